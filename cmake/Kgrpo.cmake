@@ -1,0 +1,54 @@
+# The four kinds of target of this project, so that each folder's CMakeLists.txt is a list of files and no more.
+find_program(KGRPO_CCACHE ccache)
+if(KGRPO_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${KGRPO_CCACHE}")
+  set(CMAKE_C_COMPILER_LAUNCHER "${KGRPO_CCACHE}")
+endif()
+
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+set(KGRPO_PLUGIN_DIRECTORY "${CMAKE_BINARY_DIR}/lib/kgrpo")
+
+# What every target is compiled with. -ffp-contract=off: results must not depend on which function the compiler chose to fuse.
+add_library(kgrpo_options INTERFACE)
+target_compile_options(kgrpo_options INTERFACE -Wall -Wextra -Wpedantic -ffp-contract=off)
+target_include_directories(kgrpo_options INTERFACE
+  "${PROJECT_SOURCE_DIR}/core" "${PROJECT_SOURCE_DIR}/core/abi" "${PROJECT_SOURCE_DIR}/core/sdk" "${PROJECT_SOURCE_DIR}/plugins")
+if(KGRPO_SANITIZE)
+  target_compile_options(kgrpo_options INTERFACE -fsanitize=${KGRPO_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+  target_link_options(kgrpo_options INTERFACE -fsanitize=${KGRPO_SANITIZE})
+endif()
+
+# kgrpo_library(NAME SOURCES ... LINK ...): a static library, position independent.
+function(kgrpo_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
+  add_library(${name} STATIC ${arg_SOURCES})
+  target_link_libraries(${name} PUBLIC kgrpo_options ${arg_LINK})
+endfunction()
+
+# kgrpo_plugin(NAME SOURCES ... LINK ...): build/lib/kgrpo/NAME.so, which exports kgrpo_plugin_entry and nothing else.
+function(kgrpo_plugin name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
+  add_library(${name} MODULE ${arg_SOURCES})
+  set_target_properties(${name} PROPERTIES
+    PREFIX "" SUFFIX ".so" LIBRARY_OUTPUT_DIRECTORY "${KGRPO_PLUGIN_DIRECTORY}"
+    CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  target_link_libraries(${name} PRIVATE kgrpo_options ${arg_LINK})
+  target_link_options(${name} PRIVATE "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/plugin.map")
+  set_target_properties(${name} PROPERTIES LINK_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/plugin.map")
+  if(NOT KGRPO_SANITIZE)  # the sanitizer runtime is found in the executable, so its symbols stay undefined here
+    target_link_options(${name} PRIVATE "LINKER:-z,defs")
+  endif()
+endfunction()
+
+# kgrpo_test(NAME SOURCES ... LINK ...): a GoogleTest program, build/tests/NAME; one ctest entry for the whole program.
+function(kgrpo_test name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
+  find_package(GTest REQUIRED)
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE kgrpo_options ${arg_LINK} GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE
+    KGRPO_SOURCE_DIR="${PROJECT_SOURCE_DIR}" KGRPO_BINARY_DIR="${CMAKE_BINARY_DIR}")
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
+  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600)
+endfunction()

@@ -1,0 +1,112 @@
+/* kgrpo/evaluator.h - the evaluator interface, "kgrpo.evaluator/1".
+ *
+ * An evaluator owns what a problem is, and judges kernels for it: does the source compile, is it right, how long does it
+ * take. Called by the host's rollout from many threads at once, and by `kgrpo-host eval` and `problems`.
+ *
+ * Candidates are not trusted: whatever a kernel does is a verdict, never a failure of evaluate().
+ */
+#ifndef KGRPO_EVALUATOR_H
+#define KGRPO_EVALUATOR_H
+#include "abi.h"  /* kgrpo_str, kgrpo_error, kgrpo_metric */
+#include "host.h" /* kgrpo_host */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KGRPO_EVALUATOR_INTERFACE "kgrpo.evaluator/1"
+
+/* The verdict of a correct kernel. Every other verdict is a lower-case word that says what failed; those of the shipped
+ * evaluators are listed in docs/judging.md: not_compiled, unsupported, crash, timeout, out_of_memory, out_of_bounds,
+ * misaligned, race, uninitialised, divergent, wrong, non_deterministic, ... */
+#define KGRPO_VERDICT_RIGHT "right"
+
+/* What a problem says of itself. Lives as long as the problem is open. */
+typedef struct kgrpo_problem_info {
+  uint32_t struct_size;
+  kgrpo_str name;      /* unique: the folder's name */
+  kgrpo_str title;     /* "Vector addition" */
+  kgrpo_str family;    /* "elementwise" */
+  kgrpo_str split;     /* "train" or "heldout": what its author meant it for; the pipeline decides */
+  kgrpo_str task;      /* the task text for prompts: what to compute, signature, visible sizes */
+  kgrpo_str signature; /* the C declaration that a candidate must define */
+  kgrpo_str source;    /* the reference kernel: where optimisation starts */
+  const kgrpo_str* traits; /* words for the kernel's nature: "memory-bound" */
+  size_t trait_count;
+} kgrpo_problem_info;
+
+#define KGRPO_PROBLEM_INFO_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_problem_info, trait_count)
+
+/* What was found about one kernel. Valid during the callback that receives it; a receiver copies what it keeps. */
+typedef struct kgrpo_evaluation {
+  uint32_t struct_size;
+  int32_t compiled;    /* nonzero: it compiled */
+  int32_t correct;     /* nonzero: compiled, and right in everything that was checked */
+  kgrpo_str verdict;   /* "right", or why not */
+  double seconds;      /* run time at the problem's timing size; 0 unless correct */
+  double seconds_low;  /* 95% confidence interval of it; equal to it where the time is modelled */
+  double seconds_high;
+  int32_t modelled;    /* nonzero: no device ran; seconds is a model's, and `time_source` says which */
+  kgrpo_str time_source; /* "H100 model", "NVIDIA H100 80GB HBM3" */
+  kgrpo_str diagnosis; /* for a person and for prompts: the compiler's words (data, trimmed), what went wrong where, or what
+                          bounds the time */
+  const kgrpo_metric* metrics; /* "registers", "occupancy", "dram_bytes", ... */
+  size_t metric_count;
+} kgrpo_evaluation;
+
+#define KGRPO_EVALUATION_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_evaluation, metric_count)
+
+/* Where an evaluation is pushed, exactly once a successful call. Frozen. */
+typedef struct kgrpo_evaluation_sink {
+  void* context;
+  void (*put)(void* context, const kgrpo_evaluation* evaluation);
+} kgrpo_evaluation_sink;
+
+typedef struct kgrpo_evaluate_request {
+  uint32_t struct_size;
+  kgrpo_str source; /* the candidate: one CUDA C++ translation unit */
+  uint64_t seed;    /* of the secret inputs */
+  int32_t thorough; /* nonzero: for a record or a final report; the evaluator takes its most careful route, no cache */
+} kgrpo_evaluate_request;
+
+#define KGRPO_EVALUATE_REQUEST_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_evaluate_request, thorough)
+
+typedef struct kgrpo_evaluator kgrpo_evaluator; /* an instance; the plugin's own type */
+typedef struct kgrpo_problem kgrpo_problem;     /* an open problem; the plugin's own type */
+
+typedef struct kgrpo_evaluator_interface {
+  uint32_t struct_size;
+
+  /* JSON Schema (draft 7) of the options, with a title, a default and a description for each. Static. [any thread] */
+  kgrpo_str (*options_schema)(void);
+
+  /* Makes an instance. `options` is JSON that satisfies the schema, defaults filled in. [main thread] */
+  kgrpo_error* (*create)(const kgrpo_host* host, kgrpo_str options, kgrpo_evaluator** out);
+  void (*destroy)(kgrpo_evaluator* self); /* NULL is allowed; every problem is closed before. [main thread] */
+
+  /* Opens a problem's folder; every mistake in its files is reported at once. [any thread] */
+  kgrpo_error* (*open_problem)(kgrpo_evaluator* self, kgrpo_str directory, kgrpo_problem** out);
+  void (*close_problem)(kgrpo_evaluator* self, kgrpo_problem* problem); /* NULL is allowed. [any thread] */
+  const kgrpo_problem_info* (*problem_info)(const kgrpo_problem* problem); /* [any thread] */
+
+  /* Judges the reference kernel: its time is the numerator of every speedup. A reference that is not right is an error
+   * of the problem. [any thread, blocking] */
+  kgrpo_error* (*baseline)(kgrpo_evaluator* self, kgrpo_problem* problem, kgrpo_evaluation_sink sink);
+
+  /* Judges a candidate. Fails only where judging is impossible (no compiler, no device, cancelled). [any thread,
+   * blocking] */
+  kgrpo_error* (*evaluate)(kgrpo_evaluator* self, kgrpo_problem* problem, const kgrpo_evaluate_request* request,
+                           kgrpo_evaluation_sink sink);
+
+  /* A text on what is in force: compiler, sandbox, device. Printed once a run and kept in the run store; lives as long as
+   * the instance. [any thread] */
+  kgrpo_str (*describe)(const kgrpo_evaluator* self);
+} kgrpo_evaluator_interface;
+
+/* The size of the struct as released in revision 1. Members are appended below, never moved: this line never changes. */
+#define KGRPO_EVALUATOR_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_evaluator_interface, describe)
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,62 @@
+/* kgrpo/reward.h - the reward interface, "kgrpo.reward/1".
+ *
+ * A reward turns one judged round of a trajectory into a number. It is pure: the same arguments give the same score, and it
+ * keeps no state between calls, so the host may call it from any thread, in any order, and again when a run is replayed.
+ * Written by plugins, called by the host's rollout (core/loop).
+ */
+#ifndef KGRPO_REWARD_H
+#define KGRPO_REWARD_H
+#include "abi.h"       /* kgrpo_str, kgrpo_error, kgrpo_metric_sink */
+#include "coder.h"     /* kgrpo_coder_answer: what became of the suggestion */
+#include "evaluator.h" /* kgrpo_evaluation: what the evaluator found */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KGRPO_REWARD_INTERFACE "kgrpo.reward/1"
+
+/* What is scored. Everything is owned by the host and valid during the call only. */
+typedef struct kgrpo_reward_request {
+  uint32_t struct_size;
+  const kgrpo_evaluation* baseline;  /* the reference kernel, always correct; its time is the numerator of a speedup */
+  const kgrpo_coder_answer* answer;  /* what the coder made of this round's suggestion */
+  const kgrpo_evaluation* candidate; /* this round's kernel; NULL when the coder wrote none */
+  const kgrpo_evaluation* current;   /* the kernel that the round started from */
+  int32_t unchanged;                 /* nonzero: the coder's source equals the one the round started from */
+  uint32_t round;                    /* from 0 */
+  uint32_t rounds;                   /* how many this trajectory has */
+} kgrpo_reward_request;
+
+#define KGRPO_REWARD_REQUEST_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_reward_request, rounds)
+
+typedef struct kgrpo_reward kgrpo_reward; /* an instance; the plugin's own type */
+
+typedef struct kgrpo_reward_interface {
+  uint32_t struct_size;
+
+  /* JSON Schema (draft 7) of the options, with a title, a default and a description for each. Static. [any thread] */
+  kgrpo_str (*options_schema)(void);
+
+  /* Makes an instance. `options` is JSON that satisfies the schema, defaults filled in. [main thread] */
+  kgrpo_error* (*create)(const kgrpo_host* host, kgrpo_str options, kgrpo_reward** out);
+  void (*destroy)(kgrpo_reward* self); /* NULL is allowed. [main thread] */
+
+  /* Scores one round. *score must be finite: anything else is an error of the plugin, and the host says so. The pushed
+   * parts ("base", "speedup", ...) should sum to *score. [any thread, must not block] */
+  kgrpo_error* (*score)(const kgrpo_reward* self, const kgrpo_reward_request* request, kgrpo_metric_sink parts,
+                        double* score);
+
+  /* The score of a round that would leave the current kernel as it is and be paid for it as for new work: what doing
+   * nothing is worth, for trainers that subtract it. Same request; answer and candidate are ignored and may be NULL. NULL
+   * when the reward has no such notion: the host then passes 0. [any thread, must not block] */
+  kgrpo_error* (*idle)(const kgrpo_reward* self, const kgrpo_reward_request* request, double* score);
+} kgrpo_reward_interface;
+
+/* The size of the struct as released in revision 1. Members are appended below, never moved: this line never changes. */
+#define KGRPO_REWARD_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_reward_interface, idle)
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,101 @@
+/* kgrpo/trainer.h - the trainer interface, "kgrpo.trainer/1".
+ *
+ * A trainer turns samples into a better policy. It owns the loss, the advantages, the optimiser and its schedule; of the
+ * model it needs log-probabilities, their backward and the parameter tensors, all through kgrpo.policy/1. Called by the
+ * host's loop, once a step.
+ */
+#ifndef KGRPO_TRAINER_H
+#define KGRPO_TRAINER_H
+#include "abi.h"    /* kgrpo_str, kgrpo_error, kgrpo_metric_sink, kgrpo_writer, kgrpo_reader */
+#include "host.h"   /* kgrpo_host */
+#include "policy.h" /* kgrpo_policy_interface, kgrpo_policy */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KGRPO_TRAINER_INTERFACE "kgrpo.trainer/1"
+
+/* One round of one trajectory. Arrays are the host's, valid during update. */
+typedef struct kgrpo_sample {
+  uint32_t struct_size;
+  const int32_t* prompt_ids;
+  size_t prompt_size;
+  const int32_t* completion_ids;
+  const float* logprobs; /* behaviour log-probabilities of completion_ids; NULL where nobody sampled them (warm starts) */
+  size_t completion_size;
+  double reward;
+  double idle_reward;  /* what the round would have paid for leaving the kernel as it was; see kgrpo_reward_interface.idle */
+  uint64_t trajectory; /* unique within the step */
+  uint32_t round;      /* from 0; the rounds of a trajectory are all present unless some were dropped */
+  uint32_t rounds;     /* of the trajectory */
+  uint32_t problem;    /* the same number for the same problem within the step */
+  int32_t truncated;   /* nonzero: the completion ended for its length */
+} kgrpo_sample;
+
+#define KGRPO_SAMPLE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_sample, truncated)
+
+/* What a trainer learns from. */
+typedef enum kgrpo_trainer_source {
+  KGRPO_TRAINER_ROLLOUTS = 0, /* each update gets the samples of a fresh rollout of the current policy */
+  KGRPO_TRAINER_OWN_DATA = 1, /* it reads its own data: update gets no samples */
+  KGRPO_TRAINER_DEMONSTRATIONS = 2 /* each update gets a batch of samples whose completions are to be imitated */
+} kgrpo_trainer_source;
+
+/* What a trainer needs to know before its first update. */
+typedef struct kgrpo_trainer_plan {
+  uint32_t struct_size;
+  uint64_t steps;               /* how many updates this stage has: what schedules are measured by */
+  double temperature;           /* the rollout's sampling temperature */
+  uint32_t max_completion_size; /* the rollout's max_new_tokens */
+} kgrpo_trainer_plan;
+
+#define KGRPO_TRAINER_PLAN_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_trainer_plan, max_completion_size)
+
+/* Where the figures of an update go. `step` receives those of the whole update; `optimizer_step`, which may be NULL, one
+ * row ({loss, kl, grad_norm, learning_rate}) for each optimiser step, in order. Valid during the call. Frozen. */
+typedef struct kgrpo_update_sink {
+  void* context;
+  void (*step)(void* context, kgrpo_metric metric);
+  void (*optimizer_step)(void* context, const kgrpo_metric* row, size_t count);
+} kgrpo_update_sink;
+
+typedef struct kgrpo_trainer kgrpo_trainer; /* an instance; the plugin's own type */
+
+typedef struct kgrpo_trainer_interface {
+  uint32_t struct_size;
+
+  /* JSON Schema (draft 7) of the options, with a title, a default and a description for each. Static. [any thread] */
+  kgrpo_str (*options_schema)(void);
+
+  /* Makes an instance. `options` is JSON that satisfies the schema, defaults filled in. [main thread] */
+  kgrpo_error* (*create)(const kgrpo_host* host, kgrpo_str options, kgrpo_trainer** out);
+  void (*destroy)(kgrpo_trainer* self); /* NULL is allowed. [main thread] */
+
+  /* A kgrpo_trainer_source. [any thread] */
+  uint32_t (*source)(const kgrpo_trainer* self);
+
+  /* Nonzero: the trainer compares with the reference copy; the host freezes it when the stage starts. [any thread] */
+  int32_t (*needs_reference)(const kgrpo_trainer* self);
+
+  /* Begins a stage with the policy to train, which outlives the trainer. Called once, before update and load_state.
+   * [one thread] */
+  kgrpo_error* (*begin)(kgrpo_trainer* self, const kgrpo_policy_interface* api, kgrpo_policy* policy,
+                        const kgrpo_trainer_plan* plan);
+
+  /* One update. Samples come in an order that is the same whenever the run is. On KGRPO_ERROR_NOT_FINITE the policy is as
+   * good as it was and the host stops with a checkpoint. [one thread] */
+  kgrpo_error* (*update)(kgrpo_trainer* self, const kgrpo_sample* samples, size_t count, kgrpo_update_sink sink);
+
+  /* Optimiser state and counters, so that a resumed run goes on bit for bit. [one thread] */
+  kgrpo_error* (*save_state)(kgrpo_trainer* self, kgrpo_writer writer);
+  kgrpo_error* (*load_state)(kgrpo_trainer* self, kgrpo_reader reader);
+} kgrpo_trainer_interface;
+
+/* The size of the struct as released in revision 1. Members are appended below, never moved: this line never changes. */
+#define KGRPO_TRAINER_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_trainer_interface, load_state)
+
+#ifdef __cplusplus
+}
+#endif
+#endif

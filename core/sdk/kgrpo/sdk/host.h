@@ -1,0 +1,70 @@
+// kgrpo/sdk/host.h - what the host offers, as C++: log lines, metrics, random numbers, folders, the device lock.
+#ifndef KGRPO_SDK_HOST_H
+#define KGRPO_SDK_HOST_H
+#include <kgrpo/host.h>
+#include <kgrpo/sdk/error.h>
+#include <kgrpo/sdk/text.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+namespace kgrpo {
+
+// A view of a kgrpo_host; copies refer to the same. Any thread.
+class Host {
+ public:
+  explicit Host(const kgrpo_host* host) : host_(host) {}
+
+  void Debug(std::string_view message) const { host_->log(host_->context, KGRPO_LOG_DEBUG, Str(message)); }
+  void Info(std::string_view message) const { host_->log(host_->context, KGRPO_LOG_INFO, Str(message)); }
+  void Warn(std::string_view message) const { host_->log(host_->context, KGRPO_LOG_WARNING, Str(message)); }
+
+  void Metric(std::string_view name, double value) const { host_->metric(host_->context, Str(name), value); }
+
+  bool Cancelled() const { return host_->cancelled(host_->context) != 0; }
+  // Throws KGRPO_ERROR_CANCELLED once the user asked to stop.
+  void ThrowIfCancelled() const {
+    if (Cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "cancelled");
+  }
+
+  std::string ArtifactDirectory() const { return Copy(host_->artifact_directory(host_->context)); }
+  std::string CacheDirectory() const { return Copy(host_->cache_directory(host_->context)); }
+
+  // 64 random bits: a pure function of the run's seed, the instance's name, the key and the index.
+  uint64_t Random(std::initializer_list<uint64_t> key, uint64_t index) const {
+    return host_->random(host_->context, key.begin(), key.size(), index);
+  }
+  // Uniform in [0, 1), 53 bits.
+  double Uniform(std::initializer_list<uint64_t> key, uint64_t index) const {
+    return static_cast<double>(Random(key, index) >> 11) * 0x1p-53;
+  }
+  // Uniform in [0, bound), bound > 0; by multiplication, whose bias of bound / 2^64 is below notice.
+  uint64_t Below(uint64_t bound, std::initializer_list<uint64_t> key, uint64_t index) const {
+    return static_cast<uint64_t>((static_cast<unsigned __int128>(Random(key, index)) * bound) >> 64);
+  }
+
+  const kgrpo_host* raw() const { return host_; }
+
+ private:
+  const kgrpo_host* host_;
+};
+
+// Exclusive use of a device while it lives; locked and unlocked by one thread.
+class DeviceLock {
+ public:
+  DeviceLock(const Host& host, std::string device) : host_(host), device_(std::move(device)) {
+    Check(host_.raw()->lock_device(host_.raw()->context, Str(device_)));
+  }
+  ~DeviceLock() { host_.raw()->unlock_device(host_.raw()->context, Str(device_)); }
+  DeviceLock(const DeviceLock&) = delete;
+  DeviceLock& operator=(const DeviceLock&) = delete;
+
+ private:
+  Host host_;
+  std::string device_;
+};
+
+}  // namespace kgrpo
+#endif
