@@ -9,6 +9,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace kgrpo {
 
@@ -41,8 +42,9 @@ class Host {
     return static_cast<double>(Random(key, index) >> 11) * 0x1p-53;
   }
   // Uniform in [0, bound), bound > 0; by multiplication, whose bias of bound / 2^64 is below notice.
+  __extension__ typedef unsigned __int128 Wide;
   uint64_t Below(uint64_t bound, std::initializer_list<uint64_t> key, uint64_t index) const {
-    return static_cast<uint64_t>((static_cast<unsigned __int128>(Random(key, index)) * bound) >> 64);
+    return static_cast<uint64_t>((static_cast<Wide>(Random(key, index)) * bound) >> 64);
   }
 
   const kgrpo_host* raw() const { return host_; }

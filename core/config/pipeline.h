@@ -1,0 +1,110 @@
+// A pipeline file, read and checked: everything that `kgrpo-host FILE` selects. Made by config/load.h; used by the commands
+// (cli/), the loop (loop/) and the run store (store/).
+//
+// The structs mirror the YAML key by key; docs/pipeline.md describes each for users.
+#ifndef KGRPO_CONFIG_PIPELINE_H
+#define KGRPO_CONFIG_PIPELINE_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>  // nlohmann::json: options as plugins receive them
+
+namespace kgrpo {
+
+// One of the five: `{plugin: NAME or path, options: {...}}`.
+struct PluginChoice {
+  std::string plugin;
+  nlohmann::json options = nlohmann::json::object();  // satisfies the plugin's schema, defaults filled in
+};
+
+// Where a stage's suggestions come from while it collects trajectories.
+enum class SuggestionSource {
+  kPolicy,   // the policy samples them
+  kUniform,  // drawn from the coder's own list, uniformly over those not yet used in the trajectory
+};
+
+// One entry of `trainer:`; a single mapping is a list of one.
+struct StageConfig {
+  PluginChoice trainer;
+  uint64_t steps = 0;  // `steps:` of the entry, else loop.max_steps
+  SuggestionSource suggestions = SuggestionSource::kPolicy;
+  // For demonstrations (suggestions: uniform): how many trajectories are collected once, when the stage starts, and how many
+  // of their rounds each update gets.
+  uint64_t episodes = 0;
+  uint64_t demonstrations_per_step = 32;
+};
+
+// How completions are sampled; the meaning is kgrpo_sampling's.
+struct SamplingConfig {
+  uint32_t max_new_tokens = 256;
+  double temperature = 1.0;
+  uint32_t top_k = 0;
+  double top_p = 1.0;
+  double min_p = 0.0;
+};
+
+// What becomes of a trajectory whose coder gave no kernel for a fault of its own (refused, truncated, no code, failed).
+enum class CoderFailure { kDrop, kPunish };
+
+struct LoopConfig {
+  uint64_t max_steps = 100;
+  uint64_t batch_size = 16;               // trajectories a step
+  uint32_t rounds = 4;                    // refinement rounds a trajectory
+  uint64_t trajectories_per_problem = 1;  // batch_size / this problems are drawn a step, without replacement while they last
+  // Trajectories are split, in order, into cohorts of this many; a cohort generates together, so that results do not depend
+  // on timing, while other cohorts' kernels are written and judged. 0: all in one.
+  uint64_t generation_batch = 16;
+  uint32_t workers = 0;  // threads that judge kernels; 0: as many as cores
+  SamplingConfig sampling;
+  CoderFailure on_coder_failure = CoderFailure::kDrop;
+};
+
+// Mustache templates over a trajectory's state; docs/prompts.md lists the variables.
+struct PromptConfig {
+  std::string system;  // empty: no system message of ours (the chat template may have its own)
+  std::string user;
+  std::optional<bool> enable_thinking;  // unset: as the template has it
+};
+
+struct CheckpointConfig {
+  uint64_t every = 10;  // steps; one is always written at the end and when the run stops early
+  uint32_t keep_last = 2;
+  uint32_t keep_best = 1;  // by mean reward of the step's rollouts
+};
+
+// Held-out episodes during training. every = 0: only where a command asks for them.
+struct EvaluationConfig {
+  uint64_t every = 0;
+  uint64_t episodes = 4;  // per held-out problem
+};
+
+// Experiments that must fail to learn: a check on what was learned. Off in every real run.
+struct ControlsConfig {
+  bool shuffle_prompts = false;  // each trajectory is prompted as if it worked on another one's problem
+  bool shuffle_rewards = false;  // rewards are permuted among the samples of a step
+};
+
+struct PipelineConfig {
+  std::string name;
+  uint64_t seed = 0;
+  PluginChoice policy;
+  PluginChoice coder;
+  PluginChoice evaluator;
+  PluginChoice reward;
+  std::vector<StageConfig> stages;             // `trainer:`
+  std::vector<std::string> train_problems;     // folders, globs expanded, sorted, no duplicates
+  std::vector<std::string> heldout_problems;
+  LoopConfig loop;
+  PromptConfig prompt;
+  CheckpointConfig checkpoint;
+  EvaluationConfig evaluation;
+  ControlsConfig controls;
+  std::string output_dir;
+  std::string resolved_yaml;  // the whole file with `extends` and `--set` applied and every default filled in
+};
+
+}  // namespace kgrpo
+#endif
