@@ -1,0 +1,81 @@
+// What a counted launch measures: the inputs of the time model. Sums over the sampled blocks unless said otherwise.
+#ifndef KGRPO_EVALUATOR_SIM_SIMT_COUNTS_H_
+#define KGRPO_EVALUATOR_SIM_SIMT_COUNTS_H_
+
+#include <array>    // pipes
+#include <cstdint>  // counts
+#include <string>   // array names
+#include <vector>   // arrays, blocks
+
+namespace kgrpo::simt {
+
+// The execution pipes of a streaming multiprocessor that the model tells apart.
+enum class Pipe {
+  kFp32,  // float add, multiply, fma
+  kInt,   // integer add, logic, shift, compare, select, integer multiply-add
+  kHalf,  // half2, bfloat162
+  kFp64,
+  kSpecial,  // ex2, lg2, rcp, rsqrt, sin, cos, tanh; conversions
+  kMemory,   // loads, stores, atomics, shuffles: the load/store unit's instruction queue
+  kTensor,   // mma, wmma
+  kControl,  // branches, barriers, votes
+  kCount
+};
+const char* PipeName(Pipe pipe);
+
+// Global memory traffic of one array (allocation).
+struct ArrayTraffic {
+  std::string name;
+  uint64_t bytes = 0;             // the allocation's size
+  double load_requests = 0;       // warp instructions
+  double load_sectors = 0;        // 32-byte sectors asked of the L1
+  double load_ideal_sectors = 0;  // sectors that the bytes asked for would fill, if they lay side by side
+  double l1_miss_sectors = 0;     // of load_sectors, those that went on to the L2
+  double store_requests = 0;
+  double store_sectors = 0;
+  double store_ideal_sectors = 0;
+  double atomic_requests = 0;
+  double atomic_sectors = 0;
+  double unique_load_sectors = 0;    // sum over blocks of the distinct sectors a block loads
+  double unique_store_sectors = 0;   // sum over blocks of the distinct sectors a block writes
+  double partial_store_sectors = 0;  // of those, not wholly written by the block
+  double all_load_sectors = 0;       // distinct over all sampled blocks together
+  double all_store_sectors = 0;
+};
+
+// Latency of a typical warp of one sampled block: a scoreboard over its instructions, list-scheduled a basic block.
+struct BlockLatency {
+  double cycles_hit = 0;    // from start to end with every global load served by the L2
+  double cycles_miss = 0;   // with every L1 miss served by DRAM
+  double instructions = 0;  // that the warp issued
+};
+
+struct Counts {
+  std::string kernel;
+  uint64_t grid_blocks = 0;
+  uint64_t sampled_blocks = 0;
+  uint32_t threads_per_block = 0;
+  uint32_t warps_per_block = 0;
+  double issued = 0;               // warp instructions as the GPU's own code would have them (see cost.h)
+  double thread_instructions = 0;  // the same, weighted by active lanes
+  std::array<double, static_cast<size_t>(Pipe::kCount)> pipe{};  // warp instructions by pipe
+  double tensor_flops = 0;
+
+  std::vector<ArrayTraffic> arrays;  // in order of addresses
+  double l1_wavefronts = 0;          // cycles of the L1's tag stage: 128-byte lines touched, a request
+  double local_sectors = 0;          // spilled or indexed local arrays
+  double shared_requests = 0;
+  double shared_wavefronts = 0;         // cycles of shared memory, with bank conflicts
+  double shared_ideal_wavefronts = 0;   // without
+  double shared_atomic_wavefronts = 0;  // with same-address serialisation
+  double global_atomic_operations = 0;  // lane operations that reach the L2 after the warp's own coalescing
+  double hottest_atomic_address = 0;    // operations at the busiest address, extrapolated to the whole grid
+  double barriers = 0;                  // warp arrivals
+  double divergent_branches = 0;        // branches that split a warp
+  double branches = 0;
+  std::vector<BlockLatency> latency;  // one a sampled block
+  std::vector<double> block_issued;   // issued, by sampled block: how uneven the work is
+};
+
+}  // namespace kgrpo::simt
+#endif  // KGRPO_EVALUATOR_SIM_SIMT_COUNTS_H_

@@ -1,0 +1,88 @@
+// Seconds that a counted kernel would take on a GPU described by a data sheet, and what bounds it.
+#ifndef KGRPO_EVALUATOR_SIM_SIMT_TIME_MODEL_H_
+#define KGRPO_EVALUATOR_SIM_SIMT_TIME_MODEL_H_
+
+#include <cstdint>  // sizes
+#include <string>   // sentences
+#include <vector>   // terms
+
+#include "evaluator_sim/simt/counts.h"
+
+namespace kgrpo::simt {
+
+// A GPU. Every field is read from a YAML file that names its source; see devices/h100.yaml.
+struct Device {
+  std::string name;
+  int multiprocessors = 0;
+  double clock_hz = 0;  // under load
+  int max_threads_per_multiprocessor = 0;
+  int max_blocks_per_multiprocessor = 0;
+  int registers_per_multiprocessor = 0;
+  int register_allocation_unit = 0;  // registers a warp are rounded up to this
+  int max_registers_per_thread = 0;
+  uint32_t shared_bytes_per_multiprocessor = 0;
+  uint32_t shared_bytes_per_block = 0;
+  uint32_t shared_reserved_per_block = 0;
+  uint32_t l1_bytes = 0;  // L1 and shared memory together
+  int schedulers = 0;     // a multiprocessor
+  // Warp instructions a cycle and multiprocessor, by pipe.
+  double issue_rate = 0, fp32_rate = 0, int_rate = 0, half_rate = 0, fp64_rate = 0, special_rate = 0, memory_rate = 0;
+  double tensor_flops_per_cycle = 0;  // dense f16, a multiprocessor
+  double l1_lines_per_cycle = 0;      // 128-byte wavefronts, a multiprocessor
+  double shared_wavefronts_per_cycle = 0;
+  double l2_sectors_per_cycle = 0;  // 32-byte sectors of the whole L2, at clock_hz
+  double l2_bytes = 0;
+  double dram_bytes_per_second = 0;
+  double dram_efficiency = 0;             // reached by a perfect stream
+  double l2_atomics_per_cycle = 0;        // different addresses, whole device
+  double same_address_atomic_cycles = 0;  // between two at one address
+  double shared_atomic_cycles = 0;        // a wavefront
+  double l1_latency = 0, l2_latency = 0, dram_latency = 0, shared_latency = 0, alu_latency = 0, special_latency = 0,
+         fp64_latency = 0, tensor_latency = 0, atomic_latency = 0, barrier_latency = 0;  // cycles
+  double launch_seconds = 0;       // what an empty kernel takes between two events
+  double block_launch_cycles = 0;  // to start a block on a multiprocessor
+  double norm = 0;                 // exponent of the p-norm over the pipes
+
+  // Reads a device file. Throws kgrpo::Error(KGRPO_ERROR_INVALID) "FILE:LINE: ..." for a missing, unknown or wrong
+  // field.
+  static Device Load(const std::string& path);
+};
+
+// What the compiler gave the kernel.
+struct KernelResources {
+  int registers_per_thread = 32;  // ptxas -v
+  uint32_t static_shared_bytes = 0;
+  uint32_t dynamic_shared_bytes = 0;
+  uint32_t spill_bytes = 0;  // a thread's spill stores + loads as ptxas -v counts them
+};
+
+struct Occupancy {
+  int blocks_per_multiprocessor = 0;  // 0: does not fit at all
+  int warps_per_multiprocessor = 0;
+  double fraction = 0;  // of the device's warps
+  std::string limit;    // "registers", "shared memory", "threads", "blocks", "grid"
+};
+Occupancy ComputeOccupancy(const Device& device, const KernelResources& resources, uint32_t threads_per_block);
+
+struct TimeTerm {
+  std::string name;    // "dram", "l2", "l1", "shared", "issue", "fp32", ..., "latency", "launch"
+  double seconds = 0;  // if nothing else took time
+  std::string detail;  // "50.3 MB, 78% of the sectors' bytes used"
+};
+
+struct TimeEstimate {
+  double seconds = 0;
+  double launch_seconds = 0;    // of that, the fixed cost of a launch
+  std::string bound;            // name of the largest term
+  std::vector<TimeTerm> terms;  // largest first
+  Occupancy occupancy;
+  double dram_bytes = 0, l2_bytes = 0;
+  std::string sentence;  // what bounds it and why, for a prompt
+};
+
+// Modelled time of one launch. A kernel whose block does not fit on the device has infinite seconds and a sentence that
+// says why.
+TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources, const Device& device);
+
+}  // namespace kgrpo::simt
+#endif  // KGRPO_EVALUATOR_SIM_SIMT_TIME_MODEL_H_
