@@ -1,0 +1,175 @@
+// Plugin instances as C++ objects: Policy, Coder, Evaluator, Reward, Trainer, and the Problem that an Evaluator opens.
+//
+// Each is made from an interface table, wherever that came from: a loaded library (plugin/loader.h) or, in tests, a
+// table within the process. Move-only; destroying the object destroys the instance. Methods throw kgrpo::Error. Threads
+// are those of the interface's header: a Policy or Trainer is used by one thread at a time, the others by any number at
+// once. The kgrpo_host must outlive the instance, and an Evaluator its Problems.
+#ifndef KGRPO_PLUGIN_INSTANCES_H
+#define KGRPO_PLUGIN_INSTANCES_H
+
+#include <kgrpo/coder.h>
+#include <kgrpo/evaluator.h>
+#include <kgrpo/policy.h>
+#include <kgrpo/reward.h>
+#include <kgrpo/trainer.h>
+
+#include <exception>
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "plugin/records.h"
+
+namespace kgrpo {
+
+// What the five have in common: an interface table and an object of the plugin's own that create made and destroy ends.
+template <typename Interface, typename Object>
+class Instance {
+ public:
+  Instance(const Interface* api, const kgrpo_host* host, const nlohmann::json& options);
+  Instance(Instance&& other) noexcept : api_(other.api_), raw_(std::exchange(other.raw_, nullptr)) {}
+  Instance& operator=(Instance&& other) noexcept {
+    std::swap(api_, other.api_);
+    std::swap(raw_, other.raw_);
+    return *this;
+  }
+  ~Instance() {
+    if (raw_ != nullptr) api_->destroy(raw_);
+  }
+
+  const Interface* api() const { return api_; }
+  Object* raw() const { return raw_; }
+
+ private:
+  const Interface* api_;
+  Object* raw_ = nullptr;
+};
+
+class Policy : public Instance<kgrpo_policy_interface, kgrpo_policy> {
+ public:
+  using Instance::Instance;
+
+  const kgrpo_policy_info& info() const;
+
+  std::vector<int32_t> EncodeChat(std::span<const ChatMessage> messages, const ChatOptions& options = {});
+  std::string RenderChat(std::span<const ChatMessage> messages, const ChatOptions& options = {});
+  std::vector<int32_t> Encode(std::string_view text);
+  std::string Decode(std::span<const int32_t> ids, bool skip_special = false);
+
+  // `done` receives each completion as soon as it is finished, in any order, each request exactly once. What `done`
+  // throws is thrown from here once the policy has returned.
+  void Generate(std::span<const kgrpo_generate_request> requests, const kgrpo_sampling& sampling,
+                const std::function<void(Completion)>& done);
+  // All completions, in the order of the requests.
+  std::vector<Completion> Generate(std::span<const kgrpo_generate_request> requests, const kgrpo_sampling& sampling);
+
+  // Log-probabilities of the completions' tokens, sequence after sequence, without a gradient; see
+  // kgrpo_policy_interface. `entropies`, if given, is resized to match.
+  std::vector<float> LogProbabilities(std::span<const kgrpo_sequence> sequences, double temperature = 1.0,
+                                      kgrpo_policy_copy copy = KGRPO_POLICY_CURRENT,
+                                      std::vector<float>* entropies = nullptr);
+
+  std::span<const kgrpo_parameter> Parameters();
+  void FreezeReference();
+  void Save(kgrpo_policy_copy copy, const std::string& directory);
+  void Load(kgrpo_policy_copy copy, const std::string& directory);
+};
+
+class Coder : public Instance<kgrpo_coder_interface, kgrpo_coder> {
+ public:
+  Coder(const kgrpo_coder_interface* api, const kgrpo_host* host, const nlohmann::json& options);
+  Coder(Coder&&) noexcept = default;
+  Coder& operator=(Coder&&) = delete;
+  ~Coder();  // cancels what is in flight and waits for its answers
+
+  // Receives an answer, or the error for which the run cannot go on (then `answer` is empty). Must not throw.
+  using Done = std::function<void(std::optional<CoderAnswer> answer, std::exception_ptr error)>;
+
+  // Starts one request and returns. `request` and what it points to must live until `done` was called, which happens
+  // exactly once, from any thread, possibly before this returns. Throws when the plugin took nothing: `done` is then
+  // not called.
+  void Implement(const kgrpo_coder_request& request, Done done);
+  void Cancel();
+
+  bool has_suggestions() const { return api()->suggestions != nullptr; }
+  std::vector<std::string> Suggestions() const;  // empty for a coder that takes any text
+
+  struct InFlight;
+
+ private:
+  std::shared_ptr<InFlight> in_flight_;
+};
+
+// An open problem.
+class Problem {
+ public:
+  Problem(const kgrpo_evaluator_interface* api, kgrpo_evaluator* evaluator, const std::string& directory);
+  Problem(Problem&& other) noexcept
+      : api_(other.api_), evaluator_(other.evaluator_), raw_(std::exchange(other.raw_, nullptr)), info_(other.info_) {}
+  Problem& operator=(Problem&&) = delete;
+  ~Problem() {
+    if (raw_ != nullptr) api_->close_problem(evaluator_, raw_);
+  }
+
+  const kgrpo_problem_info& info() const { return *info_; }
+  std::string name() const;
+  kgrpo_problem* raw() const { return raw_; }
+
+ private:
+  const kgrpo_evaluator_interface* api_;
+  kgrpo_evaluator* evaluator_;
+  kgrpo_problem* raw_ = nullptr;
+  const kgrpo_problem_info* info_ = nullptr;
+};
+
+class Evaluator : public Instance<kgrpo_evaluator_interface, kgrpo_evaluator> {
+ public:
+  using Instance::Instance;
+
+  Problem OpenProblem(const std::string& directory) { return Problem(api(), raw(), directory); }
+  Evaluation Baseline(const Problem& problem);
+  Evaluation Evaluate(const Problem& problem, std::string_view source, uint64_t seed, bool thorough = false);
+  std::string Describe() const;
+};
+
+class Reward : public Instance<kgrpo_reward_interface, kgrpo_reward> {
+ public:
+  using Instance::Instance;
+
+  struct Scored {
+    double score = 0;  // finite
+    std::vector<Metric> parts;
+  };
+  Scored Score(const kgrpo_reward_request& request) const;
+  double Idle(const kgrpo_reward_request& request) const;  // 0 when the reward has no such notion
+};
+
+class Trainer : public Instance<kgrpo_trainer_interface, kgrpo_trainer> {
+ public:
+  using Instance::Instance;
+
+  kgrpo_trainer_source source() const;
+  bool needs_reference() const;
+  // `policy` must outlive the trainer and stay where it is.
+  void Begin(Policy& policy, const kgrpo_trainer_plan& plan);
+
+  struct Update {
+    std::vector<Metric> metrics;                       // of the whole update, as pushed
+    std::vector<std::vector<Metric>> optimizer_steps;  // a row an optimiser step, in order
+  };
+  Update Train(std::span<const kgrpo_sample> samples);
+
+  void SaveState(std::ostream& out);
+  void LoadState(std::istream& in);
+};
+
+}  // namespace kgrpo
+#endif

@@ -1,0 +1,102 @@
+// Owning copies of what crosses the plugin ABI by value: evaluations, coder answers, completions. Used wherever the
+// host keeps such a thing beyond the call that delivered it (loop/, store/, cli/).
+//
+// FromC copies what a plugin pushed and throws kgrpo::Error when the plugin broke the contract. View structs lend a C
+// struct that points into the owning one: they must not outlive it, nor survive a change to it.
+#ifndef KGRPO_PLUGIN_RECORDS_H
+#define KGRPO_PLUGIN_RECORDS_H
+
+#include <kgrpo/coder.h>
+#include <kgrpo/evaluator.h>
+#include <kgrpo/policy.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kgrpo {
+
+// A named number, as plugins push them.
+struct Metric {
+  std::string name;
+  double value = 0;
+  bool operator==(const Metric&) const = default;
+};
+
+// A kgrpo_evaluation that points into an Evaluation.
+class EvaluationView {
+ public:
+  explicit EvaluationView(const struct Evaluation& evaluation);
+  const kgrpo_evaluation* c() const { return &c_; }
+
+ private:
+  std::vector<kgrpo_metric> metrics_;  // c_.metrics points here; moving a vector keeps its elements in place
+  kgrpo_evaluation c_{};
+};
+
+// What an evaluator found about one kernel; kgrpo_evaluation says what each field means.
+struct Evaluation {
+  bool compiled = false;
+  bool correct = false;
+  std::string verdict;
+  double seconds = 0;
+  double seconds_low = 0;
+  double seconds_high = 0;
+  bool modelled = false;
+  std::string time_source;
+  std::string diagnosis;
+  std::vector<Metric> metrics;
+
+  static Evaluation FromC(const kgrpo_evaluation& c);
+  EvaluationView ToC() const { return EvaluationView(*this); }
+};
+
+// What became of a request to a coder; kgrpo_coder_answer says what each field means.
+struct CoderAnswer {
+  kgrpo_coder_outcome outcome = KGRPO_CODER_FAILED;
+  std::string source;
+  std::string summary;
+  std::string message;
+  uint64_t prompt_tokens = 0;
+  uint64_t completion_tokens = 0;
+  double cost = 0;
+  double seconds = 0;
+  uint32_t attempts = 0;
+
+  static CoderAnswer FromC(const kgrpo_coder_answer& c);
+  kgrpo_coder_answer ToC() const;  // borrows from this
+};
+
+// "ok", "not_applicable", "unclear", "refused", "truncated", "no_code", "failed": as logs, stores and reports name
+// them.
+const char* CoderOutcomeName(kgrpo_coder_outcome outcome);
+
+// A finished completion.
+struct Completion {
+  size_t request = 0;  // index into the requests
+  std::vector<int32_t> ids;
+  std::vector<float> logprobs;
+  std::string text;
+  kgrpo_finish_reason finish_reason = KGRPO_FINISH_STOP;
+
+  static Completion FromC(const kgrpo_completion& c);
+};
+
+// "stop" or "length".
+const char* FinishReasonName(kgrpo_finish_reason reason);
+
+// One message of a chat.
+struct ChatMessage {
+  std::string role;
+  std::string content;
+};
+
+// How a chat is written; kgrpo_chat_options.
+struct ChatOptions {
+  bool add_generation_prompt = true;
+  std::optional<bool> enable_thinking;  // unset: as the template or the policy's options have it
+};
+
+}  // namespace kgrpo
+#endif
