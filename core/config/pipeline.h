@@ -1,5 +1,5 @@
-// A pipeline file, read and checked: everything that `kgrpo-host FILE` selects. Made by config/load.h; used by the commands
-// (cli/), the loop (loop/) and the run store (store/).
+// A pipeline file, read and checked: everything that `kgrpo-host FILE` selects. Made by config/load.h; used by the
+// commands (cli/), the loop (loop/) and the run store (store/).
 //
 // The structs mirror the YAML key by key; docs/pipeline.md describes each for users.
 #ifndef KGRPO_CONFIG_PIPELINE_H
@@ -31,8 +31,8 @@ struct StageConfig {
   PluginChoice trainer;
   uint64_t steps = 0;  // `steps:` of the entry, else loop.max_steps
   SuggestionSource suggestions = SuggestionSource::kPolicy;
-  // For demonstrations (suggestions: uniform): how many trajectories are collected once, when the stage starts, and how many
-  // of their rounds each update gets.
+  // For demonstrations (suggestions: uniform): how many trajectories are collected once, when the stage starts, and how
+  // many of their rounds each update gets.
   uint64_t episodes = 0;
   uint64_t demonstrations_per_step = 32;
 };
@@ -49,17 +49,26 @@ struct SamplingConfig {
 // What becomes of a trajectory whose coder gave no kernel for a fault of its own (refused, truncated, no code, failed).
 enum class CoderFailure { kDrop, kPunish };
 
+// When a kernel that the coder wrote becomes the current one (A <- B, B <- C): `always`, as in the original experiment, where
+// a broken kernel is the next round's to repair, or when it is `correct`, so that the current kernel is the last right one.
+enum class Advance { kAlways, kCorrect };
+
 struct LoopConfig {
   uint64_t max_steps = 100;
-  uint64_t batch_size = 16;               // trajectories a step
-  uint32_t rounds = 4;                    // refinement rounds a trajectory
-  uint64_t trajectories_per_problem = 1;  // batch_size / this problems are drawn a step, without replacement while they last
-  // Trajectories are split, in order, into cohorts of this many; a cohort generates together, so that results do not depend
-  // on timing, while other cohorts' kernels are written and judged. 0: all in one.
+  uint64_t batch_size = 16;  // trajectories a step
+  uint32_t rounds = 4;       // refinement rounds a trajectory
+  uint64_t trajectories_per_problem =
+      1;  // batch_size / this problems are drawn a step, without replacement while they last
+  // Trajectories are split, in order, into cohorts of this many; a cohort generates together, so that results do not
+  // depend on timing, while other cohorts' kernels are written and judged. 0: all in one.
   uint64_t generation_batch = 16;
   uint32_t workers = 0;  // threads that judge kernels; 0: as many as cores
   SamplingConfig sampling;
   CoderFailure on_coder_failure = CoderFailure::kDrop;
+  Advance advance = Advance::kAlways;
+  // Secret inputs: false draws them once a problem and run, so that an evaluator's cache of judgements serves; true draws
+  // them anew for every kernel.
+  bool fresh_inputs = false;
 };
 
 // Mustache templates over a trajectory's state; docs/prompts.md lists the variables.
@@ -94,8 +103,8 @@ struct PipelineConfig {
   PluginChoice coder;
   PluginChoice evaluator;
   PluginChoice reward;
-  std::vector<StageConfig> stages;             // `trainer:`
-  std::vector<std::string> train_problems;     // folders, globs expanded, sorted, no duplicates
+  std::vector<StageConfig> stages;          // `trainer:`
+  std::vector<std::string> train_problems;  // folders, globs expanded, sorted, no duplicates
   std::vector<std::string> heldout_problems;
   LoopConfig loop;
   PromptConfig prompt;

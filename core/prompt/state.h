@@ -1,0 +1,43 @@
+// What a prompt can speak of: the state of one trajectory at the start of a round. Filled by the loop (loop/trajectory.cc),
+// rendered by prompt/template.h; docs/prompts.md describes each variable for users.
+#ifndef KGRPO_PROMPT_STATE_H
+#define KGRPO_PROMPT_STATE_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kgrpo {
+
+struct PromptProblem {
+  std::string name, title, family, task, signature;
+  std::vector<std::string> traits;
+};
+
+// A round that is over.
+struct PromptRound {
+  uint32_t round = 0;  // from 1
+  std::string suggestion;
+  std::string summary;  // the coder's words for what it did; may be empty
+  std::string outcome;  // "right", another verdict, "not applicable", "unclear" or "coder failed"
+  bool applied = false;  // it led to a new kernel that became the current one
+  double speedup = 0;    // over the reference; 0 unless right
+  std::string diagnosis;
+};
+
+struct PromptState {
+  PromptProblem problem;
+  std::string code_a;           // the kernel before the current one
+  std::string code_b;           // the current kernel
+  std::string last_suggestion;  // what led from A to B
+  uint32_t round = 1;           // from 1
+  uint32_t rounds = 1;
+  std::vector<PromptRound> history;  // oldest first
+  double current_speedup = 0;        // of code_b over the reference; 0 unless right
+  double current_seconds = 0;        // 0 unless right
+  std::string current_diagnosis;
+  std::string current_verdict;
+};
+
+}  // namespace kgrpo
+#endif

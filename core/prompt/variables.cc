@@ -1,0 +1,48 @@
+#include "prompt/variables.h"
+
+namespace kgrpo {
+
+const Variable& PromptVariables() {
+  using Kind = Variable::Kind;
+  static const Variable kText{Kind::kText, {}};
+  static const Variable kFlag{Kind::kFlag, {}};
+  static const Variable kTexts{Kind::kTexts, {}};
+  static const Variable kRound{Kind::kRecord,
+                               {{"round", kText},
+                                {"suggestion", kText},
+                                {"summary", kText},
+                                {"outcome", kText},
+                                {"right", kFlag},
+                                {"applied", kFlag},
+                                {"speedup", kText},
+                                {"diagnosis", kText}}};
+  static const Variable kRoot{
+      Kind::kRecord,
+      {{"problem",
+        {Kind::kRecord,
+         {{"name", kText},
+          {"title", kText},
+          {"family", kText},
+          {"task", kText},
+          {"signature", kText},
+          {"traits", kTexts},
+          {"traits_joined", kText}}}},
+       {"code_a", kText},
+       {"code_b", kText},
+       {"last_suggestion", kText},
+       {"round", kText},
+       {"rounds", kText},
+       {"rounds_left", kText},
+       {"first_round", kFlag},
+       {"last_round", kFlag},
+       {"history", {Kind::kRecords, kRound.members}},
+       {"applied", kTexts},
+       {"applied_joined", kText},
+       {"last", kRound},
+       {"current",
+        {Kind::kRecord,
+         {{"speedup", kText}, {"time", kText}, {"diagnosis", kText}, {"verdict", kText}, {"right", kFlag}}}}}};
+  return kRoot;
+}
+
+}  // namespace kgrpo

@@ -1,0 +1,35 @@
+// The variables that templates may use, as a tree of names and kinds: what CheckTemplate checks against. Used by
+// prompt/template.cc alone.
+#ifndef KGRPO_PROMPT_VARIABLES_H
+#define KGRPO_PROMPT_VARIABLES_H
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kgrpo {
+
+struct Variable {
+  enum class Kind {
+    kText,     // {{name}}; {{#name}} shows its inside unless the text is empty
+    kFlag,     // {{#name}} and {{^name}} only
+    kTexts,    // {{#name}}{{.}}{{/name}}: a list of texts
+    kRecord,   // {{name.member}}; {{#name}} where it may be absent
+    kRecords,  // {{#name}}{{member}}{{/name}}: a list of records
+  };
+  Kind kind = Kind::kText;
+  std::vector<std::pair<std::string, Variable>> members;  // of kRecord and kRecords
+
+  const Variable* Find(const std::string& name) const {
+    for (const auto& [member_name, member] : members) {
+      if (member_name == name) return &member;
+    }
+    return nullptr;
+  }
+};
+
+// The root: a record of all top-level variables.
+const Variable& PromptVariables();
+
+}  // namespace kgrpo
+#endif

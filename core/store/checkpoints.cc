@@ -1,0 +1,119 @@
+#include "store/checkpoints.h"
+
+#include "store/files.h"
+#include "store/json.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace kgrpo {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kPartial = ".partial";  // being written
+constexpr const char* kRemoved = ".removed";  // being deleted
+constexpr int kFormat = 1;                    // of state.json
+
+CheckpointState ReadState(const fs::path& checkpoint) {
+  try {
+    const auto json = nlohmann::ordered_json::parse(ReadFile(checkpoint / "state.json"));
+    if (json.at("format") != kFormat) {
+      throw Error(KGRPO_ERROR_UNSUPPORTED, checkpoint.string() + " was written by another version of this program");
+    }
+    CheckpointState state;
+    state.step = json.at("step");
+    state.stage = json.at("stage");
+    state.stage_steps = json.at("stage_steps");
+    if (!json.at("reward_mean").is_null()) state.reward_mean = json.at("reward_mean").get<double>();
+    return state;
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(KGRPO_ERROR_INVALID, (checkpoint / "state.json").string() + " is damaged: " + error.what());
+  }
+}
+
+bool EndsWith(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+}  // namespace
+
+Checkpoints::Checkpoints(const fs::path& directory, FaultPoints faults)
+    : directory_(directory), faults_(std::move(faults)) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory_)) {
+    const std::string name = entry.path().filename().string();
+    if (EndsWith(name, kPartial) || EndsWith(name, kRemoved)) fs::remove_all(entry.path());
+  }
+}
+
+fs::path Checkpoints::PathOf(uint64_t step) const { return directory_ / ("step-" + std::to_string(step)); }
+
+void Checkpoints::Write(const CheckpointState& state, const std::function<void(const fs::path&)>& fill) {
+  const fs::path target = PathOf(state.step);
+  const fs::path partial = target.string() + kPartial;
+  fs::remove_all(partial);
+  fs::create_directories(partial);
+  Pass(faults_, "checkpoint: begun");
+  fill(partial);
+  Pass(faults_, "checkpoint: filled");
+  nlohmann::ordered_json json = {
+      {"format", kFormat}, {"step", state.step}, {"stage", state.stage}, {"stage_steps", state.stage_steps}};
+  json["reward_mean"] = state.reward_mean ? nlohmann::ordered_json(*state.reward_mean) : nlohmann::ordered_json();
+  WriteFileAtomically(partial / "state.json", DumpJson(json, 2) + "\n");
+  Pass(faults_, "checkpoint: before rename");
+  if (fs::exists(target)) {
+    const fs::path removed = target.string() + kRemoved;
+    fs::rename(target, removed);
+    PublishDirectory(partial, target);
+    fs::remove_all(removed);
+  } else {
+    PublishDirectory(partial, target);
+  }
+  Pass(faults_, "checkpoint: renamed");
+}
+
+std::vector<CheckpointState> Checkpoints::List() const {
+  std::vector<CheckpointState> states;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory_)) {
+    const std::string name = entry.path().filename().string();
+    if (name.rfind("step-", 0) != 0 || EndsWith(name, kPartial) || EndsWith(name, kRemoved)) continue;
+    states.push_back(ReadState(entry.path()));
+  }
+  std::sort(states.begin(), states.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
+  return states;
+}
+
+std::optional<CheckpointState> Checkpoints::Last() const {
+  const std::vector<CheckpointState> states = List();
+  return states.empty() ? std::nullopt : std::optional(states.back());
+}
+
+std::optional<CheckpointState> Checkpoints::Best() const {
+  std::optional<CheckpointState> best;
+  for (const CheckpointState& state : List()) {
+    if (state.reward_mean && (!best || *state.reward_mean > *best->reward_mean)) best = state;
+  }
+  return best;
+}
+
+void Checkpoints::Prune(uint32_t keep_last, uint32_t keep_best) {
+  std::vector<CheckpointState> states = List();
+  std::set<uint64_t> keep;
+  for (size_t i = 0; i < std::max(keep_last, 1u) && i < states.size(); ++i) keep.insert(states[states.size() - 1 - i].step);
+  std::erase_if(states, [](const CheckpointState& state) { return !state.reward_mean; });
+  std::stable_sort(states.begin(), states.end(),
+                   [](const auto& a, const auto& b) { return *a.reward_mean > *b.reward_mean; });
+  for (size_t i = 0; i < keep_best && i < states.size(); ++i) keep.insert(states[i].step);
+  for (const CheckpointState& state : List()) {
+    if (keep.contains(state.step)) continue;
+    const fs::path removed = PathOf(state.step).string() + kRemoved;
+    fs::rename(PathOf(state.step), removed);
+    Pass(faults_, "checkpoint: pruning");
+    fs::remove_all(removed);
+  }
+}
+
+}  // namespace kgrpo

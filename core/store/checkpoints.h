@@ -1,0 +1,48 @@
+// checkpoints/step-N: folders that are whole or not there. A checkpoint is filled in a folder of another name, brought to the
+// disk and renamed; it is removed by renaming it away first. What goes into one is the loop's business (loop/checkpoint.h).
+#ifndef KGRPO_STORE_CHECKPOINTS_H
+#define KGRPO_STORE_CHECKPOINTS_H
+
+#include "store/fault.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kgrpo {
+
+// state.json of a checkpoint: where in the run it stands.
+struct CheckpointState {
+  uint64_t step = 0;        // steps done
+  uint64_t stage = 0;       // index of the stage that the next step belongs to, unless this one is done
+  uint64_t stage_steps = 0; // of that stage, done
+  std::optional<double> reward_mean;  // of the step's rollouts: what "best" is judged by
+};
+
+class Checkpoints {
+ public:
+  // Removes what a killed process left half written.
+  Checkpoints(const std::filesystem::path& directory, FaultPoints faults = {});
+
+  // Writes checkpoints/step-N with state.json and whatever `fill` puts into the folder it is given; replaces one that is
+  // there already.
+  void Write(const CheckpointState& state, const std::function<void(const std::filesystem::path&)>& fill);
+
+  // Deletes all but the last `keep_last` and the `keep_best` of the highest reward_mean. The very last always stays.
+  void Prune(uint32_t keep_last, uint32_t keep_best);
+
+  std::optional<CheckpointState> Last() const;
+  std::optional<CheckpointState> Best() const;  // by reward_mean
+  std::vector<CheckpointState> List() const;    // by step
+  std::filesystem::path PathOf(uint64_t step) const;
+
+ private:
+  std::filesystem::path directory_;
+  FaultPoints faults_;
+};
+
+}  // namespace kgrpo
+#endif

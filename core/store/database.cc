@@ -1,0 +1,288 @@
+#include "store/database.h"
+
+#include "evaluator_shared/digest.h"
+#include "store/json.h"
+#include "store/schema.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <utility>
+
+namespace kgrpo {
+
+const char* PurposeName(Purpose purpose) {
+  switch (purpose) {
+    case Purpose::kTrain:
+      return "train";
+    case Purpose::kDemonstration:
+      return "demonstration";
+    case Purpose::kHeldout:
+      return "heldout";
+  }
+  return "unknown";
+}
+
+RunDatabase::RunDatabase(const std::filesystem::path& path, FaultPoints faults)
+    : database_(path), faults_(std::move(faults)) {
+  // WAL lets others read while the run writes; FULL makes a commit survive the machine, not only the process.
+  database_.Execute("PRAGMA journal_mode = WAL");
+  database_.Execute("PRAGMA synchronous = FULL");
+  Statement version(database_, "PRAGMA user_version");
+  version.Step();
+  const int64_t found = version.Integer(0);
+  version.Run();
+  if (found == kSchemaVersion) return;
+  if (found != 0) {
+    throw Error(KGRPO_ERROR_UNSUPPORTED, path.string() + " was written by another version (its tables are of version " +
+                                             std::to_string(found) + ", this program's of " +
+                                             std::to_string(kSchemaVersion) + ")");
+  }
+  Transaction transaction(database_);
+  database_.Execute(kSchema);
+  database_.Execute(("PRAGMA user_version = " + std::to_string(kSchemaVersion)).c_str());
+  transaction.Commit();
+}
+
+void RunDatabase::Set(const std::string& key, const std::string& value) {
+  Statement statement(database_, "INSERT OR REPLACE INTO run VALUES(?, ?)");
+  (statement << key << value).Run();
+}
+
+std::optional<std::string> RunDatabase::Get(const std::string& key) {
+  Statement statement(database_, "SELECT value FROM run WHERE key = ?");
+  statement << key;
+  if (!statement.Step()) return std::nullopt;
+  return statement.Text(0);
+}
+
+std::string RunDatabase::WriteSource(const std::string& text) {
+  if (text.empty()) return "";
+  std::string hash = evaluator::Sha256(text);
+  Statement statement(database_, "INSERT OR IGNORE INTO sources VALUES(?, ?)");
+  (statement << hash << text).Run();
+  return hash;
+}
+
+void RunDatabase::WriteProblems(Purpose purpose, const std::vector<ProblemRecord>& problems) {
+  Transaction transaction(database_);
+  Statement clear(database_, "DELETE FROM problems WHERE purpose = ?");
+  (clear << PurposeName(purpose)).Run();
+  Statement insert(database_, "INSERT INTO problems VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  for (size_t i = 0; i < problems.size(); ++i) {
+    const ProblemRecord& problem = problems[i];
+    (insert << PurposeName(purpose) << static_cast<uint64_t>(i) << problem.name << problem.title << problem.family
+            << problem.split << problem.directory << WriteSource(problem.source) << problem.baseline.seconds
+            << problem.baseline.modelled << problem.baseline.time_source << problem.baseline.diagnosis)
+        .Run();
+  }
+  transaction.Commit();
+}
+
+void RunDatabase::WriteTrajectories(Purpose purpose, uint64_t step, const std::vector<TrajectoryRecord>& trajectories) {
+  for (const char* table : {"trajectories", "rounds", "evaluations"}) {
+    Statement clear(database_, std::string("DELETE FROM ") + table + " WHERE purpose = ? AND step = ?");
+    (clear << PurposeName(purpose) << step).Run();
+  }
+  Statement insert_trajectory(database_, "INSERT INTO trajectories VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Statement insert_round(database_,
+                         "INSERT INTO rounds VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+                         "?, ?, ?, ?)");
+  Statement insert_evaluation(database_,
+                              "INSERT INTO evaluations VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  for (const TrajectoryRecord& trajectory : trajectories) {
+    (insert_trajectory << PurposeName(purpose) << step << trajectory.trajectory << trajectory.problem
+                       << trajectory.problem_name << trajectory.family << trajectory.prompted_as
+                       << trajectory.baseline_seconds << trajectory.rounds << trajectory.dropped)
+        .Run();
+    for (const RoundRecord& round : trajectory.rounds_done) {
+      const CoderAnswer& answer = round.answer;
+      insert_round << PurposeName(purpose) << step << trajectory.trajectory << round.round
+                   << MessagesToJson(round.messages) << round.suggestion;
+      insert_round.Blob(std::span(round.prompt_ids)).Blob(std::span(round.completion_ids));
+      insert_round.Blob(std::span(round.logprobs));
+      (insert_round << round.truncated << WriteSource(round.code_a) << WriteSource(round.code_b)
+                    << WriteSource(answer.source) << static_cast<int>(answer.outcome) << answer.summary
+                    << answer.message << answer.prompt_tokens << answer.completion_tokens << answer.cost
+                    << answer.seconds << answer.attempts << round.unchanged << round.applied << round.speedup
+                    << round.reward << round.idle_reward << MetricsToJson(round.reward_parts))
+          .Run();
+      if (!round.evaluation) continue;
+      const Evaluation& evaluation = *round.evaluation;
+      (insert_evaluation << PurposeName(purpose) << step << trajectory.trajectory << round.round
+                         << std::to_string(round.evaluation_seed) << evaluation.compiled << evaluation.correct
+                         << evaluation.verdict << evaluation.seconds << evaluation.seconds_low
+                         << evaluation.seconds_high << evaluation.modelled << evaluation.time_source
+                         << evaluation.diagnosis << MetricsToJson(evaluation.metrics) << round.evaluate_seconds)
+          .Run();
+    }
+  }
+}
+
+void RunDatabase::WriteStep(const StepRecord& step, const std::vector<BestKernel>& best) {
+  Transaction transaction(database_);
+  Statement insert_step(database_, "INSERT OR REPLACE INTO steps VALUES(?, ?, ?, ?, ?, ?)");
+  (insert_step << step.step << step.stage << step.stage_name << step.has_rollouts << step.reward_mean
+               << step.finished_at)
+      .Run();
+  for (const char* table : {"metrics", "optimizer_steps", "best_kernels"}) {
+    Statement clear(database_, std::string("DELETE FROM ") + table + " WHERE step = ?");
+    (clear << step.step).Run();
+  }
+  Statement insert_metric(database_, "INSERT OR REPLACE INTO metrics VALUES(?, ?, ?)");
+  for (const Metric& metric : step.metrics) (insert_metric << step.step << metric.name << metric.value).Run();
+  Statement insert_row(database_, "INSERT OR REPLACE INTO optimizer_steps VALUES(?, ?, ?, ?)");
+  for (size_t row = 0; row < step.optimizer_steps.size(); ++row) {
+    for (const Metric& metric : step.optimizer_steps[row]) {
+      (insert_row << step.step << static_cast<uint64_t>(row) << metric.name << metric.value).Run();
+    }
+  }
+  WriteTrajectories(Purpose::kTrain, step.step, step.trajectories);
+  Pass(faults_, "database: inside the transaction");
+  WriteTrajectories(Purpose::kHeldout, step.step, step.heldout);
+  Statement insert_best(database_, "INSERT INTO best_kernels VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  for (const BestKernel& kernel : best) {
+    (insert_best << step.step << kernel.problem << kernel.trajectory << kernel.round << WriteSource(kernel.source)
+                 << kernel.speedup << DumpJson(EvaluationToJson(kernel.evaluation))
+                 << DumpJson(EvaluationToJson(kernel.baseline)) << DumpJson(kernel.suggestions))
+        .Run();
+  }
+  Pass(faults_, "database: before commit");
+  transaction.Commit();
+  Pass(faults_, "database: after commit");
+}
+
+void RunDatabase::WriteDemonstrations(uint64_t first_step, const std::vector<TrajectoryRecord>& trajectories) {
+  Transaction transaction(database_);
+  WriteTrajectories(Purpose::kDemonstration, first_step, trajectories);
+  transaction.Commit();
+}
+
+std::vector<TrajectoryRecord> RunDatabase::ReadDemonstrations(uint64_t first_step) {
+  return ReadStep(Purpose::kDemonstration, first_step);
+}
+
+std::vector<TrajectoryRecord> RunDatabase::ReadStep(Purpose purpose, uint64_t step) {
+  std::vector<TrajectoryRecord> trajectories;
+  Statement select(database_,
+                   "SELECT trajectory, problem, problem_name, family, prompted_as, baseline_seconds, rounds, dropped "
+                   "FROM trajectories WHERE purpose = ? AND step = ? ORDER BY trajectory");
+  select << PurposeName(purpose) << step;
+  while (select.Step()) {
+    TrajectoryRecord& trajectory = trajectories.emplace_back();
+    trajectory.trajectory = static_cast<uint64_t>(select.Integer(0));
+    trajectory.problem = static_cast<uint32_t>(select.Integer(1));
+    trajectory.problem_name = select.Text(2);
+    trajectory.family = select.Text(3);
+    trajectory.prompted_as = select.Text(4);
+    trajectory.baseline_seconds = select.Real(5);
+    trajectory.rounds = static_cast<uint32_t>(select.Integer(6));
+    trajectory.dropped = select.Text(7);
+
+    Statement rounds(
+        database_,
+        "SELECT r.round, prompt, suggestion, prompt_ids, completion_ids, logprobs, truncated, "
+        "(SELECT text FROM sources WHERE hash = code_a), (SELECT text FROM sources WHERE hash = code_b), "
+        "(SELECT text FROM sources WHERE hash = code_c), coder_outcome, coder_summary, coder_message, "
+        "coder_prompt_tokens, coder_completion_tokens, coder_cost, coder_seconds, coder_attempts, unchanged, applied, "
+        "speedup, reward, idle_reward, reward_parts, seed, compiled, correct, verdict, seconds, seconds_low, "
+        "seconds_high, modelled, time_source, diagnosis, metrics, evaluate_seconds "
+        "FROM rounds r LEFT JOIN evaluations e USING(purpose, step, trajectory, round) "
+        "WHERE purpose = ? AND step = ? AND trajectory = ? ORDER BY r.round");
+    rounds << PurposeName(purpose) << step << trajectory.trajectory;
+    while (rounds.Step()) {
+      RoundRecord& round = trajectory.rounds_done.emplace_back();
+      round.round = static_cast<uint32_t>(rounds.Integer(0));
+      round.messages = MessagesFromJson(rounds.Text(1));
+      round.suggestion = rounds.Text(2);
+      const auto prompt_ids = rounds.Values<int32_t>(3);
+      round.prompt_ids.assign(prompt_ids.begin(), prompt_ids.end());
+      const auto completion_ids = rounds.Values<int32_t>(4);
+      round.completion_ids.assign(completion_ids.begin(), completion_ids.end());
+      const auto logprobs = rounds.Values<float>(5);
+      round.logprobs.assign(logprobs.begin(), logprobs.end());
+      round.truncated = rounds.Integer(6) != 0;
+      round.code_a = rounds.Text(7);
+      round.code_b = rounds.Text(8);
+      round.answer.source = rounds.Text(9);
+      round.answer.outcome = static_cast<kgrpo_coder_outcome>(rounds.Integer(10));
+      round.answer.summary = rounds.Text(11);
+      round.answer.message = rounds.Text(12);
+      round.answer.prompt_tokens = static_cast<uint64_t>(rounds.Integer(13));
+      round.answer.completion_tokens = static_cast<uint64_t>(rounds.Integer(14));
+      round.answer.cost = rounds.Real(15);
+      round.answer.seconds = rounds.Real(16);
+      round.answer.attempts = static_cast<uint32_t>(rounds.Integer(17));
+      round.unchanged = rounds.Integer(18) != 0;
+      round.applied = rounds.Integer(19) != 0;
+      round.speedup = rounds.Real(20);
+      round.reward = rounds.Real(21);
+      round.idle_reward = rounds.Real(22);
+      round.reward_parts = MetricsFromJson(rounds.Text(23));
+      if (rounds.IsNull(24)) continue;
+      round.evaluation_seed = std::stoull(rounds.Text(24));
+      Evaluation& evaluation = round.evaluation.emplace();
+      evaluation.compiled = rounds.Integer(25) != 0;
+      evaluation.correct = rounds.Integer(26) != 0;
+      evaluation.verdict = rounds.Text(27);
+      evaluation.seconds = rounds.Real(28);
+      evaluation.seconds_low = rounds.Real(29);
+      evaluation.seconds_high = rounds.Real(30);
+      evaluation.modelled = rounds.Integer(31) != 0;
+      evaluation.time_source = rounds.Text(32);
+      evaluation.diagnosis = rounds.Text(33);
+      evaluation.metrics = MetricsFromJson(rounds.Text(34));
+      round.evaluate_seconds = rounds.Real(35);
+    }
+  }
+  return trajectories;
+}
+
+std::map<std::string, BestKernel> RunDatabase::ReadBest(uint64_t up_to_step) {
+  std::map<std::string, BestKernel> best;
+  Statement select(database_,
+                   "SELECT step, problem, trajectory, round, text, speedup, evaluation, baseline, suggestions FROM "
+                   "best_kernels JOIN sources ON source = hash WHERE step <= ? ORDER BY step");
+  select << up_to_step;
+  while (select.Step()) {
+    BestKernel kernel;
+    kernel.step = static_cast<uint64_t>(select.Integer(0));
+    kernel.problem = select.Text(1);
+    kernel.trajectory = static_cast<uint64_t>(select.Integer(2));
+    kernel.round = static_cast<uint32_t>(select.Integer(3));
+    kernel.source = select.Text(4);
+    kernel.speedup = select.Real(5);
+    kernel.evaluation = EvaluationFromJson(nlohmann::ordered_json::parse(select.Text(6)));
+    kernel.baseline = EvaluationFromJson(nlohmann::ordered_json::parse(select.Text(7)));
+    kernel.suggestions = nlohmann::ordered_json::parse(select.Text(8)).get<std::vector<std::string>>();
+    best[kernel.problem] = std::move(kernel);  // a later one is better: that is why it was written
+  }
+  return best;
+}
+
+std::vector<StepSummary> RunDatabase::Steps() {
+  std::vector<StepSummary> steps;
+  Statement select(database_, "SELECT step, stage, stage_name, has_rollouts, reward_mean FROM steps ORDER BY step");
+  while (select.Step()) {
+    steps.push_back({static_cast<uint64_t>(select.Integer(0)), static_cast<uint64_t>(select.Integer(1)), select.Text(2),
+                     select.Integer(3) != 0, select.Real(4)});
+  }
+  return steps;
+}
+
+std::vector<Metric> RunDatabase::Metrics(uint64_t step) {
+  std::vector<Metric> metrics;
+  Statement select(database_, "SELECT name, value FROM metrics WHERE step = ? ORDER BY name");
+  select << step;
+  while (select.Step()) metrics.push_back({select.Text(0), select.Real(1)});
+  return metrics;
+}
+
+std::vector<std::pair<uint64_t, double>> RunDatabase::MetricCurve(const std::string& name) {
+  std::vector<std::pair<uint64_t, double>> curve;
+  Statement select(database_, "SELECT step, value FROM metrics WHERE name = ? AND value IS NOT NULL ORDER BY step");
+  select << name;
+  while (select.Step()) curve.emplace_back(static_cast<uint64_t>(select.Integer(0)), select.Real(1));
+  return curve;
+}
+
+}  // namespace kgrpo

@@ -1,0 +1,72 @@
+// run.sqlite: everything that happened in a run, one transaction a step. Written by the loop through RunDatabase; read by
+// resume, reports and comparisons (and by anybody's sqlite3 shell: docs/run_folder.md has the tables).
+#ifndef KGRPO_STORE_DATABASE_H
+#define KGRPO_STORE_DATABASE_H
+
+#include "store/fault.h"
+#include "store/records.h"
+#include "store/sqlite.h"
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kgrpo {
+
+// What was found about a problem when the run opened it.
+struct ProblemRecord {
+  std::string name, title, family, split, directory, source;
+  Evaluation baseline;
+};
+
+// A row of the table `steps`.
+struct StepSummary {
+  uint64_t step = 0, stage = 0;
+  std::string stage_name;
+  bool has_rollouts = false;
+  double reward_mean = 0;
+};
+
+// One thread at a time.
+class RunDatabase {
+ public:
+  // Opens the file, and makes it and its tables where it is new. A file of another schema is KGRPO_ERROR_UNSUPPORTED.
+  explicit RunDatabase(const std::filesystem::path& path, FaultPoints faults = {});
+
+  // Named texts about the run: "resolved_yaml", "evaluator", "finished".
+  void Set(const std::string& key, const std::string& value);
+  std::optional<std::string> Get(const std::string& key);
+
+  void WriteProblems(Purpose purpose, const std::vector<ProblemRecord>& problems);
+
+  // Replaces whatever is there of the step, and notes the kernels that became the best of their problem by it.
+  void WriteStep(const StepRecord& step, const std::vector<BestKernel>& best);
+  // Replaces the demonstrations of the stage that begins with that step.
+  void WriteDemonstrations(uint64_t first_step, const std::vector<TrajectoryRecord>& trajectories);
+  // Those demonstrations, as far as updates need them: ids, reward, place. Empty when none were written.
+  std::vector<TrajectoryRecord> ReadDemonstrations(uint64_t first_step);
+
+  // The best kernel of each problem as of that step, by the problem's name.
+  std::map<std::string, BestKernel> ReadBest(uint64_t up_to_step);
+
+  std::vector<StepSummary> Steps();
+  std::vector<Metric> Metrics(uint64_t step);
+  // Values of one metric, by step.
+  std::vector<std::pair<uint64_t, double>> MetricCurve(const std::string& name);
+
+  // The step's recorded rounds with everything that a coder and an evaluator said, so that a replay can use it instead of
+  // asking again. Empty when the step is not there.
+  std::vector<TrajectoryRecord> ReadStep(Purpose purpose, uint64_t step);
+
+ private:
+  void WriteTrajectories(Purpose purpose, uint64_t step, const std::vector<TrajectoryRecord>& trajectories);
+  std::string WriteSource(const std::string& text);  // its hash; "" for an empty one
+
+  Database database_;
+  FaultPoints faults_;
+};
+
+}  // namespace kgrpo
+#endif

@@ -1,0 +1,70 @@
+#include "store/json.h"
+
+namespace kgrpo {
+
+using Json = nlohmann::ordered_json;
+
+std::string DumpJson(const Json& json, int indent) { return json.dump(indent, ' ', false, Json::error_handler_t::replace); }
+
+std::string MessagesToJson(const std::vector<ChatMessage>& messages) {
+  Json json = Json::array();
+  for (const ChatMessage& message : messages) json.push_back({{"role", message.role}, {"content", message.content}});
+  return DumpJson(json);
+}
+
+std::vector<ChatMessage> MessagesFromJson(const std::string& text) {
+  std::vector<ChatMessage> messages;
+  for (const Json& message : Json::parse(text)) messages.push_back({message.at("role"), message.at("content")});
+  return messages;
+}
+
+namespace {
+
+Json MetricsObject(const std::vector<Metric>& metrics) {
+  Json json = Json::object();
+  for (const Metric& metric : metrics) json[metric.name] = metric.value;
+  return json;
+}
+
+std::vector<Metric> MetricsOf(const Json& json) {
+  std::vector<Metric> metrics;
+  for (const auto& [name, value] : json.items()) {
+    if (value.is_number()) metrics.push_back({name, value.get<double>()});  // NaN was written as null
+  }
+  return metrics;
+}
+
+}  // namespace
+
+std::string MetricsToJson(const std::vector<Metric>& metrics) { return DumpJson(MetricsObject(metrics)); }
+std::vector<Metric> MetricsFromJson(const std::string& text) { return MetricsOf(Json::parse(text)); }
+
+Json EvaluationToJson(const Evaluation& evaluation) {
+  return {{"compiled", evaluation.compiled},
+          {"correct", evaluation.correct},
+          {"verdict", evaluation.verdict},
+          {"seconds", evaluation.seconds},
+          {"seconds_low", evaluation.seconds_low},
+          {"seconds_high", evaluation.seconds_high},
+          {"modelled", evaluation.modelled},
+          {"time_source", evaluation.time_source},
+          {"diagnosis", evaluation.diagnosis},
+          {"metrics", MetricsObject(evaluation.metrics)}};
+}
+
+Evaluation EvaluationFromJson(const Json& json) {
+  Evaluation evaluation;
+  evaluation.compiled = json.at("compiled");
+  evaluation.correct = json.at("correct");
+  evaluation.verdict = json.at("verdict");
+  evaluation.seconds = json.at("seconds");
+  evaluation.seconds_low = json.at("seconds_low");
+  evaluation.seconds_high = json.at("seconds_high");
+  evaluation.modelled = json.at("modelled");
+  evaluation.time_source = json.at("time_source");
+  evaluation.diagnosis = json.at("diagnosis");
+  evaluation.metrics = MetricsOf(json.at("metrics"));
+  return evaluation;
+}
+
+}  // namespace kgrpo

@@ -1,0 +1,24 @@
+// JSON forms of what the store keeps as text: messages, metrics, evaluations. Used within store/.
+#ifndef KGRPO_STORE_JSON_H
+#define KGRPO_STORE_JSON_H
+
+#include "plugin/records.h"
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace kgrpo {
+
+// Bytes that are not UTF-8 (a plugin may hand over any) become U+FFFD.
+std::string DumpJson(const nlohmann::ordered_json& json, int indent = -1);
+
+std::string MessagesToJson(const std::vector<ChatMessage>& messages);  // [{"role": ..., "content": ...}, ...]
+std::vector<ChatMessage> MessagesFromJson(const std::string& text);
+std::string MetricsToJson(const std::vector<Metric>& metrics);  // {"name": value, ...}, order kept
+std::vector<Metric> MetricsFromJson(const std::string& text);
+nlohmann::ordered_json EvaluationToJson(const Evaluation& evaluation);
+Evaluation EvaluationFromJson(const nlohmann::ordered_json& json);
+
+}  // namespace kgrpo
+#endif

@@ -1,0 +1,26 @@
+#include "store/kernels.h"
+
+#include "evaluator_shared/digest.h"
+#include "store/files.h"
+#include "store/json.h"
+
+namespace kgrpo {
+
+void WriteBestKernel(const std::filesystem::path& directory, const BestKernel& kernel) {
+  const std::filesystem::path folder = directory / kernel.problem;
+  std::filesystem::create_directories(folder);
+  nlohmann::ordered_json evidence = {{"problem", kernel.problem},
+                                     {"speedup", kernel.speedup},
+                                     {"source_sha256", evaluator::Sha256(kernel.source)},
+                                     {"step", kernel.step},
+                                     {"trajectory", kernel.trajectory},
+                                     {"round", kernel.round},
+                                     {"suggestions", kernel.suggestions},
+                                     {"evaluation", EvaluationToJson(kernel.evaluation)},
+                                     {"baseline", EvaluationToJson(kernel.baseline)}};
+  // The evidence names the source's hash: whoever finds the two apart (a machine that died in between) can tell.
+  WriteFileAtomically(folder / "best.cu", kernel.source);
+  WriteFileAtomically(folder / "evidence.json", DumpJson(evidence, 2) + "\n");
+}
+
+}  // namespace kgrpo

@@ -1,0 +1,84 @@
+// What happened, as the loop hands it to the run store: rounds, trajectories, steps. Plain data, made by loop/, written by
+// store/ (database, rollouts), summarised by loop/metrics.h.
+#ifndef KGRPO_STORE_RECORDS_H
+#define KGRPO_STORE_RECORDS_H
+
+#include "plugin/records.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kgrpo {
+
+// What a rollout was collected for.
+enum class Purpose {
+  kTrain,          // the samples of a step
+  kDemonstration,  // collected once at a stage's start, to be imitated
+  kHeldout,        // measured only
+};
+const char* PurposeName(Purpose purpose);  // "train", "demonstration", "heldout"
+
+// One round of one trajectory.
+struct RoundRecord {
+  uint32_t round = 0;                 // from 0
+  std::vector<ChatMessage> messages;  // the prompt
+  std::vector<int32_t> prompt_ids;    // empty where no policy was asked
+  std::vector<int32_t> completion_ids;
+  std::vector<float> logprobs;  // of completion_ids; empty where nobody sampled them
+  bool truncated = false;       // the completion ended for its length
+  std::string suggestion;
+  std::string code_a, code_b;  // the state that the round started from
+  CoderAnswer answer;
+  std::optional<Evaluation> evaluation;  // of answer.source; absent when the coder wrote no kernel
+  uint64_t evaluation_seed = 0;
+  double evaluate_seconds = 0;  // how long judging took
+  bool unchanged = false;       // the coder's kernel equals code_b
+  bool applied = false;         // the kernel became the current one
+  double speedup = 0;           // of the kernel over the reference; 0 unless right
+  double reward = 0;
+  double idle_reward = 0;
+  std::vector<Metric> reward_parts;
+};
+
+struct TrajectoryRecord {
+  uint64_t trajectory = 0;  // within the step, from 0
+  uint32_t problem = 0;     // index into the run's problems of that purpose
+  std::string problem_name;
+  std::string family;
+  std::string prompted_as;  // another problem's name under the shuffle_prompts control; else empty
+  double baseline_seconds = 0;
+  uint32_t rounds = 0;  // as planned
+  std::vector<RoundRecord> rounds_done;
+  std::string dropped;  // why the rest of the trajectory is missing; empty when it is complete
+};
+
+struct StepRecord {
+  uint64_t step = 0;        // of the whole run, from 1
+  uint64_t stage = 0;       // index into the pipeline's stages
+  std::string stage_name;   // the trainer's plugin
+  double gamma = 1;         // the trainer's discount, for the exported returns
+  double reward_mean = 0;   // of the step's samples; 0 where there are none
+  bool has_rollouts = false;
+  double finished_at = 0;  // seconds since 1970
+  std::vector<TrajectoryRecord> trajectories;
+  std::vector<TrajectoryRecord> heldout;  // of the measurement after this step, if there was one
+  std::vector<Metric> metrics;
+  std::vector<std::vector<Metric>> optimizer_steps;
+};
+
+// A verified kernel: the best of its problem so far.
+struct BestKernel {
+  std::string problem;
+  std::string source;
+  uint64_t step = 0, trajectory = 0;
+  uint32_t round = 0;
+  Evaluation evaluation;  // the thorough one
+  Evaluation baseline;
+  double speedup = 0;
+  std::vector<std::string> suggestions;  // that led to it, in order
+};
+
+}  // namespace kgrpo
+#endif

@@ -1,0 +1,106 @@
+#include "store/run_folder.h"
+
+#include "store/database.h"
+#include "store/files.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace kgrpo {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool IsEmptyOrAbsent(const fs::path& path) {
+  std::error_code error;
+  if (!fs::exists(path, error)) return true;
+  if (!fs::is_directory(path)) {
+    throw Error(KGRPO_ERROR_INVALID, "output_dir " + path.string() + " is a file: name a folder");
+  }
+  return fs::is_empty(path);
+}
+
+// What a run writes, and therefore what --overwrite deletes.
+bool IsOurs(const std::string& name) {
+  for (const char* ours : {"resolved.yaml", "run.json", "run.sqlite", "run.sqlite-wal", "run.sqlite-shm", "run.lock",
+                           "log.txt", "rollouts", "checkpoints", "kernels", "final", "final.partial", "artifacts",
+                           "report.html", "resolved.yaml.partial", "run.json.partial"}) {
+    if (name == ours) return true;
+  }
+  return name.find("tfevents") != std::string::npos;
+}
+
+// Why a folder that is not empty is refused, and the way out.
+std::string Refusal(const fs::path& path, const std::string& resolved_yaml) {
+  const std::string there = "output_dir " + path.string() + " ";
+  if (!fs::exists(path / "run.sqlite")) {
+    return there + "is not empty, and what is in it is no run: name another folder (--set output_dir=...)";
+  }
+  const std::string choices = "name another folder (--set output_dir=...), or delete that run with --overwrite";
+  RunDatabase database(path / "run.sqlite");
+  const std::vector<StepSummary> steps = database.Steps();
+  if (database.Get("finished")) return there + "holds a finished run: " + choices;
+  const bool same = fs::exists(path / "resolved.yaml") && ReadFile(path / "resolved.yaml") == resolved_yaml;
+  if (!same) return there + "holds an unfinished run of another configuration: " + choices;
+  return there + "holds an unfinished run of this configuration (" + std::to_string(steps.size()) +
+         " steps done). To go on with it: kgrpo-host resume " + path.string() + "; to start again: --overwrite";
+}
+
+}  // namespace
+
+RunFolder::RunFolder(const fs::path& path) : path_(path) {}
+RunFolder::RunFolder(RunFolder&& other) noexcept
+    : path_(std::move(other.path_)), lock_(std::exchange(other.lock_, -1)) {}
+RunFolder::~RunFolder() {
+  if (lock_ >= 0) close(lock_);
+}
+
+void RunFolder::Lock() {
+  const fs::path file = path_ / "run.lock";
+  lock_ = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (lock_ < 0) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot write " + file.string() + ": " + std::strerror(errno));
+  if (flock(lock_, LOCK_EX | LOCK_NB) != 0) {  // the kernel releases it when the process dies, however it dies
+    throw Error(KGRPO_ERROR_UNAVAILABLE, "another process is running in " + path_.string() + ": wait for it or stop it");
+  }
+}
+
+RunFolder RunFolder::Create(const fs::path& path, const std::string& resolved_yaml, bool overwrite) {
+  const bool empty = IsEmptyOrAbsent(path);
+  if (!empty && !(overwrite && fs::exists(path / "run.sqlite"))) {
+    throw Error(KGRPO_ERROR_INVALID, Refusal(path, resolved_yaml));
+  }
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot create output_dir " + path.string() + ": " + error.message());
+  RunFolder folder(path);
+  folder.Lock();
+  if (!empty) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
+      const std::string name = entry.path().filename().string();
+      if (IsOurs(name) && name != "run.lock") fs::remove_all(entry.path());
+    }
+  }
+  for (const fs::path& part : {folder.rollouts(), folder.checkpoints(), folder.kernels()}) fs::create_directories(part);
+  WriteFileAtomically(folder.resolved_yaml(), resolved_yaml);
+  return folder;
+}
+
+RunFolder RunFolder::Open(const fs::path& path) {
+  if (!fs::exists(path / "run.sqlite") || !fs::exists(path / "resolved.yaml")) {
+    throw Error(KGRPO_ERROR_NOT_FOUND, "there is no run in " + path.string() +
+                                           ": a run's folder holds run.sqlite and resolved.yaml");
+  }
+  RunFolder folder(path);
+  folder.Lock();
+  for (const fs::path& part : {folder.rollouts(), folder.checkpoints(), folder.kernels()}) fs::create_directories(part);
+  return folder;
+}
+
+}  // namespace kgrpo

@@ -1,0 +1,42 @@
+// The folder that a run leaves behind: what is in it, who may write to it, and when a command refuses it. docs/run_folder.md
+// describes it for users. Made by the loop; the commands use the paths.
+#ifndef KGRPO_STORE_RUN_FOLDER_H
+#define KGRPO_STORE_RUN_FOLDER_H
+
+#include <filesystem>
+#include <string>
+
+namespace kgrpo {
+
+class RunFolder {
+ public:
+  // A folder for a new run. It may exist when it is empty, or with `overwrite` when an earlier run left it behind: then
+  // that run's files (and no others) are deleted. Otherwise KGRPO_ERROR_INVALID, which says what is there and what to do.
+  static RunFolder Create(const std::filesystem::path& path, const std::string& resolved_yaml, bool overwrite);
+
+  // The folder of a run that is to go on. KGRPO_ERROR_NOT_FOUND when there is no run in it.
+  static RunFolder Open(const std::filesystem::path& path);
+
+  ~RunFolder();
+  RunFolder(RunFolder&& other) noexcept;
+  RunFolder& operator=(RunFolder&&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path resolved_yaml() const { return path_ / "resolved.yaml"; }
+  std::filesystem::path run_json() const { return path_ / "run.json"; }
+  std::filesystem::path database() const { return path_ / "run.sqlite"; }
+  std::filesystem::path rollouts() const { return path_ / "rollouts"; }
+  std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
+  std::filesystem::path kernels() const { return path_ / "kernels"; }
+  std::filesystem::path final_model() const { return path_ / "final"; }
+
+ private:
+  explicit RunFolder(const std::filesystem::path& path);
+  void Lock();  // for this process; another one that writes here is KGRPO_ERROR_UNAVAILABLE
+
+  std::filesystem::path path_;
+  int lock_ = -1;
+};
+
+}  // namespace kgrpo
+#endif
