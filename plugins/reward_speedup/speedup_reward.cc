@@ -1,0 +1,135 @@
+#include "reward_speedup/speedup_reward.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace kgrpo::reward {
+namespace {
+
+constexpr std::string_view kSchema = R"json({
+  "$schema": "http://json-schema.org/draft-07/schema#",
+  "title": "reward_speedup",
+  "description": "A penalty for kernels that do not compile or are wrong; else a base plus the speedup over the reference kernel.",
+  "type": "object",
+  "additionalProperties": false,
+  "properties": {
+    "not_compiled": {"title": "Not compiled", "type": "number", "default": -1.0,
+      "description": "Paid for a kernel that does not compile."},
+    "wrong": {"title": "Wrong", "type": "number", "default": -0.5,
+      "description": "Paid for a kernel that compiles but crashes, hangs or computes something else."},
+    "correct": {"title": "Correct", "type": "number", "default": 0.3,
+      "description": "Paid for a correct kernel before its speed is looked at."},
+    "speedup_weight": {"title": "Weight of the speedup", "type": "number", "minimum": 0, "default": 1.0,
+      "description": "What the transformed speedup is multiplied by."},
+    "speedup_cap": {"title": "Cap on the speedup", "type": "number", "minimum": 0, "default": 0,
+      "description": "Speedups above it count as it, so that one lucky kernel does not drown the rest; 0 sets no cap."},
+    "transform": {"title": "Transform of the speedup", "enum": ["linear", "log"], "default": "linear",
+      "description": "linear pays reference time / kernel time; log pays log2(1 + that), which is the same at 0 and 1 and grows slower above."},
+    "unchanged": {"title": "Unchanged", "type": "number", "default": 0.0,
+      "description": "Paid when the coder's kernel equals the one the round started from, byte for byte, and that one is correct."},
+    "not_applicable": {"title": "Not applicable", "type": "number", "default": 0.0,
+      "description": "Paid when the coder understood the suggestion but it does not apply to this kernel."},
+    "unclear": {"title": "Unclear", "type": "number", "default": -0.5,
+      "description": "Paid when the suggestion names nothing that can be done. Must be less than an honest attempt is worth, or vagueness pays."},
+    "coder_error": {"title": "No kernel from the coder", "type": "number", "default": -0.5,
+      "description": "Paid when the coder refused, was cut off, wrote no code or failed."}
+  }
+})json";
+
+// Reference time over kernel time.
+double Speedup(const kgrpo_evaluation& baseline, const kgrpo_evaluation& kernel) {
+  const double speedup = baseline.seconds / kernel.seconds;
+  if (!(baseline.seconds > 0) || !(kernel.seconds > 0) || !std::isfinite(speedup)) {
+    throw Error(KGRPO_ERROR_INVALID,
+                "reward_speedup: the evaluator calls a kernel correct whose time is " + std::to_string(kernel.seconds) +
+                    " s (reference: " + std::to_string(baseline.seconds) + " s); both must be positive");
+  }
+  return speedup;
+}
+
+// What a kernel is worth as new work.
+RewardParts ScoreKernel(const SpeedupRewardOptions& options, const kgrpo_evaluation& baseline,
+                        const kgrpo_evaluation& kernel) {
+  RewardParts parts;
+  if (!kernel.compiled) {
+    parts.outcome = options.not_compiled;
+  } else if (!kernel.correct) {
+    parts.outcome = options.wrong;
+  } else {
+    double speedup = Speedup(baseline, kernel);
+    if (options.speedup_cap > 0) speedup = std::min(speedup, options.speedup_cap);
+    if (options.transform == SpeedupTransform::kLog) speedup = std::log2(1.0 + speedup);
+    parts.correct = options.correct;
+    parts.speedup = options.speedup_weight * speedup;
+  }
+  return parts;
+}
+
+const kgrpo_evaluation& Need(const kgrpo_evaluation* evaluation, const char* what) {
+  if (evaluation == nullptr) {
+    throw Error(KGRPO_ERROR_INVALID, std::string("reward_speedup: the request has no ") + what);
+  }
+  return *evaluation;
+}
+
+RewardParts Outcome(double payment) {
+  RewardParts parts;
+  parts.outcome = payment;
+  return parts;
+}
+
+}  // namespace
+
+std::string_view SpeedupRewardSchema() {
+  return kSchema;
+}
+
+SpeedupRewardOptions ReadSpeedupRewardOptions(std::string_view text) {
+  const nlohmann::json json = nlohmann::json::parse(text);
+  SpeedupRewardOptions options;
+  options.not_compiled = json.at("not_compiled").get<double>();
+  options.wrong = json.at("wrong").get<double>();
+  options.correct = json.at("correct").get<double>();
+  options.speedup_weight = json.at("speedup_weight").get<double>();
+  options.speedup_cap = json.at("speedup_cap").get<double>();
+  options.transform = json.at("transform") == "log" ? SpeedupTransform::kLog : SpeedupTransform::kLinear;
+  options.unchanged = json.at("unchanged").get<double>();
+  options.not_applicable = json.at("not_applicable").get<double>();
+  options.unclear = json.at("unclear").get<double>();
+  options.coder_error = json.at("coder_error").get<double>();
+  return options;
+}
+
+RewardParts Score(const SpeedupRewardOptions& options, const kgrpo_reward_request& request) {
+  if (request.answer != nullptr) {
+    switch (request.answer->outcome) {
+      case KGRPO_CODER_OK:
+        break;
+      case KGRPO_CODER_NOT_APPLICABLE:
+        return Outcome(options.not_applicable);
+      case KGRPO_CODER_UNCLEAR:
+        return Outcome(options.unclear);
+      default:
+        return Outcome(options.coder_error);
+    }
+  }
+  const kgrpo_evaluation& baseline = Need(request.baseline, "baseline");
+  if (!request.unchanged) return ScoreKernel(options, baseline, Need(request.candidate, "evaluation of the candidate"));
+  // An unchanged kernel may not have been judged again: what is known of the current one holds for it.
+  const kgrpo_evaluation* known = request.candidate != nullptr ? request.candidate : request.current;
+  const RewardParts kernel = ScoreKernel(options, baseline, Need(known, "evaluation of the unchanged kernel"));
+  // Keeping a kernel that fails is no way out of its penalty.
+  return Outcome(known->correct ? options.unchanged : std::min(options.unchanged, kernel.outcome));
+}
+
+double IdleScore(const SpeedupRewardOptions& options, const kgrpo_reward_request& request) {
+  return ScoreKernel(options, Need(request.baseline, "baseline"),
+                     Need(request.current, "evaluation of the current kernel"))
+      .total();
+}
+
+}  // namespace kgrpo::reward

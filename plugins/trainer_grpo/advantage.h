@@ -1,0 +1,59 @@
+// advantage.h - from rewards to advantages: returns within a trajectory, a baseline, a scale. Called by
+// grpo_trainer.cc.
+#ifndef KGRPO_TRAINER_GRPO_ADVANTAGE_H
+#define KGRPO_TRAINER_GRPO_ADVANTAGE_H
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace kgrpo::grpo {
+
+// Which samples are compared with each other: all of the batch, those of one problem, or those of one problem and
+// round.
+enum class AdvantageGroup { kBatch, kProblem, kProblemRound };
+
+// What differences from the baseline are divided by: the standard deviation of the group or of the batch, the root mean
+// square of all differences in the batch, or nothing. 1e-4 is added to each, as TRL does.
+enum class AdvantageScale { kGroup, kBatch, kRootMeanSquare, kNone };
+
+struct AdvantageOptions {
+  double gamma = 0.4;  // discount of later rounds' rewards
+  AdvantageGroup group = AdvantageGroup::kBatch;
+  AdvantageScale scale = AdvantageScale::kGroup;
+  bool leave_one_out = false;  // the baseline of a sample is the mean of the others of its group
+  bool idle_baseline = false;  // the return of doing nothing from here is subtracted first
+  double cap = 0;              // advantages are clamped to [-cap, cap]; 0: not
+};
+
+// What is known of one round of one trajectory; see kgrpo_sample.
+struct RoundOutcome {
+  double reward = 0;
+  double idle_reward = 0;
+  uint64_t trajectory = 0;
+  uint32_t round = 0;
+  uint32_t rounds = 1;
+  uint32_t problem = 0;
+};
+
+struct Advantages {
+  std::vector<double> returns;  // discounted, without the idle baseline
+  std::vector<double> advantages;
+  std::vector<bool> zero_variance;  // whether all of the sample's group have the same value: nothing to learn from
+};
+
+// Order of the samples does not matter. Throws KGRPO_ERROR_INVALID when a trajectory has a round twice, or a round past
+// its `rounds`.
+//
+//   G_t = sum over later rounds k of the trajectory, t included, of gamma^(k - t) r_k
+//   x_t = G_t                                                        or, with idle_baseline,
+//   x_t = G_t - idle_reward_t * (1 + gamma + ... + gamma^(rounds - t - 1))
+//   d   = x - mean of its group                                      or, with leave_one_out, of the group's other
+//   members A   = d / (std + 1e-4), std with n - 1 below and of x            or  d / (rms of d over the batch + 1e-4),
+//   or  d
+//
+// A sample that is alone in its group has nothing to be compared with, and advantage 0.
+Advantages ComputeAdvantages(const AdvantageOptions& options, std::span<const RoundOutcome> samples);
+
+}  // namespace kgrpo::grpo
+#endif

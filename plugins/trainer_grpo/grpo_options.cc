@@ -1,0 +1,182 @@
+#include "trainer_grpo/grpo_options.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+namespace kgrpo::grpo {
+namespace {
+
+constexpr const char* kSchemaHead = R"json({
+  "$schema": "http://json-schema.org/draft-07/schema#",
+  "title": "trainer_grpo",
+  "description": "Group-relative policy optimisation: see docs/grpo.md for the formulas.",
+  "type": "object",
+  "additionalProperties": false,
+  "properties": {
+    "gamma": {"title": "Discount", "type": "number", "minimum": 0, "maximum": 1, "default": 0.4,
+      "description": "Weight of the next round's reward in this round's return; 0 judges each round by its own reward alone."},
+    "advantage_group": {"title": "Advantage group", "enum": ["batch", "problem", "problem_round"], "default": "batch",
+      "description": "Which samples a return is compared with: all of the batch, those of the same problem, or those of the same problem and round."},
+    "leave_one_out": {"title": "Leave-one-out baseline", "type": "boolean", "default": false,
+      "description": "Subtract the mean of the other members of the group instead of the mean of all, which is unbiased."},
+    "idle_baseline": {"title": "Do-nothing baseline", "type": "boolean", "default": false,
+      "description": "Subtract the return of leaving the kernel as it is from here on before comparing, so that a late round is not credited with what earlier rounds gained."},
+    "scale_rewards": {"title": "Advantage scale", "enum": ["group", "batch", "rms", "none"], "default": "group",
+      "description": "What advantages are divided by: the standard deviation of the group, that of the batch, the root mean square of all advantages of the batch, or nothing."},
+    "advantage_cap": {"title": "Advantage cap", "type": "number", "minimum": 0, "default": 0,
+      "description": "Advantages are clamped to plus or minus this; 0 leaves them as they are."},
+    "loss_type": {"title": "Loss", "enum": ["grpo", "bnpo", "dr_grpo", "dapo", "cispo"], "default": "grpo",
+      "description": "The loss and how it is averaged over tokens and sequences."},
+    "importance_sampling_level": {"title": "Ratio level", "enum": ["token", "sequence"], "default": "token",
+      "description": "Whether the importance ratio is taken token by token or once a sequence, as in GSPO."},
+    "epsilon": {"title": "Clip range", "type": "number", "minimum": 0, "default": 0.2,
+      "description": "Ratios are clipped below at 1 - epsilon, and above at 1 + epsilon where epsilon_high is not given."},
+    "epsilon_high": {"title": "Upper clip range", "type": ["number", "null"], "minimum": 0, "default": null,
+      "description": "Ratios are clipped above at 1 + epsilon_high (DAPO: 0.28); null takes epsilon. For cispo it is the largest ratio itself, and null takes 5."},
+    "delta": {"title": "Two-sided clip", "type": ["number", "null"], "exclusiveMinimum": 0, "default": null,
+      "description": "Upper bound of the ratio in the unclipped branch, which bounds the loss of negative advantages; null sets none. Should exceed 1 + epsilon_high."},
+    "beta": {"title": "KL coefficient", "type": "number", "minimum": 0, "default": 0.04,
+      "description": "Weight of the divergence from the reference policy in the loss; 0 needs no reference."},
+    "kl_estimator": {"title": "KL estimator", "enum": ["k1", "k2", "k3"], "default": "k3",
+      "description": "How the divergence is estimated from the sampled token: log-ratio, half its square, or the non-negative unbiased one."},
+    "kl_ratio_correction": {"title": "Ratio in the KL term", "type": "boolean", "default": false,
+      "description": "Multiply the KL term by the importance ratio and differentiate through it (TRL's use_bias_correction_kl, which is on there)."},
+    "report_kl": {"title": "Report KL", "type": "boolean", "default": false,
+      "description": "Measure the divergence from the reference even where beta is 0; costs a forward pass of the reference."},
+    "sync_ref_model": {"title": "Update the reference", "type": "boolean", "default": false,
+      "description": "Replace the reference by the current policy every ref_model_sync_steps updates."},
+    "ref_model_sync_steps": {"title": "Updates between reference updates", "type": "integer", "minimum": 1, "default": 512,
+      "description": "Only with sync_ref_model."},
+    "old_logprobs": {"title": "Old log-probabilities", "enum": ["behaviour", "recomputed"], "default": "behaviour",
+      "description": "What importance ratios are taken against: the log-probabilities recorded when the completions were sampled, or those of the policy at the start of the update, for one forward pass more."},
+    "importance_sampling_correction": {"title": "Sampler correction", "enum": ["none", "token_truncate", "token_mask", "sequence_truncate", "sequence_mask"], "default": "none",
+      "description": "Weight tokens by the ratio of trainer to sampler probability: per token or for the whole sequence, bounded or set to 0 outside the bounds. Needs old_logprobs: recomputed."},
+    "importance_sampling_min": {"title": "Lower bound of the sampler correction", "type": "number", "minimum": 0, "default": 0,
+      "description": "Ratios below are raised to it (truncate) or set to 0 (mask)."},
+    "importance_sampling_max": {"title": "Upper bound of the sampler correction", "type": "number", "exclusiveMinimum": 0, "default": 3.0,
+      "description": "Ratios above are lowered to it (truncate) or set to 0 (mask)."},
+    "mask_truncated_completions": {"title": "Mask truncated completions", "type": "boolean", "default": false,
+      "description": "Completions that ended for their length give no gradient; they still count as sequences."},
+    "drop_zero_variance_groups": {"title": "Drop groups without variance", "type": "boolean", "default": false,
+      "description": "Leave out the samples of groups whose values are all equal (dynamic sampling): they have advantage 0 and only dilute the batch and its KL term."},
+    "max_completion_length": {"title": "Length that dr_grpo divides by", "type": "integer", "minimum": 0, "default": 0,
+      "description": "0 takes the rollout's max_new_tokens."},
+    "ppo_epochs": {"title": "Epochs", "type": "integer", "minimum": 1, "default": 2,
+      "description": "Passes over the samples of an update (TRL: num_iterations)."},
+    "mini_batch_size": {"title": "Mini-batch size", "type": "integer", "minimum": 1, "default": 4,
+      "description": "Samples in one forward and backward pass."},
+    "gradient_accumulation_steps": {"title": "Accumulation steps", "type": "integer", "minimum": 1, "default": 2,
+      "description": "Mini-batches whose gradients make one optimiser step; the last step of an epoch takes what is left."},
+    "shuffle": {"title": "Shuffle", "type": "boolean", "default": false,
+      "description": "Visit the samples in a new random order each epoch (from the run's seed) instead of in the order of the rollout."},
+    "max_tokens_per_forward": {"title": "Tokens a forward pass", "type": "integer", "minimum": 0, "default": 0,
+      "description": "Cut mini-batches into pieces of at most this many tokens, prompts included, to bound memory; gradients stay the same. 0 does not cut."},
+    )json";
+constexpr const char* kSchemaTail = R"json(
+  }
+})json";
+
+// The value that a name stands for; the schema has checked that it is one of them.
+template <typename Value>
+Value Choice(const nlohmann::json& json, const char* key, const std::map<std::string, Value>& values) {
+  return values.at(json.at(key).get<std::string>());
+}
+
+void RefuseContradictions(const GrpoOptions& options) {
+  std::vector<std::string> problems;
+  if (options.sampler_correction != SamplerCorrection::kNone && options.old_logprobs != OldLogprobs::kRecomputed) {
+    problems.push_back(
+        "importance_sampling_correction compares the sampler with recomputed log-probabilities: set old_logprobs: "
+        "recomputed");
+  }
+  if (options.sampler_correction_min > options.sampler_correction_max) {
+    problems.push_back("importance_sampling_min is above importance_sampling_max");
+  }
+  if (options.loss.type != LossType::kCispo && options.loss.epsilon_low > 1) {
+    problems.push_back("epsilon is above 1: ratios are never below 0, so nothing would be clipped below");
+  }
+  if (options.loss.type == LossType::kCispo && options.loss.epsilon_high < 1) {
+    problems.push_back(
+        "epsilon_high of cispo is the largest ratio itself, not its distance from 1: below 1 it clips every "
+        "token; 5 is usual");
+  }
+  if (problems.empty()) return;
+  std::string text;
+  for (const std::string& problem : problems) text += (text.empty() ? "" : "\n") + problem;
+  throw Error(KGRPO_ERROR_INVALID, text);
+}
+
+}  // namespace
+
+std::string_view GrpoOptionsSchema() {
+  static const std::string schema = kSchemaHead + trainer::OptimizerSchemaProperties(1e-5, "constant") + kSchemaTail;
+  return schema;
+}
+
+GrpoOptions ReadGrpoOptions(std::string_view text) {
+  const nlohmann::json json = nlohmann::json::parse(text);
+  GrpoOptions options;
+
+  options.advantage.gamma = json.at("gamma").get<double>();
+  options.advantage.group = Choice<AdvantageGroup>(json, "advantage_group",
+                                                   {{"batch", AdvantageGroup::kBatch},
+                                                    {"problem", AdvantageGroup::kProblem},
+                                                    {"problem_round", AdvantageGroup::kProblemRound}});
+  options.advantage.scale = Choice<AdvantageScale>(json, "scale_rewards",
+                                                   {{"group", AdvantageScale::kGroup},
+                                                    {"batch", AdvantageScale::kBatch},
+                                                    {"rms", AdvantageScale::kRootMeanSquare},
+                                                    {"none", AdvantageScale::kNone}});
+  options.advantage.leave_one_out = json.at("leave_one_out").get<bool>();
+  options.advantage.idle_baseline = json.at("idle_baseline").get<bool>();
+  options.advantage.cap = json.at("advantage_cap").get<double>();
+
+  options.loss.type = Choice<LossType>(json, "loss_type",
+                                       {{"grpo", LossType::kGrpo},
+                                        {"bnpo", LossType::kBnpo},
+                                        {"dr_grpo", LossType::kDrGrpo},
+                                        {"dapo", LossType::kDapo},
+                                        {"cispo", LossType::kCispo}});
+  options.loss.level = Choice<RatioLevel>(json, "importance_sampling_level",
+                                          {{"token", RatioLevel::kToken}, {"sequence", RatioLevel::kSequence}});
+  options.loss.epsilon_low = json.at("epsilon").get<double>();
+  const auto& high = json.at("epsilon_high");
+  const double default_high = options.loss.type == LossType::kCispo ? 5.0 : options.loss.epsilon_low;
+  options.loss.epsilon_high = high.is_null() ? default_high : high.get<double>();
+  const auto& delta = json.at("delta");
+  if (!delta.is_null()) options.loss.delta = delta.get<double>();
+  options.loss.beta = json.at("beta").get<double>();
+  options.loss.kl_estimator = Choice<KlEstimator>(
+      json, "kl_estimator", {{"k1", KlEstimator::kK1}, {"k2", KlEstimator::kK2}, {"k3", KlEstimator::kK3}});
+  options.loss.kl_ratio_correction = json.at("kl_ratio_correction").get<bool>();
+
+  options.report_kl = json.at("report_kl").get<bool>();
+  options.sync_ref_model = json.at("sync_ref_model").get<bool>();
+  options.ref_model_sync_steps = json.at("ref_model_sync_steps").get<uint32_t>();
+  options.old_logprobs = json.at("old_logprobs") == "behaviour" ? OldLogprobs::kBehaviour : OldLogprobs::kRecomputed;
+  options.sampler_correction = Choice<SamplerCorrection>(json, "importance_sampling_correction",
+                                                         {{"none", SamplerCorrection::kNone},
+                                                          {"token_truncate", SamplerCorrection::kTokenTruncate},
+                                                          {"token_mask", SamplerCorrection::kTokenMask},
+                                                          {"sequence_truncate", SamplerCorrection::kSequenceTruncate},
+                                                          {"sequence_mask", SamplerCorrection::kSequenceMask}});
+  options.sampler_correction_min = json.at("importance_sampling_min").get<double>();
+  options.sampler_correction_max = json.at("importance_sampling_max").get<double>();
+  options.mask_truncated_completions = json.at("mask_truncated_completions").get<bool>();
+  options.drop_zero_variance_groups = json.at("drop_zero_variance_groups").get<bool>();
+  options.max_completion_length = json.at("max_completion_length").get<uint32_t>();
+  options.ppo_epochs = json.at("ppo_epochs").get<uint32_t>();
+  options.mini_batch_size = json.at("mini_batch_size").get<uint32_t>();
+  options.gradient_accumulation_steps = json.at("gradient_accumulation_steps").get<uint32_t>();
+  options.shuffle = json.at("shuffle").get<bool>();
+  options.max_tokens_per_forward = json.at("max_tokens_per_forward").get<uint32_t>();
+  options.optimizer = trainer::ReadOptimizerOptions(json);
+
+  RefuseContradictions(options);
+  return options;
+}
+
+}  // namespace kgrpo::grpo

@@ -1,0 +1,52 @@
+// grpo_options.h - the options of trainer_grpo: their JSON Schema and their parsed form. Used by plugin.cc and
+// grpo_trainer.cc; docs/grpo.md explains them.
+#ifndef KGRPO_TRAINER_GRPO_GRPO_OPTIONS_H
+#define KGRPO_TRAINER_GRPO_GRPO_OPTIONS_H
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "trainer_grpo/advantage.h"
+#include "trainer_grpo/loss.h"
+#include "trainer_shared/optimizer.h"
+
+namespace kgrpo::grpo {
+
+// The policy that importance ratios are taken against.
+enum class OldLogprobs { kBehaviour, kRecomputed };
+
+// What corrects for a sampler that computes other log-probabilities than the trainer: see docs/grpo.md.
+enum class SamplerCorrection { kNone, kTokenTruncate, kTokenMask, kSequenceTruncate, kSequenceMask };
+
+struct GrpoOptions {
+  AdvantageOptions advantage;
+  LossOptions loss;
+  uint32_t max_completion_length = 0;  // what dr_grpo divides by; 0: the rollout's max_new_tokens
+  OldLogprobs old_logprobs = OldLogprobs::kBehaviour;
+  SamplerCorrection sampler_correction = SamplerCorrection::kNone;
+  double sampler_correction_min = 0;
+  double sampler_correction_max = 3;
+  bool mask_truncated_completions = false;
+  bool drop_zero_variance_groups = false;
+  bool report_kl = false;
+  bool sync_ref_model = false;
+  uint32_t ref_model_sync_steps = 512;
+  uint32_t ppo_epochs = 2;
+  uint32_t mini_batch_size = 4;
+  uint32_t gradient_accumulation_steps = 2;
+  bool shuffle = false;
+  uint32_t max_tokens_per_forward = 0;
+  trainer::OptimizerOptions optimizer;
+
+  bool needs_reference() const { return loss.beta != 0 || report_kl; }
+};
+
+// The JSON Schema of the options. Static.
+std::string_view GrpoOptionsSchema();
+
+// `json` satisfies the schema, defaults filled in. Throws KGRPO_ERROR_INVALID for what a schema cannot say, all of it
+// at once.
+GrpoOptions ReadGrpoOptions(std::string_view json);
+
+}  // namespace kgrpo::grpo
+#endif

@@ -1,0 +1,267 @@
+#include "trainer_grpo/grpo_trainer.h"
+
+#include <kgrpo/sdk/error.h>
+#include <kgrpo/sdk/host.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "trainer_grpo/advantage.h"
+#include "trainer_grpo/loss.h"
+#include "trainer_shared/batching.h"
+
+namespace kgrpo::grpo {
+namespace {
+
+constexpr const char* kName = "trainer_grpo";
+constexpr uint64_t kShuffleStream = 1;  // what the host's random numbers are drawn for
+
+// Mean difference, in nats a token, between sampler and trainer that a correct pair does not reach in bfloat16.
+constexpr double kMismatch = 0.05;
+
+WindowSizes SizesOf(std::span<const TrainingSample> samples, std::span<const size_t> window, size_t max_length) {
+  WindowSizes sizes;
+  sizes.sequences = window.size();
+  for (size_t index : window) sizes.tokens += samples[index].loss_tokens();
+  sizes.batch_sequences = samples.size();
+  for (const TrainingSample& sample : samples) sizes.batch_tokens += sample.loss_tokens();
+  sizes.max_completion_length = max_length;
+  return sizes;
+}
+
+std::vector<size_t> TokensOf(std::span<const TrainingSample* const> samples) {
+  std::vector<size_t> tokens;
+  for (const TrainingSample* sample : samples) tokens.push_back(sample->tokens());
+  return tokens;
+}
+
+std::vector<kgrpo_sequence> SequencesOf(std::span<const TrainingSample* const> samples) {
+  std::vector<kgrpo_sequence> sequences;
+  for (const TrainingSample* sample : samples) sequences.push_back(sample->sequence);
+  return sequences;
+}
+
+// Calls body(piece) for consecutive pieces of `samples` within the limit of tokens, until it returns false.
+template <typename Pointer, typename Body>
+bool ForEachPiece(std::span<Pointer const> samples, size_t max_tokens, Body&& body) {
+  std::vector<const TrainingSample*> constant(samples.begin(), samples.end());
+  size_t begin = 0;
+  for (size_t end : trainer::PieceEnds(TokensOf(constant), max_tokens)) {
+    if (!body(samples.subspan(begin, end - begin))) return false;
+    begin = end;
+  }
+  return true;
+}
+
+}  // namespace
+
+GrpoTrainer::GrpoTrainer(const kgrpo_host* host, GrpoOptions options, trainer::CudaTensorMathFactory cuda)
+    : host_(host), options_(std::move(options)), cuda_(cuda) {
+  if (host->world_size > 1) {
+    throw Error(KGRPO_ERROR_UNSUPPORTED,
+                "trainer_grpo trains with one process; " + std::to_string(host->world_size) + " were started");
+  }
+}
+
+GrpoTrainer::Stage& GrpoTrainer::stage() {
+  if (!stage_) throw Error(KGRPO_ERROR_INVALID, "trainer_grpo: begin comes before anything else");
+  return *stage_;
+}
+
+void GrpoTrainer::Begin(const kgrpo_policy_interface* api, kgrpo_policy* policy, const kgrpo_trainer_plan& plan) {
+  if (!(plan.temperature > 0)) {
+    throw Error(KGRPO_ERROR_INVALID, "trainer_grpo needs completions that were sampled: the rollout's temperature is " +
+                                         std::to_string(plan.temperature) + ", and must be above 0");
+  }
+  if (options_.loss.type == LossType::kDrGrpo && options_.max_completion_length == 0 && plan.max_completion_size == 0) {
+    throw Error(KGRPO_ERROR_INVALID,
+                "loss_type dr_grpo divides by the longest possible completion: set "
+                "max_completion_length");
+  }
+  stage_.emplace(Stage{trainer::PolicyClient(*api, policy), plan,
+                       trainer::Optimizer(options_.optimizer, host_, *api, policy, cuda_)});
+}
+
+void GrpoTrainer::AssignAdvantages(std::vector<TrainingSample>& samples, UpdateMetrics& metrics) const {
+  std::vector<RoundOutcome> outcomes;
+  for (const TrainingSample& sample : samples) outcomes.push_back(sample.outcome);
+  const Advantages computed = ComputeAdvantages(options_.advantage, outcomes);
+  metrics.AddSamples(samples, computed);
+  std::vector<TrainingSample> kept;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    if (options_.drop_zero_variance_groups && computed.zero_variance[i]) continue;
+    kept.push_back(std::move(samples[i]));
+    kept.back().advantage = computed.advantages[i];
+  }
+  samples = std::move(kept);
+}
+
+template <typename Use>
+void GrpoTrainer::ForEachScored(std::vector<TrainingSample>& samples, kgrpo_policy_copy copy, Use&& use) {
+  std::vector<TrainingSample*> wanted;
+  for (TrainingSample& sample : samples) {
+    if (!sample.masked) wanted.push_back(&sample);
+  }
+  for (size_t begin = 0; begin < wanted.size(); begin += options_.mini_batch_size) {
+    const size_t size = std::min<size_t>(options_.mini_batch_size, wanted.size() - begin);
+    // Nothing has changed yet, so stopping here loses nothing but this update.
+    Host(host_).ThrowIfCancelled();
+    ForEachPiece(std::span<TrainingSample* const>(wanted).subspan(begin, size), options_.max_tokens_per_forward,
+                 [&](std::span<TrainingSample* const> piece) {
+                   const std::vector<const TrainingSample*> constant(piece.begin(), piece.end());
+                   const trainer::TokenScores scores =
+                       stage().policy.Score(SequencesOf(constant), copy, stage().plan.temperature);
+                   auto token = scores.logprobs.begin();
+                   for (TrainingSample* sample : piece) {
+                     const auto end = token + static_cast<std::ptrdiff_t>(sample->completion_size());
+                     use(*sample, std::vector<double>(token, end));
+                     token = end;
+                   }
+                   return true;
+                 });
+  }
+}
+
+void GrpoTrainer::ScoreWithFixedPolicies(std::vector<TrainingSample>& samples, UpdateMetrics& metrics) {
+  if (options_.needs_reference()) {
+    ForEachScored(samples, KGRPO_POLICY_REFERENCE, [](TrainingSample& sample, std::vector<double> logprobs) {
+      sample.reference_logprobs = std::move(logprobs);
+    });
+  }
+  if (options_.old_logprobs == OldLogprobs::kBehaviour) {
+    for (TrainingSample& sample : samples) {
+      sample.old_logprobs.assign(sample.behaviour_logprobs, sample.behaviour_logprobs + sample.completion_size());
+    }
+    return;
+  }
+  ForEachScored(samples, KGRPO_POLICY_CURRENT, [&](TrainingSample& sample, std::vector<double> logprobs) {
+    sample.old_logprobs = std::move(logprobs);
+    if (sample.behaviour_logprobs == nullptr) return;
+    for (size_t t = 0; t < sample.completion_size(); ++t) {
+      metrics.AddSamplingDifference(sample.old_logprobs[t] - static_cast<double>(sample.behaviour_logprobs[t]));
+    }
+    sample.corrections = SamplerCorrections(options_, sample);
+    metrics.AddSamplerCorrections(sample.corrections);
+  });
+}
+
+void GrpoTrainer::Update(const kgrpo_sample* host_samples, size_t count, const kgrpo_update_sink& sink) {
+  Stage& stage = this->stage();
+  if (count == 0) throw Error(KGRPO_ERROR_INVALID, "trainer_grpo: an update needs at least one sample");
+  std::vector<TrainingSample> samples = ReadSamples(options_, host_samples, count);
+  UpdateMetrics metrics(options_, sink);
+  uint64_t tokens = 0;
+  for (const TrainingSample& sample : samples) tokens += sample.tokens();
+
+  AssignAdvantages(samples, metrics);
+  ScoreWithFixedPolicies(samples, metrics);
+
+  const size_t window_size = size_t{options_.mini_batch_size} * options_.gradient_accumulation_steps;
+  const size_t windows = (samples.size() + window_size - 1) / window_size;
+  trainer::SchedulePosition position{updates_, stage.plan.steps, 0, options_.ppo_epochs * windows};
+  for (uint32_t epoch = 0; epoch < options_.ppo_epochs; ++epoch) {
+    std::vector<size_t> order(samples.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    if (options_.shuffle) order = trainer::ShuffledOrder(host_, {kShuffleStream, updates_, epoch}, samples.size());
+    for (size_t begin = 0; begin < order.size(); begin += window_size, ++position.step) {
+      const auto window = std::span(order).subspan(begin, std::min(window_size, order.size() - begin));
+      stage.policy.ZeroGradients();
+      const bool unchanged = position.step == 0 && options_.old_logprobs == OldLogprobs::kBehaviour;
+      const WindowFigures figures = AccumulateWindow(samples, window, metrics, unchanged);
+      metrics.AddStep(figures, stage.optimizer.Step(figures.loss, position));
+    }
+  }
+
+  ++updates_;
+  tokens_ += tokens;
+  if (options_.sync_ref_model && updates_ % options_.ref_model_sync_steps == 0) stage.policy.FreezeReference();
+  WarnOfSamplerMismatch(metrics);
+  metrics.PushAll(tokens_, stage.optimizer.skipped_steps());
+}
+
+WindowFigures GrpoTrainer::AccumulateWindow(std::span<const TrainingSample> samples, std::span<const size_t> window,
+                                            UpdateMetrics& metrics, bool compare) {
+  const size_t max_length =
+      options_.max_completion_length != 0 ? options_.max_completion_length : stage().plan.max_completion_size;
+  const WindowSizes sizes = SizesOf(samples, window, max_length);
+  WindowFigures figures;
+  for (size_t begin = 0; begin < window.size(); begin += options_.mini_batch_size) {
+    std::vector<const TrainingSample*> mini_batch;
+    for (size_t i = begin; i < std::min<size_t>(begin + options_.mini_batch_size, window.size()); ++i) {
+      // A masked sequence has no gradient; it counts in the sizes only.
+      if (!samples[window[i]].masked) mini_batch.push_back(&samples[window[i]]);
+    }
+    const bool finite =
+        ForEachPiece(std::span<const TrainingSample* const>(mini_batch), options_.max_tokens_per_forward,
+                     [&](std::span<const TrainingSample* const> piece) {
+                       return AccumulatePiece(piece, sizes, figures, metrics, compare);
+                     });
+    if (!finite) break;  // the step will be skipped: the rest of the window would be work for nothing
+  }
+  return figures;
+}
+
+bool GrpoTrainer::AccumulatePiece(std::span<const TrainingSample* const> piece, const WindowSizes& sizes,
+                                  WindowFigures& figures, UpdateMetrics& metrics, bool compare) {
+  const std::vector<kgrpo_sequence> sequences = SequencesOf(piece);
+  auto loss_gradient = [&](const trainer::TokenScores& scores) {
+    const std::vector<double> logprobs(scores.logprobs.begin(), scores.logprobs.end());
+    std::vector<double> gradient(logprobs.size());
+    size_t first = 0;
+    for (const TrainingSample* sample : piece) {
+      const size_t size = sample->completion_size();
+      SequenceInputs<double> inputs;
+      inputs.logprobs = std::span(logprobs).subspan(first, size);
+      inputs.old_logprobs = sample->old_logprobs;
+      inputs.reference_logprobs = sample->reference_logprobs;
+      inputs.corrections = sample->corrections;
+      inputs.advantage = sample->advantage;
+      figures.loss += SequenceLoss<double>(options_.loss, inputs, SequenceWeight(options_.loss.type, size, sizes),
+                                           std::span(gradient).subspan(first, size), figures.statistics);
+      for (size_t t = first; t < first + size; ++t) {
+        figures.entropy.Add(static_cast<double>(scores.entropies[t]));
+        if (compare) metrics.AddSamplingDifference(logprobs[t] - sample->old_logprobs[t - first]);
+      }
+      first += size;
+    }
+    if (!std::isfinite(figures.loss)) return std::vector<float>();
+    return std::vector<float>(gradient.begin(), gradient.end());
+  };
+  stage().policy.Differentiate(sequences, stage().plan.temperature, loss_gradient);
+  return std::isfinite(figures.loss);
+}
+
+void GrpoTrainer::WarnOfSamplerMismatch(const UpdateMetrics& metrics) {
+  const trainer::Summary& difference = metrics.sampling_difference();
+  if (warned_of_mismatch_ || difference.empty() || !(difference.mean() > kMismatch)) return;
+  warned_of_mismatch_ = true;
+  Host(host_).Warn("the recorded log-probabilities differ from the policy's own by " +
+                   std::to_string(difference.mean()) +
+                   " nats a token: other weights, another temperature or another precision wrote these completions; "
+                   "old_logprobs: recomputed with importance_sampling_correction: token_truncate bounds the damage");
+}
+
+void GrpoTrainer::SaveState(kgrpo_writer stream) {
+  Stage& stage = this->stage();
+  trainer::StateWriter writer(stream, kName);
+  writer.U64(updates_);
+  writer.U64(tokens_);
+  stage.optimizer.Save(writer);
+  writer.Finish();
+}
+
+void GrpoTrainer::LoadState(kgrpo_reader stream) {
+  Stage& stage = this->stage();
+  trainer::StateReader reader(stream, kName);
+  const uint64_t updates = reader.U64();
+  const uint64_t tokens = reader.U64();
+  auto optimizer = stage.optimizer.Load(reader);
+  reader.Finish();
+  updates_ = updates;
+  tokens_ = tokens;
+  stage.optimizer.Commit(std::move(optimizer));
+}
+
+}  // namespace kgrpo::grpo

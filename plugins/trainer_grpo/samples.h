@@ -1,0 +1,40 @@
+// samples.h - the samples of an update, checked, with what the loss needs of each beside it. Made by grpo_trainer.cc.
+#ifndef KGRPO_TRAINER_GRPO_SAMPLES_H
+#define KGRPO_TRAINER_GRPO_SAMPLES_H
+#include <kgrpo/trainer.h>
+
+#include <cstddef>
+#include <vector>
+
+#include "trainer_grpo/advantage.h"
+#include "trainer_grpo/grpo_options.h"
+
+namespace kgrpo::grpo {
+
+struct TrainingSample {
+  kgrpo_sequence sequence = {};               // the host's arrays, valid during update
+  const float* behaviour_logprobs = nullptr;  // the host's; null where not recorded
+  RoundOutcome outcome;
+  bool truncated = false;
+  bool masked = false;  // gives no gradient
+  double advantage = 0;
+  std::vector<double> old_logprobs;        // of the completion's tokens
+  std::vector<double> reference_logprobs;  // empty where no KL is wanted
+  std::vector<double> corrections;         // empty where none are wanted
+
+  size_t completion_size() const { return sequence.completion_size; }
+  size_t loss_tokens() const { return masked ? 0 : completion_size(); }
+  size_t tokens() const { return sequence.prompt_size + sequence.completion_size; }
+};
+
+// Checks the host's samples: nothing empty, all numbers finite, log-probabilities present (where options need them) and
+// not above 0. Throws KGRPO_ERROR_INVALID naming the first sample that is wrong. Advantages and the like are not yet
+// set.
+std::vector<TrainingSample> ReadSamples(const GrpoOptions& options, const kgrpo_sample* samples, size_t count);
+
+// The factors of a sample's policy term that correct for the sampler: exp(old - behaviour) per token, or the product
+// over the sequence, within the options' bounds.
+std::vector<double> SamplerCorrections(const GrpoOptions& options, const TrainingSample& sample);
+
+}  // namespace kgrpo::grpo
+#endif

@@ -1,0 +1,112 @@
+#include "trainer_grpo/update_metrics.h"
+
+#include <algorithm>
+
+namespace kgrpo::grpo {
+namespace {
+
+using trainer::Push;
+using trainer::Summary;
+
+double Ratio(double part, size_t whole) {
+  return part / static_cast<double>(std::max<size_t>(whole, 1));
+}
+
+void Merge(const LossStatistics& from, LossStatistics& into) {
+  into.tokens += from.tokens;
+  into.kl_sum += from.kl_sum;
+  into.ratios += from.ratios;
+  into.low_clipped += from.low_clipped;
+  into.high_clipped += from.high_clipped;
+  into.low_fraction_min = std::min(into.low_fraction_min, from.low_fraction_min);
+  into.high_fraction_max = std::max(into.high_fraction_max, from.high_fraction_max);
+}
+
+}  // namespace
+
+void UpdateMetrics::AddSamples(std::span<const TrainingSample> samples, const Advantages& advantages) {
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const auto length = static_cast<double>(samples[i].completion_size());
+    reward_.Add(samples[i].outcome.reward);
+    length_.Add(length);
+    truncated_.Add(samples[i].truncated ? 1.0 : 0.0);
+    if (!samples[i].truncated) terminated_length_.Add(length);
+    zero_variance_.Add(advantages.zero_variance[i] ? 1.0 : 0.0);
+  }
+}
+
+void UpdateMetrics::AddSamplerCorrections(std::span<const double> corrections) {
+  for (double correction : corrections) sampler_correction_.Add(correction);
+}
+
+void UpdateMetrics::AddStep(const WindowFigures& window, const trainer::StepOutcome& outcome) {
+  ++steps_;
+  learning_rate_ = outcome.learning_rate;
+  if (!outcome.skipped) {
+    loss_.Add(window.loss);
+    gradient_norm_.Add(outcome.gradient_norm);
+    Merge(window.statistics, statistics_);
+    entropy_sum_ += window.entropy.mean() * static_cast<double>(window.entropy.count());
+  }
+  if (sink_.optimizer_step == nullptr) return;
+  std::vector<kgrpo_metric> row = {{Str("loss"), window.loss},
+                                   {Str("grad_norm"), outcome.gradient_norm},
+                                   {Str("learning_rate"), outcome.learning_rate},
+                                   {Str("entropy"), window.entropy.mean()},
+                                   {Str("skipped"), outcome.skipped ? 1.0 : 0.0}};
+  if (options_.needs_reference()) {
+    row.push_back({Str("kl"), Ratio(window.statistics.kl_sum, window.statistics.tokens)});
+  }
+  sink_.optimizer_step(sink_.context, row.data(), row.size());
+}
+
+void UpdateMetrics::PushClipRatios() {
+  if (options_.loss.type == LossType::kCispo) {
+    Push(sink_, "cispo_clip_ratio", Ratio(static_cast<double>(statistics_.high_clipped), statistics_.ratios));
+    return;
+  }
+  const double low = Ratio(static_cast<double>(statistics_.low_clipped), statistics_.ratios);
+  const double high = Ratio(static_cast<double>(statistics_.high_clipped), statistics_.ratios);
+  Push(sink_, "clip_ratio/region_mean", low + high);
+  Push(sink_, "clip_ratio/low_mean", low);
+  Push(sink_, "clip_ratio/low_min", statistics_.low_fraction_min);
+  Push(sink_, "clip_ratio/high_mean", high);
+  Push(sink_, "clip_ratio/high_max", statistics_.high_fraction_max);
+}
+
+void UpdateMetrics::PushAll(uint64_t tokens_so_far, uint64_t skipped_steps) {
+  Push(sink_, "num_tokens", static_cast<double>(tokens_so_far));
+  Push(sink_, "reward", reward_.mean());
+  Push(sink_, "reward_std", reward_.standard_deviation());
+  Push(sink_, "frac_reward_zero_std", zero_variance_.mean());
+  Push(sink_, "completions/mean_length", length_.mean());
+  Push(sink_, "completions/min_length", length_.min());
+  Push(sink_, "completions/max_length", length_.max());
+  // 0 where no completion ended by itself, as TRL has it.
+  const bool none = terminated_length_.empty();
+  Push(sink_, "completions/mean_terminated_length", none ? 0.0 : terminated_length_.mean());
+  Push(sink_, "completions/min_terminated_length", none ? 0.0 : terminated_length_.min());
+  Push(sink_, "completions/max_terminated_length", none ? 0.0 : terminated_length_.max());
+  Push(sink_, "completions/clipped_ratio", truncated_.mean());
+  if (!sampling_difference_.empty()) {
+    Push(sink_, "sampling/sampling_logp_difference/mean", sampling_difference_.mean());
+    Push(sink_, "sampling/sampling_logp_difference/max", sampling_difference_.max());
+  }
+  if (!sampler_correction_.empty()) {
+    Push(sink_, "sampling/importance_sampling_ratio/min", sampler_correction_.min());
+    Push(sink_, "sampling/importance_sampling_ratio/mean", sampler_correction_.mean());
+    Push(sink_, "sampling/importance_sampling_ratio/max", sampler_correction_.max());
+  }
+  Push(sink_, "optimizer_steps", static_cast<double>(steps_));
+  Push(sink_, "skipped_steps", static_cast<double>(skipped_steps));
+  if (steps_ > 0) Push(sink_, "learning_rate", learning_rate_);
+  if (loss_.empty()) return;
+  Push(sink_, "loss", loss_.mean());
+  Push(sink_, "grad_norm", gradient_norm_.mean());
+  if (statistics_.tokens == 0) return;
+  Push(sink_, "entropy", Ratio(entropy_sum_, statistics_.tokens));
+  if (options_.needs_reference()) Push(sink_, "kl", Ratio(statistics_.kl_sum, statistics_.tokens));
+  PushClipRatios();
+}
+
+}  // namespace kgrpo::grpo

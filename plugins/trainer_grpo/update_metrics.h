@@ -1,0 +1,56 @@
+// update_metrics.h - the figures of an update, under the names that TRL gives them. Filled by grpo_trainer.cc while it
+// works, pushed once at the end.
+#ifndef KGRPO_TRAINER_GRPO_UPDATE_METRICS_H
+#define KGRPO_TRAINER_GRPO_UPDATE_METRICS_H
+#include <kgrpo/trainer.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "trainer_grpo/loss.h"
+#include "trainer_grpo/samples.h"
+#include "trainer_shared/metrics.h"
+#include "trainer_shared/optimizer.h"
+
+namespace kgrpo::grpo {
+
+// What one optimiser step's forward passes showed.
+struct WindowFigures {
+  double loss = 0;
+  LossStatistics statistics;
+  trainer::Summary entropy;  // over tokens, nats
+};
+
+class UpdateMetrics {
+ public:
+  UpdateMetrics(const GrpoOptions& options, const kgrpo_update_sink& sink) : options_(options), sink_(sink) {}
+
+  // Rewards and lengths of everything the rollout brought.
+  void AddSamples(std::span<const TrainingSample> samples, const Advantages& advantages);
+  // A difference between the trainer's and the sampler's log-probability of one token.
+  void AddSamplingDifference(double difference) { sampling_difference_.Add(std::abs(difference)); }
+  void AddSamplerCorrections(std::span<const double> corrections);
+  // Pushes the optimiser step's row at once.
+  void AddStep(const WindowFigures& window, const trainer::StepOutcome& outcome);
+  // Pushes everything else.
+  void PushAll(uint64_t tokens_so_far, uint64_t skipped_steps);
+
+  const trainer::Summary& sampling_difference() const { return sampling_difference_; }
+
+ private:
+  void PushClipRatios();
+
+  const GrpoOptions& options_;
+  kgrpo_update_sink sink_;
+  trainer::Summary reward_, length_, terminated_length_, truncated_, zero_variance_;
+  trainer::Summary sampling_difference_, sampler_correction_;
+  trainer::Summary loss_, gradient_norm_;  // over the optimiser steps that were taken
+  double learning_rate_ = 0;
+  uint64_t steps_ = 0;
+  LossStatistics statistics_;
+  double entropy_sum_ = 0;
+};
+
+}  // namespace kgrpo::grpo
+#endif

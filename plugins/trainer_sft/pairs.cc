@@ -1,0 +1,184 @@
+#include "trainer_sft/pairs.h"
+
+#include <kgrpo/sdk/error.h>
+#include <kgrpo/sdk/text.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string_view>
+
+namespace kgrpo::sft {
+namespace {
+
+using nlohmann::json;
+
+// What is wrong with a line; ReadPairs puts file and line number before it.
+class BadLine : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct Message {
+  std::string role;
+  std::string content;
+};
+
+// The policy's tokenizer, as C++.
+class Encoder {
+ public:
+  Encoder(const kgrpo_policy_interface& api, kgrpo_policy* policy) : api_(api), policy_(policy) {}
+
+  std::vector<int32_t> Chat(std::span<const Message> messages, bool add_generation_prompt) const {
+    std::vector<kgrpo_message> views;
+    for (const Message& message : messages) views.push_back({Str(message.role), Str(message.content)});
+    const kgrpo_chat_options options = {sizeof(kgrpo_chat_options), add_generation_prompt ? 1 : 0, -1};
+    std::vector<int32_t> ids;
+    Check(api_.encode_chat(policy_, views.data(), views.size(), &options, SinkOf(ids)));
+    return ids;
+  }
+
+  std::vector<int32_t> Text(std::string_view text) const {
+    std::vector<int32_t> ids;
+    Check(api_.encode(policy_, Str(text), SinkOf(ids)));
+    return ids;
+  }
+
+  std::span<const int32_t> end_ids() const {
+    const kgrpo_policy_info* info = api_.info(policy_);
+    return {info->end_ids, info->end_id_count};
+  }
+
+  size_t context_length() const { return api_.info(policy_)->context_length; }
+
+ private:
+  static kgrpo_token_sink SinkOf(std::vector<int32_t>& ids) {
+    return {&ids, [](void* context, const int32_t* added, size_t count) {
+              auto* all = static_cast<std::vector<int32_t>*>(context);
+              all->insert(all->end(), added, added + count);
+            }};
+  }
+
+  const kgrpo_policy_interface& api_;
+  kgrpo_policy* policy_;
+};
+
+bool IsEnd(const Encoder& encoder, int32_t id) {
+  const auto ends = encoder.end_ids();
+  return std::find(ends.begin(), ends.end(), id) != ends.end();
+}
+
+void AppendEnd(const Encoder& encoder, std::vector<int32_t>& ids) {
+  if (!ids.empty() && IsEnd(encoder, ids.back())) return;
+  if (encoder.end_ids().empty()) throw BadLine("the policy has no end token that could end the completion");
+  ids.push_back(encoder.end_ids().front());
+}
+
+// What the policy would have to sample after the prompt: the answer and the end token, without what the template puts
+// after that. A template that writes an answered chat otherwise than the prompt it generates from (one that opens with
+// an empty thought, say) gives no such continuation; then it is the answer's own tokens and the end token.
+std::vector<int32_t> CompletionOf(const Encoder& encoder, std::span<const Message> messages,
+                                  const std::vector<int32_t>& prompt) {
+  const std::vector<int32_t> whole = encoder.Chat(messages, false);
+  if (whole.size() > prompt.size() && std::equal(prompt.begin(), prompt.end(), whole.begin())) {
+    auto end = std::find_if(whole.begin() + static_cast<std::ptrdiff_t>(prompt.size()), whole.end(),
+                            [&](int32_t id) { return IsEnd(encoder, id); });
+    if (end != whole.end()) return {whole.begin() + static_cast<std::ptrdiff_t>(prompt.size()), end + 1};
+  }
+  std::vector<int32_t> completion = encoder.Text(messages.back().content);
+  AppendEnd(encoder, completion);
+  return completion;
+}
+
+std::string TextField(const json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end()) throw BadLine(std::string("\"") + key + "\" is missing");
+  if (!found->is_string()) throw BadLine(std::string("\"") + key + "\" is not a text");
+  return found->get<std::string>();
+}
+
+Pair ChatPair(const Encoder& encoder, const json& messages) {
+  if (!messages.is_array()) throw BadLine("\"messages\" is not a list");
+  std::vector<Message> chat;
+  for (const json& message : messages) {
+    if (!message.is_object()) throw BadLine("a message is not an object with \"role\" and \"content\"");
+    chat.push_back({TextField(message, "role"), TextField(message, "content")});
+    const std::string& role = chat.back().role;
+    if (role != "system" && role != "user" && role != "assistant") {
+      throw BadLine("role \"" + role + "\" is none of system, user, assistant");
+    }
+  }
+  if (chat.size() < 2) throw BadLine("\"messages\" needs at least a prompt and the assistant's answer");
+  if (chat.back().role != "assistant") {
+    throw BadLine("the last message is the " + chat.back().role +
+                  "'s; it must be the assistant's, which is what is learned");
+  }
+  Pair pair;
+  pair.prompt_ids = encoder.Chat(std::span(chat).first(chat.size() - 1), true);
+  pair.completion_ids = CompletionOf(encoder, chat, pair.prompt_ids);
+  return pair;
+}
+
+Pair TextPair(const Encoder& encoder, const json& object) {
+  Pair pair;
+  pair.prompt_ids = encoder.Text(TextField(object, "prompt"));
+  pair.completion_ids = encoder.Text(TextField(object, "completion"));
+  AppendEnd(encoder, pair.completion_ids);
+  return pair;
+}
+
+Pair ParseLine(const Encoder& encoder, const std::string& line) {
+  json object;
+  try {
+    object = json::parse(line);
+  } catch (const json::parse_error& error) {
+    throw BadLine("not JSON, at byte " + std::to_string(error.byte) + " of the line");
+  }
+  if (!object.is_object()) throw BadLine("not a JSON object");
+  Pair pair;
+  if (const auto messages = object.find("messages"); messages != object.end()) {
+    pair = ChatPair(encoder, *messages);
+  } else if (object.contains("prompt") || object.contains("completion")) {
+    pair = TextPair(encoder, object);
+  } else {
+    throw BadLine("neither \"messages\" nor \"prompt\" and \"completion\"");
+  }
+  if (pair.prompt_ids.empty()) throw BadLine("the prompt is empty");
+  const size_t tokens = pair.prompt_ids.size() + pair.completion_ids.size();
+  if (tokens > encoder.context_length()) {
+    throw BadLine("prompt and completion have " + std::to_string(tokens) + " tokens, the policy's context holds " +
+                  std::to_string(encoder.context_length()));
+  }
+  return pair;
+}
+
+}  // namespace
+
+std::vector<Pair> ReadPairs(const kgrpo_policy_interface& api, kgrpo_policy* policy, const std::string& path) {
+  std::ifstream file(path);
+  if (!file) {
+    throw Error(KGRPO_ERROR_NOT_FOUND, "cannot open the training pairs " + path + ": " + std::strerror(errno));
+  }
+  const Encoder encoder(api, policy);
+  std::vector<Pair> pairs;
+  std::string line;
+  for (size_t number = 1; std::getline(file, line); ++number) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const std::string where = path + ":" + std::to_string(number) + ": ";
+    try {
+      pairs.push_back(ParseLine(encoder, line));
+    } catch (const BadLine& problem) {
+      throw Error(KGRPO_ERROR_INVALID, where + problem.what());
+    } catch (const Error& failure) {  // of the policy's tokenizer
+      throw Error(failure.code(), where + failure.what());
+    }
+  }
+  if (file.bad()) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot read the training pairs " + path);
+  if (pairs.empty()) throw Error(KGRPO_ERROR_INVALID, "the training pairs " + path + " hold no pair");
+  return pairs;
+}
+
+}  // namespace kgrpo::sft

@@ -1,0 +1,188 @@
+#include "trainer_shared/adamw.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+namespace kgrpo::trainer {
+namespace {
+
+constexpr size_t kCopyBytes = 1 << 24;  // what passes through the host at once when state is saved or loaded
+
+std::unique_ptr<TensorMath> MathFor(const ParameterSet& set, CudaTensorMathFactory cuda) {
+  if (!set.on_cuda) return MakeCpuTensorMath();
+  if (cuda == nullptr) {
+    throw Error(KGRPO_ERROR_UNSUPPORTED, "the policy is on a GPU, and this trainer was built without CUDA");
+  }
+  return cuda(set.device);
+}
+
+[[noreturn]] void RefuseState(const std::string& problem) {
+  throw Error(KGRPO_ERROR_INVALID, "the saved trainer state cannot be used: " + problem);
+}
+
+std::string ShapeText(const std::vector<int64_t>& shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+std::string TypeText(ValueType type) {
+  return type == ValueType::kFloat32 ? "float32" : "bfloat16";
+}
+
+// Calls piece(offset in bytes, size) for consecutive pieces of an array of `bytes`.
+void InPieces(size_t bytes, const std::function<void(size_t, size_t)>& piece) {
+  for (size_t offset = 0; offset < bytes; offset += kCopyBytes) piece(offset, std::min(kCopyBytes, bytes - offset));
+}
+
+void SaveArray(StateWriter& writer, TensorMath& math, const float* array, size_t count) {
+  std::vector<char> buffer(std::min(kCopyBytes, count * sizeof(float)));
+  InPieces(count * sizeof(float), [&](size_t offset, size_t size) {
+    math.CopyToHost(buffer.data(), reinterpret_cast<const char*>(array) + offset, size);
+    writer.Bytes(buffer.data(), size);
+  });
+}
+
+void LoadArray(StateReader& reader, TensorMath& math, float* array, size_t count) {
+  std::vector<char> buffer(std::min(kCopyBytes, count * sizeof(float)));
+  InPieces(count * sizeof(float), [&](size_t offset, size_t size) {
+    reader.Bytes(buffer.data(), size);
+    math.CopyFromHost(reinterpret_cast<char*>(array) + offset, buffer.data(), size);
+  });
+}
+
+}  // namespace
+
+struct AdamW::Loaded {
+  uint64_t steps = 0;
+  std::vector<Moments> moments;
+};
+
+AdamW::AdamW(ParameterSet parameters, const AdamWOptions& options, CudaTensorMathFactory cuda)
+    : set_(std::move(parameters)), options_(options), math_(MathFor(set_, cuda)) {}
+
+AdamW::Moments AdamW::MakeMoments(const Parameter& parameter) {
+  Moments made;
+  made.first = math_->Allocate(parameter.count);
+  made.second = math_->Allocate(parameter.count);
+  if (parameter.value_type == ValueType::kBfloat16) made.master = math_->Allocate(parameter.count);
+  return made;
+}
+
+void AdamW::EnsureMoments() {
+  if (!moments_.empty()) return;
+  std::vector<Moments> made;
+  for (const Parameter& parameter : set_.parameters) {
+    made.push_back(MakeMoments(parameter));
+    if (made.back().master != nullptr) math_->Widen(parameter.value, made.back().master->data(), parameter.count);
+  }
+  moments_ = std::move(made);
+}
+
+double AdamW::GradientNorm() {
+  double sum = 0;
+  for (const Parameter& parameter : set_.parameters) sum += math_->SumOfSquares(parameter.gradient, parameter.count);
+  return std::sqrt(sum);
+}
+
+void AdamW::Step(double learning_rate, double gradient_scale) {
+  EnsureMoments();
+  ++steps_;
+  for (size_t i = 0; i < set_.parameters.size(); ++i) {
+    const Parameter& parameter = set_.parameters[i];
+    AdamWTensor tensor;
+    tensor.value = parameter.value;
+    tensor.value_type = parameter.value_type;
+    tensor.master = moments_[i].master == nullptr ? nullptr : moments_[i].master->data();
+    tensor.gradient = parameter.gradient;
+    tensor.first_moment = moments_[i].first->data();
+    tensor.second_moment = moments_[i].second->data();
+    tensor.count = parameter.count;
+    AdamWScalars scalars;
+    scalars.learning_rate = learning_rate;
+    scalars.beta1 = options_.beta1;
+    scalars.beta2 = options_.beta2;
+    scalars.epsilon = options_.epsilon;
+    scalars.weight_decay = parameter.decay ? options_.weight_decay : 0.0;
+    scalars.step = steps_;
+    scalars.gradient_scale = gradient_scale;
+    math_->AdamWStep(tensor, scalars);
+  }
+}
+
+uint64_t AdamW::Fingerprint(const Parameter& parameter) {
+  const size_t bytes = parameter.count * SizeOf(parameter.value_type);
+  std::vector<char> buffer(std::min(kCopyBytes, bytes));
+  Checksum checksum;
+  InPieces(bytes, [&](size_t offset, size_t size) {
+    math_->CopyToHost(buffer.data(), static_cast<const char*>(parameter.value) + offset, size);
+    checksum.Add(buffer.data(), size);
+  });
+  return checksum.value();
+}
+
+// Fields: steps, whether there are moments, number of parameters; for each its name, type, shape and fingerprint; then,
+// if there are moments, for each the first moment, the second, and the master of a bfloat16 value.
+void AdamW::Save(StateWriter& writer) {
+  writer.U64(steps_);
+  writer.U64(moments_.empty() ? 0 : 1);
+  writer.U64(set_.parameters.size());
+  for (const Parameter& parameter : set_.parameters) {
+    writer.Text(parameter.name);
+    writer.U64(static_cast<uint64_t>(parameter.value_type));
+    writer.U64(parameter.shape.size());
+    for (int64_t extent : parameter.shape) writer.U64(static_cast<uint64_t>(extent));
+    writer.U64(Fingerprint(parameter));
+  }
+  for (size_t i = 0; i < moments_.size(); ++i) {
+    const size_t count = set_.parameters[i].count;
+    SaveArray(writer, *math_, moments_[i].first->data(), count);
+    SaveArray(writer, *math_, moments_[i].second->data(), count);
+    if (moments_[i].master != nullptr) SaveArray(writer, *math_, moments_[i].master->data(), count);
+  }
+}
+
+std::shared_ptr<AdamW::Loaded> AdamW::Load(StateReader& reader) {
+  auto loaded = std::make_shared<Loaded>();
+  loaded->steps = reader.U64();
+  const bool has_moments = reader.U64() != 0;
+  const uint64_t count = reader.U64();
+  if (count != set_.parameters.size()) {
+    RefuseState("it is of a model with " + std::to_string(count) + " parameter tensors, this one has " +
+                std::to_string(set_.parameters.size()));
+  }
+  for (const Parameter& parameter : set_.parameters) {
+    const std::string name = reader.Text();
+    const auto type = static_cast<ValueType>(reader.U64());
+    std::vector<int64_t> shape(std::min<uint64_t>(reader.U64(), 16));
+    for (int64_t& extent : shape) extent = static_cast<int64_t>(reader.U64());
+    if (name != parameter.name || type != parameter.value_type || shape != parameter.shape) {
+      RefuseState("it is of another model: it has " + name + " " + TypeText(type) + ShapeText(shape) +
+                  " where this one has " + parameter.name + " " + TypeText(parameter.value_type) +
+                  ShapeText(parameter.shape));
+    }
+    if (reader.U64() != Fingerprint(parameter)) {
+      RefuseState("parameter " + name +
+                  " has other values than when it was saved; load the policy of the same checkpoint");
+    }
+  }
+  if (!has_moments) return loaded;
+  for (const Parameter& parameter : set_.parameters) {
+    loaded->moments.push_back(MakeMoments(parameter));
+    const Moments& moments = loaded->moments.back();
+    LoadArray(reader, *math_, moments.first->data(), parameter.count);
+    LoadArray(reader, *math_, moments.second->data(), parameter.count);
+    if (moments.master != nullptr) LoadArray(reader, *math_, moments.master->data(), parameter.count);
+  }
+  return loaded;
+}
+
+void AdamW::Commit(std::shared_ptr<Loaded> loaded) {
+  steps_ = loaded->steps;
+  moments_ = std::move(loaded->moments);
+}
+
+}  // namespace kgrpo::trainer

@@ -1,0 +1,63 @@
+// adamw.h - AdamW over a policy's parameters, with float32 masters of bfloat16 ones, and its saved state. Used by
+// optimizer.cc, which adds clipping, the schedule and the treatment of non-finite gradients.
+#ifndef KGRPO_TRAINER_SHARED_ADAMW_H
+#define KGRPO_TRAINER_SHARED_ADAMW_H
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "trainer_shared/parameters.h"
+#include "trainer_shared/state_stream.h"
+#include "trainer_shared/tensor_math.h"
+
+namespace kgrpo::trainer {
+
+struct AdamWOptions {
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0.0;  // of parameters whose decay flag is set
+};
+
+// One thread. Moments and masters are made at the first step, so that an optimiser that only loads never holds them
+// twice.
+class AdamW {
+ public:
+  // `parameters` are borrowed and outlive the optimiser. `cuda` may be null: CUDA parameters are then refused.
+  AdamW(ParameterSet parameters, const AdamWOptions& options, CudaTensorMathFactory cuda);
+
+  // Euclidean norm of all gradients together; not finite when one of them is not.
+  double GradientNorm();
+
+  // One step with gradients multiplied by gradient_scale.
+  void Step(double learning_rate, double gradient_scale);
+
+  uint64_t steps() const { return steps_; }
+
+  // Step count, moments, masters, and a fingerprint of the values. Load changes nothing unless it succeeds, and throws
+  // KGRPO_ERROR_INVALID when the state is of another model or of other weights than the parameters now have. Commit
+  // comes last, after the reader's Finish.
+  void Save(StateWriter& writer);
+  struct Loaded;
+  std::shared_ptr<Loaded> Load(StateReader& reader);
+  void Commit(std::shared_ptr<Loaded> loaded);
+
+ private:
+  struct Moments {
+    std::unique_ptr<DeviceArray> first, second;
+    std::unique_ptr<DeviceArray> master;  // null for float32 values
+  };
+
+  Moments MakeMoments(const Parameter& parameter);
+  void EnsureMoments();
+  uint64_t Fingerprint(const Parameter& parameter);
+
+  ParameterSet set_;
+  AdamWOptions options_;
+  std::unique_ptr<TensorMath> math_;
+  std::vector<Moments> moments_;  // empty before the first step
+  uint64_t steps_ = 0;
+};
+
+}  // namespace kgrpo::trainer
+#endif

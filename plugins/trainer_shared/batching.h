@@ -1,0 +1,25 @@
+// batching.h - in which order samples are visited, and how a mini-batch is cut to what memory holds. Used by both
+// trainers.
+#ifndef KGRPO_TRAINER_SHARED_BATCHING_H
+#define KGRPO_TRAINER_SHARED_BATCHING_H
+#include <kgrpo/host.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+namespace kgrpo::trainer {
+
+// 0 .. count - 1, shuffled (Fisher and Yates) by the host's random stream of that key: the same key gives the same
+// order.
+std::vector<size_t> ShuffledOrder(const kgrpo_host* host, std::initializer_list<uint64_t> key, size_t count);
+
+// Where consecutive pieces of sequences end so that each has at most max_tokens tokens (a longer sequence stands
+// alone); one piece when max_tokens is 0. The last end is the number of sequences. Cutting changes memory, never the
+// gradient.
+std::vector<size_t> PieceEnds(std::span<const size_t> sequence_tokens, size_t max_tokens);
+
+}  // namespace kgrpo::trainer
+#endif

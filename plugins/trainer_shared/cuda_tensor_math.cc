@@ -1,0 +1,95 @@
+// cuda_tensor_math.cc - TensorMath by libtorch's operators, which dispatch to its CUDA library once the policy has
+// loaded that. The one file of the trainers that includes libtorch.
+#include "trainer_shared/cuda_tensor_math.h"
+
+#include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+
+namespace kgrpo::trainer {
+namespace {
+
+class TorchArray : public DeviceArray {
+ public:
+  explicit TorchArray(at::Tensor tensor) : tensor_(std::move(tensor)) {}
+  float* data() override { return tensor_.data_ptr<float>(); }
+
+ private:
+  at::Tensor tensor_;
+};
+
+class CudaTensorMath : public TensorMath {
+ public:
+  explicit CudaTensorMath(int device) : device_(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(device)) {}
+
+  std::unique_ptr<DeviceArray> Allocate(size_t count) override {
+    c10::InferenceMode inference;
+    return std::make_unique<TorchArray>(
+        at::zeros({static_cast<int64_t>(count)}, at::dtype(at::kFloat).device(device_)));
+  }
+
+  void CopyToHost(void* host, const void* device, size_t bytes) override {
+    c10::InferenceMode inference;
+    HostBytes(host, bytes).copy_(View(device, bytes, at::kByte));
+  }
+
+  void CopyFromHost(void* device, const void* host, size_t bytes) override {
+    c10::InferenceMode inference;
+    View(device, bytes, at::kByte).copy_(HostBytes(const_cast<void*>(host), bytes));
+  }
+
+  double SumOfSquares(const float* values, size_t count) override {
+    c10::InferenceMode inference;
+    // By pieces, so that the double copy of an embedding's gradient does not need twice its memory.
+    constexpr size_t kPiece = size_t{1} << 24;
+    at::Tensor sum = at::zeros({}, at::dtype(at::kDouble).device(device_));
+    for (size_t begin = 0; begin < count; begin += kPiece) {
+      sum.add_(View(values + begin, std::min(kPiece, count - begin), at::kFloat).to(at::kDouble).square().sum());
+    }
+    return sum.item<double>();
+  }
+
+  void Widen(const void* bfloat16_values, float* master, size_t count) override {
+    c10::InferenceMode inference;
+    View(master, count, at::kFloat).copy_(View(bfloat16_values, count, at::kBFloat16));
+  }
+
+  void AdamWStep(const AdamWTensor& tensor, const AdamWScalars& s) override {
+    c10::InferenceMode inference;
+    c10::DeviceGuard guard(device_);
+    float* parameter = tensor.master != nullptr ? tensor.master : static_cast<float*>(tensor.value);
+    at::Tensor value = View(parameter, tensor.count, at::kFloat);
+    at::Tensor gradient = View(tensor.gradient, tensor.count, at::kFloat);
+    if (s.gradient_scale != 1.0) gradient = gradient.mul(s.gradient_scale);
+    at::Tensor first = View(tensor.first_moment, tensor.count, at::kFloat);
+    at::Tensor second = View(tensor.second_moment, tensor.count, at::kFloat);
+    at::Tensor step = at::full({}, static_cast<double>(s.step), at::dtype(at::kFloat).device(device_));
+    at::_fused_adamw_({value}, {gradient}, {first}, {second}, {}, {step}, s.learning_rate, s.beta1, s.beta2,
+                      s.weight_decay, s.epsilon, /*amsgrad=*/false, /*maximize=*/false);
+    if (tensor.master != nullptr) View(tensor.value, tensor.count, at::kBFloat16).copy_(value);
+  }
+
+ private:
+  at::Tensor View(const void* data, size_t count, at::ScalarType type) const {
+    return at::from_blob(const_cast<void*>(data), {static_cast<int64_t>(count)}, at::dtype(type).device(device_));
+  }
+  static at::Tensor HostBytes(void* data, size_t bytes) {
+    return at::from_blob(data, {static_cast<int64_t>(bytes)}, at::dtype(at::kByte));
+  }
+
+  c10::Device device_;
+};
+
+}  // namespace
+
+std::unique_ptr<TensorMath> MakeCudaTensorMath(int device) {
+  return std::make_unique<CudaTensorMath>(device);
+}
+
+}  // namespace kgrpo::trainer

@@ -1,0 +1,14 @@
+// cuda_tensor_math.h - TensorMath for a GPU, through libtorch. Linked by the trainer plugins (kgrpo_trainer_cuda).
+#ifndef KGRPO_TRAINER_SHARED_CUDA_TENSOR_MATH_H
+#define KGRPO_TRAINER_SHARED_CUDA_TENSOR_MATH_H
+#include <memory>
+
+#include "trainer_shared/tensor_math.h"
+
+namespace kgrpo::trainer {
+
+// A CudaTensorMathFactory. The policy has loaded libtorch's CUDA library before: its parameters lie there.
+std::unique_ptr<TensorMath> MakeCudaTensorMath(int device);
+
+}  // namespace kgrpo::trainer
+#endif

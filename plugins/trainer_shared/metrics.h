@@ -1,0 +1,49 @@
+// metrics.h - the summaries that metrics are made of. Used by both trainers.
+#ifndef KGRPO_TRAINER_SHARED_METRICS_H
+#define KGRPO_TRAINER_SHARED_METRICS_H
+#include <kgrpo/sdk/text.h>
+#include <kgrpo/trainer.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <string_view>
+
+namespace kgrpo::trainer {
+
+// Count, mean, extremes and spread of a stream of numbers, in one pass (Welford 1962).
+class Summary {
+ public:
+  void Add(double value) {
+    ++count_;
+    const double distance = value - mean_;
+    mean_ += distance / static_cast<double>(count_);
+    squares_ += distance * (value - mean_);
+    min_ = std::min(min_, value);
+    max_ = std::max(max_, value);
+  }
+
+  size_t count() const { return count_; }
+  bool empty() const { return count_ == 0; }
+  double mean() const { return mean_; }
+  double min() const { return min_; }
+  double max() const { return max_; }
+  // With n - 1 below; 0 for fewer than two.
+  double standard_deviation() const { return count_ < 2 ? 0.0 : std::sqrt(squares_ / static_cast<double>(count_ - 1)); }
+
+ private:
+  size_t count_ = 0;
+  double mean_ = 0;
+  double squares_ = 0;
+  double min_ = std::numeric_limits<double>::infinity();
+  double max_ = -std::numeric_limits<double>::infinity();
+};
+
+// Pushes a figure of the whole update.
+inline void Push(const kgrpo_update_sink& sink, std::string_view name, double value) {
+  sink.step(sink.context, {Str(name), value});
+}
+
+}  // namespace kgrpo::trainer
+#endif

@@ -1,0 +1,39 @@
+// parameters.h - a policy's parameters as the optimiser sees them: flat arrays, checked once. Used by adamw.cc and by
+// the trainers when a stage begins.
+#ifndef KGRPO_TRAINER_SHARED_PARAMETERS_H
+#define KGRPO_TRAINER_SHARED_PARAMETERS_H
+#include <kgrpo/policy.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trainer_shared/tensor_math.h"
+
+namespace kgrpo::trainer {
+
+// A borrowed view of one parameter tensor and its gradient; valid as long as the policy.
+struct Parameter {
+  std::string name;
+  std::vector<int64_t> shape;
+  size_t count = 0;  // of elements
+  ValueType value_type = ValueType::kFloat32;
+  void* value = nullptr;
+  float* gradient = nullptr;
+  bool decay = false;  // whether weight decay applies
+};
+
+struct ParameterSet {
+  std::vector<Parameter> parameters;
+  bool on_cuda = false;  // where all of them lie
+  int device = 0;
+};
+
+// The policy's parameters. Throws KGRPO_ERROR_UNSUPPORTED, naming the tensor, when one is neither float32 nor bfloat16,
+// is not compact and row-major, has a gradient of another shape, type or device, or lies on another device than the
+// rest.
+ParameterSet ViewParameters(const kgrpo_policy_interface& api, kgrpo_policy* policy);
+
+}  // namespace kgrpo::trainer
+#endif

@@ -1,0 +1,30 @@
+// schedule.h - the learning rate over a stage. Used by optimizer.cc.
+#ifndef KGRPO_TRAINER_SHARED_SCHEDULE_H
+#define KGRPO_TRAINER_SHARED_SCHEDULE_H
+#include <cstdint>
+
+namespace kgrpo::trainer {
+
+enum class ScheduleType { kConstant, kLinear, kCosine };
+
+struct ScheduleOptions {
+  ScheduleType type = ScheduleType::kConstant;
+  double learning_rate = 0;  // the peak
+  double warmup_steps = 0;   // updates during which it rises from 0
+};
+
+// Where an optimiser step stands in its stage. Time is counted in updates of the pipeline, not in optimiser steps: an
+// update may have fewer of those than another (dropped groups), and the schedule must still end with the stage.
+struct SchedulePosition {
+  uint64_t update = 0;   // from 0
+  uint64_t updates = 1;  // of the stage
+  uint64_t step = 0;     // optimiser step within the update, from 0
+  uint64_t steps = 1;    // optimiser steps of this update
+};
+
+// The learning rate of that step. Warm-up is linear and reaches the peak at its last step; then constant, or falling
+// along a line or half a cosine to 0 at the end of the stage.
+double LearningRate(const ScheduleOptions& options, const SchedulePosition& position);
+
+}  // namespace kgrpo::trainer
+#endif
