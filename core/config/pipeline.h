@@ -49,8 +49,9 @@ struct SamplingConfig {
 // What becomes of a trajectory whose coder gave no kernel for a fault of its own (refused, truncated, no code, failed).
 enum class CoderFailure { kDrop, kPunish };
 
-// When a kernel that the coder wrote becomes the current one (A <- B, B <- C): `always`, as in the original experiment, where
-// a broken kernel is the next round's to repair, or when it is `correct`, so that the current kernel is the last right one.
+// When a kernel that the coder wrote becomes the current one (A <- B, B <- C): `always`, as in the original experiment,
+// where a broken kernel is the next round's to repair, or when it is `correct`, so that the current kernel is the last
+// right one.
 enum class Advance { kAlways, kCorrect };
 
 struct LoopConfig {
@@ -66,8 +67,8 @@ struct LoopConfig {
   SamplingConfig sampling;
   CoderFailure on_coder_failure = CoderFailure::kDrop;
   Advance advance = Advance::kAlways;
-  // Secret inputs: false draws them once a problem and run, so that an evaluator's cache of judgements serves; true draws
-  // them anew for every kernel.
+  // Secret inputs: false draws them once a problem and run, so that an evaluator's cache of judgements serves; true
+  // draws them anew for every kernel.
   bool fresh_inputs = false;
 };
 

@@ -1,0 +1,52 @@
+// Mistakes of a pipeline file, each with its place: collected while a file is read and checked (load.h), printed all at
+// once.
+#ifndef KGRPO_CONFIG_DIAGNOSTIC_H
+#define KGRPO_CONFIG_DIAGNOSTIC_H
+
+#include <kgrpo/sdk/error.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kgrpo {
+
+// Where a key or value was written. Values that no file wrote have line 0: `--set`, defaults.
+struct Position {
+  std::string file;
+  int line = 0;    // from 1
+  int column = 0;  // in characters, from 1
+  int rank = 0;    // the file's place among the files read: the one on the command line is 0
+
+  std::string ToString() const;  // "pipeline.yaml:3:5", or "--set"
+};
+
+struct Diagnostic {
+  Position at;
+  std::string path;  // "loop.batch_size", "trainer[0].options.loss"; empty for the file as a whole
+  std::string message;
+  std::string suggestion;  // what was probably meant; may be empty
+
+  // `file:line:column: path: message; did you mean "..."?`
+  std::string ToString() const;
+};
+
+// Sorts by place: file, then line and column, `--set` last.
+void SortDiagnostics(std::vector<Diagnostic>* diagnostics);
+
+// All mistakes of a file; what() is one a line.
+class ConfigError : public Error {
+ public:
+  explicit ConfigError(std::vector<Diagnostic> diagnostics);
+  const std::vector<Diagnostic>& diagnostics() const { return diagnostics_; }
+
+ private:
+  std::vector<Diagnostic> diagnostics_;
+};
+
+// The candidate nearest to `word` by edit distance (insertions, deletions, replacements, swaps of neighbours; upper and
+// lower case are the same), if it is near enough to be what was meant; else empty. Ties go to the first.
+std::string Closest(std::string_view word, const std::vector<std::string>& candidates);
+
+}  // namespace kgrpo
+#endif

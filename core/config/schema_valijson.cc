@@ -1,0 +1,180 @@
+// The part of schema.h that is valijson's: the judgement of values, and of schemas. Apart from the rest because
+// valijson is all headers and slow to compile.
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <exception>
+#include <set>
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validation_results.hpp>
+#include <valijson/validator.hpp>
+
+#include "config/schema.h"
+#include "config/schema_internal.h"
+
+namespace kgrpo {
+namespace {
+
+// Fills *compiled; throws kgrpo::Error when the schema is malformed.
+void Compile(const nlohmann::json& schema, valijson::Schema* compiled) {
+  try {
+    valijson::SchemaParser(valijson::SchemaParser::kDraft7)
+        .populateSchema(valijson::adapters::NlohmannJsonAdapter(schema), *compiled);
+  } catch (const std::exception& error) {
+    throw Error(KGRPO_ERROR_INVALID, std::string("not a JSON Schema (draft 7): ") + error.what());
+  }
+}
+
+// Draft 7's keywords, less those that make no sense in an options schema.
+const std::set<std::string>& KnownKeywords() {
+  static const std::set<std::string> kKeywords = {"$schema",
+                                                  "$id",
+                                                  "$ref",
+                                                  "$comment",
+                                                  "title",
+                                                  "description",
+                                                  "default",
+                                                  "examples",
+                                                  "type",
+                                                  "enum",
+                                                  "const",
+                                                  "multipleOf",
+                                                  "maximum",
+                                                  "exclusiveMaximum",
+                                                  "minimum",
+                                                  "exclusiveMinimum",
+                                                  "maxLength",
+                                                  "minLength",
+                                                  "pattern",
+                                                  "format",
+                                                  "items",
+                                                  "additionalItems",
+                                                  "maxItems",
+                                                  "minItems",
+                                                  "uniqueItems",
+                                                  "contains",
+                                                  "maxProperties",
+                                                  "minProperties",
+                                                  "required",
+                                                  "properties",
+                                                  "patternProperties",
+                                                  "additionalProperties",
+                                                  "dependencies",
+                                                  "propertyNames",
+                                                  "if",
+                                                  "then",
+                                                  "else",
+                                                  "allOf",
+                                                  "anyOf",
+                                                  "oneOf",
+                                                  "not",
+                                                  "definitions"};
+  return kKeywords;
+}
+
+bool IsTypeName(const Schema& type) {
+  static const std::set<std::string> kTypes = {"null", "boolean", "integer", "number", "string", "array", "object"};
+  return type.is_string() && kTypes.contains(type.get<std::string>());
+}
+
+class Linter {
+ public:
+  Linter(const Schema& root, std::vector<std::string>* mistakes) : root_(root), mistakes_(mistakes) {}
+
+  void Lint(const Schema& schema, const std::string& path) {
+    if (schema.is_boolean()) return;
+    if (!schema.is_object()) return Report(path, "a schema must be an object or a boolean, found " + schema.dump());
+    for (const auto& [keyword, value] : schema.items()) {
+      if (!KnownKeywords().contains(keyword)) {
+        const std::vector<std::string> known(KnownKeywords().begin(), KnownKeywords().end());
+        const std::string closest = Closest(keyword, known);
+        Report(path,
+               "unknown keyword \"" + keyword + "\"" + (closest.empty() ? "" : "; did you mean \"" + closest + "\"?"));
+      }
+    }
+    if (schema.contains("type")) {
+      const Schema& type = schema["type"];
+      const bool fine = type.is_array() ? std::all_of(type.begin(), type.end(), IsTypeName) : IsTypeName(type);
+      if (!fine) Report(path, "unknown type " + type.dump());
+    }
+    if (schema.contains("properties") && schema["properties"].is_object()) {
+      if (schema.value("additionalProperties", Schema(true)) == Schema(true)) {
+        Report(path, "\"additionalProperties\" is not false: misspelt options would be ignored in silence");
+      }
+      for (const auto& [key, property] : schema["properties"].items()) {
+        const std::string inner = JoinPath(path, key);
+        const Schema& resolved = ResolveReference(property, root_);
+        if (resolved.is_object() && !resolved.contains("description") && !property.contains("description")) {
+          Report(inner, "has no description");
+        }
+        Lint(property, inner);
+      }
+    }
+    for (const char* keyword : {"allOf", "anyOf", "oneOf"}) {
+      if (!schema.contains(keyword) || !schema[keyword].is_array()) continue;
+      for (const Schema& branch : schema[keyword]) Lint(branch, path);
+    }
+    if (schema.contains("items") && schema["items"].is_object()) Lint(schema["items"], path + "[]");
+  }
+
+  // Needs a schema that compiles.
+  void LintDefaults(const Schema& unresolved, const std::string& path) {
+    const Schema& schema = ResolveReference(unresolved, root_);
+    if (!schema.is_object()) return;
+    if (schema.contains("default")) {
+      Schema alone = schema;
+      if (root_.contains("definitions")) alone["definitions"] = root_["definitions"];
+      std::vector<Diagnostic> objections;
+      CheckAgainstSchema(Node::FromJson(schema["default"], {}), alone, "", &objections);
+      if (!objections.empty()) Report(path, "the default is refused by its own schema: " + objections.front().message);
+    }
+    if (!schema.contains("properties")) return;
+    for (const auto& [key, property] : schema["properties"].items()) LintDefaults(property, JoinPath(path, key));
+  }
+
+ private:
+  void Report(const std::string& path, const std::string& message) {
+    mistakes_->push_back(path.empty() ? message : path + ": " + message);
+  }
+
+  const Schema& root_;
+  std::vector<std::string>* mistakes_;
+};
+
+}  // namespace
+
+bool Satisfies(const nlohmann::json& value, const Schema& schema, std::string* reason,
+               std::vector<std::string>* place) {
+  valijson::Schema compiled;
+  Compile(nlohmann::json(schema), &compiled);
+  valijson::ValidationResults results;
+  valijson::Validator validator;
+  if (validator.validate(compiled, valijson::adapters::NlohmannJsonAdapter(value), &results)) return true;
+  valijson::ValidationResults::Error error;
+  while (results.popError(error)) {  // the first is the outermost context; the deepest says most
+    if (place != nullptr && error.context.size() >= place->size()) *place = error.context;
+    if (reason != nullptr) *reason = error.description;
+  }
+  return false;
+}
+
+std::vector<std::string> FindSchemaMistakes(const Schema& schema) {
+  std::vector<std::string> mistakes;
+  if (!schema.is_object() || schema.value("type", Schema()) != "object") {
+    return {"an options schema describes a mapping: {\"type\": \"object\", \"properties\": {...}}"};
+  }
+  Linter linter(schema, &mistakes);
+  linter.Lint(schema, "");
+  try {
+    valijson::Schema compiled;
+    Compile(nlohmann::json(schema), &compiled);
+    linter.LintDefaults(schema, "");
+  } catch (const std::exception& error) {
+    mistakes.push_back(error.what());
+  }
+  return mistakes;
+}
+
+}  // namespace kgrpo

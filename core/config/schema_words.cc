@@ -1,0 +1,102 @@
+// Half of schema.h: what a schema wants, in words.
+#include <string>
+#include <vector>
+
+#include "config/schema.h"
+#include "config/schema_internal.h"
+
+namespace kgrpo {
+namespace {
+
+std::string TypeWords(const std::string& type) {
+  if (type == "integer") return "an integer";
+  if (type == "number") return "a number";
+  if (type == "string") return "text";
+  if (type == "boolean") return "true or false";
+  if (type == "array") return "a list";
+  if (type == "object") return "a mapping";
+  return "nothing";
+}
+
+// " >= 1", " > 0 and <= 1"; empty without bounds.
+std::string RangeWords(const Schema& schema) {
+  std::string words;
+  const auto add = [&](const char* keyword, const char* sign) {
+    if (!schema.contains(keyword)) return;
+    words += words.empty() ? " " : " and ";
+    words += sign;
+    words += " " + schema[keyword].dump();
+  };
+  add("minimum", ">=");
+  add("exclusiveMinimum", ">");
+  add("maximum", "<=");
+  add("exclusiveMaximum", "<");
+  if (schema.contains("multipleOf")) words += " that is a multiple of " + schema["multipleOf"].dump();
+  return words;
+}
+
+std::string LengthWords(const Schema& schema, const char* least, const char* most, const char* unit) {
+  std::string words;
+  if (schema.contains(least)) words += " of at least " + schema[least].dump() + " " + unit;
+  if (schema.contains(most))
+    words += (words.empty() ? " of at most " : " and at most ") + schema[most].dump() + " " + unit;
+  return words;
+}
+
+std::string WordsFor(const std::string& type, const Schema& schema, const Schema& root) {
+  std::string words = TypeWords(type);
+  if (type == "integer" || type == "number") words += RangeWords(schema);
+  if (type == "string") {
+    if (schema.value("minLength", 0) == 1 && !schema.contains("maxLength")) {
+      words += " that is not empty";
+    } else {
+      words += LengthWords(schema, "minLength", "maxLength", "characters");
+    }
+    if (schema.contains("pattern")) words += " that matches " + schema["pattern"].get<std::string>();
+  }
+  if (type == "array") {
+    words += LengthWords(schema, "minItems", "maxItems", "items");
+    if (schema.contains("items") && schema["items"].is_object()) {
+      const std::string inner = DescribeExpected(schema["items"], root);
+      if (!inner.empty()) words += ", each " + inner;
+    }
+  }
+  return words;
+}
+
+}  // namespace
+
+std::string DescribeExpected(const Schema& unresolved, const Schema& root) {
+  const Schema& schema = ResolveReference(unresolved, root);
+  if (!schema.is_object()) return "";
+  if (schema.contains("const")) return schema["const"].dump();
+  if (schema.contains("enum")) {
+    std::string words = schema["enum"].size() > 1 ? "one of " : "";
+    for (const Schema& value : schema["enum"]) words += (&value == &schema["enum"].front() ? "" : ", ") + value.dump();
+    return words;
+  }
+  std::vector<std::string> parts;
+  const auto add = [&](const std::string& part) {
+    for (const std::string& seen : parts) {
+      if (seen == part) return;
+    }
+    if (!part.empty()) parts.push_back(part);
+  };
+  for (const char* keyword : {"anyOf", "oneOf"}) {
+    if (!schema.contains(keyword)) continue;
+    for (const Schema& branch : schema[keyword]) add(DescribeExpected(branch, root));
+  }
+  if (schema.contains("type")) {
+    const Schema& type = schema["type"];
+    if (type.is_array()) {
+      for (const Schema& one : type) add(WordsFor(one.get<std::string>(), schema, root));
+    } else {
+      add(WordsFor(type.get<std::string>(), schema, root));
+    }
+  }
+  std::string words;
+  for (const std::string& part : parts) words += (words.empty() ? "" : " or ") + part;
+  return words;
+}
+
+}  // namespace kgrpo
