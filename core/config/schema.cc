@@ -216,7 +216,7 @@ void FillDefaultsWithin(const Schema& unresolved, const Schema& root, Node* node
     const Schema& resolved = ResolveReference(property, root);
     if (member != nullptr) {
       ordered.push_back(std::move(*member));
-      node->Erase(key);
+      node->members.erase(node->members.begin() + (member - node->members.data()));
     } else if (resolved.is_object() && resolved.contains("default")) {
       const Position at{"default", 0, 0, 0};
       ordered.push_back({key, at, Node::FromJson(resolved["default"], at)});
