@@ -1,0 +1,57 @@
+#include "policy_qwen/device.h"
+
+#include <ATen/Context.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <dlfcn.h>
+#include <kgrpo/sdk/error.h>
+
+#include <filesystem>
+
+namespace kgrpo::policy {
+namespace {
+
+// libtorch_cuda.so beside the libtorch_cpu.so that this process uses. Its initialisers register CUDA's operators with
+// libtorch; it stays loaded.
+void LoadCudaLibrary() {
+  static const bool loaded = [] {
+    Dl_info info;
+    if (::dladdr(reinterpret_cast<void*>(&at::globalContext), &info) == 0) {
+      throw Error(KGRPO_ERROR_INTERNAL, "device cuda: cannot tell where libtorch_cpu.so was loaded from");
+    }
+    const std::string path = std::filesystem::path(info.dli_fname).parent_path() / "libtorch_cuda.so";
+    if (::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+      throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("device cuda: cannot load ") + path + ": " + ::dlerror() +
+                                               "; install a libtorch with CUDA, or use \"device\": \"cpu\"");
+    }
+    return true;
+  }();
+  static_cast<void>(loaded);
+}
+
+}  // namespace
+
+at::Device OpenDevice(const std::string& name) {
+  at::Device device(at::kCPU);
+  try {
+    device = at::Device(name);
+  } catch (const c10::Error&) {
+    throw Error(KGRPO_ERROR_INVALID, "device \"" + name + "\": expected cpu, cuda or cuda:N");
+  }
+  if (device.is_cpu()) return device;
+  if (!device.is_cuda()) throw Error(KGRPO_ERROR_UNSUPPORTED, "device \"" + name + "\": expected cpu, cuda or cuda:N");
+  LoadCudaLibrary();
+  const int count = at::globalContext().hasCUDA() ? at::detail::getCUDAHooks().deviceCount() : 0;
+  if (count == 0) {
+    throw Error(KGRPO_ERROR_UNAVAILABLE,
+                "device \"" + name + "\": no GPU is visible; check nvidia-smi and CUDA_VISIBLE_DEVICES, or use \"device\": \"cpu\"");
+  }
+  const int index = device.has_index() ? device.index() : 0;
+  if (index >= count) {
+    throw Error(KGRPO_ERROR_UNAVAILABLE,
+                "device \"" + name + "\": only " + std::to_string(count) + " visible, cuda:0 to cuda:" + std::to_string(count - 1));
+  }
+  at::globalContext().lazyInitDevice(at::kCUDA);
+  return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index));
+}
+
+}  // namespace kgrpo::policy

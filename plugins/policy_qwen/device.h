@@ -1,0 +1,17 @@
+// Where the model runs: "cpu", or "cuda:N", for which libtorch's CUDA library is loaded at run time. Used by the policy.
+#ifndef KGRPO_PLUGINS_POLICY_QWEN_DEVICE_H_
+#define KGRPO_PLUGINS_POLICY_QWEN_DEVICE_H_
+
+#include <c10/core/Device.h>
+
+#include <string>
+
+namespace kgrpo::policy {
+
+// "cpu", "cuda" or "cuda:N" as a device that is there. Throws kgrpo::Error saying what is missing: the library, a driver, or
+// that many GPUs.
+at::Device OpenDevice(const std::string& name);
+
+}  // namespace kgrpo::policy
+
+#endif  // KGRPO_PLUGINS_POLICY_QWEN_DEVICE_H_

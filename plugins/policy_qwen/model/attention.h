@@ -1,0 +1,61 @@
+// Causal attention over packed sequences of different lengths, with grouped key-value heads, and its derivative.
+// Used by the transformer.
+//
+// Sequences lie packed, one after the other, without padding. Inside, those of about the same length form a group, whose
+// heads are gathered into padded batches; keys behind a query, and padding, are masked. Scores of a group are computed in
+// blocks of query rows, so that memory stays bounded however long the sequences are.
+#ifndef KGRPO_PLUGINS_POLICY_QWEN_MODEL_ATTENTION_H_
+#define KGRPO_PLUGINS_POLICY_QWEN_MODEL_ATTENTION_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "policy_qwen/model/config.h"
+
+namespace kgrpo::policy {
+
+// Which query rows see which keys, and where everything lies: built once a batch, used by all layers.
+struct AttentionPlan {
+  struct Group {
+    int64_t sequences = 0;
+    int64_t queries = 0;      // rows a sequence, padded
+    int64_t keys = 0;         // rows a sequence, padded
+    int64_t query_begin = 0;  // of the group's heads among the gathered ones
+    int64_t key_begin = 0;
+    int64_t first_position = 0;  // the greatest position of a first query row: row r sees at most this + r + 1 keys
+    at::Tensor mask;  // float32 [sequences or 1, 1, 1, queries, keys], 0 or -inf, to be added to scores
+  };
+  std::vector<Group> groups;
+  // Gathered head -> packed head, -1 for padding; and back. Gathered queries are ordered [sequence, kv head, query head of
+  // it, row], keys and values [sequence, kv head, row]; packed ones [row, head].
+  at::Tensor query_index, query_place;
+  at::Tensor key_index, key_place;
+};
+
+// `lengths`: rows of each sequence, in packed order; best sorted. `query_counts`: how many of the last rows of each are
+// queries; the queries' packed order follows the sequences'.
+AttentionPlan MakeAttentionPlan(const ModelConfig& config, const std::vector<int64_t>& lengths,
+                                const std::vector<int64_t>& query_counts, at::Device device);
+
+// What the backward needs.
+struct AttentionActivations {
+  at::Tensor queries, keys, values;        // gathered
+  std::vector<at::Tensor> probabilities;  // a group each; undefined where they are computed again
+};
+
+// q [query rows, heads, head size], k and v [rows, kv heads, head size], contiguous -> [query rows, heads * head size].
+// `saved` may be null.
+at::Tensor Attention(const ModelConfig& config, const AttentionPlan& plan, const at::Tensor& q, const at::Tensor& k,
+                     const at::Tensor& v, AttentionActivations* saved);
+
+struct AttentionGradients {
+  at::Tensor q, k, v;  // shaped as the inputs
+};
+AttentionGradients AttentionBackward(const ModelConfig& config, const AttentionPlan& plan,
+                                     const AttentionActivations& saved, const at::Tensor& d_out);
+
+}  // namespace kgrpo::policy
+
+#endif  // KGRPO_PLUGINS_POLICY_QWEN_MODEL_ATTENTION_H_

@@ -1,0 +1,39 @@
+// The few file operations that reading and writing a model folder takes. Errors name the path and what the system said.
+#ifndef KGRPO_PLUGINS_POLICY_QWEN_MODEL_FILES_H_
+#define KGRPO_PLUGINS_POLICY_QWEN_MODEL_FILES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kgrpo::policy {
+
+bool FileExists(const std::string& path);
+
+// The whole content of a file.
+std::string ReadFile(const std::string& path);
+
+// Writes pieces one after the other to a temporary file beside `path`, flushes it to the disk, and renames it to `path`:
+// after a crash there is either the old file or the whole new one.
+void WriteFileAtomically(const std::string& path, const std::vector<std::string_view>& pieces);
+
+// A file mapped read-only into memory while the object lives. An empty file maps to no bytes.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::string& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::span<const uint8_t> bytes() const { return bytes_; }
+
+ private:
+  std::span<const uint8_t> bytes_;
+};
+
+}  // namespace kgrpo::policy
+
+#endif  // KGRPO_PLUGINS_POLICY_QWEN_MODEL_FILES_H_

@@ -1,0 +1,262 @@
+#include "policy_qwen/model/parameters.h"
+
+#include <ATen/ops/aminmax.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/zeros.h>
+#include <kgrpo/sdk/error.h>
+
+#include <cmath>
+#include <set>
+
+#include "policy_qwen/model/random.h"
+#include "policy_qwen/model/safetensors.h"
+
+namespace kgrpo::policy {
+namespace {
+
+// Tensors begin at multiples of this many elements: 128 bytes in bfloat16, enough for any vector load.
+constexpr int64_t kAlignment = 64;
+
+class SpecList {
+ public:
+  // `joined`: lies directly behind the one before, with which it forms one matrix.
+  void Add(std::string name, std::vector<int64_t> shape, bool joined = false) {
+    ParameterSpec spec;
+    spec.is_matrix = shape.size() == 2;
+    spec.is_norm = name.ends_with("norm.weight");
+    spec.name = std::move(name);
+    spec.shape = std::move(shape);
+    if (!joined) end_ = (end_ + kAlignment - 1) / kAlignment * kAlignment;
+    spec.offset = end_;
+    end_ += spec.size();
+    specs_.push_back(std::move(spec));
+  }
+
+  std::vector<ParameterSpec> Take() { return std::move(specs_); }
+
+ private:
+  std::vector<ParameterSpec> specs_;
+  int64_t end_ = 0;
+};
+
+// Views of a buffer by parameter name.
+class Views {
+ public:
+  Views(const at::Tensor& buffer, const std::vector<ParameterSpec>& specs) : buffer_(buffer) {
+    for (const ParameterSpec& spec : specs) by_name_[spec.name] = &spec;
+  }
+
+  // The parameters `first` and those behind it, as one matrix of `rows` rows (or one vector); undefined if there is none
+  // of that name.
+  at::Tensor Rows(const std::string& first, int64_t rows) const {
+    const auto found = by_name_.find(first);
+    if (found == by_name_.end()) return {};
+    const ParameterSpec& spec = *found->second;
+    const int64_t columns = spec.is_matrix ? spec.shape[1] : 1;
+    const at::Tensor flat = buffer_.narrow(0, spec.offset, rows * columns);
+    return spec.is_matrix ? flat.view({rows, columns}) : flat;
+  }
+
+  at::Tensor One(const std::string& name) const {
+    const auto found = by_name_.find(name);
+    return found == by_name_.end() ? at::Tensor() : Rows(name, found->second->shape[0]);
+  }
+
+ private:
+  const at::Tensor& buffer_;
+  std::map<std::string, const ParameterSpec*> by_name_;
+};
+
+std::string LayerPrefix(int64_t layer) { return "model.layers." + std::to_string(layer) + "."; }
+
+Weights MakeWeights(const ModelConfig& config, const at::Tensor& buffer, const std::vector<ParameterSpec>& specs) {
+  const Views views(buffer, specs);
+  const int64_t query = config.query_size();
+  const int64_t key_value = 2 * config.kv_size();
+  Weights weights;
+  weights.embedding = views.One("model.embed_tokens.weight");
+  for (int64_t i = 0; i < config.layer_count; ++i) {
+    const std::string prefix = LayerPrefix(i);
+    const std::string attention = prefix + "self_attn.";
+    LayerWeights layer;
+    layer.attention_norm = views.One(prefix + "input_layernorm.weight");
+    layer.query = views.One(attention + "q_proj.weight");
+    layer.query_bias = views.One(attention + "q_proj.bias");
+    layer.key_value = views.Rows(attention + "k_proj.weight", key_value);
+    layer.key_value_bias = views.Rows(attention + "k_proj.bias", key_value);
+    layer.query_key_value = views.Rows(attention + "q_proj.weight", query + key_value);
+    layer.query_key_value_bias = views.Rows(attention + "q_proj.bias", query + key_value);
+    layer.query_norm = views.One(attention + "q_norm.weight");
+    layer.key_norm = views.One(attention + "k_norm.weight");
+    layer.output = views.One(attention + "o_proj.weight");
+    layer.output_bias = views.One(attention + "o_proj.bias");
+    layer.mlp_norm = views.One(prefix + "post_attention_layernorm.weight");
+    layer.gate_up = views.Rows(prefix + "mlp.gate_proj.weight", 2 * config.intermediate_size);
+    layer.gate_up_bias = views.Rows(prefix + "mlp.gate_proj.bias", 2 * config.intermediate_size);
+    layer.down = views.One(prefix + "mlp.down_proj.weight");
+    layer.down_bias = views.One(prefix + "mlp.down_proj.bias");
+    weights.layers.push_back(std::move(layer));
+  }
+  weights.final_norm = views.One("model.norm.weight");
+  weights.head = config.tied_head ? weights.embedding : views.One("lm_head.weight");
+  return weights;
+}
+
+at::ScalarType TorchType(const StoredTensor& tensor, const std::string& name) {
+  if (tensor.dtype == "F32") return at::kFloat;
+  if (tensor.dtype == "BF16") return at::kBFloat16;
+  if (tensor.dtype == "F16") return at::kHalf;
+  if (tensor.dtype == "F64") return at::kDouble;
+  throw Error(KGRPO_ERROR_UNSUPPORTED, tensor.file + ": tensor \"" + name + "\" has dtype " + tensor.dtype +
+                                           "; expected F32, BF16, F16 or F64 (weights must not be quantized)");
+}
+
+// Tensors that some files hold and the model does not need: a tied head, and frequencies that are computed.
+bool IsRedundant(const std::string& name, const ModelConfig& config) {
+  return (config.tied_head && name == "lm_head.weight") || name.ends_with("rotary_emb.inv_freq");
+}
+
+void CheckNames(const std::string& folder, const ModelConfig& config, const std::vector<ParameterSpec>& specs,
+                const std::map<std::string, StoredTensor>& stored) {
+  std::set<std::string> expected;
+  std::vector<std::string> missing, extra;
+  for (const ParameterSpec& spec : specs) {
+    expected.insert(spec.name);
+    if (!stored.contains(spec.name)) missing.push_back(spec.name);
+  }
+  for (const auto& [name, tensor] : stored) {
+    if (!expected.contains(name) && !IsRedundant(name, config)) extra.push_back(name);
+  }
+  const auto list = [](const std::vector<std::string>& names) {
+    constexpr size_t kShown = 3;
+    std::string text;
+    for (size_t i = 0; i < names.size() && i < kShown; ++i) text += (i > 0 ? ", \"" : "\"") + names[i] + "\"";
+    if (names.size() > kShown) text += " and " + std::to_string(names.size() - kShown) + " more";
+    return text;
+  };
+  if (!missing.empty()) {
+    throw Error(KGRPO_ERROR_INVALID, folder + ": the weights lack " + list(missing) + ", which " +
+                                         config.architecture_name + " with this config.json has");
+  }
+  if (!extra.empty()) {
+    throw Error(KGRPO_ERROR_INVALID, folder + ": the weights hold " + list(extra) + ", which " +
+                                         config.architecture_name + " with this config.json does not have");
+  }
+}
+
+}  // namespace
+
+int64_t ParameterSpec::size() const {
+  int64_t size = 1;
+  for (const int64_t extent : shape) size *= extent;
+  return size;
+}
+
+std::vector<ParameterSpec> ParameterSpecs(const ModelConfig& config) {
+  const int64_t hidden = config.hidden_size;
+  const int64_t intermediate = config.intermediate_size;
+  const int64_t query = config.query_size();
+  const int64_t kv = config.kv_size();
+  SpecList list;
+  list.Add("model.embed_tokens.weight", {config.vocabulary_size, hidden});
+  for (int64_t i = 0; i < config.layer_count; ++i) {
+    const std::string prefix = LayerPrefix(i);
+    const std::string attention = prefix + "self_attn.";
+    list.Add(prefix + "input_layernorm.weight", {hidden});
+    list.Add(attention + "q_proj.weight", {query, hidden});
+    list.Add(attention + "k_proj.weight", {kv, hidden}, true);
+    list.Add(attention + "v_proj.weight", {kv, hidden}, true);
+    if (config.attention_input_bias) {
+      list.Add(attention + "q_proj.bias", {query});
+      list.Add(attention + "k_proj.bias", {kv}, true);
+      list.Add(attention + "v_proj.bias", {kv}, true);
+    }
+    if (config.query_key_norm) {
+      list.Add(attention + "q_norm.weight", {config.head_size});
+      list.Add(attention + "k_norm.weight", {config.head_size});
+    }
+    list.Add(attention + "o_proj.weight", {hidden, query});
+    if (config.attention_output_bias) list.Add(attention + "o_proj.bias", {hidden});
+    list.Add(prefix + "post_attention_layernorm.weight", {hidden});
+    list.Add(prefix + "mlp.gate_proj.weight", {intermediate, hidden});
+    list.Add(prefix + "mlp.up_proj.weight", {intermediate, hidden}, true);
+    if (config.mlp_bias) {
+      list.Add(prefix + "mlp.gate_proj.bias", {intermediate});
+      list.Add(prefix + "mlp.up_proj.bias", {intermediate}, true);
+    }
+    list.Add(prefix + "mlp.down_proj.weight", {hidden, intermediate});
+    if (config.mlp_bias) list.Add(prefix + "mlp.down_proj.bias", {hidden});
+  }
+  list.Add("model.norm.weight", {hidden});
+  if (!config.tied_head) list.Add("lm_head.weight", {config.vocabulary_size, hidden});
+  return list.Take();
+}
+
+ParameterSet::ParameterSet(const ModelConfig& config, at::ScalarType dtype, at::Device device)
+    : specs_(ParameterSpecs(config)) {
+  const int64_t elements = specs_.back().offset + specs_.back().size();
+  buffer_ = at::zeros({elements}, at::TensorOptions().dtype(dtype).device(device));
+  weights_ = MakeWeights(config, buffer_, specs_);
+}
+
+at::Tensor ParameterSet::Get(size_t index) const {
+  const ParameterSpec& spec = specs_[index];
+  return buffer_.narrow(0, spec.offset, spec.size()).view(spec.shape);
+}
+
+int64_t ParameterSet::parameter_count() const {
+  int64_t count = 0;
+  for (const ParameterSpec& spec : specs_) count += spec.size();
+  return count;
+}
+
+void ReadParameters(const std::string& folder, const ModelConfig& config, ParameterSet& set) {
+  const TensorFiles files(folder);
+  CheckNames(folder, config, set.specs(), files.tensors());
+  for (size_t i = 0; i < set.specs().size(); ++i) {
+    const ParameterSpec& spec = set.specs()[i];
+    const StoredTensor& stored = files.tensors().at(spec.name);
+    if (stored.shape != spec.shape) {
+      throw Error(KGRPO_ERROR_INVALID, stored.file + ": tensor \"" + spec.name + "\" has shape " + ShapeText(stored.shape) +
+                                           "; config.json says " + ShapeText(spec.shape));
+    }
+    const at::ScalarType type = TorchType(stored, spec.name);
+    // The data may begin at any byte, which from_blob's users do not expect: copied to aligned memory first.
+    at::Tensor aligned = at::empty(spec.shape, at::TensorOptions().dtype(type));
+    std::memcpy(aligned.mutable_data_ptr(), stored.data.data(), stored.data.size());
+    const auto [least, greatest] = at::aminmax(aligned.view({-1}).to(at::kFloat));
+    if (!std::isfinite(least.item<float>()) || !std::isfinite(greatest.item<float>())) {
+      throw Error(KGRPO_ERROR_INVALID, stored.file + ": tensor \"" + spec.name + "\" holds values that are not finite (NaN or infinity)");
+    }
+    set.Get(i).copy_(aligned);
+  }
+}
+
+void InitializeParameters(const ModelConfig& config, uint64_t seed, ParameterSet& set) {
+  for (size_t i = 0; i < set.specs().size(); ++i) {
+    const ParameterSpec& spec = set.specs()[i];
+    std::vector<float> values(static_cast<size_t>(spec.size()), spec.is_norm ? 1.0f : 0.0f);
+    if (spec.is_matrix) {
+      const uint64_t tensor_seed = SeedFor(seed, spec.name);
+      for (size_t j = 0; j < values.size(); ++j) {
+        values[j] = static_cast<float>(config.initializer_range * RandomNormal(tensor_seed, j));
+      }
+    }
+    set.Get(i).copy_(at::from_blob(values.data(), spec.shape, at::TensorOptions().dtype(at::kFloat)));
+  }
+}
+
+void WriteParameters(const std::string& folder, const ParameterSet& set) {
+  const at::Tensor host = set.buffer().cpu();
+  const size_t item_size = host.element_size();
+  const std::string dtype = host.scalar_type() == at::kBFloat16 ? "BF16" : "F32";
+  std::vector<TensorToWrite> tensors;
+  for (const ParameterSpec& spec : set.specs()) {
+    const auto* data = static_cast<const uint8_t*>(host.const_data_ptr()) + static_cast<size_t>(spec.offset) * item_size;
+    tensors.push_back({spec.name, dtype, spec.shape, {data, static_cast<size_t>(spec.size()) * item_size}});
+  }
+  WriteTensorFile(folder + "/model.safetensors", tensors);
+}
+
+}  // namespace kgrpo::policy

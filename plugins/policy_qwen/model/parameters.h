@@ -1,0 +1,87 @@
+// The parameters of a model and their gradients: which tensors an architecture has, where they lie, and how they are
+// read, initialised and written. Used by the model (Weights), the policy (everything else).
+//
+// All parameters of a copy lie in one buffer, so that copying or clearing them is one operation, and matrices that are
+// applied to the same input lie one after the other, so that q, k and v (gate and up) are also one matrix.
+#ifndef KGRPO_PLUGINS_POLICY_QWEN_MODEL_PARAMETERS_H_
+#define KGRPO_PLUGINS_POLICY_QWEN_MODEL_PARAMETERS_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "policy_qwen/model/config.h"
+
+namespace kgrpo::policy {
+
+struct ParameterSpec {
+  std::string name;  // as Hugging Face files name it
+  std::vector<int64_t> shape;
+  bool is_matrix = false;  // embeddings and linear weights; the others are norms and biases
+  bool is_norm = false;
+  int64_t offset = 0;  // of the first element in the buffer, in elements
+
+  int64_t size() const;
+};
+
+// Every parameter of an architecture, in the order of the buffer.
+std::vector<ParameterSpec> ParameterSpecs(const ModelConfig& config);
+
+// The tensors of one layer as views of a buffer. Linear weights are [outputs, inputs]; undefined where the architecture
+// has none.
+struct LayerWeights {
+  at::Tensor attention_norm;      // [hidden]
+  at::Tensor query, query_bias;   // [query size, hidden], [query size]
+  at::Tensor key_value, key_value_bias;  // k above v: [2 kv size, hidden], [2 kv size]
+  at::Tensor query_key_value, query_key_value_bias;  // the two above as one
+  at::Tensor query_norm, key_norm;  // [head size]
+  at::Tensor output, output_bias;   // [hidden, query size], [hidden]
+  at::Tensor mlp_norm;              // [hidden]
+  at::Tensor gate_up, gate_up_bias;  // gate above up: [2 intermediate, hidden], [2 intermediate]
+  at::Tensor down, down_bias;        // [hidden, intermediate], [hidden]
+};
+
+struct Weights {
+  at::Tensor embedding;  // [vocabulary, hidden]
+  std::vector<LayerWeights> layers;
+  at::Tensor final_norm;  // [hidden]
+  at::Tensor head;        // [vocabulary, hidden]; the embedding itself where tied
+};
+
+// One copy of the parameters, or their gradients: a buffer and its views. Owns the memory; views share it.
+class ParameterSet {
+ public:
+  ParameterSet() = default;
+  // Zeros of the given dtype and device.
+  ParameterSet(const ModelConfig& config, at::ScalarType dtype, at::Device device);
+
+  bool defined() const { return buffer_.defined(); }
+  const std::vector<ParameterSpec>& specs() const { return specs_; }
+  at::Tensor Get(size_t index) const;  // the view of specs()[index]
+  const Weights& weights() const { return weights_; }
+  const at::Tensor& buffer() const { return buffer_; }
+  int64_t parameter_count() const;
+
+ private:
+  at::Tensor buffer_;  // [elements], padding between tensors zero
+  std::vector<ParameterSpec> specs_;
+  Weights weights_;
+};
+
+// Fills `set` from the safetensors of `folder`, converted to its dtype. Every tensor of the architecture must be there with
+// its shape, no other may be, and all values must be finite; else throws kgrpo::Error naming file, tensor, expected and
+// found. On failure `set` is partly written.
+void ReadParameters(const std::string& folder, const ModelConfig& config, ParameterSet& set);
+
+// Random values: matrices normal with standard deviation config.initializer_range, biases 0, norms 1; a pure function of
+// (seed, tensor name, index).
+void InitializeParameters(const ModelConfig& config, uint64_t seed, ParameterSet& set);
+
+// Writes `folder`/model.safetensors in the set's dtype. A tied head is left out, as transformers does.
+void WriteParameters(const std::string& folder, const ParameterSet& set);
+
+}  // namespace kgrpo::policy
+
+#endif  // KGRPO_PLUGINS_POLICY_QWEN_MODEL_PARAMETERS_H_

@@ -1,0 +1,125 @@
+#include "policy_qwen/options.h"
+
+#include <nlohmann/json.hpp>
+
+namespace kgrpo::policy {
+
+std::string_view OptionsSchema() {
+  static constexpr std::string_view kSchema = R"json({
+  "$schema": "http://json-schema.org/draft-07/schema#",
+  "title": "policy_qwen",
+  "description": "A Qwen2, Qwen2.5, Qwen3 or Llama model from a Hugging Face folder",
+  "type": "object",
+  "additionalProperties": false,
+  "required": ["model"],
+  "properties": {
+    "model": {
+      "title": "model folder",
+      "description": "A Hugging Face folder: config.json, tokenizer.json, and *.safetensors unless init is random. No model is downloaded.",
+      "type": "string",
+      "minLength": 1
+    },
+    "init": {
+      "title": "initial weights",
+      "description": "pretrained reads the folder's weights; random draws them from the run's seed, with config.json's initializer_range.",
+      "type": "string",
+      "enum": ["pretrained", "random"],
+      "default": "pretrained"
+    },
+    "dtype": {
+      "title": "number format of the weights",
+      "description": "float32 is exact and good for small models; bfloat16 halves the memory of large ones. Gradients are always float32.",
+      "type": "string",
+      "enum": ["float32", "bfloat16"],
+      "default": "float32"
+    },
+    "device": {
+      "title": "device",
+      "description": "cpu, cuda (the first GPU) or cuda:N.",
+      "type": "string",
+      "pattern": "^(cpu|cuda(:[0-9]+)?)$",
+      "default": "cpu"
+    },
+    "threads": {
+      "title": "CPU threads",
+      "description": "Threads of the model's operators. Results on the CPU are the same bit for bit only for the same number. The setting is the process's: trainers share it.",
+      "type": "integer",
+      "minimum": 1,
+      "maximum": 1024,
+      "default": 2
+    },
+    "chat_template": {
+      "title": "chat format",
+      "description": "auto recognises the model's own template; chatml and qwen3 name one for models that have none, or one that is not recognised.",
+      "type": "string",
+      "enum": ["auto", "chatml", "qwen3"],
+      "default": "auto"
+    },
+    "default_system": {
+      "title": "default system message",
+      "description": "With chat_template chatml or qwen3: what goes in front of a chat that has no system message. null: nothing.",
+      "type": ["string", "null"],
+      "default": null
+    },
+    "enable_thinking": {
+      "title": "thinking switch",
+      "description": "Qwen3's: false closes the thoughts before they begin, true leaves them to the model, null is the template's own choice. Other models take no notice.",
+      "type": ["boolean", "null"],
+      "default": null
+    },
+    "max_tokens_per_chunk": {
+      "title": "tokens through the model at a time",
+      "description": "Prompts and training sequences go through the model in chunks of at most so many tokens (a longer sequence is a chunk of its own). Affects memory and speed; results change by rounding only.",
+      "type": "integer",
+      "minimum": 1,
+      "default": 4096
+    },
+    "max_sequences": {
+      "title": "sequences generated at a time",
+      "description": "A larger batch of requests is generated in parts of this size. Affects memory and speed.",
+      "type": "integer",
+      "minimum": 1,
+      "default": 256
+    },
+    "activation_memory_mib": {
+      "title": "memory for activations, MiB",
+      "description": "What a training forward may keep for its backward. Chunks beyond it are computed a second time in the backward.",
+      "type": "integer",
+      "minimum": 0,
+      "default": 2048
+    },
+    "tokenizer_only": {
+      "title": "tokenizer only",
+      "description": "Load no weights: only the chat format and the tokenizer work, and tokenizer files are all that the folder must hold.",
+      "type": "boolean",
+      "default": false
+    }
+  }
+})json";
+  return kSchema;
+}
+
+PolicyOptions ParseOptions(std::string_view json) {
+  const nlohmann::json object = nlohmann::json::parse(json);
+  const PolicyOptions defaults;
+  PolicyOptions options;
+  options.model = object.at("model").get<std::string>();
+  options.random_weights = object.value("init", "pretrained") == "random";
+  options.bfloat16 = object.value("dtype", "float32") == "bfloat16";
+  options.device = object.value("device", defaults.device);
+  options.threads = object.value("threads", defaults.threads);
+  options.chat_template = object.value("chat_template", defaults.chat_template);
+  options.max_tokens_per_chunk = object.value("max_tokens_per_chunk", defaults.max_tokens_per_chunk);
+  options.max_sequences = object.value("max_sequences", defaults.max_sequences);
+  options.activation_memory_mib = object.value("activation_memory_mib", defaults.activation_memory_mib);
+  options.tokenizer_only = object.value("tokenizer_only", defaults.tokenizer_only);
+  if (object.contains("default_system") && !object["default_system"].is_null()) {
+    options.default_system = object["default_system"].get<std::string>();
+  }
+  if (object.contains("enable_thinking") && !object["enable_thinking"].is_null()) {
+    options.enable_thinking = object["enable_thinking"].get<bool>();
+  }
+  return options;
+}
+
+}  // namespace kgrpo::policy

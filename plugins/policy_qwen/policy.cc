@@ -1,0 +1,327 @@
+#include "policy_qwen/policy.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/from_blob.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/InferenceMode.h>
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "policy_qwen/device.h"
+#include "policy_qwen/model/files.h"
+#include "policy_qwen/model/tensors.h"
+#include "policy_qwen/model/token_logprobs.h"
+
+namespace kgrpo::policy {
+namespace {
+
+// What belongs to a model besides its weights, where a folder has it: carried along when the model is saved.
+constexpr const char* kCompanionFiles[] = {
+    "config.json",      "generation_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+    "added_tokens.json", "chat_template.jinja",    "vocab.json",     "merges.txt"};
+
+std::map<std::string, std::string> ReadCompanionFiles(const std::string& folder) {
+  std::map<std::string, std::string> files;
+  for (const char* name : kCompanionFiles) {
+    const std::string path = folder + "/" + name;
+    if (FileExists(path)) files[name] = ReadFile(path);
+  }
+  return files;
+}
+
+// config.json with the dtype in which weights are written; all else as it was.
+std::string WithDtype(const std::string& config, const char* dtype) {
+  nlohmann::ordered_json object = nlohmann::ordered_json::parse(config);
+  object[object.contains("torch_dtype") ? "torch_dtype" : "dtype"] = dtype;
+  return object.dump(2) + "\n";
+}
+
+// No operator here records gradients or versions; tensors live on one device.
+struct Scope {
+  explicit Scope(at::Device device) : device_guard(device) {}
+  c10::InferenceMode inference;
+  c10::DeviceGuard device_guard;
+};
+
+}  // namespace
+
+// Sequences that go through the model together, the shortest first.
+struct Policy::Chunk {
+  PackedBatch batch;
+  at::Tensor targets;             // int64 [outputs]: the completions' tokens
+  std::vector<int64_t> places;    // of each output in the caller's arrays
+  std::vector<int64_t> lengths;   // of the sequences
+  Activations activations;        // only where kept
+  at::Tensor hidden;              // only where kept
+};
+
+struct ForwardContext {
+  std::vector<Policy::Chunk> chunks;
+  double temperature = 1.0;
+};
+
+void ForwardContextDeleter::operator()(ForwardContext* context) const { delete context; }
+
+Policy::Policy(const PolicyOptions& options, uint64_t seed)
+    : options_(options),
+      tokenizer_(tokenizer::Tokenizer::Load(options.model)),
+      device_(at::kCPU),
+      dtype_(options.bfloat16 ? at::kBFloat16 : at::kFloat),
+      files_(ReadCompanionFiles(options.model)) {
+  if (options_.tokenizer_only) return;
+  config_ = ReadModelConfig(options_.model);
+  if (static_cast<int64_t>(tokenizer_.vocabulary_size()) > config_.vocabulary_size) {
+    throw Error(KGRPO_ERROR_INVALID, options_.model + ": tokenizer.json has ids up to " +
+                                         std::to_string(tokenizer_.vocabulary_size() - 1) + ", but \"vocab_size\" in config.json is " +
+                                         std::to_string(config_.vocabulary_size));
+  }
+  if (config_.end_ids.empty() && tokenizer_.eos_id() >= 0) config_.end_ids.push_back(tokenizer_.eos_id());
+  device_ = OpenDevice(options_.device);
+  UseThreads();
+  const Scope scope(device_);
+  current_ = ParameterSet(config_, dtype_, device_);
+  rotary_ = std::make_unique<RotaryTable>(config_, dtype_, device_);
+  if (options_.random_weights) {
+    InitializeParameters(config_, seed, current_);
+  } else {
+    ReadParameters(options_.model, config_, current_);
+  }
+}
+
+void Policy::RequireWeights() const {
+  if (!current_.defined()) {
+    throw Error(KGRPO_ERROR_INVALID, "the policy was made with \"tokenizer_only\": it has no weights");
+  }
+}
+
+const ParameterSet& Policy::SetOf(Copy copy) const {
+  RequireWeights();
+  if (copy == Copy::kCurrent) return current_;
+  if (!reference_.defined()) {
+    throw Error(KGRPO_ERROR_INVALID, "the policy has no reference copy yet: freeze_reference or load makes it");
+  }
+  return reference_;
+}
+
+// The number is the process's: another plugin may have set its own since.
+void Policy::UseThreads() const {
+  if (at::get_num_threads() != options_.threads) at::set_num_threads(options_.threads);
+}
+
+std::string Policy::RenderChat(std::span<const tokenizer::Message> messages, bool add_generation_prompt,
+                               std::optional<bool> enable_thinking) const {
+  // Looked at only now: a model without a chat template is of use as long as nobody chats with it.
+  const tokenizer::ChatTemplate chat_template =
+      options_.chat_template == "auto" ? tokenizer::ChatTemplate::Detect(options_.model)
+                                       : tokenizer::ChatTemplate::ByName(options_.chat_template, options_.default_system);
+  return chat_template.Render(messages, add_generation_prompt,
+                              enable_thinking.has_value() ? enable_thinking : options_.enable_thinking);
+}
+
+void Policy::CheckIds(std::span<const int32_t> ids, const std::string& what) const {
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < 0 || ids[i] >= config_.vocabulary_size) {
+      throw Error(KGRPO_ERROR_INVALID, what + ": token " + std::to_string(i) + " is " + std::to_string(ids[i]) +
+                                           ", outside the model's vocabulary of " + std::to_string(config_.vocabulary_size));
+    }
+  }
+}
+
+void Policy::Generate(const std::vector<GenerationRequest>& requests, const SamplingOptions& options,
+                      const std::function<void(const Completion&)>& sink, const std::function<bool()>& cancelled) {
+  RequireWeights();
+  CheckSamplingOptions(options);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const std::string what = "request " + std::to_string(i);
+    const std::vector<int32_t>& prompt = requests[i].prompt;
+    if (prompt.empty()) throw Error(KGRPO_ERROR_INVALID, what + ": the prompt is empty");
+    if (static_cast<int64_t>(prompt.size()) >= config_.context_length) {
+      throw Error(KGRPO_ERROR_INVALID, what + ": its prompt of " + std::to_string(prompt.size()) +
+                                           " tokens leaves no room in the context of " + std::to_string(config_.context_length));
+    }
+    CheckIds(prompt, what);
+  }
+  UseThreads();
+  const Scope scope(device_);
+  policy::Generate(config_, current_.weights(), *rotary_, {options_.max_sequences, options_.max_tokens_per_chunk}, requests,
+                   options, sink, cancelled);
+}
+
+void Policy::CheckSequences(std::span<const ScoredSequence> sequences) const {
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    const std::string what = "sequence " + std::to_string(i);
+    const ScoredSequence& sequence = sequences[i];
+    if (sequence.prompt.empty()) throw Error(KGRPO_ERROR_INVALID, what + ": the prompt is empty");
+    if (sequence.completion.empty()) throw Error(KGRPO_ERROR_INVALID, what + ": the completion is empty");
+    const size_t size = sequence.prompt.size() + sequence.completion.size();
+    if (static_cast<int64_t>(size) > config_.context_length) {
+      throw Error(KGRPO_ERROR_INVALID, what + ": its " + std::to_string(size) + " tokens exceed the context of " +
+                                           std::to_string(config_.context_length));
+    }
+    CheckIds(sequence.prompt, what + ", prompt");
+    CheckIds(sequence.completion, what + ", completion");
+  }
+}
+
+// The last token of a completion is never an input; the row before each of its tokens predicts it.
+std::vector<Policy::Chunk> Policy::MakeChunks(std::span<const ScoredSequence> sequences) {
+  std::vector<int64_t> first_place(sequences.size());
+  int64_t place = 0;
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    first_place[i] = place;
+    place += static_cast<int64_t>(sequences[i].completion.size());
+  }
+  const auto rows_of = [&](size_t i) {
+    return static_cast<int64_t>(sequences[i].prompt.size() + sequences[i].completion.size()) - 1;
+  };
+  std::vector<size_t> order(sequences.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return rows_of(a) < rows_of(b); });
+
+  std::vector<Chunk> chunks;
+  for (size_t begin = 0; begin < order.size();) {
+    Chunk chunk;
+    std::vector<PackedSequence> packed;
+    std::vector<int64_t> targets;
+    int64_t rows = 0;
+    size_t end = begin;
+    for (; end < order.size() && (end == begin || rows + rows_of(order[end]) <= options_.max_tokens_per_chunk); ++end) {
+      const ScoredSequence& sequence = sequences[order[end]];
+      PackedSequence input;
+      input.ids.assign(sequence.prompt.begin(), sequence.prompt.end());
+      input.ids.insert(input.ids.end(), sequence.completion.begin(), sequence.completion.end() - 1);
+      input.output_count = static_cast<int64_t>(sequence.completion.size());
+      for (size_t j = 0; j < sequence.completion.size(); ++j) {
+        targets.push_back(sequence.completion[j]);
+        chunk.places.push_back(first_place[order[end]] + static_cast<int64_t>(j));
+      }
+      rows += rows_of(order[end]);
+      chunk.lengths.push_back(rows_of(order[end]));
+      packed.push_back(std::move(input));
+    }
+    chunk.batch = PackSequences(config_, packed, *rotary_, device_);
+    chunk.targets = IndexTensor(targets, device_);
+    chunks.push_back(std::move(chunk));
+    begin = end;
+  }
+  return chunks;
+}
+
+// About how much memory a chunk's activations take (LayerActivations), attention probabilities included.
+int64_t Policy::ActivationBytes(const Chunk& chunk) const {
+  const int64_t a_row = 4 * config_.hidden_size + 3 * config_.query_size() + 4 * config_.kv_size() + 3 * config_.intermediate_size;
+  int64_t elements = 0;
+  for (const int64_t length : chunk.lengths) elements += length * (a_row + config_.head_count * std::min<int64_t>(length, 256));
+  return elements * config_.layer_count * static_cast<int64_t>(c10::elementSize(dtype_));
+}
+
+ForwardContextPtr Policy::Forward(std::span<const ScoredSequence> sequences, Copy copy, double temperature,
+                                  bool need_gradient, float* logprobs, float* entropies) {
+  const Weights& weights = SetOf(copy).weights();
+  if (!std::isfinite(temperature) || temperature <= 0) {
+    throw Error(KGRPO_ERROR_INVALID, "forward: the temperature must be above 0");
+  }
+  if (need_gradient && copy != Copy::kCurrent) {
+    throw Error(KGRPO_ERROR_INVALID, "forward: only the current copy can be differentiated");
+  }
+  CheckSequences(sequences);
+  UseThreads();
+  const Scope scope(device_);
+
+  ForwardContextPtr context(need_gradient ? new ForwardContext : nullptr);
+  int64_t memory_left = options_.activation_memory_mib * 1024 * 1024;
+  std::vector<Chunk> chunks = MakeChunks(sequences);
+  for (Chunk& chunk : chunks) {
+    const bool keep = need_gradient && ActivationBytes(chunk) <= memory_left;
+    if (keep) memory_left -= ActivationBytes(chunk);
+    const at::Tensor hidden =
+        TransformerForward(config_, weights, chunk.batch, keep ? &chunk.activations : nullptr, nullptr);
+    if (keep) chunk.hidden = hidden;
+    const TokenLogprobs result =
+        ComputeTokenLogprobs(hidden, weights.head, chunk.targets, temperature, entropies != nullptr);
+    const auto scatter = [&](const at::Tensor& values, float* out) {
+      const at::Tensor host = values.cpu();
+      const float* data = host.const_data_ptr<float>();
+      for (size_t i = 0; i < chunk.places.size(); ++i) out[chunk.places[i]] = data[i];
+    };
+    scatter(result.logprobs, logprobs);
+    if (entropies != nullptr) scatter(result.entropies, entropies);
+  }
+  if (context != nullptr) {
+    context->chunks = std::move(chunks);
+    context->temperature = temperature;
+  }
+  return context;
+}
+
+void Policy::Backward(ForwardContextPtr context, const float* d_logprobs) {
+  const Weights& weights = current_.weights();
+  const Weights& gradients = this->gradients().weights();
+  UseThreads();
+  const Scope scope(device_);
+  for (Chunk& chunk : context->chunks) {
+    if (!chunk.hidden.defined()) {
+      chunk.hidden = TransformerForward(config_, weights, chunk.batch, &chunk.activations, nullptr);
+    }
+    std::vector<float> ordered(chunk.places.size());
+    for (size_t i = 0; i < ordered.size(); ++i) ordered[i] = d_logprobs[chunk.places[i]];
+    const at::Tensor d = at::from_blob(ordered.data(), {static_cast<int64_t>(ordered.size())},
+                                       at::TensorOptions().dtype(at::kFloat))
+                             .to(device_);
+    const at::Tensor d_hidden =
+        TokenLogprobsBackward(d, chunk.hidden, weights.head, gradients.head, chunk.targets, context->temperature);
+    TransformerBackward(config_, weights, gradients, chunk.batch, chunk.activations, d_hidden);
+    chunk = Chunk();
+  }
+}
+
+const ParameterSet& Policy::gradients() {
+  RequireWeights();
+  if (!gradients_.defined()) {
+    const Scope scope(device_);
+    gradients_ = ParameterSet(config_, at::kFloat, device_);
+  }
+  return gradients_;
+}
+
+void Policy::ZeroGradients() {
+  const Scope scope(device_);
+  at::Tensor(gradients().buffer()).zero_();
+}
+
+void Policy::FreezeReference() {
+  RequireWeights();
+  const Scope scope(device_);
+  if (!reference_.defined()) reference_ = ParameterSet(config_, dtype_, device_);
+  at::Tensor(reference_.buffer()).copy_(current_.buffer());
+}
+
+void Policy::Save(Copy copy, const std::string& directory) {
+  const ParameterSet& set = SetOf(copy);
+  const Scope scope(device_);
+  for (const auto& [name, content] : files_) {
+    const bool is_config = name == "config.json";
+    const std::string text = is_config ? WithDtype(content, options_.bfloat16 ? "bfloat16" : "float32") : content;
+    WriteFileAtomically(directory + "/" + name, {text});
+  }
+  WriteParameters(directory, set);
+}
+
+void Policy::Load(Copy copy, const std::string& directory) {
+  RequireWeights();
+  const Scope scope(device_);
+  ParameterSet loaded(config_, dtype_, device_);
+  ReadParameters(directory, config_, loaded);
+  if (copy == Copy::kCurrent) {
+    at::Tensor(current_.buffer()).copy_(loaded.buffer());  // in place: others hold views
+  } else {
+    reference_ = std::move(loaded);
+  }
+}
+
+}  // namespace kgrpo::policy

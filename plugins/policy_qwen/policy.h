@@ -1,0 +1,123 @@
+// A language model that trains: everything that kgrpo.policy/1 offers, as C++. plugin.cc is the thin layer above it; below
+// are model/ (the transformer, its weights, sampling) and tokenizer/.
+//
+// Two copies of the parameters: the current one, and a frozen reference once FreezeReference was called or one was loaded.
+// One thread at a time. Errors are kgrpo::Error.
+#ifndef KGRPO_PLUGINS_POLICY_QWEN_POLICY_H_
+#define KGRPO_PLUGINS_POLICY_QWEN_POLICY_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "policy_qwen/model/config.h"
+#include "policy_qwen/model/generator.h"
+#include "policy_qwen/model/parameters.h"
+#include "policy_qwen/model/transformer.h"
+#include "policy_qwen/tokenizer/chat_template.h"
+#include "policy_qwen/tokenizer/tokenizer.h"
+
+namespace kgrpo::policy {
+
+// What plugin options say; options.cc describes each to users.
+struct PolicyOptions {
+  std::string model;  // the model folder
+  bool random_weights = false;
+  bool bfloat16 = false;
+  std::string device = "cpu";
+  int threads = 2;
+  std::string chat_template = "auto";
+  std::optional<std::string> default_system;
+  std::optional<bool> enable_thinking;
+  int64_t max_tokens_per_chunk = 4096;
+  int64_t max_sequences = 256;
+  int64_t activation_memory_mib = 2048;
+  bool tokenizer_only = false;
+};
+
+enum class Copy { kCurrent, kReference };
+
+// One sequence whose completion's log-probabilities are wanted.
+struct ScoredSequence {
+  std::span<const int32_t> prompt;      // at least one id
+  std::span<const int32_t> completion;  // at least one id
+};
+
+// What a forward with gradient keeps for its backward. Made by Policy::Forward.
+struct ForwardContext;
+struct ForwardContextDeleter {
+  void operator()(ForwardContext* context) const;
+};
+using ForwardContextPtr = std::unique_ptr<ForwardContext, ForwardContextDeleter>;
+
+class Policy {
+ public:
+  // Reads or initialises the model. `seed` decides random weights.
+  Policy(const PolicyOptions& options, uint64_t seed);
+
+  const ModelConfig& config() const { return config_; }
+  const tokenizer::Tokenizer& tokenizer() const { return tokenizer_; }
+  at::Device device() const { return device_; }
+  int64_t parameter_count() const { return current_.defined() ? current_.parameter_count() : 0; }
+
+  // The text of a chat in the model's format. An unset enable_thinking takes the options' choice.
+  std::string RenderChat(std::span<const tokenizer::Message> messages, bool add_generation_prompt,
+                         std::optional<bool> enable_thinking) const;
+
+  // See Generate in model/generator.h; checks the requests first.
+  void Generate(const std::vector<GenerationRequest>& requests, const SamplingOptions& options,
+                const std::function<void(const Completion&)>& sink, const std::function<bool()>& cancelled);
+
+  // Log-probabilities (and entropies, unless null) of all completions' tokens under logits / temperature, sequence after
+  // sequence, into the caller's memory. With need_gradient (of the current copy only) returns what Backward needs.
+  ForwardContextPtr Forward(std::span<const ScoredSequence> sequences, Copy copy, double temperature, bool need_gradient,
+                            float* logprobs, float* entropies);
+
+  // Adds sum_i d_logprobs[i] * d logprobs[i] / d parameter to the gradients; d_logprobs in the order of Forward's result.
+  // Ends the context. The parameters must be those of the forward.
+  void Backward(ForwardContextPtr context, const float* d_logprobs);
+
+  // The current copy and its gradients (float32, made and zeroed at the first call): their buffers stay where they are.
+  const ParameterSet& parameters() const { return current_; }
+  const ParameterSet& gradients();
+  void ZeroGradients();
+
+  void FreezeReference();
+
+  // Writes a Hugging Face folder of that copy to an existing, empty directory.
+  void Save(Copy copy, const std::string& directory);
+  // Replaces that copy's weights; on failure they are as before.
+  void Load(Copy copy, const std::string& directory);
+
+ private:
+  struct Chunk;
+  friend struct ForwardContext;
+
+  void RequireWeights() const;
+  const ParameterSet& SetOf(Copy copy) const;
+  void UseThreads() const;
+  void CheckIds(std::span<const int32_t> ids, const std::string& what) const;
+  void CheckSequences(std::span<const ScoredSequence> sequences) const;
+  std::vector<Chunk> MakeChunks(std::span<const ScoredSequence> sequences);
+  int64_t ActivationBytes(const Chunk& chunk) const;
+
+  PolicyOptions options_;
+  tokenizer::Tokenizer tokenizer_;
+  ModelConfig config_;
+  at::Device device_;
+  at::ScalarType dtype_;
+  std::map<std::string, std::string> files_;  // of the model folder, besides weights: what Save writes again
+  ParameterSet current_, reference_, gradients_;
+  std::unique_ptr<RotaryTable> rotary_;
+};
+
+}  // namespace kgrpo::policy
+
+#endif  // KGRPO_PLUGINS_POLICY_QWEN_POLICY_H_
