@@ -1,0 +1,187 @@
+// Returns and advantages: against TRL's (tests/golden/trainer/make_losses.py), by hand, and their properties.
+#include "trainer_grpo/advantage.h"
+
+#include <gtest/gtest.h>
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <random>
+#include <vector>
+
+namespace kgrpo::grpo {
+namespace {
+
+using nlohmann::json;
+
+// `trajectories` of `rounds` each, two problems in turn.
+std::vector<RoundOutcome> RandomBatch(uint64_t seed, size_t trajectories, uint32_t rounds) {
+  std::mt19937_64 engine(seed);
+  std::normal_distribution<double> normal;
+  std::vector<RoundOutcome> batch;
+  for (size_t i = 0; i < trajectories; ++i) {
+    for (uint32_t round = 0; round < rounds; ++round) {
+      batch.push_back({normal(engine), std::abs(normal(engine)), 100 + i, round, rounds, static_cast<uint32_t>(i % 2)});
+    }
+  }
+  return batch;
+}
+
+TEST(Advantage, EqualsTrl) {
+  const json golden = json::parse(std::ifstream(KGRPO_SOURCE_DIR "/tests/golden/trainer/losses.json"));
+  const auto rewards = golden.at("rewards").get<std::vector<double>>();
+  std::vector<RoundOutcome> batch;
+  for (size_t i = 0; i < rewards.size(); ++i) batch.push_back({rewards[i], 0, i, 0, 1, static_cast<uint32_t>(i / 3)});
+  AdvantageOptions options;
+  options.group = AdvantageGroup::kProblem;
+  for (const auto& [name, scale] : std::vector<std::pair<std::string, AdvantageScale>>{
+           {"group", AdvantageScale::kGroup}, {"batch", AdvantageScale::kBatch}, {"none", AdvantageScale::kNone}}) {
+    SCOPED_TRACE(name);
+    options.scale = scale;
+    const auto expected = golden.at("advantages").at(name).at("values").get<std::vector<double>>();
+    const Advantages computed = ComputeAdvantages(options, batch);
+    for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(computed.advantages[i], expected[i], 1e-9) << i;
+    EXPECT_EQ(computed.zero_variance, (std::vector<bool>{false, false, false, true, true, true}));
+  }
+}
+
+TEST(Advantage, ReturnsAreDiscountedWithinTheTrajectory) {
+  const std::vector<RoundOutcome> batch = {
+      {1, 0, 7, 0, 3, 0}, {10, 0, 8, 0, 3, 0}, {2, 0, 7, 1, 3, 0}, {4, 0, 7, 2, 3, 0}};
+  AdvantageOptions options;
+  options.gamma = 0.5;
+  EXPECT_EQ(ComputeAdvantages(options, batch).returns, (std::vector<double>{1 + 1 + 1, 10, 2 + 2, 4}));
+  options.gamma = 0;
+  EXPECT_EQ(ComputeAdvantages(options, batch).returns, (std::vector<double>{1, 10, 2, 4}));
+  // A round that was dropped leaves a gap in time, not a shorter one.
+  const std::vector<RoundOutcome> gap = {{1, 0, 7, 0, 3, 0}, {4, 0, 7, 2, 3, 0}};
+  options.gamma = 0.5;
+  EXPECT_EQ(ComputeAdvantages(options, gap).returns, (std::vector<double>{2, 4}));
+}
+
+TEST(Advantage, TheIdleBaselineIsTheReturnOfDoingNothing) {
+  // Rewards equal to the idle rewards throughout: nothing was gained anywhere, so every value is 0.
+  std::vector<RoundOutcome> batch;
+  for (uint32_t round = 0; round < 4; ++round) batch.push_back({1.3, 1.3, 1, round, 4, 0});
+  batch.push_back({2.3, 1.3, 2, 3, 4, 0});  // and 1 more than idle
+  AdvantageOptions options;
+  options.idle_baseline = true;
+  options.scale = AdvantageScale::kNone;
+  const Advantages computed = ComputeAdvantages(options, batch);
+  for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(computed.advantages[i], -0.2, 1e-12);
+  EXPECT_NEAR(computed.advantages[4], 0.8, 1e-12);
+  EXPECT_NEAR(computed.returns[0], 1.3 * (1 + 0.4 + 0.16 + 0.064), 1e-12);
+}
+
+TEST(Advantage, LeaveOneOutIsTheDifferenceFromTheOthersMean) {
+  const auto batch = RandomBatch(1, 5, 3);
+  AdvantageOptions options;
+  options.scale = AdvantageScale::kNone;
+  options.leave_one_out = true;
+  for (AdvantageGroup group : {AdvantageGroup::kBatch, AdvantageGroup::kProblem, AdvantageGroup::kProblemRound}) {
+    options.group = group;
+    const Advantages computed = ComputeAdvantages(options, batch);
+    for (size_t i = 0; i < batch.size(); ++i) {
+      double sum = 0;
+      int others = 0;
+      for (size_t j = 0; j < batch.size(); ++j) {
+        const bool together = group == AdvantageGroup::kBatch ||
+                              (batch[i].problem == batch[j].problem &&
+                               (group == AdvantageGroup::kProblem || batch[i].round == batch[j].round));
+        if (i == j || !together) continue;
+        sum += computed.returns[j];
+        ++others;
+      }
+      ASSERT_GT(others, 0);
+      EXPECT_NEAR(computed.advantages[i], computed.returns[i] - sum / others, 1e-12);
+    }
+  }
+}
+
+TEST(Advantage, GroupsSumToZeroAndHaveUnitSpread) {
+  const auto batch = RandomBatch(2, 8, 4);
+  AdvantageOptions options;
+  options.group = AdvantageGroup::kProblem;
+  const Advantages computed = ComputeAdvantages(options, batch);
+  for (uint32_t problem : {0u, 1u}) {
+    double sum = 0, squares = 0;
+    int count = 0;
+    for (size_t i = 0; i < batch.size(); ++i) {
+      if (batch[i].problem != problem) continue;
+      sum += computed.advantages[i];
+      squares += computed.advantages[i] * computed.advantages[i];
+      ++count;
+    }
+    EXPECT_NEAR(sum, 0, 1e-9);
+    EXPECT_NEAR(squares / (count - 1), 1, 1e-3);
+  }
+}
+
+TEST(Advantage, RootMeanSquareScaleHasUnitRootMeanSquareAndCapBounds) {
+  const auto batch = RandomBatch(3, 8, 4);
+  AdvantageOptions options;
+  options.group = AdvantageGroup::kProblem;
+  options.leave_one_out = true;
+  options.scale = AdvantageScale::kRootMeanSquare;
+  const auto scaled = ComputeAdvantages(options, batch).advantages;
+  EXPECT_NEAR(
+      std::inner_product(scaled.begin(), scaled.end(), scaled.begin(), 0.0) / static_cast<double>(scaled.size()), 1,
+      1e-3);
+  options.cap = 0.8;
+  const auto capped = ComputeAdvantages(options, batch).advantages;
+  EXPECT_EQ(*std::max_element(capped.begin(), capped.end()), 0.8);
+  EXPECT_EQ(*std::min_element(capped.begin(), capped.end()), -0.8);
+}
+
+TEST(Advantage, OrderOfTheSamplesDoesNotMatter) {
+  const auto batch = RandomBatch(4, 6, 4);
+  std::vector<size_t> order(batch.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::shuffle(order.begin(), order.end(), std::mt19937_64(5));
+  std::vector<RoundOutcome> shuffled;
+  for (size_t index : order) shuffled.push_back(batch[index]);
+  AdvantageOptions options;
+  options.group = AdvantageGroup::kProblemRound;
+  options.idle_baseline = true;
+  const auto straight = ComputeAdvantages(options, batch).advantages;
+  const auto mixed = ComputeAdvantages(options, shuffled).advantages;
+  for (size_t i = 0; i < order.size(); ++i) EXPECT_NEAR(mixed[i], straight[order[i]], 1e-12);
+}
+
+TEST(Advantage, WhatStandsAloneHasNoAdvantage) {
+  const std::vector<RoundOutcome> batch = {{5, 0, 1, 0, 1, 0}, {1, 0, 2, 0, 1, 1}, {3, 0, 3, 0, 1, 1}};
+  AdvantageOptions options;
+  options.group = AdvantageGroup::kProblem;
+  for (bool leave_one_out : {false, true}) {
+    options.leave_one_out = leave_one_out;
+    const Advantages computed = ComputeAdvantages(options, batch);
+    EXPECT_EQ(computed.advantages[0], 0);
+    EXPECT_TRUE(computed.zero_variance[0]);
+    EXPECT_LT(computed.advantages[1], 0);
+    EXPECT_GT(computed.advantages[2], 0);
+  }
+}
+
+TEST(Advantage, ContradictoryTrajectoriesAreRefused) {
+  const std::vector<RoundOutcome> twice = {{1, 0, 7, 0, 2, 0}, {1, 0, 7, 0, 2, 0}};
+  const std::vector<RoundOutcome> past = {{1, 0, 7, 2, 2, 0}};
+  try {
+    ComputeAdvantages({}, twice);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "sample 1: trajectory 7, round 0 appears twice: give each trajectory of a batch its own number");
+  }
+  try {
+    ComputeAdvantages({}, past);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "sample 0: trajectory 7, round 2 is past the trajectory's 2 rounds");
+  }
+}
+
+}  // namespace
+}  // namespace kgrpo::grpo

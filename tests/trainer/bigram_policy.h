@@ -1,0 +1,69 @@
+// bigram_policy.h - a kgrpo.policy/1 whose every number can be checked: logits of the next token are
+// table[previous token] + bias, gradients are exact. The same model stands in tests/golden/trainer/make_updates.py.
+#ifndef KGRPO_TESTS_TRAINER_BIGRAM_POLICY_H
+#define KGRPO_TESTS_TRAINER_BIGRAM_POLICY_H
+#include <kgrpo/policy.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kgrpo::testing {
+
+// Its text is bytes: encode gives a byte's value modulo the vocabulary less 3, plus 3; ids 0, 1 and 2 are padding, the
+// opening of a message and its end. encode_chat writes 1, the content, 2 for each message, and 1 to open an answer.
+class BigramPolicy {
+ public:
+  explicit BigramPolicy(size_t vocabulary, bool bfloat16 = false);
+  BigramPolicy(const BigramPolicy&) = delete;
+  BigramPolicy& operator=(const BigramPolicy&) = delete;
+
+  static const kgrpo_policy_interface& Api();
+  kgrpo_policy* get() { return reinterpret_cast<kgrpo_policy*>(this); }
+
+  // Parameters as numbers; setting rounds to the stored type. Parameter 0 is the table (decays), 1 the bias (does not).
+  std::vector<double> Values(size_t parameter) const;
+  void SetValues(size_t parameter, const std::vector<double>& values);
+  void FillRandomly(uint64_t seed);
+  std::vector<float>& gradient(size_t parameter) { return parameters_[parameter].gradient; }
+  kgrpo_tensor& gradient_tensor(size_t parameter) { return parameters_[parameter].gradient_tensor; }
+  void FreezeReference();
+
+  // Log-probabilities and entropies of a completion's tokens.
+  void Score(const kgrpo_sequence& sequence, kgrpo_policy_copy copy, double temperature, float* logprobs,
+             float* entropies) const;
+
+  // Fault injection and observation.
+  int forwards = 0;                   // calls so far
+  int live_contexts = 0;              // contexts that nobody has ended
+  int poison_forward = -1;            // this call returns NaN log-probabilities
+  int poison_gradient = -1;           // the backward of this forward adds an infinity
+  bool always_poison = false;         // every call does
+  int fail_forward = -1;              // this call fails
+  std::vector<size_t> forward_sizes;  // sequences of each call
+
+ private:
+  friend struct BigramApi;
+  struct Tensor {
+    std::string name;
+    std::vector<int64_t> shape;
+    std::vector<float> wide;       // the values, when float32
+    std::vector<uint16_t> narrow;  // the values, when bfloat16
+    std::vector<float> gradient;
+    kgrpo_tensor value_tensor, gradient_tensor;
+  };
+  double Value(size_t parameter, size_t index) const;
+  std::vector<double> Distribution(int32_t previous, kgrpo_policy_copy copy, double temperature) const;
+
+  size_t vocabulary_;
+  bool bfloat16_;
+  Tensor parameters_[2];
+  std::vector<kgrpo_parameter> views_;
+  std::vector<double> reference_[2];
+  kgrpo_policy_info info_ = {};
+  int32_t end_id_ = 2;
+};
+
+}  // namespace kgrpo::testing
+#endif

@@ -1,0 +1,52 @@
+// fake_host.h - a kgrpo_host for tests: random numbers by a hash, log lines kept, a switch that cancels.
+#ifndef KGRPO_TESTS_TRAINER_FAKE_HOST_H
+#define KGRPO_TESTS_TRAINER_FAKE_HOST_H
+#include <kgrpo/host.h>
+#include <kgrpo/sdk/text.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kgrpo::testing {
+
+class FakeHost {
+ public:
+  explicit FakeHost(uint64_t seed = 0) : seed_(seed) {
+    host_.struct_size = sizeof(host_);
+    host_.context = this;
+    host_.log = [](void* context, uint32_t, kgrpo_str message) { Self(context).lines.push_back(Copy(message)); };
+    host_.metric = [](void*, kgrpo_str, double) {};
+    host_.cancelled = [](void* context) { return Self(context).cancel ? 1 : 0; };
+    host_.random = [](void* context, const uint64_t* key, size_t size, uint64_t index) {
+      uint64_t hash = Self(context).seed_;
+      for (size_t i = 0; i < size; ++i) hash = Mix(hash ^ key[i]);
+      return Mix(hash ^ index);
+    };
+    host_.world_size = 1;
+  }
+  FakeHost(const FakeHost&) = delete;
+  FakeHost& operator=(const FakeHost&) = delete;
+
+  const kgrpo_host* get() const { return &host_; }
+  kgrpo_host* get() { return &host_; }
+
+  std::vector<std::string> lines;
+  bool cancel = false;
+
+ private:
+  static FakeHost& Self(void* context) { return *static_cast<FakeHost*>(context); }
+  // The finaliser of splitmix64 (Steele, Lea and Flood 2014).
+  static uint64_t Mix(uint64_t value) {
+    value += 0x9E3779B97F4A7C15u;
+    value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9u;
+    value = (value ^ (value >> 27)) * 0x94D049BB133111EBu;
+    return value ^ (value >> 31);
+  }
+
+  kgrpo_host host_ = {};
+  uint64_t seed_;
+};
+
+}  // namespace kgrpo::testing
+#endif
