@@ -1,0 +1,57 @@
+// The added tokens of a tokenizer.json: whole strings, such as <|im_end|>, that are found in a text before anything else
+// looks at it. Used by Tokenizer.
+#ifndef KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_ADDED_TOKENS_H_
+#define KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_ADDED_TOKENS_H_
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kgrpo::tokenizer {
+
+// One entry of `added_tokens`.
+struct AddedToken {
+  std::string content;
+  int32_t id = -1;
+  bool single_word = false;  // matches only where no word character touches it
+  bool lstrip = false;       // takes the white space on its left with it
+  bool rstrip = false;       // takes the white space on its right with it
+  bool normalized = false;   // is looked for in the normalized text, else in the text as given
+  bool special = false;      // left out by Decode(skip_special), and not looked for if special tokens are not parsed
+};
+
+// A stretch of a text: an added token, or (id -1) text between them.
+struct Stretch {
+  std::string_view text;
+  int32_t id;
+};
+
+// Finds a set of added tokens in texts; at each place the longest wins. Immutable once built: safe from any thread.
+class AddedTokenMatcher {
+ public:
+  AddedTokenMatcher();
+
+  // `pattern` is what to look for: the token's content, normalized if the token is. The first of two equal patterns wins.
+  void Add(const AddedToken& token, std::string_view pattern);
+
+  // Cuts valid UTF-8 text into stretches, in order; text stretches are never empty. With parse_special false, special tokens
+  // are text (they still hide what overlaps them from the search, as in Hugging Face's tokenizers).
+  std::vector<Stretch> Split(std::string_view text, bool parse_special) const;
+
+ private:
+  struct Node {
+    std::map<uint8_t, uint32_t> children;
+    int32_t token = -1;  // index into tokens_
+  };
+  // The longest token that starts at `position`: its index or -1, and the byte after it.
+  int32_t LongestAt(std::string_view text, size_t position, size_t& end) const;
+
+  std::vector<AddedToken> tokens_;
+  std::vector<Node> nodes_;                   // a trie; the root is the first
+  std::array<bool, 256> can_start_{};  // first bytes of the patterns
+};
+
+}  // namespace kgrpo::tokenizer
+#endif  // KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_ADDED_TOKENS_H_

@@ -1,0 +1,105 @@
+#include "policy_qwen/tokenizer/json_reader.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+namespace kgrpo::tokenizer {
+
+using nlohmann::json;
+
+std::string ReadTextFile(const std::filesystem::path& file) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(file, ignored)) throw Error(KGRPO_ERROR_NOT_FOUND, file.string() + ": no such file");
+  if (std::filesystem::is_directory(file, ignored)) {
+    throw Error(KGRPO_ERROR_INVALID, file.string() + ": is a folder, not a file");
+  }
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) throw Error(KGRPO_ERROR_INVALID, file.string() + ": can't be opened: " + std::strerror(errno));
+  std::ostringstream text;
+  text << stream.rdbuf();
+  if (stream.bad()) throw Error(KGRPO_ERROR_INVALID, file.string() + ": can't be read: " + std::strerror(errno));
+  return std::move(text).str();
+}
+
+json ReadJsonFile(const std::filesystem::path& file) {
+  const std::string text = ReadTextFile(file);
+  if (text.empty()) throw Error(KGRPO_ERROR_INVALID, file.string() + ": is empty; copy the file again");
+  json value;
+  try {
+    value = json::parse(text);
+  } catch (const json::parse_error& error) {
+    const bool cut = error.byte >= text.size();
+    throw Error(KGRPO_ERROR_INVALID, file.string() + ": is not JSON: stopped at byte " + std::to_string(error.byte) + " of " +
+                                         std::to_string(text.size()) +
+                                         (cut ? "; the file looks cut short: copy it again" : "; repair or copy the file again"));
+  }
+  if (!value.is_object()) {
+    throw Error(KGRPO_ERROR_INVALID, file.string() + ": holds a JSON " + value.type_name() + " where an object is needed");
+  }
+  return value;
+}
+
+ObjectReader::ObjectReader(const std::string& file, std::string path, const json& value)
+    : file_(file), path_(std::move(path)), value_(value) {
+  if (!value_.is_object()) {
+    throw Error(KGRPO_ERROR_INVALID, file_ + ": " + path_ + ": is a JSON " + value_.type_name() + ", must be an object");
+  }
+}
+
+const json* ObjectReader::Find(std::string_view key) {
+  asked_.emplace(key);
+  const auto found = value_.find(std::string(key));
+  return found == value_.end() || found->is_null() ? nullptr : &*found;
+}
+
+const json& ObjectReader::Require(std::string_view key) {
+  const json* value = Find(key);
+  if (value == nullptr) Fail(key, "is missing");
+  return *value;
+}
+
+bool ObjectReader::Bool(std::string_view key, bool otherwise) {
+  const json* value = Find(key);
+  if (value == nullptr) return otherwise;
+  if (!value->is_boolean()) Fail(key, std::string("is a JSON ") + value->type_name() + ", must be true or false");
+  return value->get<bool>();
+}
+
+std::string ObjectReader::String(std::string_view key) {
+  const json& value = Require(key);
+  if (!value.is_string()) Fail(key, std::string("is a JSON ") + value.type_name() + ", must be a string");
+  return value.get<std::string>();
+}
+
+ObjectReader ObjectReader::Object(std::string_view key) { return ObjectReader(file_, PathOf(key), Require(key)); }
+
+const json& ObjectReader::Array(std::string_view key) {
+  const json& value = Require(key);
+  if (!value.is_array()) Fail(key, std::string("is a JSON ") + value.type_name() + ", must be an array");
+  return value;
+}
+
+void ObjectReader::RefuseOthers() {
+  for (const auto& [key, value] : value_.items()) {
+    if (asked_.contains(key)) continue;
+    Refuse(key, "is not known here, and may change how text is tokenized; remove it if it has no effect");
+  }
+}
+
+std::string ObjectReader::PathOf(std::string_view key) const {
+  return path_.empty() ? std::string(key) : path_ + "." + std::string(key);
+}
+
+void ObjectReader::Fail(std::string_view key, const std::string& what) const {
+  throw Error(KGRPO_ERROR_INVALID, file_ + ": " + PathOf(key) + ": " + what);
+}
+
+void ObjectReader::Refuse(std::string_view key, const std::string& what) const {
+  throw Error(KGRPO_ERROR_UNSUPPORTED, file_ + ": " + PathOf(key) + ": " + what);
+}
+
+}  // namespace kgrpo::tokenizer

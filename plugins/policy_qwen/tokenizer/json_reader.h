@@ -1,0 +1,52 @@
+// Reads the JSON files of a model folder so that every mistake names the file and the key. Used by the loaders of
+// tokenizer.json and tokenizer_config.json.
+#ifndef KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_JSON_READER_H_
+#define KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_JSON_READER_H_
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace kgrpo::tokenizer {
+
+// The text of a whole file. Throws Error, naming the file, if it can't be read.
+std::string ReadTextFile(const std::filesystem::path& file);
+
+// The JSON of a whole file; its top level must be an object. Throws Error naming the file, and the byte where parsing stopped.
+nlohmann::json ReadJsonFile(const std::filesystem::path& file);
+
+// One object of a JSON file. It remembers which keys were asked for, so that RefuseOthers can name those nobody understood.
+// Holds references: the file name and the JSON must outlive it. Every failure throws Error: "FILE: KEY.PATH: what".
+class ObjectReader {
+ public:
+  ObjectReader(const std::string& file, std::string path, const nlohmann::json& value);
+
+  // The value of `key`; null if it is absent or JSON null.
+  const nlohmann::json* Find(std::string_view key);
+  const nlohmann::json& Require(std::string_view key);
+
+  bool Bool(std::string_view key, bool otherwise);
+  std::string String(std::string_view key);
+  ObjectReader Object(std::string_view key);
+  const nlohmann::json& Array(std::string_view key);
+
+  // Fails if the object has a key that was never asked for.
+  void RefuseOthers();
+
+  // "path.key", or the key alone at the top level.
+  std::string PathOf(std::string_view key) const;
+  const std::string& file() const { return file_; }
+  // The value of `key` is wrong; or, for Refuse, well formed and nothing that is implemented here.
+  [[noreturn]] void Fail(std::string_view key, const std::string& what) const;
+  [[noreturn]] void Refuse(std::string_view key, const std::string& what) const;
+
+ private:
+  const std::string& file_;
+  std::string path_;
+  const nlohmann::json& value_;
+  std::set<std::string, std::less<>> asked_;
+};
+
+}  // namespace kgrpo::tokenizer
+#endif  // KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_JSON_READER_H_

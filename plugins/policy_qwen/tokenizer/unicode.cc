@@ -1,0 +1,125 @@
+#include "policy_qwen/tokenizer/unicode.h"
+
+#include <utf8proc.h>
+
+namespace kgrpo::tokenizer {
+namespace {
+
+uint8_t ByteAt(std::string_view text, size_t position) { return static_cast<uint8_t>(text[position]); }
+bool IsContinuation(uint8_t byte) { return (byte & 0xC0) == 0x80; }
+
+// Looks at the sequence that starts at `position`: its length, and whether it is well formed. For an ill-formed one the
+// length is that of its maximal subpart, at least 1 (Unicode standard, table 3-7).
+struct Sequence {
+  size_t length;
+  bool valid;
+};
+Sequence SequenceAt(std::string_view bytes, size_t position) {
+  const uint8_t first = ByteAt(bytes, position);
+  if (first < 0x80) return {1, true};
+  size_t length = 0;
+  uint8_t lowest = 0x80, highest = 0xBF;  // what the second byte may be
+  if (first >= 0xC2 && first <= 0xDF) {
+    length = 2;
+  } else if (first >= 0xE0 && first <= 0xEF) {
+    length = 3;
+    if (first == 0xE0) lowest = 0xA0;   // no overlong forms
+    if (first == 0xED) highest = 0x9F;  // no surrogates
+  } else if (first >= 0xF0 && first <= 0xF4) {
+    length = 4;
+    if (first == 0xF0) lowest = 0x90;
+    if (first == 0xF4) highest = 0x8F;  // nothing above U+10FFFF
+  } else {
+    return {1, false};
+  }
+  for (size_t i = 1; i < length; ++i) {
+    if (position + i >= bytes.size()) return {i, false};
+    const uint8_t byte = ByteAt(bytes, position + i);
+    if (byte < lowest || byte > highest) return {i, false};
+    lowest = 0x80;
+    highest = 0xBF;
+  }
+  return {length, true};
+}
+
+}  // namespace
+
+CodePoint CodePointAt(std::string_view valid_text, size_t position) {
+  const uint8_t first = ByteAt(valid_text, position);
+  if (first < 0x80) return {first, 1};
+  const size_t length = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+  uint32_t value = first & (0xFF >> (length + 1));
+  for (size_t i = 1; i < length; ++i) value = value << 6 | (ByteAt(valid_text, position + i) & 0x3F);
+  return {value, length};
+}
+
+CodePoint CodePointBefore(std::string_view valid_text, size_t end) {
+  size_t start = end - 1;
+  while (start > 0 && IsContinuation(ByteAt(valid_text, start))) --start;
+  return CodePointAt(valid_text, start);
+}
+
+void AppendUtf8(uint32_t code_point, std::string& out) {
+  utf8proc_uint8_t bytes[4];
+  const utf8proc_ssize_t length = utf8proc_encode_char(static_cast<utf8proc_int32_t>(code_point), bytes);
+  out.append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(length));
+}
+
+bool IsValidUtf8(std::string_view bytes) {
+  for (size_t i = 0; i < bytes.size();) {
+    const Sequence sequence = SequenceAt(bytes, i);
+    if (!sequence.valid) return false;
+    i += sequence.length;
+  }
+  return true;
+}
+
+std::string ReplaceInvalidUtf8(std::string_view bytes) {
+  std::string out;
+  out.reserve(bytes.size());
+  for (size_t i = 0; i < bytes.size();) {
+    const Sequence sequence = SequenceAt(bytes, i);
+    if (sequence.valid) {
+      out.append(bytes.substr(i, sequence.length));
+    } else {
+      out.append("\xEF\xBF\xBD");
+    }
+    i += sequence.length;
+  }
+  return out;
+}
+
+bool IsWhiteSpace(uint32_t c) {
+  return (c >= 0x09 && c <= 0x0D) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) ||
+         c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
+}
+
+bool IsNumeric(uint32_t c) {
+  if (c < 0x80) return c >= '0' && c <= '9';
+  const utf8proc_category_t category = utf8proc_category(static_cast<utf8proc_int32_t>(c));
+  return category == UTF8PROC_CATEGORY_ND || category == UTF8PROC_CATEGORY_NL || category == UTF8PROC_CATEGORY_NO;
+}
+
+bool IsWordCharacter(uint32_t c) {
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(c))) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME:
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_PC:
+      return true;
+    default:
+      break;
+  }
+  // Join controls, and the symbols that have property Alphabetic (circled, squared and parenthesised letters).
+  return c == 0x200C || c == 0x200D || (c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) ||
+         (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189);
+}
+
+}  // namespace kgrpo::tokenizer
