@@ -1,0 +1,103 @@
+#include "loop/best_kernels.h"
+
+#include "random/keyed.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <exception>
+
+namespace kgrpo {
+namespace {
+
+// How many kernels of one problem and step are judged again at most: when the fastest doesn't stand, the next may.
+constexpr size_t kCandidates = 3;
+
+}  // namespace
+
+BestKernels::BestKernels(const ProblemSet& problems, PipelineParts& parts, WorkerPool& pool, uint64_t seed,
+                         std::map<std::string, BestKernel> best)
+    : problems_(problems), parts_(parts), pool_(pool), seed_(seed), best_(std::move(best)) {}
+
+BestKernels::~BestKernels() {
+  std::unique_lock lock(mutex_);
+  done_.wait(lock, [this] { return in_flight_ == 0; });
+}
+
+void BestKernels::Start(uint64_t step, const std::vector<TrajectoryRecord>& trajectories) {
+  std::map<size_t, std::vector<BestKernel>> candidates;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const TrajectoryRecord& trajectory : trajectories) {
+      const OpenProblem& problem = problems_[trajectory.problem];
+      const auto known = best_.find(problem.name);
+      const double to_beat = known == best_.end() ? 1 : known->second.speedup;
+      std::vector<std::string> suggestions;
+      for (const RoundRecord& round : trajectory.rounds_done) {
+        if (round.applied) suggestions.push_back(round.suggestion);
+        if (round.speedup <= to_beat || refuted_.contains({problem.name, round.answer.source})) continue;
+        std::vector<BestKernel>& of_problem = candidates[trajectory.problem];
+        const bool there = std::any_of(of_problem.begin(), of_problem.end(),
+                                       [&](const BestKernel& k) { return k.source == round.answer.source; });
+        if (there) continue;
+        of_problem.push_back({problem.name, round.answer.source, step, trajectory.trajectory, round.round,
+                              *round.evaluation, problem.baseline, round.speedup, suggestions});
+      }
+    }
+    in_flight_ = candidates.size();
+  }
+  for (auto& [problem, of_problem] : candidates) {
+    std::stable_sort(of_problem.begin(), of_problem.end(),
+                     [](const BestKernel& a, const BestKernel& b) { return a.speedup > b.speedup; });
+    if (of_problem.size() > kCandidates) of_problem.resize(kCandidates);
+    pool_.Submit([this, problem = problem, of_problem = std::move(of_problem)]() mutable {
+      std::exception_ptr failure;
+      try {
+        Judge(problem, std::move(of_problem));
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      const std::lock_guard lock(mutex_);
+      if (failure && !failure_) failure_ = failure;
+      --in_flight_;
+      done_.notify_one();
+    });
+  }
+}
+
+void BestKernels::Judge(size_t problem_index, std::vector<BestKernel> candidates) {
+  const OpenProblem& problem = problems_[problem_index];
+  double to_beat = 1;
+  if (const auto known = best_.find(problem.name); known != best_.end()) to_beat = known->second.speedup;
+  for (BestKernel& kernel : candidates) {
+    // Other inputs than the ones it was found with.
+    const uint64_t seed = Keyed(seed_, "thorough inputs/" + problem.name, {kernel.step}, 0);
+    kernel.evaluation = parts_.evaluator->Evaluate(problem.problem, kernel.source, seed, true);
+    kernel.speedup = kernel.evaluation.correct ? problem.baseline.seconds / kernel.evaluation.seconds : 0;
+    const std::lock_guard lock(mutex_);
+    if (kernel.speedup > to_beat) {
+      found_.push_back(std::move(kernel));
+      return;
+    }
+    refuted_.insert({problem.name, kernel.source});
+  }
+}
+
+std::vector<BestKernel> BestKernels::Finish() {
+  std::unique_lock lock(mutex_);
+  done_.wait(lock, [this] { return in_flight_ == 0; });
+  std::vector<BestKernel> found = std::exchange(found_, {});
+  if (const std::exception_ptr failure = std::exchange(failure_, nullptr)) {
+    try {
+      std::rethrow_exception(failure);
+    } catch (const Error& error) {
+      if (error.code() != KGRPO_ERROR_CANCELLED) throw;
+      return {};
+    }
+  }
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.problem < b.problem; });
+  for (const BestKernel& kernel : found) best_[kernel.problem] = kernel;
+  return found;
+}
+
+}  // namespace kgrpo

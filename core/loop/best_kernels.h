@@ -1,0 +1,56 @@
+// Finds a step's kernels that beat the best known of their problem, has each judged again with the evaluator's greatest care,
+// and keeps those that stand. Used by the loop.
+#ifndef KGRPO_LOOP_BEST_KERNELS_H
+#define KGRPO_LOOP_BEST_KERNELS_H
+
+#include "loop/parts.h"
+#include "loop/problem_set.h"
+#include "loop/worker_pool.h"
+#include "store/records.h"
+
+#include <condition_variable>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kgrpo {
+
+class BestKernels {
+ public:
+  // `best`: what is known already, by the problem's name. All references outlive this.
+  BestKernels(const ProblemSet& problems, PipelineParts& parts, WorkerPool& pool, uint64_t seed,
+              std::map<std::string, BestKernel> best);
+  ~BestKernels();  // waits for what was started
+
+  // Starts judging the fastest new kernel of each problem, on the pool: training goes on meanwhile. One thread
+  // calls Start and Finish, in turn.
+  void Start(uint64_t step, const std::vector<TrajectoryRecord>& trajectories);
+  // Waits, and returns the kernels that are the best of their problem now. A kernel that did not stand is never tried
+  // again; a judge that failed is an error here, unless the user stopped the run: then there is nothing new.
+  std::vector<BestKernel> Finish();
+
+  const std::map<std::string, BestKernel>& best() const { return best_; }
+
+ private:
+  void Judge(size_t problem, std::vector<BestKernel> candidates);
+
+  const ProblemSet& problems_;
+  PipelineParts& parts_;
+  WorkerPool& pool_;
+  uint64_t seed_;
+  std::map<std::string, BestKernel> best_;
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable done_;
+  size_t in_flight_ = 0;
+  std::vector<BestKernel> found_;
+  std::set<std::pair<std::string, std::string>> refuted_;  // (problem, source)
+  std::exception_ptr failure_;
+};
+
+}  // namespace kgrpo
+#endif

@@ -1,0 +1,67 @@
+// What a policy is worth on held-out problems, without training: `kgrpo-host eval FILE --policy ...`. Episodes are drawn with
+// the same random streams whichever policy is evaluated, and figures come with 95% intervals over episodes.
+#ifndef KGRPO_LOOP_EVALUATE_POLICY_H
+#define KGRPO_LOOP_EVALUATE_POLICY_H
+
+#include "config/pipeline.h"
+#include "console/console.h"
+#include "loop/metrics.h"
+#include "loop/parts.h"
+#include "loop/rollout.h"
+#include "loop/statistics.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace kgrpo {
+
+// What --policy names.
+struct PolicyChoice {
+  Suggester suggester;
+  std::string model;  // a folder to load into the pipeline's policy; empty: as it is (or none is needed)
+  std::string label;  // as it was written
+
+  bool needs_policy() const { return suggester.kind == Suggester::Kind::kPolicy; }
+};
+
+// "uniform", "fixed:TECHNIQUE[,TECHNIQUE...]" (one a round, the last one repeated) or a model folder. Throws
+// KGRPO_ERROR_INVALID for an empty technique, KGRPO_ERROR_NOT_FOUND for a folder that is not there.
+PolicyChoice ParsePolicyChoice(const std::string& text);
+
+struct ProblemFigures {
+  std::string problem, family;
+  uint64_t episodes = 0;
+  Interval reward;         // mean over rounds
+  Interval best_speedup;   // geometric mean over episodes of the best right kernel, at least 1
+  double correct_rate = 0;
+  std::string favourite;
+  double favourite_share = 0;
+  std::vector<std::string> samples;  // suggestions of the first episode
+};
+
+struct PolicyReport {
+  std::string policy;
+  uint64_t seed = 0, episodes = 0, rounds = 0;
+  bool modelled = false;
+  std::string time_source;
+  Interval reward;
+  Interval best_speedup;
+  std::vector<std::pair<double, double>> fast_p;  // (p, share of episodes whose best kernel is right and over p times as fast)
+  double token_entropy = 0;  // mean over suggestion tokens, in nats; only of a policy
+  MetricMap metrics;         // as loop/metrics.h names them
+  std::vector<ProblemFigures> problems;
+
+  nlohmann::ordered_json ToJson() const;
+  void Show(Console& console) const;
+};
+
+// Plays `episodes` trajectories on each of config.heldout_problems. The choice's model is loaded into parts.policy.
+PolicyReport EvaluatePolicy(const PipelineConfig& config, PipelineParts& parts, const PolicyChoice& choice,
+                            uint64_t episodes);
+
+}  // namespace kgrpo
+#endif

@@ -1,0 +1,142 @@
+#include "loop/metrics.h"
+
+#include "loop/statistics.h"
+#include "loop/trajectory.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace kgrpo {
+namespace {
+
+// Counts rounds of a kind; a share of all rounds when asked.
+struct Counter {
+  size_t count = 0;
+  double Share(size_t of) const { return of == 0 ? 0 : static_cast<double>(count) / static_cast<double>(of); }
+};
+
+const Metric* FindMetric(const std::vector<Metric>& metrics, const char* name) {
+  for (const Metric& metric : metrics) {
+    if (metric.name == name) return &metric;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::string SuggestionLabel(const RoundRecord& round) {
+  if (!round.answer.summary.empty()) return round.answer.summary;
+  std::string label;
+  bool space = false;
+  for (const char c : round.suggestion) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isspace(byte)) {
+      space = !label.empty();
+      continue;
+    }
+    if (std::exchange(space, false)) label += ' ';
+    label += static_cast<char>(byte < 128 ? std::tolower(byte) : byte);
+  }
+  return label;
+}
+
+double BestSpeedup(const TrajectoryRecord& trajectory) {
+  double best = 1;
+  for (const RoundRecord& round : trajectory.rounds_done) best = std::max(best, round.speedup);
+  return best;
+}
+
+MetricMap RolloutMetrics(const std::vector<TrajectoryRecord>& trajectories) {
+  MetricMap metrics;
+  Counter compiled, correct, faster, timeout, crash, failed, not_applicable, unclear, error, unchanged, cached, cacheable;
+  std::vector<double> rewards, speedups;
+  std::map<std::string, std::vector<double>> parts, by_problem;
+  Tally labels, suggestions;
+  double implement = 0, compile = 0, evaluate = 0, cost = 0, tokens = 0;
+  size_t rounds = 0, dropped = 0, fast = 0, complete = 0;
+
+  for (const TrajectoryRecord& trajectory : trajectories) {
+    if (!trajectory.dropped.empty()) ++dropped;
+    if (!trajectory.rounds_done.empty()) {
+      ++complete;
+      if (BestSpeedup(trajectory) > 1) ++fast;
+    }
+    for (const RoundRecord& round : trajectory.rounds_done) {
+      ++rounds;
+      rewards.push_back(round.reward);
+      by_problem[trajectory.problem_name].push_back(round.reward);
+      for (const Metric& part : round.reward_parts) parts[part.name].push_back(part.value);
+      labels.Add(SuggestionLabel(round));
+      suggestions.Add(round.suggestion);
+      implement += round.answer.seconds;
+      cost += round.answer.cost;
+      tokens += static_cast<double>(round.answer.prompt_tokens + round.answer.completion_tokens);
+      if (round.answer.outcome == KGRPO_CODER_NOT_APPLICABLE) ++not_applicable.count;
+      if (round.answer.outcome == KGRPO_CODER_UNCLEAR) ++unclear.count;
+      if (CoderFailed(round.answer)) ++error.count;
+      if (round.unchanged) ++unchanged.count;
+      if (!round.evaluation) continue;
+      const Evaluation& evaluation = *round.evaluation;
+      evaluate += round.evaluate_seconds;
+      if (evaluation.compiled) ++compiled.count;
+      if (!evaluation.correct) ++failed.count;
+      if (evaluation.verdict == "timeout") ++timeout.count;
+      if (evaluation.verdict == "crash") ++crash.count;
+      const Metric* from_cache = FindMetric(evaluation.metrics, "cached");
+      if (from_cache != nullptr) {
+        ++cacheable.count;
+        if (from_cache->value != 0) ++cached.count;
+      }
+      const Metric* compile_seconds = FindMetric(evaluation.metrics, "compile_seconds");
+      if (compile_seconds != nullptr && (from_cache == nullptr || from_cache->value == 0)) compile += compile_seconds->value;
+      if (evaluation.correct) {
+        ++correct.count;
+        speedups.push_back(round.speedup);
+        if (round.speedup > 1) ++faster.count;
+      }
+    }
+  }
+
+  // A dropped trajectory's last coder call failed without leaving a round: it counts as a round that was tried.
+  const size_t tried = rounds + dropped;
+  error.count += dropped;
+  if (rounds > 0) {
+    metrics["reward"] = Mean(rewards);
+    metrics["reward_std"] = StandardDeviation(rewards);
+  }
+  for (const auto& [name, values] : parts) {
+    metrics["rewards/" + name + "/mean"] = Mean(values);
+    metrics["rewards/" + name + "/std"] = StandardDeviation(values);
+  }
+  for (const auto& [name, values] : by_problem) metrics["reward/problem/" + name] = Mean(values);
+  metrics["kernel/compiled_rate"] = compiled.Share(rounds);
+  metrics["kernel/correct_rate"] = correct.Share(rounds);
+  metrics["kernel/speedup_rate"] = faster.Share(rounds);
+  metrics["kernel/failed_rate"] = failed.Share(rounds);
+  metrics["kernel/timeout_rate"] = timeout.Share(rounds);
+  metrics["kernel/crash_rate"] = crash.Share(rounds);
+  metrics["kernel/unchanged_rate"] = unchanged.Share(rounds);
+  metrics["kernel/fast_1"] = complete == 0 ? 0 : static_cast<double>(fast) / static_cast<double>(complete);
+  if (!speedups.empty()) {
+    metrics["kernel/speedup_mean"] = Mean(speedups);
+    metrics["kernel/speedup_geomean"] = GeometricMean(speedups);
+    metrics["kernel/speedup_median"] = Median(speedups);
+    metrics["kernel/speedup_max"] = *std::max_element(speedups.begin(), speedups.end());
+  }
+  if (cacheable.count > 0) metrics["kernel/cache_hit_rate"] = cached.Share(cacheable.count);
+  metrics["coder/not_applicable_rate"] = not_applicable.Share(rounds);
+  metrics["coder/unclear_rate"] = unclear.Share(rounds);
+  metrics["coder/error_rate"] = error.Share(tried);
+  metrics["coder/dropped_trajectories"] = static_cast<double>(dropped);
+  metrics["coder/cost"] = cost;
+  metrics["coder/tokens"] = tokens;
+  metrics["policy/favourite_share"] = labels.favourite_share();
+  metrics["policy/distinct_suggestions"] = static_cast<double>(suggestions.distinct());
+  metrics["policy/suggestion_entropy"] = labels.entropy();
+  metrics["time/implement"] = implement;
+  metrics["time/compile"] = compile;
+  metrics["time/evaluate"] = evaluate;
+  return metrics;
+}
+
+}  // namespace kgrpo

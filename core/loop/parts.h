@@ -1,0 +1,39 @@
+// The five plugin instances of a pipeline, and what of the host the loop needs: what a command hands to loop/run.h and
+// loop/evaluate_policy.h. Tests make it from tables within the process.
+#ifndef KGRPO_LOOP_PARTS_H
+#define KGRPO_LOOP_PARTS_H
+
+#include "plugin/instances.h"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace kgrpo {
+
+// Which library plays a role, for the run's records.
+struct PluginIdentity {
+  std::string role;     // "policy", "coder", "evaluator", "reward", "trainer[0]"
+  std::string name, version;
+  std::string path;     // of the library
+  std::string sha256;   // of its bytes
+};
+
+struct PipelineParts {
+  std::unique_ptr<Policy> policy;  // may be absent where nothing is generated or trained
+  std::unique_ptr<Coder> coder;
+  std::unique_ptr<Evaluator> evaluator;
+  std::unique_ptr<Reward> reward;
+  std::vector<std::unique_ptr<Trainer>> trainers;  // one a stage, in order; destroyed before the policy
+  std::vector<PluginIdentity> identities;
+
+  // Whether the user asked to stop (host/cancel.h), and the metrics that plugins pushed since the last call
+  // (HostServices::TakeMetrics).
+  std::function<bool()> cancelled = [] { return false; };
+  std::function<std::map<std::string, double>()> take_metrics = [] { return std::map<std::string, double>(); };
+};
+
+}  // namespace kgrpo
+#endif

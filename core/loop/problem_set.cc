@@ -1,0 +1,58 @@
+#include "loop/problem_set.h"
+
+#include <kgrpo/sdk/error.h>
+#include <kgrpo/sdk/text.h>
+
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace kgrpo {
+namespace {
+
+OpenProblem Open(Evaluator& evaluator, const std::string& directory) {
+  Problem problem = evaluator.OpenProblem(directory);
+  const kgrpo_problem_info& info = problem.info();
+  PromptProblem prompt;
+  prompt.name = Copy(info.name);
+  prompt.title = Copy(info.title);
+  prompt.family = Copy(info.family);
+  prompt.task = Copy(info.task);
+  prompt.signature = Copy(info.signature);
+  for (size_t i = 0; i < info.trait_count; ++i) prompt.traits.push_back(Copy(info.traits[i]));
+  std::string source = Copy(info.source);
+  Evaluation baseline = evaluator.Baseline(problem);
+  if (!baseline.correct) {
+    throw Error(KGRPO_ERROR_INVALID, "the reference kernel of problem " + prompt.name + " (" + directory +
+                                         ") is not right (" + baseline.verdict + "): " + baseline.diagnosis);
+  }
+  return {std::move(problem), prompt.name, prompt.family, std::move(source), prompt, std::move(baseline), directory};
+}
+
+}  // namespace
+
+ProblemSet::ProblemSet(Evaluator& evaluator, const std::vector<std::string>& directories, WorkerPool& pool) {
+  std::vector<std::optional<OpenProblem>> opened(directories.size());
+  pool.ForEach(directories.size(), [&](size_t i) { opened[i].emplace(Open(evaluator, directories[i])); });
+  std::map<std::string, std::string> directory_of;
+  problems_.reserve(opened.size());
+  for (std::optional<OpenProblem>& problem : opened) {
+    const auto [other, inserted] = directory_of.emplace(problem->name, problem->directory);
+    if (!inserted) {
+      throw Error(KGRPO_ERROR_INVALID, "two problems are named " + problem->name + ": " + other->second + " and " +
+                                           problem->directory);
+    }
+    problems_.push_back(*std::move(problem));
+  }
+}
+
+std::vector<ProblemRecord> ProblemSet::Records() const {
+  std::vector<ProblemRecord> records;
+  for (const OpenProblem& problem : problems_) {
+    records.push_back({problem.name, problem.prompt.title, problem.family, Copy(problem.problem.info().split),
+                       problem.directory, problem.source, problem.baseline});
+  }
+  return records;
+}
+
+}  // namespace kgrpo

@@ -1,0 +1,41 @@
+// The problems of a run, opened, with their baselines. Used by the loop and by the evaluation of policies.
+#ifndef KGRPO_LOOP_PROBLEM_SET_H
+#define KGRPO_LOOP_PROBLEM_SET_H
+
+#include "loop/worker_pool.h"
+#include "plugin/instances.h"
+#include "prompt/state.h"
+#include "store/database.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kgrpo {
+
+struct OpenProblem {
+  Problem problem;
+  std::string name, family;
+  std::string source;   // the reference kernel
+  PromptProblem prompt;
+  Evaluation baseline;  // of the reference kernel: right, and its time is every speedup's numerator
+  std::string directory;
+};
+
+// Immutable once made: any thread may read it. The evaluator must outlive it.
+class ProblemSet {
+ public:
+  // Opens the folders and judges their reference kernels, on the pool. Throws when a folder is no problem, when two have
+  // one name, or when a reference kernel is not right.
+  ProblemSet(Evaluator& evaluator, const std::vector<std::string>& directories, WorkerPool& pool);
+
+  size_t size() const { return problems_.size(); }
+  const OpenProblem& operator[](size_t index) const { return problems_[index]; }
+  std::vector<ProblemRecord> Records() const;
+
+ private:
+  std::vector<OpenProblem> problems_;
+};
+
+}  // namespace kgrpo
+#endif

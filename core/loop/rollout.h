@@ -1,0 +1,78 @@
+// Collects trajectories: the policy suggests, the coder implements, the evaluator judges.
+//
+// Trajectories are split, in order, into cohorts of loop.generation_batch. A cohort generates its suggestions in one batch;
+// then its kernels are written (asynchronously, by the coder) and judged (on the worker pool) while other cohorts generate.
+// Which trajectories generate together is fixed, all randomness is keyed, and records are in the order of the trajectories:
+// what comes out does not depend on the order in which anything finishes.
+#ifndef KGRPO_LOOP_ROLLOUT_H
+#define KGRPO_LOOP_ROLLOUT_H
+
+#include "config/pipeline.h"
+#include "loop/parts.h"
+#include "loop/problem_set.h"
+#include "loop/worker_pool.h"
+#include "prompt/template.h"
+#include "store/records.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kgrpo {
+
+// Where suggestions come from.
+struct Suggester {
+  enum class Kind {
+    kPolicy,   // sampled by the policy
+    kUniform,  // drawn from the coder's own list, uniformly over those not yet used in the trajectory
+    kFixed,    // `sequence`, one a round, the last one repeated
+  };
+  Kind kind = Kind::kPolicy;
+  std::vector<std::string> sequence;
+};
+
+// What a trajectory works on, and what its prompts speak of: indices into the problem set.
+struct Assignment {
+  uint32_t problem = 0;
+  uint32_t prompted_as = 0;
+};
+
+struct RolloutRequest {
+  Purpose purpose = Purpose::kTrain;
+  uint64_t step = 0;  // the random streams' key, with the purpose
+  Suggester suggester;
+  std::vector<Assignment> assignments;  // a trajectory each
+  bool encode = false;  // token ids of prompts and of given suggestions too: for demonstrations; needs the policy
+  // The same step's rollout of an earlier attempt, whose coder answers and evaluations serve again where the trajectory
+  // comes to the same point: so that a resumed run pays no coder twice and takes the same times. May be empty.
+  std::vector<TrajectoryRecord> recorded;
+};
+
+struct RolloutResult {
+  std::vector<TrajectoryRecord> trajectories;  // one an assignment, in order
+  double generate_seconds = 0;                 // spent in the policy
+};
+
+class Rollout {
+ public:
+  // All of it outlives this.
+  Rollout(const PipelineConfig& config, PipelineParts& parts, const ProblemSet& problems, WorkerPool& pool);
+
+  // Throws what the policy, the coder or the evaluator failed with, or KGRPO_ERROR_CANCELLED once the user asked to stop;
+  // nothing is in flight then. One thread.
+  RolloutResult Collect(const RolloutRequest& request);
+
+ private:
+  class Session;
+
+  const PipelineConfig& config_;
+  PipelineParts& parts_;
+  const ProblemSet& problems_;
+  WorkerPool& pool_;
+  PromptTemplate system_;
+  PromptTemplate user_;
+  std::vector<std::string> known_suggestions_;  // the coder's
+};
+
+}  // namespace kgrpo
+#endif

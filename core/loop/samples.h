@@ -1,0 +1,21 @@
+// Rounds as the samples that a trainer learns from. Used by the loop.
+#ifndef KGRPO_LOOP_SAMPLES_H
+#define KGRPO_LOOP_SAMPLES_H
+
+#include "store/records.h"
+
+#include <kgrpo/trainer.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace kgrpo {
+
+// The rounds of all trajectories, trajectory after trajectory. Samples borrow the records' arrays.
+std::vector<kgrpo_sample> MakeSamples(const std::vector<TrajectoryRecord>& trajectories);
+
+// The shuffle_rewards control: (reward, idle reward) pairs change places among the samples, by a keyed permutation.
+void ShuffleRewards(std::vector<kgrpo_sample>& samples, uint64_t seed, uint64_t step);
+
+}  // namespace kgrpo
+#endif

@@ -1,0 +1,152 @@
+#include "loop/stage.h"
+
+#include "loop/draws.h"
+#include "loop/samples.h"
+#include "store/files.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <chrono>
+#include <fstream>
+
+namespace kgrpo {
+namespace {
+
+constexpr const char* kTrainerState = "trainer.state";
+
+}  // namespace
+
+Stage::Stage(const PipelineConfig& config, PipelineParts& parts, Rollout& rollout, const ProblemSet& problems,
+             RunDatabase& database, size_t index, uint64_t first_step)
+    : config_(config),
+      parts_(parts),
+      rollout_(rollout),
+      problems_(problems),
+      database_(database),
+      index_(index),
+      first_step_(first_step),
+      trainer_(*parts.trainers.at(index)),
+      source_(trainer_.source()) {}
+
+bool Stage::Begin() {
+  const bool freeze = trainer_.needs_reference();
+  if (freeze) parts_.policy->FreezeReference();
+  BeginTrainer();
+  if (source_ == KGRPO_TRAINER_DEMONSTRATIONS) GetDemonstrations();
+  return freeze;
+}
+
+void Stage::BeginTrainer() {
+  kgrpo_trainer_plan plan{};
+  plan.struct_size = sizeof(plan);
+  plan.steps = config_.stages[index_].steps;
+  plan.temperature = config_.loop.sampling.temperature;
+  plan.max_completion_size = config_.loop.sampling.max_new_tokens;
+  trainer_.Begin(*parts_.policy, plan);
+}
+
+void Stage::Restore(const std::filesystem::path& checkpoint) {
+  BeginTrainer();
+  std::ifstream state(checkpoint / kTrainerState, std::ios::binary);
+  if (!state) throw Error(KGRPO_ERROR_NOT_FOUND, "checkpoint " + checkpoint.string() + " lacks " + kTrainerState);
+  trainer_.LoadState(state);
+  if (source_ == KGRPO_TRAINER_DEMONSTRATIONS) GetDemonstrations();
+}
+
+void Stage::Save(const std::filesystem::path& checkpoint) {
+  std::ofstream state(checkpoint / kTrainerState, std::ios::binary);
+  trainer_.SaveState(state);
+  state.close();
+  if (!state) {
+    throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot write " + (checkpoint / kTrainerState).string() + ": is the disk full?");
+  }
+}
+
+Suggester Stage::MakeSuggester() const {
+  Suggester suggester;
+  if (config_.stages[index_].suggestions == SuggestionSource::kUniform) suggester.kind = Suggester::Kind::kUniform;
+  return suggester;
+}
+
+void Stage::GetDemonstrations() {
+  const uint64_t episodes = config_.stages[index_].episodes;
+  if (episodes == 0) {
+    throw Error(KGRPO_ERROR_INVALID, "stage " + std::to_string(index_ + 1) + " (" +
+                                         config_.stages[index_].trainer.plugin +
+                                         ") learns from demonstrations, but `episodes` is 0: say how many trajectories to "
+                                         "collect, for example `episodes: 64`");
+  }
+  demonstrations_ = database_.ReadDemonstrations(first_step_);
+  if (!demonstrations_.empty()) return;
+  RolloutRequest request;
+  request.purpose = Purpose::kDemonstration;
+  request.step = first_step_;
+  request.suggester = MakeSuggester();
+  request.encode = true;
+  request.assignments = DrawAssignments(config_.seed, Purpose::kDemonstration, first_step_, episodes, 1,
+                                        problems_.size(), config_.controls.shuffle_prompts);
+  demonstrations_ = rollout_.Collect(request).trajectories;
+  database_.WriteDemonstrations(first_step_, demonstrations_);
+}
+
+void Stage::Step(uint64_t step, StepRecord& record, MetricMap& metrics,
+                 const std::function<void(const StepRecord&)>& before_training) {
+  switch (source_) {
+    case KGRPO_TRAINER_OWN_DATA:
+      return Train({}, record, metrics);
+    case KGRPO_TRAINER_DEMONSTRATIONS: {
+      const std::vector<kgrpo_sample> all = MakeSamples(demonstrations_);
+      if (all.empty()) {
+        throw Error(KGRPO_ERROR_UNAVAILABLE, "no demonstration is left: the coder gave no kernel in any trajectory");
+      }
+      std::vector<kgrpo_sample> batch;
+      for (const size_t i : DrawDemonstrations(config_.seed, first_step_, step - first_step_,
+                                               config_.stages[index_].demonstrations_per_step, all.size())) {
+        batch.push_back(all[i]);
+      }
+      return Train(std::move(batch), record, metrics);
+    }
+    case KGRPO_TRAINER_ROLLOUTS:
+      break;
+  }
+  RolloutRequest request;
+  request.purpose = Purpose::kTrain;
+  request.step = step;
+  request.suggester = MakeSuggester();
+  request.encode = true;
+  request.assignments =
+      DrawAssignments(config_.seed, Purpose::kTrain, step, config_.loop.batch_size,
+                      config_.loop.trajectories_per_problem, problems_.size(), config_.controls.shuffle_prompts);
+  request.recorded = database_.ReadStep(Purpose::kTrain, step);
+  RolloutResult result = rollout_.Collect(request);
+  record.trajectories = std::move(result.trajectories);
+  record.has_rollouts = true;
+  metrics = RolloutMetrics(record.trajectories);
+  metrics["time/generate"] = result.generate_seconds;
+  before_training(record);
+  std::vector<kgrpo_sample> samples = MakeSamples(record.trajectories);
+  if (config_.controls.shuffle_rewards) ShuffleRewards(samples, config_.seed, step);
+  if (samples.empty()) {
+    metrics["train/skipped"] = 1;  // every trajectory was dropped: there is nothing to learn from
+    return;
+  }
+  Train(std::move(samples), record, metrics);
+}
+
+void Stage::Train(std::vector<kgrpo_sample> samples, StepRecord& record, MetricMap& metrics) {
+  const auto start = std::chrono::steady_clock::now();
+  policy_in_doubt_ = true;
+  Trainer::Update update;
+  try {
+    update = trainer_.Train(samples);
+  } catch (const Error& error) {
+    if (error.code() == KGRPO_ERROR_NOT_FINITE) policy_in_doubt_ = false;
+    throw;
+  }
+  policy_in_doubt_ = false;
+  for (const Metric& metric : update.metrics) metrics[metric.name] = metric.value;
+  record.optimizer_steps = std::move(update.optimizer_steps);
+  metrics["time/train"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace kgrpo

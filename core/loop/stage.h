@@ -1,0 +1,67 @@
+// One stage of a pipeline: a trainer, where its samples come from, and its part of a checkpoint. Used by loop/run.cc, which
+// owns the order of steps and everything written to disk.
+#ifndef KGRPO_LOOP_STAGE_H
+#define KGRPO_LOOP_STAGE_H
+
+#include "config/pipeline.h"
+#include "loop/metrics.h"
+#include "loop/parts.h"
+#include "loop/rollout.h"
+#include "store/database.h"
+#include "store/records.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <vector>
+
+namespace kgrpo {
+
+class Stage {
+ public:
+  // `first_step`: of the whole run, from 1. All references outlive this.
+  Stage(const PipelineConfig& config, PipelineParts& parts, Rollout& rollout, const ProblemSet& problems,
+        RunDatabase& database, size_t index, uint64_t first_step);
+
+  uint64_t first_step() const { return first_step_; }
+  uint64_t last_step() const { return first_step_ + config_.stages[index_].steps - 1; }
+  size_t index() const { return index_; }
+
+  // Starts the stage: freezes the reference if the trainer compares with one, and collects demonstrations if it imitates.
+  // Returns whether the reference was frozen.
+  bool Begin();
+  // Goes on in the middle of the stage: the policy's copies are loaded already.
+  void Restore(const std::filesystem::path& checkpoint);
+  // The trainer's part of a checkpoint.
+  void Save(const std::filesystem::path& checkpoint);
+
+  // One step: collects what the trainer wants and lets it update the policy. Fills the record's trajectories, metrics and
+  // optimiser steps. `before_training` runs once the rollout is in: what it starts overlaps with the update.
+  void Step(uint64_t step, StepRecord& record, MetricMap& metrics,
+            const std::function<void(const StepRecord&)>& before_training);
+
+  // True from when an update starts until it succeeds (or says that the policy is as good as it was): no checkpoint may be
+  // made of the policy then.
+  bool policy_in_doubt() const { return policy_in_doubt_; }
+
+ private:
+  void BeginTrainer();
+  void GetDemonstrations();
+  Suggester MakeSuggester() const;
+  void Train(std::vector<kgrpo_sample> samples, StepRecord& record, MetricMap& metrics);
+
+  const PipelineConfig& config_;
+  PipelineParts& parts_;
+  Rollout& rollout_;
+  const ProblemSet& problems_;
+  RunDatabase& database_;
+  size_t index_;
+  uint64_t first_step_;
+  Trainer& trainer_;
+  kgrpo_trainer_source source_;
+  std::vector<TrajectoryRecord> demonstrations_;
+  bool policy_in_doubt_ = false;
+};
+
+}  // namespace kgrpo
+#endif

@@ -1,0 +1,46 @@
+// Small statistics over rounds, and resampling. Used by the metrics of a step and by the evaluation of policies.
+#ifndef KGRPO_LOOP_STATISTICS_H
+#define KGRPO_LOOP_STATISTICS_H
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kgrpo {
+
+// 0 for no values.
+double Mean(std::span<const double> values);
+double StandardDeviation(std::span<const double> values);  // with Bessel's correction; 0 for fewer than two
+double Median(std::vector<double> values);
+double GeometricMean(std::span<const double> values);  // of positive values
+
+struct Interval {
+  double value = 0, low = 0, high = 0;
+};
+
+// The 95% percentile bootstrap of a statistic: `groups` are resampled within themselves (episodes within their problem), so
+// that the interval speaks of other episodes on the same problems. Draws are keyed by (seed, stream).
+Interval Bootstrap(const std::vector<std::vector<double>>& groups, uint64_t seed, std::string_view stream,
+                   const std::function<double(std::span<const double>)>& statistic, size_t resamples = 2000);
+
+// How often each label occurs.
+class Tally {
+ public:
+  void Add(const std::string& label) { ++counts_[label], ++total_; }
+  size_t total() const { return total_; }
+  size_t distinct() const { return counts_.size(); }
+  std::string favourite() const;  // the most frequent; of several the first by name
+  double favourite_share() const;
+  double entropy() const;  // of the shares, in nats
+
+ private:
+  std::map<std::string, size_t> counts_;
+  size_t total_ = 0;
+};
+
+}  // namespace kgrpo
+#endif

@@ -1,0 +1,112 @@
+#include "loop/summary.h"
+
+#include "loop/metrics.h"
+#include "loop/statistics.h"
+
+#include <kgrpo/sdk/text.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+
+namespace kgrpo {
+namespace {
+
+std::string Fixed(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+std::string OneLine(const std::string& text, size_t width) {
+  std::string line;
+  for (const char c : text) line += c == '\n' || c == '\t' || c == '\r' ? ' ' : c;
+  if (line.size() <= width) return line;
+  size_t end = width;
+  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xc0) == 0x80) --end;  // not within a character
+  return line.substr(0, end) + "...";
+}
+
+}  // namespace
+
+void ShowHeader(Console& console, const PipelineConfig& config, const PipelineParts& parts, const ProblemSet& problems,
+                const RunFolder& folder) {
+  std::vector<std::pair<std::string, std::string>> lines;
+  for (const PluginIdentity& plugin : parts.identities) {
+    std::string text = plugin.name + " " + plugin.version;
+    if (plugin.role == "policy" && parts.policy != nullptr) {
+      const kgrpo_policy_info& info = parts.policy->info();
+      text += ": " + Copy(info.architecture) + ", " + Fixed(static_cast<double>(info.parameter_count) / 1e6, 2) +
+              " M parameters, on " + Copy(info.device);
+    }
+    if (plugin.role == "evaluator") text += ": " + parts.evaluator->Describe();
+    lines.emplace_back(plugin.role, text);
+  }
+  std::set<std::string> families;
+  for (size_t i = 0; i < problems.size(); ++i) families.insert(problems[i].family);
+  lines.emplace_back("problems", std::to_string(problems.size()) + " in " + std::to_string(families.size()) +
+                                     (families.size() == 1 ? " family" : " families"));
+  if (problems.size() > 0) {
+    const Evaluation& baseline = problems[0].baseline;
+    lines.emplace_back("times", (baseline.modelled ? "MODELLED, no device runs: " : "measured: ") + baseline.time_source);
+  }
+  lines.emplace_back("seed", std::to_string(config.seed));
+  if (config.controls.shuffle_prompts) lines.emplace_back("control", "prompts are shuffled among problems: must not learn");
+  if (config.controls.shuffle_rewards) lines.emplace_back("control", "rewards are shuffled among samples: must not learn");
+  lines.emplace_back("output", folder.path().string());
+  console.Header(config.name, lines);
+}
+
+void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& problems, const RunFolder& folder) {
+  const std::vector<StepSummary> steps = database.Steps();
+  std::vector<double> rewards;
+  uint64_t last_rollout = 0;
+  for (const StepSummary& step : steps) {
+    if (!step.has_rollouts) continue;
+    rewards.push_back(step.reward_mean);
+    last_rollout = step.step;
+  }
+  if (!rewards.empty()) {
+    const size_t tenth = std::max<size_t>(1, rewards.size() / 10);
+    const std::span<const double> all(rewards);
+    console.Note("mean reward: " + Fixed(Mean(all.first(tenth)), 3) + " in the first " + std::to_string(tenth) +
+                 (tenth == 1 ? " step, " : " steps, ") + Fixed(Mean(all.last(tenth)), 3) + " in the last " +
+                 std::to_string(tenth) + "  " + Sparkline(rewards, 60));
+  }
+
+  // Of each problem: its best verified kernel, and what the policy says of it now (in the last steps that drew it).
+  std::map<std::string, Tally> favourites;
+  std::map<std::string, std::string> samples;
+  uint64_t looked_at = 0;
+  for (uint64_t step = last_rollout; step > 0 && looked_at < 5; --step, ++looked_at) {
+    for (const TrajectoryRecord& trajectory : database.ReadStep(Purpose::kTrain, step)) {
+      for (const RoundRecord& round : trajectory.rounds_done) {
+        favourites[trajectory.problem_name].Add(SuggestionLabel(round));
+        samples.emplace(trajectory.problem_name, round.suggestion);
+      }
+    }
+  }
+  const std::map<std::string, BestKernel> best = database.ReadBest(~uint64_t{0} >> 1);
+  std::vector<std::vector<std::string>> rows;
+  for (size_t i = 0; i < problems.size(); ++i) {
+    const std::string& name = problems[i].name;
+    const auto kernel = best.find(name);
+    const auto favourite = favourites.find(name);
+    const std::string label = favourite == favourites.end()
+                                  ? "-"
+                                  : OneLine(favourite->second.favourite(), 32) + " " +
+                                        Fixed(100 * favourite->second.favourite_share(), 0) + "%";
+    const auto sample = samples.find(name);
+    rows.push_back({name, kernel == best.end() ? "-" : Fixed(kernel->second.speedup, 2) + "x", label,
+                    sample == samples.end() ? "-" : "\"" + OneLine(sample->second, 48) + "\""});
+  }
+  const bool modelled = problems.size() > 0 && problems[0].baseline.modelled;
+  console.Table("", {"problem", modelled ? "best verified (modelled)" : "best verified", "favourite", "a suggestion"},
+                rows);
+  const std::string path = folder.path().string();
+  console.Note("left behind in " + path + ": final/ (the trained model), kernels/ (the best verified ones), run.sqlite, "
+               "rollouts/, TensorBoard events");
+  console.Note("next: kgrpo-host eval " + folder.resolved_yaml().string() + " --policy " + folder.final_model().string());
+}
+
+}  // namespace kgrpo

@@ -1,0 +1,117 @@
+#include "loop/trajectory.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace kgrpo {
+namespace {
+
+// What a round came to, in the words that prompts use.
+std::string OutcomeWords(const RoundRecord& round) {
+  if (round.evaluation) return round.evaluation->verdict;
+  if (round.answer.outcome == KGRPO_CODER_NOT_APPLICABLE) return "not applicable";
+  if (round.answer.outcome == KGRPO_CODER_UNCLEAR) return "unclear";
+  return "coder failed";
+}
+
+}  // namespace
+
+bool CoderFailed(const CoderAnswer& answer) {
+  return answer.outcome != KGRPO_CODER_OK && answer.outcome != KGRPO_CODER_NOT_APPLICABLE &&
+         answer.outcome != KGRPO_CODER_UNCLEAR;
+}
+
+Trajectory::Trajectory(uint64_t number, uint32_t problem_index, const OpenProblem& problem,
+                       const OpenProblem& prompted_as, const LoopConfig& loop)
+    : problem_(&problem),
+      prompted_as_(&prompted_as),
+      advance_(loop.advance),
+      on_coder_failure_(loop.on_coder_failure),
+      code_a_(problem.source),
+      code_b_(problem.source),
+      current_(problem.baseline) {
+  record_.trajectory = number;
+  record_.problem = problem_index;
+  record_.problem_name = problem.name;
+  record_.family = problem.family;
+  if (&prompted_as != &problem) record_.prompted_as = prompted_as.name;
+  record_.baseline_seconds = problem.baseline.seconds;
+  record_.rounds = loop.rounds;
+}
+
+bool Trajectory::Suggested(const std::string& suggestion) const {
+  return std::any_of(record_.rounds_done.begin(), record_.rounds_done.end(),
+                     [&](const RoundRecord& round) { return round.suggestion == suggestion; });
+}
+
+PromptState Trajectory::Prompt() const {
+  // Under the shuffle_prompts control whatever could tell the problem is the other's: its text, its reference kernel and
+  // what was found about that. What this trajectory tried, and how fast it got, stays.
+  const bool shuffled = prompted_as_ != problem_;
+  PromptState state;
+  state.problem = prompted_as_->prompt;
+  state.code_a = shuffled ? prompted_as_->source : code_a_;
+  state.code_b = shuffled ? prompted_as_->source : code_b_;
+  state.last_suggestion = last_suggestion_;
+  state.round = round() + 1;
+  state.rounds = record_.rounds;
+  for (const RoundRecord& round : record_.rounds_done) {
+    PromptRound& past = state.history.emplace_back();
+    past.round = round.round + 1;
+    past.suggestion = round.suggestion;
+    past.summary = round.answer.summary;
+    past.outcome = OutcomeWords(round);
+    past.applied = round.applied;
+    past.speedup = round.speedup;
+    if (!shuffled) past.diagnosis = round.evaluation ? round.evaluation->diagnosis : round.answer.message;
+  }
+  if (current_.correct) {
+    state.current_speedup = problem_->baseline.seconds / current_.seconds;
+    state.current_seconds = prompted_as_->baseline.seconds / state.current_speedup;
+  }
+  state.current_diagnosis = shuffled ? prompted_as_->baseline.diagnosis : current_.diagnosis;
+  state.current_verdict = current_.verdict;
+  return state;
+}
+
+void Trajectory::Finish(RoundRecord round, const Reward& reward) {
+  if (CoderFailed(round.answer) && on_coder_failure_ == CoderFailure::kDrop) {
+    record_.dropped = "round " + std::to_string(round.round + 1) + ": the coder gave no kernel (" +
+                      CoderOutcomeName(round.answer.outcome) + "): " + round.answer.message;
+    return;
+  }
+  const EvaluationView baseline = problem_->baseline.ToC();
+  const EvaluationView current = current_.ToC();
+  const Evaluation none;
+  const EvaluationView candidate = round.evaluation ? round.evaluation->ToC() : none.ToC();
+  const kgrpo_coder_answer answer = round.answer.ToC();
+  kgrpo_reward_request request{};
+  request.struct_size = sizeof(request);
+  request.baseline = baseline.c();
+  request.answer = &answer;
+  request.candidate = round.evaluation ? candidate.c() : nullptr;
+  request.current = current.c();
+  request.unchanged = round.unchanged;
+  request.round = round.round;
+  request.rounds = record_.rounds;
+  Reward::Scored scored = reward.Score(request);
+  round.reward = scored.score;
+  round.reward_parts = std::move(scored.parts);
+  round.idle_reward = reward.Idle(request);
+
+  if (round.evaluation) {
+    if (round.evaluation->correct) round.speedup = problem_->baseline.seconds / round.evaluation->seconds;
+    const bool advances = advance_ == Advance::kAlways || round.evaluation->correct;
+    round.applied = advances && !round.unchanged;
+    if (advances) {
+      code_a_ = std::exchange(code_b_, round.answer.source);
+      last_suggestion_ = round.suggestion;
+      current_ = *round.evaluation;
+    }
+  }
+  record_.rounds_done.push_back(std::move(round));
+}
+
+}  // namespace kgrpo

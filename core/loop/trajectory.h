@@ -1,0 +1,57 @@
+// One trajectory: a problem, the state (code A, code B, last suggestion), and the rounds so far. A state machine without
+// threads: the rollout (loop/rollout.h) drives it.
+//
+//   prompt from the state -> suggestion -> the coder's kernel C -> its evaluation -> reward -> A <- B, B <- C
+#ifndef KGRPO_LOOP_TRAJECTORY_H
+#define KGRPO_LOOP_TRAJECTORY_H
+
+#include "config/pipeline.h"
+#include "loop/problem_set.h"
+#include "plugin/instances.h"
+#include "store/records.h"
+
+#include <string>
+#include <vector>
+
+namespace kgrpo {
+
+class Trajectory {
+ public:
+  // `prompted_as`: the problem that its prompts speak of, another one under the shuffle_prompts control. Both outlive this.
+  Trajectory(uint64_t number, uint32_t problem_index, const OpenProblem& problem, const OpenProblem& prompted_as,
+             const LoopConfig& loop);
+
+  bool done() const { return !record_.dropped.empty() || record_.rounds_done.size() == record_.rounds; }
+  uint32_t round() const { return static_cast<uint32_t>(record_.rounds_done.size()); }  // the one to play, from 0
+
+  const OpenProblem& problem() const { return *problem_; }
+  const Evaluation& current() const { return current_; }  // of code B
+  const std::string& code_a() const { return code_a_; }
+  const std::string& code_b() const { return code_b_; }
+  const std::string& last_suggestion() const { return last_suggestion_; }
+  const TrajectoryRecord& record() const { return record_; }
+  bool Suggested(const std::string& suggestion) const;  // in an earlier round
+
+  PromptState Prompt() const;
+
+  // Ends a round whose answer and evaluation are in: scores it, moves the state on, keeps it. When the coder failed and
+  // the loop drops such trajectories, the trajectory ends here instead, without this round.
+  void Finish(RoundRecord round, const Reward& reward);
+
+  TrajectoryRecord Take() { return std::move(record_); }
+
+ private:
+  const OpenProblem* problem_;
+  const OpenProblem* prompted_as_;
+  Advance advance_;
+  CoderFailure on_coder_failure_;
+  std::string code_a_, code_b_, last_suggestion_;
+  Evaluation current_;
+  TrajectoryRecord record_;
+};
+
+// Whether the coder gave no kernel for a fault of its own, and not of the suggestion.
+bool CoderFailed(const CoderAnswer& answer);
+
+}  // namespace kgrpo
+#endif

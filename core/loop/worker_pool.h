@@ -1,0 +1,39 @@
+// Threads that run blocking work (judging kernels), first come first served. Used by the loop.
+#ifndef KGRPO_LOOP_WORKER_POOL_H
+#define KGRPO_LOOP_WORKER_POOL_H
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace kgrpo {
+
+class WorkerPool {
+ public:
+  explicit WorkerPool(unsigned threads);  // 0: as many as the machine has cores
+  ~WorkerPool();                          // runs what was submitted, then joins
+  WorkerPool(const WorkerPool&) = delete;
+  WorkerPool& operator=(const WorkerPool&) = delete;
+
+  // `work` must not throw. Any thread.
+  void Submit(std::function<void()> work);
+
+  // Runs `body(i)` for each i below `count` on the pool, waits, and throws what the lowest failing i threw. Not from a
+  // thread of the pool.
+  void ForEach(size_t count, const std::function<void(size_t)>& body);
+
+ private:
+  void Work();
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::function<void()>> queue_;
+  bool stop_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace kgrpo
+#endif
