@@ -1,0 +1,116 @@
+#include "plugin/library.h"
+
+#include <dlfcn.h>  // dlerror
+#include <kgrpo/sdk/error.h>
+#include <kgrpo/sdk/text.h>
+
+#include <boost/dll/shared_library.hpp>
+#include <cstddef>
+#include <memory>
+#include <system_error>
+#include <type_traits>
+
+namespace kgrpo {
+namespace {
+
+template <typename T>
+constexpr bool kHasPrefix = offsetof(T, struct_size) == offsetof(InterfacePrefix, struct_size) &&
+                            offsetof(T, options_schema) == offsetof(InterfacePrefix, options_schema);
+static_assert(kHasPrefix<kgrpo_policy_interface> && kHasPrefix<kgrpo_coder_interface> &&
+              kHasPrefix<kgrpo_evaluator_interface> && kHasPrefix<kgrpo_reward_interface> &&
+              kHasPrefix<kgrpo_trainer_interface>);
+
+// What the dynamic linker said last, without the path in front, which the caller shows anyway.
+std::string LinkerReason(const std::filesystem::path& path) {
+  const char* said = dlerror();
+  std::string reason = said == nullptr ? "the dynamic linker gave no reason" : said;
+  const std::string prefix = path.string() + ": ";
+  if (reason.starts_with(prefix)) reason.erase(0, prefix.size());
+  return reason;
+}
+
+}  // namespace
+
+PluginLibrary::PluginLibrary(const std::filesystem::path& path)
+    : path_(std::filesystem::absolute(path).lexically_normal()) {
+  std::error_code error;
+  if (!std::filesystem::exists(path_, error)) throw Error(KGRPO_ERROR_NOT_FOUND, "no such file");
+  if (std::filesystem::is_directory(path_, error)) throw Error(KGRPO_ERROR_INVALID, "it is a folder");
+
+  // Leaked on purpose: see the head of library.h.
+  auto library = std::make_unique<boost::dll::shared_library>();
+  boost::dll::fs::error_code load_error;
+  dlerror();  // forget older errors
+  library->load(boost::dll::fs::path(path_.string()), load_error,
+                boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
+  if (load_error) throw Error(KGRPO_ERROR_INVALID, LinkerReason(path_));
+  const boost::dll::shared_library& opened = *library.release();
+
+  if (!opened.has(KGRPO_PLUGIN_ENTRY)) {
+    throw Error(KGRPO_ERROR_INVALID, "not a kgrpo plugin: it does not export " KGRPO_PLUGIN_ENTRY);
+  }
+  const auto entry = opened.get<const kgrpo_plugin*()>(KGRPO_PLUGIN_ENTRY);
+  plugin_ = entry();
+  if (plugin_ == nullptr) throw Error(KGRPO_ERROR_INVALID, KGRPO_PLUGIN_ENTRY " returned NULL");
+  // The size is looked at first: it says whether the rest is there.
+  if (plugin_->struct_size < KGRPO_PLUGIN_SIZE_1) {
+    throw Error(KGRPO_ERROR_INVALID, "its kgrpo_plugin has struct_size " + std::to_string(plugin_->struct_size) +
+                                         ", below " + std::to_string(KGRPO_PLUGIN_SIZE_1));
+  }
+  if (plugin_->abi_major != KGRPO_ABI_MAJOR) {
+    throw Error(KGRPO_ERROR_UNSUPPORTED, "built for plugin ABI " + std::to_string(plugin_->abi_major) +
+                                             ", this host has " + std::to_string(KGRPO_ABI_MAJOR) +
+                                             ": rebuild it with the headers of this host");
+  }
+  if (plugin_->get_interface == nullptr) throw Error(KGRPO_ERROR_INVALID, "its kgrpo_plugin has no get_interface");
+  if (plugin_->name.size == 0) throw Error(KGRPO_ERROR_INVALID, "its kgrpo_plugin has no name");
+}
+
+std::string PluginLibrary::name() const {
+  return Copy(plugin_->name);
+}
+std::string PluginLibrary::version() const {
+  return Copy(plugin_->version);
+}
+std::string PluginLibrary::summary() const {
+  return Copy(plugin_->summary);
+}
+
+bool PluginLibrary::Plays(Role role) const {
+  return plugin_->get_interface(Str(RoleInterface(role))) != nullptr;
+}
+
+const void* PluginLibrary::CheckedTable(Role role) const {
+  const void* table = plugin_->get_interface(Str(RoleInterface(role)));
+  if (table == nullptr) {
+    std::string offered;
+    for (Role other : kRoles) {
+      if (Plays(other)) offered += (offered.empty() ? "" : ", ") + std::string(RoleInterface(other));
+    }
+    throw Error(KGRPO_ERROR_UNSUPPORTED, "plugin \"" + name() + "\" is no " + RoleName(role) + ": it offers " +
+                                             (offered.empty() ? "no interface that this host knows" : offered) +
+                                             ", not " + RoleInterface(role) + " (" + path_.string() + ")");
+  }
+  const uint32_t size = static_cast<const InterfacePrefix*>(table)->struct_size;
+  if (size < RoleInterfaceSize(role)) {
+    throw Error(KGRPO_ERROR_UNSUPPORTED, "plugin \"" + name() + "\": its table of " + RoleInterface(role) +
+                                             " has struct_size " + std::to_string(size) + ", below " +
+                                             std::to_string(RoleInterfaceSize(role)) + " (" + path_.string() + ")");
+  }
+  return table;
+}
+
+nlohmann::ordered_json PluginLibrary::OptionsSchema(Role role) const {
+  const auto* table = static_cast<const InterfacePrefix*>(CheckedTable(role));
+  if (table->options_schema == nullptr) {
+    throw Error(KGRPO_ERROR_UNSUPPORTED, "plugin \"" + name() + "\" has no options_schema (" + path_.string() + ")");
+  }
+  try {
+    return nlohmann::ordered_json::parse(View(table->options_schema()));
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(KGRPO_ERROR_INTERNAL, "plugin \"" + name() + "\": its options schema is not JSON: " + error.what() +
+                                          " (" + path_.string() + ")");
+  }
+}
+
+}  // namespace kgrpo

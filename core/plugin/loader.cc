@@ -1,0 +1,106 @@
+#include "plugin/loader.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "config/diagnostic.h"  // Closest
+
+namespace kgrpo {
+namespace {
+
+void AppendPaths(const std::string& list, std::vector<std::filesystem::path>* paths) {
+  for (size_t begin = 0; begin <= list.size();) {
+    const size_t end = std::min(list.find(':', begin), list.size());
+    if (end > begin) {
+      const auto path = std::filesystem::absolute(list.substr(begin, end - begin)).lexically_normal();
+      if (std::find(paths->begin(), paths->end(), path) == paths->end()) paths->push_back(path);
+    }
+    begin = end + 1;
+  }
+}
+
+std::string PluginNameOf(const std::filesystem::path& library) {
+  std::string name = library.stem().string();
+  if (name.starts_with("lib")) name.erase(0, 3);
+  return name;
+}
+
+}  // namespace
+
+std::vector<std::filesystem::path> PluginDirectories(const std::vector<std::string>& given) {
+  std::vector<std::filesystem::path> paths;
+  for (const std::string& list : given) AppendPaths(list, &paths);
+  if (const char* variable = std::getenv("KGRPO_PLUGIN_PATH")) AppendPaths(variable, &paths);
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (!error) AppendPaths((program.parent_path() / ".." / "lib" / "kgrpo").string(), &paths);
+  return paths;
+}
+
+const PluginLibrary& PluginLoader::Open(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::path identity = std::filesystem::weakly_canonical(path, error);
+  if (error) identity = path;
+  auto known = opened_.find(identity);
+  if (known == opened_.end()) known = opened_.emplace(identity, std::make_unique<PluginLibrary>(path)).first;
+  return *known->second;
+}
+
+const PluginLibrary& PluginLoader::Load(const std::string& plugin) {
+  if (plugin.find('/') != std::string::npos || plugin.ends_with(".so")) {
+    try {
+      return Open(plugin);
+    } catch (const Error& error) {
+      throw Error(error.code(), "cannot load the plugin " +
+                                    std::filesystem::absolute(plugin).lexically_normal().string() + ": " +
+                                    error.what());
+    }
+  }
+  std::string tried;
+  for (const std::filesystem::path& directory : directories_) {
+    for (const std::string& file : {plugin + ".so", "lib" + plugin + ".so"}) {
+      const std::filesystem::path path = directory / file;
+      std::error_code ignored;
+      if (!std::filesystem::exists(path, ignored)) {
+        tried += "\n    " + path.string() + ": no such file";
+        continue;
+      }
+      try {
+        return Open(path);
+      } catch (const Error& error) {
+        // A broken plugin is not passed over for another of its name: which one runs would be a surprise.
+        throw Error(error.code(), "cannot load the plugin \"" + plugin + "\"; tried" + tried + "\n    " +
+                                      path.string() + ": " + error.what());
+      }
+    }
+  }
+  std::vector<std::string> names;
+  for (const std::filesystem::path& path : Scan()) names.push_back(PluginNameOf(path));
+  const std::string closest = Closest(plugin, names);
+  if (tried.empty()) tried = " nothing: there is no plugin folder; name one with --plugin-path or KGRPO_PLUGIN_PATH";
+  throw Error(KGRPO_ERROR_NOT_FOUND, "there is no plugin \"" + plugin + "\"" +
+                                         (closest.empty() ? "" : "; did you mean \"" + closest + "\"?") + "; tried" +
+                                         tried);
+}
+
+std::vector<std::filesystem::path> PluginLoader::Scan() const {
+  std::vector<std::filesystem::path> libraries;
+  for (const std::filesystem::path& directory : directories_) {
+    std::vector<std::filesystem::path> found;
+    std::error_code error;
+    for (auto entry = std::filesystem::directory_iterator(directory, error);
+         !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+      if (entry->path().extension() == ".so") found.push_back(entry->path());
+    }
+    std::sort(found.begin(), found.end());
+    libraries.insert(libraries.end(), found.begin(), found.end());
+  }
+  return libraries;
+}
+
+}  // namespace kgrpo
