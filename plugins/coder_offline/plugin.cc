@@ -1,0 +1,81 @@
+// The plugin coder_offline: kgrpo.coder/1 over the offline coder of coder.h. Answers at once, on the caller's thread.
+#include <kgrpo/coder.h>
+#include <kgrpo/sdk/plugin.h>
+
+#include <chrono>
+
+#include "coder_offline/coder.h"
+#include "coder_offline/techniques.h"
+
+// Nothing is kept between requests: what was applied before stands in the kernel itself.
+struct kgrpo_coder {};
+
+namespace {
+
+using kgrpo::Error;
+using kgrpo::Guard;
+using kgrpo::Str;
+using kgrpo::View;
+
+constexpr char kOptionsSchema[] = R"({
+  "$schema": "http://json-schema.org/draft-07/schema#",
+  "title": "coder_offline: applies optimisation techniques to kernels by rule, without a key or a network",
+  "type": "object",
+  "properties": {},
+  "additionalProperties": false
+})";
+
+kgrpo_coder_outcome OutcomeOf(kgrpo::coder_offline::Status status) {
+  switch (status) {
+    case kgrpo::coder_offline::Status::kOk: return KGRPO_CODER_OK;
+    case kgrpo::coder_offline::Status::kNotApplicable: return KGRPO_CODER_NOT_APPLICABLE;
+    case kgrpo::coder_offline::Status::kUnclear: return KGRPO_CODER_UNCLEAR;
+  }
+  return KGRPO_CODER_FAILED;
+}
+
+kgrpo_str OptionsSchema() { return {kOptionsSchema, sizeof(kOptionsSchema) - 1}; }
+
+kgrpo_error* Create(const kgrpo_host*, kgrpo_str, kgrpo_coder** out) {
+  return Guard([&] { *out = new kgrpo_coder; });
+}
+
+void Destroy(kgrpo_coder* self) { delete self; }
+
+kgrpo_error* Implement(kgrpo_coder*, const kgrpo_coder_request* request, kgrpo_coder_done done) {
+  return Guard([&] {
+    if (request == nullptr || !KGRPO_HAS_MEMBER(request, kgrpo_coder_request, suggestion) || done.done == nullptr) {
+      throw Error(KGRPO_ERROR_INVALID, "coder_offline: a request without a suggestion, or without a callback");
+    }
+    const auto start = std::chrono::steady_clock::now();
+    const auto answer = kgrpo::coder_offline::Implement(View(request->code_b), View(request->suggestion));
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    const bool ok = answer.status == kgrpo::coder_offline::Status::kOk;
+    kgrpo_coder_answer given = {};
+    given.struct_size = sizeof given;
+    given.outcome = OutcomeOf(answer.status);
+    given.source = Str(answer.source);
+    given.summary = Str(answer.summary);
+    if (!ok) given.message = Str(answer.message);
+    given.seconds = elapsed.count();
+    given.attempts = 1;
+    done.done(done.context, &given, nullptr);
+  });
+}
+
+void Cancel(kgrpo_coder*) {}  // no request outlives its call
+
+kgrpo_error* Suggestions(const kgrpo_coder*, kgrpo_text_sink sink) {
+  return Guard([&] {
+    for (const std::string& suggestion : kgrpo::coder_offline::Suggestions()) sink.put(sink.context, Str(suggestion));
+  });
+}
+
+constexpr kgrpo_coder_interface kInterface = {
+    sizeof(kgrpo_coder_interface), OptionsSchema, Create, Destroy, Implement, Cancel, Suggestions,
+};
+
+}  // namespace
+
+KGRPO_PLUGIN("coder_offline", "0.1.0", "applies optimisation techniques to kernels by rule: no key, no network",
+             {KGRPO_CODER_INTERFACE, &kInterface});

@@ -1,0 +1,72 @@
+// A kernel as the offline coder reads it: plain CUDA in a documented style (docs/coder_offline.md).
+//
+//   // What the kernel computes, in words.
+//   // layout: x[rows][cols], out[rows]
+//   // schedule: rows block=256
+//   <the problem's own part: constants and __device__ functions, kept as they are>
+//   // kernels: how the work is laid out, in words.
+//   <the kernels and the launch function, written by a skeleton from the schedule>
+//
+// The schedule line is the whole state: no other memory links one round to the next, and the name of the problem plays
+// no part, so a kernel of one's own written in this style works as the shipped ones do.
+#ifndef KGRPO_PLUGINS_CODER_OFFLINE_PROGRAM_H_
+#define KGRPO_PLUGINS_CODER_OFFLINE_PROGRAM_H_
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kgrpo::coder_offline {
+
+// Which skeleton writes the kernels, and the options set so far. A flag has the value 1 and is written without it.
+struct Schedule {
+  std::string skeleton;
+  std::map<std::string, int> options;  // ordered, so that the same set of options is always the same line
+
+  bool Has(const std::string& option) const { return options.count(option) != 0; }
+  int Get(const std::string& option, int otherwise) const;
+  std::string Line() const;  // "// schedule: matmul coalesce tile=32"
+
+  bool operator==(const Schedule&) const = default;
+};
+
+// A parameter of the launch function or of a __device__ function.
+struct Parameter {
+  std::string type;  // without const and *: "float", "int", "unsigned char"
+  std::string name;
+  bool pointer = false;
+  bool constant = false;
+};
+
+// A __device__ function of the problem's own part.
+struct Function {
+  std::string name;
+  std::vector<Parameter> parameters;
+};
+
+struct Program {
+  std::string heading;  // the comment lines before the schedule, the layout line among them
+  Schedule schedule;
+  std::string problem;                                     // the problem's own part, ends with a newline
+  std::vector<Parameter> parameters;                       // of extern "C" void launch(...)
+  std::vector<Function> functions;                         // found in `problem`, in order
+  std::map<std::string, std::vector<std::string>> layout;  // {"x": {"rows", "cols"}, ...}
+  std::map<std::string, int> constants;                    // `constexpr int kName = 5;` found in `problem`
+
+  const Function* FindFunction(std::string_view name) const;  // null when there is none
+  const Parameter* FindParameter(std::string_view name) const;
+  // The only pointer that is not const; null when there is none or more than one.
+  const Parameter* Output() const;
+};
+
+// Reads a source. On failure returns nothing and says in *why what is missing.
+std::optional<Program> ParseProgram(std::string_view source, std::string* why);
+
+// Reads "int rows, const float* x" into its parameters; false where it is not of that simple form.
+bool ParseParameters(std::string_view text, std::vector<Parameter>* parameters);
+
+}  // namespace kgrpo::coder_offline
+
+#endif  // KGRPO_PLUGINS_CODER_OFFLINE_PROGRAM_H_

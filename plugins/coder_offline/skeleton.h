@@ -1,0 +1,73 @@
+// A skeleton writes all kernels of one kind (row reductions, matrix products, ...) around the functions of a problem.
+// One file a kind in skeletons/; called by coder.cc.
+#ifndef KGRPO_PLUGINS_CODER_OFFLINE_SKELETON_H_
+#define KGRPO_PLUGINS_CODER_OFFLINE_SKELETON_H_
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "coder_offline/program.h"
+#include "coder_offline/techniques.h"
+
+namespace kgrpo::coder_offline {
+
+// How one technique changes the schedule of one kind of kernel.
+struct Rule {
+  Technique technique;
+  std::string option;       // the schedule's option that it sets
+  std::vector<int> values;  // what the option may be, ascending; empty: a flag
+  int preferred;            // taken when the suggestion names no value; 1 for a flag
+  std::string done;         // the summary; @value@ stands for the value
+  // Why it can't be applied to this program now; empty when it can. Null: always applicable.
+  std::function<std::string(const Program&)> why_not;
+};
+
+class Skeleton {
+ public:
+  virtual ~Skeleton() = default;
+  virtual std::string_view name() const = 0;  // the first word of the schedule line
+  virtual const std::vector<Rule>& rules() const = 0;
+  // Options that a source may start with and that no technique sets, such as the length of a thread's chunk.
+  virtual std::vector<std::string> starting_options() const { return {}; }
+  // What the source lacks to be of this kind ("a function load(...)"); empty when nothing.
+  virtual std::string Missing(const Program& program) const = 0;
+  // Why a technique that has no rule does nothing here.
+  virtual std::string WhyNever(Technique technique) const = 0;
+  // The text from "// kernels:" to the end of the file.
+  virtual std::string Kernels(const Program& program) const = 0;
+};
+
+// Every kind there is, in a fixed order.
+const std::vector<const Skeleton*>& AllSkeletons();
+const Skeleton* FindSkeleton(std::string_view name);  // null when there is none
+
+// ---- what the skeletons share in writing text ----
+
+// "const float* __restrict__ x, float* out, int n".
+std::string ParameterList(const std::vector<Parameter>& parameters, bool restrict);
+// "x, out, n".
+std::string ArgumentList(const std::vector<Parameter>& parameters);
+// `extern "C" void launch(...)` as the source had it, without a body.
+std::string LaunchLine(const Program& program);
+// "name(a, b)" with the text of each argument given by `argument`.
+std::string CallText(const Function& function, const std::function<std::string(const Parameter&)>& argument);
+// "#pragma unroll 4" when the schedule unrolls, else "".
+std::string UnrollPragma(const Schedule& schedule);
+// What a program lacks among these functions and parameters: "a function load, a parameter n"; empty when nothing.
+std::string MissingNames(const Program& program, const std::vector<std::string>& functions,
+                         const std::vector<std::string>& parameters);
+
+// Rules that read the same for every kind.
+Rule RestrictRule();
+Rule BlockRule();
+Rule UnrollRule(std::string what);
+Rule FastRule();  // applies where the problem's own part calls functions that have an approximate form
+
+// The problem's own part as the schedule wants it: with "fast", functions replaced by their approximate forms.
+std::string ProblemText(const Program& program);
+
+}  // namespace kgrpo::coder_offline
+
+#endif  // KGRPO_PLUGINS_CODER_OFFLINE_SKELETON_H_

@@ -1,0 +1,199 @@
+// Elementwise kernels with a costly coefficient for each column: out[r][c] = apply(x[r][c], coefficient(c)).
+//
+// The problem's part holds coefficient(int column, <scalars of launch>) and apply(float x, float c). Naively a thread
+// computes one element, and with it the coefficient, with neighbouring threads on neighbouring rows.
+#include "coder_offline/skeleton.h"
+#include "coder_offline/skeletons/all.h"
+#include "coder_offline/text.h"
+
+namespace kgrpo::coder_offline {
+namespace {
+
+constexpr int kRowsPerThread = 16;  // how many rows share a hoisted coefficient
+constexpr char kComponents[] = "xyzw";
+
+std::string Input(const Program& program) {
+  for (const Parameter& parameter : program.parameters) {
+    if (parameter.pointer && parameter.constant) return parameter.name;
+  }
+  return "";
+}
+
+std::string Coefficient(const Program& program, const std::string& column) {
+  return CallText(*program.FindFunction("coefficient"),
+                  [&](const Parameter& p) { return p.name == "column" ? column : p.name; });
+}
+
+// The statements for the columns of this thread in row `row`; coefficients stand in `factor`, or are computed in place.
+std::string RowStatements(const Program& program, int width, bool hoisted) {
+  const std::string in = Input(program);
+  const std::string out = program.Output()->name;
+  if (width == 1) {
+    const std::string factor = hoisted ? "factor" : Coefficient(program, "column");
+    return out + "[(size_t)row * cols + column] = apply(" + in + "[(size_t)row * cols + column], " + factor + ");\n";
+  }
+  const std::string type = "float" + std::to_string(width);
+  std::string text = "const " + type + " loaded = *reinterpret_cast<const " + type + "*>(" + in +
+                     " + (size_t)row * cols + column);\n" + type + " result;\n";
+  for (int k = 0; k < width; ++k) {
+    const std::string component(1, kComponents[k]);
+    const std::string factor =
+        hoisted ? "factor[" + std::to_string(k) + "]" : Coefficient(program, k == 0 ? "column" : "column + " + std::to_string(k));
+    text += "result." + component + " = apply(loaded." + component + ", " + factor + ");\n";
+  }
+  return text + "*reinterpret_cast<" + type + "*>(" + out + " + (size_t)row * cols + column) = result;\n";
+}
+
+// The thread's rows at its column(s).
+std::string Body(const Program& program, int width) {
+  const Schedule& schedule = program.schedule;
+  if (!schedule.Has("hoist")) {
+    return "if (row < rows) {\n" + Fill("  @s@\n", {{"s", RowStatements(program, width, false)}}) + "}\n";
+  }
+  std::string factors;
+  if (width == 1) {
+    factors = "const float factor = " + Coefficient(program, "column") + ";\n";
+  } else {
+    std::vector<std::string> each;
+    for (int k = 0; k < width; ++k) {
+      each.push_back(Coefficient(program, k == 0 ? "column" : "column + " + std::to_string(k)));
+    }
+    factors = "const float factor[" + std::to_string(width) + "] = {" + Join(each, ", ") + "};\n";
+  }
+  return Fill(R"(
+@factors@
+const int end = min(first_row + @rows@, rows);
+@unroll@
+for (int row = first_row; row < end; ++row) {
+  @statements@
+}
+)",
+              {{"factors", factors},
+               {"rows", std::to_string(kRowsPerThread)},
+               {"unroll", UnrollPragma(schedule)},
+               {"statements", RowStatements(program, width, true)}});
+}
+
+class Broadcast : public Skeleton {
+ public:
+  std::string_view name() const override { return "broadcast"; }
+
+  const std::vector<Rule>& rules() const override {
+    static const std::vector<Rule> rules = {
+        {Technique::kCoalesce, "coalesce", {}, 1, "row and column interchanged, so that access is coalesced", nullptr},
+        {Technique::kHoist, "hoist", {}, 1, "the column's coefficient computed once for 16 rows", nullptr},
+        {Technique::kVectorize, "vectorize", {2, 4}, 4, "vectorised loads and stores, float@value@", nullptr},
+        {Technique::kUnroll, "unroll", {2, 4, 8}, 4, "the loop over rows unrolled @value@ times",
+         [](const Program& program) -> std::string {
+           return program.schedule.Has("hoist") ? "" : "a thread has one row and no loop to unroll";
+         }},
+        RestrictRule(),
+        {Technique::kBlock, "block", {64, 128, 256, 512, 1024}, 256, "blocks of @value@ threads", nullptr},
+        FastRule(),
+    };
+    return rules;
+  }
+
+  std::string Missing(const Program& program) const override {
+    const std::string missing = MissingNames(program, {"coefficient", "apply"}, {"rows", "cols"});
+    if (!missing.empty()) return missing;
+    if (Input(program).empty()) return "an input";
+    if (program.FindFunction("apply")->parameters.size() != 2) return "apply(float x, float c)";
+    for (const Parameter& parameter : program.FindFunction("coefficient")->parameters) {
+      if (parameter.name != "column" && program.FindParameter(parameter.name) == nullptr) {
+        return "each parameter of coefficient to be `column` or a scalar of launch; " + parameter.name + " is not";
+      }
+    }
+    return "";
+  }
+
+  std::string WhyNever(Technique technique) const override {
+    switch (technique) {
+      case Technique::kTile:
+      case Technique::kPad:
+      case Technique::kPrefetch:
+      case Technique::kPrivatize: return "every element is used once, so there is nothing to share between threads";
+      case Technique::kShuffle:
+      case Technique::kCooperate: return "elements are independent of each other, so threads have nothing to combine";
+      case Technique::kFuse: return "there is one kernel only, so nothing to fuse";
+      case Technique::kOnePass: return "the kernel sweeps over its data once already";
+      case Technique::kHalf: return "the arrays are float32, so the traffic would stay the same";
+      default: return "an elementwise kernel has no place for it";
+    }
+  }
+
+  std::string Kernels(const Program& program) const override {
+    const Schedule& schedule = program.schedule;
+    const int width = schedule.Get("vectorize", 1);
+    const bool hoist = schedule.Has("hoist");
+    const bool coalesce = schedule.Has("coalesce");
+    const int block = schedule.Get("block", 256);
+    const std::string unit = hoist ? std::to_string(kRowsPerThread) : "1";
+    std::string columns = "const int column = @column@;\nif (column >= cols) return;\n@body@\n";
+    if (width > 1) {
+      columns = R"(
+const int column = (@column@) * @width@;
+if (column + @width@ <= cols && cols % @width@ == 0) {
+  @vector_body@
+} else {
+  // Rows that are no multiple of @width@ long, one column after the other.
+  const int last = min(column + @width@, cols);
+  for (int single = column; single < last; ++single) {
+    @single_body@
+  }
+}
+)";
+    }
+    const std::string along = "blockIdx.x * blockDim.x + threadIdx.x";
+    const std::string index = coalesce ? along : "blockIdx.y";
+    const std::string row_index = coalesce ? "blockIdx.y" : along;
+    const std::string code = Fill(columns, {{"column", index},
+                                            {"width", std::to_string(width)},
+                                            {"body", Body(program, 1)},
+                                            {"vector_body", Body(program, width)},
+                                            {"single_body", ReplaceWord(Body(program, 1), "column", "single")}});
+    const std::string row_name = hoist ? "first_row" : "row";
+    std::string row = "const int " + row_name + " = " + (hoist ? "(" + row_index + ") * " + unit : row_index) + ";\n";
+    const std::string column_units = width > 1 ? "(cols + " + std::to_string(width - 1) + ") / " + std::to_string(width) : "cols";
+    const std::string row_units = hoist ? "(rows + " + std::to_string(kRowsPerThread - 1) + ") / " + unit : "rows";
+    const std::string x = coalesce ? "column_units" : "row_units";
+    const std::string y = coalesce ? "row_units" : "column_units";
+    return Fill(R"(
+// kernels: @comment@.
+__global__ void broadcast_kernel(@parameters@) {
+  @row@
+  @code@
+}
+
+@launch@ {
+  const int row_units = @row_units@;
+  const int column_units = @column_units@;
+  const dim3 blocks((@x@ + @block_less_one@) / @block@, @y@);
+  broadcast_kernel<<<blocks, @block@>>>(@arguments@);
+}
+)",
+                {{"comment", std::string("neighbouring threads take neighbouring ") + (coalesce ? "columns" : "rows") +
+                                 (hoist ? ", a coefficient serves " + unit + " rows" : ", an element each with its coefficient") +
+                                 (width > 1 ? ", " + std::to_string(width) + " columns at a time" : "")},
+                 {"parameters", ParameterList(program.parameters, schedule.Has("restrict"))},
+                 {"arguments", ArgumentList(program.parameters)},
+                 {"launch", LaunchLine(program)},
+                 {"row", row},
+                 {"code", code},
+                 {"row_units", row_units},
+                 {"column_units", column_units},
+                 {"x", x},
+                 {"y", y},
+                 {"block", std::to_string(block)},
+                 {"block_less_one", std::to_string(block - 1)}});
+  }
+};
+
+}  // namespace
+
+const Skeleton* BroadcastSkeleton() {
+  static const Broadcast skeleton;
+  return &skeleton;
+}
+
+}  // namespace kgrpo::coder_offline

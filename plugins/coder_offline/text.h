@@ -1,0 +1,30 @@
+// Text templates for the kernels that the skeletons write.
+#ifndef KGRPO_PLUGINS_CODER_OFFLINE_TEXT_H_
+#define KGRPO_PLUGINS_CODER_OFFLINE_TEXT_H_
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kgrpo::coder_offline {
+
+// Replaces every @name@ in `pattern` by its value. A placeholder alone on its line may stand for any number of lines:
+// each takes the placeholder's indentation, and an empty value removes the line. A leading newline of the pattern is
+// dropped, so that raw strings may start on a line of their own. Throws std::logic_error for a name without a value.
+std::string Fill(std::string_view pattern, const std::map<std::string, std::string>& values);
+
+std::vector<std::string> SplitLines(std::string_view text);
+
+// "a, b, c" from {"a", "b", "c"}.
+std::string Join(const std::vector<std::string>& parts, std::string_view separator);
+
+// The text without spaces, tabs and newlines at both ends.
+std::string Trim(std::string_view text);
+
+// Replaces whole-word occurrences of the identifier `from` by `to`.
+std::string ReplaceWord(std::string text, std::string_view from, std::string_view to);
+
+}  // namespace kgrpo::coder_offline
+
+#endif  // KGRPO_PLUGINS_CODER_OFFLINE_TEXT_H_

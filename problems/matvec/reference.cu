@@ -1,0 +1,25 @@
+// Matrix-vector product: out[r] = sum of x[r][c] v[c].
+// layout: x[rows][cols], v[cols], out[rows]
+// schedule: rows
+
+__device__ float load(float x, float v) { return x * v; }
+
+__device__ float identity() { return 0.0f; }
+__device__ float combine(float a, float b) { return a + b; }
+__device__ float finish(float total) { return total; }
+
+// kernels: a thread a row.
+__global__ void rows_kernel(const float* x, const float* v, float* out, int rows, int cols) {
+  const int row = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= rows) return;
+  const float* x_row = x + (size_t)row * cols;
+  float total = identity();
+  for (int col = 0; col < cols; ++col) {
+    total = combine(total, load(x_row[col], v[col]));
+  }
+  out[row] = finish(total);
+}
+
+extern "C" void launch(const float* x, const float* v, float* out, int rows, int cols) {
+  rows_kernel<<<(rows + 255) / 256, 256>>>(x, v, out, rows, cols);
+}

@@ -1,0 +1,26 @@
+// Histogram of measurements in 128 bins.
+// schedule: histogram
+
+constexpr int kBins = 128;
+
+__device__ int bin(float value) { return min(max((int)floorf(value * 16.0f + 64.0f), 0), kBins - 1); }
+
+// kernels: every element is an atomic addition to global memory.
+__global__ void clear_kernel(int* counts) {
+  const int b = blockIdx.x * blockDim.x + threadIdx.x;
+  if (b < kBins) counts[b] = 0;
+}
+
+__global__ void count_kernel(const float* x, int* counts, int n) {
+  const int thread = blockIdx.x * blockDim.x + threadIdx.x;
+  if (thread < n) {
+    const int i = thread;
+    atomicAdd(&counts[bin(x[i])], 1);
+  }
+}
+
+extern "C" void launch(const float* x, int* counts, int n) {
+  clear_kernel<<<(kBins + 255) / 256, 256>>>(counts);
+  const int blocks = (n + 255) / 256;
+  count_kernel<<<blocks, 256>>>(x, counts, n);
+}

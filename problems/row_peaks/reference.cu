@@ -1,0 +1,24 @@
+// Peak of each row: out[r] = max of |x[r][c]|.
+// layout: x[rows][cols], out[rows]
+// schedule: rows
+
+__device__ float load(float x) { return fabsf(x); }
+__device__ float identity() { return 0.0f; }
+__device__ float combine(float a, float b) { return fmaxf(a, b); }
+__device__ float finish(float total) { return total; }
+
+// kernels: a thread a row.
+__global__ void rows_kernel(const float* x, float* out, int rows, int cols) {
+  const int row = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= rows) return;
+  const float* x_row = x + (size_t)row * cols;
+  float total = identity();
+  for (int col = 0; col < cols; ++col) {
+    total = combine(total, load(x_row[col]));
+  }
+  out[row] = finish(total);
+}
+
+extern "C" void launch(const float* x, float* out, int rows, int cols) {
+  rows_kernel<<<(rows + 255) / 256, 256>>>(x, out, rows, cols);
+}

@@ -1,0 +1,36 @@
+// 7x7 blur.
+// layout: x[height][width], weights[taps], out[height][width]
+// schedule: stencil
+
+constexpr int kRadius = 3;
+
+__device__ float identity() { return 0.0f; }
+__device__ float border() { return 0.0f; }
+__device__ float accumulate(float total, float value, float weight) { return total + value * weight; }
+
+// kernels: windows are read from global memory, neighbouring threads in neighbouring rows.
+constexpr int kWindow = 2 * kRadius + 1;
+
+__device__ float load_or_border(const float* image, int row, int col, int height, int width) {
+  const bool inside = row >= 0 && row < height && col >= 0 && col < width;
+  return inside ? image[(size_t)row * width + col] : border();
+}
+
+__global__ void window_kernel(const float* x, const float* weights, float* out, int height, int width) {
+  const int first_row = blockIdx.y * 16;
+  const int first_col = blockIdx.x * 16;
+  const int row = first_row + threadIdx.x;
+  const int col = first_col + threadIdx.y;
+  float total = identity();
+  for (int dy = 0; dy < kWindow; ++dy) {
+    for (int dx = 0; dx < kWindow; ++dx) {
+      total = accumulate(total, load_or_border(x, row + dy - kRadius, col + dx - kRadius, height, width), weights[dy * kWindow + dx]);
+    }
+  }
+  if (row < height && col < width) out[(size_t)row * width + col] = total;
+}
+
+extern "C" void launch(const float* x, const float* weights, float* out, int height, int width) {
+  const dim3 blocks((width + 15) / 16, (height + 15) / 16);
+  window_kernel<<<blocks, dim3(16, 16)>>>(x, weights, out, height, width);
+}

@@ -1,0 +1,37 @@
+// Softmax of each row: out[r][c] = exp(x[r][c] - max) / sum.
+// layout: x[rows][cols], out[rows][cols]
+// schedule: softmax
+
+__device__ float load(float x) { return x; }
+__device__ float finish(float value, float maximum, float sum) { return fdividef(expf(value - maximum), sum); }
+
+// kernels: a thread a row, a sweep for each statistic.
+constexpr float kLowest = -3.402823466e38f;  // the most negative float
+
+__global__ void softmax_kernel(const float* x, float* out, int rows, int cols) {
+  const int row = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= rows) return;
+  const float* x_row = x + (size_t)row * cols;
+  float* out_row = out + (size_t)row * cols;
+
+  float maximum = kLowest;
+  for (int col = 0; col < cols; ++col) {
+    const float value = load(x_row[col]);
+    maximum = fmaxf(maximum, value);
+  }
+
+  float sum = 0.0f;
+  for (int col = 0; col < cols; ++col) {
+    const float value = load(x_row[col]);
+    sum += expf(value - maximum);
+  }
+
+  for (int col = 0; col < cols; ++col) {
+    const float value = load(x_row[col]);
+    out_row[col] = finish(value, maximum, sum);
+  }
+}
+
+extern "C" void launch(const float* x, float* out, int rows, int cols) {
+  softmax_kernel<<<(rows + 255) / 256, 256>>>(x, out, rows, cols);
+}
