@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "policy_qwen/tokenizer/json_reader.h"
+#include "policy_qwen/tokenizer/unicode.h"
 
 namespace kgrpo::tokenizer {
 namespace {
@@ -38,12 +39,9 @@ bool IsSurelyNfc(std::string_view text) {
   return std::none_of(text.begin(), text.end(), [](char c) { return static_cast<uint8_t>(c) >= 0xCC; });
 }
 
-}  // namespace
-
-Normalizer::Normalizer(const std::string& file, const nlohmann::json& value) : nfc_(ReadNfc(file, "normalizer", value)) {}
-
-std::string Normalizer::Normalize(std::string_view text) const {
-  if (!nfc_ || IsSurelyNfc(text)) return std::string(text);
+// Appends NFC of a text that the reference and utf8proc see alike.
+void AppendComposed(std::string_view text, std::string& out) {
+  if (text.empty()) return;
   utf8proc_uint8_t* composed = nullptr;
   const utf8proc_ssize_t length =
       utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
@@ -52,7 +50,29 @@ std::string Normalizer::Normalize(std::string_view text) const {
   if (length < 0) {
     throw Error(KGRPO_ERROR_INVALID, std::string("text can't be normalized to NFC: ") + utf8proc_errmsg(length));
   }
-  return std::string(reinterpret_cast<const char*>(composed), static_cast<size_t>(length));
+  out.append(reinterpret_cast<const char*>(composed), static_cast<size_t>(length));
+}
+
+}  // namespace
+
+Normalizer::Normalizer(const std::string& file, const nlohmann::json& value) : nfc_(ReadNfc(file, "normalizer", value)) {}
+
+std::string Normalizer::Normalize(std::string_view text) const {
+  if (!nfc_ || IsSurelyNfc(text)) return std::string(text);
+  // A character that the reference doesn't know stands for itself there, and nothing is moved or composed across it.
+  std::string out;
+  size_t taken = 0;
+  for (size_t i = 0; i < text.size();) {
+    const CodePoint character = CodePointAt(text, i);
+    if (IsUnknownToReferenceNfc(character.value)) {
+      AppendComposed(text.substr(taken, i - taken), out);
+      out.append(text.substr(i, character.length));
+      taken = i + character.length;
+    }
+    i += character.length;
+  }
+  AppendComposed(text.substr(taken), out);
+  return out;
 }
 
 }  // namespace kgrpo::tokenizer

@@ -7,14 +7,43 @@
 
 #include <cctype>
 #include <cstdint>
+#include <cstdio>
+#include <span>
 
 #include "policy_qwen/tokenizer/unicode.h"
 
 namespace kgrpo::tokenizer {
 namespace {
 
+constexpr int kReferenceVersion = 16;  // of Unicode, in Oniguruma as the reference has it
+
+// The code points of the general categories that begin with `category` which PCRE2 may not know yet, as the inside of a
+// class: \x{..}-\x{..}...
+std::string AdditionsTo(std::string_view category) {
+  std::string ranges;
+  const std::span<const UnicodeAddition> additions = UnicodeAdditions();
+  for (size_t i = 0; i < additions.size(); ++i) {
+    const auto belongs = [&](size_t index) {
+      return additions[index].version <= kReferenceVersion && std::string_view(additions[index].category).starts_with(category);
+    };
+    if (!belongs(i)) continue;
+    const uint32_t first = additions[i].first;
+    while (i + 1 < additions.size() && belongs(i + 1) && additions[i + 1].first == additions[i].last + 1) ++i;
+    char text[32];
+    std::snprintf(text, sizeof(text), "\\x{%X}-\\x{%X}", first, additions[i].last);
+    ranges += text;
+  }
+  return ranges;
+}
+
 // What `\w` stands for in Oniguruma, as the inside of a class.
-constexpr std::string_view kWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
+std::string Word() {
+  return "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}" + AdditionsTo("L") + AdditionsTo("M") + AdditionsTo("Nd") + AdditionsTo("Nl") +
+         AdditionsTo("Pc");
+}
+
+// Outside a class, Oniguruma's `\w` has these of Latin-1 besides: the superscript digits and the fractions.
+constexpr std::string_view kMoreWordOutsideClass = "\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
 
 // Walks a pattern once, from left to right, and writes its translation.
 class Translator {
@@ -68,16 +97,16 @@ class Translator {
       case 'S':
         return Replace(2, "\\P{White_Space}");
       case 'd':
-        return Replace(2, "\\p{Nd}");
+        return Replace(2, Category("Nd", /*negated=*/false, in_class));
       case 'D':
-        return Replace(2, "\\P{Nd}");
+        return Replace(2, Category("Nd", /*negated=*/true, in_class));
       case 'w':
-        return Replace(2, in_class ? std::string(kWord) : "[" + std::string(kWord) + "]");
+        return Replace(2, in_class ? Word() : "[" + Word() + std::string(kMoreWordOutsideClass) + "]");
       case 'W':
         if (in_class) break;
-        return Replace(2, "[^" + std::string(kWord) + "]");
+        return Replace(2, "[^" + Word() + std::string(kMoreWordOutsideClass) + "]");
       case 'p': case 'P':
-        return Property();
+        return Property(in_class);
       case 'x': case 'u':
         return Character();
       default:
@@ -91,22 +120,33 @@ class Translator {
     position_ += count;
   }
 
-  // \p{Name}, \p{^Name}, \P{Name}. General categories have one or two letters; a longer name is taken for a script. PCRE2
-  // would take a bare script name for "script extensions", which is a larger set.
-  void Property() {
+  // A general category, of one or two letters. A negated one inside a class is left as PCRE2 knows it.
+  static std::string Category(const std::string& name, bool negated, bool in_class) {
+    const std::string property = (negated ? "\\P{" : "\\p{") + name + "}";
+    const std::string additions = AdditionsTo(name);
+    if (additions.empty()) return property;
+    if (in_class) return negated ? property : property + additions;
+    return (negated ? "[^\\p{" : "[\\p{") + name + "}" + additions + "]";
+  }
+
+  // \p{Name}, \p{^Name}, \P{Name}: a general category, or else a script. PCRE2 would take a bare script name for "script
+  // extensions", which is a larger set.
+  void Property(bool in_class) {
     const size_t end = pattern_.find('}', position_);
     if (position_ + 2 >= pattern_.size() || pattern_[position_ + 2] != '{' || end == std::string_view::npos) {
       Refuse("a property without braces");
     }
-    std::string_view name = pattern_.substr(position_ + 3, end - position_ - 3);
+    std::string name(pattern_.substr(position_ + 3, end - position_ - 3));
     bool negated = pattern_[position_ + 1] == 'P';
     if (name.starts_with('^')) {
       negated = !negated;
-      name.remove_prefix(1);
+      name.erase(0, 1);
     }
-    const bool whole = name.size() <= 2 || name == "Alphabetic" || name == "White_Space" || name == "Any";
-    Replace(end + 1 - position_,
-            std::string(negated ? "\\P{" : "\\p{") + (whole ? "" : "sc:") + std::string(name) + "}");
+    const size_t length = end + 1 - position_;
+    if (name == "C" || name == "Cn") Refuse("the unassigned code points, \\p{" + name + "}, which differ by Unicode version,");
+    if (name.size() <= 2) return Replace(length, Category(name, negated, in_class));
+    const bool binary = name == "Alphabetic" || name == "White_Space" || name == "Any";
+    Replace(length, (negated ? "\\P{" : "\\p{") + (binary ? name : "sc:" + name) + "}");
   }
 
   // \xHH (below 0x80: above, Oniguruma means a byte of UTF-8), \x{H...} and \uHHHH.
@@ -173,18 +213,37 @@ std::string Pcre2Message(int code) {
 }
 
 // What one search needs besides the code; a search owns its own, so that a Regex can be shared.
-struct MatchSpace {
+class MatchSpace {
+ public:
   explicit MatchSpace(const pcre2_code* code)
-      : data(pcre2_match_data_create_from_pattern(code, nullptr), &pcre2_match_data_free),
-        stack(pcre2_jit_stack_create(32 * 1024, 8 * 1024 * 1024, nullptr), &pcre2_jit_stack_free),
-        context(pcre2_match_context_create(nullptr), &pcre2_match_context_free) {
-    if (!data || !context) throw std::bad_alloc();
-    // Without a JIT there is no stack, and none is needed.
-    if (stack) pcre2_jit_stack_assign(context.get(), nullptr, stack.get());
+      : data_(pcre2_match_data_create_from_pattern(code, nullptr), &pcre2_match_data_free),
+        stack_(nullptr, &pcre2_jit_stack_free),
+        context_(nullptr, &pcre2_match_context_free) {
+    if (!data_) throw std::bad_alloc();
   }
-  std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)> data;
-  std::unique_ptr<pcre2_jit_stack, decltype(&pcre2_jit_stack_free)> stack;
-  std::unique_ptr<pcre2_match_context, decltype(&pcre2_match_context_free)> context;
+
+  // As pcre2_match. The JIT has 32 KiB of the machine's stack, which is enough for nearly every text; where it is not, the
+  // search is done again with a stack of its own.
+  int Match(const pcre2_code* code, std::string_view text, size_t position) {
+    const auto match = [&] {
+      return pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), position, PCRE2_NO_UTF_CHECK, data_.get(),
+                         context_.get());
+    };
+    const int result = match();
+    if (result != PCRE2_ERROR_JIT_STACKLIMIT || stack_) return result;
+    stack_.reset(pcre2_jit_stack_create(64 * 1024, 64 * 1024 * 1024, nullptr));
+    context_.reset(pcre2_match_context_create(nullptr));
+    if (!stack_ || !context_) throw std::bad_alloc();
+    pcre2_jit_stack_assign(context_.get(), nullptr, stack_.get());
+    return match();
+  }
+
+  const PCRE2_SIZE* offsets() const { return pcre2_get_ovector_pointer(data_.get()); }
+
+ private:
+  std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)> data_;
+  std::unique_ptr<pcre2_jit_stack, decltype(&pcre2_jit_stack_free)> stack_;
+  std::unique_ptr<pcre2_match_context, decltype(&pcre2_match_context_free)> context_;
 };
 
 }  // namespace
@@ -212,19 +271,17 @@ Regex::Regex(std::string_view oniguruma_pattern) : pattern_(TranslatePattern(oni
 
 std::vector<std::pair<size_t, size_t>> Regex::FindAll(std::string_view valid_text) const {
   std::vector<std::pair<size_t, size_t>> matches;
-  const MatchSpace space(code_.get());
+  MatchSpace space(code_.get());
   const size_t none = static_cast<size_t>(-1);
   size_t position = 0, last_end = none;
   while (position <= valid_text.size()) {
-    const int code = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(valid_text.data()), valid_text.size(), position,
-                                 PCRE2_NO_UTF_CHECK, space.data.get(), space.context.get());
+    const int code = space.Match(code_.get(), valid_text, position);
     if (code == PCRE2_ERROR_NOMATCH) break;
     if (code < 0) {
       throw Error(KGRPO_ERROR_INVALID, "matching the pre-tokenizer's pattern against a text of " +
                                            std::to_string(valid_text.size()) + " bytes failed: " + Pcre2Message(code));
     }
-    const PCRE2_SIZE* offsets = pcre2_get_ovector_pointer(space.data.get());
-    const size_t start = offsets[0], end = offsets[1];
+    const size_t start = space.offsets()[0], end = space.offsets()[1];
     if (start == end && start == last_end) {
       if (position >= valid_text.size()) break;
       position += CodePointAt(valid_text, position).length;

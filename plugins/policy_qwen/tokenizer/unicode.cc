@@ -2,8 +2,24 @@
 
 #include <utf8proc.h>
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 namespace kgrpo::tokenizer {
 namespace {
+
+#include "policy_qwen/tokenizer/unicode_tables.inc"
+
+// The general category of a code point, by the later of utf8proc's Unicode version and `version`.
+std::string_view CategoryOf(uint32_t code_point, int version) {
+  const auto addition = std::lower_bound(std::begin(kUnicodeAdditions), std::end(kUnicodeAdditions), code_point,
+                                         [](const UnicodeAddition& range, uint32_t value) { return range.last < value; });
+  if (addition != std::end(kUnicodeAdditions) && code_point >= addition->first && addition->version <= version) {
+    return addition->category;
+  }
+  return utf8proc_category_string(static_cast<utf8proc_int32_t>(code_point));
+}
 
 uint8_t ByteAt(std::string_view text, size_t position) { return static_cast<uint8_t>(text[position]); }
 bool IsContinuation(uint8_t byte) { return (byte & 0xC0) == 0x80; }
@@ -94,29 +110,22 @@ bool IsWhiteSpace(uint32_t c) {
          c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
+std::span<const UnicodeAddition> UnicodeAdditions() { return kUnicodeAdditions; }
+
+bool IsUnknownToReferenceNfc(uint32_t c) {
+  const auto range = std::lower_bound(std::begin(kUnknownToReferenceNfc), std::end(kUnknownToReferenceNfc), c,
+                                      [](const auto& candidate, uint32_t value) { return candidate.second < value; });
+  return range != std::end(kUnknownToReferenceNfc) && c >= range->first;
+}
+
 bool IsNumeric(uint32_t c) {
   if (c < 0x80) return c >= '0' && c <= '9';
-  const utf8proc_category_t category = utf8proc_category(static_cast<utf8proc_int32_t>(c));
-  return category == UTF8PROC_CATEGORY_ND || category == UTF8PROC_CATEGORY_NL || category == UTF8PROC_CATEGORY_NO;
+  return CategoryOf(c, 17)[0] == 'N';
 }
 
 bool IsWordCharacter(uint32_t c) {
-  switch (utf8proc_category(static_cast<utf8proc_int32_t>(c))) {
-    case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LL:
-    case UTF8PROC_CATEGORY_LT:
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO:
-    case UTF8PROC_CATEGORY_MN:
-    case UTF8PROC_CATEGORY_MC:
-    case UTF8PROC_CATEGORY_ME:
-    case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_PC:
-      return true;
-    default:
-      break;
-  }
+  const std::string_view category = CategoryOf(c, 16);
+  if (category[0] == 'L' || category[0] == 'M' || category == "Nd" || category == "Nl" || category == "Pc") return true;
   // Join controls, and the symbols that have property Alphabetic (circled, squared and parenthesised letters).
   return c == 0x200C || c == 0x200D || (c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) ||
          (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189);

@@ -6,6 +6,7 @@
 #define KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_UNICODE_H_
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -28,6 +29,21 @@ void AppendUtf8(uint32_t code_point, std::string& out);
 // subparts"), Python's errors="replace" and Rust's from_utf8_lossy do. Well-formed text comes back unchanged.
 std::string ReplaceInvalidUtf8(std::string_view bytes);
 bool IsValidUtf8(std::string_view bytes);
+
+// Our libraries and the reference (tokenizers 0.23) are of different Unicode versions; these are the differences that show.
+// Made by make_unicode_tables.py.
+//
+// Code points that got their general category after Unicode 14, which PCRE2 10.42 knows.
+struct UnicodeAddition {
+  uint32_t first;
+  uint32_t last;
+  char category[3];  // two letters
+  int version;       // the Unicode version that the reference needs to know: its regular expressions know 16, its Digits 17
+};
+std::span<const UnicodeAddition> UnicodeAdditions();
+
+// Whether the reference's NFC, of an older version, takes no notice of a code point that ours would compose or reorder.
+bool IsUnknownToReferenceNfc(uint32_t code_point);
 
 bool IsWhiteSpace(uint32_t code_point);     // property White_Space: `\s` of the regex engines
 bool IsNumeric(uint32_t code_point);        // general categories Nd, Nl, No: Rust's char::is_numeric
