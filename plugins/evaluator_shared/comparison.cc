@@ -1,0 +1,123 @@
+#include "evaluator_shared/comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <sstream>
+
+namespace kgrpo::evaluator {
+namespace {
+
+std::string IndexText(const std::string& name, const std::vector<int64_t>& shape, int64_t index) {
+  std::vector<int64_t> indices(shape.size());
+  for (size_t d = shape.size(); d-- > 0;) {
+    indices[d] = index % shape[d];
+    index /= shape[d];
+  }
+  std::string text = name;
+  for (int64_t i : indices) text += "[" + std::to_string(i) + "]";
+  return text;
+}
+
+bool IsConstant(const Expected& expected) {
+  for (double value : expected.reals) {
+    if (value != expected.reals[0]) return false;
+  }
+  for (int64_t value : expected.wholes) {
+    if (value != expected.wholes[0]) return false;
+  }
+  return true;
+}
+
+// How far `got` is off, in units of what is allowed; 0 for equality, infinite for a NaN or infinity on one side only.
+double ErrorInBounds(double got, double expected, double highest, ErrorBound bound) {
+  if (std::isnan(expected)) return std::isnan(got) ? 0 : INFINITY;
+  if (std::isnan(got)) return INFINITY;
+  if (got == expected) return 0;
+  if (std::isinf(got)) {  // right where the expected value is beyond the format's range
+    const bool overflows = std::fabs(expected) * (1 + bound.relative) >= highest && std::signbit(got) == std::signbit(expected);
+    return overflows ? 0 : INFINITY;
+  }
+  if (std::isinf(expected)) return INFINITY;
+  const double allowed = bound.absolute + bound.relative * std::fabs(expected);
+  const double error = std::fabs(got - expected);
+  return allowed > 0 ? error / allowed : INFINITY;
+}
+
+}  // namespace
+
+ErrorBound BoundFor(const Problem& problem, const Parameter& output, double accumulations, const Expected& expected) {
+  const DTypeInfo& info = Info(output.dtype);
+  const Tolerance& given = problem.tolerance;
+  if (!info.is_floating) return {given.relative.value_or(0), given.absolute.value_or(0)};
+  const double arithmetic = output.dtype == DType::kFloat64 ? 0x1p-53 : 0x1p-24;
+  const double model = 2 * info.unit_roundoff + (16 + 8 * std::sqrt(std::max(1.0, accumulations))) * arithmetic;
+  ErrorBound bound;
+  bound.relative = given.relative.value_or(std::min(model, 0.05));
+  if (given.absolute) {
+    bound.absolute = *given.absolute;
+  } else {
+    double squares = 0, finite = 0;
+    for (double value : expected.reals) {
+      if (!std::isfinite(value)) continue;
+      squares += value * value;
+      ++finite;
+    }
+    bound.absolute = finite > 0 ? bound.relative * std::sqrt(squares / finite) : 0;
+  }
+  return bound;
+}
+
+Comparison Compare(const Parameter& output, const std::vector<int64_t>& shape, const std::vector<uint8_t>& got,
+                   const Expected& expected, uint8_t poison, ErrorBound bound) {
+  const DTypeInfo& info = Info(output.dtype);
+  const auto elements = static_cast<int64_t>(got.size() / info.size);
+  Comparison result;
+  int64_t worst = -1, first_unwritten = -1;
+  bool got_is_constant = true;
+  for (int64_t i = 0; i < elements; ++i) {
+    const auto at = static_cast<size_t>(i) * info.size;
+    const auto index = static_cast<size_t>(i);
+    double error = 0;
+    if (info.is_floating) {
+      error = ErrorInBounds(LoadDouble(output.dtype, got.data() + at), expected.reals[index], info.highest, bound);
+    } else {
+      const int64_t value = LoadInteger(output.dtype, got.data() + at);
+      if (value != expected.wholes[index]) {
+        error = ErrorInBounds(static_cast<double>(value), static_cast<double>(expected.wholes[index]), info.highest, bound);
+      }
+    }
+    got_is_constant = got_is_constant && std::memcmp(got.data(), got.data() + at, info.size) == 0;
+    if (error > 1) {
+      ++result.mismatches;
+      if (std::all_of(got.data() + at, got.data() + at + info.size, [poison](uint8_t byte) { return byte == poison; })) {
+        ++result.unwritten;
+        if (first_unwritten < 0) first_unwritten = i;
+      }
+    }
+    if (worst < 0 || error > result.largest_error) worst = i, result.largest_error = error;
+  }
+  result.matches = result.mismatches == 0;
+  if (result.matches) return result;
+
+  std::ostringstream text;
+  text.precision(6);
+  if (result.unwritten == elements) {
+    text << output.name << " was never written";
+  } else if (result.unwritten > 0) {
+    text << result.unwritten << " of " << elements << " elements of " << output.name << " were never written, the first is "
+         << IndexText(output.name, shape, first_unwritten);
+  } else {
+    const auto at = static_cast<size_t>(worst);
+    const double value = LoadDouble(output.dtype, got.data() + at * info.size);
+    const double wanted = info.is_floating ? expected.reals[at] : static_cast<double>(expected.wholes[at]);
+    text << result.mismatches << " of " << elements << " elements of " << output.name << " are wrong; the worst is "
+         << IndexText(output.name, shape, worst) << " = " << value << ", expected " << wanted;
+    if (info.is_floating) text << " (tolerance " << bound.absolute + bound.relative * std::fabs(wanted) << ")";
+    if (got_is_constant && elements > 1 && !IsConstant(expected)) text << "; the output is constant where the right one is not";
+  }
+  result.sentence = text.str();
+  return result;
+}
+
+}  // namespace kgrpo::evaluator

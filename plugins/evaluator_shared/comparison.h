@@ -1,0 +1,47 @@
+// Compares an output with the float64 oracle. The tolerance comes from the problem, or from an error model of its dtype
+// and its number of accumulations (docs/judging.md). Called by the judge for each output of each call.
+#ifndef KGRPO_EVALUATOR_SHARED_COMPARISON_H
+#define KGRPO_EVALUATOR_SHARED_COMPARISON_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "evaluator_shared/problem.h"  // Parameter, Tolerance
+
+namespace kgrpo::evaluator {
+
+// An element passes when |got - expected| <= absolute + relative * |expected|.
+struct ErrorBound {
+  double relative = 0;
+  double absolute = 0;
+};
+
+// What the oracle says of one output: doubles for floating dtypes, whole numbers for the others.
+struct Expected {
+  std::vector<double> reals;
+  std::vector<int64_t> wholes;
+};
+
+// The bound for one output. `accumulations` is how many terms a result sums at this size. For floating outputs,
+// relative defaults to 2 u(output) + (16 + 8 sqrt(accumulations)) u(arithmetic), where arithmetic is done in float32 (in
+// float64 for float64 outputs), and absolute to relative times the root mean square of what is expected. For integer
+// outputs both default to 0: equality.
+ErrorBound BoundFor(const Problem& problem, const Parameter& output, double accumulations, const Expected& expected);
+
+struct Comparison {
+  bool matches = true;
+  int64_t mismatches = 0;
+  int64_t unwritten = 0;       // elements that still hold the poison, counted among the mismatches
+  double largest_error = 0;    // max of |got - expected| / bound over all elements
+  std::string sentence;        // says what differs, where and by how much; empty when it matches
+};
+
+// Compares `got` (bytes of `output`'s dtype) with `expected`; `poison` is the byte that filled the output before the call.
+// The sentence names the element by its indices in `shape`.
+Comparison Compare(const Parameter& output, const std::vector<int64_t>& shape, const std::vector<uint8_t>& got,
+                   const Expected& expected, uint8_t poison, ErrorBound bound);
+
+}  // namespace kgrpo::evaluator
+
+#endif

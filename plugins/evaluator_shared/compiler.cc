@@ -1,0 +1,54 @@
+#include "evaluator_shared/compiler.h"
+
+#include <chrono>
+
+#include "evaluator_shared/digest.h"
+#include "evaluator_shared/fast_compile.h"
+#include "evaluator_shared/nvcc_compile.h"
+#include "evaluator_shared/source_policy.h"
+
+namespace kgrpo::evaluator {
+
+Compiler::Compiler(CudaToolkit toolkit, const Sandbox& sandbox, std::string helper_directory, Options options)
+    : toolkit_(std::move(toolkit)), sandbox_(sandbox), options_(std::move(options)) {
+  if (options_.route == CompileRoute::kFast && !toolkit_.nvrtc.empty()) {
+    fast_ = std::make_unique<FastCompiler>(toolkit_, sandbox_, std::move(helper_directory), options_.workers, options_.seconds);
+  }
+}
+
+Compiler::~Compiler() = default;
+
+CompileOutcome Compiler::Compile(const Problem& problem, const std::string& source, bool reference_route) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto timed = [begin](CompileOutcome outcome) {
+    outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return outcome;
+  };
+  CompileOutcome refused;
+  if (source.find('\0') != std::string::npos) {
+    refused.verdict = "not_compiled";
+    refused.diagnosis = "The source holds a zero byte.";
+    return timed(refused);
+  }
+  if (const std::string why = CheckIncludes(source, problem.allowed_libraries); !why.empty()) {
+    refused.verdict = "forbidden";
+    refused.diagnosis = why + ".";
+    return timed(refused);
+  }
+  if (fast_ && !reference_route) {
+    std::string why;
+    if (std::optional<CompileOutcome> outcome = fast_->Compile(problem, source, &why)) return timed(std::move(*outcome));
+  }
+  return timed(CompileWithNvcc(toolkit_, sandbox_, options_.library_directory, problem, source, options_.seconds));
+}
+
+std::string Compiler::Describe() const {
+  const std::string nvcc = "nvcc " + toolkit_.version + " (" + toolkit_.home + ")";
+  if (fast_) return "NVRTC and g++, falling back to " + nvcc;
+  if (options_.route == CompileRoute::kFast) return nvcc + "; the fast route needs libnvrtc, which this toolkit lacks";
+  return nvcc;
+}
+
+std::string Compiler::Version() const { return toolkit_.version + (fast_ ? "; fast" : "; nvcc"); }
+
+}  // namespace kgrpo::evaluator

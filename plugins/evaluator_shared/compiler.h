@@ -1,0 +1,51 @@
+// Compiles candidates: the include policy first, then the fast route or nvcc. One instance an evaluator.
+#ifndef KGRPO_EVALUATOR_SHARED_COMPILER_H
+#define KGRPO_EVALUATOR_SHARED_COMPILER_H
+
+#include <memory>
+#include <string>
+
+#include "evaluator_shared/compiled_kernel.h"  // CompileOutcome
+#include "evaluator_shared/cuda_toolkit.h"     // CudaToolkit
+#include "evaluator_shared/problem.h"          // Problem
+#include "evaluator_shared/sandbox.h"          // Sandbox
+
+namespace kgrpo::evaluator {
+
+class FastCompiler;
+
+enum class CompileRoute { kFast, kNvcc };
+
+class Compiler {
+ public:
+  struct Options {
+    CompileRoute route = CompileRoute::kFast;
+    double seconds = 60;            // limit for one compile
+    size_t workers = 2;             // fast route: compile processes kept
+    std::string library_directory;  // holds the libcudart.so.13 that objects are linked against
+  };
+
+  // Starts the fast route's processes where it is chosen and the toolkit has NVRTC.
+  Compiler(CudaToolkit toolkit, const Sandbox& sandbox, std::string helper_directory, Options options);
+  ~Compiler();
+
+  // Compiles by the configured route; by nvcc when `reference_route` or where the fast route does not understand the
+  // source. Whatever the source does is an outcome; throws Error only where no compiler can be run. [any thread]
+  CompileOutcome Compile(const Problem& problem, const std::string& source, bool reference_route);
+
+  // "fast (NVRTC 13.0 + g++), falling back to nvcc 13.0, V13.0.88"
+  std::string Describe() const;
+
+  // What a cached result depends on.
+  std::string Version() const;
+
+ private:
+  const CudaToolkit toolkit_;
+  const Sandbox& sandbox_;
+  const Options options_;
+  std::unique_ptr<FastCompiler> fast_;
+};
+
+}  // namespace kgrpo::evaluator
+
+#endif

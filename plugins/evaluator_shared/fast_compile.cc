@@ -1,0 +1,202 @@
+#include "evaluator_shared/fast_compile.h"
+
+#include <cxxabi.h>
+#include <kgrpo/sdk/error.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <future>
+
+#include "evaluator_shared/digest.h"
+#include "evaluator_shared/entry_shim.h"
+#include "evaluator_shared/fatbin.h"
+#include "evaluator_shared/frames.h"
+#include "evaluator_shared/source_lexer.h"
+#include "evaluator_shared/source_split.h"
+
+namespace kgrpo::evaluator {
+namespace {
+
+constexpr size_t kKeptHostObjects = 512;
+constexpr int kChildSocket = 3;
+
+// "k<16>" of "void k<16>(float const*)", where it is an instance of one of the templates.
+std::string TemplateInstance(const std::string& linker_name, const std::vector<std::string>& templates) {
+  int status = 0;
+  char* demangled = abi::__cxa_demangle(linker_name.c_str(), nullptr, nullptr, &status);
+  const std::string text = status == 0 ? demangled : "";
+  std::free(demangled);
+  if (text.rfind("void ", 0) != 0) return "";
+  int depth = 0;
+  size_t end = 5, open = std::string::npos;
+  for (; end < text.size() && !(depth == 0 && text[end] == '('); ++end) {
+    if (text[end] == '<' && depth++ == 0) open = end;
+    if (text[end] == '>') --depth;
+  }
+  if (open == std::string::npos || end >= text.size()) return "";
+  const std::string qualified = text.substr(5, open - 5);
+  const size_t colon = qualified.rfind("::");
+  const std::string name = colon == std::string::npos ? qualified : qualified.substr(colon + 2);
+  return std::find(templates.begin(), templates.end(), name) == templates.end() ? "" : text.substr(5, end - 5);
+}
+
+std::string TokensKey(const Problem& problem, const std::string& text) {
+  std::string tokens;
+  for (const Token& token : Lex(text).tokens) {
+    tokens += token.text;
+    tokens += '\n';
+  }
+  return Sha256OfParts({problem.Signature(), tokens});
+}
+
+}  // namespace
+
+// One compile process and our end of its socket.
+class FastCompiler::Process {
+ public:
+  Process(const CudaToolkit& toolkit, const Sandbox& sandbox, const std::string& helper_directory) : scratch_(sandbox) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot make a socket pair");
+    socket_ = Descriptor(ends[0]);
+    const Descriptor theirs(ends[1]);
+    SandboxCommand command;
+    command.argv = {helper_directory + "/kgrpo_compile_worker", toolkit.nvrtc, scratch_.path()};
+    command.argv.insert(command.argv.end(), toolkit.include_directories.begin(), toolkit.include_directories.end());
+    command.environment = {"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TMPDIR=" + scratch_.path()};
+    command.scratch = scratch_.path();
+    command.readable = toolkit.readable;
+    command.descriptors = {{theirs.get(), kChildSocket}};
+    command.cpu_seconds = 3600;  // in all; the wall clock limits each compile
+    Subprocess::Spec spec = sandbox.Wrap(command);
+    spec.quiet = true;
+    process_ = std::make_unique<Subprocess>(spec);
+  }
+
+  std::optional<std::vector<std::string>> Ask(const std::vector<std::string>& request, double seconds) {
+    std::vector<std::string> answer;
+    if (!WriteFrames(socket_.get(), request) || !ReadFrames(socket_.get(), &answer, seconds) || answer.size() < 3) return std::nullopt;
+    return answer;
+  }
+
+  int uses = 0;
+
+ private:
+  ScratchFolder scratch_;
+  Descriptor socket_;
+  std::unique_ptr<Subprocess> process_;
+};
+
+FastCompiler::FastCompiler(const CudaToolkit& toolkit, const Sandbox& sandbox, std::string helper_directory, size_t processes,
+                           double seconds)
+    : toolkit_(toolkit), sandbox_(sandbox), helper_directory_(std::move(helper_directory)), processes_(processes), seconds_(seconds) {
+  idle_.push_back(std::make_unique<Process>(toolkit_, sandbox_, helper_directory_));
+}
+
+FastCompiler::~FastCompiler() = default;
+
+std::unique_ptr<FastCompiler::Process> FastCompiler::TakeProcess() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!idle_.empty()) {
+      std::unique_ptr<Process> process = std::move(idle_.back());
+      idle_.pop_back();
+      return process;
+    }
+  }
+  return std::make_unique<Process>(toolkit_, sandbox_, helper_directory_);
+}
+
+std::optional<std::vector<std::string>> FastCompiler::Ask(const std::vector<std::string>& request) {
+  constexpr int kMostUses = 1000;  // then a fresh one, so that no leak of NVRTC's lasts
+  std::unique_ptr<Process> process = TakeProcess();
+  std::optional<std::vector<std::string>> answer = process->Ask(request, seconds_);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (answer && ++process->uses < kMostUses && idle_.size() < processes_) idle_.push_back(std::move(process));
+  return answer;
+}
+
+FastCompiler::HostResult FastCompiler::CompileHost(const Problem& problem, const std::string& host_source) {
+  const std::string key = TokensKey(problem, host_source);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (const auto found = host_objects_.find(key); found != host_objects_.end()) return {found->second, "", true};
+  }
+  const std::string text = "#include \"cuda_runtime.h\"\n" + EntryPrologue(problem) + host_source + EntryEpilogue(problem);
+  const std::string cuda = helper_directory_ + "/host_include", standard = helper_directory_ + "/host_include_std";
+  HostResult result;
+  // Standard headers are replaced by small ones first, and read in earnest where those do not suffice.
+  for (const std::string& options : {"-I" + standard + "\n-I" + cuda, "-DKGRPO_STANDARD_HEADERS\n-I" + cuda}) {
+    const auto answer = Ask({"host", text, options});
+    if (!answer) return {"", "", false};
+    result.log = (*answer)[1];
+    if ((*answer)[0] == "ok") {
+      result.object = (*answer)[2];
+      break;
+    }
+  }
+  if (result.object.empty()) return result;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (host_objects_.emplace(key, result.object).second) host_order_.push_back(key);
+  if (host_order_.size() > kKeptHostObjects) {
+    host_objects_.erase(host_order_.front());
+    host_order_.pop_front();
+  }
+  return result;
+}
+
+std::optional<CompileOutcome> FastCompiler::Compile(const Problem& problem, const std::string& source, std::string* why) {
+  const SplitSource split = Split(source);
+  if (!split.understood) {
+    *why = split.why_not;
+    return std::nullopt;
+  }
+  CompileOutcome outcome;
+  outcome.kernel.route = "fast";
+  const auto exceeded = [&outcome] {
+    outcome.verdict = "not_compiled";
+    outcome.diagnosis = "The compiler did not finish within its limits of time and memory.";
+    return outcome;
+  };
+  HostResult host;
+  std::optional<std::vector<std::string>> device;
+  const std::string device_source = "#line 1 \"kernel.cu\"\n" + split.device;
+  if (split.kernel_templates.empty()) {
+    std::future<HostResult> pending = std::async(std::launch::async, [&] { return CompileHost(problem, split.host); });
+    device = Ask({"device", device_source, ""});
+    host = pending.get();
+  } else {
+    host = CompileHost(problem, split.host);  // says which instances there are
+    std::string instances;
+    if (!host.object.empty()) {
+      for (const std::string& function : DefinedFunctions(host.object)) {
+        const std::string instance = TemplateInstance(function, split.kernel_templates);
+        if (!instance.empty()) instances += instance + "\n";
+      }
+      device = Ask({"device", device_source, instances});
+    }
+  }
+  if (!host.finished) return exceeded();
+  if (host.object.empty()) {
+    *why = "its host code: " + host.log.substr(0, 300);
+    return std::nullopt;
+  }
+  if (!device) return exceeded();
+  const std::string& log = (*device)[1];
+  if ((*device)[0] != "ok") {
+    // What ptxas says of PTX it would say to nvcc too; what NVRTC's front end says may be the split's fault.
+    if (log.find("ptxas error") == std::string::npos && log.find("ptxas fatal") == std::string::npos) {
+      *why = "its device code: " + log.substr(0, 300);
+      return std::nullopt;
+    }
+    outcome.verdict = "not_compiled";
+    outcome.diagnosis = "It does not compile. The compiler says:" + QuoteCompilerOutput(log, "");
+    return outcome;
+  }
+  outcome.kernel.object = std::move(host.object);
+  outcome.kernel.ptx = (*device)[2];
+  outcome.kernel.usage = ParsePtxasUsage(log);
+  return outcome;
+}
+
+}  // namespace kgrpo::evaluator

@@ -1,0 +1,58 @@
+// The fast compile route: device code by NVRTC, host code by g++ with headers of ours, both in long-lived sandboxed
+// processes, some 50 ms a kernel where nvcc takes a second. Used by Compiler, which falls back to nvcc.
+#ifndef KGRPO_EVALUATOR_SHARED_FAST_COMPILE_H
+#define KGRPO_EVALUATOR_SHARED_FAST_COMPILE_H
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "evaluator_shared/compiled_kernel.h"  // CompileOutcome
+#include "evaluator_shared/cuda_toolkit.h"     // CudaToolkit
+#include "evaluator_shared/problem.h"          // Problem
+#include "evaluator_shared/sandbox.h"          // Sandbox
+
+namespace kgrpo::evaluator {
+
+class FastCompiler {
+ public:
+  // Starts up to `processes` compile processes, the first at once. `toolkit.nvrtc` must not be empty.
+  FastCompiler(const CudaToolkit& toolkit, const Sandbox& sandbox, std::string helper_directory, size_t processes, double seconds);
+  ~FastCompiler();
+  FastCompiler(const FastCompiler&) = delete;
+  FastCompiler& operator=(const FastCompiler&) = delete;
+
+  // The outcome, or nothing where nvcc has to decide: the source is not understood, or the compilers refuse it for a
+  // reason that nvcc might not share; `why` then says so. [any thread]
+  std::optional<CompileOutcome> Compile(const Problem& problem, const std::string& source, std::string* why);
+
+ private:
+  class Process;
+  struct HostResult {
+    std::string object;   // empty: failed
+    std::string log;
+    bool finished = true;  // false: exceeded its limits
+  };
+
+  HostResult CompileHost(const Problem& problem, const std::string& host_source);
+  std::optional<std::vector<std::string>> Ask(const std::vector<std::string>& request);
+  std::unique_ptr<Process> TakeProcess();
+
+  const CudaToolkit& toolkit_;
+  const Sandbox& sandbox_;
+  const std::string helper_directory_;
+  const size_t processes_;
+  const double seconds_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Process>> idle_;
+  std::map<std::string, std::string> host_objects_;  // by the digest of the host code's tokens
+  std::deque<std::string> host_order_;               // oldest first
+};
+
+}  // namespace kgrpo::evaluator
+
+#endif

@@ -1,0 +1,142 @@
+#include "evaluator_shared/inputs.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "evaluator_shared/random.h"
+
+namespace kgrpo::evaluator {
+namespace {
+
+// Close to a standard normal: the sum of four uniform 16-bit numbers (Irwin-Hall), cut at 3.46 deviations. Whole-number
+// arithmetic up to one rounding, so every machine draws the same; one multiplication a value, so that large timing
+// inputs cost little.
+double BellCurve(uint64_t bits) {
+  const auto sum = static_cast<int64_t>((bits & 0xffff) + ((bits >> 16) & 0xffff) + ((bits >> 32) & 0xffff) + (bits >> 48));
+  constexpr double kInverseDeviation = 1.0 / 37837.22946584478;  // sqrt(4 * (65536^2 - 1) / 12)
+  return static_cast<double>(sum - 2 * 65535) * kInverseDeviation;
+}
+
+template <typename Value>
+void Fill(DType dtype, std::vector<uint8_t>& bytes, int64_t elements, Value value) {
+  const size_t stride = Info(dtype).size;
+  if (dtype == DType::kFloat32) {  // by far the most common: without a call an element
+    auto* data = reinterpret_cast<float*>(bytes.data());
+    for (int64_t i = 0; i < elements; ++i) data[i] = static_cast<float>(value(static_cast<uint64_t>(i)));
+    return;
+  }
+  for (int64_t i = 0; i < elements; ++i) {
+    StoreDouble(dtype, static_cast<double>(value(static_cast<uint64_t>(i))), bytes.data() + static_cast<size_t>(i) * stride);
+  }
+}
+
+void FillIntegers(const Parameter& parameter, const Bindings& size, uint64_t key, Argument& argument) {
+  const Distribution& distribution = parameter.distribution;
+  const int64_t low = distribution.low->EvaluateInteger(size), high = distribution.high->EvaluateInteger(size);
+  if (low > high) {
+    throw Error(KGRPO_ERROR_INVALID, "parameter " + parameter.name + ": low " + std::to_string(low) + " is above high " +
+                                         std::to_string(high));
+  }
+  const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low) + 1;  // both bounds are drawn
+  const size_t stride = Info(parameter.dtype).size;
+  for (int64_t i = 0; i < argument.elements; ++i) {
+    const uint64_t drawn = UniformBelow(RandomBits(key, static_cast<uint64_t>(i)), range);
+    StoreInteger(parameter.dtype, low + static_cast<int64_t>(drawn), argument.bytes.data() + static_cast<size_t>(i) * stride);
+  }
+}
+
+void FillPermutation(const Parameter& parameter, uint64_t key, Argument& argument) {
+  std::vector<int64_t> order(static_cast<size_t>(argument.elements));
+  std::iota(order.begin(), order.end(), 0);
+  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[UniformBelow(RandomBits(key, i), i)]);
+  const size_t stride = Info(parameter.dtype).size;
+  for (size_t i = 0; i < order.size(); ++i) StoreInteger(parameter.dtype, order[i], argument.bytes.data() + i * stride);
+}
+
+// Non-decreasing from 0 to `high`: the row offsets of a compressed sparse matrix.
+void FillOffsets(const Parameter& parameter, const Bindings& size, uint64_t key, Argument& argument) {
+  const int64_t high = parameter.distribution.high->EvaluateInteger(size);
+  if (high < 0) throw Error(KGRPO_ERROR_INVALID, "parameter " + parameter.name + ": high must not be negative");
+  std::vector<int64_t> cuts(static_cast<size_t>(argument.elements));
+  for (size_t i = 0; i < cuts.size(); ++i) {
+    cuts[i] = static_cast<int64_t>(UniformBelow(RandomBits(key, i), static_cast<uint64_t>(high) + 1));
+  }
+  cuts.front() = 0;
+  if (cuts.size() > 1) cuts.back() = high;
+  std::sort(cuts.begin(), cuts.end());
+  const size_t stride = Info(parameter.dtype).size;
+  for (size_t i = 0; i < cuts.size(); ++i) StoreInteger(parameter.dtype, cuts[i], argument.bytes.data() + i * stride);
+}
+
+void FillTensor(const Parameter& parameter, const Bindings& size, uint64_t key, int variant, Argument& argument) {
+  const Distribution& distribution = parameter.distribution;
+  const auto real = [&](auto value) { Fill(parameter.dtype, argument.bytes, argument.elements, value); };
+  switch (distribution.kind) {
+    case Distribution::Kind::kNormal: {
+      const bool given = distribution.mean || distribution.deviation;
+      const bool shifted = variant % 2 == 1 && !given;
+      const double mean = shifted ? 0.5 : distribution.mean.value_or(0);
+      const double deviation = shifted ? 1.5 : distribution.deviation.value_or(1);
+      return real([=](uint64_t i) { return mean + deviation * BellCurve(RandomBits(key, i)); });
+    }
+    case Distribution::Kind::kUniform: {
+      const double low = distribution.low->Evaluate(size), high = distribution.high->Evaluate(size);
+      if (!(low < high)) throw Error(KGRPO_ERROR_INVALID, "parameter " + parameter.name + ": low is not below high");
+      return real([=](uint64_t i) { return low + (high - low) * UniformReal(RandomBits(key, i)); });
+    }
+    case Distribution::Kind::kLargeOffset: {
+      const double offset = distribution.offset, deviation = distribution.deviation.value_or(1);
+      return real([=](uint64_t i) { return offset + deviation * BellCurve(RandomBits(key, i)); });
+    }
+    case Distribution::Kind::kSparse: {
+      const double density = distribution.density;
+      const uint64_t chosen = SubKey(key, 1);
+      return real([=](uint64_t i) { return UniformReal(RandomBits(chosen, i)) < density ? BellCurve(RandomBits(key, i)) : 0.0; });
+    }
+    case Distribution::Kind::kConstant: {
+      const double value = distribution.value;
+      return real([=](uint64_t) { return value; });
+    }
+    case Distribution::Kind::kIntegers:
+      return FillIntegers(parameter, size, key, argument);
+    case Distribution::Kind::kPermutation:
+      return FillPermutation(parameter, key, argument);
+    case Distribution::Kind::kOffsets:
+      return FillOffsets(parameter, size, key, argument);
+  }
+}
+
+}  // namespace
+
+std::vector<Argument> DrawArguments(const Problem& problem, const Bindings& size, uint64_t key, int variant) {
+  std::vector<Argument> arguments(problem.parameters.size());
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const Parameter& parameter = problem.parameters[i];
+    const DTypeInfo& info = Info(parameter.dtype);
+    Argument& argument = arguments[i];
+    argument.elements = parameter.Elements(size);
+    argument.bytes.resize(static_cast<size_t>(argument.elements) * info.size);
+    if (parameter.role == Role::kScalar) {
+      if (info.is_floating) {
+        StoreDouble(parameter.dtype, parameter.value.Evaluate(size), argument.bytes.data());
+        argument.real = LoadDouble(parameter.dtype, argument.bytes.data());  // the oracle sees the rounded value
+        argument.whole = static_cast<int64_t>(argument.real);
+      } else {
+        argument.whole = parameter.value.EvaluateInteger(size);
+        argument.real = static_cast<double>(argument.whole);
+        StoreInteger(parameter.dtype, argument.whole, argument.bytes.data());
+      }
+    } else if (parameter.role != Role::kOutput) {
+      FillTensor(parameter, size, SubKey(key, i), variant, argument);
+    }
+  }
+  return arguments;
+}
+
+uint8_t PoisonByte(const Parameter& parameter, uint64_t key) {
+  return Info(parameter.dtype).is_floating ? 0xff : static_cast<uint8_t>(0x80 | RandomBits(key, 0));
+}
+
+}  // namespace kgrpo::evaluator

@@ -1,0 +1,34 @@
+// Draws a problem's arguments: the values of inputs and scalars at one size, from a secret key. Called by the judge for
+// each (size, seed); the arguments of the same (problem, size, key, variant) are the same on every machine.
+#ifndef KGRPO_EVALUATOR_SHARED_INPUTS_H
+#define KGRPO_EVALUATOR_SHARED_INPUTS_H
+
+#include <cstdint>
+#include <vector>
+
+#include "evaluator_shared/problem.h"  // Problem, Bindings
+
+namespace kgrpo::evaluator {
+
+// One argument of the launch function.
+struct Argument {
+  // Tensors: row-major bytes. What an input or inout holds before the call; for an output only its size matters.
+  std::vector<uint8_t> bytes;
+  int64_t elements = 1;
+  // Scalars: the value in both forms, and its bytes in the signature's type in `bytes`.
+  int64_t whole = 0;
+  double real = 0;
+};
+
+// Draws every argument. `variant` counts the seeds of one judgement from 0: odd variants of `normal` are shifted and
+// scaled, so that an output that merely resembles its input does not pass. Throws Error(KGRPO_ERROR_INVALID) where a
+// distribution's bounds make no sense at this size (low above high).
+std::vector<Argument> DrawArguments(const Problem& problem, const Bindings& size, uint64_t key, int variant);
+
+// The byte that fills an output before each call: all ones, a NaN, for floating dtypes; one that depends on `key` for
+// integers.
+uint8_t PoisonByte(const Parameter& parameter, uint64_t key);
+
+}  // namespace kgrpo::evaluator
+
+#endif

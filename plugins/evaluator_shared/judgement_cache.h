@@ -1,0 +1,41 @@
+// Keeps judgements by content in SQLite, so that the same source is judged once on a machine, whatever run or process
+// asks. Used by each evaluator; what a key is made of is the evaluator's own.
+#ifndef KGRPO_EVALUATOR_SHARED_JUDGEMENT_CACHE_H
+#define KGRPO_EVALUATOR_SHARED_JUDGEMENT_CACHE_H
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+struct sqlite3;
+
+namespace kgrpo::evaluator {
+
+// [any thread]; several processes may have the same file open.
+class JudgementCache {
+ public:
+  // Opens or makes the file. A file that is damaged, or of another program, is set aside as FILE.damaged and begun anew,
+  // since a cache can be rebuilt. Throws Error(KGRPO_ERROR_UNAVAILABLE) where it cannot be written at all.
+  explicit JudgementCache(const std::string& path);
+  ~JudgementCache();
+  JudgementCache(const JudgementCache&) = delete;
+  JudgementCache& operator=(const JudgementCache&) = delete;
+
+  // What was kept under the key, if anything. A failing disk is a miss.
+  std::optional<std::string> Find(const std::string& key);
+
+  // Keeps a value; the first one stays where two processes race. Failing to is no error: it is judged again.
+  void Keep(const std::string& key, const std::string& value);
+
+ private:
+  bool Open(std::string* why);
+
+  const std::string path_;
+  std::mutex mutex_;
+  sqlite3* database_ = nullptr;
+};
+
+}  // namespace kgrpo::evaluator
+
+#endif

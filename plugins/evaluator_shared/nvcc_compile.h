@@ -1,0 +1,21 @@
+// The reference compile route: nvcc, in the sandbox, to a shared object that carries PTX and a cubin. About a second.
+#ifndef KGRPO_EVALUATOR_SHARED_NVCC_COMPILE_H
+#define KGRPO_EVALUATOR_SHARED_NVCC_COMPILE_H
+
+#include <string>
+
+#include "evaluator_shared/compiled_kernel.h"  // CompileOutcome
+#include "evaluator_shared/cuda_toolkit.h"     // CudaToolkit
+#include "evaluator_shared/problem.h"          // Problem
+#include "evaluator_shared/sandbox.h"          // Sandbox
+
+namespace kgrpo::evaluator {
+
+// Compiles a candidate, which has passed CheckIncludes, for compute capability 9.0. `library_directory` holds the
+// libcudart.so that the object is linked against. Throws Error only where nvcc itself cannot be run. [any thread]
+CompileOutcome CompileWithNvcc(const CudaToolkit& toolkit, const Sandbox& sandbox, const std::string& library_directory,
+                               const Problem& problem, const std::string& source, double seconds);
+
+}  // namespace kgrpo::evaluator
+
+#endif

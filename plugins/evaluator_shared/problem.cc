@@ -1,0 +1,71 @@
+#include "evaluator_shared/problem.h"
+
+#include <sstream>
+
+namespace kgrpo::evaluator {
+namespace {
+
+const char* RoleText(Role role) {
+  switch (role) {
+    case Role::kInput:
+      return "input";
+    case Role::kOutput:
+      return "output";
+    case Role::kInout:
+      return "read and overwritten";
+    case Role::kScalar:
+      return "scalar";
+  }
+  return "";
+}
+
+std::string SizeText(const Bindings& size) {
+  std::string text;
+  for (const auto& [symbol, value] : size) text += (text.empty() ? "" : ", ") + symbol + "=" + std::to_string(value);
+  return text;
+}
+
+}  // namespace
+
+int64_t Parameter::Elements(const Bindings& size) const {
+  int64_t elements = 1;
+  for (const Expression& dimension : shape) elements *= dimension.EvaluateInteger(size);
+  return elements;
+}
+
+std::string Problem::Signature() const {
+  std::string text = "extern \"C\" void " + entry + "(";
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Parameter& parameter = parameters[i];
+    if (i > 0) text += ", ";
+    if (parameter.role == Role::kInput) text += "const ";
+    text += Info(parameter.dtype).c_type;
+    text += parameter.role == Role::kScalar ? " " : "* ";
+    text += parameter.name;
+  }
+  return text + ")";
+}
+
+std::string Problem::TaskText() const {
+  std::ostringstream text;
+  text << description;
+  if (description.empty() || description.back() != '\n') text << "\n";
+  text << "Define " << Signature() << ". It launches on the default stream; every pointer is a device pointer.\n";
+  for (const Parameter& parameter : parameters) {
+    text << "  " << parameter.name << ": " << RoleText(parameter.role) << ", " << Info(parameter.dtype).name;
+    if (parameter.role == Role::kScalar) {
+      text << " = " << parameter.value.text();
+    } else {
+      text << " [";
+      for (size_t i = 0; i < parameter.shape.size(); ++i) text << (i > 0 ? ", " : "") << parameter.shape[i].text();
+      text << "], row-major";
+    }
+    text << "\n";
+  }
+  text << "It must be right for every size, for example: ";
+  for (size_t i = 0; i < visible.size(); ++i) text << (i > 0 ? "; " : "") << SizeText(visible[i]);
+  text << ".\n";
+  return text.str();
+}
+
+}  // namespace kgrpo::evaluator

@@ -1,0 +1,75 @@
+// What a problem is: parameters, sizes, tolerance, needs. Read from problems/<name>/problem.yaml by LoadProblem; used by
+// every evaluator. The format is described in docs/problems.md.
+#ifndef KGRPO_EVALUATOR_SHARED_PROBLEM_H
+#define KGRPO_EVALUATOR_SHARED_PROBLEM_H
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "evaluator_shared/dtype.h"       // DType
+#include "evaluator_shared/expression.h"  // Expression, Bindings
+
+namespace kgrpo::evaluator {
+
+enum class Role { kInput, kOutput, kInout, kScalar };
+
+// How a tensor's values are drawn. What `low`, `high` and the others mean for each kind is in docs/problems.md.
+struct Distribution {
+  enum class Kind { kNormal, kUniform, kIntegers, kLargeOffset, kSparse, kPermutation, kOffsets, kConstant };
+  Kind kind = Kind::kNormal;
+  std::optional<Expression> low, high;      // uniform, integers; high of offsets
+  std::optional<double> mean, deviation;    // normal
+  double offset = 1000;                     // large_offset
+  double density = 0.1;                     // sparse
+  double value = 0;                         // constant
+};
+
+struct Parameter {
+  std::string name;
+  Role role = Role::kInput;
+  DType dtype = DType::kFloat32;
+  std::vector<Expression> shape;  // empty for scalars
+  Distribution distribution;      // of inputs and inouts
+  Expression value;               // of scalars
+
+  // Elements of the tensor at a size; 1 for a scalar.
+  int64_t Elements(const Bindings& size) const;
+};
+
+struct Tolerance {
+  std::optional<double> relative, absolute;
+};
+
+struct Problem {
+  std::string directory;  // absolute
+  std::string name, title, family, split, description;
+  std::vector<std::string> traits;
+  std::string entry = "launch";
+  std::vector<Parameter> parameters;
+  std::vector<Bindings> visible, hidden;
+  Bindings timing;
+  Tolerance tolerance;
+  Expression accumulations{1};
+  Expression needed_bytes, needed_flops;
+  bool allow_device_malloc = false;
+  std::vector<std::string> allowed_libraries;
+
+  std::string reference_source;              // the text of reference.cu
+  std::optional<std::string> oracle_source;  // the text of oracle.cc, where there is one
+  std::string digest;                        // SHA-256 over all three files
+
+  // `extern "C" void launch(const float* a, float* out, int n)`: what reference.cu and every candidate define.
+  std::string Signature() const;
+
+  // The task text for prompts: description, signature, what each parameter is, the visible sizes.
+  std::string TaskText() const;
+};
+
+// Reads and checks a problem's folder. Throws Error(KGRPO_ERROR_INVALID) with every mistake found, a line each, as
+// `file:line:column: path: message`; Error(KGRPO_ERROR_NOT_FOUND) where there is no such folder. [any thread]
+Problem LoadProblem(const std::string& directory);
+
+}  // namespace kgrpo::evaluator
+
+#endif

@@ -1,0 +1,197 @@
+#include "evaluator_shared/sandbox.h"
+
+#include <dlfcn.h>
+#include <kgrpo/sdk/error.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+namespace kgrpo::evaluator {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string FindInPath(const std::string& program) {
+  const char* path = std::getenv("PATH");
+  std::string rest = path != nullptr ? path : "/usr/bin:/bin";
+  while (!rest.empty()) {
+    const size_t colon = rest.find(':');
+    const std::string candidate = rest.substr(0, colon) + "/" + program;
+    if (access(candidate.c_str(), X_OK) == 0) return candidate;
+    rest = colon == std::string::npos ? "" : rest.substr(colon + 1);
+  }
+  return "";
+}
+
+std::string TemporaryDirectory() {
+  const char* given = std::getenv("TMPDIR");
+  return given != nullptr && given[0] == '/' ? given : "/tmp";
+}
+
+std::string FirstLine(const std::string& text) {
+  const size_t end = text.find('\n');
+  return end == std::string::npos ? text : text.substr(0, end);
+}
+
+}  // namespace
+
+Sandbox::Sandbox(SandboxMode mode, std::string helper_directory)
+    : mode_(mode), helper_directory_(std::move(helper_directory)) {
+  std::string why, missing;
+  if (mode_ == SandboxMode::kOff) {
+    description_ = "off: resource limits only";
+    if (!Works(&why)) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot run programs through sandbox_launcher: " + why);
+    return;
+  }
+  filter_ = true;
+  if (!Works(&why)) {
+    missing += "system call filter (" + why + "); ";
+    filter_ = false;
+    if (!Works(&why)) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot run programs through sandbox_launcher: " + why);
+  }
+  bubblewrap_ = FindInPath("bwrap");
+  if (bubblewrap_.empty()) {
+    missing += "namespaces (bwrap is not installed); ";
+  } else {
+    namespaces_ = true;
+    own_proc_ = true;
+    if (!Works(&why)) {
+      own_proc_ = false;
+      std::string again;
+      if (!Works(&again)) {
+        namespaces_ = false;
+        missing += "namespaces (" + why + "); ";
+      }
+    }
+  }
+  if (!namespaces_) {
+    landlock_ = true;
+    if (!Works(&why)) landlock_ = false, missing += "landlock (" + why + "); ";
+    if (geteuid() == 0) {
+      drop_user_ = true;
+      if (!Works(&why)) drop_user_ = false, missing += "another user (" + why + "); ";
+    }
+  }
+  if (namespaces_) {
+    const Subprocess::Result version = Subprocess::Run({{bubblewrap_, "--version"}}, 10);
+    description_ = FirstLine(version.output) + (own_proc_ ? "" : " without a /proc of its own") +
+                   " (user, pid, network, ipc, uts and mount namespaces), ";
+  }
+  if (landlock_) description_ += "landlock against writes, ";
+  if (drop_user_) description_ += "user nobody, ";
+  if (filter_) description_ += "seccomp filter, ";
+  description_ += "no_new_privs, resource limits";
+  if (!missing.empty()) description_ += "; not available here: " + missing.substr(0, missing.size() - 2);
+  if (mode_ == SandboxMode::kStrict && !(namespaces_ && filter_)) {
+    throw Error(KGRPO_ERROR_UNAVAILABLE, "sandbox: strict is asked for, but this machine lacks " +
+                                             missing.substr(0, missing.size() - 2) +
+                                             "; allow unprivileged user namespaces, or set sandbox: auto to run with less");
+  }
+}
+
+bool Sandbox::Works(std::string* why) const {
+  ScratchFolder scratch(*this);
+  SandboxCommand command;
+  command.argv = {"/bin/sh", "-c", "exec 3>\"$0/probe\" && echo works >&3", scratch.path()};
+  command.environment = {"PATH=/usr/bin:/bin"};
+  command.scratch = scratch.path();
+  try {
+    const Subprocess::Result result = Subprocess::Run(Wrap(command), 20, 4096);
+    std::error_code code;
+    if (result.Succeeded() && fs::file_size(scratch.path() + "/probe", code) > 0) return true;
+    *why = result.timed_out ? "timed out" : FirstLine(result.output);
+    if (why->empty()) *why = "exit code " + std::to_string(result.exit_code) + ", signal " + std::to_string(result.signal);
+  } catch (const Error& error) {
+    *why = error.what();
+  }
+  return false;
+}
+
+Subprocess::Spec Sandbox::Wrap(const SandboxCommand& command) const {
+  Subprocess::Spec spec;
+  std::vector<std::string>& argv = spec.argv;
+  if (namespaces_) {
+    argv = {bubblewrap_,   "--unshare-user", "--unshare-pid",   "--unshare-net", "--unshare-ipc", "--unshare-uts",
+            "--unshare-cgroup-try", "--uid", "65534", "--gid", "65534", "--cap-drop", "ALL", "--hostname", "sandbox"};
+    const auto bind = [&argv](const char* how, const std::string& path) {
+      argv.insert(argv.end(), {how, path, path});
+    };
+    for (const char* path : {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/ld.so.cache", "/etc/alternatives"}) {
+      std::error_code code;
+      if (fs::exists(path, code)) bind("--ro-bind", path);
+    }
+    argv.insert(argv.end(), {own_proc_ ? "--proc" : "--dir", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"});
+    bind("--ro-bind", helper_directory_);
+    for (const std::string& path : command.readable) bind("--ro-bind", path);
+    if (!command.scratch.empty()) {
+      bind("--bind", command.scratch);
+      argv.insert(argv.end(), {"--chdir", command.scratch});
+    } else {
+      argv.insert(argv.end(), {"--chdir", "/tmp"});
+    }
+    argv.emplace_back("--");
+  } else {
+    spec.directory = command.scratch.empty() ? "/" : command.scratch;
+  }
+  const auto option = [&argv](const char* name, const std::string& value) { argv.insert(argv.end(), {name, value}); };
+  argv.push_back(helper_directory_ + "/sandbox_launcher");
+  option("--cpu", std::to_string(command.cpu_seconds));
+  option("--memory", std::to_string(command.memory_bytes));
+  option("--file-size", std::to_string(command.file_bytes));
+  option("--processes", std::to_string(command.processes));
+  if (filter_ && command.compiler_filter) option("--filter", "compiler");
+  if (landlock_) option("--write-only-below", command.scratch.empty() ? "/var/empty" : command.scratch);
+  if (drop_user_) argv.emplace_back("--drop-user");
+  argv.emplace_back("--");
+  argv.insert(argv.end(), command.argv.begin(), command.argv.end());
+  spec.environment = command.environment;
+  if (spec.environment.empty()) spec.environment = {"PATH=/usr/bin:/bin"};
+  spec.descriptors = command.descriptors;
+  return spec;
+}
+
+std::string Sandbox::MakeScratch() const {
+  std::string path = TemporaryDirectory() + "/kgrpo-scratch-XXXXXX";
+  if (mkdtemp(path.data()) == nullptr) {
+    throw Error(KGRPO_ERROR_UNAVAILABLE, path + ": cannot make a scratch folder: " + std::strerror(errno) + "; set TMPDIR");
+  }
+  if (drop_user_ && chown(path.c_str(), 65534, 65534) != 0) {
+    throw Error(KGRPO_ERROR_UNAVAILABLE, path + ": cannot be given to the user nobody: " + std::strerror(errno));
+  }
+  return path;
+}
+
+ScratchFolder::~ScratchFolder() {
+  std::error_code code;
+  fs::remove_all(path_, code);
+}
+
+std::string FindHelperDirectory() {
+  std::string tried;
+  const auto good = [&tried](const std::string& folder) {
+    if (access((folder + "/sandbox_launcher").c_str(), X_OK) == 0) return true;
+    tried += "\n  " + folder;
+    return false;
+  };
+  if (const char* given = std::getenv("KGRPO_EVALUATOR_HELPERS"); given != nullptr && *given != '\0') {
+    if (good(given)) return given;
+  }
+  Dl_info info = {};
+  if (dladdr(reinterpret_cast<void*>(&FindHelperDirectory), &info) != 0 && info.dli_fname != nullptr) {
+    std::error_code code;
+    const fs::path self = fs::absolute(info.dli_fname, code).parent_path();
+    for (const fs::path& folder : {self / "evaluator", self / "../lib/kgrpo/evaluator"}) {
+      const std::string text = fs::weakly_canonical(folder, code).string();
+      if (good(text)) return text;
+    }
+  }
+  throw Error(KGRPO_ERROR_UNAVAILABLE,
+              "the evaluator's helper programs (sandbox_launcher and others) are not where they should be; tried:" + tried +
+                  "\nbuild the project, or set KGRPO_EVALUATOR_HELPERS to their folder");
+}
+
+}  // namespace kgrpo::evaluator

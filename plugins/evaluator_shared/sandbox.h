@@ -1,0 +1,86 @@
+// The sandbox that compilers and candidates run in. Probed once: bubblewrap's namespaces where the machine allows them,
+// and always resource limits, no_new_privs and a system call filter; what is in force is described in one sentence.
+// Used by the compilers here and by each evaluator's worker pool.
+#ifndef KGRPO_EVALUATOR_SHARED_SANDBOX_H
+#define KGRPO_EVALUATOR_SHARED_SANDBOX_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "evaluator_shared/subprocess.h"  // Subprocess
+
+namespace kgrpo::evaluator {
+
+enum class SandboxMode {
+  kStrict,  // namespaces and system call filter, or an error
+  kAuto,    // as much as the machine allows
+  kOff,     // resource limits only: for debugging
+};
+
+// What runs inside, and what it may use.
+struct SandboxCommand {
+  std::vector<std::string> argv;
+  std::vector<std::string> environment;               // "NAME=value", complete
+  std::string scratch;                                // a folder it may write, seen under the same path; "" for none
+  std::vector<std::string> readable;                  // files and folders it may read beside the system's own
+  std::vector<std::pair<int, int>> descriptors = {};  // (ours, the child's)
+  bool compiler_filter = true;      // installs the filter for compilers; a worker installs its own, tighter one
+  uint64_t cpu_seconds = 60;
+  uint64_t memory_bytes = uint64_t{8} << 30;  // of address space
+  uint64_t file_bytes = uint64_t{256} << 20;
+  uint64_t processes = 256;
+};
+
+class Sandbox {
+ public:
+  // Finds out what works by running a program in it. `helper_directory` holds sandbox_launcher.
+  // Throws Error(KGRPO_ERROR_UNAVAILABLE) where `mode` is strict and less can be had, saying what was missing and why.
+  Sandbox(SandboxMode mode, std::string helper_directory);
+
+  // What is in force: "bubblewrap 0.8.0 (user, pid, network, ipc, mount namespaces), seccomp, no_new_privs, limits".
+  const std::string& description() const { return description_; }
+  bool has_namespaces() const { return namespaces_; }
+  bool has_filter() const { return filter_; }
+
+  // The command line that runs `command` inside.
+  Subprocess::Spec Wrap(const SandboxCommand& command) const;
+
+  // Makes a fresh folder that a command may use as scratch. The caller removes it (ScratchFolder does).
+  std::string MakeScratch() const;
+
+ private:
+  bool Works(std::string* why) const;
+
+  SandboxMode mode_;
+  std::string helper_directory_;
+  std::string bubblewrap_;  // its path where found
+  bool namespaces_ = false;
+  bool own_proc_ = false;   // a /proc of its own
+  bool filter_ = false;
+  bool landlock_ = false;
+  bool drop_user_ = false;
+  std::string description_;
+};
+
+// A scratch folder that is removed with everything in it.
+class ScratchFolder {
+ public:
+  explicit ScratchFolder(const Sandbox& sandbox) : path_(sandbox.MakeScratch()) {}
+  ~ScratchFolder();
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// Where the helper programs lie that were built beside the evaluators: the folder `evaluator` beside the shared object
+// or program that holds this code, or the one that KGRPO_EVALUATOR_HELPERS names.
+// Throws Error(KGRPO_ERROR_UNAVAILABLE) that lists the places tried.
+std::string FindHelperDirectory();
+
+}  // namespace kgrpo::evaluator
+
+#endif

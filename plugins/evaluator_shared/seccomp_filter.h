@@ -1,0 +1,24 @@
+// The two system call filters: for compilers (a list of what is denied) and for workers that run a candidate's host code
+// (a list of what is allowed). Installed by the sandbox launcher and by the worker itself; both are irrevocable.
+#ifndef KGRPO_EVALUATOR_SHARED_SECCOMP_FILTER_H
+#define KGRPO_EVALUATOR_SHARED_SECCOMP_FILTER_H
+
+#include <string>
+
+namespace kgrpo::evaluator {
+
+// Denies what a compiler never needs and an attacker would like: other architectures, ptrace, mounts, keys, io_uring,
+// bpf, sockets, kernel modules, namespaces, terminals' input queue. Denied calls fail with EPERM. Returns "" or why it
+// could not be installed.
+std::string InstallCompilerFilter();
+
+// Allows reading and writing open descriptors, memory, time, its own signals, opening files for reading; any other
+// system call raises SIGSYS (the worker reports its number). No new process or thread, no exec, no socket.
+std::string InstallWorkerFilter();
+
+// The name of a system call of this machine ("clone"), or its number.
+std::string SystemCallName(int number);
+
+}  // namespace kgrpo::evaluator
+
+#endif

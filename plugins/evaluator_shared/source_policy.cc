@@ -1,0 +1,85 @@
+#include "evaluator_shared/source_policy.h"
+
+#include <algorithm>
+#include <set>
+
+#include "evaluator_shared/source_lexer.h"
+
+namespace kgrpo::evaluator {
+namespace {
+
+const std::set<std::string>& AllowedHeaders() {
+  static const std::set<std::string> kHeaders = {
+      "cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "device_launch_parameters.h", "device_functions.h", "vector_types.h",
+      "vector_functions.h", "cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h", "cuda_pipeline.h", "cuda_pipeline_primitives.h",
+      "math_constants.h", "mma.h", "cooperative_groups.h", "cooperative_groups/reduce.h", "cooperative_groups/scan.h",
+      "cooperative_groups/memcpy_async.h", "driver_types.h", "builtin_types.h", "crt/mma.h", "sm_61_intrinsics.h",
+      // the C and C++ standard libraries
+      "assert.h", "ctype.h", "errno.h", "float.h", "inttypes.h", "limits.h", "math.h", "stdbool.h", "stddef.h", "stdint.h",
+      "stdio.h", "stdlib.h", "string.h", "time.h", "cassert", "cctype", "cerrno", "cfloat", "cinttypes", "climits", "cmath",
+      "cstdarg", "cstddef", "cstdint", "cstdio", "cstdlib", "cstring", "ctime", "algorithm", "array", "atomic", "bit", "bitset",
+      "chrono", "complex", "functional", "initializer_list", "iostream", "iterator", "limits", "map", "memory", "mutex", "new",
+      "numeric", "optional", "ostream", "random", "ratio", "set", "sstream", "stdexcept", "string", "string_view", "tuple",
+      "type_traits", "unordered_map", "unordered_set", "utility", "variant", "vector"};
+  return kHeaders;
+}
+
+// The library a header belongs to, where a problem may allow it: "cub/block/block_reduce.cuh" -> "cub".
+std::string LibraryOf(const std::string& header) {
+  static const char* const kLibraries[] = {"cublas", "cudnn", "cufft", "curand", "cusparse", "cusolver", "cutlass", "cute",
+                                           "thrust", "cub", "nvtx3", "nccl", "cuda"};
+  for (const char* library : kLibraries) {
+    const std::string name = library;
+    if (header.rfind(name, 0) == 0 && (name != "cuda" || header.rfind("cuda/", 0) == 0)) return name;
+  }
+  return "";
+}
+
+size_t SkipBlanks(std::string_view text, size_t at) {
+  while (at < text.size()) {
+    if (text[at] == ' ' || text[at] == '\t' || text[at] == '\r' || text[at] == '\f' || text[at] == '\v') {
+      ++at;
+    } else if (text.substr(at, 2) == "/*") {
+      const size_t end = text.find("*/", at + 2);
+      at = end == std::string_view::npos ? text.size() : end + 2;
+    } else {
+      break;
+    }
+  }
+  return at;
+}
+
+}  // namespace
+
+std::string CheckIncludes(const std::string& source, const std::vector<std::string>& allowed_libraries) {
+  const std::string text = RemoveSplices(source);
+  for (const Token& token : Lex(text).tokens) {
+    if (token.kind != Token::Kind::kDirective) continue;
+    size_t at = SkipBlanks(token.text, token.text[0] == '#' ? 1 : 2);
+    size_t end = at;
+    while (end < token.text.size() && (std::isalnum(static_cast<unsigned char>(token.text[end])) || token.text[end] == '_')) ++end;
+    const std::string_view word = token.text.substr(at, end - at);
+    const auto line = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(token.begin), '\n') + 1;
+    const std::string where = "line " + std::to_string(line) + ": ";
+    if (word == "include_next" || word == "import" || word == "embed") {
+      return where + "#" + std::string(word) + " is not allowed";
+    }
+    if (word != "include") continue;
+    at = SkipBlanks(token.text, end);
+    const char open = at < token.text.size() ? token.text[at] : '\0';
+    const char close = open == '<' ? '>' : '"';
+    const size_t stop = open == '<' || open == '"' ? token.text.find(close, at + 1) : std::string_view::npos;
+    if (stop == std::string_view::npos) return where + "#include must name a header plainly, not through a macro";
+    const std::string header(token.text.substr(at + 1, stop - at - 1));
+    if (AllowedHeaders().count(header) > 0) continue;
+    const std::string library = LibraryOf(header);
+    if (!library.empty() && header.find("..") == std::string::npos) {
+      if (std::find(allowed_libraries.begin(), allowed_libraries.end(), library) != allowed_libraries.end()) continue;
+      return where + "the library " + library + " (#include \"" + header.substr(0, 80) + "\") is not allowed here: write the kernel itself";
+    }
+    return where + "#include of \"" + header.substr(0, 80) + "\" is not allowed: only CUDA's core headers and the C++ standard library are";
+  }
+  return "";
+}
+
+}  // namespace kgrpo::evaluator

@@ -1,0 +1,16 @@
+// What a candidate's text may include. Checked before any compiler sees it; the sandbox holds where this is got around.
+#ifndef KGRPO_EVALUATOR_SHARED_SOURCE_POLICY_H
+#define KGRPO_EVALUATOR_SHARED_SOURCE_POLICY_H
+
+#include <string>
+#include <vector>
+
+namespace kgrpo::evaluator {
+
+// "" where every #include names a header of the CUDA toolkit's core, of the C++ standard library, or of a library that
+// the problem allows ("cub", "thrust", ...). Otherwise a sentence that names the header, its line and why.
+std::string CheckIncludes(const std::string& source, const std::vector<std::string>& allowed_libraries);
+
+}  // namespace kgrpo::evaluator
+
+#endif

@@ -1,0 +1,87 @@
+// One candidate's device: its memory, its module, and the answers to its host code's questions. Made by the judge for
+// one judgement; lives beside the worker that asks.
+#ifndef KGRPO_EVALUATOR_SIM_DEVICE_SESSION_H
+#define KGRPO_EVALUATOR_SIM_DEVICE_SESSION_H
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "evaluator_shared/compiled_kernel.h"  // KernelUsage
+#include "evaluator_sim/simt/simt.h"           // Module, DeviceMemory, Device
+#include "evaluator_sim/worker_pool.h"         // Worker
+
+namespace kgrpo::evaluator_sim {
+
+// Why a candidate was stopped. `code` is a verdict string; empty: nothing is wrong.
+struct Trouble {
+  std::string code;
+  std::string sentence;
+  explicit operator bool() const { return !code.empty(); }
+};
+
+// What one call of the launch function did on the device.
+struct CallRecord {
+  uint64_t launches = 0;
+  uint64_t warp_instructions = 0;
+  bool reads_back = false;       // host code copied device data to the host
+  bool complete = true;          // every launch ran all of its blocks
+  double copy_seconds = 0;       // modelled time of copies, memsets and allocations
+  std::vector<simt::Counts> counts;              // by launch, when counted
+  std::vector<simt::TimeEstimate> estimates;     // by launch, when counted
+  std::vector<simt::KernelResources> resources;  // likewise
+};
+
+class DeviceSession {
+ public:
+  struct Limits {
+    uint64_t warp_instructions = 400'000'000;  // of one call of the launch function
+    uint64_t device_bytes = uint64_t{8} << 30;
+    bool device_malloc = false;  // whether host code may allocate device memory
+    double host_seconds = 10;    // of host code between two questions and in all, a call
+  };
+
+  DeviceSession(std::shared_ptr<const simt::Module> module, std::map<std::string, evaluator::KernelUsage> usage,
+                const simt::Device& device, const Limits& limits);
+
+  simt::DeviceMemory& memory() { return memory_; }
+
+  // Hands the shared object to a fresh worker and waits until it is loaded.
+  Trouble Load(Worker& worker, const std::string& object);
+
+  // Calls the launch function once with these argument values (8 bytes each) and serves the worker until it returns.
+  // `mode` and `sampled_blocks` are how its kernels run.
+  Trouble Call(Worker& worker, const std::vector<uint64_t>& arguments, simt::Mode mode, uint32_t sampled_blocks, CallRecord* record);
+
+ private:
+  // Serves questions until the worker asks `wanted`.
+  Trouble ServeUntil(Worker& worker, Operation wanted, Request* request, std::vector<uint8_t>* payload);
+  void Serve(Worker& worker, const Request& request, const std::vector<uint8_t>& payload);
+  Reply Launch(const std::vector<uint8_t>& payload);
+  Reply Allocate(uint64_t bytes);
+  Trouble EndOf(Worker& worker, Worker::Event event);
+  void Stop(const std::string& code, const std::string& sentence);
+  simt::KernelResources ResourcesOf(int kernel, uint32_t dynamic_shared_bytes) const;
+
+  std::shared_ptr<const simt::Module> module_;
+  std::map<std::string, evaluator::KernelUsage> usage_;
+  const simt::Device& device_;
+  const Limits limits_;
+  simt::DeviceMemory memory_;
+  simt::ModuleInstance instance_;
+  std::vector<uint32_t> shared_limits_;  // dynamic shared bytes, by kernel
+  std::map<simt::DeviceAddress, bool> owned_by_candidate_;
+
+  // Of the call in progress.
+  simt::Mode mode_ = simt::Mode::kChecked;
+  uint32_t sampled_blocks_ = 0;
+  uint64_t instructions_left_ = 0;
+  double host_seconds_left_ = 0;
+  CallRecord* record_ = nullptr;
+  Trouble trouble_;
+};
+
+}  // namespace kgrpo::evaluator_sim
+
+#endif

@@ -1,0 +1,53 @@
+// The judge with a memory: judgements kept by content, one judgement at a time for the same content, baselines. What
+// plugin.cc offers through the ABI.
+#ifndef KGRPO_EVALUATOR_SIM_EVALUATOR_H
+#define KGRPO_EVALUATOR_SIM_EVALUATOR_H
+
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "evaluator_shared/judgement_cache.h"  // JudgementCache
+#include "evaluator_sim/judge.h"               // Judge, OpenProblem
+
+namespace kgrpo::evaluator_sim {
+
+// [any thread]
+class Evaluator {
+ public:
+  struct Options {
+    Judge::Options judge;
+    std::string cache_directory;  // for oracles and judgements; must exist
+    bool cache = true;            // keep judgements on disk
+    uint64_t seed = 0;            // changes every secret input
+  };
+
+  explicit Evaluator(const Options& options);
+
+  std::unique_ptr<OpenProblem> Open(const std::string& directory) const;
+
+  // The reference kernel's judgement. Throws Error(KGRPO_ERROR_INVALID) where it is not right.
+  Judgement Baseline(const OpenProblem& open);
+
+  // A candidate's. Its inputs are drawn from a key that is a function of (seed option, problem, source), so that the same
+  // source gets the same judgement in every run, and no author of a source can know its inputs. A thorough judgement
+  // draws from `seed` as well, takes the most careful route and is not cached.
+  Judgement Evaluate(const OpenProblem& open, const std::string& source, uint64_t seed, bool thorough);
+
+  const Judge& judge() const { return judge_; }
+
+ private:
+  Judgement EvaluateCached(const OpenProblem& open, const std::string& source);
+
+  const Options options_;
+  Judge judge_;
+  std::unique_ptr<evaluator::JudgementCache> cache_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_future<Judgement>> in_progress_;
+};
+
+}  // namespace kgrpo::evaluator_sim
+
+#endif

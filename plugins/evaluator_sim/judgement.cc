@@ -1,0 +1,34 @@
+#include "evaluator_sim/judgement.h"
+
+#include <nlohmann/json.hpp>
+
+namespace kgrpo::evaluator_sim {
+
+std::string Judgement::ToJson() const {
+  nlohmann::json json;
+  json["compiled"] = compiled;
+  json["correct"] = correct;
+  json["verdict"] = verdict;
+  json["seconds"] = seconds;
+  json["diagnosis"] = diagnosis;
+  json["metrics"] = nlohmann::json::array();
+  for (const auto& [name, value] : metrics) json["metrics"].push_back({name, value});
+  // Text of a candidate may not be UTF-8.
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+Judgement Judgement::FromJson(const std::string& text) {
+  const nlohmann::json json = nlohmann::json::parse(text);
+  Judgement judgement;
+  judgement.compiled = json.at("compiled").get<bool>();
+  judgement.correct = json.at("correct").get<bool>();
+  judgement.verdict = json.at("verdict").get<std::string>();
+  judgement.seconds = json.at("seconds").get<double>();
+  judgement.diagnosis = json.at("diagnosis").get<std::string>();
+  for (const nlohmann::json& metric : json.at("metrics")) {
+    judgement.metrics.emplace_back(metric.at(0).get<std::string>(), metric.at(1).get<double>());
+  }
+  return judgement;
+}
+
+}  // namespace kgrpo::evaluator_sim

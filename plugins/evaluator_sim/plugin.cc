@@ -1,0 +1,144 @@
+// evaluator_sim as a plugin: the kgrpo.evaluator/1 interface over Evaluator.
+#include <kgrpo/evaluator.h>
+#include <kgrpo/sdk/error.h>
+#include <kgrpo/sdk/plugin.h>
+
+#include <nlohmann/json.hpp>
+
+#include "evaluator_sim/evaluator.h"
+
+using kgrpo::Guard;
+using kgrpo::Str;
+using kgrpo::View;
+using kgrpo::evaluator_sim::Evaluator;
+using kgrpo::evaluator_sim::Judgement;
+using kgrpo::evaluator_sim::OpenProblem;
+
+// The ABI's opaque types are ours to define.
+struct kgrpo_evaluator {
+  explicit kgrpo_evaluator(const Evaluator::Options& options) : evaluator(options), description(evaluator.judge().Describe()),
+                                                                time_source(evaluator.judge().TimeSource()) {}
+  Evaluator evaluator;
+  std::string description;
+  std::string time_source;
+};
+
+struct kgrpo_problem {
+  explicit kgrpo_problem(std::unique_ptr<OpenProblem> opened) : open(std::move(opened)) {
+    const kgrpo::evaluator::Problem& problem = open->problem();
+    task = problem.TaskText();
+    signature = problem.Signature();
+    for (const std::string& trait : problem.traits) traits.push_back(Str(trait));
+    info = {sizeof info,     Str(problem.name), Str(problem.title), Str(problem.family),           Str(problem.split),
+            Str(task),       Str(signature),    Str(problem.reference_source), traits.data(), traits.size()};
+  }
+  std::unique_ptr<OpenProblem> open;
+  std::string task, signature;
+  std::vector<kgrpo_str> traits;
+  kgrpo_problem_info info;
+};
+
+namespace {
+
+constexpr char kSchema[] = R"json({
+  "$schema": "http://json-schema.org/draft-07/schema#",
+  "title": "evaluator_sim options",
+  "type": "object",
+  "additionalProperties": false,
+  "properties": {
+    "sandbox": {"type": "string", "enum": ["strict", "auto", "off"], "default": "auto",
+      "description": "Isolation of compilers and candidates: strict refuses to run without namespaces and a system call filter, auto takes what the machine offers and says so, off is for debugging."},
+    "compile": {"type": "string", "enum": ["fast", "nvcc"], "default": "fast",
+      "description": "fast: NVRTC and g++, some 50 ms a kernel, falling back to nvcc; nvcc: always nvcc, about a second. A thorough judgement always takes nvcc."},
+    "cuda_home": {"type": "string", "default": "",
+      "description": "The folder that holds bin/nvcc; empty: KGRPO_CUDA_HOME, CUDA_HOME, PATH and the usual places are searched."},
+    "device": {"type": "string", "enum": ["h100"], "default": "h100", "description": "The GPU whose time is modelled."},
+    "seeds": {"type": "integer", "minimum": 1, "maximum": 16, "default": 2, "description": "Secret inputs tried at each size."},
+    "seed": {"type": "integer", "minimum": 0, "default": 0, "description": "Changes every secret input."},
+    "sampled_blocks": {"type": "integer", "minimum": 4, "maximum": 4096, "default": 24,
+      "description": "Blocks interpreted at the timing size; more cost time and move the modelled time by about a percent."},
+    "cache": {"type": "boolean", "default": true, "description": "Keep judgements on disk, by content, for later runs."},
+    "compile_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 60, "description": "Limit for one compile, wall clock."},
+    "host_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 10,
+      "description": "Limit for the host code of one call of the launch function, wall clock."},
+    "warp_instructions": {"type": "integer", "minimum": 1000, "default": 400000000,
+      "description": "Limit for the kernels of one call of the launch function: beyond it a kernel counts as endless."},
+    "workers": {"type": "integer", "minimum": 1, "maximum": 256, "default": 2,
+      "description": "Sandboxed processes kept ready, of each kind; about the number of CPU cores."}
+  }
+})json";
+
+kgrpo_str OptionsSchema() { return {kSchema, sizeof kSchema - 1}; }
+
+kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evaluator** out) {
+  return Guard([&] {
+    const nlohmann::json json = nlohmann::json::parse(View(options_text));
+    Evaluator::Options options;
+    const std::string sandbox = json.value("sandbox", "auto");
+    options.judge.sandbox = sandbox == "strict" ? kgrpo::evaluator::SandboxMode::kStrict
+                            : sandbox == "off"  ? kgrpo::evaluator::SandboxMode::kOff
+                                                : kgrpo::evaluator::SandboxMode::kAuto;
+    options.judge.route =
+        json.value("compile", "fast") == "nvcc" ? kgrpo::evaluator::CompileRoute::kNvcc : kgrpo::evaluator::CompileRoute::kFast;
+    options.judge.cuda_home = json.value("cuda_home", "");
+    options.judge.device = json.value("device", "h100");
+    options.judge.seeds = json.value("seeds", 2);
+    options.judge.sampled_blocks = json.value("sampled_blocks", 24u);
+    options.judge.compile_seconds = json.value("compile_seconds", 60.0);
+    options.judge.host_seconds = json.value("host_seconds", 10.0);
+    options.judge.warp_instructions = json.value("warp_instructions", uint64_t{400'000'000});
+    options.judge.concurrency = json.value("workers", size_t{2});
+    options.seed = json.value("seed", uint64_t{0});
+    options.cache = json.value("cache", true);
+    options.cache_directory = kgrpo::Host(host).CacheDirectory();
+    *out = new kgrpo_evaluator(options);
+  });
+}
+
+void Destroy(kgrpo_evaluator* self) { delete self; }
+
+kgrpo_error* OpenOne(kgrpo_evaluator* self, kgrpo_str directory, kgrpo_problem** out) {
+  return Guard([&] { *out = new kgrpo_problem(self->evaluator.Open(std::string(View(directory)))); });
+}
+
+void Close(kgrpo_evaluator*, kgrpo_problem* problem) { delete problem; }
+
+const kgrpo_problem_info* ProblemInfo(const kgrpo_problem* problem) { return &problem->info; }
+
+void Put(const kgrpo_evaluator& self, const Judgement& judgement, const kgrpo_evaluation_sink& sink) {
+  std::vector<kgrpo_metric> metrics;
+  for (const auto& [name, value] : judgement.metrics) metrics.push_back({Str(name), value});
+  kgrpo_evaluation evaluation = {};
+  evaluation.struct_size = sizeof evaluation;
+  evaluation.compiled = judgement.compiled ? 1 : 0;
+  evaluation.correct = judgement.correct ? 1 : 0;
+  evaluation.verdict = Str(judgement.verdict);
+  evaluation.seconds = evaluation.seconds_low = evaluation.seconds_high = judgement.seconds;
+  evaluation.modelled = 1;
+  evaluation.time_source = Str(self.time_source);
+  evaluation.diagnosis = Str(judgement.diagnosis);
+  evaluation.metrics = metrics.data();
+  evaluation.metric_count = metrics.size();
+  sink.put(sink.context, &evaluation);
+}
+
+kgrpo_error* Baseline(kgrpo_evaluator* self, kgrpo_problem* problem, kgrpo_evaluation_sink sink) {
+  return Guard([&] { Put(*self, self->evaluator.Baseline(*problem->open), sink); });
+}
+
+kgrpo_error* Evaluate(kgrpo_evaluator* self, kgrpo_problem* problem, const kgrpo_evaluate_request* request,
+                      kgrpo_evaluation_sink sink) {
+  return Guard([&] {
+    Put(*self, self->evaluator.Evaluate(*problem->open, std::string(View(request->source)), request->seed, request->thorough != 0), sink);
+  });
+}
+
+kgrpo_str Describe(const kgrpo_evaluator* self) { return Str(self->description); }
+
+constexpr kgrpo_evaluator_interface kInterface = {sizeof(kgrpo_evaluator_interface), OptionsSchema, Create,   Destroy,  OpenOne,
+                                                  Close,                             ProblemInfo,   Baseline, Evaluate, Describe};
+
+}  // namespace
+
+KGRPO_PLUGIN("evaluator_sim", "0.1.0", "judges CUDA kernels without a GPU: interprets them and models a GPU's time",
+             {KGRPO_EVALUATOR_INTERFACE, &kInterface});
