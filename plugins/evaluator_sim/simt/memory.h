@@ -15,9 +15,10 @@ namespace kgrpo::simt {
 // that host code that follows one crashes, as it would beside a real GPU. 0 is the null pointer.
 using DeviceAddress = uint64_t;
 
-// Generic addresses: where the windows of the three kinds of memory begin.
+// Generic addresses: where the windows of the kinds of memory begin.
 inline constexpr DeviceAddress kSharedWindow = 0x0D90'0000'0000'0000;
 inline constexpr DeviceAddress kLocalWindow = 0x0DA0'0000'0000'0000;
+inline constexpr DeviceAddress kParamWindow = 0x0DB0'0000'0000'0000;
 inline constexpr DeviceAddress kGlobalWindow = 0x0D80'0000'0000'0000;
 
 // Bytes between two allocations that belong to neither: an access there is out of bounds.

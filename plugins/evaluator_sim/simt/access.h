@@ -1,0 +1,40 @@
+// What loads, stores, atomics and asynchronous copies have in common: from addresses to host memory, with bounds,
+// alignment, and the checks and counts of the launch's mode.
+#ifndef KGRPO_EVALUATOR_SIM_SIMT_ACCESS_H_
+#define KGRPO_EVALUATOR_SIM_SIMT_ACCESS_H_
+
+#include "evaluator_sim/simt/machine.h"
+
+namespace kgrpo::simt {
+
+enum class AccessKind : uint8_t { kLoad, kStore, kAtomic };
+
+// One access of a warp, resolved. host[l] is valid for the lanes of the instruction's mask.
+struct Access {
+  uint64_t address[kLanes];  // within the space; global addresses for generic ones that point there
+  std::byte* host[kLanes];
+  Space space;             // kGlobal (constants too), kShared, kLocal or kParam
+  Allocation* allocation;  // kGlobal: of all lanes, or null where they differ
+  uint32_t bytes;          // a lane, all elements
+};
+
+// Computes the addresses of `mask`'s lanes and checks that [address, address + bytes) is theirs to touch. A lane that
+// is out of bounds or misaligned is reported and ends the launch (throws Fault).
+void Resolve(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Access& access);
+// The same for addresses already in access.address, all in `space` (or generic).
+void ResolveAddresses(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Space space,
+                      Access& access);
+
+// Checked mode: reports reads of bytes that nobody wrote.
+void CheckInitialised(Warp& warp, const Instruction& in, uint32_t mask, const Access& access);
+// Checked mode: one lane's part in the race detection. For stores it must run before the bytes are written, `changes`
+// saying whether they will differ from what is there.
+void CheckOrder(Warp& warp, const Instruction& in, int lane, const Access& access, AccessKind kind, bool changes);
+void MarkWritten(Warp& warp, uint32_t mask, const Access& access);
+
+// Release and acquire between blocks, for atomics and volatile accesses to global memory.
+void NoteRelease(Warp& warp);
+void NoteAcquire(Warp& warp);
+
+}  // namespace kgrpo::simt
+#endif  // KGRPO_EVALUATOR_SIM_SIMT_ACCESS_H_

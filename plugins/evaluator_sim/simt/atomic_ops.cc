@@ -1,0 +1,160 @@
+// Atomic operations and fences.
+#include <bit>
+#include <cstring>
+#include <type_traits>
+
+#include "evaluator_sim/simt/access.h"
+#include "evaluator_sim/simt/half_float.h"
+#include "evaluator_sim/simt/handlers.h"
+
+namespace kgrpo::simt {
+namespace {
+
+template <typename T, typename S, T (*F)(T, T, T)>
+void Atomic(Warp& warp, const Instruction& in, uint32_t mask) {
+  Grid& grid = *warp.grid;
+  Block& block = *warp.block;
+  Access access;
+  Resolve(warp, in, mask, sizeof(T), AccessKind::kAtomic, access);
+  if (access.space == Space::kGlobal) {
+    if (block.fence_pending || (in.flags & kFlagRelease) != 0) NoteRelease(warp);
+    if ((in.flags & kFlagNoReturn) == 0) NoteAcquire(warp);
+  }
+  if ((in.flags & kFlagNoReturn) == 0) ++block.polls;
+  if (grid.checked) CheckInitialised(warp, in, mask, access);
+  const S* b = SourceAs<S>(warp, in.b);
+  const S* c = in.c == kNoOperand ? b : SourceAs<S>(warp, in.c);
+  S* d = (in.flags & kFlagNoReturn) != 0 ? nullptr : TargetAs<S>(warp, in.d);
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    const int l = std::countr_zero(m);
+    if (grid.checked) CheckOrder(warp, in, l, access, AccessKind::kAtomic, true);
+    T old;
+    std::memcpy(&old, access.host[l], sizeof old);
+    const T value = F(old, std::bit_cast<T>(static_cast<std::conditional_t<sizeof(T) == 2, uint16_t, S>>(b[l])),
+                      std::bit_cast<T>(static_cast<std::conditional_t<sizeof(T) == 2, uint16_t, S>>(c[l])));
+    std::memcpy(access.host[l], &value, sizeof value);
+    if (d != nullptr) d[l] = std::bit_cast<std::conditional_t<sizeof(T) == 2, uint16_t, S>>(old);
+  }
+  MarkWritten(warp, mask, access);
+}
+
+template <typename T>
+T Plus(T old, T b, T) {
+  if constexpr (std::is_floating_point_v<T>)
+    return old + b;
+  else
+    return static_cast<T>(static_cast<std::make_unsigned_t<T>>(old) + static_cast<std::make_unsigned_t<T>>(b));
+}
+template <typename T>
+T Smaller(T old, T b, T) {
+  return b < old ? b : old;
+}
+template <typename T>
+T Larger(T old, T b, T) {
+  return b > old ? b : old;
+}
+template <typename T>
+T BitAnd(T old, T b, T) {
+  return static_cast<T>(old & b);
+}
+template <typename T>
+T BitOr(T old, T b, T) {
+  return static_cast<T>(old | b);
+}
+template <typename T>
+T BitXor(T old, T b, T) {
+  return static_cast<T>(old ^ b);
+}
+template <typename T>
+T Exchange(T, T b, T) {
+  return b;
+}
+template <typename T>
+T CompareAndSwap(T old, T b, T c) {
+  return old == b ? c : old;
+}
+inline uint32_t Increment(uint32_t old, uint32_t b, uint32_t) {
+  return old >= b ? 0 : old + 1;
+}
+inline uint32_t Decrement(uint32_t old, uint32_t b, uint32_t) {
+  return old == 0 || old > b ? b : old - 1;
+}
+inline uint16_t PlusHalf(uint16_t old, uint16_t b, uint16_t) {
+  return static_cast<uint16_t>(
+      DoubleToHalf(static_cast<double>(HalfToFloat(old)) + static_cast<double>(HalfToFloat(b))));
+}
+inline uint16_t PlusBf16(uint16_t old, uint16_t b, uint16_t) {
+  return static_cast<uint16_t>(
+      DoubleToBf16(static_cast<double>(Bf16ToFloat(old)) + static_cast<double>(Bf16ToFloat(b))));
+}
+inline uint32_t PlusHalf2(uint32_t old, uint32_t b, uint32_t) {
+  auto add = [](uint32_t x, uint32_t y) {
+    return uint32_t{PlusHalf(static_cast<uint16_t>(x), static_cast<uint16_t>(y), 0)};
+  };
+  return add(old & 0xFFFFu, b & 0xFFFFu) | (add(old >> 16, b >> 16) << 16);
+}
+inline uint32_t PlusBf162(uint32_t old, uint32_t b, uint32_t) {
+  auto add = [](uint32_t x, uint32_t y) {
+    return uint32_t{PlusBf16(static_cast<uint16_t>(x), static_cast<uint16_t>(y), 0)};
+  };
+  return add(old & 0xFFFFu, b & 0xFFFFu) | (add(old >> 16, b >> 16) << 16);
+}
+
+template <typename T>
+Handler FindFor(const Opcode& op) {
+  using S = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+  if (op.Has("add")) return &Atomic<T, S, &Plus<T>>;
+  if (op.Has("min")) return &Atomic<T, S, &Smaller<T>>;
+  if (op.Has("max")) return &Atomic<T, S, &Larger<T>>;
+  if constexpr (std::is_integral_v<T>) {
+    if (op.Has("and")) return &Atomic<T, S, &BitAnd<T>>;
+    if (op.Has("or")) return &Atomic<T, S, &BitOr<T>>;
+    if (op.Has("xor")) return &Atomic<T, S, &BitXor<T>>;
+    if (op.Has("exch")) return &Atomic<T, S, &Exchange<T>>;
+    if (op.Has("cas")) return &Atomic<T, S, &CompareAndSwap<T>>;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Handler FindAtomic(const Opcode& op) {
+  if (op.Has("cas") || op.Has("exch")) {
+    if (TypeBytes(op.type()) == 2)
+      return op.Has("cas") ? &Atomic<uint16_t, uint32_t, &CompareAndSwap<uint16_t>> : nullptr;
+  }
+  switch (op.type()) {
+    case Type::kU32:
+    case Type::kB32:
+      if (op.Has("inc")) return &Atomic<uint32_t, uint32_t, &Increment>;
+      if (op.Has("dec")) return &Atomic<uint32_t, uint32_t, &Decrement>;
+      return FindFor<uint32_t>(op);
+    case Type::kS32:
+      return FindFor<int32_t>(op);
+    case Type::kU64:
+    case Type::kB64:
+      return FindFor<uint64_t>(op);
+    case Type::kS64:
+      return FindFor<int64_t>(op);
+    case Type::kF32:
+      return op.Has("add") ? FindFor<float>(op) : nullptr;
+    case Type::kF64:
+      return op.Has("add") ? FindFor<double>(op) : nullptr;
+    case Type::kF16:
+      return op.Has("add") ? &Atomic<uint16_t, uint32_t, &PlusHalf> : nullptr;
+    case Type::kBf16:
+      return op.Has("add") ? &Atomic<uint16_t, uint32_t, &PlusBf16> : nullptr;
+    case Type::kF16x2:
+      return op.Has("add") ? &Atomic<uint32_t, uint32_t, &PlusHalf2> : nullptr;
+    case Type::kBf16x2:
+      return op.Has("add") ? &Atomic<uint32_t, uint32_t, &PlusBf162> : nullptr;
+    default:
+      return nullptr;
+  }
+}
+
+void Fence(Warp& warp, const Instruction&, uint32_t) {
+  warp.block->fence_pending = true;
+}
+
+}  // namespace kgrpo::simt

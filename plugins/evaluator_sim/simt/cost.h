@@ -1,0 +1,30 @@
+// What PTX instructions become on a GPU: how many machine instructions, on which pipe, with which latency. PTX is not
+// machine code: moves and address conversions vanish, an exact division is a subroutine. The figures are what ptxas 13
+// emits for sm_90.
+#ifndef KGRPO_EVALUATOR_SIM_SIMT_COST_H_
+#define KGRPO_EVALUATOR_SIM_SIMT_COST_H_
+
+#include "evaluator_sim/simt/opcode.h"
+#include "evaluator_sim/simt/program.h"
+
+namespace kgrpo::simt {
+
+enum class LatencyClass : uint8_t {
+  kNone,
+  kAlu,
+  kSpecial,
+  kFp64,
+  kTensor,
+  kShared,
+  kShuffle,
+  kGlobal,
+  kLocal,
+  kConstant,
+  kAtomic,
+  kBarrier
+};
+
+Cost CostOf(const Opcode& opcode);
+
+}  // namespace kgrpo::simt
+#endif  // KGRPO_EVALUATOR_SIM_SIMT_COST_H_

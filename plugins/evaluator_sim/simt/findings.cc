@@ -1,0 +1,111 @@
+// The wording and bookkeeping of findings.
+#include <cxxabi.h>
+
+#include <cstdlib>
+
+#include "evaluator_sim/simt/machine.h"
+
+namespace kgrpo::simt {
+namespace {
+
+std::string Triple(const Dim3& d) {
+  return "(" + std::to_string(d.x) + "," + std::to_string(d.y) + "," + std::to_string(d.z) + ")";
+}
+
+Dim3 Unravel(uint64_t index, const Dim3& shape) {
+  return {static_cast<uint32_t>(index % shape.x), static_cast<uint32_t>(index / shape.x % shape.y),
+          static_cast<uint32_t>(index / shape.x / shape.y)};
+}
+
+// "softmax(float const*, int)" -> "softmax"
+std::string KernelName(const std::string& mangled) {
+  int status = 0;
+  char* text = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status);
+  std::string name = status == 0 && text != nullptr ? text : mangled;
+  std::free(text);
+  const size_t end = name.find('(');
+  return name.substr(0, end);
+}
+
+}  // namespace
+
+const char* FindingName(FindingCode code) {
+  switch (code) {
+    case FindingCode::kInvalidLaunch:
+      return "invalid_launch";
+    case FindingCode::kOutOfBounds:
+      return "out_of_bounds";
+    case FindingCode::kMisaligned:
+      return "misaligned";
+    case FindingCode::kUninitialised:
+      return "uninitialised";
+    case FindingCode::kRace:
+      return "race";
+    case FindingCode::kDivergentBarrier:
+      return "divergent_barrier";
+    case FindingCode::kInvalidShuffle:
+      return "invalid_shuffle";
+    case FindingCode::kTrap:
+      return "trap";
+  }
+  return "unknown";
+}
+
+ThreadId IdOf(const Grid& grid, uint64_t block, uint32_t thread) {
+  return {Unravel(block, grid.config->grid), Unravel(thread, grid.config->block)};
+}
+
+ThreadId IdOf(const Warp& warp, int lane) {
+  return IdOf(*warp.grid, warp.block->index, static_cast<uint32_t>(warp.id * kLanes + lane));
+}
+
+std::string NameThread(const ThreadId& id) {
+  return "thread " + Triple(id.thread) + " of block " + Triple(id.block);
+}
+
+std::string DescribeShared(const Grid& grid, uint64_t offset, uint32_t size) {
+  const SharedArray* nearest = nullptr;
+  for (const SharedArray& array : grid.shared_arrays) {
+    if (offset >= array.offset && offset + size <= uint64_t{array.offset} + array.bytes) {
+      return "at byte " + std::to_string(offset - array.offset) + " of shared array '" + array.name + "' (" +
+             std::to_string(array.bytes) + " bytes)";
+    }
+    if (array.offset <= offset) nearest = &array;
+  }
+  if (nearest == nullptr)
+    return "at byte " + std::to_string(static_cast<int64_t>(offset)) + " of shared memory, where no array is";
+  const uint64_t behind = offset + size - (nearest->offset + uint64_t{nearest->bytes});
+  return std::to_string(behind) + " bytes beyond the end of shared array '" + nearest->name + "' (" +
+         std::to_string(nearest->bytes) + " bytes)";
+}
+
+void Report(Warp& warp, uint32_t pc, int lane, FindingCode code, bool fatal, DeviceAddress address, std::string array,
+            std::string text, const ThreadId* other, int other_line) {
+  Grid& grid = *warp.grid;
+  const SourceLine line = grid.kernel->lines[pc];
+  std::vector<Finding>& findings = grid.result->findings;
+  for (Finding& known : findings) {
+    if (known.code == code && known.line == line.line && !fatal) {
+      ++known.times;
+      return;
+    }
+  }
+  Finding finding;
+  finding.code = code;
+  finding.fatal = fatal;
+  finding.kernel = KernelName(grid.kernel->name);
+  if (line.line > 0 && line.file < grid.program->files.size()) finding.file = grid.program->files[line.file];
+  finding.line = line.line;
+  finding.thread = IdOf(warp, lane);
+  finding.has_other = other != nullptr;
+  if (other != nullptr) finding.other = *other;
+  finding.other_line = other_line;
+  finding.address = address;
+  finding.array = std::move(array);
+  finding.message = "kernel '" + finding.kernel + "'" + (line.line > 0 ? ", line " + std::to_string(line.line) : "") +
+                    ": " + NameThread(finding.thread) + " " + text;
+  findings.push_back(std::move(finding));
+  if (findings.size() >= grid.config->max_findings) throw Fault{};
+}
+
+}  // namespace kgrpo::simt

@@ -1,0 +1,69 @@
+// Handlers of everything that is not arithmetic. Lowering chooses them; see program.h for the meaning of an
+// instruction's fields.
+#ifndef KGRPO_EVALUATOR_SIM_SIMT_HANDLERS_H_
+#define KGRPO_EVALUATOR_SIM_SIMT_HANDLERS_H_
+
+#include "evaluator_sim/simt/opcode.h"
+#include "evaluator_sim/simt/program.h"
+
+namespace kgrpo::simt {
+
+// memory_ops.cc. a = address, offset, space, size, count; registers in Kernel::operands from `extra` on.
+// `slot_bytes` is the size of the registers' lanes (4 or 8). Null: no such access.
+Handler FindLoad(Type type, uint32_t slot_bytes);
+Handler FindStore(Type type, uint32_t slot_bytes);
+Handler FindPack(uint32_t bytes);    // d = the operands, `size` bytes each, side by side
+Handler FindUnpack(uint32_t bytes);  // the operands = parts of a
+Handler FindIsSpace(Space space);    // d (a predicate) = whether generic address a lies in the space
+void CopyAsync(Warp&, const Instruction&,
+               uint32_t);  // a = shared address, b = global address, c = source bytes (or none); size
+void CommitCopies(Warp&, const Instruction&, uint32_t);
+void WaitCopies(Warp&, const Instruction&, uint32_t);  // offset = groups that may stay pending
+void Prefetch(Warp&, const Instruction&, uint32_t);    // nothing
+
+// atomic_ops.cc. d = old value (or none), a = address, b, c = operands.
+Handler FindAtomic(const Opcode& opcode);
+void Fence(Warp&, const Instruction&, uint32_t);
+
+// control_ops.cc
+void Branch(Warp&, const Instruction&, uint32_t);  // extra = target
+void BranchIndexed(Warp&, const Instruction&,
+                   uint32_t);  // a = index, extra = first of Kernel::branch_targets, offset = how many
+void Exit(Warp&, const Instruction&, uint32_t);
+void TrapOperation(Warp&, const Instruction&, uint32_t);
+void Barrier(Warp&, const Instruction&, uint32_t);  // a = barrier, b = threads or none; offset = BarrierKind
+void ReadClock32(Warp&, const Instruction&, uint32_t);
+void ReadClock64(Warp&, const Instruction&, uint32_t);
+void NanoSleep(Warp&, const Instruction&, uint32_t);
+enum class BarrierKind : int64_t {
+  kSync,
+  kArrive,
+  kReduceAnd,
+  kReduceOr,
+  kReducePopc
+};  // reductions: c = predicate, d or e = result
+
+// warp_ops.cc
+enum class ShuffleMode : uint8_t { kUp, kDown, kButterfly, kIndex };
+void Shuffle(Warp&, const Instruction&,
+             uint32_t);  // size = ShuffleMode; d|e, a, b = lane, c = clamp, operands[extra] = mask
+enum class VoteMode : uint8_t { kAll, kAny, kUniform, kBallot };
+void Vote(Warp&, const Instruction&, uint32_t);        // size = VoteMode; d or e = result, c = predicate, b = mask
+void MatchAny(Warp&, const Instruction&, uint32_t);    // d, a = value, b = mask; size = 4 or 8
+void MatchAll(Warp&, const Instruction&, uint32_t);    // d|e
+Handler FindRedux(const Opcode& opcode);               // d, a = value, b = mask
+void SyncWarp(Warp&, const Instruction&, uint32_t);    // b = mask
+void ActiveMask(Warp&, const Instruction&, uint32_t);  // d
+void ElectOne(Warp&, const Instruction&, uint32_t);    // d|e, b = mask
+
+// matrix_ops.cc
+Handler FindLdMatrix(const Opcode& opcode, Instruction& instruction);  // operands = destinations; a = address
+Handler FindMma(const Opcode& opcode, Instruction& instruction);       // operands = d, a, b, c in order
+Handler FindWmma(const Opcode& opcode, Instruction& instruction);      // load, store, mma
+
+// print_ops.cc
+void PrintFormatted(Warp&, const Instruction&, uint32_t);  // a = format address, b = arguments' address, d = result
+void AssertFailed(Warp&, const Instruction&, uint32_t);    // operands: message, file, line, function
+
+}  // namespace kgrpo::simt
+#endif  // KGRPO_EVALUATOR_SIM_SIMT_HANDLERS_H_

@@ -1,0 +1,428 @@
+// Launches: sets up a grid, starts its blocks, and shares the interpreter among their warps.
+#include "evaluator_sim/simt/launch.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <deque>
+
+#include "evaluator_sim/simt/counter.h"
+#include "evaluator_sim/simt/machine.h"
+
+namespace kgrpo::simt {
+namespace {
+
+constexpr uint32_t kWarpSlice = 8192;       // instructions before the block's next warp has its turn
+constexpr uint32_t kCountedLoads = 8;       // global accesses before that, where caches are modelled
+constexpr uint64_t kBlockSlice = 1u << 22;  // instructions before the next block has its turn
+constexpr uint32_t kPollsToYield = 512;     // a block that polls memory may wait for another
+constexpr size_t kMostResident = 2112;      // 16 blocks on each of 132 multiprocessors
+
+void AddInvalid(LaunchResult& result, const Kernel& kernel, const std::string& text) {
+  Finding finding;
+  finding.code = FindingCode::kInvalidLaunch;
+  finding.fatal = true;
+  finding.kernel = kernel.name;
+  finding.message = "kernel '" + kernel.name + "' cannot be launched: " + text;
+  result.findings.push_back(std::move(finding));
+  result.status = LaunchStatus::kFault;
+}
+
+bool Valid(const Kernel& kernel, const KernelInfo& info, const LaunchConfig& config, LaunchResult& result) {
+  const Dim3 &grid = config.grid, &block = config.block;
+  auto shape = [](const Dim3& d) {
+    return std::to_string(d.x) + " x " + std::to_string(d.y) + " x " + std::to_string(d.z);
+  };
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || block.x == 0 || block.y == 0 || block.z == 0) {
+    AddInvalid(result, kernel, "the grid (" + shape(grid) + ") or the block (" + shape(block) + ") is empty");
+  } else if (block.x > 1024 || block.y > 1024 || block.z > 64 || block.Count() > 1024) {
+    AddInvalid(result, kernel, "a block of " + shape(block) + " threads exceeds the limit of 1024");
+  } else if (grid.x > 0x7FFFFFFFu || grid.y > 65535 || grid.z > 65535) {
+    AddInvalid(result, kernel, "a grid of " + shape(grid) + " blocks exceeds the limit of 2147483647 x 65535 x 65535");
+  } else if (info.max_threads != 0 && block.Count() > info.max_threads) {
+    AddInvalid(result, kernel,
+               "a block of " + std::to_string(block.Count()) + " threads exceeds its __launch_bounds__(" +
+                   std::to_string(info.max_threads) + ")");
+  } else if (uint64_t{kernel.static_shared_bytes} + config.dynamic_shared_bytes > config.max_shared_bytes) {
+    AddInvalid(result, kernel,
+               std::to_string(kernel.static_shared_bytes + config.dynamic_shared_bytes) +
+                   " bytes of shared memory a block exceed the limit of " + std::to_string(config.max_shared_bytes));
+  } else if (config.parameters.size() != kernel.parameter_bytes) {
+    AddInvalid(result, kernel,
+               std::to_string(config.parameters.size()) + " bytes of parameters were passed, it takes " +
+                   std::to_string(kernel.parameter_bytes));
+  } else {
+    return true;
+  }
+  return false;
+}
+
+void PatchConstants(Grid& grid) {
+  const Kernel& kernel = *grid.kernel;
+  const LaunchConfig& config = *grid.config;
+  for (const ConstantPatch& patch : kernel.patches) {
+    uint64_t value = 0;
+    switch (patch.kind) {
+      case ConstantPatch::Kind::kGlobal:
+        continue;  // filled in at load
+      case ConstantPatch::Kind::kParameter: {
+        std::memcpy(&value, config.parameters.data() + patch.value, TypeBytes(patch.type));
+        if (TypeIsSigned(patch.type) && TypeBytes(patch.type) < 8) {
+          const uint32_t shift = 64 - 8 * TypeBytes(patch.type);
+          value = static_cast<uint64_t>(static_cast<int64_t>(value << shift) >> shift);
+        }
+        break;
+      }
+      case ConstantPatch::Kind::kGridX:
+        value = config.grid.x;
+        break;
+      case ConstantPatch::Kind::kGridY:
+        value = config.grid.y;
+        break;
+      case ConstantPatch::Kind::kGridZ:
+        value = config.grid.z;
+        break;
+      case ConstantPatch::Kind::kBlockX:
+        value = config.block.x;
+        break;
+      case ConstantPatch::Kind::kBlockY:
+        value = config.block.y;
+        break;
+      case ConstantPatch::Kind::kBlockZ:
+        value = config.block.z;
+        break;
+      case ConstantPatch::Kind::kDynamicShared:
+        value = config.dynamic_shared_bytes;
+        break;
+      case ConstantPatch::Kind::kTotalShared:
+        value = config.dynamic_shared_bytes + kernel.static_shared_bytes;
+        break;
+      case ConstantPatch::Kind::kWarps:
+        value = grid.warps_per_block;
+        break;
+      case ConstantPatch::Kind::kGridWorkspaceLow:
+        value = grid.workspace == nullptr ? 0 : grid.workspace->address() & 0xFFFFFFFFu;
+        break;
+      case ConstantPatch::Kind::kGridWorkspaceHigh:
+        value = grid.workspace == nullptr ? 0 : grid.workspace->address() >> 32;
+        break;
+    }
+    for (uint32_t l = 0; l < kLanes; ++l) {
+      uint32_t* word = &grid.constants[patch.at / 4 + l * (patch.wide ? 2 : 1)];
+      word[0] = static_cast<uint32_t>(value);
+      if (patch.wide) word[1] = static_cast<uint32_t>(value >> 32);
+    }
+  }
+}
+
+void FillSpecials(Warp& warp, const Grid& grid) {
+  const Dim3& shape = grid.config->block;
+  for (const SpecialSlot& slot : grid.kernel->specials) {
+    auto* lanes = reinterpret_cast<uint32_t*>(warp.registers + slot.at);
+    for (uint32_t l = 0; l < kLanes; ++l) {
+      const uint32_t thread = static_cast<uint32_t>(warp.id) * kLanes + l;
+      uint32_t value = 0;
+      switch (slot.kind) {
+        case SpecialSlot::Kind::kTidX:
+          value = thread % shape.x;
+          break;
+        case SpecialSlot::Kind::kTidY:
+          value = thread / shape.x % shape.y;
+          break;
+        case SpecialSlot::Kind::kTidZ:
+          value = thread / shape.x / shape.y;
+          break;
+        case SpecialSlot::Kind::kCtaX:
+          value = warp.block->id.x;
+          break;
+        case SpecialSlot::Kind::kCtaY:
+          value = warp.block->id.y;
+          break;
+        case SpecialSlot::Kind::kCtaZ:
+          value = warp.block->id.z;
+          break;
+        case SpecialSlot::Kind::kLane:
+          value = l;
+          break;
+        case SpecialSlot::Kind::kWarp:
+          value = static_cast<uint32_t>(warp.id);
+          break;
+        case SpecialSlot::Kind::kSm:
+          value = static_cast<uint32_t>(warp.block->index % 132);
+          break;
+        case SpecialSlot::Kind::kLaneMaskEq:
+          value = 1u << l;
+          break;
+        case SpecialSlot::Kind::kLaneMaskLe:
+          value = l == 31 ? kAllLanes : (2u << l) - 1;
+          break;
+        case SpecialSlot::Kind::kLaneMaskLt:
+          value = (1u << l) - 1;
+          break;
+        case SpecialSlot::Kind::kLaneMaskGe:
+          value = ~((1u << l) - 1);
+          break;
+        case SpecialSlot::Kind::kLaneMaskGt:
+          value = l == 31 ? 0 : ~((2u << l) - 1);
+          break;
+      }
+      lanes[l] = value;
+    }
+  }
+}
+
+void StartBlock(Block& block, Grid& grid, uint64_t index) {
+  const Kernel& kernel = *grid.kernel;
+  const LaunchConfig& config = *grid.config;
+  const uint32_t warps = grid.warps_per_block;
+  block.index = index;
+  block.id = {static_cast<uint32_t>(index % config.grid.x),
+              static_cast<uint32_t>(index / config.grid.x % config.grid.y),
+              static_cast<uint32_t>(index / config.grid.x / config.grid.y)};
+  if (block.warps.size() != warps) {
+    block.warps.resize(warps);
+    const size_t bytes = static_cast<size_t>(warps) * kernel.register_bytes;
+    block.registers = std::make_unique<std::byte[]>(bytes + 64);
+    std::memset(block.registers.get(), 0, bytes + 64);
+    block.shared_bytes.resize(grid.shared_limit + 64);
+    block.local.resize(static_cast<size_t>(warps) * kLanes * kernel.local_bytes);
+  }
+  auto aligned = [](std::byte* p) { return p + (64 - reinterpret_cast<uintptr_t>(p) % 64) % 64; };
+  block.shared = aligned(block.shared_bytes.data());
+  // Shared memory starts with anything: here with NaNs.
+  if (grid.shared_limit != 0) std::memset(block.shared, 0xFF, grid.shared_limit);
+  if (grid.checked) {
+    block.shared_written.assign(grid.shared_limit / 64 + 1, 0);
+    block.shared_shadow.Reset(grid.shared_limit);
+  }
+  block.barriers = {};
+  block.done_warps = block.next_warp = block.polls = 0;
+  block.fence_pending = false;
+  block.release_times.clear();
+  block.acquire_time = 0;
+  std::byte* registers = aligned(block.registers.get());
+  const uint64_t threads = config.block.Count();
+  for (uint32_t w = 0; w < warps; ++w) {
+    Warp& warp = block.warps[w];
+    warp.registers = registers + static_cast<size_t>(w) * kernel.register_bytes;
+    warp.constants = reinterpret_cast<const std::byte*>(grid.constants.data());
+    warp.pc = 0;
+    warp.limit = UINT32_MAX;
+    const uint64_t lanes = std::min<uint64_t>(kLanes, threads - uint64_t{w} * kLanes);
+    warp.active = warp.alive = lanes == kLanes ? kAllLanes : (1u << lanes) - 1;
+    warp.carry = 0;
+    warp.state = WarpState::kReady;
+    warp.group_count = 0;
+    warp.id = static_cast<int>(w);
+    warp.block = &block;
+    warp.grid = &grid;
+    warp.barrier = -1;
+    warp.clock = 1;
+    if (grid.checked) {
+      warp.known.assign(warps, 0);
+      warp.lane_known.fill(0);
+    }
+    warp.copies.clear();
+    warp.executed = warp.splits = 0;
+    warp.yield = false;
+    FillSpecials(warp, grid);
+  }
+}
+
+// Runs a warp until it waits, ends, or has had its slice. Returns the instructions executed.
+template <bool kCounted>
+uint32_t RunWarp(Warp& warp, uint32_t slice) {
+  const Instruction* code = warp.grid->kernel->code.data();
+  uint32_t left = slice;
+  warp.yield = false;
+  while (left != 0) {
+    if (warp.pc >= warp.limit) [[unlikely]] {
+      if (!Reschedule(warp)) break;
+      if (warp.yield) break;
+    }
+    const Instruction& in = code[warp.pc];
+    const uint32_t mask = warp.active & (PredicateOf(warp, in.predicate) ^ in.flip);
+    if constexpr (kCounted) warp.grid->counter->CountInstruction(warp, warp.pc, mask);
+    ++warp.pc;
+    --left;
+    if (mask != 0) in.run(warp, in, mask);
+  }
+  warp.executed += slice - left;
+  return slice - left;
+}
+
+// Runs a block until it ends (true) or has had its slice.
+bool RunBlock(Block& block, Grid& grid) {
+  const auto warps = static_cast<uint32_t>(block.warps.size());
+  uint64_t left = std::min(kBlockSlice, grid.budget);
+  block.polls = 0;
+  while (block.done_warps < warps) {
+    bool progress = false;
+    for (uint32_t i = 0; i < warps; ++i) {
+      Warp& warp = block.warps[block.next_warp];
+      block.next_warp = block.next_warp + 1 == warps ? 0 : block.next_warp + 1;
+      if (warp.state != WarpState::kReady) continue;
+      const auto slice = static_cast<uint32_t>(std::min<uint64_t>(kWarpSlice, left));
+      const uint32_t ran = grid.counter != nullptr ? RunWarp<true>(warp, slice) : RunWarp<false>(warp, slice);
+      progress = true;
+      left -= ran;
+      grid.budget -= ran;
+      grid.result->warp_instructions += ran;
+      if (grid.budget == 0) return false;
+      if (left == 0 || block.polls >= kPollsToYield) return false;
+    }
+    ReleaseBarriers(block);
+    (void)progress;
+  }
+  return true;
+}
+
+// Which blocks of a large grid are run to count: spread evenly and without regard to any period of the grid.
+std::vector<uint64_t> SampleBlocks(uint64_t blocks, uint32_t count, uint64_t seed) {
+  std::vector<uint64_t> chosen;
+  if (blocks <= count) {
+    for (uint64_t i = 0; i < blocks; ++i) chosen.push_back(i);
+    return chosen;
+  }
+  constexpr uint64_t kGolden = 0x9E3779B97F4A7C15ull;  // 2^64 / golden ratio: a low-discrepancy sequence
+  uint64_t x = seed * 0xD1B54A32D192ED03ull + kGolden / 2;
+  while (chosen.size() < count) {
+    x += kGolden;
+    __extension__ using Wide = unsigned __int128;
+    const auto block = static_cast<uint64_t>((static_cast<Wide>(x) * blocks) >> 64);
+    if (std::find(chosen.begin(), chosen.end(), block) == chosen.end()) chosen.push_back(block);
+  }
+  std::sort(chosen.begin(), chosen.end());
+  return chosen;
+}
+
+// Whether a block may wait for one that is not sampled: then all must run.
+bool MayPoll(const Kernel& kernel) {
+  for (const Instruction& in : kernel.code) {
+    const auto space = static_cast<Space>(in.space);
+    if ((in.flags & kFlagVolatile) != 0 && (space == Space::kGlobal || space == Space::kGeneric)) return true;
+  }
+  return kernel.uses_grid_sync;
+}
+
+void RunGrid(Grid& grid) {
+  const uint64_t total = grid.config->grid.Count();
+  std::vector<uint64_t> sample;
+  const bool counted = grid.config->mode == Mode::kCounted;
+  Counter* counter = grid.counter;
+  if (counted) sample = SampleBlocks(total, grid.config->sampled_blocks, grid.config->sample_seed);
+  const bool all = !counted || MayPoll(*grid.kernel);
+  const uint64_t count = all ? total : sample.size();
+  std::vector<std::unique_ptr<Block>> idle;
+  struct Resident {
+    std::unique_ptr<Block> block;
+    bool counted;
+  };
+  std::deque<Resident> running;
+  uint64_t started = 0;
+  while (started < count || !running.empty()) {
+    // Each round gives the blocks that run a slice and starts one more.
+    if (started < count && running.size() < kMostResident) {
+      const uint64_t index = all ? started : sample[started];
+      ++started;
+      std::unique_ptr<Block> block;
+      if (idle.empty()) {
+        block = std::make_unique<Block>();
+      } else {
+        block = std::move(idle.back());
+        idle.pop_back();
+      }
+      StartBlock(*block, grid, index);
+      const bool counts = counted && (!all || std::binary_search(sample.begin(), sample.end(), index));
+      if (counts) counter->StartBlock(*block);
+      running.push_back({std::move(block), counts});
+      grid.resident.push_back(running.back().block.get());
+    }
+    for (size_t i = 0; i < running.size();) {
+      grid.counter = running[i].counted ? counter : nullptr;
+      const bool ended = RunBlock(*running[i].block, grid);
+      if (grid.budget == 0 && !ended) {
+        grid.result->status = LaunchStatus::kBudgetExceeded;
+        return;
+      }
+      if (!ended) {
+        ++i;
+        continue;
+      }
+      Block& block = *running[i].block;
+      if (running[i].counted) counter->FinishBlock(block);
+      ++grid.result->blocks_run;
+      if (grid.checked && !block.release_times.empty()) grid.ended_releases[block.index] = block.release_times;
+      grid.resident.erase(std::find(grid.resident.begin(), grid.resident.end(), &block));
+      idle.push_back(std::move(running[i].block));
+      running.erase(running.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+}
+
+}  // namespace
+
+const std::vector<uint64_t>& Grid::ReleasesOf(uint64_t index) const {
+  for (const Block* block : resident) {
+    if (block->index == index) return block->release_times;
+  }
+  static const std::vector<uint64_t> kNone;
+  const auto it = ended_releases.find(index);
+  return it == ended_releases.end() ? kNone : it->second;
+}
+
+LaunchResult Launch(ModuleInstance& instance, int kernel_index, const LaunchConfig& config) {
+  const Module& module = instance.module();
+  if (kernel_index < 0 || static_cast<size_t>(kernel_index) >= module.kernels().size()) {
+    throw Error(KGRPO_ERROR_INVALID, "launch of kernel number " + std::to_string(kernel_index) + " of " +
+                                         std::to_string(module.kernels().size()));
+  }
+  const Kernel& kernel = module.program().kernels[static_cast<size_t>(kernel_index)];
+  LaunchResult result;
+  if (!Valid(kernel, module.kernels()[static_cast<size_t>(kernel_index)], config, result)) return result;
+  Grid grid;
+  grid.instance = &instance;
+  grid.memory = &instance.memory();
+  grid.program = &module.program();
+  grid.kernel = &kernel;
+  grid.config = &config;
+  grid.result = &result;
+  grid.checked = config.mode == Mode::kChecked;
+  grid.budget = config.instruction_budget;
+  grid.parameters = config.parameters;
+  grid.warps_per_block = static_cast<uint32_t>((config.block.Count() + kLanes - 1) / kLanes);
+  grid.shared_arrays = kernel.shared;
+  grid.shared_limit = kernel.shared_layout_bytes;
+  if (config.dynamic_shared_bytes != 0) {
+    const uint32_t base = (kernel.shared_layout_bytes + 127) / 128 * 128;
+    grid.shared_arrays.push_back({"(dynamic)", base, config.dynamic_shared_bytes});
+    grid.shared_limit = base + config.dynamic_shared_bytes;
+  }
+  DeviceAddress workspace = 0;
+  if (kernel.uses_grid_sync && config.cooperative) {
+    workspace = grid.memory->Allocate(64, "the grid's barrier");
+    if (workspace != 0) {
+      grid.memory->Memset(workspace, 0, 64);
+      grid.workspace = grid.memory->Find(workspace);
+    }
+  }
+  grid.constants = instance.Constants(kernel_index);
+  PatchConstants(grid);
+  std::unique_ptr<Counter> counter;
+  if (config.mode == Mode::kCounted) {
+    counter = std::make_unique<Counter>(grid);
+    grid.counter = counter.get();
+  }
+  try {
+    RunGrid(grid);
+  } catch (const Fault&) {
+    result.status = LaunchStatus::kFault;
+  }
+  if (workspace != 0) grid.memory->Free(workspace);
+  if (counter != nullptr) result.counts = counter->Finish();
+  return result;
+}
+
+}  // namespace kgrpo::simt

@@ -1,0 +1,174 @@
+// The state of a launch while it runs: grid, blocks, warps. Handlers work on it; launch.cc schedules it.
+#ifndef KGRPO_EVALUATOR_SIM_SIMT_MACHINE_H_
+#define KGRPO_EVALUATOR_SIM_SIMT_MACHINE_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "evaluator_sim/simt/launch.h"
+#include "evaluator_sim/simt/program.h"
+#include "evaluator_sim/simt/race_shadow.h"
+
+namespace kgrpo::simt {
+
+struct Grid;
+struct Block;
+class Counter;
+
+enum class WarpState : uint8_t { kReady, kBarrier, kDone };
+
+// Lanes of a warp at one pc. A parked group waits at a warp operation or barrier for the other lanes it names.
+struct LaneGroup {
+  uint32_t pc = 0;
+  uint32_t mask = 0;
+  bool parked = false;
+};
+
+// One cp.async of a lane that no wait has completed yet.
+struct PendingCopy {
+  uint8_t lane;
+  uint8_t bytes;         // written to shared memory
+  uint8_t source_bytes;  // of those read, the rest is zero
+  uint32_t shared_offset;
+  uint32_t pc;
+  std::array<std::byte, 16> data;
+};
+
+struct Warp {
+  std::byte* registers = nullptr;
+  const std::byte* constants = nullptr;
+  uint32_t pc = 0;
+  uint32_t limit = 0;   // the running group looks up when pc reaches this: another group's pc, or 0 for "now"
+  uint32_t active = 0;  // lanes of the running group
+  uint32_t alive = 0;   // lanes that have not exited
+  uint32_t carry = 0;   // the condition code of add.cc
+  WarpState state = WarpState::kReady;
+  uint8_t group_count = 0;  // waiting groups, without the running one
+  std::array<LaneGroup, kLanes> groups;
+  int id = 0;  // within the block
+  Block* block = nullptr;
+  Grid* grid = nullptr;
+  // barrier at which it waits
+  int barrier = -1;
+  uint32_t barrier_pc = 0;
+  uint32_t barrier_predicate = 0;
+  // race detection: see race_shadow.h
+  uint32_t clock = 1;
+  std::vector<uint32_t> known;                // by warp of the block: accesses with a lower clock happened before
+  std::array<uint32_t, kLanes> lane_known{};  // the same for the lanes of this warp
+  // cp.async: groups of pending copies; the last is the open one
+  std::vector<std::vector<PendingCopy>> copies;
+  uint64_t executed = 0;
+  uint64_t splits = 0;  // branches at which the lanes parted
+  bool yield = false;   // the next warp's turn
+};
+
+struct BarrierState {
+  uint32_t arrived_warps = 0;  // a bit a warp
+  uint32_t arrived_threads = 0;
+  uint32_t expected_threads = 0;  // 0: the whole block
+  bool arrive_only = false;
+};
+
+struct Block {
+  uint64_t index = 0;
+  Dim3 id{0, 0, 0};
+  std::vector<Warp> warps;
+  std::unique_ptr<std::byte[]> registers;
+  std::byte* shared = nullptr;
+  std::vector<std::byte> shared_bytes;
+  std::vector<uint64_t> shared_written;  // a bit a byte (checked)
+  RaceShadow shared_shadow;              // (checked)
+  std::vector<std::byte> local;          // lane-major within a warp, warps one after the other
+  std::array<BarrierState, 16> barriers{};
+  uint32_t done_warps = 0;
+  uint32_t next_warp = 0;  // round robin
+  uint32_t polls = 0;      // atomics and volatile loads since the last yield: spinning blocks yield
+  bool wants_yield = false;
+  // release and acquire between blocks
+  bool fence_pending = false;
+  std::vector<uint64_t> release_times;  // when its n-th release happened
+  uint64_t acquire_time = 0;            // when it last acquired
+};
+
+// Thrown by handlers when the launch must end: the finding has been recorded.
+struct Fault {};
+
+struct Grid {
+  ModuleInstance* instance = nullptr;
+  DeviceMemory* memory = nullptr;
+  const Program* program = nullptr;
+  const Kernel* kernel = nullptr;
+  const LaunchConfig* config = nullptr;
+  LaunchResult* result = nullptr;
+  Counter* counter = nullptr;  // kCounted
+  bool checked = false;
+  std::vector<uint32_t> constants;  // patched
+  std::vector<uint8_t> parameters;
+  uint32_t shared_limit = 0;               // bytes of shared memory with red zones
+  std::vector<SharedArray> shared_arrays;  // the kernel's and the dynamic one
+  uint32_t warps_per_block = 0;
+  uint64_t budget = 0;                                        // warp instructions left
+  uint64_t time = 1;                                          // ticks at releases and acquires
+  uint64_t steps = 0;                                         // instructions, for %clock
+  std::unordered_map<const Allocation*, RaceShadow> shadows;  // (checked) of global memory
+  const Allocation* last_shadow_owner = nullptr;              // the one used last
+  RaceShadow* last_shadow = nullptr;
+  std::unordered_map<uint64_t, std::vector<uint64_t>> ended_releases;  // release_times of blocks that ended, by index
+  std::vector<Block*> resident;                                        // blocks that run
+  std::array<Allocation*, 8> recent{};                                 // allocations touched last
+
+  // When block `index` released, in order.
+  const std::vector<uint64_t>& ReleasesOf(uint64_t index) const;
+  Allocation* workspace = nullptr;  // for grid.sync
+};
+
+// ---- operands ----
+
+inline const std::byte* Source(const Warp& warp, Operand operand) {
+  return operand >= 0 ? warp.registers + operand : warp.constants + ~operand;
+}
+template <typename T>
+inline const T* SourceAs(const Warp& warp, Operand operand) {
+  return reinterpret_cast<const T*>(Source(warp, operand));
+}
+template <typename T>
+inline T* TargetAs(Warp& warp, Operand operand) {
+  return reinterpret_cast<T*>(warp.registers + operand);
+}
+inline uint32_t PredicateOf(const Warp& warp, Operand operand) {
+  return *SourceAs<uint32_t>(warp, operand);
+}
+inline void SetPredicate(Warp& warp, Operand operand, uint32_t mask, uint32_t value) {
+  uint32_t* target = TargetAs<uint32_t>(warp, operand);
+  *target = (*target & ~mask) | (value & mask);
+}
+
+// ---- control (control_ops.cc) ----
+
+// Splits, merges and chooses the group of lanes to run next; called when warp.pc reaches warp.limit. False: none can
+// run now (the warp waits at a barrier or is done).
+bool Reschedule(Warp& warp);
+// Completes those barriers of the block whose warps have all arrived.
+void ReleaseBarriers(Block& block);
+
+// ---- findings (findings.cc) ----
+
+ThreadId IdOf(const Warp& warp, int lane);
+ThreadId IdOf(const Grid& grid, uint64_t block, uint32_t thread);
+// "block (1,0,0) thread (5,0,0)"
+std::string NameThread(const ThreadId& id);
+// Records a finding at the instruction `pc`; `text` is completed with the place. Throws Fault where it is fatal or too
+// many.
+void Report(Warp& warp, uint32_t pc, int lane, FindingCode code, bool fatal, DeviceAddress address, std::string array,
+            std::string text, const ThreadId* other = nullptr, int other_line = 0);
+// "shared array 'tile' (4224 bytes)" or where it lies beside.
+std::string DescribeShared(const Grid& grid, uint64_t offset, uint32_t size);
+
+}  // namespace kgrpo::simt
+#endif  // KGRPO_EVALUATOR_SIM_SIMT_MACHINE_H_

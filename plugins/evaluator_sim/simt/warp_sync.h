@@ -1,0 +1,18 @@
+// What warp operations and reconvergence share.
+#ifndef KGRPO_EVALUATOR_SIM_SIMT_WARP_SYNC_H_
+#define KGRPO_EVALUATOR_SIM_SIMT_WARP_SYNC_H_
+
+#include "evaluator_sim/simt/machine.h"
+
+namespace kgrpo::simt {
+
+// The lanes that take part in the warp operation `in` as lane `lane` names them.
+uint32_t MembersOf(const Warp& warp, const Instruction& in, int lane);
+// Makes `lanes` of the running group wait at `pc`.
+void Park(Warp& warp, uint32_t lanes, uint32_t pc);
+// Orders the accesses of `lanes` before what they do next.
+void SynchroniseLanes(Warp& warp, uint32_t lanes);
+void ArriveAtBarrier(Warp& warp, const Instruction& in, uint32_t mask);
+
+}  // namespace kgrpo::simt
+#endif  // KGRPO_EVALUATOR_SIM_SIMT_WARP_SYNC_H_

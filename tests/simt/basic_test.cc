@@ -1,0 +1,180 @@
+// Kernels of everyday styles against the same computation on the host, with every check on and none of them accused.
+#include <cmath>
+#include <map>
+
+#include "harness.h"
+
+namespace kgrpo::simt {
+namespace {
+
+class Basic : public testing::TestWithParam<Mode> {
+ protected:
+  LaunchConfig Shape(Dim3 grid, Dim3 block, uint32_t dynamic_shared = 0) const {
+    return Config(grid, block, GetParam(), dynamic_shared);
+  }
+  Bench bench{"basic"};
+};
+INSTANTIATE_TEST_SUITE_P(Modes, Basic, testing::Values(Mode::kChecked, Mode::kPlain),
+                         [](const auto& info) { return info.param == Mode::kChecked ? "Checked" : "Plain"; });
+
+TEST_P(Basic, AddsVectorsWithAPartialLastBlock) {
+  const int n = 1000;
+  const auto a = NoiseVector(n, 1), b = NoiseVector(n, 2);
+  const auto c = bench.Reserve<float>(n, "c");
+  EXPECT_CLEAN(bench.Run("Add", Shape({8}, {128}), bench.Upload(a, "a"), bench.Upload(b, "b"), c, n));
+  const auto result = bench.Download<float>(c, n);
+  for (int i = 0; i < n; ++i) ASSERT_EQ(result[i], a[i] + b[i]) << i;
+}
+
+TEST_P(Basic, VectorisedGridStrideLoop) {
+  const int n = 4096;
+  const auto a = NoiseVector(n, 1), b = NoiseVector(n, 2);
+  const auto c = bench.Reserve<float>(n, "c");
+  EXPECT_CLEAN(bench.Run("AddGridStride4", Shape({3}, {96}), bench.Upload(a, "a"), bench.Upload(b, "b"), c, n / 4));
+  const auto result = bench.Download<float>(c, n);
+  for (int i = 0; i < n; ++i) ASSERT_EQ(result[i], a[i] + b[i]) << i;
+}
+
+TEST_P(Basic, Reductions) {
+  const int n = 10000;
+  const auto x = NoiseVector(n, 3);
+  double sum = 0;
+  for (const float v : x) sum += v;
+  for (const char* kernel : {"ReduceShared", "ReduceShuffle"}) {
+    const auto out = bench.Upload(std::vector<float>{0.0f}, "out");
+    EXPECT_CLEAN(bench.Run(kernel, Shape({7}, {256}), bench.Upload(x, "x"), out, n));
+    EXPECT_NEAR(bench.Download<float>(out, 1)[0], sum, 1e-3) << kernel;
+  }
+}
+
+TEST_P(Basic, MatrixProducts) {
+  const int n = 128;
+  const auto a = NoiseVector(n * n, 4), b = NoiseVector(n * n, 5);
+  std::vector<double> expected(n * n, 0.0);
+  for (int i = 0; i < n; ++i)
+    for (int k = 0; k < n; ++k)
+      for (int j = 0; j < n; ++j) expected[i * n + j] += static_cast<double>(a[i * n + k]) * b[k * n + j];
+  const auto da = bench.Upload(a, "a"), db = bench.Upload(b, "b");
+  struct Case {
+    const char* name;
+    Dim3 grid, block;
+  };
+  for (const Case& test : {Case{"MatmulNaive", {8, 8}, {16, 16}}, Case{"MatmulUncoalesced", {8, 8}, {16, 16}},
+                           Case{"MatmulTiled16", {8, 8}, {16, 16}}, Case{"MatmulTiled32", {4, 4}, {32, 32}},
+                           Case{"MatmulRegister", {2, 2}, {16, 16}}, Case{"MatmulVector", {2, 2}, {16, 16}}}) {
+    const auto c = bench.Reserve<float>(n * n, "c");
+    EXPECT_CLEAN(bench.Run(test.name, Shape(test.grid, test.block), da, db, c, n)) << test.name;
+    const auto result = bench.Download<float>(c, n * n);
+    for (int i = 0; i < n * n; ++i) ASSERT_NEAR(result[i], expected[i], 1e-4) << test.name << " " << i;
+  }
+}
+
+TEST_P(Basic, Transposes) {
+  const int rows = 70, columns = 100;
+  const auto in = NoiseVector(rows * columns, 6);
+  for (const char* kernel : {"TransposeNaive", "TransposeTile", "TransposePadded"}) {
+    const auto out = bench.Reserve<float>(rows * columns, "out");
+    EXPECT_CLEAN(bench.Run(kernel, Shape({4, 3}, {32, 8}), bench.Upload(in, "in"), out, rows, columns)) << kernel;
+    const auto result = bench.Download<float>(out, rows * columns);
+    for (int r = 0; r < rows; ++r)
+      for (int c = 0; c < columns; ++c) ASSERT_EQ(result[c * rows + r], in[r * columns + c]) << kernel;
+  }
+}
+
+TEST_P(Basic, Softmax) {
+  const int rows = 5, columns = 300;
+  const auto x = NoiseVector(rows * columns, 7);
+  const auto y = bench.Reserve<float>(rows * columns, "y");
+  EXPECT_CLEAN(bench.Run("SoftmaxRow", Shape({rows}, {128}), bench.Upload(x, "x"), y, columns));
+  const auto result = bench.Download<float>(y, rows * columns);
+  for (int r = 0; r < rows; ++r) {
+    double sum = 0;
+    for (int c = 0; c < columns; ++c) sum += std::exp(static_cast<double>(x[r * columns + c]));
+    for (int c = 0; c < columns; ++c)
+      ASSERT_NEAR(result[r * columns + c], std::exp(static_cast<double>(x[r * columns + c])) / sum, 1e-7);
+  }
+}
+
+TEST_P(Basic, Histograms) {
+  const int n = 5000;
+  std::vector<unsigned char> x(n);
+  std::vector<unsigned> expected(256);
+  for (int i = 0; i < n; ++i) {
+    x[i] = static_cast<unsigned char>(127 + 120 * Noise(i));
+    ++expected[x[i]];
+  }
+  for (const char* kernel : {"HistogramShared", "HistogramGlobal"}) {
+    const auto bins = bench.Upload(std::vector<unsigned>(256), "bins");
+    EXPECT_CLEAN(bench.Run(kernel, Shape({40}, {128}), bench.Upload(x, "x"), bins, n)) << kernel;
+    EXPECT_EQ(bench.Download<unsigned>(bins, 256), expected) << kernel;
+  }
+}
+
+TEST_P(Basic, ScanInDynamicSharedMemory) {
+  const int n = 200;
+  std::vector<int> x(n), expected(n);
+  for (int i = 0; i < n; ++i) {
+    x[i] = i * 7 % 13 - 5;
+    expected[i] = x[i] + (i % 64 == 0 ? 0 : expected[i - 1]);
+  }
+  const auto y = bench.Reserve<int>(n, "y");
+  EXPECT_CLEAN(bench.Run("ScanBlock", Shape({4}, {64}, 2 * 64 * 4), bench.Upload(x, "x"), y, n));
+  EXPECT_EQ(bench.Download<int>(y, n), expected);
+}
+
+TEST_P(Basic, LoopsOfDifferentLength) {
+  const int n = 100;
+  std::vector<unsigned> x(n);
+  std::vector<int> expected(n);
+  for (int i = 0; i < n; ++i) {
+    x[i] = static_cast<unsigned>(1 + i * 37 % 1000);
+    for (unsigned v = x[i]; v != 1; v = v % 2 ? 3 * v + 1 : v / 2) ++expected[i];
+  }
+  const auto steps = bench.Reserve<int>(n, "steps");
+  EXPECT_CLEAN(bench.Run("Divergent", Shape({2}, {64}), bench.Upload(x, "x"), steps, n));
+  EXPECT_EQ(bench.Download<int>(steps, n), expected);
+}
+
+TEST_P(Basic, LocalConstantGlobalMemoryAndSwitch) {
+  const int n = 90;
+  struct Offsets {
+    int values[5];
+  } offsets = {{10, 20, 30, 40, 50}};
+  const float coefficients[4] = {1.0f, -2.0f, 0.5f, 3.0f};
+  const auto out = bench.Reserve<float>(n, "out");
+  EXPECT_CLEAN(bench.Run("Mixed", Shape({3}, {32}), out, offsets, n));
+  const auto result = bench.Download<float>(out, n);
+  for (int i = 0; i < n; ++i) {
+    float v = (i * 0.25f + (i + n) % 8) * coefficients[i % 4] + static_cast<float>(offsets.values[i % 5]);
+    switch (i % 7) {
+      case 0:
+        v += 1;
+        break;
+      case 1:
+        v *= 2;
+        break;
+      case 2:
+        v = -v;
+        break;
+      case 3:
+        v = v * v;
+        break;
+      case 4:
+        v -= 100;
+        break;
+      case 5:
+        v = 5;
+        break;
+      default:
+        v = v / 3;
+        break;
+    }
+    ASSERT_FLOAT_EQ(result[i], v) << i;
+  }
+  int counter = 0;
+  bench.memory.Read(bench.instance.GlobalAddress("counter"), &counter, 4);
+  EXPECT_EQ(counter, 12);
+}
+
+}  // namespace
+}  // namespace kgrpo::simt
