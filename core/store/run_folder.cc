@@ -37,23 +37,29 @@ bool IsOurs(const std::string& name) {
   return name.find("tfevents") != std::string::npos;
 }
 
-// Why a folder that is not empty is refused, and the way out.
-std::string Refusal(const fs::path& path, const std::string& resolved_yaml) {
+}  // namespace
+
+std::string RunFolder::Refusal(const fs::path& path, const std::string& resolved_yaml) {
+  if (IsEmptyOrAbsent(path)) return "";
   const std::string there = "output_dir " + path.string() + " ";
   if (!fs::exists(path / "run.sqlite")) {
-    return there + "is not empty, and what is in it is no run: name another folder (--set output_dir=...)";
+    for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
+      if (IsOurs(entry.path().filename().string())) continue;
+      return there + "is not empty, and what is in it is no run (" + entry.path().filename().string() +
+             "): name another folder (--set output_dir=...)";
+    }
+    return "";  // a run that failed before it had anything to keep
   }
   const std::string choices = "name another folder (--set output_dir=...), or delete that run with --overwrite";
   RunDatabase database(path / "run.sqlite");
   const std::vector<StepSummary> steps = database.Steps();
+  if (steps.empty() && fs::is_empty(path / "checkpoints")) return "";
   if (database.Get("finished")) return there + "holds a finished run: " + choices;
   const bool same = fs::exists(path / "resolved.yaml") && ReadFile(path / "resolved.yaml") == resolved_yaml;
   if (!same) return there + "holds an unfinished run of another configuration: " + choices;
   return there + "holds an unfinished run of this configuration (" + std::to_string(steps.size()) +
          " steps done). To go on with it: kgrpo-host resume " + path.string() + "; to start again: --overwrite";
 }
-
-}  // namespace
 
 RunFolder::RunFolder(const fs::path& path) : path_(path) {}
 RunFolder::RunFolder(RunFolder&& other) noexcept
@@ -72,21 +78,21 @@ void RunFolder::Lock() {
 }
 
 RunFolder RunFolder::Create(const fs::path& path, const std::string& resolved_yaml, bool overwrite) {
-  const bool empty = IsEmptyOrAbsent(path);
-  if (!empty && !(overwrite && fs::exists(path / "run.sqlite"))) {
-    throw Error(KGRPO_ERROR_INVALID, Refusal(path, resolved_yaml));
+  if (!overwrite || !fs::exists(path / "run.sqlite")) {
+    const std::string refusal = Refusal(path, resolved_yaml);
+    if (!refusal.empty()) throw Error(KGRPO_ERROR_INVALID, refusal);
   }
   std::error_code error;
   fs::create_directories(path, error);
   if (error) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot create output_dir " + path.string() + ": " + error.message());
   RunFolder folder(path);
   folder.Lock();
-  if (!empty) {
-    for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
-      const std::string name = entry.path().filename().string();
-      if (IsOurs(name) && name != "run.lock") fs::remove_all(entry.path());
-    }
+  std::vector<fs::path> old;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
+    const std::string name = entry.path().filename().string();
+    if (IsOurs(name) && name != "run.lock") old.push_back(entry.path());
   }
+  for (const fs::path& part : old) fs::remove_all(part);
   for (const fs::path& part : {folder.rollouts(), folder.checkpoints(), folder.kernels()}) fs::create_directories(part);
   WriteFileAtomically(folder.resolved_yaml(), resolved_yaml);
   return folder;

@@ -10,8 +10,12 @@ namespace kgrpo {
 
 class RunFolder {
  public:
-  // A folder for a new run. It may exist when it is empty, or with `overwrite` when an earlier run left it behind: then
-  // that run's files (and no others) are deleted. Otherwise KGRPO_ERROR_INVALID, which says what is there and what to do.
+  // Why a new run may not use the folder: what is there, and what to do. "" when it may: it is absent or empty, or holds
+  // what is left of a run that failed before its first step.
+  static std::string Refusal(const std::filesystem::path& path, const std::string& resolved_yaml);
+
+  // A folder for a new run, or KGRPO_ERROR_INVALID with the refusal. With `overwrite` an earlier run's files (and no others)
+  // are deleted instead. Made before the plugins are, since their files go into it.
   static RunFolder Create(const std::filesystem::path& path, const std::string& resolved_yaml, bool overwrite);
 
   // The folder of a run that is to go on. KGRPO_ERROR_NOT_FOUND when there is no run in it.

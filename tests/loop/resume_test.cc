@@ -1,0 +1,159 @@
+// A run killed at any instant goes on to the same samples and the same weights: a child process is killed (SIGKILL) at
+// random moments and at named points inside commits and checkpoints, resumed, and compared with an unbroken run.
+#include "fakes.h"
+#include "random/keyed.h"
+#include "store/checkpoints.h"
+#include "store/files.h"
+
+#include <gtest/gtest.h>
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+namespace kgrpo {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Runs the pipeline in a child process. With `die_at` > 0 it kills itself when it passes its so many-th fault point; with
+// `die_after` it is killed from outside after that time. Returns whether it reached the end.
+bool RunChild(const PipelineConfig& config, bool resume, int die_at, std::chrono::microseconds die_after) {
+  const pid_t child = fork();
+  if (child == 0) {
+    int passed = 0;
+    int code = 2;
+    try {
+      const RunOutcome outcome = fakes::RunIn(config, resume, [&](const char*) {
+        if (++passed == die_at) raise(SIGKILL);
+      });
+      code = outcome.status == RunOutcome::Status::kFinished ? 0 : 3;
+    } catch (const std::exception& error) {
+      fprintf(stderr, "child: %s\n", error.what());
+    }
+    _exit(code);
+  }
+  if (die_after.count() > 0) {
+    std::this_thread::sleep_for(die_after);
+    kill(child, SIGKILL);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (WIFSIGNALED(status)) {
+    EXPECT_EQ(WTERMSIG(status), SIGKILL);
+    return false;
+  }
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  return true;
+}
+
+// Kills again and again, by `instant`, until the run is through.
+void RunWithKills(const PipelineConfig& config, int die_at, std::chrono::microseconds die_after, int kills) {
+  bool finished = RunChild(config, false, die_at, die_after);
+  for (int killed = 1; !finished; ++killed) {
+    const bool again = killed < kills;
+    // A run killed before its folder was made a run has nothing to resume: it starts anew.
+    const bool resume = fs::exists(fs::path(config.output_dir) / "run.sqlite");
+    finished = RunChild(config, resume, again ? die_at : 0, again ? die_after : std::chrono::microseconds(0));
+  }
+}
+
+struct Reference {
+  std::string samples, weights, rollouts;
+  int points = 0;                         // that the unbroken run passes
+  std::chrono::microseconds duration{0};  // of it
+};
+
+std::string Rollouts(const fs::path& output) {
+  std::string all;
+  for (int step = 1; step <= 11; ++step) {
+    char name[64];
+    snprintf(name, sizeof name, "rollouts/step-%06d.jsonl", step);
+    if (fs::exists(output / name)) all += ReadFile(output / name);
+  }
+  return all;
+}
+
+class ResumeTest : public ::testing::Test {
+ protected:
+  static const Reference& Unbroken() {
+    static const Reference reference = [] {
+      fakes::Reset();
+      const PipelineConfig config = fakes::Config(fakes::Folder("unbroken"));
+      Reference r;
+      const auto start = std::chrono::steady_clock::now();
+      fakes::RunIn(config, false, [&](const char*) { ++r.points; });
+      r.duration = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start);
+      r.samples = fakes::Samples(config.output_dir);
+      r.weights = fakes::FinalWeights(config.output_dir);
+      r.rollouts = Rollouts(config.output_dir);
+      return r;
+    }();
+    return reference;
+  }
+
+  static void ExpectSame(const PipelineConfig& config) {
+    EXPECT_EQ(fakes::Samples(config.output_dir), Unbroken().samples);
+    EXPECT_EQ(fakes::FinalWeights(config.output_dir), Unbroken().weights);
+    EXPECT_EQ(Rollouts(config.output_dir), Unbroken().rollouts);
+    for (const auto& entry : fs::recursive_directory_iterator(config.output_dir)) {
+      const std::string name = entry.path().filename().string();
+      EXPECT_EQ(name.find(".partial"), std::string::npos) << entry.path();
+      EXPECT_EQ(name.find(".removed"), std::string::npos) << entry.path();
+    }
+  }
+};
+
+TEST_F(ResumeTest, KilledAtEveryNamedPoint) {
+  const int points = Unbroken().points;
+  ASSERT_GT(points, 40);
+  for (int at = 1; at <= points; at += 2) {
+    const PipelineConfig config = fakes::Config(fakes::Folder("named"));
+    RunWithKills(config, at, std::chrono::microseconds(0), 1);
+    SCOPED_TRACE(at);
+    ExpectSame(config);
+    if (HasFailure()) return;
+  }
+}
+
+TEST_F(ResumeTest, KilledAtRandomInstants) {
+  for (uint64_t i = 0; i < 20; ++i) {
+    const PipelineConfig config = fakes::Config(fakes::Folder("random"));
+    KeyedStream random(1, "instants", {i});
+    const auto instant = static_cast<int64_t>(random.Uniform() * 1.1 * static_cast<double>(Unbroken().duration.count()));
+    RunWithKills(config, 0, std::chrono::microseconds(instant + 1), 1);
+    SCOPED_TRACE(instant);
+    ExpectSame(config);
+    if (HasFailure()) return;
+  }
+}
+
+TEST_F(ResumeTest, KilledAgainAndAgain) {
+  // Always at the same distance from its start: every attempt but the last dies.
+  const PipelineConfig config = fakes::Config(fakes::Folder("again"));
+  RunWithKills(config, 17, std::chrono::microseconds(0), 30);
+  ExpectSame(config);
+}
+
+TEST_F(ResumeTest, ResumesInAFolderThatWasMoved) {
+  PipelineConfig config = fakes::Config(fakes::Folder("moved_from"));
+  EXPECT_FALSE(RunChild(config, false, Unbroken().points / 2, std::chrono::microseconds(0)));
+  const fs::path to = fakes::Folder("moved_to");
+  fs::rename(config.output_dir, to);
+  config.output_dir = to;
+  EXPECT_TRUE(RunChild(config, true, 0, std::chrono::microseconds(0)));
+  ExpectSame(config);
+}
+
+TEST_F(ResumeTest, AFinishedRunResumesToItself) {
+  const PipelineConfig config = fakes::Config(fakes::Folder("finished"));
+  EXPECT_TRUE(RunChild(config, false, 0, std::chrono::microseconds(0)));
+  EXPECT_TRUE(RunChild(config, true, 0, std::chrono::microseconds(0)));
+  ExpectSame(config);
+}
+
+}  // namespace
+}  // namespace kgrpo

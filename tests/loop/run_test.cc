@@ -1,0 +1,392 @@
+// loop/run.h: whole runs of the fake pipeline.
+#include "loop/run.h"
+
+#include "fakes.h"
+#include "store/checkpoints.h"
+#include "store/database.h"
+#include "store/files.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <kgrpo/sdk/error.h>
+
+#include <fstream>
+#include <sstream>
+
+namespace kgrpo {
+namespace {
+
+namespace fs = std::filesystem;
+using fakes::Folder;
+using fakes::knobs;
+using fakes::RunIn;
+using ::testing::HasSubstr;
+
+class RunTest : public ::testing::Test {
+ protected:
+  void SetUp() override { fakes::Reset(); }
+};
+
+double MeanReward(const fs::path& output, uint64_t first, uint64_t last) {
+  RunDatabase database(output / "run.sqlite");
+  double sum = 0;
+  for (const StepSummary& step : database.Steps()) {
+    if (step.step >= first && step.step <= last) sum += step.reward_mean;
+  }
+  return sum / static_cast<double>(last - first + 1);
+}
+
+TEST_F(RunTest, LeavesEverythingBehind) {
+  const PipelineConfig config = fakes::Config(Folder("whole"));
+  const RunOutcome outcome = RunIn(config);
+  EXPECT_EQ(outcome.status, RunOutcome::Status::kFinished);
+  EXPECT_EQ(outcome.steps, 11u);
+  EXPECT_EQ(outcome.ExitCode(), 0);
+  const fs::path output = config.output_dir;
+  for (const char* name : {"resolved.yaml", "run.json", "run.sqlite", "final/table.bin", "checkpoints/step-11/state.json",
+                           "checkpoints/step-11/policy/table.bin", "checkpoints/step-11/reference/table.bin",
+                           "rollouts/step-000004.jsonl", "rollouts/step-000011.jsonl"}) {
+    EXPECT_TRUE(fs::exists(output / name)) << name;
+  }
+  EXPECT_FALSE(fs::exists(output / "rollouts/step-000003.jsonl"));  // a step of demonstrations has no rollouts
+  RunDatabase database(output / "run.sqlite");
+  EXPECT_EQ(database.Steps().size(), 11u);
+  EXPECT_TRUE(database.Get("finished"));
+  const std::vector<TrajectoryRecord> trajectories = database.ReadStep(Purpose::kTrain, 5);
+  ASSERT_EQ(trajectories.size(), 8u);
+  for (const TrajectoryRecord& trajectory : trajectories) EXPECT_EQ(trajectory.rounds_done.size(), 3u);
+  EXPECT_EQ(database.ReadStep(Purpose::kHeldout, 8).size(), 6u);
+  EXPECT_EQ(database.ReadDemonstrations(1).size(), 6u);
+  std::map<std::string, double> metrics;
+  for (const Metric& metric : database.Metrics(8)) metrics[metric.name] = metric.value;
+  for (const char* name : {"reward", "reward_std", "rewards/speedup/mean", "kernel/correct_rate", "kernel/fast_1",
+                           "coder/not_applicable_rate", "policy/favourite_share", "time/train", "time/generate", "loss",
+                           "heldout/reward", "step_time"}) {
+    EXPECT_TRUE(metrics.contains(name)) << name;
+  }
+  EXPECT_TRUE(metrics.contains("reward/problem/" + database.ReadStep(Purpose::kTrain, 8)[0].problem_name));
+  EXPECT_EQ(metrics["fake/metric"], 2.5);
+  // Two trajectories a problem, four of five problems, each drawn once.
+  std::map<uint32_t, int> drawn;
+  for (const TrajectoryRecord& trajectory : trajectories) ++drawn[trajectory.problem];
+  EXPECT_EQ(drawn.size(), 4u);
+  for (const auto& [problem, count] : drawn) EXPECT_EQ(count, 2);
+}
+
+TEST_F(RunTest, StateFollowsTheRounds) {
+  const PipelineConfig config = fakes::Config(Folder("state"), 0, 4);
+  RunIn(config);
+  RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
+  size_t wrong = 0;
+  for (uint64_t step = 1; step <= 4; ++step) {
+    for (const TrajectoryRecord& trajectory : database.ReadStep(Purpose::kTrain, step)) {
+      std::string a = "// kernel of " + trajectory.problem_name + "\n", b = a;
+      for (const RoundRecord& round : trajectory.rounds_done) {
+        EXPECT_EQ(round.code_a, a);
+        EXPECT_EQ(round.code_b, b);
+        if (!round.evaluation) {
+          EXPECT_FALSE(round.applied);
+          continue;
+        }
+        wrong += round.evaluation->correct ? 0 : 1;
+        EXPECT_TRUE(round.applied);  // right or wrong: `advance: always`
+        a = b;
+        b = round.answer.source;
+        const double speedup = round.evaluation->correct ? 1e-3 / round.evaluation->seconds : 0;
+        EXPECT_DOUBLE_EQ(round.speedup, speedup);
+      }
+    }
+  }
+  EXPECT_GT(wrong, 0u);
+}
+
+TEST_F(RunTest, AdvanceCorrectKeepsTheLastRightKernel) {
+  PipelineConfig config = fakes::Config(Folder("advance"), 0, 4);
+  config.loop.advance = Advance::kCorrect;
+  RunIn(config);
+  RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
+  size_t wrong = 0;
+  for (uint64_t step = 1; step <= 4; ++step) {
+    for (const TrajectoryRecord& trajectory : database.ReadStep(Purpose::kTrain, step)) {
+      std::string b = "// kernel of " + trajectory.problem_name + "\n";
+      for (const RoundRecord& round : trajectory.rounds_done) {
+        EXPECT_EQ(round.code_b, b);
+        if (round.evaluation && round.evaluation->correct) b = round.answer.source;
+        if (round.evaluation && !round.evaluation->correct) {
+          ++wrong;
+          EXPECT_FALSE(round.applied);
+        }
+      }
+    }
+  }
+  EXPECT_GT(wrong, 0u);
+}
+
+TEST_F(RunTest, DoesNotDependOnTiming) {
+  PipelineConfig config = fakes::Config(Folder("timing_0"));
+  RunIn(config);
+  const std::string samples = fakes::Samples(config.output_dir);
+  const std::string weights = fakes::FinalWeights(config.output_dir);
+  EXPECT_GT(samples.size(), 10000u);
+  for (const uint64_t delays : {1, 2, 3}) {
+    knobs().delay_seed = delays;
+    config.output_dir = Folder("timing_" + std::to_string(delays));
+    config.loop.workers = static_cast<uint32_t>(1 + 2 * delays);
+    RunIn(config);
+    EXPECT_EQ(fakes::Samples(config.output_dir), samples) << delays;
+    EXPECT_EQ(fakes::FinalWeights(config.output_dir), weights) << delays;
+  }
+}
+
+TEST_F(RunTest, AnotherSeedGivesOtherSamples) {
+  PipelineConfig config = fakes::Config(Folder("seed_7"));
+  RunIn(config);
+  const std::string samples = fakes::Samples(config.output_dir);
+  config.output_dir = Folder("seed_8");
+  config.seed = 8;
+  RunIn(config);
+  EXPECT_NE(fakes::Samples(config.output_dir), samples);
+}
+
+TEST_F(RunTest, LearnsAndTheControlsDoNot) {
+  const auto gain = [](const std::string& name, bool shuffle_prompts, bool shuffle_rewards) {
+    PipelineConfig config = fakes::Config(Folder(name), 0, 60);
+    config.checkpoint.every = 0;
+    config.evaluation.every = 0;
+    config.loop.rounds = 2;
+    config.train_problems = {"map_a", "reduce_a", "matmul_a", "scan_a", "pool_a"};  // one a family
+    config.controls.shuffle_prompts = shuffle_prompts;
+    config.controls.shuffle_rewards = shuffle_rewards;
+    RunIn(config);
+    return MeanReward(config.output_dir, 51, 60) - MeanReward(config.output_dir, 1, 5);
+  };
+  const double honest = gain("learn", false, false);
+  EXPECT_GT(honest, 0.8);
+  // What is bad for every problem can be learned from shuffled prompts too; what is good for one cannot.
+  EXPECT_LT(gain("learn_prompts", true, false), 0.7 * honest);
+  EXPECT_LT(gain("learn_rewards", false, true), 0.3 * honest);
+}
+
+TEST_F(RunTest, StopsWithACheckpointWhenNumbersAreNotFinite) {
+  const PipelineConfig config = fakes::Config(Folder("not_finite"), 0, 8);
+  knobs().not_finite_at = 5;
+  const RunOutcome outcome = RunIn(config);
+  EXPECT_EQ(outcome.status, RunOutcome::Status::kStopped);
+  EXPECT_EQ(outcome.ExitCode(), 1);
+  EXPECT_EQ(outcome.steps, 4u);
+  EXPECT_THAT(outcome.message, HasSubstr("the loss is not a number"));
+  EXPECT_THAT(outcome.message, HasSubstr("checkpoint of step 4"));
+  EXPECT_TRUE(fs::exists(fs::path(config.output_dir) / "checkpoints/step-4/state.json"));
+  EXPECT_FALSE(fs::exists(fs::path(config.output_dir) / "final"));
+}
+
+TEST_F(RunTest, StopsWithACheckpointWhenTheMoneyIsSpent) {
+  const PipelineConfig config = fakes::Config(Folder("budget"), 0, 8);
+  PipelineParts parts = fakes::Parts(config);
+  const RunFolder folder = RunFolder::Create(config.output_dir, config.resolved_yaml, false);
+  RunOptions options;
+  options.faults = [](const char* point) {
+    if (std::string(point) == "database: after commit" && knobs().updates == 2) knobs().coder_error = true;
+  };
+  const RunOutcome outcome = kgrpo::Run(config, parts, folder, options);
+  EXPECT_EQ(outcome.status, RunOutcome::Status::kStopped);
+  EXPECT_THAT(outcome.message, HasSubstr("the money is spent"));
+  EXPECT_TRUE(fs::exists(fs::path(config.output_dir) / "checkpoints/step-2/trainer.state"));
+}
+
+TEST_F(RunTest, AUsersStopCanBeResumedToTheSameEnd) {
+  PipelineConfig config = fakes::Config(Folder("cancel_whole"));
+  RunIn(config);
+  const std::string samples = fakes::Samples(config.output_dir), weights = fakes::FinalWeights(config.output_dir);
+  for (const int updates : {1, 3, 5, 10}) {
+    fakes::Reset();
+    config.output_dir = Folder("cancel_" + std::to_string(updates));
+    knobs().cancel_after_updates = updates;
+    const RunOutcome stopped = RunIn(config);
+    EXPECT_EQ(stopped.status, RunOutcome::Status::kInterrupted);
+    EXPECT_EQ(stopped.ExitCode(), 130);
+    EXPECT_EQ(stopped.steps, static_cast<uint64_t>(updates));
+    fakes::Reset();
+    EXPECT_EQ(RunIn(config, true).status, RunOutcome::Status::kFinished);
+    EXPECT_EQ(knobs().updates, 11 - updates);  // nothing was done twice
+    EXPECT_EQ(fakes::Samples(config.output_dir), samples);
+    EXPECT_EQ(fakes::FinalWeights(config.output_dir), weights);
+  }
+}
+
+TEST_F(RunTest, ReplayedStepsAskTheCoderNothingTwice) {
+  // A coder that never answers the same: only recorded answers can give the same samples again.
+  knobs().coder_counts = true;
+  const PipelineConfig config = fakes::Config(Folder("replay"), 0, 6);
+  struct Killed {};
+  EXPECT_THROW(RunIn(config, false,
+                     [](const char* point) {
+                       if (std::string(point) == "checkpoint: filled" && knobs().updates == 6) throw Killed();
+                     }),
+               Killed);  // steps 4 to 6 are in the database, the last checkpoint is of step 3
+  const std::string samples = fakes::Samples(config.output_dir);
+  knobs().coder_calls = knobs().updates = knobs().evaluations = 0;
+  EXPECT_EQ(RunIn(config, true).status, RunOutcome::Status::kFinished);
+  EXPECT_EQ(knobs().updates, 3);
+  EXPECT_EQ(knobs().coder_calls, 0);
+  EXPECT_EQ(knobs().evaluations, 0);
+  EXPECT_EQ(fakes::Samples(config.output_dir), samples);
+}
+
+TEST_F(RunTest, DropsOrPunishesTrajectoriesWhoseCoderFailed) {
+  PipelineConfig config = fakes::Config(Folder("drop"), 0, 3);
+  knobs().coder_fails_every = 4;
+  RunIn(config);
+  RunDatabase dropped(fs::path(config.output_dir) / "run.sqlite");
+  size_t gone = 0;
+  for (const TrajectoryRecord& trajectory : dropped.ReadStep(Purpose::kTrain, 2)) {
+    if (trajectory.dropped.empty()) {
+      EXPECT_EQ(trajectory.rounds_done.size(), 3u);
+      continue;
+    }
+    ++gone;
+    EXPECT_LT(trajectory.rounds_done.size(), 3u);
+    EXPECT_THAT(trajectory.dropped, HasSubstr("the line was cut"));
+  }
+  EXPECT_GT(gone, 0u);
+  for (const Metric& metric : dropped.Metrics(2)) {
+    if (metric.name == "coder/dropped_trajectories") {
+      EXPECT_EQ(metric.value, static_cast<double>(gone));
+    }
+  }
+
+  config.output_dir = Folder("punish");
+  config.loop.on_coder_failure = CoderFailure::kPunish;
+  RunIn(config);
+  RunDatabase punished(fs::path(config.output_dir) / "run.sqlite");
+  size_t failed = 0;
+  for (const TrajectoryRecord& trajectory : punished.ReadStep(Purpose::kTrain, 2)) {
+    EXPECT_EQ(trajectory.rounds_done.size(), 3u);
+    for (const RoundRecord& round : trajectory.rounds_done) {
+      if (round.answer.outcome != KGRPO_CODER_FAILED) continue;
+      ++failed;
+      EXPECT_EQ(round.reward, -0.75);
+    }
+  }
+  EXPECT_GT(failed, 0u);
+}
+
+TEST_F(RunTest, ABestKernelIsJudgedAgainBeforeItCounts) {
+  PipelineConfig config = fakes::Config(Folder("best"), 0, 6);
+  RunIn(config);
+  EXPECT_GT(knobs().thorough, 0);
+  const fs::path kernels = fs::path(config.output_dir) / "kernels";
+  const auto evidence = nlohmann::json::parse(ReadFile(kernels / "map_a" / "evidence.json"));
+  EXPECT_GT(evidence["speedup"], 1.0);
+  EXPECT_EQ(evidence["evaluation"]["verdict"], "right");
+  EXPECT_THAT(ReadFile(kernels / "map_a" / "best.cu"), HasSubstr("// kernel of map_a"));
+  RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
+  EXPECT_EQ(database.ReadBest(6).at("map_a").source, ReadFile(kernels / "map_a" / "best.cu"));
+
+  fakes::Reset();
+  knobs().thorough_refutes = true;
+  config.output_dir = Folder("best_refuted");
+  RunIn(config);
+  EXPECT_GT(knobs().thorough, 0);
+  EXPECT_TRUE(fs::is_empty(fs::path(config.output_dir) / "kernels"));
+}
+
+TEST_F(RunTest, KeepsTheLastAndTheBestCheckpoints) {
+  PipelineConfig config = fakes::Config(Folder("keep"), 0, 12);
+  config.checkpoint.every = 1;
+  config.checkpoint.keep_last = 2;
+  config.checkpoint.keep_best = 1;
+  RunIn(config);
+  RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
+  uint64_t best = 1;
+  const std::vector<StepSummary> steps = database.Steps();
+  for (const StepSummary& step : steps) {
+    if (step.reward_mean > steps[best - 1].reward_mean) best = step.step;
+  }
+  std::vector<uint64_t> kept;
+  for (const CheckpointState& state : Checkpoints(fs::path(config.output_dir) / "checkpoints").List()) kept.push_back(state.step);
+  for (const uint64_t step : {best, uint64_t{11}, uint64_t{12}}) EXPECT_THAT(kept, ::testing::Contains(step));
+  EXPECT_EQ(kept.size(), best >= 11 ? 2u : 3u);
+}
+
+TEST_F(RunTest, SaysWhatIsWrongWithTheConfiguration) {
+  const auto message = [](const PipelineConfig& config) -> std::string {
+    try {
+      PipelineParts parts = fakes::Parts(config);
+      const RunFolder folder = RunFolder::Create(Folder("bad"), "", false);
+      kgrpo::Run(config, parts, folder, {});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  PipelineConfig config = fakes::Config("");
+  config.loop.trajectories_per_problem = 3;
+  EXPECT_THAT(message(config), HasSubstr("loop.batch_size (8) must be a multiple of loop.trajectories_per_problem (3)"));
+  config = fakes::Config("");
+  config.train_problems = {"map_a", "x/map_a"};
+  EXPECT_THAT(message(config), HasSubstr("two problems are named map_a"));
+  config = fakes::Config("");
+  config.train_problems = {"map_broken"};
+  EXPECT_THAT(message(config), HasSubstr("the reference kernel of problem map_broken (map_broken) is not right (wrong)"));
+  config = fakes::Config("");
+  config.stages[0].episodes = 0;
+  EXPECT_THAT(message(config), HasSubstr("`episodes` is 0"));
+  config = fakes::Config("");
+  config.prompt.user = "{{problem.nmae}}";
+  EXPECT_THAT(message(config), HasSubstr("prompt.user:1:1: unknown variable \"problem.nmae\"; did you mean \"problem.name\"?"));
+}
+
+TEST_F(RunTest, RefusesAFolderThatIsNotEmpty) {
+  const PipelineConfig config = fakes::Config(Folder("refuse"));
+  const auto refusal = [&](const std::string& yaml) -> std::string {
+    try {
+      RunFolder::Create(config.output_dir, yaml, false);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  knobs().cancel_after_updates = 4;
+  RunIn(config);
+  EXPECT_THAT(refusal(config.resolved_yaml), HasSubstr("unfinished run of this configuration (4 steps done)"));
+  EXPECT_THAT(refusal(config.resolved_yaml), HasSubstr("kgrpo-host resume " + config.output_dir));
+  EXPECT_THAT(refusal("name: other\n"), HasSubstr("unfinished run of another configuration"));
+  fakes::Reset();
+  RunIn(config, true);
+  EXPECT_THAT(refusal(config.resolved_yaml), HasSubstr("holds a finished run"));
+  std::ofstream(fs::path(config.output_dir) / "thesis.txt") << "mine";
+  RunFolder::Create(config.output_dir, config.resolved_yaml, true);
+  EXPECT_TRUE(fs::exists(fs::path(config.output_dir) / "thesis.txt"));  // only what a run left behind goes
+  EXPECT_FALSE(fs::exists(fs::path(config.output_dir) / "final"));
+  const fs::path strange = Folder("strange");
+  fs::create_directories(strange);
+  std::ofstream(strange / "thesis.txt") << "mine";
+  EXPECT_THROW(RunFolder::Create(strange, "", true), Error);  // --overwrite deletes runs, nothing else
+  EXPECT_TRUE(fs::exists(strange / "thesis.txt"));
+}
+
+TEST_F(RunTest, OneProcessAFolder) {
+  const PipelineConfig config = fakes::Config(Folder("lock"));
+  RunIn(config);
+  const RunFolder first = RunFolder::Open(config.output_dir);
+  EXPECT_THROW(RunFolder::Open(config.output_dir), Error);
+}
+
+TEST_F(RunTest, TheConsoleShowsALineAStepAndASummary) {
+  std::ostringstream out;
+  Console console(out, false);
+  RunIn(fakes::Config(Folder("console")), false, {}, &console);
+  const std::string text = out.str();
+  EXPECT_EQ(text.find('\r'), std::string::npos);
+  EXPECT_THAT(text, HasSubstr("MODELLED, no device runs: table"));
+  EXPECT_THAT(text, HasSubstr("a table of speedups,"));
+  EXPECT_THAT(text, HasSubstr("step  4/11  fake_climber  reward "));
+  EXPECT_THAT(text, HasSubstr("step  2/11  fake_imitation  loss "));
+  EXPECT_THAT(text, HasSubstr("held-out after step 8: reward "));
+  EXPECT_THAT(text, HasSubstr("mean reward: "));
+  EXPECT_THAT(text, HasSubstr("next: kgrpo-host eval "));
+}
+
+}  // namespace
+}  // namespace kgrpo

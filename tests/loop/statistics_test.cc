@@ -1,0 +1,128 @@
+// loop/statistics.h and loop/draws.h.
+#include "loop/statistics.h"
+
+#include "loop/draws.h"
+#include "loop/metrics.h"
+#include "loop/samples.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace kgrpo {
+namespace {
+
+TEST(StatisticsTest, Moments) {
+  const std::vector<double> values = {1, 2, 4, 8};
+  EXPECT_DOUBLE_EQ(Mean(values), 3.75);
+  EXPECT_NEAR(StandardDeviation(values), 3.095695936834452, 1e-12);  // numpy.std(ddof=1)
+  EXPECT_DOUBLE_EQ(Median(values), 3);
+  EXPECT_DOUBLE_EQ(Median({5, 1, 3}), 3);
+  EXPECT_NEAR(GeometricMean(values), std::pow(64, 0.25), 1e-12);
+  EXPECT_EQ(Mean({}), 0);
+  EXPECT_EQ(StandardDeviation(std::vector<double>{1}), 0);
+}
+
+TEST(StatisticsTest, BootstrapCoversTheMeanOfANormalSample) {
+  // 400 values of a known spread: the half-width of the mean's interval is 1.96 sigma / sqrt(n).
+  std::vector<std::vector<double>> groups(2);
+  for (int i = 0; i < 400; ++i) groups[static_cast<size_t>(i % 2)].push_back(std::sin(i * 12.9898) * 3);
+  std::vector<double> all(groups[0]);
+  all.insert(all.end(), groups[1].begin(), groups[1].end());
+  const Interval interval = Bootstrap(groups, 1, "t", [](std::span<const double> v) { return Mean(v); });
+  EXPECT_DOUBLE_EQ(interval.value, Mean(all));
+  const double expected = 1.96 * StandardDeviation(all) / std::sqrt(400.0);
+  EXPECT_NEAR(interval.high - interval.value, expected, 0.15 * expected);
+  EXPECT_NEAR(interval.value - interval.low, expected, 0.15 * expected);
+  const Interval again = Bootstrap(groups, 1, "t", [](std::span<const double> v) { return Mean(v); });
+  EXPECT_EQ(again.low, interval.low);
+}
+
+TEST(StatisticsTest, BootstrapKeepsGroupsApart) {
+  // Two problems without spread: other episodes of the same problems would give the same.
+  const Interval interval = Bootstrap({{1, 1, 1}, {5, 5, 5}}, 1, "t", [](std::span<const double> v) { return Mean(v); });
+  EXPECT_EQ(interval.low, 3);
+  EXPECT_EQ(interval.high, 3);
+}
+
+TEST(TallyTest, CountsLabels) {
+  Tally tally;
+  for (const char* label : {"b", "a", "b", "c"}) tally.Add(label);
+  EXPECT_EQ(tally.favourite(), "b");
+  EXPECT_DOUBLE_EQ(tally.favourite_share(), 0.5);
+  EXPECT_EQ(tally.distinct(), 3u);
+  EXPECT_NEAR(tally.entropy(), 1.0397207708399179, 1e-12);  // scipy.stats.entropy([2, 1, 1])
+}
+
+TEST(SuggestionLabelTest, PrefersTheCodersWords) {
+  RoundRecord round;
+  round.suggestion = "  Use\n SHARED  memory ";
+  EXPECT_EQ(SuggestionLabel(round), "use shared memory");
+  round.answer.summary = "tiling, tile 32";
+  EXPECT_EQ(SuggestionLabel(round), "tiling, tile 32");
+}
+
+TEST(DrawsTest, ProblemsComeWithoutReplacementWhileTheyLast) {
+  std::vector<int> total(5);
+  for (uint64_t step = 1; step <= 50; ++step) {
+    const auto assignments = DrawAssignments(3, Purpose::kTrain, step, 14, 2, 5, false);
+    ASSERT_EQ(assignments.size(), 14u);
+    std::vector<int> counts(5);
+    for (size_t i = 0; i < 14; ++i) {
+      ++counts[assignments[i].problem];
+      ++total[assignments[i].problem];
+      EXPECT_EQ(assignments[i].problem, assignments[i].prompted_as);
+      EXPECT_EQ(assignments[i].problem, assignments[i - i % 2].problem);  // two in a row
+    }
+    for (const int count : counts) EXPECT_TRUE(count == 2 || count == 4) << count;  // seven draws of five
+  }
+  for (const int count : total) EXPECT_NEAR(count, 140, 40);
+  const auto again = DrawAssignments(3, Purpose::kTrain, 7, 14, 2, 5, false);
+  const auto other = DrawAssignments(3, Purpose::kTrain, 8, 14, 2, 5, false);
+  EXPECT_EQ(DrawAssignments(3, Purpose::kTrain, 7, 14, 2, 5, false)[3].problem, again[3].problem);
+  EXPECT_FALSE(std::equal(again.begin(), again.end(), other.begin(), [](auto& a, auto& b) { return a.problem == b.problem; }));
+}
+
+TEST(DrawsTest, ShuffledPromptsSpeakOfAnotherProblem) {
+  for (uint64_t step = 1; step <= 20; ++step) {
+    std::set<uint32_t> spoken_of;
+    for (const Assignment& assignment : DrawAssignments(3, Purpose::kTrain, step, 4, 1, 6, true)) {
+      EXPECT_NE(assignment.problem, assignment.prompted_as);
+      spoken_of.insert(assignment.prompted_as);
+    }
+    EXPECT_EQ(spoken_of.size(), 4u);
+  }
+}
+
+TEST(DrawsTest, DemonstrationsAreUsedEquallyOften) {
+  std::vector<int> used(7);
+  for (uint64_t update = 0; update < 14; ++update) {
+    for (const size_t i : DrawDemonstrations(3, 1, update, 5, 7)) ++used[i];
+  }
+  for (const int count : used) EXPECT_EQ(count, 10);  // 70 draws of 7
+}
+
+TEST(SamplesTest, ShuffledRewardsStayInPairs) {
+  std::vector<kgrpo_sample> samples(50);
+  for (size_t i = 0; i < 50; ++i) {
+    samples[i].reward = static_cast<double>(i);
+    samples[i].idle_reward = static_cast<double>(i) + 0.5;
+    samples[i].trajectory = i;
+  }
+  ShuffleRewards(samples, 1, 1);
+  std::set<double> rewards;
+  size_t moved = 0;
+  for (size_t i = 0; i < 50; ++i) {
+    EXPECT_EQ(samples[i].idle_reward, samples[i].reward + 0.5);
+    EXPECT_EQ(samples[i].trajectory, i);
+    moved += samples[i].reward != static_cast<double>(i) ? 1 : 0;
+    rewards.insert(samples[i].reward);
+  }
+  EXPECT_EQ(rewards.size(), 50u);
+  EXPECT_GT(moved, 40u);
+}
+
+}  // namespace
+}  // namespace kgrpo
