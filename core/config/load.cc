@@ -29,7 +29,8 @@ class Loader {
     if (files.empty()) Finish();  // nothing was read: complaints about missing keys would only hide why
     ApplySettings(request_.settings, &root_, &diagnostics_);
     const bool readable = std::none_of(diagnostics_.begin(), diagnostics_.end(), [](const Diagnostic& d) {
-      return (d.path.empty() && d.at.line > 0) || d.path == "extends";  // syntax: what is missing below may stand behind the mistake
+      return (d.path.empty() && d.at.line > 0) ||
+             d.path == "extends";  // syntax: what is missing below may stand behind the mistake
     });
     if (!readable) Finish();
     CheckAgainstSchema(root_, PipelineSchema(), "", &diagnostics_);
@@ -42,7 +43,7 @@ class Loader {
     CheckStages();
     CheckPrompt("system");
     CheckPrompt("user");
-    ExpandProblems();
+    if (!request_.ignore_problems) ExpandProblems();
     Finish();
     return Read();
   }

@@ -27,6 +27,7 @@ struct LoadRequest {
   std::set<Role> roles = {kRoles.begin(), kRoles.end()};
   bool needs_train_problems = true;
   bool needs_heldout_problems = false;
+  bool ignore_problems = false;  // `problems` is not looked at: its patterns stay as they are written
 };
 
 // Throws ConfigError with every mistake.

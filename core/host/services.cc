@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <compare>
+#include <exception>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -20,8 +21,9 @@ namespace kgrpo {
 struct HostServices::InstanceServices {
   HostServices* services;
   std::string name;
-  std::string artifact_directory;
-  std::string cache_directory;
+  std::string cache_name;
+  std::once_flag artifact_once, cache_once;
+  std::string artifact_directory, cache_directory;  // empty until asked for
   kgrpo_host host{};
 
   static InstanceServices& From(void* context) { return *static_cast<InstanceServices*>(context); }
@@ -47,8 +49,38 @@ struct HostServices::InstanceServices {
   }
 
   static int Cancelled(void*) noexcept { return CancelRequested() ? 1 : 0; }
-  static kgrpo_str ArtifactDirectory(void* context) noexcept { return Str(From(context).artifact_directory); }
-  static kgrpo_str CacheDirectory(void* context) noexcept { return Str(From(context).cache_directory); }
+  static kgrpo_str ArtifactDirectory(void* context) noexcept {
+    InstanceServices& self = From(context);
+    return self.MadeOnce(&self.artifact_once, &self.artifact_directory,
+                         [&] { return self.services->ArtifactRoot() / self.name; });
+  }
+
+  static kgrpo_str CacheDirectory(void* context) noexcept {
+    InstanceServices& self = From(context);
+    return self.MadeOnce(&self.cache_once, &self.cache_directory, [&] {
+      const std::filesystem::path& root = self.services->options_.cache_root;
+      return std::filesystem::absolute(root.empty() ? CacheRoot() : root) / self.cache_name;
+    });
+  }
+
+  // The interface has no way to fail here: the reason is logged, and what the plugin then writes fails in its own
+  // words.
+  template <typename Place>
+  kgrpo_str MadeOnce(std::once_flag* once, std::string* directory, Place place) noexcept {
+    try {
+      std::call_once(*once, [&] {
+        try {
+          *directory = place().string();
+          MakeDirectories(*directory);
+        } catch (const std::exception& error) {
+          Log(this, KGRPO_LOG_ERROR, Str(error.what()));
+        }
+      });
+    } catch (...) {
+      // call_once has no threads to wait with: the empty text stands.
+    }
+    return Str(*directory);
+  }
 
   static kgrpo_error* LockDevice(void* context, kgrpo_str device) noexcept {
     return Guard([&] { From(context).services->device_locks_.Lock(View(device)); });
@@ -67,23 +99,21 @@ struct HostServices::InstanceServices {
   }
 };
 
-HostServices::HostServices(HostOptions options) : options_(std::move(options)) {
-  if (options_.artifact_root.empty()) options_.artifact_root = temporary_.emplace().path();
-  if (options_.cache_root.empty()) options_.cache_root = CacheRoot();
-  options_.artifact_root = std::filesystem::absolute(options_.artifact_root);
-  options_.cache_root = std::filesystem::absolute(options_.cache_root);
-}
+HostServices::HostServices(HostOptions options) : options_(std::move(options)) {}
 
 HostServices::~HostServices() = default;
+
+std::filesystem::path HostServices::ArtifactRoot() {
+  if (!options_.artifact_root.empty()) return std::filesystem::absolute(options_.artifact_root);
+  std::call_once(temporary_made_, [&] { temporary_.emplace(); });
+  return temporary_->path();
+}
 
 const kgrpo_host* HostServices::ForInstance(const std::string& name, const std::string& cache_name) {
   auto instance = std::make_unique<InstanceServices>();
   instance->services = this;
   instance->name = name;
-  instance->artifact_directory = (options_.artifact_root / name).string();
-  instance->cache_directory = (options_.cache_root / cache_name).string();
-  MakeDirectories(instance->artifact_directory);
-  MakeDirectories(instance->cache_directory);
+  instance->cache_name = cache_name;
 
   kgrpo_host& host = instance->host;
   host.struct_size = sizeof(host);
@@ -119,7 +149,8 @@ std::map<std::string, double> HostServices::TakeMetrics() {
   }
   std::map<std::string, double> means;
   for (auto& [name, points] : taken) {
-    // Floating-point sums depend on the order, and figures must not depend on threads. strong_order has a place for NaN.
+    // Floating-point sums depend on the order, and figures must not depend on threads. strong_order has a place for
+    // NaN.
     std::sort(points.begin(), points.end(), [](double a, double b) { return std::strong_order(a, b) < 0; });
     means[name] = std::accumulate(points.begin(), points.end(), 0.0) / static_cast<double>(points.size());
   }

@@ -60,7 +60,11 @@ class HostServices {
  private:
   struct InstanceServices;
 
+  // The root of artifact folders; made now if it is to be a temporary one. [any thread]
+  std::filesystem::path ArtifactRoot();
+
   HostOptions options_;
+  std::once_flag temporary_made_;
   std::optional<TemporaryDirectory> temporary_;
   DeviceLocks device_locks_;
   std::mutex metrics_mutex_;

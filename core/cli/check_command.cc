@@ -1,0 +1,150 @@
+// `kgrpo-host check FILE`: everything short of running. All mistakes of the file, all missing plugins, then the parts
+// made and the problems opened.
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "cli/command.h"
+#include "cli/session.h"
+#include "config/diagnostic.h"
+
+namespace kgrpo::cli {
+namespace {
+
+struct CheckOptionsGiven {
+  std::string file;
+  std::vector<std::string> settings;
+  bool resolve = false;
+  bool json = false;
+  bool file_only = false;
+};
+
+// What a check found.
+struct Findings {
+  std::vector<Diagnostic> mistakes;      // of the file
+  std::vector<std::string> failures;     // of parts and problems
+  std::vector<std::string> notes;        // what was not looked at, and why
+  std::optional<PipelineConfig> config;  // where the file is right
+  ExitCode exit_code = kFine;
+
+  void Fail(const Error& error, const std::string& what) {
+    failures.push_back(what.empty() ? error.what() : what + ": " + error.what());
+    // Bad input outranks what is merely missing here.
+    const ExitCode code = ExitCodeOf(error.code());
+    if (exit_code == kFine || code == kBadInput) exit_code = code;
+  }
+};
+
+void OpenProblems(Evaluator& evaluator, const PipelineConfig& config, Findings* findings) {
+  for (const auto* folders : {&config.train_problems, &config.heldout_problems}) {
+    for (const std::string& folder : *folders) {
+      try {
+        evaluator.OpenProblem(folder);
+      } catch (const Error& error) {
+        findings->Fail(error, "");
+      }
+    }
+  }
+}
+
+Findings Check(Session& session, const CheckOptionsGiven& given) {
+  Findings findings;
+  LoadRequest request;
+  request.file = given.file;
+  request.settings = given.settings;
+  std::optional<PipelineConfig> evaluator_alone;
+  try {
+    findings.config = session.Load(request);
+  } catch (const ConfigError& error) {
+    findings.mistakes = error.diagnostics();
+    findings.exit_code = kBadInput;
+    // The problems can be looked at all the same where only other parts are wrong.
+    request.roles = {Role::kEvaluator};
+    try {
+      evaluator_alone = session.Load(request);
+    } catch (const ConfigError&) {
+      findings.notes.push_back("the problems were not opened: that takes an evaluator whose part of the file is right");
+    }
+  }
+  if (given.file_only) return findings;
+
+  const PipelineConfig* config = findings.config ? &*findings.config : evaluator_alone ? &*evaluator_alone : nullptr;
+  if (config == nullptr) return findings;
+  session.StartServices(config->seed);
+  for (Role role : kRoles) {
+    if (!findings.config && role != Role::kEvaluator) continue;
+    try {
+      const PipelineParts parts = session.MakeParts(*config, {role});
+      if (role == Role::kEvaluator) OpenProblems(*parts.evaluator, *config, &findings);
+    } catch (const Error& error) {
+      findings.Fail(error, "");
+      if (role == Role::kEvaluator) findings.notes.push_back("the problems were not opened: there is no evaluator");
+    }
+  }
+  return findings;
+}
+
+void PrintJson(const CheckOptionsGiven& given, const Findings& findings) {
+  using Json = nlohmann::ordered_json;
+  Json json = {{"file", given.file}, {"ok", findings.exit_code == kFine}};
+  json["mistakes"] = Json::array();
+  for (const Diagnostic& mistake : findings.mistakes) {
+    json["mistakes"].push_back({{"file", mistake.at.file},
+                                {"line", mistake.at.line},
+                                {"column", mistake.at.column},
+                                {"path", mistake.path},
+                                {"message", mistake.message},
+                                {"suggestion", mistake.suggestion}});
+  }
+  json["failures"] = findings.failures;
+  json["notes"] = findings.notes;
+  if (given.resolve && findings.config) json["resolved"] = findings.config->resolved_yaml;
+  std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+}
+
+void PrintText(const CheckOptionsGiven& given, const Findings& findings) {
+  for (const Diagnostic& mistake : findings.mistakes) std::fprintf(stderr, "%s\n", mistake.ToString().c_str());
+  for (const std::string& failure : findings.failures) std::fprintf(stderr, "%s\n", failure.c_str());
+  for (const std::string& note : findings.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+  const size_t count = findings.mistakes.size() + findings.failures.size();
+  if (count > 0) std::fprintf(stderr, "%s: %zu %s\n", given.file.c_str(), count, count == 1 ? "mistake" : "mistakes");
+  if (!findings.config) return;
+  const PipelineConfig& config = *findings.config;
+  if (given.resolve) {
+    std::printf("%s", config.resolved_yaml.c_str());
+  } else if (findings.exit_code == kFine) {
+    uint64_t steps = 0;
+    for (const StageConfig& stage : config.stages) steps += stage.steps;
+    std::printf("%s: fine. %zu training and %zu held-out problems, %llu steps in %zu %s; it would run in %s\n",
+                given.file.c_str(), config.train_problems.size(), config.heldout_problems.size(),
+                static_cast<unsigned long long>(steps), config.stages.size(),
+                config.stages.size() == 1 ? "stage" : "stages", config.output_dir.c_str());
+  }
+}
+
+}  // namespace
+
+void AddCheckCommand(CLI::App& app, const Globals& globals, Action* action) {
+  auto given = std::make_shared<CheckOptionsGiven>();
+  CLI::App* command = app.add_subcommand("check", "Check a pipeline file: everything short of running it");
+  command->add_option("FILE", given->file, "The pipeline file")->required();
+  AddSetOption(command, &given->settings, "Changes one key of the file");
+  command->add_flag("--resolve", given->resolve,
+                    "Print the file with `extends` and --set applied and every default filled in");
+  command->add_flag("--file-only", given->file_only, "Check the file and its options; load no model, open no problem");
+  command->add_flag("--json", given->json, "Print what was found as JSON");
+  command->footer("Example:\n  kgrpo-host check configs/seed.yaml --resolve");
+  command->callback([=, &globals] {
+    *action = [=, &globals] {
+      Session session(globals);
+      const Findings findings = Check(session, *given);
+      if (given->json)
+        PrintJson(*given, findings);
+      else
+        PrintText(*given, findings);
+      return static_cast<int>(findings.exit_code);
+    };
+  });
+}
+
+}  // namespace kgrpo::cli

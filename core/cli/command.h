@@ -1,0 +1,56 @@
+// What every command is made of. main.cc adds each to the command line; exactly one action runs.
+#ifndef KGRPO_CLI_COMMAND_H
+#define KGRPO_CLI_COMMAND_H
+
+#include <kgrpo/sdk/error.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace kgrpo::cli {
+
+// What the process ends with; docs/commands.md lists them for users.
+enum ExitCode {
+  kFine = 0,
+  kFailed = 1,       // the run failed, or stopped early
+  kUsage = 2,        // the command line is wrong
+  kBadInput = 3,     // a pipeline, problem, model or data file is wrong
+  kUnavailable = 4,  // a device, tool or service is missing
+  kInterrupted = 130,
+};
+
+ExitCode ExitCodeOf(kgrpo_error_code code);
+
+// Options of every command.
+struct Globals {
+  std::vector<std::string> plugin_path;
+  bool verbose = false;
+  bool quiet = false;
+};
+
+// What the chosen command does; returns the exit code, or throws.
+using Action = std::function<int()>;
+
+// Each adds one command with its options; when it is the chosen one, *action receives what to do.
+void AddRunCommand(CLI::App& app, const Globals& globals, Action* action);
+void AddResumeCommand(CLI::App& app, const Globals& globals, Action* action);
+void AddCheckCommand(CLI::App& app, const Globals& globals, Action* action);
+void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action);
+void AddPluginsCommand(CLI::App& app, const Globals& globals, Action* action);
+void AddProblemsCommand(CLI::App& app, const Globals& globals, Action* action);
+void AddTokenizeCommand(CLI::App& app, const Globals& globals, Action* action);
+void AddScoreCommand(CLI::App& app, const Globals& globals, Action* action);
+void AddGenerateCommand(CLI::App& app, const Globals& globals, Action* action);
+void AddUpdateCommand(CLI::App& app, const Globals& globals, Action* action);
+
+// `--set KEY=VALUE`, as many as wanted: one value each, so that what follows is not swallowed.
+inline CLI::Option* AddSetOption(CLI::App* command, std::vector<std::string>* settings, const std::string& what) {
+  return command->add_option("--set", *settings, what)->type_name("KEY=VALUE")->expected(1)->take_all();
+}
+
+}  // namespace kgrpo::cli
+#endif

@@ -1,0 +1,50 @@
+// Files of one JSON object a line, read whole and checked before anything is done with them. Used by tokenize, score,
+// generate and update.
+#ifndef KGRPO_CLI_JSON_LINES_H
+#define KGRPO_CLI_JSON_LINES_H
+
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace kgrpo::cli {
+
+// One line's object. Getters throw kgrpo::Error with the reason alone: `"prompt_ids"[3]: expected a token id, found
+// -1`.
+class JsonLine {
+ public:
+  JsonLine(nlohmann::json object, size_t number) : object_(std::move(object)), number_(number) {}
+
+  size_t number() const { return number_; }  // from 1
+  bool Has(const std::string& key) const { return object_.contains(key); }
+  const nlohmann::json& Get(const std::string& key) const;  // throws when it is missing
+
+  // Throws at the first key that is not among `known`.
+  void RequireKnown(const std::vector<std::string>& known) const;
+
+  std::string Text(const std::string& key) const;
+  double Number(const std::string& key) const;
+  uint64_t Count(const std::string& key) const;  // an integer >= 0
+  bool Flag(const std::string& key) const;
+  std::vector<int32_t> Ids(const std::string& key) const;
+  std::vector<float> Numbers(const std::string& key) const;
+
+ private:
+  nlohmann::json object_;
+  size_t number_;
+};
+
+// Reads every line of `file` ("-": standard input); lines of white space are skipped. Each is parsed, and handed to
+// `check`, which throws kgrpo::Error for what is wrong with it. Throws KGRPO_ERROR_INVALID with every bad line as
+// `file:line: message`.
+void ReadJsonLines(const std::string& file, const std::function<void(JsonLine line)>& check);
+
+// Writes the object as one line of standard output. Bytes that are not UTF-8 become U+FFFD.
+void WriteJsonLine(const nlohmann::ordered_json& object);
+
+}  // namespace kgrpo::cli
+#endif

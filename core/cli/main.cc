@@ -1,0 +1,125 @@
+// kgrpo-host: the command line. Chooses the command, runs it, and turns what it throws into a message and an exit code.
+#include <kgrpo/abi.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "cli/command.h"
+#include "config/diagnostic.h"
+#include "host/cancel.h"
+#include "host/log.h"
+
+namespace kgrpo::cli {
+namespace {
+
+// `kgrpo-host FILE ...` means `kgrpo-host run FILE ...`. Returns false after a message when the first word is neither a
+// command nor a file.
+bool InsertRun(const std::vector<std::string>& commands, std::vector<std::string>* arguments) {
+  for (size_t i = 0; i < arguments->size(); ++i) {
+    const std::string& argument = (*arguments)[i];
+    if (argument == "--plugin-path" || argument == "--set") {
+      ++i;  // its value
+      continue;
+    }
+    if (argument.starts_with("-")) continue;
+    if (std::find(commands.begin(), commands.end(), argument) != commands.end()) return true;
+    std::error_code error;
+    const bool names_file =
+        argument.find_first_of("./") != std::string::npos || std::filesystem::exists(argument, error);
+    if (!names_file) {
+      const std::string closest = Closest(argument, commands);
+      std::fprintf(stderr, "\"%s\" is neither a command nor a pipeline file%s%s%s; see kgrpo-host --help\n",
+                   argument.c_str(), closest.empty() ? "" : "; did you mean \"", closest.c_str(),
+                   closest.empty() ? "" : "\"?");
+      return false;
+    }
+    arguments->insert(arguments->begin(), "run");
+    return true;
+  }
+  return true;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Trains a language model to suggest optimisations of CUDA kernels.", "kgrpo-host");
+  app.set_version_flag("--version", "kgrpo-host " KGRPO_VERSION " (plugin ABI " + std::to_string(KGRPO_ABI_MAJOR) +
+                                        "." + std::to_string(KGRPO_ABI_MINOR) + ")");
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.footer(
+      "Examples:\n"
+      "  kgrpo-host configs/quickstart.yaml            run a pipeline\n"
+      "  kgrpo-host check configs/seed.yaml            everything short of running it\n"
+      "  kgrpo-host plugins list                       what there is to choose from\n"
+      "Exit codes: 0 fine, 1 the run failed, 2 wrong usage, 3 bad input, 4 something needed is missing, 130 "
+      "interrupted.");
+
+  Globals globals;
+  app.add_option("--plugin-path", globals.plugin_path,
+                 "Folders to search plugins in, before $KGRPO_PLUGIN_PATH and the host's own")
+      ->type_name("DIR[:DIR...]")
+      ->expected(1)
+      ->take_all();
+  app.add_flag("-v,--verbose", globals.verbose, "Log more");
+  app.add_flag("-q,--quiet", globals.quiet, "Log warnings only; no progress");
+
+  Action action;
+  for (auto* add : {AddRunCommand, AddResumeCommand, AddCheckCommand, AddEvalCommand, AddPluginsCommand,
+                    AddProblemsCommand, AddTokenizeCommand, AddScoreCommand, AddGenerateCommand, AddUpdateCommand}) {
+    add(app, globals, &action);
+  }
+  std::vector<std::string> commands;
+  for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());
+
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (!InsertRun(commands, &arguments)) return kUsage;
+  std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+  try {
+    app.parse(arguments);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kFine : kUsage;  // help and version are no errors
+  }
+  InitLog(globals.verbose ? LogLevel::kDebug : globals.quiet ? LogLevel::kWarning : LogLevel::kInfo);
+  HandleSignals();
+  try {
+    return action();
+  } catch (const ConfigError& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return kBadInput;
+  } catch (const Error& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    return ExitCodeOf(error.code());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    return kFailed;
+  }
+}
+
+}  // namespace
+
+ExitCode ExitCodeOf(kgrpo_error_code code) {
+  switch (code) {
+    case KGRPO_ERROR_INVALID:
+    case KGRPO_ERROR_NOT_FOUND:
+    case KGRPO_ERROR_UNSUPPORTED:
+      return kBadInput;
+    case KGRPO_ERROR_UNAVAILABLE:
+      return kUnavailable;
+    case KGRPO_ERROR_CANCELLED:
+      return kInterrupted;
+    case KGRPO_ERROR_NOT_FINITE:
+    case KGRPO_ERROR_BUDGET:
+    case KGRPO_ERROR_INTERNAL:
+      return kFailed;
+  }
+  return kFailed;
+}
+
+}  // namespace kgrpo::cli
+
+int main(int argc, char** argv) {
+  return kgrpo::cli::Main(argc, argv);
+}

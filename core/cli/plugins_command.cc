@@ -1,0 +1,192 @@
+// `kgrpo-host plugins list | describe NAME | validate PATH...`
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/session.h"
+#include "cli/table.h"
+#include "host/directories.h"
+#include "plugin/catalog.h"
+#include "plugin/validate.h"
+
+namespace kgrpo::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void PrintJson(const Json& json) {
+  std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+}
+
+std::string Join(const std::vector<std::string>& words) {
+  std::string joined;
+  for (const std::string& word : words) joined += (joined.empty() ? "" : ", ") + word;
+  return joined;
+}
+
+// ---- list
+// ------------------------------------------------------------------------------------------------------------
+
+int List(const Globals& globals, bool json) {
+  Session session(globals);
+  std::filesystem::path cache;
+  try {
+    cache = CacheRoot() / "plugins.json";
+  } catch (const Error&) {
+    // Without a home there is no cache: every plugin is asked.
+  }
+  const std::vector<PluginSummary> plugins = ListPlugins(session.loader(), cache);
+  if (json) {
+    Json all = Json::array();
+    for (const PluginSummary& plugin : plugins) {
+      all.push_back({{"name", plugin.name},
+                     {"version", plugin.version},
+                     {"summary", plugin.summary},
+                     {"roles", plugin.roles},
+                     {"path", plugin.path.string()},
+                     {"error", plugin.error}});
+    }
+    PrintJson(all);
+    return kFine;
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (const PluginSummary& plugin : plugins) {
+    if (plugin.error.empty()) rows.push_back({plugin.name, Join(plugin.roles), plugin.version, plugin.summary});
+  }
+  if (!rows.empty()) PrintTable({"NAME", "ROLE", "VERSION", "SUMMARY"}, rows);
+  for (const PluginSummary& plugin : plugins) {
+    if (!plugin.error.empty()) std::fprintf(stderr, "%s: %s\n", plugin.path.c_str(), plugin.error.c_str());
+  }
+  if (plugins.empty()) {
+    std::fprintf(stderr, "no plugins in");
+    for (const auto& directory : session.loader().directories()) std::fprintf(stderr, " %s", directory.c_str());
+    std::fprintf(stderr, "; name a folder with --plugin-path or KGRPO_PLUGIN_PATH\n");
+  }
+  return kFine;
+}
+
+// ---- describe
+// --------------------------------------------------------------------------------------------------------
+
+std::string Shown(const Json& value) {
+  const std::string text = value.dump();
+  return text.size() <= 40 ? text : text.substr(0, 37) + "...";
+}
+
+// A row an option; those of nested mappings follow theirs as a.b.
+void AddRows(const Schema& schema, const Schema& root, const std::string& path,
+             std::vector<std::vector<std::string>>* rows) {
+  if (!schema.contains("properties")) return;
+  const auto required = schema.value("required", std::vector<std::string>());
+  for (const auto& [key, property] : schema["properties"].items()) {
+    const bool needed = std::find(required.begin(), required.end(), key) != required.end();
+    std::string standard = needed ? "required" : "";
+    if (property.contains("default")) standard = Shown(property["default"]);
+    rows->push_back({JoinPath(path, key), DescribeExpected(property, root), standard,
+                     property.value("description", property.value("title", ""))});
+    AddRows(property, root, JoinPath(path, key), rows);
+  }
+}
+
+int Describe(const Globals& globals, const std::string& name, bool json) {
+  Session session(globals);
+  const PluginLibrary& library = session.loader().Load(name);
+  Json all = {{"name", library.name()},
+              {"version", library.version()},
+              {"summary", library.summary()},
+              {"path", library.path().string()}};
+  all["options"] = Json::object();
+  for (Role role : kRoles) {
+    if (library.Plays(role)) all["options"][RoleName(role)] = library.OptionsSchema(role);
+  }
+  if (json) {
+    PrintJson(all);
+    return kFine;
+  }
+  std::printf("%s %s: %s\n%s\n", library.name().c_str(), library.version().c_str(), library.summary().c_str(),
+              library.path().c_str());
+  for (const auto& [role, schema] : all["options"].items()) {
+    std::printf("\nAs %s:\n", role.c_str());
+    std::vector<std::vector<std::string>> rows;
+    AddRows(schema, schema, "", &rows);
+    if (rows.empty())
+      std::printf("no options\n");
+    else
+      PrintTable({"OPTION", "EXPECTS", "DEFAULT", "MEANING"}, rows);
+  }
+  return kFine;
+}
+
+// ---- validate
+// --------------------------------------------------------------------------------------------------------
+
+int Validate(const Globals& globals, const std::vector<std::string>& plugins, bool json) {
+  Session session(globals);
+  Json all = Json::array();
+  bool fine = true;
+  for (const std::string& plugin : plugins) {
+    // A name is searched, a path taken as it is: it need not load.
+    std::filesystem::path path = plugin;
+    if (plugin.find('/') == std::string::npos && !plugin.ends_with(".so")) {
+      for (const std::filesystem::path& library : session.loader().Scan()) {
+        if (library.stem() == plugin || library.stem() == "lib" + plugin) {
+          path = library;
+          break;
+        }
+      }
+    }
+    const std::vector<ContractCheck> checks = ValidatePlugin(path);
+    Json rows = Json::array();
+    size_t failed = 0;
+    if (!json) std::printf("%s\n", path.c_str());
+    for (const ContractCheck& check : checks) {
+      failed += !check.passed;
+      rows.push_back({{"check", check.name}, {"passed", check.passed}, {"detail", check.detail}});
+      if (!json)
+        std::printf("  %s  %s%s%s\n", check.passed ? "ok    " : "FAILED", check.name.c_str(),
+                    check.detail.empty() ? "" : ": ", check.detail.c_str());
+    }
+    if (!json) std::printf("  %zu checks, %zu failed\n", checks.size(), failed);
+    all.push_back({{"path", path.string()}, {"passed", failed == 0}, {"checks", rows}});
+    fine = fine && failed == 0;
+  }
+  if (json) PrintJson(all);
+  return fine ? kFine : kBadInput;
+}
+
+}  // namespace
+
+void AddPluginsCommand(CLI::App& app, const Globals& globals, Action* action) {
+  struct Options {
+    std::string name;
+    std::vector<std::string> paths;
+    bool json = false;
+  };
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("plugins", "List, describe and validate plugins");
+  command->require_subcommand(1);
+  command->footer("Example:\n  kgrpo-host plugins list");
+
+  CLI::App* list = command->add_subcommand("list", "The plugins in the plugin folders");
+  list->add_flag("--json", options->json, "Print as JSON");
+  list->footer("Example:\n  kgrpo-host plugins list --plugin-path ~/my-plugins");
+  list->callback([=, &globals] { *action = [=, &globals] { return List(globals, options->json); }; });
+
+  CLI::App* describe = command->add_subcommand("describe", "A plugin's options");
+  describe->add_option("NAME", options->name, "A plugin's name, or its library's path")->required();
+  describe->add_flag("--json", options->json, "Print the JSON Schemas");
+  describe->footer("Example:\n  kgrpo-host plugins describe reward_speedup");
+  describe->callback(
+      [=, &globals] { *action = [=, &globals] { return Describe(globals, options->name, options->json); }; });
+
+  CLI::App* validate = command->add_subcommand("validate", "Whether a plugin keeps its side of the contract");
+  validate->add_option("PLUGIN", options->paths, "Names or paths")->required();
+  validate->add_flag("--json", options->json, "Print as JSON");
+  validate->footer("Example:\n  kgrpo-host plugins validate build/lib/kgrpo/reward_speedup.so");
+  validate->callback(
+      [=, &globals] { *action = [=, &globals] { return Validate(globals, options->paths, options->json); }; });
+}
+
+}  // namespace kgrpo::cli

@@ -1,0 +1,84 @@
+// `kgrpo-host run FILE` and `kgrpo-host resume RUN`: train, or go on training.
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/session.h"
+#include "console/console.h"
+#include "loop/run.h"
+#include "store/run_folder.h"
+
+namespace kgrpo::cli {
+namespace {
+
+int Report(const RunOutcome& outcome, const std::filesystem::path& folder) {
+  if (!outcome.message.empty()) std::fprintf(stderr, "%s\n", outcome.message.c_str());
+  if (outcome.status == RunOutcome::Status::kInterrupted) {
+    std::fprintf(stderr, "go on with: kgrpo-host resume %s\n", folder.c_str());
+  }
+  return outcome.ExitCode();
+}
+
+int Run(const Globals& globals, const std::string& file, const std::vector<std::string>& settings, bool overwrite) {
+  Session session(globals);
+  LoadRequest request;
+  request.file = file;
+  request.settings = settings;
+  const PipelineConfig config = session.Load(request);
+  session.StartServices(config.seed, std::filesystem::path(config.output_dir) / "artifacts");
+  PipelineParts parts = session.MakeParts(config, request.roles, /*identify=*/true);
+  const RunFolder folder = RunFolder::Create(config.output_dir, config.resolved_yaml, overwrite);
+  Console console = StandardConsole();
+  RunOptions options;
+  options.console = globals.quiet ? nullptr : &console;
+  options.overrides = settings;
+  return Report(kgrpo::Run(config, parts, folder, options), folder.path());
+}
+
+int Resume(const Globals& globals, const std::string& directory) {
+  Session session(globals);
+  const RunFolder folder = RunFolder::Open(directory);
+  LoadRequest request;
+  request.file = folder.resolved_yaml().string();
+  PipelineConfig config = session.Load(request);
+  config.output_dir = directory;  // the folder may have been moved
+  session.StartServices(config.seed, folder.path() / "artifacts");
+  PipelineParts parts = session.MakeParts(config, request.roles, /*identify=*/true);
+  Console console = StandardConsole();
+  RunOptions options;
+  options.resume = true;
+  options.console = globals.quiet ? nullptr : &console;
+  return Report(kgrpo::Run(config, parts, folder, options), folder.path());
+}
+
+}  // namespace
+
+void AddRunCommand(CLI::App& app, const Globals& globals, Action* action) {
+  struct Options {
+    std::string file;
+    std::vector<std::string> settings;
+    bool overwrite = false;
+  };
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("run", "Train as a pipeline file says");
+  command->add_option("FILE", options->file, "The pipeline file")->required();
+  AddSetOption(command, &options->settings, "Changes one key of the file: --set loop.max_steps=5");
+  command->add_flag("--overwrite", options->overwrite, "Delete the run that is in output_dir");
+  command->footer(
+      "Example:\n  kgrpo-host configs/quickstart.yaml --set output_dir=runs/first\n"
+      "  (the same as: kgrpo-host run configs/quickstart.yaml --set output_dir=runs/first)");
+  command->callback([=, &globals] {
+    *action = [=, &globals] { return Run(globals, options->file, options->settings, options->overwrite); };
+  });
+}
+
+void AddResumeCommand(CLI::App& app, const Globals& globals, Action* action) {
+  auto directory = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand("resume", "Go on with a run that was stopped or killed");
+  command->add_option("RUN", *directory, "The run's folder")->required();
+  command->footer("Example:\n  kgrpo-host resume runs/quickstart");
+  command->callback([=, &globals] { *action = [=, &globals] { return Resume(globals, *directory); }; });
+}
+
+}  // namespace kgrpo::cli

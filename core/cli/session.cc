@@ -1,0 +1,114 @@
+#include "cli/session.h"
+
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "evaluator_shared/digest.h"
+#include "host/cancel.h"
+
+namespace kgrpo::cli {
+namespace {
+
+// Makes an instance of T, the C++ class of `Interface`. Failures name the part.
+template <typename T, typename Interface>
+std::unique_ptr<T> Make(const PluginLibrary& library, Role role, const std::string& part, const kgrpo_host* host,
+                        const nlohmann::json& options) {
+  const auto* table = library.Table<Interface>(role);
+  try {
+    return std::make_unique<T>(table, host, options);
+  } catch (const Error& error) {
+    throw Error(error.code(), part + " (" + library.name() + "): " + error.what());
+  }
+}
+
+std::string DigestOf(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+  if (!stream) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot read " + file.string());
+  return evaluator::Sha256(bytes);
+}
+
+}  // namespace
+
+Session::Session(const Globals& globals) : loader_(PluginDirectories(globals.plugin_path)) {}
+
+PipelineConfig Session::Load(const LoadRequest& request) {
+  return LoadPipeline(request,
+                      [&](Role role, const std::string& plugin) { return loader_.Load(plugin).OptionsSchema(role); });
+}
+
+HostServices& Session::StartServices(uint64_t seed, const std::filesystem::path& artifact_root) {
+  HostOptions options;
+  options.seed = seed;
+  options.artifact_root = artifact_root;
+  services_ = std::make_unique<HostServices>(std::move(options));
+  return *services_;
+}
+
+PipelineParts Session::MakeParts(const PipelineConfig& config, const std::set<Role>& roles, bool identify) {
+  PipelineParts parts;
+  HostServices* services = services_.get();
+  parts.cancelled = CancelRequested;
+  parts.take_metrics = [services] { return services->TakeMetrics(); };
+  // Which library plays a part. The instance's name is the part's, so that a run draws the same random numbers
+  // whichever plugin plays it, and the cache is the plugin's.
+  const auto library_of = [&](Role role, const std::string& part, const PluginChoice& choice) -> const PluginLibrary& {
+    const PluginLibrary& library = loader_.Load(choice.plugin);
+    if (!library.Plays(role)) library.Table<void>(role);  // throws what it offers instead
+    if (identify) {
+      parts.identities.push_back(
+          {part, library.name(), library.version(), library.path().string(), DigestOf(library.path())});
+    }
+    return library;
+  };
+  const auto make = [&]<typename T, typename Interface>(Role role, const std::string& part, const PluginChoice& choice,
+                                                        std::type_identity<T>, std::type_identity<Interface>) {
+    const PluginLibrary& library = library_of(role, part, choice);
+    return Make<T, Interface>(library, role, part, services->ForInstance(part, library.name()), choice.options);
+  };
+  using std::type_identity;
+  if (roles.contains(Role::kReward)) {  // the cheap ones first: their mistakes are found before a model is loaded
+    parts.reward =
+        make(Role::kReward, "reward", config.reward, type_identity<Reward>(), type_identity<kgrpo_reward_interface>());
+  }
+  if (roles.contains(Role::kCoder)) {
+    parts.coder =
+        make(Role::kCoder, "coder", config.coder, type_identity<Coder>(), type_identity<kgrpo_coder_interface>());
+  }
+  if (roles.contains(Role::kEvaluator)) {
+    parts.evaluator = make(Role::kEvaluator, "evaluator", config.evaluator, type_identity<Evaluator>(),
+                           type_identity<kgrpo_evaluator_interface>());
+  }
+  if (roles.contains(Role::kPolicy)) {
+    parts.policy =
+        make(Role::kPolicy, "policy", config.policy, type_identity<Policy>(), type_identity<kgrpo_policy_interface>());
+  }
+  if (roles.contains(Role::kTrainer)) {
+    for (size_t i = 0; i < config.stages.size(); ++i) {
+      parts.trainers.push_back(make(Role::kTrainer, "trainer[" + std::to_string(i) + "]", config.stages[i].trainer,
+                                    type_identity<Trainer>(), type_identity<kgrpo_trainer_interface>()));
+    }
+  }
+  return parts;
+}
+
+nlohmann::json Session::Checked(Role role, const std::string& plugin, const nlohmann::ordered_json& options) {
+  return CheckOptions(options, loader_.Load(plugin).OptionsSchema(role), "", "--set");
+}
+
+std::unique_ptr<Policy> Session::MakePolicy(const std::string& plugin, const nlohmann::ordered_json& options) {
+  const nlohmann::json checked = Checked(Role::kPolicy, plugin, options);
+  const PluginLibrary& library = loader_.Load(plugin);
+  return Make<Policy, kgrpo_policy_interface>(library, Role::kPolicy, "policy",
+                                              services_->ForInstance("policy", library.name()), checked);
+}
+
+std::unique_ptr<Evaluator> Session::MakeEvaluator(const std::string& plugin, const nlohmann::ordered_json& options) {
+  const nlohmann::json checked = Checked(Role::kEvaluator, plugin, options);
+  const PluginLibrary& library = loader_.Load(plugin);
+  return Make<Evaluator, kgrpo_evaluator_interface>(library, Role::kEvaluator, "evaluator",
+                                                    services_->ForInstance("evaluator", library.name()), checked);
+}
+
+}  // namespace kgrpo::cli

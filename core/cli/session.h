@@ -1,0 +1,47 @@
+// What most commands begin with: plugins found, a pipeline read, instances made. Used by the commands in this folder.
+#ifndef KGRPO_CLI_SESSION_H
+#define KGRPO_CLI_SESSION_H
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "config/load.h"
+#include "config/pipeline.h"
+#include "host/services.h"
+#include "loop/parts.h"
+#include "plugin/loader.h"
+
+namespace kgrpo::cli {
+
+class Session {
+ public:
+  explicit Session(const Globals& globals);
+
+  PluginLoader& loader() { return loader_; }
+
+  // LoadPipeline with the plugins that the loader finds.
+  PipelineConfig Load(const LoadRequest& request);
+
+  // The services for a run's instances; once, before parts are made. `artifact_root` as in HostOptions.
+  HostServices& StartServices(uint64_t seed, const std::filesystem::path& artifact_root = {});
+
+  // Instances of the roles. Failures name the part: "policy (policy_qwen): no such folder". With `identify`, the
+  // libraries' digests are taken for the run's records.
+  PipelineParts MakeParts(const PipelineConfig& config, const std::set<Role>& roles, bool identify = false);
+
+  // One plugin chosen by hand, with options from --set; messages speak of "options".
+  std::unique_ptr<Policy> MakePolicy(const std::string& plugin, const nlohmann::ordered_json& options);
+  std::unique_ptr<Evaluator> MakeEvaluator(const std::string& plugin, const nlohmann::ordered_json& options);
+
+ private:
+  nlohmann::json Checked(Role role, const std::string& plugin, const nlohmann::ordered_json& options);
+
+  PluginLoader loader_;
+  std::unique_ptr<HostServices> services_;
+};
+
+}  // namespace kgrpo::cli
+#endif

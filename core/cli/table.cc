@@ -1,0 +1,72 @@
+#include "cli/table.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "host/log.h"
+
+namespace kgrpo::cli {
+namespace {
+
+// Characters, not bytes.
+size_t Width(const std::string& text) {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+// Columns of the terminal; 0 where the output is none.
+size_t TerminalColumns() {
+  winsize size = {};
+  if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col;
+}
+
+// Lines of at most `width` characters, broken at spaces; one line where width is 0.
+std::vector<std::string> Wrap(const std::string& text, size_t width) {
+  std::vector<std::string> lines = {""};
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    std::string& line = lines.back();
+    if (width > 0 && !line.empty() && Width(line) + 1 + Width(word) > width)
+      lines.push_back(word);
+    else
+      line += (line.empty() ? "" : " ") + word;
+    begin = end + 1;
+  }
+  return lines;
+}
+
+}  // namespace
+
+void PrintTable(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::vector<std::string>> all = {header};
+  all.insert(all.end(), rows.begin(), rows.end());
+  std::vector<size_t> widths(header.size(), 0);
+  for (auto& row : all) {
+    for (size_t i = 0; i < row.size(); ++i) {
+      row[i] = PrintableText(row[i]);
+      std::replace(row[i].begin(), row[i].end(), '\n', ' ');
+      widths[i] = std::max(widths[i], Width(row[i]));
+    }
+  }
+  size_t before = 0;
+  for (size_t i = 0; i + 1 < widths.size(); ++i) before += widths[i] + 2;
+  const size_t columns = TerminalColumns();
+  const size_t last_width = columns > before + 20 ? columns - before : 0;
+  for (const auto& row : all) {
+    std::string line;
+    for (size_t i = 0; i + 1 < row.size(); ++i) line += row[i] + std::string(widths[i] + 2 - Width(row[i]), ' ');
+    const std::vector<std::string> last = Wrap(row.back(), last_width);
+    for (size_t i = 0; i < last.size(); ++i) {
+      std::string text = (i == 0 ? line : std::string(before, ' ')) + last[i];
+      text.erase(text.find_last_not_of(' ') + 1);
+      std::printf("%s\n", text.c_str());
+    }
+  }
+}
+
+}  // namespace kgrpo::cli

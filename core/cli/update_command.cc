@@ -1,0 +1,218 @@
+// `kgrpo-host update FILE --rollouts F.jsonl --out DIR`: recorded samples through a pipeline's policy and trainer,
+// once. For comparing the algorithm with another implementation, and for training on samples that somebody else
+// collected.
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/json_lines.h"
+#include "cli/session.h"
+
+namespace kgrpo::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct UpdateOptions {
+  std::string file, rollouts, out;
+  std::vector<std::string> settings;
+  size_t stage = 0;
+  bool stage_given = false;
+};
+
+// One recorded sample; `problem` may be a number or a name.
+struct Sample {
+  std::vector<int32_t> prompt, completion;
+  std::vector<float> logprobs;  // empty where nobody recorded them
+  double reward = 0, idle_reward = 0;
+  uint64_t trajectory = 0;
+  uint32_t round = 0;
+  std::string problem;
+  bool truncated = false;
+};
+
+Sample ReadSample(const JsonLine& line) {
+  line.RequireKnown({"prompt_ids", "completion_ids", "logprobs", "reward", "idle_reward", "trajectory", "round",
+                     "problem", "truncated"});
+  Sample sample;
+  sample.prompt = line.Ids("prompt_ids");
+  sample.completion = line.Ids("completion_ids");
+  if (line.Has("logprobs")) {
+    sample.logprobs = line.Numbers("logprobs");
+    if (sample.logprobs.size() != sample.completion.size()) {
+      throw Error(KGRPO_ERROR_INVALID, "\"logprobs\" has " + std::to_string(sample.logprobs.size()) + " numbers for " +
+                                           std::to_string(sample.completion.size()) + " completion tokens");
+    }
+    for (float logprob : sample.logprobs) {
+      if (!std::isfinite(logprob) || logprob > 1e-3F) {
+        throw Error(KGRPO_ERROR_INVALID,
+                    "\"logprobs\": " + std::to_string(logprob) + " is not the logarithm of a probability");
+      }
+    }
+  }
+  sample.reward = line.Number("reward");
+  if (line.Has("idle_reward")) sample.idle_reward = line.Number("idle_reward");
+  sample.trajectory = line.Count("trajectory");
+  const uint64_t round = line.Count("round");
+  if (round >= 1'000'000) throw Error(KGRPO_ERROR_INVALID, "\"round\": " + std::to_string(round) + " is too large");
+  sample.round = static_cast<uint32_t>(round);
+  const nlohmann::json& problem = line.Get("problem");
+  if (!problem.is_string() && !problem.is_number_unsigned()) {
+    throw Error(KGRPO_ERROR_INVALID, "\"problem\": expected a name or a number, found " + problem.dump());
+  }
+  sample.problem = problem.dump();
+  if (line.Has("truncated")) sample.truncated = line.Flag("truncated");
+  return sample;
+}
+
+// The samples as a trainer takes them; they point into `samples`.
+std::vector<kgrpo_sample> ToC(const std::vector<Sample>& samples) {
+  std::map<uint64_t, uint32_t> rounds;  // of each trajectory
+  for (const Sample& sample : samples)
+    rounds[sample.trajectory] = std::max(rounds[sample.trajectory], sample.round + 1);
+  std::map<std::string, uint32_t> numbers;  // of each problem, as first met
+  std::vector<kgrpo_sample> c;
+  for (const Sample& sample : samples) {
+    kgrpo_sample one{};
+    one.struct_size = sizeof(one);
+    one.prompt_ids = sample.prompt.data();
+    one.prompt_size = sample.prompt.size();
+    one.completion_ids = sample.completion.data();
+    one.completion_size = sample.completion.size();
+    one.logprobs = sample.logprobs.empty() ? nullptr : sample.logprobs.data();
+    one.reward = sample.reward;
+    one.idle_reward = sample.idle_reward;
+    one.trajectory = sample.trajectory;
+    one.round = sample.round;
+    one.rounds = rounds[sample.trajectory];
+    one.problem = numbers.emplace(sample.problem, static_cast<uint32_t>(numbers.size())).first->second;
+    one.truncated = sample.truncated;
+    c.push_back(one);
+  }
+  return c;
+}
+
+std::vector<Sample> ReadRollouts(const std::string& file) {
+  std::vector<Sample> samples;
+  std::set<std::pair<uint64_t, uint32_t>> seen;
+  ReadJsonLines(file, [&](const JsonLine& line) {
+    Sample sample = ReadSample(line);
+    if (!seen.emplace(sample.trajectory, sample.round).second) {
+      throw Error(KGRPO_ERROR_INVALID, "trajectory " + std::to_string(sample.trajectory) + " has a round " +
+                                           std::to_string(sample.round) + " already");
+    }
+    samples.push_back(std::move(sample));
+  });
+  if (samples.empty()) throw Error(KGRPO_ERROR_INVALID, file + ": no samples");
+  return samples;
+}
+
+Json ToJson(const std::vector<Metric>& metrics) {
+  Json json = Json::object();
+  for (const Metric& metric : metrics) json[metric.name] = metric.value;  // NaN becomes null
+  return json;
+}
+
+// The stage to replay through: the one that learns from rollouts, if it is the only one.
+size_t ChooseStage(const UpdateOptions& options, const PipelineConfig& config, const PipelineParts& parts) {
+  if (options.stage_given) {
+    if (options.stage >= config.stages.size()) {
+      throw Error(KGRPO_ERROR_INVALID, "--stage " + std::to_string(options.stage) + ": the pipeline has stages 0 to " +
+                                           std::to_string(config.stages.size() - 1));
+    }
+    return options.stage;
+  }
+  std::vector<size_t> candidates;
+  for (size_t i = 0; i < parts.trainers.size(); ++i) {
+    if (parts.trainers[i]->source() == KGRPO_TRAINER_ROLLOUTS) candidates.push_back(i);
+  }
+  if (candidates.size() == 1) return candidates[0];
+  throw Error(KGRPO_ERROR_INVALID, std::to_string(candidates.size()) +
+                                       " of the pipeline's stages learn from rollouts: choose one with --stage");
+}
+
+// Refuses a folder that holds something, before any work is done.
+void RequireEmpty(const std::filesystem::path& directory) {
+  std::error_code error;
+  if (!std::filesystem::exists(directory, error)) return;
+  if (!std::filesystem::is_directory(directory, error) || !std::filesystem::is_empty(directory, error)) {
+    throw Error(KGRPO_ERROR_INVALID,
+                "--out " + directory.string() + " exists and is not an empty folder: name another one");
+  }
+}
+
+int Update(const Globals& globals, const UpdateOptions& options) {
+  RequireEmpty(options.out);
+  Session session(globals);
+  LoadRequest request;
+  request.file = options.file;
+  request.settings = options.settings;
+  request.roles = {Role::kPolicy, Role::kTrainer};
+  request.ignore_problems = true;
+  const PipelineConfig config = session.Load(request);
+  const std::vector<Sample> samples = ReadRollouts(options.rollouts);
+
+  session.StartServices(config.seed);
+  PipelineParts parts = session.MakeParts(config, request.roles);
+  const size_t stage = ChooseStage(options, config, parts);
+  Trainer& trainer = *parts.trainers[stage];
+  if (trainer.needs_reference()) parts.policy->FreezeReference();
+  kgrpo_trainer_plan plan{};
+  plan.struct_size = sizeof(plan);
+  plan.steps = config.stages[stage].steps;
+  plan.temperature = config.loop.sampling.temperature;
+  plan.max_completion_size = config.loop.sampling.max_new_tokens;
+  trainer.Begin(*parts.policy, plan);
+  const std::vector<kgrpo_sample> c_samples = ToC(samples);
+  const Trainer::Update update = trainer.Train(c_samples);
+
+  MakeDirectories(options.out);
+  parts.policy->Save(KGRPO_POLICY_CURRENT, options.out);
+  Json metrics = {{"samples", samples.size()}, {"steps", Json::array()}};
+  for (const std::vector<Metric>& row : update.optimizer_steps) metrics["steps"].push_back(ToJson(row));
+  metrics["update"] = ToJson(update.metrics);
+  for (const auto& [name, value] : parts.take_metrics()) metrics["update"][name] = value;
+  const std::filesystem::path file = std::filesystem::path(options.out) / "metrics.json";
+  std::ofstream stream(file);
+  stream << metrics.dump(2) << '\n';
+  stream.flush();
+  if (!stream) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot write " + file.string());
+  std::fprintf(stderr, "%zu samples, %zu optimiser steps; the model and metrics.json are in %s\n", samples.size(),
+               update.optimizer_steps.size(), options.out.c_str());
+  return kFine;
+}
+
+}  // namespace
+
+void AddUpdateCommand(CLI::App& app, const Globals& globals, Action* action) {
+  auto options = std::make_shared<UpdateOptions>();
+  CLI::App* command =
+      app.add_subcommand("update", "Replay recorded samples through a pipeline's policy and trainer, once");
+  command->add_option("FILE", options->file, "The pipeline file; only its policy and trainer are used")->required();
+  command->add_option("--rollouts", options->rollouts, "Samples, JSON lines; - is standard input")
+      ->required()
+      ->type_name("FILE");
+  command->add_option("--out", options->out, "Where the updated model goes, with metrics.json; empty or new")
+      ->required()
+      ->type_name("DIR");
+  CLI::Option* stage = command->add_option("--stage", options->stage, "Which of several trainers, counted from 0");
+  AddSetOption(command, &options->settings, "Changes one key of the file");
+  command->footer(
+      "Reads {\"prompt_ids\", \"completion_ids\", \"logprobs\", \"reward\", \"trajectory\", \"round\", \"problem\"} a "
+      "line, in order.\n"
+      "Example:\n  kgrpo-host update configs/quickstart.yaml --rollouts rollouts.jsonl --out updated");
+  command->callback([=, &globals] {
+    options->stage_given = stage->count() > 0;
+    *action = [=, &globals] { return Update(globals, *options); };
+  });
+}
+
+}  // namespace kgrpo::cli
