@@ -24,9 +24,9 @@ class TorchArray : public DeviceArray {
   at::Tensor tensor_;
 };
 
-class CudaTensorMath : public TensorMath {
+class TorchTensorMath : public TensorMath {
  public:
-  explicit CudaTensorMath(int device) : device_(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(device)) {}
+  explicit TorchTensorMath(c10::Device device) : device_(device) {}
 
   std::unique_ptr<DeviceArray> Allocate(size_t count) override {
     c10::InferenceMode inference;
@@ -88,8 +88,12 @@ class CudaTensorMath : public TensorMath {
 
 }  // namespace
 
+std::unique_ptr<TensorMath> MakeTorchTensorMath(const std::string& device) {
+  return std::make_unique<TorchTensorMath>(c10::Device(device));
+}
+
 std::unique_ptr<TensorMath> MakeCudaTensorMath(int device) {
-  return std::make_unique<CudaTensorMath>(device);
+  return MakeTorchTensorMath("cuda:" + std::to_string(device));
 }
 
 }  // namespace kgrpo::trainer
