@@ -90,7 +90,8 @@ RunFolder RunFolder::Create(const fs::path& path, const std::string& resolved_ya
   std::vector<fs::path> old;
   for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
     const std::string name = entry.path().filename().string();
-    if (IsOurs(name) && name != "run.lock") old.push_back(entry.path());
+    // The plugins of the new run have their artifact folders already: they are made before.
+    if (IsOurs(name) && name != "run.lock" && name != "artifacts") old.push_back(entry.path());
   }
   for (const fs::path& part : old) fs::remove_all(part);
   for (const fs::path& part : {folder.rollouts(), folder.checkpoints(), folder.kernels()}) fs::create_directories(part);

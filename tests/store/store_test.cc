@@ -1,0 +1,299 @@
+// The parts of store/ by themselves: what goes into the database comes out again, rollouts keep their columns, files and
+// checkpoints are whole or not there.
+#include "store/checkpoints.h"
+#include "store/database.h"
+#include "store/files.h"
+#include "store/kernels.h"
+#include "store/rollouts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <kgrpo/sdk/error.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace kgrpo {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+fs::path Folder(const std::string& name) {
+  const fs::path folder = fs::path(KGRPO_BINARY_DIR) / "test_runs" / ("store_" + name);
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  return folder;
+}
+
+TrajectoryRecord Trajectory(uint64_t number) {
+  TrajectoryRecord trajectory;
+  trajectory.trajectory = number;
+  trajectory.problem = 3;
+  trajectory.problem_name = "vector_add";
+  trajectory.family = "elementwise";
+  trajectory.baseline_seconds = 2e-5;
+  trajectory.rounds = 2;
+  RoundRecord first;
+  first.messages = {{"system", "be brief"}, {"user", "kernel \"x\"\n\xff"}};
+  first.prompt_ids = {1, 2, -3};
+  first.completion_ids = {7, 151645};
+  first.logprobs = {-0.25f, -1e-7f};
+  first.suggestion = "vectorise";
+  first.code_a = "a";
+  first.code_b = "b";
+  first.answer.outcome = KGRPO_CODER_OK;
+  first.answer.source = "c";
+  first.answer.summary = "vectorised";
+  first.answer.cost = 0.01;
+  first.answer.prompt_tokens = 12;
+  Evaluation& evaluation = first.evaluation.emplace();
+  evaluation.compiled = evaluation.correct = true;
+  evaluation.verdict = "right";
+  evaluation.seconds = 1e-5;
+  evaluation.seconds_low = 0.9e-5;
+  evaluation.seconds_high = 1.1e-5;
+  evaluation.modelled = true;
+  evaluation.time_source = "H100 model";
+  evaluation.diagnosis = "bound by DRAM";
+  evaluation.metrics = {{"registers", 32}, {"bytes", 1.5}};
+  first.evaluation_seed = ~0ull;
+  first.applied = true;
+  first.speedup = 2;
+  first.reward = 2.3;
+  first.idle_reward = 1.3;
+  first.reward_parts = {{"base", 0.3}, {"speedup", 2}};
+  RoundRecord second = first;
+  second.round = 1;
+  second.answer = CoderAnswer();
+  second.answer.outcome = KGRPO_CODER_NOT_APPLICABLE;
+  second.answer.message = "no loop";
+  second.evaluation.reset();
+  second.evaluation_seed = 0;
+  second.applied = false;
+  second.speedup = 0;
+  second.reward = -1;
+  trajectory.rounds_done = {first, second};
+  return trajectory;
+}
+
+StepRecord Step(uint64_t step) {
+  StepRecord record;
+  record.step = step;
+  record.stage_name = "trainer_grpo";
+  record.gamma = 0.5;
+  record.has_rollouts = true;
+  record.reward_mean = 0.65;
+  record.finished_at = 1e9;
+  record.trajectories = {Trajectory(0), Trajectory(1)};
+  record.metrics = {{"loss", 0.5}, {"kl", std::nan("")}};
+  record.optimizer_steps = {{{"loss", 1}}, {{"loss", 2}, {"kl", 3}}};
+  return record;
+}
+
+TEST(DatabaseTest, WhatGoesInComesOut) {
+  RunDatabase database(Folder("round_trip") / "run.sqlite");
+  database.WriteStep(Step(4), {});
+  const std::vector<TrajectoryRecord> read = database.ReadStep(Purpose::kTrain, 4);
+  ASSERT_EQ(read.size(), 2u);
+  const TrajectoryRecord& trajectory = read[1];
+  EXPECT_EQ(trajectory.trajectory, 1u);
+  EXPECT_EQ(trajectory.problem, 3u);
+  EXPECT_EQ(trajectory.family, "elementwise");
+  ASSERT_EQ(trajectory.rounds_done.size(), 2u);
+  const RoundRecord expected = Trajectory(1).rounds_done[0];
+  const RoundRecord& round = trajectory.rounds_done[0];
+  EXPECT_EQ(round.prompt_ids, expected.prompt_ids);
+  EXPECT_EQ(round.completion_ids, expected.completion_ids);
+  EXPECT_EQ(round.logprobs, expected.logprobs);
+  EXPECT_EQ(round.messages[1].content, "kernel \"x\"\n\xEF\xBF\xBD");  // a byte that is no UTF-8
+  EXPECT_EQ(round.code_a, "a");
+  EXPECT_EQ(round.code_b, "b");
+  EXPECT_EQ(round.answer.source, "c");
+  EXPECT_EQ(round.answer.prompt_tokens, 12u);
+  EXPECT_EQ(round.evaluation_seed, ~0ull);
+  EXPECT_EQ(round.evaluation->metrics, expected.evaluation->metrics);
+  EXPECT_EQ(round.evaluation->seconds_high, expected.evaluation->seconds_high);
+  EXPECT_EQ(round.reward_parts, expected.reward_parts);
+  EXPECT_FALSE(trajectory.rounds_done[1].evaluation);
+  EXPECT_EQ(trajectory.rounds_done[1].answer.outcome, KGRPO_CODER_NOT_APPLICABLE);
+  EXPECT_TRUE(database.ReadStep(Purpose::kHeldout, 4).empty());
+}
+
+TEST(DatabaseTest, AStepIsReplacedWhole) {
+  RunDatabase database(Folder("replace") / "run.sqlite");
+  database.WriteStep(Step(4), {});
+  StepRecord smaller = Step(4);
+  smaller.trajectories.resize(1);
+  smaller.trajectories[0].rounds_done.resize(1);
+  smaller.metrics = {{"reward", 1}};
+  smaller.optimizer_steps.clear();
+  database.WriteStep(smaller, {});
+  EXPECT_EQ(database.ReadStep(Purpose::kTrain, 4).size(), 1u);
+  EXPECT_EQ(database.ReadStep(Purpose::kTrain, 4)[0].rounds_done.size(), 1u);
+  EXPECT_THAT(database.Metrics(4), ElementsAre(Metric{"reward", 1}));
+}
+
+TEST(DatabaseTest, AStepThatFailsInBetweenLeavesTheOldOne) {
+  const fs::path file = Folder("transaction") / "run.sqlite";
+  struct Fault {};
+  {
+    RunDatabase database(file);
+    database.WriteStep(Step(4), {});
+  }
+  {
+    RunDatabase database(file, [](const char* point) {
+      if (std::string(point) == "database: before commit") throw Fault();
+    });
+    StepRecord other = Step(4);
+    other.trajectories.clear();
+    EXPECT_THROW(database.WriteStep(other, {}), Fault);
+  }
+  RunDatabase database(file);
+  EXPECT_EQ(database.ReadStep(Purpose::kTrain, 4).size(), 2u);
+}
+
+TEST(DatabaseTest, TheBestKernelIsTheLatestUpToAStep) {
+  RunDatabase database(Folder("best") / "run.sqlite");
+  BestKernel kernel;
+  kernel.problem = "vector_add";
+  kernel.source = "fast";
+  kernel.step = 2;
+  kernel.speedup = 2;
+  kernel.suggestions = {"vectorise", "unroll"};
+  database.WriteStep(Step(2), {kernel});
+  kernel.source = "faster";
+  kernel.step = 5;
+  kernel.speedup = 3;
+  database.WriteStep(Step(5), {kernel});
+  EXPECT_EQ(database.ReadBest(4).at("vector_add").source, "fast");
+  EXPECT_EQ(database.ReadBest(5).at("vector_add").source, "faster");
+  EXPECT_THAT(database.ReadBest(5).at("vector_add").suggestions, ElementsAre("vectorise", "unroll"));
+  EXPECT_TRUE(database.ReadBest(1).empty());
+}
+
+TEST(DatabaseTest, CurvesLeaveOutWhatIsNotANumber) {
+  RunDatabase database(Folder("curves") / "run.sqlite");
+  database.WriteStep(Step(1), {});
+  database.WriteStep(Step(2), {});
+  EXPECT_EQ(database.MetricCurve("loss").size(), 2u);
+  EXPECT_TRUE(database.MetricCurve("kl").empty());
+}
+
+TEST(DatabaseTest, RefusesWhatItCannotRead) {
+  const fs::path folder = Folder("refuse");
+  std::ofstream(folder / "text") << "this is no database, however long the text in it may be made to be";
+  EXPECT_THROW(RunDatabase(folder / "text"), Error);
+  {
+    Database newer(folder / "newer");
+    newer.Execute("PRAGMA user_version = 99");
+  }
+  try {
+    RunDatabase database(folder / "newer");
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), KGRPO_ERROR_UNSUPPORTED);
+    EXPECT_THAT(error.what(), HasSubstr("version 99"));
+  }
+}
+
+TEST(RolloutsTest, RowsHaveTheSameColumnsAndTypes) {
+  StepRecord record = Step(12);
+  record.trajectories[1].rounds_done[0].logprobs.clear();
+  record.trajectories[1].rounds_done[0].reward = 1;  // a whole number stays a float
+  const std::string lines = RolloutLines(record);
+  std::istringstream stream(lines);
+  std::vector<nlohmann::ordered_json> rows;
+  for (std::string line; std::getline(stream, line);) rows.push_back(nlohmann::ordered_json::parse(line));
+  ASSERT_EQ(rows.size(), 4u);
+  for (const auto& row : rows) {
+    auto expected = rows[0].begin();
+    ASSERT_EQ(row.size(), rows[0].size());
+    for (auto column = row.begin(); column != row.end(); ++column, ++expected) {
+      EXPECT_EQ(column.key(), expected.key());
+      EXPECT_EQ(column.value().type_name(), std::string(expected.value().type_name())) << column.key();
+      EXPECT_EQ(column.value().is_number_float(), expected.value().is_number_float()) << column.key();
+    }
+  }
+  EXPECT_DOUBLE_EQ(rows[0]["return"], 2.3 + 0.5 * -1);
+  EXPECT_DOUBLE_EQ(rows[1]["return"], -1);
+  EXPECT_EQ(rows[0]["prompt"][1]["role"], "user");
+}
+
+TEST(CheckpointsTest, AreThereWholeOrNotAtAll) {
+  const fs::path folder = Folder("checkpoints");
+  struct Fault {};
+  const auto fill = [](const fs::path& path) { std::ofstream(path / "data") << "x"; };
+  for (const char* deadly : {"checkpoint: begun", "checkpoint: filled", "checkpoint: before rename"}) {
+    Checkpoints checkpoints(folder, [deadly](const char* point) {
+      if (std::string(point) == deadly) throw Fault();
+    });
+    EXPECT_THROW(checkpoints.Write({.step = 5, .stage = 1, .stage_steps = 2, .reward_mean = 0.5}, fill), Fault);
+    EXPECT_FALSE(Checkpoints(folder).Last()) << deadly;
+    EXPECT_TRUE(fs::is_empty(folder)) << deadly;
+  }
+  Checkpoints checkpoints(folder);
+  checkpoints.Write({.step = 5, .stage = 1, .stage_steps = 2, .reward_mean = 0.5}, fill);
+  ASSERT_TRUE(checkpoints.Last());
+  EXPECT_EQ(checkpoints.Last()->stage_steps, 2u);
+  EXPECT_EQ(*checkpoints.Last()->reward_mean, 0.5);
+  checkpoints.Write({.step = 5, .stage = 1, .stage_steps = 3, .reward_mean = {}}, fill);  // replaces
+  EXPECT_EQ(checkpoints.Last()->stage_steps, 3u);
+  EXPECT_FALSE(checkpoints.Last()->reward_mean);
+}
+
+TEST(CheckpointsTest, KeepTheLastAndTheBest) {
+  const fs::path folder = Folder("prune");
+  Checkpoints checkpoints(folder);
+  const double rewards[] = {0.1, 0.9, 0.3, 0.8, 0.2, 0.4};
+  for (uint64_t step = 1; step <= 6; ++step) {
+    checkpoints.Write({.step = step, .stage = 0, .stage_steps = step, .reward_mean = rewards[step - 1]}, [](const fs::path&) {});
+  }
+  checkpoints.Prune(2, 2);
+  std::vector<uint64_t> kept;
+  for (const CheckpointState& state : checkpoints.List()) kept.push_back(state.step);
+  EXPECT_THAT(kept, ElementsAre(2, 4, 5, 6));
+  EXPECT_EQ(checkpoints.Best()->step, 2u);
+  checkpoints.Prune(0, 0);
+  EXPECT_EQ(checkpoints.List().size(), 1u);  // a run never loses its last
+}
+
+TEST(CheckpointsTest, ADamagedStateIsNamed) {
+  const fs::path folder = Folder("damaged");
+  fs::create_directories(folder / "step-3");
+  std::ofstream(folder / "step-3" / "state.json") << "{\"format\": 1, ";
+  try {
+    Checkpoints(folder).Last();
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("step-3/state.json is damaged"));
+  }
+}
+
+TEST(FilesTest, AnAtomicWriteLeavesNoOtherFile) {
+  const fs::path folder = Folder("files");
+  WriteFileAtomically(folder / "a", "one");
+  WriteFileAtomically(folder / "a", std::string("t\0o", 3));
+  EXPECT_EQ(ReadFile(folder / "a"), std::string("t\0o", 3));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 1);
+  EXPECT_THROW(WriteFileAtomically(folder / "none" / "a", ""), Error);
+  EXPECT_THROW(ReadFile(folder / "none"), Error);
+}
+
+TEST(KernelsTest, EvidenceNamesTheSource) {
+  const fs::path folder = Folder("kernels");
+  BestKernel kernel;
+  kernel.problem = "vector_add";
+  kernel.source = "abc";
+  kernel.speedup = 2;
+  WriteBestKernel(folder, kernel);
+  const auto evidence = nlohmann::json::parse(ReadFile(folder / "vector_add" / "evidence.json"));
+  // SHA-256 of "abc": FIPS 180-4's example.
+  EXPECT_EQ(evidence["source_sha256"], "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(ReadFile(folder / "vector_add" / "best.cu"), "abc");
+}
+
+}  // namespace
+}  // namespace kgrpo

@@ -1,0 +1,55 @@
+// store/tensorboard.h, held to the bytes of TensorBoard's own writer (tests/golden/store/make_events.py).
+#include "store/tensorboard.h"
+
+#include "store/files.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace kgrpo {
+namespace {
+
+namespace fs = std::filesystem;
+
+nlohmann::json Golden() {
+  return nlohmann::json::parse(ReadFile(fs::path(KGRPO_SOURCE_DIR) / "tests/golden/store/events.json"));
+}
+
+std::string Hex(const std::string& bytes) {
+  std::string hex;
+  for (const char byte : bytes) {
+    char two[3];
+    std::snprintf(two, sizeof two, "%02x", static_cast<unsigned char>(byte));
+    hex += two;
+  }
+  return hex;
+}
+
+TEST(Crc32cTest, EqualsTensorBoards) {
+  for (const auto& [text, crc] : Golden()["crc32c"].get<std::vector<std::pair<std::string, uint32_t>>>()) {
+    EXPECT_EQ(Crc32c(text), crc) << text.substr(0, 20);
+  }
+}
+
+TEST(EventWriterTest, WritesTheBytesThatTensorBoardWrites) {
+  const fs::path folder = fs::path(KGRPO_BINARY_DIR) / "test_runs" / "events";
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  EventWriter writer(folder, 1700000000.0, 7);
+  writer.Add(1, 1700000000.25, std::vector<Metric>{{"reward", 0.5}, {"kernel/correct_rate", 1.0}});
+  writer.Add(2, 1700000001.5, std::vector<Metric>{{"reward", -0.125}});
+  writer.Add(300, 1700000002.75, std::vector<Metric>{{"reward", 1e-30}, {"loss", -3.4028234663852886e38}});
+  EXPECT_NE(writer.path().filename().string().find("tfevents"), std::string::npos);
+  EXPECT_EQ(Hex(ReadFile(writer.path())), Golden()["events"]);
+}
+
+TEST(EventWriterTest, FilesOfOneProcessHaveDifferentNames) {
+  const fs::path folder = fs::path(KGRPO_BINARY_DIR) / "test_runs" / "event_names";
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  EXPECT_NE(EventWriter(folder, 1).path(), EventWriter(folder, 1).path());
+}
+
+}  // namespace
+}  // namespace kgrpo
