@@ -12,11 +12,8 @@
 namespace kgrpo::cli {
 namespace {
 
-int Report(const RunOutcome& outcome, const std::filesystem::path& folder) {
+int Report(const RunOutcome& outcome) {
   if (!outcome.message.empty()) std::fprintf(stderr, "%s\n", outcome.message.c_str());
-  if (outcome.status == RunOutcome::Status::kInterrupted) {
-    std::fprintf(stderr, "go on with: kgrpo-host resume %s\n", folder.c_str());
-  }
   return outcome.ExitCode();
 }
 
@@ -26,6 +23,10 @@ int Run(const Globals& globals, const std::string& file, const std::vector<std::
   request.file = file;
   request.settings = settings;
   const PipelineConfig config = session.Load(request);
+  if (!overwrite) {  // said before any plugin starts, and before anything is written
+    const std::string refusal = RunFolder::Refusal(config.output_dir, config.resolved_yaml);
+    if (!refusal.empty()) throw Error(KGRPO_ERROR_INVALID, refusal);
+  }
   session.StartServices(config.seed, std::filesystem::path(config.output_dir) / "artifacts");
   PipelineParts parts = session.MakeParts(config, request.roles, /*identify=*/true);
   const RunFolder folder = RunFolder::Create(config.output_dir, config.resolved_yaml, overwrite);
@@ -33,7 +34,7 @@ int Run(const Globals& globals, const std::string& file, const std::vector<std::
   RunOptions options;
   options.console = globals.quiet ? nullptr : &console;
   options.overrides = settings;
-  return Report(kgrpo::Run(config, parts, folder, options), folder.path());
+  return Report(kgrpo::Run(config, parts, folder, options));
 }
 
 int Resume(const Globals& globals, const std::string& directory) {
@@ -49,7 +50,7 @@ int Resume(const Globals& globals, const std::string& directory) {
   RunOptions options;
   options.resume = true;
   options.console = globals.quiet ? nullptr : &console;
-  return Report(kgrpo::Run(config, parts, folder, options), folder.path());
+  return Report(kgrpo::Run(config, parts, folder, options));
 }
 
 }  // namespace
