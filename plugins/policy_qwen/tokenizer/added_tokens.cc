@@ -40,7 +40,8 @@ void AddedTokenMatcher::Add(const AddedToken& token, std::string_view pattern) {
   can_start_[static_cast<uint8_t>(pattern[0])] = true;
   uint32_t node = 0;
   for (const char c : pattern) {
-    const auto [child, created] = nodes_[node].children.try_emplace(static_cast<uint8_t>(c), static_cast<uint32_t>(nodes_.size()));
+    const auto [child, created] =
+        nodes_[node].children.try_emplace(static_cast<uint8_t>(c), static_cast<uint32_t>(nodes_.size()));
     node = child->second;
     if (created) nodes_.emplace_back();
   }

@@ -1,5 +1,5 @@
-// The added tokens of a tokenizer.json: whole strings, such as <|im_end|>, that are found in a text before anything else
-// looks at it. Used by Tokenizer.
+// The added tokens of a tokenizer.json: whole strings, such as <|im_end|>, that are found in a text before anything
+// else looks at it. Used by Tokenizer.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_ADDED_TOKENS_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_ADDED_TOKENS_H_
 #include <array>
@@ -33,11 +33,12 @@ class AddedTokenMatcher {
  public:
   AddedTokenMatcher();
 
-  // `pattern` is what to look for: the token's content, normalized if the token is. The first of two equal patterns wins.
+  // `pattern` is what to look for: the token's content, normalized if the token is. The first of two equal patterns
+  // wins.
   void Add(const AddedToken& token, std::string_view pattern);
 
-  // Cuts valid UTF-8 text into stretches, in order; text stretches are never empty. With parse_special false, special tokens
-  // are text (they still hide what overlaps them from the search, as in Hugging Face's tokenizers).
+  // Cuts valid UTF-8 text into stretches, in order; text stretches are never empty. With parse_special false, special
+  // tokens are text (they still hide what overlaps them from the search, as in Hugging Face's tokenizers).
   std::vector<Stretch> Split(std::string_view text, bool parse_special) const;
 
  private:
@@ -49,7 +50,7 @@ class AddedTokenMatcher {
   int32_t LongestAt(std::string_view text, size_t position, size_t& end) const;
 
   std::vector<AddedToken> tokens_;
-  std::vector<Node> nodes_;                   // a trie; the root is the first
+  std::vector<Node> nodes_;            // a trie; the root is the first
   std::array<bool, 256> can_start_{};  // first bytes of the patterns
 };
 

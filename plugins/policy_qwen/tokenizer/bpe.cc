@@ -32,7 +32,9 @@ void MergeTable::Set(int32_t left, int32_t right, Merge merge) {
   slots_[SlotOf(key)] = {key, merge};
 }
 
-MergeTable::Merge MergeTable::Find(int32_t left, int32_t right) const { return slots_[SlotOf(KeyOf(left, right))].second; }
+MergeTable::Merge MergeTable::Find(int32_t left, int32_t right) const {
+  return slots_[SlotOf(KeyOf(left, right))].second;
+}
 
 void Bpe::Encode(std::string_view word, std::vector<int32_t>& ids) const {
   if (!options_.whole_words.empty()) {

@@ -1,5 +1,6 @@
 // Byte-pair encoding of one word (Sennrich et al. 2016, on bytes as in GPT-2): starting from single bytes, the pair of
-// neighbours that comes first in the merge list is joined, leftmost first, until no pair is in the list. Used by Tokenizer.
+// neighbours that comes first in the merge list is joined, leftmost first, until no pair is in the list. Used by
+// Tokenizer.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_BPE_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_BPE_H_
 #include <array>
@@ -12,8 +13,8 @@
 
 namespace kgrpo::tokenizer {
 
-// Maps a pair of neighbouring tokens to the rank of their merge and the token it makes: a flat hash table, because it is
-// asked a few times for each byte of text.
+// Maps a pair of neighbouring tokens to the rank of their merge and the token it makes: a flat hash table, because it
+// is asked a few times for each byte of text.
 class MergeTable {
  public:
   struct Merge {

@@ -41,8 +41,8 @@ Thoughts TakeApart(const Message& message) {
   return {StripLeft(reasoning), StripLeft(content.substr(content.rfind(kThinkEnd) + kThinkEnd.size()))};
 }
 
-// The place of the last message in which a user asks something: what follows is the answer being worked on, and keeps its
-// thoughts. A user's turn that carries a tool's response asks nothing.
+// The place of the last message in which a user asks something: what follows is the answer being worked on, and keeps
+// its thoughts. A user's turn that carries a tool's response asks nothing.
 size_t LastQuery(std::span<const Message> messages) {
   for (size_t i = messages.size(); i-- > 0;) {
     const std::string_view content = messages[i].content;
@@ -68,7 +68,9 @@ void AppendThinkingAssistant(std::span<const Message> messages, size_t i, size_t
   const bool last = i + 1 == messages.size();
   if (i > last_query && (last || !thoughts.reasoning.empty())) {
     std::string content("<think>\n");
-    content.append(StripLeft(StripRight(thoughts.reasoning))).append("\n</think>\n\n").append(StripLeft(thoughts.answer));
+    content.append(StripLeft(StripRight(thoughts.reasoning)))
+        .append("\n</think>\n\n")
+        .append(StripLeft(thoughts.answer));
     AppendTurn("assistant", content, out);
   } else {
     AppendTurn("assistant", thoughts.answer, out);
@@ -80,8 +82,9 @@ void AppendThinkingAssistant(std::span<const Message> messages, size_t i, size_t
 ChatTemplate ChatTemplate::Detect(const std::filesystem::path& folder) {
   const TokenizerConfig config = ReadTokenizerConfig(folder);
   if (!config.chat_template) {
-    throw Error(KGRPO_ERROR_UNSUPPORTED, config.file + ": chat_template: is missing, and there is no chat_template.jinja" +
-                                             std::string(kWayOut));
+    throw Error(
+        KGRPO_ERROR_UNSUPPORTED,
+        config.file + ": chat_template: is missing, and there is no chat_template.jinja" + std::string(kWayOut));
   }
   return Recognise(*config.chat_template, config.chat_template_source);
 }
@@ -116,8 +119,9 @@ std::string ChatTemplate::Render(std::span<const Message> messages, bool add_gen
                (message.role == "tool" && format_.tool == Format::Tool::kLikeOthers)) {
       AppendTurn(message.role, message.content, out);
     } else {
-      throw Error(KGRPO_ERROR_INVALID, "messages[" + std::to_string(i) + "].role is '" + message.role + "': must be system, user or " +
-                                           "assistant" + (format_.tool == Format::Tool::kRefused ? "" : ", or tool"));
+      throw Error(KGRPO_ERROR_INVALID, "messages[" + std::to_string(i) + "].role is '" + message.role +
+                                           "': must be system, user or " + "assistant" +
+                                           (format_.tool == Format::Tool::kRefused ? "" : ", or tool"));
     }
   }
   if (add_generation_prompt) {

@@ -1,5 +1,5 @@
-// A conversation as the text that a chat model was trained on. The policy renders its prompts with it; Tokenizer (tokenizer.h)
-// turns the text into tokens.
+// A conversation as the text that a chat model was trained on. The policy renders its prompts with it; Tokenizer
+// (tokenizer.h) turns the text into tokens.
 //
 // Models bring their format as a Jinja program. It is not run: it is recognised as one of the formats below, by what it
 // says (chat_template_recognition.cc), and a program that says anything else is refused.
@@ -33,8 +33,8 @@ class ChatTemplate {
     enum class Tool { kLikeOthers, kInUserTurn, kRefused } tool = Tool::kLikeOthers;
   };
 
-  // Recognises the template of a model folder (chat_template.jinja, else tokenizer_config.json). Throws Error, saying how to
-  // name a format instead, if there is none or it is not known.
+  // Recognises the template of a model folder (chat_template.jinja, else tokenizer_config.json). Throws Error, saying
+  // how to name a format instead, if there is none or it is not known.
   static ChatTemplate Detect(const std::filesystem::path& folder);
 
   // Recognises the text of a template; `source` is where it comes from, for the error.
@@ -43,9 +43,9 @@ class ChatTemplate {
   // The format called `name`: "chatml" or "qwen3". Throws Error, with the names there are, for another.
   static ChatTemplate ByName(std::string_view name, std::optional<std::string> default_system = std::nullopt);
 
-  // The text of a conversation, byte for byte what transformers' apply_chat_template gives. add_generation_prompt: ends with
-  // the opening of the assistant's turn. enable_thinking: Qwen3's switch; false closes the thoughts before they begin, true
-  // and nullopt leave them to the model; formats without thinking() take no notice, as their programs do.
+  // The text of a conversation, byte for byte what transformers' apply_chat_template gives. add_generation_prompt: ends
+  // with the opening of the assistant's turn. enable_thinking: Qwen3's switch; false closes the thoughts before they
+  // begin, true and nullopt leave them to the model; formats without thinking() take no notice, as their programs do.
   // Throws Error if there is no message, or a role is not one of the four.
   std::string Render(std::span<const Message> messages, bool add_generation_prompt,
                      std::optional<bool> enable_thinking = std::nullopt) const;

@@ -11,10 +11,10 @@
 
 #include "policy_qwen/tokenizer/jinja_program.h"
 
-// A program is recognised statement by statement. First all of it that concerns function calling is taken out, because no
-// conversation of ours offers functions. Then each statement, with the conditions it stands under, must be one that is
-// listed below; the lists are of formats whose rendering is known. So a fine-tune's template in another spelling, order of
-// cases or default system prompt is taken, and one that says something else is not.
+// A program is recognised statement by statement. First all of it that concerns function calling is taken out, because
+// no conversation of ours offers functions. Then each statement, with the conditions it stands under, must be one that
+// is listed below; the lists are of formats whose rendering is known. So a fine-tune's template in another spelling,
+// order of cases or default system prompt is taken, and one that says something else is not.
 namespace kgrpo::tokenizer {
 namespace {
 
@@ -68,7 +68,8 @@ constexpr std::array kKnown = {
                    Part::kOtherTurns},
     KnownStatement{KGRPO_ASSISTANT KGRPO_TURN, Part::kAssistantTurns},
     KnownStatement{KGRPO_ASSISTANT "out '<|im_start|>assistant\\n'+content+'<|im_end|>\\n'", Part::kAssistantTurns},
-    // An assistant's turn in parts. The middle one would stay out for an empty content, but with functions only: without
+    // An assistant's turn in parts. The middle one would stay out for an empty content, but with functions only:
+    // without
     // them the turn was taken by the case above.
     KnownStatement{KGRPO_ASSISTANT "out '<|im_start|>'+message.role", Part::kAssistantTurns},
     KnownStatement{KGRPO_ASSISTANT "if content / out '\\n'+content", Part::kNothing},
@@ -78,21 +79,26 @@ constexpr std::array kKnown = {
     // Qwen3: where the last question is.
     KnownStatement{"set ns=namespace(multi_step_tool=true,last_query_index=messages|length-1)", Part::kNothing},
     KnownStatement{KGRPO_QUERY "set index=messages|length-1-loop.index0", Part::kNothing},
-    KnownStatement{KGRPO_QUERY "if ns.multi_step_tool and message.role=='user' and " KGRPO_NO_RESPONSE "set ns.multi_step_tool=false",
+    KnownStatement{KGRPO_QUERY "if ns.multi_step_tool and message.role=='user' and " KGRPO_NO_RESPONSE
+                               "set ns.multi_step_tool=false",
                    Part::kNothing},
-    KnownStatement{KGRPO_QUERY "if ns.multi_step_tool and message.role=='user' and " KGRPO_NO_RESPONSE "set ns.last_query_index=index",
+    KnownStatement{KGRPO_QUERY "if ns.multi_step_tool and message.role=='user' and " KGRPO_NO_RESPONSE
+                               "set ns.last_query_index=index",
                    Part::kQueryIndex},
     // Qwen3: an assistant's thoughts.
     KnownStatement{KGRPO_ASSISTANT "set reasoning_content=''", Part::kNothing},
-    KnownStatement{KGRPO_ASSISTANT "if message.reasoning_content is string / set reasoning_content=message.reasoning_content",
+    KnownStatement{KGRPO_ASSISTANT
+                   "if message.reasoning_content is string / set reasoning_content=message.reasoning_content",
                    Part::kThoughtsApart},
-    KnownStatement{KGRPO_ASSISTANT "if message.reasoning_content is defined and message.reasoning_content is not none / "
-                                   "set reasoning_content=message.reasoning_content",
+    KnownStatement{KGRPO_ASSISTANT
+                   "if message.reasoning_content is defined and message.reasoning_content is not none / "
+                   "set reasoning_content=message.reasoning_content",
                    Part::kThoughtsApart},
     KnownStatement{KGRPO_ASSISTANT "else / if '</think>' in content / " KGRPO_SPLIT_THOUGHTS, Part::kThoughtsInside},
     KnownStatement{KGRPO_ASSISTANT "else / if '</think>' in content / " KGRPO_SPLIT_ANSWER, Part::kNothing},
-    KnownStatement{KGRPO_AFTER_QUERY KGRPO_SHOWN "out '<|im_start|>'+message.role+'\\n<think>\\n'+reasoning_content.strip('\\n')+"
-                                                 "'\\n</think>\\n\\n'+content.lstrip('\\n')",
+    KnownStatement{KGRPO_AFTER_QUERY KGRPO_SHOWN
+                   "out '<|im_start|>'+message.role+'\\n<think>\\n'+reasoning_content.strip('\\n')+"
+                   "'\\n</think>\\n\\n'+content.lstrip('\\n')",
                    Part::kThoughtsShown},
     KnownStatement{KGRPO_AFTER_QUERY "else / " KGRPO_OPEN_TURN, Part::kNothing},
     KnownStatement{KGRPO_ASSISTANT "else / " KGRPO_OPEN_TURN, Part::kAssistantTurns},
@@ -104,14 +110,16 @@ constexpr std::array kKnown = {
 // A message of role tool, within a user's turn: the outputs under its case.
 constexpr std::array<std::string_view, 5> kToolTurn = {
     "out '<|im_start|>user'", "out '\\n<tool_response>\\n'+content+'\\n</tool_response>'", "out '<|im_end|>\\n'",
-    "out '<|im_start|>user\\n<tool_response>\\n'+content+'\\n</tool_response>'", "out '\\n</tool_response><|im_end|>\\n'"};
+    "out '<|im_start|>user\\n<tool_response>\\n'+content+'\\n</tool_response>'",
+    "out '\\n</tool_response><|im_end|>\\n'"};
 
-
-// message.content, and the variable that some templates copy it to, are one thing here; so are tests that it is a string.
+// message.content, and the variable that some templates copy it to, are one thing here; so are tests that it is a
+// string.
 std::string SpellPlain(const JinjaExpression& expression) {
   std::string text = Spell(expression);
   const auto replace_all = [&](std::string_view what, std::string_view by) {
-    for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size())) text.replace(at, what.size(), by);
+    for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
+      text.replace(at, what.size(), by);
   };
   replace_all("message.content", "content");
   replace_all(" and content is string", "");
@@ -122,8 +130,10 @@ std::string SpellPlain(const JinjaExpression& expression) {
 // Whether a condition is decided by there being no functions (and by every content being a string).
 enum class Decided { kOpen, kNever, kAlways };
 Decided Decide(const std::string& condition) {
-  if (condition == "tools" || condition == "message.tool_calls" || condition == "tools is defined") return Decided::kNever;
-  if (condition == "not message.tool_calls" || condition == "content is string" || condition == "not tools") return Decided::kAlways;
+  if (condition == "tools" || condition == "message.tool_calls" || condition == "tools is defined")
+    return Decided::kNever;
+  if (condition == "not message.tool_calls" || condition == "content is string" || condition == "not tools")
+    return Decided::kAlways;
   return Decided::kOpen;
 }
 
@@ -139,13 +149,15 @@ class Recogniser {
   std::vector<JinjaNode> Reduce(std::vector<JinjaNode> nodes) {
     std::vector<JinjaNode> out;
     const auto append = [&](JinjaNode node) {
-      const bool joins = node.kind == JinjaNode::Kind::kOutput && !out.empty() && out.back().kind == JinjaNode::Kind::kOutput;
+      const bool joins =
+          node.kind == JinjaNode::Kind::kOutput && !out.empty() && out.back().kind == JinjaNode::Kind::kOutput;
       if (!joins) return out.push_back(std::move(node));
       out.back().expression.push_back({JinjaToken::Kind::kPunctuation, "+"});
       out.back().expression.insert(out.back().expression.end(), node.expression.begin(), node.expression.end());
     };
     for (JinjaNode& node : nodes) {
-      if (node.kind == JinjaNode::Kind::kFor && SpellPlain(node.expression) == "tool_call in message.tool_calls") continue;
+      if (node.kind == JinjaNode::Kind::kFor && SpellPlain(node.expression) == "tool_call in message.tool_calls")
+        continue;
       if (node.kind != JinjaNode::Kind::kIf) {
         append(std::move(node));
         continue;
@@ -202,7 +214,8 @@ class Recogniser {
       if (node.kind == JinjaNode::Kind::kIf) {
         for (JinjaNode::Branch& branch : node.branches) VisitToolTurn(std::move(branch.body));
       } else if (node.kind != JinjaNode::Kind::kOutput ||
-                 std::find(kToolTurn.begin(), kToolTurn.end(), "out " + SpellPlain(node.expression)) == kToolTurn.end()) {
+                 std::find(kToolTurn.begin(), kToolTurn.end(), "out " + SpellPlain(node.expression)) ==
+                     kToolTurn.end()) {
         tool_ = ChatTemplate::Format::Tool::kRefused;
       }
     }
@@ -224,12 +237,14 @@ class Recogniser {
       TakeDefaultSystem(expression);
       return;
     }
-    throw Error(KGRPO_ERROR_UNSUPPORTED, "the template is not one of those known here; the first part that is new: " + path);
+    throw Error(KGRPO_ERROR_UNSUPPORTED,
+                "the template is not one of those known here; the first part that is new: " + path);
   }
 
   static bool IsOneLiteral(const JinjaExpression& expression) {
     return std::all_of(expression.begin(), expression.end(), [](const JinjaToken& token) {
-      return token.kind == JinjaToken::Kind::kString || (token.kind == JinjaToken::Kind::kPunctuation && token.text == "+");
+      return token.kind == JinjaToken::Kind::kString ||
+             (token.kind == JinjaToken::Kind::kPunctuation && token.text == "+");
     });
   }
 
@@ -255,11 +270,13 @@ class Recogniser {
       throw Error(KGRPO_ERROR_UNSUPPORTED, "the template is not one of those known here; it lacks a part of ChatML");
     }
     int thinking_parts = 0;
-    for (const Part part : {Part::kQueryIndex, Part::kThoughtsApart, Part::kThoughtsInside, Part::kThoughtsShown, Part::kThinkingSwitch}) {
+    for (const Part part : {Part::kQueryIndex, Part::kThoughtsApart, Part::kThoughtsInside, Part::kThoughtsShown,
+                            Part::kThinkingSwitch}) {
       thinking_parts += Has(part) ? 1 : 0;
     }
     if (thinking_parts != 0 && thinking_parts != 5) {
-      throw Error(KGRPO_ERROR_UNSUPPORTED, "the template is not one of those known here; it has some but not all parts of Qwen3's");
+      throw Error(KGRPO_ERROR_UNSUPPORTED,
+                  "the template is not one of those known here; it has some but not all parts of Qwen3's");
     }
     return {thinking_parts == 0 ? "chatml" : "qwen3", default_system_, thinking_parts != 0,
             by_role && tool_ == ChatTemplate::Format::Tool::kLikeOthers ? ChatTemplate::Format::Tool::kRefused : tool_};
@@ -272,6 +289,8 @@ class Recogniser {
 
 }  // namespace
 
-ChatTemplate::Format RecogniseChatTemplate(std::string_view jinja) { return Recogniser().Run(jinja); }
+ChatTemplate::Format RecogniseChatTemplate(std::string_view jinja) {
+  return Recogniser().Run(jinja);
+}
 
 }  // namespace kgrpo::tokenizer

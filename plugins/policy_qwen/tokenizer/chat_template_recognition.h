@@ -1,4 +1,5 @@
-// Recognises the Jinja program of a chat template as a format that ChatTemplate renders. Called by ChatTemplate::Recognise.
+// Recognises the Jinja program of a chat template as a format that ChatTemplate renders. Called by
+// ChatTemplate::Recognise.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_CHAT_TEMPLATE_RECOGNITION_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_CHAT_TEMPLATE_RECOGNITION_H_
 #include <string_view>

@@ -14,7 +14,9 @@ using Kind = JinjaToken::Kind;
 constexpr std::string_view kSpace = " \t\n\r\f\v";
 constexpr int kDeepest = 64;  // blocks within blocks; real templates need eight
 
-bool IsWordCharacter(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+bool IsWordCharacter(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+}
 
 bool IsOperatorWord(std::string_view word) {
   static constexpr std::array<std::string_view, 8> kWords = {"and", "or", "not", "in", "is", "if", "else", "elif"};
@@ -43,7 +45,8 @@ size_t EndOfTag(std::string_view program, size_t start, std::string_view closing
       return i;
     }
   }
-  throw Error(KGRPO_ERROR_INVALID, "the template has a tag without an end: " + std::string(program.substr(start - 2, 40)));
+  throw Error(KGRPO_ERROR_INVALID,
+              "the template has a tag without an end: " + std::string(program.substr(start - 2, 40)));
 }
 
 std::vector<Piece> CutIntoPieces(std::string_view program) {
@@ -83,8 +86,8 @@ std::vector<Piece> CutIntoPieces(std::string_view program) {
   return pieces;
 }
 
-// What is left of the text between two tags: '-' strips all white space on its side; otherwise a statement or comment takes
-// the line feed after it, and the blanks before it on its line.
+// What is left of the text between two tags: '-' strips all white space on its side; otherwise a statement or comment
+// takes the line feed after it, and the blanks before it on its line.
 std::string_view StripText(std::string_view text, const Piece* before, const Piece* after) {
   const auto is_block = [](const Piece* piece) { return piece != nullptr && piece->kind != Piece::Kind::kOutput; };
   if (before != nullptr && before->strips_after) {
@@ -112,10 +115,14 @@ JinjaToken ReadString(std::string_view text, size_t& position) {
     char c = text[position];
     if (c == '\\' && position + 1 < text.size()) {
       c = text[++position];
-      if (c == 'n') c = '\n';
-      else if (c == 't') c = '\t';
-      else if (c == 'r') c = '\r';
-      else if (c != '\\' && c != '\'' && c != '"') token.text.push_back('\\');
+      if (c == 'n')
+        c = '\n';
+      else if (c == 't')
+        c = '\t';
+      else if (c == 'r')
+        c = '\r';
+      else if (c != '\\' && c != '\'' && c != '"')
+        token.text.push_back('\\');
     }
     token.text.push_back(c);
   }
@@ -152,8 +159,9 @@ JinjaExpression WithoutGrouping(const JinjaExpression& tokens) {
   std::vector<bool> open_groups;
   for (const JinjaToken& token : tokens) {
     if (token.kind == Kind::kPunctuation && token.text == "(") {
-      const bool kept = !out.empty() && (out.back().kind == Kind::kWord ? !IsOperatorWord(out.back().text) || out.back().text == "not"
-                                                                        : out.back().text == "]" || out.back().text == ")");
+      const bool kept =
+          !out.empty() && (out.back().kind == Kind::kWord ? !IsOperatorWord(out.back().text) || out.back().text == "not"
+                                                          : out.back().text == "]" || out.back().text == ")");
       open_groups.push_back(!kept);
       if (!kept) continue;
     } else if (token.kind == Kind::kPunctuation && token.text == ")" && !open_groups.empty()) {
@@ -167,19 +175,24 @@ JinjaExpression WithoutGrouping(const JinjaExpression& tokens) {
 }
 
 bool IsName(std::string_view text) {
-  return !text.empty() && !std::isdigit(static_cast<unsigned char>(text[0])) && std::all_of(text.begin(), text.end(), IsWordCharacter);
+  return !text.empty() && !std::isdigit(static_cast<unsigned char>(text[0])) &&
+         std::all_of(text.begin(), text.end(), IsWordCharacter);
 }
 
 // ['key'] becomes .key, and 'a' + 'b' becomes 'ab'.
 JinjaExpression Simplified(const JinjaExpression& tokens) {
   JinjaExpression out;
-  const auto is = [](const JinjaToken& token, std::string_view text) { return token.kind == Kind::kPunctuation && token.text == text; };
+  const auto is = [](const JinjaToken& token, std::string_view text) {
+    return token.kind == Kind::kPunctuation && token.text == text;
+  };
   for (const JinjaToken& token : tokens) {
     const size_t size = out.size();
-    if (is(token, "]") && size >= 3 && is(out[size - 2], "[") && out[size - 1].kind == Kind::kString && IsName(out[size - 1].text)) {
+    if (is(token, "]") && size >= 3 && is(out[size - 2], "[") && out[size - 1].kind == Kind::kString &&
+        IsName(out[size - 1].text)) {
       out[size - 2].text = ".";
       out[size - 1].kind = Kind::kWord;
-    } else if (token.kind == Kind::kString && size >= 2 && is(out[size - 1], "+") && out[size - 2].kind == Kind::kString) {
+    } else if (token.kind == Kind::kString && size >= 2 && is(out[size - 1], "+") &&
+               out[size - 2].kind == Kind::kString) {
       out[size - 2].text += token.text;
       out.pop_back();
     } else {
@@ -201,7 +214,8 @@ class Parser {
 
  private:
   [[noreturn]] void Fail(const std::string& what) const {
-    throw Error(KGRPO_ERROR_UNSUPPORTED, "the template's statement {%" + std::string(pieces_[position_].inside) + "%} " + what);
+    throw Error(KGRPO_ERROR_UNSUPPORTED,
+                "the template's statement {%" + std::string(pieces_[position_].inside) + "%} " + what);
   }
 
   // The word that a statement begins with; empty if the piece is none.
@@ -219,7 +233,8 @@ class Parser {
         const Piece* before = position_ == 0 ? nullptr : &pieces_[position_ - 1];
         const Piece* after = position_ + 1 == pieces_.size() ? nullptr : &pieces_[position_ + 1];
         std::string_view text = StripText(piece.inside, before, after);
-        if (after == nullptr && text.ends_with('\n')) text.remove_suffix(1);  // Jinja drops the last line feed of a program
+        if (after == nullptr && text.ends_with('\n'))
+          text.remove_suffix(1);  // Jinja drops the last line feed of a program
         if (!text.empty()) nodes.push_back({JinjaNode::Kind::kOutput, {{Kind::kString, std::string(text)}}, {}});
       } else if (piece.kind == Piece::Kind::kOutput) {
         nodes.push_back({JinjaNode::Kind::kOutput, ReadTokens(piece.inside), {}});
@@ -266,7 +281,8 @@ class Parser {
   }
 
   void Expect(const std::string& word) const {
-    if (position_ >= pieces_.size()) throw Error(KGRPO_ERROR_INVALID, "the template ends before its {% " + word + " %}");
+    if (position_ >= pieces_.size())
+      throw Error(KGRPO_ERROR_INVALID, "the template ends before its {% " + word + " %}");
     if (CurrentWord() != word) Fail("stands where {% " + word + " %} was expected");
   }
 
@@ -276,7 +292,9 @@ class Parser {
 
 }  // namespace
 
-std::vector<JinjaNode> ParseJinja(std::string_view program) { return Parser(program).Run(); }
+std::vector<JinjaNode> ParseJinja(std::string_view program) {
+  return Parser(program).Run();
+}
 
 std::string Spell(const JinjaExpression& expression) {
   std::string out;

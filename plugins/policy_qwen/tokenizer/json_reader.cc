@@ -33,12 +33,14 @@ json ReadJsonFile(const std::filesystem::path& file) {
     value = json::parse(text);
   } catch (const json::parse_error& error) {
     const bool cut = error.byte >= text.size();
-    throw Error(KGRPO_ERROR_INVALID, file.string() + ": is not JSON: stopped at byte " + std::to_string(error.byte) + " of " +
-                                         std::to_string(text.size()) +
-                                         (cut ? "; the file looks cut short: copy it again" : "; repair or copy the file again"));
+    throw Error(KGRPO_ERROR_INVALID,
+                file.string() + ": is not JSON: stopped at byte " + std::to_string(error.byte) + " of " +
+                    std::to_string(text.size()) +
+                    (cut ? "; the file looks cut short: copy it again" : "; repair or copy the file again"));
   }
   if (!value.is_object()) {
-    throw Error(KGRPO_ERROR_INVALID, file.string() + ": holds a JSON " + value.type_name() + " where an object is needed");
+    throw Error(KGRPO_ERROR_INVALID,
+                file.string() + ": holds a JSON " + value.type_name() + " where an object is needed");
   }
   return value;
 }
@@ -46,7 +48,8 @@ json ReadJsonFile(const std::filesystem::path& file) {
 ObjectReader::ObjectReader(const std::string& file, std::string path, const json& value)
     : file_(file), path_(std::move(path)), value_(value) {
   if (!value_.is_object()) {
-    throw Error(KGRPO_ERROR_INVALID, file_ + ": " + path_ + ": is a JSON " + value_.type_name() + ", must be an object");
+    throw Error(KGRPO_ERROR_INVALID,
+                file_ + ": " + path_ + ": is a JSON " + value_.type_name() + ", must be an object");
   }
 }
 
@@ -75,7 +78,9 @@ std::string ObjectReader::String(std::string_view key) {
   return value.get<std::string>();
 }
 
-ObjectReader ObjectReader::Object(std::string_view key) { return ObjectReader(file_, PathOf(key), Require(key)); }
+ObjectReader ObjectReader::Object(std::string_view key) {
+  return ObjectReader(file_, PathOf(key), Require(key));
+}
 
 const json& ObjectReader::Array(std::string_view key) {
   const json& value = Require(key);

@@ -13,11 +13,13 @@ namespace kgrpo::tokenizer {
 // The text of a whole file. Throws Error, naming the file, if it can't be read.
 std::string ReadTextFile(const std::filesystem::path& file);
 
-// The JSON of a whole file; its top level must be an object. Throws Error naming the file, and the byte where parsing stopped.
+// The JSON of a whole file; its top level must be an object. Throws Error naming the file, and the byte where parsing
+// stopped.
 nlohmann::json ReadJsonFile(const std::filesystem::path& file);
 
-// One object of a JSON file. It remembers which keys were asked for, so that RefuseOthers can name those nobody understood.
-// Holds references: the file name and the JSON must outlive it. Every failure throws Error: "FILE: KEY.PATH: what".
+// One object of a JSON file. It remembers which keys were asked for, so that RefuseOthers can name those nobody
+// understood. Holds references: the file name and the JSON must outlive it. Every failure throws Error: "FILE:
+// KEY.PATH: what".
 class ObjectReader {
  public:
   ObjectReader(const std::string& file, std::string path, const nlohmann::json& value);

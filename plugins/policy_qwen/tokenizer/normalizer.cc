@@ -27,7 +27,8 @@ bool ReadNfc(const std::string& file, const std::string& path, const nlohmann::j
       nfc |= ReadNfc(file, reader.PathOf("normalizers") + "[" + std::to_string(i) + "]", parts[i]);
     }
   } else {
-    reader.Refuse("type", "normalizer '" + type + "' is not supported (null, NFC and Sequence are); use a model of the Qwen, SmolLM or " +
+    reader.Refuse("type", "normalizer '" + type +
+                              "' is not supported (null, NFC and Sequence are); use a model of the Qwen, SmolLM or " +
                               "GPT-2 family");
   }
   reader.RefuseOthers();
@@ -55,7 +56,8 @@ void AppendComposed(std::string_view text, std::string& out) {
 
 }  // namespace
 
-Normalizer::Normalizer(const std::string& file, const nlohmann::json& value) : nfc_(ReadNfc(file, "normalizer", value)) {}
+Normalizer::Normalizer(const std::string& file, const nlohmann::json& value)
+    : nfc_(ReadNfc(file, "normalizer", value)) {}
 
 std::string Normalizer::Normalize(std::string_view text) const {
   if (!nfc_ || IsSurelyNfc(text)) return std::string(text);

@@ -1,5 +1,5 @@
-// The `normalizer` of a tokenizer.json: nothing, or Unicode normalization form C. Called by Tokenizer on every stretch of
-// text between added tokens.
+// The `normalizer` of a tokenizer.json: nothing, or Unicode normalization form C. Called by Tokenizer on every stretch
+// of text between added tokens.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_NORMALIZER_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_NORMALIZER_H_
 #include <nlohmann/json.hpp>
@@ -13,7 +13,8 @@ class Normalizer {
   // Leaves text as it is.
   Normalizer() = default;
 
-  // Reads the value of the file's `normalizer` key (null, NFC, or a Sequence of these). Throws Error for any other, by name.
+  // Reads the value of the file's `normalizer` key (null, NFC, or a Sequence of these). Throws Error for any other, by
+  // name.
   Normalizer(const std::string& file, const nlohmann::json& value);
 
   // Needs valid UTF-8. Safe from any thread.

@@ -113,7 +113,8 @@ SplitBehavior ReadBehavior(ObjectReader& reader) {
   if (name == "MergedWithPrevious") return SplitBehavior::kMergedWithPrevious;
   if (name == "MergedWithNext") return SplitBehavior::kMergedWithNext;
   if (name == "Contiguous") return SplitBehavior::kContiguous;
-  reader.Fail("behavior", "'" + name + "' is not a behaviour of Split: Isolated, Removed, MergedWithPrevious, MergedWithNext, " +
+  reader.Fail("behavior", "'" + name +
+                              "' is not a behaviour of Split: Isolated, Removed, MergedWithPrevious, MergedWithNext, " +
                               "Contiguous");
 }
 
@@ -122,8 +123,9 @@ SplitBehavior ReadBehavior(ObjectReader& reader) {
 PreTokenizer::PreTokenizer(const std::string& file, const nlohmann::json& value) {
   if (!value.is_null()) ReadSteps(file, "pre_tokenizer", value);
   if (steps_.empty() || !std::holds_alternative<ByteLevelStep>(steps_.back())) {
-    throw Error(KGRPO_ERROR_UNSUPPORTED, file + ": pre_tokenizer: the last step must be ByteLevel, because only byte-level " +
-                                             "tokenizers are supported; use a model of the Qwen, SmolLM or GPT-2 family");
+    throw Error(KGRPO_ERROR_UNSUPPORTED,
+                file + ": pre_tokenizer: the last step must be ByteLevel, because only byte-level " +
+                    "tokenizers are supported; use a model of the Qwen, SmolLM or GPT-2 family");
   }
 }
 
@@ -166,7 +168,8 @@ void PreTokenizer::ReadSteps(const std::string& file, const std::string& path, c
     const bool use_regex = reader.Bool("use_regex", true);
     steps_.emplace_back(ByteLevelStep{add_prefix_space, use_regex ? std::make_unique<Regex>(kGpt2Words) : nullptr});
   } else {
-    reader.Refuse("type", "pre-tokenizer '" + type + "' is not supported (Sequence, Split, Digits and ByteLevel are); use a " +
+    reader.Refuse("type", "pre-tokenizer '" + type +
+                              "' is not supported (Sequence, Split, Digits and ByteLevel are); use a " +
                               "model of the Qwen, SmolLM or GPT-2 family");
   }
   reader.RefuseOthers();
@@ -176,8 +179,8 @@ void PreTokenizer::Apply(const Step& step, std::string_view word, std::vector<st
                          std::deque<std::string>& storage) {
   if (const auto* split = std::get_if<SplitStep>(&step)) {
     const auto* regex = std::get_if<Regex>(&split->pattern);
-    std::vector<Part> parts =
-        Partition(word.size(), regex ? regex->FindAll(word) : FindAllLiteral(word, std::get<std::string>(split->pattern)));
+    std::vector<Part> parts = Partition(
+        word.size(), regex ? regex->FindAll(word) : FindAllLiteral(word, std::get<std::string>(split->pattern)));
     if (split->invert) {
       for (Part& part : parts) part.matched = !part.matched;
     }

@@ -1,4 +1,5 @@
-// The `pre_tokenizer` of a tokenizer.json: cuts text into the words that byte-pair encoding never joins. Used by Tokenizer.
+// The `pre_tokenizer` of a tokenizer.json: cuts text into the words that byte-pair encoding never joins. Used by
+// Tokenizer.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_PRE_TOKENIZER_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_PRE_TOKENIZER_H_
 #include <deque>
@@ -44,7 +45,8 @@ class PreTokenizer {
 
   void ReadSteps(const std::string& file, const std::string& path, const nlohmann::json& value);
   static SplitStep ReadSplit(class ObjectReader& reader);
-  static void Apply(const Step& step, std::string_view word, std::vector<std::string_view>& words, std::deque<std::string>& storage);
+  static void Apply(const Step& step, std::string_view word, std::vector<std::string_view>& words,
+                    std::deque<std::string>& storage);
 
   std::vector<Step> steps_;
 };

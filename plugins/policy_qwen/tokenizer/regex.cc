@@ -24,7 +24,8 @@ std::string AdditionsTo(std::string_view category) {
   const std::span<const UnicodeAddition> additions = UnicodeAdditions();
   for (size_t i = 0; i < additions.size(); ++i) {
     const auto belongs = [&](size_t index) {
-      return additions[index].version <= kReferenceVersion && std::string_view(additions[index].category).starts_with(category);
+      return additions[index].version <= kReferenceVersion &&
+             std::string_view(additions[index].category).starts_with(category);
     };
     if (!belongs(i)) continue;
     const uint32_t first = additions[i].first;
@@ -38,8 +39,8 @@ std::string AdditionsTo(std::string_view category) {
 
 // What `\w` stands for in Oniguruma, as the inside of a class.
 std::string Word() {
-  return "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}" + AdditionsTo("L") + AdditionsTo("M") + AdditionsTo("Nd") + AdditionsTo("Nl") +
-         AdditionsTo("Pc");
+  return "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}" + AdditionsTo("L") + AdditionsTo("M") + AdditionsTo("Nd") +
+         AdditionsTo("Nl") + AdditionsTo("Pc");
 }
 
 // Outside a class, Oniguruma's `\w` has these of Latin-1 besides: the superscript digits and the fractions.
@@ -88,7 +89,12 @@ class Translator {
     const char c = pattern_[position_ + 1];
     if (!std::isalnum(static_cast<unsigned char>(c))) return Copy(2);
     switch (c) {
-      case 'r': case 'n': case 't': case 'f': case 'a': case 'e':
+      case 'r':
+      case 'n':
+      case 't':
+      case 'f':
+      case 'a':
+      case 'e':
         return Copy(2);
       case 'v':  // one character to Oniguruma, a class to PCRE2
         return Replace(2, "\\x0b");
@@ -105,9 +111,11 @@ class Translator {
       case 'W':
         if (in_class) break;
         return Replace(2, "[^" + Word() + std::string(kMoreWordOutsideClass) + "]");
-      case 'p': case 'P':
+      case 'p':
+      case 'P':
         return Property(in_class);
-      case 'x': case 'u':
+      case 'x':
+      case 'u':
         return Character();
       default:
         break;
@@ -129,8 +137,8 @@ class Translator {
     return (negated ? "[^\\p{" : "[\\p{") + name + "}" + additions + "]";
   }
 
-  // \p{Name}, \p{^Name}, \P{Name}: a general category, or else a script. PCRE2 would take a bare script name for "script
-  // extensions", which is a larger set.
+  // \p{Name}, \p{^Name}, \P{Name}: a general category, or else a script. PCRE2 would take a bare script name for
+  // "script extensions", which is a larger set.
   void Property(bool in_class) {
     const size_t end = pattern_.find('}', position_);
     if (position_ + 2 >= pattern_.size() || pattern_[position_ + 2] != '{' || end == std::string_view::npos) {
@@ -143,7 +151,8 @@ class Translator {
       name.erase(0, 1);
     }
     const size_t length = end + 1 - position_;
-    if (name == "C" || name == "Cn") Refuse("the unassigned code points, \\p{" + name + "}, which differ by Unicode version,");
+    if (name == "C" || name == "Cn")
+      Refuse("the unassigned code points, \\p{" + name + "}, which differ by Unicode version,");
     if (name.size() <= 2) return Replace(length, Category(name, negated, in_class));
     const bool binary = name == "Alphabetic" || name == "White_Space" || name == "Any";
     Replace(length, (negated ? "\\P{" : "\\p{") + (binary ? name : "sc:" + name) + "}");
@@ -155,8 +164,10 @@ class Translator {
     const size_t start = position_ + (braces ? 3 : 2);
     const size_t longest = braces ? 6 : pattern_[position_ + 1] == 'u' ? 4 : 2;
     size_t end = start;
-    while (end < pattern_.size() && end - start < longest && std::isxdigit(static_cast<unsigned char>(pattern_[end]))) ++end;
-    const bool complete = braces ? end > start && end < pattern_.size() && pattern_[end] == '}' : end - start == longest;
+    while (end < pattern_.size() && end - start < longest && std::isxdigit(static_cast<unsigned char>(pattern_[end])))
+      ++end;
+    const bool complete =
+        braces ? end > start && end < pattern_.size() && pattern_[end] == '}' : end - start == longest;
     if (!complete) Refuse("an incomplete character code");
     const std::string digits(pattern_.substr(start, end - start));
     if (longest == 2 && std::stoul(digits, nullptr, 16) >= 0x80) Refuse("a byte above 0x7F");
@@ -222,12 +233,12 @@ class MatchSpace {
     if (!data_) throw std::bad_alloc();
   }
 
-  // As pcre2_match. The JIT has 32 KiB of the machine's stack, which is enough for nearly every text; where it is not, the
-  // search is done again with a stack of its own.
+  // As pcre2_match. The JIT has 32 KiB of the machine's stack, which is enough for nearly every text; where it is not,
+  // the search is done again with a stack of its own.
   int Match(const pcre2_code* code, std::string_view text, size_t position) {
     const auto match = [&] {
-      return pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), position, PCRE2_NO_UTF_CHECK, data_.get(),
-                         context_.get());
+      return pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), position, PCRE2_NO_UTF_CHECK,
+                         data_.get(), context_.get());
     };
     const int result = match();
     if (result != PCRE2_ERROR_JIT_STACKLIMIT || stack_) return result;
@@ -248,9 +259,13 @@ class MatchSpace {
 
 }  // namespace
 
-std::string TranslatePattern(std::string_view oniguruma) { return Translator(oniguruma).Run(); }
+std::string TranslatePattern(std::string_view oniguruma) {
+  return Translator(oniguruma).Run();
+}
 
-void Regex::Free::operator()(pcre2_real_code_8* code) const { pcre2_code_free(code); }
+void Regex::Free::operator()(pcre2_real_code_8* code) const {
+  pcre2_code_free(code);
+}
 
 Regex::Regex(std::string_view oniguruma_pattern) : pattern_(TranslatePattern(oniguruma_pattern)) {
   const std::unique_ptr<pcre2_compile_context, decltype(&pcre2_compile_context_free)> context(
@@ -259,11 +274,12 @@ Regex::Regex(std::string_view oniguruma_pattern) : pattern_(TranslatePattern(oni
   pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);  // '.' excludes the line feed only
   int error = 0;
   PCRE2_SIZE offset = 0;
-  code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern_.data()), pattern_.size(), PCRE2_UTF | PCRE2_UCP, &error,
-                            &offset, context.get()));
+  code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern_.data()), pattern_.size(), PCRE2_UTF | PCRE2_UCP,
+                            &error, &offset, context.get()));
   if (!code_) {
-    throw Error(KGRPO_ERROR_INVALID, "the pattern " + std::string(oniguruma_pattern) + " is not a regular expression: " +
-                                         Pcre2Message(error) + " (at byte " + std::to_string(offset) + " of " + pattern_ + ")");
+    throw Error(KGRPO_ERROR_INVALID, "the pattern " + std::string(oniguruma_pattern) +
+                                         " is not a regular expression: " + Pcre2Message(error) + " (at byte " +
+                                         std::to_string(offset) + " of " + pattern_ + ")");
   }
   // A machine without JIT memory still tokenizes, slower: pcre2_match falls back to the interpreter.
   pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE);

@@ -1,5 +1,6 @@
-// Regular expressions with the meaning they have in a tokenizer.json, that is, Oniguruma's, run by PCRE2 with its just-in-
-// time compiler. Used by the pre-tokenizers. The look-ahead in every such pattern is why linear-time engines won't do.
+// Regular expressions with the meaning they have in a tokenizer.json, that is, Oniguruma's, run by PCRE2 with its
+// just-in- time compiler. Used by the pre-tokenizers. The look-ahead in every such pattern is why linear-time engines
+// won't do.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_REGEX_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_REGEX_H_
 #include <functional>
@@ -13,8 +14,8 @@ struct pcre2_real_code_8;
 
 namespace kgrpo::tokenizer {
 
-// Rewrites an Oniguruma pattern into one that means the same to PCRE2 (in its UTF and UCP modes): the two differ over `\s`
-// (U+180E), `\w`, `\v`, `\h`, scripts and more. Throws Error that names the first construct it can't carry over.
+// Rewrites an Oniguruma pattern into one that means the same to PCRE2 (in its UTF and UCP modes): the two differ over
+// `\s` (U+180E), `\w`, `\v`, `\h`, scripts and more. Throws Error that names the first construct it can't carry over.
 std::string TranslatePattern(std::string_view oniguruma);
 
 // A compiled pattern. Immutable: safe from any thread.

@@ -20,8 +20,8 @@ namespace {
 
 using nlohmann::json;
 
-// Words seen before, with their tokens. Natural text repeats its words, so this saves most of the merging. It only saves
-// time: a thread that finds it in use goes without.
+// Words seen before, with their tokens. Natural text repeats its words, so this saves most of the merging. It only
+// saves time: a thread that finds it in use goes without.
 class WordCache {
  public:
   static constexpr size_t kMostWords = 1 << 16;
@@ -62,9 +62,11 @@ void CheckDecoder(ObjectReader& root) {
   ObjectReader decoder = root.Object("decoder");
   const std::string type = decoder.String("type");
   if (type != "ByteLevel") {
-    decoder.Refuse("type", "decoder '" + type + "' is not supported (ByteLevel is); use a model of the Qwen, SmolLM or GPT-2 family");
+    decoder.Refuse("type", "decoder '" + type +
+                               "' is not supported (ByteLevel is); use a model of the Qwen, SmolLM or GPT-2 family");
   }
-  for (const char* key : {"add_prefix_space", "trim_offsets", "use_regex"}) decoder.Find(key);  // none concerns decoding
+  for (const char* key : {"add_prefix_space", "trim_offsets", "use_regex"})
+    decoder.Find(key);  // none concerns decoding
   decoder.RefuseOthers();
 }
 
@@ -78,17 +80,19 @@ void CheckPostProcessor(const std::string& file, const std::string& path, const 
       CheckPostProcessor(file, processor.PathOf("processors") + "[" + std::to_string(i) + "]", parts[i]);
     }
   } else if (type != "ByteLevel") {
-    processor.Refuse("type", "post-processor '" + type + "' adds tokens around a text, which is not supported; set post_processor " +
+    processor.Refuse("type", "post-processor '" + type +
+                                 "' adds tokens around a text, which is not supported; set post_processor " +
                                  "to null and write the tokens into the prompt");
   }
 }
 
-int32_t RoleOf(const TokenizerConfig& config, const char* key, const std::optional<std::string>& token, const Vocabulary& vocabulary) {
+int32_t RoleOf(const TokenizerConfig& config, const char* key, const std::optional<std::string>& token,
+               const Vocabulary& vocabulary) {
   if (!token) return -1;
   const auto found = vocabulary.ids.find(*token);
   if (found == vocabulary.ids.end()) {
-    throw Error(KGRPO_ERROR_INVALID, config.file + ": " + key + ": is '" + *token + "', which tokenizer.json lacks; the two files are " +
-                                         "of different models");
+    throw Error(KGRPO_ERROR_INVALID, config.file + ": " + key + ": is '" + *token +
+                                         "', which tokenizer.json lacks; the two files are " + "of different models");
   }
   return found->second;
 }
@@ -97,11 +101,12 @@ void CheckAddedTokens(const TokenizerConfig& config, const Vocabulary& vocabular
   for (const auto& [id, content] : config.added_tokens) {
     const auto found = vocabulary.ids.find(content);
     if (found != vocabulary.ids.end() && found->second == id) continue;
-    throw Error(KGRPO_ERROR_INVALID,
-                config.file + ": added_tokens_decoder." + std::to_string(id) + ": '" + content + "' " +
-                    (found == vocabulary.ids.end() ? std::string("is not in tokenizer.json")
-                                                   : "has the id " + std::to_string(found->second) + " in tokenizer.json") +
-                    "; the two files are of different models");
+    throw Error(
+        KGRPO_ERROR_INVALID,
+        config.file + ": added_tokens_decoder." + std::to_string(id) + ": '" + content + "' " +
+            (found == vocabulary.ids.end() ? std::string("is not in tokenizer.json")
+                                           : "has the id " + std::to_string(found->second) + " in tokenizer.json") +
+            "; the two files are of different models");
   }
 }
 
@@ -111,8 +116,9 @@ Tokenizer Tokenizer::Load(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "tokenizer.json";
   const std::string file = path.string();
   if (!std::filesystem::exists(path)) {
-    throw Error(KGRPO_ERROR_NOT_FOUND, file + ": no such file; a model folder needs the tokenizer.json that AutoTokenizer's " +
-                                           "save_pretrained writes");
+    throw Error(KGRPO_ERROR_NOT_FOUND,
+                file + ": no such file; a model folder needs the tokenizer.json that AutoTokenizer's " +
+                    "save_pretrained writes");
   }
   const json value = ReadJsonFile(path);
   ObjectReader root(file, "", value);
@@ -215,9 +221,17 @@ int32_t Tokenizer::TokenId(std::string_view token) const {
   return found == state_->vocabulary.ids.end() ? -1 : found->second;
 }
 
-int32_t Tokenizer::bos_id() const { return state_->bos_id; }
-int32_t Tokenizer::eos_id() const { return state_->eos_id; }
-int32_t Tokenizer::pad_id() const { return state_->pad_id; }
-size_t Tokenizer::vocabulary_size() const { return state_->vocabulary.tokens.size(); }
+int32_t Tokenizer::bos_id() const {
+  return state_->bos_id;
+}
+int32_t Tokenizer::eos_id() const {
+  return state_->eos_id;
+}
+int32_t Tokenizer::pad_id() const {
+  return state_->pad_id;
+}
+size_t Tokenizer::vocabulary_size() const {
+  return state_->vocabulary.tokens.size();
+}
 
 }  // namespace kgrpo::tokenizer

@@ -1,6 +1,6 @@
-// Text to token ids and back, as Hugging Face's tokenizers does it, for the byte-level BPE tokenizers of the Qwen, SmolLM and
-// GPT-2 families. Start here: the policy loads one Tokenizer from its model folder, and a ChatTemplate (chat_template.h)
-// beside it; `kgrpo-host tokenize` needs nothing more.
+// Text to token ids and back, as Hugging Face's tokenizers does it, for the byte-level BPE tokenizers of the Qwen,
+// SmolLM and GPT-2 families. Start here: the policy loads one Tokenizer from its model folder, and a ChatTemplate
+// (chat_template.h) beside it; `kgrpo-host tokenize` needs nothing more.
 //
 // A text goes through: added_tokens.h (cuts out <|im_end|> and its like), normalizer.h (NFC), pre_tokenizer.h (words),
 // bpe.h (tokens).
@@ -19,17 +19,17 @@ namespace kgrpo::tokenizer {
 // Threads: every const member may be called from any number of threads at once. Results depend on the arguments alone.
 class Tokenizer {
  public:
-  // Reads tokenizer.json, and tokenizer_config.json where there is one, from a model folder. Throws Error, naming file and
-  // key, if a file is missing, cut short or wrong, or if tokenizer.json asks for anything that is not implemented here.
-  // The file's `truncation` and `padding` are passed over, and Encode adds nothing around a text.
+  // Reads tokenizer.json, and tokenizer_config.json where there is one, from a model folder. Throws Error, naming file
+  // and key, if a file is missing, cut short or wrong, or if tokenizer.json asks for anything that is not implemented
+  // here. The file's `truncation` and `padding` are passed over, and Encode adds nothing around a text.
   static Tokenizer Load(const std::filesystem::path& folder);
 
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
   ~Tokenizer();
 
-  // The tokens of `text`. Bytes that are no UTF-8 are read as U+FFFD. With parse_special false, special tokens spelled out
-  // in the text are plain text (added tokens that are not special are found all the same).
+  // The tokens of `text`. Bytes that are no UTF-8 are read as U+FFFD. With parse_special false, special tokens spelled
+  // out in the text are plain text (added tokens that are not special are found all the same).
   std::vector<int32_t> Encode(std::string_view text, bool parse_special = true) const;
 
   // The text of the tokens, always valid UTF-8: bytes that form no character become U+FFFD. With skip_special, special

@@ -15,7 +15,8 @@ std::optional<std::string> ReadToken(ObjectReader& reader, std::string_view key)
   const json* value = reader.Find(key);
   if (value == nullptr) return std::nullopt;
   if (value->is_string()) return value->get<std::string>();
-  if (!value->is_object()) reader.Fail(key, std::string("is a JSON ") + value->type_name() + ", must be a string or an object");
+  if (!value->is_object())
+    reader.Fail(key, std::string("is a JSON ") + value->type_name() + ", must be a string or an object");
   return reader.Object(key).String("content");
 }
 
@@ -39,7 +40,8 @@ void ReadTemplate(ObjectReader& reader, TokenizerConfig& config) {
     return;
   }
   if (!value->is_array()) {
-    reader.Fail("chat_template", std::string("is a JSON ") + value->type_name() + ", must be a string or an array of {name, template}");
+    reader.Fail("chat_template",
+                std::string("is a JSON ") + value->type_name() + ", must be a string or an array of {name, template}");
   }
   for (size_t i = 0; i < value->size(); ++i) {
     ObjectReader entry(reader.file(), "chat_template[" + std::to_string(i) + "]", (*value)[i]);

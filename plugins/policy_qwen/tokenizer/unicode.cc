@@ -13,16 +13,21 @@ namespace {
 
 // The general category of a code point, by the later of utf8proc's Unicode version and `version`.
 std::string_view CategoryOf(uint32_t code_point, int version) {
-  const auto addition = std::lower_bound(std::begin(kUnicodeAdditions), std::end(kUnicodeAdditions), code_point,
-                                         [](const UnicodeAddition& range, uint32_t value) { return range.last < value; });
+  const auto addition =
+      std::lower_bound(std::begin(kUnicodeAdditions), std::end(kUnicodeAdditions), code_point,
+                       [](const UnicodeAddition& range, uint32_t value) { return range.last < value; });
   if (addition != std::end(kUnicodeAdditions) && code_point >= addition->first && addition->version <= version) {
     return addition->category;
   }
   return utf8proc_category_string(static_cast<utf8proc_int32_t>(code_point));
 }
 
-uint8_t ByteAt(std::string_view text, size_t position) { return static_cast<uint8_t>(text[position]); }
-bool IsContinuation(uint8_t byte) { return (byte & 0xC0) == 0x80; }
+uint8_t ByteAt(std::string_view text, size_t position) {
+  return static_cast<uint8_t>(text[position]);
+}
+bool IsContinuation(uint8_t byte) {
+  return (byte & 0xC0) == 0x80;
+}
 
 // Looks at the sequence that starts at `position`: its length, and whether it is well formed. For an ill-formed one the
 // length is that of its maximal subpart, at least 1 (Unicode standard, table 3-7).
@@ -106,11 +111,13 @@ std::string ReplaceInvalidUtf8(std::string_view bytes) {
 }
 
 bool IsWhiteSpace(uint32_t c) {
-  return (c >= 0x09 && c <= 0x0D) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) ||
-         c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
+  return (c >= 0x09 && c <= 0x0D) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 ||
+         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
-std::span<const UnicodeAddition> UnicodeAdditions() { return kUnicodeAdditions; }
+std::span<const UnicodeAddition> UnicodeAdditions() {
+  return kUnicodeAdditions;
+}
 
 bool IsUnknownToReferenceNfc(uint32_t c) {
   const auto range = std::lower_bound(std::begin(kUnknownToReferenceNfc), std::end(kUnknownToReferenceNfc), c,

@@ -25,20 +25,20 @@ CodePoint CodePointBefore(std::string_view valid_text, size_t end);
 // Appends the UTF-8 form of `code_point` (a Unicode scalar value) to `out`.
 void AppendUtf8(uint32_t code_point, std::string& out);
 
-// `bytes` with every maximal ill-formed part replaced by U+FFFD, as Unicode (section 3.9, "U+FFFD substitution of maximal
-// subparts"), Python's errors="replace" and Rust's from_utf8_lossy do. Well-formed text comes back unchanged.
+// `bytes` with every maximal ill-formed part replaced by U+FFFD, as Unicode (section 3.9, "U+FFFD substitution of
+// maximal subparts"), Python's errors="replace" and Rust's from_utf8_lossy do. Well-formed text comes back unchanged.
 std::string ReplaceInvalidUtf8(std::string_view bytes);
 bool IsValidUtf8(std::string_view bytes);
 
-// Our libraries and the reference (tokenizers 0.23) are of different Unicode versions; these are the differences that show.
-// Made by make_unicode_tables.py.
+// Our libraries and the reference (tokenizers 0.23) are of different Unicode versions; these are the differences that
+// show. Made by make_unicode_tables.py.
 //
 // Code points that got their general category after Unicode 14, which PCRE2 10.42 knows.
 struct UnicodeAddition {
   uint32_t first;
   uint32_t last;
   char category[3];  // two letters
-  int version;       // the Unicode version that the reference needs to know: its regular expressions know 16, its Digits 17
+  int version;  // the Unicode version that the reference needs to know: its regular expressions know 16, its Digits 17
 };
 std::span<const UnicodeAddition> UnicodeAdditions();
 

@@ -24,7 +24,8 @@ void Enter(Vocabulary& vocabulary, const std::string& spelling, int32_t id) {
 
 int32_t ReadId(const ObjectReader& reader, std::string_view key, const json& value) {
   if (!value.is_number_integer() || value < 0 || value > kLargestId) {
-    reader.Fail(key, "is " + value.dump() + ", must be a token id: a whole number from 0 to " + std::to_string(kLargestId));
+    reader.Fail(key,
+                "is " + value.dump() + ", must be a token id: a whole number from 0 to " + std::to_string(kLargestId));
   }
   return value.get<int32_t>();
 }
@@ -68,7 +69,8 @@ MergeTable ReadMerges(ObjectReader& model, const Vocabulary& vocabulary) {
       if (found == vocabulary.ids.end()) model.Fail(key, "needs the token '" + token + "', which model.vocab lacks");
       return found->second;
     };
-    table.Set(id_of(left), id_of(right), {static_cast<int32_t>(i), id_of(left + right)});
+    const int32_t left_id = id_of(left), right_id = id_of(right);
+    table.Set(left_id, right_id, {static_cast<int32_t>(i), id_of(left + right)});
   }
   return table;
 }
@@ -76,19 +78,22 @@ MergeTable ReadMerges(ObjectReader& model, const Vocabulary& vocabulary) {
 // Refuses what would change tokens and is none of this family's.
 void RefuseOtherKindsOfBpe(ObjectReader& model) {
   if (const json* type = model.Find("type"); type != nullptr && *type != "BPE") {
-    model.Refuse("type", "is " + type->dump() + "; only \"BPE\" is supported: use a model of the Qwen, SmolLM or GPT-2 family");
+    model.Refuse("type",
+                 "is " + type->dump() + "; only \"BPE\" is supported: use a model of the Qwen, SmolLM or GPT-2 family");
   }
   if (const json* dropout = model.Find("dropout"); dropout != nullptr && *dropout != 0.0) {
     model.Refuse("dropout", "is " + dropout->dump() + ": tokens would be random; set it to null");
   }
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
     if (const json* affix = model.Find(key); affix != nullptr && *affix != "") {
-      model.Refuse(key, "is " + affix->dump() + ", which byte-level tokenizers don't have: use a model of the Qwen, SmolLM or " +
+      model.Refuse(key, "is " + affix->dump() +
+                            ", which byte-level tokenizers don't have: use a model of the Qwen, SmolLM or " +
                             "GPT-2 family");
     }
   }
   if (model.Bool("byte_fallback", false)) {
-    model.Refuse("byte_fallback", "is true, which byte-level tokenizers don't need: use a model of the Qwen, SmolLM or GPT-2 family");
+    model.Refuse("byte_fallback",
+                 "is true, which byte-level tokenizers don't need: use a model of the Qwen, SmolLM or GPT-2 family");
   }
 }
 

@@ -1,0 +1,135 @@
+// Bpe against the definition of byte-pair encoding, on random merge lists; MergeTable against a map.
+#include "policy_qwen/tokenizer/bpe.h"
+
+#include <gmock/gmock.h>
+
+#include <map>
+#include <random>
+
+namespace kgrpo::tokenizer {
+namespace {
+
+struct RandomMerges {
+  std::map<std::pair<int32_t, int32_t>, MergeTable::Merge> merges;
+  int32_t next_id = 256;
+};
+
+// Merges that build on one another, over a small alphabet so that words have many; ranks in a random order.
+RandomMerges MakeMerges(std::mt19937& random, int letters, int count) {
+  RandomMerges made;
+  std::vector<std::string> texts(256);
+  std::map<std::string, int32_t> id_of_text;
+  std::vector<int32_t> ids;
+  for (int i = 0; i < letters; ++i) {
+    ids.push_back('a' + i);
+    texts['a' + i] = std::string(1, static_cast<char>('a' + i));
+  }
+  std::vector<int32_t> ranks(count);
+  for (int i = 0; i < count; ++i) ranks[i] = i;
+  std::shuffle(ranks.begin(), ranks.end(), random);
+  for (int i = 0; i < count; ++i) {
+    const int32_t left = ids[random() % ids.size()], right = ids[random() % ids.size()];
+    const std::string text = texts[left] + texts[right];
+    const auto [known, created] = id_of_text.try_emplace(text, made.next_id);
+    if (created) {
+      ++made.next_id;
+      texts.push_back(text);
+      ids.push_back(known->second);
+    }
+    made.merges[{left, right}] = {ranks[i], known->second};
+  }
+  return made;
+}
+
+// The definition: join the leftmost pair of the lowest rank, until there is none.
+std::vector<int32_t> MergeByDefinition(std::vector<int32_t> symbols, const RandomMerges& made) {
+  while (true) {
+    size_t best = symbols.size();
+    MergeTable::Merge best_merge;
+    for (size_t i = 0; i + 1 < symbols.size(); ++i) {
+      const auto found = made.merges.find({symbols[i], symbols[i + 1]});
+      if (found == made.merges.end() || found->second.rank >= best_merge.rank) continue;
+      best = i;
+      best_merge = found->second;
+    }
+    if (best == symbols.size()) return symbols;
+    symbols[best] = best_merge.result;
+    symbols.erase(symbols.begin() + static_cast<std::ptrdiff_t>(best) + 1);
+  }
+}
+
+TEST(BpeTest, FollowsTheDefinition) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 60; ++round) {
+    const int letters = 1 + static_cast<int>(random() % 4);
+    const RandomMerges made = MakeMerges(random, letters, 1 + static_cast<int>(random() % 40));
+    MergeTable table(made.merges.size());
+    for (const auto& [pair, merge] : made.merges) table.Set(pair.first, pair.second, merge);
+    Bpe::Options options;
+    for (int i = 0; i < 256; ++i) options.byte_ids[i] = i;
+    const Bpe bpe(options, std::move(table));
+    for (const size_t length :
+         {0, 1, 2, 3, 7, 20, 47, 48, 49, 50, 100, 300}) {  // short and long words are merged differently
+      std::string word;
+      std::vector<int32_t> symbols;
+      for (size_t i = 0; i < length; ++i) {
+        word.push_back(static_cast<char>('a' + random() % letters));
+        symbols.push_back(word.back());
+      }
+      std::vector<int32_t> ids;
+      bpe.Encode(word, ids);
+      ASSERT_EQ(ids, MergeByDefinition(symbols, made)) << word;
+    }
+  }
+}
+
+TEST(BpeTest, TakesLongWordsInShortTime) {
+  MergeTable table(2);
+  table.Set('a', 'a', {0, 256});
+  table.Set(256, 256, {1, 257});
+  Bpe::Options options;
+  options.byte_ids.fill('a');
+  const Bpe bpe(options, std::move(table));
+  std::vector<int32_t> ids;
+  bpe.Encode(std::string(1'000'000, 'a'), ids);  // quadratic time would be hours
+  EXPECT_EQ(ids, std::vector<int32_t>(250'000, 257));
+}
+
+TEST(BpeTest, UnknownBytesAreDroppedOrReplaced) {
+  Bpe::Options options;
+  options.byte_ids.fill(-1);
+  options.byte_ids['a'] = 0;
+  const auto encode = [&](std::string_view word) {
+    std::vector<int32_t> ids;
+    Bpe(options, MergeTable(0)).Encode(word, ids);
+    return ids;
+  };
+  EXPECT_THAT(encode("xaxxa"), testing::ElementsAre(0, 0));
+  options.unknown_id = 7;
+  EXPECT_THAT(encode("xaxxa"), testing::ElementsAre(7, 0, 7, 7, 0));
+  options.fuse_unknown = true;
+  EXPECT_THAT(encode("xaxxa"), testing::ElementsAre(7, 0, 7, 0));
+  options.whole_words["xax"] = 9;
+  EXPECT_THAT(encode("xax"), testing::ElementsAre(9));
+}
+
+TEST(MergeTableTest, FindsWhatWasSet) {
+  std::mt19937 random(3);
+  std::map<std::pair<int32_t, int32_t>, int32_t> expected;
+  MergeTable table(20'000);
+  for (int32_t i = 0; i < 20'000; ++i) {
+    const int32_t left = static_cast<int32_t>(random() % 300), right = static_cast<int32_t>(random() % 300);
+    table.Set(left, right, {i, i});
+    expected[{left, right}] = i;
+  }
+  for (int32_t left = 0; left < 300; ++left) {
+    for (int32_t right = 0; right < 300; ++right) {
+      const auto found = expected.find({left, right});
+      const MergeTable::Merge merge = table.Find(left, right);
+      ASSERT_EQ(merge.rank, found == expected.end() ? MergeTable::kNoMerge : found->second);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kgrpo::tokenizer

@@ -1,0 +1,205 @@
+// Every way in which tokenizer.json and tokenizer_config.json can be wrong, with the message it gets.
+#include <gmock/gmock.h>
+
+#include "policy_qwen/tokenizer/tokenizer.h"
+#include "test_files.h"
+
+namespace kgrpo::tokenizer {
+namespace {
+
+using nlohmann::json;
+
+// A small tokenizer in which everything is right.
+json RightFile() {
+  return json::parse(R"({
+    "version": "1.0", "truncation": null, "padding": null,
+    "added_tokens": [{"id": 4, "content": "<end>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true}],
+    "normalizer": {"type": "NFC"},
+    "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+      {"type": "Split", "pattern": {"Regex": "\\s+|\\S+"}, "behavior": "Isolated", "invert": false},
+      {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false}]},
+    "post_processor": null,
+    "decoder": {"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true},
+    "model": {"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": "", "end_of_word_suffix": "",
+              "fuse_unk": false, "byte_fallback": false, "ignore_merges": false,
+              "vocab": {"a": 0, "b": 1, "ab": 2, "c": 3}, "merges": [["a", "b"]]}})");
+}
+
+std::string MessageFor(const json& file, const char* config = nullptr) {
+  const TemporaryFolder folder;
+  folder.Write("tokenizer.json", file.dump());
+  if (config != nullptr) folder.Write("tokenizer_config.json", config);
+  return MessageOf([&] { Tokenizer::Load(folder.path()); }, folder.path());
+}
+
+constexpr const char* kFamily = "use a model of the Qwen, SmolLM or GPT-2 family";
+
+TEST(TokenizerErrorsTest, TheRightFileLoads) {
+  EXPECT_EQ(MessageFor(RightFile()), "(no error)");
+  const TemporaryFolder folder;
+  folder.Write("tokenizer.json", RightFile().dump());
+  EXPECT_EQ(Tokenizer::Load(folder.path()).Encode("abc<end>"), (std::vector<int32_t>{2, 3, 4}));
+}
+
+// Each replaces one value of the right file.
+TEST(TokenizerErrorsTest, NamesTheWrongKey) {
+  const std::string family = kFamily;
+  struct Case {
+    const char* pointer;
+    json value;
+    std::string message;
+  };
+  const std::vector<Case> cases = {
+      {"/model/type", "WordPiece", "model.type: is \"WordPiece\"; only \"BPE\" is supported: " + family},
+      {"/model/dropout", 0.1, "model.dropout: is 0.1: tokens would be random; set it to null"},
+      {"/model/continuing_subword_prefix", "##",
+       "model.continuing_subword_prefix: is \"##\", which byte-level tokenizers don't have: " + family},
+      {"/model/end_of_word_suffix", "</w>",
+       "model.end_of_word_suffix: is \"</w>\", which byte-level tokenizers don't have: " + family},
+      {"/model/byte_fallback", true, "model.byte_fallback: is true, which byte-level tokenizers don't need: " + family},
+      {"/model/fuse_unk", "no", "model.fuse_unk: is a JSON string, must be true or false"},
+      {"/model/unk_token", "<unk>", "model.unk_token: is '<unk>', which model.vocab lacks"},
+      {"/model/unk_token", 3, "model.unk_token: is a JSON number, must be a string"},
+      {"/model/vocab", json::array(), "model.vocab: is a JSON array, must be an object"},
+      {"/model/vocab", nullptr, "model.vocab: is missing"},
+      {"/model/vocab/b", -1, "model.vocab.'b': is -1, must be a token id: a whole number from 0 to 16000000"},
+      {"/model/vocab/b", 1.5, "model.vocab.'b': is 1.5, must be a token id: a whole number from 0 to 16000000"},
+      {"/model/vocab/b", 99999999999,
+       "model.vocab.'b': is 99999999999, must be a token id: a whole number from 0 to 16000000"},
+      {"/model/vocab/b", 0, "model.vocab.'b': has the id 0, which another token has too"},
+      {"/model/merges", "a b", "model.merges: is a JSON string, must be an array"},
+      {"/model/merges/0", "ab", "model.merges[0]: is \"ab\", must be two tokens with one space between them"},
+      {"/model/merges/0", "a b c", "model.merges[0]: is \"a b c\", must be two tokens with one space between them"},
+      {"/model/merges/0", {"a"}, "model.merges[0]: is [\"a\"], must be \"left right\" or [\"left\", \"right\"]"},
+      {"/model/merges/0", {"a", "x"}, "model.merges[0]: needs the token 'x', which model.vocab lacks"},
+      {"/model/merges/0", {"b", "a"}, "model.merges[0]: needs the token 'ba', which model.vocab lacks"},
+      {"/model/novelty", 1,
+       "model.novelty: is not known here, and may change how text is tokenized; remove it if it has no effect"},
+      {"/model", nullptr, "model: is missing"},
+      {"/model", "BPE", "model: is a JSON string, must be an object"},
+      {"/novelty", 1,
+       "novelty: is not known here, and may change how text is tokenized; remove it if it has no effect"},
+      {"/added_tokens", 1, "added_tokens: is a JSON number, must be an array"},
+      {"/added_tokens/0", "<end>", "added_tokens[0]: is a JSON string, must be an object"},
+      {"/added_tokens/0/content", nullptr, "added_tokens[0].content: is missing"},
+      {"/added_tokens/0/content", "", "added_tokens[0].content: is empty"},
+      {"/added_tokens/0/content", "ab", "added_tokens[0].id: is 4, but 'ab' has the id 2 in the vocabulary"},
+      {"/added_tokens/0/id", 2, "added_tokens[0].id: is 2, which another token has too"},
+      {"/added_tokens/0/id", "4",
+       "added_tokens[0].id: is \"4\", must be a token id: a whole number from 0 to 16000000"},
+      {"/added_tokens/0/lstrip", 1, "added_tokens[0].lstrip: is a JSON number, must be true or false"},
+      {"/added_tokens/0/novelty", 1,
+       "added_tokens[0].novelty: is not known here, and may change how text is tokenized; remove it if it has no "
+       "effect"},
+      {"/normalizer/type", "Lowercase",
+       "normalizer.type: normalizer 'Lowercase' is not supported (null, NFC and Sequence are); " + family},
+      {"/normalizer",
+       {{"type", "Sequence"}, {"normalizers", {{{"type", "NFC"}}, {{"type", "NFKC"}}}}},
+       "normalizer.normalizers[1].type: normalizer 'NFKC' is not supported (null, NFC and Sequence are); " + family},
+      {"/normalizer/type", nullptr, "normalizer.type: is missing"},
+      {"/pre_tokenizer", nullptr,
+       "pre_tokenizer: the last step must be ByteLevel, because only byte-level tokenizers are supported; " + family},
+      {"/pre_tokenizer/pretokenizers/1",
+       {{"type", "Digits"}},
+       "pre_tokenizer: the last step must be ByteLevel, because only byte-level tokenizers are supported; " + family},
+      {"/pre_tokenizer/pretokenizers/0",
+       {{"type", "ByteLevel"}},
+       "pre_tokenizer.pretokenizers[1].type: 'ByteLevel' comes after ByteLevel, which must be the last step"},
+      {"/pre_tokenizer/pretokenizers/0/type", "Metaspace",
+       "pre_tokenizer.pretokenizers[0].type: pre-tokenizer 'Metaspace' is not supported (Sequence, Split, Digits and "
+       "ByteLevel are); " +
+           family},
+      {"/pre_tokenizer/pretokenizers/0/behavior", "Isolate",
+       "pre_tokenizer.pretokenizers[0].behavior: 'Isolate' is not a behaviour of Split: Isolated, Removed, "
+       "MergedWithPrevious, "
+       "MergedWithNext, Contiguous"},
+      {"/pre_tokenizer/pretokenizers/0/pattern",
+       {{"Glob", "*"}},
+       "pre_tokenizer.pretokenizers[0].pattern.Regex: is missing"},
+      {"/pre_tokenizer/pretokenizers/0/pattern/Regex", "\\h+",
+       "pre_tokenizer.pretokenizers[0].pattern.Regex: the pattern \\h+ uses the escape '\\h' (at byte 0), which is not "
+       "supported"},
+      {"/pre_tokenizer/pretokenizers/1/novelty", true,
+       "pre_tokenizer.pretokenizers[1].novelty: is not known here, and may change how text is tokenized; remove it if "
+       "it has no effect"},
+      {"/decoder", nullptr, "decoder: is missing"},
+      {"/decoder/type", "Metaspace", "decoder.type: decoder 'Metaspace' is not supported (ByteLevel is); " + family},
+      {"/post_processor",
+       {{"type", "TemplateProcessing"}},
+       "post_processor.type: post-processor 'TemplateProcessing' adds tokens around a text, which is not supported; "
+       "set post_processor to "
+       "null and write the tokens into the prompt"},
+      {"/post_processor",
+       {{"type", "Sequence"}, {"processors", {{{"type", "ByteLevel"}}, {{"type", "BertProcessing"}}}}},
+       "post_processor.processors[1].type: post-processor 'BertProcessing' adds tokens around a text, which is not "
+       "supported; set "
+       "post_processor to null and write the tokens into the prompt"},
+  };
+  for (const Case& test : cases) {
+    json file = RightFile();
+    file[json::json_pointer(test.pointer)] = test.value;
+    EXPECT_EQ(MessageFor(file), "DIR/tokenizer.json: " + test.message) << test.pointer;
+  }
+}
+
+TEST(TokenizerErrorsTest, NamesTheBrokenFile) {
+  const TemporaryFolder folder;
+  const auto message = [&] { return MessageOf([&] { Tokenizer::Load(folder.path()); }, folder.path()); };
+  EXPECT_EQ(message(),
+            "DIR/tokenizer.json: no such file; a model folder needs the tokenizer.json that AutoTokenizer's "
+            "save_pretrained writes");
+  std::filesystem::create_directory(folder.path() / "tokenizer.json");
+  EXPECT_EQ(message(), "DIR/tokenizer.json: is a folder, not a file");
+  std::filesystem::remove(folder.path() / "tokenizer.json");
+  folder.Write("tokenizer.json", "");
+  EXPECT_EQ(message(), "DIR/tokenizer.json: is empty; copy the file again");
+  folder.Write("tokenizer.json", "[1]");
+  EXPECT_EQ(message(), "DIR/tokenizer.json: holds a JSON array where an object is needed");
+  folder.Write("tokenizer.json", "{\"a\": x}");
+  EXPECT_EQ(message(), "DIR/tokenizer.json: is not JSON: stopped at byte 7 of 8; repair or copy the file again");
+  folder.Write("tokenizer.json", "version https://git-lfs.github.com/spec/v1\n");
+  EXPECT_EQ(message(), "DIR/tokenizer.json: is not JSON: stopped at byte 1 of 43; repair or copy the file again");
+}
+
+TEST(TokenizerErrorsTest, TruncatedAnywhereIsAnError) {
+  const TemporaryFolder folder;
+  const std::string text = RightFile().dump();
+  for (size_t length = 1; length < text.size(); length += 3) {
+    folder.Write("tokenizer.json", text.substr(0, length));
+    ASSERT_THAT(MessageOf([&] { Tokenizer::Load(folder.path()); }, folder.path()),
+                testing::AllOf(testing::HasSubstr("DIR/tokenizer.json: is not JSON"),
+                               testing::HasSubstr("the file looks cut short")))
+        << length;
+  }
+}
+
+TEST(TokenizerErrorsTest, NamesTheWrongKeyOfTheConfig) {
+  const json right = RightFile();
+  EXPECT_EQ(MessageFor(right, R"({"eos_token": "<end>", "added_tokens_decoder": {"4": {"content": "<end>"}}})"),
+            "(no error)");
+  EXPECT_EQ(MessageFor(right, R"({"eos_token": "</s>"})"),
+            "DIR/tokenizer_config.json: eos_token: is '</s>', which tokenizer.json lacks; the two files are of "
+            "different models");
+  EXPECT_EQ(MessageFor(right, R"({"pad_token": 5})"),
+            "DIR/tokenizer_config.json: pad_token: is a JSON number, must be a string or an object");
+  EXPECT_EQ(MessageFor(right, R"({"bos_token": {"lstrip": true}})"),
+            "DIR/tokenizer_config.json: bos_token.content: is missing");
+  EXPECT_EQ(MessageFor(right, R"({"added_tokens_decoder": {"5": {"content": "<end>"}}})"),
+            "DIR/tokenizer_config.json: added_tokens_decoder.5: '<end>' has the id 4 in tokenizer.json; the two files "
+            "are of different models");
+  EXPECT_EQ(MessageFor(right, R"({"added_tokens_decoder": {"5": {"content": "<x>"}}})"),
+            "DIR/tokenizer_config.json: added_tokens_decoder.5: '<x>' is not in tokenizer.json; the two files are of "
+            "different models");
+  EXPECT_EQ(MessageFor(right, R"({"added_tokens_decoder": {"five": {"content": "<x>"}}})"),
+            "DIR/tokenizer_config.json: added_tokens_decoder.five: is not a token id");
+  EXPECT_EQ(
+      MessageFor(right, R"({"chat_template": 1})"),
+      "DIR/tokenizer_config.json: chat_template: is a JSON number, must be a string or an array of {name, template}");
+  EXPECT_EQ(MessageFor(right, R"({"chat_template": [{"name": "default"}]})"),
+            "DIR/tokenizer_config.json: chat_template[0].template: is missing");
+  EXPECT_EQ(MessageFor(right, "{"),
+            "DIR/tokenizer_config.json: is not JSON: stopped at byte 2 of 1; the file looks cut short: copy it again");
+}
+
+}  // namespace
+}  // namespace kgrpo::tokenizer
