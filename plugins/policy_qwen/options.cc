@@ -42,11 +42,11 @@ std::string_view OptionsSchema() {
     },
     "threads": {
       "title": "CPU threads",
-      "description": "Threads of the model's operators. Results on the CPU are the same bit for bit only for the same number. The setting is the process's: trainers share it.",
+      "description": "Threads of the model's operators. One is best for tiny models and on busy machines; give large models on a CPU all cores. Results are the same bit for bit only for the same number. The setting is the process's: trainers share it.",
       "type": "integer",
       "minimum": 1,
       "maximum": 1024,
-      "default": 2
+      "default": 1
     },
     "chat_template": {
       "title": "chat format",
@@ -72,7 +72,7 @@ std::string_view OptionsSchema() {
       "description": "Prompts and training sequences go through the model in chunks of at most so many tokens (a longer sequence is a chunk of its own). Affects memory and speed; results change by rounding only.",
       "type": "integer",
       "minimum": 1,
-      "default": 4096
+      "default": 2048
     },
     "max_sequences": {
       "title": "sequences generated at a time",

@@ -32,11 +32,11 @@ struct PolicyOptions {
   bool random_weights = false;
   bool bfloat16 = false;
   std::string device = "cpu";
-  int threads = 2;
+  int threads = 1;
   std::string chat_template = "auto";
   std::optional<std::string> default_system;
   std::optional<bool> enable_thinking;
-  int64_t max_tokens_per_chunk = 4096;
+  int64_t max_tokens_per_chunk = 2048;
   int64_t max_sequences = 256;
   int64_t activation_memory_mib = 2048;
   bool tokenizer_only = false;

@@ -2,6 +2,7 @@
 #ifndef KGRPO_TESTS_POLICY_GOLDEN_H_
 #define KGRPO_TESTS_POLICY_GOLDEN_H_
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 

@@ -159,7 +159,7 @@ void RefuseSlidingWindow(const Reader& reader, const ModelConfig& config) {
       }
     }
   } else if (reader.Flag("use_sliding_window", false)) {
-    slides = reader.Positive("max_window_layers", config.layer_count + 1) < config.layer_count;
+    slides = reader.Number("max_window_layers", config.layer_count) < static_cast<double>(config.layer_count);
   }
   if (slides && reader.Flag("use_sliding_window", true) && reader.Has("sliding_window") &&
       reader.Positive("sliding_window") < config.context_length) {

@@ -1,0 +1,161 @@
+// config.json of transformers 4 and 5: what is derived, what is accepted in either form, what is refused and how.
+#include "policy_qwen/model/config.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include "golden.h"
+#include "policy_qwen/model/random.h"
+
+namespace kgrpo::policy {
+namespace {
+
+using nlohmann::json;
+
+// Qwen2-0.5B-Instruct's, as transformers 4 wrote it.
+json Qwen2() {
+  return {{"architectures", {"Qwen2ForCausalLM"}}, {"model_type", "qwen2"}, {"hidden_size", 896}, {"intermediate_size", 4864},
+          {"num_hidden_layers", 24}, {"num_attention_heads", 14}, {"num_key_value_heads", 2}, {"vocab_size", 151936},
+          {"max_position_embeddings", 32768}, {"rms_norm_eps", 1e-6}, {"rope_theta", 1000000.0}, {"hidden_act", "silu"},
+          {"tie_word_embeddings", true}, {"use_sliding_window", false}, {"sliding_window", 32768},
+          {"max_window_layers", 24}, {"torch_dtype", "bfloat16"}, {"eos_token_id", 151645}};
+}
+
+ModelConfig Read(const json& config, const json& generation = nullptr) {
+  const TemporaryFolder folder;
+  std::ofstream(folder.path() + "/config.json") << config;
+  if (!generation.is_null()) std::ofstream(folder.path() + "/generation_config.json") << generation;
+  return ReadModelConfig(folder.path());
+}
+
+// What reading it says, without the folder.
+std::string Message(const json& config, const json& generation = nullptr) {
+  try {
+    Read(config, generation);
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    const size_t at = text.find(".json");
+    return text.substr(text.rfind('/', at) + 1);
+  }
+  return "accepted";
+}
+
+json With(json config, const std::string& key, const json& value) {
+  config[key] = value;
+  return config;
+}
+
+TEST(ConfigTest, DerivesTheSizeOfAHead) {
+  EXPECT_EQ(Read(Qwen2()).head_size, 64);
+  EXPECT_EQ(Read(With(Qwen2(), "head_dim", 80)).head_size, 80);
+  json qwen3 = With(Qwen2(), "architectures", {"Qwen3ForCausalLM"});
+  EXPECT_EQ(Read(qwen3).head_size, 128);
+}
+
+TEST(ConfigTest, ArchitecturesDifferInBiasesAndNorms) {
+  const ModelConfig qwen2 = Read(Qwen2());
+  EXPECT_TRUE(qwen2.attention_input_bias);
+  EXPECT_FALSE(qwen2.attention_output_bias || qwen2.mlp_bias || qwen2.query_key_norm);
+  const ModelConfig qwen3 = Read(With(Qwen2(), "architectures", {"Qwen3ForCausalLM"}));
+  EXPECT_TRUE(qwen3.query_key_norm);
+  EXPECT_FALSE(qwen3.attention_input_bias || qwen3.attention_output_bias);
+  json biased = With(With(Qwen2(), "attention_bias", true), "mlp_bias", true);
+  biased.erase("architectures");
+  biased["model_type"] = "llama";
+  const ModelConfig llama = Read(biased);
+  EXPECT_EQ(llama.architecture, Architecture::kLlama);
+  EXPECT_TRUE(llama.attention_input_bias && llama.attention_output_bias && llama.mlp_bias);
+}
+
+TEST(ConfigTest, ReadsRotaryPositionsOfBothGenerations) {
+  EXPECT_EQ(Read(Qwen2()).rope.theta, 1e6);
+  json modern = Qwen2();
+  modern.erase("rope_theta");
+  EXPECT_EQ(Read(modern).rope.theta, 1e4);
+  modern["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 5e5}};
+  EXPECT_EQ(Read(modern).rope.theta, 5e5);
+
+  const json linear = With(Qwen2(), "rope_scaling", {{"type", "linear"}, {"factor", 2.0}});
+  EXPECT_EQ(Read(linear).rope.scaling, RopeScaling::kLinear);
+  const std::vector<float> plain = RopeFrequencies(Read(Qwen2()));
+  const std::vector<float> halved = RopeFrequencies(Read(linear));
+  for (size_t i = 0; i < plain.size(); ++i) EXPECT_EQ(halved[i], plain[i] / 2);
+}
+
+TEST(ConfigTest, EndTokensOfTheGenerationConfigComeFirst) {
+  EXPECT_EQ(Read(Qwen2()).end_ids, std::vector<int32_t>{151645});
+  EXPECT_EQ(Read(Qwen2(), {{"eos_token_id", {151645, 151643}}}).end_ids, (std::vector<int32_t>{151645, 151643}));
+  EXPECT_EQ(Read(Qwen2(), {{"temperature", 0.7}}).end_ids, std::vector<int32_t>{151645});
+  EXPECT_TRUE(Read(With(Qwen2(), "eos_token_id", nullptr)).end_ids.empty());
+}
+
+TEST(ConfigTest, ASlidingWindowThatChangesNothingIsAccepted) {
+  EXPECT_EQ(Message(With(With(Qwen2(), "use_sliding_window", true), "max_window_layers", 24)), "accepted");
+  EXPECT_EQ(Message(With(With(Qwen2(), "use_sliding_window", true), "max_window_layers", 0)), "accepted") << "as long as the context";
+  json shorter = With(With(Qwen2(), "sliding_window", 4096), "max_window_layers", 12);
+  EXPECT_EQ(Message(shorter), "accepted") << "not used";
+  shorter["use_sliding_window"] = true;
+  EXPECT_EQ(Message(shorter), "config.json: sliding-window attention is in use (\"sliding_window\": 4096, below "
+                              "\"max_position_embeddings\") and not supported");
+}
+
+TEST(ConfigTest, RefusesWhatItCannotReproduce) {
+  const std::vector<std::tuple<std::string, json, std::string>> cases = {
+      {"architectures", {"MistralForCausalLM"},
+       "the architecture \"MistralForCausalLM\" is not supported; supported are Qwen2ForCausalLM (also Qwen2.5), "
+       "Qwen3ForCausalLM and LlamaForCausalLM"},
+      {"architectures", {"A", "B"}, "\"architectures\" is [\"A\",\"B\"]: expected a list of one name"},
+      {"hidden_act", "gelu", "\"hidden_act\" is \"gelu\"; only silu is supported"},
+      {"quantization_config", {{"bits", 4}},
+       "the weights are quantized (\"quantization_config\"); give the unquantized model"},
+      {"rope_scaling", {{"type", "yarn"}, {"factor", 4.0}},
+       "\"rope_scaling\": the rotary scaling \"yarn\" is not supported; supported are default, linear and llama3"},
+      {"rope_parameters", {{"rope_type", "dynamic"}, {"factor", 2.0}},
+       "\"rope_parameters\": the rotary scaling \"dynamic\" is not supported; supported are default, linear and llama3"},
+      {"rope_parameters", {{"rope_type", "linear"}}, "\"rope_parameters\": \"factor\" is missing"},
+      {"rope_parameters", {{"rope_type", "linear"}, {"factor", 0.5}}, "\"rope_parameters\": \"factor\" is below 1"},
+      {"rope_parameters", {{"rope_type", "default"}, {"partial_rotary_factor", 0.5}},
+       "\"rope_parameters\": \"partial_rotary_factor\" other than 1 is not supported"},
+      {"rope_theta", 0, "\"rope_theta\" must be above 0"},
+      {"hidden_size", -1, "\"hidden_size\" is -1: expected a positive whole number"},
+      {"hidden_size", "896", "\"hidden_size\" is \"896\": expected a positive whole number"},
+      {"hidden_size", nullptr, "\"hidden_size\" is missing"},
+      {"hidden_size", 900,
+       "\"hidden_size\" (900) is not a multiple of \"num_attention_heads\" (14) and no \"head_dim\" is given"},
+      {"num_key_value_heads", 3, "\"num_attention_heads\" (14) is not a multiple of \"num_key_value_heads\" (3)"},
+      {"head_dim", 63, "the size of a head is 63: rotary positions need an even one"},
+      {"rms_norm_eps", -1e-6, "\"rms_norm_eps\" is -1e-06: expected a number that is not negative"},
+      {"tie_word_embeddings", "yes", "\"tie_word_embeddings\" is \"yes\": expected true or false"},
+      {"eos_token_id", 151936, "\"eos_token_id\" holds 151936: expected ids from 0 to 151935 (\"vocab_size\" - 1)"},
+      {"layer_types", {"chunked_attention"}, "\"layer_types\" holds \"chunked_attention\": not supported"},
+  };
+  for (const auto& [key, value, message] : cases) EXPECT_EQ(Message(With(Qwen2(), key, value)), "config.json: " + message);
+
+  json nameless = Qwen2();
+  nameless.erase("architectures");
+  nameless.erase("model_type");
+  EXPECT_EQ(Message(nameless), "config.json: neither \"architectures\" nor \"model_type\" says what the model is");
+  EXPECT_EQ(Message(json::array()), "config.json: expected a JSON object");
+  EXPECT_EQ(Message(Qwen2(), {{"eos_token_id", {-1}}}),
+            "generation_config.json: \"eos_token_id\" holds -1: expected ids from 0 to 151935 (\"vocab_size\" - 1)");
+}
+
+TEST(RandomTest, StreamsAreKeyed) {
+  EXPECT_EQ(RandomBits(1, 2), RandomBits(1, 2));
+  EXPECT_NE(RandomBits(1, 2), RandomBits(1, 3));
+  EXPECT_NE(RandomBits(1, 2), RandomBits(2, 1));
+  EXPECT_NE(SeedFor(1, "a"), SeedFor(1, "b"));
+  double sum = 0, squares = 0;
+  constexpr int kCount = 100'000;
+  for (uint64_t i = 0; i < kCount; ++i) {
+    const double uniform = RandomUniform(i, 0);
+    ASSERT_GE(uniform, 0.0);
+    ASSERT_LT(uniform, 1.0);
+    sum += uniform;
+    squares += RandomNormal(5, i) * RandomNormal(5, i);
+  }
+  EXPECT_NEAR(sum / kCount, 0.5, 0.005);
+  EXPECT_NEAR(squares / kCount, 1.0, 0.02);
+}
+
+}  // namespace
+}  // namespace kgrpo::policy

@@ -1,0 +1,391 @@
+// Broken model folders: each is refused with a message that names the file, what is wrong with it and what was expected.
+#include <kgrpo/sdk/error.h>
+
+#include <cstring>
+
+#include "golden.h"
+#include "policy_qwen/model/files.h"
+#include "policy_qwen/model/safetensors.h"
+
+namespace kgrpo::policy {
+namespace {
+
+using nlohmann::json;
+
+// A copy of a golden model to break.
+class ModelFolder {
+ public:
+  explicit ModelFolder(const std::string& model = "qwen2") {
+    for (const auto& entry : std::filesystem::directory_iterator(GoldenFolder(model))) {
+      if (entry.is_regular_file()) std::filesystem::copy(entry.path(), folder_.path());
+    }
+  }
+
+  std::string Path(const std::string& name) const { return folder_.path() + "/" + name; }
+  std::string Read(const std::string& name) const { return ReadFile(Path(name)); }
+  void Write(const std::string& name, const std::string& content) const {
+    std::ofstream(Path(name), std::ios::binary) << content;
+  }
+  void Remove(const std::string& name) const { std::filesystem::remove(Path(name)); }
+
+  void EditConfig(const std::function<void(json&)>& edit) const {
+    json config = json::parse(Read("config.json"));
+    edit(config);
+    Write("config.json", config.dump());
+  }
+
+  // Rewrites the header of model.safetensors, leaving the data as it is.
+  void EditHeader(const std::function<std::string(json)>& edit) const {
+    const std::string content = Read("model.safetensors");
+    uint64_t length = 0;
+    std::memcpy(&length, content.data(), 8);
+    const std::string header = edit(json::parse(content.substr(8, length)));
+    length = header.size();
+    Write("model.safetensors", std::string(reinterpret_cast<const char*>(&length), 8) + header +
+                                   content.substr(content.size() - DataSize()));
+  }
+
+  size_t DataSize() const {
+    const std::string content = Read("model.safetensors");
+    uint64_t length = 0;
+    std::memcpy(&length, content.data(), 8);
+    return content.size() - 8 - length;
+  }
+
+  // Writes the tensors again, after a change.
+  void EditTensors(const std::function<void(std::vector<TensorToWrite>&)>& edit) const {
+    const std::string copy = Read("model.safetensors");  // written over below, while it is mapped
+    std::vector<TensorToWrite> tensors;
+    const TensorFiles files(folder_.path());
+    for (const auto& [name, tensor] : files.tensors()) tensors.push_back({name, tensor.dtype, tensor.shape, tensor.data});
+    edit(tensors);
+    WriteTensorFile(Path("model.safetensors"), tensors);
+  }
+
+  // What loading it says, the folder's name replaced by DIR.
+  std::string Message() const {
+    PolicyOptions options;
+    options.model = folder_.path();
+    return MessageOf([&] { Policy policy(options, 0); });
+  }
+
+  std::string MessageOf(const std::function<void()>& body) const {
+    try {
+      body();
+    } catch (const Error& error) {
+      std::string text = error.what();
+      for (size_t at; (at = text.find(folder_.path())) != std::string::npos;) text.replace(at, folder_.path().size(), "DIR");
+      return text;
+    }
+    return "accepted";
+  }
+
+  const std::string& path() const { return folder_.path(); }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+TEST(ModelFolderTest, TheGoldenFoldersAreAccepted) {
+  for (const std::string& model : GoldenModels()) EXPECT_EQ(ModelFolder(model).Message(), "accepted") << model;
+}
+
+// ---- files that are missing or cut
+
+TEST(ModelFolderTest, NoWeights) {
+  const ModelFolder folder;
+  folder.Remove("model.safetensors");
+  EXPECT_EQ(folder.Message(),
+            "DIR: no weights: neither model.safetensors nor model.safetensors.index.json is there (\"init\": \"random\" "
+            "needs none)");
+  folder.Write("pytorch_model.bin", "");
+  EXPECT_EQ(folder.Message(),
+            "DIR: has pytorch_model.bin but no model.safetensors; save it again with transformers' save_pretrained, which "
+            "writes safetensors");
+}
+
+TEST(ModelFolderTest, NoConfig) {
+  const ModelFolder folder;
+  folder.Remove("config.json");
+  EXPECT_EQ(folder.Message(), "DIR/config.json: cannot open: No such file or directory");
+}
+
+TEST(ModelFolderTest, NoTokenizer) {
+  const ModelFolder folder;
+  folder.Remove("tokenizer.json");
+  EXPECT_NE(folder.Message().find("tokenizer.json"), std::string::npos) << folder.Message();
+  EXPECT_NE(folder.Message(), "accepted");
+}
+
+TEST(ModelFolderTest, TruncatedInTheData) {
+  const ModelFolder folder;
+  const std::string content = folder.Read("model.safetensors");
+  folder.Write("model.safetensors", content.substr(0, content.size() - 100));
+  EXPECT_THAT(folder.Message(), ::testing::MatchesRegex("DIR/model.safetensors: tensor \"[a-z0-9._]+\": its data ends at "
+                                                        "byte [0-9]+ of the data, but the file holds only [0-9]+: the "
+                                                        "file is truncated; copy or download it again"));
+}
+
+TEST(ModelFolderTest, TruncatedAnywhereIsRefused) {
+  const ModelFolder folder;
+  const std::string content = folder.Read("model.safetensors");
+  for (size_t size = 0; size < content.size(); size += size < 64 ? 1 : 997) {
+    folder.Write("model.safetensors", content.substr(0, size));
+    EXPECT_NE(folder.Message(), "accepted") << size << " bytes";
+  }
+}
+
+TEST(ModelFolderTest, TruncatedInTheHeader) {
+  const ModelFolder folder;
+  folder.Write("model.safetensors", folder.Read("model.safetensors").substr(0, 1000));
+  EXPECT_THAT(folder.Message(), ::testing::MatchesRegex("DIR/model.safetensors: its header is [0-9]+ bytes long, but the "
+                                                        "file holds only 992 after the length: the file is truncated"));
+  folder.Write("model.safetensors", "abc");
+  EXPECT_EQ(folder.Message(), "DIR/model.safetensors: holds 3 bytes: too short for a safetensors file");
+  folder.Write("model.safetensors", "");
+  EXPECT_EQ(folder.Message(), "DIR/model.safetensors: holds 0 bytes: too short for a safetensors file");
+}
+
+TEST(ModelFolderTest, NotSafetensors) {
+  const ModelFolder folder;
+  folder.Write("model.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:0000\nsize 988097824\n");
+  EXPECT_THAT(folder.Message(), ::testing::MatchesRegex("DIR/model.safetensors: its header would be [0-9]+ bytes long: "
+                                                        "not a safetensors file"));
+  const uint64_t length = 16;
+  folder.Write("model.safetensors", std::string(reinterpret_cast<const char*>(&length), 8) + "[1, 2, 3, 4, 5] ");
+  EXPECT_EQ(folder.Message(), "DIR/model.safetensors: the header does not begin with '{': not a safetensors file");
+  folder.Write("model.safetensors", std::string(reinterpret_cast<const char*>(&length), 8) + "{\"a\": no json!!}");
+  EXPECT_THAT(folder.Message(), ::testing::StartsWith("DIR/model.safetensors: the header is not valid JSON: "));
+}
+
+// ---- headers that lie
+
+TEST(ModelFolderTest, OverlappingTensors) {
+  const ModelFolder folder;
+  folder.EditHeader([](json header) {
+    header["model.norm.weight"]["data_offsets"] = header["model.layers.0.input_layernorm.weight"]["data_offsets"];
+    return header.dump();
+  });
+  EXPECT_EQ(folder.Message(),
+            "DIR/model.safetensors: tensors \"model.layers.0.input_layernorm.weight\" and \"model.norm.weight\" overlap");
+}
+
+TEST(ModelFolderTest, BytesThatNoTensorHas) {
+  const ModelFolder folder;
+  folder.EditHeader([](json header) {
+    header.erase("model.norm.weight");
+    return header.dump();
+  });
+  EXPECT_EQ(folder.Message(), "DIR/model.safetensors: the last 128 bytes belong to no tensor");
+  const ModelFolder other;
+  other.EditHeader([](json header) {
+    header.erase("model.layers.0.input_layernorm.weight");
+    return header.dump();
+  });
+  EXPECT_THAT(other.Message(), ::testing::MatchesRegex("DIR/model.safetensors: bytes [0-9]+ to [0-9]+ of the data, before "
+                                                       "tensor \"[a-z0-9._]+\", belong to no tensor"));
+}
+
+TEST(ModelFolderTest, ATensorTwice) {
+  const ModelFolder folder;
+  folder.EditHeader([](json header) {
+    std::string text = header.dump();
+    const std::string entry = "\"model.norm.weight\":" + header["model.norm.weight"].dump() + ",";
+    return text.insert(1, entry);
+  });
+  EXPECT_EQ(folder.Message(), "DIR/model.safetensors: the header names tensor \"model.norm.weight\" twice");
+}
+
+TEST(ModelFolderTest, SizeAgainstShape) {
+  const ModelFolder folder;
+  folder.EditHeader([](json header) {
+    header["model.norm.weight"]["shape"] = {31};
+    return header.dump();
+  });
+  EXPECT_EQ(folder.Message(),
+            "DIR/model.safetensors: tensor \"model.norm.weight\": shape [31] of F32 takes 124 bytes, but its data_offsets "
+            "span 128");
+}
+
+TEST(ModelFolderTest, NonsenseEntries) {
+  const auto message = [](const std::function<void(json&)>& edit) {
+    const ModelFolder folder;
+    folder.EditHeader([&](json header) {
+      edit(header.at("model.norm.weight"));
+      return header.dump();
+    });
+    return folder.Message();
+  };
+  const std::string where = "DIR/model.safetensors: tensor \"model.norm.weight\": ";
+  EXPECT_EQ(message([](json& entry) { entry = 5; }), where + "no dtype");
+  EXPECT_EQ(message([](json& entry) { entry["dtype"] = "F33"; }), where + "unknown dtype \"F33\"");
+  EXPECT_EQ(message([](json& entry) { entry["shape"] = {-32}; }), where + "no shape, or a shape that is not a list of sizes");
+  EXPECT_EQ(message([](json& entry) { entry["shape"] = {uint64_t{1} << 62, 32}; }),
+            where + "its shape [4611686018427387904,32] is too large to be true");
+  EXPECT_EQ(message([](json& entry) { entry["data_offsets"] = {0}; }), where + "no data_offsets, or not a pair of positions");
+  EXPECT_EQ(message([](json& entry) { entry["data_offsets"] = {128, 0}; }), where + "its data ends before it begins");
+}
+
+// ---- tensors that are not the architecture's
+
+TEST(ModelFolderTest, MissingTensor) {
+  const ModelFolder folder;
+  folder.EditTensors([](std::vector<TensorToWrite>& tensors) {
+    std::erase_if(tensors, [](const TensorToWrite& tensor) { return tensor.name.find("k_proj.bias") != std::string::npos; });
+  });
+  EXPECT_EQ(folder.Message(),
+            "DIR: the weights lack \"model.layers.0.self_attn.k_proj.bias\", \"model.layers.1.self_attn.k_proj.bias\", "
+            "which Qwen2ForCausalLM with this config.json has");
+}
+
+TEST(ModelFolderTest, ManyMissingTensors) {
+  const ModelFolder folder;
+  folder.EditConfig([](json& config) {
+    config["num_hidden_layers"] = 3;
+    config["layer_types"] = {"full_attention", "full_attention", "full_attention"};
+  });
+  EXPECT_EQ(folder.Message(),
+            "DIR: the weights lack \"model.layers.2.input_layernorm.weight\", \"model.layers.2.self_attn.q_proj.weight\", "
+            "\"model.layers.2.self_attn.k_proj.weight\" and 9 more, which Qwen2ForCausalLM with this config.json has");
+}
+
+TEST(ModelFolderTest, ExtraTensor) {
+  const ModelFolder folder;
+  folder.EditTensors([](std::vector<TensorToWrite>& tensors) {
+    tensors.push_back(tensors.back());
+    tensors.back().name = "model.layers.7.mlp.up_proj.weight";
+  });
+  EXPECT_EQ(folder.Message(),
+            "DIR: the weights hold \"model.layers.7.mlp.up_proj.weight\", which Qwen2ForCausalLM with this config.json does "
+            "not have");
+}
+
+TEST(ModelFolderTest, ATiedHeadMayBeThere) {
+  const ModelFolder folder;
+  folder.EditTensors([](std::vector<TensorToWrite>& tensors) {
+    for (const TensorToWrite& tensor : tensors) {
+      if (tensor.name == "model.embed_tokens.weight") {
+        tensors.push_back(tensor);
+        tensors.back().name = "lm_head.weight";
+        return;
+      }
+    }
+  });
+  EXPECT_EQ(folder.Message(), "accepted");
+}
+
+TEST(ModelFolderTest, WrongShape) {
+  const ModelFolder folder;
+  folder.EditConfig([](json& config) { config["intermediate_size"] = 64; });
+  EXPECT_EQ(folder.Message(),
+            "DIR/model.safetensors: tensor \"model.layers.0.mlp.gate_proj.weight\" has shape [48, 32]; config.json says "
+            "[64, 32]");
+}
+
+TEST(ModelFolderTest, WrongDtype) {
+  const ModelFolder folder;
+  folder.EditTensors([](std::vector<TensorToWrite>& tensors) {
+    for (TensorToWrite& tensor : tensors) {
+      if (tensor.name == "model.norm.weight") tensor.dtype = "I32";
+    }
+  });
+  EXPECT_EQ(folder.Message(),
+            "DIR/model.safetensors: tensor \"model.norm.weight\" has dtype I32; expected F32, BF16, F16 or F64 (weights "
+            "must not be quantized)");
+}
+
+TEST(ModelFolderTest, NotFiniteWeights) {
+  for (const float value : {std::nanf(""), std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}) {
+    const ModelFolder folder;
+    std::string content = folder.Read("model.safetensors");
+    std::memcpy(content.data() + content.size() - 8, &value, 4);
+    folder.Write("model.safetensors", content);
+    EXPECT_THAT(folder.Message(), ::testing::MatchesRegex("DIR/model.safetensors: tensor \"[a-z0-9._]+\" holds values that "
+                                                          "are not finite \\(NaN or infinity\\)"));
+  }
+}
+
+// ---- shards
+
+class ShardedFolder : public ModelFolder {
+ public:
+  ShardedFolder() {
+    const TensorFiles files(path());
+    std::vector<TensorToWrite> shards[2];
+    for (const auto& [name, tensor] : files.tensors()) {
+      const size_t shard = names_.size() % 2;
+      names_.push_back(name);
+      shards[shard].push_back({name, tensor.dtype, tensor.shape, tensor.data});
+      index_["weight_map"][name] = Shard(shard);
+    }
+    index_["metadata"]["total_size"] = 1;
+    for (size_t i = 0; i < 2; ++i) WriteTensorFile(Path(Shard(i)), shards[i]);
+    Remove("model.safetensors");
+    WriteIndex();
+  }
+  static std::string Shard(size_t i) { return "model-0000" + std::to_string(i + 1) + "-of-00002.safetensors"; }
+  void WriteIndex() const { Write("model.safetensors.index.json", index_.dump()); }
+
+  json index_;
+  std::vector<std::string> names_;
+};
+
+TEST(ModelFolderTest, ShardsAreOneModel) {
+  const ShardedFolder folder;
+  ASSERT_EQ(folder.Message(), "accepted");
+  const ModelConfig config = ReadModelConfig(folder.path());
+  ParameterSet sharded(config, at::kFloat, at::kCPU), whole(config, at::kFloat, at::kCPU);
+  ReadParameters(folder.path(), config, sharded);
+  ReadParameters(GoldenFolder("qwen2"), config, whole);
+  EXPECT_EQ(ToDoubles(sharded.buffer()), ToDoubles(whole.buffer()));
+}
+
+TEST(ModelFolderTest, BrokenShards) {
+  ShardedFolder folder;
+  folder.Remove(ShardedFolder::Shard(1));
+  EXPECT_EQ(folder.Message(),
+            "DIR/model.safetensors.index.json: the shard \"model-00002-of-00002.safetensors\" that it lists is not in the "
+            "folder");
+  folder.Write(ShardedFolder::Shard(1), folder.Read(ShardedFolder::Shard(0)));
+  EXPECT_EQ(folder.Message(), "DIR/model-00002-of-00002.safetensors: tensor \"" + folder.names_[0] + "\" is also in DIR/" +
+                                  ShardedFolder::Shard(0));
+  folder.Write("model.safetensors.index.json", "{}");
+  EXPECT_EQ(folder.Message(), "DIR/model.safetensors.index.json: no \"weight_map\"");
+  folder.index_["weight_map"][folder.names_[0]] = "../" + ShardedFolder::Shard(0);
+  folder.WriteIndex();
+  EXPECT_EQ(folder.Message(), "DIR/model.safetensors.index.json: tensor \"" + folder.names_[0] +
+                                  "\" is said to be in \"../model-00001-of-00002.safetensors\": expected the name of a file "
+                                  "in the same folder");
+  ShardedFolder other;
+  other.index_["weight_map"][other.names_[0]] = ShardedFolder::Shard(1);
+  other.WriteIndex();
+  EXPECT_EQ(other.Message(), "DIR/model-00002-of-00002.safetensors: tensor \"" + other.names_[0] +
+                                 "\" is not there, though DIR/model.safetensors.index.json says so");
+}
+
+// ---- config.json against the tokenizer
+
+TEST(ModelFolderTest, MoreTokensThanEmbeddings) {
+  const ModelFolder folder;
+  folder.EditConfig([](json& config) { config["vocab_size"] = 290; });
+  EXPECT_EQ(folder.Message(), "DIR: tokenizer.json has ids up to 299, but \"vocab_size\" in config.json is 290");
+}
+
+TEST(ModelFolderTest, SavingWhereThereIsNoFolder) {
+  Policy policy(GoldenOptions("qwen2"), 0);
+  const ModelFolder folder;
+  EXPECT_EQ(folder.MessageOf([&] { policy.Save(Copy::kCurrent, folder.path() + "/nowhere"); }),
+            "DIR/nowhere/chat_template.jinja.tmp: cannot open: No such file or directory");
+}
+
+TEST(ModelFolderTest, ADeviceThatIsNotThere) {
+  PolicyOptions options = GoldenOptions("qwen2");
+  options.device = "abacus";
+  const ModelFolder folder;
+  EXPECT_EQ(folder.MessageOf([&] { Policy policy(options, 0); }), "device \"abacus\": expected cpu, cuda or cuda:N");
+  options.device = "mps";
+  EXPECT_EQ(folder.MessageOf([&] { Policy policy(options, 0); }), "device \"mps\": expected cpu, cuda or cuda:N");
+}
+
+}  // namespace
+}  // namespace kgrpo::policy
