@@ -2,39 +2,114 @@
 #ifndef KGRPO_EVALUATOR_SIM_SIMT_COUNTER_H_
 #define KGRPO_EVALUATOR_SIM_SIMT_COUNTER_H_
 
+#include <bit>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "evaluator_sim/simt/access.h"
 #include "evaluator_sim/simt/counts.h"
 #include "evaluator_sim/simt/machine.h"
+#include "evaluator_sim/simt/scoreboard.h"
 
 namespace kgrpo::simt {
+
+// A set-associative cache of 128-byte lines, filled by 32-byte sectors.
+class SectorCache {
+ public:
+  explicit SectorCache(uint32_t bytes) : sets_(bytes / 128 / kWays), entries_(sets_ * kWays) {}
+  void Clear() { std::fill(entries_.begin(), entries_.end(), Entry{}); }
+  // Reads sectors `wanted` (4 bits) of a line; returns those it did not hold and holds them now.
+  uint32_t Read(uint64_t line, uint32_t wanted);
+
+ private:
+  static constexpr uint32_t kWays = 4;
+  struct Entry {
+    uint64_t line = UINT64_MAX;
+    uint32_t used = 0;
+    uint32_t sectors = 0;
+  };
+  uint32_t sets_;
+  std::vector<Entry> entries_;
+  uint32_t clock_ = 0;
+};
 
 class Counter {
  public:
   explicit Counter(Grid& grid);
+  ~Counter();
 
   // Around each sampled block.
   void StartBlock(Block& block);
   void FinishBlock(Block& block);
-  // Each instruction that runs, with its lanes.
-  void CountInstruction(Warp& warp, uint32_t pc, uint32_t mask);
-  // Each memory access.
+
+  // Each instruction that a warp issues, with the lanes that execute it.
+  void CountInstruction(const Warp& warp, uint32_t pc, uint32_t mask) {
+    ++executed_[pc];
+    lanes_[pc] += static_cast<uint32_t>(std::popcount(mask));
+    BlockTrace& trace = *trace_;
+    for (size_t i = 0; i < trace.warps.size(); ++i) {
+      if (trace.warps[i] != warp.id) continue;
+      ++trace.executed[i];
+      if (trace.entries[i].size() < kMostTraced) trace.entries[i].push_back({pc, false});
+    }
+  }
+  // Each memory access, once resolved.
   void CountAccess(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
-  // The sums.
+
+  // Makes `block` the one that is counted now.
+  void Switch(const Block& block) { trace_ = &traces_[block.index]; }
+
   Counts Finish();
 
  private:
-  struct Array;
+  static constexpr size_t kMostTraced = 1 << 16;
+  static constexpr uint32_t kLoadsToYield = 8;
+
+  // What is kept of one array while blocks run.
+  struct Array {
+    ArrayTraffic traffic;
+    uint64_t sectors = 0;
+    // By sector: 1 + number of the block that touched it last.
+    uint32_t* loaded_by = nullptr;
+    uint32_t* stored_by = nullptr;
+    uint32_t* stored_bytes = nullptr;  // a bit a byte
+    std::vector<uint64_t> stored;      // sectors with bits in stored_bytes
+  };
+  struct BlockTrace {
+    std::vector<int> warps;
+    std::vector<std::vector<TraceEntry>> entries;
+    std::vector<uint64_t> executed;
+    uint32_t number = 0;
+    uint32_t loads = 0;  // since the last change of warps
+    std::vector<SectorCache> caches;
+    double issued_before = 0;
+  };
+
+  void MergeInstructions();
+  void MergeSharedLoads(const BasicBlock& block);
+  void FuseAddresses();
+  double IssuedSoFar() const;
   void CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
-  void CountShared(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
+  void CountShared(const Warp& warp, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
+  Array& ArrayOf(const Warp& warp, uint64_t address, const Access& access);
 
   Grid& grid_;
   Counts counts_;
-  std::vector<uint64_t> executed_;
+  std::vector<Cost> costs_;
+  std::vector<uint64_t> executed_, lanes_;
+  std::vector<uint8_t>
+      merged_into_wide_;  // by pc: bytes of the vector load that ptxas makes of the loads from here on, or 0
+  std::vector<uint32_t> merged_leader_;  // by pc: the leader's pc + 1
+  std::vector<uint8_t> leader_aligned_;  // by leader: whether its last access was aligned to the vector
+  Scoreboard scoreboard_;
+  std::unordered_map<uint64_t, BlockTrace> traces_;
+  BlockTrace* trace_ = nullptr;
+  std::map<DeviceAddress, Array> arrays_;
+  std::unordered_map<uint64_t, uint64_t> atomic_addresses_;
+  uint32_t blocks_ = 0;
 };
 
 }  // namespace kgrpo::simt

@@ -30,7 +30,8 @@ struct ArrayTraffic {
   double load_requests = 0;       // warp instructions
   double load_sectors = 0;        // 32-byte sectors asked of the L1
   double load_ideal_sectors = 0;  // sectors that the bytes asked for would fill, if they lay side by side
-  double l1_miss_sectors = 0;     // of load_sectors, those that went on to the L2
+  std::array<double, 4>
+      l1_miss_sectors{};  // of load_sectors, those that an L1 of kL1Shares[i] bytes a block passes on to the L2
   double store_requests = 0;
   double store_sectors = 0;
   double store_ideal_sectors = 0;
@@ -43,10 +44,20 @@ struct ArrayTraffic {
   double all_store_sectors = 0;
 };
 
-// Latency of a typical warp of one sampled block: a scoreboard over its instructions, list-scheduled a basic block.
+// Latencies in cycles, of instructions that depend on one another.
+struct Latencies {
+  double alu = 4, fp64 = 8, special = 18, tensor = 33, shared = 29, shuffle = 24, constant = 8, l1 = 39, l2 = 270,
+         dram = 620, atomic = 330, barrier = 25;
+};
+
+// The bytes of L1 a block has for itself, for which misses are counted; the time model interpolates.
+inline constexpr std::array<uint32_t, 4> kL1Shares = {4096, 16384, 65536, 196608};
+
+// Latency of a typical warp of one sampled block: its instructions in the order of a list scheduler, each waiting for
+// its operands.
 struct BlockLatency {
-  double cycles_hit = 0;    // from start to end with every global load served by the L2
-  double cycles_miss = 0;   // with every L1 miss served by DRAM
+  double cycles_hit = 0;    // from start to end, every L1 miss served by the L2
+  double cycles_miss = 0;   // every L1 miss served by DRAM
   double instructions = 0;  // that the warp issued
 };
 
@@ -67,6 +78,7 @@ struct Counts {
   double shared_requests = 0;
   double shared_wavefronts = 0;         // cycles of shared memory, with bank conflicts
   double shared_ideal_wavefronts = 0;   // without
+  double merged_loads = 0;              // shared loads that ptxas merges into another's vector load
   double shared_atomic_wavefronts = 0;  // with same-address serialisation
   double global_atomic_operations = 0;  // lane operations that reach the L2 after the warp's own coalescing
   double hottest_atomic_address = 0;    // operations at the busiest address, extrapolated to the whole grid

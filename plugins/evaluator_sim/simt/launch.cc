@@ -15,7 +15,6 @@ namespace kgrpo::simt {
 namespace {
 
 constexpr uint32_t kWarpSlice = 8192;       // instructions before the block's next warp has its turn
-constexpr uint32_t kCountedLoads = 8;       // global accesses before that, where caches are modelled
 constexpr uint64_t kBlockSlice = 1u << 22;  // instructions before the next block has its turn
 constexpr uint32_t kPollsToYield = 512;     // a block that polls memory may wait for another
 constexpr size_t kMostResident = 2112;      // 16 blocks on each of 132 multiprocessors
@@ -342,6 +341,7 @@ void RunGrid(Grid& grid) {
     }
     for (size_t i = 0; i < running.size();) {
       grid.counter = running[i].counted ? counter : nullptr;
+      if (running[i].counted) counter->Switch(*running[i].block);
       const bool ended = RunBlock(*running[i].block, grid);
       if (grid.budget == 0 && !ended) {
         grid.result->status = LaunchStatus::kBudgetExceeded;

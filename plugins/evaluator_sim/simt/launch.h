@@ -32,6 +32,7 @@ struct LaunchConfig {
   uint64_t instruction_budget = 2'000'000'000;  // warp instructions of the launch; more is kBudgetExceeded
   uint32_t sampled_blocks = 24;                 // kCounted; a grid of no more blocks runs whole
   uint64_t sample_seed = 0;                     // which ones
+  Latencies latencies;                          // kCounted; Device::latencies
   bool cooperative = false;                     // cudaLaunchCooperativeKernel: grid.sync() works
   uint32_t max_shared_bytes = 227 * 1024;       // static + dynamic, a block
   uint32_t max_findings = 8;                    // then it stops looking

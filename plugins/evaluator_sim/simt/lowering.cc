@@ -42,6 +42,7 @@ class Lowerer {
   Kernel Run(const Function& entry) {
     kernel_.name = std::string(entry.name);
     all_lanes_ = Constant(4, 0xFFFFFFFFu);
+    kernel_.mention_start.push_back(0);
     Instance instance;
     instance.function = &entry;
     uint32_t offset = 0;
@@ -121,6 +122,7 @@ class Lowerer {
       use.starts_with_definition = definition && !predicated_;
     }
     use.last = std::max(use.last, pc);
+    kernel_.mentions.push_back(reg * 2 + (definition ? 1 : 0));
   }
   Type TypeOf(const Arg& arg) const { return instance_->function->registers[static_cast<size_t>(arg.reg)]; }
   uint32_t SlotBytes(const Arg& arg) const {
@@ -336,6 +338,11 @@ class Lowerer {
     kernel_.code.push_back(in);
     kernel_.costs.push_back(cost);
     kernel_.lines.push_back(where_);
+    kernel_.mention_start.push_back(static_cast<uint32_t>(kernel_.mentions.size()));
+    kernel_.is_wide_product.push_back(wide_product_ ? 1 : 0);
+    kernel_.tensor_flops.push_back(tensor_flops_);
+    wide_product_ = false;
+    tensor_flops_ = 0;
   }
 
   void Body(Instance& instance, int depth) {
@@ -506,6 +513,7 @@ class Lowerer {
     uint32_t most_alive = 0;
     kernel_.register_bytes = AssignSlots(uses_, backward_, offsets, most_alive);
     kernel_.registers_estimate = most_alive;
+    kernel_.virtual_registers = static_cast<uint32_t>(uses_.size());
     auto place = [&](Operand& operand) {
       if (operand >= 0 && operand != kNoOperand) operand = offsets[static_cast<size_t>(operand)];
     };
@@ -564,6 +572,8 @@ class Lowerer {
   SourceLine where_;
   int ptx_line_ = 0;
   bool predicated_ = false;
+  bool wide_product_ = false;  // of the instruction being lowered
+  float tensor_flops_ = 0;
   Operand all_lanes_ = 0;
 };
 
@@ -707,6 +717,7 @@ void Lowerer::Arithmetic(const Statement& statement, const Opcode& op, Instructi
   } else {
     // The general form: a result, then up to three sources of the instruction's type, with a few exceptions of width.
     const bool wide = op.Has("wide");
+    wide_product_ = wide;
     const uint32_t doubled = wide ? bytes * 2 : bytes;
     const bool counts = base == "popc" || base == "clz" || base == "bfind";
     if (args.size() < 2 || args.size() > 4) need(3);
@@ -849,6 +860,7 @@ void Lowerer::LoadStore(const Statement& statement, const Opcode& op, Instructio
   if (op.Has("acquire")) in.flags |= kFlagAcquire;
   if (op.Has("release")) in.flags |= kFlagRelease;
   if (op.Has("cg")) in.flags |= kFlagBypassL1;
+  if (op.Has("nc") || op.Has("const")) in.flags |= kFlagReadOnly;
   in.run = load ? FindLoad(op.type(), slot_bytes) : FindStore(op.type(), slot_bytes);
   if (in.run == nullptr) Unsupported("PTX instruction '" + std::string(statement.opcode) + "'");
   Cost cost = CostOf(op);

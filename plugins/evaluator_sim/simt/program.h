@@ -41,20 +41,22 @@ struct Instruction {
   uint8_t count = 1;       // vector elements
   uint8_t size = 0;        // bytes of an element in memory
   uint8_t space = 0;       // a Space
-  uint8_t flags = 0;       // see the kFlag constants
+  uint16_t flags = 0;      // see the kFlag constants
   uint32_t index = 0;      // of this instruction: its pc
 };
 
 enum class Space : uint8_t { kGlobal, kConst, kShared, kLocal, kParam, kGeneric };
 
-inline constexpr uint8_t kFlagVolatile = 1;  // volatile, relaxed or stronger: may be polled
-inline constexpr uint8_t kFlagAcquire = 2;
-inline constexpr uint8_t kFlagRelease = 4;
-inline constexpr uint8_t kFlagNegateC = 8;     // source predicate c is negated
-inline constexpr uint8_t kFlagShared32 = 16;   // the address register has 32 bits
-inline constexpr uint8_t kFlagNoReturn = 32;   // red: no destination
-inline constexpr uint8_t kFlagAligned = 64;    // bar.sync, not barrier.sync
-inline constexpr uint8_t kFlagBypassL1 = 128;  // .cg, .cv, volatile
+inline constexpr uint16_t kFlagVolatile = 1;  // volatile, relaxed or stronger: may be polled
+inline constexpr uint16_t kFlagAcquire = 2;
+inline constexpr uint16_t kFlagRelease = 4;
+inline constexpr uint16_t kFlagNegateC = 8;     // source predicate c is negated
+inline constexpr uint16_t kFlagShared32 = 16;   // the address register has 32 bits
+inline constexpr uint16_t kFlagNoReturn = 32;   // red: no destination
+inline constexpr uint16_t kFlagAligned = 64;    // bar.sync, not barrier.sync
+inline constexpr uint16_t kFlagBypassL1 = 128;  // .cg, .cv, volatile
+
+inline constexpr uint16_t kFlagReadOnly = 256;  // ld.global.nc: may be moved across stores
 
 // What an instruction costs on a GPU; see cost.h.
 struct Cost {
@@ -134,10 +136,16 @@ struct Kernel {
   std::vector<SpecialSlot> specials;
   std::vector<SharedArray> shared;  // with red zones between; the last may be the dynamic one
   std::vector<BasicBlock> blocks;
-  uint32_t register_bytes = 0;       // a warp
-  uint32_t static_shared_bytes = 0;  // as the GPU would allocate, without red zones
-  uint32_t shared_layout_bytes = 0;  // with them; where dynamic shared memory begins
-  uint32_t local_bytes = 0;          // a thread
+  // Virtual registers that each instruction reads and writes, before they share slots: for the latency model.
+  std::vector<uint32_t> mentions;       // register * 2 + (1 where written)
+  std::vector<uint32_t> mention_start;  // by instruction, and the end
+  uint32_t virtual_registers = 0;
+  std::vector<uint8_t> is_wide_product;  // by instruction: mul.wide or mad.wide
+  std::vector<float> tensor_flops;       // by instruction: of a matrix instruction, by the warp
+  uint32_t register_bytes = 0;           // a warp
+  uint32_t static_shared_bytes = 0;      // as the GPU would allocate, without red zones
+  uint32_t shared_layout_bytes = 0;      // with them; where dynamic shared memory begins
+  uint32_t local_bytes = 0;              // a thread
   uint32_t parameter_bytes = 0;
   uint32_t registers_estimate = 0;
   bool uses_grid_sync = false;

@@ -37,8 +37,7 @@ struct Device {
   double l2_atomics_per_cycle = 0;        // different addresses, whole device
   double same_address_atomic_cycles = 0;  // between two at one address
   double shared_atomic_cycles = 0;        // a wavefront
-  double l1_latency = 0, l2_latency = 0, dram_latency = 0, shared_latency = 0, alu_latency = 0, special_latency = 0,
-         fp64_latency = 0, tensor_latency = 0, atomic_latency = 0, barrier_latency = 0;  // cycles
+  Latencies latencies;
   double launch_seconds = 0;       // what an empty kernel takes between two events
   double block_launch_cycles = 0;  // to start a block on a multiprocessor
   double norm = 0;                 // exponent of the p-norm over the pipes
