@@ -30,8 +30,9 @@ std::string WhyNotSchedule(const Skeleton& skeleton, const Schedule& schedule) {
     if (rule == skeleton.rules().end()) {
       return "its schedule has '" + option + "', which a kernel of kind '" + schedule.skeleton + "' does not have";
     }
-    const bool known = rule->values.empty() ? value == 1
-                                            : std::find(rule->values.begin(), rule->values.end(), value) != rule->values.end();
+    const bool known = rule->values.empty()
+                           ? value == 1
+                           : std::find(rule->values.begin(), rule->values.end(), value) != rule->values.end();
     if (!known) return "its schedule has '" + option + "=" + std::to_string(value) + "', a value that is not supported";
   }
   return "";
@@ -110,7 +111,8 @@ Answer Implement(std::string_view source, std::string_view suggestion) {
   std::vector<Ask> asks = Understand(suggestion);
   if (asks.empty()) {
     return {Status::kUnclear, "", "",
-            "the suggestion names no technique that this coder knows; try \"tile in shared memory 32\" or \"vectorize loads 4\""};
+            "the suggestion names no technique that this coder knows; try \"tile in shared memory 32\" or \"vectorize "
+            "loads 4\""};
   }
   std::string why;
   std::optional<Read> read = ReadSource(source, &why);

@@ -25,8 +25,8 @@ struct Answer {
 // does not depend on the text, and the summary names the others; the answer is kNotApplicable when none does.
 Answer Implement(std::string_view source, std::string_view suggestion);
 
-// Writes `source` again from its own schedule. What Implement answers, and every shipped reference.cu, is a fixed point.
-// Empty, with the reason in *why, when the source is not understood.
+// Writes `source` again from its own schedule. What Implement answers, and every shipped reference.cu, is a fixed
+// point. Empty, with the reason in *why, when the source is not understood.
 std::string Rewrite(std::string_view source, std::string* why);
 
 }  // namespace kgrpo::coder_offline

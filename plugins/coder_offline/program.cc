@@ -14,7 +14,9 @@ constexpr std::string_view kLayoutMark = "// layout:";
 constexpr std::string_view kKernelsMark = "// kernels:";
 constexpr std::string_view kLaunchMark = "extern \"C\" void launch(";
 
-bool StartsWith(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }
+bool StartsWith(std::string_view text, std::string_view prefix) {
+  return text.substr(0, prefix.size()) == prefix;
+}
 
 bool IsIdentifier(std::string_view text) {
   if (text.empty() || std::isdigit(static_cast<unsigned char>(text[0])) != 0) return false;
@@ -219,9 +221,8 @@ std::optional<Program> ParseProgram(std::string_view source, std::string* why) {
   }
   program.problem = Trim(program.problem) + "\n";
   const size_t launch = source.find(kLaunchMark);
-  const auto signature = launch == std::string_view::npos
-                             ? std::nullopt
-                             : Parenthesis(source, launch + kLaunchMark.size() - 1);
+  const auto signature =
+      launch == std::string_view::npos ? std::nullopt : Parenthesis(source, launch + kLaunchMark.size() - 1);
   if (!signature || !ParseParameters(*signature, &program.parameters)) {
     *why = "the source has no extern \"C\" void launch(...) with plain pointers and numbers as parameters";
     return std::nullopt;

@@ -18,9 +18,9 @@ constexpr std::pair<std::string_view, std::string_view> kFastForms[] = {
 
 const std::vector<const Skeleton*>& AllSkeletons() {
   static const std::vector<const Skeleton*> all = {
-      MapSkeleton(),       BroadcastSkeleton(), ReductionSkeleton(), RowsSkeleton(), SoftmaxSkeleton(),
-      MomentsSkeleton(),   MatmulSkeleton(),    TransposeSkeleton(), ScanSkeleton(), HistogramSkeleton(),
-      StencilSkeleton(),   GatherSkeleton(),    AttentionSkeleton(),
+      MapSkeleton(),     BroadcastSkeleton(), ReductionSkeleton(), RowsSkeleton(), SoftmaxSkeleton(),
+      MomentsSkeleton(), MatmulSkeleton(),    TransposeSkeleton(), ScanSkeleton(), HistogramSkeleton(),
+      StencilSkeleton(), GatherSkeleton(),    AttentionSkeleton(),
   };
   return all;
 }
@@ -77,7 +77,12 @@ std::string MissingNames(const Program& program, const std::vector<std::string>&
 }
 
 Rule RestrictRule() {
-  return {Technique::kRestrict, "restrict", {}, 1, "pointers marked const __restrict__, inputs read through the read-only path", nullptr};
+  return {Technique::kRestrict,
+          "restrict",
+          {},
+          1,
+          "pointers marked const __restrict__, inputs read through the read-only path",
+          nullptr};
 }
 
 Rule BlockRule() {

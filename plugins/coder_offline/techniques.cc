@@ -6,8 +6,8 @@
 namespace kgrpo::coder_offline {
 namespace {
 
-// A phrase is a sequence of words; a word that ends in '*' stands for every word that starts so. Small words ("the", "of",
-// "in") are dropped from texts before they are compared, so phrases leave them out.
+// A phrase is a sequence of words; a word that ends in '*' stands for every word that starts so. Small words ("the",
+// "of", "in") are dropped from texts before they are compared, so phrases leave them out.
 struct Phrase {
   std::string_view words;
   Technique technique;
@@ -275,11 +275,11 @@ constexpr Phrase kPhrases[] = {
     {"overlap load* compute", Technique::kPrefetch},
 };
 
-constexpr std::string_view kSmallWords[] = {"a",    "an", "the",  "of",   "in",    "into", "to",  "by",   "with", "using",
-                                            "use",  "on", "from", "for",  "its",   "it",   "at",   "each",
-                                            "this", "is", "that", "size", "width", "factor"};
-constexpr std::string_view kRejections[] = {"no", "not", "don", "dont", "without", "avoid", "never", "instead", "drop",
-                                            "undo", "skip"};
+constexpr std::string_view kSmallWords[] = {"a",    "an",    "the",  "of", "in",   "into", "to",    "by",
+                                            "with", "using", "use",  "on", "from", "for",  "its",   "it",
+                                            "at",   "each",  "this", "is", "that", "size", "width", "factor"};
+constexpr std::string_view kRejections[] = {"no",    "not",     "don",  "dont", "without", "avoid",
+                                            "never", "instead", "drop", "undo", "skip"};
 constexpr int kRejectionReach = 2;  // "do not ever tile": how many words before a technique may reject it
 constexpr int kLargestParameter = 4096;
 
@@ -289,7 +289,9 @@ struct Word {
   int number = 0;  // when the word is one
 };
 
-bool IsOneOf(std::string_view word, const auto& list) { return std::find(std::begin(list), std::end(list), word) != std::end(list); }
+bool IsOneOf(std::string_view word, const auto& list) {
+  return std::find(std::begin(list), std::end(list), word) != std::end(list);
+}
 
 // Words in lower case, numbers apart from letters after an x ("16x16" is 16 16), with the clause each stands in.
 std::vector<Word> Words(std::string_view text) {
@@ -355,8 +357,8 @@ struct Found {
   bool rejected = false;
 };
 
-// The number that belongs to what was found: the first one after it in its clause and before the next technique, else the
-// last one before it in its clause and after the previous technique.
+// The number that belongs to what was found: the first one after it in its clause and before the next technique, else
+// the last one before it in its clause and after the previous technique.
 int NumberFor(const std::vector<Word>& words, const std::vector<Found>& found, size_t index) {
   const size_t clause_of = found[index].begin;
   const size_t next = index + 1 < found.size() ? found[index + 1].begin : words.size();
@@ -374,25 +376,44 @@ int NumberFor(const std::vector<Word>& words, const std::vector<Found>& found, s
 
 std::string_view NameOf(Technique technique) {
   switch (technique) {
-    case Technique::kTile: return "shared-memory tiling";
-    case Technique::kRegister: return "register blocking";
-    case Technique::kVectorize: return "vectorised loads";
-    case Technique::kUnroll: return "loop unrolling";
-    case Technique::kGridStride: return "a grid-stride loop";
-    case Technique::kCoalesce: return "coalesced access";
-    case Technique::kFuse: return "fusion";
-    case Technique::kShuffle: return "warp shuffles";
-    case Technique::kCooperate: return "one block a row";
-    case Technique::kOnePass: return "one pass";
-    case Technique::kRestrict: return "read-only __restrict__ pointers";
-    case Technique::kBlock: return "another block size";
-    case Technique::kHoist: return "hoisting";
-    case Technique::kBranchless: return "removing divergence";
-    case Technique::kPad: return "padding of shared memory";
-    case Technique::kFast: return "fast intrinsics";
-    case Technique::kHalf: return "half precision";
-    case Technique::kPrivatize: return "private counters";
-    case Technique::kPrefetch: return "prefetching";
+    case Technique::kTile:
+      return "shared-memory tiling";
+    case Technique::kRegister:
+      return "register blocking";
+    case Technique::kVectorize:
+      return "vectorised loads";
+    case Technique::kUnroll:
+      return "loop unrolling";
+    case Technique::kGridStride:
+      return "a grid-stride loop";
+    case Technique::kCoalesce:
+      return "coalesced access";
+    case Technique::kFuse:
+      return "fusion";
+    case Technique::kShuffle:
+      return "warp shuffles";
+    case Technique::kCooperate:
+      return "one block a row";
+    case Technique::kOnePass:
+      return "one pass";
+    case Technique::kRestrict:
+      return "read-only __restrict__ pointers";
+    case Technique::kBlock:
+      return "another block size";
+    case Technique::kHoist:
+      return "hoisting";
+    case Technique::kBranchless:
+      return "removing divergence";
+    case Technique::kPad:
+      return "padding of shared memory";
+    case Technique::kFast:
+      return "fast intrinsics";
+    case Technique::kHalf:
+      return "half precision";
+    case Technique::kPrivatize:
+      return "private counters";
+    case Technique::kPrefetch:
+      return "prefetching";
   }
   return "";
 }
@@ -429,7 +450,8 @@ std::vector<Ask> Understand(std::string_view text) {
     if (found[i].rejected) continue;
     Ask ask = found[i].ask;
     if (ask.value == 0) ask.value = std::min(NumberFor(words, found, i), kLargestParameter);
-    const auto same = std::find_if(asks.begin(), asks.end(), [&](const Ask& a) { return a.technique == ask.technique; });
+    const auto same =
+        std::find_if(asks.begin(), asks.end(), [&](const Ask& a) { return a.technique == ask.technique; });
     if (same == asks.end()) {
       asks.push_back(ask);
     } else if (same->value == 0) {

@@ -41,8 +41,8 @@ struct Ask {
 // The technique in a few plain words, as the summary and the messages say it: "shared-memory tiling".
 std::string_view NameOf(Technique technique);
 
-// Reads a text of at most `kLongestSuggestion` bytes (what is beyond is ignored): every technique it names, in the order
-// of the text, each once. A technique that the text rejects ("without unrolling", "do not tile") is left out.
+// Reads a text of at most `kLongestSuggestion` bytes (what is beyond is ignored): every technique it names, in the
+// order of the text, each once. A technique that the text rejects ("without unrolling", "do not tile") is left out.
 // Empty when no technique is named.
 std::vector<Ask> Understand(std::string_view text);
 constexpr size_t kLongestSuggestion = 4096;

@@ -6,7 +6,9 @@
 namespace kgrpo::coder_offline {
 namespace {
 
-bool IsWordCharacter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+bool IsWordCharacter(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
 
 const std::string& ValueOf(const std::map<std::string, std::string>& values, const std::string& name) {
   const auto found = values.find(name);

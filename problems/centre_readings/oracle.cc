@@ -1,4 +1,4 @@
-// Standardised readings with a large offset, in float64: what the kernels of this problem are compared with.
+// Standardised sensor readings, in float64: what the kernels of this problem are compared with.
 #include <cmath>
 #include <cstdint>
 

@@ -2,7 +2,8 @@
 #include <algorithm>
 #include <cstdint>
 
-extern "C" void oracle(const double* x, const double* weights, double* out, int64_t height, int64_t width, double bias) {
+extern "C" void oracle(const double* x, const double* weights, double* out, int64_t height, int64_t width,
+                       double bias) {
   for (int64_t row = 0; row < height; ++row) {
     for (int64_t col = 0; col < width; ++col) {
       double total = 0;

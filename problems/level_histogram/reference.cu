@@ -1,7 +1,7 @@
 // Histogram: counts[v] = how many values are v.
-// schedule: histogram
+// schedule: histogram chunk=16
 
-constexpr int kBins = 64;
+constexpr int kBins = 1024;
 
 __device__ int bin(int value) { return value; }
 
@@ -13,14 +13,14 @@ __global__ void clear_kernel(int* counts) {
 
 __global__ void count_kernel(const int* values, int* counts, int n) {
   const int thread = blockIdx.x * blockDim.x + threadIdx.x;
-  if (thread < n) {
-    const int i = thread;
+  const int end = min((thread + 1) * 16, n);
+  for (int i = thread * 16; i < end; ++i) {
     atomicAdd(&counts[bin(values[i])], 1);
   }
 }
 
 extern "C" void launch(const int* values, int* counts, int n) {
   clear_kernel<<<(kBins + 255) / 256, 256>>>(counts);
-  const int blocks = (n + 255) / 256;
+  const int blocks = (n + 4095) / 4096;
   count_kernel<<<blocks, 256>>>(values, counts, n);
 }

@@ -1,13 +1,13 @@
 // Linear layer: out = relu(a b + bias).
 // layout: a[m][k], b[k][n], bias[n], out[m][n]
-// schedule: matmul
+// schedule: matmul coalesce
 
 __device__ float finish(float total, float bias) { return fmaxf(total + bias, 0.0f); }
 
-// kernels: a thread computes one output, neighbouring threads in neighbouring rows.
+// kernels: a thread computes one output, neighbouring threads in neighbouring columns.
 __global__ void matmul_kernel(const float* a, const float* b, const float* bias, float* out, int m, int n, int k) {
-  const int row = blockIdx.y * 16 + threadIdx.x;
-  const int col = blockIdx.x * 16 + threadIdx.y;
+  const int row = blockIdx.y * 16 + threadIdx.y;
+  const int col = blockIdx.x * 16 + threadIdx.x;
   if (row >= m || col >= n) return;
   float total = 0.0f;
   for (int i = 0; i < k; ++i) {

@@ -5,7 +5,8 @@
 extern "C" void oracle(const double* x, double* out, int64_t rows, int64_t cols) {
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < cols; ++c) {
-      out[r * cols + c] = x[r * cols + c] + std::sin(static_cast<double>(c / 32) * std::pow(10000.0, -static_cast<double>(c % 32) / 32.0));
+      out[r * cols + c] = x[r * cols + c] + std::sin(static_cast<double>(c / 32) *
+                                                     std::pow(10000.0, -static_cast<double>(c % 32) / 32.0));
     }
   }
 }

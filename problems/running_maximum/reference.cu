@@ -1,24 +1,34 @@
 // Running maximum of the magnitudes of each row.
 // layout: x[rows][cols], out[rows][cols]
-// schedule: scan
+// schedule: scan shuffle
 
 __device__ float load(float x) { return fabsf(x); }
 __device__ float identity() { return 0.0f; }
 __device__ float combine(float a, float b) { return fmaxf(a, b); }
 
-// kernels: a thread walks its row.
+// kernels: a warp walks its row, scanning a segment by shuffles.
 __global__ void scan_kernel(const float* x, float* out, int rows, int cols) {
-  const int row = blockIdx.x * blockDim.x + threadIdx.x;
+  const int lane = threadIdx.x % 32;
+  const int row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
   if (row >= rows) return;
   const float* x_row = x + (size_t)row * cols;
   float* out_row = out + (size_t)row * cols;
-  float before = identity();
-  for (int col = 0; col < cols; ++col) {
-    before = combine(before, load(x_row[col]));
-    out_row[col] = before;
+  float carry = identity();
+  for (int start = 0; start < cols; start += 32) {
+    const int col = start + lane;
+    const float total = col < cols ? load(x_row[col]) : identity();
+    float value = total;
+    for (int offset = 1; offset < 32; offset *= 2) {
+      const float left = __shfl_up_sync(0xffffffffu, value, offset);
+      if (lane >= offset) value = combine(left, value);
+    }
+    const float left = __shfl_up_sync(0xffffffffu, value, 1);
+    const float before = lane == 0 ? carry : combine(carry, left);
+    carry = combine(carry, __shfl_sync(0xffffffffu, value, 31));
+    if (col < cols) out_row[col] = combine(before, total);
   }
 }
 
 extern "C" void launch(const float* x, float* out, int rows, int cols) {
-  scan_kernel<<<(rows + 255) / 256, 256>>>(x, out, rows, cols);
+  scan_kernel<<<(rows + 7) / 8, 256>>>(x, out, rows, cols);
 }

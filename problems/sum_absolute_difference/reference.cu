@@ -8,7 +8,7 @@ __device__ float combine(float a, float b) { return a + b; }
 __device__ float finish(float total, int n) { return total / n; }
 
 // kernels: each thread walks a chunk of neighbouring elements, blocks join by a tree in shared memory, a second kernel joins the blocks.
-constexpr int kMostBlocks = 2112;
+constexpr int kMostBlocks = 1024;
 __device__ float block_totals[kMostBlocks];
 
 // Thread 0 gets the joined value of all threads of the block.

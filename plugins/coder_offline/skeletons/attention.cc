@@ -1,9 +1,9 @@
 // Weighted means over keys: out[query] = sum over keys of softmax(score)[key] * v[key]. Attention, kernel regression.
 //
 // The layout line says q[queries][kDim], k[keys][kDim], v[keys][kDim], out[queries][kDim]. The problem's part holds
-// constexpr int kDim, term(float q, float k), summed over the dimensions, and score(float total, ...), whose other parameters
-// are query, key or scalars of launch. Naively a thread takes one query and sweeps the keys three times: for the maximum,
-// for the sum of exponentials, for the result, computing the scores anew each time.
+// constexpr int kDim, term(float q, float k), summed over the dimensions, and score(float total, ...), whose other
+// parameters are query, key or scalars of launch. Naively a thread takes one query and sweeps the keys three times: for
+// the maximum, for the sum of exponentials, for the result, computing the scores anew each time.
 #include "coder_offline/skeleton.h"
 #include "coder_offline/skeletons/all.h"
 #include "coder_offline/text.h"
@@ -35,7 +35,8 @@ class Writer {
     if (tile_ == 0) return "";
     const std::string rows = std::to_string(tile_);
     const std::string columns = "kDim" + std::string(schedule_.Has("pad") ? " + 4" : "");
-    const std::string type = std::string("__shared__ ") + (width_ > 1 ? "__align__(16) " : "") + (half_ ? "__half " : "float ");
+    const std::string type =
+        std::string("__shared__ ") + (width_ > 1 ? "__align__(16) " : "") + (half_ ? "__half " : "float ");
     return type + "k_tile[" + rows + "][" + columns + "];\n" + type + "v_tile[" + rows + "][" + columns + "];\n";
   }
 
@@ -49,7 +50,8 @@ class Writer {
   // Statements for each of the thread's queries.
   std::string ForEach(const std::string& statements) const {
     if (each_ == 1) return statements;
-    return Fill("for (int r = 0; r < @each@; ++r) {\n  @s@\n}\n", {{"each", std::to_string(each_)}, {"s", statements}});
+    return Fill("#pragma unroll\nfor (int r = 0; r < @each@; ++r) {\n  @s@\n}\n",
+                {{"each", std::to_string(each_)}, {"s", statements}});
   }
   std::string Query() const { return each_ == 1 ? "query" : "query[r]"; }
 
@@ -68,13 +70,16 @@ class Writer {
   std::string VectorType() const { return "float" + std::to_string(width_); }
 
   // A loop over d; `statements(d, element)` is given the text of d and of the visited matrix' element.
-  std::string OverDimensions(const std::string& matrix,
-                             const std::function<std::string(const std::string&, const std::string&)>& statements) const {
+  std::string OverDimensions(
+      const std::string& matrix,
+      const std::function<std::string(const std::string&, const std::string&)>& statements) const {
     if (!VectorReads()) {
-      return Fill("#pragma unroll\nfor (int d = 0; d < kDim; ++d) {\n  @s@\n}\n",
-                  {{"s", "const float element = " + Visited(matrix, "d") + ";\n" + ForEach(statements("d", "element"))}});
+      return Fill(
+          "#pragma unroll\nfor (int d = 0; d < kDim; ++d) {\n  @s@\n}\n",
+          {{"s", "const float element = " + Visited(matrix, "d") + ";\n" + ForEach(statements("d", "element"))}});
     }
-    std::string body = "const " + VectorType() + " element = *reinterpret_cast<const " + VectorType() + "*>(&" + Visited(matrix, "d") + ");\n";
+    std::string body = "const " + VectorType() + " element = *reinterpret_cast<const " + VectorType() + "*>(&" +
+                       Visited(matrix, "d") + ");\n";
     std::string each;
     for (int c = 0; c < width_; ++c) {
       each += statements(c == 0 ? "d" : "d + " + std::to_string(c), "element." + std::string(1, kComponents[c]));
@@ -84,8 +89,7 @@ class Writer {
   }
 
   std::string Score() const {
-    return Declare("total", "0.0f") +
-           OverDimensions("k", [&](const std::string& d, const std::string& element) {
+    return Declare("total", "0.0f") + OverDimensions("k", [&](const std::string& d, const std::string& element) {
              return Of("total") + " += term(" + QueryElement(d) + ", " + element + ");\n";
            });
   }
@@ -115,7 +119,8 @@ class Writer {
 };
 
 std::string Writer::Sweep(const std::string& statements, bool uses_values) const {
-  std::map<std::string, std::string> values = {{"unroll", UnrollPragma(schedule_)}, {"s", statements}, {"tile", std::to_string(tile_)}};
+  std::map<std::string, std::string> values = {
+      {"unroll", UnrollPragma(schedule_)}, {"s", statements}, {"tile", std::to_string(tile_)}};
   if (tile_ == 0) return Fill("@unroll@\nfor (int key = 0; key < keys; ++key) {\n  @s@\n}\n", values);
   std::string copies;
   for (const std::string matrix : {"k", "v"}) {
@@ -123,7 +128,8 @@ std::string Writer::Sweep(const std::string& statements, bool uses_values) const
     const std::string from = matrix + "[(size_t)(start + element / kDim) * kDim + element % kDim]";
     const std::string to = matrix + "_tile[element / kDim][element % kDim]";
     if (VectorReads()) {
-      copies += "*reinterpret_cast<" + VectorType() + "*>(&" + to + ") = *reinterpret_cast<const " + VectorType() + "*>(&" + from + ");\n";
+      copies += "*reinterpret_cast<" + VectorType() + "*>(&" + to + ") = *reinterpret_cast<const " + VectorType() +
+                "*>(&" + from + ");\n";
     } else {
       copies += to + " = " + (half_ ? "__float2half(" + from + ")" : from) + ";\n";
     }
@@ -151,36 +157,44 @@ for (int start = 0; start < keys; start += @tile@) {
 std::string Writer::Body() const {
   std::string text;
   if (each_ == 1) {
-    text = "const int own_query = blockIdx.x * blockDim.x + threadIdx.x;\n"
-           "const int query = min(own_query, queries - 1);  // threads beyond the end repeat the last query\n";
+    text =
+        "const int own_query = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        "const int query = min(own_query, queries - 1);  // threads beyond the end repeat the last query\n";
   } else {
-    text = Fill("int query[@each@];  // those beyond the end repeat the last query\nfor (int r = 0; r < @each@; ++r) {\n"
-                "  query[r] = min((int)((blockIdx.x * @each@ + r) * blockDim.x + threadIdx.x), queries - 1);\n}\n",
-                {{"each", std::to_string(each_)}});
+    text = Fill(
+        "int query[@each@];  // those beyond the end repeat the last query\n#pragma unroll\nfor (int r = 0; r < "
+        "@each@; ++r) {\n"
+        "  query[r] = min((int)((blockIdx.x * @each@ + r) * blockDim.x + threadIdx.x), queries - 1);\n}\n",
+        {{"each", std::to_string(each_)}});
   }
   if (schedule_.Has("hoist")) {
     text += std::string("float q_value") + (each_ == 1 ? "" : "[" + std::to_string(each_) + "]") + "[kDim];\n" +
-            ForEach("#pragma unroll\nfor (int d = 0; d < kDim; ++d) " + Of("q_value") + "[d] = q[(size_t)" + Query() + " * kDim + d];\n");
+            ForEach("#pragma unroll\nfor (int d = 0; d < kDim; ++d) " + Of("q_value") + "[d] = q[(size_t)" + Query() +
+                    " * kDim + d];\n");
   }
   text += Declare("maximum", "kLowest");
-  const std::string results = std::string("float result") + (each_ == 1 ? "" : "[" + std::to_string(each_) + "]") + "[kDim] = {};\n";
+  const std::string results =
+      std::string("float result") + (each_ == 1 ? "" : "[" + std::to_string(each_) + "]") + "[kDim] = {};\n";
   if (schedule_.Has("one_pass")) {
     text += Declare("sum", "0.0f") + results;
-    text += Sweep(Score() + Declare("weight", "0.0f") +
-                      ForEach("const float current = " + ScoreValue() + ";\nif (current > " + Of("maximum") + ") {\n  const float scale = " +
-                              exp_ + "(" + Of("maximum") + " - current);\n  " + Of("sum") +
-                              " *= scale;\n  #pragma unroll\n  for (int d = 0; d < kDim; ++d) " + Of("result") + "[d] *= scale;\n  " +
-                              Of("maximum") + " = current;\n}\n" + Of("weight") + " = " + exp_ + "(current - " + Of("maximum") + ");\n" +
-                              Of("sum") + " += " + Of("weight") + ";\n") +
-                      AddValue(),
-                  true);
+    text +=
+        Sweep(Score() + Declare("weight", "0.0f") +
+                  ForEach("const float current = " + ScoreValue() + ";\nif (current > " + Of("maximum") +
+                          ") {\n  const float scale = " + exp_ + "(" + Of("maximum") + " - current);\n  " + Of("sum") +
+                          " *= scale;\n  #pragma unroll\n  for (int d = 0; d < kDim; ++d) " + Of("result") +
+                          "[d] *= scale;\n  " + Of("maximum") + " = current;\n}\n" + Of("weight") + " = " + exp_ +
+                          "(current - " + Of("maximum") + ");\n" + Of("sum") + " += " + Of("weight") + ";\n") +
+                  AddValue(),
+              true);
   } else {
     text += Sweep(Score() + ForEach(Of("maximum") + " = fmaxf(" + Of("maximum") + ", " + ScoreValue() + ");\n"), false);
     text += Declare("sum", "0.0f");
-    text += Sweep(Score() + ForEach(Of("sum") + " += " + exp_ + "(" + ScoreValue() + " - " + Of("maximum") + ");\n"), false);
+    text += Sweep(Score() + ForEach(Of("sum") + " += " + exp_ + "(" + ScoreValue() + " - " + Of("maximum") + ");\n"),
+                  false);
     text += results;
     text += Sweep(Score() + Declare("weight", "0.0f") +
-                      ForEach(Of("weight") + " = " + exp_ + "(" + ScoreValue() + " - " + Of("maximum") + ");\n") + AddValue(),
+                      ForEach(Of("weight") + " = " + exp_ + "(" + ScoreValue() + " - " + Of("maximum") + ");\n") +
+                      AddValue(),
                   true);
   }
   const std::string out = program_.Output()->name;
@@ -189,6 +203,7 @@ std::string Writer::Body() const {
            "[(size_t)query * kDim + d] = result[d] / sum;\n}\n";
   }
   return text + Fill(R"(
+#pragma unroll
 for (int r = 0; r < @each@; ++r) {
   if ((blockIdx.x * @each@ + r) * blockDim.x + threadIdx.x < queries) {
     #pragma unroll
@@ -205,7 +220,12 @@ class Attention : public Skeleton {
 
   const std::vector<Rule>& rules() const override {
     static const std::vector<Rule> rules = {
-        {Technique::kTile, "tile", {16, 32, 64, 128}, 32, "keys and values staged in shared memory, @value@ at a time", nullptr},
+        {Technique::kTile,
+         "tile",
+         {16, 32, 64, 128},
+         32,
+         "keys and values staged in shared memory, @value@ at a time",
+         nullptr},
         {Technique::kRegister, "register", {2, 4, 8}, 2, "register blocking, @value@ queries a thread", nullptr},
         {Technique::kVectorize, "vectorize", {2, 4}, 4, "keys and values read by float@value@", nullptr},
         UnrollRule("the loop over keys"),
@@ -231,7 +251,8 @@ class Attention : public Skeleton {
     const std::string missing = MissingNames(program, {"term", "score"}, {"q", "k", "v", "queries", "keys"});
     if (!missing.empty()) return missing;
     const auto dim = program.constants.find("kDim");
-    if (dim == program.constants.end() || dim->second % 4 != 0 || dim->second > 64) return "constexpr int kDim, a multiple of 4 up to 64";
+    if (dim == program.constants.end() || dim->second % 4 != 0 || dim->second > 64)
+      return "constexpr int kDim, a multiple of 4 up to 64";
     const auto is = [&](const std::string& name, const Axes& axes) {
       const auto found = program.layout.find(name);
       return found != program.layout.end() && found->second == axes;
@@ -244,7 +265,8 @@ class Attention : public Skeleton {
       const Parameter* given = program.FindParameter(parameter.name);
       const bool known = parameter.name == "total" || parameter.name == "query" || parameter.name == "key";
       if (!known && (given == nullptr || given->pointer)) {
-        return "each parameter of score to be `total`, `query`, `key` or a scalar of launch; " + parameter.name + " is not";
+        return "each parameter of score to be `total`, `query`, `key` or a scalar of launch; " + parameter.name +
+               " is not";
       }
     }
     return program.FindFunction("term")->parameters.size() == 2 ? "" : "term(float q, float k)";
@@ -253,14 +275,22 @@ class Attention : public Skeleton {
   std::string WhyNever(Technique technique) const override {
     switch (technique) {
       case Technique::kShuffle:
-      case Technique::kCooperate: return "a thread sums its own query, so threads have nothing to combine";
-      case Technique::kFuse: return "there is one kernel only, so nothing to fuse; its sweeps can become one pass";
-      case Technique::kCoalesce: return "all threads of a warp visit the same key, which is one access";
-      case Technique::kGridStride: return "every thread has its query, and the grid covers them once";
-      case Technique::kBranchless: return "the threads of a warp take the same path";
-      case Technique::kPrefetch: return "the keys come from the caches, which keep ahead of the arithmetic";
-      case Technique::kPrivatize: return "no two threads add to the same result";
-      default: return "it has no place for it";
+      case Technique::kCooperate:
+        return "a thread sums its own query, so threads have nothing to combine";
+      case Technique::kFuse:
+        return "there is one kernel only, so nothing to fuse; its sweeps can become one pass";
+      case Technique::kCoalesce:
+        return "all threads of a warp visit the same key, which is one access";
+      case Technique::kGridStride:
+        return "every thread has its query, and the grid covers them once";
+      case Technique::kBranchless:
+        return "the threads of a warp take the same path";
+      case Technique::kPrefetch:
+        return "the keys come from the caches, which keep ahead of the arithmetic";
+      case Technique::kPrivatize:
+        return "no two threads add to the same result";
+      default:
+        return "it has no place for it";
     }
   }
 

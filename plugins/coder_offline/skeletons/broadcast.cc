@@ -37,8 +37,8 @@ std::string RowStatements(const Program& program, int width, bool hoisted) {
                      " + (size_t)row * cols + column);\n" + type + " result;\n";
   for (int k = 0; k < width; ++k) {
     const std::string component(1, kComponents[k]);
-    const std::string factor =
-        hoisted ? "factor[" + std::to_string(k) + "]" : Coefficient(program, k == 0 ? "column" : "column + " + std::to_string(k));
+    const std::string factor = hoisted ? "factor[" + std::to_string(k) + "]"
+                                       : Coefficient(program, k == 0 ? "column" : "column + " + std::to_string(k));
     text += "result." + component + " = apply(loaded." + component + ", " + factor + ");\n";
   }
   return text + "*reinterpret_cast<" + type + "*>(" + out + " + (size_t)row * cols + column) = result;\n";
@@ -83,7 +83,11 @@ class Broadcast : public Skeleton {
         {Technique::kCoalesce, "coalesce", {}, 1, "row and column interchanged, so that access is coalesced", nullptr},
         {Technique::kHoist, "hoist", {}, 1, "the column's coefficient computed once for 16 rows", nullptr},
         {Technique::kVectorize, "vectorize", {2, 4}, 4, "vectorised loads and stores, float@value@", nullptr},
-        {Technique::kUnroll, "unroll", {2, 4, 8}, 4, "the loop over rows unrolled @value@ times",
+        {Technique::kUnroll,
+         "unroll",
+         {2, 4, 8},
+         4,
+         "the loop over rows unrolled @value@ times",
          [](const Program& program) -> std::string {
            return program.schedule.Has("hoist") ? "" : "a thread has one row and no loop to unroll";
          }},
@@ -112,13 +116,19 @@ class Broadcast : public Skeleton {
       case Technique::kTile:
       case Technique::kPad:
       case Technique::kPrefetch:
-      case Technique::kPrivatize: return "every element is used once, so there is nothing to share between threads";
+      case Technique::kPrivatize:
+        return "every element is used once, so there is nothing to share between threads";
       case Technique::kShuffle:
-      case Technique::kCooperate: return "elements are independent of each other, so threads have nothing to combine";
-      case Technique::kFuse: return "there is one kernel only, so nothing to fuse";
-      case Technique::kOnePass: return "the kernel sweeps over its data once already";
-      case Technique::kHalf: return "the arrays are float32, so the traffic would stay the same";
-      default: return "an elementwise kernel has no place for it";
+      case Technique::kCooperate:
+        return "elements are independent of each other, so threads have nothing to combine";
+      case Technique::kFuse:
+        return "there is one kernel only, so nothing to fuse";
+      case Technique::kOnePass:
+        return "the kernel sweeps over its data once already";
+      case Technique::kHalf:
+        return "the arrays are float32, so the traffic would stay the same";
+      default:
+        return "an elementwise kernel has no place for it";
     }
   }
 
@@ -154,7 +164,8 @@ if (column + @width@ <= cols && cols % @width@ == 0) {
                                             {"single_body", ReplaceWord(Body(program, 1), "column", "single")}});
     const std::string row_name = hoist ? "first_row" : "row";
     std::string row = "const int " + row_name + " = " + (hoist ? "(" + row_index + ") * " + unit : row_index) + ";\n";
-    const std::string column_units = width > 1 ? "(cols + " + std::to_string(width - 1) + ") / " + std::to_string(width) : "cols";
+    const std::string column_units =
+        width > 1 ? "(cols + " + std::to_string(width - 1) + ") / " + std::to_string(width) : "cols";
     const std::string row_units = hoist ? "(rows + " + std::to_string(kRowsPerThread - 1) + ") / " + unit : "rows";
     const std::string x = coalesce ? "column_units" : "row_units";
     const std::string y = coalesce ? "row_units" : "column_units";
@@ -172,9 +183,10 @@ __global__ void broadcast_kernel(@parameters@) {
   broadcast_kernel<<<blocks, @block@>>>(@arguments@);
 }
 )",
-                {{"comment", std::string("neighbouring threads take neighbouring ") + (coalesce ? "columns" : "rows") +
-                                 (hoist ? ", a coefficient serves " + unit + " rows" : ", an element each with its coefficient") +
-                                 (width > 1 ? ", " + std::to_string(width) + " columns at a time" : "")},
+                {{"comment",
+                  std::string("neighbouring threads take neighbouring ") + (coalesce ? "columns" : "rows") +
+                      (hoist ? ", a coefficient serves " + unit + " rows" : ", an element each with its coefficient") +
+                      (width > 1 ? ", " + std::to_string(width) + " columns at a time" : "")},
                  {"parameters", ParameterList(program.parameters, schedule.Has("restrict"))},
                  {"arguments", ArgumentList(program.parameters)},
                  {"launch", LaunchLine(program)},

@@ -1,4 +1,5 @@
-// Rows of a table picked by index: out[i][d] = finish(sum over j of table[index[i][j]][d], ...), or with one index a row.
+// Rows of a table picked by index: out[i][d] = finish(sum over j of table[index[i][j]][d], ...), or with one index a
+// row.
 //
 // The layout line says table[entries][width], index[n] or index[n][bag], out[n][width]. The problem's part holds
 // finish(float total, ...), whose other parameters are named after inputs that lie like the output, vectors [width], or
@@ -19,7 +20,9 @@ Axes LayoutOf(const Program& program, const std::string& name) {
   return found == program.layout.end() ? Axes{} : found->second;
 }
 
-bool HasBag(const Program& program) { return LayoutOf(program, "index").size() == 2; }
+bool HasBag(const Program& program) {
+  return LayoutOf(program, "index").size() == 2;
+}
 
 // The statements that write `step` neighbouring elements of row i from column d.
 std::string Body(const Program& program, int step) {
@@ -29,9 +32,12 @@ std::string Body(const Program& program, int step) {
   const bool bag = HasBag(program);
   const std::string type = step == 1 ? "float" : "float" + std::to_string(step);
   const auto at = [&](const std::string& array, const std::string& index) {
-    return step == 1 ? array + "[" + index + "]" : "*reinterpret_cast<const " + type + "*>(" + array + " + " + index + ")";
+    return step == 1 ? array + "[" + index + "]"
+                     : "*reinterpret_cast<const " + type + "*>(" + array + " + " + index + ")";
   };
-  const auto component = [&](const std::string& name, int k) { return step == 1 ? name : name + "." + std::string(1, kComponents[k]); };
+  const auto component = [&](const std::string& name, int k) {
+    return step == 1 ? name : name + "." + std::string(1, kComponents[k]);
+  };
   std::string text;
   if (bag) {
     std::string add;
@@ -70,7 +76,8 @@ for (int j = 0; j < bag; ++j) {
     }));
   }
   if (step == 1) return text + out + "[(size_t)i * width + d] = " + results[0] + ";\n";
-  return text + "*reinterpret_cast<" + type + "*>(" + out + " + (size_t)i * width + d) = make_" + type + "(" + Join(results, ", ") + ");\n";
+  return text + "*reinterpret_cast<" + type + "*>(" + out + " + (size_t)i * width + d) = make_" + type + "(" +
+         Join(results, ", ") + ");\n";
 }
 
 class Gather : public Skeleton {
@@ -79,10 +86,24 @@ class Gather : public Skeleton {
 
   const std::vector<Rule>& rules() const override {
     static const std::vector<Rule> rules = {
-        {Technique::kCoalesce, "coalesce", {}, 1, "a thread for each element, so that neighbouring threads share a row", nullptr},
+        {Technique::kCoalesce,
+         "coalesce",
+         {},
+         1,
+         "a thread for each element, so that neighbouring threads share a row",
+         nullptr},
         {Technique::kVectorize, "vectorize", {2, 4}, 4, "vectorised loads and stores, float@value@", nullptr},
-        {Technique::kGridStride, "grid_stride", {}, 1, "a grid-stride loop over a grid that just fills the device", nullptr},
-        {Technique::kUnroll, "unroll", {2, 4, 8}, 4, "the inner loop unrolled @value@ times",
+        {Technique::kGridStride,
+         "grid_stride",
+         {},
+         1,
+         "a grid-stride loop over a grid that just fills the device",
+         nullptr},
+        {Technique::kUnroll,
+         "unroll",
+         {2, 4, 8},
+         4,
+         "the inner loop unrolled @value@ times",
          [](const Program& program) -> std::string {
            return HasBag(program) || !program.schedule.Has("coalesce") || program.schedule.Has("grid_stride")
                       ? ""
@@ -108,7 +129,8 @@ class Gather : public Skeleton {
       const Parameter* given = program.FindParameter(parameter.name);
       const Axes axes = LayoutOf(program, parameter.name);
       if (given == nullptr || (given->pointer && axes != Axes{"width"} && axes != Axes{"n", "width"})) {
-        return "each parameter of finish to be `total`, a scalar, or an input with the axes [width] or [n][width]; " + parameter.name + " is not";
+        return "each parameter of finish to be `total`, a scalar, or an input with the axes [width] or [n][width]; " +
+               parameter.name + " is not";
       }
     }
     return "";
@@ -118,17 +140,27 @@ class Gather : public Skeleton {
     switch (technique) {
       case Technique::kTile:
       case Technique::kPad:
-      case Technique::kPrefetch: return "which rows are read is known at run time only, so a shared-memory tile can't hold them";
+      case Technique::kPrefetch:
+        return "which rows are read is known at run time only, so a shared-memory tile can't hold them";
       case Technique::kShuffle:
-      case Technique::kCooperate: return "elements of a row are independent of each other, so threads have nothing to combine";
-      case Technique::kRegister: return "no loaded value serves two outputs, so there is nothing to keep in registers";
-      case Technique::kFuse: return "there is one kernel only, so nothing to fuse";
-      case Technique::kOnePass: return "the rows are swept once already";
-      case Technique::kHalf: return "the table is float32, so the traffic would stay the same";
-      case Technique::kPrivatize: return "no two threads write the same element";
-      case Technique::kBranchless: return "the threads of a warp take the same path";
-      case Technique::kHoist: return "a row's index is read once for each element, from the first-level cache";
-      default: return "a gather has no place for it";
+      case Technique::kCooperate:
+        return "elements of a row are independent of each other, so threads have nothing to combine";
+      case Technique::kRegister:
+        return "no loaded value serves two outputs, so there is nothing to keep in registers";
+      case Technique::kFuse:
+        return "there is one kernel only, so nothing to fuse";
+      case Technique::kOnePass:
+        return "the rows are swept once already";
+      case Technique::kHalf:
+        return "the table is float32, so the traffic would stay the same";
+      case Technique::kPrivatize:
+        return "no two threads write the same element";
+      case Technique::kBranchless:
+        return "the threads of a warp take the same path";
+      case Technique::kHoist:
+        return "a row's index is read once for each element, from the first-level cache";
+      default:
+        return "a gather has no place for it";
     }
   }
 
@@ -184,10 +216,15 @@ for (; d < width; ++d) {
 )";
     }
     values["work"] = Fill(work, values);
-    const std::string units_per_row = step == 1 ? "width" : "(width + " + std::to_string(step - 1) + ") / " + std::to_string(step);
+    const std::string units_per_row =
+        step == 1 ? "width" : "(width + " + std::to_string(step - 1) + ") / " + std::to_string(step);
     std::string before;
     if (coalesce && step > 1) before += "const int units_per_row = " + units_per_row + ";\n";
-    before += "const int units = " + std::string(!coalesce ? "n" : step == 1 ? "n * width" : "n * units_per_row") + ";\n";
+    before += "const int units = " +
+              std::string(!coalesce   ? "n"
+                          : step == 1 ? "n * width"
+                                      : "n * units_per_row") +
+              ";\n";
     values["before"] = before;
     values["loop"] = stride ? Fill(R"(
 @coalesced_unroll@
@@ -195,17 +232,20 @@ for (int unit = blockIdx.x * blockDim.x + threadIdx.x; unit < units; unit += gri
   @work@
 }
 )",
-                                   {{"coalesced_unroll", coalesce && !HasBag(program) ? UnrollPragma(schedule) : ""}, {"work", values["work"]}})
+                                   {{"coalesced_unroll", coalesce && !HasBag(program) ? UnrollPragma(schedule) : ""},
+                                    {"work", values["work"]}})
                             : Fill(R"(
 const int unit = blockIdx.x * blockDim.x + threadIdx.x;
 if (unit >= units) return;
 @work@
 )",
                                    values);
-    values["blocks"] = stride ? Fill("const int needed = (units + @less_one@) / @block@;\n"
-                                     "const int blocks = needed < @most@ ? needed : @most@;  // enough to fill the device\n",
-                                     values)
-                              : Fill("const int blocks = (units + @less_one@) / @block@;\n", values);
+    values["blocks"] =
+        stride ? Fill(
+                     "const int needed = (units + @less_one@) / @block@;\n"
+                     "const int blocks = needed < @most@ ? needed : @most@;  // enough to fill the device\n",
+                     values)
+               : Fill("const int blocks = (units + @less_one@) / @block@;\n", values);
     return Fill(R"(
 // kernels: @comment@.
 __global__ void gather_kernel(@parameters@) {

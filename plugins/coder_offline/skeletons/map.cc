@@ -148,9 +148,10 @@ std::string Kernel(const Program& program, const Pass& pass) {
   const int width = schedule.Get("vectorize", 1);
   std::string code;
   if (width > 1) {
-    code = "const int count = n / " + std::to_string(width) + ";\n" + Loop(schedule, width, Body(program, pass, width)) +
-           "if (thread < n - count * " + std::to_string(width) + ") {\n" + "  const int i = count * " +
-           std::to_string(width) + " + thread;  // the last elements, one a thread\n  " + Body(program, pass, 1) + "}\n";
+    code = "const int count = n / " + std::to_string(width) + ";\n" +
+           Loop(schedule, width, Body(program, pass, width)) + "if (thread < n - count * " + std::to_string(width) +
+           ") {\n" + "  const int i = count * " + std::to_string(width) +
+           " + thread;  // the last elements, one a thread\n  " + Body(program, pass, 1) + "}\n";
   } else {
     code = Loop(schedule, 1, Body(program, pass, 1));
     code = ReplaceWord(code, "count", "n");
@@ -199,18 +200,30 @@ class Map : public Skeleton {
 
   const std::vector<Rule>& rules() const override {
     static const std::vector<Rule> rules = {
-        {Technique::kFuse, "fuse", {}, 1, "the stages fused into one kernel",
+        {Technique::kFuse,
+         "fuse",
+         {},
+         1,
+         "the stages fused into one kernel",
          [](const Program& program) -> std::string {
            return Stages(program).size() < 2 ? "there is one kernel only, so nothing to fuse" : "";
          }},
         {Technique::kVectorize, "vectorize", {2, 4}, 4, "vectorised loads and stores, float@value@", nullptr},
         {Technique::kGridStride, "grid_stride", {}, 1, "a grid-stride loop", nullptr},
-        {Technique::kCoalesce, "coalesce", {}, 1, "the chunk's elements interleaved, so that access is coalesced",
+        {Technique::kCoalesce,
+         "coalesce",
+         {},
+         1,
+         "the chunk's elements interleaved, so that access is coalesced",
          [](const Program& program) -> std::string {
            if (program.schedule.Has("grid_stride")) return "the grid-stride loop is coalesced already";
            return program.schedule.Has("chunk") ? "" : "neighbouring threads read neighbouring elements already";
          }},
-        {Technique::kUnroll, "unroll", {2, 4, 8}, 4, "the thread's loop unrolled @value@ times",
+        {Technique::kUnroll,
+         "unroll",
+         {2, 4, 8},
+         4,
+         "the thread's loop unrolled @value@ times",
          [](const Program& program) -> std::string {
            return program.schedule.Has("chunk") || program.schedule.Has("grid_stride")
                       ? ""
@@ -232,10 +245,11 @@ class Map : public Skeleton {
       for (const Parameter& parameter : stage->parameters) {
         const bool first = stage == stages.front() && parameter.name == "value";
         const Parameter* given = program.FindParameter(parameter.name);
-        const bool scalar_or_input = given != nullptr && (!given->pointer || (given->constant && given->type == "float"));
+        const bool scalar_or_input =
+            given != nullptr && (!given->pointer || (given->constant && given->type == "float"));
         if (first || (parameter.name != "value" && !scalar_or_input)) {
-          return "each parameter of " + stage->name + " to be named after a float input, a scalar of launch, or `value`; " +
-                 parameter.name + " is not";
+          return "each parameter of " + stage->name +
+                 " to be named after a float input, a scalar of launch, or `value`; " + parameter.name + " is not";
         }
       }
     }
@@ -248,15 +262,23 @@ class Map : public Skeleton {
       case Technique::kTile:
       case Technique::kPad:
       case Technique::kPrefetch:
-      case Technique::kPrivatize: return "every element is used once, so there is nothing to share between threads";
+      case Technique::kPrivatize:
+        return "every element is used once, so there is nothing to share between threads";
       case Technique::kShuffle:
-      case Technique::kCooperate: return "elements are independent of each other, so threads have nothing to combine";
-      case Technique::kRegister: return "no loaded value serves two outputs, so there is nothing to keep in registers";
-      case Technique::kHalf: return "the arrays are float32, so the traffic would stay the same";
-      case Technique::kOnePass: return "no kernel sweeps over its data twice (fusion joins the stages)";
-      case Technique::kBranchless: return "the threads of a warp take the same path";
-      case Technique::kHoist: return "nothing is computed that does not depend on the element";
-      default: return "an elementwise kernel has no place for it";
+      case Technique::kCooperate:
+        return "elements are independent of each other, so threads have nothing to combine";
+      case Technique::kRegister:
+        return "no loaded value serves two outputs, so there is nothing to keep in registers";
+      case Technique::kHalf:
+        return "the arrays are float32, so the traffic would stay the same";
+      case Technique::kOnePass:
+        return "no kernel sweeps over its data twice (fusion joins the stages)";
+      case Technique::kBranchless:
+        return "the threads of a warp take the same path";
+      case Technique::kHoist:
+        return "nothing is computed that does not depend on the element";
+      default:
+        return "an elementwise kernel has no place for it";
     }
   }
 
@@ -277,13 +299,14 @@ class Map : public Skeleton {
     if (schedule.Has("grid_stride")) {
       const int per_block = block * width;
       blocks = "const int needed = (n + " + std::to_string(per_block - 1) + ") / " + std::to_string(per_block) + ";\n" +
-               "const int blocks = needed < " + std::to_string(kGridStrideThreads / block) + " ? needed : " +
-               std::to_string(kGridStrideThreads / block) + ";  // enough to fill the device\n";
+               "const int blocks = needed < " + std::to_string(kGridStrideThreads / block) +
+               " ? needed : " + std::to_string(kGridStrideThreads / block) + ";  // enough to fill the device\n";
     } else {
       const int per_block = block * per_thread;
       blocks = "const int blocks = (n + " + std::to_string(per_block - 1) + ") / " + std::to_string(per_block) + ";\n";
     }
-    return text + LaunchLine(program) + " {\n" + Fill("  @blocks@\n  @calls@\n", {{"blocks", blocks}, {"calls", calls}}) + "}\n";
+    return text + LaunchLine(program) + " {\n" +
+           Fill("  @blocks@\n  @calls@\n", {{"blocks", blocks}, {"calls", calls}}) + "}\n";
   }
 
  private:

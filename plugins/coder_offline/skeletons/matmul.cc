@@ -1,8 +1,8 @@
 // Matrix products: out[m][n] = a[m][k] times b[k][n], or b[n][k] as the layout line says.
 //
 // The problem's part may hold finish(float total, ...), applied to each element: its parameters are named after vectors
-// along a row of the output ([n]), matrices like it ([m][n]) or scalars. Naively it is a second kernel over the output, and
-// neighbouring threads of the product work on neighbouring rows.
+// along a row of the output ([n]), matrices like it ([m][n]) or scalars. Naively it is a second kernel over the output,
+// and neighbouring threads of the product work on neighbouring rows.
 #include "coder_offline/skeleton.h"
 #include "coder_offline/skeletons/all.h"
 #include "coder_offline/text.h"
@@ -12,7 +12,9 @@ namespace {
 
 using Axes = std::vector<std::string>;
 
-bool BIsTransposed(const Program& program) { return program.layout.at("b") == Axes{"n", "k"}; }
+bool BIsTransposed(const Program& program) {
+  return program.layout.at("b") == Axes{"n", "k"};
+}
 
 std::string NeedsTile(const Program& program) {
   return program.schedule.Has("tile") ? "" : "there is no shared-memory tile yet";
@@ -50,8 +52,8 @@ Shape ShapeOf(const Schedule& schedule) {
 
 // One of the two operands on its way into shared memory.
 struct Operand {
-  std::string name;     // "a" or "b"
-  bool depth_is_fast;   // neighbouring elements in memory differ in depth
+  std::string name;      // "a" or "b"
+  bool depth_is_fast;    // neighbouring elements in memory differ in depth
   bool stored_by_depth;  // the tile is [depth][outputs], not [outputs][depth]
 };
 
@@ -62,7 +64,8 @@ std::string TileIndex(const Operand& operand, const std::string& along, const st
 // The loop that copies the operand's part of this step into its tile, or into registers and from there into the tile.
 class Copy {
  public:
-  Copy(const Program& program, const Operand& operand) : schedule_(program.schedule), shape_(ShapeOf(schedule_)), operand_(operand) {}
+  Copy(const Program& program, const Operand& operand)
+      : schedule_(program.schedule), shape_(ShapeOf(schedule_)), operand_(operand) {}
 
   int Loads() const {
     const int threads = shape_.side * shape_.side;
@@ -71,9 +74,13 @@ class Copy {
   std::string RegisterType() const { return shape_.width == 1 ? "float" : "float4"; }
 
   // for (...) tile = global
-  std::string Direct() const { return Loop("const " + RegisterType() + " loaded = " + Global("depth") + ";\n" + Store("loaded")); }
+  std::string Direct() const {
+    return Loop("const " + RegisterType() + " loaded = " + Global("depth") + ";\n" + Store("loaded"));
+  }
   // for (...) next[j] = global at `depth`
-  std::string ToRegisters(const std::string& depth) const { return Loop(operand_.name + "_next[j] = " + Global(depth) + ";\n"); }
+  std::string ToRegisters(const std::string& depth) const {
+    return Loop(operand_.name + "_next[j] = " + Global(depth) + ";\n");
+  }
   // for (...) tile = next[j]
   std::string FromRegisters() const { return Loop(Store(operand_.name + "_next[j]")); }
 
@@ -94,8 +101,9 @@ for (int j = 0; j < @loads@; ++j) {
 }
 )",
                 {{"loads", std::to_string(Loads())},
-                 {"element", shape_.width == 1 ? "thread + j * " + std::to_string(threads)
-                                               : "(thread + j * " + std::to_string(threads) + ") * " + std::to_string(shape_.width)},
+                 {"element", shape_.width == 1
+                                 ? "thread + j * " + std::to_string(threads)
+                                 : "(thread + j * " + std::to_string(threads) + ") * " + std::to_string(shape_.width)},
                  {"guard", guard ? "if (element >= " + std::to_string(Elements()) + ") break;" : ""},
                  {"fast", std::to_string(fast)},
                  {"fast_name", operand_.depth_is_fast ? "inner" : "along"},
@@ -111,19 +119,23 @@ for (int j = 0; j < @loads@; ++j) {
     const std::string fast = operand_.depth_is_fast ? depth + " + inner" : first + " + along";
     const std::string rows = operand_.depth_is_fast ? extent : "k";
     const std::string columns = operand_.depth_is_fast ? "k" : extent;
-    return (shape_.width == 1 ? "load_or_zero(" : "load4_or_zero(") + operand_.name + ", " + slow + ", " + fast + ", " + rows +
-           ", " + columns + ")";
+    return (shape_.width == 1 ? "load_or_zero(" : "load4_or_zero(") + operand_.name + ", " + slow + ", " + fast + ", " +
+           rows + ", " + columns + ")";
   }
 
   std::string Store(const std::string& value) const {
-    const auto converted = [&](const std::string& text) { return schedule_.Has("half") ? "__float2half(" + text + ")" : text; };
-    if (shape_.width == 1) return operand_.name + "_tile" + TileIndex(operand_, "along", "inner") + " = " + converted(value) + ";\n";
+    const auto converted = [&](const std::string& text) {
+      return schedule_.Has("half") ? "__float2half(" + text + ")" : text;
+    };
+    if (shape_.width == 1)
+      return operand_.name + "_tile" + TileIndex(operand_, "along", "inner") + " = " + converted(value) + ";\n";
     std::string text;
     const char components[] = "xyzw";
     for (int c = 0; c < shape_.width; ++c) {
       const std::string plus = c == 0 ? "" : " + " + std::to_string(c);
       text += operand_.name + "_tile" +
-              TileIndex(operand_, operand_.depth_is_fast ? "along" : "along" + plus, operand_.depth_is_fast ? "inner" + plus : "inner") +
+              TileIndex(operand_, operand_.depth_is_fast ? "along" : "along" + plus,
+                        operand_.depth_is_fast ? "inner" + plus : "inner") +
               " = " + converted(value + "." + std::string(1, components[c])) + ";\n";
     }
     return text;
@@ -199,8 +211,8 @@ std::string TiledKernel(const Program& program, const std::string& result) {
   const auto tile = [&](const Operand& operand) {
     const std::string outputs = std::to_string(shape.outputs + (operand.stored_by_depth ? pad : 0));
     const std::string depth = std::to_string(shape.depth + (operand.stored_by_depth ? 0 : pad));
-    return std::string("__shared__ ") + (vectors ? "__align__(16) " : "") + (half ? "__half " : "float ") + operand.name + "_tile" +
-           TileIndex(operand, outputs, depth) + ";\n";
+    return std::string("__shared__ ") + (vectors ? "__align__(16) " : "") + (half ? "__half " : "float ") +
+           operand.name + "_tile" + TileIndex(operand, outputs, depth) + ";\n";
   };
   const auto own = [&](const std::string& lane, const std::string& index) {
     if (shape.each == 1) return lane;
@@ -228,13 +240,15 @@ std::string TiledKernel(const Program& program, const std::string& result) {
       {"own_row", own("row_lane", "r")},
       {"own_col", own("col_lane", "c")}};
   if (prefetch) {
-    values["before"] = copy_a.RegisterType() + " a_next[" + std::to_string(copy_a.Loads()) + "];\n" + copy_b.RegisterType() +
-                       " b_next[" + std::to_string(copy_b.Loads()) + "];\n" + copy_a.ToRegisters("0") + copy_b.ToRegisters("0");
+    values["before"] = copy_a.RegisterType() + " a_next[" + std::to_string(copy_a.Loads()) + "];\n" +
+                       copy_b.RegisterType() + " b_next[" + std::to_string(copy_b.Loads()) + "];\n" +
+                       copy_a.ToRegisters("0") + copy_b.ToRegisters("0");
     values["copy"] = copy_a.FromRegisters() + copy_b.FromRegisters();
-    values["after"] = Fill("if (depth + @depth@ < k) {  // the next step's elements arrive during this one's arithmetic\n  @body@\n}\n",
-                           {{"depth", std::to_string(shape.depth)},
-                            {"body", copy_a.ToRegisters("depth + " + std::to_string(shape.depth)) +
-                                         copy_b.ToRegisters("depth + " + std::to_string(shape.depth))}});
+    values["after"] = Fill(
+        "if (depth + @depth@ < k) {  // the next step's elements arrive during this one's arithmetic\n  @body@\n}\n",
+        {{"depth", std::to_string(shape.depth)},
+         {"body", copy_a.ToRegisters("depth + " + std::to_string(shape.depth)) +
+                      copy_b.ToRegisters("depth + " + std::to_string(shape.depth))}});
   } else {
     values["before"] = "";
     values["copy"] = copy_a.Direct() + copy_b.Direct();
@@ -277,7 +291,8 @@ for (int r = 0; r < @each@; ++r) {
 )",
                            values);
   }
-  return LoadHelper(schedule) + "\n" + Fill(R"(
+  return LoadHelper(schedule) + "\n" +
+         Fill(R"(
 __global__ void matmul_kernel(@parameters@) {
   @tiles@
   const int row_lane = @row_lane@;
@@ -300,7 +315,7 @@ __global__ void matmul_kernel(@parameters@) {
   @store@
 }
 )",
-                                            values);
+              values);
 }
 
 class Matmul : public Skeleton {
@@ -314,14 +329,23 @@ class Matmul : public Skeleton {
         {Technique::kVectorize, "vectorize", {4}, 4, "tiles loaded by float4", NeedsTile},
         UnrollRule("the inner loop"),
         {Technique::kCoalesce, "coalesce", {}, 1, "row and column interchanged, so that access is coalesced", nullptr},
-        {Technique::kFuse, "fuse", {}, 1, "the element's last step fused into the product",
+        {Technique::kFuse,
+         "fuse",
+         {},
+         1,
+         "the element's last step fused into the product",
          [](const Program& program) -> std::string {
            return program.FindFunction("finish") == nullptr ? "there is one kernel only, so nothing to fuse" : "";
          }},
         RestrictRule(),
         {Technique::kPad, "pad", {}, 1, "the tiles padded against bank conflicts", NeedsTile},
         {Technique::kHalf, "half", {}, 1, "the tiles held in half precision", NeedsTile},
-        {Technique::kPrefetch, "prefetch", {}, 1, "the next tile loaded into registers during the arithmetic", NeedsTile},
+        {Technique::kPrefetch,
+         "prefetch",
+         {},
+         1,
+         "the next tile loaded into registers during the arithmetic",
+         NeedsTile},
         FastRule(),
     };
     return rules;
@@ -343,7 +367,8 @@ class Matmul : public Skeleton {
         const Parameter* given = program.FindParameter(parameter.name);
         const Axes operand = axes(parameter.name);
         if (given == nullptr || (given->pointer && operand != Axes{"n"} && operand != Axes{"m", "n"})) {
-          return "each parameter of finish to be `total`, a scalar of launch, or an input with the axes [n] or [m][n]; " +
+          return "each parameter of finish to be `total`, a scalar of launch, or an input with the axes [n] or "
+                 "[m][n]; " +
                  parameter.name + " is not";
         }
       }
@@ -354,14 +379,22 @@ class Matmul : public Skeleton {
   std::string WhyNever(Technique technique) const override {
     switch (technique) {
       case Technique::kShuffle:
-      case Technique::kCooperate: return "a thread sums its own outputs, so threads have nothing to combine";
-      case Technique::kGridStride: return "every thread has its outputs, and the grid covers them once";
-      case Technique::kBlock: return "the block is the tile of outputs; choose the tile or the outputs a thread instead";
-      case Technique::kOnePass: return "the product sweeps over its operands once";
-      case Technique::kPrivatize: return "no two threads add to the same output";
-      case Technique::kBranchless: return "only threads outside the matrix take another path";
-      case Technique::kHoist: return "nothing in the inner loop is computed twice";
-      default: return "a matrix product has no place for it";
+      case Technique::kCooperate:
+        return "a thread sums its own outputs, so threads have nothing to combine";
+      case Technique::kGridStride:
+        return "every thread has its outputs, and the grid covers them once";
+      case Technique::kBlock:
+        return "the block is the tile of outputs; choose the tile or the outputs a thread instead";
+      case Technique::kOnePass:
+        return "the product sweeps over its operands once";
+      case Technique::kPrivatize:
+        return "no two threads add to the same output";
+      case Technique::kBranchless:
+        return "only threads outside the matrix take another path";
+      case Technique::kHoist:
+        return "nothing in the inner loop is computed twice";
+      default:
+        return "a matrix product has no place for it";
     }
   }
 
@@ -374,7 +407,9 @@ class Matmul : public Skeleton {
     std::map<std::string, std::string> values = {
         {"comment", tiled ? "a block computes " + std::to_string(shape.outputs) + "x" + std::to_string(shape.outputs) +
                                 " outputs from tiles in shared memory" +
-                                (shape.each > 1 ? ", " + std::to_string(shape.each) + "x" + std::to_string(shape.each) + " a thread" : "")
+                                (shape.each > 1 ? ", " + std::to_string(shape.each) + "x" + std::to_string(shape.each) +
+                                                      " a thread"
+                                                : "")
                           : std::string("a thread computes one output, neighbouring threads in neighbouring ") +
                                 (schedule.Has("coalesce") ? "columns" : "rows")},
         {"kernel", tiled ? TiledKernel(program, result) : PlainKernel(program, result)},

@@ -16,15 +16,22 @@ class Normalise : public Skeleton {
  public:
   explicit Normalise(Statistics statistics) : statistics_(statistics) {
     rules_ = RowRules("the sweeps over the row");
-    rules_.push_back({Technique::kOnePass, "one_pass", {}, 1,
+    rules_.push_back({Technique::kOnePass,
+                      "one_pass",
+                      {},
+                      1,
                       softmax() ? "maximum and sum in one pass (online softmax)"
                                 : "mean and variance in one pass (sum and sum of squares)",
                       nullptr});
-    rules_.push_back({Technique::kTile, "tile", {}, 1, "the row kept in shared memory between the sweeps",
+    rules_.push_back({Technique::kTile,
+                      "tile",
+                      {},
+                      1,
+                      "the row kept in shared memory between the sweeps",
                       [](const Program& program) -> std::string {
-                        return program.schedule.Has("cooperate")
-                                   ? ""
-                                   : "a block works on many rows at once, which do not fit in shared memory; give a block one row first";
+                        return program.schedule.Has("cooperate") ? ""
+                                                                 : "a block works on many rows at once, which do not "
+                                                                   "fit in shared memory; give a block one row first";
                       }});
     rules_.push_back(FastRule());
     if (softmax()) rules_.back().why_not = nullptr;  // the exponentials of the statistics count
@@ -35,7 +42,8 @@ class Normalise : public Skeleton {
 
   std::string Missing(const Program& program) const override {
     std::string missing = MissingRowParts(program, {"load", "finish"});
-    if (missing.empty() && program.layout.at(program.Output()->name).size() != 2) missing = "an output with the axes [rows][cols]";
+    if (missing.empty() && program.layout.at(program.Output()->name).size() != 2)
+      missing = "an output with the axes [rows][cols]";
     return missing;
   }
 
@@ -43,15 +51,23 @@ class Normalise : public Skeleton {
     switch (technique) {
       case Technique::kCoalesce:
         return "a thread needs its whole row; access becomes coalesced when a block or a warp shares the row";
-      case Technique::kRegister: return "a row's statistics are in registers already";
-      case Technique::kFuse: return "there is one kernel only, so nothing to fuse; its sweeps can become one pass";
-      case Technique::kGridStride: return "there is one row for each worker, so there is nothing to stride over";
+      case Technique::kRegister:
+        return "a row's statistics are in registers already";
+      case Technique::kFuse:
+        return "there is one kernel only, so nothing to fuse; its sweeps can become one pass";
+      case Technique::kGridStride:
+        return "there is one row for each worker, so there is nothing to stride over";
       case Technique::kPad:
-      case Technique::kPrefetch: return "there is no shared-memory tile that is read across its rows";
-      case Technique::kHalf: return "the arrays are float32, so the traffic would stay the same";
-      case Technique::kBranchless: return "the threads of a warp take the same path";
-      case Technique::kHoist: return "the statistics of a row are computed once already";
-      default: return "a normalisation has no place for it";
+      case Technique::kPrefetch:
+        return "there is no shared-memory tile that is read across its rows";
+      case Technique::kHalf:
+        return "the arrays are float32, so the traffic would stay the same";
+      case Technique::kBranchless:
+        return "the threads of a warp take the same path";
+      case Technique::kHoist:
+        return "the statistics of a row are computed once already";
+      default:
+        return "a normalisation has no place for it";
     }
   }
 
@@ -84,7 +100,8 @@ std::string Normalise::Kernels(const Program& program) const {
     first_sweep = false;
     const auto loads = reads_tile ? std::vector<std::string>{"row_values"} : RowOperands(program, load);
     return SweepText(view, loads, stores ? "row_values" : "", [&](const Element& element) {
-      std::string text = "const float value = " + (reads_tile ? element("row_values") : CallOnRow(program, load, element, {})) + ";\n";
+      std::string text =
+          "const float value = " + (reads_tile ? element("row_values") : CallOnRow(program, load, element, {})) + ";\n";
       if (stores) text += element("row_values") + " = value;\n";
       return text + update("value");
     });
@@ -93,33 +110,37 @@ std::string Normalise::Kernels(const Program& program) const {
     return alone ? "" : name + " = " + JoinCall(program, what, name) + ";\n";
   };
 
+  // One statement a sweep: what a sweep reads depends on which came before it.
   std::string statistics;
   if (softmax() && one_pass) {
-    statistics = "float maximum = kLowest;\nfloat sum = 0.0f;\n" + sweep([&](const std::string& value) {
-                   return "if (" + value + " > maximum) {\n  sum *= " + exp + "(maximum - " + value + ");\n  maximum = " + value +
-                          ";\n}\nsum += " + exp + "(" + value + " - maximum);\n";
-                 });
+    statistics += "float maximum = kLowest;\nfloat sum = 0.0f;\n";
+    statistics += sweep([&](const std::string& value) {
+      return "if (" + value + " > maximum) {\n  sum *= " + exp + "(maximum - " + value + ");\n  maximum = " + value +
+             ";\n}\nsum += " + exp + "(" + value + " - maximum);\n";
+    });
     if (!alone) {
-      statistics += "const float own_maximum = maximum;\nmaximum = " + JoinCall(program, "max", "own_maximum") + ";\nsum = " +
-                    JoinCall(program, "sum", "sum * " + exp + "(own_maximum - maximum)") + ";\n";
+      statistics += "const float own_maximum = maximum;\nmaximum = " + JoinCall(program, "max", "own_maximum") +
+                    ";\nsum = " + JoinCall(program, "sum", "sum * " + exp + "(own_maximum - maximum)") + ";\n";
     }
   } else if (softmax()) {
-    statistics = "float maximum = kLowest;\n" +
-                 sweep([](const std::string& value) { return "maximum = fmaxf(maximum, " + value + ");\n"; }) +
-                 joined("max", "maximum") + "\nfloat sum = 0.0f;\n" +
-                 sweep([&](const std::string& value) { return "sum += " + exp + "(" + value + " - maximum);\n"; }) +
-                 joined("sum", "sum");
+    statistics += "float maximum = kLowest;\n";
+    statistics += sweep([](const std::string& value) { return "maximum = fmaxf(maximum, " + value + ");\n"; });
+    statistics += joined("max", "maximum") + "\nfloat sum = 0.0f;\n";
+    statistics += sweep([&](const std::string& value) { return "sum += " + exp + "(" + value + " - maximum);\n"; });
+    statistics += joined("sum", "sum");
   } else if (one_pass) {
-    statistics = "float sum = 0.0f;\nfloat squares = 0.0f;\n" + sweep([](const std::string& value) {
-                   return "sum += " + value + ";\nsquares += " + value + " * " + value + ";\n";
-                 }) +
-                 joined("sum", "sum") + joined("sum", "squares") +
-                 "const float mean = sum / cols;\nconst float variance = fmaxf(squares / cols - mean * mean, 0.0f);\n";
+    statistics += "float sum = 0.0f;\nfloat squares = 0.0f;\n";
+    statistics += sweep(
+        [](const std::string& value) { return "sum += " + value + ";\nsquares += " + value + " * " + value + ";\n"; });
+    statistics += joined("sum", "sum") + joined("sum", "squares") +
+                  "const float mean = sum / cols;\nconst float variance = fmaxf(squares / cols - mean * mean, 0.0f);\n";
   } else {
-    statistics = "float sum = 0.0f;\n" + sweep([](const std::string& value) { return "sum += " + value + ";\n"; }) +
-                 joined("sum", "sum") + "const float mean = sum / cols;\n\nfloat squares = 0.0f;\n" +
-                 sweep([](const std::string& value) { return "squares += (" + value + " - mean) * (" + value + " - mean);\n"; }) +
-                 joined("sum", "squares") + "const float variance = squares / cols;\n";
+    statistics += "float sum = 0.0f;\n";
+    statistics += sweep([](const std::string& value) { return "sum += " + value + ";\n"; });
+    statistics += joined("sum", "sum") + "const float mean = sum / cols;\n\nfloat squares = 0.0f;\n";
+    statistics +=
+        sweep([](const std::string& value) { return "squares += (" + value + " - mean) * (" + value + " - mean);\n"; });
+    statistics += joined("sum", "squares") + "const float variance = squares / cols;\n";
   }
 
   std::vector<std::string> loads = tile ? std::vector<std::string>{"row_values"} : RowOperands(program, load);
@@ -136,7 +157,8 @@ std::string Normalise::Kernels(const Program& program) const {
     helpers += JoinHelper(program, "max", "kLowest",
                           [](const std::string& a, const std::string& b) { return "fmaxf(" + a + ", " + b + ")"; });
   }
-  helpers += JoinHelper(program, "sum", "0.0f", [](const std::string& a, const std::string& b) { return a + " + " + b; });
+  helpers +=
+      JoinHelper(program, "sum", "0.0f", [](const std::string& a, const std::string& b) { return a + " + " + b; });
   std::string comment = OwnerComment(schedule);
   comment += one_pass ? ", both statistics in one sweep" : ", a sweep for each statistic";
   if (tile) comment += ", the row kept in shared memory";

@@ -1,8 +1,8 @@
 // One number from whole arrays: out[0] = finish(combine over i of load(a[i], b[i], ...), n).
 //
-// The problem's part holds load(<elements>), identity(), combine(float a, float b) and finish(float total, ...). Naively
-// each thread walks a chunk of neighbouring elements, each block joins its threads by a tree whose active threads lie
-// ever further apart, and a second kernel of one thread joins what the blocks left.
+// The problem's part holds load(<elements>), identity(), combine(float a, float b) and finish(float total, ...).
+// Naively each thread walks a chunk of neighbouring elements, each block joins its threads by a tree whose active
+// threads lie ever further apart, and a second kernel of one thread joins what the blocks left.
 #include "coder_offline/skeleton.h"
 #include "coder_offline/skeletons/all.h"
 #include "coder_offline/text.h"
@@ -11,6 +11,8 @@ namespace kgrpo::coder_offline {
 namespace {
 
 constexpr char kComponents[] = "xyzw";
+constexpr int kMostThreads = 1024 * 256;        // of the plain loops: what a person would take as a round number
+constexpr int kGridStrideThreads = 132 * 1024;  // half of what the device holds at once
 
 std::string LoadText(const Program& program, const std::function<std::string(const std::string&)>& element) {
   return CallText(*program.FindFunction("load"), [&](const Parameter& parameter) {
@@ -36,11 +38,13 @@ std::string ThreadLoop(const Program& program) {
     const std::string type = "float" + std::to_string(width);
     for (const Parameter& parameter : program.FindFunction("load")->parameters) {
       if (!program.FindParameter(parameter.name)->pointer) continue;
-      body += "const " + type + " " + parameter.name + "_vector = reinterpret_cast<const " + type + "*>(" + parameter.name + ")[i];\n";
+      body += "const " + type + " " + parameter.name + "_vector = reinterpret_cast<const " + type + "*>(" +
+              parameter.name + ")[i];\n";
     }
     for (int k = 0; k < width; ++k) {
       const std::string component(1, kComponents[k]);
-      body += Accumulate(schedule, LoadText(program, [&](const std::string& name) { return name + "_vector." + component; }));
+      body += Accumulate(schedule,
+                         LoadText(program, [&](const std::string& name) { return name + "_vector." + component; }));
     }
   }
   std::map<std::string, std::string> values = {
@@ -127,7 +131,8 @@ __device__ float block_join(float value) {
   __shared__ float values[@block@];
   values[threadIdx.x] = value;
   __syncthreads();
-)" + tree.substr(1) + R"(
+)" + tree.substr(1) +
+                  R"(
   value = values[0];
   __syncthreads();  // values may be used again
   return value;
@@ -142,17 +147,35 @@ class Reduction : public Skeleton {
 
   const std::vector<Rule>& rules() const override {
     static const std::vector<Rule> rules = {
-        {Technique::kCoalesce, "coalesce", {}, 1, "neighbouring threads on neighbouring elements",
+        {Technique::kCoalesce,
+         "coalesce",
+         {},
+         1,
+         "neighbouring threads on neighbouring elements",
          [](const Program& program) -> std::string {
            return program.schedule.Has("grid_stride") ? "the grid-stride loop is coalesced already" : "";
          }},
-        {Technique::kGridStride, "grid_stride", {}, 1, "a grid-stride loop over a grid that just fills the device", nullptr},
+        {Technique::kGridStride,
+         "grid_stride",
+         {},
+         1,
+         "a grid-stride loop over a grid that just fills the device",
+         nullptr},
         {Technique::kShuffle, "shuffle", {}, 1, "blocks joined by warp shuffles", nullptr},
-        {Technique::kBranchless, "branchless", {}, 1, "the active threads of the tree kept together, so that warps do not diverge",
+        {Technique::kBranchless,
+         "branchless",
+         {},
+         1,
+         "the active threads of the tree kept together, so that warps do not diverge",
          [](const Program& program) -> std::string {
            return program.schedule.Has("shuffle") ? "with warp shuffles there is no divergent tree left" : "";
          }},
-        {Technique::kOnePass, "one_pass", {}, 1, "one pass: the last block to finish joins the blocks' results", nullptr},
+        {Technique::kOnePass,
+         "one_pass",
+         {},
+         1,
+         "one pass: the last block to finish joins the blocks' results",
+         nullptr},
         {Technique::kVectorize, "vectorize", {2, 4}, 4, "vectorised loads, float@value@", nullptr},
         UnrollRule("the thread's loop"),
         RestrictRule(),
@@ -169,7 +192,8 @@ class Reduction : public Skeleton {
     for (const Parameter& parameter : program.FindFunction("load")->parameters) {
       const Parameter* given = program.FindParameter(parameter.name);
       if (given == nullptr || (given->pointer && (!given->constant || given->type != "float"))) {
-        return "each parameter of load to be named after a float input or a scalar of launch; " + parameter.name + " is not";
+        return "each parameter of load to be named after a float input or a scalar of launch; " + parameter.name +
+               " is not";
       }
     }
     return "";
@@ -179,13 +203,21 @@ class Reduction : public Skeleton {
     switch (technique) {
       case Technique::kTile:
       case Technique::kPad:
-      case Technique::kPrefetch: return "every element is used once, so a shared-memory tile would not be read twice";
-      case Technique::kRegister: return "the result is one number, which is in a register already";
-      case Technique::kFuse: return "the element's work and the sum are in one kernel already; the blocks' results can be joined in one pass";
-      case Technique::kCooperate: return "the threads of a block join their results already";
-      case Technique::kPrivatize: return "every thread has a total of its own already";
-      case Technique::kHoist: return "nothing in the loop is computed twice";
-      default: return "a reduction has no place for it";
+      case Technique::kPrefetch:
+        return "every element is used once, so a shared-memory tile would not be read twice";
+      case Technique::kRegister:
+        return "the result is one number, which is in a register already";
+      case Technique::kFuse:
+        return "the element's work and the sum are in one kernel already; the blocks' results can be joined in one "
+               "pass";
+      case Technique::kCooperate:
+        return "the threads of a block join their results already";
+      case Technique::kPrivatize:
+        return "every thread has a total of its own already";
+      case Technique::kHoist:
+        return "nothing in the loop is computed twice";
+      default:
+        return "a reduction has no place for it";
     }
   }
 
@@ -194,8 +226,7 @@ class Reduction : public Skeleton {
     const int block = schedule.Get("block", 256);
     const bool half = schedule.Has("half");
     const bool one_pass = schedule.Has("one_pass");
-    // A grid that fills the device with its threads, or four times as many for the plain loops.
-    const int most_blocks = (schedule.Has("grid_stride") ? 132 * 1024 : 4 * 132 * 1024) / block;
+    const int most_blocks = (schedule.Has("grid_stride") ? kGridStrideThreads : kMostThreads) / block;
     std::map<std::string, std::string> values = {
         {"block", std::to_string(block)},
         {"most_blocks", std::to_string(most_blocks)},
@@ -208,11 +239,12 @@ class Reduction : public Skeleton {
         {"loop", ThreadLoop(program)},
         {"total", half ? "__half2float(partial)" : "total"},
         {"finish", CallText(*program.FindFunction("finish"), [](const Parameter& p) { return p.name; })},
-        {"comment", std::string(schedule.Has("coalesce") || schedule.Has("grid_stride")
-                                    ? "threads take turns over the elements"
-                                    : "each thread walks a chunk of neighbouring elements") +
-                        (schedule.Has("shuffle") ? ", blocks join by shuffles" : ", blocks join by a tree in shared memory") +
-                        (one_pass ? ", the last block finishes" : ", a second kernel joins the blocks")}};
+        {"comment",
+         std::string(schedule.Has("coalesce") || schedule.Has("grid_stride")
+                         ? "threads take turns over the elements"
+                         : "each thread walks a chunk of neighbouring elements") +
+             (schedule.Has("shuffle") ? ", blocks join by shuffles" : ", blocks join by a tree in shared memory") +
+             (one_pass ? ", the last block finishes" : ", a second kernel joins the blocks")}};
     if (one_pass) {
       values["end"] = Fill(R"(
   __shared__ bool last;

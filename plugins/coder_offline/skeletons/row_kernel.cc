@@ -62,8 +62,12 @@ std::string SweepText(const Program& program, const std::vector<std::string>& lo
   const int width = schedule.Get("vectorize", 1);
   std::map<std::string, std::string> values = {{"unroll", UnrollPragma(schedule)}, {"width", std::to_string(width)}};
   switch (OwnerOf(schedule)) {
-    case RowOwner::kThread: values.insert({{"first", "0"}, {"plus_first", ""}, {"advance", "++"}}); break;
-    case RowOwner::kWarp: values.insert({{"first", "lane"}, {"plus_first", " + lane"}, {"advance", "32"}}); break;
+    case RowOwner::kThread:
+      values.insert({{"first", "0"}, {"plus_first", ""}, {"advance", "++"}});
+      break;
+    case RowOwner::kWarp:
+      values.insert({{"first", "lane"}, {"plus_first", " + lane"}, {"advance", "32"}});
+      break;
     case RowOwner::kBlock:
       values.insert({{"first", "threadIdx.x"}, {"plus_first", " + threadIdx.x"}, {"advance", "blockDim.x"}});
       break;
@@ -176,9 +180,12 @@ __device__ float block_@name@(float value) {
 
 std::string JoinCall(const Program& program, const std::string& name, const std::string& text) {
   switch (OwnerOf(program.schedule)) {
-    case RowOwner::kThread: return text;
-    case RowOwner::kWarp: return "warp_" + name + "(" + text + ")";
-    case RowOwner::kBlock: return "block_" + name + "(" + text + ")";
+    case RowOwner::kThread:
+      return text;
+    case RowOwner::kWarp:
+      return "warp_" + name + "(" + text + ")";
+    case RowOwner::kBlock:
+      return "block_" + name + "(" + text + ")";
   }
   return text;
 }
@@ -191,10 +198,13 @@ std::string RowStart(const Program& program) {
       text = "const int row = blockIdx.x * blockDim.x + threadIdx.x;\nif (row >= rows) return;\n";
       break;
     case RowOwner::kWarp:
-      text = "const int lane = threadIdx.x % 32;\n"
-             "const int row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;\nif (row >= rows) return;\n";
+      text =
+          "const int lane = threadIdx.x % 32;\n"
+          "const int row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;\nif (row >= rows) return;\n";
       break;
-    case RowOwner::kBlock: text = "const int row = blockIdx.x;\n"; break;
+    case RowOwner::kBlock:
+      text = "const int row = blockIdx.x;\n";
+      break;
   }
   for (const Parameter& parameter : program.parameters) {
     if (!parameter.pointer || !IsMatrix(program, parameter.name)) continue;
@@ -224,10 +234,13 @@ std::string RowLaunch(const Program& program, const std::string& kernel, const s
 
 std::string OwnerComment(const Schedule& schedule) {
   switch (OwnerOf(schedule)) {
-    case RowOwner::kThread: return "a thread a row";
-    case RowOwner::kWarp: return "a warp a row, joined by shuffles";
+    case RowOwner::kThread:
+      return "a thread a row";
+    case RowOwner::kWarp:
+      return "a warp a row, joined by shuffles";
     case RowOwner::kBlock:
-      return schedule.Has("shuffle") ? "a block a row, joined by shuffles" : "a block a row, joined by a tree in shared memory";
+      return schedule.Has("shuffle") ? "a block a row, joined by shuffles"
+                                     : "a block a row, joined by a tree in shared memory";
   }
   return "";
 }
@@ -235,7 +248,12 @@ std::string OwnerComment(const Schedule& schedule) {
 std::vector<Rule> RowRules(const std::string& what_is_swept) {
   return {
       {Technique::kCooperate, "cooperate", {}, 1, "one block a row, reduced across its threads", nullptr},
-      {Technique::kShuffle, "shuffle", {}, 1, "reduction by warp shuffles (a warp a row unless a block has the row)", nullptr},
+      {Technique::kShuffle,
+       "shuffle",
+       {},
+       1,
+       "reduction by warp shuffles (a warp a row unless a block has the row)",
+       nullptr},
       {Technique::kVectorize, "vectorize", {2, 4}, 4, "vectorised loads, float@value@", nullptr},
       UnrollRule(what_is_swept),
       RestrictRule(),
@@ -249,7 +267,8 @@ std::string MissingRowParts(const Program& program, const std::vector<std::strin
   for (const Parameter& parameter : program.parameters) {
     if (!parameter.pointer) continue;
     const Axes* axes = LayoutOf(program, parameter.name);
-    const bool known = axes != nullptr && (*axes == Axes{"rows", "cols"} || *axes == Axes{"rows"} || *axes == Axes{"cols"});
+    const bool known =
+        axes != nullptr && (*axes == Axes{"rows", "cols"} || *axes == Axes{"rows"} || *axes == Axes{"cols"});
     if (!known) return "a layout line that gives " + parameter.name + " the axes [rows][cols], [rows] or [cols]";
     if (parameter.type != "float") return parameter.name + " to be float";
   }

@@ -11,8 +11,8 @@
 
 namespace kgrpo::coder_offline {
 
-// A thread walks a row by itself; or a warp does (shuffle), or a block (cooperate), whose partial results are joined by a
-// tree in shared memory or, with both options, by shuffles.
+// A thread walks a row by itself; or a warp does (shuffle), or a block (cooperate), whose partial results are joined by
+// a tree in shared memory or, with both options, by shuffles.
 enum class RowOwner { kThread, kWarp, kBlock };
 RowOwner OwnerOf(const Schedule& schedule);
 

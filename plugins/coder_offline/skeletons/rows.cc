@@ -1,8 +1,9 @@
-// One number from each row: out[row] = finish(combine over the columns of load(...)). Sums of rows, norms, matrix-vector
-// products.
+// One number from each row: out[row] = finish(combine over the columns of load(...)). Sums of rows, norms,
+// matrix-vector products.
 //
 // The problem's part holds load(<elements>), identity(), combine(float a, float b) and finish(float total, ...). The
-// layout line tells which operands are matrices ([rows][cols]), vectors along the row ([cols]) or down the rows ([rows]).
+// layout line tells which operands are matrices ([rows][cols]), vectors along the row ([cols]) or down the rows
+// ([rows]).
 #include "coder_offline/skeletons/all.h"
 #include "coder_offline/skeletons/row_kernel.h"
 #include "coder_offline/text.h"
@@ -34,14 +35,22 @@ class Rows : public Skeleton {
         return "a thread needs its whole row; access becomes coalesced when a block or a warp shares the row";
       case Technique::kTile:
       case Technique::kPad:
-      case Technique::kPrefetch: return "an element is used by one row only, so a shared-memory tile would not be read twice";
-      case Technique::kRegister: return "the result of a row is one number, which is in a register already";
-      case Technique::kFuse: return "there is one kernel only, so nothing to fuse";
-      case Technique::kOnePass: return "the row is swept once already";
-      case Technique::kGridStride: return "there is one row for each worker, so there is nothing to stride over";
-      case Technique::kBranchless: return "the threads of a warp take the same path";
-      case Technique::kHoist: return "nothing in the sweep is computed twice";
-      default: return "a row reduction has no place for it";
+      case Technique::kPrefetch:
+        return "an element is used by one row only, so a shared-memory tile would not be read twice";
+      case Technique::kRegister:
+        return "the result of a row is one number, which is in a register already";
+      case Technique::kFuse:
+        return "there is one kernel only, so nothing to fuse";
+      case Technique::kOnePass:
+        return "the row is swept once already";
+      case Technique::kGridStride:
+        return "there is one row for each worker, so there is nothing to stride over";
+      case Technique::kBranchless:
+        return "the threads of a warp take the same path";
+      case Technique::kHoist:
+        return "nothing in the sweep is computed twice";
+      default:
+        return "a row reduction has no place for it";
     }
   }
 
@@ -55,13 +64,21 @@ class Rows : public Skeleton {
                   : "total = combine(total, " + loaded + ");\n";
     });
     std::string end = half ? "float total = " + JoinCall(program, "combine", "__half2float(partial)") + ";\n" : "";
-    if (!half && OwnerOf(schedule) != RowOwner::kThread) end = "total = " + JoinCall(program, "combine", "total") + ";\n";
-    const std::string result = program.Output()->name + "[row] = " +
-                               CallOnRow(program, *program.FindFunction("finish"), nullptr, {"total"}) + ";\n";
+    if (!half && OwnerOf(schedule) != RowOwner::kThread)
+      end = "total = " + JoinCall(program, "combine", "total") + ";\n";
+    const std::string result = program.Output()->name +
+                               "[row] = " + CallOnRow(program, *program.FindFunction("finish"), nullptr, {"total"}) +
+                               ";\n";
     switch (OwnerOf(schedule)) {
-      case RowOwner::kThread: end += result; break;
-      case RowOwner::kWarp: end += "if (lane == 0) " + result; break;
-      case RowOwner::kBlock: end += "if (threadIdx.x == 0) " + result; break;
+      case RowOwner::kThread:
+        end += result;
+        break;
+      case RowOwner::kWarp:
+        end += "if (lane == 0) " + result;
+        break;
+      case RowOwner::kBlock:
+        end += "if (threadIdx.x == 0) " + result;
+        break;
     }
     return Fill(R"(
 // kernels: @comment@.
@@ -77,7 +94,9 @@ __global__ void rows_kernel(@parameters@) {
 )",
                 {{"comment", OwnerComment(schedule)},
                  {"helpers", JoinHelper(program, "combine", "identity()",
-                                        [](const std::string& a, const std::string& b) { return "combine(" + a + ", " + b + ")"; })},
+                                        [](const std::string& a, const std::string& b) {
+                                          return "combine(" + a + ", " + b + ")";
+                                        })},
                  {"parameters", ParameterList(program.parameters, schedule.Has("restrict"))},
                  {"start", RowStart(program)},
                  {"accumulator", half ? "__half partial = __float2half(identity());" : "float total = identity();"},

@@ -50,7 +50,8 @@ for (int i = 0; i < vectors; ++i) {
          single;
 }
 
-// The statements that give each worker `own`, the joined value of the workers before it (`before`) and that of all of them
+// The statements that give each worker `own`, the joined value of the workers before it (`before`) and that of all of
+// them
 // (`all`), from its own joined value `value`.
 std::string WarpScan() {
   return R"(float value = total;
@@ -172,8 +173,18 @@ class Scan : public Skeleton {
   const std::vector<Rule>& rules() const override {
     static const std::vector<Rule> rules = {
         {Technique::kCooperate, "cooperate", {}, 1, "one block a row, scanned across its threads", nullptr},
-        {Technique::kShuffle, "shuffle", {}, 1, "scan by warp shuffles (a warp a row unless a block has the row)", nullptr},
-        {Technique::kVectorize, "vectorize", {2, 4}, 4, "float@value@ loads and stores, @value@ neighbouring elements a thread", nullptr},
+        {Technique::kShuffle,
+         "shuffle",
+         {},
+         1,
+         "scan by warp shuffles (a warp a row unless a block has the row)",
+         nullptr},
+        {Technique::kVectorize,
+         "vectorize",
+         {2, 4},
+         4,
+         "float@value@ loads and stores, @value@ neighbouring elements a thread",
+         nullptr},
         UnrollRule("the walk along the row"),
         RestrictRule(),
         BlockRule(),
@@ -187,7 +198,8 @@ class Scan : public Skeleton {
     if (!missing.empty()) return missing;
     if (Input(program).empty()) return "an input";
     for (const Parameter& parameter : program.parameters) {
-      if (parameter.pointer && program.layout.at(parameter.name).size() != 2) return "input and output with the axes [rows][cols]";
+      if (parameter.pointer && program.layout.at(parameter.name).size() != 2)
+        return "input and output with the axes [rows][cols]";
     }
     return program.FindFunction("load")->parameters.size() == 1 ? "" : "load(float x)";
   }
@@ -198,14 +210,21 @@ class Scan : public Skeleton {
         return "a thread needs its whole row in order; access becomes coalesced when a block or a warp shares the row";
       case Technique::kTile:
       case Technique::kPad:
-      case Technique::kPrefetch: return "every element is used once, so a shared-memory tile would not be read twice";
-      case Technique::kRegister: return "the running result is in a register already";
+      case Technique::kPrefetch:
+        return "every element is used once, so a shared-memory tile would not be read twice";
+      case Technique::kRegister:
+        return "the running result is in a register already";
       case Technique::kFuse:
-      case Technique::kOnePass: return "the row is swept once already, by one kernel";
-      case Technique::kHalf: return "the running result would lose most of its digits, and the arrays are float32 anyway";
-      case Technique::kGridStride: return "there is one row for each worker, so there is nothing to stride over";
-      case Technique::kBranchless: return "the threads of a warp take the same path, or a predicate";
-      default: return "a scan has no place for it";
+      case Technique::kOnePass:
+        return "the row is swept once already, by one kernel";
+      case Technique::kHalf:
+        return "the running result would lose most of its digits, and the arrays are float32 anyway";
+      case Technique::kGridStride:
+        return "there is one row for each worker, so there is nothing to stride over";
+      case Technique::kBranchless:
+        return "the threads of a warp take the same path, or a predicate";
+      default:
+        return "a scan has no place for it";
     }
   }
 

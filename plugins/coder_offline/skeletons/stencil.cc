@@ -1,9 +1,10 @@
 // Two-dimensional windows: out[y][x] from the (2 kRadius + 1)^2 elements of x around it. Convolutions, blurs, pooling.
 //
 // The problem's part holds constexpr int kRadius, identity(), border() (what stands outside the image) and
-// accumulate(float total, float value) or accumulate(float total, float value, float weight), the weights being an input
-// with the axes [taps]. It may hold finish(float total, <scalars of launch>); naively that is a second kernel over the
-// output. Naively a thread computes one output, neighbouring threads on neighbouring rows, and every tap tests the border.
+// accumulate(float total, float value) or accumulate(float total, float value, float weight), the weights being an
+// input with the axes [taps]. It may hold finish(float total, <scalars of launch>); naively that is a second kernel
+// over the output. Naively a thread computes one output, neighbouring threads on neighbouring rows, and every tap tests
+// the border.
 #include "coder_offline/skeleton.h"
 #include "coder_offline/skeletons/all.h"
 #include "coder_offline/text.h"
@@ -26,18 +27,21 @@ std::string InputWith(const Program& program, const Axes& axes) {
 std::string FinishText(const Program& program, const std::string& total) {
   const Function* finish = program.FindFunction("finish");
   if (finish == nullptr) return total;
-  return CallText(*finish, [&](const Parameter& parameter) { return parameter.name == "total" ? total : parameter.name; });
+  return CallText(*finish,
+                  [&](const Parameter& parameter) { return parameter.name == "total" ? total : parameter.name; });
 }
 
-std::string AccumulateText(const Program& program, const std::string& total, const std::string& value, const std::string& tap) {
+std::string AccumulateText(const Program& program, const std::string& total, const std::string& value,
+                           const std::string& tap) {
   const bool weighted = program.FindFunction("accumulate")->parameters.size() == 3;
   const std::string weight = weighted ? ", " + InputWith(program, {"taps"}) + "[" + tap + "]" : "";
   return total + " = accumulate(" + total + ", " + value + weight + ");\n";
 }
 
-// The loops over the window of the thread's output(s); `value(row, column)` writes the element at an offset from the first
-// window's corner.
-std::string Window(const Program& program, int each, const std::function<std::string(const std::string&, const std::string&)>& value) {
+// The loops over the window of the thread's output(s); `value(row, column)` writes the element at an offset from the
+// first window's corner.
+std::string Window(const Program& program, int each,
+                   const std::function<std::string(const std::string&, const std::string&)>& value) {
   std::map<std::string, std::string> values = {{"unroll", UnrollPragma(program.schedule)},
                                                {"each", std::to_string(each)},
                                                {"value", value("dy", "dx")},
@@ -78,26 +82,54 @@ class Stencil : public Skeleton {
   const std::vector<Rule>& rules() const override {
     static const std::vector<Rule> rules = {
         {Technique::kTile, "tile", {16, 32, 64}, 16, "shared-memory tiling with a halo, tile @value@", nullptr},
-        {Technique::kRegister, "register", {2, 4, 8}, 4, "register blocking, @value@ outputs a thread from one column of values", nullptr},
-        {Technique::kUnroll, "unroll", {2, 4, 8}, 8, "the loop over a window's columns unrolled @value@ times", nullptr},
+        {Technique::kRegister,
+         "register",
+         {2, 4, 8},
+         4,
+         "register blocking, @value@ outputs a thread from one column of values",
+         nullptr},
+        {Technique::kUnroll,
+         "unroll",
+         {2, 4, 8},
+         8,
+         "the loop over a window's columns unrolled @value@ times",
+         nullptr},
         {Technique::kCoalesce, "coalesce", {}, 1, "row and column interchanged, so that access is coalesced", nullptr},
-        {Technique::kFuse, "fuse", {}, 1, "the element's last step fused into the window's kernel",
+        {Technique::kFuse,
+         "fuse",
+         {},
+         1,
+         "the element's last step fused into the window's kernel",
          [](const Program& program) -> std::string {
            return program.FindFunction("finish") == nullptr ? "there is one kernel only, so nothing to fuse" : "";
          }},
         RestrictRule(),
-        {Technique::kBranchless, "branchless", {}, 1, "the border tested once a block, not at every tap",
+        {Technique::kBranchless,
+         "branchless",
+         {},
+         1,
+         "the border tested once a block, not at every tap",
          [](const Program& program) -> std::string {
            return program.schedule.Has("tile") ? "the taps read the tile, which needs no test of the border" : "";
          }},
-        {Technique::kPad, "pad", {}, 1, "the tile padded against bank conflicts",
+        {Technique::kPad,
+         "pad",
+         {},
+         1,
+         "the tile padded against bank conflicts",
          [](const Program& program) -> std::string {
            return program.schedule.Has("tile") ? "" : "there is no shared-memory tile yet";
          }},
         FastRule(),
-        {Technique::kHalf, "half", {}, 1, "the tile held in half precision",
+        {Technique::kHalf,
+         "half",
+         {},
+         1,
+         "the tile held in half precision",
          [](const Program& program) -> std::string {
-           return program.schedule.Has("tile") ? "" : "the arrays are float32; only a shared-memory tile could be held in half precision, and there is none yet";
+           return program.schedule.Has("tile") ? ""
+                                               : "the arrays are float32; only a shared-memory tile could be held in "
+                                                 "half precision, and there is none yet";
          }},
     };
     return rules;
@@ -108,7 +140,8 @@ class Stencil : public Skeleton {
     if (!missing.empty()) return missing;
     if (program.constants.count("kRadius") == 0) return "a line constexpr int kRadius = <number>;";
     const auto found = program.layout.find(program.Output()->name);
-    if (found == program.layout.end() || found->second != Axes{"height", "width"}) return "an output with the axes [height][width]";
+    if (found == program.layout.end() || found->second != Axes{"height", "width"})
+      return "an output with the axes [height][width]";
     if (InputWith(program, {"height", "width"}).empty()) return "an input with the axes [height][width]";
     const size_t operands = program.FindFunction("accumulate")->parameters.size();
     if (operands != 2 && operands != 3) return "accumulate(float total, float value) or with a weight";
@@ -118,16 +151,25 @@ class Stencil : public Skeleton {
 
   std::string WhyNever(Technique technique) const override {
     switch (technique) {
-      case Technique::kVectorize: return "the windows of neighbouring outputs overlap at odd offsets, so vectors would not be aligned";
+      case Technique::kVectorize:
+        return "the windows of neighbouring outputs overlap at odd offsets, so vectors would not be aligned";
       case Technique::kShuffle:
-      case Technique::kCooperate: return "a thread sums its own window, so threads have nothing to combine";
-      case Technique::kGridStride: return "every thread has its output, and the grid covers them once";
-      case Technique::kBlock: return "the block is the tile of outputs; choose the tile instead";
-      case Technique::kHoist: return "a tap's weight is read once for each output already";
-      case Technique::kPrefetch: return "a block has one tile, so there is no next one to load";
-      case Technique::kOnePass: return "the image is swept once already";
-      case Technique::kPrivatize: return "no two threads add to the same output";
-      default: return "a window has no place for it";
+      case Technique::kCooperate:
+        return "a thread sums its own window, so threads have nothing to combine";
+      case Technique::kGridStride:
+        return "every thread has its output, and the grid covers them once";
+      case Technique::kBlock:
+        return "the block is the tile of outputs; choose the tile instead";
+      case Technique::kHoist:
+        return "a tap's weight is read once for each output already";
+      case Technique::kPrefetch:
+        return "a block has one tile, so there is no next one to load";
+      case Technique::kOnePass:
+        return "the image is swept once already";
+      case Technique::kPrivatize:
+        return "no two threads add to the same output";
+      default:
+        return "a window has no place for it";
     }
   }
 
@@ -158,21 +200,28 @@ class Stencil : public Skeleton {
         {"row_lane", coalesce ? "threadIdx.y" : "threadIdx.x"},
         {"col_lane", coalesce ? "threadIdx.x" : "threadIdx.y"},
         // Whichever index is the row's has `lines` threads, so that a thread's outputs lie below each other.
-        {"block", coalesce ? std::to_string(tile) + ", " + std::to_string(lines) : std::to_string(lines) + ", " + std::to_string(tile)},
-        {"comment", (tiled ? "a block computes a " + std::to_string(tile) + "x" + std::to_string(tile) + " tile of outputs from shared memory"
+        {"block", coalesce ? std::to_string(tile) + ", " + std::to_string(lines)
+                           : std::to_string(lines) + ", " + std::to_string(tile)},
+        {"comment", (tiled ? "a block computes a " + std::to_string(tile) + "x" + std::to_string(tile) +
+                                 " tile of outputs from shared memory"
                            : std::string("windows are read from global memory")) +
                         (each > 1 ? ", " + std::to_string(each) + " outputs a thread" : "") +
-                        (coalesce ? ", neighbouring threads in neighbouring columns" : ", neighbouring threads in neighbouring rows")}};
-    values["write"] = each == 1 ? "if (row < height && col < width) " + out + "[(size_t)row * width + col] = " + result("total") + ";\n"
-                                : "for (int r = 0; r < " + std::to_string(each) + "; ++r) {\n  if (row + r < height && col < width) " +
-                                      out + "[(size_t)(row + r) * width + col] = " + result("totals[r]") + ";\n}\n";
-    values["row"] = each == 1 ? Fill("first_row + @row_lane@", values) : Fill("first_row + @row_lane@ * @each@", values);
+                        (coalesce ? ", neighbouring threads in neighbouring columns"
+                                  : ", neighbouring threads in neighbouring rows")}};
+    values["write"] =
+        each == 1
+            ? "if (row < height && col < width) " + out + "[(size_t)row * width + col] = " + result("total") + ";\n"
+            : "for (int r = 0; r < " + std::to_string(each) + "; ++r) {\n  if (row + r < height && col < width) " +
+                  out + "[(size_t)(row + r) * width + col] = " + result("totals[r]") + ";\n}\n";
+    values["row"] =
+        each == 1 ? Fill("first_row + @row_lane@", values) : Fill("first_row + @row_lane@ * @each@", values);
     values["row"] = Trim(values["row"]);
     std::string body;
     if (tiled) {
       values["tile_row"] = each == 1 ? values["row_lane"] : values["row_lane"] + " * " + values["each"];
       values["window"] = Window(program, each, [&](const std::string& dy, const std::string& dx) {
-        const std::string text = "tile[" + values["tile_row"] + " + " + dy + "][" + values["col_lane"] + " + " + dx + "]";
+        const std::string text =
+            "tile[" + values["tile_row"] + " + " + dy + "][" + values["col_lane"] + " + " + dx + "]";
         return half ? "__half2float(" + text + ")" : text;
       });
       values["thread"] = coalesce ? Trim(Fill("threadIdx.y * @tile@ + threadIdx.x", values))
@@ -194,7 +243,8 @@ __syncthreads();
                   values);
     } else {
       const auto checked = [&](const std::string& dy, const std::string& dx) {
-        return "load_or_border(" + values["in"] + ", row + " + dy + " - kRadius, col + " + dx + " - kRadius, height, width)";
+        return "load_or_border(" + values["in"] + ", row + " + dy + " - kRadius, col + " + dx +
+               " - kRadius, height, width)";
       };
       const auto direct = [&](const std::string& dy, const std::string& dx) {
         return values["in"] + "[(size_t)(row + " + dy + " - kRadius) * width + col + " + dx + " - kRadius]";
@@ -268,7 +318,8 @@ __global__ void finish_kernel(@parameters@) {
   window_kernel<<<blocks, dim3(@block@)>>>(@arguments@);
 )",
                  values);
-    if (separate) text += Fill("  finish_kernel<<<((size_t)height * width + 255) / 256, 256>>>(@arguments@);\n", values);
+    if (separate)
+      text += Fill("  finish_kernel<<<((size_t)height * width + 255) / 256, 256>>>(@arguments@);\n", values);
     return text + "}\n";
   }
 };

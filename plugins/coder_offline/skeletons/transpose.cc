@@ -1,7 +1,7 @@
 // A matrix with its axes swapped: out[cols][rows] from x[rows][cols], or the same for each member of a batch.
 //
-// The problem's part may hold apply(float value, ...), applied to each element; its other parameters are named after inputs
-// that lie like the output, or scalars. Naively it is a second kernel over the output.
+// The problem's part may hold apply(float value, ...), applied to each element; its other parameters are named after
+// inputs that lie like the output, or scalars. Naively it is a second kernel over the output.
 #include "coder_offline/skeleton.h"
 #include "coder_offline/skeletons/all.h"
 #include "coder_offline/text.h"
@@ -11,7 +11,9 @@ namespace {
 
 using Axes = std::vector<std::string>;
 
-bool HasBatch(const Program& program) { return program.layout.at(program.Output()->name).size() == 3; }
+bool HasBatch(const Program& program) {
+  return program.layout.at(program.Output()->name).size() == 3;
+}
 
 std::string NeedsTile(const Program& program) {
   return program.schedule.Has("tile") ? "" : "there is no shared-memory tile yet";
@@ -22,7 +24,8 @@ std::string Input(const Program& program) {
   for (const Parameter& parameter : program.parameters) {
     if (!parameter.pointer || !parameter.constant) continue;
     const auto found = program.layout.find(parameter.name);
-    if (found != program.layout.end() && found->second != program.layout.at(program.Output()->name)) return parameter.name;
+    if (found != program.layout.end() && found->second != program.layout.at(program.Output()->name))
+      return parameter.name;
   }
   return "";
 }
@@ -45,15 +48,27 @@ class Transpose : public Skeleton {
         {Technique::kTile, "tile", {16, 32, 64}, 32, "shared-memory tiling, tile @value@", nullptr},
         {Technique::kPad, "pad", {}, 1, "the tile padded against bank conflicts", NeedsTile},
         {Technique::kRegister, "register", {4, 8}, 4, "@value@ rows of the tile a thread", NeedsTile},
-        {Technique::kUnroll, "unroll", {2, 4, 8}, 4, "the thread's loop over its rows unrolled @value@ times",
+        {Technique::kUnroll,
+         "unroll",
+         {2, 4, 8},
+         4,
+         "the thread's loop over its rows unrolled @value@ times",
          [](const Program& program) -> std::string {
            return program.schedule.Has("register") ? "" : "a thread has one element and no loop to unroll";
          }},
-        {Technique::kCoalesce, "coalesce", {}, 1, "writes coalesced instead of reads",
+        {Technique::kCoalesce,
+         "coalesce",
+         {},
+         1,
+         "writes coalesced instead of reads",
          [](const Program& program) -> std::string {
            return program.schedule.Has("tile") ? "reads and writes are both coalesced by the tile" : "";
          }},
-        {Technique::kFuse, "fuse", {}, 1, "the element's last step fused into the transpose",
+        {Technique::kFuse,
+         "fuse",
+         {},
+         1,
+         "the element's last step fused into the transpose",
          [](const Program& program) -> std::string {
            return program.FindFunction("apply") == nullptr ? "there is one kernel only, so nothing to fuse" : "";
          }},
@@ -77,8 +92,10 @@ class Transpose : public Skeleton {
     }
     if (const Function* apply = program.FindFunction("apply")) {
       for (const Parameter& parameter : apply->parameters) {
-        if (parameter.name != "value" && (program.FindParameter(parameter.name) == nullptr || parameter.name == input)) {
-          return "each parameter of apply to be `value`, a scalar, or an input that lies like the output; " + parameter.name + " is not";
+        if (parameter.name != "value" &&
+            (program.FindParameter(parameter.name) == nullptr || parameter.name == input)) {
+          return "each parameter of apply to be `value`, a scalar, or an input that lies like the output; " +
+                 parameter.name + " is not";
         }
       }
     }
@@ -87,15 +104,23 @@ class Transpose : public Skeleton {
 
   std::string WhyNever(Technique technique) const override {
     switch (technique) {
-      case Technique::kVectorize: return "neighbours in the input are far apart in the output, so a vector can't be stored whole";
+      case Technique::kVectorize:
+        return "neighbours in the input are far apart in the output, so a vector can't be stored whole";
       case Technique::kShuffle:
-      case Technique::kCooperate: return "elements are independent of each other, so threads have nothing to combine";
-      case Technique::kBlock: return "the block is the tile; choose the tile instead";
-      case Technique::kHalf: return "the arrays are float32, so the traffic would stay the same";
-      case Technique::kOnePass: return "no kernel sweeps over its data twice";
-      case Technique::kPrefetch: return "a block has one tile, so there is no next one to load";
-      case Technique::kGridStride: return "every thread has its element, and the grid covers them once";
-      default: return "a transpose has no place for it";
+      case Technique::kCooperate:
+        return "elements are independent of each other, so threads have nothing to combine";
+      case Technique::kBlock:
+        return "the block is the tile; choose the tile instead";
+      case Technique::kHalf:
+        return "the arrays are float32, so the traffic would stay the same";
+      case Technique::kOnePass:
+        return "no kernel sweeps over its data twice";
+      case Technique::kPrefetch:
+        return "a block has one tile, so there is no next one to load";
+      case Technique::kGridStride:
+        return "every thread has its element, and the grid covers them once";
+      default:
+        return "a transpose has no place for it";
     }
   }
 
@@ -109,11 +134,15 @@ class Transpose : public Skeleton {
     const int each = tiled ? schedule.Get("register", 1) : 1;
     const std::string out_index = batch ? "offset + (size_t)col * rows + row" : "(size_t)col * rows + row";
     const std::string in_index = batch ? "offset + (size_t)row * cols + col" : "(size_t)row * cols + col";
-    const auto result = [&](const std::string& value) { return separate ? value : ApplyText(program, value, "out_index"); };
+    const auto result = [&](const std::string& value) {
+      return separate ? value : ApplyText(program, value, "out_index");
+    };
     std::map<std::string, std::string> values = {
-        {"comment", tiled ? "a block moves a " + std::to_string(tile) + "x" + std::to_string(tile) + " tile through shared memory" +
-                                (each > 1 ? ", " + std::to_string(each) + " elements a thread" : "")
-                          : std::string("a thread moves one element, ") + (coalesce ? "writes" : "reads") + " are coalesced"},
+        {"comment",
+         tiled
+             ? "a block moves a " + std::to_string(tile) + "x" + std::to_string(tile) + " tile through shared memory" +
+                   (each > 1 ? ", " + std::to_string(each) + " elements a thread" : "")
+             : std::string("a thread moves one element, ") + (coalesce ? "writes" : "reads") + " are coalesced"},
         {"parameters", ParameterList(program.parameters, schedule.Has("restrict"))},
         {"arguments", ArgumentList(program.parameters)},
         {"launch", LaunchLine(program)},
