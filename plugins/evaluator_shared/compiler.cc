@@ -1,9 +1,10 @@
 #include "evaluator_shared/compiler.h"
 
+#include <algorithm>
 #include <chrono>
 
-#include "evaluator_shared/digest.h"
 #include "evaluator_shared/fast_compile.h"
+#include "evaluator_shared/fatbin.h"
 #include "evaluator_shared/nvcc_compile.h"
 #include "evaluator_shared/source_policy.h"
 
@@ -20,7 +21,14 @@ Compiler::~Compiler() = default;
 
 CompileOutcome Compiler::Compile(const Problem& problem, const std::string& source, bool reference_route) {
   const auto begin = std::chrono::steady_clock::now();
-  const auto timed = [begin](CompileOutcome outcome) {
+  const auto timed = [begin, &problem](CompileOutcome outcome) {
+    if (outcome.Succeeded()) {
+      const std::vector<std::string> functions = DefinedFunctions(outcome.kernel.object);
+      if (std::find(functions.begin(), functions.end(), problem.entry) == functions.end()) {
+        outcome.verdict = "not_compiled";
+        outcome.diagnosis = "The source does not define " + problem.Signature() + ".";
+      }
+    }
     outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     return outcome;
   };

@@ -1,5 +1,6 @@
 #include "evaluator_shared/expression.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <sstream>
@@ -155,9 +156,14 @@ int64_t FloorDivide(int64_t a, int64_t b) {
   return (a % b != 0 && (a < 0) != (b < 0)) ? quotient - 1 : quotient;
 }
 
-int64_t Checked(bool overflow, int64_t value) {
+// a + b, a - b or a * b; throws where 64 bits do not suffice.
+int64_t CheckedArithmetic(char operation, int64_t a, int64_t b) {
+  int64_t result = 0;
+  const bool overflow = operation == '+'   ? __builtin_add_overflow(a, b, &result)
+                        : operation == '-' ? __builtin_sub_overflow(a, b, &result)
+                                           : __builtin_mul_overflow(a, b, &result);
   if (overflow) throw std::invalid_argument("the value does not fit 64 bits");
-  return value;
+  return result;
 }
 
 int64_t EvaluateIntegerNode(const Node& node, const Bindings& bindings) {
@@ -175,16 +181,13 @@ int64_t EvaluateIntegerNode(const Node& node, const Bindings& bindings) {
       break;
   }
   int64_t a = EvaluateIntegerNode(*node.operands[0], bindings);
-  int64_t result = 0;
-  if (node.operation == '~') return Checked(__builtin_sub_overflow(int64_t{0}, a, &result), result);
+  if (node.operation == '~') return CheckedArithmetic('-', 0, a);
   int64_t b = EvaluateIntegerNode(*node.operands[1], bindings);
   switch (node.operation) {
     case '+':
-      return Checked(__builtin_add_overflow(a, b, &result), result);
     case '-':
-      return Checked(__builtin_sub_overflow(a, b, &result), result);
     case '*':
-      return Checked(__builtin_mul_overflow(a, b, &result), result);
+      return CheckedArithmetic(node.operation, a, b);
     case '/':
       return FloorDivide(a, b);
     case '%':
@@ -194,7 +197,7 @@ int64_t EvaluateIntegerNode(const Node& node, const Bindings& bindings) {
     case 'M':
       return std::max(a, b);
     default:
-      return -FloorDivide(-a, b);  // ceil_div
+      return CheckedArithmetic('-', 0, FloorDivide(CheckedArithmetic('-', 0, a), b));  // ceil_div
   }
 }
 

@@ -409,6 +409,9 @@ void ProblemParser::CheckExpressions() {
       known = false;
     }
     for (size_t i = 0; known && i < sizes.size(); ++i) {
+      const std::set<std::string> used = pending.expression.Symbols();
+      const bool bound = std::all_of(used.begin(), used.end(), [&](const std::string& symbol) { return sizes[i].second->count(symbol) > 0; });
+      if (!bound) continue;  // reported with the size
       try {
         std::string wrong;
         if (pending.whole) {

@@ -160,7 +160,6 @@ Judge::Judge(const Options& options)
 
 std::unique_ptr<Judge::Run> Judge::Prepare(const OpenProblem& open, const std::string& source, bool thorough, Judgement* judgement) {
   evaluator::CompileOutcome compiled = compiler_.Compile(open.problem(), source, thorough);
-  judgement->metrics.emplace_back("compile_seconds", compiled.seconds);
   if (!compiled.Succeeded()) {
     judgement->verdict = compiled.verdict;
     judgement->diagnosis = compiled.diagnosis;

@@ -1,0 +1,191 @@
+// The problem format: what a good folder yields, and the exact message for each mistake.
+#include "evaluator_shared/problem.h"
+
+#include <gtest/gtest.h>
+#include <kgrpo/sdk/error.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+namespace kgrpo::evaluator {
+namespace {
+
+namespace fs = std::filesystem;
+
+const char* const kGood = R"(name: sample
+title: Sample
+family: elementwise
+split: train
+traits: [streaming]
+description: out = x.
+parameters:
+  - {name: x, role: input, dtype: float32, shape: [n], distribution: normal}
+  - {name: out, role: output, dtype: float32, shape: [n]}
+  - {name: n, role: scalar, dtype: int32, value: n}
+sizes:
+  visible: [{n: 4}]
+  hidden: [{n: 5}]
+  timing: {n: 100}
+needs: {bytes: "8*n", flops: 0}
+)";
+
+class ProblemTest : public testing::Test {
+ protected:
+  ProblemTest() : folder_(fs::path(testing::TempDir()) / ("problem_test_" + std::to_string(getpid())) / "sample") {
+    fs::create_directories(folder_);
+    std::ofstream(folder_ / "reference.cu") << "extern \"C\" void launch(const float*, float*, int) {}\n";
+  }
+  ~ProblemTest() override { fs::remove_all(folder_.parent_path()); }
+
+  Problem Load(const std::string& yaml) {
+    std::ofstream(folder_ / "problem.yaml") << yaml;
+    return LoadProblem(folder_.string());
+  }
+
+  // The messages of a problem that is refused, without the folder's name.
+  std::string Errors(const std::string& yaml) {
+    try {
+      Load(yaml);
+    } catch (const Error& error) {
+      std::string text = error.what();
+      for (size_t at = text.find(folder_.string() + "/"); at != std::string::npos; at = text.find(folder_.string() + "/")) {
+        text.erase(at, folder_.string().size() + 1);
+      }
+      return text;
+    }
+    return "none";
+  }
+
+  static std::string With(const std::string& from, const std::string& to) {
+    std::string text = kGood;
+    const size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return text.replace(at, from.size(), to);
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(ProblemTest, ReadsAGoodOne) {
+  const Problem problem = Load(kGood);
+  EXPECT_EQ(problem.name, "sample");
+  EXPECT_EQ(problem.Signature(), "extern \"C\" void launch(const float* x, float* out, int n)");
+  EXPECT_EQ(problem.parameters.size(), 3u);
+  EXPECT_EQ(problem.parameters[0].Elements(problem.timing), 100);
+  EXPECT_EQ(problem.hidden[0].at("n"), 5);
+  EXPECT_EQ(problem.digest.size(), 64u);
+  EXPECT_FALSE(problem.oracle_source.has_value());
+}
+
+TEST_F(ProblemTest, TaskTextShowsVisibleSizesOnly) {
+  EXPECT_EQ(Load(kGood).TaskText(),
+            "out = x.\n"
+            "Define extern \"C\" void launch(const float* x, float* out, int n). It launches on the default stream; every pointer is "
+            "a device pointer.\n"
+            "  x: input, float32 [n], row-major\n"
+            "  out: output, float32 [n], row-major\n"
+            "  n: scalar, int32 = n\n"
+            "It must be right for every size, for example: n=4.\n");
+}
+
+TEST_F(ProblemTest, DigestFollowsEveryFile) {
+  const std::string first = Load(kGood).digest;
+  std::ofstream(folder_ / "oracle.cc") << "extern \"C\" void oracle() {}";
+  const std::string second = Load(kGood).digest;
+  EXPECT_NE(first, second);
+  EXPECT_NE(second, Load(With("traits: [streaming]", "traits: [stream]")).digest);
+}
+
+TEST_F(ProblemTest, EverySignatureType) {
+  std::string parameters;
+  for (const std::string& dtype : DTypeNames()) {
+    parameters += "  - {name: " + dtype + "_in, role: input, dtype: " + dtype + ", shape: [n], distribution: " +
+                  (dtype.find("float") != std::string::npos ? "normal" : "integers, low: 0, high: 9") + "}\n";
+  }
+  EXPECT_EQ(Load(With("  - {name: x, role: input, dtype: float32, shape: [n], distribution: normal}\n", parameters)).Signature(),
+            "extern \"C\" void launch(const float* float32_in, const double* float64_in, const __half* float16_in, "
+            "const __nv_bfloat16* bfloat16_in, const int* int32_in, const long long* int64_in, const unsigned char* uint8_in, "
+            "const unsigned int* uint32_in, float* out, int n)");
+}
+
+struct Mistake {
+  const char* from;
+  const char* to;
+  const char* message;
+};
+
+TEST_F(ProblemTest, ExactMessages) {
+  const Mistake kMistakes[] = {
+      {"title: Sample\n", "titel: Sample\n",
+       "problem.yaml:1:1: title: is missing\nproblem.yaml:2:1: titel: unknown key; did you mean \"title\"?"},
+      {"title: Sample\n", "title: Sample\ntitle: Again\n", "problem.yaml:3:1: title: the key is given twice"},
+      {"name: sample", "name: other", "problem.yaml:1:7: name: \"other\" is not the folder's name, \"sample\""},
+      {"split: train", "split: tarin", "problem.yaml:4:8: split: \"tarin\" is not one of train, heldout; did you mean \"train\"?"},
+      {"dtype: float32, shape: [n], distribution", "dtype: flaot32, shape: [n], distribution",
+       "problem.yaml:8:35: parameters[0].dtype: \"flaot32\" is not one of float32, float64, float16, bfloat16, int32, int64, uint8, "
+       "uint32; did you mean \"float32\"?"},
+      {"shape: [n], distribution", "shape: [k], distribution",
+       "problem.yaml:8:52: parameters[0].shape[0]: unknown symbol \"k\": the sizes do not bind it; did you mean \"n\"?"},
+      {"shape: [n], distribution", "shape: [n - 4], distribution",
+       "problem.yaml:8:52: parameters[0].shape[0]: a dimension must be at least 1, not 0 (with sizes.visible[0])"},
+      {"shape: [n], distribution", "shape: [n +], distribution",
+       "problem.yaml:8:52: parameters[0].shape[0]: expected a number, a symbol or '(' at column 4 of \"n +\", found its end"},
+      {"distribution: normal", "distribution: normall",
+       "problem.yaml:8:70: parameters[0].distribution: \"normall\" is not one of normal, uniform, integers, large_offset, sparse, "
+       "permutation, offsets, constant; did you mean \"normal\"?"},
+      {"distribution: normal", "distribution: uniform, low: 0",
+       "problem.yaml:8:5: parameters[0].high: is missing: the distribution uniform needs it"},
+      {"distribution: normal", "distribution: normal, low: 0",
+       "problem.yaml:8:5: parameters[0].low: has no meaning for the distribution normal"},
+      {"value: n}", "value: 3000000000}",
+       "problem.yaml:10:50: parameters[2].value: 3000000000 does not fit int32 (with sizes.visible[0])"},
+      {"value: n}", "value: 0.5}", "problem.yaml:10:50: parameters[2].value: a whole number is needed here (with sizes.visible[0])"},
+      {"name: out", "name: x", "problem.yaml:9:5: parameters[1].name: the name \"x\" is used twice"},
+      {"name: out", "name: int", "problem.yaml:9:12: parameters[1].name: \"int\" is not a C identifier"},
+      {"role: output", "role: input, distribution: normal",
+       "problem.yaml:8:3: parameters: no parameter is an output or inout, so there is nothing to judge"},
+      {"hidden: [{n: 5}]", "hidden: [{m: 5}]",
+       "problem.yaml:13:12: sizes.hidden[0]: binds no value to \"n\", which sizes.timing does\n"
+       "problem.yaml:13:12: sizes.hidden[0]: binds \"m\", which sizes.timing does not"},
+      {"hidden: [{n: 5}]", "hidden: [{n: 0}]", "problem.yaml:13:16: sizes.hidden[0].n: expected a whole number of at least 1"},
+      {"timing: {n: 100}", "timing: {n: 1000000000}", "problem.yaml:8:5: parameters[0]: the tensor is larger than 2 GiB at one of the sizes\n"
+       "problem.yaml:9:5: parameters[1]: the tensor is larger than 2 GiB at one of the sizes"},
+      {"needs: {bytes: \"8*n\", flops: 0}", "needs: {bytes: \"8*n\"}", "problem.yaml:15:8: needs.flops: is missing"},
+      {"traits: [streaming]", "traits: streaming", "problem.yaml:5:9: traits: expected a list"},
+      {"needs:", "tolerance: {relative: -1}\nneeds:", "problem.yaml:15:23: tolerance.relative: must not be negative"},
+      {"sizes:", "sizes: [", "problem.yaml:13:3: not YAML: end of sequence flow not found"},
+  };
+  for (const Mistake& mistake : kMistakes) EXPECT_EQ(Errors(With(mistake.from, mistake.to)), mistake.message) << mistake.to;
+}
+
+TEST_F(ProblemTest, MissingFilesAndFolders) {
+  EXPECT_EQ(Errors("[]"), "problem.yaml:1:1: expected a mapping of keys to values");
+  fs::remove(folder_ / "reference.cu");
+  EXPECT_EQ(Errors(kGood), "reference.cu: there is no such file");
+  EXPECT_THROW(LoadProblem("/no/such/folder"), Error);
+}
+
+TEST_F(ProblemTest, AllMistakesAtOnce) {
+  const std::string text = Errors(With("family: elementwise\nsplit: train", "famly: x\nsplit: both"));
+  EXPECT_NE(text.find("famly"), std::string::npos);
+  EXPECT_NE(text.find("split"), std::string::npos);
+}
+
+// Whatever happens to the bytes of a good file, the parser answers with a problem or an Error.
+TEST_F(ProblemTest, TruncatedAndMutatedFilesAreErrors) {
+  const std::string good = kGood;
+  for (size_t length = 0; length < good.size(); length += 7) EXPECT_NE(Errors(good.substr(0, length)), "none") << length;
+  uint64_t state = 1;
+  for (int i = 0; i < 300; ++i) {
+    std::string text = good;
+    for (int edits = 0; edits < 3; ++edits) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      text[(state >> 33) % text.size()] = static_cast<char>(state >> 56);
+    }
+    Errors(text);  // must not crash or throw anything else
+  }
+}
+
+}  // namespace
+}  // namespace kgrpo::evaluator
