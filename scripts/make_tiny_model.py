@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Makes the quickstart's model folder: a 0.46 M parameter Qwen2 to be initialised at random, with a tokenizer of its own.
+"""Makes the quickstart's model folder: a 0.49 M parameter Qwen2 to be initialised at random, with a tokenizer of its own.
 
 The folder holds what a Hugging Face folder without weights holds: config.json, generation_config.json, tokenizer.json,
-tokenizer_config.json. The tokenizer is a byte-level BPE of 512 tokens, trained on the words that the quickstart's prompts and
+tokenizer_config.json. The tokenizer is a byte-level BPE of 768 tokens, trained on the words that the quickstart's prompts and
 suggestions are made of: the problems' names, titles, families and traits, and the suggestions that coder_offline understands.
 Run by scripts/setup; needs only the `tokenizers` package.
 
@@ -16,7 +16,7 @@ import re
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-VOCABULARY = 512
+VOCABULARY = 768
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 
 CONFIG = {
