@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
+#include <utility>
 
 namespace kgrpo {
 namespace {
@@ -52,7 +54,8 @@ MetricMap RolloutMetrics(const std::vector<TrajectoryRecord>& trajectories) {
   std::vector<double> rewards, speedups;
   std::map<std::string, std::vector<double>> parts, by_problem;
   Tally labels, suggestions;
-  double implement = 0, compile = 0, evaluate = 0, cost = 0, tokens = 0;
+  double implement = 0, evaluate = 0, cost = 0, tokens = 0;
+  std::optional<double> compile;  // where the evaluator says how long it took
   size_t rounds = 0, dropped = 0, fast = 0, complete = 0;
 
   for (const TrajectoryRecord& trajectory : trajectories) {
@@ -88,7 +91,9 @@ MetricMap RolloutMetrics(const std::vector<TrajectoryRecord>& trajectories) {
         if (from_cache->value != 0) ++cached.count;
       }
       const Metric* compile_seconds = FindMetric(evaluation.metrics, "compile_seconds");
-      if (compile_seconds != nullptr && (from_cache == nullptr || from_cache->value == 0)) compile += compile_seconds->value;
+      if (compile_seconds != nullptr) {
+        compile = compile.value_or(0) + (from_cache != nullptr && from_cache->value != 0 ? 0 : compile_seconds->value);
+      }
       if (evaluation.correct) {
         ++correct.count;
         speedups.push_back(round.speedup);
@@ -134,7 +139,7 @@ MetricMap RolloutMetrics(const std::vector<TrajectoryRecord>& trajectories) {
   metrics["policy/distinct_suggestions"] = static_cast<double>(suggestions.distinct());
   metrics["policy/suggestion_entropy"] = labels.entropy();
   metrics["time/implement"] = implement;
-  metrics["time/compile"] = compile;
+  if (compile) metrics["time/compile"] = *compile;
   metrics["time/evaluate"] = evaluate;
   return metrics;
 }

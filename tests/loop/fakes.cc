@@ -61,8 +61,8 @@ void Reset() {
   k.delay_seed = 0;
   k.delay_microseconds = 2000;
   k.coder_fails_every = 0;
-  k.coder_error = k.coder_counts = k.thorough_refutes = k.cancelled = false;
-  k.not_finite_at = k.cancel_after_updates = k.coder_calls = k.evaluations = k.thorough = k.updates = k.loaded_states = 0;
+  k.coder_error = k.coder_counts = k.thorough_refutes = k.forgets_state = k.cancelled = false;
+  k.not_finite_at = k.cancel_after_updates = k.coder_calls = k.evaluations = k.thorough = k.updates = 0;
 }
 
 // ---- policy ------------------------------------------------------------------------------------------------------------
@@ -557,7 +557,7 @@ const kgrpo_trainer_interface kTrainer = {
       return writer.write(writer.context, self->momentum.data(), sizeof(self->momentum));
     },
     [](kgrpo_trainer* self, kgrpo_reader reader) -> kgrpo_error* {
-      ++knobs().loaded_states;
+      if (knobs().forgets_state) return nullptr;
       size_t got = 0;
       if (kgrpo_error* error = reader.read(reader.context, &self->updates, sizeof(self->updates), &got)) return error;
       return reader.read(reader.context, self->momentum.data(), sizeof(self->momentum), &got);

@@ -34,13 +34,13 @@ struct Knobs {
   std::atomic<bool> coder_counts{false};    // answers carry a number that no replay would repeat
   std::atomic<bool> thorough_refutes{false};  // thorough judgement calls every kernel wrong
   std::atomic<int> not_finite_at{0};        // the trainer's so many-th update says that numbers are not finite
+  std::atomic<bool> forgets_state{false};   // the trainer reads its saved state and makes nothing of it
   std::atomic<bool> cancelled{false};
   std::atomic<int> cancel_after_updates{0};  // sets `cancelled` after so many updates
   std::atomic<int> coder_calls{0};
   std::atomic<int> evaluations{0};
   std::atomic<int> thorough{0};
   std::atomic<int> updates{0};
-  std::atomic<int> loaded_states{0};
 };
 Knobs& knobs();
 void Reset();

@@ -155,5 +155,16 @@ TEST_F(ResumeTest, AFinishedRunResumesToItself) {
   ExpectSame(config);
 }
 
+// That the comparison above can fail: a trainer that forgets its momentum ends elsewhere.
+TEST_F(ResumeTest, ALostTrainerStateIsNoticed) {
+  const std::string whole = Unbroken().weights;
+  const PipelineConfig config = fakes::Config(fakes::Folder("forgets"));
+  EXPECT_FALSE(RunChild(config, false, Unbroken().points * 3 / 4, std::chrono::microseconds(0)));
+  fakes::knobs().forgets_state = true;
+  EXPECT_TRUE(RunChild(config, true, 0, std::chrono::microseconds(0)));
+  fakes::Reset();
+  EXPECT_NE(fakes::FinalWeights(config.output_dir), whole);
+}
+
 }  // namespace
 }  // namespace kgrpo

@@ -138,6 +138,17 @@ TEST_F(RunTest, DoesNotDependOnTiming) {
   }
 }
 
+// The fake policy's samples depend on what it generates together, so that a cohort of another membership would show above.
+TEST_F(RunTest, CohortsDecideWhatIsGeneratedTogether) {
+  PipelineConfig config = fakes::Config(Folder("cohort_3"));
+  RunIn(config);
+  const std::string samples = fakes::Samples(config.output_dir);
+  config.output_dir = Folder("cohort_4");
+  config.loop.generation_batch = 4;
+  RunIn(config);
+  EXPECT_NE(fakes::Samples(config.output_dir), samples);
+}
+
 TEST_F(RunTest, AnotherSeedGivesOtherSamples) {
   PipelineConfig config = fakes::Config(Folder("seed_7"));
   RunIn(config);
