@@ -28,6 +28,8 @@ class Loader {
     root_ = ReadWithBases(request_.file, &files, &diagnostics_);
     if (files.empty()) Finish();  // nothing was read: complaints about missing keys would only hide why
     ApplySettings(request_.settings, &root_, &diagnostics_);
+    for (const Diagnostic& diagnostic : diagnostics_) unreadable_.insert(diagnostic.path);
+    unreadable_count_ = diagnostics_.size();
     const bool readable = std::none_of(diagnostics_.begin(), diagnostics_.end(), [](const Diagnostic& d) {
       return (d.path.empty() && d.at.line > 0) ||
              d.path == "extends";  // syntax: what is missing below may stand behind the mistake
@@ -58,6 +60,12 @@ class Loader {
 
   void Finish() {
     if (diagnostics_.empty()) return;
+    // What could not be read was reported: that the schema does not like what is left of it is no news.
+    const auto found_later = diagnostics_.begin() + static_cast<std::ptrdiff_t>(unreadable_count_);
+    diagnostics_.erase(
+        std::remove_if(found_later, diagnostics_.end(),
+                       [&](const Diagnostic& d) { return !d.path.empty() && unreadable_.contains(d.path); }),
+        diagnostics_.end());
     SortDiagnostics(&diagnostics_);
     throw ConfigError(std::move(diagnostics_));
   }
@@ -109,6 +117,7 @@ class Loader {
     // Options that nobody wrote are judged at the plugin's name.
     if (options->value.at.line == 0 && options->value.at.file == "default") options->value.at = plugin->at;
     try {
+      RequireUsableSchema(schema);
       CheckAgainstSchema(options->value, schema, path + ".options", &diagnostics_);
       FillDefaults(schema, &options->value);
     } catch (const Error& error) {
@@ -306,6 +315,8 @@ class Loader {
   const SchemaLookup& lookup_;
   Node root_;
   std::vector<Diagnostic> diagnostics_;
+  std::set<std::string> unreadable_;  // paths of what reading refused: the first unreadable_count_ diagnostics
+  size_t unreadable_count_ = 0;
 };
 
 }  // namespace
@@ -316,6 +327,7 @@ PipelineConfig LoadPipeline(const LoadRequest& request, const SchemaLookup& look
 
 nlohmann::json CheckOptions(const nlohmann::ordered_json& options, const Schema& schema, const std::string& path,
                             const std::string& source) {
+  RequireUsableSchema(schema);
   Node node = Node::FromJson(options, {source, 0, 0, 0});
   std::vector<Diagnostic> diagnostics;
   CheckAgainstSchema(node, schema, path, &diagnostics);

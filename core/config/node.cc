@@ -59,7 +59,7 @@ class Converter {
     Node node;
     node.at = At(yaml.Mark());
     if (depth > kMaxDepth || ++nodes_ > kMaxNodes) {
-      if (!too_large_) Report(node.at, path, "the file is nested too deeply or too large (an alias within itself?)");
+      if (!too_large_) Report(node.at, "", "the file is nested too deeply or too large (an alias within itself?)");
       too_large_ = true;
       return node;
     }

@@ -217,9 +217,9 @@ void FillDefaultsWithin(const Schema& unresolved, const Schema& root, Node* node
     if (member != nullptr) {
       ordered.push_back(std::move(*member));
       node->members.erase(node->members.begin() + (member - node->members.data()));
-    } else if (resolved.is_object() && resolved.contains("default")) {
+    } else if (const Schema& source = property.contains("default") ? property : resolved; source.contains("default")) {
       const Position at{"default", 0, 0, 0};
-      ordered.push_back({key, at, Node::FromJson(resolved["default"], at)});
+      ordered.push_back({key, at, Node::FromJson(source["default"], at)});
     } else {
       continue;
     }

@@ -31,6 +31,10 @@ void FillDefaults(const Schema& schema, Node* node);
 // and *place the path to it as valijson writes it. Throws kgrpo::Error when the schema itself is malformed.
 bool Satisfies(const nlohmann::json& value, const Schema& schema, std::string* reason, std::vector<std::string>* place);
 
+// Throws kgrpo::Error when options cannot be checked against the schema: it is not one of draft 7, or does not describe
+// a mapping.
+void RequireUsableSchema(const Schema& schema);
+
 // What is wrong with an options schema: not a draft 7 schema, keywords nobody knows, an option without description, a
 // default that its own schema refuses, unknown options let through. Empty when it is fine.
 std::vector<std::string> FindSchemaMistakes(const Schema& schema);

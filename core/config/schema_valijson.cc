@@ -1,5 +1,6 @@
 // The part of schema.h that is valijson's: the judgement of values, and of schemas. Apart from the rest because
 // valijson is all headers and slow to compile.
+#define VALIJSON_USE_EXCEPTIONS 1  // without it valijson ends the process at a malformed schema
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
@@ -24,6 +25,15 @@ void Compile(const nlohmann::json& schema, valijson::Schema* compiled) {
         .populateSchema(valijson::adapters::NlohmannJsonAdapter(schema), *compiled);
   } catch (const std::exception& error) {
     throw Error(KGRPO_ERROR_INVALID, std::string("not a JSON Schema (draft 7): ") + error.what());
+  }
+}
+
+// valijson reads integers as signed ones: larger ones are lowered to the largest it can read.
+void NarrowIntegers(nlohmann::json* value) {
+  if (value->is_structured()) {
+    for (nlohmann::json& inner : *value) NarrowIntegers(&inner);
+  } else if (value->is_number_unsigned() && value->get<uint64_t>() > uint64_t{INT64_MAX}) {
+    *value = INT64_MAX;
   }
 }
 
@@ -149,15 +159,25 @@ bool Satisfies(const nlohmann::json& value, const Schema& schema, std::string* r
                std::vector<std::string>* place) {
   valijson::Schema compiled;
   Compile(nlohmann::json(schema), &compiled);
+  nlohmann::json narrowed = value;
+  NarrowIntegers(&narrowed);
   valijson::ValidationResults results;
   valijson::Validator validator;
-  if (validator.validate(compiled, valijson::adapters::NlohmannJsonAdapter(value), &results)) return true;
+  if (validator.validate(compiled, valijson::adapters::NlohmannJsonAdapter(narrowed), &results)) return true;
   valijson::ValidationResults::Error error;
   while (results.popError(error)) {  // the first is the outermost context; the deepest says most
     if (place != nullptr && error.context.size() >= place->size()) *place = error.context;
     if (reason != nullptr) *reason = error.description;
   }
   return false;
+}
+
+void RequireUsableSchema(const Schema& schema) {
+  if (!schema.is_object() || schema.value("type", Schema()) != "object") {
+    throw Error(KGRPO_ERROR_INVALID, "it does not describe a mapping (\"type\": \"object\")");
+  }
+  valijson::Schema compiled;
+  Compile(nlohmann::json(schema), &compiled);
 }
 
 std::vector<std::string> FindSchemaMistakes(const Schema& schema) {

@@ -21,7 +21,10 @@ std::string TypeWords(const std::string& type) {
 // " >= 1", " > 0 and <= 1"; empty without bounds.
 std::string RangeWords(const Schema& schema) {
   std::string words;
+  const bool between = schema.contains("minimum") && schema.contains("maximum");
+  if (between) words = " from " + schema["minimum"].dump() + " to " + schema["maximum"].dump();
   const auto add = [&](const char* keyword, const char* sign) {
+    if (between && (sign[1] == '=')) return;  // said
     if (!schema.contains(keyword)) return;
     words += words.empty() ? " " : " and ";
     words += sign;
@@ -35,12 +38,16 @@ std::string RangeWords(const Schema& schema) {
   return words;
 }
 
-std::string LengthWords(const Schema& schema, const char* least, const char* most, const char* unit) {
-  std::string words;
-  if (schema.contains(least)) words += " of at least " + schema[least].dump() + " " + unit;
-  if (schema.contains(most))
-    words += (words.empty() ? " of at most " : " and at most ") + schema[most].dump() + " " + unit;
-  return words;
+// " of 2 items", " of at least 1 item"; empty without bounds.
+std::string LengthWords(const Schema& schema, const char* least, const char* most, const std::string& unit) {
+  const auto count = [&](const char* keyword) {
+    const std::string number = schema[keyword].dump();
+    return number + " " + unit + (number == "1" ? "" : "s");
+  };
+  if (!schema.contains(most)) return schema.contains(least) ? " of at least " + count(least) : "";
+  if (!schema.contains(least)) return " of at most " + count(most);
+  if (schema[least] == schema[most]) return " of " + count(least);
+  return " of " + schema[least].dump() + " to " + count(most);
 }
 
 std::string WordsFor(const std::string& type, const Schema& schema, const Schema& root) {
@@ -50,12 +57,12 @@ std::string WordsFor(const std::string& type, const Schema& schema, const Schema
     if (schema.value("minLength", 0) == 1 && !schema.contains("maxLength")) {
       words += " that is not empty";
     } else {
-      words += LengthWords(schema, "minLength", "maxLength", "characters");
+      words += LengthWords(schema, "minLength", "maxLength", "character");
     }
     if (schema.contains("pattern")) words += " that matches " + schema["pattern"].get<std::string>();
   }
   if (type == "array") {
-    words += LengthWords(schema, "minItems", "maxItems", "items");
+    words += LengthWords(schema, "minItems", "maxItems", "item");
     if (schema.contains("items") && schema["items"].is_object()) {
       const std::string inner = DescribeExpected(schema["items"], root);
       if (!inner.empty()) words += ", each " + inner;

@@ -1,0 +1,322 @@
+// What a right pipeline file means: defaults, `extends`, `--set`, stages, problems, the resolved file.
+#include "config/load.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "config/pipeline_schema.h"
+#include "fake_schemas.h"
+#include "host/directories.h"
+
+namespace kgrpo {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// Works in an empty folder with four problems.
+class LoadTest : public testing::Test {
+ protected:
+  LoadTest() {
+    fs::current_path(directory_.path());
+    for (const char* name : {"a", "b", "c", "d"}) fs::create_directories(fs::path("problems") / name);
+    std::ofstream("problems/README.md") << "not a problem\n";
+    Write("base.yaml",
+          "policy: {plugin: fake_policy, options: {model: m, device: cuda}}\n"
+          "coder: {plugin: fake_coder}\n"
+          "evaluator: {plugin: fake_evaluator}\n"
+          "reward: {plugin: fake_reward}\n"
+          "trainer: {plugin: fake_trainer, options: {learning_rate: 0.5, epochs: 7}}\n"
+          "problems: {train: [\"problems/*\"]}\n"
+          "loop: {rounds: 3, sampling: {top_k: 5}}\n");
+  }
+  ~LoadTest() override { fs::current_path(KGRPO_SOURCE_DIR); }
+
+  void Write(const std::string& file, const std::string& text) {
+    if (fs::path(file).has_parent_path()) fs::create_directories(fs::path(file).parent_path());
+    std::ofstream(file) << text;
+  }
+
+  PipelineConfig Load(const std::string& file, const std::vector<std::string>& settings = {}) {
+    LoadRequest request;
+    request.file = file;
+    request.settings = settings;
+    return LoadPipeline(request, test::FakeSchema);
+  }
+
+  std::string MessageOf(const std::string& file, const std::vector<std::string>& settings = {}) {
+    try {
+      Load(file, settings);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(LoadTest, DefaultsAreThoseOfTheStructs) {
+  Write("bare.yaml", "extends: base.yaml\n");
+  const PipelineConfig config = Load("bare.yaml", {"loop={}", "checkpoint={}"});
+  EXPECT_EQ(config.name, "bare");
+  EXPECT_EQ(config.output_dir, "runs/bare");
+  EXPECT_EQ(config.seed, PipelineConfig().seed);
+  const LoopConfig loop;
+  EXPECT_EQ(config.loop.max_steps, loop.max_steps);
+  EXPECT_EQ(config.loop.batch_size, loop.batch_size);
+  EXPECT_EQ(config.loop.rounds, loop.rounds);
+  EXPECT_EQ(config.loop.trajectories_per_problem, loop.trajectories_per_problem);
+  EXPECT_EQ(config.loop.generation_batch, loop.generation_batch);
+  EXPECT_EQ(config.loop.workers, loop.workers);
+  EXPECT_EQ(config.loop.on_coder_failure, loop.on_coder_failure);
+  EXPECT_EQ(config.loop.sampling.max_new_tokens, loop.sampling.max_new_tokens);
+  EXPECT_EQ(config.loop.sampling.temperature, loop.sampling.temperature);
+  EXPECT_EQ(config.loop.sampling.top_k, loop.sampling.top_k);
+  EXPECT_EQ(config.loop.sampling.top_p, loop.sampling.top_p);
+  EXPECT_EQ(config.loop.sampling.min_p, loop.sampling.min_p);
+  EXPECT_EQ(config.checkpoint.every, CheckpointConfig().every);
+  EXPECT_EQ(config.checkpoint.keep_last, CheckpointConfig().keep_last);
+  EXPECT_EQ(config.checkpoint.keep_best, CheckpointConfig().keep_best);
+  EXPECT_EQ(config.evaluation.every, EvaluationConfig().every);
+  EXPECT_EQ(config.evaluation.episodes, EvaluationConfig().episodes);
+  EXPECT_EQ(config.controls.shuffle_prompts, ControlsConfig().shuffle_prompts);
+  EXPECT_EQ(config.controls.shuffle_rewards, ControlsConfig().shuffle_rewards);
+  EXPECT_EQ(config.prompt.enable_thinking, std::nullopt);
+  ASSERT_EQ(config.stages.size(), 1U);
+  const StageConfig stage;
+  EXPECT_EQ(config.stages[0].steps, loop.max_steps);
+  EXPECT_EQ(config.stages[0].suggestions, stage.suggestions);
+  EXPECT_EQ(config.stages[0].episodes, stage.episodes);
+  EXPECT_EQ(config.stages[0].demonstrations_per_step, stage.demonstrations_per_step);
+}
+
+TEST_F(LoadTest, FillsPluginDefaultsAtEveryDepth) {
+  const PipelineConfig config = Load("base.yaml", {"coder.options.retry.attempts=5"});
+  EXPECT_EQ(config.coder.options,
+            nlohmann::json::parse(R"({"techniques": ["tile"], "retry": {"attempts": 5, "delay": 0.5}})"));
+  EXPECT_EQ(config.reward.options, nlohmann::json::parse(R"({"correct": 0.3})"));
+}
+
+TEST_F(LoadTest, ReadsEveryKey) {
+  Write(
+      "all.yaml",
+      "name: all-keys_1.0\nseed: 18446744073709551615\n"
+      "policy: {plugin: fake_policy, options: {model: m}}\ncoder: {plugin: fake_coder}\n"
+      "evaluator: {plugin: fake_evaluator}\nreward: {plugin: fake_reward}\n"
+      "trainer:\n"
+      "  - {plugin: fake_trainer, steps: 5, suggestions: uniform, episodes: 9, demonstrations_per_step: 11}\n"
+      "  - {plugin: fake_trainer, options: {loss: dapo}}\n"
+      "problems: {train: [problems/a], heldout: [problems/b, problems/c/]}\n"
+      "loop: {max_steps: 21, batch_size: 12, rounds: 6, trajectories_per_problem: 4, generation_batch: 0, workers: 3,\n"
+      "       sampling: {max_new_tokens: 17, temperature: 0.7, top_k: 8, top_p: 0.9, min_p: 0.05}, on_coder_failure: "
+      "punish}\n"
+      "prompt: {system: be brief, user: 'do {{code_b}}', enable_thinking: false}\n"
+      "checkpoint: {every: 2, keep_last: 3, keep_best: 0}\nevaluation: {every: 4, episodes: 5}\n"
+      "controls: {shuffle_prompts: true, shuffle_rewards: true}\noutput_dir: out/x\n");
+  const PipelineConfig config = Load("all.yaml");
+  EXPECT_EQ(config.name, "all-keys_1.0");
+  EXPECT_EQ(config.seed, 18446744073709551615U);
+  ASSERT_EQ(config.stages.size(), 2U);
+  EXPECT_EQ(config.stages[0].steps, 5U);
+  EXPECT_EQ(config.stages[0].suggestions, SuggestionSource::kUniform);
+  EXPECT_EQ(config.stages[0].episodes, 9U);
+  EXPECT_EQ(config.stages[0].demonstrations_per_step, 11U);
+  EXPECT_EQ(config.stages[1].steps, 21U);
+  EXPECT_EQ(config.stages[1].suggestions, SuggestionSource::kPolicy);
+  EXPECT_EQ(config.stages[1].trainer.options["loss"], "dapo");
+  EXPECT_THAT(config.train_problems, ElementsAre("problems/a"));
+  EXPECT_THAT(config.heldout_problems, ElementsAre("problems/b", "problems/c"));
+  EXPECT_EQ(config.loop.max_steps, 21U);
+  EXPECT_EQ(config.loop.batch_size, 12U);
+  EXPECT_EQ(config.loop.rounds, 6U);
+  EXPECT_EQ(config.loop.trajectories_per_problem, 4U);
+  EXPECT_EQ(config.loop.generation_batch, 0U);
+  EXPECT_EQ(config.loop.workers, 3U);
+  EXPECT_EQ(config.loop.on_coder_failure, CoderFailure::kPunish);
+  EXPECT_EQ(config.loop.sampling.max_new_tokens, 17U);
+  EXPECT_EQ(config.loop.sampling.temperature, 0.7);
+  EXPECT_EQ(config.loop.sampling.top_k, 8U);
+  EXPECT_EQ(config.loop.sampling.top_p, 0.9);
+  EXPECT_EQ(config.loop.sampling.min_p, 0.05);
+  EXPECT_EQ(config.prompt.system, "be brief");
+  EXPECT_EQ(config.prompt.user, "do {{code_b}}");
+  EXPECT_EQ(config.prompt.enable_thinking, false);
+  EXPECT_EQ(config.checkpoint.every, 2U);
+  EXPECT_EQ(config.checkpoint.keep_last, 3U);
+  EXPECT_EQ(config.checkpoint.keep_best, 0U);
+  EXPECT_EQ(config.evaluation.every, 4U);
+  EXPECT_EQ(config.evaluation.episodes, 5U);
+  EXPECT_TRUE(config.controls.shuffle_prompts);
+  EXPECT_TRUE(config.controls.shuffle_rewards);
+  EXPECT_EQ(config.output_dir, "out/x");
+}
+
+// ---- extends
+// ---------------------------------------------------------------------------------------------------------
+
+TEST_F(LoadTest, ExtendsMergesMappingsAndReplacesLists) {
+  Write("sub/middle.yaml", "extends: ../base.yaml\nloop: {rounds: 5}\nproblems: {heldout: [problems/d]}\n");
+  Write("top.yaml", "extends: sub/middle.yaml\nloop: {batch_size: 8}\nproblems: {train: [problems/b]}\n");
+  const PipelineConfig config = Load("top.yaml");
+  EXPECT_EQ(config.loop.rounds, 5U);          // from the middle
+  EXPECT_EQ(config.loop.batch_size, 8U);      // from the top
+  EXPECT_EQ(config.loop.sampling.top_k, 5U);  // from the base
+  EXPECT_THAT(config.train_problems, ElementsAre("problems/b"));
+  EXPECT_THAT(config.heldout_problems, ElementsAre("problems/d"));
+}
+
+TEST_F(LoadTest, AnotherPluginDoesNotInheritOptions) {
+  Write(
+      "top.yaml",
+      "extends: base.yaml\npolicy: {plugin: fake_policy_two, options: {model: n}}\ntrainer: {options: {epochs: 3}}\n");
+  const PipelineConfig config = Load("top.yaml");
+  EXPECT_EQ(config.policy.options, nlohmann::json::parse(R"({"model": "n"})"));  // `device` was the other plugin's
+  EXPECT_EQ(config.stages[0].trainer.options["epochs"], 3);
+  EXPECT_EQ(config.stages[0].trainer.options["learning_rate"], 0.5);  // the same plugin keeps what the base said
+}
+
+TEST_F(LoadTest, MistakesPointIntoTheFileThatMadeThem) {
+  Write("sub/middle.yaml", "extends: ../base.yaml\nloop:\n  rouds: 5\n");
+  Write("top.yaml", "extends: sub/middle.yaml\nseed: -1\n");
+  EXPECT_EQ(MessageOf("top.yaml"),
+            "top.yaml:2:7: seed: expected an integer >= 0, found -1\n"
+            "sub/middle.yaml:3:3: loop.rouds: unknown key; did you mean \"rounds\"?");
+}
+
+// ---- --set
+// -----------------------------------------------------------------------------------------------------------
+
+TEST_F(LoadTest, SetReadsValuesAsYaml) {
+  const PipelineConfig config =
+      Load("base.yaml", {"seed=7", "loop.sampling={temperature: 0.5}", "problems.heldout=[problems/a]"});
+  EXPECT_EQ(config.seed, 7U);
+  EXPECT_EQ(config.loop.sampling.temperature, 0.5);
+  EXPECT_EQ(config.loop.sampling.top_k, 0U);  // the whole mapping was replaced
+  EXPECT_THAT(config.heldout_problems, ElementsAre("problems/a"));
+}
+
+TEST_F(LoadTest, LaterSettingsWin) {
+  EXPECT_EQ(Load("base.yaml", {"seed=7", "seed=8"}).seed, 8U);
+}
+
+TEST_F(LoadTest, SetSplitsAtTheFirstEqualsSign) {
+  EXPECT_EQ(Load("base.yaml", {"prompt.system='x=y'"}).prompt.system, "x=y");
+}
+
+TEST_F(LoadTest, SetReachesIntoStages) {
+  Write("stages.yaml", "extends: base.yaml\ntrainer: [{plugin: fake_trainer}, {plugin: fake_trainer}]\n");
+  const PipelineConfig config = Load("stages.yaml", {"trainer.0.steps=3", "trainer[1].options.loss=cispo"});
+  EXPECT_EQ(config.stages[0].steps, 3U);
+  EXPECT_EQ(config.stages[1].trainer.options["loss"], "cispo");
+}
+
+TEST_F(LoadTest, SettingAPluginDropsTheFormerOptionsWhateverTheOrder) {
+  for (const std::vector<std::string>& settings :
+       {std::vector<std::string>{"policy.plugin=fake_policy_two", "policy.options.model=n"},
+        std::vector<std::string>{"policy.options.model=n", "policy.plugin=fake_policy_two"}}) {
+    EXPECT_EQ(Load("base.yaml", settings).policy.options, nlohmann::json::parse(R"({"model": "n"})"));
+  }
+}
+
+TEST_F(LoadTest, MistakesInSettingsAreReportedWithTheRest) {
+  EXPECT_EQ(MessageOf("base.yaml",
+                      {"loop.rouds=1", "seed=[", "novalue", "a..b=1", "trainer.0.x=1", "loop.rounds.x=1", "name=x/y"}),
+            "--set: seed: not valid YAML: end of sequence flow not found\n"
+            "--set: expected KEY.KEY=VALUE, found \"novalue\"\n"
+            "--set: a..b: the path has an empty part\n"
+            "--set: loop.rounds.x: \"rounds\" is 3: it has no keys\n"
+            "--set: trainer.0: unknown key; known are plugin, options, steps, suggestions, episodes, "
+            "demonstrations_per_step\n"
+            "--set: loop.rouds: unknown key; did you mean \"rounds\"?\n"
+            "--set: name: expected text that matches ^[A-Za-z0-9][A-Za-z0-9._-]*$, found \"x/y\"");
+}
+
+TEST_F(LoadTest, SetCannotInventItemsOfAList) {
+  Write("stages.yaml", "extends: base.yaml\ntrainer: [{plugin: fake_trainer}]\n");
+  EXPECT_EQ(MessageOf("stages.yaml", {"trainer.1.steps=3"}),
+            "--set: trainer[1].steps: \"1\" is not an item of the list, which has 1 (counted from 0)");
+}
+
+// ---- problems
+// --------------------------------------------------------------------------------------------------------
+
+TEST_F(LoadTest, PatternsMatchFoldersAloneSortedWithoutRepetition) {
+  EXPECT_THAT(Load("base.yaml", {"problems.train=[problems/c, 'problems/*', ./problems/a/]"}).train_problems,
+              ElementsAre("problems/a", "problems/b", "problems/c", "problems/d"));
+}
+
+TEST_F(LoadTest, AFolderNamedInOneListIsNotMeantByTheOthersPatterns) {
+  const PipelineConfig config = Load("base.yaml", {"problems.heldout=[problems/b, problems/d]"});
+  EXPECT_THAT(config.train_problems, ElementsAre("problems/a", "problems/c"));
+  EXPECT_THAT(config.heldout_problems, ElementsAre("problems/b", "problems/d"));
+}
+
+TEST_F(LoadTest, NamesOfProblemsMustDiffer) {
+  fs::create_directories("more/a");
+  EXPECT_THAT(MessageOf("base.yaml", {"problems.train=[problems/a, more/a]"}),
+              HasSubstr("names of problems must differ"));
+}
+
+// ---- parts
+// -----------------------------------------------------------------------------------------------------------
+
+TEST_F(LoadTest, PartsThatAreNotUsedMayBeAbsentOrUnknown) {
+  Write("two.yaml",
+        "policy: {plugin: fake_policy, options: {model: m}}\ntrainer: {plugin: fake_trainer}\ncoder: {plugin: nobody, "
+        "options: {x: 1}}\n");
+  LoadRequest request;
+  request.file = "two.yaml";
+  request.roles = {Role::kPolicy, Role::kTrainer};
+  request.ignore_problems = true;
+  const PipelineConfig config = LoadPipeline(request, test::FakeSchema);
+  EXPECT_EQ(config.policy.plugin, "fake_policy");
+  EXPECT_EQ(config.evaluator.plugin, "");
+}
+
+// ---- the resolved file
+// -----------------------------------------------------------------------------------------------
+
+TEST_F(LoadTest, ResolvedFileReadsBackToItself) {
+  Write("top.yaml",
+        "extends: base.yaml\nprompt:\n  user: |\n    first line\n      indented {{code_b}}\n\n    last: \"quoted\" # "
+        "not a comment\n"
+        "  system: \"tab\\there, trailing space \"\ntrainer: [{plugin: fake_trainer, options: {clip: [0.1, 0.25]}}, "
+        "{plugin: fake_trainer}]\n"
+        "seed: 0x10\n");
+  const PipelineConfig once = Load("top.yaml", {"loop.sampling.temperature=1e-3"});
+  Write("resolved.yaml", once.resolved_yaml);
+  const PipelineConfig twice = Load("resolved.yaml");
+  EXPECT_EQ(twice.resolved_yaml, once.resolved_yaml);
+  EXPECT_EQ(twice.prompt.user, "first line\n  indented {{code_b}}\n\nlast: \"quoted\" # not a comment\n");
+  EXPECT_EQ(twice.prompt.system, "tab\there, trailing space ");
+  EXPECT_EQ(twice.seed, 16U);
+  EXPECT_EQ(twice.loop.sampling.temperature, 1e-3);
+  EXPECT_EQ(twice.name, "top");
+  EXPECT_THAT(twice.resolved_yaml, HasSubstr("train: [problems/a, problems/b, problems/c, problems/d]"));
+  EXPECT_THAT(twice.resolved_yaml, testing::Not(HasSubstr("extends")));
+}
+
+TEST_F(LoadTest, EveryKeyOfTheSchemaIsInTheDocumentation) {
+  std::ifstream stream(fs::path(KGRPO_SOURCE_DIR) / "docs" / "pipeline.md");
+  const std::string page((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+  const std::function<void(const Schema&)> visit = [&](const Schema& schema) {
+    if (!schema.contains("properties")) return;
+    for (const auto& [key, property] : schema["properties"].items()) {
+      EXPECT_THAT(page, HasSubstr("`" + key + "`")) << "docs/pipeline.md does not describe it";
+      visit(property);
+    }
+  };
+  visit(PipelineSchema());
+  visit(PipelineSchema()["definitions"]["stage"]);
+}
+
+}  // namespace
+}  // namespace kgrpo
