@@ -12,7 +12,7 @@ TokenScores PolicyClient::Forward(std::span<const kgrpo_sequence> sequences, kgr
   for (const kgrpo_sequence& sequence : sequences) tokens += sequence.completion_size;
   TokenScores scores;
   scores.logprobs.resize(tokens);
-  scores.entropies.resize(tokens);
+  if (context != nullptr) scores.entropies.resize(tokens);
   kgrpo_forward_request request = {};
   request.struct_size = sizeof(request);
   request.sequences = sequences.data();
@@ -20,7 +20,8 @@ TokenScores PolicyClient::Forward(std::span<const kgrpo_sequence> sequences, kgr
   request.copy = copy;
   request.temperature = temperature;
   request.need_gradient = context != nullptr;
-  Check(api_->forward(policy_, &request, scores.logprobs.data(), scores.entropies.data(), context));
+  float* entropies = context != nullptr ? scores.entropies.data() : nullptr;
+  Check(api_->forward(policy_, &request, scores.logprobs.data(), entropies, context));
   return scores;
 }
 

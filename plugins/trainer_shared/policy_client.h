@@ -10,7 +10,8 @@
 
 namespace kgrpo::trainer {
 
-// Log-probabilities and entropies (nats) of all completion tokens, sequence after sequence.
+// Log-probabilities of all completion tokens, sequence after sequence; entropies (nats) where a gradient is wanted:
+// nobody asks for those of a fixed policy, and they are not free.
 struct TokenScores {
   std::vector<float> logprobs;
   std::vector<float> entropies;
