@@ -133,6 +133,7 @@ Subprocess::Spec Sandbox::Wrap(const SandboxCommand& command) const {
     } else {
       argv.insert(argv.end(), {"--chdir", "/tmp"});
     }
+    argv.insert(argv.end(), {"--remount-ro", "/"});
     argv.emplace_back("--");
   } else {
     spec.directory = command.scratch.empty() ? "/" : command.scratch;

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -51,7 +52,15 @@ Subprocess::Subprocess(const Spec& spec) {
     posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
   }
-  for (const auto& [ours, theirs] : spec.descriptors) posix_spawn_file_actions_adddup2(&actions, ours, theirs);
+  // Ours are moved out of the way first, so that no number of theirs covers one that is still to be passed.
+  std::vector<Descriptor> moved;
+  int last = 2;
+  for (const auto& [ours, theirs] : spec.descriptors) {
+    moved.emplace_back(fcntl(ours, F_DUPFD_CLOEXEC, 64));
+    posix_spawn_file_actions_adddup2(&actions, moved.back().get(), theirs);
+    last = std::max(last, theirs);
+  }
+  posix_spawn_file_actions_addclosefrom_np(&actions, last + 1);
   if (!spec.directory.empty()) posix_spawn_file_actions_addchdir_np(&actions, spec.directory.c_str());
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);

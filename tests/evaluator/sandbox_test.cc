@@ -1,0 +1,185 @@
+// Escapes from the sandbox, each tried by a real program; degrading where less is to be had; limits; output caps.
+#include "evaluator_shared/sandbox.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <kgrpo/sdk/error.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+#include "evaluator_shared/cuda_toolkit.h"
+#include "evaluator_shared/judgement_cache.h"
+#include "evaluator_shared/subprocess.h"
+
+namespace kgrpo::evaluator {
+namespace {
+
+using testing::HasSubstr;
+
+class SandboxTest : public testing::Test {
+ protected:
+  SandboxTest() : sandbox_(SandboxMode::kAuto, FindHelperDirectory()), scratch_(sandbox_) {}
+
+  Subprocess::Result Shell(const std::string& script, double seconds = 20, uint64_t memory = uint64_t{1} << 30) {
+    SandboxCommand command;
+    command.argv = {"/bin/sh", "-c", script};
+    command.environment = {"PATH=/usr/bin:/bin"};
+    command.scratch = scratch_.path();
+    command.memory_bytes = memory;
+    command.cpu_seconds = 5;
+    command.file_bytes = 1 << 20;
+    return Subprocess::Run(sandbox_.Wrap(command), seconds, 10000);
+  }
+
+  Sandbox sandbox_;
+  ScratchFolder scratch_;
+};
+
+TEST_F(SandboxTest, RunsAndWritesItsScratchOnly) {
+  EXPECT_TRUE(Shell("echo hello > result").Succeeded());
+  EXPECT_TRUE(std::filesystem::exists(scratch_.path() + "/result"));
+  const std::string outside = testing::TempDir() + "/sandbox_test_outside_" + std::to_string(getpid());
+  Shell("echo hello > " + outside);
+  EXPECT_FALSE(std::filesystem::exists(outside));
+  EXPECT_FALSE(Shell("echo x > /usr/x || echo x > /etc/x").Succeeded());
+}
+
+TEST_F(SandboxTest, SeesNothingOfTheUser) {
+  if (!sandbox_.has_namespaces()) GTEST_SKIP() << sandbox_.description();
+  EXPECT_FALSE(Shell("cat /etc/passwd").Succeeded());
+  EXPECT_FALSE(Shell("ls /root || ls /home").Succeeded());
+  EXPECT_THAT(Shell("ls /tmp").output, testing::Not(HasSubstr("sandbox_test")));
+  // Its own process numbers only, one of them this shell.
+  EXPECT_EQ(Shell("kill -0 " + std::to_string(getpid())).exit_code == 0, false);
+  EXPECT_THAT(Shell("cat /proc/net/dev | grep -c :").output, testing::StartsWith("1"));  // loopback alone
+}
+
+TEST_F(SandboxTest, EnvironmentIsEmptied) {
+  setenv("KGRPO_TEST_SECRET", "sesame", 1);
+  EXPECT_THAT(Shell("env").output, testing::Not(HasSubstr("sesame")));
+  unsetenv("KGRPO_TEST_SECRET");
+}
+
+TEST_F(SandboxTest, DescriptorsStayOutside) {
+  const std::string path = testing::TempDir() + "/sandbox_test_open_" + std::to_string(getpid());
+  std::ofstream file(path);
+  EXPECT_THAT(Shell("ls -l /proc/self/fd").output, testing::Not(HasSubstr("sandbox_test_open")));
+  std::filesystem::remove(path);
+}
+
+TEST_F(SandboxTest, SystemCallsAreFiltered) {
+  // Perl is in every Debian base; 41 is socket, 101 ptrace, 425 io_uring_setup on x86-64.
+  if (access("/usr/bin/perl", X_OK) != 0) GTEST_SKIP() << "no perl";
+  for (const char* number : {"41, 2, 1, 0", "101, 0, 0, 0", "425, 1, 0", "250, 0, 0", "165, 0, 0, 0", "272, 0x10000000"}) {
+    const Subprocess::Result result = Shell(std::string("perl -e 'exit(syscall(") + number + ") == -1 ? 7 : 0)'");
+    EXPECT_EQ(result.exit_code, 7) << number << " " << result.output;
+  }
+}
+
+TEST_F(SandboxTest, LimitsHold) {
+  EXPECT_FALSE(Shell("head -c 3000000 /dev/zero > big").Succeeded());
+  const auto begin = std::chrono::steady_clock::now();
+  const Subprocess::Result sleeper = Shell("sleep 100", 1);
+  EXPECT_TRUE(sleeper.timed_out);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+  const Subprocess::Result loop = Shell("while true; do :; done", 30);
+  EXPECT_FALSE(loop.timed_out) << "the CPU limit comes first";
+  EXPECT_FALSE(loop.Succeeded());
+  if (access("/usr/bin/perl", X_OK) == 0) {
+    EXPECT_FALSE(Shell("perl -e '$x = \"a\" x 2000000000; print length $x'", 20, uint64_t{256} << 20).Succeeded());
+  }
+}
+
+TEST_F(SandboxTest, OutputIsCut) {
+  const Subprocess::Result result = Shell("yes | head -c 1000000");
+  EXPECT_EQ(result.output.size(), 10000u);
+  EXPECT_TRUE(result.output_cut);
+}
+
+TEST_F(SandboxTest, NothingSurvivesTheCommand) {
+  Shell("sleep 77.125 & exit 0");
+  const Subprocess::Result found = Subprocess::Run({{"sh", "-c", "grep -la '77.125' /proc/[0-9]*/cmdline 2>/dev/null | grep -v self"}}, 10);
+  EXPECT_THAT(found.output, testing::Not(HasSubstr("sleep")));
+  Shell("sleep 78.125", 0.5);
+  const Subprocess::Result after = Subprocess::Run({{"sh", "-c", "for f in /proc/[0-9]*/comm; do read c < $f; d=${f%comm}; [ \"$c\" = sleep ] && tr '\\0' ' ' < ${d}cmdline; done"}}, 10);
+  EXPECT_THAT(after.output, testing::Not(HasSubstr("78.125")));
+}
+
+TEST_F(SandboxTest, OffStillRuns) {
+  Sandbox off(SandboxMode::kOff, FindHelperDirectory());
+  EXPECT_THAT(off.description(), HasSubstr("off"));
+  SandboxCommand command;
+  command.argv = {"/bin/sh", "-c", "echo fine"};
+  command.environment = {"PATH=/usr/bin:/bin"};
+  command.compiler_filter = false;
+  EXPECT_EQ(Subprocess::Run(off.Wrap(command), 10).output, "fine\n");
+}
+
+TEST(SandboxDegrades, WithoutBubblewrap) {
+  // A PATH without bwrap: the rest must work, be described, and be refused by strict.
+  const std::string path = std::getenv("PATH");
+  setenv("PATH", "/nonexistent", 1);
+  const std::string helpers = FindHelperDirectory();
+  {
+    Sandbox sandbox(SandboxMode::kAuto, helpers);
+    EXPECT_FALSE(sandbox.has_namespaces());
+    EXPECT_TRUE(sandbox.has_filter());
+    EXPECT_THAT(sandbox.description(), HasSubstr("bwrap is not installed"));
+    ScratchFolder scratch(sandbox);
+    SandboxCommand command;
+    command.argv = {"/bin/sh", "-c", "echo x > mine && cat mine"};
+    command.environment = {"PATH=/usr/bin:/bin"};
+    command.scratch = scratch.path();
+    EXPECT_EQ(Subprocess::Run(sandbox.Wrap(command), 10).output, "x\n");
+  }
+  try {
+    Sandbox strict(SandboxMode::kStrict, helpers);
+    ADD_FAILURE() << "strict must refuse";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), KGRPO_ERROR_UNAVAILABLE);
+    EXPECT_THAT(error.what(), HasSubstr("sandbox: strict is asked for, but this machine lacks namespaces (bwrap is not installed)"));
+  }
+  setenv("PATH", path.c_str(), 1);
+}
+
+TEST(CudaToolkitTest, NamesEveryPlace) {
+  try {
+    CudaToolkit::Find("/no/such/toolkit");
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("cuda_home: /no/such/toolkit: no such folder"));
+  }
+}
+
+TEST(JudgementCacheTest, KeepsAndSurvives) {
+  const std::string path = testing::TempDir() + "/cache_test_" + std::to_string(getpid()) + ".sqlite";
+  {
+    JudgementCache one(path), two(path);
+    EXPECT_FALSE(one.Find("a"));
+    one.Keep("a", "1");
+    two.Keep("a", "2");  // the first stays
+    EXPECT_EQ(two.Find("a"), "1");
+  }
+  {
+    JudgementCache again(path);
+    EXPECT_EQ(again.Find("a"), "1");
+  }
+  std::filesystem::remove(path + "-wal");
+  std::filesystem::remove(path + "-shm");
+  std::ofstream(path, std::ios::trunc) << "this is no database at all, but text that is longer than a header of one hundred bytes, which SQLite reads first";
+  {
+    JudgementCache fresh(path);
+    EXPECT_FALSE(fresh.Find("a"));
+    fresh.Keep("b", "3");
+    EXPECT_EQ(fresh.Find("b"), "3");
+  }
+  EXPECT_TRUE(std::filesystem::exists(path + ".damaged"));
+  EXPECT_THROW(JudgementCache("/no/such/folder/cache.sqlite"), Error);
+  for (const char* end : {"", ".damaged", "-wal", "-shm"}) std::filesystem::remove(path + end);
+}
+
+}  // namespace
+}  // namespace kgrpo::evaluator

@@ -1,0 +1,205 @@
+// Element types against numpy and torch, input generation, comparison and the digest against their definitions.
+#include <gtest/gtest.h>
+#include <kgrpo/sdk/error.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <set>
+
+#include "evaluator_shared/comparison.h"
+#include "evaluator_shared/digest.h"
+#include "evaluator_shared/inputs.h"
+
+namespace kgrpo::evaluator {
+namespace {
+
+TEST(DType, RoundsAsNumpyAndTorchDo) {
+  std::ifstream golden(std::string(KGRPO_SOURCE_DIR) + "/tests/golden/evaluator/dtypes.txt");
+  std::string value, half, single, brain;
+  int lines = 0;
+  while (golden >> value >> half >> single >> brain) {
+    ++lines;
+    const double real = std::bit_cast<double>(std::stoull(value, nullptr, 16));
+    uint16_t got = 0;
+    StoreDouble(DType::kFloat16, real, &got);
+    EXPECT_EQ(got, std::stoul(half, nullptr, 16)) << real;
+    StoreDouble(DType::kBfloat16, std::bit_cast<float>(static_cast<uint32_t>(std::stoul(single, nullptr, 16))), &got);
+    EXPECT_EQ(got, std::stoul(brain, nullptr, 16)) << real;
+  }
+  EXPECT_GT(lines, 300);
+}
+
+TEST(DType, EveryHalfSurvivesARoundTrip) {
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    for (DType dtype : {DType::kFloat16, DType::kBfloat16}) {
+      const auto from = static_cast<uint16_t>(bits);
+      const double value = LoadDouble(dtype, &from);
+      uint16_t to = 0;
+      StoreDouble(dtype, value, &to);
+      if (std::isnan(value)) {
+        EXPECT_TRUE(std::isnan(LoadDouble(dtype, &to)));
+      } else {
+        EXPECT_EQ(to, from);
+      }
+    }
+  }
+}
+
+TEST(DType, IntegersSaturate) {
+  int32_t whole = 0;
+  StoreDouble(DType::kInt32, 1e20, &whole);
+  EXPECT_EQ(whole, INT32_MAX);
+  uint8_t byte = 0;
+  StoreDouble(DType::kUint8, -3, &byte);
+  EXPECT_EQ(byte, 0);
+  StoreDouble(DType::kUint8, 2.5, &byte);
+  EXPECT_EQ(byte, 2);  // to even
+}
+
+TEST(Digest, PublishedVectors) {  // FIPS 180-4's examples
+  EXPECT_EQ(Sha256(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(Sha256("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(Sha256("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
+            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  EXPECT_EQ(Sha256(std::string(1000000, 'a')), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+  EXPECT_NE(Sha256OfParts({"ab", "c"}), Sha256OfParts({"a", "bc"}));
+}
+
+Problem OneInput(DType dtype, Distribution distribution) {
+  Problem problem;
+  Parameter x;
+  x.name = "x";
+  x.dtype = dtype;
+  x.shape = {Expression::Parse("n")};
+  x.distribution = std::move(distribution);
+  problem.parameters = {x};
+  return problem;
+}
+
+std::vector<double> Draw(DType dtype, const Distribution& distribution, int64_t n, uint64_t key, int variant = 0) {
+  const Problem problem = OneInput(dtype, distribution);
+  const std::vector<Argument> arguments = DrawArguments(problem, {{"n", n}}, key, variant);
+  std::vector<double> values;
+  for (int64_t i = 0; i < n; ++i) {
+    values.push_back(LoadDouble(dtype, arguments[0].bytes.data() + static_cast<size_t>(i) * Info(dtype).size));
+  }
+  return values;
+}
+
+void Moments(const std::vector<double>& values, double* mean, double* deviation) {
+  *mean = *deviation = 0;
+  for (double value : values) *mean += value / static_cast<double>(values.size());
+  for (double value : values) *deviation += (value - *mean) * (value - *mean) / static_cast<double>(values.size());
+  *deviation = std::sqrt(*deviation);
+}
+
+TEST(Inputs, DistributionsAreWhatTheySay) {
+  constexpr int64_t kCount = 100000;
+  double mean = 0, deviation = 0;
+  Distribution d;
+  Moments(Draw(DType::kFloat32, d, kCount, 1), &mean, &deviation);
+  EXPECT_NEAR(mean, 0, 0.02);
+  EXPECT_NEAR(deviation, 1, 0.02);
+  Moments(Draw(DType::kFloat32, d, kCount, 1, 1), &mean, &deviation);
+  EXPECT_NEAR(mean, 0.5, 0.03);
+  EXPECT_NEAR(deviation, 1.5, 0.03);
+  d.kind = Distribution::Kind::kLargeOffset;
+  Moments(Draw(DType::kFloat32, d, kCount, 1), &mean, &deviation);
+  EXPECT_NEAR(mean, 1000, 0.02);
+  d.kind = Distribution::Kind::kUniform;
+  d.low = Expression::Parse("-2");
+  d.high = Expression::Parse("n/50000");
+  Moments(Draw(DType::kFloat64, d, kCount, 1), &mean, &deviation);
+  EXPECT_NEAR(mean, 0, 0.02);
+  EXPECT_NEAR(deviation, 4 / std::sqrt(12.0), 0.02);
+  d.kind = Distribution::Kind::kSparse;
+  const std::vector<double> sparse = Draw(DType::kFloat32, d, kCount, 1);
+  EXPECT_NEAR(static_cast<double>(std::count(sparse.begin(), sparse.end(), 0.0)), 90000, 500);
+}
+
+TEST(Inputs, WholeNumbersCoverBothBounds) {
+  Distribution d;
+  d.kind = Distribution::Kind::kIntegers;
+  d.low = Expression::Parse("-3");
+  d.high = Expression::Parse("3");
+  const std::vector<double> values = Draw(DType::kInt32, d, 1000, 5);
+  EXPECT_EQ(std::set<double>(values.begin(), values.end()), (std::set<double>{-3, -2, -1, 0, 1, 2, 3}));
+  d.kind = Distribution::Kind::kPermutation;
+  std::vector<double> order = Draw(DType::kInt64, d, 500, 5);
+  EXPECT_FALSE(std::is_sorted(order.begin(), order.end()));
+  std::sort(order.begin(), order.end());
+  for (size_t i = 0; i < order.size(); ++i) EXPECT_EQ(order[i], static_cast<double>(i));
+  d.kind = Distribution::Kind::kOffsets;
+  d.high = Expression::Parse("4*n");
+  const std::vector<double> offsets = Draw(DType::kInt32, d, 300, 5);
+  EXPECT_TRUE(std::is_sorted(offsets.begin(), offsets.end()));
+  EXPECT_EQ(offsets.front(), 0);
+  EXPECT_EQ(offsets.back(), 1200);
+}
+
+TEST(Inputs, FollowTheKeyAlone) {
+  EXPECT_EQ(Draw(DType::kFloat32, {}, 100, 1), Draw(DType::kFloat32, {}, 100, 1));
+  EXPECT_NE(Draw(DType::kFloat32, {}, 100, 1), Draw(DType::kFloat32, {}, 100, 2));
+}
+
+Comparison CompareFloats(const std::vector<float>& got, const std::vector<double>& expected, ErrorBound bound) {
+  Parameter out;
+  out.name = "out";
+  std::vector<uint8_t> bytes(got.size() * 4);
+  std::memcpy(bytes.data(), got.data(), bytes.size());
+  return Compare(out, {2, static_cast<int64_t>(got.size()) / 2}, bytes, {expected, {}}, 0xff, bound);
+}
+
+TEST(Comparison, Bounds) {
+  EXPECT_TRUE(CompareFloats({1, 2, 3, 4}, {1, 2, 3, 4}, {0, 0}).matches);
+  EXPECT_TRUE(CompareFloats({1, 2, 3, 4.04f}, {1, 2, 3, 4}, {0.011, 0}).matches);
+  const Comparison off = CompareFloats({1, 2, 3, 4.04f}, {1, 2, 3, 4}, {0.009, 0});
+  EXPECT_FALSE(off.matches);
+  EXPECT_EQ(off.mismatches, 1);
+  EXPECT_EQ(off.sentence, "1 of 4 elements of out are wrong; the worst is out[1][1] = 4.04, expected 4 (tolerance 0.036)");
+}
+
+TEST(Comparison, SpecialValues) {
+  const float nan = NAN, infinity = INFINITY;
+  EXPECT_TRUE(CompareFloats({nan, infinity, -infinity, 0}, {NAN, INFINITY, -INFINITY, 0}, {0.1, 0.1}).matches);
+  EXPECT_FALSE(CompareFloats({1, 0, 0, 0}, {NAN, 0, 0, 0}, {0.1, 0.1}).matches);
+  EXPECT_FALSE(CompareFloats({nan, 0, 0, 0}, {1, 0, 0, 0}, {0.1, 1e30}).matches);
+  EXPECT_FALSE(CompareFloats({infinity, 0, 0, 0}, {1, 0, 0, 0}, {0.1, 1e30}).matches);
+  EXPECT_FALSE(CompareFloats({-infinity, 0, 0, 0}, {INFINITY, 0, 0, 0}, {0.1, 1e30}).matches);
+  EXPECT_TRUE(CompareFloats({infinity, 0, 0, 0}, {1e39, 0, 0, 0}, {1e-6, 0}).matches);  // beyond float32
+}
+
+TEST(Comparison, NamesWhatWasNotWritten) {
+  float poison = 0;
+  std::memset(&poison, 0xff, 4);
+  EXPECT_EQ(CompareFloats({poison, poison, poison, poison}, {1, 2, 3, 4}, {0, 0}).sentence, "out was never written");
+  EXPECT_EQ(CompareFloats({1, 2, poison, 4}, {1, 2, 3, 4}, {0, 0}).sentence,
+            "1 of 4 elements of out were never written, the first is out[1][0]");
+  EXPECT_NE(CompareFloats({5, 5, 5, 5}, {1, 2, 3, 4}, {0, 0}).sentence.find("constant where the right one is not"), std::string::npos);
+}
+
+// The default bound lets an honest float32 sum pass, in any order, and not one of half precision.
+TEST(Comparison, DefaultBoundFitsSums) {
+  Problem problem;
+  Parameter out;
+  out.name = "out";
+  for (const int64_t terms : {10, 1000, 100000}) {
+    const std::vector<double> values = Draw(DType::kFloat32, {}, terms, 11);
+    float forward = 0, backward = 0;
+    double exact = 0, squares = 0;
+    for (double value : values) forward += static_cast<float>(value), exact += value, squares += value * value;
+    for (size_t i = values.size(); i-- > 0;) backward += static_cast<float>(values[i]);
+    // Outputs whose magnitude is what such sums typically have.
+    const Expected expected = {{exact, std::sqrt(squares), -std::sqrt(squares)}, {}};
+    const ErrorBound bound = BoundFor(problem, out, static_cast<double>(terms), expected);
+    const double allowed = bound.absolute + bound.relative * std::fabs(exact);
+    EXPECT_LT(std::fabs(forward - exact), allowed) << terms;
+    EXPECT_LT(std::fabs(backward - exact), allowed) << terms;
+    EXPECT_LT(bound.relative, 2e-4) << terms;  // half precision's unit roundoff is 4.9e-4
+  }
+}
+
+}  // namespace
+}  // namespace kgrpo::evaluator
