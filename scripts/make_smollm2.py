@@ -37,7 +37,9 @@ def restore_tokenizer(folder):
             {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
         ],
     }
+    tokenizer["decoder"] = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
     tokenizer["model"]["unk_token"] = None
+    tokenizer["model"]["byte_fallback"] = False  # the vocabulary has no <0xNN> tokens to fall back to
     with open(path, "w", encoding="utf-8") as file:
         json.dump(tokenizer, file, ensure_ascii=False)
     configuration = {
