@@ -45,98 +45,76 @@ Allocation* FindAllocation(Grid& grid, DeviceAddress address) {
   return found;
 }
 
+// The lowest and highest address of the lanes, and all their bits.
+struct Extent {
+  uint64_t low, high, bits;
+};
+Extent ExtentOf(const Access& access, uint32_t mask) {
+  if (access.pattern != Pattern::kGeneral) return {access.address[0], access.address[kLanes - 1], access.address[0]};
+  const int first = std::countr_zero(mask);
+  Extent extent{access.address[first], access.address[first], 0};
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    const uint64_t address = access.address[std::countr_zero(m)];
+    extent.low = address < extent.low ? address : extent.low;
+    extent.high = address > extent.high ? address : extent.high;
+    extent.bits |= address;
+  }
+  return extent;
+}
+
 void ResolveGlobal(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Access& access) {
   Grid& grid = *warp.grid;
   access.space = Space::kGlobal;
-  const int first = std::countr_zero(mask);
-  Allocation* allocation = FindAllocation(grid, access.address[first]);
-  if (allocation != nullptr) {
-    // All lanes in one allocation is the rule: one range check for the warp.
-    uint64_t low = access.address[first], high = low, low_bits = 0;
-    if (mask == kAllLanes) {
-      for (int l = 0; l < kLanes; ++l) {
-        low = access.address[l] < low ? access.address[l] : low;
-        high = access.address[l] > high ? access.address[l] : high;
-        low_bits |= access.address[l];
-      }
-    } else {
-      for (uint32_t m = mask; m != 0; m &= m - 1) {
-        const uint64_t address = access.address[std::countr_zero(m)];
-        low = address < low ? address : low;
-        high = address > high ? address : high;
-        low_bits |= address;
-      }
-    }
-    if (low >= allocation->address() && high < allocation->end() && allocation->end() - high >= bytes &&
-        (low_bits & (bytes - 1)) == 0 && !(kind != AccessKind::kLoad && allocation->read_only())) {
-      access.allocation = allocation;
-      std::byte* base = allocation->data() - allocation->address();
-      for (int l = 0; l < kLanes; ++l) access.host[l] = base + access.address[l];
-      return;
-    }
+  // All lanes in one allocation is the rule: one range check for the warp.
+  const Extent extent = ExtentOf(access, mask);
+  Allocation* allocation = FindAllocation(grid, extent.low);
+  if (allocation != nullptr && extent.high < allocation->end() && allocation->end() - extent.high >= bytes && (extent.bits & (bytes - 1)) == 0 &&
+      !(kind != AccessKind::kLoad && allocation->read_only())) {
+    access.allocation = allocation;
+    access.base = allocation->data() - allocation->address();
+    return;
   }
   access.allocation = nullptr;
+  access.base = nullptr;
+  access.pattern = Pattern::kGeneral;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     const uint64_t address = access.address[l];
     Allocation* own = FindAllocation(grid, address);
-    if (own == nullptr || own->end() - address < bytes)
-      OutOfBounds(warp, in, l, kind, bytes, address, grid.memory->Describe(address));
+    if (own == nullptr || own->end() - address < bytes) OutOfBounds(warp, in, l, kind, bytes, address, grid.memory->Describe(address));
     if ((address & (bytes - 1)) != 0) Misaligned(warp, in, l, kind, bytes, address, grid.memory->Describe(address));
     if (kind != AccessKind::kLoad && own->read_only()) {
-      Report(warp, in.index, l, FindingCode::kTrap, true, address, own->name(),
-             "writes to constant memory, " + grid.memory->Describe(address));
+      Report(warp, in.index, l, FindingCode::kTrap, true, address, own->name(), "writes to constant memory, " + grid.memory->Describe(address));
       throw Fault{};
     }
     access.host[l] = own->data() + (address - own->address());
   }
 }
 
+// The shared array that holds [low, end), or null.
+const SharedArray* ArrayAround(const Grid& grid, uint64_t low, uint64_t end) {
+  for (const SharedArray& array : grid.shared_arrays) {
+    if (low >= array.offset && end <= uint64_t{array.offset} + array.bytes) return &array;
+  }
+  return nullptr;
+}
+
 void ResolveShared(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Access& access) {
   Grid& grid = *warp.grid;
   access.space = Space::kShared;
   access.allocation = nullptr;
-  std::byte* base = warp.block->shared;
+  access.base = warp.block->shared;
   const uint64_t limit = grid.shared_limit;
-  uint64_t high = 0, low_bits = 0;
+  const Extent extent = ExtentOf(access, mask);
+  const bool fits = extent.high < limit && limit - extent.high >= bytes && (extent.bits & (bytes - 1)) == 0;
+  // When checked, no array may be left on the way into the next one.
+  if (fits && (!grid.checked || ArrayAround(grid, extent.low, extent.high + bytes) != nullptr)) return;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     const uint64_t address = access.address[l];
-    high = address > high ? address : high;
-    low_bits |= address;
-    access.host[l] = base + address;
-  }
-  const bool fits = high < limit && limit - high >= bytes;
-  if (fits && (low_bits & (bytes - 1)) == 0) {
-    if (!grid.checked) return;
-    // No array may be left on the way into the next one.
-    const std::vector<SharedArray>& arrays = grid.shared_arrays;
-    size_t at = 0;
-    bool inside = true;
-    for (uint32_t m = mask; m != 0 && inside; m &= m - 1) {
-      const uint64_t address = access.address[std::countr_zero(m)];
-      if (at < arrays.size() && address >= arrays[at].offset &&
-          address + bytes <= uint64_t{arrays[at].offset} + arrays[at].bytes)
-        continue;
-      for (at = 0; at < arrays.size(); ++at) {
-        if (address >= arrays[at].offset && address + bytes <= uint64_t{arrays[at].offset} + arrays[at].bytes) break;
-      }
-      inside = at < arrays.size();
-    }
-    if (inside) return;
-  }
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const int l = std::countr_zero(m);
-    const uint64_t address = access.address[l];
-    bool inside = address < limit && limit - address >= bytes;
-    if (inside && grid.checked) {
-      inside = false;
-      for (const SharedArray& array : grid.shared_arrays)
-        inside |= address >= array.offset && address + bytes <= uint64_t{array.offset} + array.bytes;
-    }
+    const bool inside = address < limit && limit - address >= bytes && (!grid.checked || ArrayAround(grid, address, address + bytes) != nullptr);
     if (!inside) OutOfBounds(warp, in, l, kind, bytes, address, DescribeShared(grid, address, bytes));
-    if ((address & (bytes - 1)) != 0)
-      Misaligned(warp, in, l, kind, bytes, address, DescribeShared(grid, address, bytes));
+    if ((address & (bytes - 1)) != 0) Misaligned(warp, in, l, kind, bytes, address, DescribeShared(grid, address, bytes));
   }
 }
 
@@ -144,6 +122,8 @@ void ResolveLocal(Warp& warp, const Instruction& in, uint32_t mask, uint32_t byt
   Grid& grid = *warp.grid;
   access.space = Space::kLocal;
   access.allocation = nullptr;
+  access.base = nullptr;
+  access.pattern = Pattern::kGeneral;
   const uint64_t frame = grid.kernel->local_bytes;
   std::byte* base = warp.block->local.data() + static_cast<size_t>(warp.id) * kLanes * frame;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
@@ -164,6 +144,8 @@ void ResolveParameter(Warp& warp, const Instruction& in, uint32_t mask, uint32_t
   Grid& grid = *warp.grid;
   access.space = Space::kParam;
   access.allocation = nullptr;
+  access.base = nullptr;
+  access.pattern = Pattern::kGeneral;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     const uint64_t address = access.address[l];
@@ -175,13 +157,48 @@ void ResolveParameter(Warp& warp, const Instruction& in, uint32_t mask, uint32_t
   }
 }
 
+// Compiled for the machine's vector units and for any machine.
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define KGRPO_VECTOR_CLONES __attribute__((target_clones("avx2", "default")))
+#else
+#define KGRPO_VECTOR_CLONES
+#endif
+
+KGRPO_VECTOR_CLONES Pattern PatternOf(const uint64_t* address, uint64_t bytes) {
+  const uint64_t first = address[0];
+  uint64_t uniform = 0, contiguous = 0;
+  for (uint64_t l = 0; l < kLanes; ++l) {
+    const uint64_t distance = address[l] - first;
+    uniform |= distance;
+    contiguous |= distance ^ ((l * bytes) & 0xFFFFFFFFu);
+  }
+  return uniform == 0 ? Pattern::kUniform : contiguous == 0 ? Pattern::kContiguous : Pattern::kGeneral;
+}
+
+// Lanes of `mask` without those whose address the next lane, or that half a warp further, has too.
+KGRPO_VECTOR_CLONES uint32_t DistinctLanes(const uint64_t* address, uint32_t mask) {
+  uint32_t next = 0, half = 0;
+  for (uint32_t l = 0; l + 1 < kLanes; ++l) next |= static_cast<uint32_t>(address[l] == address[l + 1]) << l;
+  for (uint32_t l = 0; l < kLanes / 2; ++l) half |= static_cast<uint32_t>(address[l] == address[l + kLanes / 2]) << l;
+  return mask & ~((next & (mask >> 1)) | (half & (mask >> (kLanes / 2))));
+}
+
+KGRPO_VECTOR_CLONES void AddOffset(const uint64_t* from, uint64_t offset, uint64_t* to) {
+  for (int l = 0; l < kLanes; ++l) to[l] = from[l] + offset;
+}
+KGRPO_VECTOR_CLONES void AddOffset32(const uint32_t* from, uint32_t offset, uint64_t* to) {
+  for (int l = 0; l < kLanes; ++l) to[l] = from[l] + offset;
+}
+
 constexpr uint64_t kWindowMask = 0xFFF0'0000'0000'0000;
 
 }  // namespace
 
-void ResolveAddresses(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Space space,
-                      Access& access) {
+void ResolveAddresses(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Space space, Access& access) {
   access.bytes = bytes;
+  access.pattern = mask == kAllLanes ? PatternOf(access.address, bytes) : Pattern::kGeneral;
+  access.distinct = mask;
+  if (warp.grid->checked) access.distinct = access.pattern == Pattern::kUniform ? 1u << (kLanes - 1) : access.pattern == Pattern::kContiguous ? mask : DistinctLanes(access.address, mask);
   if (space == Space::kGeneric) {
     const uint64_t window = access.address[std::countr_zero(mask)] & kWindowMask;
     for (uint32_t m = mask; m != 0; m &= m - 1) {
@@ -216,21 +233,31 @@ void Resolve(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, A
   const auto offset = static_cast<uint64_t>(in.offset);
   if ((in.flags & kFlagShared32) != 0) {
     const uint32_t* a = SourceAs<uint32_t>(warp, in.a);
-    for (int l = 0; l < kLanes; ++l) access.address[l] = static_cast<uint32_t>(a[l] + static_cast<uint32_t>(offset));
+    AddOffset32(a, static_cast<uint32_t>(offset), access.address);
   } else {
     const uint64_t* a = SourceAs<uint64_t>(warp, in.a);
-    for (int l = 0; l < kLanes; ++l) access.address[l] = a[l] + offset;
+    AddOffset(a, offset, access.address);
   }
   ResolveAddresses(warp, in, mask, bytes, kind, static_cast<Space>(in.space), access);
   if (warp.grid->counter != nullptr) warp.grid->counter->CountAccess(warp, in, mask, access, kind);
 }
 
+namespace {
+
+bool SharedWritten(const Block& block, uint64_t offset, uint32_t bytes) {  // aligned, so within one word
+  const uint64_t need = ((uint64_t{1} << bytes) - 1) << (offset % 64);
+  return (block.shared_written[offset / 64] & need) == need;
+}
+
+}  // namespace
+
 void CheckInitialised(Warp& warp, const Instruction& in, uint32_t mask, const Access& access) {
+  const uint32_t lanes = access.distinct & mask;
   if (access.space == Space::kGlobal) {
-    for (uint32_t m = mask; m != 0; m &= m - 1) {
+    if (access.pattern == Pattern::kContiguous && access.allocation->Initialised(access.address[0] - access.allocation->address(), uint64_t{access.bytes} * kLanes)) return;
+    for (uint32_t m = lanes; m != 0; m &= m - 1) {
       const int l = std::countr_zero(m);
-      const Allocation* allocation =
-          access.allocation != nullptr ? access.allocation : FindAllocation(*warp.grid, access.address[l]);
+      const Allocation* allocation = access.allocation != nullptr ? access.allocation : FindAllocation(*warp.grid, access.address[l]);
       if (allocation->Initialised(access.address[l] - allocation->address(), access.bytes)) continue;
       const std::string where = warp.grid->memory->Describe(access.address[l]);
       Report(warp, in.index, l, FindingCode::kUninitialised, false, access.address[l], allocation->name(),
@@ -238,14 +265,11 @@ void CheckInitialised(Warp& warp, const Instruction& in, uint32_t mask, const Ac
       return;
     }
   } else if (access.space == Space::kShared) {
-    const std::vector<uint64_t>& written = warp.block->shared_written;
-    for (uint32_t m = mask; m != 0; m &= m - 1) {
+    for (uint32_t m = lanes; m != 0; m &= m - 1) {
       const int l = std::countr_zero(m);
-      const uint64_t offset = access.address[l];  // aligned, so within one word
-      const uint64_t need = ((uint64_t{1} << access.bytes) - 1) << (offset % 64);
-      if ((written[offset / 64] & need) == need) continue;
-      const std::string where = DescribeShared(*warp.grid, offset, access.bytes);
-      Report(warp, in.index, l, FindingCode::kUninitialised, false, offset, where,
+      if (SharedWritten(*warp.block, access.address[l], access.bytes)) continue;
+      const std::string where = DescribeShared(*warp.grid, access.address[l], access.bytes);
+      Report(warp, in.index, l, FindingCode::kUninitialised, false, access.address[l], where,
              "reads " + Bytes(access.bytes) + " that no thread of the block has written, " + where);
       return;
     }
@@ -254,10 +278,13 @@ void CheckInitialised(Warp& warp, const Instruction& in, uint32_t mask, const Ac
 
 void MarkWritten(Warp& warp, uint32_t mask, const Access& access) {
   if (access.space == Space::kGlobal) {
+    if (access.pattern == Pattern::kContiguous) {
+      access.allocation->MarkInitialised(access.address[0] - access.allocation->address(), uint64_t{access.bytes} * kLanes);
+      return;
+    }
     for (uint32_t m = mask; m != 0; m &= m - 1) {
       const int l = std::countr_zero(m);
-      Allocation* allocation =
-          access.allocation != nullptr ? access.allocation : FindAllocation(*warp.grid, access.address[l]);
+      Allocation* allocation = access.allocation != nullptr ? access.allocation : FindAllocation(*warp.grid, access.address[l]);
       allocation->MarkInitialised(access.address[l] - allocation->address(), access.bytes);
     }
   } else if (access.space == Space::kShared && warp.grid->checked) {

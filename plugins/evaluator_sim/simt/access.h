@@ -9,13 +9,22 @@ namespace kgrpo::simt {
 
 enum class AccessKind : uint8_t { kLoad, kStore, kAtomic };
 
-// One access of a warp, resolved. host[l] is valid for the lanes of the instruction's mask.
+// How the lanes' addresses lie, where all lanes take part.
+enum class Pattern : uint8_t { kGeneral, kUniform, kContiguous };  // anyhow; all the same; each `bytes` after the one before
+
+// One access of a warp, resolved.
 struct Access {
   uint64_t address[kLanes];  // within the space; global addresses for generic ones that point there
-  std::byte* host[kLanes];
-  Space space;             // kGlobal (constants too), kShared, kLocal or kParam
-  Allocation* allocation;  // kGlobal: of all lanes, or null where they differ
-  uint32_t bytes;          // a lane, all elements
+  std::byte* host[kLanes];   // where base is null
+  std::byte* base;           // if not null, a lane's bytes lie at base + address
+  Space space;               // kGlobal (constants too), kShared, kLocal or kParam
+  Pattern pattern;
+  Allocation* allocation;    // kGlobal: of all lanes, or null where they differ
+  uint32_t bytes;            // a lane, all elements
+  uint32_t distinct;         // lanes that are not followed by another at the same address (checked; may hold too many)
+
+  // Valid for the lanes of the instruction's mask.
+  std::byte* At(int lane) const { return base != nullptr ? base + address[lane] : host[lane]; }
 };
 
 // Computes the addresses of `mask`'s lanes and checks that [address, address + bytes) is theirs to touch. A lane that
@@ -27,9 +36,11 @@ void ResolveAddresses(Warp& warp, const Instruction& in, uint32_t mask, uint32_t
 
 // Checked mode: reports reads of bytes that nobody wrote.
 void CheckInitialised(Warp& warp, const Instruction& in, uint32_t mask, const Access& access);
-// Checked mode: one lane's part in the race detection. For stores it must run before the bytes are written, `changes`
-// saying whether they will differ from what is there.
-void CheckOrder(Warp& warp, const Instruction& in, int lane, const Access& access, AccessKind kind, bool changes);
+// Checked mode: race detection for the loads of a warp.
+void CheckLoadOrder(Warp& warp, const Instruction& in, uint32_t mask, const Access& access);
+// The same for one lane's store or atomic, before its bytes are written; `changes` says whether they differ from what is
+// there.
+void CheckStoreOrder(Warp& warp, const Instruction& in, int lane, const Access& access, AccessKind kind, bool changes);
 void MarkWritten(Warp& warp, uint32_t mask, const Access& access);
 
 // Release and acquire between blocks, for atomics and volatile accesses to global memory.

@@ -27,12 +27,12 @@ void Atomic(Warp& warp, const Instruction& in, uint32_t mask) {
   S* d = (in.flags & kFlagNoReturn) != 0 ? nullptr : TargetAs<S>(warp, in.d);
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
-    if (grid.checked) CheckOrder(warp, in, l, access, AccessKind::kAtomic, true);
+    if (grid.checked) CheckStoreOrder(warp, in, l, access, AccessKind::kAtomic, true);
     T old;
-    std::memcpy(&old, access.host[l], sizeof old);
+    std::memcpy(&old, access.At(l), sizeof old);
     const T value = F(old, std::bit_cast<T>(static_cast<std::conditional_t<sizeof(T) == 2, uint16_t, S>>(b[l])),
                       std::bit_cast<T>(static_cast<std::conditional_t<sizeof(T) == 2, uint16_t, S>>(c[l])));
-    std::memcpy(access.host[l], &value, sizeof value);
+    std::memcpy(access.At(l), &value, sizeof value);
     if (d != nullptr) d[l] = std::bit_cast<std::conditional_t<sizeof(T) == 2, uint16_t, S>>(old);
   }
   MarkWritten(warp, mask, access);

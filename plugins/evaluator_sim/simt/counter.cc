@@ -21,22 +21,30 @@ uint32_t* MapWords(uint64_t count) {
 
 // The cycles that shared memory needs for the lanes of `mask`: how many different words the busiest bank must deliver.
 uint32_t BankCycles(const uint64_t* address, uint32_t mask, uint32_t bytes) {
-  uint64_t words[kLanes * 4];
-  uint32_t count = 0;
+  uint32_t words[32][kLanes];
+  uint8_t counts[32] = {};
+  uint32_t most = 0;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const uint64_t first = address[std::countr_zero(m)] / 4, last = (address[std::countr_zero(m)] + bytes - 1) / 4;
-    for (uint64_t w = first; w <= last; ++w) words[count++] = w;
+    const auto first = static_cast<uint32_t>(address[std::countr_zero(m)] / 4);
+    const auto last = static_cast<uint32_t>((address[std::countr_zero(m)] + bytes - 1) / 4);
+    for (uint32_t word = first; word <= last; ++word) {
+      const uint32_t bank = word % 32;
+      uint32_t i = 0;
+      while (i < counts[bank] && words[bank][i] != word) ++i;
+      if (i < counts[bank]) continue;
+      words[bank][counts[bank]++] = word;
+      most = std::max<uint32_t>(most, counts[bank]);
+    }
   }
-  std::sort(words, words + count);
-  count = static_cast<uint32_t>(std::unique(words, words + count) - words);
-  uint32_t banks[32] = {}, most = 0;
-  for (uint32_t i = 0; i < count; ++i) most = std::max(most, ++banks[words[i] % 32]);
   return most;
 }
 
 // Accesses of 8 and 16 bytes are served half a warp or a quarter at a time; parts that need no more cycles together
 // than the longest alone are served together.
-uint32_t SharedWavefronts(const uint64_t* address, uint32_t mask, uint32_t bytes) {
+uint32_t SharedWavefronts(const Access& access, uint32_t mask, uint32_t bytes) {
+  const uint64_t* address = access.address;
+  if (access.pattern == Pattern::kUniform) return 1;
+  if (access.pattern == Pattern::kContiguous && bytes == access.bytes) return std::max(1u, bytes / 4);
   if (bytes <= 4) return BankCycles(address, mask, bytes);
   const uint32_t parts = bytes / 4, width = kLanes / parts;
   uint32_t total = 0, group = 0, group_cycles = 0;
@@ -276,7 +284,7 @@ void Counter::CountShared(const Warp&, const Instruction& in, uint32_t mask, con
       for (uint32_t m = mask; m != 0; m &= m - 1) aligned &= access.address[std::countr_zero(m)] % width == 0;
       leader_aligned_[in.index] = aligned ? 1 : 0;
       if (aligned) {
-        counts_.shared_wavefronts += SharedWavefronts(access.address, mask, width);
+        counts_.shared_wavefronts += SharedWavefronts(access, mask, width);
         counts_.shared_ideal_wavefronts += (std::popcount(mask) * width + 127) / 128;
         return;
       }
@@ -286,7 +294,7 @@ void Counter::CountShared(const Warp&, const Instruction& in, uint32_t mask, con
       return;
     }
   }
-  counts_.shared_wavefronts += SharedWavefronts(access.address, mask, access.bytes);
+  counts_.shared_wavefronts += SharedWavefronts(access, mask, access.bytes);
   counts_.shared_ideal_wavefronts += (static_cast<uint32_t>(std::popcount(mask)) * access.bytes + 127) / 128;
 }
 

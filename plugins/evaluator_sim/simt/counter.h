@@ -48,7 +48,7 @@ class Counter {
   // Each instruction that a warp issues, with the lanes that execute it.
   void CountInstruction(const Warp& warp, uint32_t pc, uint32_t mask) {
     ++executed_[pc];
-    lanes_[pc] += static_cast<uint32_t>(std::popcount(mask));
+    lanes_[pc] += mask == kAllLanes ? kLanes : static_cast<uint32_t>(std::popcount(mask));
     BlockTrace& trace = *trace_;
     for (size_t i = 0; i < trace.warps.size(); ++i) {
       if (trace.warps[i] != warp.id) continue;

@@ -222,6 +222,7 @@ void StartBlock(Block& block, Grid& grid, uint64_t index) {
     if (grid.checked) {
       warp.known.assign(warps, 0);
       warp.lane_known.fill(0);
+      warp.events.resize(kernel.code.size());
     }
     warp.copies.clear();
     warp.executed = warp.splits = 0;

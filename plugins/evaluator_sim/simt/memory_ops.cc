@@ -9,16 +9,6 @@
 namespace kgrpo::simt {
 namespace {
 
-// Lanes whose addresses follow one another are moved as one block.
-template <typename T>
-bool Contiguous(const Access& access) {
-  const std::byte* base = access.host[0];
-  uint64_t different = 0;
-  for (int l = 0; l < kLanes; ++l)
-    different |= static_cast<uint64_t>(access.host[l] - base) ^ (static_cast<uint64_t>(l) * sizeof(T));
-  return different == 0;
-}
-
 // T: in memory; S: a register's lane.
 template <typename T, typename S>
 void Load(Warp& warp, const Instruction& in, uint32_t mask) {
@@ -27,8 +17,7 @@ void Load(Warp& warp, const Instruction& in, uint32_t mask) {
   Grid& grid = *warp.grid;
   if (grid.checked && access.space != Space::kLocal && access.space != Space::kParam) {
     CheckInitialised(warp, in, mask, access);
-    for (uint32_t m = mask; m != 0; m &= m - 1)
-      CheckOrder(warp, in, std::countr_zero(m), access, AccessKind::kLoad, true);
+    CheckLoadOrder(warp, in, mask, access);
   }
   if ((in.flags & kFlagVolatile) != 0) {
     if (access.space == Space::kGlobal) NoteAcquire(warp);
@@ -38,23 +27,25 @@ void Load(Warp& warp, const Instruction& in, uint32_t mask) {
   for (uint32_t i = 0; i < in.count; ++i) {
     if (targets[i] == kNoOperand) continue;
     S* d = TargetAs<S>(warp, targets[i]);
-    if (in.count == 1 && sizeof(T) == sizeof(S) && mask == kAllLanes && Contiguous<T>(access)) {
-      std::memcpy(d, access.host[0], kLanes * sizeof(T));
-      continue;
-    }
-    if (mask == kAllLanes) {
+    auto value = [&](int l) {
+      T v;
+      std::memcpy(&v, access.At(l) + i * sizeof(T), sizeof(T));
+      return static_cast<S>(v);
+    };
+    if (access.pattern == Pattern::kContiguous && in.count == 1 && sizeof(T) == sizeof(S)) {
+      std::memcpy(d, access.At(0), kLanes * sizeof(T));
+    } else if (access.pattern == Pattern::kUniform) {
+      const S all = value(0);
+      for (int l = 0; l < kLanes; ++l) d[l] = all;
+    } else if (mask == kAllLanes && access.base != nullptr) {
+      const std::byte* base = access.base + i * sizeof(T);
       for (int l = 0; l < kLanes; ++l) {
-        T value;
-        std::memcpy(&value, access.host[l] + i * sizeof(T), sizeof(T));
-        d[l] = static_cast<S>(value);
+        T v;
+        std::memcpy(&v, base + access.address[l], sizeof(T));
+        d[l] = static_cast<S>(v);
       }
     } else {
-      for (uint32_t m = mask; m != 0; m &= m - 1) {
-        const int l = std::countr_zero(m);
-        T value;
-        std::memcpy(&value, access.host[l] + i * sizeof(T), sizeof(T));
-        d[l] = static_cast<S>(value);
-      }
+      for (uint32_t m = mask; m != 0; m &= m - 1) d[std::countr_zero(m)] = value(std::countr_zero(m));
     }
   }
 }
@@ -67,12 +58,12 @@ void StoreChecked(Warp& warp, const Instruction& in, uint32_t mask, const Access
     bool changes = false;
     for (uint32_t i = 0; i < in.count; ++i) {
       const T value = static_cast<T>(SourceAs<S>(warp, sources[i])[l]);
-      changes |= std::memcmp(access.host[l] + i * sizeof(T), &value, sizeof(T)) != 0;
+      changes |= std::memcmp(access.At(l) + i * sizeof(T), &value, sizeof(T)) != 0;
     }
-    CheckOrder(warp, in, l, access, AccessKind::kStore, changes);
+    CheckStoreOrder(warp, in, l, access, AccessKind::kStore, changes);
     for (uint32_t i = 0; i < in.count; ++i) {
       const T value = static_cast<T>(SourceAs<S>(warp, sources[i])[l]);
-      std::memcpy(access.host[l] + i * sizeof(T), &value, sizeof(T));
+      std::memcpy(access.At(l) + i * sizeof(T), &value, sizeof(T));
     }
   }
 }
@@ -90,14 +81,14 @@ void Store(Warp& warp, const Instruction& in, uint32_t mask) {
   const Operand* sources = &grid.kernel->operands[in.extra];
   for (uint32_t i = 0; i < in.count; ++i) {
     const S* s = SourceAs<S>(warp, sources[i]);
-    if (in.count == 1 && sizeof(T) == sizeof(S) && mask == kAllLanes && Contiguous<T>(access)) {
-      std::memcpy(access.host[0], s, kLanes * sizeof(T));
+    if (in.count == 1 && sizeof(T) == sizeof(S) && access.pattern == Pattern::kContiguous) {
+      std::memcpy(access.At(0), s, kLanes * sizeof(T));
       continue;
     }
     for (uint32_t m = mask; m != 0; m &= m - 1) {
       const int l = std::countr_zero(m);
       const T value = static_cast<T>(s[l]);
-      std::memcpy(access.host[l] + i * sizeof(T), &value, sizeof(T));
+      std::memcpy(access.At(l) + i * sizeof(T), &value, sizeof(T));
     }
   }
 }
@@ -243,8 +234,7 @@ void CopyAsync(Warp& warp, const Instruction& in, uint32_t mask) {
     if (grid.counter != nullptr) grid.counter->CountAccess(warp, in, reading, source, AccessKind::kLoad);
     if (grid.checked) {
       CheckInitialised(warp, in, reading, source);
-      for (uint32_t m = reading; m != 0; m &= m - 1)
-        CheckOrder(warp, in, std::countr_zero(m), source, AccessKind::kLoad, true);
+      CheckLoadOrder(warp, in, reading, source);
     }
   }
   if (warp.copies.empty()) warp.copies.emplace_back();
@@ -256,7 +246,7 @@ void CopyAsync(Warp& warp, const Instruction& in, uint32_t mask) {
     copy.source_bytes = static_cast<uint8_t>(sizes == nullptr ? in.size : sizes[l] < in.size ? sizes[l] : in.size);
     copy.shared_offset = static_cast<uint32_t>(target.address[l]);
     copy.pc = in.index;
-    if (copy.source_bytes > 0) std::memcpy(copy.data.data(), source.host[l], copy.source_bytes);
+    if (copy.source_bytes > 0) std::memcpy(copy.data.data(), source.At(l), copy.source_bytes);
     warp.copies.back().push_back(copy);
   }
 }
@@ -280,10 +270,12 @@ void WaitCopies(Warp& warp, const Instruction& in, uint32_t) {
       access.allocation = nullptr;
       access.bytes = copy.bytes;
       access.address[copy.lane] = copy.shared_offset;
-      access.host[copy.lane] = warp.block->shared + copy.shared_offset;
-      if (grid.checked) CheckOrder(warp, grid.kernel->code[copy.pc], copy.lane, access, AccessKind::kStore, true);
+      access.base = warp.block->shared;
+      access.pattern = Pattern::kGeneral;
+      access.distinct = 1u << copy.lane;
+      if (grid.checked) CheckStoreOrder(warp, grid.kernel->code[copy.pc], copy.lane, access, AccessKind::kStore, true);
       MarkWritten(warp, 1u << copy.lane, access);
-      std::memcpy(access.host[copy.lane], copy.data.data(), copy.bytes);
+      std::memcpy(access.At(copy.lane), copy.data.data(), copy.bytes);
     }
   }
   groups.erase(groups.begin(), groups.begin() + static_cast<std::ptrdiff_t>(complete));

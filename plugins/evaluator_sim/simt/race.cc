@@ -1,4 +1,5 @@
 // Race detection: see race_shadow.h for how order is known.
+#include <bit>
 #include <string>
 
 #include "evaluator_sim/simt/access.h"
@@ -6,111 +7,151 @@
 namespace kgrpo::simt {
 namespace {
 
-// Whether the earlier access `cell` happened before what `lane` of `warp` does now.
-bool HappenedBefore(const AccessCell& cell, const Warp& warp, int lane) {
-  if (cell.block == 0) return true;
+// How an earlier event stands to what a warp does now.
+enum class Order : uint8_t { kBefore, kSameWarp, kUnordered };
+
+Order OrderOf(const AccessEvent& event, const Warp& warp) {
   const Block& block = *warp.block;
-  if (cell.block == block.index + 1) {
-    const uint32_t its_warp = cell.thread / kLanes;
-    if (its_warp == static_cast<uint32_t>(warp.id)) {
-      return cell.thread % kLanes == static_cast<uint32_t>(lane) ||
-             cell.clock < warp.lane_known[static_cast<size_t>(lane)];
-    }
-    return cell.clock < warp.known[its_warp];
+  if (event.block == block.index) {
+    if (event.warp == warp.id) return Order::kSameWarp;
+    return event.clock < warp.known[event.warp] ? Order::kBefore : Order::kUnordered;
   }
   // Another block: it must have released after the access, and this one acquired after that.
-  const std::vector<uint64_t>& releases = warp.grid->ReleasesOf(cell.block - 1);
-  return cell.releases < releases.size() && releases[cell.releases] < block.acquire_time;
+  const std::vector<uint64_t>& releases = warp.grid->ReleasesOf(event.block);
+  return event.releases < releases.size() && releases[event.releases] < block.acquire_time ? Order::kBefore : Order::kUnordered;
 }
 
-AccessCell CellOf(const Warp& warp, const Instruction& in, int lane, bool atomic) {
-  AccessCell cell;
-  cell.block = static_cast<uint32_t>(warp.block->index + 1);
-  cell.clock = warp.clock;
-  cell.pc = in.index;
-  cell.thread = static_cast<uint16_t>(warp.id * kLanes + lane);
-  cell.atomic = atomic ? 1 : 0;
-  cell.releases = static_cast<uint32_t>(warp.block->release_times.size());
-  return cell;
-}
-
-void ReportRace(Warp& warp, const Instruction& in, int lane, const Access& access, const char* now,
-                const AccessCell& earlier, const char* then) {
-  const ThreadId other = IdOf(*warp.grid, earlier.block - 1, earlier.thread);
-  const int other_line = warp.grid->kernel->lines[earlier.pc].line;
-  std::string where;
-  if (access.space == Space::kShared) {
-    where = DescribeShared(*warp.grid, access.address[lane], access.bytes);
-  } else {
-    where = warp.grid->memory->Describe(access.address[lane]);
+// Whether the access `cell` happened before what `lane` of `warp` does now. `event` and `order` remember the last answer: the
+// cells of neighbouring lanes tend to come from one instruction.
+struct Memory {
+  uint32_t event = 0;
+  Order order = Order::kBefore;
+};
+inline bool HappenedBefore(AccessCell cell, const Warp& warp, int lane, Memory& memory) {
+  if (cell == 0) return true;
+  const uint32_t number = cell / kLanes;
+  if (number != memory.event) {
+    memory.event = number;
+    memory.order = OrderOf(warp.grid->events[number], warp);
   }
+  if (memory.order != Order::kSameWarp) return memory.order == Order::kBefore;
+  return cell % kLanes == static_cast<uint32_t>(lane) || warp.grid->events[number].clock < warp.lane_known[static_cast<size_t>(lane)];
+}
+
+// Forgets all accesses, to make room for new events.
+void Forget(Grid& grid) {
+  grid.events.assign(1, {});
+  grid.shadows.clear();
+  grid.last_shadow_owner = nullptr;
+  for (Block* block : grid.resident) block->shared_shadow.Reset(grid.shared_limit);
+}
+
+// The number of the event that is `in`, executed now by `warp`: the same as long as the warp has not synchronised.
+uint32_t NoteEvent(Warp& warp, const Instruction& in, AccessKind kind) {
+  std::vector<AccessEvent>& events = warp.grid->events;
+  AccessEvent event;
+  event.block = static_cast<uint32_t>(warp.block->index);
+  event.clock = warp.clock;
+  event.releases = static_cast<uint32_t>(warp.block->release_times.size());
+  event.pc = in.index;
+  event.warp = static_cast<uint16_t>(warp.id);
+  event.atomic = kind == AccessKind::kAtomic || (in.flags & kFlagVolatile) != 0;
+  uint32_t& latest = warp.events[in.index];
+  if (latest != 0 && latest < events.size() && events[latest] == event) return latest;
+  if (events.size() >= kMostEvents || events.empty()) Forget(*warp.grid);
+  latest = static_cast<uint32_t>(events.size());
+  events.push_back(event);
+  return latest;
+}
+
+RaceShadow* ShadowOf(Warp& warp, const Access& access, int lane, uint64_t& base) {
+  Grid& grid = *warp.grid;
+  base = 0;
+  if (access.space == Space::kShared) return &warp.block->shared_shadow;
+  if (access.space != Space::kGlobal) return nullptr;
+  const Allocation* allocation = access.allocation != nullptr ? access.allocation : grid.memory->Find(access.address[lane]);
+  if (allocation->read_only()) return nullptr;
+  base = allocation->address();
+  if (grid.last_shadow_owner != allocation) {
+    RaceShadow& found = grid.shadows[allocation];
+    if (found.empty()) found.Reset(allocation->bytes());
+    grid.last_shadow_owner = allocation;
+    grid.last_shadow = &found;
+  }
+  return grid.last_shadow;
+}
+
+void ReportRace(Warp& warp, const Instruction& in, int lane, const Access& access, const char* now, AccessCell earlier, const char* then) {
+  const AccessEvent& event = warp.grid->events[earlier / kLanes];
+  const ThreadId other = IdOf(*warp.grid, event.block, event.warp * kLanes + earlier % kLanes);
+  const int other_line = warp.grid->kernel->lines[event.pc].line;
+  std::string where = access.space == Space::kShared ? DescribeShared(*warp.grid, access.address[lane], access.bytes)
+                                                     : warp.grid->memory->Describe(access.address[lane]);
   if (where.starts_with("at ")) where = where.substr(3);
-  const bool same_block = earlier.block == warp.block->index + 1;
+  const char* missing = event.block != warp.block->index ? "synchronisation of the blocks" : event.warp == warp.id ? "__syncwarp()" : "barrier";
   Report(warp, in.index, lane, FindingCode::kRace, false, access.address[lane], where,
          std::string(now) + " " + where + " while " + NameThread(other) + " " + then + " it" +
-             (other_line > 0 ? " at line " + std::to_string(other_line) : "") + " with no " +
-             (same_block ? (earlier.thread / kLanes == static_cast<uint32_t>(warp.id) ? "__syncwarp()" : "barrier")
-                         : "synchronisation of the blocks") +
-             " between (a race)",
+             (other_line > 0 ? " at line " + std::to_string(other_line) : "") + ", with no " + missing + " between (a race)",
          &other, other_line);
 }
 
 }  // namespace
 
-void CheckOrder(Warp& warp, const Instruction& in, int lane, const Access& access, AccessKind kind, bool changes) {
-  Grid& grid = *warp.grid;
-  RaceShadow* shadow;
-  uint64_t offset = access.address[lane];
-  if (access.space == Space::kShared) {
-    shadow = &warp.block->shared_shadow;
-  } else if (access.space == Space::kGlobal) {
-    Allocation* allocation = access.allocation != nullptr ? access.allocation : grid.memory->Find(offset);
-    if (allocation->read_only()) return;
-    if (grid.last_shadow_owner != allocation) {
-      RaceShadow& found = grid.shadows[allocation];
-      if (found.empty()) found.Reset(allocation->bytes());
-      grid.last_shadow_owner = allocation;
-      grid.last_shadow = &found;
+void CheckLoadOrder(Warp& warp, const Instruction& in, uint32_t mask, const Access& access) {
+  const uint32_t event = NoteEvent(warp, in, AccessKind::kLoad);
+  const bool polled = (in.flags & kFlagVolatile) != 0;
+  Memory writes, reads;
+  uint64_t base = 0;
+  const bool several = access.allocation == nullptr && access.space == Space::kGlobal;
+  RaceShadow* shadow = several ? nullptr : ShadowOf(warp, access, std::countr_zero(mask), base);
+  if (!several && shadow == nullptr) return;
+  for (uint32_t m = access.distinct & mask; m != 0; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    if (several) shadow = ShadowOf(warp, access, lane, base);
+    if (shadow == nullptr) continue;
+    const RaceShadow::Span span = shadow->At(access.address[lane] - base, access.bytes);
+    const AccessCell cell = event * kLanes + static_cast<uint32_t>(lane);
+    for (uint32_t g = 0; g < span.count; ++g) {
+      Granule& granule = span.first[g];
+      // A volatile read of what a plain write left is how flags are often built; it acquires, so it is let pass.
+      if (granule.write != 0 && !polled && !HappenedBefore(granule.write, warp, lane, writes)) [[unlikely]] {
+        const bool atomic = warp.grid->events[granule.write / kLanes].atomic;
+        return ReportRace(warp, in, lane, access, "reads", granule.write, atomic ? "updates" : "writes");
+      }
+      const AccessCell before = granule.read[0];
+      if (before != 0 && before / kLanes != event && !HappenedBefore(before, warp, lane, reads) && reads.order != Order::kSameWarp) {
+        granule.read[1] = cell;
+      } else {
+        granule.read[0] = cell;
+      }
     }
-    shadow = grid.last_shadow;
-    offset -= allocation->address();
-  } else {
-    return;
   }
-  const RaceShadow::Span span = shadow->At(offset, access.bytes);
-  const bool atomic = kind == AccessKind::kAtomic;
-  const bool polled = kind == AccessKind::kLoad && (in.flags & kFlagVolatile) != 0;
-  const AccessCell cell = CellOf(warp, in, lane, atomic || (in.flags & kFlagVolatile) != 0);
+}
+
+void CheckStoreOrder(Warp& warp, const Instruction& in, int lane, const Access& access, AccessKind kind, bool changes) {
+  const uint32_t event = NoteEvent(warp, in, kind);
+  uint64_t base;
+  RaceShadow* shadow = ShadowOf(warp, access, lane, base);
+  if (shadow == nullptr) return;
+  const std::vector<AccessEvent>& events = warp.grid->events;
+  const bool concurrent = events[event].atomic;
+  const char* now = kind == AccessKind::kAtomic ? "atomically updates" : "writes";
+  Memory memory;
+  const RaceShadow::Span span = shadow->At(access.address[lane] - base, access.bytes);
   for (uint32_t g = 0; g < span.count; ++g) {
     Granule& granule = span.first[g];
-    if (kind == AccessKind::kLoad) {
-      if (granule.write.block != 0 && !HappenedBefore(granule.write, warp, lane) &&
-          !(polled && granule.write.atomic != 0)) {
-        // A volatile read of what a plain write left is how flags are often built; it acquires, so it is let pass too.
-        if (!polled)
-          return ReportRace(warp, in, lane, access, "reads", granule.write,
-                            granule.write.atomic != 0 ? "updates" : "writes");
-      }
-      AccessCell* slot = &granule.read[0];
-      if (slot->block != 0 && slot->thread / kLanes != cell.thread / kLanes && !HappenedBefore(*slot, warp, lane))
-        slot = &granule.read[1];
-      *slot = cell;
-      continue;
+    const AccessCell write = granule.write;
+    if (changes && !HappenedBefore(write, warp, lane, memory) && !(concurrent && events[write / kLanes].atomic)) {
+      return ReportRace(warp, in, lane, access, now, write, events[write / kLanes].atomic ? "updates" : "writes");
     }
-    const AccessCell& write = granule.write;
-    if (changes && write.block != 0 && !(cell.atomic != 0 && write.atomic != 0) && !HappenedBefore(write, warp, lane)) {
-      return ReportRace(warp, in, lane, access, atomic ? "atomically updates" : "writes", write,
-                        write.atomic != 0 ? "updates" : "writes");
-    }
-    if (changes) {
-      for (const AccessCell& read : granule.read) {
-        if (read.block == 0 || (cell.atomic != 0 && read.atomic != 0) || HappenedBefore(read, warp, lane)) continue;
-        return ReportRace(warp, in, lane, access, atomic ? "atomically updates" : "writes", read, "reads");
+    for (AccessCell& read : granule.read) {
+      if (HappenedBefore(read, warp, lane, memory)) {
+        read = 0;
+      } else if (changes && !(concurrent && events[read / kLanes].atomic)) {
+        return ReportRace(warp, in, lane, access, now, read, "reads");
       }
     }
-    granule.write = cell;
-    if (HappenedBefore(granule.read[0], warp, lane)) granule.read[0] = {};
-    if (HappenedBefore(granule.read[1], warp, lane)) granule.read[1] = {};
+    granule.write = event * kLanes + static_cast<uint32_t>(lane);
   }
 }
 
