@@ -67,11 +67,13 @@ struct BigramApi {
       float* next = logprobs;
       for (size_t i = 0; i < request->sequence_count; ++i) {
         const kgrpo_sequence& sequence = request->sequences[i];
+        self.scored.push_back(sequence.prompt_ids);
         self.Score(sequence, static_cast<kgrpo_policy_copy>(request->copy), request->temperature, next,
                    entropies == nullptr ? nullptr : entropies + (next - logprobs));
         next += sequence.completion_size;
       }
-      if (call == self.poison_forward || self.always_poison) logprobs[0] = std::numeric_limits<float>::quiet_NaN();
+      if (self.poison_forwards.contains(call) || self.always_poison)
+        logprobs[0] = std::numeric_limits<float>::quiet_NaN();
       if (!request->need_gradient) return;
       auto* made = new kgrpo_forward_context{{}, request->temperature, call == self.poison_gradient};
       for (size_t i = 0; i < request->sequence_count; ++i) {

@@ -245,7 +245,7 @@ TEST(TrainerSft, ResumedRunsGoOnBitForBit) {
 TEST(TrainerSft, NonFiniteLossesAreSkippedAndThenStopTheRun) {
   const PairsFile file(ManyPairs(4));
   Bench bench({{"pairs", file.path()}, {"batch_size", 4}, {"max_non_finite_steps", 2}});
-  bench.policy.poison_forward = 0;
+  bench.policy.poison_forwards = {0};
   bench.Update();
   EXPECT_EQ(bench.sink.rows[0]["skipped"], 1);
   bench.Update();
