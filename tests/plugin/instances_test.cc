@@ -1,0 +1,255 @@
+// The C++ wrappers of plugin instances: what they collect, and what they refuse of a plugin that breaks the contract.
+#include "plugin/instances.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <kgrpo/sdk/error.h>
+#include <kgrpo/sdk/text.h>
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <future>
+#include <limits>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "host/services.h"
+#include "plugin/loader.h"
+
+// Instances of the tables below.
+struct kgrpo_reward {};
+struct kgrpo_coder {
+  std::vector<std::pair<kgrpo_coder_done, std::thread>> pending;
+};
+
+namespace kgrpo {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string MessageOf(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+const PluginLibrary& Fakes() {
+  static const PluginLibrary library(std::filesystem::path(KGRPO_BINARY_DIR) / "tests" / "plugins" / "fakes.so");
+  return library;
+}
+
+class InstancesTest : public testing::Test {
+ protected:
+  HostServices services_{{}};
+  const kgrpo_host* host_ = services_.ForInstance("test");
+};
+
+TEST_F(InstancesTest, PolicyCollectsWhatIsPushed) {
+  Policy policy(Fakes().Table<kgrpo_policy_interface>(Role::kPolicy), host_, {{"model", "random"}});
+  EXPECT_EQ(View(policy.info().architecture), "Bytes");
+  EXPECT_THAT(policy.Encode("ab"), ElementsAre('a', 'b'));
+  const ChatMessage messages[] = {{"user", "hi"}};
+  EXPECT_EQ(policy.RenderChat(messages), "<user>hi\n<assistant>");
+  EXPECT_EQ(policy.Decode(policy.EncodeChat(messages, {false, std::nullopt})), "<user>hi\n");
+
+  const std::vector<int32_t> prompt = {1};
+  std::vector<kgrpo_generate_request> requests;
+  for (uint64_t seed = 0; seed < 5; ++seed) requests.push_back({prompt.data(), prompt.size(), seed});
+  kgrpo_sampling sampling{sizeof(kgrpo_sampling), 7, 1.0, 0, 1.0, 0.0};
+  const std::vector<Completion> completions = policy.Generate(requests, sampling);
+  ASSERT_EQ(completions.size(), 5U);
+  for (size_t i = 0; i < completions.size(); ++i) {
+    EXPECT_EQ(completions[i].request, i) << "in the order of the requests";
+    const std::vector<kgrpo_sequence> one = {{prompt.data(), 1, completions[i].ids.data(), completions[i].ids.size()}};
+    EXPECT_EQ(policy.LogProbabilities(one), completions[i].logprobs);
+  }
+}
+
+TEST_F(InstancesTest, WhatAReceiverThrowsComesOutOnceThePluginReturned) {
+  Policy policy(Fakes().Table<kgrpo_policy_interface>(Role::kPolicy), host_, {{"model", "random"}});
+  const int32_t id = 1;
+  const kgrpo_generate_request requests[] = {{&id, 1, 1}, {&id, 1, 2}};
+  kgrpo_sampling sampling{sizeof(kgrpo_sampling), 2, 1.0, 0, 1.0, 0.0};
+  int calls = 0;
+  EXPECT_EQ(MessageOf([&] {
+              policy.Generate(requests, sampling, [&](const Completion&) {
+                ++calls;
+                throw Error(KGRPO_ERROR_INVALID, "receiver");
+              });
+            }),
+            "receiver");
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_F(InstancesTest, CreateErrorsKeepTheirCode) {
+  try {
+    Policy policy(Fakes().Table<kgrpo_policy_interface>(Role::kPolicy), host_, {{"model", "/nowhere"}});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), KGRPO_ERROR_NOT_FOUND);
+    EXPECT_STREQ(error.what(), "no model in /nowhere/logits.bin");
+  }
+}
+
+TEST_F(InstancesTest, TrainerTrainsAndItsStateGoesThroughStreams) {
+  Policy policy(Fakes().Table<kgrpo_policy_interface>(Role::kPolicy), host_, {{"model", "random"}});
+  Trainer trainer(Fakes().Table<kgrpo_trainer_interface>(Role::kTrainer), host_, {{"learning_rate", 10.0}});
+  EXPECT_EQ(trainer.source(), KGRPO_TRAINER_ROLLOUTS);
+  EXPECT_TRUE(trainer.needs_reference());
+  kgrpo_trainer_plan plan{sizeof(kgrpo_trainer_plan), 1, 1.0, 4};
+  trainer.Begin(policy, plan);
+  const int32_t good = 'g', bad = 'b';
+  std::vector<kgrpo_sample> samples(2);
+  for (kgrpo_sample& sample : samples)
+    sample = {sizeof(kgrpo_sample), &good, 1, &good, nullptr, 1, 1.0, 0, 0, 0, 1, 0, 0};
+  samples[1].completion_ids = &bad;
+  samples[1].reward = -1.0;
+  const Trainer::Update update = trainer.Train(samples);
+  ASSERT_EQ(update.optimizer_steps.size(), 1U);
+  EXPECT_EQ(update.optimizer_steps[0][2].name, "grad_norm");
+  const std::vector<kgrpo_sequence> sequences = {{&good, 1, &good, 1}, {&good, 1, &bad, 1}};
+  const std::vector<float> logprobs = policy.LogProbabilities(sequences);
+  EXPECT_GT(logprobs[0], logprobs[1]);
+
+  std::stringstream state;
+  trainer.SaveState(state);
+  EXPECT_EQ(state.str().size(), 8U);
+  trainer.LoadState(state);
+  std::stringstream cut("abc");
+  EXPECT_EQ(MessageOf([&] { trainer.LoadState(cut); }), "the trainer's state is cut short");
+}
+
+// ---- a reward that breaks the contract
+// ---------------------------------------------------------------------------------
+
+kgrpo_reward_interface RewardScoring(kgrpo_error* (*score)(const kgrpo_reward*, const kgrpo_reward_request*,
+                                                           kgrpo_metric_sink, double*)) {
+  return {sizeof(kgrpo_reward_interface),
+          nullptr,
+          [](const kgrpo_host*, kgrpo_str, kgrpo_reward** out) -> kgrpo_error* {
+            *out = new kgrpo_reward;
+            return nullptr;
+          },
+          [](kgrpo_reward* self) { delete self; },
+          score,
+          nullptr};
+}
+
+TEST_F(InstancesTest, ScoresMustBeFiniteAndSet) {
+  const kgrpo_reward_request request{};
+  const auto infinite = RewardScoring(
+      [](const kgrpo_reward*, const kgrpo_reward_request*, kgrpo_metric_sink, double* score) -> kgrpo_error* {
+        *score = std::numeric_limits<double>::infinity();
+        return nullptr;
+      });
+  EXPECT_THAT(MessageOf([&] { Reward(&infinite, host_, {}).Score(request); }), HasSubstr("not a finite number: inf"));
+  const auto unset = RewardScoring([](const kgrpo_reward*, const kgrpo_reward_request*, kgrpo_metric_sink,
+                                      double*) -> kgrpo_error* { return nullptr; });
+  EXPECT_THAT(MessageOf([&] { Reward(&unset, host_, {}).Score(request); }), HasSubstr("not a finite number"));
+  const auto fine = RewardScoring(
+      [](const kgrpo_reward*, const kgrpo_reward_request*, kgrpo_metric_sink parts, double* score) -> kgrpo_error* {
+        *score = 1.5;
+        parts.add(parts.context, {Str("base"), 1.5});
+        return nullptr;
+      });
+  const Reward reward(&fine, host_, {});
+  EXPECT_EQ(reward.Score(request).score, 1.5);
+  EXPECT_THAT(reward.Score(request).parts, ElementsAre(Metric{"base", 1.5}));
+  EXPECT_EQ(reward.Idle(request), 0.0) << "the table has no idle";
+}
+
+TEST_F(InstancesTest, TablesOfAnOlderMakeAreRefused) {
+  kgrpo_reward_interface table = RewardScoring(nullptr);
+  table.struct_size = 8;
+  EXPECT_THAT(MessageOf([&] { Reward reward(&table, host_, {}); }), HasSubstr("struct_size 8, below 48"));
+}
+
+// ---- a coder that answers from its own threads
+// ---------------------------------------------------------------------------
+
+const kgrpo_coder_interface kSlowCoder = {
+    sizeof(kgrpo_coder_interface),
+    nullptr,
+    [](const kgrpo_host*, kgrpo_str, kgrpo_coder** out) -> kgrpo_error* {
+      *out = new kgrpo_coder;
+      return nullptr;
+    },
+    [](kgrpo_coder* self) {
+      for (auto& [done, thread] : self->pending) thread.join();
+      delete self;
+    },
+    [](kgrpo_coder* self, const kgrpo_coder_request* request, kgrpo_coder_done done) -> kgrpo_error* {
+      if (View(request->suggestion) == "refuse") return MakeError(KGRPO_ERROR_UNAVAILABLE, "no room");
+      self->pending.emplace_back(done, std::thread([done, outcome = request->seed] {
+                                   std::this_thread::sleep_for(std::chrono::milliseconds(20));
+                                   kgrpo_coder_answer answer{};
+                                   answer.struct_size = sizeof(answer);
+                                   answer.outcome = static_cast<uint32_t>(outcome);
+                                   done.done(done.context, &answer, nullptr);
+                                 }));
+      return nullptr;
+    },
+    [](kgrpo_coder*) {},
+    nullptr};
+
+TEST_F(InstancesTest, ACoderIsNotDestroyedBeforeItsAnswersCame) {
+  std::atomic<int> answered{0};
+  kgrpo_coder_request request{};
+  request.struct_size = sizeof(request);
+  request.seed = KGRPO_CODER_UNCLEAR;
+  {
+    Coder coder(&kSlowCoder, host_, {});
+    for (int i = 0; i < 4; ++i) {
+      coder.Implement(request, [&](std::optional<CoderAnswer> answer, std::exception_ptr error) {
+        EXPECT_EQ(error, nullptr);
+        EXPECT_EQ(answer->outcome, KGRPO_CODER_UNCLEAR);
+        ++answered;
+      });
+    }
+  }
+  EXPECT_EQ(answered, 4);
+}
+
+TEST_F(InstancesTest, ACodersContradictionsAreErrors) {
+  Coder coder(&kSlowCoder, host_, {});
+  kgrpo_coder_request request{};
+  request.struct_size = sizeof(request);
+  request.seed = KGRPO_CODER_OK;  // and no source
+  std::promise<std::string> said;
+  coder.Implement(request, [&](std::optional<CoderAnswer> answer, std::exception_ptr error) {
+    EXPECT_FALSE(answer.has_value());
+    said.set_value(MessageOf([&] { std::rethrow_exception(error); }));
+  });
+  EXPECT_EQ(said.get_future().get(), "the coder delivered outcome \"ok\" without a kernel");
+  request.suggestion = Str("refuse");
+  EXPECT_EQ(MessageOf([&] { coder.Implement(request, [](auto, auto) { FAIL() << "nothing was accepted"; }); }),
+            "no room");
+  EXPECT_FALSE(coder.has_suggestions());
+}
+
+TEST(Evaluation, RefusesContradictions) {
+  kgrpo_evaluation c{};
+  c.struct_size = sizeof(c);
+  c.compiled = c.correct = 1;
+  c.verdict = Str("wrong");
+  c.seconds = 1;
+  EXPECT_THAT(MessageOf([&] { Evaluation::FromC(c); }), HasSubstr("verdict \"wrong\" of a kernel it calls correct"));
+  c.verdict = Str("right");
+  c.seconds = 0;
+  EXPECT_THAT(MessageOf([&] { Evaluation::FromC(c); }), HasSubstr("run time"));
+  c.seconds = 1;
+  EXPECT_EQ(Evaluation::FromC(c).verdict, "right");
+  c.struct_size = 20;
+  EXPECT_THAT(MessageOf([&] { Evaluation::FromC(c); }), HasSubstr("struct_size 20"));
+}
+
+}  // namespace
+}  // namespace kgrpo

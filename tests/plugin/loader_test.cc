@@ -1,0 +1,175 @@
+// Finding, loading, listing and validating plugins: good ones, and one broken in each way.
+#include "plugin/loader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <kgrpo/sdk/error.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+
+#include "host/directories.h"
+#include "plugin/catalog.h"
+#include "plugin/instances.h"
+#include "plugin/validate.h"
+
+namespace kgrpo {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+const fs::path kGood = fs::path(KGRPO_BINARY_DIR) / "tests" / "plugins";
+const fs::path kBad = fs::path(KGRPO_BINARY_DIR) / "tests" / "bad_plugins";
+
+std::string MessageOf(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(PluginLoader, FindsANameInItsDirectoriesInOrder) {
+  PluginLoader loader({"/nowhere", kBad, kGood});
+  const PluginLibrary& library = loader.Load("fakes");
+  EXPECT_EQ(library.name(), "fakes");
+  EXPECT_EQ(library.version(), "1.2.3");
+  EXPECT_EQ(library.path(), kGood / "fakes.so");
+  for (Role role : kRoles) EXPECT_TRUE(library.Plays(role)) << RoleName(role);
+  EXPECT_EQ(&loader.Load((kGood / "fakes.so").string()), &library) << "a library is opened once";
+}
+
+TEST(PluginLoader, NamesEveryPathItTried) {
+  PluginLoader loader({"/nowhere", kGood});
+  EXPECT_EQ(MessageOf([&] { loader.Load("fake"); }),
+            "there is no plugin \"fake\"; did you mean \"fakes\"?; tried\n"
+            "    /nowhere/fake.so: no such file\n"
+            "    /nowhere/libfake.so: no such file\n"
+            "    " +
+                (kGood / "fake.so").string() +
+                ": no such file\n"
+                "    " +
+                (kGood / "libfake.so").string() + ": no such file");
+  EXPECT_THAT(MessageOf([] { PluginLoader({}).Load("any"); }), HasSubstr("--plugin-path"));
+}
+
+TEST(PluginLoader, TakesPathsAsTheyAre) {
+  PluginLoader loader({});
+  EXPECT_EQ(loader.Load((kGood / "fakes.so").string()).name(), "fakes");
+  EXPECT_EQ(MessageOf([&] { loader.Load("/nowhere/x.so"); }), "cannot load the plugin /nowhere/x.so: no such file");
+  EXPECT_THAT(MessageOf([&] { loader.Load("./"); }), HasSubstr("it is a folder"));
+}
+
+TEST(PluginLoader, DoesNotPassOverABrokenPlugin) {
+  const TemporaryDirectory directory;
+  fs::copy_file(kBad / "not_elf.so", directory.path() / "fakes.so");
+  PluginLoader loader({directory.path(), kGood});
+  EXPECT_THAT(MessageOf([&] { loader.Load("fakes"); }), HasSubstr((directory.path() / "fakes.so").string() + ": "));
+}
+
+TEST(PluginLoader, SaysWhatAPluginOffersInstead) {
+  const TemporaryDirectory directory;
+  const PluginLibrary library(kBad / "throws_in_create.so");
+  EXPECT_THAT(MessageOf([&] { library.Table<void>(Role::kCoder); }),
+              HasSubstr("plugin \"throws_in_create\" is no coder: it offers kgrpo.reward/1, not kgrpo.coder/1"));
+}
+
+TEST(PluginLibrary, RefusesBrokenBootstraps) {
+  const auto reason = [](const char* name) {
+    return MessageOf([&] { const PluginLibrary library(kBad / (std::string(name) + ".so")); });
+  };
+  EXPECT_EQ(reason("wrong_major"), "built for plugin ABI 2, this host has 1: rebuild it with the headers of this host");
+  EXPECT_EQ(reason("no_entry"), "not a kgrpo plugin: it does not export kgrpo_plugin_entry");
+  EXPECT_EQ(reason("null_entry"), "kgrpo_plugin_entry returned NULL");
+  EXPECT_EQ(reason("short_bootstrap"), "its kgrpo_plugin has struct_size 12, below 72");
+  EXPECT_THAT(reason("missing_dependency"), HasSubstr("undefined symbol: kgrpo_test_symbol_of_nobody"));
+  EXPECT_THAT(reason("not_elf"), testing::AnyOf(HasSubstr("invalid ELF header"), HasSubstr("file too short")));
+  EXPECT_EQ(reason("none_at_all"), "no such file");
+}
+
+TEST(PluginLibrary, RefusesBrokenTables) {
+  const PluginLibrary empty(kBad / "null_table.so");
+  EXPECT_THAT(MessageOf([&] { empty.Table<void>(Role::kReward); }),
+              HasSubstr("it offers no interface that this host knows"));
+  const PluginLibrary cut(kBad / "short_table.so");
+  EXPECT_THAT(MessageOf([&] { cut.Table<void>(Role::kReward); }), HasSubstr("has struct_size 16, below 48"));
+}
+
+// ---- list
+// ------------------------------------------------------------------------------------------------------------
+
+TEST(ListPlugins, AsksEachAndSurvivesThoseThatCrash) {
+  const std::vector<PluginSummary> plugins = ListPlugins(PluginLoader({kGood, kBad}), "");
+  ASSERT_GE(plugins.size(), 14U);
+  EXPECT_EQ(plugins[0].name, "fakes");
+  EXPECT_EQ(plugins[0].roles, (std::vector<std::string>{"policy", "coder", "evaluator", "reward", "trainer"}));
+  EXPECT_EQ(plugins[0].error, "");
+  const auto error_of = [&](const std::string& name) {
+    for (const PluginSummary& plugin : plugins) {
+      if (plugin.path.stem() == name) return plugin.error;
+    }
+    return std::string("not listed");
+  };
+  EXPECT_EQ(error_of("crashes_at_load"), "loading it crashed with signal 9 (Killed)");
+  EXPECT_THAT(error_of("wrong_major"), HasSubstr("built for plugin ABI 2"));
+  EXPECT_THAT(error_of("null_table"), HasSubstr("offers no interface"));
+}
+
+TEST(ListPlugins, KeepsAnswersUntilTheFileChanges) {
+  const TemporaryDirectory directory;
+  const fs::path library = directory.path() / "p" / "fakes.so", cache = directory.path() / "cache" / "plugins.json";
+  fs::create_directories(library.parent_path());
+  fs::copy_file(kGood / "fakes.so", library);
+  const PluginLoader loader({library.parent_path()});
+  EXPECT_EQ(ListPlugins(loader, cache).at(0).version, "1.2.3");
+  {  // an answer that only the cache can have given
+    std::ifstream in(cache);
+    std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+    text.replace(text.find("1.2.3"), 5, "9.9.9");
+    std::ofstream(cache) << text;
+  }
+  EXPECT_EQ(ListPlugins(loader, cache).at(0).version, "9.9.9");
+  fs::last_write_time(library, fs::last_write_time(library) + std::chrono::seconds(5));
+  EXPECT_EQ(ListPlugins(loader, cache).at(0).version, "1.2.3");
+  std::ofstream(cache) << "{\"" << library.string() << "\": 3, ";
+  EXPECT_EQ(ListPlugins(loader, cache).at(0).version, "1.2.3") << "a broken cache is done without";
+}
+
+// ---- validate
+// --------------------------------------------------------------------------------------------------------
+
+// The name and reason of the first check that failed.
+std::string FirstFailure(const fs::path& path) {
+  for (const ContractCheck& check : ValidatePlugin(path)) {
+    if (!check.passed) return check.name + ": " + check.detail;
+  }
+  return "none";
+}
+
+TEST(ValidatePlugin, PassesASoundOne) {
+  const std::vector<ContractCheck> checks = ValidatePlugin(kGood / "fakes.so");
+  EXPECT_GE(checks.size(), 40U);
+  for (const ContractCheck& check : checks) EXPECT_TRUE(check.passed) << check.name << ": " << check.detail;
+}
+
+TEST(ValidatePlugin, FindsWhatIsBroken) {
+  EXPECT_THAT(FirstFailure(kBad / "wrong_major.so"), HasSubstr("bootstrap is sound: built for plugin ABI 2"));
+  EXPECT_THAT(FirstFailure(kBad / "crashes_at_load.so"), HasSubstr("crashed with signal 9"));
+  EXPECT_THAT(FirstFailure(kBad / "null_table.so"), HasSubstr("it offers an interface: none"));
+  EXPECT_THAT(FirstFailure(kBad / "null_function.so"), HasSubstr("reward: its table is complete: function 4"));
+  EXPECT_THAT(FirstFailure(kBad / "short_table.so"), HasSubstr("reward: its table is complete: "));
+  EXPECT_THAT(FirstFailure(kBad / "bad_schema.so"), HasSubstr("rate: unknown type \"nmber\""));
+  EXPECT_THAT(FirstFailure(kBad / "throws_in_create.so"),
+              HasSubstr("create with defaults works or says why not: thrown across the boundary"));
+  EXPECT_THAT(FirstFailure(kBad / "crashes_in_create.so"),
+              HasSubstr("reward: create with defaults works or says why not: crashed with signal 6"));
+  EXPECT_THAT(FirstFailure(kBad / "accepts_anything.so"),
+              HasSubstr("create refuses text that is not JSON as options: create accepted them"));
+}
+
+}  // namespace
+}  // namespace kgrpo

@@ -1,0 +1,132 @@
+// What the host offers to plugins: metrics, folders, device locks, random numbers, the stop flag.
+#include "host/services.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <kgrpo/sdk/host.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "host/cancel.h"
+#include "host/log.h"
+#include "random/keyed.h"
+
+namespace kgrpo {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(HostServices, MetricsAreMeansWhateverTheOrder) {
+  HostServices forward({}), backward({});
+  const Host a(forward.ForInstance("x")), b(backward.ForInstance("x"));
+  for (int i = 0; i < 1000; ++i) a.Metric("m", 1.0 / (i + 1));
+  for (int i = 999; i >= 0; --i) b.Metric("m", 1.0 / (i + 1));
+  const double mean = forward.TakeMetrics().at("m");
+  EXPECT_EQ(mean, backward.TakeMetrics().at("m"));
+  EXPECT_NEAR(mean, 7.485470860550345 / 1000, 1e-15);
+  EXPECT_TRUE(forward.TakeMetrics().empty()) << "taken once";
+  a.Metric("m", std::nan(""));
+  EXPECT_TRUE(std::isnan(forward.TakeMetrics().at("m")));
+}
+
+TEST(HostServices, FoldersAreMadeWhenAskedFor) {
+  const TemporaryDirectory directory;
+  HostOptions options;
+  options.artifact_root = directory.path() / "run" / "artifacts";
+  options.cache_root = directory.path() / "cache";
+  HostServices services(options);
+  const Host host(services.ForInstance("trainer[0]", "trainer_x"));
+  EXPECT_TRUE(fs::is_empty(directory.path()));
+  EXPECT_EQ(host.ArtifactDirectory(), (directory.path() / "run" / "artifacts" / "trainer[0]").string());
+  EXPECT_EQ(host.CacheDirectory(), (directory.path() / "cache" / "trainer_x").string());
+  EXPECT_TRUE(fs::is_directory(host.ArtifactDirectory()));
+  EXPECT_TRUE(fs::is_directory(host.CacheDirectory()));
+}
+
+TEST(HostServices, TemporaryArtifactsGo) {
+  std::string path;
+  {
+    HostServices services({});
+    path = Host(services.ForInstance("x")).ArtifactDirectory();
+    EXPECT_TRUE(fs::is_directory(path));
+  }
+  EXPECT_FALSE(fs::exists(path));
+}
+
+TEST(HostServices, RandomNumbersBelongToTheInstance) {
+  HostOptions options;
+  options.seed = 9;
+  HostServices services(options);
+  const Host a(services.ForInstance("a")), b(services.ForInstance("b"));
+  EXPECT_EQ(a.Random({1, 2}, 3), Keyed(9, "a", {1, 2}, 3));
+  EXPECT_NE(a.Random({1, 2}, 3), b.Random({1, 2}, 3));
+}
+
+TEST(DeviceLocks, OneAtATime) {
+  HostServices services({});
+  const Host host(services.ForInstance("x"));
+  int inside = 0, most = 0;
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      for (int j = 0; j < 50; ++j) {
+        const DeviceLock lock(host, "cuda:0");
+        most = std::max(most, ++inside);
+        --inside;
+      }
+    });
+  }
+  threads.clear();
+  EXPECT_EQ(most, 1);
+}
+
+TEST(DeviceLocks, NestedLocksAndForeignUnlocksAreErrors) {
+  DeviceLocks locks;
+  locks.Lock("cpu");
+  locks.Lock("cuda:0");  // another device
+  EXPECT_THROW(locks.Lock("cpu"), Error);
+  std::jthread([&] { EXPECT_THROW(locks.Unlock("cpu"), Error); }).join();
+  locks.Unlock("cpu");
+  EXPECT_THROW(locks.Unlock("cpu"), Error);
+}
+
+TEST(DeviceLocks, WaitingEndsWhenTheUserStops) {
+  DeviceLocks locks;
+  locks.Lock("cpu");
+  std::jthread waiting([&] {
+    try {
+      locks.Lock("cpu");
+      ADD_FAILURE();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), KGRPO_ERROR_CANCELLED);
+    }
+  });
+  RequestCancel();
+  waiting.join();
+  ClearCancel();
+}
+
+TEST(CacheRoot, FollowsTheVariables) {
+  const std::string home = std::getenv("HOME") == nullptr ? "" : std::getenv("HOME");
+  setenv("KGRPO_CACHE_DIR", "/a/b", 1);
+  EXPECT_EQ(CacheRoot(), "/a/b");
+  unsetenv("KGRPO_CACHE_DIR");
+  setenv("XDG_CACHE_HOME", "/x", 1);
+  EXPECT_EQ(CacheRoot(), "/x/kgrpo");
+  unsetenv("XDG_CACHE_HOME");
+  setenv("HOME", "/h", 1);
+  EXPECT_EQ(CacheRoot(), "/h/.cache/kgrpo");
+  unsetenv("HOME");
+  EXPECT_THROW(CacheRoot(), Error);
+  setenv("HOME", home.c_str(), 1);
+}
+
+TEST(PrintableText, DefusesControlCharacters) {
+  EXPECT_EQ(PrintableText("a\x1b[31mb\x7f\tc\nd"), "a\\x1b[31mb\\x7f\tc\n    d");
+}
+
+}  // namespace
+}  // namespace kgrpo
