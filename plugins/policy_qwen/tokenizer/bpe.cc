@@ -10,6 +10,9 @@ namespace {
 // Up to here, looking at every pair for every merge is faster than keeping a queue.
 constexpr size_t kShortWord = 48;
 
+// The neighbour of the first or last place of a word.
+constexpr size_t kNone = static_cast<size_t>(-1);
+
 uint64_t KeyOf(int32_t left, int32_t right) {
   return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
 }
@@ -94,7 +97,6 @@ void Bpe::MergeShort(std::vector<int32_t>& symbols) const {
 
 void Bpe::MergeLong(std::vector<int32_t>& symbols) const {
   // A doubly linked list over the places of the word; a merge keeps the left place and removes the right one.
-  constexpr size_t kNone = static_cast<size_t>(-1);
   const size_t size = symbols.size();
   std::vector<size_t> previous(size), next(size);
   for (size_t i = 0; i < size; ++i) {

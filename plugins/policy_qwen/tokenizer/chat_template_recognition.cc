@@ -253,8 +253,8 @@ class Recogniser {
     for (const JinjaToken& token : expression) {
       if (token.kind == JinjaToken::Kind::kString) literal += token.text;
     }
-    constexpr std::string_view kStart = "<|im_start|>system\n", kEnd = "<|im_end|>\n";
-    std::string prompt = literal.substr(kStart.size(), literal.size() - kStart.size() - kEnd.size());
+    const size_t start = std::string_view("<|im_start|>system\n").size(), end = std::string_view("<|im_end|>\n").size();
+    std::string prompt = literal.substr(start, literal.size() - start - end);
     if (prompt.find("<|im_") != std::string::npos || (default_system_ && *default_system_ != prompt)) {
       throw Error(KGRPO_ERROR_UNSUPPORTED, "the template has several default system prompts");
     }

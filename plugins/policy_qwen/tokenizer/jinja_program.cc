@@ -18,9 +18,10 @@ bool IsWordCharacter(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
 }
 
+constexpr std::array<std::string_view, 8> kOperatorWords = {"and", "or", "not", "in", "is", "if", "else", "elif"};
+
 bool IsOperatorWord(std::string_view word) {
-  static constexpr std::array<std::string_view, 8> kWords = {"and", "or", "not", "in", "is", "if", "else", "elif"};
-  return std::find(kWords.begin(), kWords.end(), word) != kWords.end();
+  return std::find(kOperatorWords.begin(), kOperatorWords.end(), word) != kOperatorWords.end();
 }
 
 // A tag or the text between two tags.

@@ -130,7 +130,7 @@ class Translator {
 
   // A general category, of one or two letters. A negated one inside a class is left as PCRE2 knows it.
   static std::string Category(const std::string& name, bool negated, bool in_class) {
-    const std::string property = (negated ? "\\P{" : "\\p{") + name + "}";
+    std::string property = (negated ? "\\P{" : "\\p{") + name + "}";
     const std::string additions = AdditionsTo(name);
     if (additions.empty()) return property;
     if (in_class) return negated ? property : property + additions;

@@ -75,6 +75,10 @@ MergeTable ReadMerges(ObjectReader& model, const Vocabulary& vocabulary) {
   return table;
 }
 
+bool IsEmptyString(const json& value) {
+  return value.is_string() && value.get_ref<const std::string&>().empty();
+}
+
 // Refuses what would change tokens and is none of this family's.
 void RefuseOtherKindsOfBpe(ObjectReader& model) {
   if (const json* type = model.Find("type"); type != nullptr && *type != "BPE") {
@@ -85,7 +89,7 @@ void RefuseOtherKindsOfBpe(ObjectReader& model) {
     model.Refuse("dropout", "is " + dropout->dump() + ": tokens would be random; set it to null");
   }
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
-    if (const json* affix = model.Find(key); affix != nullptr && *affix != "") {
+    if (const json* affix = model.Find(key); affix != nullptr && !IsEmptyString(*affix)) {
       model.Refuse(key, "is " + affix->dump() +
                             ", which byte-level tokenizers don't have: use a model of the Qwen, SmolLM or " +
                             "GPT-2 family");
