@@ -1,12 +1,18 @@
 #include "evaluator_sim/judge.h"
 
+#include <cxxabi.h>
 #include <kgrpo/sdk/error.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <iomanip>
 #include <sstream>
+#include <utility>
 
 #include "evaluator_shared/comparison.h"
 #include "evaluator_shared/cuda_toolkit.h"
@@ -24,7 +30,7 @@ using evaluator::Role;
 namespace {
 
 constexpr const char* kVersion = "1";                       // of the way of judging: part of every cache key
-constexpr size_t kKeptTimingBytes = size_t{64} << 20;       // a problem
+constexpr uint64_t kKeptTimingBytes = uint64_t{1} << 30;    // of all open problems
 constexpr double kImplausible = 0.9;                        // of the roofline
 constexpr double kThinCoverage = 0.5;                       // of an output's bytes, by sampling
 
@@ -45,8 +51,32 @@ std::string TimeText(double seconds) {
   return text.str();
 }
 
+// "k" of "_Z1kPKfi": what a person calls the kernel.
+std::string KernelName(const std::string& linker_name) {
+  int status = 0;
+  char* demangled = abi::__cxa_demangle(linker_name.c_str(), nullptr, nullptr, &status);
+  std::string name = status == 0 ? demangled : linker_name;
+  std::free(demangled);
+  if (name.rfind("void ", 0) == 0) name = name.substr(5);
+  const size_t parameters = name.rfind('(');
+  return parameters == std::string::npos ? name : name.substr(0, parameters);
+}
+
 bool IsTensor(const Parameter& parameter) { return parameter.role != Role::kScalar; }
 bool IsWritten(const Parameter& parameter) { return parameter.role == Role::kOutput || parameter.role == Role::kInout; }
+
+std::atomic<uint64_t> g_kept_timing_bytes{0};
+
+// An unnamed file that holds these bytes.
+evaluator::Descriptor FileOf(const std::vector<uint8_t>& bytes) {
+  evaluator::Descriptor file(memfd_create("kgrpo timing inputs", MFD_CLOEXEC));
+  for (size_t at = 0; at < bytes.size();) {
+    const ssize_t count = write(file.get(), bytes.data() + at, bytes.size() - at);
+    if (count <= 0) throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("no memory for timing inputs: ") + std::strerror(errno));
+    at += static_cast<size_t>(count);
+  }
+  return file;
+}
 
 // The tensors of one call in device memory; freed at the end, so that a pointer kept beyond the call is caught.
 class Tensors {
@@ -70,6 +100,24 @@ class Tensors {
       values_.push_back(value);
     }
   }
+  // At the timing size: inputs mapped, outputs filled with poison only when somebody looks at them afterwards.
+  Tensors(simt::DeviceMemory& memory, const Problem& problem, const TimingInputs& inputs, uint64_t key, bool poisoned)
+      : memory_(memory), problem_(problem), arguments_(inputs.arguments), key_(key) {
+    for (size_t i = 0; i < arguments_.size(); ++i) {
+      const Parameter& parameter = problem.parameters[i];
+      uint64_t value = 0;
+      if (!IsTensor(parameter)) {
+        std::memcpy(&value, arguments_[i].bytes.data(), arguments_[i].bytes.size());
+      } else if (inputs.files[i].get() >= 0) {
+        value = memory.AllocateCopy(inputs.files[i].get(), inputs.bytes[i], parameter.name);
+      } else {
+        value = memory.Allocate(inputs.bytes[i], parameter.name);
+        if (poisoned && value != 0) memory.Poison(value, Poison(i));
+      }
+      if (IsTensor(parameter) && value == 0) throw Error(KGRPO_ERROR_INVALID, "the problem's tensors do not fit the device memory limit");
+      values_.push_back(value);
+    }
+  }
   ~Tensors() {
     for (size_t i = 0; i < values_.size(); ++i) {
       if (IsTensor(problem_.parameters[i])) memory_.Free(values_[i]);
@@ -82,7 +130,7 @@ class Tensors {
   uint8_t Poison(size_t i) const { return evaluator::PoisonByte(problem_.parameters[i], evaluator::SubKey(key_, i)); }
 
   std::vector<uint8_t> Read(size_t i) const {
-    std::vector<uint8_t> bytes(arguments_[i].bytes.size());
+    std::vector<uint8_t> bytes(memory_.Find(values_[i])->bytes());
     memory_.Read(values_[i], bytes.data(), bytes.size());
     return bytes;
   }
@@ -125,15 +173,32 @@ OpenProblem::OpenProblem(const std::string& directory, const std::string& cache_
   if (problem_.oracle_source) oracle_ = evaluator::Oracle::Load(problem_, cache_directory);
 }
 
-std::shared_ptr<const std::vector<Argument>> OpenProblem::TimingArguments() const {
+OpenProblem::~OpenProblem() { g_kept_timing_bytes -= kept_bytes_; }
+
+std::shared_ptr<const TimingInputs> OpenProblem::Timing() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (timing_arguments_) return timing_arguments_;
-  auto drawn = std::make_shared<const std::vector<Argument>>(
-      evaluator::DrawArguments(problem_, problem_.timing, evaluator::KeyFromText(problem_.digest), 0));
-  size_t bytes = 0;
-  for (const Argument& argument : *drawn) bytes += argument.bytes.size();
-  if (bytes <= kKeptTimingBytes) timing_arguments_ = drawn;
-  return drawn;
+  if (timing_) return timing_;
+  auto inputs = std::make_shared<TimingInputs>();
+  inputs->arguments = evaluator::DrawArguments(problem_, problem_.timing, evaluator::KeyFromText(problem_.digest), 0);
+  inputs->bytes.resize(inputs->arguments.size());
+  inputs->files.resize(inputs->arguments.size());
+  uint64_t total = 0;
+  for (size_t i = 0; i < inputs->arguments.size(); ++i) {
+    const Parameter& parameter = problem_.parameters[i];
+    if (!IsTensor(parameter)) continue;
+    std::vector<uint8_t> bytes = std::exchange(inputs->arguments[i].bytes, {});
+    inputs->bytes[i] = bytes.size();
+    if (parameter.role == Role::kOutput) continue;
+    inputs->files[i] = FileOf(bytes);
+    total += bytes.size();
+  }
+  if (g_kept_timing_bytes.fetch_add(total) + total <= kKeptTimingBytes) {
+    kept_bytes_ = total;
+    timing_ = inputs;
+  } else {
+    g_kept_timing_bytes -= total;
+  }
+  return inputs;
 }
 
 struct Judge::Run {
@@ -263,11 +328,11 @@ Trouble Judge::RunCase(Run& run, const Bindings& size, const std::string& where,
 
 Trouble Judge::Time(Run& run, Judgement* judgement) {
   const Problem& problem = run.open.problem();
-  const std::shared_ptr<const std::vector<Argument>> arguments = run.open.TimingArguments();
+  const std::shared_ptr<const TimingInputs> inputs = run.open.Timing();
   const uint64_t key = evaluator::KeyFromText(problem.digest);
   CallRecord record;
   {
-    const Tensors tensors(run.session.memory(), problem, *arguments, key);
+    const Tensors tensors(run.session.memory(), problem, *inputs, key, false);
     const uint32_t blocks = options_.sampled_blocks * (run.thorough ? 2 : 1);
     Trouble trouble = run.session.Call(*run.worker, tensors.values(), simt::Mode::kCounted, blocks, &record);
     if (trouble && (trouble.code == "crash" || trouble.code == "forbidden" || trouble.code == "invalid_launch")) {
@@ -282,7 +347,7 @@ Trouble Judge::Time(Run& run, Judgement* judgement) {
     run.worker = workers_.Take();
     if (Trouble trouble = run.session.Load(*run.worker, run.kernel.object)) return trouble;
     record = CallRecord();
-    const Tensors tensors(run.session.memory(), problem, *arguments, key);
+    const Tensors tensors(run.session.memory(), problem, *inputs, key, false);
     Trouble trouble = run.session.Call(*run.worker, tensors.values(), simt::Mode::kCounted, UINT32_MAX, &record);
     if (trouble) return {trouble.code, "At the timing size: " + trouble.sentence};
     if (record.launches == 0) return {"no_launch", "At the timing size the launch function launches no kernel."};
@@ -316,9 +381,9 @@ Trouble Judge::Time(Run& run, Judgement* judgement) {
         if (array.name == parameter.name) sectors += scale * (array.unique_store_sectors + array.atomic_sectors);
       }
     }
-    const double bytes = static_cast<double>((*arguments)[i].bytes.size());
+    const auto bytes = static_cast<double>(inputs->bytes[i]);
     if (sectors * 32 >= kThinCoverage * bytes) continue;
-    const Tensors tensors(run.session.memory(), problem, *arguments, key);
+    const Tensors tensors(run.session.memory(), problem, *inputs, key, true);
     CallRecord all;
     if (Trouble trouble = run.session.Call(*run.worker, tensors.values(), simt::Mode::kPlain, 0, &all)) {
       return {trouble.code, "At the timing size: " + trouble.sentence};
@@ -336,11 +401,11 @@ Trouble Judge::Time(Run& run, Judgement* judgement) {
   std::string text = "Modelled time " + TimeText(seconds) + " (" + TimeSource() + ", no GPU used).";
   if (record.launches > 1) {
     std::ostringstream share;
-    share << " " << record.launches << " launches; the longest, " << record.counts[longest].kernel << ", takes "
+    share << " " << record.launches << " launches; the longest, " << KernelName(record.counts[longest].kernel) << ", takes "
           << std::lround(100 * main.seconds / seconds) << "%.";
     text += share.str();
   }
-  judgement->diagnosis = text + " " + main.sentence;
+  judgement->diagnosis = text + (main.sentence.empty() ? "" : " It is " + main.sentence + ".");
   const auto add = [judgement](const std::string& name, double value) { judgement->metrics.emplace_back(name, value); };
   add("launches", static_cast<double>(record.launches));
   add("registers", resources.registers_per_thread);

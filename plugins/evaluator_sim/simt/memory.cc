@@ -39,10 +39,17 @@ Allocation::Allocation(DeviceAddress address, uint64_t bytes, std::string name, 
   if (bytes_ <= (uint64_t{1} << 22)) std::memset(data_, kPoison, bytes_);
 }
 
+Allocation::Allocation(DeviceAddress address, uint64_t bytes, std::string name, int file)
+    : address_(address), bytes_(bytes), name_(std::move(name)), read_only_(false), uninitialised_(0) {
+  void* data = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file, 0);
+  if (data == MAP_FAILED) throw std::bad_alloc();
+  data_ = static_cast<std::byte*>(data);
+}
+
 Allocation::~Allocation() {
   if (bytes_ == 0) return;
   munmap(data_, bytes_);
-  munmap(written_, bytes_ / 8 + 16);
+  if (written_ != nullptr) munmap(written_, bytes_ / 8 + 16);
 }
 
 bool Allocation::InitialisedSlow(uint64_t offset, uint64_t count) const {
@@ -73,6 +80,7 @@ void Allocation::MarkSlow(uint64_t offset, uint64_t count) {
 void Allocation::Poison(uint8_t pattern) {
   if (bytes_ == 0) return;
   std::memset(data_, pattern, bytes_);
+  if (written_ == nullptr) written_ = static_cast<uint64_t*>(Map(bytes_ / 8 + 16));
   std::memset(written_, 0, bytes_ / 8 + 16);
   uninitialised_ = bytes_;
 }
@@ -81,12 +89,14 @@ DeviceMemory::DeviceMemory(uint64_t capacity_bytes)
     : capacity_(capacity_bytes), next_(kGlobalWindow + (uint64_t{1} << 24)) {}
 DeviceMemory::~DeviceMemory() = default;
 
-DeviceAddress DeviceMemory::Allocate(uint64_t bytes, std::string name, bool read_only) {
+// Makes an allocation of `arguments` at the next address; 0 where there is no memory.
+template <typename... Arguments>
+DeviceAddress DeviceMemory::Add(uint64_t bytes, Arguments&&... arguments) {
   if (bytes > capacity_ || allocated_ + bytes > capacity_) return 0;
   const DeviceAddress address = next_;
   std::unique_ptr<Allocation> allocation;
   try {
-    allocation = std::make_unique<Allocation>(address, bytes, std::move(name), read_only);
+    allocation = std::make_unique<Allocation>(address, bytes, std::forward<Arguments>(arguments)...);
   } catch (const std::bad_alloc&) {
     return 0;
   }
@@ -95,6 +105,14 @@ DeviceAddress DeviceMemory::Allocate(uint64_t bytes, std::string name, bool read
   allocated_ += bytes;
   ++generation_;
   return address;
+}
+
+DeviceAddress DeviceMemory::Allocate(uint64_t bytes, std::string name, bool read_only) {
+  return Add(bytes, std::move(name), read_only);
+}
+
+DeviceAddress DeviceMemory::AllocateCopy(int file, uint64_t bytes, std::string name) {
+  return Add(bytes, std::move(name), file);
 }
 
 bool DeviceMemory::Free(DeviceAddress address) {

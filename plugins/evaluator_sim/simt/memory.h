@@ -28,6 +28,8 @@ inline constexpr uint64_t kRedZoneBytes = 4096;
 class Allocation {
  public:
   Allocation(DeviceAddress address, uint64_t bytes, std::string name, bool read_only);
+  // The first `bytes` of an open file (a memfd), copied page by page as they are written to.
+  Allocation(DeviceAddress address, uint64_t bytes, std::string name, int file);
   ~Allocation();
   Allocation(const Allocation&) = delete;
   Allocation& operator=(const Allocation&) = delete;
@@ -61,7 +63,7 @@ class Allocation {
   std::string name_;
   const bool read_only_;
   std::byte* data_ = nullptr;    // mapped, so that untouched pages cost nothing
-  uint64_t* written_ = nullptr;  // a bit a byte of data_
+  uint64_t* written_ = nullptr;  // a bit a byte of data_; null while all is initialised from the start
   uint64_t uninitialised_;       // zero bits in written_
 };
 
@@ -77,6 +79,10 @@ class DeviceMemory {
   // Allocates `bytes` (aligned to 256, poisoned, uninitialised). `name` is what findings call it ("x", "output").
   // Returns 0 where the capacity does not suffice. A size of 0 yields a valid address of which no byte may be touched.
   DeviceAddress Allocate(uint64_t bytes, std::string name, bool read_only = false);
+
+  // Allocates a tensor that holds the first `bytes` (at least 1) of an open file, all initialised: what is not touched
+  // costs nothing, and the file stays as it is. The file may be closed afterwards.
+  DeviceAddress AllocateCopy(int file, uint64_t bytes, std::string name);
 
   // Frees what Allocate returned; false when `address` is no allocation's start (freed twice, never allocated).
   bool Free(DeviceAddress address);
@@ -114,6 +120,8 @@ class DeviceMemory {
 
  private:
   Allocation& Range(DeviceAddress address, uint64_t bytes, const char* what) const;
+  template <typename... Arguments>
+  DeviceAddress Add(uint64_t bytes, Arguments&&... arguments);
 
   uint64_t capacity_;
   uint64_t allocated_ = 0;
