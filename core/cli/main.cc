@@ -32,9 +32,9 @@ bool InsertRun(const std::vector<std::string>& commands, std::vector<std::string
         argument.find_first_of("./") != std::string::npos || std::filesystem::exists(argument, error);
     if (!names_file) {
       const std::string closest = Closest(argument, commands);
-      std::fprintf(stderr, "\"%s\" is neither a command nor a pipeline file%s%s%s; see kgrpo-host --help\n",
-                   argument.c_str(), closest.empty() ? "" : "; did you mean \"", closest.c_str(),
-                   closest.empty() ? "" : "\"?");
+      std::fprintf(
+          stderr, "\"%s\" is neither a command nor a pipeline file%s%s%s (kgrpo-host --help lists the commands)\n",
+          argument.c_str(), closest.empty() ? "" : "; did you mean \"", closest.c_str(), closest.empty() ? "" : "\"?");
       return false;
     }
     arguments->insert(arguments->begin(), "run");

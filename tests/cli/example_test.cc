@@ -19,6 +19,7 @@ TEST(ExamplePlugin, BuildsOutOfTreeAndValidates) {
   const TemporaryDirectory directory;
   const fs::path source(KGRPO_SOURCE_DIR);
   fs::copy(source / "examples" / "reward_bytes_saved", directory.path() / "plugin", fs::copy_options::recursive);
+  fs::create_directories(directory.path() / "include");
   fs::copy(source / "core" / "abi" / "kgrpo", directory.path() / "include" / "kgrpo", fs::copy_options::recursive);
   fs::copy(source / "core" / "sdk" / "kgrpo" / "sdk", directory.path() / "include" / "kgrpo" / "sdk",
            fs::copy_options::recursive);
