@@ -1059,6 +1059,7 @@ void Lowerer::AsyncCopy(const Statement& statement, const Opcode& op, Instructio
   in.a = shared.a;
   in.offset = shared.offset;
   in.flags = shared.flags;
+  in.space = shared.space;
   if (op.Has("cg")) in.flags |= kFlagBypassL1;
   if (global_offset != 0) {
     // a second offset has no place in the instruction: one more operand holds it

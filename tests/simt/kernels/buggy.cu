@@ -1,0 +1,175 @@
+// Kernels with one mistake each. The line that a check must name (of a race, one of the two) carries "// expect: CODE". All take (x, y, n): two arrays of n
+// floats, x initialised, y not, and are launched with 4 blocks of 64 threads, n = 256, unless the test says otherwise.
+
+extern "C" __global__ void RaceNoBarrier(const float* x, float* y, int n) {
+  __shared__ float s[64];
+  const int i = blockIdx.x * 64 + threadIdx.x;
+  s[threadIdx.x] = x[i];
+  y[i] = s[63 - threadIdx.x];  // expect: uninitialised race
+}
+extern "C" __global__ void RaceMissingSecondBarrier(const float* x, float* y, int n) {
+  __shared__ float s[64];
+  float sum = 0;
+  for (int t = 0; t < 4; ++t) {
+    s[threadIdx.x] = x[t * 64 + threadIdx.x] + t;  // expect: race
+    __syncthreads();
+#pragma unroll 1
+    for (int k = 0; k < 64; ++k) sum += s[k];
+  }
+  y[blockIdx.x * 64 + threadIdx.x] = sum;
+}
+extern "C" __global__ void RaceReductionWithoutBarrier(const float* x, float* y, int n) {
+  __shared__ float s[64];
+  s[threadIdx.x] = x[blockIdx.x * 64 + threadIdx.x];
+  __syncthreads();
+#pragma unroll 1
+  for (int d = 32; d > 0; d >>= 1) {
+    if (threadIdx.x < d) s[threadIdx.x] += s[threadIdx.x + d];  // expect: race
+  }
+  if (threadIdx.x == 0) y[blockIdx.x] = s[0];
+}
+extern "C" __global__ void RaceWarpWithoutSync(const float* x, float* y, int n) {
+  __shared__ float s[64];
+  s[threadIdx.x] = x[blockIdx.x * 64 + threadIdx.x];
+  __syncthreads();
+  float v = s[threadIdx.x ^ 1];
+  s[threadIdx.x] = v + 1;  // expect: race
+  __syncthreads();
+  y[blockIdx.x * 64 + threadIdx.x] = s[threadIdx.x];
+}
+extern "C" __global__ void RaceScatter(const float* x, float* y, int n) {
+  const int i = blockIdx.x * 64 + threadIdx.x;
+  y[i / 2] = x[i];  // expect: race
+}
+extern "C" __global__ void RaceBetweenBlocks(const float* x, float* y, int n) {
+  y[threadIdx.x] = x[blockIdx.x * 64 + threadIdx.x];  // expect: race
+}
+extern "C" __global__ void RaceCounter(const float* x, float* y, int n) {
+  y[0] = 0;
+  __syncthreads();
+  if (x[blockIdx.x * 64 + threadIdx.x] > -2) y[0] += 1;  // expect: race
+}
+extern "C" __global__ void RaceInPlaceStencil(float* x, float* y, int n) {
+  const int i = blockIdx.x * 64 + threadIdx.x;
+  if (i + 1 < n) x[i] = x[i] + x[i + 1];  // expect: race
+}
+extern "C" __global__ void RaceBytes(const float* x, float* y, int n) {
+  __shared__ unsigned char s[64];
+  s[threadIdx.x] = static_cast<unsigned char>(threadIdx.x);
+  __syncthreads();
+  const unsigned char v = s[(threadIdx.x + 33) % 64];
+  s[threadIdx.x] = v + 1;  // expect: race
+  __syncthreads();
+  y[blockIdx.x * 64 + threadIdx.x] = s[threadIdx.x];
+}
+__device__ unsigned ticket;
+extern "C" __global__ void RaceLastBlockWithoutFence(const float* x, float* y, int n) {
+  __shared__ bool last;
+  if (threadIdx.x == 0) {
+    y[blockIdx.x] = x[blockIdx.x];
+    last = atomicAdd(&ticket, 1) == gridDim.x - 1;
+  }
+  __syncthreads();
+  if (last && threadIdx.x == 0) {
+    float sum = 0;
+    for (int b = 0; b < gridDim.x; ++b) sum += y[b];  // expect: race
+    y[100] = sum;
+  }
+}
+extern "C" __global__ void RaceAsyncCopyWithoutBarrier(const float* x, float* y, int n) {
+  __shared__ float s[64];
+  s[threadIdx.x] = -1;
+  __syncthreads();
+  const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(&s[threadIdx.x]));
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(x + blockIdx.x * 64 + threadIdx.x));
+  asm volatile("cp.async.commit_group;");
+  asm volatile("cp.async.wait_group 0;");
+  y[blockIdx.x * 64 + threadIdx.x] = s[(threadIdx.x + 40) % 64];  // expect: race
+}
+extern "C" __global__ void AsyncCopyWithoutWait(const float* x, float* y, int n) {
+  __shared__ float s[64];
+  const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(&s[threadIdx.x]));
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(x + blockIdx.x * 64 + threadIdx.x));
+  asm volatile("cp.async.commit_group;");
+  __syncthreads();
+  y[blockIdx.x * 64 + threadIdx.x] = s[threadIdx.x];  // expect: uninitialised
+}
+
+extern "C" __global__ void OutOfBoundsTail(const float* x, float* y, int n) {
+  const int i = blockIdx.x * 64 + threadIdx.x;
+  y[i] = x[i + 1];  // expect: out_of_bounds
+}
+extern "C" __global__ void OutOfBoundsNegative(const float* x, float* y, int n) {
+  const int i = blockIdx.x * 64 + threadIdx.x;
+  y[i] = x[i - 1];  // expect: out_of_bounds
+}
+extern "C" __global__ void OutOfBoundsWrite(const float* x, float* y, int n) {
+  const int i = blockIdx.x * 64 + threadIdx.x;
+  y[i * 2] = x[i];  // expect: out_of_bounds
+}
+extern "C" __global__ void OutOfBoundsShared(const float* x, float* y, int n) {
+  __shared__ float s[64], t[64];
+  t[threadIdx.x] = 0;
+  s[threadIdx.x + 1] = x[blockIdx.x * 64 + threadIdx.x];  // expect: out_of_bounds
+  __syncthreads();
+  y[blockIdx.x * 64 + threadIdx.x] = s[threadIdx.x] + t[threadIdx.x];
+}
+extern "C" __global__ void OutOfBoundsNull(const float* x, float* y, int n) {
+  float* nothing = reinterpret_cast<float*>(static_cast<size_t>(n - 256));
+  nothing[threadIdx.x] = x[threadIdx.x];  // expect: out_of_bounds
+}
+extern "C" __global__ void MisalignedVector(const float* x, float* y, int n) {
+  const float4 v = *reinterpret_cast<const float4*>(x + 1 + threadIdx.x);  // expect: misaligned
+  y[blockIdx.x * 64 + threadIdx.x] = v.x + v.w;
+}
+
+extern "C" __global__ void UninitialisedShared(const float* x, float* y, int n) {
+  __shared__ float s[128];
+  s[threadIdx.x] = x[blockIdx.x * 64 + threadIdx.x];
+  __syncthreads();
+  y[blockIdx.x * 64 + threadIdx.x] = s[threadIdx.x + 64];  // expect: uninitialised
+}
+extern "C" __global__ void UninitialisedGlobal(const float* x, float* y, int n) {
+  const int i = blockIdx.x * 64 + threadIdx.x;
+  y[i] += x[i];  // expect: uninitialised
+}
+
+extern "C" __global__ void DivergentBarrierInBranch(const float* x, float* y, int n) {
+  __shared__ float s[64];
+  const int i = blockIdx.x * 64 + threadIdx.x;
+  if (threadIdx.x % 2 == 0) {
+    s[threadIdx.x] = x[i];
+    __syncthreads();  // expect: divergent_barrier
+    y[i] = s[threadIdx.x];
+  } else {
+    s[threadIdx.x] = -x[i];
+    __syncthreads();
+    y[i] = s[threadIdx.x] * 2;
+  }
+}
+extern "C" __global__ void DivergentBarrierByWarp(const float* x, float* y, int n) {
+  __shared__ float s[64];
+  const int i = blockIdx.x * 64 + threadIdx.x;
+  s[threadIdx.x] = x[i];
+  if (threadIdx.x < 32) {
+    y[i] = s[threadIdx.x] + 1;
+    __syncthreads();  // expect: divergent_barrier
+    y[i] *= 2;
+  }
+  __syncthreads();
+}
+extern "C" __global__ void ShuffleNamesAbsentLanes(const float* x, float* y, int n) {
+  const int i = blockIdx.x * 64 + threadIdx.x;
+  float v = x[i];
+  if (threadIdx.x % 32 < 16) v += __shfl_down_sync(0xffffffffu, v, 8);  // expect: invalid_shuffle
+  __syncthreads();
+  y[i] = v;
+}
+extern "C" __global__ void ShuffleWithoutItself(const float* x, float* y, int n) {
+  const int i = blockIdx.x * 64 + threadIdx.x;
+  y[i] = __shfl_sync(0x0000ffffu, x[i], 0);  // expect: invalid_shuffle
+}
+extern "C" __global__ void FailedAssertion(const float* x, float* y, int n) {
+  if (x[threadIdx.x] < 100) __trap();  // expect: trap
+  y[threadIdx.x] = 1;
+}
