@@ -15,7 +15,6 @@ TEST(SmolLm2Test, ContinuesAsTransformersDoes) {
   const nlohmann::json expected = nlohmann::json::parse(file);
   PolicyOptions options;
   options.model = folder;
-  options.threads = 2;
   Policy policy(options, 0);
   std::vector<GenerationRequest> requests;
   for (const auto& row : expected) {

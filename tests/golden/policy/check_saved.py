@@ -29,7 +29,8 @@ def main():
     for prompt, ids in zip(PROMPTS, ours, strict=True):
         inputs = tokenizer(prompt, return_tensors="pt", add_special_tokens=False).input_ids
         with torch.no_grad():
-            theirs = model.generate(inputs, do_sample=False, max_new_tokens=32)[0, inputs.shape[1] :].tolist()
+            # Without a mask, transformers would take pad tokens within a prompt for padding.
+            theirs = model.generate(inputs, attention_mask=torch.ones_like(inputs), do_sample=False, max_new_tokens=32)[0, inputs.shape[1] :].tolist()
         if theirs != ids:
             sys.exit(f"{prompt!r}: transformers writes {theirs}, the policy {ids}")
         print(f"{prompt!r}: the same {len(ids)} tokens: {tokenizer.decode(ids)!r}")

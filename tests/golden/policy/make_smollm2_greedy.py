@@ -26,9 +26,11 @@ def main():
     for prompt in PROMPTS:
         ids = tokenizer(prompt, return_tensors="pt").input_ids
         with torch.no_grad():
-            out = model.generate(ids, do_sample=False, max_new_tokens=64, min_new_tokens=64, repetition_penalty=1.0)
+            # Without a mask, transformers would take the end tokens within a prompt for padding.
+            out = model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=64, min_new_tokens=64, repetition_penalty=1.0)
             logits = model(out).logits[0, ids.shape[1] - 1 : -1]
         completion = out[0, ids.shape[1] :]
+        assert logits.argmax(-1).tolist() == completion.tolist()
         logprobs = torch.log_softmax(logits, -1).gather(1, completion[:, None])[:, 0]
         best = logits.topk(2).values
         rows.append({"text": prompt, "prompt": ids[0].tolist(), "completion": completion.tolist(), "logprobs": logprobs.tolist()})
