@@ -1,5 +1,5 @@
-// Finds a step's kernels that beat the best known of their problem, has each judged again with the evaluator's greatest care,
-// and keeps those that stand. Used by the loop.
+// Finds a step's kernels that beat the best known of their problem, has each judged again with the evaluator's greatest
+// care, and keeps those that stand. Used by the loop.
 #ifndef KGRPO_LOOP_BEST_KERNELS_H
 #define KGRPO_LOOP_BEST_KERNELS_H
 

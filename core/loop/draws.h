@@ -11,14 +11,14 @@
 
 namespace kgrpo {
 
-// `trajectories` assignments: trajectories / per_problem problems of `problem_count`, without replacement while they last,
-// each for per_problem trajectories in a row. With `shuffle_prompts`, each is prompted as another drawn problem's trajectory:
-// the drawn problems are rotated by a random non-zero offset (with one problem there is no other).
+// `trajectories` assignments: trajectories / per_problem problems of `problem_count`, without replacement while they
+// last, each for per_problem trajectories in a row. With `shuffle_prompts`, each is prompted as another drawn problem's
+// trajectory: the drawn problems are rotated by a random non-zero offset (with one problem there is no other).
 std::vector<Assignment> DrawAssignments(uint64_t seed, Purpose purpose, uint64_t step, size_t trajectories,
                                         size_t per_problem, size_t problem_count, bool shuffle_prompts);
 
-// Which of `count` demonstrations the update number `update` of a stage gets: `per_update` of an endless sequence of random
-// orders of all of them, so that each is used as often as any other.
+// Which of `count` demonstrations the update number `update` of a stage gets: `per_update` of an endless sequence of
+// random orders of all of them, so that each is used as often as any other.
 std::vector<size_t> DrawDemonstrations(uint64_t seed, uint64_t first_step, uint64_t update, size_t per_update,
                                        size_t count);
 

@@ -6,6 +6,7 @@
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -31,8 +32,8 @@ double TokenEntropy(Policy& policy, const std::vector<TrajectoryRecord>& traject
   for (const TrajectoryRecord& trajectory : trajectories) {
     for (const RoundRecord& round : trajectory.rounds_done) {
       if (round.completion_ids.empty()) continue;
-      sequences.push_back({round.prompt_ids.data(), round.prompt_ids.size(), round.completion_ids.data(),
-                           round.completion_ids.size()});
+      sequences.push_back(
+          {round.prompt_ids.data(), round.prompt_ids.size(), round.completion_ids.data(), round.completion_ids.size()});
     }
   }
   double sum = 0;
@@ -52,6 +53,7 @@ nlohmann::ordered_json IntervalJson(const Interval& interval) {
 }
 
 std::string IntervalText(const Interval& interval, const char* unit) {
+  if (std::isnan(interval.low)) return Format("%.2f%s", interval.value, unit);  // one episode a problem
   return Format("%.2f%s [%.2f, %.2f]", interval.value, unit, interval.low, interval.high);
 }
 
@@ -79,8 +81,8 @@ PolicyChoice ParsePolicyChoice(const std::string& text) {
     }
   } else {
     if (!std::filesystem::is_directory(text)) {
-      throw Error(KGRPO_ERROR_NOT_FOUND, "--policy " + text +
-                                             " is neither \"uniform\", nor \"fixed:TECHNIQUE,...\", nor a model's folder");
+      throw Error(KGRPO_ERROR_NOT_FOUND,
+                  "--policy " + text + " is neither \"uniform\", nor \"fixed:TECHNIQUE,...\", nor a model's folder");
     }
     choice.model = text;
   }
@@ -205,16 +207,19 @@ void PolicyReport::Show(Console& console) const {
                           static_cast<unsigned long long>(rounds), static_cast<unsigned long long>(seed))},
       {"times", times},
       {"reward", IntervalText(reward, "")},
-      {"best speedup", IntervalText(best_speedup, "x") + "  (geometric mean over episodes; 95% intervals)"},
+      {"best speedup",
+       IntervalText(best_speedup, "x") + (std::isnan(best_speedup.low)
+                                              ? "  (geometric mean over episodes; intervals need two a problem)"
+                                              : "  (geometric mean over episodes; 95% intervals)")},
       {"fast_p", fast},
-      {"rounds", "right " + rate("kernel/correct_rate") + "  failed " + rate("kernel/failed_rate") + "  not applicable " +
-                     rate("coder/not_applicable_rate") + "  unclear " + rate("coder/unclear_rate") + "  coder errors " +
-                     rate("coder/error_rate")},
-      {"suggestions", "favourite " + rate("policy/favourite_share") +
-                          Format("  distinct %.0f", metrics.contains("policy/distinct_suggestions")
-                                                        ? metrics.at("policy/distinct_suggestions")
-                                                        : 0.0) +
-                          (token_entropy > 0 ? Format("  entropy %.3f nats a token", token_entropy) : "")}};
+      {"rounds", "right " + rate("kernel/correct_rate") + "  failed " + rate("kernel/failed_rate") +
+                     "  not applicable " + rate("coder/not_applicable_rate") + "  unclear " +
+                     rate("coder/unclear_rate") + "  coder errors " + rate("coder/error_rate")},
+      {"suggestions",
+       "favourite " + rate("policy/favourite_share") +
+           Format("  distinct %.0f",
+                  metrics.contains("policy/distinct_suggestions") ? metrics.at("policy/distinct_suggestions") : 0.0) +
+           (token_entropy > 0 ? Format("  entropy %.3f nats a token", token_entropy) : "")}};
   console.Header("policy: " + policy, lines);
   std::vector<std::vector<std::string>> rows;
   for (const ProblemFigures& figures : problems) {

@@ -1,5 +1,5 @@
-// What a policy is worth on held-out problems, without training: `kgrpo-host eval FILE --policy ...`. Episodes are drawn with
-// the same random streams whichever policy is evaluated, and figures come with 95% intervals over episodes.
+// What a policy is worth on held-out problems, without training: `kgrpo-host eval FILE --policy ...`. Episodes are
+// drawn with the same random streams whichever policy is evaluated, and figures come with 95% intervals over episodes.
 #ifndef KGRPO_LOOP_EVALUATE_POLICY_H
 #define KGRPO_LOOP_EVALUATE_POLICY_H
 
@@ -35,8 +35,8 @@ PolicyChoice ParsePolicyChoice(const std::string& text);
 struct ProblemFigures {
   std::string problem, family;
   uint64_t episodes = 0;
-  Interval reward;         // mean over rounds
-  Interval best_speedup;   // geometric mean over episodes of the best right kernel, at least 1
+  Interval reward;        // mean over rounds
+  Interval best_speedup;  // geometric mean over episodes of the best right kernel, at least 1
   double correct_rate = 0;
   std::string favourite;
   double favourite_share = 0;
@@ -50,7 +50,8 @@ struct PolicyReport {
   std::string time_source;
   Interval reward;
   Interval best_speedup;
-  std::vector<std::pair<double, double>> fast_p;  // (p, share of episodes whose best kernel is right and over p times as fast)
+  std::vector<std::pair<double, double>>
+      fast_p;                // (p, share of episodes whose best kernel is right and over p times as fast)
   double token_entropy = 0;  // mean over suggestion tokens, in nats; only of a policy
   MetricMap metrics;         // as loop/metrics.h names them
   std::vector<ProblemFigures> problems;

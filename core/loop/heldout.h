@@ -1,5 +1,5 @@
-// Episodes on held-out problems, without training: what they are, and their figures. Used by the loop (every so many steps)
-// and by the evaluation of policies.
+// Episodes on held-out problems, without training: what they are, and their figures. Used by the loop (every so many
+// steps) and by the evaluation of policies.
 #ifndef KGRPO_LOOP_HELDOUT_H
 #define KGRPO_LOOP_HELDOUT_H
 
@@ -13,7 +13,8 @@
 namespace kgrpo {
 
 // `episodes` trajectories for each of the problems, in their order. Under the shuffle_prompts control each problem is
-// prompted as another one. The random streams' key is `step`; those of two policies evaluated at the same step are the same.
+// prompted as another one. The random streams' key is `step`; those of two policies evaluated at the same step are the
+// same.
 RolloutRequest HeldoutRequest(const PipelineConfig& config, size_t problem_count, uint64_t step, uint64_t episodes,
                               const Suggester& suggester);
 

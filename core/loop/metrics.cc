@@ -50,7 +50,8 @@ double BestSpeedup(const TrajectoryRecord& trajectory) {
 
 MetricMap RolloutMetrics(const std::vector<TrajectoryRecord>& trajectories) {
   MetricMap metrics;
-  Counter compiled, correct, faster, timeout, crash, failed, not_applicable, unclear, error, unchanged, cached, cacheable;
+  Counter compiled, correct, faster, timeout, crash, failed, not_applicable, unclear, error, unchanged, cached,
+      cacheable;
   std::vector<double> rewards, speedups;
   std::map<std::string, std::vector<double>> parts, by_problem;
   Tally labels, suggestions;

@@ -1,5 +1,5 @@
-// The figures of a rollout: what share of kernels compiled, was right, was faster; what the policy suggested; what the time
-// went into. docs/loop.md lists the names. Used by the loop (a step's metrics) and by the evaluation of policies.
+// The figures of a rollout: what share of kernels compiled, was right, was faster; what the policy suggested; what the
+// time went into. docs/loop.md lists the names. Used by the loop (a step's metrics) and by the evaluation of policies.
 #ifndef KGRPO_LOOP_METRICS_H
 #define KGRPO_LOOP_METRICS_H
 
@@ -13,13 +13,13 @@ namespace kgrpo {
 
 using MetricMap = std::map<std::string, double>;
 
-// What a round's suggestion is counted as: the coder's words for what it did ("shared-memory tiling, tile 32"), else the
-// suggestion itself in lower case with single spaces.
+// What a round's suggestion is counted as: the coder's words for what it did ("shared-memory tiling, tile 32"), else
+// the suggestion itself in lower case with single spaces.
 std::string SuggestionLabel(const RoundRecord& round);
 
-// Rewards and their parts, kernel/..., coder/..., policy/..., time/{implement,compile,evaluate}. Empty trajectories give no
-// rewards. Rates are over all rounds, whether the coder wrote a kernel or not. time/compile and kernel/cache_hit_rate are there
-// where evaluations carry the metrics "compile_seconds" and "cached" (0 or 1).
+// Rewards and their parts, kernel/..., coder/..., policy/..., time/{implement,compile,evaluate}. Empty trajectories
+// give no rewards. Rates are over all rounds, whether the coder wrote a kernel or not. time/compile and
+// kernel/cache_hit_rate are there where evaluations carry the metrics "compile_seconds" and "cached" (0 or 1).
 MetricMap RolloutMetrics(const std::vector<TrajectoryRecord>& trajectories);
 
 // The best right kernel's speedup in the trajectory; 1 when none was faster than the reference.

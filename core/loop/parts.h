@@ -15,10 +15,10 @@ namespace kgrpo {
 
 // Which library plays a role, for the run's records.
 struct PluginIdentity {
-  std::string role;     // "policy", "coder", "evaluator", "reward", "trainer[0]"
+  std::string role;  // "policy", "coder", "evaluator", "reward", "trainer[0]"
   std::string name, version;
-  std::string path;     // of the library
-  std::string sha256;   // of its bytes
+  std::string path;    // of the library
+  std::string sha256;  // of its bytes
 };
 
 struct PipelineParts {

@@ -39,8 +39,8 @@ ProblemSet::ProblemSet(Evaluator& evaluator, const std::vector<std::string>& dir
   for (std::optional<OpenProblem>& problem : opened) {
     const auto [other, inserted] = directory_of.emplace(problem->name, problem->directory);
     if (!inserted) {
-      throw Error(KGRPO_ERROR_INVALID, "two problems are named " + problem->name + ": " + other->second + " and " +
-                                           problem->directory);
+      throw Error(KGRPO_ERROR_INVALID,
+                  "two problems are named " + problem->name + ": " + other->second + " and " + problem->directory);
     }
     problems_.push_back(*std::move(problem));
   }

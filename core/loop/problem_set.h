@@ -16,7 +16,7 @@ namespace kgrpo {
 struct OpenProblem {
   Problem problem;
   std::string name, family;
-  std::string source;   // the reference kernel
+  std::string source;  // the reference kernel
   PromptProblem prompt;
   Evaluation baseline;  // of the reference kernel: right, and its time is every speedup's numerator
   std::string directory;
@@ -25,8 +25,8 @@ struct OpenProblem {
 // Immutable once made: any thread may read it. The evaluator must outlive it.
 class ProblemSet {
  public:
-  // Opens the folders and judges their reference kernels, on the pool. Throws when a folder is no problem, when two have
-  // one name, or when a reference kernel is not right.
+  // Opens the folders and judges their reference kernels, on the pool. Throws when a folder is no problem, when two
+  // have one name, or when a reference kernel is not right.
   ProblemSet(Evaluator& evaluator, const std::vector<std::string>& directories, WorkerPool& pool);
 
   size_t size() const { return problems_.size(); }

@@ -19,12 +19,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 }  // namespace
 
-// One Collect. The loop's thread owns trajectories and cohorts; a slot in flight belongs to whoever works on it (the coder's
-// callback, then a worker), and comes back under the mutex.
+// One Collect. The loop's thread owns trajectories and cohorts; a slot in flight belongs to whoever works on it (the
+// coder's callback, then a worker), and comes back under the mutex.
 class Rollout::Session {
  public:
   Session(Rollout& rollout, const RolloutRequest& request) : rollout_(rollout), request_(request) {
@@ -77,7 +79,8 @@ class Rollout::Session {
     size_t pending;      // of them, in flight; under the mutex
   };
 
-  // ---- the loop's thread ---------------------------------------------------------------------------------------------
+  // ---- the loop's thread
+  // ---------------------------------------------------------------------------------------------
 
   // Waits for a cohort of which nothing is in flight.
   size_t NextReady() {
@@ -103,7 +106,8 @@ class Rollout::Session {
     }
   }
 
-  // Suggestions for all trajectories of the cohort that have rounds left, and their kernels on the way. False: none has.
+  // Suggestions for all trajectories of the cohort that have rounds left, and their kernels on the way. False: none
+  // has.
   bool BeginRounds(Cohort& cohort) {
     std::vector<size_t> live;
     for (size_t i = cohort.first; i < cohort.last; ++i) {
@@ -182,9 +186,9 @@ class Rollout::Session {
     });
     generate_seconds_ += SecondsSince(start);
     if (finished != live.size()) {
-      throw Error(rollout_.parts_.cancelled() ? KGRPO_ERROR_CANCELLED : KGRPO_ERROR_INTERNAL,
-                  "the policy finished " + std::to_string(finished) + " of " + std::to_string(live.size()) +
-                      " completions");
+      throw Error(
+          rollout_.parts_.cancelled() ? KGRPO_ERROR_CANCELLED : KGRPO_ERROR_INTERNAL,
+          "the policy finished " + std::to_string(finished) + " of " + std::to_string(live.size()) + " completions");
     }
   }
 
@@ -198,9 +202,9 @@ class Rollout::Session {
       if (!trajectory.Suggested(suggestion)) unused.push_back(suggestion);
     }
     if (unused.empty()) unused = rollout_.known_suggestions_;
-    KeyedStream random(rollout_.config_.seed, "uniform suggestion",
-                       {static_cast<uint64_t>(request_.purpose), request_.step, trajectory.record().trajectory,
-                        trajectory.round()});
+    KeyedStream random(
+        rollout_.config_.seed, "uniform suggestion",
+        {static_cast<uint64_t>(request_.purpose), request_.step, trajectory.record().trajectory, trajectory.round()});
     return unused[random.Below(unused.size())];
   }
 
@@ -226,21 +230,20 @@ class Rollout::Session {
     slot.request.last_suggestion = Str(trajectory.last_suggestion());
     slot.request.suggestion = Str(slot.round.suggestion);
     slot.request.current = slot.current.c();
-    slot.request.seed = Keyed(rollout_.config_.seed, "coder",
-                              {static_cast<uint64_t>(request_.purpose), request_.step,
-                               trajectory.record().trajectory, slot.round.round},
-                              0);
+    slot.request.seed = Keyed(
+        rollout_.config_.seed, "coder",
+        {static_cast<uint64_t>(request_.purpose), request_.step, trajectory.record().trajectory, slot.round.round}, 0);
     {
       const std::lock_guard lock(mutex_);
       ++in_flight_;
     }
     try {
-      rollout_.parts_.coder->Implement(
-          slot.request, [this, &slot](std::optional<CoderAnswer> answer, std::exception_ptr error) {
-            if (error) return Fail(error);
-            slot.round.answer = *std::move(answer);
-            Judge(slot);
-          });
+      rollout_.parts_.coder->Implement(slot.request,
+                                       [this, &slot](std::optional<CoderAnswer> answer, std::exception_ptr error) {
+                                         if (error) return Fail(error);
+                                         slot.round.answer = *std::move(answer);
+                                         Judge(slot);
+                                       });
     } catch (...) {
       Fail(std::current_exception());  // nothing was accepted: this one is not in flight any more
       throw;
@@ -278,7 +281,8 @@ class Rollout::Session {
     changed_.wait(lock, [this] { return in_flight_ == 0; });
   }
 
-  // ---- any thread ----------------------------------------------------------------------------------------------------
+  // ---- any thread
+  // ----------------------------------------------------------------------------------------------------
 
   void Judge(Slot& slot) {
     RoundRecord& round = slot.round;
@@ -288,10 +292,9 @@ class Rollout::Session {
     const uint64_t number = slot.trajectory.record().trajectory;
     const OpenProblem& problem = slot.trajectory.problem();
     round.evaluation_seed =
-        loop.fresh_inputs
-            ? Keyed(rollout_.config_.seed, "inputs/" + problem.name,
-                    {static_cast<uint64_t>(request_.purpose), request_.step, number, round.round}, 0)
-            : Keyed(rollout_.config_.seed, "inputs/" + problem.name, {}, 0);
+        loop.fresh_inputs ? Keyed(rollout_.config_.seed, "inputs/" + problem.name,
+                                  {static_cast<uint64_t>(request_.purpose), request_.step, number, round.round}, 0)
+                          : Keyed(rollout_.config_.seed, "inputs/" + problem.name, {}, 0);
     if (round.unchanged && !loop.fresh_inputs) {
       round.evaluation = slot.trajectory.current();
       return Landed(slot);
@@ -349,7 +352,7 @@ class Rollout::Session {
   std::mutex mutex_;  // guards what follows, and Cohort::pending
   std::condition_variable changed_;
   std::deque<size_t> ready_;  // cohorts whose turn it is, first come first served
-  size_t in_flight_ = 0;                      // coder requests and evaluations
+  size_t in_flight_ = 0;      // coder requests and evaluations
   bool abandoned_ = false;
   std::exception_ptr failure_;  // the first
 };

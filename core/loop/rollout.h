@@ -1,9 +1,9 @@
 // Collects trajectories: the policy suggests, the coder implements, the evaluator judges.
 //
-// Trajectories are split, in order, into cohorts of loop.generation_batch. A cohort generates its suggestions in one batch;
-// then its kernels are written (asynchronously, by the coder) and judged (on the worker pool) while other cohorts generate.
-// Which trajectories generate together is fixed, all randomness is keyed, and records are in the order of the trajectories:
-// what comes out does not depend on the order in which anything finishes.
+// Trajectories are split, in order, into cohorts of loop.generation_batch. A cohort generates its suggestions in one
+// batch; then its kernels are written (asynchronously, by the coder) and judged (on the worker pool) while other
+// cohorts generate. Which trajectories generate together is fixed, all randomness is keyed, and records are in the
+// order of the trajectories: what comes out does not depend on the order in which anything finishes.
 #ifndef KGRPO_LOOP_ROLLOUT_H
 #define KGRPO_LOOP_ROLLOUT_H
 
@@ -58,8 +58,8 @@ class Rollout {
   // All of it outlives this.
   Rollout(const PipelineConfig& config, PipelineParts& parts, const ProblemSet& problems, WorkerPool& pool);
 
-  // Throws what the policy, the coder or the evaluator failed with, or KGRPO_ERROR_CANCELLED once the user asked to stop;
-  // nothing is in flight then. One thread.
+  // Throws what the policy, the coder or the evaluator failed with, or KGRPO_ERROR_CANCELLED once the user asked to
+  // stop; nothing is in flight then. One thread.
   RolloutResult Collect(const RolloutRequest& request);
 
  private:

@@ -3,9 +3,10 @@
 //
 //   for each step: problems -> trajectories (loop/rollout.h) -> update (loop/stage.h) -> one transaction -> checkpoint
 //
-// Killed at any instant, a run goes on from its last checkpoint: the steps after it are done again, with the same random
-// numbers and with the recorded answers of coder and evaluator, and replace what was recorded of them. With a deterministic
-// policy and trainer (a CPU) the resumed run ends with the same samples and the same weights, bit for bit.
+// Killed at any instant, a run goes on from its last checkpoint: the steps after it are done again, with the same
+// random numbers and with the recorded answers of coder and evaluator, and replace what was recorded of them. With a
+// deterministic policy and trainer (a CPU) the resumed run ends with the same samples and the same weights, bit for
+// bit.
 #ifndef KGRPO_LOOP_RUN_H
 #define KGRPO_LOOP_RUN_H
 
@@ -22,10 +23,10 @@
 namespace kgrpo {
 
 struct RunOptions {
-  bool resume = false;           // the folder holds a run that is to go on
-  Console* console = nullptr;    // absent: nothing is shown
+  bool resume = false;                 // the folder holds a run that is to go on
+  Console* console = nullptr;          // absent: nothing is shown
   std::vector<std::string> overrides;  // of the command line, for the run's records
-  FaultPoints faults;            // for tests
+  FaultPoints faults;                  // for tests
 };
 
 struct RunOutcome {
@@ -42,8 +43,8 @@ struct RunOutcome {
   int ExitCode() const { return status == Status::kFinished ? 0 : status == Status::kInterrupted ? 130 : 1; }
 };
 
-// Runs, or goes on. Any other failure than a stop is thrown, after a checkpoint of the last whole step where the policy is
-// still as it was then. One thread; `parts` was made for this run: trainers that have begun cannot begin again.
+// Runs, or goes on. Any other failure than a stop is thrown, after a checkpoint of the last whole step where the policy
+// is still as it was then. One thread; `parts` was made for this run: trainers that have begun cannot begin again.
 RunOutcome Run(const PipelineConfig& config, PipelineParts& parts, const RunFolder& folder, const RunOptions& options);
 
 }  // namespace kgrpo

@@ -4,26 +4,30 @@
 
 namespace kgrpo {
 
+kgrpo_sample MakeSample(const TrajectoryRecord& trajectory, const RoundRecord& round) {
+  kgrpo_sample sample{};
+  sample.struct_size = sizeof(sample);
+  sample.prompt_ids = round.prompt_ids.data();
+  sample.prompt_size = round.prompt_ids.size();
+  sample.completion_ids = round.completion_ids.data();
+  sample.logprobs = round.logprobs.empty() ? nullptr : round.logprobs.data();
+  sample.completion_size = round.completion_ids.size();
+  sample.reward = round.reward;
+  sample.idle_reward = round.idle_reward;
+  sample.trajectory = trajectory.trajectory;
+  sample.round = round.round;
+  sample.rounds = trajectory.rounds;
+  sample.problem = trajectory.problem;
+  sample.truncated = round.truncated;
+  return sample;
+}
+
 std::vector<kgrpo_sample> MakeSamples(const std::vector<TrajectoryRecord>& trajectories) {
   std::vector<kgrpo_sample> samples;
   for (const TrajectoryRecord& trajectory : trajectories) {
     for (const RoundRecord& round : trajectory.rounds_done) {
-      if (round.completion_ids.empty()) continue;  // nothing was said that could be made likelier
-      kgrpo_sample sample{};
-      sample.struct_size = sizeof(sample);
-      sample.prompt_ids = round.prompt_ids.data();
-      sample.prompt_size = round.prompt_ids.size();
-      sample.completion_ids = round.completion_ids.data();
-      sample.logprobs = round.logprobs.empty() ? nullptr : round.logprobs.data();
-      sample.completion_size = round.completion_ids.size();
-      sample.reward = round.reward;
-      sample.idle_reward = round.idle_reward;
-      sample.trajectory = trajectory.trajectory;
-      sample.round = round.round;
-      sample.rounds = trajectory.rounds;
-      sample.problem = trajectory.problem;
-      sample.truncated = round.truncated;
-      samples.push_back(sample);
+      // A completion without tokens holds nothing that could be made likelier.
+      if (!round.completion_ids.empty()) samples.push_back(MakeSample(trajectory, round));
     }
   }
   return samples;

@@ -11,6 +11,9 @@
 
 namespace kgrpo {
 
+// One round as a sample, which borrows the record's arrays.
+kgrpo_sample MakeSample(const TrajectoryRecord& trajectory, const RoundRecord& round);
+
 // The rounds of all trajectories, trajectory after trajectory. Samples borrow the records' arrays.
 std::vector<kgrpo_sample> MakeSamples(const std::vector<TrajectoryRecord>& trajectories);
 

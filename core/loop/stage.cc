@@ -58,7 +58,8 @@ void Stage::Save(const std::filesystem::path& checkpoint) {
   trainer_.SaveState(state);
   state.close();
   if (!state) {
-    throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot write " + (checkpoint / kTrainerState).string() + ": is the disk full?");
+    throw Error(KGRPO_ERROR_UNAVAILABLE,
+                "cannot write " + (checkpoint / kTrainerState).string() + ": is the disk full?");
   }
 }
 
@@ -71,22 +72,24 @@ Suggester Stage::MakeSuggester() const {
 void Stage::GetDemonstrations() {
   const uint64_t episodes = config_.stages[index_].episodes;
   if (episodes == 0) {
-    throw Error(KGRPO_ERROR_INVALID, "stage " + std::to_string(index_ + 1) + " (" +
-                                         config_.stages[index_].trainer.plugin +
-                                         ") learns from demonstrations, but `episodes` is 0: say how many trajectories to "
-                                         "collect, for example `episodes: 64`");
+    throw Error(KGRPO_ERROR_INVALID,
+                "stage " + std::to_string(index_ + 1) + " (" + config_.stages[index_].trainer.plugin +
+                    ") learns from demonstrations, but `episodes` is 0: say how many trajectories to "
+                    "collect, for example `episodes: 64`");
   }
-  demonstrations_ = database_.ReadDemonstrations(first_step_);
-  if (!demonstrations_.empty()) return;
-  RolloutRequest request;
-  request.purpose = Purpose::kDemonstration;
-  request.step = first_step_;
-  request.suggester = MakeSuggester();
-  request.encode = true;
-  request.assignments = DrawAssignments(config_.seed, Purpose::kDemonstration, first_step_, episodes, 1,
-                                        problems_.size(), config_.controls.shuffle_prompts);
-  demonstrations_ = rollout_.Collect(request).trajectories;
-  database_.WriteDemonstrations(first_step_, demonstrations_);
+  std::vector<TrajectoryRecord> trajectories = database_.ReadDemonstrations(first_step_);
+  if (trajectories.empty()) {
+    RolloutRequest request;
+    request.purpose = Purpose::kDemonstration;
+    request.step = first_step_;
+    request.suggester = MakeSuggester();
+    request.encode = true;
+    request.assignments = DrawAssignments(config_.seed, Purpose::kDemonstration, first_step_, episodes, 1,
+                                          problems_.size(), config_.controls.shuffle_prompts);
+    trajectories = rollout_.Collect(request).trajectories;
+    database_.WriteDemonstrations(first_step_, trajectories);
+  }
+  demonstrations_.emplace(std::move(trajectories), parts_.coder->Suggestions(), *parts_.policy);
 }
 
 void Stage::Step(uint64_t step, StepRecord& record, MetricMap& metrics,
@@ -94,18 +97,10 @@ void Stage::Step(uint64_t step, StepRecord& record, MetricMap& metrics,
   switch (source_) {
     case KGRPO_TRAINER_OWN_DATA:
       return Train({}, record, metrics);
-    case KGRPO_TRAINER_DEMONSTRATIONS: {
-      const std::vector<kgrpo_sample> all = MakeSamples(demonstrations_);
-      if (all.empty()) {
-        throw Error(KGRPO_ERROR_UNAVAILABLE, "no demonstration is left: the coder gave no kernel in any trajectory");
-      }
-      std::vector<kgrpo_sample> batch;
-      for (const size_t i : DrawDemonstrations(config_.seed, first_step_, step - first_step_,
-                                               config_.stages[index_].demonstrations_per_step, all.size())) {
-        batch.push_back(all[i]);
-      }
-      return Train(std::move(batch), record, metrics);
-    }
+    case KGRPO_TRAINER_DEMONSTRATIONS:
+      return Train(demonstrations_->Draw(config_.seed, first_step_, step - first_step_,
+                                         config_.stages[index_].demonstrations_per_step),
+                   record, metrics);
     case KGRPO_TRAINER_ROLLOUTS:
       break;
   }

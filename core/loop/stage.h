@@ -1,9 +1,10 @@
-// One stage of a pipeline: a trainer, where its samples come from, and its part of a checkpoint. Used by loop/run.cc, which
-// owns the order of steps and everything written to disk.
+// One stage of a pipeline: a trainer, where its samples come from, and its part of a checkpoint. Used by loop/run.cc,
+// which owns the order of steps and everything written to disk.
 #ifndef KGRPO_LOOP_STAGE_H
 #define KGRPO_LOOP_STAGE_H
 
 #include "config/pipeline.h"
+#include "loop/demonstrations.h"
 #include "loop/metrics.h"
 #include "loop/parts.h"
 #include "loop/rollout.h"
@@ -13,6 +14,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <vector>
 
 namespace kgrpo {
@@ -27,21 +29,21 @@ class Stage {
   uint64_t last_step() const { return first_step_ + config_.stages[index_].steps - 1; }
   size_t index() const { return index_; }
 
-  // Starts the stage: freezes the reference if the trainer compares with one, and collects demonstrations if it imitates.
-  // Returns whether the reference was frozen.
+  // Starts the stage: freezes the reference if the trainer compares with one, and collects demonstrations if it
+  // imitates. Returns whether the reference was frozen.
   bool Begin();
   // Goes on in the middle of the stage: the policy's copies are loaded already.
   void Restore(const std::filesystem::path& checkpoint);
   // The trainer's part of a checkpoint.
   void Save(const std::filesystem::path& checkpoint);
 
-  // One step: collects what the trainer wants and lets it update the policy. Fills the record's trajectories, metrics and
-  // optimiser steps. `before_training` runs once the rollout is in: what it starts overlaps with the update.
+  // One step: collects what the trainer wants and lets it update the policy. Fills the record's trajectories, metrics
+  // and optimiser steps. `before_training` runs once the rollout is in: what it starts overlaps with the update.
   void Step(uint64_t step, StepRecord& record, MetricMap& metrics,
             const std::function<void(const StepRecord&)>& before_training);
 
-  // True from when an update starts until it succeeds (or says that the policy is as good as it was): no checkpoint may be
-  // made of the policy then.
+  // True from when an update starts until it succeeds (or says that the policy is as good as it was): no checkpoint may
+  // be made of the policy then.
   bool policy_in_doubt() const { return policy_in_doubt_; }
 
  private:
@@ -59,7 +61,7 @@ class Stage {
   uint64_t first_step_;
   Trainer& trainer_;
   kgrpo_trainer_source source_;
-  std::vector<TrajectoryRecord> demonstrations_;
+  std::optional<Demonstrations> demonstrations_;  // where the trainer imitates
   bool policy_in_doubt_ = false;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace kgrpo {
 
@@ -41,6 +42,10 @@ Interval Bootstrap(const std::vector<std::vector<double>>& groups, uint64_t seed
   Interval interval;
   interval.value = interval.low = interval.high = statistic(all);
   if (all.empty() || resamples == 0) return interval;
+  if (std::any_of(groups.begin(), groups.end(), [](const auto& group) { return group.size() == 1; })) {
+    interval.low = interval.high = std::numeric_limits<double>::quiet_NaN();
+    return interval;
+  }
   KeyedStream random(seed, stream, {});
   std::vector<double> results(resamples);
   std::vector<double> drawn(all.size());
@@ -52,7 +57,9 @@ Interval Bootstrap(const std::vector<std::vector<double>>& groups, uint64_t seed
     result = statistic(drawn);
   }
   std::sort(results.begin(), results.end());
-  const auto at = [&](double share) { return results[static_cast<size_t>(share * static_cast<double>(resamples - 1))]; };
+  const auto at = [&](double share) {
+    return results[static_cast<size_t>(share * static_cast<double>(resamples - 1))];
+  };
   interval.low = at(0.025);
   interval.high = at(0.975);
   return interval;

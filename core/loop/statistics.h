@@ -19,11 +19,13 @@ double Median(std::vector<double> values);
 double GeometricMean(std::span<const double> values);  // of positive values
 
 struct Interval {
-  double value = 0, low = 0, high = 0;
+  double value = 0;
+  double low = 0, high = 0;  // not numbers where there is nothing to tell them from
 };
 
-// The 95% percentile bootstrap of a statistic: `groups` are resampled within themselves (episodes within their problem), so
-// that the interval speaks of other episodes on the same problems. Draws are keyed by (seed, stream).
+// The 95% percentile bootstrap of a statistic: `groups` are resampled within themselves (episodes within their
+// problem), so that the interval speaks of other episodes on the same problems; a group of one value has no spread to
+// tell, and then there is no interval. Draws are keyed by (seed, stream).
 Interval Bootstrap(const std::vector<std::vector<double>>& groups, uint64_t seed, std::string_view stream,
                    const std::function<double(std::span<const double>)>& statistic, size_t resamples = 2000);
 

@@ -48,11 +48,14 @@ void ShowHeader(Console& console, const PipelineConfig& config, const PipelinePa
                                      (families.size() == 1 ? " family" : " families"));
   if (problems.size() > 0) {
     const Evaluation& baseline = problems[0].baseline;
-    lines.emplace_back("times", (baseline.modelled ? "MODELLED, no device runs: " : "measured: ") + baseline.time_source);
+    lines.emplace_back("times",
+                       (baseline.modelled ? "MODELLED, no device runs: " : "measured: ") + baseline.time_source);
   }
   lines.emplace_back("seed", std::to_string(config.seed));
-  if (config.controls.shuffle_prompts) lines.emplace_back("control", "prompts are shuffled among problems: must not learn");
-  if (config.controls.shuffle_rewards) lines.emplace_back("control", "rewards are shuffled among samples: must not learn");
+  if (config.controls.shuffle_prompts)
+    lines.emplace_back("control", "prompts are shuffled among problems: must not learn");
+  if (config.controls.shuffle_rewards)
+    lines.emplace_back("control", "rewards are shuffled among samples: must not learn");
   lines.emplace_back("output", folder.path().string());
   console.Header(config.name, lines);
 }
@@ -104,9 +107,11 @@ void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& prob
   console.Table("", {"problem", modelled ? "best verified (modelled)" : "best verified", "favourite", "a suggestion"},
                 rows);
   const std::string path = folder.path().string();
-  console.Note("left behind in " + path + ": final/ (the trained model), kernels/ (the best verified ones), run.sqlite, "
+  console.Note("left behind in " + path +
+               ": final/ (the trained model), kernels/ (the best verified ones), run.sqlite, "
                "rollouts/, TensorBoard events");
-  console.Note("next: kgrpo-host eval " + folder.resolved_yaml().string() + " --policy " + folder.final_model().string());
+  console.Note("next: kgrpo-host eval " + folder.resolved_yaml().string() + " --policy " +
+               folder.final_model().string());
 }
 
 }  // namespace kgrpo

@@ -1,5 +1,5 @@
-// What is said of a run at its beginning and end: what is in force; what became of the reward and of each problem. Used by
-// loop/run.cc.
+// What is said of a run at its beginning and end: what is in force; what became of the reward and of each problem. Used
+// by loop/run.cc.
 #ifndef KGRPO_LOOP_SUMMARY_H
 #define KGRPO_LOOP_SUMMARY_H
 

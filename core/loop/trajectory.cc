@@ -47,8 +47,8 @@ bool Trajectory::Suggested(const std::string& suggestion) const {
 }
 
 PromptState Trajectory::Prompt() const {
-  // Under the shuffle_prompts control whatever could tell the problem is the other's: its text, its reference kernel and
-  // what was found about that. What this trajectory tried, and how fast it got, stays.
+  // Under the shuffle_prompts control whatever could tell the problem is the other's: its text, its reference kernel
+  // and what was found about that. What this trajectory tried, and how fast it got, stays.
   const bool shuffled = prompted_as_ != problem_;
   PromptState state;
   state.problem = prompted_as_->prompt;

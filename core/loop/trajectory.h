@@ -1,5 +1,5 @@
-// One trajectory: a problem, the state (code A, code B, last suggestion), and the rounds so far. A state machine without
-// threads: the rollout (loop/rollout.h) drives it.
+// One trajectory: a problem, the state (code A, code B, last suggestion), and the rounds so far. A state machine
+// without threads: the rollout (loop/rollout.h) drives it.
 //
 //   prompt from the state -> suggestion -> the coder's kernel C -> its evaluation -> reward -> A <- B, B <- C
 #ifndef KGRPO_LOOP_TRAJECTORY_H
@@ -17,7 +17,8 @@ namespace kgrpo {
 
 class Trajectory {
  public:
-  // `prompted_as`: the problem that its prompts speak of, another one under the shuffle_prompts control. Both outlive this.
+  // `prompted_as`: the problem that its prompts speak of, another one under the shuffle_prompts control. Both outlive
+  // this.
   Trajectory(uint64_t number, uint32_t problem_index, const OpenProblem& problem, const OpenProblem& prompted_as,
              const LoopConfig& loop);
 

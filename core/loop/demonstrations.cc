@@ -1,0 +1,53 @@
+#include "loop/demonstrations.h"
+
+#include "loop/draws.h"
+#include "loop/samples.h"
+#include "random/keyed.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <set>
+#include <utility>
+
+namespace kgrpo {
+
+Demonstrations::Demonstrations(std::vector<TrajectoryRecord> trajectories, const std::vector<std::string>& suggestions,
+                               Policy& policy)
+    : trajectories_(std::move(trajectories)) {
+  for (const std::string& suggestion : suggestions) {
+    completions_.push_back(policy.Encode(suggestion));
+    completions_.back().push_back(policy.info().end_ids[0]);
+  }
+  for (const TrajectoryRecord& trajectory : trajectories_) {
+    std::set<std::string> used;
+    for (const RoundRecord& round : trajectory.rounds_done) {
+      State state{MakeSample(trajectory, round), {}};
+      for (size_t i = 0; i < suggestions.size(); ++i) {
+        if (!used.contains(suggestions[i])) state.unused.push_back(i);
+      }
+      used.insert(round.suggestion);
+      if (!state.unused.empty()) states_.push_back(std::move(state));
+    }
+  }
+  if (states_.empty()) {
+    throw Error(KGRPO_ERROR_UNAVAILABLE, "no demonstration is left: the coder gave no kernel in any trajectory");
+  }
+}
+
+std::vector<kgrpo_sample> Demonstrations::Draw(uint64_t seed, uint64_t first_step, uint64_t update,
+                                               size_t count) const {
+  std::vector<kgrpo_sample> samples;
+  KeyedStream random(seed, "demonstrated suggestion", {first_step, update});
+  for (const size_t i : DrawDemonstrations(seed, first_step, update, count, states_.size())) {
+    const State& state = states_[i];
+    const std::vector<int32_t>& completion = completions_[state.unused[random.Below(state.unused.size())]];
+    kgrpo_sample sample = state.sample;
+    sample.completion_ids = completion.data();
+    sample.completion_size = completion.size();
+    sample.logprobs = nullptr;
+    samples.push_back(sample);
+  }
+  return samples;
+}
+
+}  // namespace kgrpo

@@ -1,0 +1,43 @@
+// What a warm start imitates: states that were reached and judged, each with a suggestion drawn afresh. Used by Stage.
+//
+// A state comes from a trajectory whose suggestions were drawn uniformly. Each time it is used, the suggestion to
+// imitate is drawn again, uniformly over those that its trajectory had not used by then. So the policy learns the form
+// of a suggestion and the uniform distribution over them, and cannot learn the few draws of a small set of trajectories
+// by heart.
+#ifndef KGRPO_LOOP_DEMONSTRATIONS_H
+#define KGRPO_LOOP_DEMONSTRATIONS_H
+
+#include "plugin/instances.h"
+#include "store/records.h"
+
+#include <kgrpo/trainer.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kgrpo {
+
+class Demonstrations {
+ public:
+  // `suggestions`: what is drawn from, encoded here once. Throws where no trajectory holds a round.
+  Demonstrations(std::vector<TrajectoryRecord> trajectories, const std::vector<std::string>& suggestions,
+                 Policy& policy);
+
+  // The samples of update number `update` of the stage that starts at `first_step`: a function of these alone. Samples
+  // borrow from this object.
+  std::vector<kgrpo_sample> Draw(uint64_t seed, uint64_t first_step, uint64_t update, size_t count) const;
+
+ private:
+  struct State {
+    kgrpo_sample sample;         // of the round as it was; its completion is replaced by what is drawn
+    std::vector<size_t> unused;  // indices of suggestions that may be drawn here
+  };
+
+  std::vector<TrajectoryRecord> trajectories_;
+  std::vector<std::vector<int32_t>> completions_;  // of each suggestion, the end token included
+  std::vector<State> states_;
+};
+
+}  // namespace kgrpo
+#endif
