@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "cli/command.h"
+#include "cli/parallel.h"
 #include "cli/session.h"
 #include "config/diagnostic.h"
 
@@ -27,8 +28,8 @@ struct Findings {
   std::optional<PipelineConfig> config;  // where the file is right
   ExitCode exit_code = kFine;
 
-  void Fail(const Error& error, const std::string& what) {
-    failures.push_back(what.empty() ? error.what() : what + ": " + error.what());
+  void Fail(const Error& error) {
+    failures.push_back(error.what());
     // Bad input outranks what is merely missing here.
     const ExitCode code = ExitCodeOf(error.code());
     if (exit_code == kFine || code == kBadInput) exit_code = code;
@@ -36,14 +37,18 @@ struct Findings {
 };
 
 void OpenProblems(Evaluator& evaluator, const PipelineConfig& config, Findings* findings) {
-  for (const auto* folders : {&config.train_problems, &config.heldout_problems}) {
-    for (const std::string& folder : *folders) {
-      try {
-        evaluator.OpenProblem(folder);
-      } catch (const Error& error) {
-        findings->Fail(error, "");
-      }
+  std::vector<std::string> folders = config.train_problems;
+  folders.insert(folders.end(), config.heldout_problems.begin(), config.heldout_problems.end());
+  std::vector<std::optional<Error>> failures(folders.size());
+  ParallelFor(folders.size(), [&](size_t i) {
+    try {
+      evaluator.OpenProblem(folders[i]);
+    } catch (const Error& error) {
+      failures[i] = error;
     }
+  });
+  for (const std::optional<Error>& failure : failures) {
+    if (failure) findings->Fail(*failure);
   }
 }
 
@@ -77,7 +82,7 @@ Findings Check(Session& session, const CheckOptionsGiven& given) {
       const PipelineParts parts = session.MakeParts(*config, {role});
       if (role == Role::kEvaluator) OpenProblems(*parts.evaluator, *config, &findings);
     } catch (const Error& error) {
-      findings.Fail(error, "");
+      findings.Fail(error);
       if (role == Role::kEvaluator) findings.notes.push_back("the problems were not opened: there is no evaluator");
     }
   }

@@ -34,8 +34,7 @@ void PrintJson(const Json& json) {
   std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
 }
 
-// ---- one kernel
-// ------------------------------------------------------------------------------------------------------
+// ---- one kernel ---------------------------------------------------------------------------------
 
 std::string ReadKernel(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
@@ -109,8 +108,7 @@ int EvaluateKernel(const Globals& globals, const EvalOptions& options) {
   return kFine;
 }
 
-// ---- a policy
-// --------------------------------------------------------------------------------------------------------
+// ---- a policy -----------------------------------------------------------------------------------
 
 int EvaluateHeldOut(const Globals& globals, const EvalOptions& options) {
   const PolicyChoice choice = ParsePolicyChoice(options.policy);

@@ -105,8 +105,7 @@ void ThrowIfCancelled() {
   if (CancelRequested()) throw Error(KGRPO_ERROR_CANCELLED, "interrupted");
 }
 
-// ---- tokenize
-// --------------------------------------------------------------------------------------------------------
+// ---- tokenize -----------------------------------------------------------------------------------
 
 int Tokenize(const Globals& globals, const ModelOptions& options) {
   struct Item {
@@ -145,8 +144,7 @@ int Tokenize(const Globals& globals, const ModelOptions& options) {
   return kFine;
 }
 
-// ---- score
-// -----------------------------------------------------------------------------------------------------------
+// ---- score --------------------------------------------------------------------------------------
 
 int Score(const Globals& globals, const ModelOptions& options, double temperature) {
   struct Item {
@@ -213,8 +211,7 @@ int Score(const Globals& globals, const ModelOptions& options, double temperatur
   return kFine;
 }
 
-// ---- generate
-// --------------------------------------------------------------------------------------------------------
+// ---- generate -----------------------------------------------------------------------------------
 
 struct SamplingOptions {
   uint32_t max_new_tokens = 256;

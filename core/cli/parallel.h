@@ -1,4 +1,4 @@
-// A loop over independent items on several threads. Used by `problems check`.
+// A loop over independent items on several threads. Used by `check` and `problems`.
 #ifndef KGRPO_CLI_PARALLEL_H
 #define KGRPO_CLI_PARALLEL_H
 

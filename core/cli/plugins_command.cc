@@ -26,8 +26,7 @@ std::string Join(const std::vector<std::string>& words) {
   return joined;
 }
 
-// ---- list
-// ------------------------------------------------------------------------------------------------------------
+// ---- list ---------------------------------------------------------------------------------------
 
 int List(const Globals& globals, bool json) {
   Session session(globals);
@@ -67,8 +66,7 @@ int List(const Globals& globals, bool json) {
   return kFine;
 }
 
-// ---- describe
-// --------------------------------------------------------------------------------------------------------
+// ---- describe -----------------------------------------------------------------------------------
 
 std::string Shown(const Json& value) {
   const std::string text = value.dump();
@@ -119,8 +117,7 @@ int Describe(const Globals& globals, const std::string& name, bool json) {
   return kFine;
 }
 
-// ---- validate
-// --------------------------------------------------------------------------------------------------------
+// ---- validate -----------------------------------------------------------------------------------
 
 int Validate(const Globals& globals, const std::vector<std::string>& plugins, bool json) {
   Session session(globals);

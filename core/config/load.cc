@@ -51,8 +51,7 @@ class Loader {
   }
 
  private:
-  // ---- checks
-  // --------------------------------------------------------------------------------------------------------
+  // ---- checks -----------------------------------------------------------------------------------
 
   void Report(const Position& at, const std::string& path, std::string message, std::string suggestion = "") {
     diagnostics_.push_back({at, path, std::move(message), std::move(suggestion)});
@@ -171,8 +170,7 @@ class Loader {
     }
   }
 
-  // ---- problems
-  // ------------------------------------------------------------------------------------------------------
+  // ---- problems ---------------------------------------------------------------------------------
 
   // The folders of one list; entries without a pattern are also put in *literal.
   std::vector<std::string> Expand(const char* key, std::set<std::string>* literal) {
@@ -258,8 +256,7 @@ class Loader {
     }
   }
 
-  // ---- reading what was found right
-  // ------------------------------------------------------------------------------------
+  // ---- reading what was found right -------------------------------------------------------------
 
   static PluginChoice ReadChoice(const Json& json) {
     return {json.at("plugin").get<std::string>(), nlohmann::json(json.at("options"))};

@@ -79,8 +79,7 @@ class CliTest : public testing::Test {
   TemporaryDirectory directory_;
 };
 
-// ---- usage
-// -----------------------------------------------------------------------------------------------------------
+// ---- usage --------------------------------------------------------------------------------------
 
 TEST_F(CliTest, EveryCommandHasHelpWithAnExample) {
   for (const char* command :
@@ -105,8 +104,7 @@ TEST_F(CliTest, WrongUsageIsTwo) {
   EXPECT_THAT(mistyped.err, HasSubstr("did you mean \"check\"?"));
 }
 
-// ---- check
-// -----------------------------------------------------------------------------------------------------------
+// ---- check --------------------------------------------------------------------------------------
 
 TEST_F(CliTest, CheckPassesARightFile) {
   const Result result = Run("check p.yaml");
@@ -157,8 +155,7 @@ TEST_F(CliTest, AFileThatIsNotThere) {
   EXPECT_EQ(result.err, "nothing.yaml: cannot read nothing.yaml: No such file or directory\n");
 }
 
-// ---- run and resume
-// ----------------------------------------------------------------------------------------------------
+// ---- run and resume -----------------------------------------------------------------------------
 
 TEST_F(CliTest, RunTrainsAndLeavesAFolder) {
   const Result result = Run("p.yaml --set output_dir=out_run");
@@ -194,8 +191,7 @@ TEST_F(CliTest, ResumeGoesOnToTheSameWeights) {
   EXPECT_EQ(Run("resume nowhere").code, 3);
 }
 
-// ---- eval
-// ------------------------------------------------------------------------------------------------------------
+// ---- eval ---------------------------------------------------------------------------------------
 
 TEST_F(CliTest, EvalJudgesAKernel) {
   Write("k.cu", "void launch() {} // a // b // c\n");
@@ -227,8 +223,7 @@ TEST_F(CliTest, EvalPlaysPolicies) {
   EXPECT_EQ(Run("eval p.yaml --policy nowhere --episodes 2").code, 3);
 }
 
-// ---- plugins and problems
-// ----------------------------------------------------------------------------------------------
+// ---- plugins and problems -----------------------------------------------------------------------
 
 TEST_F(CliTest, PluginsListDescribeValidate) {
   const Result list = Run("plugins list --json");
@@ -259,8 +254,7 @@ TEST_F(CliTest, ProblemsListAndCheck) {
   EXPECT_EQ(Run("problems list nowhere --evaluator fakes").code, 3);
 }
 
-// ---- models
-// ----------------------------------------------------------------------------------------------------------
+// ---- models -------------------------------------------------------------------------------------
 
 TEST_F(CliTest, TokenizeReadsTextAndChats) {
   const Result result = Run("tokenize random --plugin fakes",
@@ -317,8 +311,7 @@ TEST_F(CliTest, GenerateDependsOnTheSeedAndTheLineAlone) {
             Run("generate random --plugin fakes --seed 3 --max-new-tokens 5", line).out);
 }
 
-// ---- update
-// ----------------------------------------------------------------------------------------------------------
+// ---- update -------------------------------------------------------------------------------------
 
 TEST_F(CliTest, UpdateReplaysSamples) {
   Write("r.jsonl",

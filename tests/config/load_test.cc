@@ -159,8 +159,7 @@ TEST_F(LoadTest, ReadsEveryKey) {
   EXPECT_EQ(config.output_dir, "out/x");
 }
 
-// ---- extends
-// ---------------------------------------------------------------------------------------------------------
+// ---- extends ------------------------------------------------------------------------------------
 
 TEST_F(LoadTest, ExtendsMergesMappingsAndReplacesLists) {
   Write("sub/middle.yaml", "extends: ../base.yaml\nloop: {rounds: 5}\nproblems: {heldout: [problems/d]}\n");
@@ -245,8 +244,7 @@ TEST_F(LoadTest, SetCannotInventItemsOfAList) {
             "--set: trainer[1].steps: \"1\" is not an item of the list, which has 1 (counted from 0)");
 }
 
-// ---- problems
-// --------------------------------------------------------------------------------------------------------
+// ---- problems -----------------------------------------------------------------------------------
 
 TEST_F(LoadTest, PatternsMatchFoldersAloneSortedWithoutRepetition) {
   EXPECT_THAT(Load("base.yaml", {"problems.train=[problems/c, 'problems/*', ./problems/a/]"}).train_problems,
@@ -265,8 +263,7 @@ TEST_F(LoadTest, NamesOfProblemsMustDiffer) {
               HasSubstr("names of problems must differ"));
 }
 
-// ---- parts
-// -----------------------------------------------------------------------------------------------------------
+// ---- parts --------------------------------------------------------------------------------------
 
 TEST_F(LoadTest, PartsThatAreNotUsedMayBeAbsentOrUnknown) {
   Write("two.yaml",
@@ -281,8 +278,7 @@ TEST_F(LoadTest, PartsThatAreNotUsedMayBeAbsentOrUnknown) {
   EXPECT_EQ(config.evaluator.plugin, "");
 }
 
-// ---- the resolved file
-// -----------------------------------------------------------------------------------------------
+// ---- the resolved file --------------------------------------------------------------------------
 
 TEST_F(LoadTest, ResolvedFileReadsBackToItself) {
   Write("top.yaml",

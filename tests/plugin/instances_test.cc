@@ -127,8 +127,7 @@ TEST_F(InstancesTest, TrainerTrainsAndItsStateGoesThroughStreams) {
   EXPECT_EQ(MessageOf([&] { trainer.LoadState(cut); }), "the trainer's state is cut short");
 }
 
-// ---- a reward that breaks the contract
-// ---------------------------------------------------------------------------------
+// ---- a reward that breaks the contract ----------------------------------------------------------
 
 kgrpo_reward_interface RewardScoring(kgrpo_error* (*score)(const kgrpo_reward*, const kgrpo_reward_request*,
                                                            kgrpo_metric_sink, double*)) {
@@ -172,8 +171,7 @@ TEST_F(InstancesTest, TablesOfAnOlderMakeAreRefused) {
   EXPECT_THAT(MessageOf([&] { Reward reward(&table, host_, {}); }), HasSubstr("struct_size 8, below 48"));
 }
 
-// ---- a coder that answers from its own threads
-// ---------------------------------------------------------------------------
+// ---- a coder that answers from its own threads --------------------------------------------------
 
 const kgrpo_coder_interface kSlowCoder = {
     sizeof(kgrpo_coder_interface),

@@ -99,8 +99,7 @@ TEST(PluginLibrary, RefusesBrokenTables) {
   EXPECT_THAT(MessageOf([&] { cut.Table<void>(Role::kReward); }), HasSubstr("has struct_size 16, below 48"));
 }
 
-// ---- list
-// ------------------------------------------------------------------------------------------------------------
+// ---- list ---------------------------------------------------------------------------------------
 
 TEST(ListPlugins, AsksEachAndSurvivesThoseThatCrash) {
   const std::vector<PluginSummary> plugins = ListPlugins(PluginLoader({kGood, kBad}), "");
@@ -139,8 +138,7 @@ TEST(ListPlugins, KeepsAnswersUntilTheFileChanges) {
   EXPECT_EQ(ListPlugins(loader, cache).at(0).version, "1.2.3") << "a broken cache is done without";
 }
 
-// ---- validate
-// --------------------------------------------------------------------------------------------------------
+// ---- validate -----------------------------------------------------------------------------------
 
 // The name and reason of the first check that failed.
 std::string FirstFailure(const fs::path& path) {

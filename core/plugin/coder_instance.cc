@@ -1,0 +1,91 @@
+// Coder of instances.h.
+#include <kgrpo/sdk/error.h>
+#include <kgrpo/sdk/text.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+#include "plugin/instances.h"
+#include "plugin/sinks.h"
+
+namespace kgrpo {
+
+struct Coder::InFlight {
+  std::mutex mutex;
+  std::condition_variable none;
+  size_t count = 0;
+
+  void Add() {
+    std::lock_guard lock(mutex);
+    ++count;
+  }
+  void Remove() {
+    std::lock_guard lock(mutex);
+    if (--count == 0) none.notify_all();
+  }
+};
+
+namespace {
+
+struct PendingAnswer {
+  std::shared_ptr<Coder::InFlight> in_flight;
+  Coder::Done done;
+};
+
+// The callback that plugins call. It owns the PendingAnswer from then on.
+void DeliverAnswer(void* context, const kgrpo_coder_answer* answer, kgrpo_error* error) {
+  std::unique_ptr<PendingAnswer> pending(static_cast<PendingAnswer*>(context));
+  std::optional<CoderAnswer> copied;
+  std::exception_ptr failure;
+  try {
+    Check(error);
+    if (answer == nullptr) throw Error(KGRPO_ERROR_INTERNAL, "the coder delivered neither an answer nor an error");
+    copied = CoderAnswer::FromC(*answer);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  pending->done(std::move(copied), failure);
+  pending->in_flight->Remove();
+}
+
+}  // namespace
+
+Coder::Coder(const kgrpo_coder_interface* api, const kgrpo_host* host, const nlohmann::json& options)
+    : Instance(api, host, options), in_flight_(std::make_shared<InFlight>()) {}
+
+Coder::~Coder() {
+  if (raw() == nullptr) return;  // moved from
+  std::unique_lock lock(in_flight_->mutex);
+  if (in_flight_->count == 0) return;
+  lock.unlock();
+  Cancel();
+  lock.lock();
+  in_flight_->none.wait(lock, [&] { return in_flight_->count == 0; });
+}
+
+void Coder::Implement(const kgrpo_coder_request& request, Done done) {
+  auto pending = std::make_unique<PendingAnswer>(PendingAnswer{in_flight_, std::move(done)});
+  in_flight_->Add();
+  kgrpo_error* error = api()->implement(raw(), &request, {pending.get(), DeliverAnswer});
+  if (error == nullptr) {
+    pending.release();  // NOLINT(bugprone-unused-return-value): DeliverAnswer owns it, and may have freed it already
+    return;
+  }
+  in_flight_->Remove();
+  Check(error);
+}
+
+void Coder::Cancel() {
+  api()->cancel(raw());
+}
+
+std::vector<std::string> Coder::Suggestions() const {
+  std::vector<std::string> suggestions;
+  if (!has_suggestions()) return suggestions;
+  Receiver receiver{Carrier(), [&](std::string_view text) { suggestions.emplace_back(text); }};
+  receiver.carrier.Finish(api()->suggestions(raw(), TextSink(receiver)));
+  return suggestions;
+}
+
+}  // namespace kgrpo

@@ -1,0 +1,85 @@
+// Trainer of instances.h.
+#include <kgrpo/sdk/error.h>
+#include <kgrpo/sdk/text.h>
+
+#include <istream>
+#include <ostream>
+#include <utility>
+
+#include "plugin/instances.h"
+#include "plugin/sinks.h"
+
+namespace kgrpo {
+namespace {
+
+std::vector<Metric> CopyMetrics(const kgrpo_metric* metrics, size_t count) {
+  std::vector<Metric> copied;
+  copied.reserve(count);
+  for (size_t i = 0; i < count; ++i) copied.push_back({Copy(metrics[i].name), metrics[i].value});
+  return copied;
+}
+
+}  // namespace
+
+kgrpo_trainer_source Trainer::source() const {
+  const uint32_t source = api()->source(raw());
+  if (source > KGRPO_TRAINER_DEMONSTRATIONS) {
+    throw Error(KGRPO_ERROR_UNSUPPORTED, "the trainer learns from source " + std::to_string(source) +
+                                             ", which this host does not know: it needs a newer host");
+  }
+  return static_cast<kgrpo_trainer_source>(source);
+}
+
+bool Trainer::needs_reference() const {
+  return api()->needs_reference(raw()) != 0;
+}
+
+void Trainer::Begin(Policy& policy, const kgrpo_trainer_plan& plan) {
+  Check(api()->begin(raw(), policy.api(), policy.raw(), &plan));
+}
+
+Trainer::Update Trainer::Train(std::span<const kgrpo_sample> samples) {
+  struct Context {
+    Carrier carrier;
+    Update update;
+  } context;
+  const kgrpo_update_sink sink = {
+      &context,
+      [](void* opaque, kgrpo_metric metric) {
+        auto* self = static_cast<Context*>(opaque);
+        self->carrier.Run([&] { self->update.metrics.push_back({Copy(metric.name), metric.value}); });
+      },
+      [](void* opaque, const kgrpo_metric* row, size_t count) {
+        auto* self = static_cast<Context*>(opaque);
+        self->carrier.Run([&] { self->update.optimizer_steps.push_back(CopyMetrics(row, count)); });
+      }};
+  context.carrier.Finish(api()->update(raw(), samples.data(), samples.size(), sink));
+  return std::move(context.update);
+}
+
+void Trainer::SaveState(std::ostream& out) {
+  const kgrpo_writer writer = {&out, [](void* context, const void* data, size_t size) {
+                                 return Guard([&] {
+                                   auto* stream = static_cast<std::ostream*>(context);
+                                   stream->write(static_cast<const char*>(data), static_cast<std::streamsize>(size));
+                                   if (!*stream)
+                                     throw Error(KGRPO_ERROR_UNAVAILABLE, "the trainer's state could not be written");
+                                 });
+                               }};
+  Check(api()->save_state(raw(), writer));
+}
+
+void Trainer::LoadState(std::istream& in) {
+  const kgrpo_reader reader = {&in, [](void* context, void* data, size_t size, size_t* got) {
+                                 return Guard([&] {
+                                   auto* stream = static_cast<std::istream*>(context);
+                                   stream->read(static_cast<char*>(data), static_cast<std::streamsize>(size));
+                                   if (stream->bad())
+                                     throw Error(KGRPO_ERROR_UNAVAILABLE, "the trainer's state could not be read");
+                                   *got = static_cast<size_t>(stream->gcount());
+                                 });
+                               }};
+  Check(api()->load_state(raw(), reader));
+}
+
+}  // namespace kgrpo
