@@ -12,6 +12,8 @@ namespace {
 constexpr std::string_view kScheduleMark = "// schedule:";
 constexpr std::string_view kLayoutMark = "// layout:";
 constexpr std::string_view kKernelsMark = "// kernels:";
+constexpr std::string_view kDevice = "__device__ ";
+constexpr std::string_view kConstant = "constexpr int ";
 constexpr std::string_view kLaunchMark = "extern \"C\" void launch(";
 
 bool StartsWith(std::string_view text, std::string_view prefix) {
@@ -89,7 +91,6 @@ std::optional<std::string_view> Parenthesis(std::string_view text, size_t open) 
 }
 
 void FindFunctions(std::string_view problem, std::vector<Function>* functions) {
-  constexpr std::string_view kDevice = "__device__ ";
   size_t at = 0;
   while ((at = problem.find(kDevice, at)) != std::string_view::npos) {
     at += kDevice.size();
@@ -105,7 +106,6 @@ void FindFunctions(std::string_view problem, std::vector<Function>* functions) {
 }
 
 void FindConstants(std::string_view problem, std::map<std::string, int>* constants) {
-  constexpr std::string_view kConstant = "constexpr int ";
   size_t at = 0;
   while ((at = problem.find(kConstant, at)) != std::string_view::npos) {
     at += kConstant.size();

@@ -45,6 +45,7 @@ std::string ParameterList(const std::vector<Parameter>& parameters, bool restric
 
 std::string ArgumentList(const std::vector<Parameter>& parameters) {
   std::vector<std::string> parts;
+  parts.reserve(parameters.size());
   for (const Parameter& parameter : parameters) parts.push_back(parameter.name);
   return Join(parts, ", ");
 }
@@ -57,6 +58,15 @@ std::string CallText(const Function& function, const std::function<std::string(c
   std::vector<std::string> parts;
   for (const Parameter& parameter : function.parameters) parts.push_back(argument(parameter));
   return function.name + "(" + Join(parts, ", ") + ")";
+}
+
+std::string Component(int k) {
+  return std::string(".") + "xyzw"[k];
+}
+
+std::string VectorLoad(const std::string& type, const std::string& variable, const std::string& pointer) {
+  return Fill("const @type@ @variable@ = reinterpret_cast<const @type@*>(@pointer@)[i];\n",
+              {{"type", type}, {"variable", variable}, {"pointer", pointer}});
 }
 
 std::string UnrollPragma(const Schedule& schedule) {
@@ -89,7 +99,7 @@ Rule BlockRule() {
   return {Technique::kBlock, "block", {64, 128, 256, 512, 1024}, 256, "blocks of @value@ threads", nullptr};
 }
 
-Rule UnrollRule(std::string what) {
+Rule UnrollRule(const std::string& what) {
   return {Technique::kUnroll, "unroll", {2, 4, 8}, 4, what + " unrolled @value@ times", nullptr};
 }
 

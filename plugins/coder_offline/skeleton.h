@@ -53,6 +53,10 @@ std::string ArgumentList(const std::vector<Parameter>& parameters);
 std::string LaunchLine(const Program& program);
 // "name(a, b)" with the text of each argument given by `argument`.
 std::string CallText(const Function& function, const std::function<std::string(const Parameter&)>& argument);
+// ".x", ".y", ".z", ".w": component k of a float4 or int2.
+std::string Component(int k);
+// `const float4 x_vector = reinterpret_cast<const float4*>(x)[i];`, a line.
+std::string VectorLoad(const std::string& type, const std::string& variable, const std::string& pointer);
 // "#pragma unroll 4" when the schedule unrolls, else "".
 std::string UnrollPragma(const Schedule& schedule);
 // What a program lacks among these functions and parameters: "a function load, a parameter n"; empty when nothing.
@@ -62,7 +66,7 @@ std::string MissingNames(const Program& program, const std::vector<std::string>&
 // Rules that read the same for every kind.
 Rule RestrictRule();
 Rule BlockRule();
-Rule UnrollRule(std::string what);
+Rule UnrollRule(const std::string& what);
 Rule FastRule();  // applies where the problem's own part calls functions that have an approximate form
 
 // The problem's own part as the schedule wants it: with "fast", functions replaced by their approximate forms.

@@ -2,11 +2,11 @@
 //
 //   coder_offline_sweep [--problems DIR] [--evaluator NAME] [--threads N] [--cap 8] [--no-references] [name ...]
 //
-// For each problem: the speedup (or verdict) of each suggestion on the starting kernel, and the greedy sequence of four. Then
-// what simple ways to choose are worth, in mean reward a round, on the training and on the held-out problems: suggestions
-// drawn uniformly, the single best one always, the best fixed sequence of four (built greedily on the training problems),
-// and greedily the best for each problem. The evaluator keeps its judgements, so that a second run takes seconds.
-// Exit codes: 0 every kernel is right or documented as honestly bad, 1 some are not, 2 bad usage.
+// For each problem: the speedup (or verdict) of each suggestion on the starting kernel, and the greedy sequence of
+// four. Then what simple ways to choose are worth, in mean reward a round, on the training and on the held-out
+// problems: suggestions drawn uniformly, the single best one always, the best fixed sequence of four (built greedily on
+// the training problems), and greedily the best for each problem. The evaluator keeps its judgements, so that a second
+// run takes seconds. Exit codes: 0 every kernel is right or documented as honestly bad, 1 some are not, 2 bad usage.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -23,9 +23,9 @@
 #include <thread>
 #include <vector>
 
+#include <kgrpo/sdk/text.h>
 #include "coder_offline/coder.h"
 #include "coder_offline/techniques.h"
-#include <kgrpo/sdk/text.h>
 
 #include "host/services.h"
 #include "plugin/instances.h"
@@ -33,18 +33,19 @@
 
 namespace {
 
-using kgrpo::coder_offline::Implement;
-using kgrpo::coder_offline::Status;
-using kgrpo::coder_offline::Suggestions;
 using kgrpo::Evaluation;
 using kgrpo::Evaluator;
+using kgrpo::coder_offline::Implement;
+using kgrpo::coder_offline::Suggestions;
 
 constexpr int kRounds = 4;
 constexpr double kNotCompiled = -1.0, kWrong = -0.5, kCorrect = 0.3, kNotApplicable = 0.0;  // reward_speedup's defaults
 
-// The techniques that docs/coder_offline.md calls bad for some kernels: what fails after one of these was to be expected.
+// The techniques that docs/coder_offline.md calls bad for some kernels: what fails after one of these was to be
+// expected.
 bool HonestlyBad(const std::string& schedule) {
-  for (const char* option : {" half", " one_pass", " tile=64", " register=8", " block=1024", " block=512", " fast", " tile"}) {
+  for (const char* option :
+       {" half", " one_pass", " tile=64", " register=8", " block=1024", " block=512", " fast", " tile"}) {
     if (schedule.find(option) != std::string::npos) return true;
   }
   return false;
@@ -113,7 +114,8 @@ class Sweep {
     for (const std::string& source : missing) {
       const Evaluation& judgement = subject.judged.at(source);
       if (judgement.correct || HonestlyBad(ScheduleOf(source))) continue;
-      std::printf("UNEXPECTED %s: %s: %s\n", subject.name.c_str(), ScheduleOf(source).c_str(), judgement.diagnosis.c_str());
+      std::printf("UNEXPECTED %s: %s: %s\n", subject.name.c_str(), ScheduleOf(source).c_str(),
+                  judgement.diagnosis.c_str());
       ++unexpected_;
     }
   }
@@ -132,8 +134,8 @@ class Sweep {
     return judgement.correct ? kCorrect + std::min(cap_, subject.Speedup(judgement)) : kWrong;
   }
 
-  // The reward of each round when `choose(round, source)` gives the suggestion's index. A failed kernel is not worked on:
-  // the next round starts from the one before.
+  // The reward of each round when `choose(round, source)` gives the suggestion's index. A failed kernel is not worked
+  // on: the next round starts from the one before.
   template <typename Choose>
   double Episode(Subject& subject, Choose choose) {
     std::string source = subject.reference;
@@ -194,7 +196,8 @@ void PrintTable(Sweep& sweep, Subject& subject) {
     lines.emplace_back(subject.Speedup(judgement), text);
   }
   std::stable_sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-  for (size_t i = 0; i < lines.size(); ++i) std::printf("%s%s", i == 0 ? "  one step: " : "; ", lines[i].second.c_str());
+  for (size_t i = 0; i < lines.size(); ++i)
+    std::printf("%s%s", i == 0 ? "  one step: " : "; ", lines[i].second.c_str());
   std::printf("\n  greedy:");
   std::string source = subject.reference;
   for (int round = 0; round < kRounds; ++round) {
@@ -297,7 +300,8 @@ int main(int argc, char** argv) {
     } else if (argument == "--no-references") {
       references = false;
     } else if (argument.rfind("--", 0) == 0) {
-      std::cerr << "usage: coder_offline_sweep [--problems DIR] [--evaluator NAME] [--threads N] [--cap X] [--no-references] [name ...]\n";
+      std::cerr << "usage: coder_offline_sweep [--problems DIR] [--evaluator NAME] [--threads N] [--cap X] "
+                   "[--no-references] [name ...]\n";
       return 2;
     } else {
       names.insert(argument);

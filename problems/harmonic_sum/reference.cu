@@ -5,7 +5,7 @@ constexpr int kHarmonics = 12;
 
 __device__ float stage_harmonics(float phase) {
   float total = 0.0f;
-  for (int k = 1; k <= kHarmonics; ++k) total += fdividef(cosf(k * phase), (float)k);
+  for (int k = 1; k <= kHarmonics; ++k) total += cosf(k * phase) * (1.0f / k);
   return total;
 }
 

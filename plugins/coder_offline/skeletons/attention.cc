@@ -12,7 +12,6 @@ namespace kgrpo::coder_offline {
 namespace {
 
 using Axes = std::vector<std::string>;
-constexpr char kComponents[] = "xyzw";
 
 std::string NeedsTile(const Program& program) {
   return program.schedule.Has("tile") ? "" : "there is no shared-memory tile yet";
@@ -82,7 +81,7 @@ class Writer {
                        Visited(matrix, "d") + ");\n";
     std::string each;
     for (int c = 0; c < width_; ++c) {
-      each += statements(c == 0 ? "d" : "d + " + std::to_string(c), "element." + std::string(1, kComponents[c]));
+      each += statements(c == 0 ? "d" : "d + " + std::to_string(c), "element" + Component(c));
     }
     return Fill("#pragma unroll\nfor (int d = 0; d < kDim; d += @width@) {\n  @s@\n}\n",
                 {{"width", std::to_string(width_)}, {"s", body + ForEach(each)}});
@@ -128,8 +127,8 @@ std::string Writer::Sweep(const std::string& statements, bool uses_values) const
     const std::string from = matrix + "[(size_t)(start + element / kDim) * kDim + element % kDim]";
     const std::string to = matrix + "_tile[element / kDim][element % kDim]";
     if (VectorReads()) {
-      copies += "*reinterpret_cast<" + VectorType() + "*>(&" + to + ") = *reinterpret_cast<const " + VectorType() +
-                "*>(&" + from + ");\n";
+      copies += Fill("*reinterpret_cast<@type@*>(&@to@) = *reinterpret_cast<const @type@*>(&@from@);\n",
+                     {{"type", VectorType()}, {"to", to}, {"from", from}});
     } else {
       copies += to + " = " + (half_ ? "__float2half(" + from + ")" : from) + ";\n";
     }
@@ -248,7 +247,7 @@ class Attention : public Skeleton {
   }
 
   std::string Missing(const Program& program) const override {
-    const std::string missing = MissingNames(program, {"term", "score"}, {"q", "k", "v", "queries", "keys"});
+    std::string missing = MissingNames(program, {"term", "score"}, {"q", "k", "v", "queries", "keys"});
     if (!missing.empty()) return missing;
     const auto dim = program.constants.find("kDim");
     if (dim == program.constants.end() || dim->second % 4 != 0 || dim->second > 64)

@@ -10,7 +10,6 @@ namespace kgrpo::coder_offline {
 namespace {
 
 constexpr int kRowsPerThread = 16;  // how many rows share a hoisted coefficient
-constexpr char kComponents[] = "xyzw";
 
 std::string Input(const Program& program) {
   for (const Parameter& parameter : program.parameters) {
@@ -36,10 +35,10 @@ std::string RowStatements(const Program& program, int width, bool hoisted) {
   std::string text = "const " + type + " loaded = *reinterpret_cast<const " + type + "*>(" + in +
                      " + (size_t)row * cols + column);\n" + type + " result;\n";
   for (int k = 0; k < width; ++k) {
-    const std::string component(1, kComponents[k]);
     const std::string factor = hoisted ? "factor[" + std::to_string(k) + "]"
                                        : Coefficient(program, k == 0 ? "column" : "column + " + std::to_string(k));
-    text += "result." + component + " = apply(loaded." + component + ", " + factor + ");\n";
+    text += Fill("result@component@ = apply(loaded@component@, @factor@);\n",
+                 {{"component", Component(k)}, {"factor", factor}});
   }
   return text + "*reinterpret_cast<" + type + "*>(" + out + " + (size_t)row * cols + column) = result;\n";
 }
@@ -55,6 +54,7 @@ std::string Body(const Program& program, int width) {
     factors = "const float factor = " + Coefficient(program, "column") + ";\n";
   } else {
     std::vector<std::string> each;
+    each.reserve(width);
     for (int k = 0; k < width; ++k) {
       each.push_back(Coefficient(program, k == 0 ? "column" : "column + " + std::to_string(k)));
     }
@@ -99,7 +99,7 @@ class Broadcast : public Skeleton {
   }
 
   std::string Missing(const Program& program) const override {
-    const std::string missing = MissingNames(program, {"coefficient", "apply"}, {"rows", "cols"});
+    std::string missing = MissingNames(program, {"coefficient", "apply"}, {"rows", "cols"});
     if (!missing.empty()) return missing;
     if (Input(program).empty()) return "an input";
     if (program.FindFunction("apply")->parameters.size() != 2) return "apply(float x, float c)";

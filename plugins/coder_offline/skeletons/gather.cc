@@ -12,7 +12,6 @@ namespace kgrpo::coder_offline {
 namespace {
 
 using Axes = std::vector<std::string>;
-constexpr char kComponents[] = "xyzw";
 constexpr int kGridStrideThreads = 132 * 1024;
 
 Axes LayoutOf(const Program& program, const std::string& name) {
@@ -35,9 +34,7 @@ std::string Body(const Program& program, int step) {
     return step == 1 ? array + "[" + index + "]"
                      : "*reinterpret_cast<const " + type + "*>(" + array + " + " + index + ")";
   };
-  const auto component = [&](const std::string& name, int k) {
-    return step == 1 ? name : name + "." + std::string(1, kComponents[k]);
-  };
+  const auto component = [&](const std::string& name, int k) { return step == 1 ? name : name + Component(k); };
   std::string text;
   if (bag) {
     std::string add;
@@ -69,6 +66,7 @@ for (int j = 0; j < bag; ++j) {
     text += "const " + type + " " + parameter.name + "_value = " + at(parameter.name, index) + ";\n";
   }
   std::vector<std::string> results;
+  results.reserve(step);
   for (int k = 0; k < step; ++k) {
     results.push_back(CallText(finish, [&](const Parameter& parameter) {
       if (parameter.name == "total") return component("total", k);
@@ -117,7 +115,7 @@ class Gather : public Skeleton {
   }
 
   std::string Missing(const Program& program) const override {
-    const std::string missing = MissingNames(program, {"finish"}, {"table", "index", "n", "width"});
+    std::string missing = MissingNames(program, {"finish"}, {"table", "index", "n", "width"});
     if (!missing.empty()) return missing;
     if (LayoutOf(program, "table").size() != 2) return "a layout line with table[entries][width]";
     const Axes index = LayoutOf(program, "index");

@@ -12,7 +12,6 @@
 namespace kgrpo::coder_offline {
 namespace {
 
-constexpr char kComponents[] = "xyzw";
 constexpr int kGridStrideThreads = 132 * 1024;
 
 const Parameter* Input(const Program& program) {
@@ -72,7 +71,7 @@ class Histogram : public Skeleton {
   }
 
   std::string Missing(const Program& program) const override {
-    const std::string missing = MissingNames(program, {"bin"}, {"n"});
+    std::string missing = MissingNames(program, {"bin"}, {"n"});
     if (!missing.empty()) return missing;
     if (program.constants.count("kBins") == 0) return "a line constexpr int kBins = <number>;";
     if (program.Output()->type != "int") return "an int output";
@@ -119,8 +118,8 @@ class Histogram : public Skeleton {
     if (width == 1) {
       body = CountText(program, input.name + "[i]");
     } else {
-      body = "const " + type + " loaded = reinterpret_cast<const " + type + "*>(" + input.name + ")[i];\n";
-      for (int k = 0; k < width; ++k) body += CountText(program, "loaded." + std::string(1, kComponents[k]));
+      body = VectorLoad(type, "loaded", input.name);
+      for (int k = 0; k < width; ++k) body += CountText(program, "loaded" + Component(k));
     }
     std::map<std::string, std::string> values = {
         {"body", body},

@@ -14,7 +14,6 @@ namespace kgrpo::coder_offline {
 namespace {
 
 constexpr std::string_view kStagePrefix = "stage_";
-constexpr char kComponents[] = "xyzw";
 
 std::vector<const Function*> Stages(const Program& program) {
   std::vector<const Function*> stages;
@@ -34,6 +33,7 @@ std::vector<Pass> Passes(const Program& program) {
   const auto stages = Stages(program);
   if (program.schedule.Has("fuse")) return {{"fused_kernel", stages}};
   std::vector<Pass> passes;
+  passes.reserve(stages.size());
   for (const Function* stage : stages) passes.push_back({stage->name.substr(kStagePrefix.size()) + "_kernel", {stage}});
   return passes;
 }
@@ -86,17 +86,17 @@ std::string Body(const Program& program, const Pass& pass, int width) {
   std::string body;
   for (const Parameter& parameter : PassParameters(program, pass)) {
     if (!parameter.pointer || !parameter.constant) continue;
-    body += "const " + type + " " + parameter.name + "_vector = reinterpret_cast<const " + type + "*>(" +
-            parameter.name + ")[i];\n";
+    body += VectorLoad(type, parameter.name + "_vector", parameter.name);
   }
-  const std::string initial = ReadsValue(pass) ? " = reinterpret_cast<" + type + "*>(" + out + ")[i]" : "";
-  body += type + " " + out + "_vector" + initial + ";\n";
+  const std::map<std::string, std::string> values = {{"type", type}, {"out", out}};
+  body +=
+      Fill(ReadsValue(pass) ? "@type@ @out@_vector = reinterpret_cast<@type@*>(@out@)[i];\n" : "@type@ @out@_vector;\n",
+           values);
   for (int k = 0; k < width; ++k) {
-    const std::string component(1, kComponents[k]);
-    body += out + "_vector." + component + " = " +
-            Expression(program, pass, [&](const std::string& name) { return name + "_vector." + component; }) + ";\n";
+    const auto element = [&](const std::string& name) { return name + "_vector" + Component(k); };
+    body += Fill("@element@ = @value@;\n", {{"element", element(out)}, {"value", Expression(program, pass, element)}});
   }
-  return body + "reinterpret_cast<" + type + "*>(" + out + ")[i] = " + out + "_vector;\n";
+  return body + Fill("reinterpret_cast<@type@*>(@out@)[i] = @out@_vector;\n", values);
 }
 
 // The loop, or the test, that gives a thread its indices below `count`.

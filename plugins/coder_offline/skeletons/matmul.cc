@@ -130,13 +130,12 @@ for (int j = 0; j < @loads@; ++j) {
     if (shape_.width == 1)
       return operand_.name + "_tile" + TileIndex(operand_, "along", "inner") + " = " + converted(value) + ";\n";
     std::string text;
-    const char components[] = "xyzw";
     for (int c = 0; c < shape_.width; ++c) {
       const std::string plus = c == 0 ? "" : " + " + std::to_string(c);
       text += operand_.name + "_tile" +
               TileIndex(operand_, operand_.depth_is_fast ? "along" : "along" + plus,
                         operand_.depth_is_fast ? "inner" + plus : "inner") +
-              " = " + converted(value + "." + std::string(1, components[c])) + ";\n";
+              " = " + converted(value + Component(c)) + ";\n";
     }
     return text;
   }
@@ -352,7 +351,7 @@ class Matmul : public Skeleton {
   }
 
   std::string Missing(const Program& program) const override {
-    const std::string missing = MissingNames(program, {}, {"a", "b", "m", "n", "k"});
+    std::string missing = MissingNames(program, {}, {"a", "b", "m", "n", "k"});
     if (!missing.empty()) return missing;
     const auto axes = [&](const std::string& name) {
       const auto found = program.layout.find(name);

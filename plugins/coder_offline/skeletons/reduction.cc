@@ -10,7 +10,6 @@
 namespace kgrpo::coder_offline {
 namespace {
 
-constexpr char kComponents[] = "xyzw";
 constexpr int kMostThreads = 1024 * 256;        // of the plain loops: what a person would take as a round number
 constexpr int kGridStrideThreads = 132 * 1024;  // half of what the device holds at once
 
@@ -38,13 +37,11 @@ std::string ThreadLoop(const Program& program) {
     const std::string type = "float" + std::to_string(width);
     for (const Parameter& parameter : program.FindFunction("load")->parameters) {
       if (!program.FindParameter(parameter.name)->pointer) continue;
-      body += "const " + type + " " + parameter.name + "_vector = reinterpret_cast<const " + type + "*>(" +
-              parameter.name + ")[i];\n";
+      body += VectorLoad(type, parameter.name + "_vector", parameter.name);
     }
     for (int k = 0; k < width; ++k) {
-      const std::string component(1, kComponents[k]);
       body += Accumulate(schedule,
-                         LoadText(program, [&](const std::string& name) { return name + "_vector." + component; }));
+                         LoadText(program, [&](const std::string& name) { return name + "_vector" + Component(k); }));
     }
   }
   std::map<std::string, std::string> values = {
@@ -187,7 +184,7 @@ class Reduction : public Skeleton {
   }
 
   std::string Missing(const Program& program) const override {
-    const std::string missing = MissingNames(program, {"load", "identity", "combine", "finish"}, {"n"});
+    std::string missing = MissingNames(program, {"load", "identity", "combine", "finish"}, {"n"});
     if (!missing.empty()) return missing;
     for (const Parameter& parameter : program.FindFunction("load")->parameters) {
       const Parameter* given = program.FindParameter(parameter.name);

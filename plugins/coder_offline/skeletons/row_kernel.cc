@@ -7,8 +7,6 @@
 namespace kgrpo::coder_offline {
 namespace {
 
-constexpr char kComponents[] = "xyzw";
-
 using Axes = std::vector<std::string>;
 
 const Axes* LayoutOf(const Program& program, const std::string& name) {
@@ -90,19 +88,16 @@ for (int col = @first@; col < cols; @next_col@) {
   const std::string type = "float" + std::to_string(width);
   std::string vector;
   for (const std::string& name : loads) {
-    vector += "const " + type + " " + name + "_vector = reinterpret_cast<const " + type + "*>(" +
-              RowPointer(program, name) + ")[i];\n";
+    vector += VectorLoad(type, name + "_vector", RowPointer(program, name));
   }
-  if (!store.empty()) vector += type + " " + store + "_vector;\n";
+  values.insert({{"type", type}, {"store", store}, {"store_row", RowPointer(program, store)}});
+  if (!store.empty()) vector += Fill("@type@ @store@_vector;\n", values);
   for (int k = 0; k < width; ++k) {
-    const std::string component(1, kComponents[k]);
-    const std::string text = statements([&](const std::string& name) { return name + "_vector." + component; });
+    const std::string text = statements([&](const std::string& name) { return name + "_vector" + Component(k); });
     // Statements that declare names stand in a block of their own.
     vector += text.find("const float ") == 0 ? Fill("{\n  @text@\n}\n", {{"text", text}}) : text;
   }
-  if (!store.empty()) {
-    vector += "reinterpret_cast<" + type + "*>(" + RowPointer(program, store) + ")[i] = " + store + "_vector;\n";
-  }
+  if (!store.empty()) vector += Fill("reinterpret_cast<@type@*>(@store_row@)[i] = @store@_vector;\n", values);
   values["vector"] = vector;
   return Fill(R"(
 @unroll@
@@ -262,7 +257,7 @@ std::vector<Rule> RowRules(const std::string& what_is_swept) {
 }
 
 std::string MissingRowParts(const Program& program, const std::vector<std::string>& functions) {
-  const std::string missing = MissingNames(program, functions, {"rows", "cols"});
+  std::string missing = MissingNames(program, functions, {"rows", "cols"});
   if (!missing.empty()) return missing;
   for (const Parameter& parameter : program.parameters) {
     if (!parameter.pointer) continue;

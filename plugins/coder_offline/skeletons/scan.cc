@@ -8,8 +8,6 @@
 namespace kgrpo::coder_offline {
 namespace {
 
-constexpr char kComponents[] = "xyzw";
-
 std::string Input(const Program& program) {
   for (const Parameter& parameter : program.parameters) {
     if (parameter.pointer && parameter.constant) return parameter.name;
@@ -31,8 +29,8 @@ for (int col = @first_single@; col < cols; ++col) {
   if (width == 1) return "float before = identity();\n" + single;
   std::string items;
   for (int k = 0; k < width; ++k) {
-    const std::string component(1, kComponents[k]);
-    items += "before = combine(before, load(loaded." + component + "));\nscanned." + component + " = before;\n";
+    items += Fill("before = combine(before, load(loaded@component@));\nscanned@component@ = before;\n",
+                  {{"component", Component(k)}});
   }
   std::map<std::string, std::string> more = values;
   more["items"] = items;
@@ -131,8 +129,8 @@ for (int start = 0; start < cols; start += @segment@) {
   std::string give;
   for (int k = 0; k < width; ++k) {
     const std::string index = std::to_string(k);
-    take += "item[" + index + "] = load(loaded." + std::string(1, kComponents[k]) + ");\n";
-    give += "scanned." + std::string(1, kComponents[k]) + " = combine(before, item[" + index + "]);\n";
+    take += "item[" + index + "] = load(loaded" + Component(k) + ");\n";
+    give += "scanned" + Component(k) + " = combine(before, item[" + index + "]);\n";
   }
   values["take"] = take;
   values["give"] = give;
@@ -194,7 +192,7 @@ class Scan : public Skeleton {
   }
 
   std::string Missing(const Program& program) const override {
-    const std::string missing = MissingRowParts(program, {"load", "identity", "combine"});
+    std::string missing = MissingRowParts(program, {"load", "identity", "combine"});
     if (!missing.empty()) return missing;
     if (Input(program).empty()) return "an input";
     for (const Parameter& parameter : program.parameters) {

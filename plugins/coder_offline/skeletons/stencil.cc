@@ -136,7 +136,7 @@ class Stencil : public Skeleton {
   }
 
   std::string Missing(const Program& program) const override {
-    const std::string missing = MissingNames(program, {"identity", "border", "accumulate"}, {"height", "width"});
+    std::string missing = MissingNames(program, {"identity", "border", "accumulate"}, {"height", "width"});
     if (!missing.empty()) return missing;
     if (program.constants.count("kRadius") == 0) return "a line constexpr int kRadius = <number>;";
     const auto found = program.layout.find(program.Output()->name);

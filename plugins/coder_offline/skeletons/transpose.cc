@@ -79,7 +79,7 @@ class Transpose : public Skeleton {
   }
 
   std::string Missing(const Program& program) const override {
-    const std::string missing = MissingNames(program, {}, {"rows", "cols"});
+    std::string missing = MissingNames(program, {}, {"rows", "cols"});
     if (!missing.empty()) return missing;
     const auto found = program.layout.find(program.Output()->name);
     const bool plain = found != program.layout.end() && found->second == Axes{"cols", "rows"};
