@@ -43,7 +43,8 @@ size_t Columns(const std::string& text) {
 
 }  // namespace
 
-Console::Console(std::ostream& out, bool terminal, size_t columns) : out_(out), terminal_(terminal), columns_(columns) {}
+Console::Console(std::ostream& out, bool terminal, size_t columns)
+    : out_(out), terminal_(terminal), columns_(columns) {}
 
 void Console::Clear() {
   if (std::exchange(moving_, false)) out_ << "\r\033[K";
@@ -83,7 +84,8 @@ void Console::Step(const StepLine& line) {
   const double left = elapsed / done * static_cast<double>(line.steps - line.step);
   std::string moving = text + "  " + FormatDuration(left) + " left";
   const size_t used = Columns(moving) + 2;
-  if (!rewards_.empty() && used + 8 < columns_) moving += "  " + Sparkline(rewards_, std::min<size_t>(columns_ - used - 1, 40));
+  if (!rewards_.empty() && used + 8 < columns_)
+    moving += "  " + Sparkline(rewards_, std::min<size_t>(columns_ - used - 1, 40));
   if (Columns(moving) >= columns_) moving = text.substr(0, columns_ > 0 ? columns_ - 1 : 0);
   out_ << "\r\033[K" << moving << std::flush;
   moving_ = true;
@@ -103,7 +105,8 @@ void Console::Table(const std::string& title, const std::vector<std::string>& co
     widths[i] = Columns(columns[i]);
     for (const auto& row : rows) {
       widths[i] = std::max(widths[i], Columns(row[i]));
-      if (row[i].empty() || (row[i][0] != '-' && std::isdigit(static_cast<unsigned char>(row[i][0])) == 0)) numbers[i] = false;
+      if (row[i].empty() || (row[i][0] != '-' && std::isdigit(static_cast<unsigned char>(row[i][0])) == 0))
+        numbers[i] = false;
     }
   }
   const auto write = [&](const std::vector<std::string>& row) {

@@ -1,5 +1,5 @@
-// What a prompt can speak of: the state of one trajectory at the start of a round. Filled by the loop (loop/trajectory.cc),
-// rendered by prompt/template.h; docs/prompts.md describes each variable for users.
+// What a prompt can speak of: the state of one trajectory at the start of a round. Filled by the loop
+// (loop/trajectory.cc), rendered by prompt/template.h; docs/prompts.md describes each variable for users.
 #ifndef KGRPO_PROMPT_STATE_H
 #define KGRPO_PROMPT_STATE_H
 
@@ -18,8 +18,8 @@ struct PromptProblem {
 struct PromptRound {
   uint32_t round = 0;  // from 1
   std::string suggestion;
-  std::string summary;  // the coder's words for what it did; may be empty
-  std::string outcome;  // "right", another verdict, "not applicable", "unclear" or "coder failed"
+  std::string summary;   // the coder's words for what it did; may be empty
+  std::string outcome;   // "right", another verdict, "not applicable", "unclear" or "coder failed"
   bool applied = false;  // it led to a new kernel that became the current one
   double speedup = 0;    // over the reference; 0 unless right
   std::string diagnosis;

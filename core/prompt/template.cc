@@ -17,7 +17,8 @@ namespace mustache = kainjow::mustache;
 using Component = mustache::component<std::string>;
 using Kind = Variable::Kind;
 
-// ---- Checking ----------------------------------------------------------------------------------------------------------
+// ---- Checking
+// ----------------------------------------------------------------------------------------------------------
 
 std::vector<std::string> SplitAtDots(const std::string& name) {
   std::vector<std::string> parts;
@@ -123,8 +124,8 @@ class Checker {
         Add(position, "\"" + name + "\" is yes or no, not text: write {{#" + name + "}}...{{/" + name + "}}");
         break;
       case Kind::kTexts:
-        Add(position, "\"" + name + "\" is a list: write {{#" + name + "}}{{.}} {{/" + name + "}}, or {{" + name +
-                          "_joined}}");
+        Add(position,
+            "\"" + name + "\" is a list: write {{#" + name + "}}{{.}} {{/" + name + "}}, or {{" + name + "_joined}}");
         break;
       case Kind::kRecords:
         Add(position, "\"" + name + "\" is a list: write {{#" + name + "}}{{" + variable->members.front().first +
@@ -182,11 +183,16 @@ class Checker {
   std::vector<TemplateMistake> mistakes_;
 };
 
-// ---- Rendering ---------------------------------------------------------------------------------------------------------
+// ---- Rendering
+// ---------------------------------------------------------------------------------------------------------
 
 // Empty text is false, so that {{#name}} can ask for it.
-mustache::data Text(const std::string& text) { return text.empty() ? mustache::data(false) : mustache::data(text); }
-mustache::data Number(uint32_t number) { return mustache::data(std::to_string(number)); }
+mustache::data Text(const std::string& text) {
+  return text.empty() ? mustache::data(false) : mustache::data(text);
+}
+mustache::data Number(uint32_t number) {
+  return mustache::data(std::to_string(number));
+}
 
 mustache::data Texts(const std::vector<std::string>& texts) {
   mustache::data list(mustache::data::type::list);
@@ -264,7 +270,9 @@ mustache::data Root(const PromptState& state) {
 
 }  // namespace
 
-std::vector<TemplateMistake> CheckTemplate(const std::string& text) { return Checker(text).Run(); }
+std::vector<TemplateMistake> CheckTemplate(const std::string& text) {
+  return Checker(text).Run();
+}
 
 struct PromptTemplate::Compiled {
   explicit Compiled(const std::string& text) : mustache(text) {
@@ -287,7 +295,9 @@ PromptTemplate::~PromptTemplate() = default;
 PromptTemplate::PromptTemplate(PromptTemplate&&) noexcept = default;
 PromptTemplate& PromptTemplate::operator=(PromptTemplate&&) noexcept = default;
 
-std::string PromptTemplate::Render(const PromptState& state) const { return compiled_->mustache.render(Root(state)); }
+std::string PromptTemplate::Render(const PromptState& state) const {
+  return compiled_->mustache.render(Root(state));
+}
 
 std::string FormatSeconds(double seconds) {
   struct Unit {

@@ -1,5 +1,5 @@
-// Mustache templates over a PromptState. Text goes in as it is: nothing is escaped for HTML. Templates are checked when they
-// are loaded, so that a misspelt variable is an error with a position and not an empty place in every prompt.
+// Mustache templates over a PromptState. Text goes in as it is: nothing is escaped for HTML. Templates are checked when
+// they are loaded, so that a misspelt variable is an error with a position and not an empty place in every prompt.
 //
 // Used by config/ (CheckTemplate, at load) and by the loop (PromptTemplate, each round).
 #ifndef KGRPO_PROMPT_TEMPLATE_H

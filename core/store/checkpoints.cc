@@ -49,7 +49,9 @@ Checkpoints::Checkpoints(const fs::path& directory, FaultPoints faults)
   }
 }
 
-fs::path Checkpoints::PathOf(uint64_t step) const { return directory_ / ("step-" + std::to_string(step)); }
+fs::path Checkpoints::PathOf(uint64_t step) const {
+  return directory_ / ("step-" + std::to_string(step));
+}
 
 void Checkpoints::Write(const CheckpointState& state, const std::function<void(const fs::path&)>& fill) {
   const fs::path target = PathOf(state.step);
@@ -102,7 +104,8 @@ std::optional<CheckpointState> Checkpoints::Best() const {
 void Checkpoints::Prune(uint32_t keep_last, uint32_t keep_best) {
   std::vector<CheckpointState> states = List();
   std::set<uint64_t> keep;
-  for (size_t i = 0; i < std::max(keep_last, 1u) && i < states.size(); ++i) keep.insert(states[states.size() - 1 - i].step);
+  for (size_t i = 0; i < std::max(keep_last, 1u) && i < states.size(); ++i)
+    keep.insert(states[states.size() - 1 - i].step);
   std::erase_if(states, [](const CheckpointState& state) { return !state.reward_mean; });
   std::stable_sort(states.begin(), states.end(),
                    [](const auto& a, const auto& b) { return *a.reward_mean > *b.reward_mean; });

@@ -1,5 +1,6 @@
-// checkpoints/step-N: folders that are whole or not there. A checkpoint is filled in a folder of another name, brought to the
-// disk and renamed; it is removed by renaming it away first. What goes into one is the loop's business (loop/checkpoint.h).
+// checkpoints/step-N: folders that are whole or not there. A checkpoint is filled in a folder of another name, brought
+// to the disk and renamed; it is removed by renaming it away first. What goes into one is the loop's business
+// (loop/checkpoint.h).
 #ifndef KGRPO_STORE_CHECKPOINTS_H
 #define KGRPO_STORE_CHECKPOINTS_H
 
@@ -16,9 +17,9 @@ namespace kgrpo {
 
 // state.json of a checkpoint: where in the run it stands.
 struct CheckpointState {
-  uint64_t step = 0;        // steps done
-  uint64_t stage = 0;       // index of the stage that the next step belongs to, unless this one is done
-  uint64_t stage_steps = 0; // of that stage, done
+  uint64_t step = 0;                  // steps done
+  uint64_t stage = 0;                 // index of the stage that the next step belongs to, unless this one is done
+  uint64_t stage_steps = 0;           // of that stage, done
   std::optional<double> reward_mean;  // of the step's rollouts: what "best" is judged by
 };
 
@@ -27,8 +28,8 @@ class Checkpoints {
   // Removes what a killed process left half written.
   Checkpoints(const std::filesystem::path& directory, FaultPoints faults = {});
 
-  // Writes checkpoints/step-N with state.json and whatever `fill` puts into the folder it is given; replaces one that is
-  // there already.
+  // Writes checkpoints/step-N with state.json and whatever `fill` puts into the folder it is given; replaces one that
+  // is there already.
   void Write(const CheckpointState& state, const std::function<void(const std::filesystem::path&)>& fill);
 
   // Deletes all but the last `keep_last` and the `keep_best` of the highest reward_mean. The very last always stays.

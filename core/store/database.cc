@@ -84,9 +84,10 @@ void RunDatabase::WriteTrajectories(Purpose purpose, uint64_t step, const std::v
     (clear << PurposeName(purpose) << step).Run();
   }
   Statement insert_trajectory(database_, "INSERT INTO trajectories VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  Statement insert_round(database_,
-                         "INSERT INTO rounds VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-                         "?, ?, ?, ?)");
+  Statement insert_round(
+      database_,
+      "INSERT INTO rounds VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+      "?, ?, ?, ?)");
   Statement insert_evaluation(database_,
                               "INSERT INTO evaluations VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   for (const TrajectoryRecord& trajectory : trajectories) {

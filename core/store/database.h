@@ -1,5 +1,5 @@
-// run.sqlite: everything that happened in a run, one transaction a step. Written by the loop through RunDatabase; read by
-// resume, reports and comparisons (and by anybody's sqlite3 shell: docs/run_folder.md has the tables).
+// run.sqlite: everything that happened in a run, one transaction a step. Written by the loop through RunDatabase; read
+// by resume, reports and comparisons (and by anybody's sqlite3 shell: docs/run_folder.md has the tables).
 #ifndef KGRPO_STORE_DATABASE_H
 #define KGRPO_STORE_DATABASE_H
 
@@ -56,8 +56,8 @@ class RunDatabase {
   // Values of one metric, by step.
   std::vector<std::pair<uint64_t, double>> MetricCurve(const std::string& name);
 
-  // The step's recorded rounds with everything that a coder and an evaluator said, so that a replay can use it instead of
-  // asking again. Empty when the step is not there.
+  // The step's recorded rounds with everything that a coder and an evaluator said, so that a replay can use it instead
+  // of asking again. Empty when the step is not there.
   std::vector<TrajectoryRecord> ReadStep(Purpose purpose, uint64_t step);
 
  private:

@@ -8,7 +8,8 @@
 
 namespace kgrpo {
 
-// Writes the file's bytes and their folder's entry to the disk. Throw KGRPO_ERROR_UNAVAILABLE with the path and the reason.
+// Writes the file's bytes and their folder's entry to the disk. Throw KGRPO_ERROR_UNAVAILABLE with the path and the
+// reason.
 void SyncFile(const std::filesystem::path& path);
 void SyncDirectory(const std::filesystem::path& path);
 // Every file and folder below `path`, and `path` itself.

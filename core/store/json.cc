@@ -4,7 +4,9 @@ namespace kgrpo {
 
 using Json = nlohmann::ordered_json;
 
-std::string DumpJson(const Json& json, int indent) { return json.dump(indent, ' ', false, Json::error_handler_t::replace); }
+std::string DumpJson(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
 
 std::string MessagesToJson(const std::vector<ChatMessage>& messages) {
   Json json = Json::array();
@@ -36,20 +38,19 @@ std::vector<Metric> MetricsOf(const Json& json) {
 
 }  // namespace
 
-std::string MetricsToJson(const std::vector<Metric>& metrics) { return DumpJson(MetricsObject(metrics)); }
-std::vector<Metric> MetricsFromJson(const std::string& text) { return MetricsOf(Json::parse(text)); }
+std::string MetricsToJson(const std::vector<Metric>& metrics) {
+  return DumpJson(MetricsObject(metrics));
+}
+std::vector<Metric> MetricsFromJson(const std::string& text) {
+  return MetricsOf(Json::parse(text));
+}
 
 Json EvaluationToJson(const Evaluation& evaluation) {
-  return {{"compiled", evaluation.compiled},
-          {"correct", evaluation.correct},
-          {"verdict", evaluation.verdict},
-          {"seconds", evaluation.seconds},
-          {"seconds_low", evaluation.seconds_low},
-          {"seconds_high", evaluation.seconds_high},
-          {"modelled", evaluation.modelled},
-          {"time_source", evaluation.time_source},
-          {"diagnosis", evaluation.diagnosis},
-          {"metrics", MetricsObject(evaluation.metrics)}};
+  return {{"compiled", evaluation.compiled},       {"correct", evaluation.correct},
+          {"verdict", evaluation.verdict},         {"seconds", evaluation.seconds},
+          {"seconds_low", evaluation.seconds_low}, {"seconds_high", evaluation.seconds_high},
+          {"modelled", evaluation.modelled},       {"time_source", evaluation.time_source},
+          {"diagnosis", evaluation.diagnosis},     {"metrics", MetricsObject(evaluation.metrics)}};
 }
 
 Evaluation EvaluationFromJson(const Json& json) {

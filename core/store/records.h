@@ -1,5 +1,5 @@
-// What happened, as the loop hands it to the run store: rounds, trajectories, steps. Plain data, made by loop/, written by
-// store/ (database, rollouts), summarised by loop/metrics.h.
+// What happened, as the loop hands it to the run store: rounds, trajectories, steps. Plain data, made by loop/, written
+// by store/ (database, rollouts), summarised by loop/metrics.h.
 #ifndef KGRPO_STORE_RECORDS_H
 #define KGRPO_STORE_RECORDS_H
 
@@ -55,11 +55,11 @@ struct TrajectoryRecord {
 };
 
 struct StepRecord {
-  uint64_t step = 0;        // of the whole run, from 1
-  uint64_t stage = 0;       // index into the pipeline's stages
-  std::string stage_name;   // the trainer's plugin
-  double gamma = 1;         // the trainer's discount, for the exported returns
-  double reward_mean = 0;   // of the step's samples; 0 where there are none
+  uint64_t step = 0;       // of the whole run, from 1
+  uint64_t stage = 0;      // index into the pipeline's stages
+  std::string stage_name;  // the trainer's plugin
+  double gamma = 1;        // the trainer's discount, for the exported returns
+  double reward_mean = 0;  // of the step's samples; 0 where there are none
   bool has_rollouts = false;
   double finished_at = 0;  // seconds since 1970
   std::vector<TrajectoryRecord> trajectories;

@@ -1,5 +1,6 @@
-// Rollouts as JSON lines, one file a step: rollouts/step-000001.jsonl. The columns are the same in every row, in one order
-// and of one type, so that `datasets.load_dataset("json", data_files=...)` opens any set of them. docs/run_folder.md lists them.
+// Rollouts as JSON lines, one file a step: rollouts/step-000001.jsonl. The columns are the same in every row, in one
+// order and of one type, so that `datasets.load_dataset("json", data_files=...)` opens any set of them.
+// docs/run_folder.md lists them.
 #ifndef KGRPO_STORE_ROLLOUTS_H
 #define KGRPO_STORE_ROLLOUTS_H
 

@@ -73,7 +73,8 @@ void RunFolder::Lock() {
   lock_ = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (lock_ < 0) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot write " + file.string() + ": " + std::strerror(errno));
   if (flock(lock_, LOCK_EX | LOCK_NB) != 0) {  // the kernel releases it when the process dies, however it dies
-    throw Error(KGRPO_ERROR_UNAVAILABLE, "another process is running in " + path_.string() + ": wait for it or stop it");
+    throw Error(KGRPO_ERROR_UNAVAILABLE,
+                "another process is running in " + path_.string() + ": wait for it or stop it");
   }
 }
 
@@ -101,8 +102,8 @@ RunFolder RunFolder::Create(const fs::path& path, const std::string& resolved_ya
 
 RunFolder RunFolder::Open(const fs::path& path) {
   if (!fs::exists(path / "run.sqlite") || !fs::exists(path / "resolved.yaml")) {
-    throw Error(KGRPO_ERROR_NOT_FOUND, "there is no run in " + path.string() +
-                                           ": a run's folder holds run.sqlite and resolved.yaml");
+    throw Error(KGRPO_ERROR_NOT_FOUND,
+                "there is no run in " + path.string() + ": a run's folder holds run.sqlite and resolved.yaml");
   }
   RunFolder folder(path);
   folder.Lock();

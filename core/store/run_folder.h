@@ -1,5 +1,5 @@
-// The folder that a run leaves behind: what is in it, who may write to it, and when a command refuses it. docs/run_folder.md
-// describes it for users. Made by the loop; the commands use the paths.
+// The folder that a run leaves behind: what is in it, who may write to it, and when a command refuses it.
+// docs/run_folder.md describes it for users. Made by the loop; the commands use the paths.
 #ifndef KGRPO_STORE_RUN_FOLDER_H
 #define KGRPO_STORE_RUN_FOLDER_H
 
@@ -10,12 +10,13 @@ namespace kgrpo {
 
 class RunFolder {
  public:
-  // Why a new run may not use the folder: what is there, and what to do. "" when it may: it is absent or empty, or holds
-  // what is left of a run that failed before its first step.
+  // Why a new run may not use the folder: what is there, and what to do. "" when it may: it is absent or empty, or
+  // holds what is left of a run that failed before its first step.
   static std::string Refusal(const std::filesystem::path& path, const std::string& resolved_yaml);
 
-  // A folder for a new run, or KGRPO_ERROR_INVALID with the refusal. With `overwrite` an earlier run's files (and no others)
-  // are deleted instead, artifacts/ apart: plugins are made first, so that a pipeline that cannot start deletes nothing.
+  // A folder for a new run, or KGRPO_ERROR_INVALID with the refusal. With `overwrite` an earlier run's files (and no
+  // others) are deleted instead, artifacts/ apart: plugins are made first, so that a pipeline that cannot start deletes
+  // nothing.
   static RunFolder Create(const std::filesystem::path& path, const std::string& resolved_yaml, bool overwrite);
 
   // The folder of a run that is to go on. KGRPO_ERROR_NOT_FOUND when there is no run in it.

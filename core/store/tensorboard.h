@@ -1,5 +1,6 @@
-// TensorBoard event files: scalars by step. The format is TensorFlow's record file of Event messages (tensorflow/core/util/
-// event.proto, lib/io/record_writer.h); scalars need so little of protobuf that it is written here by hand.
+// TensorBoard event files: scalars by step. The format is TensorFlow's record file of Event messages
+// (tensorflow/core/util/ event.proto, lib/io/record_writer.h); scalars need so little of protobuf that it is written
+// here by hand.
 #ifndef KGRPO_STORE_TENSORBOARD_H
 #define KGRPO_STORE_TENSORBOARD_H
 
@@ -21,8 +22,9 @@ uint32_t Crc32c(std::string_view bytes);
 // One event file. Its name holds "tfevents", which is how TensorBoard finds it. One thread at a time.
 class EventWriter {
  public:
-  // Creates DIRECTORY/events.out.tfevents.TIME.HOST.PID.NUMBER. `wall_time` is in seconds since 1970. With `purge_from`,
-  // readers forget what earlier files of the folder hold from that step on: how a resumed run replaces replayed steps.
+  // Creates DIRECTORY/events.out.tfevents.TIME.HOST.PID.NUMBER. `wall_time` is in seconds since 1970. With
+  // `purge_from`, readers forget what earlier files of the folder hold from that step on: how a resumed run replaces
+  // replayed steps.
   EventWriter(const std::filesystem::path& directory, double wall_time, std::optional<uint64_t> purge_from = {});
 
   // Adds one point to each metric's curve, and flushes.

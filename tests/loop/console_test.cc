@@ -30,7 +30,9 @@ TEST(ConsoleTest, APipeGetsALineAStep) {
   std::ostringstream out;
   Console console(out, false);
   console.Step(Line(7, 1.25));
-  EXPECT_EQ(out.str(), "step   7/100  trainer_grpo  reward  1.250  correct  88%  speedup  1.50x (modelled)  favourite  25%  2.0 s\n");
+  EXPECT_EQ(
+      out.str(),
+      "step   7/100  trainer_grpo  reward  1.250  correct  88%  speedup  1.50x (modelled)  favourite  25%  2.0 s\n");
 }
 
 TEST(ConsoleTest, ATerminalGetsALineThatMoves) {

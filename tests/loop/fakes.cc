@@ -38,7 +38,9 @@ uint64_t Hash(std::string_view text, uint64_t seed = 0) {
   return hash;
 }
 
-double Unit(uint64_t hash) { return static_cast<double>(hash >> 11) * 0x1p-53; }
+double Unit(uint64_t hash) {
+  return static_cast<double>(hash >> 11) * 0x1p-53;
+}
 
 void Delay(std::string_view what) {
   const uint64_t seed = knobs().delay_seed;
@@ -47,7 +49,9 @@ void Delay(std::string_view what) {
   std::this_thread::sleep_for(std::chrono::microseconds(static_cast<int64_t>(Unit(Hash(what, seed)) * limit)));
 }
 
-kgrpo_str Schema() { return Str("{}"); }
+kgrpo_str Schema() {
+  return Str("{}");
+}
 
 }  // namespace
 
@@ -65,7 +69,8 @@ void Reset() {
   k.not_finite_at = k.cancel_after_updates = k.coder_calls = k.evaluations = k.thorough = k.updates = 0;
 }
 
-// ---- policy ------------------------------------------------------------------------------------------------------------
+// ---- policy
+// ------------------------------------------------------------------------------------------------------------
 
 }  // namespace kgrpo::fakes
 
@@ -115,7 +120,8 @@ kgrpo_error* CreatePolicy(const kgrpo_host*, kgrpo_str, kgrpo_policy** out) {
     policy->value_tensor = tensor(policy->current.data());
     policy->gradient_tensor = tensor(policy->gradient.data());
     policy->parameter = {Str("table"), &policy->value_tensor, &policy->gradient_tensor, 1};
-    policy->info = {sizeof(kgrpo_policy_info), Str("Table"), Str("cpu"), policy->current.size(), 2000, 4096, &policy->end, 1};
+    policy->info = {
+        sizeof(kgrpo_policy_info), Str("Table"), Str("cpu"), policy->current.size(), 2000, 4096, &policy->end, 1};
     *out = policy;
   });
 }
@@ -147,7 +153,8 @@ kgrpo_error* Encode(kgrpo_policy*, kgrpo_str text, kgrpo_token_sink sink) {
 kgrpo_error* Decode(kgrpo_policy*, const int32_t* ids, size_t count, int32_t, kgrpo_text_sink sink) {
   return Guard([&] {
     for (size_t i = 0; i < count; ++i) {
-      if (ids[i] >= kFirstTechnique) sink.put(sink.context, Str(kTechniques[static_cast<size_t>(ids[i] - kFirstTechnique)]));
+      if (ids[i] >= kFirstTechnique)
+        sink.put(sink.context, Str(kTechniques[static_cast<size_t>(ids[i] - kFirstTechnique)]));
     }
   });
 }
@@ -160,8 +167,8 @@ kgrpo_error* Generate(kgrpo_policy* self, const kgrpo_generate_request* requests
     for (size_t i = 0; i < count; ++i) together = Mix(together ^ requests[i].seed);
     for (size_t n = 0; n < count; ++n) {
       const size_t i = count - 1 - n;  // in another order than asked
-      const auto logprobs = LogProbabilities(self->current.data(), ContextOf(requests[i].prompt_ids, requests[i].prompt_size),
-                                             sampling->temperature);
+      const auto logprobs = LogProbabilities(
+          self->current.data(), ContextOf(requests[i].prompt_ids, requests[i].prompt_size), sampling->temperature);
       double left = Unit(Mix(requests[i].seed ^ together));
       size_t chosen = 0;
       while (chosen + 1 < 6 && left >= std::exp(logprobs[chosen])) left -= std::exp(logprobs[chosen++]);
@@ -193,7 +200,9 @@ kgrpo_error* Forward(kgrpo_policy* self, const kgrpo_forward_request* request, f
       for (const double value : values) entropy -= std::exp(value) * value;
       for (size_t i = 0; i < sequence.completion_size; ++i, ++out) {
         const bool technique = sequence.completion_ids[i] >= kFirstTechnique;
-        logprobs[out] = technique ? static_cast<float>(values[static_cast<size_t>(sequence.completion_ids[i] - kFirstTechnique)]) : 0;
+        logprobs[out] =
+            technique ? static_cast<float>(values[static_cast<size_t>(sequence.completion_ids[i] - kFirstTechnique)])
+                      : 0;
         if (entropies != nullptr) entropies[out] = technique ? static_cast<float>(entropy) : 0;
       }
     }
@@ -255,7 +264,8 @@ const kgrpo_policy_interface kPolicy = {
     SavePolicy,
     LoadPolicy};
 
-// ---- coder -------------------------------------------------------------------------------------------------------------
+// ---- coder
+// -------------------------------------------------------------------------------------------------------------
 
 }  // namespace kgrpo::fakes
 
@@ -310,26 +320,27 @@ kgrpo_error* Implement(kgrpo_coder* self, const kgrpo_coder_request* request, kg
 
 }  // namespace
 
-const kgrpo_coder_interface kCoder = {
-    sizeof(kgrpo_coder_interface),
-    Schema,
-    [](const kgrpo_host*, kgrpo_str, kgrpo_coder** out) -> kgrpo_error* {
-      return Guard([&] { *out = new kgrpo_coder; });
-    },
-    [](kgrpo_coder* self) {
-      if (self == nullptr) return;
-      for (std::thread& thread : self->threads) thread.join();
-      delete self;
-    },
-    Implement,
-    [](kgrpo_coder*) {},
-    [](const kgrpo_coder*, kgrpo_text_sink sink) -> kgrpo_error* {
-      return Guard([&] {
-        for (const std::string& technique : kTechniques) sink.put(sink.context, Str(technique));
-      });
-    }};
+const kgrpo_coder_interface kCoder = {sizeof(kgrpo_coder_interface),
+                                      Schema,
+                                      [](const kgrpo_host*, kgrpo_str, kgrpo_coder** out) -> kgrpo_error* {
+                                        return Guard([&] { *out = new kgrpo_coder; });
+                                      },
+                                      [](kgrpo_coder* self) {
+                                        if (self == nullptr) return;
+                                        for (std::thread& thread : self->threads) thread.join();
+                                        delete self;
+                                      },
+                                      Implement,
+                                      [](kgrpo_coder*) {},
+                                      [](const kgrpo_coder*, kgrpo_text_sink sink) -> kgrpo_error* {
+                                        return Guard([&] {
+                                          for (const std::string& technique : kTechniques)
+                                            sink.put(sink.context, Str(technique));
+                                        });
+                                      }};
 
-// ---- evaluator ---------------------------------------------------------------------------------------------------------
+// ---- evaluator
+// ---------------------------------------------------------------------------------------------------------
 
 }  // namespace kgrpo::fakes
 
@@ -347,7 +358,8 @@ kgrpo_error* OpenProblem(kgrpo_evaluator*, kgrpo_str directory, kgrpo_problem** 
   return Guard([&] {
     auto problem = std::make_unique<kgrpo_problem>();
     problem->name = std::filesystem::path(Copy(directory)).filename();
-    if (problem->name.find("missing") != std::string::npos) throw Error(KGRPO_ERROR_NOT_FOUND, "no problem in " + Copy(directory));
+    if (problem->name.find("missing") != std::string::npos)
+      throw Error(KGRPO_ERROR_NOT_FOUND, "no problem in " + Copy(directory));
     problem->title = "Problem " + problem->name;
     problem->family = problem->name.substr(0, problem->name.find('_'));
     problem->task = "Compute " + problem->name + " <fast> & \"right\".";
@@ -440,7 +452,8 @@ const kgrpo_evaluator_interface kEvaluator = {
     EvaluateSource,
     [](const kgrpo_evaluator*) { return Str("a table of speedups,\nnothing is run"); }};
 
-// ---- reward ------------------------------------------------------------------------------------------------------------
+// ---- reward
+// ------------------------------------------------------------------------------------------------------------
 
 }  // namespace kgrpo::fakes
 
@@ -475,17 +488,17 @@ kgrpo_error* Idle(const kgrpo_reward*, const kgrpo_reward_request* request, doub
 
 }  // namespace
 
-const kgrpo_reward_interface kReward = {
-    sizeof(kgrpo_reward_interface),
-    Schema,
-    [](const kgrpo_host*, kgrpo_str, kgrpo_reward** out) -> kgrpo_error* {
-      return Guard([&] { *out = new kgrpo_reward; });
-    },
-    [](kgrpo_reward* self) { delete self; },
-    Score,
-    Idle};
+const kgrpo_reward_interface kReward = {sizeof(kgrpo_reward_interface),
+                                        Schema,
+                                        [](const kgrpo_host*, kgrpo_str, kgrpo_reward** out) -> kgrpo_error* {
+                                          return Guard([&] { *out = new kgrpo_reward; });
+                                        },
+                                        [](kgrpo_reward* self) { delete self; },
+                                        Score,
+                                        Idle};
 
-// ---- trainer -----------------------------------------------------------------------------------------------------------
+// ---- trainer
+// -----------------------------------------------------------------------------------------------------------
 
 }  // namespace kgrpo::fakes
 
@@ -520,7 +533,8 @@ kgrpo_error* Update(kgrpo_trainer* self, const kgrpo_sample* samples, size_t cou
       const size_t context = ContextOf(sample.prompt_ids, sample.prompt_size);
       const auto technique = static_cast<size_t>(sample.completion_ids[0] - kFirstTechnique);
       const double advantage = imitate ? 0.01 : sample.reward - mean;
-      self->momentum[context * 6 + technique] += static_cast<float>(0.3 * advantage / std::sqrt(static_cast<double>(count)));
+      self->momentum[context * 6 + technique] +=
+          static_cast<float>(0.3 * advantage / std::sqrt(static_cast<double>(count)));
     }
     for (size_t i = 0; i < self->momentum.size(); ++i) table[i] += self->momentum[i];
     sink.step(sink.context, {Str("loss"), -mean});
@@ -545,8 +559,8 @@ const kgrpo_trainer_interface kTrainer = {
     [](kgrpo_trainer* self) { delete self; },
     [](const kgrpo_trainer* self) { return self->source; },
     [](const kgrpo_trainer* self) -> int32_t { return self->source == KGRPO_TRAINER_ROLLOUTS; },
-    [](kgrpo_trainer* self, const kgrpo_policy_interface* api, kgrpo_policy* policy, const kgrpo_trainer_plan*)
-        -> kgrpo_error* {
+    [](kgrpo_trainer* self, const kgrpo_policy_interface* api, kgrpo_policy* policy,
+       const kgrpo_trainer_plan*) -> kgrpo_error* {
       self->api = api;
       self->policy = policy;
       return nullptr;
@@ -563,7 +577,8 @@ const kgrpo_trainer_interface kTrainer = {
       return reader.read(reader.context, self->momentum.data(), sizeof(self->momentum), &got);
     }};
 
-// ---- a pipeline --------------------------------------------------------------------------------------------------------
+// ---- a pipeline
+// --------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -646,11 +661,12 @@ RunOutcome RunIn(const PipelineConfig& config, bool resume, FaultPoints faults, 
 std::string Samples(const std::filesystem::path& output) {
   Database database(output / "run.sqlite");
   std::ostringstream text;
-  Statement select(database,
-                   "SELECT purpose, step, trajectory, round, prompt, suggestion, hex(prompt_ids), hex(completion_ids), "
-                   "hex(logprobs), truncated, code_a, code_b, code_c, coder_outcome, unchanged, applied, speedup, reward, "
-                   "idle_reward, reward_parts, seed, verdict, seconds, diagnosis FROM rounds LEFT JOIN evaluations "
-                   "USING(purpose, step, trajectory, round) ORDER BY purpose, step, trajectory, round");
+  Statement select(
+      database,
+      "SELECT purpose, step, trajectory, round, prompt, suggestion, hex(prompt_ids), hex(completion_ids), "
+      "hex(logprobs), truncated, code_a, code_b, code_c, coder_outcome, unchanged, applied, speedup, reward, "
+      "idle_reward, reward_parts, seed, verdict, seconds, diagnosis FROM rounds LEFT JOIN evaluations "
+      "USING(purpose, step, trajectory, round) ORDER BY purpose, step, trajectory, round");
   while (select.Step()) {
     for (int column = 0; column < 24; ++column) text << select.Text(column) << '|';
     text << '\n';
@@ -663,6 +679,8 @@ std::string Samples(const std::filesystem::path& output) {
   return text.str();
 }
 
-std::string FinalWeights(const std::filesystem::path& output) { return ReadFile(output / "final" / "table.bin"); }
+std::string FinalWeights(const std::filesystem::path& output) {
+  return ReadFile(output / "final" / "table.bin");
+}
 
 }  // namespace kgrpo::fakes

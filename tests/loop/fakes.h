@@ -1,6 +1,7 @@
-// The five plugins as tables within the process, deterministic and fast, for tests of the loop. They are small but whole: the
-// policy is a table of logits by problem and technique, the trainer climbs the advantage with momentum, the coder applies
-// techniques to a text and answers from threads after delays, the evaluator gives each (problem, technique) its speedup.
+// The five plugins as tables within the process, deterministic and fast, for tests of the loop. They are small but
+// whole: the policy is a table of logits by problem and technique, the trainer climbs the advantage with momentum, the
+// coder applies techniques to a text and answers from threads after delays, the evaluator gives each (problem,
+// technique) its speedup.
 #ifndef KGRPO_TESTS_LOOP_FAKES_H
 #define KGRPO_TESTS_LOOP_FAKES_H
 
@@ -27,14 +28,14 @@ extern const std::vector<std::string> kTechniques;
 
 // Knobs and counters of the fakes, the same for all instances of the process. Reset by Reset.
 struct Knobs {
-  std::atomic<uint64_t> delay_seed{0};      // 0: no delays; else delays of up to `delay_microseconds` drawn from it
+  std::atomic<uint64_t> delay_seed{0};  // 0: no delays; else delays of up to `delay_microseconds` drawn from it
   std::atomic<int> delay_microseconds{2000};
-  std::atomic<int> coder_fails_every{0};    // every so many-th request by content fails; 0: none
-  std::atomic<bool> coder_error{false};     // the next request ends with a run-stopping error
-  std::atomic<bool> coder_counts{false};    // answers carry a number that no replay would repeat
+  std::atomic<int> coder_fails_every{0};      // every so many-th request by content fails; 0: none
+  std::atomic<bool> coder_error{false};       // the next request ends with a run-stopping error
+  std::atomic<bool> coder_counts{false};      // answers carry a number that no replay would repeat
   std::atomic<bool> thorough_refutes{false};  // thorough judgement calls every kernel wrong
-  std::atomic<int> not_finite_at{0};        // the trainer's so many-th update says that numbers are not finite
-  std::atomic<bool> forgets_state{false};   // the trainer reads its saved state and makes nothing of it
+  std::atomic<int> not_finite_at{0};          // the trainer's so many-th update says that numbers are not finite
+  std::atomic<bool> forgets_state{false};     // the trainer reads its saved state and makes nothing of it
   std::atomic<bool> cancelled{false};
   std::atomic<int> cancel_after_updates{0};  // sets `cancelled` after so many updates
   std::atomic<int> coder_calls{0};
@@ -55,7 +56,8 @@ PipelineParts Parts(const PipelineConfig& config);
 std::filesystem::path Folder(const std::string& name);
 
 // Runs in config.output_dir, new or resumed.
-RunOutcome RunIn(const PipelineConfig& config, bool resume = false, FaultPoints faults = {}, Console* console = nullptr);
+RunOutcome RunIn(const PipelineConfig& config, bool resume = false, FaultPoints faults = {},
+                 Console* console = nullptr);
 
 // All samples, evaluations and rewards in the run's database as one text, times left out.
 std::string Samples(const std::filesystem::path& output);

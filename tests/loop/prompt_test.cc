@@ -12,7 +12,8 @@ using ::testing::HasSubstr;
 
 PromptState State() {
   PromptState state;
-  state.problem = {"vector_add", "Vector addition", "elementwise", "out[i] = a[i] + b[i]", "void launch()", {"streaming", "memory-bound"}};
+  state.problem = {"vector_add",           "Vector addition", "elementwise",
+                   "out[i] = a[i] + b[i]", "void launch()",   {"streaming", "memory-bound"}};
   state.code_a = "A<int> && \"x\"";
   state.code_b = "B";
   state.round = 3;
@@ -27,7 +28,9 @@ PromptState State() {
   return state;
 }
 
-std::string Render(const std::string& text, const PromptState& state = State()) { return PromptTemplate(text, "t").Render(state); }
+std::string Render(const std::string& text, const PromptState& state = State()) {
+  return PromptTemplate(text, "t").Render(state);
+}
 
 TEST(PromptTemplateTest, RendersEveryVariable) {
   EXPECT_EQ(Render("{{problem.name}}|{{problem.title}}|{{problem.family}}|{{problem.task}}|{{problem.signature}}"),
@@ -35,33 +38,42 @@ TEST(PromptTemplateTest, RendersEveryVariable) {
   EXPECT_EQ(Render("{{#problem.traits}}<{{.}}>{{/problem.traits}} {{problem.traits_joined}}"),
             "<streaming><memory-bound> streaming, memory-bound");
   EXPECT_EQ(Render("{{code_b}} {{last_suggestion}} {{round}}/{{rounds}} {{rounds_left}}"), "B unroll 3/4 1");
-  EXPECT_EQ(Render("{{#history}}{{round}}:{{suggestion}}={{outcome}}{{#applied}}!{{/applied}}{{#speedup}} x{{.}}{{/speedup}};{{/history}}"),
+  EXPECT_EQ(Render("{{#history}}{{round}}:{{suggestion}}={{outcome}}{{#applied}}!{{/applied}}{{#speedup}} "
+                   "x{{.}}{{/speedup}};{{/history}}"),
             "1:vectorise loads=right! x1.25;2:unroll=not applicable;");
   EXPECT_EQ(Render("{{applied_joined}}|{{#applied}}[{{.}}]{{/applied}}"), "vectorised, 4 wide|[vectorised, 4 wide]");
   EXPECT_EQ(Render("{{last.suggestion}}: {{last.outcome}}, {{last.diagnosis}}"), "unroll: not applicable, no loop");
   EXPECT_EQ(Render("{{current.speedup}} {{current.time}} {{current.diagnosis}} {{current.verdict}}"),
             "1.25 12.3 us bound by DRAM right");
-  EXPECT_EQ(Render("{{#current.right}}ok{{/current.right}}{{#first_round}}1{{/first_round}}{{^last_round}}more{{/last_round}}"), "okmore");
+  EXPECT_EQ(
+      Render(
+          "{{#current.right}}ok{{/current.right}}{{#first_round}}1{{/first_round}}{{^last_round}}more{{/last_round}}"),
+      "okmore");
 }
 
-TEST(PromptTemplateTest, EscapesNothing) { EXPECT_EQ(Render("{{code_a}}"), "A<int> && \"x\""); }
+TEST(PromptTemplateTest, EscapesNothing) {
+  EXPECT_EQ(Render("{{code_a}}"), "A<int> && \"x\"");
+}
 
 TEST(PromptTemplateTest, EmptyThingsAreFalse) {
   PromptState state;
-  EXPECT_EQ(Render("{{#last}}there{{/last}}{{^last}}none{{/last}}{{#last_suggestion}}x{{/last_suggestion}}"
-                   "{{#history}}x{{/history}}{{#applied_joined}}x{{/applied_joined}}{{#current.speedup}}x{{/current.speedup}}"
-                   "{{#first_round}}first{{/first_round}}",
-                   state),
-            "nonefirst");
+  EXPECT_EQ(
+      Render("{{#last}}there{{/last}}{{^last}}none{{/last}}{{#last_suggestion}}x{{/last_suggestion}}"
+             "{{#history}}x{{/history}}{{#applied_joined}}x{{/applied_joined}}{{#current.speedup}}x{{/current.speedup}}"
+             "{{#first_round}}first{{/first_round}}",
+             state),
+      "nonefirst");
 }
 
 TEST(PromptTemplateTest, FindsEveryMistakeWithItsPlace) {
-  const auto mistakes = CheckTemplate("{{problem.nmae}}\nab {{code}} {{#histroy}}{{x}}{{/histroy}}\n{{first_round}}{{history}}{{> part}}");
+  const auto mistakes = CheckTemplate(
+      "{{problem.nmae}}\nab {{code}} {{#histroy}}{{x}}{{/histroy}}\n{{first_round}}{{history}}{{> part}}");
   ASSERT_EQ(mistakes.size(), 6u);
   EXPECT_THAT(mistakes[0].message, HasSubstr("unknown variable \"problem.nmae\"; did you mean \"problem.name\"?"));
   EXPECT_EQ(mistakes[0].line, 1u);
   EXPECT_EQ(mistakes[0].column, 1u);
-  EXPECT_THAT(mistakes[1].message, HasSubstr("unknown variable \"code\"; did you mean \"code_a\"? (known here: problem.name, "));
+  EXPECT_THAT(mistakes[1].message,
+              HasSubstr("unknown variable \"code\"; did you mean \"code_a\"? (known here: problem.name, "));
   EXPECT_EQ(mistakes[1].line, 2u);
   EXPECT_EQ(mistakes[1].column, 4u);
   EXPECT_THAT(mistakes[2].message, HasSubstr("did you mean \"history\"?"));

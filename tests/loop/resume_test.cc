@@ -19,8 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Runs the pipeline in a child process. With `die_at` > 0 it kills itself when it passes its so many-th fault point; with
-// `die_after` it is killed from outside after that time. Returns whether it reached the end.
+// Runs the pipeline in a child process. With `die_at` > 0 it kills itself when it passes its so many-th fault point;
+// with `die_after` it is killed from outside after that time. Returns whether it reached the end.
 bool RunChild(const PipelineConfig& config, bool resume, int die_at, std::chrono::microseconds die_after) {
   const pid_t child = fork();
   if (child == 0) {
@@ -123,7 +123,8 @@ TEST_F(ResumeTest, KilledAtRandomInstants) {
   for (uint64_t i = 0; i < 20; ++i) {
     const PipelineConfig config = fakes::Config(fakes::Folder("random"));
     KeyedStream random(1, "instants", {i});
-    const auto instant = static_cast<int64_t>(random.Uniform() * 1.1 * static_cast<double>(Unbroken().duration.count()));
+    const auto instant =
+        static_cast<int64_t>(random.Uniform() * 1.1 * static_cast<double>(Unbroken().duration.count()));
     RunWithKills(config, 0, std::chrono::microseconds(instant + 1), 1);
     SCOPED_TRACE(instant);
     ExpectSame(config);

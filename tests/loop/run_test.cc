@@ -43,9 +43,10 @@ TEST_F(RunTest, LeavesEverythingBehind) {
   EXPECT_EQ(outcome.steps, 11u);
   EXPECT_EQ(outcome.ExitCode(), 0);
   const fs::path output = config.output_dir;
-  for (const char* name : {"resolved.yaml", "run.json", "run.sqlite", "final/table.bin", "checkpoints/step-11/state.json",
-                           "checkpoints/step-11/policy/table.bin", "checkpoints/step-11/reference/table.bin",
-                           "rollouts/step-000004.jsonl", "rollouts/step-000011.jsonl"}) {
+  for (const char* name :
+       {"resolved.yaml", "run.json", "run.sqlite", "final/table.bin", "checkpoints/step-11/state.json",
+        "checkpoints/step-11/policy/table.bin", "checkpoints/step-11/reference/table.bin", "rollouts/step-000004.jsonl",
+        "rollouts/step-000011.jsonl"}) {
     EXPECT_TRUE(fs::exists(output / name)) << name;
   }
   EXPECT_FALSE(fs::exists(output / "rollouts/step-000003.jsonl"));  // a step of demonstrations has no rollouts
@@ -138,7 +139,8 @@ TEST_F(RunTest, DoesNotDependOnTiming) {
   }
 }
 
-// The fake policy's samples depend on what it generates together, so that a cohort of another membership would show above.
+// The fake policy's samples depend on what it generates together, so that a cohort of another membership would show
+// above.
 TEST_F(RunTest, CohortsDecideWhatIsGeneratedTogether) {
   PipelineConfig config = fakes::Config(Folder("cohort_3"));
   RunIn(config);
@@ -315,7 +317,8 @@ TEST_F(RunTest, KeepsTheLastAndTheBestCheckpoints) {
     if (step.reward_mean > steps[best - 1].reward_mean) best = step.step;
   }
   std::vector<uint64_t> kept;
-  for (const CheckpointState& state : Checkpoints(fs::path(config.output_dir) / "checkpoints").List()) kept.push_back(state.step);
+  for (const CheckpointState& state : Checkpoints(fs::path(config.output_dir) / "checkpoints").List())
+    kept.push_back(state.step);
   for (const uint64_t step : {best, uint64_t{11}, uint64_t{12}}) EXPECT_THAT(kept, ::testing::Contains(step));
   EXPECT_EQ(kept.size(), best >= 11 ? 2u : 3u);
 }
@@ -333,19 +336,22 @@ TEST_F(RunTest, SaysWhatIsWrongWithTheConfiguration) {
   };
   PipelineConfig config = fakes::Config("");
   config.loop.trajectories_per_problem = 3;
-  EXPECT_THAT(message(config), HasSubstr("loop.batch_size (8) must be a multiple of loop.trajectories_per_problem (3)"));
+  EXPECT_THAT(message(config),
+              HasSubstr("loop.batch_size (8) must be a multiple of loop.trajectories_per_problem (3)"));
   config = fakes::Config("");
   config.train_problems = {"map_a", "x/map_a"};
   EXPECT_THAT(message(config), HasSubstr("two problems are named map_a"));
   config = fakes::Config("");
   config.train_problems = {"map_broken"};
-  EXPECT_THAT(message(config), HasSubstr("the reference kernel of problem map_broken (map_broken) is not right (wrong)"));
+  EXPECT_THAT(message(config),
+              HasSubstr("the reference kernel of problem map_broken (map_broken) is not right (wrong)"));
   config = fakes::Config("");
   config.stages[0].episodes = 0;
   EXPECT_THAT(message(config), HasSubstr("`episodes` is 0"));
   config = fakes::Config("");
   config.prompt.user = "{{problem.nmae}}";
-  EXPECT_THAT(message(config), HasSubstr("prompt.user:1:1: unknown variable \"problem.nmae\"; did you mean \"problem.name\"?"));
+  EXPECT_THAT(message(config),
+              HasSubstr("prompt.user:1:1: unknown variable \"problem.nmae\"; did you mean \"problem.name\"?"));
 }
 
 TEST_F(RunTest, RefusesAFolderThatIsNotEmpty) {

@@ -42,9 +42,17 @@ TEST(StatisticsTest, BootstrapCoversTheMeanOfANormalSample) {
 
 TEST(StatisticsTest, BootstrapKeepsGroupsApart) {
   // Two problems without spread: other episodes of the same problems would give the same.
-  const Interval interval = Bootstrap({{1, 1, 1}, {5, 5, 5}}, 1, "t", [](std::span<const double> v) { return Mean(v); });
+  const Interval interval =
+      Bootstrap({{1, 1, 1}, {5, 5, 5}}, 1, "t", [](std::span<const double> v) { return Mean(v); });
   EXPECT_EQ(interval.low, 3);
   EXPECT_EQ(interval.high, 3);
+}
+
+TEST(StatisticsTest, OneEpisodeTellsNoInterval) {
+  const Interval interval = Bootstrap({{1}, {5, 6}}, 1, "t", [](std::span<const double> v) { return Mean(v); });
+  EXPECT_EQ(interval.value, 4);
+  EXPECT_TRUE(std::isnan(interval.low));
+  EXPECT_TRUE(std::isnan(interval.high));
 }
 
 TEST(TallyTest, CountsLabels) {
@@ -82,7 +90,8 @@ TEST(DrawsTest, ProblemsComeWithoutReplacementWhileTheyLast) {
   const auto again = DrawAssignments(3, Purpose::kTrain, 7, 14, 2, 5, false);
   const auto other = DrawAssignments(3, Purpose::kTrain, 8, 14, 2, 5, false);
   EXPECT_EQ(DrawAssignments(3, Purpose::kTrain, 7, 14, 2, 5, false)[3].problem, again[3].problem);
-  EXPECT_FALSE(std::equal(again.begin(), again.end(), other.begin(), [](auto& a, auto& b) { return a.problem == b.problem; }));
+  EXPECT_FALSE(
+      std::equal(again.begin(), again.end(), other.begin(), [](auto& a, auto& b) { return a.problem == b.problem; }));
 }
 
 TEST(DrawsTest, ShuffledPromptsSpeakOfAnotherProblem) {

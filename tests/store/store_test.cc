@@ -1,5 +1,5 @@
-// The parts of store/ by themselves: what goes into the database comes out again, rollouts keep their columns, files and
-// checkpoints are whole or not there.
+// The parts of store/ by themselves: what goes into the database comes out again, rollouts keep their columns, files
+// and checkpoints are whole or not there.
 #include "store/checkpoints.h"
 #include "store/database.h"
 #include "store/files.h"
@@ -249,7 +249,8 @@ TEST(CheckpointsTest, KeepTheLastAndTheBest) {
   Checkpoints checkpoints(folder);
   const double rewards[] = {0.1, 0.9, 0.3, 0.8, 0.2, 0.4};
   for (uint64_t step = 1; step <= 6; ++step) {
-    checkpoints.Write({.step = step, .stage = 0, .stage_steps = step, .reward_mean = rewards[step - 1]}, [](const fs::path&) {});
+    checkpoints.Write({.step = step, .stage = 0, .stage_steps = step, .reward_mean = rewards[step - 1]},
+                      [](const fs::path&) {});
   }
   checkpoints.Prune(2, 2);
   std::vector<uint64_t> kept;
