@@ -39,8 +39,9 @@ std::string FirstLine(const std::string& text) {
 
 }  // namespace
 
-Sandbox::Sandbox(SandboxMode mode, std::string helper_directory)
-    : mode_(mode), helper_directory_(std::move(helper_directory)) {
+Sandbox::Sandbox(SandboxMode mode, std::string helper_directory, std::vector<std::string> must_read)
+    : mode_(mode), helper_directory_(std::move(helper_directory)), must_read_(std::move(must_read)) {
+  must_read_.push_back(helper_directory_);
   std::string why, missing;
   if (mode_ == SandboxMode::kOff) {
     description_ = "off: resource limits only";
@@ -96,7 +97,11 @@ Sandbox::Sandbox(SandboxMode mode, std::string helper_directory)
 bool Sandbox::Works(std::string* why) const {
   ScratchFolder scratch(*this);
   SandboxCommand command;
-  command.argv = {"/bin/sh", "-c", "exec 3>\"$0/probe\" && echo works >&3", scratch.path()};
+  command.argv = {"/bin/sh", "-c",
+                  "for path; do test -r \"$path\" || { echo \"cannot read $path\"; exit 1; }; done; echo works > \"$0/probe\"",
+                  scratch.path()};
+  command.argv.insert(command.argv.end(), must_read_.begin(), must_read_.end());
+  command.readable = must_read_;
   command.environment = {"PATH=/usr/bin:/bin"};
   command.scratch = scratch.path();
   try {
@@ -126,7 +131,9 @@ Subprocess::Spec Sandbox::Wrap(const SandboxCommand& command) const {
     }
     argv.insert(argv.end(), {own_proc_ ? "--proc" : "--dir", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"});
     bind("--ro-bind", helper_directory_);
-    for (const std::string& path : command.readable) bind("--ro-bind", path);
+    for (const std::string& path : command.readable) {
+      if (path != helper_directory_) bind("--ro-bind", path);
+    }
     if (!command.scratch.empty()) {
       bind("--bind", command.scratch);
       argv.insert(argv.end(), {"--chdir", command.scratch});

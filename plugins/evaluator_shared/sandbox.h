@@ -34,9 +34,10 @@ struct SandboxCommand {
 
 class Sandbox {
  public:
-  // Finds out what works by running a program in it. `helper_directory` holds sandbox_launcher.
+  // Finds out what works by running a program in it. `helper_directory` holds sandbox_launcher; it and `must_read` are
+  // what commands will need to read, which rules out another user where they lie in a private home.
   // Throws Error(KGRPO_ERROR_UNAVAILABLE) where `mode` is strict and less can be had, saying what was missing and why.
-  Sandbox(SandboxMode mode, std::string helper_directory);
+  Sandbox(SandboxMode mode, std::string helper_directory, std::vector<std::string> must_read = {});
 
   // What is in force: "bubblewrap 0.8.0 (user, pid, network, ipc, mount namespaces), seccomp, no_new_privs, limits".
   const std::string& description() const { return description_; }
@@ -54,6 +55,7 @@ class Sandbox {
 
   SandboxMode mode_;
   std::string helper_directory_;
+  std::vector<std::string> must_read_;
   std::string bubblewrap_;  // its path where found
   bool namespaces_ = false;
   bool own_proc_ = false;   // a /proc of its own

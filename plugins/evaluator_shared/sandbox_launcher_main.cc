@@ -7,6 +7,7 @@
 // Exits with 125 and a line on standard error where something it was told to set cannot be had.
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <linux/landlock.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -98,11 +99,17 @@ int main(int argc, char** argv) {
   if (i + 1 >= argc) Fail("no program given");
   char** program = argv + i + 1;
 
+  // A change of user empties the capabilities that dropping them from the bounding set needs: first things first.
   if (drop_user && geteuid() == 0) {
+    for (unsigned long capability = 0; capability < 64; ++capability) {
+      if (capability != CAP_SETUID && capability != CAP_SETGID) prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
+    }
     if (setgroups(0, nullptr) != 0 || setresgid(kNobody, kNobody, kNobody) != 0 || setresuid(kNobody, kNobody, kNobody) != 0) {
       FailErrno("cannot change to the user nobody");
     }
   }
+  // Nothing started from here may have capabilities, whoever owns it.
+  for (unsigned long capability = 0; capability < 64; ++capability) prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
   Limit(RLIMIT_CORE, "core", 0);
   Limit(RLIMIT_NOFILE, "files", 64);
   Limit(RLIMIT_STACK, "stack", rlim_t{64} << 20);

@@ -132,16 +132,25 @@ Subprocess::Result Subprocess::Run(Spec spec, double seconds, size_t output_cap)
   const Clock::time_point deadline = After(seconds);
   std::string output;
   bool cut = false, timed_out = false;
+  // What the child leaves running may hold the pipe open, so its end is waited for beside the pipe's.
+  const Descriptor handle(static_cast<int>(syscall(SYS_pidfd_open, child.pid(), 0)));
+  bool ended = false;
   char buffer[16384];
   while (true) {
-    struct pollfd event = {reader.get(), POLLIN, 0};
-    const int ready = poll(&event, 1, MillisecondsUntil(deadline));
+    struct pollfd events[2] = {{reader.get(), POLLIN, 0}, {ended ? -1 : handle.get(), POLLIN, 0}};
+    const int ready = poll(events, 2, ended ? 0 : MillisecondsUntil(deadline));
     if (ready < 0 && errno == EINTR) continue;
+    if (ready == 0 && ended) break;
     if (ready == 0 && Clock::now() >= deadline) {
       timed_out = true;
       break;
     }
     if (ready <= 0) continue;
+    if (events[1].revents != 0) {
+      ended = true;
+      child.Wait(0);  // kills what is left of its group; what they wrote is still read
+    }
+    if (events[0].revents == 0) continue;
     const ssize_t count = read(reader.get(), buffer, sizeof buffer);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) break;

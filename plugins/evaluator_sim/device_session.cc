@@ -114,7 +114,10 @@ Trouble DeviceSession::Load(Worker& worker, const std::string& object) {
   CallRecord ignored;
   record_ = &ignored;
   Trouble trouble = ServeUntil(worker, Operation::kReady, &request, &payload);
-  if (trouble) throw Error(KGRPO_ERROR_UNAVAILABLE, "a sandboxed worker did not start: " + trouble.sentence);
+  if (trouble) {
+    throw Error(KGRPO_ERROR_UNAVAILABLE, "the sandboxed worker process (kgrpo_sim_worker) ended before it was given anything to run (" +
+                                             trouble.sentence + "); is its libcudart.so.13 beside it?");
+  }
   worker.Answer({0, 0, static_cast<uint64_t>(Command::kLoad), 0}, object.data(), object.size());
   host_seconds_left_ = limits_.host_seconds;
   instructions_left_ = limits_.warp_instructions;

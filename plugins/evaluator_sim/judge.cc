@@ -217,9 +217,10 @@ struct Judge::Run {
 Judge::Judge(const Options& options)
     : options_(options),
       helper_directory_(options.helper_directory.empty() ? evaluator::FindHelperDirectory() : options.helper_directory),
-      sandbox_(options.sandbox, helper_directory_),
+      toolkit_(evaluator::CudaToolkit::Find(options.cuda_home)),
+      sandbox_(options.sandbox, helper_directory_, toolkit_.readable),
       device_(simt::Device::Load(helper_directory_ + "/devices/" + options.device + ".yaml")),
-      compiler_(evaluator::CudaToolkit::Find(options.cuda_home), sandbox_, helper_directory_,
+      compiler_(toolkit_, sandbox_, helper_directory_,
                 {options.route, options.compile_seconds, options.concurrency, helper_directory_}),
       workers_(sandbox_, helper_directory_, options.concurrency, static_cast<uint64_t>(options.host_seconds * 4) + 1) {}
 

@@ -93,6 +93,7 @@ class Judge {
 
   const Options options_;
   const std::string helper_directory_;
+  const evaluator::CudaToolkit toolkit_;
   const evaluator::Sandbox sandbox_;
   const simt::Device device_;
   evaluator::Compiler compiler_;

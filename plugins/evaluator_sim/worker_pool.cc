@@ -29,7 +29,8 @@ Worker::Worker(const evaluator::Sandbox& sandbox, const std::string& helper_dire
   SandboxCommand command;
   command.argv = {helper_directory + "/kgrpo_sim_worker", scratch_ ? scratch_->path() : "/tmp"};
   if (!sandbox.has_filter()) command.argv.emplace_back("nofilter");
-  command.environment = {"LC_ALL=C"};
+  // Without a /proc the loader cannot tell where the worker lies, and with it our libcudart.
+  command.environment = {"LC_ALL=C", "LD_LIBRARY_PATH=" + helper_directory};
   if (scratch_) command.scratch = scratch_->path();
   command.descriptors = {{theirs.get(), kSocket}};
   command.compiler_filter = false;  // it installs a tighter one before it loads the candidate
