@@ -119,11 +119,14 @@ TEST(Checks, ImpossibleLaunchesAreNamed) {
     EXPECT_EQ(result.status, LaunchStatus::kFault);
     return result.findings.empty() ? "" : result.findings[0].message;
   };
-  EXPECT_EQ(message(Config({1}, {2000})), "kernel 'Add' cannot be launched: a block of 2000 x 1 x 1 threads exceeds the limit of 1024");
-  EXPECT_EQ(message(Config({0}, {32})), "kernel 'Add' cannot be launched: the grid (0 x 1 x 1) or the block (32 x 1 x 1) is empty");
+  EXPECT_EQ(message(Config({1}, {2000})),
+            "kernel 'Add' cannot be launched: a block of 2000 x 1 x 1 threads exceeds the limit of 1024");
+  EXPECT_EQ(message(Config({0}, {32})),
+            "kernel 'Add' cannot be launched: the grid (0 x 1 x 1) or the block (32 x 1 x 1) is empty");
   LaunchConfig config = Config({1}, {32});
   config.dynamic_shared_bytes = 300000;
-  EXPECT_EQ(message(config), "kernel 'Add' cannot be launched: 300000 bytes of shared memory a block exceed the limit of 232448");
+  EXPECT_EQ(message(config),
+            "kernel 'Add' cannot be launched: 300000 bytes of shared memory a block exceed the limit of 232448");
 }
 
 }  // namespace

@@ -68,8 +68,8 @@ void ResolveGlobal(Warp& warp, const Instruction& in, uint32_t mask, uint32_t by
   // All lanes in one allocation is the rule: one range check for the warp.
   const Extent extent = ExtentOf(access, mask);
   Allocation* allocation = FindAllocation(grid, extent.low);
-  if (allocation != nullptr && extent.high < allocation->end() && allocation->end() - extent.high >= bytes && (extent.bits & (bytes - 1)) == 0 &&
-      !(kind != AccessKind::kLoad && allocation->read_only())) {
+  if (allocation != nullptr && extent.high < allocation->end() && allocation->end() - extent.high >= bytes &&
+      (extent.bits & (bytes - 1)) == 0 && !(kind != AccessKind::kLoad && allocation->read_only())) {
     access.allocation = allocation;
     access.base = allocation->data() - allocation->address();
     return;
@@ -81,10 +81,12 @@ void ResolveGlobal(Warp& warp, const Instruction& in, uint32_t mask, uint32_t by
     const int l = std::countr_zero(m);
     const uint64_t address = access.address[l];
     Allocation* own = FindAllocation(grid, address);
-    if (own == nullptr || own->end() - address < bytes) OutOfBounds(warp, in, l, kind, bytes, address, grid.memory->Describe(address));
+    if (own == nullptr || own->end() - address < bytes)
+      OutOfBounds(warp, in, l, kind, bytes, address, grid.memory->Describe(address));
     if ((address & (bytes - 1)) != 0) Misaligned(warp, in, l, kind, bytes, address, grid.memory->Describe(address));
     if (kind != AccessKind::kLoad && own->read_only()) {
-      Report(warp, in.index, l, FindingCode::kTrap, true, address, own->name(), "writes to constant memory, " + grid.memory->Describe(address));
+      Report(warp, in.index, l, FindingCode::kTrap, true, address, own->name(),
+             "writes to constant memory, " + grid.memory->Describe(address));
       throw Fault{};
     }
     access.host[l] = own->data() + (address - own->address());
@@ -112,9 +114,11 @@ void ResolveShared(Warp& warp, const Instruction& in, uint32_t mask, uint32_t by
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     const uint64_t address = access.address[l];
-    const bool inside = address < limit && limit - address >= bytes && (!grid.checked || ArrayAround(grid, address, address + bytes) != nullptr);
+    const bool inside = address < limit && limit - address >= bytes &&
+                        (!grid.checked || ArrayAround(grid, address, address + bytes) != nullptr);
     if (!inside) OutOfBounds(warp, in, l, kind, bytes, address, DescribeShared(grid, address, bytes));
-    if ((address & (bytes - 1)) != 0) Misaligned(warp, in, l, kind, bytes, address, DescribeShared(grid, address, bytes));
+    if ((address & (bytes - 1)) != 0)
+      Misaligned(warp, in, l, kind, bytes, address, DescribeShared(grid, address, bytes));
   }
 }
 
@@ -194,11 +198,15 @@ constexpr uint64_t kWindowMask = 0xFFF0'0000'0000'0000;
 
 }  // namespace
 
-void ResolveAddresses(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Space space, Access& access) {
+void ResolveAddresses(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Space space,
+                      Access& access) {
   access.bytes = bytes;
   access.pattern = mask == kAllLanes ? PatternOf(access.address, bytes) : Pattern::kGeneral;
   access.distinct = mask;
-  if (warp.grid->checked) access.distinct = access.pattern == Pattern::kUniform ? 1u << (kLanes - 1) : access.pattern == Pattern::kContiguous ? mask : DistinctLanes(access.address, mask);
+  if (warp.grid->checked)
+    access.distinct = access.pattern == Pattern::kUniform      ? 1u << (kLanes - 1)
+                      : access.pattern == Pattern::kContiguous ? mask
+                                                               : DistinctLanes(access.address, mask);
   if (space == Space::kGeneric) {
     const uint64_t window = access.address[std::countr_zero(mask)] & kWindowMask;
     for (uint32_t m = mask; m != 0; m &= m - 1) {
@@ -254,10 +262,14 @@ bool SharedWritten(const Block& block, uint64_t offset, uint32_t bytes) {  // al
 void CheckInitialised(Warp& warp, const Instruction& in, uint32_t mask, const Access& access) {
   const uint32_t lanes = access.distinct & mask;
   if (access.space == Space::kGlobal) {
-    if (access.pattern == Pattern::kContiguous && access.allocation->Initialised(access.address[0] - access.allocation->address(), uint64_t{access.bytes} * kLanes)) return;
+    if (access.pattern == Pattern::kContiguous &&
+        access.allocation->Initialised(access.address[0] - access.allocation->address(),
+                                       uint64_t{access.bytes} * kLanes))
+      return;
     for (uint32_t m = lanes; m != 0; m &= m - 1) {
       const int l = std::countr_zero(m);
-      const Allocation* allocation = access.allocation != nullptr ? access.allocation : FindAllocation(*warp.grid, access.address[l]);
+      const Allocation* allocation =
+          access.allocation != nullptr ? access.allocation : FindAllocation(*warp.grid, access.address[l]);
       if (allocation->Initialised(access.address[l] - allocation->address(), access.bytes)) continue;
       const std::string where = warp.grid->memory->Describe(access.address[l]);
       Report(warp, in.index, l, FindingCode::kUninitialised, false, access.address[l], allocation->name(),
@@ -279,12 +291,14 @@ void CheckInitialised(Warp& warp, const Instruction& in, uint32_t mask, const Ac
 void MarkWritten(Warp& warp, uint32_t mask, const Access& access) {
   if (access.space == Space::kGlobal) {
     if (access.pattern == Pattern::kContiguous) {
-      access.allocation->MarkInitialised(access.address[0] - access.allocation->address(), uint64_t{access.bytes} * kLanes);
+      access.allocation->MarkInitialised(access.address[0] - access.allocation->address(),
+                                         uint64_t{access.bytes} * kLanes);
       return;
     }
     for (uint32_t m = mask; m != 0; m &= m - 1) {
       const int l = std::countr_zero(m);
-      Allocation* allocation = access.allocation != nullptr ? access.allocation : FindAllocation(*warp.grid, access.address[l]);
+      Allocation* allocation =
+          access.allocation != nullptr ? access.allocation : FindAllocation(*warp.grid, access.address[l]);
       allocation->MarkInitialised(access.address[l] - allocation->address(), access.bytes);
     }
   } else if (access.space == Space::kShared && warp.grid->checked) {

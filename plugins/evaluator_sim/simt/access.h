@@ -10,7 +10,11 @@ namespace kgrpo::simt {
 enum class AccessKind : uint8_t { kLoad, kStore, kAtomic };
 
 // How the lanes' addresses lie, where all lanes take part.
-enum class Pattern : uint8_t { kGeneral, kUniform, kContiguous };  // anyhow; all the same; each `bytes` after the one before
+enum class Pattern : uint8_t {
+  kGeneral,
+  kUniform,
+  kContiguous
+};  // anyhow; all the same; each `bytes` after the one before
 
 // One access of a warp, resolved.
 struct Access {
@@ -19,9 +23,9 @@ struct Access {
   std::byte* base;           // if not null, a lane's bytes lie at base + address
   Space space;               // kGlobal (constants too), kShared, kLocal or kParam
   Pattern pattern;
-  Allocation* allocation;    // kGlobal: of all lanes, or null where they differ
-  uint32_t bytes;            // a lane, all elements
-  uint32_t distinct;         // lanes that are not followed by another at the same address (checked; may hold too many)
+  Allocation* allocation;  // kGlobal: of all lanes, or null where they differ
+  uint32_t bytes;          // a lane, all elements
+  uint32_t distinct;       // lanes that are not followed by another at the same address (checked; may hold too many)
 
   // Valid for the lanes of the instruction's mask.
   std::byte* At(int lane) const { return base != nullptr ? base + address[lane] : host[lane]; }
@@ -38,8 +42,8 @@ void ResolveAddresses(Warp& warp, const Instruction& in, uint32_t mask, uint32_t
 void CheckInitialised(Warp& warp, const Instruction& in, uint32_t mask, const Access& access);
 // Checked mode: race detection for the loads of a warp.
 void CheckLoadOrder(Warp& warp, const Instruction& in, uint32_t mask, const Access& access);
-// The same for one lane's store or atomic, before its bytes are written; `changes` says whether they differ from what is
-// there.
+// The same for one lane's store or atomic, before its bytes are written; `changes` says whether they differ from what
+// is there.
 void CheckStoreOrder(Warp& warp, const Instruction& in, int lane, const Access& access, AccessKind kind, bool changes);
 void MarkWritten(Warp& warp, uint32_t mask, const Access& access);
 

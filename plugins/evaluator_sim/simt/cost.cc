@@ -58,7 +58,7 @@ Cost Conversion(const Opcode& op) {
     return Alu(Pipe::kHalf, to == Type::kF16x2 || to == Type::kBf16x2 ? 1.0f : 0.7f);
   if (to == Type::kF32 && from == Type::kF32 && op.Has("sat")) return Alu(Pipe::kFp32, 1);
   if (to == Type::kF64 || from == Type::kF64) return Make(Pipe::kSpecial, LatencyClass::kFp64, 1);
-  return Make(Pipe::kSpecial, LatencyClass::kSpecial, 1);
+  return Make(Pipe::kSpecial, LatencyClass::kSpecial, 1, 0.25f);  // 64 lanes, where the other special functions have 16
 }
 
 }  // namespace

@@ -108,7 +108,7 @@ class Counter {
   std::unordered_map<uint64_t, BlockTrace> traces_;
   BlockTrace* trace_ = nullptr;
   std::map<DeviceAddress, Array> arrays_;
-  std::unordered_map<uint64_t, uint64_t> atomic_addresses_;
+  std::unordered_map<uint64_t, double> atomic_addresses_;  // operations, a float's counting more
   uint32_t blocks_ = 0;
 };
 

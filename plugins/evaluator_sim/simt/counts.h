@@ -35,6 +35,7 @@ struct ArrayTraffic {
   double store_requests = 0;
   double store_sectors = 0;
   double store_ideal_sectors = 0;
+  double store_partial_sectors = 0;  // of store_sectors, those that their instruction fills only in part
   double atomic_requests = 0;
   double atomic_sectors = 0;
   double unique_load_sectors = 0;    // sum over blocks of the distinct sectors a block loads
@@ -80,7 +81,8 @@ struct Counts {
   double shared_ideal_wavefronts = 0;   // without
   double merged_loads = 0;              // shared loads that ptxas merges into another's vector load
   double shared_atomic_wavefronts = 0;  // with same-address serialisation
-  double global_atomic_operations = 0;  // lane operations that reach the L2 after the warp's own coalescing
+  double global_atomic_operations = 0;  // 32-byte sectors that atomic instructions touch
+  double atomic_lines = 0;              // distinct 128-byte lines of those
   double hottest_atomic_address = 0;    // operations at the busiest address, extrapolated to the whole grid
   double barriers = 0;                  // warp arrivals
   double divergent_branches = 0;        // branches that split a warp

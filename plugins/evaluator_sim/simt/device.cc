@@ -101,14 +101,17 @@ Device Device::Load(const std::string& path) {
   reader.Get("l1_lines_per_cycle", d.l1_lines_per_cycle);
   reader.Get("shared_wavefronts_per_cycle", d.shared_wavefronts_per_cycle);
   reader.Get("l2_sectors_per_cycle", d.l2_sectors_per_cycle);
+  reader.Get("l2_partial_store", d.l2_partial_store);
   reader.Get("l2_bytes", d.l2_bytes);
   reader.Get("dram_bytes_per_second", d.dram_bytes_per_second);
   reader.Get("dram_efficiency", d.dram_efficiency);
   reader.Get("l2_atomics_per_cycle", d.l2_atomics_per_cycle);
+  reader.Get("l2_atomics_per_line", d.l2_atomics_per_line);
   reader.Get("same_address_atomic_cycles", d.same_address_atomic_cycles);
   reader.Get("shared_atomic_cycles", d.shared_atomic_cycles);
   reader.Get("launch_seconds", d.launch_seconds);
-  reader.Get("block_launch_cycles", d.block_launch_cycles);
+  reader.Get("block_start_cycles", d.block_start_cycles);
+  reader.Get("blocks_per_cycle", d.blocks_per_cycle);
   reader.Get("norm", d.norm);
   Latencies& l = d.latencies;
   for (const auto& [name, value] : {std::pair{"alu", &l.alu},

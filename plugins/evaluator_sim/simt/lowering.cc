@@ -56,6 +56,7 @@ class Lowerer {
     FinishShared();
     FinishRegisters();
     FinishBlocks();
+    FinishUniform();
     kernel_.local_bytes = (kernel_.local_bytes + 15) / 16 * 16;
     for (size_t i = 0; i < kernel_.code.size(); ++i) kernel_.code[i].index = static_cast<uint32_t>(i);
     return std::move(kernel_);
@@ -239,6 +240,7 @@ class Lowerer {
     if (it == kLaneWise.end()) Unsupported("special register " + std::string(name));
     const auto [slot, added] = specials_.try_emplace(it->second, 0);
     if (added) slot->second = NewRegister(Type::kB32);
+    Mention(slot->second, false);
     return static_cast<Operand>(slot->second);
   }
 
@@ -340,6 +342,8 @@ class Lowerer {
     kernel_.lines.push_back(where_);
     kernel_.mention_start.push_back(static_cast<uint32_t>(kernel_.mentions.size()));
     kernel_.is_wide_product.push_back(wide_product_ ? 1 : 0);
+    kernel_.float_atomic.push_back(float_atomic_ ? 1 : 0);
+    float_atomic_ = false;
     kernel_.tensor_flops.push_back(tensor_flops_);
     wide_product_ = false;
     tensor_flops_ = 0;
@@ -524,6 +528,43 @@ class Lowerer {
     for (const auto& [kind, reg] : specials_) kernel_.specials.push_back({kind, static_cast<uint32_t>(offsets[reg])});
   }
 
+  // Which atomics have an address that all lanes of a warp share: it derives from nothing that differs among lanes.
+  void FinishUniform() {
+    const size_t n = kernel_.code.size();
+    std::vector<uint8_t> varies(uses_.size(), 0);
+    for (const auto& [kind, reg] : specials_) {
+      varies[reg] =
+          kind != SpecialSlot::Kind::kCtaX && kind != SpecialSlot::Kind::kCtaY && kind != SpecialSlot::Kind::kCtaZ;
+    }
+    auto sources_vary = [&](size_t pc) {
+      for (uint32_t m = kernel_.mention_start[pc]; m < kernel_.mention_start[pc + 1]; ++m) {
+        if ((kernel_.mentions[m] & 1u) == 0 && varies[kernel_.mentions[m] / 2] != 0) return true;
+      }
+      return false;
+    };
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (size_t pc = 0; pc < n; ++pc) {
+        const auto latency = static_cast<LatencyClass>(kernel_.costs[pc].latency);
+        const bool loads = latency == LatencyClass::kGlobal || latency == LatencyClass::kShared ||
+                           latency == LatencyClass::kLocal || latency == LatencyClass::kAtomic ||
+                           latency == LatencyClass::kShuffle;
+        if (!loads && !sources_vary(pc)) continue;
+        for (uint32_t m = kernel_.mention_start[pc]; m < kernel_.mention_start[pc + 1]; ++m) {
+          if ((kernel_.mentions[m] & 1u) == 0 || varies[kernel_.mentions[m] / 2] != 0) continue;
+          varies[kernel_.mentions[m] / 2] = 1;
+          changed = true;
+        }
+      }
+    }
+    kernel_.uniform_address.assign(n, 0);
+    for (size_t pc = 0; pc < n; ++pc) {
+      if (!atomic_address_.contains(static_cast<uint32_t>(pc))) continue;
+      const int64_t reg = atomic_address_[static_cast<uint32_t>(pc)];
+      kernel_.uniform_address[pc] = reg < 0 || varies[static_cast<size_t>(reg)] == 0 ? 1 : 0;
+    }
+  }
+
   void FinishBlocks() {
     const size_t n = kernel_.code.size();
     std::vector<bool> leader(n + 1, false);
@@ -565,6 +606,8 @@ class Lowerer {
   std::unordered_map<std::pair<uint32_t, uint64_t>, uint32_t, HashConstant> constants_;
   std::map<std::tuple<int, bool, int, uint32_t, int64_t>, uint32_t> patched_;
   std::map<SpecialSlot::Kind, uint32_t> specials_;
+  std::unordered_map<uint32_t, int64_t>
+      atomic_address_;  // pc of an atomic -> register of its address, -1 where constant
   std::unordered_map<std::string_view, uint32_t> shared_;
   std::vector<const Variable*> shared_variables_;
   std::vector<SharedFixup> shared_fixups_;
@@ -573,6 +616,7 @@ class Lowerer {
   int ptx_line_ = 0;
   bool predicated_ = false;
   bool wide_product_ = false;  // of the instruction being lowered
+  bool float_atomic_ = false;
   float tensor_flops_ = 0;
   Operand all_lanes_ = 0;
 };
@@ -898,10 +942,12 @@ void Lowerer::AtomicAccess(const Statement& statement, const Opcode& op, Instruc
   in.run = FindAtomic(op);
   if (in.run == nullptr) Unsupported("PTX instruction '" + std::string(statement.opcode) + "'");
   const bool reduction = op.base == "red";
+  float_atomic_ = op.type() >= Type::kF16 && op.type() <= Type::kF64;
   const std::vector<Arg>& args = statement.args;
   const size_t at = reduction ? 0 : 1;
   if (args.size() < at + 2) Malformed("'" + std::string(statement.opcode) + "' without its operands");
   MemoryAddress(args[at], op, in);
+  atomic_address_[static_cast<uint32_t>(kernel_.code.size())] = in.a >= 0 ? in.a : -1;
   const Type type = op.type();
   const uint32_t bytes = TypeBytes(type);
   in.size = static_cast<uint8_t>(bytes);

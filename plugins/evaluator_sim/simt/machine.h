@@ -61,7 +61,7 @@ struct Warp {
   uint32_t clock = 1;
   std::vector<uint32_t> known;                // by warp of the block: accesses with a lower clock happened before
   std::array<uint32_t, kLanes> lane_known{};  // the same for the lanes of this warp
-  std::vector<uint32_t> events;                 // by pc: the event noted last
+  std::vector<uint32_t> events;               // by pc: the event noted last
   // cp.async: groups of pending copies; the last is the open one
   std::vector<std::vector<PendingCopy>> copies;
   uint64_t executed = 0;
@@ -117,7 +117,7 @@ struct Grid {
   uint64_t budget = 0;                                        // warp instructions left
   uint64_t time = 1;                                          // ticks at releases and acquires
   uint64_t steps = 0;                                         // instructions, for %clock
-  std::vector<AccessEvent> events;  // (checked) see race_shadow.h
+  std::vector<AccessEvent> events;                            // (checked) see race_shadow.h
   std::unordered_map<const Allocation*, RaceShadow> shadows;  // (checked) of global memory
   const Allocation* last_shadow_owner = nullptr;              // the one used last
   RaceShadow* last_shadow = nullptr;

@@ -141,11 +141,14 @@ struct Kernel {
   std::vector<uint32_t> mention_start;  // by instruction, and the end
   uint32_t virtual_registers = 0;
   std::vector<uint8_t> is_wide_product;  // by instruction: mul.wide or mad.wide
-  std::vector<float> tensor_flops;       // by instruction: of a matrix instruction, by the warp
-  uint32_t register_bytes = 0;           // a warp
-  uint32_t static_shared_bytes = 0;      // as the GPU would allocate, without red zones
-  uint32_t shared_layout_bytes = 0;      // with them; where dynamic shared memory begins
-  uint32_t local_bytes = 0;              // a thread
+  std::vector<uint8_t>
+      uniform_address;  // by instruction: an atomic whose address is the same for the whole warp, provably
+  std::vector<uint8_t> float_atomic;  // by instruction: an atomic addition of floating-point numbers
+  std::vector<float> tensor_flops;    // by instruction: of a matrix instruction, by the warp
+  uint32_t register_bytes = 0;        // a warp
+  uint32_t static_shared_bytes = 0;   // as the GPU would allocate, without red zones
+  uint32_t shared_layout_bytes = 0;   // with them; where dynamic shared memory begins
+  uint32_t local_bytes = 0;           // a thread
   uint32_t parameter_bytes = 0;
   uint32_t registers_estimate = 0;
   bool uses_grid_sync = false;

@@ -18,11 +18,12 @@ Order OrderOf(const AccessEvent& event, const Warp& warp) {
   }
   // Another block: it must have released after the access, and this one acquired after that.
   const std::vector<uint64_t>& releases = warp.grid->ReleasesOf(event.block);
-  return event.releases < releases.size() && releases[event.releases] < block.acquire_time ? Order::kBefore : Order::kUnordered;
+  return event.releases < releases.size() && releases[event.releases] < block.acquire_time ? Order::kBefore
+                                                                                           : Order::kUnordered;
 }
 
-// Whether the access `cell` happened before what `lane` of `warp` does now. `event` and `order` remember the last answer: the
-// cells of neighbouring lanes tend to come from one instruction.
+// Whether the access `cell` happened before what `lane` of `warp` does now. `event` and `order` remember the last
+// answer: the cells of neighbouring lanes tend to come from one instruction.
 struct Memory {
   uint32_t event = 0;
   Order order = Order::kBefore;
@@ -35,7 +36,8 @@ inline bool HappenedBefore(AccessCell cell, const Warp& warp, int lane, Memory& 
     memory.order = OrderOf(warp.grid->events[number], warp);
   }
   if (memory.order != Order::kSameWarp) return memory.order == Order::kBefore;
-  return cell % kLanes == static_cast<uint32_t>(lane) || warp.grid->events[number].clock < warp.lane_known[static_cast<size_t>(lane)];
+  return cell % kLanes == static_cast<uint32_t>(lane) ||
+         warp.grid->events[number].clock < warp.lane_known[static_cast<size_t>(lane)];
 }
 
 // Forgets all accesses, to make room for new events.
@@ -69,7 +71,8 @@ RaceShadow* ShadowOf(Warp& warp, const Access& access, int lane, uint64_t& base)
   base = 0;
   if (access.space == Space::kShared) return &warp.block->shared_shadow;
   if (access.space != Space::kGlobal) return nullptr;
-  const Allocation* allocation = access.allocation != nullptr ? access.allocation : grid.memory->Find(access.address[lane]);
+  const Allocation* allocation =
+      access.allocation != nullptr ? access.allocation : grid.memory->Find(access.address[lane]);
   if (allocation->read_only()) return nullptr;
   base = allocation->address();
   if (grid.last_shadow_owner != allocation) {
@@ -81,17 +84,21 @@ RaceShadow* ShadowOf(Warp& warp, const Access& access, int lane, uint64_t& base)
   return grid.last_shadow;
 }
 
-void ReportRace(Warp& warp, const Instruction& in, int lane, const Access& access, const char* now, AccessCell earlier, const char* then) {
+void ReportRace(Warp& warp, const Instruction& in, int lane, const Access& access, const char* now, AccessCell earlier,
+                const char* then) {
   const AccessEvent& event = warp.grid->events[earlier / kLanes];
   const ThreadId other = IdOf(*warp.grid, event.block, event.warp * kLanes + earlier % kLanes);
   const int other_line = warp.grid->kernel->lines[event.pc].line;
   std::string where = access.space == Space::kShared ? DescribeShared(*warp.grid, access.address[lane], access.bytes)
                                                      : warp.grid->memory->Describe(access.address[lane]);
   if (where.starts_with("at ")) where = where.substr(3);
-  const char* missing = event.block != warp.block->index ? "synchronisation of the blocks" : event.warp == warp.id ? "__syncwarp()" : "barrier";
+  const char* missing = event.block != warp.block->index ? "synchronisation of the blocks"
+                        : event.warp == warp.id          ? "__syncwarp()"
+                                                         : "barrier";
   Report(warp, in.index, lane, FindingCode::kRace, false, access.address[lane], where,
          std::string(now) + " " + where + " while " + NameThread(other) + " " + then + " it" +
-             (other_line > 0 ? " at line " + std::to_string(other_line) : "") + ", with no " + missing + " between (a race)",
+             (other_line > 0 ? " at line " + std::to_string(other_line) : "") + ", with no " + missing +
+             " between (a race)",
          &other, other_line);
 }
 
@@ -119,7 +126,8 @@ void CheckLoadOrder(Warp& warp, const Instruction& in, uint32_t mask, const Acce
         return ReportRace(warp, in, lane, access, "reads", granule.write, atomic ? "updates" : "writes");
       }
       const AccessCell before = granule.read[0];
-      if (before != 0 && before / kLanes != event && !HappenedBefore(before, warp, lane, reads) && reads.order != Order::kSameWarp) {
+      if (before != 0 && before / kLanes != event && !HappenedBefore(before, warp, lane, reads) &&
+          reads.order != Order::kSameWarp) {
         granule.read[1] = cell;
       } else {
         granule.read[0] = cell;

@@ -1,13 +1,14 @@
-// Who last touched each byte of a memory, for finding unordered accesses. Used by the loads, stores and atomics of checked
-// launches.
+// Who last touched each byte of a memory, for finding unordered accesses. Used by the loads, stores and atomics of
+// checked launches.
 //
-// Order is kept in vector clocks. Each warp has a clock that ticks when it synchronises; `known[w]` of a warp says which of
-// warp w's accesses happened before its own next one: those with a lower clock. Within a warp the lanes are ordered by
-// warp-level synchronisation only (`lane_known`), as since Volta they may not run in step. Between blocks there is order only through
-// a release (a fence, then an atomic or volatile store) and a later acquire (an atomic or volatile load).
+// Order is kept in vector clocks. Each warp has a clock that ticks when it synchronises; `known[w]` of a warp says
+// which of warp w's accesses happened before its own next one: those with a lower clock. Within a warp the lanes are
+// ordered by warp-level synchronisation only (`lane_known`), as since Volta they may not run in step. Between blocks
+// there is order only through a release (a fence, then an atomic or volatile store) and a later acquire (an atomic or
+// volatile load).
 //
-// What is known of an access (its warp, clock, place) is the same for all lanes of an instruction. It is noted once, in an
-// event; a memory cell keeps the event's number and the lane.
+// What is known of an access (its warp, clock, place) is the same for all lanes of an instruction. It is noted once, in
+// an event; a memory cell keeps the event's number and the lane.
 #ifndef KGRPO_EVALUATOR_SIM_SIMT_RACE_SHADOW_H_
 #define KGRPO_EVALUATOR_SIM_SIMT_RACE_SHADOW_H_
 
@@ -25,7 +26,7 @@ struct AccessEvent {
   uint32_t releases = 0;  // how many releases the block had done
   uint32_t pc = 0;
   uint16_t warp = 0;
-  bool atomic = false;    // or volatile: meant to be concurrent
+  bool atomic = false;  // or volatile: meant to be concurrent
   bool operator==(const AccessEvent&) const = default;
 };
 
@@ -57,7 +58,8 @@ class RaceShadow {
   };
   // The granules of [offset, offset + size): an aligned access.
   Span At(uint64_t offset, uint32_t size) {
-    if (size < 4 && shift_ != 0) [[unlikely]] Refine();
+    if (size < 4 && shift_ != 0) [[unlikely]]
+      Refine();
     return {&granules_[offset >> shift_], size >> shift_};
   }
 

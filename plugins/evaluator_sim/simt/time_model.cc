@@ -39,10 +39,11 @@ double MissedSectors(const ArrayTraffic& array, double share) {
 }
 
 struct Traffic {
-  double load_sectors = 0, missed_sectors = 0, store_sectors = 0, atomic_sectors = 0;  // whole grid
-  double dram_read = 0, dram_written = 0;                                              // bytes
-  double useful_load = 0, useful_store = 0;                                            // sectors, had they been filled
-  const ArrayTraffic* worst = nullptr;  // the array whose sectors are used worst
+  double load_sectors = 0, missed_sectors = 0, store_sectors = 0, partial_sectors = 0,
+         atomic_sectors = 0;                 // whole grid
+  double dram_read = 0, dram_written = 0;    // bytes
+  double useful_load = 0, useful_store = 0;  // sectors, had they been filled
+  const ArrayTraffic* worst = nullptr;       // the array whose sectors are used worst
 };
 
 Traffic SumTraffic(const Counts& counts, const Device& device, double scale, double l1_share, double blocks_at_once) {
@@ -61,6 +62,7 @@ Traffic SumTraffic(const Counts& counts, const Device& device, double scale, dou
     sum.load_sectors += array.load_sectors * scale;
     sum.missed_sectors += missed;
     sum.store_sectors += array.store_sectors * scale;
+    sum.partial_sectors += array.store_partial_sectors * scale;
     sum.atomic_sectors += array.atomic_sectors * scale;
     sum.useful_load += array.load_ideal_sectors * scale;
     sum.useful_store += array.store_ideal_sectors * scale;
@@ -110,6 +112,8 @@ std::string Sentence(const Counts& counts, const Device& device, const TimeEstim
     text = "bound by atomic operations on the same addresses";
   } else if (bound == "shared atomics") {
     text = "bound by atomic operations on shared memory";
+  } else if (bound == "blocks") {
+    text = Print("bound by the number of blocks: %.0f with little work each", static_cast<double>(counts.grid_blocks));
   } else if (bound == "latency") {
     text = Print("bound by latency: each warp waits through about %.0f cycles", latency_cycles);
     const double blocks = static_cast<double>(counts.grid_blocks);
@@ -188,7 +192,11 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
 
   add("dram", estimate.dram_bytes / (device.dram_bytes_per_second * device.dram_efficiency),
       Bytes(estimate.dram_bytes));
-  add("l2", on_device(l2_sectors, device.l2_sectors_per_cycle), Bytes(estimate.l2_bytes));
+  add("l2",
+      on_device(l2_sectors + traffic.partial_sectors * (device.l2_partial_store - 1), device.l2_sectors_per_cycle),
+      Bytes(estimate.l2_bytes) + Print(", %.0f%% of the stored sectors only in part",
+                                       100 * traffic.partial_sectors / std::max(1.0, traffic.store_sectors)));
+  add("blocks", on_device(blocks, device.blocks_per_cycle), Print("%.0f blocks", blocks));
   add("l1", on_sm(counts.l1_wavefronts + counts.local_sectors / 4, device.l1_lines_per_cycle),
       Print("%.3g lines", counts.l1_wavefronts * scale));
   add("shared", on_sm(counts.shared_wavefronts, device.shared_wavefronts_per_cycle),
@@ -197,7 +205,9 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
   add("shared atomics", on_sm(counts.shared_atomic_wavefronts, 1.0 / device.shared_atomic_cycles),
       Print("%.3g turns", counts.shared_atomic_wavefronts * scale));
   add("atomics",
-      std::max(on_device(counts.global_atomic_operations * scale, device.l2_atomics_per_cycle),
+      std::max(on_device(counts.global_atomic_operations * scale,
+                         std::min(device.l2_atomics_per_cycle,
+                                  device.l2_atomics_per_line * std::max(1.0, counts.atomic_lines))),
                on_device(counts.hottest_atomic_address, 1.0 / device.same_address_atomic_cycles)),
       Print("%.3g operations, %.3g at one address", counts.global_atomic_operations * scale,
             counts.hottest_atomic_address));
@@ -218,19 +228,22 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
       Print("%.3g operations", counts.tensor_flops * scale));
   add("issue", on_sm(counts.issued, device.issue_rate), Print("%.3g warp instructions", counts.issued * scale));
 
-  // Latency: generations of resident blocks, one after the other.
-  double mean = 0, longest = 0;
+  // Latency: generations of resident blocks, one after the other. The first runs in step and finds nothing in the L2;
+  // later ones find what earlier ones fetched.
+  double first = 0, later = 0, longest = 0, mean = 0;
   const double from_dram = std::min(1.0, traffic.dram_read / kSectorBytes / std::max(1.0, traffic.missed_sectors));
   for (const BlockLatency& latency : counts.latency) {
-    const double cycles = latency.cycles_hit + (latency.cycles_miss - latency.cycles_hit) * from_dram;
-    mean += cycles / static_cast<double>(counts.latency.size());
-    longest = std::max(longest, cycles);
+    const double share = 1.0 / static_cast<double>(counts.latency.size());
+    first += latency.cycles_miss * share;
+    later += (latency.cycles_hit + (latency.cycles_miss - latency.cycles_hit) * from_dram) * share;
+    mean += latency.cycles_hit * share;
+    longest = std::max(longest, latency.cycles_hit);
   }
   const double generations = busiest / resident;
   const double rounds = std::max(1.0, 0.5 * (generations + std::ceil(generations)));
-  const double latency_cycles = mean + (longest - mean) / rounds;
-  add("latency", rounds * (latency_cycles + device.block_launch_cycles) / device.clock_hz,
-      Print("%.0f cycles a warp, %.1f rounds", latency_cycles, rounds));
+  const double latency_total = first + (rounds - 1) * later + (longest - mean) + rounds * device.block_start_cycles;
+  const double latency_cycles = latency_total / rounds;
+  add("latency", latency_total / device.clock_hz, Print("%.0f cycles a warp, %.1f rounds", latency_cycles, rounds));
 
   double sum = 0;
   for (const TimeTerm& term : estimate.terms) sum += std::pow(term.seconds, device.norm);

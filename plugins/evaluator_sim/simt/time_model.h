@@ -31,16 +31,19 @@ struct Device {
   double l1_lines_per_cycle = 0;      // 128-byte wavefronts, a multiprocessor
   double shared_wavefronts_per_cycle = 0;
   double l2_sectors_per_cycle = 0;  // 32-byte sectors of the whole L2, at clock_hz
+  double l2_partial_store = 0;      // sectors' time that a partly written sector costs
   double l2_bytes = 0;
   double dram_bytes_per_second = 0;
   double dram_efficiency = 0;             // reached by a perfect stream
-  double l2_atomics_per_cycle = 0;        // different addresses, whole device
+  double l2_atomics_per_cycle = 0;        // sectors, whole device
+  double l2_atomics_per_line = 0;         // sectors a cycle and 128-byte line, where few lines are hit
   double same_address_atomic_cycles = 0;  // between two at one address
   double shared_atomic_cycles = 0;        // a wavefront
   Latencies latencies;
-  double launch_seconds = 0;       // what an empty kernel takes between two events
-  double block_launch_cycles = 0;  // to start a block on a multiprocessor
-  double norm = 0;                 // exponent of the p-norm over the pipes
+  double launch_seconds = 0;      // what an empty kernel takes between two events
+  double block_start_cycles = 0;  // before a block's first instruction
+  double blocks_per_cycle = 0;    // that the device starts
+  double norm = 0;                // exponent of the p-norm over the pipes
 
   // Reads a device file. Throws kgrpo::Error(KGRPO_ERROR_INVALID) "FILE:LINE: ..." for a missing, unknown or wrong
   // field.
