@@ -43,12 +43,13 @@ at::Device OpenDevice(const std::string& name) {
   const int count = at::globalContext().hasCUDA() ? at::detail::getCUDAHooks().deviceCount() : 0;
   if (count == 0) {
     throw Error(KGRPO_ERROR_UNAVAILABLE,
-                "device \"" + name + "\": no GPU is visible; check nvidia-smi and CUDA_VISIBLE_DEVICES, or use \"device\": \"cpu\"");
+                "device \"" + name +
+                    "\": no GPU is visible; check nvidia-smi and CUDA_VISIBLE_DEVICES, or use \"device\": \"cpu\"");
   }
   const int index = device.has_index() ? device.index() : 0;
   if (index >= count) {
-    throw Error(KGRPO_ERROR_UNAVAILABLE,
-                "device \"" + name + "\": only " + std::to_string(count) + " visible, cuda:0 to cuda:" + std::to_string(count - 1));
+    throw Error(KGRPO_ERROR_UNAVAILABLE, "device \"" + name + "\": only " + std::to_string(count) +
+                                             " visible, cuda:0 to cuda:" + std::to_string(count - 1));
   }
   at::globalContext().lazyInitDevice(at::kCUDA);
   return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index));

@@ -1,4 +1,5 @@
-// Where the model runs: "cpu", or "cuda:N", for which libtorch's CUDA library is loaded at run time. Used by the policy.
+// Where the model runs: "cpu", or "cuda:N", for which libtorch's CUDA library is loaded at run time. Used by the
+// policy.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_DEVICE_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_DEVICE_H_
 
@@ -8,8 +9,8 @@
 
 namespace kgrpo::policy {
 
-// "cpu", "cuda" or "cuda:N" as a device that is there. Throws kgrpo::Error saying what is missing: the library, a driver, or
-// that many GPUs.
+// "cpu", "cuda" or "cuda:N" as a device that is there. Throws kgrpo::Error saying what is missing: the library, a
+// driver, or that many GPUs.
 at::Device OpenDevice(const std::string& name);
 
 }  // namespace kgrpo::policy

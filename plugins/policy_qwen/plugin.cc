@@ -104,91 +104,107 @@ const kgrpo_policy_interface kInterface = {
 
     .options_schema = [] { return kgrpo::Str(kgrpo::policy::OptionsSchema()); },
 
-    .create = [](const kgrpo_host* host, kgrpo_str options, kgrpo_policy** out) {
-      return Guard([&] {
-        constexpr uint64_t kInitialWeights = 0;
-        const uint64_t seed = kgrpo::Host(host).Random({kInitialWeights}, 0);
-        *out = std::make_unique<kgrpo_policy>(host, kgrpo::policy::ParseOptions(kgrpo::View(options)), seed).release();
-      });
-    },
+    .create =
+        [](const kgrpo_host* host, kgrpo_str options, kgrpo_policy** out) {
+          return Guard([&] {
+            constexpr uint64_t kInitialWeights = 0;
+            const uint64_t seed = kgrpo::Host(host).Random({kInitialWeights}, 0);
+            *out =
+                std::make_unique<kgrpo_policy>(host, kgrpo::policy::ParseOptions(kgrpo::View(options)), seed).release();
+          });
+        },
 
     .destroy = [](kgrpo_policy* self) { delete self; },
 
     .info = [](const kgrpo_policy* self) -> const kgrpo_policy_info* { return &self->info; },
 
-    .encode_chat = [](kgrpo_policy* self, const kgrpo_message* messages, size_t count, const kgrpo_chat_options* options,
-                      kgrpo_token_sink sink) {
-      return Guard([&] {
-        const std::vector<int32_t> ids = self->policy.tokenizer().Encode(Render(*self, messages, count, *options));
-        sink.put(sink.context, ids.data(), ids.size());
-      });
-    },
+    .encode_chat =
+        [](kgrpo_policy* self, const kgrpo_message* messages, size_t count, const kgrpo_chat_options* options,
+           kgrpo_token_sink sink) {
+          return Guard([&] {
+            const std::vector<int32_t> ids = self->policy.tokenizer().Encode(Render(*self, messages, count, *options));
+            sink.put(sink.context, ids.data(), ids.size());
+          });
+        },
 
-    .render_chat = [](kgrpo_policy* self, const kgrpo_message* messages, size_t count, const kgrpo_chat_options* options,
-                      kgrpo_text_sink sink) {
-      return Guard([&] {
-        const std::string text = Render(*self, messages, count, *options);
-        sink.put(sink.context, kgrpo::Str(text));
-      });
-    },
+    .render_chat =
+        [](kgrpo_policy* self, const kgrpo_message* messages, size_t count, const kgrpo_chat_options* options,
+           kgrpo_text_sink sink) {
+          return Guard([&] {
+            const std::string text = Render(*self, messages, count, *options);
+            sink.put(sink.context, kgrpo::Str(text));
+          });
+        },
 
-    .encode = [](kgrpo_policy* self, kgrpo_str text, kgrpo_token_sink sink) {
-      return Guard([&] {
-        const std::vector<int32_t> ids = self->policy.tokenizer().Encode(kgrpo::View(text));
-        sink.put(sink.context, ids.data(), ids.size());
-      });
-    },
+    .encode =
+        [](kgrpo_policy* self, kgrpo_str text, kgrpo_token_sink sink) {
+          return Guard([&] {
+            const std::vector<int32_t> ids = self->policy.tokenizer().Encode(kgrpo::View(text));
+            sink.put(sink.context, ids.data(), ids.size());
+          });
+        },
 
-    .decode = [](kgrpo_policy* self, const int32_t* ids, size_t count, int32_t skip_special, kgrpo_text_sink sink) {
-      return Guard([&] {
-        const std::string text = self->policy.tokenizer().Decode({ids, count}, skip_special != 0);
-        sink.put(sink.context, kgrpo::Str(text));
-      });
-    },
+    .decode =
+        [](kgrpo_policy* self, const int32_t* ids, size_t count, int32_t skip_special, kgrpo_text_sink sink) {
+          return Guard([&] {
+            const std::string text = self->policy.tokenizer().Decode({ids, count}, skip_special != 0);
+            sink.put(sink.context, kgrpo::Str(text));
+          });
+        },
 
-    .generate = [](kgrpo_policy* self, const kgrpo_generate_request* requests, size_t count,
-                   const kgrpo_sampling* sampling, kgrpo_completion_sink sink) {
-      return Guard([&] {
-        std::vector<kgrpo::policy::GenerationRequest> batch(count);
-        for (size_t i = 0; i < count; ++i) {
-          batch[i].prompt.assign(requests[i].prompt_ids, requests[i].prompt_ids + requests[i].prompt_size);
-          batch[i].seed = requests[i].seed;
-        }
-        const kgrpo::policy::SamplingOptions options = {sampling->max_new_tokens, sampling->temperature, sampling->top_k,
-                                                        sampling->top_p, sampling->min_p};
-        const auto put = [&](const kgrpo::policy::Completion& completion) {
-          const std::string text = self->policy.tokenizer().Decode(completion.ids, /*skip_special=*/true);
-          const kgrpo_completion out = {sizeof(kgrpo_completion), completion.request, completion.ids.data(),
-                                        completion.logprobs.data(), completion.ids.size(), kgrpo::Str(text),
-                                        static_cast<uint32_t>(completion.ended ? KGRPO_FINISH_STOP : KGRPO_FINISH_LENGTH)};
-          sink.put(sink.context, &out);
-        };
-        self->policy.Generate(batch, options, put, [&] { return self->host.Cancelled(); });
-      });
-    },
+    .generate =
+        [](kgrpo_policy* self, const kgrpo_generate_request* requests, size_t count, const kgrpo_sampling* sampling,
+           kgrpo_completion_sink sink) {
+          return Guard([&] {
+            std::vector<kgrpo::policy::GenerationRequest> batch(count);
+            for (size_t i = 0; i < count; ++i) {
+              batch[i].prompt.assign(requests[i].prompt_ids, requests[i].prompt_ids + requests[i].prompt_size);
+              batch[i].seed = requests[i].seed;
+            }
+            const kgrpo::policy::SamplingOptions options = {sampling->max_new_tokens, sampling->temperature,
+                                                            sampling->top_k, sampling->top_p, sampling->min_p};
+            const auto put = [&](const kgrpo::policy::Completion& completion) {
+              const std::string text = self->policy.tokenizer().Decode(completion.ids, /*skip_special=*/true);
+              const kgrpo_completion out = {
+                  sizeof(kgrpo_completion),
+                  completion.request,
+                  completion.ids.data(),
+                  completion.logprobs.data(),
+                  completion.ids.size(),
+                  kgrpo::Str(text),
+                  static_cast<uint32_t>(completion.ended ? KGRPO_FINISH_STOP : KGRPO_FINISH_LENGTH)};
+              sink.put(sink.context, &out);
+            };
+            self->policy.Generate(batch, options, put, [&] { return self->host.Cancelled(); });
+          });
+        },
 
-    .forward = [](kgrpo_policy* self, const kgrpo_forward_request* request, float* logprobs, float* entropies,
-                  kgrpo_forward_context** context) {
-      return Guard([&] {
-        std::vector<kgrpo::policy::ScoredSequence> sequences(request->sequence_count);
-        for (size_t i = 0; i < sequences.size(); ++i) {
-          const kgrpo_sequence& from = request->sequences[i];
-          sequences[i] = {{from.prompt_ids, from.prompt_size}, {from.completion_ids, from.completion_size}};
-        }
-        kgrpo::policy::ForwardContextPtr made = self->policy.Forward(
-            sequences, ToCopy(request->copy), request->temperature, request->need_gradient != 0, logprobs, entropies);
-        if (made != nullptr) *context = reinterpret_cast<kgrpo_forward_context*>(made.release());
-      });
-    },
+    .forward =
+        [](kgrpo_policy* self, const kgrpo_forward_request* request, float* logprobs, float* entropies,
+           kgrpo_forward_context** context) {
+          return Guard([&] {
+            std::vector<kgrpo::policy::ScoredSequence> sequences(request->sequence_count);
+            for (size_t i = 0; i < sequences.size(); ++i) {
+              const kgrpo_sequence& from = request->sequences[i];
+              sequences[i] = {{from.prompt_ids, from.prompt_size}, {from.completion_ids, from.completion_size}};
+            }
+            kgrpo::policy::ForwardContextPtr made =
+                self->policy.Forward(sequences, ToCopy(request->copy), request->temperature,
+                                     request->need_gradient != 0, logprobs, entropies);
+            if (made != nullptr) *context = reinterpret_cast<kgrpo_forward_context*>(made.release());
+          });
+        },
 
-    .backward = [](kgrpo_policy* self, kgrpo_forward_context* context, const float* d_logprobs) {
-      kgrpo::policy::ForwardContextPtr owned(reinterpret_cast<kgrpo::policy::ForwardContext*>(context));
-      return Guard([&] { self->policy.Backward(std::move(owned), d_logprobs); });
-    },
+    .backward =
+        [](kgrpo_policy* self, kgrpo_forward_context* context, const float* d_logprobs) {
+          kgrpo::policy::ForwardContextPtr owned(reinterpret_cast<kgrpo::policy::ForwardContext*>(context));
+          return Guard([&] { self->policy.Backward(std::move(owned), d_logprobs); });
+        },
 
-    .release_context = [](kgrpo_policy*, kgrpo_forward_context* context) {
-      kgrpo::policy::ForwardContextDeleter()(reinterpret_cast<kgrpo::policy::ForwardContext*>(context));
-    },
+    .release_context =
+        [](kgrpo_policy*, kgrpo_forward_context* context) {
+          kgrpo::policy::ForwardContextDeleter()(reinterpret_cast<kgrpo::policy::ForwardContext*>(context));
+        },
 
     .parameters = [](kgrpo_policy* self, size_t* count) -> const kgrpo_parameter* {
       if (self->parameters.empty() && self->policy.parameters().defined()) {
@@ -207,13 +223,11 @@ const kgrpo_policy_interface kInterface = {
 
     .freeze_reference = [](kgrpo_policy* self) { return Guard([&] { self->policy.FreezeReference(); }); },
 
-    .save = [](kgrpo_policy* self, uint32_t copy, kgrpo_str directory) {
-      return Guard([&] { self->policy.Save(ToCopy(copy), kgrpo::Copy(directory)); });
-    },
+    .save = [](kgrpo_policy* self, uint32_t copy,
+               kgrpo_str directory) { return Guard([&] { self->policy.Save(ToCopy(copy), kgrpo::Copy(directory)); }); },
 
-    .load = [](kgrpo_policy* self, uint32_t copy, kgrpo_str directory) {
-      return Guard([&] { self->policy.Load(ToCopy(copy), kgrpo::Copy(directory)); });
-    },
+    .load = [](kgrpo_policy* self, uint32_t copy,
+               kgrpo_str directory) { return Guard([&] { self->policy.Load(ToCopy(copy), kgrpo::Copy(directory)); }); },
 };
 
 }  // namespace

@@ -21,9 +21,15 @@ namespace kgrpo::policy {
 namespace {
 
 // What belongs to a model besides its weights, where a folder has it: carried along when the model is saved.
-constexpr const char* kCompanionFiles[] = {
-    "config.json",      "generation_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
-    "added_tokens.json", "chat_template.jinja",    "vocab.json",     "merges.txt"};
+constexpr const char* kCompanionFiles[] = {"config.json",
+                                           "generation_config.json",
+                                           "tokenizer.json",
+                                           "tokenizer_config.json",
+                                           "special_tokens_map.json",
+                                           "added_tokens.json",
+                                           "chat_template.jinja",
+                                           "vocab.json",
+                                           "merges.txt"};
 
 std::map<std::string, std::string> ReadCompanionFiles(const std::string& folder) {
   std::map<std::string, std::string> files;
@@ -53,11 +59,11 @@ struct Scope {
 // Sequences that go through the model together, the shortest first.
 struct Policy::Chunk {
   PackedBatch batch;
-  at::Tensor targets;             // int64 [outputs]: the completions' tokens
-  std::vector<int64_t> places;    // of each output in the caller's arrays
-  std::vector<int64_t> lengths;   // of the sequences
-  Activations activations;        // only where kept
-  at::Tensor hidden;              // only where kept
+  at::Tensor targets;            // int64 [outputs]: the completions' tokens
+  std::vector<int64_t> places;   // of each output in the caller's arrays
+  std::vector<int64_t> lengths;  // of the sequences
+  Activations activations;       // only where kept
+  at::Tensor hidden;             // only where kept
 };
 
 struct ForwardContext {
@@ -65,7 +71,9 @@ struct ForwardContext {
   double temperature = 1.0;
 };
 
-void ForwardContextDeleter::operator()(ForwardContext* context) const { delete context; }
+void ForwardContextDeleter::operator()(ForwardContext* context) const {
+  delete context;
+}
 
 Policy::Policy(const PolicyOptions& options, uint64_t seed)
     : options_(options),
@@ -76,9 +84,9 @@ Policy::Policy(const PolicyOptions& options, uint64_t seed)
   if (options_.tokenizer_only) return;
   config_ = ReadModelConfig(options_.model);
   if (static_cast<int64_t>(tokenizer_.vocabulary_size()) > config_.vocabulary_size) {
-    throw Error(KGRPO_ERROR_INVALID, options_.model + ": tokenizer.json has ids up to " +
-                                         std::to_string(tokenizer_.vocabulary_size() - 1) + ", but \"vocab_size\" in config.json is " +
-                                         std::to_string(config_.vocabulary_size));
+    throw Error(KGRPO_ERROR_INVALID,
+                options_.model + ": tokenizer.json has ids up to " + std::to_string(tokenizer_.vocabulary_size() - 1) +
+                    ", but \"vocab_size\" in config.json is " + std::to_string(config_.vocabulary_size));
   }
   if (config_.end_ids.empty() && tokenizer_.eos_id() >= 0) config_.end_ids.push_back(tokenizer_.eos_id());
   device_ = OpenDevice(options_.device);
@@ -117,8 +125,9 @@ std::string Policy::RenderChat(std::span<const tokenizer::Message> messages, boo
                                std::optional<bool> enable_thinking) const {
   // Looked at only now: a model without a chat template is of use as long as nobody chats with it.
   const tokenizer::ChatTemplate chat_template =
-      options_.chat_template == "auto" ? tokenizer::ChatTemplate::Detect(options_.model)
-                                       : tokenizer::ChatTemplate::ByName(options_.chat_template, options_.default_system);
+      options_.chat_template == "auto"
+          ? tokenizer::ChatTemplate::Detect(options_.model)
+          : tokenizer::ChatTemplate::ByName(options_.chat_template, options_.default_system);
   return chat_template.Render(messages, add_generation_prompt,
                               enable_thinking.has_value() ? enable_thinking : options_.enable_thinking);
 }
@@ -127,7 +136,8 @@ void Policy::CheckIds(std::span<const int32_t> ids, const std::string& what) con
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < 0 || ids[i] >= config_.vocabulary_size) {
       throw Error(KGRPO_ERROR_INVALID, what + ": token " + std::to_string(i) + " is " + std::to_string(ids[i]) +
-                                           ", outside the model's vocabulary of " + std::to_string(config_.vocabulary_size));
+                                           ", outside the model's vocabulary of " +
+                                           std::to_string(config_.vocabulary_size));
     }
   }
 }
@@ -142,14 +152,15 @@ void Policy::Generate(const std::vector<GenerationRequest>& requests, const Samp
     if (prompt.empty()) throw Error(KGRPO_ERROR_INVALID, what + ": the prompt is empty");
     if (static_cast<int64_t>(prompt.size()) >= config_.context_length) {
       throw Error(KGRPO_ERROR_INVALID, what + ": its prompt of " + std::to_string(prompt.size()) +
-                                           " tokens leaves no room in the context of " + std::to_string(config_.context_length));
+                                           " tokens leaves no room in the context of " +
+                                           std::to_string(config_.context_length));
     }
     CheckIds(prompt, what);
   }
   UseThreads();
   const Scope scope(device_);
-  policy::Generate(config_, current_.weights(), *rotary_, {options_.max_sequences, options_.max_tokens_per_chunk}, requests,
-                   options, sink, cancelled);
+  policy::Generate(config_, current_.weights(), *rotary_, {options_.max_sequences, options_.max_tokens_per_chunk},
+                   requests, options, sink, cancelled);
 }
 
 void Policy::CheckSequences(std::span<const ScoredSequence> sequences) const {
@@ -214,9 +225,11 @@ std::vector<Policy::Chunk> Policy::MakeChunks(std::span<const ScoredSequence> se
 
 // About how much memory a chunk's activations take (LayerActivations), attention probabilities included.
 int64_t Policy::ActivationBytes(const Chunk& chunk) const {
-  const int64_t a_row = 4 * config_.hidden_size + 3 * config_.query_size() + 4 * config_.kv_size() + 3 * config_.intermediate_size;
+  const int64_t a_row =
+      4 * config_.hidden_size + 3 * config_.query_size() + 4 * config_.kv_size() + 3 * config_.intermediate_size;
   int64_t elements = 0;
-  for (const int64_t length : chunk.lengths) elements += length * (a_row + config_.head_count * std::min<int64_t>(length, 256));
+  for (const int64_t length : chunk.lengths)
+    elements += length * (a_row + config_.head_count * std::min<int64_t>(length, 256));
   return elements * config_.layer_count * static_cast<int64_t>(c10::elementSize(dtype_));
 }
 
@@ -270,9 +283,9 @@ void Policy::Backward(ForwardContextPtr context, const float* d_logprobs) {
     }
     std::vector<float> ordered(chunk.places.size());
     for (size_t i = 0; i < ordered.size(); ++i) ordered[i] = d_logprobs[chunk.places[i]];
-    const at::Tensor d = at::from_blob(ordered.data(), {static_cast<int64_t>(ordered.size())},
-                                       at::TensorOptions().dtype(at::kFloat))
-                             .to(device_);
+    const at::Tensor d =
+        at::from_blob(ordered.data(), {static_cast<int64_t>(ordered.size())}, at::TensorOptions().dtype(at::kFloat))
+            .to(device_);
     const at::Tensor d_hidden =
         TokenLogprobsBackward(d, chunk.hidden, weights.head, gradients.head, chunk.targets, context->temperature);
     TransformerBackward(config_, weights, gradients, chunk.batch, chunk.activations, d_hidden);

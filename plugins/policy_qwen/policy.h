@@ -1,8 +1,8 @@
-// A language model that trains: everything that kgrpo.policy/1 offers, as C++. plugin.cc is the thin layer above it; below
-// are model/ (the transformer, its weights, sampling) and tokenizer/.
+// A language model that trains: everything that kgrpo.policy/1 offers, as C++. plugin.cc is the thin layer above it;
+// below are model/ (the transformer, its weights, sampling) and tokenizer/.
 //
-// Two copies of the parameters: the current one, and a frozen reference once FreezeReference was called or one was loaded.
-// One thread at a time. Errors are kgrpo::Error.
+// Two copies of the parameters: the current one, and a frozen reference once FreezeReference was called or one was
+// loaded. One thread at a time. Errors are kgrpo::Error.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_POLICY_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_POLICY_H_
 
@@ -75,13 +75,14 @@ class Policy {
   void Generate(const std::vector<GenerationRequest>& requests, const SamplingOptions& options,
                 const std::function<void(const Completion&)>& sink, const std::function<bool()>& cancelled);
 
-  // Log-probabilities (and entropies, unless null) of all completions' tokens under logits / temperature, sequence after
-  // sequence, into the caller's memory. With need_gradient (of the current copy only) returns what Backward needs.
-  ForwardContextPtr Forward(std::span<const ScoredSequence> sequences, Copy copy, double temperature, bool need_gradient,
-                            float* logprobs, float* entropies);
+  // Log-probabilities (and entropies, unless null) of all completions' tokens under logits / temperature, sequence
+  // after sequence, into the caller's memory. With need_gradient (of the current copy only) returns what Backward
+  // needs.
+  ForwardContextPtr Forward(std::span<const ScoredSequence> sequences, Copy copy, double temperature,
+                            bool need_gradient, float* logprobs, float* entropies);
 
-  // Adds sum_i d_logprobs[i] * d logprobs[i] / d parameter to the gradients; d_logprobs in the order of Forward's result.
-  // Ends the context. The parameters must be those of the forward.
+  // Adds sum_i d_logprobs[i] * d logprobs[i] / d parameter to the gradients; d_logprobs in the order of Forward's
+  // result. Ends the context. The parameters must be those of the forward.
   void Backward(ForwardContextPtr context, const float* d_logprobs);
 
   // The current copy and its gradients (float32, made and zeroed at the first call): their buffers stay where they are.

@@ -13,11 +13,24 @@ using nlohmann::json;
 
 // Qwen2-0.5B-Instruct's, as transformers 4 wrote it.
 json Qwen2() {
-  return {{"architectures", {"Qwen2ForCausalLM"}}, {"model_type", "qwen2"}, {"hidden_size", 896}, {"intermediate_size", 4864},
-          {"num_hidden_layers", 24}, {"num_attention_heads", 14}, {"num_key_value_heads", 2}, {"vocab_size", 151936},
-          {"max_position_embeddings", 32768}, {"rms_norm_eps", 1e-6}, {"rope_theta", 1000000.0}, {"hidden_act", "silu"},
-          {"tie_word_embeddings", true}, {"use_sliding_window", false}, {"sliding_window", 32768},
-          {"max_window_layers", 24}, {"torch_dtype", "bfloat16"}, {"eos_token_id", 151645}};
+  return {{"architectures", {"Qwen2ForCausalLM"}},
+          {"model_type", "qwen2"},
+          {"hidden_size", 896},
+          {"intermediate_size", 4864},
+          {"num_hidden_layers", 24},
+          {"num_attention_heads", 14},
+          {"num_key_value_heads", 2},
+          {"vocab_size", 151936},
+          {"max_position_embeddings", 32768},
+          {"rms_norm_eps", 1e-6},
+          {"rope_theta", 1000000.0},
+          {"hidden_act", "silu"},
+          {"tie_word_embeddings", true},
+          {"use_sliding_window", false},
+          {"sliding_window", 32768},
+          {"max_window_layers", 24},
+          {"torch_dtype", "bfloat16"},
+          {"eos_token_id", 151645}};
 }
 
 ModelConfig Read(const json& config, const json& generation = nullptr) {
@@ -90,30 +103,38 @@ TEST(ConfigTest, EndTokensOfTheGenerationConfigComeFirst) {
 
 TEST(ConfigTest, ASlidingWindowThatChangesNothingIsAccepted) {
   EXPECT_EQ(Message(With(With(Qwen2(), "use_sliding_window", true), "max_window_layers", 24)), "accepted");
-  EXPECT_EQ(Message(With(With(Qwen2(), "use_sliding_window", true), "max_window_layers", 0)), "accepted") << "as long as the context";
+  EXPECT_EQ(Message(With(With(Qwen2(), "use_sliding_window", true), "max_window_layers", 0)), "accepted")
+      << "as long as the context";
   json shorter = With(With(Qwen2(), "sliding_window", 4096), "max_window_layers", 12);
   EXPECT_EQ(Message(shorter), "accepted") << "not used";
   shorter["use_sliding_window"] = true;
-  EXPECT_EQ(Message(shorter), "config.json: sliding-window attention is in use (\"sliding_window\": 4096, below "
-                              "\"max_position_embeddings\") and not supported");
+  EXPECT_EQ(Message(shorter),
+            "config.json: sliding-window attention is in use (\"sliding_window\": 4096, below "
+            "\"max_position_embeddings\") and not supported");
 }
 
 TEST(ConfigTest, RefusesWhatItCannotReproduce) {
   const std::vector<std::tuple<std::string, json, std::string>> cases = {
-      {"architectures", {"MistralForCausalLM"},
+      {"architectures",
+       {"MistralForCausalLM"},
        "the architecture \"MistralForCausalLM\" is not supported; supported are Qwen2ForCausalLM (also Qwen2.5), "
        "Qwen3ForCausalLM and LlamaForCausalLM"},
       {"architectures", {"A", "B"}, "\"architectures\" is [\"A\",\"B\"]: expected a list of one name"},
       {"hidden_act", "gelu", "\"hidden_act\" is \"gelu\"; only silu is supported"},
-      {"quantization_config", {{"bits", 4}},
+      {"quantization_config",
+       {{"bits", 4}},
        "the weights are quantized (\"quantization_config\"); give the unquantized model"},
-      {"rope_scaling", {{"type", "yarn"}, {"factor", 4.0}},
+      {"rope_scaling",
+       {{"type", "yarn"}, {"factor", 4.0}},
        "\"rope_scaling\": the rotary scaling \"yarn\" is not supported; supported are default, linear and llama3"},
-      {"rope_parameters", {{"rope_type", "dynamic"}, {"factor", 2.0}},
-       "\"rope_parameters\": the rotary scaling \"dynamic\" is not supported; supported are default, linear and llama3"},
+      {"rope_parameters",
+       {{"rope_type", "dynamic"}, {"factor", 2.0}},
+       "\"rope_parameters\": the rotary scaling \"dynamic\" is not supported; supported are default, linear and "
+       "llama3"},
       {"rope_parameters", {{"rope_type", "linear"}}, "\"rope_parameters\": \"factor\" is missing"},
       {"rope_parameters", {{"rope_type", "linear"}, {"factor", 0.5}}, "\"rope_parameters\": \"factor\" is below 1"},
-      {"rope_parameters", {{"rope_type", "default"}, {"partial_rotary_factor", 0.5}},
+      {"rope_parameters",
+       {{"rope_type", "default"}, {"partial_rotary_factor", 0.5}},
        "\"rope_parameters\": \"partial_rotary_factor\" other than 1 is not supported"},
       {"rope_theta", 0, "\"rope_theta\" must be above 0"},
       {"hidden_size", -1, "\"hidden_size\" is -1: expected a positive whole number"},
@@ -128,7 +149,8 @@ TEST(ConfigTest, RefusesWhatItCannotReproduce) {
       {"eos_token_id", 151936, "\"eos_token_id\" holds 151936: expected ids from 0 to 151935 (\"vocab_size\" - 1)"},
       {"layer_types", {"chunked_attention"}, "\"layer_types\" holds \"chunked_attention\": not supported"},
   };
-  for (const auto& [key, value, message] : cases) EXPECT_EQ(Message(With(Qwen2(), key, value)), "config.json: " + message);
+  for (const auto& [key, value, message] : cases)
+    EXPECT_EQ(Message(With(Qwen2(), key, value)), "config.json: " + message);
 
   json nameless = Qwen2();
   nameless.erase("architectures");

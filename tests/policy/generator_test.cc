@@ -1,5 +1,5 @@
-// Batched generation: what each sequence gets depends on its prompt and seed alone, ends where it should, and reports the
-// log-probabilities that the trainer computes again.
+// Batched generation: what each sequence gets depends on its prompt and seed alone, ends where it should, and reports
+// the log-probabilities that the trainer computes again.
 #include <c10/core/InferenceMode.h>
 #include <kgrpo/sdk/error.h>
 
@@ -18,12 +18,13 @@ class GeneratorTest : public ::testing::TestWithParam<std::string> {
                               const SamplingOptions& options) {
     std::vector<Completion> completions(requests.size());
     std::set<size_t> seen;
-    policy.Generate(requests, options,
-                    [&](const Completion& completion) {
-                      EXPECT_TRUE(seen.insert(completion.request).second) << "pushed twice";
-                      completions[completion.request] = completion;
-                    },
-                    [] { return false; });
+    policy.Generate(
+        requests, options,
+        [&](const Completion& completion) {
+          EXPECT_TRUE(seen.insert(completion.request).second) << "pushed twice";
+          completions[completion.request] = completion;
+        },
+        [] { return false; });
     EXPECT_EQ(seen.size(), requests.size());
     return completions;
   }
@@ -34,7 +35,8 @@ class GeneratorTest : public ::testing::TestWithParam<std::string> {
     for (size_t i = 0; i < count; ++i) {
       const uint64_t prompt = i % 7;
       const uint64_t length = 1 + RandomBits(prompt, 0) % 30;
-      for (uint64_t j = 1; j <= length; ++j) requests[i].prompt.push_back(static_cast<int32_t>(3 + RandomBits(prompt, j) % 297));
+      for (uint64_t j = 1; j <= length; ++j)
+        requests[i].prompt.push_back(static_cast<int32_t>(3 + RandomBits(prompt, j) % 297));
       requests[i].seed = 1000 + i;
     }
     return requests;
@@ -149,7 +151,8 @@ TEST_P(GeneratorTest, CancelEndsIt) {
   options.max_new_tokens = 200;
   int asked = 0;
   try {
-    policy.Generate(MakeRequests(5), options, [](const Completion&) {}, [&] { return ++asked == 4; });
+    policy.Generate(
+        MakeRequests(5), options, [](const Completion&) {}, [&] { return ++asked == 4; });
     FAIL() << "not cancelled";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), KGRPO_ERROR_CANCELLED);

@@ -1,4 +1,5 @@
-// The tiny models of tests/golden/policy and what transformers computed with them; temporary folders. For the policy's tests.
+// The tiny models of tests/golden/policy and what transformers computed with them; temporary folders. For the policy's
+// tests.
 #ifndef KGRPO_TESTS_POLICY_GOLDEN_H_
 #define KGRPO_TESTS_POLICY_GOLDEN_H_
 
@@ -8,6 +9,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -38,6 +40,8 @@ inline PolicyOptions GoldenOptions(const std::string& model) {
   options.model = GoldenFolder(model);
   options.chat_template = "chatml";
   options.threads = 1;
+  // The tests of Policy hold for a GPU too: KGRPO_TEST_DEVICE=cuda runs them there.
+  if (const char* device = std::getenv("KGRPO_TEST_DEVICE")) options.device = device;
   return options;
 }
 
@@ -66,7 +70,7 @@ inline double RelativeL2(const std::vector<double>& actual, const std::vector<do
 }
 
 inline std::vector<double> ToDoubles(const at::Tensor& tensor) {
-  const at::Tensor flat = tensor.to(at::kDouble).contiguous().view({-1});
+  const at::Tensor flat = tensor.cpu().to(at::kDouble).contiguous().view({-1});
   const double* data = flat.const_data_ptr<double>();
   return std::vector<double>(data, data + flat.numel());
 }

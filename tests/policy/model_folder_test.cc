@@ -1,4 +1,5 @@
-// Broken model folders: each is refused with a message that names the file, what is wrong with it and what was expected.
+// Broken model folders: each is refused with a message that names the file, what is wrong with it and what was
+// expected.
 #include <kgrpo/sdk/error.h>
 
 #include <cstring>
@@ -57,7 +58,8 @@ class ModelFolder {
     const std::string copy = Read("model.safetensors");  // written over below, while it is mapped
     std::vector<TensorToWrite> tensors;
     const TensorFiles files(folder_.path());
-    for (const auto& [name, tensor] : files.tensors()) tensors.push_back({name, tensor.dtype, tensor.shape, tensor.data});
+    for (const auto& [name, tensor] : files.tensors())
+      tensors.push_back({name, tensor.dtype, tensor.shape, tensor.data});
     edit(tensors);
     WriteTensorFile(Path("model.safetensors"), tensors);
   }
@@ -74,7 +76,8 @@ class ModelFolder {
       body();
     } catch (const Error& error) {
       std::string text = error.what();
-      for (size_t at; (at = text.find(folder_.path())) != std::string::npos;) text.replace(at, folder_.path().size(), "DIR");
+      for (size_t at; (at = text.find(folder_.path())) != std::string::npos;)
+        text.replace(at, folder_.path().size(), "DIR");
       return text;
     }
     return "accepted";
@@ -95,13 +98,15 @@ TEST(ModelFolderTest, TheGoldenFoldersAreAccepted) {
 TEST(ModelFolderTest, NoWeights) {
   const ModelFolder folder;
   folder.Remove("model.safetensors");
-  EXPECT_EQ(folder.Message(),
-            "DIR: no weights: neither model.safetensors nor model.safetensors.index.json is there (\"init\": \"random\" "
-            "needs none)");
+  EXPECT_EQ(
+      folder.Message(),
+      "DIR: no weights: neither model.safetensors nor model.safetensors.index.json is there (\"init\": \"random\" "
+      "needs none)");
   folder.Write("pytorch_model.bin", "");
-  EXPECT_EQ(folder.Message(),
-            "DIR: has pytorch_model.bin but no model.safetensors; save it again with transformers' save_pretrained, which "
-            "writes safetensors");
+  EXPECT_EQ(
+      folder.Message(),
+      "DIR: has pytorch_model.bin but no model.safetensors; save it again with transformers' save_pretrained, which "
+      "writes safetensors");
 }
 
 TEST(ModelFolderTest, NoConfig) {
@@ -121,9 +126,10 @@ TEST(ModelFolderTest, TruncatedInTheData) {
   const ModelFolder folder;
   const std::string content = folder.Read("model.safetensors");
   folder.Write("model.safetensors", content.substr(0, content.size() - 100));
-  EXPECT_THAT(folder.Message(), ::testing::MatchesRegex("DIR/model.safetensors: tensor \"[a-z0-9._]+\": its data ends at "
-                                                        "byte [0-9]+ of the data, but the file holds only [0-9]+: the "
-                                                        "file is truncated; copy or download it again"));
+  EXPECT_THAT(folder.Message(),
+              ::testing::MatchesRegex("DIR/model.safetensors: tensor \"[a-z0-9._]+\": its data ends at "
+                                      "byte [0-9]+ of the data, but the file holds only [0-9]+: the "
+                                      "file is truncated; copy or download it again"));
 }
 
 TEST(ModelFolderTest, TruncatedAnywhereIsRefused) {
@@ -138,8 +144,9 @@ TEST(ModelFolderTest, TruncatedAnywhereIsRefused) {
 TEST(ModelFolderTest, TruncatedInTheHeader) {
   const ModelFolder folder;
   folder.Write("model.safetensors", folder.Read("model.safetensors").substr(0, 1000));
-  EXPECT_THAT(folder.Message(), ::testing::MatchesRegex("DIR/model.safetensors: its header is [0-9]+ bytes long, but the "
-                                                        "file holds only 992 after the length: the file is truncated"));
+  EXPECT_THAT(folder.Message(),
+              ::testing::MatchesRegex("DIR/model.safetensors: its header is [0-9]+ bytes long, but the "
+                                      "file holds only 992 after the length: the file is truncated"));
   folder.Write("model.safetensors", "abc");
   EXPECT_EQ(folder.Message(), "DIR/model.safetensors: holds 3 bytes: too short for a safetensors file");
   folder.Write("model.safetensors", "");
@@ -166,8 +173,9 @@ TEST(ModelFolderTest, OverlappingTensors) {
     header["model.norm.weight"]["data_offsets"] = header["model.layers.0.input_layernorm.weight"]["data_offsets"];
     return header.dump();
   });
-  EXPECT_EQ(folder.Message(),
-            "DIR/model.safetensors: tensors \"model.layers.0.input_layernorm.weight\" and \"model.norm.weight\" overlap");
+  EXPECT_EQ(
+      folder.Message(),
+      "DIR/model.safetensors: tensors \"model.layers.0.input_layernorm.weight\" and \"model.norm.weight\" overlap");
 }
 
 TEST(ModelFolderTest, BytesThatNoTensorHas) {
@@ -182,8 +190,9 @@ TEST(ModelFolderTest, BytesThatNoTensorHas) {
     header.erase("model.layers.0.input_layernorm.weight");
     return header.dump();
   });
-  EXPECT_THAT(other.Message(), ::testing::MatchesRegex("DIR/model.safetensors: bytes [0-9]+ to [0-9]+ of the data, before "
-                                                       "tensor \"[a-z0-9._]+\", belong to no tensor"));
+  EXPECT_THAT(other.Message(),
+              ::testing::MatchesRegex("DIR/model.safetensors: bytes [0-9]+ to [0-9]+ of the data, before "
+                                      "tensor \"[a-z0-9._]+\", belong to no tensor"));
 }
 
 TEST(ModelFolderTest, ATensorTwice) {
@@ -202,9 +211,10 @@ TEST(ModelFolderTest, SizeAgainstShape) {
     header["model.norm.weight"]["shape"] = {31};
     return header.dump();
   });
-  EXPECT_EQ(folder.Message(),
-            "DIR/model.safetensors: tensor \"model.norm.weight\": shape [31] of F32 takes 124 bytes, but its data_offsets "
-            "span 128");
+  EXPECT_EQ(
+      folder.Message(),
+      "DIR/model.safetensors: tensor \"model.norm.weight\": shape [31] of F32 takes 124 bytes, but its data_offsets "
+      "span 128");
 }
 
 TEST(ModelFolderTest, NonsenseEntries) {
@@ -219,10 +229,14 @@ TEST(ModelFolderTest, NonsenseEntries) {
   const std::string where = "DIR/model.safetensors: tensor \"model.norm.weight\": ";
   EXPECT_EQ(message([](json& entry) { entry = 5; }), where + "no dtype");
   EXPECT_EQ(message([](json& entry) { entry["dtype"] = "F33"; }), where + "unknown dtype \"F33\"");
-  EXPECT_EQ(message([](json& entry) { entry["shape"] = {-32}; }), where + "no shape, or a shape that is not a list of sizes");
-  EXPECT_EQ(message([](json& entry) { entry["shape"] = {uint64_t{1} << 62, 32}; }),
+  EXPECT_EQ(message([](json& entry) { entry["shape"] = {-32}; }),
+            where + "no shape, or a shape that is not a list of sizes");
+  EXPECT_EQ(message([](json& entry) {
+              entry["shape"] = {uint64_t{1} << 62, 32};
+            }),
             where + "its shape [4611686018427387904,32] is too large to be true");
-  EXPECT_EQ(message([](json& entry) { entry["data_offsets"] = {0}; }), where + "no data_offsets, or not a pair of positions");
+  EXPECT_EQ(message([](json& entry) { entry["data_offsets"] = {0}; }),
+            where + "no data_offsets, or not a pair of positions");
   EXPECT_EQ(message([](json& entry) { entry["data_offsets"] = {128, 0}; }), where + "its data ends before it begins");
 }
 
@@ -231,7 +245,8 @@ TEST(ModelFolderTest, NonsenseEntries) {
 TEST(ModelFolderTest, MissingTensor) {
   const ModelFolder folder;
   folder.EditTensors([](std::vector<TensorToWrite>& tensors) {
-    std::erase_if(tensors, [](const TensorToWrite& tensor) { return tensor.name.find("k_proj.bias") != std::string::npos; });
+    std::erase_if(tensors,
+                  [](const TensorToWrite& tensor) { return tensor.name.find("k_proj.bias") != std::string::npos; });
   });
   EXPECT_EQ(folder.Message(),
             "DIR: the weights lack \"model.layers.0.self_attn.k_proj.bias\", \"model.layers.1.self_attn.k_proj.bias\", "
@@ -244,9 +259,10 @@ TEST(ModelFolderTest, ManyMissingTensors) {
     config["num_hidden_layers"] = 3;
     config["layer_types"] = {"full_attention", "full_attention", "full_attention"};
   });
-  EXPECT_EQ(folder.Message(),
-            "DIR: the weights lack \"model.layers.2.input_layernorm.weight\", \"model.layers.2.self_attn.q_proj.weight\", "
-            "\"model.layers.2.self_attn.k_proj.weight\" and 9 more, which Qwen2ForCausalLM with this config.json has");
+  EXPECT_EQ(
+      folder.Message(),
+      "DIR: the weights lack \"model.layers.2.input_layernorm.weight\", \"model.layers.2.self_attn.q_proj.weight\", "
+      "\"model.layers.2.self_attn.k_proj.weight\" and 9 more, which Qwen2ForCausalLM with this config.json has");
 }
 
 TEST(ModelFolderTest, ExtraTensor) {
@@ -255,9 +271,10 @@ TEST(ModelFolderTest, ExtraTensor) {
     tensors.push_back(tensors.back());
     tensors.back().name = "model.layers.7.mlp.up_proj.weight";
   });
-  EXPECT_EQ(folder.Message(),
-            "DIR: the weights hold \"model.layers.7.mlp.up_proj.weight\", which Qwen2ForCausalLM with this config.json does "
-            "not have");
+  EXPECT_EQ(
+      folder.Message(),
+      "DIR: the weights hold \"model.layers.7.mlp.up_proj.weight\", which Qwen2ForCausalLM with this config.json does "
+      "not have");
 }
 
 TEST(ModelFolderTest, ATiedHeadMayBeThere) {
@@ -277,9 +294,10 @@ TEST(ModelFolderTest, ATiedHeadMayBeThere) {
 TEST(ModelFolderTest, WrongShape) {
   const ModelFolder folder;
   folder.EditConfig([](json& config) { config["intermediate_size"] = 64; });
-  EXPECT_EQ(folder.Message(),
-            "DIR/model.safetensors: tensor \"model.layers.0.mlp.gate_proj.weight\" has shape [48, 32]; config.json says "
-            "[64, 32]");
+  EXPECT_EQ(
+      folder.Message(),
+      "DIR/model.safetensors: tensor \"model.layers.0.mlp.gate_proj.weight\" has shape [48, 32]; config.json says "
+      "[64, 32]");
 }
 
 TEST(ModelFolderTest, WrongDtype) {
@@ -289,19 +307,22 @@ TEST(ModelFolderTest, WrongDtype) {
       if (tensor.name == "model.norm.weight") tensor.dtype = "I32";
     }
   });
-  EXPECT_EQ(folder.Message(),
-            "DIR/model.safetensors: tensor \"model.norm.weight\" has dtype I32; expected F32, BF16, F16 or F64 (weights "
-            "must not be quantized)");
+  EXPECT_EQ(
+      folder.Message(),
+      "DIR/model.safetensors: tensor \"model.norm.weight\" has dtype I32; expected F32, BF16, F16 or F64 (weights "
+      "must not be quantized)");
 }
 
 TEST(ModelFolderTest, NotFiniteWeights) {
-  for (const float value : {std::nanf(""), std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}) {
+  for (const float value :
+       {std::nanf(""), std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}) {
     const ModelFolder folder;
     std::string content = folder.Read("model.safetensors");
     std::memcpy(content.data() + content.size() - 8, &value, 4);
     folder.Write("model.safetensors", content);
-    EXPECT_THAT(folder.Message(), ::testing::MatchesRegex("DIR/model.safetensors: tensor \"[a-z0-9._]+\" holds values that "
-                                                          "are not finite \\(NaN or infinity\\)"));
+    EXPECT_THAT(folder.Message(),
+                ::testing::MatchesRegex("DIR/model.safetensors: tensor \"[a-z0-9._]+\" holds values that "
+                                        "are not finite \\(NaN or infinity\\)"));
   }
 }
 
@@ -343,19 +364,21 @@ TEST(ModelFolderTest, ShardsAreOneModel) {
 TEST(ModelFolderTest, BrokenShards) {
   ShardedFolder folder;
   folder.Remove(ShardedFolder::Shard(1));
-  EXPECT_EQ(folder.Message(),
-            "DIR/model.safetensors.index.json: the shard \"model-00002-of-00002.safetensors\" that it lists is not in the "
-            "folder");
+  EXPECT_EQ(
+      folder.Message(),
+      "DIR/model.safetensors.index.json: the shard \"model-00002-of-00002.safetensors\" that it lists is not in the "
+      "folder");
   folder.Write(ShardedFolder::Shard(1), folder.Read(ShardedFolder::Shard(0)));
-  EXPECT_EQ(folder.Message(), "DIR/model-00002-of-00002.safetensors: tensor \"" + folder.names_[0] + "\" is also in DIR/" +
-                                  ShardedFolder::Shard(0));
+  EXPECT_EQ(folder.Message(), "DIR/model-00002-of-00002.safetensors: tensor \"" + folder.names_[0] +
+                                  "\" is also in DIR/" + ShardedFolder::Shard(0));
   folder.Write("model.safetensors.index.json", "{}");
   EXPECT_EQ(folder.Message(), "DIR/model.safetensors.index.json: no \"weight_map\"");
   folder.index_["weight_map"][folder.names_[0]] = "../" + ShardedFolder::Shard(0);
   folder.WriteIndex();
-  EXPECT_EQ(folder.Message(), "DIR/model.safetensors.index.json: tensor \"" + folder.names_[0] +
-                                  "\" is said to be in \"../model-00001-of-00002.safetensors\": expected the name of a file "
-                                  "in the same folder");
+  EXPECT_EQ(folder.Message(),
+            "DIR/model.safetensors.index.json: tensor \"" + folder.names_[0] +
+                "\" is said to be in \"../model-00001-of-00002.safetensors\": expected the name of a file "
+                "in the same folder");
   ShardedFolder other;
   other.index_["weight_map"][other.names_[0]] = ShardedFolder::Shard(1);
   other.WriteIndex();

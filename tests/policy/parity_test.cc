@@ -11,8 +11,11 @@ namespace {
 class ParityTest : public ::testing::TestWithParam<std::string> {
  protected:
   ParityTest()
-      : expected_(Expected(GetParam())), sequences_(expected_), config_(ReadModelConfig(GoldenFolder(GetParam()))),
-        weights_(config_, at::kFloat, at::kCPU), rotary_(config_, at::kFloat, at::kCPU) {
+      : expected_(Expected(GetParam())),
+        sequences_(expected_),
+        config_(ReadModelConfig(GoldenFolder(GetParam()))),
+        weights_(config_, at::kFloat, at::kCPU),
+        rotary_(config_, at::kFloat, at::kCPU) {
     at::set_num_threads(1);
     ReadParameters(GoldenFolder(GetParam()), config_, weights_);
   }
@@ -27,8 +30,9 @@ class ParityTest : public ::testing::TestWithParam<std::string> {
     options.temperature = 0;
     options.max_new_tokens = count;
     std::vector<std::vector<int32_t>> ids(prompts.size());
-    Generate(endless, weights_.weights(), rotary_, {}, requests, options,
-             [&](const Completion& completion) { ids[completion.request] = completion.ids; }, [] { return false; });
+    Generate(
+        endless, weights_.weights(), rotary_, {}, requests, options,
+        [&](const Completion& completion) { ids[completion.request] = completion.ids; }, [] { return false; });
     return ids;
   }
 
@@ -42,8 +46,7 @@ class ParityTest : public ::testing::TestWithParam<std::string> {
 
 TEST_P(ParityTest, Logits) {
   const std::vector<int32_t>& prompt = sequences_.prompts[0];
-  const PackedBatch batch =
-      PackSequences(config_, {{prompt, static_cast<int64_t>(prompt.size())}}, rotary_, at::kCPU);
+  const PackedBatch batch = PackSequences(config_, {{prompt, static_cast<int64_t>(prompt.size())}}, rotary_, at::kCPU);
   const at::Tensor hidden = TransformerForward(config_, weights_.weights(), batch, nullptr, nullptr);
   const std::vector<double> logits = ToDoubles(Logits(hidden, weights_.weights().head, 1.0));
   const auto expected = expected_["logits"].get<std::vector<double>>();
@@ -82,8 +85,8 @@ TEST_P(ParityTest, GradientOfEveryParameter) {
     options.activation_memory_mib = memory;
     Policy policy(options, 0);
     std::vector<float> logprobs(sequences_.token_count);
-    ForwardContextPtr context = policy.Forward(sequences_.views, Copy::kCurrent, expected_["temperature"], true,
-                                               logprobs.data(), nullptr);
+    ForwardContextPtr context =
+        policy.Forward(sequences_.views, Copy::kCurrent, expected_["temperature"], true, logprobs.data(), nullptr);
     policy.Backward(std::move(context), coefficients.data());
     for (size_t i = 0; i < expected.specs().size(); ++i) {
       EXPECT_LT(RelativeL2(ToDoubles(policy.gradients().Get(i)), ToDoubles(expected.Get(i))), 1e-5)

@@ -25,7 +25,9 @@ struct TestHost {
     table.log = [](void*, uint32_t, kgrpo_str) {};
     table.metric = [](void*, kgrpo_str, double) {};
     table.cancelled = [](void* context) { return static_cast<TestHost*>(context)->cancelled; };
-    table.random = [](void* context, const uint64_t*, size_t, uint64_t) { return static_cast<TestHost*>(context)->seed; };
+    table.random = [](void* context, const uint64_t*, size_t, uint64_t) {
+      return static_cast<TestHost*>(context)->seed;
+    };
     table.world_size = 1;
   }
   kgrpo_host table;
@@ -72,7 +74,8 @@ class PluginTest : public ::testing::Test {
 
   std::string Decode(const std::vector<int32_t>& ids, bool skip_special) {
     std::string text;
-    const kgrpo_text_sink sink = {&text, [](void* context, kgrpo_str part) { *static_cast<std::string*>(context) = Copy(part); }};
+    const kgrpo_text_sink sink = {
+        &text, [](void* context, kgrpo_str part) { *static_cast<std::string*>(context) = Copy(part); }};
     Check(Api().decode(policy_, ids.data(), ids.size(), skip_special, sink));
     return text;
   }
@@ -91,7 +94,8 @@ class PluginTest : public ::testing::Test {
     const kgrpo_completion_sink sink = {&written, [](void* context, const kgrpo_completion* completion) {
                                           auto& out = *static_cast<Written*>(context);
                                           out.ids.assign(completion->ids, completion->ids + completion->size);
-                                          out.logprobs.assign(completion->logprobs, completion->logprobs + completion->size);
+                                          out.logprobs.assign(completion->logprobs,
+                                                              completion->logprobs + completion->size);
                                           out.text = Copy(completion->text);
                                           out.finish_reason = completion->finish_reason;
                                         }};

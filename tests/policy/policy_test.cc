@@ -66,8 +66,8 @@ TEST_F(PolicyTest, RepeatsBitForBit) {
 }
 
 TEST_F(PolicyTest, SequencesLongerThanAScoreBlock) {
-  // A context of 256 stays below the limits where attention is blocked and probabilities are computed again; a longer one
-  // must give the same gradient as the same sequence cut into completions of one token each.
+  // A context of 256 stays below the limits where attention is blocked and probabilities are computed again; a longer
+  // one must give the same gradient as the same sequence cut into completions of one token each.
   TemporaryFolder folder;
   for (const auto& entry : std::filesystem::directory_iterator(GoldenFolder("llama"))) {
     if (entry.is_regular_file()) std::filesystem::copy(entry.path(), folder.path());
@@ -97,7 +97,8 @@ TEST_F(PolicyTest, SequencesLongerThanAScoreBlock) {
   policy.Backward(policy.Forward(one, Copy::kCurrent, 1.0, true, whole.data(), nullptr), coefficients.data());
   const std::vector<double> whole_gradient = ToDoubles(policy.gradients().buffer());
   policy.ZeroGradients();
-  policy.Backward(policy.Forward(cut, Copy::kCurrent, 1.0, true, cut_logprobs.data(), nullptr), cut_coefficients.data());
+  policy.Backward(policy.Forward(cut, Copy::kCurrent, 1.0, true, cut_logprobs.data(), nullptr),
+                  cut_coefficients.data());
   EXPECT_NEAR(whole[0], cut_logprobs[0], 1e-5);
   EXPECT_NEAR(whole[298], cut_logprobs[1], 1e-5);
   EXPECT_NEAR(whole[898], cut_logprobs[2], 1e-5);
@@ -220,9 +221,7 @@ TEST_F(PolicyTest, RefusesBadSequences) {
   EXPECT_EQ(message(foreign, some), "sequence 1, prompt: token 1 is 300, outside the model's vocabulary of 300");
   EXPECT_EQ(message(some, some, 0.0), "forward: the temperature must be above 0");
   policy.FreezeReference();
-  EXPECT_EQ(MessageOf([&] {
-              policy.Forward(sequences_.views, Copy::kReference, 1.0, true, logprobs.data(), nullptr);
-            }),
+  EXPECT_EQ(MessageOf([&] { policy.Forward(sequences_.views, Copy::kReference, 1.0, true, logprobs.data(), nullptr); }),
             "forward: only the current copy can be differentiated");
 }
 

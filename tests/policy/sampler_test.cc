@@ -18,12 +18,13 @@ constexpr int kVocabulary = 40;
 
 std::vector<float> MakeLogits() {
   std::vector<float> logits;
-  for (int i = 0; i < kVocabulary; ++i) logits.push_back(static_cast<float>(1.5 * RandomNormal(7, static_cast<uint64_t>(i))));
+  for (int i = 0; i < kVocabulary; ++i)
+    logits.push_back(static_cast<float>(1.5 * RandomNormal(7, static_cast<uint64_t>(i))));
   return logits;
 }
 
-// The distribution by its definition, in double precision: a token is dropped by top_k if k are likelier, by top_p if the
-// likelier ones that top_k left reach top_p of those, by min_p if it is below min_p of the likeliest.
+// The distribution by its definition, in double precision: a token is dropped by top_k if k are likelier, by top_p if
+// the likelier ones that top_k left reach top_p of those, by min_p if it is below min_p of the likeliest.
 std::vector<double> ExactProbabilities(const std::vector<float>& logits, const SamplingOptions& options) {
   std::vector<size_t> order(logits.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -90,10 +91,12 @@ TEST_P(SamplerTest, FrequenciesFitTheDistribution) {
       continue;
     }
     const double expected = exact[id] * kDraws;
-    chi_square += (static_cast<double>(counts[id]) - expected) * (static_cast<double>(counts[id]) - expected) / expected;
+    chi_square +=
+        (static_cast<double>(counts[id]) - expected) * (static_cast<double>(counts[id]) - expected) / expected;
     ++cells;
   }
-  // Wilson and Hilferty's approximation of the 99.99% quantile; the draws are fixed, so that this passes always or never.
+  // Wilson and Hilferty's approximation of the 99.99% quantile; the draws are fixed, so that this passes always or
+  // never.
   const double n = std::max(cells - 1, 1);
   const double quantile = n * std::pow(1 - 2 / (9 * n) + 3.719 * std::sqrt(2 / (9 * n)), 3);
   EXPECT_LT(chi_square, quantile) << cells << " tokens";
@@ -102,14 +105,13 @@ TEST_P(SamplerTest, FrequenciesFitTheDistribution) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Settings, SamplerTest,
-    ::testing::Values(Setting{"plain", 1.0, 0, 1.0, 0.0}, Setting{"cold", 0.5, 0, 1.0, 0.0},
-                      Setting{"hot", 1.7, 0, 1.0, 0.0}, Setting{"top_k", 1.0, 5, 1.0, 0.0},
-                      Setting{"top_k_beyond_the_vocabulary", 1.0, 1000, 1.0, 0.0}, Setting{"top_p", 1.0, 0, 0.6, 0.0},
-                      Setting{"tiny_top_p", 1.0, 0, 0.01, 0.0}, Setting{"min_p", 1.0, 0, 1.0, 0.2},
-                      Setting{"all", 0.8, 12, 0.9, 0.05}),
-    [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Settings, SamplerTest,
+                         ::testing::Values(Setting{"plain", 1.0, 0, 1.0, 0.0}, Setting{"cold", 0.5, 0, 1.0, 0.0},
+                                           Setting{"hot", 1.7, 0, 1.0, 0.0}, Setting{"top_k", 1.0, 5, 1.0, 0.0},
+                                           Setting{"top_k_beyond_the_vocabulary", 1.0, 1000, 1.0, 0.0},
+                                           Setting{"top_p", 1.0, 0, 0.6, 0.0}, Setting{"tiny_top_p", 1.0, 0, 0.01, 0.0},
+                                           Setting{"min_p", 1.0, 0, 1.0, 0.2}, Setting{"all", 0.8, 12, 0.9, 0.05}),
+                         [](const auto& info) { return info.param.name; });
 
 TEST(SamplerTest, TemperatureZeroTakesTheLikeliest) {
   const std::vector<float> logits = MakeLogits();

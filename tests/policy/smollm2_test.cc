@@ -10,7 +10,8 @@ namespace {
 
 TEST(SmolLm2Test, ContinuesAsTransformersDoes) {
   const char* folder = std::getenv("KGRPO_SMOLLM2");
-  if (folder == nullptr) GTEST_SKIP() << "KGRPO_SMOLLM2 is not set: no real weights to test with (scripts/make_smollm2 makes them)";
+  if (folder == nullptr)
+    GTEST_SKIP() << "KGRPO_SMOLLM2 is not set: no real weights to test with (scripts/make_smollm2 makes them)";
   std::ifstream file(GoldenFolder("smollm2_greedy.json"));
   const nlohmann::json expected = nlohmann::json::parse(file);
   PolicyOptions options;
@@ -25,8 +26,9 @@ TEST(SmolLm2Test, ContinuesAsTransformersDoes) {
   sampling.temperature = 0;
   sampling.max_new_tokens = 64;
   std::vector<Completion> completions(requests.size());
-  policy.Generate(requests, sampling, [&](const Completion& completion) { completions[completion.request] = completion; },
-                  [] { return false; });
+  policy.Generate(
+      requests, sampling, [&](const Completion& completion) { completions[completion.request] = completion; },
+      [] { return false; });
   for (size_t i = 0; i < requests.size(); ++i) {
     // transformers was told not to stop at the end token; the policy does.
     std::vector<int32_t> ids = expected[i]["completion"].get<std::vector<int32_t>>();

@@ -53,8 +53,8 @@ std::vector<Range> GroupSequences(int64_t head_count, const std::vector<int64_t>
   return ranges;
 }
 
-// Row r of sequence i is at position lengths[i] - query_counts[i] + r and sees the keys up to there. Padded rows see the
-// first key, so that they hold finite numbers, which nobody reads.
+// Row r of sequence i is at position lengths[i] - query_counts[i] + r and sees the keys up to there. Padded rows see
+// the first key, so that they hold finite numbers, which nobody reads.
 at::Tensor MakeMask(const std::vector<int64_t>& lengths, const std::vector<int64_t>& query_counts, Range range,
                     int64_t queries, int64_t keys, at::Device device) {
   const auto first_position = [&](size_t i) { return lengths[i] - query_counts[i]; };
@@ -209,7 +209,8 @@ at::Tensor Attention(const ModelConfig& config, const AttentionPlan& plan, const
           Probabilities(view, BlockOf(view, queries, begin, count), keys.narrow(1, 0, visible), begin, count);
       group_out.view({view.batch(), view.heads_each(), view.group.queries, -1})
           .narrow(2, begin, count)
-          .copy_(at::bmm(probabilities, values.narrow(1, 0, visible)).view({view.batch(), view.heads_each(), count, -1}));
+          .copy_(
+              at::bmm(probabilities, values.narrow(1, 0, visible)).view({view.batch(), view.heads_each(), count, -1}));
     }
   }
   return GatherRows(out, plan.query_place).view({-1, config.query_size()});

@@ -1,9 +1,9 @@
 // Causal attention over packed sequences of different lengths, with grouped key-value heads, and its derivative.
 // Used by the transformer.
 //
-// Sequences lie packed, one after the other, without padding. Inside, those of about the same length form a group, whose
-// heads are gathered into padded batches; keys behind a query, and padding, are masked. Scores of a group are computed in
-// blocks of query rows, so that memory stays bounded however long the sequences are.
+// Sequences lie packed, one after the other, without padding. Inside, those of about the same length form a group,
+// whose heads are gathered into padded batches; keys behind a query, and padding, are masked. Scores of a group are
+// computed in blocks of query rows, so that memory stays bounded however long the sequences are.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_MODEL_ATTENTION_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_MODEL_ATTENTION_H_
 
@@ -25,11 +25,11 @@ struct AttentionPlan {
     int64_t query_begin = 0;  // of the group's heads among the gathered ones
     int64_t key_begin = 0;
     int64_t first_position = 0;  // the greatest position of a first query row: row r sees at most this + r + 1 keys
-    at::Tensor mask;  // float32 [sequences or 1, 1, 1, queries, keys], 0 or -inf, to be added to scores
+    at::Tensor mask;             // float32 [sequences or 1, 1, 1, queries, keys], 0 or -inf, to be added to scores
   };
   std::vector<Group> groups;
-  // Gathered head -> packed head, -1 for padding; and back. Gathered queries are ordered [sequence, kv head, query head of
-  // it, row], keys and values [sequence, kv head, row]; packed ones [row, head].
+  // Gathered head -> packed head, -1 for padding; and back. Gathered queries are ordered [sequence, kv head, query head
+  // of it, row], keys and values [sequence, kv head, row]; packed ones [row, head].
   at::Tensor query_index, query_place;
   at::Tensor key_index, key_place;
 };
@@ -41,7 +41,7 @@ AttentionPlan MakeAttentionPlan(const ModelConfig& config, const std::vector<int
 
 // What the backward needs.
 struct AttentionActivations {
-  at::Tensor queries, keys, values;        // gathered
+  at::Tensor queries, keys, values;       // gathered
   std::vector<at::Tensor> probabilities;  // a group each; undefined where they are computed again
 };
 

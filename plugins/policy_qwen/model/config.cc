@@ -94,7 +94,10 @@ void ReadArchitecture(const Reader& reader, ModelConfig& config) {
   } else {
     const std::string type = reader.Text("model_type", "");
     if (type.empty()) reader.Fail("neither \"architectures\" nor \"model_type\" says what the model is");
-    name = type == "qwen2" ? "Qwen2ForCausalLM" : type == "qwen3" ? "Qwen3ForCausalLM" : type == "llama" ? "LlamaForCausalLM" : type;
+    name = type == "qwen2"   ? "Qwen2ForCausalLM"
+           : type == "qwen3" ? "Qwen3ForCausalLM"
+           : type == "llama" ? "LlamaForCausalLM"
+                             : type;
   }
   if (name == "Qwen2ForCausalLM") {
     config.architecture = Architecture::kQwen2;
@@ -130,8 +133,7 @@ void ReadRope(const std::string& path, const Reader& reader, ModelConfig& config
       config.rope.scaling = RopeScaling::kLlama3;
       config.rope.low_frequency_factor = rope.Number("low_freq_factor", std::nullopt);
       config.rope.high_frequency_factor = rope.Number("high_freq_factor", std::nullopt);
-      config.rope.original_context_length =
-          rope.Positive("original_max_position_embeddings", config.context_length);
+      config.rope.original_context_length = rope.Positive("original_max_position_embeddings", config.context_length);
       if (config.rope.low_frequency_factor >= config.rope.high_frequency_factor) {
         rope.Fail("\"low_freq_factor\" must be below \"high_freq_factor\"");
       }
@@ -194,7 +196,8 @@ ModelConfig ReadModelConfig(const std::string& folder) {
   ModelConfig config;
   ReadArchitecture(reader, config);
   if (reader.Has("quantization_config")) {
-    reader.Fail("the weights are quantized (\"quantization_config\"); give the unquantized model", KGRPO_ERROR_UNSUPPORTED);
+    reader.Fail("the weights are quantized (\"quantization_config\"); give the unquantized model",
+                KGRPO_ERROR_UNSUPPORTED);
   }
   const std::string activation = reader.Text("hidden_act", "silu");
   if (activation != "silu") {

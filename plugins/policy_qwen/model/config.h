@@ -42,8 +42,8 @@ struct ModelConfig {
   double norm_epsilon = 1e-6;
   double initializer_range = 0.02;
   RopeConfig rope;
-  bool tied_head = false;         // the head's weight is the embedding's
-  bool query_key_norm = false;    // RMSNorm over each head of q and k, before the rotary positions (Qwen3)
+  bool tied_head = false;             // the head's weight is the embedding's
+  bool query_key_norm = false;        // RMSNorm over each head of q and k, before the rotary positions (Qwen3)
   bool attention_input_bias = false;  // of q, k, v
   bool attention_output_bias = false;
   bool mlp_bias = false;
@@ -53,8 +53,8 @@ struct ModelConfig {
   int64_t kv_size() const { return kv_head_count * head_size; }
 };
 
-// Reads `folder`/config.json, and `folder`/generation_config.json where there is one. Throws kgrpo::Error naming the file
-// and the key.
+// Reads `folder`/config.json, and `folder`/generation_config.json where there is one. Throws kgrpo::Error naming the
+// file and the key.
 ModelConfig ReadModelConfig(const std::string& folder);
 
 // The frequencies of the rotary positions, head_size / 2 of them, in radians a position; computed in float32 as

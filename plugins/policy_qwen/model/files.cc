@@ -22,7 +22,8 @@ namespace {
 
 class FileDescriptor {
  public:
-  FileDescriptor(const std::string& path, int flags, mode_t mode = 0) : fd_(::open(path.c_str(), flags | O_CLOEXEC, mode)) {
+  FileDescriptor(const std::string& path, int flags, mode_t mode = 0)
+      : fd_(::open(path.c_str(), flags | O_CLOEXEC, mode)) {
     if (fd_ < 0) FailWithErrno(path, "cannot open");
   }
   ~FileDescriptor() {

@@ -16,8 +16,8 @@ bool FileExists(const std::string& path);
 // The whole content of a file.
 std::string ReadFile(const std::string& path);
 
-// Writes pieces one after the other to a temporary file beside `path`, flushes it to the disk, and renames it to `path`:
-// after a crash there is either the old file or the whole new one.
+// Writes pieces one after the other to a temporary file beside `path`, flushes it to the disk, and renames it to
+// `path`: after a crash there is either the old file or the whole new one.
 void WriteFileAtomically(const std::string& path, const std::vector<std::string_view>& pieces);
 
 // A file mapped read-only into memory while the object lives. An empty file maps to no bytes.

@@ -188,7 +188,8 @@ class Batch {
     at::Tensor x = GatherRows(weights_.embedding, IndexTensor(ids, device_));
     for (int64_t i = 0; i < config_.layer_count; ++i) {
       const LayerWeights& w = weights_.layers[static_cast<size_t>(i)];
-      const at::Tensor attention = Attend(i, w, RmsNorm(x, w.attention_norm, config_.norm_epsilon, nullptr), angles, mask);
+      const at::Tensor attention =
+          Attend(i, w, RmsNorm(x, w.attention_norm, config_.norm_epsilon, nullptr), angles, mask);
       x = LinearAdd(x, attention, w.output, w.output_bias);
       const at::Tensor mlp_input = RmsNorm(x, w.mlp_norm, config_.norm_epsilon, nullptr);
       x = LinearAdd(x, SwiGlu(Linear(mlp_input, w.gate_up, w.gate_up_bias)), w.down, w.down_bias);
@@ -201,7 +202,8 @@ class Batch {
                     const at::Tensor& mask) {
     const int64_t heads = config_.head_count, kv_heads = config_.kv_head_count, size = config_.head_size;
     const int64_t rows = x.size(0);
-    const at::Tensor all = Linear(x, w.query_key_value, w.query_key_value_bias).view({rows, heads + 2 * kv_heads, size});
+    const at::Tensor all =
+        Linear(x, w.query_key_value, w.query_key_value_bias).view({rows, heads + 2 * kv_heads, size});
     at::Tensor query_key = all.narrow(1, 0, heads + kv_heads);
     if (config_.query_key_norm) {
       query_key = at::cat({RmsNorm(query_key.narrow(1, 0, heads), w.query_norm, config_.norm_epsilon, nullptr),

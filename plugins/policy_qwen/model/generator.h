@@ -26,12 +26,12 @@ struct Completion {
 };
 
 struct GenerationLimits {
-  int64_t max_sequences = 256;         // generated at a time
+  int64_t max_sequences = 256;          // generated at a time
   int64_t max_tokens_per_chunk = 8192;  // of prompts, read at a time
 };
 
-// Writes a completion of every request and hands it to `sink` as soon as it is finished, in any order. Identical prompts
-// are read once. `cancelled` is asked before every step; when it says so, throws KGRPO_ERROR_CANCELLED.
+// Writes a completion of every request and hands it to `sink` as soon as it is finished, in any order. Identical
+// prompts are read once. `cancelled` is asked before every step; when it says so, throws KGRPO_ERROR_CANCELLED.
 void Generate(const ModelConfig& config, const Weights& weights, RotaryTable& rotary, const GenerationLimits& limits,
               const std::vector<GenerationRequest>& requests, const SamplingOptions& options,
               const std::function<void(const Completion&)>& sink, const std::function<bool()>& cancelled);

@@ -42,8 +42,8 @@ class KeyValueCache {
 
   const ModelConfig& config_;
   at::TensorOptions options_;
-  int64_t columns_;      // in use
-  int64_t capacity_;     // columns there is memory for
+  int64_t columns_;   // in use
+  int64_t capacity_;  // columns there is memory for
   int64_t max_columns_;
   std::vector<at::Tensor> keys_, values_;  // a layer each: [rows, kv heads, capacity, head size]
   at::Tensor mask_;                        // [rows, 1, 1, prompt columns]; undefined if there is nothing to hide

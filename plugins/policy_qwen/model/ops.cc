@@ -18,8 +18,12 @@ namespace kgrpo::policy {
 namespace {
 
 // The halves of the last dimension.
-at::Tensor FirstHalf(const at::Tensor& x) { return x.narrow(-1, 0, x.size(-1) / 2); }
-at::Tensor SecondHalf(const at::Tensor& x) { return x.narrow(-1, x.size(-1) / 2, x.size(-1) / 2); }
+at::Tensor FirstHalf(const at::Tensor& x) {
+  return x.narrow(-1, 0, x.size(-1) / 2);
+}
+at::Tensor SecondHalf(const at::Tensor& x) {
+  return x.narrow(-1, x.size(-1) / 2, x.size(-1) / 2);
+}
 
 at::Tensor RotateBy(const at::Tensor& x, const RotaryAngles& angles, double direction) {
   at::Tensor y = at::mul(x, angles.cos);
@@ -34,7 +38,8 @@ at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
   return bias.defined() ? at::addmm(bias, x, weight.t()) : at::mm(x, weight.t());
 }
 
-at::Tensor LinearAdd(const at::Tensor& residual, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
+at::Tensor LinearAdd(const at::Tensor& residual, const at::Tensor& x, const at::Tensor& weight,
+                     const at::Tensor& bias) {
   at::Tensor y = at::addmm(residual, x, weight.t());
   if (bias.defined()) y.add_(bias);
   return y;
@@ -76,11 +81,17 @@ at::Tensor RmsNormBackward(const at::Tensor& dy, const at::Tensor& x, const at::
   return dx.to(x.scalar_type());
 }
 
-at::Tensor Rotate(const at::Tensor& x, const RotaryAngles& angles) { return RotateBy(x, angles, 1.0); }
+at::Tensor Rotate(const at::Tensor& x, const RotaryAngles& angles) {
+  return RotateBy(x, angles, 1.0);
+}
 
-at::Tensor RotateBackward(const at::Tensor& dy, const RotaryAngles& angles) { return RotateBy(dy, angles, -1.0); }
+at::Tensor RotateBackward(const at::Tensor& dy, const RotaryAngles& angles) {
+  return RotateBy(dy, angles, -1.0);
+}
 
-at::Tensor SwiGlu(const at::Tensor& x) { return at::silu(FirstHalf(x)).mul_(SecondHalf(x)); }
+at::Tensor SwiGlu(const at::Tensor& x) {
+  return at::silu(FirstHalf(x)).mul_(SecondHalf(x));
+}
 
 at::Tensor SwiGluBackward(const at::Tensor& dy, const at::Tensor& x) {
   const at::Tensor gate = FirstHalf(x);

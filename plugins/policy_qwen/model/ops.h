@@ -1,8 +1,8 @@
 // The operators that a transformer layer is made of, each with its derivative. Plain libtorch, no autograd: the model
 // calls the backward functions itself, in reverse. Used by the transformer and the generator.
 //
-// x is [rows, ...] in the model's dtype (float32 or bfloat16) on any device. Gradients of parameters are float32 and are
-// added to; gradients of activations are in the model's dtype and returned.
+// x is [rows, ...] in the model's dtype (float32 or bfloat16) on any device. Gradients of parameters are float32 and
+// are added to; gradients of activations are in the model's dtype and returned.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_MODEL_OPS_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_MODEL_OPS_H_
 
@@ -34,8 +34,8 @@ struct RotaryAngles {
   at::Tensor sin;
 };
 
-// Rotary positions (Su et al., 2021) in the layout of transformers: element i of the first half of a head is turned with
-// element i of the second half. x [rows, heads, head size], may be a strided view -> new, contiguous.
+// Rotary positions (Su et al., 2021) in the layout of transformers: element i of the first half of a head is turned
+// with element i of the second half. x [rows, heads, head size], may be a strided view -> new, contiguous.
 at::Tensor Rotate(const at::Tensor& x, const RotaryAngles& angles);
 // Its derivative: the opposite rotation.
 at::Tensor RotateBackward(const at::Tensor& dy, const RotaryAngles& angles);

@@ -47,8 +47,8 @@ class Views {
     for (const ParameterSpec& spec : specs) by_name_[spec.name] = &spec;
   }
 
-  // The parameters `first` and those behind it, as one matrix of `rows` rows (or one vector); undefined if there is none
-  // of that name.
+  // The parameters `first` and those behind it, as one matrix of `rows` rows (or one vector); undefined if there is
+  // none of that name.
   at::Tensor Rows(const std::string& first, int64_t rows) const {
     const auto found = by_name_.find(first);
     if (found == by_name_.end()) return {};
@@ -68,7 +68,9 @@ class Views {
   std::map<std::string, const ParameterSpec*> by_name_;
 };
 
-std::string LayerPrefix(int64_t layer) { return "model.layers." + std::to_string(layer) + "."; }
+std::string LayerPrefix(int64_t layer) {
+  return "model.layers." + std::to_string(layer) + ".";
+}
 
 Weights MakeWeights(const ModelConfig& config, const at::Tensor& buffer, const std::vector<ParameterSpec>& specs) {
   const Views views(buffer, specs);
@@ -218,8 +220,8 @@ void ReadParameters(const std::string& folder, const ModelConfig& config, Parame
     const ParameterSpec& spec = set.specs()[i];
     const StoredTensor& stored = files.tensors().at(spec.name);
     if (stored.shape != spec.shape) {
-      throw Error(KGRPO_ERROR_INVALID, stored.file + ": tensor \"" + spec.name + "\" has shape " + ShapeText(stored.shape) +
-                                           "; config.json says " + ShapeText(spec.shape));
+      throw Error(KGRPO_ERROR_INVALID, stored.file + ": tensor \"" + spec.name + "\" has shape " +
+                                           ShapeText(stored.shape) + "; config.json says " + ShapeText(spec.shape));
     }
     const at::ScalarType type = TorchType(stored, spec.name);
     // The data may begin at any byte, which from_blob's users do not expect: copied to aligned memory first.
@@ -227,7 +229,8 @@ void ReadParameters(const std::string& folder, const ModelConfig& config, Parame
     std::memcpy(aligned.mutable_data_ptr(), stored.data.data(), stored.data.size());
     const auto [least, greatest] = at::aminmax(aligned.view({-1}).to(at::kFloat));
     if (!std::isfinite(least.item<float>()) || !std::isfinite(greatest.item<float>())) {
-      throw Error(KGRPO_ERROR_INVALID, stored.file + ": tensor \"" + spec.name + "\" holds values that are not finite (NaN or infinity)");
+      throw Error(KGRPO_ERROR_INVALID,
+                  stored.file + ": tensor \"" + spec.name + "\" holds values that are not finite (NaN or infinity)");
     }
     set.Get(i).copy_(aligned);
   }
@@ -253,7 +256,8 @@ void WriteParameters(const std::string& folder, const ParameterSet& set) {
   const std::string dtype = host.scalar_type() == at::kBFloat16 ? "BF16" : "F32";
   std::vector<TensorToWrite> tensors;
   for (const ParameterSpec& spec : set.specs()) {
-    const auto* data = static_cast<const uint8_t*>(host.const_data_ptr()) + static_cast<size_t>(spec.offset) * item_size;
+    const auto* data =
+        static_cast<const uint8_t*>(host.const_data_ptr()) + static_cast<size_t>(spec.offset) * item_size;
     tensors.push_back({spec.name, dtype, spec.shape, {data, static_cast<size_t>(spec.size()) * item_size}});
   }
   WriteTensorFile(folder + "/model.safetensors", tensors);

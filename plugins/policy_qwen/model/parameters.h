@@ -32,15 +32,15 @@ std::vector<ParameterSpec> ParameterSpecs(const ModelConfig& config);
 // The tensors of one layer as views of a buffer. Linear weights are [outputs, inputs]; undefined where the architecture
 // has none.
 struct LayerWeights {
-  at::Tensor attention_norm;      // [hidden]
-  at::Tensor query, query_bias;   // [query size, hidden], [query size]
-  at::Tensor key_value, key_value_bias;  // k above v: [2 kv size, hidden], [2 kv size]
+  at::Tensor attention_norm;                         // [hidden]
+  at::Tensor query, query_bias;                      // [query size, hidden], [query size]
+  at::Tensor key_value, key_value_bias;              // k above v: [2 kv size, hidden], [2 kv size]
   at::Tensor query_key_value, query_key_value_bias;  // the two above as one
-  at::Tensor query_norm, key_norm;  // [head size]
-  at::Tensor output, output_bias;   // [hidden, query size], [hidden]
-  at::Tensor mlp_norm;              // [hidden]
-  at::Tensor gate_up, gate_up_bias;  // gate above up: [2 intermediate, hidden], [2 intermediate]
-  at::Tensor down, down_bias;        // [hidden, intermediate], [hidden]
+  at::Tensor query_norm, key_norm;                   // [head size]
+  at::Tensor output, output_bias;                    // [hidden, query size], [hidden]
+  at::Tensor mlp_norm;                               // [hidden]
+  at::Tensor gate_up, gate_up_bias;                  // gate above up: [2 intermediate, hidden], [2 intermediate]
+  at::Tensor down, down_bias;                        // [hidden, intermediate], [hidden]
 };
 
 struct Weights {
@@ -70,13 +70,13 @@ class ParameterSet {
   Weights weights_;
 };
 
-// Fills `set` from the safetensors of `folder`, converted to its dtype. Every tensor of the architecture must be there with
-// its shape, no other may be, and all values must be finite; else throws kgrpo::Error naming file, tensor, expected and
-// found. On failure `set` is partly written.
+// Fills `set` from the safetensors of `folder`, converted to its dtype. Every tensor of the architecture must be there
+// with its shape, no other may be, and all values must be finite; else throws kgrpo::Error naming file, tensor,
+// expected and found. On failure `set` is partly written.
 void ReadParameters(const std::string& folder, const ModelConfig& config, ParameterSet& set);
 
-// Random values: matrices normal with standard deviation config.initializer_range, biases 0, norms 1; a pure function of
-// (seed, tensor name, index).
+// Random values: matrices normal with standard deviation config.initializer_range, biases 0, norms 1; a pure function
+// of (seed, tensor name, index).
 void InitializeParameters(const ModelConfig& config, uint64_t seed, ParameterSet& set);
 
 // Writes `folder`/model.safetensors in the set's dtype. A tied head is left out, as transformers does.

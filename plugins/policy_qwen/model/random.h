@@ -18,7 +18,8 @@ constexpr uint64_t Mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// The index-th word of the stream of `seed`. The seed is mixed first, so that neighbouring seeds' streams do not overlap.
+// The index-th word of the stream of `seed`. The seed is mixed first, so that neighbouring seeds' streams do not
+// overlap.
 constexpr uint64_t RandomBits(uint64_t seed, uint64_t index) {
   constexpr uint64_t kGolden = 0x9e3779b97f4a7c15u;
   return Mix(Mix(seed + kGolden) + (index + 1) * kGolden);

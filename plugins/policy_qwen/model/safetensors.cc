@@ -20,9 +20,8 @@ constexpr size_t kLengthSize = sizeof(uint64_t);
 
 const std::map<std::string, uint64_t>& ItemSizes() {
   static const std::map<std::string, uint64_t> sizes = {
-      {"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8}, {"I32", 4},     {"I16", 2},
-      {"I8", 1},  {"U64", 8}, {"U32", 4}, {"U16", 2},  {"U8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1},
-      {"BOOL", 1}};
+      {"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8},     {"I32", 4},     {"I16", 2}, {"I8", 1},
+      {"U64", 8}, {"U32", 4}, {"U16", 2}, {"U8", 1},   {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"BOOL", 1}};
   return sizes;
 }
 
@@ -84,8 +83,9 @@ StoredTensor ReadEntry(const std::string& path, const std::string& name, const j
   extent = {entry["data_offsets"][0].get<uint64_t>(), entry["data_offsets"][1].get<uint64_t>(), name};
   if (extent.begin > extent.end) Fail(path, where + "its data ends before it begins");
   if (extent.end > data.size()) {
-    Fail(path, where + "its data ends at byte " + std::to_string(extent.end) + " of the data, but the file holds only " +
-                   std::to_string(data.size()) + ": the file is truncated; copy or download it again");
+    Fail(path, where + "its data ends at byte " + std::to_string(extent.end) +
+                   " of the data, but the file holds only " + std::to_string(data.size()) +
+                   ": the file is truncated; copy or download it again");
   }
   if (extent.end - extent.begin != size) {
     Fail(path, where + "shape " + ShapeText(tensor.shape) + " of " + tensor.dtype + " takes " + std::to_string(size) +
@@ -97,16 +97,15 @@ StoredTensor ReadEntry(const std::string& path, const std::string& name, const j
 
 // The data must be covered exactly: no byte twice, none unused.
 void CheckCoverage(const std::string& path, std::vector<Extent> extents, uint64_t data_size) {
-  std::ranges::sort(extents, [](const Extent& a, const Extent& b) {
-    return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
-  });
+  std::ranges::sort(
+      extents, [](const Extent& a, const Extent& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });
   uint64_t covered = 0;
   std::string previous = "the header";
   for (const Extent& extent : extents) {
     if (extent.begin < covered) Fail(path, "tensors \"" + previous + "\" and \"" + extent.name + "\" overlap");
     if (extent.begin > covered) {
-      Fail(path, "bytes " + std::to_string(covered) + " to " + std::to_string(extent.begin) + " of the data, before tensor \"" +
-                     extent.name + "\", belong to no tensor");
+      Fail(path, "bytes " + std::to_string(covered) + " to " + std::to_string(extent.begin) +
+                     " of the data, before tensor \"" + extent.name + "\", belong to no tensor");
     }
     covered = extent.end;
     previous = extent.name;
@@ -133,11 +132,13 @@ TensorFiles::TensorFiles(const std::string& folder) {
     OpenShards(folder, index);
   } else if (FileExists(folder + "/pytorch_model.bin") || FileExists(folder + "/pytorch_model.bin.index.json")) {
     throw Error(KGRPO_ERROR_UNSUPPORTED,
-                folder + ": has pytorch_model.bin but no model.safetensors; save it again with transformers' "
-                         "save_pretrained, which writes safetensors");
+                folder +
+                    ": has pytorch_model.bin but no model.safetensors; save it again with transformers' "
+                    "save_pretrained, which writes safetensors");
   } else {
-    throw Error(KGRPO_ERROR_NOT_FOUND, folder + ": no weights: neither model.safetensors nor "
-                                                "model.safetensors.index.json is there (\"init\": \"random\" needs none)");
+    throw Error(KGRPO_ERROR_NOT_FOUND, folder +
+                                           ": no weights: neither model.safetensors nor "
+                                           "model.safetensors.index.json is there (\"init\": \"random\" needs none)");
   }
 }
 
@@ -187,7 +188,8 @@ void TensorFiles::OpenShards(const std::string& folder, const std::string& index
   for (const auto& [name, file] : index["weight_map"].items()) {
     // A shard is a file of this folder: a path would read elsewhere.
     if (!file.is_string() || file.get<std::string>().find('/') != std::string::npos) {
-      Fail(index_path, "tensor \"" + name + "\" is said to be in " + file.dump() + ": expected the name of a file in the same folder");
+      Fail(index_path, "tensor \"" + name + "\" is said to be in " + file.dump() +
+                           ": expected the name of a file in the same folder");
     }
     shards.insert(file.get<std::string>());
   }

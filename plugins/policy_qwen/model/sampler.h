@@ -29,7 +29,8 @@ struct SampledTokens {
 
 // `logits`: float32 [rows, vocabulary], already divided by the temperature (by 1 if that is 0). `uniforms`: a number in
 // [0, 1) for each row.
-SampledTokens SampleTokens(const at::Tensor& logits, const SamplingOptions& options, const std::vector<double>& uniforms);
+SampledTokens SampleTokens(const at::Tensor& logits, const SamplingOptions& options,
+                           const std::vector<double>& uniforms);
 
 }  // namespace kgrpo::policy
 

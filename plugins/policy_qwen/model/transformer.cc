@@ -176,8 +176,8 @@ void TransformerBackward(const ModelConfig& config, const Weights& weights, cons
 
     // The attention: middle = input + output(attention(norm(input))).
     LinearBackwardParameters(dx, layer.attention_output, g.output, g.output_bias);
-    const AttentionGradients d_attention = AttentionBackward(config, is_last ? batch.output_plan : batch.plan,
-                                                             layer.attention, at::mm(dx, w.output));
+    const AttentionGradients d_attention =
+        AttentionBackward(config, is_last ? batch.output_plan : batch.plan, layer.attention, at::mm(dx, w.output));
     ProjectionGradients d = ProjectBackward(config, w, g, batch, is_last, layer, d_attention);
     if (is_last) {
       AddRows(d.rows, batch.output_rows, d.query_rows);

@@ -1,6 +1,6 @@
 // The transformer of Qwen2, Qwen3 and Llama: from token ids to final hidden states, and back to gradients. One
-// implementation for the three, which differ by biases and by Qwen3's norms of q and k. Used by the policy to score and to
-// train, and by the generator to read prompts.
+// implementation for the three, which differ by biases and by Qwen3's norms of q and k. Used by the policy to score and
+// to train, and by the generator to read prompts.
 //
 // Sequences are packed without padding. Only the last rows of each sequence ("outputs") are wanted: in the last layer
 // nothing but their keys and values is computed for the other rows, which for short completions halves the work.
@@ -60,19 +60,19 @@ PackedBatch PackSequences(const ModelConfig& config, const std::vector<PackedSeq
 // What the backward of one layer needs of its forward. [rows] of all, [queries] of the rows that go on: all, or the
 // outputs in the last layer.
 struct LayerActivations {
-  at::Tensor input;                          // [rows, hidden]
-  at::Tensor attention_scale;                // of the norm
-  at::Tensor attention_input;                // [rows, hidden], normalised
-  at::Tensor query_input;                    // [queries, hidden]: attention_input of the queries
-  at::Tensor query, key;                     // before their norms; only with query_key_norm
+  at::Tensor input;            // [rows, hidden]
+  at::Tensor attention_scale;  // of the norm
+  at::Tensor attention_input;  // [rows, hidden], normalised
+  at::Tensor query_input;      // [queries, hidden]: attention_input of the queries
+  at::Tensor query, key;       // before their norms; only with query_key_norm
   at::Tensor query_scale, key_scale;
   AttentionActivations attention;
-  at::Tensor attention_output;               // [queries, query size]
-  at::Tensor middle;                         // [queries, hidden]: after the attention
+  at::Tensor attention_output;  // [queries, query size]
+  at::Tensor middle;            // [queries, hidden]: after the attention
   at::Tensor mlp_scale;
-  at::Tensor mlp_input;                      // [queries, hidden], normalised
-  at::Tensor gate_up;                        // [queries, 2 intermediate]
-  at::Tensor mlp_hidden;                     // [queries, intermediate]
+  at::Tensor mlp_input;   // [queries, hidden], normalised
+  at::Tensor gate_up;     // [queries, 2 intermediate]
+  at::Tensor mlp_hidden;  // [queries, intermediate]
 };
 
 struct Activations {
@@ -84,7 +84,8 @@ struct Activations {
 // Receives the keys (rotated) and values of a layer: [rows, kv heads, head size] each.
 using KeyValueSink = std::function<void(int64_t layer, const at::Tensor& keys, const at::Tensor& values)>;
 
-// Final hidden states, normalised, of the outputs: [outputs, hidden]. `saved` (for the backward) and `sink` may be null.
+// Final hidden states, normalised, of the outputs: [outputs, hidden]. `saved` (for the backward) and `sink` may be
+// null.
 at::Tensor TransformerForward(const ModelConfig& config, const Weights& weights, const PackedBatch& batch,
                               Activations* saved, const KeyValueSink& sink);
 

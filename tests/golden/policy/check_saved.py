@@ -13,7 +13,12 @@ import sys
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-PROMPTS = ["tile the loop", "a", "unroll the inner loop by four and use shared memory", "<|im_start|>user\nhello<|im_end|>\n"]
+PROMPTS = [
+    "tile the loop",
+    "a",
+    "unroll the inner loop by four and use shared memory",
+    "<|im_start|>user\nhello<|im_end|>\n",
+]
 
 
 def main():
@@ -30,7 +35,9 @@ def main():
         inputs = tokenizer(prompt, return_tensors="pt", add_special_tokens=False).input_ids
         with torch.no_grad():
             # Without a mask, transformers would take pad tokens within a prompt for padding.
-            theirs = model.generate(inputs, attention_mask=torch.ones_like(inputs), do_sample=False, max_new_tokens=32)[0, inputs.shape[1] :].tolist()
+            mask = torch.ones_like(inputs)
+            out = model.generate(inputs, attention_mask=mask, do_sample=False, max_new_tokens=32)
+        theirs = out[0, inputs.shape[1] :].tolist()
         if theirs != ids:
             sys.exit(f"{prompt!r}: transformers writes {theirs}, the policy {ids}")
         print(f"{prompt!r}: the same {len(ids)} tokens: {tokenizer.decode(ids)!r}")

@@ -43,11 +43,12 @@ COMMON = dict(
     pad_token_id=0,
     eos_token_id=2,
 )
+PLAIN_ROPE = {"rope_type": "default", "rope_theta": 1e6}
 MODELS = {
     # Biases on q, k, v; tied head.
-    "qwen2": (Qwen2ForCausalLM, Qwen2Config(**COMMON, tie_word_embeddings=True, rope_parameters={"rope_type": "default", "rope_theta": 1e6})),
+    "qwen2": (Qwen2ForCausalLM, Qwen2Config(**COMMON, tie_word_embeddings=True, rope_parameters=PLAIN_ROPE)),
     # Norms of q and k; heads larger than hidden / heads; stored in bfloat16; its own head.
-    "qwen3": (Qwen3ForCausalLM, Qwen3Config(**COMMON, head_dim=16, tie_word_embeddings=False, rope_parameters={"rope_type": "default", "rope_theta": 1e6})),
+    "qwen3": (Qwen3ForCausalLM, Qwen3Config(**COMMON, head_dim=16, tie_word_embeddings=False, rope_parameters=PLAIN_ROPE)),
     # All biases there are; scaled rotary positions; an odd number of layers' worth of heads each (3 / 1).
     "llama": (
         LlamaForCausalLM,
@@ -57,7 +58,11 @@ MODELS = {
             mlp_bias=True,
             tie_word_embeddings=True,
             rope_parameters={
-                "rope_type": "llama3", "rope_theta": 1e4, "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                "rope_type": "llama3",
+                "rope_theta": 1e4,
+                "factor": 4.0,
+                "low_freq_factor": 1.0,
+                "high_freq_factor": 4.0,
                 "original_max_position_embeddings": 64,
             },
         ),
@@ -86,9 +91,16 @@ def make_tokenizer():
     tokenizer.decoder = decoders.ByteLevel()
     special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
     trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY, special_tokens=special, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+        vocab_size=VOCABULARY,
+        special_tokens=special,
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
     )
-    text = ["tile the loop through shared memory", "unroll the inner loop by four", "use vector loads and shuffle reductions"]
+    text = [
+        "tile the loop through shared memory",
+        "unroll the inner loop by four",
+        "use vector loads and shuffle reductions",
+    ]
     tokenizer.train_from_iterator(text * 4, trainer)
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>", chat_template=CHATML
@@ -179,7 +191,9 @@ def main():
             ids = torch.tensor([[0] * (longest - len(p)) + p for p in prompts])
             mask = torch.tensor([[0] * (longest - len(p)) + [1] * len(p) for p in prompts])
             model.generation_config.eos_token_id = None
-            batch = model.generate(input_ids=ids, attention_mask=mask, do_sample=False, max_new_tokens=64, min_new_tokens=64)
+            batch = model.generate(
+                input_ids=ids, attention_mask=mask, do_sample=False, max_new_tokens=64, min_new_tokens=64
+            )
             assert batch[:, longest:].tolist() == expected["greedy"], name
         with open(os.path.join(folder, "expected.json"), "w") as file:
             json.dump(expected, file)

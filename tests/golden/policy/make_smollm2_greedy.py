@@ -27,13 +27,15 @@ def main():
         ids = tokenizer(prompt, return_tensors="pt").input_ids
         with torch.no_grad():
             # Without a mask, transformers would take the end tokens within a prompt for padding.
-            out = model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=64, min_new_tokens=64, repetition_penalty=1.0)
+            mask = torch.ones_like(ids)
+            out = model.generate(ids, attention_mask=mask, do_sample=False, max_new_tokens=64, min_new_tokens=64)
             logits = model(out).logits[0, ids.shape[1] - 1 : -1]
         completion = out[0, ids.shape[1] :]
         assert logits.argmax(-1).tolist() == completion.tolist()
         logprobs = torch.log_softmax(logits, -1).gather(1, completion[:, None])[:, 0]
         best = logits.topk(2).values
-        rows.append({"text": prompt, "prompt": ids[0].tolist(), "completion": completion.tolist(), "logprobs": logprobs.tolist()})
+        row = {"text": prompt, "prompt": ids[0].tolist(), "completion": completion.tolist()}
+        rows.append({**row, "logprobs": logprobs.tolist()})
         print(repr(tokenizer.decode(completion)), "smallest gap:", (best[:, 0] - best[:, 1]).min().item())
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "smollm2_greedy.json"), "w") as file:
         json.dump(rows, file)
