@@ -4,13 +4,13 @@
  * Included by each interface header (policy.h, coder.h, ...). Plain C11, also valid C++17.
  *
  * The rules of this ABI, which every header follows:
- *  - A struct that crosses begins with struct_size, set by whoever fills it to the size it was compiled with. Members are
- *    only ever appended; a reader tests KGRPO_HAS_MEMBER before it reads a member that came after the first release.
+ *  - A struct that crosses begins with struct_size, set by whoever fills it to the size it was compiled with. Members
+ * are only ever appended; a reader tests KGRPO_HAS_MEMBER before it reads a member that came after the first release.
  *    Exceptions are the small value types that are frozen for ever: kgrpo_str and those whose comment says "frozen".
- *  - A call that can fail returns kgrpo_error*: NULL is success; otherwise outputs are untouched and the caller releases
- *    the error. No C++ exception crosses in either direction.
- *  - Whoever allocates frees. What is returned in quantity is pushed into a sink, a callback of the receiver, and is valid
- *    during that callback only.
+ *  - A call that can fail returns kgrpo_error*: NULL is success; otherwise outputs are untouched and the caller
+ * releases the error. No C++ exception crosses in either direction.
+ *  - Whoever allocates frees. What is returned in quantity is pushed into a sink, a callback of the receiver, and is
+ * valid during that callback only.
  *  - Each function states who may call it: [main thread], [one thread] (any, but one at a time), [any thread].
  *  - An optional function may be NULL, and says so.
  */
@@ -35,8 +35,8 @@ extern "C" {
 /* Whether the writer of *object knew the member. */
 #define KGRPO_HAS_MEMBER(object, type, member) ((object)->struct_size >= KGRPO_SIZEOF_THROUGH(type, member))
 
-/* UTF-8 text of a known length, not NUL-terminated. Borrowed: the lifetime is stated where one appears. An absent string
- * has size 0; its data may then be NULL. Frozen. */
+/* UTF-8 text of a known length, not NUL-terminated. Borrowed: the lifetime is stated where one appears. An absent
+ * string has size 0; its data may then be NULL. Frozen. */
 typedef struct kgrpo_str {
   const char* data;
   size_t size;
@@ -98,8 +98,8 @@ typedef struct kgrpo_plugin {
   kgrpo_str version; /* of the plugin: "0.1.0" */
   kgrpo_str summary; /* one line for `kgrpo-host plugins list` */
 
-  /* The interface table of an id such as "kgrpo.reward/1", a `const kgrpo_reward_interface*` in that case; NULL when the
-   * plugin does not offer it. Static. Fast, and free of side effects: listing plugins calls it. [any thread] */
+  /* The interface table of an id such as "kgrpo.reward/1", a `const kgrpo_reward_interface*` in that case; NULL when
+   * the plugin does not offer it. Static. Fast, and free of side effects: listing plugins calls it. [any thread] */
   const void* (*get_interface)(kgrpo_str id);
 } kgrpo_plugin;
 

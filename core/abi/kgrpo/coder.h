@@ -3,7 +3,8 @@
  * A coder writes the kernel that a suggestion describes. It is a black box: a paid service, a local model, or rules.
  * Called by the host's rollout, with many requests in flight.
  *
- * A coder never answers with the kernel it was given as if that were its work: what is not a new kernel has its own outcome.
+ * A coder never answers with the kernel it was given as if that were its work: what is not a new kernel has its own
+ * outcome.
  */
 #ifndef KGRPO_CODER_H
 #define KGRPO_CODER_H
@@ -22,12 +23,12 @@ extern "C" {
 typedef struct kgrpo_coder_request {
   uint32_t struct_size;
   const kgrpo_problem_info* problem;
-  kgrpo_str code_a;          /* the kernel before the last round */
-  kgrpo_str code_b;          /* the current kernel: the one to improve */
-  kgrpo_str last_suggestion; /* what led from A to B; empty in the first round */
-  kgrpo_str suggestion;      /* what to do now: the policy's words */
+  kgrpo_str code_a;                /* the kernel before the last round */
+  kgrpo_str code_b;                /* the current kernel: the one to improve */
+  kgrpo_str last_suggestion;       /* what led from A to B; empty in the first round */
+  kgrpo_str suggestion;            /* what to do now: the policy's words */
   const kgrpo_evaluation* current; /* what was found about code_b */
-  uint64_t seed;             /* for coders that sample */
+  uint64_t seed;                   /* for coders that sample */
 } kgrpo_coder_request;
 
 #define KGRPO_CODER_REQUEST_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_coder_request, seed)
@@ -60,7 +61,8 @@ typedef struct kgrpo_coder_answer {
 #define KGRPO_CODER_ANSWER_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_coder_answer, attempts)
 
 /* Receives the answer, exactly once for each accepted request, from any thread, possibly before implement returned. An
- * error means that the run cannot go on (a bad key, a budget): the callee releases it, and `answer` is then NULL. Frozen. */
+ * error means that the run cannot go on (a bad key, a budget): the callee releases it, and `answer` is then NULL.
+ * Frozen. */
 typedef struct kgrpo_coder_done {
   void* context;
   void (*done)(void* context, const kgrpo_coder_answer* answer, kgrpo_error* error);
@@ -86,12 +88,13 @@ typedef struct kgrpo_coder_interface {
   /* Asks that every request in flight be answered soon, with KGRPO_CODER_FAILED where need be. [any thread] */
   void (*cancel)(kgrpo_coder* self);
 
-  /* Pushes suggestions that this coder understands, in a fixed order: one a technique and parameter. They serve the uniform
-   * and fixed baselines and warm starts. NULL for a coder that takes any text. [any thread] */
+  /* Pushes suggestions that this coder understands, in a fixed order: one a technique and parameter. They serve the
+   * uniform and fixed baselines and warm starts. NULL for a coder that takes any text. [any thread] */
   kgrpo_error* (*suggestions)(const kgrpo_coder* self, kgrpo_text_sink sink);
 } kgrpo_coder_interface;
 
-/* The size of the struct as released in revision 1. Members are appended below, never moved: this line never changes. */
+/* The size of the struct as released in revision 1. Members are appended below, never moved: this line never changes.
+ */
 #define KGRPO_CODER_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_coder_interface, suggestions)
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 /* kgrpo/evaluator.h - the evaluator interface, "kgrpo.evaluator/1".
  *
- * An evaluator owns what a problem is, and judges kernels for it: does the source compile, is it right, how long does it
- * take. Called by the host's rollout from many threads at once, and by `kgrpo-host eval` and `problems`.
+ * An evaluator owns what a problem is, and judges kernels for it: does the source compile, is it right, how long does
+ * it take. Called by the host's rollout from many threads at once, and by `kgrpo-host eval` and `problems`.
  *
  * Candidates are not trusted: whatever a kernel does is a verdict, never a failure of evaluate().
  */
@@ -24,13 +24,13 @@ extern "C" {
 /* What a problem says of itself. Lives as long as the problem is open. */
 typedef struct kgrpo_problem_info {
   uint32_t struct_size;
-  kgrpo_str name;      /* unique: the folder's name */
-  kgrpo_str title;     /* "Vector addition" */
-  kgrpo_str family;    /* "elementwise" */
-  kgrpo_str split;     /* "train" or "heldout": what its author meant it for; the pipeline decides */
-  kgrpo_str task;      /* the task text for prompts: what to compute, signature, visible sizes */
-  kgrpo_str signature; /* the C declaration that a candidate must define */
-  kgrpo_str source;    /* the reference kernel: where optimisation starts */
+  kgrpo_str name;          /* unique: the folder's name */
+  kgrpo_str title;         /* "Vector addition" */
+  kgrpo_str family;        /* "elementwise" */
+  kgrpo_str split;         /* "train" or "heldout": what its author meant it for; the pipeline decides */
+  kgrpo_str task;          /* the task text for prompts: what to compute, signature, visible sizes */
+  kgrpo_str signature;     /* the C declaration that a candidate must define */
+  kgrpo_str source;        /* the reference kernel: where optimisation starts */
   const kgrpo_str* traits; /* words for the kernel's nature: "memory-bound" */
   size_t trait_count;
 } kgrpo_problem_info;
@@ -40,16 +40,16 @@ typedef struct kgrpo_problem_info {
 /* What was found about one kernel. Valid during the callback that receives it; a receiver copies what it keeps. */
 typedef struct kgrpo_evaluation {
   uint32_t struct_size;
-  int32_t compiled;    /* nonzero: it compiled */
-  int32_t correct;     /* nonzero: compiled, and right in everything that was checked */
-  kgrpo_str verdict;   /* "right", or why not */
-  double seconds;      /* run time at the problem's timing size; 0 unless correct */
-  double seconds_low;  /* 95% confidence interval of it; equal to it where the time is modelled */
+  int32_t compiled;   /* nonzero: it compiled */
+  int32_t correct;    /* nonzero: compiled, and right in everything that was checked */
+  kgrpo_str verdict;  /* "right", or why not */
+  double seconds;     /* run time at the problem's timing size; 0 unless correct */
+  double seconds_low; /* 95% confidence interval of it; equal to it where the time is modelled */
   double seconds_high;
-  int32_t modelled;    /* nonzero: no device ran; seconds is a model's, and `time_source` says which */
+  int32_t modelled;      /* nonzero: no device ran; seconds is a model's, and `time_source` says which */
   kgrpo_str time_source; /* "H100 model", "NVIDIA H100 80GB HBM3" */
-  kgrpo_str diagnosis; /* for a person and for prompts: the compiler's words (data, trimmed), what went wrong where, or what
-                          bounds the time */
+  kgrpo_str diagnosis; /* for a person and for prompts: the compiler's words (data, trimmed), what went wrong where, or
+                          what bounds the time */
   const kgrpo_metric* metrics; /* "registers", "occupancy", "dram_bytes", ... */
   size_t metric_count;
 } kgrpo_evaluation;
@@ -86,7 +86,7 @@ typedef struct kgrpo_evaluator_interface {
 
   /* Opens a problem's folder; every mistake in its files is reported at once. [any thread] */
   kgrpo_error* (*open_problem)(kgrpo_evaluator* self, kgrpo_str directory, kgrpo_problem** out);
-  void (*close_problem)(kgrpo_evaluator* self, kgrpo_problem* problem); /* NULL is allowed. [any thread] */
+  void (*close_problem)(kgrpo_evaluator* self, kgrpo_problem* problem);    /* NULL is allowed. [any thread] */
   const kgrpo_problem_info* (*problem_info)(const kgrpo_problem* problem); /* [any thread] */
 
   /* Judges the reference kernel: its time is the numerator of every speedup. A reference that is not right is an error
@@ -98,12 +98,13 @@ typedef struct kgrpo_evaluator_interface {
   kgrpo_error* (*evaluate)(kgrpo_evaluator* self, kgrpo_problem* problem, const kgrpo_evaluate_request* request,
                            kgrpo_evaluation_sink sink);
 
-  /* A text on what is in force: compiler, sandbox, device. Printed once a run and kept in the run store; lives as long as
-   * the instance. [any thread] */
+  /* A text on what is in force: compiler, sandbox, device. Printed once a run and kept in the run store; lives as long
+   * as the instance. [any thread] */
   kgrpo_str (*describe)(const kgrpo_evaluator* self);
 } kgrpo_evaluator_interface;
 
-/* The size of the struct as released in revision 1. Members are appended below, never moved: this line never changes. */
+/* The size of the struct as released in revision 1. Members are appended below, never moved: this line never changes.
+ */
 #define KGRPO_EVALUATOR_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_evaluator_interface, describe)
 
 #ifdef __cplusplus

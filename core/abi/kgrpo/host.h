@@ -1,7 +1,8 @@
 /* kgrpo/host.h - what the host offers to plugins, "kgrpo.host/1".
  *
- * Every create() receives one kgrpo_host, made for that instance: log lines carry its name, and its folders are its own.
- * It outlives the instance. All functions may be called from any thread, also from threads that the plugin started.
+ * Every create() receives one kgrpo_host, made for that instance: log lines carry its name, and its folders are its
+ * own. It outlives the instance. All functions may be called from any thread, also from threads that the plugin
+ * started.
  */
 #ifndef KGRPO_HOST_H
 #define KGRPO_HOST_H
@@ -44,8 +45,8 @@ typedef struct kgrpo_host {
   kgrpo_error* (*lock_device)(void* context, kgrpo_str device);
   void (*unlock_device)(void* context, kgrpo_str device);
 
-  /* 64 random bits: a pure function of (the run's seed, this instance's name, key, index), so that results do not depend
-   * on the order of calls. `key` is `key_size` numbers that say what is drawn: (step, trajectory, round). */
+  /* 64 random bits: a pure function of (the run's seed, this instance's name, key, index), so that results do not
+   * depend on the order of calls. `key` is `key_size` numbers that say what is drawn: (step, trajectory, round). */
   uint64_t (*random)(void* context, const uint64_t* key, size_t key_size, uint64_t index);
 
   /* Where this process stands among those that train together; 0 of 1 when alone. */

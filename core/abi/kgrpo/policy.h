@@ -46,8 +46,8 @@ typedef struct kgrpo_policy_info {
   kgrpo_str device;       /* as lock_device wants it: "cpu", "cuda:0" */
   uint64_t parameter_count;
   uint32_t vocabulary_size;
-  uint32_t context_length;        /* prompt and completion together */
-  const int32_t* end_ids;         /* every id that ends a completion */
+  uint32_t context_length; /* prompt and completion together */
+  const int32_t* end_ids;  /* every id that ends a completion */
   size_t end_id_count;
 } kgrpo_policy_info;
 
@@ -92,7 +92,7 @@ typedef struct kgrpo_completion {
   uint32_t struct_size;
   size_t request;         /* index into the requests */
   const int32_t* ids;     /* sampled tokens, the end token included */
-  const float* logprobs;  /* of each of ids under logits / temperature over the full vocabulary (temperature 0: over logits) */
+  const float* logprobs;  /* of each of ids, of logits / temperature (of logits at 0), full vocabulary */
   size_t size;            /* of ids and logprobs */
   kgrpo_str text;         /* ids decoded, without special tokens */
   uint32_t finish_reason; /* a kgrpo_finish_reason */
@@ -126,14 +126,15 @@ typedef struct kgrpo_forward_request {
   uint32_t struct_size;
   const kgrpo_sequence* sequences;
   size_t sequence_count;
-  uint32_t copy;        /* a kgrpo_policy_copy */
-  double temperature;   /* log-probabilities are of logits / temperature; > 0 */
+  uint32_t copy;         /* a kgrpo_policy_copy */
+  double temperature;    /* log-probabilities are of logits / temperature; > 0 */
   int32_t need_gradient; /* nonzero: *context is made, for backward; only of the current copy */
 } kgrpo_forward_request;
 
 #define KGRPO_FORWARD_REQUEST_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_forward_request, need_gradient)
 
-/* A parameter tensor. Views are borrowed and stay valid, at the same addresses, until the instance is destroyed. Frozen. */
+/* A parameter tensor. Views are borrowed and stay valid, at the same addresses, until the instance is destroyed.
+ * Frozen. */
 typedef struct kgrpo_parameter {
   kgrpo_str name;         /* as the model's files name it: "model.layers.0.self_attn.q_proj.weight" */
   kgrpo_tensor* value;    /* float32 or bfloat16; written in place by the trainer */
@@ -157,8 +158,8 @@ typedef struct kgrpo_policy_interface {
   /* What the model is; lives as long as the instance. [any thread] */
   const kgrpo_policy_info* (*info)(const kgrpo_policy* self);
 
-  /* Text to ids and back. encode_chat applies the model's chat template; encode takes text as it is, special tokens in it
-   * recognised, nothing added. render_chat pushes the text that encode_chat would encode. [one thread] */
+  /* Text to ids and back. encode_chat applies the model's chat template; encode takes text as it is, special tokens in
+   * it recognised, nothing added. render_chat pushes the text that encode_chat would encode. [one thread] */
   kgrpo_error* (*encode_chat)(kgrpo_policy* self, const kgrpo_message* messages, size_t count,
                               const kgrpo_chat_options* options, kgrpo_token_sink sink);
   kgrpo_error* (*render_chat)(kgrpo_policy* self, const kgrpo_message* messages, size_t count,
@@ -167,20 +168,20 @@ typedef struct kgrpo_policy_interface {
   kgrpo_error* (*decode)(kgrpo_policy* self, const int32_t* ids, size_t count, int32_t skip_special,
                          kgrpo_text_sink sink);
 
-  /* Samples one completion a request with the current parameters. A prompt that leaves no room in the context is an error
-   * that names the request. Returns after the last was pushed, or soon after the host's cancel. [one thread] */
+  /* Samples one completion a request with the current parameters. A prompt that leaves no room in the context is an
+   * error that names the request. Returns after the last was pushed, or soon after the host's cancel. [one thread] */
   kgrpo_error* (*generate)(kgrpo_policy* self, const kgrpo_generate_request* requests, size_t count,
                            const kgrpo_sampling* sampling, kgrpo_completion_sink sink);
 
-  /* Log-probabilities of the completions' tokens: logprobs[i] for all tokens of all completions, sequence after sequence,
-   * sum(completion_size) floats in the caller's memory. entropies, of the same size, receives the entropy of each token's
-   * distribution in nats; may be NULL. With need_gradient a context is made, which backward or release_context ends;
-   * else *context is untouched and may be NULL. [one thread] */
+  /* Log-probabilities of the completions' tokens: logprobs[i] for all tokens of all completions, sequence after
+   * sequence, sum(completion_size) floats in the caller's memory. entropies, of the same size, receives the entropy of
+   * each token's distribution in nats; may be NULL. With need_gradient a context is made, which backward or
+   * release_context ends; else *context is untouched and may be NULL. [one thread] */
   kgrpo_error* (*forward)(kgrpo_policy* self, const kgrpo_forward_request* request, float* logprobs, float* entropies,
                           kgrpo_forward_context** context);
 
-  /* Adds to the gradients: sum_i dlogprobs[i] * d logprobs[i] / d parameter, for the tokens of the context's forward, in
-   * its order. Ends the context whether it succeeds or not. Parameters must not have changed since. [one thread] */
+  /* Adds to the gradients: sum_i dlogprobs[i] * d logprobs[i] / d parameter, for the tokens of the context's forward,
+   * in its order. Ends the context whether it succeeds or not. Parameters must not have changed since. [one thread] */
   kgrpo_error* (*backward)(kgrpo_policy* self, kgrpo_forward_context* context, const float* dlogprobs);
   void (*release_context)(kgrpo_policy* self, kgrpo_forward_context* context); /* NULL is allowed. [one thread] */
 
@@ -195,12 +196,13 @@ typedef struct kgrpo_policy_interface {
    * instance's dtype. `directory` exists and is empty; on failure its content is undefined. [one thread] */
   kgrpo_error* (*save)(kgrpo_policy* self, uint32_t copy, kgrpo_str directory);
 
-  /* Replaces that copy's weights by those of a folder that save wrote or that has the same shapes; bit-exact after save.
-   * Loading the reference makes it present. On failure the weights are unchanged. [one thread] */
+  /* Replaces that copy's weights by those of a folder that save wrote or that has the same shapes; bit-exact after
+   * save. Loading the reference makes it present. On failure the weights are unchanged. [one thread] */
   kgrpo_error* (*load)(kgrpo_policy* self, uint32_t copy, kgrpo_str directory);
 } kgrpo_policy_interface;
 
-/* The size of the struct as released in revision 1. Members are appended below, never moved: this line never changes. */
+/* The size of the struct as released in revision 1. Members are appended below, never moved: this line never changes.
+ */
 #define KGRPO_POLICY_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_policy_interface, load)
 
 #ifdef __cplusplus

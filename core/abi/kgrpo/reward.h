@@ -1,8 +1,8 @@
 /* kgrpo/reward.h - the reward interface, "kgrpo.reward/1".
  *
- * A reward turns one judged round of a trajectory into a number. It is pure: the same arguments give the same score, and it
- * keeps no state between calls, so the host may call it from any thread, in any order, and again when a run is replayed.
- * Written by plugins, called by the host's rollout (core/loop).
+ * A reward turns one judged round of a trajectory into a number. It is pure: the same arguments give the same score,
+ * and it keeps no state between calls, so the host may call it from any thread, in any order, and again when a run is
+ * replayed. Written by plugins, called by the host's rollout (core/loop).
  */
 #ifndef KGRPO_REWARD_H
 #define KGRPO_REWARD_H
@@ -48,12 +48,13 @@ typedef struct kgrpo_reward_interface {
                         double* score);
 
   /* The score of a round that would leave the current kernel as it is and be paid for it as for new work: what doing
-   * nothing is worth, for trainers that subtract it. Same request; answer and candidate are ignored and may be NULL. NULL
-   * when the reward has no such notion: the host then passes 0. [any thread, must not block] */
+   * nothing is worth, for trainers that subtract it. Same request; answer and candidate are ignored and may be NULL.
+   * NULL when the reward has no such notion: the host then passes 0. [any thread, must not block] */
   kgrpo_error* (*idle)(const kgrpo_reward* self, const kgrpo_reward_request* request, double* score);
 } kgrpo_reward_interface;
 
-/* The size of the struct as released in revision 1. Members are appended below, never moved: this line never changes. */
+/* The size of the struct as released in revision 1. Members are appended below, never moved: this line never changes.
+ */
 #define KGRPO_REWARD_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_reward_interface, idle)
 
 #ifdef __cplusplus

@@ -1,7 +1,8 @@
 /* kgrpo/tensor.h - how tensors cross: DLPack's DLTensor, declared here so that plugins need no other header.
  *
- * kgrpo_tensor has the layout of DLTensor as DLPack 1.x defines it (github.com/dmlc/dlpack, dlpack.h), and may be cast to
- * it. Tensors that cross this ABI are always borrowed views: who lends them says for how long, and nobody else frees them.
+ * kgrpo_tensor has the layout of DLTensor as DLPack 1.x defines it (github.com/dmlc/dlpack, dlpack.h), and may be cast
+ * to it. Tensors that cross this ABI are always borrowed views: who lends them says for how long, and nobody else frees
+ * them.
  */
 #ifndef KGRPO_TENSOR_H
 #define KGRPO_TENSOR_H

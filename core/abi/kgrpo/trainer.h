@@ -1,8 +1,8 @@
 /* kgrpo/trainer.h - the trainer interface, "kgrpo.trainer/1".
  *
- * A trainer turns samples into a better policy. It owns the loss, the advantages, the optimiser and its schedule; of the
- * model it needs log-probabilities, their backward and the parameter tensors, all through kgrpo.policy/1. Called by the
- * host's loop, once a step.
+ * A trainer turns samples into a better policy. It owns the loss, the advantages, the optimiser and its schedule; of
+ * the model it needs log-probabilities, their backward and the parameter tensors, all through kgrpo.policy/1. Called by
+ * the host's loop, once a step.
  */
 #ifndef KGRPO_TRAINER_H
 #define KGRPO_TRAINER_H
@@ -22,10 +22,11 @@ typedef struct kgrpo_sample {
   const int32_t* prompt_ids;
   size_t prompt_size;
   const int32_t* completion_ids;
-  const float* logprobs; /* behaviour log-probabilities of completion_ids; NULL where nobody sampled them (warm starts) */
+  const float* logprobs; /* behaviour log-probabilities of completion_ids; NULL where nobody sampled them */
   size_t completion_size;
   double reward;
-  double idle_reward;  /* what the round would have paid for leaving the kernel as it was; see kgrpo_reward_interface.idle */
+  double idle_reward;  /* what the round would have paid for leaving the kernel as it was; see
+                          kgrpo_reward_interface.idle */
   uint64_t trajectory; /* unique within the step */
   uint32_t round;      /* from 0; the rounds of a trajectory are all present unless some were dropped */
   uint32_t rounds;     /* of the trajectory */
@@ -37,8 +38,8 @@ typedef struct kgrpo_sample {
 
 /* What a trainer learns from. */
 typedef enum kgrpo_trainer_source {
-  KGRPO_TRAINER_ROLLOUTS = 0, /* each update gets the samples of a fresh rollout of the current policy */
-  KGRPO_TRAINER_OWN_DATA = 1, /* it reads its own data: update gets no samples */
+  KGRPO_TRAINER_ROLLOUTS = 0,      /* each update gets the samples of a fresh rollout of the current policy */
+  KGRPO_TRAINER_OWN_DATA = 1,      /* it reads its own data: update gets no samples */
   KGRPO_TRAINER_DEMONSTRATIONS = 2 /* each update gets a batch of samples whose completions are to be imitated */
 } kgrpo_trainer_source;
 
@@ -52,8 +53,8 @@ typedef struct kgrpo_trainer_plan {
 
 #define KGRPO_TRAINER_PLAN_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_trainer_plan, max_completion_size)
 
-/* Where the figures of an update go. `step` receives those of the whole update; `optimizer_step`, which may be NULL, one
- * row ({loss, kl, grad_norm, learning_rate}) for each optimiser step, in order. Valid during the call. Frozen. */
+/* Where the figures of an update go. `step` receives those of the whole update; `optimizer_step`, which may be NULL,
+ * one row ({loss, kl, grad_norm, learning_rate}) for each optimiser step, in order. Valid during the call. Frozen. */
 typedef struct kgrpo_update_sink {
   void* context;
   void (*step)(void* context, kgrpo_metric metric);
@@ -83,8 +84,8 @@ typedef struct kgrpo_trainer_interface {
   kgrpo_error* (*begin)(kgrpo_trainer* self, const kgrpo_policy_interface* api, kgrpo_policy* policy,
                         const kgrpo_trainer_plan* plan);
 
-  /* One update. Samples come in an order that is the same whenever the run is. On KGRPO_ERROR_NOT_FINITE the policy is as
-   * good as it was and the host stops with a checkpoint. [one thread] */
+  /* One update. Samples come in an order that is the same whenever the run is. On KGRPO_ERROR_NOT_FINITE the policy is
+   * as good as it was and the host stops with a checkpoint. [one thread] */
   kgrpo_error* (*update)(kgrpo_trainer* self, const kgrpo_sample* samples, size_t count, kgrpo_update_sink sink);
 
   /* Optimiser state and counters, so that a resumed run goes on bit for bit. [one thread] */
@@ -92,7 +93,8 @@ typedef struct kgrpo_trainer_interface {
   kgrpo_error* (*load_state)(kgrpo_trainer* self, kgrpo_reader reader);
 } kgrpo_trainer_interface;
 
-/* The size of the struct as released in revision 1. Members are appended below, never moved: this line never changes. */
+/* The size of the struct as released in revision 1. Members are appended below, never moved: this line never changes.
+ */
 #define KGRPO_TRAINER_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_trainer_interface, load_state)
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 // kgrpo/sdk/error.h - exceptions inside, kgrpo_error* at the boundary. For plugin authors, and used by the host itself.
 //
-// Inside, code throws Error. An ABI function wraps its body in Guard, which turns whatever is thrown into a kgrpo_error*;
-// a caller of an ABI function wraps the call in Check, which throws what came back.
+// Inside, code throws Error. An ABI function wraps its body in Guard, which turns whatever is thrown into a
+// kgrpo_error*; a caller of an ABI function wraps the call in Check, which throws what came back.
 #ifndef KGRPO_SDK_ERROR_H
 #define KGRPO_SDK_ERROR_H
 #include <kgrpo/abi.h>
@@ -31,7 +31,9 @@ struct OwnedError {
   std::string message;
 };
 
-inline void ReleaseOwned(kgrpo_error* error) { delete reinterpret_cast<OwnedError*>(error); }
+inline void ReleaseOwned(kgrpo_error* error) {
+  delete reinterpret_cast<OwnedError*>(error);
+}
 inline void ReleaseStatic(kgrpo_error*) {}
 
 // What is returned when there is no memory left to describe an error with.
@@ -46,8 +48,8 @@ inline kgrpo_error* OutOfMemory() {
 // An error for the other side of the ABI, which releases it.
 inline kgrpo_error* MakeError(kgrpo_error_code code, std::string_view message) noexcept {
   try {
-    auto* owned = new internal::OwnedError{{sizeof(kgrpo_error), static_cast<uint32_t>(code), {}, internal::ReleaseOwned},
-                                           std::string(message)};
+    auto* owned = new internal::OwnedError{
+        {sizeof(kgrpo_error), static_cast<uint32_t>(code), {}, internal::ReleaseOwned}, std::string(message)};
     owned->error.message = Str(owned->message);
     return &owned->error;
   } catch (...) {

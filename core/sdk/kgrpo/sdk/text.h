@@ -9,13 +9,17 @@
 namespace kgrpo {
 
 // Borrows: valid as long as what `text` refers to.
-inline kgrpo_str Str(std::string_view text) { return {text.data(), text.size()}; }
+inline kgrpo_str Str(std::string_view text) {
+  return {text.data(), text.size()};
+}
 
 inline std::string_view View(kgrpo_str text) {
   return text.size == 0 ? std::string_view() : std::string_view(text.data, text.size);
 }
 
-inline std::string Copy(kgrpo_str text) { return std::string(View(text)); }
+inline std::string Copy(kgrpo_str text) {
+  return std::string(View(text));
+}
 
 }  // namespace kgrpo
 #endif
