@@ -93,8 +93,7 @@ typedef struct kgrpo_coder_interface {
   kgrpo_error* (*suggestions)(const kgrpo_coder* self, kgrpo_text_sink sink);
 } kgrpo_coder_interface;
 
-/* The size of the struct as released in revision 1. Members are appended below, never moved: this line never changes.
- */
+/* The size of the struct as released in revision 1. Members are appended below, never moved: this never changes. */
 #define KGRPO_CODER_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_coder_interface, suggestions)
 
 #ifdef __cplusplus

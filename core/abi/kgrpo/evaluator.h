@@ -103,8 +103,7 @@ typedef struct kgrpo_evaluator_interface {
   kgrpo_str (*describe)(const kgrpo_evaluator* self);
 } kgrpo_evaluator_interface;
 
-/* The size of the struct as released in revision 1. Members are appended below, never moved: this line never changes.
- */
+/* The size of the struct as released in revision 1. Members are appended below, never moved: this never changes. */
 #define KGRPO_EVALUATOR_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_evaluator_interface, describe)
 
 #ifdef __cplusplus

@@ -201,8 +201,7 @@ typedef struct kgrpo_policy_interface {
   kgrpo_error* (*load)(kgrpo_policy* self, uint32_t copy, kgrpo_str directory);
 } kgrpo_policy_interface;
 
-/* The size of the struct as released in revision 1. Members are appended below, never moved: this line never changes.
- */
+/* The size of the struct as released in revision 1. Members are appended below, never moved: this never changes. */
 #define KGRPO_POLICY_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_policy_interface, load)
 
 #ifdef __cplusplus

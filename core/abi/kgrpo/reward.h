@@ -53,8 +53,7 @@ typedef struct kgrpo_reward_interface {
   kgrpo_error* (*idle)(const kgrpo_reward* self, const kgrpo_reward_request* request, double* score);
 } kgrpo_reward_interface;
 
-/* The size of the struct as released in revision 1. Members are appended below, never moved: this line never changes.
- */
+/* The size of the struct as released in revision 1. Members are appended below, never moved: this never changes. */
 #define KGRPO_REWARD_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_reward_interface, idle)
 
 #ifdef __cplusplus

@@ -93,8 +93,7 @@ typedef struct kgrpo_trainer_interface {
   kgrpo_error* (*load_state)(kgrpo_trainer* self, kgrpo_reader reader);
 } kgrpo_trainer_interface;
 
-/* The size of the struct as released in revision 1. Members are appended below, never moved: this line never changes.
- */
+/* The size of the struct as released in revision 1. Members are appended below, never moved: this never changes. */
 #define KGRPO_TRAINER_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_trainer_interface, load_state)
 
 #ifdef __cplusplus
