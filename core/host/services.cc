@@ -151,7 +151,7 @@ std::map<std::string, double> HostServices::TakeMetrics() {
   for (auto& [name, points] : taken) {
     // Floating-point sums depend on the order, and figures must not depend on threads. strong_order has a place for
     // NaN.
-    std::sort(points.begin(), points.end(), [](double a, double b) { return std::strong_order(a, b) < 0; });
+    std::sort(points.begin(), points.end(), [](double a, double b) { return std::is_lt(std::strong_order(a, b)); });
     means[name] = std::accumulate(points.begin(), points.end(), 0.0) / static_cast<double>(points.size());
   }
   return means;

@@ -238,12 +238,12 @@ class Rollout::Session {
       ++in_flight_;
     }
     try {
-      rollout_.parts_.coder->Implement(slot.request,
-                                       [this, &slot](std::optional<CoderAnswer> answer, std::exception_ptr error) {
-                                         if (error) return Fail(error);
-                                         slot.round.answer = *std::move(answer);
-                                         Judge(slot);
-                                       });
+      rollout_.parts_.coder->Implement(
+          slot.request, [this, &slot](std::optional<CoderAnswer> answer, const std::exception_ptr& error) {
+            if (error) return Fail(error);
+            slot.round.answer = *std::move(answer);
+            Judge(slot);
+          });
     } catch (...) {
       Fail(std::current_exception());  // nothing was accepted: this one is not in flight any more
       throw;
@@ -339,7 +339,7 @@ class Rollout::Session {
   void Fail(std::exception_ptr error) {
     const std::lock_guard lock(mutex_);
     --in_flight_;
-    if (!failure_) failure_ = error;
+    if (!failure_) failure_ = std::move(error);
     changed_.notify_one();
   }
 
