@@ -131,7 +131,7 @@ static_assert(kHasFactory<kgrpo_policy_interface> && kHasFactory<kgrpo_coder_int
 std::string TakeMessage(kgrpo_error* error) {
   if (error->struct_size < KGRPO_ERROR_SIZE_1) Fail("the error's struct_size is " + std::to_string(error->struct_size));
   if (error->release == nullptr) Fail("the error has no release");
-  const std::string message = Copy(error->message);
+  std::string message = Copy(error->message);
   const uint32_t code = error->code;
   error->release(error);
   if (message.empty()) Fail("the error has no message");
@@ -170,10 +170,10 @@ void CheckCreation(Session& session, const PluginLibrary& library, Role role) {
 
   const std::pair<const char*, const char*> kBroken[] = {
       {"text that is not JSON", "{\"a\": "}, {"a list", "[]"}, {"null", "null"}, {"nothing at all", ""}};
-  for (const auto& [what, options] : kBroken) {
-    session.Check(prefix + "create refuses " + what + " as options", [&]() -> std::string {
+  for (const auto& broken : kBroken) {
+    session.Check(prefix + "create refuses " + broken.first + " as options", [&]() -> std::string {
       void* instance = nullptr;
-      kgrpo_error* error = factory->create(host, Str(options), &instance);
+      kgrpo_error* error = factory->create(host, Str(broken.second), &instance);
       if (error == nullptr) {
         factory->destroy(instance);
         Fail("create accepted them");

@@ -128,11 +128,11 @@ class Checker {
             "\"" + name + "\" is a list: write {{#" + name + "}}{{.}} {{/" + name + "}}, or {{" + name + "_joined}}");
         break;
       case Kind::kRecords:
-        Add(position, "\"" + name + "\" is a list: write {{#" + name + "}}{{" + variable->members.front().first +
+        Add(position, "\"" + name + "\" is a list: write {{#" + name + "}}{{" + variable->members.front().name +
                           "}}{{/" + name + "}}");
         break;
       default:
-        Add(position, "\"" + name + "\" has members: write {{" + name + "." + variable->members.front().first + "}}");
+        Add(position, "\"" + name + "\" has members: write {{" + name + "." + variable->members.front().name + "}}");
     }
     return nullptr;
   }
@@ -143,7 +143,7 @@ class Checker {
     for (size_t i = scopes_.size(); i-- > 0;) {
       for (const auto& [name, variable] : scopes_[i]->members) {
         if (variable.kind == Kind::kRecord) {
-          for (const auto& member : variable.members) names.push_back(name + "." + member.first);
+          for (const auto& member : variable.members) names.push_back(name + "." + member.name);
         } else {
           names.push_back(name);
         }

@@ -4,10 +4,11 @@
 #define KGRPO_PROMPT_VARIABLES_H
 
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace kgrpo {
+
+struct NamedVariable;
 
 struct Variable {
   enum class Kind {
@@ -18,15 +19,22 @@ struct Variable {
     kRecords,  // {{#name}}{{member}}{{/name}}: a list of records
   };
   Kind kind = Kind::kText;
-  std::vector<std::pair<std::string, Variable>> members;  // of kRecord and kRecords
+  std::vector<NamedVariable> members;  // of kRecord and kRecords
 
-  const Variable* Find(const std::string& name) const {
-    for (const auto& [member_name, member] : members) {
-      if (member_name == name) return &member;
-    }
-    return nullptr;
-  }
+  const Variable* Find(const std::string& name) const;  // the member, or null
 };
+
+struct NamedVariable {
+  std::string name;
+  Variable variable;
+};
+
+inline const Variable* Variable::Find(const std::string& name) const {
+  for (const auto& [member_name, member] : members) {
+    if (member_name == name) return &member;
+  }
+  return nullptr;
+}
 
 // The root: a record of all top-level variables.
 const Variable& PromptVariables();

@@ -47,7 +47,8 @@ at::Tensor LinearAdd(const at::Tensor& residual, const at::Tensor& x, const at::
 
 void LinearBackwardParameters(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight_gradient,
                               const at::Tensor& bias_gradient) {
-  at::Tensor gradient = weight_gradient;
+  at::Tensor gradient =
+      weight_gradient;  // NOLINT(performance-unnecessary-copy-initialization): a handle to write through
   if (dy.scalar_type() == gradient.scalar_type()) {
     gradient.addmm_(dy.t(), x);
   } else {
