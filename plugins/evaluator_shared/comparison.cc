@@ -35,7 +35,8 @@ double ErrorInBounds(double got, double expected, double highest, ErrorBound bou
   if (std::isnan(got)) return INFINITY;
   if (got == expected) return 0;
   if (std::isinf(got)) {  // right where the expected value is beyond the format's range
-    const bool overflows = std::fabs(expected) * (1 + bound.relative) >= highest && std::signbit(got) == std::signbit(expected);
+    const bool overflows =
+        std::fabs(expected) * (1 + bound.relative) >= highest && std::signbit(got) == std::signbit(expected);
     return overflows ? 0 : INFINITY;
   }
   if (std::isinf(expected)) return INFINITY;
@@ -84,13 +85,15 @@ Comparison Compare(const Parameter& output, const std::vector<int64_t>& shape, c
     } else {
       const int64_t value = LoadInteger(output.dtype, got.data() + at);
       if (value != expected.wholes[index]) {
-        error = ErrorInBounds(static_cast<double>(value), static_cast<double>(expected.wholes[index]), info.highest, bound);
+        error =
+            ErrorInBounds(static_cast<double>(value), static_cast<double>(expected.wholes[index]), info.highest, bound);
       }
     }
     got_is_constant = got_is_constant && std::memcmp(got.data(), got.data() + at, info.size) == 0;
     if (error > 1) {
       ++result.mismatches;
-      if (std::all_of(got.data() + at, got.data() + at + info.size, [poison](uint8_t byte) { return byte == poison; })) {
+      if (std::all_of(got.data() + at, got.data() + at + info.size,
+                      [poison](uint8_t byte) { return byte == poison; })) {
         ++result.unwritten;
         if (first_unwritten < 0) first_unwritten = i;
       }
@@ -105,8 +108,8 @@ Comparison Compare(const Parameter& output, const std::vector<int64_t>& shape, c
   if (result.unwritten == elements) {
     text << output.name << " was never written";
   } else if (result.unwritten > 0) {
-    text << result.unwritten << " of " << elements << " elements of " << output.name << " were never written, the first is "
-         << IndexText(output.name, shape, first_unwritten);
+    text << result.unwritten << " of " << elements << " elements of " << output.name
+         << " were never written, the first is " << IndexText(output.name, shape, first_unwritten);
   } else {
     const auto at = static_cast<size_t>(worst);
     const double value = LoadDouble(output.dtype, got.data() + at * info.size);
@@ -114,7 +117,8 @@ Comparison Compare(const Parameter& output, const std::vector<int64_t>& shape, c
     text << result.mismatches << " of " << elements << " elements of " << output.name << " are wrong; the worst is "
          << IndexText(output.name, shape, worst) << " = " << value << ", expected " << wanted;
     if (info.is_floating) text << " (tolerance " << bound.absolute + bound.relative * std::fabs(wanted) << ")";
-    if (got_is_constant && elements > 1 && !IsConstant(expected)) text << "; the output is constant where the right one is not";
+    if (got_is_constant && elements > 1 && !IsConstant(expected))
+      text << "; the output is constant where the right one is not";
   }
   result.sentence = text.str();
   return result;

@@ -24,21 +24,21 @@ struct Expected {
 };
 
 // The bound for one output. `accumulations` is how many terms a result sums at this size. For floating outputs,
-// relative defaults to 2 u(output) + (16 + 8 sqrt(accumulations)) u(arithmetic), where arithmetic is done in float32 (in
-// float64 for float64 outputs), and absolute to relative times the root mean square of what is expected. For integer
-// outputs both default to 0: equality.
+// relative defaults to 2 u(output) + (16 + 8 sqrt(accumulations)) u(arithmetic), where arithmetic is done in float32
+// (in float64 for float64 outputs), and absolute to relative times the root mean square of what is expected. For
+// integer outputs both default to 0: equality.
 ErrorBound BoundFor(const Problem& problem, const Parameter& output, double accumulations, const Expected& expected);
 
 struct Comparison {
   bool matches = true;
   int64_t mismatches = 0;
-  int64_t unwritten = 0;       // elements that still hold the poison, counted among the mismatches
-  double largest_error = 0;    // max of |got - expected| / bound over all elements
-  std::string sentence;        // says what differs, where and by how much; empty when it matches
+  int64_t unwritten = 0;     // elements that still hold the poison, counted among the mismatches
+  double largest_error = 0;  // max of |got - expected| / bound over all elements
+  std::string sentence;      // says what differs, where and by how much; empty when it matches
 };
 
-// Compares `got` (bytes of `output`'s dtype) with `expected`; `poison` is the byte that filled the output before the call.
-// The sentence names the element by its indices in `shape`.
+// Compares `got` (bytes of `output`'s dtype) with `expected`; `poison` is the byte that filled the output before the
+// call. The sentence names the element by its indices in `shape`.
 Comparison Compare(const Parameter& output, const std::vector<int64_t>& shape, const std::vector<uint8_t>& got,
                    const Expected& expected, uint8_t poison, ErrorBound bound);
 

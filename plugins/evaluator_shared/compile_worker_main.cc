@@ -27,7 +27,8 @@ constexpr int kSocket = 3;
 
 // NVRTC's C interface, as far as it is used; nvrtcProgram is an opaque pointer and 0 is success.
 struct Nvrtc {
-  int (*create)(void** program, const char* source, const char* name, int headers, const char* const* contents, const char* const* names);
+  int (*create)(void** program, const char* source, const char* name, int headers, const char* const* contents,
+                const char* const* names);
   int (*add_name)(void* program, const char* expression);
   int (*compile)(void* program, int options, const char* const* option);
   int (*log_size)(void* program, size_t* size);
@@ -82,23 +83,47 @@ struct VirtualHeader {
 
 constexpr const char* kIntegers =
     "#ifndef KGRPO_DEVICE_INTEGERS\n#define KGRPO_DEVICE_INTEGERS\n"
-    "typedef signed char int8_t; typedef unsigned char uint8_t; typedef short int16_t; typedef unsigned short uint16_t;\n"
+    "typedef signed char int8_t; typedef unsigned char uint8_t; typedef short int16_t; typedef unsigned short "
+    "uint16_t;\n"
     "typedef int int32_t; typedef unsigned int uint32_t; typedef long int64_t; typedef unsigned long uint64_t;\n"
     "typedef long intptr_t; typedef unsigned long uintptr_t;\n#endif\n";
 constexpr const char* kLimits =
-    "#ifndef FLT_MAX\n#define FLT_MAX 3.402823466e+38F\n#define FLT_MIN 1.175494351e-38F\n#define FLT_EPSILON 1.192092896e-07F\n"
-    "#define DBL_MAX 1.7976931348623157e+308\n#define DBL_MIN 2.2250738585072014e-308\n#define DBL_EPSILON 2.2204460492503131e-16\n"
-    "#endif\n#ifndef INT_MAX\n#define CHAR_BIT 8\n#define INT_MAX 2147483647\n#define INT_MIN (-INT_MAX - 1)\n#define UINT_MAX 0xffffffffU\n"
+    "#ifndef FLT_MAX\n#define FLT_MAX 3.402823466e+38F\n#define FLT_MIN 1.175494351e-38F\n#define FLT_EPSILON "
+    "1.192092896e-07F\n"
+    "#define DBL_MAX 1.7976931348623157e+308\n#define DBL_MIN 2.2250738585072014e-308\n#define DBL_EPSILON "
+    "2.2204460492503131e-16\n"
+    "#endif\n#ifndef INT_MAX\n#define CHAR_BIT 8\n#define INT_MAX 2147483647\n#define INT_MIN (-INT_MAX - 1)\n#define "
+    "UINT_MAX 0xffffffffU\n"
     "#define LLONG_MAX 0x7fffffffffffffffLL\n#endif\n#ifndef INFINITY\n#define INFINITY __int_as_float(0x7f800000)\n"
     "#define NAN __int_as_float(0x7fffffff)\n#endif\n";
 
 const std::vector<VirtualHeader>& VirtualHeaders() {
-  static const std::vector<VirtualHeader> kHeaders = {
-      {"kgrpo_integers.h", kIntegers}, {"stdint.h", kIntegers}, {"cstdint", kIntegers}, {"kgrpo_limits.h", kLimits},
-      {"float.h", kLimits}, {"cfloat", kLimits}, {"limits.h", kLimits}, {"climits", kLimits}, {"cuda_runtime.h", ""},
-      {"cuda_runtime_api.h", ""}, {"device_launch_parameters.h", ""}, {"device_functions.h", ""}, {"cuda.h", ""},
-      {"math.h", kLimits}, {"cmath", kLimits}, {"stdio.h", ""}, {"cstdio", ""}, {"stdlib.h", ""}, {"cstdlib", ""},
-      {"string.h", ""}, {"cstring", ""}, {"stddef.h", ""}, {"cstddef", ""}, {"algorithm", ""}, {"assert.h", ""}, {"cassert", ""}};
+  static const std::vector<VirtualHeader> kHeaders = {{"kgrpo_integers.h", kIntegers},
+                                                      {"stdint.h", kIntegers},
+                                                      {"cstdint", kIntegers},
+                                                      {"kgrpo_limits.h", kLimits},
+                                                      {"float.h", kLimits},
+                                                      {"cfloat", kLimits},
+                                                      {"limits.h", kLimits},
+                                                      {"climits", kLimits},
+                                                      {"cuda_runtime.h", ""},
+                                                      {"cuda_runtime_api.h", ""},
+                                                      {"device_launch_parameters.h", ""},
+                                                      {"device_functions.h", ""},
+                                                      {"cuda.h", ""},
+                                                      {"math.h", kLimits},
+                                                      {"cmath", kLimits},
+                                                      {"stdio.h", ""},
+                                                      {"cstdio", ""},
+                                                      {"stdlib.h", ""},
+                                                      {"cstdlib", ""},
+                                                      {"string.h", ""},
+                                                      {"cstring", ""},
+                                                      {"stddef.h", ""},
+                                                      {"cstddef", ""},
+                                                      {"algorithm", ""},
+                                                      {"assert.h", ""},
+                                                      {"cassert", ""}};
   return kHeaders;
 }
 
@@ -111,7 +136,8 @@ Parts CompileDevice(const Nvrtc& nvrtc, const Parts& request, const Parts& inclu
   }
   const std::string source = "#include \"kgrpo_integers.h\"\n#include \"kgrpo_limits.h\"\n" + request[1];
   void* program = nullptr;
-  if (nvrtc.create(&program, source.c_str(), "kernel.cu", static_cast<int>(names.size()), contents.data(), names.data()) != 0) {
+  if (nvrtc.create(&program, source.c_str(), "kernel.cu", static_cast<int>(names.size()), contents.data(),
+                   names.data()) != 0) {
     return {"error", "NVRTC cannot make a program", "", ""};
   }
   for (const std::string& expression : expressions) nvrtc.add_name(program, expression.c_str());
@@ -144,8 +170,17 @@ Parts CompileDevice(const Nvrtc& nvrtc, const Parts& request, const Parts& inclu
 Parts CompileHost(const Parts& request, const std::string& scratch) {
   const std::string input = scratch + "/host.cc", output = scratch + "/host.so";
   std::ofstream(input, std::ios::binary) << request[1];
-  std::vector<std::string> argv = {"g++", "-std=c++17", "-O0", "-fPIC", "-shared", "-nostdlib", "-w", "-pipe", "-fvisibility=default",
-                                   "-fmax-errors=3", "-Wl,--hash-style=gnu"};
+  std::vector<std::string> argv = {"g++",
+                                   "-std=c++17",
+                                   "-O0",
+                                   "-fPIC",
+                                   "-shared",
+                                   "-nostdlib",
+                                   "-w",
+                                   "-pipe",
+                                   "-fvisibility=default",
+                                   "-fmax-errors=3",
+                                   "-Wl,--hash-style=gnu"};
   for (const std::string& option : Lines(request[2])) argv.push_back(option);
   argv.insert(argv.end(), {input, "-o", output});
   unlink(output.c_str());

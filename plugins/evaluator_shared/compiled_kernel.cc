@@ -31,7 +31,8 @@ bool IsError(const std::string& line) {
 }
 
 bool IsWarning(const std::string& line) {
-  return line.find("warning") != std::string::npos || line.rfind("Remark", 0) == 0 || line.find("ptxas info") != std::string::npos;
+  return line.find("warning") != std::string::npos || line.rfind("Remark", 0) == 0 ||
+         line.find("ptxas info") != std::string::npos;
 }
 
 }  // namespace
@@ -63,7 +64,8 @@ std::map<std::string, KernelUsage> ParsePtxasUsage(const std::string& text) {
 
 std::string QuoteCompilerOutput(const std::string& output, const std::string& scratch) {
   std::string text = output;
-  for (size_t at = text.find(scratch + "/"); !scratch.empty() && at != std::string::npos; at = text.find(scratch + "/", at)) {
+  for (size_t at = text.find(scratch + "/"); !scratch.empty() && at != std::string::npos;
+       at = text.find(scratch + "/", at)) {
     text.erase(at, scratch.size() + 1);
   }
   std::istringstream lines(text);

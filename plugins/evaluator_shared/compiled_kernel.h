@@ -17,10 +17,10 @@ struct KernelUsage {
 };
 
 struct CompiledKernel {
-  std::string object;                         // an ELF shared object that defines kgrpo_call
-  std::string ptx;                            // of all kernels
-  std::map<std::string, KernelUsage> usage;   // by the kernel's name in the PTX
-  std::string route;                          // "nvcc" or "fast"
+  std::string object;                        // an ELF shared object that defines kgrpo_call
+  std::string ptx;                           // of all kernels
+  std::map<std::string, KernelUsage> usage;  // by the kernel's name in the PTX
+  std::string route;                         // "nvcc" or "fast"
 };
 
 struct CompileOutcome {

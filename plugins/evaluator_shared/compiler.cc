@@ -13,7 +13,8 @@ namespace kgrpo::evaluator {
 Compiler::Compiler(CudaToolkit toolkit, const Sandbox& sandbox, std::string helper_directory, Options options)
     : toolkit_(std::move(toolkit)), sandbox_(sandbox), options_(std::move(options)) {
   if (options_.route == CompileRoute::kFast && !toolkit_.nvrtc.empty()) {
-    fast_ = std::make_unique<FastCompiler>(toolkit_, sandbox_, std::move(helper_directory), options_.workers, options_.seconds);
+    fast_ = std::make_unique<FastCompiler>(toolkit_, sandbox_, std::move(helper_directory), options_.workers,
+                                           options_.seconds);
   }
 }
 
@@ -45,7 +46,8 @@ CompileOutcome Compiler::Compile(const Problem& problem, const std::string& sour
   }
   if (fast_ && !reference_route) {
     std::string why;
-    if (std::optional<CompileOutcome> outcome = fast_->Compile(problem, source, &why)) return timed(std::move(*outcome));
+    if (std::optional<CompileOutcome> outcome = fast_->Compile(problem, source, &why))
+      return timed(std::move(*outcome));
   }
   return timed(CompileWithNvcc(toolkit_, sandbox_, options_.library_directory, problem, source, options_.seconds));
 }
@@ -57,6 +59,8 @@ std::string Compiler::Describe() const {
   return nvcc;
 }
 
-std::string Compiler::Version() const { return toolkit_.version + (fast_ ? "; fast" : "; nvcc"); }
+std::string Compiler::Version() const {
+  return toolkit_.version + (fast_ ? "; fast" : "; nvcc");
+}
 
 }  // namespace kgrpo::evaluator

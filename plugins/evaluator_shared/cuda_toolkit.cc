@@ -75,11 +75,13 @@ std::string Examine(const std::string& home, CudaToolkit& toolkit) {
   toolkit.nvcc = (root / "bin" / "nvcc").string();
   if (access(toolkit.nvcc.c_str(), X_OK) != 0) return "no bin/nvcc";
   for (const char* folder : {"include", "targets/x86_64-linux/include"}) {
-    if (fs::exists(root / folder / "cuda_fp16.h", code)) toolkit.include_directories.push_back((root / folder).string());
+    if (fs::exists(root / folder / "cuda_fp16.h", code))
+      toolkit.include_directories.push_back((root / folder).string());
   }
   if (toolkit.include_directories.empty()) return "no include/cuda_fp16.h";
-  toolkit.nvrtc = FirstExisting(root, {"lib64/libnvrtc.so.13", "lib/libnvrtc.so.13", "targets/x86_64-linux/lib/libnvrtc.so.13",
-                                       "lib64/libnvrtc.so", "lib/libnvrtc.so"});
+  toolkit.nvrtc =
+      FirstExisting(root, {"lib64/libnvrtc.so.13", "lib/libnvrtc.so.13", "targets/x86_64-linux/lib/libnvrtc.so.13",
+                           "lib64/libnvrtc.so", "lib/libnvrtc.so"});
   toolkit.readable.push_back(toolkit.home);
   if (home != toolkit.home && !fs::equivalent(home, root, code)) toolkit.readable.push_back(home);
   // A toolkit may be spread over links (Debian's, /usr/local/cuda -> /etc/alternatives/...): follow what we use.
@@ -112,8 +114,10 @@ CudaToolkit CudaToolkit::Find(const std::string& configured) {
     tried += "\n  " + place.why + ": " + place.path + ": " + wrong;
   }
   throw Error(KGRPO_ERROR_UNAVAILABLE,
-              "no CUDA toolkit with nvcc was found; run scripts/setup, or set KGRPO_CUDA_HOME to the folder that holds bin/nvcc; "
-              "tried:" + tried);
+              "no CUDA toolkit with nvcc was found; run scripts/setup, or set KGRPO_CUDA_HOME to the folder that holds "
+              "bin/nvcc; "
+              "tried:" +
+                  tried);
 }
 
 }  // namespace kgrpo::evaluator

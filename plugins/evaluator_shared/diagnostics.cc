@@ -15,7 +15,8 @@ size_t EditDistance(const std::string& a, const std::string& b) {
   for (size_t i = 1; i <= a.size(); ++i) {
     for (size_t j = 1; j <= b.size(); ++j) {
       d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
     }
   }
   return d[a.size()][b.size()];
@@ -27,7 +28,9 @@ void Diagnostics::Add(int line, int column, const std::string& path, const std::
   entries_.push_back({file_, line, column, path.empty() ? message : path + ": " + message});
 }
 
-void Diagnostics::AddFile(const std::string& file, const std::string& message) { entries_.push_back({file, 0, 0, message}); }
+void Diagnostics::AddFile(const std::string& file, const std::string& message) {
+  entries_.push_back({file, 0, 0, message});
+}
 
 void Diagnostics::ThrowIfAny() const {
   if (entries_.empty()) return;

@@ -20,7 +20,8 @@ class Diagnostics {
 
   bool empty() const { return entries_.empty(); }
 
-  // Throws Error(KGRPO_ERROR_INVALID) with all of them in order of position, a line each; does nothing when there are none.
+  // Throws Error(KGRPO_ERROR_INVALID) with all of them in order of position, a line each; does nothing when there are
+  // none.
   void ThrowIfAny() const;
 
  private:

@@ -7,8 +7,9 @@
 namespace kgrpo::evaluator {
 namespace {
 
-// The constants of FIPS 180-4: the first 32 bits of the fractional parts of the cube roots of the first 64 primes, and of
-// the square roots of the first eight. Computed, since long double carries the 35 bits that this needs with room to spare.
+// The constants of FIPS 180-4: the first 32 bits of the fractional parts of the cube roots of the first 64 primes, and
+// of the square roots of the first eight. Computed, since long double carries the 35 bits that this needs with room to
+// spare.
 struct Constants {
   uint32_t round[64];
   uint32_t initial[8];

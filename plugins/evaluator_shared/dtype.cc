@@ -81,7 +81,9 @@ T Get(const void* element) {
 
 }  // namespace
 
-const DTypeInfo& Info(DType dtype) { return kInfos[static_cast<size_t>(dtype)]; }
+const DTypeInfo& Info(DType dtype) {
+  return kInfos[static_cast<size_t>(dtype)];
+}
 
 std::optional<DType> DTypeFromName(const std::string& name) {
   for (const DTypeInfo& info : kInfos) {

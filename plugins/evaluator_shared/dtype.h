@@ -15,12 +15,12 @@ enum class DType { kFloat32, kFloat64, kFloat16, kBfloat16, kInt32, kInt64, kUin
 
 struct DTypeInfo {
   DType dtype;
-  const char* name;         // in problem.yaml: "float32"
-  const char* c_type;       // in the launch signature: "float", "__half"
-  size_t size;              // bytes an element
+  const char* name;    // in problem.yaml: "float32"
+  const char* c_type;  // in the launch signature: "float", "__half"
+  size_t size;         // bytes an element
   bool is_floating;
-  double unit_roundoff;     // 2^-p of the format with p significand bits; 0 for integers
-  double lowest, highest;   // finite range
+  double unit_roundoff;    // 2^-p of the format with p significand bits; 0 for integers
+  double lowest, highest;  // finite range
 };
 
 const DTypeInfo& Info(DType dtype);

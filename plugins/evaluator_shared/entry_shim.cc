@@ -15,15 +15,17 @@ std::string EntryPrologue(const Problem& problem) {
 }
 
 std::string EntryEpilogue(const Problem& problem) {
-  std::string text = "\n#line 1 \"call of " + problem.entry + "\"\nextern \"C\" __attribute__((visibility(\"default\"))) void kgrpo_call(void** arguments) {\n  (void)arguments;\n  " +
+  std::string text = "\n#line 1 \"call of " + problem.entry +
+                     "\"\nextern \"C\" __attribute__((visibility(\"default\"))) void kgrpo_call(void** arguments) {\n  "
+                     "(void)arguments;\n  " +
                      problem.entry + "(";
   for (size_t i = 0; i < problem.parameters.size(); ++i) {
     const Parameter& parameter = problem.parameters[i];
     const std::string type = Info(parameter.dtype).c_type;
     const bool scalar = parameter.role == Role::kScalar;
     if (i > 0) text += ", ";
-    text += "*(" + std::string(parameter.role == Role::kInput ? "const " : "") + type + (scalar ? "*" : "**") + ")arguments[" +
-            std::to_string(i) + "]";
+    text += "*(" + std::string(parameter.role == Role::kInput ? "const " : "") + type + (scalar ? "*" : "**") +
+            ")arguments[" + std::to_string(i) + "]";
   }
   return text + ");\n}\n";
 }

@@ -9,7 +9,8 @@
 
 namespace kgrpo::evaluator {
 
-// One operation. `operation` is an operator character, or 'n' number, 's' symbol, 'm' min, 'M' max, 'c' ceil_div, 'q' sqrt,
+// One operation. `operation` is an operator character, or 'n' number, 's' symbol, 'm' min, 'M' max, 'c' ceil_div, 'q'
+// sqrt,
 // '~' unary minus.
 struct Expression::Node {
   char operation;
@@ -117,7 +118,8 @@ class Parser {
 
   NodePtr ParseName(int depth) {
     size_t begin = position_;
-    while (position_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[position_])) || text_[position_] == '_')) {
+    while (position_ < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[position_])) || text_[position_] == '_')) {
       ++position_;
     }
     std::string name = text_.substr(begin, position_ - begin);
@@ -242,11 +244,17 @@ Expression::Expression(double value) : root_(std::make_shared<Node>(Node{'n', va
   text_ = digits.str();
 }
 
-Expression Expression::Parse(const std::string& text) { return Expression(Parser(text).ParseAll(), text); }
+Expression Expression::Parse(const std::string& text) {
+  return Expression(Parser(text).ParseAll(), text);
+}
 
-int64_t Expression::EvaluateInteger(const Bindings& bindings) const { return EvaluateIntegerNode(*root_, bindings); }
+int64_t Expression::EvaluateInteger(const Bindings& bindings) const {
+  return EvaluateIntegerNode(*root_, bindings);
+}
 
-double Expression::Evaluate(const Bindings& bindings) const { return EvaluateNode(*root_, bindings); }
+double Expression::Evaluate(const Bindings& bindings) const {
+  return EvaluateNode(*root_, bindings);
+}
 
 std::set<std::string> Expression::Symbols() const {
   std::set<std::string> symbols;

@@ -57,7 +57,8 @@ class FastCompiler::Process {
  public:
   Process(const CudaToolkit& toolkit, const Sandbox& sandbox, const std::string& helper_directory) : scratch_(sandbox) {
     int ends[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot make a socket pair");
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+      throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot make a socket pair");
     socket_ = Descriptor(ends[0]);
     const Descriptor theirs(ends[1]);
     SandboxCommand command;
@@ -75,7 +76,8 @@ class FastCompiler::Process {
 
   std::optional<std::vector<std::string>> Ask(const std::vector<std::string>& request, double seconds) {
     std::vector<std::string> answer;
-    if (!WriteFrames(socket_.get(), request) || !ReadFrames(socket_.get(), &answer, seconds) || answer.size() < 3) return std::nullopt;
+    if (!WriteFrames(socket_.get(), request) || !ReadFrames(socket_.get(), &answer, seconds) || answer.size() < 3)
+      return std::nullopt;
     return answer;
   }
 
@@ -87,9 +89,13 @@ class FastCompiler::Process {
   std::unique_ptr<Subprocess> process_;
 };
 
-FastCompiler::FastCompiler(const CudaToolkit& toolkit, const Sandbox& sandbox, std::string helper_directory, size_t processes,
-                           double seconds)
-    : toolkit_(toolkit), sandbox_(sandbox), helper_directory_(std::move(helper_directory)), processes_(processes), seconds_(seconds) {
+FastCompiler::FastCompiler(const CudaToolkit& toolkit, const Sandbox& sandbox, std::string helper_directory,
+                           size_t processes, double seconds)
+    : toolkit_(toolkit),
+      sandbox_(sandbox),
+      helper_directory_(std::move(helper_directory)),
+      processes_(processes),
+      seconds_(seconds) {
   idle_.push_back(std::make_unique<Process>(toolkit_, sandbox_, helper_directory_));
 }
 
@@ -122,7 +128,8 @@ FastCompiler::HostResult FastCompiler::CompileHost(const Problem& problem, const
     const std::lock_guard<std::mutex> lock(mutex_);
     if (const auto found = host_objects_.find(key); found != host_objects_.end()) return {found->second, "", true};
   }
-  const std::string text = "#include \"cuda_runtime.h\"\n" + EntryPrologue(problem) + host_source + EntryEpilogue(problem);
+  const std::string text =
+      "#include \"cuda_runtime.h\"\n" + EntryPrologue(problem) + host_source + EntryEpilogue(problem);
   const std::string cuda = helper_directory_ + "/host_include", standard = helper_directory_ + "/host_include_std";
   HostResult result;
   // Standard headers are replaced by small ones first, and read in earnest where those do not suffice.
@@ -145,7 +152,8 @@ FastCompiler::HostResult FastCompiler::CompileHost(const Problem& problem, const
   return result;
 }
 
-std::optional<CompileOutcome> FastCompiler::Compile(const Problem& problem, const std::string& source, std::string* why) {
+std::optional<CompileOutcome> FastCompiler::Compile(const Problem& problem, const std::string& source,
+                                                    std::string* why) {
   const SplitSource split = Split(source);
   if (!split.understood) {
     *why = split.why_not;

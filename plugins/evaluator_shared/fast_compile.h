@@ -21,7 +21,8 @@ namespace kgrpo::evaluator {
 class FastCompiler {
  public:
   // Starts up to `processes` compile processes, the first at once. `toolkit.nvrtc` must not be empty.
-  FastCompiler(const CudaToolkit& toolkit, const Sandbox& sandbox, std::string helper_directory, size_t processes, double seconds);
+  FastCompiler(const CudaToolkit& toolkit, const Sandbox& sandbox, std::string helper_directory, size_t processes,
+               double seconds);
   ~FastCompiler();
   FastCompiler(const FastCompiler&) = delete;
   FastCompiler& operator=(const FastCompiler&) = delete;
@@ -33,7 +34,7 @@ class FastCompiler {
  private:
   class Process;
   struct HostResult {
-    std::string object;   // empty: failed
+    std::string object;  // empty: failed
     std::string log;
     bool finished = true;  // false: exceeded its limits
   };

@@ -35,7 +35,9 @@ struct EntryHeader {
   uint64_t flags;
 };
 
-[[noreturn]] void Fail(const std::string& what) { throw Error(KGRPO_ERROR_INVALID, "the compiled object is malformed: " + what); }
+[[noreturn]] void Fail(const std::string& what) {
+  throw Error(KGRPO_ERROR_INVALID, "the compiled object is malformed: " + what);
+}
 
 template <typename T>
 T ReadAt(std::string_view bytes, uint64_t offset, const char* what) {
@@ -90,8 +92,10 @@ void ReadGroups(std::string_view fatbin, std::vector<std::string>& texts) {
     uint64_t entry_at = 0;
     while (entries.size() - entry_at >= sizeof(EntryHeader)) {
       const auto entry = ReadAt<EntryHeader>(entries, entry_at, "fat binary entry");
-      if (entry.header_bytes < sizeof(EntryHeader) || entry.payload_bytes > entries.size()) Fail("fat binary entry size");
-      const std::string_view payload = Slice(entries, entry_at + entry.header_bytes, entry.payload_bytes, "fat binary payload");
+      if (entry.header_bytes < sizeof(EntryHeader) || entry.payload_bytes > entries.size())
+        Fail("fat binary entry size");
+      const std::string_view payload =
+          Slice(entries, entry_at + entry.header_bytes, entry.payload_bytes, "fat binary payload");
       if (entry.kind == kKindPtx) {
         if ((entry.flags & kFlagCompressed) != 0) Fail("compressed PTX");
         texts.emplace_back(payload.substr(0, payload.find('\0')));

@@ -1,5 +1,5 @@
-// Finds the PTX that nvcc put into a shared object (section .nv_fatbin, built with --no-compress). The object comes from
-// a compiler that worked on hostile source, so every offset is checked.
+// Finds the PTX that nvcc put into a shared object (section .nv_fatbin, built with --no-compress). The object comes
+// from a compiler that worked on hostile source, so every offset is checked.
 #ifndef KGRPO_EVALUATOR_SHARED_FATBIN_H
 #define KGRPO_EVALUATOR_SHARED_FATBIN_H
 
@@ -9,8 +9,8 @@
 
 namespace kgrpo::evaluator {
 
-// The PTX texts in the object, in order. Throws Error(KGRPO_ERROR_INVALID) for bytes that are not a little-endian 64-bit
-// ELF file with well-formed fat binaries, or whose PTX is compressed.
+// The PTX texts in the object, in order. Throws Error(KGRPO_ERROR_INVALID) for bytes that are not a little-endian
+// 64-bit ELF file with well-formed fat binaries, or whose PTX is compressed.
 std::vector<std::string> ExtractPtx(std::string_view object);
 
 // The functions that the object's dynamic symbol table defines, by their linker names.

@@ -39,7 +39,9 @@ bool ReadAll(int fd, char* data, size_t bytes, double seconds, Clock::time_point
 
 bool WriteFrames(int fd, const std::vector<std::string>& parts) {
   std::string message;
-  const auto number = [&message](uint64_t value) { message.append(reinterpret_cast<const char*>(&value), sizeof value); };
+  const auto number = [&message](uint64_t value) {
+    message.append(reinterpret_cast<const char*>(&value), sizeof value);
+  };
   number(parts.size());
   for (const std::string& part : parts) {
     number(part.size());

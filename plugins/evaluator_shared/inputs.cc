@@ -14,7 +14,8 @@ namespace {
 // arithmetic up to one rounding, so every machine draws the same; one multiplication a value, so that large timing
 // inputs cost little.
 double BellCurve(uint64_t bits) {
-  const auto sum = static_cast<int64_t>((bits & 0xffff) + ((bits >> 16) & 0xffff) + ((bits >> 32) & 0xffff) + (bits >> 48));
+  const auto sum =
+      static_cast<int64_t>((bits & 0xffff) + ((bits >> 16) & 0xffff) + ((bits >> 32) & 0xffff) + (bits >> 48));
   constexpr double kInverseDeviation = 1.0 / 37837.22946584478;  // sqrt(4 * (65536^2 - 1) / 12)
   return static_cast<double>(sum - 2 * 65535) * kInverseDeviation;
 }
@@ -28,7 +29,8 @@ void Fill(DType dtype, std::vector<uint8_t>& bytes, int64_t elements, Value valu
     return;
   }
   for (int64_t i = 0; i < elements; ++i) {
-    StoreDouble(dtype, static_cast<double>(value(static_cast<uint64_t>(i))), bytes.data() + static_cast<size_t>(i) * stride);
+    StoreDouble(dtype, static_cast<double>(value(static_cast<uint64_t>(i))),
+                bytes.data() + static_cast<size_t>(i) * stride);
   }
 }
 
@@ -36,14 +38,15 @@ void FillIntegers(const Parameter& parameter, const Bindings& size, uint64_t key
   const Distribution& distribution = parameter.distribution;
   const int64_t low = distribution.low->EvaluateInteger(size), high = distribution.high->EvaluateInteger(size);
   if (low > high) {
-    throw Error(KGRPO_ERROR_INVALID, "parameter " + parameter.name + ": low " + std::to_string(low) + " is above high " +
-                                         std::to_string(high));
+    throw Error(KGRPO_ERROR_INVALID, "parameter " + parameter.name + ": low " + std::to_string(low) +
+                                         " is above high " + std::to_string(high));
   }
   const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low) + 1;  // both bounds are drawn
   const size_t stride = Info(parameter.dtype).size;
   for (int64_t i = 0; i < argument.elements; ++i) {
     const uint64_t drawn = UniformBelow(RandomBits(key, static_cast<uint64_t>(i)), range);
-    StoreInteger(parameter.dtype, low + static_cast<int64_t>(drawn), argument.bytes.data() + static_cast<size_t>(i) * stride);
+    StoreInteger(parameter.dtype, low + static_cast<int64_t>(drawn),
+                 argument.bytes.data() + static_cast<size_t>(i) * stride);
   }
 }
 
@@ -93,7 +96,9 @@ void FillTensor(const Parameter& parameter, const Bindings& size, uint64_t key, 
     case Distribution::Kind::kSparse: {
       const double density = distribution.density;
       const uint64_t chosen = SubKey(key, 1);
-      return real([=](uint64_t i) { return UniformReal(RandomBits(chosen, i)) < density ? BellCurve(RandomBits(key, i)) : 0.0; });
+      return real([=](uint64_t i) {
+        return UniformReal(RandomBits(chosen, i)) < density ? BellCurve(RandomBits(key, i)) : 0.0;
+      });
     }
     case Distribution::Kind::kConstant: {
       const double value = distribution.value;

@@ -20,7 +20,8 @@ class Statement {
   Statement& operator=(const Statement&) = delete;
 
   void Bind(int index, const std::string& text) {
-    if (statement_ != nullptr) sqlite3_bind_text(statement_, index, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
+    if (statement_ != nullptr)
+      sqlite3_bind_text(statement_, index, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
   }
   int Step() { return statement_ != nullptr ? sqlite3_step(statement_) : SQLITE_ERROR; }
   std::string Text(int column) const {
@@ -45,10 +46,13 @@ JudgementCache::JudgementCache(const std::string& path) : path_(path) {
     std::filesystem::remove(path_ + "-shm", code);
     if (Open(&why)) return;
   }
-  throw Error(KGRPO_ERROR_UNAVAILABLE, path_ + ": the judgement cache cannot be opened: " + why + "; check the folder, or set cache: false");
+  throw Error(KGRPO_ERROR_UNAVAILABLE,
+              path_ + ": the judgement cache cannot be opened: " + why + "; check the folder, or set cache: false");
 }
 
-JudgementCache::~JudgementCache() { sqlite3_close(database_); }
+JudgementCache::~JudgementCache() {
+  sqlite3_close(database_);
+}
 
 bool JudgementCache::Open(std::string* why) {
   const auto fail = [this, why](const std::string& what) {
@@ -57,7 +61,8 @@ bool JudgementCache::Open(std::string* why) {
     database_ = nullptr;
     return false;
   };
-  if (sqlite3_open_v2(path_.c_str(), &database_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr) != SQLITE_OK) {
+  if (sqlite3_open_v2(path_.c_str(), &database_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
+                      nullptr) != SQLITE_OK) {
     return fail(database_ != nullptr ? sqlite3_errmsg(database_) : "out of memory");
   }
   sqlite3_busy_timeout(database_, kBusyMilliseconds);
@@ -71,9 +76,10 @@ bool JudgementCache::Open(std::string* why) {
     tables = count.Integer(0);
   }
   if (application != kApplicationId && tables != 0) return fail("it is a database of another program");
-  const std::string set_up = "PRAGMA application_id = " + std::to_string(kApplicationId) +
-                             "; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
-                             "CREATE TABLE IF NOT EXISTS judgement(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;";
+  const std::string set_up =
+      "PRAGMA application_id = " + std::to_string(kApplicationId) +
+      "; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
+      "CREATE TABLE IF NOT EXISTS judgement(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;";
   char* message = nullptr;
   if (sqlite3_exec(database_, set_up.c_str(), nullptr, nullptr, &message) != SQLITE_OK) {
     const std::string text = message != nullptr ? message : "cannot set it up";

@@ -15,8 +15,8 @@ namespace kgrpo::evaluator {
 // [any thread]; several processes may have the same file open.
 class JudgementCache {
  public:
-  // Opens or makes the file. A file that is damaged, or of another program, is set aside as FILE.damaged and begun anew,
-  // since a cache can be rebuilt. Throws Error(KGRPO_ERROR_UNAVAILABLE) where it cannot be written at all.
+  // Opens or makes the file. A file that is damaged, or of another program, is set aside as FILE.damaged and begun
+  // anew, since a cache can be rebuilt. Throws Error(KGRPO_ERROR_UNAVAILABLE) where it cannot be written at all.
   explicit JudgementCache(const std::string& path);
   ~JudgementCache();
   JudgementCache(const JudgementCache&) = delete;

@@ -28,9 +28,24 @@ CompileOutcome CompileWithNvcc(const CudaToolkit& toolkit, const Sandbox& sandbo
   std::ofstream(input, std::ios::binary) << EntryPrologue(problem) << source << EntryEpilogue(problem);
 
   SandboxCommand command;
-  command.argv = {toolkit.nvcc, "-shared", "-Xcompiler", "-fPIC", "-std=c++17", "--cudart", "none", "-L" + library_directory,
-                  "-l:libcudart.so.13", "--no-compress", "-lineinfo", "-Xptxas", "-v", "-gencode",
-                  "arch=compute_90,code=[compute_90,sm_90]", "kernel.cu", "-o", "kernel.so"};
+  command.argv = {toolkit.nvcc,
+                  "-shared",
+                  "-Xcompiler",
+                  "-fPIC",
+                  "-std=c++17",
+                  "--cudart",
+                  "none",
+                  "-L" + library_directory,
+                  "-l:libcudart.so.13",
+                  "--no-compress",
+                  "-lineinfo",
+                  "-Xptxas",
+                  "-v",
+                  "-gencode",
+                  "arch=compute_90,code=[compute_90,sm_90]",
+                  "kernel.cu",
+                  "-o",
+                  "kernel.so"};
   // nvcc with the runtime library is told to link none of its own: a PyPI toolkit lacks the development link.
   command.environment = {"PATH=" + toolkit.home + "/bin:/usr/local/bin:/usr/bin:/bin", "TMPDIR=" + scratch.path(),
                          "HOME=" + scratch.path(), "LC_ALL=C"};
@@ -45,7 +60,8 @@ CompileOutcome CompileWithNvcc(const CudaToolkit& toolkit, const Sandbox& sandbo
   if (result.Succeeded()) {
     outcome.kernel.object = ReadWhole(output);
     std::vector<std::string> texts = ExtractPtx(outcome.kernel.object);
-    if (texts.size() > 1) throw Error(KGRPO_ERROR_INTERNAL, "nvcc made " + std::to_string(texts.size()) + " PTX modules of one source");
+    if (texts.size() > 1)
+      throw Error(KGRPO_ERROR_INTERNAL, "nvcc made " + std::to_string(texts.size()) + " PTX modules of one source");
     if (!texts.empty()) outcome.kernel.ptx = std::move(texts[0]);
     outcome.kernel.usage = ParsePtxasUsage(result.output);
     return outcome;

@@ -30,8 +30,8 @@ std::string CallShim(const Problem& problem) {
     if (parameter.role == Role::kScalar) {
       text << (real ? "reals[" : "wholes[") << i << "]";
     } else {
-      text << "static_cast<" << (parameter.role == Role::kInput ? "const " : "") << (real ? "double*" : "int64_t*") << ">(tensors["
-           << i << "])";
+      text << "static_cast<" << (parameter.role == Role::kInput ? "const " : "") << (real ? "double*" : "int64_t*")
+           << ">(tensors[" << i << "])";
     }
   }
   text << ");\n}\n";
@@ -56,7 +56,8 @@ std::shared_ptr<const Oracle> Oracle::Load(const Problem& problem, const std::st
     std::ofstream(source_file) << source;
     Subprocess::Result result;
     try {
-      result = Subprocess::Run({{compiler, "-std=c++20", "-O2", "-ffp-contract=off", "-shared", "-fPIC", source_file, "-o", built}}, 120);
+      result = Subprocess::Run(
+          {{compiler, "-std=c++20", "-O2", "-ffp-contract=off", "-shared", "-fPIC", source_file, "-o", built}}, 120);
     } catch (const Error& error) {
       fs::remove(source_file, code);
       throw Error(KGRPO_ERROR_UNAVAILABLE, problem.directory + "/oracle.cc: cannot run the C++ compiler \"" + compiler +
@@ -69,7 +70,8 @@ std::shared_ptr<const Oracle> Oracle::Load(const Problem& problem, const std::st
     fs::rename(built, library);  // atomic: several processes may do this at once
   }
   void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) throw Error(KGRPO_ERROR_INVALID, problem.directory + "/oracle.cc: cannot be loaded: " + dlerror());
+  if (handle == nullptr)
+    throw Error(KGRPO_ERROR_INVALID, problem.directory + "/oracle.cc: cannot be loaded: " + dlerror());
   void* symbol = dlsym(handle, "kgrpo_call_oracle");
   if (symbol == nullptr) {
     dlclose(handle);
@@ -78,7 +80,9 @@ std::shared_ptr<const Oracle> Oracle::Load(const Problem& problem, const std::st
   return std::shared_ptr<const Oracle>(new Oracle(handle, reinterpret_cast<Call>(symbol)));
 }
 
-Oracle::~Oracle() { dlclose(library_); }
+Oracle::~Oracle() {
+  dlclose(library_);
+}
 
 std::vector<Expected> Oracle::Run(const Problem& problem, const std::vector<Argument>& arguments) const {
   const size_t count = problem.parameters.size();
@@ -97,11 +101,13 @@ std::vector<Expected> Oracle::Run(const Problem& problem, const std::vector<Argu
     const bool zero = parameter.role == Role::kOutput;  // an oracle may accumulate into its output
     if (info.is_floating) {
       values[i].reals.resize(elements);
-      for (size_t e = 0; e < elements && !zero; ++e) values[i].reals[e] = LoadDouble(parameter.dtype, bytes + e * info.size);
+      for (size_t e = 0; e < elements && !zero; ++e)
+        values[i].reals[e] = LoadDouble(parameter.dtype, bytes + e * info.size);
       tensors[i] = values[i].reals.data();
     } else {
       values[i].wholes.resize(elements);
-      for (size_t e = 0; e < elements && !zero; ++e) values[i].wholes[e] = LoadInteger(parameter.dtype, bytes + e * info.size);
+      for (size_t e = 0; e < elements && !zero; ++e)
+        values[i].wholes[e] = LoadInteger(parameter.dtype, bytes + e * info.size);
       tensors[i] = values[i].wholes.data();
     }
   }

@@ -16,8 +16,8 @@ namespace kgrpo::evaluator {
 class Oracle {
  public:
   // Compiles `problem.oracle_source` (which must be there), or loads what an earlier call left in `cache_directory`.
-  // Throws Error(KGRPO_ERROR_INVALID) with the compiler's words where it does not compile, Error(KGRPO_ERROR_UNAVAILABLE)
-  // where there is no g++ (or the compiler that CXX names).
+  // Throws Error(KGRPO_ERROR_INVALID) with the compiler's words where it does not compile,
+  // Error(KGRPO_ERROR_UNAVAILABLE) where there is no g++ (or the compiler that CXX names).
   static std::shared_ptr<const Oracle> Load(const Problem& problem, const std::string& cache_directory);
   ~Oracle();
   Oracle(const Oracle&) = delete;

@@ -1,5 +1,5 @@
-// What a problem is: parameters, sizes, tolerance, needs. Read from problems/<name>/problem.yaml by LoadProblem; used by
-// every evaluator. The format is described in docs/problems.md.
+// What a problem is: parameters, sizes, tolerance, needs. Read from problems/<name>/problem.yaml by LoadProblem; used
+// by every evaluator. The format is described in docs/problems.md.
 #ifndef KGRPO_EVALUATOR_SHARED_PROBLEM_H
 #define KGRPO_EVALUATOR_SHARED_PROBLEM_H
 
@@ -18,11 +18,11 @@ enum class Role { kInput, kOutput, kInout, kScalar };
 struct Distribution {
   enum class Kind { kNormal, kUniform, kIntegers, kLargeOffset, kSparse, kPermutation, kOffsets, kConstant };
   Kind kind = Kind::kNormal;
-  std::optional<Expression> low, high;      // uniform, integers; high of offsets
-  std::optional<double> mean, deviation;    // normal
-  double offset = 1000;                     // large_offset
-  double density = 0.1;                     // sparse
-  double value = 0;                         // constant
+  std::optional<Expression> low, high;    // uniform, integers; high of offsets
+  std::optional<double> mean, deviation;  // normal
+  double offset = 1000;                   // large_offset
+  double density = 0.1;                   // sparse
+  double value = 0;                       // constant
 };
 
 struct Parameter {

@@ -21,8 +21,8 @@ namespace {
 constexpr int64_t kLargestTensor = int64_t{1} << 31;  // bytes; keeps one mistyped size from taking the machine down
 constexpr size_t kLargestFile = size_t{1} << 20;
 
-const std::vector<std::string> kDistributionNames = {"normal",       "uniform", "integers",    "large_offset",
-                                                     "sparse", "permutation", "offsets", "constant"};
+const std::vector<std::string> kDistributionNames = {"normal", "uniform",     "integers", "large_offset",
+                                                     "sparse", "permutation", "offsets",  "constant"};
 
 bool IsIdentifier(const std::string& text) {
   if (text.empty() || std::isdigit(static_cast<unsigned char>(text[0]))) return false;
@@ -32,10 +32,11 @@ bool IsIdentifier(const std::string& text) {
 // Words that cannot name a parameter in C++.
 bool IsReserved(const std::string& name) {
   static const std::set<std::string> kWords = {
-      "auto",   "bool",  "break",  "case",     "char",   "class",  "const",  "continue", "default", "delete", "do",
-      "double", "else",  "enum",   "extern",   "false",  "float",  "for",    "goto",     "if",      "inline", "int",
-      "long",   "new",   "new",    "operator", "return", "short",  "signed", "sizeof",   "static",  "struct", "switch",
-      "this",   "true",  "typedef", "union",   "unsigned", "using", "void",  "volatile", "while",   "template", "namespace"};
+      "auto",   "bool",     "break",  "case",   "char",     "class",  "const",    "continue", "default",
+      "delete", "do",       "double", "else",   "enum",     "extern", "false",    "float",    "for",
+      "goto",   "if",       "inline", "int",    "long",     "new",    "new",      "operator", "return",
+      "short",  "signed",   "sizeof", "static", "struct",   "switch", "this",     "true",     "typedef",
+      "union",  "unsigned", "using",  "void",   "volatile", "while",  "template", "namespace"};
   return kWords.count(name) > 0;
 }
 
@@ -215,7 +216,9 @@ void ProblemParser::ParseParameter(const YAML::Node& node, const std::string& pa
   bool dtype_known = false;
   std::map<std::string, YAML::Node> nodes;
   double number = 0;
-  const auto keep = [&](const char* name) { return [&nodes, name](const YAML::Node& n, const std::string&) { nodes[name] = n; }; };
+  const auto keep = [&](const char* name) {
+    return [&nodes, name](const YAML::Node& n, const std::string&) { nodes[name] = n; };
+  };
   const auto expression = [&](std::optional<Expression>& out) {
     return [this, &out](const YAML::Node& n, const std::string& p) {
       Expression parsed;
@@ -232,7 +235,10 @@ void ProblemParser::ParseParameter(const YAML::Node& node, const std::string& pa
   Distribution& distribution = parameter.distribution;
   const Fields fields = {
       {"name", [&](const YAML::Node& n, const std::string& p) { Identifier(n, p, parameter.name); }},
-      {"role", [&](const YAML::Node& n, const std::string& p) { Choice(n, p, {"input", "output", "inout", "scalar"}, role); }},
+      {"role",
+       [&](const YAML::Node& n, const std::string& p) {
+         Choice(n, p, {"input", "output", "inout", "scalar"}, role);
+       }},
       {"dtype",
        [&](const YAML::Node& n, const std::string& p) {
          size_t index = 0;
@@ -262,16 +268,18 @@ void ProblemParser::ParseParameter(const YAML::Node& node, const std::string& pa
 
   if (scalar) {
     for (const char* key : {"shape", "distribution"}) {
-      if (given.count(key)) Add(nodes.count(key) ? nodes[key] : node, path + "." + key, "a scalar has no " + std::string(key));
+      if (given.count(key))
+        Add(nodes.count(key) ? nodes[key] : node, path + "." + key, "a scalar has no " + std::string(key));
     }
     if (!given.count("value")) {
       Add(node, path + ".value", "is missing: a scalar needs its value, an expression over the sizes");
     } else if (ParseExpression(nodes["value"], path + ".value", parameter.value) && dtype_known) {
       const double lowest = info.lowest, highest = info.highest;
-      pending_.push_back({nodes["value"], path + ".value", parameter.value, !info.is_floating, [lowest, highest, &info](int64_t v) {
-                            const bool fits = static_cast<double>(v) >= lowest && static_cast<double>(v) <= highest;
-                            return fits ? std::string() : std::to_string(v) + " does not fit " + info.name;
-                          }});
+      pending_.push_back(
+          {nodes["value"], path + ".value", parameter.value, !info.is_floating, [lowest, highest, &info](int64_t v) {
+             const bool fits = static_cast<double>(v) >= lowest && static_cast<double>(v) <= highest;
+             return fits ? std::string() : std::to_string(v) + " does not fit " + info.name;
+           }});
     }
   } else {
     if (!given.count("shape")) {
@@ -286,7 +294,8 @@ void ProblemParser::ParseParameter(const YAML::Node& node, const std::string& pa
         if (!ParseExpression(dimension, dimension_path, parsed)) continue;
         parameter.shape.push_back(parsed);
         pending_.push_back({dimension, dimension_path, parsed, true, [](int64_t value) {
-                              return value >= 1 ? std::string() : "a dimension must be at least 1, not " + std::to_string(value);
+                              return value >= 1 ? std::string()
+                                                : "a dimension must be at least 1, not " + std::to_string(value);
                             }});
       }
     }
@@ -300,16 +309,18 @@ void ProblemParser::ParseParameter(const YAML::Node& node, const std::string& pa
     Add(node, path + ".distribution", "an output is not drawn; the judge fills it with a poison pattern");
   }
   // Which settings each distribution takes.
-  const std::map<std::string, std::set<size_t>> takes = {
-      {"low", {1, 2}}, {"high", {1, 2, 6}}, {"mean", {0}}, {"deviation", {0, 3}}, {"offset", {3}}, {"density", {4}}};
+  const std::map<std::string, std::set<size_t>> takes = {{"low", {1, 2}},       {"high", {1, 2, 6}}, {"mean", {0}},
+                                                         {"deviation", {0, 3}}, {"offset", {3}},     {"density", {4}}};
   for (const auto& [key, kinds] : takes) {
     if (given.count(key) && (!drawn || kinds.count(kind) == 0)) {
-      Add(node, path + "." + key, "has no meaning for " + (drawn ? "the distribution " + kDistributionNames[kind] : "this role"));
+      Add(node, path + "." + key,
+          "has no meaning for " + (drawn ? "the distribution " + kDistributionNames[kind] : "this role"));
     }
   }
   if (drawn && (kind == 1 || kind == 2)) {
     for (const char* key : {"low", "high"}) {
-      if (!given.count(key)) Add(node, path + "." + key, "is missing: the distribution " + kDistributionNames[kind] + " needs it");
+      if (!given.count(key))
+        Add(node, path + "." + key, "is missing: the distribution " + kDistributionNames[kind] + " needs it");
     }
   }
   if (drawn && kind == 6 && !given.count("high")) Add(node, path + ".high", "is missing: the last offset");
@@ -343,7 +354,8 @@ void ProblemParser::ParseParameters(const YAML::Node& node, const std::string& p
 }
 
 void ProblemParser::ParseSize(const YAML::Node& node, const std::string& path, Bindings& out) {
-  if (!node.IsMap() || node.size() == 0) return Add(node, path, "expected symbols with their values, such as {n: 1000}");
+  if (!node.IsMap() || node.size() == 0)
+    return Add(node, path, "expected symbols with their values, such as {n: 1000}");
   for (const auto& entry : node) {
     const std::string symbol = entry.first.IsScalar() ? entry.first.Scalar() : "";
     const std::string symbol_path = path + "." + symbol;
@@ -382,10 +394,12 @@ void ProblemParser::ParseSizes(const YAML::Node& node, const std::string& path) 
       if (entry.first.IsScalar()) bound.insert(entry.first.Scalar());
     }
     for (const auto& [symbol, value] : problem_.timing) {
-      if (bound.count(symbol) == 0) Add(size_node, size_path, "binds no value to \"" + symbol + "\", which sizes.timing does");
+      if (bound.count(symbol) == 0)
+        Add(size_node, size_path, "binds no value to \"" + symbol + "\", which sizes.timing does");
     }
     for (const std::string& symbol : bound) {
-      if (problem_.timing.count(symbol) == 0) Add(size_node, size_path, "binds \"" + symbol + "\", which sizes.timing does not");
+      if (problem_.timing.count(symbol) == 0)
+        Add(size_node, size_path, "binds \"" + symbol + "\", which sizes.timing does not");
     }
   }
 }
@@ -405,12 +419,14 @@ void ProblemParser::CheckExpressions() {
     bool known = true;
     for (const std::string& symbol : pending.expression.Symbols()) {
       if (problem_.timing.count(symbol) > 0) continue;
-      Add(pending.node, pending.path, "unknown symbol \"" + symbol + "\": the sizes do not bind it" + DidYouMean(symbol, symbols));
+      Add(pending.node, pending.path,
+          "unknown symbol \"" + symbol + "\": the sizes do not bind it" + DidYouMean(symbol, symbols));
       known = false;
     }
     for (size_t i = 0; known && i < sizes.size(); ++i) {
       const std::set<std::string> used = pending.expression.Symbols();
-      const bool bound = std::all_of(used.begin(), used.end(), [&](const std::string& symbol) { return sizes[i].second->count(symbol) > 0; });
+      const bool bound = std::all_of(used.begin(), used.end(),
+                                     [&](const std::string& symbol) { return sizes[i].second->count(symbol) > 0; });
       if (!bound) continue;  // reported with the size
       try {
         std::string wrong;
@@ -444,7 +460,8 @@ void ProblemParser::Parse(const std::string& text) {
   const auto expression = [this](Expression& out, bool whole) {
     return [this, &out, whole](const YAML::Node& n, const std::string& p) {
       if (ParseExpression(n, p, out)) {
-        pending_.push_back({n, p, out, whole, [](int64_t v) { return v >= 1 ? std::string() : std::string("must be at least 1"); }});
+        pending_.push_back(
+            {n, p, out, whole, [](int64_t v) { return v >= 1 ? std::string() : std::string("must be at least 1"); }});
       }
     };
   };
@@ -466,7 +483,10 @@ void ProblemParser::Parse(const std::string& text) {
        }},
       {"title", [this](const YAML::Node& n, const std::string& p) { Text(n, p, problem_.title); }},
       {"family", [this](const YAML::Node& n, const std::string& p) { Text(n, p, problem_.family); }},
-      {"split", [&, this](const YAML::Node& n, const std::string& p) { Choice(n, p, {"train", "heldout"}, split); }},
+      {"split",
+       [&, this](const YAML::Node& n, const std::string& p) {
+         Choice(n, p, {"train", "heldout"}, split);
+       }},
       {"traits", [this](const YAML::Node& n, const std::string& p) { TextList(n, p, problem_.traits); }},
       {"description", [this](const YAML::Node& n, const std::string& p) { Text(n, p, problem_.description); }},
       {"entry", [this](const YAML::Node& n, const std::string& p) { Identifier(n, p, problem_.entry); }},
@@ -478,20 +498,26 @@ void ProblemParser::Parse(const std::string& text) {
       {"sizes", [this](const YAML::Node& n, const std::string& p) { ParseSizes(n, p); }},
       {"tolerance",
        [&, this](const YAML::Node& n, const std::string& p) {
-         ParseMap(n, p, {{"relative", positive(problem_.tolerance.relative)}, {"absolute", positive(problem_.tolerance.absolute)}}, {});
+         ParseMap(
+             n, p,
+             {{"relative", positive(problem_.tolerance.relative)}, {"absolute", positive(problem_.tolerance.absolute)}},
+             {});
        }},
       {"accumulations", expression(problem_.accumulations, true)},
       {"needs",
        [&, this](const YAML::Node& n, const std::string& p) {
-         ParseMap(n, p, {{"bytes", expression(problem_.needed_bytes, false)}, {"flops", expression(problem_.needed_flops, false)}},
-                  {"bytes", "flops"});
+         ParseMap(
+             n, p,
+             {{"bytes", expression(problem_.needed_bytes, false)}, {"flops", expression(problem_.needed_flops, false)}},
+             {"bytes", "flops"});
        }},
       {"allow",
        [&, this](const YAML::Node& n, const std::string& p) {
          ParseMap(n, p,
                   {{"device_malloc",
                     [this](const YAML::Node& v, const std::string& q) { Boolean(v, q, problem_.allow_device_malloc); }},
-                   {"libraries", [this](const YAML::Node& v, const std::string& q) { TextList(v, q, problem_.allowed_libraries); }}},
+                   {"libraries",
+                    [this](const YAML::Node& v, const std::string& q) { TextList(v, q, problem_.allowed_libraries); }}},
                   {});
        }},
   };
@@ -512,7 +538,8 @@ void ProblemParser::Parse(const std::string& text) {
       double bytes = static_cast<double>(Info(parameter.dtype).size);
       for (const Expression& dimension : parameter.shape) bytes *= dimension.Evaluate(*size);
       if (bytes <= static_cast<double>(kLargestTensor)) continue;
-      Add(parameters_node[i], "parameters[" + std::to_string(i) + "]", "the tensor is larger than 2 GiB at one of the sizes");
+      Add(parameters_node[i], "parameters[" + std::to_string(i) + "]",
+          "the tensor is larger than 2 GiB at one of the sizes");
       break;
     }
   }
@@ -526,7 +553,8 @@ Problem LoadProblem(const std::string& directory) {
   fs::path folder = fs::absolute(directory, code).lexically_normal();
   if (folder.filename().empty()) folder = folder.parent_path();
   if (!fs::is_directory(folder, code)) {
-    throw Error(KGRPO_ERROR_NOT_FOUND, directory + ": no such folder; a problem is a folder with problem.yaml and reference.cu");
+    throw Error(KGRPO_ERROR_NOT_FOUND,
+                directory + ": no such folder; a problem is a folder with problem.yaml and reference.cu");
   }
   Problem problem;
   problem.directory = folder.string();

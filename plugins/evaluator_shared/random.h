@@ -16,10 +16,14 @@ inline uint64_t Mix(uint64_t bits) {
 }
 
 // Element `index` of the stream `key`.
-inline uint64_t RandomBits(uint64_t key, uint64_t index) { return Mix(key + (index + 1) * 0x9e3779b97f4a7c15u); }
+inline uint64_t RandomBits(uint64_t key, uint64_t index) {
+  return Mix(key + (index + 1) * 0x9e3779b97f4a7c15u);
+}
 
 // The key of a stream within the stream `key`.
-inline uint64_t SubKey(uint64_t key, uint64_t index) { return Mix(RandomBits(key, index) ^ 0xd1b54a32d192ed03u); }
+inline uint64_t SubKey(uint64_t key, uint64_t index) {
+  return Mix(RandomBits(key, index) ^ 0xd1b54a32d192ed03u);
+}
 
 // A key from text (a hexadecimal digest, a name): FNV-1a, mixed.
 inline uint64_t KeyFromText(std::string_view text) {
@@ -29,7 +33,9 @@ inline uint64_t KeyFromText(std::string_view text) {
 }
 
 // Uniform in [0, 1), 53 bits.
-inline double UniformReal(uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
+inline double UniformReal(uint64_t bits) {
+  return static_cast<double>(bits >> 11) * 0x1p-53;
+}
 
 // Uniform in [0, bound), bound > 0; the bias of bound / 2^64 is below notice.
 inline uint64_t UniformBelow(uint64_t bits, uint64_t bound) {

@@ -88,18 +88,19 @@ Sandbox::Sandbox(SandboxMode mode, std::string helper_directory, std::vector<std
   description_ += "no_new_privs, resource limits";
   if (!missing.empty()) description_ += "; not available here: " + missing.substr(0, missing.size() - 2);
   if (mode_ == SandboxMode::kStrict && !(namespaces_ && filter_)) {
-    throw Error(KGRPO_ERROR_UNAVAILABLE, "sandbox: strict is asked for, but this machine lacks " +
-                                             missing.substr(0, missing.size() - 2) +
-                                             "; allow unprivileged user namespaces, or set sandbox: auto to run with less");
+    throw Error(KGRPO_ERROR_UNAVAILABLE,
+                "sandbox: strict is asked for, but this machine lacks " + missing.substr(0, missing.size() - 2) +
+                    "; allow unprivileged user namespaces, or set sandbox: auto to run with less");
   }
 }
 
 bool Sandbox::Works(std::string* why) const {
   ScratchFolder scratch(*this);
   SandboxCommand command;
-  command.argv = {"/bin/sh", "-c",
-                  "for path; do test -r \"$path\" || { echo \"cannot read $path\"; exit 1; }; done; echo works > \"$0/probe\"",
-                  scratch.path()};
+  command.argv = {
+      "/bin/sh", "-c",
+      "for path; do test -r \"$path\" || { echo \"cannot read $path\"; exit 1; }; done; echo works > \"$0/probe\"",
+      scratch.path()};
   command.argv.insert(command.argv.end(), must_read_.begin(), must_read_.end());
   command.readable = must_read_;
   command.environment = {"PATH=/usr/bin:/bin"};
@@ -109,7 +110,8 @@ bool Sandbox::Works(std::string* why) const {
     std::error_code code;
     if (result.Succeeded() && fs::file_size(scratch.path() + "/probe", code) > 0) return true;
     *why = result.timed_out ? "timed out" : FirstLine(result.output);
-    if (why->empty()) *why = "exit code " + std::to_string(result.exit_code) + ", signal " + std::to_string(result.signal);
+    if (why->empty())
+      *why = "exit code " + std::to_string(result.exit_code) + ", signal " + std::to_string(result.signal);
   } catch (const Error& error) {
     *why = error.what();
   }
@@ -120,12 +122,12 @@ Subprocess::Spec Sandbox::Wrap(const SandboxCommand& command) const {
   Subprocess::Spec spec;
   std::vector<std::string>& argv = spec.argv;
   if (namespaces_) {
-    argv = {bubblewrap_,   "--unshare-user", "--unshare-pid",   "--unshare-net", "--unshare-ipc", "--unshare-uts",
-            "--unshare-cgroup-try", "--uid", "65534", "--gid", "65534", "--cap-drop", "ALL", "--hostname", "sandbox"};
-    const auto bind = [&argv](const char* how, const std::string& path) {
-      argv.insert(argv.end(), {how, path, path});
-    };
-    for (const char* path : {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/ld.so.cache", "/etc/alternatives"}) {
+    argv = {bubblewrap_,     "--unshare-user",       "--unshare-pid", "--unshare-net", "--unshare-ipc",
+            "--unshare-uts", "--unshare-cgroup-try", "--uid",         "65534",         "--gid",
+            "65534",         "--cap-drop",           "ALL",           "--hostname",    "sandbox"};
+    const auto bind = [&argv](const char* how, const std::string& path) { argv.insert(argv.end(), {how, path, path}); };
+    for (const char* path :
+         {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/ld.so.cache", "/etc/alternatives"}) {
       std::error_code code;
       if (fs::exists(path, code)) bind("--ro-bind", path);
     }
@@ -165,7 +167,8 @@ Subprocess::Spec Sandbox::Wrap(const SandboxCommand& command) const {
 std::string Sandbox::MakeScratch() const {
   std::string path = TemporaryDirectory() + "/kgrpo-scratch-XXXXXX";
   if (mkdtemp(path.data()) == nullptr) {
-    throw Error(KGRPO_ERROR_UNAVAILABLE, path + ": cannot make a scratch folder: " + std::strerror(errno) + "; set TMPDIR");
+    throw Error(KGRPO_ERROR_UNAVAILABLE,
+                path + ": cannot make a scratch folder: " + std::strerror(errno) + "; set TMPDIR");
   }
   if (drop_user_ && chown(path.c_str(), 65534, 65534) != 0) {
     throw Error(KGRPO_ERROR_UNAVAILABLE, path + ": cannot be given to the user nobody: " + std::strerror(errno));
@@ -198,8 +201,8 @@ std::string FindHelperDirectory() {
     }
   }
   throw Error(KGRPO_ERROR_UNAVAILABLE,
-              "the evaluator's helper programs (sandbox_launcher and others) are not where they should be; tried:" + tried +
-                  "\nbuild the project, or set KGRPO_EVALUATOR_HELPERS to their folder");
+              "the evaluator's helper programs (sandbox_launcher and others) are not where they should be; tried:" +
+                  tried + "\nbuild the project, or set KGRPO_EVALUATOR_HELPERS to their folder");
 }
 
 }  // namespace kgrpo::evaluator

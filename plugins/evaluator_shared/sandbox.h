@@ -25,7 +25,7 @@ struct SandboxCommand {
   std::string scratch;                                // a folder it may write, seen under the same path; "" for none
   std::vector<std::string> readable;                  // files and folders it may read beside the system's own
   std::vector<std::pair<int, int>> descriptors = {};  // (ours, the child's)
-  bool compiler_filter = true;      // installs the filter for compilers; a worker installs its own, tighter one
+  bool compiler_filter = true;  // installs the filter for compilers; a worker installs its own, tighter one
   uint64_t cpu_seconds = 60;
   uint64_t memory_bytes = uint64_t{8} << 30;  // of address space
   uint64_t file_bytes = uint64_t{256} << 20;
@@ -58,7 +58,7 @@ class Sandbox {
   std::vector<std::string> must_read_;
   std::string bubblewrap_;  // its path where found
   bool namespaces_ = false;
-  bool own_proc_ = false;   // a /proc of its own
+  bool own_proc_ = false;  // a /proc of its own
   bool filter_ = false;
   bool landlock_ = false;
   bool drop_user_ = false;

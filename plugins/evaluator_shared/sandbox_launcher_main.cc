@@ -31,7 +31,9 @@ constexpr unsigned kNobody = 65534;
   std::exit(125);
 }
 
-[[noreturn]] void FailErrno(const std::string& what) { Fail(what + ": " + std::strerror(errno)); }
+[[noreturn]] void FailErrno(const std::string& what) {
+  Fail(what + ": " + std::strerror(errno));
+}
 
 void Limit(__rlimit_resource resource, const char* name, rlim_t value) {
   struct rlimit current = {};
@@ -43,10 +45,11 @@ void Limit(__rlimit_resource resource, const char* name, rlim_t value) {
 
 // Landlock: nothing may be created, written, renamed or removed outside `directory` (and /dev/null).
 void WriteOnlyBelow(const char* directory) {
-  constexpr uint64_t kWrites = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |
-                               LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
-                               LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK |
-                               LANDLOCK_ACCESS_FS_MAKE_SYM;
+  constexpr uint64_t kWrites = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |
+                               LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_CHAR |
+                               LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
+                               LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO |
+                               LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM;
   struct landlock_ruleset_attr attributes = {};
   attributes.handled_access_fs = kWrites;
   const int ruleset = static_cast<int>(syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0));
@@ -104,7 +107,8 @@ int main(int argc, char** argv) {
     for (unsigned long capability = 0; capability < 64; ++capability) {
       if (capability != CAP_SETUID && capability != CAP_SETGID) prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
     }
-    if (setgroups(0, nullptr) != 0 || setresgid(kNobody, kNobody, kNobody) != 0 || setresuid(kNobody, kNobody, kNobody) != 0) {
+    if (setgroups(0, nullptr) != 0 || setresgid(kNobody, kNobody, kNobody) != 0 ||
+        setresuid(kNobody, kNobody, kNobody) != 0) {
       FailErrno("cannot change to the user nobody");
     }
   }

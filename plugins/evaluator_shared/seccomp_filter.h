@@ -1,5 +1,5 @@
-// The two system call filters: for compilers (a list of what is denied) and for workers that run a candidate's host code
-// (a list of what is allowed). Installed by the sandbox launcher and by the worker itself; both are irrevocable.
+// The two system call filters: for compilers (a list of what is denied) and for workers that run a candidate's host
+// code (a list of what is allowed). Installed by the sandbox launcher and by the worker itself; both are irrevocable.
 #ifndef KGRPO_EVALUATOR_SHARED_SECCOMP_FILTER_H
 #define KGRPO_EVALUATOR_SHARED_SECCOMP_FILTER_H
 

@@ -5,8 +5,12 @@
 namespace kgrpo::evaluator {
 namespace {
 
-bool IsIdentifierStart(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_' || static_cast<unsigned char>(c) >= 0x80; }
-bool IsIdentifierPart(char c) { return IsIdentifierStart(c) || std::isdigit(static_cast<unsigned char>(c)); }
+bool IsIdentifierStart(char c) {
+  return std::isalpha(static_cast<unsigned char>(c)) || c == '_' || static_cast<unsigned char>(c) >= 0x80;
+}
+bool IsIdentifierPart(char c) {
+  return IsIdentifierStart(c) || std::isdigit(static_cast<unsigned char>(c));
+}
 
 class Lexer {
  public:
@@ -84,8 +88,8 @@ class Lexer {
     if (IsIdentifierStart(c)) {
       while (at_ < source_.size() && IsIdentifierPart(source_[at_])) ++at_;
       const std::string_view word = source_.substr(begin, at_ - begin);
-      const bool prefix = word == "R" || word == "L" || word == "u8" || word == "u" || word == "U" || word == "LR" || word == "uR" ||
-                          word == "UR" || word == "u8R";
+      const bool prefix = word == "R" || word == "L" || word == "u8" || word == "u" || word == "U" || word == "LR" ||
+                          word == "uR" || word == "UR" || word == "u8R";
       if (prefix && at_ < source_.size() && source_[at_] == '"') {
         return word.back() == 'R' ? LexRawString(begin) : LexQuoted(begin, '"', Token::Kind::kString);
       }
@@ -93,12 +97,14 @@ class Lexer {
     }
     if (c == '"') return LexQuoted(begin, '"', Token::Kind::kString);
     if (c == '\'') return LexQuoted(begin, '\'', Token::Kind::kCharacter);
-    const bool dotted_number = c == '.' && at_ + 1 < source_.size() && std::isdigit(static_cast<unsigned char>(source_[at_ + 1]));
+    const bool dotted_number =
+        c == '.' && at_ + 1 < source_.size() && std::isdigit(static_cast<unsigned char>(source_[at_ + 1]));
     if (std::isdigit(static_cast<unsigned char>(c)) || dotted_number) {
       while (at_ < source_.size()) {
         const char d = source_[at_];
         const char before = at_ > begin ? source_[at_ - 1] : '0';
-        const bool exponent_sign = (d == '+' || d == '-') && (before == 'e' || before == 'E' || before == 'p' || before == 'P');
+        const bool exponent_sign =
+            (d == '+' || d == '-') && (before == 'e' || before == 'E' || before == 'p' || before == 'P');
         if (!IsIdentifierPart(d) && d != '.' && d != '\'' && !exponent_sign) break;
         ++at_;
       }
@@ -158,7 +164,9 @@ class Lexer {
 
 }  // namespace
 
-LexedSource Lex(std::string_view source) { return Lexer(source).Run(); }
+LexedSource Lex(std::string_view source) {
+  return Lexer(source).Run();
+}
 
 std::string RemoveSplices(std::string_view source) {
   std::string text;

@@ -11,10 +11,10 @@ namespace kgrpo::evaluator {
 
 struct Token {
   enum class Kind {
-    kDirective,    // a whole preprocessor line, with continuations, without its newline
-    kIdentifier,   // and keywords
+    kDirective,   // a whole preprocessor line, with continuations, without its newline
+    kIdentifier,  // and keywords
     kNumber,
-    kString,       // "..." with prefix, raw strings too
+    kString,  // "..." with prefix, raw strings too
     kCharacter,
     kPunctuation,  // one character, but "::", "->", "<<<" and ">>>" whole
   };
@@ -22,7 +22,9 @@ struct Token {
   size_t begin, end;  // offsets in the source
   std::string_view text;
 
-  bool Is(std::string_view wanted) const { return text == wanted && (kind == Kind::kIdentifier || kind == Kind::kPunctuation); }
+  bool Is(std::string_view wanted) const {
+    return text == wanted && (kind == Kind::kIdentifier || kind == Kind::kPunctuation);
+  }
 };
 
 struct LexedSource {

@@ -10,24 +10,26 @@ namespace {
 
 const std::set<std::string>& AllowedHeaders() {
   static const std::set<std::string> kHeaders = {
-      "cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "device_launch_parameters.h", "device_functions.h", "vector_types.h",
-      "vector_functions.h", "cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h", "cuda_pipeline.h", "cuda_pipeline_primitives.h",
-      "math_constants.h", "mma.h", "cooperative_groups.h", "cooperative_groups/reduce.h", "cooperative_groups/scan.h",
-      "cooperative_groups/memcpy_async.h", "driver_types.h", "builtin_types.h", "crt/mma.h", "sm_61_intrinsics.h",
+      "cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "device_launch_parameters.h", "device_functions.h",
+      "vector_types.h", "vector_functions.h", "cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h", "cuda_pipeline.h",
+      "cuda_pipeline_primitives.h", "math_constants.h", "mma.h", "cooperative_groups.h", "cooperative_groups/reduce.h",
+      "cooperative_groups/scan.h", "cooperative_groups/memcpy_async.h", "driver_types.h", "builtin_types.h",
+      "crt/mma.h", "sm_61_intrinsics.h",
       // the C and C++ standard libraries
-      "assert.h", "ctype.h", "errno.h", "float.h", "inttypes.h", "limits.h", "math.h", "stdbool.h", "stddef.h", "stdint.h",
-      "stdio.h", "stdlib.h", "string.h", "time.h", "cassert", "cctype", "cerrno", "cfloat", "cinttypes", "climits", "cmath",
-      "cstdarg", "cstddef", "cstdint", "cstdio", "cstdlib", "cstring", "ctime", "algorithm", "array", "atomic", "bit", "bitset",
-      "chrono", "complex", "functional", "initializer_list", "iostream", "iterator", "limits", "map", "memory", "mutex", "new",
-      "numeric", "optional", "ostream", "random", "ratio", "set", "sstream", "stdexcept", "string", "string_view", "tuple",
-      "type_traits", "unordered_map", "unordered_set", "utility", "variant", "vector"};
+      "assert.h", "ctype.h", "errno.h", "float.h", "inttypes.h", "limits.h", "math.h", "stdbool.h", "stddef.h",
+      "stdint.h", "stdio.h", "stdlib.h", "string.h", "time.h", "cassert", "cctype", "cerrno", "cfloat", "cinttypes",
+      "climits", "cmath", "cstdarg", "cstddef", "cstdint", "cstdio", "cstdlib", "cstring", "ctime", "algorithm",
+      "array", "atomic", "bit", "bitset", "chrono", "complex", "functional", "initializer_list", "iostream", "iterator",
+      "limits", "map", "memory", "mutex", "new", "numeric", "optional", "ostream", "random", "ratio", "set", "sstream",
+      "stdexcept", "string", "string_view", "tuple", "type_traits", "unordered_map", "unordered_set", "utility",
+      "variant", "vector"};
   return kHeaders;
 }
 
 // The library a header belongs to, where a problem may allow it: "cub/block/block_reduce.cuh" -> "cub".
 std::string LibraryOf(const std::string& header) {
-  static const char* const kLibraries[] = {"cublas", "cudnn", "cufft", "curand", "cusparse", "cusolver", "cutlass", "cute",
-                                           "thrust", "cub", "nvtx3", "nccl", "cuda"};
+  static const char* const kLibraries[] = {"cublas", "cudnn",  "cufft", "curand", "cusparse", "cusolver", "cutlass",
+                                           "cute",   "thrust", "cub",   "nvtx3",  "nccl",     "cuda"};
   for (const char* library : kLibraries) {
     const std::string name = library;
     if (header.rfind(name, 0) == 0 && (name != "cuda" || header.rfind("cuda/", 0) == 0)) return name;
@@ -57,7 +59,9 @@ std::string CheckIncludes(const std::string& source, const std::vector<std::stri
     if (token.kind != Token::Kind::kDirective) continue;
     size_t at = SkipBlanks(token.text, token.text[0] == '#' ? 1 : 2);
     size_t end = at;
-    while (end < token.text.size() && (std::isalnum(static_cast<unsigned char>(token.text[end])) || token.text[end] == '_')) ++end;
+    while (end < token.text.size() &&
+           (std::isalnum(static_cast<unsigned char>(token.text[end])) || token.text[end] == '_'))
+      ++end;
     const std::string_view word = token.text.substr(at, end - at);
     const auto line = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(token.begin), '\n') + 1;
     const std::string where = "line " + std::to_string(line) + ": ";
@@ -75,9 +79,11 @@ std::string CheckIncludes(const std::string& source, const std::vector<std::stri
     const std::string library = LibraryOf(header);
     if (!library.empty() && header.find("..") == std::string::npos) {
       if (std::find(allowed_libraries.begin(), allowed_libraries.end(), library) != allowed_libraries.end()) continue;
-      return where + "the library " + library + " (#include \"" + header.substr(0, 80) + "\") is not allowed here: write the kernel itself";
+      return where + "the library " + library + " (#include \"" + header.substr(0, 80) +
+             "\") is not allowed here: write the kernel itself";
     }
-    return where + "#include of \"" + header.substr(0, 80) + "\" is not allowed: only CUDA's core headers and the C++ standard library are";
+    return where + "#include of \"" + header.substr(0, 80) +
+           "\" is not allowed: only CUDA's core headers and the C++ standard library are";
   }
   return "";
 }

@@ -33,7 +33,8 @@ class Splitter {
       result.host = std::move(host_);
       result.kernel_templates = std::move(kernel_templates_);
     } catch (const NotUnderstood& failure) {
-      const auto line = std::count(source_.begin(), source_.begin() + static_cast<std::ptrdiff_t>(failure.offset), '\n') + 1;
+      const auto line =
+          std::count(source_.begin(), source_.begin() + static_cast<std::ptrdiff_t>(failure.offset), '\n') + 1;
       result.why_not = "line " + std::to_string(line) + ": " + failure.what;
     }
     return result;
@@ -56,7 +57,8 @@ class Splitter {
   // Conditional code that differs between the two compilers, or macros that hide what the splitter looks for, make a
   // split by text unsafe.
   void Directives() {
-    static const std::set<std::string, std::less<>> kHidden = {"__global__", "__device__", "__host__", "__constant__", "__shared__"};
+    static const std::set<std::string, std::less<>> kHidden = {"__global__", "__device__", "__host__", "__constant__",
+                                                               "__shared__"};
     for (size_t i = 0; i < lexed_.tokens.size(); ++i) {
       if (At(i).kind != Kind::kDirective) continue;
       const std::string_view text = At(i).text;
@@ -138,7 +140,8 @@ class Splitter {
   }
 
   struct Seen {
-    bool global = false, device = false, host = false, constant = false, is_constexpr = false, type = false, is_typedef = false;
+    bool global = false, device = false, host = false, constant = false, is_constexpr = false, type = false,
+         is_typedef = false;
     bool is_template = false, assigned = false;
     size_t parameters = 0;  // token of the function's "(", 0 for none
     std::string name;       // identifier before it
@@ -181,8 +184,8 @@ class Splitter {
         if (seen.parameters == 0 && !seen.assigned) seen.type = true;
       } else if (token.Is("using") || token.Is("static_assert")) {
         return SkipToSemicolon(i, end);
-      } else if (token.Is("__launch_bounds__") || token.Is("__attribute__") || token.Is("alignas") || token.Is("__align__") ||
-                 token.Is("decltype") || token.Is("noexcept")) {
+      } else if (token.Is("__launch_bounds__") || token.Is("__attribute__") || token.Is("alignas") ||
+                 token.Is("__align__") || token.Is("decltype") || token.Is("noexcept")) {
         if (i + 1 < end && At(i + 1).Is("(")) {
           i = SkipGroup(i + 1, end);
           continue;
@@ -348,7 +351,8 @@ class Splitter {
   void Edit(size_t offset, size_t length, const std::string& text) { edits_.push_back({offset, length, text}); }
 
   void ApplyEdits() {
-    std::stable_sort(edits_.begin(), edits_.end(), [](const Replacement& a, const Replacement& b) { return a.offset < b.offset; });
+    std::stable_sort(edits_.begin(), edits_.end(),
+                     [](const Replacement& a, const Replacement& b) { return a.offset < b.offset; });
     for (size_t i = edits_.size(); i-- > 0;) host_.replace(edits_[i].offset, edits_[i].length, edits_[i].text);
   }
 
@@ -361,6 +365,8 @@ class Splitter {
 
 }  // namespace
 
-SplitSource Split(const std::string& source) { return Splitter(source).Run(); }
+SplitSource Split(const std::string& source) {
+  return Splitter(source).Run();
+}
 
 }  // namespace kgrpo::evaluator

@@ -1,6 +1,6 @@
-// Splits a CUDA source into what NVRTC compiles (device code) and what g++ compiles (host code), as nvcc's front end does
-// inside. Both keep the line numbers. Understands the declarations that people write; says so when it does not, and
-// nvcc takes over.
+// Splits a CUDA source into what NVRTC compiles (device code) and what g++ compiles (host code), as nvcc's front end
+// does inside. Both keep the line numbers. Understands the declarations that people write; says so when it does not,
+// and nvcc takes over.
 #ifndef KGRPO_EVALUATOR_SHARED_SOURCE_SPLIT_H
 #define KGRPO_EVALUATOR_SHARED_SOURCE_SPLIT_H
 

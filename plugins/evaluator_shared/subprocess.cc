@@ -72,8 +72,8 @@ Subprocess::Subprocess(const Spec& spec) {
   const int session = spec.own_session ? POSIX_SPAWN_SETSID : 0;
   posix_spawnattr_setflags(&attributes, static_cast<short>(session | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
   own_group_ = spec.own_session;
-  const int failure =
-      posix_spawnp(&pid_, argv[0], &actions, &attributes, argv.data(), spec.environment.empty() ? environ : environment.data());
+  const int failure = posix_spawnp(&pid_, argv[0], &actions, &attributes, argv.data(),
+                                   spec.environment.empty() ? environ : environment.data());
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (failure != 0) {
@@ -113,7 +113,9 @@ std::optional<Subprocess::Result> Subprocess::Wait(double seconds) {
   Result result;
   if (waited > 0 && WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);
   if (waited > 0 && WIFSIGNALED(status)) result.signal = WTERMSIG(status);
-  const auto seconds_of = [](const timeval& time) { return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec); };
+  const auto seconds_of = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
   result.cpu_seconds = seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
   if (own_group_) kill(-pid_, SIGKILL);  // whatever it left behind in its process group
   result_ = result;
@@ -122,7 +124,8 @@ std::optional<Subprocess::Result> Subprocess::Wait(double seconds) {
 
 Subprocess::Result Subprocess::Run(Spec spec, double seconds, size_t output_cap) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("cannot make a pipe: ") + std::strerror(errno));
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("cannot make a pipe: ") + std::strerror(errno));
   const Descriptor reader(ends[0]);
   Descriptor writer(ends[1]);
   spec.descriptors.emplace_back(writer.get(), 1);

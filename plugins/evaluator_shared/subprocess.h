@@ -36,9 +36,9 @@ class Descriptor {
 class Subprocess {
  public:
   struct Spec {
-    std::vector<std::string> argv;                 // argv[0] is looked up in PATH
-    std::vector<std::string> environment = {};     // "NAME=value"; empty: inherits this process's
-    std::string directory = {};                    // working directory; empty: this process's
+    std::vector<std::string> argv;                      // argv[0] is looked up in PATH
+    std::vector<std::string> environment = {};          // "NAME=value"; empty: inherits this process's
+    std::string directory = {};                         // working directory; empty: this process's
     std::vector<std::pair<int, int>> descriptors = {};  // (ours, the child's); 0 defaults to /dev/null
     bool quiet = false;                                 // 1 and 2 are /dev/null too
     bool own_session = true;                            // false: dies with this process's group
@@ -46,8 +46,8 @@ class Subprocess {
 
   // How a child ended.
   struct Result {
-    int exit_code = -1;   // where it exited
-    int signal = 0;       // where a signal ended it
+    int exit_code = -1;  // where it exited
+    int signal = 0;      // where a signal ended it
     bool timed_out = false;
     bool output_cut = false;  // more than the cap was written
     std::string output;       // standard output and error together

@@ -50,8 +50,9 @@ std::string SafeName(const std::vector<uint8_t>& bytes) {
 
 }  // namespace
 
-DeviceSession::DeviceSession(std::shared_ptr<const simt::Module> module, std::map<std::string, evaluator::KernelUsage> usage,
-                             const simt::Device& device, const Limits& limits)
+DeviceSession::DeviceSession(std::shared_ptr<const simt::Module> module,
+                             std::map<std::string, evaluator::KernelUsage> usage, const simt::Device& device,
+                             const Limits& limits)
     : module_(std::move(module)),
       usage_(std::move(usage)),
       device_(device),
@@ -65,7 +66,8 @@ void DeviceSession::Stop(const std::string& code, const std::string& sentence) {
 
 Trouble DeviceSession::EndOf(Worker& worker, Worker::Event event) {
   if (event == Worker::Event::kTimeout) {
-    return {"timeout", "The host code did not return within " + std::to_string(static_cast<int>(limits_.host_seconds)) + " seconds."};
+    return {"timeout", "The host code did not return within " + std::to_string(static_cast<int>(limits_.host_seconds)) +
+                           " seconds."};
   }
   if (worker.malformed()) return {"forbidden", "The host code wrote to the judge's own descriptor."};
   const evaluator::Subprocess::Result end = worker.End();
@@ -74,7 +76,8 @@ Trouble DeviceSession::EndOf(Worker& worker, Worker::Event event) {
   }
   if (end.signal == SIGSYS) return {"forbidden", "The host code made a system call that is not allowed."};
   if (end.signal != 0) return {"crash", "The host code crashed: " + SignalText(end.signal) + "."};
-  return {"crash", "The host code ended its process (exit code " + std::to_string(end.exit_code) + ") before the launch function returned."};
+  return {"crash", "The host code ended its process (exit code " + std::to_string(end.exit_code) +
+                       ") before the launch function returned."};
 }
 
 Trouble DeviceSession::ServeUntil(Worker& worker, Operation wanted, Request* request, std::vector<uint8_t>* payload) {
@@ -115,8 +118,9 @@ Trouble DeviceSession::Load(Worker& worker, const std::string& object) {
   record_ = &ignored;
   Trouble trouble = ServeUntil(worker, Operation::kReady, &request, &payload);
   if (trouble) {
-    throw Error(KGRPO_ERROR_UNAVAILABLE, "the sandboxed worker process (kgrpo_sim_worker) ended before it was given anything to run (" +
-                                             trouble.sentence + "); is its libcudart.so.13 beside it?");
+    throw Error(KGRPO_ERROR_UNAVAILABLE,
+                "the sandboxed worker process (kgrpo_sim_worker) ended before it was given anything to run (" +
+                    trouble.sentence + "); is its libcudart.so.13 beside it?");
   }
   worker.Answer({0, 0, static_cast<uint64_t>(Command::kLoad), 0}, object.data(), object.size());
   host_seconds_left_ = limits_.host_seconds;
@@ -127,21 +131,23 @@ Trouble DeviceSession::Load(Worker& worker, const std::string& object) {
   std::string words(payload.begin(), payload.end());
   const std::string undefined = "undefined symbol: ";
   if (const size_t at = words.find(undefined); at != std::string::npos) {
-    const std::string symbol = words.substr(at + undefined.size(), words.find_first_of(", \n", at + undefined.size()) - at - undefined.size());
+    const std::string symbol =
+        words.substr(at + undefined.size(), words.find_first_of(", \n", at + undefined.size()) - at - undefined.size());
     return {"unsupported", "The host code uses " + symbol.substr(0, 120) + ", which this evaluator does not offer."};
   }
   return {"unsupported", "The compiled kernel could not be loaded."};
 }
 
-Trouble DeviceSession::Call(Worker& worker, const std::vector<uint64_t>& arguments, simt::Mode mode, uint32_t sampled_blocks,
-                            CallRecord* record) {
+Trouble DeviceSession::Call(Worker& worker, const std::vector<uint64_t>& arguments, simt::Mode mode,
+                            uint32_t sampled_blocks, CallRecord* record) {
   mode_ = mode;
   sampled_blocks_ = sampled_blocks;
   instructions_left_ = limits_.warp_instructions;
   host_seconds_left_ = limits_.host_seconds;
   record_ = record;
   trouble_ = {};
-  worker.Answer({0, 0, static_cast<uint64_t>(Command::kCall), 0}, arguments.data(), arguments.size() * sizeof(uint64_t));
+  worker.Answer({0, 0, static_cast<uint64_t>(Command::kCall), 0}, arguments.data(),
+                arguments.size() * sizeof(uint64_t));
   Request request = {};
   std::vector<uint8_t> payload;
   const Trouble trouble = ServeUntil(worker, Operation::kReturned, &request, &payload);
@@ -158,7 +164,8 @@ Reply DeviceSession::Allocate(uint64_t bytes) {
   const bool fits = bytes <= limits_.device_bytes && memory_.bytes_allocated() <= limits_.device_bytes - bytes;
   const simt::DeviceAddress address = fits ? memory_.Allocate(bytes, "memory of cudaMalloc") : 0;
   if (address == 0) {
-    Stop("out_of_memory", "The host code asked for " + std::to_string(bytes) + " bytes of device memory, more than there are.");
+    Stop("out_of_memory",
+         "The host code asked for " + std::to_string(bytes) + " bytes of device memory, more than there are.");
     return {kCudaMemoryAllocation, 0, 0, 0};
   }
   owned_by_candidate_[address] = true;
@@ -198,7 +205,8 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
   config.sampled_blocks = sampled_blocks_;
   config.cooperative = launch.cooperative != 0;
 
-  const std::string what = "Kernel " + info.name + " cannot be launched with grid " + DimText(config.grid) + " and block " + DimText(config.block) + ": ";
+  const std::string what = "Kernel " + info.name + " cannot be launched with grid " + DimText(config.grid) +
+                           " and block " + DimText(config.block) + ": ";
   const auto refuse = [&](int error, const std::string& why) {
     Stop("invalid_launch", what + why);
     return Reply{error, 0, 0, 0};
@@ -209,22 +217,25 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
     return refuse(kCudaInvalidConfiguration, "a block has at most 1024 threads (z at most 64).");
   }
   if (info.max_threads != 0 && threads > info.max_threads) {
-    return refuse(kCudaInvalidValue, "its __launch_bounds__ allow " + std::to_string(info.max_threads) + " threads a block.");
+    return refuse(kCudaInvalidValue,
+                  "its __launch_bounds__ allow " + std::to_string(info.max_threads) + " threads a block.");
   }
   if (config.grid.x > 2147483647u || config.grid.y > 65535 || config.grid.z > 65535) {
     return refuse(kCudaInvalidConfiguration, "a grid's y and z are at most 65535.");
   }
   if (launch.dynamic_shared_bytes > shared_limits_[launch.kernel]) {
-    return refuse(kCudaInvalidValue, std::to_string(launch.dynamic_shared_bytes) + " bytes of dynamic shared memory are more than the " +
-                                         std::to_string(shared_limits_[launch.kernel]) +
-                                         " it may use (cudaFuncSetAttribute raises that to 227 KiB less its static use).");
+    return refuse(kCudaInvalidValue,
+                  std::to_string(launch.dynamic_shared_bytes) + " bytes of dynamic shared memory are more than the " +
+                      std::to_string(shared_limits_[launch.kernel]) +
+                      " it may use (cudaFuncSetAttribute raises that to 227 KiB less its static use).");
   }
   config.dynamic_shared_bytes = static_cast<uint32_t>(launch.dynamic_shared_bytes);
   const simt::KernelResources resources = ResourcesOf(kernel, config.dynamic_shared_bytes);
   const simt::Occupancy occupancy = simt::ComputeOccupancy(device_, resources, static_cast<uint32_t>(threads));
   if (occupancy.blocks_per_multiprocessor == 0) {
-    return refuse(kCudaLaunchOutOfResources, "one block needs more " + occupancy.limit + " than a multiprocessor has (" +
-                                                 std::to_string(resources.registers_per_thread) + " registers a thread).");
+    return refuse(kCudaLaunchOutOfResources,
+                  "one block needs more " + occupancy.limit + " than a multiprocessor has (" +
+                      std::to_string(resources.registers_per_thread) + " registers a thread).");
   }
 
   simt::LaunchResult result = simt::Launch(instance_, kernel, config);
@@ -243,14 +254,15 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
   }
   if (chosen != nullptr) {
     std::string code = simt::FindingName(chosen->code);
-    if (chosen->code == simt::FindingCode::kDivergentBarrier || chosen->code == simt::FindingCode::kInvalidShuffle) code = "divergent";
+    if (chosen->code == simt::FindingCode::kDivergentBarrier || chosen->code == simt::FindingCode::kInvalidShuffle)
+      code = "divergent";
     if (chosen->code == simt::FindingCode::kTrap) code = "trap";
     Stop(code, chosen->message);
     return {kCudaLaunchFailure, 0, 0, 0};
   }
   if (result.status == simt::LaunchStatus::kBudgetExceeded) {
-    Stop("timeout", "Kernel " + info.name + " did not end within " + std::to_string(limits_.warp_instructions / 1000000) +
-                        " million warp instructions.");
+    Stop("timeout", "Kernel " + info.name + " did not end within " +
+                        std::to_string(limits_.warp_instructions / 1000000) + " million warp instructions.");
     return {kCudaLaunchFailure, 0, 0, 0};
   }
   return {kCudaSuccess, 0, 0, 0};
@@ -296,12 +308,18 @@ void DeviceSession::Serve(Worker& worker, const Request& request, const std::vec
     case Operation::kKernel: {
       const int index = module_->FindKernel(std::string(payload.begin(), payload.end()));
       if (index < 0) {
-        return Stop("unsupported", "The host code launches a kernel that the compiled module lacks: " + SafeName(payload) + ".");
+        return Stop("unsupported",
+                    "The host code launches a kernel that the compiled module lacks: " + SafeName(payload) + ".");
       }
       const simt::KernelInfo& info = module_->kernels()[static_cast<size_t>(index)];
-      if (info.parameters.size() > 256) return Stop("unsupported", "Kernel " + info.name + " has more than 256 parameters.");
-      const KernelReply head = {info.parameter_bytes, static_cast<uint32_t>(info.parameters.size()), info.static_shared_bytes,
-                                info.local_bytes, static_cast<uint32_t>(ResourcesOf(index, 0).registers_per_thread), info.max_threads};
+      if (info.parameters.size() > 256)
+        return Stop("unsupported", "Kernel " + info.name + " has more than 256 parameters.");
+      const KernelReply head = {info.parameter_bytes,
+                                static_cast<uint32_t>(info.parameters.size()),
+                                info.static_shared_bytes,
+                                info.local_bytes,
+                                static_cast<uint32_t>(ResourcesOf(index, 0).registers_per_thread),
+                                info.max_threads};
       std::vector<uint8_t> answer(sizeof head + info.parameters.size() * sizeof(KernelParameterReply));
       std::memcpy(answer.data(), &head, sizeof head);
       for (size_t i = 0; i < info.parameters.size(); ++i) {
@@ -322,17 +340,21 @@ void DeviceSession::Serve(Worker& worker, const Request& request, const std::vec
       if (request.a >= shared_limits_.size()) return worker.Answer({kCudaInvalidDeviceFunction, 0, 0, 0});
       const uint64_t fixed = module_->kernels()[request.a].static_shared_bytes;
       if (request.b + fixed > device_.shared_bytes_per_block) {
-        return Stop("invalid_launch", "cudaFuncSetAttribute asks for " + std::to_string(request.b) + " bytes of dynamic shared memory; a block has at most " +
-                                          std::to_string(device_.shared_bytes_per_block) + ", " + std::to_string(fixed) + " of them static.");
+        return Stop("invalid_launch", "cudaFuncSetAttribute asks for " + std::to_string(request.b) +
+                                          " bytes of dynamic shared memory; a block has at most " +
+                                          std::to_string(device_.shared_bytes_per_block) + ", " +
+                                          std::to_string(fixed) + " of them static.");
       }
       shared_limits_[request.a] = static_cast<uint32_t>(request.b);
       return worker.Answer(success);
     }
     case Operation::kOccupancy: {
-      if (request.a >= shared_limits_.size() || request.b == 0 || request.b > 1024 || request.c > device_.shared_bytes_per_block) {
+      if (request.a >= shared_limits_.size() || request.b == 0 || request.b > 1024 ||
+          request.c > device_.shared_bytes_per_block) {
         return worker.Answer({kCudaInvalidValue, 0, 0, 0});
       }
-      const simt::KernelResources resources = ResourcesOf(static_cast<int>(request.a), static_cast<uint32_t>(request.c));
+      const simt::KernelResources resources =
+          ResourcesOf(static_cast<int>(request.a), static_cast<uint32_t>(request.c));
       const simt::Occupancy occupancy = simt::ComputeOccupancy(device_, resources, static_cast<uint32_t>(request.b));
       return worker.Answer({kCudaSuccess, 0, static_cast<uint64_t>(occupancy.blocks_per_multiprocessor), 0});
     }

@@ -25,9 +25,9 @@ struct Trouble {
 struct CallRecord {
   uint64_t launches = 0;
   uint64_t warp_instructions = 0;
-  bool reads_back = false;       // host code copied device data to the host
-  bool complete = true;          // every launch ran all of its blocks
-  double copy_seconds = 0;       // modelled time of copies, memsets and allocations
+  bool reads_back = false;                       // host code copied device data to the host
+  bool complete = true;                          // every launch ran all of its blocks
+  double copy_seconds = 0;                       // modelled time of copies, memsets and allocations
   std::vector<simt::Counts> counts;              // by launch, when counted
   std::vector<simt::TimeEstimate> estimates;     // by launch, when counted
   std::vector<simt::KernelResources> resources;  // likewise
@@ -52,7 +52,8 @@ class DeviceSession {
 
   // Calls the launch function once with these argument values (8 bytes each) and serves the worker until it returns.
   // `mode` and `sampled_blocks` are how its kernels run.
-  Trouble Call(Worker& worker, const std::vector<uint64_t>& arguments, simt::Mode mode, uint32_t sampled_blocks, CallRecord* record);
+  Trouble Call(Worker& worker, const std::vector<uint64_t>& arguments, simt::Mode mode, uint32_t sampled_blocks,
+               CallRecord* record);
 
  private:
   // Serves questions until the worker asks `wanted`.

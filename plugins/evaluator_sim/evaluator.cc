@@ -8,7 +8,8 @@
 namespace kgrpo::evaluator_sim {
 
 Evaluator::Evaluator(const Options& options) : options_(options), judge_(options.judge) {
-  if (options_.cache) cache_ = std::make_unique<evaluator::JudgementCache>(options_.cache_directory + "/judgements.sqlite");
+  if (options_.cache)
+    cache_ = std::make_unique<evaluator::JudgementCache>(options_.cache_directory + "/judgements.sqlite");
 }
 
 std::unique_ptr<OpenProblem> Evaluator::Open(const std::string& directory) const {
@@ -18,15 +19,16 @@ std::unique_ptr<OpenProblem> Evaluator::Open(const std::string& directory) const
 Judgement Evaluator::Baseline(const OpenProblem& open) {
   Judgement judgement = EvaluateCached(open, open.problem().reference_source);
   if (!judgement.correct) {
-    throw Error(KGRPO_ERROR_INVALID, open.problem().directory + "/reference.cu: the reference kernel is not right (" + judgement.verdict +
-                                         "): " + judgement.diagnosis);
+    throw Error(KGRPO_ERROR_INVALID, open.problem().directory + "/reference.cu: the reference kernel is not right (" +
+                                         judgement.verdict + "): " + judgement.diagnosis);
   }
   return judgement;
 }
 
 Judgement Evaluator::Evaluate(const OpenProblem& open, const std::string& source, uint64_t seed, bool thorough) {
   if (!thorough) return EvaluateCached(open, source);
-  const std::string digest = evaluator::Sha256OfParts({std::to_string(options_.seed), std::to_string(seed), open.problem().digest, source});
+  const std::string digest =
+      evaluator::Sha256OfParts({std::to_string(options_.seed), std::to_string(seed), open.problem().digest, source});
   return judge_.Evaluate(open, source, evaluator::KeyFromText(digest), true);
 }
 

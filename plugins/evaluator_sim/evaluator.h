@@ -31,9 +31,9 @@ class Evaluator {
   // The reference kernel's judgement. Throws Error(KGRPO_ERROR_INVALID) where it is not right.
   Judgement Baseline(const OpenProblem& open);
 
-  // A candidate's. Its inputs are drawn from a key that is a function of (seed option, problem, source), so that the same
-  // source gets the same judgement in every run, and no author of a source can know its inputs. A thorough judgement
-  // draws from `seed` as well, takes the most careful route and is not cached.
+  // A candidate's. Its inputs are drawn from a key that is a function of (seed option, problem, source), so that the
+  // same source gets the same judgement in every run, and no author of a source can know its inputs. A thorough
+  // judgement draws from `seed` as well, takes the most careful route and is not cached.
   Judgement Evaluate(const OpenProblem& open, const std::string& source, uint64_t seed, bool thorough);
 
   const Judge& judge() const { return judge_; }

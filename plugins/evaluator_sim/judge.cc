@@ -29,10 +29,10 @@ using evaluator::Role;
 
 namespace {
 
-constexpr const char* kVersion = "1";                       // of the way of judging: part of every cache key
-constexpr uint64_t kKeptTimingBytes = uint64_t{1} << 30;    // of all open problems
-constexpr double kImplausible = 0.9;                        // of the roofline
-constexpr double kThinCoverage = 0.5;                       // of an output's bytes, by sampling
+constexpr const char* kVersion = "1";                     // of the way of judging: part of every cache key
+constexpr uint64_t kKeptTimingBytes = uint64_t{1} << 30;  // of all open problems
+constexpr double kImplausible = 0.9;                      // of the roofline
+constexpr double kThinCoverage = 0.5;                     // of an output's bytes, by sampling
 
 std::string SizeText(const Bindings& size) {
   std::string text;
@@ -62,8 +62,12 @@ std::string KernelName(const std::string& linker_name) {
   return parameters == std::string::npos ? name : name.substr(0, parameters);
 }
 
-bool IsTensor(const Parameter& parameter) { return parameter.role != Role::kScalar; }
-bool IsWritten(const Parameter& parameter) { return parameter.role == Role::kOutput || parameter.role == Role::kInout; }
+bool IsTensor(const Parameter& parameter) {
+  return parameter.role != Role::kScalar;
+}
+bool IsWritten(const Parameter& parameter) {
+  return parameter.role == Role::kOutput || parameter.role == Role::kInout;
+}
 
 std::atomic<uint64_t> g_kept_timing_bytes{0};
 
@@ -72,7 +76,8 @@ evaluator::Descriptor FileOf(const std::vector<uint8_t>& bytes) {
   evaluator::Descriptor file(memfd_create("kgrpo timing inputs", MFD_CLOEXEC));
   for (size_t at = 0; at < bytes.size();) {
     const ssize_t count = write(file.get(), bytes.data() + at, bytes.size() - at);
-    if (count <= 0) throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("no memory for timing inputs: ") + std::strerror(errno));
+    if (count <= 0)
+      throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("no memory for timing inputs: ") + std::strerror(errno));
     at += static_cast<size_t>(count);
   }
   return file;
@@ -114,7 +119,8 @@ class Tensors {
         value = memory.Allocate(inputs.bytes[i], parameter.name);
         if (poisoned && value != 0) memory.Poison(value, Poison(i));
       }
-      if (IsTensor(parameter) && value == 0) throw Error(KGRPO_ERROR_INVALID, "the problem's tensors do not fit the device memory limit");
+      if (IsTensor(parameter) && value == 0)
+        throw Error(KGRPO_ERROR_INVALID, "the problem's tensors do not fit the device memory limit");
       values_.push_back(value);
     }
   }
@@ -140,7 +146,8 @@ class Tensors {
     for (size_t i = 0; i < values_.size(); ++i) {
       if (problem_.parameters[i].role != Role::kInput) continue;
       const simt::Allocation* allocation = memory_.Find(values_[i]);
-      if (std::memcmp(allocation->data(), arguments_[i].bytes.data(), arguments_[i].bytes.size()) != 0) return problem_.parameters[i].name;
+      if (std::memcmp(allocation->data(), arguments_[i].bytes.data(), arguments_[i].bytes.size()) != 0)
+        return problem_.parameters[i].name;
     }
     return "";
   }
@@ -161,9 +168,11 @@ std::vector<int64_t> ShapeAt(const Parameter& parameter, const Bindings& size) {
 
 // The least time the problem's traffic and arithmetic allow on the device.
 double RooflineSeconds(const Problem& problem, const simt::Device& device) {
-  const double bytes = problem.needed_bytes.Evaluate(problem.timing), flops = problem.needed_flops.Evaluate(problem.timing);
+  const double bytes = problem.needed_bytes.Evaluate(problem.timing),
+               flops = problem.needed_flops.Evaluate(problem.timing);
   const double fastest_pipe = std::max({device.fp32_rate * 64, device.half_rate * 128, device.tensor_flops_per_cycle});
-  return std::max(bytes / device.dram_bytes_per_second, flops / (fastest_pipe * device.multiprocessors * device.clock_hz));
+  return std::max(bytes / device.dram_bytes_per_second,
+                  flops / (fastest_pipe * device.multiprocessors * device.clock_hz));
 }
 
 }  // namespace
@@ -173,7 +182,9 @@ OpenProblem::OpenProblem(const std::string& directory, const std::string& cache_
   if (problem_.oracle_source) oracle_ = evaluator::Oracle::Load(problem_, cache_directory);
 }
 
-OpenProblem::~OpenProblem() { g_kept_timing_bytes -= kept_bytes_; }
+OpenProblem::~OpenProblem() {
+  g_kept_timing_bytes -= kept_bytes_;
+}
 
 std::shared_ptr<const TimingInputs> OpenProblem::Timing() const {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -224,7 +235,8 @@ Judge::Judge(const Options& options)
                 {options.route, options.compile_seconds, options.concurrency, helper_directory_}),
       workers_(sandbox_, helper_directory_, options.concurrency, static_cast<uint64_t>(options.host_seconds * 4) + 1) {}
 
-std::unique_ptr<Judge::Run> Judge::Prepare(const OpenProblem& open, const std::string& source, bool thorough, Judgement* judgement) {
+std::unique_ptr<Judge::Run> Judge::Prepare(const OpenProblem& open, const std::string& source, bool thorough,
+                                           Judgement* judgement) {
   evaluator::CompileOutcome compiled = compiler_.Compile(open.problem(), source, thorough);
   if (!compiled.Succeeded()) {
     judgement->verdict = compiled.verdict;
@@ -264,7 +276,9 @@ std::vector<Expected> Judge::ReferenceOutputs(const OpenProblem& open, const std
   Judgement judgement;
   const Problem& problem = open.problem();
   std::unique_ptr<Run> run = Prepare(open, problem.reference_source, false, &judgement);
-  if (!run) throw Error(KGRPO_ERROR_INVALID, problem.directory + "/reference.cu: " + judgement.verdict + ": " + judgement.diagnosis);
+  if (!run)
+    throw Error(KGRPO_ERROR_INVALID,
+                problem.directory + "/reference.cu: " + judgement.verdict + ": " + judgement.diagnosis);
   const Tensors tensors(run->session.memory(), problem, arguments, 0);
   CallRecord record;
   if (const Trouble trouble = run->session.Call(*run->worker, tensors.values(), simt::Mode::kPlain, 0, &record)) {
@@ -287,8 +301,8 @@ std::vector<Expected> Judge::ReferenceOutputs(const OpenProblem& open, const std
   return expected;
 }
 
-Trouble Judge::RunCase(Run& run, const Bindings& size, const std::string& where, uint64_t key, int variant, simt::Mode mode,
-                       bool repeat) {
+Trouble Judge::RunCase(Run& run, const Bindings& size, const std::string& where, uint64_t key, int variant,
+                       simt::Mode mode, bool repeat) {
   const Problem& problem = run.open.problem();
   const std::vector<Argument> arguments = evaluator::DrawArguments(problem, size, key, variant);
   const Tensors tensors(run.session.memory(), problem, arguments, key);
@@ -305,7 +319,8 @@ Trouble Judge::RunCase(Run& run, const Bindings& size, const std::string& where,
     for (size_t i = 0; i < arguments.size(); ++i) {
       if (!IsWritten(problem.parameters[i])) continue;
       if (tensors.Read(i) != run.first_outputs[output++]) {
-        return {"non_deterministic", "Called again with the same inputs it gives another " + problem.parameters[i].name + "."};
+        return {"non_deterministic",
+                "Called again with the same inputs it gives another " + problem.parameters[i].name + "."};
       }
     }
     return {};
@@ -339,8 +354,8 @@ Trouble Judge::Time(Run& run, Judgement* judgement) {
     if (trouble && (trouble.code == "crash" || trouble.code == "forbidden" || trouble.code == "invalid_launch")) {
       return {trouble.code, "At the timing size: " + trouble.sentence};
     }
-    // A kernel that works on what skipped blocks should have written may fault or wait for ever, and one whose host code
-    // looks at results may decide on garbage: then nothing is sampled.
+    // A kernel that works on what skipped blocks should have written may fault or wait for ever, and one whose host
+    // code looks at results may decide on garbage: then nothing is sampled.
     if (trouble || (record.reads_back && !record.complete)) record.launches = 0;
   }
   const bool whole = record.launches == 0;
@@ -369,15 +384,18 @@ Trouble Judge::Time(Run& run, Judgement* judgement) {
   const double floor = RooflineSeconds(problem, device_);
   if (seconds < kImplausible * floor) {
     return {"implausible", "Its modelled time, " + TimeText(seconds) + ", is below the " + TimeText(floor) +
-                               " that the problem's traffic and arithmetic take on this device: it does less work than the problem needs."};
+                               " that the problem's traffic and arithmetic take on this device: it does less work than "
+                               "the problem needs."};
   }
-  // Sampling sees only a part of the blocks; where they write too little, every block runs and the outputs are looked at.
+  // Sampling sees only a part of the blocks; where they write too little, every block runs and the outputs are looked
+  // at.
   for (size_t i = 0; i < problem.parameters.size() && !whole; ++i) {
     const Parameter& parameter = problem.parameters[i];
     if (parameter.role != Role::kOutput) continue;
     double sectors = 0;
     for (const simt::Counts& counts : record.counts) {
-      const double scale = static_cast<double>(counts.grid_blocks) / static_cast<double>(std::max<uint64_t>(1, counts.sampled_blocks));
+      const double scale =
+          static_cast<double>(counts.grid_blocks) / static_cast<double>(std::max<uint64_t>(1, counts.sampled_blocks));
       for (const simt::ArrayTraffic& array : counts.arrays) {
         if (array.name == parameter.name) sectors += scale * (array.unique_store_sectors + array.atomic_sectors);
       }
@@ -402,8 +420,8 @@ Trouble Judge::Time(Run& run, Judgement* judgement) {
   std::string text = "Modelled time " + TimeText(seconds) + " (" + TimeSource() + ", no GPU used).";
   if (record.launches > 1) {
     std::ostringstream share;
-    share << " " << record.launches << " launches; the longest, " << KernelName(record.counts[longest].kernel) << ", takes "
-          << std::lround(100 * main.seconds / seconds) << "%.";
+    share << " " << record.launches << " launches; the longest, " << KernelName(record.counts[longest].kernel)
+          << ", takes " << std::lround(100 * main.seconds / seconds) << "%.";
     text += share.str();
   }
   judgement->diagnosis = text + (main.sentence.empty() ? "" : " It is " + main.sentence + ".");
@@ -411,7 +429,8 @@ Trouble Judge::Time(Run& run, Judgement* judgement) {
   add("launches", static_cast<double>(record.launches));
   add("registers", resources.registers_per_thread);
   add("spill_bytes", resources.spill_bytes);
-  add("shared_bytes", static_cast<double>(resources.static_shared_bytes) + static_cast<double>(resources.dynamic_shared_bytes));
+  add("shared_bytes",
+      static_cast<double>(resources.static_shared_bytes) + static_cast<double>(resources.dynamic_shared_bytes));
   add("occupancy", main.occupancy.fraction);
   add("dram_bytes", dram_bytes);
   add("l2_bytes", l2_bytes);
@@ -433,8 +452,10 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
     uint64_t key;
   };
   std::vector<Case> cases;
-  for (const Bindings& size : problem.visible) cases.push_back({&size, SizeText(size), evaluator::SubKey(key, cases.size())});
-  for (const Bindings& size : problem.hidden) cases.push_back({&size, "a size that is not shown", evaluator::SubKey(key, cases.size())});
+  for (const Bindings& size : problem.visible)
+    cases.push_back({&size, SizeText(size), evaluator::SubKey(key, cases.size())});
+  for (const Bindings& size : problem.hidden)
+    cases.push_back({&size, "a size that is not shown", evaluator::SubKey(key, cases.size())});
 
   Trouble trouble;
   const int seeds = options_.seeds * (thorough ? 2 : 1);
@@ -442,12 +463,14 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
     // The first seed runs with every check; what depends on data is caught by the comparison of the others.
     const simt::Mode mode = variant == 0 ? simt::Mode::kChecked : simt::Mode::kPlain;
     for (size_t i = 0; i < cases.size() && !trouble; ++i) {
-      trouble = RunCase(*run, *cases[i].size, cases[i].where, evaluator::SubKey(cases[i].key, static_cast<uint64_t>(variant)), variant,
-                        mode, false);
+      trouble = RunCase(*run, *cases[i].size, cases[i].where,
+                        evaluator::SubKey(cases[i].key, static_cast<uint64_t>(variant)), variant, mode, false);
     }
   }
   // Once more with the first case's inputs, at other addresses: state kept between calls shows here.
-  if (!trouble) trouble = RunCase(*run, *cases[0].size, cases[0].where, evaluator::SubKey(cases[0].key, 0), 0, simt::Mode::kPlain, true);
+  if (!trouble)
+    trouble =
+        RunCase(*run, *cases[0].size, cases[0].where, evaluator::SubKey(cases[0].key, 0), 0, simt::Mode::kPlain, true);
   if (!trouble) trouble = Time(*run, &judgement);
   judgement.metrics.emplace_back("checked_warp_instructions", static_cast<double>(run->warp_instructions));
   if (trouble) {
@@ -461,7 +484,9 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   return judgement;
 }
 
-std::string Judge::TimeSource() const { return device_.name + " model"; }
+std::string Judge::TimeSource() const {
+  return device_.name + " model";
+}
 
 std::string Judge::Describe() const {
   return "compiler: " + compiler_.Describe() + "\nsandbox: " + sandbox_.description() + "\ndevice: " + TimeSource() +
@@ -469,8 +494,9 @@ std::string Judge::Describe() const {
 }
 
 std::string Judge::Version() const {
-  return std::string("judge ") + kVersion + "; " + compiler_.Version() + "; " + options_.device + "; " + std::to_string(options_.seeds) +
-         "; " + std::to_string(options_.sampled_blocks) + "; " + std::to_string(options_.warp_instructions);
+  return std::string("judge ") + kVersion + "; " + compiler_.Version() + "; " + options_.device + "; " +
+         std::to_string(options_.seeds) + "; " + std::to_string(options_.sampled_blocks) + "; " +
+         std::to_string(options_.warp_instructions);
 }
 
 }  // namespace kgrpo::evaluator_sim

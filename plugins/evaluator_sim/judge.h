@@ -1,5 +1,5 @@
-// Judges one kernel for one problem: compiles it, runs it in a sandboxed worker on an interpreted GPU over several sizes
-// and seeds, compares with the oracle, and models its time. The order of things and each verdict are described in
+// Judges one kernel for one problem: compiles it, runs it in a sandboxed worker on an interpreted GPU over several
+// sizes and seeds, compares with the oracle, and models its time. The order of things and each verdict are described in
 // docs/judging.md. Called by the evaluator's plugin and by the tests; uncached.
 #ifndef KGRPO_EVALUATOR_SIM_JUDGE_H
 #define KGRPO_EVALUATOR_SIM_JUDGE_H
@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "evaluator_shared/compiler.h"  // Compiler
-#include "evaluator_shared/inputs.h"    // Argument
-#include "evaluator_shared/oracle.h"    // Oracle
-#include "evaluator_shared/problem.h"   // Problem
-#include "evaluator_shared/sandbox.h"   // Sandbox
+#include "evaluator_shared/compiler.h"    // Compiler
+#include "evaluator_shared/inputs.h"      // Argument
+#include "evaluator_shared/oracle.h"      // Oracle
+#include "evaluator_shared/problem.h"     // Problem
+#include "evaluator_shared/sandbox.h"     // Sandbox
 #include "evaluator_shared/subprocess.h"  // Descriptor
 #include "evaluator_sim/device_session.h"
 #include "evaluator_sim/judgement.h"
@@ -85,10 +85,11 @@ class Judge {
  private:
   struct Run;  // one kernel under judgement
 
-  Trouble RunCase(Run& run, const evaluator::Bindings& size, const std::string& where, uint64_t key, int variant, simt::Mode mode,
-                  bool repeat);
+  Trouble RunCase(Run& run, const evaluator::Bindings& size, const std::string& where, uint64_t key, int variant,
+                  simt::Mode mode, bool repeat);
   Trouble Time(Run& run, Judgement* judgement);
-  std::vector<evaluator::Expected> ReferenceOutputs(const OpenProblem& open, const std::vector<evaluator::Argument>& arguments);
+  std::vector<evaluator::Expected> ReferenceOutputs(const OpenProblem& open,
+                                                    const std::vector<evaluator::Argument>& arguments);
   std::unique_ptr<Run> Prepare(const OpenProblem& open, const std::string& source, bool thorough, Judgement* judgement);
 
   const Options options_;

@@ -11,9 +11,9 @@ namespace kgrpo::evaluator_sim {
 struct Judgement {
   bool compiled = false;
   bool correct = false;
-  std::string verdict;     // docs/judging.md lists them
-  double seconds = 0;      // modelled, at the timing size; 0 unless correct
-  std::string diagnosis;   // one or two sentences; compiler output quoted below
+  std::string verdict;    // docs/judging.md lists them
+  double seconds = 0;     // modelled, at the timing size; 0 unless correct
+  std::string diagnosis;  // one or two sentences; compiler output quoted below
   std::vector<std::pair<std::string, double>> metrics;
 
   std::string ToJson() const;

@@ -16,8 +16,8 @@ using kgrpo::evaluator_sim::OpenProblem;
 
 // The ABI's opaque types are ours to define.
 struct kgrpo_evaluator {
-  explicit kgrpo_evaluator(const Evaluator::Options& options) : evaluator(options), description(evaluator.judge().Describe()),
-                                                                time_source(evaluator.judge().TimeSource()) {}
+  explicit kgrpo_evaluator(const Evaluator::Options& options)
+      : evaluator(options), description(evaluator.judge().Describe()), time_source(evaluator.judge().TimeSource()) {}
   Evaluator evaluator;
   std::string description;
   std::string time_source;
@@ -29,8 +29,9 @@ struct kgrpo_problem {
     task = problem.TaskText();
     signature = problem.Signature();
     for (const std::string& trait : problem.traits) traits.push_back(Str(trait));
-    info = {sizeof info,     Str(problem.name), Str(problem.title), Str(problem.family),           Str(problem.split),
-            Str(task),       Str(signature),    Str(problem.reference_source), traits.data(), traits.size()};
+    info = {sizeof info,        Str(problem.name), Str(problem.title), Str(problem.family),
+            Str(problem.split), Str(task),         Str(signature),     Str(problem.reference_source),
+            traits.data(),      traits.size()};
   }
   std::unique_ptr<OpenProblem> open;
   std::string task, signature;
@@ -68,7 +69,9 @@ constexpr char kSchema[] = R"json({
   }
 })json";
 
-kgrpo_str OptionsSchema() { return {kSchema, sizeof kSchema - 1}; }
+kgrpo_str OptionsSchema() {
+  return {kSchema, sizeof kSchema - 1};
+}
 
 kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evaluator** out) {
   return Guard([&] {
@@ -78,8 +81,8 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
     options.judge.sandbox = sandbox == "strict" ? kgrpo::evaluator::SandboxMode::kStrict
                             : sandbox == "off"  ? kgrpo::evaluator::SandboxMode::kOff
                                                 : kgrpo::evaluator::SandboxMode::kAuto;
-    options.judge.route =
-        json.value("compile", "fast") == "nvcc" ? kgrpo::evaluator::CompileRoute::kNvcc : kgrpo::evaluator::CompileRoute::kFast;
+    options.judge.route = json.value("compile", "fast") == "nvcc" ? kgrpo::evaluator::CompileRoute::kNvcc
+                                                                  : kgrpo::evaluator::CompileRoute::kFast;
     options.judge.cuda_home = json.value("cuda_home", "");
     options.judge.device = json.value("device", "h100");
     options.judge.seeds = json.value("seeds", 2);
@@ -95,15 +98,21 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
   });
 }
 
-void Destroy(kgrpo_evaluator* self) { delete self; }
+void Destroy(kgrpo_evaluator* self) {
+  delete self;
+}
 
 kgrpo_error* OpenOne(kgrpo_evaluator* self, kgrpo_str directory, kgrpo_problem** out) {
   return Guard([&] { *out = new kgrpo_problem(self->evaluator.Open(std::string(View(directory)))); });
 }
 
-void Close(kgrpo_evaluator*, kgrpo_problem* problem) { delete problem; }
+void Close(kgrpo_evaluator*, kgrpo_problem* problem) {
+  delete problem;
+}
 
-const kgrpo_problem_info* ProblemInfo(const kgrpo_problem* problem) { return &problem->info; }
+const kgrpo_problem_info* ProblemInfo(const kgrpo_problem* problem) {
+  return &problem->info;
+}
 
 void Put(const kgrpo_evaluator& self, const Judgement& judgement, const kgrpo_evaluation_sink& sink) {
   std::vector<kgrpo_metric> metrics;
@@ -129,14 +138,27 @@ kgrpo_error* Baseline(kgrpo_evaluator* self, kgrpo_problem* problem, kgrpo_evalu
 kgrpo_error* Evaluate(kgrpo_evaluator* self, kgrpo_problem* problem, const kgrpo_evaluate_request* request,
                       kgrpo_evaluation_sink sink) {
   return Guard([&] {
-    Put(*self, self->evaluator.Evaluate(*problem->open, std::string(View(request->source)), request->seed, request->thorough != 0), sink);
+    Put(*self,
+        self->evaluator.Evaluate(*problem->open, std::string(View(request->source)), request->seed,
+                                 request->thorough != 0),
+        sink);
   });
 }
 
-kgrpo_str Describe(const kgrpo_evaluator* self) { return Str(self->description); }
+kgrpo_str Describe(const kgrpo_evaluator* self) {
+  return Str(self->description);
+}
 
-constexpr kgrpo_evaluator_interface kInterface = {sizeof(kgrpo_evaluator_interface), OptionsSchema, Create,   Destroy,  OpenOne,
-                                                  Close,                             ProblemInfo,   Baseline, Evaluate, Describe};
+constexpr kgrpo_evaluator_interface kInterface = {sizeof(kgrpo_evaluator_interface),
+                                                  OptionsSchema,
+                                                  Create,
+                                                  Destroy,
+                                                  OpenOne,
+                                                  Close,
+                                                  ProblemInfo,
+                                                  Baseline,
+                                                  Evaluate,
+                                                  Describe};
 
 }  // namespace
 

@@ -26,7 +26,8 @@ uint8_t g_payload[kLargestObject];
 
 // A refused system call: tell the judge which one, and end. Writes only, since the interrupted code may hold any lock.
 void OnForbidden(int, siginfo_t* info, void*) {
-  const Request request = {static_cast<uint32_t>(Operation::kForbidden), 0, static_cast<uint64_t>(info->si_syscall), 0, 0, 0};
+  const Request request = {
+      static_cast<uint32_t>(Operation::kForbidden), 0, static_cast<uint64_t>(info->si_syscall), 0, 0, 0};
   if (write(kSocket, &request, sizeof request) < 0) _exit(122);
   _exit(121);
 }

@@ -20,7 +20,8 @@ using evaluator::Subprocess;
 Worker::Worker(const evaluator::Sandbox& sandbox, const std::string& helper_directory, uint64_t cpu_seconds) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-    throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("cannot make a socket pair for a worker: ") + std::strerror(errno));
+    throw Error(KGRPO_ERROR_UNAVAILABLE,
+                std::string("cannot make a socket pair for a worker: ") + std::strerror(errno));
   }
   socket_ = Descriptor(ends[0]);
   const Descriptor theirs(ends[1]);
@@ -123,12 +124,15 @@ Subprocess::Result Worker::End() {
   return *result;
 }
 
-WorkerPool::WorkerPool(const evaluator::Sandbox& sandbox, std::string helper_directory, size_t spares, uint64_t cpu_seconds)
+WorkerPool::WorkerPool(const evaluator::Sandbox& sandbox, std::string helper_directory, size_t spares,
+                       uint64_t cpu_seconds)
     : sandbox_(sandbox), helper_directory_(std::move(helper_directory)), spares_(spares), cpu_seconds_(cpu_seconds) {
   for (size_t i = 0; i < spares_; ++i) waiting_.push_back(Start());
 }
 
-std::unique_ptr<Worker> WorkerPool::Start() const { return std::make_unique<Worker>(sandbox_, helper_directory_, cpu_seconds_); }
+std::unique_ptr<Worker> WorkerPool::Start() const {
+  return std::make_unique<Worker>(sandbox_, helper_directory_, cpu_seconds_);
+}
 
 std::unique_ptr<Worker> WorkerPool::Take() {
   std::unique_ptr<Worker> next = Start();

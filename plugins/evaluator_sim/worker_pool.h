@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "evaluator_shared/sandbox.h"      // Sandbox, ScratchFolder
-#include "evaluator_shared/subprocess.h"   // Subprocess, Descriptor
+#include "evaluator_shared/sandbox.h"       // Sandbox, ScratchFolder
+#include "evaluator_shared/subprocess.h"    // Subprocess, Descriptor
 #include "evaluator_sim/client/protocol.h"  // Request, Reply
 
 namespace kgrpo::evaluator_sim {

@@ -62,7 +62,8 @@ TEST(CompileRoutes, GiveTheSamePtxForShippedProblems) {
   FastCompiler fast(toolkit, sandbox, helpers, 2, 60);
   std::set<std::string> families;
   std::set<std::filesystem::path> folders;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(KGRPO_SOURCE_DIR) + "/problems")) folders.insert(entry.path());
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(KGRPO_SOURCE_DIR) + "/problems"))
+    folders.insert(entry.path());
   int compared = 0, identical = 0;
   for (const std::filesystem::path& folder : folders) {
     if (!std::filesystem::exists(folder / "problem.yaml")) continue;
@@ -125,14 +126,17 @@ TEST(SourceSplit, KeepsLinesAndDividesCode) {
   EXPECT_THAT(split.device, Not(HasSubstr("blocks")));
   EXPECT_THAT(split.host, Not(HasSubstr("2 * x")));
   EXPECT_THAT(split.host, Not(HasSubstr("threadIdx")));
-  EXPECT_THAT(split.host, HasSubstr("::kgrpo_cuda::Launch(k<kTile>, ::kgrpo_cuda::Configuration(blocks(n), dim3(16, 16), 0))(x, n);"));
+  EXPECT_THAT(
+      split.host,
+      HasSubstr("::kgrpo_cuda::Launch(k<kTile>, ::kgrpo_cuda::Configuration(blocks(n), dim3(16, 16), 0))(x, n);"));
   EXPECT_EQ(std::count(split.device.begin(), split.device.end(), '\n'), 11);
   EXPECT_EQ(std::count(split.host.begin(), split.host.end(), '\n'), 11);
 }
 
 TEST(SourceSplit, LeavesLiteralsAndCommentsAlone) {
   const SplitSource split = Split(
-      "extern \"C\" void launch(float* x, int n) { const char* s = \"k<<<1, 1>>>(\\\"x\\\")\"; /* k<<<1>>>() */ char c = '\"'; (void)s; "
+      "extern \"C\" void launch(float* x, int n) { const char* s = \"k<<<1, 1>>>(\\\"x\\\")\"; /* k<<<1>>>() */ char c "
+      "= '\"'; (void)s; "
       "const char* r = R\"(} \" <<<)\"; (void)r; (void)c; }\n");
   ASSERT_TRUE(split.understood) << split.why_not;
   EXPECT_THAT(split.host, Not(HasSubstr("kgrpo_cuda")));
@@ -170,14 +174,16 @@ TEST(SourceSplit, SurvivesAnything) {
     }
     const SplitSource split = Split(source.substr(0, (state >> 20) % (source.size() + 1)));
     if (split.understood) {
-      EXPECT_EQ(std::count(split.device.begin(), split.device.end(), '\n'), std::count(split.host.begin(), split.host.end(), '\n'));
+      EXPECT_EQ(std::count(split.device.begin(), split.device.end(), '\n'),
+                std::count(split.host.begin(), split.host.end(), '\n'));
     }
     CheckIncludes(source, {});
   }
 }
 
 TEST(Fatbin, RefusesMalformedObjects) {
-  for (const std::string& object : {std::string(), std::string("\177ELF"), std::string(4096, '\xff'), std::string(64, '\0')}) {
+  for (const std::string& object :
+       {std::string(), std::string("\177ELF"), std::string(4096, '\xff'), std::string(64, '\0')}) {
     EXPECT_THROW(ExtractPtx(object), Error);
     EXPECT_THROW(DefinedFunctions(object), Error);
   }

@@ -11,9 +11,21 @@ namespace {
 const Bindings kSizes = {{"n", 10}, {"m", 3}};
 
 TEST(Expression, EvaluatesWholeNumbers) {
-  const std::pair<const char*, int64_t> kCases[] = {
-      {"12*n", 120}, {"n + 2*m", 16}, {"(n + 2)*m", 36}, {"n - m - 1", 6}, {"n/m", 3}, {"-n/m", -4}, {"n % m", 1}, {"-n % m", 2},
-      {"--n", 10}, {"min(n, m)", 3}, {"max(n, m + 100)", 103}, {"ceil_div(n, m)", 4}, {"ceil_div(9, 3)", 3}, {"n*n*n", 1000}, {" 7 ", 7}};
+  const std::pair<const char*, int64_t> kCases[] = {{"12*n", 120},
+                                                    {"n + 2*m", 16},
+                                                    {"(n + 2)*m", 36},
+                                                    {"n - m - 1", 6},
+                                                    {"n/m", 3},
+                                                    {"-n/m", -4},
+                                                    {"n % m", 1},
+                                                    {"-n % m", 2},
+                                                    {"--n", 10},
+                                                    {"min(n, m)", 3},
+                                                    {"max(n, m + 100)", 103},
+                                                    {"ceil_div(n, m)", 4},
+                                                    {"ceil_div(9, 3)", 3},
+                                                    {"n*n*n", 1000},
+                                                    {" 7 ", 7}};
   for (const auto& [text, value] : kCases) EXPECT_EQ(Expression::Parse(text).EvaluateInteger(kSizes), value) << text;
 }
 
@@ -48,7 +60,8 @@ TEST(Expression, SaysWhatIsWrongAndWhere) {
 }
 
 TEST(Expression, RefusesWhatHasNoWholeValue) {
-  for (const char* text : {"1/0", "n % 0", "0.5", "sqrt(n)", "9223372036854775807 + n", "n*n*n*n*n*n*n*n*n*n*n*n*n*n*n*n*n*n*n*n", "k"}) {
+  for (const char* text :
+       {"1/0", "n % 0", "0.5", "sqrt(n)", "9223372036854775807 + n", "n*n*n*n*n*n*n*n*n*n*n*n*n*n*n*n*n*n*n*n", "k"}) {
     EXPECT_THROW(Expression::Parse(text).EvaluateInteger(kSizes), std::invalid_argument) << text;
   }
 }

@@ -1,4 +1,5 @@
-// judge_kernel: judges one kernel by hand through the evaluator's C++ interface, with wall-clock times of each judgement.
+// judge_kernel: judges one kernel by hand through the evaluator's C++ interface, with wall-clock times of each
+// judgement.
 //
 //   judge_kernel PROBLEM_DIRECTORY [KERNEL.cu] [--nvcc] [--thorough] [--repeat N]
 //
@@ -52,8 +53,10 @@ int main(int argc, char** argv) {
     }
     for (int i = 0; i < repeat; ++i) {
       const auto begin = std::chrono::steady_clock::now();
-      const auto judgement = evaluator.Evaluate(*problem, i == 0 ? source : source + "\n// " + std::to_string(i), 0, thorough);
-      const double milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+      const auto judgement =
+          evaluator.Evaluate(*problem, i == 0 ? source : source + "\n// " + std::to_string(i), 0, thorough);
+      const double milliseconds =
+          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
       std::printf("%s: %s (%.1f ms)\n  %s\n", problem->problem().name.c_str(), judgement.verdict.c_str(), milliseconds,
                   judgement.diagnosis.c_str());
       if (i + 1 < repeat) continue;

@@ -20,16 +20,23 @@ struct Kept {
 
 void Keep(void* context, const kgrpo_evaluation* evaluation) {
   auto* kept = static_cast<Kept*>(context);
-  *kept = {Copy(evaluation->verdict), Copy(evaluation->diagnosis), Copy(evaluation->time_source), evaluation->seconds,
-           evaluation->correct, evaluation->modelled, kept->count + 1};
+  *kept = {Copy(evaluation->verdict),
+           Copy(evaluation->diagnosis),
+           Copy(evaluation->time_source),
+           evaluation->seconds,
+           evaluation->correct,
+           evaluation->modelled,
+           kept->count + 1};
 }
 
 TEST(EvaluatorSimPlugin, JudgesThroughTheAbi) {
-  void* library = dlopen((std::string(KGRPO_BINARY_DIR) + "/lib/kgrpo/evaluator_sim.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* library =
+      dlopen((std::string(KGRPO_BINARY_DIR) + "/lib/kgrpo/evaluator_sim.so").c_str(), RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(library, nullptr) << dlerror();
   const auto entry = reinterpret_cast<kgrpo_plugin_entry_function>(dlsym(library, KGRPO_PLUGIN_ENTRY));
   ASSERT_NE(entry, nullptr);
-  const auto* table = static_cast<const kgrpo_evaluator_interface*>(entry()->get_interface(Str(KGRPO_EVALUATOR_INTERFACE)));
+  const auto* table =
+      static_cast<const kgrpo_evaluator_interface*>(entry()->get_interface(Str(KGRPO_EVALUATOR_INTERFACE)));
   ASSERT_NE(table, nullptr);
   const nlohmann::json schema = nlohmann::json::parse(View(table->options_schema()));
   for (const auto& [name, property] : schema["properties"].items()) {
@@ -53,7 +60,8 @@ TEST(EvaluatorSimPlugin, JudgesThroughTheAbi) {
   ASSERT_NE(error, nullptr);
   EXPECT_EQ(error->code, KGRPO_ERROR_NOT_FOUND);
   error->release(error);
-  Check(table->open_problem(evaluator, Str(std::string(KGRPO_SOURCE_DIR) + "/tests/evaluator/problems/affine"), &problem));
+  Check(table->open_problem(evaluator, Str(std::string(KGRPO_SOURCE_DIR) + "/tests/evaluator/problems/affine"),
+                            &problem));
   const kgrpo_problem_info* info = table->problem_info(problem);
   EXPECT_EQ(View(info->name), "affine");
   EXPECT_EQ(View(info->split), "train");

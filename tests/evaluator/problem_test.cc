@@ -49,7 +49,8 @@ class ProblemTest : public testing::Test {
       Load(yaml);
     } catch (const Error& error) {
       std::string text = error.what();
-      for (size_t at = text.find(folder_.string() + "/"); at != std::string::npos; at = text.find(folder_.string() + "/")) {
+      for (size_t at = text.find(folder_.string() + "/"); at != std::string::npos;
+           at = text.find(folder_.string() + "/")) {
         text.erase(at, folder_.string().size() + 1);
       }
       return text;
@@ -81,7 +82,8 @@ TEST_F(ProblemTest, ReadsAGoodOne) {
 TEST_F(ProblemTest, TaskTextShowsVisibleSizesOnly) {
   EXPECT_EQ(Load(kGood).TaskText(),
             "out = x.\n"
-            "Define extern \"C\" void launch(const float* x, float* out, int n). It launches on the default stream; every pointer is "
+            "Define extern \"C\" void launch(const float* x, float* out, int n). It launches on the default stream; "
+            "every pointer is "
             "a device pointer.\n"
             "  x: input, float32 [n], row-major\n"
             "  out: output, float32 [n], row-major\n"
@@ -103,9 +105,11 @@ TEST_F(ProblemTest, EverySignatureType) {
     parameters += "  - {name: " + dtype + "_in, role: input, dtype: " + dtype + ", shape: [n], distribution: " +
                   (dtype.find("float") != std::string::npos ? "normal" : "integers, low: 0, high: 9") + "}\n";
   }
-  EXPECT_EQ(Load(With("  - {name: x, role: input, dtype: float32, shape: [n], distribution: normal}\n", parameters)).Signature(),
+  EXPECT_EQ(Load(With("  - {name: x, role: input, dtype: float32, shape: [n], distribution: normal}\n", parameters))
+                .Signature(),
             "extern \"C\" void launch(const float* float32_in, const double* float64_in, const __half* float16_in, "
-            "const __nv_bfloat16* bfloat16_in, const int* int32_in, const long long* int64_in, const unsigned char* uint8_in, "
+            "const __nv_bfloat16* bfloat16_in, const int* int32_in, const long long* int64_in, const unsigned char* "
+            "uint8_in, "
             "const unsigned int* uint32_in, float* out, int n)");
 }
 
@@ -121,18 +125,23 @@ TEST_F(ProblemTest, ExactMessages) {
        "problem.yaml:1:1: title: is missing\nproblem.yaml:2:1: titel: unknown key; did you mean \"title\"?"},
       {"title: Sample\n", "title: Sample\ntitle: Again\n", "problem.yaml:3:1: title: the key is given twice"},
       {"name: sample", "name: other", "problem.yaml:1:7: name: \"other\" is not the folder's name, \"sample\""},
-      {"split: train", "split: tarin", "problem.yaml:4:8: split: \"tarin\" is not one of train, heldout; did you mean \"train\"?"},
+      {"split: train", "split: tarin",
+       "problem.yaml:4:8: split: \"tarin\" is not one of train, heldout; did you mean \"train\"?"},
       {"dtype: float32, shape: [n], distribution", "dtype: flaot32, shape: [n], distribution",
-       "problem.yaml:8:35: parameters[0].dtype: \"flaot32\" is not one of float32, float64, float16, bfloat16, int32, int64, uint8, "
+       "problem.yaml:8:35: parameters[0].dtype: \"flaot32\" is not one of float32, float64, float16, bfloat16, int32, "
+       "int64, uint8, "
        "uint32; did you mean \"float32\"?"},
       {"shape: [n], distribution", "shape: [k], distribution",
-       "problem.yaml:8:52: parameters[0].shape[0]: unknown symbol \"k\": the sizes do not bind it; did you mean \"n\"?"},
+       "problem.yaml:8:52: parameters[0].shape[0]: unknown symbol \"k\": the sizes do not bind it; did you mean "
+       "\"n\"?"},
       {"shape: [n], distribution", "shape: [n - 4], distribution",
        "problem.yaml:8:52: parameters[0].shape[0]: a dimension must be at least 1, not 0 (with sizes.visible[0])"},
       {"shape: [n], distribution", "shape: [n +], distribution",
-       "problem.yaml:8:52: parameters[0].shape[0]: expected a number, a symbol or '(' at column 4 of \"n +\", found its end"},
+       "problem.yaml:8:52: parameters[0].shape[0]: expected a number, a symbol or '(' at column 4 of \"n +\", found "
+       "its end"},
       {"distribution: normal", "distribution: normall",
-       "problem.yaml:8:70: parameters[0].distribution: \"normall\" is not one of normal, uniform, integers, large_offset, sparse, "
+       "problem.yaml:8:70: parameters[0].distribution: \"normall\" is not one of normal, uniform, integers, "
+       "large_offset, sparse, "
        "permutation, offsets, constant; did you mean \"normal\"?"},
       {"distribution: normal", "distribution: uniform, low: 0",
        "problem.yaml:8:5: parameters[0].high: is missing: the distribution uniform needs it"},
@@ -140,7 +149,8 @@ TEST_F(ProblemTest, ExactMessages) {
        "problem.yaml:8:5: parameters[0].low: has no meaning for the distribution normal"},
       {"value: n}", "value: 3000000000}",
        "problem.yaml:10:50: parameters[2].value: 3000000000 does not fit int32 (with sizes.visible[0])"},
-      {"value: n}", "value: 0.5}", "problem.yaml:10:50: parameters[2].value: a whole number is needed here (with sizes.visible[0])"},
+      {"value: n}", "value: 0.5}",
+       "problem.yaml:10:50: parameters[2].value: a whole number is needed here (with sizes.visible[0])"},
       {"name: out", "name: x", "problem.yaml:9:5: parameters[1].name: the name \"x\" is used twice"},
       {"name: out", "name: int", "problem.yaml:9:12: parameters[1].name: \"int\" is not a C identifier"},
       {"role: output", "role: input, distribution: normal",
@@ -148,15 +158,18 @@ TEST_F(ProblemTest, ExactMessages) {
       {"hidden: [{n: 5}]", "hidden: [{m: 5}]",
        "problem.yaml:13:12: sizes.hidden[0]: binds no value to \"n\", which sizes.timing does\n"
        "problem.yaml:13:12: sizes.hidden[0]: binds \"m\", which sizes.timing does not"},
-      {"hidden: [{n: 5}]", "hidden: [{n: 0}]", "problem.yaml:13:16: sizes.hidden[0].n: expected a whole number of at least 1"},
-      {"timing: {n: 100}", "timing: {n: 1000000000}", "problem.yaml:8:5: parameters[0]: the tensor is larger than 2 GiB at one of the sizes\n"
+      {"hidden: [{n: 5}]", "hidden: [{n: 0}]",
+       "problem.yaml:13:16: sizes.hidden[0].n: expected a whole number of at least 1"},
+      {"timing: {n: 100}", "timing: {n: 1000000000}",
+       "problem.yaml:8:5: parameters[0]: the tensor is larger than 2 GiB at one of the sizes\n"
        "problem.yaml:9:5: parameters[1]: the tensor is larger than 2 GiB at one of the sizes"},
       {"needs: {bytes: \"8*n\", flops: 0}", "needs: {bytes: \"8*n\"}", "problem.yaml:15:8: needs.flops: is missing"},
       {"traits: [streaming]", "traits: streaming", "problem.yaml:5:9: traits: expected a list"},
       {"needs:", "tolerance: {relative: -1}\nneeds:", "problem.yaml:15:23: tolerance.relative: must not be negative"},
       {"sizes:", "sizes: [", "problem.yaml:13:3: not YAML: end of sequence flow not found"},
   };
-  for (const Mistake& mistake : kMistakes) EXPECT_EQ(Errors(With(mistake.from, mistake.to)), mistake.message) << mistake.to;
+  for (const Mistake& mistake : kMistakes)
+    EXPECT_EQ(Errors(With(mistake.from, mistake.to)), mistake.message) << mistake.to;
 }
 
 TEST_F(ProblemTest, MissingFilesAndFolders) {
@@ -175,7 +188,8 @@ TEST_F(ProblemTest, AllMistakesAtOnce) {
 // Whatever happens to the bytes of a good file, the parser answers with a problem or an Error.
 TEST_F(ProblemTest, TruncatedAndMutatedFilesAreErrors) {
   const std::string good = kGood;
-  for (size_t length = 0; length < good.size(); length += 7) EXPECT_NE(Errors(good.substr(0, length)), "none") << length;
+  for (size_t length = 0; length < good.size(); length += 7)
+    EXPECT_NE(Errors(good.substr(0, length)), "none") << length;
   uint64_t state = 1;
   for (int i = 0; i < 300; ++i) {
     std::string text = good;

@@ -73,7 +73,8 @@ TEST_F(SandboxTest, DescriptorsStayOutside) {
 TEST_F(SandboxTest, SystemCallsAreFiltered) {
   // Perl is in every Debian base; 41 is socket, 101 ptrace, 425 io_uring_setup on x86-64.
   if (access("/usr/bin/perl", X_OK) != 0) GTEST_SKIP() << "no perl";
-  for (const char* number : {"41, 2, 1, 0", "101, 0, 0, 0", "425, 1, 0", "250, 0, 0", "165, 0, 0, 0", "272, 0x10000000"}) {
+  for (const char* number :
+       {"41, 2, 1, 0", "101, 0, 0, 0", "425, 1, 0", "250, 0, 0", "165, 0, 0, 0", "272, 0x10000000"}) {
     const Subprocess::Result result = Shell(std::string("perl -e 'exit(syscall(") + number + ") == -1 ? 7 : 0)'");
     EXPECT_EQ(result.exit_code, 7) << number << " " << result.output;
   }
@@ -101,10 +102,14 @@ TEST_F(SandboxTest, OutputIsCut) {
 
 TEST_F(SandboxTest, NothingSurvivesTheCommand) {
   Shell("sleep 77.125 & exit 0");
-  const Subprocess::Result found = Subprocess::Run({{"sh", "-c", "grep -la '77.125' /proc/[0-9]*/cmdline 2>/dev/null | grep -v self"}}, 10);
+  const Subprocess::Result found =
+      Subprocess::Run({{"sh", "-c", "grep -la '77.125' /proc/[0-9]*/cmdline 2>/dev/null | grep -v self"}}, 10);
   EXPECT_THAT(found.output, testing::Not(HasSubstr("sleep")));
   Shell("sleep 78.125", 0.5);
-  const Subprocess::Result after = Subprocess::Run({{"sh", "-c", "for f in /proc/[0-9]*/comm; do read c < $f; d=${f%comm}; [ \"$c\" = sleep ] && tr '\\0' ' ' < ${d}cmdline; done"}}, 10);
+  const Subprocess::Result after = Subprocess::Run({{"sh", "-c",
+                                                     "for f in /proc/[0-9]*/comm; do read c < $f; d=${f%comm}; [ "
+                                                     "\"$c\" = sleep ] && tr '\\0' ' ' < ${d}cmdline; done"}},
+                                                   10);
   EXPECT_THAT(after.output, testing::Not(HasSubstr("78.125")));
 }
 
@@ -140,7 +145,8 @@ TEST(SandboxDegrades, WithoutBubblewrap) {
     ADD_FAILURE() << "strict must refuse";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), KGRPO_ERROR_UNAVAILABLE);
-    EXPECT_THAT(error.what(), HasSubstr("sandbox: strict is asked for, but this machine lacks namespaces (bwrap is not installed)"));
+    EXPECT_THAT(error.what(),
+                HasSubstr("sandbox: strict is asked for, but this machine lacks namespaces (bwrap is not installed)"));
   }
   setenv("PATH", path.c_str(), 1);
 }
@@ -169,7 +175,8 @@ TEST(JudgementCacheTest, KeepsAndSurvives) {
   }
   std::filesystem::remove(path + "-wal");
   std::filesystem::remove(path + "-shm");
-  std::ofstream(path, std::ios::trunc) << "this is no database at all, but text that is longer than a header of one hundred bytes, which SQLite reads first";
+  std::ofstream(path, std::ios::trunc) << "this is no database at all, but text that is longer than a header of one "
+                                          "hundred bytes, which SQLite reads first";
   {
     JudgementCache fresh(path);
     EXPECT_FALSE(fresh.Find("a"));

@@ -158,7 +158,8 @@ TEST(Comparison, Bounds) {
   const Comparison off = CompareFloats({1, 2, 3, 4.04f}, {1, 2, 3, 4}, {0.009, 0});
   EXPECT_FALSE(off.matches);
   EXPECT_EQ(off.mismatches, 1);
-  EXPECT_EQ(off.sentence, "1 of 4 elements of out are wrong; the worst is out[1][1] = 4.04, expected 4 (tolerance 0.036)");
+  EXPECT_EQ(off.sentence,
+            "1 of 4 elements of out are wrong; the worst is out[1][1] = 4.04, expected 4 (tolerance 0.036)");
 }
 
 TEST(Comparison, SpecialValues) {
@@ -177,7 +178,8 @@ TEST(Comparison, NamesWhatWasNotWritten) {
   EXPECT_EQ(CompareFloats({poison, poison, poison, poison}, {1, 2, 3, 4}, {0, 0}).sentence, "out was never written");
   EXPECT_EQ(CompareFloats({1, 2, poison, 4}, {1, 2, 3, 4}, {0, 0}).sentence,
             "1 of 4 elements of out were never written, the first is out[1][0]");
-  EXPECT_NE(CompareFloats({5, 5, 5, 5}, {1, 2, 3, 4}, {0, 0}).sentence.find("constant where the right one is not"), std::string::npos);
+  EXPECT_NE(CompareFloats({5, 5, 5, 5}, {1, 2, 3, 4}, {0, 0}).sentence.find("constant where the right one is not"),
+            std::string::npos);
 }
 
 // The default bound lets an honest float32 sum pass, in any order, and not one of half precision.

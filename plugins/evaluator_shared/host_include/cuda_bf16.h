@@ -12,7 +12,8 @@ struct __attribute__((aligned(2))) __nv_bfloat16 {
       float f;
       unsigned u;
     } in = {value};
-    bits = (in.u & 0x7fffffffu) > 0x7f800000u ? 0x7fffu : static_cast<unsigned short>((in.u + 0x7fffu + (in.u >> 16 & 1u)) >> 16);
+    bits = (in.u & 0x7fffffffu) > 0x7f800000u ? 0x7fffu
+                                              : static_cast<unsigned short>((in.u + 0x7fffu + (in.u >> 16 & 1u)) >> 16);
   }
   operator float() const {
     union {
@@ -25,7 +26,11 @@ struct __attribute__((aligned(2))) __nv_bfloat16 {
 struct __attribute__((aligned(4))) __nv_bfloat162 {
   __nv_bfloat16 x, y;
 };
-static inline __nv_bfloat16 __float2bfloat16(float value) { return __nv_bfloat16(value); }
-static inline float __bfloat162float(__nv_bfloat16 value) { return static_cast<float>(value); }
+static inline __nv_bfloat16 __float2bfloat16(float value) {
+  return __nv_bfloat16(value);
+}
+static inline float __bfloat162float(__nv_bfloat16 value) {
+  return static_cast<float>(value);
+}
 
 #endif

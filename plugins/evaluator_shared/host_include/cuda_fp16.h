@@ -1,4 +1,5 @@
-// Half precision for host code in the fast compile route: the types, which kernels' parameters need, and the conversions.
+// Half precision for host code in the fast compile route: the types, which kernels' parameters need, and the
+// conversions.
 #ifndef KGRPO_HOST_CUDA_FP16_H
 #define KGRPO_HOST_CUDA_FP16_H
 
@@ -42,7 +43,8 @@ struct __attribute__((aligned(2))) __half {
       scaled.f += 0.5f;
       out.bits = static_cast<unsigned short>(sign | (scaled.u - 0x3f000000u));
     } else {
-      out.bits = static_cast<unsigned short>(sign | ((magnitude + 0xfffu + (magnitude >> 13 & 1u) - 0x38000000u) >> 13));
+      out.bits =
+          static_cast<unsigned short>(sign | ((magnitude + 0xfffu + (magnitude >> 13 & 1u) - 0x38000000u) >> 13));
     }
     return out;
   }
@@ -52,8 +54,14 @@ struct __attribute__((aligned(4))) __half2 {
 };
 typedef __half half;
 typedef __half2 half2;
-static inline __half __float2half(float value) { return __half(value); }
-static inline __half __float2half_rn(float value) { return __half(value); }
-static inline float __half2float(__half value) { return static_cast<float>(value); }
+static inline __half __float2half(float value) {
+  return __half(value);
+}
+static inline __half __float2half_rn(float value) {
+  return __half(value);
+}
+static inline float __half2float(__half value) {
+  return static_cast<float>(value);
+}
 
 #endif

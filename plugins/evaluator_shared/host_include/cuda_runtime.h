@@ -1,6 +1,6 @@
 // What a candidate's host code sees of the CUDA runtime in the fast compile route: types, the calls that our
-// libcudart.so.13 offers, and kernel launches. Written to be parsed in a few milliseconds. What is missing here fails to
-// compile, and nvcc then judges.
+// libcudart.so.13 offers, and kernel launches. Written to be parsed in a few milliseconds. What is missing here fails
+// to compile, and nvcc then judges.
 #ifndef KGRPO_HOST_CUDA_RUNTIME_H
 #define KGRPO_HOST_CUDA_RUNTIME_H
 
@@ -47,8 +47,16 @@ enum cudaMemcpyKind {
   cudaMemcpyDeviceToDevice = 3,
   cudaMemcpyDefault = 4
 };
-enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaFuncAttributePreferredSharedMemoryCarveout = 9 };
-enum cudaFuncCache { cudaFuncCachePreferNone = 0, cudaFuncCachePreferShared = 1, cudaFuncCachePreferL1 = 2, cudaFuncCachePreferEqual = 3 };
+enum cudaFuncAttribute {
+  cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
+  cudaFuncAttributePreferredSharedMemoryCarveout = 9
+};
+enum cudaFuncCache {
+  cudaFuncCachePreferNone = 0,
+  cudaFuncCachePreferShared = 1,
+  cudaFuncCachePreferL1 = 2,
+  cudaFuncCachePreferEqual = 3
+};
 enum cudaDeviceAttr {
   cudaDevAttrMaxThreadsPerBlock = 1,
   cudaDevAttrMaxSharedMemoryPerBlock = 8,
@@ -71,21 +79,25 @@ struct dim3 {
   constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
 };
 
-#define KGRPO_VECTORS(type, name, align2, align4)                                                         \
-  struct name##1 {                                                                                        \
-    type x;                                                                                               \
-  };                                                                                                      \
-  struct __attribute__((aligned(align2))) name##2 {                                                       \
-    type x, y;                                                                                            \
-  };                                                                                                      \
-  struct name##3 {                                                                                        \
-    type x, y, z;                                                                                         \
-  };                                                                                                      \
-  struct __attribute__((aligned(align4))) name##4 {                                                       \
-    type x, y, z, w;                                                                                      \
-  };                                                                                                      \
-  static inline name##2 make_##name##2(type x, type y) { return {x, y}; }                                 \
-  static inline name##4 make_##name##4(type x, type y, type z, type w) { return {x, y, z, w}; }
+#define KGRPO_VECTORS(type, name, align2, align4)                        \
+  struct name##1 {                                                       \
+    type x;                                                              \
+  };                                                                     \
+  struct __attribute__((aligned(align2))) name##2 {                      \
+    type x, y;                                                           \
+  };                                                                     \
+  struct name##3 {                                                       \
+    type x, y, z;                                                        \
+  };                                                                     \
+  struct __attribute__((aligned(align4))) name##4 {                      \
+    type x, y, z, w;                                                     \
+  };                                                                     \
+  static inline name##2 make_##name##2(type x, type y) {                 \
+    return {x, y};                                                       \
+  }                                                                      \
+  static inline name##4 make_##name##4(type x, type y, type z, type w) { \
+    return {x, y, z, w};                                                 \
+  }
 KGRPO_VECTORS(float, float, 8, 16)
 KGRPO_VECTORS(double, double, 16, 16)
 KGRPO_VECTORS(int, int, 8, 16)
@@ -181,7 +193,8 @@ cudaError_t cudaFuncSetAttribute(void (*kernel)(P...), cudaFuncAttribute attribu
   return cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), attribute, value);
 }
 template <typename... P>
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void (*kernel)(P...), int threads, size_t shared) {
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void (*kernel)(P...), int threads,
+                                                          size_t shared) {
   return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, reinterpret_cast<const void*>(kernel), threads, shared);
 }
 
@@ -201,8 +214,8 @@ struct Launcher {
   Configuration configuration;
   void operator()(P... arguments) const {
     void* pointers[] = {const_cast<void*>(static_cast<const volatile void*>(&arguments))..., nullptr};
-    cudaLaunchKernel(reinterpret_cast<const void*>(kernel), configuration.grid, configuration.block, pointers, configuration.shared,
-                     configuration.stream);
+    cudaLaunchKernel(reinterpret_cast<const void*>(kernel), configuration.grid, configuration.block, pointers,
+                     configuration.shared, configuration.stream);
   }
 };
 
@@ -222,11 +235,19 @@ template <typename T>
 constexpr T max(T a, T b) {
   return a < b ? b : a;
 }
-#define KGRPO_MIXED(a, b)                                                             \
-  static inline b min(a x, b y) { return static_cast<b>(x) < y ? static_cast<b>(x) : y; } \
-  static inline b min(b x, a y) { return min(y, x); }                                 \
-  static inline b max(a x, b y) { return static_cast<b>(x) < y ? y : static_cast<b>(x); } \
-  static inline b max(b x, a y) { return max(y, x); }
+#define KGRPO_MIXED(a, b)                                 \
+  static inline b min(a x, b y) {                         \
+    return static_cast<b>(x) < y ? static_cast<b>(x) : y; \
+  }                                                       \
+  static inline b min(b x, a y) {                         \
+    return min(y, x);                                     \
+  }                                                       \
+  static inline b max(a x, b y) {                         \
+    return static_cast<b>(x) < y ? y : static_cast<b>(x); \
+  }                                                       \
+  static inline b max(b x, a y) {                         \
+    return max(y, x);                                     \
+  }
 KGRPO_MIXED(int, unsigned int)
 KGRPO_MIXED(int, long long)
 KGRPO_MIXED(int, unsigned long long)

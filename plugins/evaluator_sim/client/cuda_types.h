@@ -1,5 +1,5 @@
-// The few types and numbers of the CUDA runtime's binary interface that our libcudart.so.13 implements, so that building
-// it needs no CUDA toolkit. tests/evaluator holds them against the toolkit's headers.
+// The few types and numbers of the CUDA runtime's binary interface that our libcudart.so.13 implements, so that
+// building it needs no CUDA toolkit. tests/evaluator holds them against the toolkit's headers.
 #ifndef KGRPO_EVALUATOR_SIM_CLIENT_CUDA_TYPES_H
 #define KGRPO_EVALUATOR_SIM_CLIENT_CUDA_TYPES_H
 

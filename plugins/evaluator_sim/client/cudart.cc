@@ -1,6 +1,6 @@
 // Our libcudart.so.13, first half: registration, memory, launches. A candidate's host code is linked against it as
-// against NVIDIA's; each call that touches the device becomes a question to the judge, where memory and interpreter are.
-// What is not here fails to load, by name. Runs in the sandboxed worker; nothing in it is trusted by the judge.
+// against NVIDIA's; each call that touches the device becomes a question to the judge, where memory and interpreter
+// are. What is not here fails to load, by name. Runs in the sandboxed worker; nothing in it is trusted by the judge.
 #include <dlfcn.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -130,7 +130,8 @@ int Resolve(KnownKernel* kernel) {
   return kernel->error;
 }
 
-int LaunchResolved(const void* function, CudaDim3 grid, CudaDim3 block, void** arguments, size_t shared, bool cooperative) {
+int LaunchResolved(const void* function, CudaDim3 grid, CudaDim3 block, void** arguments, size_t shared,
+                   bool cooperative) {
   KnownKernel* kernel = FindKernel(function);
   const int error = Resolve(kernel);
   if (error != kCudaSuccess) return SetError(error);
@@ -139,14 +140,19 @@ int LaunchResolved(const void* function, CudaDim3 grid, CudaDim3 block, void** a
     const KernelParameterReply& parameter = kernel->parameters[i];
     std::memcpy(parameters.data() + parameter.offset, arguments[i], parameter.size);
   }
-  const LaunchRequest launch = {kernel->index, cooperative ? 1u : 0u, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared};
+  const LaunchRequest launch = {
+      kernel->index, cooperative ? 1u : 0u, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared};
   const Request request = {static_cast<uint32_t>(Operation::kLaunch), 0, 0, 0, 0, sizeof launch + parameters.size()};
   return SetError(kgrpo_ask(request, &launch, parameters.data(), parameters.size(), nullptr, 0).error);
 }
 
-bool IsDevice(const void* pointer) { return (reinterpret_cast<uintptr_t>(pointer) >> 47) != 0; }
+bool IsDevice(const void* pointer) {
+  return (reinterpret_cast<uintptr_t>(pointer) >> 47) != 0;
+}
 
-uint64_t Address(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
+uint64_t Address(const void* pointer) {
+  return reinterpret_cast<uintptr_t>(pointer);
+}
 
 constexpr size_t kChunk = size_t{1} << 20;
 
@@ -218,7 +224,9 @@ int TakeError() {
   return error;
 }
 
-int PeekError() { return t_last_error; }
+int PeekError() {
+  return t_last_error;
+}
 
 int KernelAttributes(const void* function, KernelReply* out, int* shared_limit) {
   KnownKernel* kernel = FindKernel(function);
@@ -251,7 +259,8 @@ int Occupancy(const void* function, int threads, size_t shared, int* blocks) {
 
 extern "C" {
 
-Reply kgrpo_ask(Request request, const void* payload, const void* more_payload, size_t more_bytes, void* target, size_t capacity) {
+Reply kgrpo_ask(Request request, const void* payload, const void* more_payload, size_t more_bytes, void* target,
+                size_t capacity) {
   const std::lock_guard<std::mutex> lock(ConnectionMutex());
   WriteAll(&request, sizeof request);
   if (request.payload_bytes > more_bytes) WriteAll(payload, request.payload_bytes - more_bytes);
@@ -277,13 +286,17 @@ void** __cudaRegisterFatBinary(void*) {
 }
 void __cudaRegisterFatBinaryEnd(void**) {}
 void __cudaUnregisterFatBinary(void**) {}
-char __cudaInitModule(void**) { return 0; }
+char __cudaInitModule(void**) {
+  return 0;
+}
 
 void __cudaRegisterFunction(void**, const char* host, char*, const char* name, int, void*, void*, void*, void*, int*) {
   AddKernel(host, name);
 }
 
-void __cudaRegisterVar(void**, char* host, char*, const char* name, int, size_t, int, int) { Variables().push_back({host, name}); }
+void __cudaRegisterVar(void**, char* host, char*, const char* name, int, size_t, int, int) {
+  Variables().push_back({host, name});
+}
 
 unsigned __cudaPushCallConfiguration(CudaDim3 grid, CudaDim3 block, size_t shared, void* stream) {
   t_configurations.push_back({grid, block, shared, stream});
@@ -318,7 +331,8 @@ int cudaLaunchKernel(const void* function, CudaDim3 grid, CudaDim3 block, void**
   return LaunchResolved(function, grid, block, arguments, shared, false);
 }
 
-int cudaLaunchCooperativeKernel(const void* function, CudaDim3 grid, CudaDim3 block, void** arguments, size_t shared, void*) {
+int cudaLaunchCooperativeKernel(const void* function, CudaDim3 grid, CudaDim3 block, void** arguments, size_t shared,
+                                void*) {
   return LaunchResolved(function, grid, block, arguments, shared, true);
 }
 
@@ -332,33 +346,47 @@ int cudaMalloc(void** pointer, size_t bytes) {
   return kCudaSuccess;
 }
 
-int cudaMallocAsync(void** pointer, size_t bytes, void*) { return cudaMalloc(pointer, bytes); }
+int cudaMallocAsync(void** pointer, size_t bytes, void*) {
+  return cudaMalloc(pointer, bytes);
+}
 
-int cudaFree(void* pointer) { return pointer == nullptr ? kCudaSuccess : SetError(Ask(Operation::kFree, Address(pointer)).error); }
+int cudaFree(void* pointer) {
+  return pointer == nullptr ? kCudaSuccess : SetError(Ask(Operation::kFree, Address(pointer)).error);
+}
 
-int cudaFreeAsync(void* pointer, void*) { return cudaFree(pointer); }
+int cudaFreeAsync(void* pointer, void*) {
+  return cudaFree(pointer);
+}
 
 int cudaMallocHost(void** pointer, size_t bytes) {
   *pointer = std::malloc(bytes);
   return *pointer != nullptr ? kCudaSuccess : SetError(kCudaMemoryAllocation);
 }
 
-int cudaHostAlloc(void** pointer, size_t bytes, unsigned) { return cudaMallocHost(pointer, bytes); }
+int cudaHostAlloc(void** pointer, size_t bytes, unsigned) {
+  return cudaMallocHost(pointer, bytes);
+}
 
 int cudaFreeHost(void* pointer) {
   std::free(pointer);
   return kCudaSuccess;
 }
 
-int cudaMemcpy(void* target, const void* source, size_t bytes, int kind) { return SetError(CopyAny(target, source, bytes, kind)); }
+int cudaMemcpy(void* target, const void* source, size_t bytes, int kind) {
+  return SetError(CopyAny(target, source, bytes, kind));
+}
 
-int cudaMemcpyAsync(void* target, const void* source, size_t bytes, int kind, void*) { return cudaMemcpy(target, source, bytes, kind); }
+int cudaMemcpyAsync(void* target, const void* source, size_t bytes, int kind, void*) {
+  return cudaMemcpy(target, source, bytes, kind);
+}
 
 int cudaMemset(void* target, int value, size_t bytes) {
   return SetError(Ask(Operation::kMemset, Address(target), static_cast<uint64_t>(value & 0xff), bytes).error);
 }
 
-int cudaMemsetAsync(void* target, int value, size_t bytes, void*) { return cudaMemset(target, value, bytes); }
+int cudaMemsetAsync(void* target, int value, size_t bytes, void*) {
+  return cudaMemset(target, value, bytes);
+}
 
 int cudaMemcpyToSymbol(const void* symbol, const void* source, size_t bytes, size_t offset, int kind) {
   return SetError(CopyWithSymbol(symbol, const_cast<void*>(source), bytes, offset, kind, true));

@@ -61,37 +61,37 @@ struct Attribute {
 };
 
 constexpr Attribute kAttributes[] = {
-    {1, 1024},        // MaxThreadsPerBlock
-    {2, 1024},        // MaxBlockDimX
-    {3, 1024},        // MaxBlockDimY
-    {4, 64},          // MaxBlockDimZ
-    {5, 2147483647},  // MaxGridDimX
-    {6, 65535},       // MaxGridDimY
-    {7, 65535},       // MaxGridDimZ
-    {8, 49152},       // MaxSharedMemoryPerBlock
-    {9, 65536},       // TotalConstantMemory
-    {10, 32},         // WarpSize
-    {11, 2147483647}, // MaxPitch
-    {12, 65536},      // MaxRegistersPerBlock
-    {13, 1980000},    // ClockRate, kHz
-    {16, 132},        // MultiProcessorCount
-    {31, 1},          // ConcurrentKernels
-    {36, 2619000},    // MemoryClockRate, kHz
-    {37, 5120},       // GlobalMemoryBusWidth
-    {38, 52428800},   // L2CacheSize
-    {39, 2048},       // MaxThreadsPerMultiProcessor
-    {41, 1},          // UnifiedAddressing
-    {75, 9},          // ComputeCapabilityMajor
-    {76, 0},          // ComputeCapabilityMinor
-    {79, 1},          // GlobalL1CacheSupported
-    {80, 1},          // LocalL1CacheSupported
-    {81, 233472},     // MaxSharedMemoryPerMultiprocessor
-    {82, 65536},      // MaxRegistersPerMultiprocessor
-    {95, 1},          // CooperativeLaunch
-    {97, 232448},     // MaxSharedMemoryPerBlockOptin
-    {106, 32},        // MaxBlocksPerMultiprocessor
-    {111, 1024},      // ReservedSharedMemoryPerBlock
-    {115, 1},         // MemoryPoolsSupported
+    {1, 1024},         // MaxThreadsPerBlock
+    {2, 1024},         // MaxBlockDimX
+    {3, 1024},         // MaxBlockDimY
+    {4, 64},           // MaxBlockDimZ
+    {5, 2147483647},   // MaxGridDimX
+    {6, 65535},        // MaxGridDimY
+    {7, 65535},        // MaxGridDimZ
+    {8, 49152},        // MaxSharedMemoryPerBlock
+    {9, 65536},        // TotalConstantMemory
+    {10, 32},          // WarpSize
+    {11, 2147483647},  // MaxPitch
+    {12, 65536},       // MaxRegistersPerBlock
+    {13, 1980000},     // ClockRate, kHz
+    {16, 132},         // MultiProcessorCount
+    {31, 1},           // ConcurrentKernels
+    {36, 2619000},     // MemoryClockRate, kHz
+    {37, 5120},        // GlobalMemoryBusWidth
+    {38, 52428800},    // L2CacheSize
+    {39, 2048},        // MaxThreadsPerMultiProcessor
+    {41, 1},           // UnifiedAddressing
+    {75, 9},           // ComputeCapabilityMajor
+    {76, 0},           // ComputeCapabilityMinor
+    {79, 1},           // GlobalL1CacheSupported
+    {80, 1},           // LocalL1CacheSupported
+    {81, 233472},      // MaxSharedMemoryPerMultiprocessor
+    {82, 65536},       // MaxRegistersPerMultiprocessor
+    {95, 1},           // CooperativeLaunch
+    {97, 232448},      // MaxSharedMemoryPerBlockOptin
+    {106, 32},         // MaxBlocksPerMultiprocessor
+    {111, 1024},       // ReservedSharedMemoryPerBlock
+    {115, 1},          // MemoryPoolsSupported
 };
 
 int AttributeValue(int number) {
@@ -122,8 +122,12 @@ const char* cudaGetErrorString(int error) {
   return entry != nullptr ? entry->text : "unknown error";
 }
 
-int cudaGetLastError() { return TakeError(); }
-int cudaPeekAtLastError() { return PeekError(); }
+int cudaGetLastError() {
+  return TakeError();
+}
+int cudaPeekAtLastError() {
+  return PeekError();
+}
 
 int cudaGetDeviceCount(int* count) {
   *count = 1;
@@ -135,11 +139,21 @@ int cudaGetDevice(int* device) {
   return kCudaSuccess;
 }
 
-int cudaSetDevice(int device) { return device == 0 ? kCudaSuccess : SetError(kCudaInvalidDevice); }
-int cudaDeviceSynchronize() { return kCudaSuccess; }
-int cudaDeviceReset() { return kCudaSuccess; }
-int cudaDeviceSetCacheConfig(int) { return kCudaSuccess; }
-int cudaDeviceSetLimit(int, size_t) { return SetError(kCudaNotSupported); }
+int cudaSetDevice(int device) {
+  return device == 0 ? kCudaSuccess : SetError(kCudaInvalidDevice);
+}
+int cudaDeviceSynchronize() {
+  return kCudaSuccess;
+}
+int cudaDeviceReset() {
+  return kCudaSuccess;
+}
+int cudaDeviceSetCacheConfig(int) {
+  return kCudaSuccess;
+}
+int cudaDeviceSetLimit(int, size_t) {
+  return SetError(kCudaNotSupported);
+}
 
 int cudaRuntimeGetVersion(int* version) {
   *version = 13000;
@@ -220,9 +234,12 @@ int cudaFuncSetAttribute(const void* function, int attribute, int value) {
   return SetError(kCudaNotSupported);
 }
 
-int cudaFuncSetCacheConfig(const void*, int) { return kCudaSuccess; }
+int cudaFuncSetCacheConfig(const void*, int) {
+  return kCudaSuccess;
+}
 
-int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* function, int threads, size_t shared, unsigned) {
+int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* function, int threads,
+                                                           size_t shared, unsigned) {
   return SetError(Occupancy(function, threads, shared, blocks));
 }
 
@@ -235,23 +252,45 @@ int cudaStreamCreate(void** stream) {
   return kCudaSuccess;
 }
 
-int cudaStreamCreateWithFlags(void** stream, unsigned) { return cudaStreamCreate(stream); }
-int cudaStreamCreateWithPriority(void** stream, unsigned, int) { return cudaStreamCreate(stream); }
-int cudaStreamDestroy(void*) { return kCudaSuccess; }
-int cudaStreamSynchronize(void*) { return kCudaSuccess; }
-int cudaStreamQuery(void*) { return kCudaSuccess; }
-int cudaStreamWaitEvent(void*, void*, unsigned) { return kCudaSuccess; }
+int cudaStreamCreateWithFlags(void** stream, unsigned) {
+  return cudaStreamCreate(stream);
+}
+int cudaStreamCreateWithPriority(void** stream, unsigned, int) {
+  return cudaStreamCreate(stream);
+}
+int cudaStreamDestroy(void*) {
+  return kCudaSuccess;
+}
+int cudaStreamSynchronize(void*) {
+  return kCudaSuccess;
+}
+int cudaStreamQuery(void*) {
+  return kCudaSuccess;
+}
+int cudaStreamWaitEvent(void*, void*, unsigned) {
+  return kCudaSuccess;
+}
 
 int cudaEventCreate(void** event) {
   *event = NewToken();
   return kCudaSuccess;
 }
 
-int cudaEventCreateWithFlags(void** event, unsigned) { return cudaEventCreate(event); }
-int cudaEventDestroy(void*) { return kCudaSuccess; }
-int cudaEventRecord(void*, void*) { return kCudaSuccess; }
-int cudaEventSynchronize(void*) { return kCudaSuccess; }
-int cudaEventQuery(void*) { return kCudaSuccess; }
+int cudaEventCreateWithFlags(void** event, unsigned) {
+  return cudaEventCreate(event);
+}
+int cudaEventDestroy(void*) {
+  return kCudaSuccess;
+}
+int cudaEventRecord(void*, void*) {
+  return kCudaSuccess;
+}
+int cudaEventSynchronize(void*) {
+  return kCudaSuccess;
+}
+int cudaEventQuery(void*) {
+  return kCudaSuccess;
+}
 
 // A candidate that times itself learns nothing: no clock of the model is shown to it.
 int cudaEventElapsedTime(float* milliseconds, void*, void*) {
