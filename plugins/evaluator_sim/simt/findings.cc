@@ -19,6 +19,7 @@ Dim3 Unravel(uint64_t index, const Dim3& shape) {
 
 // "softmax(float const*, int)" -> "softmax"
 std::string KernelName(const std::string& mangled) {
+  if (!mangled.starts_with("_Z")) return mangled;
   int status = 0;
   char* text = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status);
   std::string name = status == 0 && text != nullptr ? text : mangled;

@@ -60,6 +60,7 @@ void ElectOne(Warp&, const Instruction&, uint32_t);    // d|e, b = mask
 Handler FindLdMatrix(const Opcode& opcode, Instruction& instruction);  // operands = destinations; a = address
 Handler FindMma(const Opcode& opcode, Instruction& instruction);       // operands = d, a, b, c in order
 Handler FindWmma(const Opcode& opcode, Instruction& instruction);      // load, store, mma
+double MatrixOperations(const Instruction& instruction);               // multiplications and additions of a warp's mma
 
 // print_ops.cc
 void PrintFormatted(Warp&, const Instruction&, uint32_t);  // a = format address, b = arguments' address, d = result

@@ -22,6 +22,7 @@ constexpr int kMaxInlineDepth = 64;
 
 // "_ZZ9transposeE4tile" -> "tile"
 std::string SourceName(std::string_view mangled) {
+  if (!mangled.starts_with("_Z")) return std::string(mangled);
   int status = 0;
   char* text = abi::__cxa_demangle(std::string(mangled).c_str(), nullptr, nullptr, &status);
   std::string name = status == 0 && text != nullptr ? text : std::string(mangled);
@@ -1138,8 +1139,6 @@ void Lowerer::Matrix(const Statement& statement, const Opcode& op, Instruction& 
       list.push_back(definition ? TargetOf(element, 4) : SourceArg(element, 4));
     }
   };
-  const uint8_t mode = in.space;  // FindWmma keeps what it needs in size, count and offset; space is set by the address
-  (void)mode;
   const std::vector<Arg>& args = statement.args;
   const bool store = op.base == "wmma" && op.Has("store");
   const bool load = op.base == "ldmatrix" || (op.base == "wmma" && op.Has("load"));
@@ -1175,7 +1174,14 @@ void Lowerer::Matrix(const Statement& statement, const Opcode& op, Instruction& 
   }
   in.extra = static_cast<uint32_t>(kernel_.operands.size());
   kernel_.operands.insert(kernel_.operands.end(), list.begin(), list.end());
-  Emit(in, CostOf(op));
+  tensor_flops_ = static_cast<float>(MatrixOperations(in));
+  Cost cost = CostOf(op);
+  if (load)
+    cost.latency = static_cast<uint8_t>(static_cast<Space>(in.space) == Space::kShared ? LatencyClass::kShared
+                                                                                       : LatencyClass::kGlobal);
+  if (op.base == "wmma" && (load || store)) cost.pipe = Pipe::kMemory;
+  if (store) cost.latency = static_cast<uint8_t>(LatencyClass::kNone);
+  Emit(in, cost);
 }
 
 }  // namespace

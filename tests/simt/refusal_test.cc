@@ -1,0 +1,104 @@
+// What is not interpreted is refused by name and place, what is no PTX by line; nothing crashes.
+#include <kgrpo/sdk/error.h>
+
+#include "harness.h"
+
+namespace kgrpo::simt {
+namespace {
+
+const char kHead[] = ".version 9.0\n.target sm_90\n.address_size 64\n";
+
+std::string MessageOf(const std::string& ptx, kgrpo_error_code code) {
+  try {
+    Module::Parse(ptx);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    return error.what();
+  }
+  return "parsed";
+}
+std::string Kernel(const std::string& body) {
+  return std::string(kHead) + ".visible .entry k()\n{\n.reg .b32 %r<9>;\n.reg .b64 %rd<9>;\n.reg .pred %p<3>;\n" +
+         body + "\nret;\n}\n";
+}
+std::string Refused(const std::string& body) {
+  return MessageOf(Kernel(body), KGRPO_ERROR_UNSUPPORTED);
+}
+std::string Bad(const std::string& ptx) {
+  return MessageOf(ptx, KGRPO_ERROR_INVALID);
+}
+
+TEST(Refusal, NamesTheFeature) {
+  EXPECT_EQ(Refused("tex.2d.v4.f32.s32 {%r1,%r2,%r3,%r4}, [%rd1, {%r1,%r2}];"),
+            "PTX line 9: a texture or tensor address is not supported by the GPU interpreter");
+  EXPECT_EQ(Refused("wgmma.fence.sync.aligned;"),
+            "PTX line 9: PTX instruction 'wgmma.fence.sync.aligned' is not supported by the GPU interpreter");
+  EXPECT_EQ(Refused("mbarrier.init.shared::cta.b64 [%rd1], %r1;"),
+            "PTX line 9: PTX instruction 'mbarrier.init.shared::cta.b64' is not supported by the GPU interpreter");
+  EXPECT_EQ(
+      Refused("barrier.cluster.arrive.aligned;"),
+      "PTX line 9: a thread block cluster ('barrier.cluster.arrive.aligned') is not supported by the GPU interpreter");
+  EXPECT_EQ(Refused("cp.async.bulk.commit_group;"),
+            "PTX line 9: PTX instruction 'cp.async.bulk.commit_group' (bulk copies and their barriers) is not "
+            "supported by the GPU interpreter");
+  EXPECT_EQ(Refused("mov.u32 %r1, %nonsense;"),
+            "PTX line 9: special register %nonsense is not supported by the GPU interpreter");
+  EXPECT_EQ(Refused("call.uni cudaLaunchDevice, ();"),
+            "PTX line 9: a call of 'cudaLaunchDevice', which is no part of the kernel's source, is not supported by "
+            "the GPU interpreter");
+  EXPECT_EQ(Refused("call.uni (%r1), %rd1, ();"),
+            "PTX line 9: a call through a function pointer is not supported by the GPU interpreter");
+  EXPECT_EQ(Refused("shfl.bfly.b32 %r1, %r2, 1, 31;"),
+            "PTX line 9: 'shfl.bfly.b32' (a warp operation without .sync) is not supported by the GPU interpreter");
+  EXPECT_EQ(Refused(".loc 1 42 3\nvabsdiff4.u32.u32.u32.add %r1, %r2, %r3, %r4;"),
+            "PTX line 10: PTX instruction 'vabsdiff4.u32.u32.u32.add' is not supported by the GPU interpreter");
+}
+
+TEST(Refusal, NamesTheSourceLine) {
+  const std::string ptx = Kernel(".loc 1 42 3\nwgmma.fence.sync.aligned;") + "\t.file\t1 \"/tmp/kernel.cu\"\n";
+  EXPECT_EQ(MessageOf(ptx, KGRPO_ERROR_UNSUPPORTED),
+            "/tmp/kernel.cu:42: PTX instruction 'wgmma.fence.sync.aligned' is not supported by the GPU interpreter");
+}
+
+TEST(Refusal, RecursionByName) {
+  const std::string ptx =
+      std::string(kHead) + ".func f()\n{\ncall.uni f, ();\nret;\n}\n.visible .entry k()\n{\ncall.uni f, ();\nret;\n}\n";
+  EXPECT_EQ(MessageOf(ptx, KGRPO_ERROR_UNSUPPORTED),
+            "PTX line 6: recursion of 'f' is not supported by the GPU interpreter");
+}
+
+TEST(Refusal, TextThatIsNoPtx) {
+  EXPECT_EQ(Bad("int main() {}"), "PTX line 1: unexpected 'int'");
+  EXPECT_EQ(Bad(std::string(kHead) + ".visible .entry k("), "PTX line 4: expected a name, found the end of the text");
+  EXPECT_EQ(Refused("add.s32 %r1, %r99, 1;"),
+            "PTX line 9: special register %r99 is not supported by the GPU interpreter");
+  EXPECT_EQ(Bad(Kernel("add.s32 %r1, {%r2,%r3}, 1;")), "PTX line 9: an operand of the wrong kind");
+  EXPECT_EQ(Bad(Kernel("bra nowhere;")), "PTX line 9: no label 'nowhere'");
+  EXPECT_EQ(Bad(Kernel("@%p9 bra x;")), "PTX line 9: unknown register '%p9'");
+  EXPECT_EQ(Bad(Kernel("mov.u32 %r1, 12z;")), "PTX line 9: '12z' is not a number");
+}
+
+// Whatever a byte is changed to, the answer is a module or an error.
+TEST(Refusal, DamagedTextNeverCrashes) {
+  const std::string whole = ReadPtx("basic").substr(0, 20000);
+  int parsed = 0, refused = 0;
+  for (uint64_t i = 0; i < 400; ++i) {
+    std::string text = whole;
+    const auto at = static_cast<size_t>((Noise(3 * i) + 1) / 2 * static_cast<float>(text.size() - 1));
+    const auto kind = i % 3;
+    if (kind == 0) text[at] = static_cast<char>(Noise(3 * i + 1) * 127);
+    if (kind == 1) text.erase(at, 1 + i % 40);
+    if (kind == 2) text.resize(at);
+    try {
+      Module::Parse(text);
+      ++parsed;
+    } catch (const Error&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 100);
+  EXPECT_EQ(parsed + refused, 400);
+}
+
+}  // namespace
+}  // namespace kgrpo::simt
