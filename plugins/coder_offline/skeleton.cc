@@ -17,12 +17,12 @@ constexpr std::pair<std::string_view, std::string_view> kFastForms[] = {
 }  // namespace
 
 const std::vector<const Skeleton*>& AllSkeletons() {
-  static const std::vector<const Skeleton*> all = {
+  static const std::vector<const Skeleton*> kAll = {
       MapSkeleton(),     BroadcastSkeleton(), ReductionSkeleton(), RowsSkeleton(), SoftmaxSkeleton(),
       MomentsSkeleton(), MatmulSkeleton(),    TransposeSkeleton(), ScanSkeleton(), HistogramSkeleton(),
       StencilSkeleton(), GatherSkeleton(),    AttentionSkeleton(),
   };
-  return all;
+  return kAll;
 }
 
 const Skeleton* FindSkeleton(std::string_view name) {

@@ -462,7 +462,7 @@ std::vector<Ask> Understand(std::string_view text) {
 }
 
 const std::vector<std::string>& Suggestions() {
-  static const std::vector<std::string> suggestions = {
+  static const std::vector<std::string> kSuggestions = {
       "tile in shared memory 16",
       "tile in shared memory 32",
       "register blocking 4",
@@ -487,7 +487,7 @@ const std::vector<std::string>& Suggestions() {
       "privatize histogram",
       "prefetch next tile",
   };
-  return suggestions;
+  return kSuggestions;
 }
 
 }  // namespace kgrpo::coder_offline

@@ -111,6 +111,7 @@ TEST_F(Plugin, ManyThreadsGetTheSameAnswers) {
   const std::string source = Reference("softmax_long");
   const std::string expected = Ask(source, "one block per row").source;
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < 50; ++i) EXPECT_EQ(Ask(source, "one block per row").source, expected);

@@ -218,7 +218,7 @@ class Attention : public Skeleton {
   std::string_view name() const override { return "attention"; }
 
   const std::vector<Rule>& rules() const override {
-    static const std::vector<Rule> rules = {
+    static const std::vector<Rule> kRules = {
         {Technique::kTile,
          "tile",
          {16, 32, 64, 128},
@@ -236,14 +236,14 @@ class Attention : public Skeleton {
         FastRule(),
         {Technique::kHalf, "half", {}, 1, "the tiles held in half precision", NeedsTile},
     };
-    static const std::vector<Rule> with_exponentials = [] {
-      std::vector<Rule> all = rules;
+    static const std::vector<Rule> kWithExponentials = [] {
+      std::vector<Rule> all = kRules;
       for (Rule& rule : all) {
         if (rule.technique == Technique::kFast) rule.why_not = nullptr;  // the softmax has exponentials
       }
       return all;
     }();
-    return with_exponentials;
+    return kWithExponentials;
   }
 
   std::string Missing(const Program& program) const override {
@@ -329,8 +329,8 @@ __global__ void attention_kernel(@parameters@) {
 }  // namespace
 
 const Skeleton* AttentionSkeleton() {
-  static const Attention skeleton;
-  return &skeleton;
+  static const Attention kSkeleton;
+  return &kSkeleton;
 }
 
 }  // namespace kgrpo::coder_offline

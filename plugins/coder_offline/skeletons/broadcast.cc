@@ -79,7 +79,7 @@ class Broadcast : public Skeleton {
   std::string_view name() const override { return "broadcast"; }
 
   const std::vector<Rule>& rules() const override {
-    static const std::vector<Rule> rules = {
+    static const std::vector<Rule> kRules = {
         {Technique::kCoalesce, "coalesce", {}, 1, "row and column interchanged, so that access is coalesced", nullptr},
         {Technique::kHoist, "hoist", {}, 1, "the column's coefficient computed once for 16 rows", nullptr},
         {Technique::kVectorize, "vectorize", {2, 4}, 4, "vectorised loads and stores, float@value@", nullptr},
@@ -95,7 +95,7 @@ class Broadcast : public Skeleton {
         {Technique::kBlock, "block", {64, 128, 256, 512, 1024}, 256, "blocks of @value@ threads", nullptr},
         FastRule(),
     };
-    return rules;
+    return kRules;
   }
 
   std::string Missing(const Program& program) const override {
@@ -204,8 +204,8 @@ __global__ void broadcast_kernel(@parameters@) {
 }  // namespace
 
 const Skeleton* BroadcastSkeleton() {
-  static const Broadcast skeleton;
-  return &skeleton;
+  static const Broadcast kSkeleton;
+  return &kSkeleton;
 }
 
 }  // namespace kgrpo::coder_offline

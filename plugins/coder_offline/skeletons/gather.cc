@@ -83,7 +83,7 @@ class Gather : public Skeleton {
   std::string_view name() const override { return "gather"; }
 
   const std::vector<Rule>& rules() const override {
-    static const std::vector<Rule> rules = {
+    static const std::vector<Rule> kRules = {
         {Technique::kCoalesce,
          "coalesce",
          {},
@@ -111,7 +111,7 @@ class Gather : public Skeleton {
         BlockRule(),
         FastRule(),
     };
-    return rules;
+    return kRules;
   }
 
   std::string Missing(const Program& program) const override {
@@ -264,8 +264,8 @@ __global__ void gather_kernel(@parameters@) {
 }  // namespace
 
 const Skeleton* GatherSkeleton() {
-  static const Gather skeleton;
-  return &skeleton;
+  static const Gather kSkeleton;
+  return &kSkeleton;
 }
 
 }  // namespace kgrpo::coder_offline

@@ -35,7 +35,7 @@ class Histogram : public Skeleton {
   std::vector<std::string> starting_options() const override { return {"chunk"}; }
 
   const std::vector<Rule>& rules() const override {
-    static const std::vector<Rule> rules = {
+    static const std::vector<Rule> kRules = {
         {Technique::kPrivatize, "privatize", {}, 1, "a private histogram for each block in shared memory", nullptr},
         {Technique::kGridStride,
          "grid_stride",
@@ -67,7 +67,7 @@ class Histogram : public Skeleton {
         BlockRule(),
         FastRule(),
     };
-    return rules;
+    return kRules;
   }
 
   std::string Missing(const Program& program) const override {
@@ -203,8 +203,8 @@ __global__ void count_kernel(@parameters@) {
 }  // namespace
 
 const Skeleton* HistogramSkeleton() {
-  static const Histogram skeleton;
-  return &skeleton;
+  static const Histogram kSkeleton;
+  return &kSkeleton;
 }
 
 }  // namespace kgrpo::coder_offline

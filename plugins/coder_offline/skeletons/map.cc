@@ -199,7 +199,7 @@ class Map : public Skeleton {
   std::vector<std::string> starting_options() const override { return {"chunk"}; }
 
   const std::vector<Rule>& rules() const override {
-    static const std::vector<Rule> rules = {
+    static const std::vector<Rule> kRules = {
         {Technique::kFuse,
          "fuse",
          {},
@@ -233,7 +233,7 @@ class Map : public Skeleton {
         BlockRule(),
         FastRule(),
     };
-    return rules;
+    return kRules;
   }
 
   std::string Missing(const Program& program) const override {
@@ -316,8 +316,8 @@ class Map : public Skeleton {
 }  // namespace
 
 const Skeleton* MapSkeleton() {
-  static const Map skeleton;
-  return &skeleton;
+  static const Map kSkeleton;
+  return &kSkeleton;
 }
 
 }  // namespace kgrpo::coder_offline

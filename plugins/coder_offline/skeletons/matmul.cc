@@ -322,7 +322,7 @@ class Matmul : public Skeleton {
   std::string_view name() const override { return "matmul"; }
 
   const std::vector<Rule>& rules() const override {
-    static const std::vector<Rule> rules = {
+    static const std::vector<Rule> kRules = {
         {Technique::kTile, "tile", {16, 32, 64}, 32, "shared-memory tiling, tile @value@", nullptr},
         {Technique::kRegister, "register", {4, 8}, 4, "register blocking, @value@x@value@ outputs a thread", NeedsTile},
         {Technique::kVectorize, "vectorize", {4}, 4, "tiles loaded by float4", NeedsTile},
@@ -347,7 +347,7 @@ class Matmul : public Skeleton {
          NeedsTile},
         FastRule(),
     };
-    return rules;
+    return kRules;
   }
 
   std::string Missing(const Program& program) const override {
@@ -449,8 +449,8 @@ __global__ void finish_kernel(@parameters@) {
 }  // namespace
 
 const Skeleton* MatmulSkeleton() {
-  static const Matmul skeleton;
-  return &skeleton;
+  static const Matmul kSkeleton;
+  return &kSkeleton;
 }
 
 }  // namespace kgrpo::coder_offline

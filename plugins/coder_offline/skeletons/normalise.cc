@@ -190,13 +190,13 @@ __global__ void @name@_kernel(@parameters@) {
 }  // namespace
 
 const Skeleton* SoftmaxSkeleton() {
-  static const Normalise skeleton(Statistics::kSoftmax);
-  return &skeleton;
+  static const Normalise kSkeleton(Statistics::kSoftmax);
+  return &kSkeleton;
 }
 
 const Skeleton* MomentsSkeleton() {
-  static const Normalise skeleton(Statistics::kMoments);
-  return &skeleton;
+  static const Normalise kSkeleton(Statistics::kMoments);
+  return &kSkeleton;
 }
 
 }  // namespace kgrpo::coder_offline

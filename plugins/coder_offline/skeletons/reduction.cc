@@ -143,7 +143,7 @@ class Reduction : public Skeleton {
   std::string_view name() const override { return "reduction"; }
 
   const std::vector<Rule>& rules() const override {
-    static const std::vector<Rule> rules = {
+    static const std::vector<Rule> kRules = {
         {Technique::kCoalesce,
          "coalesce",
          {},
@@ -180,7 +180,7 @@ class Reduction : public Skeleton {
         FastRule(),
         {Technique::kHalf, "half", {}, 1, "partial results accumulated in half precision", nullptr},
     };
-    return rules;
+    return kRules;
   }
 
   std::string Missing(const Program& program) const override {
@@ -312,8 +312,8 @@ __global__ void join_blocks_kernel(@parameters@, int blocks) {
 }  // namespace
 
 const Skeleton* ReductionSkeleton() {
-  static const Reduction skeleton;
-  return &skeleton;
+  static const Reduction kSkeleton;
+  return &kSkeleton;
 }
 
 }  // namespace kgrpo::coder_offline

@@ -16,13 +16,13 @@ class Rows : public Skeleton {
   std::string_view name() const override { return "rows"; }
 
   const std::vector<Rule>& rules() const override {
-    static const std::vector<Rule> rules = [] {
+    static const std::vector<Rule> kRules = [] {
       std::vector<Rule> all = RowRules("the sweep over the row");
       all.push_back(FastRule());
       all.push_back({Technique::kHalf, "half", {}, 1, "partial results accumulated in half precision", nullptr});
       return all;
     }();
-    return rules;
+    return kRules;
   }
 
   std::string Missing(const Program& program) const override {
@@ -109,8 +109,8 @@ __global__ void rows_kernel(@parameters@) {
 }  // namespace
 
 const Skeleton* RowsSkeleton() {
-  static const Rows skeleton;
-  return &skeleton;
+  static const Rows kSkeleton;
+  return &kSkeleton;
 }
 
 }  // namespace kgrpo::coder_offline

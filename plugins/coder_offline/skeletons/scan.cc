@@ -169,7 +169,7 @@ class Scan : public Skeleton {
   std::string_view name() const override { return "scan"; }
 
   const std::vector<Rule>& rules() const override {
-    static const std::vector<Rule> rules = {
+    static const std::vector<Rule> kRules = {
         {Technique::kCooperate, "cooperate", {}, 1, "one block a row, scanned across its threads", nullptr},
         {Technique::kShuffle,
          "shuffle",
@@ -188,7 +188,7 @@ class Scan : public Skeleton {
         BlockRule(),
         FastRule(),
     };
-    return rules;
+    return kRules;
   }
 
   std::string Missing(const Program& program) const override {
@@ -271,8 +271,8 @@ __global__ void scan_kernel(@parameters@) {
 }  // namespace
 
 const Skeleton* ScanSkeleton() {
-  static const Scan skeleton;
-  return &skeleton;
+  static const Scan kSkeleton;
+  return &kSkeleton;
 }
 
 }  // namespace kgrpo::coder_offline

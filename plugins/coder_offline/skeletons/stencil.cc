@@ -80,7 +80,7 @@ class Stencil : public Skeleton {
   std::string_view name() const override { return "stencil"; }
 
   const std::vector<Rule>& rules() const override {
-    static const std::vector<Rule> rules = {
+    static const std::vector<Rule> kRules = {
         {Technique::kTile, "tile", {16, 32, 64}, 16, "shared-memory tiling with a halo, tile @value@", nullptr},
         {Technique::kRegister,
          "register",
@@ -132,7 +132,7 @@ class Stencil : public Skeleton {
                                                  "half precision, and there is none yet";
          }},
     };
-    return rules;
+    return kRules;
   }
 
   std::string Missing(const Program& program) const override {
@@ -327,8 +327,8 @@ __global__ void finish_kernel(@parameters@) {
 }  // namespace
 
 const Skeleton* StencilSkeleton() {
-  static const Stencil skeleton;
-  return &skeleton;
+  static const Stencil kSkeleton;
+  return &kSkeleton;
 }
 
 }  // namespace kgrpo::coder_offline

@@ -44,7 +44,7 @@ class Transpose : public Skeleton {
   std::string_view name() const override { return "transpose"; }
 
   const std::vector<Rule>& rules() const override {
-    static const std::vector<Rule> rules = {
+    static const std::vector<Rule> kRules = {
         {Technique::kTile, "tile", {16, 32, 64}, 32, "shared-memory tiling, tile @value@", nullptr},
         {Technique::kPad, "pad", {}, 1, "the tile padded against bank conflicts", NeedsTile},
         {Technique::kRegister, "register", {4, 8}, 4, "@value@ rows of the tile a thread", NeedsTile},
@@ -75,7 +75,7 @@ class Transpose : public Skeleton {
         RestrictRule(),
         FastRule(),
     };
-    return rules;
+    return kRules;
   }
 
   std::string Missing(const Program& program) const override {
@@ -239,8 +239,8 @@ __global__ void apply_kernel(@parameters@) {
 }  // namespace
 
 const Skeleton* TransposeSkeleton() {
-  static const Transpose skeleton;
-  return &skeleton;
+  static const Transpose kSkeleton;
+  return &kSkeleton;
 }
 
 }  // namespace kgrpo::coder_offline
