@@ -3,6 +3,7 @@
 #include <kgrpo/sdk/plugin.h>
 
 #include <chrono>
+#include <nlohmann/json.hpp>
 
 #include "coder_offline/coder.h"
 #include "coder_offline/techniques.h"
@@ -41,8 +42,14 @@ kgrpo_str OptionsSchema() {
   return {kOptionsSchema, sizeof(kOptionsSchema) - 1};
 }
 
-kgrpo_error* Create(const kgrpo_host*, kgrpo_str, kgrpo_coder** out) {
-  return Guard([&] { *out = new kgrpo_coder; });
+kgrpo_error* Create(const kgrpo_host*, kgrpo_str options, kgrpo_coder** out) {
+  return Guard([&] {
+    const nlohmann::json json = nlohmann::json::parse(View(options), nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object() || !json.empty()) {
+      throw Error(KGRPO_ERROR_INVALID, "coder_offline takes no options: pass an empty JSON object");
+    }
+    *out = new kgrpo_coder;
+  });
 }
 
 void Destroy(kgrpo_coder* self) {

@@ -58,7 +58,7 @@ bool ForEachPiece(std::span<Pointer const> samples, size_t max_tokens, Body&& bo
 }  // namespace
 
 GrpoTrainer::GrpoTrainer(const kgrpo_host* host, GrpoOptions options, trainer::CudaTensorMathFactory cuda)
-    : host_(host), options_(std::move(options)), cuda_(cuda) {
+    : host_(host), options_(options), cuda_(cuda) {
   if (host->world_size > 1) {
     throw Error(KGRPO_ERROR_UNSUPPORTED,
                 "trainer_grpo trains with one process; " + std::to_string(host->world_size) + " were started");
@@ -86,6 +86,7 @@ void GrpoTrainer::Begin(const kgrpo_policy_interface* api, kgrpo_policy* policy,
 
 void GrpoTrainer::AssignAdvantages(std::vector<TrainingSample>& samples, UpdateMetrics& metrics) const {
   std::vector<RoundOutcome> outcomes;
+  outcomes.reserve(samples.size());
   for (const TrainingSample& sample : samples) outcomes.push_back(sample.outcome);
   const Advantages computed = ComputeAdvantages(options_.advantage, outcomes);
   metrics.AddSamples(samples, computed);

@@ -6,7 +6,6 @@ namespace kgrpo::grpo {
 namespace {
 
 using trainer::Push;
-using trainer::Summary;
 
 double Ratio(double part, size_t whole) {
   return part / static_cast<double>(std::max<size_t>(whole, 1));

@@ -180,7 +180,7 @@ std::shared_ptr<AdamW::Loaded> AdamW::Load(StateReader& reader) {
   return loaded;
 }
 
-void AdamW::Commit(std::shared_ptr<Loaded> loaded) {
+void AdamW::Commit(const std::shared_ptr<Loaded>& loaded) {
   steps_ = loaded->steps;
   moments_ = std::move(loaded->moments);
 }

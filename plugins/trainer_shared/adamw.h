@@ -40,7 +40,7 @@ class AdamW {
   void Save(StateWriter& writer);
   struct Loaded;
   std::shared_ptr<Loaded> Load(StateReader& reader);
-  void Commit(std::shared_ptr<Loaded> loaded);
+  void Commit(const std::shared_ptr<Loaded>& loaded);
 
  private:
   struct Moments {

@@ -52,7 +52,7 @@ class Optimizer {
   void Save(StateWriter& writer);
   struct Loaded;
   std::shared_ptr<Loaded> Load(StateReader& reader);
-  void Commit(std::shared_ptr<Loaded> loaded);
+  void Commit(const std::shared_ptr<Loaded>& loaded);
 
  private:
   OptimizerOptions options_;

@@ -71,11 +71,12 @@ void ResolveGlobal(Warp& warp, const Instruction& in, uint32_t mask, uint32_t by
   if (allocation != nullptr && extent.high < allocation->end() && allocation->end() - extent.high >= bytes &&
       (extent.bits & (bytes - 1)) == 0 && !(kind != AccessKind::kLoad && allocation->read_only())) {
     access.allocation = allocation;
-    access.base = allocation->data() - allocation->address();
+    access.direct = true;
+    access.base = reinterpret_cast<uintptr_t>(allocation->data()) - allocation->address();
     return;
   }
   access.allocation = nullptr;
-  access.base = nullptr;
+  access.direct = false;
   access.pattern = Pattern::kGeneral;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
@@ -105,7 +106,8 @@ void ResolveShared(Warp& warp, const Instruction& in, uint32_t mask, uint32_t by
   Grid& grid = *warp.grid;
   access.space = Space::kShared;
   access.allocation = nullptr;
-  access.base = warp.block->shared;
+  access.direct = true;
+  access.base = reinterpret_cast<uintptr_t>(warp.block->shared);
   const uint64_t limit = grid.shared_limit;
   const Extent extent = ExtentOf(access, mask);
   const bool fits = extent.high < limit && limit - extent.high >= bytes && (extent.bits & (bytes - 1)) == 0;
@@ -126,7 +128,7 @@ void ResolveLocal(Warp& warp, const Instruction& in, uint32_t mask, uint32_t byt
   Grid& grid = *warp.grid;
   access.space = Space::kLocal;
   access.allocation = nullptr;
-  access.base = nullptr;
+  access.direct = false;
   access.pattern = Pattern::kGeneral;
   const uint64_t frame = grid.kernel->local_bytes;
   std::byte* base = warp.block->local.data() + static_cast<size_t>(warp.id) * kLanes * frame;
@@ -148,7 +150,7 @@ void ResolveParameter(Warp& warp, const Instruction& in, uint32_t mask, uint32_t
   Grid& grid = *warp.grid;
   access.space = Space::kParam;
   access.allocation = nullptr;
-  access.base = nullptr;
+  access.direct = false;
   access.pattern = Pattern::kGeneral;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);

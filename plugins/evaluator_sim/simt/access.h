@@ -19,8 +19,9 @@ enum class Pattern : uint8_t {
 // One access of a warp, resolved.
 struct Access {
   uint64_t address[kLanes];  // within the space; global addresses for generic ones that point there
-  std::byte* host[kLanes];   // where base is null
-  std::byte* base;           // if not null, a lane's bytes lie at base + address
+  std::byte* host[kLanes];   // where not direct
+  bool direct;               // a lane's bytes lie at host address base + address
+  uint64_t base;
   Space space;               // kGlobal (constants too), kShared, kLocal or kParam
   Pattern pattern;
   Allocation* allocation;  // kGlobal: of all lanes, or null where they differ
@@ -28,7 +29,9 @@ struct Access {
   uint32_t distinct;       // lanes that are not followed by another at the same address (checked; may hold too many)
 
   // Valid for the lanes of the instruction's mask.
-  std::byte* At(int lane) const { return base != nullptr ? base + address[lane] : host[lane]; }
+  std::byte* At(int lane) const {
+    return direct ? reinterpret_cast<std::byte*>(base + address[lane]) : host[lane];
+  }
 };
 
 // Computes the addresses of `mask`'s lanes and checks that [address, address + bytes) is theirs to touch. A lane that

@@ -37,11 +37,11 @@ void Load(Warp& warp, const Instruction& in, uint32_t mask) {
     } else if (access.pattern == Pattern::kUniform) {
       const S all = value(0);
       for (int l = 0; l < kLanes; ++l) d[l] = all;
-    } else if (mask == kAllLanes && access.base != nullptr) {
-      const std::byte* base = access.base + i * sizeof(T);
+    } else if (mask == kAllLanes && access.direct) {
+      const uint64_t base = access.base + i * sizeof(T);
       for (int l = 0; l < kLanes; ++l) {
         T v;
-        std::memcpy(&v, base + access.address[l], sizeof(T));
+        std::memcpy(&v, reinterpret_cast<const std::byte*>(base + access.address[l]), sizeof(T));
         d[l] = static_cast<S>(v);
       }
     } else {
@@ -270,7 +270,8 @@ void WaitCopies(Warp& warp, const Instruction& in, uint32_t) {
       access.allocation = nullptr;
       access.bytes = copy.bytes;
       access.address[copy.lane] = copy.shared_offset;
-      access.base = warp.block->shared;
+      access.direct = true;
+      access.base = reinterpret_cast<uintptr_t>(warp.block->shared);
       access.pattern = Pattern::kGeneral;
       access.distinct = 1u << copy.lane;
       if (grid.checked) CheckStoreOrder(warp, grid.kernel->code[copy.pc], copy.lane, access, AccessKind::kStore, true);

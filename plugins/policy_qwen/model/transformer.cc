@@ -150,7 +150,7 @@ at::Tensor TransformerForward(const ModelConfig& config, const Weights& weights,
     x = LinearAdd(middle, mlp_hidden, w.down, w.down_bias);
   }
   at::Tensor final_scale;
-  const at::Tensor hidden = RmsNorm(x, weights.final_norm, config.norm_epsilon, &final_scale);
+  at::Tensor hidden = RmsNorm(x, weights.final_norm, config.norm_epsilon, &final_scale);
   if (saved != nullptr) {
     saved->final_input = x;
     saved->final_scale = final_scale;
