@@ -174,7 +174,7 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
   command->add_flag("--json", options->json, "Print as JSON");
   command->footer(
       "Examples:\n"
-      "  kgrpo-host eval --kernel mine.cu --problem problems/vector_add --json\n"
+      "  kgrpo-host eval --kernel mine.cu --problem problems/softmax_long --json\n"
       "  kgrpo-host eval configs/quickstart.yaml --policy runs/quickstart/final --episodes 8");
   command->callback([=, &globals] { *action = [=, &globals] { return Evaluate(globals, *options); }; });
 }
