@@ -135,6 +135,22 @@ TEST_P(Basic, LoopsOfDifferentLength) {
   EXPECT_EQ(bench.Download<int>(steps, n), expected);
 }
 
+TEST_P(Basic, ValuesCarriedAroundLoops) {
+  const int n = 64;
+  const auto x = NoiseVector(n, 9);
+  const auto y = bench.Reserve<float>(n, "y");
+  EXPECT_CLEAN(bench.Run("Carried", Shape({1}, {n}), bench.Upload(x, "x"), y, n));
+  const auto result = bench.Download<float>(y, n);
+  for (int i = 0; i < n; ++i) {
+    double sum = 0;
+    for (int k = 0; k < n; ++k) {
+      sum += static_cast<double>(x[(i + k) % n]) * x[(i * 3 + k) % n] +
+             static_cast<double>(x[(i * 5 + k) % n]) * x[k / 4 * 4];
+    }
+    ASSERT_NEAR(result[i], sum, 1e-4) << i;
+  }
+}
+
 TEST_P(Basic, LocalConstantGlobalMemoryAndSwitch) {
   const int n = 90;
   struct Offsets {

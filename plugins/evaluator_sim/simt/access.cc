@@ -45,11 +45,33 @@ Allocation* FindAllocation(Grid& grid, DeviceAddress address) {
   return found;
 }
 
+// Compiled for the machine's vector units and for any machine.
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define KGRPO_VECTOR_CLONES __attribute__((target_clones("avx2", "default")))
+#else
+#define KGRPO_VECTOR_CLONES
+#endif
+
 // The lowest and highest address of the lanes, and all their bits.
 struct Extent {
   uint64_t low, high, bits;
 };
+// Of all 32; device addresses are positive as signed numbers, which vector units compare.
+KGRPO_VECTOR_CLONES Extent ExtentOfAll(const uint64_t* address) {
+  auto low = static_cast<int64_t>(address[0]), high = low;
+  uint64_t bits = 0;
+  for (int l = 0; l < kLanes; ++l) {
+    const auto a = static_cast<int64_t>(address[l]);
+    low = a < low ? a : low;
+    high = a > high ? a : high;
+    bits |= address[l];
+  }
+  // Negative: then no range holds it.
+  return {static_cast<uint64_t>(low), low < 0 ? UINT64_MAX : static_cast<uint64_t>(high), bits};
+}
+
 Extent ExtentOf(const Access& access, uint32_t mask) {
+  if (mask == kAllLanes && access.pattern == Pattern::kGeneral) return ExtentOfAll(access.address);
   if (access.pattern != Pattern::kGeneral) return {access.address[0], access.address[kLanes - 1], access.address[0]};
   const int first = std::countr_zero(mask);
   Extent extent{access.address[first], access.address[first], 0};
@@ -163,20 +185,15 @@ void ResolveParameter(Warp& warp, const Instruction& in, uint32_t mask, uint32_t
   }
 }
 
-// Compiled for the machine's vector units and for any machine.
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define KGRPO_VECTOR_CLONES __attribute__((target_clones("avx2", "default")))
-#else
-#define KGRPO_VECTOR_CLONES
-#endif
-
-KGRPO_VECTOR_CLONES Pattern PatternOf(const uint64_t* address, uint64_t bytes) {
+// `bytes` is a power of two.
+KGRPO_VECTOR_CLONES Pattern PatternOf(const uint64_t* address, uint32_t bytes) {
+  const int shift = std::countr_zero(bytes);
   const uint64_t first = address[0];
   uint64_t uniform = 0, contiguous = 0;
   for (uint64_t l = 0; l < kLanes; ++l) {
     const uint64_t distance = address[l] - first;
     uniform |= distance;
-    contiguous |= distance ^ ((l * bytes) & 0xFFFFFFFFu);
+    contiguous |= distance ^ (l << shift);
   }
   return uniform == 0 ? Pattern::kUniform : contiguous == 0 ? Pattern::kContiguous : Pattern::kGeneral;
 }

@@ -22,16 +22,14 @@ struct Access {
   std::byte* host[kLanes];   // where not direct
   bool direct;               // a lane's bytes lie at host address base + address
   uint64_t base;
-  Space space;               // kGlobal (constants too), kShared, kLocal or kParam
+  Space space;  // kGlobal (constants too), kShared, kLocal or kParam
   Pattern pattern;
   Allocation* allocation;  // kGlobal: of all lanes, or null where they differ
   uint32_t bytes;          // a lane, all elements
   uint32_t distinct;       // lanes that are not followed by another at the same address (checked; may hold too many)
 
   // Valid for the lanes of the instruction's mask.
-  std::byte* At(int lane) const {
-    return direct ? reinterpret_cast<std::byte*>(base + address[lane]) : host[lane];
-  }
+  std::byte* At(int lane) const { return direct ? reinterpret_cast<std::byte*>(base + address[lane]) : host[lane]; }
 };
 
 // Computes the addresses of `mask`'s lanes and checks that [address, address + bytes) is theirs to touch. A lane that

@@ -55,8 +55,8 @@ class Lowerer {
     kernel_.parameter_bytes = offset;
     Body(instance, 0);
     FinishShared();
-    FinishRegisters();
     FinishBlocks();
+    FinishRegisters();
     FinishUniform();
     kernel_.local_bytes = (kernel_.local_bytes + 15) / 16 * 16;
     for (size_t i = 0; i < kernel_.code.size(); ++i) kernel_.code[i].index = static_cast<uint32_t>(i);
@@ -113,26 +113,18 @@ class Lowerer {
   // ---- registers ----
 
   uint32_t NewRegister(Type type) {
-    uses_.push_back({type, -1, -1, false});
-    return static_cast<uint32_t>(uses_.size() - 1);
+    types_.push_back(type);
+    return static_cast<uint32_t>(types_.size() - 1);
   }
-  void Mention(uint32_t reg, bool definition) {
-    RegisterUse& use = uses_[reg];
-    const auto pc = static_cast<int32_t>(kernel_.code.size());
-    if (use.first < 0) {
-      use.first = pc;
-      use.starts_with_definition = definition && !predicated_;
-    }
-    use.last = std::max(use.last, pc);
-    kernel_.mentions.push_back(reg * 2 + (definition ? 1 : 0));
-  }
+  // Notes that the instruction emitted next reads or writes `reg`.
+  void Mention(uint32_t reg, bool definition) { kernel_.mentions.push_back(reg * 2 + (definition ? 1 : 0)); }
   Type TypeOf(const Arg& arg) const { return instance_->function->registers[static_cast<size_t>(arg.reg)]; }
   uint32_t SlotBytes(const Arg& arg) const {
     return arg.kind == Arg::Kind::kRegister && TypeBytes(TypeOf(arg)) == 8 ? 8 : 4;
   }
   Operand Register(int reg, bool definition) {
     const uint32_t id = instance_->register_base + static_cast<uint32_t>(reg);
-    if (uses_[id].type == Type::kB128) Unsupported("a 128-bit register");
+    if (types_[id] == Type::kB128) Unsupported("a 128-bit register");
     Mention(id, definition);
     return static_cast<Operand>(id);
   }
@@ -353,7 +345,7 @@ class Lowerer {
   void Body(Instance& instance, int depth) {
     Instance* outer = std::exchange(instance_, &instance);
     const Function& function = *instance.function;
-    instance.register_base = static_cast<uint32_t>(uses_.size());
+    instance.register_base = static_cast<uint32_t>(types_.size());
     for (const Type type : function.registers) NewRegister(type);
     instance.label_pcs.assign(function.labels.size(), 0);
     std::unordered_map<std::string_view, uint32_t> labels;
@@ -415,10 +407,7 @@ class Lowerer {
     for (const uint32_t pc : returns) SetTarget(pc, end);
     instance_ = outer;
   }
-  void SetTarget(uint32_t pc, uint32_t target) {
-    kernel_.code[pc].extra = target;
-    if (target <= pc) backward_.emplace_back(static_cast<int32_t>(pc), static_cast<int32_t>(target));
-  }
+  void SetTarget(uint32_t pc, uint32_t target) { kernel_.code[pc].extra = target; }
 
   template <typename FindLabel>
   void IndexedBranch(const Statement& statement, Instruction& in, const Opcode& op, FindLabel label,
@@ -435,12 +424,8 @@ class Lowerer {
         kernel_.branch_targets.push_back(0);
       }
     }
-    // Where the targets lie is not known yet; switch statements branch forward, loops of them close by a plain branch.
-    // Treated as if it could go back to the function's start, registers stay safe.
-    backward_.emplace_back(static_cast<int32_t>(kernel_.code.size()), FunctionStart());
     Emit(in, CostOf(op));
   }
-  int32_t FunctionStart() const { return 0; }
 
   void Call(const Statement& statement, Instruction& in, int depth) {
     if (statement.callee == "vprintf") {
@@ -509,16 +494,13 @@ class Lowerer {
   Space SpaceOf(const Opcode& op) const;
 
   void FinishRegisters() {
-    const auto end = static_cast<int32_t>(kernel_.code.size());
-    for (const auto& [kind, reg] : specials_) {
-      uses_[reg].first = 0;
-      uses_[reg].last = end;
-    }
+    std::vector<uint32_t> whole;
+    for (const auto& [kind, reg] : specials_) whole.push_back(reg);
     std::vector<Operand> offsets;
     uint32_t most_alive = 0;
-    kernel_.register_bytes = AssignSlots(uses_, backward_, offsets, most_alive);
+    kernel_.register_bytes = AssignSlots(kernel_, types_, whole, offsets, most_alive);
     kernel_.registers_estimate = most_alive;
-    kernel_.virtual_registers = static_cast<uint32_t>(uses_.size());
+    kernel_.virtual_registers = static_cast<uint32_t>(types_.size());
     auto place = [&](Operand& operand) {
       if (operand >= 0 && operand != kNoOperand) operand = offsets[static_cast<size_t>(operand)];
     };
@@ -532,7 +514,7 @@ class Lowerer {
   // Which atomics have an address that all lanes of a warp share: it derives from nothing that differs among lanes.
   void FinishUniform() {
     const size_t n = kernel_.code.size();
-    std::vector<uint8_t> varies(uses_.size(), 0);
+    std::vector<uint8_t> varies(types_.size(), 0);
     for (const auto& [kind, reg] : specials_) {
       varies[reg] =
           kind != SpecialSlot::Kind::kCtaX && kind != SpecialSlot::Kind::kCtaY && kind != SpecialSlot::Kind::kCtaZ;
@@ -602,8 +584,7 @@ class Lowerer {
   std::unordered_map<std::string_view, const Function*> functions_;
   Kernel kernel_;
   Instance* instance_ = nullptr;
-  std::vector<RegisterUse> uses_;  // by virtual register of all inlined functions
-  std::vector<std::pair<int32_t, int32_t>> backward_;
+  std::vector<Type> types_;  // by virtual register of all inlined functions
   std::unordered_map<std::pair<uint32_t, uint64_t>, uint32_t, HashConstant> constants_;
   std::map<std::tuple<int, bool, int, uint32_t, int64_t>, uint32_t> patched_;
   std::map<SpecialSlot::Kind, uint32_t> specials_;

@@ -15,17 +15,14 @@ namespace kgrpo::simt {
 Kernel LowerKernel(const PtxModule& module, const Function& entry,
                    const std::unordered_map<std::string_view, uint32_t>& globals);
 
-// Where each virtual register's mentions lie, for sharing of slots. See register_slots.cc.
-struct RegisterUse {
-  Type type = Type::kB32;
-  int32_t first = -1, last = -1;  // instruction indices; -1: never
-  bool starts_with_definition = false;
-};
-// Gives every used register a byte offset such that registers alive at the same time never share; returns the total
-// bytes. `backward` are the branches (from, to) with to <= from. Also says how many 32-bit registers a thread has alive
-// at most.
-uint32_t AssignSlots(std::vector<RegisterUse>& uses, const std::vector<std::pair<int32_t, int32_t>>& backward,
+// Gives every virtual register that `kernel` mentions a byte offset such that registers alive at the same time never
+// share; returns the total bytes. `types` is by register; `whole` are alive from start to end. Needs code, mentions and
+// blocks. Also says how many 32-bit registers a thread has alive at most. See register_slots.cc.
+uint32_t AssignSlots(const Kernel& kernel, const std::vector<Type>& types, const std::vector<uint32_t>& whole,
                      std::vector<Operand>& offsets, uint32_t& most_alive);
+
+// The basic blocks that may follow block `index`, by index.
+std::vector<uint32_t> SuccessorsOf(const Kernel& kernel, uint32_t index, const std::vector<uint32_t>& block_at);
 
 }  // namespace kgrpo::simt
 #endif  // KGRPO_EVALUATOR_SIM_SIMT_LOWERING_H_

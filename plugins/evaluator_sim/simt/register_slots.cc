@@ -1,10 +1,12 @@
 // Lets virtual registers share storage. PTX names a new register for nearly every value; storing each apart would
 // spread a warp's registers over more memory than a core's caches hold.
 //
-// A register's interval runs from its first to its last mention in program order. A loop stretches it: what is alive
-// into or around a backward branch lives for the whole loop. That is conservative, and needs no control flow graph.
+// A register's interval is the stretch of code over which it may be alive, by the usual backward data flow over basic
+// blocks; a scan over the intervals hands out the slots. Lanes take branches on their own, but each lane follows the
+// flow graph, and an instruction writes only the lanes that execute it, so what holds for a thread holds for the warp.
 #include <algorithm>
 
+#include "evaluator_sim/simt/handlers.h"
 #include "evaluator_sim/simt/lowering.h"
 
 namespace kgrpo::simt {
@@ -12,31 +14,101 @@ namespace {
 
 constexpr uint32_t kNarrowSlot = 4 * kLanes, kWideSlot = 8 * kLanes;
 
-void StretchOverLoops(std::vector<RegisterUse>& uses, std::vector<std::pair<int32_t, int32_t>> loops) {
-  std::sort(loops.begin(), loops.end(),
-            [](const auto& a, const auto& b) { return a.first - a.second < b.first - b.second; });
-  bool changed = true;
-  while (changed) {
-    changed = false;
-    for (const auto& [from, to] : loops) {
-      for (RegisterUse& use : uses) {
-        if (use.first < 0 || use.first > from || use.last < to) continue;  // apart
-        if (use.first <= to && use.last >= from) continue;                 // already covers it
-        const bool inside = use.first >= to && use.last <= from;
-        if (inside && use.starts_with_definition) continue;  // made anew in each iteration
-        use.first = std::min(use.first, to);
-        use.last = std::max(use.last, from);
-        changed = true;
-      }
+struct Interval {
+  int32_t first = -1, last = -1;  // -1: never mentioned
+  void Cover(int32_t from, int32_t to) {
+    first = first < 0 ? from : std::min(first, from);
+    last = std::max(last, to);
+  }
+};
+
+// A set of registers.
+class RegisterSet {
+ public:
+  explicit RegisterSet(size_t registers) : words_((registers + 63) / 64, 0) {}
+  void Insert(uint32_t reg) { words_[reg / 64] |= uint64_t{1} << (reg % 64); }
+  void Remove(uint32_t reg) { words_[reg / 64] &= ~(uint64_t{1} << (reg % 64)); }
+  // Adds what `other` has; whether that was anything new.
+  bool Add(const RegisterSet& other) {
+    uint64_t fresh = 0;
+    for (size_t i = 0; i < words_.size(); ++i) {
+      fresh |= other.words_[i] & ~words_[i];
+      words_[i] |= other.words_[i];
+    }
+    return fresh != 0;
+  }
+  template <typename Visit>
+  void ForEach(Visit visit) const {
+    for (size_t i = 0; i < words_.size(); ++i) {
+      for (uint64_t word = words_[i]; word != 0; word &= word - 1)
+        visit(static_cast<uint32_t>(64 * i) + static_cast<uint32_t>(__builtin_ctzll(word)));
     }
   }
+
+ private:
+  std::vector<uint64_t> words_;
+};
+
+std::vector<Interval> IntervalsOf(const Kernel& kernel, size_t registers) {
+  const auto blocks = static_cast<uint32_t>(kernel.blocks.size());
+  std::vector<uint32_t> block_at(kernel.code.size() + 1, blocks);
+  for (uint32_t b = 0; b < blocks; ++b) block_at[kernel.blocks[b].first] = b;
+  std::vector<std::vector<uint32_t>> successors(blocks);
+  for (uint32_t b = 0; b < blocks; ++b) successors[b] = SuccessorsOf(kernel, b, block_at);
+  std::vector<RegisterSet> in(blocks, RegisterSet(registers)), out(blocks, RegisterSet(registers));
+  std::vector<Interval> intervals(registers);
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (uint32_t b = blocks; b-- > 0;) {
+      for (const uint32_t next : successors[b]) out[b].Add(in[next]);
+      RegisterSet alive = out[b];
+      for (uint32_t pc = kernel.blocks[b].last; pc-- > kernel.blocks[b].first;) {
+        const bool always = kernel.code[pc].predicate < 0;  // a predicated write leaves what was there
+        for (uint32_t m = kernel.mention_start[pc]; m < kernel.mention_start[pc + 1]; ++m) {
+          if ((kernel.mentions[m] & 1u) != 0 && always) alive.Remove(kernel.mentions[m] / 2);
+        }
+        for (uint32_t m = kernel.mention_start[pc]; m < kernel.mention_start[pc + 1]; ++m) {
+          if ((kernel.mentions[m] & 1u) == 0) alive.Insert(kernel.mentions[m] / 2);
+        }
+      }
+      changed |= in[b].Add(alive);
+    }
+  }
+  for (uint32_t pc = 0; pc < kernel.code.size(); ++pc) {
+    for (uint32_t m = kernel.mention_start[pc]; m < kernel.mention_start[pc + 1]; ++m) {
+      intervals[kernel.mentions[m] / 2].Cover(static_cast<int32_t>(pc), static_cast<int32_t>(pc));
+    }
+  }
+  for (uint32_t b = 0; b < blocks; ++b) {
+    const auto first = static_cast<int32_t>(kernel.blocks[b].first),
+               last = static_cast<int32_t>(kernel.blocks[b].last) - 1;
+    in[b].ForEach([&](uint32_t reg) { intervals[reg].Cover(first, first); });
+    out[b].ForEach([&](uint32_t reg) { intervals[reg].Cover(last, last); });
+  }
+  return intervals;
 }
 
 }  // namespace
 
-uint32_t AssignSlots(std::vector<RegisterUse>& uses, const std::vector<std::pair<int32_t, int32_t>>& backward,
+std::vector<uint32_t> SuccessorsOf(const Kernel& kernel, uint32_t index, const std::vector<uint32_t>& block_at) {
+  const BasicBlock& block = kernel.blocks[index];
+  const Instruction& last = kernel.code[block.last - 1];
+  const bool always = last.predicate < 0;
+  std::vector<uint32_t> next;
+  const bool falls_through = !(always && (last.run == &Branch || last.run == &BranchIndexed || last.run == &Exit));
+  if (falls_through && block.last < kernel.code.size()) next.push_back(block_at[block.last]);
+  if (last.run == &Branch) next.push_back(block_at[last.extra]);
+  if (last.run == &BranchIndexed) {
+    for (int64_t i = 0; i < last.offset; ++i)
+      next.push_back(block_at[kernel.branch_targets[last.extra + static_cast<size_t>(i)]]);
+  }
+  return next;
+}
+
+uint32_t AssignSlots(const Kernel& kernel, const std::vector<Type>& types, const std::vector<uint32_t>& whole,
                      std::vector<Operand>& offsets, uint32_t& most_alive) {
-  StretchOverLoops(uses, backward);
+  std::vector<Interval> uses = IntervalsOf(kernel, types.size());
+  for (const uint32_t reg : whole) uses[reg].Cover(0, static_cast<int32_t>(kernel.code.size()));
   std::vector<uint32_t> order;
   for (uint32_t i = 0; i < uses.size(); ++i) {
     if (uses[i].first >= 0) order.push_back(i);
@@ -48,7 +120,7 @@ uint32_t AssignSlots(std::vector<RegisterUse>& uses, const std::vector<std::pair
   // Predicates first, each its own word: they are small.
   uint32_t predicates = 0;
   for (const uint32_t i : order) {
-    if (uses[i].type == Type::kPred) offsets[i] = static_cast<Operand>(4 * predicates++);
+    if (types[i] == Type::kPred) offsets[i] = static_cast<Operand>(4 * predicates++);
   }
   const uint32_t base = (4 * predicates + kWideSlot - 1) / kWideSlot * kWideSlot;
   uint32_t end = base;
@@ -64,7 +136,7 @@ uint32_t AssignSlots(std::vector<RegisterUse>& uses, const std::vector<std::pair
   uint32_t alive = 0;
   most_alive = 0;
   for (const uint32_t i : order) {
-    if (uses[i].type == Type::kPred) continue;
+    if (types[i] == Type::kPred) continue;
     // Strictly before: an instruction's sources and results never share, except as the same register.
     while (!busy.empty() && busy.front().last < uses[i].first) {
       std::pop_heap(busy.begin(), busy.end());
@@ -72,7 +144,7 @@ uint32_t AssignSlots(std::vector<RegisterUse>& uses, const std::vector<std::pair
       alive -= busy.back().wide ? 2 : 1;
       busy.pop_back();
     }
-    const bool wide = TypeBytes(uses[i].type) == 8;
+    const bool wide = TypeBytes(types[i]) == 8;
     std::vector<uint32_t>& pool = wide ? free_wide : free_narrow;
     uint32_t offset;
     if (!pool.empty()) {

@@ -239,3 +239,16 @@ extern "C" __global__ void Mixed(float* out, Offsets offsets, int n) {
   out[i] = v;
   if (i == 0) atomicAdd(&counter, 5);
 }
+
+// A value that lives around the loop although no path sets it before: its register must not be shared.
+extern "C" __global__ void Carried(const float* x, float* y, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  float v, sum = 0;
+#pragma unroll 1
+  for (int k = 0; k < n; ++k) {
+    if (k % 4 == 0) v = x[k];
+    const float a = x[(i + k) % n], b = x[(i * 3 + k) % n], c = x[(i * 5 + k) % n];
+    sum += a * b + c * v;
+  }
+  y[i] = sum;
+}
