@@ -144,7 +144,7 @@ void AddProblemsCommand(CLI::App& app, const Globals& globals, Action* action) {
     part->callback([=, &globals] { *action = [=, &globals] { return Show(globals, *options, judge); }; });
   };
   add("list", "Name, family, split and traits of each", "Example:\n  kgrpo-host problems list 'problems/*'", false);
-  add("check", "Open each and judge its reference kernel", "Example:\n  kgrpo-host problems check problems/vector_add",
+  add("check", "Open each and judge its reference kernel", "Example:\n  kgrpo-host problems check problems/matmul",
       true);
 }
 
