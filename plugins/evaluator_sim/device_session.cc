@@ -203,6 +203,7 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
   config.mode = mode_;
   config.instruction_budget = instructions_left_;
   config.sampled_blocks = sampled_blocks_;
+  config.latencies = device_.latencies;
   config.cooperative = launch.cooperative != 0;
 
   const std::string what = "Kernel " + info.name + " cannot be launched with grid " + DimText(config.grid) +
