@@ -280,6 +280,9 @@ Reply kgrpo_ask(Request request, const void* payload, const void* more_payload, 
 
 // --- registration: called by the constructors that nvcc (or our own fast compile) puts into a candidate ---
 
+// The names are CUDA's.
+// NOLINTBEGIN(bugprone-reserved-identifier)
+
 void** __cudaRegisterFatBinary(void*) {
   static void* handle = nullptr;
   return &handle;
@@ -326,6 +329,8 @@ int __cudaLaunchKernel(void* kernel, CudaDim3 grid, CudaDim3 block, void** argum
 int __cudaLaunchKernel_ptsz(void* kernel, CudaDim3 grid, CudaDim3 block, void** arguments, size_t shared, void*) {
   return LaunchResolved(kernel, grid, block, arguments, shared, false);
 }
+
+// NOLINTEND(bugprone-reserved-identifier)
 
 int cudaLaunchKernel(const void* function, CudaDim3 grid, CudaDim3 block, void** arguments, size_t shared, void*) {
   return LaunchResolved(function, grid, block, arguments, shared, false);
