@@ -262,7 +262,7 @@ void GrpoTrainer::LoadState(kgrpo_reader stream) {
   reader.Finish();
   updates_ = updates;
   tokens_ = tokens;
-  stage.optimizer.Commit(std::move(optimizer));
+  stage.optimizer.Commit(optimizer);
 }
 
 }  // namespace kgrpo::grpo

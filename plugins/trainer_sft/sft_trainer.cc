@@ -175,7 +175,7 @@ void SftTrainer::LoadState(kgrpo_reader stream) {
   reader.Finish();
   updates_ = updates;
   tokens_ = tokens;
-  stage.optimizer.Commit(std::move(optimizer));
+  stage.optimizer.Commit(optimizer);
 }
 
 }  // namespace kgrpo::sft

@@ -107,7 +107,7 @@ std::shared_ptr<Optimizer::Loaded> Optimizer::Load(StateReader& reader) {
 void Optimizer::Commit(const std::shared_ptr<Loaded>& loaded) {
   skipped_steps_ = loaded->skipped_steps;
   skipped_in_a_row_ = loaded->skipped_in_a_row;
-  adamw_.Commit(std::move(loaded->adamw));
+  adamw_.Commit(loaded->adamw);
 }
 
 }  // namespace kgrpo::trainer
