@@ -11,6 +11,7 @@
 #include "trainer_grpo/advantage.h"
 #include "trainer_grpo/loss.h"
 #include "trainer_shared/batching.h"
+#include "trainer_shared/progress.h"
 
 namespace kgrpo::grpo {
 namespace {
@@ -245,24 +246,13 @@ void GrpoTrainer::WarnOfSamplerMismatch(const UpdateMetrics& metrics) {
 }
 
 void GrpoTrainer::SaveState(kgrpo_writer stream) {
-  Stage& stage = this->stage();
-  trainer::StateWriter writer(stream, kName);
-  writer.U64(updates_);
-  writer.U64(tokens_);
-  stage.optimizer.Save(writer);
-  writer.Finish();
+  trainer::SaveProgress(stream, kName, {updates_, tokens_}, stage().optimizer);
 }
 
 void GrpoTrainer::LoadState(kgrpo_reader stream) {
-  Stage& stage = this->stage();
-  trainer::StateReader reader(stream, kName);
-  const uint64_t updates = reader.U64();
-  const uint64_t tokens = reader.U64();
-  auto optimizer = stage.optimizer.Load(reader);
-  reader.Finish();
-  updates_ = updates;
-  tokens_ = tokens;
-  stage.optimizer.Commit(optimizer);
+  const trainer::Progress progress = trainer::LoadProgress(stream, kName, stage().optimizer);
+  updates_ = progress.updates;
+  tokens_ = progress.tokens;
 }
 
 }  // namespace kgrpo::grpo

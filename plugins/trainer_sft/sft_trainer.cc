@@ -10,6 +10,7 @@
 
 #include "trainer_shared/batching.h"
 #include "trainer_shared/metrics.h"
+#include "trainer_shared/progress.h"
 
 namespace kgrpo::sft {
 namespace {
@@ -158,24 +159,13 @@ void SftTrainer::Update(const kgrpo_sample* samples, size_t count, const kgrpo_u
 }
 
 void SftTrainer::SaveState(kgrpo_writer stream) {
-  Stage& stage = this->stage();
-  trainer::StateWriter writer(stream, kName);
-  writer.U64(updates_);
-  writer.U64(tokens_);
-  stage.optimizer.Save(writer);
-  writer.Finish();
+  trainer::SaveProgress(stream, kName, {updates_, tokens_}, stage().optimizer);
 }
 
 void SftTrainer::LoadState(kgrpo_reader stream) {
-  Stage& stage = this->stage();
-  trainer::StateReader reader(stream, kName);
-  const uint64_t updates = reader.U64();
-  const uint64_t tokens = reader.U64();
-  auto optimizer = stage.optimizer.Load(reader);
-  reader.Finish();
-  updates_ = updates;
-  tokens_ = tokens;
-  stage.optimizer.Commit(optimizer);
+  const trainer::Progress progress = trainer::LoadProgress(stream, kName, stage().optimizer);
+  updates_ = progress.updates;
+  tokens_ = progress.tokens;
 }
 
 }  // namespace kgrpo::sft
