@@ -10,7 +10,7 @@
 namespace kgrpo {
 namespace {
 
-// How many kernels of one problem and step are judged again at most: when the fastest doesn't stand, the next may.
+// How many kernels of one problem are judged again at a time at most: when the fastest doesn't stand, the next may.
 constexpr size_t kCandidates = 3;
 
 }  // namespace
@@ -24,32 +24,37 @@ BestKernels::~BestKernels() {
   done_.wait(lock, [this] { return in_flight_ == 0; });
 }
 
-void BestKernels::Start(uint64_t step, const std::vector<TrajectoryRecord>& trajectories) {
-  std::map<size_t, std::vector<BestKernel>> candidates;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const TrajectoryRecord& trajectory : trajectories) {
-      const OpenProblem& problem = problems_[trajectory.problem];
-      const auto known = best_.find(problem.name);
-      const double to_beat = known == best_.end() ? 1 : known->second.speedup;
-      std::vector<std::string> suggestions;
-      for (const RoundRecord& round : trajectory.rounds_done) {
-        if (round.applied) suggestions.push_back(round.suggestion);
-        if (round.speedup <= to_beat || refuted_.contains({problem.name, round.answer.source})) continue;
-        std::vector<BestKernel>& of_problem = candidates[trajectory.problem];
-        const bool there = std::any_of(of_problem.begin(), of_problem.end(),
-                                       [&](const BestKernel& k) { return k.source == round.answer.source; });
-        if (there) continue;
-        of_problem.push_back({problem.name, round.answer.source, step, trajectory.trajectory, round.round,
-                              *round.evaluation, problem.baseline, round.speedup, suggestions});
-      }
+void BestKernels::Add(uint64_t step, const std::vector<TrajectoryRecord>& trajectories) {
+  for (const TrajectoryRecord& trajectory : trajectories) {
+    const OpenProblem& problem = problems_[trajectory.problem];
+    const auto known = best_.find(problem.name);
+    const double to_beat = known == best_.end() ? 1 : known->second.speedup;
+    std::vector<std::string> suggestions;
+    for (const RoundRecord& round : trajectory.rounds_done) {
+      if (round.applied) suggestions.push_back(round.suggestion);
+      if (round.speedup <= to_beat || refuted_.contains({problem.name, round.answer.source})) continue;
+      std::vector<BestKernel>& of_problem = pending_[trajectory.problem];
+      const bool there = std::any_of(of_problem.begin(), of_problem.end(),
+                                     [&](const BestKernel& k) { return k.source == round.answer.source; });
+      if (there) continue;
+      of_problem.push_back({problem.name, round.answer.source, step, trajectory.trajectory, round.round,
+                            *round.evaluation, problem.baseline, round.speedup, suggestions});
     }
-    in_flight_ = candidates.size();
   }
-  for (auto& [problem, of_problem] : candidates) {
+  for (auto& [problem, of_problem] : pending_) {
     std::stable_sort(of_problem.begin(), of_problem.end(),
                      [](const BestKernel& a, const BestKernel& b) { return a.speedup > b.speedup; });
     if (of_problem.size() > kCandidates) of_problem.resize(kCandidates);
+  }
+}
+
+void BestKernels::Start() {
+  std::map<size_t, std::vector<BestKernel>> pending = std::exchange(pending_, {});
+  {
+    const std::lock_guard lock(mutex_);
+    in_flight_ += pending.size();
+  }
+  for (auto& [problem, of_problem] : pending) {
     pool_.Submit([this, problem = problem, of_problem = std::move(of_problem)]() mutable {
       std::exception_ptr failure;
       try {

@@ -1,5 +1,5 @@
-// Finds a step's kernels that beat the best known of their problem, has each judged again with the evaluator's greatest
-// care, and keeps those that stand. Used by the loop.
+// Notes kernels that beat the best known of their problem; at every checkpoint has the fastest of them judged again with
+// the evaluator's greatest care, and keeps those that stand. Used by the loop.
 #ifndef KGRPO_LOOP_BEST_KERNELS_H
 #define KGRPO_LOOP_BEST_KERNELS_H
 
@@ -26,9 +26,11 @@ class BestKernels {
               std::map<std::string, BestKernel> best);
   ~BestKernels();  // waits for what was started
 
-  // Starts judging the fastest new kernel of each problem, on the pool: training goes on meanwhile. One thread
-  // calls Start and Finish, in turn.
-  void Start(uint64_t step, const std::vector<TrajectoryRecord>& trajectories);
+  // Notes the fastest new kernels of each problem among a step's trajectories. Nothing is judged yet: that can cost
+  // more than the step itself, and while a policy improves most of what leads today is beaten tomorrow.
+  void Add(uint64_t step, const std::vector<TrajectoryRecord>& trajectories);
+  // Starts judging what was noted, on the pool: training goes on meanwhile. One thread calls Add, Start and Finish.
+  void Start();
   // Waits, and returns the kernels that are the best of their problem now. A kernel that did not stand is never tried
   // again; a judge that failed is an error here, unless the user stopped the run: then there is nothing new.
   std::vector<BestKernel> Finish();
@@ -43,6 +45,7 @@ class BestKernels {
   WorkerPool& pool_;
   uint64_t seed_;
   std::map<std::string, BestKernel> best_;
+  std::map<size_t, std::vector<BestKernel>> pending_;  // by the problem's index: the fastest first
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable done_;

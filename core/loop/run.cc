@@ -100,6 +100,10 @@ class Runner {
     WriteIdentity();
     best_.emplace(problems_, parts_, pool_, config_.seed, database_.ReadBest(done_));
     for (const auto& [name, kernel] : best_->best()) WriteBestKernel(folder_.kernels(), kernel);
+    // A run that was stopped between two checkpoints has kernels that wait to be judged again.
+    uint64_t step = done_;
+    while (step > 0 && !CheckpointDue(step)) --step;
+    for (++step; step <= done_; ++step) best_->Add(step, database_.ReadStep(Purpose::kTrain, step));
     events_.emplace(folder_.path(), Now(), options_.resume ? std::optional(done_ + 1) : std::nullopt);
     if (options_.resume) {
       Note(checkpoint_ ? "going on after step " + std::to_string(done_) + " of " + std::to_string(total_)
@@ -167,8 +171,10 @@ class Runner {
                        ? trainer.options["gamma"].get<double>()
                        : 1.0;
     MetricMap metrics;
-    stage_->Step(step, record, metrics,
-                 [this](const StepRecord& rollouts) { best_->Start(rollouts.step, rollouts.trajectories); });
+    stage_->Step(step, record, metrics, [this](const StepRecord& rollouts) {
+      best_->Add(rollouts.step, rollouts.trajectories);
+      if (CheckpointDue(rollouts.step)) best_->Start();
+    });
     if (heldout_ && step % config_.evaluation.every == 0) Measure(step, record, metrics);
     const std::vector<BestKernel> best = best_->Finish();
     for (const auto& [name, value] : parts_.take_metrics()) metrics.emplace(name, value);
@@ -187,8 +193,12 @@ class Runner {
     done_ = step;
     reward_mean_ = record.has_rollouts ? std::optional(record.reward_mean) : std::nullopt;
     Show(record, metrics);
+    if (CheckpointDue(step)) WriteCheckpoint();
+  }
+
+  bool CheckpointDue(uint64_t step) const {
     const uint64_t every = config_.checkpoint.every;
-    if ((every > 0 && step % every == 0) || step == total_) WriteCheckpoint();
+    return (every > 0 && step % every == 0) || step == total_;
   }
 
   // Held-out episodes with the policy as it is now. A user's stop leaves them out: the step itself is done.

@@ -140,9 +140,9 @@ void RunDatabase::WriteStep(const StepRecord& step, const std::vector<BestKernel
   WriteTrajectories(Purpose::kTrain, step.step, step.trajectories);
   Pass(faults_, "database: inside the transaction");
   WriteTrajectories(Purpose::kHeldout, step.step, step.heldout);
-  Statement insert_best(database_, "INSERT INTO best_kernels VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Statement insert_best(database_, "INSERT OR REPLACE INTO best_kernels VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)");
   for (const BestKernel& kernel : best) {
-    (insert_best << step.step << kernel.problem << kernel.trajectory << kernel.round << WriteSource(kernel.source)
+    (insert_best << kernel.step << kernel.problem << kernel.trajectory << kernel.round << WriteSource(kernel.source)
                  << kernel.speedup << DumpJson(EvaluationToJson(kernel.evaluation))
                  << DumpJson(EvaluationToJson(kernel.baseline)) << DumpJson(kernel.suggestions))
         .Run();

@@ -41,14 +41,15 @@ class RunDatabase {
 
   void WriteProblems(Purpose purpose, const std::vector<ProblemRecord>& problems);
 
-  // Replaces whatever is there of the step, and notes the kernels that became the best of their problem by it.
+  // Replaces whatever is there of the step, and notes the kernels that became the best of their problem by it (found in
+  // it or in an earlier step).
   void WriteStep(const StepRecord& step, const std::vector<BestKernel>& best);
   // Replaces the demonstrations of the stage that begins with that step.
   void WriteDemonstrations(uint64_t first_step, const std::vector<TrajectoryRecord>& trajectories);
   // Those demonstrations, as far as updates need them: ids, reward, place. Empty when none were written.
   std::vector<TrajectoryRecord> ReadDemonstrations(uint64_t first_step);
 
-  // The best kernel of each problem as of that step, by the problem's name.
+  // The best kernel of each problem among those found up to that step, by the problem's name.
   std::map<std::string, BestKernel> ReadBest(uint64_t up_to_step);
 
   std::vector<StepSummary> Steps();

@@ -3,6 +3,7 @@
 #ifndef KGRPO_EVALUATOR_SIM_EVALUATOR_H
 #define KGRPO_EVALUATOR_SIM_EVALUATOR_H
 
+#include <functional>
 #include <future>
 #include <map>
 #include <memory>
@@ -24,7 +25,10 @@ class Evaluator {
     uint64_t seed = 0;            // changes every secret input
   };
 
-  explicit Evaluator(const Options& options);
+  // Told of each judgement: "cached" (1 or 0) and, where it was not, "compile_seconds" and "judge_seconds", wall clock.
+  using Report = std::function<void(const char* name, double value)>;
+
+  explicit Evaluator(const Options& options, Report report = {});
 
   std::unique_ptr<OpenProblem> Open(const std::string& directory) const;
 
@@ -40,8 +44,10 @@ class Evaluator {
 
  private:
   Judgement EvaluateCached(const OpenProblem& open, const std::string& source);
+  Judgement JudgeNow(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough);
 
   const Options options_;
+  const Report report_;
   Judge judge_;
   std::unique_ptr<evaluator::JudgementCache> cache_;
   std::mutex mutex_;

@@ -17,6 +17,7 @@
 #include "evaluator_shared/comparison.h"
 #include "evaluator_shared/cuda_toolkit.h"
 #include "evaluator_shared/random.h"
+#include "evaluator_sim/version.h"
 
 namespace kgrpo::evaluator_sim {
 
@@ -29,7 +30,6 @@ using evaluator::Role;
 
 namespace {
 
-constexpr const char* kVersion = "1";                     // of the way of judging: part of every cache key
 constexpr uint64_t kKeptTimingBytes = uint64_t{1} << 30;  // of all open problems
 constexpr double kImplausible = 0.9;                      // of the roofline
 constexpr double kThinCoverage = 0.5;                     // of an output's bytes, by sampling
@@ -238,6 +238,7 @@ Judge::Judge(const Options& options)
 std::unique_ptr<Judge::Run> Judge::Prepare(const OpenProblem& open, const std::string& source, bool thorough,
                                            Judgement* judgement) {
   evaluator::CompileOutcome compiled = compiler_.Compile(open.problem(), source, thorough);
+  judgement->compile_seconds = compiled.seconds;
   if (!compiled.Succeeded()) {
     judgement->verdict = compiled.verdict;
     judgement->diagnosis = compiled.diagnosis;
@@ -494,7 +495,7 @@ std::string Judge::Describe() const {
 }
 
 std::string Judge::Version() const {
-  return std::string("judge ") + kVersion + "; " + compiler_.Version() + "; " + options_.device + "; " +
+  return std::string("judge ") + SourceDigest() + "; " + compiler_.Version() + "; " + options_.device + "; " +
          std::to_string(options_.seeds) + "; " + std::to_string(options_.sampled_blocks) + "; " +
          std::to_string(options_.warp_instructions);
 }

@@ -6,7 +6,7 @@
 
 extern "C" void oracle(const double* q, const double* k, const double* v, double* out, int64_t queries, int64_t keys,
                        double scale) {
-  constexpr int64_t kDim = 32;
+  constexpr int64_t kDim = 16;
   std::vector<double> weights(keys);
   for (int64_t query = 0; query < queries; ++query) {
     double maximum = -INFINITY;

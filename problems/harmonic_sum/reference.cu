@@ -1,7 +1,7 @@
-// Harmonics: out[i] = sum over k = 1..12 of cos(k * phase[i]) / k.
+// Harmonics: out[i] = sum over k = 1..6 of cos(k * phase[i]) / k.
 // schedule: map
 
-constexpr int kHarmonics = 12;
+constexpr int kHarmonics = 6;
 
 __device__ float stage_harmonics(float phase) {
   float total = 0.0f;

@@ -24,56 +24,6 @@ uint32_t* MapWords(uint64_t count) {
   return static_cast<uint32_t*>(data);
 }
 
-// The cycles that shared memory needs for the lanes of `mask`: how many different words the busiest bank must deliver.
-uint32_t BankCycles(const uint64_t* address, uint32_t mask, uint32_t bytes) {
-  uint32_t words[32][kLanes];
-  uint8_t counts[32] = {};
-  uint32_t most = 0;
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const auto first = static_cast<uint32_t>(address[std::countr_zero(m)] / 4);
-    const auto last = static_cast<uint32_t>((address[std::countr_zero(m)] + bytes - 1) / 4);
-    for (uint32_t word = first; word <= last; ++word) {
-      const uint32_t bank = word % 32;
-      uint32_t i = 0;
-      while (i < counts[bank] && words[bank][i] != word) ++i;
-      if (i < counts[bank]) continue;
-      words[bank][counts[bank]++] = word;
-      most = std::max<uint32_t>(most, counts[bank]);
-    }
-  }
-  return most;
-}
-
-// Accesses of 8 and 16 bytes are served half a warp or a quarter at a time; parts that need no more cycles together
-// than the longest alone are served together.
-uint32_t SharedWavefronts(const Access& access, uint32_t mask, uint32_t bytes, bool load) {
-  const uint64_t* address = access.address;
-  const uint32_t parts = std::max(1u, bytes / 4), width = kLanes / parts;
-  if (access.pattern == Pattern::kContiguous && bytes == access.bytes) return parts;
-  uint32_t total = 0, group = 0, group_cycles = 0;
-  if (parts == 1) {
-    total = access.pattern == Pattern::kUniform ? 1 : BankCycles(address, mask, bytes);
-  } else {
-    for (uint32_t p = 0; p < parts; ++p) {
-      const uint32_t part = mask & (((1u << width) - 1) << (p * width));
-      if (part == 0) continue;
-      const uint32_t alone = BankCycles(address, part, bytes);
-      const uint32_t together = group == 0 ? 0 : BankCycles(address, group | part, bytes);
-      if (group != 0 && together <= std::max(group_cycles, alone)) {
-        group |= part;
-        group_cycles = together;
-      } else {
-        total += group_cycles;
-        group = part;
-        group_cycles = alone;
-      }
-    }
-    total += group_cycles;
-  }
-  // A load returns 128 bytes a cycle to the registers, however few different ones it reads.
-  return load ? std::max(total, parts) : total;
-}
-
 }  // namespace
 
 uint32_t SectorCache::Read(uint64_t line, uint32_t wanted) {
@@ -101,6 +51,7 @@ Counter::Counter(Grid& grid)
       merged_into_wide_(grid.kernel->code.size(), 0),
       merged_leader_(grid.kernel->code.size(), 0),
       leader_aligned_(grid.kernel->code.size(), 0),
+      bank_conflicts_(grid.kernel->code.size()),
       scoreboard_(*grid.kernel, costs_, grid.config->latencies) {
   counts_.kernel = grid.kernel->name;
   counts_.grid_blocks = grid.config->grid.Count();
@@ -268,6 +219,16 @@ void Counter::CountAccess(Warp& warp, const Instruction& in, uint32_t mask, cons
   }
 }
 
+uint32_t Counter::SharedWavefronts(const Instruction& in, const Access& access, uint32_t mask, uint32_t bytes,
+                                   bool load) {
+  const uint32_t parts = std::max(1u, bytes / 4);
+  if (access.pattern == Pattern::kContiguous && bytes == access.bytes) return parts;
+  if (access.pattern == Pattern::kUniform && parts == 1) return 1;
+  const uint32_t wavefronts = bank_conflicts_.Wavefronts(in.index, access.address, mask, bytes);
+  // A load returns 128 bytes a cycle to the registers, however few different ones it reads.
+  return load ? std::max(wavefronts, parts) : wavefronts;
+}
+
 void Counter::CountShared(const Warp&, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind) {
   counts_.shared_requests += 1;
   if (kind == AccessKind::kAtomic) {
@@ -299,7 +260,7 @@ void Counter::CountShared(const Warp&, const Instruction& in, uint32_t mask, con
       for (uint32_t m = mask; m != 0; m &= m - 1) aligned &= access.address[std::countr_zero(m)] % width == 0;
       leader_aligned_[in.index] = aligned ? 1 : 0;
       if (aligned) {
-        counts_.shared_wavefronts += SharedWavefronts(access, mask, width, true);
+        counts_.shared_wavefronts += SharedWavefronts(in, access, mask, width, true);
         counts_.shared_ideal_wavefronts += (std::popcount(mask) * width + 127) / 128;
         return;
       }
@@ -309,7 +270,7 @@ void Counter::CountShared(const Warp&, const Instruction& in, uint32_t mask, con
       return;
     }
   }
-  counts_.shared_wavefronts += SharedWavefronts(access, mask, access.bytes, kind == AccessKind::kLoad);
+  counts_.shared_wavefronts += SharedWavefronts(in, access, mask, access.bytes, kind == AccessKind::kLoad);
   counts_.shared_ideal_wavefronts += (static_cast<uint32_t>(std::popcount(mask)) * access.bytes + 127) / 128;
 }
 

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "evaluator_sim/simt/bank_conflicts.h"
 #include "evaluator_sim/simt/access.h"
 #include "evaluator_sim/simt/counts.h"
 #include "evaluator_sim/simt/machine.h"
@@ -94,6 +95,7 @@ class Counter {
   double IssuedSoFar() const;
   void CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
   void CountShared(const Warp& warp, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
+  uint32_t SharedWavefronts(const Instruction& in, const Access& access, uint32_t mask, uint32_t bytes, bool load);
   Array& ArrayOf(const Warp& warp, uint64_t address, const Access& access);
 
   Grid& grid_;
@@ -104,6 +106,7 @@ class Counter {
       merged_into_wide_;  // by pc: bytes of the vector load that ptxas makes of the loads from here on, or 0
   std::vector<uint32_t> merged_leader_;  // by pc: the leader's pc + 1
   std::vector<uint8_t> leader_aligned_;  // by leader: whether its last access was aligned to the vector
+  BankConflicts bank_conflicts_;
   Scoreboard scoreboard_;
   std::unordered_map<uint64_t, BlockTrace> traces_;
   BlockTrace* trace_ = nullptr;

@@ -118,10 +118,16 @@ void PatchConstants(Grid& grid) {
 
 void FillSpecials(Warp& warp, const Grid& grid) {
   const Dim3& shape = grid.config->block;
+  const bool flat = shape.y == 1 && shape.z == 1;
+  const uint32_t first = static_cast<uint32_t>(warp.id) * kLanes;
   for (const SpecialSlot& slot : grid.kernel->specials) {
     auto* lanes = reinterpret_cast<uint32_t*>(warp.registers + slot.at);
+    if (slot.kind == SpecialSlot::Kind::kTidX && flat) {  // nearly always, and divisions are dear
+      for (uint32_t l = 0; l < kLanes; ++l) lanes[l] = first + l;
+      continue;
+    }
     for (uint32_t l = 0; l < kLanes; ++l) {
-      const uint32_t thread = static_cast<uint32_t>(warp.id) * kLanes + l;
+      const uint32_t thread = first + l;
       uint32_t value = 0;
       switch (slot.kind) {
         case SpecialSlot::Kind::kTidX:
