@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "evaluator_shared/digest.h"
+#include "digest/sha256.h"
 #include "host/cancel.h"
 
 namespace kgrpo::cli {
@@ -26,7 +26,7 @@ std::string DigestOf(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
   if (!stream) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot read " + file.string());
-  return evaluator::Sha256(bytes);
+  return Sha256(bytes);
 }
 
 }  // namespace

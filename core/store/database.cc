@@ -1,6 +1,6 @@
 #include "store/database.h"
 
-#include "evaluator_shared/digest.h"
+#include "digest/sha256.h"
 #include "store/json.h"
 #include "store/schema.h"
 
@@ -57,7 +57,7 @@ std::optional<std::string> RunDatabase::Get(const std::string& key) {
 
 std::string RunDatabase::WriteSource(const std::string& text) {
   if (text.empty()) return "";
-  std::string hash = evaluator::Sha256(text);
+  std::string hash = Sha256(text);
   Statement statement(database_, "INSERT OR IGNORE INTO sources VALUES(?, ?)");
   (statement << hash << text).Run();
   return hash;

@@ -1,6 +1,6 @@
 #include "store/kernels.h"
 
-#include "evaluator_shared/digest.h"
+#include "digest/sha256.h"
 #include "store/files.h"
 #include "store/json.h"
 
@@ -11,7 +11,7 @@ void WriteBestKernel(const std::filesystem::path& directory, const BestKernel& k
   std::filesystem::create_directories(folder);
   nlohmann::ordered_json evidence = {{"problem", kernel.problem},
                                      {"speedup", kernel.speedup},
-                                     {"source_sha256", evaluator::Sha256(kernel.source)},
+                                     {"source_sha256", Sha256(kernel.source)},
                                      {"step", kernel.step},
                                      {"trajectory", kernel.trajectory},
                                      {"round", kernel.round},

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <future>
 
-#include "evaluator_shared/digest.h"
+#include "digest/sha256.h"
 #include "evaluator_shared/entry_shim.h"
 #include "evaluator_shared/fatbin.h"
 #include "evaluator_shared/frames.h"

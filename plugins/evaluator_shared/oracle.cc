@@ -10,7 +10,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "evaluator_shared/digest.h"
+#include "digest/sha256.h"
 #include "evaluator_shared/subprocess.h"
 
 namespace kgrpo::evaluator {

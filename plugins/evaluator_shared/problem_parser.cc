@@ -12,7 +12,7 @@
 #include <sstream>
 
 #include "evaluator_shared/diagnostics.h"
-#include "evaluator_shared/digest.h"
+#include "digest/sha256.h"
 #include "evaluator_shared/problem.h"
 
 namespace kgrpo::evaluator {

@@ -4,15 +4,13 @@
 
 #include <chrono>
 
-#include "evaluator_shared/digest.h"
+#include "digest/sha256.h"
 #include "evaluator_shared/random.h"
 
 namespace kgrpo::evaluator_sim {
 
 Evaluator::Evaluator(const Options& options, Report report)
-    : options_(options),
-      report_(report ? std::move(report) : [](const char*, double) {}),
-      judge_(options.judge) {
+    : options_(options), report_(report ? std::move(report) : [](const char*, double) {}), judge_(options.judge) {
   if (options_.cache)
     cache_ = std::make_unique<evaluator::JudgementCache>(options_.cache_directory + "/judgements.sqlite");
 }
@@ -33,7 +31,7 @@ Judgement Evaluator::Baseline(const OpenProblem& open) {
 Judgement Evaluator::Evaluate(const OpenProblem& open, const std::string& source, uint64_t seed, bool thorough) {
   if (!thorough) return EvaluateCached(open, source);
   const std::string digest =
-      evaluator::Sha256OfParts({std::to_string(options_.seed), std::to_string(seed), open.problem().digest, source});
+      Sha256OfParts({std::to_string(options_.seed), std::to_string(seed), open.problem().digest, source});
   return JudgeNow(open, source, evaluator::KeyFromText(digest), true);
 }
 
@@ -48,7 +46,7 @@ Judgement Evaluator::JudgeNow(const OpenProblem& open, const std::string& source
 
 Judgement Evaluator::EvaluateCached(const OpenProblem& open, const std::string& source) {
   const std::string key =
-      evaluator::Sha256OfParts({judge_.Version(), std::to_string(options_.seed), open.problem().digest, source});
+      Sha256OfParts({judge_.Version(), std::to_string(options_.seed), open.problem().digest, source});
   std::promise<Judgement> promise;
   std::shared_future<Judgement> other;
   {

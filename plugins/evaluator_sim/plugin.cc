@@ -17,8 +17,10 @@ using kgrpo::evaluator_sim::OpenProblem;
 // The ABI's opaque types are ours to define.
 struct kgrpo_evaluator {
   kgrpo_evaluator(const kgrpo::Host& host, const Evaluator::Options& options)
-      : evaluator(options, [host](const char* name, double value) { host.Metric(std::string("evaluator/") + name, value); }),
-        description(evaluator.judge().Describe()), time_source(evaluator.judge().TimeSource()) {}
+      : evaluator(options,
+                  [host](const char* name, double value) { host.Metric(std::string("evaluator/") + name, value); }),
+        description(evaluator.judge().Describe()),
+        time_source(evaluator.judge().TimeSource()) {}
   Evaluator evaluator;
   std::string description;
   std::string time_source;

@@ -24,6 +24,8 @@ class GrpoTrainer {
   GrpoTrainer(const kgrpo_host* host, GrpoOptions options, trainer::CudaTensorMathFactory cuda);
 
   const GrpoOptions& options() const { return options_; }
+  uint32_t Source() const { return KGRPO_TRAINER_ROLLOUTS; }
+  bool NeedsReference() const { return options_.needs_reference(); }
 
   void Begin(const kgrpo_policy_interface* api, kgrpo_policy* policy, const kgrpo_trainer_plan& plan);
   void Update(const kgrpo_sample* samples, size_t count, const kgrpo_update_sink& sink);

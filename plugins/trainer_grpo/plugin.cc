@@ -1,70 +1,20 @@
 // plugin.cc - trainer_grpo as kgrpo.trainer/1.
-#include <kgrpo/sdk/plugin.h>
-#include <kgrpo/trainer.h>
-
 #include "trainer_grpo/grpo_options.h"
 #include "trainer_grpo/grpo_trainer.h"
 #include "trainer_shared/cuda_tensor_math.h"
-
-struct kgrpo_trainer {
-  kgrpo::grpo::GrpoTrainer trainer;
-};
+#include "trainer_shared/trainer_interface.h"
 
 namespace kgrpo::grpo {
 namespace {
 
-kgrpo_str OptionsSchema() {
-  return Str(GrpoOptionsSchema());
+std::unique_ptr<GrpoTrainer> Make(const kgrpo_host* host, std::string_view options) {
+  return std::make_unique<GrpoTrainer>(host, ReadGrpoOptions(options), trainer::MakeCudaTensorMath);
 }
-
-kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options, kgrpo_trainer** out) {
-  return Guard([&] {
-    *out = new kgrpo_trainer{GrpoTrainer(host, ReadGrpoOptions(View(options)), trainer::MakeCudaTensorMath)};
-  });
-}
-
-void Destroy(kgrpo_trainer* self) {
-  delete self;
-}
-
-uint32_t Source(const kgrpo_trainer*) {
-  return KGRPO_TRAINER_ROLLOUTS;
-}
-
-int32_t NeedsReference(const kgrpo_trainer* self) {
-  return self->trainer.options().needs_reference() ? 1 : 0;
-}
-
-kgrpo_error* Begin(kgrpo_trainer* self, const kgrpo_policy_interface* api, kgrpo_policy* policy,
-                   const kgrpo_trainer_plan* plan) {
-  return Guard([&] { self->trainer.Begin(api, policy, *plan); });
-}
-
-kgrpo_error* Update(kgrpo_trainer* self, const kgrpo_sample* samples, size_t count, kgrpo_update_sink sink) {
-  return Guard([&] { self->trainer.Update(samples, count, sink); });
-}
-
-kgrpo_error* SaveState(kgrpo_trainer* self, kgrpo_writer writer) {
-  return Guard([&] { self->trainer.SaveState(writer); });
-}
-
-kgrpo_error* LoadState(kgrpo_trainer* self, kgrpo_reader reader) {
-  return Guard([&] { self->trainer.LoadState(reader); });
-}
-
-const kgrpo_trainer_interface kTrainerInterface = {sizeof(kgrpo_trainer_interface),
-                                                   OptionsSchema,
-                                                   Create,
-                                                   Destroy,
-                                                   Source,
-                                                   NeedsReference,
-                                                   Begin,
-                                                   Update,
-                                                   SaveState,
-                                                   LoadState};
 
 }  // namespace
 }  // namespace kgrpo::grpo
 
 KGRPO_PLUGIN("trainer_grpo", "0.1.0", "group-relative policy optimisation (GRPO and its kin) with AdamW",
-             {KGRPO_TRAINER_INTERFACE, &kgrpo::grpo::kTrainerInterface});
+             {KGRPO_TRAINER_INTERFACE,
+              &kgrpo::trainer::TrainerInterface<kgrpo::grpo::GrpoTrainer, kgrpo::grpo::GrpoOptionsSchema,
+                                                kgrpo::grpo::Make>::kInterface});

@@ -27,6 +27,8 @@ class SftTrainer {
   SftTrainer(const kgrpo_host* host, SftOptions options, trainer::CudaTensorMathFactory cuda);
 
   const SftOptions& options() const { return options_; }
+  uint32_t Source() const { return options_.pairs.empty() ? KGRPO_TRAINER_DEMONSTRATIONS : KGRPO_TRAINER_OWN_DATA; }
+  bool NeedsReference() const { return false; }
 
   // Reads the pairs, if the options name a file.
   void Begin(const kgrpo_policy_interface* api, kgrpo_policy* policy, const kgrpo_trainer_plan& plan);

@@ -58,7 +58,8 @@ int main(int argc, char** argv) {
       const double milliseconds =
           std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
       std::printf("%s: %s (%.1f ms, compile %.1f ms)\n  %s\n", problem->problem().name.c_str(),
-                  judgement.verdict.c_str(), milliseconds, 1e3 * judgement.compile_seconds, judgement.diagnosis.c_str());
+                  judgement.verdict.c_str(), milliseconds, 1e3 * judgement.compile_seconds,
+                  judgement.diagnosis.c_str());
       if (i + 1 < repeat) continue;
       for (const auto& [name, value] : judgement.metrics) std::printf("  %s %g\n", name.c_str(), value);
     }

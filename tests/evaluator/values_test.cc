@@ -9,7 +9,7 @@
 #include <set>
 
 #include "evaluator_shared/comparison.h"
-#include "evaluator_shared/digest.h"
+#include "digest/sha256.h"
 #include "evaluator_shared/inputs.h"
 
 namespace kgrpo::evaluator {

@@ -1,10 +1,10 @@
-#include "evaluator_shared/digest.h"
+#include "digest/sha256.h"
 
 #include <bit>
 #include <cmath>
 #include <cstring>
 
-namespace kgrpo::evaluator {
+namespace kgrpo {
 namespace {
 
 // The constants of FIPS 180-4: the first 32 bits of the fractional parts of the cube roots of the first 64 primes, and
@@ -87,4 +87,4 @@ std::string Sha256OfParts(std::initializer_list<std::string_view> parts) {
   return Sha256(joined);
 }
 
-}  // namespace kgrpo::evaluator
+}  // namespace kgrpo

@@ -1,13 +1,14 @@
-// SHA-256 of bytes, as hexadecimal text: the keys of every cache here.
-#ifndef KGRPO_EVALUATOR_SHARED_DIGEST_H
-#define KGRPO_EVALUATOR_SHARED_DIGEST_H
+// SHA-256 of bytes, as hexadecimal text: names of sources in run folders, keys of caches. Used by the host and by
+// plugins.
+#ifndef KGRPO_DIGEST_SHA256_H
+#define KGRPO_DIGEST_SHA256_H
 
 #include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-namespace kgrpo::evaluator {
+namespace kgrpo {
 
 // The digest of one byte string (FIPS 180-4), 64 hexadecimal digits.
 std::string Sha256(std::string_view bytes);
@@ -16,6 +17,6 @@ std::string Sha256(std::string_view bytes);
 // it.
 std::string Sha256OfParts(std::initializer_list<std::string_view> parts);
 
-}  // namespace kgrpo::evaluator
+}  // namespace kgrpo
 
 #endif

@@ -1,0 +1,29 @@
+// One kernel under judgement: what Judge's functions hand on to each other. Private to judge.cc and judge_time.cc.
+#ifndef KGRPO_EVALUATOR_SIM_JUDGE_RUN_H
+#define KGRPO_EVALUATOR_SIM_JUDGE_RUN_H
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "evaluator_sim/judge.h"
+
+namespace kgrpo::evaluator_sim {
+
+struct Judge::Run {
+  Run(const OpenProblem& open_problem, evaluator::CompiledKernel compiled, std::shared_ptr<const simt::Module> module,
+      const simt::Device& device, const DeviceSession::Limits& limits)
+      : open(open_problem), kernel(std::move(compiled)), session(std::move(module), kernel.usage, device, limits) {}
+  const OpenProblem& open;
+  evaluator::CompiledKernel kernel;
+  DeviceSession session;
+  std::unique_ptr<Worker> worker;
+  bool thorough = false;
+  uint64_t warp_instructions = 0;
+  std::vector<std::vector<uint8_t>> first_outputs;  // of the first case, for the repetition
+};
+
+}  // namespace kgrpo::evaluator_sim
+
+#endif

@@ -1,0 +1,75 @@
+#include "evaluator_sim/open_problem.h"
+
+#include <kgrpo/sdk/error.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "evaluator_shared/random.h"
+#include "evaluator_sim/tensors.h"
+
+namespace kgrpo::evaluator_sim {
+
+using evaluator::Parameter;
+using evaluator::Role;
+
+namespace {
+
+constexpr uint64_t kKeptTimingBytes = uint64_t{1} << 30;  // of all open problems
+
+std::atomic<uint64_t> g_kept_timing_bytes{0};
+
+// An unnamed file that holds these bytes.
+evaluator::Descriptor FileOf(const std::vector<uint8_t>& bytes) {
+  evaluator::Descriptor file(memfd_create("kgrpo timing inputs", MFD_CLOEXEC));
+  for (size_t at = 0; at < bytes.size();) {
+    const ssize_t count = write(file.get(), bytes.data() + at, bytes.size() - at);
+    if (count <= 0)
+      throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("no memory for timing inputs: ") + std::strerror(errno));
+    at += static_cast<size_t>(count);
+  }
+  return file;
+}
+
+}  // namespace
+
+OpenProblem::OpenProblem(const std::string& directory, const std::string& cache_directory)
+    : problem_(evaluator::LoadProblem(directory)) {
+  if (problem_.oracle_source) oracle_ = evaluator::Oracle::Load(problem_, cache_directory);
+}
+
+OpenProblem::~OpenProblem() {
+  g_kept_timing_bytes -= kept_bytes_;
+}
+
+std::shared_ptr<const TimingInputs> OpenProblem::Timing() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (timing_) return timing_;
+  auto inputs = std::make_shared<TimingInputs>();
+  inputs->arguments = evaluator::DrawArguments(problem_, problem_.timing, evaluator::KeyFromText(problem_.digest), 0);
+  inputs->bytes.resize(inputs->arguments.size());
+  inputs->files.resize(inputs->arguments.size());
+  uint64_t total = 0;
+  for (size_t i = 0; i < inputs->arguments.size(); ++i) {
+    const Parameter& parameter = problem_.parameters[i];
+    if (!IsTensor(parameter)) continue;
+    std::vector<uint8_t> bytes = std::exchange(inputs->arguments[i].bytes, {});
+    inputs->bytes[i] = bytes.size();
+    if (parameter.role == Role::kOutput) continue;
+    inputs->files[i] = FileOf(bytes);
+    total += bytes.size();
+  }
+  if (g_kept_timing_bytes.fetch_add(total) + total <= kKeptTimingBytes) {
+    kept_bytes_ = total;
+    timing_ = inputs;
+  } else {
+    g_kept_timing_bytes -= total;
+  }
+  return inputs;
+}
+
+}  // namespace kgrpo::evaluator_sim

@@ -1,0 +1,51 @@
+// A problem opened for judging: its oracle, and its inputs at the timing size. Used by the judge; made by the
+// evaluator.
+#ifndef KGRPO_EVALUATOR_SIM_OPEN_PROBLEM_H
+#define KGRPO_EVALUATOR_SIM_OPEN_PROBLEM_H
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "evaluator_shared/inputs.h"      // Argument
+#include "evaluator_shared/oracle.h"      // Oracle
+#include "evaluator_shared/problem.h"     // Problem
+#include "evaluator_shared/subprocess.h"  // Descriptor
+
+namespace kgrpo::evaluator_sim {
+
+// The arguments at the timing size, tensors in files (memfd) that device memory maps without copying.
+struct TimingInputs {
+  std::vector<evaluator::Argument> arguments;  // tensors without their bytes
+  std::vector<uint64_t> bytes;                 // of each tensor, 0 for scalars
+  std::vector<evaluator::Descriptor> files;    // of inputs and inouts; closed (-1) for the others
+};
+
+// A problem with what judging it needs again and again. [any thread]
+class OpenProblem {
+ public:
+  // Throws Error for a malformed problem or an oracle that does not compile.
+  OpenProblem(const std::string& directory, const std::string& cache_directory);
+  ~OpenProblem();
+  OpenProblem(const OpenProblem&) = delete;
+  OpenProblem& operator=(const OpenProblem&) = delete;
+
+  const evaluator::Problem& problem() const { return problem_; }
+  const evaluator::Oracle* oracle() const { return oracle_.get(); }  // null: the reference kernel is the oracle
+
+  // The inputs at the timing size: the same for every candidate, so kept as long as those of all problems together stay
+  // within a gigabyte.
+  std::shared_ptr<const TimingInputs> Timing() const;
+
+ private:
+  evaluator::Problem problem_;
+  std::shared_ptr<const evaluator::Oracle> oracle_;
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<const TimingInputs> timing_;
+  mutable uint64_t kept_bytes_ = 0;
+};
+
+}  // namespace kgrpo::evaluator_sim
+
+#endif
