@@ -11,9 +11,9 @@
 #include <set>
 #include <sstream>
 
-#include "evaluator_shared/diagnostics.h"
 #include "digest/sha256.h"
 #include "evaluator_shared/problem.h"
+#include "evaluator_shared/yaml_reader.h"
 
 namespace kgrpo::evaluator {
 namespace {
@@ -48,31 +48,16 @@ std::string ReadFile(const std::filesystem::path& path) {
   return text.str();
 }
 
-class ProblemParser {
+class ProblemParser : public YamlReader {
  public:
   ProblemParser(std::filesystem::path directory, std::string file, Problem& problem)
-      : directory_(std::move(directory)), file_(file), diagnostics_(std::move(file)), problem_(problem) {}
+      : YamlReader(file), directory_(std::move(directory)), file_(std::move(file)), problem_(problem) {}
 
   void Parse(const std::string& text);
-  Diagnostics& diagnostics() { return diagnostics_; }
 
  private:
-  using Fields = std::map<std::string, std::function<void(const YAML::Node&, const std::string& path)>>;
-
-  void Add(const YAML::Node& node, const std::string& path, const std::string& message) {
-    const YAML::Mark mark = node.Mark();
-    diagnostics_.Add(mark.line + 1, mark.column + 1, path, message);
-  }
-
-  bool ParseMap(const YAML::Node& node, const std::string& path, const Fields& fields,
-                const std::vector<std::string>& required, std::set<std::string>* present = nullptr);
-  bool Text(const YAML::Node& node, const std::string& path, std::string& out);
-  bool Choice(const YAML::Node& node, const std::string& path, const std::vector<std::string>& choices, size_t& out);
-  bool Number(const YAML::Node& node, const std::string& path, double& out);
-  bool Boolean(const YAML::Node& node, const std::string& path, bool& out);
   bool Identifier(const YAML::Node& node, const std::string& path, std::string& out);
   bool ParseExpression(const YAML::Node& node, const std::string& path, Expression& out);
-  void TextList(const YAML::Node& node, const std::string& path, std::vector<std::string>& out);
   void ParseParameter(const YAML::Node& node, const std::string& path);
   void ParseParameters(const YAML::Node& node, const std::string& path);
   void ParseSize(const YAML::Node& node, const std::string& path, Bindings& out);
@@ -91,92 +76,10 @@ class ProblemParser {
 
   std::filesystem::path directory_;
   std::string file_;
-  Diagnostics diagnostics_;
   Problem& problem_;
   std::vector<Pending> pending_;
   std::vector<std::pair<YAML::Node, std::string>> sizes_seen_;
 };
-
-bool ProblemParser::ParseMap(const YAML::Node& node, const std::string& path, const Fields& fields,
-                             const std::vector<std::string>& required, std::set<std::string>* present) {
-  if (!node.IsMap()) {
-    Add(node, path, "expected a mapping of keys to values");
-    return false;
-  }
-  std::set<std::string> seen;
-  bool good = true;
-  for (const auto& entry : node) {
-    if (!entry.first.IsScalar()) {
-      Add(entry.first, path, "a key must be plain text");
-      good = false;
-      continue;
-    }
-    const std::string key = entry.first.Scalar();
-    const std::string key_path = path.empty() ? key : path + "." + key;
-    const auto field = fields.find(key);
-    if (field == fields.end()) {
-      std::vector<std::string> known;
-      for (const auto& [name, parse] : fields) known.push_back(name);
-      Add(entry.first, key_path, "unknown key" + DidYouMean(key, known));
-      good = false;
-    } else if (!seen.insert(key).second) {
-      Add(entry.first, key_path, "the key is given twice");
-      good = false;
-    } else {
-      field->second(entry.second, key_path);
-    }
-  }
-  for (const std::string& key : required) {
-    if (seen.count(key) == 0) {
-      Add(node, path.empty() ? key : path + "." + key, "is missing");
-      good = false;
-    }
-  }
-  if (present != nullptr) *present = std::move(seen);
-  return good;
-}
-
-bool ProblemParser::Text(const YAML::Node& node, const std::string& path, std::string& out) {
-  if (!node.IsScalar() || node.Scalar().empty()) {
-    Add(node, path, "expected text");
-    return false;
-  }
-  out = node.Scalar();
-  return true;
-}
-
-bool ProblemParser::Choice(const YAML::Node& node, const std::string& path, const std::vector<std::string>& choices,
-                           size_t& out) {
-  std::string text;
-  if (!Text(node, path, text)) return false;
-  const auto found = std::find(choices.begin(), choices.end(), text);
-  if (found == choices.end()) {
-    std::string list;
-    for (const std::string& choice : choices) list += (list.empty() ? "" : ", ") + choice;
-    Add(node, path, "\"" + text + "\" is not one of " + list + DidYouMean(text, choices));
-    return false;
-  }
-  out = static_cast<size_t>(found - choices.begin());
-  return true;
-}
-
-bool ProblemParser::Number(const YAML::Node& node, const std::string& path, double& out) {
-  double value = 0;
-  if (!node.IsScalar() || !YAML::convert<double>::decode(node, value) || !std::isfinite(value)) {
-    Add(node, path, "expected a finite number" + (node.IsScalar() ? ", not \"" + node.Scalar() + "\"" : std::string()));
-    return false;
-  }
-  out = value;
-  return true;
-}
-
-bool ProblemParser::Boolean(const YAML::Node& node, const std::string& path, bool& out) {
-  if (!node.IsScalar() || !YAML::convert<bool>::decode(node, out)) {
-    Add(node, path, "expected true or false");
-    return false;
-  }
-  return true;
-}
 
 bool ProblemParser::Identifier(const YAML::Node& node, const std::string& path, std::string& out) {
   std::string text;
@@ -198,14 +101,6 @@ bool ProblemParser::ParseExpression(const YAML::Node& node, const std::string& p
   } catch (const std::invalid_argument& error) {
     Add(node, path, error.what());
     return false;
-  }
-}
-
-void ProblemParser::TextList(const YAML::Node& node, const std::string& path, std::vector<std::string>& out) {
-  if (!node.IsSequence()) return Add(node, path, "expected a list");
-  for (size_t i = 0; i < node.size(); ++i) {
-    std::string text;
-    if (Text(node[i], path + "[" + std::to_string(i) + "]", text)) out.push_back(text);
   }
 }
 
@@ -255,7 +150,7 @@ void ProblemParser::ParseParameter(const YAML::Node& node, const std::string& pa
       {"offset", decimal(distribution.offset)},
       {"density", decimal(distribution.density)},
   };
-  if (!ParseMap(node, path, fields, {"name", "role", "dtype"}, &given)) {
+  if (!Map(node, path, fields, {"name", "role", "dtype"}, &given)) {
     problem_.parameters.push_back(parameter);
     return;
   }
@@ -380,11 +275,11 @@ void ProblemParser::ParseSizeList(const YAML::Node& node, const std::string& pat
 }
 
 void ProblemParser::ParseSizes(const YAML::Node& node, const std::string& path) {
-  ParseMap(node, path,
-           {{"visible", [this](const YAML::Node& n, const std::string& p) { ParseSizeList(n, p, problem_.visible); }},
-            {"hidden", [this](const YAML::Node& n, const std::string& p) { ParseSizeList(n, p, problem_.hidden); }},
-            {"timing", [this](const YAML::Node& n, const std::string& p) { ParseSize(n, p, problem_.timing); }}},
-           {"visible", "hidden", "timing"});
+  Map(node, path,
+      {{"visible", [this](const YAML::Node& n, const std::string& p) { ParseSizeList(n, p, problem_.visible); }},
+       {"hidden", [this](const YAML::Node& n, const std::string& p) { ParseSizeList(n, p, problem_.hidden); }},
+       {"timing", [this](const YAML::Node& n, const std::string& p) { ParseSize(n, p, problem_.timing); }}},
+      {"visible", "hidden", "timing"});
   // Every size binds the same symbols; the timing size is the one the others are held against.
   if (problem_.timing.empty()) return;
   for (const auto& [size_node, size_path] : sizes_seen_) {
@@ -451,7 +346,7 @@ void ProblemParser::Parse(const std::string& text) {
   try {
     root = YAML::Load(text);
   } catch (const YAML::ParserException& error) {
-    diagnostics_.Add(error.mark.line + 1, error.mark.column + 1, "", "not YAML: " + error.msg);
+    diagnostics().Add(error.mark.line + 1, error.mark.column + 1, "", "not YAML: " + error.msg);
     return;
   }
   size_t split = 0;
@@ -498,37 +393,35 @@ void ProblemParser::Parse(const std::string& text) {
       {"sizes", [this](const YAML::Node& n, const std::string& p) { ParseSizes(n, p); }},
       {"tolerance",
        [&, this](const YAML::Node& n, const std::string& p) {
-         ParseMap(
-             n, p,
+         Map(n, p,
              {{"relative", positive(problem_.tolerance.relative)}, {"absolute", positive(problem_.tolerance.absolute)}},
              {});
        }},
       {"accumulations", expression(problem_.accumulations, true)},
       {"needs",
        [&, this](const YAML::Node& n, const std::string& p) {
-         ParseMap(
-             n, p,
+         Map(n, p,
              {{"bytes", expression(problem_.needed_bytes, false)}, {"flops", expression(problem_.needed_flops, false)}},
              {"bytes", "flops"});
        }},
       {"allow",
        [&, this](const YAML::Node& n, const std::string& p) {
-         ParseMap(n, p,
-                  {{"device_malloc",
-                    [this](const YAML::Node& v, const std::string& q) { Boolean(v, q, problem_.allow_device_malloc); }},
-                   {"libraries",
-                    [this](const YAML::Node& v, const std::string& q) { TextList(v, q, problem_.allowed_libraries); }}},
-                  {});
+         Map(n, p,
+             {{"device_malloc",
+               [this](const YAML::Node& v, const std::string& q) { Boolean(v, q, problem_.allow_device_malloc); }},
+              {"libraries",
+               [this](const YAML::Node& v, const std::string& q) { TextList(v, q, problem_.allowed_libraries); }}},
+             {});
        }},
   };
-  if (!ParseMap(root, "", fields,
-                {"name", "title", "family", "split", "traits", "description", "parameters", "sizes", "needs"})) {
+  if (!Map(root, "", fields,
+           {"name", "title", "family", "split", "traits", "description", "parameters", "sizes", "needs"})) {
     if (!root.IsMap()) return;
   }
   problem_.split = split == 0 ? "train" : "heldout";
   if (problem_.timing.empty()) return;  // already reported; nothing can be evaluated
   CheckExpressions();
-  if (!diagnostics_.empty()) return;
+  if (!diagnostics().empty()) return;
   std::vector<const Bindings*> sizes = {&problem_.timing};
   for (const Bindings& size : problem_.visible) sizes.push_back(&size);
   for (const Bindings& size : problem_.hidden) sizes.push_back(&size);
