@@ -21,15 +21,21 @@ std::string Format(const char* format, Arguments... arguments) {
   return text;
 }
 
-std::string StepText(const StepLine& line) {
+// `whole`: with the rates that a narrow terminal has no room for.
+std::string StepText(const StepLine& line, bool whole) {
   const int width = static_cast<int>(std::to_string(line.steps).size());
   std::string text = Format("step %*llu/%llu  %s", width, static_cast<unsigned long long>(line.step),
                             static_cast<unsigned long long>(line.steps), line.stage.c_str());
   if (line.has_rollouts) {
     text += Format("  reward %6.3f  correct %3.0f%%", line.reward, 100 * line.correct_rate);
+    if (whole) {
+      text += Format("  failed %2.0f%%  n/a %2.0f%%  unclear %2.0f%%", 100 * line.failed_rate,
+                     100 * line.not_applicable_rate, 100 * line.unclear_rate);
+    }
     text += line.speedup > 0 ? Format("  speedup %5.2fx%s", line.speedup, line.modelled ? " (modelled)" : "")
                              : "  speedup   none";
-    text += Format("  favourite %3.0f%%", 100 * line.favourite_share);
+    text += Format("  favourite %2.0f%%", 100 * line.favourite_share);
+    if (whole) text += Format("  entropy %.1f", line.entropy);
   }
   if (line.has_loss && !line.has_rollouts) text += Format("  loss %.4f", line.loss);
   return text + Format("  %.1f s", line.seconds);
@@ -73,7 +79,7 @@ void Console::Header(const std::string& title, const std::vector<std::pair<std::
 
 void Console::Step(const StepLine& line) {
   if (first_step_ == 0) first_step_ = line.step;
-  const std::string text = StepText(line);
+  const std::string text = StepText(line, !terminal_);
   if (!terminal_) {
     out_ << text << '\n' << std::flush;
     return;

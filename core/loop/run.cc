@@ -317,7 +317,11 @@ class Runner {
     line.reward = record.reward_mean;
     line.correct_rate = value("kernel/correct_rate");
     line.speedup = value("kernel/speedup_geomean");
+    line.failed_rate = value("kernel/failed_rate");
+    line.not_applicable_rate = value("coder/not_applicable_rate");
+    line.unclear_rate = value("coder/unclear_rate");
     line.favourite_share = value("policy/favourite_share");
+    line.entropy = value("policy/suggestion_entropy");
     line.has_loss = metrics.contains("loss");
     line.loss = value("loss");
     line.seconds = value("step_time");

@@ -20,7 +20,11 @@ StepLine Line(uint64_t step, double reward) {
   line.reward = reward;
   line.correct_rate = 0.875;
   line.speedup = 1.5;
+  line.failed_rate = 0.03;
+  line.not_applicable_rate = 0.07;
+  line.unclear_rate = 0.02;
   line.favourite_share = 0.25;
+  line.entropy = 3.14;
   line.seconds = 2.04;
   line.modelled = true;
   return line;
@@ -30,9 +34,9 @@ TEST(ConsoleTest, APipeGetsALineAStep) {
   std::ostringstream out;
   Console console(out, false);
   console.Step(Line(7, 1.25));
-  EXPECT_EQ(
-      out.str(),
-      "step   7/100  trainer_grpo  reward  1.250  correct  88%  speedup  1.50x (modelled)  favourite  25%  2.0 s\n");
+  EXPECT_EQ(out.str(),
+            "step   7/100  trainer_grpo  reward  1.250  correct  88%  failed  3%  n/a  7%  unclear  2%  speedup  1.50x "
+            "(modelled)  favourite 25%  entropy 3.1  2.0 s\n");
 }
 
 TEST(ConsoleTest, ATerminalGetsALineThatMoves) {
