@@ -1,29 +1,54 @@
 #include "loop/draws.h"
 
-#include "random/keyed.h"
-
+#include <cstdint>
 #include <optional>
+#include <utility>
 
 namespace kgrpo {
 
+std::vector<size_t> StrangerOf(KeyedStream& random, std::span<const std::string> families) {
+  constexpr int kTries = 256;  // of large permutations one in three leaves nothing in its place
+  std::vector<size_t> best;
+  size_t least = SIZE_MAX;
+  for (int i = 0; i < kTries && least > 0; ++i) {
+    std::vector<size_t> others = random.Permutation(families.size());
+    size_t cost = 0;  // a problem with its own prompts is worse than any number of those with their family's
+    for (size_t problem = 0; problem < others.size(); ++problem) {
+      if (others[problem] == problem) {
+        cost += families.size() + 1;
+      } else if (families[problem] == families[others[problem]]) {
+        cost += 1;
+      }
+    }
+    if (cost >= least) continue;
+    least = cost;
+    best = std::move(others);
+  }
+  return best;
+}
+
 std::vector<Assignment> DrawAssignments(uint64_t seed, Purpose purpose, uint64_t step, size_t trajectories,
-                                        size_t per_problem, size_t problem_count, bool shuffle_prompts) {
+                                        size_t per_problem, std::span<const std::string> families,
+                                        bool shuffle_prompts) {
   const size_t draws = trajectories / per_problem;
   std::vector<uint32_t> drawn;
   for (uint64_t pass = 0; drawn.size() < draws; ++pass) {
     KeyedStream random(seed, "problems", {static_cast<uint64_t>(purpose), step, pass});
-    for (const size_t problem : random.Permutation(problem_count)) {
+    for (const size_t problem : random.Permutation(families.size())) {
       if (drawn.size() < draws) drawn.push_back(static_cast<uint32_t>(problem));
     }
   }
-  size_t offset = 0;
-  if (shuffle_prompts && draws > 1) {
+  std::vector<uint32_t> prompted_as = drawn;
+  if (shuffle_prompts) {
+    std::vector<std::string> drawn_families;
+    for (const uint32_t problem : drawn) drawn_families.push_back(families[problem]);
     KeyedStream random(seed, "shuffle prompts", {static_cast<uint64_t>(purpose), step});
-    offset = 1 + random.Below(draws - 1);
+    const std::vector<size_t> others = StrangerOf(random, drawn_families);
+    for (size_t i = 0; i < draws; ++i) prompted_as[i] = drawn[others[i]];
   }
   std::vector<Assignment> assignments;
   for (size_t i = 0; i < draws; ++i) {
-    for (size_t k = 0; k < per_problem; ++k) assignments.push_back({drawn[i], drawn[(i + offset) % draws]});
+    for (size_t k = 0; k < per_problem; ++k) assignments.push_back({drawn[i], prompted_as[i]});
   }
   return assignments;
 }

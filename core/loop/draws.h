@@ -3,19 +3,26 @@
 #define KGRPO_LOOP_DRAWS_H
 
 #include "loop/rollout.h"
+#include "random/keyed.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace kgrpo {
 
-// `trajectories` assignments: trajectories / per_problem problems of `problem_count`, without replacement while they
-// last, each for per_problem trajectories in a row. With `shuffle_prompts`, each is prompted as another drawn problem's
-// trajectory: the drawn problems are rotated by a random non-zero offset (with one problem there is no other).
+// `trajectories` assignments: trajectories / per_problem problems of those with these `families`, without replacement
+// while they last, each for per_problem trajectories in a row. With `shuffle_prompts`, each is prompted as another
+// drawn problem: see StrangerOf.
 std::vector<Assignment> DrawAssignments(uint64_t seed, Purpose purpose, uint64_t step, size_t trajectories,
-                                        size_t per_problem, size_t problem_count, bool shuffle_prompts);
+                                        size_t per_problem, std::span<const std::string> families,
+                                        bool shuffle_prompts);
+
+// For each of `families.size()` problems whose prompts it gets under the shuffle_prompts control: a permutation in
+// which as few as can be found get those of their own family, which could tell them as much as their own.
+std::vector<size_t> StrangerOf(KeyedStream& random, std::span<const std::string> families);
 
 // Which of `count` demonstrations the update number `update` of a stage gets: `per_update` of an endless sequence of
 // random orders of all of them, so that each is used as often as any other.

@@ -103,7 +103,7 @@ PolicyReport EvaluatePolicy(const PipelineConfig& config, PipelineParts& parts, 
   const ProblemSet problems(*parts.evaluator, config.heldout_problems, pool);
   Rollout rollout(config, parts, problems, pool);
   // Step 0: no step of a training run, so that a policy is not evaluated with what it may have been trained on.
-  const RolloutRequest request = HeldoutRequest(config, problems.size(), 0, episodes, choice.suggester);
+  const RolloutRequest request = HeldoutRequest(config, problems.families(), 0, episodes, choice.suggester);
   const std::vector<TrajectoryRecord> trajectories = rollout.Collect(request).trajectories;
 
   PolicyReport report;

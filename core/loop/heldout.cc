@@ -1,25 +1,25 @@
 #include "loop/heldout.h"
 
+#include "loop/draws.h"
 #include "loop/statistics.h"
-#include "random/keyed.h"
 
 namespace kgrpo {
 
-RolloutRequest HeldoutRequest(const PipelineConfig& config, size_t problem_count, uint64_t step, uint64_t episodes,
-                              const Suggester& suggester) {
+RolloutRequest HeldoutRequest(const PipelineConfig& config, std::span<const std::string> families, uint64_t step,
+                              uint64_t episodes, const Suggester& suggester) {
   RolloutRequest request;
   request.purpose = Purpose::kHeldout;
   request.step = step;
   request.suggester = suggester;
-  size_t offset = 0;
-  if (config.controls.shuffle_prompts && problem_count > 1) {
-    KeyedStream random(config.seed, "shuffle prompts", {static_cast<uint64_t>(Purpose::kHeldout), step});
-    offset = 1 + random.Below(problem_count - 1);
+  std::vector<std::vector<size_t>> prompted_as;  // by episode
+  for (uint64_t episode = 0; episode < episodes && config.controls.shuffle_prompts; ++episode) {
+    KeyedStream random(config.seed, "shuffle prompts", {static_cast<uint64_t>(Purpose::kHeldout), step, episode});
+    prompted_as.push_back(StrangerOf(random, families));
   }
-  for (size_t problem = 0; problem < problem_count; ++problem) {
-    const size_t prompted_as = (problem + offset) % problem_count;
+  for (size_t problem = 0; problem < families.size(); ++problem) {
     for (uint64_t episode = 0; episode < episodes; ++episode) {
-      request.assignments.push_back({static_cast<uint32_t>(problem), static_cast<uint32_t>(prompted_as)});
+      const size_t other = prompted_as.empty() ? problem : prompted_as[episode][problem];
+      request.assignments.push_back({static_cast<uint32_t>(problem), static_cast<uint32_t>(other)});
     }
   }
   return request;

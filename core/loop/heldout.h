@@ -8,15 +8,17 @@
 #include "loop/rollout.h"
 
 #include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
 namespace kgrpo {
 
-// `episodes` trajectories for each of the problems, in their order. Under the shuffle_prompts control each problem is
-// prompted as another one. The random streams' key is `step`; those of two policies evaluated at the same step are the
-// same.
-RolloutRequest HeldoutRequest(const PipelineConfig& config, size_t problem_count, uint64_t step, uint64_t episodes,
-                              const Suggester& suggester);
+// `episodes` trajectories for each of the problems, in their order. Under the shuffle_prompts control a problem is
+// prompted as another one, in each episode anew: see StrangerOf. The random streams' key is `step`; those of two
+// policies evaluated at the same step are the same.
+RolloutRequest HeldoutRequest(const PipelineConfig& config, std::span<const std::string> families, uint64_t step,
+                              uint64_t episodes, const Suggester& suggester);
 
 // reward, best-of-episode speedup and rates, named "heldout/...".
 MetricMap HeldoutMetrics(const std::vector<TrajectoryRecord>& trajectories);

@@ -42,6 +42,7 @@ ProblemSet::ProblemSet(Evaluator& evaluator, const std::vector<std::string>& dir
       throw Error(KGRPO_ERROR_INVALID,
                   "two problems are named " + problem->name + ": " + other->second + " and " + problem->directory);
     }
+    families_.push_back(problem->family);
     problems_.push_back(*std::move(problem));
   }
 }

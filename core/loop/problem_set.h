@@ -31,10 +31,12 @@ class ProblemSet {
 
   size_t size() const { return problems_.size(); }
   const OpenProblem& operator[](size_t index) const { return problems_[index]; }
+  const std::vector<std::string>& families() const { return families_; }  // by index
   std::vector<ProblemRecord> Records() const;
 
  private:
   std::vector<OpenProblem> problems_;
+  std::vector<std::string> families_;
 };
 
 }  // namespace kgrpo

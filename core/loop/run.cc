@@ -203,7 +203,7 @@ class Runner {
 
   // Held-out episodes with the policy as it is now. A user's stop leaves them out: the step itself is done.
   void Measure(uint64_t step, StepRecord& record, MetricMap& metrics) {
-    RolloutRequest request = HeldoutRequest(config_, heldout_->size(), step, config_.evaluation.episodes, {});
+    RolloutRequest request = HeldoutRequest(config_, heldout_->families(), step, config_.evaluation.episodes, {});
     request.recorded = database_.ReadStep(Purpose::kHeldout, step);
     try {
       record.heldout = heldout_rollout_->Collect(request).trajectories;

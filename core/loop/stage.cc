@@ -85,7 +85,7 @@ void Stage::GetDemonstrations() {
     request.suggester = MakeSuggester();
     request.encode = true;
     request.assignments = DrawAssignments(config_.seed, Purpose::kDemonstration, first_step_, episodes, 1,
-                                          problems_.size(), config_.controls.shuffle_prompts);
+                                          problems_.families(), config_.controls.shuffle_prompts);
     trajectories = rollout_.Collect(request).trajectories;
     database_.WriteDemonstrations(first_step_, trajectories);
   }
@@ -111,7 +111,7 @@ void Stage::Step(uint64_t step, StepRecord& record, MetricMap& metrics,
   request.encode = true;
   request.assignments =
       DrawAssignments(config_.seed, Purpose::kTrain, step, config_.loop.batch_size,
-                      config_.loop.trajectories_per_problem, problems_.size(), config_.controls.shuffle_prompts);
+                      config_.loop.trajectories_per_problem, problems_.families(), config_.controls.shuffle_prompts);
   request.recorded = database_.ReadStep(Purpose::kTrain, step);
   RolloutResult result = rollout_.Collect(request);
   record.trajectories = std::move(result.trajectories);

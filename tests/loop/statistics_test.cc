@@ -73,9 +73,10 @@ TEST(SuggestionLabelTest, PrefersTheCodersWords) {
 }
 
 TEST(DrawsTest, ProblemsComeWithoutReplacementWhileTheyLast) {
+  const std::vector<std::string> families = {"a", "b", "c", "d", "e"};
   std::vector<int> total(5);
   for (uint64_t step = 1; step <= 50; ++step) {
-    const auto assignments = DrawAssignments(3, Purpose::kTrain, step, 14, 2, 5, false);
+    const auto assignments = DrawAssignments(3, Purpose::kTrain, step, 14, 2, families, false);
     ASSERT_EQ(assignments.size(), 14u);
     std::vector<int> counts(5);
     for (size_t i = 0; i < 14; ++i) {
@@ -87,22 +88,42 @@ TEST(DrawsTest, ProblemsComeWithoutReplacementWhileTheyLast) {
     for (const int count : counts) EXPECT_TRUE(count == 2 || count == 4) << count;  // seven draws of five
   }
   for (const int count : total) EXPECT_NEAR(count, 140, 40);
-  const auto again = DrawAssignments(3, Purpose::kTrain, 7, 14, 2, 5, false);
-  const auto other = DrawAssignments(3, Purpose::kTrain, 8, 14, 2, 5, false);
-  EXPECT_EQ(DrawAssignments(3, Purpose::kTrain, 7, 14, 2, 5, false)[3].problem, again[3].problem);
+  const auto again = DrawAssignments(3, Purpose::kTrain, 7, 14, 2, families, false);
+  const auto other = DrawAssignments(3, Purpose::kTrain, 8, 14, 2, families, false);
+  EXPECT_EQ(DrawAssignments(3, Purpose::kTrain, 7, 14, 2, families, false)[3].problem, again[3].problem);
   EXPECT_FALSE(
       std::equal(again.begin(), again.end(), other.begin(), [](auto& a, auto& b) { return a.problem == b.problem; }));
 }
 
 TEST(DrawsTest, ShuffledPromptsSpeakOfAnotherProblem) {
+  const std::vector<std::string> families(6, "all alike");
   for (uint64_t step = 1; step <= 20; ++step) {
     std::set<uint32_t> spoken_of;
-    for (const Assignment& assignment : DrawAssignments(3, Purpose::kTrain, step, 4, 1, 6, true)) {
+    for (const Assignment& assignment : DrawAssignments(3, Purpose::kTrain, step, 4, 1, families, true)) {
       EXPECT_NE(assignment.problem, assignment.prompted_as);
       spoken_of.insert(assignment.prompted_as);
     }
     EXPECT_EQ(spoken_of.size(), 4u);
   }
+}
+
+TEST(DrawsTest, ShuffledPromptsComeFromAnotherFamilyWherePossible) {
+  const std::vector<std::string> families = {"a", "a", "b", "b", "c", "c", "d"};
+  std::set<std::vector<size_t>> seen;
+  for (uint64_t key = 0; key < 20; ++key) {
+    KeyedStream random(3, "test", {key});
+    const std::vector<size_t> others = StrangerOf(random, families);
+    for (size_t i = 0; i < families.size(); ++i) EXPECT_NE(families[i], families[others[i]]);
+    EXPECT_EQ(std::set<size_t>(others.begin(), others.end()).size(), families.size());
+    seen.insert(others);
+  }
+  EXPECT_GT(seen.size(), 10u);
+
+  const std::vector<std::string> mostly = {"a", "a", "a", "b"};  // two of three must stay in their family, none alone
+  KeyedStream random(3, "mostly", {0});
+  const std::vector<size_t> others = StrangerOf(random, mostly);
+  for (size_t i = 0; i < mostly.size(); ++i) EXPECT_NE(others[i], i);
+  EXPECT_EQ(StrangerOf(random, std::vector<std::string>{"alone"}), std::vector<size_t>{0});
 }
 
 TEST(DrawsTest, DemonstrationsAreUsedEquallyOften) {
