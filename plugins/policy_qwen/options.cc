@@ -28,9 +28,9 @@ std::string_view OptionsSchema() {
     },
     "dtype": {
       "title": "number format of the weights",
-      "description": "float32 is exact and good for small models; bfloat16 halves the memory of large ones. Gradients are always float32.",
+      "description": "float32 (or fp32) is exact and good for small models; bfloat16 (or bf16) halves the memory of large ones. Gradients are always float32.",
       "type": "string",
-      "enum": ["float32", "bfloat16"],
+      "enum": ["float32", "bfloat16", "fp32", "bf16"],
       "default": "float32"
     },
     "device": {
@@ -105,7 +105,8 @@ PolicyOptions ParseOptions(std::string_view json) {
   PolicyOptions options;
   options.model = object.at("model").get<std::string>();
   options.random_weights = object.value("init", "pretrained") == "random";
-  options.bfloat16 = object.value("dtype", "float32") == "bfloat16";
+  const std::string dtype = object.value("dtype", "float32");
+  options.bfloat16 = dtype == "bfloat16" || dtype == "bf16";
   options.device = object.value("device", defaults.device);
   options.threads = object.value("threads", defaults.threads);
   options.chat_template = object.value("chat_template", defaults.chat_template);

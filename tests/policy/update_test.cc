@@ -1,0 +1,53 @@
+// A whole update through the command, policy_qwen and trainer_grpo together, is the one that transformers and PyTorch
+// do (tests/golden/policy/make_update.py): each optimiser step's figures, and the change of the weights.
+#include <sys/wait.h>
+
+#include <algorithm>
+
+#include "golden.h"
+
+namespace kgrpo::policy {
+namespace {
+
+std::vector<double> WeightsOf(const std::string& folder, const ModelConfig& config) {
+  ParameterSet weights(config, at::kFloat, at::kCPU);
+  ReadParameters(folder, config, weights);
+  return ToDoubles(weights.buffer());
+}
+
+TEST(UpdateTest, IsTheUpdateThatPyTorchDoes) {
+  const std::string golden = GoldenFolder("update");
+  const TemporaryFolder temporary;
+  const std::string out = temporary.path() + "/updated";
+  const std::string command = std::string(KGRPO_BINARY_DIR) + "/bin/kgrpo-host update " + golden +
+                              "/pipeline.yaml --rollouts " + golden + "/rollouts.jsonl --out " + out + " 2>&1";
+  const int status = std::system(command.c_str());  // NOLINT(cert-env33-c): the test's own command line
+  ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << command;
+
+  std::ifstream metrics_file(out + "/metrics.json");
+  const nlohmann::json steps = nlohmann::json::parse(metrics_file)["steps"], expected = Expected("update")["steps"];
+  ASSERT_EQ(steps.size(), expected.size());
+  for (size_t i = 0; i < steps.size(); ++i) {
+    for (const char* name : {"loss", "kl", "grad_norm"}) {
+      const double value = expected[i][name].get<double>();
+      EXPECT_NEAR(steps[i][name].get<double>(), value, 1e-5 * std::max(1.0, std::abs(value)))
+          << name << " of step " << i;
+    }
+  }
+
+  const ModelConfig config = ReadModelConfig(GoldenFolder("qwen2"));
+  const std::vector<double> before = WeightsOf(GoldenFolder("qwen2"), config);
+  std::vector<double> change = WeightsOf(out, config);
+  // The golden folder holds weights alone: the configuration is the starting model's.
+  std::filesystem::copy_file(GoldenFolder("qwen2") + "/config.json", temporary.path() + "/config.json");
+  std::filesystem::copy_file(golden + "/model.safetensors", temporary.path() + "/model.safetensors");
+  std::vector<double> expected_change = WeightsOf(temporary.path(), config);
+  for (size_t i = 0; i < before.size(); ++i) {
+    change[i] -= before[i];
+    expected_change[i] -= before[i];
+  }
+  EXPECT_LT(RelativeL2(change, expected_change), 1e-3);
+}
+
+}  // namespace
+}  // namespace kgrpo::policy
