@@ -151,12 +151,19 @@ inline void SetPredicate(Warp& warp, Operand operand, uint32_t mask, uint32_t va
   *target = (*target & ~mask) | (value & mask);
 }
 
+// ---- starting (launch_start.cc) ----
+
+// Fills in the constants that only the launch knows.
+void PatchConstants(Grid& grid);
+// Makes `block` block number `index` of the grid, with nothing done yet.
+void StartBlock(Block& block, Grid& grid, uint64_t index);
+
 // ---- control (control_ops.cc) ----
 
 // Splits, merges and chooses the group of lanes to run next; called when warp.pc reaches warp.limit. False: none can
 // run now (the warp waits at a barrier or is done).
 bool Reschedule(Warp& warp);
-// Completes those barriers of the block whose warps have all arrived.
+// Completes those barriers of the block whose warps have all arrived (barrier_ops.cc).
 void ReleaseBarriers(Block& block);
 
 // ---- findings (findings.cc) ----

@@ -1,0 +1,49 @@
+// The L1 cache as counted launches see it. Used by counter.h.
+#ifndef KGRPO_EVALUATOR_SIM_SIMT_SECTOR_CACHE_H_
+#define KGRPO_EVALUATOR_SIM_SIMT_SECTOR_CACHE_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace kgrpo::simt {
+
+// A set-associative cache of 128-byte lines, filled by 32-byte sectors.
+class SectorCache {
+ public:
+  static constexpr uint64_t kSector = 32, kLine = 128;
+
+  explicit SectorCache(uint32_t bytes) : sets_(bytes / 128 / kWays), entries_(sets_ * kWays) {}
+  void Clear() { std::fill(entries_.begin(), entries_.end(), Entry{}); }
+  // Reads sectors `wanted` (4 bits) of a line; returns those it did not hold and holds them now.
+  uint32_t Read(uint64_t line, uint32_t wanted) {
+    Entry* set = &entries_[(line ^ (line >> 9)) % sets_ * kWays];
+    Entry* victim = set;
+    ++clock_;
+    for (uint32_t w = 0; w < kWays; ++w) {
+      if (set[w].line == line) {
+        const uint32_t missing = wanted & ~set[w].sectors;
+        set[w].sectors |= wanted;
+        set[w].used = clock_;
+        return missing;
+      }
+      if (set[w].used < victim->used) victim = &set[w];
+    }
+    *victim = {line, clock_, wanted};
+    return wanted;
+  }
+
+ private:
+  static constexpr uint32_t kWays = 4;
+  struct Entry {
+    uint64_t line = UINT64_MAX;
+    uint32_t used = 0;
+    uint32_t sectors = 0;
+  };
+  uint32_t sets_;
+  std::vector<Entry> entries_;
+  uint32_t clock_ = 0;
+};
+
+}  // namespace kgrpo::simt
+#endif  // KGRPO_EVALUATOR_SIM_SIMT_SECTOR_CACHE_H_
