@@ -23,6 +23,11 @@ uint32_t* MapWords(uint64_t count) {
   return static_cast<uint32_t*>(data);
 }
 
+// How many units of `unit` bytes hold what the lanes of `mask` access, `bytes` each.
+uint32_t UnitsOf(uint32_t mask, uint32_t bytes, uint32_t unit) {
+  return (static_cast<uint32_t>(std::popcount(mask)) * bytes + unit - 1) / unit;
+}
+
 // Sectors of a line that an access touches: four bits.
 struct Touched {
   uint64_t line;
@@ -107,7 +112,7 @@ void Counter::CountShared(const Instruction& in, uint32_t mask, const Access& ac
   if (kind == AccessKind::kAtomic) return CountSharedAtomic(in, mask, access);
   if (code_.merged_leader[in.index] != 0 && CountMergedLoad(in, mask, access)) return;
   counts_.shared_wavefronts += SharedWavefronts(in, access, mask, access.bytes, kind == AccessKind::kLoad);
-  counts_.shared_ideal_wavefronts += (static_cast<uint32_t>(std::popcount(mask)) * access.bytes + 127) / 128;
+  counts_.shared_ideal_wavefronts += UnitsOf(mask, access.bytes, 128);
 }
 
 void Counter::CountSharedAtomic(const Instruction& in, uint32_t mask, const Access& access) {
@@ -141,7 +146,7 @@ bool Counter::CountMergedLoad(const Instruction& in, uint32_t mask, const Access
     leader_aligned_[in.index] = aligned ? 1 : 0;
     if (aligned) {
       counts_.shared_wavefronts += SharedWavefronts(in, access, mask, width, true);
-      counts_.shared_ideal_wavefronts += (std::popcount(mask) * width + 127) / 128;
+      counts_.shared_ideal_wavefronts += UnitsOf(mask, width, 128);
       return true;
     }
   } else if (leader_aligned_[leader - 1] != 0) {
@@ -160,7 +165,7 @@ void Counter::CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, cons
   const auto [lines, wavefronts] = Coalesce(access, mask, touched);
   uint32_t sectors = 0;
   for (uint32_t i = 0; i < lines; ++i) sectors += static_cast<uint32_t>(std::popcount(touched[i].sectors));
-  const double ideal = (static_cast<uint32_t>(std::popcount(mask)) * access.bytes + 31) / 32;
+  const double ideal = UnitsOf(mask, access.bytes, 32);
   const DeviceAddress start = access.allocation != nullptr
                                   ? access.allocation->address()
                                   : warp.grid->memory->Find(access.address[std::countr_zero(mask)])->address();

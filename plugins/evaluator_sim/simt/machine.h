@@ -175,7 +175,7 @@ std::string NameThread(const ThreadId& id);
 // Records a finding at the instruction `pc`; `text` is completed with the place. Throws Fault where it is fatal or too
 // many.
 void Report(Warp& warp, uint32_t pc, int lane, FindingCode code, bool fatal, DeviceAddress address, std::string array,
-            std::string text, const ThreadId* other = nullptr, int other_line = 0);
+            const std::string& text, const ThreadId* other = nullptr, int other_line = 0);
 // "shared array 'tile' (4224 bytes)" or where it lies beside.
 std::string DescribeShared(const Grid& grid, uint64_t offset, uint32_t size);
 

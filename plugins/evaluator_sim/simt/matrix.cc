@@ -2,8 +2,7 @@
 
 #include <charconv>
 #include <string_view>
-#include <tuple>
-#include <utility>
+#include <system_error>
 
 #include "evaluator_sim/simt/handlers.h"
 
@@ -14,14 +13,11 @@ bool ReadShape(const Opcode& op, Shape& shape) {
     const std::string_view text = op.modifiers[static_cast<size_t>(i)];
     if (text.size() < 6 || text[0] != 'm' || text.find('n') == std::string_view::npos) continue;
     const char* end = text.data() + text.size();
-    auto [at, error] = std::from_chars(text.data() + 1, end, shape.m);
-    if (error != std::errc{} || at == end || *at != 'n') continue;
-    std::tie(at, error) = [&] {
-      const auto r = std::from_chars(at + 1, end, shape.n);
-      return std::pair{r.ptr, r.ec};
-    }();
-    if (at == end || *at != 'k') continue;
-    std::from_chars(at + 1, end, shape.k);
+    const auto m = std::from_chars(text.data() + 1, end, shape.m);
+    if (m.ec != std::errc{} || m.ptr == end || *m.ptr != 'n') continue;
+    const auto n = std::from_chars(m.ptr + 1, end, shape.n);
+    if (n.ptr == end || *n.ptr != 'k') continue;
+    std::from_chars(n.ptr + 1, end, shape.k);
     return true;
   }
   return false;

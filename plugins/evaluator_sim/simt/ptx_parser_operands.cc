@@ -68,11 +68,7 @@ void Parser::Address(Arg& arg) {
     arg.offset = Integer();
   } else {
     Name(arg, Word());
-    if (Accept('+')) {
-      arg.offset = Integer();
-    } else if (lexer_.Peek().Is('-')) {
-      arg.offset = Integer();
-    }
+    if (Accept('+') || lexer_.Peek().Is('-')) arg.offset = Integer();
   }
   arg.kind = Arg::Kind::kAddress;
   if (lexer_.Peek().Is(',')) Unsupported("a texture or tensor address");

@@ -1,4 +1,4 @@
-// The L1 cache as counted launches see it. Used by counter.h.
+// The L1 cache as counted launches see it. Used by counter_memory.cc.
 #ifndef KGRPO_EVALUATOR_SIM_SIMT_SECTOR_CACHE_H_
 #define KGRPO_EVALUATOR_SIM_SIMT_SECTOR_CACHE_H_
 
@@ -16,22 +16,7 @@ class SectorCache {
   explicit SectorCache(uint32_t bytes) : sets_(bytes / 128 / kWays), entries_(sets_ * kWays) {}
   void Clear() { std::fill(entries_.begin(), entries_.end(), Entry{}); }
   // Reads sectors `wanted` (4 bits) of a line; returns those it did not hold and holds them now.
-  uint32_t Read(uint64_t line, uint32_t wanted) {
-    Entry* set = &entries_[(line ^ (line >> 9)) % sets_ * kWays];
-    Entry* victim = set;
-    ++clock_;
-    for (uint32_t w = 0; w < kWays; ++w) {
-      if (set[w].line == line) {
-        const uint32_t missing = wanted & ~set[w].sectors;
-        set[w].sectors |= wanted;
-        set[w].used = clock_;
-        return missing;
-      }
-      if (set[w].used < victim->used) victim = &set[w];
-    }
-    *victim = {line, clock_, wanted};
-    return wanted;
-  }
+  uint32_t Read(uint64_t line, uint32_t wanted);
 
  private:
   static constexpr uint32_t kWays = 4;
