@@ -1,5 +1,5 @@
 // Arithmetic handlers compiled for AVX2 and FMA (see CMakeLists.txt), chosen at run time where the machine has them.
-#include "evaluator_sim/simt/alu_find.h"
+#include "evaluator_sim/simt/alu_find.inc"
 
 namespace kgrpo::simt {
 

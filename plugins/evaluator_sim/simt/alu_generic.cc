@@ -1,5 +1,5 @@
 // Arithmetic handlers for any machine.
-#include "evaluator_sim/simt/alu_find.h"
+#include "evaluator_sim/simt/alu_find.inc"
 
 namespace kgrpo::simt {
 

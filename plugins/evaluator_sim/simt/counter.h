@@ -3,39 +3,22 @@
 #define KGRPO_EVALUATOR_SIM_SIMT_COUNTER_H_
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <unordered_map>
 #include <vector>
 
-#include "evaluator_sim/simt/bank_conflicts.h"
 #include "evaluator_sim/simt/access.h"
+#include "evaluator_sim/simt/bank_conflicts.h"
 #include "evaluator_sim/simt/counts.h"
 #include "evaluator_sim/simt/machine.h"
+#include "evaluator_sim/simt/machine_code.h"
 #include "evaluator_sim/simt/scoreboard.h"
+#include "evaluator_sim/simt/sector_cache.h"
 
 namespace kgrpo::simt {
-
-// A set-associative cache of 128-byte lines, filled by 32-byte sectors.
-class SectorCache {
- public:
-  explicit SectorCache(uint32_t bytes) : sets_(bytes / 128 / kWays), entries_(sets_ * kWays) {}
-  void Clear() { std::fill(entries_.begin(), entries_.end(), Entry{}); }
-  // Reads sectors `wanted` (4 bits) of a line; returns those it did not hold and holds them now.
-  uint32_t Read(uint64_t line, uint32_t wanted);
-
- private:
-  static constexpr uint32_t kWays = 4;
-  struct Entry {
-    uint64_t line = UINT64_MAX;
-    uint32_t used = 0;
-    uint32_t sectors = 0;
-  };
-  uint32_t sets_;
-  std::vector<Entry> entries_;
-  uint32_t clock_ = 0;
-};
 
 class Counter {
  public:
@@ -89,23 +72,23 @@ class Counter {
     double issued_before = 0;
   };
 
-  void MergeInstructions();
-  void MergeSharedLoads(const BasicBlock& block);
-  void FuseAddresses();
   double IssuedSoFar() const;
+
+  // counter_memory.cc
   void CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
-  void CountShared(const Warp& warp, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
+  void CountGlobalAtomic(const Instruction& in, uint32_t mask, const Access& access);
+  void CountPartialSectors(Array& array, DeviceAddress start, uint32_t mask, const Access& access, uint32_t sectors);
+  void CountShared(const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
+  void CountSharedAtomic(const Instruction& in, uint32_t mask, const Access& access);
+  bool CountMergedLoad(const Instruction& in, uint32_t mask, const Access& access);
   uint32_t SharedWavefronts(const Instruction& in, const Access& access, uint32_t mask, uint32_t bytes, bool load);
   Array& ArrayOf(const Warp& warp, uint64_t address, const Access& access);
 
   Grid& grid_;
   Counts counts_;
-  std::vector<Cost> costs_;
+  const MachineCode code_;
   std::vector<uint64_t> executed_, lanes_;
-  std::vector<uint8_t>
-      merged_into_wide_;  // by pc: bytes of the vector load that ptxas makes of the loads from here on, or 0
-  std::vector<uint32_t> merged_leader_;  // by pc: the leader's pc + 1
-  std::vector<uint8_t> leader_aligned_;  // by leader: whether its last access was aligned to the vector
+  std::vector<uint8_t> leader_aligned_;  // by leader of merged loads: whether its last access was aligned to the vector
   BankConflicts bank_conflicts_;
   Scoreboard scoreboard_;
   std::unordered_map<uint64_t, BlockTrace> traces_;

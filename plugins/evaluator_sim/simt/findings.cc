@@ -81,7 +81,7 @@ std::string DescribeShared(const Grid& grid, uint64_t offset, uint32_t size) {
 }
 
 void Report(Warp& warp, uint32_t pc, int lane, FindingCode code, bool fatal, DeviceAddress address, std::string array,
-            std::string text, const ThreadId* other, int other_line) {
+            const std::string& text, const ThreadId* other, int other_line) {
   Grid& grid = *warp.grid;
   const SourceLine line = grid.kernel->lines[pc];
   std::vector<Finding>& findings = grid.result->findings;

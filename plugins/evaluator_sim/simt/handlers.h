@@ -31,17 +31,14 @@ void BranchIndexed(Warp&, const Instruction&,
                    uint32_t);  // a = index, extra = first of Kernel::branch_targets, offset = how many
 void Exit(Warp&, const Instruction&, uint32_t);
 void TrapOperation(Warp&, const Instruction&, uint32_t);
-void Barrier(Warp&, const Instruction&, uint32_t);  // a = barrier, b = threads or none; offset = BarrierKind
 void ReadClock32(Warp&, const Instruction&, uint32_t);
 void ReadClock64(Warp&, const Instruction&, uint32_t);
 void NanoSleep(Warp&, const Instruction&, uint32_t);
-enum class BarrierKind : int64_t {
-  kSync,
-  kArrive,
-  kReduceAnd,
-  kReduceOr,
-  kReducePopc
-};  // reductions: c = predicate, d or e = result
+
+// barrier_ops.cc
+// Of reductions c = predicate, d or e = result.
+enum class BarrierKind : int64_t { kSync, kArrive, kReduceAnd, kReduceOr, kReducePopc };
+void Barrier(Warp&, const Instruction&, uint32_t);  // a = barrier, b = threads or none; offset = BarrierKind
 
 // warp_ops.cc
 enum class ShuffleMode : uint8_t { kUp, kDown, kButterfly, kIndex };
@@ -56,7 +53,7 @@ void SyncWarp(Warp&, const Instruction&, uint32_t);    // b = mask
 void ActiveMask(Warp&, const Instruction&, uint32_t);  // d
 void ElectOne(Warp&, const Instruction&, uint32_t);    // d|e, b = mask
 
-// matrix_ops.cc
+// mma_ops.cc, wmma_ops.cc, matrix.cc
 Handler FindLdMatrix(const Opcode& opcode, Instruction& instruction);  // operands = destinations; a = address
 Handler FindMma(const Opcode& opcode, Instruction& instruction);       // operands = d, a, b, c in order
 Handler FindWmma(const Opcode& opcode, Instruction& instruction);      // load, store, mma

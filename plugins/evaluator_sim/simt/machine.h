@@ -151,12 +151,19 @@ inline void SetPredicate(Warp& warp, Operand operand, uint32_t mask, uint32_t va
   *target = (*target & ~mask) | (value & mask);
 }
 
+// ---- starting (launch_start.cc) ----
+
+// Fills in the constants that only the launch knows.
+void PatchConstants(Grid& grid);
+// Makes `block` block number `index` of the grid, with nothing done yet.
+void StartBlock(Block& block, Grid& grid, uint64_t index);
+
 // ---- control (control_ops.cc) ----
 
 // Splits, merges and chooses the group of lanes to run next; called when warp.pc reaches warp.limit. False: none can
 // run now (the warp waits at a barrier or is done).
 bool Reschedule(Warp& warp);
-// Completes those barriers of the block whose warps have all arrived.
+// Completes those barriers of the block whose warps have all arrived (barrier_ops.cc).
 void ReleaseBarriers(Block& block);
 
 // ---- findings (findings.cc) ----
@@ -168,7 +175,7 @@ std::string NameThread(const ThreadId& id);
 // Records a finding at the instruction `pc`; `text` is completed with the place. Throws Fault where it is fatal or too
 // many.
 void Report(Warp& warp, uint32_t pc, int lane, FindingCode code, bool fatal, DeviceAddress address, std::string array,
-            std::string text, const ThreadId* other = nullptr, int other_line = 0);
+            const std::string& text, const ThreadId* other = nullptr, int other_line = 0);
 // "shared array 'tile' (4224 bytes)" or where it lies beside.
 std::string DescribeShared(const Grid& grid, uint64_t offset, uint32_t size);
 

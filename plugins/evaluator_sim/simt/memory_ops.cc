@@ -1,6 +1,7 @@
 // Loads, stores, asynchronous copies, and the packing of registers.
 #include <bit>
 #include <cstring>
+#include <type_traits>
 
 #include "evaluator_sim/simt/access.h"
 #include "evaluator_sim/simt/counter.h"
@@ -8,6 +9,16 @@
 
 namespace kgrpo::simt {
 namespace {
+
+// A value as a lane holds it: extended by its sign where it has one.
+template <typename S, typename T>
+S ToLane(T value) {
+  if constexpr (std::is_signed_v<T>) {
+    return static_cast<S>(static_cast<std::make_signed_t<S>>(value));
+  } else {
+    return static_cast<S>(value);
+  }
+}
 
 // T: in memory; S: a register's lane.
 template <typename T, typename S>
@@ -30,7 +41,7 @@ void Load(Warp& warp, const Instruction& in, uint32_t mask) {
     auto value = [&](int l) {
       T v;
       std::memcpy(&v, access.At(l) + i * sizeof(T), sizeof(T));
-      return static_cast<S>(v);
+      return ToLane<S>(v);
     };
     if (access.pattern == Pattern::kContiguous && in.count == 1 && sizeof(T) == sizeof(S)) {
       std::memcpy(d, access.At(0), kLanes * sizeof(T));
@@ -42,7 +53,7 @@ void Load(Warp& warp, const Instruction& in, uint32_t mask) {
       for (int l = 0; l < kLanes; ++l) {
         T v;
         std::memcpy(&v, reinterpret_cast<const std::byte*>(base + access.address[l]), sizeof(T));
-        d[l] = static_cast<S>(v);
+        d[l] = ToLane<S>(v);
       }
     } else {
       for (uint32_t m = mask; m != 0; m &= m - 1) d[std::countr_zero(m)] = value(std::countr_zero(m));

@@ -22,6 +22,13 @@ Opcode::Opcode(std::string_view text) {
   }
 }
 
+bool Opcode::Has(std::string_view modifier) const {
+  for (int i = 0; i < modifier_count; ++i) {
+    if (modifiers[static_cast<size_t>(i)] == modifier) return true;
+  }
+  return false;
+}
+
 AluChoice FindAlu(const Opcode& opcode) {
 #if defined(__x86_64__)
   static const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");

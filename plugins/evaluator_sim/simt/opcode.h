@@ -18,12 +18,8 @@ struct Opcode {
   int type_count = 0;
 
   explicit Opcode(std::string_view text);
-  bool Has(std::string_view modifier) const {
-    for (int i = 0; i < modifier_count; ++i) {
-      if (modifiers[static_cast<size_t>(i)] == modifier) return true;
-    }
-    return false;
-  }
+  // Not inline, as alu_avx2.cc must not hold a copy of it that other machines might run.
+  bool Has(std::string_view modifier) const;
   Type type() const { return types[0]; }
 };
 

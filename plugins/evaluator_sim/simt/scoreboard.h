@@ -22,7 +22,7 @@ struct TraceEntry {
 
 class Scoreboard {
  public:
-  // `costs` are the kernel's, after merging (see counter.cc). All references must outlive this.
+  // `costs` are the kernel's, after merging (see machine_code.h). All references must outlive this.
   Scoreboard(const Kernel& kernel, const std::vector<Cost>& costs, const Latencies& latencies);
 
   // Cycles from the trace's start to the last result.

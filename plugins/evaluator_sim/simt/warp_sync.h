@@ -12,7 +12,12 @@ uint32_t MembersOf(const Warp& warp, const Instruction& in, int lane);
 void Park(Warp& warp, uint32_t lanes, uint32_t pc);
 // Orders the accesses of `lanes` before what they do next.
 void SynchroniseLanes(Warp& warp, uint32_t lanes);
+// The warp's alive lanes are all at the barrier `in` (or, for barrier.sync, parked at barriers).
 void ArriveAtBarrier(Warp& warp, const Instruction& in, uint32_t mask);
+// The line of the source that the instruction at `pc` comes from.
+inline int LineOf(const Warp& warp, uint32_t pc) {
+  return warp.grid->kernel->lines[pc].line;
+}
 
 }  // namespace kgrpo::simt
 #endif  // KGRPO_EVALUATOR_SIM_SIMT_WARP_SYNC_H_

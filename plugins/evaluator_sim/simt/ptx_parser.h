@@ -1,0 +1,89 @@
+// A recursive-descent parser for the PTX that nvcc and NVRTC emit. Callers use ParsePtx of ptx_syntax.h; the members
+// are defined in ptx_parser.cc and the ptx_parser_*.cc, by what they parse.
+#ifndef KGRPO_EVALUATOR_SIM_SIMT_PTX_PARSER_H_
+#define KGRPO_EVALUATOR_SIM_SIMT_PTX_PARSER_H_
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "evaluator_sim/simt/ptx_lexer.h"
+#include "evaluator_sim/simt/ptx_syntax.h"
+
+namespace kgrpo::simt {
+
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : lexer_(text) { ScanFiles(text); }
+  PtxModule Run();
+
+ private:
+  // The registers of one pair of braces.
+  struct Scope {
+    struct Range {
+      std::string_view prefix;
+      int count, first;
+    };
+    std::vector<Range> ranges;
+    std::unordered_map<std::string_view, int> names;
+  };
+
+  // ptx_parser.cc: tokens, and what stands outside of functions
+  [[noreturn]] void Bad(const std::string& what);
+  [[noreturn]] void BadToken(const std::string& wanted);
+  [[noreturn]] void Unsupported(const std::string& what) { Refuse(module_, where_, lexer_.line(), what); }
+  void Expect(char c);
+  bool Accept(char c);
+  std::string_view Word();
+  void SkipTo(char c);
+  void SkipBraces();
+  void ModuleItem();
+  void File();
+  void ScanFiles(std::string_view text);
+  void ParseFunction(bool is_entry);
+  void Directive();
+
+  // ptx_parser_variables.cc
+  static Variable::Space Space(std::string_view word);
+  void ParseVariables(Variable::Space space, std::vector<Variable>& into);
+  Variable ParseVariable(Variable::Space space);
+  void Declarator(Variable& variable);
+  void Initialiser(Variable& variable, bool unsized);
+  void InitialList(Variable& variable);
+  void InitialValue(Variable& variable);
+  std::vector<Variable> Parameters();
+
+  // ptx_parser_body.cc
+  void Body();
+  void BodyDirective(std::string_view word);
+  void Registers();
+  void Location();
+  bool IsHeader(uint16_t file) const;
+  void Table(std::string_view name);
+  int Label(std::string_view name);
+  void Instruction(std::string_view opcode);
+  void Call(Statement& statement);
+  void Emit(Statement statement);
+
+  // ptx_parser_operands.cc
+  Arg Operand();
+  void Name(Arg& arg, std::string_view name);
+  void Address(Arg& arg);
+  int FindRegister(std::string_view name) const;
+  Arg Number();
+  int64_t Integer() { return static_cast<int64_t>(Number().bits); }
+
+  Lexer lexer_;
+  PtxModule module_;
+  bool extern_ = false;
+  // of the function being parsed
+  Function function_;
+  std::vector<Scope> scopes_;
+  std::unordered_map<std::string_view, int> label_index_;
+  std::vector<int> pending_labels_;
+  SourceLine where_;
+};
+
+}  // namespace kgrpo::simt
+#endif  // KGRPO_EVALUATOR_SIM_SIMT_PTX_PARSER_H_
