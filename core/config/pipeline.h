@@ -93,7 +93,7 @@ struct EvaluationConfig {
 
 // Experiments that must fail to learn: a check on what was learned. Off in every real run.
 struct ControlsConfig {
-  bool shuffle_prompts = false;  // each trajectory is prompted as if it worked on another one's problem
+  bool shuffle_prompts = false;  // each trajectory is given the prompts of one on another problem
   bool shuffle_rewards = false;  // rewards are permuted among the samples of a step
 };
 

@@ -121,7 +121,7 @@ constexpr const char kSchema[] = R"json({
     "default": {},
     "description": "Experiments that must fail to learn: a check on what was learned. Off in every real run.",
     "properties": {
-      "shuffle_prompts": {"type": "boolean", "default": false, "description": "Each trajectory is prompted as if it worked on another one's problem."},
+      "shuffle_prompts": {"type": "boolean", "default": false, "description": "Each trajectory is given the prompts of one that works on another problem."},
       "shuffle_rewards": {"type": "boolean", "default": false, "description": "Rewards are permuted among the samples of a step."}
     }
   },

@@ -1,6 +1,7 @@
 #include "loop/draws.h"
 
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -38,17 +39,19 @@ std::vector<Assignment> DrawAssignments(uint64_t seed, Purpose purpose, uint64_t
       if (drawn.size() < draws) drawn.push_back(static_cast<uint32_t>(problem));
     }
   }
-  std::vector<uint32_t> prompted_as = drawn;
+  std::vector<size_t> others(draws);
+  std::iota(others.begin(), others.end(), size_t{0});
   if (shuffle_prompts) {
     std::vector<std::string> drawn_families;
     for (const uint32_t problem : drawn) drawn_families.push_back(families[problem]);
     KeyedStream random(seed, "shuffle prompts", {static_cast<uint64_t>(purpose), step});
-    const std::vector<size_t> others = StrangerOf(random, drawn_families);
-    for (size_t i = 0; i < draws; ++i) prompted_as[i] = drawn[others[i]];
+    others = StrangerOf(random, drawn_families);
   }
   std::vector<Assignment> assignments;
   for (size_t i = 0; i < draws; ++i) {
-    for (size_t k = 0; k < per_problem; ++k) assignments.push_back({drawn[i], prompted_as[i]});
+    for (size_t k = 0; k < per_problem; ++k) {
+      assignments.push_back({drawn[i], static_cast<uint32_t>(others[i] * per_problem + k)});
+    }
   }
   return assignments;
 }

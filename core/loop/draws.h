@@ -14,8 +14,8 @@
 namespace kgrpo {
 
 // `trajectories` assignments: trajectories / per_problem problems of those with these `families`, without replacement
-// while they last, each for per_problem trajectories in a row. With `shuffle_prompts`, each is prompted as another
-// drawn problem: see StrangerOf.
+// while they last, each for per_problem trajectories in a row. With `shuffle_prompts`, each is given the
+// prompts of a trajectory on another drawn problem: see StrangerOf.
 std::vector<Assignment> DrawAssignments(uint64_t seed, Purpose purpose, uint64_t step, size_t trajectories,
                                         size_t per_problem, std::span<const std::string> families,
                                         bool shuffle_prompts);

@@ -11,15 +11,16 @@ RolloutRequest HeldoutRequest(const PipelineConfig& config, std::span<const std:
   request.purpose = Purpose::kHeldout;
   request.step = step;
   request.suggester = suggester;
-  std::vector<std::vector<size_t>> prompted_as;  // by episode
+  std::vector<std::vector<size_t>> others;  // by episode
   for (uint64_t episode = 0; episode < episodes && config.controls.shuffle_prompts; ++episode) {
     KeyedStream random(config.seed, "shuffle prompts", {static_cast<uint64_t>(Purpose::kHeldout), step, episode});
-    prompted_as.push_back(StrangerOf(random, families));
+    others.push_back(StrangerOf(random, families));
   }
   for (size_t problem = 0; problem < families.size(); ++problem) {
     for (uint64_t episode = 0; episode < episodes; ++episode) {
-      const size_t other = prompted_as.empty() ? problem : prompted_as[episode][problem];
-      request.assignments.push_back({static_cast<uint32_t>(problem), static_cast<uint32_t>(other)});
+      const size_t other = others.empty() ? problem : others[episode][problem];
+      request.assignments.push_back(
+          {static_cast<uint32_t>(problem), static_cast<uint32_t>(other * episodes + episode)});
     }
   }
   return request;

@@ -14,9 +14,9 @@
 
 namespace kgrpo {
 
-// `episodes` trajectories for each of the problems, in their order. Under the shuffle_prompts control a problem is
-// prompted as another one, in each episode anew: see StrangerOf. The random streams' key is `step`; those of two
-// policies evaluated at the same step are the same.
+// `episodes` trajectories for each of the problems, in their order. Under the shuffle_prompts control an
+// episode is given the prompts of one on another problem, drawn anew for each number of episode: see StrangerOf. The
+// random streams' key is `step`; those of two policies evaluated at the same step are the same.
 RolloutRequest HeldoutRequest(const PipelineConfig& config, std::span<const std::string> families, uint64_t step,
                               uint64_t episodes, const Suggester& suggester);
 

@@ -32,11 +32,12 @@ class Rollout::Session {
   Session(Rollout& rollout, const RolloutRequest& request) : rollout_(rollout), request_(request) {
     for (size_t i = 0; i < request.assignments.size(); ++i) {
       const Assignment& assignment = request.assignments[i];
-      slots_.emplace_back(Trajectory(i, assignment.problem, rollout.problems_[assignment.problem],
-                                     rollout.problems_[assignment.prompted_as], rollout.config_.loop));
+      slots_.emplace_back(
+          Trajectory(i, assignment.problem, rollout.problems_[assignment.problem], rollout.config_.loop));
     }
+    const bool shuffled = ShufflePrompts();
     const size_t batch = rollout.config_.loop.generation_batch;
-    const size_t size = batch == 0 ? slots_.size() : batch;
+    const size_t size = batch == 0 || shuffled ? slots_.size() : batch;
     for (size_t first = 0; first < slots_.size(); first += size) {
       cohorts_.push_back({first, std::min(first + size, slots_.size()), 0});
       ready_.push_back(cohorts_.size() - 1);
@@ -81,6 +82,19 @@ class Rollout::Session {
 
   // ---- the loop's thread
   // ---------------------------------------------------------------------------------------------
+
+  // Under the shuffle_prompts control notes whose prompts each trajectory gets. Then all of them are one cohort: they
+  // play their rounds side by side, so that there is another one's prompt of the same round.
+  bool ShufflePrompts() {
+    bool shuffled = false;
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      const uint32_t other = request_.assignments[i].prompt_of;
+      if (other == i) continue;
+      shuffled = true;
+      slots_[i].trajectory.SetPromptedAs(slots_[other].trajectory.problem().name);
+    }
+    return shuffled;
+  }
 
   // Waits for a cohort of which nothing is in flight.
   size_t NextReady() {
@@ -143,7 +157,7 @@ class Rollout::Session {
     slot.round.round = trajectory.round();
     slot.round.code_a = trajectory.code_a();
     slot.round.code_b = trajectory.code_b();
-    const PromptState state = trajectory.Prompt();
+    const PromptState state = slots_[request_.assignments[i].prompt_of].trajectory.Prompt();
     std::string system = rollout_.system_.Render(state);
     if (!system.empty()) slot.round.messages.push_back({"system", std::move(system)});
     slot.round.messages.push_back({"user", rollout_.user_.Render(state)});

@@ -31,10 +31,10 @@ struct Suggester {
   std::vector<std::string> sequence;
 };
 
-// What a trajectory works on, and what its prompts speak of: indices into the problem set.
+// What a trajectory works on.
 struct Assignment {
-  uint32_t problem = 0;
-  uint32_t prompted_as = 0;
+  uint32_t problem = 0;    // index into the problem set
+  uint32_t prompt_of = 0;  // the trajectory whose prompts it is given: its own number, but under shuffle_prompts
 };
 
 struct RolloutRequest {

@@ -23,10 +23,8 @@ bool CoderFailed(const CoderAnswer& answer) {
          answer.outcome != KGRPO_CODER_UNCLEAR;
 }
 
-Trajectory::Trajectory(uint64_t number, uint32_t problem_index, const OpenProblem& problem,
-                       const OpenProblem& prompted_as, const LoopConfig& loop)
+Trajectory::Trajectory(uint64_t number, uint32_t problem_index, const OpenProblem& problem, const LoopConfig& loop)
     : problem_(&problem),
-      prompted_as_(&prompted_as),
       advance_(loop.advance),
       on_coder_failure_(loop.on_coder_failure),
       code_a_(problem.source),
@@ -36,7 +34,6 @@ Trajectory::Trajectory(uint64_t number, uint32_t problem_index, const OpenProble
   record_.problem = problem_index;
   record_.problem_name = problem.name;
   record_.family = problem.family;
-  if (&prompted_as != &problem) record_.prompted_as = prompted_as.name;
   record_.baseline_seconds = problem.baseline.seconds;
   record_.rounds = loop.rounds;
 }
@@ -47,13 +44,10 @@ bool Trajectory::Suggested(const std::string& suggestion) const {
 }
 
 PromptState Trajectory::Prompt() const {
-  // Under the shuffle_prompts control whatever could tell the problem is the other's: its text, its reference kernel
-  // and what was found about that. What this trajectory tried, and how fast it got, stays.
-  const bool shuffled = prompted_as_ != problem_;
   PromptState state;
-  state.problem = prompted_as_->prompt;
-  state.code_a = shuffled ? prompted_as_->source : code_a_;
-  state.code_b = shuffled ? prompted_as_->source : code_b_;
+  state.problem = problem_->prompt;
+  state.code_a = code_a_;
+  state.code_b = code_b_;
   state.last_suggestion = last_suggestion_;
   state.round = round() + 1;
   state.rounds = record_.rounds;
@@ -65,13 +59,13 @@ PromptState Trajectory::Prompt() const {
     past.outcome = OutcomeWords(round);
     past.applied = round.applied;
     past.speedup = round.speedup;
-    if (!shuffled) past.diagnosis = round.evaluation ? round.evaluation->diagnosis : round.answer.message;
+    past.diagnosis = round.evaluation ? round.evaluation->diagnosis : round.answer.message;
   }
   if (current_.correct) {
     state.current_speedup = problem_->baseline.seconds / current_.seconds;
-    state.current_seconds = prompted_as_->baseline.seconds / state.current_speedup;
+    state.current_seconds = current_.seconds;
   }
-  state.current_diagnosis = shuffled ? prompted_as_->baseline.diagnosis : current_.diagnosis;
+  state.current_diagnosis = current_.diagnosis;
   state.current_verdict = current_.verdict;
   return state;
 }

@@ -17,10 +17,8 @@ namespace kgrpo {
 
 class Trajectory {
  public:
-  // `prompted_as`: the problem that its prompts speak of, another one under the shuffle_prompts control. Both outlive
-  // this.
-  Trajectory(uint64_t number, uint32_t problem_index, const OpenProblem& problem, const OpenProblem& prompted_as,
-             const LoopConfig& loop);
+  // `problem` outlives this.
+  Trajectory(uint64_t number, uint32_t problem_index, const OpenProblem& problem, const LoopConfig& loop);
 
   bool done() const { return !record_.dropped.empty() || record_.rounds_done.size() == record_.rounds; }
   uint32_t round() const { return static_cast<uint32_t>(record_.rounds_done.size()); }  // the one to play, from 0
@@ -34,6 +32,8 @@ class Trajectory {
   bool Suggested(const std::string& suggestion) const;  // in an earlier round
 
   PromptState Prompt() const;
+  // For the record: it is given the prompts of a trajectory on that other problem.
+  void SetPromptedAs(const std::string& problem) { record_.prompted_as = problem; }
 
   // Ends a round whose answer and evaluation are in: scores it, moves the state on, keeps it. When the coder failed and
   // the loop drops such trajectories, the trajectory ends here instead, without this round.
@@ -43,7 +43,6 @@ class Trajectory {
 
  private:
   const OpenProblem* problem_;
-  const OpenProblem* prompted_as_;
   Advance advance_;
   CoderFailure on_coder_failure_;
   std::string code_a_, code_b_, last_suggestion_;

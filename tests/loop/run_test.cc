@@ -170,8 +170,14 @@ TEST_F(RunTest, LearnsAndTheControlsDoNot) {
     config.train_problems = {"map_a", "reduce_a", "matmul_a", "scan_a", "pool_a"};  // one a family
     config.controls.shuffle_prompts = shuffle_prompts;
     config.controls.shuffle_rewards = shuffle_rewards;
-    RunIn(config);
-    return MeanReward(config.output_dir, 51, 60) - MeanReward(config.output_dir, 1, 5);
+    double sum = 0;
+    for (const uint64_t seed : {1, 2, 3}) {
+      config.seed = seed;
+      config.output_dir = Folder(name + std::to_string(seed));
+      RunIn(config);
+      sum += MeanReward(config.output_dir, 51, 60) - MeanReward(config.output_dir, 1, 5);
+    }
+    return sum / 3;
   };
   const double honest = gain("learn", false, false);
   EXPECT_GT(honest, 0.8);

@@ -82,7 +82,7 @@ TEST(DrawsTest, ProblemsComeWithoutReplacementWhileTheyLast) {
     for (size_t i = 0; i < 14; ++i) {
       ++counts[assignments[i].problem];
       ++total[assignments[i].problem];
-      EXPECT_EQ(assignments[i].problem, assignments[i].prompted_as);
+      EXPECT_EQ(assignments[i].prompt_of, i);
       EXPECT_EQ(assignments[i].problem, assignments[i - i % 2].problem);  // two in a row
     }
     for (const int count : counts) EXPECT_TRUE(count == 2 || count == 4) << count;  // seven draws of five
@@ -98,12 +98,14 @@ TEST(DrawsTest, ProblemsComeWithoutReplacementWhileTheyLast) {
 TEST(DrawsTest, ShuffledPromptsSpeakOfAnotherProblem) {
   const std::vector<std::string> families(6, "all alike");
   for (uint64_t step = 1; step <= 20; ++step) {
+    const auto assignments = DrawAssignments(3, Purpose::kTrain, step, 8, 2, families, true);
     std::set<uint32_t> spoken_of;
-    for (const Assignment& assignment : DrawAssignments(3, Purpose::kTrain, step, 4, 1, families, true)) {
-      EXPECT_NE(assignment.problem, assignment.prompted_as);
-      spoken_of.insert(assignment.prompted_as);
+    for (size_t i = 0; i < assignments.size(); ++i) {
+      EXPECT_NE(assignments[assignments[i].prompt_of].problem, assignments[i].problem);
+      EXPECT_EQ(assignments[i].prompt_of % 2, i % 2);  // the same one of the two on that problem
+      spoken_of.insert(assignments[i].prompt_of);
     }
-    EXPECT_EQ(spoken_of.size(), 4u);
+    EXPECT_EQ(spoken_of.size(), 8u);
   }
 }
 
