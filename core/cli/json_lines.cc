@@ -6,9 +6,12 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <limits>
+#include <set>
+#include <system_error>
 #include <utility>
 
 #include "config/diagnostic.h"
@@ -37,11 +40,58 @@ std::string Shown(const nlohmann::json& value) {
   Fail(where + ": expected " + expected + ", found " + Shown(found));
 }
 
+// Why a line cannot be parsed, and what would do. `byte`, from 1, is where the parser stopped.
+std::string WhyNotJson(const std::string& text, size_t byte, const std::string& parser_says) {
+  if (byte > text.size()) {
+    return "not JSON: the line breaks off after column " + std::to_string(text.size()) +
+           "; each line must hold one whole object";
+  }
+  const std::string column = ", at column " + std::to_string(byte);
+  if (parser_says.find("UTF-8") != std::string::npos) return "not UTF-8" + column + ": write the file as UTF-8";
+  // Python's json.dumps writes NaN and Infinity, which JSON does not have.
+  for (const char* word : {"NaN", "nan", "Infinity", "Inf", "inf"}) {
+    for (size_t before = 1; before <= 2; ++before) {  // the parser stopped at the word's first or second letter
+      if (byte >= before && text.compare(byte - before, std::strlen(word), word) == 0) {
+        return "not JSON" + column + ": there is no " + word + " in JSON; every number must be finite";
+      }
+    }
+  }
+  return "not JSON" + column + ": each line must hold one object, {...}";
+}
+
+// The object of a line. The parser would take the last of two values for one key: that is a mistake here.
+nlohmann::json ParseObject(const std::string& text) {
+  std::set<std::string> keys;
+  std::string twice;
+  nlohmann::json object;
+  try {
+    object = nlohmann::json::parse(text, [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
+      if (event == nlohmann::json::parse_event_t::key && depth == 1) {
+        const auto& key = parsed.get_ref<const std::string&>();
+        if (!keys.insert(key).second) twice = key;
+      }
+      return true;
+    });
+  } catch (const nlohmann::json::parse_error& error) {
+    Fail(WhyNotJson(text, error.byte, error.what()));
+  } catch (const nlohmann::json::out_of_range& error) {  // "number overflow parsing '1e400'"
+    const std::string says = error.what();
+    const size_t quote = says.find('\'');
+    const std::string number =
+        quote == std::string::npos ? "a number" : says.substr(quote + 1, says.size() - quote - 2);
+    Fail((number.size() <= 40 ? number : number.substr(0, 37) + "...") +
+         " is too large: every number must fit a double (up to 1.8e308)");
+  }
+  if (!object.is_object()) Fail("expected a JSON object, found " + Shown(object));
+  if (!twice.empty()) Fail("the key " + Quoted(twice) + " is given twice: keep one");
+  return object;
+}
+
 }  // namespace
 
 const nlohmann::json& JsonLine::Get(const std::string& key) const {
   const auto value = object_.find(key);
-  if (value == object_.end()) Fail("the key " + Quoted(key) + " is missing");
+  if (value == object_.end()) Fail("the key " + Quoted(key) + " is missing: every line needs it");
   return *value;
 }
 
@@ -72,6 +122,13 @@ uint64_t JsonLine::Count(const std::string& key) const {
   const nlohmann::json& value = Get(key);
   if (!value.is_number_unsigned()) FailType(Quoted(key), "an integer >= 0", value);
   return value.get<uint64_t>();
+}
+
+std::string JsonLine::NameOrNumber(const std::string& key) const {
+  const nlohmann::json& value = Get(key);
+  const bool name = value.is_string() && !value.get_ref<const std::string&>().empty();
+  if (!name && !value.is_number_unsigned()) FailType(Quoted(key), "a name or a number", value);
+  return value.dump();
 }
 
 bool JsonLine::Flag(const std::string& key) const {
@@ -107,40 +164,47 @@ std::vector<float> JsonLine::Numbers(const std::string& key) const {
   return numbers;
 }
 
+std::string InputName(const std::string& file) {
+  return file == "-" ? "<stdin>" : file;
+}
+
+void LineMistakes::Try(size_t line, const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    if (++count_ > kMaxReported) return;
+    messages_ += (messages_.empty() ? "" : "\n") + name_ + ":" + std::to_string(line) + ": " + error.what();
+  }
+}
+
+void LineMistakes::ThrowIfAny() const {
+  if (count_ == 0) return;
+  Fail(messages_ +
+       (count_ > kMaxReported ? "\n... and " + std::to_string(count_ - kMaxReported) + " more bad lines" : ""));
+}
+
 void ReadJsonLines(const std::string& file, const std::function<void(JsonLine line)>& check) {
   const bool standard = file == "-";
   std::ifstream opened;
   if (!standard) {
+    std::error_code error;
+    if (std::filesystem::is_directory(file, error)) {
+      Fail("cannot read " + file + ": it is a folder; name a file of JSON lines");
+    }
     errno = 0;
     opened.open(file, std::ios::binary);
     if (!opened) throw Error(KGRPO_ERROR_NOT_FOUND, "cannot read " + file + ": " + std::strerror(errno));
   }
   std::istream& stream = standard ? std::cin : opened;
-  const std::string name = standard ? "<stdin>" : file;
-
-  std::string mistakes;
-  size_t bad = 0, number = 0;
+  LineMistakes mistakes(InputName(file));
+  size_t number = 0;
   for (std::string text; std::getline(stream, text);) {
     ++number;
     if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
-    try {
-      nlohmann::json object;
-      try {
-        object = nlohmann::json::parse(text);
-      } catch (const nlohmann::json::parse_error& error) {
-        Fail("not JSON, at column " + std::to_string(error.byte));
-      }
-      if (!object.is_object()) Fail("expected a JSON object, found " + Shown(object));
-      check(JsonLine(std::move(object), number));
-    } catch (const Error& error) {
-      if (++bad <= kMaxReported) {
-        mistakes += (mistakes.empty() ? "" : "\n") + name + ":" + std::to_string(number) + ": " + error.what();
-      }
-    }
+    mistakes.Try(number, [&] { check(JsonLine(ParseObject(text), number)); });
   }
-  if (stream.bad()) throw Error(KGRPO_ERROR_UNAVAILABLE, "reading " + name + " failed");
-  if (bad > kMaxReported) mistakes += "\n... and " + std::to_string(bad - kMaxReported) + " more bad lines";
-  if (bad > 0) Fail(mistakes);
+  if (stream.bad()) throw Error(KGRPO_ERROR_UNAVAILABLE, "reading " + InputName(file) + " failed");
+  mistakes.ThrowIfAny();
 }
 
 void WriteJsonLine(const nlohmann::ordered_json& object) {

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -28,7 +27,8 @@ class JsonLine {
 
   std::string Text(const std::string& key) const;
   double Number(const std::string& key) const;
-  uint64_t Count(const std::string& key) const;  // an integer >= 0
+  uint64_t Count(const std::string& key) const;            // an integer >= 0
+  std::string NameOrNumber(const std::string& key) const;  // as JSON, so that "3" and 3 are two
   bool Flag(const std::string& key) const;
   std::vector<int32_t> Ids(const std::string& key) const;
   std::vector<float> Numbers(const std::string& key) const;
@@ -36,6 +36,25 @@ class JsonLine {
  private:
   nlohmann::json object_;
   size_t number_;
+};
+
+// What messages call the input: "-" is standard input.
+std::string InputName(const std::string& file);
+
+// Gathers what is wrong with the lines of a file, so that all of it is said at once.
+class LineMistakes {
+ public:
+  explicit LineMistakes(std::string name) : name_(std::move(name)) {}
+
+  // Runs `body`; a kgrpo::Error of it is the line's mistake.
+  void Try(size_t line, const std::function<void()>& body);
+
+  // Throws KGRPO_ERROR_INVALID with the first twenty as `file:line: message`, and the number of the others.
+  void ThrowIfAny() const;
+
+ private:
+  std::string name_, messages_;
+  size_t count_ = 0;
 };
 
 // Reads every line of `file` ("-": standard input); lines of white space are skipped. Each is parsed, and handed to

@@ -97,7 +97,7 @@ auto ForLine(const std::string& input, size_t number, Body body) {
   try {
     return body();
   } catch (const Error& error) {
-    throw Error(error.code(), (input == "-" ? "<stdin>" : input) + ":" + std::to_string(number) + ": " + error.what());
+    throw Error(error.code(), InputName(input) + ":" + std::to_string(number) + ": " + error.what());
   }
 }
 

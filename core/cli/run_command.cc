@@ -29,12 +29,13 @@ int Run(const Globals& globals, const std::string& file, const std::vector<std::
   }
   session.StartServices(config.seed, std::filesystem::path(config.output_dir) / "artifacts");
   PipelineParts parts = session.MakeParts(config, request.roles, /*identify=*/true);
+  RunProblems problems(config, parts);
   const RunFolder folder = RunFolder::Create(config.output_dir, config.resolved_yaml, overwrite);
   Console console = StandardConsole();
   RunOptions options;
   options.console = globals.quiet ? nullptr : &console;
   options.overrides = settings;
-  return Report(kgrpo::Run(config, parts, folder, options));
+  return Report(kgrpo::Run(config, parts, problems, folder, options));
 }
 
 int Resume(const Globals& globals, const std::string& directory) {
@@ -46,11 +47,12 @@ int Resume(const Globals& globals, const std::string& directory) {
   config.output_dir = directory;  // the folder may have been moved
   session.StartServices(config.seed, folder.path() / "artifacts");
   PipelineParts parts = session.MakeParts(config, request.roles, /*identify=*/true);
+  RunProblems problems(config, parts);
   Console console = StandardConsole();
   RunOptions options;
   options.resume = true;
   options.console = globals.quiet ? nullptr : &console;
-  return Report(kgrpo::Run(config, parts, folder, options));
+  return Report(kgrpo::Run(config, parts, problems, folder, options));
 }
 
 }  // namespace

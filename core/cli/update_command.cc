@@ -1,19 +1,17 @@
 // `kgrpo-host update FILE --rollouts F.jsonl --out DIR`: recorded samples through a pipeline's policy and trainer,
 // once. For comparing the algorithm with another implementation, and for training on samples that somebody else
 // collected.
-#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cli/command.h"
-#include "cli/json_lines.h"
+#include "cli/recorded_samples.h"
 #include "cli/session.h"
 
 namespace kgrpo::cli {
@@ -28,59 +26,14 @@ struct UpdateOptions {
   bool stage_given = false;
 };
 
-// One recorded sample; `problem` may be a number or a name.
-struct Sample {
-  std::vector<int32_t> prompt, completion;
-  std::vector<float> logprobs;  // empty where nobody recorded them
-  double reward = 0, idle_reward = 0;
-  uint64_t trajectory = 0;
-  uint32_t round = 0;
-  std::string problem;
-  bool truncated = false;
-};
-
-Sample ReadSample(const JsonLine& line) {
-  line.RequireKnown({"prompt_ids", "completion_ids", "logprobs", "reward", "idle_reward", "trajectory", "round",
-                     "problem", "truncated"});
-  Sample sample;
-  sample.prompt = line.Ids("prompt_ids");
-  sample.completion = line.Ids("completion_ids");
-  if (line.Has("logprobs")) {
-    sample.logprobs = line.Numbers("logprobs");
-    if (sample.logprobs.size() != sample.completion.size()) {
-      throw Error(KGRPO_ERROR_INVALID, "\"logprobs\" has " + std::to_string(sample.logprobs.size()) + " numbers for " +
-                                           std::to_string(sample.completion.size()) + " completion tokens");
-    }
-    for (float logprob : sample.logprobs) {
-      if (!std::isfinite(logprob) || logprob > 1e-3F) {
-        throw Error(KGRPO_ERROR_INVALID,
-                    "\"logprobs\": " + std::to_string(logprob) + " is not the logarithm of a probability");
-      }
-    }
-  }
-  sample.reward = line.Number("reward");
-  if (line.Has("idle_reward")) sample.idle_reward = line.Number("idle_reward");
-  sample.trajectory = line.Count("trajectory");
-  const uint64_t round = line.Count("round");
-  if (round >= 1'000'000) throw Error(KGRPO_ERROR_INVALID, "\"round\": " + std::to_string(round) + " is too large");
-  sample.round = static_cast<uint32_t>(round);
-  const nlohmann::json& problem = line.Get("problem");
-  if (!problem.is_string() && !problem.is_number_unsigned()) {
-    throw Error(KGRPO_ERROR_INVALID, "\"problem\": expected a name or a number, found " + problem.dump());
-  }
-  sample.problem = problem.dump();
-  if (line.Has("truncated")) sample.truncated = line.Flag("truncated");
-  return sample;
-}
-
 // The samples as a trainer takes them; they point into `samples`.
-std::vector<kgrpo_sample> ToC(const std::vector<Sample>& samples) {
+std::vector<kgrpo_sample> ToC(const std::vector<RecordedSample>& samples) {
   std::map<uint64_t, uint32_t> rounds;  // of each trajectory
-  for (const Sample& sample : samples)
+  for (const RecordedSample& sample : samples)
     rounds[sample.trajectory] = std::max(rounds[sample.trajectory], sample.round + 1);
   std::map<std::string, uint32_t> numbers;  // of each problem, as first met
   std::vector<kgrpo_sample> c;
-  for (const Sample& sample : samples) {
+  for (const RecordedSample& sample : samples) {
     kgrpo_sample one{};
     one.struct_size = sizeof(one);
     one.prompt_ids = sample.prompt.data();
@@ -98,21 +51,6 @@ std::vector<kgrpo_sample> ToC(const std::vector<Sample>& samples) {
     c.push_back(one);
   }
   return c;
-}
-
-std::vector<Sample> ReadRollouts(const std::string& file) {
-  std::vector<Sample> samples;
-  std::set<std::pair<uint64_t, uint32_t>> seen;
-  ReadJsonLines(file, [&](const JsonLine& line) {
-    Sample sample = ReadSample(line);
-    if (!seen.emplace(sample.trajectory, sample.round).second) {
-      throw Error(KGRPO_ERROR_INVALID, "trajectory " + std::to_string(sample.trajectory) + " has a round " +
-                                           std::to_string(sample.round) + " already");
-    }
-    samples.push_back(std::move(sample));
-  });
-  if (samples.empty()) throw Error(KGRPO_ERROR_INVALID, file + ": no samples");
-  return samples;
 }
 
 Json ToJson(const std::vector<Metric>& metrics) {
@@ -149,6 +87,16 @@ void RequireEmpty(const std::filesystem::path& directory) {
   }
 }
 
+// What the trainer says of a sample is said of its line.
+Trainer::Update Train(Trainer& trainer, const std::vector<kgrpo_sample>& c_samples, const std::string& file,
+                      const std::vector<RecordedSample>& samples) {
+  try {
+    return trainer.Train(c_samples);
+  } catch (const Error& error) {
+    throw Error(error.code(), WithLine(file, samples, error.what()));
+  }
+}
+
 int Update(const Globals& globals, const UpdateOptions& options) {
   RequireEmpty(options.out);
   Session session(globals);
@@ -158,12 +106,13 @@ int Update(const Globals& globals, const UpdateOptions& options) {
   request.roles = {Role::kPolicy, Role::kTrainer};
   request.ignore_problems = true;
   const PipelineConfig config = session.Load(request);
-  const std::vector<Sample> samples = ReadRollouts(options.rollouts);
+  const std::vector<RecordedSample> samples = ReadRecordedSamples(options.rollouts);
 
   session.StartServices(config.seed);
   PipelineParts parts = session.MakeParts(config, request.roles);
   const size_t stage = ChooseStage(options, config, parts);
   Trainer& trainer = *parts.trainers[stage];
+  RequireFit(options.rollouts, samples, parts.policy->info());
   if (trainer.needs_reference()) parts.policy->FreezeReference();
   kgrpo_trainer_plan plan{};
   plan.struct_size = sizeof(plan);
@@ -172,7 +121,7 @@ int Update(const Globals& globals, const UpdateOptions& options) {
   plan.max_completion_size = config.loop.sampling.max_new_tokens;
   trainer.Begin(*parts.policy, plan);
   const std::vector<kgrpo_sample> c_samples = ToC(samples);
-  const Trainer::Update update = trainer.Train(c_samples);
+  const Trainer::Update update = Train(trainer, c_samples, options.rollouts, samples);
 
   MakeDirectories(options.out);
   parts.policy->Save(KGRPO_POLICY_CURRENT, options.out);

@@ -12,6 +12,7 @@
 #include "config/node.h"
 #include "config/pipeline_schema.h"
 #include "config/problems.h"
+#include "config/verbatim.h"
 #include "prompt/template.h"
 
 namespace kgrpo {
@@ -163,7 +164,13 @@ class Loader {
     const Node* prompt = root_.Get("prompt");
     const Node* text = prompt == nullptr ? nullptr : prompt->Get(key);
     if (text == nullptr || !text->IsString()) return;
-    for (const TemplateMistake& mistake : CheckTemplate(text->scalar.get<std::string>())) {
+    const auto content = text->scalar.get<std::string>();
+    for (const TemplateMistake& mistake : CheckTemplate(content)) {
+      if (text->text.line > 0) {
+        Report(PlaceWithin(content, text->text, mistake.line, mistake.column), std::string("prompt.") + key,
+               mistake.message);
+        continue;
+      }
       Report(text->at, std::string("prompt.") + key,
              "line " + std::to_string(mistake.line) + ", column " + std::to_string(mistake.column) +
                  " of the template: " + mistake.message);

@@ -2,6 +2,8 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include "config/verbatim.h"
+
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -44,8 +46,8 @@ std::optional<nlohmann::json> ParseNumber(const std::string& text) {
 
 class Converter {
  public:
-  Converter(const std::string& file, int rank, std::vector<Diagnostic>* diagnostics)
-      : file_(file), rank_(rank), diagnostics_(diagnostics) {}
+  Converter(const std::string& text, const std::string& file, int rank, std::vector<Diagnostic>* diagnostics)
+      : lines_(LinesOf(text)), file_(file), rank_(rank), diagnostics_(diagnostics) {}
 
   Position At(const YAML::Mark& mark) const {
     return mark.is_null() ? Position{file_, 1, 1, rank_} : Position{file_, mark.line + 1, mark.column + 1, rank_};
@@ -73,6 +75,7 @@ class Converter {
       }
     } else if (yaml.IsScalar()) {
       ConvertScalar(yaml, path, &node);
+      if (node.IsString()) node.text = FindVerbatim(lines_, yaml.Scalar(), node.at).value_or(Position());
     }
     return node;
   }
@@ -130,6 +133,7 @@ class Converter {
     }
   }
 
+  const std::vector<std::string_view> lines_;
   std::string file_;
   int rank_;
   std::vector<Diagnostic>* diagnostics_;
@@ -229,7 +233,7 @@ nlohmann::ordered_json Node::ToJson() const {
 }
 
 Node ParseYaml(const std::string& text, const std::string& file, int rank, std::vector<Diagnostic>* diagnostics) {
-  Converter converter(file, rank, diagnostics);
+  Converter converter(text, file, rank, diagnostics);
   const Position start{file, 1, 1, rank};
   if (std::optional<Position> bad = FindBadByte(text)) {
     converter.Report({file, bad->line, bad->column, rank}, "", "the file is not UTF-8 text");

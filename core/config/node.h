@@ -20,6 +20,7 @@ struct Node {
   Kind kind = Kind::kScalar;
   Position at;
   nlohmann::json scalar;        // of a kScalar: null, a boolean, a number or a string
+  Position text;                // of a string: verbatim.h's place of its first character; line 0 where it has none
   std::vector<Node> items;      // of a kList
   std::vector<Member> members;  // of a kMapping, in the order written
 

@@ -32,22 +32,21 @@ double Now() {
 // Everything of a run that lives as long as it does.
 class Runner {
  public:
-  Runner(const PipelineConfig& config, PipelineParts& parts, const RunFolder& folder, const RunOptions& options)
+  Runner(const PipelineConfig& config, PipelineParts& parts, RunProblems& problems, const RunFolder& folder,
+         const RunOptions& options)
       : config_(config),
         parts_(parts),
         folder_(folder),
         options_(options),
         database_(folder.database(), options.faults),
         checkpoints_(folder.checkpoints(), options.faults),
-        pool_(config.loop.workers),
-        problems_(*parts.evaluator, config.train_problems, pool_),
+        pool_(problems.pool),
+        problems_(problems.train),
+        heldout_(problems.heldout),
         rollout_(config, parts, problems_, pool_) {
     CheckConfig();
     for (const StageConfig& stage : config_.stages) total_ += stage.steps;
-    if (config_.evaluation.every > 0 && !config_.heldout_problems.empty()) {
-      heldout_.emplace(*parts_.evaluator, config_.heldout_problems, pool_);
-      heldout_rollout_.emplace(config_, parts_, *heldout_, pool_);
-    }
+    if (heldout_) heldout_rollout_.emplace(config_, parts_, *heldout_, pool_);
   }
 
   RunOutcome Run() {
@@ -342,10 +341,10 @@ class Runner {
   const RunOptions& options_;
   RunDatabase database_;
   Checkpoints checkpoints_;
-  WorkerPool pool_;
-  ProblemSet problems_;
+  WorkerPool& pool_;
+  const ProblemSet& problems_;
+  const std::optional<ProblemSet>& heldout_;
   Rollout rollout_;
-  std::optional<ProblemSet> heldout_;
   std::optional<Rollout> heldout_rollout_;
   std::optional<BestKernels> best_;
   std::optional<EventWriter> events_;
@@ -360,8 +359,16 @@ class Runner {
 
 }  // namespace
 
-RunOutcome Run(const PipelineConfig& config, PipelineParts& parts, const RunFolder& folder, const RunOptions& options) {
-  return Runner(config, parts, folder, options).Run();
+RunProblems::RunProblems(const PipelineConfig& config, PipelineParts& parts)
+    : pool(config.loop.workers), train(*parts.evaluator, config.train_problems, pool) {
+  if (config.evaluation.every > 0 && !config.heldout_problems.empty()) {
+    heldout.emplace(*parts.evaluator, config.heldout_problems, pool);
+  }
+}
+
+RunOutcome Run(const PipelineConfig& config, PipelineParts& parts, RunProblems& problems, const RunFolder& folder,
+               const RunOptions& options) {
+  return Runner(config, parts, problems, folder, options).Run();
 }
 
 }  // namespace kgrpo

@@ -13,14 +13,27 @@
 #include "config/pipeline.h"
 #include "console/console.h"
 #include "loop/parts.h"
+#include "loop/problem_set.h"
+#include "loop/worker_pool.h"
 #include "store/fault.h"
 #include "store/run_folder.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace kgrpo {
+
+// The problems of a run, opened, and the threads that judge its kernels. Made before the run's folder: a problem that
+// is broken then costs nobody the run that --overwrite would delete. The parts outlive it.
+struct RunProblems {
+  RunProblems(const PipelineConfig& config, PipelineParts& parts);
+
+  WorkerPool pool;
+  ProblemSet train;
+  std::optional<ProblemSet> heldout;  // where the run measures on them
+};
 
 struct RunOptions {
   bool resume = false;                 // the folder holds a run that is to go on
@@ -45,7 +58,8 @@ struct RunOutcome {
 
 // Runs, or goes on. Any other failure than a stop is thrown, after a checkpoint of the last whole step where the policy
 // is still as it was then. One thread; `parts` was made for this run: trainers that have begun cannot begin again.
-RunOutcome Run(const PipelineConfig& config, PipelineParts& parts, const RunFolder& folder, const RunOptions& options);
+RunOutcome Run(const PipelineConfig& config, PipelineParts& parts, RunProblems& problems, const RunFolder& folder,
+               const RunOptions& options);
 
 }  // namespace kgrpo
 #endif

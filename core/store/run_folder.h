@@ -15,8 +15,8 @@ class RunFolder {
   static std::string Refusal(const std::filesystem::path& path, const std::string& resolved_yaml);
 
   // A folder for a new run, or KGRPO_ERROR_INVALID with the refusal. With `overwrite` an earlier run's files (and no
-  // others) are deleted instead, artifacts/ apart: plugins are made first, so that a pipeline that cannot start deletes
-  // nothing.
+  // others) are deleted instead, artifacts/ apart: plugins are made and problems opened first, so that a pipeline that
+  // cannot start deletes nothing.
   static RunFolder Create(const std::filesystem::path& path, const std::string& resolved_yaml, bool overwrite);
 
   // The folder of a run that is to go on. KGRPO_ERROR_NOT_FOUND when there is no run in it.

@@ -38,6 +38,18 @@ std::string CallShim(const Problem& problem) {
   return text.str();
 }
 
+// What oracle.cc has to define.
+std::string Signature(const Problem& problem) {
+  std::string text = "extern \"C\" void oracle(";
+  for (size_t i = 0; i < problem.parameters.size(); ++i) {
+    const Parameter& parameter = problem.parameters[i];
+    const std::string type = Info(parameter.dtype).is_floating ? "double" : "int64_t";
+    text += (i > 0 ? ", " : "") + std::string(parameter.role == Role::kInput ? "const " : "") + type +
+            (parameter.role == Role::kScalar ? " " : "* ") + parameter.name;
+  }
+  return text + ")";
+}
+
 }  // namespace
 
 std::shared_ptr<const Oracle> Oracle::Load(const Problem& problem, const std::string& cache_directory) {
@@ -65,13 +77,15 @@ std::shared_ptr<const Oracle> Oracle::Load(const Problem& problem, const std::st
     }
     fs::remove(source_file, code);
     if (!result.Succeeded()) {
-      throw Error(KGRPO_ERROR_INVALID, problem.directory + "/oracle.cc: does not compile:\n" + result.output);
+      throw Error(KGRPO_ERROR_INVALID, problem.directory + "/oracle.cc: does not compile; it must define " +
+                                           Signature(problem) + ". The compiler says:\n" + result.output);
     }
     fs::rename(built, library);  // atomic: several processes may do this at once
   }
   void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr)
-    throw Error(KGRPO_ERROR_INVALID, problem.directory + "/oracle.cc: cannot be loaded: " + dlerror());
+    throw Error(KGRPO_ERROR_INVALID, problem.directory + "/oracle.cc: cannot be loaded; it must define " +
+                                         Signature(problem) + ": " + dlerror());
   void* symbol = dlsym(handle, "kgrpo_call_oracle");
   if (symbol == nullptr) {
     dlclose(handle);

@@ -1,12 +1,8 @@
 // The commands end to end: the real binary, with the small plugin of tests/fixtures/plugins in every part.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <csignal>
-#include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -14,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "host/directories.h"
+#include "host_binary.h"
 
 namespace kgrpo {
 namespace {
@@ -23,15 +20,8 @@ using nlohmann::json;
 using testing::HasSubstr;
 using testing::Not;
 
-struct Result {
-  int code = 0;
-  std::string out, err;
-};
-
-std::string Read(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-}
+using test::Read;
+using test::Result;
 
 // Runs commands in a folder of its own with two problems and a pipeline.
 class CliTest : public testing::Test {
@@ -49,24 +39,11 @@ class CliTest : public testing::Test {
           "prompt: {user: 'improve {{problem.name}}'}\n");
   }
 
-  void Write(const std::string& file, const std::string& text) {
-    const fs::path path = directory_.path() / file;
-    fs::create_directories(path.parent_path());
-    std::ofstream(path) << text;
-  }
+  void Write(const std::string& file, const std::string& text) { test::Write(directory_.path() / file, text); }
 
   // `arguments` go through a shell.
   Result Run(const std::string& arguments, const std::string& input = "") {
-    Write("stdin", input);
-    const std::string command = "cd '" + directory_.path().string() + "' && KGRPO_CACHE_DIR=cache KGRPO_PLUGIN_PATH='" +
-                                KGRPO_BINARY_DIR "/tests/plugins' '" KGRPO_BINARY_DIR "/bin/kgrpo-host' " + arguments +
-                                " < stdin > out 2> err";
-    const int status = std::system(command.c_str());
-    Result result;
-    result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    result.out = Read(directory_.path() / "out");
-    result.err = Read(directory_.path() / "err");
-    return result;
+    return test::RunHost(directory_.path(), arguments, input);
   }
 
   static std::vector<json> Lines(const std::string& text) {
@@ -274,7 +251,7 @@ TEST_F(CliTest, BadLinesAreAllNamedAndNothingIsWritten) {
   EXPECT_EQ(result.out, "");
   EXPECT_EQ(result.err,
             "error: in.jsonl:2: unknown key \"txt\"; did you mean \"text\"?\n"
-            "in.jsonl:3: not JSON, at column 2\n"
+            "in.jsonl:3: not JSON, at column 2: each line must hold one object, {...}\n"
             "in.jsonl:4: expected a JSON object, found a list\n"
             "in.jsonl:5: \"text\": expected text, found 3\n"
             "in.jsonl:6: expected exactly one of \"text\", \"messages\", found 0\n");
@@ -333,32 +310,6 @@ TEST_F(CliTest, UpdateReplaysSamples) {
       Lines(Run("score updated --plugin fakes", "{\"prompt_ids\": [1], \"completion_ids\": [71, 66]}\n").out);
   EXPECT_GT(scores[0]["logprobs"][0], scores[0]["logprobs"][1]);
   EXPECT_THAT(Run("update two.yaml --rollouts r.jsonl --out updated").err, HasSubstr("not an empty folder"));
-}
-
-TEST_F(CliTest, UpdateNamesBadSamples) {
-  Write(
-      "r.jsonl",
-      "{\"prompt_ids\": [1], \"completion_ids\": [], \"reward\": 1, \"trajectory\": 0, \"round\": 0, \"problem\": 0}\n"
-      "{\"prompt_ids\": [1], \"completion_ids\": [2, 3], \"logprobs\": [-1], \"reward\": 1, \"trajectory\": 0, "
-      "\"round\": 0, \"problem\": 0}\n"
-      "{\"prompt_ids\": [-1], \"completion_ids\": [2], \"reward\": 1, \"trajectory\": 0, \"round\": 0, \"problem\": "
-      "0}\n"
-      "{\"prompt_ids\": [1], \"completion_ids\": [2], \"reward\": \"high\", \"trajectory\": 0, \"round\": 0, "
-      "\"problem\": 0}\n"
-      "{\"prompt_ids\": [1], \"completion_ids\": [2], \"reward\": 1, \"trajectory\": 7, \"round\": 0, \"problem\": 0}\n"
-      "{\"prompt_ids\": [1], \"completion_ids\": [2], \"reward\": 1, \"trajectory\": 7, \"round\": 0, \"problem\": 0}\n"
-      "{\"prompt_ids\": [1], \"completion_ids\": [2], \"logprobs\": [0.5], \"reward\": 1, \"trajectory\": 8, "
-      "\"round\": 0, \"problem\": 0}\n");
-  const Result result = Run("update p.yaml --rollouts r.jsonl --out updated");
-  EXPECT_EQ(result.code, 3);
-  EXPECT_EQ(result.err,
-            "error: r.jsonl:1: \"completion_ids\": expected at least one token id, found none\n"
-            "r.jsonl:2: \"logprobs\" has 1 numbers for 2 completion tokens\n"
-            "r.jsonl:3: \"prompt_ids\"[0]: expected a token id, found -1\n"
-            "r.jsonl:4: \"reward\": expected a number, found \"high\"\n"
-            "r.jsonl:6: trajectory 7 has a round 0 already\n"
-            "r.jsonl:7: \"logprobs\": 0.500000 is not the logarithm of a probability\n");
-  EXPECT_FALSE(fs::exists(directory_.path() / "updated"));
 }
 
 }  // namespace

@@ -342,6 +342,30 @@ TEST_F(JudgeTest, UnusualButRight) {
   }
 }
 
+// Within the tolerance every time, and yet not the same twice: state that outlives a call is found by the bytes.
+TEST_F(JudgeTest, NonDeterministic) {
+  // Each call is off by one unit in the last place more than the one before.
+  const std::string in_device_memory =
+      "__device__ int calls = 0;\n__global__ void count() { ++calls; }\n"
+      "__global__ void k(const float* x, const float* y, float* out, int n) { int i = blockIdx.x * blockDim.x + "
+      "threadIdx.x; if (i < n) out[i] = (2.0f * x[i] + y[i]) * (1.0f + 1.1920929e-7f * calls); }\n" +
+      kLaunch + " { count<<<1, 1>>>(); " + kHonest + " }\n";
+  // The host keeps count: from the second call on the first element is off by two units in the last place.
+  const std::string in_host_memory =
+      "__global__ void k(const float* x, const float* y, float* out, int n, float nudge) { int i = blockIdx.x * "
+      "blockDim.x + threadIdx.x; if (i < n) out[i] = (2.0f * x[i] + y[i]) * (i == 0 ? nudge : 1.0f); }\n"
+      "static int calls = 0;\n" +
+      kLaunch + " { k<<<(n + 255) / 256, 256>>>(x, y, out, n, calls++ == 0 ? 1.0f : 1.0000002f); }\n";
+  for (const std::string& source : {in_device_memory, in_host_memory}) {
+    const Judgement judgement = AffineThenReference(source);
+    EXPECT_EQ(judgement.verdict, "non_deterministic") << judgement.diagnosis;
+    EXPECT_EQ(judgement.diagnosis, "Called again with the same inputs it gives another out.");
+    EXPECT_TRUE(judgement.compiled);
+    EXPECT_FALSE(judgement.correct);
+    EXPECT_EQ(judgement.seconds, 0);
+  }
+}
+
 TEST_F(JudgeTest, ReferenceIsTheOracleWhereThereIsNone) {
   const OpenProblem open(kProblems + "append_offset", cache_directory_);
   EXPECT_EQ(judge_->Evaluate(open, open.problem().reference_source, 3, false).verdict, "right");

@@ -655,7 +655,8 @@ RunOutcome RunIn(const PipelineConfig& config, bool resume, FaultPoints faults, 
   options.resume = resume;
   options.faults = std::move(faults);
   options.console = console;
-  return Run(config, parts, folder, options);
+  RunProblems problems(config, parts);
+  return Run(config, parts, problems, folder, options);
 }
 
 std::string Samples(const std::filesystem::path& output) {

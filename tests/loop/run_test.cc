@@ -202,12 +202,13 @@ TEST_F(RunTest, StopsWithACheckpointWhenNumbersAreNotFinite) {
 TEST_F(RunTest, StopsWithACheckpointWhenTheMoneyIsSpent) {
   const PipelineConfig config = fakes::Config(Folder("budget"), 0, 8);
   PipelineParts parts = fakes::Parts(config);
+  RunProblems problems(config, parts);
   const RunFolder folder = RunFolder::Create(config.output_dir, config.resolved_yaml, false);
   RunOptions options;
   options.faults = [](const char* point) {
     if (std::string(point) == "database: after commit" && knobs().updates == 2) knobs().coder_error = true;
   };
-  const RunOutcome outcome = kgrpo::Run(config, parts, folder, options);
+  const RunOutcome outcome = kgrpo::Run(config, parts, problems, folder, options);
   EXPECT_EQ(outcome.status, RunOutcome::Status::kStopped);
   EXPECT_THAT(outcome.message, HasSubstr("the money is spent"));
   EXPECT_TRUE(fs::exists(fs::path(config.output_dir) / "checkpoints/step-2/trainer.state"));
@@ -333,8 +334,9 @@ TEST_F(RunTest, SaysWhatIsWrongWithTheConfiguration) {
   const auto message = [](const PipelineConfig& config) -> std::string {
     try {
       PipelineParts parts = fakes::Parts(config);
+      RunProblems problems(config, parts);
       const RunFolder folder = RunFolder::Create(Folder("bad"), "", false);
-      kgrpo::Run(config, parts, folder, {});
+      kgrpo::Run(config, parts, problems, folder, {});
     } catch (const Error& error) {
       return error.what();
     }

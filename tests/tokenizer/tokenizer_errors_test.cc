@@ -41,6 +41,28 @@ TEST(TokenizerErrorsTest, TheRightFileLoads) {
   EXPECT_EQ(Tokenizer::Load(folder.path()).Encode("abc<end>"), (std::vector<int32_t>{2, 3, 4}));
 }
 
+// A post-processor with this template for one text, as tokenizers writes it.
+json Template(const std::string& single) {
+  return {
+      {"type", "TemplateProcessing"},
+      {"single", json::parse(single)},
+      {"pair", json::parse(R"([{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}])")},
+      {"special_tokens", json::object()}};
+}
+
+TEST(TokenizerErrorsTest, APostProcessorThatAddsNothingIsFine) {
+  const json template_of_text = Template(R"([{"Sequence": {"id": "A", "type_id": 0}}])");
+  for (const json& processor :
+       {template_of_text, json{{"type", "Sequence"}, {"processors", {{{"type", "ByteLevel"}}, template_of_text}}}}) {
+    json file = RightFile();
+    file["post_processor"] = processor;
+    EXPECT_EQ(MessageFor(file), "(no error)") << processor;
+    const TemporaryFolder folder;
+    folder.Write("tokenizer.json", file.dump());
+    EXPECT_EQ(Tokenizer::Load(folder.path()).Encode("abc<end>"), (std::vector<int32_t>{2, 3, 4}));
+  }
+}
+
 // Each replaces one value of the right file.
 TEST(TokenizerErrorsTest, NamesTheWrongKey) {
   const std::string family = kFamily;
@@ -129,6 +151,22 @@ TEST(TokenizerErrorsTest, NamesTheWrongKey) {
        "post_processor.type: post-processor 'TemplateProcessing' adds tokens around a text, which is not supported; "
        "set post_processor to "
        "null and write the tokens into the prompt"},
+      {"/post_processor", Template(R"([{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A"}},
+                                       {"SpecialToken": {"id": "<end>", "type_id": 0}}])"),
+       "post_processor.type: post-processor 'TemplateProcessing' adds '<s>', '<end>' around a text, which is not "
+       "supported; set post_processor to null and write the tokens into the prompt"},
+      {"/post_processor", Template(R"([{"Sequence": {"id": "A"}}, {"Sequence": {"id": "A"}}])"),
+       "post_processor.type: post-processor 'TemplateProcessing' adds tokens around a text, which is not supported; "
+       "set post_processor to null and write the tokens into the prompt"},
+      {"/post_processor", Template(R"([{"Sequence": {"id": "B"}}])"),
+       "post_processor.type: post-processor 'TemplateProcessing' adds tokens around a text, which is not supported; "
+       "set post_processor to null and write the tokens into the prompt"},
+      {"/post_processor", Template(R"([{"Sequence": {"id": 1}}])"),
+       "post_processor.type: post-processor 'TemplateProcessing' adds tokens around a text, which is not supported; "
+       "set post_processor to null and write the tokens into the prompt"},
+      {"/post_processor", Template("[]"),
+       "post_processor.type: post-processor 'TemplateProcessing' adds tokens around a text, which is not supported; "
+       "set post_processor to null and write the tokens into the prompt"},
       {"/post_processor",
        {{"type", "Sequence"}, {"processors", {{{"type", "ByteLevel"}}, {{"type", "BertProcessing"}}}}},
        "post_processor.processors[1].type: post-processor 'BertProcessing' adds tokens around a text, which is not "

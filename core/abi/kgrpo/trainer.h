@@ -85,7 +85,7 @@ typedef struct kgrpo_trainer_interface {
                         const kgrpo_trainer_plan* plan);
 
   /* One update. Samples come in an order that is the same whenever the run is. On KGRPO_ERROR_NOT_FINITE the policy is
-   * as good as it was and the host stops with a checkpoint. [one thread] */
+   * as good as it was; the host stops with a checkpoint. Messages on a sample begin "sample INDEX: ". [one thread] */
   kgrpo_error* (*update)(kgrpo_trainer* self, const kgrpo_sample* samples, size_t count, kgrpo_update_sink sink);
 
   /* Optimiser state and counters, so that a resumed run goes on bit for bit. [one thread] */

@@ -70,20 +70,46 @@ void CheckDecoder(ObjectReader& root) {
   decoder.RefuseOthers();
 }
 
-// A post-processor may add tokens around a text. ByteLevel, and a Sequence of it, adds none.
+// Whether a TemplateProcessing leaves a single text as it is; its template for pairs is never used here.
+// `added` receives the tokens that it puts around the text instead.
+bool KeepsText(ObjectReader& processor, std::string* added) {
+  const json* single = processor.Find("single");
+  if (single == nullptr || !single->is_array()) return false;
+  size_t texts = 0;
+  for (const json& piece : *single) {
+    if (!piece.is_object()) return false;
+    if (piece.contains("SpecialToken")) {
+      const json& token = piece["SpecialToken"];
+      const bool named = token.is_object() && token.contains("id") && token["id"].is_string();
+      *added += (added->empty() ? "'" : ", '") + (named ? token["id"].get<std::string>() : token.dump()) + "'";
+    } else if (piece.contains("Sequence") && piece["Sequence"].is_object() && piece["Sequence"].contains("id") &&
+               piece["Sequence"]["id"] == "A") {
+      ++texts;
+    } else {
+      return false;
+    }
+  }
+  return texts == 1 && added->empty();
+}
+
+// A post-processor may add tokens around a text. ByteLevel, a template of the text alone, and a Sequence of these, add
+// none.
 void CheckPostProcessor(const std::string& file, const std::string& path, const json& value) {
   ObjectReader processor(file, path, value);
   const std::string type = processor.String("type");
+  if (type == "ByteLevel") return;
   if (type == "Sequence") {
     const json& parts = processor.Array("processors");
     for (size_t i = 0; i < parts.size(); ++i) {
       CheckPostProcessor(file, processor.PathOf("processors") + "[" + std::to_string(i) + "]", parts[i]);
     }
-  } else if (type != "ByteLevel") {
-    processor.Refuse("type", "post-processor '" + type +
-                                 "' adds tokens around a text, which is not supported; set post_processor " +
-                                 "to null and write the tokens into the prompt");
+    return;
   }
+  std::string added;
+  if (type == "TemplateProcessing" && KeepsText(processor, &added)) return;
+  processor.Refuse("type", "post-processor '" + type + "' adds " + (added.empty() ? "tokens" : added) +
+                               " around a text, which is not supported; set post_processor to null and write the "
+                               "tokens into the prompt");
 }
 
 int32_t RoleOf(const TokenizerConfig& config, const char* key, const std::optional<std::string>& token,
@@ -115,6 +141,10 @@ void CheckAddedTokens(const TokenizerConfig& config, const Vocabulary& vocabular
 Tokenizer Tokenizer::Load(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "tokenizer.json";
   const std::string file = path.string();
+  if (std::error_code error; !std::filesystem::is_directory(folder, error)) {
+    throw Error(KGRPO_ERROR_NOT_FOUND, folder.string() + ": no such folder; a model is a folder that holds " +
+                                           "config.json, tokenizer.json and weights in safetensors files");
+  }
   if (!std::filesystem::exists(path)) {
     throw Error(KGRPO_ERROR_NOT_FOUND,
                 file + ": no such file; a model folder needs the tokenizer.json that AutoTokenizer's " +

@@ -1,0 +1,37 @@
+// A file of recorded samples, one a line, as `kgrpo-host update` takes it; docs/commands.md describes the format. Every
+// mistake is reported with the file and line that it is in.
+#ifndef KGRPO_CLI_RECORDED_SAMPLES_H
+#define KGRPO_CLI_RECORDED_SAMPLES_H
+
+#include <kgrpo/policy.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kgrpo::cli {
+
+struct RecordedSample {
+  size_t line = 0;  // of the file, from 1
+  std::vector<int32_t> prompt, completion;
+  std::vector<float> logprobs;  // empty where nobody recorded them
+  double reward = 0, idle_reward = 0;
+  uint64_t trajectory = 0;
+  uint32_t round = 0;
+  std::string problem;  // a name or a number, as JSON
+  bool truncated = false;
+};
+
+// The samples of `file` ("-": standard input), at least one. Throws KGRPO_ERROR_INVALID with every bad line.
+std::vector<RecordedSample> ReadRecordedSamples(const std::string& file);
+
+// Throws KGRPO_ERROR_INVALID with every sample that the model cannot read: a token outside its vocabulary, or more
+// tokens than its context.
+void RequireFit(const std::string& file, const std::vector<RecordedSample>& samples, const kgrpo_policy_info& model);
+
+// A trainer's message, with "file:line: " in place of the "sample N: " that it begins with where it speaks of one
+// sample (trainer.h).
+std::string WithLine(const std::string& file, const std::vector<RecordedSample>& samples, const std::string& message);
+
+}  // namespace kgrpo::cli
+#endif

@@ -1,0 +1,29 @@
+// Where a text stands in the YAML file that wrote it, so that a mistake within it (a template's) can be pointed at.
+// Literal block scalars (|) and texts on one line without escapes have such a place; folded ones (>) do not: what they
+// hold is not what is written. Used by node.cc and load.cc.
+#ifndef KGRPO_CONFIG_VERBATIM_H
+#define KGRPO_CONFIG_VERBATIM_H
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/diagnostic.h"
+
+namespace kgrpo {
+
+// A file's lines, without their ends. They point into `text`.
+std::vector<std::string_view> LinesOf(std::string_view text);
+
+// Where the first character of `text` stands, given that its scalar begins at `at`. All its lines begin in that column
+// of consecutive lines. Nothing where the file does not hold the text as it is.
+std::optional<Position> FindVerbatim(const std::vector<std::string_view>& lines, const std::string& text,
+                                     const Position& at);
+
+// The place of byte `column` of line `line` (both from 1) of a text that begins at `begin`.
+Position PlaceWithin(const std::string& text, const Position& begin, size_t line, size_t column);
+
+}  // namespace kgrpo
+#endif

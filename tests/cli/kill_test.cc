@@ -1,0 +1,216 @@
+// The real pipeline, killed with SIGKILL and resumed again and again: policy, coder, evaluator, reward and both
+// trainers as the quickstart has them, small. What is left in the end must be what an unbroken run leaves: the same
+// weights, the same samples, the same best kernels, byte for byte. tests/loop/resume_test.cc does the same at every
+// instant with fakes.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "host/directories.h"
+#include "host_binary.h"
+
+namespace kgrpo {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+using std::chrono::microseconds;
+using test::Read;
+using test::Write;
+
+constexpr microseconds kPoll{200};
+
+// The quickstart's model where scripts/setup has made it; else a smaller one, which learns too little to be right.
+fs::path Model() {
+  const fs::path source(KGRPO_SOURCE_DIR);
+  const fs::path tiny = source / "build/models/tiny";
+  return fs::exists(tiny / "tokenizer.json") ? tiny : source / "tests/golden/policy/qwen2";
+}
+
+std::string Pipeline() {
+  const std::string problems = std::string(KGRPO_SOURCE_DIR) + "/problems/";
+  return "name: small\nseed: 3\n"
+         "policy: {plugin: policy_qwen, options: {model: " +
+         Model().string() +
+         ", init: random, threads: 1}}\n"
+         "coder: {plugin: coder_offline}\nevaluator: {plugin: evaluator_sim}\nreward: {plugin: reward_speedup}\n"
+         "trainer:\n"
+         "  - {plugin: trainer_sft, steps: 24, suggestions: uniform, episodes: 4, demonstrations_per_step: 8,\n"
+         "     options: {learning_rate: 1.0e-2}}\n"
+         "  - {plugin: trainer_grpo, steps: 4, options: {learning_rate: 1.0e-3, mini_batch_size: 4,\n"
+         "     gradient_accumulation_steps: 1, shuffle: true}}\n"
+         "problems: {train: [" +
+         problems + "transpose, " + problems +
+         "row_norms]}\n"
+         "loop: {batch_size: 4, rounds: 2, generation_batch: 2, workers: 1, sampling: {max_new_tokens: 8}}\n"
+         "prompt: {user: 'suggest for {{problem.family}}:'}\n"
+         "checkpoint: {every: 2, keep_last: 2, keep_best: 1}\n";
+}
+
+// The files below a folder, with what is in them.
+std::map<std::string, std::string> Files(const fs::path& folder) {
+  std::map<std::string, std::string> files;
+  if (!fs::exists(folder)) return files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) files[entry.path().lexically_relative(folder).string()] = Read(entry.path());
+  }
+  return files;
+}
+
+// How many entries of a folder, which another process is changing, have this ending.
+size_t Count(const fs::path& folder, const std::string& ending) {
+  std::error_code error;
+  size_t count = 0;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    if (entry->path().string().ends_with(ending)) ++count;
+  }
+  return count;
+}
+
+// kgrpo-host in a process of its own, with its caches in `directory` / cache.
+class Host {
+ public:
+  Host(const fs::path& directory, std::vector<std::string> arguments) {
+    const std::string binary = KGRPO_BINARY_DIR "/bin/kgrpo-host";
+    arguments.insert(arguments.begin(), binary);
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    child_ = fork();
+    if (child_ != 0) return;
+    const int log = chdir(directory.c_str()) == 0 ? open("err", O_WRONLY | O_CREAT | O_APPEND, 0644) : -1;
+    dup2(log, STDOUT_FILENO);
+    dup2(log, STDERR_FILENO);
+    setenv("KGRPO_CACHE_DIR", "cache", 1);
+    execv(binary.c_str(), argv.data());
+    _exit(127);
+  }
+
+  bool Ended() {
+    if (!ended_) ended_ = waitpid(child_, &status_, WNOHANG) == child_;
+    return ended_;
+  }
+
+  // Kills it as soon as `instant` says so; returns whether it came to that. Waits for the end either way.
+  bool KillWhen(const std::function<bool()>& instant) {
+    while (!Ended() && !instant()) std::this_thread::sleep_for(kPoll);
+    if (!ended_) kill(child_, SIGKILL);
+    Wait();
+    return WIFSIGNALED(status_);
+  }
+
+  // The exit code, or -1 if it died of a signal.
+  int Wait() {
+    if (!ended_) waitpid(child_, &status_, 0);
+    ended_ = true;
+    return WIFEXITED(status_) ? WEXITSTATUS(status_) : -1;
+  }
+
+ private:
+  pid_t child_;
+  int status_ = 0;
+  bool ended_ = false;
+};
+
+TEST(KilledRun, EndsAsTheUnbrokenOne) {
+  const TemporaryDirectory temporary;
+  const fs::path& directory = temporary.path();
+  Write(directory / "p.yaml", Pipeline());
+  const int code = Host(directory, {"-q", "run", "p.yaml", "--set", "output_dir=whole"}).Wait();
+  const std::string says = Read(directory / "err");
+  if (code == 4 && says.find("no CUDA toolkit with nvcc was found") != std::string::npos) GTEST_SKIP() << says;
+  ASSERT_EQ(code, 0) << says;
+
+  const fs::path run = directory / "broken";
+  const auto start = [&] {  // a run that was killed before its folder held one has nothing to resume
+    return fs::exists(run / "run.sqlite") ? Host(directory, {"-q", "resume", "broken"})
+                                          : Host(directory, {"-q", "run", "p.yaml", "--set", "output_dir=broken"});
+  };
+  std::mt19937_64 random(20);
+  const auto below = [&](microseconds limit) { return microseconds(random() % static_cast<uint64_t>(limit.count())); };
+  size_t kills = 0, partial_checkpoints = 0;
+  const auto after = [&](microseconds time) {
+    const auto end = Clock::now() + time;
+    return start().KillWhen([=] { return Clock::now() >= end; });
+  };
+  // A little after so many more checkpoints are there.
+  const auto after_checkpoints = [&](uint64_t more, microseconds then) {
+    const auto last = [&] {
+      uint64_t step = 0;
+      std::error_code error;
+      for (fs::directory_iterator entry(run / "checkpoints", error), end; !error && entry != end;
+           entry.increment(error)) {
+        const std::string name = entry->path().filename().string();
+        if (name.find('.') == std::string::npos) step = std::max<uint64_t>(step, std::stoull(name.substr(5)));
+      }
+      return step;
+    };
+    const uint64_t goal = last() + 2 * more;
+    return start().KillWhen([&] {
+      if (last() < goal) return false;
+      std::this_thread::sleep_for(then);
+      return true;
+    });
+  };
+  // While a checkpoint is being written.
+  const auto within_checkpoint = [&](microseconds then) {
+    const bool killed = start().KillWhen([&] {
+      if (Count(run / "checkpoints", ".partial") == 0) return false;
+      std::this_thread::sleep_for(then);
+      return true;
+    });
+    if (Count(run / "checkpoints", ".partial") > 0) ++partial_checkpoints;
+    return killed;
+  };
+
+  kills += after(below(microseconds(400'000)));
+  kills += within_checkpoint(microseconds(0));
+  kills += after_checkpoints(2, below(microseconds(30'000)));
+  kills += after(below(microseconds(800'000)));
+  kills += within_checkpoint(below(microseconds(2'000)));
+  kills += after_checkpoints(2, below(microseconds(30'000)));
+  kills += start().KillWhen([&] {  // while the kernels of the next step are judged
+    if (!fs::exists(run / "rollouts/step-000025.jsonl")) return false;
+    std::this_thread::sleep_for(microseconds(100'000) + below(microseconds(400'000)));
+    return true;
+  });
+  kills += start().KillWhen([&] { return fs::exists(run / "final.partial"); });
+  EXPECT_EQ(start().Wait(), 0) << Read(directory / "err");
+  EXPECT_GE(kills, 5U) << "too few to mean anything";
+  EXPECT_GE(partial_checkpoints, 1U);
+  std::printf("%zu kills, %zu of them within a checkpoint\n", kills, partial_checkpoints);
+
+  const fs::path whole = directory / "whole";
+  for (const char* part : {"final", "rollouts", "kernels"}) {
+    const std::map<std::string, std::string> expected = Files(whole / part), found = Files(run / part);
+    for (const auto& [file, bytes] : expected) {
+      ASSERT_TRUE(found.contains(file)) << part << "/" << file;
+      EXPECT_TRUE(found.at(file) == bytes) << part << "/" << file << " differs";
+    }
+    EXPECT_EQ(found.size(), expected.size()) << part;
+  }
+  EXPECT_EQ(Count(whole / "rollouts", ".jsonl"), 4U);  // one a step of GRPO
+  EXPECT_TRUE(fs::exists(run / "final/model.safetensors"));
+  EXPECT_EQ(Count(run / "checkpoints", ".partial") + Count(run / "checkpoints", ".removed"), 0U);
+  if (Model().filename() == "tiny") {  // rewards differed, so GRPO had something to learn from
+    EXPECT_THAT(Read(whole / "rollouts/step-000026.jsonl"), testing::HasSubstr("\"correct\":true"));
+  }
+}
+
+}  // namespace
+}  // namespace kgrpo

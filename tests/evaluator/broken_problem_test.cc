@@ -1,0 +1,146 @@
+// Problems whose files are well formed and whose kernels or oracles are not: what the evaluator says of each, exactly.
+// Mistakes within problem.yaml: problem_test.cc.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <kgrpo/sdk/error.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "evaluator_sim/evaluator.h"
+
+namespace kgrpo::evaluator_sim {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::MatchesRegex;
+using testing::StartsWith;
+
+// A copy of the problem `affine` (out = 2 x + y) to break.
+class BrokenProblemTest : public testing::Test {
+ protected:
+  BrokenProblemTest()
+      : root_(fs::path(testing::TempDir()) / ("broken_problem_test_" + std::to_string(getpid()))),
+        folder_(root_ / "affine") {
+    fs::create_directories(root_);
+    fs::copy(fs::path(KGRPO_SOURCE_DIR) / "tests/evaluator/problems/affine", folder_);
+    Evaluator::Options options;
+    options.cache_directory = (root_ / "cache").string();
+    options.judge.compile_seconds = 15;
+    fs::create_directories(options.cache_directory);
+    evaluator_ = std::make_unique<Evaluator>(options);
+  }
+  ~BrokenProblemTest() override { fs::remove_all(root_); }
+
+  void Write(const std::string& file, const std::string& text) const { std::ofstream(folder_ / file) << text; }
+
+  // What opening the problem and judging its reference says, the folder's name replaced by DIR.
+  std::string Message() const {
+    try {
+      const auto open = evaluator_->Open(folder_.string());
+      evaluator_->Baseline(*open);
+    } catch (const Error& error) {
+      EXPECT_TRUE(error.code() == KGRPO_ERROR_INVALID || error.code() == KGRPO_ERROR_NOT_FOUND) << error.code();
+      std::string text = error.what();
+      for (size_t at; (at = text.find(folder_.string())) != std::string::npos;)
+        text.replace(at, folder_.string().size(), "DIR");
+      return text;
+    }
+    return "accepted";
+  }
+
+  fs::path root_, folder_;
+  std::unique_ptr<Evaluator> evaluator_;
+};
+
+const std::string kKernel =
+    "__global__ void k(const float* x, const float* y, float* out, int n) {\n"
+    "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n";
+const std::string kLaunch =
+    "extern \"C\" void launch(const float* x, const float* y, float* out, int n) {\n"
+    "  k<<<(n + 255) / 256, 256>>>(x, y, out, n);\n}\n";
+
+TEST_F(BrokenProblemTest, Whole) {
+  EXPECT_EQ(Message(), "accepted");
+  fs::remove(folder_ / "oracle.cc");
+  EXPECT_EQ(Message(), "accepted") << "without an oracle the reference is its own";
+}
+
+TEST_F(BrokenProblemTest, ReferenceThatDoesNotCompile) {
+  Write("reference.cu", kKernel + "  if (i < n) out[i] = 2.0f * x[i] + z[i];\n}\n" + kLaunch);
+  EXPECT_EQ(
+      Message(),
+      "DIR/reference.cu: the reference kernel is not right (not_compiled): It does not compile. The compiler says:\n| "
+      "kernel.cu(3): error: identifier \"z\" is undefined\n|     if (i < n) out[i] = 2.0f * x[i] + z[i];\n|            "
+      "                           ^\n| 1 error detected in the compilation of \"kernel.cu\".");
+  Write("reference.cu", "");
+  EXPECT_EQ(Message(),
+            "DIR/reference.cu: the reference kernel is not right (not_compiled): The source does not define extern "
+            "\"C\" void launch(const float* x, const float* y, float* out, int n).");
+  Write("reference.cu", "void other() {}\n");
+  EXPECT_EQ(Message(),
+            "DIR/reference.cu: the reference kernel is not right (not_compiled): The source does not define extern "
+            "\"C\" void launch(const float* x, const float* y, float* out, int n).");
+}
+
+TEST_F(BrokenProblemTest, ReferenceThatIsWrong) {
+  Write("reference.cu", kKernel + "  if (i < n) out[i] = 0;\n}\n" + kLaunch);
+  EXPECT_THAT(Message(),  // the inputs, and so the figures, change with the judge's version
+              MatchesRegex("DIR/reference.cu: the reference kernel is not right \\(wrong\\): At n=1000: 1000 of 1000 "
+                           "elements of out are wrong; the worst is out.[0-9]+. = 0, expected [-0-9.]+ \\(tolerance "
+                           "[-0-9.e]+\\); the output is constant where the right one is not."));
+  Write("reference.cu", kKernel + "  out[i] = 2.0f * x[i] + y[i];\n}\n" + kLaunch);
+  EXPECT_EQ(Message(),
+            "DIR/reference.cu: the reference kernel is not right (out_of_bounds): At n=1000: kernel 'k', line 3: "
+            "thread (232,0,0) of block (3,0,0) reads 4 bytes out of bounds, just behind 'x' (4000 bytes)");
+  Write("reference.cu", "extern \"C\" void launch(const float*, const float*, float*, int) {}\n");
+  EXPECT_EQ(Message(),
+            "DIR/reference.cu: the reference kernel is not right (no_launch): At n=1000: the launch function launches "
+            "no kernel.");
+}
+
+TEST_F(BrokenProblemTest, ReferenceThatIsWrongWithoutAnOracle) {
+  fs::remove(folder_ / "oracle.cc");
+  Write("reference.cu", kKernel + "  if (i <= n) out[i] = 2.0f * x[i] + y[i];\n}\n" + kLaunch);
+  EXPECT_EQ(Message(),
+            "DIR/reference.cu: the reference kernel is not right (out_of_bounds): At n=1000: kernel 'k', line 3: "
+            "thread (232,0,0) of block (3,0,0) reads 4 bytes out of bounds, just behind 'x' (4000 bytes)");
+}
+
+const std::string kOracle =
+    "it must define extern \"C\" void oracle(const double* x, const double* y, double* out, int64_t n)";
+
+TEST_F(BrokenProblemTest, OracleThatDoesNotCompile) {
+  Write("oracle.cc", "extern \"C\" void oracle(const double* x { }\n");
+  EXPECT_THAT(Message(), StartsWith("DIR/oracle.cc: does not compile; " + kOracle +
+                                    ". The compiler says:\nDIR/oracle.cc:1:39: error: expected "));
+}
+
+TEST_F(BrokenProblemTest, OracleThatIsAnother) {
+  const std::string refused = "DIR/oracle.cc: does not compile; " + kOracle + ". The compiler says:\ncall of oracle: ";
+  Write("oracle.cc", "");
+  EXPECT_THAT(Message(), AllOf(StartsWith(refused), HasSubstr("was not declared in this scope")));
+  Write("oracle.cc", "extern \"C\" void oracle(const double* x, double* out, int64_t n) {}\n");
+  EXPECT_THAT(Message(), AllOf(StartsWith(refused), HasSubstr("too many arguments to function")));
+  Write("oracle.cc", "extern \"C\" void oracle(const double*, const double*, double*, int64_t);\n");
+  EXPECT_THAT(Message(), AllOf(StartsWith("DIR/oracle.cc: cannot be loaded; " + kOracle + ": "),
+                               EndsWith("undefined symbol: oracle")));
+}
+
+TEST_F(BrokenProblemTest, FilesThatAreMissing) {
+  fs::remove(folder_ / "reference.cu");
+  EXPECT_EQ(Message(), "DIR/reference.cu: there is no such file");
+  fs::remove(folder_ / "problem.yaml");
+  EXPECT_EQ(Message(), "DIR/problem.yaml: there is no such file\nDIR/reference.cu: there is no such file");
+  fs::remove_all(folder_);
+  EXPECT_EQ(Message(), "DIR: no such folder; a problem is a folder with problem.yaml and reference.cu");
+  std::ofstream(folder_) << "a file";
+  EXPECT_EQ(Message(), "DIR: no such folder; a problem is a folder with problem.yaml and reference.cu");
+}
+
+}  // namespace
+}  // namespace kgrpo::evaluator_sim
