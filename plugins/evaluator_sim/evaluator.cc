@@ -2,28 +2,15 @@
 
 #include <kgrpo/sdk/error.h>
 
-#include <utility>
+#include <chrono>
 
 #include "digest/sha256.h"
 #include "evaluator_shared/random.h"
 
 namespace kgrpo::evaluator_sim {
-namespace {
 
-Judgement Known(Judgement judgement) {
-  judgement.metrics.emplace_back("cached", 1);
-  return judgement;
-}
-
-Judgement Fresh(Judgement judgement) {
-  judgement.metrics.emplace_back("cached", 0);
-  judgement.metrics.emplace_back("compile_seconds", judgement.compile_seconds);
-  return judgement;
-}
-
-}  // namespace
-
-Evaluator::Evaluator(const Options& options) : options_(options), judge_(options.judge) {
+Evaluator::Evaluator(const Options& options, Report report)
+    : options_(options), report_(report ? std::move(report) : [](const char*, double) {}), judge_(options.judge) {
   if (options_.cache)
     cache_ = std::make_unique<evaluator::JudgementCache>(options_.cache_directory + "/judgements.sqlite");
 }
@@ -45,7 +32,16 @@ Judgement Evaluator::Evaluate(const OpenProblem& open, const std::string& source
   if (!thorough) return EvaluateCached(open, source);
   const std::string digest =
       Sha256OfParts({std::to_string(options_.seed), std::to_string(seed), open.problem().digest, source});
-  return Fresh(judge_.Evaluate(open, source, evaluator::KeyFromText(digest), true));
+  return JudgeNow(open, source, evaluator::KeyFromText(digest), true);
+}
+
+Judgement Evaluator::JudgeNow(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough) {
+  const auto begin = std::chrono::steady_clock::now();
+  Judgement judgement = judge_.Evaluate(open, source, key, thorough);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  report_("compile_seconds", judgement.compile_seconds);
+  report_("judge_seconds", seconds - judgement.compile_seconds);
+  return judgement;
 }
 
 Judgement Evaluator::EvaluateCached(const OpenProblem& open, const std::string& source) {
@@ -62,7 +58,10 @@ Judgement Evaluator::EvaluateCached(const OpenProblem& open, const std::string& 
       in_progress_.emplace(key, promise.get_future().share());
     }
   }
-  if (other.valid()) return Known(other.get());
+  if (other.valid()) {
+    report_("cached", 1);
+    return other.get();
+  }
 
   const auto finish = [this, &key] {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -81,14 +80,15 @@ Judgement Evaluator::EvaluateCached(const OpenProblem& open, const std::string& 
         }
       }
     }
+    report_("cached", known ? 1 : 0);
     if (!known) {
-      judgement = judge_.Evaluate(open, source, evaluator::KeyFromText(key), false);
+      judgement = JudgeNow(open, source, evaluator::KeyFromText(key), false);
       // A limit of wall-clock time may be the machine's fault: such a verdict is not kept for later runs.
       if (cache_ && judgement.verdict != "timeout") cache_->Keep(key, judgement.ToJson());
     }
     promise.set_value(judgement);
     finish();
-    return known ? Known(std::move(judgement)) : Fresh(std::move(judgement));
+    return judgement;
   } catch (...) {
     promise.set_exception(std::current_exception());
     finish();

@@ -3,6 +3,7 @@
 #ifndef KGRPO_EVALUATOR_SIM_EVALUATOR_H
 #define KGRPO_EVALUATOR_SIM_EVALUATOR_H
 
+#include <functional>
 #include <future>
 #include <map>
 #include <memory>
@@ -24,25 +25,29 @@ class Evaluator {
     uint64_t seed = 0;            // changes every secret input
   };
 
-  explicit Evaluator(const Options& options);
+  // Told of each judgement: "cached" (1 or 0) and, where it was not, "compile_seconds" and "judge_seconds", wall clock.
+  using Report = std::function<void(const char* name, double value)>;
+
+  explicit Evaluator(const Options& options, Report report = {});
 
   std::unique_ptr<OpenProblem> Open(const std::string& directory) const;
 
   // The reference kernel's judgement. Throws Error(KGRPO_ERROR_INVALID) where it is not right.
   Judgement Baseline(const OpenProblem& open);
 
-  // A candidate's, with two metrics about this call: "cached" (1 where the judgement was known) and "compile_seconds"
-  // (wall clock, where it was not). Its inputs are drawn from a key that is a function of (seed option, problem,
-  // source), so that the same source gets the same judgement in every run, and no author of a source can know its
-  // inputs. A thorough judgement draws from `seed` as well, takes the most careful route and is not cached.
+  // A candidate's. Its inputs are drawn from a key that is a function of (seed option, problem, source), so that the
+  // same source gets the same judgement in every run, and no author of a source can know its inputs. A thorough
+  // judgement draws from `seed` as well, takes the most careful route and is not cached.
   Judgement Evaluate(const OpenProblem& open, const std::string& source, uint64_t seed, bool thorough);
 
   const Judge& judge() const { return judge_; }
 
  private:
   Judgement EvaluateCached(const OpenProblem& open, const std::string& source);
+  Judgement JudgeNow(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough);
 
   const Options options_;
+  const Report report_;
   Judge judge_;
   std::unique_ptr<evaluator::JudgementCache> cache_;
   std::mutex mutex_;

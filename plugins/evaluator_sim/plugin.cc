@@ -16,8 +16,11 @@ using kgrpo::evaluator_sim::OpenProblem;
 
 // The ABI's opaque types are ours to define.
 struct kgrpo_evaluator {
-  explicit kgrpo_evaluator(const Evaluator::Options& options)
-      : evaluator(options), description(evaluator.judge().Describe()), time_source(evaluator.judge().TimeSource()) {}
+  kgrpo_evaluator(const kgrpo::Host& host, const Evaluator::Options& options)
+      : evaluator(options,
+                  [host](const char* name, double value) { host.Metric(std::string("evaluator/") + name, value); }),
+        description(evaluator.judge().Describe()),
+        time_source(evaluator.judge().TimeSource()) {}
   Evaluator evaluator;
   std::string description;
   std::string time_source;
@@ -94,7 +97,7 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
     options.seed = json.value("seed", uint64_t{0});
     options.cache = json.value("cache", true);
     options.cache_directory = kgrpo::Host(host).CacheDirectory();
-    *out = new kgrpo_evaluator(options);
+    *out = new kgrpo_evaluator(kgrpo::Host(host), options);
   });
 }
 
