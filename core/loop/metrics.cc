@@ -17,13 +17,6 @@ struct Counter {
   double Share(size_t of) const { return of == 0 ? 0 : static_cast<double>(count) / static_cast<double>(of); }
 };
 
-const Metric* FindMetric(const std::vector<Metric>& metrics, const char* name) {
-  for (const Metric& metric : metrics) {
-    if (metric.name == name) return &metric;
-  }
-  return nullptr;
-}
-
 }  // namespace
 
 std::string SuggestionLabel(const RoundRecord& round) {
@@ -50,13 +43,11 @@ double BestSpeedup(const TrajectoryRecord& trajectory) {
 
 MetricMap RolloutMetrics(const std::vector<TrajectoryRecord>& trajectories) {
   MetricMap metrics;
-  Counter compiled, correct, faster, timeout, crash, failed, not_applicable, unclear, error, unchanged, cached,
-      cacheable;
+  Counter compiled, correct, faster, timeout, crash, failed, not_applicable, unclear, error, unchanged;
   std::vector<double> rewards, speedups;
   std::map<std::string, std::vector<double>> parts, by_problem;
   Tally labels, suggestions;
   double implement = 0, evaluate = 0, cost = 0, tokens = 0;
-  std::optional<double> compile;  // where the evaluator says how long it took
   size_t rounds = 0, dropped = 0, fast = 0, complete = 0;
 
   for (const TrajectoryRecord& trajectory : trajectories) {
@@ -86,15 +77,6 @@ MetricMap RolloutMetrics(const std::vector<TrajectoryRecord>& trajectories) {
       if (!evaluation.correct) ++failed.count;
       if (evaluation.verdict == "timeout") ++timeout.count;
       if (evaluation.verdict == "crash") ++crash.count;
-      const Metric* from_cache = FindMetric(evaluation.metrics, "cached");
-      if (from_cache != nullptr) {
-        ++cacheable.count;
-        if (from_cache->value != 0) ++cached.count;
-      }
-      const Metric* compile_seconds = FindMetric(evaluation.metrics, "compile_seconds");
-      if (compile_seconds != nullptr) {
-        compile = compile.value_or(0) + (from_cache != nullptr && from_cache->value != 0 ? 0 : compile_seconds->value);
-      }
       if (evaluation.correct) {
         ++correct.count;
         speedups.push_back(round.speedup);
@@ -129,7 +111,6 @@ MetricMap RolloutMetrics(const std::vector<TrajectoryRecord>& trajectories) {
     metrics["kernel/speedup_median"] = Median(speedups);
     metrics["kernel/speedup_max"] = *std::max_element(speedups.begin(), speedups.end());
   }
-  if (cacheable.count > 0) metrics["kernel/cache_hit_rate"] = cached.Share(cacheable.count);
   metrics["coder/not_applicable_rate"] = not_applicable.Share(rounds);
   metrics["coder/unclear_rate"] = unclear.Share(rounds);
   metrics["coder/error_rate"] = error.Share(tried);
@@ -140,7 +121,6 @@ MetricMap RolloutMetrics(const std::vector<TrajectoryRecord>& trajectories) {
   metrics["policy/distinct_suggestions"] = static_cast<double>(suggestions.distinct());
   metrics["policy/suggestion_entropy"] = labels.entropy();
   metrics["time/implement"] = implement;
-  if (compile) metrics["time/compile"] = *compile;
   metrics["time/evaluate"] = evaluate;
   return metrics;
 }

@@ -17,9 +17,8 @@ using MetricMap = std::map<std::string, double>;
 // the suggestion itself in lower case with single spaces.
 std::string SuggestionLabel(const RoundRecord& round);
 
-// Rewards and their parts, kernel/..., coder/..., policy/..., time/{implement,compile,evaluate}. Empty trajectories
-// give no rewards. Rates are over all rounds, whether the coder wrote a kernel or not. time/compile and
-// kernel/cache_hit_rate are there where evaluations carry the metrics "compile_seconds" and "cached" (0 or 1).
+// Rewards and their parts, kernel/..., coder/..., policy/..., time/{implement,evaluate}. Empty trajectories
+// give no rewards. Rates are over all rounds, whether the coder wrote a kernel or not.
 MetricMap RolloutMetrics(const std::vector<TrajectoryRecord>& trajectories);
 
 // The best right kernel's speedup in the trajectory; 1 when none was faster than the reference.

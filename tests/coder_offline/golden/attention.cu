@@ -2,7 +2,7 @@
 // layout: q[queries][kDim], k[keys][kDim], v[keys][kDim], out[queries][kDim]
 // schedule: attention one_pass tile=32 vectorize=4
 
-constexpr int kDim = 32;
+constexpr int kDim = 16;
 
 __device__ float term(float q, float k) { return q * k; }
 __device__ float score(float total, float scale) { return total * scale; }
