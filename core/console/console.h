@@ -21,13 +21,13 @@ struct StepLine {
   std::string stage;
   bool has_rollouts = false;
   double reward = 0;
-  // Shares of the rounds: the kernel was right; it was wrong, or did not compile or run; the suggestion did not apply; it
-  // was not understood.
+  // Shares of the rounds: the kernel was right; it was wrong, or did not compile or run; the suggestion did not apply;
+  // it was not understood.
   double correct_rate = 0, failed_rate = 0, not_applicable_rate = 0, unclear_rate = 0;
   double speedup = 0;  // geometric mean over right kernels; 0 where there is none
   double favourite_share = 0;
   double entropy = 0;  // of the suggestions, in nats
-  double loss = 0;  // shown where there are no rollouts
+  double loss = 0;     // shown where there are no rollouts
   bool has_loss = false;
   double seconds = 0;
   bool modelled = false;  // speedups are of modelled times

@@ -8,8 +8,8 @@
 #include <fstream>
 #include <set>
 
-#include "evaluator_shared/comparison.h"
 #include "digest/sha256.h"
+#include "evaluator_shared/comparison.h"
 #include "evaluator_shared/inputs.h"
 
 namespace kgrpo::evaluator {
