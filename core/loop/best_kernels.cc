@@ -10,14 +10,19 @@
 namespace kgrpo {
 namespace {
 
-// How many kernels of one problem are judged again at a time at most: when the fastest doesn't stand, the next may.
-constexpr size_t kCandidates = 3;
+// How many kernels of one problem wait to be judged again at most: when the fastest doesn't stand, the next may.
+constexpr size_t kCandidates = 16;
 
 }  // namespace
 
 BestKernels::BestKernels(const ProblemSet& problems, PipelineParts& parts, WorkerPool& pool, uint64_t seed,
-                         std::map<std::string, BestKernel> best)
-    : problems_(problems), parts_(parts), pool_(pool), seed_(seed), best_(std::move(best)) {}
+                         std::map<std::string, BestKernel> best, std::set<std::pair<std::string, std::string>> refuted)
+    : problems_(problems),
+      parts_(parts),
+      pool_(pool),
+      seed_(seed),
+      best_(std::move(best)),
+      refuted_(std::move(refuted)) {}
 
 BestKernels::~BestKernels() {
   std::unique_lock lock(mutex_);
@@ -33,6 +38,7 @@ void BestKernels::Add(uint64_t step, const std::vector<TrajectoryRecord>& trajec
     for (const RoundRecord& round : trajectory.rounds_done) {
       if (round.applied) suggestions.push_back(round.suggestion);
       if (round.speedup <= to_beat || refuted_.contains({problem.name, round.answer.source})) continue;
+      if (known != best_.end() && known->second.source == round.answer.source) continue;
       std::vector<BestKernel>& of_problem = pending_[trajectory.problem];
       const bool there = std::any_of(of_problem.begin(), of_problem.end(),
                                      [&](const BestKernel& k) { return k.source == round.answer.source; });
@@ -53,6 +59,7 @@ void BestKernels::Start() {
   {
     const std::lock_guard lock(mutex_);
     in_flight_ += pending.size();
+    started_ = true;
   }
   for (auto& [problem, of_problem] : pending) {
     pool_.Submit([this, problem = problem, of_problem = std::move(of_problem)]() mutable {
@@ -75,34 +82,38 @@ void BestKernels::Judge(size_t problem_index, std::vector<BestKernel> candidates
   double to_beat = 1;
   if (const auto known = best_.find(problem.name); known != best_.end()) to_beat = known->second.speedup;
   for (BestKernel& kernel : candidates) {
+    if (parts_.cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
     // Other inputs than the ones it was found with.
     const uint64_t seed = Keyed(seed_, "thorough inputs/" + problem.name, {kernel.step}, 0);
     kernel.evaluation = parts_.evaluator->Evaluate(problem.problem, kernel.source, seed, true);
     kernel.speedup = kernel.evaluation.correct ? problem.baseline.seconds / kernel.evaluation.seconds : 0;
     const std::lock_guard lock(mutex_);
     if (kernel.speedup > to_beat) {
-      found_.push_back(std::move(kernel));
+      judged_.best.push_back(std::move(kernel));
       return;
     }
-    refuted_.insert({problem.name, kernel.source});
+    judged_.refuted.push_back({problem.name, kernel.source});
   }
 }
 
-std::vector<BestKernel> BestKernels::Finish() {
+JudgedKernels BestKernels::Finish() {
   std::unique_lock lock(mutex_);
   done_.wait(lock, [this] { return in_flight_ == 0; });
-  std::vector<BestKernel> found = std::exchange(found_, {});
+  JudgedKernels judged = std::exchange(judged_, {});
+  judged.complete = std::exchange(started_, false);
   if (const std::exception_ptr failure = std::exchange(failure_, nullptr)) {
     try {
       std::rethrow_exception(failure);
     } catch (const Error& error) {
       if (error.code() != KGRPO_ERROR_CANCELLED) throw;
-      return {};
+      judged.complete = false;
     }
   }
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.problem < b.problem; });
-  for (const BestKernel& kernel : found) best_[kernel.problem] = kernel;
-  return found;
+  std::sort(judged.best.begin(), judged.best.end(), [](const auto& a, const auto& b) { return a.problem < b.problem; });
+  std::sort(judged.refuted.begin(), judged.refuted.end());
+  for (const BestKernel& kernel : judged.best) best_[kernel.problem] = kernel;
+  refuted_.insert(judged.refuted.begin(), judged.refuted.end());
+  return judged;
 }
 
 }  // namespace kgrpo

@@ -1,31 +1,44 @@
 #include "loop/draws.h"
 
-#include <cstdint>
+#include <algorithm>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <utility>
 
 namespace kgrpo {
 
-std::vector<size_t> StrangerOf(KeyedStream& random, std::span<const std::string> families) {
-  constexpr int kTries = 256;  // of large permutations one in three leaves nothing in its place
-  std::vector<size_t> best;
-  size_t least = SIZE_MAX;
-  for (int i = 0; i < kTries && least > 0; ++i) {
-    std::vector<size_t> others = random.Permutation(families.size());
-    size_t cost = 0;  // a problem with its own prompts is worse than any number of those with their family's
-    for (size_t problem = 0; problem < others.size(); ++problem) {
-      if (others[problem] == problem) {
-        cost += families.size() + 1;
-      } else if (families[problem] == families[others[problem]]) {
-        cost += 1;
-      }
-    }
-    if (cost >= least) continue;
-    least = cost;
-    best = std::move(others);
+std::vector<size_t> StrangerOf(KeyedStream& random, std::span<const uint32_t> drawn,
+                               std::span<const std::string> families) {
+  // In an order in which families, and problems within them, lie together, a step as long as the largest family leads
+  // out of any.
+  const std::vector<size_t> shuffled = random.Permutation(drawn.size());
+  std::map<std::string, size_t> family_place;  // families and problems in the order in which they turn up
+  std::map<uint32_t, size_t> problem_place;
+  std::map<std::string, size_t> family_size;
+  std::map<uint32_t, size_t> problem_size;
+  for (const size_t i : shuffled) {
+    const std::string& family = families[drawn[i]];
+    family_place.emplace(family, family_place.size());
+    problem_place.emplace(drawn[i], problem_place.size());
+    ++family_size[family];
+    ++problem_size[drawn[i]];
   }
-  return best;
+  std::vector<size_t> order = shuffled;
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::pair(family_place[families[drawn[a]]], problem_place[drawn[a]]) <
+           std::pair(family_place[families[drawn[b]]], problem_place[drawn[b]]);
+  });
+  const auto largest = [](const auto& sizes) {
+    size_t most = 0;
+    for (const auto& [name, size] : sizes) most = std::max(most, size);
+    return most;
+  };
+  size_t step = largest(family_size);
+  if (2 * step > drawn.size()) step = largest(problem_size);
+  std::vector<size_t> others(drawn.size());
+  for (size_t place = 0; place < order.size(); ++place) others[order[place]] = order[(place + step) % order.size()];
+  return others;
 }
 
 std::vector<Assignment> DrawAssignments(uint64_t seed, Purpose purpose, uint64_t step, size_t trajectories,
@@ -42,10 +55,8 @@ std::vector<Assignment> DrawAssignments(uint64_t seed, Purpose purpose, uint64_t
   std::vector<size_t> others(draws);
   std::iota(others.begin(), others.end(), size_t{0});
   if (shuffle_prompts) {
-    std::vector<std::string> drawn_families;
-    for (const uint32_t problem : drawn) drawn_families.push_back(families[problem]);
     KeyedStream random(seed, "shuffle prompts", {static_cast<uint64_t>(purpose), step});
-    others = StrangerOf(random, drawn_families);
+    others = StrangerOf(random, drawn, families);
   }
   std::vector<Assignment> assignments;
   for (size_t i = 0; i < draws; ++i) {

@@ -20,9 +20,11 @@ std::vector<Assignment> DrawAssignments(uint64_t seed, Purpose purpose, uint64_t
                                         size_t per_problem, std::span<const std::string> families,
                                         bool shuffle_prompts);
 
-// For each of `families.size()` problems whose prompts it gets under the shuffle_prompts control: a permutation in
-// which as few as can be found get those of their own family, which could tell them as much as their own.
-std::vector<size_t> StrangerOf(KeyedStream& random, std::span<const std::string> families);
+// For each of the drawn problems, numbers into `families`, whose prompts it gets under the shuffle_prompts control: a
+// random permutation in which none gets those of its own family, which could tell it as much as its own; where one
+// family is more than half of them, none of its own problem as far as that goes.
+std::vector<size_t> StrangerOf(KeyedStream& random, std::span<const uint32_t> drawn,
+                               std::span<const std::string> families);
 
 // Which of `count` demonstrations the update number `update` of a stage gets: `per_update` of an endless sequence of
 // random orders of all of them, so that each is used as often as any other.

@@ -3,6 +3,8 @@
 #include "loop/draws.h"
 #include "loop/statistics.h"
 
+#include <numeric>
+
 namespace kgrpo {
 
 RolloutRequest HeldoutRequest(const PipelineConfig& config, std::span<const std::string> families, uint64_t step,
@@ -11,10 +13,12 @@ RolloutRequest HeldoutRequest(const PipelineConfig& config, std::span<const std:
   request.purpose = Purpose::kHeldout;
   request.step = step;
   request.suggester = suggester;
+  std::vector<uint32_t> all(families.size());
+  std::iota(all.begin(), all.end(), 0U);
   std::vector<std::vector<size_t>> others;  // by episode
   for (uint64_t episode = 0; episode < episodes && config.controls.shuffle_prompts; ++episode) {
     KeyedStream random(config.seed, "shuffle prompts", {static_cast<uint64_t>(Purpose::kHeldout), step, episode});
-    others.push_back(StrangerOf(random, families));
+    others.push_back(StrangerOf(random, all, families));
   }
   for (size_t problem = 0; problem < families.size(); ++problem) {
     for (uint64_t episode = 0; episode < episodes; ++episode) {

@@ -84,7 +84,8 @@ class Rollout::Session {
   // ---------------------------------------------------------------------------------------------
 
   // Under the shuffle_prompts control notes whose prompts each trajectory gets. Then all of them are one cohort: they
-  // play their rounds side by side, so that there is another one's prompt of the same round.
+  // play their rounds side by side, so that there is another one's prompt of the same round (of the last one that it
+  // came to, where its coder failed and it was dropped).
   bool ShufflePrompts() {
     bool shuffled = false;
     for (size_t i = 0; i < slots_.size(); ++i) {

@@ -73,6 +73,13 @@ class Runner {
     if (loop.batch_size == 0 || loop.rounds == 0) {
       throw Error(KGRPO_ERROR_INVALID, "loop.batch_size and loop.rounds must be at least 1");
     }
+    const bool one_alone = problems_.size() < 2 || loop.batch_size / loop.trajectories_per_problem < 2;
+    if (config_.controls.shuffle_prompts && one_alone) {
+      throw Error(KGRPO_ERROR_INVALID, "controls.shuffle_prompts needs two problems in a step: problems.train has " +
+                                           std::to_string(problems_.size()) +
+                                           ", and loop.batch_size / loop.trajectories_per_problem is " +
+                                           std::to_string(loop.batch_size / loop.trajectories_per_problem));
+    }
     if (problems_.size() == 0) throw Error(KGRPO_ERROR_INVALID, "problems.train names no problem");
     if (parts_.trainers.size() != config_.stages.size()) {
       throw Error(KGRPO_ERROR_INTERNAL, "a trainer instance is needed for each stage");
@@ -97,12 +104,12 @@ class Runner {
     database_.WriteProblems(Purpose::kTrain, problems_.Records());
     if (heldout_) database_.WriteProblems(Purpose::kHeldout, heldout_->Records());
     WriteIdentity();
-    best_.emplace(problems_, parts_, pool_, config_.seed, database_.ReadBest(done_));
+    best_.emplace(problems_, parts_, pool_, config_.seed, database_.ReadBest(done_), database_.ReadRefuted(done_));
     for (const auto& [name, kernel] : best_->best()) WriteBestKernel(folder_.kernels(), kernel);
-    // A run that was stopped between two checkpoints has kernels that wait to be judged again.
-    uint64_t step = done_;
-    while (step > 0 && !CheckpointDue(step)) --step;
-    for (++step; step <= done_; ++step) best_->Add(step, database_.ReadStep(Purpose::kTrain, step));
+    // Kernels of steps since the last judging wait to be judged again.
+    for (uint64_t step = database_.LastJudging(done_) + 1; step <= done_; ++step) {
+      best_->Add(step, database_.ReadStep(Purpose::kTrain, step));
+    }
     events_.emplace(folder_.path(), Now(), options_.resume ? std::optional(done_ + 1) : std::nullopt);
     if (options_.resume) {
       Note(checkpoint_ ? "going on after step " + std::to_string(done_) + " of " + std::to_string(total_)
@@ -174,8 +181,9 @@ class Runner {
       best_->Add(rollouts.step, rollouts.trajectories);
       if (CheckpointDue(rollouts.step)) best_->Start();
     });
+    if (CheckpointDue(step)) best_->Start();  // where the stage had no rollouts; else nothing is left
     if (heldout_ && step % config_.evaluation.every == 0) Measure(step, record, metrics);
-    const std::vector<BestKernel> best = best_->Finish();
+    const JudgedKernels judged = best_->Finish();
     for (const auto& [name, value] : parts_.take_metrics()) metrics.emplace(name, value);
     metrics["step_time"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     // From the records, not from the metrics, which a trainer may name alike.
@@ -185,11 +193,12 @@ class Runner {
 
     // The database first: a checkpoint never stands for a step that is not in it. What is written from the record
     // comes before the checkpoint too, so that a resumed run need not look for what an earlier one left out.
-    database_.WriteStep(record, best);
+    database_.WriteStep(record, judged);
     WriteRollouts(folder_.rollouts(), record);
-    for (const BestKernel& kernel : best) WriteBestKernel(folder_.kernels(), kernel);
+    for (const BestKernel& kernel : judged.best) WriteBestKernel(folder_.kernels(), kernel);
     events_->Add(step, record.finished_at, record.metrics);
     done_ = step;
+    stage_->StepRecorded();
     reward_mean_ = record.has_rollouts ? std::optional(record.reward_mean) : std::nullopt;
     Show(record, metrics);
     if (CheckpointDue(step)) WriteCheckpoint();

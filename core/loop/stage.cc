@@ -138,7 +138,6 @@ void Stage::Train(std::vector<kgrpo_sample> samples, StepRecord& record, MetricM
     if (error.code() == KGRPO_ERROR_NOT_FINITE) policy_in_doubt_ = false;
     throw;
   }
-  policy_in_doubt_ = false;
   for (const Metric& metric : update.metrics) metrics[metric.name] = metric.value;
   record.optimizer_steps = std::move(update.optimizer_steps);
   metrics["time/train"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -42,9 +42,11 @@ class Stage {
   void Step(uint64_t step, StepRecord& record, MetricMap& metrics,
             const std::function<void(const StepRecord&)>& before_training);
 
-  // True from when an update starts until it succeeds (or says that the policy is as good as it was): no checkpoint may
-  // be made of the policy then.
+  // True from when an update starts until its step is recorded (or the update says that the policy is as good as it
+  // was): no checkpoint may be made of the policy then.
   bool policy_in_doubt() const { return policy_in_doubt_; }
+  // The step that the policy has learned from is in the database.
+  void StepRecorded() { policy_in_doubt_ = false; }
 
  private:
   void BeginTrainer();

@@ -119,14 +119,15 @@ void RunDatabase::WriteTrajectories(Purpose purpose, uint64_t step, const std::v
   }
 }
 
-void RunDatabase::WriteStep(const StepRecord& step, const std::vector<BestKernel>& best) {
+void RunDatabase::WriteStep(const StepRecord& step, const JudgedKernels& judged) {
   Transaction transaction(database_);
   Statement insert_step(database_, "INSERT OR REPLACE INTO steps VALUES(?, ?, ?, ?, ?, ?)");
   (insert_step << step.step << step.stage << step.stage_name << step.has_rollouts << step.reward_mean
                << step.finished_at)
       .Run();
-  for (const char* table : {"metrics", "optimizer_steps", "best_kernels"}) {
-    Statement clear(database_, std::string("DELETE FROM ") + table + " WHERE step = ?");
+  for (const char* clear_of : {"metrics WHERE step", "optimizer_steps WHERE step", "best_kernels WHERE judged_step",
+                               "refuted_kernels WHERE judged_step", "judgings WHERE judged_step"}) {
+    Statement clear(database_, std::string("DELETE FROM ") + clear_of + " = ?");
     (clear << step.step).Run();
   }
   Statement insert_metric(database_, "INSERT OR REPLACE INTO metrics VALUES(?, ?, ?)");
@@ -140,12 +141,20 @@ void RunDatabase::WriteStep(const StepRecord& step, const std::vector<BestKernel
   WriteTrajectories(Purpose::kTrain, step.step, step.trajectories);
   Pass(faults_, "database: inside the transaction");
   WriteTrajectories(Purpose::kHeldout, step.step, step.heldout);
-  Statement insert_best(database_, "INSERT OR REPLACE INTO best_kernels VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  for (const BestKernel& kernel : best) {
-    (insert_best << kernel.step << kernel.problem << kernel.trajectory << kernel.round << WriteSource(kernel.source)
-                 << kernel.speedup << DumpJson(EvaluationToJson(kernel.evaluation))
+  Statement insert_best(database_, "INSERT INTO best_kernels VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  for (const BestKernel& kernel : judged.best) {
+    (insert_best << step.step << kernel.problem << kernel.step << kernel.trajectory << kernel.round
+                 << WriteSource(kernel.source) << kernel.speedup << DumpJson(EvaluationToJson(kernel.evaluation))
                  << DumpJson(EvaluationToJson(kernel.baseline)) << DumpJson(kernel.suggestions))
         .Run();
+  }
+  Statement insert_refuted(database_, "INSERT OR IGNORE INTO refuted_kernels VALUES(?, ?, ?)");
+  for (const auto& [problem, source] : judged.refuted) {
+    (insert_refuted << step.step << problem << WriteSource(source)).Run();
+  }
+  if (judged.complete) {
+    Statement insert_judging(database_, "INSERT INTO judgings VALUES(?)");
+    (insert_judging << step.step).Run();
   }
   Pass(faults_, "database: before commit");
   transaction.Commit();
@@ -242,7 +251,7 @@ std::map<std::string, BestKernel> RunDatabase::ReadBest(uint64_t up_to_step) {
   std::map<std::string, BestKernel> best;
   Statement select(database_,
                    "SELECT step, problem, trajectory, round, text, speedup, evaluation, baseline, suggestions FROM "
-                   "best_kernels JOIN sources ON source = hash WHERE step <= ? ORDER BY step");
+                   "best_kernels JOIN sources ON source = hash WHERE judged_step <= ? ORDER BY judged_step");
   select << up_to_step;
   while (select.Step()) {
     BestKernel kernel;
@@ -258,6 +267,21 @@ std::map<std::string, BestKernel> RunDatabase::ReadBest(uint64_t up_to_step) {
     best[kernel.problem] = std::move(kernel);  // a later one is better: that is why it was written
   }
   return best;
+}
+
+std::set<std::pair<std::string, std::string>> RunDatabase::ReadRefuted(uint64_t up_to_step) {
+  std::set<std::pair<std::string, std::string>> refuted;
+  Statement select(database_,
+                   "SELECT problem, text FROM refuted_kernels JOIN sources ON source = hash WHERE judged_step <= ?");
+  select << up_to_step;
+  while (select.Step()) refuted.insert({select.Text(0), select.Text(1)});
+  return refuted;
+}
+
+uint64_t RunDatabase::LastJudging(uint64_t up_to_step) {
+  Statement select(database_, "SELECT coalesce(max(judged_step), 0) FROM judgings WHERE judged_step <= ?");
+  select << up_to_step;
+  return select.Step() ? static_cast<uint64_t>(select.Integer(0)) : 0;
 }
 
 std::vector<StepSummary> RunDatabase::Steps() {

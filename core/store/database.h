@@ -10,7 +10,9 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kgrpo {
@@ -41,16 +43,19 @@ class RunDatabase {
 
   void WriteProblems(Purpose purpose, const std::vector<ProblemRecord>& problems);
 
-  // Replaces whatever is there of the step, and notes the kernels that became the best of their problem by it (found in
-  // it or in an earlier step).
-  void WriteStep(const StepRecord& step, const std::vector<BestKernel>& best);
+  // Replaces whatever is there of the step, and notes which kernels were judged again at its end.
+  void WriteStep(const StepRecord& step, const JudgedKernels& judged);
   // Replaces the demonstrations of the stage that begins with that step.
   void WriteDemonstrations(uint64_t first_step, const std::vector<TrajectoryRecord>& trajectories);
   // Those demonstrations, as far as updates need them: ids, reward, place. Empty when none were written.
   std::vector<TrajectoryRecord> ReadDemonstrations(uint64_t first_step);
 
-  // The best kernel of each problem among those found up to that step, by the problem's name.
+  // The best kernel of each problem, by its name, as judged up to the end of that step.
   std::map<std::string, BestKernel> ReadBest(uint64_t up_to_step);
+  // The kernels that did not stand up to then: (problem, source).
+  std::set<std::pair<std::string, std::string>> ReadRefuted(uint64_t up_to_step);
+  // The last step up to that one at whose end everything that waited was judged; 0: none.
+  uint64_t LastJudging(uint64_t up_to_step);
 
   std::vector<StepSummary> Steps();
   std::vector<Metric> Metrics(uint64_t step);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kgrpo {
@@ -78,6 +79,13 @@ struct BestKernel {
   Evaluation baseline;
   double speedup = 0;
   std::vector<std::string> suggestions;  // that led to it, in order
+};
+
+// What came of judging kernels again at the end of a step.
+struct JudgedKernels {
+  bool complete = false;         // everything that waited was judged: a resumed run has nothing to judge from before
+  std::vector<BestKernel> best;  // that are the best of their problem now
+  std::vector<std::pair<std::string, std::string>> refuted;  // (problem, source): did not stand
 };
 
 }  // namespace kgrpo

@@ -4,7 +4,7 @@
 
 namespace kgrpo {
 
-inline constexpr int kSchemaVersion = 1;
+inline constexpr int kSchemaVersion = 2;
 
 // `purpose` is "train", "demonstration" or "heldout"; trajectories and rounds count from 0, steps from 1. Token ids are
 // little-endian int32, log-probabilities float32. code_a, code_b, code_c are hashes in `sources`.
@@ -57,10 +57,17 @@ CREATE TABLE evaluations(
   PRIMARY KEY(purpose, step, trajectory, round)) STRICT, WITHOUT ROWID;
 
 CREATE TABLE best_kernels(
-  step INTEGER NOT NULL, problem TEXT NOT NULL, trajectory INTEGER NOT NULL, round INTEGER NOT NULL,
+  judged_step INTEGER NOT NULL, problem TEXT NOT NULL,
+  step INTEGER NOT NULL, trajectory INTEGER NOT NULL, round INTEGER NOT NULL,
   source TEXT NOT NULL, speedup REAL NOT NULL, evaluation TEXT NOT NULL, baseline TEXT NOT NULL,
   suggestions TEXT NOT NULL,
-  PRIMARY KEY(step, problem)) STRICT, WITHOUT ROWID;
+  PRIMARY KEY(judged_step, problem)) STRICT, WITHOUT ROWID;
+
+CREATE TABLE refuted_kernels(
+  judged_step INTEGER NOT NULL, problem TEXT NOT NULL, source TEXT NOT NULL,
+  PRIMARY KEY(judged_step, problem, source)) STRICT, WITHOUT ROWID;
+
+CREATE TABLE judgings(judged_step INTEGER PRIMARY KEY) STRICT;
 )sql";
 
 }  // namespace kgrpo

@@ -29,7 +29,8 @@ struct CompileOutcome {
   // Then why: the compiler's words, trimmed and quoted line by line.
   std::string diagnosis;
   CompiledKernel kernel;
-  double seconds = 0;  // wall clock
+  bool transient = false;  // it did not finish in time, which may be the fault of a busy machine
+  double seconds = 0;      // wall clock
   bool Succeeded() const { return verdict.empty(); }
 };
 

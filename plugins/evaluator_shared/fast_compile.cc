@@ -162,6 +162,7 @@ std::optional<CompileOutcome> FastCompiler::Compile(const Problem& problem, cons
   CompileOutcome outcome;
   outcome.kernel.route = "fast";
   const auto exceeded = [&outcome] {
+    outcome.transient = true;
     outcome.verdict = "not_compiled";
     outcome.diagnosis = "The compiler did not finish within its limits of time and memory.";
     return outcome;

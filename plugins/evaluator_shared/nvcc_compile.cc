@@ -71,6 +71,7 @@ CompileOutcome CompileWithNvcc(const CudaToolkit& toolkit, const Sandbox& sandbo
   }
   outcome.verdict = "not_compiled";
   if (result.timed_out || result.signal != 0 || result.exit_code > 128) {
+    outcome.transient = true;
     outcome.diagnosis = "The compiler did not finish within its limits of time and memory.";
   } else {
     outcome.diagnosis = "It does not compile. The compiler says:" + QuoteCompilerOutput(result.output, scratch.path());

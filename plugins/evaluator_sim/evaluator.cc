@@ -32,16 +32,7 @@ Judgement Evaluator::Evaluate(const OpenProblem& open, const std::string& source
   if (!thorough) return EvaluateCached(open, source);
   const std::string digest =
       Sha256OfParts({std::to_string(options_.seed), std::to_string(seed), open.problem().digest, source});
-  return JudgeNow(open, source, evaluator::KeyFromText(digest), true);
-}
-
-Judgement Evaluator::JudgeNow(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough) {
-  const auto begin = std::chrono::steady_clock::now();
-  Judgement judgement = judge_.Evaluate(open, source, key, thorough);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  report_("compile_seconds", judgement.compile_seconds);
-  report_("judge_seconds", seconds - judgement.compile_seconds);
-  return judgement;
+  return judge_.Evaluate(open, source, evaluator::KeyFromText(digest), true);
 }
 
 Judgement Evaluator::EvaluateCached(const OpenProblem& open, const std::string& source) {
@@ -82,9 +73,15 @@ Judgement Evaluator::EvaluateCached(const OpenProblem& open, const std::string& 
     }
     report_("cached", known ? 1 : 0);
     if (!known) {
-      judgement = JudgeNow(open, source, evaluator::KeyFromText(key), false);
+      // The inputs are a function of seed, problem and source alone: a new version of the judge tries the same ones.
+      const std::string inputs = Sha256OfParts({std::to_string(options_.seed), open.problem().digest, source});
+      const auto begin = std::chrono::steady_clock::now();
+      judgement = judge_.Evaluate(open, source, evaluator::KeyFromText(inputs), false);
+      const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      report_("compile_seconds", judgement.compile_seconds);
+      report_("judge_seconds", seconds - judgement.compile_seconds);
       // A limit of wall-clock time may be the machine's fault: such a verdict is not kept for later runs.
-      if (cache_ && judgement.verdict != "timeout") cache_->Keep(key, judgement.ToJson());
+      if (cache_ && judgement.verdict != "timeout" && !judgement.transient) cache_->Keep(key, judgement.ToJson());
     }
     promise.set_value(judgement);
     finish();

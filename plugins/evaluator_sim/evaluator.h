@@ -25,7 +25,8 @@ class Evaluator {
     uint64_t seed = 0;            // changes every secret input
   };
 
-  // Told of each judgement: "cached" (1 or 0) and, where it was not, "compile_seconds" and "judge_seconds", wall clock.
+  // Told of each judgement but the thorough ones: "cached" (1 or 0) and, where it was not, "compile_seconds" and
+  // "judge_seconds", wall clock.
   using Report = std::function<void(const char* name, double value)>;
 
   explicit Evaluator(const Options& options, Report report = {});
@@ -44,7 +45,6 @@ class Evaluator {
 
  private:
   Judgement EvaluateCached(const OpenProblem& open, const std::string& source);
-  Judgement JudgeNow(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough);
 
   const Options options_;
   const Report report_;

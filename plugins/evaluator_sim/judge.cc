@@ -49,6 +49,7 @@ std::unique_ptr<Judge::Run> Judge::Prepare(const OpenProblem& open, const std::s
                                            Judgement* judgement) {
   evaluator::CompileOutcome compiled = compiler_.Compile(open.problem(), source, thorough);
   judgement->compile_seconds = compiled.seconds;
+  judgement->transient = compiled.transient;
   if (!compiled.Succeeded()) {
     judgement->verdict = compiled.verdict;
     judgement->diagnosis = compiled.diagnosis;

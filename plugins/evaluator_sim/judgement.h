@@ -15,6 +15,7 @@ struct Judgement {
   double seconds = 0;     // modelled, at the timing size; 0 unless correct
   std::string diagnosis;  // one or two sentences; compiler output quoted below
   std::vector<std::pair<std::string, double>> metrics;
+  bool transient = false;      // may be the fault of a busy machine: not to be kept
   double compile_seconds = 0;  // wall clock, of this judgement: not kept
 
   std::string ToJson() const;

@@ -209,6 +209,7 @@ TEST(KilledRun, EndsAsTheUnbrokenOne) {
   EXPECT_EQ(Count(run / "checkpoints", ".partial") + Count(run / "checkpoints", ".removed"), 0U);
   if (Model().filename() == "tiny") {  // rewards differed, so GRPO had something to learn from
     EXPECT_THAT(Read(whole / "rollouts/step-000026.jsonl"), testing::HasSubstr("\"correct\":true"));
+    EXPECT_FALSE(Files(whole / "kernels").empty());
   }
 }
 

@@ -47,6 +47,7 @@ TEST(UpdateTest, IsTheUpdateThatPyTorchDoes) {
     expected_change[i] -= before[i];
   }
   EXPECT_LT(RelativeL2(change, expected_change), 1e-3);
+  EXPECT_GT(Expected("update")["clipped_tokens"].get<int>(), 0);  // the golden update exercises the clip
 }
 
 }  // namespace

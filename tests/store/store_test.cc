@@ -163,15 +163,24 @@ TEST(DatabaseTest, TheBestKernelIsTheLatestUpToAStep) {
   kernel.step = 2;
   kernel.speedup = 2;
   kernel.suggestions = {"vectorise", "unroll"};
-  database.WriteStep(Step(2), {kernel});
+  database.WriteStep(Step(3), {true, {kernel}, {{"vector_add", "wrong"}}});
   kernel.source = "faster";
-  kernel.step = 5;
+  kernel.step = 4;
   kernel.speedup = 3;
-  database.WriteStep(Step(5), {kernel});
+  database.WriteStep(Step(5), {false, {kernel}, {}});
   EXPECT_EQ(database.ReadBest(4).at("vector_add").source, "fast");
   EXPECT_EQ(database.ReadBest(5).at("vector_add").source, "faster");
   EXPECT_THAT(database.ReadBest(5).at("vector_add").suggestions, ElementsAre("vectorise", "unroll"));
-  EXPECT_TRUE(database.ReadBest(1).empty());
+  EXPECT_EQ(database.ReadBest(5).at("vector_add").step, 4U);
+  EXPECT_TRUE(database.ReadBest(2).empty());
+  // The step that judged counts, not the one that found.
+  EXPECT_TRUE(database.ReadRefuted(2).empty());
+  EXPECT_TRUE(database.ReadRefuted(3).contains({"vector_add", "wrong"}));
+  EXPECT_EQ(database.LastJudging(2), 0U);
+  EXPECT_EQ(database.LastJudging(9), 3U);  // that of step 5 was not finished
+  database.WriteStep(Step(3), {});
+  EXPECT_TRUE(database.ReadRefuted(9).empty());
+  EXPECT_EQ(database.LastJudging(9), 0U);
 }
 
 TEST(DatabaseTest, CurvesLeaveOutWhatIsNotANumber) {
