@@ -95,9 +95,10 @@ const nlohmann::json& JsonLine::Get(const std::string& key) const {
   return *value;
 }
 
-void JsonLine::RequireKnown(const std::vector<std::string>& known) const {
+void JsonLine::RequireKnown(const std::vector<std::string>& known, const std::vector<std::string>& ignored) const {
   for (const auto& [key, value] : object_.items()) {
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    if (std::find(ignored.begin(), ignored.end(), key) != ignored.end()) continue;
     const std::string closest = Closest(key, known);
     std::string list;
     for (const std::string& word : known) list += (list.empty() ? "" : ", ") + word;

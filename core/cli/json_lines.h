@@ -22,8 +22,8 @@ class JsonLine {
   bool Has(const std::string& key) const { return object_.contains(key); }
   const nlohmann::json& Get(const std::string& key) const;  // throws when it is missing
 
-  // Throws at the first key that is not among `known`.
-  void RequireKnown(const std::vector<std::string>& known) const;
+  // Throws at the first key that is neither `known` nor `ignored`; the message lists the known ones.
+  void RequireKnown(const std::vector<std::string>& known, const std::vector<std::string>& ignored = {}) const;
 
   std::string Text(const std::string& key) const;
   double Number(const std::string& key) const;

@@ -36,9 +36,18 @@ std::vector<float> ReadLogprobs(const JsonLine& line, size_t tokens) {
   return logprobs;
 }
 
+// Columns of a run's own rollouts (core/store/rollouts.cc) that an update does not need.
+const std::vector<std::string> kIgnored = {
+    "step",       "stage",         "rounds",           "family",        "prompted_as",   "prompt",
+    "completion", "code_a",        "code_b",           "code_c",        "compiled",      "correct",
+    "verdict",    "coder_outcome", "seconds",          "coder_summary", "coder_message", "modelled",
+    "speedup",    "return",        "baseline_seconds", "diagnosis",
+};
+
 RecordedSample ReadSample(const JsonLine& line) {
   line.RequireKnown({"prompt_ids", "completion_ids", "logprobs", "reward", "idle_reward", "trajectory", "round",
-                     "problem", "truncated"});
+                     "problem", "truncated"},
+                    kIgnored);
   RecordedSample sample;
   sample.line = line.number();
   sample.prompt = line.Ids("prompt_ids");

@@ -289,6 +289,8 @@ class Loader {
     const Json& sampling = loop.at("sampling");
     config.loop.sampling = {sampling.at("max_new_tokens"), sampling.at("temperature"), sampling.at("top_k"),
                             sampling.at("top_p"), sampling.at("min_p")};
+    config.loop.advance = loop.at("advance") == "always" ? Advance::kAlways : Advance::kCorrect;
+    config.loop.fresh_inputs = loop.at("fresh_inputs");
     config.loop.on_coder_failure = loop.at("on_coder_failure") == "drop" ? CoderFailure::kDrop : CoderFailure::kPunish;
     if (json.contains("trainer")) {
       const Json& trainer = json.at("trainer");

@@ -80,7 +80,9 @@ constexpr const char kSchema[] = R"json({
           "min_p": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.0, "description": "Only tokens at least this likely relative to the likeliest; 0: all."}
         }
       },
-      "on_coder_failure": {"enum": ["drop", "punish"], "default": "drop", "description": "A trajectory whose coder failed (refused, truncated, no code, no answer): `drop` it, or `punish` the suggestion like a kernel that does not compile."}
+      "on_coder_failure": {"enum": ["drop", "punish"], "default": "drop", "description": "A trajectory whose coder failed (refused, truncated, no code, no answer): `drop` it, or `punish` the suggestion like a kernel that does not compile."},
+      "advance": {"enum": ["always", "correct"], "default": "always", "description": "Which kernels of the coder become the current one: `always` every one, so that a broken one is the next round's to repair; `correct`: only right ones."},
+      "fresh_inputs": {"type": "boolean", "default": false, "description": "Offer the evaluator another seed of the secret inputs for each judgement, not one a problem and run."}
     }
   },
   "prompt": {

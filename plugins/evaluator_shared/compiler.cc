@@ -30,6 +30,10 @@ CompileOutcome Compiler::Compile(const Problem& problem, const std::string& sour
         outcome.diagnosis = "The source does not define " + problem.Signature() + ".";
       }
     }
+    // A definition that differs from the declaration put before it.
+    if (outcome.verdict == "not_compiled" && outcome.diagnosis.find("has \"C\" linkage") != std::string::npos) {
+      outcome.diagnosis += "\nThe problem asks for " + problem.Signature() + ".";
+    }
     outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     return outcome;
   };

@@ -2,6 +2,7 @@
 #include <kgrpo/policy.h>
 #include <kgrpo/sdk/plugin.h>
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -109,8 +110,15 @@ const kgrpo_policy_interface kInterface = {
           return Guard([&] {
             constexpr uint64_t kInitialWeights = 0;
             const uint64_t seed = kgrpo::Host(host).Random({kInitialWeights}, 0);
-            *out =
-                std::make_unique<kgrpo_policy>(host, kgrpo::policy::ParseOptions(kgrpo::View(options)), seed).release();
+            const kgrpo::policy::PolicyOptions parsed = kgrpo::policy::ParseOptions(kgrpo::View(options));
+            const std::filesystem::path folder = parsed.model;
+            const bool has_weights = std::filesystem::exists(folder / "model.safetensors") ||
+                                     std::filesystem::exists(folder / "model.safetensors.index.json");
+            if (parsed.random_weights && has_weights) {
+              kgrpo::Host(host).Warn("init: random: the weights in " + parsed.model +
+                                     " are not read; to start from them, set init: pretrained");
+            }
+            *out = std::make_unique<kgrpo_policy>(host, parsed, seed).release();
           });
         },
 

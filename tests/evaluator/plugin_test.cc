@@ -49,6 +49,8 @@ TEST(EvaluatorSimPlugin, JudgesThroughTheAbi) {
   host.struct_size = sizeof host;
   host.log = [](void*, uint32_t, kgrpo_str) {};
   host.cancelled = [](void*) { return 0; };
+  static std::vector<std::string> metrics;
+  host.metric = [](void*, kgrpo_str name, double) { metrics.push_back(Copy(name)); };
   host.cache_directory = [](void*) { return Str(cache); };
   host.artifact_directory = [](void*) { return Str(cache); };
 
@@ -81,6 +83,7 @@ TEST(EvaluatorSimPlugin, JudgesThroughTheAbi) {
   EXPECT_EQ(candidate.verdict, "no_launch");
   EXPECT_EQ(candidate.correct, 0);
   EXPECT_EQ(candidate.count, 1);
+  EXPECT_THAT(metrics, testing::IsSupersetOf({"evaluator/cached", "evaluator/compile_seconds"}));
   table->close_problem(evaluator, problem);
   table->destroy(evaluator);
   std::filesystem::remove_all(cache);
