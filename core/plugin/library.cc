@@ -7,8 +7,11 @@
 #include <boost/dll/shared_library.hpp>
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <system_error>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace kgrpo {
 namespace {
@@ -29,6 +32,14 @@ std::string LinkerReason(const std::filesystem::path& path) {
   return reason;
 }
 
+// Never unloads it: see the head of library.h. [any thread]
+const boost::dll::shared_library& KeepForEver(std::unique_ptr<boost::dll::shared_library> library) {
+  static std::mutex mutex;
+  static auto* const libraries = new std::vector<std::unique_ptr<boost::dll::shared_library>>();
+  const std::lock_guard lock(mutex);
+  return *libraries->emplace_back(std::move(library));
+}
+
 }  // namespace
 
 PluginLibrary::PluginLibrary(const std::filesystem::path& path)
@@ -37,14 +48,13 @@ PluginLibrary::PluginLibrary(const std::filesystem::path& path)
   if (!std::filesystem::exists(path_, error)) throw Error(KGRPO_ERROR_NOT_FOUND, "no such file");
   if (std::filesystem::is_directory(path_, error)) throw Error(KGRPO_ERROR_INVALID, "it is a folder");
 
-  // Leaked on purpose: see the head of library.h.
   auto library = std::make_unique<boost::dll::shared_library>();
   boost::dll::fs::error_code load_error;
   dlerror();  // forget older errors
   library->load(boost::dll::fs::path(path_.string()), load_error,
                 boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
   if (load_error) throw Error(KGRPO_ERROR_INVALID, LinkerReason(path_));
-  const boost::dll::shared_library& opened = *library.release();
+  const boost::dll::shared_library& opened = KeepForEver(std::move(library));
 
   if (!opened.has(KGRPO_PLUGIN_ENTRY)) {
     throw Error(KGRPO_ERROR_INVALID, "not a kgrpo plugin: it does not export " KGRPO_PLUGIN_ENTRY);

@@ -57,7 +57,7 @@ JudgementCache::~JudgementCache() {
 bool JudgementCache::Open(std::string* why) {
   const auto fail = [this, why](const std::string& what) {
     *why = what;
-    sqlite3_close(database_);
+    sqlite3_close_v2(database_);  // statements of the caller may still be open
     database_ = nullptr;
     return false;
   };

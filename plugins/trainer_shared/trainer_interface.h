@@ -22,7 +22,7 @@ class TrainerInterface {
   static kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options, kgrpo_trainer** out) {
     return Guard([&] { *out = reinterpret_cast<kgrpo_trainer*>(Make(host, View(options)).release()); });
   }
-  static void Destroy(kgrpo_trainer* self) { delete &Of(self); }
+  static void Destroy(kgrpo_trainer* self) { delete reinterpret_cast<Trainer*>(self); }
   static uint32_t Source(const kgrpo_trainer* self) { return Of(self).Source(); }
   static int32_t NeedsReference(const kgrpo_trainer* self) { return Of(self).NeedsReference() ? 1 : 0; }
   static kgrpo_error* Begin(kgrpo_trainer* self, const kgrpo_policy_interface* api, kgrpo_policy* policy,
