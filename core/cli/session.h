@@ -2,6 +2,7 @@
 #ifndef KGRPO_CLI_SESSION_H
 #define KGRPO_CLI_SESSION_H
 
+#include <cstdint>
 #include <memory>
 #include <set>
 #include <string>

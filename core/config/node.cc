@@ -250,7 +250,10 @@ Node ParseYaml(const std::string& text, const std::string& file, int rank, std::
     if (node.IsScalar() && node.scalar.is_null()) node.at = start;
     return node;
   } catch (const YAML::Exception& error) {
-    converter.Report(converter.At(error.mark), "", "not valid YAML: " + error.msg);
+    // Of two versions of yaml-cpp one adds the anchor's name to this message.
+    static const std::string kAnchor = "the referenced anchor is not defined";
+    const std::string message = error.msg.rfind(kAnchor, 0) == 0 ? kAnchor : error.msg;
+    converter.Report(converter.At(error.mark), "", "not valid YAML: " + message);
     return Node::Scalar(nullptr, start);
   }
 }

@@ -9,6 +9,7 @@
 #include "store/records.h"
 
 #include <condition_variable>
+#include <cstdint>
 #include <exception>
 #include <map>
 #include <mutex>

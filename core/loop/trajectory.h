@@ -10,6 +10,7 @@
 #include "plugin/instances.h"
 #include "store/records.h"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

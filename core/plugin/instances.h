@@ -13,6 +13,7 @@
 #include <kgrpo/reward.h>
 #include <kgrpo/trainer.h>
 
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <iosfwd>

@@ -5,6 +5,7 @@
 
 #include <kgrpo/abi.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 

@@ -8,6 +8,7 @@
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>
 
+#include <cstdint>
 #include <exception>
 #include <span>
 #include <string>

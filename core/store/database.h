@@ -7,6 +7,7 @@
 #include "store/records.h"
 #include "store/sqlite.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>

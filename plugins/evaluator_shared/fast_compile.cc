@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <future>
 
 #include "digest/sha256.h"
@@ -64,7 +65,9 @@ class FastCompiler::Process {
     SandboxCommand command;
     command.argv = {helper_directory + "/kgrpo_compile_worker", toolkit.nvrtc, scratch_.path()};
     command.argv.insert(command.argv.end(), toolkit.include_directories.begin(), toolkit.include_directories.end());
-    command.environment = {"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TMPDIR=" + scratch_.path()};
+    // NVRTC opens its built-in declarations by name: they lie beside it, where the linker need not look.
+    command.environment = {"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TMPDIR=" + scratch_.path(),
+                           "LD_LIBRARY_PATH=" + std::filesystem::path(toolkit.nvrtc).parent_path().string()};
     command.scratch = scratch_.path();
     command.readable = toolkit.readable;
     command.descriptors = {{theirs.get(), kChildSocket}};

@@ -3,6 +3,7 @@
 #ifndef KGRPO_EVALUATOR_SHARED_ORACLE_H
 #define KGRPO_EVALUATOR_SHARED_ORACLE_H
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>

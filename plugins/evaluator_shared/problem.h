@@ -3,6 +3,7 @@
 #ifndef KGRPO_EVALUATOR_SHARED_PROBLEM_H
 #define KGRPO_EVALUATOR_SHARED_PROBLEM_H
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

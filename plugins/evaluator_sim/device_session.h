@@ -3,6 +3,7 @@
 #ifndef KGRPO_EVALUATOR_SIM_DEVICE_SESSION_H
 #define KGRPO_EVALUATOR_SIM_DEVICE_SESSION_H
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>

@@ -3,6 +3,7 @@
 #ifndef KGRPO_EVALUATOR_SIM_EVALUATOR_H
 #define KGRPO_EVALUATOR_SIM_EVALUATOR_H
 
+#include <cstdint>
 #include <functional>
 #include <future>
 #include <map>

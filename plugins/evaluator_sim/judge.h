@@ -4,6 +4,7 @@
 #ifndef KGRPO_EVALUATOR_SIM_JUDGE_H
 #define KGRPO_EVALUATOR_SIM_JUDGE_H
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>

@@ -3,6 +3,7 @@
 #ifndef KGRPO_EVALUATOR_SIM_OPEN_PROBLEM_H
 #define KGRPO_EVALUATOR_SIM_OPEN_PROBLEM_H
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>

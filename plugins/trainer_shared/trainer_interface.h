@@ -4,6 +4,7 @@
 #include <kgrpo/sdk/plugin.h>
 #include <kgrpo/trainer.h>
 
+#include <cstdint>
 #include <memory>
 #include <string_view>
 

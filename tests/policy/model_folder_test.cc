@@ -118,9 +118,11 @@ TEST(ModelFolderTest, NoConfig) {
             "DIR/config.json: not valid JSON: [json.exception.parse_error.101] parse error at line 1, column 19: "
             "syntax error while parsing object - unexpected end of input; expected '}'");
   folder.Write("config.json", "");
-  EXPECT_EQ(folder.Message(),
-            "DIR/config.json: not valid JSON: [json.exception.parse_error.101] parse error at line 1, column 1: syntax "
-            "error while parsing value - unexpected end of input; expected '[', '{', or a literal");
+  // Versions of the JSON library word the rest differently.
+  EXPECT_THAT(
+      folder.Message(),
+      testing::StartsWith(
+          "DIR/config.json: not valid JSON: [json.exception.parse_error.101] parse error at line 1, column 1: "));
 }
 
 TEST(ModelFolderTest, UnknownArchitecture) {

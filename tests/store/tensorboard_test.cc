@@ -41,7 +41,7 @@ TEST(EventWriterTest, WritesTheBytesThatTensorBoardWrites) {
   writer.Add(2, 1700000001.5, std::vector<Metric>{{"reward", -0.125}});
   writer.Add(300, 1700000002.75, std::vector<Metric>{{"reward", 1e-30}, {"loss", -3.4028234663852886e38}});
   EXPECT_NE(writer.path().filename().string().find("tfevents"), std::string::npos);
-  EXPECT_EQ(Hex(ReadFile(writer.path())), Golden()["events"]);
+  EXPECT_EQ(Hex(ReadFile(writer.path())), Golden()["events"].get<std::string>());
 }
 
 TEST(EventWriterTest, FilesOfOneProcessHaveDifferentNames) {

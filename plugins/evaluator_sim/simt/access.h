@@ -3,6 +3,8 @@
 #ifndef KGRPO_EVALUATOR_SIM_SIMT_ACCESS_H_
 #define KGRPO_EVALUATOR_SIM_SIMT_ACCESS_H_
 
+#include <cstdint>
+
 #include "evaluator_sim/simt/machine.h"
 
 namespace kgrpo::simt {

@@ -4,6 +4,8 @@
 #ifndef KGRPO_EVALUATOR_SIM_SIMT_COST_H_
 #define KGRPO_EVALUATOR_SIM_SIMT_COST_H_
 
+#include <cstdint>
+
 #include "evaluator_sim/simt/opcode.h"
 #include "evaluator_sim/simt/program.h"
 

@@ -3,6 +3,8 @@
 #ifndef KGRPO_EVALUATOR_SIM_SIMT_HANDLERS_H_
 #define KGRPO_EVALUATOR_SIM_SIMT_HANDLERS_H_
 
+#include <cstdint>
+
 #include "evaluator_sim/simt/opcode.h"
 #include "evaluator_sim/simt/program.h"
 

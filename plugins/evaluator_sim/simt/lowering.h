@@ -2,6 +2,7 @@
 #ifndef KGRPO_EVALUATOR_SIM_SIMT_LOWERING_H_
 #define KGRPO_EVALUATOR_SIM_SIMT_LOWERING_H_
 
+#include <cstdint>
 #include <string_view>
 #include <unordered_map>
 

@@ -3,6 +3,7 @@
 #define KGRPO_EVALUATOR_SIM_SIMT_OPCODE_H_
 
 #include <array>
+#include <cstdint>
 #include <string_view>
 
 #include "evaluator_sim/simt/program.h"

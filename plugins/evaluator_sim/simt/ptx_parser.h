@@ -3,6 +3,7 @@
 #ifndef KGRPO_EVALUATOR_SIM_SIMT_PTX_PARSER_H_
 #define KGRPO_EVALUATOR_SIM_SIMT_PTX_PARSER_H_
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <unordered_map>

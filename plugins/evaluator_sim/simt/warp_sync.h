@@ -2,6 +2,8 @@
 #ifndef KGRPO_EVALUATOR_SIM_SIMT_WARP_SYNC_H_
 #define KGRPO_EVALUATOR_SIM_SIMT_WARP_SYNC_H_
 
+#include <cstdint>
+
 #include "evaluator_sim/simt/machine.h"
 
 namespace kgrpo::simt {
