@@ -77,6 +77,7 @@ int main(int argc, char** argv) {
     std::vector<CallArgument> arguments(reply.payload_bytes / sizeof(CallArgument));
     std::memcpy(arguments.data(), g_payload, arguments.size() * sizeof(CallArgument));
     std::vector<void*> pointers;
+    pointers.reserve(pointers.size() + arguments.size());
     for (CallArgument& argument : arguments) pointers.push_back(&argument);
     call(pointers.data());
     reply = Ask(Operation::kReturned, 0, "");

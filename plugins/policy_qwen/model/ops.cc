@@ -47,12 +47,10 @@ at::Tensor LinearAdd(const at::Tensor& residual, const at::Tensor& x, const at::
 
 void LinearBackwardParameters(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight_gradient,
                               const at::Tensor& bias_gradient) {
-  at::Tensor gradient =
-      weight_gradient;  // NOLINT(performance-unnecessary-copy-initialization): a handle to write through
-  if (dy.scalar_type() == gradient.scalar_type()) {
-    gradient.addmm_(dy.t(), x);
+  if (dy.scalar_type() == weight_gradient.scalar_type()) {
+    weight_gradient.addmm_(dy.t(), x);
   } else {
-    gradient.add_(at::mm(dy.t(), x));
+    weight_gradient.add_(at::mm(dy.t(), x));
   }
   if (bias_gradient.defined()) at::Tensor(bias_gradient).add_(at::sum(dy, {0}, false, at::kFloat));
 }
