@@ -2,11 +2,11 @@
 #include <kgrpo/policy.h>
 #include <kgrpo/sdk/plugin.h>
 
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "policy_qwen/model/safetensors.h"
 #include "policy_qwen/options.h"
 #include "policy_qwen/policy.h"
 
@@ -111,10 +111,7 @@ const kgrpo_policy_interface kInterface = {
             constexpr uint64_t kInitialWeights = 0;
             const uint64_t seed = kgrpo::Host(host).Random({kInitialWeights}, 0);
             const kgrpo::policy::PolicyOptions parsed = kgrpo::policy::ParseOptions(kgrpo::View(options));
-            const std::filesystem::path folder = parsed.model;
-            const bool has_weights = std::filesystem::exists(folder / "model.safetensors") ||
-                                     std::filesystem::exists(folder / "model.safetensors.index.json");
-            if (parsed.random_weights && has_weights) {
+            if (parsed.random_weights && kgrpo::policy::HasTensorFiles(parsed.model)) {
               kgrpo::Host(host).Warn("init: random: the weights in " + parsed.model +
                                      " are not read; to start from them, set init: pretrained");
             }

@@ -115,6 +115,13 @@ void CheckCoverage(const std::string& path, std::vector<Extent> extents, uint64_
   }
 }
 
+std::string SingleFile(const std::string& folder) {
+  return folder + "/model.safetensors";
+}
+std::string ShardIndex(const std::string& folder) {
+  return folder + "/model.safetensors.index.json";
+}
+
 }  // namespace
 
 std::string ShapeText(std::span<const int64_t> shape) {
@@ -123,9 +130,12 @@ std::string ShapeText(std::span<const int64_t> shape) {
   return text + "]";
 }
 
+bool HasTensorFiles(const std::string& folder) {
+  return FileExists(SingleFile(folder)) || FileExists(ShardIndex(folder));
+}
+
 TensorFiles::TensorFiles(const std::string& folder) {
-  const std::string single = folder + "/model.safetensors";
-  const std::string index = folder + "/model.safetensors.index.json";
+  const std::string single = SingleFile(folder), index = ShardIndex(folder);
   if (FileExists(single)) {
     Open(single);
   } else if (FileExists(index)) {

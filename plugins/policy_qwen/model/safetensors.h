@@ -22,6 +22,9 @@ struct StoredTensor {
   std::string file;  // for messages
 };
 
+// Whether a model folder holds weights that TensorFiles would open.
+bool HasTensorFiles(const std::string& folder);
+
 // The tensors of a model folder: model.safetensors, or the shards that model.safetensors.index.json lists.
 class TensorFiles {
  public:
