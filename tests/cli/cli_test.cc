@@ -290,6 +290,17 @@ TEST_F(CliTest, GenerateDependsOnTheSeedAndTheLineAlone) {
 
 // ---- update -------------------------------------------------------------------------------------
 
+// Every column that a run writes must be one that `update` reads or knows to leave.
+TEST_F(CliTest, UpdateTakesARunsOwnRollouts) {
+  ASSERT_EQ(Run("p.yaml --set output_dir=recorded").code, 0);
+  const std::string rollouts = "recorded/rollouts/step-000001.jsonl";
+  const size_t samples = Lines(Read(directory_.path() / rollouts)).size();
+  ASSERT_GT(samples, 0U);
+  const Result result = Run("update p.yaml --rollouts " + rollouts + " --out updated");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(json::parse(Read(directory_.path() / "updated" / "metrics.json"))["samples"], samples);
+}
+
 TEST_F(CliTest, UpdateReplaysSamples) {
   Write("r.jsonl",
         "{\"prompt_ids\": [1], \"completion_ids\": [71], \"logprobs\": [-5.5], \"reward\": 1.0, \"trajectory\": 0, "
