@@ -66,7 +66,9 @@ TEST_P(BrokenRollouts, HasItsExactMessage) {
   if (std::getenv("KGRPO_WRITE_EXPECTED") != nullptr) Write(expected, result.err);
   EXPECT_EQ(result.err, Read(expected));
   EXPECT_EQ(fs::exists(directory_.path() / "updated"), empty_folder);
-  if (empty_folder) EXPECT_TRUE(fs::is_empty(directory_.path() / "updated"));
+  if (empty_folder) {
+    EXPECT_TRUE(fs::is_empty(directory_.path() / "updated"));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BrokenRollouts, testing::ValuesIn(Cases()), [](const auto& info) { return info.param; });

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <string>
 
 namespace kgrpo::test {
@@ -25,6 +26,17 @@ inline std::string Read(const std::filesystem::path& file) {
 inline void Write(const std::filesystem::path& file, const std::string& text) {
   std::filesystem::create_directories(file.parent_path());
   std::ofstream(file, std::ios::binary) << text;
+}
+
+// Every file and folder below, with what is in it. Empty where there is no such folder.
+inline std::map<std::string, std::string> Tree(const std::filesystem::path& folder) {
+  std::map<std::string, std::string> tree;
+  if (!std::filesystem::exists(folder)) return tree;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    tree[entry.path().lexically_relative(folder).string()] =
+        entry.is_regular_file() ? Read(entry.path()) : "(not a file)";
+  }
+  return tree;
 }
 
 // Runs it with `directory` as working directory, where caches and what it prints go too, and the plugin of

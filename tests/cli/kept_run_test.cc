@@ -17,6 +17,7 @@ namespace fs = std::filesystem;
 using test::Read;
 using test::Result;
 using test::RunHost;
+using test::Tree;
 using test::Write;
 using testing::HasSubstr;
 
@@ -29,16 +30,6 @@ const char* const kPipeline =
     "prompt: {user: 'improve {{problem.name}}'}\n"
     "checkpoint: {every: 1}\n"
     "output_dir: kept\n";
-
-// Every file and folder below, with what is in it.
-std::map<std::string, std::string> Tree(const fs::path& folder) {
-  std::map<std::string, std::string> tree;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    tree[entry.path().lexically_relative(folder).string()] =
-        entry.is_regular_file() ? Read(entry.path()) : "(not a file)";
-  }
-  return tree;
-}
 
 class KeptRun : public testing::Test {
  protected:

@@ -31,6 +31,7 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 using test::Read;
+using test::Tree;
 using test::Write;
 
 constexpr microseconds kPoll{200};
@@ -60,16 +61,6 @@ std::string Pipeline() {
          "loop: {batch_size: 4, rounds: 2, generation_batch: 2, workers: 1, sampling: {max_new_tokens: 8}}\n"
          "prompt: {user: 'suggest for {{problem.family}}:'}\n"
          "checkpoint: {every: 2, keep_last: 2, keep_best: 1}\n";
-}
-
-// The files below a folder, with what is in them.
-std::map<std::string, std::string> Files(const fs::path& folder) {
-  std::map<std::string, std::string> files;
-  if (!fs::exists(folder)) return files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (entry.is_regular_file()) files[entry.path().lexically_relative(folder).string()] = Read(entry.path());
-  }
-  return files;
 }
 
 // How many entries of a folder, which another process is changing, have this ending.
@@ -197,7 +188,7 @@ TEST(KilledRun, EndsAsTheUnbrokenOne) {
 
   const fs::path whole = directory / "whole";
   for (const char* part : {"final", "rollouts", "kernels"}) {
-    const std::map<std::string, std::string> expected = Files(whole / part), found = Files(run / part);
+    const std::map<std::string, std::string> expected = Tree(whole / part), found = Tree(run / part);
     for (const auto& [file, bytes] : expected) {
       ASSERT_TRUE(found.contains(file)) << part << "/" << file;
       EXPECT_TRUE(found.at(file) == bytes) << part << "/" << file << " differs";
@@ -209,7 +200,7 @@ TEST(KilledRun, EndsAsTheUnbrokenOne) {
   EXPECT_EQ(Count(run / "checkpoints", ".partial") + Count(run / "checkpoints", ".removed"), 0U);
   if (Model().filename() == "tiny") {  // rewards differed, so GRPO had something to learn from
     EXPECT_THAT(Read(whole / "rollouts/step-000026.jsonl"), testing::HasSubstr("\"correct\":true"));
-    EXPECT_FALSE(Files(whole / "kernels").empty());
+    EXPECT_FALSE(Tree(whole / "kernels").empty());
   }
 }
 
