@@ -29,7 +29,7 @@ TEST(ExamplePlugin, BuildsOutOfTreeAndValidates) {
     std::ifstream stream(directory.path() / "log");
     return std::string(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
   };
-  ASSERT_EQ(run("cmake -S plugin -B build -DKGRPO_INCLUDE=include"), 0) << log();
+  ASSERT_EQ(run("cmake -G Ninja -S plugin -B build -DKGRPO_INCLUDE=include"), 0) << log();
   ASSERT_EQ(run("cmake --build build"), 0) << log();
   EXPECT_EQ(
       run("KGRPO_CACHE_DIR=cache '" KGRPO_BINARY_DIR "/bin/kgrpo-host' plugins validate build/reward_bytes_saved.so"),
