@@ -68,7 +68,7 @@ Findings Check(Session& session, const CheckOptionsGiven& given) {
     try {
       evaluator_alone = session.Load(request);
     } catch (const ConfigError&) {
-      findings.notes.push_back("the problems were not opened: that takes an evaluator whose part of the file is right");
+      findings.notes.push_back("the problems were not opened: the mistakes come first");
     }
   }
   if (given.file_only) return findings;

@@ -1,5 +1,6 @@
 // `kgrpo-host eval`: the verdict on one kernel (--kernel), or what a policy is worth on held-out problems (--policy).
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -37,6 +38,10 @@ void PrintJson(const Json& json) {
 // ---- one kernel ---------------------------------------------------------------------------------
 
 std::string ReadKernel(const std::string& file) {
+  if (std::filesystem::is_directory(file)) {
+    throw Error(KGRPO_ERROR_INVALID, "--kernel " + file + " is a folder: name a CUDA source, such as " +
+                                         (std::filesystem::path(file) / "reference.cu").lexically_normal().string());
+  }
   std::ifstream stream(file, std::ios::binary);
   std::string source((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
   if (!stream) throw Error(KGRPO_ERROR_NOT_FOUND, "cannot read the kernel " + file);

@@ -272,7 +272,20 @@ int Generate(const Globals& globals, const ModelOptions& options, const Sampling
       // The seed is the line's own: a sequence does not depend on what else is in the file.
       requests.push_back({items[i].ids.data(), items[i].ids.size(), Keyed(sampling_options.seed, "generate", {i}, 0)});
     }
-    for (const Completion& completion : policy->Generate(requests, sampling)) {
+    std::vector<Completion> completions;
+    try {
+      completions = policy->Generate(requests, sampling);
+    } catch (const Error& error) {
+      if (error.code() != KGRPO_ERROR_INVALID) throw;
+      // One of them is at fault: find out which, so that its line can be named.
+      sampling.max_new_tokens = 1;
+      for (size_t i = 0; i < requests.size(); ++i) {
+        ForLine(options.input, items[begin + i].line,
+                [&] { policy->Generate(std::span(&requests[i], 1), sampling); });
+      }
+      throw;
+    }
+    for (const Completion& completion : completions) {
       WriteJsonLine({{"text", completion.text},
                      {"ids", completion.ids},
                      {"logprobs", completion.logprobs},

@@ -1,6 +1,7 @@
 #include "config/load.h"
 
 #include <algorithm>
+#include <climits>
 #include <filesystem>
 #include <iterator>
 #include <map>
@@ -19,6 +20,13 @@ namespace kgrpo {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+// Of two keys that do not go together, the place to blame: what was said last. --set overrules the file, the file what
+// it extends, and that the defaults.
+const Position& SaidLast(const Position& a, const Position& b) {
+  const auto age = [](const Position& at) { return at.file == "--set" ? -1 : at.line == 0 ? INT_MAX : at.rank; };
+  return age(b) < age(a) ? b : a;
+}
 
 class Loader {
  public:
@@ -135,13 +143,18 @@ class Loader {
   void CheckLoop() {
     const Node* loop = root_.Get("loop");
     if (loop == nullptr) return;
-    const std::optional<uint64_t> batch = Integer(loop->Get("batch_size"));
+    const Node* size = loop->Get("batch_size");
     const Node* sharing = loop->Get("trajectories_per_problem");
-    const std::optional<uint64_t> share = Integer(sharing);
+    const std::optional<uint64_t> batch = Integer(size), share = Integer(sharing);
     if (!batch || !share || *share == 0 || *batch % *share == 0) return;
-    const Node* written = sharing->at.line != 0 || sharing->at.file == "--set" ? sharing : loop->Get("batch_size");
-    Report(written->at, "loop.trajectories_per_problem",
-           "must divide loop.batch_size, which is " + std::to_string(*batch) + ", found " + std::to_string(*share));
+    if (&SaidLast(sharing->at, size->at) == &sharing->at) {
+      Report(sharing->at, "loop.trajectories_per_problem",
+             "must divide loop.batch_size, which is " + std::to_string(*batch) + ", found " + std::to_string(*share));
+    } else {
+      Report(size->at, "loop.batch_size",
+             "must be a multiple of loop.trajectories_per_problem, which is " + std::to_string(*share) + ", found " +
+                 std::to_string(*batch));
+    }
   }
 
   void CheckStages() {
@@ -152,7 +165,7 @@ class Loader {
       if (suggestions == nullptr || !suggestions->IsString() || !count) return;
       const bool uniform = suggestions->scalar == "uniform";
       if (uniform && *count == 0) {
-        Report(suggestions->at, path + ".suggestions",
+        Report(SaidLast(suggestions->at, episodes->at), path + ".suggestions",
                "\"uniform\" collects `episodes` trajectories when the stage starts: set " + path +
                    ".episodes to at least 1");
       }
@@ -219,10 +232,12 @@ class Loader {
     std::erase_if(heldout, [&](const std::string& f) { return named_train.contains(f) && !named_heldout.contains(f); });
     std::vector<std::string> both;
     std::set_intersection(train.begin(), train.end(), heldout.begin(), heldout.end(), std::back_inserter(both));
-    const Node* heldout_list = problems->Get("heldout");
     for (const std::string& folder : both) {
-      Report(heldout_list->at, "problems.heldout",
-             folder + " is in problems.train too: name it outright in one of the lists");
+      const Position& heldout_at = problems->Get("heldout")->at;
+      const Position& at = SaidLast(heldout_at, problems->Get("train")->at);
+      const auto [mine, other] = &at == &heldout_at ? std::pair("problems.heldout", "problems.train")
+                                                    : std::pair("problems.train", "problems.heldout");
+      Report(at, mine, folder + " is in " + other + " too: name it outright in one of the lists");
     }
     CheckNotEmpty(*problems, "train", train, request_.needs_train_problems);
     CheckNotEmpty(*problems, "heldout", heldout, request_.needs_heldout_problems);

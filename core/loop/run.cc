@@ -53,6 +53,7 @@ class Runner {
     Open();
     try {
       RunStages();
+      if (!CancelledNow()) JudgeWhatIsLeft();
     } catch (const Error& error) {
       return Stopped(error);
     }
@@ -202,6 +203,17 @@ class Runner {
     reward_mean_ = record.has_rollouts ? std::optional(record.reward_mean) : std::nullopt;
     Show(record, metrics);
     if (CheckpointDue(step)) WriteCheckpoint();
+  }
+
+  // Kernels of the last steps whose judging was stopped.
+  void JudgeWhatIsLeft() {
+    if (database_.LastJudging(done_) == done_) return;
+    if (parts_.cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
+    best_->Start();
+    const JudgedKernels judged = best_->Finish();
+    database_.WriteJudged(done_, judged);
+    for (const BestKernel& kernel : judged.best) WriteBestKernel(folder_.kernels(), kernel);
+    if (!judged.complete) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
   }
 
   bool CheckpointDue(uint64_t step) const {

@@ -119,6 +119,30 @@ void RunDatabase::WriteTrajectories(Purpose purpose, uint64_t step, const std::v
   }
 }
 
+void RunDatabase::InsertJudged(uint64_t step, const JudgedKernels& judged) {
+  Statement insert_best(database_, "INSERT OR REPLACE INTO best_kernels VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  for (const BestKernel& kernel : judged.best) {
+    (insert_best << step << kernel.problem << kernel.step << kernel.trajectory << kernel.round
+                 << WriteSource(kernel.source) << kernel.speedup << DumpJson(EvaluationToJson(kernel.evaluation))
+                 << DumpJson(EvaluationToJson(kernel.baseline)) << DumpJson(kernel.suggestions))
+        .Run();
+  }
+  Statement insert_refuted(database_, "INSERT OR IGNORE INTO refuted_kernels VALUES(?, ?, ?)");
+  for (const auto& [problem, source] : judged.refuted) {
+    (insert_refuted << step << problem << WriteSource(source)).Run();
+  }
+  if (judged.complete) {
+    Statement insert_judging(database_, "INSERT OR IGNORE INTO judgings VALUES(?)");
+    (insert_judging << step).Run();
+  }
+}
+
+void RunDatabase::WriteJudged(uint64_t step, const JudgedKernels& judged) {
+  Transaction transaction(database_);
+  InsertJudged(step, judged);
+  transaction.Commit();
+}
+
 void RunDatabase::WriteStep(const StepRecord& step, const JudgedKernels& judged) {
   Transaction transaction(database_);
   Statement insert_step(database_, "INSERT OR REPLACE INTO steps VALUES(?, ?, ?, ?, ?, ?)");
@@ -141,21 +165,7 @@ void RunDatabase::WriteStep(const StepRecord& step, const JudgedKernels& judged)
   WriteTrajectories(Purpose::kTrain, step.step, step.trajectories);
   Pass(faults_, "database: inside the transaction");
   WriteTrajectories(Purpose::kHeldout, step.step, step.heldout);
-  Statement insert_best(database_, "INSERT INTO best_kernels VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  for (const BestKernel& kernel : judged.best) {
-    (insert_best << step.step << kernel.problem << kernel.step << kernel.trajectory << kernel.round
-                 << WriteSource(kernel.source) << kernel.speedup << DumpJson(EvaluationToJson(kernel.evaluation))
-                 << DumpJson(EvaluationToJson(kernel.baseline)) << DumpJson(kernel.suggestions))
-        .Run();
-  }
-  Statement insert_refuted(database_, "INSERT OR IGNORE INTO refuted_kernels VALUES(?, ?, ?)");
-  for (const auto& [problem, source] : judged.refuted) {
-    (insert_refuted << step.step << problem << WriteSource(source)).Run();
-  }
-  if (judged.complete) {
-    Statement insert_judging(database_, "INSERT INTO judgings VALUES(?)");
-    (insert_judging << step.step).Run();
-  }
+  InsertJudged(step.step, judged);
   Pass(faults_, "database: before commit");
   transaction.Commit();
   Pass(faults_, "database: after commit");

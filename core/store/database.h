@@ -46,6 +46,8 @@ class RunDatabase {
 
   // Replaces whatever is there of the step, and notes which kernels were judged again at its end.
   void WriteStep(const StepRecord& step, const JudgedKernels& judged);
+  // Adds what was judged since the step was written.
+  void WriteJudged(uint64_t step, const JudgedKernels& judged);
   // Replaces the demonstrations of the stage that begins with that step.
   void WriteDemonstrations(uint64_t first_step, const std::vector<TrajectoryRecord>& trajectories);
   // Those demonstrations, as far as updates need them: ids, reward, place. Empty when none were written.
@@ -68,6 +70,7 @@ class RunDatabase {
   std::vector<TrajectoryRecord> ReadStep(Purpose purpose, uint64_t step);
 
  private:
+  void InsertJudged(uint64_t step, const JudgedKernels& judged);
   void WriteTrajectories(Purpose purpose, uint64_t step, const std::vector<TrajectoryRecord>& trajectories);
   std::string WriteSource(const std::string& text);  // its hash; "" for an empty one
 

@@ -288,6 +288,16 @@ TEST_F(CliTest, GenerateDependsOnTheSeedAndTheLineAlone) {
             Run("generate random --plugin fakes --seed 3 --max-new-tokens 5", line).out);
 }
 
+TEST_F(CliTest, GenerateNamesTheLineThatIsAtFault) {
+  const Result outside = Run("generate '" KGRPO_SOURCE_DIR "/tests/golden/policy/qwen2' --max-new-tokens 2",
+                             "{\"prompt_ids\": [1, 2]}\n{\"prompt_ids\": [1, 900]}\n");
+  EXPECT_EQ(outside.code, 3);
+  EXPECT_THAT(outside.err, HasSubstr("<stdin>:2: request 0: token 1 is 900, outside the model's vocabulary of 300"));
+  const Result folder = Run("eval --kernel . --problem .", "");
+  EXPECT_EQ(folder.code, 3);
+  EXPECT_EQ(folder.err, "error: --kernel . is a folder: name a CUDA source, such as reference.cu\n");
+}
+
 // ---- update -------------------------------------------------------------------------------------
 
 // Every column that a run writes must be one that `update` reads or knows to leave.

@@ -65,7 +65,7 @@ void Reset() {
   k.delay_seed = 0;
   k.delay_microseconds = 2000;
   k.coder_fails_every = 0;
-  k.coder_error = k.coder_counts = k.thorough_refutes = k.forgets_state = k.cancelled = false;
+  k.coder_error = k.coder_counts = k.thorough_refutes = k.forgets_state = k.cancelled = k.cancel_in_thorough = false;
   k.not_finite_at = k.cancel_after_updates = k.coder_calls = k.evaluations = k.thorough = k.updates = 0;
 }
 
@@ -414,6 +414,10 @@ kgrpo_error* EvaluateSource(kgrpo_evaluator*, kgrpo_problem* problem, const kgrp
   return Guard([&] {
     const std::string source = Copy(request->source);
     ++(request->thorough ? knobs().thorough : knobs().evaluations);
+    if (request->thorough && knobs().cancel_in_thorough) {
+      knobs().cancelled = true;
+      throw Error(KGRPO_ERROR_CANCELLED, "cancelled");
+    }
     Delay(problem->name + source);
     Evaluation evaluation = Judge(*problem, source);
     if (request->thorough && knobs().thorough_refutes) {

@@ -311,6 +311,31 @@ TEST_F(RunTest, ABestKernelIsJudgedAgainBeforeItCounts) {
   EXPECT_TRUE(fs::is_empty(fs::path(config.output_dir) / "kernels"));
 }
 
+TEST_F(RunTest, AUsersStopDuringTheLastJudgingLosesNoKernel) {
+  const auto best_of = [](const PipelineConfig& config) {
+    RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
+    std::map<std::string, std::string> sources;
+    for (const auto& [problem, kernel] : database.ReadBest(6)) sources[problem] = kernel.source;
+    return sources;
+  };
+  PipelineConfig config = fakes::Config(Folder("judging_whole"), 0, 6);
+  config.checkpoint.every = 0;  // judged at the end alone
+  RunIn(config);
+  const std::map<std::string, std::string> whole = best_of(config);
+  ASSERT_FALSE(whole.empty());
+
+  fakes::Reset();
+  config.output_dir = Folder("judging_stopped");
+  knobs().cancel_in_thorough = true;
+  EXPECT_EQ(RunIn(config).status, RunOutcome::Status::kInterrupted);
+  EXPECT_FALSE(fs::exists(fs::path(config.output_dir) / "final"));
+  fakes::Reset();
+  EXPECT_EQ(RunIn(config, true).status, RunOutcome::Status::kFinished);
+  EXPECT_EQ(knobs().updates, 0);  // the steps were done
+  EXPECT_EQ(best_of(config), whole);
+  EXPECT_TRUE(fs::exists(fs::path(config.output_dir) / "kernels/map_a/best.cu"));
+}
+
 TEST_F(RunTest, KeepsTheLastAndTheBestCheckpoints) {
   PipelineConfig config = fakes::Config(Folder("keep"), 0, 12);
   config.checkpoint.every = 1;
