@@ -47,6 +47,19 @@ double ErrorInBounds(double got, double expected, double highest, ErrorBound bou
 
 }  // namespace
 
+Expected ExpectedFrom(const Parameter& output, const std::vector<uint8_t>& bytes) {
+  const DTypeInfo& info = Info(output.dtype);
+  Expected expected;
+  for (size_t at = 0; at < bytes.size(); at += info.size) {
+    if (info.is_floating) {
+      expected.reals.push_back(LoadDouble(output.dtype, bytes.data() + at));
+    } else {
+      expected.wholes.push_back(LoadInteger(output.dtype, bytes.data() + at));
+    }
+  }
+  return expected;
+}
+
 ErrorBound BoundFor(const Problem& problem, const Parameter& output, double accumulations, const Expected& expected) {
   const DTypeInfo& info = Info(output.dtype);
   const Tolerance& given = problem.tolerance;

@@ -23,6 +23,9 @@ struct Expected {
   std::vector<int64_t> wholes;
 };
 
+// An output's bytes as what another one is to be compared with.
+Expected ExpectedFrom(const Parameter& output, const std::vector<uint8_t>& bytes);
+
 // The bound for one output. `accumulations` is how many terms a result sums at this size. For floating outputs,
 // relative defaults to 2 u(output) + (16 + 8 sqrt(accumulations)) u(arithmetic), where arithmetic is done in float32
 // (in float64 for float64 outputs), and absolute to relative times the root mean square of what is expected. For

@@ -52,8 +52,15 @@ CompileOutcome Compiler::Compile(const Problem& problem, const std::string& sour
     std::string why;
     if (std::optional<CompileOutcome> outcome = fast_->Compile(problem, source, &why))
       return timed(std::move(*outcome));
+    CompileOutcome outcome =
+        CompileWithNvcc(toolkit_, sandbox_, options_.library_directory, options_.compute_capability,
+                        problem, source, options_.seconds);
+    // Where nvcc refuses the source as well, the source is to blame.
+    if (outcome.Succeeded() && options_.on_fallback) std::call_once(fallback_told_, options_.on_fallback, why);
+    return timed(std::move(outcome));
   }
-  return timed(CompileWithNvcc(toolkit_, sandbox_, options_.library_directory, problem, source, options_.seconds));
+  return timed(CompileWithNvcc(toolkit_, sandbox_, options_.library_directory, options_.compute_capability,
+                        problem, source, options_.seconds));
 }
 
 std::string Compiler::Describe() const {

@@ -2,7 +2,9 @@
 #ifndef KGRPO_EVALUATOR_SHARED_COMPILER_H
 #define KGRPO_EVALUATOR_SHARED_COMPILER_H
 
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "evaluator_shared/compiled_kernel.h"  // CompileOutcome
@@ -23,6 +25,9 @@ class Compiler {
     double seconds = 60;            // limit for one compile
     size_t workers = 2;             // fast route: compile processes kept
     std::string library_directory;  // holds the libcudart.so.13 that objects are linked against
+    int compute_capability = 90;    // of the device that machine code is made for
+    // Told, once, why the fast route left a source to nvcc: one that leaves many costs a run its speed. [any thread]
+    std::function<void(const std::string& why)> on_fallback;
   };
 
   // Starts the fast route's processes where it is chosen and the toolkit has NVRTC.
@@ -44,6 +49,7 @@ class Compiler {
   const Sandbox& sandbox_;
   const Options options_;
   std::unique_ptr<FastCompiler> fast_;
+  std::once_flag fallback_told_;
 };
 
 }  // namespace kgrpo::evaluator

@@ -5,20 +5,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "evaluator_shared/draw.h"
 #include "evaluator_shared/random.h"
 
 namespace kgrpo::evaluator {
 namespace {
-
-// Close to a standard normal: the sum of four uniform 16-bit numbers (Irwin-Hall), cut at 3.46 deviations. Whole-number
-// arithmetic up to one rounding, so every machine draws the same; one multiplication a value, so that large timing
-// inputs cost little.
-double BellCurve(uint64_t bits) {
-  const auto sum =
-      static_cast<int64_t>((bits & 0xffff) + ((bits >> 16) & 0xffff) + ((bits >> 32) & 0xffff) + (bits >> 48));
-  constexpr double kInverseDeviation = 1.0 / 37837.22946584478;  // sqrt(4 * (65536^2 - 1) / 12)
-  return static_cast<double>(sum - 2 * 65535) * kInverseDeviation;
-}
 
 template <typename Value>
 void Fill(DType dtype, std::vector<uint8_t>& bytes, int64_t elements, Value value) {
@@ -113,29 +104,47 @@ void FillTensor(const Parameter& parameter, const Bindings& size, uint64_t key, 
   }
 }
 
+Argument EmptyTensor(const Parameter& parameter, const Bindings& size) {
+  Argument argument;
+  argument.elements = parameter.Elements(size);
+  argument.bytes.resize(static_cast<size_t>(argument.elements) * Info(parameter.dtype).size);
+  return argument;
+}
+
 }  // namespace
+
+Argument DrawTensor(const Parameter& parameter, const Bindings& size, uint64_t key, int variant) {
+  Argument argument = EmptyTensor(parameter, size);
+  FillTensor(parameter, size, key, variant, argument);
+  return argument;
+}
+
+Argument ScalarArgument(const Parameter& parameter, const Bindings& size) {
+  const DTypeInfo& info = Info(parameter.dtype);
+  Argument argument;
+  argument.bytes.resize(info.size);
+  if (info.is_floating) {
+    StoreDouble(parameter.dtype, parameter.value.Evaluate(size), argument.bytes.data());
+    argument.real = LoadDouble(parameter.dtype, argument.bytes.data());  // the oracle sees the rounded value
+    argument.whole = static_cast<int64_t>(argument.real);
+  } else {
+    argument.whole = parameter.value.EvaluateInteger(size);
+    argument.real = static_cast<double>(argument.whole);
+    StoreInteger(parameter.dtype, argument.whole, argument.bytes.data());
+  }
+  return argument;
+}
 
 std::vector<Argument> DrawArguments(const Problem& problem, const Bindings& size, uint64_t key, int variant) {
   std::vector<Argument> arguments(problem.parameters.size());
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Parameter& parameter = problem.parameters[i];
-    const DTypeInfo& info = Info(parameter.dtype);
-    Argument& argument = arguments[i];
-    argument.elements = parameter.Elements(size);
-    argument.bytes.resize(static_cast<size_t>(argument.elements) * info.size);
-    if (parameter.role == Role::kScalar) {
-      if (info.is_floating) {
-        StoreDouble(parameter.dtype, parameter.value.Evaluate(size), argument.bytes.data());
-        argument.real = LoadDouble(parameter.dtype, argument.bytes.data());  // the oracle sees the rounded value
-        argument.whole = static_cast<int64_t>(argument.real);
-      } else {
-        argument.whole = parameter.value.EvaluateInteger(size);
-        argument.real = static_cast<double>(argument.whole);
-        StoreInteger(parameter.dtype, argument.whole, argument.bytes.data());
-      }
-    } else if (parameter.role != Role::kOutput) {
-      FillTensor(parameter, size, SubKey(key, i), variant, argument);
+    if (!parameter.IsTensor()) {
+      arguments[i] = ScalarArgument(parameter, size);
+      continue;
     }
+    arguments[i] = parameter.role == Role::kOutput ? EmptyTensor(parameter, size)
+                                                   : DrawTensor(parameter, size, SubKey(key, i), variant);
   }
   return arguments;
 }

@@ -25,6 +25,12 @@ struct Argument {
 // distribution's bounds make no sense at this size (low above high).
 std::vector<Argument> DrawArguments(const Problem& problem, const Bindings& size, uint64_t key, int variant);
 
+// The tensor of an input or inout parameter, drawn from its own key.
+Argument DrawTensor(const Parameter& parameter, const Bindings& size, uint64_t key, int variant);
+
+// The argument of a scalar parameter at a size.
+Argument ScalarArgument(const Parameter& parameter, const Bindings& size);
+
 // The byte that fills an output before each call: all ones, a NaN, for floating dtypes; one that depends on `key` for
 // integers.
 uint8_t PoisonByte(const Parameter& parameter, uint64_t key);

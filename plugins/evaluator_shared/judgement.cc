@@ -1,15 +1,15 @@
-#include "evaluator_sim/judgement.h"
+#include "evaluator_shared/judgement.h"
 
 #include <nlohmann/json.hpp>
 
-namespace kgrpo::evaluator_sim {
+namespace kgrpo::evaluator {
 
 std::string Judgement::ToJson() const {
   nlohmann::json json;
   json["compiled"] = compiled;
   json["correct"] = correct;
   json["verdict"] = verdict;
-  json["seconds"] = seconds;
+  json["seconds"] = {seconds, seconds_low, seconds_high};
   json["diagnosis"] = diagnosis;
   json["metrics"] = nlohmann::json::array();
   for (const auto& [name, value] : metrics) json["metrics"].push_back({name, value});
@@ -23,7 +23,10 @@ Judgement Judgement::FromJson(const std::string& text) {
   judgement.compiled = json.at("compiled").get<bool>();
   judgement.correct = json.at("correct").get<bool>();
   judgement.verdict = json.at("verdict").get<std::string>();
-  judgement.seconds = json.at("seconds").get<double>();
+  const nlohmann::json& seconds = json.at("seconds");
+  judgement.seconds = seconds.at(0).get<double>();
+  judgement.seconds_low = seconds.at(1).get<double>();
+  judgement.seconds_high = seconds.at(2).get<double>();
   judgement.diagnosis = json.at("diagnosis").get<std::string>();
   for (const nlohmann::json& metric : json.at("metrics")) {
     judgement.metrics.emplace_back(metric.at(0).get<std::string>(), metric.at(1).get<double>());
@@ -31,4 +34,4 @@ Judgement Judgement::FromJson(const std::string& text) {
   return judgement;
 }
 
-}  // namespace kgrpo::evaluator_sim
+}  // namespace kgrpo::evaluator

@@ -1,18 +1,25 @@
-// What the judge finds about one kernel, and its form as JSON for the cache.
-#ifndef KGRPO_EVALUATOR_SIM_JUDGEMENT_H
-#define KGRPO_EVALUATOR_SIM_JUDGEMENT_H
+// What a judge finds about one kernel, and its form as JSON for the cache. Used by every evaluator.
+#ifndef KGRPO_EVALUATOR_SHARED_JUDGEMENT_H
+#define KGRPO_EVALUATOR_SHARED_JUDGEMENT_H
 
 #include <string>
 #include <utility>
 #include <vector>
 
-namespace kgrpo::evaluator_sim {
+namespace kgrpo::evaluator {
+
+// Why a candidate gets no further: a verdict and a sentence; nothing when `code` is empty.
+struct Trouble {
+  std::string code, sentence;
+  explicit operator bool() const { return !code.empty(); }
+};
 
 struct Judgement {
   bool compiled = false;
   bool correct = false;
   std::string verdict;    // docs/judging.md lists them
-  double seconds = 0;     // modelled, at the timing size; 0 unless correct
+  double seconds = 0;     // measured or modelled, at the timing size; 0 unless correct
+  double seconds_low = 0, seconds_high = 0;  // 95% confidence interval of it; equal to it where it is modelled
   std::string diagnosis;  // one or two sentences; compiler output quoted below
   std::vector<std::pair<std::string, double>> metrics;
   bool transient = false;      // may be the fault of a busy machine: not to be kept
@@ -23,6 +30,6 @@ struct Judgement {
   static Judgement FromJson(const std::string& text);
 };
 
-}  // namespace kgrpo::evaluator_sim
+}  // namespace kgrpo::evaluator
 
 #endif

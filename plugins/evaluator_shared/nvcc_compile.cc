@@ -22,11 +22,12 @@ std::string ReadWhole(const std::string& path) {
 }  // namespace
 
 CompileOutcome CompileWithNvcc(const CudaToolkit& toolkit, const Sandbox& sandbox, const std::string& library_directory,
-                               const Problem& problem, const std::string& source, double seconds) {
+                               int compute_capability, const Problem& problem, const std::string& source, double seconds) {
   ScratchFolder scratch(sandbox);
   const std::string input = scratch.path() + "/kernel.cu", output = scratch.path() + "/kernel.so";
   std::ofstream(input, std::ios::binary) << EntryPrologue(problem) << source << EntryEpilogue(problem);
 
+  const std::string architecture = std::to_string(compute_capability);
   SandboxCommand command;
   command.argv = {toolkit.nvcc,
                   "-shared",
@@ -42,7 +43,7 @@ CompileOutcome CompileWithNvcc(const CudaToolkit& toolkit, const Sandbox& sandbo
                   "-Xptxas",
                   "-v",
                   "-gencode",
-                  "arch=compute_90,code=[compute_90,sm_90]",
+                  "arch=compute_" + architecture + ",code=[compute_" + architecture + ",sm_" + architecture + "]",
                   "kernel.cu",
                   "-o",
                   "kernel.so"};

@@ -11,10 +11,10 @@
 
 namespace kgrpo::evaluator {
 
-// Compiles a candidate, which has passed CheckIncludes, for compute capability 9.0. `library_directory` holds the
-// libcudart.so that the object is linked against. Throws Error only where nvcc itself cannot be run. [any thread]
+// Compiles a candidate, which has passed CheckIncludes. `library_directory` holds the libcudart.so that the object is
+// linked against; `compute_capability` is 90 for 9.0. Throws Error only where nvcc itself cannot be run. [any thread]
 CompileOutcome CompileWithNvcc(const CudaToolkit& toolkit, const Sandbox& sandbox, const std::string& library_directory,
-                               const Problem& problem, const std::string& source, double seconds);
+                               int compute_capability, const Problem& problem, const std::string& source, double seconds);
 
 }  // namespace kgrpo::evaluator
 

@@ -19,18 +19,24 @@ const char* RoleText(Role role) {
   return "";
 }
 
+}  // namespace
+
 std::string SizeText(const Bindings& size) {
   std::string text;
   for (const auto& [symbol, value] : size) text += (text.empty() ? "" : ", ") + symbol + "=" + std::to_string(value);
   return text;
 }
 
-}  // namespace
-
 int64_t Parameter::Elements(const Bindings& size) const {
   int64_t elements = 1;
   for (const Expression& dimension : shape) elements *= dimension.EvaluateInteger(size);
   return elements;
+}
+
+std::vector<int64_t> Parameter::ShapeAt(const Bindings& size) const {
+  std::vector<int64_t> dimensions;
+  for (const Expression& dimension : shape) dimensions.push_back(dimension.EvaluateInteger(size));
+  return dimensions;
 }
 
 std::string Problem::Signature() const {

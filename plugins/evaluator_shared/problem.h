@@ -34,9 +34,16 @@ struct Parameter {
   Distribution distribution;      // of inputs and inouts
   Expression value;               // of scalars
 
+  bool IsTensor() const { return role != Role::kScalar; }
+  bool IsWritten() const { return role == Role::kOutput || role == Role::kInout; }
   // Elements of the tensor at a size; 1 for a scalar.
   int64_t Elements(const Bindings& size) const;
+  // Its dimensions at a size; none for a scalar.
+  std::vector<int64_t> ShapeAt(const Bindings& size) const;
 };
+
+// "rows=5, cols=256": how sentences name a size.
+std::string SizeText(const Bindings& size);
 
 struct Tolerance {
   std::optional<double> relative, absolute;

@@ -6,17 +6,24 @@
 #include <cstdint>
 #include <string_view>
 
+// Ahead of what the GPU judge's kernels call too.
+#ifdef __CUDACC__
+#define KGRPO_HOST_DEVICE __host__ __device__
+#else
+#define KGRPO_HOST_DEVICE
+#endif
+
 namespace kgrpo::evaluator {
 
 // The finaliser of SplitMix64 (Steele, Lea, Flood 2014): a bijection of 64 bits in which every input bit matters.
-inline uint64_t Mix(uint64_t bits) {
+KGRPO_HOST_DEVICE inline uint64_t Mix(uint64_t bits) {
   bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9u;
   bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebu;
   return bits ^ (bits >> 31);
 }
 
 // Element `index` of the stream `key`.
-inline uint64_t RandomBits(uint64_t key, uint64_t index) {
+KGRPO_HOST_DEVICE inline uint64_t RandomBits(uint64_t key, uint64_t index) {
   return Mix(key + (index + 1) * 0x9e3779b97f4a7c15u);
 }
 
@@ -33,7 +40,7 @@ inline uint64_t KeyFromText(std::string_view text) {
 }
 
 // Uniform in [0, 1), 53 bits.
-inline double UniformReal(uint64_t bits) {
+KGRPO_HOST_DEVICE inline double UniformReal(uint64_t bits) {
   return static_cast<double>(bits >> 11) * 0x1p-53;
 }
 

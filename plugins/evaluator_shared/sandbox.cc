@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -30,6 +31,17 @@ std::string FindInPath(const std::string& program) {
 std::string TemporaryDirectory() {
   const char* given = std::getenv("TMPDIR");
   return given != nullptr && given[0] == '/' ? given : "/tmp";
+}
+
+// /dev/nvidia0, /dev/nvidiactl, /dev/nvidia-uvm and their like.
+std::vector<std::string> GpuNodes() {
+  std::vector<std::string> nodes;
+  std::error_code code;
+  for (const fs::directory_entry& entry : fs::directory_iterator("/dev", code)) {
+    if (entry.path().filename().string().rfind("nvidia", 0) == 0) nodes.push_back(entry.path().string());
+  }
+  std::sort(nodes.begin(), nodes.end());
+  return nodes;
 }
 
 std::string FirstLine(const std::string& text) {
@@ -132,6 +144,10 @@ Subprocess::Spec Sandbox::Wrap(const SandboxCommand& command) const {
       if (fs::exists(path, code)) bind("--ro-bind", path);
     }
     argv.insert(argv.end(), {own_proc_ ? "--proc" : "--dir", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"});
+    if (command.gpu) {
+      for (const std::string& node : GpuNodes()) bind("--dev-bind", node);
+      bind("--ro-bind", "/sys");
+    }
     bind("--ro-bind", helper_directory_);
     for (const std::string& path : command.readable) {
       if (path != helper_directory_) bind("--ro-bind", path);
@@ -150,11 +166,17 @@ Subprocess::Spec Sandbox::Wrap(const SandboxCommand& command) const {
   const auto option = [&argv](const char* name, const std::string& value) { argv.insert(argv.end(), {name, value}); };
   argv.push_back(helper_directory_ + "/sandbox_launcher");
   option("--cpu", std::to_string(command.cpu_seconds));
-  option("--memory", std::to_string(command.memory_bytes));
+  if (!command.gpu) option("--memory", std::to_string(command.memory_bytes));
   option("--file-size", std::to_string(command.file_bytes));
   option("--processes", std::to_string(command.processes));
   if (filter_ && command.compiler_filter) option("--filter", "compiler");
-  if (landlock_) option("--write-only-below", command.scratch.empty() ? "/var/empty" : command.scratch);
+  if (landlock_) {
+    option("--write-only-below", command.scratch.empty() ? "/var/empty" : command.scratch);
+    if (command.gpu) {
+      for (const std::string& node : GpuNodes()) option("--write-also", node);
+      option("--write-also", "/proc");  // where the driver names its threads
+    }
+  }
   if (drop_user_) argv.emplace_back("--drop-user");
   argv.emplace_back("--");
   argv.insert(argv.end(), command.argv.begin(), command.argv.end());

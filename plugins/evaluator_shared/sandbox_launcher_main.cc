@@ -2,7 +2,7 @@
 // sandboxed command line that sandbox.cc builds: inside bubblewrap's namespaces where those can be had, else alone.
 //
 //   sandbox_launcher [--cpu S] [--memory BYTES] [--file-size BYTES] [--processes N] [--filter compiler] [--drop-user]
-//                    [--write-only-below DIR] -- PROGRAM ARGUMENT...
+//                    [--write-only-below DIR [--write-also PATH]...] -- PROGRAM ARGUMENT...
 //
 // Exits with 125 and a line on standard error where something it was told to set cannot be had.
 #include <fcntl.h>
@@ -20,6 +20,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "evaluator_shared/seccomp_filter.h"
 
@@ -44,8 +45,9 @@ void Limit(__rlimit_resource resource, const char* name, rlim_t value) {
   if (setrlimit(resource, &wanted) != 0) FailErrno(name);
 }
 
-// Landlock: nothing may be created, written, renamed or removed outside `directory` (and /dev/null).
-void WriteOnlyBelow(const char* directory) {
+// Landlock: nothing may be created, renamed or removed outside `directory`, and nothing written but there, to /dev/null,
+// and to or below `also`.
+void WriteOnlyBelow(const char* directory, const std::vector<const char*>& also) {
   constexpr uint64_t kWrites = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |
                                LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_CHAR |
                                LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
@@ -55,7 +57,9 @@ void WriteOnlyBelow(const char* directory) {
   attributes.handled_access_fs = kWrites;
   const int ruleset = static_cast<int>(syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0));
   if (ruleset < 0) FailErrno("landlock");
-  for (const char* path : {directory, "/dev/null"}) {
+  std::vector<const char*> paths = {directory, "/dev/null"};
+  paths.insert(paths.end(), also.begin(), also.end());
+  for (const char* path : paths) {
     struct landlock_path_beneath_attr rule = {};
     rule.allowed_access = path == directory ? kWrites : static_cast<uint64_t>(LANDLOCK_ACCESS_FS_WRITE_FILE);
     rule.parent_fd = open(path, O_PATH | O_CLOEXEC);
@@ -72,6 +76,7 @@ void WriteOnlyBelow(const char* directory) {
 int main(int argc, char** argv) {
   const char* filter = nullptr;
   const char* directory = nullptr;
+  std::vector<const char*> also;
   bool drop_user = false;
   rlim_t cpu = RLIM_INFINITY, memory = RLIM_INFINITY, file_size = RLIM_INFINITY, processes = RLIM_INFINITY;
   int i = 1;
@@ -96,6 +101,8 @@ int main(int argc, char** argv) {
       filter = value;
     } else if (option == "--write-only-below") {
       directory = value;
+    } else if (option == "--write-also") {
+      also.push_back(value);
     } else {
       Fail("unknown option " + option);
     }
@@ -123,7 +130,7 @@ int main(int argc, char** argv) {
   if (file_size != RLIM_INFINITY) Limit(RLIMIT_FSIZE, "file size", file_size);
   if (processes != RLIM_INFINITY) Limit(RLIMIT_NPROC, "processes", processes);
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) FailErrno("no_new_privs");
-  if (directory != nullptr) WriteOnlyBelow(directory);
+  if (directory != nullptr) WriteOnlyBelow(directory, also);
   if (filter != nullptr) {
     if (std::strcmp(filter, "compiler") != 0) Fail("unknown filter " + std::string(filter));
     const std::string failure = kgrpo::evaluator::InstallCompilerFilter();

@@ -13,6 +13,18 @@
 namespace kgrpo::evaluator {
 namespace {
 
+// What neither a compiler nor a candidate needs: other processes, mounts, keys, kernel features, sockets.
+constexpr const char* kPrivileged[] = {
+    "ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "pidfd_getfd", "kcmp", "mount", "umount2",
+    "move_mount", "open_tree", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr", "pivot_root", "chroot",
+    "keyctl", "add_key", "request_key", "io_uring_setup", "io_uring_enter", "io_uring_register", "bpf",
+    "perf_event_open", "userfaultfd", "kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module",
+    "reboot", "swapon", "swapoff", "sethostname", "setdomainname", "acct", "settimeofday", "clock_settime",
+    "clock_adjtime", "adjtimex", "syslog", "quotactl", "quotactl_fd", "iopl", "ioperm", "nfsservctl", "vhangup",
+    "name_to_handle_at", "open_by_handle_at", "fanotify_init", "lookup_dcookie", "setns", "unshare", "personality",
+    "socket", "socketpair", "connect", "bind", "listen", "accept", "accept4", "modify_ldt", "mknod", "mknodat",
+    "mbind", "migrate_pages", "move_pages", "set_mempolicy", "landlock_create_ruleset"};
+
 // Owns a filter under construction.
 class Filter {
  public:
@@ -50,78 +62,7 @@ class Filter {
 std::string InstallCompilerFilter() {
   Filter filter(SCMP_ACT_ALLOW);
   const uint32_t deny = SCMP_ACT_ERRNO(EPERM);
-  for (const char* name : {"ptrace",
-                           "process_vm_readv",
-                           "process_vm_writev",
-                           "process_madvise",
-                           "pidfd_getfd",
-                           "kcmp",
-                           "mount",
-                           "umount2",
-                           "move_mount",
-                           "open_tree",
-                           "fsopen",
-                           "fsconfig",
-                           "fsmount",
-                           "fspick",
-                           "mount_setattr",
-                           "pivot_root",
-                           "chroot",
-                           "keyctl",
-                           "add_key",
-                           "request_key",
-                           "io_uring_setup",
-                           "io_uring_enter",
-                           "io_uring_register",
-                           "bpf",
-                           "perf_event_open",
-                           "userfaultfd",
-                           "kexec_load",
-                           "kexec_file_load",
-                           "init_module",
-                           "finit_module",
-                           "delete_module",
-                           "reboot",
-                           "swapon",
-                           "swapoff",
-                           "sethostname",
-                           "setdomainname",
-                           "acct",
-                           "settimeofday",
-                           "clock_settime",
-                           "clock_adjtime",
-                           "adjtimex",
-                           "syslog",
-                           "quotactl",
-                           "quotactl_fd",
-                           "iopl",
-                           "ioperm",
-                           "nfsservctl",
-                           "vhangup",
-                           "name_to_handle_at",
-                           "open_by_handle_at",
-                           "fanotify_init",
-                           "lookup_dcookie",
-                           "setns",
-                           "unshare",
-                           "personality",
-                           "socket",
-                           "socketpair",
-                           "connect",
-                           "bind",
-                           "listen",
-                           "accept",
-                           "accept4",
-                           "modify_ldt",
-                           "mknod",
-                           "mknodat",
-                           "mbind",
-                           "migrate_pages",
-                           "move_pages",
-                           "set_mempolicy",
-                           "landlock_create_ruleset"}) {
-    filter.Add(deny, name);
-  }
+  for (const char* name : kPrivileged) filter.Add(deny, name);
   filter.Add(deny, "clone", SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_NEWUSER, CLONE_NEWUSER));
   filter.Add(SCMP_ACT_ERRNO(ENOSYS), "clone3");  // its flags are in memory, out of a filter's sight; glibc falls back
   filter.Add(deny, "ioctl", SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffffu, TIOCSTI));
@@ -205,6 +146,24 @@ std::string InstallWorkerFilter() {
   filter.Add(SCMP_ACT_ERRNO(EPERM), "prlimit64");
   // abort() and raise() signal this very process.
   filter.Add(SCMP_ACT_ALLOW, "tgkill", SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(getpid())));
+  return filter.Install();
+}
+
+std::string InstallGpuWorkerFilter() {
+  Filter filter(SCMP_ACT_ALLOW);
+  for (const char* name : kPrivileged) filter.Add(SCMP_ACT_TRAP, name);
+  for (const char* name : {"fork", "vfork", "clone", "execve", "execveat", "socketpair", "sendto", "sendmsg", "recvfrom",
+                           "recvmsg", "kill", "tkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal",
+                           "pidfd_open", "setuid", "setgid", "setresuid", "setresgid", "setgroups", "capset", "chmod",
+                           "fchmod", "fchmodat", "chown", "fchown", "fchownat", "unlink", "unlinkat", "rename", "renameat",
+                           "renameat2", "mkdir", "mkdirat", "rmdir", "link", "linkat", "symlink", "symlinkat", "truncate",
+                           "timer_create", "setitimer", "alarm", "inotify_init1", "signalfd4", "shmget", "shmat", "semget",
+                           "msgget", "mq_open"}) {
+    filter.Add(SCMP_ACT_TRAP, name);
+  }
+  filter.Add(SCMP_ACT_ERRNO(ENOSYS), "clone3");  // as above: then clone is tried, and refused
+  // abort() and raise() signal this very process.
+  filter.Add(SCMP_ACT_TRAP, "tgkill", SCMP_A0(SCMP_CMP_NE, static_cast<scmp_datum_t>(getpid())));
   return filter.Install();
 }
 

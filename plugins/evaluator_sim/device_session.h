@@ -10,17 +10,13 @@
 #include <vector>
 
 #include "evaluator_shared/compiled_kernel.h"  // KernelUsage
+#include "evaluator_shared/judgement.h"        // Trouble
 #include "evaluator_sim/simt/simt.h"           // Module, DeviceMemory, Device
 #include "evaluator_sim/worker_pool.h"         // Worker
 
 namespace kgrpo::evaluator_sim {
 
-// Why a candidate was stopped. `code` is a verdict string; empty: nothing is wrong.
-struct Trouble {
-  std::string code;
-  std::string sentence;
-  explicit operator bool() const { return !code.empty(); }
-};
+using evaluator::Trouble;
 
 // What one call of the launch function did on the device.
 struct CallRecord {

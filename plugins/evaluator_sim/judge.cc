@@ -19,22 +19,6 @@ using evaluator::Expected;
 using evaluator::Parameter;
 using evaluator::Problem;
 
-namespace {
-
-std::string SizeText(const Bindings& size) {
-  std::string text;
-  for (const auto& [symbol, value] : size) text += (text.empty() ? "" : ", ") + symbol + "=" + std::to_string(value);
-  return text;
-}
-
-std::vector<int64_t> ShapeAt(const Parameter& parameter, const Bindings& size) {
-  std::vector<int64_t> shape;
-  for (const evaluator::Expression& dimension : parameter.shape) shape.push_back(dimension.EvaluateInteger(size));
-  return shape;
-}
-
-}  // namespace
-
 Judge::Judge(const Options& options)
     : options_(options),
       helper_directory_(options.helper_directory.empty() ? evaluator::FindHelperDirectory() : options.helper_directory),
@@ -42,8 +26,16 @@ Judge::Judge(const Options& options)
       sandbox_(options.sandbox, helper_directory_, toolkit_.readable),
       device_(simt::Device::Load(helper_directory_ + "/devices/" + options.device + ".yaml")),
       compiler_(toolkit_, sandbox_, helper_directory_,
-                {options.route, options.compile_seconds, options.concurrency, helper_directory_}),
+                {.route = options.route,
+                 .seconds = options.compile_seconds,
+                 .workers = options.concurrency,
+                 .library_directory = helper_directory_,
+                 .on_fallback = options.on_compile_fallback}),
       workers_(sandbox_, helper_directory_, options.concurrency, static_cast<uint64_t>(options.host_seconds * 4) + 1) {}
+
+void Judge::ThrowIfCancelled() const {
+  if (options_.cancelled && options_.cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
+}
 
 std::unique_ptr<Judge::Run> Judge::Prepare(const OpenProblem& open, const std::string& source, bool thorough,
                                            Judgement* judgement) {
@@ -99,22 +91,15 @@ std::vector<Expected> Judge::ReferenceOutputs(const OpenProblem& open, const std
   std::vector<Expected> expected(problem.parameters.size());
   for (size_t i = 0; i < expected.size(); ++i) {
     const Parameter& parameter = problem.parameters[i];
-    if (!IsWritten(parameter)) continue;
-    const evaluator::DTypeInfo& info = evaluator::Info(parameter.dtype);
-    const std::vector<uint8_t> bytes = tensors.Read(i);
-    for (size_t at = 0; at < bytes.size(); at += info.size) {
-      if (info.is_floating) {
-        expected[i].reals.push_back(evaluator::LoadDouble(parameter.dtype, bytes.data() + at));
-      } else {
-        expected[i].wholes.push_back(evaluator::LoadInteger(parameter.dtype, bytes.data() + at));
-      }
-    }
+    if (!parameter.IsWritten()) continue;
+    expected[i] = evaluator::ExpectedFrom(parameter, tensors.Read(i));
   }
   return expected;
 }
 
 Trouble Judge::RunCase(Run& run, const Bindings& size, const std::string& where, uint64_t key, int variant,
                        simt::Mode mode, bool repeat) {
+  ThrowIfCancelled();
   const Problem& problem = run.open.problem();
   const std::vector<Argument> arguments = evaluator::DrawArguments(problem, size, key, variant);
   const Tensors tensors(run.session.memory(), problem, arguments, key);
@@ -129,7 +114,7 @@ Trouble Judge::RunCase(Run& run, const Bindings& size, const std::string& where,
   if (repeat) {
     size_t output = 0;
     for (size_t i = 0; i < arguments.size(); ++i) {
-      if (!IsWritten(problem.parameters[i])) continue;
+      if (!problem.parameters[i].IsWritten()) continue;
       if (tensors.Read(i) != run.first_outputs[output++]) {
         return {"non_deterministic",
                 "Called again with the same inputs it gives another " + problem.parameters[i].name + "."};
@@ -143,11 +128,11 @@ Trouble Judge::RunCase(Run& run, const Bindings& size, const std::string& where,
   const bool first = run.first_outputs.empty();
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Parameter& parameter = problem.parameters[i];
-    if (!IsWritten(parameter)) continue;
+    if (!parameter.IsWritten()) continue;
     const evaluator::ErrorBound bound = evaluator::BoundFor(problem, parameter, accumulations, expected[i]);
     std::vector<uint8_t> got = tensors.Read(i);
     const evaluator::Comparison comparison =
-        evaluator::Compare(parameter, ShapeAt(parameter, size), got, expected[i], tensors.Poison(i), bound);
+        evaluator::Compare(parameter, parameter.ShapeAt(size), got, expected[i], tensors.Poison(i), bound);
     if (!comparison.matches) return {"wrong", "At " + where + ": " + comparison.sentence + "."};
     if (first) run.first_outputs.push_back(std::move(got));
   }
@@ -167,7 +152,7 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   };
   std::vector<Case> cases;
   for (const Bindings& size : problem.visible)
-    cases.push_back({&size, SizeText(size), evaluator::SubKey(key, cases.size())});
+    cases.push_back({&size, evaluator::SizeText(size), evaluator::SubKey(key, cases.size())});
   for (const Bindings& size : problem.hidden)
     cases.push_back({&size, "a size that is not shown", evaluator::SubKey(key, cases.size())});
 
@@ -190,7 +175,7 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   if (trouble) {
     judgement.verdict = trouble.code;
     judgement.diagnosis = trouble.sentence;
-    judgement.seconds = 0;
+    judgement.seconds = judgement.seconds_low = judgement.seconds_high = 0;
     return judgement;
   }
   judgement.correct = true;

@@ -5,18 +5,21 @@
 #define KGRPO_EVALUATOR_SIM_JUDGE_H
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "evaluator_shared/compiler.h"  // Compiler
+#include "evaluator_shared/judgement.h"  // Judgement
 #include "evaluator_shared/sandbox.h"   // Sandbox
 #include "evaluator_sim/device_session.h"
-#include "evaluator_sim/judgement.h"
 #include "evaluator_sim/open_problem.h"
 #include "evaluator_sim/worker_pool.h"
 
 namespace kgrpo::evaluator_sim {
+
+using evaluator::Judgement;
 
 class Judge {
  public:
@@ -32,12 +35,15 @@ class Judge {
     double host_seconds = 10;
     uint64_t warp_instructions = 400'000'000;
     size_t concurrency = 2;  // workers and compile processes kept ready
+    std::function<void(const std::string& why)> on_compile_fallback;  // evaluator::Compiler::Options::on_fallback
+    std::function<bool()> cancelled;                                  // asked between the runs of a judgement
   };
 
   explicit Judge(const Options& options);
 
   // Judges `source`. `key` is secret: inputs are drawn from it. `thorough` takes the reference compile route, twice the
-  // seeds and twice the sampled blocks. Throws Error only where judging is impossible. [any thread]
+  // seeds and twice the sampled blocks. Throws Error only where judging is impossible, and KGRPO_ERROR_CANCELLED when
+  // the user wants the run to end. [any thread]
   Judgement Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough);
 
   // "H100 model"
@@ -48,6 +54,8 @@ class Judge {
   std::string Version() const;
 
  private:
+  void ThrowIfCancelled() const;
+
   struct Run;  // one kernel under judgement: judge_run.h
 
   Trouble RunCase(Run& run, const evaluator::Bindings& size, const std::string& where, uint64_t key, int variant,

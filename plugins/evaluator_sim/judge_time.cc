@@ -57,6 +57,7 @@ double RooflineSeconds(const Problem& problem, const simt::Device& device) {
 }  // namespace
 
 Trouble Judge::Time(Run& run, Judgement* judgement) {
+  ThrowIfCancelled();
   const Problem& problem = run.open.problem();
   const std::shared_ptr<const TimingInputs> inputs = run.open.Timing();
   const uint64_t key = evaluator::KeyFromText(problem.digest);
@@ -130,7 +131,7 @@ Trouble Judge::Time(Run& run, Judgement* judgement) {
 
   const simt::TimeEstimate& main = record.estimates[longest];
   const simt::KernelResources& resources = record.resources[longest];
-  judgement->seconds = seconds;
+  judgement->seconds = judgement->seconds_low = judgement->seconds_high = seconds;
   std::string text = "Modelled time " + TimeText(seconds) + " (" + TimeSource() + ", no GPU used).";
   if (record.launches > 1) {
     std::ostringstream share;

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "evaluator_shared/random.h"
-#include "evaluator_sim/tensors.h"
 
 namespace kgrpo::evaluator_sim {
 
@@ -58,7 +57,7 @@ std::shared_ptr<const TimingInputs> OpenProblem::Timing() const {
   uint64_t total = 0;
   for (size_t i = 0; i < inputs->arguments.size(); ++i) {
     const Parameter& parameter = problem_.parameters[i];
-    if (!IsTensor(parameter)) continue;
+    if (!parameter.IsTensor()) continue;
     std::vector<uint8_t> bytes = std::exchange(inputs->arguments[i].bytes, {});
     inputs->bytes[i] = bytes.size();
     if (parameter.role == Role::kOutput) continue;

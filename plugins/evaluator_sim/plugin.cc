@@ -5,13 +5,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "evaluator_shared/interface.h"
 #include "evaluator_sim/evaluator.h"
 
 using kgrpo::Guard;
 using kgrpo::Str;
 using kgrpo::View;
+using kgrpo::evaluator::Put;
 using kgrpo::evaluator_sim::Evaluator;
-using kgrpo::evaluator_sim::Judgement;
 using kgrpo::evaluator_sim::OpenProblem;
 
 // The ABI's opaque types are ours to define.
@@ -27,19 +28,9 @@ struct kgrpo_evaluator {
 };
 
 struct kgrpo_problem {
-  explicit kgrpo_problem(std::unique_ptr<OpenProblem> opened) : open(std::move(opened)) {
-    const kgrpo::evaluator::Problem& problem = open->problem();
-    task = problem.TaskText();
-    signature = problem.Signature();
-    for (const std::string& trait : problem.traits) traits.push_back(Str(trait));
-    info = {sizeof info,        Str(problem.name), Str(problem.title), Str(problem.family),
-            Str(problem.split), Str(task),         Str(signature),     Str(problem.reference_source),
-            traits.data(),      traits.size()};
-  }
+  explicit kgrpo_problem(std::unique_ptr<OpenProblem> opened) : open(std::move(opened)), description(open->problem()) {}
   std::unique_ptr<OpenProblem> open;
-  std::string task, signature;
-  std::vector<kgrpo_str> traits;
-  kgrpo_problem_info info;
+  kgrpo::evaluator::ProblemDescription description;
 };
 
 namespace {
@@ -96,8 +87,14 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
     options.judge.concurrency = json.value("workers", size_t{2});
     options.seed = json.value("seed", uint64_t{0});
     options.cache = json.value("cache", true);
-    options.cache_directory = kgrpo::Host(host).CacheDirectory();
-    *out = new kgrpo_evaluator(kgrpo::Host(host), options);
+    const kgrpo::Host services(host);
+    options.judge.on_compile_fallback = [services](const std::string& why) {
+      services.Warn("a kernel was compiled by nvcc, in about a second, since the fast route refused it: " + why +
+                    " (said once: it may happen to others too)");
+    };
+    options.judge.cancelled = [services] { return services.Cancelled(); };
+    options.cache_directory = services.CacheDirectory();
+    *out = new kgrpo_evaluator(services, options);
   });
 }
 
@@ -114,37 +111,19 @@ void Close(kgrpo_evaluator*, kgrpo_problem* problem) {
 }
 
 const kgrpo_problem_info* ProblemInfo(const kgrpo_problem* problem) {
-  return &problem->info;
-}
-
-void Put(const kgrpo_evaluator& self, const Judgement& judgement, const kgrpo_evaluation_sink& sink) {
-  std::vector<kgrpo_metric> metrics;
-  for (const auto& [name, value] : judgement.metrics) metrics.push_back({Str(name), value});
-  kgrpo_evaluation evaluation = {};
-  evaluation.struct_size = sizeof evaluation;
-  evaluation.compiled = judgement.compiled ? 1 : 0;
-  evaluation.correct = judgement.correct ? 1 : 0;
-  evaluation.verdict = Str(judgement.verdict);
-  evaluation.seconds = evaluation.seconds_low = evaluation.seconds_high = judgement.seconds;
-  evaluation.modelled = 1;
-  evaluation.time_source = Str(self.time_source);
-  evaluation.diagnosis = Str(judgement.diagnosis);
-  evaluation.metrics = metrics.data();
-  evaluation.metric_count = metrics.size();
-  sink.put(sink.context, &evaluation);
+  return &problem->description.info();
 }
 
 kgrpo_error* Baseline(kgrpo_evaluator* self, kgrpo_problem* problem, kgrpo_evaluation_sink sink) {
-  return Guard([&] { Put(*self, self->evaluator.Baseline(*problem->open), sink); });
+  return Guard([&] { Put(self->evaluator.Baseline(*problem->open), true, self->time_source, sink); });
 }
 
 kgrpo_error* Evaluate(kgrpo_evaluator* self, kgrpo_problem* problem, const kgrpo_evaluate_request* request,
                       kgrpo_evaluation_sink sink) {
   return Guard([&] {
-    Put(*self,
-        self->evaluator.Evaluate(*problem->open, std::string(View(request->source)), request->seed,
+    Put(self->evaluator.Evaluate(*problem->open, std::string(View(request->source)), request->seed,
                                  request->thorough != 0),
-        sink);
+        true, self->time_source, sink);
   });
 }
 

@@ -19,7 +19,7 @@ Tensors::Tensors(simt::DeviceMemory& memory, const Problem& problem, const std::
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Parameter& parameter = problem.parameters[i];
     uint64_t value = 0;
-    if (IsTensor(parameter)) {
+    if (parameter.IsTensor()) {
       value = memory.Allocate(arguments[i].bytes.size(), parameter.name);
       if (value == 0) throw Error(KGRPO_ERROR_INVALID, "the problem's tensors do not fit the device memory limit");
       if (parameter.role == Role::kOutput) {
@@ -40,7 +40,7 @@ Tensors::Tensors(simt::DeviceMemory& memory, const Problem& problem, const Timin
   for (size_t i = 0; i < arguments_.size(); ++i) {
     const Parameter& parameter = problem.parameters[i];
     uint64_t value = 0;
-    if (!IsTensor(parameter)) {
+    if (!parameter.IsTensor()) {
       std::memcpy(&value, arguments_[i].bytes.data(), arguments_[i].bytes.size());
     } else if (inputs.files[i].get() >= 0) {
       value = memory.AllocateCopy(inputs.files[i].get(), inputs.bytes[i], parameter.name);
@@ -48,7 +48,7 @@ Tensors::Tensors(simt::DeviceMemory& memory, const Problem& problem, const Timin
       value = memory.Allocate(inputs.bytes[i], parameter.name);
       if (poisoned && value != 0) memory.Poison(value, Poison(i));
     }
-    if (IsTensor(parameter) && value == 0)
+    if (parameter.IsTensor() && value == 0)
       throw Error(KGRPO_ERROR_INVALID, "the problem's tensors do not fit the device memory limit");
     values_.push_back(value);
   }
@@ -56,7 +56,7 @@ Tensors::Tensors(simt::DeviceMemory& memory, const Problem& problem, const Timin
 
 Tensors::~Tensors() {
   for (size_t i = 0; i < values_.size(); ++i) {
-    if (IsTensor(problem_.parameters[i])) memory_.Free(values_[i]);
+    if (problem_.parameters[i].IsTensor()) memory_.Free(values_[i]);
   }
 }
 

@@ -13,13 +13,6 @@
 
 namespace kgrpo::evaluator_sim {
 
-inline bool IsTensor(const evaluator::Parameter& parameter) {
-  return parameter.role != evaluator::Role::kScalar;
-}
-inline bool IsWritten(const evaluator::Parameter& parameter) {
-  return parameter.role == evaluator::Role::kOutput || parameter.role == evaluator::Role::kInout;
-}
-
 // Freed at the end, so that a pointer kept beyond the call is caught.
 class Tensors {
  public:

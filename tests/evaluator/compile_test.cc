@@ -73,7 +73,7 @@ TEST(CompileRoutes, GiveTheSamePtxForShippedProblems) {
     const auto quick = fast.Compile(problem, problem.reference_source, &why);
     ASSERT_TRUE(quick.has_value()) << problem.name << ": " << why;
     ASSERT_TRUE(quick->Succeeded()) << problem.name << ": " << quick->diagnosis;
-    const CompileOutcome slow = CompileWithNvcc(toolkit, sandbox, helpers, problem, problem.reference_source, 120);
+    const CompileOutcome slow = CompileWithNvcc(toolkit, sandbox, helpers, 90, problem, problem.reference_source, 120);
     ASSERT_TRUE(slow.Succeeded()) << problem.name << ": " << slow.diagnosis;
     const Essence a = EssenceOf(quick->kernel.ptx), b = EssenceOf(slow.kernel.ptx);
     EXPECT_EQ(a.declarations, b.declarations) << problem.name;
