@@ -1,0 +1,195 @@
+#include "evaluator_cuda/device.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+namespace kgrpo::evaluator_cuda {
+namespace {
+
+// "GPU-8a3f..." as CUDA_VISIBLE_DEVICES takes it.
+std::string UuidText(const cudaUUID_t& uuid) {
+  std::string text = "GPU-";
+  for (int i = 0; i < 16; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned char>(uuid.bytes[i]));
+    text += digits;
+  }
+  return text;
+}
+
+// Seconds of the quickest of some runs of `launch`.
+template <typename Launch>
+double Quickest(cudaStream_t stream, Launch launch) {
+  cudaEvent_t begin, end;
+  CheckCuda(cudaEventCreate(&begin), "making an event");
+  CheckCuda(cudaEventCreate(&end), "making an event");
+  float quickest = 0;
+  for (int i = 0; i < 6; ++i) {
+    CheckCuda(cudaEventRecord(begin, stream), "recording an event");
+    CheckCuda(launch(), "measuring the device's ceilings");
+    CheckCuda(cudaEventRecord(end, stream), "recording an event");
+    CheckCuda(cudaEventSynchronize(end), "measuring the device's ceilings");
+    float milliseconds = 0;
+    CheckCuda(cudaEventElapsedTime(&milliseconds, begin, end), "reading an event");
+    if (i == 0 || (i > 1 && milliseconds < quickest)) quickest = milliseconds;  // the first warms up
+  }
+  cudaEventDestroy(begin);
+  cudaEventDestroy(end);
+  return static_cast<double>(quickest) * 1e-3;
+}
+
+}  // namespace
+
+void CheckCuda(cudaError_t status, const char* what) {
+  if (status == cudaSuccess) return;
+  throw Error(KGRPO_ERROR_UNAVAILABLE,
+              std::string(what) + " failed: " + cudaGetErrorName(status) + ": " + cudaGetErrorString(status));
+}
+
+Device::Device(int index) : index_(index), lock_name_("cuda:" + std::to_string(index)) {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status != cudaSuccess || count == 0) {
+    throw Error(KGRPO_ERROR_UNAVAILABLE,
+                std::string("evaluator_cuda needs an NVIDIA GPU and its driver, and found none (") +
+                    cudaGetErrorString(status) + "); on a machine without one use evaluator_sim");
+  }
+  if (index >= count) {
+    throw Error(KGRPO_ERROR_UNAVAILABLE, "device " + std::to_string(index) + " is asked for, but there are " +
+                                             std::to_string(count) + " (counted from 0)");
+  }
+  Use();
+  cudaDeviceProp properties;
+  CheckCuda(cudaGetDeviceProperties(&properties, index), "asking for the device's properties");
+  name_ = properties.name;
+  uuid_ = UuidText(properties.uuid);
+  compute_capability_ = properties.major * 10 + properties.minor;
+  multiprocessors_ = properties.multiProcessorCount;
+  l2_bytes_ = static_cast<uint64_t>(properties.l2CacheSize);
+  char bus_id[32] = "";
+  CheckCuda(cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, index), "asking for the device's bus id");
+  bus_id_ = bus_id;
+  int driver = 0;
+  CheckCuda(cudaDriverGetVersion(&driver), "asking for the driver's version");
+  driver_ = std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10);
+  CheckCuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
+  flush_bytes_ = std::max<uint64_t>(2 * l2_bytes_, uint64_t{32} << 20) / 256 * 256;
+  CheckCuda(cudaMalloc(&flush_, flush_bytes_), "allocating memory to flush the cache with");
+  void* counter = nullptr;
+  CheckCuda(cudaMalloc(&counter, 256), "allocating a counter");
+  counter_ = static_cast<unsigned long long*>(counter);
+  MeasureCeilings();
+}
+
+Device::~Device() {
+  cudaSetDevice(index_);
+  cudaFree(flush_);
+  cudaFree(counter_);
+  if (stream_ != nullptr) cudaStreamDestroy(stream_);
+}
+
+void Device::Use() const {
+  CheckCuda(cudaSetDevice(index_), "choosing the device");
+}
+
+void Device::MeasureCeilings() {
+  const uint64_t bytes = std::min<uint64_t>(uint64_t{1} << 30, FreeBytes() / 8) / 256 * 256;
+  void* memory = nullptr;
+  CheckCuda(cudaMalloc(&memory, bytes), "allocating memory to measure the device with");
+  CheckCuda(cudaMemsetAsync(memory, 0x11, bytes, stream_), "filling memory");
+  const double read = Quickest(stream_, [&] { return LaunchRead(memory, bytes, counter_, stream_); });
+  cudaFree(memory);
+  ceilings_.read_bytes_per_second = static_cast<double>(bytes) / read;
+  double operations = 0;
+  const double multiply = Quickest(stream_, [&] {
+    return LaunchMultiplyAdd(multiprocessors_, 4096, reinterpret_cast<float*>(counter_), &operations, stream_);
+  });
+  ceilings_.fp32_operations_per_second = operations / multiply;
+}
+
+uint64_t Device::FreeBytes() const {
+  Use();
+  size_t free = 0, total = 0;
+  CheckCuda(cudaMemGetInfo(&free, &total), "asking for free memory");
+  return free;
+}
+
+void Device::Write(void* target, const void* source, uint64_t bytes) const {
+  Use();
+  CheckCuda(cudaMemcpyAsync(target, source, bytes, cudaMemcpyHostToDevice, stream_), "copying to the device");
+  Wait();
+}
+
+void Device::Read(void* target, const void* source, uint64_t bytes) const {
+  Use();
+  CheckCuda(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDeviceToHost, stream_), "copying from the device");
+  Wait();
+}
+
+void Device::Copy(void* target, const void* source, uint64_t bytes) const {
+  Use();
+  CheckCuda(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDeviceToDevice, stream_), "copying on the device");
+  Wait();
+}
+
+void Device::Fill(void* target, uint8_t value, uint64_t bytes) const {
+  Use();
+  CheckCuda(cudaMemsetAsync(target, value, bytes, stream_), "filling memory");
+}
+
+void Device::DrawInto(const Draw& draw, evaluator::DType dtype, void* target, int64_t elements) const {
+  Use();
+  CheckCuda(LaunchDraw(draw, dtype, target, elements, stream_), "drawing inputs");
+}
+
+void Device::FlushCache() const {
+  Use();
+  CheckCuda(cudaMemsetAsync(flush_, 0, flush_bytes_, stream_), "flushing the cache");
+}
+
+void Device::Wait() const {
+  CheckCuda(cudaStreamSynchronize(stream_), "waiting for the device");
+}
+
+uint64_t Device::Mismatches(evaluator::DType dtype, const void* got, const void* want, int64_t elements,
+                            double relative, double absolute) const {
+  Use();
+  CheckCuda(cudaMemsetAsync(counter_, 0, sizeof *counter_, stream_), "clearing a counter");
+  CheckCuda(LaunchCompare(dtype, got, want, elements, relative, absolute, counter_, stream_), "comparing outputs");
+  unsigned long long count = 0;
+  Read(&count, counter_, sizeof count);
+  return count;
+}
+
+LentMemory::~LentMemory() {
+  cudaFree(data_);
+}
+
+void LentMemory::Reserve(uint64_t bytes) {
+  if (bytes <= bytes_) return;
+  cudaFree(data_);
+  data_ = nullptr;
+  bytes_ = 0;
+  constexpr uint64_t kGrain = uint64_t{2} << 20;
+  const uint64_t wanted = (bytes + kGrain - 1) / kGrain * kGrain;
+  if (wanted > device_.FreeBytes()) {
+    throw Error(KGRPO_ERROR_UNAVAILABLE, "the problem's tensors take " + std::to_string(wanted >> 20) +
+                                             " MiB of device memory, of which " +
+                                             std::to_string(device_.FreeBytes() >> 20) + " MiB are free");
+  }
+  void* data = nullptr;
+  CheckCuda(cudaMalloc(&data, wanted), "allocating memory to lend");
+  cudaIpcMemHandle_t handle;
+  const cudaError_t status = cudaIpcGetMemHandle(&handle, data);
+  if (status != cudaSuccess) cudaFree(data);
+  CheckCuda(status, "making device memory available to other processes");
+  data_ = static_cast<uint8_t*>(data);
+  bytes_ = wanted;
+  handle_.assign(reinterpret_cast<const uint8_t*>(&handle), reinterpret_cast<const uint8_t*>(&handle) + sizeof handle);
+}
+
+}  // namespace kgrpo::evaluator_cuda

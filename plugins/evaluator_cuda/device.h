@@ -1,0 +1,102 @@
+// One GPU as the judge's process uses it: memory that it owns and lends, copies, its own kernels, and what the device can
+// do at most, measured. Made by the evaluator; used by the judge under the device's lock.
+#ifndef KGRPO_EVALUATOR_CUDA_DEVICE_H
+#define KGRPO_EVALUATOR_CUDA_DEVICE_H
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "evaluator_cuda/device_kernels.h"  // Draw
+
+namespace kgrpo::evaluator_cuda {
+
+// Throws Error(KGRPO_ERROR_UNAVAILABLE) that names `what` unless `status` is cudaSuccess.
+void CheckCuda(cudaError_t status, const char* what);
+
+// What the device reaches at most, by our own kernels.
+struct Ceilings {
+  double read_bytes_per_second = 0;
+  double fp32_operations_per_second = 0;
+};
+
+// One thread at a time, but for the constants.
+class Device {
+ public:
+  // Throws Error(KGRPO_ERROR_UNAVAILABLE) where there is no driver or no such device.
+  explicit Device(int index);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  const std::string& name() const { return name_; }          // "NVIDIA H100 80GB HBM3"
+  const std::string& uuid() const { return uuid_; }          // "GPU-...", for CUDA_VISIBLE_DEVICES
+  const std::string& bus_id() const { return bus_id_; }      // for NVML
+  const std::string& lock_name() const { return lock_name_; }  // "cuda:0"
+  int compute_capability() const { return compute_capability_; }  // 90
+  uint64_t l2_bytes() const { return l2_bytes_; }
+  const std::string& driver() const { return driver_; }      // "13.0"
+  const Ceilings& ceilings() const { return ceilings_; }
+
+  uint64_t FreeBytes() const;
+
+  // All of these wait until they are done.
+  void Write(void* target, const void* source, uint64_t bytes) const;
+  void Read(void* target, const void* source, uint64_t bytes) const;
+  void Copy(void* target, const void* source, uint64_t bytes) const;
+
+  // These are queued; Wait waits for them.
+  void Fill(void* target, uint8_t value, uint64_t bytes) const;
+  void DrawInto(const Draw& draw, evaluator::DType dtype, void* target, int64_t elements) const;
+  // Makes everything that the L2 cache holds useless.
+  void FlushCache() const;
+  void Wait() const;
+
+  // Elements of `got` that are not close to `want`; see LaunchCompare.
+  uint64_t Mismatches(evaluator::DType dtype, const void* got, const void* want, int64_t elements, double relative,
+                      double absolute) const;
+
+ private:
+  void Use() const;  // makes the device this thread's
+  void MeasureCeilings();
+
+  const int index_;
+  std::string name_, uuid_, bus_id_, lock_name_, driver_;
+  int compute_capability_ = 0, multiprocessors_ = 0;
+  uint64_t l2_bytes_ = 0, flush_bytes_ = 0;
+  Ceilings ceilings_;
+  cudaStream_t stream_ = nullptr;
+  void* flush_ = nullptr;
+  unsigned long long* counter_ = nullptr;
+};
+
+// Device memory that another process may open.
+class LentMemory {
+ public:
+  // Holds nothing yet.
+  explicit LentMemory(const Device& device) : device_(device) {}
+  ~LentMemory();
+  LentMemory(const LentMemory&) = delete;
+  LentMemory& operator=(const LentMemory&) = delete;
+
+  // Makes it at least that large; what it held is lost, and who opened it must open it again.
+  // Throws Error(KGRPO_ERROR_UNAVAILABLE) where the device has no room.
+  void Reserve(uint64_t bytes);
+
+  uint8_t* data() const { return data_; }
+  uint64_t bytes() const { return bytes_; }
+  // A cudaIpcMemHandle_t.
+  const std::vector<uint8_t>& handle() const { return handle_; }
+
+ private:
+  const Device& device_;
+  uint8_t* data_ = nullptr;
+  uint64_t bytes_ = 0;
+  std::vector<uint8_t> handle_;
+};
+
+}  // namespace kgrpo::evaluator_cuda
+
+#endif

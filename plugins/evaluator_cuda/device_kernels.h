@@ -1,0 +1,43 @@
+// The judge's own kernels: inputs drawn on the device, and outputs compared there, so that every timed call can have
+// fresh inputs and be looked at. Called by device.cc; compiled by nvcc.
+#ifndef KGRPO_EVALUATOR_CUDA_DEVICE_KERNELS_H
+#define KGRPO_EVALUATOR_CUDA_DEVICE_KERNELS_H
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "evaluator_shared/dtype.h"  // DType
+
+namespace kgrpo::evaluator_cuda {
+
+// How a tensor's elements are drawn: element i is a function of (key, i) alone.
+struct Draw {
+  enum class Kind { kBell, kUniform, kSparse, kConstant, kWhole };
+  Kind kind = Kind::kBell;
+  double a = 0, b = 1;            // bell: mean, deviation; uniform: low, high; sparse: density; constant: value
+  int64_t low = 0;                // whole: from low,
+  uint64_t range = 1;             // so many numbers
+  uint64_t key = 0, chosen = 0;   // chosen: the key that says which elements of a sparse tensor are not zero
+};
+
+// Fills `elements` of `dtype` at `target`.
+cudaError_t LaunchDraw(const Draw& draw, evaluator::DType dtype, void* target, int64_t elements, cudaStream_t stream);
+
+// Adds to *mismatches the number of elements of `got` that are further than absolute + relative * |want| from `want`,
+// or of which one alone is a NaN. For whole numbers both bounds are usually 0.
+cudaError_t LaunchCompare(evaluator::DType dtype, const void* got, const void* want, int64_t elements, double relative,
+                          double absolute, unsigned long long* mismatches, cudaStream_t stream);
+
+// Adds to *changed the number of bytes (of `bytes`, a multiple of 16) that are not `value`.
+cudaError_t LaunchCountOther(const void* memory, uint64_t bytes, uint8_t value, unsigned long long* changed,
+                             cudaStream_t stream);
+
+// Reads `bytes` (a multiple of 16) at full bandwidth; for the device's ceiling. Multiplies and adds `rounds` times in
+// every thread of a full device; the number of floating point operations is returned.
+cudaError_t LaunchRead(const void* memory, uint64_t bytes, unsigned long long* sink, cudaStream_t stream);
+cudaError_t LaunchMultiplyAdd(int multiprocessors, int rounds, float* sink, double* operations, cudaStream_t stream);
+
+}  // namespace kgrpo::evaluator_cuda
+
+#endif

@@ -1,0 +1,419 @@
+#include "evaluator_cuda/judge.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <sstream>
+#include <utility>
+
+#include "evaluator_shared/comparison.h"
+#include "evaluator_shared/cuda_toolkit.h"
+#include "evaluator_shared/random.h"
+
+namespace kgrpo::evaluator_cuda {
+
+using evaluator::Argument;
+using evaluator::Bindings;
+using evaluator::Expected;
+using evaluator::Parameter;
+using evaluator::Problem;
+using evaluator::Role;
+
+namespace {
+
+constexpr uint64_t kGuardBytes = 4096;   // before, between and after the tensors of a correctness case
+constexpr double kImplausible = 0.75;    // of the roofline by measured ceilings: below, a time is not believed
+
+// libcudart.so.13 of a whole toolkit, or of the PyPI wheels.
+std::string FindRuntime(const evaluator::CudaToolkit& toolkit) {
+  std::string tried;
+  for (const char* folder : {"/lib64", "/lib", "/targets/x86_64-linux/lib"}) {
+    const std::string path = toolkit.home + folder + "/libcudart.so.13";
+    std::error_code code;
+    if (std::filesystem::exists(path, code)) return std::filesystem::canonical(path, code).string();
+    tried += "\n  " + path;
+  }
+  throw Error(KGRPO_ERROR_UNAVAILABLE, "the CUDA toolkit at " + toolkit.home + " lacks libcudart.so.13; tried:" + tried);
+}
+
+std::string TimeText(double seconds) {
+  std::ostringstream text;
+  text.precision(4);
+  if (seconds < 1e-3) {
+    text << seconds * 1e6 << " us";
+  } else {
+    text << seconds * 1e3 << " ms";
+  }
+  return text.str();
+}
+
+}  // namespace
+
+// One call at a correctness size.
+struct Judge::Case {
+  const Bindings* size;
+  std::string where;  // "rows=5, cols=256", or that it is not shown
+  std::vector<Argument> arguments;
+  std::vector<Expected> expected;  // by parameter; empty where the reference kernel is the oracle, until it has run
+  double accumulations;
+  uint8_t guard, poison;
+};
+
+// A worker that holds a problem's reference kernel.
+struct Judge::Baseline {
+  std::string digest;  // of the problem
+  std::unique_ptr<Worker> worker;
+};
+
+Judge::Judge(const Options& options)
+    : options_(options),
+      helper_directory_(options.helper_directory.empty() ? evaluator::FindHelperDirectory() : options.helper_directory),
+      toolkit_(evaluator::CudaToolkit::Find(options.cuda_home)),
+      sandbox_(options.sandbox, helper_directory_, toolkit_.readable),
+      device_(options.device),
+      clocks_(device_.bus_id()),
+      compiler_(toolkit_, sandbox_, helper_directory_,
+                {.route = evaluator::CompileRoute::kNvcc,
+                 .seconds = options.compile_seconds,
+                 .library_directory = helper_directory_,
+                 .compute_capability = device_.compute_capability(),
+                 .on_fallback = {}}),
+      candidate_memory_(device_),
+      baseline_memory_(device_) {
+  Worker::Options worker;
+  worker.helper_directory = helper_directory_;
+  worker.runtime_library = FindRuntime(toolkit_);
+  worker.device_uuid = device_.uuid();
+  worker.call_seconds = options.call_seconds;
+  workers_ = std::make_unique<WorkerPool>(sandbox_, worker, options.workers);
+  CheckWorks();
+}
+
+Judge::~Judge() = default;
+
+// Makes room for the problem's cases and for four sets at its timing size.
+void Judge::ReserveFor(const Problem& problem, const std::vector<Case>& cases) {
+  uint64_t needed = 4 * Layout(problem, problem.timing, 0).bytes();
+  for (const Case& one : cases) needed = std::max(needed, 2 * Layout(problem, *one.size, kGuardBytes).bytes());
+  if (needed <= candidate_memory_.bytes()) return;
+  baselines_.clear();  // they have the old memory open
+  candidate_memory_.Reserve(needed);
+  baseline_memory_.Reserve(needed);
+}
+
+// The driver's first kernel in a sandboxed worker writes to lent memory: is it there?
+void Judge::CheckWorks() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  candidate_memory_.Reserve(options_.timing.memory_bytes);
+  baseline_memory_.Reserve(options_.timing.memory_bytes);
+  device_.Fill(candidate_memory_.data(), 0, kOpenedBytes);
+  device_.Wait();
+  std::unique_ptr<Worker> worker = workers_->Take();
+  worker->Open(candidate_memory_.handle());
+  std::vector<uint8_t> seen(kOpenedBytes);
+  device_.Read(seen.data(), candidate_memory_.data(), seen.size());
+  workers_->Retire(std::move(worker));
+  if (!std::all_of(seen.begin(), seen.end(), [](uint8_t byte) { return byte == kOpenedByte; })) {
+    throw Error(KGRPO_ERROR_UNAVAILABLE,
+                "what a sandboxed worker writes to lent device memory does not arrive: CUDA IPC does not work here");
+  }
+}
+
+void Judge::ThrowIfCancelled() const {
+  if (options_.cancelled && options_.cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
+}
+
+evaluator::CompileOutcome Judge::Compile(const Problem& problem, const std::string& source) {
+  return compiler_.Compile(problem, source, true);
+}
+
+std::vector<Judge::Case> Judge::DrawCases(const OpenProblem& open, uint64_t key, int seeds) const {
+  const Problem& problem = open.problem;
+  std::vector<Case> cases;
+  for (int variant = 0; variant < seeds; ++variant) {
+    uint64_t index = 0;
+    const auto add = [&](const Bindings& size, std::string where) {
+      Case one;
+      one.size = &size;
+      one.where = std::move(where);
+      const uint64_t case_key = evaluator::SubKey(evaluator::SubKey(key, index++), static_cast<uint64_t>(variant));
+      one.arguments = evaluator::DrawArguments(problem, size, case_key, variant);
+      if (open.oracle) one.expected = open.oracle->Run(problem, one.arguments);
+      one.accumulations = problem.accumulations.Evaluate(size);
+      // The first seed's guards are NaNs to whoever reads them as numbers; the others' are not, so that writing NaNs
+      // there shows too.
+      one.guard = variant == 0 ? 0xff : static_cast<uint8_t>(0x40 | evaluator::RandomBits(case_key, 7) % 64);
+      one.poison = variant % 2 == 0 ? 0xff : static_cast<uint8_t>(0x80 | evaluator::RandomBits(case_key, 8) % 128);
+      cases.push_back(std::move(one));
+    };
+    for (const Bindings& size : problem.visible) add(size, evaluator::SizeText(size));
+    for (const Bindings& size : problem.hidden) add(size, "a size that is not shown");
+  }
+  return cases;
+}
+
+Trouble Judge::RunCase(Worker& worker, const LentMemory& memory, const Problem& problem, const Case& one,
+                       std::vector<std::vector<uint8_t>>* outputs) {
+  const Layout layout(problem, *one.size, kGuardBytes);
+  // Behind the tensors: copies of the outputs as the default stream sees them when the launch function has returned.
+  std::vector<uint8_t> image(2 * layout.bytes(), one.guard);
+  Plan plan;
+  plan.calls.push_back(layout.Arguments(0));
+  for (const Layout::Tensor& tensor : layout.tensors()) {
+    const Parameter& parameter = problem.parameters[tensor.parameter];
+    const Argument& argument = one.arguments[tensor.parameter];
+    if (parameter.role == Role::kOutput) {
+      std::memset(image.data() + tensor.offset, one.poison, tensor.bytes);
+    } else {
+      std::memcpy(image.data() + tensor.offset, argument.bytes.data(), tensor.bytes);
+    }
+    if (parameter.IsWritten()) plan.copies.push_back({layout.bytes() + tensor.offset, tensor.offset, tensor.bytes});
+  }
+  device_.Write(memory.data(), image.data(), image.size());
+  if (Trouble trouble = worker.Prepare(plan)) return trouble;
+  Done done;
+  double seconds = 0;
+  if (Trouble trouble = worker.Run(&done, &seconds)) return trouble;
+  std::vector<uint8_t> after(image.size());
+  device_.Read(after.data(), memory.data(), after.size());
+
+  if (done.refused > 0)
+    return {"forbidden", "The host code calls a function of the CUDA runtime that would change the device for others."};
+  if (done.allocations > 0 && !problem.allow_device_malloc)
+    return {"forbidden", "The host code allocates device memory, which the problem does not allow."};
+  if (done.launches == 0) return {"no_launch", "The launch function launches no kernel."};
+  uint64_t at = 0;
+  std::string before;
+  for (const Layout::Tensor& tensor : layout.tensors()) {
+    const Parameter& parameter = problem.parameters[tensor.parameter];
+    const auto changed = [&](uint64_t begin, uint64_t end) {
+      return std::memcmp(image.data() + begin, after.data() + begin, end - begin) != 0;
+    };
+    if (changed(at, tensor.offset)) {
+      return {"out_of_bounds", "It writes outside its tensors, " +
+                                   (before.empty() ? "before " + parameter.name : "between " + before + " and " + parameter.name) + "."};
+    }
+    at = tensor.offset + tensor.bytes;
+    before = parameter.name;
+    if (parameter.role == Role::kInput && changed(tensor.offset, at))
+      return {"input_modified", "The input " + parameter.name + " was overwritten."};
+  }
+  if (std::memcmp(image.data() + at, after.data() + at, layout.bytes() - at) != 0)
+    return {"out_of_bounds", "It writes outside its tensors, after " + before + "."};
+  outputs->clear();
+  std::string early;
+  for (const Layout::Tensor& tensor : layout.tensors()) {
+    const Parameter& parameter = problem.parameters[tensor.parameter];
+    if (!parameter.IsWritten()) continue;
+    const auto begin = after.begin() + static_cast<std::ptrdiff_t>(tensor.offset);
+    outputs->emplace_back(begin, begin + static_cast<std::ptrdiff_t>(tensor.bytes));
+    if (std::memcmp(outputs->back().data(), after.data() + layout.bytes() + tensor.offset, tensor.bytes) != 0)
+      early = parameter.name;
+  }
+  if (one.expected.empty()) return {};
+  size_t output = 0;
+  for (const Layout::Tensor& tensor : layout.tensors()) {
+    const Parameter& parameter = problem.parameters[tensor.parameter];
+    if (!parameter.IsWritten()) continue;
+    const Expected& expected = one.expected[tensor.parameter];
+    const evaluator::ErrorBound bound = evaluator::BoundFor(problem, parameter, one.accumulations, expected);
+    const evaluator::Comparison comparison = evaluator::Compare(parameter, parameter.ShapeAt(*one.size),
+                                                                (*outputs)[output++], expected, one.poison, bound);
+    if (!comparison.matches) return {"wrong", comparison.sentence + "."};
+  }
+  if (!early.empty()) {
+    return {"unsynchronised", "When the launch function has returned, " + early +
+                                  " is not what it is once the whole device is idle: work on another stream is not "
+                                  "joined to the default stream."};
+  }
+  return {};
+}
+
+Trouble Judge::Check(const OpenProblem& open, Worker& worker, const std::vector<Case>& cases, Judgement* judgement) {
+  std::vector<std::vector<uint8_t>> outputs, first;
+  for (const Case& one : cases) {
+    ThrowIfCancelled();
+    if (Trouble trouble = RunCase(worker, candidate_memory_, open.problem, one, &outputs))
+      return {trouble.code, "At " + one.where + ": " + trouble.sentence};
+    if (first.empty()) first = outputs;
+  }
+  // Once more with the first case's inputs: state kept between calls shows here, and so does a race that may go either
+  // way. Sums in another order may differ in their last bits; they are right both times.
+  if (Trouble trouble = RunCase(worker, candidate_memory_, open.problem, cases[0], &outputs)) {
+    return {trouble.code == "wrong" ? "non_deterministic" : trouble.code,
+            "Called again with the inputs of " + cases[0].where + ": " + trouble.sentence};
+  }
+  judgement->metrics.emplace_back("same_bits_twice", outputs == first ? 1 : 0);
+  return {};
+}
+
+Worker& Judge::BaselineWorker(const OpenProblem& open) {
+  const auto found = std::find_if(baselines_.begin(), baselines_.end(),
+                                  [&](const Baseline& baseline) { return baseline.digest == open.problem.digest; });
+  if (found != baselines_.end()) {
+    baselines_.splice(baselines_.begin(), baselines_, found);
+    return *baselines_.front().worker;
+  }
+  const evaluator::CompileOutcome compiled = Compile(open.problem, open.problem.reference_source);
+  const std::string file = open.problem.directory + "/reference.cu: ";
+  if (!compiled.Succeeded()) throw Error(KGRPO_ERROR_INVALID, file + compiled.verdict + ": " + compiled.diagnosis);
+  std::unique_ptr<Worker> worker = workers_->Take();
+  worker->Open(baseline_memory_.handle());
+  if (const Trouble trouble = worker->Load(compiled.kernel.object))
+    throw Error(KGRPO_ERROR_INVALID, file + trouble.code + ": " + trouble.sentence);
+  baselines_.push_front({open.problem.digest, std::move(worker)});
+  if (baselines_.size() > options_.baselines) {
+    workers_->Retire(std::move(baselines_.back().worker));
+    baselines_.pop_back();
+  }
+  return *baselines_.front().worker;
+}
+
+std::vector<Expected> Judge::ReferenceOutputs(const OpenProblem& open, const Case& one) {
+  std::vector<std::vector<uint8_t>> outputs;
+  if (const Trouble trouble = RunCase(BaselineWorker(open), baseline_memory_, open.problem, one, &outputs)) {
+    throw Error(KGRPO_ERROR_INVALID,
+                open.problem.directory + "/reference.cu: " + trouble.code + ": " + trouble.sentence);
+  }
+  std::vector<Expected> expected(open.problem.parameters.size());
+  size_t output = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const Parameter& parameter = open.problem.parameters[i];
+    if (parameter.IsWritten()) expected[i] = evaluator::ExpectedFrom(parameter, outputs[output++]);
+  }
+  return expected;
+}
+
+Trouble Judge::Time(const OpenProblem& open, Worker& worker, const std::vector<Case>& cases, uint64_t key,
+                    bool thorough, double baseline_seconds, Judgement* judgement) {
+  const Problem& problem = open.problem;
+  TimingOptions options = options_.timing;
+  if (thorough) options.relative_error /= 2, options.budget_seconds *= 4;
+  const TimingInputs inputs(device_, problem, evaluator::SubKey(key, 1));
+  Worker& baseline = BaselineWorker(open);
+  // How large an output's numbers are at the timing size is not known here; the bound takes them from the largest case.
+  std::vector<evaluator::ErrorBound> bounds;
+  const double accumulations = problem.accumulations.Evaluate(problem.timing);
+  const Case& largest = *std::max_element(cases.begin(), cases.end(), [&](const Case& a, const Case& b) {
+    return Layout(problem, *a.size, 0).bytes() < Layout(problem, *b.size, 0).bytes();
+  });
+  for (const Layout::Tensor& tensor : inputs.layout().tensors()) {
+    const Parameter& parameter = problem.parameters[tensor.parameter];
+    if (parameter.IsWritten())
+      bounds.push_back(evaluator::BoundFor(problem, parameter, accumulations, largest.expected[tensor.parameter]));
+  }
+  Timer timer(device_, clocks_, problem, inputs, bounds, options, evaluator::SubKey(key, 2));
+  Timing timing;
+  {
+    const WorkerPool::Quiet quiet(*workers_);
+    if (Trouble trouble = timer.Measure({worker, candidate_memory_}, {baseline, baseline_memory_}, &timing))
+      return trouble;
+  }
+  const double bytes = problem.needed_bytes.Evaluate(problem.timing),
+               operations = problem.needed_flops.Evaluate(problem.timing);
+  const Ceilings& ceilings = device_.ceilings();
+  const double floor = bytes / ceilings.read_bytes_per_second;
+  const double seconds = timing.candidate.value;
+  const auto add = [judgement](const char* name, double value) { judgement->metrics.emplace_back(name, value); };
+  add("speedup", timing.ratio.value);
+  add("speedup_low", timing.ratio.low);
+  add("speedup_high", timing.ratio.high);
+  add("measured_seconds", seconds);
+  add("baseline_seconds", timing.baseline.value);
+  add("event_seconds", timing.candidate_event_seconds);
+  add("timing_rounds", static_cast<double>(timing.rounds));
+  add("timing_dropped_rounds", static_cast<double>(timing.dropped_rounds));
+  add("timing_calls", static_cast<double>(timing.calls));
+  add("timing_sets", static_cast<double>(timing.sets));
+  add("clock_mhz", timing.clock_mhz);
+  add("bytes_per_second", seconds > 0 ? bytes / seconds : 0);
+  add("operations_per_second", seconds > 0 ? operations / seconds : 0);
+  add("roofline_seconds", floor);
+  add("roofline_fraction", seconds > 0 ? floor / seconds : 0);
+  if (seconds < kImplausible * floor) {
+    return {"implausible", "Its time, " + TimeText(seconds) + ", is below the " + TimeText(floor) +
+                               " that the problem's traffic takes at the bandwidth this device reaches: it does less "
+                               "work than the problem needs."};
+  }
+  if (baseline_seconds > 0) {
+    judgement->seconds = baseline_seconds / timing.ratio.value;
+    judgement->seconds_low = baseline_seconds / timing.ratio.high;
+    judgement->seconds_high = baseline_seconds / timing.ratio.low;
+  } else {
+    judgement->seconds = seconds;
+    judgement->seconds_low = timing.candidate.low;
+    judgement->seconds_high = timing.candidate.high;
+  }
+  std::ostringstream text;
+  text.precision(3);
+  text << "Measured " << TimeText(seconds) << " on " << device_.name() << ", " << timing.ratio.value
+       << " times as fast as the reference (95%: " << timing.ratio.low << " to " << timing.ratio.high << "); "
+       << bytes / seconds * 1e-9 << " GB/s of needed traffic, " << 100 * floor / seconds << "% of what the device reaches.";
+  judgement->diagnosis = text.str();
+  return {};
+}
+
+Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough,
+                          double baseline_seconds) {
+  Judgement judgement;
+  ThrowIfCancelled();
+  const evaluator::CompileOutcome compiled = Compile(open.problem, source);
+  judgement.compile_seconds = compiled.seconds;
+  judgement.transient = compiled.transient;
+  if (!compiled.Succeeded()) {
+    judgement.verdict = compiled.verdict;
+    judgement.diagnosis = compiled.diagnosis;
+    return judgement;
+  }
+  judgement.compiled = true;
+  evaluator::KernelUsage most;  // of any of its kernels
+  for (const auto& [kernel, usage] : compiled.kernel.usage) {
+    most.registers = std::max(most.registers, usage.registers);
+    most.spill_load_bytes = std::max(most.spill_load_bytes, usage.spill_load_bytes + usage.spill_store_bytes);
+    most.static_shared_bytes = std::max(most.static_shared_bytes, usage.static_shared_bytes);
+  }
+  judgement.metrics.emplace_back("registers", most.registers);
+  judgement.metrics.emplace_back("spill_bytes", most.spill_load_bytes);
+  judgement.metrics.emplace_back("shared_bytes", most.static_shared_bytes);
+  std::vector<Case> cases = DrawCases(open, key, options_.seeds * (thorough ? 2 : 1));
+
+  const std::shared_ptr<void> device_lock =
+      options_.lock_device ? options_.lock_device(device_.lock_name()) : std::shared_ptr<void>();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ReserveFor(open.problem, cases);
+  if (!open.oracle) {
+    for (Case& one : cases) one.expected = ReferenceOutputs(open, one);
+  }
+  device_.Fill(candidate_memory_.data(), 0xff, candidate_memory_.bytes());  // nothing of an earlier candidate is left
+  device_.Wait();
+  std::unique_ptr<Worker> worker = workers_->Take();
+  worker->Open(candidate_memory_.handle());
+  Trouble trouble = worker->Load(compiled.kernel.object);
+  if (!trouble) trouble = Check(open, *worker, cases, &judgement);
+  if (!trouble) trouble = Time(open, *worker, cases, key, thorough, baseline_seconds, &judgement);
+  workers_->Retire(std::move(worker));
+  if (trouble) {
+    judgement.verdict = trouble.code;
+    judgement.diagnosis = trouble.sentence;
+    judgement.seconds = judgement.seconds_low = judgement.seconds_high = 0;
+    return judgement;
+  }
+  judgement.correct = true;
+  judgement.verdict = "right";
+  return judgement;
+}
+
+std::string Judge::Describe() const {
+  std::ostringstream text;
+  text.precision(3);
+  text << "compiler: " << compiler_.Describe() << "\nsandbox: " << sandbox_.description() << "\ndevice: "
+       << device_.name() << ", driver for CUDA " << device_.driver() << "; reaches "
+       << device_.ceilings().read_bytes_per_second * 1e-9 << " GB/s of reads and "
+       << device_.ceilings().fp32_operations_per_second * 1e-12 << " TFLOP/s in fp32"
+       << (clocks_.known() ? "" : "; NVML is not there, so throttled clocks go unnoticed");
+  return text.str();
+}
+
+}  // namespace kgrpo::evaluator_cuda

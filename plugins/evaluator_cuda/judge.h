@@ -1,0 +1,94 @@
+// Judges one kernel for one problem on a GPU: compiles it, runs it in a sandboxed worker on memory that this process
+// owns, over several sizes and seeds, compares with the oracle, and times it beside the reference kernel. The order of
+// things and each verdict are described in docs/judging.md. Called by the evaluator's plugin and by the tests.
+#ifndef KGRPO_EVALUATOR_CUDA_JUDGE_H
+#define KGRPO_EVALUATOR_CUDA_JUDGE_H
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "evaluator_cuda/clocks.h"
+#include "evaluator_cuda/device.h"
+#include "evaluator_cuda/open_problem.h"
+#include "evaluator_cuda/timer.h"
+#include "evaluator_cuda/worker_pool.h"
+#include "evaluator_shared/compiler.h"   // Compiler
+#include "evaluator_shared/judgement.h"  // Judgement, Trouble
+#include "evaluator_shared/sandbox.h"    // Sandbox
+
+namespace kgrpo::evaluator_cuda {
+
+using evaluator::Judgement;
+
+class Judge {
+ public:
+  struct Options {
+    int device = 0;
+    evaluator::SandboxMode sandbox = evaluator::SandboxMode::kAuto;
+    std::string cuda_home;         // "" to search
+    std::string helper_directory;  // "" to search
+    int seeds = 2;                 // a size
+    double compile_seconds = 60;
+    double call_seconds = 10;
+    TimingOptions timing;          // memory_bytes: of each side
+    size_t workers = 2;            // kept ready
+    size_t baselines = 4;          // workers that hold a problem's reference kernel, kept
+    std::function<bool()> cancelled;
+    // Takes the device for the caller's thread while the returned object lives.
+    std::function<std::shared_ptr<void>(const std::string& device)> lock_device;
+  };
+
+  // Finds device and toolkit, and runs a kernel in a sandboxed worker on lent memory.
+  // Throws Error(KGRPO_ERROR_UNAVAILABLE) where one of them cannot be had.
+  explicit Judge(const Options& options);
+  ~Judge();
+
+  // Judges `source`. `key` is secret: inputs are drawn from it. `thorough` takes twice the seeds and half the timing
+  // error. What is measured is the ratio to the reference kernel, which runs beside the candidate; the judgement's time
+  // is `baseline_seconds` over that ratio, so that speedups are free of what the device does from hour to hour. 0: the
+  // time as it was measured. Throws Error only where judging is impossible. [any thread]
+  Judgement Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough,
+                     double baseline_seconds);
+
+  const Device& device() const { return device_; }
+  // Compiler, sandbox, device, a line each.
+  std::string Describe() const;
+
+ private:
+  struct Case;
+  struct Baseline;
+
+  std::vector<Case> DrawCases(const OpenProblem& open, uint64_t key, int seeds) const;
+  void CheckWorks();
+  void ReserveFor(const evaluator::Problem& problem, const std::vector<Case>& cases);
+  Trouble RunCase(Worker& worker, const LentMemory& memory, const evaluator::Problem& problem, const Case& one,
+                  std::vector<std::vector<uint8_t>>* outputs);
+  Trouble Check(const OpenProblem& open, Worker& worker, const std::vector<Case>& cases, Judgement* judgement);
+  Trouble Time(const OpenProblem& open, Worker& worker, const std::vector<Case>& cases, uint64_t key, bool thorough,
+               double baseline_seconds, Judgement* judgement);
+  Worker& BaselineWorker(const OpenProblem& open);
+  std::vector<evaluator::Expected> ReferenceOutputs(const OpenProblem& open, const Case& one);
+  evaluator::CompileOutcome Compile(const evaluator::Problem& problem, const std::string& source);
+  void ThrowIfCancelled() const;
+
+  const Options options_;
+  const std::string helper_directory_;
+  const evaluator::CudaToolkit toolkit_;
+  evaluator::Sandbox sandbox_;
+  Device device_;
+  Clocks clocks_;
+  evaluator::Compiler compiler_;
+  std::mutex mutex_;  // guards what follows: the device serves one judgement at a time
+  LentMemory candidate_memory_, baseline_memory_;
+  std::list<Baseline> baselines_;  // the last one used first
+  std::unique_ptr<WorkerPool> workers_;
+};
+
+}  // namespace kgrpo::evaluator_cuda
+
+#endif

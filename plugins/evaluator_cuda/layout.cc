@@ -1,0 +1,44 @@
+#include "evaluator_cuda/layout.h"
+
+#include <cstring>
+
+namespace kgrpo::evaluator_cuda {
+namespace {
+
+constexpr uint64_t kAlignment = 256;
+
+uint64_t Aligned(uint64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+}  // namespace
+
+Layout::Layout(const evaluator::Problem& problem, const evaluator::Bindings& size, uint64_t guard) {
+  uint64_t at = Aligned(guard);
+  for (size_t i = 0; i < problem.parameters.size(); ++i) {
+    const evaluator::Parameter& parameter = problem.parameters[i];
+    Plan::Value value;
+    if (parameter.IsTensor()) {
+      const int64_t elements = parameter.Elements(size);
+      const uint64_t bytes = static_cast<uint64_t>(elements) * evaluator::Info(parameter.dtype).size;
+      tensors_.push_back({i, at, bytes, elements});
+      value = {true, at};
+      at = Aligned(at + bytes + guard);
+    } else {
+      const evaluator::Argument argument = evaluator::ScalarArgument(parameter, size);
+      std::memcpy(&value.value, argument.bytes.data(), argument.bytes.size());
+    }
+    values_.push_back(value);
+  }
+  bytes_ = at;
+}
+
+std::vector<Plan::Value> Layout::Arguments(uint64_t base) const {
+  std::vector<Plan::Value> values = values_;
+  for (Plan::Value& value : values) {
+    if (value.is_tensor) value.value += base;
+  }
+  return values;
+}
+
+}  // namespace kgrpo::evaluator_cuda

@@ -1,0 +1,42 @@
+// Where the tensors of one call lie in lent memory. Used by the judge, for one call at a correctness size, and by the
+// timer, for many sets one after the other.
+#ifndef KGRPO_EVALUATOR_CUDA_LAYOUT_H
+#define KGRPO_EVALUATOR_CUDA_LAYOUT_H
+
+#include <cstdint>
+#include <vector>
+
+#include "evaluator_cuda/worker.h"       // Plan
+#include "evaluator_shared/inputs.h"     // Argument
+#include "evaluator_shared/problem.h"    // Problem, Bindings
+
+namespace kgrpo::evaluator_cuda {
+
+class Layout {
+ public:
+  struct Tensor {
+    size_t parameter;
+    uint64_t offset;  // from the set's start
+    uint64_t bytes;
+    int64_t elements;
+  };
+
+  // `guard` bytes are left free before, between and after the tensors; tensors begin at multiples of 256, as cudaMalloc's
+  // allocations do.
+  Layout(const evaluator::Problem& problem, const evaluator::Bindings& size, uint64_t guard);
+
+  const std::vector<Tensor>& tensors() const { return tensors_; }
+  uint64_t bytes() const { return bytes_; }  // of a whole set, a multiple of 256
+
+  // The arguments of a call on the set that starts at `base` in the lent memory.
+  std::vector<Plan::Value> Arguments(uint64_t base) const;
+
+ private:
+  std::vector<Tensor> tensors_;
+  std::vector<Plan::Value> values_;  // with base 0
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace kgrpo::evaluator_cuda
+
+#endif

@@ -1,0 +1,25 @@
+// A median and what is known of it. Used by the timer to say how long a call takes and when it has seen enough.
+#ifndef KGRPO_EVALUATOR_CUDA_MEDIAN_H
+#define KGRPO_EVALUATOR_CUDA_MEDIAN_H
+
+#include <vector>
+
+namespace kgrpo::evaluator_cuda {
+
+struct Median {
+  double value = 0;
+  // Between these lies the population's median with a probability of at least 95%, whatever its distribution: order
+  // statistics by the binomial distribution (Conover, Practical Nonparametric Statistics, section 3.2). With fewer than
+  // six values there is no such interval: the smallest and the largest value then.
+  double low = 0, high = 0;
+
+  // Half the interval's width, relative to the median.
+  double RelativeError() const { return value > 0 ? (high - low) / 2 / value : 1; }
+};
+
+// Of at least one value.
+Median MedianOf(std::vector<double> values);
+
+}  // namespace kgrpo::evaluator_cuda
+
+#endif

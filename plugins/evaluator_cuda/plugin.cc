@@ -1,0 +1,179 @@
+// evaluator_cuda as a plugin: the kgrpo.evaluator/1 interface over Judge.
+#include <kgrpo/evaluator.h>
+#include <kgrpo/sdk/error.h>
+#include <kgrpo/sdk/host.h>
+#include <kgrpo/sdk/plugin.h>
+
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "digest/sha256.h"
+#include "evaluator_cuda/judge.h"
+#include "evaluator_shared/interface.h"
+#include "evaluator_shared/random.h"
+
+using kgrpo::Guard;
+using kgrpo::Str;
+using kgrpo::View;
+using kgrpo::evaluator::Judgement;
+using kgrpo::evaluator::Put;
+using kgrpo::evaluator_cuda::Judge;
+using kgrpo::evaluator_cuda::OpenProblem;
+
+// The ABI's opaque types are ours to define.
+struct kgrpo_evaluator {
+  kgrpo_evaluator(const kgrpo::Host& host_services, const Judge::Options& options, uint64_t seed_option)
+      : host(host_services),
+        cache_directory(host_services.CacheDirectory()),
+        seed(seed_option),
+        judge(options),
+        description(judge.Describe()) {}
+  const kgrpo::Host host;
+  const std::string cache_directory;
+  const uint64_t seed;
+  Judge judge;
+  const std::string description;
+
+  // `seed` is of the run, the option of the file; the source takes part so that nobody meets inputs twice.
+  Judgement Evaluate(const OpenProblem& open, const std::string& source, uint64_t of_run, bool thorough,
+                     double baseline_seconds) {
+    const std::string digest = kgrpo::Sha256OfParts(
+        {std::to_string(seed), std::to_string(of_run), thorough ? "thorough" : "", open.problem.digest, source});
+    const Judgement judgement = judge.Evaluate(open, source, kgrpo::evaluator::KeyFromText(digest), thorough,
+                                               baseline_seconds);
+    host.Metric("evaluator/compile_seconds", judgement.compile_seconds);
+    return judgement;
+  }
+};
+
+struct kgrpo_problem {
+  kgrpo_problem(const std::string& directory, const std::string& cache_directory)
+      : open(directory, cache_directory), description(open.problem) {}
+  const OpenProblem open;
+  const kgrpo::evaluator::ProblemDescription description;
+  std::mutex mutex;
+  std::optional<Judgement> baseline;  // guarded: measured once
+};
+
+namespace {
+
+constexpr char kSchema[] = R"json({
+  "$schema": "http://json-schema.org/draft-07/schema#",
+  "title": "evaluator_cuda options",
+  "type": "object",
+  "additionalProperties": false,
+  "properties": {
+    "device": {"type": "integer", "minimum": 0, "default": 0, "description": "Which GPU, as CUDA counts them."},
+    "sandbox": {"type": "string", "enum": ["strict", "auto", "off"], "default": "auto",
+      "description": "Isolation of compilers and candidates: strict refuses to run without namespaces and a system call filter, auto takes what the machine offers and says so, off is for debugging."},
+    "cuda_home": {"type": "string", "default": "",
+      "description": "The folder that holds bin/nvcc; empty: KGRPO_CUDA_HOME, CUDA_HOME, PATH and the usual places are searched."},
+    "seeds": {"type": "integer", "minimum": 1, "maximum": 16, "default": 2, "description": "Secret inputs tried at each size."},
+    "seed": {"type": "integer", "minimum": 0, "default": 0, "description": "Changes every secret input."},
+    "relative_error": {"type": "number", "exclusiveMinimum": 0, "maximum": 0.5, "default": 0.02,
+      "description": "Timing stops when the 95% interval of the speedup is this narrow (half its width, relative)."},
+    "budget_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 0.3,
+      "description": "Or when this much time of the device was spent on one kernel."},
+    "memory_mib": {"type": "integer", "minimum": 64, "default": 2048,
+      "description": "Device memory for the inputs of timed calls, for the candidate and once more for the reference; more where a problem needs more."},
+    "compile_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 60, "description": "Limit for one compile, wall clock."},
+    "call_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 10, "description": "Limit for one batch of calls, wall clock: beyond it a kernel counts as endless."},
+    "workers": {"type": "integer", "minimum": 1, "maximum": 16, "default": 2,
+      "description": "Sandboxed processes with a CUDA context kept ready; each holds some 500 MB of device memory."}
+  }
+})json";
+
+kgrpo_str OptionsSchema() {
+  return {kSchema, sizeof kSchema - 1};
+}
+
+kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evaluator** out) {
+  return Guard([&] {
+    const nlohmann::json json = nlohmann::json::parse(View(options_text));
+    const kgrpo::Host services(host);
+    Judge::Options options;
+    const std::string sandbox = json.value("sandbox", "auto");
+    options.device = json.value("device", 0);
+    options.sandbox = sandbox == "strict" ? kgrpo::evaluator::SandboxMode::kStrict
+                      : sandbox == "off"  ? kgrpo::evaluator::SandboxMode::kOff
+                                          : kgrpo::evaluator::SandboxMode::kAuto;
+    options.cuda_home = json.value("cuda_home", "");
+    options.seeds = json.value("seeds", 2);
+    options.timing.relative_error = json.value("relative_error", 0.02);
+    options.timing.budget_seconds = json.value("budget_seconds", 0.3);
+    options.timing.memory_bytes = json.value("memory_mib", uint64_t{2048}) << 20;
+    options.compile_seconds = json.value("compile_seconds", 60.0);
+    options.call_seconds = json.value("call_seconds", 10.0);
+    options.workers = json.value("workers", size_t{2});
+    options.cancelled = [services] { return services.Cancelled(); };
+    options.lock_device = [services](const std::string& device) -> std::shared_ptr<void> {
+      return std::make_shared<kgrpo::DeviceLock>(services, device);
+    };
+    *out = new kgrpo_evaluator(services, options, json.value("seed", uint64_t{0}));
+  });
+}
+
+void Destroy(kgrpo_evaluator* self) {
+  delete self;
+}
+
+kgrpo_error* OpenOne(kgrpo_evaluator* self, kgrpo_str directory, kgrpo_problem** out) {
+  return Guard([&] { *out = new kgrpo_problem(std::string(View(directory)), self->cache_directory); });
+}
+
+void Close(kgrpo_evaluator*, kgrpo_problem* problem) {
+  delete problem;
+}
+
+const kgrpo_problem_info* ProblemInfo(const kgrpo_problem* problem) {
+  return &problem->description.info();
+}
+
+// The reference kernel's judgement, measured once for as long as the problem is open.
+Judgement BaselineOf(kgrpo_evaluator& self, kgrpo_problem& problem) {
+  const std::lock_guard<std::mutex> lock(problem.mutex);
+  if (problem.baseline) return *problem.baseline;
+  const kgrpo::evaluator::Problem& about = problem.open.problem;
+  Judgement judgement = self.Evaluate(problem.open, about.reference_source, 0, true, 0);
+  if (!judgement.correct) {
+    throw kgrpo::Error(KGRPO_ERROR_INVALID, about.directory + "/reference.cu: the reference kernel is not right (" +
+                                                judgement.verdict + "): " + judgement.diagnosis);
+  }
+  problem.baseline = judgement;
+  return judgement;
+}
+
+kgrpo_error* Baseline(kgrpo_evaluator* self, kgrpo_problem* problem, kgrpo_evaluation_sink sink) {
+  return Guard([&] { Put(BaselineOf(*self, *problem), false, self->judge.device().name(), sink); });
+}
+
+kgrpo_error* Evaluate(kgrpo_evaluator* self, kgrpo_problem* problem, const kgrpo_evaluate_request* request,
+                      kgrpo_evaluation_sink sink) {
+  return Guard([&] {
+    const double baseline_seconds = BaselineOf(*self, *problem).seconds;
+    Put(self->Evaluate(problem->open, std::string(View(request->source)), request->seed, request->thorough != 0,
+                       baseline_seconds),
+        false, self->judge.device().name(), sink);
+  });
+}
+
+kgrpo_str Describe(const kgrpo_evaluator* self) {
+  return Str(self->description);
+}
+
+constexpr kgrpo_evaluator_interface kInterface = {sizeof(kgrpo_evaluator_interface),
+                                                  OptionsSchema,
+                                                  Create,
+                                                  Destroy,
+                                                  OpenOne,
+                                                  Close,
+                                                  ProblemInfo,
+                                                  Baseline,
+                                                  Evaluate,
+                                                  Describe};
+
+}  // namespace
+
+KGRPO_PLUGIN("evaluator_cuda", "0.1.0", "judges CUDA kernels on an NVIDIA GPU: checked and timed in sandboxed workers",
+             {KGRPO_EVALUATOR_INTERFACE, &kInterface});

@@ -1,0 +1,225 @@
+#include "evaluator_cuda/timer.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "evaluator_shared/random.h"
+
+namespace kgrpo::evaluator_cuda {
+
+using evaluator::Parameter;
+
+namespace {
+
+constexpr uint64_t kMostSets = 96;
+constexpr uint64_t kFewestSets = 4;
+constexpr double kBatchSeconds = 2e-3;   // a long batch, where the sets suffice: host noise is microseconds
+constexpr uint64_t kFewestRounds = 8;    // fewer give no 95% interval worth the name
+constexpr uint64_t kMostRounds = 400;
+constexpr uint64_t kPeekBytes = 256;
+constexpr double kHiddenRatio = 1.5;     // the judge's clock over the worker's events
+constexpr double kHiddenSeconds = 5e-6;  // below, a difference is launch overhead
+
+}  // namespace
+
+Timer::Timer(const Device& device, Clocks& clocks, const evaluator::Problem& problem, const TimingInputs& inputs,
+             std::vector<evaluator::ErrorBound> bounds, const TimingOptions& options, uint64_t key)
+    : device_(device),
+      clocks_(clocks),
+      problem_(problem),
+      inputs_(inputs),
+      bounds_(std::move(bounds)),
+      options_(options),
+      key_(key),
+      sets_(std::clamp(options.memory_bytes / inputs.layout().bytes(), kFewestSets, kMostSets)) {}
+
+uint64_t Timer::Random(uint64_t bound) {
+  return evaluator::UniformBelow(evaluator::RandomBits(key_, drawn_++), bound);
+}
+
+std::vector<uint64_t> Timer::Shuffled(uint64_t count) {
+  std::vector<uint64_t> order(count);
+  std::iota(order.begin(), order.end(), 0);
+  for (uint64_t i = count; i > 1; --i) std::swap(order[i - 1], order[Random(i)]);
+  return order;
+}
+
+void Timer::PutSets(const Side& side, uint64_t count) {
+  for (uint64_t set = 0; set < count; ++set)
+    inputs_.Put(side.memory.data() + set * inputs_.layout().bytes(), round_, set);
+}
+
+Trouble Timer::RunBatch(const Side& side, const std::vector<uint64_t>& sets, Batch* batch) {
+  Plan plan;
+  for (const uint64_t set : sets) plan.calls.push_back(inputs_.layout().Arguments(set * inputs_.layout().bytes()));
+  if (Trouble trouble = side.worker.Prepare(plan)) return trouble;
+  device_.FlushCache();
+  device_.Wait();
+  Done done;
+  if (Trouble trouble = side.worker.Run(&done, &batch->seconds)) return trouble;
+  batch->event_seconds = done.event_seconds;
+  return {};
+}
+
+// Seconds of a call, roughly; the first calls at this size are made here too.
+Trouble Timer::Estimate(const Side& side, double* seconds) {
+  Batch one, four;
+  PutSets(side, 4);
+  device_.Wait();
+  for (int i = 0; i < 2; ++i) {
+    if (Trouble trouble = RunBatch(side, {0}, &one)) return trouble;
+    if (Trouble trouble = RunBatch(side, {0, 1, 2, 3}, &four)) return trouble;
+  }
+  *seconds = std::max(1e-6, (four.seconds - one.seconds) / 3);
+  return {};
+}
+
+// A few bytes of an output, right after the worker said that it was done.
+Timer::Peek Timer::PeekAt(const Side& side, uint64_t set) {
+  std::vector<const Layout::Tensor*> written;
+  for (const Layout::Tensor& tensor : inputs_.layout().tensors()) {
+    if (problem_.parameters[tensor.parameter].IsWritten()) written.push_back(&tensor);
+  }
+  const Layout::Tensor& tensor = *written[Random(written.size())];
+  const uint64_t bytes = std::min(kPeekBytes, tensor.bytes);
+  Peek peek{set * inputs_.layout().bytes() + tensor.offset + Random(tensor.bytes - bytes + 1), {}};
+  peek.bytes.resize(bytes);
+  device_.Read(peek.bytes.data(), side.memory.data() + peek.offset, bytes);
+  return peek;
+}
+
+// Runs the baseline on the same inputs, untimed, and compares.
+Trouble Timer::CheckOutputs(const Side& candidate, const Side& baseline, const std::vector<uint64_t>& sets) {
+  for (const uint64_t set : sets) inputs_.Put(baseline.memory.data() + set * inputs_.layout().bytes(), round_, set);
+  device_.Wait();
+  Batch batch;
+  if (const Trouble trouble = RunBatch(baseline, sets, &batch))
+    throw Error(KGRPO_ERROR_INVALID,
+                problem_.directory + "/reference.cu: at the timing size: " + trouble.code + ": " + trouble.sentence);
+  for (const uint64_t set : sets) {
+    const uint64_t base = set * inputs_.layout().bytes();
+    size_t output = 0;
+    for (const Layout::Tensor& tensor : inputs_.layout().tensors()) {
+      const Parameter& parameter = problem_.parameters[tensor.parameter];
+      if (!parameter.IsWritten()) continue;
+      const evaluator::ErrorBound& bound = bounds_[output++];
+      const uint64_t wrong = device_.Mismatches(parameter.dtype, candidate.memory.data() + base + tensor.offset,
+                                                baseline.memory.data() + base + tensor.offset, tensor.elements,
+                                                2 * bound.relative, 2 * bound.absolute);
+      if (wrong == 0) continue;
+      return {"wrong", "At the timing size, in a call that was timed, " + std::to_string(wrong) + " of " +
+                           std::to_string(tensor.elements) + " elements of " + parameter.name +
+                           " differ from what the reference kernel makes of the same inputs."};
+    }
+  }
+  return {};
+}
+
+Trouble Timer::Measure(Side candidate, Side baseline, Timing* timing) {
+  double candidate_seconds = 0, baseline_seconds = 0;
+  const auto of_baseline = [this](const Trouble& trouble) {
+    if (trouble)
+      throw Error(KGRPO_ERROR_INVALID,
+                  problem_.directory + "/reference.cu: at the timing size: " + trouble.code + ": " + trouble.sentence);
+  };
+  of_baseline(Estimate(baseline, &baseline_seconds));
+  if (Trouble trouble = Estimate(candidate, &candidate_seconds)) return trouble;
+
+  // Long and short batches of a round share no set: a quarter of them is for the short ones.
+  const uint64_t short_most = std::max<uint64_t>(1, sets_ / 4), long_most = sets_ - short_most;
+  const auto long_calls = [&](double seconds) {
+    return std::clamp<uint64_t>(static_cast<uint64_t>(std::ceil(kBatchSeconds / seconds)), 3, long_most);
+  };
+  const uint64_t candidate_long = long_calls(candidate_seconds), baseline_long = long_calls(baseline_seconds);
+  // How many calls a batch has is drawn for each, so that nobody can know which one is its last.
+  const auto draw_long = [&](uint64_t most) { return most - Random(most / 4 + 1); };
+  const auto draw_short = [&](uint64_t most) { return 1 + Random(std::clamp<uint64_t>(most / 4, 1, short_most)); };
+
+  std::vector<double> ratios, candidates, baselines, events, clock_values;
+  double used = 0;
+  while (timing->rounds + timing->dropped_rounds < kMostRounds) {
+    ++round_;
+    const std::vector<uint64_t> order = Shuffled(sets_);
+    const auto sets_of = [&](uint64_t calls, bool is_long) {
+      const auto begin = order.begin() + static_cast<std::ptrdiff_t>(is_long ? 0 : long_most);
+      return std::vector<uint64_t>(begin, begin + static_cast<std::ptrdiff_t>(calls));
+    };
+    const uint64_t calls[2][2] = {{draw_short(candidate_long), draw_long(candidate_long)},
+                                  {draw_short(baseline_long), draw_long(baseline_long)}};
+    PutSets(candidate, sets_);
+    PutSets(baseline, sets_);
+    device_.Wait();
+    Batch batches[2][2];
+    std::vector<Peek> peeks;
+    std::vector<uint64_t> looked_at;
+    for (const uint64_t turn : Shuffled(4)) {
+      const bool is_baseline = turn / 2 == 1, is_long = turn % 2 == 1;
+      const Side& side = is_baseline ? baseline : candidate;
+      const std::vector<uint64_t> sets = sets_of(calls[turn / 2][turn % 2], is_long);
+      const Trouble trouble = RunBatch(side, sets, &batches[turn / 2][turn % 2]);
+      used += batches[turn / 2][turn % 2].seconds;
+      if (is_baseline) {
+        of_baseline(trouble);
+        continue;
+      }
+      if (trouble) return trouble;
+      peeks.push_back(PeekAt(side, sets.back()));
+      looked_at.push_back(sets.back());
+      looked_at.push_back(sets[Random(sets.size())]);
+    }
+    std::sort(looked_at.begin(), looked_at.end());
+    looked_at.erase(std::unique(looked_at.begin(), looked_at.end()), looked_at.end());
+    if (Trouble trouble = CheckOutputs(candidate, baseline, looked_at)) return trouble;
+    for (const Peek& peek : peeks) {
+      std::vector<uint8_t> now(peek.bytes.size());
+      device_.Read(now.data(), candidate.memory.data() + peek.offset, now.size());
+      if (now != peek.bytes)
+        return {"unfinished", "An output changed after the launch function's work was said to be done."};
+    }
+
+    const auto slope = [&](int side, double Batch::*clock) {
+      return (batches[side][1].*clock - batches[side][0].*clock) /
+             static_cast<double>(calls[side][1] - calls[side][0]);
+    };
+    const Clocks::Reading reading = clocks_.Read();
+    if (reading.throttled) {
+      ++timing->dropped_rounds;
+    } else {
+      ++timing->rounds;
+      timing->calls += calls[0][0] + calls[0][1];
+      if (reading.known) clock_values.push_back(reading.megahertz);
+      const double c = slope(0, &Batch::seconds), b = slope(1, &Batch::seconds);
+      // Noise can make a slope of very short calls negative; such a round says nothing of the ratio but that they are short.
+      if (c > 0 && b > 0) ratios.push_back(b / c);
+      candidates.push_back(c);
+      baselines.push_back(b);
+      events.push_back(slope(0, &Batch::event_seconds));
+    }
+    const bool enough = ratios.size() >= kFewestRounds && MedianOf(ratios).RelativeError() <= options_.relative_error;
+    if (enough || (used > options_.budget_seconds && ratios.size() >= kFewestRounds)) break;
+    if (used > 10 * options_.budget_seconds) break;
+  }
+  if (ratios.empty()) {
+    throw Error(KGRPO_ERROR_UNAVAILABLE, "the device was throttled in all of " +
+                                             std::to_string(timing->dropped_rounds) +
+                                             " rounds of timing: see to its cooling and power");
+  }
+  timing->ratio = MedianOf(ratios);
+  timing->candidate = MedianOf(candidates);
+  timing->baseline = MedianOf(baselines);
+  timing->candidate_event_seconds = MedianOf(events).value;
+  timing->sets = sets_;
+  if (!clock_values.empty()) timing->clock_mhz = MedianOf(clock_values).value;
+  const double seconds = timing->candidate.value, seen = timing->candidate_event_seconds;
+  if (seconds > kHiddenRatio * seen && seconds - seen > kHiddenSeconds) {
+    return {"hidden_work", "A call takes " + std::to_string(seconds * 1e6) + " us until its device has nothing left to do, but only " +
+                               std::to_string(seen * 1e6) +
+                               " us as the default stream sees it: there is work that the default stream does not wait for."};
+  }
+  return {};
+}
+
+}  // namespace kgrpo::evaluator_cuda

@@ -1,0 +1,105 @@
+#include "evaluator_cuda/timing_inputs.h"
+
+#include "evaluator_shared/inputs.h"
+#include "evaluator_shared/random.h"
+
+namespace kgrpo::evaluator_cuda {
+
+using evaluator::Bindings;
+using evaluator::Distribution;
+using evaluator::Parameter;
+using evaluator::Role;
+
+namespace {
+
+constexpr uint64_t kVariants = 4;
+
+bool DrawnByTheHost(const Parameter& parameter) {
+  return parameter.distribution.kind == Distribution::Kind::kPermutation ||
+         parameter.distribution.kind == Distribution::Kind::kOffsets;
+}
+
+Draw DrawOf(const Parameter& parameter, const Bindings& size, uint64_t key) {
+  const Distribution& distribution = parameter.distribution;
+  Draw draw;
+  draw.key = key;
+  switch (distribution.kind) {
+    case Distribution::Kind::kNormal:
+      draw.a = distribution.mean.value_or(0);
+      draw.b = distribution.deviation.value_or(1);
+      break;
+    case Distribution::Kind::kLargeOffset:
+      draw.a = distribution.offset;
+      draw.b = distribution.deviation.value_or(1);
+      break;
+    case Distribution::Kind::kUniform:
+      draw.kind = Draw::Kind::kUniform;
+      draw.a = distribution.low->Evaluate(size);
+      draw.b = distribution.high->Evaluate(size);
+      break;
+    case Distribution::Kind::kSparse:
+      draw.kind = Draw::Kind::kSparse;
+      draw.a = distribution.density;
+      draw.chosen = evaluator::SubKey(key, 1);
+      break;
+    case Distribution::Kind::kConstant:
+      draw.kind = Draw::Kind::kConstant;
+      draw.a = distribution.value;
+      break;
+    case Distribution::Kind::kIntegers:
+      draw.kind = Draw::Kind::kWhole;
+      draw.low = distribution.low->EvaluateInteger(size);
+      draw.range = static_cast<uint64_t>(distribution.high->EvaluateInteger(size) - draw.low) + 1;
+      break;
+    case Distribution::Kind::kPermutation:
+    case Distribution::Kind::kOffsets:
+      break;  // DrawnByTheHost
+  }
+  return draw;
+}
+
+}  // namespace
+
+TimingInputs::TimingInputs(const Device& device, const evaluator::Problem& problem, uint64_t key)
+    : device_(device), problem_(problem), key_(key), layout_(problem, problem.timing, 0) {
+  for (const Layout::Tensor& tensor : layout_.tensors()) {
+    const Parameter& parameter = problem.parameters[tensor.parameter];
+    if (parameter.role == Role::kOutput || !DrawnByTheHost(parameter)) continue;
+    drawn_.push_back({tensor.parameter, {}});
+    for (uint64_t variant = 0; variant < kVariants; ++variant) {
+      const evaluator::Argument argument = evaluator::DrawTensor(
+          parameter, problem.timing, evaluator::SubKey(evaluator::SubKey(key, variant), tensor.parameter), 0);
+      void* memory = nullptr;
+      CheckCuda(cudaMalloc(&memory, tensor.bytes), "allocating memory for timing inputs");
+      drawn_.back().variants.push_back(memory);
+      device.Write(memory, argument.bytes.data(), tensor.bytes);
+    }
+  }
+}
+
+TimingInputs::~TimingInputs() {
+  for (const Drawn& drawn : drawn_) {
+    for (void* memory : drawn.variants) cudaFree(memory);
+  }
+}
+
+void TimingInputs::Put(uint8_t* memory, uint64_t round, uint64_t set) const {
+  const uint64_t key = evaluator::SubKey(evaluator::SubKey(key_, round), set);
+  for (const Layout::Tensor& tensor : layout_.tensors()) {
+    const Parameter& parameter = problem_.parameters[tensor.parameter];
+    uint8_t* const target = memory + tensor.offset;
+    if (parameter.role == Role::kOutput) {
+      device_.Fill(target, kPoison, tensor.bytes);
+    } else if (DrawnByTheHost(parameter)) {
+      for (const Drawn& drawn : drawn_) {
+        if (drawn.parameter == tensor.parameter)
+          device_.Copy(target, drawn.variants[key % kVariants], tensor.bytes);
+      }
+    } else {
+      device_.DrawInto(DrawOf(parameter, problem_.timing, evaluator::SubKey(key, tensor.parameter)), parameter.dtype,
+                       target, tensor.elements);
+    }
+  }
+}
+
+}  // namespace kgrpo::evaluator_cuda

@@ -1,0 +1,220 @@
+#include "evaluator_cuda/worker.h"
+
+#include <kgrpo/sdk/error.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+
+#include "evaluator_cuda/device_errors.h"
+#include "evaluator_shared/seccomp_filter.h"
+
+namespace kgrpo::evaluator_cuda {
+
+using evaluator::Descriptor;
+using evaluator::SandboxCommand;
+using evaluator::ScratchFolder;
+using evaluator::Subprocess;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr double kStartSeconds = 60;  // for a process and its CUDA context, on a busy machine
+constexpr size_t kLargestAnswer = 1 << 16;
+
+double Since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+std::string SignalText(int signal) {
+  switch (signal) {
+    case SIGSEGV:
+      return "a segmentation fault (device pointers cannot be followed by host code)";
+    case SIGABRT:
+      return "abort()";
+    default:
+      return std::string(strsignal(signal)) + " (signal " + std::to_string(signal) + ")";
+  }
+}
+
+}  // namespace
+
+Worker::Worker(const evaluator::Sandbox& sandbox, const Options& options) : options_(options) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    throw Error(KGRPO_ERROR_UNAVAILABLE,
+                std::string("cannot make a socket pair for a worker: ") + std::strerror(errno));
+  }
+  socket_ = Descriptor(ends[0]);
+  const Descriptor theirs(ends[1]);
+  // Inside namespaces /tmp is the worker's own; without them it gets a folder.
+  if (!sandbox.has_namespaces()) scratch_ = std::make_unique<ScratchFolder>(sandbox);
+  SandboxCommand command;
+  command.argv = {options_.helper_directory + "/kgrpo_cuda_worker", options_.runtime_library,
+                  scratch_ ? scratch_->path() : "/tmp"};
+  if (!sandbox.has_filter()) command.argv.emplace_back("nofilter");
+  command.environment = {"LC_ALL=C", "CUDA_VISIBLE_DEVICES=" + options_.device_uuid, "CUDA_CACHE_DISABLE=1",
+                         "CUDA_DEVICE_ORDER=PCI_BUS_ID"};
+  if (scratch_) command.scratch = scratch_->path();
+  command.readable = {std::filesystem::path(options_.runtime_library).parent_path().string()};
+  command.descriptors = {{theirs.get(), kSocket}};
+  command.compiler_filter = false;  // it installs its own before it loads the candidate
+  command.gpu = true;
+  command.cpu_seconds = 600;
+  command.file_bytes = uint64_t{256} << 20;
+  command.processes = 512;  // the driver's threads count too
+  Subprocess::Spec spec = sandbox.Wrap(command);
+  spec.quiet = true;  // what a candidate prints goes nowhere
+  process_ = std::make_unique<Subprocess>(spec);
+}
+
+Worker::Heard Worker::Hear(Message* message, std::vector<char>* payload, double seconds) {
+  const Clock::time_point begin = Clock::now();
+  const auto read_all = [&](void* data, size_t bytes) {
+    auto* at = static_cast<char*>(data);
+    while (bytes > 0) {
+      const double left = seconds - Since(begin);
+      struct pollfd wait = {socket_.get(), POLLIN, 0};
+      const int ready = left <= 0 ? 0 : poll(&wait, 1, static_cast<int>(left * 1000) + 1);
+      if (ready < 0 && errno == EINTR) continue;
+      if (ready == 0) return Heard::kLate;
+      const ssize_t count = read(socket_.get(), at, bytes);
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) return Heard::kEnded;
+      at += count;
+      bytes -= static_cast<size_t>(count);
+    }
+    return Heard::kMessage;
+  };
+  if (const Heard heard = read_all(message, sizeof *message); heard != Heard::kMessage) return heard;
+  if (message->payload_bytes > kLargestAnswer) return Heard::kNonsense;
+  payload->resize(message->payload_bytes);
+  return read_all(payload->data(), payload->size());
+}
+
+bool Worker::Send(Ask kind, const void* payload, size_t bytes) {
+  const Message message = {static_cast<uint32_t>(kind), 0, bytes};
+  std::string text(reinterpret_cast<const char*>(&message), sizeof message);
+  text.append(static_cast<const char*>(payload), bytes);
+  size_t at = 0;
+  while (at < text.size()) {
+    // A worker that does not read holds up nobody for long.
+    const ssize_t sent = send(socket_.get(), text.data() + at, text.size() - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      struct pollfd wait = {socket_.get(), POLLOUT, 0};
+      if (poll(&wait, 1, 5000) <= 0) return false;
+      continue;
+    }
+    if (sent <= 0) return false;
+    at += static_cast<size_t>(sent);
+  }
+  return true;
+}
+
+Trouble Worker::EndOf(Heard how) {
+  if (how == Heard::kLate) {
+    process_->Kill();
+    return {"timeout",
+            "It did not end within " + std::to_string(static_cast<int>(options_.call_seconds)) + " seconds."};
+  }
+  socket_.Close();
+  if (how == Heard::kNonsense) {
+    process_->Kill();
+    return {"forbidden", "The host code wrote to the judge's own descriptor."};
+  }
+  std::optional<Subprocess::Result> end = process_->Wait(5);
+  if (!end) {
+    process_->Kill();
+    end = process_->Wait(3600);
+  }
+  int signal = end->signal;
+  if (end->exit_code > 128 && end->exit_code < 128 + 65) signal = end->exit_code - 128;  // as shells and bwrap say it
+  if (signal == SIGXCPU || signal == SIGKILL) return {"timeout", "It used up its limit of CPU time or memory."};
+  if (signal == SIGSYS) return {"forbidden", "The host code made a system call that is not allowed."};
+  if (signal != 0) return {"crash", "The host code crashed: " + SignalText(signal) + "."};
+  return {"crash", "The host code ended its process (exit code " + std::to_string(end->exit_code) +
+                       ") before the launch function returned."};
+}
+
+Trouble Worker::Expect(Say wanted, std::vector<char>* payload, double seconds) {
+  Message message = {};
+  const Heard heard = Hear(&message, payload, seconds);
+  if (heard != Heard::kMessage) return EndOf(heard);
+  if (message.kind == static_cast<uint32_t>(wanted)) return {};
+  if (message.kind == static_cast<uint32_t>(Say::kForbidden)) {
+    process_->Kill();
+    return {"forbidden", "The host code made a system call that is not allowed: " +
+                             evaluator::SystemCallName(static_cast<int>(message.detail & 0xffff)) +
+                             " (no processes, threads, files to write or network)."};
+  }
+  process_->Kill();
+  return {"forbidden", "The host code spoke to the judge out of turn."};
+}
+
+void Worker::WaitReady() {
+  std::vector<char> why;
+  const Trouble trouble = Expect(Say::kReady, &why, kStartSeconds);
+  if (!trouble && why.empty()) return;
+  throw Error(KGRPO_ERROR_UNAVAILABLE, "the sandboxed worker process (kgrpo_cuda_worker) got no CUDA context: " +
+                                           (trouble ? trouble.sentence : std::string(why.begin(), why.end())));
+}
+
+void Worker::Open(const std::vector<uint8_t>& ipc_handle) {
+  std::vector<char> why;
+  Send(Ask::kOpen, ipc_handle.data(), ipc_handle.size());
+  const Trouble trouble = Expect(Say::kOpened, &why, kStartSeconds);
+  if (!trouble && why.empty()) return;
+  throw Error(KGRPO_ERROR_UNAVAILABLE, "the sandboxed worker process cannot open the judge's device memory: " +
+                                           (trouble ? trouble.sentence : std::string(why.begin(), why.end())));
+}
+
+Trouble Worker::Load(const std::string& object) {
+  std::vector<char> payload;
+  Send(Ask::kLoad, object.data(), object.size());
+  if (Trouble trouble = Expect(Say::kLoaded, &payload, options_.call_seconds)) return trouble;
+  if (payload.empty()) return {};
+  const std::string why(payload.begin(), payload.end());
+  const std::string undefined = "undefined symbol: ";
+  const size_t at = why.find(undefined);
+  if (at == std::string::npos) return {"unsupported", "The compiled kernel could not be loaded."};
+  const size_t begin = at + undefined.size();
+  return {"unsupported", "The host code uses " + why.substr(begin, std::min(why.find_first_of(", \n", begin) - begin, size_t{120})) +
+                             ", which is not there."};
+}
+
+Trouble Worker::Prepare(const Plan& plan) {
+  PlanHeader header = {};
+  header.calls = static_cast<uint32_t>(plan.calls.size());
+  header.parameters = static_cast<uint32_t>(plan.calls.empty() ? 0 : plan.calls[0].size());
+  header.copies = static_cast<uint32_t>(plan.copies.size());
+  std::string text(reinterpret_cast<const char*>(&header), sizeof header);
+  for (const std::vector<Plan::Value>& call : plan.calls) {
+    for (const Plan::Value& value : call) {
+      const PlanValue sent = {value.is_tensor ? 1u : 0u, value.value};
+      text.append(reinterpret_cast<const char*>(&sent), sizeof sent);
+    }
+  }
+  for (const PlanCopy& copy : plan.copies) text.append(reinterpret_cast<const char*>(&copy), sizeof copy);
+  std::vector<char> nothing;
+  Send(Ask::kPlan, text.data(), text.size());
+  return Expect(Say::kPlanned, &nothing, options_.call_seconds);
+}
+
+Trouble Worker::Run(Done* done, double* seconds) {
+  std::vector<char> payload;
+  const Clock::time_point begin = Clock::now();
+  Send(Ask::kGo, nullptr, 0);
+  if (Trouble trouble = Expect(Say::kDone, &payload, options_.call_seconds)) return trouble;
+  *seconds = Since(begin);
+  if (payload.size() != sizeof *done) return {"forbidden", "The host code spoke to the judge out of turn."};
+  std::memcpy(done, payload.data(), sizeof *done);
+  return TroubleOf(done->launch_error, done->wait_error);
+}
+
+}  // namespace kgrpo::evaluator_cuda

@@ -1,0 +1,72 @@
+// The judge's side of one worker process (worker/worker_main.cc): starts it in the sandbox, asks, waits for answers
+// with a deadline, and says how it ended. Used by the pool, the judge and the timer. One thread at a time.
+#ifndef KGRPO_EVALUATOR_CUDA_WORKER_H
+#define KGRPO_EVALUATOR_CUDA_WORKER_H
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "evaluator_cuda/worker/protocol.h"
+#include "evaluator_shared/judgement.h"   // Trouble
+#include "evaluator_shared/sandbox.h"     // Sandbox, ScratchFolder
+#include "evaluator_shared/subprocess.h"  // Descriptor, Subprocess
+
+namespace kgrpo::evaluator_cuda {
+
+using evaluator::Trouble;
+
+// One or more calls of the launch function.
+struct Plan {
+  struct Value {
+    bool is_tensor = false;
+    uint64_t value = 0;  // an offset in the lent memory, or a scalar's bytes
+  };
+  std::vector<std::vector<Value>> calls;
+  std::vector<PlanCopy> copies;  // on the default stream, right after the last call
+};
+
+class Worker {
+ public:
+  struct Options {
+    std::string helper_directory;
+    std::string runtime_library;  // libcudart.so.13 of the toolkit
+    std::string device_uuid;      // for CUDA_VISIBLE_DEVICES
+    double call_seconds = 10;     // limit for one run of a plan
+  };
+
+  // Starts the process; its context is made while we go on. Throws Error(KGRPO_ERROR_UNAVAILABLE) where it cannot be.
+  Worker(const evaluator::Sandbox& sandbox, const Options& options);
+
+  // Waits for the context. Throws Error(KGRPO_ERROR_UNAVAILABLE) with the reason where there will be none.
+  void WaitReady();
+
+  // Lends the memory. Throws Error(KGRPO_ERROR_UNAVAILABLE): what fails here is ours, not a candidate's.
+  void Open(const std::vector<uint8_t>& ipc_handle);
+
+  // Loads a candidate.
+  Trouble Load(const std::string& object);
+
+  // Sends a plan ahead of time, so that nothing but a word is left to say when it counts.
+  Trouble Prepare(const Plan& plan);
+
+  // Runs the prepared plan. `seconds` is the host's clock from the word to the answer.
+  Trouble Run(Done* done, double* seconds);
+
+ private:
+  enum class Heard { kMessage, kEnded, kLate, kNonsense };
+  Heard Hear(Message* message, std::vector<char>* payload, double seconds);
+  bool Send(Ask kind, const void* payload, size_t bytes);
+  Trouble Expect(Say wanted, std::vector<char>* payload, double seconds);
+  Trouble EndOf(Heard how);
+
+  const Options options_;
+  std::unique_ptr<evaluator::ScratchFolder> scratch_;
+  evaluator::Descriptor socket_;
+  std::unique_ptr<evaluator::Subprocess> process_;
+};
+
+}  // namespace kgrpo::evaluator_cuda
+
+#endif

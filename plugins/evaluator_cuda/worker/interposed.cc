@@ -1,0 +1,109 @@
+// Functions of the CUDA runtime that candidates find here first: kernel launches and allocations are counted, what would
+// change the device for others is refused. A candidate can get around this; what it gains by that is caught elsewhere
+// (docs/judging.md).
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include "evaluator_cuda/worker/runtime.h"
+
+namespace kgrpo::evaluator_cuda {
+namespace {
+
+void* g_library = nullptr;
+
+}  // namespace
+
+Counts& RuntimeCounts() {
+  static Counts counts;
+  return counts;
+}
+
+std::string LoadRuntime(const char* path) {
+  g_library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+  if (g_library != nullptr) return "";
+  const char* why = dlerror();
+  return why != nullptr ? why : "unknown";
+}
+
+void* RuntimeFunction(const char* name) {
+  void* function = dlsym(g_library, name);
+  if (function == nullptr) _exit(126);
+  return function;
+}
+
+}  // namespace kgrpo::evaluator_cuda
+
+// Forwards to the library's function of the same name and type.
+#define FORWARD(name, ...)                                                              \
+  static const auto real = reinterpret_cast<decltype(&name)>(                           \
+      kgrpo::evaluator_cuda::RuntimeFunction(#name));                                   \
+  return real(__VA_ARGS__)
+#define COUNT(what) ++kgrpo::evaluator_cuda::RuntimeCounts().what
+#define VISIBLE extern "C" __attribute__((visibility("default")))
+
+VISIBLE cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments, size_t shared,
+                                     cudaStream_t stream) {
+  COUNT(launches);
+  FORWARD(cudaLaunchKernel, function, grid, block, arguments, shared, stream);
+}
+// What <<<>>> becomes in CUDA 13; no header declares it.
+extern "C" cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
+                                          cudaStream_t stream);
+VISIBLE cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
+                                       cudaStream_t stream) {
+  COUNT(launches);
+  FORWARD(__cudaLaunchKernel, kernel, grid, block, arguments, shared, stream);
+}
+VISIBLE cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void** arguments) {
+  COUNT(launches);
+  FORWARD(cudaLaunchKernelExC, config, function, arguments);
+}
+VISIBLE cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block, void** arguments,
+                                                size_t shared, cudaStream_t stream) {
+  COUNT(launches);
+  FORWARD(cudaLaunchCooperativeKernel, function, grid, block, arguments, shared, stream);
+}
+VISIBLE cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
+  COUNT(launches);
+  FORWARD(cudaGraphLaunch, graph, stream);
+}
+
+VISIBLE cudaError_t cudaMalloc(void** pointer, size_t bytes) {
+  COUNT(allocations);
+  FORWARD(cudaMalloc, pointer, bytes);
+}
+VISIBLE cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t stream) {
+  COUNT(allocations);
+  FORWARD(cudaMallocAsync, pointer, bytes, stream);
+}
+VISIBLE cudaError_t cudaMallocFromPoolAsync(void** pointer, size_t bytes, cudaMemPool_t pool, cudaStream_t stream) {
+  COUNT(allocations);
+  FORWARD(cudaMallocFromPoolAsync, pointer, bytes, pool, stream);
+}
+VISIBLE cudaError_t cudaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t height) {
+  COUNT(allocations);
+  FORWARD(cudaMallocPitch, pointer, pitch, width, height);
+}
+// More managed memory than the card has can hang it; none is needed.
+VISIBLE cudaError_t cudaMallocManaged(void**, size_t, unsigned) {
+  COUNT(refused);
+  return cudaErrorNotSupported;
+}
+
+VISIBLE cudaError_t cudaIpcOpenMemHandle(void**, cudaIpcMemHandle_t, unsigned) {
+  COUNT(refused);
+  return cudaErrorNotSupported;
+}
+VISIBLE cudaError_t cudaDeviceReset() {
+  COUNT(refused);
+  return cudaErrorNotSupported;
+}
+// Part of the L2 cache set aside would outlast the flush between timed calls.
+VISIBLE cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
+  if (limit == cudaLimitPersistingL2CacheSize) {
+    COUNT(refused);
+    return cudaErrorNotSupported;
+  }
+  FORWARD(cudaDeviceSetLimit, limit, value);
+}

@@ -1,0 +1,65 @@
+// What judge and worker say to each other, over a socket pair. The judge asks, the worker answers; nothing that the
+// worker says is believed: results are read from memory that the judge owns, time is taken by the judge's own clock.
+#ifndef KGRPO_EVALUATOR_CUDA_WORKER_PROTOCOL_H
+#define KGRPO_EVALUATOR_CUDA_WORKER_PROTOCOL_H
+
+#include <cstdint>
+
+namespace kgrpo::evaluator_cuda {
+
+constexpr int kSocket = 3;  // the worker's end
+// What a worker writes at the start of lent memory as soon as it has opened it.
+constexpr int kOpenedByte = 0x5a;
+constexpr uint64_t kOpenedBytes = 4096;
+
+enum class Ask : uint32_t {
+  kOpen = 1,  // payload: the 64 bytes of a cudaIpcMemHandle_t. Answered by kOpened
+  kLoad,      // payload: a shared object that defines kgrpo_call. Answered by kLoaded
+  kPlan,      // payload: PlanHeader, then the values, then the copies. Answered by kPlanned
+  kGo,        // no payload: runs the plan. Answered by kDone
+};
+
+enum class Say : uint32_t {
+  kReady = 1,  // a CUDA context lives; payload: why not, if not
+  kOpened,     // payload: why not, if not
+  kLoaded,     // payload: why not, if not
+  kPlanned,
+  kDone,       // payload: Done
+  kForbidden,  // a refused system call; `detail` is its number. The worker is gone
+};
+
+struct Message {
+  uint32_t kind;
+  uint32_t detail;
+  uint64_t payload_bytes;
+};
+
+// Calls of the launch function, one after the other, then one synchronisation of the device.
+struct PlanHeader {
+  uint32_t calls;
+  uint32_t parameters;  // of each call
+  uint32_t copies;      // made on the default stream right after the last call, before anything is waited for
+  uint32_t reserved;
+};
+// calls * parameters of these: a tensor's offset in the lent memory, or a scalar's bytes.
+struct PlanValue {
+  uint64_t is_tensor;
+  uint64_t value;
+};
+// Within the lent memory.
+struct PlanCopy {
+  uint64_t target, source, bytes;
+};
+
+struct Done {
+  int32_t launch_error;   // cudaGetLastError() after the calls
+  int32_t wait_error;     // of the synchronisation
+  double event_seconds;   // between events on the default stream around the calls, as the worker's process sees it
+  uint64_t launches;      // kernels launched through the runtime
+  uint64_t allocations;   // of device memory
+  uint64_t refused;       // calls of the runtime that the judge does not allow
+};
+
+}  // namespace kgrpo::evaluator_cuda
+
+#endif

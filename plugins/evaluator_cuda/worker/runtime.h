@@ -1,0 +1,25 @@
+// The real CUDA runtime as the worker uses it: looked up in the toolkit's libcudart.so.13, which the candidate links
+// too. The worker's own definitions of a few of its functions (interposed.cc) stand before it.
+#ifndef KGRPO_EVALUATOR_CUDA_WORKER_RUNTIME_H
+#define KGRPO_EVALUATOR_CUDA_WORKER_RUNTIME_H
+
+#include <cstdint>
+#include <string>
+
+namespace kgrpo::evaluator_cuda {
+
+// Since the library was loaded, or since the last reset.
+struct Counts {
+  uint64_t launches = 0, allocations = 0, refused = 0;
+};
+Counts& RuntimeCounts();
+
+// Loads the library for everybody after us. Returns why it could not, or "".
+std::string LoadRuntime(const char* path);
+
+// The library's own function of that name; ends the process where there is none.
+void* RuntimeFunction(const char* name);
+
+}  // namespace kgrpo::evaluator_cuda
+
+#endif

@@ -1,0 +1,214 @@
+// kgrpo_cuda_worker: the process that runs one candidate on the GPU, inside the sandbox. It makes a CUDA context ahead
+// of need, opens the memory that the judge lends it, loads the candidate behind a system call filter, and calls its
+// launch function as often as it is told. It holds no secret: inputs and outputs lie in memory that the judge owns,
+// what is right and how long it took is found out by the judge.
+//
+// Started by worker.cc as `kgrpo_cuda_worker LIBCUDART SCRATCH [nofilter]`, with its socket as descriptor 3.
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "evaluator_cuda/worker/protocol.h"
+#include "evaluator_cuda/worker/runtime.h"
+#include "evaluator_shared/seccomp_filter.h"
+
+namespace {
+
+using namespace kgrpo::evaluator_cuda;
+
+bool ReadAll(void* data, size_t bytes) {
+  auto* at = static_cast<char*>(data);
+  while (bytes > 0) {
+    const ssize_t count = read(kSocket, at, bytes);
+    if (count <= 0) return false;
+    at += count;
+    bytes -= static_cast<size_t>(count);
+  }
+  return true;
+}
+
+void WriteAll(const void* data, size_t bytes) {
+  const auto* at = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t count = write(kSocket, at, bytes);
+    if (count <= 0) _exit(122);
+    at += count;
+    bytes -= static_cast<size_t>(count);
+  }
+}
+
+void Tell(Say kind, const void* payload, size_t bytes, uint32_t detail = 0) {
+  const Message message = {static_cast<uint32_t>(kind), detail, bytes};
+  WriteAll(&message, sizeof message);
+  if (bytes > 0) WriteAll(payload, bytes);
+}
+
+void Tell(Say kind, const std::string& text) {
+  Tell(kind, text.data(), text.size());
+}
+
+// A refused system call: says which one, and ends. Writes only, since the interrupted code may hold any lock.
+void OnForbidden(int, siginfo_t* info, void*) {
+  const Message message = {static_cast<uint32_t>(Say::kForbidden), static_cast<uint32_t>(info->si_syscall), 0};
+  if (write(kSocket, &message, sizeof message) < 0) _exit(122);
+  _exit(121);
+}
+
+#define RUNTIME(name) reinterpret_cast<decltype(&name)>(RuntimeFunction(#name))
+
+// The runtime's functions that the worker itself calls, looked up before the candidate is there.
+struct Runtime {
+  decltype(&cudaSetDevice) set_device = RUNTIME(cudaSetDevice);
+  decltype(&cudaFree) free = RUNTIME(cudaFree);
+  decltype(&cudaGetLastError) last_error = RUNTIME(cudaGetLastError);
+  decltype(&cudaGetErrorString) error_string = RUNTIME(cudaGetErrorString);
+  decltype(&cudaDeviceSynchronize) wait = RUNTIME(cudaDeviceSynchronize);
+  decltype(&cudaIpcOpenMemHandle) open = RUNTIME(cudaIpcOpenMemHandle);
+  decltype(&cudaMemsetAsync) fill = RUNTIME(cudaMemsetAsync);
+  decltype(&cudaMemcpyAsync) copy = RUNTIME(cudaMemcpyAsync);
+  decltype(&cudaEventCreate) make_event = RUNTIME(cudaEventCreate);
+  decltype(&cudaEventRecord) record = RUNTIME(cudaEventRecord);
+  decltype(&cudaEventElapsedTime) elapsed = RUNTIME(cudaEventElapsedTime);
+};
+
+// The plan as the judge sent it, with pointers in place of offsets.
+struct Plan {
+  uint32_t calls = 0;
+  std::vector<uint64_t> values;   // what the arguments point to
+  std::vector<void*> arguments;   // calls * parameters
+  uint32_t parameters = 0;
+  std::vector<PlanCopy> copies;
+};
+
+Plan MakePlan(const std::vector<char>& payload, char* lent) {
+  PlanHeader header;
+  std::memcpy(&header, payload.data(), sizeof header);
+  Plan plan;
+  plan.calls = header.calls;
+  plan.parameters = header.parameters;
+  const size_t count = static_cast<size_t>(header.calls) * header.parameters;
+  plan.values.resize(count);
+  plan.arguments.resize(count);
+  const char* at = payload.data() + sizeof header;
+  for (size_t i = 0; i < count; ++i, at += sizeof(PlanValue)) {
+    PlanValue value;
+    std::memcpy(&value, at, sizeof value);
+    plan.values[i] = value.is_tensor != 0 ? reinterpret_cast<uint64_t>(lent + value.value) : value.value;
+    plan.arguments[i] = &plan.values[i];
+  }
+  plan.copies.resize(header.copies);
+  std::memcpy(plan.copies.data(), at, plan.copies.size() * sizeof(PlanCopy));
+  return plan;
+}
+
+bool WriteFile(const std::string& path, const std::vector<char>& bytes) {
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0500);
+  const bool whole = file >= 0 && write(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
+  if (file >= 0) close(file);
+  return whole;
+}
+
+// Behind the filter from here on. Returns why not, or "".
+std::string LoadCandidate(const std::string& path, const std::vector<char>& object, bool filtered,
+                          void (**call)(void**)) {
+  if (!WriteFile(path, object)) return "cannot write " + path;
+  struct sigaction action = {};
+  action.sa_sigaction = OnForbidden;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGSYS, &action, nullptr);
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  if (filtered) {
+    const std::string failure = kgrpo::evaluator::InstallGpuWorkerFilter();
+    if (!failure.empty()) return failure;
+  }
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* why = dlerror();
+    return why != nullptr ? why : "unknown";
+  }
+  *call = reinterpret_cast<void (*)(void**)>(dlsym(library, "kgrpo_call"));
+  return *call == nullptr ? "the entry function is missing" : "";
+}
+
+int Serve(const std::string& scratch, bool filtered) {
+  const Runtime cuda;
+  cudaEvent_t begin = nullptr, end = nullptr;
+  char* lent = nullptr;
+  cudaError_t status = cuda.set_device(0);
+  if (status == cudaSuccess) status = cuda.free(nullptr);
+  if (status == cudaSuccess) status = cuda.make_event(&begin);
+  if (status == cudaSuccess) status = cuda.make_event(&end);
+  Tell(Say::kReady, status == cudaSuccess ? "" : cuda.error_string(status));
+  if (status != cudaSuccess) return 124;
+
+  void (*call)(void**) = nullptr;
+  Plan plan;
+  Message message;
+  while (ReadAll(&message, sizeof message)) {
+    std::vector<char> payload(message.payload_bytes);
+    if (!payload.empty() && !ReadAll(payload.data(), payload.size())) return 123;
+    switch (static_cast<Ask>(message.kind)) {
+      case Ask::kOpen: {
+        cudaIpcMemHandle_t handle;
+        std::memcpy(&handle, payload.data(), sizeof handle);
+        void* memory = nullptr;
+        status = cuda.open(&memory, handle, cudaIpcMemLazyEnablePeerAccess);
+        lent = static_cast<char*>(memory);
+        // A first kernel of the driver's, so that nothing of the context is left to be made in a timed call.
+        if (status == cudaSuccess) status = cuda.fill(lent, kOpenedByte, kOpenedBytes, nullptr);
+        if (status == cudaSuccess) status = cuda.wait();
+        Tell(Say::kOpened, status == cudaSuccess ? "" : cuda.error_string(status));
+        break;
+      }
+      case Ask::kLoad:
+        Tell(Say::kLoaded, LoadCandidate(scratch + "/candidate.so", payload, filtered, &call));
+        break;
+      case Ask::kPlan:
+        plan = MakePlan(payload, lent);
+        Tell(Say::kPlanned, "");
+        break;
+      case Ask::kGo: {
+        RuntimeCounts() = {};
+        Done done = {};
+        cuda.record(begin, nullptr);
+        for (uint32_t i = 0; i < plan.calls; ++i) call(&plan.arguments[static_cast<size_t>(i) * plan.parameters]);
+        cuda.record(end, nullptr);
+        done.launch_error = cuda.last_error();
+        for (const PlanCopy& copy : plan.copies)
+          cuda.copy(lent + copy.target, lent + copy.source, copy.bytes, cudaMemcpyDeviceToDevice, nullptr);
+        done.wait_error = cuda.wait();
+        float milliseconds = 0;
+        if (done.wait_error == cudaSuccess && cuda.elapsed(&milliseconds, begin, end) == cudaSuccess)
+          done.event_seconds = static_cast<double>(milliseconds) * 1e-3;
+        done.launches = RuntimeCounts().launches;
+        done.allocations = RuntimeCounts().allocations;
+        done.refused = RuntimeCounts().refused;
+        Tell(Say::kDone, &done, sizeof done);
+        break;
+      }
+      default:
+        return 123;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) return 120;
+  const std::string failure = LoadRuntime(argv[1]);
+  if (!failure.empty()) {
+    Tell(Say::kReady, failure);
+    return 124;
+  }
+  _exit(Serve(argv[2], argc <= 3 || std::strcmp(argv[3], "nofilter") != 0));
+}

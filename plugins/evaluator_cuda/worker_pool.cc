@@ -1,0 +1,74 @@
+#include "evaluator_cuda/worker_pool.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <utility>
+
+namespace kgrpo::evaluator_cuda {
+
+WorkerPool::WorkerPool(const evaluator::Sandbox& sandbox, Worker::Options options, size_t spares)
+    : sandbox_(sandbox), options_(std::move(options)), spares_(spares), thread_([this] { KeepFilled(); }) {}
+
+WorkerPool::~WorkerPool() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void WorkerPool::KeepFilled() {
+  while (true) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [this] {
+      return ending_ || !retired_.empty() || (waiting_.size() < spares_ && failure_.empty());
+    });
+    if (ending_) return;
+    std::deque<std::unique_ptr<Worker>> retired = std::exchange(retired_, {});
+    const bool wanted = waiting_.size() < spares_ && failure_.empty();
+    lock.unlock();
+
+    const std::lock_guard<std::mutex> making(making_);
+    retired.clear();  // ends them
+    if (!wanted) continue;
+    std::unique_ptr<Worker> worker;
+    std::string failure;
+    try {
+      worker = std::make_unique<Worker>(sandbox_, options_);
+      worker->WaitReady();
+    } catch (const Error& error) {
+      failure = error.what();
+    }
+    lock.lock();
+    if (failure.empty()) {
+      waiting_.push_back(std::move(worker));
+    } else {
+      failure_ = failure;
+    }
+    changed_.notify_all();
+  }
+}
+
+std::unique_ptr<Worker> WorkerPool::Take() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait(lock, [this] { return !waiting_.empty() || !failure_.empty(); });
+  if (waiting_.empty()) {
+    const std::string failure = std::exchange(failure_, "");  // the next one may find the device in a better state
+    changed_.notify_all();
+    throw Error(KGRPO_ERROR_UNAVAILABLE, failure);
+  }
+  std::unique_ptr<Worker> worker = std::move(waiting_.front());
+  waiting_.pop_front();
+  changed_.notify_all();
+  return worker;
+}
+
+void WorkerPool::Retire(std::unique_ptr<Worker> worker) {
+  if (worker == nullptr) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  retired_.push_back(std::move(worker));
+  changed_.notify_all();
+}
+
+}  // namespace kgrpo::evaluator_cuda

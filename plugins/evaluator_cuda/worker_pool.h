@@ -1,0 +1,55 @@
+// Keeps workers with a live CUDA context waiting, so that a fresh process costs a candidate nothing. A thread of its own
+// replaces what is taken, but never while something is timed: making a context disturbs the device. Used by the judge.
+#ifndef KGRPO_EVALUATOR_CUDA_WORKER_POOL_H
+#define KGRPO_EVALUATOR_CUDA_WORKER_POOL_H
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "evaluator_cuda/worker.h"
+
+namespace kgrpo::evaluator_cuda {
+
+// [any thread]
+class WorkerPool {
+ public:
+  // Nothing is started before the first Take or Fill.
+  WorkerPool(const evaluator::Sandbox& sandbox, Worker::Options options, size_t spares);
+  ~WorkerPool();
+
+  // A worker that has seen nothing yet, ready. Throws Error(KGRPO_ERROR_UNAVAILABLE) where none can be had.
+  std::unique_ptr<Worker> Take();
+  // Hands a worker back to be ended off the caller's time.
+  void Retire(std::unique_ptr<Worker> worker);
+
+  // While one of these lives no context is made and none is torn down.
+  class Quiet {
+   public:
+    explicit Quiet(WorkerPool& pool) : lock_(pool.making_) {}
+
+   private:
+    std::unique_lock<std::mutex> lock_;
+  };
+
+ private:
+  void KeepFilled();
+
+  const evaluator::Sandbox& sandbox_;
+  const Worker::Options options_;
+  const size_t spares_;
+  std::mutex making_;  // held while a context is made or torn down
+  std::mutex mutex_;   // guards what follows; taken after making_
+  std::condition_variable changed_;
+  std::deque<std::unique_ptr<Worker>> waiting_, retired_;
+  std::string failure_;  // why the last one could not be started
+  bool ending_ = false;
+  std::thread thread_;
+};
+
+}  // namespace kgrpo::evaluator_cuda
+
+#endif

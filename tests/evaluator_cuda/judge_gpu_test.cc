@@ -1,0 +1,209 @@
+// The judge on a GPU: every verdict with a real kernel, known cheats, and after each of them an honest kernel, which must
+// be unharmed. Skipped where there is no GPU.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <kgrpo/sdk/error.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+
+#include "evaluator_cuda/judge.h"
+
+namespace kgrpo::evaluator_cuda {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string kProblems = std::string(KGRPO_SOURCE_DIR) + "/tests/evaluator/problems/";
+const std::string kKernel = R"(
+__global__ void k(const float* x, const float* y, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = 2.0f * x[i] + y[i];
+}
+)";
+const std::string kLaunch = "extern \"C\" void launch(const float* x, const float* y, float* out, int n)";
+const std::string kHonest = "k<<<(n + 255) / 256, 256>>>(x, y, out, n);";
+
+// The honest kernel, with `body` as the launch function's.
+std::string WithBody(const std::string& body) {
+  return kKernel + kLaunch + " { " + body + " }\n";
+}
+
+// An honest launch, with `body` as the kernel's.
+std::string WithKernel(const std::string& body) {
+  return "__global__ void k(const float* x, const float* y, float* out, int n) { int i = blockIdx.x * blockDim.x + "
+         "threadIdx.x; " +
+         body + " }\n" + kLaunch + " { " + kHonest + " }\n";
+}
+
+class JudgeGpuTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    cache_directory_ = testing::TempDir() + "/judge_gpu_test_" + std::to_string(getpid());
+    std::filesystem::create_directories(cache_directory_);
+    Judge::Options options;
+    options.call_seconds = 3;
+    options.timing.memory_bytes = uint64_t{512} << 20;
+    try {
+      judge_ = new Judge(options);
+    } catch (const Error& error) {
+      missing_ = error.what();
+    }
+    affine_ = new OpenProblem(kProblems + "affine", cache_directory_);
+    row_sum_ = new OpenProblem(kProblems + "row_sum", cache_directory_);
+    append_offset_ = new OpenProblem(kProblems + "append_offset", cache_directory_);
+  }
+  static void TearDownTestSuite() {
+    delete judge_;
+    delete affine_;
+    delete row_sum_;
+    delete append_offset_;
+    std::filesystem::remove_all(cache_directory_);
+  }
+  void SetUp() override {
+    if (judge_ != nullptr) return;
+    if (missing_.find("needs an NVIDIA GPU") == std::string::npos) FAIL() << missing_;
+    GTEST_SKIP() << missing_;
+  }
+
+  static Judgement Affine(const std::string& source) { return judge_->Evaluate(*affine_, source, 1, false, 0); }
+
+  // Judges a bad candidate for `affine`, then the reference.
+  static void ExpectVerdict(const std::string& source, const std::string& verdict, const std::string& words = "") {
+    const Judgement judgement = Affine(source);
+    EXPECT_EQ(judgement.verdict, verdict) << judgement.diagnosis;
+    EXPECT_THAT(judgement.diagnosis, HasSubstr(words));
+    const Judgement after = Affine(affine_->problem.reference_source);
+    EXPECT_EQ(after.verdict, "right") << "after: " << judgement.verdict << ": " << after.diagnosis;
+  }
+
+  static Judge* judge_;
+  static OpenProblem *affine_, *row_sum_, *append_offset_;
+  static std::string cache_directory_, missing_;
+};
+
+Judge* JudgeGpuTest::judge_ = nullptr;
+OpenProblem *JudgeGpuTest::affine_ = nullptr, *JudgeGpuTest::row_sum_ = nullptr, *JudgeGpuTest::append_offset_ = nullptr;
+std::string JudgeGpuTest::cache_directory_, JudgeGpuTest::missing_;
+
+TEST_F(JudgeGpuTest, RightWithATimeAndMetrics) {
+  const Judgement judgement = Affine(WithBody(kHonest));
+  ASSERT_EQ(judgement.verdict, "right") << judgement.diagnosis;
+  EXPECT_TRUE(judgement.correct);
+  std::map<std::string, double> metrics(judgement.metrics.begin(), judgement.metrics.end());
+  EXPECT_GT(judgement.seconds, 1e-6);
+  EXPECT_LT(judgement.seconds, 1e-4);
+  EXPECT_LE(judgement.seconds_low, judgement.seconds);
+  EXPECT_GE(judgement.seconds_high, judgement.seconds);
+  EXPECT_NEAR(metrics["speedup"], 1, 0.05);  // the reference beside itself
+  EXPECT_EQ(metrics["same_bits_twice"], 1);
+  EXPECT_GT(metrics["registers"], 0);
+}
+
+TEST_F(JudgeGpuTest, ASlowKernelIsSlowAndStillRight) {
+  const Judgement judgement = Affine(WithKernel(
+      "if (i < n) { float v = x[i]; for (int r = 0; r < 20000; ++r) v = v * 1.0000001f + 1e-9f; out[i] = 2.0f * x[i] + "
+      "y[i] + (v == 12345.678f ? 1.0f : 0.0f); }"));
+  EXPECT_EQ(judgement.verdict, "right") << judgement.diagnosis;
+  std::map<std::string, double> metrics(judgement.metrics.begin(), judgement.metrics.end());
+  EXPECT_LT(metrics["speedup"], 0.2);
+}
+
+TEST_F(JudgeGpuTest, OtherProblems) {
+  for (const OpenProblem* open : {row_sum_, append_offset_}) {
+    const Judgement judgement = judge_->Evaluate(*open, open->problem.reference_source, 1, false, 0);
+    EXPECT_EQ(judgement.verdict, "right") << open->problem.name << ": " << judgement.diagnosis;
+  }
+}
+
+TEST_F(JudgeGpuTest, CompilerVerdicts) {
+  EXPECT_EQ(Affine("this is no C++").verdict, "not_compiled");
+  EXPECT_EQ(Affine("#include <cub/cub.cuh>\n" + WithBody(kHonest)).verdict, "forbidden");
+}
+
+TEST_F(JudgeGpuTest, WrongResults) {
+  ExpectVerdict(WithKernel("if (i < n) out[i] = 2.0f * x[i] - y[i];"), "wrong", "elements of out are wrong");
+  ExpectVerdict(WithKernel("if (i < n && i % 7 != 3) out[i] = 2.0f * x[i] + y[i];"), "wrong", "never written");
+  ExpectVerdict(WithKernel("if (i < n) out[i] = 0.0f;"), "wrong");
+  ExpectVerdict(WithKernel("if (i < n) out[i] = 2.0f * (float)(signed char)(x[i] * 16) / 16 + y[i];"), "wrong");
+  ExpectVerdict(WithBody("k<<<(n + 255) / 256, 256>>>(x, y, out, n > 900000 ? n / 2 : n);"), "wrong",
+                "in a call that was timed");
+}
+
+TEST_F(JudgeGpuTest, DeviceFaults) {
+  ExpectVerdict(WithKernel("if (i < n) out[i + (1 << 30)] = 2.0f * x[i] + y[i];"), "out_of_bounds");
+  ExpectVerdict(WithKernel("if (i < n) { out[i] = 2.0f * x[i] + y[i]; out[i + n + 3] = 1.0f; }"), "out_of_bounds",
+                "outside its tensors");
+  ExpectVerdict(WithKernel("if (i == 0) *(double*)((char*)out + 4) = 1; if (i < n) out[i] = 2.0f * x[i] + y[i];"),
+                "misaligned");
+  ExpectVerdict(WithKernel("if (i == 0) __trap();"), "trap");
+  ExpectVerdict(WithKernel("while (true) __nanosleep(100);"), "timeout");
+}
+
+TEST_F(JudgeGpuTest, HostFaults) {
+  ExpectVerdict(WithBody("out[0] = 1;"), "crash", "segmentation fault");
+  ExpectVerdict("#include <cstdlib>\n" + WithBody(kHonest + " exit(0);"), "crash", "exit code 0");
+  ExpectVerdict("#include <cstdlib>\n" + WithBody(kHonest + " abort();"), "crash", "abort");
+  ExpectVerdict(WithBody("for (;;) {}"), "timeout");
+  ExpectVerdict(WithBody("k<<<(n + 255) / 256, 2048>>>(x, y, out, n);"), "invalid_launch");
+  ExpectVerdict(WithBody("cudaMemcpy(out, x, n * sizeof(float), cudaMemcpyDeviceToDevice);"), "no_launch");
+  ExpectVerdict(WithBody("static float* f = nullptr; if (!f) cudaMalloc(&f, n); " + kHonest), "forbidden",
+                "allocates device memory");
+}
+
+TEST_F(JudgeGpuTest, SystemCalls) {
+  ExpectVerdict("extern \"C\" int fork();\n" + WithBody("fork(); " + kHonest), "forbidden");
+  ExpectVerdict("extern \"C\" int pthread_create(unsigned long*, const void*, void* (*)(void*), void*);\n"
+                "static void* f(void*) { return nullptr; }\n" +
+                    WithBody("unsigned long t; pthread_create(&t, nullptr, f, nullptr); " + kHonest),
+                "forbidden", "clone");
+  ExpectVerdict("extern \"C\" int execl(const char*, const char*, ...);\n" +
+                    WithBody("execl(\"/bin/true\", \"true\", (char*)0); " + kHonest),
+                "forbidden", "execve");
+  ExpectVerdict("extern \"C\" int socket(int, int, int);\n" + WithBody("socket(2, 1, 0); " + kHonest), "forbidden",
+                "socket");
+  ExpectVerdict("extern \"C\" long write(int, const void*, unsigned long);\n" +
+                    WithBody("char c[16] = {}; write(3, c, 16); " + kHonest),
+                "forbidden");
+}
+
+TEST_F(JudgeGpuTest, ChangesToInputs) {
+  ExpectVerdict(WithKernel("if (i < n) { out[i] = 2.0f * x[i] + y[i]; ((float*)x)[i] = 0; }"), "input_modified", "x");
+}
+
+TEST_F(JudgeGpuTest, WorkOnASideStream) {
+  ExpectVerdict(WithBody("static cudaStream_t s = nullptr; if (!s) cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking); "
+                         "k<<<(n + 255) / 256, 256, 0, s>>>(x, y, out, n);"),
+                "unsynchronised");
+  // Joined by an event: fine.
+  const Judgement joined = Affine(
+      WithBody("static cudaStream_t s = nullptr; static cudaEvent_t e = nullptr; if (!s) { "
+               "cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking); cudaEventCreateWithFlags(&e, "
+               "cudaEventDisableTiming); } cudaEventRecord(e, 0); cudaStreamWaitEvent(s, e, 0); k<<<(n + 255) / 256, "
+               "256, 0, s>>>(x, y, out, n); cudaEventRecord(e, s); cudaStreamWaitEvent(0, e, 0);"));
+  EXPECT_EQ(joined.verdict, "right") << joined.diagnosis;
+}
+
+TEST_F(JudgeGpuTest, StateBetweenCalls) {
+  // Computes at the first call of a size and copies what it kept afterwards.
+  ExpectVerdict("__device__ float kept[1 << 21]; __device__ int have;\n"
+                "__global__ void k(const float* x, const float* y, float* out, int n) { int i = blockIdx.x * blockDim.x + "
+                "threadIdx.x; if (i < n) { if (have != n) kept[i] = 2.0f * x[i] + y[i]; out[i] = kept[i]; } }\n"
+                "__global__ void mark(int n) { have = n; }\n" +
+                    kLaunch + " { " + kHonest + " mark<<<1, 1>>>(n); }\n",
+                "wrong");
+  // Skips every second call.
+  ExpectVerdict(WithBody("static int calls = 0; if (calls++ % 2 == 0) { " + kHonest + " }"), "no_launch");
+}
+
+TEST_F(JudgeGpuTest, NoSourceHarmsTheNext) {
+  const Judgement first = Affine(WithBody(kHonest));
+  ExpectVerdict(WithKernel("while (true) __nanosleep(1000);"), "timeout");
+  const Judgement second = Affine(WithBody(kHonest));
+  EXPECT_EQ(second.verdict, "right") << second.diagnosis;
+  EXPECT_NEAR(second.seconds / first.seconds, 1, 0.2);
+}
+
+}  // namespace
+}  // namespace kgrpo::evaluator_cuda

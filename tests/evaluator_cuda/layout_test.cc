@@ -1,0 +1,47 @@
+#include "evaluator_cuda/layout.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace kgrpo::evaluator_cuda {
+namespace {
+
+const evaluator::Problem& Affine() {
+  static const evaluator::Problem problem =
+      evaluator::LoadProblem(std::string(KGRPO_SOURCE_DIR) + "/tests/evaluator/problems/affine");
+  return problem;
+}
+
+TEST(Layout, KeepsGuardsAndAlignment) {
+  for (const evaluator::Bindings& size : Affine().hidden) {
+    const Layout layout(Affine(), size, 4096);
+    ASSERT_EQ(layout.tensors().size(), 3u);
+    uint64_t end = 0;
+    for (const Layout::Tensor& tensor : layout.tensors()) {
+      EXPECT_EQ(tensor.offset % 256, 0u);
+      EXPECT_GE(tensor.offset, end + 4096);
+      EXPECT_EQ(tensor.bytes, 4 * static_cast<uint64_t>(tensor.elements));
+      end = tensor.offset + tensor.bytes;
+    }
+    EXPECT_GE(layout.bytes(), end + 4096);
+    EXPECT_EQ(layout.bytes() % 256, 0u);
+  }
+}
+
+TEST(Layout, ArgumentsAreOffsetsAndScalars) {
+  const Layout layout(Affine(), Affine().visible[0], 0);
+  const std::vector<Plan::Value> values = layout.Arguments(1 << 20);
+  ASSERT_EQ(values.size(), 4u);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_TRUE(values[i].is_tensor);
+    EXPECT_EQ(values[i].value, (1u << 20) + layout.tensors()[i].offset);
+  }
+  int32_t n = 0;
+  std::memcpy(&n, &values[3].value, sizeof n);
+  EXPECT_FALSE(values[3].is_tensor);
+  EXPECT_EQ(n, 1000);
+}
+
+}  // namespace
+}  // namespace kgrpo::evaluator_cuda
