@@ -64,6 +64,7 @@ struct Judge::Case {
 // A worker that holds a problem's reference kernel.
 struct Judge::Baseline {
   std::string digest;  // of the problem
+  bool thorough;       // compiled by the route of thorough judgements
   std::unique_ptr<Worker> worker;
 };
 
@@ -75,11 +76,12 @@ Judge::Judge(const Options& options)
       device_(options.device),
       clocks_(device_.bus_id()),
       compiler_(toolkit_, sandbox_, helper_directory_,
-                {.route = evaluator::CompileRoute::kNvcc,
+                {.route = options.route,
                  .seconds = options.compile_seconds,
+                 .workers = options.compilers,
                  .library_directory = helper_directory_,
                  .compute_capability = device_.compute_capability(),
-                 .on_fallback = {}}),
+                 .on_fallback = options.on_compile_fallback}),
       candidate_memory_(device_),
       baseline_memory_(device_) {
   Worker::Options worker;
@@ -95,7 +97,7 @@ Judge::~Judge() = default;
 
 // Makes room for the problem's cases and for four sets at its timing size.
 void Judge::ReserveFor(const Problem& problem, const std::vector<Case>& cases) {
-  uint64_t needed = 4 * Layout(problem, problem.timing, 0).bytes();
+  uint64_t needed = 4 * TimingInputs::SetBytes(problem);
   for (const Case& one : cases) needed = std::max(needed, 2 * Layout(problem, *one.size, kGuardBytes).bytes());
   if (needed <= candidate_memory_.bytes()) return;
   baselines_.clear();  // they have the old memory open
@@ -123,10 +125,6 @@ void Judge::CheckWorks() {
 
 void Judge::ThrowIfCancelled() const {
   if (options_.cancelled && options_.cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
-}
-
-evaluator::CompileOutcome Judge::Compile(const Problem& problem, const std::string& source) {
-  return compiler_.Compile(problem, source, true);
 }
 
 std::vector<Judge::Case> Judge::DrawCases(const OpenProblem& open, uint64_t key, int seeds) const {
@@ -249,21 +247,23 @@ Trouble Judge::Check(const OpenProblem& open, Worker& worker, const std::vector<
   return {};
 }
 
-Worker& Judge::BaselineWorker(const OpenProblem& open) {
+Worker& Judge::BaselineWorker(const OpenProblem& open, bool thorough) {
   const auto found = std::find_if(baselines_.begin(), baselines_.end(),
-                                  [&](const Baseline& baseline) { return baseline.digest == open.problem.digest; });
+                                  [&](const Baseline& baseline) {
+    return baseline.digest == open.problem.digest && baseline.thorough == thorough;
+  });
   if (found != baselines_.end()) {
     baselines_.splice(baselines_.begin(), baselines_, found);
     return *baselines_.front().worker;
   }
-  const evaluator::CompileOutcome compiled = Compile(open.problem, open.problem.reference_source);
+  const evaluator::CompileOutcome compiled = compiler_.Compile(open.problem, open.problem.reference_source, thorough);
   const std::string file = open.problem.directory + "/reference.cu: ";
   if (!compiled.Succeeded()) throw Error(KGRPO_ERROR_INVALID, file + compiled.verdict + ": " + compiled.diagnosis);
   std::unique_ptr<Worker> worker = workers_->Take();
   worker->Open(baseline_memory_.handle());
-  if (const Trouble trouble = worker->Load(compiled.kernel.object))
+  if (const Trouble trouble = worker->Load(compiled.kernel))
     throw Error(KGRPO_ERROR_INVALID, file + trouble.code + ": " + trouble.sentence);
-  baselines_.push_front({open.problem.digest, std::move(worker)});
+  baselines_.push_front({open.problem.digest, thorough, std::move(worker)});
   if (baselines_.size() > options_.baselines) {
     workers_->Retire(std::move(baselines_.back().worker));
     baselines_.pop_back();
@@ -271,9 +271,9 @@ Worker& Judge::BaselineWorker(const OpenProblem& open) {
   return *baselines_.front().worker;
 }
 
-std::vector<Expected> Judge::ReferenceOutputs(const OpenProblem& open, const Case& one) {
+std::vector<Expected> Judge::ReferenceOutputs(const OpenProblem& open, const Case& one, bool thorough) {
   std::vector<std::vector<uint8_t>> outputs;
-  if (const Trouble trouble = RunCase(BaselineWorker(open), baseline_memory_, open.problem, one, &outputs)) {
+  if (const Trouble trouble = RunCase(BaselineWorker(open, thorough), baseline_memory_, open.problem, one, &outputs)) {
     throw Error(KGRPO_ERROR_INVALID,
                 open.problem.directory + "/reference.cu: " + trouble.code + ": " + trouble.sentence);
   }
@@ -292,14 +292,14 @@ Trouble Judge::Time(const OpenProblem& open, Worker& worker, const std::vector<C
   TimingOptions options = options_.timing;
   if (thorough) options.relative_error /= 2, options.budget_seconds *= 4;
   const TimingInputs inputs(device_, problem, evaluator::SubKey(key, 1));
-  Worker& baseline = BaselineWorker(open);
+  Worker& baseline = BaselineWorker(open, thorough);
   // How large an output's numbers are at the timing size is not known here; the bound takes them from the largest case.
   std::vector<evaluator::ErrorBound> bounds;
   const double accumulations = problem.accumulations.Evaluate(problem.timing);
   const Case& largest = *std::max_element(cases.begin(), cases.end(), [&](const Case& a, const Case& b) {
     return Layout(problem, *a.size, 0).bytes() < Layout(problem, *b.size, 0).bytes();
   });
-  for (const Layout::Tensor& tensor : inputs.layout().tensors()) {
+  for (const Layout::Tensor& tensor : inputs.tensors()) {
     const Parameter& parameter = problem.parameters[tensor.parameter];
     if (parameter.IsWritten())
       bounds.push_back(evaluator::BoundFor(problem, parameter, accumulations, largest.expected[tensor.parameter]));
@@ -359,7 +359,7 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
                           double baseline_seconds) {
   Judgement judgement;
   ThrowIfCancelled();
-  const evaluator::CompileOutcome compiled = Compile(open.problem, source);
+  const evaluator::CompileOutcome compiled = compiler_.Compile(open.problem, source, thorough);
   judgement.compile_seconds = compiled.seconds;
   judgement.transient = compiled.transient;
   if (!compiled.Succeeded()) {
@@ -384,13 +384,13 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   const std::lock_guard<std::mutex> lock(mutex_);
   ReserveFor(open.problem, cases);
   if (!open.oracle) {
-    for (Case& one : cases) one.expected = ReferenceOutputs(open, one);
+    for (Case& one : cases) one.expected = ReferenceOutputs(open, one, thorough);
   }
   device_.Fill(candidate_memory_.data(), 0xff, candidate_memory_.bytes());  // nothing of an earlier candidate is left
   device_.Wait();
   std::unique_ptr<Worker> worker = workers_->Take();
   worker->Open(candidate_memory_.handle());
-  Trouble trouble = worker->Load(compiled.kernel.object);
+  Trouble trouble = worker->Load(compiled.kernel);
   if (!trouble) trouble = Check(open, *worker, cases, &judgement);
   if (!trouble) trouble = Time(open, *worker, cases, key, thorough, baseline_seconds, &judgement);
   workers_->Retire(std::move(worker));

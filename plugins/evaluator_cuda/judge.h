@@ -32,12 +32,15 @@ class Judge {
     evaluator::SandboxMode sandbox = evaluator::SandboxMode::kAuto;
     std::string cuda_home;         // "" to search
     std::string helper_directory;  // "" to search
+    evaluator::CompileRoute route = evaluator::CompileRoute::kFast;
+    size_t compilers = 2;          // compile processes kept ready
     int seeds = 2;                 // a size
     double compile_seconds = 60;
     double call_seconds = 10;
     TimingOptions timing;          // memory_bytes: of each side
     size_t workers = 2;            // kept ready
     size_t baselines = 4;          // workers that hold a problem's reference kernel, kept
+    std::function<void(const std::string& why)> on_compile_fallback;  // evaluator::Compiler::Options::on_fallback
     std::function<bool()> cancelled;
     // Takes the device for the caller's thread while the returned object lives.
     std::function<std::shared_ptr<void>(const std::string& device)> lock_device;
@@ -48,8 +51,8 @@ class Judge {
   explicit Judge(const Options& options);
   ~Judge();
 
-  // Judges `source`. `key` is secret: inputs are drawn from it. `thorough` takes twice the seeds and half the timing
-  // error. What is measured is the ratio to the reference kernel, which runs beside the candidate; the judgement's time
+  // Judges `source`. `key` is secret: inputs are drawn from it. `thorough` takes the reference compile route,
+  // twice the seeds and half the timing error. What is measured is the ratio to the reference kernel, which runs beside the candidate; the judgement's time
   // is `baseline_seconds` over that ratio, so that speedups are free of what the device does from hour to hour. 0: the
   // time as it was measured. Throws Error only where judging is impossible. [any thread]
   Judgement Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough,
@@ -71,9 +74,8 @@ class Judge {
   Trouble Check(const OpenProblem& open, Worker& worker, const std::vector<Case>& cases, Judgement* judgement);
   Trouble Time(const OpenProblem& open, Worker& worker, const std::vector<Case>& cases, uint64_t key, bool thorough,
                double baseline_seconds, Judgement* judgement);
-  Worker& BaselineWorker(const OpenProblem& open);
-  std::vector<evaluator::Expected> ReferenceOutputs(const OpenProblem& open, const Case& one);
-  evaluator::CompileOutcome Compile(const evaluator::Problem& problem, const std::string& source);
+  Worker& BaselineWorker(const OpenProblem& open, bool thorough);
+  std::vector<evaluator::Expected> ReferenceOutputs(const OpenProblem& open, const Case& one, bool thorough);
   void ThrowIfCancelled() const;
 
   const Options options_;

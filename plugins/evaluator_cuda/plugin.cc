@@ -67,6 +67,9 @@ constexpr char kSchema[] = R"json({
     "device": {"type": "integer", "minimum": 0, "default": 0, "description": "Which GPU, as CUDA counts them."},
     "sandbox": {"type": "string", "enum": ["strict", "auto", "off"], "default": "auto",
       "description": "Isolation of compilers and candidates: strict refuses to run without namespaces and a system call filter, auto takes what the machine offers and says so, off is for debugging."},
+    "compile": {"type": "string", "enum": ["fast", "nvcc"], "default": "fast",
+      "description": "fast: NVRTC and g++, some 50 ms a kernel, falling back to nvcc; nvcc: always nvcc, about a second. A thorough judgement always takes nvcc."},
+    "compilers": {"type": "integer", "minimum": 1, "maximum": 256, "default": 4, "description": "Compile processes kept ready; about the number of CPU cores."},
     "cuda_home": {"type": "string", "default": "",
       "description": "The folder that holds bin/nvcc; empty: KGRPO_CUDA_HOME, CUDA_HOME, PATH and the usual places are searched."},
     "seeds": {"type": "integer", "minimum": 1, "maximum": 16, "default": 2, "description": "Secret inputs tried at each size."},
@@ -98,6 +101,12 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
     options.sandbox = sandbox == "strict" ? kgrpo::evaluator::SandboxMode::kStrict
                       : sandbox == "off"  ? kgrpo::evaluator::SandboxMode::kOff
                                           : kgrpo::evaluator::SandboxMode::kAuto;
+    options.route = json.value("compile", "fast") == "nvcc" ? kgrpo::evaluator::CompileRoute::kNvcc
+                                                            : kgrpo::evaluator::CompileRoute::kFast;
+    options.compilers = json.value("compilers", size_t{4});
+    options.on_compile_fallback = [services](const std::string& why) {
+      services.Warn(kgrpo::evaluator::FallbackNotice(why));
+    };
     options.cuda_home = json.value("cuda_home", "");
     options.seeds = json.value("seeds", 2);
     options.timing.relative_error = json.value("relative_error", 0.02);

@@ -34,7 +34,7 @@ Timer::Timer(const Device& device, Clocks& clocks, const evaluator::Problem& pro
       bounds_(std::move(bounds)),
       options_(options),
       key_(key),
-      sets_(std::clamp(options.memory_bytes / inputs.layout().bytes(), kFewestSets, kMostSets)) {}
+      sets_(std::clamp(options.memory_bytes / inputs.set_bytes(), kFewestSets, kMostSets)) {}
 
 uint64_t Timer::Random(uint64_t bound) {
   return evaluator::UniformBelow(evaluator::RandomBits(key_, drawn_++), bound);
@@ -49,12 +49,12 @@ std::vector<uint64_t> Timer::Shuffled(uint64_t count) {
 
 void Timer::PutSets(const Side& side, uint64_t count) {
   for (uint64_t set = 0; set < count; ++set)
-    inputs_.Put(side.memory.data() + set * inputs_.layout().bytes(), round_, set);
+    inputs_.Put(side.memory.data(), round_, set);
 }
 
 Trouble Timer::RunBatch(const Side& side, const std::vector<uint64_t>& sets, Batch* batch) {
   Plan plan;
-  for (const uint64_t set : sets) plan.calls.push_back(inputs_.layout().Arguments(set * inputs_.layout().bytes()));
+  for (const uint64_t set : sets) plan.calls.push_back(inputs_.Arguments(round_, set));
   if (Trouble trouble = side.worker.Prepare(plan)) return trouble;
   device_.FlushCache();
   device_.Wait();
@@ -80,12 +80,12 @@ Trouble Timer::Estimate(const Side& side, double* seconds) {
 // A few bytes of an output, right after the worker said that it was done.
 Timer::Peek Timer::PeekAt(const Side& side, uint64_t set) {
   std::vector<const Layout::Tensor*> written;
-  for (const Layout::Tensor& tensor : inputs_.layout().tensors()) {
+  for (const Layout::Tensor& tensor : inputs_.tensors()) {
     if (problem_.parameters[tensor.parameter].IsWritten()) written.push_back(&tensor);
   }
   const Layout::Tensor& tensor = *written[Random(written.size())];
   const uint64_t bytes = std::min(kPeekBytes, tensor.bytes);
-  Peek peek{set * inputs_.layout().bytes() + tensor.offset + Random(tensor.bytes - bytes + 1), {}};
+  Peek peek{inputs_.Offset(round_, set, tensor) + Random(tensor.bytes - bytes + 1), {}};
   peek.bytes.resize(bytes);
   device_.Read(peek.bytes.data(), side.memory.data() + peek.offset, bytes);
   return peek;
@@ -93,22 +93,21 @@ Timer::Peek Timer::PeekAt(const Side& side, uint64_t set) {
 
 // Runs the baseline on the same inputs, untimed, and compares.
 Trouble Timer::CheckOutputs(const Side& candidate, const Side& baseline, const std::vector<uint64_t>& sets) {
-  for (const uint64_t set : sets) inputs_.Put(baseline.memory.data() + set * inputs_.layout().bytes(), round_, set);
+  for (const uint64_t set : sets) inputs_.Put(baseline.memory.data(), round_, set);
   device_.Wait();
   Batch batch;
   if (const Trouble trouble = RunBatch(baseline, sets, &batch))
     throw Error(KGRPO_ERROR_INVALID,
                 problem_.directory + "/reference.cu: at the timing size: " + trouble.code + ": " + trouble.sentence);
   for (const uint64_t set : sets) {
-    const uint64_t base = set * inputs_.layout().bytes();
     size_t output = 0;
-    for (const Layout::Tensor& tensor : inputs_.layout().tensors()) {
+    for (const Layout::Tensor& tensor : inputs_.tensors()) {
       const Parameter& parameter = problem_.parameters[tensor.parameter];
       if (!parameter.IsWritten()) continue;
       const evaluator::ErrorBound& bound = bounds_[output++];
-      const uint64_t wrong = device_.Mismatches(parameter.dtype, candidate.memory.data() + base + tensor.offset,
-                                                baseline.memory.data() + base + tensor.offset, tensor.elements,
-                                                2 * bound.relative, 2 * bound.absolute);
+      const uint64_t offset = inputs_.Offset(round_, set, tensor);
+      const uint64_t wrong = device_.Mismatches(parameter.dtype, candidate.memory.data() + offset,
+                                                baseline.memory.data() + offset, tensor.elements, 2 * bound.relative, 2 * bound.absolute);
       if (wrong == 0) continue;
       return {"wrong", "At the timing size, in a call that was timed, " + std::to_string(wrong) + " of " +
                            std::to_string(tensor.elements) + " elements of " + parameter.name +

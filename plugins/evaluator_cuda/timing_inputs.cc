@@ -1,5 +1,7 @@
 #include "evaluator_cuda/timing_inputs.h"
 
+#include <algorithm>
+
 #include "evaluator_shared/inputs.h"
 #include "evaluator_shared/random.h"
 
@@ -13,6 +15,12 @@ using evaluator::Role;
 namespace {
 
 constexpr uint64_t kVariants = 4;
+constexpr uint64_t kAlignment = 256;
+
+// Some memory pages where the tensors are large, and not much of the whole where they are small.
+uint64_t SlackOf(const evaluator::Problem& problem) {
+  return std::clamp<uint64_t>(Layout(problem, problem.timing, 0).bytes() / 8, 16 * kAlignment, uint64_t{4} << 20);
+}
 
 bool DrawnByTheHost(const Parameter& parameter) {
   return parameter.distribution.kind == Distribution::Kind::kPermutation ||
@@ -61,7 +69,11 @@ Draw DrawOf(const Parameter& parameter, const Bindings& size, uint64_t key) {
 }  // namespace
 
 TimingInputs::TimingInputs(const Device& device, const evaluator::Problem& problem, uint64_t key)
-    : device_(device), problem_(problem), key_(key), layout_(problem, problem.timing, 0) {
+    : device_(device),
+      problem_(problem),
+      key_(key),
+      slack_(SlackOf(problem)),
+      layout_(problem, problem.timing, slack_) {
   for (const Layout::Tensor& tensor : layout_.tensors()) {
     const Parameter& parameter = problem.parameters[tensor.parameter];
     if (parameter.role == Role::kOutput || !DrawnByTheHost(parameter)) continue;
@@ -83,11 +95,30 @@ TimingInputs::~TimingInputs() {
   }
 }
 
+uint64_t TimingInputs::SetBytes(const evaluator::Problem& problem) {
+  return Layout(problem, problem.timing, SlackOf(problem)).bytes();
+}
+
+uint64_t TimingInputs::KeyOf(uint64_t round, uint64_t set) const {
+  return evaluator::SubKey(evaluator::SubKey(key_, round), set);
+}
+
+uint64_t TimingInputs::Offset(uint64_t round, uint64_t set, const Layout::Tensor& tensor) const {
+  const uint64_t bits = evaluator::RandomBits(evaluator::SubKey(KeyOf(round, set), ~uint64_t{0}), tensor.parameter);
+  return set * set_bytes() + tensor.offset + kAlignment * evaluator::UniformBelow(bits, slack_ / kAlignment);
+}
+
+std::vector<Plan::Value> TimingInputs::Arguments(uint64_t round, uint64_t set) const {
+  std::vector<Plan::Value> values = layout_.Arguments(0);
+  for (const Layout::Tensor& tensor : tensors()) values[tensor.parameter].value = Offset(round, set, tensor);
+  return values;
+}
+
 void TimingInputs::Put(uint8_t* memory, uint64_t round, uint64_t set) const {
-  const uint64_t key = evaluator::SubKey(evaluator::SubKey(key_, round), set);
+  const uint64_t key = KeyOf(round, set);
   for (const Layout::Tensor& tensor : layout_.tensors()) {
     const Parameter& parameter = problem_.parameters[tensor.parameter];
-    uint8_t* const target = memory + tensor.offset;
+    uint8_t* const target = memory + Offset(round, set, tensor);
     if (parameter.role == Role::kOutput) {
       device_.Fill(target, kPoison, tensor.bytes);
     } else if (DrawnByTheHost(parameter)) {

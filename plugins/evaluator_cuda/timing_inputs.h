@@ -21,15 +21,27 @@ class TimingInputs {
   TimingInputs(const TimingInputs&) = delete;
   TimingInputs& operator=(const TimingInputs&) = delete;
 
-  const Layout& layout() const { return layout_; }
+  const std::vector<Layout::Tensor>& tensors() const { return layout_.tensors(); }
+  uint64_t set_bytes() const { return layout_.bytes(); }
 
-  // Queues: set `set` of round `round` at `memory`, inputs drawn and outputs poisoned. The same (round, set) gives the
-  // same inputs wherever it is put.
+  // Queues: set `set` of round `round` into lent memory that begins at `memory`, inputs drawn and outputs poisoned. The
+  // same (round, set) gives the same inputs wherever it is put.
   void Put(uint8_t* memory, uint64_t round, uint64_t set) const;
+
+  // Where that set's tensor lies, from the memory's begin. Every set and round has it somewhere else: how fast memory is
+  // depends on where in it two tensors lie, and neither side shall have the better place throughout.
+  uint64_t Offset(uint64_t round, uint64_t set, const Layout::Tensor& tensor) const;
+  // The arguments of a call on that set.
+  std::vector<Plan::Value> Arguments(uint64_t round, uint64_t set) const;
 
   static constexpr uint8_t kPoison = 0xff;  // a NaN for every floating dtype
 
+  // How much a set takes, before one is made.
+  static uint64_t SetBytes(const evaluator::Problem& problem);
+
  private:
+  uint64_t KeyOf(uint64_t round, uint64_t set) const;
+
   // What cannot be drawn element by element is drawn by the host, a few times, and copied.
   struct Drawn {
     size_t parameter;
@@ -39,6 +51,7 @@ class TimingInputs {
   const Device& device_;
   const evaluator::Problem& problem_;
   const uint64_t key_;
+  const uint64_t slack_;  // how far a tensor may be moved
   const Layout layout_;
   std::vector<Drawn> drawn_;
 };

@@ -136,7 +136,7 @@ Trouble Worker::EndOf(Heard how) {
   int signal = end->signal;
   if (end->exit_code > 128 && end->exit_code < 128 + 65) signal = end->exit_code - 128;  // as shells and bwrap say it
   if (signal == SIGXCPU || signal == SIGKILL) return {"timeout", "It used up its limit of CPU time or memory."};
-  if (signal == SIGSYS) return {"forbidden", "The host code made a system call that is not allowed."};
+  if (signal == SIGSYS) return {"forbidden", "The host code made a system call that is not allowed, perhaps to start a process or a thread."};
   if (signal != 0) return {"crash", "The host code crashed: " + SignalText(signal) + "."};
   return {"crash", "The host code ended its process (exit code " + std::to_string(end->exit_code) +
                        ") before the launch function returned."};
@@ -174,9 +174,13 @@ void Worker::Open(const std::vector<uint8_t>& ipc_handle) {
                                            (trouble ? trouble.sentence : std::string(why.begin(), why.end())));
 }
 
-Trouble Worker::Load(const std::string& object) {
+Trouble Worker::Load(const evaluator::CompiledKernel& kernel) {
+  const LoadHeader header = {kernel.object.size()};
+  std::string text(reinterpret_cast<const char*>(&header), sizeof header);
+  text += kernel.object;
+  text += kernel.cubin;
   std::vector<char> payload;
-  Send(Ask::kLoad, object.data(), object.size());
+  Send(Ask::kLoad, text.data(), text.size());
   if (Trouble trouble = Expect(Say::kLoaded, &payload, options_.call_seconds)) return trouble;
   if (payload.empty()) return {};
   const std::string why(payload.begin(), payload.end());

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "evaluator_cuda/worker/protocol.h"
+#include "evaluator_shared/compiled_kernel.h"  // CompiledKernel
 #include "evaluator_shared/judgement.h"   // Trouble
 #include "evaluator_shared/sandbox.h"     // Sandbox, ScratchFolder
 #include "evaluator_shared/subprocess.h"  // Descriptor, Subprocess
@@ -46,7 +47,7 @@ class Worker {
   void Open(const std::vector<uint8_t>& ipc_handle);
 
   // Loads a candidate.
-  Trouble Load(const std::string& object);
+  Trouble Load(const evaluator::CompiledKernel& kernel);
 
   // Sends a plan ahead of time, so that nothing but a word is left to say when it counts.
   Trouble Prepare(const Plan& plan);

@@ -1,7 +1,7 @@
 // kgrpo_compile_worker: compiles for the fast route inside the sandbox, many sources in one process, so that NVRTC is
-// loaded once. Started by fast_compile.cc as `kgrpo_compile_worker LIBNVRTC SCRATCH INCLUDE_DIRECTORY...`; talks in
-// frames over descriptor 3:
-//   {"device", source, name expressions, one a line}   ->  {"ok" | "error", log, PTX, linker names, one a line}
+// loaded once. Started by fast_compile.cc as `kgrpo_compile_worker LIBNVRTC SCRATCH ARCHITECTURE INCLUDE_DIRECTORY...`
+// (sm_90); talks in frames over descriptor 3:
+//   {"device", source, name expressions, one a line}   ->  {"ok" | "error", log, PTX, linker names, one a line, cubin}
 //   {"host", source, compiler options, one a line}     ->  {"ok" | "error", log, shared object}
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -36,6 +36,8 @@ struct Nvrtc {
   int (*log)(void* program, char* text);
   int (*ptx_size)(void* program, size_t* size);
   int (*ptx)(void* program, char* text);
+  int (*cubin_size)(void* program, size_t* size);
+  int (*cubin)(void* program, char* bytes);
   int (*lowered_name)(void* program, const char* expression, const char** name);
   int (*destroy)(void** program);
 
@@ -53,6 +55,8 @@ struct Nvrtc {
     Find(library, "nvrtcGetProgramLog", nvrtc.log);
     Find(library, "nvrtcGetPTXSize", nvrtc.ptx_size);
     Find(library, "nvrtcGetPTX", nvrtc.ptx);
+    Find(library, "nvrtcGetCUBINSize", nvrtc.cubin_size);
+    Find(library, "nvrtcGetCUBIN", nvrtc.cubin);
     Find(library, "nvrtcGetLoweredName", nvrtc.lowered_name);
     Find(library, "nvrtcDestroyProgram", nvrtc.destroy);
     return nvrtc;
@@ -128,7 +132,8 @@ const std::vector<VirtualHeader>& VirtualHeaders() {
   return kHeaders;
 }
 
-Parts CompileDevice(const Nvrtc& nvrtc, const Parts& request, const Parts& include_directories) {
+Parts CompileDevice(const Nvrtc& nvrtc, const Parts& request, const std::string& architecture,
+                    const Parts& include_directories) {
   Parts expressions = Lines(request[2]);
   std::vector<const char*> contents, names;
   for (const VirtualHeader& header : VirtualHeaders()) {
@@ -139,15 +144,15 @@ Parts CompileDevice(const Nvrtc& nvrtc, const Parts& request, const Parts& inclu
   void* program = nullptr;
   if (nvrtc.create(&program, source.c_str(), "kernel.cu", static_cast<int>(names.size()), contents.data(),
                    names.data()) != 0) {
-    return {"error", "NVRTC cannot make a program", "", ""};
+    return {"error", "NVRTC cannot make a program", "", "", ""};
   }
   for (const std::string& expression : expressions) nvrtc.add_name(program, expression.c_str());
-  Parts options = {"-arch=sm_90", "-std=c++17", "-lineinfo", "--ptxas-options=-v"};
+  Parts options = {"-arch=" + architecture, "-std=c++17", "-lineinfo", "--ptxas-options=-v"};
   for (const std::string& directory : include_directories) options.push_back("-I" + directory);
   std::vector<const char*> arguments;
   for (const std::string& option : options) arguments.push_back(option.c_str());
   const int status = nvrtc.compile(program, static_cast<int>(arguments.size()), arguments.data());
-  Parts answer = {status == 0 ? "ok" : "error", "", "", ""};
+  Parts answer = {status == 0 ? "ok" : "error", "", "", "", ""};
   size_t size = 0;
   if (nvrtc.log_size(program, &size) == 0 && size > 1) {
     answer[1].resize(size);
@@ -158,6 +163,10 @@ Parts CompileDevice(const Nvrtc& nvrtc, const Parts& request, const Parts& inclu
     answer[2].resize(size);
     nvrtc.ptx(program, answer[2].data());
     answer[2].resize(size - 1);
+  }
+  if (status == 0 && nvrtc.cubin_size(program, &size) == 0 && size > 0) {
+    answer[4].resize(size);
+    nvrtc.cubin(program, answer[4].data());
   }
   for (const std::string& expression : expressions) {
     const char* lowered = nullptr;
@@ -200,14 +209,14 @@ Parts CompileHost(const Parts& request, const std::string& scratch) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 3) return 2;
+  if (argc < 4) return 2;
   const Nvrtc nvrtc = Nvrtc::Load(argv[1]);
-  const std::string scratch = argv[2];
-  const Parts include_directories(argv + 3, argv + argc);
+  const std::string scratch = argv[2], architecture = argv[3];
+  const Parts include_directories(argv + 4, argv + argc);
   Parts request;
   while (kgrpo::evaluator::ReadFrames(kSocket, &request, -1)) {
-    Parts answer = {"error", "unknown request", "", ""};
-    if (request.size() == 3 && request[0] == "device") answer = CompileDevice(nvrtc, request, include_directories);
+    Parts answer = {"error", "unknown request", "", "", ""};
+    if (request.size() == 3 && request[0] == "device") answer = CompileDevice(nvrtc, request, architecture, include_directories);
     if (request.size() == 3 && request[0] == "host") answer = CompileHost(request, scratch);
     if (!kgrpo::evaluator::WriteFrames(kSocket, answer)) break;
   }

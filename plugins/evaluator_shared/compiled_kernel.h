@@ -19,6 +19,7 @@ struct KernelUsage {
 struct CompiledKernel {
   std::string object;                        // an ELF shared object that defines kgrpo_call
   std::string ptx;                           // of all kernels
+  std::string cubin;                         // fast route: their machine code; nvcc puts it into the object
   std::map<std::string, KernelUsage> usage;  // by the kernel's name in the PTX
   std::string route;                         // "nvcc" or "fast"
 };

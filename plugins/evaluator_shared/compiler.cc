@@ -13,8 +13,8 @@ namespace kgrpo::evaluator {
 Compiler::Compiler(CudaToolkit toolkit, const Sandbox& sandbox, std::string helper_directory, Options options)
     : toolkit_(std::move(toolkit)), sandbox_(sandbox), options_(std::move(options)) {
   if (options_.route == CompileRoute::kFast && !toolkit_.nvrtc.empty()) {
-    fast_ = std::make_unique<FastCompiler>(toolkit_, sandbox_, std::move(helper_directory), options_.workers,
-                                           options_.seconds);
+    fast_ = std::make_unique<FastCompiler>(toolkit_, sandbox_, std::move(helper_directory),
+                                           options_.compute_capability, options_.workers, options_.seconds);
   }
 }
 
@@ -72,6 +72,11 @@ std::string Compiler::Describe() const {
 
 std::string Compiler::Version() const {
   return toolkit_.version + (fast_ ? "; fast" : "; nvcc");
+}
+
+std::string FallbackNotice(const std::string& why) {
+  return "a kernel was compiled by nvcc, in about a second, since the fast route refused it: " + why +
+         " (said once: it may happen to others too)";
 }
 
 }  // namespace kgrpo::evaluator

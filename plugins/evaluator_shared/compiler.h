@@ -52,6 +52,9 @@ class Compiler {
   std::once_flag fallback_told_;
 };
 
+// What the user is told when on_fallback is called.
+std::string FallbackNotice(const std::string& why);
+
 }  // namespace kgrpo::evaluator
 
 #endif

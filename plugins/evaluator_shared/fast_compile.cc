@@ -56,14 +56,16 @@ std::string TokensKey(const Problem& problem, const std::string& text) {
 // One compile process and our end of its socket.
 class FastCompiler::Process {
  public:
-  Process(const CudaToolkit& toolkit, const Sandbox& sandbox, const std::string& helper_directory) : scratch_(sandbox) {
+  Process(const CudaToolkit& toolkit, const Sandbox& sandbox, const std::string& helper_directory,
+          const std::string& architecture)
+      : scratch_(sandbox) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
       throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot make a socket pair");
     socket_ = Descriptor(ends[0]);
     const Descriptor theirs(ends[1]);
     SandboxCommand command;
-    command.argv = {helper_directory + "/kgrpo_compile_worker", toolkit.nvrtc, scratch_.path()};
+    command.argv = {helper_directory + "/kgrpo_compile_worker", toolkit.nvrtc, scratch_.path(), architecture};
     command.argv.insert(command.argv.end(), toolkit.include_directories.begin(), toolkit.include_directories.end());
     // NVRTC opens its built-in declarations by name: they lie beside it, where the linker need not look.
     command.environment = {"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TMPDIR=" + scratch_.path(),
@@ -93,13 +95,14 @@ class FastCompiler::Process {
 };
 
 FastCompiler::FastCompiler(const CudaToolkit& toolkit, const Sandbox& sandbox, std::string helper_directory,
-                           size_t processes, double seconds)
+                           int compute_capability, size_t processes, double seconds)
     : toolkit_(toolkit),
       sandbox_(sandbox),
       helper_directory_(std::move(helper_directory)),
+      architecture_("sm_" + std::to_string(compute_capability)),
       processes_(processes),
       seconds_(seconds) {
-  idle_.push_back(std::make_unique<Process>(toolkit_, sandbox_, helper_directory_));
+  idle_.push_back(std::make_unique<Process>(toolkit_, sandbox_, helper_directory_, architecture_));
 }
 
 FastCompiler::~FastCompiler() = default;
@@ -113,7 +116,7 @@ std::unique_ptr<FastCompiler::Process> FastCompiler::TakeProcess() {
       return process;
     }
   }
-  return std::make_unique<Process>(toolkit_, sandbox_, helper_directory_);
+  return std::make_unique<Process>(toolkit_, sandbox_, helper_directory_, architecture_);
 }
 
 std::optional<std::vector<std::string>> FastCompiler::Ask(const std::vector<std::string>& request) {
@@ -193,7 +196,7 @@ std::optional<CompileOutcome> FastCompiler::Compile(const Problem& problem, cons
     *why = "its host code: " + host.log.substr(0, 300);
     return std::nullopt;
   }
-  if (!device) return exceeded();
+  if (!device || device->size() < 5) return exceeded();
   const std::string& log = (*device)[1];
   if ((*device)[0] != "ok") {
     // What ptxas says of PTX it would say to nvcc too; what NVRTC's front end says may be the split's fault.
@@ -206,7 +209,8 @@ std::optional<CompileOutcome> FastCompiler::Compile(const Problem& problem, cons
     return outcome;
   }
   outcome.kernel.object = std::move(host.object);
-  outcome.kernel.ptx = (*device)[2];
+  outcome.kernel.ptx = std::move((*device)[2]);
+  outcome.kernel.cubin = std::move((*device)[4]);
   outcome.kernel.usage = ParsePtxasUsage(log);
   return outcome;
 }

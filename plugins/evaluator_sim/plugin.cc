@@ -89,8 +89,7 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
     options.cache = json.value("cache", true);
     const kgrpo::Host services(host);
     options.judge.on_compile_fallback = [services](const std::string& why) {
-      services.Warn("a kernel was compiled by nvcc, in about a second, since the fast route refused it: " + why +
-                    " (said once: it may happen to others too)");
+      services.Warn(kgrpo::evaluator::FallbackNotice(why));
     };
     options.judge.cancelled = [services] { return services.Cancelled(); };
     options.cache_directory = services.CacheDirectory();

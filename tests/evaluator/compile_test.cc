@@ -59,7 +59,7 @@ TEST(CompileRoutes, GiveTheSamePtxForShippedProblems) {
   const CudaToolkit toolkit = CudaToolkit::Find("");
   if (toolkit.nvrtc.empty()) GTEST_SKIP() << "this toolkit has no NVRTC";
   const Sandbox sandbox(SandboxMode::kAuto, helpers, toolkit.readable);
-  FastCompiler fast(toolkit, sandbox, helpers, 2, 60);
+  FastCompiler fast(toolkit, sandbox, helpers, 90, 2, 60);
   std::set<std::string> families;
   std::set<std::filesystem::path> folders;
   for (const auto& entry : std::filesystem::directory_iterator(std::string(KGRPO_SOURCE_DIR) + "/problems"))

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include "evaluator_cuda/worker/fast_kernels.h"
 #include "evaluator_cuda/worker/runtime.h"
 
 namespace kgrpo::evaluator_cuda {
@@ -35,17 +36,19 @@ void* RuntimeFunction(const char* name) {
 }  // namespace kgrpo::evaluator_cuda
 
 // Forwards to the library's function of the same name and type.
-#define FORWARD(name, ...)                                                              \
-  static const auto real = reinterpret_cast<decltype(&name)>(                           \
-      kgrpo::evaluator_cuda::RuntimeFunction(#name));                                   \
+#define FORWARD(name, ...)                \
+  static const auto real = RUNTIME(name); \
   return real(__VA_ARGS__)
+using kgrpo::evaluator_cuda::KernelOf;
+using kgrpo::evaluator_cuda::VariableOf;
+
 #define COUNT(what) ++kgrpo::evaluator_cuda::RuntimeCounts().what
 #define VISIBLE extern "C" __attribute__((visibility("default")))
 
 VISIBLE cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments, size_t shared,
                                      cudaStream_t stream) {
   COUNT(launches);
-  FORWARD(cudaLaunchKernel, function, grid, block, arguments, shared, stream);
+  FORWARD(cudaLaunchKernel, KernelOf(function), grid, block, arguments, shared, stream);
 }
 // What <<<>>> becomes in CUDA 13; no header declares it.
 extern "C" cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
@@ -62,7 +65,7 @@ VISIBLE cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const 
 VISIBLE cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block, void** arguments,
                                                 size_t shared, cudaStream_t stream) {
   COUNT(launches);
-  FORWARD(cudaLaunchCooperativeKernel, function, grid, block, arguments, shared, stream);
+  FORWARD(cudaLaunchCooperativeKernel, KernelOf(function), grid, block, arguments, shared, stream);
 }
 VISIBLE cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
   COUNT(launches);
@@ -106,4 +109,41 @@ VISIBLE cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
     return cudaErrorNotSupported;
   }
   FORWARD(cudaDeviceSetLimit, limit, value);
+}
+
+// Of kernels and variables, by whatever stands for them on the host.
+VISIBLE cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) {
+  FORWARD(cudaFuncSetAttribute, KernelOf(function), attribute, value);
+}
+VISIBLE cudaError_t cudaFuncSetCacheConfig(const void* function, cudaFuncCache config) {
+  FORWARD(cudaFuncSetCacheConfig, KernelOf(function), config);
+}
+VISIBLE cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function, int threads,
+                                                                  size_t shared) {
+  FORWARD(cudaOccupancyMaxActiveBlocksPerMultiprocessor, blocks, KernelOf(function), threads, shared);
+}
+VISIBLE cudaError_t cudaGetSymbolAddress(void** address, const void* symbol) {
+  if (void* variable = VariableOf(symbol)) {
+    *address = variable;
+    return cudaSuccess;
+  }
+  FORWARD(cudaGetSymbolAddress, address, symbol);
+}
+VISIBLE cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* source, size_t bytes, size_t offset,
+                                       cudaMemcpyKind kind) {
+  if (void* variable = VariableOf(symbol))
+    return RUNTIME(cudaMemcpy)(static_cast<char*>(variable) + offset, source, bytes, kind);
+  FORWARD(cudaMemcpyToSymbol, symbol, source, bytes, offset, kind);
+}
+VISIBLE cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* source, size_t bytes, size_t offset,
+                                            cudaMemcpyKind kind, cudaStream_t stream) {
+  if (void* variable = VariableOf(symbol))
+    return RUNTIME(cudaMemcpyAsync)(static_cast<char*>(variable) + offset, source, bytes, kind, stream);
+  FORWARD(cudaMemcpyToSymbolAsync, symbol, source, bytes, offset, kind, stream);
+}
+VISIBLE cudaError_t cudaMemcpyFromSymbol(void* target, const void* symbol, size_t bytes, size_t offset,
+                                         cudaMemcpyKind kind) {
+  if (void* variable = VariableOf(symbol))
+    return RUNTIME(cudaMemcpy)(target, static_cast<char*>(variable) + offset, bytes, kind);
+  FORWARD(cudaMemcpyFromSymbol, target, symbol, bytes, offset, kind);
 }

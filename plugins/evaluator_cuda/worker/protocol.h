@@ -14,7 +14,7 @@ constexpr uint64_t kOpenedBytes = 4096;
 
 enum class Ask : uint32_t {
   kOpen = 1,  // payload: the 64 bytes of a cudaIpcMemHandle_t. Answered by kOpened
-  kLoad,      // payload: a shared object that defines kgrpo_call. Answered by kLoaded
+  kLoad,      // payload: LoadHeader, a shared object that defines kgrpo_call, machine code. Answered by kLoaded
   kPlan,      // payload: PlanHeader, then the values, then the copies. Answered by kPlanned
   kGo,        // no payload: runs the plan. Answered by kDone
 };
@@ -32,6 +32,10 @@ struct Message {
   uint32_t kind;
   uint32_t detail;
   uint64_t payload_bytes;
+};
+
+struct LoadHeader {
+  uint64_t object_bytes;  // what follows is a cubin, or nothing where the object holds its own
 };
 
 // Calls of the launch function, one after the other, then one synchronisation of the device.

@@ -19,6 +19,8 @@ std::string LoadRuntime(const char* path);
 
 // The library's own function of that name; ends the process where there is none.
 void* RuntimeFunction(const char* name);
+// The same with its type: RUNTIME(cudaFree)(pointer).
+#define RUNTIME(name) reinterpret_cast<decltype(&name)>(::kgrpo::evaluator_cuda::RuntimeFunction(#name))
 
 }  // namespace kgrpo::evaluator_cuda
 
