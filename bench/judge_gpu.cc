@@ -1,11 +1,11 @@
-// How well the judge on the GPU measures: each problem's reference kernel is judged as a candidate, so that the speedup is 1
-// but for what the timing gets wrong, and what a judgement costs is seen.
+// How well the judge on the GPU measures: each problem's reference kernel is judged as a candidate, so that the speedup
+// is 1 but for what the timing gets wrong, and what a judgement costs is seen.
 //
 //   judge_gpu REPETITIONS PROBLEM_DIRECTORY...
 //
-// Prints a CSV line a judgement: problem, verdict, speedup and its 95% interval, microseconds a call by the judge's clock and
-// by events, rounds, dropped rounds, timed calls, sets, MHz, part of the measured bandwidth, seconds that compiling and all
-// of the judgement took; and what was found where the verdict is not "right".
+// Prints a CSV line a judgement: problem, verdict, speedup and its 95% interval, microseconds a call by the judge's
+// clock and by events, rounds, dropped rounds, timed calls, sets, MHz, part of the measured bandwidth, seconds that
+// compiling and all of the judgement took; and what was found where the verdict is not "right".
 #include <kgrpo/sdk/error.h>
 
 #include <chrono>
@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
       for (int r = 0; r < std::atoi(argv[1]); ++r) {
         const Clock::time_point start = Clock::now();
         const evaluator::Judgement judgement =
-            judge.Evaluate(open, open.problem.reference_source, evaluator::SubKey(7, static_cast<uint64_t>(r)), false, 0);
+            judge.Evaluate(open, open.problem.reference_source, evaluator::SubKey(7, static_cast<uint64_t>(r)), false);
         const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
         std::map<std::string, double> m(judgement.metrics.begin(), judgement.metrics.end());
         std::printf("%s,%s,%.4f,%.4f,%.4f,%.3f,%.3f,%.0f,%.0f,%.0f,%.0f,%.0f,%.3f,%.3f,%.3f\n",

@@ -53,3 +53,24 @@ function(kgrpo_test name)
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
   set_tests_properties(${name} PROPERTIES TIMEOUT 600)
 endfunction()
+
+# kgrpo_source_digest(TARGET FOLDER...): judging_digest.h for the target, which defines KGRPO_SOURCE_DIGEST, the SHA-256 of all
+# sources below the folders.
+function(kgrpo_source_digest target)
+  set(patterns)
+  foreach(folder IN LISTS ARGN)
+    foreach(kind IN ITEMS cc h cu inc yaml map list)
+      list(APPEND patterns "${folder}/*.${kind}")
+    endforeach()
+    list(APPEND patterns "${folder}/host_include_std/*")
+  endforeach()
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${patterns})
+  list(JOIN sources "\n" lines)
+  file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/judging_sources.txt" CONTENT "${lines}\n")
+  add_custom_command(OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/judging_digest.h"
+    COMMAND ${CMAKE_COMMAND} -DLIST=${CMAKE_CURRENT_BINARY_DIR}/judging_sources.txt
+      -DOUTPUT=${CMAKE_CURRENT_BINARY_DIR}/judging_digest.h -P "${PROJECT_SOURCE_DIR}/cmake/SourceDigest.cmake"
+    DEPENDS ${sources} "${CMAKE_CURRENT_BINARY_DIR}/judging_sources.txt" "${PROJECT_SOURCE_DIR}/cmake/SourceDigest.cmake" VERBATIM)
+  target_sources(${target} PRIVATE "${CMAKE_CURRENT_BINARY_DIR}/judging_digest.h")
+  target_include_directories(${target} PRIVATE "${CMAKE_CURRENT_BINARY_DIR}")
+endfunction()

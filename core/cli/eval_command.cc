@@ -1,4 +1,5 @@
 // `kgrpo-host eval`: the verdict on one kernel (--kernel), or what a policy is worth on held-out problems (--policy).
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -76,6 +77,13 @@ void PrintText(const Evaluation& candidate, const Evaluation& baseline, const st
     std::printf("\nspeedup    %.3g\n", baseline.seconds / candidate.seconds);
   }
   if (!candidate.diagnosis.empty()) std::printf("found      %s\n", PrintableText(candidate.diagnosis).c_str());
+  if (candidate.metrics.empty()) return;
+  size_t width = 0;
+  for (const Metric& metric : candidate.metrics) width = std::max(width, metric.name.size());
+  std::printf("measures\n");
+  for (const Metric& metric : candidate.metrics) {
+    std::printf("  %-*s  %.5g\n", static_cast<int>(width), metric.name.c_str(), metric.value);
+  }
 }
 
 int EvaluateKernel(const Globals& globals, const EvalOptions& options) {

@@ -280,8 +280,7 @@ int Generate(const Globals& globals, const ModelOptions& options, const Sampling
       // One of them is at fault: find out which, so that its line can be named.
       sampling.max_new_tokens = 1;
       for (size_t i = 0; i < requests.size(); ++i) {
-        ForLine(options.input, items[begin + i].line,
-                [&] { policy->Generate(std::span(&requests[i], 1), sampling); });
+        ForLine(options.input, items[begin + i].line, [&] { policy->Generate(std::span(&requests[i], 1), sampling); });
       }
       throw;
     }

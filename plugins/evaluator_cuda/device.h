@@ -1,5 +1,5 @@
-// One GPU as the judge's process uses it: memory that it owns and lends, copies, its own kernels, and what the device can
-// do at most, measured. Made by the evaluator; used by the judge under the device's lock.
+// One GPU as the judge's process uses it: memory that it owns and lends, copies, its own kernels, and what the device
+// can do at most, measured. Made by the evaluator; used by the judge under the device's lock.
 #ifndef KGRPO_EVALUATOR_CUDA_DEVICE_H
 #define KGRPO_EVALUATOR_CUDA_DEVICE_H
 
@@ -31,13 +31,13 @@ class Device {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  const std::string& name() const { return name_; }          // "NVIDIA H100 80GB HBM3"
-  const std::string& uuid() const { return uuid_; }          // "GPU-...", for CUDA_VISIBLE_DEVICES
-  const std::string& bus_id() const { return bus_id_; }      // for NVML
-  const std::string& lock_name() const { return lock_name_; }  // "cuda:0"
+  const std::string& name() const { return name_; }               // "NVIDIA H100 80GB HBM3"
+  const std::string& uuid() const { return uuid_; }               // "GPU-...", for CUDA_VISIBLE_DEVICES
+  const std::string& bus_id() const { return bus_id_; }           // for NVML
+  const std::string& lock_name() const { return lock_name_; }     // "cuda:0"
   int compute_capability() const { return compute_capability_; }  // 90
   uint64_t l2_bytes() const { return l2_bytes_; }
-  const std::string& driver() const { return driver_; }      // "13.0"
+  const std::string& driver() const { return driver_; }  // "13.0"
   const Ceilings& ceilings() const { return ceilings_; }
 
   uint64_t FreeBytes() const;

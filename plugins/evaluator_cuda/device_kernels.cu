@@ -18,10 +18,18 @@ int BlocksFor(int64_t work) {
   return static_cast<int>(std::clamp<int64_t>((work + kThreads - 1) / kThreads, 1, kMostBlocks));
 }
 
-__device__ void Store(float* at, double value) { *at = static_cast<float>(value); }
-__device__ void Store(double* at, double value) { *at = value; }
-__device__ void Store(__half* at, double value) { *at = __double2half(value); }
-__device__ void Store(__nv_bfloat16* at, double value) { *at = __double2bfloat16(value); }
+__device__ void Store(float* at, double value) {
+  *at = static_cast<float>(value);
+}
+__device__ void Store(double* at, double value) {
+  *at = value;
+}
+__device__ void Store(__half* at, double value) {
+  *at = __double2half(value);
+}
+__device__ void Store(__nv_bfloat16* at, double value) {
+  *at = __double2bfloat16(value);
+}
 template <typename T>
 __device__ void Store(T* at, double value) {
   *at = static_cast<T>(value);
@@ -54,10 +62,18 @@ __global__ void DrawKernel(Draw draw, T* target, int64_t elements) {
   }
 }
 
-__device__ double Load(const float* at) { return *at; }
-__device__ double Load(const double* at) { return *at; }
-__device__ double Load(const __half* at) { return __half2float(*at); }
-__device__ double Load(const __nv_bfloat16* at) { return __bfloat162float(*at); }
+__device__ double Load(const float* at) {
+  return *at;
+}
+__device__ double Load(const double* at) {
+  return *at;
+}
+__device__ double Load(const __half* at) {
+  return __half2float(*at);
+}
+__device__ double Load(const __nv_bfloat16* at) {
+  return __bfloat162float(*at);
+}
 template <typename T>
 __device__ double Load(const T* at) {
   return static_cast<double>(*at);

@@ -15,10 +15,10 @@ namespace kgrpo::evaluator_cuda {
 struct Draw {
   enum class Kind { kBell, kUniform, kSparse, kConstant, kWhole };
   Kind kind = Kind::kBell;
-  double a = 0, b = 1;            // bell: mean, deviation; uniform: low, high; sparse: density; constant: value
-  int64_t low = 0;                // whole: from low,
-  uint64_t range = 1;             // so many numbers
-  uint64_t key = 0, chosen = 0;   // chosen: the key that says which elements of a sparse tensor are not zero
+  double a = 0, b = 1;           // bell: mean, deviation; uniform: low, high; sparse: density; constant: value
+  int64_t low = 0;               // whole: from low,
+  uint64_t range = 1;            // so many numbers
+  uint64_t key = 0, chosen = 0;  // chosen: the key that says which elements of a sparse tensor are not zero
 };
 
 // Fills `elements` of `dtype` at `target`.

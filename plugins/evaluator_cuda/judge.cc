@@ -8,6 +8,7 @@
 #include <sstream>
 #include <utility>
 
+#include "evaluator_cuda/version.h"
 #include "evaluator_shared/comparison.h"
 #include "evaluator_shared/cuda_toolkit.h"
 #include "evaluator_shared/random.h"
@@ -23,8 +24,8 @@ using evaluator::Role;
 
 namespace {
 
-constexpr uint64_t kGuardBytes = 4096;   // before, between and after the tensors of a correctness case
-constexpr double kImplausible = 0.75;    // of the roofline by measured ceilings: below, a time is not believed
+constexpr uint64_t kGuardBytes = 4096;  // before, between and after the tensors of a correctness case
+constexpr double kImplausible = 0.75;   // of the roofline by measured ceilings: below, a time is not believed
 
 // libcudart.so.13 of a whole toolkit, or of the PyPI wheels.
 std::string FindRuntime(const evaluator::CudaToolkit& toolkit) {
@@ -35,7 +36,8 @@ std::string FindRuntime(const evaluator::CudaToolkit& toolkit) {
     if (std::filesystem::exists(path, code)) return std::filesystem::canonical(path, code).string();
     tried += "\n  " + path;
   }
-  throw Error(KGRPO_ERROR_UNAVAILABLE, "the CUDA toolkit at " + toolkit.home + " lacks libcudart.so.13; tried:" + tried);
+  throw Error(KGRPO_ERROR_UNAVAILABLE,
+              "the CUDA toolkit at " + toolkit.home + " lacks libcudart.so.13; tried:" + tried);
 }
 
 std::string TimeText(double seconds) {
@@ -158,7 +160,7 @@ Trouble Judge::RunCase(Worker& worker, const LentMemory& memory, const Problem& 
   // Behind the tensors: copies of the outputs as the default stream sees them when the launch function has returned.
   std::vector<uint8_t> image(2 * layout.bytes(), one.guard);
   Plan plan;
-  plan.calls.push_back(layout.Arguments(0));
+  plan.calls.push_back(layout.Arguments(1, 0));
   for (const Layout::Tensor& tensor : layout.tensors()) {
     const Parameter& parameter = problem.parameters[tensor.parameter];
     const Argument& argument = one.arguments[tensor.parameter];
@@ -190,8 +192,9 @@ Trouble Judge::RunCase(Worker& worker, const LentMemory& memory, const Problem& 
       return std::memcmp(image.data() + begin, after.data() + begin, end - begin) != 0;
     };
     if (changed(at, tensor.offset)) {
-      return {"out_of_bounds", "It writes outside its tensors, " +
-                                   (before.empty() ? "before " + parameter.name : "between " + before + " and " + parameter.name) + "."};
+      return {"out_of_bounds",
+              "It writes outside its tensors, " +
+                  (before.empty() ? "before " + parameter.name : "between " + before + " and " + parameter.name) + "."};
     }
     at = tensor.offset + tensor.bytes;
     before = parameter.name;
@@ -217,8 +220,8 @@ Trouble Judge::RunCase(Worker& worker, const LentMemory& memory, const Problem& 
     if (!parameter.IsWritten()) continue;
     const Expected& expected = one.expected[tensor.parameter];
     const evaluator::ErrorBound bound = evaluator::BoundFor(problem, parameter, one.accumulations, expected);
-    const evaluator::Comparison comparison = evaluator::Compare(parameter, parameter.ShapeAt(*one.size),
-                                                                (*outputs)[output++], expected, one.poison, bound);
+    const evaluator::Comparison comparison =
+        evaluator::Compare(parameter, parameter.ShapeAt(*one.size), (*outputs)[output++], expected, one.poison, bound);
     if (!comparison.matches) return {"wrong", comparison.sentence + "."};
   }
   if (!early.empty()) {
@@ -248,8 +251,7 @@ Trouble Judge::Check(const OpenProblem& open, Worker& worker, const std::vector<
 }
 
 Worker& Judge::BaselineWorker(const OpenProblem& open, bool thorough) {
-  const auto found = std::find_if(baselines_.begin(), baselines_.end(),
-                                  [&](const Baseline& baseline) {
+  const auto found = std::find_if(baselines_.begin(), baselines_.end(), [&](const Baseline& baseline) {
     return baseline.digest == open.problem.digest && baseline.thorough == thorough;
   });
   if (found != baselines_.end()) {
@@ -261,6 +263,7 @@ Worker& Judge::BaselineWorker(const OpenProblem& open, bool thorough) {
   if (!compiled.Succeeded()) throw Error(KGRPO_ERROR_INVALID, file + compiled.verdict + ": " + compiled.diagnosis);
   std::unique_ptr<Worker> worker = workers_->Take();
   worker->Open(baseline_memory_.handle());
+  worker->Open(candidate_memory_.handle());
   if (const Trouble trouble = worker->Load(compiled.kernel))
     throw Error(KGRPO_ERROR_INVALID, file + trouble.code + ": " + trouble.sentence);
   baselines_.push_front({open.problem.digest, thorough, std::move(worker)});
@@ -287,7 +290,7 @@ std::vector<Expected> Judge::ReferenceOutputs(const OpenProblem& open, const Cas
 }
 
 Trouble Judge::Time(const OpenProblem& open, Worker& worker, const std::vector<Case>& cases, uint64_t key,
-                    bool thorough, double baseline_seconds, Judgement* judgement) {
+                    bool thorough, Judgement* judgement) {
   const Problem& problem = open.problem;
   TimingOptions options = options_.timing;
   if (thorough) options.relative_error /= 2, options.budget_seconds *= 4;
@@ -308,7 +311,8 @@ Trouble Judge::Time(const OpenProblem& open, Worker& worker, const std::vector<C
   Timing timing;
   {
     const WorkerPool::Quiet quiet(*workers_);
-    if (Trouble trouble = timer.Measure({worker, candidate_memory_}, {baseline, baseline_memory_}, &timing))
+    if (Trouble trouble = timer.Measure({worker, candidate_memory_, 1}, {baseline, candidate_memory_, 2},
+                                        {baseline, baseline_memory_, 1}, &timing))
       return trouble;
   }
   const double bytes = problem.needed_bytes.Evaluate(problem.timing),
@@ -337,26 +341,20 @@ Trouble Judge::Time(const OpenProblem& open, Worker& worker, const std::vector<C
                                " that the problem's traffic takes at the bandwidth this device reaches: it does less "
                                "work than the problem needs."};
   }
-  if (baseline_seconds > 0) {
-    judgement->seconds = baseline_seconds / timing.ratio.value;
-    judgement->seconds_low = baseline_seconds / timing.ratio.high;
-    judgement->seconds_high = baseline_seconds / timing.ratio.low;
-  } else {
-    judgement->seconds = seconds;
-    judgement->seconds_low = timing.candidate.low;
-    judgement->seconds_high = timing.candidate.high;
-  }
+  judgement->seconds = seconds;
+  judgement->seconds_low = timing.candidate.low;
+  judgement->seconds_high = timing.candidate.high;
   std::ostringstream text;
   text.precision(3);
   text << "Measured " << TimeText(seconds) << " on " << device_.name() << ", " << timing.ratio.value
        << " times as fast as the reference (95%: " << timing.ratio.low << " to " << timing.ratio.high << "); "
-       << bytes / seconds * 1e-9 << " GB/s of needed traffic, " << 100 * floor / seconds << "% of what the device reaches.";
+       << bytes / seconds * 1e-9 << " GB/s of needed traffic, " << 100 * floor / seconds
+       << "% of what the device reaches.";
   judgement->diagnosis = text.str();
   return {};
 }
 
-Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough,
-                          double baseline_seconds) {
+Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough) {
   Judgement judgement;
   ThrowIfCancelled();
   const evaluator::CompileOutcome compiled = compiler_.Compile(open.problem, source, thorough);
@@ -392,7 +390,7 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   worker->Open(candidate_memory_.handle());
   Trouble trouble = worker->Load(compiled.kernel);
   if (!trouble) trouble = Check(open, *worker, cases, &judgement);
-  if (!trouble) trouble = Time(open, *worker, cases, key, thorough, baseline_seconds, &judgement);
+  if (!trouble) trouble = Time(open, *worker, cases, key, thorough, &judgement);
   workers_->Retire(std::move(worker));
   if (trouble) {
     judgement.verdict = trouble.code;
@@ -408,11 +406,19 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
 std::string Judge::Describe() const {
   std::ostringstream text;
   text.precision(3);
-  text << "compiler: " << compiler_.Describe() << "\nsandbox: " << sandbox_.description() << "\ndevice: "
-       << device_.name() << ", driver for CUDA " << device_.driver() << "; reaches "
+  text << "compiler: " << compiler_.Describe() << "\nsandbox: " << sandbox_.description()
+       << "\ndevice: " << device_.name() << ", driver for CUDA " << device_.driver() << "; reaches "
        << device_.ceilings().read_bytes_per_second * 1e-9 << " GB/s of reads and "
        << device_.ceilings().fp32_operations_per_second * 1e-12 << " TFLOP/s in fp32"
        << (clocks_.known() ? "" : "; NVML is not there, so throttled clocks go unnoticed");
+  return text.str();
+}
+
+std::string Judge::Version() const {
+  std::ostringstream text;
+  text << "judge " << SourceDigest() << "; " << compiler_.Version() << "; " << device_.uuid() << "; "
+       << device_.driver() << "; " << options_.seeds << "; " << options_.timing.relative_error << "; "
+       << options_.timing.budget_seconds << "; " << options_.timing.memory_bytes;
   return text.str();
 }
 

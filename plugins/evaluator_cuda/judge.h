@@ -33,13 +33,13 @@ class Judge {
     std::string cuda_home;         // "" to search
     std::string helper_directory;  // "" to search
     evaluator::CompileRoute route = evaluator::CompileRoute::kFast;
-    size_t compilers = 2;          // compile processes kept ready
-    int seeds = 2;                 // a size
+    size_t compilers = 2;  // compile processes kept ready
+    int seeds = 2;         // a size
     double compile_seconds = 60;
     double call_seconds = 10;
-    TimingOptions timing;          // memory_bytes: of each side
-    size_t workers = 2;            // kept ready
-    size_t baselines = 4;          // workers that hold a problem's reference kernel, kept
+    TimingOptions timing;  // memory_bytes: of each side
+    size_t workers = 4;    // kept ready
+    size_t baselines = 4;  // workers that hold a problem's reference kernel, kept
     std::function<void(const std::string& why)> on_compile_fallback;  // evaluator::Compiler::Options::on_fallback
     std::function<bool()> cancelled;
     // Takes the device for the caller's thread while the returned object lives.
@@ -52,15 +52,16 @@ class Judge {
   ~Judge();
 
   // Judges `source`. `key` is secret: inputs are drawn from it. `thorough` takes the reference compile route,
-  // twice the seeds and half the timing error. What is measured is the ratio to the reference kernel, which runs beside the candidate; the judgement's time
-  // is `baseline_seconds` over that ratio, so that speedups are free of what the device does from hour to hour. 0: the
-  // time as it was measured. Throws Error only where judging is impossible. [any thread]
-  Judgement Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough,
-                     double baseline_seconds);
+  // twice the seeds and half the timing error. Besides the time, the metrics hold "speedup", "speedup_low" and
+  // "speedup_high": the ratio to the reference kernel, which ran beside it. Throws Error only where judging is
+  // impossible. [any thread]
+  Judgement Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough);
 
   const Device& device() const { return device_; }
   // Compiler, sandbox, device, a line each.
   std::string Describe() const;
+  // Everything but source, problem and key that a judgement depends on.
+  std::string Version() const;
 
  private:
   struct Case;
@@ -73,7 +74,7 @@ class Judge {
                   std::vector<std::vector<uint8_t>>* outputs);
   Trouble Check(const OpenProblem& open, Worker& worker, const std::vector<Case>& cases, Judgement* judgement);
   Trouble Time(const OpenProblem& open, Worker& worker, const std::vector<Case>& cases, uint64_t key, bool thorough,
-               double baseline_seconds, Judgement* judgement);
+               Judgement* judgement);
   Worker& BaselineWorker(const OpenProblem& open, bool thorough);
   std::vector<evaluator::Expected> ReferenceOutputs(const OpenProblem& open, const Case& one, bool thorough);
   void ThrowIfCancelled() const;

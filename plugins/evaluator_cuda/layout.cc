@@ -22,7 +22,7 @@ Layout::Layout(const evaluator::Problem& problem, const evaluator::Bindings& siz
       const int64_t elements = parameter.Elements(size);
       const uint64_t bytes = static_cast<uint64_t>(elements) * evaluator::Info(parameter.dtype).size;
       tensors_.push_back({i, at, bytes, elements});
-      value = {true, at};
+      value = {1, at};
       at = Aligned(at + bytes + guard);
     } else {
       const evaluator::Argument argument = evaluator::ScalarArgument(parameter, size);
@@ -33,10 +33,10 @@ Layout::Layout(const evaluator::Problem& problem, const evaluator::Bindings& siz
   bytes_ = at;
 }
 
-std::vector<Plan::Value> Layout::Arguments(uint64_t base) const {
+std::vector<Plan::Value> Layout::Arguments(uint32_t memory, uint64_t base) const {
   std::vector<Plan::Value> values = values_;
   for (Plan::Value& value : values) {
-    if (value.is_tensor) value.value += base;
+    if (value.memory != 0) value = {memory, value.value + base};
   }
   return values;
 }

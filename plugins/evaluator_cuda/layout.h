@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "evaluator_cuda/worker.h"       // Plan
-#include "evaluator_shared/inputs.h"     // Argument
-#include "evaluator_shared/problem.h"    // Problem, Bindings
+#include "evaluator_cuda/worker.h"     // Plan
+#include "evaluator_shared/inputs.h"   // Argument
+#include "evaluator_shared/problem.h"  // Problem, Bindings
 
 namespace kgrpo::evaluator_cuda {
 
@@ -21,19 +21,19 @@ class Layout {
     int64_t elements;
   };
 
-  // `guard` bytes are left free before, between and after the tensors; tensors begin at multiples of 256, as cudaMalloc's
-  // allocations do.
+  // `guard` bytes are left free before, between and after the tensors; tensors begin at multiples of 256, as
+  // cudaMalloc's allocations do.
   Layout(const evaluator::Problem& problem, const evaluator::Bindings& size, uint64_t guard);
 
   const std::vector<Tensor>& tensors() const { return tensors_; }
   uint64_t bytes() const { return bytes_; }  // of a whole set, a multiple of 256
 
-  // The arguments of a call on the set that starts at `base` in the lent memory.
-  std::vector<Plan::Value> Arguments(uint64_t base) const;
+  // The arguments of a call on the set that starts at `base` in the worker's memory of that number.
+  std::vector<Plan::Value> Arguments(uint32_t memory, uint64_t base) const;
 
  private:
   std::vector<Tensor> tensors_;
-  std::vector<Plan::Value> values_;  // with base 0
+  std::vector<Plan::Value> values_;  // in memory 1 with base 0
   uint64_t bytes_ = 0;
 };
 

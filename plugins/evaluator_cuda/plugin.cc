@@ -11,39 +11,39 @@
 #include "digest/sha256.h"
 #include "evaluator_cuda/judge.h"
 #include "evaluator_shared/interface.h"
+#include "evaluator_shared/judgement_memory.h"
 #include "evaluator_shared/random.h"
 
 using kgrpo::Guard;
 using kgrpo::Str;
 using kgrpo::View;
 using kgrpo::evaluator::Judgement;
+using kgrpo::evaluator::JudgementMemory;
 using kgrpo::evaluator::Put;
 using kgrpo::evaluator_cuda::Judge;
 using kgrpo::evaluator_cuda::OpenProblem;
 
 // The ABI's opaque types are ours to define.
 struct kgrpo_evaluator {
-  kgrpo_evaluator(const kgrpo::Host& host_services, const Judge::Options& options, uint64_t seed_option)
-      : host(host_services),
-        cache_directory(host_services.CacheDirectory()),
+  kgrpo_evaluator(const kgrpo::Host& host, const Judge::Options& options, uint64_t seed_option, bool cache)
+      : cache_directory(host.CacheDirectory()),
         seed(seed_option),
         judge(options),
+        memory(cache ? cache_directory + "/judgements.sqlite" : "",
+               [host](const char* name, double value) { host.Metric(std::string("evaluator/") + name, value); }),
         description(judge.Describe()) {}
-  const kgrpo::Host host;
   const std::string cache_directory;
   const uint64_t seed;
   Judge judge;
+  JudgementMemory memory;
   const std::string description;
 
-  // `seed` is of the run, the option of the file; the source takes part so that nobody meets inputs twice.
-  Judgement Evaluate(const OpenProblem& open, const std::string& source, uint64_t of_run, bool thorough,
-                     double baseline_seconds) {
+  // Inputs are a function of the run's seed, the option of the file and the source, so that nobody meets them twice.
+  Judgement Evaluate(const OpenProblem& open, const std::string& source, uint64_t of_run, bool thorough) {
     const std::string digest = kgrpo::Sha256OfParts(
         {std::to_string(seed), std::to_string(of_run), thorough ? "thorough" : "", open.problem.digest, source});
-    const Judgement judgement = judge.Evaluate(open, source, kgrpo::evaluator::KeyFromText(digest), thorough,
-                                               baseline_seconds);
-    host.Metric("evaluator/compile_seconds", judgement.compile_seconds);
-    return judgement;
+    const auto judged = [&] { return judge.Evaluate(open, source, kgrpo::evaluator::KeyFromText(digest), thorough); };
+    return thorough ? judged() : memory.Get(kgrpo::Sha256OfParts({judge.Version(), digest}), judged);
   }
 };
 
@@ -80,9 +80,11 @@ constexpr char kSchema[] = R"json({
       "description": "Or when this much time of the device was spent on one kernel."},
     "memory_mib": {"type": "integer", "minimum": 64, "default": 2048,
       "description": "Device memory for the inputs of timed calls, for the candidate and once more for the reference; more where a problem needs more."},
+    "cache": {"type": "boolean", "default": true,
+      "description": "Keep judgements on disk, by source, inputs, device and driver, for later runs. Thorough judgements are never kept."},
     "compile_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 60, "description": "Limit for one compile, wall clock."},
     "call_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 10, "description": "Limit for one batch of calls, wall clock: beyond it a kernel counts as endless."},
-    "workers": {"type": "integer", "minimum": 1, "maximum": 16, "default": 2,
+    "workers": {"type": "integer", "minimum": 1, "maximum": 16, "default": 4,
       "description": "Sandboxed processes with a CUDA context kept ready; each holds some 500 MB of device memory."}
   }
 })json";
@@ -114,12 +116,12 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
     options.timing.memory_bytes = json.value("memory_mib", uint64_t{2048}) << 20;
     options.compile_seconds = json.value("compile_seconds", 60.0);
     options.call_seconds = json.value("call_seconds", 10.0);
-    options.workers = json.value("workers", size_t{2});
+    options.workers = json.value("workers", size_t{4});
     options.cancelled = [services] { return services.Cancelled(); };
     options.lock_device = [services](const std::string& device) -> std::shared_ptr<void> {
       return std::make_shared<kgrpo::DeviceLock>(services, device);
     };
-    *out = new kgrpo_evaluator(services, options, json.value("seed", uint64_t{0}));
+    *out = new kgrpo_evaluator(services, options, json.value("seed", uint64_t{0}), json.value("cache", true));
   });
 }
 
@@ -144,7 +146,7 @@ Judgement BaselineOf(kgrpo_evaluator& self, kgrpo_problem& problem) {
   const std::lock_guard<std::mutex> lock(problem.mutex);
   if (problem.baseline) return *problem.baseline;
   const kgrpo::evaluator::Problem& about = problem.open.problem;
-  Judgement judgement = self.Evaluate(problem.open, about.reference_source, 0, true, 0);
+  Judgement judgement = self.Evaluate(problem.open, about.reference_source, 0, true);
   if (!judgement.correct) {
     throw kgrpo::Error(KGRPO_ERROR_INVALID, about.directory + "/reference.cu: the reference kernel is not right (" +
                                                 judgement.verdict + "): " + judgement.diagnosis);
@@ -157,13 +159,25 @@ kgrpo_error* Baseline(kgrpo_evaluator* self, kgrpo_problem* problem, kgrpo_evalu
   return Guard([&] { Put(BaselineOf(*self, *problem), false, self->judge.device().name(), sink); });
 }
 
+// The judgement with the baseline's time over the speedup in place of the time itself, so that whoever divides the two
+// has what was measured side by side, whatever the device did since the baseline was measured.
+Judgement BesideBaseline(Judgement judgement, double baseline_seconds) {
+  for (const auto& [name, value] : judgement.metrics) {
+    if (name == "speedup") judgement.seconds = baseline_seconds / value;
+    if (name == "speedup_low") judgement.seconds_high = baseline_seconds / value;
+    if (name == "speedup_high") judgement.seconds_low = baseline_seconds / value;
+  }
+  return judgement;
+}
+
 kgrpo_error* Evaluate(kgrpo_evaluator* self, kgrpo_problem* problem, const kgrpo_evaluate_request* request,
                       kgrpo_evaluation_sink sink) {
   return Guard([&] {
     const double baseline_seconds = BaselineOf(*self, *problem).seconds;
-    Put(self->Evaluate(problem->open, std::string(View(request->source)), request->seed, request->thorough != 0,
-                       baseline_seconds),
-        false, self->judge.device().name(), sink);
+    Judgement judgement =
+        self->Evaluate(problem->open, std::string(View(request->source)), request->seed, request->thorough != 0);
+    if (judgement.correct) judgement = BesideBaseline(std::move(judgement), baseline_seconds);
+    Put(judgement, false, self->judge.device().name(), sink);
   });
 }
 

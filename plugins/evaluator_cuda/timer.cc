@@ -16,8 +16,8 @@ namespace {
 
 constexpr uint64_t kMostSets = 96;
 constexpr uint64_t kFewestSets = 4;
-constexpr double kBatchSeconds = 2e-3;   // a long batch, where the sets suffice: host noise is microseconds
-constexpr uint64_t kFewestRounds = 8;    // fewer give no 95% interval worth the name
+constexpr double kBatchSeconds = 2e-3;  // a long batch, where the sets suffice: host noise is microseconds
+constexpr uint64_t kFewestRounds = 8;   // fewer give no 95% interval worth the name
 constexpr uint64_t kMostRounds = 400;
 constexpr uint64_t kPeekBytes = 256;
 constexpr double kHiddenRatio = 1.5;     // the judge's clock over the worker's events
@@ -47,14 +47,19 @@ std::vector<uint64_t> Timer::Shuffled(uint64_t count) {
   return order;
 }
 
-void Timer::PutSets(const Side& side, uint64_t count) {
-  for (uint64_t set = 0; set < count; ++set)
-    inputs_.Put(side.memory.data(), round_, set);
+void Timer::ThrowOfBaseline(const Trouble& trouble) const {
+  if (!trouble) return;
+  throw Error(KGRPO_ERROR_INVALID,
+              problem_.directory + "/reference.cu: at the timing size: " + trouble.code + ": " + trouble.sentence);
 }
 
 Trouble Timer::RunBatch(const Side& side, const std::vector<uint64_t>& sets, Batch* batch) {
+  ++content_;
   Plan plan;
-  for (const uint64_t set : sets) plan.calls.push_back(inputs_.Arguments(round_, set));
+  for (const uint64_t set : sets) {
+    inputs_.Put(side.memory.data(), round_, set, content_);
+    plan.calls.push_back(inputs_.Arguments(side.number, round_, set));
+  }
   if (Trouble trouble = side.worker.Prepare(plan)) return trouble;
   device_.FlushCache();
   device_.Wait();
@@ -67,8 +72,6 @@ Trouble Timer::RunBatch(const Side& side, const std::vector<uint64_t>& sets, Bat
 // Seconds of a call, roughly; the first calls at this size are made here too.
 Trouble Timer::Estimate(const Side& side, double* seconds) {
   Batch one, four;
-  PutSets(side, 4);
-  device_.Wait();
   for (int i = 0; i < 2; ++i) {
     if (Trouble trouble = RunBatch(side, {0}, &one)) return trouble;
     if (Trouble trouble = RunBatch(side, {0, 1, 2, 3}, &four)) return trouble;
@@ -77,28 +80,19 @@ Trouble Timer::Estimate(const Side& side, double* seconds) {
   return {};
 }
 
-// A few bytes of an output, right after the worker said that it was done.
-Timer::Peek Timer::PeekAt(const Side& side, uint64_t set) {
-  std::vector<const Layout::Tensor*> written;
-  for (const Layout::Tensor& tensor : inputs_.tensors()) {
-    if (problem_.parameters[tensor.parameter].IsWritten()) written.push_back(&tensor);
+// Compares the candidate's outputs with what the baseline makes of the same inputs, untimed and elsewhere.
+Trouble Timer::CheckOutputs(const Side& candidate, const Side& check, const std::vector<uint64_t>& sets,
+                            uint64_t content) {
+  Plan plan;
+  for (const uint64_t set : sets) {
+    inputs_.Put(check.memory.data(), round_, set, content);
+    plan.calls.push_back(inputs_.Arguments(check.number, round_, set));
   }
-  const Layout::Tensor& tensor = *written[Random(written.size())];
-  const uint64_t bytes = std::min(kPeekBytes, tensor.bytes);
-  Peek peek{inputs_.Offset(round_, set, tensor) + Random(tensor.bytes - bytes + 1), {}};
-  peek.bytes.resize(bytes);
-  device_.Read(peek.bytes.data(), side.memory.data() + peek.offset, bytes);
-  return peek;
-}
-
-// Runs the baseline on the same inputs, untimed, and compares.
-Trouble Timer::CheckOutputs(const Side& candidate, const Side& baseline, const std::vector<uint64_t>& sets) {
-  for (const uint64_t set : sets) inputs_.Put(baseline.memory.data(), round_, set);
   device_.Wait();
-  Batch batch;
-  if (const Trouble trouble = RunBatch(baseline, sets, &batch))
-    throw Error(KGRPO_ERROR_INVALID,
-                problem_.directory + "/reference.cu: at the timing size: " + trouble.code + ": " + trouble.sentence);
+  Done done;
+  double seconds = 0;
+  ThrowOfBaseline(check.worker.Prepare(plan));
+  ThrowOfBaseline(check.worker.Run(&done, &seconds));
   for (const uint64_t set : sets) {
     size_t output = 0;
     for (const Layout::Tensor& tensor : inputs_.tensors()) {
@@ -106,8 +100,9 @@ Trouble Timer::CheckOutputs(const Side& candidate, const Side& baseline, const s
       if (!parameter.IsWritten()) continue;
       const evaluator::ErrorBound& bound = bounds_[output++];
       const uint64_t offset = inputs_.Offset(round_, set, tensor);
-      const uint64_t wrong = device_.Mismatches(parameter.dtype, candidate.memory.data() + offset,
-                                                baseline.memory.data() + offset, tensor.elements, 2 * bound.relative, 2 * bound.absolute);
+      const uint64_t wrong =
+          device_.Mismatches(parameter.dtype, candidate.memory.data() + offset, check.memory.data() + offset,
+                             tensor.elements, 2 * bound.relative, 2 * bound.absolute);
       if (wrong == 0) continue;
       return {"wrong", "At the timing size, in a call that was timed, " + std::to_string(wrong) + " of " +
                            std::to_string(tensor.elements) + " elements of " + parameter.name +
@@ -117,14 +112,31 @@ Trouble Timer::CheckOutputs(const Side& candidate, const Side& baseline, const s
   return {};
 }
 
-Trouble Timer::Measure(Side candidate, Side baseline, Timing* timing) {
+// A batch of the candidate's. Right after its worker says that it is done a few bytes of the last call's outputs are
+// read: they must not change any more. Then the last call and one at random are looked at.
+Trouble Timer::RunAndCheck(const Side& candidate, const Side& check, const std::vector<uint64_t>& sets, Batch* batch) {
+  if (Trouble trouble = RunBatch(candidate, sets, batch)) return trouble;
+  std::vector<const Layout::Tensor*> written;
+  for (const Layout::Tensor& tensor : inputs_.tensors()) {
+    if (problem_.parameters[tensor.parameter].IsWritten()) written.push_back(&tensor);
+  }
+  const Layout::Tensor& tensor = *written[Random(written.size())];
+  const uint64_t bytes = std::min(kPeekBytes, tensor.bytes);
+  const uint8_t* const at =
+      candidate.memory.data() + inputs_.Offset(round_, sets.back(), tensor) + Random(tensor.bytes - bytes + 1);
+  std::vector<uint8_t> early(bytes), late(bytes);
+  device_.Read(early.data(), at, bytes);
+  std::vector<uint64_t> looked_at = {sets.back()};
+  if (const uint64_t other = sets[Random(sets.size())]; other != sets.back()) looked_at.push_back(other);
+  if (Trouble trouble = CheckOutputs(candidate, check, looked_at, content_)) return trouble;
+  device_.Read(late.data(), at, bytes);
+  if (early == late) return {};
+  return {"unfinished", "An output changed after the launch function's work was said to be done."};
+}
+
+Trouble Timer::Measure(Side candidate, Side baseline, Side check, Timing* timing) {
   double candidate_seconds = 0, baseline_seconds = 0;
-  const auto of_baseline = [this](const Trouble& trouble) {
-    if (trouble)
-      throw Error(KGRPO_ERROR_INVALID,
-                  problem_.directory + "/reference.cu: at the timing size: " + trouble.code + ": " + trouble.sentence);
-  };
-  of_baseline(Estimate(baseline, &baseline_seconds));
+  ThrowOfBaseline(Estimate(baseline, &baseline_seconds));
   if (Trouble trouble = Estimate(candidate, &candidate_seconds)) return trouble;
 
   // Long and short batches of a round share no set: a quarter of them is for the short ones.
@@ -148,40 +160,21 @@ Trouble Timer::Measure(Side candidate, Side baseline, Timing* timing) {
     };
     const uint64_t calls[2][2] = {{draw_short(candidate_long), draw_long(candidate_long)},
                                   {draw_short(baseline_long), draw_long(baseline_long)}};
-    PutSets(candidate, sets_);
-    PutSets(baseline, sets_);
-    device_.Wait();
     Batch batches[2][2];
-    std::vector<Peek> peeks;
-    std::vector<uint64_t> looked_at;
     for (const uint64_t turn : Shuffled(4)) {
       const bool is_baseline = turn / 2 == 1, is_long = turn % 2 == 1;
-      const Side& side = is_baseline ? baseline : candidate;
       const std::vector<uint64_t> sets = sets_of(calls[turn / 2][turn % 2], is_long);
-      const Trouble trouble = RunBatch(side, sets, &batches[turn / 2][turn % 2]);
-      used += batches[turn / 2][turn % 2].seconds;
+      Batch& batch = batches[turn / 2][turn % 2];
       if (is_baseline) {
-        of_baseline(trouble);
-        continue;
+        ThrowOfBaseline(RunBatch(baseline, sets, &batch));
+      } else if (Trouble trouble = RunAndCheck(candidate, check, sets, &batch)) {
+        return trouble;
       }
-      if (trouble) return trouble;
-      peeks.push_back(PeekAt(side, sets.back()));
-      looked_at.push_back(sets.back());
-      looked_at.push_back(sets[Random(sets.size())]);
-    }
-    std::sort(looked_at.begin(), looked_at.end());
-    looked_at.erase(std::unique(looked_at.begin(), looked_at.end()), looked_at.end());
-    if (Trouble trouble = CheckOutputs(candidate, baseline, looked_at)) return trouble;
-    for (const Peek& peek : peeks) {
-      std::vector<uint8_t> now(peek.bytes.size());
-      device_.Read(now.data(), candidate.memory.data() + peek.offset, now.size());
-      if (now != peek.bytes)
-        return {"unfinished", "An output changed after the launch function's work was said to be done."};
+      used += batch.seconds;
     }
 
     const auto slope = [&](int side, double Batch::*clock) {
-      return (batches[side][1].*clock - batches[side][0].*clock) /
-             static_cast<double>(calls[side][1] - calls[side][0]);
+      return (batches[side][1].*clock - batches[side][0].*clock) / static_cast<double>(calls[side][1] - calls[side][0]);
     };
     const Clocks::Reading reading = clocks_.Read();
     if (reading.throttled) {
@@ -191,7 +184,8 @@ Trouble Timer::Measure(Side candidate, Side baseline, Timing* timing) {
       timing->calls += calls[0][0] + calls[0][1];
       if (reading.known) clock_values.push_back(reading.megahertz);
       const double c = slope(0, &Batch::seconds), b = slope(1, &Batch::seconds);
-      // Noise can make a slope of very short calls negative; such a round says nothing of the ratio but that they are short.
+      // Noise can make a slope of very short calls negative; such a round says nothing of the ratio but that they are
+      // short.
       if (c > 0 && b > 0) ratios.push_back(b / c);
       candidates.push_back(c);
       baselines.push_back(b);
@@ -214,9 +208,10 @@ Trouble Timer::Measure(Side candidate, Side baseline, Timing* timing) {
   if (!clock_values.empty()) timing->clock_mhz = MedianOf(clock_values).value;
   const double seconds = timing->candidate.value, seen = timing->candidate_event_seconds;
   if (seconds > kHiddenRatio * seen && seconds - seen > kHiddenSeconds) {
-    return {"hidden_work", "A call takes " + std::to_string(seconds * 1e6) + " us until its device has nothing left to do, but only " +
-                               std::to_string(seen * 1e6) +
-                               " us as the default stream sees it: there is work that the default stream does not wait for."};
+    return {"hidden_work",
+            "A call takes " + std::to_string(seconds * 1e6) + " us until its device has nothing left to do, but only " +
+                std::to_string(seen * 1e6) +
+                " us as the default stream sees it: there is work that the default stream does not wait for."};
   }
   return {};
 }

@@ -1,8 +1,9 @@
 // How long a candidate takes beside the baseline. The clock is the judge's own: it runs from the word to a worker until
 // the worker has waited for its device, over batches of two lengths, and the slope between them is the time of a call;
-// what starting a batch costs falls out, and work on any stream or thread is inside. Candidate and baseline take turns in
-// random order; before every batch the cache is flushed, and every call of a round has inputs and addresses of its own.
-// Used by the judge under the device's lock. docs/judging.md says why each of this is so.
+// what starting a batch costs falls out, and work on any stream or thread is inside. Candidate and baseline take turns
+// in random order; before every batch the cache is flushed, and every call of a round has inputs and addresses of its
+// own. Both work in the same memory, since the same tensors elsewhere can be some percent slower. Used by the judge
+// under the device's lock. docs/judging.md says why each of this is so.
 #ifndef KGRPO_EVALUATOR_CUDA_TIMER_H
 #define KGRPO_EVALUATOR_CUDA_TIMER_H
 
@@ -18,10 +19,11 @@
 
 namespace kgrpo::evaluator_cuda {
 
-// One side of the comparison: a worker with its candidate loaded, and the memory that is lent to it.
+// A worker with its kernel loaded, and memory that it has opened.
 struct Side {
   Worker& worker;
   const LentMemory& memory;
+  uint32_t number;  // of that memory, as the worker counts
 };
 
 struct TimingOptions {
@@ -39,7 +41,7 @@ struct Timing {
   uint64_t dropped_rounds = 0;  // in which the clocks were throttled
   uint64_t calls = 0;           // of the candidate, timed
   uint64_t sets = 0;
-  double clock_mhz = 0;         // median of what was seen
+  double clock_mhz = 0;  // median of what was seen
 };
 
 class Timer {
@@ -51,23 +53,20 @@ class Timer {
   // How many sets a side's memory must hold.
   uint64_t sets() const { return sets_; }
 
-  // Measures. Trouble is the candidate's; a baseline that fails throws Error.
-  Trouble Measure(Side candidate, Side baseline, Timing* timing);
+  // Measures `candidate` and `baseline` in memory that both have open. `check` is the baseline's worker with memory
+  // that the candidate does not see: there it computes what the candidate's outputs are compared with. Trouble is the
+  // candidate's; a baseline that fails throws Error.
+  Trouble Measure(Side candidate, Side baseline, Side check, Timing* timing);
 
  private:
   struct Batch {
     double seconds = 0, event_seconds = 0;
   };
-  struct Peek {
-    uint64_t offset;  // in the lent memory
-    std::vector<uint8_t> bytes;
-  };
-
   Trouble RunBatch(const Side& side, const std::vector<uint64_t>& sets, Batch* batch);
   Trouble Estimate(const Side& side, double* seconds);
-  void PutSets(const Side& side, uint64_t count);
-  Peek PeekAt(const Side& side, uint64_t set);
-  Trouble CheckOutputs(const Side& candidate, const Side& baseline, const std::vector<uint64_t>& sets);
+  Trouble RunAndCheck(const Side& candidate, const Side& check, const std::vector<uint64_t>& sets, Batch* batch);
+  Trouble CheckOutputs(const Side& candidate, const Side& check, const std::vector<uint64_t>& sets, uint64_t content);
+  void ThrowOfBaseline(const Trouble& trouble) const;
   uint64_t Random(uint64_t bound);
   std::vector<uint64_t> Shuffled(uint64_t count);
 
@@ -80,6 +79,7 @@ class Timer {
   const uint64_t key_;
   uint64_t drawn_ = 0;  // random numbers
   uint64_t round_ = 0;
+  uint64_t content_ = 0;  // of the last batch: no two have the same inputs
   uint64_t sets_ = 0;
 };
 

@@ -108,14 +108,14 @@ uint64_t TimingInputs::Offset(uint64_t round, uint64_t set, const Layout::Tensor
   return set * set_bytes() + tensor.offset + kAlignment * evaluator::UniformBelow(bits, slack_ / kAlignment);
 }
 
-std::vector<Plan::Value> TimingInputs::Arguments(uint64_t round, uint64_t set) const {
-  std::vector<Plan::Value> values = layout_.Arguments(0);
+std::vector<Plan::Value> TimingInputs::Arguments(uint32_t memory, uint64_t round, uint64_t set) const {
+  std::vector<Plan::Value> values = layout_.Arguments(memory, 0);
   for (const Layout::Tensor& tensor : tensors()) values[tensor.parameter].value = Offset(round, set, tensor);
   return values;
 }
 
-void TimingInputs::Put(uint8_t* memory, uint64_t round, uint64_t set) const {
-  const uint64_t key = KeyOf(round, set);
+void TimingInputs::Put(uint8_t* memory, uint64_t round, uint64_t set, uint64_t content) const {
+  const uint64_t key = evaluator::SubKey(KeyOf(round, set), content);
   for (const Layout::Tensor& tensor : layout_.tensors()) {
     const Parameter& parameter = problem_.parameters[tensor.parameter];
     uint8_t* const target = memory + Offset(round, set, tensor);
@@ -123,8 +123,7 @@ void TimingInputs::Put(uint8_t* memory, uint64_t round, uint64_t set) const {
       device_.Fill(target, kPoison, tensor.bytes);
     } else if (DrawnByTheHost(parameter)) {
       for (const Drawn& drawn : drawn_) {
-        if (drawn.parameter == tensor.parameter)
-          device_.Copy(target, drawn.variants[key % kVariants], tensor.bytes);
+        if (drawn.parameter == tensor.parameter) device_.Copy(target, drawn.variants[key % kVariants], tensor.bytes);
       }
     } else {
       device_.DrawInto(DrawOf(parameter, problem_.timing, evaluator::SubKey(key, tensor.parameter)), parameter.dtype,

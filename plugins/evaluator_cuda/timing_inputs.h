@@ -24,15 +24,15 @@ class TimingInputs {
   const std::vector<Layout::Tensor>& tensors() const { return layout_.tensors(); }
   uint64_t set_bytes() const { return layout_.bytes(); }
 
-  // Queues: set `set` of round `round` into lent memory that begins at `memory`, inputs drawn and outputs poisoned. The
-  // same (round, set) gives the same inputs wherever it is put.
-  void Put(uint8_t* memory, uint64_t round, uint64_t set) const;
+  // Queues: fills the place of set `set` of round `round`, in memory that begins at `memory`, with inputs that are a
+  // function of (round, set, `content`), and poisons the outputs.
+  void Put(uint8_t* memory, uint64_t round, uint64_t set, uint64_t content) const;
 
-  // Where that set's tensor lies, from the memory's begin. Every set and round has it somewhere else: how fast memory is
-  // depends on where in it two tensors lie, and neither side shall have the better place throughout.
+  // Where that set's tensor lies, from the memory's begin. Every round has it somewhere else: how fast memory is
+  // depends on where in it two tensors lie.
   uint64_t Offset(uint64_t round, uint64_t set, const Layout::Tensor& tensor) const;
-  // The arguments of a call on that set.
-  std::vector<Plan::Value> Arguments(uint64_t round, uint64_t set) const;
+  // The arguments of a call on that set in the worker's memory of that number.
+  std::vector<Plan::Value> Arguments(uint32_t memory, uint64_t round, uint64_t set) const;
 
   static constexpr uint8_t kPoison = 0xff;  // a NaN for every floating dtype
 

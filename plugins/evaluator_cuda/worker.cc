@@ -136,7 +136,9 @@ Trouble Worker::EndOf(Heard how) {
   int signal = end->signal;
   if (end->exit_code > 128 && end->exit_code < 128 + 65) signal = end->exit_code - 128;  // as shells and bwrap say it
   if (signal == SIGXCPU || signal == SIGKILL) return {"timeout", "It used up its limit of CPU time or memory."};
-  if (signal == SIGSYS) return {"forbidden", "The host code made a system call that is not allowed, perhaps to start a process or a thread."};
+  if (signal == SIGSYS)
+    return {"forbidden",
+            "The host code made a system call that is not allowed, perhaps to start a process or a thread."};
   if (signal != 0) return {"crash", "The host code crashed: " + SignalText(signal) + "."};
   return {"crash", "The host code ended its process (exit code " + std::to_string(end->exit_code) +
                        ") before the launch function returned."};
@@ -188,7 +190,8 @@ Trouble Worker::Load(const evaluator::CompiledKernel& kernel) {
   const size_t at = why.find(undefined);
   if (at == std::string::npos) return {"unsupported", "The compiled kernel could not be loaded."};
   const size_t begin = at + undefined.size();
-  return {"unsupported", "The host code uses " + why.substr(begin, std::min(why.find_first_of(", \n", begin) - begin, size_t{120})) +
+  return {"unsupported", "The host code uses " +
+                             why.substr(begin, std::min(why.find_first_of(", \n", begin) - begin, size_t{120})) +
                              ", which is not there."};
 }
 
@@ -197,10 +200,11 @@ Trouble Worker::Prepare(const Plan& plan) {
   header.calls = static_cast<uint32_t>(plan.calls.size());
   header.parameters = static_cast<uint32_t>(plan.calls.empty() ? 0 : plan.calls[0].size());
   header.copies = static_cast<uint32_t>(plan.copies.size());
+  header.copy_memory = plan.copy_memory;
   std::string text(reinterpret_cast<const char*>(&header), sizeof header);
   for (const std::vector<Plan::Value>& call : plan.calls) {
     for (const Plan::Value& value : call) {
-      const PlanValue sent = {value.is_tensor ? 1u : 0u, value.value};
+      const PlanValue sent = {value.memory, value.value};
       text.append(reinterpret_cast<const char*>(&sent), sizeof sent);
     }
   }

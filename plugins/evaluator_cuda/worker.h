@@ -10,9 +10,9 @@
 
 #include "evaluator_cuda/worker/protocol.h"
 #include "evaluator_shared/compiled_kernel.h"  // CompiledKernel
-#include "evaluator_shared/judgement.h"   // Trouble
-#include "evaluator_shared/sandbox.h"     // Sandbox, ScratchFolder
-#include "evaluator_shared/subprocess.h"  // Descriptor, Subprocess
+#include "evaluator_shared/judgement.h"        // Trouble
+#include "evaluator_shared/sandbox.h"          // Sandbox, ScratchFolder
+#include "evaluator_shared/subprocess.h"       // Descriptor, Subprocess
 
 namespace kgrpo::evaluator_cuda {
 
@@ -21,11 +21,12 @@ using evaluator::Trouble;
 // One or more calls of the launch function.
 struct Plan {
   struct Value {
-    bool is_tensor = false;
-    uint64_t value = 0;  // an offset in the lent memory, or a scalar's bytes
+    uint32_t memory = 0;  // which of the memories that the worker has opened, from 1; 0: a scalar
+    uint64_t value = 0;   // an offset in it, or the scalar's bytes
   };
   std::vector<std::vector<Value>> calls;
-  std::vector<PlanCopy> copies;  // on the default stream, right after the last call
+  std::vector<PlanCopy> copies;  // on the default stream, right after the last call,
+  uint32_t copy_memory = 1;      // in this memory
 };
 
 class Worker {
@@ -43,7 +44,8 @@ class Worker {
   // Waits for the context. Throws Error(KGRPO_ERROR_UNAVAILABLE) with the reason where there will be none.
   void WaitReady();
 
-  // Lends the memory. Throws Error(KGRPO_ERROR_UNAVAILABLE): what fails here is ours, not a candidate's.
+  // Lends the memory: the first is its memory 1. Throws Error(KGRPO_ERROR_UNAVAILABLE): what fails here is ours, not a
+  // candidate's.
   void Open(const std::vector<uint8_t>& ipc_handle);
 
   // Loads a candidate.

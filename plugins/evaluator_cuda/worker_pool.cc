@@ -2,6 +2,8 @@
 
 #include <kgrpo/sdk/error.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace kgrpo::evaluator_cuda {
@@ -21,31 +23,28 @@ WorkerPool::~WorkerPool() {
 void WorkerPool::KeepFilled() {
   while (true) {
     std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait(lock, [this] {
-      return ending_ || !retired_.empty() || (waiting_.size() < spares_ && failure_.empty());
-    });
+    changed_.wait(lock,
+                  [this] { return ending_ || !retired_.empty() || (waiting_.size() < spares_ && failure_.empty()); });
     if (ending_) return;
     std::deque<std::unique_ptr<Worker>> retired = std::exchange(retired_, {});
-    const bool wanted = waiting_.size() < spares_ && failure_.empty();
+    const size_t wanted = failure_.empty() ? spares_ - std::min(spares_, waiting_.size()) : 0;
     lock.unlock();
 
     const std::lock_guard<std::mutex> making(making_);
     retired.clear();  // ends them
-    if (!wanted) continue;
-    std::unique_ptr<Worker> worker;
+    std::deque<std::unique_ptr<Worker>> made;
     std::string failure;
     try {
-      worker = std::make_unique<Worker>(sandbox_, options_);
-      worker->WaitReady();
+      // All that are missing at once: their contexts are made side by side.
+      for (size_t i = 0; i < wanted; ++i) made.push_back(std::make_unique<Worker>(sandbox_, options_));
+      for (const std::unique_ptr<Worker>& worker : made) worker->WaitReady();
     } catch (const Error& error) {
       failure = error.what();
+      made.clear();
     }
     lock.lock();
-    if (failure.empty()) {
-      waiting_.push_back(std::move(worker));
-    } else {
-      failure_ = failure;
-    }
+    std::move(made.begin(), made.end(), std::back_inserter(waiting_));
+    if (wanted > 0) failure_ = failure;
     changed_.notify_all();
   }
 }

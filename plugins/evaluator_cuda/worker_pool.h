@@ -1,5 +1,6 @@
-// Keeps workers with a live CUDA context waiting, so that a fresh process costs a candidate nothing. A thread of its own
-// replaces what is taken, but never while something is timed: making a context disturbs the device. Used by the judge.
+// Keeps workers with a live CUDA context waiting, so that a fresh process costs a candidate nothing. A thread of its
+// own replaces what is taken, but never while something is timed: making a context disturbs the device. Used by the
+// judge.
 #ifndef KGRPO_EVALUATOR_CUDA_WORKER_POOL_H
 #define KGRPO_EVALUATOR_CUDA_WORKER_POOL_H
 

@@ -216,7 +216,8 @@ int main(int argc, char** argv) {
   Parts request;
   while (kgrpo::evaluator::ReadFrames(kSocket, &request, -1)) {
     Parts answer = {"error", "unknown request", "", "", ""};
-    if (request.size() == 3 && request[0] == "device") answer = CompileDevice(nvrtc, request, architecture, include_directories);
+    if (request.size() == 3 && request[0] == "device")
+      answer = CompileDevice(nvrtc, request, architecture, include_directories);
     if (request.size() == 3 && request[0] == "host") answer = CompileHost(request, scratch);
     if (!kgrpo::evaluator::WriteFrames(kSocket, answer)) break;
   }

@@ -13,8 +13,8 @@ namespace kgrpo::evaluator {
 Compiler::Compiler(CudaToolkit toolkit, const Sandbox& sandbox, std::string helper_directory, Options options)
     : toolkit_(std::move(toolkit)), sandbox_(sandbox), options_(std::move(options)) {
   if (options_.route == CompileRoute::kFast && !toolkit_.nvrtc.empty()) {
-    fast_ = std::make_unique<FastCompiler>(toolkit_, sandbox_, std::move(helper_directory),
-                                           options_.compute_capability, options_.workers, options_.seconds);
+    fast_ = std::make_unique<FastCompiler>(toolkit_, sandbox_, std::move(helper_directory), options_.compute_capability,
+                                           options_.workers, options_.seconds);
   }
 }
 
@@ -52,15 +52,14 @@ CompileOutcome Compiler::Compile(const Problem& problem, const std::string& sour
     std::string why;
     if (std::optional<CompileOutcome> outcome = fast_->Compile(problem, source, &why))
       return timed(std::move(*outcome));
-    CompileOutcome outcome =
-        CompileWithNvcc(toolkit_, sandbox_, options_.library_directory, options_.compute_capability,
-                        problem, source, options_.seconds);
+    CompileOutcome outcome = CompileWithNvcc(toolkit_, sandbox_, options_.library_directory,
+                                             options_.compute_capability, problem, source, options_.seconds);
     // Where nvcc refuses the source as well, the source is to blame.
     if (outcome.Succeeded() && options_.on_fallback) std::call_once(fallback_told_, options_.on_fallback, why);
     return timed(std::move(outcome));
   }
-  return timed(CompileWithNvcc(toolkit_, sandbox_, options_.library_directory, options_.compute_capability,
-                        problem, source, options_.seconds));
+  return timed(CompileWithNvcc(toolkit_, sandbox_, options_.library_directory, options_.compute_capability, problem,
+                               source, options_.seconds));
 }
 
 std::string Compiler::Describe() const {

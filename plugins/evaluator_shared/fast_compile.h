@@ -21,8 +21,8 @@ namespace kgrpo::evaluator {
 class FastCompiler {
  public:
   // Starts up to `processes` compile processes, the first at once. `toolkit.nvrtc` must not be empty.
-  FastCompiler(const CudaToolkit& toolkit, const Sandbox& sandbox, std::string helper_directory,
-               int compute_capability, size_t processes, double seconds);
+  FastCompiler(const CudaToolkit& toolkit, const Sandbox& sandbox, std::string helper_directory, int compute_capability,
+               size_t processes, double seconds);
   ~FastCompiler();
   FastCompiler(const FastCompiler&) = delete;
   FastCompiler& operator=(const FastCompiler&) = delete;

@@ -12,8 +12,7 @@ ProblemDescription::ProblemDescription(const Problem& problem)
            traits_.data(),     traits_.size()};
 }
 
-void Put(const Judgement& judgement, bool modelled, const std::string& time_source,
-         const kgrpo_evaluation_sink& sink) {
+void Put(const Judgement& judgement, bool modelled, const std::string& time_source, const kgrpo_evaluation_sink& sink) {
   std::vector<kgrpo_metric> metrics;
   for (const auto& [name, value] : judgement.metrics) metrics.push_back({Str(name), value});
   kgrpo_evaluation evaluation = {};

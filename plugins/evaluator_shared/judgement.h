@@ -17,10 +17,10 @@ struct Trouble {
 struct Judgement {
   bool compiled = false;
   bool correct = false;
-  std::string verdict;    // docs/judging.md lists them
-  double seconds = 0;     // measured or modelled, at the timing size; 0 unless correct
+  std::string verdict;                       // docs/judging.md lists them
+  double seconds = 0;                        // measured or modelled, at the timing size; 0 unless correct
   double seconds_low = 0, seconds_high = 0;  // 95% confidence interval of it; equal to it where it is modelled
-  std::string diagnosis;  // one or two sentences; compiler output quoted below
+  std::string diagnosis;                     // one or two sentences; compiler output quoted below
   std::vector<std::pair<std::string, double>> metrics;
   bool transient = false;      // may be the fault of a busy machine: not to be kept
   double compile_seconds = 0;  // wall clock, of this judgement: not kept

@@ -22,7 +22,8 @@ std::string ReadWhole(const std::string& path) {
 }  // namespace
 
 CompileOutcome CompileWithNvcc(const CudaToolkit& toolkit, const Sandbox& sandbox, const std::string& library_directory,
-                               int compute_capability, const Problem& problem, const std::string& source, double seconds) {
+                               int compute_capability, const Problem& problem, const std::string& source,
+                               double seconds) {
   ScratchFolder scratch(sandbox);
   const std::string input = scratch.path() + "/kernel.cu", output = scratch.path() + "/kernel.so";
   std::ofstream(input, std::ios::binary) << EntryPrologue(problem) << source << EntryEpilogue(problem);

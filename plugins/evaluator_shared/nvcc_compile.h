@@ -14,7 +14,8 @@ namespace kgrpo::evaluator {
 // Compiles a candidate, which has passed CheckIncludes. `library_directory` holds the libcudart.so that the object is
 // linked against; `compute_capability` is 90 for 9.0. Throws Error only where nvcc itself cannot be run. [any thread]
 CompileOutcome CompileWithNvcc(const CudaToolkit& toolkit, const Sandbox& sandbox, const std::string& library_directory,
-                               int compute_capability, const Problem& problem, const std::string& source, double seconds);
+                               int compute_capability, const Problem& problem, const std::string& source,
+                               double seconds);
 
 }  // namespace kgrpo::evaluator
 

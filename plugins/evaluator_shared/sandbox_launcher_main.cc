@@ -45,8 +45,8 @@ void Limit(__rlimit_resource resource, const char* name, rlim_t value) {
   if (setrlimit(resource, &wanted) != 0) FailErrno(name);
 }
 
-// Landlock: nothing may be created, renamed or removed outside `directory`, and nothing written but there, to /dev/null,
-// and to or below `also`.
+// Landlock: nothing may be created, renamed or removed outside `directory`, and nothing written but there, to
+// /dev/null, and to or below `also`.
 void WriteOnlyBelow(const char* directory, const std::vector<const char*>& also) {
   constexpr uint64_t kWrites = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |
                                LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_CHAR |

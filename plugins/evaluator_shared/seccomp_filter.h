@@ -17,9 +17,10 @@ std::string InstallCompilerFilter();
 // system call raises SIGSYS (the worker reports its number). No new process or thread, no exec, no socket.
 std::string InstallWorkerFilter();
 
-// The filter for a worker that runs a candidate beside a live CUDA context, whose driver needs most of the kernel: denies
-// what would start a process or thread, reach the network, other processes, or files; such a call raises SIGSYS (the
-// worker reports its number). To be installed once the context is made. Returns "" or why it could not be installed.
+// The filter for a worker that runs a candidate beside a live CUDA context, whose driver needs most of the kernel:
+// denies what would start a process or thread, reach the network, other processes, or files; such a call raises SIGSYS
+// (the worker reports its number). To be installed once the context is made. Returns "" or why it could not be
+// installed.
 std::string InstallGpuWorkerFilter();
 
 // The name of a system call of this machine ("clone"), or its number.

@@ -4,15 +4,11 @@
 #define KGRPO_EVALUATOR_SIM_EVALUATOR_H
 
 #include <cstdint>
-#include <functional>
-#include <future>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
-#include "evaluator_shared/judgement_cache.h"  // JudgementCache
-#include "evaluator_sim/judge.h"               // Judge, OpenProblem
+#include "evaluator_shared/judgement_memory.h"  // JudgementMemory
+#include "evaluator_sim/judge.h"                // Judge, OpenProblem
 
 namespace kgrpo::evaluator_sim {
 
@@ -26,9 +22,8 @@ class Evaluator {
     uint64_t seed = 0;            // changes every secret input
   };
 
-  // Told of each judgement but the thorough ones: "cached" (1 or 0) and, where it was not, "compile_seconds" and
-  // "judge_seconds", wall clock.
-  using Report = std::function<void(const char* name, double value)>;
+  // Told of each judgement but the thorough ones.
+  using Report = evaluator::JudgementMemory::Report;
 
   explicit Evaluator(const Options& options, Report report = {});
 
@@ -48,11 +43,8 @@ class Evaluator {
   Judgement EvaluateCached(const OpenProblem& open, const std::string& source);
 
   const Options options_;
-  const Report report_;
   Judge judge_;
-  std::unique_ptr<evaluator::JudgementCache> cache_;
-  std::mutex mutex_;
-  std::map<std::string, std::shared_future<Judgement>> in_progress_;
+  evaluator::JudgementMemory memory_;
 };
 
 }  // namespace kgrpo::evaluator_sim

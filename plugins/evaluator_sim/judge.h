@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "evaluator_shared/compiler.h"  // Compiler
+#include "evaluator_shared/compiler.h"   // Compiler
 #include "evaluator_shared/judgement.h"  // Judgement
-#include "evaluator_shared/sandbox.h"   // Sandbox
+#include "evaluator_shared/sandbox.h"    // Sandbox
 #include "evaluator_sim/device_session.h"
 #include "evaluator_sim/open_problem.h"
 #include "evaluator_sim/worker_pool.h"
@@ -34,7 +34,7 @@ class Judge {
     double compile_seconds = 60;
     double host_seconds = 10;
     uint64_t warp_instructions = 400'000'000;
-    size_t concurrency = 2;  // workers and compile processes kept ready
+    size_t concurrency = 2;                                           // workers and compile processes kept ready
     std::function<void(const std::string& why)> on_compile_fallback;  // evaluator::Compiler::Options::on_fallback
     std::function<bool()> cancelled;                                  // asked between the runs of a judgement
   };

@@ -1,5 +1,5 @@
-// The judge on a GPU: every verdict with a real kernel, known cheats, and after each of them an honest kernel, which must
-// be unharmed. Skipped where there is no GPU.
+// The judge on a GPU: every verdict with a real kernel, known cheats, and after each of them an honest kernel, which
+// must be unharmed. Skipped where there is no GPU.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/error.h>
@@ -67,7 +67,7 @@ class JudgeGpuTest : public testing::Test {
     GTEST_SKIP() << missing_;
   }
 
-  static Judgement Affine(const std::string& source) { return judge_->Evaluate(*affine_, source, 1, false, 0); }
+  static Judgement Affine(const std::string& source) { return judge_->Evaluate(*affine_, source, 1, false); }
 
   // Judges a bad candidate for `affine`, then the reference.
   static void ExpectVerdict(const std::string& source, const std::string& verdict, const std::string& words = "") {
@@ -84,7 +84,8 @@ class JudgeGpuTest : public testing::Test {
 };
 
 Judge* JudgeGpuTest::judge_ = nullptr;
-OpenProblem *JudgeGpuTest::affine_ = nullptr, *JudgeGpuTest::row_sum_ = nullptr, *JudgeGpuTest::append_offset_ = nullptr;
+OpenProblem *JudgeGpuTest::affine_ = nullptr, *JudgeGpuTest::row_sum_ = nullptr,
+            *JudgeGpuTest::append_offset_ = nullptr;
 std::string JudgeGpuTest::cache_directory_, JudgeGpuTest::missing_;
 
 TEST_F(JudgeGpuTest, RightWithATimeAndMetrics) {
@@ -112,7 +113,7 @@ TEST_F(JudgeGpuTest, ASlowKernelIsSlowAndStillRight) {
 
 TEST_F(JudgeGpuTest, OtherProblems) {
   for (const OpenProblem* open : {row_sum_, append_offset_}) {
-    const Judgement judgement = judge_->Evaluate(*open, open->problem.reference_source, 1, false, 0);
+    const Judgement judgement = judge_->Evaluate(*open, open->problem.reference_source, 1, false);
     EXPECT_EQ(judgement.verdict, "right") << open->problem.name << ": " << judgement.diagnosis;
   }
 }
@@ -154,10 +155,11 @@ TEST_F(JudgeGpuTest, HostFaults) {
 
 TEST_F(JudgeGpuTest, SystemCalls) {
   ExpectVerdict("extern \"C\" int fork();\n" + WithBody("fork(); " + kHonest), "forbidden");
-  ExpectVerdict("extern \"C\" int pthread_create(unsigned long*, const void*, void* (*)(void*), void*);\n"
-                "static void* f(void*) { return nullptr; }\n" +
-                    WithBody("unsigned long t; pthread_create(&t, nullptr, f, nullptr); " + kHonest),
-                "forbidden");
+  ExpectVerdict(
+      "extern \"C\" int pthread_create(unsigned long*, const void*, void* (*)(void*), void*);\n"
+      "static void* f(void*) { return nullptr; }\n" +
+          WithBody("unsigned long t; pthread_create(&t, nullptr, f, nullptr); " + kHonest),
+      "forbidden");
   ExpectVerdict("extern \"C\" int execl(const char*, const char*, ...);\n" +
                     WithBody("execl(\"/bin/true\", \"true\", (char*)0); " + kHonest),
                 "forbidden", "execve");
@@ -173,9 +175,10 @@ TEST_F(JudgeGpuTest, ChangesToInputs) {
 }
 
 TEST_F(JudgeGpuTest, WorkOnASideStream) {
-  ExpectVerdict(WithBody("static cudaStream_t s = nullptr; if (!s) cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking); "
-                         "k<<<(n + 255) / 256, 256, 0, s>>>(x, y, out, n);"),
-                "unsynchronised");
+  ExpectVerdict(
+      WithBody("static cudaStream_t s = nullptr; if (!s) cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking); "
+               "k<<<(n + 255) / 256, 256, 0, s>>>(x, y, out, n);"),
+      "unsynchronised");
   // Joined by an event: fine.
   const Judgement joined = Affine(
       WithBody("static cudaStream_t s = nullptr; static cudaEvent_t e = nullptr; if (!s) { "
@@ -187,12 +190,13 @@ TEST_F(JudgeGpuTest, WorkOnASideStream) {
 
 TEST_F(JudgeGpuTest, StateBetweenCalls) {
   // Computes at the first call of a size and copies what it kept afterwards.
-  ExpectVerdict("__device__ float kept[1 << 21]; __device__ int have;\n"
-                "__global__ void k(const float* x, const float* y, float* out, int n) { int i = blockIdx.x * blockDim.x + "
-                "threadIdx.x; if (i < n) { if (have != n) kept[i] = 2.0f * x[i] + y[i]; out[i] = kept[i]; } }\n"
-                "__global__ void mark(int n) { have = n; }\n" +
-                    kLaunch + " { " + kHonest + " mark<<<1, 1>>>(n); }\n",
-                "wrong");
+  ExpectVerdict(
+      "__device__ float kept[1 << 21]; __device__ int have;\n"
+      "__global__ void k(const float* x, const float* y, float* out, int n) { int i = blockIdx.x * blockDim.x + "
+      "threadIdx.x; if (i < n) { if (have != n) kept[i] = 2.0f * x[i] + y[i]; out[i] = kept[i]; } }\n"
+      "__global__ void mark(int n) { have = n; }\n" +
+          kLaunch + " { " + kHonest + " mark<<<1, 1>>>(n); }\n",
+      "wrong");
   // Skips every second call.
   ExpectVerdict(WithBody("static int calls = 0; if (calls++ % 2 == 0) { " + kHonest + " }"), "no_launch");
 }

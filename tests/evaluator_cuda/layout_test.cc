@@ -31,15 +31,15 @@ TEST(Layout, KeepsGuardsAndAlignment) {
 
 TEST(Layout, ArgumentsAreOffsetsAndScalars) {
   const Layout layout(Affine(), Affine().visible[0], 0);
-  const std::vector<Plan::Value> values = layout.Arguments(1 << 20);
+  const std::vector<Plan::Value> values = layout.Arguments(2, 1 << 20);
   ASSERT_EQ(values.size(), 4u);
   for (size_t i = 0; i < 3; ++i) {
-    EXPECT_TRUE(values[i].is_tensor);
+    EXPECT_EQ(values[i].memory, 2u);
     EXPECT_EQ(values[i].value, (1u << 20) + layout.tensors()[i].offset);
   }
   int32_t n = 0;
   std::memcpy(&n, &values[3].value, sizeof n);
-  EXPECT_FALSE(values[3].is_tensor);
+  EXPECT_EQ(values[3].memory, 0u);
   EXPECT_EQ(n, 1000);
 }
 

@@ -30,13 +30,13 @@ extern const std::vector<std::string> kTechniques;
 struct Knobs {
   std::atomic<uint64_t> delay_seed{0};  // 0: no delays; else delays of up to `delay_microseconds` drawn from it
   std::atomic<int> delay_microseconds{2000};
-  std::atomic<int> coder_fails_every{0};      // every so many-th request by content fails; 0: none
-  std::atomic<bool> coder_error{false};       // the next request ends with a run-stopping error
-  std::atomic<bool> coder_counts{false};      // answers carry a number that no replay would repeat
+  std::atomic<int> coder_fails_every{0};        // every so many-th request by content fails; 0: none
+  std::atomic<bool> coder_error{false};         // the next request ends with a run-stopping error
+  std::atomic<bool> coder_counts{false};        // answers carry a number that no replay would repeat
   std::atomic<bool> cancel_in_thorough{false};  // thorough judgement meets a user's stop
-  std::atomic<bool> thorough_refutes{false};  // thorough judgement calls every kernel wrong
-  std::atomic<int> not_finite_at{0};          // the trainer's so many-th update says that numbers are not finite
-  std::atomic<bool> forgets_state{false};     // the trainer reads its saved state and makes nothing of it
+  std::atomic<bool> thorough_refutes{false};    // thorough judgement calls every kernel wrong
+  std::atomic<int> not_finite_at{0};            // the trainer's so many-th update says that numbers are not finite
+  std::atomic<bool> forgets_state{false};       // the trainer reads its saved state and makes nothing of it
   std::atomic<bool> cancelled{false};
   std::atomic<int> cancel_after_updates{0};  // sets `cancelled` after so many updates
   std::atomic<int> coder_calls{0};

@@ -1,6 +1,6 @@
-// Functions of the CUDA runtime that candidates find here first: kernel launches and allocations are counted, what would
-// change the device for others is refused. A candidate can get around this; what it gains by that is caught elsewhere
-// (docs/judging.md).
+// Functions of the CUDA runtime that candidates find here first: kernel launches and allocations are counted, what
+// would change the device for others is refused. A candidate can get around this; what it gains by that is caught
+// elsewhere (docs/judging.md).
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <unistd.h>
@@ -51,13 +51,13 @@ VISIBLE cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block
   FORWARD(cudaLaunchKernel, KernelOf(function), grid, block, arguments, shared, stream);
 }
 // What <<<>>> becomes in CUDA 13; no header declares it.
-extern "C" cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
-                                          cudaStream_t stream);
+// NOLINTBEGIN(bugprone-reserved-identifier): the runtime's own name
 VISIBLE cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
                                        cudaStream_t stream) {
   COUNT(launches);
   FORWARD(__cudaLaunchKernel, kernel, grid, block, arguments, shared, stream);
 }
+// NOLINTEND(bugprone-reserved-identifier)
 VISIBLE cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void** arguments) {
   COUNT(launches);
   FORWARD(cudaLaunchKernelExC, config, function, arguments);

@@ -13,7 +13,7 @@ constexpr int kOpenedByte = 0x5a;
 constexpr uint64_t kOpenedBytes = 4096;
 
 enum class Ask : uint32_t {
-  kOpen = 1,  // payload: the 64 bytes of a cudaIpcMemHandle_t. Answered by kOpened
+  kOpen = 1,  // payload: the 64 bytes of a cudaIpcMemHandle_t; opened memories are counted from 1. Answered by kOpened
   kLoad,      // payload: LoadHeader, a shared object that defines kgrpo_call, machine code. Answered by kLoaded
   kPlan,      // payload: PlanHeader, then the values, then the copies. Answered by kPlanned
   kGo,        // no payload: runs the plan. Answered by kDone
@@ -41,27 +41,26 @@ struct LoadHeader {
 // Calls of the launch function, one after the other, then one synchronisation of the device.
 struct PlanHeader {
   uint32_t calls;
-  uint32_t parameters;  // of each call
-  uint32_t copies;      // made on the default stream right after the last call, before anything is waited for
-  uint32_t reserved;
+  uint32_t parameters;   // of each call
+  uint32_t copies;       // made on the default stream right after the last call, before anything is waited for
+  uint32_t copy_memory;  // in which memory
 };
-// calls * parameters of these: a tensor's offset in the lent memory, or a scalar's bytes.
+// calls * parameters of these: a tensor's offset in an opened memory, or a scalar's bytes.
 struct PlanValue {
-  uint64_t is_tensor;
+  uint64_t memory;  // 0: a scalar
   uint64_t value;
 };
-// Within the lent memory.
 struct PlanCopy {
   uint64_t target, source, bytes;
 };
 
 struct Done {
-  int32_t launch_error;   // cudaGetLastError() after the calls
-  int32_t wait_error;     // of the synchronisation
-  double event_seconds;   // between events on the default stream around the calls, as the worker's process sees it
-  uint64_t launches;      // kernels launched through the runtime
-  uint64_t allocations;   // of device memory
-  uint64_t refused;       // calls of the runtime that the judge does not allow
+  int32_t launch_error;  // cudaGetLastError() after the calls
+  int32_t wait_error;    // of the synchronisation
+  double event_seconds;  // between events on the default stream around the calls, as the worker's process sees it
+  uint64_t launches;     // kernels launched through the runtime
+  uint64_t allocations;  // of device memory
+  uint64_t refused;      // calls of the runtime that the judge does not allow
 };
 
 }  // namespace kgrpo::evaluator_cuda

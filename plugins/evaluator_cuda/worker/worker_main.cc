@@ -81,13 +81,14 @@ struct Runtime {
 // The plan as the judge sent it, with pointers in place of offsets.
 struct Plan {
   uint32_t calls = 0;
-  std::vector<uint64_t> values;   // what the arguments point to
-  std::vector<void*> arguments;   // calls * parameters
+  std::vector<uint64_t> values;  // what the arguments point to
+  std::vector<void*> arguments;  // calls * parameters
   uint32_t parameters = 0;
   std::vector<PlanCopy> copies;
+  char* copy_memory = nullptr;
 };
 
-Plan MakePlan(const std::vector<char>& payload, char* lent) {
+Plan MakePlan(const std::vector<char>& payload, const std::vector<char*>& lent) {
   PlanHeader header;
   std::memcpy(&header, payload.data(), sizeof header);
   Plan plan;
@@ -100,10 +101,12 @@ Plan MakePlan(const std::vector<char>& payload, char* lent) {
   for (size_t i = 0; i < count; ++i, at += sizeof(PlanValue)) {
     PlanValue value;
     std::memcpy(&value, at, sizeof value);
-    plan.values[i] = value.is_tensor != 0 ? reinterpret_cast<uint64_t>(lent + value.value) : value.value;
+    plan.values[i] =
+        value.memory != 0 ? reinterpret_cast<uint64_t>(lent.at(value.memory - 1) + value.value) : value.value;
     plan.arguments[i] = &plan.values[i];
   }
   plan.copies.resize(header.copies);
+  if (header.copies > 0) plan.copy_memory = lent.at(header.copy_memory - 1);
   std::memcpy(plan.copies.data(), at, plan.copies.size() * sizeof(PlanCopy));
   return plan;
 }
@@ -152,7 +155,7 @@ std::string LoadCandidate(const std::string& path, const std::vector<char>& payl
 int Serve(const std::string& scratch, bool filtered) {
   const Runtime cuda;
   cudaEvent_t begin = nullptr, end = nullptr;
-  char* lent = nullptr;
+  std::vector<char*> lent;
   cudaError_t status = cuda.set_device(0);
   if (status == cudaSuccess) status = cuda.free(nullptr);
   if (status == cudaSuccess) status = cuda.make_event(&begin);
@@ -172,9 +175,9 @@ int Serve(const std::string& scratch, bool filtered) {
         std::memcpy(&handle, payload.data(), sizeof handle);
         void* memory = nullptr;
         status = cuda.open(&memory, handle, cudaIpcMemLazyEnablePeerAccess);
-        lent = static_cast<char*>(memory);
+        lent.push_back(static_cast<char*>(memory));
         // A first kernel of the driver's, so that nothing of the context is left to be made in a timed call.
-        if (status == cudaSuccess) status = cuda.fill(lent, kOpenedByte, kOpenedBytes, nullptr);
+        if (status == cudaSuccess) status = cuda.fill(memory, kOpenedByte, kOpenedBytes, nullptr);
         if (status == cudaSuccess) status = cuda.wait();
         Tell(Say::kOpened, status == cudaSuccess ? "" : cuda.error_string(status));
         break;
@@ -194,7 +197,8 @@ int Serve(const std::string& scratch, bool filtered) {
         cuda.record(end, nullptr);
         done.launch_error = cuda.last_error();
         for (const PlanCopy& copy : plan.copies)
-          cuda.copy(lent + copy.target, lent + copy.source, copy.bytes, cudaMemcpyDeviceToDevice, nullptr);
+          cuda.copy(plan.copy_memory + copy.target, plan.copy_memory + copy.source, copy.bytes,
+                    cudaMemcpyDeviceToDevice, nullptr);
         done.wait_error = cuda.wait();
         float milliseconds = 0;
         if (done.wait_error == cudaSuccess && cuda.elapsed(&milliseconds, begin, end) == cudaSuccess)

@@ -1,0 +1,13 @@
+// Which way of judging this is, for the keys of kept judgements. Alone in its file, so that a change anywhere compiles
+// this one again and no other.
+#ifndef KGRPO_EVALUATOR_CUDA_VERSION_H
+#define KGRPO_EVALUATOR_CUDA_VERSION_H
+
+namespace kgrpo::evaluator_cuda {
+
+// The SHA-256, in hexadecimal, of the sources of evaluator_cuda and evaluator_shared.
+const char* SourceDigest();
+
+}  // namespace kgrpo::evaluator_cuda
+
+#endif
