@@ -75,6 +75,7 @@ Judge::Judge(const Options& options)
       helper_directory_(options.helper_directory.empty() ? evaluator::FindHelperDirectory() : options.helper_directory),
       toolkit_(evaluator::CudaToolkit::Find(options.cuda_home)),
       sandbox_(options.sandbox, helper_directory_, toolkit_.readable),
+      worker_sandbox_(sandbox_),
       device_(options.device),
       clocks_(device_.bus_id()),
       compiler_(toolkit_, sandbox_, helper_directory_,
@@ -91,8 +92,7 @@ Judge::Judge(const Options& options)
   worker.runtime_library = FindRuntime(toolkit_);
   worker.device_uuid = device_.uuid();
   worker.call_seconds = options.call_seconds;
-  workers_ = std::make_unique<WorkerPool>(sandbox_, worker, options.workers);
-  CheckWorks();
+  FindWorkerSandbox(worker);
 }
 
 Judge::~Judge() = default;
@@ -105,6 +105,20 @@ void Judge::ReserveFor(const Problem& problem, const std::vector<Case>& cases) {
   baselines_.clear();  // they have the old memory open
   candidate_memory_.Reserve(needed);
   baseline_memory_.Reserve(needed);
+}
+
+void Judge::FindWorkerSandbox(const Worker::Options& worker) {
+  while (true) {
+    try {
+      workers_ = std::make_unique<WorkerPool>(worker_sandbox_, worker, options_.workers);
+      return CheckWorks();
+    } catch (const Error& error) {
+      workers_.reset();
+      std::optional<evaluator::Sandbox> weaker = worker_sandbox_.Weaker(error.what());
+      if (!weaker) throw;
+      worker_sandbox_ = *std::move(weaker);
+    }
+  }
 }
 
 // The driver's first kernel in a sandboxed worker writes to lent memory: is it there?
@@ -406,7 +420,7 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
 std::string Judge::Describe() const {
   std::ostringstream text;
   text.precision(3);
-  text << "compiler: " << compiler_.Describe() << "\nsandbox: " << sandbox_.description()
+  text << "compiler: " << compiler_.Describe() << "\nsandbox: " << worker_sandbox_.description()
        << "\ndevice: " << device_.name() << ", driver for CUDA " << device_.driver() << "; reaches "
        << device_.ceilings().read_bytes_per_second * 1e-9 << " GB/s of reads and "
        << device_.ceilings().fp32_operations_per_second * 1e-12 << " TFLOP/s in fp32"

@@ -68,6 +68,7 @@ class Judge {
   struct Baseline;
 
   std::vector<Case> DrawCases(const OpenProblem& open, uint64_t key, int seeds) const;
+  void FindWorkerSandbox(const Worker::Options& worker);
   void CheckWorks();
   void ReserveFor(const evaluator::Problem& problem, const std::vector<Case>& cases);
   Trouble RunCase(Worker& worker, const LentMemory& memory, const evaluator::Problem& problem, const Case& one,
@@ -82,7 +83,8 @@ class Judge {
   const Options options_;
   const std::string helper_directory_;
   const evaluator::CudaToolkit toolkit_;
-  evaluator::Sandbox sandbox_;
+  const evaluator::Sandbox sandbox_;   // of compilers
+  evaluator::Sandbox worker_sandbox_;  // of workers: where CUDA does not work in all of it, less
   Device device_;
   Clocks clocks_;
   evaluator::Compiler compiler_;

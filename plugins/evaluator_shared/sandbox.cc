@@ -54,7 +54,7 @@ std::string FirstLine(const std::string& text) {
 Sandbox::Sandbox(SandboxMode mode, std::string helper_directory, std::vector<std::string> must_read)
     : mode_(mode), helper_directory_(std::move(helper_directory)), must_read_(std::move(must_read)) {
   must_read_.push_back(helper_directory_);
-  std::string why, missing;
+  std::string why;
   if (mode_ == SandboxMode::kOff) {
     description_ = "off: resource limits only";
     if (!Works(&why)) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot run programs through sandbox_launcher: " + why);
@@ -62,13 +62,13 @@ Sandbox::Sandbox(SandboxMode mode, std::string helper_directory, std::vector<std
   }
   filter_ = true;
   if (!Works(&why)) {
-    missing += "system call filter (" + why + "); ";
+    missing_ += "system call filter (" + why + "); ";
     filter_ = false;
     if (!Works(&why)) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot run programs through sandbox_launcher: " + why);
   }
   bubblewrap_ = FindInPath("bwrap");
   if (bubblewrap_.empty()) {
-    missing += "namespaces (bwrap is not installed); ";
+    missing_ += "namespaces (bwrap is not installed); ";
   } else {
     namespaces_ = true;
     own_proc_ = true;
@@ -77,18 +77,30 @@ Sandbox::Sandbox(SandboxMode mode, std::string helper_directory, std::vector<std
       std::string again;
       if (!Works(&again)) {
         namespaces_ = false;
-        missing += "namespaces (" + why + "); ";
+        missing_ += "namespaces (" + why + "); ";
       }
     }
   }
-  if (!namespaces_) {
-    landlock_ = true;
-    if (!Works(&why)) landlock_ = false, missing += "landlock (" + why + "); ";
-    if (geteuid() == 0) {
-      drop_user_ = true;
-      if (!Works(&why)) drop_user_ = false, missing += "another user (" + why + "); ";
-    }
+  if (!namespaces_) FindWithoutNamespaces();
+  Describe();
+  if (mode_ == SandboxMode::kStrict && !(namespaces_ && filter_)) {
+    throw Error(KGRPO_ERROR_UNAVAILABLE,
+                "sandbox: strict is asked for, but this machine lacks " + missing_.substr(0, missing_.size() - 2) +
+                    "; allow unprivileged user namespaces, or set sandbox: auto to run with less");
   }
+}
+
+void Sandbox::FindWithoutNamespaces() {
+  std::string why;
+  landlock_ = true;
+  if (!Works(&why)) landlock_ = false, missing_ += "landlock (" + why + "); ";
+  if (geteuid() != 0) return;
+  drop_user_ = true;
+  if (!Works(&why)) drop_user_ = false, missing_ += "another user (" + why + "); ";
+}
+
+void Sandbox::Describe() {
+  description_.clear();
   if (namespaces_) {
     const Subprocess::Result version = Subprocess::Run({{bubblewrap_, "--version"}}, 10);
     description_ = FirstLine(version.output) + (own_proc_ ? "" : " without a /proc of its own") +
@@ -98,12 +110,27 @@ Sandbox::Sandbox(SandboxMode mode, std::string helper_directory, std::vector<std
   if (drop_user_) description_ += "user nobody, ";
   if (filter_) description_ += "seccomp filter, ";
   description_ += "no_new_privs, resource limits";
-  if (!missing.empty()) description_ += "; not available here: " + missing.substr(0, missing.size() - 2);
-  if (mode_ == SandboxMode::kStrict && !(namespaces_ && filter_)) {
-    throw Error(KGRPO_ERROR_UNAVAILABLE,
-                "sandbox: strict is asked for, but this machine lacks " + missing.substr(0, missing.size() - 2) +
-                    "; allow unprivileged user namespaces, or set sandbox: auto to run with less");
+  if (!missing_.empty()) description_ += "; not available here: " + missing_.substr(0, missing_.size() - 2);
+}
+
+std::optional<Sandbox> Sandbox::Weaker(const std::string& why) const {
+  if (mode_ == SandboxMode::kStrict) return std::nullopt;
+  Sandbox weaker = *this;
+  if (namespaces_) {
+    weaker.missing_ += "namespaces (" + why + "); ";
+    weaker.namespaces_ = weaker.own_proc_ = false;
+    weaker.FindWithoutNamespaces();
+  } else if (landlock_) {
+    weaker.missing_ += "landlock (" + why + "); ";
+    weaker.landlock_ = false;
+  } else if (drop_user_) {
+    weaker.missing_ += "another user (" + why + "); ";
+    weaker.drop_user_ = false;
+  } else {
+    return std::nullopt;
   }
+  weaker.Describe();
+  return weaker;
 }
 
 bool Sandbox::Works(std::string* why) const {

@@ -5,6 +5,7 @@
 #define KGRPO_EVALUATOR_SHARED_SANDBOX_H
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,10 @@ class Sandbox {
   // Throws Error(KGRPO_ERROR_UNAVAILABLE) where `mode` is strict and less can be had, saying what was missing and why.
   Sandbox(SandboxMode mode, std::string helper_directory, std::vector<std::string> must_read = {});
 
+  // This sandbox less its strongest measure but the filter and the limits, for programs that do not work in it; nothing
+  // where only those are left, or where `mode` was strict. `why` goes into the description.
+  std::optional<Sandbox> Weaker(const std::string& why) const;
+
   // What is in force: "bubblewrap 0.8.0 (user, pid, network, ipc, mount namespaces), seccomp, no_new_privs, limits".
   const std::string& description() const { return description_; }
   bool has_namespaces() const { return namespaces_; }
@@ -55,6 +60,8 @@ class Sandbox {
 
  private:
   bool Works(std::string* why) const;
+  void FindWithoutNamespaces();
+  void Describe();
 
   SandboxMode mode_;
   std::string helper_directory_;
@@ -65,6 +72,7 @@ class Sandbox {
   bool filter_ = false;
   bool landlock_ = false;
   bool drop_user_ = false;
+  std::string missing_;  // what the machine does not offer and why, each followed by "; "
   std::string description_;
 };
 
