@@ -20,6 +20,11 @@ Counts& RuntimeCounts() {
   return counts;
 }
 
+LastLaunch& RuntimeLastLaunch() {
+  static LastLaunch last;
+  return last;
+}
+
 std::string LoadRuntime(const char* path) {
   g_library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
   if (g_library != nullptr) return "";
@@ -43,28 +48,37 @@ using kgrpo::evaluator_cuda::KernelOf;
 using kgrpo::evaluator_cuda::VariableOf;
 
 #define COUNT(what) ++kgrpo::evaluator_cuda::RuntimeCounts().what
+namespace {
+
+void NoteLaunch(const void* kernel, dim3 block, size_t shared) {
+  COUNT(launches);
+  kgrpo::evaluator_cuda::RuntimeLastLaunch() = {kernel, block.x * block.y * block.z, shared};
+}
+
+}  // namespace
+
 #define VISIBLE extern "C" __attribute__((visibility("default")))
 
 VISIBLE cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments, size_t shared,
                                      cudaStream_t stream) {
-  COUNT(launches);
+  NoteLaunch(KernelOf(function), block, shared);
   FORWARD(cudaLaunchKernel, KernelOf(function), grid, block, arguments, shared, stream);
 }
 // What <<<>>> becomes in CUDA 13; no header declares it.
 // NOLINTBEGIN(bugprone-reserved-identifier): the runtime's own name
 VISIBLE cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
                                        cudaStream_t stream) {
-  COUNT(launches);
+  NoteLaunch(kernel, block, shared);
   FORWARD(__cudaLaunchKernel, kernel, grid, block, arguments, shared, stream);
 }
 // NOLINTEND(bugprone-reserved-identifier)
 VISIBLE cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void** arguments) {
-  COUNT(launches);
+  NoteLaunch(function, config->blockDim, config->dynamicSmemBytes);
   FORWARD(cudaLaunchKernelExC, config, function, arguments);
 }
 VISIBLE cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block, void** arguments,
                                                 size_t shared, cudaStream_t stream) {
-  COUNT(launches);
+  NoteLaunch(KernelOf(function), block, shared);
   FORWARD(cudaLaunchCooperativeKernel, KernelOf(function), grid, block, arguments, shared, stream);
 }
 VISIBLE cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {

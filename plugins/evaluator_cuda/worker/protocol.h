@@ -61,6 +61,9 @@ struct Done {
   uint64_t launches;     // kernels launched through the runtime
   uint64_t allocations;  // of device memory
   uint64_t refused;      // calls of the runtime that the judge does not allow
+  // Of the last launch, where a single call was made; for a person, as the worker's process says it.
+  uint32_t block_threads;
+  float occupancy;  // of a multiprocessor's threads
 };
 
 }  // namespace kgrpo::evaluator_cuda

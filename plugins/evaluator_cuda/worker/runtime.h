@@ -3,6 +3,7 @@
 #ifndef KGRPO_EVALUATOR_CUDA_WORKER_RUNTIME_H
 #define KGRPO_EVALUATOR_CUDA_WORKER_RUNTIME_H
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -13,6 +14,14 @@ struct Counts {
   uint64_t launches = 0, allocations = 0, refused = 0;
 };
 Counts& RuntimeCounts();
+
+// The last kernel launched, as the runtime takes it.
+struct LastLaunch {
+  const void* kernel = nullptr;
+  uint32_t block_threads = 0;
+  size_t shared_bytes = 0;  // dynamic
+};
+LastLaunch& RuntimeLastLaunch();
 
 // Loads the library for everybody after us. Returns why it could not, or "".
 std::string LoadRuntime(const char* path);
