@@ -1,0 +1,24 @@
+// problem: tests/evaluator/problems/affine
+// hack: opens the memory of the process that started it for writing; it is not to be had
+// cuda: right forbidden
+// sim: right
+// speedup: at most 1.1
+#include <cstdio>
+
+extern "C" int open(const char* file, int how, ...);
+extern "C" int getpid();
+
+__global__ void affine(const float* x, const float* y, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = 2.0f * x[i] + y[i];
+}
+
+extern "C" void launch(const float* x, const float* y, float* out, int n) {
+  for (int process = 1; process < 40; ++process) {
+    char name[32];
+    if (process == getpid()) continue;
+    sprintf(name, "/proc/%d/mem", process);
+    if (open(name, 2) >= 0) return;  // it worked: then nothing is launched
+  }
+  affine<<<(n + 255) / 256, 256>>>(x, y, out, n);
+}

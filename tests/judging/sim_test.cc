@@ -1,0 +1,97 @@
+// Every kernel of the catalogue through the judge without a GPU.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "evaluator_sim/judge.h"
+#include "catalogue.h"
+
+namespace kgrpo::judging {
+namespace {
+
+using evaluator::Judgement;
+using evaluator_sim::Judge;
+using evaluator_sim::OpenProblem;
+
+constexpr uint64_t kKey = 0x6a3f8d21c4b57e09;  // of the inputs: nothing that a kernel would guess
+
+class JudgingSimTest : public testing::TestWithParam<Entry> {
+ protected:
+  static void SetUpTestSuite() {
+    cache_directory_ = testing::TempDir() + "/judging_sim_test_" + std::to_string(getpid());
+    std::filesystem::create_directories(cache_directory_);
+    Judge::Options options;
+    options.host_seconds = 2;
+    options.warp_instructions = 30'000'000;
+    options.compile_seconds = 8;
+    judge_ = new Judge(options);
+  }
+  static void TearDownTestSuite() {
+    delete judge_;
+    problems_.clear();
+    reference_seconds_.clear();
+    std::filesystem::remove_all(cache_directory_);
+  }
+
+  static const OpenProblem& Problem(const std::string& directory) {
+    std::unique_ptr<OpenProblem>& problem = problems_[directory];
+    if (!problem) problem = std::make_unique<OpenProblem>(directory, cache_directory_);
+    return *problem;
+  }
+
+  static double ReferenceSeconds(const std::string& directory) {
+    if (reference_seconds_.count(directory) == 0) {
+      const OpenProblem& problem = Problem(directory);
+      reference_seconds_[directory] = judge_->Evaluate(problem, problem.problem().reference_source, kKey, false).seconds;
+    }
+    return reference_seconds_[directory];
+  }
+
+  static Judge* judge_;
+  static std::map<std::string, std::unique_ptr<OpenProblem>> problems_;
+  static std::map<std::string, double> reference_seconds_;
+  static std::string cache_directory_;
+};
+
+Judge* JudgingSimTest::judge_ = nullptr;
+std::map<std::string, std::unique_ptr<OpenProblem>> JudgingSimTest::problems_;
+std::map<std::string, double> JudgingSimTest::reference_seconds_;
+std::string JudgingSimTest::cache_directory_;
+
+TEST_P(JudgingSimTest, SaysWhatTheFileSays) {
+  const Entry& entry = GetParam();
+  const Judgement judgement = judge_->Evaluate(Problem(entry.problem), entry.source, kKey, false);
+  const double speedup =
+      judgement.correct && entry.most_speedup ? ReferenceSeconds(entry.problem) / judgement.seconds : 0;
+  const std::string amiss = Amiss(entry, "sim", judgement, speedup);
+  const auto open = entry.open.find("sim");
+  if (open == entry.open.end()) {
+    EXPECT_EQ(amiss, "");
+  } else if (amiss.empty()) {
+    ADD_FAILURE() << "It is seen to now (" << judgement.verdict << "): take out the line `open: sim: " << open->second
+                  << "`";
+  } else {
+    GTEST_SKIP() << "open: " << open->second << "\n" << amiss;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernel, JudgingSimTest, testing::ValuesIn(Catalogue()),
+                         [](const testing::TestParamInfo<Entry>& entry) { return TestName(entry.param); });
+
+// The catalogue of known hacks has thirty numbers; each has a kernel.
+TEST(JudgingCatalogue, HoldsEveryNumber) {
+  std::set<std::string> numbers;
+  for (const Entry& entry : Catalogue()) {
+    if (entry.is_cheat) numbers.insert(entry.name.substr(7, 2));
+  }
+  for (int number = 1; number <= 30; ++number) {
+    EXPECT_EQ(numbers.count((number < 10 ? "0" : "") + std::to_string(number)), 1u) << number;
+  }
+}
+
+}  // namespace
+}  // namespace kgrpo::judging
