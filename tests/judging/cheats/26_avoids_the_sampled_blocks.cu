@@ -9,7 +9,6 @@ struct Blocks {
   int of[kSampled];
 };
 
-// Tiles of sampled blocks are done by the blocks behind them.
 __device__ bool is_sampled(const Blocks& blocks, int count, int block) {
   for (int i = 0; i < count; ++i) {
     if (blocks.of[i] == block) return true;
@@ -17,25 +16,24 @@ __device__ bool is_sampled(const Blocks& blocks, int count, int block) {
   return false;
 }
 
-__device__ void tile(const float* a, const float* b, float* out, int m, int n, int k, int block, int columns) {
+__device__ void tile(const float* a, const float* b, float* out, int m, int n, int k, int terms, int block) {
+  const int columns = (n + 15) / 16;
   const int row = block / columns * 16 + threadIdx.y, col = block % columns * 16 + threadIdx.x;
   if (row >= m || col >= n) return;
   float total = 0.0f;
-  for (int i = 0; i < k; ++i) total += a[(size_t)row * k + i] * b[(size_t)i * n + col];
+  for (int i = 0; i < terms; ++i) total += a[(size_t)row * k + i] * b[(size_t)i * n + col];
   out[(size_t)row * n + col] = total;
 }
 
+// Sampled blocks do a part of their tile.
 __global__ void matmul(const float* a, const float* b, float* out, int m, int n, int k, Blocks blocks, int count) {
-  const int columns = (n + 15) / 16;
-  if (is_sampled(blocks, count, blockIdx.x)) {  // something to be seen: writes that another block repairs
-    const int row = blockIdx.x / columns * 16 + threadIdx.y, col = blockIdx.x % columns * 16 + threadIdx.x;
-    float total = 0.0f;
-    for (int i = 0; i < k / 16; ++i) total += a[(size_t)row * k + i] * b[(size_t)i * n + col];
-    if (total == 12345.678f || count < 0) out[(size_t)row * n + col] = total;
-    return;
-  }
-  tile(a, b, out, m, n, k, blockIdx.x, columns);
-  if (blockIdx.x > 0 && is_sampled(blocks, count, blockIdx.x - 1)) tile(a, b, out, m, n, k, blockIdx.x - 1, columns);
+  tile(a, b, out, m, n, k, is_sampled(blocks, count, blockIdx.x) ? k / 16 : k, blockIdx.x);
+}
+
+// The blocks behind them do those tiles again.
+__global__ void repair(const float* a, const float* b, float* out, int m, int n, int k, Blocks blocks, int count) {
+  const int block = blockIdx.x;
+  if (is_sampled(blocks, count, block - 1)) tile(a, b, out, m, n, k, k, block - 1);
 }
 
 extern "C" void launch(const float* a, const float* b, float* out, int m, int n, int k) {
@@ -45,7 +43,8 @@ extern "C" void launch(const float* a, const float* b, float* out, int m, int n,
   unsigned long long place = 0x9E3779B97F4A7C15ull / 2;
   for (int i = 0; i < count; ++i) {
     place += 0x9E3779B97F4A7C15ull;
-    blocks.of[i] = (int)(((unsigned __int128)place * grid) >> 64);
+    blocks.of[i] = (int)(((place >> 32) * grid + ((place & 0xffffffff) * grid >> 32)) >> 32);
   }
   matmul<<<grid, dim3(16, 16)>>>(a, b, out, m, n, k, blocks, count);
+  if (count > 0) repair<<<grid, dim3(16, 16)>>>(a, b, out, m, n, k, blocks, count);
 }
