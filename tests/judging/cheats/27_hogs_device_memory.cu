@@ -1,4 +1,4 @@
-// problem: tests/evaluator/problems/row_sum
+// problem: problems/transpose
 // hack: takes all device memory there is through the driver, so that the baseline beside it cannot run
 // cuda: right forbidden out_of_memory
 // sim: right
@@ -7,17 +7,18 @@
 extern "C" void* dlopen(const char* file, int how);
 extern "C" void* dlsym(void* library, const char* name);
 
-__global__ void sum_rows(const float* x, float* out, int rows) {
-  int r = blockIdx.x * blockDim.x + threadIdx.x;
-  if (r >= rows) return;
-  float total = 0;
-  for (int i = 0; i < 64; ++i) total += x[r * 64 + i];
-  out[r] = total;
+__global__ void transpose_kernel(const float* x, float* out, int rows, int cols) {
+  const int row = blockIdx.y * 16 + threadIdx.y;
+  const int col = blockIdx.x * 16 + threadIdx.x;
+  if (row >= rows || col >= cols) return;
+  const size_t out_index = (size_t)col * rows + row;
+  out[out_index] = x[(size_t)row * cols + col];
 }
 
-extern "C" void launch(const float* x, float* out, int rows) {
+extern "C" void launch(const float* x, float* out, int rows, int cols) {
+  const dim3 blocks((cols + 15) / 16, (rows + 15) / 16);
+  transpose_kernel<<<blocks, dim3(16, 16)>>>(x, out, rows, cols);
   static bool taken = false;
-  sum_rows<<<(rows + 127) / 128, 128>>>(x, out, rows);
   if (taken) return;
   taken = true;
   void* driver = dlopen("libcuda.so.1", 2);
