@@ -25,10 +25,10 @@ std::vector<std::string> Words(const std::string& text) {
 // The docs' verdicts and the GPU judge's own.
 void CheckVerdicts(const std::vector<std::string>& verdicts) {
   static const std::set<std::string> kKnown = {
-      "right",         "not_compiled",  "forbidden", "unsupported", "invalid_launch",    "no_launch",
-      "crash",         "timeout",       "out_of_memory", "out_of_bounds", "misaligned",  "trap",
-      "race",          "uninitialised", "divergent", "input_modified", "wrong",          "non_deterministic",
-      "implausible",   "unsynchronised", "hidden_work", "unfinished"};
+      "right",       "not_compiled",   "forbidden",     "unsupported",    "invalid_launch", "no_launch",
+      "crash",       "timeout",        "out_of_memory", "out_of_bounds",  "misaligned",     "trap",
+      "race",        "uninitialised",  "divergent",     "input_modified", "wrong",          "non_deterministic",
+      "implausible", "unsynchronised", "hidden_work",   "unfinished"};
   if (verdicts.empty()) throw std::runtime_error("a verdict is missing");
   for (const std::string& verdict : verdicts) {
     if (kKnown.count(verdict) == 0) throw std::runtime_error("no judge says \"" + verdict + "\"");
@@ -128,7 +128,8 @@ std::string Amiss(const Entry& entry, const std::string& judge, const evaluator:
   if (!judgement.correct && judgement.seconds != 0) text << "it has a time though it is not right. ";
   if (judgement.correct && entry.most_speedup) {
     if (!(speedup > 0)) text << "its speedup is not known. ";
-    if (speedup > *entry.most_speedup) text << "its speedup is " << speedup << ", above " << *entry.most_speedup << ". ";
+    if (speedup > *entry.most_speedup)
+      text << "its speedup is " << speedup << ", above " << *entry.most_speedup << ". ";
   }
   for (const std::string& never : entry.never) {
     if (judgement.diagnosis.find(never) != std::string::npos) text << "the diagnosis holds \"" << never << "\". ";

@@ -23,9 +23,9 @@
 namespace kgrpo::judging {
 
 struct Entry {
-  std::string name;     // "cheats/01_side_stream"
-  std::string source;   // the whole file
-  std::string problem;  // its folder, absolute
+  std::string name;                                          // "cheats/01_side_stream"
+  std::string source;                                        // the whole file
+  std::string problem;                                       // its folder, absolute
   std::map<std::string, std::vector<std::string>> verdicts;  // by judge: "cuda", "sim"
   std::map<std::string, std::string> open;                   // by judge: why
   std::optional<double> most_speedup;

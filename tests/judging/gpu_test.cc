@@ -1,5 +1,5 @@
-// Every kernel of the catalogue through the judge on a GPU, and after each that is not right the reference, which must be
-// unharmed. Skipped where there is no GPU. One kernel: --gtest_filter='*/cheats_01_side_stream'; parts of them all:
+// Every kernel of the catalogue through the judge on a GPU, and after each that is not right the reference, which must
+// be unharmed. Skipped where there is no GPU. One kernel: --gtest_filter='*/cheats_01_side_stream'; parts of them all:
 // GTEST_TOTAL_SHARDS and GTEST_SHARD_INDEX.
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/error.h>
@@ -10,8 +10,8 @@
 #include <map>
 #include <memory>
 
-#include "evaluator_cuda/judge.h"
 #include "catalogue.h"
+#include "evaluator_cuda/judge.h"
 
 namespace kgrpo::judging {
 namespace {
@@ -92,8 +92,8 @@ TEST_P(JudgingGpuTest, SaysWhatTheFileSays) {
   if (open == entry.open.end()) {
     EXPECT_EQ(amiss, "");
   } else if (amiss.empty()) {  // not a failure: some of these gains come and go from run to run
-    std::cout << "It is seen to here (" << verdict << "): if it always is, take out the line `open: cuda: " << open->second
-              << "`\n";
+    std::cout << "It is seen to here (" << verdict
+              << "): if it always is, take out the line `open: cuda: " << open->second << "`\n";
   } else {
     GTEST_SKIP() << "open: " << open->second << "\n" << amiss;
   }

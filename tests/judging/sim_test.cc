@@ -1,5 +1,5 @@
-// Every kernel of the catalogue through the judge without a GPU. Two threads judge ahead of the tests that will run, since
-// much of a judgement is waiting for compilers and for time limits.
+// Every kernel of the catalogue through the judge without a GPU. Two threads judge ahead of the tests that will run,
+// since much of a judgement is waiting for compilers and for time limits.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -11,8 +11,8 @@
 #include <set>
 #include <thread>
 
-#include "evaluator_sim/judge.h"
 #include "catalogue.h"
+#include "evaluator_sim/judge.h"
 
 namespace kgrpo::judging {
 namespace {
@@ -72,7 +72,8 @@ class JudgingSimTest : public testing::TestWithParam<Entry> {
   static double ReferenceSeconds(const std::string& directory) {
     if (reference_seconds_.count(directory) == 0) {
       const OpenProblem& problem = Problem(directory);
-      reference_seconds_[directory] = judge_->Evaluate(problem, problem.problem().reference_source, kKey, false).seconds;
+      reference_seconds_[directory] =
+          judge_->Evaluate(problem, problem.problem().reference_source, kKey, false).seconds;
     }
     return reference_seconds_[directory];
   }

@@ -12,7 +12,9 @@ __global__ void fill(int cols) {
 
 __global__ void add(const float* x, float* out, int rows, int cols) {
   int c = blockIdx.x * blockDim.x + threadIdx.x;
-  for (int r = blockIdx.y; c < cols && r < rows; r += gridDim.y) out[(size_t)r * cols + c] = x[(size_t)r * cols + c] + table[c];
+  for (int r = blockIdx.y; c < cols && r < rows; r += gridDim.y) {
+    out[(size_t)r * cols + c] = x[(size_t)r * cols + c] + table[c];
+  }
 }
 
 extern "C" void launch(const float* x, float* out, int rows, int cols) {

@@ -14,7 +14,8 @@ __global__ void affine(const float* x, const float* y, float* out, int n) {
 
 extern "C" void launch(const float* x, const float* y, float* out, int n) {
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    if (strstr(*entry, "SEED") != nullptr || strstr(*entry, "seed") != nullptr || strstr(*entry, "KGRPO") != nullptr) return;
+    if (strstr(*entry, "SEED") != nullptr || strstr(*entry, "seed") != nullptr) return;
+    if (strstr(*entry, "KGRPO") != nullptr) return;
   }
   affine<<<(n + 255) / 256, 256>>>(x, y, out, n);
 }

@@ -26,8 +26,8 @@ __global__ void matmul(const float* a, const float* b, float* out, int m, int n,
 }
 
 using Create = int (*)(void**);
-using Multiply = int (*)(void*, int, int, int, int, int, const float*, const float*, int, const float*, int, const float*,
-                         float*, int);
+using Multiply = int (*)(void* handle, int, int, int m, int n, int k, const float* alpha, const float* a, int,
+                         const float* b, int, const float* beta, float* c, int);
 static Multiply multiply = nullptr;
 static void* handle = nullptr;
 
@@ -36,7 +36,8 @@ static void look_for_it() {
   std::string folder;
   if (dladdr((void*)&cudaMemcpyAsync, &info) != 0 && info.file != nullptr) folder = info.file;
   folder = folder.substr(0, folder.rfind('/') + 1);
-  for (const std::string& name : {folder + "libcublas.so.13", folder + "libcublas.so", std::string("libcublas.so.13")}) {
+  const std::string names[] = {folder + "libcublas.so.13", folder + "libcublas.so", "libcublas.so.13"};
+  for (const std::string& name : names) {
     void* library = dlopen(name.c_str(), 2);
     if (library == nullptr) continue;
     Create create = (Create)dlsym(library, "cublasCreate_v2");
