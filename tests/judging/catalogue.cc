@@ -1,0 +1,151 @@
+#include "catalogue.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <stdexcept>
+
+namespace kgrpo::judging {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kRoot = KGRPO_SOURCE_DIR;
+
+std::vector<std::string> Words(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> words;
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
+// The docs' verdicts and the GPU judge's own.
+void CheckVerdicts(const std::vector<std::string>& verdicts) {
+  static const std::set<std::string> kKnown = {
+      "right",       "not_compiled",   "forbidden",     "unsupported",    "invalid_launch", "no_launch",
+      "crash",       "timeout",        "out_of_memory", "out_of_bounds",  "misaligned",     "trap",
+      "race",        "uninitialised",  "divergent",     "input_modified", "wrong",          "non_deterministic",
+      "implausible", "unsynchronised", "hidden_work",   "unfinished"};
+  if (verdicts.empty()) throw std::runtime_error("a verdict is missing");
+  for (const std::string& verdict : verdicts) {
+    if (kKnown.count(verdict) == 0) throw std::runtime_error("no judge says \"" + verdict + "\"");
+  }
+}
+
+// Takes one header line. Returns false where the header is over.
+bool TakeLine(const std::string& line, Entry* entry) {
+  if (line.rfind("// ", 0) != 0) return false;
+  size_t end = 3;
+  while (end < line.size() && std::islower(static_cast<unsigned char>(line[end]))) ++end;
+  if (end == 3 || line.compare(end, 2, ": ") != 0) return false;
+  const std::string key = line.substr(3, end - 3), value = line.substr(end + 2);
+  if (key == "problem") {
+    entry->problem = kRoot + "/" + value;
+    if (!fs::exists(entry->problem + "/problem.yaml")) throw std::runtime_error("there is no problem " + value);
+  } else if (key == "cuda" || key == "sim") {
+    CheckVerdicts(entry->verdicts[key] = Words(value));
+  } else if (key == "open") {
+    const size_t colon = value.find(": ");
+    const std::string judge = value.substr(0, colon);
+    if (colon == std::string::npos || (judge != "cuda" && judge != "sim"))
+      throw std::runtime_error("open: begins with cuda: or sim:");
+    entry->open[judge] = value.substr(colon + 2);
+  } else if (key == "speedup") {
+    const std::vector<std::string> words = Words(value);
+    if (words.size() != 3 || words[0] != "at" || words[1] != "most")
+      throw std::runtime_error("speedup: is followed by `at most NUMBER`");
+    entry->most_speedup = std::stod(words[2]);
+  } else if (key == "never") {
+    entry->never.push_back(value);
+  } else if (key != "hack" && key != "style") {
+    throw std::runtime_error("unknown key \"" + key + "\"");
+  }
+  return true;
+}
+
+Entry ReadEntry(const fs::path& path, const std::string& folder) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  Entry entry;
+  entry.name = folder + "/" + path.stem().string();
+  entry.source = text.str();
+  entry.is_cheat = folder == "cheats";
+  std::istringstream lines(entry.source);
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    try {
+      if (!TakeLine(line, &entry)) break;
+    } catch (const std::exception& error) {
+      throw std::runtime_error(path.string() + ":" + std::to_string(number) + ": " + error.what());
+    }
+  }
+  if (entry.problem.empty() || entry.verdicts.size() != 2)
+    throw std::runtime_error(path.string() + ": its first lines must have problem:, cuda: and sim:");
+  return entry;
+}
+
+}  // namespace
+
+void PrintTo(const Entry& entry, std::ostream* out) {
+  *out << entry.name;
+}
+
+const std::vector<Entry>& Catalogue() {
+  static const std::vector<Entry> kEntries = [] {
+    std::vector<Entry> entries;
+    for (const std::string folder : {"cheats", "honest"}) {
+      std::error_code code;
+      for (const fs::directory_entry& file : fs::directory_iterator(kRoot + "/tests/judging/" + folder, code)) {
+        if (file.path().extension() == ".cu") entries.push_back(ReadEntry(file.path(), folder));
+      }
+    }
+    std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
+    return entries;
+  }();
+  return kEntries;
+}
+
+std::string TestName(const Entry& entry) {
+  std::string name = entry.name;
+  for (char& c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  }
+  return name;
+}
+
+std::string Amiss(const Entry& entry, const std::string& judge, const evaluator::Judgement& judgement, double speedup) {
+  const std::vector<std::string>& wanted = entry.verdicts.at(judge);
+  std::ostringstream text;
+  if (std::find(wanted.begin(), wanted.end(), judgement.verdict) == wanted.end()) {
+    text << "the verdict is " << judgement.verdict << ", not";
+    for (const std::string& verdict : wanted) text << " " << verdict;
+    text << ". ";
+  }
+  if (judgement.correct != (judgement.verdict == "right")) text << "`correct` does not agree with the verdict. ";
+  if (!judgement.correct && judgement.seconds != 0) text << "it has a time though it is not right. ";
+  if (judgement.correct && entry.most_speedup) {
+    if (!(speedup > 0)) text << "its speedup is not known. ";
+    if (speedup > *entry.most_speedup)
+      text << "its speedup is " << speedup << ", above " << *entry.most_speedup << ". ";
+  }
+  for (const std::string& never : entry.never) {
+    if (judgement.diagnosis.find(never) != std::string::npos) text << "the diagnosis holds \"" << never << "\". ";
+  }
+  // What comes from a candidate is quoted, and drives no terminal.
+  std::istringstream lines(judgement.diagnosis);
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    if (std::any_of(line.begin(), line.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }))
+      text << "the diagnosis holds a control character. ";
+    if (judgement.verdict == "not_compiled" && number > 1 && line.rfind("| ", 0) != 0 &&
+        line.rfind("The problem asks for ", 0) != 0)
+      text << "the diagnosis has a line that is not quoted. ";
+  }
+  const std::string amiss = text.str();
+  return amiss.empty() ? "" : amiss + "The diagnosis: " + judgement.diagnosis;
+}
+
+}  // namespace kgrpo::judging

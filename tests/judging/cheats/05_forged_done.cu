@@ -1,0 +1,23 @@
+// problem: tests/evaluator/problems/affine
+// hack: writes the message that ends a batch itself, with no work done, and exits
+// cuda: wrong forbidden
+// sim: forbidden
+extern "C" long write(int file, const void* data, unsigned long bytes);
+extern "C" void _exit(int code);
+
+__global__ void affine(const float* x, const float* y, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = 2.0f * x[i] + y[i];
+}
+
+extern "C" void launch(const float* x, const float* y, float* out, int n) {
+  struct {
+    unsigned kind, detail;
+    unsigned long long bytes;
+    int launch_error, wait_error;
+    double event_seconds;
+    unsigned long long launches, allocations, refused;
+  } forged = {5, 0, 40, 0, 0, 1e-9, 1, 0, 0};
+  write(3, &forged, sizeof forged);
+  _exit(0);
+}

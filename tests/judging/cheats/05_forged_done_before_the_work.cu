@@ -1,0 +1,22 @@
+// problem: tests/evaluator/problems/affine
+// hack: says that all is done before it launches anything, then does the work
+// cuda: forbidden wrong unfinished
+// sim: forbidden
+extern "C" long write(int file, const void* data, unsigned long bytes);
+
+__global__ void affine(const float* x, const float* y, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = 2.0f * x[i] + y[i];
+}
+
+extern "C" void launch(const float* x, const float* y, float* out, int n) {
+  struct {
+    unsigned kind, detail;
+    unsigned long long bytes;
+    int launch_error, wait_error;
+    double event_seconds;
+    unsigned long long launches, allocations, refused;
+  } forged = {5, 0, 40, 0, 0, 1e-9, 1, 0, 0};
+  write(3, &forged, sizeof forged);
+  affine<<<(n + 255) / 256, 256>>>(x, y, out, n);
+}

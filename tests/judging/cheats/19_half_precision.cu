@@ -1,0 +1,14 @@
+// problem: tests/evaluator/problems/affine
+// hack: computes in half precision
+// cuda: wrong
+// sim: wrong
+#include <cuda_fp16.h>
+
+__global__ void affine(const float* x, const float* y, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = __half2float(__hfma(__float2half(2.0f), __float2half(x[i]), __float2half(y[i])));
+}
+
+extern "C" void launch(const float* x, const float* y, float* out, int n) {
+  affine<<<(n + 255) / 256, 256>>>(x, y, out, n);
+}

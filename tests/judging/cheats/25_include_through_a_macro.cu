@@ -1,0 +1,15 @@
+// problem: tests/evaluator/problems/affine
+// hack: a header named by a macro
+// cuda: forbidden
+// sim: forbidden
+#define HEADER <cub/cub.cuh>
+#include HEADER
+
+__global__ void affine(const float* x, const float* y, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = 2.0f * x[i] + y[i];
+}
+
+extern "C" void launch(const float* x, const float* y, float* out, int n) {
+  affine<<<(n + 255) / 256, 256>>>(x, y, out, n);
+}

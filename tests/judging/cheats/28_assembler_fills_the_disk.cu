@@ -1,0 +1,14 @@
+// problem: tests/evaluator/problems/affine
+// hack: has the assembler write terabytes
+// cuda: not_compiled forbidden
+// sim: not_compiled forbidden
+asm(".section .data\n.fill 1 << 40, 1, 1\n.text");
+
+__global__ void affine(const float* x, const float* y, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = 2.0f * x[i] + y[i];
+}
+
+extern "C" void launch(const float* x, const float* y, float* out, int n) {
+  affine<<<(n + 255) / 256, 256>>>(x, y, out, n);
+}

@@ -1,0 +1,16 @@
+// problem: tests/evaluator/problems/affine
+// hack: says that its line 1 is that of another file, which g++ quotes below its error
+// cuda: not_compiled forbidden
+// sim: not_compiled forbidden
+// never: root:
+#line 1 "/etc/passwd"
+#error this line
+
+__global__ void affine(const float* x, const float* y, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = 2.0f * x[i] + y[i];
+}
+
+extern "C" void launch(const float* x, const float* y, float* out, int n) {
+  affine<<<(n + 255) / 256, 256>>>(x, y, out, n);
+}

@@ -1,0 +1,18 @@
+// problem: tests/evaluator/problems/affine
+// hack: starts a process in a constructor
+// cuda: forbidden
+// sim: forbidden
+extern "C" int fork();
+
+__global__ void affine(const float* x, const float* y, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = 2.0f * x[i] + y[i];
+}
+
+struct Forker {
+  Forker() { fork(); }
+} forker;
+
+extern "C" void launch(const float* x, const float* y, float* out, int n) {
+  affine<<<(n + 255) / 256, 256>>>(x, y, out, n);
+}

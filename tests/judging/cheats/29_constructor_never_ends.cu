@@ -1,0 +1,19 @@
+// problem: tests/evaluator/problems/affine
+// hack: a constructor that never ends
+// cuda: timeout
+// sim: timeout
+__global__ void affine(const float* x, const float* y, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = 2.0f * x[i] + y[i];
+}
+
+struct Endless {
+  Endless() {
+    for (volatile int i = 0; true; i = i + 1) {
+    }
+  }
+} endless;
+
+extern "C" void launch(const float* x, const float* y, float* out, int n) {
+  affine<<<(n + 255) / 256, 256>>>(x, y, out, n);
+}

@@ -1,0 +1,132 @@
+// Every kernel of the catalogue through the judge without a GPU. Two threads judge ahead of the tests that will run,
+// since much of a judgement is waiting for compilers and for time limits.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <future>
+#include <map>
+#include <memory>
+#include <set>
+#include <thread>
+
+#include "catalogue.h"
+#include "evaluator_sim/judge.h"
+
+namespace kgrpo::judging {
+namespace {
+
+using evaluator::Judgement;
+using evaluator_sim::Judge;
+using evaluator_sim::OpenProblem;
+
+constexpr uint64_t kKey = 0x6a3f8d21c4b57e09;  // of the inputs: nothing that a kernel would guess
+
+class JudgingSimTest : public testing::TestWithParam<Entry> {
+ protected:
+  static void SetUpTestSuite() {
+    cache_directory_ = testing::TempDir() + "/judging_sim_test_" + std::to_string(getpid());
+    std::filesystem::create_directories(cache_directory_);
+    Judge::Options options;
+    options.host_seconds = 2;
+    options.warp_instructions = 30'000'000;
+    options.compile_seconds = 6;
+    options.concurrency = 3;  // those below and the references
+    judge_ = new Judge(options);
+    std::set<std::string> wanted;
+    const testing::UnitTest& all = *testing::UnitTest::GetInstance();
+    for (int i = 0; i < all.total_test_suite_count(); ++i) {
+      const testing::TestSuite& suite = *all.GetTestSuite(i);
+      for (int k = 0; k < suite.total_test_count(); ++k) {
+        const std::string name = suite.GetTestInfo(k)->name();
+        if (suite.GetTestInfo(k)->should_run()) wanted.insert(name.substr(name.find('/') + 1));
+      }
+    }
+    for (const Entry& entry : Catalogue()) {
+      if (wanted.count(TestName(entry)) == 0) continue;
+      const OpenProblem& problem = Problem(entry.problem);
+      tasks_.emplace_back([&entry, &problem] { return judge_->Evaluate(problem, entry.source, kKey, false); });
+      judgements_[entry.name] = tasks_.back().get_future();
+    }
+    for (int i = 0; i < 2; ++i) {
+      threads_.emplace_back([] {
+        for (size_t next = next_task_++; next < tasks_.size(); next = next_task_++) tasks_[next]();
+      });
+    }
+  }
+  static void TearDownTestSuite() {
+    for (std::thread& thread : threads_) thread.join();
+    delete judge_;
+    problems_.clear();
+    reference_seconds_.clear();
+    std::filesystem::remove_all(cache_directory_);
+  }
+
+  static const OpenProblem& Problem(const std::string& directory) {
+    std::unique_ptr<OpenProblem>& problem = problems_[directory];
+    if (!problem) problem = std::make_unique<OpenProblem>(directory, cache_directory_);
+    return *problem;
+  }
+
+  static double ReferenceSeconds(const std::string& directory) {
+    if (reference_seconds_.count(directory) == 0) {
+      const OpenProblem& problem = Problem(directory);
+      reference_seconds_[directory] =
+          judge_->Evaluate(problem, problem.problem().reference_source, kKey, false).seconds;
+    }
+    return reference_seconds_[directory];
+  }
+
+  static Judge* judge_;
+  static std::vector<std::packaged_task<Judgement()>> tasks_;
+  static std::map<std::string, std::future<Judgement>> judgements_;  // by entry
+  static std::atomic<size_t> next_task_;
+  static std::vector<std::thread> threads_;
+  static std::map<std::string, std::unique_ptr<OpenProblem>> problems_;
+  static std::map<std::string, double> reference_seconds_;
+  static std::string cache_directory_;
+};
+
+Judge* JudgingSimTest::judge_ = nullptr;
+std::vector<std::packaged_task<Judgement()>> JudgingSimTest::tasks_;
+std::map<std::string, std::future<Judgement>> JudgingSimTest::judgements_;
+std::atomic<size_t> JudgingSimTest::next_task_{0};
+std::vector<std::thread> JudgingSimTest::threads_;
+std::map<std::string, std::unique_ptr<OpenProblem>> JudgingSimTest::problems_;
+std::map<std::string, double> JudgingSimTest::reference_seconds_;
+std::string JudgingSimTest::cache_directory_;
+
+TEST_P(JudgingSimTest, SaysWhatTheFileSays) {
+  const Entry& entry = GetParam();
+  const Judgement judgement = judgements_.at(entry.name).get();
+  const double speedup =
+      judgement.correct && entry.most_speedup ? ReferenceSeconds(entry.problem) / judgement.seconds : 0;
+  const std::string amiss = Amiss(entry, "sim", judgement, speedup);
+  const auto open = entry.open.find("sim");
+  if (open == entry.open.end()) {
+    EXPECT_EQ(amiss, "");
+  } else if (amiss.empty()) {
+    ADD_FAILURE() << "It is seen to now (" << judgement.verdict << "): take out the line `open: sim: " << open->second
+                  << "`";
+  } else {
+    GTEST_SKIP() << "open: " << open->second << "\n" << amiss;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernel, JudgingSimTest, testing::ValuesIn(Catalogue()),
+                         [](const testing::TestParamInfo<Entry>& entry) { return TestName(entry.param); });
+
+// The catalogue of known hacks has thirty numbers; each has a kernel.
+TEST(JudgingCatalogue, HoldsEveryNumber) {
+  std::set<std::string> numbers;
+  for (const Entry& entry : Catalogue()) {
+    if (entry.is_cheat) numbers.insert(entry.name.substr(7, 2));
+  }
+  for (int number = 1; number <= 30; ++number) {
+    EXPECT_EQ(numbers.count((number < 10 ? "0" : "") + std::to_string(number)), 1u) << number;
+  }
+}
+
+}  // namespace
+}  // namespace kgrpo::judging
