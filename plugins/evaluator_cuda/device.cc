@@ -82,6 +82,10 @@ Device::Device(int index) : index_(index), lock_name_("cuda:" + std::to_string(i
   void* counter = nullptr;
   CheckCuda(cudaMalloc(&counter, 256), "allocating a counter");
   counter_ = static_cast<unsigned long long*>(counter);
+  void* places = nullptr;
+  CheckCuda(cudaMalloc(&places, kMostPlaces * (sizeof(Place) + kPeekBytes)), "allocating memory to peek with");
+  places_ = static_cast<Place*>(places);
+  peeked_ = reinterpret_cast<uint8_t*>(places_ + kMostPlaces);
   MeasureCeilings();
 }
 
@@ -89,6 +93,7 @@ Device::~Device() {
   cudaSetDevice(index_);
   cudaFree(flush_);
   cudaFree(counter_);
+  cudaFree(places_);
   if (stream_ != nullptr) cudaStreamDestroy(stream_);
 }
 
@@ -153,6 +158,19 @@ void Device::FlushCache() const {
 
 void Device::Wait() const {
   CheckCuda(cudaStreamSynchronize(stream_), "waiting for the device");
+}
+
+void Device::PreparePeek(const std::vector<Place>& places) {
+  place_count_ = static_cast<uint32_t>(std::min(places.size(), kMostPlaces));
+  Write(places_, places.data(), place_count_ * sizeof(Place));
+}
+
+std::vector<uint8_t> Device::Peek() const {
+  Use();
+  CheckCuda(LaunchGather(places_, place_count_, peeked_, stream_), "looking at outputs");
+  std::vector<uint8_t> bytes(size_t{place_count_} * kPeekBytes);
+  Read(bytes.data(), peeked_, bytes.size());
+  return bytes;
 }
 
 uint64_t Device::Mismatches(evaluator::DType dtype, const void* got, const void* want, int64_t elements,

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "evaluator_cuda/device_kernels.h"  // Draw
+#include "evaluator_cuda/device_kernels.h"  // Draw, Place
 
 namespace kgrpo::evaluator_cuda {
 
@@ -54,6 +54,11 @@ class Device {
   void FlushCache() const;
   void Wait() const;
 
+  // Says which places (at most kMostPlaces) Peek looks at; Peek then says in one go what is there, kPeekBytes for each.
+  static constexpr size_t kMostPlaces = 256;
+  void PreparePeek(const std::vector<Place>& places);
+  std::vector<uint8_t> Peek() const;
+
   // Elements of `got` that are not close to `want`; see LaunchCompare.
   uint64_t Mismatches(evaluator::DType dtype, const void* got, const void* want, int64_t elements, double relative,
                       double absolute) const;
@@ -70,6 +75,9 @@ class Device {
   cudaStream_t stream_ = nullptr;
   void* flush_ = nullptr;
   unsigned long long* counter_ = nullptr;
+  Place* places_ = nullptr;
+  uint8_t* peeked_ = nullptr;
+  uint32_t place_count_ = 0;
 };
 
 // Device memory that another process may open.

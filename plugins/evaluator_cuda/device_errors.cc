@@ -9,6 +9,7 @@ namespace kgrpo::evaluator_cuda {
 using evaluator::Trouble;
 
 Trouble TroubleOf(int32_t launch_error, int32_t wait_error) {
+  if (launch_error == cudaErrorNotReady) launch_error = cudaSuccess;  // the answer to a question, not a failure
   // What stopped the device says more than what a later call makes of it.
   const auto error = static_cast<cudaError_t>(wait_error != cudaSuccess ? wait_error : launch_error);
   const std::string words = std::string(cudaGetErrorName(error)) + ": " + cudaGetErrorString(error) + ".";

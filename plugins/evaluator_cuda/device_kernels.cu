@@ -108,6 +108,11 @@ __global__ void CountOtherKernel(const uint4* memory, uint64_t words, uint32_t v
   AddUp(count, changed);
 }
 
+__global__ void GatherKernel(const Place* places, uint8_t* out) {
+  const Place place = places[blockIdx.x];
+  out[blockIdx.x * kPeekBytes + threadIdx.x] = threadIdx.x < place.bytes ? place.at[threadIdx.x] : 0;
+}
+
 __global__ void ReadKernel(const uint4* memory, uint64_t words, unsigned long long* sink) {
   const uint64_t stride = static_cast<uint64_t>(gridDim.x) * blockDim.x;
   uint32_t sum = 0;
@@ -185,6 +190,11 @@ cudaError_t LaunchCountOther(const void* memory, uint64_t bytes, uint8_t value, 
   const uint64_t words = bytes / sizeof(uint4);
   CountOtherKernel<<<BlocksFor(static_cast<int64_t>(words)), kThreads, 0, stream>>>(
       static_cast<const uint4*>(memory), words, value * 0x01010101u, changed);
+  return cudaGetLastError();
+}
+
+cudaError_t LaunchGather(const Place* places, uint32_t count, uint8_t* out, cudaStream_t stream) {
+  GatherKernel<<<count, kPeekBytes, 0, stream>>>(places, out);
   return cudaGetLastError();
 }
 

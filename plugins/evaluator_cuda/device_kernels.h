@@ -33,6 +33,15 @@ cudaError_t LaunchCompare(evaluator::DType dtype, const void* got, const void* w
 cudaError_t LaunchCountOther(const void* memory, uint64_t bytes, uint8_t value, unsigned long long* changed,
                              cudaStream_t stream);
 
+// A few bytes somewhere, at most kPeekBytes.
+constexpr uint32_t kPeekBytes = 64;
+struct Place {
+  const uint8_t* at = nullptr;
+  uint64_t bytes = 0;
+};
+// Copies what is at `count` places (on the device) to `out`, kPeekBytes for each.
+cudaError_t LaunchGather(const Place* places, uint32_t count, uint8_t* out, cudaStream_t stream);
+
 // Reads `bytes` (a multiple of 16) at full bandwidth; for the device's ceiling. Multiplies and adds `rounds` times in
 // every thread of a full device; the number of floating point operations is returned.
 cudaError_t LaunchRead(const void* memory, uint64_t bytes, unsigned long long* sink, cudaStream_t stream);

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <utility>
 
+#include "evaluator_cuda/judge_case.h"
 #include "evaluator_cuda/version.h"
 #include "evaluator_shared/comparison.h"
 #include "evaluator_shared/cuda_toolkit.h"
@@ -24,12 +25,7 @@ using evaluator::Role;
 
 namespace {
 
-// How many times the fp32 rate any unit may reach: tensor cores of the H100 do 14.8 times as much in half precision
-// (989 against 67 TFLOP/s, NVIDIA H100 data sheet).
-constexpr double kFastestUnit = 16;
-
 constexpr uint64_t kGuardBytes = 4096;  // before, between and after the tensors of a correctness case
-constexpr double kImplausible = 0.75;   // of the roofline by measured ceilings: below, a time is not believed
 
 // libcudart.so.13 of a whole toolkit, or of the PyPI wheels.
 std::string FindRuntime(const evaluator::CudaToolkit& toolkit) {
@@ -44,35 +40,7 @@ std::string FindRuntime(const evaluator::CudaToolkit& toolkit) {
               "the CUDA toolkit at " + toolkit.home + " lacks libcudart.so.13; tried:" + tried);
 }
 
-std::string TimeText(double seconds) {
-  std::ostringstream text;
-  text.precision(4);
-  if (seconds < 1e-3) {
-    text << seconds * 1e6 << " us";
-  } else {
-    text << seconds * 1e3 << " ms";
-  }
-  return text.str();
-}
-
 }  // namespace
-
-// One call at a correctness size.
-struct Judge::Case {
-  const Bindings* size;
-  std::string where;  // "rows=5, cols=256", or that it is not shown
-  std::vector<Argument> arguments;
-  std::vector<Expected> expected;  // by parameter; empty where the reference kernel is the oracle, until it has run
-  double accumulations;
-  uint8_t guard, poison;
-};
-
-// A worker that holds a problem's reference kernel.
-struct Judge::Baseline {
-  std::string digest;  // of the problem
-  bool thorough;       // compiled by the route of thorough judgements
-  std::unique_ptr<Worker> worker;
-};
 
 Judge::Judge(const Options& options)
     : options_(options),
@@ -312,74 +280,6 @@ std::vector<Expected> Judge::ReferenceOutputs(const OpenProblem& open, const Cas
   return expected;
 }
 
-Trouble Judge::Time(const OpenProblem& open, Worker& worker, const std::vector<Case>& cases, uint64_t key,
-                    bool thorough, Judgement* judgement) {
-  const Problem& problem = open.problem;
-  TimingOptions options = options_.timing;
-  if (thorough) options.relative_error /= 2, options.budget_seconds *= 4;
-  const TimingInputs inputs(device_, problem, evaluator::SubKey(key, 1));
-  Worker& baseline = BaselineWorker(open, thorough);
-  // How large an output's numbers are at the timing size is not known here; the bound takes them from the largest case.
-  std::vector<evaluator::ErrorBound> bounds;
-  const double accumulations = problem.accumulations.Evaluate(problem.timing);
-  const Case& largest = *std::max_element(cases.begin(), cases.end(), [&](const Case& a, const Case& b) {
-    return Layout(problem, *a.size, 0).bytes() < Layout(problem, *b.size, 0).bytes();
-  });
-  for (const Layout::Tensor& tensor : inputs.tensors()) {
-    const Parameter& parameter = problem.parameters[tensor.parameter];
-    if (parameter.IsWritten())
-      bounds.push_back(evaluator::BoundFor(problem, parameter, accumulations, largest.expected[tensor.parameter]));
-  }
-  Timer timer(device_, clocks_, problem, inputs, bounds, options, evaluator::SubKey(key, 2));
-  Timing timing;
-  {
-    const WorkerPool::Quiet quiet(*workers_);
-    if (Trouble trouble = timer.Measure({worker, candidate_memory_, 1}, {baseline, candidate_memory_, 2},
-                                        {baseline, baseline_memory_, 1}, &timing))
-      return trouble;
-  }
-  const double bytes = problem.needed_bytes.Evaluate(problem.timing),
-               operations = problem.needed_flops.Evaluate(problem.timing);
-  const Ceilings& ceilings = device_.ceilings();
-  const double floor = std::max(bytes / ceilings.read_bytes_per_second,
-                                operations / (kFastestUnit * ceilings.fp32_operations_per_second));
-  const double seconds = timing.candidate.value;
-  const auto add = [judgement](const char* name, double value) { judgement->metrics.emplace_back(name, value); };
-  add("speedup", timing.ratio.value);
-  add("speedup_low", timing.ratio.low);
-  add("speedup_high", timing.ratio.high);
-  add("measured_seconds", seconds);
-  add("baseline_seconds", timing.baseline.value);
-  add("event_seconds", timing.candidate_event_seconds);
-  add("timing_rounds", static_cast<double>(timing.rounds));
-  add("timing_dropped_rounds", static_cast<double>(timing.dropped_rounds));
-  add("timing_calls", static_cast<double>(timing.calls));
-  add("timing_sets", static_cast<double>(timing.sets));
-  add("clock_mhz", timing.clock_mhz);
-  add("bytes_per_second", seconds > 0 ? bytes / seconds : 0);
-  add("operations_per_second", seconds > 0 ? operations / seconds : 0);
-  add("roofline_seconds", floor);
-  add("roofline_fraction", seconds > 0 ? floor / seconds : 0);
-  if (seconds < kImplausible * floor) {
-    return {"implausible", "Its time, " + TimeText(seconds) + ", is below the " + TimeText(floor) +
-                               " that the problem's traffic and arithmetic take at what this device reaches: it does "
-                               "less work than the problem needs."};
-  }
-  judgement->seconds = seconds;
-  judgement->seconds_low = timing.candidate.low;
-  judgement->seconds_high = timing.candidate.high;
-  std::ostringstream text;
-  text.precision(3);
-  text << "Measured " << TimeText(seconds) << " on " << device_.name() << ", " << timing.ratio.value
-       << " times as fast as the reference (95%: " << timing.ratio.low << " to " << timing.ratio.high << "). It moves "
-       << bytes / seconds * 1e-9 << " GB/s of the traffic that is needed, "
-       << 100 * bytes / seconds / ceilings.read_bytes_per_second << "% of what the device reaches, and does "
-       << operations / seconds * 1e-12 << " TFLOP/s, "
-       << 100 * operations / seconds / ceilings.fp32_operations_per_second << "% of its fp32 rate.";
-  judgement->diagnosis = text.str();
-  return {};
-}
-
 Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough) {
   Judgement judgement;
   ThrowIfCancelled();
@@ -416,7 +316,7 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   worker->Open(candidate_memory_.handle());
   Trouble trouble = worker->Load(compiled.kernel);
   if (!trouble) trouble = Check(open, *worker, cases, &judgement);
-  if (!trouble) trouble = Time(open, *worker, cases, key, thorough, &judgement);
+  if (!trouble) trouble = Time(open, worker, cases, key, thorough, &judgement);
   workers_->Retire(std::move(worker));
   if (trouble) {
     judgement.verdict = trouble.code;

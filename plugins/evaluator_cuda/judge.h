@@ -7,10 +7,13 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
+
+#include <kgrpo/sdk/error.h>
 
 #include "evaluator_cuda/clocks.h"
 #include "evaluator_cuda/device.h"
@@ -74,8 +77,11 @@ class Judge {
   Trouble RunCase(Worker& worker, const LentMemory& memory, const evaluator::Problem& problem, const Case& one,
                   std::vector<std::vector<uint8_t>>* outputs, Done* said = nullptr);
   Trouble Check(const OpenProblem& open, Worker& worker, const std::vector<Case>& cases, Judgement* judgement);
-  Trouble Time(const OpenProblem& open, Worker& worker, const std::vector<Case>& cases, uint64_t key, bool thorough,
-               Judgement* judgement);
+  Trouble Time(const OpenProblem& open, std::unique_ptr<Worker>& worker, const std::vector<Case>& cases, uint64_t key,
+               bool thorough, Judgement* judgement);
+  Trouble BlameFor(const Error& error, const OpenProblem& open, std::unique_ptr<Worker>& worker, const Case& one,
+                   bool thorough);
+  Trouble Report(const OpenProblem& open, const Timing& timing, Judgement* judgement) const;
   Worker& BaselineWorker(const OpenProblem& open, bool thorough);
   std::vector<evaluator::Expected> ReferenceOutputs(const OpenProblem& open, const Case& one, bool thorough);
   void ThrowIfCancelled() const;
@@ -90,7 +96,8 @@ class Judge {
   evaluator::Compiler compiler_;
   std::mutex mutex_;  // guards what follows: the device serves one judgement at a time
   LentMemory candidate_memory_, baseline_memory_;
-  std::list<Baseline> baselines_;  // the last one used first
+  std::list<Baseline> baselines_;                 // the last one used first
+  std::map<std::string, double> baseline_alone_;  // by problem and route: seconds of a call with no candidate about
   std::unique_ptr<WorkerPool> workers_;
 };
 

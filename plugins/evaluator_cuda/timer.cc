@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <sstream>
 
 #include "evaluator_shared/random.h"
 
@@ -19,13 +20,24 @@ constexpr uint64_t kFewestSets = 4;
 constexpr double kBatchSeconds = 2e-3;  // a long batch, where the sets suffice: host noise is microseconds
 constexpr uint64_t kFewestRounds = 8;   // fewer give no 95% interval worth the name
 constexpr uint64_t kMostRounds = 400;
-constexpr uint64_t kPeekBytes = 256;
 constexpr double kHiddenRatio = 1.5;     // the judge's clock over the worker's events
 constexpr double kHiddenSeconds = 5e-6;  // below, a difference is launch overhead
+// What a first call may take longer than the others, beside what the baseline's does: code that is not in the cache
+// yet.
+constexpr double kFirstCallSeconds = 15e-6;
+constexpr double kFirstCallShare = 0.5;  // of a call
+constexpr double kPatience = 10;         // budgets, before throttled rounds are taken as they are
+
+std::string Microseconds(double seconds) {
+  std::ostringstream text;
+  text.precision(4);
+  text << seconds * 1e6 << " us";
+  return text.str();
+}
 
 }  // namespace
 
-Timer::Timer(const Device& device, Clocks& clocks, const evaluator::Problem& problem, const TimingInputs& inputs,
+Timer::Timer(Device& device, Clocks& clocks, const evaluator::Problem& problem, const TimingInputs& inputs,
              std::vector<evaluator::ErrorBound> bounds, const TimingOptions& options, uint64_t key)
     : device_(device),
       clocks_(clocks),
@@ -97,13 +109,14 @@ Trouble Timer::CheckOutputs(const Side& candidate, const Side& check, const std:
     size_t output = 0;
     for (const Layout::Tensor& tensor : inputs_.tensors()) {
       const Parameter& parameter = problem_.parameters[tensor.parameter];
-      if (!parameter.IsWritten()) continue;
-      const evaluator::ErrorBound& bound = bounds_[output++];
       const uint64_t offset = inputs_.Offset(round_, set, tensor);
+      const evaluator::ErrorBound bound = parameter.IsWritten() ? bounds_[output++] : evaluator::ErrorBound{};
       const uint64_t wrong =
           device_.Mismatches(parameter.dtype, candidate.memory.data() + offset, check.memory.data() + offset,
                              tensor.elements, 2 * bound.relative, 2 * bound.absolute);
       if (wrong == 0) continue;
+      if (!parameter.IsWritten())
+        return {"input_modified", "At the timing size the input " + parameter.name + " was overwritten."};
       return {"wrong", "At the timing size, in a call that was timed, " + std::to_string(wrong) + " of " +
                            std::to_string(tensor.elements) + " elements of " + parameter.name +
                            " differ from what the reference kernel makes of the same inputs."};
@@ -112,25 +125,45 @@ Trouble Timer::CheckOutputs(const Side& candidate, const Side& check, const std:
   return {};
 }
 
-// A batch of the candidate's. Right after its worker says that it is done a few bytes of the last call's outputs are
-// read: they must not change any more. Then the last call and one at random are looked at.
-Trouble Timer::RunAndCheck(const Side& candidate, const Side& check, const std::vector<uint64_t>& sets, Batch* batch) {
-  if (Trouble trouble = RunBatch(candidate, sets, batch)) return trouble;
+// A few bytes of an output of every set.
+std::vector<Place> Timer::PlacesIn(const Side& side, const std::vector<uint64_t>& sets) {
   std::vector<const Layout::Tensor*> written;
   for (const Layout::Tensor& tensor : inputs_.tensors()) {
     if (problem_.parameters[tensor.parameter].IsWritten()) written.push_back(&tensor);
   }
-  const Layout::Tensor& tensor = *written[Random(written.size())];
-  const uint64_t bytes = std::min(kPeekBytes, tensor.bytes);
-  const uint8_t* const at =
-      candidate.memory.data() + inputs_.Offset(round_, sets.back(), tensor) + Random(tensor.bytes - bytes + 1);
-  std::vector<uint8_t> early(bytes), late(bytes);
-  device_.Read(early.data(), at, bytes);
+  std::vector<Place> places;
+  for (const uint64_t set : sets) {
+    const Layout::Tensor& tensor = *written[Random(written.size())];
+    const uint64_t bytes = std::min<uint64_t>(kPeekBytes, tensor.bytes);
+    places.push_back(
+        {side.memory.data() + inputs_.Offset(round_, set, tensor) + Random(tensor.bytes - bytes + 1), bytes});
+  }
+  return places;
+}
+
+// Which calls' outputs are compared: the last, one at random, and some where nothing was written as far as was seen.
+std::vector<uint64_t> Timer::LookedAt(const std::vector<uint64_t>& sets, const std::vector<uint8_t>& early) {
   std::vector<uint64_t> looked_at = {sets.back()};
-  if (const uint64_t other = sets[Random(sets.size())]; other != sets.back()) looked_at.push_back(other);
-  if (Trouble trouble = CheckOutputs(candidate, check, looked_at, content_)) return trouble;
-  device_.Read(late.data(), at, bytes);
-  if (early == late) return {};
+  const auto add = [&](uint64_t set) {
+    if (std::find(looked_at.begin(), looked_at.end(), set) == looked_at.end()) looked_at.push_back(set);
+  };
+  add(sets[Random(sets.size())]);
+  for (size_t i = 0; i < sets.size() && looked_at.size() < 4; ++i) {
+    const auto begin = early.begin() + static_cast<std::ptrdiff_t>(i * kPeekBytes);
+    if (*begin == TimingInputs::kPoison && std::count(begin, begin + kPeekBytes, TimingInputs::kPoison) >= 4)
+      add(sets[i]);
+  }
+  return looked_at;
+}
+
+// A batch of the candidate's. Right after its worker says that it is done, a few bytes of every call's outputs are
+// read: they must not change any more. Then some of the calls are looked at as a whole.
+Trouble Timer::RunAndCheck(const Side& candidate, const Side& check, const std::vector<uint64_t>& sets, Batch* batch) {
+  device_.PreparePeek(PlacesIn(candidate, sets));
+  if (Trouble trouble = RunBatch(candidate, sets, batch)) return trouble;
+  const std::vector<uint8_t> early = device_.Peek();
+  if (Trouble trouble = CheckOutputs(candidate, check, LookedAt(sets, early), content_)) return trouble;
+  if (device_.Peek() == early) return {};
   return {"unfinished", "An output changed after the launch function's work was said to be done."};
 }
 
@@ -149,9 +182,10 @@ Trouble Timer::Measure(Side candidate, Side baseline, Side check, Timing* timing
   const auto draw_long = [&](uint64_t most) { return most - Random(most / 4 + 1); };
   const auto draw_short = [&](uint64_t most) { return 1 + Random(std::clamp<uint64_t>(most / 4, 1, short_most)); };
 
-  std::vector<double> ratios, candidates, baselines, events, clock_values;
+  std::vector<Sample> samples;
+  std::vector<double> ratios;  // of rounds that were not throttled
   double used = 0;
-  while (timing->rounds + timing->dropped_rounds < kMostRounds) {
+  while (samples.size() < kMostRounds) {
     ++round_;
     const std::vector<uint64_t> order = Shuffled(sets_);
     const auto sets_of = [&](uint64_t calls, bool is_long) {
@@ -172,48 +206,83 @@ Trouble Timer::Measure(Side candidate, Side baseline, Side check, Timing* timing
       }
       used += batch.seconds;
     }
-
     const auto slope = [&](int side, double Batch::*clock) {
       return (batches[side][1].*clock - batches[side][0].*clock) / static_cast<double>(calls[side][1] - calls[side][0]);
     };
+    const auto rest = [&](int side) {
+      return batches[side][1].seconds - slope(side, &Batch::seconds) * static_cast<double>(calls[side][1]);
+    };
     const Clocks::Reading reading = clocks_.Read();
-    if (reading.throttled) {
-      ++timing->dropped_rounds;
-    } else {
-      ++timing->rounds;
-      timing->calls += calls[0][0] + calls[0][1];
-      if (reading.known) clock_values.push_back(reading.megahertz);
-      const double c = slope(0, &Batch::seconds), b = slope(1, &Batch::seconds);
-      // Noise can make a slope of very short calls negative; such a round says nothing of the ratio but that they are
-      // short.
-      if (c > 0 && b > 0) ratios.push_back(b / c);
-      candidates.push_back(c);
-      baselines.push_back(b);
-      events.push_back(slope(0, &Batch::event_seconds));
-    }
+    samples.push_back({slope(0, &Batch::seconds), slope(1, &Batch::seconds), slope(0, &Batch::event_seconds), rest(0),
+                       rest(1), reading.throttled, reading.known ? reading.megahertz : 0});
+    timing->calls += calls[0][0] + calls[0][1];
+    const Sample& last = samples.back();
+    if (!last.throttled && last.candidate > 0 && last.baseline > 0) ratios.push_back(last.baseline / last.candidate);
     const bool enough = ratios.size() >= kFewestRounds && MedianOf(ratios).RelativeError() <= options_.relative_error;
     if (enough || (used > options_.budget_seconds && ratios.size() >= kFewestRounds)) break;
-    if (used > 10 * options_.budget_seconds) break;
+    if (used > kPatience * options_.budget_seconds && samples.size() >= kFewestRounds) break;
   }
-  if (ratios.empty()) {
-    throw Error(KGRPO_ERROR_UNAVAILABLE, "the device was throttled in all of " +
-                                             std::to_string(timing->dropped_rounds) +
-                                             " rounds of timing: see to its cooling and power");
+  timing->sets = sets_;
+  return Summarise(samples, timing);
+}
+
+Trouble Timer::Summarise(const std::vector<Sample>& samples, Timing* timing) const {
+  const auto throttled = static_cast<uint64_t>(
+      std::count_if(samples.begin(), samples.end(), [](const Sample& sample) { return sample.throttled; }));
+  // A device that is throttled all the time is throttled for both: then nothing is dropped.
+  const bool drop = samples.size() - throttled >= kFewestRounds;
+  timing->dropped_rounds = drop ? throttled : 0;
+  timing->throttled_rounds = throttled;
+  std::vector<double> ratios, candidates, baselines, events, clock_values, rests, baseline_rests;
+  for (const Sample& sample : samples) {
+    if (drop && sample.throttled) continue;
+    ++timing->rounds;
+    if (sample.candidate > 0 && sample.baseline > 0) ratios.push_back(sample.baseline / sample.candidate);
+    candidates.push_back(sample.candidate);
+    baselines.push_back(sample.baseline);
+    events.push_back(sample.event);
+    rests.push_back(sample.candidate_rest);
+    baseline_rests.push_back(sample.baseline_rest);
+    if (sample.megahertz > 0) clock_values.push_back(sample.megahertz);
   }
+  // Noise can make the slope of very short calls negative now and then.
+  if (2 * ratios.size() <= candidates.size())
+    return {"hidden_work",
+            "A batch of many calls takes no longer than one of few: its calls are not what takes the time."};
   timing->ratio = MedianOf(ratios);
   timing->candidate = MedianOf(candidates);
   timing->baseline = MedianOf(baselines);
   timing->candidate_event_seconds = MedianOf(events).value;
-  timing->sets = sets_;
+  timing->first_call_seconds = MedianOf(rests).value - MedianOf(baseline_rests).value;
   if (!clock_values.empty()) timing->clock_mhz = MedianOf(clock_values).value;
   const double seconds = timing->candidate.value, seen = timing->candidate_event_seconds;
   if (seconds > kHiddenRatio * seen && seconds - seen > kHiddenSeconds) {
     return {"hidden_work",
-            "A call takes " + std::to_string(seconds * 1e6) + " us until its device has nothing left to do, but only " +
-                std::to_string(seen * 1e6) +
-                " us as the default stream sees it: there is work that the default stream does not wait for."};
+            "A call takes " + Microseconds(seconds) + " until its device has nothing left to do, but only " +
+                Microseconds(seen) +
+                " as the default stream sees it: there is work that the default stream does not wait for."};
+  }
+  if (timing->first_call_seconds > kFirstCallSeconds + kFirstCallShare * seconds) {
+    return {"hidden_work", "The first of several calls takes " + Microseconds(timing->first_call_seconds) +
+                               " longer than those after it, at " + Microseconds(seconds) +
+                               " each: it does their work, or they are not done one by one."};
   }
   return {};
+}
+
+double Timer::MeasureAlone(Side baseline) {
+  std::vector<double> slopes;
+  for (int i = 0; i < 5; ++i) {
+    ++round_;
+    std::vector<uint64_t> sets = Shuffled(sets_);
+    const std::vector<uint64_t> few = {sets.back()};
+    sets.pop_back();
+    Batch one, many;
+    ThrowOfBaseline(RunBatch(baseline, few, &one));
+    ThrowOfBaseline(RunBatch(baseline, sets, &many));
+    slopes.push_back((many.seconds - one.seconds) / static_cast<double>(sets.size() - 1));
+  }
+  return MedianOf(slopes).value;
 }
 
 }  // namespace kgrpo::evaluator_cuda

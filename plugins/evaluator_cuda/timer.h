@@ -38,16 +38,19 @@ struct Timing {
   Median baseline;
   double candidate_event_seconds = 0;  // the same by events in the candidate's own process
   uint64_t rounds = 0;
-  uint64_t dropped_rounds = 0;  // in which the clocks were throttled
-  uint64_t calls = 0;           // of the candidate, timed
+  uint64_t throttled_rounds = 0;  // in which something held the clocks down,
+  uint64_t dropped_rounds = 0;    // and that do not count: none where it was so nearly all the time
+  uint64_t calls = 0;             // of the candidate, timed
   uint64_t sets = 0;
   double clock_mhz = 0;  // median of what was seen
+  // How much longer the candidate's first call of a batch takes than the others, less what the baseline's does.
+  double first_call_seconds = 0;
 };
 
 class Timer {
  public:
   // `bounds`: for each output of the layout, how far candidate and baseline may be apart. All references outlive this.
-  Timer(const Device& device, Clocks& clocks, const evaluator::Problem& problem, const TimingInputs& inputs,
+  Timer(Device& device, Clocks& clocks, const evaluator::Problem& problem, const TimingInputs& inputs,
         std::vector<evaluator::ErrorBound> bounds, const TimingOptions& options, uint64_t key);
 
   // How many sets a side's memory must hold.
@@ -58,19 +61,32 @@ class Timer {
   // candidate's; a baseline that fails throws Error.
   Trouble Measure(Side candidate, Side baseline, Side check, Timing* timing);
 
+  // Seconds of a call of the baseline while nothing else has the device.
+  double MeasureAlone(Side baseline);
+
  private:
   struct Batch {
     double seconds = 0, event_seconds = 0;
+  };
+  // What one round found.
+  struct Sample {
+    double candidate, baseline, event;     // seconds of a call
+    double candidate_rest, baseline_rest;  // what a batch takes beside its calls
+    bool throttled;
+    double megahertz;  // 0: unknown
   };
   Trouble RunBatch(const Side& side, const std::vector<uint64_t>& sets, Batch* batch);
   Trouble Estimate(const Side& side, double* seconds);
   Trouble RunAndCheck(const Side& candidate, const Side& check, const std::vector<uint64_t>& sets, Batch* batch);
   Trouble CheckOutputs(const Side& candidate, const Side& check, const std::vector<uint64_t>& sets, uint64_t content);
+  Trouble Summarise(const std::vector<Sample>& samples, Timing* timing) const;
+  std::vector<Place> PlacesIn(const Side& side, const std::vector<uint64_t>& sets);
+  std::vector<uint64_t> LookedAt(const std::vector<uint64_t>& sets, const std::vector<uint8_t>& early);
   void ThrowOfBaseline(const Trouble& trouble) const;
   uint64_t Random(uint64_t bound);
   std::vector<uint64_t> Shuffled(uint64_t count);
 
-  const Device& device_;
+  Device& device_;
   Clocks& clocks_;
   const evaluator::Problem& problem_;
   const TimingInputs& inputs_;

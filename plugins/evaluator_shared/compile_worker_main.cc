@@ -190,6 +190,7 @@ Parts CompileHost(const Parts& request, const std::string& scratch) {
                                    "-pipe",
                                    "-fvisibility=default",
                                    "-fmax-errors=3",
+                                   "-fno-diagnostics-show-caret",  // it would quote whatever file a #line names
                                    "-Wl,--hash-style=gnu"};
   for (const std::string& option : Lines(request[2])) argv.push_back(option);
   argv.insert(argv.end(), {input, "-o", output});

@@ -28,6 +28,9 @@ CompileOutcome Compiler::Compile(const Problem& problem, const std::string& sour
       if (std::find(functions.begin(), functions.end(), problem.entry) == functions.end()) {
         outcome.verdict = "not_compiled";
         outcome.diagnosis = "The source does not define " + problem.Signature() + ".";
+      } else if (const std::string why = CheckSymbols(UndefinedSymbols(outcome.kernel.object)); !why.empty()) {
+        outcome.verdict = "forbidden";
+        outcome.diagnosis = why + ".";
       }
     }
     // A definition that differs from the declaration put before it.

@@ -15,10 +15,17 @@ std::string EntryPrologue(const Problem& problem) {
 }
 
 std::string EntryEpilogue(const Problem& problem) {
-  std::string text = "\n#line 1 \"call of " + problem.entry +
-                     "\"\nextern \"C\" __attribute__((visibility(\"default\"))) void kgrpo_call(void** arguments) {\n  "
-                     "(void)arguments;\n  " +
-                     problem.entry + "(";
+  // No macro of the source's may have a say in what follows: it would see the arguments of calls to come.
+  std::string text = "\n";
+  for (const char* word : {"kgrpo_call", "arguments", "extern", "__attribute__", "visibility", "default", "const",
+                           "void", "float", "double", "int", "long", "unsigned", "char", "__half", "__nv_bfloat16"}) {
+    text += std::string("#undef ") + word + "\n";
+  }
+  text += "#undef " + problem.entry + "\n";
+  text += "#line 1 \"call of " + problem.entry +
+          "\"\nextern \"C\" __attribute__((visibility(\"default\"))) void kgrpo_call(void** arguments) {\n  "
+          "(void)arguments;\n  " +
+          problem.entry + "(";
   for (size_t i = 0; i < problem.parameters.size(); ++i) {
     const Parameter& parameter = problem.parameters[i];
     const std::string type = Info(parameter.dtype).c_type;

@@ -108,6 +108,23 @@ void ReadGroups(std::string_view fatbin, std::vector<std::string>& texts) {
   }
 }
 
+// The names in the dynamic symbol table of the symbols for which `wanted` holds.
+template <typename Wanted>
+std::vector<std::string> SymbolsWhere(std::string_view object, Wanted wanted) {
+  const Sections sections = ReadSections(object);
+  std::vector<std::string> symbols;
+  for (const Elf64_Shdr& header : sections.headers) {
+    if (header.sh_type != SHT_DYNSYM || header.sh_link >= sections.headers.size()) continue;
+    const Elf64_Shdr& strings = sections.headers[header.sh_link];
+    const std::string_view names = Slice(object, strings.sh_offset, strings.sh_size, "symbol names");
+    for (uint64_t i = 0; i + sizeof(Elf64_Sym) <= header.sh_size; i += sizeof(Elf64_Sym)) {
+      const auto symbol = ReadAt<Elf64_Sym>(object, header.sh_offset + i, "symbol table");
+      if (wanted(symbol)) symbols.emplace_back(NameAt(names, symbol.st_name));
+    }
+  }
+  return symbols;
+}
+
 }  // namespace
 
 std::vector<std::string> ExtractPtx(std::string_view object) {
@@ -121,19 +138,13 @@ std::vector<std::string> ExtractPtx(std::string_view object) {
 }
 
 std::vector<std::string> DefinedFunctions(std::string_view object) {
-  const Sections sections = ReadSections(object);
-  std::vector<std::string> functions;
-  for (const Elf64_Shdr& header : sections.headers) {
-    if (header.sh_type != SHT_DYNSYM || header.sh_link >= sections.headers.size()) continue;
-    const Elf64_Shdr& strings = sections.headers[header.sh_link];
-    const std::string_view names = Slice(object, strings.sh_offset, strings.sh_size, "symbol names");
-    for (uint64_t i = 0; i + sizeof(Elf64_Sym) <= header.sh_size; i += sizeof(Elf64_Sym)) {
-      const auto symbol = ReadAt<Elf64_Sym>(object, header.sh_offset + i, "symbol table");
-      if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_shndx == SHN_UNDEF) continue;
-      functions.emplace_back(NameAt(names, symbol.st_name));
-    }
-  }
-  return functions;
+  return SymbolsWhere(object, [](const Elf64_Sym& symbol) {
+    return ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_shndx != SHN_UNDEF;
+  });
+}
+
+std::vector<std::string> UndefinedSymbols(std::string_view object) {
+  return SymbolsWhere(object, [](const Elf64_Sym& symbol) { return symbol.st_shndx == SHN_UNDEF; });
 }
 
 }  // namespace kgrpo::evaluator

@@ -16,6 +16,9 @@ std::vector<std::string> ExtractPtx(std::string_view object);
 // The functions that the object's dynamic symbol table defines, by their linker names.
 std::vector<std::string> DefinedFunctions(std::string_view object);
 
+// The symbols that it leaves to others.
+std::vector<std::string> UndefinedSymbols(std::string_view object);
+
 }  // namespace kgrpo::evaluator
 
 #endif

@@ -33,7 +33,7 @@ CompileOutcome CompileWithNvcc(const CudaToolkit& toolkit, const Sandbox& sandbo
   command.argv = {toolkit.nvcc,
                   "-shared",
                   "-Xcompiler",
-                  "-fPIC",
+                  "-fPIC,-fno-diagnostics-show-caret",  // carets would quote whatever file a #line names
                   "-std=c++17",
                   "--cudart",
                   "none",

@@ -170,7 +170,8 @@ Subprocess::Spec Sandbox::Wrap(const SandboxCommand& command) const {
       std::error_code code;
       if (fs::exists(path, code)) bind("--ro-bind", path);
     }
-    argv.insert(argv.end(), {own_proc_ ? "--proc" : "--dir", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"});
+    argv.insert(argv.end(), {own_proc_ ? "--proc" : "--dir", "/proc", "--dev", "/dev", "--size",
+                             std::to_string(command.file_bytes), "--tmpfs", "/tmp"});
     if (command.gpu) {
       for (const std::string& node : GpuNodes()) bind("--dev-bind", node);
       bind("--ro-bind", "/sys");
@@ -193,7 +194,7 @@ Subprocess::Spec Sandbox::Wrap(const SandboxCommand& command) const {
   const auto option = [&argv](const char* name, const std::string& value) { argv.insert(argv.end(), {name, value}); };
   argv.push_back(helper_directory_ + "/sandbox_launcher");
   option("--cpu", std::to_string(command.cpu_seconds));
-  if (!command.gpu) option("--memory", std::to_string(command.memory_bytes));
+  option(command.gpu ? "--data" : "--memory", std::to_string(command.memory_bytes));
   option("--file-size", std::to_string(command.file_bytes));
   option("--processes", std::to_string(command.processes));
   if (filter_ && command.compiler_filter) option("--filter", "compiler");

@@ -27,8 +27,8 @@ struct SandboxCommand {
   std::vector<std::string> readable;                  // files and folders it may read beside the system's own
   std::vector<std::pair<int, int>> descriptors = {};  // (ours, the child's)
   bool compiler_filter = true;  // installs the filter for compilers; a worker installs its own, tighter one
-  // Lets the GPU's device nodes and /sys in, and sets no limit of address space, of which CUDA maps far more than it
-  // uses.
+  // Lets the GPU's device nodes and /sys in, and limits data in place of address space, of which CUDA maps far more
+  // than it uses.
   bool gpu = false;
   uint64_t cpu_seconds = 60;
   uint64_t memory_bytes = uint64_t{8} << 30;  // of address space

@@ -1,7 +1,8 @@
 // sandbox_launcher: sets limits and filters on itself, then becomes the program it is given. The last link of every
 // sandboxed command line that sandbox.cc builds: inside bubblewrap's namespaces where those can be had, else alone.
 //
-//   sandbox_launcher [--cpu S] [--memory BYTES] [--file-size BYTES] [--processes N] [--filter compiler] [--drop-user]
+//   sandbox_launcher [--cpu S] [--memory BYTES] [--data BYTES] [--file-size BYTES] [--processes N] [--filter compiler]
+//   [--drop-user]
 //                    [--write-only-below DIR [--write-also PATH]...] -- PROGRAM ARGUMENT...
 //
 // Exits with 125 and a line on standard error where something it was told to set cannot be had.
@@ -78,7 +79,8 @@ int main(int argc, char** argv) {
   const char* directory = nullptr;
   std::vector<const char*> also;
   bool drop_user = false;
-  rlim_t cpu = RLIM_INFINITY, memory = RLIM_INFINITY, file_size = RLIM_INFINITY, processes = RLIM_INFINITY;
+  rlim_t cpu = RLIM_INFINITY, memory = RLIM_INFINITY, data = RLIM_INFINITY, file_size = RLIM_INFINITY,
+         processes = RLIM_INFINITY;
   int i = 1;
   for (; i < argc && std::strcmp(argv[i], "--") != 0; ++i) {
     const std::string option = argv[i];
@@ -93,6 +95,8 @@ int main(int argc, char** argv) {
       cpu = number;
     } else if (option == "--memory") {
       memory = number;
+    } else if (option == "--data") {
+      data = number;
     } else if (option == "--file-size") {
       file_size = number;
     } else if (option == "--processes") {
@@ -127,6 +131,7 @@ int main(int argc, char** argv) {
   Limit(RLIMIT_STACK, "stack", rlim_t{64} << 20);
   if (cpu != RLIM_INFINITY) Limit(RLIMIT_CPU, "cpu", cpu);
   if (memory != RLIM_INFINITY) Limit(RLIMIT_AS, "memory", memory);
+  if (data != RLIM_INFINITY) Limit(RLIMIT_DATA, "data", data);
   if (file_size != RLIM_INFINITY) Limit(RLIMIT_FSIZE, "file size", file_size);
   if (processes != RLIM_INFINITY) Limit(RLIMIT_NPROC, "processes", processes);
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) FailErrno("no_new_privs");

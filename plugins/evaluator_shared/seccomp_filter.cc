@@ -91,6 +91,8 @@ class Filter {
   explicit Filter(uint32_t default_action) : context_(seccomp_init(default_action)) {
     if (context_ == nullptr) failure_ = "seccomp_init failed";
     Note(seccomp_attr_set(context_, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS), "architectures");
+    // Threads that are there already are bound too.
+    Note(seccomp_attr_set(context_, SCMP_FLTATR_CTL_TSYNC, 1), "all threads");
   }
   ~Filter() { seccomp_release(context_); }
   Filter(const Filter&) = delete;
@@ -266,6 +268,9 @@ std::string InstallGpuWorkerFilter() {
     filter.Add(SCMP_ACT_TRAP, name);
   }
   filter.Add(SCMP_ACT_ERRNO(ENOSYS), "clone3");  // as above: then clone is tried, and refused
+  filter.Add(SCMP_ACT_ERRNO(EACCES), "openat", SCMP_A2(SCMP_CMP_MASKED_EQ, O_CREAT, O_CREAT));
+  filter.Add(SCMP_ACT_ERRNO(EACCES), "open", SCMP_A1(SCMP_CMP_MASKED_EQ, O_CREAT, O_CREAT));
+  filter.Add(SCMP_ACT_ERRNO(EACCES), "creat");
   // abort() and raise() signal this very process.
   filter.Add(SCMP_ACT_TRAP, "tgkill", SCMP_A0(SCMP_CMP_NE, static_cast<scmp_datum_t>(getpid())));
   return filter.Install();

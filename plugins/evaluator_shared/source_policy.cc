@@ -88,4 +88,23 @@ std::string CheckIncludes(const std::string& source, const std::vector<std::stri
   return "";
 }
 
+std::string CheckSymbols(const std::vector<std::string>& undefined) {
+  // Ways to functions that nobody could count or refuse by name.
+  static const std::set<std::string> kForbidden = {"dlopen",
+                                                   "dlmopen",
+                                                   "dlsym",
+                                                   "dlvsym",
+                                                   "dl_iterate_phdr",
+                                                   "syscall",
+                                                   "cudaGetDriverEntryPoint",
+                                                   "cudaGetDriverEntryPointByVersion",
+                                                   "cudaGetExportTable"};
+  for (const std::string& symbol : undefined) {
+    const std::string name = symbol.substr(0, symbol.find('@'));
+    const bool driver = name.size() > 2 && name.compare(0, 2, "cu") == 0 && name[2] >= 'A' && name[2] <= 'Z';
+    if (driver || kForbidden.count(name) > 0) return "The host code uses " + name + ", which is not allowed";
+  }
+  return "";
+}
+
 }  // namespace kgrpo::evaluator

@@ -57,7 +57,7 @@ class JudgingGpuTest : public testing::TestWithParam<Entry> {
   // What is amiss with the judgement, or with the judge: no candidate may make it give up.
   static std::string AmissWith(const Entry& entry, std::string* verdict) {
     try {
-      const Judgement judgement = judge_->Evaluate(Problem(entry.problem), entry.source, kKey, false, 0);
+      const Judgement judgement = judge_->Evaluate(Problem(entry.problem), entry.source, kKey, false);
       *verdict = judgement.verdict;
       double speedup = 0;
       for (const auto& [name, value] : judgement.metrics) {
@@ -85,7 +85,7 @@ TEST_P(JudgingGpuTest, SaysWhatTheFileSays) {
   const std::string amiss = AmissWith(entry, &verdict);
   const OpenProblem& problem = Problem(entry.problem);
   if (verdict != "right") {
-    const Judgement after = judge_->Evaluate(problem, problem.problem.reference_source, kKey, false, 0);
+    const Judgement after = judge_->Evaluate(problem, problem.problem.reference_source, kKey, false);
     EXPECT_EQ(after.verdict, "right") << "the reference after " << verdict << ": " << after.diagnosis;
   }
   const auto open = entry.open.find("cuda");

@@ -1,0 +1,151 @@
+// Judge::Time: how long a right kernel takes beside the reference, whether that can be, and what it says of the kernel.
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <sstream>
+#include <utility>
+
+#include "evaluator_cuda/judge.h"
+#include "evaluator_cuda/judge_case.h"
+#include "evaluator_shared/random.h"
+
+namespace kgrpo::evaluator_cuda {
+
+using evaluator::Parameter;
+using evaluator::Problem;
+
+namespace {
+
+constexpr double kImplausible = 0.75;  // of the roofline by measured ceilings: below, a time is not believed
+// How many times the fp32 rate any unit may reach: tensor cores of the H100 do 14.8 times as much in half precision
+// (989 against 67 TFLOP/s, NVIDIA H100 data sheet).
+constexpr double kFastestUnit = 16;
+// The reference beside a candidate may be this much slower than alone.
+constexpr double kDisturbed = 1.15, kDisturbedSeconds = 2e-6;
+
+std::string TimeText(double seconds) {
+  std::ostringstream text;
+  text.precision(4);
+  if (seconds < 1e-3) {
+    text << seconds * 1e6 << " us";
+  } else {
+    text << seconds * 1e3 << " ms";
+  }
+  return text.str();
+}
+
+// How far a candidate's outputs at the timing size may be from the oracle's. How large those are is not known there;
+// the bounds take it from the largest correctness case.
+std::vector<evaluator::ErrorBound> BoundsOf(const Problem& problem, const std::vector<evaluator::Expected>& expected) {
+  std::vector<evaluator::ErrorBound> bounds;
+  const double accumulations = problem.accumulations.Evaluate(problem.timing);
+  for (size_t i = 0; i < problem.parameters.size(); ++i) {
+    const Parameter& parameter = problem.parameters[i];
+    if (parameter.IsWritten()) bounds.push_back(evaluator::BoundFor(problem, parameter, accumulations, expected[i]));
+  }
+  return bounds;
+}
+
+}  // namespace
+
+Trouble Judge::Time(const OpenProblem& open, std::unique_ptr<Worker>& worker, const std::vector<Case>& cases,
+                    uint64_t key, bool thorough, Judgement* judgement) {
+  const Problem& problem = open.problem;
+  TimingOptions options = options_.timing;
+  if (thorough) options.relative_error /= 2, options.budget_seconds *= 4;
+  const Case& largest = *std::max_element(cases.begin(), cases.end(), [&](const Case& a, const Case& b) {
+    return Layout(problem, *a.size, 0).bytes() < Layout(problem, *b.size, 0).bytes();
+  });
+  Timing timing;
+  try {
+    const TimingInputs inputs(device_, problem, evaluator::SubKey(key, 1));
+    Timer timer(device_, clocks_, problem, inputs, BoundsOf(problem, largest.expected), options,
+                evaluator::SubKey(key, 2));
+    Worker& reference = BaselineWorker(open, thorough);
+    const Side baseline = {reference, candidate_memory_, 2};
+    const WorkerPool::Quiet quiet(*workers_);
+    const Side check = {reference, baseline_memory_, 1};
+    if (Trouble trouble = timer.Measure({*worker, candidate_memory_, 1}, baseline, check, &timing)) return trouble;
+    // What the reference takes when nothing of a candidate's is left; measured where it is not known, or where it seems
+    // to have been slowed.
+    double& alone = baseline_alone_[problem.digest + (thorough ? " thorough" : "")];
+    const auto disturbed = [&] { return timing.baseline.value > kDisturbed * alone + kDisturbedSeconds; };
+    if (alone == 0 || disturbed()) {
+      worker.reset();
+      alone = timer.MeasureAlone(baseline);
+    }
+    if (disturbed()) {
+      return {"interference", "The reference kernel takes " + TimeText(timing.baseline.value) +
+                                  " while it lives, and " + TimeText(alone) +
+                                  " alone: it keeps the device busy outside its own calls."};
+    }
+  } catch (const Error& error) {
+    return BlameFor(error, open, worker, cases[0], thorough);
+  }
+  return Report(open, timing, judgement);
+}
+
+// Something of ours failed while a candidate lived. If it works without it, that was the candidate's doing.
+Trouble Judge::BlameFor(const Error& error, const OpenProblem& open, std::unique_ptr<Worker>& worker, const Case& one,
+                        bool thorough) {
+  if (error.code() == KGRPO_ERROR_CANCELLED) throw error;
+  worker.reset();
+  baselines_.clear();
+  std::vector<std::vector<uint8_t>> outputs;
+  Trouble alone;
+  try {
+    alone = RunCase(BaselineWorker(open, thorough), baseline_memory_, open.problem, one, &outputs);
+  } catch (const Error&) {
+    throw error;  // the first is the one to tell
+  }
+  if (alone) throw error;
+  return {"interference", std::string("While it lived, what works without it failed: ") + error.what()};
+}
+
+Trouble Judge::Report(const OpenProblem& open, const Timing& timing, Judgement* judgement) const {
+  const Problem& problem = open.problem;
+  const double bytes = problem.needed_bytes.Evaluate(problem.timing),
+               operations = problem.needed_flops.Evaluate(problem.timing);
+  const Ceilings& ceilings = device_.ceilings();
+  const double floor = std::max(bytes / ceilings.read_bytes_per_second,
+                                operations / (kFastestUnit * ceilings.fp32_operations_per_second));
+  const double seconds = timing.candidate.value;
+  const auto add = [judgement](const char* name, double value) { judgement->metrics.emplace_back(name, value); };
+  add("speedup", timing.ratio.value);
+  add("speedup_low", timing.ratio.low);
+  add("speedup_high", timing.ratio.high);
+  add("measured_seconds", seconds);
+  add("baseline_seconds", timing.baseline.value);
+  add("event_seconds", timing.candidate_event_seconds);
+  add("first_call_seconds", timing.first_call_seconds);
+  add("timing_rounds", static_cast<double>(timing.rounds));
+  add("timing_throttled_rounds", static_cast<double>(timing.throttled_rounds));
+  add("timing_dropped_rounds", static_cast<double>(timing.dropped_rounds));
+  add("timing_calls", static_cast<double>(timing.calls));
+  add("timing_sets", static_cast<double>(timing.sets));
+  add("clock_mhz", timing.clock_mhz);
+  add("bytes_per_second", bytes / seconds);
+  add("operations_per_second", operations / seconds);
+  add("roofline_seconds", floor);
+  add("roofline_fraction", floor / seconds);
+  if (seconds < kImplausible * floor) {
+    return {"implausible", "Its time, " + TimeText(seconds) + ", is below the " + TimeText(floor) +
+                               " that the problem's traffic and arithmetic take at what this device reaches: it does "
+                               "less work than the problem needs."};
+  }
+  judgement->seconds = seconds;
+  judgement->seconds_low = timing.candidate.low;
+  judgement->seconds_high = timing.candidate.high;
+  std::ostringstream text;
+  text.precision(3);
+  text << "Measured " << TimeText(seconds) << " on " << device_.name() << ", " << timing.ratio.value
+       << " times as fast as the reference (95%: " << timing.ratio.low << " to " << timing.ratio.high << "). It moves "
+       << bytes / seconds * 1e-9 << " GB/s of the traffic that is needed, "
+       << 100 * bytes / seconds / ceilings.read_bytes_per_second << "% of what the device reaches, and does "
+       << operations / seconds * 1e-12 << " TFLOP/s, "
+       << 100 * operations / seconds / ceilings.fp32_operations_per_second << "% of its fp32 rate.";
+  judgement->diagnosis = text.str();
+  return {};
+}
+
+}  // namespace kgrpo::evaluator_cuda
