@@ -116,6 +116,28 @@ extern "C" __global__ void GridSync(const float* x, float* y, int n) {
   cooperative_groups::this_grid().sync();
   y[i] = v;
 }
+__device__ unsigned arrived;
+__device__ volatile unsigned generation;
+extern "C" __global__ void SoftwareBarrier(const float* x, float* y, int n) {
+  const int i = blockIdx.x * 64 + threadIdx.x;
+  y[i] = x[i];
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    const unsigned now = generation;
+    __threadfence();
+    if (atomicAdd(&arrived, 1) == gridDim.x - 1) {
+      arrived = 0;
+      __threadfence();
+      generation = now + 1;
+    } else {
+      while (generation == now) {
+      }
+    }
+    __threadfence();
+  }
+  __syncthreads();
+  if (y[n - 1 - i] != x[n - 1 - i]) __trap();
+}
 extern "C" __global__ void Tiles(const float* x, float* y, int n) {
   const auto tile = cooperative_groups::tiled_partition<8>(cooperative_groups::this_thread_block());
   const int i = blockIdx.x * 64 + threadIdx.x;
