@@ -100,6 +100,8 @@ TEST(Checks, HonestKernelsComputeTheRightThing) {
   for (int i = 0; i < kCount; ++i) ASSERT_EQ(y[i], x[kCount - 1 - i]);
   RunOn(bench, "AsyncCopy", &y);
   for (int t = 0; t < 64; ++t) ASSERT_EQ(y[t], x[63 - t] + x[127 - t]);
+  RunOn(bench, "ProducerAndConsumer", &y);
+  for (int t = 0; t < 64; ++t) ASSERT_EQ(y[t], x[t / 32 * 32 + 31 - t % 32]);
   RunOn(bench, "WarpSynchronous", &y);
   double first = 0;
   for (int i = 0; i < 32; ++i) first += x[i];

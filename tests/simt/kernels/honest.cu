@@ -190,6 +190,21 @@ extern "C" __global__ void NamedBarriers(const float* x, float* y, int n) {
     y[i] = s[95 - t];
   }
 }
+extern "C" __global__ void ProducerAndConsumer(const float* x, float* y, int n) {
+  __shared__ float s[32];
+  const int t = threadIdx.x % 32;
+  for (int i = 0; i < 2; ++i) {
+    if (threadIdx.x < 32) {
+      if (i > 0) asm volatile("bar.sync 2, 64;" ::: "memory");
+      s[t] = x[32 * i + t];
+      asm volatile("bar.arrive 1, 64;" ::: "memory");
+    } else {
+      asm volatile("bar.sync 1, 64;" ::: "memory");
+      y[blockIdx.x * 64 + 32 * i + t] = s[31 - t];
+      if (i == 0) asm volatile("bar.arrive 2, 64;" ::: "memory");
+    }
+  }
+}
 extern "C" __global__ void VoteAndMatch(const float* x, float* y, int n) {
   const int i = blockIdx.x * 64 + threadIdx.x;
   const unsigned positive = __ballot_sync(0xffffffffu, x[i] > 0);
