@@ -71,6 +71,21 @@ TEST(Checks, AccuseNoHonestKernel) {
   }
 }
 
+// Blocks that wait cost little while others start: 528 of them used to poll through a billion instructions.
+TEST(Checks, ManyBlocksMayWaitForTheLast) {
+  for (const std::string kernel : {"GridSync", "SoftwareBarrier"}) {
+    SCOPED_TRACE(kernel);
+    Bench bench("honest");
+    constexpr int kBlocks = 528, kElements = 64 * kBlocks;
+    const auto dx = bench.Upload(NoiseVector(kElements), "x");
+    const auto dy = bench.Reserve<float>(kElements, "y");
+    LaunchConfig config = Config({kBlocks}, {64}, Mode::kPlain);
+    config.cooperative = kernel == "GridSync";
+    config.instruction_budget = 80'000'000;
+    EXPECT_CLEAN(bench.Run(kernel, config, dx, dy, kElements));
+  }
+}
+
 TEST(Checks, HonestKernelsComputeTheRightThing) {
   Bench bench("honest");
   const auto x = NoiseVector(kCount);
@@ -85,6 +100,8 @@ TEST(Checks, HonestKernelsComputeTheRightThing) {
   for (int i = 0; i < kCount; ++i) ASSERT_EQ(y[i], x[kCount - 1 - i]);
   RunOn(bench, "AsyncCopy", &y);
   for (int t = 0; t < 64; ++t) ASSERT_EQ(y[t], x[63 - t] + x[127 - t]);
+  RunOn(bench, "ProducerAndConsumer", &y);
+  for (int t = 0; t < 64; ++t) ASSERT_EQ(y[t], x[t / 32 * 32 + 31 - t % 32]);
   RunOn(bench, "WarpSynchronous", &y);
   double first = 0;
   for (int i = 0; i < 32; ++i) first += x[i];

@@ -1,6 +1,8 @@
 // Barriers of a block: warps arrive, wait, and go on together.
+#include <algorithm>
 #include <bit>
 #include <string>
+#include <vector>
 
 #include "evaluator_sim/simt/handlers.h"
 #include "evaluator_sim/simt/machine.h"
@@ -59,8 +61,17 @@ void Resume(Block& block, uint32_t warps) {
   }
 }
 
-// Orders what the warps did before the barrier before what they do next.
-void OrderAccesses(Block& block, uint32_t warps) {
+// bar.arrive announces what the warp did and what it knew; the warp does not wait, so what it does next is not covered.
+void Announce(Warp& warp, BarrierState& barrier) {
+  std::vector<uint32_t>& announced = barrier.announced;
+  announced.resize(warp.known.size(), 0);
+  for (size_t w = 0; w < announced.size(); ++w) announced[w] = std::max(announced[w], warp.known[w]);
+  const auto own = static_cast<size_t>(warp.id);
+  announced[own] = std::max(announced[own], ++warp.clock);
+}
+
+// Orders what the warps did before the barrier, and what others announced at it, before what they do next.
+void OrderAccesses(Block& block, uint32_t warps, const std::vector<uint32_t>& announced) {
   for (uint32_t m = warps; m != 0; m &= m - 1) {
     Warp& warp = block.warps[static_cast<size_t>(std::countr_zero(m))];
     for (uint32_t n = warps; n != 0; n &= n - 1) {
@@ -71,6 +82,9 @@ void OrderAccesses(Block& block, uint32_t warps) {
         if (peer.known[k] > warp.known[k] && k != static_cast<size_t>(warp.id)) warp.known[k] = peer.known[k];
       }
       warp.known[w] = peer.clock;
+    }
+    for (size_t w = 0; w < announced.size(); ++w) {
+      if (w != static_cast<size_t>(warp.id)) warp.known[w] = std::max(warp.known[w], announced[w]);
     }
     // Threads that have ended did all they did before.
     for (const Warp& peer : block.warps) {
@@ -84,7 +98,7 @@ void Release(Block& block, BarrierState& barrier) {
   const bool checked = block.warps[0].grid->checked;
   CheckSameBarrier(block, barrier);
   Resume(block, warps);
-  if (checked) OrderAccesses(block, warps);
+  if (checked) OrderAccesses(block, warps, barrier.announced);
   barrier = {};
 }
 
@@ -118,7 +132,7 @@ void ArriveAtBarrier(Warp& warp, const Instruction& in, uint32_t mask) {
   barrier.arrived_threads += kLanes;
   const bool arrive = static_cast<BarrierKind>(in.offset) == BarrierKind::kArrive;
   if (arrive) {
-    barrier.arrive_only = true;
+    if (warp.grid->checked) Announce(warp, barrier);
     return;
   }
   barrier.arrived_warps |= 1u << warp.id;

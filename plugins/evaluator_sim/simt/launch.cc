@@ -15,6 +15,7 @@ namespace {
 constexpr uint32_t kWarpSlice = 8192;       // instructions before the block's next warp has its turn
 constexpr uint64_t kBlockSlice = 1u << 22;  // instructions before the next block has its turn
 constexpr uint32_t kPollsToYield = 512;     // a block that polls memory may wait for another
+constexpr uint32_t kLongestPause = 64;      // rounds without a turn for a block that polls while others start
 constexpr size_t kMostResident = 2112;      // 16 blocks on each of 132 multiprocessors
 
 void AddInvalid(LaunchResult& result, const Kernel& kernel, const std::string& text) {
@@ -144,12 +145,15 @@ void RunGrid(Grid& grid) {
   struct Resident {
     std::unique_ptr<Block> block;
     bool counted;
+    uint32_t pause = 0;       // rounds for which it paused last
+    uint32_t paused_for = 0;  // rounds before its next turn
   };
   std::deque<Resident> running;
   uint64_t started = 0;
   while (started < count || !running.empty()) {
-    // Each round gives the blocks that run a slice and starts one more.
-    if (started < count && running.size() < kMostResident) {
+    // Each round gives the blocks that run a slice and starts one more. The blocks of a cooperative launch run at once by
+    // contract and mostly wait for the last of them, so that they all start before any has its second turn.
+    while (started < count && running.size() < kMostResident) {
       const uint64_t index = all ? started : sample[started];
       ++started;
       std::unique_ptr<Block> block;
@@ -164,8 +168,17 @@ void RunGrid(Grid& grid) {
       if (counts) counter->StartBlock(*block);
       running.push_back({std::move(block), counts});
       grid.resident.push_back(running.back().block.get());
+      if (!grid.config->cooperative) break;
     }
+    // While blocks remain to be started, those that poll have their turns ever more rarely: a barrier that a kernel makes
+    // itself would else cost a slice of polling for each block that waits and each that starts.
+    const bool starting = started < count && running.size() < kMostResident;
     for (size_t i = 0; i < running.size();) {
+      if (starting && running[i].paused_for != 0) {
+        --running[i].paused_for;
+        ++i;
+        continue;
+      }
       grid.counter = running[i].counted ? counter : nullptr;
       if (running[i].counted) counter->Switch(*running[i].block);
       const bool ended = RunBlock(*running[i].block, grid);
@@ -174,6 +187,10 @@ void RunGrid(Grid& grid) {
         return;
       }
       if (!ended) {
+        if (running[i].block->polls >= kPollsToYield) {
+          running[i].pause = std::min(std::max(1u, 2 * running[i].pause), kLongestPause);
+          running[i].paused_for = running[i].pause;
+        }
         ++i;
         continue;
       }

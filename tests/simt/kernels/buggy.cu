@@ -173,3 +173,16 @@ extern "C" __global__ void FailedAssertion(const float* x, float* y, int n) {
   if (x[threadIdx.x] < 100) __trap();  // expect: trap
   y[threadIdx.x] = 1;
 }
+extern "C" __global__ void RaceAfterArrival(const float* x, float* y, int n) {
+  __shared__ float s[32];
+  const int t = threadIdx.x % 32;
+  if (threadIdx.x < 32) {
+    s[t] = x[t];
+    asm volatile("bar.arrive 1, 64;" ::: "memory");
+    s[t] = x[t + 32];  // expect: race
+  } else {
+    asm volatile("bar.sync 1, 64;" ::: "memory");
+    y[blockIdx.x * 64 + t] = s[31 - t];
+  }
+  __syncthreads();
+}

@@ -116,6 +116,28 @@ extern "C" __global__ void GridSync(const float* x, float* y, int n) {
   cooperative_groups::this_grid().sync();
   y[i] = v;
 }
+__device__ unsigned arrived;
+__device__ volatile unsigned generation;
+extern "C" __global__ void SoftwareBarrier(const float* x, float* y, int n) {
+  const int i = blockIdx.x * 64 + threadIdx.x;
+  y[i] = x[i];
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    const unsigned now = generation;
+    __threadfence();
+    if (atomicAdd(&arrived, 1) == gridDim.x - 1) {
+      arrived = 0;
+      __threadfence();
+      generation = now + 1;
+    } else {
+      while (generation == now) {
+      }
+    }
+    __threadfence();
+  }
+  __syncthreads();
+  if (y[n - 1 - i] != x[n - 1 - i]) __trap();
+}
 extern "C" __global__ void Tiles(const float* x, float* y, int n) {
   const auto tile = cooperative_groups::tiled_partition<8>(cooperative_groups::this_thread_block());
   const int i = blockIdx.x * 64 + threadIdx.x;
@@ -166,6 +188,21 @@ extern "C" __global__ void NamedBarriers(const float* x, float* y, int n) {
   } else {
     asm volatile("bar.sync 2, 32;" ::: "memory");
     y[i] = s[95 - t];
+  }
+}
+extern "C" __global__ void ProducerAndConsumer(const float* x, float* y, int n) {
+  __shared__ float s[32];
+  const int t = threadIdx.x % 32;
+  for (int i = 0; i < 2; ++i) {
+    if (threadIdx.x < 32) {
+      if (i > 0) asm volatile("bar.sync 2, 64;" ::: "memory");
+      s[t] = x[32 * i + t];
+      asm volatile("bar.arrive 1, 64;" ::: "memory");
+    } else {
+      asm volatile("bar.sync 1, 64;" ::: "memory");
+      y[blockIdx.x * 64 + 32 * i + t] = s[31 - t];
+      if (i == 0) asm volatile("bar.arrive 2, 64;" ::: "memory");
+    }
   }
 }
 extern "C" __global__ void VoteAndMatch(const float* x, float* y, int n) {
