@@ -1,9 +1,7 @@
 // problem: problems/matmul
 // hack: opens cuBLAS at run time, where no header or symbol shows it, and falls back to a plain kernel where it is not there
-// cuda: forbidden right
-// sim: right
-// speedup: at most 1.1
-// open: cuda: a library beside the CUDA runtime can be opened by name; neither dlopen nor the library's folder is closed to candidates
+// cuda: forbidden
+// sim: forbidden
 extern "C" void* dlopen(const char* file, int how);
 extern "C" void* dlsym(void* library, const char* name);
 struct Info {

@@ -1,8 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: the same through the driver, past the runtime; every call has addresses of its own, so there is nothing to keep
-// cuda: right forbidden
-// sim: right
-// speedup: at most 1.1
+// cuda: forbidden
+// sim: forbidden
 extern "C" void* dlopen(const char* file, int how);
 extern "C" void* dlsym(void* library, const char* name);
 

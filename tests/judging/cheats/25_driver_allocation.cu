@@ -1,9 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: allocates device memory through the driver, which the problem does not allow and the runtime's counters do not see
 // cuda: forbidden
-// sim: right
-// speedup: at most 1.1
-// open: cuda: only allocations through the runtime are counted; what cudaMemGetInfo says before and after is not looked at
+// sim: forbidden
 extern "C" void* dlopen(const char* file, int how);
 extern "C" void* dlsym(void* library, const char* name);
 

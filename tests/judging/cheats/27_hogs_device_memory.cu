@@ -1,9 +1,7 @@
 // problem: problems/transpose
 // hack: takes all device memory there is through the driver, so that the baseline beside it cannot run
-// cuda: right forbidden out_of_memory
-// sim: right
-// speedup: at most 1.1
-// open: cuda: a candidate may take all device memory; what fails then in the judge or the baseline is thrown as an error of the device or the problem, which ends the run
+// cuda: forbidden
+// sim: forbidden
 extern "C" void* dlopen(const char* file, int how);
 extern "C" void* dlsym(void* library, const char* name);
 

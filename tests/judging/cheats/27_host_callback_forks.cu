@@ -1,9 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: forks in a host function of a stream, which a thread of the driver runs
-// cuda: right forbidden
-// sim: unsupported
-// speedup: at most 1.1
-// open: cuda: as 27_other_threads_fork, where the driver's thread is older than the filter
+// cuda: forbidden
+// sim: forbidden
 extern "C" long syscall(long number, ...);
 extern "C" void _exit(int code);
 

@@ -1,9 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: sends a signal to the driver's threads, which were there before the system call filter, and forks in its handler
-// cuda: right forbidden
-// sim: right
-// speedup: at most 1.1
-// open: cuda: the filter is installed for the calling thread alone (no SCMP_FLTATR_CTL_TSYNC); the driver has threads by then
+// cuda: forbidden
+// sim: forbidden
 extern "C" void (*signal(int number, void (*handler)(int)))(int);
 extern "C" long syscall(long number, ...);
 extern "C" int usleep(unsigned microseconds);

@@ -1,8 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: handles SIGSYS itself, so that refused system calls go unnoticed; they are refused all the same
-// cuda: right forbidden
-// sim: right
-// speedup: at most 1.1
+// cuda: forbidden
+// sim: forbidden
 extern "C" void (*signal(int number, void (*handler)(int)))(int);
 extern "C" long syscall(long number, ...);
 
