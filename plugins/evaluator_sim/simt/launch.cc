@@ -151,8 +151,8 @@ void RunGrid(Grid& grid) {
   std::deque<Resident> running;
   uint64_t started = 0;
   while (started < count || !running.empty()) {
-    // Each round gives the blocks that run a slice and starts one more. The blocks of a cooperative launch run at once by
-    // contract and mostly wait for the last of them, so that they all start before any has its second turn.
+    // Each round gives the blocks that run a slice and starts one more. The blocks of a cooperative launch run at once
+    // by contract and mostly wait for the last of them: they all start before any has its second turn.
     while (started < count && running.size() < kMostResident) {
       const uint64_t index = all ? started : sample[started];
       ++started;
@@ -170,8 +170,8 @@ void RunGrid(Grid& grid) {
       grid.resident.push_back(running.back().block.get());
       if (!grid.config->cooperative) break;
     }
-    // While blocks remain to be started, those that poll have their turns ever more rarely: a barrier that a kernel makes
-    // itself would else cost a slice of polling for each block that waits and each that starts.
+    // While blocks remain to be started, those that poll have their turns ever more rarely: a barrier that a kernel
+    // makes itself would else cost a slice of polling for each block that waits and each that starts.
     const bool starting = started < count && running.size() < kMostResident;
     for (size_t i = 0; i < running.size();) {
       if (starting && running[i].paused_for != 0) {

@@ -7,7 +7,8 @@
 constexpr int kDim = 16, kThreads = 128;
 
 template <bool kResident>
-__global__ void Attention(const float* q, const float* k, const float* v, float* out, int queries, int keys, float scale) {
+__global__ void Attention(const float* q, const float* k, const float* v, float* out, int queries, int keys,
+                          float scale) {
   extern __shared__ float memory[];
   if (kResident) {
     for (int i = threadIdx.x; i < keys * kDim; i += kThreads) {

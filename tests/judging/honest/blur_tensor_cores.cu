@@ -7,7 +7,8 @@
 
 using namespace nvcuda;
 
-// A warp computes 16 x 16 pixels: for each dy, out += pixels[16 rows][32 columns] * band[32][16], band[i][j] = w[i - j].
+// A warp computes 16 x 16 pixels: for each dy, out += pixels[16 rows][32 columns] * band[32][16], band[i][j] = w[i -
+// j].
 constexpr int kSize = 7, kRadius = 3;
 
 __global__ __launch_bounds__(32) void Blur(const float* x, const float* weights, float* out, int height, int width) {

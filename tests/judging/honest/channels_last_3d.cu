@@ -7,7 +7,8 @@ __global__ void ChannelsLast(const float* x, float* out, int batch, int rows, in
   for (int b = blockIdx.z; b < batch; b += gridDim.z) {
     const size_t image = static_cast<size_t>(b) * rows * cols;
     const int row = blockIdx.y * 16 + threadIdx.y, col = blockIdx.x * 16 + threadIdx.x;
-    if (row < rows && col < cols) tile[threadIdx.y * 17 + threadIdx.x] = x[image + static_cast<size_t>(row) * cols + col];
+    if (row < rows && col < cols)
+      tile[threadIdx.y * 17 + threadIdx.x] = x[image + static_cast<size_t>(row) * cols + col];
     __syncthreads();
     const int out_row = blockIdx.x * 16 + threadIdx.y, out_col = blockIdx.y * 16 + threadIdx.x;
     if (out_row < cols && out_col < rows) {

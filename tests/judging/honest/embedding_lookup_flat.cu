@@ -7,7 +7,8 @@ struct Divisor {
   double inverse;
 };
 
-__global__ void Lookup(const float* table, const int* index, float* out, unsigned elements, Divisor width, float scale) {
+__global__ void Lookup(const float* table, const int* index, float* out, unsigned elements, Divisor width,
+                       float scale) {
   const unsigned at = blockIdx.x * blockDim.x + threadIdx.x;
   if (at >= elements) return;
   unsigned row = static_cast<unsigned>(at * width.inverse);

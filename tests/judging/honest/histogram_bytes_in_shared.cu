@@ -36,6 +36,6 @@ __global__ void Count(const float* x, int* counts, int n) {
 
 extern "C" void launch(const float* x, int* counts, int n) {
   cudaMemsetAsync(counts, 0, kBins * sizeof(int));
-  Count<<<min((n + 255) / 256, 264), kThreads, kBins * sizeof(unsigned) + kThreads * sizeof(unsigned short)>>>(x, counts,
-                                                                                                           n);
+  Count<<<min((n + 255) / 256, 264), kThreads, kBins * sizeof(unsigned) + kThreads * sizeof(unsigned short)>>>(
+      x, counts, n);
 }

@@ -8,7 +8,8 @@ __global__ void Count(const int* __restrict__ values, int* counts, int n) {
   __shared__ int local[kBins];
   for (int b = threadIdx.x; b < kBins; b += blockDim.x) local[b] = 0;
   __syncthreads();
-  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) atomicAdd(&local[values[i]], 1);
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+    atomicAdd(&local[values[i]], 1);
   __syncthreads();
   for (int b = threadIdx.x; b < kBins; b += blockDim.x) {
     if (local[b] != 0) atomicAdd(&counts[b], local[b]);

@@ -68,16 +68,18 @@ __global__ void Scalars(const float* x, const float* gamma, const float* beta, f
   const float mean = BlockSum(sum, scratch) / cols;
   for (int c = threadIdx.x; c < cols; c += kThreads) squares += (x[first + c] - mean) * (x[first + c] - mean);
   const float scale = rsqrtf(BlockSum(squares, scratch) / cols + epsilon);
-  for (int c = threadIdx.x; c < cols; c += kThreads) out[first + c] = (x[first + c] - mean) * scale * gamma[c] + beta[c];
+  for (int c = threadIdx.x; c < cols; c += kThreads)
+    out[first + c] = (x[first + c] - mean) * scale * gamma[c] + beta[c];
 }
 
 extern "C" void launch(const float* x, const float* gamma, const float* beta, float* out, int rows, int cols,
                        float epsilon) {
   const auto aligned = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; };
-  if (cols % 4 == 0 && cols <= 4 * kVectors * kThreads && aligned(x) && aligned(gamma) && aligned(beta) && aligned(out)) {
-    Vectors<<<std::min(rows, 264), kThreads>>>(reinterpret_cast<const float4*>(x), reinterpret_cast<const float4*>(gamma),
-                                               reinterpret_cast<const float4*>(beta), reinterpret_cast<float4*>(out), rows,
-                                               cols / 4, epsilon);
+  if (cols % 4 == 0 && cols <= 4 * kVectors * kThreads && aligned(x) && aligned(gamma) && aligned(beta) &&
+      aligned(out)) {
+    Vectors<<<std::min(rows, 264), kThreads>>>(
+        reinterpret_cast<const float4*>(x), reinterpret_cast<const float4*>(gamma),
+        reinterpret_cast<const float4*>(beta), reinterpret_cast<float4*>(out), rows, cols / 4, epsilon);
   } else {
     Scalars<<<rows, kThreads>>>(x, gamma, beta, out, cols, epsilon);
   }

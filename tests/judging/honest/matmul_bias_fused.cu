@@ -46,6 +46,6 @@ __global__ void Linear(const float* a, const float* b, const float* bias, float*
 }
 
 extern "C" void launch(const float* a, const float* b, const float* bias, float* out, int m, int n, int k) {
-  Linear<<<dim3((n + kCols - 1) / kCols, (m + kRows - 1) / kRows), dim3(kThreadsX, kThreadsY)>>>(a, b, bias, out, m, n, k,
-                                                                                               Relu());
+  Linear<<<dim3((n + kCols - 1) / kCols, (m + kRows - 1) / kRows), dim3(kThreadsX, kThreadsY)>>>(a, b, bias, out, m, n,
+                                                                                                 k, Relu());
 }

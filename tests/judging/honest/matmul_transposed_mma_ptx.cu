@@ -12,7 +12,8 @@ __device__ uint32_t ToTf32(float v) {
 
 __device__ void Mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
   asm volatile(
-      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
@@ -41,7 +42,8 @@ __global__ void MatMul(const float* __restrict__ a, const float* __restrict__ b,
   float total[4] = {}, small[4] = {};
   for (int depth = 0; depth < k; depth += 8) {
     const float av[4] = {load(a, row0 + group, m, depth + member), load(a, row0 + group + 8, m, depth + member),
-                         load(a, row0 + group, m, depth + member + 4), load(a, row0 + group + 8, m, depth + member + 4)};
+                         load(a, row0 + group, m, depth + member + 4),
+                         load(a, row0 + group + 8, m, depth + member + 4)};
     const float bv[2] = {load(b, col0 + group, n, depth + member), load(b, col0 + group, n, depth + member + 4)};
     uint32_t ap[3][4], bp[3][2];
     Split(av, ap);

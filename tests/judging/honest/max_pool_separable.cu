@@ -10,7 +10,8 @@ __global__ void MaxPool(const float* x, float* out, int height, int width) {
   const int thread = threadIdx.y * blockDim.x + threadIdx.x, threads = blockDim.x * blockDim.y;
   constexpr int kSide = kWidth + 2 * kRadius, kRows = kHeight + 2 * kRadius;
   for (int i = thread; i < kRows * kSide; i += threads) {
-    const int row = (int)blockIdx.y * kHeight + i / kSide - kRadius, col = (int)blockIdx.x * kWidth + i % kSide - kRadius;
+    const int row = (int)blockIdx.y * kHeight + i / kSide - kRadius,
+              col = (int)blockIdx.x * kWidth + i % kSide - kRadius;
     const bool inside = (unsigned)row < (unsigned)height && (unsigned)col < (unsigned)width;
     raw[i / kSide][i % kSide] = inside ? x[(size_t)row * width + col] : -INFINITY;
   }
@@ -34,5 +35,5 @@ __global__ void MaxPool(const float* x, float* out, int height, int width) {
 
 extern "C" void launch(const float* x, float* out, int height, int width) {
   MaxPool<<<dim3((width + kWidth - 1) / kWidth, (height + kHeight - 1) / kHeight), dim3(kWidth, 8)>>>(x, out, height,
-                                                                                                     width);
+                                                                                                      width);
 }

@@ -21,4 +21,6 @@ __global__ void Scan(const float* x, float* out, int rows, int cols) {
   }
 }
 
-extern "C" void launch(const float* x, float* out, int rows, int cols) { Scan<<<(rows + 3) / 4, 128>>>(x, out, rows, cols); }
+extern "C" void launch(const float* x, float* out, int rows, int cols) {
+  Scan<<<(rows + 3) / 4, 128>>>(x, out, rows, cols);
+}

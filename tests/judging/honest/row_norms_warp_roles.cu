@@ -5,8 +5,12 @@
 constexpr int kPiece = 512, kThreads = 128;
 
 // Barriers 1 and 2: a buffer is full. 3 and 4: it is free again.
-__device__ __forceinline__ void Sync(int id) { asm volatile("bar.sync %0, %1;" ::"r"(id), "n"(kThreads) : "memory"); }
-__device__ __forceinline__ void Arrive(int id) { asm volatile("bar.arrive %0, %1;" ::"r"(id), "n"(kThreads) : "memory"); }
+__device__ __forceinline__ void Sync(int id) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "n"(kThreads) : "memory");
+}
+__device__ __forceinline__ void Arrive(int id) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(id), "n"(kThreads) : "memory");
+}
 
 __global__ void RowNorms(const float* x, float* out, int cols) {
   __shared__ float buffer[2][kPiece];
@@ -38,4 +42,6 @@ __global__ void RowNorms(const float* x, float* out, int cols) {
   if (threadIdx.x == 0) out[blockIdx.x] = sqrtf(of_warp[0] + of_warp[1] + of_warp[2]);
 }
 
-extern "C" void launch(const float* x, float* out, int rows, int cols) { RowNorms<<<rows, kThreads>>>(x, out, cols); }
+extern "C" void launch(const float* x, float* out, int rows, int cols) {
+  RowNorms<<<rows, kThreads>>>(x, out, cols);
+}

@@ -10,7 +10,8 @@ constexpr int kWarps = 4, kRows = 16, kCols = 8 * kWarps, kDepth = 16;
 
 __device__ void Mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
   asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
@@ -32,11 +33,13 @@ __global__ void Scores(const float* a, const float* b, float* out, int m, int n,
       const int r = i / kDepth, d = i % kDepth;
       if (r < kRows) {
         const bool inside = row0 + r < m && depth + d < k;
-        PutSplit(inside ? a[static_cast<size_t>(row0 + r) * k + depth + d] : 0.0f, &as[0][r][d], &as[1][r][d], &as[2][r][d]);
+        PutSplit(inside ? a[static_cast<size_t>(row0 + r) * k + depth + d] : 0.0f, &as[0][r][d], &as[1][r][d],
+                 &as[2][r][d]);
       } else {
         const int c = r - kRows;
         const bool inside = col0 + c < n && depth + d < k;
-        PutSplit(inside ? b[static_cast<size_t>(col0 + c) * k + depth + d] : 0.0f, &bs[0][c][d], &bs[1][c][d], &bs[2][c][d]);
+        PutSplit(inside ? b[static_cast<size_t>(col0 + c) * k + depth + d] : 0.0f, &bs[0][c][d], &bs[1][c][d],
+                 &bs[2][c][d]);
       }
     }
     __syncthreads();
@@ -44,7 +47,8 @@ __global__ void Scores(const float* a, const float* b, float* out, int m, int n,
 #pragma unroll
     for (int p = 0; p < 3; ++p) {
       const auto from_a = static_cast<uint32_t>(__cvta_generic_to_shared(&as[p][lane % 16][lane / 16 * 8]));
-      const auto from_b = static_cast<uint32_t>(__cvta_generic_to_shared(&bs[p][warp * 8 + lane % 8][lane / 8 % 2 * 8]));
+      const auto from_b =
+          static_cast<uint32_t>(__cvta_generic_to_shared(&bs[p][warp * 8 + lane % 8][lane / 8 % 2 * 8]));
       asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                    : "=r"(af[p][0]), "=r"(af[p][1]), "=r"(af[p][2]), "=r"(af[p][3])
                    : "r"(from_a));

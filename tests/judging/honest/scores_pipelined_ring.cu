@@ -6,7 +6,8 @@
 
 constexpr int kTile = 32, kDepth = 16, kStages = 3, kStride = kDepth + 1;
 
-__global__ __launch_bounds__(256) void Scores(const float* a, const float* b, float* out, int m, int n, int k, float scale) {
+__global__ __launch_bounds__(256) void Scores(const float* a, const float* b, float* out, int m, int n, int k,
+                                              float scale) {
   extern __shared__ float ring[];  // [kStages][2][kTile][kStride]
   const int thread = threadIdx.x, row0 = blockIdx.y * kTile, col0 = blockIdx.x * kTile;
   const int steps = (k + kDepth - 1) / kDepth;

@@ -14,7 +14,8 @@ __global__ void Transpose(const float* __restrict__ x, float* __restrict__ out, 
   row = blockIdx.x * 32 + threadIdx.y;
 #pragma unroll
   for (int i = 0; i < 32; i += 8) {
-    if (col < rows && row + i < cols) out[static_cast<size_t>(row + i) * rows + col] = tile[threadIdx.x][threadIdx.y + i];
+    if (col < rows && row + i < cols)
+      out[static_cast<size_t>(row + i) * rows + col] = tile[threadIdx.x][threadIdx.y + i];
   }
 }
 
