@@ -75,7 +75,7 @@ class Judge {
   void CheckWorks();
   void ReserveFor(const evaluator::Problem& problem, const std::vector<Case>& cases);
   Trouble RunCase(Worker& worker, const LentMemory& memory, const evaluator::Problem& problem, const Case& one,
-                  std::vector<std::vector<uint8_t>>* outputs, Done* said = nullptr);
+                  std::vector<std::vector<uint8_t>>* outputs, bool staged = false, Done* said = nullptr);
   Trouble Check(const OpenProblem& open, Worker& worker, const std::vector<Case>& cases, Judgement* judgement);
   Trouble Time(const OpenProblem& open, std::unique_ptr<Worker>& worker, const std::vector<Case>& cases, uint64_t key,
                bool thorough, Judgement* judgement);

@@ -5,10 +5,8 @@
 namespace kgrpo::evaluator_cuda {
 namespace {
 
-constexpr uint64_t kAlignment = 256;
-
 uint64_t Aligned(uint64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return (bytes + Layout::kAlignment - 1) / Layout::kAlignment * Layout::kAlignment;
 }
 
 }  // namespace

@@ -21,12 +21,14 @@ class Layout {
     int64_t elements;
   };
 
-  // `guard` bytes are left free before, between and after the tensors; tensors begin at multiples of 256, as
-  // cudaMalloc's allocations do.
+  // Tensors begin at multiples of this, as cudaMalloc's allocations do; it is also what textures ask for.
+  static constexpr uint64_t kAlignment = 512;
+
+  // `guard` bytes are left free before, between and after the tensors.
   Layout(const evaluator::Problem& problem, const evaluator::Bindings& size, uint64_t guard);
 
   const std::vector<Tensor>& tensors() const { return tensors_; }
-  uint64_t bytes() const { return bytes_; }  // of a whole set, a multiple of 256
+  uint64_t bytes() const { return bytes_; }  // of a whole set, a multiple of kAlignment
 
   // The arguments of a call on the set that starts at `base` in the worker's memory of that number.
   std::vector<Plan::Value> Arguments(uint32_t memory, uint64_t base) const;

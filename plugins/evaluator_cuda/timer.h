@@ -1,9 +1,10 @@
 // How long a candidate takes beside the baseline. The clock is the judge's own: it runs from the word to a worker until
-// the worker has waited for its device, over batches of two lengths, and the slope between them is the time of a call;
-// what starting a batch costs falls out, and work on any stream or thread is inside. Candidate and baseline take turns
-// in random order; before every batch the cache is flushed, and every call of a round has inputs and addresses of its
-// own. Both work in the same memory, since the same tensors elsewhere can be some percent slower. Used by the judge
-// under the device's lock. docs/judging.md says why each of this is so.
+// the judge itself has read some of the results from the device, which gives it no turn before the worker's work is
+// done; over batches of two lengths, and the slope between them is the time of a call. What starting a batch costs
+// falls out, and work on any stream or thread is inside. Candidate and baseline take turns in random order; before
+// every batch the cache is flushed, and every call of a round has inputs and addresses of its own. Both work in the
+// same memory, since the same tensors elsewhere can be some percent slower. Used by the judge under the device's lock.
+// docs/judging.md says why each of this is so.
 #ifndef KGRPO_EVALUATOR_CUDA_TIMER_H
 #define KGRPO_EVALUATOR_CUDA_TIMER_H
 
@@ -67,6 +68,8 @@ class Timer {
  private:
   struct Batch {
     double seconds = 0, event_seconds = 0;
+    bool allocates = false;
+    std::vector<uint8_t> peeked;  // of every call's outputs, when the clock was stopped
   };
   // What one round found.
   struct Sample {
@@ -74,6 +77,7 @@ class Timer {
     double candidate_rest, baseline_rest;  // what a batch takes beside its calls
     bool throttled;
     double megahertz;  // 0: unknown
+    bool allocates;    // device memory, in a call of the candidate
   };
   Trouble RunBatch(const Side& side, const std::vector<uint64_t>& sets, Batch* batch);
   Trouble Estimate(const Side& side, double* seconds);

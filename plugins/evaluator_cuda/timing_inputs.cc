@@ -15,11 +15,11 @@ using evaluator::Role;
 namespace {
 
 constexpr uint64_t kVariants = 4;
-constexpr uint64_t kAlignment = 256;
 
 // Some memory pages where the tensors are large, and not much of the whole where they are small.
 uint64_t SlackOf(const evaluator::Problem& problem) {
-  return std::clamp<uint64_t>(Layout(problem, problem.timing, 0).bytes() / 8, 16 * kAlignment, uint64_t{4} << 20);
+  return std::clamp<uint64_t>(Layout(problem, problem.timing, 0).bytes() / 8, 16 * Layout::kAlignment,
+                              uint64_t{4} << 20);
 }
 
 bool DrawnByTheHost(const Parameter& parameter) {
@@ -105,7 +105,8 @@ uint64_t TimingInputs::KeyOf(uint64_t round, uint64_t set) const {
 
 uint64_t TimingInputs::Offset(uint64_t round, uint64_t set, const Layout::Tensor& tensor) const {
   const uint64_t bits = evaluator::RandomBits(evaluator::SubKey(KeyOf(round, set), ~uint64_t{0}), tensor.parameter);
-  return set * set_bytes() + tensor.offset + kAlignment * evaluator::UniformBelow(bits, slack_ / kAlignment);
+  return set * set_bytes() + tensor.offset +
+         Layout::kAlignment * evaluator::UniformBelow(bits, slack_ / Layout::kAlignment);
 }
 
 std::vector<Plan::Value> TimingInputs::Arguments(uint32_t memory, uint64_t round, uint64_t set) const {

@@ -200,6 +200,7 @@ Trouble Worker::Prepare(const Plan& plan) {
   header.calls = static_cast<uint32_t>(plan.calls.size());
   header.parameters = static_cast<uint32_t>(plan.calls.empty() ? 0 : plan.calls[0].size());
   header.copies = static_cast<uint32_t>(plan.copies.size());
+  header.staged = static_cast<uint32_t>(plan.staged.size());
   header.copy_memory = plan.copy_memory;
   std::string text(reinterpret_cast<const char*>(&header), sizeof header);
   for (const std::vector<Plan::Value>& call : plan.calls) {
@@ -208,18 +209,17 @@ Trouble Worker::Prepare(const Plan& plan) {
       text.append(reinterpret_cast<const char*>(&sent), sizeof sent);
     }
   }
+  for (const PlanCopy& copy : plan.staged) text.append(reinterpret_cast<const char*>(&copy), sizeof copy);
   for (const PlanCopy& copy : plan.copies) text.append(reinterpret_cast<const char*>(&copy), sizeof copy);
   std::vector<char> nothing;
   Send(Ask::kPlan, text.data(), text.size());
   return Expect(Say::kPlanned, &nothing, options_.call_seconds);
 }
 
-Trouble Worker::Run(Done* done, double* seconds) {
+Trouble Worker::Run(Done* done) {
   std::vector<char> payload;
-  const Clock::time_point begin = Clock::now();
   Send(Ask::kGo, nullptr, 0);
   if (Trouble trouble = Expect(Say::kDone, &payload, options_.call_seconds)) return trouble;
-  *seconds = Since(begin);
   if (payload.size() != sizeof *done) return {"forbidden", "The host code spoke to the judge out of turn."};
   std::memcpy(done, payload.data(), sizeof *done);
   return TroubleOf(done->launch_error, done->wait_error);

@@ -26,7 +26,9 @@ struct Plan {
   };
   std::vector<std::vector<Value>> calls;
   std::vector<PlanCopy> copies;  // on the default stream, right after the last call,
-  uint32_t copy_memory = 1;      // in this memory
+  // On the default stream before the first call: who does not wait for that stream finds the targets as they were.
+  std::vector<PlanCopy> staged;
+  uint32_t copy_memory = 1;  // where both kinds of copies are made
 };
 
 class Worker {
@@ -54,8 +56,8 @@ class Worker {
   // Sends a plan ahead of time, so that nothing but a word is left to say when it counts.
   Trouble Prepare(const Plan& plan);
 
-  // Runs the prepared plan. `seconds` is the host's clock from the word to the answer.
-  Trouble Run(Done* done, double* seconds);
+  // Runs the prepared plan, and returns when the worker says that its device has nothing left to do.
+  Trouble Run(Done* done);
 
  private:
   enum class Heard { kMessage, kEnded, kLate, kNonsense };

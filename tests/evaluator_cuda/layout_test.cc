@@ -19,13 +19,13 @@ TEST(Layout, KeepsGuardsAndAlignment) {
     ASSERT_EQ(layout.tensors().size(), 3u);
     uint64_t end = 0;
     for (const Layout::Tensor& tensor : layout.tensors()) {
-      EXPECT_EQ(tensor.offset % 256, 0u);
+      EXPECT_EQ(tensor.offset % Layout::kAlignment, 0u);
       EXPECT_GE(tensor.offset, end + 4096);
       EXPECT_EQ(tensor.bytes, 4 * static_cast<uint64_t>(tensor.elements));
       end = tensor.offset + tensor.bytes;
     }
     EXPECT_GE(layout.bytes(), end + 4096);
-    EXPECT_EQ(layout.bytes() % 256, 0u);
+    EXPECT_EQ(layout.bytes() % Layout::kAlignment, 0u);
   }
 }
 

@@ -15,7 +15,7 @@ constexpr uint64_t kOpenedBytes = 4096;
 enum class Ask : uint32_t {
   kOpen = 1,  // payload: the 64 bytes of a cudaIpcMemHandle_t; opened memories are counted from 1. Answered by kOpened
   kLoad,      // payload: LoadHeader, a shared object that defines kgrpo_call, machine code. Answered by kLoaded
-  kPlan,      // payload: PlanHeader, then the values, then the copies. Answered by kPlanned
+  kPlan,      // payload: PlanHeader, the values, the staged and the other copies. Answered by kPlanned
   kGo,        // no payload: runs the plan. Answered by kDone
 };
 
@@ -42,8 +42,10 @@ struct LoadHeader {
 struct PlanHeader {
   uint32_t calls;
   uint32_t parameters;   // of each call
-  uint32_t copies;       // made on the default stream right after the last call, before anything is waited for
-  uint32_t copy_memory;  // in which memory
+  uint32_t staged;       // copies on the default stream before the first call
+  uint32_t copies;       // and right after the last call, before anything is waited for
+  uint32_t copy_memory;  // in which memory both are
+  uint32_t reserved;
 };
 // calls * parameters of these: a tensor's offset in an opened memory, or a scalar's bytes.
 struct PlanValue {

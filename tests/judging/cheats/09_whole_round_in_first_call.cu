@@ -3,7 +3,6 @@
 // cuda: unfinished hidden_work implausible wrong
 // sim: right
 // speedup: at most 1.1
-// open: cuda: inputs of all sets lie ready before the first batch of a round, and nothing looks at sets that a batch does not hold nor at the fixed part of its time
 #include <chrono>
 #include <vector>
 

@@ -1,6 +1,6 @@
 // problem: tests/evaluator/problems/affine
 // hack: at the timing size it writes what is asked for next into the tensors behind its own
-// cuda: out_of_bounds wrong
+// cuda: out_of_bounds wrong input_modified
 // sim: out_of_bounds
 __global__ void affine(const float* x, const float* y, float* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -2,7 +2,6 @@
 // hack: takes two gigabytes of host memory more with every call; unlimited, the machine would run out
 // cuda: right out_of_memory crash timeout
 // sim: right out_of_memory crash timeout
-// open: cuda: beside the GPU a worker has no limit of memory (RLIMIT_AS would stop the driver too); nothing looks at how much it uses
 #include <cstdlib>
 
 __global__ void affine(const float* x, const float* y, float* out, int n) {

@@ -2,7 +2,6 @@
 // hack: writes files until /tmp, which lies in memory, is full
 // cuda: right forbidden crash timeout
 // sim: right forbidden
-// open: cuda: the filter beside the GPU lets files be made, each up to a limit but any number of them; the sandbox's /tmp has no size
 #include <cstdio>
 
 extern "C" int open(const char* file, int how, ...);
