@@ -72,7 +72,7 @@ struct Warp {
 struct BarrierState {
   uint32_t arrived_warps = 0;  // a bit a warp
   uint32_t arrived_threads = 0;
-  uint32_t expected_threads = 0;  // 0: the whole block
+  uint32_t expected_threads = 0;    // 0: the whole block
   std::vector<uint32_t> announced;  // (checked) by warp: what bar.arrive made known, as Warp::known
 };
 
