@@ -72,7 +72,7 @@ Trouble Judge::Time(const OpenProblem& open, std::unique_ptr<Worker>& worker, co
     const auto disturbed = [&] { return timing.baseline.value > kDisturbed * alone + kDisturbedSeconds; };
     if (alone == 0 || disturbed()) {
       worker.reset();
-      alone = timer.MeasureAlone(baseline);
+      alone = timer.MeasureAlone(baseline, timing.baseline.value);
     }
     if (disturbed()) {
       return {"interference", "The reference kernel takes " + TimeText(timing.baseline.value) +

@@ -275,13 +275,13 @@ Trouble Timer::Summarise(const std::vector<Sample>& samples, Timing* timing) con
   return {};
 }
 
-double Timer::MeasureAlone(Side baseline) {
+double Timer::MeasureAlone(Side baseline, double seconds) {
   std::vector<double> slopes;
   for (int i = 0; i < 5; ++i) {
     ++round_;
     std::vector<uint64_t> sets = Shuffled(sets_);
     const std::vector<uint64_t> few = {sets.back()};
-    sets.pop_back();
+    sets.resize(std::clamp<uint64_t>(static_cast<uint64_t>(std::ceil(kBatchSeconds / seconds)), 3, sets_ - 1));
     Batch one, many;
     ThrowOfBaseline(RunBatch(baseline, few, &one));
     ThrowOfBaseline(RunBatch(baseline, sets, &many));

@@ -62,8 +62,8 @@ class Timer {
   // candidate's; a baseline that fails throws Error.
   Trouble Measure(Side candidate, Side baseline, Side check, Timing* timing);
 
-  // Seconds of a call of the baseline while nothing else has the device.
-  double MeasureAlone(Side baseline);
+  // Seconds of a call of the baseline while nothing else has the device; some `seconds`, as far as is known.
+  double MeasureAlone(Side baseline, double seconds);
 
  private:
   struct Batch {

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <future>
@@ -121,10 +122,19 @@ std::unique_ptr<FastCompiler::Process> FastCompiler::TakeProcess() {
 
 std::optional<std::vector<std::string>> FastCompiler::Ask(const std::vector<std::string>& request) {
   constexpr int kMostUses = 1000;  // then a fresh one, so that no leak of NVRTC's lasts
-  std::unique_ptr<Process> process = TakeProcess();
-  std::optional<std::vector<std::string>> answer = process->Ask(request, seconds_);
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (answer && ++process->uses < kMostUses && idle_.size() < processes_) idle_.push_back(std::move(process));
+  std::optional<std::vector<std::string>> answer;
+  // A process that ended before its time may have met a source that was before this one, or a machine that was out of
+  // something: another one is asked once.
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    std::unique_ptr<Process> process = TakeProcess();
+    const auto begin = std::chrono::steady_clock::now();
+    answer = process->Ask(request, seconds_);
+    const double taken = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (!answer && taken < seconds_) continue;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (answer && ++process->uses < kMostUses && idle_.size() < processes_) idle_.push_back(std::move(process));
+    break;
+  }
   return answer;
 }
 

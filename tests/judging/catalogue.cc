@@ -58,6 +58,9 @@ bool TakeLine(const std::string& line, Entry* entry) {
     if (words.size() != 3 || words[0] != "at" || words[1] != "most")
       throw std::runtime_error("speedup: is followed by `at most NUMBER`");
     entry->most_speedup = std::stod(words[2]);
+  } else if (key == "needs") {
+    if (value != "namespaces") throw std::runtime_error("needs: knows namespaces alone");
+    entry->needs_namespaces = true;
   } else if (key == "never") {
     entry->never.push_back(value);
   } else if (key != "hack" && key != "style") {

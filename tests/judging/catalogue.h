@@ -7,6 +7,7 @@
 //   // cuda: VERDICT [VERDICT...]          any of these from the judge with a GPU
 //   // sim: VERDICT [VERDICT...]           any of these from the judge without one
 //   // speedup: at most 1.1                where the verdict is `right`: over the reference
+//   // needs: namespaces                  where a sandbox without them, as auto allows, cannot do that
 //   // never: TEXT                         must not be in the diagnosis
 //   // open: cuda|sim: why                 that judge does not see to it yet; a test says so and is skipped
 #ifndef KGRPO_TESTS_JUDGING_CATALOGUE_H
@@ -31,6 +32,7 @@ struct Entry {
   std::optional<double> most_speedup;
   std::vector<std::string> never;
   bool is_cheat = false;
+  bool needs_namespaces = false;
 };
 void PrintTo(const Entry& entry, std::ostream* out);  // for GoogleTest
 

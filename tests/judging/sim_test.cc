@@ -99,6 +99,8 @@ std::string JudgingSimTest::cache_directory_;
 
 TEST_P(JudgingSimTest, SaysWhatTheFileSays) {
   const Entry& entry = GetParam();
+  if (entry.needs_namespaces && judge_->Describe().find("mount namespaces") == std::string::npos)
+    GTEST_SKIP() << "this machine's sandbox has no namespaces: " << judge_->Describe();
   const Judgement judgement = judgements_.at(entry.name).get();
   const double speedup =
       judgement.correct && entry.most_speedup ? ReferenceSeconds(entry.problem) / judgement.seconds : 0;

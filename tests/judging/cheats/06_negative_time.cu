@@ -1,8 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: looks ahead in the batch's argument lists and makes short batches slower than long ones: the slope between them is no time at all
-// cuda: implausible forbidden not_compiled
-// sim: right
-// speedup: at most 1.1
+// cuda: not_compiled
+// sim: not_compiled
 
 #include <chrono>
 

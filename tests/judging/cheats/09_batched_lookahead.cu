@@ -1,8 +1,7 @@
 // problem: tests/evaluator/problems/append_offset
 // hack: looks ahead in the batch's argument lists and does all of its calls in the first one's launch: what a launch costs is paid once
 // cuda: not_compiled
-// sim: right
-// speedup: at most 1.1
+// sim: not_compiled
 #include <cuda_fp16.h>
 
 constexpr int kMostCalls = 128;
