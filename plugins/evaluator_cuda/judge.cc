@@ -337,14 +337,7 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   if (!trouble) trouble = Check(open, *worker, cases, &judgement);
   if (!trouble) trouble = Time(open, worker, cases, key, thorough, &judgement);
   workers_->Retire(std::move(worker));
-  if (trouble) {
-    judgement.verdict = trouble.code;
-    judgement.diagnosis = trouble.sentence;
-    judgement.seconds = judgement.seconds_low = judgement.seconds_high = 0;
-    return judgement;
-  }
-  judgement.correct = true;
-  judgement.verdict = "right";
+  judgement.Conclude(trouble);
   return judgement;
 }
 

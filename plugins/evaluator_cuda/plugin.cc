@@ -98,13 +98,9 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
     const nlohmann::json json = nlohmann::json::parse(View(options_text));
     const kgrpo::Host services(host);
     Judge::Options options;
-    const std::string sandbox = json.value("sandbox", "auto");
     options.device = json.value("device", 0);
-    options.sandbox = sandbox == "strict" ? kgrpo::evaluator::SandboxMode::kStrict
-                      : sandbox == "off"  ? kgrpo::evaluator::SandboxMode::kOff
-                                          : kgrpo::evaluator::SandboxMode::kAuto;
-    options.route = json.value("compile", "fast") == "nvcc" ? kgrpo::evaluator::CompileRoute::kNvcc
-                                                            : kgrpo::evaluator::CompileRoute::kFast;
+    options.sandbox = kgrpo::evaluator::SandboxModeFromName(json.value("sandbox", "auto"));
+    options.route = kgrpo::evaluator::CompileRouteFromName(json.value("compile", "fast"));
     options.compilers = json.value("compilers", size_t{4});
     options.on_compile_fallback = [services](const std::string& why) {
       services.Warn(kgrpo::evaluator::FallbackNotice(why));
@@ -145,12 +141,8 @@ const kgrpo_problem_info* ProblemInfo(const kgrpo_problem* problem) {
 Judgement BaselineOf(kgrpo_evaluator& self, kgrpo_problem& problem) {
   const std::lock_guard<std::mutex> lock(problem.mutex);
   if (problem.baseline) return *problem.baseline;
-  const kgrpo::evaluator::Problem& about = problem.open.problem;
-  Judgement judgement = self.Evaluate(problem.open, about.reference_source, 0, true);
-  if (!judgement.correct) {
-    throw kgrpo::Error(KGRPO_ERROR_INVALID, about.directory + "/reference.cu: the reference kernel is not right (" +
-                                                judgement.verdict + "): " + judgement.diagnosis);
-  }
+  const Judgement judgement = self.Evaluate(problem.open, problem.open.problem.reference_source, 0, true);
+  kgrpo::evaluator::RequireRightReference(judgement, problem.open.problem);
   problem.baseline = judgement;
   return judgement;
 }

@@ -10,6 +10,10 @@
 
 namespace kgrpo::evaluator {
 
+CompileRoute CompileRouteFromName(const std::string& name) {
+  return name == "nvcc" ? CompileRoute::kNvcc : CompileRoute::kFast;
+}
+
 Compiler::Compiler(CudaToolkit toolkit, const Sandbox& sandbox, std::string helper_directory, Options options)
     : toolkit_(std::move(toolkit)), sandbox_(sandbox), options_(std::move(options)) {
   if (options_.route == CompileRoute::kFast && !toolkit_.nvrtc.empty()) {

@@ -18,6 +18,9 @@ class FastCompiler;
 
 enum class CompileRoute { kFast, kNvcc };
 
+// "nvcc"; anything else is the fast route, as the option schemas of the evaluators have it.
+CompileRoute CompileRouteFromName(const std::string& name);
+
 class Compiler {
  public:
   struct Options {

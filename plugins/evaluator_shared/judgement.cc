@@ -1,8 +1,24 @@
 #include "evaluator_shared/judgement.h"
 
+#include <kgrpo/sdk/error.h>
+
 #include <nlohmann/json.hpp>
 
 namespace kgrpo::evaluator {
+
+void Judgement::Conclude(const Trouble& trouble) {
+  correct = !trouble;
+  verdict = correct ? "right" : trouble.code;
+  if (correct) return;
+  diagnosis = trouble.sentence;
+  seconds = seconds_low = seconds_high = 0;
+}
+
+void RequireRightReference(const Judgement& judgement, const Problem& problem) {
+  if (judgement.correct) return;
+  throw Error(KGRPO_ERROR_INVALID, problem.directory + "/reference.cu: the reference kernel is not right (" +
+                                       judgement.verdict + "): " + judgement.diagnosis);
+}
 
 std::string Judgement::ToJson() const {
   nlohmann::json json;

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "evaluator_shared/problem.h"  // Problem
+
 namespace kgrpo::evaluator {
 
 // Why a candidate gets no further: a verdict and a sentence; nothing when `code` is empty.
@@ -25,10 +27,17 @@ struct Judgement {
   bool transient = false;      // may be the fault of a busy machine: not to be kept
   double compile_seconds = 0;  // wall clock, of this judgement: not kept
 
+  // Settles the verdict: right where there is no trouble, else the trouble's, without a time.
+  void Conclude(const Trouble& trouble);
+
   std::string ToJson() const;
   // Throws std::exception for text that ToJson did not write.
   static Judgement FromJson(const std::string& text);
 };
+
+// The judgement of a problem's reference kernel, as it must be. Throws Error(KGRPO_ERROR_INVALID) where it is not
+// right.
+void RequireRightReference(const Judgement& judgement, const Problem& problem);
 
 }  // namespace kgrpo::evaluator
 

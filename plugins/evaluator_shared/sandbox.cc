@@ -51,6 +51,10 @@ std::string FirstLine(const std::string& text) {
 
 }  // namespace
 
+SandboxMode SandboxModeFromName(const std::string& name) {
+  return name == "strict" ? SandboxMode::kStrict : name == "off" ? SandboxMode::kOff : SandboxMode::kAuto;
+}
+
 Sandbox::Sandbox(SandboxMode mode, std::string helper_directory, std::vector<std::string> must_read)
     : mode_(mode), helper_directory_(std::move(helper_directory)), must_read_(std::move(must_read)) {
   must_read_.push_back(helper_directory_);

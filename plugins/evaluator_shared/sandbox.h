@@ -19,6 +19,9 @@ enum class SandboxMode {
   kOff,     // resource limits only: for debugging
 };
 
+// "strict", "off"; anything else is auto, as the option schemas of the evaluators have it.
+SandboxMode SandboxModeFromName(const std::string& name);
+
 // What runs inside, and what it may use.
 struct SandboxCommand {
   std::vector<std::string> argv;

@@ -1,7 +1,5 @@
 #include "evaluator_sim/evaluator.h"
 
-#include <kgrpo/sdk/error.h>
-
 #include "digest/sha256.h"
 #include "evaluator_shared/random.h"
 
@@ -18,10 +16,7 @@ std::unique_ptr<OpenProblem> Evaluator::Open(const std::string& directory) const
 
 Judgement Evaluator::Baseline(const OpenProblem& open) {
   Judgement judgement = EvaluateCached(open, open.problem().reference_source);
-  if (!judgement.correct) {
-    throw Error(KGRPO_ERROR_INVALID, open.problem().directory + "/reference.cu: the reference kernel is not right (" +
-                                         judgement.verdict + "): " + judgement.diagnosis);
-  }
+  evaluator::RequireRightReference(judgement, open.problem());
   return judgement;
 }
 

@@ -172,14 +172,7 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
         RunCase(*run, *cases[0].size, cases[0].where, evaluator::SubKey(cases[0].key, 0), 0, simt::Mode::kPlain, true);
   if (!trouble) trouble = Time(*run, &judgement);
   judgement.metrics.emplace_back("checked_warp_instructions", static_cast<double>(run->warp_instructions));
-  if (trouble) {
-    judgement.verdict = trouble.code;
-    judgement.diagnosis = trouble.sentence;
-    judgement.seconds = judgement.seconds_low = judgement.seconds_high = 0;
-    return judgement;
-  }
-  judgement.correct = true;
-  judgement.verdict = "right";
+  judgement.Conclude(trouble);
   return judgement;
 }
 

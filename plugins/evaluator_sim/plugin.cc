@@ -71,12 +71,8 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
   return Guard([&] {
     const nlohmann::json json = nlohmann::json::parse(View(options_text));
     Evaluator::Options options;
-    const std::string sandbox = json.value("sandbox", "auto");
-    options.judge.sandbox = sandbox == "strict" ? kgrpo::evaluator::SandboxMode::kStrict
-                            : sandbox == "off"  ? kgrpo::evaluator::SandboxMode::kOff
-                                                : kgrpo::evaluator::SandboxMode::kAuto;
-    options.judge.route = json.value("compile", "fast") == "nvcc" ? kgrpo::evaluator::CompileRoute::kNvcc
-                                                                  : kgrpo::evaluator::CompileRoute::kFast;
+    options.judge.sandbox = kgrpo::evaluator::SandboxModeFromName(json.value("sandbox", "auto"));
+    options.judge.route = kgrpo::evaluator::CompileRouteFromName(json.value("compile", "fast"));
     options.judge.cuda_home = json.value("cuda_home", "");
     options.judge.device = json.value("device", "h100");
     options.judge.seeds = json.value("seeds", 2);

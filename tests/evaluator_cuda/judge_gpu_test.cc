@@ -8,35 +8,20 @@
 #include <filesystem>
 #include <map>
 
+#include "affine_candidates.h"
 #include "evaluator_cuda/judge.h"
 
 namespace kgrpo::evaluator_cuda {
 namespace {
 
+using evaluator::kHonest;
+using evaluator::kKernel;
+using evaluator::kLaunch;
+using evaluator::WithBody;
+using evaluator::WithKernel;
 using testing::HasSubstr;
 
 const std::string kProblems = std::string(KGRPO_SOURCE_DIR) + "/tests/evaluator/problems/";
-const std::string kKernel = R"(
-__global__ void k(const float* x, const float* y, float* out, int n) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) out[i] = 2.0f * x[i] + y[i];
-}
-)";
-const std::string kLaunch = "extern \"C\" void launch(const float* x, const float* y, float* out, int n)";
-const std::string kHonest = "k<<<(n + 255) / 256, 256>>>(x, y, out, n);";
-
-// The honest kernel, with `body` as the launch function's.
-std::string WithBody(const std::string& body) {
-  return kKernel + kLaunch + " { " + body + " }\n";
-}
-
-// An honest launch, with `body` as the kernel's.
-std::string WithKernel(const std::string& body) {
-  return "__global__ void k(const float* x, const float* y, float* out, int n) { int i = blockIdx.x * blockDim.x + "
-         "threadIdx.x; " +
-         body + " }\n" + kLaunch + " { " + kHonest + " }\n";
-}
-
 class JudgeGpuTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {

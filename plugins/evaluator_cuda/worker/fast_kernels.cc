@@ -30,7 +30,7 @@ std::string LoadDeviceCode(const void* code) {
 const void* KernelOf(const void* function) {
   static std::map<const void*, const void*> known;
   if (g_code == nullptr) return function;
-  const auto [place, fresh] = known.emplace(function, function);
+  const auto [place, fresh] = known.try_emplace(function, function);
   const char* name = fresh ? NameOf(function) : nullptr;
   cudaKernel_t kernel = nullptr;
   if (name != nullptr && RUNTIME(cudaLibraryGetKernel)(&kernel, g_code, name) == cudaSuccess) place->second = kernel;

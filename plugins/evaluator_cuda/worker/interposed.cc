@@ -40,14 +40,16 @@ void* RuntimeFunction(const char* name) {
 
 }  // namespace kgrpo::evaluator_cuda
 
+using kgrpo::evaluator_cuda::KernelOf;
+using kgrpo::evaluator_cuda::VariableOf;
+
+#define VISIBLE extern "C" __attribute__((visibility("default")))
+#define COUNT(what) ++kgrpo::evaluator_cuda::RuntimeCounts().what
 // Forwards to the library's function of the same name and type.
 #define FORWARD(name, ...)                \
   static const auto real = RUNTIME(name); \
   return real(__VA_ARGS__)
-using kgrpo::evaluator_cuda::KernelOf;
-using kgrpo::evaluator_cuda::VariableOf;
 
-#define COUNT(what) ++kgrpo::evaluator_cuda::RuntimeCounts().what
 namespace {
 
 void NoteLaunch(const void* kernel, dim3 block, size_t shared) {
@@ -57,12 +59,11 @@ void NoteLaunch(const void* kernel, dim3 block, size_t shared) {
 
 }  // namespace
 
-#define VISIBLE extern "C" __attribute__((visibility("default")))
-
 VISIBLE cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments, size_t shared,
                                      cudaStream_t stream) {
-  NoteLaunch(KernelOf(function), block, shared);
-  FORWARD(cudaLaunchKernel, KernelOf(function), grid, block, arguments, shared, stream);
+  const void* const kernel = KernelOf(function);
+  NoteLaunch(kernel, block, shared);
+  FORWARD(cudaLaunchKernel, kernel, grid, block, arguments, shared, stream);
 }
 // What <<<>>> becomes in CUDA 13; no header declares it.
 // NOLINTBEGIN(bugprone-reserved-identifier): the runtime's own name
@@ -78,8 +79,9 @@ VISIBLE cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const 
 }
 VISIBLE cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block, void** arguments,
                                                 size_t shared, cudaStream_t stream) {
-  NoteLaunch(KernelOf(function), block, shared);
-  FORWARD(cudaLaunchCooperativeKernel, KernelOf(function), grid, block, arguments, shared, stream);
+  const void* const kernel = KernelOf(function);
+  NoteLaunch(kernel, block, shared);
+  FORWARD(cudaLaunchCooperativeKernel, kernel, grid, block, arguments, shared, stream);
 }
 VISIBLE cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
   COUNT(launches);

@@ -70,8 +70,6 @@ struct Runtime {
   decltype(&cudaGetLastError) last_error = RUNTIME(cudaGetLastError);
   decltype(&cudaGetErrorString) error_string = RUNTIME(cudaGetErrorString);
   decltype(&cudaDeviceSynchronize) wait = RUNTIME(cudaDeviceSynchronize);
-  cudaError_t (*allocate)(void**,
-                          size_t) = reinterpret_cast<cudaError_t (*)(void**, size_t)>(RuntimeFunction("cudaMalloc"));
   decltype(&cudaIpcOpenMemHandle) open = RUNTIME(cudaIpcOpenMemHandle);
   decltype(&cudaMemsetAsync) fill = RUNTIME(cudaMemsetAsync);
   decltype(&cudaMemcpyAsync) copy = RUNTIME(cudaMemcpyAsync);
