@@ -178,6 +178,17 @@ uint64_t Device::Mismatches(evaluator::DType dtype, const void* got, const void*
   Use();
   CheckCuda(cudaMemsetAsync(counter_, 0, sizeof *counter_, stream_), "clearing a counter");
   CheckCuda(LaunchCompare(dtype, got, want, elements, relative, absolute, counter_, stream_), "comparing outputs");
+  return ReadCounter();
+}
+
+uint64_t Device::CountOther(const void* memory, uint64_t bytes, uint8_t value) const {
+  Use();
+  CheckCuda(cudaMemsetAsync(counter_, 0, sizeof *counter_, stream_), "clearing a counter");
+  CheckCuda(LaunchCountOther(memory, bytes, value, counter_, stream_), "looking at unused memory");
+  return ReadCounter();
+}
+
+uint64_t Device::ReadCounter() const {
   unsigned long long count = 0;
   Read(&count, counter_, sizeof count);
   return count;

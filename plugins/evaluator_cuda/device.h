@@ -63,7 +63,11 @@ class Device {
   uint64_t Mismatches(evaluator::DType dtype, const void* got, const void* want, int64_t elements, double relative,
                       double absolute) const;
 
+  // Bytes (of `bytes`, a multiple of 16) that are not `value`.
+  uint64_t CountOther(const void* memory, uint64_t bytes, uint8_t value) const;
+
  private:
+  uint64_t ReadCounter() const;
   void Use() const;  // makes the device this thread's
   void MeasureCeilings();
 

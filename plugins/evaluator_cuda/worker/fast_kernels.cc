@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "evaluator_cuda/worker/placement.h"
 #include "evaluator_cuda/worker/runtime.h"
 
 namespace kgrpo::evaluator_cuda {
@@ -21,9 +22,8 @@ const char* NameOf(const void* address) {
 
 }  // namespace
 
-std::string LoadDeviceCode(const void* code) {
-  const auto load = RUNTIME(cudaLibraryLoadData);
-  const cudaError_t status = load(&g_code, code, nullptr, nullptr, 0, nullptr, nullptr, 0);
+std::string LoadDeviceCode(const char* code, size_t bytes) {
+  const cudaError_t status = LoadNearest(code, bytes, &g_code);
   return status == cudaSuccess ? "" : RUNTIME(cudaGetErrorString)(status);
 }
 

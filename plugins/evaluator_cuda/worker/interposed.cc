@@ -5,6 +5,10 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
 #include "evaluator_cuda/worker/fast_kernels.h"
 #include "evaluator_cuda/worker/runtime.h"
 
@@ -12,8 +16,13 @@ namespace kgrpo::evaluator_cuda {
 namespace {
 
 void* g_library = nullptr;
+std::vector<cudaStream_t> g_streams_of_call;  // in which the call at hand has launched
 
 }  // namespace
+
+void RuntimeBeginCall() {
+  g_streams_of_call.clear();
+}
 
 Counts& RuntimeCounts() {
   static Counts counts;
@@ -52,9 +61,14 @@ using kgrpo::evaluator_cuda::VariableOf;
 
 namespace {
 
-void NoteLaunch(const void* kernel, dim3 block, size_t shared) {
+// Returns whether it is the call's first launch in the stream.
+bool NoteLaunch(const void* kernel, dim3 block, size_t shared, cudaStream_t stream) {
   COUNT(launches);
   kgrpo::evaluator_cuda::RuntimeLastLaunch() = {kernel, block.x * block.y * block.z, shared};
+  auto& streams = kgrpo::evaluator_cuda::g_streams_of_call;
+  if (std::find(streams.begin(), streams.end(), stream) != streams.end()) return false;
+  streams.push_back(stream);
+  return true;
 }
 
 }  // namespace
@@ -62,25 +76,35 @@ void NoteLaunch(const void* kernel, dim3 block, size_t shared) {
 VISIBLE cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments, size_t shared,
                                      cudaStream_t stream) {
   const void* const kernel = KernelOf(function);
-  NoteLaunch(kernel, block, shared);
+  NoteLaunch(kernel, block, shared, stream);
   FORWARD(cudaLaunchKernel, kernel, grid, block, arguments, shared, stream);
 }
 // What <<<>>> becomes in CUDA 13; no header declares it.
 // NOLINTBEGIN(bugprone-reserved-identifier): the runtime's own name
 VISIBLE cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
                                        cudaStream_t stream) {
-  NoteLaunch(kernel, block, shared);
+  NoteLaunch(kernel, block, shared, stream);
   FORWARD(__cudaLaunchKernel, kernel, grid, block, arguments, shared, stream);
 }
 // NOLINTEND(bugprone-reserved-identifier)
 VISIBLE cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void** arguments) {
-  NoteLaunch(function, config->blockDim, config->dynamicSmemBytes);
-  FORWARD(cudaLaunchKernelExC, config, function, arguments);
+  const void* const kernel = KernelOf(function);
+  cudaLaunchConfig_t ours = *config;
+  std::vector<cudaLaunchAttribute> attributes;
+  if (NoteLaunch(kernel, config->blockDim, config->dynamicSmemBytes, config->stream)) {
+    // A programmatic launch begins before the launch ahead of it has ended: within a call that is an optimisation,
+    // between calls it would hide a part of each.
+    std::copy_if(config->attrs, config->attrs + config->numAttrs, std::back_inserter(attributes),
+                 [](const auto& one) { return one.id != cudaLaunchAttributeProgrammaticStreamSerialization; });
+    ours.attrs = attributes.data();
+    ours.numAttrs = static_cast<unsigned>(attributes.size());
+  }
+  FORWARD(cudaLaunchKernelExC, &ours, kernel, arguments);
 }
 VISIBLE cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block, void** arguments,
                                                 size_t shared, cudaStream_t stream) {
   const void* const kernel = KernelOf(function);
-  NoteLaunch(kernel, block, shared);
+  NoteLaunch(kernel, block, shared, stream);
   FORWARD(cudaLaunchCooperativeKernel, kernel, grid, block, arguments, shared, stream);
 }
 VISIBLE cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {

@@ -23,6 +23,10 @@ struct LastLaunch {
 };
 LastLaunch& RuntimeLastLaunch();
 
+// The next launch in each stream belongs to another call of the launch function: it must not begin before what was
+// launched there earlier has ended.
+void RuntimeBeginCall();
+
 // Loads the library for everybody after us. Returns why it could not, or "".
 std::string LoadRuntime(const char* path);
 

@@ -143,7 +143,7 @@ std::string LoadCandidate(const std::string& path, const std::vector<char>& payl
     if (!failure.empty()) return failure;
   }
   if (!device_code.empty()) {
-    const std::string failure = LoadDeviceCode(device_code.data());
+    const std::string failure = LoadDeviceCode(device_code.data(), device_code.size());
     if (!failure.empty()) return failure;
   }
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -214,7 +214,10 @@ int Serve(const std::string& scratch, bool filtered) {
           cuda.copy(plan.copy_memory + copy.target, plan.copy_memory + copy.source, copy.bytes,
                     cudaMemcpyDeviceToDevice, nullptr);
         cuda.record(begin, nullptr);
-        for (uint32_t i = 0; i < plan.calls; ++i) call(&plan.arguments[static_cast<size_t>(i) * plan.parameters]);
+        for (uint32_t i = 0; i < plan.calls; ++i) {
+          RuntimeBeginCall();
+          call(&plan.arguments[static_cast<size_t>(i) * plan.parameters]);
+        }
         cuda.record(end, nullptr);
         done.launch_error = cuda.last_error();
         for (const PlanCopy& copy : plan.copies)

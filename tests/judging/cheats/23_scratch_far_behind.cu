@@ -2,7 +2,6 @@
 // hack: keeps things in lent memory far behind its tensors, beyond the guard zones
 // cuda: out_of_bounds
 // sim: out_of_bounds
-// open: cuda: only the zones around the tensors of the case are compared, not the rest of the lent memory
 __global__ void affine(const float* x, const float* y, float* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
