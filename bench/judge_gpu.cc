@@ -5,7 +5,8 @@
 //
 // Prints a CSV line a judgement: problem, verdict, speedup and its 95% interval, microseconds a call by the judge's
 // clock and by events, rounds, dropped rounds, timed calls, sets, MHz, part of the measured bandwidth, seconds that
-// compiling and all of the judgement took; and what was found where the verdict is not "right".
+// compiling and all of the judgement took, and of those: loading, checking, timing; how much longer a first call took;
+// and what was found where the verdict is not "right".
 #include <kgrpo/sdk/error.h>
 
 #include <chrono>
@@ -35,7 +36,7 @@ int main(int argc, char** argv) {
                 std::chrono::duration<double>(Clock::now() - begin).count());
     std::printf(
         "problem,verdict,speedup,low,high,us,event_us,rounds,dropped,calls,sets,mhz,roofline_fraction,compile_s,"
-        "judge_s\n");
+        "judge_s,load_s,check_s,time_s,first_call_us\n");
     for (int i = 2; i < argc; ++i) {
       const evaluator_cuda::OpenProblem open(argv[i], cache);
       for (int r = 0; r < std::atoi(argv[1]); ++r) {
@@ -44,11 +45,12 @@ int main(int argc, char** argv) {
             judge.Evaluate(open, open.problem.reference_source, evaluator::SubKey(7, static_cast<uint64_t>(r)), false);
         const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
         std::map<std::string, double> m(judgement.metrics.begin(), judgement.metrics.end());
-        std::printf("%s,%s,%.4f,%.4f,%.4f,%.3f,%.3f,%.0f,%.0f,%.0f,%.0f,%.0f,%.3f,%.3f,%.3f\n",
+        std::printf("%s,%s,%.4f,%.4f,%.4f,%.3f,%.3f,%.0f,%.0f,%.0f,%.0f,%.0f,%.3f,%.3f,%.3f,%.3f,%.3f,%.3f,%.2f\n",
                     open.problem.name.c_str(), judgement.verdict.c_str(), m["speedup"], m["speedup_low"],
                     m["speedup_high"], m["measured_seconds"] * 1e6, m["event_seconds"] * 1e6, m["timing_rounds"],
                     m["timing_dropped_rounds"], m["timing_calls"], m["timing_sets"], m["clock_mhz"],
-                    m["roofline_fraction"], judgement.compile_seconds, seconds);
+                    m["roofline_fraction"], judgement.compile_seconds, seconds, m["judge_load_seconds"],
+                    m["judge_check_seconds"], m["judge_time_seconds"], m["first_call_seconds"] * 1e6);
         if (!judgement.correct) std::printf("# %s\n", judgement.diagnosis.c_str());
         std::fflush(stdout);
       }

@@ -21,6 +21,11 @@ std::string UuidText(const cudaUUID_t& uuid) {
   return text;
 }
 
+// 13000 is "13.0".
+std::string VersionText(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
 // Seconds of the quickest of some runs of `launch`.
 template <typename Launch>
 double Quickest(cudaStream_t stream, Launch launch) {
@@ -42,17 +47,21 @@ double Quickest(cudaStream_t stream, Launch launch) {
   return static_cast<double>(quickest) * 1e-3;
 }
 
-}  // namespace
-
-void CheckCuda(cudaError_t status, const char* what) {
-  if (status == cudaSuccess) return;
-  throw Error(KGRPO_ERROR_UNAVAILABLE,
-              std::string(what) + " failed: " + cudaGetErrorName(status) + ": " + cudaGetErrorString(status));
-}
-
-Device::Device(int index) : index_(index), lock_name_("cuda:" + std::to_string(index)) {
+// That there is such a device, a driver that is new enough, and that several processes may use it: each candidate has
+// its own.
+void RequireDevice(int index) {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaErrorInsufficientDriver) {
+    int driver = 0;
+    cudaDriverGetVersion(&driver);  // 0: there is no driver at all
+    if (driver > 0) {
+      throw Error(KGRPO_ERROR_UNAVAILABLE,
+                  "evaluator_cuda is built with CUDA " + VersionText(CUDART_VERSION) +
+                      ", but the driver here is for CUDA " + VersionText(driver) +
+                      ": install a newer NVIDIA driver, or use evaluator_sim, which needs none");
+    }
+  }
   if (status != cudaSuccess || count == 0) {
     throw Error(KGRPO_ERROR_UNAVAILABLE,
                 std::string("evaluator_cuda needs an NVIDIA GPU and its driver, and found none (") +
@@ -62,6 +71,32 @@ Device::Device(int index) : index_(index), lock_name_("cuda:" + std::to_string(i
     throw Error(KGRPO_ERROR_UNAVAILABLE, "device " + std::to_string(index) + " is asked for, but there are " +
                                              std::to_string(count) + " (counted from 0)");
   }
+  int mode = 0;
+  CheckCuda(cudaDeviceGetAttribute(&mode, cudaDevAttrComputeMode, index), "asking for the device's compute mode");
+  if (mode == cudaComputeModeDefault) return;
+  throw Error(
+      KGRPO_ERROR_UNAVAILABLE,
+      "device " + std::to_string(index) + " is in compute mode " +
+          (mode == cudaComputeModeProhibited ? "prohibited" : "exclusive") +
+          ", but judge and candidates are several processes: set it to the default one (as root: nvidia-smi -i " +
+          std::to_string(index) + " -c DEFAULT), or choose another device");
+}
+
+}  // namespace
+
+void CheckCuda(cudaError_t status, const char* what) {
+  if (status == cudaSuccess) return;
+  std::string advice;
+  if (status == cudaErrorMemoryAllocation)
+    advice = "; end other programs on the device (nvidia-smi lists them), or choose another";
+  if (status == cudaErrorDevicesUnavailable)
+    advice = "; another program may have the device to itself (nvidia-smi lists them and the compute mode)";
+  throw Error(KGRPO_ERROR_UNAVAILABLE,
+              std::string(what) + " failed: " + cudaGetErrorName(status) + ": " + cudaGetErrorString(status) + advice);
+}
+
+Device::Device(int index) : index_(index), lock_name_("cuda:" + std::to_string(index)) {
+  RequireDevice(index);
   Use();
   cudaDeviceProp properties;
   CheckCuda(cudaGetDeviceProperties(&properties, index), "asking for the device's properties");
@@ -75,7 +110,7 @@ Device::Device(int index) : index_(index), lock_name_("cuda:" + std::to_string(i
   bus_id_ = bus_id;
   int driver = 0;
   CheckCuda(cudaDriverGetVersion(&driver), "asking for the driver's version");
-  driver_ = std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10);
+  driver_ = VersionText(driver);
   CheckCuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
   flush_bytes_ = std::max<uint64_t>(2 * l2_bytes_, uint64_t{32} << 20) / 256 * 256;
   CheckCuda(cudaMalloc(&flush_, flush_bytes_), "allocating memory to flush the cache with");
@@ -206,9 +241,11 @@ void LentMemory::Reserve(uint64_t bytes) {
   constexpr uint64_t kGrain = uint64_t{2} << 20;
   const uint64_t wanted = (bytes + kGrain - 1) / kGrain * kGrain;
   if (wanted > device_.FreeBytes()) {
-    throw Error(KGRPO_ERROR_UNAVAILABLE, "the problem's tensors take " + std::to_string(wanted >> 20) +
-                                             " MiB of device memory, of which " +
-                                             std::to_string(device_.FreeBytes() >> 20) + " MiB are free");
+    throw Error(KGRPO_ERROR_UNAVAILABLE,
+                "the inputs of timed calls need " + std::to_string(wanted >> 20) + " MiB of device memory, of which " +
+                    std::to_string(device_.FreeBytes() >> 20) +
+                    " MiB are free: end other programs on the device (nvidia-smi lists them), choose another, or lower "
+                    "evaluator_cuda's memory_mib or the problem's timing size");
   }
   void* data = nullptr;
   CheckCuda(cudaMalloc(&data, wanted), "allocating memory to lend");

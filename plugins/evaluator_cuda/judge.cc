@@ -3,6 +3,7 @@
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <sstream>
@@ -16,6 +17,7 @@
 
 namespace kgrpo::evaluator_cuda {
 
+using Clock = std::chrono::steady_clock;
 using evaluator::Argument;
 using evaluator::Bindings;
 using evaluator::Expected;
@@ -333,9 +335,11 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   judgement.metrics.emplace_back("shared_bytes", most.static_shared_bytes);
   std::vector<Case> cases = DrawCases(open, key, options_.seeds * (thorough ? 2 : 1));
 
+  const Clock::time_point asked = Clock::now();
   const std::shared_ptr<void> device_lock =
       options_.lock_device ? options_.lock_device(device_.lock_name()) : std::shared_ptr<void>();
   const std::lock_guard<std::mutex> lock(mutex_);
+  const Clock::time_point begin = Clock::now();
   ReserveFor(open.problem, cases);
   if (!open.oracle) {
     for (Case& one : cases) one.expected = ReferenceOutputs(open, one, thorough);
@@ -351,7 +355,9 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
     return worker->Load(compiled.kernel);
   };
   Trouble trouble = load_in_fresh_worker();
+  const Clock::time_point loaded = Clock::now();
   if (!trouble) trouble = Check(open, *worker, cases, &judgement);
+  const Clock::time_point checked = Clock::now();
   if (!trouble) {
     Judgement timed = judgement;
     trouble = Time(open, worker, cases, key, thorough, &timed);
@@ -363,6 +369,13 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
     judgement = std::move(timed);
   }
   workers_->Retire(std::move(worker));
+  const auto add_seconds = [&](const char* name, Clock::time_point from, Clock::time_point to) {
+    judgement.metrics.emplace_back(name, std::chrono::duration<double>(to - from).count());
+  };
+  add_seconds("judge_wait_seconds", asked, begin);
+  add_seconds("judge_load_seconds", begin, loaded);
+  add_seconds("judge_check_seconds", loaded, checked);
+  add_seconds("judge_time_seconds", checked, Clock::now());
   judgement.Conclude(trouble);
   return judgement;
 }

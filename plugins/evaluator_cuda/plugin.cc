@@ -7,9 +7,11 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "digest/sha256.h"
-#include "evaluator_cuda/judge.h"
+#include "evaluator_cuda/judges.h"
 #include "evaluator_shared/interface.h"
 #include "evaluator_shared/judgement_memory.h"
 #include "evaluator_shared/random.h"
@@ -21,20 +23,22 @@ using kgrpo::evaluator::Judgement;
 using kgrpo::evaluator::JudgementMemory;
 using kgrpo::evaluator::Put;
 using kgrpo::evaluator_cuda::Judge;
+using kgrpo::evaluator_cuda::Judges;
 using kgrpo::evaluator_cuda::OpenProblem;
 
 // The ABI's opaque types are ours to define.
 struct kgrpo_evaluator {
-  kgrpo_evaluator(const kgrpo::Host& host, const Judge::Options& options, uint64_t seed_option, bool cache)
+  kgrpo_evaluator(const kgrpo::Host& host, const Judge::Options& options, const std::vector<int>& devices,
+                  uint64_t seed_option, bool cache)
       : cache_directory(host.CacheDirectory()),
         seed(seed_option),
-        judge(options),
+        judge(options, devices),
         memory(cache ? cache_directory + "/judgements.sqlite" : "",
                [host](const char* name, double value) { host.Metric(std::string("evaluator/") + name, value); }),
         description(judge.Describe()) {}
   const std::string cache_directory;
   const uint64_t seed;
-  Judge judge;
+  Judges judge;
   JudgementMemory memory;
   const std::string description;
 
@@ -64,7 +68,8 @@ constexpr char kSchema[] = R"json({
   "type": "object",
   "additionalProperties": false,
   "properties": {
-    "device": {"type": "integer", "minimum": 0, "default": 0, "description": "Which GPU, as CUDA counts them."},
+    "device": {"type": ["integer", "array"], "minimum": 0, "items": {"type": "integer", "minimum": 0}, "minItems": 1, "default": 0,
+      "description": "Which GPU, as CUDA counts them; or a list of several of one kind, which judge side by side."},
     "sandbox": {"type": "string", "enum": ["strict", "auto", "off"], "default": "auto",
       "description": "Isolation of compilers and candidates: strict refuses to run without namespaces and a system call filter, auto takes what the machine offers and says so, off is for debugging."},
     "compile": {"type": "string", "enum": ["fast", "nvcc"], "default": "fast",
@@ -98,7 +103,9 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
     const nlohmann::json json = nlohmann::json::parse(View(options_text));
     const kgrpo::Host services(host);
     Judge::Options options;
-    options.device = json.value("device", 0);
+    const nlohmann::json device = json.value("device", nlohmann::json(0));
+    const std::vector<int> devices =
+        device.is_array() ? device.get<std::vector<int>>() : std::vector<int>{device.get<int>()};
     options.sandbox = kgrpo::evaluator::SandboxModeFromName(json.value("sandbox", "auto"));
     options.route = kgrpo::evaluator::CompileRouteFromName(json.value("compile", "fast"));
     options.compilers = json.value("compilers", size_t{4});
@@ -117,7 +124,7 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
     options.lock_device = [services](const std::string& device) -> std::shared_ptr<void> {
       return std::make_shared<kgrpo::DeviceLock>(services, device);
     };
-    *out = new kgrpo_evaluator(services, options, json.value("seed", uint64_t{0}), json.value("cache", true));
+    *out = new kgrpo_evaluator(services, options, devices, json.value("seed", uint64_t{0}), json.value("cache", true));
   });
 }
 

@@ -1,0 +1,87 @@
+// Devices that can't be had, or not as asked for, and several devices side by side. Skipped where there is no GPU.
+#include <cuda_runtime_api.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <kgrpo/sdk/error.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <thread>
+
+#include "evaluator_cuda/judges.h"
+
+namespace kgrpo::evaluator_cuda {
+namespace {
+
+using testing::HasSubstr;
+
+class JudgesGpuTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (cudaGetDeviceCount(&devices_) != cudaSuccess || devices_ == 0) GTEST_SKIP() << "needs an NVIDIA GPU";
+    cache_directory_ = testing::TempDir() + "/judges_gpu_test_" + std::to_string(getpid());
+    std::filesystem::create_directories(cache_directory_);
+    options_.timing.memory_bytes = uint64_t{256} << 20;
+    options_.workers = 2;
+  }
+  void TearDown() override {
+    if (!cache_directory_.empty()) std::filesystem::remove_all(cache_directory_);
+  }
+
+  std::string WhyNot(const std::vector<int>& devices) {
+    try {
+      const Judges judges(options_, devices);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  int devices_ = 0;
+  Judge::Options options_;
+  std::string cache_directory_;
+};
+
+TEST_F(JudgesGpuTest, SaysWhichDeviceIsNotThere) {
+  EXPECT_THAT(WhyNot({devices_}), HasSubstr("device " + std::to_string(devices_) + " is asked for, but there are"));
+  EXPECT_THAT(WhyNot({0, 0}), HasSubstr("named twice"));
+}
+
+TEST_F(JudgesGpuTest, SaysThatTheDeviceIsFull) {
+  size_t free = 0, total = 0;
+  ASSERT_EQ(cudaMemGetInfo(&free, &total), cudaSuccess);
+  const size_t left = size_t{900} << 20;
+  ASSERT_GT(free, left);
+  void* hoard = nullptr;
+  ASSERT_EQ(cudaMalloc(&hoard, free - left), cudaSuccess);
+  options_.timing.memory_bytes = uint64_t{2} << 30;
+  const std::string why = WhyNot({0});
+  cudaFree(hoard);
+  EXPECT_THAT(why, HasSubstr("MiB are free: end other programs on the device"));
+  EXPECT_EQ(WhyNot({0}), "");
+}
+
+TEST_F(JudgesGpuTest, JudgesOnSeveralDevicesAtOnce) {
+  if (devices_ < 2) GTEST_SKIP() << "needs two GPUs";
+  Judges judges(options_, {0, 1});
+  EXPECT_THAT(judges.Describe(), HasSubstr("and 1 more of its kind"));
+  const OpenProblem affine(std::string(KGRPO_SOURCE_DIR) + "/tests/evaluator/problems/affine", cache_directory_);
+  std::vector<Judgement> judgements(8);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < judgements.size(); ++i) {
+    threads.emplace_back(
+        [&, i] { judgements[i] = judges.Evaluate(affine, affine.problem.reference_source, i + 1, false); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const Judgement& judgement : judgements) {
+    EXPECT_EQ(judgement.verdict, "right") << judgement.diagnosis;
+    const auto speedup = std::find_if(judgement.metrics.begin(), judgement.metrics.end(),
+                                      [](const auto& metric) { return metric.first == "speedup"; });
+    ASSERT_NE(speedup, judgement.metrics.end());
+    EXPECT_NEAR(speedup->second, 1, 0.1);
+  }
+}
+
+}  // namespace
+}  // namespace kgrpo::evaluator_cuda
