@@ -41,7 +41,7 @@ class Judge {
     double compile_seconds = 60;
     double call_seconds = 10;
     TimingOptions timing;  // memory_bytes: of each side
-    size_t workers = 4;    // kept ready
+    size_t workers = 8;    // kept ready
     size_t baselines = 4;  // workers that hold a problem's reference kernel, kept
     std::function<void(const std::string& why)> on_compile_fallback;  // evaluator::Compiler::Options::on_fallback
     std::function<bool()> cancelled;

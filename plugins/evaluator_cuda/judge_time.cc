@@ -63,7 +63,6 @@ Trouble Judge::Time(const OpenProblem& open, std::unique_ptr<Worker>& worker, co
                 evaluator::SubKey(key, 2));
     Worker& reference = BaselineWorker(open, thorough);
     const Side baseline = {reference, candidate_memory_, 2};
-    const WorkerPool::Quiet quiet(*workers_);
     const Side check = {reference, baseline_memory_, 1};
     if (Trouble trouble = timer.Measure({*worker, candidate_memory_, 1}, baseline, check, &timing)) return trouble;
     // What the reference takes when nothing of a candidate's is left; measured where it is not known, or where it seems

@@ -89,7 +89,7 @@ constexpr char kSchema[] = R"json({
       "description": "Keep judgements on disk, by source, inputs, device and driver, for later runs. Thorough judgements are never kept."},
     "compile_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 60, "description": "Limit for one compile, wall clock."},
     "call_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 10, "description": "Limit for one batch of calls, wall clock: beyond it a kernel counts as endless."},
-    "workers": {"type": "integer", "minimum": 1, "maximum": 16, "default": 4,
+    "workers": {"type": "integer", "minimum": 1, "maximum": 32, "default": 8,
       "description": "Sandboxed processes with a CUDA context kept ready; each holds some 500 MB of device memory."}
   }
 })json";
@@ -119,7 +119,7 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
     options.timing.memory_bytes = json.value("memory_mib", uint64_t{2048}) << 20;
     options.compile_seconds = json.value("compile_seconds", 60.0);
     options.call_seconds = json.value("call_seconds", 10.0);
-    options.workers = json.value("workers", size_t{4});
+    options.workers = json.value("workers", size_t{8});
     options.cancelled = [services] { return services.Cancelled(); };
     options.lock_device = [services](const std::string& device) -> std::shared_ptr<void> {
       return std::make_shared<kgrpo::DeviceLock>(services, device);

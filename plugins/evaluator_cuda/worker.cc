@@ -163,8 +163,13 @@ void Worker::WaitReady() {
   std::vector<char> why;
   const Trouble trouble = Expect(Say::kReady, &why, kStartSeconds);
   if (!trouble && why.empty()) return;
-  throw Error(KGRPO_ERROR_UNAVAILABLE, "the sandboxed worker process (kgrpo_cuda_worker) got no CUDA context: " +
-                                           (trouble ? trouble.sentence : std::string(why.begin(), why.end())));
+  const std::string reason = trouble ? trouble.sentence : std::string(why.begin(), why.end());
+  throw Error(KGRPO_ERROR_UNAVAILABLE,
+              "the sandboxed worker process (kgrpo_cuda_worker) got no CUDA context: " + reason +
+                  (reason.find("out of memory") == std::string::npos
+                       ? ""
+                       : "; each takes some 500 MB of the device: end other programs on the device (nvidia-smi lists "
+                         "them), choose another, or lower evaluator_cuda's option workers"));
 }
 
 void Worker::Open(const std::vector<uint8_t>& ipc_handle) {

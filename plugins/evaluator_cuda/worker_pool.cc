@@ -30,7 +30,6 @@ void WorkerPool::KeepFilled() {
     const size_t wanted = failure_.empty() ? spares_ - std::min(spares_, waiting_.size()) : 0;
     lock.unlock();
 
-    const std::lock_guard<std::mutex> making(making_);
     retired.clear();  // ends them
     std::deque<std::unique_ptr<Worker>> made;
     std::string failure;

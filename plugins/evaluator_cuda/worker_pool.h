@@ -1,5 +1,5 @@
 // Keeps workers with a live CUDA context waiting, so that a fresh process costs a candidate nothing. A thread of its
-// own replaces what is taken, but never while something is timed: making a context disturbs the device. Used by the
+// own replaces what is taken, also while something is timed: that was measured not to matter (docs/log.md). Used by the
 // judge.
 #ifndef KGRPO_EVALUATOR_CUDA_WORKER_POOL_H
 #define KGRPO_EVALUATOR_CUDA_WORKER_POOL_H
@@ -18,7 +18,7 @@ namespace kgrpo::evaluator_cuda {
 // [any thread]
 class WorkerPool {
  public:
-  // Nothing is started before the first Take or Fill.
+  // Starts `spares` workers.
   WorkerPool(const evaluator::Sandbox& sandbox, Worker::Options options, size_t spares);
   ~WorkerPool();
 
@@ -27,23 +27,13 @@ class WorkerPool {
   // Hands a worker back to be ended off the caller's time.
   void Retire(std::unique_ptr<Worker> worker);
 
-  // While one of these lives no context is made and none is torn down.
-  class Quiet {
-   public:
-    explicit Quiet(WorkerPool& pool) : lock_(pool.making_) {}
-
-   private:
-    std::unique_lock<std::mutex> lock_;
-  };
-
  private:
   void KeepFilled();
 
   const evaluator::Sandbox& sandbox_;
   const Worker::Options options_;
   const size_t spares_;
-  std::mutex making_;  // held while a context is made or torn down
-  std::mutex mutex_;   // guards what follows; taken after making_
+  std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::deque<std::unique_ptr<Worker>> waiting_, retired_;
   std::string failure_;  // why the last one could not be started
