@@ -50,8 +50,9 @@ class Device {
   // These are queued; Wait waits for them.
   void Fill(void* target, uint8_t value, uint64_t bytes) const;
   void DrawInto(const Draw& draw, evaluator::DType dtype, void* target, int64_t elements) const;
-  // Makes everything that the L2 cache holds useless.
+  // Makes everything that the L2 cache holds useless; so does writing flush_bytes().
   void FlushCache() const;
+  uint64_t flush_bytes() const { return flush_bytes_; }
   void Wait() const;
 
   // Says which places (at most kMostPlaces) Peek looks at; Peek then says in one go what is there, kPeekBytes for each.

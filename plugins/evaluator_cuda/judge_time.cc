@@ -62,9 +62,9 @@ Trouble Judge::Time(const OpenProblem& open, std::unique_ptr<Worker>& worker, co
     Timer timer(device_, clocks_, problem, inputs, BoundsOf(problem, largest.expected), options,
                 evaluator::SubKey(key, 2));
     Worker& reference = BaselineWorker(open, thorough);
-    const Side baseline = {reference, candidate_memory_, 2};
+    Side baseline = {reference, candidate_memory_, 2}, side = {*worker, candidate_memory_, 1};
     const Side check = {reference, baseline_memory_, 1};
-    if (Trouble trouble = timer.Measure({*worker, candidate_memory_, 1}, baseline, check, &timing)) return trouble;
+    if (Trouble trouble = timer.Measure(side, baseline, check, &timing)) return trouble;
     // What the reference takes when nothing of a candidate's is left; measured where it is not known, or where it seems
     // to have been slowed.
     double& alone = baseline_alone_[problem.digest + (thorough ? " thorough" : "")];
@@ -121,6 +121,7 @@ Trouble Judge::Report(const OpenProblem& open, const Timing& timing, Judgement* 
   add("timing_throttled_rounds", static_cast<double>(timing.throttled_rounds));
   add("timing_dropped_rounds", static_cast<double>(timing.dropped_rounds));
   add("timing_calls", static_cast<double>(timing.calls));
+  add("timing_gated", timing.gated ? 1 : 0);
   add("timing_sets", static_cast<double>(timing.sets));
   add("clock_mhz", timing.clock_mhz);
   add("bytes_per_second", bytes / seconds);

@@ -12,6 +12,7 @@
 
 namespace kgrpo::evaluator_cuda {
 
+using Clock = std::chrono::steady_clock;
 using evaluator::Parameter;
 
 namespace {
@@ -21,6 +22,9 @@ constexpr uint64_t kFewestSets = 4;
 constexpr double kBatchSeconds = 2e-3;  // a long batch, where the sets suffice: host noise is microseconds
 constexpr uint64_t kFewestRounds = 12;  // the interval of fewer is too often narrow by chance
 constexpr uint64_t kMostRounds = 400;
+constexpr double kLaunchSeconds = 8e-6;  // of one kernel, by a slow processor
+constexpr uint64_t kMostLaunches = 600;  // that may wait for the device; the driver takes some 1,000
+constexpr uint64_t kFewestGatedSets = 16;
 constexpr double kHiddenRatio = 1.5;     // the judge's clock over the worker's events
 constexpr double kHiddenSeconds = 5e-6;  // below, a difference is launch overhead
 // What a first call may take longer than the others, beside what the baseline's does: code that is not in the cache
@@ -66,36 +70,72 @@ void Timer::ThrowOfBaseline(const Trouble& trouble) const {
               problem_.directory + "/reference.cu: at the timing size: " + trouble.code + ": " + trouble.sentence);
 }
 
-Trouble Timer::RunBatch(const Side& side, const std::vector<uint64_t>& sets, Batch* batch) {
+Trouble Timer::RunBatch(Side& side, const std::vector<uint64_t>& sets, Batch* batch) {
   ++content_;
+  // Behind the sets of a gated side: what they will hold, and memory to flush the cache with.
+  const uint64_t all_sets = sets_ * inputs_.set_bytes(), junk = 2 * all_sets;
   Plan plan;
+  plan.gated = side.gated;
+  plan.copy_memory = side.number;
   for (const uint64_t set : sets) {
-    inputs_.Put(side.memory.data(), round_, set, content_);
+    inputs_.Put(side.memory.data() + (side.gated ? all_sets : 0), round_, set, content_);
     plan.calls.push_back(inputs_.Arguments(side.number, round_, set));
   }
+  if (side.gated) plan.staged = {{0, all_sets, all_sets}, {junk, junk + device_.flush_bytes(), device_.flush_bytes()}};
   if (Trouble trouble = side.worker.Prepare(plan)) return trouble;
   device_.PreparePeek(PlacesIn(side, sets));
-  device_.FlushCache();
+  if (!side.gated) device_.FlushCache();
   device_.Wait();
   Done done;
-  const auto begin = std::chrono::steady_clock::now();
-  if (Trouble trouble = side.worker.Run(&done)) return trouble;
+  bool queued = true;
+  auto begin = Clock::now();
+  if (side.gated) {
+    if (Trouble trouble = side.worker.Queue(&queued)) return trouble;
+    batch->queue_seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    begin = Clock::now();
+  }
+  if (Trouble trouble = side.gated ? side.worker.Finish(&done) : side.worker.Run(&done)) return trouble;
   batch->peeked = device_.Peek();
-  batch->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  batch->seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   batch->event_seconds = done.event_seconds;
   batch->allocates = done.allocations > 0;
-  return {};
+  batch->launches = done.launches;
+  if (queued) return {};
+  side.gated = false;  // its calls wait for the device
+  return RunBatch(side, sets, batch);
 }
 
-// Seconds of a call, roughly; the first calls at this size are made here too.
-Trouble Timer::Estimate(const Side& side, double* seconds) {
+// Seconds and launches of a call, roughly; the first calls at this size are made here too.
+Trouble Timer::Estimate(Side& side, Rough* rough) {
   Batch one, four;
   for (int i = 0; i < 2; ++i) {
     if (Trouble trouble = RunBatch(side, {0}, &one)) return trouble;
     if (Trouble trouble = RunBatch(side, {0, 1, 2, 3}, &four)) return trouble;
   }
-  *seconds = std::max(1e-6, (four.seconds - one.seconds) / 3);
+  rough->seconds = std::max(1e-6, (four.seconds - one.seconds) / 3);
+  rough->launches = std::max<uint64_t>(1, four.launches / 4);
   return {};
+}
+
+// Where a call seems to take no longer than its launches, its side is gated, if what the other sets need in memory
+// leaves room.
+void Timer::DecideGates(Side& candidate, const Rough& of_candidate, Side& baseline, const Rough& of_baseline) {
+  const auto launch_bound = [](const Rough& rough) {
+    return rough.seconds < kLaunchSeconds * static_cast<double>(rough.launches) && rough.launches < kMostLaunches / 8;
+  };
+  const uint64_t memory = std::min(candidate.memory.bytes(), baseline.memory.bytes());
+  const uint64_t flush = 2 * device_.flush_bytes();
+  const uint64_t sets = memory > flush ? (memory - flush) / 2 / inputs_.set_bytes() : 0;
+  if (sets < kFewestGatedSets) return;
+  candidate.gated = launch_bound(of_candidate);
+  baseline.gated = launch_bound(of_baseline);
+  if (candidate.gated || baseline.gated) sets_ = std::min(sets_, sets);
+}
+
+// How many calls a long batch has.
+uint64_t Timer::LongCalls(const Rough& rough, uint64_t most) const {
+  const auto calls = static_cast<uint64_t>(std::ceil(kBatchSeconds / rough.seconds));
+  return std::clamp<uint64_t>(std::min(calls, kMostLaunches / rough.launches), 3, most);
 }
 
 // Compares the candidate's outputs with what the baseline makes of the same inputs, untimed and elsewhere.
@@ -163,24 +203,22 @@ std::vector<uint64_t> Timer::LookedAt(const std::vector<uint64_t>& sets, const s
 
 // A batch of the candidate's. What was seen when the clock stopped must not change any more; some of the calls are
 // looked at as a whole.
-Trouble Timer::RunAndCheck(const Side& candidate, const Side& check, const std::vector<uint64_t>& sets, Batch* batch) {
+Trouble Timer::RunAndCheck(Side& candidate, const Side& check, const std::vector<uint64_t>& sets, Batch* batch) {
   if (Trouble trouble = RunBatch(candidate, sets, batch)) return trouble;
   if (Trouble trouble = CheckOutputs(candidate, check, LookedAt(sets, batch->peeked), content_)) return trouble;
   if (device_.Peek() == batch->peeked) return {};
   return {"unfinished", "An output changed after the launch function's work was said to be done."};
 }
 
-Trouble Timer::Measure(Side candidate, Side baseline, Side check, Timing* timing) {
-  double candidate_seconds = 0, baseline_seconds = 0;
-  ThrowOfBaseline(Estimate(baseline, &baseline_seconds));
-  if (Trouble trouble = Estimate(candidate, &candidate_seconds)) return trouble;
+Trouble Timer::Measure(Side& candidate, Side& baseline, const Side& check, Timing* timing) {
+  Rough of_candidate, of_baseline;
+  ThrowOfBaseline(Estimate(baseline, &of_baseline));
+  if (Trouble trouble = Estimate(candidate, &of_candidate)) return trouble;
+  DecideGates(candidate, of_candidate, baseline, of_baseline);
 
   // Long and short batches of a round share no set: a quarter of them is for the short ones.
   const uint64_t short_most = std::max<uint64_t>(1, sets_ / 4), long_most = sets_ - short_most;
-  const auto long_calls = [&](double seconds) {
-    return std::clamp<uint64_t>(static_cast<uint64_t>(std::ceil(kBatchSeconds / seconds)), 3, long_most);
-  };
-  const uint64_t candidate_long = long_calls(candidate_seconds), baseline_long = long_calls(baseline_seconds);
+  const uint64_t candidate_long = LongCalls(of_candidate, long_most), baseline_long = LongCalls(of_baseline, long_most);
   // How many calls a batch has is drawn for each, so that nobody can know which one is its last.
   const auto draw_long = [&](uint64_t most) { return most - Random(most / 4 + 1); };
   const auto draw_short = [&](uint64_t most) { return 1 + Random(std::clamp<uint64_t>(most / 4, 1, short_most)); };
@@ -207,7 +245,7 @@ Trouble Timer::Measure(Side candidate, Side baseline, Side check, Timing* timing
       } else if (Trouble trouble = RunAndCheck(candidate, check, sets, &batch)) {
         return trouble;
       }
-      used += batch.seconds;
+      used += batch.queue_seconds + batch.seconds;
     }
     const auto slope = [&](int side, double Batch::*clock) {
       return (batches[side][1].*clock - batches[side][0].*clock) / static_cast<double>(calls[side][1] - calls[side][0]);
@@ -226,6 +264,7 @@ Trouble Timer::Measure(Side candidate, Side baseline, Side check, Timing* timing
     if (used > kPatience * options_.budget_seconds && samples.size() >= kFewestRounds) break;
   }
   timing->sets = sets_;
+  timing->gated = candidate.gated;
   return Summarise(samples, timing);
 }
 
@@ -275,13 +314,13 @@ Trouble Timer::Summarise(const std::vector<Sample>& samples, Timing* timing) con
   return {};
 }
 
-double Timer::MeasureAlone(Side baseline, double seconds) {
+double Timer::MeasureAlone(Side& baseline, double seconds) {
   std::vector<double> slopes;
   for (int i = 0; i < 5; ++i) {
     ++round_;
     std::vector<uint64_t> sets = Shuffled(sets_);
     const std::vector<uint64_t> few = {sets.back()};
-    sets.resize(std::clamp<uint64_t>(static_cast<uint64_t>(std::ceil(kBatchSeconds / seconds)), 3, sets_ - 1));
+    sets.resize(LongCalls({.seconds = seconds}, sets_ - 1));
     Batch one, many;
     ThrowOfBaseline(RunBatch(baseline, few, &one));
     ThrowOfBaseline(RunBatch(baseline, sets, &many));

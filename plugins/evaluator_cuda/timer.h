@@ -25,6 +25,9 @@ struct Side {
   Worker& worker;
   const LentMemory& memory;
   uint32_t number;  // of that memory, as the worker counts
+  // Its calls are launched while the device waits, and run when all are there: for kernels that take less time than
+  // their launches. Their inputs are put into place behind the wait too.
+  bool gated = false;
 };
 
 struct TimingOptions {
@@ -43,6 +46,7 @@ struct Timing {
   uint64_t dropped_rounds = 0;    // and that do not count: none where it was so nearly all the time
   uint64_t calls = 0;             // of the candidate, timed
   uint64_t sets = 0;
+  bool gated = false;    // the candidate's calls were launched before the clock began
   double clock_mhz = 0;  // median of what was seen
   // How much longer the candidate's first call of a batch takes than the others, less what the baseline's does.
   double first_call_seconds = 0;
@@ -60,15 +64,18 @@ class Timer {
   // Measures `candidate` and `baseline` in memory that both have open. `check` is the baseline's worker with memory
   // that the candidate does not see: there it computes what the candidate's outputs are compared with. Trouble is the
   // candidate's; a baseline that fails throws Error.
-  Trouble Measure(Side candidate, Side baseline, Side check, Timing* timing);
+  // Decides which sides are gated.
+  Trouble Measure(Side& candidate, Side& baseline, const Side& check, Timing* timing);
 
   // Seconds of a call of the baseline while nothing else has the device; some `seconds`, as far as is known.
-  double MeasureAlone(Side baseline, double seconds);
+  double MeasureAlone(Side& baseline, double seconds);
 
  private:
   struct Batch {
     double seconds = 0, event_seconds = 0;
     bool allocates = false;
+    double queue_seconds = 0;     // until all was launched, of a gated side
+    uint64_t launches = 0;        // of kernels
     std::vector<uint8_t> peeked;  // of every call's outputs, when the clock was stopped
   };
   // What one round found.
@@ -79,9 +86,15 @@ class Timer {
     double megahertz;  // 0: unknown
     bool allocates;    // device memory, in a call of the candidate
   };
-  Trouble RunBatch(const Side& side, const std::vector<uint64_t>& sets, Batch* batch);
-  Trouble Estimate(const Side& side, double* seconds);
-  Trouble RunAndCheck(const Side& candidate, const Side& check, const std::vector<uint64_t>& sets, Batch* batch);
+  Trouble RunBatch(Side& side, const std::vector<uint64_t>& sets, Batch* batch);
+  struct Rough {
+    double seconds = 0;     // of a call
+    uint64_t launches = 1;  // of a call
+  };
+  Trouble Estimate(Side& side, Rough* rough);
+  void DecideGates(Side& candidate, const Rough& of_candidate, Side& baseline, const Rough& of_baseline);
+  uint64_t LongCalls(const Rough& rough, uint64_t most) const;
+  Trouble RunAndCheck(Side& candidate, const Side& check, const std::vector<uint64_t>& sets, Batch* batch);
   Trouble CheckOutputs(const Side& candidate, const Side& check, const std::vector<uint64_t>& sets, uint64_t content);
   Trouble Summarise(const std::vector<Sample>& samples, Timing* timing) const;
   std::vector<Place> PlacesIn(const Side& side, const std::vector<uint64_t>& sets);

@@ -28,6 +28,7 @@ constexpr double kStartSeconds = 60;  // for a process and its CUDA context, on 
 // For so long an answer is asked for again and again: to be woken takes some 20 us, more here and less there, which
 // would count as the candidate's time.
 constexpr double kSpinSeconds = 5e-3;
+constexpr double kQueueSeconds = 30e-3;  // for launching all calls of a plan with gates
 constexpr size_t kLargestAnswer = 1 << 16;
 
 double Since(Clock::time_point begin) {
@@ -65,7 +66,7 @@ Worker::Worker(const evaluator::Sandbox& sandbox, const Options& options) : opti
                          "CUDA_DEVICE_ORDER=PCI_BUS_ID"};
   if (scratch_) command.scratch = scratch_->path();
   command.readable = {std::filesystem::path(options_.runtime_library).parent_path().string()};
-  command.descriptors = {{theirs.get(), kSocket}};
+  command.descriptors = {{theirs.get(), kSocket}, {gates_.descriptor(), kGates}};
   command.compiler_filter = false;  // it installs its own before it loads the candidate
   command.gpu = true;
   command.cpu_seconds = 600;
@@ -211,6 +212,7 @@ Trouble Worker::Prepare(const Plan& plan) {
   header.copies = static_cast<uint32_t>(plan.copies.size());
   header.staged = static_cast<uint32_t>(plan.staged.size());
   header.copy_memory = plan.copy_memory;
+  header.gates = plan.gated ? gates_.Next() : 0;
   std::string text(reinterpret_cast<const char*>(&header), sizeof header);
   for (const std::vector<Plan::Value>& call : plan.calls) {
     for (const Plan::Value& value : call) {
@@ -226,8 +228,35 @@ Trouble Worker::Prepare(const Plan& plan) {
 }
 
 Trouble Worker::Run(Done* done) {
-  std::vector<char> payload;
   Send(Ask::kGo, nullptr, 0);
+  return HearDone(done);
+}
+
+Trouble Worker::Queue(bool* queued) {
+  Send(Ask::kGo, nullptr, 0);
+  struct pollfd wait = {socket_.get(), POLLIN, 0};
+  const Clock::time_point begin = Clock::now();
+  while (poll(&wait, 1, 0) == 0 && Since(begin) < kQueueSeconds) {
+  }
+  *queued = wait.revents != 0;
+  if (!*queued) {
+    gates_.Open(0);
+    gates_.Open(1);
+  }
+  std::vector<char> nothing;
+  if (Trouble trouble = Expect(Say::kQueued, &nothing, options_.call_seconds)) return trouble;
+  gates_.Open(0);
+  if (*queued) *queued = gates_.WaitReached(1, kQueueSeconds);
+  return {};
+}
+
+Trouble Worker::Finish(Done* done) {
+  gates_.Open(1);
+  return HearDone(done);
+}
+
+Trouble Worker::HearDone(Done* done) {
+  std::vector<char> payload;
   if (Trouble trouble = Expect(Say::kDone, &payload, options_.call_seconds)) return trouble;
   if (payload.size() != sizeof *done) return {"forbidden", "The host code spoke to the judge out of turn."};
   std::memcpy(done, payload.data(), sizeof *done);

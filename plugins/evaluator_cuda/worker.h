@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "evaluator_cuda/gates.h"
 #include "evaluator_cuda/worker/protocol.h"
 #include "evaluator_shared/compiled_kernel.h"  // CompiledKernel
 #include "evaluator_shared/judgement.h"        // Trouble
@@ -29,6 +30,7 @@ struct Plan {
   // On the default stream before the first call: who does not wait for that stream finds the targets as they were.
   std::vector<PlanCopy> staged;
   uint32_t copy_memory = 1;  // where both kinds of copies are made
+  bool gated = false;        // the device waits before the staged copies, and again before the first call
 };
 
 class Worker {
@@ -59,15 +61,23 @@ class Worker {
   // Runs the prepared plan, and returns when the worker says that its device has nothing left to do.
   Trouble Run(Done* done);
 
+  // The same for a plan with gates, in two parts: Queue returns when all calls are launched and the device stands at
+  // the gate before them; Finish opens it. Where the calls are not launched soon, as where they wait for the device,
+  // all gates are opened and `queued` is false: the plan runs as one without.
+  Trouble Queue(bool* queued);
+  Trouble Finish(Done* done);
+
  private:
   enum class Heard { kMessage, kEnded, kLate, kNonsense };
   Heard Hear(Message* message, std::vector<char>* payload, double seconds);
   bool Send(Ask kind, const void* payload, size_t bytes);
   Trouble Expect(Say wanted, std::vector<char>* payload, double seconds);
   Trouble EndOf(Heard how);
+  Trouble HearDone(Done* done);
 
   const Options options_;
   std::unique_ptr<evaluator::ScratchFolder> scratch_;
+  Gates gates_;
   evaluator::Descriptor socket_;
   std::unique_ptr<evaluator::Subprocess> process_;
 };

@@ -22,8 +22,8 @@ const char* NameOf(const void* address) {
 
 }  // namespace
 
-std::string LoadDeviceCode(const char* code, size_t bytes) {
-  const cudaError_t status = LoadNearest(code, bytes, &g_code);
+std::string LoadDeviceCode(const OwnKernels& own, const char* code, size_t bytes) {
+  const cudaError_t status = LoadNearest(own, code, bytes, &g_code);
   return status == cudaSuccess ? "" : RUNTIME(cudaGetErrorString)(status);
 }
 

@@ -7,10 +7,12 @@
 #include <cstddef>
 #include <string>
 
+#include "evaluator_cuda/worker/own_kernels.h"
+
 namespace kgrpo::evaluator_cuda {
 
 // Loads the machine code, which must stay where it is. Returns why it could not, or "".
-std::string LoadDeviceCode(const char* code, size_t bytes);
+std::string LoadDeviceCode(const OwnKernels& own, const char* code, size_t bytes);
 
 // The kernel that the host's function stands for; the function itself where it stands for none.
 const void* KernelOf(const void* function);

@@ -21,60 +21,6 @@ constexpr uint64_t kLineBytes = 128;
 constexpr uint32_t kMostLines = 256;  // of a variable that are read
 constexpr int kWalks = 5;
 
-// touch: makes the L2 slice that owns each line hold it, without changing it, from many multiprocessors. walk: reads
-// the lines one after the other in one thread and says how many cycles that took.
-constexpr char kProbe[] = R"(
-.version 7.5
-.target sm_75
-.address_size 64
-.visible .entry touch(.param .u64 base, .param .u32 lines) {
-  .reg .pred %p;
-  .reg .b32 %r<5>;
-  .reg .b64 %d<3>;
-  mov.u32 %r0, %ctaid.x;
-  mov.u32 %r1, %ntid.x;
-  mov.u32 %r2, %tid.x;
-  mad.lo.u32 %r3, %r0, %r1, %r2;
-  ld.param.u32 %r4, [lines];
-  setp.ge.u32 %p, %r3, %r4;
-  @%p ret;
-  ld.param.u64 %d0, [base];
-  mul.wide.u32 %d1, %r3, 128;
-  add.u64 %d2, %d0, %d1;
-  red.global.add.u32 [%d2], 0;
-  ret;
-}
-.visible .entry walk(.param .u64 base, .param .u32 lines, .param .u32 zero, .param .u64 cycles) {
-  .reg .pred %p;
-  .reg .b32 %i, %n, %z, %sum, %v;
-  .reg .b64 %base, %a, %s, %begin, %end, %out;
-  ld.param.u64 %base, [base];
-  ld.param.u32 %n, [lines];
-  ld.param.u32 %z, [zero];
-  ld.param.u64 %out, [cycles];
-  mov.u32 %i, 0;
-  mov.u32 %sum, 0;
-  mov.u64 %begin, %clock64;
-next:
-  mul.wide.u32 %a, %i, 128;
-  add.u64 %a, %a, %base;
-  mul.wide.u32 %s, %sum, %z;
-  add.u64 %a, %a, %s;
-  ld.global.cg.u32 %v, [%a];
-  mul.lo.u32 %sum, %v, %z;
-  add.u32 %i, %i, 1;
-  setp.lt.u32 %p, %i, %n;
-  @%p bra next;
-  setp.ne.u32 %p, %sum, 0;
-  @%p bra done;
-  mov.u64 %end, %clock64;
-  sub.u64 %end, %end, %begin;
-  st.global.u64 [%out], %end;
-done:
-  ret;
-}
-)";
-
 struct Variable {
   std::string name;
   uint64_t bytes;
@@ -113,62 +59,30 @@ std::vector<Variable> VariablesOf(const char* code, size_t bytes) {
   return variables;
 }
 
-// Measures how soon a copy's variables are read. `works` is false where the device cannot run it.
-class Probe {
- public:
-  Probe() {
-    works_ = RUNTIME(cudaLibraryLoadData)(&library_, kProbe, nullptr, nullptr, 0, nullptr, nullptr, 0) == cudaSuccess &&
-             RUNTIME(cudaLibraryGetKernel)(&touch_, library_, "touch") == cudaSuccess &&
-             RUNTIME(cudaLibraryGetKernel)(&walk_, library_, "walk") == cudaSuccess &&
-             RUNTIME(cudaMalloc)(&cycles_, sizeof(uint64_t)) == cudaSuccess;
-  }
-  ~Probe() {
-    RUNTIME(cudaFree)(cycles_);
-    if (library_ != nullptr) RUNTIME(cudaLibraryUnload)(library_);
-    RUNTIME(cudaGetLastError)();  // ours, not the candidate's
-  }
-  Probe(const Probe&) = delete;
-  Probe& operator=(const Probe&) = delete;
+constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
 
-  bool works() const { return works_; }
-
-  // Median cycles of reading all of the library's variables; the largest number where that fails.
-  uint64_t Cycles(cudaLibrary_t library, const std::vector<Variable>& variables) {
-    uint64_t sum = 0;
-    for (const Variable& variable : variables) {
-      void* address = nullptr;
-      size_t bytes = 0;
-      if (RUNTIME(cudaLibraryGetGlobal)(&address, &bytes, library, variable.name.c_str()) != cudaSuccess) return kNever;
-      const uint64_t begin = reinterpret_cast<uint64_t>(address) / 4 * 4;
-      const auto lines = static_cast<uint32_t>(std::min<uint64_t>((bytes + kLineBytes - 1) / kLineBytes, kMostLines));
-      std::array<uint64_t, kWalks> walks = {};
-      for (uint64_t& cycles : walks) {
-        if (lines == 0 || !Walk(begin, lines, &cycles)) return kNever;
-      }
-      std::nth_element(walks.begin(), walks.begin() + kWalks / 2, walks.end());
-      sum += walks[kWalks / 2];
+// Median cycles of reading all of the library's variables; kNever where that fails. `cycles` is on the device.
+uint64_t CyclesOf(const OwnKernels& own, cudaLibrary_t library, const std::vector<Variable>& variables,
+                  uint64_t* cycles) {
+  uint64_t sum = 0;
+  for (const Variable& variable : variables) {
+    void* address = nullptr;
+    size_t bytes = 0;
+    if (RUNTIME(cudaLibraryGetGlobal)(&address, &bytes, library, variable.name.c_str()) != cudaSuccess) return kNever;
+    auto* const lines = reinterpret_cast<uint32_t*>(reinterpret_cast<uint64_t>(address) / 4 * 4);
+    const auto count = static_cast<uint32_t>(std::min<uint64_t>((bytes + kLineBytes - 1) / kLineBytes, kMostLines));
+    if (count == 0) continue;
+    std::array<uint64_t, kWalks> walks = {};
+    for (uint64_t& walk : walks) {
+      if (own.Touch(lines, count) != cudaSuccess || own.Walk(lines, count, cycles) != cudaSuccess ||
+          RUNTIME(cudaMemcpy)(&walk, cycles, sizeof walk, cudaMemcpyDeviceToHost) != cudaSuccess)
+        return kNever;
     }
-    return sum;
+    std::nth_element(walks.begin(), walks.begin() + kWalks / 2, walks.end());
+    sum += walks[kWalks / 2];
   }
-
- private:
-  static constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
-
-  bool Walk(uint64_t base, uint32_t lines, uint64_t* cycles) {
-    uint32_t zero = 0;
-    std::array<void*, 2> touched = {&base, &lines};
-    std::array<void*, 4> walked = {&base, &lines, &zero, &cycles_};
-    const auto launch = RUNTIME(cudaLaunchKernel);
-    return launch(touch_, dim3(lines), dim3(1), touched.data(), 0, nullptr) == cudaSuccess &&
-           launch(walk_, dim3(1), dim3(1), walked.data(), 0, nullptr) == cudaSuccess &&
-           RUNTIME(cudaMemcpy)(cycles, cycles_, sizeof *cycles, cudaMemcpyDeviceToHost) == cudaSuccess;
-  }
-
-  bool works_ = false;
-  cudaLibrary_t library_ = nullptr;
-  cudaKernel_t touch_ = nullptr, walk_ = nullptr;
-  void* cycles_ = nullptr;
-};
+  return sum;
+}
 
 cudaError_t LoadCopy(const char* code, cudaLibrary_t* loaded) {
   return RUNTIME(cudaLibraryLoadData)(loaded, code, nullptr, nullptr, 0, nullptr, nullptr, 0);
@@ -176,27 +90,28 @@ cudaError_t LoadCopy(const char* code, cudaLibrary_t* loaded) {
 
 }  // namespace
 
-cudaError_t LoadNearest(const char* code, size_t bytes, cudaLibrary_t* loaded) {
+cudaError_t LoadNearest(const OwnKernels& own, const char* code, size_t bytes, cudaLibrary_t* loaded) {
   if (const cudaError_t status = LoadCopy(code, loaded); status != cudaSuccess) return status;
   const std::vector<Variable> variables = VariablesOf(code, bytes);
   uint64_t all = 0;
   for (const Variable& variable : variables) all += std::min(variable.bytes, kMostBytes + 1);
-  if (all == 0 || all > kMostBytes) return cudaSuccess;
-  Probe probe;
-  if (!probe.works()) return cudaSuccess;
-  uint64_t best = probe.Cycles(*loaded, variables);
+  void* cycles = nullptr;
+  if (all == 0 || all > kMostBytes || RUNTIME(cudaMalloc)(&cycles, sizeof(uint64_t)) != cudaSuccess) return cudaSuccess;
+  uint64_t best = CyclesOf(own, *loaded, variables, static_cast<uint64_t*>(cycles));
   std::vector<cudaLibrary_t> others;
   for (int i = 1; i < kCopies; ++i) {
     cudaLibrary_t copy = nullptr;
     if (LoadCopy(code, &copy) != cudaSuccess) break;
-    const uint64_t cycles = probe.Cycles(copy, variables);
-    if (cycles < best) {
-      best = cycles;
+    const uint64_t measured = CyclesOf(own, copy, variables, static_cast<uint64_t*>(cycles));
+    if (measured < best) {
+      best = measured;
       std::swap(*loaded, copy);
     }
     others.push_back(copy);  // unloaded at the end, so that the next copy lies elsewhere
   }
   for (cudaLibrary_t other : others) RUNTIME(cudaLibraryUnload)(other);
+  RUNTIME(cudaFree)(cycles);
+  RUNTIME(cudaGetLastError)();  // ours, not the candidate's
   return cudaSuccess;
 }
 

@@ -9,11 +9,13 @@
 
 #include <cstddef>
 
+#include "evaluator_cuda/worker/own_kernels.h"
+
 namespace kgrpo::evaluator_cuda {
 
 // Loads machine code (a cubin of `bytes`, which must stay where it is): several times where it has variables, and
 // keeps the copy whose variables are read soonest. Nothing of the candidate may have run yet.
-cudaError_t LoadNearest(const char* code, size_t bytes, cudaLibrary_t* loaded);
+cudaError_t LoadNearest(const OwnKernels& own, const char* code, size_t bytes, cudaLibrary_t* loaded);
 
 }  // namespace kgrpo::evaluator_cuda
 

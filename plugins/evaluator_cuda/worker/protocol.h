@@ -8,6 +8,7 @@
 namespace kgrpo::evaluator_cuda {
 
 constexpr int kSocket = 3;  // the worker's end
+constexpr int kGates = 4;   // memory shared with the judge that holds a GatePage
 // What a worker writes at the start of lent memory as soon as it has opened it.
 constexpr int kOpenedByte = 0x5a;
 constexpr uint64_t kOpenedBytes = 4096;
@@ -16,7 +17,7 @@ enum class Ask : uint32_t {
   kOpen = 1,  // payload: the 64 bytes of a cudaIpcMemHandle_t; opened memories are counted from 1. Answered by kOpened
   kLoad,      // payload: LoadHeader, a shared object that defines kgrpo_call, machine code. Answered by kLoaded
   kPlan,      // payload: PlanHeader, the values, the staged and the other copies. Answered by kPlanned
-  kGo,        // no payload: runs the plan. Answered by kDone
+  kGo,        // no payload: runs the plan. Answered by kDone, and before that by kQueued where the plan has gates
 };
 
 enum class Say : uint32_t {
@@ -24,6 +25,7 @@ enum class Say : uint32_t {
   kOpened,     // payload: why not, if not
   kLoaded,     // payload: why not, if not
   kPlanned,
+  kQueued,     // everything is queued behind the gates
   kDone,       // payload: Done
   kForbidden,  // a refused system call; `detail` is its number. The worker is gone
 };
@@ -38,6 +40,18 @@ struct LoadHeader {
   uint64_t object_bytes;  // what follows is a cubin, or nothing where the object holds its own
 };
 
+// Two places on the default stream at which the device waits for the judge: before the staged copies, and after them,
+// before the first call. What is launched meanwhile runs without a gap once the second one opens, so that a kernel of a
+// few microseconds does not take as long as its launch does. Each number is on a line of its own.
+struct GatePage {
+  static constexpr uint32_t kGateCount = 2;
+  struct alignas(128) Line {
+    uint32_t sequence;
+  };
+  Line open[kGateCount];     // written by the judge: the gates of plans up to this one are open
+  Line reached[kGateCount];  // written by the device
+};
+
 // Calls of the launch function, one after the other, then one synchronisation of the device.
 struct PlanHeader {
   uint32_t calls;
@@ -45,7 +59,7 @@ struct PlanHeader {
   uint32_t staged;       // copies on the default stream before the first call
   uint32_t copies;       // and right after the last call, before anything is waited for
   uint32_t copy_memory;  // in which memory both are
-  uint32_t reserved;
+  uint32_t gates;        // a number larger than those before it: the plan has gates, of that number; 0: it has none
 };
 // calls * parameters of these: a tensor's offset in an opened memory, or a scalar's bytes.
 struct PlanValue {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "evaluator_cuda/worker/fast_kernels.h"
+#include "evaluator_cuda/worker/own_kernels.h"
 #include "evaluator_cuda/worker/protocol.h"
 #include "evaluator_cuda/worker/runtime.h"
 #include "evaluator_shared/seccomp_filter.h"
@@ -102,6 +103,7 @@ struct Plan {
   uint32_t parameters = 0;
   std::vector<PlanCopy> staged, copies;
   char* copy_memory = nullptr;
+  uint32_t gates = 0;
 };
 
 Plan MakePlan(const std::vector<char>& payload, const std::vector<char*>& lent) {
@@ -110,6 +112,7 @@ Plan MakePlan(const std::vector<char>& payload, const std::vector<char*>& lent) 
   Plan plan;
   plan.calls = header.calls;
   plan.parameters = header.parameters;
+  plan.gates = header.gates;
   const size_t count = static_cast<size_t>(header.calls) * header.parameters;
   plan.values.resize(count);
   plan.arguments.resize(count);
@@ -138,8 +141,8 @@ bool WriteFile(const std::string& path, const char* bytes, size_t count) {
 }
 
 // Behind the filter from here on. Returns why not, or "".
-std::string LoadCandidate(const std::string& path, const std::vector<char>& payload, bool filtered,
-                          void (**call)(void**)) {
+std::string LoadCandidate(const OwnKernels& own, const std::string& path, const std::vector<char>& payload,
+                          bool filtered, void (**call)(void**)) {
   LoadHeader header;
   if (payload.size() < sizeof header) return "a message is too short";
   std::memcpy(&header, payload.data(), sizeof header);
@@ -159,7 +162,7 @@ std::string LoadCandidate(const std::string& path, const std::vector<char>& payl
     if (!failure.empty()) return failure;
   }
   if (!device_code.empty()) {
-    const std::string failure = LoadDeviceCode(device_code.data(), device_code.size());
+    const std::string failure = LoadDeviceCode(own, device_code.data(), device_code.size());
     if (!failure.empty()) return failure;
   }
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -194,6 +197,8 @@ int Serve(const std::string& scratch, bool filtered) {
   if (status == cudaSuccess) status = cuda.free(nullptr);
   if (status == cudaSuccess) status = cuda.make_event(&begin);
   if (status == cudaSuccess) status = cuda.make_event(&end);
+  OwnKernels own;
+  if (status == cudaSuccess) status = own.Load();
   Tell(Say::kReady, status == cudaSuccess ? "" : cuda.error_string(status));
   if (status != cudaSuccess) return 124;
 
@@ -217,7 +222,7 @@ int Serve(const std::string& scratch, bool filtered) {
         break;
       }
       case Ask::kLoad:
-        Tell(Say::kLoaded, LoadCandidate(scratch + "/candidate.so", payload, filtered, &call));
+        Tell(Say::kLoaded, LoadCandidate(own, scratch + "/candidate.so", payload, filtered, &call));
         break;
       case Ask::kPlan:
         plan = MakePlan(payload, lent);
@@ -227,15 +232,18 @@ int Serve(const std::string& scratch, bool filtered) {
       case Ask::kGo: {
         RuntimeCounts() = {};
         Done done = {};
+        if (plan.gates != 0) own.Gate(0, plan.gates);
         for (const PlanCopy& copy : plan.staged)
           cuda.copy(plan.copy_memory + copy.target, plan.copy_memory + copy.source, copy.bytes,
                     cudaMemcpyDeviceToDevice, nullptr);
+        if (plan.gates != 0) own.Gate(1, plan.gates);
         cuda.record(begin, nullptr);
         for (uint32_t i = 0; i < plan.calls; ++i) {
           RuntimeBeginCall();
           call(&plan.arguments[static_cast<size_t>(i) * plan.parameters]);
         }
         cuda.record(end, nullptr);
+        if (plan.gates != 0) Tell(Say::kQueued, "");
         done.launch_error = cuda.last_error();
         for (const PlanCopy& copy : plan.copies)
           cuda.copy(plan.copy_memory + copy.target, plan.copy_memory + copy.source, copy.bytes,

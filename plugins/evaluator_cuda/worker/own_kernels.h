@@ -1,0 +1,31 @@
+// The kernels of kernels.cu in the worker's process. Used by worker_main.cc (the gates) and placement.cc.
+#ifndef KGRPO_EVALUATOR_CUDA_WORKER_OWN_KERNELS_H
+#define KGRPO_EVALUATOR_CUDA_WORKER_OWN_KERNELS_H
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "evaluator_cuda/worker/protocol.h"
+
+namespace kgrpo::evaluator_cuda {
+
+// Needs a context. What fails says so with the runtime's status.
+class OwnKernels {
+ public:
+  // Loads them, and maps the judge's GatePage.
+  cudaError_t Load();
+
+  // These launch on the default stream.
+  cudaError_t Gate(uint32_t which, uint32_t sequence) const;
+  cudaError_t Touch(uint32_t* lines, uint32_t count) const;
+  cudaError_t Walk(const uint32_t* lines, uint32_t count, uint64_t* cycles) const;
+
+ private:
+  cudaKernel_t gate_ = nullptr, touch_ = nullptr, walk_ = nullptr;
+  GatePage* page_ = nullptr;  // as the device sees it
+};
+
+}  // namespace kgrpo::evaluator_cuda
+
+#endif
