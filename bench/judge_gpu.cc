@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
                 std::chrono::duration<double>(Clock::now() - begin).count());
     std::printf(
         "problem,verdict,speedup,low,high,us,event_us,rounds,dropped,calls,sets,mhz,roofline_fraction,compile_s,"
-        "judge_s,load_s,check_s,time_s,first_call_us\n");
+        "judge_s,load_s,check_s,time_s,first_call_us,launch_us,baseline_launch_us,launches,gated\n");
     for (int i = 2; i < argc; ++i) {
       const evaluator_cuda::OpenProblem open(argv[i], cache);
       for (int r = 0; r < std::atoi(argv[1]); ++r) {
@@ -45,12 +45,15 @@ int main(int argc, char** argv) {
             judge.Evaluate(open, open.problem.reference_source, evaluator::SubKey(7, static_cast<uint64_t>(r)), false);
         const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
         std::map<std::string, double> m(judgement.metrics.begin(), judgement.metrics.end());
-        std::printf("%s,%s,%.4f,%.4f,%.4f,%.3f,%.3f,%.0f,%.0f,%.0f,%.0f,%.0f,%.3f,%.3f,%.3f,%.3f,%.3f,%.3f,%.2f\n",
-                    open.problem.name.c_str(), judgement.verdict.c_str(), m["speedup"], m["speedup_low"],
-                    m["speedup_high"], m["measured_seconds"] * 1e6, m["event_seconds"] * 1e6, m["timing_rounds"],
-                    m["timing_dropped_rounds"], m["timing_calls"], m["timing_sets"], m["clock_mhz"],
-                    m["roofline_fraction"], judgement.compile_seconds, seconds, m["judge_load_seconds"],
-                    m["judge_check_seconds"], m["judge_time_seconds"], m["first_call_seconds"] * 1e6);
+        std::printf(
+            "%s,%s,%.4f,%.4f,%.4f,%.3f,%.3f,%.0f,%.0f,%.0f,%.0f,%.0f,%.3f,%.3f,%.3f,%.3f,%.3f,%.3f,%.2f,%.4f,%.4f,%.0f,"
+            "%.0f\n",
+            open.problem.name.c_str(), judgement.verdict.c_str(), m["speedup"], m["speedup_low"], m["speedup_high"],
+            m["measured_seconds"] * 1e6, m["event_seconds"] * 1e6, m["timing_rounds"], m["timing_dropped_rounds"],
+            m["timing_calls"], m["timing_sets"], m["clock_mhz"], m["roofline_fraction"], judgement.compile_seconds,
+            seconds, m["judge_load_seconds"], m["judge_check_seconds"], m["judge_time_seconds"],
+            m["first_call_seconds"] * 1e6, m["launch_seconds"] * 1e6, m["baseline_launch_seconds"] * 1e6,
+            m["baseline_launches"], m["timing_gated"]);
         if (!judgement.correct) std::printf("# %s\n", judgement.diagnosis.c_str());
         std::fflush(stdout);
       }

@@ -18,6 +18,8 @@ import tempfile
 
 # Shipped problem, name of the variant, timing size.
 VARIANTS = [
+    ("row_peaks", "row_peaks_short", "{rows: 64, cols: 4096}"),
+    ("row_norms", "row_norms_short", "{rows: 64, cols: 4096}"),
     ("swiglu", "swiglu_short", "{n: 131072}"),
     ("bias_gelu_residual", "bias_gelu_residual_short", "{n: 65536}"),
     ("matmul_transposed", "matmul_transposed_long", "{m: 2048, n: 1024, k: 1024}"),

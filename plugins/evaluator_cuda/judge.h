@@ -96,8 +96,13 @@ class Judge {
   evaluator::Compiler compiler_;
   std::mutex mutex_;  // guards what follows: the device serves one judgement at a time
   LentMemory candidate_memory_, baseline_memory_;
-  std::list<Baseline> baselines_;                 // the last one used first
-  std::map<std::string, double> baseline_alone_;  // by problem and route: seconds of a call with no candidate about
+  std::list<Baseline> baselines_;  // the last one used first
+  // What is known of a problem's reference once it has been timed.
+  struct Reference {
+    double launch_share = 0;   // of launches in its time
+    double alone[2] = {0, 0};  // seconds of a call with no candidate about, by the route of thorough judgements or not
+  };
+  std::map<std::string, Reference> reference_;  // by the problem's digest
   std::unique_ptr<WorkerPool> workers_;
 };
 

@@ -65,9 +65,14 @@ Trouble Judge::Time(const OpenProblem& open, std::unique_ptr<Worker>& worker, co
     Side baseline = {reference, candidate_memory_, 2}, side = {*worker, candidate_memory_, 1};
     const Side check = {reference, baseline_memory_, 1};
     if (Trouble trouble = timer.Measure(side, baseline, check, &timing)) return trouble;
+    timing.baseline_launch_seconds = reference.launch_seconds();
+    timing.launch_seconds = side.worker.launch_seconds();
     // What the reference takes when nothing of a candidate's is left; measured where it is not known, or where it seems
     // to have been slowed.
-    double& alone = baseline_alone_[problem.digest + (thorough ? " thorough" : "")];
+    Reference& known = reference_[problem.digest];
+    known.launch_share =
+        reference.launch_seconds() * static_cast<double>(timing.baseline_launches) / timing.baseline.value;
+    double& alone = known.alone[thorough ? 1 : 0];
     const auto disturbed = [&] { return timing.baseline.value > kDisturbed * alone + kDisturbedSeconds; };
     if (alone == 0 || disturbed()) {
       worker.reset();
@@ -121,6 +126,9 @@ Trouble Judge::Report(const OpenProblem& open, const Timing& timing, Judgement* 
   add("timing_throttled_rounds", static_cast<double>(timing.throttled_rounds));
   add("timing_dropped_rounds", static_cast<double>(timing.dropped_rounds));
   add("timing_calls", static_cast<double>(timing.calls));
+  add("launch_seconds", timing.launch_seconds);
+  add("baseline_launch_seconds", timing.baseline_launch_seconds);
+  add("baseline_launches", static_cast<double>(timing.baseline_launches));
   add("timing_gated", timing.gated ? 1 : 0);
   add("timing_sets", static_cast<double>(timing.sets));
   add("clock_mhz", timing.clock_mhz);

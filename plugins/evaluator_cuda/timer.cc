@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 #include <sstream>
+#include <utility>
 
 #include "evaluator_shared/random.h"
 
@@ -22,8 +23,9 @@ constexpr uint64_t kFewestSets = 4;
 constexpr double kBatchSeconds = 2e-3;  // a long batch, where the sets suffice: host noise is microseconds
 constexpr uint64_t kFewestRounds = 12;  // the interval of fewer is too often narrow by chance
 constexpr uint64_t kMostRounds = 400;
-constexpr double kLaunchSeconds = 8e-6;  // of one kernel, by a slow processor
-constexpr uint64_t kMostLaunches = 600;  // that may wait for the device; the driver takes some 1,000
+constexpr double kLaunchSeconds = 12e-6;     // of one kernel, by a slow processor
+constexpr double kQueueSlackSeconds = 1e-3;  // for staged copies, and a processor that was busy
+constexpr uint64_t kMostLaunches = 600;      // that may wait for the device; the driver takes some 1,000
 constexpr uint64_t kFewestGatedSets = 16;
 constexpr double kHiddenRatio = 1.5;     // the judge's clock over the worker's events
 constexpr double kHiddenSeconds = 5e-6;  // below, a difference is launch overhead
@@ -100,8 +102,10 @@ Trouble Timer::RunBatch(Side& side, const std::vector<uint64_t>& sets, Batch* ba
   batch->event_seconds = done.event_seconds;
   batch->allocates = done.allocations > 0;
   batch->launches = done.launches;
-  if (queued) return {};
-  side.gated = false;  // its calls wait for the device
+  // Calls that wait for the device, or whose host code takes long, are timed with their launches.
+  const double most = kQueueSlackSeconds + kLaunchSeconds * static_cast<double>(done.launches);
+  if (!side.gated || (queued && batch->queue_seconds < most)) return {};
+  side.gated = false;
   return RunBatch(side, sets, batch);
 }
 
@@ -117,19 +121,27 @@ Trouble Timer::Estimate(Side& side, Rough* rough) {
   return {};
 }
 
-// Where a call seems to take no longer than its launches, its side is gated, if what the other sets need in memory
-// leaves room.
-void Timer::DecideGates(Side& candidate, const Rough& of_candidate, Side& baseline, const Rough& of_baseline) {
+// Where a call of either seems to take no longer than its launches, both sides are gated, if that works with both and
+// what the sets need in memory leaves room.
+Trouble Timer::DecideGates(Side& candidate, const Rough& of_candidate, Side& baseline, const Rough& of_baseline) {
   const auto launch_bound = [](const Rough& rough) {
-    return rough.seconds < kLaunchSeconds * static_cast<double>(rough.launches) && rough.launches < kMostLaunches / 8;
+    return rough.seconds < kLaunchSeconds * static_cast<double>(rough.launches);
   };
   const uint64_t memory = std::min(candidate.memory.bytes(), baseline.memory.bytes());
   const uint64_t flush = 2 * device_.flush_bytes();
   const uint64_t sets = memory > flush ? (memory - flush) / 2 / inputs_.set_bytes() : 0;
-  if (sets < kFewestGatedSets) return;
-  candidate.gated = launch_bound(of_candidate);
-  baseline.gated = launch_bound(of_baseline);
-  if (candidate.gated || baseline.gated) sets_ = std::min(sets_, sets);
+  if (sets < kFewestGatedSets || std::max(of_candidate.launches, of_baseline.launches) > kMostLaunches / 8 ||
+      !(launch_bound(of_candidate) || launch_bound(of_baseline)))
+    return {};
+  const uint64_t all_sets = std::exchange(sets_, std::min(sets_, sets));
+  candidate.gated = baseline.gated = true;
+  Batch tried;
+  ThrowOfBaseline(RunBatch(baseline, {0, 1, 2, 3}, &tried));
+  if (Trouble trouble = RunBatch(candidate, {0, 1, 2, 3}, &tried)) return trouble;
+  if (candidate.gated && baseline.gated) return {};
+  candidate.gated = baseline.gated = false;
+  sets_ = all_sets;
+  return {};
 }
 
 // How many calls a long batch has.
@@ -214,7 +226,7 @@ Trouble Timer::Measure(Side& candidate, Side& baseline, const Side& check, Timin
   Rough of_candidate, of_baseline;
   ThrowOfBaseline(Estimate(baseline, &of_baseline));
   if (Trouble trouble = Estimate(candidate, &of_candidate)) return trouble;
-  DecideGates(candidate, of_candidate, baseline, of_baseline);
+  if (Trouble trouble = DecideGates(candidate, of_candidate, baseline, of_baseline)) return trouble;
 
   // Long and short batches of a round share no set: a quarter of them is for the short ones.
   const uint64_t short_most = std::max<uint64_t>(1, sets_ / 4), long_most = sets_ - short_most;
@@ -247,6 +259,12 @@ Trouble Timer::Measure(Side& candidate, Side& baseline, const Side& check, Timin
       }
       used += batch.queue_seconds + batch.seconds;
     }
+    if (candidate.gated != baseline.gated) {
+      candidate.gated = baseline.gated = false;
+      samples.clear();
+      ratios.clear();
+      continue;
+    }
     const auto slope = [&](int side, double Batch::*clock) {
       return (batches[side][1].*clock - batches[side][0].*clock) / static_cast<double>(calls[side][1] - calls[side][0]);
     };
@@ -265,6 +283,7 @@ Trouble Timer::Measure(Side& candidate, Side& baseline, const Side& check, Timin
   }
   timing->sets = sets_;
   timing->gated = candidate.gated;
+  timing->baseline_launches = of_baseline.launches;
   return Summarise(samples, timing);
 }
 

@@ -46,8 +46,11 @@ struct Timing {
   uint64_t dropped_rounds = 0;    // and that do not count: none where it was so nearly all the time
   uint64_t calls = 0;             // of the candidate, timed
   uint64_t sets = 0;
-  bool gated = false;    // the candidate's calls were launched before the clock began
-  double clock_mhz = 0;  // median of what was seen
+  uint64_t baseline_launches = 0;  // of a call
+  double baseline_launch_seconds = 0;
+  double launch_seconds = 0;  // what a launch takes the device from the candidate's process
+  bool gated = false;         // the candidate's calls were launched before the clock began
+  double clock_mhz = 0;       // median of what was seen
   // How much longer the candidate's first call of a batch takes than the others, less what the baseline's does.
   double first_call_seconds = 0;
 };
@@ -92,7 +95,7 @@ class Timer {
     uint64_t launches = 1;  // of a call
   };
   Trouble Estimate(Side& side, Rough* rough);
-  void DecideGates(Side& candidate, const Rough& of_candidate, Side& baseline, const Rough& of_baseline);
+  Trouble DecideGates(Side& candidate, const Rough& of_candidate, Side& baseline, const Rough& of_baseline);
   uint64_t LongCalls(const Rough& rough, uint64_t most) const;
   Trouble RunAndCheck(Side& candidate, const Side& check, const std::vector<uint64_t>& sets, Batch* batch);
   Trouble CheckOutputs(const Side& candidate, const Side& check, const std::vector<uint64_t>& sets, uint64_t content);

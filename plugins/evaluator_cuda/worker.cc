@@ -149,10 +149,11 @@ Trouble Worker::EndOf(Heard how) {
                        ") before the launch function returned."};
 }
 
-Trouble Worker::Expect(Say wanted, std::vector<char>* payload, double seconds) {
+Trouble Worker::Expect(Say wanted, std::vector<char>* payload, double seconds, uint32_t* detail) {
   Message message = {};
   const Heard heard = Hear(&message, payload, seconds);
   if (heard != Heard::kMessage) return EndOf(heard);
+  if (detail != nullptr) *detail = message.detail;
   if (message.kind == static_cast<uint32_t>(wanted)) return {};
   if (message.kind == static_cast<uint32_t>(Say::kForbidden)) {
     process_->Kill();
@@ -166,7 +167,9 @@ Trouble Worker::Expect(Say wanted, std::vector<char>* payload, double seconds) {
 
 void Worker::WaitReady() {
   std::vector<char> why;
-  const Trouble trouble = Expect(Say::kReady, &why, kStartSeconds);
+  uint32_t picoseconds = 0;
+  const Trouble trouble = Expect(Say::kReady, &why, kStartSeconds, &picoseconds);
+  launch_seconds_ = picoseconds * 1e-12;
   if (!trouble && why.empty()) return;
   const std::string reason = trouble ? trouble.sentence : std::string(why.begin(), why.end());
   throw Error(KGRPO_ERROR_UNAVAILABLE,

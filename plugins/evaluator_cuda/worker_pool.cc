@@ -3,10 +3,16 @@
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 namespace kgrpo::evaluator_cuda {
+namespace {
+
+constexpr double kAsQuick =
+    1.06;  // times what the quickest launch took: an H100's processes are of two kinds, 12% apart
+constexpr int kAttempts = 3;
+
+}  // namespace
 
 WorkerPool::WorkerPool(const evaluator::Sandbox& sandbox, Worker::Options options, size_t spares)
     : sandbox_(sandbox), options_(std::move(options)), spares_(spares), thread_([this] { KeepFilled(); }) {}
@@ -42,13 +48,27 @@ void WorkerPool::KeepFilled() {
       made.clear();
     }
     lock.lock();
-    std::move(made.begin(), made.end(), std::back_inserter(waiting_));
+    for (std::unique_ptr<Worker>& worker : made) {
+      const double seconds = worker->launch_seconds();
+      if (quickest_ == 0 || seconds < quickest_) quickest_ = seconds;
+      waiting_.push_back(std::move(worker));
+    }
     if (wanted > 0) failure_ = failure;
     changed_.notify_all();
   }
 }
 
-std::unique_ptr<Worker> WorkerPool::Take() {
+std::unique_ptr<Worker> WorkerPool::Take(bool quick) {
+  bool is_quick = false;
+  std::unique_ptr<Worker> worker = TakeOne(quick, &is_quick);
+  for (int i = 0; quick && !is_quick && i < kAttempts; ++i) {
+    Retire(std::move(worker));
+    worker = TakeOne(quick, &is_quick);
+  }
+  return worker;
+}
+
+std::unique_ptr<Worker> WorkerPool::TakeOne(bool quick, bool* is_quick) {
   std::unique_lock<std::mutex> lock(mutex_);
   changed_.wait(lock, [this] { return !waiting_.empty() || !failure_.empty(); });
   if (waiting_.empty()) {
@@ -56,8 +76,13 @@ std::unique_ptr<Worker> WorkerPool::Take() {
     changed_.notify_all();
     throw Error(KGRPO_ERROR_UNAVAILABLE, failure);
   }
-  std::unique_ptr<Worker> worker = std::move(waiting_.front());
-  waiting_.pop_front();
+  const auto [quickest, slowest] = std::minmax_element(
+      waiting_.begin(), waiting_.end(),
+      [](const auto& one, const auto& other) { return one->launch_seconds() < other->launch_seconds(); });
+  const auto taken = quick ? quickest : slowest;
+  std::unique_ptr<Worker> worker = std::move(*taken);
+  *is_quick = worker->launch_seconds() <= kAsQuick * quickest_;
+  waiting_.erase(taken);
   changed_.notify_all();
   return worker;
 }

@@ -22,12 +22,15 @@ class WorkerPool {
   WorkerPool(const evaluator::Sandbox& sandbox, Worker::Options options, size_t spares);
   ~WorkerPool();
 
-  // A worker that has seen nothing yet, ready. Throws Error(KGRPO_ERROR_UNAVAILABLE) where none can be had.
-  std::unique_ptr<Worker> Take();
+  // A worker that has seen nothing yet, ready: where `quick`, one of the kind that launches kernels quickly, if a few
+  // attempts find one; else preferably another one. Throws Error(KGRPO_ERROR_UNAVAILABLE) where none
+  // can be had.
+  std::unique_ptr<Worker> Take(bool quick);
   // Hands a worker back to be ended off the caller's time.
   void Retire(std::unique_ptr<Worker> worker);
 
  private:
+  std::unique_ptr<Worker> TakeOne(bool quick, bool* is_quick);
   void KeepFilled();
 
   const evaluator::Sandbox& sandbox_;
@@ -36,6 +39,7 @@ class WorkerPool {
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::deque<std::unique_ptr<Worker>> waiting_, retired_;
+  double quickest_ = 0;  // launch of all workers there were, seconds
   std::string failure_;  // why the last one could not be started
   bool ending_ = false;
   std::thread thread_;

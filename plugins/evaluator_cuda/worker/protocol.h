@@ -21,7 +21,7 @@ enum class Ask : uint32_t {
 };
 
 enum class Say : uint32_t {
-  kReady = 1,  // a CUDA context lives; payload: why not, if not
+  kReady = 1,  // a CUDA context lives; payload: why not, if not; `detail`: picoseconds that a launch takes the device
   kOpened,     // payload: why not, if not
   kLoaded,     // payload: why not, if not
   kPlanned,

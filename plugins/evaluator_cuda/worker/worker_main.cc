@@ -28,7 +28,8 @@ namespace {
 
 using namespace kgrpo::evaluator_cuda;
 
-constexpr int64_t kSpinNanoseconds = 20000000;  // the judge draws inputs meanwhile
+constexpr uint64_t kPatienceNanoseconds = 2000000000;  // at a gate; then the judge is gone or has given up
+constexpr int64_t kSpinNanoseconds = 20000000;         // the judge draws inputs meanwhile
 
 bool ReadAll(void* data, size_t bytes) {
   auto* at = static_cast<char*>(data);
@@ -199,8 +200,10 @@ int Serve(const std::string& scratch, bool filtered) {
   if (status == cudaSuccess) status = cuda.make_event(&end);
   OwnKernels own;
   if (status == cudaSuccess) status = own.Load();
-  Tell(Say::kReady, status == cudaSuccess ? "" : cuda.error_string(status));
-  if (status != cudaSuccess) return 124;
+  const std::string failure = status == cudaSuccess ? "" : cuda.error_string(status);
+  const double launch_seconds = failure.empty() ? own.LaunchSeconds() : 0;
+  Tell(Say::kReady, failure.data(), failure.size(), static_cast<uint32_t>(launch_seconds * 1e12));
+  if (!failure.empty()) return 124;
 
   void (*call)(void**) = nullptr;
   Plan plan;
@@ -232,11 +235,11 @@ int Serve(const std::string& scratch, bool filtered) {
       case Ask::kGo: {
         RuntimeCounts() = {};
         Done done = {};
-        if (plan.gates != 0) own.Gate(0, plan.gates);
+        if (plan.gates != 0) own.Gate(0, plan.gates, kPatienceNanoseconds);
         for (const PlanCopy& copy : plan.staged)
           cuda.copy(plan.copy_memory + copy.target, plan.copy_memory + copy.source, copy.bytes,
                     cudaMemcpyDeviceToDevice, nullptr);
-        if (plan.gates != 0) own.Gate(1, plan.gates);
+        if (plan.gates != 0) own.Gate(1, plan.gates, kPatienceNanoseconds);
         cuda.record(begin, nullptr);
         for (uint32_t i = 0; i < plan.calls; ++i) {
           RuntimeBeginCall();
