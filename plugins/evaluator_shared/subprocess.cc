@@ -55,10 +55,15 @@ Subprocess::Subprocess(const Spec& spec) {
   // Ours are moved out of the way first, so that no number of theirs covers one that is still to be passed.
   std::vector<Descriptor> moved;
   int last = 2;
+  for (const auto& descriptor : spec.descriptors) last = std::max(last, descriptor.second);
   for (const auto& [ours, theirs] : spec.descriptors) {
-    moved.emplace_back(fcntl(ours, F_DUPFD_CLOEXEC, 64));
+    moved.emplace_back(fcntl(ours, F_DUPFD_CLOEXEC, last + 1));
+    if (moved.back().get() < 0) {
+      const int why = errno;
+      posix_spawn_file_actions_destroy(&actions);
+      throw Error(KGRPO_ERROR_UNAVAILABLE, spec.argv[0] + ": cannot be given a descriptor: " + std::strerror(why));
+    }
     posix_spawn_file_actions_adddup2(&actions, moved.back().get(), theirs);
-    last = std::max(last, theirs);
   }
   posix_spawn_file_actions_addclosefrom_np(&actions, last + 1);
   if (!spec.directory.empty()) posix_spawn_file_actions_addchdir_np(&actions, spec.directory.c_str());
