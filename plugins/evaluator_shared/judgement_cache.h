@@ -3,12 +3,11 @@
 #ifndef KGRPO_EVALUATOR_SHARED_JUDGEMENT_CACHE_H
 #define KGRPO_EVALUATOR_SHARED_JUDGEMENT_CACHE_H
 
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 
-struct sqlite3;
+#include "evaluator_shared/cache_file.h"  // CacheFile
 
 namespace kgrpo::evaluator {
 
@@ -18,9 +17,6 @@ class JudgementCache {
   // Opens or makes the file. A file that is damaged, or of another program, is set aside as FILE.damaged and begun
   // anew, since a cache can be rebuilt. Throws Error(KGRPO_ERROR_UNAVAILABLE) where it cannot be written at all.
   explicit JudgementCache(const std::string& path);
-  ~JudgementCache();
-  JudgementCache(const JudgementCache&) = delete;
-  JudgementCache& operator=(const JudgementCache&) = delete;
 
   // What was kept under the key, if anything. A failing disk is a miss.
   std::optional<std::string> Find(const std::string& key);
@@ -29,11 +25,8 @@ class JudgementCache {
   void Keep(const std::string& key, const std::string& value);
 
  private:
-  bool Open(std::string* why);
-
-  const std::string path_;
   std::mutex mutex_;
-  sqlite3* database_ = nullptr;
+  CacheFile file_;
 };
 
 }  // namespace kgrpo::evaluator

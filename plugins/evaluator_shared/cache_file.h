@@ -1,0 +1,66 @@
+// A cache's file in SQLite, open in several processes at once, that may be thrown away: where it is damaged, or of
+// another program, it is set aside and begun anew. Used by JudgementCache and CompileCache, which say what is in it.
+#ifndef KGRPO_EVALUATOR_SHARED_CACHE_FILE_H
+#define KGRPO_EVALUATOR_SHARED_CACHE_FILE_H
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace kgrpo::evaluator {
+
+// One thread at a time.
+class CacheFile {
+ public:
+  // Opens or makes the file. `application_id` tells this kind of cache from others; `tables` is the SQL that makes what
+  // is missing in it; `what` names it in errors: "the judgement cache". A file that is damaged or of another program
+  // becomes FILE.damaged. Throws Error(KGRPO_ERROR_UNAVAILABLE) where it cannot be written at all.
+  CacheFile(std::string path, int application_id, std::string tables, std::string what);
+  ~CacheFile();
+  CacheFile(const CacheFile&) = delete;
+  CacheFile& operator=(const CacheFile&) = delete;
+
+  // A prepared statement that finalises itself. Every failure shows as a step that yields no row.
+  class Statement {
+   public:
+    Statement(CacheFile& file, const char* text);
+    ~Statement();
+    Statement(const Statement&) = delete;
+    Statement& operator=(const Statement&) = delete;
+
+    Statement& Bind(int index, std::string_view bytes, bool binary = false);
+    Statement& Bind(int index, int64_t number);
+    bool Row();   // steps; whether there is a row
+    bool Done();  // steps; whether it ended well, without a row
+    std::string Text(int column) const;
+    int64_t Integer(int column) const;
+
+   private:
+    int Step();
+
+    CacheFile& file_;
+    sqlite3_stmt* statement_ = nullptr;
+  };
+
+  // Where a statement met a damaged page: sets the file aside and begins anew, so that what comes is kept. To be called
+  // while no statement is open; cheap where nothing is wrong.
+  void MendIfDamaged();
+
+ private:
+  friend class Statement;
+  bool Open(std::string* why);
+  bool BeginAnew(std::string* why);
+
+  const std::string path_;
+  const int application_id_;
+  const std::string tables_;
+  sqlite3* database_ = nullptr;
+  bool damaged_ = false;
+};
+
+}  // namespace kgrpo::evaluator
+
+#endif
