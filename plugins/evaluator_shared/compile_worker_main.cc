@@ -91,7 +91,10 @@ constexpr const char* kIntegers =
     "typedef signed char int8_t; typedef unsigned char uint8_t; typedef short int16_t; typedef unsigned short "
     "uint16_t;\n"
     "typedef int int32_t; typedef unsigned int uint32_t; typedef long int64_t; typedef unsigned long uint64_t;\n"
-    "typedef long intptr_t; typedef unsigned long uintptr_t;\n#endif\n";
+    "typedef long intptr_t; typedef unsigned long uintptr_t;\n"
+    "namespace std {\nusing ::int8_t; using ::uint8_t; using ::int16_t; using ::uint16_t; using ::int32_t; using "
+    "::uint32_t;\nusing ::int64_t; using ::uint64_t; using ::intptr_t; using ::uintptr_t; using ::size_t; using "
+    "::ptrdiff_t;\n}\n#endif\n";
 constexpr const char* kLimits =
     "#ifndef FLT_MAX\n#define FLT_MAX 3.402823466e+38F\n#define FLT_MIN 1.175494351e-38F\n#define FLT_EPSILON "
     "1.192092896e-07F\n"
@@ -103,32 +106,58 @@ constexpr const char* kLimits =
     "#define NAN __int_as_float(0x7fffffff)\n#endif\n";
 
 const std::vector<VirtualHeader>& VirtualHeaders() {
-  static const std::vector<VirtualHeader> kHeaders = {{"kgrpo_integers.h", kIntegers},
-                                                      {"stdint.h", kIntegers},
-                                                      {"cstdint", kIntegers},
-                                                      {"kgrpo_limits.h", kLimits},
-                                                      {"float.h", kLimits},
-                                                      {"cfloat", kLimits},
-                                                      {"limits.h", kLimits},
-                                                      {"climits", kLimits},
-                                                      {"cuda_runtime.h", ""},
-                                                      {"cuda_runtime_api.h", ""},
-                                                      {"device_launch_parameters.h", ""},
-                                                      {"device_functions.h", ""},
-                                                      {"cuda.h", ""},
-                                                      {"math.h", kLimits},
-                                                      {"cmath", kLimits},
-                                                      {"stdio.h", ""},
-                                                      {"cstdio", ""},
-                                                      {"stdlib.h", ""},
-                                                      {"cstdlib", ""},
-                                                      {"string.h", ""},
-                                                      {"cstring", ""},
-                                                      {"stddef.h", ""},
-                                                      {"cstddef", ""},
-                                                      {"algorithm", ""},
-                                                      {"assert.h", ""},
-                                                      {"cassert", ""}};
+  static const std::vector<VirtualHeader> kHeaders = [] {
+    std::vector<VirtualHeader> headers = {{"kgrpo_integers.h", kIntegers},
+                                          {"stdint.h", kIntegers},
+                                          {"cstdint", kIntegers},
+                                          {"kgrpo_limits.h", kLimits},
+                                          {"float.h", kLimits},
+                                          {"cfloat", kLimits},
+                                          {"limits.h", kLimits},
+                                          {"climits", kLimits},
+                                          {"math.h", kLimits},
+                                          {"cmath", kLimits}};
+    // What device code uses of these is built in; what it could use else is an error, and nvcc then judges.
+    for (const char* name : {"cuda_runtime.h",
+                             "cuda_runtime_api.h",
+                             "device_launch_parameters.h",
+                             "device_functions.h",
+                             "cuda.h",
+                             "stdio.h",
+                             "cstdio",
+                             "stdlib.h",
+                             "cstdlib",
+                             "string.h",
+                             "cstring",
+                             "stddef.h",
+                             "cstddef",
+                             "algorithm",
+                             "assert.h",
+                             "cassert",
+                             "time.h",
+                             "ctime",
+                             "errno.h",
+                             "cerrno",
+                             "chrono",
+                             "exception",
+                             "functional",
+                             "iostream",
+                             "map",
+                             "memory",
+                             "mutex",
+                             "numeric",
+                             "random",
+                             "set",
+                             "span",
+                             "sstream",
+                             "stdexcept",
+                             "string",
+                             "string_view",
+                             "unordered_map",
+                             "vector"})
+      headers.push_back({name, ""});
+    return headers;
+  }();
   return kHeaders;
 }
 

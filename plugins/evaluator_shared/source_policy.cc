@@ -15,15 +15,27 @@ const std::set<std::string>& AllowedHeaders() {
       "cuda_pipeline_primitives.h", "math_constants.h", "mma.h", "cooperative_groups.h", "cooperative_groups/reduce.h",
       "cooperative_groups/scan.h", "cooperative_groups/memcpy_async.h", "driver_types.h", "builtin_types.h",
       "crt/mma.h", "sm_61_intrinsics.h",
+      // of libcu++, what wraps the device's own instructions; cuda/std is in IsDeviceStandard
+      "cuda/annotated_ptr", "cuda/atomic", "cuda/barrier", "cuda/latch", "cuda/pipeline", "cuda/ptx", "cuda/semaphore",
       // the C and C++ standard libraries
       "assert.h", "ctype.h", "errno.h", "float.h", "inttypes.h", "limits.h", "math.h", "stdbool.h", "stddef.h",
       "stdint.h", "stdio.h", "stdlib.h", "string.h", "time.h", "cassert", "cctype", "cerrno", "cfloat", "cinttypes",
       "climits", "cmath", "cstdarg", "cstddef", "cstdint", "cstdio", "cstdlib", "cstring", "ctime", "algorithm",
-      "array", "atomic", "bit", "bitset", "chrono", "complex", "functional", "initializer_list", "iostream", "iterator",
-      "limits", "map", "memory", "mutex", "new", "numeric", "optional", "ostream", "random", "ratio", "set", "sstream",
-      "stdexcept", "string", "string_view", "tuple", "type_traits", "unordered_map", "unordered_set", "utility",
-      "variant", "vector"};
+      "array", "atomic", "bit", "bitset", "chrono", "complex", "exception", "functional", "initializer_list",
+      "iostream", "iterator", "limits", "map", "memory", "mutex", "new", "numeric", "optional", "ostream", "random",
+      "ratio", "set", "span", "sstream", "stdexcept", "string", "string_view", "tuple", "type_traits", "unordered_map",
+      "unordered_set", "utility", "variant", "vector"};
   return kHeaders;
+}
+
+// A header of the C++ standard library for devices: "cuda/std/" and one plain name, not one of its inner folders.
+bool IsDeviceStandard(const std::string& header) {
+  constexpr char kFolder[] = "cuda/std/";
+  if (header.rfind(kFolder, 0) != 0) return false;
+  const std::string name = header.substr(sizeof kFolder - 1);
+  return !name.empty() && name[0] != '_' && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  });
 }
 
 // The library a header belongs to, where a problem may allow it: "cub/block/block_reduce.cuh" -> "cub".
@@ -75,7 +87,7 @@ std::string CheckIncludes(const std::string& source, const std::vector<std::stri
     const size_t stop = open == '<' || open == '"' ? token.text.find(close, at + 1) : std::string_view::npos;
     if (stop == std::string_view::npos) return where + "#include must name a header plainly, not through a macro";
     const std::string header(token.text.substr(at + 1, stop - at - 1));
-    if (AllowedHeaders().count(header) > 0) continue;
+    if (AllowedHeaders().count(header) > 0 || IsDeviceStandard(header)) continue;
     const std::string library = LibraryOf(header);
     if (!library.empty() && header.find("..") == std::string::npos) {
       if (std::find(allowed_libraries.begin(), allowed_libraries.end(), library) != allowed_libraries.end()) continue;
@@ -86,6 +98,15 @@ std::string CheckIncludes(const std::string& source, const std::vector<std::stri
            "\" is not allowed: only CUDA's core headers and the C++ standard library are";
   }
   return "";
+}
+
+std::string IncludePolicy(const std::vector<std::string>& allowed_libraries) {
+  std::string text = "cuda/std/*";
+  for (const std::string& header : AllowedHeaders()) text += "\n" + header;
+  std::vector<std::string> libraries = allowed_libraries;
+  std::sort(libraries.begin(), libraries.end());
+  for (const std::string& library : libraries) text += "\nlibrary " + library;
+  return text;
 }
 
 std::string CheckSymbols(const std::vector<std::string>& undefined) {
