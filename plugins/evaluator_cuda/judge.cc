@@ -67,6 +67,7 @@ Judge::Judge(const Options& options)
                  .workers = options.compilers,
                  .library_directory = helper_directory_,
                  .compute_capability = device_.compute_capability(),
+                 .cache_file = options.compile_cache,
                  .on_fallback = options.on_compile_fallback}),
       candidate_memory_(device_),
       baseline_memory_(device_) {
@@ -318,6 +319,7 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   ThrowIfCancelled();
   const evaluator::CompileOutcome compiled = compiler_.Compile(open.problem, source, thorough);
   judgement.compile_seconds = compiled.seconds;
+  judgement.compile_cached = compiled.cached;
   judgement.transient = compiled.transient;
   if (!compiled.Succeeded()) {
     judgement.verdict = compiled.verdict;
@@ -325,15 +327,7 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
     return judgement;
   }
   judgement.compiled = true;
-  evaluator::KernelUsage most;  // of any of its kernels
-  for (const auto& [kernel, usage] : compiled.kernel.usage) {
-    most.registers = std::max(most.registers, usage.registers);
-    most.spill_load_bytes = std::max(most.spill_load_bytes, usage.spill_load_bytes + usage.spill_store_bytes);
-    most.static_shared_bytes = std::max(most.static_shared_bytes, usage.static_shared_bytes);
-  }
-  judgement.metrics.emplace_back("registers", most.registers);
-  judgement.metrics.emplace_back("spill_bytes", most.spill_load_bytes);
-  judgement.metrics.emplace_back("shared_bytes", most.static_shared_bytes);
+  judgement.metrics = evaluator::UsageMetrics(compiled.kernel.usage);
   std::vector<Case> cases = DrawCases(open, key, options_.seeds * (thorough ? 2 : 1));
 
   const Clock::time_point asked = Clock::now();

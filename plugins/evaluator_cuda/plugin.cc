@@ -73,7 +73,7 @@ constexpr char kSchema[] = R"json({
     "sandbox": {"type": "string", "enum": ["strict", "auto", "off"], "default": "auto",
       "description": "Isolation of compilers and candidates: strict refuses to run without namespaces and a system call filter, auto takes what the machine offers and says so, off is for debugging."},
     "compile": {"type": "string", "enum": ["fast", "nvcc"], "default": "fast",
-      "description": "fast: NVRTC and g++, some 50 ms a kernel, falling back to nvcc; nvcc: always nvcc, about a second. A thorough judgement always takes nvcc."},
+      "description": "fast: NVRTC and g++, some 50 ms a kernel, falling back to nvcc, with the same machine code; nvcc: always nvcc, about a second, as a plain build. A thorough judgement always takes nvcc."},
     "compilers": {"type": "integer", "minimum": 1, "maximum": 256, "default": 4, "description": "Compile processes kept ready; about the number of CPU cores."},
     "cuda_home": {"type": "string", "default": "",
       "description": "The folder that holds bin/nvcc; empty: KGRPO_CUDA_HOME, CUDA_HOME, PATH and the usual places are searched."},
@@ -86,7 +86,7 @@ constexpr char kSchema[] = R"json({
     "memory_mib": {"type": "integer", "minimum": 64, "default": 2048,
       "description": "Device memory for the inputs of timed calls, for the candidate and once more for the reference; more where a problem needs more."},
     "cache": {"type": "boolean", "default": true,
-      "description": "Keep judgements on disk, by source, inputs, device and driver, for later runs. Thorough judgements are never kept."},
+      "description": "Keep judgements on disk, by source, inputs, device and driver, for later runs, and 512 MiB of compiled kernels. Thorough judgements are never kept."},
     "compile_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 60, "description": "Limit for one compile, wall clock."},
     "call_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 10, "description": "Limit for one batch of calls, wall clock: beyond it a kernel counts as endless."},
     "workers": {"type": "integer", "minimum": 1, "maximum": 32, "default": 8,
@@ -124,7 +124,9 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
     options.lock_device = [services](const std::string& device) -> std::shared_ptr<void> {
       return std::make_shared<kgrpo::DeviceLock>(services, device);
     };
-    *out = new kgrpo_evaluator(services, options, devices, json.value("seed", uint64_t{0}), json.value("cache", true));
+    const bool cache = json.value("cache", true);
+    if (cache) options.compile_cache = services.CacheDirectory() + "/compiles.sqlite";
+    *out = new kgrpo_evaluator(services, options, devices, json.value("seed", uint64_t{0}), cache);
   });
 }
 

@@ -62,7 +62,7 @@ int64_t CacheFile::Statement::Integer(int column) const {
   return sqlite3_column_int64(statement_, column);
 }
 
-CacheFile::CacheFile(std::string path, int application_id, std::string tables, std::string what)
+CacheFile::CacheFile(std::string path, int application_id, std::string tables, const std::string& what)
     : path_(std::move(path)), application_id_(application_id), tables_(std::move(tables)) {
   std::string why;
   if (Open(&why)) return;

@@ -18,7 +18,7 @@ class CacheFile {
   // Opens or makes the file. `application_id` tells this kind of cache from others; `tables` is the SQL that makes what
   // is missing in it; `what` names it in errors: "the judgement cache". A file that is damaged or of another program
   // becomes FILE.damaged. Throws Error(KGRPO_ERROR_UNAVAILABLE) where it cannot be written at all.
-  CacheFile(std::string path, int application_id, std::string tables, std::string what);
+  CacheFile(std::string path, int application_id, std::string tables, const std::string& what);
   ~CacheFile();
   CacheFile(const CacheFile&) = delete;
   CacheFile& operator=(const CacheFile&) = delete;

@@ -1,7 +1,15 @@
 #include "evaluator_shared/compiled_kernel.h"
 
-#include <cstdio>
+#include <cxxabi.h>
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <iterator>
 #include <sstream>
+
+#include "evaluator_shared/fatbin.h"
 
 namespace kgrpo::evaluator {
 namespace {
@@ -57,9 +65,87 @@ std::map<std::string, KernelUsage> ParsePtxasUsage(const std::string& text) {
     } else if (line.find(": Used ") != std::string::npos && usage.count(entry) > 0) {
       usage[entry].registers = IntegerBefore(line, " registers");
       usage[entry].static_shared_bytes = IntegerBefore(line, " bytes smem");
+      usage[entry].stack_bytes =
+          std::max(usage[entry].stack_bytes, IntegerBefore(line, " bytes cumulative stack size"));
     }
   }
   return usage;
+}
+
+void ReadConstantBytes(const std::string& cubin, std::map<std::string, KernelUsage>* usage) {
+  constexpr char kSection[] = ".nv.constant";
+  std::map<std::string, uint64_t> sizes;
+  try {
+    sizes = SectionSizes(cubin);
+  } catch (const Error&) {
+    return;
+  }
+  for (auto& [kernel, of_kernel] : *usage) of_kernel.constant_bytes = 0;
+  for (const auto& [section, bytes] : sizes) {
+    if (section.rfind(kSection, 0) != 0) continue;
+    const size_t digits = sizeof kSection - 1, dot = section.find('.', digits);
+    const std::string bank = section.substr(digits, dot == std::string::npos ? std::string::npos : dot - digits);
+    if (bank == "0" || bank == "4")
+      continue;  // the launch's own bank with the parameters; the linker's table of addresses
+    for (auto& [kernel, of_kernel] : *usage) {
+      if (dot == std::string::npos || section.substr(dot + 1) == kernel)
+        of_kernel.constant_bytes += static_cast<int>(std::min<uint64_t>(bytes, 1 << 20));
+    }
+  }
+}
+
+std::string KernelName(const std::string& linker_name) {
+  int status = 0;
+  char* demangled = abi::__cxa_demangle(linker_name.c_str(), nullptr, nullptr, &status);
+  std::string name = status == 0 ? demangled : linker_name;
+  std::free(demangled);
+  if (name.rfind("void ", 0) == 0) name = name.substr(5);
+  const size_t parameters = name.rfind('(');
+  return parameters == std::string::npos ? name : name.substr(0, parameters);
+}
+
+std::vector<std::pair<std::string, double>> UsageMetrics(const std::map<std::string, KernelUsage>& usage) {
+  constexpr size_t kMostKernels = 8, kLongestName = 60;
+  struct Figure {
+    const char* name;
+    double (*of)(const KernelUsage&);
+  };
+  static constexpr Figure kFigures[] = {
+      {"registers", [](const KernelUsage& k) { return static_cast<double>(k.registers); }},
+      {"spill_bytes",
+       [](const KernelUsage& k) { return static_cast<double>(k.spill_store_bytes + k.spill_load_bytes); }},
+      {"static_shared_bytes", [](const KernelUsage& k) { return static_cast<double>(k.static_shared_bytes); }},
+      {"stack_bytes", [](const KernelUsage& k) { return static_cast<double>(k.stack_bytes); }},
+      {"constant_bytes", [](const KernelUsage& k) { return static_cast<double>(k.constant_bytes); }}};
+  std::vector<std::pair<std::string, double>> metrics;
+  for (const Figure& figure : kFigures) {
+    double most = 0;
+    for (const auto& [kernel, of_kernel] : usage) most = std::max(most, figure.of(of_kernel));
+    metrics.emplace_back(figure.name, most);
+  }
+  if (usage.size() < 2) return metrics;
+  std::map<std::string, int> told;  // overloads and long names may look the same
+  size_t count = 0;
+  for (const auto& [kernel, of_kernel] : usage) {
+    if (++count > kMostKernels) break;
+    std::string name = KernelName(kernel).substr(0, kLongestName);
+    std::replace_if(
+        name.begin(), name.end(), [](char c) { return c < 0x20 || c >= 0x7f; }, '?');  // a candidate chose it
+    if (const int times = ++told[name]; times > 1) name += " #" + std::to_string(times);
+    for (const Figure& figure : kFigures)
+      metrics.emplace_back(std::string(figure.name) + " of " + name, figure.of(of_kernel));
+  }
+  return metrics;
+}
+
+bool FailedForTheMoment(const std::string& output) {
+  static const char* const kSigns[] = {"died due to signal",      "Killed signal terminated program",
+                                       "No space left on device", "virtual memory exhausted",
+                                       "Cannot allocate memory",  "out of memory",
+                                       "std::bad_alloc",          "Resource temporarily unavailable",
+                                       "Too many open files",     "Memory allocation failure"};
+  return std::any_of(std::begin(kSigns), std::end(kSigns),
+                     [&output](const char* sign) { return output.find(sign) != std::string::npos; });
 }
 
 std::string QuoteCompilerOutput(const std::string& output, const std::string& scratch) {

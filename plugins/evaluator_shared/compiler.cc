@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <chrono>
 
+#include "evaluator_shared/entry_shim.h"
 #include "evaluator_shared/fast_compile.h"
 #include "evaluator_shared/fatbin.h"
 #include "evaluator_shared/nvcc_compile.h"
 #include "evaluator_shared/source_policy.h"
+#include "judging_digest.h"  // made by the build
 
 namespace kgrpo::evaluator {
 
@@ -15,11 +17,18 @@ CompileRoute CompileRouteFromName(const std::string& name) {
 }
 
 Compiler::Compiler(CudaToolkit toolkit, const Sandbox& sandbox, std::string helper_directory, Options options)
-    : toolkit_(std::move(toolkit)), sandbox_(sandbox), options_(std::move(options)) {
-  if (options_.route == CompileRoute::kFast && !toolkit_.nvrtc.empty()) {
+    : toolkit_(std::move(toolkit)),
+      sandbox_(sandbox),
+      options_(std::move(options)),
+      host_compiler_(HostCompilerVersion()) {
+  toolkit_.CheckArchitecture(options_.compute_capability);
+  if (options_.route == CompileRoute::kFast) {
+    toolkit_.CheckNvrtc();
     fast_ = std::make_unique<FastCompiler>(toolkit_, sandbox_, std::move(helper_directory), options_.compute_capability,
                                            options_.workers, options_.seconds);
+    fast_->Check();
   }
+  if (!options_.cache_file.empty()) cache_ = std::make_unique<CompileCache>(options_.cache_file);
 }
 
 Compiler::~Compiler() = default;
@@ -55,24 +64,45 @@ CompileOutcome Compiler::Compile(const Problem& problem, const std::string& sour
     refused.diagnosis = why + ".";
     return timed(refused);
   }
-  if (fast_ && !reference_route) {
-    std::string why;
-    if (std::optional<CompileOutcome> outcome = fast_->Compile(problem, source, &why))
-      return timed(std::move(*outcome));
-    CompileOutcome outcome = CompileWithNvcc(toolkit_, sandbox_, options_.library_directory,
-                                             options_.compute_capability, problem, source, options_.seconds);
-    // Where nvcc refuses the source as well, the source is to blame.
-    if (outcome.Succeeded() && options_.on_fallback) std::call_once(fallback_told_, options_.on_fallback, why);
-    return timed(std::move(outcome));
-  }
-  return timed(CompileWithNvcc(toolkit_, sandbox_, options_.library_directory, options_.compute_capability, problem,
-                               source, options_.seconds));
+  const bool fast = fast_ && !reference_route;
+  if (!cache_) return timed(CompileAnew(problem, source, fast));
+  const CompileKey key = KeyOf(problem, source, fast);
+  if (std::optional<CompileOutcome> kept = cache_->Find(key)) return timed(std::move(*kept));
+  CompileOutcome outcome = CompileAnew(problem, source, fast);
+  cache_->Keep(key, outcome);
+  return timed(std::move(outcome));
+}
+
+CompileOutcome Compiler::CompileAnew(const Problem& problem, const std::string& source, bool fast) {
+  const auto by_nvcc = [&] {
+    return CompileWithNvcc(toolkit_, sandbox_, options_.library_directory, options_.compute_capability, problem, source,
+                           options_.seconds, fast_ != nullptr);
+  };
+  if (!fast) return by_nvcc();
+  std::string why;
+  if (std::optional<CompileOutcome> outcome = fast_->Compile(problem, source, &why)) return std::move(*outcome);
+  CompileOutcome outcome = by_nvcc();
+  // Where nvcc refuses the source as well, the source is to blame.
+  if (outcome.Succeeded() && options_.on_fallback) std::call_once(fallback_told_, options_.on_fallback, why);
+  return outcome;
+}
+
+CompileKey Compiler::KeyOf(const Problem& problem, const std::string& source, bool fast) const {
+  CompileKey key;
+  key.source = source;
+  key.entry = EntryPrologue(problem) + EntryEpilogue(problem);
+  key.route = fast ? "fast" : "nvcc";
+  key.flags = fast_ ? "as NVRTC" : "";
+  key.compiler = toolkit_.Identity() + "; " + host_compiler_;
+  key.architecture = "sm_" + std::to_string(options_.compute_capability);
+  key.policy = IncludePolicy(problem.allowed_libraries);
+  key.judge = KGRPO_SOURCE_DIGEST;
+  return key;
 }
 
 std::string Compiler::Describe() const {
   const std::string nvcc = "nvcc " + toolkit_.version + " (" + toolkit_.home + ")";
   if (fast_) return "NVRTC and g++, falling back to " + nvcc;
-  if (options_.route == CompileRoute::kFast) return nvcc + "; the fast route needs libnvrtc, which this toolkit lacks";
   return nvcc;
 }
 

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 
+#include "evaluator_shared/compile_cache.h"    // CompileCache, CompileKey
 #include "evaluator_shared/compiled_kernel.h"  // CompileOutcome
 #include "evaluator_shared/cuda_toolkit.h"     // CudaToolkit
 #include "evaluator_shared/problem.h"          // Problem
@@ -29,16 +30,19 @@ class Compiler {
     size_t workers = 2;             // fast route: compile processes kept
     std::string library_directory;  // holds the libcudart.so.13 that objects are linked against
     int compute_capability = 90;    // of the device that machine code is made for
+    std::string cache_file = {};    // keeps outcomes; "" for no cache
     // Told, once, why the fast route left a source to nvcc: one that leaves many costs a run its speed. [any thread]
-    std::function<void(const std::string& why)> on_fallback;
+    std::function<void(const std::string& why)> on_fallback = {};
   };
 
-  // Starts the fast route's processes where it is chosen and the toolkit has NVRTC.
+  // Starts the fast route's processes where it is chosen, and compiles a kernel of two lines by it. Throws
+  // Error(KGRPO_ERROR_UNAVAILABLE) that says what is missing or too old, and what to do.
   Compiler(CudaToolkit toolkit, const Sandbox& sandbox, std::string helper_directory, Options options);
   ~Compiler();
 
   // Compiles by the configured route; by nvcc when `reference_route` or where the fast route does not understand the
-  // source. Whatever the source does is an outcome; throws Error only where no compiler can be run. [any thread]
+  // source; not at all where the cache has the outcome. Whatever the source does is an outcome; throws Error only where
+  // no compiler can be run. [any thread]
   CompileOutcome Compile(const Problem& problem, const std::string& source, bool reference_route);
 
   // "fast (NVRTC 13.0 + g++), falling back to nvcc 13.0, V13.0.88"
@@ -48,10 +52,15 @@ class Compiler {
   std::string Version() const;
 
  private:
+  CompileKey KeyOf(const Problem& problem, const std::string& source, bool fast) const;
+  CompileOutcome CompileAnew(const Problem& problem, const std::string& source, bool fast);
+
   const CudaToolkit toolkit_;
   const Sandbox& sandbox_;
   const Options options_;
+  const std::string host_compiler_;  // its version
   std::unique_ptr<FastCompiler> fast_;
+  std::unique_ptr<CompileCache> cache_;
   std::once_flag fallback_told_;
 };
 

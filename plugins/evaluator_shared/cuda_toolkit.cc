@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
+#include <sstream>
 
 #include "evaluator_shared/sandbox.h"
 #include "evaluator_shared/subprocess.h"
@@ -14,6 +16,8 @@ namespace kgrpo::evaluator {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr int kCudaMajor = 13;
 
 struct Place {
   std::string why;   // "CUDA_HOME"
@@ -65,6 +69,62 @@ std::string FirstExisting(const fs::path& home, const std::vector<std::string>& 
   return "";
 }
 
+// What a program prints within some seconds, or nothing where it does not run or fails.
+std::optional<std::string> OutputOf(const std::vector<std::string>& argv) {
+  constexpr double kSeconds = 30;
+  try {
+    Subprocess::Result result = Subprocess::Run({argv}, kSeconds, 65536);
+    if (result.Succeeded()) return std::move(result.output);
+  } catch (const Error&) {
+    // cannot be started
+  }
+  return std::nullopt;
+}
+
+// "90 of compute_90", from `nvcc --list-gpu-arch`; variants with a letter are no devices of their own.
+std::vector<int> Architectures(const std::string& text) {
+  constexpr char kPrefix[] = "compute_";
+  std::vector<int> architectures;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    const std::string digits = word.rfind(kPrefix, 0) == 0 ? word.substr(sizeof kPrefix - 1) : "";
+    const bool plain =
+        !digits.empty() && digits.size() < 5 && digits.find_first_not_of("0123456789") == std::string::npos;
+    if (plain) architectures.push_back(std::stoi(digits));
+  }
+  std::sort(architectures.begin(), architectures.end());
+  return architectures;
+}
+
+// Asks nvcc what it is; returns what is wrong with it, or "".
+std::string ExamineNvcc(CudaToolkit& toolkit) {
+  const std::optional<std::string> version = OutputOf({toolkit.nvcc, "--version"});
+  const size_t release = version ? version->find("release ") : std::string::npos;
+  if (release == std::string::npos) return "bin/nvcc --version does not run";
+  toolkit.version = version->substr(release + 8, version->find('\n', release) - release - 8);
+  // Objects are linked against the runtime of this version, by which workers and our own one go too.
+  if (std::atoi(toolkit.version.c_str()) != kCudaMajor)
+    return "nvcc is of CUDA " + toolkit.version + "; CUDA " + std::to_string(kCudaMajor) + " is needed";
+  const std::optional<std::string> architectures = OutputOf({toolkit.nvcc, "--list-gpu-arch"});
+  if (architectures) toolkit.architectures = Architectures(*architectures);
+  if (toolkit.architectures.empty()) return "bin/nvcc --list-gpu-arch names no architecture";
+  // A broken toolkit would make every kernel look as if it did not compile.
+  const std::optional<std::string> steps = OutputOf({toolkit.nvcc, "--dryrun", "-cubin", "-x", "cu", "/dev/null"});
+  constexpr char kCicc[] = "CICC_PATH=";
+  const size_t cicc = steps ? steps->find(kCicc) : std::string::npos;
+  if (cicc == std::string::npos) return "bin/nvcc --dryrun does not say where its compiler lies";
+  const size_t begin = cicc + sizeof kCicc - 1;
+  const std::string folder = steps->substr(begin, steps->find('\n', begin) - begin);
+  if (access((folder + "/cicc").c_str(), X_OK) != 0) return "nvcc's compiler is missing: " + folder + "/cicc";
+  const std::string ptxas = fs::path(toolkit.nvcc).parent_path() / "ptxas";
+  if (access(ptxas.c_str(), X_OK) != 0) return "no bin/ptxas";
+  return "";
+}
+
+std::string CapabilityText(int compute_capability) {
+  return std::to_string(compute_capability / 10) + "." + std::to_string(compute_capability % 10);
+}
+
 // Fills `toolkit` from a folder; returns what is wrong with it, or "".
 std::string Examine(const std::string& home, CudaToolkit& toolkit) {
   std::error_code code;
@@ -91,11 +151,7 @@ std::string Examine(const std::string& home, CudaToolkit& toolkit) {
     if (code || real.string().rfind(toolkit.home + "/", 0) == 0 || real.string().rfind("/usr/", 0) == 0) continue;
     toolkit.readable.push_back(real.parent_path().parent_path().string());
   }
-  const Subprocess::Result result = Subprocess::Run({{toolkit.nvcc, "--version"}}, 30, 8192);
-  const size_t release = result.output.find("release ");
-  if (!result.Succeeded() || release == std::string::npos) return "bin/nvcc --version does not run";
-  toolkit.version = result.output.substr(release + 8, result.output.find('\n', release) - release - 8);
-  return "";
+  return ExamineNvcc(toolkit);
 }
 
 }  // namespace
@@ -113,11 +169,60 @@ CudaToolkit CudaToolkit::Find(const std::string& configured) {
     if (wrong.empty()) return toolkit;
     tried += "\n  " + place.why + ": " + place.path + ": " + wrong;
   }
+  const std::string remedy =
+      configured.empty()
+          ? "no CUDA toolkit with nvcc was found; run scripts/setup, or set KGRPO_CUDA_HOME to the folder "
+            "of a CUDA " +
+                std::to_string(kCudaMajor) + " toolkit, the one that holds bin/nvcc; tried:"
+          : "the option cuda_home does not name a CUDA toolkit that can be used; it must be the folder of "
+            "CUDA " +
+                std::to_string(kCudaMajor) + " that holds bin/nvcc; leave it empty to have one searched:";
+  throw Error(KGRPO_ERROR_UNAVAILABLE, remedy + tried);
+}
+
+void CudaToolkit::CheckArchitecture(int compute_capability) const {
+  if (std::find(architectures.begin(), architectures.end(), compute_capability) != architectures.end()) return;
+  std::string known;
+  for (const int one : architectures) known += (known.empty() ? "" : ", ") + CapabilityText(one);
+  const bool newer = !architectures.empty() && compute_capability > architectures.back();
   throw Error(KGRPO_ERROR_UNAVAILABLE,
-              "no CUDA toolkit with nvcc was found; run scripts/setup, or set KGRPO_CUDA_HOME to the folder that holds "
-              "bin/nvcc; "
-              "tried:" +
-                  tried);
+              "nvcc " + version + " (" + home + ") makes no code for the device's compute capability " +
+                  CapabilityText(compute_capability) + "; it knows " + known + "; " +
+                  (newer ? "install a newer toolkit of CUDA " : "use another device, or an older toolkit of CUDA ") +
+                  std::to_string(kCudaMajor) + " and name it by cuda_home or KGRPO_CUDA_HOME");
+}
+
+void CudaToolkit::CheckNvrtc() const {
+  if (!nvrtc.empty()) return;
+  const std::string major = std::to_string(kCudaMajor);
+  throw Error(KGRPO_ERROR_UNAVAILABLE,
+              "the toolkit in " + home + " has no NVRTC (lib64/libnvrtc.so." + major +
+                  "), which compile: fast needs; install it (scripts/setup does, or the package cuda-nvrtc-" + major +
+                  "-0), or set compile: nvcc, which takes about a second a kernel");
+}
+
+std::string CudaToolkit::Identity() const {
+  std::error_code code;
+  const uintmax_t bytes = nvrtc.empty() ? 0 : fs::file_size(nvrtc, code);
+  return "nvcc " + version + "; NVRTC of " + std::to_string(code ? 0 : bytes) + " bytes";
+}
+
+std::string HostCompilerVersion(const std::string& path) {
+  std::string version;
+  for (const char* name : {"gcc", "g++"}) {
+    std::string program;
+    std::istringstream folders(path);
+    for (std::string folder; program.empty() && std::getline(folders, folder, ':');) {
+      const std::string candidate = folder + "/" + name;
+      if (access(candidate.c_str(), X_OK) == 0) program = candidate;
+    }
+    const std::string remedy = "; kernels' host code is compiled by it: install g++ (apt-get install g++)";
+    if (program.empty()) throw Error(KGRPO_ERROR_UNAVAILABLE, std::string(name) + " is not in " + path + remedy);
+    const std::optional<std::string> output = OutputOf({program, "--version"});
+    if (!output) throw Error(KGRPO_ERROR_UNAVAILABLE, program + " --version does not run" + remedy);
+    version = output->substr(0, output->find('\n'));
+  }
+  return version;
 }
 
 }  // namespace kgrpo::evaluator

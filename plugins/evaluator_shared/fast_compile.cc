@@ -138,6 +138,23 @@ std::optional<std::vector<std::string>> FastCompiler::Ask(const std::vector<std:
   return answer;
 }
 
+void FastCompiler::Check() {
+  const auto device = Ask({"device", "__global__ void check(float* x) { *x = 1.0f; }\n", ""});
+  const auto host = Ask({"host", "void check() {}\n", ""});
+  std::string wrong;
+  if (!device) {
+    wrong = toolkit_.nvrtc + " cannot be loaded or used";
+  } else if ((*device)[0] != "ok") {
+    wrong = "NVRTC says:" + QuoteCompilerOutput((*device)[1], "");
+  } else if (!host || (*host)[0] != "ok") {
+    wrong = "g++ says:" + QuoteCompilerOutput(host ? (*host)[1] : "error: it did not finish", "");
+  }
+  if (wrong.empty()) return;
+  throw Error(KGRPO_ERROR_UNAVAILABLE,
+              "the compilers of compile: fast do not work: " + wrong +
+                  "\nInstall the whole toolkit and g++ (scripts/setup does), or set compile: nvcc.");
+}
+
 FastCompiler::HostResult FastCompiler::CompileHost(const Problem& problem, const std::string& host_source) {
   const std::string key = TokensKey(problem, host_source);
   {
@@ -215,6 +232,7 @@ std::optional<CompileOutcome> FastCompiler::Compile(const Problem& problem, cons
       return std::nullopt;
     }
     outcome.verdict = "not_compiled";
+    outcome.transient = FailedForTheMoment(log);
     outcome.diagnosis = "It does not compile. The compiler says:" + QuoteCompilerOutput(log, "");
     return outcome;
   }
@@ -222,6 +240,7 @@ std::optional<CompileOutcome> FastCompiler::Compile(const Problem& problem, cons
   outcome.kernel.ptx = std::move((*device)[2]);
   outcome.kernel.cubin = std::move((*device)[4]);
   outcome.kernel.usage = ParsePtxasUsage(log);
+  ReadConstantBytes(outcome.kernel.cubin, &outcome.kernel.usage);
   return outcome;
 }
 

@@ -27,6 +27,10 @@ class FastCompiler {
   FastCompiler(const FastCompiler&) = delete;
   FastCompiler& operator=(const FastCompiler&) = delete;
 
+  // Compiles a small kernel and its host code. Throws Error(KGRPO_ERROR_UNAVAILABLE) with the compilers' words where
+  // that fails: what is wrong then is not a candidate's fault.
+  void Check();
+
   // The outcome, or nothing where nvcc has to decide: the source is not understood, or the compilers refuse it for a
   // reason that nvcc might not share; `why` then says so. [any thread]
   std::optional<CompileOutcome> Compile(const Problem& problem, const std::string& source, std::string* why);

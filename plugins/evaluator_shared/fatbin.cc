@@ -11,6 +11,7 @@ namespace {
 
 constexpr uint32_t kFatbinMagic = 0xba55ed50;
 constexpr uint16_t kKindPtx = 1;
+constexpr uint16_t kKindCubin = 2;
 constexpr uint64_t kFlagCompressed = 0x2000;
 
 // The layout that nvcc 10 to 13 write: a header for a group, then entries.
@@ -79,7 +80,8 @@ std::string_view NameAt(std::string_view names, uint64_t offset) {
   return rest.substr(0, rest.find('\0'));
 }
 
-void ReadGroups(std::string_view fatbin, std::vector<std::string>& texts) {
+// The payloads of one kind.
+void ReadGroups(std::string_view fatbin, uint16_t kind, std::vector<std::string>& payloads) {
   uint64_t at = 0;
   while (fatbin.size() - at >= sizeof(GroupHeader)) {
     const auto group = ReadAt<GroupHeader>(fatbin, at, "fat binary");
@@ -96,9 +98,9 @@ void ReadGroups(std::string_view fatbin, std::vector<std::string>& texts) {
         Fail("fat binary entry size");
       const std::string_view payload =
           Slice(entries, entry_at + entry.header_bytes, entry.payload_bytes, "fat binary payload");
-      if (entry.kind == kKindPtx) {
-        if ((entry.flags & kFlagCompressed) != 0) Fail("compressed PTX");
-        texts.emplace_back(payload.substr(0, payload.find('\0')));
+      if (entry.kind == kind) {
+        if ((entry.flags & kFlagCompressed) != 0) Fail("compressed code");
+        payloads.emplace_back(kind == kKindPtx ? payload.substr(0, payload.find('\0')) : payload);
       }
       entry_at += entry.header_bytes + entry.payload_bytes;
     }
@@ -125,16 +127,32 @@ std::vector<std::string> SymbolsWhere(std::string_view object, Wanted wanted) {
   return symbols;
 }
 
+std::vector<std::string> Extract(std::string_view object, uint16_t kind) {
+  const Sections sections = ReadSections(object);
+  std::vector<std::string> payloads;
+  for (const Elf64_Shdr& header : sections.headers) {
+    if (NameAt(sections.names, header.sh_name) != ".nv_fatbin" || header.sh_type == SHT_NOBITS) continue;
+    ReadGroups(Slice(object, header.sh_offset, header.sh_size, ".nv_fatbin"), kind, payloads);
+  }
+  return payloads;
+}
+
 }  // namespace
 
 std::vector<std::string> ExtractPtx(std::string_view object) {
+  return Extract(object, kKindPtx);
+}
+
+std::vector<std::string> ExtractCubins(std::string_view object) {
+  return Extract(object, kKindCubin);
+}
+
+std::map<std::string, uint64_t> SectionSizes(std::string_view object) {
   const Sections sections = ReadSections(object);
-  std::vector<std::string> texts;
-  for (const Elf64_Shdr& header : sections.headers) {
-    if (NameAt(sections.names, header.sh_name) != ".nv_fatbin" || header.sh_type == SHT_NOBITS) continue;
-    ReadGroups(Slice(object, header.sh_offset, header.sh_size, ".nv_fatbin"), texts);
-  }
-  return texts;
+  std::map<std::string, uint64_t> sizes;
+  for (const Elf64_Shdr& header : sections.headers)
+    sizes[std::string(NameAt(sections.names, header.sh_name))] += header.sh_size;
+  return sizes;
 }
 
 std::vector<std::string> DefinedFunctions(std::string_view object) {

@@ -24,8 +24,9 @@ struct Judgement {
   double seconds_low = 0, seconds_high = 0;  // 95% confidence interval of it; equal to it where it is modelled
   std::string diagnosis;                     // one or two sentences; compiler output quoted below
   std::vector<std::pair<std::string, double>> metrics;
-  bool transient = false;      // may be the fault of a busy machine: not to be kept
-  double compile_seconds = 0;  // wall clock, of this judgement: not kept
+  bool transient = false;       // may be the fault of a busy machine: not to be kept
+  double compile_seconds = 0;   // wall clock, of this judgement: not kept
+  bool compile_cached = false;  // it had been compiled before: not kept
 
   // Settles the verdict: right where there is no trouble, else the trouble's, without a time.
   void Conclude(const Trouble& trouble);

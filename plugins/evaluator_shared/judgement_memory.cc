@@ -27,6 +27,7 @@ Judgement JudgementMemory::FindOrJudge(const std::string& key, const std::functi
   Judgement judgement = judge();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   report_("compile_seconds", judgement.compile_seconds);
+  report_("compile_cached", judgement.compile_cached ? 1 : 0);
   report_("judge_seconds", seconds - judgement.compile_seconds);
   // A limit of wall-clock time may be the machine's fault: such a verdict is not kept for later runs.
   if (cache_ && judgement.verdict != "timeout" && !judgement.transient) cache_->Keep(key, judgement.ToJson());

@@ -19,11 +19,13 @@ std::string ReadWhole(const std::string& path) {
   return text.str();
 }
 
-}  // namespace
+// nvcc's front end gives pointers to shared memory 32 bits, NVRTC's 64, and no option of NVRTC's changes that: their
+// optimisers then choose other induction variables and address arithmetic. With this, machine code is the same.
+constexpr char kAsNvrtc[] = "--sharedmem32=0";
 
-CompileOutcome CompileWithNvcc(const CudaToolkit& toolkit, const Sandbox& sandbox, const std::string& library_directory,
-                               int compute_capability, const Problem& problem, const std::string& source,
-                               double seconds) {
+CompileOutcome CompileOnce(const CudaToolkit& toolkit, const Sandbox& sandbox, const std::string& library_directory,
+                           int compute_capability, const Problem& problem, const std::string& source, double seconds,
+                           bool as_nvrtc) {
   ScratchFolder scratch(sandbox);
   const std::string input = scratch.path() + "/kernel.cu", output = scratch.path() + "/kernel.so";
   std::ofstream(input, std::ios::binary) << EntryPrologue(problem) << source << EntryEpilogue(problem);
@@ -48,6 +50,7 @@ CompileOutcome CompileWithNvcc(const CudaToolkit& toolkit, const Sandbox& sandbo
                   "kernel.cu",
                   "-o",
                   "kernel.so"};
+  if (as_nvrtc) command.argv.insert(command.argv.end(), {"-Xcicc", kAsNvrtc});
   // nvcc with the runtime library is told to link none of its own: a PyPI toolkit lacks the development link.
   command.environment = {"PATH=" + toolkit.home + "/bin:/usr/local/bin:/usr/bin:/bin", "TMPDIR=" + scratch.path(),
                          "HOME=" + scratch.path(), "LC_ALL=C"};
@@ -66,6 +69,8 @@ CompileOutcome CompileWithNvcc(const CudaToolkit& toolkit, const Sandbox& sandbo
       throw Error(KGRPO_ERROR_INTERNAL, "nvcc made " + std::to_string(texts.size()) + " PTX modules of one source");
     if (!texts.empty()) outcome.kernel.ptx = std::move(texts[0]);
     outcome.kernel.usage = ParsePtxasUsage(result.output);
+    for (const std::string& cubin : ExtractCubins(outcome.kernel.object))
+      ReadConstantBytes(cubin, &outcome.kernel.usage);
     return outcome;
   }
   if (result.output.find("sandbox_launcher:") != std::string::npos) {
@@ -76,9 +81,23 @@ CompileOutcome CompileWithNvcc(const CudaToolkit& toolkit, const Sandbox& sandbo
     outcome.transient = true;
     outcome.diagnosis = "The compiler did not finish within its limits of time and memory.";
   } else {
+    outcome.transient = FailedForTheMoment(result.output);
     outcome.diagnosis = "It does not compile. The compiler says:" + QuoteCompilerOutput(result.output, scratch.path());
   }
   return outcome;
+}
+
+}  // namespace
+
+CompileOutcome CompileWithNvcc(const CudaToolkit& toolkit, const Sandbox& sandbox, const std::string& library_directory,
+                               int compute_capability, const Problem& problem, const std::string& source,
+                               double seconds, bool as_nvrtc) {
+  CompileOutcome outcome =
+      CompileOnce(toolkit, sandbox, library_directory, compute_capability, problem, source, seconds, as_nvrtc);
+  // The option is not documented: a toolkit may not have it.
+  const bool unknown = outcome.diagnosis.find("invalid option: --sharedmem32") != std::string::npos;
+  if (!as_nvrtc || !unknown) return outcome;
+  return CompileOnce(toolkit, sandbox, library_directory, compute_capability, problem, source, seconds, false);
 }
 
 }  // namespace kgrpo::evaluator

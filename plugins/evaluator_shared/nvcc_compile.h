@@ -12,10 +12,11 @@
 namespace kgrpo::evaluator {
 
 // Compiles a candidate, which has passed CheckIncludes. `library_directory` holds the libcudart.so that the object is
-// linked against; `compute_capability` is 90 for 9.0. Throws Error only where nvcc itself cannot be run. [any thread]
+// linked against; `compute_capability` is 90 for 9.0. `as_nvrtc`: the machine code is that of the fast route; otherwise
+// what nvcc makes by itself. Throws Error only where nvcc itself cannot be run. [any thread]
 CompileOutcome CompileWithNvcc(const CudaToolkit& toolkit, const Sandbox& sandbox, const std::string& library_directory,
                                int compute_capability, const Problem& problem, const std::string& source,
-                               double seconds);
+                               double seconds, bool as_nvrtc);
 
 }  // namespace kgrpo::evaluator
 

@@ -30,6 +30,7 @@ Judge::Judge(const Options& options)
                  .seconds = options.compile_seconds,
                  .workers = options.concurrency,
                  .library_directory = helper_directory_,
+                 .cache_file = options.compile_cache,
                  .on_fallback = options.on_compile_fallback}),
       workers_(sandbox_, helper_directory_, options.concurrency, static_cast<uint64_t>(options.host_seconds * 4) + 1) {}
 
@@ -41,6 +42,7 @@ std::unique_ptr<Judge::Run> Judge::Prepare(const OpenProblem& open, const std::s
                                            Judgement* judgement) {
   evaluator::CompileOutcome compiled = compiler_.Compile(open.problem(), source, thorough);
   judgement->compile_seconds = compiled.seconds;
+  judgement->compile_cached = compiled.cached;
   judgement->transient = compiled.transient;
   if (!compiled.Succeeded()) {
     judgement->verdict = compiled.verdict;
@@ -48,6 +50,7 @@ std::unique_ptr<Judge::Run> Judge::Prepare(const OpenProblem& open, const std::s
     return nullptr;
   }
   judgement->compiled = true;
+  judgement->metrics = evaluator::UsageMetrics(compiled.kernel.usage);
   std::shared_ptr<const simt::Module> module;
   if (compiled.kernel.ptx.empty()) {
     judgement->verdict = "no_launch";

@@ -31,6 +31,7 @@ class Judge {
     std::string device = "h100";   // devices/NAME.yaml
     int seeds = 2;                 // a size
     uint32_t sampled_blocks = 24;  // at the timing size
+    std::string compile_cache;     // evaluator::Compiler::Options::cache_file
     double compile_seconds = 60;
     double host_seconds = 10;
     uint64_t warp_instructions = 400'000'000;

@@ -1,9 +1,6 @@
 // Judge::Time: how long a right kernel takes at the timing size, and whether that can be.
-#include <cxxabi.h>
-
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <iomanip>
 #include <map>
 #include <sstream>
@@ -32,17 +29,6 @@ std::string TimeText(double seconds) {
     text << seconds * 1e3 << " ms";
   }
   return text.str();
-}
-
-// "k" of "_Z1kPKfi": what a person calls the kernel.
-std::string KernelName(const std::string& linker_name) {
-  int status = 0;
-  char* demangled = abi::__cxa_demangle(linker_name.c_str(), nullptr, nullptr, &status);
-  std::string name = status == 0 ? demangled : linker_name;
-  std::free(demangled);
-  if (name.rfind("void ", 0) == 0) name = name.substr(5);
-  const size_t parameters = name.rfind('(');
-  return parameters == std::string::npos ? name : name.substr(0, parameters);
 }
 
 // The least time the problem's traffic and arithmetic allow on the device.
@@ -135,15 +121,14 @@ Trouble Judge::Time(Run& run, Judgement* judgement) {
   std::string text = "Modelled time " + TimeText(seconds) + " (" + TimeSource() + ", no GPU used).";
   if (record.launches > 1) {
     std::ostringstream share;
-    share << " " << record.launches << " launches; the longest, " << KernelName(record.counts[longest].kernel)
-          << ", takes " << std::lround(100 * main.seconds / seconds) << "%.";
+    share << " " << record.launches << " launches; the longest, "
+          << evaluator::KernelName(record.counts[longest].kernel) << ", takes "
+          << std::lround(100 * main.seconds / seconds) << "%.";
     text += share.str();
   }
   judgement->diagnosis = text + (main.sentence.empty() ? "" : " It is " + main.sentence + ".");
   const auto add = [judgement](const std::string& name, double value) { judgement->metrics.emplace_back(name, value); };
   add("launches", static_cast<double>(record.launches));
-  add("registers", resources.registers_per_thread);
-  add("spill_bytes", resources.spill_bytes);
   add("shared_bytes",
       static_cast<double>(resources.static_shared_bytes) + static_cast<double>(resources.dynamic_shared_bytes));
   add("occupancy", main.occupancy.fraction);

@@ -44,7 +44,7 @@ constexpr char kSchema[] = R"json({
     "sandbox": {"type": "string", "enum": ["strict", "auto", "off"], "default": "auto",
       "description": "Isolation of compilers and candidates: strict refuses to run without namespaces and a system call filter, auto takes what the machine offers and says so, off is for debugging."},
     "compile": {"type": "string", "enum": ["fast", "nvcc"], "default": "fast",
-      "description": "fast: NVRTC and g++, some 50 ms a kernel, falling back to nvcc; nvcc: always nvcc, about a second. A thorough judgement always takes nvcc."},
+      "description": "fast: NVRTC and g++, some 50 ms a kernel, falling back to nvcc, with the same machine code; nvcc: always nvcc, about a second, as a plain build. A thorough judgement always takes nvcc."},
     "cuda_home": {"type": "string", "default": "",
       "description": "The folder that holds bin/nvcc; empty: KGRPO_CUDA_HOME, CUDA_HOME, PATH and the usual places are searched."},
     "device": {"type": "string", "enum": ["h100"], "default": "h100", "description": "The GPU whose time is modelled."},
@@ -52,7 +52,7 @@ constexpr char kSchema[] = R"json({
     "seed": {"type": "integer", "minimum": 0, "default": 0, "description": "Changes every secret input."},
     "sampled_blocks": {"type": "integer", "minimum": 4, "maximum": 4096, "default": 24,
       "description": "Blocks interpreted at the timing size; more cost time and move the modelled time by about a percent."},
-    "cache": {"type": "boolean", "default": true, "description": "Keep judgements on disk, by content, for later runs."},
+    "cache": {"type": "boolean", "default": true, "description": "Keep judgements and compiled kernels on disk, by content, for later runs; of the latter 512 MiB."},
     "compile_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 60, "description": "Limit for one compile, wall clock."},
     "host_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 10,
       "description": "Limit for the host code of one call of the launch function, wall clock."},
@@ -89,6 +89,7 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
     };
     options.judge.cancelled = [services] { return services.Cancelled(); };
     options.cache_directory = services.CacheDirectory();
+    if (options.cache) options.judge.compile_cache = options.cache_directory + "/compiles.sqlite";
     *out = new kgrpo_evaluator(services, options);
   });
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 namespace kgrpo {
@@ -16,6 +17,7 @@ struct Kept {
   std::string verdict, diagnosis, time_source;
   double seconds = 0;
   int correct = 0, modelled = 0, count = 0;
+  std::map<std::string, double> metrics;
 };
 
 void Keep(void* context, const kgrpo_evaluation* evaluation) {
@@ -26,7 +28,10 @@ void Keep(void* context, const kgrpo_evaluation* evaluation) {
            evaluation->seconds,
            evaluation->correct,
            evaluation->modelled,
-           kept->count + 1};
+           kept->count + 1,
+           {}};
+  for (size_t i = 0; i < evaluation->metric_count; ++i)
+    kept->metrics[Copy(evaluation->metrics[i].name)] = evaluation->metrics[i].value;
 }
 
 TEST(EvaluatorSimPlugin, JudgesThroughTheAbi) {
@@ -49,8 +54,8 @@ TEST(EvaluatorSimPlugin, JudgesThroughTheAbi) {
   host.struct_size = sizeof host;
   host.log = [](void*, uint32_t, kgrpo_str) {};
   host.cancelled = [](void*) { return 0; };
-  static std::vector<std::string> metrics;
-  host.metric = [](void*, kgrpo_str name, double) { metrics.push_back(Copy(name)); };
+  static std::map<std::string, double> metrics;
+  host.metric = [](void*, kgrpo_str name, double value) { metrics[Copy(name)] = value; };
   host.cache_directory = [](void*) { return Str(cache); };
   host.artifact_directory = [](void*) { return Str(cache); };
 
@@ -77,13 +82,33 @@ TEST(EvaluatorSimPlugin, JudgesThroughTheAbi) {
   EXPECT_EQ(baseline.modelled, 1);
   EXPECT_THAT(baseline.time_source, testing::HasSubstr("model"));
   EXPECT_GT(baseline.seconds, 0);
+  EXPECT_GT(baseline.metrics["registers"], 0);
+  for (const char* figure : {"spill_bytes", "static_shared_bytes", "stack_bytes", "constant_bytes"})
+    EXPECT_EQ(baseline.metrics.count(figure), 1u) << figure;
   const std::string source = "extern \"C\" void launch(const float*, const float*, float*, int) {}";
   kgrpo_evaluate_request request = {sizeof request, Str(source), 7, 0};
   Check(table->evaluate(evaluator, problem, &request, {&candidate, Keep}));
   EXPECT_EQ(candidate.verdict, "no_launch");
   EXPECT_EQ(candidate.correct, 0);
   EXPECT_EQ(candidate.count, 1);
-  EXPECT_THAT(metrics, testing::IsSupersetOf({"evaluator/cached", "evaluator/compile_seconds"}));
+  EXPECT_EQ(metrics.at("evaluator/cached"), 0);
+  EXPECT_EQ(metrics.at("evaluator/compile_cached"), 0);
+  EXPECT_GT(metrics.at("evaluator/compile_seconds"), 0);
+  table->close_problem(evaluator, problem);
+  table->destroy(evaluator);
+
+  // Without its judgements a later run judges again, but does not compile again.
+  for (const char* file : {"/judgements.sqlite", "/judgements.sqlite-wal", "/judgements.sqlite-shm"})
+    std::filesystem::remove(cache + file);
+  metrics.clear();
+  Check(table->create(&host, Str("{}"), &evaluator));
+  Check(table->open_problem(evaluator, Str(std::string(KGRPO_SOURCE_DIR) + "/tests/evaluator/problems/affine"),
+                            &problem));
+  Check(table->baseline(evaluator, problem, {&candidate, Keep}));
+  EXPECT_EQ(candidate.metrics, baseline.metrics);
+  EXPECT_EQ(candidate.seconds, baseline.seconds);
+  EXPECT_EQ(metrics.at("evaluator/cached"), 0);
+  EXPECT_EQ(metrics.at("evaluator/compile_cached"), 1);
   table->close_problem(evaluator, problem);
   table->destroy(evaluator);
   std::filesystem::remove_all(cache);

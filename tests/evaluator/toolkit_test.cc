@@ -1,0 +1,131 @@
+// What is wrong with a toolkit or a host compiler is said before anything is judged, with what to do: toolkits made of
+// shell scripts.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "evaluator_shared/compiler.h"
+#include "evaluator_shared/cuda_toolkit.h"
+#include "fake_toolkit.h"
+#include "kgrpo/sdk/error.h"
+
+namespace kgrpo::evaluator {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+// What the function throws; "" where it throws nothing.
+template <typename Function>
+std::string ErrorOf(Function function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), KGRPO_ERROR_UNAVAILABLE);
+    return error.what();
+  }
+  return "";
+}
+
+std::string FindError(const fs::path& home) {
+  return ErrorOf([&] { CudaToolkit::Find(home.string()); });
+}
+
+TEST(Toolkit, OfScriptsIsFound) {
+  const FakeToolkit fake;
+  const CudaToolkit toolkit = CudaToolkit::Find(fake.home().string());
+  EXPECT_EQ(toolkit.version, "13.0, V13.0.88");
+  EXPECT_EQ(toolkit.architectures, (std::vector<int>{75, 90, 120}));
+  EXPECT_EQ(toolkit.nvrtc, "");
+}
+
+TEST(Toolkit, MissingOrBrokenFolder) {
+  const FakeToolkit fake;
+  EXPECT_THAT(FindError(fake.home() / "none"), AllOf(HasSubstr("option cuda_home"), HasSubstr("no such folder")));
+  fs::remove_all(fake.home() / "include");
+  EXPECT_THAT(FindError(fake.home()), HasSubstr("no include/cuda_fp16.h"));
+  fs::remove(fake.home() / "bin/nvcc");
+  EXPECT_THAT(FindError(fake.home()), HasSubstr("no bin/nvcc"));
+}
+
+TEST(Toolkit, NvccThatDoesNotRun) {
+  const FakeToolkit fake;
+  WriteScript(fake.home() / "bin/nvcc", "echo 'error while loading shared libraries'; exit 127\n");
+  EXPECT_THAT(FindError(fake.home()), HasSubstr("bin/nvcc --version does not run"));
+  std::ofstream(fake.home() / "bin/nvcc") << "\177ELF of another machine";
+  EXPECT_THAT(FindError(fake.home()), HasSubstr("bin/nvcc --version does not run"));
+}
+
+TEST(Toolkit, OfAnotherMajorVersion) {
+  FakeToolkit fake;
+  for (const char* release : {"12.4, V12.4.131", "11.0, V11.0.194", "14.0, V14.0.1"}) {
+    fake.Nvcc(release, "compute_75 compute_90", "exit 0");
+    EXPECT_THAT(FindError(fake.home()),
+                AllOf(HasSubstr(std::string("nvcc is of CUDA ") + release), HasSubstr("CUDA 13 is needed")));
+  }
+}
+
+TEST(Toolkit, WithPartsMissing) {
+  const FakeToolkit fake;
+  fs::remove(fake.home() / "bin/ptxas");
+  EXPECT_THAT(FindError(fake.home()), HasSubstr("no bin/ptxas"));
+  fs::remove(fake.home() / "nvvm/bin/cicc");
+  EXPECT_THAT(FindError(fake.home()), AllOf(HasSubstr("compiler is missing"), HasSubstr("nvvm/bin/cicc")));
+}
+
+TEST(Toolkit, ThatDoesNotKnowTheDevice) {
+  const FakeToolkit fake;
+  const CudaToolkit toolkit = CudaToolkit::Find(fake.home().string());
+  EXPECT_EQ(ErrorOf([&] { toolkit.CheckArchitecture(90); }), "");
+  EXPECT_THAT(ErrorOf([&] { toolkit.CheckArchitecture(130); }),
+              AllOf(HasSubstr("compute capability 13.0"), HasSubstr("it knows 7.5, 9.0, 12.0"),
+                    HasSubstr("install a newer toolkit"), HasSubstr("cuda_home")));
+  EXPECT_THAT(ErrorOf([&] { toolkit.CheckArchitecture(70); }),
+              AllOf(HasSubstr("compute capability 7.0"), HasSubstr("older toolkit")));
+}
+
+class CompilerCreation : public testing::Test {
+ protected:
+  std::string Create(CompileRoute route, int compute_capability) {
+    return ErrorOf([&] {
+      const CudaToolkit toolkit = CudaToolkit::Find(fake_.home().string());
+      const Sandbox sandbox(SandboxMode::kAuto, helpers_, toolkit.readable);
+      Compiler(toolkit, sandbox, helpers_,
+               {.route = route, .library_directory = helpers_, .compute_capability = compute_capability});
+    });
+  }
+
+  FakeToolkit fake_;
+  const std::string helpers_ = FindHelperDirectory();
+};
+
+TEST_F(CompilerCreation, NamesWhatTheRouteLacks) {
+  EXPECT_EQ(Create(CompileRoute::kNvcc, 90), "");
+  EXPECT_THAT(Create(CompileRoute::kNvcc, 130), HasSubstr("compute capability 13.0"));
+  EXPECT_THAT(Create(CompileRoute::kFast, 90),
+              AllOf(HasSubstr("has no NVRTC"), HasSubstr("install it"), HasSubstr("compile: nvcc")));
+}
+
+TEST_F(CompilerCreation, NamesAnNvrtcThatCannotBeLoaded) {
+  fs::create_directories(fake_.home() / "lib64");
+  std::ofstream(fake_.home() / "lib64/libnvrtc.so.13") << "no library";
+  EXPECT_THAT(Create(CompileRoute::kFast, 90),
+              AllOf(HasSubstr("libnvrtc.so.13 cannot be loaded"), HasSubstr("compile: nvcc")));
+}
+
+TEST(HostCompiler, IsNamedWhereItIsMissing) {
+  EXPECT_THAT(HostCompilerVersion(), testing::Not(""));
+  const FakeToolkit folder;
+  const std::string path = (folder.home() / "bin").string();
+  EXPECT_THAT(ErrorOf([&] { HostCompilerVersion(path); }),
+              AllOf(HasSubstr("gcc is not in " + path), HasSubstr("apt-get install g++")));
+  WriteScript(folder.home() / "bin/gcc", "echo gcc 12.2.0\n");
+  EXPECT_THAT(ErrorOf([&] { HostCompilerVersion(path); }), HasSubstr("g++ is not in " + path));
+  WriteScript(folder.home() / "bin/g++", "exit 1\n");
+  EXPECT_THAT(ErrorOf([&] { HostCompilerVersion(path); }), HasSubstr("--version does not run"));
+  WriteScript(folder.home() / "bin/g++", "echo g++ 12.2.0\n");
+  EXPECT_EQ(HostCompilerVersion(path), "g++ 12.2.0");
+}
+
+}  // namespace
+}  // namespace kgrpo::evaluator
