@@ -212,7 +212,7 @@ TEST_F(CompileCacheTest, ManyProcessesWriteAtOnce) {
 class CompilerCacheTest : public CompileCacheTest {
  protected:
   CompileOutcome Compile(const std::string& nvcc, const std::string& source, double seconds = 60, int capability = 90) {
-    fake_.Nvcc("13.0, V13.0.88", "compute_90 compute_120", nvcc);
+    fake_.Nvcc(release_, "compute_90 compute_120", nvcc);
     const CudaToolkit toolkit = CudaToolkit::Find(fake_.home().string());
     const Sandbox sandbox(SandboxMode::kAuto, helpers_, toolkit.readable);
     Compiler compiler(toolkit, sandbox, helpers_,
@@ -226,7 +226,8 @@ class CompilerCacheTest : public CompileCacheTest {
 
   FakeToolkit fake_;
   const std::string helpers_ = FindHelperDirectory();
-  const Problem problem_ = LoadProblem(std::string(KGRPO_SOURCE_DIR) + "/tests/evaluator/problems/affine");
+  std::string release_ = "13.0, V13.0.88";
+  Problem problem_ = LoadProblem(std::string(KGRPO_SOURCE_DIR) + "/tests/evaluator/problems/affine");
 };
 
 constexpr char kRefuses[] = "echo 'kernel.cu(1): error: expected a declaration'; exit 2";
@@ -239,6 +240,14 @@ TEST_F(CompilerCacheTest, CompilesTheSameOnce) {
   EXPECT_THAT(again.diagnosis, HasSubstr("expected a declaration"));
   EXPECT_FALSE(Compile(kRefuses, "b").cached);
   EXPECT_FALSE(Compile(kRefuses, "a", 60, 120).cached);
+  release_ = "13.1, V13.1.2";
+  EXPECT_FALSE(Compile(kRefuses, "a").cached);
+  EXPECT_TRUE(Compile(kRefuses, "a").cached);
+  problem_.allowed_libraries.emplace_back("cub");
+  EXPECT_FALSE(Compile(kRefuses, "a").cached);
+  problem_.entry += "_renamed";
+  EXPECT_FALSE(Compile(kRefuses, "a").cached);
+  EXPECT_TRUE(Compile(kRefuses, "a").cached);
 }
 
 // An nvcc that does not know the option for pointers to shared memory is asked without it.
