@@ -99,7 +99,11 @@ struct HostServices::InstanceServices {
   }
 };
 
-HostServices::HostServices(HostOptions options) : options_(std::move(options)) {}
+HostServices::HostServices(HostOptions options)
+    : options_(std::move(options)),
+      device_locks_({.identity = CudaDeviceIdentity, .directory = MachineLockDirectory(), .say = [](const auto& text) {
+                       spdlog::info("{}", PrintableText(text));
+                     }}) {}
 
 HostServices::~HostServices() = default;
 

@@ -4,9 +4,11 @@
 #include <kgrpo/sdk/host.h>
 #include <kgrpo/sdk/plugin.h>
 
+#include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -122,10 +124,16 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
     options.workers = json.value("workers", size_t{8});
     options.cancelled = [services] { return services.Cancelled(); };
     options.lock_device = [services](const std::string& device) -> std::shared_ptr<void> {
-      return std::make_shared<kgrpo::DeviceLock>(services, device);
+      auto lock = std::make_shared<kgrpo::DeviceLock>(services, device);
+      services.ThrowIfCancelled();  // many may have waited
+      return lock;
     };
     const bool cache = json.value("cache", true);
     if (cache) options.compile_cache = services.CacheDirectory() + "/compiles.sqlite";
+    // What the devices reach at most is measured now: nobody else may use them. Taken in one order by all.
+    std::vector<std::unique_ptr<kgrpo::DeviceLock>> locks;
+    for (const int number : std::set<int>(devices.begin(), devices.end()))
+      locks.push_back(std::make_unique<kgrpo::DeviceLock>(services, "cuda:" + std::to_string(number)));
     *out = new kgrpo_evaluator(services, options, devices, json.value("seed", uint64_t{0}), cache);
   });
 }

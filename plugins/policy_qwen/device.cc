@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <dlfcn.h>
 #include <kgrpo/sdk/error.h>
 
@@ -53,6 +54,11 @@ at::Device OpenDevice(const std::string& name) {
   }
   at::globalContext().lazyInitDevice(at::kCUDA);
   return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index));
+}
+
+void WaitForDevice(at::Device device) {
+  if (device.is_cpu()) return;
+  c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
 }
 
 }  // namespace kgrpo::policy

@@ -13,6 +13,9 @@ namespace kgrpo::policy {
 // driver, or that many GPUs.
 at::Device OpenDevice(const std::string& name);
 
+// Waits until the device has done all that this process gave it; nothing on the CPU.
+void WaitForDevice(at::Device device);
+
 }  // namespace kgrpo::policy
 
 #endif  // KGRPO_PLUGINS_POLICY_QWEN_DEVICE_H_

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "policy_qwen/device.h"
 #include "policy_qwen/model/safetensors.h"
 #include "policy_qwen/options.h"
 #include "policy_qwen/policy.h"
@@ -35,6 +36,20 @@ struct kgrpo_policy {
             static_cast<uint32_t>(policy.config().context_length),
             policy.config().end_ids.data(),
             policy.config().end_ids.size()};
+  }
+
+  // The device for as long as the returned object lives: in every function that computes or copies there.
+  kgrpo::DeviceTurn TakeDevice() {
+    return {host, device, [this] { kgrpo::policy::WaitForDevice(policy.device()); }};
+  }
+  // Runs `work` on the device. Its errors are told even where they come to light only when the device is waited for.
+  template <typename Work>
+  kgrpo_error* OnDevice(Work&& work) {
+    return Guard([&] {
+      kgrpo::DeviceTurn turn = TakeDevice();
+      work();
+      turn.Pause();
+    });
   }
 
   kgrpo::Host host;
@@ -115,7 +130,10 @@ const kgrpo_policy_interface kInterface = {
               kgrpo::Host(host).Warn("init: random: the weights in " + parsed.model +
                                      " are not read; to start from them, set init: pretrained");
             }
-            *out = std::make_unique<kgrpo_policy>(host, parsed, seed).release();
+            const kgrpo::DeviceLock lock(kgrpo::Host(host), parsed.device);
+            auto made = std::make_unique<kgrpo_policy>(host, parsed, seed);
+            kgrpo::policy::WaitForDevice(made->policy.device());
+            *out = made.release();
           });
         },
 
@@ -180,14 +198,32 @@ const kgrpo_policy_interface kInterface = {
                   static_cast<uint32_t>(completion.ended ? KGRPO_FINISH_STOP : KGRPO_FINISH_LENGTH)};
               sink.put(sink.context, &out);
             };
-            self->policy.Generate(batch, options, put, [&] { return self->host.Cancelled(); });
+            // Completions are handed over between slices of the device's time and without its lock: a coder or a judge
+            // may want the device at once.
+            std::vector<kgrpo::policy::Completion> finished;
+            kgrpo::DeviceTurn turn = self->TakeDevice();
+            const auto hand_over = [&] {
+              turn.Pause();
+              for (const kgrpo::policy::Completion& completion : finished) put(completion);
+              finished.clear();
+            };
+            self->policy.Generate(
+                batch, options, [&](const kgrpo::policy::Completion& completion) { finished.push_back(completion); },
+                [&] {
+                  if (turn.SliceIsOver()) {
+                    hand_over();
+                    turn.Resume();
+                  }
+                  return self->host.Cancelled();
+                });
+            hand_over();
           });
         },
 
     .forward =
         [](kgrpo_policy* self, const kgrpo_forward_request* request, float* logprobs, float* entropies,
            kgrpo_forward_context** context) {
-          return Guard([&] {
+          return self->OnDevice([&] {
             std::vector<kgrpo::policy::ScoredSequence> sequences(request->sequence_count);
             for (size_t i = 0; i < sequences.size(); ++i) {
               const kgrpo_sequence& from = request->sequences[i];
@@ -203,7 +239,7 @@ const kgrpo_policy_interface kInterface = {
     .backward =
         [](kgrpo_policy* self, kgrpo_forward_context* context, const float* d_logprobs) {
           kgrpo::policy::ForwardContextPtr owned(reinterpret_cast<kgrpo::policy::ForwardContext*>(context));
-          return Guard([&] { self->policy.Backward(std::move(owned), d_logprobs); });
+          return self->OnDevice([&] { self->policy.Backward(std::move(owned), d_logprobs); });
         },
 
     .release_context =
@@ -213,7 +249,7 @@ const kgrpo_policy_interface kInterface = {
 
     .parameters = [](kgrpo_policy* self, size_t* count) -> const kgrpo_parameter* {
       if (self->parameters.empty() && self->policy.parameters().defined()) {
-        if (kgrpo_error* error = Guard([&] { MakeParameterViews(*self); })) {  // no memory for the gradients
+        if (kgrpo_error* error = self->OnDevice([&] { MakeParameterViews(*self); })) {  // no memory for the gradients
           self->host.raw()->log(self->host.raw()->context, KGRPO_LOG_ERROR, error->message);
           error->release(error);
           *count = 0;
@@ -224,15 +260,19 @@ const kgrpo_policy_interface kInterface = {
       return self->parameters.data();
     },
 
-    .zero_gradients = [](kgrpo_policy* self) { return Guard([&] { self->policy.ZeroGradients(); }); },
+    .zero_gradients = [](kgrpo_policy* self) { return self->OnDevice([&] { self->policy.ZeroGradients(); }); },
 
-    .freeze_reference = [](kgrpo_policy* self) { return Guard([&] { self->policy.FreezeReference(); }); },
+    .freeze_reference = [](kgrpo_policy* self) { return self->OnDevice([&] { self->policy.FreezeReference(); }); },
 
-    .save = [](kgrpo_policy* self, uint32_t copy,
-               kgrpo_str directory) { return Guard([&] { self->policy.Save(ToCopy(copy), kgrpo::Copy(directory)); }); },
+    .save =
+        [](kgrpo_policy* self, uint32_t copy, kgrpo_str directory) {
+          return self->OnDevice([&] { self->policy.Save(ToCopy(copy), kgrpo::Copy(directory)); });
+        },
 
-    .load = [](kgrpo_policy* self, uint32_t copy,
-               kgrpo_str directory) { return Guard([&] { self->policy.Load(ToCopy(copy), kgrpo::Copy(directory)); }); },
+    .load =
+        [](kgrpo_policy* self, uint32_t copy, kgrpo_str directory) {
+          return self->OnDevice([&] { self->policy.Load(ToCopy(copy), kgrpo::Copy(directory)); });
+        },
 };
 
 }  // namespace

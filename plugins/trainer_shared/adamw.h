@@ -4,6 +4,7 @@
 #define KGRPO_TRAINER_SHARED_ADAMW_H
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "trainer_shared/parameters.h"
@@ -33,6 +34,10 @@ class AdamW {
   void Step(double learning_rate, double gradient_scale);
 
   uint64_t steps() const { return steps_; }
+
+  // Where the parameters lie, as kgrpo_host.lock_device calls it, and what waits until that device is idle.
+  std::string device() const { return set_.on_cuda ? "cuda:" + std::to_string(set_.device) : "cpu"; }
+  void Wait() { math_->Wait(); }
 
   // Step count, moments, masters, and a fingerprint of the values. Load changes nothing unless it succeeds, and throws
   // KGRPO_ERROR_INVALID when the state is of another model or of other weights than the parameters now have. Commit

@@ -114,6 +114,8 @@ class CpuTensorMath : public TensorMath {
       for (size_t i = 0; i < size; ++i) rounded[i] = ToBfloat16(parameter[begin + i]);
     });
   }
+
+  void Wait() override {}
 };
 
 }  // namespace

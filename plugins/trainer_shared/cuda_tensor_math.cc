@@ -9,6 +9,7 @@
 #include <ATen/ops/zeros.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/InferenceMode.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 
@@ -73,6 +74,10 @@ class TorchTensorMath : public TensorMath {
     at::_fused_adamw_({value}, {gradient}, {first}, {second}, {}, {step}, s.learning_rate, s.beta1, s.beta2,
                       s.weight_decay, s.epsilon, /*amsgrad=*/false, /*maximize=*/false);
     if (tensor.master != nullptr) View(tensor.value, tensor.count, at::kBFloat16).copy_(value);
+  }
+
+  void Wait() override {
+    if (!device_.is_cpu()) c10::impl::VirtualGuardImpl(device_.type()).synchronizeDevice(device_.index());
   }
 
  private:

@@ -56,7 +56,12 @@ Optimizer::Optimizer(const OptimizerOptions& options, const kgrpo_host* host, co
                      kgrpo_policy* policy, CudaTensorMathFactory cuda)
     : options_(options), host_(host), adamw_(ViewParameters(api, policy), options.adamw, cuda) {}
 
+DeviceTurn Optimizer::TakeDevice() {
+  return {Host(host_), adamw_.device(), [this] { adamw_.Wait(); }};
+}
+
 StepOutcome Optimizer::Step(double loss, const SchedulePosition& position) {
+  DeviceTurn turn = TakeDevice();
   StepOutcome outcome;
   outcome.learning_rate = LearningRate(options_.schedule, position);
   outcome.gradient_norm = adamw_.GradientNorm();
@@ -81,6 +86,7 @@ StepOutcome Optimizer::Step(double loss, const SchedulePosition& position) {
   const double scale =
       options_.max_grad_norm == 0 ? 1.0 : std::min(1.0, options_.max_grad_norm / (outcome.gradient_norm + 1e-6));
   adamw_.Step(outcome.learning_rate, scale);
+  turn.Pause();  // an error of the device is told here
   return outcome;
 }
 
@@ -91,12 +97,14 @@ struct Optimizer::Loaded {
 };
 
 void Optimizer::Save(StateWriter& writer) {
+  const DeviceTurn turn = TakeDevice();
   writer.U64(skipped_steps_);
   writer.U64(skipped_in_a_row_);
   adamw_.Save(writer);
 }
 
 std::shared_ptr<Optimizer::Loaded> Optimizer::Load(StateReader& reader) {
+  const DeviceTurn turn = TakeDevice();
   auto loaded = std::make_shared<Loaded>();
   loaded->skipped_steps = reader.U64();
   loaded->skipped_in_a_row = reader.U64();

@@ -4,6 +4,7 @@
 #define KGRPO_TRAINER_SHARED_OPTIMIZER_H
 #include <kgrpo/host.h>
 #include <kgrpo/policy.h>
+#include <kgrpo/sdk/host.h>
 
 #include <cstdint>
 #include <memory>
@@ -44,6 +45,7 @@ class Optimizer {
 
   // Takes a step with the gradients that the policy has accumulated. Throws KGRPO_ERROR_NOT_FINITE at the last of
   // max_non_finite_steps skipped steps in a row.
+  // Like Save and Load it locks the device meanwhile.
   StepOutcome Step(double loss, const SchedulePosition& position);
 
   uint64_t skipped_steps() const { return skipped_steps_; }  // since the stage began
@@ -55,6 +57,8 @@ class Optimizer {
   void Commit(const std::shared_ptr<Loaded>& loaded);
 
  private:
+  DeviceTurn TakeDevice();
+
   OptimizerOptions options_;
   const kgrpo_host* host_;
   AdamW adamw_;

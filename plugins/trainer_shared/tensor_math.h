@@ -44,7 +44,8 @@ class DeviceArray {
   virtual float* data() = 0;
 };
 
-// Operations on one device. Used by one thread at a time; each is complete when it returns.
+// Operations on one device. Used by one thread at a time. What is read from the device is there when a function
+// returns; other work may still be under way until Wait.
 class TensorMath {
  public:
   virtual ~TensorMath() = default;
@@ -65,6 +66,9 @@ class TensorMath {
   //   p -= learning_rate / (1 - beta1^step) * m / (sqrt(v / (1 - beta2^step)) + epsilon)
   // computed in float32 on the master; a bfloat16 value receives the master rounded to nearest even.
   virtual void AdamWStep(const AdamWTensor& tensor, const AdamWScalars& scalars) = 0;
+
+  // Returns once the device has done everything.
+  virtual void Wait() = 0;
 };
 
 std::unique_ptr<TensorMath> MakeCpuTensorMath();

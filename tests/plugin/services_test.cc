@@ -1,4 +1,4 @@
-// What the host offers to plugins: metrics, folders, device locks, random numbers, the stop flag.
+// What the host offers to plugins: metrics, folders, random numbers, the stop flag. Device locks: device_locks_test.cc.
 #include "host/services.h"
 
 #include <gmock/gmock.h>
@@ -8,9 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <thread>
 
-#include "host/cancel.h"
 #include "host/log.h"
 #include "random/keyed.h"
 
@@ -63,50 +61,6 @@ TEST(HostServices, RandomNumbersBelongToTheInstance) {
   const Host a(services.ForInstance("a")), b(services.ForInstance("b"));
   EXPECT_EQ(a.Random({1, 2}, 3), Keyed(9, "a", {1, 2}, 3));
   EXPECT_NE(a.Random({1, 2}, 3), b.Random({1, 2}, 3));
-}
-
-TEST(DeviceLocks, OneAtATime) {
-  HostServices services({});
-  const Host host(services.ForInstance("x"));
-  int inside = 0, most = 0;
-  std::vector<std::jthread> threads;
-  for (int i = 0; i < 8; ++i) {
-    threads.emplace_back([&] {
-      for (int j = 0; j < 50; ++j) {
-        const DeviceLock lock(host, "cuda:0");
-        most = std::max(most, ++inside);
-        --inside;
-      }
-    });
-  }
-  threads.clear();
-  EXPECT_EQ(most, 1);
-}
-
-TEST(DeviceLocks, NestedLocksAndForeignUnlocksAreErrors) {
-  DeviceLocks locks;
-  locks.Lock("cpu");
-  locks.Lock("cuda:0");  // another device
-  EXPECT_THROW(locks.Lock("cpu"), Error);
-  std::jthread([&] { EXPECT_THROW(locks.Unlock("cpu"), Error); }).join();
-  locks.Unlock("cpu");
-  EXPECT_THROW(locks.Unlock("cpu"), Error);
-}
-
-TEST(DeviceLocks, WaitingEndsWhenTheUserStops) {
-  DeviceLocks locks;
-  locks.Lock("cpu");
-  std::jthread waiting([&] {
-    try {
-      locks.Lock("cpu");
-      ADD_FAILURE();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), KGRPO_ERROR_CANCELLED);
-    }
-  });
-  RequestCancel();
-  waiting.join();
-  ClearCancel();
 }
 
 TEST(CacheRoot, FollowsTheVariables) {

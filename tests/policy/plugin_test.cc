@@ -3,12 +3,16 @@
 #include <gtest/gtest.h>
 #include <kgrpo/policy.h>
 #include <kgrpo/sdk/error.h>
+#include <kgrpo/sdk/host.h>
 #include <kgrpo/sdk/text.h>
 
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 namespace kgrpo {
@@ -28,9 +32,23 @@ struct TestHost {
     table.random = [](void* context, const uint64_t*, size_t, uint64_t) {
       return static_cast<TestHost*>(context)->seed;
     };
+    table.lock_device = [](void* context, kgrpo_str device) {
+      return Guard([&] { static_cast<TestHost*>(context)->Lock(Copy(device)); });
+    };
+    table.unlock_device = [](void* context, kgrpo_str device) {
+      auto& self = *static_cast<TestHost*>(context);
+      EXPECT_EQ(std::exchange(self.held, ""), Copy(device));
+    };
     table.world_size = 1;
   }
+  void Lock(std::string device) {
+    EXPECT_EQ(held, "") << "locked twice";
+    held = std::move(device);
+    ++locked;
+  }
   kgrpo_host table;
+  std::string held;  // the device that is locked
+  int locked = 0;    // how often one was
   int cancelled = 0;
   uint64_t seed = 17;
 };
@@ -247,6 +265,81 @@ TEST_F(PluginTest, ErrorsCrossAsErrors) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), KGRPO_ERROR_CANCELLED);
   }
+}
+
+// Runs `work`, during which the device must be locked `times` times, and is free afterwards.
+#define EXPECT_LOCKS(times, work)   \
+  do {                              \
+    host_.locked = 0;               \
+    work;                           \
+    EXPECT_EQ(host_.locked, times); \
+    EXPECT_EQ(host_.held, "");      \
+  } while (false)
+
+TEST_F(PluginTest, WhatWorksOnTheDeviceLocksIt) {
+  EXPECT_LOCKS(1, Create(Options("qwen2")));
+  const std::vector<int32_t> prompt = EncodeChat("tile the loop");
+  EXPECT_LOCKS(0, EncodeChat("tile the loop"));
+  EXPECT_LOCKS(1, Generate(prompt, 5, 1.0));
+  kgrpo_forward_context* context = nullptr;
+  const std::vector<float> ones(2, 1.0F);
+  size_t count = 0;
+  EXPECT_LOCKS(1, Forward(prompt, {40, 41}, &context));
+  EXPECT_LOCKS(1, Check(Api().backward(policy_, context, ones.data())));
+  EXPECT_LOCKS(1, Api().parameters(policy_, &count));
+  EXPECT_LOCKS(0, Api().parameters(policy_, &count));
+  EXPECT_LOCKS(1, Check(Api().zero_gradients(policy_)));
+  EXPECT_LOCKS(1, Check(Api().freeze_reference(policy_)));
+  const std::string folder = ::testing::TempDir() + "/saved_policy";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  EXPECT_LOCKS(1, Check(Api().save(policy_, KGRPO_POLICY_CURRENT, Str(folder))));
+  EXPECT_LOCKS(1, Check(Api().load(policy_, KGRPO_POLICY_CURRENT, Str(folder))));
+  std::filesystem::remove_all(folder);
+}
+
+TEST_F(PluginTest, FailuresGiveTheDeviceUp) {
+  Create(Options("qwen2"));
+  EXPECT_LOCKS(1, EXPECT_THROW(Forward({5}, {7}, nullptr, KGRPO_POLICY_REFERENCE), Error));
+  host_.cancelled = 1;
+  EXPECT_LOCKS(1, EXPECT_THROW(Generate({5}, 1, 1.0), Error));
+}
+
+TEST_F(PluginTest, LongGenerationLetsOthersHaveTheDevice) {
+  Create(Options("qwen3"));
+  const std::vector<int32_t> prompt = EncodeChat("tile the loop");
+  const Written quick = Generate(prompt, 5, 1.0);
+  ASSERT_GE(quick.ids.size(), 3U);
+  // Asked before every step: each takes longer than a slice.
+  host_.table.cancelled = [](void* context) {
+    EXPECT_EQ(static_cast<TestHost*>(context)->held, "cpu") << "between two steps it has the device";
+    std::this_thread::sleep_for(DeviceTurn::kSlice);
+    return 0;
+  };
+  Written slow;
+  host_.locked = 0;
+  slow = Generate(prompt, 5, 1.0);
+  EXPECT_GE(host_.locked, 3);
+  EXPECT_EQ(slow.ids, quick.ids);
+}
+
+TEST_F(PluginTest, CompletionsAreHandedOverWithoutTheDevice) {
+  Create(Options("qwen2"));
+  const std::vector<int32_t> prompt = EncodeChat("tile the loop");
+  std::vector<kgrpo_generate_request> requests(6);
+  for (size_t i = 0; i < requests.size(); ++i) requests[i] = {prompt.data(), prompt.size(), i};
+  const kgrpo_sampling sampling = {sizeof(kgrpo_sampling), 12, 1.0, 0, 1.0, 0.0};
+  struct Seen {
+    TestHost* host;
+    int count = 0;
+  } seen{&host_};
+  const kgrpo_completion_sink sink = {&seen, [](void* context, const kgrpo_completion*) {
+                                        auto& self = *static_cast<Seen*>(context);
+                                        EXPECT_EQ(self.host->held, "") << "a judge may want it at once";
+                                        ++self.count;
+                                      }};
+  Check(Api().generate(policy_, requests.data(), requests.size(), &sampling, sink));
+  EXPECT_EQ(seen.count, 6);
 }
 
 TEST_F(PluginTest, RandomWeightsComeFromTheHostsSeed) {

@@ -1,4 +1,5 @@
-// fake_host.h - a kgrpo_host for tests: random numbers by a hash, log lines kept, a switch that cancels.
+// fake_host.h - a kgrpo_host for tests: random numbers by a hash, log lines and device locks kept, a switch that
+// cancels.
 #ifndef KGRPO_TESTS_TRAINER_FAKE_HOST_H
 #define KGRPO_TESTS_TRAINER_FAKE_HOST_H
 #include <kgrpo/host.h>
@@ -17,6 +18,13 @@ class FakeHost {
     host_.context = this;
     host_.log = [](void* context, uint32_t, kgrpo_str message) { Self(context).lines.push_back(Copy(message)); };
     host_.metric = [](void*, kgrpo_str, double) {};
+    host_.lock_device = [](void* context, kgrpo_str device) -> kgrpo_error* {
+      Self(context).locks.push_back("lock " + Copy(device));
+      return nullptr;
+    };
+    host_.unlock_device = [](void* context, kgrpo_str device) {
+      Self(context).locks.push_back("unlock " + Copy(device));
+    };
     host_.cancelled = [](void* context) { return Self(context).cancel ? 1 : 0; };
     host_.random = [](void* context, const uint64_t* key, size_t size, uint64_t index) {
       uint64_t hash = Self(context).seed_;
@@ -32,6 +40,7 @@ class FakeHost {
   kgrpo_host* get() { return &host_; }
 
   std::vector<std::string> lines;
+  std::vector<std::string> locks;  // "lock cpu", "unlock cpu", as they came
   bool cancel = false;
 
  private:

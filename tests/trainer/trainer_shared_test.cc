@@ -5,16 +5,23 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <fstream>
 #include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <random>
 #include <set>
+#include <string>
 #include <vector>
 
+#include "bigram_policy.h"
 #include "fake_host.h"
 #include "recorded_sink.h"
+#include "trainer_shared/adamw.h"
 #include "trainer_shared/batching.h"
 #include "trainer_shared/metrics.h"
+#include "trainer_shared/optimizer.h"
 #include "trainer_shared/parallel.h"
 #include "trainer_shared/schedule.h"
 #include "trainer_shared/state_stream.h"
@@ -22,6 +29,10 @@
 
 namespace kgrpo::trainer {
 namespace {
+
+using kgrpo::testing::BigramPolicy;
+using kgrpo::testing::FakeHost;
+using kgrpo::testing::MemoryStream;
 
 TEST(Schedule, WarmsUpThenFallsToTheEndOfTheStage) {
   ScheduleOptions options{ScheduleType::kLinear, 1.0, 4};
@@ -107,6 +118,65 @@ TEST(CpuTensorMath, SmallChangesAccumulateInTheMaster) {
   }
   EXPECT_NEAR(master, 0.9, 1e-4);
   EXPECT_NEAR(std::bit_cast<float>(static_cast<uint32_t>(value) << 16), 0.9, 0.004);
+}
+
+TEST(AdamW, AThousandTinyStepsOfABfloat16PolicyAreThoseOfPyTorchsMasters) {
+  const auto golden = nlohmann::json::parse(std::ifstream(KGRPO_SOURCE_DIR "/tests/golden/trainer/small_steps.json"));
+  const auto floats = [&](const char* name) { return golden.at(name).get<std::vector<float>>(); };
+  ASSERT_EQ(floats("without_masters"), floats("before")) << "each step alone is lost in the rounding";
+  std::vector<float> gradient = floats("gradient"), summed(gradient.size());
+  std::vector<uint16_t> value;
+  for (const float start : floats("before")) {
+    value.push_back(static_cast<uint16_t>(std::bit_cast<uint32_t>(start) >> 16));
+  }
+  ParameterSet set;
+  set.parameters.push_back({"w", {64}, 64, ValueType::kBfloat16, value.data(), summed.data(), true});
+  AdamWOptions options;
+  options.weight_decay = golden.at("weight_decay").get<double>();
+  auto optimizer = std::make_unique<AdamW>(set, options, nullptr);
+  const auto steps = golden.at("steps").get<uint64_t>();
+  for (uint64_t step = 0; step < steps; ++step) {
+    for (size_t i = 0; i < summed.size(); ++i) summed[i] = gradient[i] * (0.5F * static_cast<float>(step % 3 + 1));
+    if (step == steps / 2) {  // the masters survive a checkpoint: another optimiser goes on
+      MemoryStream stream;
+      StateWriter writer(stream.writer(), "test");
+      optimizer->Save(writer);
+      writer.Finish();
+      optimizer = std::make_unique<AdamW>(set, options, nullptr);
+      StateReader reader(stream.reader(), "test");
+      const auto loaded = optimizer->Load(reader);
+      reader.Finish();
+      optimizer->Commit(loaded);
+    }
+    optimizer->Step(golden.at("learning_rate").get<double>(), 1.0);
+  }
+  const std::vector<float> before = floats("before"), after = floats("after");
+  size_t as_rounded = 0;
+  for (size_t i = 0; i < value.size(); ++i) {
+    const float weight = std::bit_cast<float>(static_cast<uint32_t>(value[i]) << 16);
+    EXPECT_NE(weight, before[i]) << i;
+    EXPECT_NEAR(weight, after[i], 0.0040) << "half the distance of neighbours between 1 and 2, " << i;
+    as_rounded += weight == floats("rounded")[i];
+  }
+  EXPECT_GE(as_rounded, value.size() - 1) << "only a master that lies halfway may round otherwise";
+}
+
+TEST(Optimizer, LocksTheDeviceWhileItSteps) {
+  FakeHost host;
+  BigramPolicy policy(5);
+  OptimizerOptions options;
+  Optimizer optimizer(options, host.get(), BigramPolicy::Api(), policy.get(), nullptr);
+  const std::vector<std::string> once = {"lock cpu", "unlock cpu"};
+  optimizer.Step(1.0, {0, 1, 0, 1});
+  EXPECT_EQ(host.locks, once);
+  host.locks.clear();
+  optimizer.Step(std::numeric_limits<double>::quiet_NaN(), {0, 1, 0, 1});
+  EXPECT_EQ(host.locks, once) << "skipped";
+  host.locks.clear();
+  MemoryStream stream;
+  StateWriter writer(stream.writer(), "test");
+  optimizer.Save(writer);
+  EXPECT_EQ(host.locks, once);
 }
 
 TEST(ParallelFor, VisitsEveryBlockOnce) {

@@ -39,9 +39,12 @@ typedef struct kgrpo_host {
   kgrpo_str (*artifact_directory)(void* context);
   kgrpo_str (*cache_directory)(void* context);
 
-  /* Exclusive use of a device ("cuda:0", "cpu"), so that timing is never disturbed by our own work. lock_device blocks;
-   * nested locking of the same device by one thread is an error of the caller. Every successful lock is unlocked by the
-   * same thread. */
+  /* Exclusive use of a device ("cuda:0", "cpu"; "cuda" is "cuda:0"), so that timing is never disturbed by our own work:
+   * who works on a device locks it meanwhile, for at most a fraction of a second where the work can be split, and
+   * unlocks it when the device is idle again. A GPU is kept from other processes of the same user too, whatever number
+   * they know it by. lock_device blocks, the first to wait being the first to have it; nested locking of the same
+   * device by one thread is an error of the caller. Every successful lock is unlocked by the same thread. Callbacks
+   * into the host are made without a lock: what they lead to may want the device. */
   kgrpo_error* (*lock_device)(void* context, kgrpo_str device);
   void (*unlock_device)(void* context, kgrpo_str device);
 

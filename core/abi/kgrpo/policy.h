@@ -5,7 +5,8 @@
  * over the derivative of its loss by each token's log-probability and needs to know nothing else about the model.
  *
  * Called by the host's rollout (encode_chat, generate), by trainers (forward, backward, parameters), and by the host's
- * checkpoints (save, load). An instance is used by one thread at a time.
+ * checkpoints (save, load). An instance is used by one thread at a time. A policy locks its device itself, in every
+ * function that works there (kgrpo_host.lock_device); callers don't hold that lock.
  *
  * Two copies of the parameters exist: the current one, which trains, and a frozen reference, absent until
  * freeze_reference is called.

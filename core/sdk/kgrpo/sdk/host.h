@@ -5,7 +5,9 @@
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -66,6 +68,66 @@ class DeviceLock {
  private:
   Host host_;
   std::string device_;
+};
+
+// Use of a device by work that can pause between its pieces (a token of each sequence, a mini-batch), so that others
+// who wait for the device are not kept from it for long. One thread.
+class DeviceTurn {
+ public:
+  static constexpr std::chrono::milliseconds kSlice{200};
+
+  // Takes the device. `settle` waits until the device has done all that this work gave it; called before every
+  // unlocking. It may be empty.
+  DeviceTurn(const Host& host, std::string device, std::function<void()> settle)
+      : host_(host), device_(std::move(device)), settle_(std::move(settle)) {
+    Resume();
+  }
+  ~DeviceTurn() {
+    if (!held_) return;
+    try {
+      if (settle_) settle_();
+    } catch (...) {
+      // An error is on its way already, else Pause was called.
+    }
+    Unlock();
+  }
+  DeviceTurn(const DeviceTurn&) = delete;
+  DeviceTurn& operator=(const DeviceTurn&) = delete;
+
+  // Whether the device was held for as long as one should without a pause.
+  bool SliceIsOver() const { return std::chrono::steady_clock::now() - since_ >= kSlice; }
+
+  // Gives the device up, also at the end of the work. Throws what `settle` does, with the device given up.
+  void Pause() {
+    if (!held_) return;
+    try {
+      if (settle_) settle_();
+    } catch (...) {
+      Unlock();
+      throw;
+    }
+    Unlock();
+  }
+
+  // Takes it again, after those who waited.
+  void Resume() {
+    if (held_) return;
+    Check(host_.raw()->lock_device(host_.raw()->context, Str(device_)));
+    held_ = true;
+    since_ = std::chrono::steady_clock::now();
+  }
+
+ private:
+  void Unlock() {
+    held_ = false;
+    host_.raw()->unlock_device(host_.raw()->context, Str(device_));
+  }
+
+  Host host_;
+  std::string device_;
+  std::function<void()> settle_;
+  bool held_ = false;
+  std::chrono::steady_clock::time_point since_;
 };
 
 }  // namespace kgrpo
