@@ -50,6 +50,7 @@ PipelineParts Session::MakeParts(const PipelineConfig& config, const std::set<Ro
   PipelineParts parts;
   HostServices* services = services_.get();
   parts.cancelled = CancelRequested;
+  parts.seconds_waited = DeviceLocks::SecondsWaited;
   parts.take_metrics = [services] { return services->TakeMetrics(); };
   // Which library plays a part. The instance's name is the part's, so that a run draws the same random numbers
   // whichever plugin plays it, and the cache is the plugin's.

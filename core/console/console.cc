@@ -38,7 +38,13 @@ std::string StepText(const StepLine& line, bool whole) {
     if (whole) text += Format("  entropy %.1f", line.entropy);
   }
   if (line.has_loss && !line.has_rollouts) text += Format("  loss %.4f", line.loss);
-  return text + Format("  %.1f s", line.seconds);
+  text += Format("  %.1f s", line.seconds);
+  if (!whole) return text;
+  std::string parts;
+  for (const auto& [name, seconds] : line.parts) {
+    if (seconds >= 0.05) parts += (parts.empty() ? "" : ", ") + name + Format(" %.1f", seconds);
+  }
+  return parts.empty() ? text : text + " (" + parts + ")";
 }
 
 // How many columns text takes: bytes that continue a UTF-8 character take none.

@@ -30,7 +30,8 @@ struct StepLine {
   double loss = 0;     // shown where there are no rollouts
   bool has_loss = false;
   double seconds = 0;
-  bool modelled = false;  // speedups are of modelled times
+  std::vector<std::pair<std::string, double>> parts;  // what they went into; those below a tenth are not shown
+  bool modelled = false;                              // speedups are of modelled times
 };
 
 class Console {

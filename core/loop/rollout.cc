@@ -1,5 +1,6 @@
 #include "loop/rollout.h"
 
+#include "loop/stopwatch.h"
 #include "loop/trajectory.h"
 #include "random/keyed.h"
 
@@ -17,11 +18,18 @@
 namespace kgrpo {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+// What a call took on the calling thread: the work, and the waiting for a device.
+class CallTime {
+ public:
+  explicit CallTime(const PipelineParts& parts) : parts_(parts), waited_before_(parts.seconds_waited()) {}
+  double waited() const { return parts_.seconds_waited() - waited_before_; }
+  double worked() const { return watch_.seconds() - waited(); }
 
-double SecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
+ private:
+  const PipelineParts& parts_;
+  double waited_before_;
+  Stopwatch watch_;
+};
 
 }  // namespace
 
@@ -48,6 +56,7 @@ class Rollout::Session {
   }
 
   RolloutResult Run() {
+    const Stopwatch watch;
     try {
       for (size_t finished = 0; finished < cohorts_.size();) {
         const size_t cohort = NextReady();
@@ -59,7 +68,9 @@ class Rollout::Session {
       throw;
     }
     RolloutResult result;
+    result.seconds = watch.seconds();
     result.generate_seconds = generate_seconds_;
+    result.wait_seconds = generate_wait_ + judge_wait_;
     for (Slot& slot : slots_) result.trajectories.push_back(slot.trajectory.Take());
     return result;
   }
@@ -165,9 +176,9 @@ class Rollout::Session {
     if (request_.suggester.kind == Suggester::Kind::kPolicy || request_.encode) {
       ChatOptions options;
       options.enable_thinking = rollout_.config_.prompt.enable_thinking;
-      const auto start = Clock::now();
+      const CallTime time(rollout_.parts_);
       slot.round.prompt_ids = rollout_.parts_.policy->EncodeChat(slot.round.messages, options);
-      generate_seconds_ += SecondsSince(start);
+      generate_seconds_ += time.worked();
     }
   }
 
@@ -188,7 +199,7 @@ class Rollout::Session {
     sampling.top_p = config.top_p;
     sampling.min_p = config.min_p;
 
-    const auto start = Clock::now();
+    const CallTime time(rollout_.parts_);
     size_t finished = 0;
     rollout_.parts_.policy->Generate(requests, sampling, [&](Completion completion) {
       Slot& slot = slots_[live.at(completion.request)];
@@ -199,7 +210,8 @@ class Rollout::Session {
       ++finished;
       Implement(slot);
     });
-    generate_seconds_ += SecondsSince(start);
+    generate_seconds_ += time.worked();
+    generate_wait_ += time.waited();
     if (finished != live.size()) {
       throw Error(
           rollout_.parts_.cancelled() ? KGRPO_ERROR_CANCELLED : KGRPO_ERROR_INTERNAL,
@@ -322,10 +334,12 @@ class Rollout::Session {
           abandoned = abandoned_ || failure_ != nullptr;
         }
         if (!abandoned) {
-          const auto start = Clock::now();
+          const CallTime time(rollout_.parts_);
           slot.round.evaluation = rollout_.parts_.evaluator->Evaluate(
               slot.trajectory.problem().problem, slot.round.answer.source, slot.round.evaluation_seed);
-          slot.round.evaluate_seconds = SecondsSince(start);
+          slot.round.evaluate_seconds = time.worked();
+          const std::lock_guard lock(mutex_);
+          judge_wait_ += time.waited();
         }
         Landed(slot);
       } catch (...) {
@@ -362,13 +376,14 @@ class Rollout::Session {
   const RolloutRequest& request_;
   std::deque<Slot> slots_;  // a deque: what is in flight stays where it is
   std::vector<Cohort> cohorts_;
-  double generate_seconds_ = 0;
+  double generate_seconds_ = 0, generate_wait_ = 0;
 
   std::mutex mutex_;  // guards what follows, and Cohort::pending
   std::condition_variable changed_;
   std::deque<size_t> ready_;  // cohorts whose turn it is, first come first served
   size_t in_flight_ = 0;      // coder requests and evaluations
   bool abandoned_ = false;
+  double judge_wait_ = 0;  // seconds
   std::exception_ptr failure_;  // the first
 };
 

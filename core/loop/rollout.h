@@ -50,7 +50,9 @@ struct RolloutRequest {
 
 struct RolloutResult {
   std::vector<TrajectoryRecord> trajectories;  // one an assignment, in order
-  double generate_seconds = 0;                 // spent in the policy
+  double seconds = 0;                          // of the clock, for all of it
+  double generate_seconds = 0;                 // in the policy, without waiting for its device
+  double wait_seconds = 0;                     // for devices: of policy and judges, summed
 };
 
 class Rollout {

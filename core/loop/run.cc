@@ -4,6 +4,7 @@
 #include "loop/heldout.h"
 #include "loop/metrics.h"
 #include "loop/stage.h"
+#include "loop/stopwatch.h"
 #include "loop/summary.h"
 #include "store/checkpoints.h"
 #include "store/database.h"
@@ -150,6 +151,7 @@ class Runner {
     for (size_t i = 0; i < config_.stages.size(); ++i) {
       const uint64_t last = first + config_.stages[i].steps - 1;
       if (done_ < last) {
+        const Stopwatch beginning;
         stage_ = std::make_unique<Stage>(config_, parts_, rollout_, problems_, database_, i, first);
         if (checkpoint_ && checkpoint_->stage == i && checkpoint_->stage_steps > 0) {
           stage_->Restore(checkpoints_.PathOf(checkpoint_->step));
@@ -157,6 +159,7 @@ class Runner {
           reference_present_ = true;
           saved_reference_.clear();  // another reference than the last checkpoint's
         }
+        begin_seconds_ = beginning.seconds();
         for (uint64_t step = done_ + 1; step <= last; ++step) {
           if (CancelledNow()) return;
           RunStep(step);
@@ -167,7 +170,7 @@ class Runner {
   }
 
   void RunStep(uint64_t step) {
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     parts_.take_metrics();  // what plugins pushed before the step is no part of it
     StepRecord record;
     record.step = step;
@@ -182,11 +185,14 @@ class Runner {
       best_->Add(rollouts.step, rollouts.trajectories);
       if (CheckpointDue(rollouts.step)) best_->Start();
     });
+    if (begin_seconds_) metrics["time/begin_stage"] = *std::exchange(begin_seconds_, std::nullopt);
     if (CheckpointDue(step)) best_->Start();  // where the stage had no rollouts; else nothing is left
     if (heldout_ && step % config_.evaluation.every == 0) Measure(step, record, metrics);
+    const Stopwatch judging;
     const JudgedKernels judged = best_->Finish();
+    metrics["time/judge_best"] = judging.seconds();
     for (const auto& [name, value] : parts_.take_metrics()) metrics.emplace(name, value);
-    metrics["step_time"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    metrics["step_time"] = watch.seconds();
     // From the records, not from the metrics, which a trainer may name alike.
     record.reward_mean = RewardMean(record.trajectories);
     record.finished_at = Now();
@@ -201,8 +207,15 @@ class Runner {
     done_ = step;
     stage_->StepRecorded();
     reward_mean_ = record.has_rollouts ? std::optional(record.reward_mean) : std::nullopt;
+    if (CheckpointDue(step)) {
+      const Stopwatch writing;
+      WriteCheckpoint();
+      const Metric time = {"time/checkpoint", writing.seconds()};
+      metrics.emplace(time.name, time.value);
+      database_.AddMetric(step, time);
+      events_->Add(step, Now(), std::span(&time, 1));
+    }
     Show(record, metrics);
-    if (CheckpointDue(step)) WriteCheckpoint();
   }
 
   // Kernels of the last steps whose judging was stopped.
@@ -225,6 +238,7 @@ class Runner {
   void Measure(uint64_t step, StepRecord& record, MetricMap& metrics) {
     RolloutRequest request = HeldoutRequest(config_, heldout_->families(), step, config_.evaluation.episodes, {});
     request.recorded = database_.ReadStep(Purpose::kHeldout, step);
+    const Stopwatch watch;
     try {
       record.heldout = heldout_rollout_->Collect(request).trajectories;
     } catch (const Error& error) {
@@ -232,6 +246,7 @@ class Runner {
       return;
     }
     metrics.merge(HeldoutMetrics(record.heldout));
+    metrics["time/heldout"] = watch.seconds();
   }
 
   static double RewardMean(const std::vector<TrajectoryRecord>& trajectories) {
@@ -345,6 +360,14 @@ class Runner {
     line.has_loss = metrics.contains("loss");
     line.loss = value("loss");
     line.seconds = value("step_time");
+    for (const auto& [part, name] : {std::pair{"rollout", "time/rollout"},
+                                     {"generating", "time/generate"},
+                                     {"training", "time/train"},
+                                     {"held-out", "time/heldout"},
+                                     {"judging again", "time/judge_best"},
+                                     {"checkpoint", "time/checkpoint"}}) {
+      if (metrics.contains(name)) line.parts.emplace_back(part, value(name));
+    }
     line.modelled = problems_[0].baseline.modelled;
     options_.console->Step(line);
     if (!record.heldout.empty()) {
@@ -371,6 +394,7 @@ class Runner {
   std::optional<EventWriter> events_;
   std::optional<CheckpointState> checkpoint_;  // that the run goes on from
   std::unique_ptr<Stage> stage_;
+  std::optional<double> begin_seconds_;  // what beginning the stage took, until a step's metrics hold it
   uint64_t total_ = 0;
   uint64_t done_ = 0;                  // steps in the database and in the policy
   std::optional<double> reward_mean_;  // of the last step, if it had rollouts

@@ -2,11 +2,11 @@
 
 #include "loop/draws.h"
 #include "loop/samples.h"
+#include "loop/stopwatch.h"
 #include "store/files.h"
 
 #include <kgrpo/sdk/error.h>
 
-#include <chrono>
 #include <fstream>
 
 namespace kgrpo {
@@ -117,7 +117,9 @@ void Stage::Step(uint64_t step, StepRecord& record, MetricMap& metrics,
   record.trajectories = std::move(result.trajectories);
   record.has_rollouts = true;
   metrics = RolloutMetrics(record.trajectories);
+  metrics["time/rollout"] = result.seconds;
   metrics["time/generate"] = result.generate_seconds;
+  metrics["time/device_wait"] = result.wait_seconds;
   before_training(record);
   std::vector<kgrpo_sample> samples = MakeSamples(record.trajectories);
   if (config_.controls.shuffle_rewards) ShuffleRewards(samples, config_.seed, step);
@@ -129,7 +131,7 @@ void Stage::Step(uint64_t step, StepRecord& record, MetricMap& metrics,
 }
 
 void Stage::Train(std::vector<kgrpo_sample> samples, StepRecord& record, MetricMap& metrics) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   policy_in_doubt_ = true;
   Trainer::Update update;
   try {
@@ -140,7 +142,7 @@ void Stage::Train(std::vector<kgrpo_sample> samples, StepRecord& record, MetricM
   }
   for (const Metric& metric : update.metrics) metrics[metric.name] = metric.value;
   record.optimizer_steps = std::move(update.optimizer_steps);
-  metrics["time/train"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  metrics["time/train"] = watch.seconds();
 }
 
 }  // namespace kgrpo

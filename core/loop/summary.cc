@@ -27,6 +27,18 @@ std::string OneLine(const std::string& text, size_t width) {
   return line.substr(0, end) + "...";
 }
 
+// Where the run's time went, a row a part; docs/loop.md says which are of the clock and which are sums over threads.
+void ShowTimes(Console& console, RunDatabase& database, size_t steps) {
+  std::vector<std::vector<std::string>> rows;
+  const auto add = [&](const std::string& name, double seconds) {
+    rows.push_back({name, Fixed(seconds, 1), Fixed(seconds / static_cast<double>(std::max<size_t>(1, steps)), 2)});
+  };
+  for (const Metric& sum : database.MetricSums("step_time")) add("all steps", sum.value);
+  const std::string prefix = "time/";
+  for (const Metric& sum : database.MetricSums(prefix)) add(sum.name.substr(prefix.size()), sum.value);
+  console.Table("", {"time", "seconds", "a step"}, rows);
+}
+
 }  // namespace
 
 void ShowHeader(Console& console, const PipelineConfig& config, const PipelineParts& parts, const ProblemSet& problems,
@@ -106,6 +118,7 @@ void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& prob
   const bool modelled = problems.size() > 0 && problems[0].baseline.modelled;
   console.Table("", {"problem", modelled ? "best verified (modelled)" : "best verified", "favourite", "a suggestion"},
                 rows);
+  ShowTimes(console, database, steps.size());
   const std::string path = folder.path().string();
   console.Note("left behind in " + path +
                ": final/ (the trained model), kernels/ (the best verified ones), run.sqlite, "

@@ -171,6 +171,11 @@ void RunDatabase::WriteStep(const StepRecord& step, const JudgedKernels& judged)
   Pass(faults_, "database: after commit");
 }
 
+void RunDatabase::AddMetric(uint64_t step, const Metric& metric) {
+  Statement insert(database_, "INSERT OR REPLACE INTO metrics VALUES(?, ?, ?)");
+  (insert << step << metric.name << metric.value).Run();
+}
+
 void RunDatabase::WriteDemonstrations(uint64_t first_step, const std::vector<TrajectoryRecord>& trajectories) {
   Transaction transaction(database_);
   WriteTrajectories(Purpose::kDemonstration, first_step, trajectories);
@@ -302,6 +307,16 @@ std::vector<StepSummary> RunDatabase::Steps() {
                      select.Integer(3) != 0, select.Real(4)});
   }
   return steps;
+}
+
+std::vector<Metric> RunDatabase::MetricSums(const std::string& prefix) {
+  std::vector<Metric> sums;
+  Statement select(database_,
+                   "SELECT name, SUM(value) AS total FROM metrics WHERE substr(name, 1, length(?1)) = ?1 GROUP BY name "
+                   "ORDER BY total DESC, name");
+  select << prefix;
+  while (select.Step()) sums.push_back({select.Text(0), select.Real(1)});
+  return sums;
 }
 
 std::vector<Metric> RunDatabase::Metrics(uint64_t step) {

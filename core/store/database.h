@@ -46,6 +46,8 @@ class RunDatabase {
 
   // Replaces whatever is there of the step, and notes which kernels were judged again at its end.
   void WriteStep(const StepRecord& step, const JudgedKernels& judged);
+  // Adds a figure that is known only now to a step that is there.
+  void AddMetric(uint64_t step, const Metric& metric);
   // Adds what was judged since the step was written.
   void WriteJudged(uint64_t step, const JudgedKernels& judged);
   // Replaces the demonstrations of the stage that begins with that step.
@@ -62,6 +64,8 @@ class RunDatabase {
 
   std::vector<StepSummary> Steps();
   std::vector<Metric> Metrics(uint64_t step);
+  // Sums over all steps of the metrics whose name begins so, largest first.
+  std::vector<Metric> MetricSums(const std::string& prefix);
   // Values of one metric, by step.
   std::vector<std::pair<uint64_t, double>> MetricCurve(const std::string& name);
 

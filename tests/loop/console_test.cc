@@ -39,6 +39,15 @@ TEST(ConsoleTest, APipeGetsALineAStep) {
             "(modelled)  favourite 25%  entropy 3.1  2.0 s\n");
 }
 
+TEST(ConsoleTest, APipeGetsWhatTheTimeWentInto) {
+  std::ostringstream out;
+  Console console(out, false);
+  StepLine line = Line(7, 1.25);
+  line.parts = {{"rollout", 1.4}, {"generating", 0.31}, {"checkpoint", 0.04}};
+  console.Step(line);
+  EXPECT_THAT(out.str(), HasSubstr("  2.0 s (rollout 1.4, generating 0.3)\n"));
+}
+
 TEST(ConsoleTest, ATerminalGetsALineThatMoves) {
   std::ostringstream out;
   Console console(out, true, 160);
