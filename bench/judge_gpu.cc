@@ -1,7 +1,7 @@
 // How well the judge on the GPU measures: each problem's reference kernel is judged as a candidate, so that the speedup
 // is 1 but for what the timing gets wrong, and what a judgement costs is seen.
 //
-//   judge_gpu REPETITIONS PROBLEM_DIRECTORY...
+//   judge_gpu [--route fast|nvcc] REPETITIONS PROBLEM_DIRECTORY...
 //
 // Prints a CSV line a judgement: problem, verdict, speedup and its 95% interval, microseconds a call by the judge's
 // clock and by events, rounds, dropped rounds, timed calls, sets, MHz, part of the measured bandwidth, seconds that
@@ -14,6 +14,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <string>
+#include <vector>
 
 #include "evaluator_cuda/judge.h"
 #include "evaluator_shared/random.h"
@@ -21,14 +23,21 @@
 int main(int argc, char** argv) {
   using namespace kgrpo;
   using Clock = std::chrono::steady_clock;
-  if (argc < 3) {
-    std::fprintf(stderr, "usage: judge_gpu REPETITIONS PROBLEM_DIRECTORY...\n");
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  std::string route = "fast";
+  if (arguments.size() > 1 && arguments[0] == "--route") {
+    route = arguments[1];
+    arguments.erase(arguments.begin(), arguments.begin() + 2);
+  }
+  if (arguments.size() < 2) {
+    std::fprintf(stderr, "usage: judge_gpu [--route fast|nvcc] REPETITIONS PROBLEM_DIRECTORY...\n");
     return 2;
   }
   try {
     const std::string cache = std::filesystem::temp_directory_path() / "kgrpo-judge-gpu";
     std::filesystem::create_directories(cache);
     evaluator_cuda::Judge::Options options;
+    options.route = evaluator::CompileRouteFromName(route);
     options.timing.memory_bytes = uint64_t{2} << 30;
     const Clock::time_point begin = Clock::now();
     evaluator_cuda::Judge judge(options);
@@ -37,9 +46,9 @@ int main(int argc, char** argv) {
     std::printf(
         "problem,verdict,speedup,low,high,us,event_us,rounds,dropped,calls,sets,mhz,roofline_fraction,compile_s,"
         "judge_s,load_s,check_s,time_s,first_call_us,launch_us,baseline_launch_us,launches,gated\n");
-    for (int i = 2; i < argc; ++i) {
-      const evaluator_cuda::OpenProblem open(argv[i], cache);
-      for (int r = 0; r < std::atoi(argv[1]); ++r) {
+    for (size_t i = 1; i < arguments.size(); ++i) {
+      const evaluator_cuda::OpenProblem open(arguments[i], cache);
+      for (int r = 0; r < std::atoi(arguments[0].c_str()); ++r) {
         const Clock::time_point start = Clock::now();
         const evaluator::Judgement judgement =
             judge.Evaluate(open, open.problem.reference_source, evaluator::SubKey(7, static_cast<uint64_t>(r)), false);

@@ -1,0 +1,236 @@
+// Thousands of judgements in a row, every tenth of a kernel that crashes, hangs, breaks its CUDA context or exits: does
+// anything leak, and does the judge stay right?
+//
+//   judge_soak [--from 0] [--count 1000] [--threads 8] [--every 50] [--hang-seconds 1] PROBLEM_DIRECTORY...
+//
+// Judgement i is of problem i modulo their number (choose quick ones); its source differs from all others by a constant
+// that holds i, so that nothing is known of it. 10,000 in four runs: --from 0, 2500, 5000, 7500 with --count 2500.
+// After every --every judgements all threads stop, and once the worker pool is full again it is looked at what the
+// process holds: one CSV line. The last two lines are the verdicts by kind of kernel, and "leaks: none" or what grew.
+// Exit codes: 0 neither a leak nor a wrong verdict, 1 one of them, 2 bad usage or no judge.
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "evaluator_cuda/judge.h"
+#include "evaluator_shared/random.h"
+#include "process_holdings.h"
+
+namespace {
+
+using kgrpo::bench::Holdings;
+using kgrpo::evaluator_cuda::Judge;
+using kgrpo::evaluator_cuda::OpenProblem;
+
+enum Kind { kPlain, kCrash, kHang, kStickyError, kExit, kKinds };
+constexpr const char* kKindNames[kKinds] = {"plain", "crash", "hang", "sticky_error", "exit"};
+
+Kind KindOf(uint64_t number) {
+  return number % 10 == 9 ? static_cast<Kind>(1 + number / 10 % (kKinds - 1)) : kPlain;
+}
+
+// What a launch function of that kind does before its own work.
+const char* MischiefOf(Kind kind) {
+  switch (kind) {
+    case kCrash:
+      return " *(volatile int*)8 = 1;";
+    case kHang:
+      return " soak_spin<<<1, 1>>>(soak_number);";
+    case kStickyError:
+      return " soak_write<<<1, 1>>>(soak_number);";
+    case kExit:
+      return " exit(0);";
+    default:
+      return "";
+  }
+}
+
+// The reference kernel, made unique by `number`, with the kind's mischief at the head of its launch function.
+std::string SourceOf(const std::string& reference, uint64_t number) {
+  const Kind kind = KindOf(number);
+  const size_t launch = reference.find("extern \"C\" void launch(");
+  const size_t body = launch == std::string::npos ? launch : reference.find('{', launch);
+  if (body == std::string::npos)
+    throw kgrpo::Error(KGRPO_ERROR_INVALID, "a reference kernel without a launch function");
+  std::string head = "#include <cstdlib>\nconstexpr long long soak_number = " + std::to_string(number) + "LL;\n";
+  if (kind == kHang) {
+    head +=
+        "__global__ void soak_spin(long long number) {\n  volatile long long same = number;\n"
+        "  while (same == number) {}\n}\n";
+  }
+  if (kind == kStickyError) {
+    head += "__global__ void soak_write(long long number) { *(volatile long long*)(number % 2 + 16) = number; }\n";
+  }
+  return head + reference.substr(0, body + 1) + MischiefOf(kind) + reference.substr(body + 1);
+}
+
+struct Arguments {
+  uint64_t from = 0, count = 1000, every = 50;
+  size_t threads = 8;
+  double hang_seconds = 1;
+  std::vector<std::string> problems;
+};
+
+Arguments Read(int argc, char** argv) {
+  Arguments arguments;
+  for (int i = 1; i < argc; ++i) {
+    const std::string name = argv[i];
+    const auto value = [&] {
+      if (i + 1 == argc) throw kgrpo::Error(KGRPO_ERROR_INVALID, name + " needs a value");
+      return argv[++i];
+    };
+    if (name == "--from") {
+      arguments.from = std::strtoull(value(), nullptr, 10);
+    } else if (name == "--count") {
+      arguments.count = std::strtoull(value(), nullptr, 10);
+    } else if (name == "--every") {
+      arguments.every = std::strtoull(value(), nullptr, 10);
+    } else if (name == "--threads") {
+      arguments.threads = std::strtoul(value(), nullptr, 10);
+    } else if (name == "--hang-seconds") {
+      arguments.hang_seconds = std::strtod(value(), nullptr);
+    } else {
+      arguments.problems.push_back(name);
+    }
+  }
+  if (arguments.problems.empty() || arguments.threads == 0 || arguments.count == 0 || arguments.every == 0) {
+    throw kgrpo::Error(KGRPO_ERROR_INVALID,
+                       "usage: judge_soak [--from N] [--count N] [--threads N] [--every N] [--hang-seconds S] "
+                       "PROBLEM_DIRECTORY...");
+  }
+  return arguments;
+}
+
+class Soak {
+ public:
+  explicit Soak(const Arguments& arguments) : arguments_(arguments), judge_(OptionsFor(arguments)) {
+    const std::filesystem::path cache = std::filesystem::temp_directory_path() / "kgrpo-judge-soak";
+    std::filesystem::create_directories(cache);
+    for (const std::string& folder : arguments.problems) {
+      problems_.push_back(std::make_unique<OpenProblem>(folder, cache.string()));
+    }
+  }
+
+  // Whether all is well.
+  bool Run() {
+    std::printf("# %s\njudged,seconds,open_files,children,zombies,threads,temporary_files,rss_mib,device_free_mib\n",
+                judge_.Describe().c_str());
+    const uint64_t end = arguments_.from + arguments_.count;
+    for (uint64_t first = arguments_.from; first < end; first += arguments_.every) {
+      JudgeAll(first, std::min(end, first + arguments_.every));
+      Sample(std::min(end, first + arguments_.every));
+    }
+    return Conclude();
+  }
+
+ private:
+  // Short timing: what is asked here is not how fast a kernel is.
+  static Judge::Options OptionsFor(const Arguments& arguments) {
+    Judge::Options options;
+    options.call_seconds = arguments.hang_seconds;
+    options.timing.relative_error = 0.2;
+    options.timing.budget_seconds = 0.03;
+    options.timing.memory_bytes = uint64_t{256} << 20;
+    options.seeds = 1;
+    options.compilers = std::max<size_t>(1, std::min<size_t>(arguments.threads, std::thread::hardware_concurrency()));
+    return options;
+  }
+
+  void JudgeAll(uint64_t first, uint64_t end) {
+    std::atomic<uint64_t> next = first;
+    std::string failure;
+    std::vector<std::jthread> threads;
+    for (size_t t = 0; t < arguments_.threads; ++t) {
+      threads.emplace_back([&] {
+        for (uint64_t i = next++; i < end; i = next++) {
+          try {
+            JudgeOne(i);
+          } catch (const kgrpo::Error& error) {
+            const std::lock_guard lock(mutex_);
+            failure = "judgement " + std::to_string(i) + ": " + error.what();
+            next = end;
+          }
+        }
+      });
+    }
+    threads.clear();
+    if (!failure.empty()) throw kgrpo::Error(KGRPO_ERROR_UNAVAILABLE, failure);
+  }
+
+  void JudgeOne(uint64_t number) {
+    const OpenProblem& open = *problems_[number % problems_.size()];
+    const Kind kind = KindOf(number);
+    const auto judgement = judge_.Evaluate(open, SourceOf(open.problem.reference_source, number),
+                                           kgrpo::evaluator::SubKey(13, number), false);
+    const std::lock_guard lock(mutex_);
+    ++verdicts_[kind][judgement.verdict];
+    if (judgement.correct == (kind == kPlain)) return;
+    ++surprises_;
+    std::printf("# judgement %llu (%s, %s): %s: %.300s\n", static_cast<unsigned long long>(number), kKindNames[kind],
+                open.problem.name.c_str(), judgement.verdict.c_str(), judgement.diagnosis.c_str());
+  }
+
+  // Workers that were taken are replaced, and those that were used ended, off the judgements' time: looks until twice
+  // in a row the same is there.
+  void Sample(uint64_t judged) {
+    Holdings holdings = kgrpo::bench::LookAtProcess();
+    for (int tries = 0; tries < 40; ++tries) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(250));
+      const Holdings again = kgrpo::bench::LookAtProcess();
+      const bool same = again.children == holdings.children && again.open_files == holdings.open_files;
+      holdings = again;
+      if (same) break;
+    }
+    holdings.device_free_mib = static_cast<double>(judge_.device().FreeBytes()) / (1 << 20);
+    std::printf("%llu,%.1f,%.0f,%.0f,%.0f,%.0f,%.0f,%.1f,%.1f\n", static_cast<unsigned long long>(judged),
+                std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(), holdings.open_files,
+                holdings.children, holdings.zombies, holdings.threads, holdings.temporary_files, holdings.rss_mib,
+                holdings.device_free_mib);
+    std::fflush(stdout);
+    samples_.push_back(holdings);
+  }
+
+  bool Conclude() const {
+    std::printf("verdicts:");
+    for (int kind = 0; kind < kKinds; ++kind) {
+      std::printf(" %s", kKindNames[kind]);
+      for (const auto& [verdict, count] : verdicts_[kind]) std::printf(" %s=%zu", verdict.c_str(), count);
+      std::printf(";");
+    }
+    std::printf(" unexpected: %zu\n", surprises_);
+    const std::string leaks = kgrpo::bench::Leaks(samples_);
+    std::printf("leaks: %s\n", leaks.c_str());
+    return leaks == "none" && surprises_ == 0;
+  }
+
+  const Arguments arguments_;
+  Judge judge_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::vector<std::unique_ptr<OpenProblem>> problems_;
+  std::vector<Holdings> samples_;
+  std::mutex mutex_;  // guards what follows, and the output while judgements run
+  std::map<std::string, size_t> verdicts_[kKinds];
+  size_t surprises_ = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return Soak(Read(argc, argv)).Run() ? 0 : 1;
+  } catch (const kgrpo::Error& error) {
+    std::fprintf(stderr, "judge_soak: %s\n", error.what());
+    return 2;
+  }
+}

@@ -1,0 +1,199 @@
+// What a step's judging costs on the GPU: different kernels of several problems, judged from several threads, nothing
+// of them known before.
+//
+//   judge_throughput [--route fast|nvcc] [--threads 8] [--count 64] [--budget 0.3] PROBLEM_DIRECTORY...
+//
+// The kernels are those that coder_offline writes for the problems, breadth first from each reference; the problems
+// take turns in groups of four, as a step's trajectories do. Problems are opened (and their oracles compiled) before
+// the clock starts; compiled references, workers' first calls and everything else are on it. Prints a CSV line a
+// judgement: route, problem, schedule, verdict, speedup, seconds of compiling, seconds from asking to the verdict with
+// waiting; then a line "# route threads count total_s p50_s p95_s per_second right".
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "coder_offline/coder.h"
+#include "coder_offline/techniques.h"
+#include "evaluator_cuda/judge.h"
+#include "evaluator_shared/random.h"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using kgrpo::evaluator_cuda::Judge;
+using kgrpo::evaluator_cuda::OpenProblem;
+
+constexpr size_t kGroup = 4;  // kernels of one problem that follow each other
+
+struct Candidate {
+  const OpenProblem* open;
+  std::string source;
+};
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// The first `count` kernels that suggestions lead to from the reference, without the reference itself.
+std::vector<std::string> Variants(const std::string& reference, size_t count) {
+  std::string why;
+  std::vector<std::string> found;
+  std::set<std::string> seen = {reference};
+  std::deque<std::string> waiting = {reference};
+  while (!waiting.empty() && found.size() < count) {
+    const std::string source = waiting.front();
+    waiting.pop_front();
+    for (const std::string& suggestion : kgrpo::coder_offline::Suggestions()) {
+      const auto answer = kgrpo::coder_offline::Implement(source, suggestion);
+      if (answer.status != kgrpo::coder_offline::Status::kOk || !seen.insert(answer.source).second) continue;
+      found.push_back(answer.source);
+      waiting.push_back(answer.source);
+    }
+  }
+  found.resize(std::min(found.size(), count));
+  return found;
+}
+
+std::string ScheduleOf(const std::string& source) {
+  const std::string mark = "// schedule: ";
+  const size_t at = source.find(mark);
+  return at == std::string::npos ? "" : source.substr(at + mark.size(), source.find('\n', at) - at - mark.size());
+}
+
+double Quantile(std::vector<double> values, double q) {
+  std::sort(values.begin(), values.end());
+  return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
+}
+
+struct Arguments {
+  std::string route = "fast";
+  size_t threads = 8, count = 64;
+  double budget = 0.3;
+  std::vector<std::string> problems;
+};
+
+Arguments Read(int argc, char** argv) {
+  Arguments arguments;
+  for (int i = 1; i < argc; ++i) {
+    const std::string name = argv[i];
+    const auto value = [&] {
+      if (i + 1 == argc) throw kgrpo::Error(KGRPO_ERROR_INVALID, name + " needs a value");
+      return argv[++i];
+    };
+    if (name == "--route") {
+      arguments.route = value();
+    } else if (name == "--threads") {
+      arguments.threads = std::strtoul(value(), nullptr, 10);
+    } else if (name == "--count") {
+      arguments.count = std::strtoul(value(), nullptr, 10);
+    } else if (name == "--budget") {
+      arguments.budget = std::strtod(value(), nullptr);
+    } else {
+      arguments.problems.push_back(name);
+    }
+  }
+  if (arguments.problems.empty() || arguments.threads == 0 || arguments.count == 0) {
+    throw kgrpo::Error(KGRPO_ERROR_INVALID,
+                       "usage: judge_throughput [--route fast|nvcc] [--threads N] [--count N] [--budget SECONDS] "
+                       "PROBLEM_DIRECTORY...");
+  }
+  return arguments;
+}
+
+std::vector<Candidate> MakeCandidates(const std::vector<std::unique_ptr<OpenProblem>>& problems, size_t count) {
+  std::vector<std::vector<std::string>> variants;
+  for (const auto& open : problems) variants.push_back(Variants(open->problem.reference_source, count));
+  std::vector<Candidate> candidates;
+  for (size_t first = 0; candidates.size() < count; first += kGroup) {
+    const size_t before = candidates.size();
+    for (size_t p = 0; p < problems.size(); ++p) {
+      for (size_t i = first; i < std::min(first + kGroup, variants[p].size()) && candidates.size() < count; ++i) {
+        candidates.push_back({problems[p].get(), variants[p][i]});
+      }
+    }
+    if (candidates.size() == before) break;  // there are no more
+  }
+  return candidates;
+}
+
+void Measure(const Arguments& arguments) {
+  const std::filesystem::path cache = std::filesystem::temp_directory_path() / "kgrpo-judge-throughput";
+  std::filesystem::create_directories(cache);
+  std::vector<std::unique_ptr<OpenProblem>> problems;
+  for (const std::string& folder : arguments.problems) {
+    problems.push_back(std::make_unique<OpenProblem>(folder, cache.string()));
+  }
+  const std::vector<Candidate> candidates = MakeCandidates(problems, arguments.count);
+  Judge::Options options;
+  options.route = kgrpo::evaluator::CompileRouteFromName(arguments.route);
+  options.compilers = std::max<size_t>(1, std::min<size_t>(arguments.threads, std::thread::hardware_concurrency()));
+  options.timing.memory_bytes = uint64_t{2} << 30;
+  options.timing.budget_seconds = arguments.budget;
+  Judge judge(options);
+  std::printf("# %s\nroute,problem,schedule,verdict,speedup,compile_s,judgement_s\n", judge.Describe().c_str());
+
+  std::mutex mutex;  // guards the output and what follows
+  std::vector<double> latencies;
+  size_t right = 0;
+  std::string failure;
+  std::atomic<size_t> next = 0;
+  const Clock::time_point start = Clock::now();
+  std::vector<std::jthread> threads;
+  for (size_t t = 0; t < arguments.threads; ++t) {
+    threads.emplace_back([&] {
+      for (size_t i = next++; i < candidates.size(); i = next++) {
+        const Candidate& candidate = candidates[i];
+        const Clock::time_point begin = Clock::now();
+        try {
+          const auto judgement =
+              judge.Evaluate(*candidate.open, candidate.source, kgrpo::evaluator::SubKey(11, i), false);
+          const double seconds = SecondsSince(begin);
+          const std::map<std::string, double> metrics(judgement.metrics.begin(), judgement.metrics.end());
+          const auto speedup = metrics.find("speedup");
+          const std::lock_guard lock(mutex);
+          latencies.push_back(seconds);
+          right += judgement.correct ? 1 : 0;
+          std::printf("%s,%s,%s,%s,%.4f,%.3f,%.3f\n", arguments.route.c_str(), candidate.open->problem.name.c_str(),
+                      ScheduleOf(candidate.source).c_str(), judgement.verdict.c_str(),
+                      speedup == metrics.end() ? 0.0 : speedup->second, judgement.compile_seconds, seconds);
+        } catch (const kgrpo::Error& error) {
+          const std::lock_guard lock(mutex);
+          failure = error.what();
+          next = candidates.size();
+        }
+      }
+    });
+  }
+  threads.clear();
+  if (!failure.empty()) throw kgrpo::Error(KGRPO_ERROR_UNAVAILABLE, failure);
+  const double total = SecondsSince(start);
+  const auto count = static_cast<double>(candidates.size());
+  std::printf("# route threads count total_s p50_s p95_s per_second right\n# %s %zu %zu %.2f %.3f %.3f %.2f %zu\n",
+              arguments.route.c_str(), arguments.threads, candidates.size(), total, Quantile(latencies, 0.5),
+              Quantile(latencies, 0.95), count / total, right);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    Measure(Read(argc, argv));
+  } catch (const kgrpo::Error& error) {
+    std::fprintf(stderr, "judge_throughput: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}
