@@ -74,10 +74,11 @@ std::string CudaDeviceIdentity(const std::string& device) {
   int handle = 0;
   unsigned char uuid[16];
   if (init(0) != 0 || get(&handle, std::atoi(device.c_str() + 5)) != 0 || get_uuid(uuid, handle) != 0) return "";
-  std::string text = "GPU-";
-  for (const unsigned char byte : uuid) {
+  std::string text = "GPU-";  // as nvidia-smi -L prints it
+  for (int i = 0; i < 16; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
     char digits[3];
-    std::snprintf(digits, sizeof digits, "%02x", byte);
+    std::snprintf(digits, sizeof digits, "%02x", uuid[i]);
     text += digits;
   }
   return text;

@@ -383,7 +383,7 @@ class Rollout::Session {
   std::deque<size_t> ready_;  // cohorts whose turn it is, first come first served
   size_t in_flight_ = 0;      // coder requests and evaluations
   bool abandoned_ = false;
-  double judge_wait_ = 0;  // seconds
+  double judge_wait_ = 0;       // seconds
   std::exception_ptr failure_;  // the first
 };
 
