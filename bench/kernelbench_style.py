@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What it costs to evaluate one kernel the usual way, beside our judge: seconds from source to verdict.
 
-    bench/kernelbench_style.py [--repetitions 3] [--judge build/bin/judge_gpu] [--threshold 0.05] PROBLEM_DIRECTORY...
+    bench/kernelbench_style.py [--repetitions 3] [--judge build/bin/judge_gpu] [--threshold 0.01] PROBLEM_DIRECTORY...
 
 The usual way (KernelBench and its like, on a machine with PyTorch): torch.utils.cpp_extension.load_inline of the source with a
 wrapping function, in an empty build directory; 5 trials with random inputs against the reference; 3 calls to warm up and 100 timed
