@@ -6,7 +6,9 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/command.h"
@@ -14,6 +16,7 @@
 #include "console/console.h"
 #include "host/log.h"
 #include "loop/evaluate_policy.h"
+#include "prompt/metrics.h"   // GroupFacts
 #include "prompt/template.h"  // FormatSeconds
 
 namespace kgrpo::cli {
@@ -29,6 +32,7 @@ struct EvalOptions {
   uint64_t seed = 0;
   uint64_t episodes = 0;  // 0: evaluation.episodes of the file
   bool thorough = false;
+  bool profile = false;
   bool json = false;
 };
 
@@ -64,41 +68,100 @@ Json ToJson(const Evaluation& evaluation) {
   return json;
 }
 
-void PrintText(const Evaluation& candidate, const Evaluation& baseline, const std::string& problem) {
-  std::printf("problem    %s\nverdict    %s\n", problem.c_str(), candidate.verdict.c_str());
-  const std::string source = (candidate.modelled ? "modelled: " : "measured: ") + baseline.time_source;
-  std::printf("reference  %s (%s)\n", FormatSeconds(baseline.seconds).c_str(), source.c_str());
-  if (candidate.correct) {
-    std::printf("kernel     %s", FormatSeconds(candidate.seconds).c_str());
-    if (candidate.seconds_low != candidate.seconds_high) {
-      std::printf(" (95%%: %s to %s)", FormatSeconds(candidate.seconds_low).c_str(),
-                  FormatSeconds(candidate.seconds_high).c_str());
-    }
-    std::printf("\nspeedup    %.3g\n", baseline.seconds / candidate.seconds);
+std::vector<NamedNumber> NumbersOf(const Evaluation& evaluation) {
+  std::vector<NamedNumber> numbers;
+  for (const Metric& metric : evaluation.metrics) numbers.emplace_back(metric.name, metric.value);
+  return numbers;
+}
+
+// " (95%: 12.2 us to 12.4 us)", where there is an interval.
+std::string IntervalText(const Evaluation& evaluation) {
+  if (evaluation.seconds_low == evaluation.seconds_high) return "";
+  return " (95%: " + FormatSeconds(evaluation.seconds_low) + " to " + FormatSeconds(evaluation.seconds_high) + ")";
+}
+
+// The ratio of the times, with the interval of an evaluator that measures one.
+std::string SpeedupText(const Evaluation& candidate, const Evaluation& baseline) {
+  char text[96];
+  int length = std::snprintf(text, sizeof text, "%.3g", baseline.seconds / candidate.seconds);
+  const auto find = [&](const char* name) {
+    const auto found = std::find_if(candidate.metrics.begin(), candidate.metrics.end(),
+                                    [name](const Metric& metric) { return metric.name == name; });
+    return found == candidate.metrics.end() ? 0.0 : found->value;
+  };
+  if (const double low = find("speedup_low"), high = find("speedup_high"); low > 0 && high > 0) {
+    std::snprintf(text + length, sizeof text - static_cast<size_t>(length), " (95%%: %.3g to %.3g)", low, high);
   }
-  if (!candidate.diagnosis.empty()) std::printf("found      %s\n", PrintableText(candidate.diagnosis).c_str());
-  if (candidate.metrics.empty()) return;
+  return text;
+}
+
+// Characters, not bytes.
+size_t Width(const std::string& text) {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+void PrintFacts(const std::vector<FactGroup>& groups) {
   size_t width = 0;
-  for (const Metric& metric : candidate.metrics) width = std::max(width, metric.name.size());
-  std::printf("measures\n");
-  for (const Metric& metric : candidate.metrics) {
-    std::printf("  %-*s  %.5g\n", static_cast<int>(width), metric.name.c_str(), metric.value);
+  for (const FactGroup& group : groups) {
+    for (const Fact& fact : group.facts) width = std::max(width, Width(PrintableText(fact.label)));
   }
+  for (const FactGroup& group : groups) {
+    std::printf("\n%s\n", group.title.c_str());
+    for (const Fact& fact : group.facts) {
+      const std::string label = PrintableText(fact.label);
+      std::printf("  %s%s  %s\n", label.c_str(), std::string(width - Width(label), ' ').c_str(), fact.value.c_str());
+    }
+  }
+}
+
+// The whole evidence: what was found, the times, every measured fact, and what was in force while it was measured.
+void PrintText(const Evaluation& candidate, const Evaluation& baseline, const std::string& problem,
+               const std::string& evaluator) {
+  std::printf("problem    %s\nverdict    %s\n", problem.c_str(), candidate.verdict.c_str());
+  if (!candidate.diagnosis.empty()) std::printf("found      %s\n", PrintableText(candidate.diagnosis).c_str());
+  const std::string source = (baseline.modelled ? "modelled: " : "measured: ") + baseline.time_source;
+  std::printf("reference  %s%s (%s)\n", FormatSeconds(baseline.seconds).c_str(), IntervalText(baseline).c_str(),
+              PrintableText(source).c_str());
+  if (candidate.correct) {
+    std::printf("kernel     %s%s\nspeedup    %s\n", FormatSeconds(candidate.seconds).c_str(),
+                IntervalText(candidate).c_str(), SpeedupText(candidate, baseline).c_str());
+  }
+  PrintFacts(GroupFacts(NumbersOf(candidate)));
+  if (evaluator.empty()) return;
+  std::printf("\nEvaluator\n");
+  std::istringstream lines(evaluator);
+  for (std::string line; std::getline(lines, line);) std::printf("  %s\n", PrintableText(line).c_str());
+}
+
+// What --profile sets, where the evaluator has such an option.
+void RequireProfiling(Session& session, const std::string& plugin) {
+  const auto& schema = session.loader().Load(plugin).OptionsSchema(Role::kEvaluator);
+  if (schema.contains("properties") && schema["properties"].contains("profile")) return;
+  throw Error(KGRPO_ERROR_INVALID, "--profile: the evaluator " + plugin +
+                                       " has no option \"profile\": it does not profile. evaluator_cuda does, on a "
+                                       "machine with a GPU and Nsight Compute (--evaluator evaluator_cuda)");
 }
 
 int EvaluateKernel(const Globals& globals, const EvalOptions& options) {
   const std::string source = ReadKernel(options.kernel);
   Session session(globals);
   std::unique_ptr<Evaluator> evaluator;
+  std::vector<std::string> settings = options.settings;
   if (options.file.empty()) {
+    const std::string plugin = options.evaluator.empty() ? "evaluator_sim" : options.evaluator;
+    if (options.profile) {
+      RequireProfiling(session, plugin);
+      settings.emplace_back("profile=right");
+    }
     session.StartServices(options.seed);
-    evaluator = session.MakeEvaluator(options.evaluator.empty() ? "evaluator_sim" : options.evaluator,
-                                      OptionsFromSettings(options.settings));
+    evaluator = session.MakeEvaluator(plugin, OptionsFromSettings(settings));
   } else {
     LoadRequest request;
     request.file = options.file;
-    request.settings = options.settings;
+    request.settings = std::move(settings);
     if (!options.evaluator.empty()) request.settings.push_back("evaluator.plugin=" + options.evaluator);
+    if (options.profile) request.settings.emplace_back("evaluator.options.profile=right");
     request.roles = {Role::kEvaluator};
     request.ignore_problems = true;
     const PipelineConfig config = session.Load(request);
@@ -109,7 +172,7 @@ int EvaluateKernel(const Globals& globals, const EvalOptions& options) {
   const Evaluation baseline = evaluator->Baseline(problem);
   const Evaluation candidate = evaluator->Evaluate(problem, source, options.seed, options.thorough);
   if (!options.json) {
-    PrintText(candidate, baseline, problem.name());
+    PrintText(candidate, baseline, problem.name(), evaluator->Describe());
     return kFine;
   }
   Json json = {{"problem", problem.name()}, {"kernel", options.kernel}};
@@ -159,6 +222,8 @@ int Evaluate(const Globals& globals, const EvalOptions& options) {
     return refuse("--kernel needs --problem DIR: what the kernel is to compute");
   if (of_policy && options.file.empty())
     return refuse("--policy needs a pipeline FILE: its coder, evaluator, reward and held-out problems");
+  if (of_policy && options.profile)
+    return refuse("--profile goes with --kernel; a policy's evaluator profiles by its own option profile");
   if (of_policy && !options.problem.empty())
     return refuse("--problem goes with --kernel; choose problems with --set problems.heldout=[DIR]");
   return of_kernel ? EvaluateKernel(globals, options) : EvaluateHeldOut(globals, options);
@@ -178,6 +243,8 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
       ->type_name("PLUGIN");
   command->add_option("--seed", options->seed, "Of the secret inputs of --kernel")->capture_default_str();
   command->add_flag("--thorough", options->thorough, "Judge as for a record: the most careful route, no cache");
+  command->add_flag("--profile", options->profile,
+                    "With --kernel: add what Nsight Compute counts, where the evaluator can (evaluator_cuda)");
   command->add_option("--policy", options->policy, "A model folder, uniform, or fixed:TECHNIQUE[,TECHNIQUE...]")
       ->type_name("POLICY");
   command->add_option("--episodes", options->episodes, "Episodes of each held-out problem (default: the file's)")
@@ -188,6 +255,7 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
   command->footer(
       "Examples:\n"
       "  kgrpo-host eval --kernel mine.cu --problem problems/softmax_long --json\n"
+      "  kgrpo-host eval --kernel mine.cu --problem problems/softmax_long --evaluator evaluator_cuda --profile\n"
       "  kgrpo-host eval configs/quickstart.yaml --policy runs/quickstart/final --episodes 8");
   command->callback([=, &globals] { *action = [=, &globals] { return Evaluate(globals, *options); }; });
 }

@@ -67,6 +67,7 @@ PromptState Trajectory::Prompt() const {
   }
   state.current_diagnosis = current_.diagnosis;
   state.current_verdict = current_.verdict;
+  for (const Metric& metric : current_.metrics) state.current_metrics.emplace_back(metric.name, metric.value);
   return state;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kgrpo {
@@ -37,6 +38,7 @@ struct PromptState {
   double current_seconds = 0;        // 0 unless right
   std::string current_diagnosis;
   std::string current_verdict;
+  std::vector<std::pair<std::string, double>> current_metrics;  // as the evaluator pushed them
 };
 
 }  // namespace kgrpo

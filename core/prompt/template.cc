@@ -1,5 +1,6 @@
 #include "prompt/template.h"
 
+#include "prompt/metrics.h"
 #include "prompt/variables.h"
 
 #include <kgrpo/sdk/error.h>
@@ -108,6 +109,10 @@ class Checker {
     for (size_t i = scopes_.size(); i-- > 0 && variable == nullptr;) {
       variable = scopes_[i];
       for (const std::string& part : parts) {
+        if (variable->kind == Kind::kNamed && variable != scopes_[i]) {
+          variable = part.empty() ? nullptr : &kElement;
+          break;
+        }
         // Members of a list's elements are seen inside its section alone, which pushed the list as a scope.
         const bool open = variable->kind == Kind::kRecord || variable == scopes_[i];
         variable = open ? variable->Find(part) : nullptr;
@@ -131,6 +136,10 @@ class Checker {
         Add(position, "\"" + name + "\" is a list: write {{#" + name + "}}{{" + variable->members.front().name +
                           "}}{{/" + name + "}}");
         break;
+      case Kind::kNamed:
+        Add(position,
+            "\"" + name + "\" has members, named as the evaluator names them: write {{" + name + ".registers}}");
+        break;
       default:
         Add(position, "\"" + name + "\" has members: write {{" + name + "." + variable->members.front().name + "}}");
     }
@@ -143,7 +152,8 @@ class Checker {
     for (size_t i = scopes_.size(); i-- > 0;) {
       for (const auto& [name, variable] : scopes_[i]->members) {
         if (variable.kind == Kind::kRecord) {
-          for (const auto& member : variable.members) names.push_back(name + "." + member.name);
+          for (const auto& member : variable.members)
+            names.push_back(name + "." + member.name + (member.variable.kind == Kind::kNamed ? ".NAME" : ""));
         } else {
           names.push_back(name);
         }
@@ -213,6 +223,24 @@ mustache::data Speedup(double speedup) {
   return mustache::data(std::string(text));
 }
 
+// Sets data.a.b.c for the name "a.b.c", which is how mustache reads that name.
+void SetNested(mustache::data& data, const std::string& name, const mustache::data& value) {
+  const size_t dot = name.find('.');
+  if (dot == std::string::npos) return data.set(name, value);
+  const std::string head = name.substr(0, dot);
+  const mustache::data* known = data.get(head);
+  mustache::data inner = known != nullptr && known->is_object() ? *known : mustache::data(mustache::data::type::object);
+  SetNested(inner, name.substr(dot + 1), value);
+  data.set(head, inner);
+}
+
+mustache::data Metrics(const std::vector<NamedNumber>& metrics) {
+  if (metrics.empty()) return mustache::data(false);
+  mustache::data data;
+  for (const auto& [name, value] : metrics) SetNested(data, name, mustache::data(FormatMetric(name, value)));
+  return data;
+}
+
 mustache::data Round(const PromptRound& round) {
   mustache::data data;
   data.set("round", Number(round.round));
@@ -249,6 +277,8 @@ mustache::data Root(const PromptState& state) {
   current.set("diagnosis", Text(state.current_diagnosis));
   current.set("verdict", Text(state.current_verdict));
   current.set("right", mustache::data(state.current_verdict == "right"));
+  current.set("metrics", Metrics(state.current_metrics));
+  current.set("evidence", Text(EvidenceText(state.current_metrics)));
 
   mustache::data root;
   root.set("problem", problem);

@@ -17,6 +17,7 @@ struct Variable {
     kTexts,    // {{#name}}{{.}}{{/name}}: a list of texts
     kRecord,   // {{name.member}}; {{#name}} where it may be absent
     kRecords,  // {{#name}}{{member}}{{/name}}: a list of records
+    kNamed,    // {{name.MEMBER}}: texts under names that nobody knows before the run
   };
   Kind kind = Kind::kText;
   std::vector<NamedVariable> members;  // of kRecord and kRecords

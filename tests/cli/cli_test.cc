@@ -181,6 +181,13 @@ TEST_F(CliTest, EvalJudgesAKernel) {
   EXPECT_EQ(verdict["metrics"]["comments"], 3.0);
   EXPECT_THAT(Run("eval --kernel k.cu --problem problems/one --evaluator fakes --set unit=0.5").out,
               HasSubstr("speedup    4\n"));
+  const std::string text = Run("eval --kernel k.cu --problem problems/one --evaluator fakes").out;
+  EXPECT_THAT(text, HasSubstr("problem    one\nverdict    right\nfound      it has too few comments\n"
+                              "reference  1 ms (modelled: comments)\nkernel     250 us\nspeedup    4\n"));
+  EXPECT_THAT(text, HasSubstr("\nOther\n  comments  3\n")) << "a metric that no table knows";
+  const Result profile = Run("eval --kernel k.cu --problem problems/one --evaluator fakes --profile");
+  EXPECT_EQ(profile.code, 3);
+  EXPECT_THAT(profile.err, HasSubstr("--profile: the evaluator fakes has no option \"profile\""));
   EXPECT_EQ(json::parse(Run("eval p.yaml --kernel k.cu --problem problems/one --json").out)["speedup"], 4.0);
   Write("broken.cu", "#error\n");
   const Result broken = Run("eval --kernel broken.cu --problem problems/one --evaluator fakes --json");

@@ -1,6 +1,8 @@
 // prompt/template.h: what templates render to, and which mistakes are found in them.
 #include "prompt/template.h"
 
+#include "prompt/metrics.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/error.h>
@@ -25,6 +27,9 @@ PromptState State() {
   state.current_seconds = 1.234e-5;
   state.current_diagnosis = "bound by DRAM";
   state.current_verdict = "right";
+  state.current_metrics = {{"registers", 30},         {"speedup", 1.25},  {"speedup_low", 1.2},
+                           {"speedup_high", 1.3},     {"occupancy", 0.5}, {"profile.stalls.long_scoreboard", 0.625},
+                           {"profile.l2_hits", 0.25}, {"warmth", 36.6}};
   return state;
 }
 
@@ -49,6 +54,55 @@ TEST(PromptTemplateTest, RendersEveryVariable) {
       Render(
           "{{#current.right}}ok{{/current.right}}{{#first_round}}1{{/first_round}}{{^last_round}}more{{/last_round}}"),
       "okmore");
+}
+
+TEST(PromptTemplateTest, SaysWhatWasMeasured) {
+  EXPECT_EQ(Render("{{current.metrics.registers}} {{current.metrics.occupancy}} {{current.metrics.warmth}}"),
+            "30 50% 36.6");
+  EXPECT_EQ(Render("{{#current.metrics.profile.l2_hits}}L2 {{.}}{{/current.metrics.profile.l2_hits}} "
+                   "{{current.metrics.profile.stalls.long_scoreboard}}{{current.metrics.not_measured}}"),
+            "L2 25% 62.5%");
+  EXPECT_EQ(Render("{{#current.metrics}}some{{/current.metrics}}"), "some");
+  EXPECT_EQ(Render("{{#current.metrics}}some{{/current.metrics}}{{current.evidence}}", PromptState()), "");
+  EXPECT_EQ(Render("{{current.evidence}}"),
+            "Machine code: registers a thread 30\n"
+            "Launch: occupancy 50%\n"
+            "Profile (Nsight Compute): L2 hits 25%; warps' time lost to long scoreboard 62.5%\n"
+            "Other: warmth 36.6");
+  const auto bare = CheckTemplate("{{current.metrics}}");
+  ASSERT_EQ(bare.size(), 1u);
+  EXPECT_THAT(bare[0].message, HasSubstr("write {{current.metrics.registers}}"));
+  EXPECT_EQ(CheckTemplate("{{#current.metrics}}{{registers}}{{/current.metrics}}").size(), 1u)
+      << "metrics are known by their whole name only, so that misspelt variables are found";
+  EXPECT_EQ(CheckTemplate("{{current.metrics.}}").size(), 1u);
+}
+
+TEST(MetricsTest, GroupsLabelsAndUnits) {
+  const std::vector<FactGroup> groups = GroupFacts({{"strange", 1},
+                                                    {"clock_mhz", 1980},
+                                                    {"strange_low", 0.5},
+                                                    {"strange_high", 2},
+                                                    {"seconds/dram", 1.15e-5},
+                                                    {"lonely_low", 7},
+                                                    {"bytes_per_second", 3.02e12},
+                                                    {"measured_seconds", 1e-3},
+                                                    {"same_bits_twice", 1},
+                                                    {"first_call_seconds", -2e-6}});
+  std::string text;
+  for (const FactGroup& group : groups) {
+    text += group.title + "\n";
+    for (const Fact& fact : group.facts) text += "  " + fact.label + "=" + fact.value + "\n";
+  }
+  EXPECT_EQ(text,
+            "Time\n  a call, beside the reference=1 ms\n  clock=1980 MHz\n"
+            "Roofline\n  needed traffic=3.02 TB/s\n"
+            "Cross-checks\n  first call of a batch longer by=-2 us\n  same bits when called twice=yes\n"
+            "Model's terms\n  dram=11.5 us\n"
+            "Other\n  strange=1 (95%: 0.5 to 2)\n  lonely_low=7\n");
+  EXPECT_TRUE(GroupFacts({}).empty());
+  EXPECT_EQ(FormatMetric("spill_bytes", 0), "0 bytes");
+  EXPECT_EQ(FormatMetric("l2_bytes", 65606997.3), "65.6 MB");
+  EXPECT_EQ(FormatMetric("checked_warp_instructions", 79651), "79651");
 }
 
 TEST(PromptTemplateTest, EscapesNothing) {
