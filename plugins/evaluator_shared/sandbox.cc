@@ -201,7 +201,8 @@ Subprocess::Spec Sandbox::Wrap(const SandboxCommand& command) const {
   option(command.gpu ? "--data" : "--memory", std::to_string(command.memory_bytes));
   option("--file-size", std::to_string(command.file_bytes));
   option("--processes", std::to_string(command.processes));
-  if (filter_ && command.compiler_filter) option("--filter", "compiler");
+  option("--files", std::to_string(command.open_files));
+  if (filter_ && command.compiler_filter) option("--filter", command.sockets && namespaces_ ? "profiler" : "compiler");
   if (landlock_) {
     option("--write-only-below", command.scratch.empty() ? "/var/empty" : command.scratch);
     if (command.gpu) {

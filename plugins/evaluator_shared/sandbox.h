@@ -37,6 +37,10 @@ struct SandboxCommand {
   uint64_t memory_bytes = uint64_t{8} << 30;  // of address space
   uint64_t file_bytes = uint64_t{256} << 20;
   uint64_t processes = 256;
+  uint64_t open_files = 64;
+  // With compiler_filter: sockets are allowed, for programs of several processes that speak through the loopback
+  // device. Only where has_namespaces(): elsewhere the network is the machine's.
+  bool sockets = false;
 };
 
 class Sandbox {

@@ -1,8 +1,8 @@
 // sandbox_launcher: sets limits and filters on itself, then becomes the program it is given. The last link of every
 // sandboxed command line that sandbox.cc builds: inside bubblewrap's namespaces where those can be had, else alone.
 //
-//   sandbox_launcher [--cpu S] [--memory BYTES] [--data BYTES] [--file-size BYTES] [--processes N] [--filter compiler]
-//   [--drop-user]
+//   sandbox_launcher [--cpu S] [--memory BYTES] [--data BYTES] [--file-size BYTES] [--processes N] [--files N]
+//   [--filter compiler|profiler] [--drop-user]
 //                    [--write-only-below DIR [--write-also PATH]...] -- PROGRAM ARGUMENT...
 //
 // Exits with 125 and a line on standard error where something it was told to set cannot be had.
@@ -80,7 +80,7 @@ int main(int argc, char** argv) {
   std::vector<const char*> also;
   bool drop_user = false;
   rlim_t cpu = RLIM_INFINITY, memory = RLIM_INFINITY, data = RLIM_INFINITY, file_size = RLIM_INFINITY,
-         processes = RLIM_INFINITY;
+         processes = RLIM_INFINITY, files = 64;
   int i = 1;
   for (; i < argc && std::strcmp(argv[i], "--") != 0; ++i) {
     const std::string option = argv[i];
@@ -101,6 +101,8 @@ int main(int argc, char** argv) {
       file_size = number;
     } else if (option == "--processes") {
       processes = number;
+    } else if (option == "--files") {
+      files = number;
     } else if (option == "--filter") {
       filter = value;
     } else if (option == "--write-only-below") {
@@ -127,7 +129,7 @@ int main(int argc, char** argv) {
   // Nothing started from here may have capabilities, whoever owns it.
   for (unsigned long capability = 0; capability < 64; ++capability) prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
   Limit(RLIMIT_CORE, "core", 0);
-  Limit(RLIMIT_NOFILE, "files", 64);
+  Limit(RLIMIT_NOFILE, "files", files);
   Limit(RLIMIT_STACK, "stack", rlim_t{64} << 20);
   if (cpu != RLIM_INFINITY) Limit(RLIMIT_CPU, "cpu", cpu);
   if (memory != RLIM_INFINITY) Limit(RLIMIT_AS, "memory", memory);
@@ -137,8 +139,10 @@ int main(int argc, char** argv) {
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) FailErrno("no_new_privs");
   if (directory != nullptr) WriteOnlyBelow(directory, also);
   if (filter != nullptr) {
-    if (std::strcmp(filter, "compiler") != 0) Fail("unknown filter " + std::string(filter));
-    const std::string failure = kgrpo::evaluator::InstallCompilerFilter();
+    const bool sockets = std::strcmp(filter, "profiler") == 0;
+    if (!sockets && std::strcmp(filter, "compiler") != 0) Fail("unknown filter " + std::string(filter));
+    const std::string failure =
+        sockets ? kgrpo::evaluator::InstallProfilerFilter() : kgrpo::evaluator::InstallCompilerFilter();
     if (!failure.empty()) Fail(failure);
   }
   execvp(program[0], program);

@@ -6,9 +6,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 namespace kgrpo::evaluator {
 namespace {
@@ -119,16 +122,29 @@ class Filter {
   std::string failure_;
 };
 
-}  // namespace
+constexpr std::array<std::string_view, 7> kSockets = {"socket", "socketpair", "connect", "bind",
+                                                      "listen", "accept",     "accept4"};
 
-std::string InstallCompilerFilter() {
+std::string InstallDenying(bool sockets_too) {
   Filter filter(SCMP_ACT_ALLOW);
   const uint32_t deny = SCMP_ACT_ERRNO(EPERM);
-  for (const char* name : kPrivileged) filter.Add(deny, name);
+  for (const char* name : kPrivileged) {
+    if (sockets_too || std::find(kSockets.begin(), kSockets.end(), name) == kSockets.end()) filter.Add(deny, name);
+  }
   filter.Add(deny, "clone", SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_NEWUSER, CLONE_NEWUSER));
   filter.Add(SCMP_ACT_ERRNO(ENOSYS), "clone3");  // its flags are in memory, out of a filter's sight; glibc falls back
   filter.Add(deny, "ioctl", SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffffu, TIOCSTI));
   return filter.Install();
+}
+
+}  // namespace
+
+std::string InstallCompilerFilter() {
+  return InstallDenying(true);
+}
+
+std::string InstallProfilerFilter() {
+  return InstallDenying(false);
 }
 
 std::string InstallWorkerFilter() {

@@ -57,6 +57,22 @@ TEST_F(SandboxTest, SeesNothingOfTheUser) {
   EXPECT_THAT(Shell("cat /proc/net/dev | grep -c :").output, testing::StartsWith("1"));  // loopback alone
 }
 
+// A profiler's processes speak through the loopback device; its other rights are a compiler's.
+TEST_F(SandboxTest, SocketsForWhoAsksAndInsideNamespacesOnly) {
+  if (!sandbox_.has_filter()) GTEST_SKIP() << sandbox_.description();
+  const auto attempt = [this](bool sockets, const std::string& number) {
+    SandboxCommand command;
+    // 41 is socket (of AF_INET, SOCK_STREAM), 101 ptrace on x86-64; the exit code says whether it went well.
+    command.argv = {"/usr/bin/perl", "-e", "exit(syscall(" + number + ", 2, 1, 0, 0) < 0 ? 1 : 0)"};
+    command.environment = {"PATH=/usr/bin:/bin"};
+    command.sockets = sockets;
+    return Subprocess::Run(sandbox_.Wrap(command), 20, 10000).Succeeded();
+  };
+  EXPECT_FALSE(attempt(false, "41"));
+  EXPECT_EQ(attempt(true, "41"), sandbox_.has_namespaces());
+  EXPECT_FALSE(attempt(true, "101"));
+}
+
 TEST_F(SandboxTest, EnvironmentIsEmptied) {
   setenv("KGRPO_TEST_SECRET", "sesame", 1);
   EXPECT_THAT(Shell("env").output, testing::Not(HasSubstr("sesame")));
