@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "evaluator_cuda/ceiling_kernels.h"
+
 namespace kgrpo::evaluator_cuda {
 namespace {
 
@@ -105,6 +107,10 @@ Device::Device(int index) : index_(index), lock_name_("cuda:" + std::to_string(i
   compute_capability_ = properties.major * 10 + properties.minor;
   multiprocessors_ = properties.multiProcessorCount;
   l2_bytes_ = static_cast<uint64_t>(properties.l2CacheSize);
+  multiprocessor_ = {static_cast<uint32_t>(properties.maxThreadsPerMultiProcessor),
+                     static_cast<uint32_t>(properties.maxBlocksPerMultiProcessor),
+                     static_cast<uint32_t>(properties.regsPerMultiprocessor), properties.sharedMemPerMultiprocessor,
+                     properties.reservedSharedMemPerBlock};
   char bus_id[32] = "";
   CheckCuda(cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, index), "asking for the device's bus id");
   bus_id_ = bus_id;
@@ -144,11 +150,17 @@ void Device::MeasureCeilings() {
   const double read = Quickest(stream_, [&] { return LaunchRead(memory, bytes, counter_, stream_); });
   cudaFree(memory);
   ceilings_.read_bytes_per_second = static_cast<double>(bytes) / read;
-  double operations = 0;
-  const double multiply = Quickest(stream_, [&] {
-    return LaunchMultiplyAdd(multiprocessors_, 4096, reinterpret_cast<float*>(counter_), &operations, stream_);
-  });
-  ceilings_.fp32_operations_per_second = operations / multiply;
+  const auto rate = [this](auto launch, int rounds) {
+    double operations = 0;
+    const double seconds = Quickest(stream_, [&] {
+      return launch(multiprocessors_, rounds, reinterpret_cast<float*>(counter_), &operations, stream_);
+    });
+    return operations / seconds;
+  };
+  ceilings_.fp32_operations_per_second = rate(LaunchMultiplyAdd, 4096);
+  // A device for games does a sixty-fourth as many of these: fewer, so that it takes some milliseconds there too.
+  ceilings_.fp64_operations_per_second = rate(LaunchMultiplyAdd64, 512);
+  ceilings_.tensor_operations_per_second = std::max(rate(LaunchTensorHalf, 2048), rate(LaunchTensorFloat, 2048));
 }
 
 uint64_t Device::FreeBytes() const {

@@ -10,17 +10,13 @@
 #include <vector>
 
 #include "evaluator_cuda/device_kernels.h"  // Draw, Place
+#include "evaluator_cuda/occupancy.h"       // Multiprocessor
+#include "evaluator_cuda/roofline.h"        // Ceilings
 
 namespace kgrpo::evaluator_cuda {
 
 // Throws Error(KGRPO_ERROR_UNAVAILABLE) that names `what` unless `status` is cudaSuccess.
 void CheckCuda(cudaError_t status, const char* what);
-
-// What the device reaches at most, by our own kernels.
-struct Ceilings {
-  double read_bytes_per_second = 0;
-  double fp32_operations_per_second = 0;
-};
 
 // One thread at a time, but for the constants.
 class Device {
@@ -39,6 +35,7 @@ class Device {
   uint64_t l2_bytes() const { return l2_bytes_; }
   const std::string& driver() const { return driver_; }  // "13.0"
   const Ceilings& ceilings() const { return ceilings_; }
+  const Multiprocessor& multiprocessor() const { return multiprocessor_; }
 
   uint64_t FreeBytes() const;
 
@@ -77,6 +74,7 @@ class Device {
   int compute_capability_ = 0, multiprocessors_ = 0;
   uint64_t l2_bytes_ = 0, flush_bytes_ = 0;
   Ceilings ceilings_;
+  Multiprocessor multiprocessor_;
   cudaStream_t stream_ = nullptr;
   void* flush_ = nullptr;
   unsigned long long* counter_ = nullptr;

@@ -123,20 +123,6 @@ __global__ void ReadKernel(const uint4* memory, uint64_t words, unsigned long lo
   if (sum == 0x12345678u) *sink = sum;  // so that the reads are not left out
 }
 
-constexpr int kChains = 8;  // independent sums a thread, so that no latency shows
-
-__global__ void MultiplyAddKernel(int rounds, float factor, float* sink) {
-  float sums[kChains];
-  for (int c = 0; c < kChains; ++c) sums[c] = static_cast<float>(threadIdx.x + c);
-  for (int r = 0; r < rounds; ++r) {
-#pragma unroll
-    for (int c = 0; c < kChains; ++c) sums[c] = sums[c] * factor + 1.0f;
-  }
-  float total = 0;
-  for (int c = 0; c < kChains; ++c) total += sums[c];
-  if (total == -1.0f) *sink = total;
-}
-
 // Calls `body` with a null pointer of the dtype's type.
 template <typename Body>
 cudaError_t WithType(DType dtype, Body body) {
@@ -201,13 +187,6 @@ cudaError_t LaunchGather(const Place* places, uint32_t count, uint8_t* out, cuda
 cudaError_t LaunchRead(const void* memory, uint64_t bytes, unsigned long long* sink, cudaStream_t stream) {
   const uint64_t words = bytes / sizeof(uint4);
   ReadKernel<<<kMostBlocks, kThreads, 0, stream>>>(static_cast<const uint4*>(memory), words, sink);
-  return cudaGetLastError();
-}
-
-cudaError_t LaunchMultiplyAdd(int multiprocessors, int rounds, float* sink, double* operations, cudaStream_t stream) {
-  const int blocks = multiprocessors * 8;
-  MultiplyAddKernel<<<blocks, kThreads, 0, stream>>>(rounds, 0.5f, sink);
-  *operations = 2.0 * kChains * rounds * blocks * kThreads;
   return cudaGetLastError();
 }
 

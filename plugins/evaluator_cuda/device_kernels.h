@@ -42,10 +42,8 @@ struct Place {
 // Copies what is at `count` places (on the device) to `out`, kPeekBytes for each.
 cudaError_t LaunchGather(const Place* places, uint32_t count, uint8_t* out, cudaStream_t stream);
 
-// Reads `bytes` (a multiple of 16) at full bandwidth; for the device's ceiling. Multiplies and adds `rounds` times in
-// every thread of a full device; the number of floating point operations is returned.
+// Reads `bytes` (a multiple of 16) at full bandwidth; for the device's ceiling.
 cudaError_t LaunchRead(const void* memory, uint64_t bytes, unsigned long long* sink, cudaStream_t stream);
-cudaError_t LaunchMultiplyAdd(int multiprocessors, int rounds, float* sink, double* operations, cudaStream_t stream);
 
 }  // namespace kgrpo::evaluator_cuda
 

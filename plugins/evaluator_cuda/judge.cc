@@ -77,6 +77,7 @@ Judge::Judge(const Options& options)
   worker.device_uuid = device_.uuid();
   worker.call_seconds = options.call_seconds;
   FindWorkerSandbox(worker);
+  if (options.profile) profiler_ = std::make_unique<Profiler>(sandbox_, ProfilerOptions(worker));
 }
 
 Judge::~Judge() = default;
@@ -153,7 +154,7 @@ std::vector<Judge::Case> Judge::DrawCases(const OpenProblem& open, uint64_t key,
 }
 
 Trouble Judge::RunCase(Worker& worker, const LentMemory& memory, const Problem& problem, const Case& one,
-                       std::vector<std::vector<uint8_t>>* outputs, bool staged, Done* said) {
+                       std::vector<std::vector<uint8_t>>* outputs, bool staged) {
   const Layout layout(problem, *one.size, kGuardBytes);
   // Behind the tensors: copies of the outputs as the default stream sees them when the launch function has returned.
   std::vector<uint8_t> image(2 * layout.bytes(), one.guard);
@@ -183,7 +184,6 @@ Trouble Judge::RunCase(Worker& worker, const LentMemory& memory, const Problem& 
   if (Trouble trouble = worker.Prepare(plan)) return trouble;
   Done done;
   if (Trouble trouble = worker.Run(&done)) return trouble;
-  if (said != nullptr) *said = done;
   std::vector<uint8_t> after(image.size());
   device_.Read(after.data(), memory.data(), after.size());
 
@@ -242,10 +242,9 @@ Trouble Judge::RunCase(Worker& worker, const LentMemory& memory, const Problem& 
 
 Trouble Judge::Check(const OpenProblem& open, Worker& worker, const std::vector<Case>& cases, Judgement* judgement) {
   std::vector<std::vector<uint8_t>> outputs, first;
-  Done said = {};
   for (const Case& one : cases) {
     ThrowIfCancelled();
-    if (Trouble trouble = RunCase(worker, candidate_memory_, open.problem, one, &outputs, false, &said))
+    if (Trouble trouble = RunCase(worker, candidate_memory_, open.problem, one, &outputs))
       return {trouble.code, "At " + one.where + ": " + trouble.sentence};
     if (first.empty()) first = outputs;
   }
@@ -268,9 +267,6 @@ Trouble Judge::Check(const OpenProblem& open, Worker& worker, const std::vector<
             "When the default stream has its inputs ready only just before the call, it computes with "
             "what was there before: work on another stream does not wait for the default stream."};
   }
-  judgement->metrics.emplace_back("launches", static_cast<double>(said.launches));
-  judgement->metrics.emplace_back("block_threads", said.block_threads);
-  judgement->metrics.emplace_back("occupancy", said.occupancy);
   judgement->metrics.emplace_back("same_bits_twice", outputs == first ? 1 : 0);
   return {};
 }
@@ -375,6 +371,7 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   add_seconds("judge_check_seconds", loaded, checked);
   add_seconds("judge_time_seconds", checked, Clock::now());
   judgement.Conclude(trouble);
+  if (profiler_ && judgement.correct) Profile(open, compiled.kernel, key, &judgement);
   return judgement;
 }
 
@@ -384,8 +381,11 @@ std::string Judge::Describe() const {
   text << "compiler: " << compiler_.Describe() << "\nsandbox: " << worker_sandbox_.description()
        << "\ndevice: " << device_.name() << ", driver for CUDA " << device_.driver() << "; reaches "
        << device_.ceilings().read_bytes_per_second * 1e-9 << " GB/s of reads and "
-       << device_.ceilings().fp32_operations_per_second * 1e-12 << " TFLOP/s in fp32"
+       << device_.ceilings().fp32_operations_per_second * 1e-12 << " TFLOP/s in fp32, "
+       << device_.ceilings().fp64_operations_per_second * 1e-12 << " in fp64, "
+       << device_.ceilings().tensor_operations_per_second * 1e-12 << " on tensor cores by mma.sync"
        << (clocks_.known() ? "" : "; NVML is not there, so throttled clocks go unnoticed");
+  if (profiler_) text << "\nprofiler: " << profiler_->Describe();
   return text.str();
 }
 
@@ -393,7 +393,8 @@ std::string Judge::Version() const {
   std::ostringstream text;
   text << "judge " << SourceDigest() << "; " << compiler_.Version() << "; " << device_.uuid() << "; "
        << device_.driver() << "; " << options_.seeds << "; " << options_.timing.relative_error << "; "
-       << options_.timing.budget_seconds << "; " << options_.timing.memory_bytes;
+       << options_.timing.budget_seconds << "; " << options_.timing.memory_bytes
+       << (profiler_ ? "; " + profiler_->Describe() : "");
   return text.str();
 }
 

@@ -18,6 +18,7 @@
 #include "evaluator_cuda/clocks.h"
 #include "evaluator_cuda/device.h"
 #include "evaluator_cuda/open_problem.h"
+#include "evaluator_cuda/profiler.h"
 #include "evaluator_cuda/timer.h"
 #include "evaluator_cuda/worker_pool.h"
 #include "evaluator_shared/compiler.h"   // Compiler
@@ -43,6 +44,7 @@ class Judge {
     double call_seconds = 10;
     TimingOptions timing;  // memory_bytes: of each side
     size_t workers = 8;    // kept ready
+    bool profile = false;  // every right kernel, by Nsight Compute: seconds each
     size_t baselines = 4;  // workers that hold a problem's reference kernel, kept
     std::function<void(const std::string& why)> on_compile_fallback;  // evaluator::Compiler::Options::on_fallback
     std::function<bool()> cancelled;
@@ -76,12 +78,15 @@ class Judge {
   void CheckWorks();
   void ReserveFor(const evaluator::Problem& problem, const std::vector<Case>& cases);
   Trouble RunCase(Worker& worker, const LentMemory& memory, const evaluator::Problem& problem, const Case& one,
-                  std::vector<std::vector<uint8_t>>* outputs, bool staged = false, Done* said = nullptr);
+                  std::vector<std::vector<uint8_t>>* outputs, bool staged = false);
   Trouble Check(const OpenProblem& open, Worker& worker, const std::vector<Case>& cases, Judgement* judgement);
   Trouble Time(const OpenProblem& open, std::unique_ptr<Worker>& worker, const std::vector<Case>& cases, uint64_t key,
                bool thorough, Judgement* judgement);
   Trouble BlameFor(const Error& error, const OpenProblem& open, std::unique_ptr<Worker>& worker, const Case& one,
                    bool thorough);
+  Trouble DescribeLaunch(const TimingInputs& inputs, Worker& worker, Judgement* judgement);
+  Profiler::Options ProfilerOptions(const Worker::Options& worker) const;
+  void Profile(const OpenProblem& open, const evaluator::CompiledKernel& kernel, uint64_t key, Judgement* judgement);
   Trouble Report(const OpenProblem& open, const Timing& timing, Judgement* judgement) const;
   Worker& BaselineWorker(const OpenProblem& open, bool thorough);
   std::vector<evaluator::Expected> ReferenceOutputs(const OpenProblem& open, const Case& one, bool thorough);
@@ -105,6 +110,7 @@ class Judge {
   };
   std::map<std::string, Reference> reference_;  // by the problem's digest
   std::unique_ptr<WorkerPool> workers_;
+  std::unique_ptr<Profiler> profiler_;  // where it is asked for
 };
 
 }  // namespace kgrpo::evaluator_cuda

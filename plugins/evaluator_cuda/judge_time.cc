@@ -16,10 +16,7 @@ using evaluator::Problem;
 
 namespace {
 
-constexpr double kImplausible = 0.75;  // of the roofline by measured ceilings: below, a time is not believed
-// How many times the fp32 rate any unit may reach: tensor cores of the H100 do 14.8 times as much in half precision
-// (989 against 67 TFLOP/s, NVIDIA H100 data sheet).
-constexpr double kFastestUnit = 16;
+constexpr double kImplausible = 0.75;  // of the least time by measured ceilings: below, a time is not believed
 // The reference beside a candidate may be this much slower than alone.
 constexpr double kDisturbed = 1.15, kDisturbedSeconds = 2e-6;
 
@@ -67,6 +64,7 @@ Trouble Judge::Time(const OpenProblem& open, std::unique_ptr<Worker>& worker, co
     if (Trouble trouble = timer.Measure(side, baseline, check, &timing)) return trouble;
     timing.baseline_launch_seconds = reference.launch_seconds();
     timing.launch_seconds = side.worker.launch_seconds();
+    if (Trouble trouble = DescribeLaunch(inputs, *worker, judgement)) return trouble;
     // What the reference takes when nothing of a candidate's is left; measured where it is not known, or where it seems
     // to have been slowed.
     Reference& known = reference_[problem.digest];
@@ -108,11 +106,7 @@ Trouble Judge::BlameFor(const Error& error, const OpenProblem& open, std::unique
 
 Trouble Judge::Report(const OpenProblem& open, const Timing& timing, Judgement* judgement) const {
   const Problem& problem = open.problem;
-  const double bytes = problem.needed_bytes.Evaluate(problem.timing),
-               operations = problem.needed_flops.Evaluate(problem.timing);
-  const Ceilings& ceilings = device_.ceilings();
-  const double floor = std::max(bytes / ceilings.read_bytes_per_second,
-                                operations / (kFastestUnit * ceilings.fp32_operations_per_second));
+  const Roofline roofline = RooflineOf(problem, device_.ceilings(), device_.compute_capability());
   const double seconds = timing.candidate.value;
   const auto add = [judgement](const char* name, double value) { judgement->metrics.emplace_back(name, value); };
   add("speedup", timing.ratio.value);
@@ -132,12 +126,17 @@ Trouble Judge::Report(const OpenProblem& open, const Timing& timing, Judgement* 
   add("timing_gated", timing.gated ? 1 : 0);
   add("timing_sets", static_cast<double>(timing.sets));
   add("clock_mhz", timing.clock_mhz);
-  add("bytes_per_second", bytes / seconds);
-  add("operations_per_second", operations / seconds);
-  add("roofline_seconds", floor);
-  add("roofline_fraction", floor / seconds);
-  if (seconds < kImplausible * floor) {
-    return {"implausible", "Its time, " + TimeText(seconds) + ", is below the " + TimeText(floor) +
+  add("bytes_per_second", roofline.bytes / seconds);
+  add("bandwidth_fraction", roofline.bytes / seconds / roofline.bandwidth);
+  add("bandwidth_ceiling", roofline.bandwidth);
+  add("operations_per_second", roofline.operations / seconds);
+  add("arithmetic_fraction", roofline.operations / seconds / roofline.rate);
+  add("arithmetic_ceiling", roofline.rate);
+  add("roofline_seconds", roofline.seconds);
+  add("roofline_fraction", roofline.seconds / seconds);
+  add("least_seconds", roofline.least_seconds);
+  if (seconds < kImplausible * roofline.least_seconds) {
+    return {"implausible", "Its time, " + TimeText(seconds) + ", is below the " + TimeText(roofline.least_seconds) +
                                " that the problem's traffic and arithmetic take at what this device reaches: it does "
                                "less work than the problem needs."};
   }
@@ -147,12 +146,9 @@ Trouble Judge::Report(const OpenProblem& open, const Timing& timing, Judgement* 
   std::ostringstream text;
   text.precision(3);
   text << "Measured " << TimeText(seconds) << " on " << device_.name() << ", " << timing.ratio.value
-       << " times as fast as the reference (95%: " << timing.ratio.low << " to " << timing.ratio.high << "). It moves "
-       << bytes / seconds * 1e-9 << " GB/s of the traffic that is needed, "
-       << 100 * bytes / seconds / ceilings.read_bytes_per_second << "% of what the device reaches, and does "
-       << operations / seconds * 1e-12 << " TFLOP/s, "
-       << 100 * operations / seconds / ceilings.fp32_operations_per_second << "% of its fp32 rate.";
-  judgement->diagnosis = text.str();
+       << " times as fast as the reference (95%: " << timing.ratio.low << " to " << timing.ratio.high << "). "
+       << RooflineText(roofline, seconds);
+  judgement->diagnosis = text.str() + judgement->diagnosis;  // that of the launch
   return {};
 }
 

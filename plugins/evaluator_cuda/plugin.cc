@@ -89,6 +89,8 @@ constexpr char kSchema[] = R"json({
       "description": "Device memory for the inputs of timed calls, for the candidate and once more for the reference; more where a problem needs more."},
     "cache": {"type": "boolean", "default": true,
       "description": "Keep judgements on disk, by source, inputs, device and driver, for later runs, and 512 MiB of compiled kernels. Thorough judgements are never kept."},
+    "profile": {"type": "string", "enum": ["off", "right"], "default": "off",
+      "description": "right: every kernel that is right is run once more under Nsight Compute, for the metrics profile.*; that takes some seconds each, ncu, and namespaces for the sandbox (or sandbox: off)."},
     "compile_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 60, "description": "Limit for one compile, wall clock."},
     "call_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 10, "description": "Limit for one batch of calls, wall clock: beyond it a kernel counts as endless."},
     "workers": {"type": "integer", "minimum": 1, "maximum": 32, "default": 8,
@@ -119,6 +121,7 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
     options.timing.relative_error = json.value("relative_error", 0.02);
     options.timing.budget_seconds = json.value("budget_seconds", 0.3);
     options.timing.memory_bytes = json.value("memory_mib", uint64_t{2048}) << 20;
+    options.profile = json.value("profile", "off") == "right";
     options.compile_seconds = json.value("compile_seconds", 60.0);
     options.call_seconds = json.value("call_seconds", 10.0);
     options.workers = json.value("workers", size_t{8});

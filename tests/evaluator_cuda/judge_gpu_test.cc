@@ -5,6 +5,7 @@
 #include <kgrpo/sdk/error.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
@@ -19,6 +20,7 @@ using evaluator::kKernel;
 using evaluator::kLaunch;
 using evaluator::WithBody;
 using evaluator::WithKernel;
+using testing::AllOf;
 using testing::HasSubstr;
 
 const std::string kProblems = std::string(KGRPO_SOURCE_DIR) + "/tests/evaluator/problems/";
@@ -85,6 +87,63 @@ TEST_F(JudgeGpuTest, RightWithATimeAndMetrics) {
   EXPECT_NEAR(metrics["speedup"], 1, 0.05);  // the reference beside itself
   EXPECT_EQ(metrics["same_bits_twice"], 1);
   EXPECT_GT(metrics["registers"], 0);
+}
+
+TEST_F(JudgeGpuTest, SaysHowItWasLaunchedAndWhatLimitsIt) {
+  const Judgement judgement = Affine(WithBody(kHonest));
+  std::map<std::string, double> metrics(judgement.metrics.begin(), judgement.metrics.end());
+  EXPECT_EQ(metrics["launches"], 1);
+  EXPECT_GT(metrics["grid_blocks"], 0);
+  EXPECT_GT(metrics["block_threads"], 0);
+  // The runtime's own count, and ours by each resource.
+  EXPECT_EQ(metrics["resident_blocks"],
+            std::min({metrics["resident_blocks_by/registers"], metrics["resident_blocks_by/shared_memory"],
+                      metrics["resident_blocks_by/threads"], metrics["resident_blocks_by/blocks"]}));
+  EXPECT_GT(metrics["occupancy"], 0);
+  EXPECT_LE(metrics["occupancy"], 1);
+  EXPECT_THAT(judgement.diagnosis,
+              AllOf(HasSubstr("Memory bandwidth binds"), HasSubstr("at once on a multiprocessor")));
+}
+
+TEST_F(JudgeGpuTest, TheCeilingsAreThoseOfADevice) {
+  const Ceilings& ceilings = judge_->device().ceilings();
+  EXPECT_GT(ceilings.fp32_operations_per_second, 1e12);
+  EXPECT_GT(ceilings.fp64_operations_per_second, ceilings.fp32_operations_per_second / 128);
+  EXPECT_LT(ceilings.fp64_operations_per_second, ceilings.fp32_operations_per_second);
+  EXPECT_GT(ceilings.tensor_operations_per_second, 2 * ceilings.fp32_operations_per_second);
+  if (judge_->device().name().find("H100") != std::string::npos) {
+    EXPECT_GT(ceilings.tensor_operations_per_second, 450e12) << "mma.sync reaches some 62% of 989 TFLOP/s";
+    EXPECT_LT(ceilings.tensor_operations_per_second, 989e12);
+  }
+}
+
+// Skipped where there is no Nsight Compute, or it may not count.
+TEST_F(JudgeGpuTest, ProfilesARightKernel) {
+  Judge::Options options;
+  options.timing.memory_bytes = uint64_t{256} << 20;
+  options.workers = 1;
+  options.profile = true;
+  try {
+    Judge judge(options);
+    const Judgement judgement = judge.Evaluate(*affine_, affine_->problem.reference_source, 1, false);
+    ASSERT_EQ(judgement.verdict, "right") << judgement.diagnosis;
+    std::map<std::string, double> metrics(judgement.metrics.begin(), judgement.metrics.end());
+    EXPECT_EQ(metrics["profile.kernels"], 1);
+    EXPECT_GT(metrics["profile.seconds"], 1e-7);
+    EXPECT_GT(metrics["profile.occupancy"], 0);
+    EXPECT_GT(metrics["profile.dram_fraction"], 0);
+    EXPECT_THAT(judgement.diagnosis, HasSubstr("Profiled by Nsight Compute"));
+    // A kernel that is wrong is not profiled.
+    EXPECT_THAT(judge.Evaluate(*affine_, WithBody("out[i] = 0;"), 1, false).diagnosis,
+                testing::Not(HasSubstr("Profiled")));
+  } catch (const Error& error) {
+    const std::string why = error.what();
+    if (why.find("ncu is not installed") == std::string::npos && why.find("ERR_NVGPUCTRPERM") == std::string::npos &&
+        why.find("inside namespaces") == std::string::npos) {
+      FAIL() << why;
+    }
+    GTEST_SKIP() << why;
+  }
 }
 
 TEST_F(JudgeGpuTest, ASlowKernelIsSlowAndStillRight) {

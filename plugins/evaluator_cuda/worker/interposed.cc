@@ -29,9 +29,9 @@ Counts& RuntimeCounts() {
   return counts;
 }
 
-LastLaunch& RuntimeLastLaunch() {
-  static LastLaunch last;
-  return last;
+LargestLaunch& RuntimeLargestLaunch() {
+  static LargestLaunch largest;
+  return largest;
 }
 
 std::string LoadRuntime(const char* path) {
@@ -62,9 +62,12 @@ using kgrpo::evaluator_cuda::VariableOf;
 namespace {
 
 // Returns whether it is the call's first launch in the stream.
-bool NoteLaunch(const void* kernel, dim3 block, size_t shared, cudaStream_t stream) {
+bool NoteLaunch(const void* kernel, dim3 grid, dim3 block, size_t shared, cudaStream_t stream) {
   COUNT(launches);
-  kgrpo::evaluator_cuda::RuntimeLastLaunch() = {kernel, block.x * block.y * block.z, shared};
+  kgrpo::evaluator_cuda::LargestLaunch& largest = kgrpo::evaluator_cuda::RuntimeLargestLaunch();
+  const uint64_t blocks = uint64_t{grid.x} * grid.y * grid.z;
+  const uint32_t threads = block.x * block.y * block.z;
+  if (blocks * threads > largest.grid_blocks * largest.block_threads) largest = {kernel, blocks, threads, shared};
   auto& streams = kgrpo::evaluator_cuda::g_streams_of_call;
   if (std::find(streams.begin(), streams.end(), stream) != streams.end()) return false;
   streams.push_back(stream);
@@ -76,14 +79,14 @@ bool NoteLaunch(const void* kernel, dim3 block, size_t shared, cudaStream_t stre
 VISIBLE cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments, size_t shared,
                                      cudaStream_t stream) {
   const void* const kernel = KernelOf(function);
-  NoteLaunch(kernel, block, shared, stream);
+  NoteLaunch(kernel, grid, block, shared, stream);
   FORWARD(cudaLaunchKernel, kernel, grid, block, arguments, shared, stream);
 }
 // What <<<>>> becomes in CUDA 13; no header declares it.
 // NOLINTBEGIN(bugprone-reserved-identifier): the runtime's own name
 VISIBLE cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
                                        cudaStream_t stream) {
-  NoteLaunch(kernel, block, shared, stream);
+  NoteLaunch(kernel, grid, block, shared, stream);
   FORWARD(__cudaLaunchKernel, kernel, grid, block, arguments, shared, stream);
 }
 // NOLINTEND(bugprone-reserved-identifier)
@@ -91,7 +94,7 @@ VISIBLE cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const 
   const void* const kernel = KernelOf(function);
   cudaLaunchConfig_t ours = *config;
   std::vector<cudaLaunchAttribute> attributes;
-  if (NoteLaunch(kernel, config->blockDim, config->dynamicSmemBytes, config->stream)) {
+  if (NoteLaunch(kernel, config->gridDim, config->blockDim, config->dynamicSmemBytes, config->stream)) {
     // A programmatic launch begins before the launch ahead of it has ended: within a call that is an optimisation,
     // between calls it would hide a part of each.
     std::copy_if(config->attrs, config->attrs + config->numAttrs, std::back_inserter(attributes),
@@ -104,7 +107,7 @@ VISIBLE cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const 
 VISIBLE cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block, void** arguments,
                                                 size_t shared, cudaStream_t stream) {
   const void* const kernel = KernelOf(function);
-  NoteLaunch(kernel, block, shared, stream);
+  NoteLaunch(kernel, grid, block, shared, stream);
   FORWARD(cudaLaunchCooperativeKernel, kernel, grid, block, arguments, shared, stream);
 }
 VISIBLE cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {

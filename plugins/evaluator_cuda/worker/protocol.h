@@ -77,9 +77,14 @@ struct Done {
   uint64_t launches;     // kernels launched through the runtime
   uint64_t allocations;  // of device memory
   uint64_t refused;      // calls of the runtime that the judge does not allow
-  // Of the last launch, where a single call was made; for a person, as the worker's process says it.
+  // Of the launch with the most threads, where a single call was made; for a person, as the worker's process says it.
+  uint64_t grid_blocks;
   uint32_t block_threads;
-  float occupancy;  // of a multiprocessor's threads
+  uint32_t registers;             // of a thread
+  uint32_t static_shared_bytes;   // of a block
+  uint32_t dynamic_shared_bytes;  // of a block
+  uint32_t resident_blocks;       // at once on a multiprocessor, by the runtime
+  uint32_t reserved;
 };
 
 }  // namespace kgrpo::evaluator_cuda

@@ -15,13 +15,14 @@ struct Counts {
 };
 Counts& RuntimeCounts();
 
-// The last kernel launched, as the runtime takes it.
-struct LastLaunch {
+// The kernel launched with the most threads since the last reset, as the runtime takes it.
+struct LargestLaunch {
   const void* kernel = nullptr;
+  uint64_t grid_blocks = 0;
   uint32_t block_threads = 0;
   size_t shared_bytes = 0;  // dynamic
 };
-LastLaunch& RuntimeLastLaunch();
+LargestLaunch& RuntimeLargestLaunch();
 
 // The next launch in each stream belongs to another call of the launch function: it must not begin before what was
 // launched there earlier has ended.

@@ -176,18 +176,23 @@ std::string LoadCandidate(const OwnKernels& own, const std::string& path, const 
 }
 
 void DescribeLaunch(Done* done) {
-  const LastLaunch& last = RuntimeLastLaunch();
-  int blocks = 0, most_threads = 0;
-  const auto attribute = RUNTIME(cudaDeviceGetAttribute);
+  const LargestLaunch& largest = RuntimeLargestLaunch();
+  int blocks = 0;
+  cudaFuncAttributes attributes = {};
+  const auto describe = RUNTIME(cudaFuncGetAttributes);
   const auto occupancy = RUNTIME(cudaOccupancyMaxActiveBlocksPerMultiprocessor);
-  if (last.kernel == nullptr || attribute(&most_threads, cudaDevAttrMaxThreadsPerMultiProcessor, 0) != cudaSuccess ||
-      occupancy(&blocks, last.kernel, static_cast<int>(last.block_threads), last.shared_bytes) != cudaSuccess) {
+  if (largest.kernel == nullptr || describe(&attributes, largest.kernel) != cudaSuccess ||
+      occupancy(&blocks, largest.kernel, static_cast<int>(largest.block_threads), largest.shared_bytes) !=
+          cudaSuccess) {
     RUNTIME(cudaGetLastError)();  // it is ours, not the candidate's
     return;
   }
-  done->block_threads = last.block_threads;
-  done->occupancy =
-      static_cast<float>(blocks) * static_cast<float>(last.block_threads) / static_cast<float>(most_threads);
+  done->grid_blocks = largest.grid_blocks;
+  done->block_threads = largest.block_threads;
+  done->registers = static_cast<uint32_t>(attributes.numRegs);
+  done->static_shared_bytes = static_cast<uint32_t>(attributes.sharedSizeBytes);
+  done->dynamic_shared_bytes = static_cast<uint32_t>(largest.shared_bytes);
+  done->resident_blocks = static_cast<uint32_t>(blocks);
 }
 
 int Serve(const std::string& scratch, bool filtered) {
@@ -234,6 +239,7 @@ int Serve(const std::string& scratch, bool filtered) {
         break;
       case Ask::kGo: {
         RuntimeCounts() = {};
+        RuntimeLargestLaunch() = {};
         Done done = {};
         if (plan.gates != 0) own.Gate(0, plan.gates, kPatienceNanoseconds);
         for (const PlanCopy& copy : plan.staged)

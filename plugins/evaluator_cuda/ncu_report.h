@@ -1,0 +1,34 @@
+// Reads what Nsight Compute's command line program prints: the table of `ncu --csv`, and its complaints. Used by the
+// profiler.
+#ifndef KGRPO_EVALUATOR_CUDA_NCU_REPORT_H
+#define KGRPO_EVALUATOR_CUDA_NCU_REPORT_H
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace kgrpo::evaluator_cuda {
+
+// One launch that was profiled.
+struct ProfiledKernel {
+  std::string name;
+  std::map<std::string, double> counts;  // by ncu's name of the metric; those that it could not count are missing
+};
+
+struct NcuReport {
+  std::vector<ProfiledKernel> kernels;  // in the order of their launches
+
+  // Why there are none, or not all of what was asked for; each empty where it is not so.
+  bool not_permitted = false;                // to read performance counters (ERR_NVGPUCTRPERM)
+  std::vector<std::string> unknown_metrics;  // that this ncu or this device does not know, as ncu quotes them
+  std::string complaint;  // the first other ==ERROR==, or the last ==WARNING== where nothing was profiled
+};
+
+// `output`: standard output and error of ncu, in whatever order they came. Understands both forms of the table, with a
+// line for each metric (--page details) and with a column for each (--page raw, whose second line has the units);
+// values are taken as they stand, so ask for --print-units base.
+NcuReport ParseNcuOutput(const std::string& output);
+
+}  // namespace kgrpo::evaluator_cuda
+
+#endif

@@ -1,0 +1,41 @@
+// How many blocks of a launch fit on a multiprocessor at once, by each of its resources, and which of them is short.
+// Used by the judge to say what limits a kernel's occupancy.
+#ifndef KGRPO_EVALUATOR_CUDA_OCCUPANCY_H
+#define KGRPO_EVALUATOR_CUDA_OCCUPANCY_H
+
+#include <cstdint>
+#include <string>
+
+namespace kgrpo::evaluator_cuda {
+
+// What a multiprocessor has.
+struct Multiprocessor {
+  uint32_t threads = 0;
+  uint32_t blocks = 0;
+  uint32_t registers = 0;
+  uint64_t shared_bytes = 0;
+  uint64_t reserved_shared_bytes = 0;  // the system's, of each block
+};
+
+// What a block of a launch takes.
+struct BlockNeeds {
+  uint32_t threads = 0;
+  uint32_t registers = 0;     // of a thread
+  uint64_t shared_bytes = 0;  // static and dynamic
+};
+
+struct ResidentBlocks {
+  uint32_t by_registers = 0, by_shared_memory = 0, by_threads = 0, by_blocks = 0;
+  // What has room for the fewest: "registers", "shared memory", "threads", "blocks", several of them with "and".
+  std::string limit;
+  uint32_t Least() const;
+};
+
+// By the rules of NVIDIA's occupancy calculator for compute capability 7.0 and later: registers are given out to warps
+// by 256 in each of four partitions, shared memory to blocks by 128 bytes. Shared memory is taken to be as large as
+// the device can set it; clusters and barriers, which may limit too, are not looked at. `needs.threads` is at least 1.
+ResidentBlocks CountResidentBlocks(const Multiprocessor& has, const BlockNeeds& needs);
+
+}  // namespace kgrpo::evaluator_cuda
+
+#endif
