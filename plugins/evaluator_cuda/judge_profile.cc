@@ -80,6 +80,7 @@ void Judge::Profile(const OpenProblem& open, const evaluator::CompiledKernel& ke
   } catch (const Error& error) {
     if (!profiler_->has_worked()) throw;
     judgement->diagnosis += std::string(" Not profiled: ") + error.what();
+    judgement->transient = true;  // the next time it may be
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <sstream>
 #include <string_view>
@@ -100,18 +101,29 @@ std::string Percent(double fraction) {
   return text.str();
 }
 
-// Sentences on the kernel that takes longest.
+// "rows 12 us, fold 2 us and 3 more", the longest first.
+std::string DurationsOf(std::vector<ProfiledKernel> kernels) {
+  constexpr size_t kNamed = 4;
+  std::stable_sort(kernels.begin(), kernels.end(),
+                   [](const ProfiledKernel& a, const ProfiledKernel& b) { return Seconds(a) > Seconds(b); });
+  std::string text;
+  for (size_t i = 0; i < std::min(kernels.size(), kNamed); ++i)
+    text += (i == 0 ? "" : ", ") + kernels[i].name + " " + Microseconds(Seconds(kernels[i]));
+  if (kernels.size() > kNamed) text += " and " + std::to_string(kernels.size() - kNamed) + " more";
+  return text;
+}
+
+// Sentences on the kernels' durations, and on the one that takes longest.
 std::string TextOf(const std::vector<ProfiledKernel>& kernels, const ProfiledKernel& longest, double all_seconds) {
   std::ostringstream text;
   text.precision(3);
   text << "Profiled by Nsight Compute, with cold caches: ";
   if (kernels.size() > 1) {
-    text << kernels.size() << " kernels take " << Microseconds(all_seconds) << "; the longest, " << longest.name
-         << ", ";
+    text << kernels.size() << " kernels take " << Microseconds(all_seconds) << ": " << DurationsOf(kernels)
+         << ". The longest:";
   } else {
-    text << longest.name << " takes ";
+    text << longest.name << " takes " << Microseconds(Seconds(longest)) << ".";
   }
-  text << Microseconds(Seconds(longest)) << ".";
   std::string list;
   const auto say = [&](const char* before, const char* metric, const char* after) {
     const auto* count = std::find_if(kCounts.begin(), kCounts.end(),
@@ -141,7 +153,7 @@ std::string TextOf(const std::vector<ProfiledKernel>& kernels, const ProfiledKer
   requests("l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio", "load");
   requests("l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio", "store");
   if (const auto conflicts = Find(longest, "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"); conflicts > 0.0)
-    text << " Shared memory: " << *conflicts << " bank conflicts.";
+    text << " Shared memory: " << static_cast<uint64_t>(*conflicts) << " bank conflicts.";
   return text.str();
 }
 

@@ -131,9 +131,17 @@ Trouble Judge::Time(Run& run, Judgement* judgement) {
   add("launches", static_cast<double>(record.launches));
   add("shared_bytes",
       static_cast<double>(resources.static_shared_bytes) + static_cast<double>(resources.dynamic_shared_bytes));
+  // Of the longest launch.
+  add("grid_blocks", static_cast<double>(record.counts[longest].grid_blocks));
+  add("block_threads", record.counts[longest].threads_per_block);
   add("occupancy", main.occupancy.fraction);
+  add("resident_blocks", main.occupancy.blocks_per_multiprocessor);
   add("dram_bytes", dram_bytes);
   add("l2_bytes", l2_bytes);
+  const double needed_bytes = problem.needed_bytes.Evaluate(problem.timing);
+  add("bytes_per_second", needed_bytes / seconds);
+  add("bandwidth_fraction", needed_bytes / seconds / device_.dram_bytes_per_second);
+  add("operations_per_second", problem.needed_flops.Evaluate(problem.timing) / seconds);
   add("roofline_seconds", floor);
   add("roofline_fraction", floor / seconds);
   for (const auto& [name, value] : terms) add("seconds/" + name, value);
