@@ -87,17 +87,17 @@ int main(int argc, char** argv) {
     const std::string failure = LoadDeviceCode(call->machine_code.data());
     if (!failure.empty()) Fail(failure);
   }
-  void* library = dlopen((folder + "/" + kProfileObjectFile).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    const char* why = dlerror();
-    Fail(why != nullptr ? why : "the candidate cannot be loaded");
-  }
-  const auto run = reinterpret_cast<void (*)(void**)>(dlsym(library, "kgrpo_call"));
-  if (run == nullptr) Fail("the entry function is missing");
-  // What a candidate prints goes nowhere: the profiler's table is on the same standard output.
+  // What a candidate prints, from the moment it is loaded, goes nowhere: the profiler's table is on the same output.
   const int ours = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
   dup2(nowhere, STDOUT_FILENO);
   dup2(nowhere, STDERR_FILENO);
+  void* library = dlopen((folder + "/" + kProfileObjectFile).c_str(), RTLD_NOW | RTLD_LOCAL);
+  const char* why = library == nullptr ? dlerror() : nullptr;
+  const auto run = library == nullptr ? nullptr : reinterpret_cast<void (*)(void**)>(dlsym(library, "kgrpo_call"));
+  if (run == nullptr) {
+    dup2(ours, STDERR_FILENO);
+    Fail(why != nullptr ? why : "the entry function is missing");
+  }
   run(call->arguments.data());
   cudaError_t status = RUNTIME(cudaDeviceSynchronize)();
   if (status == cudaSuccess) status = RUNTIME(cudaProfilerStart)();
