@@ -73,7 +73,6 @@ void Judge::Profile(const OpenProblem& open, const evaluator::CompiledKernel& ke
     chmod(object_path.c_str(), 0500);
   }
   try {
-    const WorkerPool::Quiet quiet(*workers_);
     const ProfileFacts facts = FactsOf(profiler_->Run(folder.path()));
     judgement->metrics.insert(judgement->metrics.end(), facts.metrics.begin(), facts.metrics.end());
     judgement->diagnosis += " " + facts.text;

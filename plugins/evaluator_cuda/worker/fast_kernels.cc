@@ -5,7 +5,6 @@
 
 #include <map>
 
-#include "evaluator_cuda/worker/placement.h"
 #include "evaluator_cuda/worker/runtime.h"
 
 namespace kgrpo::evaluator_cuda {
@@ -22,9 +21,8 @@ const char* NameOf(const void* address) {
 
 }  // namespace
 
-std::string LoadDeviceCode(const OwnKernels& own, const char* code, size_t bytes) {
-  const cudaError_t status = LoadNearest(own, code, bytes, &g_code);
-  return status == cudaSuccess ? "" : RUNTIME(cudaGetErrorString)(status);
+void UseDeviceCode(cudaLibrary_t code) {
+  g_code = code;
 }
 
 const void* KernelOf(const void* function) {

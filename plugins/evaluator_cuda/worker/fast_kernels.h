@@ -4,15 +4,12 @@
 #ifndef KGRPO_EVALUATOR_CUDA_WORKER_FAST_KERNELS_H
 #define KGRPO_EVALUATOR_CUDA_WORKER_FAST_KERNELS_H
 
-#include <cstddef>
-#include <string>
-
-#include "evaluator_cuda/worker/own_kernels.h"
+#include <cuda_runtime_api.h>
 
 namespace kgrpo::evaluator_cuda {
 
-// Loads the machine code, which must stay where it is. Returns why it could not, or "".
-std::string LoadDeviceCode(const OwnKernels& own, const char* code, size_t bytes);
+// From now on `code` holds the candidate's kernels and variables.
+void UseDeviceCode(cudaLibrary_t code);
 
 // The kernel that the host's function stands for; the function itself where it stands for none.
 const void* KernelOf(const void* function);

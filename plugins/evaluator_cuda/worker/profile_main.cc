@@ -84,8 +84,10 @@ int main(int argc, char** argv) {
   Require(RUNTIME(cudaSetDevice)(0), "no device");
   const std::unique_ptr<Call> call = ReadPlan(folder + "/" + kProfilePlanFile);
   if (!call->machine_code.empty()) {
-    const std::string failure = LoadDeviceCode(call->machine_code.data());
-    if (!failure.empty()) Fail(failure);
+    cudaLibrary_t code = nullptr;
+    Require(RUNTIME(cudaLibraryLoadData)(&code, call->machine_code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+            "the machine code");
+    UseDeviceCode(code);
   }
   // What a candidate prints, from the moment it is loaded, goes nowhere: the profiler's table is on the same output.
   const int ours = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);

@@ -20,6 +20,7 @@
 
 #include "evaluator_cuda/worker/fast_kernels.h"
 #include "evaluator_cuda/worker/own_kernels.h"
+#include "evaluator_cuda/worker/placement.h"
 #include "evaluator_cuda/worker/protocol.h"
 #include "evaluator_cuda/worker/runtime.h"
 #include "evaluator_shared/seccomp_filter.h"
@@ -163,8 +164,10 @@ std::string LoadCandidate(const OwnKernels& own, const std::string& path, const 
     if (!failure.empty()) return failure;
   }
   if (!device_code.empty()) {
-    const std::string failure = LoadDeviceCode(own, device_code.data(), device_code.size());
-    if (!failure.empty()) return failure;
+    cudaLibrary_t code = nullptr;
+    const cudaError_t status = LoadNearest(own, device_code.data(), device_code.size(), &code);
+    if (status != cudaSuccess) return RUNTIME(cudaGetErrorString)(status);
+    UseDeviceCode(code);
   }
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
