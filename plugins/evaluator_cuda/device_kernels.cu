@@ -36,7 +36,7 @@ __device__ void Store(T* at, double value) {
 }
 
 template <typename T>
-__global__ void DrawKernel(Draw draw, T* target, int64_t elements) {
+__global__ void DrawKernel(Draw draw, evaluator::FloatFormat format, T* target, int64_t elements) {
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < elements; i += stride) {
     const uint64_t bits = evaluator::RandomBits(draw.key, static_cast<uint64_t>(i));
@@ -52,6 +52,14 @@ __global__ void DrawKernel(Draw draw, T* target, int64_t elements) {
         Store(target + i, place < draw.a ? evaluator::BellCurve(bits) : 0.0);
         break;
       }
+      case Draw::Kind::kDenormals: {
+        const double place = evaluator::UniformReal(evaluator::RandomBits(draw.chosen, static_cast<uint64_t>(i)));
+        Store(target + i, place < draw.a ? evaluator::BellCurve(bits) : evaluator::TinyValue(bits, format));
+        break;
+      }
+      case Draw::Kind::kExtremes:
+        Store(target + i, evaluator::ExtremeValue(bits, format, draw.infinities, draw.nans));
+        break;
       case Draw::Kind::kConstant:
         Store(target + i, draw.a);
         break;
@@ -84,15 +92,22 @@ __device__ void AddUp(unsigned long long count, unsigned long long* total) {
   if (threadIdx.x % 32 == 0 && count > 0) atomicAdd(total, count);
 }
 
+// `highest`: the largest finite number of the format.
+__device__ bool Near(double got, double want, double relative, double absolute, double highest) {
+  if (got == want || (isnan(got) && isnan(want))) return true;
+  if (isinf(got) != isinf(want)) {  // right where the finite one is all but beyond the format's range
+    return fabs(isinf(got) ? want : got) * (1 + relative) >= highest && (got > 0) == (want > 0);
+  }
+  return fabs(got - want) <= absolute + relative * fabs(want) && !isinf(want);
+}
+
 template <typename T>
 __global__ void CompareKernel(const T* got, const T* want, int64_t elements, double relative, double absolute,
-                              unsigned long long* mismatches) {
+                              double highest, unsigned long long* mismatches) {
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
   unsigned long long count = 0;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < elements; i += stride) {
-    const double g = Load(got + i), w = Load(want + i);
-    const bool same = g == w || (isnan(g) && isnan(w)) || fabs(g - w) <= absolute + relative * fabs(w);
-    count += same ? 0 : 1;
+    count += Near(Load(got + i), Load(want + i), relative, absolute, highest) ? 0 : 1;
   }
   AddUp(count, mismatches);
 }
@@ -159,7 +174,8 @@ cudaError_t WithType(DType dtype, Body body) {
 
 cudaError_t LaunchDraw(const Draw& draw, DType dtype, void* target, int64_t elements, cudaStream_t stream) {
   return WithType(dtype, [&]<typename T>(T*) {
-    DrawKernel<<<BlocksFor(elements), kThreads, 0, stream>>>(draw, static_cast<T*>(target), elements);
+    const evaluator::FloatFormat format = {evaluator::Info(dtype).digits, evaluator::Info(dtype).least_exponent};
+    DrawKernel<<<BlocksFor(elements), kThreads, 0, stream>>>(draw, format, static_cast<T*>(target), elements);
   });
 }
 
@@ -167,7 +183,8 @@ cudaError_t LaunchCompare(DType dtype, const void* got, const void* want, int64_
                           double absolute, unsigned long long* mismatches, cudaStream_t stream) {
   return WithType(dtype, [&]<typename T>(T*) {
     CompareKernel<<<BlocksFor(elements), kThreads, 0, stream>>>(static_cast<const T*>(got), static_cast<const T*>(want),
-                                                                elements, relative, absolute, mismatches);
+                                                                elements, relative, absolute,
+                                                                evaluator::Info(dtype).highest, mismatches);
   });
 }
 

@@ -13,19 +13,23 @@ namespace kgrpo::evaluator_cuda {
 
 // How a tensor's elements are drawn: element i is a function of (key, i) alone.
 struct Draw {
-  enum class Kind { kBell, kUniform, kSparse, kConstant, kWhole };
+  enum class Kind { kBell, kUniform, kSparse, kConstant, kWhole, kDenormals, kExtremes };
   Kind kind = Kind::kBell;
-  double a = 0, b = 1;           // bell: mean, deviation; uniform: low, high; sparse: density; constant: value
+  double a = 0, b = 1;           // bell: mean, deviation; uniform: low, high; sparse: density; constant: value;
+                                 // denormals: a the share of ordinary values
   int64_t low = 0;               // whole: from low,
   uint64_t range = 1;            // so many numbers
-  uint64_t key = 0, chosen = 0;  // chosen: the key that says which elements of a sparse tensor are not zero
+  uint64_t key = 0, chosen = 0;  // chosen: the key that says which elements of a sparse tensor are not zero, or which
+                                 // of denormals are ordinary
+  bool infinities = false, nans = false;  // extremes
 };
 
 // Fills `elements` of `dtype` at `target`.
 cudaError_t LaunchDraw(const Draw& draw, evaluator::DType dtype, void* target, int64_t elements, cudaStream_t stream);
 
 // Adds to *mismatches the number of elements of `got` that are further than absolute + relative * |want| from `want`,
-// or of which one alone is a NaN. For whole numbers both bounds are usually 0.
+// or of which one alone is a NaN, or an infinity where the other is not within the bound of overflowing to it. For
+// whole numbers both bounds are usually 0.
 cudaError_t LaunchCompare(evaluator::DType dtype, const void* got, const void* want, int64_t elements, double relative,
                           double absolute, unsigned long long* mismatches, cudaStream_t stream);
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <sstream>
 #include <utility>
 
@@ -18,8 +19,6 @@
 namespace kgrpo::evaluator_cuda {
 
 using Clock = std::chrono::steady_clock;
-using evaluator::Argument;
-using evaluator::Bindings;
 using evaluator::Expected;
 using evaluator::Parameter;
 using evaluator::Problem;
@@ -131,24 +130,18 @@ void Judge::ThrowIfCancelled() const {
 std::vector<Judge::Case> Judge::DrawCases(const OpenProblem& open, uint64_t key, int seeds) const {
   const Problem& problem = open.problem;
   std::vector<Case> cases;
-  for (int variant = 0; variant < seeds; ++variant) {
-    uint64_t index = 0;
-    const auto add = [&](const Bindings& size, std::string where) {
-      Case one;
-      one.size = &size;
-      one.where = std::move(where);
-      const uint64_t case_key = evaluator::SubKey(evaluator::SubKey(key, index++), static_cast<uint64_t>(variant));
-      one.arguments = evaluator::DrawArguments(problem, size, case_key, variant);
-      if (open.oracle) one.expected = open.oracle->Run(problem, one.arguments);
-      one.accumulations = problem.accumulations.Evaluate(size);
-      // The first seed's guards are NaNs to whoever reads them as numbers; the others' are not, so that writing NaNs
-      // there shows too.
-      one.guard = variant == 0 ? 0xff : static_cast<uint8_t>(0x40 | evaluator::RandomBits(case_key, 7) % 64);
-      one.poison = variant % 2 == 0 ? 0xff : static_cast<uint8_t>(0x80 | evaluator::RandomBits(case_key, 8) % 128);
-      cases.push_back(std::move(one));
-    };
-    for (const Bindings& size : problem.visible) add(size, evaluator::SizeText(size));
-    for (const Bindings& size : problem.hidden) add(size, "a size that is not shown");
+  for (evaluator::CorrectnessCase& planned : evaluator::CorrectnessCases(problem, key, seeds)) {
+    Case one;
+    static_cast<evaluator::CorrectnessCase&>(one) = std::move(planned);
+    one.arguments = evaluator::DrawArguments(problem, one);
+    if (open.oracle) one.expected = open.oracle->Run(problem, one.arguments);
+    one.accumulations = problem.accumulations.Evaluate(*one.size);
+    // The first seed's guards are NaNs to whoever reads them as numbers; the others' are not, so that writing NaNs
+    // there shows too.
+    one.guard = one.GapByte();
+    one.poison = one.variant % 2 == 0 ? 0xff : static_cast<uint8_t>(0x80 | evaluator::RandomBits(one.key, 8) % 128);
+    one.extremes = one.DrawsExtremes(problem);
+    cases.push_back(std::move(one));
   }
   return cases;
 }
@@ -158,8 +151,16 @@ Trouble Judge::RunCase(Worker& worker, const LentMemory& memory, const Problem& 
   const Layout layout(problem, *one.size, kGuardBytes);
   // Behind the tensors: copies of the outputs as the default stream sees them when the launch function has returned.
   std::vector<uint8_t> image(2 * layout.bytes(), one.guard);
+  // Where a parameter's tensor is: an output may lie in an input's memory.
+  const auto place_of = [&](const Layout::Tensor& tensor) -> const Layout::Tensor& {
+    const std::optional<size_t>& input = problem.parameters[tensor.parameter].may_alias;
+    return one.aliased && input ? *std::find_if(layout.tensors().begin(), layout.tensors().end(),
+                                                [&](const Layout::Tensor& t) { return t.parameter == *input; })
+                                : tensor;
+  };
   Plan plan;
   plan.calls.push_back(layout.Arguments(1, 0));
+  for (const Layout::Tensor& tensor : layout.tensors()) plan.calls[0][tensor.parameter].value = place_of(tensor).offset;
   if (staged) {
     // Something to keep the default stream busy for a while, with memory that is lent and free: the worker's process
     // must look to a kernel as it does when it is timed.
@@ -169,16 +170,16 @@ Trouble Judge::RunCase(Worker& worker, const LentMemory& memory, const Problem& 
   }
   for (const Layout::Tensor& tensor : layout.tensors()) {
     const Parameter& parameter = problem.parameters[tensor.parameter];
-    const Argument& argument = one.arguments[tensor.parameter];
-    if (parameter.role == Role::kOutput) {
-      std::memset(image.data() + tensor.offset, one.poison, tensor.bytes);
-    } else if (staged) {
-      std::memcpy(image.data() + layout.bytes() + tensor.offset, argument.bytes.data(), tensor.bytes);
-      plan.staged.push_back({tensor.offset, layout.bytes() + tensor.offset, tensor.bytes});
-    } else {
-      std::memcpy(image.data() + tensor.offset, argument.bytes.data(), tensor.bytes);
-    }
-    if (parameter.IsWritten()) plan.copies.push_back({layout.bytes() + tensor.offset, tensor.offset, tensor.bytes});
+    const evaluator::Rows rows = parameter.RowsAt(*one.size);
+    std::vector<uint8_t> dense = one.arguments[tensor.parameter].bytes;
+    if (parameter.role == Role::kOutput) std::fill(dense.begin(), dense.end(), one.poison);
+    const std::vector<uint8_t> bytes =
+        evaluator::SpreadRows(rows, parameter.dtype, std::move(dense), one.GapByte(parameter.role));
+    const bool late = staged && parameter.role != Role::kOutput;
+    std::memcpy(image.data() + (late ? layout.bytes() : 0) + tensor.offset, bytes.data(), tensor.bytes);
+    if (late) plan.staged.push_back({tensor.offset, layout.bytes() + tensor.offset, tensor.bytes});
+    if (parameter.IsWritten())
+      plan.copies.push_back({layout.bytes() + tensor.offset, place_of(tensor).offset, tensor.bytes});
   }
   device_.Write(memory.data(), image.data(), image.size());
   if (Trouble trouble = worker.Prepare(plan)) return trouble;
@@ -192,6 +193,10 @@ Trouble Judge::RunCase(Worker& worker, const LentMemory& memory, const Problem& 
   if (done.allocations > 0 && !problem.allow_device_malloc)
     return {"forbidden", "The host code allocates device memory, which the problem does not allow."};
   if (done.launches == 0) return {"no_launch", "The launch function launches no kernel."};
+  const auto bytes_of = [&](const Layout::Tensor& tensor) {
+    const auto begin = after.begin() + static_cast<std::ptrdiff_t>(tensor.offset);
+    return std::vector<uint8_t>(begin, begin + static_cast<std::ptrdiff_t>(tensor.bytes));
+  };
   uint64_t at = 0;
   std::string before;
   for (const Layout::Tensor& tensor : layout.tensors()) {
@@ -206,7 +211,13 @@ Trouble Judge::RunCase(Worker& worker, const LentMemory& memory, const Problem& 
     }
     at = tensor.offset + tensor.bytes;
     before = parameter.name;
-    if (parameter.role == Role::kInput && !staged && changed(tensor.offset, at))
+    if (!evaluator::GapsHold(parameter.RowsAt(*one.size), parameter.dtype, bytes_of(tensor),
+                             one.GapByte(parameter.role)))
+      return {"out_of_bounds", "It writes between the rows of " + parameter.name + "."};
+    const bool in_use = std::any_of(layout.tensors().begin(), layout.tensors().end(), [&](const Layout::Tensor& t) {
+      return t.parameter != tensor.parameter && &place_of(t) == &tensor;
+    });
+    if (parameter.role == Role::kInput && !staged && !in_use && changed(tensor.offset, at))
       return {"input_modified", "The input " + parameter.name + " was overwritten."};
   }
   if (std::memcmp(image.data() + at, after.data() + at, layout.bytes() - at) != 0)
@@ -216,10 +227,10 @@ Trouble Judge::RunCase(Worker& worker, const LentMemory& memory, const Problem& 
   for (const Layout::Tensor& tensor : layout.tensors()) {
     const Parameter& parameter = problem.parameters[tensor.parameter];
     if (!parameter.IsWritten()) continue;
-    const auto begin = after.begin() + static_cast<std::ptrdiff_t>(tensor.offset);
-    outputs->emplace_back(begin, begin + static_cast<std::ptrdiff_t>(tensor.bytes));
-    if (std::memcmp(outputs->back().data(), after.data() + layout.bytes() + tensor.offset, tensor.bytes) != 0)
+    std::vector<uint8_t> memory = bytes_of(place_of(tensor));
+    if (std::memcmp(memory.data(), after.data() + layout.bytes() + tensor.offset, tensor.bytes) != 0)
       early = parameter.name;
+    outputs->push_back(evaluator::GatherRows(parameter.RowsAt(*one.size), parameter.dtype, std::move(memory)));
   }
   if (one.expected.empty()) return {};
   size_t output = 0;
@@ -227,7 +238,8 @@ Trouble Judge::RunCase(Worker& worker, const LentMemory& memory, const Problem& 
     const Parameter& parameter = problem.parameters[tensor.parameter];
     if (!parameter.IsWritten()) continue;
     const Expected& expected = one.expected[tensor.parameter];
-    const evaluator::ErrorBound bound = evaluator::BoundFor(problem, parameter, one.accumulations, expected);
+    const evaluator::ErrorBound bound =
+        evaluator::BoundFor(problem, parameter, one.accumulations, expected, one.extremes);
     const evaluator::Comparison comparison =
         evaluator::Compare(parameter, parameter.ShapeAt(*one.size), (*outputs)[output++], expected, one.poison, bound);
     if (!comparison.matches) return {"wrong", comparison.sentence + "."};
@@ -295,7 +307,8 @@ Worker& Judge::BaselineWorker(const OpenProblem& open, bool thorough) {
   return *baselines_.front().worker;
 }
 
-std::vector<Expected> Judge::ReferenceOutputs(const OpenProblem& open, const Case& one, bool thorough) {
+std::vector<Expected> Judge::ReferenceOutputs(const OpenProblem& open, Case one, bool thorough) {
+  one.aliased = false;  // what is right is the same, and nothing can go wrong
   std::vector<std::vector<uint8_t>> outputs;
   if (const Trouble trouble = RunCase(BaselineWorker(open, thorough), baseline_memory_, open.problem, one, &outputs)) {
     throw Error(KGRPO_ERROR_INVALID,

@@ -89,7 +89,7 @@ class Judge {
   void Profile(const OpenProblem& open, const evaluator::CompiledKernel& kernel, uint64_t key, Judgement* judgement);
   Trouble Report(const OpenProblem& open, const Timing& timing, Judgement* judgement) const;
   Worker& BaselineWorker(const OpenProblem& open, bool thorough);
-  std::vector<evaluator::Expected> ReferenceOutputs(const OpenProblem& open, const Case& one, bool thorough);
+  std::vector<evaluator::Expected> ReferenceOutputs(const OpenProblem& open, Case one, bool thorough);
   void ThrowIfCancelled() const;
 
   const Options options_;

@@ -8,20 +8,20 @@
 #include <vector>
 
 #include "evaluator_cuda/judge.h"
+#include "evaluator_shared/cases.h"       // CorrectnessCase
 #include "evaluator_shared/comparison.h"  // Expected
 #include "evaluator_shared/inputs.h"      // Argument
 
 namespace kgrpo::evaluator_cuda {
 
 // One call at a correctness size.
-struct Judge::Case {
-  const evaluator::Bindings* size;
-  std::string where;  // "rows=5, cols=256", or that it is not shown
+struct Judge::Case : evaluator::CorrectnessCase {
   std::vector<evaluator::Argument> arguments;
   std::vector<evaluator::Expected>
       expected;  // by parameter; empty where the reference kernel is the oracle, until it has run
-  double accumulations;
-  uint8_t guard, poison;
+  double accumulations = 1;
+  uint8_t guard = 0, poison = 0;
+  bool extremes = false;  // a parameter is drawn from `extremes`
 };
 
 // A worker that holds a problem's reference kernel.

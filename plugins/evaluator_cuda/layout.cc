@@ -17,9 +17,8 @@ Layout::Layout(const evaluator::Problem& problem, const evaluator::Bindings& siz
     const evaluator::Parameter& parameter = problem.parameters[i];
     Plan::Value value;
     if (parameter.IsTensor()) {
-      const int64_t elements = parameter.Elements(size);
-      const uint64_t bytes = static_cast<uint64_t>(elements) * evaluator::Info(parameter.dtype).size;
-      tensors_.push_back({i, at, bytes, elements});
+      const uint64_t bytes = parameter.MemoryBytes(size);
+      tensors_.push_back({i, at, bytes, parameter.RowsAt(size).MemoryElements()});
       value = {1, at};
       at = Aligned(at + bytes + guard);
     } else {

@@ -16,9 +16,9 @@ class Layout {
  public:
   struct Tensor {
     size_t parameter;
-    uint64_t offset;  // from the set's start
-    uint64_t bytes;
-    int64_t elements;
+    uint64_t offset;   // from the set's start
+    uint64_t bytes;    // with the gaps between its rows, where it has a pitch
+    int64_t elements;  // likewise
   };
 
   // Tensors begin at multiples of this, as cudaMalloc's allocations do; it is also what textures ask for.

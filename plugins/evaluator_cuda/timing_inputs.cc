@@ -50,6 +50,16 @@ Draw DrawOf(const Parameter& parameter, const Bindings& size, uint64_t key) {
       draw.a = distribution.density;
       draw.chosen = evaluator::SubKey(key, 1);
       break;
+    case Distribution::Kind::kDenormals:
+      draw.kind = Draw::Kind::kDenormals;
+      draw.a = distribution.ordinary;
+      draw.chosen = evaluator::SubKey(key, 1);
+      break;
+    case Distribution::Kind::kExtremes:
+      draw.kind = Draw::Kind::kExtremes;
+      draw.infinities = distribution.infinities;
+      draw.nans = distribution.nans;
+      break;
     case Distribution::Kind::kConstant:
       draw.kind = Draw::Kind::kConstant;
       draw.a = distribution.value;
@@ -84,7 +94,9 @@ TimingInputs::TimingInputs(const Device& device, const evaluator::Problem& probl
       void* memory = nullptr;
       CheckCuda(cudaMalloc(&memory, tensor.bytes), "allocating memory for timing inputs");
       drawn_.back().variants.push_back(memory);
-      device.Write(memory, argument.bytes.data(), tensor.bytes);
+      const std::vector<uint8_t> bytes =
+          evaluator::SpreadRows(parameter.RowsAt(problem.timing), parameter.dtype, argument.bytes, kPoison);
+      device.Write(memory, bytes.data(), bytes.size());
     }
   }
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <sstream>
 
 namespace kgrpo::evaluator {
@@ -27,6 +28,44 @@ bool IsConstant(const Expected& expected) {
     if (value != expected.wholes[0]) return false;
   }
   return true;
+}
+
+// Of the finite values; 0 where there are none. The sum of squares of float64 values may overflow: it is taken of
+// values over the largest then.
+double RootMeanSquare(const std::vector<double>& values) {
+  const auto squares_over = [&](double unit, double* finite) {
+    double squares = 0;
+    *finite = 0;
+    for (double value : values) {
+      if (!std::isfinite(value)) continue;
+      squares += (value / unit) * (value / unit);
+      ++*finite;
+    }
+    return squares;
+  };
+  double finite = 0, unit = 1, squares = squares_over(unit, &finite);
+  if (finite == 0) return 0;
+  if (std::isinf(squares) || squares < std::numeric_limits<double>::min()) {
+    unit = 0;
+    for (double value : values) {
+      if (std::isfinite(value)) unit = std::max(unit, std::fabs(value));
+    }
+    if (unit == 0) return 0;
+    squares = squares_over(unit, &finite);
+  }
+  return unit * std::sqrt(squares / finite);
+}
+
+// Of the finite values that are not zero; 0 where there are none.
+double MedianMagnitude(const std::vector<double>& values) {
+  std::vector<double> magnitudes;
+  for (double value : values) {
+    if (std::isfinite(value) && value != 0) magnitudes.push_back(std::fabs(value));
+  }
+  if (magnitudes.empty()) return 0;
+  const auto middle = magnitudes.begin() + static_cast<std::ptrdiff_t>(magnitudes.size() / 2);
+  std::nth_element(magnitudes.begin(), middle, magnitudes.end());
+  return *middle;
 }
 
 // How far `got` is off, in units of what is allowed; 0 for equality, infinite for a NaN or infinity on one side only.
@@ -60,25 +99,24 @@ Expected ExpectedFrom(const Parameter& output, const std::vector<uint8_t>& bytes
   return expected;
 }
 
-ErrorBound BoundFor(const Problem& problem, const Parameter& output, double accumulations, const Expected& expected) {
+ErrorBound BoundFor(const Problem& problem, const Parameter& output, double accumulations, const Expected& expected,
+                    bool extremes) {
   const DTypeInfo& info = Info(output.dtype);
   const Tolerance& given = problem.tolerance;
   if (!info.is_floating) return {given.relative.value_or(0), given.absolute.value_or(0)};
-  const double arithmetic = output.dtype == DType::kFloat64 ? 0x1p-53 : 0x1p-24;
-  const double model = 2 * info.unit_roundoff + (16 + 8 * std::sqrt(std::max(1.0, accumulations))) * arithmetic;
+  const DTypeInfo& arithmetic = Info(output.dtype == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32);
+  const double roundings = 16 + 8 * std::sqrt(std::max(1.0, accumulations));
+  const double model = 2 * info.unit_roundoff + roundings * arithmetic.unit_roundoff;
   ErrorBound bound;
   bound.relative = given.relative.value_or(std::min(model, 0.05));
   if (given.absolute) {
     bound.absolute = *given.absolute;
-  } else {
-    double squares = 0, finite = 0;
-    for (double value : expected.reals) {
-      if (!std::isfinite(value)) continue;
-      squares += value * value;
-      ++finite;
-    }
-    bound.absolute = finite > 0 ? bound.relative * std::sqrt(squares / finite) : 0;
+    return bound;
   }
+  // Below the smallest normal number a rounding is off by half the distance of two subnormal ones, whatever the value.
+  const double subnormal = info.SmallestSubnormal() + roundings / 2 * arithmetic.SmallestSubnormal();
+  const double scale = extremes ? MedianMagnitude(expected.reals) : RootMeanSquare(expected.reals);
+  bound.absolute = std::max(bound.relative * scale, subnormal);
   return bound;
 }
 

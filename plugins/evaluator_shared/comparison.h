@@ -28,9 +28,12 @@ Expected ExpectedFrom(const Parameter& output, const std::vector<uint8_t>& bytes
 
 // The bound for one output. `accumulations` is how many terms a result sums at this size. For floating outputs,
 // relative defaults to 2 u(output) + (16 + 8 sqrt(accumulations)) u(arithmetic), where arithmetic is done in float32
-// (in float64 for float64 outputs), and absolute to relative times the root mean square of what is expected. For
-// integer outputs both default to 0: equality.
-ErrorBound BoundFor(const Problem& problem, const Parameter& output, double accumulations, const Expected& expected);
+// (in float64 for float64 outputs), and absolute to relative times the root mean square of what is expected, and at
+// least to what as many roundings in the subnormal range may be off. For integer outputs both default to 0: equality.
+// `extremes`: inputs span all magnitudes, so the median takes the root mean square's place, which knows but the
+// largest.
+ErrorBound BoundFor(const Problem& problem, const Parameter& output, double accumulations, const Expected& expected,
+                    bool extremes = false);
 
 struct Comparison {
   bool matches = true;

@@ -9,14 +9,16 @@ namespace kgrpo::evaluator {
 namespace {
 
 constexpr DTypeInfo kInfos[] = {
-    {DType::kFloat32, "float32", "float", 4, true, 0x1p-24, -3.4028234663852886e38, 3.4028234663852886e38},
-    {DType::kFloat64, "float64", "double", 8, true, 0x1p-53, -1.7976931348623157e308, 1.7976931348623157e308},
-    {DType::kFloat16, "float16", "__half", 2, true, 0x1p-11, -65504.0, 65504.0},
-    {DType::kBfloat16, "bfloat16", "__nv_bfloat16", 2, true, 0x1p-8, -3.3895313892515355e38, 3.3895313892515355e38},
-    {DType::kInt32, "int32", "int", 4, false, 0, -2147483648.0, 2147483647.0},
-    {DType::kInt64, "int64", "long long", 8, false, 0, -9223372036854775808.0, 9223372036854775807.0},
-    {DType::kUint8, "uint8", "unsigned char", 1, false, 0, 0.0, 255.0},
-    {DType::kUint32, "uint32", "unsigned int", 4, false, 0, 0.0, 4294967295.0},
+    {DType::kFloat32, "float32", "float", 4, true, 0x1p-24, -3.4028234663852886e38, 3.4028234663852886e38, 24, -126},
+    {DType::kFloat64, "float64", "double", 8, true, 0x1p-53, -1.7976931348623157e308, 1.7976931348623157e308, 53,
+     -1022},
+    {DType::kFloat16, "float16", "__half", 2, true, 0x1p-11, -65504.0, 65504.0, 11, -14},
+    {DType::kBfloat16, "bfloat16", "__nv_bfloat16", 2, true, 0x1p-8, -3.3895313892515355e38, 3.3895313892515355e38, 8,
+     -126},
+    {DType::kInt32, "int32", "int", 4, false, 0, -2147483648.0, 2147483647.0, 0, 0},
+    {DType::kInt64, "int64", "long long", 8, false, 0, -9223372036854775808.0, 9223372036854775807.0, 0, 0},
+    {DType::kUint8, "uint8", "unsigned char", 1, false, 0, 0.0, 255.0, 0, 0},
+    {DType::kUint32, "uint32", "unsigned int", 4, false, 0, 0.0, 4294967295.0, 0, 0},
 };
 
 // Rounds a double straight into IEEE binary16 (going through float first would round twice).
@@ -80,6 +82,10 @@ T Get(const void* element) {
 }
 
 }  // namespace
+
+double DTypeInfo::SmallestSubnormal() const {
+  return is_floating ? std::ldexp(1.0, least_exponent - digits + 1) : 0.0;
+}
 
 const DTypeInfo& Info(DType dtype) {
   return kInfos[static_cast<size_t>(dtype)];

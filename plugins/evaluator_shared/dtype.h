@@ -21,6 +21,11 @@ struct DTypeInfo {
   bool is_floating;
   double unit_roundoff;    // 2^-p of the format with p significand bits; 0 for integers
   double lowest, highest;  // finite range
+  int digits;              // of the significand, p; 0 for integers
+  int least_exponent;      // the smallest normal number is 2^least_exponent
+
+  // The distance between two subnormal numbers; 0 for integers.
+  double SmallestSubnormal() const;
 };
 
 const DTypeInfo& Info(DType dtype);

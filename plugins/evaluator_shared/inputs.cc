@@ -3,7 +3,9 @@
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "evaluator_shared/draw.h"
 #include "evaluator_shared/random.h"
@@ -25,8 +27,8 @@ void Fill(DType dtype, std::vector<uint8_t>& bytes, int64_t elements, Value valu
   }
 }
 
-void FillIntegers(const Parameter& parameter, const Bindings& size, uint64_t key, Argument& argument) {
-  const Distribution& distribution = parameter.distribution;
+void FillIntegers(const Parameter& parameter, const Distribution& distribution, const Bindings& size, uint64_t key,
+                  Argument& argument) {
   const int64_t low = distribution.low->EvaluateInteger(size), high = distribution.high->EvaluateInteger(size);
   if (low > high) {
     throw Error(KGRPO_ERROR_INVALID, "parameter " + parameter.name + ": low " + std::to_string(low) +
@@ -50,8 +52,9 @@ void FillPermutation(const Parameter& parameter, uint64_t key, Argument& argumen
 }
 
 // Non-decreasing from 0 to `high`: the row offsets of a compressed sparse matrix.
-void FillOffsets(const Parameter& parameter, const Bindings& size, uint64_t key, Argument& argument) {
-  const int64_t high = parameter.distribution.high->EvaluateInteger(size);
+void FillOffsets(const Parameter& parameter, const Distribution& distribution, const Bindings& size, uint64_t key,
+                 Argument& argument) {
+  const int64_t high = distribution.high->EvaluateInteger(size);
   if (high < 0) throw Error(KGRPO_ERROR_INVALID, "parameter " + parameter.name + ": high must not be negative");
   std::vector<int64_t> cuts(static_cast<size_t>(argument.elements));
   for (size_t i = 0; i < cuts.size(); ++i) {
@@ -64,8 +67,9 @@ void FillOffsets(const Parameter& parameter, const Bindings& size, uint64_t key,
   for (size_t i = 0; i < cuts.size(); ++i) StoreInteger(parameter.dtype, cuts[i], argument.bytes.data() + i * stride);
 }
 
-void FillTensor(const Parameter& parameter, const Bindings& size, uint64_t key, int variant, Argument& argument) {
-  const Distribution& distribution = parameter.distribution;
+void FillTensor(const Parameter& parameter, const Distribution& distribution, const Bindings& size, uint64_t key,
+                int variant, Argument& argument) {
+  const FloatFormat format = {Info(parameter.dtype).digits, Info(parameter.dtype).least_exponent};
   const auto real = [&](auto value) { Fill(parameter.dtype, argument.bytes, argument.elements, value); };
   switch (distribution.kind) {
     case Distribution::Kind::kNormal: {
@@ -95,12 +99,24 @@ void FillTensor(const Parameter& parameter, const Bindings& size, uint64_t key, 
       const double value = distribution.value;
       return real([=](uint64_t) { return value; });
     }
+    case Distribution::Kind::kDenormals: {
+      const double ordinary = distribution.ordinary;
+      const uint64_t chosen = SubKey(key, 1);
+      return real([=](uint64_t i) {
+        const uint64_t bits = RandomBits(key, i);
+        return UniformReal(RandomBits(chosen, i)) < ordinary ? BellCurve(bits) : TinyValue(bits, format);
+      });
+    }
+    case Distribution::Kind::kExtremes: {
+      const bool infinities = distribution.infinities, nans = distribution.nans;
+      return real([=](uint64_t i) { return ExtremeValue(RandomBits(key, i), format, infinities, nans); });
+    }
     case Distribution::Kind::kIntegers:
-      return FillIntegers(parameter, size, key, argument);
+      return FillIntegers(parameter, distribution, size, key, argument);
     case Distribution::Kind::kPermutation:
       return FillPermutation(parameter, key, argument);
     case Distribution::Kind::kOffsets:
-      return FillOffsets(parameter, size, key, argument);
+      return FillOffsets(parameter, distribution, size, key, argument);
   }
 }
 
@@ -115,7 +131,7 @@ Argument EmptyTensor(const Parameter& parameter, const Bindings& size) {
 
 Argument DrawTensor(const Parameter& parameter, const Bindings& size, uint64_t key, int variant) {
   Argument argument = EmptyTensor(parameter, size);
-  FillTensor(parameter, size, key, variant, argument);
+  FillTensor(parameter, parameter.distribution, size, key, variant, argument);
   return argument;
 }
 
@@ -136,17 +152,58 @@ Argument ScalarArgument(const Parameter& parameter, const Bindings& size) {
 }
 
 std::vector<Argument> DrawArguments(const Problem& problem, const Bindings& size, uint64_t key, int variant) {
+  CorrectnessCase one;
+  one.size = &size;
+  one.key = key;
+  one.variant = variant;
+  return DrawArguments(problem, one);
+}
+
+std::vector<Argument> DrawArguments(const Problem& problem, const CorrectnessCase& one) {
   std::vector<Argument> arguments(problem.parameters.size());
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Parameter& parameter = problem.parameters[i];
     if (!parameter.IsTensor()) {
-      arguments[i] = ScalarArgument(parameter, size);
+      arguments[i] = ScalarArgument(parameter, *one.size);
       continue;
     }
-    arguments[i] = parameter.role == Role::kOutput ? EmptyTensor(parameter, size)
-                                                   : DrawTensor(parameter, size, SubKey(key, i), variant);
+    arguments[i] = EmptyTensor(parameter, *one.size);
+    if (parameter.role == Role::kOutput) continue;
+    const bool otherwise = one.alternative && one.alternative->parameter == i;
+    FillTensor(parameter, otherwise ? parameter.also[one.alternative->index] : parameter.distribution, *one.size,
+               SubKey(one.key, i), one.variant, arguments[i]);
   }
   return arguments;
+}
+
+std::vector<uint8_t> SpreadRows(const Rows& rows, DType dtype, std::vector<uint8_t> dense, uint8_t gap) {
+  if (!rows.HasGaps()) return dense;
+  const size_t size = Info(dtype).size, row = static_cast<size_t>(rows.elements) * size,
+               pitch = static_cast<size_t>(rows.pitch) * size;
+  std::vector<uint8_t> memory(static_cast<size_t>(rows.count) * pitch, gap);
+  for (size_t r = 0; r < static_cast<size_t>(rows.count); ++r)
+    std::memcpy(memory.data() + r * pitch, dense.data() + r * row, row);
+  return memory;
+}
+
+std::vector<uint8_t> GatherRows(const Rows& rows, DType dtype, std::vector<uint8_t> memory) {
+  if (!rows.HasGaps()) return memory;
+  const size_t size = Info(dtype).size, row = static_cast<size_t>(rows.elements) * size,
+               pitch = static_cast<size_t>(rows.pitch) * size;
+  std::vector<uint8_t> dense(static_cast<size_t>(rows.count) * row);
+  for (size_t r = 0; r < static_cast<size_t>(rows.count); ++r)
+    std::memcpy(dense.data() + r * row, memory.data() + r * pitch, row);
+  return dense;
+}
+
+bool GapsHold(const Rows& rows, DType dtype, const std::vector<uint8_t>& memory, uint8_t gap) {
+  const auto size = static_cast<int64_t>(Info(dtype).size);
+  for (int64_t r = 0; rows.HasGaps() && r < rows.count; ++r) {
+    const auto begin = memory.begin() + (r * rows.pitch + rows.elements) * size,
+               end = memory.begin() + (r + 1) * rows.pitch * size;
+    if (!std::all_of(begin, end, [gap](uint8_t byte) { return byte == gap; })) return false;
+  }
+  return true;
 }
 
 uint8_t PoisonByte(const Parameter& parameter, uint64_t key) {

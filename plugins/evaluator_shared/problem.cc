@@ -39,6 +39,19 @@ std::vector<int64_t> Parameter::ShapeAt(const Bindings& size) const {
   return dimensions;
 }
 
+Rows Parameter::RowsAt(const Bindings& size) const {
+  Rows rows;
+  if (shape.empty()) return rows;
+  rows.elements = shape.back().EvaluateInteger(size);
+  rows.count = Elements(size) / rows.elements;
+  rows.pitch = pitch ? pitch->EvaluateInteger(size) : rows.elements;
+  return rows;
+}
+
+uint64_t Parameter::MemoryBytes(const Bindings& size) const {
+  return static_cast<uint64_t>(RowsAt(size).MemoryElements()) * Info(dtype).size;
+}
+
 std::string Problem::Signature() const {
   std::string text = "extern \"C\" void " + entry + "(";
   for (size_t i = 0; i < parameters.size(); ++i) {
@@ -65,6 +78,11 @@ std::string Problem::TaskText() const {
       text << " [";
       for (size_t i = 0; i < parameter.shape.size(); ++i) text << (i > 0 ? ", " : "") << parameter.shape[i].text();
       text << "], row-major";
+      if (parameter.pitch) {
+        text << "; a row begins " << parameter.pitch->text()
+             << " elements after the one before, and what lies between two rows belongs to nobody";
+      }
+      if (parameter.may_alias) text << "; it may be the same memory as " << parameters[*parameter.may_alias].name;
     }
     text << "\n";
   }

@@ -17,22 +17,49 @@ enum class Role { kInput, kOutput, kInout, kScalar };
 
 // How a tensor's values are drawn. What `low`, `high` and the others mean for each kind is in docs/problems.md.
 struct Distribution {
-  enum class Kind { kNormal, kUniform, kIntegers, kLargeOffset, kSparse, kPermutation, kOffsets, kConstant };
+  enum class Kind {
+    kNormal,
+    kUniform,
+    kIntegers,
+    kLargeOffset,
+    kSparse,
+    kPermutation,
+    kOffsets,
+    kConstant,
+    kDenormals,
+    kExtremes
+  };
   Kind kind = Kind::kNormal;
   std::optional<Expression> low, high;    // uniform, integers; high of offsets
   std::optional<double> mean, deviation;  // normal
   double offset = 1000;                   // large_offset
   double density = 0.1;                   // sparse
   double value = 0;                       // constant
+  double ordinary = 0.1;                  // denormals: the share of values from a bell curve
+  bool infinities = false, nans = false;  // extremes: some of these too
+};
+
+// "large_offset": what problem.yaml calls it.
+const std::string& DistributionName(const Distribution& distribution);
+
+// How a tensor lies in memory: its rows (of the last dimension) begin every `pitch` elements.
+struct Rows {
+  int64_t count = 1, elements = 1, pitch = 1;  // elements of a row; pitch - elements between it and the next
+  bool operator==(const Rows&) const = default;
+  bool HasGaps() const { return pitch != elements; }
+  int64_t MemoryElements() const { return count * pitch; }
 };
 
 struct Parameter {
   std::string name;
   Role role = Role::kInput;
   DType dtype = DType::kFloat32;
-  std::vector<Expression> shape;  // empty for scalars
-  Distribution distribution;      // of inputs and inouts
-  Expression value;               // of scalars
+  std::vector<Expression> shape;    // empty for scalars
+  std::optional<Expression> pitch;  // of a tensor with gaps between its rows
+  Distribution distribution;        // of inputs and inouts
+  std::vector<Distribution> also;   // what they are drawn from in further correctness cases
+  std::optional<size_t> may_alias;  // of an output: the input whose memory it may be given
+  Expression value;                 // of scalars
 
   bool IsTensor() const { return role != Role::kScalar; }
   bool IsWritten() const { return role == Role::kOutput || role == Role::kInout; }
@@ -40,6 +67,10 @@ struct Parameter {
   int64_t Elements(const Bindings& size) const;
   // Its dimensions at a size; none for a scalar.
   std::vector<int64_t> ShapeAt(const Bindings& size) const;
+  // How it lies in memory at a size; one row of one element for a scalar.
+  Rows RowsAt(const Bindings& size) const;
+  // The bytes of memory it takes, gaps included.
+  uint64_t MemoryBytes(const Bindings& size) const;
 };
 
 // "rows=5, cols=256": how sentences name a size.

@@ -15,6 +15,7 @@ namespace kgrpo::evaluator_sim {
 
 using evaluator::Argument;
 using evaluator::Bindings;
+using evaluator::CorrectnessCase;
 using evaluator::Expected;
 using evaluator::Parameter;
 using evaluator::Problem;
@@ -79,14 +80,16 @@ std::unique_ptr<Judge::Run> Judge::Prepare(const OpenProblem& open, const std::s
   return run;
 }
 
-std::vector<Expected> Judge::ReferenceOutputs(const OpenProblem& open, const std::vector<Argument>& arguments) {
+std::vector<Expected> Judge::ReferenceOutputs(const OpenProblem& open, CorrectnessCase one,
+                                              const std::vector<Argument>& arguments) {
+  one.aliased = false;  // what is right is the same; the reference may be asked where nothing can go wrong
   Judgement judgement;
   const Problem& problem = open.problem();
   std::unique_ptr<Run> run = Prepare(open, problem.reference_source, false, &judgement);
   if (!run)
     throw Error(KGRPO_ERROR_INVALID,
                 problem.directory + "/reference.cu: " + judgement.verdict + ": " + judgement.diagnosis);
-  const Tensors tensors(run->session.memory(), problem, arguments, 0);
+  const Tensors tensors(run->session.memory(), problem, one, arguments);
   CallRecord record;
   if (const Trouble trouble = run->session.Call(*run->worker, tensors.values(), simt::Mode::kPlain, 0, &record)) {
     throw Error(KGRPO_ERROR_INVALID, problem.directory + "/reference.cu: " + trouble.code + ": " + trouble.sentence);
@@ -100,12 +103,13 @@ std::vector<Expected> Judge::ReferenceOutputs(const OpenProblem& open, const std
   return expected;
 }
 
-Trouble Judge::RunCase(Run& run, const Bindings& size, const std::string& where, uint64_t key, int variant,
-                       simt::Mode mode, bool repeat) {
+Trouble Judge::RunCase(Run& run, const CorrectnessCase& one, simt::Mode mode, bool repeat) {
   ThrowIfCancelled();
   const Problem& problem = run.open.problem();
-  const std::vector<Argument> arguments = evaluator::DrawArguments(problem, size, key, variant);
-  const Tensors tensors(run.session.memory(), problem, arguments, key);
+  const Bindings& size = *one.size;
+  const std::string& where = one.where;
+  const std::vector<Argument> arguments = evaluator::DrawArguments(problem, one);
+  const Tensors tensors(run.session.memory(), problem, one, arguments);
   CallRecord record;
   Trouble trouble = run.session.Call(*run.worker, tensors.values(), mode, 0, &record);
   run.warp_instructions += record.warp_instructions;
@@ -114,6 +118,8 @@ Trouble Judge::RunCase(Run& run, const Bindings& size, const std::string& where,
   if (const std::string name = tensors.ModifiedInput(); !name.empty()) {
     return {"input_modified", "At " + where + ": the input " + name + " was overwritten."};
   }
+  if (const std::string name = tensors.WrittenBetweenRows(); !name.empty())
+    return {"out_of_bounds", "At " + where + ": It writes between the rows of " + name + "."};
   if (repeat) {
     size_t output = 0;
     for (size_t i = 0; i < arguments.size(); ++i) {
@@ -125,14 +131,15 @@ Trouble Judge::RunCase(Run& run, const Bindings& size, const std::string& where,
     }
     return {};
   }
-  const std::vector<Expected> expected =
-      run.open.oracle() != nullptr ? run.open.oracle()->Run(problem, arguments) : ReferenceOutputs(run.open, arguments);
+  const std::vector<Expected> expected = run.open.oracle() != nullptr ? run.open.oracle()->Run(problem, arguments)
+                                                                      : ReferenceOutputs(run.open, one, arguments);
+  const bool extremes = one.DrawsExtremes(problem);
   const double accumulations = problem.accumulations.Evaluate(size);
   const bool first = run.first_outputs.empty();
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Parameter& parameter = problem.parameters[i];
     if (!parameter.IsWritten()) continue;
-    const evaluator::ErrorBound bound = evaluator::BoundFor(problem, parameter, accumulations, expected[i]);
+    const evaluator::ErrorBound bound = evaluator::BoundFor(problem, parameter, accumulations, expected[i], extremes);
     std::vector<uint8_t> got = tensors.Read(i);
     const evaluator::Comparison comparison =
         evaluator::Compare(parameter, parameter.ShapeAt(size), got, expected[i], tensors.Poison(i), bound);
@@ -147,32 +154,16 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   std::unique_ptr<Run> run = Prepare(open, source, thorough, &judgement);
   if (!run) return judgement;
 
-  const Problem& problem = open.problem();
-  struct Case {
-    const Bindings* size;
-    std::string where;
-    uint64_t key;
-  };
-  std::vector<Case> cases;
-  for (const Bindings& size : problem.visible)
-    cases.push_back({&size, evaluator::SizeText(size), evaluator::SubKey(key, cases.size())});
-  for (const Bindings& size : problem.hidden)
-    cases.push_back({&size, "a size that is not shown", evaluator::SubKey(key, cases.size())});
-
+  const std::vector<CorrectnessCase> cases =
+      evaluator::CorrectnessCases(open.problem(), key, options_.seeds * (thorough ? 2 : 1));
   Trouble trouble;
-  const int seeds = options_.seeds * (thorough ? 2 : 1);
-  for (int variant = 0; variant < seeds && !trouble; ++variant) {
+  for (const CorrectnessCase& one : cases) {
     // The first seed runs with every check; what depends on data is caught by the comparison of the others.
-    const simt::Mode mode = variant == 0 ? simt::Mode::kChecked : simt::Mode::kPlain;
-    for (size_t i = 0; i < cases.size() && !trouble; ++i) {
-      trouble = RunCase(*run, *cases[i].size, cases[i].where,
-                        evaluator::SubKey(cases[i].key, static_cast<uint64_t>(variant)), variant, mode, false);
-    }
+    trouble = RunCase(*run, one, one.variant == 0 ? simt::Mode::kChecked : simt::Mode::kPlain, false);
+    if (trouble) break;
   }
   // Once more with the first case's inputs, at other addresses: state kept between calls shows here.
-  if (!trouble)
-    trouble =
-        RunCase(*run, *cases[0].size, cases[0].where, evaluator::SubKey(cases[0].key, 0), 0, simt::Mode::kPlain, true);
+  if (!trouble) trouble = RunCase(*run, cases[0], simt::Mode::kPlain, true);
   if (!trouble) trouble = Time(*run, &judgement);
   judgement.metrics.emplace_back("checked_warp_instructions", static_cast<double>(run->warp_instructions));
   judgement.Conclude(trouble);

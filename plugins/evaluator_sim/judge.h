@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "evaluator_shared/cases.h"      // CorrectnessCase
 #include "evaluator_shared/compiler.h"   // Compiler
 #include "evaluator_shared/judgement.h"  // Judgement
 #include "evaluator_shared/sandbox.h"    // Sandbox
@@ -59,10 +60,9 @@ class Judge {
 
   struct Run;  // one kernel under judgement: judge_run.h
 
-  Trouble RunCase(Run& run, const evaluator::Bindings& size, const std::string& where, uint64_t key, int variant,
-                  simt::Mode mode, bool repeat);
+  Trouble RunCase(Run& run, const evaluator::CorrectnessCase& one, simt::Mode mode, bool repeat);
   Trouble Time(Run& run, Judgement* judgement);
-  std::vector<evaluator::Expected> ReferenceOutputs(const OpenProblem& open,
+  std::vector<evaluator::Expected> ReferenceOutputs(const OpenProblem& open, evaluator::CorrectnessCase one,
                                                     const std::vector<evaluator::Argument>& arguments);
   std::unique_ptr<Run> Prepare(const OpenProblem& open, const std::string& source, bool thorough, Judgement* judgement);
 

@@ -58,11 +58,12 @@ std::shared_ptr<const TimingInputs> OpenProblem::Timing() const {
   for (size_t i = 0; i < inputs->arguments.size(); ++i) {
     const Parameter& parameter = problem_.parameters[i];
     if (!parameter.IsTensor()) continue;
-    std::vector<uint8_t> bytes = std::exchange(inputs->arguments[i].bytes, {});
-    inputs->bytes[i] = bytes.size();
+    const std::vector<uint8_t> dense = std::exchange(inputs->arguments[i].bytes, {});
+    inputs->bytes[i] = parameter.MemoryBytes(problem_.timing);
     if (parameter.role == Role::kOutput) continue;
-    inputs->files[i] = FileOf(bytes);
-    total += bytes.size();
+    inputs->files[i] = FileOf(
+        evaluator::SpreadRows(parameter.RowsAt(problem_.timing), parameter.dtype, dense, TimingInputs::kGapByte));
+    total += inputs->bytes[i];
   }
   if (g_kept_timing_bytes.fetch_add(total) + total <= kKeptTimingBytes) {
     kept_bytes_ = total;

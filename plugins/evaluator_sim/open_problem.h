@@ -18,6 +18,7 @@ namespace kgrpo::evaluator_sim {
 
 // The arguments at the timing size, tensors in files (memfd) that device memory maps without copying.
 struct TimingInputs {
+  static constexpr uint8_t kGapByte = 0xff;    // between the rows of a tensor with a pitch
   std::vector<evaluator::Argument> arguments;  // tensors without their bytes
   std::vector<uint64_t> bytes;                 // of each tensor, 0 for scalars
   std::vector<evaluator::Descriptor> files;    // of inputs and inouts; closed (-1) for the others

@@ -13,30 +13,58 @@ using evaluator::Parameter;
 using evaluator::Problem;
 using evaluator::Role;
 
-Tensors::Tensors(simt::DeviceMemory& memory, const Problem& problem, const std::vector<Argument>& arguments,
-                 uint64_t key)
-    : memory_(memory), problem_(problem), arguments_(arguments), key_(key) {
+namespace {
+
+// What belongs to nobody: as poison it counts as never written.
+void FillGaps(simt::Allocation* allocation, const evaluator::Rows& rows, evaluator::DType dtype, uint8_t gap) {
+  const auto size = static_cast<int64_t>(evaluator::Info(dtype).size);
+  for (int64_t row = 0; row < rows.count; ++row) {
+    std::memset(allocation->data() + (row * rows.pitch + rows.elements) * size, gap,
+                static_cast<size_t>((rows.pitch - rows.elements) * size));
+  }
+}
+
+}  // namespace
+
+Tensors::Tensors(simt::DeviceMemory& memory, const Problem& problem, const evaluator::CorrectnessCase& one,
+                 const std::vector<Argument>& arguments)
+    : memory_(memory),
+      problem_(problem),
+      arguments_(arguments),
+      size_(*one.size),
+      key_(one.key),
+      aliased_(one.aliased),
+      values_(arguments.size()) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Parameter& parameter = problem.parameters[i];
-    uint64_t value = 0;
-    if (parameter.IsTensor()) {
-      value = memory.Allocate(arguments[i].bytes.size(), parameter.name);
-      if (value == 0) throw Error(KGRPO_ERROR_INVALID, "the problem's tensors do not fit the device memory limit");
-      if (parameter.role == Role::kOutput) {
-        memory.Poison(value, Poison(i));
-      } else {
-        memory.Write(value, arguments[i].bytes.data(), arguments[i].bytes.size());
-      }
-    } else {
+    uint64_t& value = values_[i];
+    gaps_.push_back(one.GapByte(parameter.role));
+    if (!parameter.IsTensor()) {
       std::memcpy(&value, arguments[i].bytes.data(), arguments[i].bytes.size());
+      continue;
     }
-    values_.push_back(value);
+    if (SharesMemory(i)) continue;
+    const evaluator::Rows rows = parameter.RowsAt(size_);
+    value = memory.Allocate(parameter.MemoryBytes(size_), parameter.name);
+    if (value == 0) throw Error(KGRPO_ERROR_INVALID, "the problem's tensors do not fit the device memory limit");
+    if (parameter.role == Role::kOutput) {
+      memory.Poison(value, Poison(i));
+      if (rows.HasGaps()) FillGaps(memory.Find(value), rows, parameter.dtype, gaps_[i]);
+    } else if (rows.HasGaps()) {
+      const std::vector<uint8_t> bytes = evaluator::SpreadRows(rows, parameter.dtype, arguments[i].bytes, gaps_[i]);
+      memory.Write(value, bytes.data(), bytes.size());
+    } else {
+      memory.Write(value, arguments[i].bytes.data(), arguments[i].bytes.size());
+    }
+  }
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (SharesMemory(i)) values_[i] = values_[*problem.parameters[i].may_alias];
   }
 }
 
 Tensors::Tensors(simt::DeviceMemory& memory, const Problem& problem, const TimingInputs& inputs, uint64_t key,
                  bool poisoned)
-    : memory_(memory), problem_(problem), arguments_(inputs.arguments), key_(key) {
+    : memory_(memory), problem_(problem), arguments_(inputs.arguments), size_(problem.timing), key_(key) {
   for (size_t i = 0; i < arguments_.size(); ++i) {
     const Parameter& parameter = problem.parameters[i];
     uint64_t value = 0;
@@ -56,7 +84,7 @@ Tensors::Tensors(simt::DeviceMemory& memory, const Problem& problem, const Timin
 
 Tensors::~Tensors() {
   for (size_t i = 0; i < values_.size(); ++i) {
-    if (problem_.parameters[i].IsTensor()) memory_.Free(values_[i]);
+    if (problem_.parameters[i].IsTensor() && !SharesMemory(i)) memory_.Free(values_[i]);
   }
 }
 
@@ -64,18 +92,34 @@ uint8_t Tensors::Poison(size_t i) const {
   return evaluator::PoisonByte(problem_.parameters[i], evaluator::SubKey(key_, i));
 }
 
-std::vector<uint8_t> Tensors::Read(size_t i) const {
+std::vector<uint8_t> Tensors::Memory(size_t i) const {
   std::vector<uint8_t> bytes(memory_.Find(values_[i])->bytes());
   memory_.Read(values_[i], bytes.data(), bytes.size());
   return bytes;
 }
 
+std::vector<uint8_t> Tensors::Read(size_t i) const {
+  const Parameter& parameter = problem_.parameters[i];
+  return evaluator::GatherRows(parameter.RowsAt(size_), parameter.dtype, Memory(i));
+}
+
 std::string Tensors::ModifiedInput() const {
   for (size_t i = 0; i < values_.size(); ++i) {
-    if (problem_.parameters[i].role != Role::kInput) continue;
-    const simt::Allocation* allocation = memory_.Find(values_[i]);
-    if (std::memcmp(allocation->data(), arguments_[i].bytes.data(), arguments_[i].bytes.size()) != 0)
-      return problem_.parameters[i].name;
+    const Parameter& parameter = problem_.parameters[i];
+    if (parameter.role != Role::kInput) continue;
+    bool shared = false;
+    for (size_t output = 0; output < values_.size(); ++output)
+      shared = shared || (SharesMemory(output) && problem_.parameters[output].may_alias == i);
+    if (!shared && Read(i) != arguments_[i].bytes) return parameter.name;
+  }
+  return "";
+}
+
+std::string Tensors::WrittenBetweenRows() const {
+  for (size_t i = 0; i < values_.size(); ++i) {
+    const Parameter& parameter = problem_.parameters[i];
+    if (!parameter.pitch || SharesMemory(i)) continue;
+    if (!evaluator::GapsHold(parameter.RowsAt(size_), parameter.dtype, Memory(i), gaps_[i])) return parameter.name;
   }
   return "";
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "evaluator_shared/cases.h"
 #include "evaluator_shared/inputs.h"
 #include "evaluator_shared/problem.h"
 #include "evaluator_sim/open_problem.h"
@@ -16,10 +17,10 @@ namespace kgrpo::evaluator_sim {
 // Freed at the end, so that a pointer kept beyond the call is caught.
 class Tensors {
  public:
-  // At a correctness size: inputs written, outputs poisoned by bytes drawn from `key`. Throws Error where they do not
-  // fit. All references outlive this.
-  Tensors(simt::DeviceMemory& memory, const evaluator::Problem& problem,
-          const std::vector<evaluator::Argument>& arguments, uint64_t key);
+  // In a correctness case: inputs written, outputs poisoned by bytes drawn from its key, unless they lie in an input's
+  // memory. Throws Error where they do not fit. All references outlive this.
+  Tensors(simt::DeviceMemory& memory, const evaluator::Problem& problem, const evaluator::CorrectnessCase& one,
+          const std::vector<evaluator::Argument>& arguments);
   // At the timing size: inputs mapped, outputs filled with poison only when somebody looks at them afterwards.
   Tensors(simt::DeviceMemory& memory, const evaluator::Problem& problem, const TimingInputs& inputs, uint64_t key,
           bool poisoned);
@@ -31,17 +32,25 @@ class Tensors {
   const std::vector<uint64_t>& values() const { return values_; }
   // The byte that output `i` was filled with.
   uint8_t Poison(size_t i) const;
-  // What tensor `i` holds now.
+  // What tensor `i` holds now, without the gaps between its rows.
   std::vector<uint8_t> Read(size_t i) const;
-  // The name of an input that no longer holds what it held, or "".
+  // The name of an input that no longer holds what it held, or "". (correctness cases)
   std::string ModifiedInput() const;
+  // The name of a tensor in the gaps of which something was written, or "". (correctness cases)
+  std::string WrittenBetweenRows() const;
 
  private:
+  bool SharesMemory(size_t output) const { return aliased_ && problem_.parameters[output].may_alias.has_value(); }
+  std::vector<uint8_t> Memory(size_t i) const;
+
   simt::DeviceMemory& memory_;
   const evaluator::Problem& problem_;
   const std::vector<evaluator::Argument>& arguments_;
+  const evaluator::Bindings& size_;
   const uint64_t key_;
+  const bool aliased_ = false;
   std::vector<uint64_t> values_;
+  std::vector<uint8_t> gaps_;  // by parameter, what fills the gaps between its rows (correctness cases)
 };
 }  // namespace kgrpo::evaluator_sim
 

@@ -1,0 +1,44 @@
+// Which calls a judgement makes at correctness sizes: what is drawn from which key, and which outputs lie in an input's
+// memory. Both judges run the same ones, in this order.
+#ifndef KGRPO_EVALUATOR_SHARED_CASES_H
+#define KGRPO_EVALUATOR_SHARED_CASES_H
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "evaluator_shared/problem.h"  // Problem, Bindings
+
+namespace kgrpo::evaluator {
+
+struct CorrectnessCase {
+  // One of a parameter's `also`.
+  struct Alternative {
+    size_t parameter, index;
+  };
+
+  const Bindings* size = nullptr;  // one of the problem's
+  std::string where;               // "rows=5, cols=256", or that the size is not shown; and what else is unusual
+  uint64_t key = 0;                // of its inputs
+  int variant = 0;                 // counts the seeds from 0
+  std::optional<Alternative> alternative;
+  bool aliased = false;  // every output that may alias an input lies in its memory
+
+  // What fills the gaps between a tensor's rows. For the first seed a NaN of every floating dtype; for others a byte
+  // that writing NaNs does not leave as it is, and that gives numbers of either sign from 2 up. Of an output another
+  // one, so that copying an input's gaps shows.
+  uint8_t GapByte(Role role = Role::kInput) const;
+  // Whether a parameter is drawn from `extremes`.
+  bool DrawsExtremes(const Problem& problem) const;
+};
+
+// For every seed every visible and hidden size; then for every seed each alternative distribution, at the largest size
+// for the first seed and at one drawn by the key for others; then, where an output may alias an input, every size
+// again. The first is an ordinary one. `problem` outlives the cases.
+std::vector<CorrectnessCase> CorrectnessCases(const Problem& problem, uint64_t key, int seeds);
+
+}  // namespace kgrpo::evaluator
+
+#endif

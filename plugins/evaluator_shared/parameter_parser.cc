@@ -1,0 +1,334 @@
+#include "evaluator_shared/parameter_parser.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace kgrpo::evaluator {
+namespace {
+
+using Kind = Distribution::Kind;
+
+constexpr int64_t kLargestTensor = int64_t{1} << 31;  // bytes; keeps one mistyped size from taking the machine down
+
+// By Distribution::Kind.
+const std::vector<std::string> kDistributionNames = {"normal",      "uniform", "integers", "large_offset", "sparse",
+                                                     "permutation", "offsets", "constant", "denormals",    "extremes"};
+
+// Which distributions each setting belongs to.
+const std::map<std::string, std::set<Kind>> kSettings = {{"low", {Kind::kUniform, Kind::kIntegers}},
+                                                         {"high", {Kind::kUniform, Kind::kIntegers, Kind::kOffsets}},
+                                                         {"mean", {Kind::kNormal}},
+                                                         {"deviation", {Kind::kNormal, Kind::kLargeOffset}},
+                                                         {"offset", {Kind::kLargeOffset}},
+                                                         {"density", {Kind::kSparse}},
+                                                         {"ordinary", {Kind::kDenormals}},
+                                                         {"infinities", {Kind::kExtremes}},
+                                                         {"nans", {Kind::kExtremes}}};
+
+bool NeedsFloating(Kind kind) {
+  return kind == Kind::kNormal || kind == Kind::kLargeOffset || kind == Kind::kSparse || kind == Kind::kDenormals ||
+         kind == Kind::kExtremes;
+}
+
+}  // namespace
+
+const std::string& DistributionName(const Distribution& distribution) {
+  return kDistributionNames[static_cast<size_t>(distribution.kind)];
+}
+
+struct ParameterParser::Reading {
+  const YAML::Node& node;
+  const std::string& path;
+  Parameter parameter;
+  std::set<std::string> given;
+  std::map<std::string, YAML::Node> nodes;  // of keys that are read later than the others
+  bool dtype_known = false;
+
+  bool Drawn() const { return parameter.role == Role::kInput || parameter.role == Role::kInout; }
+};
+
+// The settings of a distribution, and its name.
+ParameterParser::Fields ParameterParser::DistributionFields(Distribution& distribution, size_t& kind) {
+  const auto expression = [&](std::optional<Expression>& out) {
+    return [this, &out](const YAML::Node& n, const std::string& p) {
+      Expression parsed;
+      if (!ParseExpression(n, p, parsed)) return;
+      out = parsed;
+      CheckLater(n, p, parsed, false);
+    };
+  };
+  const auto decimal = [&](auto& out) {
+    return [this, &out](const YAML::Node& n, const std::string& p) {
+      if (Number(n, p, number_)) out = number_;
+    };
+  };
+  return {
+      {"distribution",
+       [this, &distribution, &kind](const YAML::Node& n, const std::string& p) {
+         Choice(n, p, kDistributionNames, kind);
+         distribution.kind = static_cast<Kind>(kind);
+       }},
+      {"low", expression(distribution.low)},
+      {"high", expression(distribution.high)},
+      {"mean", decimal(distribution.mean)},
+      {"deviation", decimal(distribution.deviation)},
+      {"offset", decimal(distribution.offset)},
+      {"density", decimal(distribution.density)},
+      {"ordinary", decimal(distribution.ordinary)},
+      {"infinities",
+       [this, &distribution](const YAML::Node& n, const std::string& p) { Boolean(n, p, distribution.infinities); }},
+      {"nans", [this, &distribution](const YAML::Node& n, const std::string& p) { Boolean(n, p, distribution.nans); }},
+  };
+}
+
+// Whether the settings suit the distribution, and it the dtype.
+void ParameterParser::CheckDistribution(const Reading& reading, const YAML::Node& node, const std::string& path,
+                                        const std::set<std::string>& given, const Distribution& distribution) {
+  const Kind kind = distribution.kind;
+  const std::string& name = DistributionName(distribution);
+  const DTypeInfo& info = Info(reading.parameter.dtype);
+  const bool drawn = reading.Drawn();
+  for (const auto& [key, kinds] : kSettings) {
+    if (given.count(key) && (!drawn || kinds.count(kind) == 0))
+      Add(node, path + "." + key, "has no meaning for " + (drawn ? "the distribution " + name : "this role"));
+  }
+  if (drawn && (kind == Kind::kUniform || kind == Kind::kIntegers)) {
+    for (const char* key : {"low", "high"}) {
+      if (!given.count(key)) Add(node, path + "." + key, "is missing: the distribution " + name + " needs it");
+    }
+  }
+  if (drawn && kind == Kind::kOffsets && !given.count("high")) Add(node, path + ".high", "is missing: the last offset");
+  if (drawn && reading.dtype_known && info.is_floating && (kind == Kind::kPermutation || kind == Kind::kOffsets))
+    Add(node, path + ".distribution", name + " needs an integer dtype");
+  if (drawn && reading.dtype_known && !info.is_floating && NeedsFloating(kind)) {
+    Add(node, path + ".distribution",
+        name + " needs a floating dtype; use integers with low and high for " + info.name);
+  }
+  if (!(distribution.density > 0 && distribution.density <= 1)) Add(node, path + ".density", "must be in (0, 1]");
+  if (!(distribution.ordinary >= 0 && distribution.ordinary <= 1)) Add(node, path + ".ordinary", "must be in [0, 1]");
+  if (distribution.deviation && !(*distribution.deviation > 0)) Add(node, path + ".deviation", "must be positive");
+}
+
+void ParameterParser::ParseValue(Reading& reading) {
+  Parameter& parameter = reading.parameter;
+  const std::string path = reading.path + ".value";
+  const DTypeInfo& info = Info(parameter.dtype);
+  if (!reading.given.count("value"))
+    return Add(reading.node, path, "is missing: a scalar needs its value, an expression over the sizes");
+  if (!ParseExpression(reading.nodes["value"], path, parameter.value) || !reading.dtype_known) return;
+  CheckLater(reading.nodes["value"], path, parameter.value, !info.is_floating, [&info](int64_t value) {
+    const bool fits = static_cast<double>(value) >= info.lowest && static_cast<double>(value) <= info.highest;
+    return fits ? std::string() : std::to_string(value) + " does not fit " + info.name;
+  });
+}
+
+void ParameterParser::ParseShape(Reading& reading) {
+  const std::string path = reading.path + ".shape";
+  if (!reading.given.count("shape"))
+    return Add(reading.node, path, "is missing: a tensor needs its shape, a list of expressions");
+  const YAML::Node shape = reading.nodes["shape"];
+  if (!shape.IsSequence() || shape.size() == 0) return Add(shape, path, "expected a list of at least one dimension");
+  for (size_t i = 0; i < shape.size(); ++i) {
+    const std::string dimension_path = path + "[" + std::to_string(i) + "]";
+    Expression parsed;
+    if (!ParseExpression(shape[i], dimension_path, parsed)) continue;
+    reading.parameter.shape.push_back(parsed);
+    CheckLater(shape[i], dimension_path, parsed, true, [](int64_t value) {
+      return value >= 1 ? std::string() : "a dimension must be at least 1, not " + std::to_string(value);
+    });
+  }
+}
+
+void ParameterParser::ParsePitch(Reading& reading) {
+  const std::string path = reading.path + ".pitch";
+  const YAML::Node node = reading.nodes["pitch"];
+  Parameter& parameter = reading.parameter;
+  Expression pitch;
+  if (!ParseExpression(node, path, pitch)) return;
+  if (reading.nodes["shape"].size() < 2)
+    return Add(node, path, "needs a shape of at least two dimensions: it is the distance between rows");
+  parameter.pitch = pitch;
+  if (parameter.shape.size() != reading.nodes["shape"].size()) return;  // reported already
+  const std::string row = parameter.shape.back().text();
+  const Expression room = Expression::Parse("(" + pitch.text() + ") - (" + row + ")");
+  CheckLater(node, path, room, true, [row](int64_t value) {
+    return value >= 0 ? std::string() : "is " + std::to_string(-value) + " less than a row's elements, " + row;
+  });
+}
+
+// A list of names, or of mappings of a distribution and its settings.
+void ParameterParser::ParseAlso(Reading& reading) {
+  const YAML::Node list = reading.nodes["also"];
+  const std::string path = reading.path + ".also";
+  if (!reading.Drawn()) return Add(list, path, "has no meaning for this role: only inputs and inouts are drawn");
+  if (!list.IsSequence() || list.size() == 0) return Add(list, path, "expected a list of at least one distribution");
+  for (size_t i = 0; i < list.size(); ++i) {
+    const YAML::Node item = list[i];
+    const std::string item_path = path + "[" + std::to_string(i) + "]";
+    Distribution distribution;
+    size_t kind = 0;
+    std::set<std::string> given;
+    Fields fields = DistributionFields(distribution, kind);
+    fields["value"] = [&](const YAML::Node& n, const std::string& p) {
+      if (distribution.kind == Kind::kConstant || !item["distribution"].IsDefined()) {
+        Number(n, p, distribution.value);
+      } else {
+        Add(n, p, "has no meaning for the distribution " + DistributionName(distribution));
+      }
+    };
+    if (item.IsMap()) {
+      // Its name first: what `value` means depends on it.
+      if (const YAML::Node name = item["distribution"]; name.IsDefined())
+        fields["distribution"](name, item_path + ".distribution");
+      fields["distribution"] = [](const YAML::Node&, const std::string&) {};
+      if (!Map(item, item_path, fields, {"distribution"}, &given)) continue;
+    } else if (!Choice(item, item_path, kDistributionNames, kind)) {
+      continue;
+    }
+    distribution.kind = static_cast<Kind>(kind);
+    CheckDistribution(reading, item, item_path, given, distribution);
+    reading.parameter.also.push_back(distribution);
+  }
+}
+
+void ParameterParser::ParseParameter(const YAML::Node& node, const std::string& path) {
+  Reading reading{node, path, {}, {}, {}, false};
+  Parameter& parameter = reading.parameter;
+  size_t role = 0, kind = 0;
+  Fields fields = DistributionFields(parameter.distribution, kind);
+  fields["name"] = [&](const YAML::Node& n, const std::string& p) { Identifier(n, p, parameter.name); };
+  fields["role"] = [&](const YAML::Node& n, const std::string& p) {
+    Choice(n, p, {"input", "output", "inout", "scalar"}, role);
+  };
+  fields["dtype"] = [&](const YAML::Node& n, const std::string& p) {
+    size_t index = 0;
+    reading.dtype_known = Choice(n, p, DTypeNames(), index);
+    if (reading.dtype_known) parameter.dtype = static_cast<DType>(index);
+  };
+  for (const char* key : {"shape", "value", "pitch", "may_alias", "also"})
+    fields[key] = [&reading, key](const YAML::Node& n, const std::string&) { reading.nodes[key] = n; };
+  if (!Map(node, path, fields, {"name", "role", "dtype"}, &reading.given)) {
+    problem_.parameters.push_back(parameter);
+    return;
+  }
+  parameter.role = static_cast<Role>(role);
+  std::set<std::string>& given = reading.given;
+  if (parameter.role == Role::kScalar) {
+    for (const char* key : {"shape", "distribution", "pitch"}) {
+      if (given.count(key))
+        Add(reading.nodes.count(key) ? reading.nodes[key] : node, path + "." + key,
+            "a scalar has no " + std::string(key));
+    }
+    ParseValue(reading);
+  } else {
+    ParseShape(reading);
+    if (given.count("pitch") && given.count("shape")) ParsePitch(reading);
+    if (given.count("value") && !(reading.Drawn() && parameter.distribution.kind == Kind::kConstant)) {
+      Add(reading.nodes["value"], path + ".value", "belongs to scalars and to `distribution: constant`");
+    } else if (given.count("value")) {
+      Number(reading.nodes["value"], path + ".value", parameter.distribution.value);
+    }
+  }
+  if (parameter.role == Role::kOutput && given.count("distribution")) {
+    Add(node, path + ".distribution", "an output is not drawn; the judge fills it with a poison pattern");
+  }
+  if (given.count("may_alias") && parameter.role != Role::kOutput)
+    Add(reading.nodes["may_alias"], path + ".may_alias", "has no meaning for this role: it belongs to an output");
+  CheckDistribution(reading, node, path, given, parameter.distribution);
+  if (given.count("also")) ParseAlso(reading);
+  problem_.parameters.push_back(std::move(parameter));
+}
+
+void ParameterParser::ParseParameters(const YAML::Node& node, const std::string& path) {
+  if (!node.IsSequence() || node.size() == 0) return Add(node, path, "expected a list of at least one parameter");
+  list_.reset(node);
+  std::set<std::string> names;
+  bool writes = false;
+  for (size_t i = 0; i < node.size(); ++i) {
+    const std::string item = path + "[" + std::to_string(i) + "]";
+    ParseParameter(node[i], item);
+    const Parameter& parameter = problem_.parameters.back();
+    if (!parameter.name.empty() && !names.insert(parameter.name).second) {
+      Add(node[i], item + ".name", "the name \"" + parameter.name + "\" is used twice");
+    }
+    writes = writes || parameter.IsWritten();
+  }
+  if (!writes) Add(node, path, "no parameter is an output or inout, so there is nothing to judge");
+  // An output may come before the input whose memory it may have.
+  for (size_t i = 0; i < node.size(); ++i) {
+    if (!node[i].IsMap()) continue;
+    const YAML::Node name = node[i]["may_alias"];
+    if (!name.IsDefined() || problem_.parameters[i].role != Role::kOutput) continue;
+    const std::string name_path = path + "[" + std::to_string(i) + "].may_alias";
+    std::string text;
+    if (!Text(name, name_path, text)) continue;
+    std::vector<std::string> inputs;
+    for (size_t k = 0; k < problem_.parameters.size(); ++k) {
+      if (problem_.parameters[k].role != Role::kInput) continue;
+      inputs.push_back(problem_.parameters[k].name);
+      if (inputs.back() == text) problem_.parameters[i].may_alias = k;
+    }
+    if (!problem_.parameters[i].may_alias)
+      Add(name, name_path, "\"" + text + "\" is not the name of an input" + DidYouMean(text, inputs));
+  }
+}
+
+// Two pointers to the same memory must mean tensors of the same form.
+void ParameterParser::CheckAlias(size_t output) {
+  const Parameter& written = problem_.parameters[output];
+  const Parameter& read = problem_.parameters[*written.may_alias];
+  const YAML::Node node = list_[output]["may_alias"];
+  const std::string path = "parameters[" + std::to_string(output) + "].may_alias";
+  if (written.dtype != read.dtype)
+    return Add(node, path, read.name + " is " + Info(read.dtype).name + ", " + written.name + " is not");
+  for (const auto& [name, size] : NamedSizes()) {
+    if (written.ShapeAt(*size) == read.ShapeAt(*size) && written.RowsAt(*size) == read.RowsAt(*size)) continue;
+    return Add(node, path, read.name + " has another shape or pitch (with " + name + ")");
+  }
+  for (size_t i = 0; i < output; ++i) {
+    if (problem_.parameters[i].may_alias == written.may_alias)
+      return Add(node, path, problem_.parameters[i].name + " may alias " + read.name + " already");
+  }
+}
+
+// A kernel has to be told how far apart the rows are.
+void ParameterParser::CheckPitchIsPassed(size_t tensor) {
+  const Parameter& parameter = problem_.parameters[tensor];
+  if (parameter.pitch->Symbols().empty()) return;  // a constant: the description may say it
+  const auto sizes = NamedSizes();
+  for (const Parameter& scalar : problem_.parameters) {
+    if (scalar.role != Role::kScalar || Info(scalar.dtype).is_floating) continue;
+    const bool passes = std::all_of(sizes.begin(), sizes.end(), [&](const auto& size) {
+      return scalar.value.EvaluateInteger(*size.second) == parameter.pitch->EvaluateInteger(*size.second);
+    });
+    if (passes) return;
+  }
+  Add(list_[tensor]["pitch"], "parameters[" + std::to_string(tensor) + "].pitch",
+      "no scalar passes it to the kernel: add one of an integer dtype with `value: " + parameter.pitch->text() + "`");
+}
+
+void ParameterParser::CheckBytes(size_t tensor) {
+  const Parameter& parameter = problem_.parameters[tensor];
+  for (const auto& [name, size] : NamedSizes()) {
+    double bytes = static_cast<double>(Info(parameter.dtype).size);
+    for (size_t d = 0; d < parameter.shape.size(); ++d) {
+      const bool row = d + 1 == parameter.shape.size() && parameter.pitch;
+      bytes *= (row ? *parameter.pitch : parameter.shape[d]).Evaluate(*size);
+    }
+    if (bytes <= static_cast<double>(kLargestTensor)) continue;
+    return Add(list_[tensor], "parameters[" + std::to_string(tensor) + "]",
+               "the tensor is larger than 2 GiB at one of the sizes");
+  }
+}
+
+void ParameterParser::CheckParameters() {
+  for (size_t i = 0; i < problem_.parameters.size(); ++i) CheckBytes(i);
+  if (!diagnostics().empty()) return;
+  for (size_t i = 0; i < problem_.parameters.size(); ++i) {
+    if (problem_.parameters[i].pitch) CheckPitchIsPassed(i);
+    if (problem_.parameters[i].may_alias) CheckAlias(i);
+  }
+}
+
+}  // namespace kgrpo::evaluator

@@ -1,0 +1,16 @@
+// problem: tests/evaluator/problems/padded_rows
+// hack: sums whole rows of memory, as if there were zeros between them
+// cuda: wrong
+// sim: wrong
+__global__ void Centre(const float* x, float* out, int cols, int pitch) {
+  const size_t start = static_cast<size_t>(blockIdx.x) * pitch;
+  float sum = 0.0f;
+  for (int c = threadIdx.x; c < pitch; c += 32) sum += x[start + c];
+  for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
+  const float mean = sum / cols;
+  for (int c = threadIdx.x; c < cols; c += 32) out[start + c] = x[start + c] - mean;
+}
+
+extern "C" void launch(const float* x, float* out, int rows, int cols, int pitch) {
+  Centre<<<rows, 32>>>(x, out, cols, pitch);
+}
