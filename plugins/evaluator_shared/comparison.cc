@@ -9,17 +9,6 @@
 namespace kgrpo::evaluator {
 namespace {
 
-std::string IndexText(const std::string& name, const std::vector<int64_t>& shape, int64_t index) {
-  std::vector<int64_t> indices(shape.size());
-  for (size_t d = shape.size(); d-- > 0;) {
-    indices[d] = index % shape[d];
-    index /= shape[d];
-  }
-  std::string text = name;
-  for (int64_t i : indices) text += "[" + std::to_string(i) + "]";
-  return text;
-}
-
 bool IsConstant(const Expected& expected) {
   for (double value : expected.reals) {
     if (value != expected.reals[0]) return false;
@@ -85,6 +74,23 @@ double ErrorInBounds(double got, double expected, double highest, ErrorBound bou
 }
 
 }  // namespace
+
+double ElementError(const Parameter& output, const uint8_t* got, const uint8_t* expected, ErrorBound bound) {
+  const DTypeInfo& info = Info(output.dtype);
+  if (!info.is_floating && LoadInteger(output.dtype, got) == LoadInteger(output.dtype, expected)) return 0;
+  return ErrorInBounds(LoadDouble(output.dtype, got), LoadDouble(output.dtype, expected), info.highest, bound);
+}
+
+std::string ElementName(const Parameter& output, const std::vector<int64_t>& shape, int64_t index) {
+  std::vector<int64_t> indices(shape.size());
+  for (size_t d = shape.size(); d-- > 0;) {
+    indices[d] = index % shape[d];
+    index /= shape[d];
+  }
+  std::string text = output.name;
+  for (int64_t i : indices) text += "[" + std::to_string(i) + "]";
+  return text;
+}
 
 Expected ExpectedFrom(const Parameter& output, const std::vector<uint8_t>& bytes) {
   const DTypeInfo& info = Info(output.dtype);
@@ -160,13 +166,13 @@ Comparison Compare(const Parameter& output, const std::vector<int64_t>& shape, c
     text << output.name << " was never written";
   } else if (result.unwritten > 0) {
     text << result.unwritten << " of " << elements << " elements of " << output.name
-         << " were never written, the first is " << IndexText(output.name, shape, first_unwritten);
+         << " were never written, the first is " << ElementName(output, shape, first_unwritten);
   } else {
     const auto at = static_cast<size_t>(worst);
     const double value = LoadDouble(output.dtype, got.data() + at * info.size);
     const double wanted = info.is_floating ? expected.reals[at] : static_cast<double>(expected.wholes[at]);
     text << result.mismatches << " of " << elements << " elements of " << output.name << " are wrong; the worst is "
-         << IndexText(output.name, shape, worst) << " = " << value << ", expected " << wanted;
+         << ElementName(output, shape, worst) << " = " << value << ", expected " << wanted;
     if (info.is_floating) text << " (tolerance " << bound.absolute + bound.relative * std::fabs(wanted) << ")";
     if (got_is_constant && elements > 1 && !IsConstant(expected))
       text << "; the output is constant where the right one is not";

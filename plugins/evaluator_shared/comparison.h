@@ -35,6 +35,12 @@ Expected ExpectedFrom(const Parameter& output, const std::vector<uint8_t>& bytes
 ErrorBound BoundFor(const Problem& problem, const Parameter& output, double accumulations, const Expected& expected,
                     bool extremes = false);
 
+// How far one element is off, in units of what is allowed: at most 1 is right. Both in `output`'s dtype.
+double ElementError(const Parameter& output, const uint8_t* got, const uint8_t* expected, ErrorBound bound);
+
+// "out[3][17]"
+std::string ElementName(const Parameter& output, const std::vector<int64_t>& shape, int64_t index);
+
 struct Comparison {
   bool matches = true;
   int64_t mismatches = 0;

@@ -139,9 +139,9 @@ Trouble DeviceSession::Load(Worker& worker, const std::string& object) {
 }
 
 Trouble DeviceSession::Call(Worker& worker, const std::vector<uint64_t>& arguments, simt::Mode mode,
-                            uint32_t sampled_blocks, CallRecord* record) {
+                            const Sampling& sampling, CallRecord* record) {
   mode_ = mode;
-  sampled_blocks_ = sampled_blocks;
+  sampling_ = sampling;
   instructions_left_ = limits_.warp_instructions;
   host_seconds_left_ = limits_.host_seconds;
   record_ = record;
@@ -202,7 +202,10 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
   config.parameters.assign(payload.begin() + sizeof launch, payload.end());
   config.mode = mode_;
   config.instruction_budget = instructions_left_;
-  config.sampled_blocks = sampled_blocks_;
+  config.sampled_blocks = sampling_.blocks;
+  config.sample_seed = sampling_.seed;
+  config.further_blocks = sampling_.further_blocks;
+  config.further_seed = sampling_.further_seed;
   config.latencies = device_.latencies;
   config.cooperative = launch.cooperative != 0;
 
@@ -241,10 +244,18 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
 
   simt::LaunchResult result = simt::Launch(instance_, kernel, config);
   ++record_->launches;
+  record_->independent = record_->independent && result.independent;
   record_->warp_instructions += result.warp_instructions;
   instructions_left_ -= std::min(instructions_left_, result.warp_instructions);
   if (mode_ == simt::Mode::kCounted) {
     record_->complete = record_->complete && result.counts.sampled_blocks >= result.counts.grid_blocks;
+    record_->blocks_run += result.blocks_run;
+    record_->blocks += blocks;
+    record_->work += result.sampled_work * static_cast<double>(blocks);
+    record_->further_failed = record_->further_failed || result.further_failed;
+    if (result.sampled_work > 0)
+      record_->further_over_sampled =
+          std::max(record_->further_over_sampled, result.further_work / result.sampled_work);
     record_->estimates.push_back(simt::EstimateTime(result.counts, resources, device_));
     record_->resources.push_back(resources);
     record_->counts.push_back(std::move(result.counts));
@@ -287,6 +298,7 @@ void DeviceSession::Serve(Worker& worker, const Request& request, const std::vec
       return worker.Answer(success);
     }
     case Operation::kWrite:
+      record_->host_writes = true;
       memory_.Write(request.a, payload.data(), payload.size());
       record_->copy_seconds += kCopySeconds + static_cast<double>(payload.size()) / kPcieBytesPerSecond;
       return worker.Answer(success);
@@ -299,10 +311,12 @@ void DeviceSession::Serve(Worker& worker, const Request& request, const std::vec
       return worker.Answer(success, bytes.data(), bytes.size());
     }
     case Operation::kCopy:
+      record_->host_writes = true;
       memory_.Copy(request.a, request.b, request.c);
       record_->copy_seconds += kCopySeconds + 2 * static_cast<double>(request.c) / dram;
       return worker.Answer(success);
     case Operation::kMemset:
+      record_->host_writes = true;
       memory_.Memset(request.a, static_cast<uint8_t>(request.b), request.c);
       record_->copy_seconds += kCopySeconds + static_cast<double>(request.c) / dram;
       return worker.Answer(success);

@@ -24,10 +24,24 @@ struct CallRecord {
   uint64_t warp_instructions = 0;
   bool reads_back = false;                       // host code copied device data to the host
   bool complete = true;                          // every launch ran all of its blocks
+  bool independent = true;                       // simt::LaunchResult's, of every launch
+  bool host_writes = false;                      // host code wrote to device memory, or copied within it
+  bool further_failed = false;                   // simt::LaunchResult's, of any launch
+  double further_over_sampled = 0;               // the work of a block: the largest ratio of any launch
+  uint64_t blocks_run = 0, blocks = 0;           // when counted
+  double work = 0;                               // warp instructions of all blocks, estimated; when counted
   double copy_seconds = 0;                       // modelled time of copies, memsets and allocations
   std::vector<simt::Counts> counts;              // by launch, when counted
   std::vector<simt::TimeEstimate> estimates;     // by launch, when counted
   std::vector<simt::KernelResources> resources;  // likewise
+};
+
+// Which blocks of a counted launch run; see simt::LaunchConfig.
+struct Sampling {
+  uint32_t blocks = 0;
+  uint64_t seed = 0;
+  uint32_t further_blocks = 0;
+  uint64_t further_seed = 0;
 };
 
 class DeviceSession {
@@ -48,8 +62,8 @@ class DeviceSession {
   Trouble Load(Worker& worker, const std::string& object);
 
   // Calls the launch function once with these argument values (8 bytes each) and serves the worker until it returns.
-  // `mode` and `sampled_blocks` are how its kernels run.
-  Trouble Call(Worker& worker, const std::vector<uint64_t>& arguments, simt::Mode mode, uint32_t sampled_blocks,
+  // `mode` and `sampling` are how its kernels run.
+  Trouble Call(Worker& worker, const std::vector<uint64_t>& arguments, simt::Mode mode, const Sampling& sampling,
                CallRecord* record);
 
  private:
@@ -73,7 +87,7 @@ class DeviceSession {
 
   // Of the call in progress.
   simt::Mode mode_ = simt::Mode::kChecked;
-  uint32_t sampled_blocks_ = 0;
+  Sampling sampling_;
   uint64_t instructions_left_ = 0;
   double host_seconds_left_ = 0;
   CallRecord* record_ = nullptr;

@@ -91,7 +91,7 @@ std::vector<Expected> Judge::ReferenceOutputs(const OpenProblem& open, Correctne
                 problem.directory + "/reference.cu: " + judgement.verdict + ": " + judgement.diagnosis);
   const Tensors tensors(run->session.memory(), problem, one, arguments);
   CallRecord record;
-  if (const Trouble trouble = run->session.Call(*run->worker, tensors.values(), simt::Mode::kPlain, 0, &record)) {
+  if (const Trouble trouble = run->session.Call(*run->worker, tensors.values(), simt::Mode::kPlain, {}, &record)) {
     throw Error(KGRPO_ERROR_INVALID, problem.directory + "/reference.cu: " + trouble.code + ": " + trouble.sentence);
   }
   std::vector<Expected> expected(problem.parameters.size());
@@ -111,7 +111,7 @@ Trouble Judge::RunCase(Run& run, const CorrectnessCase& one, simt::Mode mode, bo
   const std::vector<Argument> arguments = evaluator::DrawArguments(problem, one);
   const Tensors tensors(run.session.memory(), problem, one, arguments);
   CallRecord record;
-  Trouble trouble = run.session.Call(*run.worker, tensors.values(), mode, 0, &record);
+  Trouble trouble = run.session.Call(*run.worker, tensors.values(), mode, {}, &record);
   run.warp_instructions += record.warp_instructions;
   if (trouble) return {trouble.code, "At " + where + ": " + trouble.sentence};
   if (record.launches == 0) return {"no_launch", "At " + where + ": the launch function launches no kernel."};
@@ -153,7 +153,7 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   Judgement judgement;
   std::unique_ptr<Run> run = Prepare(open, source, thorough, &judgement);
   if (!run) return judgement;
-
+  run->key = key;
   const std::vector<CorrectnessCase> cases =
       evaluator::CorrectnessCases(open.problem(), key, options_.seeds * (thorough ? 2 : 1));
   Trouble trouble;

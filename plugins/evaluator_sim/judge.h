@@ -58,10 +58,16 @@ class Judge {
  private:
   void ThrowIfCancelled() const;
 
-  struct Run;  // one kernel under judgement: judge_run.h
+  struct Run;        // one kernel under judgement: judge_run.h
+  struct TimedCall;  // its call at the timing size: likewise
 
   Trouble RunCase(Run& run, const evaluator::CorrectnessCase& one, simt::Mode mode, bool repeat);
   Trouble Time(Run& run, Judgement* judgement);
+  Trouble RunTimed(Run& run, TimedCall* timed);
+  Trouble CheckTimed(Run& run, const TimedCall& timed);
+  Trouble CheckSampledBlocks(Run& run, const TimedCall& timed, bool* doubtful);
+  Trouble CheckAllBlocks(Run& run);
+  std::shared_ptr<const TimingExpected> ExpectedAtTiming(const OpenProblem& open);
   std::vector<evaluator::Expected> ReferenceOutputs(const OpenProblem& open, evaluator::CorrectnessCase one,
                                                     const std::vector<evaluator::Argument>& arguments);
   std::unique_ptr<Run> Prepare(const OpenProblem& open, const std::string& source, bool thorough, Judgement* judgement);

@@ -1,4 +1,4 @@
-// One kernel under judgement: what Judge's functions hand on to each other. Private to judge.cc and judge_time.cc.
+// One kernel under judgement: what Judge's functions hand on to each other. Private to judge*.cc.
 #ifndef KGRPO_EVALUATOR_SIM_JUDGE_RUN_H
 #define KGRPO_EVALUATOR_SIM_JUDGE_RUN_H
 
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "evaluator_sim/judge.h"
+#include "evaluator_sim/tensors.h"
 
 namespace kgrpo::evaluator_sim {
 
@@ -19,9 +20,17 @@ struct Judge::Run {
   evaluator::CompiledKernel kernel;
   DeviceSession session;
   std::unique_ptr<Worker> worker;
+  uint64_t key = 0;  // secret
   bool thorough = false;
   uint64_t warp_instructions = 0;
   std::vector<std::vector<uint8_t>> first_outputs;  // of the first case, for the repetition
+};
+
+// What the call at the timing size did and left.
+struct Judge::TimedCall {
+  std::shared_ptr<const TimingInputs> inputs;
+  std::unique_ptr<Tensors> tensors;
+  CallRecord record;
 };
 
 }  // namespace kgrpo::evaluator_sim

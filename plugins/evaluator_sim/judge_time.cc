@@ -17,8 +17,10 @@ using evaluator::Role;
 
 namespace {
 
-constexpr double kImplausible = 0.9;   // of the roofline
-constexpr double kThinCoverage = 0.5;  // of an output's bytes, by sampling
+constexpr double kImplausible = 0.9;                // of the roofline
+constexpr uint32_t kFurtherBlocks = 8;              // run at the timing size beside those that are counted
+constexpr double kMoreWork = 1.5;                   // of a further block, over a counted one's
+constexpr uint64_t kFurtherStream = ~uint64_t{16};  // of the key
 
 std::string TimeText(double seconds) {
   std::ostringstream text;
@@ -42,33 +44,49 @@ double RooflineSeconds(const Problem& problem, const simt::Device& device) {
 
 }  // namespace
 
+// Calls the launch function at the timing size and counts.
+Trouble Judge::RunTimed(Run& run, TimedCall* timed) {
+  const Problem& problem = run.open.problem();
+  timed->inputs = run.open.Timing();
+  const auto call = [&](const Sampling& sampling) {
+    timed->record = CallRecord();
+    timed->tensors.reset();
+    timed->tensors = std::make_unique<Tensors>(run.session.memory(), problem, *timed->inputs,
+                                               evaluator::KeyFromText(problem.digest));
+    return run.session.Call(*run.worker, timed->tensors->values(), simt::Mode::kCounted, sampling, &timed->record);
+  };
+  const uint32_t factor = run.thorough ? 2 : 1;
+  // Which blocks are counted is the same in every judgement, so that a kernel's time does not depend on its secrets;
+  // which others run beside them nobody can know.
+  const Sampling fixed = {factor * options_.sampled_blocks, 0, factor * kFurtherBlocks,
+                          evaluator::SubKey(run.key, kFurtherStream)};
+  Trouble trouble = call(fixed);
+  if (trouble && (trouble.code == "crash" || trouble.code == "forbidden" || trouble.code == "invalid_launch")) {
+    return {trouble.code, "At the timing size: " + trouble.sentence};
+  }
+  // A kernel that works on what skipped blocks should have written may fault or wait for ever, and one whose host
+  // code looks at results may decide on garbage: then nothing is sampled.
+  if (trouble || timed->record.launches == 0 || (timed->record.reads_back && !timed->record.complete)) {
+    timed->tensors.reset();
+    run.worker = workers_.Take();
+    if (trouble = run.session.Load(*run.worker, run.kernel.object); trouble) return trouble;
+    trouble = call({.blocks = UINT32_MAX});
+    if (trouble) return {trouble.code, "At the timing size: " + trouble.sentence};
+    if (timed->record.launches == 0) return {"no_launch", "At the timing size the launch function launches no kernel."};
+  } else if (timed->record.further_over_sampled > kMoreWork) {
+    // The blocks that it may expect to be counted do less than others: those are counted then.
+    trouble = call({.blocks = fixed.blocks, .seed = fixed.further_seed});
+    if (trouble) return {trouble.code, "At the timing size: " + trouble.sentence};
+  }
+  return {};
+}
+
 Trouble Judge::Time(Run& run, Judgement* judgement) {
   ThrowIfCancelled();
   const Problem& problem = run.open.problem();
-  const std::shared_ptr<const TimingInputs> inputs = run.open.Timing();
-  const uint64_t key = evaluator::KeyFromText(problem.digest);
-  CallRecord record;
-  {
-    const Tensors tensors(run.session.memory(), problem, *inputs, key, false);
-    const uint32_t blocks = options_.sampled_blocks * (run.thorough ? 2 : 1);
-    Trouble trouble = run.session.Call(*run.worker, tensors.values(), simt::Mode::kCounted, blocks, &record);
-    if (trouble && (trouble.code == "crash" || trouble.code == "forbidden" || trouble.code == "invalid_launch")) {
-      return {trouble.code, "At the timing size: " + trouble.sentence};
-    }
-    // A kernel that works on what skipped blocks should have written may fault or wait for ever, and one whose host
-    // code looks at results may decide on garbage: then nothing is sampled.
-    if (trouble || (record.reads_back && !record.complete)) record.launches = 0;
-  }
-  const bool whole = record.launches == 0;
-  if (whole) {
-    run.worker = workers_.Take();
-    if (Trouble trouble = run.session.Load(*run.worker, run.kernel.object)) return trouble;
-    record = CallRecord();
-    const Tensors tensors(run.session.memory(), problem, *inputs, key, false);
-    Trouble trouble = run.session.Call(*run.worker, tensors.values(), simt::Mode::kCounted, UINT32_MAX, &record);
-    if (trouble) return {trouble.code, "At the timing size: " + trouble.sentence};
-    if (record.launches == 0) return {"no_launch", "At the timing size the launch function launches no kernel."};
-  }
+  TimedCall timed;
+  if (Trouble trouble = RunTimed(run, &timed)) return trouble;
+  const CallRecord& record = timed.record;
 
   double seconds = record.copy_seconds, dram_bytes = 0, l2_bytes = 0;
   size_t longest = 0;
@@ -88,32 +106,7 @@ Trouble Judge::Time(Run& run, Judgement* judgement) {
                                " that the problem's traffic and arithmetic take on this device: it does less work than "
                                "the problem needs."};
   }
-  // Sampling sees only a part of the blocks; where they write too little, every block runs and the outputs are looked
-  // at.
-  for (size_t i = 0; i < problem.parameters.size() && !whole; ++i) {
-    const Parameter& parameter = problem.parameters[i];
-    if (parameter.role != Role::kOutput) continue;
-    double sectors = 0;
-    for (const simt::Counts& counts : record.counts) {
-      const double scale =
-          static_cast<double>(counts.grid_blocks) / static_cast<double>(std::max<uint64_t>(1, counts.sampled_blocks));
-      for (const simt::ArrayTraffic& array : counts.arrays) {
-        if (array.name == parameter.name) sectors += scale * (array.unique_store_sectors + array.atomic_sectors);
-      }
-    }
-    const auto bytes = static_cast<double>(inputs->bytes[i]);
-    if (sectors * 32 >= kThinCoverage * bytes) continue;
-    const Tensors tensors(run.session.memory(), problem, *inputs, key, true);
-    CallRecord all;
-    if (Trouble trouble = run.session.Call(*run.worker, tensors.values(), simt::Mode::kPlain, 0, &all)) {
-      return {trouble.code, "At the timing size: " + trouble.sentence};
-    }
-    const std::vector<uint8_t> got = tensors.Read(i);
-    const auto untouched = static_cast<double>(std::count(got.begin(), got.end(), tensors.Poison(i)));
-    if (untouched > (1 - kThinCoverage) * bytes) {
-      return {"wrong", "At the timing size most of " + parameter.name + " was never written."};
-    }
-  }
+  if (Trouble trouble = CheckTimed(run, timed)) return {trouble.code, "At the timing size: " + trouble.sentence};
 
   const simt::TimeEstimate& main = record.estimates[longest];
   const simt::KernelResources& resources = record.resources[longest];

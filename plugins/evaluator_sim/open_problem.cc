@@ -39,19 +39,42 @@ evaluator::Descriptor FileOf(const std::vector<uint8_t>& bytes) {
 }  // namespace
 
 OpenProblem::OpenProblem(const std::string& directory, const std::string& cache_directory)
-    : problem_(evaluator::LoadProblem(directory)) {
+    : problem_(evaluator::LoadProblem(directory)), cache_directory_(cache_directory) {
   if (problem_.oracle_source) oracle_ = evaluator::Oracle::Load(problem_, cache_directory);
+}
+
+uint64_t OpenProblem::TimingKey() const {
+  return evaluator::KeyFromText(problem_.digest);
 }
 
 OpenProblem::~OpenProblem() {
   g_kept_timing_bytes -= kept_bytes_;
 }
 
+std::shared_ptr<const TimingExpected> OpenProblem::ExpectedAtTiming(const Reference& reference) const {
+  std::call_once(expected_once_, [&] {
+    // The oracle works in doubles: for one problem at a time that is memory enough.
+    static std::mutex one_at_a_time;
+    const std::lock_guard<std::mutex> lock(one_at_a_time);
+    const std::vector<evaluator::Argument> arguments =
+        evaluator::DrawArguments(problem_, problem_.timing, TimingKey(), 0);
+    std::vector<evaluator::Expected> expected;
+    try {
+      expected = oracle_ ? oracle_->Run(problem_, arguments) : reference(arguments);
+    } catch (const Error& error) {
+      if (error.code() == KGRPO_ERROR_CANCELLED) throw;  // the next one asks again
+      return;
+    }
+    expected_ = std::make_shared<TimingExpected>(problem_, expected, cache_directory_);
+  });
+  return expected_;
+}
+
 std::shared_ptr<const TimingInputs> OpenProblem::Timing() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (timing_) return timing_;
   auto inputs = std::make_shared<TimingInputs>();
-  inputs->arguments = evaluator::DrawArguments(problem_, problem_.timing, evaluator::KeyFromText(problem_.digest), 0);
+  inputs->arguments = evaluator::DrawArguments(problem_, problem_.timing, TimingKey(), 0);
   inputs->bytes.resize(inputs->arguments.size());
   inputs->files.resize(inputs->arguments.size());
   uint64_t total = 0;

@@ -4,6 +4,7 @@
 #define KGRPO_EVALUATOR_SIM_OPEN_PROBLEM_H
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -13,6 +14,7 @@
 #include "evaluator_shared/oracle.h"      // Oracle
 #include "evaluator_shared/problem.h"     // Problem
 #include "evaluator_shared/subprocess.h"  // Descriptor
+#include "evaluator_sim/timing_expected.h"
 
 namespace kgrpo::evaluator_sim {
 
@@ -40,12 +42,22 @@ class OpenProblem {
   // within a gigabyte.
   std::shared_ptr<const TimingInputs> Timing() const;
 
+  // What the outputs must be there; computed by the first who asks, by the oracle or, without one, by `reference`. Null
+  // where that throws: then nobody knows.
+  using Reference = std::function<std::vector<evaluator::Expected>(const std::vector<evaluator::Argument>&)>;
+  std::shared_ptr<const TimingExpected> ExpectedAtTiming(const Reference& reference) const;
+
  private:
+  uint64_t TimingKey() const;
+
   evaluator::Problem problem_;
   std::shared_ptr<const evaluator::Oracle> oracle_;
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const TimingInputs> timing_;
   mutable uint64_t kept_bytes_ = 0;
+  const std::string cache_directory_;
+  mutable std::once_flag expected_once_;
+  mutable std::shared_ptr<const TimingExpected> expected_;
 };
 
 }  // namespace kgrpo::evaluator_sim

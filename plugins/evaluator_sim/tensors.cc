@@ -62,8 +62,7 @@ Tensors::Tensors(simt::DeviceMemory& memory, const Problem& problem, const evalu
   }
 }
 
-Tensors::Tensors(simt::DeviceMemory& memory, const Problem& problem, const TimingInputs& inputs, uint64_t key,
-                 bool poisoned)
+Tensors::Tensors(simt::DeviceMemory& memory, const Problem& problem, const TimingInputs& inputs, uint64_t key)
     : memory_(memory), problem_(problem), arguments_(inputs.arguments), size_(problem.timing), key_(key) {
   for (size_t i = 0; i < arguments_.size(); ++i) {
     const Parameter& parameter = problem.parameters[i];
@@ -74,7 +73,6 @@ Tensors::Tensors(simt::DeviceMemory& memory, const Problem& problem, const Timin
       value = memory.AllocateCopy(inputs.files[i].get(), inputs.bytes[i], parameter.name);
     } else {
       value = memory.Allocate(inputs.bytes[i], parameter.name);
-      if (poisoned && value != 0) memory.Poison(value, Poison(i));
     }
     if (parameter.IsTensor() && value == 0)
       throw Error(KGRPO_ERROR_INVALID, "the problem's tensors do not fit the device memory limit");

@@ -21,9 +21,8 @@ class Tensors {
   // memory. Throws Error where they do not fit. All references outlive this.
   Tensors(simt::DeviceMemory& memory, const evaluator::Problem& problem, const evaluator::CorrectnessCase& one,
           const std::vector<evaluator::Argument>& arguments);
-  // At the timing size: inputs mapped, outputs filled with poison only when somebody looks at them afterwards.
-  Tensors(simt::DeviceMemory& memory, const evaluator::Problem& problem, const TimingInputs& inputs, uint64_t key,
-          bool poisoned);
+  // At the timing size: inputs mapped, outputs not filled with anything.
+  Tensors(simt::DeviceMemory& memory, const evaluator::Problem& problem, const TimingInputs& inputs, uint64_t key);
   ~Tensors();
   Tensors(const Tensors&) = delete;
   Tensors& operator=(const Tensors&) = delete;

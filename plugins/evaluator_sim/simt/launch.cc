@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <numeric>
 
 #include "evaluator_sim/simt/counter.h"
 #include "evaluator_sim/simt/machine.h"
@@ -133,6 +134,50 @@ bool MayPoll(const Kernel& kernel) {
   return kernel.uses_grid_sync;
 }
 
+double Median(std::vector<uint64_t> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return static_cast<double>(*middle);
+}
+
+uint64_t WorkOf(const Block& block) {
+  uint64_t work = 0;
+  for (const Warp& warp : block.warps) work += warp.executed;
+  return work;
+}
+
+// Runs further blocks to their ends, uncounted. What goes wrong in them is told by one word: they may work on what
+// blocks of an earlier launch would have written that were not run.
+void RunFurther(Grid& grid, const std::vector<uint64_t>& sample, uint64_t sampled_work) {
+  constexpr uint64_t kMostTimesTheWork = 64;
+  const LaunchConfig& config = *grid.config;
+  std::vector<uint64_t> work;
+  const uint64_t kept = grid.budget, allowed = std::min(kept, kMostTimesTheWork * (sampled_work + 1000));
+  const size_t findings = grid.result->findings.size();
+  grid.budget = allowed;
+  grid.counter = nullptr;
+  Block block;
+  grid.resident = {&block};
+  try {
+    for (const uint64_t index : SampleBlocks(config.grid.Count(), config.further_blocks, config.further_seed)) {
+      if (std::binary_search(sample.begin(), sample.end(), index)) continue;
+      StartBlock(block, grid, index);
+      while (!RunBlock(block, grid)) {
+        if (grid.budget == 0) throw Fault{};
+      }
+      work.push_back(WorkOf(block));
+      ++grid.result->blocks_run;
+    }
+  } catch (const Fault&) {
+    grid.result->further_failed = true;
+    grid.result->findings.resize(findings);
+  }
+  grid.resident.clear();
+  grid.budget = kept - (allowed - grid.budget);
+  grid.result->further_work = Median(work);
+}
+
 void RunGrid(Grid& grid) {
   const uint64_t total = grid.config->grid.Count();
   std::vector<uint64_t> sample;
@@ -142,6 +187,7 @@ void RunGrid(Grid& grid) {
   const bool all = !counted || MayPoll(*grid.kernel);
   const uint64_t count = all ? total : sample.size();
   std::vector<std::unique_ptr<Block>> idle;
+  std::vector<uint64_t> sampled_work;
   struct Resident {
     std::unique_ptr<Block> block;
     bool counted;
@@ -195,7 +241,10 @@ void RunGrid(Grid& grid) {
         continue;
       }
       Block& block = *running[i].block;
-      if (running[i].counted) counter->FinishBlock(block);
+      if (running[i].counted) {
+        counter->FinishBlock(block);
+        sampled_work.push_back(WorkOf(block));
+      }
       ++grid.result->blocks_run;
       if (grid.checked && !block.release_times.empty()) grid.ended_releases[block.index] = block.release_times;
       grid.resident.erase(std::find(grid.resident.begin(), grid.resident.end(), &block));
@@ -203,6 +252,9 @@ void RunGrid(Grid& grid) {
       running.erase(running.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }
+  grid.result->sampled_work = Median(sampled_work);
+  if (counted && !all && count < total && grid.config->further_blocks != 0)
+    RunFurther(grid, sample, std::accumulate(sampled_work.begin(), sampled_work.end(), uint64_t{0}));
 }
 
 }  // namespace
@@ -233,6 +285,7 @@ LaunchResult Launch(ModuleInstance& instance, int kernel_index, const LaunchConf
   grid.config = &config;
   grid.result = &result;
   grid.checked = config.mode == Mode::kChecked;
+  result.independent = !MayPoll(kernel) && !kernel.global_atomics;
   grid.budget = config.instruction_budget;
   grid.parameters = config.parameters;
   grid.warps_per_block = static_cast<uint32_t>((config.block.Count() + kLanes - 1) / kLanes);

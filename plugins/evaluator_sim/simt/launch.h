@@ -32,6 +32,8 @@ struct LaunchConfig {
   uint64_t instruction_budget = 2'000'000'000;  // warp instructions of the launch; more is kBudgetExceeded
   uint32_t sampled_blocks = 24;                 // kCounted; a grid of no more blocks runs whole
   uint64_t sample_seed = 0;                     // which ones
+  uint32_t further_blocks = 0;                  // kCounted: so many others run after those, uncounted
+  uint64_t further_seed = 0;                    // which ones
   Latencies latencies;                          // kCounted; Device::latencies
   bool cooperative = false;                     // cudaLaunchCooperativeKernel: grid.sync() works
   uint32_t max_shared_bytes = 227 * 1024;       // static + dynamic, a block
@@ -86,6 +88,10 @@ struct LaunchResult {
   uint64_t blocks_run = 0;
   std::string printed;  // by printf, at most 64 KiB
   Counts counts;        // kCounted
+  // kCounted: warp instructions of the median block among the sampled and among the further ones; 0 where none ran.
+  double sampled_work = 0, further_work = 0;
+  bool further_failed = false;  // a further block faulted, or took many times as long as the sampled ones
+  bool independent = false;     // no block can tell what the launch's other blocks have done
 };
 
 // Runs kernel `kernel` (an index in instance.module().kernels()). Deterministic: same module, memory contents and

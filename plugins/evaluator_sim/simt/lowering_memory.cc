@@ -125,6 +125,7 @@ void Lowerer::AtomicAccess(const Statement& statement, const Opcode& op, Instruc
   const size_t at = reduction ? 0 : 1;
   if (args.size() < at + 2) Malformed("'" + std::string(statement.opcode) + "' without its operands");
   MemoryAddress(args[at], op, in);
+  kernel_.global_atomics |= static_cast<Space>(in.space) != Space::kShared;
   atomic_address_[static_cast<uint32_t>(kernel_.code.size())] = in.a >= 0 ? in.a : -1;
   const Type type = op.type();
   const uint32_t bytes = TypeBytes(type);

@@ -51,6 +51,11 @@ class Allocation {
   void MarkInitialised(uint64_t offset, uint64_t count) {
     if (uninitialised_ != 0) MarkSlow(offset, count);
   }
+  // Bytes that were written, since allocation or the last Poison; all of them where they came from a file.
+  uint64_t WrittenBytes() const { return bytes_ - uninitialised_; }
+  // The first byte at or after `offset` that was written, or bytes() where there is none.
+  uint64_t NextWritten(uint64_t offset) const;
+
   // Fills everything with `pattern` and forgets that it was ever written.
   void Poison(uint8_t pattern);
 

@@ -152,6 +152,7 @@ struct Kernel {
   uint32_t parameter_bytes = 0;
   uint32_t registers_estimate = 0;
   bool uses_grid_sync = false;
+  bool global_atomics = false;  // or generic ones
 };
 
 struct GlobalVariable {
