@@ -13,6 +13,7 @@
 namespace kgrpo::evaluator_sim {
 namespace {
 
+constexpr uint64_t kMostKeptBytes = uint64_t{32} << 20;  // of a candidate's own device memory
 constexpr uint32_t kDefaultSharedBytes = 48 * 1024;
 constexpr double kPcieBytesPerSecond = 25e9;  // what a pageable copy over PCIe 5 x16 reaches
 constexpr double kCopySeconds = 5e-6;         // to start a copy or a memset
@@ -136,6 +137,30 @@ Trouble DeviceSession::Load(Worker& worker, const std::string& object) {
     return {"unsupported", "The host code uses " + symbol.substr(0, 120) + ", which this evaluator does not offer."};
   }
   return {"unsupported", "The compiled kernel could not be loaded."};
+}
+
+void DeviceSession::KeepState() {
+  kept_.clear();
+  uint64_t bytes = 0;
+  for (const auto& [address, allocation] : memory_.allocations()) bytes += allocation->bytes();
+  state_kept_ = bytes <= kMostKeptBytes;
+  if (!state_kept_) return;
+  kept_owned_ = owned_by_candidate_;
+  for (const auto& [address, allocation] : memory_.allocations()) {
+    std::vector<uint8_t>& bytes_of = kept_[address];
+    bytes_of.resize(allocation->bytes());
+    memory_.Read(address, bytes_of.data(), bytes_of.size());
+  }
+}
+
+bool DeviceSession::RestoreState() {
+  if (!state_kept_ || owned_by_candidate_ != kept_owned_) return false;
+  for (const auto& [address, bytes] : kept_) {
+    simt::Allocation* allocation = memory_.Find(address);
+    if (allocation == nullptr || allocation->bytes() != bytes.size()) return false;
+    std::memcpy(allocation->data(), bytes.data(), bytes.size());
+  }
+  return true;
 }
 
 Trouble DeviceSession::Call(Worker& worker, const std::vector<uint64_t>& arguments, simt::Mode mode,

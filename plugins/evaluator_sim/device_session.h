@@ -66,6 +66,13 @@ class DeviceSession {
   Trouble Call(Worker& worker, const std::vector<uint64_t>& arguments, simt::Mode mode, const Sampling& sampling,
                CallRecord* record);
 
+  // Remembers what the candidate's own device memory holds (its variables, what it has allocated), before a call of
+  // which only some blocks run. To be called while no tensors are there.
+  void KeepState();
+  // Puts that back, so that the next call finds what the last one found. False where it cannot: too much, or memory was
+  // allocated or freed since.
+  bool RestoreState();
+
  private:
   // Serves questions until the worker asks `wanted`.
   Trouble ServeUntil(Worker& worker, Operation wanted, Request* request, std::vector<uint8_t>* payload);
@@ -84,6 +91,10 @@ class DeviceSession {
   simt::ModuleInstance instance_;
   std::vector<uint32_t> shared_limits_;  // dynamic shared bytes, by kernel
   std::map<simt::DeviceAddress, bool> owned_by_candidate_;
+
+  bool state_kept_ = false;
+  std::map<simt::DeviceAddress, bool> kept_owned_;
+  std::map<simt::DeviceAddress, std::vector<uint8_t>> kept_;
 
   // Of the call in progress.
   simt::Mode mode_ = simt::Mode::kChecked;

@@ -60,6 +60,7 @@ Trouble Judge::RunTimed(Run& run, TimedCall* timed) {
   // which others run beside them nobody can know.
   const Sampling fixed = {factor * options_.sampled_blocks, 0, factor * kFurtherBlocks,
                           evaluator::SubKey(run.key, kFurtherStream)};
+  run.session.KeepState();
   Trouble trouble = call(fixed);
   if (trouble && (trouble.code == "crash" || trouble.code == "forbidden" || trouble.code == "invalid_launch")) {
     return {trouble.code, "At the timing size: " + trouble.sentence};
@@ -75,6 +76,7 @@ Trouble Judge::RunTimed(Run& run, TimedCall* timed) {
     if (timed->record.launches == 0) return {"no_launch", "At the timing size the launch function launches no kernel."};
   } else if (timed->record.further_over_sampled > kMoreWork) {
     // The blocks that it may expect to be counted do less than others: those are counted then.
+    run.session.RestoreState();
     trouble = call({.blocks = fixed.blocks, .seed = fixed.further_seed});
     if (trouble) return {trouble.code, "At the timing size: " + trouble.sentence};
   }

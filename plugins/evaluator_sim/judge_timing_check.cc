@@ -50,6 +50,8 @@ std::shared_ptr<const TimingExpected> Judge::ExpectedAtTiming(const OpenProblem&
 // Runs every block, uncounted.
 Trouble Judge::CheckAllBlocks(Run& run) {
   ThrowIfCancelled();
+  // Counters and flags in its own memory are as a call leaves them of which few blocks ran.
+  if (!run.session.RestoreState()) return {};
   const Problem& problem = run.open.problem();
   const std::shared_ptr<const TimingInputs> inputs = run.open.Timing();
   const Tensors tensors(run.session.memory(), problem, *inputs, evaluator::KeyFromText(problem.digest));

@@ -7,8 +7,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
-#include <memory>
+#include <limits>
 
 #include "evaluator_shared/dtype.h"
 
@@ -87,53 +88,99 @@ TimingExpected::TimingExpected(const evaluator::Problem& problem, const std::vec
   }
 }
 
+// Elements of one output against what is expected of them.
+class TimingExpected::Tally {
+ public:
+  Tally(const Parameter& parameter, const evaluator::Rows& rows, evaluator::ErrorBound bound, const uint8_t* got,
+        const uint8_t* expected)
+      : parameter_(parameter),
+        size_(evaluator::Info(parameter.dtype).size),
+        // Without gaps all is one row.
+        row_(static_cast<uint64_t>(rows.HasGaps() ? rows.elements : rows.count * rows.elements)),
+        pitch_(static_cast<uint64_t>(rows.HasGaps() ? rows.pitch : rows.count * rows.elements)),
+        bound_(bound),
+        got_(got),
+        expected_(expected) {}
+
+  // Elements [begin, end) of the memory.
+  void Add(uint64_t begin, uint64_t end) {
+    while (begin < end) {
+      const uint64_t row = begin / pitch_, column = begin % pitch_, stop = std::min(end, (row + 1) * pitch_);
+      const uint64_t inside = std::min(stop - row * pitch_, row_);
+      if (column < inside) AddRow(begin, row * row_ + column, inside - column);
+      in_gap = in_gap || (stop > begin && stop - row * pitch_ > row_);
+      begin = stop;
+    }
+  }
+
+  uint64_t compared = 0, wrong = 0, worst = 0;  // worst: an index without gaps
+  bool in_gap = false;
+
+ private:
+  void AddRow(uint64_t element, uint64_t dense, uint64_t count) {
+    compared += count;
+    const bool single = parameter_.dtype == evaluator::DType::kFloat32;
+    for (uint64_t i = 0; i < count; ++i) {
+      const uint8_t *got = got_ + (element + i) * size_, *wanted = expected_ + (dense + i) * size_;
+      if (single) {  // by far the most common, and nearly always right
+        float g = 0, w = 0;
+        std::memcpy(&g, got, sizeof g);
+        std::memcpy(&w, wanted, sizeof w);
+        const double magnitude = std::fabs(static_cast<double>(w));
+        if (magnitude <= std::numeric_limits<float>::max() &&
+            std::fabs(static_cast<double>(g) - w) <= bound_.absolute + bound_.relative * magnitude)
+          continue;
+      }
+      const double error = evaluator::ElementError(parameter_, got, wanted, bound_);
+      if (error <= 1) continue;
+      if (wrong++ == 0 || error > largest_) largest_ = error, worst = dense + i;
+    }
+  }
+
+  const Parameter& parameter_;
+  const uint64_t size_, row_, pitch_;
+  const evaluator::ErrorBound bound_;
+  const uint8_t* const got_;
+  const uint8_t* const expected_;
+  double largest_ = 0;
+};
+
 Trouble TimingExpected::Compare(size_t index, const simt::Allocation& memory, int before, bool all) const {
   const Parameter& parameter = problem_.parameters[index];
   const evaluator::Rows rows = parameter.RowsAt(problem_.timing);
   const auto size = static_cast<uint64_t>(evaluator::Info(parameter.dtype).size);
-  const auto row_elements = static_cast<uint64_t>(rows.elements), pitch = static_cast<uint64_t>(rows.pitch);
-  const MappedFile expected(files_[index].get(), static_cast<uint64_t>(rows.count) * row_elements * size);
-  std::unique_ptr<MappedFile> old;
-  if (before >= 0) old = std::make_unique<MappedFile>(before, memory.bytes());
+  const auto elements = static_cast<uint64_t>(rows.count * rows.elements);
+  const MappedFile expected(files_[index].get(), elements * size);
   const auto* got = reinterpret_cast<const uint8_t*>(memory.data());
-
-  uint64_t compared = 0, wrong = 0, unwritten = 0, worst = 0, first_unwritten = 0;
-  double largest = 0;
-  for (uint64_t at = 0; at < memory.bytes();) {
-    if (!all) {
-      at = memory.NextWritten(at) / size * size;
-      if (at >= memory.bytes()) break;
+  Tally tally(parameter, rows, bounds_[index], got, expected.data());
+  const bool inout = before >= 0;
+  if (inout) {
+    const MappedFile old(before, memory.bytes());
+    for (uint64_t element = 0; element < memory.bytes() / size; ++element) {
+      const bool changed = std::memcmp(got + element * size, old.data() + element * size, size) != 0;
+      const bool gap = static_cast<int64_t>(element) % rows.pitch >= rows.elements;
+      if (changed || (all && !gap)) tally.Add(element, element + 1);
     }
-    const uint64_t element = at / size, column = element % pitch;
-    const uint8_t* here = got + at;
-    const bool changed = old == nullptr ? memory.Initialised(at, size) : std::memcmp(here, old->data() + at, size) != 0;
-    at += size;
-    if (column >= row_elements) {
-      if (old == nullptr ? memory.NextWritten(at - size) < at : changed)
-        return {"out_of_bounds", "It writes between the rows of " + parameter.name + "."};
-      continue;
+  } else {
+    for (uint64_t begin = memory.NextWritten(0), end = 0; begin < memory.bytes(); begin = memory.NextWritten(end)) {
+      end = memory.NextUnwritten(begin);
+      tally.Add((begin + size - 1) / size, end / size);
     }
-    if (!all && !changed) continue;
-    const uint64_t dense = element / pitch * row_elements + column;
-    ++compared;
-    if (all && old == nullptr && !changed) {
-      if (unwritten++ == 0) first_unwritten = dense;
-      continue;
-    }
-    const double error = evaluator::ElementError(parameter, here, expected.data() + dense * size, bounds_[index]);
-    if (error > 1) ++wrong;
-    if (error > largest) largest = error, worst = dense;
   }
-  if (wrong + unwritten == 0) return {};
   const auto name = [&](uint64_t dense) {
     return evaluator::ElementName(parameter, parameter.ShapeAt(problem_.timing), static_cast<int64_t>(dense));
   };
-  if (unwritten > 0) {
-    return {"wrong", std::to_string(unwritten) + " of " + std::to_string(compared) + " elements of " + parameter.name +
-                         " were never written, the first is " + name(first_unwritten) + "."};
+  if (tally.in_gap) return {"out_of_bounds", "It writes between the rows of " + parameter.name + "."};
+  if (tally.wrong > 0) {
+    return {"wrong", std::to_string(tally.wrong) + " of " + std::to_string(tally.compared) + " elements of " +
+                         parameter.name + (all ? "" : " that some of the blocks wrote") + " are wrong; the worst is " +
+                         name(tally.worst) + "."};
   }
-  return {"wrong", std::to_string(wrong) + " of " + std::to_string(compared) + " elements of " + parameter.name +
-                       (all ? "" : " that some of the blocks wrote") + " are wrong; the worst is " + name(worst) + "."};
+  if (all && tally.compared < elements) {
+    return {"wrong", std::to_string(elements - tally.compared) + " of " + std::to_string(elements) + " elements of " +
+                         parameter.name + " were never written."};
+  }
+  return {};
 }
 
 }  // namespace kgrpo::evaluator_sim

@@ -27,6 +27,8 @@ class TimingExpected {
   evaluator::Trouble Compare(size_t parameter, const simt::Allocation& memory, int before, bool all) const;
 
  private:
+  class Tally;
+
   const evaluator::Problem& problem_;
   std::vector<evaluator::Descriptor> files_;  // by parameter; of outputs and inouts
   std::vector<evaluator::ErrorBound> bounds_;

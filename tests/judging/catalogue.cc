@@ -61,6 +61,9 @@ bool TakeLine(const std::string& line, Entry* entry) {
   } else if (key == "needs") {
     if (value != "namespaces") throw std::runtime_error("needs: knows namespaces alone");
     entry->needs_namespaces = true;
+  } else if (key == "differ") {
+    if (value.empty()) throw std::runtime_error("differ: says why");
+    entry->differ = value;
   } else if (key == "never") {
     entry->never.push_back(value);
   } else if (key != "hack" && key != "style") {

@@ -10,6 +10,7 @@
 //   // needs: namespaces                  where a sandbox without them, as auto allows, cannot do that
 //   // never: TEXT                         must not be in the diagnosis
 //   // open: cuda|sim: why                 that judge does not see to it yet; a test says so and is skipped
+//   // differ: why                         the judges' verdicts on it need not agree as agreement.h says
 #ifndef KGRPO_TESTS_JUDGING_CATALOGUE_H
 #define KGRPO_TESTS_JUDGING_CATALOGUE_H
 
@@ -31,6 +32,7 @@ struct Entry {
   std::map<std::string, std::string> open;                   // by judge: why
   std::optional<double> most_speedup;
   std::vector<std::string> never;
+  std::string differ;
   bool is_cheat = false;
   bool needs_namespaces = false;
 };

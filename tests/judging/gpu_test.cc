@@ -1,95 +1,161 @@
-// Every kernel of the catalogue through the judge on a GPU, and after each that is not right the reference, which must
-// be unharmed. Skipped where there is no GPU. One kernel: --gtest_filter='*/cheats_01_side_stream'; parts of them all:
-// GTEST_TOTAL_SHARDS and GTEST_SHARD_INDEX.
+// Every kernel of the catalogue through both judges, and after each that the one on a GPU does not find right the
+// reference, which must be unharmed; then every reference kernel. What each judge says is held against the kernel's
+// first lines, and the two against each other (agreement.h). Skipped where there is no GPU. One kernel:
+// --gtest_filter='*/cheats_01_side_stream'; parts of them all: GTEST_TOTAL_SHARDS and GTEST_SHARD_INDEX.
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/error.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <future>
 #include <iostream>
 #include <map>
 #include <memory>
+#include <string>
+#include <vector>
 
+#include "agreement.h"
 #include "catalogue.h"
 #include "evaluator_cuda/judge.h"
+#include "evaluator_sim/judge.h"
 
 namespace kgrpo::judging {
 namespace {
 
 using evaluator::Judgement;
-using evaluator_cuda::Judge;
-using evaluator_cuda::OpenProblem;
 
 constexpr uint64_t kKey = 0x6a3f8d21c4b57e09;  // of the inputs: nothing that a kernel would guess
 
-class JudgingGpuTest : public testing::TestWithParam<Entry> {
+// A judge and the problems that were opened for it.
+template <typename Judge, typename OpenProblem>
+struct Bench {
+  std::unique_ptr<Judge> judge;
+  std::map<std::string, std::unique_ptr<OpenProblem>> problems;
+  std::string cache_directory;
+
+  const OpenProblem& Problem(const std::string& directory) {
+    std::unique_ptr<OpenProblem>& problem = problems[directory];
+    if (!problem) problem = std::make_unique<OpenProblem>(directory, cache_directory);
+    return *problem;
+  }
+  Judgement Evaluate(const std::string& directory, const std::string& source) {
+    return judge->Evaluate(Problem(directory), source, kKey, false);
+  }
+};
+
+// What a judge says, or that it gave up: no candidate may make it do that.
+struct Said {
+  Judgement judgement;
+  std::string gave_up;
+};
+
+class JudgingGpuTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    cache_directory_ = testing::TempDir() + "/judging_gpu_test_" + std::to_string(getpid());
-    std::filesystem::create_directories(cache_directory_);
-    Judge::Options options;
+    if (cuda_.judge || !missing_.empty()) return;
+    const std::string directory = testing::TempDir() + "/judging_gpu_test_" + std::to_string(getpid());
+    std::filesystem::create_directories(directory);
+    cuda_.cache_directory = sim_.cache_directory = directory;
+    evaluator_cuda::Judge::Options options;
     options.call_seconds = 3;
     options.compile_seconds = 20;
     options.timing.memory_bytes = uint64_t{512} << 20;
     try {
-      judge_ = new Judge(options);
+      cuda_.judge = std::make_unique<evaluator_cuda::Judge>(options);
     } catch (const Error& error) {
       missing_ = error.what();
+      return;
     }
+    evaluator_sim::Judge::Options sim_options;  // as sim_test.cc has them
+    sim_options.host_seconds = 2;
+    sim_options.warp_instructions = 30'000'000;
+    sim_options.compile_seconds = 20;
+    sim_.judge = std::make_unique<evaluator_sim::Judge>(sim_options);
   }
   static void TearDownTestSuite() {
-    delete judge_;
-    problems_.clear();
-    std::filesystem::remove_all(cache_directory_);
+    sim_seconds_.clear();
+    const std::string directory = cuda_.cache_directory;
+    cuda_ = {};
+    sim_ = {};
+    if (!directory.empty()) std::filesystem::remove_all(directory);
   }
   void SetUp() override {
-    if (judge_ != nullptr) return;
+    if (cuda_.judge) return;
     if (missing_.find("needs an NVIDIA GPU") == std::string::npos) FAIL() << missing_;
     GTEST_SKIP() << missing_;
   }
 
-  static const OpenProblem& Problem(const std::string& directory) {
-    std::unique_ptr<OpenProblem>& problem = problems_[directory];
-    if (!problem) problem = std::make_unique<OpenProblem>(directory, cache_directory_);
-    return *problem;
-  }
-
-  // What is amiss with the judgement, or with the judge: no candidate may make it give up.
-  static std::string AmissWith(const Entry& entry, std::string* verdict) {
+  template <typename AnyBench>
+  static Said Ask(AnyBench& bench, const std::string& directory, const std::string& source) {
+    Said said;
     try {
-      const Judgement judgement = judge_->Evaluate(Problem(entry.problem), entry.source, kKey, false);
-      *verdict = judgement.verdict;
-      double speedup = 0;
-      for (const auto& [name, value] : judgement.metrics) {
-        if (name == "speedup") speedup = value;
-      }
-      return Amiss(entry, "cuda", judgement, speedup);
-    } catch (const Error& error) {
-      *verdict = "none";
-      return std::string("the judge gave up: ") + error.what();
+      said.judgement = bench.Evaluate(directory, source);
+    } catch (const std::exception& error) {
+      said.gave_up = std::string("the judge gave up: ") + error.what();
+      said.judgement.verdict = "none";
     }
+    return said;
   }
 
-  static Judge* judge_;
-  static std::map<std::string, std::unique_ptr<OpenProblem>> problems_;
-  static std::string cache_directory_, missing_;
+  // Both at once: the one without a GPU needs but a core.
+  static void AskBoth(const std::string& directory, const std::string& source, Said* cuda, Said* sim) {
+    std::future<Said> other = std::async(std::launch::async, [&] { return Ask(sim_, directory, source); });
+    *cuda = Ask(cuda_, directory, source);
+    *sim = other.get();
+  }
+
+  // Of the reference over what took `seconds`, as the judge without a GPU models both.
+  static double SimSpeedup(const std::string& directory, double seconds) {
+    double& reference = sim_seconds_[directory];
+    if (reference == 0)
+      reference = sim_.Evaluate(directory, sim_.Problem(directory).problem().reference_source).seconds;
+    return reference / seconds;
+  }
+
+  static Bench<evaluator_cuda::Judge, evaluator_cuda::OpenProblem> cuda_;
+  static Bench<evaluator_sim::Judge, evaluator_sim::OpenProblem> sim_;
+  static std::map<std::string, double> sim_seconds_;
+  static std::string missing_;
 };
 
-Judge* JudgingGpuTest::judge_ = nullptr;
-std::map<std::string, std::unique_ptr<OpenProblem>> JudgingGpuTest::problems_;
-std::string JudgingGpuTest::cache_directory_, JudgingGpuTest::missing_;
+Bench<evaluator_cuda::Judge, evaluator_cuda::OpenProblem> JudgingGpuTest::cuda_;
+Bench<evaluator_sim::Judge, evaluator_sim::OpenProblem> JudgingGpuTest::sim_;
+std::map<std::string, double> JudgingGpuTest::sim_seconds_;
+std::string JudgingGpuTest::missing_;
 
-TEST_P(JudgingGpuTest, SaysWhatTheFileSays) {
+class JudgingGpuKernelTest : public JudgingGpuTest, public testing::WithParamInterface<Entry> {};
+
+TEST_P(JudgingGpuKernelTest, SaysWhatTheFileSays) {
   const Entry& entry = GetParam();
-  if (entry.needs_namespaces && judge_->Describe().find("mount namespaces") == std::string::npos)
-    GTEST_SKIP() << "this machine's sandbox has no namespaces: " << judge_->Describe();
-  std::string verdict;
-  const std::string amiss = AmissWith(entry, &verdict);
-  const OpenProblem& problem = Problem(entry.problem);
+  if (entry.needs_namespaces && cuda_.judge->Describe().find("mount namespaces") == std::string::npos)
+    GTEST_SKIP() << "this machine's sandbox has no namespaces: " << cuda_.judge->Describe();
+  Said cuda, sim;
+  AskBoth(entry.problem, entry.source, &cuda, &sim);
+  const std::string& verdict = cuda.judgement.verdict;
   if (verdict != "right") {
-    const Judgement after = judge_->Evaluate(problem, problem.problem.reference_source, kKey, false);
-    EXPECT_EQ(after.verdict, "right") << "the reference after " << verdict << ": " << after.diagnosis;
+    const Said after = Ask(cuda_, entry.problem, cuda_.Problem(entry.problem).problem.reference_source);
+    EXPECT_EQ(after.judgement.verdict, "right")
+        << "the reference after " << verdict << ": " << after.judgement.diagnosis << after.gave_up;
   }
+
+  const double sim_speedup =
+      sim.judgement.correct && entry.most_speedup ? SimSpeedup(entry.problem, sim.judgement.seconds) : 0;
+  const std::string sim_amiss = sim.gave_up.empty() ? Amiss(entry, "sim", sim.judgement, sim_speedup) : sim.gave_up;
+  if (entry.open.count("sim") == 0) {
+    EXPECT_EQ(sim_amiss, "") << "(without a GPU)";
+  }
+  if (entry.differ.empty() && entry.open.empty() && cuda.gave_up.empty() && sim.gave_up.empty()) {
+    EXPECT_TRUE(WhyTheyMaySay(sim.judgement.verdict, verdict))
+        << "the judges contradict each other: on a GPU " << verdict << ": " << cuda.judgement.diagnosis
+        << "\nwithout: " << sim.judgement.verdict << ": " << sim.judgement.diagnosis;
+  }
+
+  double speedup = 0;
+  for (const auto& [name, value] : cuda.judgement.metrics) {
+    if (name == "speedup") speedup = value;
+  }
+  const std::string amiss = cuda.gave_up.empty() ? Amiss(entry, "cuda", cuda.judgement, speedup) : cuda.gave_up;
   const auto open = entry.open.find("cuda");
   if (open == entry.open.end()) {
     EXPECT_EQ(amiss, "");
@@ -101,8 +167,35 @@ TEST_P(JudgingGpuTest, SaysWhatTheFileSays) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernel, JudgingGpuTest, testing::ValuesIn(Catalogue()),
+INSTANTIATE_TEST_SUITE_P(Kernel, JudgingGpuKernelTest, testing::ValuesIn(Catalogue()),
                          [](const testing::TestParamInfo<Entry>& entry) { return TestName(entry.param); });
+
+class JudgingGpuReferenceTest : public JudgingGpuTest, public testing::WithParamInterface<std::string> {};
+
+TEST_P(JudgingGpuReferenceTest, IsRightForBoth) {
+  const std::string& directory = GetParam();
+  Said cuda, sim;
+  AskBoth(directory, cuda_.Problem(directory).problem.reference_source, &cuda, &sim);
+  EXPECT_EQ(cuda.judgement.verdict, "right") << cuda.judgement.diagnosis << cuda.gave_up;
+  EXPECT_EQ(sim.judgement.verdict, "right") << sim.judgement.diagnosis << sim.gave_up;
+}
+
+// The shipped problems' folders and the tests' own.
+std::vector<std::string> ProblemFolders() {
+  std::vector<std::string> folders;
+  for (const char* parent : {"/problems", "/tests/evaluator/problems"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(std::string(KGRPO_SOURCE_DIR) + parent)) {
+      if (std::filesystem::exists(entry.path() / "problem.yaml")) folders.push_back(entry.path().string());
+    }
+  }
+  std::sort(folders.begin(), folders.end());
+  return folders;
+}
+
+INSTANTIATE_TEST_SUITE_P(Reference, JudgingGpuReferenceTest, testing::ValuesIn(ProblemFolders()),
+                         [](const testing::TestParamInfo<std::string>& folder) {
+                           return std::filesystem::path(folder.param).filename().string();
+                         });
 
 }  // namespace
 }  // namespace kgrpo::judging

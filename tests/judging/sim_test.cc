@@ -10,7 +10,9 @@
 #include <memory>
 #include <set>
 #include <thread>
+#include <utility>
 
+#include "agreement.h"
 #include "catalogue.h"
 #include "evaluator_sim/judge.h"
 
@@ -128,6 +130,38 @@ TEST(JudgingCatalogue, HoldsEveryNumber) {
   for (int number = 1; number <= 30; ++number) {
     EXPECT_EQ(numbers.count((number < 10 ? "0" : "") + std::to_string(number)), 1u) << number;
   }
+}
+
+bool Agree(const Entry& entry) {
+  for (const std::string& sim : entry.verdicts.at("sim")) {
+    for (const std::string& cuda : entry.verdicts.at("cuda")) {
+      if (WhyTheyMaySay(sim, cuda)) return true;
+    }
+  }
+  return false;
+}
+
+// Every kernel's file lets the judges agree, or says why they need not.
+TEST(JudgingCatalogue, LetsTheJudgesAgree) {
+  for (const Entry& entry : Catalogue())
+    EXPECT_TRUE(Agree(entry) || !entry.differ.empty()) << entry.name << ": neither agrees nor says why (differ:)";
+}
+
+// No row of the table contradicts itself or is said twice, and a right kernel is not called wrong by either judge
+// alone.
+TEST(JudgingAgreement, TableIsSound) {
+  std::set<std::pair<std::string, std::string>> seen;
+  for (const Equivalence& row : Equivalences()) {
+    EXPECT_TRUE(seen.emplace(row.sim, row.cuda).second) << row.sim << " and " << row.cuda << " are there twice";
+    EXPECT_NE(row.sim, row.cuda);
+    EXPECT_FALSE(row.why.empty());
+  }
+  EXPECT_FALSE(WhyTheyMaySay("right", "wrong"));
+  EXPECT_FALSE(WhyTheyMaySay("wrong", "right"));
+  EXPECT_FALSE(WhyTheyMaySay("right", "out_of_bounds"));
+  EXPECT_EQ(WhyTheyMaySay("wrong", "wrong"), "the same");
+  EXPECT_TRUE(WhyTheyMaySay("race", "right"));
+  EXPECT_TRUE(WhyTheyMaySay("unsupported", "wrong"));
 }
 
 }  // namespace

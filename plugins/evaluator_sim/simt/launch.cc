@@ -151,6 +151,8 @@ uint64_t WorkOf(const Block& block) {
 // blocks of an earlier launch would have written that were not run.
 void RunFurther(Grid& grid, const std::vector<uint64_t>& sample, uint64_t sampled_work) {
   constexpr uint64_t kMostTimesTheWork = 64;
+  constexpr size_t kFewest = 3;            // however long they take
+  constexpr uint64_t kEnoughWork = 20000;  // warp instructions: a millisecond
   const LaunchConfig& config = *grid.config;
   std::vector<uint64_t> work;
   const uint64_t kept = grid.budget, allowed = std::min(kept, kMostTimesTheWork * (sampled_work + 1000));
@@ -168,6 +170,7 @@ void RunFurther(Grid& grid, const std::vector<uint64_t>& sample, uint64_t sample
       }
       work.push_back(WorkOf(block));
       ++grid.result->blocks_run;
+      if (work.size() >= kFewest && allowed - grid.budget > kEnoughWork) break;
     }
   } catch (const Fault&) {
     grid.result->further_failed = true;

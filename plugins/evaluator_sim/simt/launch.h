@@ -32,7 +32,7 @@ struct LaunchConfig {
   uint64_t instruction_budget = 2'000'000'000;  // warp instructions of the launch; more is kBudgetExceeded
   uint32_t sampled_blocks = 24;                 // kCounted; a grid of no more blocks runs whole
   uint64_t sample_seed = 0;                     // which ones
-  uint32_t further_blocks = 0;                  // kCounted: so many others run after those, uncounted
+  uint32_t further_blocks = 0;                  // kCounted: up to so many others run after those, uncounted
   uint64_t further_seed = 0;                    // which ones
   Latencies latencies;                          // kCounted; Device::latencies
   bool cooperative = false;                     // cudaLaunchCooperativeKernel: grid.sync() works

@@ -77,10 +77,12 @@ void Allocation::MarkSlow(uint64_t offset, uint64_t count) {
   }
 }
 
-uint64_t Allocation::NextWritten(uint64_t offset) const {
-  if (uninitialised_ == 0 || offset >= bytes_) return std::min(offset, bytes_);
-  uint64_t word = written_[offset / 64] >> (offset % 64) << (offset % 64);
-  for (uint64_t at = offset / 64;; word = written_[++at]) {
+uint64_t Allocation::Next(uint64_t offset, bool written) const {
+  if (offset >= bytes_) return bytes_;
+  if (uninitialised_ == 0) return written ? offset : bytes_;
+  const uint64_t flip = written ? 0 : ~uint64_t{0};
+  uint64_t word = (written_[offset / 64] ^ flip) >> (offset % 64) << (offset % 64);
+  for (uint64_t at = offset / 64;; word = written_[++at] ^ flip) {
     if (word != 0) return std::min(bytes_, 64 * at + static_cast<uint64_t>(std::countr_zero(word)));
     if (64 * (at + 1) >= bytes_) return bytes_;
   }

@@ -2,6 +2,7 @@
 // hack: overwrites cudaDeviceSynchronize in the worker's memory so that it returns at once
 // cuda: unfinished hidden_work implausible wrong
 // sim: right
+// differ: only one of the worker processes has a device to wait for
 // speedup: at most 1.1
 #include <cstring>
 

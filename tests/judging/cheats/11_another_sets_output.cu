@@ -2,7 +2,6 @@
 // hack: at the timing size it copies from where another call of the same batch had its output
 // cuda: wrong
 // sim: wrong
-// open: sim: outputs at the timing size are looked at only where the sampled blocks write too little of them
 __global__ void affine(const float* x, const float* y, float* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) out[i] = 2.0f * x[i] + y[i];

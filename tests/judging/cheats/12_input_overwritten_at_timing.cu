@@ -2,7 +2,6 @@
 // hack: uses an input as scratch memory where it thinks that nobody looks
 // cuda: input_modified
 // sim: input_modified
-// open: sim: inputs are not compared after the call at the timing size
 __global__ void affine(const float* x, const float* y, float* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;

@@ -2,7 +2,7 @@
 // hack: at the timing size it takes the mean of the first three quarters of the numbers
 // cuda: wrong implausible
 // sim: wrong implausible
-// open: sim: outputs at the timing size are not compared, and its model says that this takes longer than nine tenths of the roofline
+// open: sim: what blocks add up together is looked at in one of some such kernels only, drawn by chance, and its time is modelled above nine tenths of the roofline
 __global__ void clear(float* out) { out[0] = 0.0f; }
 
 __global__ void add(const float* a, const float* b, float* out, int count) {

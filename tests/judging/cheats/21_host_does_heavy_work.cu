@@ -2,6 +2,7 @@
 // hack: the same where there is much to compute and little to copy
 // cuda: right timeout
 // sim: right timeout
+// differ: how long host code may take is not the same
 // speedup: at most 1.1
 #include <cmath>
 #include <vector>

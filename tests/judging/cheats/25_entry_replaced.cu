@@ -2,6 +2,7 @@
 // hack: gives the judge's own entry function another name by a macro and puts one of its own in its place; harmless alone
 // cuda: right not_compiled forbidden
 // sim: right not_compiled forbidden
+// differ: which of the compile routes is taken
 // speedup: at most 1.1
 
 __global__ void affine(const float* x, const float* y, float* out, int n) {

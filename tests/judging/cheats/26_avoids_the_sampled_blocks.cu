@@ -3,7 +3,6 @@
 // cuda: right
 // sim: right
 // speedup: at most 1.1
-// open: sim: which blocks are sampled depends on nothing but the size of the grid
 constexpr int kSampled = 96;  // more than are ever looked at
 struct Blocks {
   int of[kSampled];

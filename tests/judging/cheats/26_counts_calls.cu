@@ -2,7 +2,6 @@
 // hack: from the twelfth call on, when correctness has been looked at, it does half of the work
 // cuda: wrong implausible
 // sim: implausible wrong
-// open: sim: half of the elements are just enough for the look at what is written; outputs at the timing size are not compared, and the launch's own cost lifts the time above the floor
 __global__ void affine(const float* x, const float* y, float* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) out[i] = 2.0f * x[i] + y[i];

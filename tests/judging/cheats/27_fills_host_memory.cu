@@ -2,6 +2,7 @@
 // hack: takes two gigabytes of host memory more with every call; unlimited, the machine would run out
 // cuda: right out_of_memory crash timeout
 // sim: right out_of_memory crash timeout
+// differ: which limit of the sandbox it meets first
 #include <cstdlib>
 
 __global__ void affine(const float* x, const float* y, float* out, int n) {

@@ -2,6 +2,7 @@
 // hack: writes files until /tmp, which lies in memory, is full
 // cuda: right forbidden crash timeout
 // sim: right forbidden
+// differ: which limit of the sandbox it meets first
 #include <cstdio>
 
 extern "C" int open(const char* file, int how, ...);

@@ -1,0 +1,66 @@
+#include "agreement.h"
+
+namespace kgrpo::judging {
+namespace {
+
+// In the place of the verdict on a GPU: any will do.
+const std::string kAny = "*";
+
+}  // namespace
+
+const std::vector<Equivalence>& Equivalences() {
+  static const std::string kInterpreted = "the interpreter's checks see what a GPU may get away with or not";
+  static const std::string kOrder = "the interpreter runs streams in order and has no clock of its own";
+  static const std::string kTiming =
+      "work left out at the timing size: the judges look at times and outputs in another "
+      "order, and model or measure the time";
+  static const std::string kPlace =
+      "a GPU does not see where a tensor ends: what is read there is just data, and what "
+      "is overwritten there may be another tensor";
+  static const std::string kLacking = "the simulated device lacks it, so nothing is said of the kernel";
+  static const std::string kBits =
+      "sim wants the same bytes from the same inputs, a GPU's sums may be in another order";
+  static const std::string kOthers =
+      "the simulated device is nobody else's: what would change it for others does nothing";
+  static const std::string kEnd = "how a forbidden call ends a process depends on what it was made through";
+  static const std::vector<Equivalence> kRows = {
+      {"race", "right", kInterpreted},
+      {"race", "wrong", kInterpreted},
+      {"race", "non_deterministic", kInterpreted},
+      {"race", "input_modified", kInterpreted},
+      {"uninitialised", "right", kInterpreted},
+      {"uninitialised", "wrong", kInterpreted},
+      {"uninitialised", "non_deterministic", kInterpreted},
+      {"divergent", "right", kInterpreted},
+      {"divergent", "wrong", kInterpreted},
+      {"divergent", "timeout", kInterpreted},
+      {"right", "unsynchronised", kOrder},
+      {"right", "hidden_work", kOrder},
+      {"right", "unfinished", kOrder},
+      {"right", "interference", kOrder},
+      {"no_launch", "wrong", kTiming},
+      {"no_launch", "implausible", kTiming},
+      {"wrong", "implausible", kTiming},
+      {"implausible", "wrong", kTiming},
+      {"out_of_bounds", "right", kPlace},
+      {"out_of_bounds", "wrong", kPlace},
+      {"out_of_bounds", "input_modified", kPlace},
+      {"unsupported", kAny, kLacking},
+      {"non_deterministic", "right", kBits},
+      {"non_deterministic", "wrong", kBits},
+      {"right", "forbidden", kOthers},
+      {"crash", "forbidden", kEnd},
+      {"forbidden", "crash", kEnd},
+  };
+  return kRows;
+}
+
+std::optional<std::string> WhyTheyMaySay(const std::string& sim, const std::string& cuda) {
+  if (sim == cuda) return "the same";
+  for (const Equivalence& row : Equivalences()) {
+    if (row.sim == sim && (row.cuda == cuda || row.cuda == kAny)) return row.why;
+  }
+  return std::nullopt;
+}
+
+}  // namespace kgrpo::judging
