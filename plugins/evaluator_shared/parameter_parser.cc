@@ -9,8 +9,6 @@ namespace {
 
 using Kind = Distribution::Kind;
 
-constexpr int64_t kLargestTensor = int64_t{1} << 31;  // bytes; keeps one mistyped size from taking the machine down
-
 // By Distribution::Kind.
 const std::vector<std::string> kDistributionNames = {"normal",      "uniform", "integers", "large_offset", "sparse",
                                                      "permutation", "offsets", "constant", "denormals",    "extremes"};
@@ -271,63 +269,6 @@ void ParameterParser::ParseParameters(const YAML::Node& node, const std::string&
     }
     if (!problem_.parameters[i].may_alias)
       Add(name, name_path, "\"" + text + "\" is not the name of an input" + DidYouMean(text, inputs));
-  }
-}
-
-// Two pointers to the same memory must mean tensors of the same form.
-void ParameterParser::CheckAlias(size_t output) {
-  const Parameter& written = problem_.parameters[output];
-  const Parameter& read = problem_.parameters[*written.may_alias];
-  const YAML::Node node = list_[output]["may_alias"];
-  const std::string path = "parameters[" + std::to_string(output) + "].may_alias";
-  if (written.dtype != read.dtype)
-    return Add(node, path, read.name + " is " + Info(read.dtype).name + ", " + written.name + " is not");
-  for (const auto& [name, size] : NamedSizes()) {
-    if (written.ShapeAt(*size) == read.ShapeAt(*size) && written.RowsAt(*size) == read.RowsAt(*size)) continue;
-    return Add(node, path, read.name + " has another shape or pitch (with " + name + ")");
-  }
-  for (size_t i = 0; i < output; ++i) {
-    if (problem_.parameters[i].may_alias == written.may_alias)
-      return Add(node, path, problem_.parameters[i].name + " may alias " + read.name + " already");
-  }
-}
-
-// A kernel has to be told how far apart the rows are.
-void ParameterParser::CheckPitchIsPassed(size_t tensor) {
-  const Parameter& parameter = problem_.parameters[tensor];
-  if (parameter.pitch->Symbols().empty()) return;  // a constant: the description may say it
-  const auto sizes = NamedSizes();
-  for (const Parameter& scalar : problem_.parameters) {
-    if (scalar.role != Role::kScalar || Info(scalar.dtype).is_floating) continue;
-    const bool passes = std::all_of(sizes.begin(), sizes.end(), [&](const auto& size) {
-      return scalar.value.EvaluateInteger(*size.second) == parameter.pitch->EvaluateInteger(*size.second);
-    });
-    if (passes) return;
-  }
-  Add(list_[tensor]["pitch"], "parameters[" + std::to_string(tensor) + "].pitch",
-      "no scalar passes it to the kernel: add one of an integer dtype with `value: " + parameter.pitch->text() + "`");
-}
-
-void ParameterParser::CheckBytes(size_t tensor) {
-  const Parameter& parameter = problem_.parameters[tensor];
-  for (const auto& [name, size] : NamedSizes()) {
-    double bytes = static_cast<double>(Info(parameter.dtype).size);
-    for (size_t d = 0; d < parameter.shape.size(); ++d) {
-      const bool row = d + 1 == parameter.shape.size() && parameter.pitch;
-      bytes *= (row ? *parameter.pitch : parameter.shape[d]).Evaluate(*size);
-    }
-    if (bytes <= static_cast<double>(kLargestTensor)) continue;
-    return Add(list_[tensor], "parameters[" + std::to_string(tensor) + "]",
-               "the tensor is larger than 2 GiB at one of the sizes");
-  }
-}
-
-void ParameterParser::CheckParameters() {
-  for (size_t i = 0; i < problem_.parameters.size(); ++i) CheckBytes(i);
-  if (!diagnostics().empty()) return;
-  for (size_t i = 0; i < problem_.parameters.size(); ++i) {
-    if (problem_.parameters[i].pitch) CheckPitchIsPassed(i);
-    if (problem_.parameters[i].may_alias) CheckAlias(i);
   }
 }
 

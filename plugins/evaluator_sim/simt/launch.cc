@@ -7,6 +7,7 @@
 #include <deque>
 #include <numeric>
 
+#include "evaluator_sim/simt/block_sample.h"
 #include "evaluator_sim/simt/counter.h"
 #include "evaluator_sim/simt/machine.h"
 
@@ -86,14 +87,12 @@ bool RunBlock(Block& block, Grid& grid) {
   uint64_t left = std::min(kBlockSlice, grid.budget);
   block.polls = 0;
   while (block.done_warps < warps) {
-    bool progress = false;
     for (uint32_t i = 0; i < warps; ++i) {
       Warp& warp = block.warps[block.next_warp];
       block.next_warp = block.next_warp + 1 == warps ? 0 : block.next_warp + 1;
       if (warp.state != WarpState::kReady) continue;
       const auto slice = static_cast<uint32_t>(std::min<uint64_t>(kWarpSlice, left));
       const uint32_t ran = grid.counter != nullptr ? RunWarp<true>(warp, slice) : RunWarp<false>(warp, slice);
-      progress = true;
       left -= ran;
       grid.budget -= ran;
       grid.result->warp_instructions += ran;
@@ -101,28 +100,8 @@ bool RunBlock(Block& block, Grid& grid) {
       if (left == 0 || block.polls >= kPollsToYield) return false;
     }
     ReleaseBarriers(block);
-    (void)progress;
   }
   return true;
-}
-
-// Which blocks of a large grid are run to count: spread evenly and without regard to any period of the grid.
-std::vector<uint64_t> SampleBlocks(uint64_t blocks, uint32_t count, uint64_t seed) {
-  std::vector<uint64_t> chosen;
-  if (blocks <= count) {
-    for (uint64_t i = 0; i < blocks; ++i) chosen.push_back(i);
-    return chosen;
-  }
-  constexpr uint64_t kGolden = 0x9E3779B97F4A7C15ull;  // 2^64 / golden ratio: a low-discrepancy sequence
-  uint64_t x = seed * 0xD1B54A32D192ED03ull + kGolden / 2;
-  while (chosen.size() < count) {
-    x += kGolden;
-    __extension__ using Wide = unsigned __int128;
-    const auto block = static_cast<uint64_t>((static_cast<Wide>(x) * blocks) >> 64);
-    if (std::find(chosen.begin(), chosen.end(), block) == chosen.end()) chosen.push_back(block);
-  }
-  std::sort(chosen.begin(), chosen.end());
-  return chosen;
 }
 
 // Whether a block may wait for one that is not sampled: then all must run.
@@ -134,26 +113,19 @@ bool MayPoll(const Kernel& kernel) {
   return kernel.uses_grid_sync;
 }
 
-double Median(std::vector<uint64_t> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return static_cast<double>(*middle);
-}
-
 uint64_t WorkOf(const Block& block) {
-  uint64_t work = 0;
-  for (const Warp& warp : block.warps) work += warp.executed;
-  return work;
+  return std::accumulate(block.warps.begin(), block.warps.end(), uint64_t{0},
+                         [](uint64_t work, const Warp& warp) { return work + warp.executed; });
 }
 
-// Runs further blocks to their ends, uncounted. What goes wrong in them is told by one word: they may work on what
-// blocks of an earlier launch would have written that were not run.
+// Runs further blocks, uncounted. That one faults is no finding: it may work on what skipped blocks should have
+// written.
 void RunFurther(Grid& grid, const std::vector<uint64_t>& sample, uint64_t sampled_work) {
   constexpr uint64_t kMostTimesTheWork = 64;
   constexpr size_t kFewest = 3;            // however long they take
   constexpr uint64_t kEnoughWork = 20000;  // warp instructions: a millisecond
-  const LaunchConfig& config = *grid.config;
+  const std::vector<uint64_t> chosen =
+      SampleBlocks(grid.config->grid.Count(), grid.config->further_blocks, grid.config->further_seed);
   std::vector<uint64_t> work;
   const uint64_t kept = grid.budget, allowed = std::min(kept, kMostTimesTheWork * (sampled_work + 1000));
   const size_t findings = grid.result->findings.size();
@@ -162,7 +134,8 @@ void RunFurther(Grid& grid, const std::vector<uint64_t>& sample, uint64_t sample
   Block block;
   grid.resident = {&block};
   try {
-    for (const uint64_t index : SampleBlocks(config.grid.Count(), config.further_blocks, config.further_seed)) {
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      const uint64_t index = chosen[(i + grid.config->further_seed) % chosen.size()];  // they may end early
       if (std::binary_search(sample.begin(), sample.end(), index)) continue;
       StartBlock(block, grid, index);
       while (!RunBlock(block, grid)) {

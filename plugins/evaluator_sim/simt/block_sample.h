@@ -1,0 +1,18 @@
+// Which blocks of a large grid stand for all of them. Used by launches that run a part of their blocks.
+#ifndef KGRPO_EVALUATOR_SIM_SIMT_BLOCK_SAMPLE_H_
+#define KGRPO_EVALUATOR_SIM_SIMT_BLOCK_SAMPLE_H_
+
+#include <cstdint>
+#include <vector>
+
+namespace kgrpo::simt {
+
+// `count` of `blocks` by their numbers, in order: spread evenly and without regard to any period of the grid. All of
+// them where there are no more.
+std::vector<uint64_t> SampleBlocks(uint64_t blocks, uint32_t count, uint64_t seed);
+
+// The upper median; 0 where there are no values.
+double Median(std::vector<uint64_t> values);
+
+}  // namespace kgrpo::simt
+#endif  // KGRPO_EVALUATOR_SIM_SIMT_BLOCK_SAMPLE_H_

@@ -1,0 +1,151 @@
+// The unusual correctness cases: odd values, rows with gaps, outputs in an input's memory; and comparison among such
+// values.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <set>
+
+#include "evaluator_shared/cases.h"
+#include "evaluator_shared/comparison.h"
+#include "evaluator_shared/inputs.h"
+
+namespace kgrpo::evaluator {
+namespace {
+
+// `n` values of a dtype from a distribution.
+std::vector<double> Draw(DType dtype, const Distribution& distribution, int n, uint64_t key) {
+  Parameter parameter;
+  parameter.dtype = dtype;
+  parameter.shape = {Expression(n)};
+  parameter.distribution = distribution;
+  return ExpectedFrom(parameter, DrawTensor(parameter, {}, key, 0).bytes).reals;
+}
+
+const std::vector<DType> kFloating = {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBfloat16};
+
+double Share(const std::vector<double>& values, const std::function<bool(double)>& is) {
+  return static_cast<double>(std::count_if(values.begin(), values.end(), is)) / static_cast<double>(values.size());
+}
+
+TEST(Inputs, DenormalsAreSmallInEveryFormat) {
+  for (DType dtype : kFloating) {
+    const DTypeInfo& info = Info(dtype);
+    const double least = std::ldexp(1.0, info.least_exponent), unit = info.SmallestSubnormal();
+    Distribution distribution;
+    distribution.kind = Distribution::Kind::kDenormals;
+    distribution.ordinary = 0;
+    const std::vector<double> tiny = Draw(dtype, distribution, 20000, 5);
+    EXPECT_NEAR(Share(tiny, [&](double v) { return std::fabs(v) < least; }), 0.75, 0.02) << info.name;
+    EXPECT_EQ(Share(tiny, [&](double v) { return std::fabs(v) < 16 * least; }), 1) << info.name;
+    EXPECT_GT(Share(tiny, [&](double v) { return v != 0 && std::fabs(v) < 16 * unit; }), 0.03) << info.name;
+    EXPECT_GT(Share(tiny, [&](double v) { return std::fabs(v) < least && std::fabs(v) > least / 2; }), 0.005);
+    EXPECT_GT(Share(tiny, [&](double v) { return v == 0; }), 0.01) << info.name;
+    EXPECT_NEAR(Share(tiny, [](double v) { return std::signbit(v); }), 0.5, 0.02) << info.name;
+    distribution.ordinary = 0.25;
+    EXPECT_NEAR(Share(Draw(dtype, distribution, 20000, 5), [&](double v) { return std::fabs(v) > 1e-3; }), 0.25, 0.02);
+  }
+}
+
+TEST(Inputs, ExtremesReachBothEndsOfEveryFormat) {
+  for (DType dtype : kFloating) {
+    const DTypeInfo& info = Info(dtype);
+    Distribution distribution;
+    distribution.kind = Distribution::Kind::kExtremes;
+    const std::vector<double> values = Draw(dtype, distribution, 20000, 5);
+    EXPECT_EQ(Share(values, [&](double v) { return std::fabs(v) <= info.highest; }), 1) << info.name;
+    EXPECT_GT(Share(values, [&](double v) { return v == info.highest; }), 0.005) << info.name;
+    EXPECT_GT(Share(values, [&](double v) { return v == info.lowest; }), 0.005) << info.name;
+    EXPECT_GT(Share(values, [&](double v) { return std::fabs(v) >= info.highest / 8; }), 0.2) << info.name;
+    EXPECT_GT(Share(values, [&](double v) { return std::fabs(v) < std::ldexp(16, info.least_exponent); }), 0.2);
+    int exponent = 0;
+    EXPECT_GT(Share(values, [&](double v) { return std::fabs(std::frexp(v, &exponent)) == 0.5; }), 0.2) << info.name;
+    distribution.infinities = distribution.nans = true;
+    const std::vector<double> special = Draw(dtype, distribution, 20000, 5);
+    EXPECT_NEAR(Share(special, [](double v) { return std::isnan(v); }), 1.0 / 16, 0.01) << info.name;
+    EXPECT_NEAR(Share(special, [](double v) { return std::isinf(v); }), 1.0 / 16, 0.01) << info.name;
+  }
+}
+
+TEST(Inputs, RowsAreSpreadAndGathered) {
+  const Rows rows = {2, 3, 5};
+  const std::vector<uint8_t> dense = {1, 2, 3, 4, 5, 6};
+  std::vector<uint8_t> memory = SpreadRows(rows, DType::kUint8, dense, 0xee);
+  EXPECT_EQ(memory, (std::vector<uint8_t>{1, 2, 3, 0xee, 0xee, 4, 5, 6, 0xee, 0xee}));
+  EXPECT_EQ(GatherRows(rows, DType::kUint8, memory), dense);
+  EXPECT_TRUE(GapsHold(rows, DType::kUint8, memory, 0xee));
+  for (const size_t gap : {3u, 9u}) {
+    std::vector<uint8_t> written = memory;
+    written[gap] = 0;
+    EXPECT_FALSE(GapsHold(rows, DType::kUint8, written, 0xee)) << gap;
+  }
+  memory[0] = 9;
+  EXPECT_TRUE(GapsHold(rows, DType::kUint8, memory, 0xee));
+}
+
+// Which cases a problem asks for, and that the ordinary ones are the same with and without further ones.
+TEST(Cases, FollowTheProblem) {
+  const std::string folder = std::string(KGRPO_SOURCE_DIR) + "/tests/evaluator/problems/";
+  const Problem plain = LoadProblem(folder + "affine"), drawn = LoadProblem(folder + "three_quarters"),
+                in_place = LoadProblem(folder + "row_stencil");
+  const std::vector<CorrectnessCase> ordinary = CorrectnessCases(plain, 3, 2);
+  EXPECT_EQ(ordinary.size(), 10u);
+  EXPECT_EQ(ordinary[0].where, "n=1000");
+  EXPECT_EQ(ordinary[2].where, "a size that is not shown");
+  std::set<uint64_t> keys;
+  size_t further = 0;
+  for (const CorrectnessCase& one : CorrectnessCases(drawn, 3, 2)) {
+    EXPECT_TRUE(keys.insert(one.key).second);
+    EXPECT_NE(one.size, &drawn.timing);
+    EXPECT_FALSE(one.aliased);
+    if (one.alternative) {
+      EXPECT_EQ(one.alternative->index, further++ / 2);
+    }
+  }
+  EXPECT_EQ(keys.size(), 6u + 6u);
+  EXPECT_EQ(further, 6u);
+  const std::vector<CorrectnessCase> aliased = CorrectnessCases(in_place, 3, 2);
+  ASSERT_EQ(aliased.size(), 6u + 3u);
+  for (size_t i = 0; i < aliased.size(); ++i) {
+    EXPECT_EQ(aliased[i].aliased, i >= 6);
+    if (i < 6) {
+      EXPECT_EQ(aliased[i].key, ordinary[i < 3 ? i : i + 2].key) << "the n-th size has the n-th key";
+    }
+  }
+}
+
+// What a kernel that flushes subnormal numbers gives, where everything is subnormal and beside ordinary numbers.
+TEST(Comparison, SubnormalResults) {
+  Problem problem;
+  Parameter output;
+  output.dtype = DType::kFloat32;
+  const auto matches = [&](const std::vector<double>& expected, const std::vector<float>& got) {
+    std::vector<uint8_t> bytes(got.size() * sizeof(float));
+    std::memcpy(bytes.data(), got.data(), bytes.size());
+    const Expected wanted = {expected, {}};
+    const ErrorBound bound = BoundFor(problem, output, 1, wanted);
+    return Compare(output, {static_cast<int64_t>(got.size())}, bytes, wanted, 0xff, bound).matches;
+  };
+  const auto unit = static_cast<double>(std::numeric_limits<float>::denorm_min());
+  EXPECT_TRUE(matches({1000.4 * unit, 3 * unit}, {1000 * 0x1p-149f, 2 * 0x1p-149f}));
+  EXPECT_FALSE(matches({1000.4 * unit, 3 * unit}, {0, 0}));
+  EXPECT_TRUE(matches({1000.4 * unit, 1.0}, {0, 1}));
+  EXPECT_FALSE(matches({1000.4 * unit, 1.0}, {NAN, 1}));
+}
+
+// One huge result does not excuse the others where all magnitudes are drawn.
+TEST(Comparison, ExtremeResults) {
+  Problem problem;
+  Parameter output;
+  output.dtype = DType::kFloat64;
+  const Expected wanted = {{1e308, 1.0, 2.0, -1e308, 3.0, 1e-308, INFINITY}, {}};
+  EXPECT_TRUE(std::isfinite(BoundFor(problem, output, 1, wanted).absolute));
+  EXPECT_GT(BoundFor(problem, output, 1, wanted).absolute, 1e290);
+  EXPECT_LT(BoundFor(problem, output, 1, wanted, true).absolute, 1e-13);
+}
+
+}  // namespace
+}  // namespace kgrpo::evaluator
