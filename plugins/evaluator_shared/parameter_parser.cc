@@ -191,7 +191,7 @@ void ParameterParser::ParseAlso(Reading& reading) {
 }
 
 void ParameterParser::ParseParameter(const YAML::Node& node, const std::string& path) {
-  Reading reading{node, path, {}, {}, {}, false};
+  Reading reading{node, path, Parameter(), {}, {}, false};
   Parameter& parameter = reading.parameter;
   size_t role = 0, kind = 0;
   Fields fields = DistributionFields(parameter.distribution, kind);
