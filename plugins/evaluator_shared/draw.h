@@ -60,7 +60,7 @@ KGRPO_HOST_DEVICE inline double ExtremeValue(uint64_t bits, FloatFormat format, 
     case 1:
       return TinyValue(inner, format);
     case 2: {
-      const auto exponents = static_cast<uint64_t>(greatest_exponent - format.least_exponent + 1);
+      const auto exponents = static_cast<unsigned>(greatest_exponent - format.least_exponent + 1);
       return sign * ldexp(1.0, format.least_exponent + static_cast<int>((bits >> 6) % exponents));
     }
     default:

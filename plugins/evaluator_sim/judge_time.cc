@@ -13,7 +13,6 @@ namespace kgrpo::evaluator_sim {
 
 using evaluator::Parameter;
 using evaluator::Problem;
-using evaluator::Role;
 
 namespace {
 
