@@ -11,7 +11,6 @@
 
 namespace kgrpo::evaluator_sim {
 
-using evaluator::Parameter;
 using evaluator::Problem;
 
 namespace {
