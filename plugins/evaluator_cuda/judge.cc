@@ -14,6 +14,7 @@
 #include "evaluator_cuda/version.h"
 #include "evaluator_shared/comparison.h"
 #include "evaluator_shared/cuda_toolkit.h"
+#include "evaluator_shared/fatbin.h"
 #include "evaluator_shared/random.h"
 
 namespace kgrpo::evaluator_cuda {
@@ -283,6 +284,14 @@ Trouble Judge::Check(const OpenProblem& open, Worker& worker, const std::vector<
   return {};
 }
 
+// A kernel with streams or graphs of its own gets as many queues as CUDA has by default.
+std::unique_ptr<Worker> Judge::WorkerFor(const evaluator::CompiledKernel& kernel, bool quick) {
+  for (const std::string& symbol : evaluator::UndefinedSymbols(kernel.object)) {
+    if (symbol.starts_with("cudaStreamCreate") || symbol.starts_with("cudaGraph")) return workers_->Make(8);
+  }
+  return workers_->Take(quick);
+}
+
 Worker& Judge::BaselineWorker(const OpenProblem& open, bool thorough) {
   const auto found = std::find_if(baselines_.begin(), baselines_.end(), [&](const Baseline& baseline) {
     return baseline.digest == open.problem.digest && baseline.thorough == thorough;
@@ -294,7 +303,7 @@ Worker& Judge::BaselineWorker(const OpenProblem& open, bool thorough) {
   const evaluator::CompileOutcome compiled = compiler_.Compile(open.problem, open.problem.reference_source, thorough);
   const std::string file = open.problem.directory + "/reference.cu: ";
   if (!compiled.Succeeded()) throw Error(KGRPO_ERROR_INVALID, file + compiled.verdict + ": " + compiled.diagnosis);
-  std::unique_ptr<Worker> worker = workers_->Take(true);
+  std::unique_ptr<Worker> worker = WorkerFor(compiled.kernel, true);
   worker->Open(baseline_memory_.handle());
   worker->Open(candidate_memory_.handle());
   if (const Trouble trouble = worker->Load(compiled.kernel))
@@ -357,7 +366,7 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   std::unique_ptr<Worker> worker;
   const auto load_in_fresh_worker = [&] {
     workers_->Retire(std::move(worker));
-    worker = workers_->Take(quick);
+    worker = WorkerFor(compiled.kernel, quick);
     worker->Open(candidate_memory_.handle());
     return worker->Load(compiled.kernel);
   };

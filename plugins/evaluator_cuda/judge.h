@@ -88,6 +88,7 @@ class Judge {
   Profiler::Options ProfilerOptions(const Worker::Options& worker) const;
   void Profile(const OpenProblem& open, const evaluator::CompiledKernel& kernel, uint64_t key, Judgement* judgement);
   Trouble Report(const OpenProblem& open, const Timing& timing, Judgement* judgement) const;
+  std::unique_ptr<Worker> WorkerFor(const evaluator::CompiledKernel& kernel, bool quick);
   Worker& BaselineWorker(const OpenProblem& open, bool thorough);
   std::vector<evaluator::Expected> ReferenceOutputs(const OpenProblem& open, Case one, bool thorough);
   void ThrowIfCancelled() const;

@@ -79,6 +79,7 @@ class Timer {
     bool allocates = false;
     double queue_seconds = 0;     // until all was launched, of a gated side
     uint64_t launches = 0;        // of kernels
+    bool as_planned = true;       // it ran behind its gates, where it has some
     std::vector<uint8_t> peeked;  // of every call's outputs, when the clock was stopped
   };
   // What one round found.
@@ -89,6 +90,7 @@ class Timer {
     double megahertz;  // 0: unknown
     bool allocates;    // device memory, in a call of the candidate
   };
+  Trouble RunOnce(Side& side, const std::vector<uint64_t>& sets, Batch* batch);
   Trouble RunBatch(Side& side, const std::vector<uint64_t>& sets, Batch* batch);
   struct Rough {
     double seconds = 0;     // of a call

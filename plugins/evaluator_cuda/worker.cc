@@ -63,7 +63,8 @@ Worker::Worker(const evaluator::Sandbox& sandbox, const Options& options) : opti
                   scratch_ ? scratch_->path() : "/tmp"};
   if (!sandbox.has_filter()) command.argv.emplace_back("nofilter");
   command.environment = {"LC_ALL=C", "CUDA_VISIBLE_DEVICES=" + options_.device_uuid, "CUDA_CACHE_DISABLE=1",
-                         "CUDA_DEVICE_ORDER=PCI_BUS_ID"};
+                         "CUDA_DEVICE_ORDER=PCI_BUS_ID",
+                         "CUDA_DEVICE_MAX_CONNECTIONS=" + std::to_string(options_.connections)};
   if (scratch_) command.scratch = scratch_->path();
   command.readable = {std::filesystem::path(options_.runtime_library).parent_path().string()};
   command.descriptors = {{theirs.get(), kSocket}, {gates_.descriptor(), kGates}};
@@ -247,10 +248,12 @@ Trouble Worker::Queue(bool* queued) {
     gates_.Open(1);
   }
   std::vector<char> nothing;
-  if (Trouble trouble = Expect(Say::kQueued, &nothing, options_.call_seconds)) return trouble;
+  return Expect(Say::kQueued, &nothing, options_.call_seconds);
+}
+
+bool Worker::Stage() {
   gates_.Open(0);
-  if (*queued) *queued = gates_.WaitReached(1, kQueueSeconds);
-  return {};
+  return gates_.WaitReached(1, kQueueSeconds);
 }
 
 Trouble Worker::Finish(Done* done) {

@@ -40,6 +40,9 @@ class Worker {
     std::string runtime_library;  // libcudart.so.13 of the toolkit
     std::string device_uuid;      // for CUDA_VISIBLE_DEVICES
     double call_seconds = 10;     // limit for one run of a plan
+    // Of the driver's queues of work for the device, as CUDA_DEVICE_MAX_CONNECTIONS: streams beyond so many may wait
+    // for one another. Fewer make a context sooner.
+    int connections = 2;
   };
 
   // Starts the process; its context is made while we go on. Throws Error(KGRPO_ERROR_UNAVAILABLE) where it cannot be.
@@ -65,10 +68,11 @@ class Worker {
   // Runs the prepared plan, and returns when the worker says that its device has nothing left to do.
   Trouble Run(Done* done);
 
-  // The same for a plan with gates, in two parts: Queue returns when all calls are launched and the device stands at
-  // the gate before them; Finish opens it. Where the calls are not launched soon, as where they wait for the device,
-  // all gates are opened and `queued` is false: the plan runs as one without.
+  // The same for a plan with gates, in three parts: Queue returns when all calls are launched, Stage lets the device
+  // come to the gate before them, Finish opens that. Where the calls are not launched soon, as where they wait for the
+  // device, all gates are opened and `queued` is false: the plan runs as one without. Stage says whether it came there.
   Trouble Queue(bool* queued);
+  bool Stage();
   Trouble Finish(Done* done);
 
  private:

@@ -68,6 +68,14 @@ std::unique_ptr<Worker> WorkerPool::Take(bool quick) {
   return worker;
 }
 
+std::unique_ptr<Worker> WorkerPool::Make(int connections) const {
+  Worker::Options options = options_;
+  options.connections = connections;
+  auto worker = std::make_unique<Worker>(sandbox_, options);
+  worker->WaitReady();
+  return worker;
+}
+
 std::unique_ptr<Worker> WorkerPool::TakeOne(bool quick, bool* is_quick) {
   std::unique_lock<std::mutex> lock(mutex_);
   changed_.wait(lock, [this] { return !waiting_.empty() || !failure_.empty(); });

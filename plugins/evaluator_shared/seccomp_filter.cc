@@ -122,14 +122,17 @@ class Filter {
   std::string failure_;
 };
 
-constexpr std::array<std::string_view, 7> kSockets = {"socket", "socketpair", "connect", "bind",
-                                                      "listen", "accept",     "accept4"};
+// What a profiler needs to start a program, to look into it, and to hear from it.
+constexpr std::array<std::string_view, 10> kProfiling = {"socket",           "socketpair",       "connect", "bind",
+                                                         "listen",           "accept",           "accept4", "ptrace",
+                                                         "process_vm_readv", "process_vm_writev"};
 
-std::string InstallDenying(bool sockets_too) {
+std::string InstallDenying(bool profiling_too) {
   Filter filter(SCMP_ACT_ALLOW);
   const uint32_t deny = SCMP_ACT_ERRNO(EPERM);
   for (const char* name : kPrivileged) {
-    if (sockets_too || std::find(kSockets.begin(), kSockets.end(), name) == kSockets.end()) filter.Add(deny, name);
+    if (profiling_too || std::find(kProfiling.begin(), kProfiling.end(), name) == kProfiling.end())
+      filter.Add(deny, name);
   }
   filter.Add(deny, "clone", SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_NEWUSER, CLONE_NEWUSER));
   filter.Add(SCMP_ACT_ERRNO(ENOSYS), "clone3");  // its flags are in memory, out of a filter's sight; glibc falls back
