@@ -1,4 +1,4 @@
-// What Judge's functions hand on to each other. Private to judge.cc and judge_time.cc.
+// What Judge's functions hand on to each other. Private to judge.cc, judge_check.cc and judge_time.cc.
 #ifndef KGRPO_EVALUATOR_CUDA_JUDGE_CASE_H
 #define KGRPO_EVALUATOR_CUDA_JUDGE_CASE_H
 
@@ -13,6 +13,9 @@
 #include "evaluator_shared/inputs.h"      // Argument
 
 namespace kgrpo::evaluator_cuda {
+
+constexpr uint64_t kGuardBytes = 4096;  // before, between and after the tensors of a correctness case
+constexpr uint8_t kUnused = 0xff;       // fills the lent memory behind them
 
 // One call at a correctness size.
 struct Judge::Case : evaluator::CorrectnessCase {

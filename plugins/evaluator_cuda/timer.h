@@ -74,6 +74,9 @@ class Timer {
   double MeasureAlone(Side& baseline, double seconds);
 
  private:
+  // What one kernel's launch takes at most on a slow processor.
+  static constexpr double kLaunchSeconds = 12e-6;
+
   struct Batch {
     double seconds = 0, event_seconds = 0;
     bool allocates = false;

@@ -123,9 +123,9 @@ class Filter {
 };
 
 // What a profiler needs to start a program, to look into it, and to hear from it.
-constexpr std::array<std::string_view, 10> kProfiling = {"socket",           "socketpair",       "connect", "bind",
-                                                         "listen",           "accept",           "accept4", "ptrace",
-                                                         "process_vm_readv", "process_vm_writev"};
+constexpr std::array<std::string_view, 11> kProfiling = {
+    "socket", "socketpair",       "connect",           "bind",       "listen", "accept", "accept4",
+    "ptrace", "process_vm_readv", "process_vm_writev", "personality"};
 
 std::string InstallDenying(bool profiling_too) {
   Filter filter(SCMP_ACT_ALLOW);

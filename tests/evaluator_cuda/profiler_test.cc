@@ -24,8 +24,7 @@ const std::string kHelpers = std::string(KGRPO_BINARY_DIR) + "/lib/kgrpo/evaluat
 
 class ProfilerTest : public testing::Test {
  protected:
-  ProfilerTest()
-      : folder_("/tmp/profiler_test_" + std::to_string(getpid())), path_(std::getenv("PATH")) {
+  ProfilerTest() : folder_("/tmp/profiler_test_" + std::to_string(getpid())), path_(std::getenv("PATH")) {
     std::filesystem::create_directories(folder_ + "/bin");
     std::filesystem::create_directories(folder_ + "/candidate");
     options_.helper_directory = kHelpers;

@@ -1,0 +1,139 @@
+// Timer's single batches: their inputs put into place, run, timed, and looked at.
+#include <algorithm>
+#include <chrono>
+#include <string>
+
+#include "evaluator_cuda/timer.h"
+
+namespace kgrpo::evaluator_cuda {
+
+using Clock = std::chrono::steady_clock;
+using evaluator::Parameter;
+
+namespace {
+
+constexpr double kQueueSlackSeconds = 1e-3;  // for a processor that was busy
+constexpr int kQueueAttempts = 3;
+
+}  // namespace
+
+Trouble Timer::RunOnce(Side& side, const std::vector<uint64_t>& sets, Batch* batch) {
+  ++content_;
+  // Behind the sets of a gated side: what they will hold, and memory to flush the cache with.
+  const uint64_t all_sets = sets_ * inputs_.set_bytes(), junk = 2 * all_sets;
+  Plan plan;
+  plan.gated = side.gated;
+  plan.copy_memory = side.number;
+  for (const uint64_t set : sets) {
+    inputs_.Put(side.memory.data() + (side.gated ? all_sets : 0), round_, set, content_);
+    plan.calls.push_back(inputs_.Arguments(side.number, round_, set));
+  }
+  if (side.gated) plan.staged = {{0, all_sets, all_sets}, {junk, junk + device_.flush_bytes(), device_.flush_bytes()}};
+  if (Trouble trouble = side.worker.Prepare(plan)) return trouble;
+  device_.PreparePeek(PlacesIn(side, sets));
+  if (!side.gated) device_.FlushCache();
+  device_.Wait();
+  Done done;
+  bool as_planned = true;
+  auto begin = Clock::now();
+  if (side.gated) {
+    if (Trouble trouble = side.worker.Queue(&as_planned)) return trouble;
+    batch->queue_seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    as_planned = as_planned && side.worker.Stage();
+    begin = Clock::now();
+  }
+  if (Trouble trouble = side.gated ? side.worker.Finish(&done) : side.worker.Run(&done)) return trouble;
+  batch->peeked = device_.Peek();
+  batch->seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  batch->event_seconds = done.event_seconds;
+  batch->allocates = done.allocations > 0;
+  batch->launches = done.launches;
+  batch->as_planned =
+      as_planned && batch->queue_seconds < kQueueSlackSeconds + kLaunchSeconds * static_cast<double>(done.launches);
+  return {};
+}
+
+// Calls that wait for the device, or whose host code takes long, cannot be launched ahead: they are timed with their
+// launches. A processor that was busy with something else looks the same, for once.
+Trouble Timer::RunBatch(Side& side, const std::vector<uint64_t>& sets, Batch* batch) {
+  for (int attempt = 0; attempt < kQueueAttempts; ++attempt) {
+    if (Trouble trouble = RunOnce(side, sets, batch)) return trouble;
+    if (!side.gated || batch->as_planned) return {};
+  }
+  side.gated = false;
+  return RunOnce(side, sets, batch);
+}
+
+// Compares the candidate's outputs with what the baseline makes of the same inputs, untimed and elsewhere.
+Trouble Timer::CheckOutputs(const Side& candidate, const Side& check, const std::vector<uint64_t>& sets,
+                            uint64_t content) {
+  Plan plan;
+  for (const uint64_t set : sets) {
+    inputs_.Put(check.memory.data(), round_, set, content);
+    plan.calls.push_back(inputs_.Arguments(check.number, round_, set));
+  }
+  device_.Wait();
+  Done done;
+  ThrowOfBaseline(check.worker.Prepare(plan));
+  ThrowOfBaseline(check.worker.Run(&done));
+  for (const uint64_t set : sets) {
+    size_t output = 0;
+    for (const Layout::Tensor& tensor : inputs_.tensors()) {
+      const Parameter& parameter = problem_.parameters[tensor.parameter];
+      const uint64_t offset = inputs_.Offset(round_, set, tensor);
+      const evaluator::ErrorBound bound = parameter.IsWritten() ? bounds_[output++] : evaluator::ErrorBound{};
+      const uint64_t wrong =
+          device_.Mismatches(parameter.dtype, candidate.memory.data() + offset, check.memory.data() + offset,
+                             tensor.elements, 2 * bound.relative, 2 * bound.absolute);
+      if (wrong == 0) continue;
+      if (!parameter.IsWritten())
+        return {"input_modified", "At the timing size the input " + parameter.name + " was overwritten."};
+      return {"wrong", "At the timing size, in a call that was timed, " + std::to_string(wrong) + " of " +
+                           std::to_string(tensor.elements) + " elements of " + parameter.name +
+                           " differ from what the reference kernel makes of the same inputs."};
+    }
+  }
+  return {};
+}
+
+// A few bytes of an output of every set.
+std::vector<Place> Timer::PlacesIn(const Side& side, const std::vector<uint64_t>& sets) {
+  std::vector<const Layout::Tensor*> written;
+  for (const Layout::Tensor& tensor : inputs_.tensors()) {
+    if (problem_.parameters[tensor.parameter].IsWritten()) written.push_back(&tensor);
+  }
+  std::vector<Place> places;
+  for (const uint64_t set : sets) {
+    const Layout::Tensor& tensor = *written[Random(written.size())];
+    const uint64_t bytes = std::min<uint64_t>(kPeekBytes, tensor.bytes);
+    places.push_back(
+        {side.memory.data() + inputs_.Offset(round_, set, tensor) + Random(tensor.bytes - bytes + 1), bytes});
+  }
+  return places;
+}
+
+// Which calls' outputs are compared: the last, one at random, and some where nothing was written as far as was seen.
+std::vector<uint64_t> Timer::LookedAt(const std::vector<uint64_t>& sets, const std::vector<uint8_t>& early) {
+  std::vector<uint64_t> looked_at = {sets.back()};
+  const auto add = [&](uint64_t set) {
+    if (std::find(looked_at.begin(), looked_at.end(), set) == looked_at.end()) looked_at.push_back(set);
+  };
+  add(sets[Random(sets.size())]);
+  for (size_t i = 0; i < sets.size() && looked_at.size() < 4; ++i) {
+    const auto begin = early.begin() + static_cast<std::ptrdiff_t>(i * kPeekBytes);
+    if (*begin == TimingInputs::kPoison && std::count(begin, begin + kPeekBytes, TimingInputs::kPoison) >= 4)
+      add(sets[i]);
+  }
+  return looked_at;
+}
+
+// A batch of the candidate's. What was seen when the clock stopped must not change any more; some of the calls are
+// looked at as a whole.
+Trouble Timer::RunAndCheck(Side& candidate, const Side& check, const std::vector<uint64_t>& sets, Batch* batch) {
+  if (Trouble trouble = RunBatch(candidate, sets, batch)) return trouble;
+  if (Trouble trouble = CheckOutputs(candidate, check, LookedAt(sets, batch->peeked), content_)) return trouble;
+  if (device_.Peek() == batch->peeked) return {};
+  return {"unfinished", "An output changed after the launch function's work was said to be done."};
+}
+
+}  // namespace kgrpo::evaluator_cuda
