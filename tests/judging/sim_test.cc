@@ -33,7 +33,7 @@ class JudgingSimTest : public testing::TestWithParam<Entry> {
     Judge::Options options;
     options.host_seconds = 2;
     options.warp_instructions = 30'000'000;
-    options.compile_seconds = 6;
+    options.compile_seconds = 20;
     options.concurrency = 3;  // those below and the references
     judge_ = new Judge(options);
     std::set<std::string> wanted;
