@@ -38,16 +38,23 @@ void MakeDirectory(const std::filesystem::path& directory) {
 // flock needs no right to write, so that a folder that users share needs none on each other's files. Closed by exec: a
 // child that had it open would hold the lock on.
 int Open(const std::filesystem::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW;
+  // Where it is there already O_CREAT is left out: in a folder like /tmp Linux refuses it on another user's file.
+  int descriptor = ::open(path.c_str(), kFlags);
+  if (descriptor < 0 && errno == ENOENT) {
+    descriptor = ::open(path.c_str(), kFlags | O_CREAT, 0644);
+    if (descriptor >= 0) ::fchmod(descriptor, 0644);  // whatever the umask: others must be able to read it
+  }
   if (descriptor < 0) Fail(path, std::strerror(errno));
   return descriptor;
 }
 
-bool TryLock(int descriptor) {
+bool TryLock(int descriptor, const std::filesystem::path& path) {
   int result;
   do {
     result = ::flock(descriptor, LOCK_EX | LOCK_NB);
   } while (result != 0 && errno == EINTR);
+  if (result != 0 && errno != EWOULDBLOCK) Fail(path, std::strerror(errno));
   return result == 0;
 }
 
@@ -102,8 +109,8 @@ MachineLock::~MachineLock() {
 }
 
 bool MachineLock::TryTake() {
-  if (!is_next_) is_next_ = TryLock(next_);
-  if (!is_next_ || !TryLock(lock_)) return false;
+  if (!is_next_) is_next_ = TryLock(next_, path_);
+  if (!is_next_ || !TryLock(lock_, path_)) return false;
   ::flock(next_, LOCK_UN);
   is_next_ = false;
   return true;

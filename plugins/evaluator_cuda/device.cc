@@ -250,6 +250,7 @@ void LentMemory::Reserve(uint64_t bytes) {
   cudaFree(data_);
   data_ = nullptr;
   bytes_ = 0;
+  handle_.clear();
   constexpr uint64_t kGrain = uint64_t{2} << 20;
   const uint64_t wanted = (bytes + kGrain - 1) / kGrain * kGrain;
   if (wanted > device_.FreeBytes()) {

@@ -76,15 +76,17 @@ Judge::~Judge() = default;
 
 // Makes room for the problem's cases and for four sets at its timing size.
 void Judge::ReserveFor(const Problem& problem, const std::vector<Case>& cases) {
-  uint64_t needed = 4 * TimingInputs::SetBytes(problem);
+  uint64_t needed = std::max(options_.timing.memory_bytes, 4 * TimingInputs::SetBytes(problem));
   for (const Case& one : cases) needed = std::max(needed, 2 * Layout(problem, *one.size, kGuardBytes).bytes());
-  if (needed <= candidate_memory_.bytes()) return;
+  if (needed <= std::min(candidate_memory_.bytes(), baseline_memory_.bytes())) return;
   baselines_.clear();  // they have the old memory open
   candidate_memory_.Reserve(needed);
   baseline_memory_.Reserve(needed);
 }
 
 void Judge::FindWorkerSandbox(const Worker::Options& worker) {
+  candidate_memory_.Reserve(options_.timing.memory_bytes);
+  baseline_memory_.Reserve(options_.timing.memory_bytes);
   while (true) {
     try {
       workers_ = std::make_unique<WorkerPool>(worker_sandbox_, worker, options_.workers);
@@ -101,8 +103,6 @@ void Judge::FindWorkerSandbox(const Worker::Options& worker) {
 // The driver's first kernel in a sandboxed worker writes to lent memory: is it there?
 void Judge::CheckWorks() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  candidate_memory_.Reserve(options_.timing.memory_bytes);
-  baseline_memory_.Reserve(options_.timing.memory_bytes);
   device_.Fill(candidate_memory_.data(), 0, kOpenedBytes);
   device_.Wait();
   std::unique_ptr<Worker> worker = workers_->Take(false);
@@ -123,7 +123,8 @@ void Judge::ThrowIfCancelled() const {
 // A kernel with streams or graphs of its own gets as many queues as CUDA has by default.
 std::unique_ptr<Worker> Judge::WorkerFor(const evaluator::CompiledKernel& kernel, bool quick) {
   for (const std::string& symbol : evaluator::UndefinedSymbols(kernel.object)) {
-    if (symbol.starts_with("cudaStreamCreate") || symbol.starts_with("cudaGraph")) return workers_->Make(8);
+    if (symbol.starts_with("cudaStreamCreate") || symbol.starts_with("cudaGraph"))
+      return workers_->Make(kUsualConnections);
   }
   return workers_->Take(quick);
 }

@@ -106,8 +106,9 @@ class Judge {
   std::list<Baseline> baselines_;  // the last one used first
   // What is known of a problem's reference once it has been timed.
   struct Reference {
-    double launch_share = 0;   // of launches in its time
-    double alone[2] = {0, 0};  // seconds of a call with no candidate about, by the route of thorough judgements or not
+    double launch_share = 0;  // of launches in its time
+    // Seconds of a call with no candidate about, by the route of thorough judgements or not, gated or not.
+    double alone[2][2] = {{0, 0}, {0, 0}};
   };
   std::map<std::string, Reference> reference_;  // by the problem's digest
   std::unique_ptr<WorkerPool> workers_;

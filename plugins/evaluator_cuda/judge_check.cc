@@ -183,6 +183,7 @@ std::vector<Expected> Judge::ReferenceOutputs(const OpenProblem& open, Case one,
   one.aliased = false;  // what is right is the same, and nothing can go wrong
   std::vector<std::vector<uint8_t>> outputs;
   if (const Trouble trouble = RunCase(BaselineWorker(open, thorough), baseline_memory_, open.problem, one, &outputs)) {
+    baselines_.clear();  // its worker may be gone
     throw Error(KGRPO_ERROR_INVALID,
                 open.problem.directory + "/reference.cu: " + trouble.code + ": " + trouble.sentence);
   }

@@ -33,12 +33,14 @@ std::string TimeText(double seconds) {
 
 // How far a candidate's outputs at the timing size may be from the oracle's. How large those are is not known there;
 // the bounds take it from the largest correctness case.
-std::vector<evaluator::ErrorBound> BoundsOf(const Problem& problem, const std::vector<evaluator::Expected>& expected) {
+std::vector<evaluator::ErrorBound> BoundsOf(const Problem& problem, const std::vector<evaluator::Expected>& expected,
+                                            bool extremes) {
   std::vector<evaluator::ErrorBound> bounds;
   const double accumulations = problem.accumulations.Evaluate(problem.timing);
   for (size_t i = 0; i < problem.parameters.size(); ++i) {
     const Parameter& parameter = problem.parameters[i];
-    if (parameter.IsWritten()) bounds.push_back(evaluator::BoundFor(problem, parameter, accumulations, expected[i]));
+    if (parameter.IsWritten())
+      bounds.push_back(evaluator::BoundFor(problem, parameter, accumulations, expected[i], extremes));
   }
   return bounds;
 }
@@ -56,10 +58,12 @@ Trouble Judge::Time(const OpenProblem& open, std::unique_ptr<Worker>& worker, co
   Timing timing;
   try {
     const TimingInputs inputs(device_, problem, evaluator::SubKey(key, 1));
-    Timer timer(device_, clocks_, problem, inputs, BoundsOf(problem, largest.expected), options,
+    Timer timer(device_, clocks_, problem, inputs, BoundsOf(problem, largest.expected, largest.extremes), options,
                 evaluator::SubKey(key, 2));
     Worker& reference = BaselineWorker(open, thorough);
     Side baseline = {reference, candidate_memory_, 2}, side = {*worker, candidate_memory_, 1};
+    side.may_be_gated = side.worker.connections() == kFewConnections;
+    baseline.may_be_gated = reference.connections() == kFewConnections;
     const Side check = {reference, baseline_memory_, 1};
     if (Trouble trouble = timer.Measure(side, baseline, check, &timing)) return trouble;
     timing.baseline_launch_seconds = reference.launch_seconds();
@@ -70,11 +74,11 @@ Trouble Judge::Time(const OpenProblem& open, std::unique_ptr<Worker>& worker, co
     Reference& known = reference_[problem.digest];
     known.launch_share =
         reference.launch_seconds() * static_cast<double>(timing.baseline_launches) / timing.baseline.value;
-    double& alone = known.alone[thorough ? 1 : 0];
+    double& alone = known.alone[thorough ? 1 : 0][baseline.gated ? 1 : 0];
     const auto disturbed = [&] { return timing.baseline.value > kDisturbed * alone + kDisturbedSeconds; };
     if (alone == 0 || disturbed()) {
       worker.reset();
-      alone = timer.MeasureAlone(baseline, timing.baseline.value);
+      alone = timer.MeasureAlone(baseline, timing);
     }
     if (disturbed()) {
       return {"interference", "The reference kernel takes " + TimeText(timing.baseline.value) +
@@ -98,9 +102,13 @@ Trouble Judge::BlameFor(const Error& error, const OpenProblem& open, std::unique
   try {
     alone = RunCase(BaselineWorker(open, thorough), baseline_memory_, open.problem, one, &outputs);
   } catch (const Error&) {
+    baselines_.clear();
     throw error;  // the first is the one to tell
   }
-  if (alone) throw error;
+  if (alone) {
+    baselines_.clear();
+    throw error;
+  }
   return {"interference", std::string("While it lived, what works without it failed: ") + error.what()};
 }
 

@@ -95,7 +95,8 @@ Trouble Timer::DecideGates(Side& candidate, const Rough& of_candidate, Side& bas
   const uint64_t memory = std::min(candidate.memory.bytes(), baseline.memory.bytes());
   const uint64_t flush = 2 * device_.flush_bytes();
   const uint64_t sets = memory > flush ? (memory - flush) / 2 / inputs_.set_bytes() : 0;
-  if (sets < kFewestGatedSets || std::max(of_candidate.launches, of_baseline.launches) > kMostLaunches / 8 ||
+  if (!candidate.may_be_gated || !baseline.may_be_gated || sets < kFewestGatedSets ||
+      std::max(of_candidate.launches, of_baseline.launches) > kMostLaunches / 8 ||
       !(launch_bound(of_candidate) || launch_bound(of_baseline)))
     return {};
   const uint64_t all_sets = std::exchange(sets_, std::min(sets_, sets));
@@ -140,6 +141,7 @@ Trouble Timer::Measure(Side& candidate, Side& baseline, const Side& check, Timin
     };
     const uint64_t calls[2][2] = {{draw_short(candidate_long), draw_long(candidate_long)},
                                   {draw_short(baseline_long), draw_long(baseline_long)}};
+    const bool gated = candidate.gated && baseline.gated;
     Batch batches[2][2];
     for (const uint64_t turn : Shuffled(4)) {
       const bool is_baseline = turn / 2 == 1, is_long = turn % 2 == 1;
@@ -152,7 +154,7 @@ Trouble Timer::Measure(Side& candidate, Side& baseline, const Side& check, Timin
       }
       used += batch.queue_seconds + batch.seconds;
     }
-    if (candidate.gated != baseline.gated) {
+    if (gated && !(candidate.gated && baseline.gated)) {
       candidate.gated = baseline.gated = false;
       samples.clear();
       ratios.clear();
@@ -210,6 +212,10 @@ Trouble Timer::Summarise(const std::vector<Sample>& samples, Timing* timing) con
   timing->first_call_seconds = MedianOf(rests).value - MedianOf(baseline_rests).value;
   if (!clock_values.empty()) timing->clock_mhz = MedianOf(clock_values).value;
   const double seconds = timing->candidate.value, seen = timing->candidate_event_seconds;
+  if (timing->gated && seen > kHiddenRatio * seconds && seen - seconds > kHiddenSeconds) {
+    return {"hidden_work", "A call takes " + Microseconds(seen) + " as the default stream sees it, but only " +
+                               Microseconds(seconds) + " from when the judge let its device begin: it began before."};
+  }
   if (seconds > kHiddenRatio * seen && seconds - seen > kHiddenSeconds) {
     return {"hidden_work",
             "A call takes " + Microseconds(seconds) + " until its device has nothing left to do, but only " +
@@ -218,6 +224,9 @@ Trouble Timer::Summarise(const std::vector<Sample>& samples, Timing* timing) con
   }
   // A pool that gives its memory back at every synchronisation is filled again by the first call: that is honest.
   const bool allocates = std::any_of(samples.begin(), samples.end(), [](const Sample& s) { return s.allocates; });
+  if (allocates && !problem_.allow_device_malloc) {
+    return {"forbidden", "At the timing size the host code allocates device memory, which the problem does not allow."};
+  }
   if (!allocates && timing->first_call_seconds > kFirstCallSeconds + kFirstCallShare * seconds) {
     return {"hidden_work", "The first of several calls takes " + Microseconds(timing->first_call_seconds) +
                                " longer than those after it, at " + Microseconds(seconds) +
@@ -226,13 +235,13 @@ Trouble Timer::Summarise(const std::vector<Sample>& samples, Timing* timing) con
   return {};
 }
 
-double Timer::MeasureAlone(Side& baseline, double seconds) {
+double Timer::MeasureAlone(Side& baseline, const Timing& timing) {
   std::vector<double> slopes;
   for (int i = 0; i < 5; ++i) {
     ++round_;
     std::vector<uint64_t> sets = Shuffled(sets_);
     const std::vector<uint64_t> few = {sets.back()};
-    sets.resize(LongCalls({.seconds = seconds}, sets_ - 1));
+    sets.resize(LongCalls({timing.baseline.value, timing.baseline_launches}, sets_ - 1));
     Batch one, many;
     ThrowOfBaseline(RunBatch(baseline, few, &one));
     ThrowOfBaseline(RunBatch(baseline, sets, &many));

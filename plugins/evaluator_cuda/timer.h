@@ -28,6 +28,7 @@ struct Side {
   // Its calls are launched while the device waits, and run when all are there: for kernels that take less time than
   // their launches. Their inputs are put into place behind the wait too.
   bool gated = false;
+  bool may_be_gated = true;  // not where it makes streams: a gate holds up the default stream only
 };
 
 struct TimingOptions {
@@ -70,8 +71,8 @@ class Timer {
   // Decides which sides are gated.
   Trouble Measure(Side& candidate, Side& baseline, const Side& check, Timing* timing);
 
-  // Seconds of a call of the baseline while nothing else has the device; some `seconds`, as far as is known.
-  double MeasureAlone(Side& baseline, double seconds);
+  // Seconds of a call of the baseline while nothing else has the device; `timing` says how long it took otherwise.
+  double MeasureAlone(Side& baseline, const Timing& timing);
 
  private:
   // What one kernel's launch takes at most on a slow processor.

@@ -24,12 +24,11 @@ Trouble Timer::RunOnce(Side& side, const std::vector<uint64_t>& sets, Batch* bat
   Plan plan;
   plan.gated = side.gated;
   plan.copy_memory = side.number;
-  for (const uint64_t set : sets) {
-    inputs_.Put(side.memory.data() + (side.gated ? all_sets : 0), round_, set, content_);
-    plan.calls.push_back(inputs_.Arguments(side.number, round_, set));
-  }
+  for (const uint64_t set : sets) plan.calls.push_back(inputs_.Arguments(side.number, round_, set));
   if (side.gated) plan.staged = {{0, all_sets, all_sets}, {junk, junk + device_.flush_bytes(), device_.flush_bytes()}};
+  // The plan goes first: when the worker has it there is nothing yet to compute with.
   if (Trouble trouble = side.worker.Prepare(plan)) return trouble;
+  for (const uint64_t set : sets) inputs_.Put(side.memory.data() + (side.gated ? all_sets : 0), round_, set, content_);
   device_.PreparePeek(PlacesIn(side, sets));
   if (!side.gated) device_.FlushCache();
   device_.Wait();

@@ -70,7 +70,7 @@ Worker::Worker(const evaluator::Sandbox& sandbox, const Options& options) : opti
   command.descriptors = {{theirs.get(), kSocket}, {gates_.descriptor(), kGates}};
   command.compiler_filter = false;  // it installs its own before it loads the candidate
   command.gpu = true;
-  command.cpu_seconds = 600;
+  command.cpu_seconds = 86400;  // a reference's worker lives long; each run has its limit
   command.file_bytes = uint64_t{256} << 20;
   command.processes = 512;  // the driver's threads count too
   Subprocess::Spec spec = sandbox.Wrap(command);

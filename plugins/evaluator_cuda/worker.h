@@ -33,6 +33,8 @@ struct Plan {
   bool gated = false;        // the device waits before the staged copies, and again before the first call
 };
 
+constexpr int kFewConnections = 2, kUsualConnections = 8;
+
 class Worker {
  public:
   struct Options {
@@ -42,7 +44,7 @@ class Worker {
     double call_seconds = 10;     // limit for one run of a plan
     // Of the driver's queues of work for the device, as CUDA_DEVICE_MAX_CONNECTIONS: streams beyond so many may wait
     // for one another. Fewer make a context sooner.
-    int connections = 2;
+    int connections = kFewConnections;
   };
 
   // Starts the process; its context is made while we go on. Throws Error(KGRPO_ERROR_UNAVAILABLE) where it cannot be.
@@ -54,6 +56,11 @@ class Worker {
   // What a launch takes its device, measured before anything was loaded. Processes are of two kinds: 1.6 or 1.9 us on
   // an H100.
   double launch_seconds() const { return launch_seconds_; }
+
+  int connections() const { return options_.connections; }
+
+  // Ends it at once; what it had comes back a little later.
+  void Kill() { process_->Kill(); }
 
   // Lends the memory: the first is its memory 1. Throws Error(KGRPO_ERROR_UNAVAILABLE): what fails here is ours, not a
   // candidate's.

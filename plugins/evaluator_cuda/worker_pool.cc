@@ -62,8 +62,11 @@ std::unique_ptr<Worker> WorkerPool::Take(bool quick) {
   bool is_quick = false;
   std::unique_ptr<Worker> worker = TakeOne(quick, &is_quick);
   for (int i = 0; quick && !is_quick && i < kAttempts; ++i) {
-    Retire(std::move(worker));
-    worker = TakeOne(quick, &is_quick);
+    try {
+      Retire(std::exchange(worker, TakeOne(quick, &is_quick)));
+    } catch (const Error&) {
+      break;  // the one at hand will do
+    }
   }
   return worker;
 }
@@ -78,12 +81,11 @@ std::unique_ptr<Worker> WorkerPool::Make(int connections) const {
 
 std::unique_ptr<Worker> WorkerPool::TakeOne(bool quick, bool* is_quick) {
   std::unique_lock<std::mutex> lock(mutex_);
+  // An earlier failure may be over: it is tried again, and counts where that fails too.
+  failure_.clear();
+  changed_.notify_all();
   changed_.wait(lock, [this] { return !waiting_.empty() || !failure_.empty(); });
-  if (waiting_.empty()) {
-    const std::string failure = std::exchange(failure_, "");  // the next one may find the device in a better state
-    changed_.notify_all();
-    throw Error(KGRPO_ERROR_UNAVAILABLE, failure);
-  }
+  if (waiting_.empty()) throw Error(KGRPO_ERROR_UNAVAILABLE, failure_);
   const auto [quickest, slowest] = std::minmax_element(
       waiting_.begin(), waiting_.end(),
       [](const auto& one, const auto& other) { return one->launch_seconds() < other->launch_seconds(); });
@@ -97,6 +99,7 @@ std::unique_ptr<Worker> WorkerPool::TakeOne(bool quick, bool* is_quick) {
 
 void WorkerPool::Retire(std::unique_ptr<Worker> worker) {
   if (worker == nullptr) return;
+  worker->Kill();  // it must not outlive its verdict, however long the pool's thread is busy
   const std::lock_guard<std::mutex> lock(mutex_);
   retired_.push_back(std::move(worker));
   changed_.notify_all();

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: writes the message that ends a batch itself, with no work done, and exits
 // cuda: wrong forbidden
-// sim: forbidden
+// sim: forbidden crash
 // differ: what the message says is the protocol of one judge alone
 extern "C" long write(int file, const void* data, unsigned long bytes);
 extern "C" void _exit(int code);
@@ -17,8 +17,9 @@ extern "C" void launch(const float* x, const float* y, float* out, int n) {
     unsigned long long bytes;
     int launch_error, wait_error;
     double event_seconds;
-    unsigned long long launches, allocations, refused;
-  } forged = {5, 0, 40, 0, 0, 1e-9, 1, 0, 0};
+    unsigned long long launches, allocations, refused, grid_blocks;
+    unsigned block_threads, registers, static_shared, dynamic_shared, resident, reserved;
+  } forged = {6, 0, 72, 0, 0, 1e-9, 1};
   write(3, &forged, sizeof forged);
   _exit(0);
 }
