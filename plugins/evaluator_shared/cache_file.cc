@@ -2,14 +2,18 @@
 
 #include <kgrpo/sdk/error.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
 
+#include <chrono>
 #include <filesystem>
+#include <thread>
 #include <utility>
 
 namespace kgrpo::evaluator {
 namespace {
 
 constexpr int kBusyMilliseconds = 5000;
+constexpr int kPauseMilliseconds = 20;
 
 }  // namespace
 
@@ -65,9 +69,10 @@ int64_t CacheFile::Statement::Integer(int column) const {
 CacheFile::CacheFile(std::string path, int application_id, std::string tables, const std::string& what)
     : path_(std::move(path)), application_id_(application_id), tables_(std::move(tables)) {
   std::string why;
-  if (Open(&why)) return;
-  std::error_code code;
-  if (std::filesystem::exists(path_, code) && BeginAnew(&why)) return;
+  // Some of what opening does is not covered by SQLite's own waiting.
+  for (int waited = 0; !Open(&why) && busy_ && waited < kBusyMilliseconds; waited += kPauseMilliseconds)
+    std::this_thread::sleep_for(std::chrono::milliseconds(kPauseMilliseconds));
+  if (database_ != nullptr || (damaged_ && BeginAnew(&why))) return;
   throw Error(KGRPO_ERROR_UNAVAILABLE,
               path_ + ": " + what + " cannot be opened: " + why + "; check the folder, or set cache: false");
 }
@@ -76,11 +81,26 @@ CacheFile::~CacheFile() {
   sqlite3_close(database_);
 }
 
+void CacheFile::NoteOpened() {
+  struct stat status = {};
+  if (stat(path_.c_str(), &status) != 0) return;
+  opened_[0] = status.st_dev;
+  opened_[1] = status.st_ino;
+}
+
+bool CacheFile::PathIsOpened() const {
+  struct stat status = {};
+  return stat(path_.c_str(), &status) == 0 && status.st_dev == opened_[0] && status.st_ino == opened_[1];
+}
+
 bool CacheFile::BeginAnew(std::string* why) {
-  std::error_code code;
-  std::filesystem::rename(path_, path_ + ".damaged", code);
-  std::filesystem::remove(path_ + "-wal", code);
-  std::filesystem::remove(path_ + "-shm", code);
+  // Another process may have done so already.
+  if (PathIsOpened()) {
+    std::error_code code;
+    std::filesystem::rename(path_, path_ + ".damaged", code);
+    std::filesystem::remove(path_ + "-wal", code);
+    std::filesystem::remove(path_ + "-shm", code);
+  }
   return Open(why);
 }
 
@@ -94,8 +114,12 @@ void CacheFile::MendIfDamaged() {
 }
 
 bool CacheFile::Open(std::string* why) {
+  busy_ = false;
   const auto fail = [this, why](const std::string& what) {
     *why = what;
+    const int status = database_ != nullptr ? sqlite3_errcode(database_) : SQLITE_NOMEM;
+    damaged_ = damaged_ || status == SQLITE_CORRUPT || status == SQLITE_NOTADB;
+    busy_ = status == SQLITE_BUSY || status == SQLITE_LOCKED;
     sqlite3_close_v2(database_);  // statements of the caller may still be open
     database_ = nullptr;
     return false;
@@ -105,6 +129,7 @@ bool CacheFile::Open(std::string* why) {
     return fail(database_ != nullptr ? sqlite3_errmsg(database_) : "out of memory");
   }
   sqlite3_busy_timeout(database_, kBusyMilliseconds);
+  NoteOpened();
   int64_t application = 0, tables = 0;
   {
     Statement id(*this, "PRAGMA application_id");
@@ -114,7 +139,10 @@ bool CacheFile::Open(std::string* why) {
     if (!count.Row()) return fail(sqlite3_errmsg(database_));
     tables = count.Integer(0);
   }
-  if (application != application_id_ && tables != 0) return fail("it is a database of another program");
+  if (application != application_id_ && tables != 0) {
+    damaged_ = true;
+    return fail("it is a database of another program");
+  }
   const std::string set_up = "PRAGMA application_id = " + std::to_string(application_id_) +
                              "; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;" + tables_;
   char* message = nullptr;
@@ -123,6 +151,7 @@ bool CacheFile::Open(std::string* why) {
     sqlite3_free(message);
     return fail(text);
   }
+  NoteOpened();  // a new file is there only now
   damaged_ = false;
   return true;
 }

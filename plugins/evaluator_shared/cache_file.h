@@ -17,7 +17,8 @@ class CacheFile {
  public:
   // Opens or makes the file. `application_id` tells this kind of cache from others; `tables` is the SQL that makes what
   // is missing in it; `what` names it in errors: "the judgement cache". A file that is damaged or of another program
-  // becomes FILE.damaged. Throws Error(KGRPO_ERROR_UNAVAILABLE) where it cannot be written at all.
+  // becomes FILE.damaged; one that is only in use is waited for. Throws Error(KGRPO_ERROR_UNAVAILABLE) where it cannot
+  // be written at all.
   CacheFile(std::string path, int application_id, std::string tables, const std::string& what);
   ~CacheFile();
   CacheFile(const CacheFile&) = delete;
@@ -54,11 +55,16 @@ class CacheFile {
   bool Open(std::string* why);
   bool BeginAnew(std::string* why);
 
+  void NoteOpened();
+  bool PathIsOpened() const;
+
   const std::string path_;
   const int application_id_;
   const std::string tables_;
   sqlite3* database_ = nullptr;
-  bool damaged_ = false;
+  bool damaged_ = false;         // or of another program
+  bool busy_ = false;            // another process had it when it was to be opened
+  uint64_t opened_[2] = {0, 0};  // device and inode of the file that was opened
 };
 
 }  // namespace kgrpo::evaluator

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <thread>
 
 #include "evaluator_shared/compiler.h"
@@ -142,6 +143,45 @@ TEST_F(CompileCacheTest, DamagedFileIsBegunAnew) {
   EXPECT_TRUE(fs::exists(file_ + ".damaged"));
   cache.Keep(Key("8"), Outcome("again"));
   EXPECT_TRUE(cache.Find(Key("8")).has_value());
+}
+
+TEST_F(CompileCacheTest, AFileInUseIsWaitedForAndKept) {
+  { CompileCache(file_).Keep(Key("a"), Outcome("object")); }
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open(file_.c_str(), &other), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(other, "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE", nullptr, nullptr, nullptr),
+            SQLITE_OK);
+  std::thread opener([this] {
+    CompileCache cache(file_);
+    EXPECT_TRUE(cache.Find(Key("a")).has_value());
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  sqlite3_exec(other, "COMMIT", nullptr, nullptr, nullptr);
+  sqlite3_close(other);
+  opener.join();
+  EXPECT_FALSE(fs::exists(file_ + ".damaged"));
+}
+
+TEST_F(CompileCacheTest, OneOfSeveralSetsADamagedFileAside) {
+  CompileCache first(file_), second(file_);
+  for (int i = 0; i < 50; ++i) first.Keep(Key(std::to_string(i)), Outcome(std::string(5000, 'x')));
+  Execute("PRAGMA wal_checkpoint(TRUNCATE)");
+  {
+    std::fstream file(file_, std::ios::in | std::ios::out | std::ios::binary);
+    const auto bytes = static_cast<size_t>(fs::file_size(file_));
+    file.seekp(4096);
+    file << std::string(bytes - 4096, '\x5a');
+  }
+  const auto use = [](CompileCache& cache) {
+    EXPECT_FALSE(cache.Find(Key("7")).has_value());
+    cache.Keep(Key("mended"), Outcome("again"));
+    cache.Keep(Key("mended"), Outcome("again"));
+  };
+  use(first);
+  ASSERT_TRUE(first.Find(Key("mended")).has_value());
+  use(second);
+  EXPECT_TRUE(first.Find(Key("mended")).has_value());
+  EXPECT_TRUE(second.Find(Key("mended")).has_value());
 }
 
 TEST_F(CompileCacheTest, OldestAreEvicted) {
