@@ -5,7 +5,6 @@
 // threads.
 //
 // Exits with 0, or with 1 and a line on standard error.
-#include <cuda_profiler_api.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -20,6 +19,10 @@
 #include "evaluator_cuda/worker/fast_kernels.h"
 #include "evaluator_cuda/worker/profile_plan.h"
 #include "evaluator_cuda/worker/runtime.h"
+
+// The header that declares these, cuda_profiler_api.h, is a package of its own that not every toolkit comes with.
+extern "C" cudaError_t cudaProfilerStart();
+extern "C" cudaError_t cudaProfilerStop();
 
 namespace {
 
