@@ -14,7 +14,6 @@
 namespace kgrpo::evaluator_cuda {
 
 using Clock = std::chrono::steady_clock;
-using evaluator::Parameter;
 
 namespace {
 
