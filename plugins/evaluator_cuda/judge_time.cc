@@ -61,20 +61,16 @@ Trouble Judge::Time(const OpenProblem& open, std::unique_ptr<Worker>& worker, co
     Timer timer(device_, clocks_, problem, inputs, BoundsOf(problem, largest.expected, largest.extremes), options,
                 evaluator::SubKey(key, 2));
     Worker& reference = BaselineWorker(open, thorough);
-    Side baseline = {reference, candidate_memory_, 2}, side = {*worker, candidate_memory_, 1};
-    side.may_be_gated = side.worker.connections() == kFewConnections;
-    baseline.may_be_gated = reference.connections() == kFewConnections;
+    const Side baseline = {reference, candidate_memory_, 2};
     const Side check = {reference, baseline_memory_, 1};
-    if (Trouble trouble = timer.Measure(side, baseline, check, &timing)) return trouble;
-    timing.baseline_launch_seconds = reference.launch_seconds();
-    timing.launch_seconds = side.worker.launch_seconds();
+    if (Trouble trouble = timer.Measure({*worker, candidate_memory_, 1}, baseline, check, &timing)) return trouble;
     if (Trouble trouble = DescribeLaunch(inputs, *worker, judgement)) return trouble;
     // What the reference takes when nothing of a candidate's is left; measured where it is not known, or where it seems
     // to have been slowed.
     Reference& known = reference_[problem.digest];
     known.launch_share =
-        reference.launch_seconds() * static_cast<double>(timing.baseline_launches) / timing.baseline.value;
-    double& alone = known.alone[thorough ? 1 : 0][baseline.gated ? 1 : 0];
+        timing.baseline_launch_seconds * static_cast<double>(timing.baseline_launches) / timing.baseline.value;
+    double& alone = known.alone[thorough ? 1 : 0][timing.gated ? 1 : 0];
     const auto disturbed = [&] { return timing.baseline.value > kDisturbed * alone + kDisturbedSeconds; };
     if (alone == 0 || disturbed()) {
       worker.reset();
@@ -98,14 +94,13 @@ Trouble Judge::BlameFor(const Error& error, const OpenProblem& open, std::unique
   worker.reset();
   baselines_.clear();
   std::vector<std::vector<uint8_t>> outputs;
-  Trouble alone;
+  bool works = false;
   try {
-    alone = RunCase(BaselineWorker(open, thorough), baseline_memory_, open.problem, one, &outputs);
+    works = !RunCase(BaselineWorker(open, thorough), baseline_memory_, open.problem, one, &outputs);
   } catch (const Error&) {
-    baselines_.clear();
-    throw error;  // the first is the one to tell
+    // The first error is the one to tell.
   }
-  if (alone) {
+  if (!works) {
     baselines_.clear();
     throw error;
   }

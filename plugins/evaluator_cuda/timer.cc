@@ -70,7 +70,7 @@ void Timer::ThrowOfBaseline(const Trouble& trouble) const {
 }
 
 // Seconds and launches of a call, roughly; the first calls at this size are made here too.
-Trouble Timer::Estimate(Side& side, Rough* rough) {
+Trouble Timer::Estimate(const Side& side, Rough* rough) {
   Batch one, four;
   // The least of some: batches of too few calls would be measured badly, one of too many costs a little time.
   double least_one = 0, least_four = 0;
@@ -85,27 +85,26 @@ Trouble Timer::Estimate(Side& side, Rough* rough) {
   return {};
 }
 
-// Where a call of either seems to take no longer than its launches, both sides are gated, if that works with both and
-// what the sets need in memory leaves room.
-Trouble Timer::DecideGates(Side& candidate, const Rough& of_candidate, Side& baseline, const Rough& of_baseline) {
+// Where a call of either seems to take no longer than its launches, there are gates, if that works with both and what
+// the sets need in memory leaves room. Not where one makes streams: a gate holds up the default stream only.
+Trouble Timer::DecideGates(const Side& candidate, const Rough& of_candidate, const Side& baseline,
+                           const Rough& of_baseline) {
   const auto launch_bound = [](const Rough& rough) {
     return rough.seconds < kLaunchSeconds * static_cast<double>(rough.launches);
   };
   const uint64_t memory = std::min(candidate.memory.bytes(), baseline.memory.bytes());
   const uint64_t flush = 2 * device_.flush_bytes();
   const uint64_t sets = memory > flush ? (memory - flush) / 2 / inputs_.set_bytes() : 0;
-  if (!candidate.may_be_gated || !baseline.may_be_gated || sets < kFewestGatedSets ||
-      std::max(of_candidate.launches, of_baseline.launches) > kMostLaunches / 8 ||
+  if (candidate.worker.connections() != kFewConnections || baseline.worker.connections() != kFewConnections ||
+      sets < kFewestGatedSets || std::max(of_candidate.launches, of_baseline.launches) > kMostLaunches / 8 ||
       !(launch_bound(of_candidate) || launch_bound(of_baseline)))
     return {};
   const uint64_t all_sets = std::exchange(sets_, std::min(sets_, sets));
-  candidate.gated = baseline.gated = true;
+  gated_ = true;
   Batch tried;
   ThrowOfBaseline(RunBatch(baseline, {0, 1, 2, 3}, &tried));
   if (Trouble trouble = RunBatch(candidate, {0, 1, 2, 3}, &tried)) return trouble;
-  if (candidate.gated && baseline.gated) return {};
-  candidate.gated = baseline.gated = false;
-  sets_ = all_sets;
+  if (!gated_) sets_ = all_sets;
   return {};
 }
 
@@ -115,7 +114,7 @@ uint64_t Timer::LongCalls(const Rough& rough, uint64_t most) const {
   return std::clamp<uint64_t>(std::min(calls, kMostLaunches / rough.launches), 3, most);
 }
 
-Trouble Timer::Measure(Side& candidate, Side& baseline, const Side& check, Timing* timing) {
+Trouble Timer::Measure(const Side& candidate, const Side& baseline, const Side& check, Timing* timing) {
   Rough of_candidate, of_baseline;
   ThrowOfBaseline(Estimate(baseline, &of_baseline));
   if (Trouble trouble = Estimate(candidate, &of_candidate)) return trouble;
@@ -140,7 +139,7 @@ Trouble Timer::Measure(Side& candidate, Side& baseline, const Side& check, Timin
     };
     const uint64_t calls[2][2] = {{draw_short(candidate_long), draw_long(candidate_long)},
                                   {draw_short(baseline_long), draw_long(baseline_long)}};
-    const bool gated = candidate.gated && baseline.gated;
+    const bool gated = gated_;
     Batch batches[2][2];
     for (const uint64_t turn : Shuffled(4)) {
       const bool is_baseline = turn / 2 == 1, is_long = turn % 2 == 1;
@@ -153,8 +152,7 @@ Trouble Timer::Measure(Side& candidate, Side& baseline, const Side& check, Timin
       }
       used += batch.queue_seconds + batch.seconds;
     }
-    if (gated && !(candidate.gated && baseline.gated)) {
-      candidate.gated = baseline.gated = false;
+    if (gated != gated_) {  // what was measured behind gates does not compare with what follows
       samples.clear();
       ratios.clear();
       continue;
@@ -176,7 +174,9 @@ Trouble Timer::Measure(Side& candidate, Side& baseline, const Side& check, Timin
     if (used > kPatience * options_.budget_seconds && samples.size() >= kFewestRounds) break;
   }
   timing->sets = sets_;
-  timing->gated = candidate.gated;
+  timing->gated = gated_;
+  timing->launch_seconds = candidate.worker.launch_seconds();
+  timing->baseline_launch_seconds = baseline.worker.launch_seconds();
   timing->baseline_launches = of_baseline.launches;
   return Summarise(samples, timing);
 }
@@ -234,7 +234,7 @@ Trouble Timer::Summarise(const std::vector<Sample>& samples, Timing* timing) con
   return {};
 }
 
-double Timer::MeasureAlone(Side& baseline, const Timing& timing) {
+double Timer::MeasureAlone(const Side& baseline, const Timing& timing) {
   std::vector<double> slopes;
   for (int i = 0; i < 5; ++i) {
     ++round_;

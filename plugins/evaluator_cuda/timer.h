@@ -1,10 +1,10 @@
 // How long a candidate takes beside the baseline. The clock is the judge's own: it runs from the word to a worker until
 // the judge itself has read some of the results from the device, which gives it no turn before the worker's work is
-// done; over batches of two lengths, and the slope between them is the time of a call. What starting a batch costs
-// falls out, and work on any stream or thread is inside. Candidate and baseline take turns in random order; before
-// every batch the cache is flushed, and every call of a round has inputs and addresses of its own. Both work in the
-// same memory, since the same tensors elsewhere can be some percent slower. Used by the judge under the device's lock.
-// docs/judging.md says why each of this is so.
+// done, or from when it lets the device begin with calls that are launched already; over batches of two lengths, and
+// the slope between them is the time of a call. What starting a batch costs falls out, and work on any stream or thread
+// is inside. Candidate and baseline take turns in random order; before every batch the cache is flushed, and every call
+// of a round has inputs and addresses of its own. Both work in the same memory, since the same tensors elsewhere can be
+// some percent slower. Used by the judge under the device's lock. docs/judging.md says why each of this is so.
 #ifndef KGRPO_EVALUATOR_CUDA_TIMER_H
 #define KGRPO_EVALUATOR_CUDA_TIMER_H
 
@@ -25,10 +25,6 @@ struct Side {
   Worker& worker;
   const LentMemory& memory;
   uint32_t number;  // of that memory, as the worker counts
-  // Its calls are launched while the device waits, and run when all are there: for kernels that take less time than
-  // their launches. Their inputs are put into place behind the wait too.
-  bool gated = false;
-  bool may_be_gated = true;  // not where it makes streams: a gate holds up the default stream only
 };
 
 struct TimingOptions {
@@ -50,7 +46,7 @@ struct Timing {
   uint64_t baseline_launches = 0;  // of a call
   double baseline_launch_seconds = 0;
   double launch_seconds = 0;  // what a launch takes the device from the candidate's process
-  bool gated = false;         // the candidate's calls were launched before the clock began
+  bool gated = false;         // calls were launched before the clock began
   double clock_mhz = 0;       // median of what was seen
   // How much longer the candidate's first call of a batch takes than the others, less what the baseline's does.
   double first_call_seconds = 0;
@@ -62,17 +58,13 @@ class Timer {
   Timer(Device& device, Clocks& clocks, const evaluator::Problem& problem, const TimingInputs& inputs,
         std::vector<evaluator::ErrorBound> bounds, const TimingOptions& options, uint64_t key);
 
-  // How many sets a side's memory must hold.
-  uint64_t sets() const { return sets_; }
-
   // Measures `candidate` and `baseline` in memory that both have open. `check` is the baseline's worker with memory
   // that the candidate does not see: there it computes what the candidate's outputs are compared with. Trouble is the
   // candidate's; a baseline that fails throws Error.
-  // Decides which sides are gated.
-  Trouble Measure(Side& candidate, Side& baseline, const Side& check, Timing* timing);
+  Trouble Measure(const Side& candidate, const Side& baseline, const Side& check, Timing* timing);
 
   // Seconds of a call of the baseline while nothing else has the device; `timing` says how long it took otherwise.
-  double MeasureAlone(Side& baseline, const Timing& timing);
+  double MeasureAlone(const Side& baseline, const Timing& timing);
 
  private:
   // What one kernel's launch takes at most on a slow processor.
@@ -81,7 +73,7 @@ class Timer {
   struct Batch {
     double seconds = 0, event_seconds = 0;
     bool allocates = false;
-    double queue_seconds = 0;     // until all was launched, of a gated side
+    double queue_seconds = 0;     // until all was launched, where there are gates
     uint64_t launches = 0;        // of kernels
     bool as_planned = true;       // it ran behind its gates, where it has some
     std::vector<uint8_t> peeked;  // of every call's outputs, when the clock was stopped
@@ -94,16 +86,16 @@ class Timer {
     double megahertz;  // 0: unknown
     bool allocates;    // device memory, in a call of the candidate
   };
-  Trouble RunOnce(Side& side, const std::vector<uint64_t>& sets, Batch* batch);
-  Trouble RunBatch(Side& side, const std::vector<uint64_t>& sets, Batch* batch);
+  Trouble RunOnce(const Side& side, const std::vector<uint64_t>& sets, Batch* batch);
+  Trouble RunBatch(const Side& side, const std::vector<uint64_t>& sets, Batch* batch);
   struct Rough {
     double seconds = 0;     // of a call
     uint64_t launches = 1;  // of a call
   };
-  Trouble Estimate(Side& side, Rough* rough);
-  Trouble DecideGates(Side& candidate, const Rough& of_candidate, Side& baseline, const Rough& of_baseline);
+  Trouble Estimate(const Side& side, Rough* rough);
+  Trouble DecideGates(const Side& candidate, const Rough& of_candidate, const Side& baseline, const Rough& of_baseline);
   uint64_t LongCalls(const Rough& rough, uint64_t most) const;
-  Trouble RunAndCheck(Side& candidate, const Side& check, const std::vector<uint64_t>& sets, Batch* batch);
+  Trouble RunAndCheck(const Side& candidate, const Side& check, const std::vector<uint64_t>& sets, Batch* batch);
   Trouble CheckOutputs(const Side& candidate, const Side& check, const std::vector<uint64_t>& sets, uint64_t content);
   Trouble Summarise(const std::vector<Sample>& samples, Timing* timing) const;
   std::vector<Place> PlacesIn(const Side& side, const std::vector<uint64_t>& sets);
@@ -123,6 +115,9 @@ class Timer {
   uint64_t round_ = 0;
   uint64_t content_ = 0;  // of the last batch: no two have the same inputs
   uint64_t sets_ = 0;
+  // Calls are launched while the device waits, and run when all are there: for kernels that take less time than their
+  // launches. Their inputs are put into place behind the wait too.
+  bool gated_ = false;
 };
 
 }  // namespace kgrpo::evaluator_cuda

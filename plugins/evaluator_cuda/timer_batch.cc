@@ -17,31 +17,31 @@ constexpr int kQueueAttempts = 3;
 
 }  // namespace
 
-Trouble Timer::RunOnce(Side& side, const std::vector<uint64_t>& sets, Batch* batch) {
+Trouble Timer::RunOnce(const Side& side, const std::vector<uint64_t>& sets, Batch* batch) {
   ++content_;
-  // Behind the sets of a gated side: what they will hold, and memory to flush the cache with.
+  // Behind the sets, where there are gates: what they will hold, and memory to flush the cache with.
   const uint64_t all_sets = sets_ * inputs_.set_bytes(), junk = 2 * all_sets;
   Plan plan;
-  plan.gated = side.gated;
+  plan.gated = gated_;
   plan.copy_memory = side.number;
   for (const uint64_t set : sets) plan.calls.push_back(inputs_.Arguments(side.number, round_, set));
-  if (side.gated) plan.staged = {{0, all_sets, all_sets}, {junk, junk + device_.flush_bytes(), device_.flush_bytes()}};
+  if (gated_) plan.staged = {{0, all_sets, all_sets}, {junk, junk + device_.flush_bytes(), device_.flush_bytes()}};
   // The plan goes first: when the worker has it there is nothing yet to compute with.
   if (Trouble trouble = side.worker.Prepare(plan)) return trouble;
-  for (const uint64_t set : sets) inputs_.Put(side.memory.data() + (side.gated ? all_sets : 0), round_, set, content_);
+  for (const uint64_t set : sets) inputs_.Put(side.memory.data() + (gated_ ? all_sets : 0), round_, set, content_);
   device_.PreparePeek(PlacesIn(side, sets));
-  if (!side.gated) device_.FlushCache();
+  if (!gated_) device_.FlushCache();
   device_.Wait();
   Done done;
   bool as_planned = true;
   auto begin = Clock::now();
-  if (side.gated) {
+  if (gated_) {
     if (Trouble trouble = side.worker.Queue(&as_planned)) return trouble;
     batch->queue_seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     as_planned = as_planned && side.worker.Stage();
     begin = Clock::now();
   }
-  if (Trouble trouble = side.gated ? side.worker.Finish(&done) : side.worker.Run(&done)) return trouble;
+  if (Trouble trouble = gated_ ? side.worker.Finish(&done) : side.worker.Run(&done)) return trouble;
   batch->peeked = device_.Peek();
   batch->seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   batch->event_seconds = done.event_seconds;
@@ -54,12 +54,12 @@ Trouble Timer::RunOnce(Side& side, const std::vector<uint64_t>& sets, Batch* bat
 
 // Calls that wait for the device, or whose host code takes long, cannot be launched ahead: they are timed with their
 // launches. A processor that was busy with something else looks the same, for once.
-Trouble Timer::RunBatch(Side& side, const std::vector<uint64_t>& sets, Batch* batch) {
+Trouble Timer::RunBatch(const Side& side, const std::vector<uint64_t>& sets, Batch* batch) {
   for (int attempt = 0; attempt < kQueueAttempts; ++attempt) {
     if (Trouble trouble = RunOnce(side, sets, batch)) return trouble;
-    if (!side.gated || batch->as_planned) return {};
+    if (!gated_ || batch->as_planned) return {};
   }
-  side.gated = false;
+  gated_ = false;
   return RunOnce(side, sets, batch);
 }
 
@@ -128,7 +128,7 @@ std::vector<uint64_t> Timer::LookedAt(const std::vector<uint64_t>& sets, const s
 
 // A batch of the candidate's. What was seen when the clock stopped must not change any more; some of the calls are
 // looked at as a whole.
-Trouble Timer::RunAndCheck(Side& candidate, const Side& check, const std::vector<uint64_t>& sets, Batch* batch) {
+Trouble Timer::RunAndCheck(const Side& candidate, const Side& check, const std::vector<uint64_t>& sets, Batch* batch) {
   if (Trouble trouble = RunBatch(candidate, sets, batch)) return trouble;
   if (Trouble trouble = CheckOutputs(candidate, check, LookedAt(sets, batch->peeked), content_)) return trouble;
   if (device_.Peek() == batch->peeked) return {};

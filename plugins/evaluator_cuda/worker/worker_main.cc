@@ -3,7 +3,8 @@
 // launch function as often as it is told. It holds no secret: inputs and outputs lie in memory that the judge owns,
 // what is right and how long it took is found out by the judge.
 //
-// Started by worker.cc as `kgrpo_cuda_worker LIBCUDART SCRATCH [nofilter]`, with its socket as descriptor 3.
+// Started by worker.cc as `kgrpo_cuda_worker LIBCUDART SCRATCH [nofilter]`, with its socket as descriptor 3 and the
+// gates' memory as descriptor 4.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <fcntl.h>
