@@ -10,11 +10,10 @@
 // Exit codes: 0 neither a leak nor a wrong verdict, 1 one of them, 2 bad usage or no judge.
 #include <kgrpo/sdk/error.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -25,6 +24,7 @@
 
 #include "evaluator_cuda/judge.h"
 #include "evaluator_shared/random.h"
+#include "parallel.h"
 #include "process_holdings.h"
 
 namespace {
@@ -82,36 +82,6 @@ struct Arguments {
   std::vector<std::string> problems;
 };
 
-Arguments Read(int argc, char** argv) {
-  Arguments arguments;
-  for (int i = 1; i < argc; ++i) {
-    const std::string name = argv[i];
-    const auto value = [&] {
-      if (i + 1 == argc) throw kgrpo::Error(KGRPO_ERROR_INVALID, name + " needs a value");
-      return argv[++i];
-    };
-    if (name == "--from") {
-      arguments.from = std::strtoull(value(), nullptr, 10);
-    } else if (name == "--count") {
-      arguments.count = std::strtoull(value(), nullptr, 10);
-    } else if (name == "--every") {
-      arguments.every = std::strtoull(value(), nullptr, 10);
-    } else if (name == "--threads") {
-      arguments.threads = std::strtoul(value(), nullptr, 10);
-    } else if (name == "--hang-seconds") {
-      arguments.hang_seconds = std::strtod(value(), nullptr);
-    } else {
-      arguments.problems.push_back(name);
-    }
-  }
-  if (arguments.problems.empty() || arguments.threads == 0 || arguments.count == 0 || arguments.every == 0) {
-    throw kgrpo::Error(KGRPO_ERROR_INVALID,
-                       "usage: judge_soak [--from N] [--count N] [--threads N] [--every N] [--hang-seconds S] "
-                       "PROBLEM_DIRECTORY...");
-  }
-  return arguments;
-}
-
 class Soak {
  public:
   explicit Soak(const Arguments& arguments) : arguments_(arguments), judge_(OptionsFor(arguments)) {
@@ -148,24 +118,7 @@ class Soak {
   }
 
   void JudgeAll(uint64_t first, uint64_t end) {
-    std::atomic<uint64_t> next = first;
-    std::string failure;
-    std::vector<std::jthread> threads;
-    for (size_t t = 0; t < arguments_.threads; ++t) {
-      threads.emplace_back([&] {
-        for (uint64_t i = next++; i < end; i = next++) {
-          try {
-            JudgeOne(i);
-          } catch (const kgrpo::Error& error) {
-            const std::lock_guard lock(mutex_);
-            failure = "judgement " + std::to_string(i) + ": " + error.what();
-            next = end;
-          }
-        }
-      });
-    }
-    threads.clear();
-    if (!failure.empty()) throw kgrpo::Error(KGRPO_ERROR_UNAVAILABLE, failure);
+    kgrpo::bench::InParallel(arguments_.threads, first, end, [this](uint64_t i) { JudgeOne(i); });
   }
 
   void JudgeOne(uint64_t number) {
@@ -227,8 +180,19 @@ class Soak {
 }  // namespace
 
 int main(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app("Judges many kernels, some of which misbehave, and looks for what is not given back.");
+  app.add_option("--from", arguments.from, "Number of the first judgement")->capture_default_str();
+  app.add_option("--count", arguments.count, "Judgements")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--threads", arguments.threads)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--every", arguments.every, "Judgements between two looks at the process")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--hang-seconds", arguments.hang_seconds, "Limit for a batch of calls")->capture_default_str();
+  app.add_option("problems", arguments.problems, "Folders of problems")->required();
+  CLI11_PARSE(app, argc, argv);
   try {
-    return Soak(Read(argc, argv)).Run() ? 0 : 1;
+    return Soak(arguments).Run() ? 0 : 1;
   } catch (const kgrpo::Error& error) {
     std::fprintf(stderr, "judge_soak: %s\n", error.what());
     return 2;

@@ -10,11 +10,10 @@
 // waiting; then a line "# route threads count total_s p50_s p95_s per_second right".
 #include <kgrpo/sdk/error.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <deque>
 #include <filesystem>
 #include <map>
@@ -29,6 +28,7 @@
 #include "coder_offline/techniques.h"
 #include "evaluator_cuda/judge.h"
 #include "evaluator_shared/random.h"
+#include "parallel.h"
 
 namespace {
 
@@ -85,34 +85,6 @@ struct Arguments {
   std::vector<std::string> problems;
 };
 
-Arguments Read(int argc, char** argv) {
-  Arguments arguments;
-  for (int i = 1; i < argc; ++i) {
-    const std::string name = argv[i];
-    const auto value = [&] {
-      if (i + 1 == argc) throw kgrpo::Error(KGRPO_ERROR_INVALID, name + " needs a value");
-      return argv[++i];
-    };
-    if (name == "--route") {
-      arguments.route = value();
-    } else if (name == "--threads") {
-      arguments.threads = std::strtoul(value(), nullptr, 10);
-    } else if (name == "--count") {
-      arguments.count = std::strtoul(value(), nullptr, 10);
-    } else if (name == "--budget") {
-      arguments.budget = std::strtod(value(), nullptr);
-    } else {
-      arguments.problems.push_back(name);
-    }
-  }
-  if (arguments.problems.empty() || arguments.threads == 0 || arguments.count == 0) {
-    throw kgrpo::Error(KGRPO_ERROR_INVALID,
-                       "usage: judge_throughput [--route fast|nvcc] [--threads N] [--count N] [--budget SECONDS] "
-                       "PROBLEM_DIRECTORY...");
-  }
-  return arguments;
-}
-
 std::vector<Candidate> MakeCandidates(const std::vector<std::unique_ptr<OpenProblem>>& problems, size_t count) {
   std::vector<std::vector<std::string>> variants;
   for (const auto& open : problems) variants.push_back(Variants(open->problem.reference_source, count));
@@ -148,37 +120,21 @@ void Measure(const Arguments& arguments) {
   std::mutex mutex;  // guards the output and what follows
   std::vector<double> latencies;
   size_t right = 0;
-  std::string failure;
-  std::atomic<size_t> next = 0;
   const Clock::time_point start = Clock::now();
-  std::vector<std::jthread> threads;
-  for (size_t t = 0; t < arguments.threads; ++t) {
-    threads.emplace_back([&] {
-      for (size_t i = next++; i < candidates.size(); i = next++) {
-        const Candidate& candidate = candidates[i];
-        const Clock::time_point begin = Clock::now();
-        try {
-          const auto judgement =
-              judge.Evaluate(*candidate.open, candidate.source, kgrpo::evaluator::SubKey(11, i), false);
-          const double seconds = SecondsSince(begin);
-          const std::map<std::string, double> metrics(judgement.metrics.begin(), judgement.metrics.end());
-          const auto speedup = metrics.find("speedup");
-          const std::lock_guard lock(mutex);
-          latencies.push_back(seconds);
-          right += judgement.correct ? 1 : 0;
-          std::printf("%s,%s,%s,%s,%.4f,%.3f,%.3f\n", arguments.route.c_str(), candidate.open->problem.name.c_str(),
-                      ScheduleOf(candidate.source).c_str(), judgement.verdict.c_str(),
-                      speedup == metrics.end() ? 0.0 : speedup->second, judgement.compile_seconds, seconds);
-        } catch (const kgrpo::Error& error) {
-          const std::lock_guard lock(mutex);
-          failure = error.what();
-          next = candidates.size();
-        }
-      }
-    });
-  }
-  threads.clear();
-  if (!failure.empty()) throw kgrpo::Error(KGRPO_ERROR_UNAVAILABLE, failure);
+  kgrpo::bench::InParallel(arguments.threads, 0, candidates.size(), [&](uint64_t i) {
+    const Candidate& candidate = candidates[i];
+    const Clock::time_point begin = Clock::now();
+    const auto judgement = judge.Evaluate(*candidate.open, candidate.source, kgrpo::evaluator::SubKey(11, i), false);
+    const double seconds = SecondsSince(begin);
+    const std::map<std::string, double> metrics(judgement.metrics.begin(), judgement.metrics.end());
+    const auto speedup = metrics.find("speedup");
+    const std::lock_guard lock(mutex);
+    latencies.push_back(seconds);
+    right += judgement.correct ? 1 : 0;
+    std::printf("%s,%s,%s,%s,%.4f,%.3f,%.3f\n", arguments.route.c_str(), candidate.open->problem.name.c_str(),
+                ScheduleOf(candidate.source).c_str(), judgement.verdict.c_str(),
+                speedup == metrics.end() ? 0.0 : speedup->second, judgement.compile_seconds, seconds);
+  });
   const double total = SecondsSince(start);
   const auto count = static_cast<double>(candidates.size());
   std::printf("# route threads count total_s p50_s p95_s per_second right\n# %s %zu %zu %.2f %.3f %.3f %.2f %zu\n",
@@ -189,8 +145,16 @@ void Measure(const Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app("Judges the kernels of one step, several at once.");
+  app.add_option("--route", arguments.route)->check(CLI::IsMember({"fast", "nvcc"}))->capture_default_str();
+  app.add_option("--threads", arguments.threads)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--count", arguments.count, "Kernels")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--budget", arguments.budget, "Seconds of the device for one kernel's timing")->capture_default_str();
+  app.add_option("problems", arguments.problems, "Folders of problems")->required();
+  CLI11_PARSE(app, argc, argv);
   try {
-    Measure(Read(argc, argv));
+    Measure(arguments);
   } catch (const kgrpo::Error& error) {
     std::fprintf(stderr, "judge_throughput: %s\n", error.what());
     return 1;

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <sstream>
 
 #include "evaluator_shared/compiler.h"
@@ -43,6 +44,26 @@ TEST(SourcePolicy, AllowsCoreHeadersAlone) {
   EXPECT_EQ(IncludePolicy({"thrust", "cub"}), IncludePolicy({"cub", "thrust"}));
 }
 
+// A compiler of the configured fast route, which takes nvcc where it is asked for the reference.
+class BothRoutes : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (toolkit_.nvrtc.empty()) GTEST_SKIP() << "the toolkit in " << toolkit_.home << " has no NVRTC";
+    compiler_ = std::make_unique<Compiler>(toolkit_, sandbox_, helpers_,
+                                           Compiler::Options{.seconds = 300, .library_directory = helpers_});
+  }
+  CompileOutcome Compile(const std::string& source, bool reference) {
+    return compiler_->Compile(problem_, source, reference);
+  }
+
+ private:
+  const std::string helpers_ = FindHelperDirectory();
+  const CudaToolkit toolkit_ = CudaToolkit::Find("");
+  const Sandbox sandbox_{SandboxMode::kAuto, helpers_, toolkit_.readable};
+  const Problem problem_ = LoadProblem(std::string(KGRPO_SOURCE_DIR) + "/tests/evaluator/problems/affine");
+  std::unique_ptr<Compiler> compiler_;
+};
+
 constexpr char kAffine[] =
     "__global__ void K(const float* x, const float* y, float* out, int n) {\n"
     "  const int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
@@ -51,13 +72,7 @@ constexpr char kAffine[] =
     "  K<<<(n + 127) / 128, 128>>>(x, y, out, n);\n}\n";
 
 // By the configured fast route, whether it compiles them itself or leaves them to nvcc, and by nvcc.
-TEST(CompileRoutes, BothTakeTheAllowedHeaders) {
-  const std::string helpers = FindHelperDirectory();
-  const CudaToolkit toolkit = CudaToolkit::Find("");
-  if (toolkit.nvrtc.empty()) GTEST_SKIP() << "the toolkit in " << toolkit.home << " has no NVRTC";
-  const Sandbox sandbox(SandboxMode::kAuto, helpers, toolkit.readable);
-  Compiler compiler(toolkit, sandbox, helpers, {.seconds = 300, .library_directory = helpers});
-  const Problem problem = LoadProblem(std::string(KGRPO_SOURCE_DIR) + "/tests/evaluator/problems/affine");
+TEST_F(BothRoutes, TakeTheAllowedHeaders) {
   const std::string body = kAffine;
   const std::pair<std::string, std::string> kCases[] = {
       {"fast", "#include <exception>\n#include <span>\n#include <stdexcept>\n#include <vector>\n" + body},
@@ -76,24 +91,18 @@ TEST(CompileRoutes, BothTakeTheAllowedHeaders) {
        "  x[at] = cuda::ptx::get_sreg_laneid() + pair[at % 2];\n}\n" +
            body}};
   for (const auto& [route, source] : kCases) {
-    const CompileOutcome configured = compiler.Compile(problem, source, false);
+    const CompileOutcome configured = Compile(source, false);
     EXPECT_TRUE(configured.Succeeded()) << source << configured.diagnosis;
     EXPECT_EQ(configured.kernel.route, route) << source;
     if (route == "nvcc") continue;
-    const CompileOutcome reference = compiler.Compile(problem, source, true);
+    const CompileOutcome reference = Compile(source, true);
     EXPECT_TRUE(reference.Succeeded()) << source << reference.diagnosis;
     EXPECT_EQ(reference.kernel.route, "nvcc");
   }
 }
 
 // Registers, spills, shared, stack and constant bytes of one kernel among two, by both routes.
-TEST(CompileRoutes, BothSayWhatAKernelNeeds) {
-  const std::string helpers = FindHelperDirectory();
-  const CudaToolkit toolkit = CudaToolkit::Find("");
-  if (toolkit.nvrtc.empty()) GTEST_SKIP() << "the toolkit in " << toolkit.home << " has no NVRTC";
-  const Sandbox sandbox(SandboxMode::kAuto, helpers, toolkit.readable);
-  Compiler compiler(toolkit, sandbox, helpers, {.seconds = 300, .library_directory = helpers});
-  const Problem problem = LoadProblem(std::string(KGRPO_SOURCE_DIR) + "/tests/evaluator/problems/affine");
+TEST_F(BothRoutes, SayWhatAKernelNeeds) {
   const std::string source =
       "__constant__ float table[100];\n"
       "__global__ void __launch_bounds__(1024, 2) Crowded(float* x, int n) {\n"
@@ -105,7 +114,7 @@ TEST(CompileRoutes, BothSayWhatAKernelNeeds) {
       std::string(kAffine);
   std::map<std::string, double> of_route[2];
   for (const bool reference : {false, true}) {
-    const CompileOutcome outcome = compiler.Compile(problem, source, reference);
+    const CompileOutcome outcome = Compile(source, reference);
     ASSERT_TRUE(outcome.Succeeded()) << outcome.diagnosis;
     EXPECT_EQ(outcome.kernel.route, reference ? "nvcc" : "fast");
     const auto metrics = UsageMetrics(outcome.kernel.usage);
