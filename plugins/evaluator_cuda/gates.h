@@ -1,4 +1,4 @@
-// The judge's side of the gates at which a worker's device waits (worker/protocol.h, GatePage). Used by Worker.
+// The judge's side of the gates at which a worker's device waits (worker/protocol.h, OpenPage). Used by Worker.
 #ifndef KGRPO_EVALUATOR_CUDA_GATES_H
 #define KGRPO_EVALUATOR_CUDA_GATES_H
 
@@ -17,15 +17,23 @@ class Gates {
   Gates(const Gates&) = delete;
   Gates& operator=(const Gates&) = delete;
 
-  int descriptor() const { return memory_.get(); }  // for the worker
-  uint32_t Next() { return ++sequence_; }           // the number of the next plan with gates
-  void Open(uint32_t which);                        // for the last plan
-  // Waits, awake, until the device stands at the gate; false where it does not get there in so many seconds.
+  // Whether nobody but this object can write what opens the gates. False where the system cannot seal memory (Linux
+  // before 5.1): then there must be no gates.
+  bool sealed() const { return sealed_; }
+  // For the worker: of an OpenPage and of a ReachedPage.
+  int open_descriptor() const { return open_memory_.get(); }
+  int reached_descriptor() const { return reached_memory_.get(); }
+  uint32_t Next() { return ++sequence_; }  // the number of the next plan with gates
+  void Open(uint32_t which);               // for the last plan
+  // Waits, awake, until the device stands at the gate; false where it does not get there in so many seconds. What says
+  // so can be forged by the worker's process.
   bool WaitReached(uint32_t which, double seconds) const;
 
  private:
-  evaluator::Descriptor memory_;
-  GatePage* page_ = nullptr;
+  evaluator::Descriptor open_memory_, reached_memory_;
+  OpenPage* open_ = nullptr;
+  const ReachedPage* reached_ = nullptr;
+  bool sealed_ = false;
   uint32_t sequence_ = 0;
 };
 

@@ -67,7 +67,8 @@ Worker::Worker(const evaluator::Sandbox& sandbox, const Options& options) : opti
                          "CUDA_DEVICE_MAX_CONNECTIONS=" + std::to_string(options_.connections)};
   if (scratch_) command.scratch = scratch_->path();
   command.readable = {std::filesystem::path(options_.runtime_library).parent_path().string()};
-  command.descriptors = {{theirs.get(), kSocket}, {gates_.descriptor(), kGates}};
+  command.descriptors = {
+      {theirs.get(), kSocket}, {gates_.open_descriptor(), kGates}, {gates_.reached_descriptor(), kReached}};
   command.compiler_filter = false;  // it installs its own before it loads the candidate
   command.gpu = true;
   command.cpu_seconds = 86400;  // a reference's worker lives long; each run has its limit
@@ -150,11 +151,10 @@ Trouble Worker::EndOf(Heard how) {
                        ") before the launch function returned."};
 }
 
-Trouble Worker::Expect(Say wanted, std::vector<char>* payload, double seconds, uint32_t* detail) {
+Trouble Worker::Expect(Say wanted, std::vector<char>* payload, double seconds) {
   Message message = {};
   const Heard heard = Hear(&message, payload, seconds);
   if (heard != Heard::kMessage) return EndOf(heard);
-  if (detail != nullptr) *detail = message.detail;
   if (message.kind == static_cast<uint32_t>(wanted)) return {};
   if (message.kind == static_cast<uint32_t>(Say::kForbidden)) {
     process_->Kill();
@@ -167,12 +167,17 @@ Trouble Worker::Expect(Say wanted, std::vector<char>* payload, double seconds, u
 }
 
 void Worker::WaitReady() {
-  std::vector<char> why;
-  uint32_t picoseconds = 0;
-  const Trouble trouble = Expect(Say::kReady, &why, kStartSeconds, &picoseconds);
-  launch_seconds_ = picoseconds * 1e-12;
-  if (!trouble && why.empty()) return;
-  const std::string reason = trouble ? trouble.sentence : std::string(why.begin(), why.end());
+  std::vector<char> said;
+  const Trouble trouble = Expect(Say::kReady, &said, kStartSeconds);
+  Ready ready = {};
+  const bool whole = !trouble && said.size() >= sizeof ready;
+  if (whole) std::memcpy(&ready, said.data(), sizeof ready);
+  launch_seconds_ = static_cast<double>(ready.launch_picoseconds) * 1e-12;
+  has_gates_ = ready.has_gates == 1 && gates_.sealed();
+  if (whole && said.size() == sizeof ready) return;
+  const std::string reason = trouble ? trouble.sentence
+                             : whole ? std::string(said.begin() + sizeof ready, said.end())
+                                     : "what it said is too short";
   throw Error(KGRPO_ERROR_UNAVAILABLE,
               "the sandboxed worker process (kgrpo_cuda_worker) got no CUDA context: " + reason +
                   (reason.find("out of memory") == std::string::npos

@@ -30,7 +30,8 @@ struct Plan {
   // On the default stream before the first call: who does not wait for that stream finds the targets as they were.
   std::vector<PlanCopy> staged;
   uint32_t copy_memory = 1;  // where both kinds of copies are made
-  bool gated = false;        // the device waits before the staged copies, and again before the first call
+  // The device waits before the staged copies, and again before the first call. Needs Worker::has_gates().
+  bool gated = false;
 };
 
 constexpr int kFewConnections = 2, kUsualConnections = 8;
@@ -56,6 +57,9 @@ class Worker {
   // What a launch takes its device, measured before anything was loaded. Processes are of two kinds: 1.6 or 1.9 us on
   // an H100.
   double launch_seconds() const { return launch_seconds_; }
+
+  // Whether plans may have gates: what opens them is sealed, and this device reads it nevertheless.
+  bool has_gates() const { return has_gates_; }
 
   int connections() const { return options_.connections; }
 
@@ -86,7 +90,7 @@ class Worker {
   enum class Heard { kMessage, kEnded, kLate, kNonsense };
   Heard Hear(Message* message, std::vector<char>* payload, double seconds);
   bool Send(Ask kind, const void* payload, size_t bytes);
-  Trouble Expect(Say wanted, std::vector<char>* payload, double seconds, uint32_t* detail = nullptr);
+  Trouble Expect(Say wanted, std::vector<char>* payload, double seconds);
   Trouble EndOf(Heard how);
   Trouble HearDone(Done* done);
 
@@ -96,6 +100,7 @@ class Worker {
   evaluator::Descriptor socket_;
   std::unique_ptr<evaluator::Subprocess> process_;
   double launch_seconds_ = 0;
+  bool has_gates_ = false;
 };
 
 }  // namespace kgrpo::evaluator_cuda

@@ -1,37 +1,49 @@
-// The judge's side of the gates, with the test in the device's place.
+// The judge's side of the gates, with the test in the worker's and the device's place.
 #include "evaluator_cuda/gates.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <string>
 #include <thread>
 
 namespace kgrpo::evaluator_cuda {
 namespace {
 
-// The page as a worker maps it.
-class WorkersPage {
+// The pages as a worker maps them.
+class WorkersPages {
  public:
-  explicit WorkersPage(const Gates& gates)
-      : page_(static_cast<GatePage*>(
-            mmap(nullptr, sizeof(GatePage), PROT_READ | PROT_WRITE, MAP_SHARED, gates.descriptor(), 0))) {}
-  ~WorkersPage() { munmap(page_, sizeof(GatePage)); }
-  WorkersPage(const WorkersPage&) = delete;
-  WorkersPage& operator=(const WorkersPage&) = delete;
+  explicit WorkersPages(const Gates& gates)
+      : open_(mmap(nullptr, sizeof(OpenPage), PROT_READ, MAP_SHARED, gates.open_descriptor(), 0)),
+        reached_(
+            mmap(nullptr, sizeof(ReachedPage), PROT_READ | PROT_WRITE, MAP_SHARED, gates.reached_descriptor(), 0)) {}
+  ~WorkersPages() {
+    munmap(open_, sizeof(OpenPage));
+    munmap(reached_, sizeof(ReachedPage));
+  }
+  WorkersPages(const WorkersPages&) = delete;
+  WorkersPages& operator=(const WorkersPages&) = delete;
 
-  uint32_t Open(uint32_t which) { return std::atomic_ref<uint32_t>(page_->open[which].sequence).load(); }
+  void* open() const { return open_; }
+  uint32_t Open(uint32_t which) const {
+    return *static_cast<const volatile uint32_t*>(&static_cast<const OpenPage*>(open_)->open[which].sequence);
+  }
   void Reach(uint32_t which, uint32_t sequence) {
-    std::atomic_ref<uint32_t>(page_->reached[which].sequence).store(sequence);
+    std::atomic_ref<uint32_t>(static_cast<ReachedPage*>(reached_)->reached[which].sequence).store(sequence);
   }
 
  private:
-  GatePage* page_;
+  void* open_;
+  void* reached_;
 };
 
 TEST(GatesTest, OpensTheGatesOfTheLastPlanOnly) {
   Gates gates;
-  WorkersPage worker(gates);
+  const WorkersPages worker(gates);
   const uint32_t first = gates.Next();
   EXPECT_LT(worker.Open(0), first);
   gates.Open(0);
@@ -42,9 +54,43 @@ TEST(GatesTest, OpensTheGatesOfTheLastPlanOnly) {
   EXPECT_LT(worker.Open(0), second);
 }
 
+// Whatever a worker's process tries with the memory that it was given: the judge alone opens its gates, before and
+// after the others have it.
+TEST(GatesTest, NobodyElseOpensThem) {
+  Gates gates;
+  if (!gates.sealed()) GTEST_SKIP() << "this system cannot seal memory against later writers";
+  const WorkersPages worker(gates);
+  const int memory = gates.open_descriptor();
+  const uint32_t sequence = gates.Next();
+  EXPECT_NE(mprotect(worker.open(), sizeof(OpenPage), PROT_READ | PROT_WRITE), 0);
+  EXPECT_EQ(mmap(nullptr, sizeof(OpenPage), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0), MAP_FAILED);
+  EXPECT_EQ(pwrite(memory, &sequence, sizeof sequence, 0), -1);
+  EXPECT_EQ(errno, EPERM);
+  EXPECT_NE(ftruncate(memory, 0), 0);
+  EXPECT_NE(fallocate(memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, sizeof(OpenPage)), 0);
+  EXPECT_NE(madvise(worker.open(), sizeof(OpenPage), MADV_REMOVE), 0);
+  EXPECT_NE(fcntl(memory, F_ADD_SEALS, 0), 0) << "the seals themselves are sealed";
+  const int again = open(("/proc/self/fd/" + std::to_string(memory)).c_str(), O_RDWR | O_CLOEXEC);
+  if (again >= 0) {  // it is the same memory, and so are its seals
+    EXPECT_EQ(pwrite(again, &sequence, sizeof sequence, 0), -1);
+    EXPECT_EQ(mmap(nullptr, sizeof(OpenPage), PROT_READ | PROT_WRITE, MAP_SHARED, again, 0), MAP_FAILED);
+    close(again);
+  }
+  EXPECT_LT(worker.Open(0), sequence);
+  EXPECT_LT(worker.Open(1), sequence);
+  gates.Open(1);
+  EXPECT_EQ(worker.Open(1), sequence) << "the judge still can";
+}
+
+TEST(GatesTest, TheJudgeCannotBeMadeToReadWhereNothingIs) {
+  const Gates gates;
+  if (!gates.sealed()) GTEST_SKIP() << "this system cannot seal memory against later writers";
+  EXPECT_NE(ftruncate(gates.reached_descriptor(), 0), 0);
+}
+
 TEST(GatesTest, WaitsForTheDevice) {
   Gates gates;
-  WorkersPage worker(gates);
+  WorkersPages worker(gates);
   const uint32_t earlier = gates.Next();
   worker.Reach(1, earlier);
   EXPECT_TRUE(gates.WaitReached(1, 0));

@@ -7,8 +7,9 @@
 
 namespace kgrpo::evaluator_cuda {
 
-constexpr int kSocket = 3;  // the worker's end
-constexpr int kGates = 4;   // memory shared with the judge that holds a GatePage
+constexpr int kSocket = 3;   // the worker's end
+constexpr int kGates = 4;    // memory shared with the judge that holds an OpenPage,
+constexpr int kReached = 5;  // and a ReachedPage
 // What a worker writes at the start of lent memory as soon as it has opened it.
 constexpr int kOpenedByte = 0x5a;
 constexpr uint64_t kOpenedBytes = 4096;
@@ -21,7 +22,7 @@ enum class Ask : uint32_t {
 };
 
 enum class Say : uint32_t {
-  kReady = 1,  // a CUDA context lives; payload: why not, if not; `detail`: picoseconds that a launch takes the device
+  kReady = 1,  // a CUDA context lives; payload: Ready, and why not, if not
   kOpened,     // payload: why not, if not
   kLoaded,     // payload: why not, if not
   kPlanned,
@@ -36,20 +37,29 @@ struct Message {
   uint64_t payload_bytes;
 };
 
+struct Ready {
+  uint64_t launch_picoseconds;  // that a launch takes the device
+  uint64_t has_gates;           // 1: the device reads the judge's OpenPage
+};
+
 struct LoadHeader {
   uint64_t object_bytes;  // what follows is a cubin, or nothing where the object holds its own
 };
 
 // Two places on the default stream at which the device waits for the judge: before the staged copies, and after them,
 // before the first call. What is launched meanwhile runs without a gap once the second one opens, so that a kernel of a
-// few microseconds does not take as long as its launch does. Each number is on a line of its own.
-struct GatePage {
-  static constexpr uint32_t kGateCount = 2;
-  struct alignas(128) Line {
-    uint32_t sequence;
-  };
-  Line open[kGateCount];     // written by the judge: the gates of plans up to this one are open
-  Line reached[kGateCount];  // written by the device
+// few microseconds does not take as long as its launch does. Each number is on a line of its own. What opens a gate is
+// sealed memory, which the worker's process and its device can only read: a candidate lives in that process.
+constexpr uint32_t kGateCount = 2;
+struct alignas(128) GateLine {
+  uint32_t sequence;
+};
+struct OpenPage {
+  GateLine open[kGateCount];  // written by the judge: the gates of plans up to this one are open
+};
+struct ReachedPage {
+  GateLine reached[kGateCount];  // written by the device, or by a candidate: no time is taken from it
+  GateLine never;                // written by nobody: a gate that stays closed
 };
 
 // Calls of the launch function, one after the other, then one synchronisation of the device.

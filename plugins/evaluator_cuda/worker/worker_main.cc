@@ -4,7 +4,7 @@
 // what is right and how long it took is found out by the judge.
 //
 // Started by worker.cc as `kgrpo_cuda_worker LIBCUDART SCRATCH [nofilter]`, with its socket as descriptor 3 and the
-// gates' memory as descriptor 4.
+// gates' memory as descriptors 4 and 5.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -66,14 +66,18 @@ void WriteAll(const void* data, size_t bytes) {
   }
 }
 
-void Tell(Say kind, const void* payload, size_t bytes, uint32_t detail = 0) {
-  const Message message = {static_cast<uint32_t>(kind), detail, bytes};
+void Tell(Say kind, const void* payload, size_t bytes) {
+  const Message message = {static_cast<uint32_t>(kind), 0, bytes};
   WriteAll(&message, sizeof message);
   if (bytes > 0) WriteAll(payload, bytes);
 }
 
 void Tell(Say kind, const std::string& text) {
   Tell(kind, text.data(), text.size());
+}
+
+void TellReady(const Ready& ready, const std::string& failure) {
+  Tell(Say::kReady, std::string(reinterpret_cast<const char*>(&ready), sizeof ready) + failure);
 }
 
 // A refused system call: says which one, and ends. Writes only, since the interrupted code may hold any lock.
@@ -211,7 +215,7 @@ int Serve(const std::string& scratch, bool filtered) {
   if (status == cudaSuccess) status = own.Load();
   const std::string failure = status == cudaSuccess ? "" : cuda.error_string(status);
   const double launch_seconds = failure.empty() ? own.LaunchSeconds() : 0;
-  Tell(Say::kReady, failure.data(), failure.size(), static_cast<uint32_t>(launch_seconds * 1e12));
+  TellReady({static_cast<uint64_t>(launch_seconds * 1e12), own.has_gates() ? 1u : 0u}, failure);
   if (!failure.empty()) return 124;
 
   void (*call)(void**) = nullptr;
@@ -288,7 +292,7 @@ int main(int argc, char** argv) {
   dlopen("libstdc++.so.6", RTLD_NOW | RTLD_GLOBAL);
   const std::string failure = LoadRuntime(argv[1]);
   if (!failure.empty()) {
-    Tell(Say::kReady, failure);
+    TellReady({}, failure);
     return 124;
   }
   _exit(Serve(argv[2], argc <= 3 || std::strcmp(argv[3], "nofilter") != 0));
