@@ -70,7 +70,7 @@ Trouble Judge::Time(const OpenProblem& open, std::unique_ptr<Worker>& worker, co
     Reference& known = reference_[problem.digest];
     known.launch_share =
         timing.baseline_launch_seconds * static_cast<double>(timing.baseline_launches) / timing.baseline.value;
-    double& alone = known.alone[thorough ? 1 : 0][timing.gated ? 1 : 0];
+    double& alone = known.alone[thorough ? 1 : 0][timing.baseline_gated ? 1 : 0];
     const auto disturbed = [&] { return timing.baseline.value > kDisturbed * alone + kDisturbedSeconds; };
     if (alone == 0 || disturbed()) {
       worker.reset();
@@ -127,6 +127,8 @@ Trouble Judge::Report(const OpenProblem& open, const Timing& timing, Judgement* 
   add("baseline_launch_seconds", timing.baseline_launch_seconds);
   add("baseline_launches", static_cast<double>(timing.baseline_launches));
   add("timing_gated", timing.gated ? 1 : 0);
+  add("timing_baseline_gated", timing.baseline_gated ? 1 : 0);
+  add("timing_early_checks", static_cast<double>(timing.early_checks));
   add("timing_sets", static_cast<double>(timing.sets));
   add("clock_mhz", timing.clock_mhz);
   add("bytes_per_second", roofline.bytes / seconds);
@@ -151,6 +153,10 @@ Trouble Judge::Report(const OpenProblem& open, const Timing& timing, Judgement* 
   text << "Measured " << TimeText(seconds) << " on " << device_.name() << ", " << timing.ratio.value
        << " times as fast as the reference (95%: " << timing.ratio.low << " to " << timing.ratio.high << "). "
        << RooflineText(roofline, seconds);
+  if (timing.baseline_gated && !timing.gated) {
+    text << " The reference's calls run back to back on the device; this one's time includes launches, since its calls "
+            "cannot be launched ahead: they wait for the device, make streams or graphs, or their host code is slow.";
+  }
   judgement->diagnosis = text.str() + judgement->diagnosis;  // that of the launch
   return {};
 }

@@ -22,7 +22,9 @@ constexpr uint64_t kFewestSets = 4;
 constexpr double kBatchSeconds = 2e-3;  // a long batch, where the sets suffice: host noise is microseconds
 constexpr uint64_t kFewestRounds = 12;  // the interval of fewer is too often narrow by chance
 constexpr uint64_t kMostRounds = 400;
-constexpr uint64_t kMostLaunches = 600;  // that may wait for the device; the driver takes some 1,000
+constexpr uint64_t kEarlyChecks = 4;            // in that many; later they get rarer
+constexpr uint64_t kApart = uint64_t{1} << 32;  // rounds of such checks from the others
+constexpr uint64_t kMostLaunches = 600;         // that may wait for the device; the driver takes some 1,000
 constexpr uint64_t kFewestGatedSets = 16;
 constexpr double kHiddenRatio = 1.5;     // the judge's clock over the worker's events
 constexpr double kHiddenSeconds = 5e-6;  // below, a difference is launch overhead
@@ -70,7 +72,7 @@ void Timer::ThrowOfBaseline(const Trouble& trouble) const {
 }
 
 // Seconds and launches of a call, roughly; the first calls at this size are made here too.
-Trouble Timer::Estimate(const Side& side, Rough* rough) {
+Trouble Timer::Estimate(Side* side, Rough* rough) {
   Batch one, four;
   // The least of some: batches of too few calls would be measured badly, one of too many costs a little time.
   double least_one = 0, least_four = 0;
@@ -85,27 +87,34 @@ Trouble Timer::Estimate(const Side& side, Rough* rough) {
   return {};
 }
 
-// Where a call of either seems to take no longer than its launches, there are gates, if that works with both and what
-// the sets need in memory leaves room. Not where one makes streams: a gate holds up the default stream only.
-Trouble Timer::DecideGates(const Side& candidate, const Rough& of_candidate, const Side& baseline,
-                           const Rough& of_baseline) {
+// Where a call of either seems to take no longer than its launches, there are gates, if they work and what the sets
+// need in memory leaves room: for the baseline whatever the candidate does, so that no candidate chooses what it is
+// compared with; for the candidate where the baseline has them. Not where one makes streams: a gate holds up the
+// default stream only.
+Trouble Timer::DecideGates(Side* candidate, const Rough& of_candidate, Side* baseline, const Rough& of_baseline) {
   const auto launch_bound = [](const Rough& rough) {
     return rough.seconds < kLaunchSeconds * static_cast<double>(rough.launches);
   };
-  const uint64_t memory = std::min(candidate.memory.bytes(), baseline.memory.bytes());
+  const auto fits = [](const Side& side, const Rough& rough) {
+    return side.worker.has_gates() && side.worker.connections() == kFewConnections &&
+           rough.launches <= kMostLaunches / 8;
+  };
+  const uint64_t memory = std::min(candidate->memory.bytes(), baseline->memory.bytes());
   const uint64_t flush = 2 * device_.flush_bytes();
   const uint64_t sets = memory > flush ? (memory - flush) / 2 / inputs_.set_bytes() : 0;
-  if (candidate.worker.connections() != kFewConnections || baseline.worker.connections() != kFewConnections ||
-      sets < kFewestGatedSets || std::max(of_candidate.launches, of_baseline.launches) > kMostLaunches / 8 ||
+  if (sets < kFewestGatedSets || !fits(*baseline, of_baseline) ||
       !(launch_bound(of_candidate) || launch_bound(of_baseline)))
     return {};
   const uint64_t all_sets = std::exchange(sets_, std::min(sets_, sets));
-  gated_ = true;
   Batch tried;
+  baseline->gated = true;
   ThrowOfBaseline(RunBatch(baseline, {0, 1, 2, 3}, &tried));
-  if (Trouble trouble = RunBatch(candidate, {0, 1, 2, 3}, &tried)) return trouble;
-  if (!gated_) sets_ = all_sets;
-  return {};
+  if (!baseline->gated) {
+    sets_ = all_sets;
+    return {};
+  }
+  candidate->gated = fits(*candidate, of_candidate);
+  return RunBatch(candidate, {0, 1, 2, 3}, &tried);
 }
 
 // How many calls a long batch has.
@@ -114,11 +123,11 @@ uint64_t Timer::LongCalls(const Rough& rough, uint64_t most) const {
   return std::clamp<uint64_t>(std::min(calls, kMostLaunches / rough.launches), 3, most);
 }
 
-Trouble Timer::Measure(const Side& candidate, const Side& baseline, const Side& check, Timing* timing) {
+Trouble Timer::Measure(Side candidate, Side baseline, const Side& check, Timing* timing) {
   Rough of_candidate, of_baseline;
-  ThrowOfBaseline(Estimate(baseline, &of_baseline));
-  if (Trouble trouble = Estimate(candidate, &of_candidate)) return trouble;
-  if (Trouble trouble = DecideGates(candidate, of_candidate, baseline, of_baseline)) return trouble;
+  ThrowOfBaseline(Estimate(&baseline, &of_baseline));
+  if (Trouble trouble = Estimate(&candidate, &of_candidate)) return trouble;
+  if (Trouble trouble = DecideGates(&candidate, of_candidate, &baseline, of_baseline)) return trouble;
 
   // Long and short batches of a round share no set: a quarter of them is for the short ones.
   const uint64_t short_most = std::max<uint64_t>(1, sets_ / 4), long_most = sets_ - short_most;
@@ -137,35 +146,57 @@ Trouble Timer::Measure(const Side& candidate, const Side& baseline, const Side& 
       const auto begin = order.begin() + static_cast<std::ptrdiff_t>(is_long ? 0 : long_most);
       return std::vector<uint64_t>(begin, begin + static_cast<std::ptrdiff_t>(calls));
     };
-    const uint64_t calls[2][2] = {{draw_short(candidate_long), draw_long(candidate_long)},
-                                  {draw_short(baseline_long), draw_long(baseline_long)}};
-    const bool gated = gated_;
-    Batch batches[2][2];
-    for (const uint64_t turn : Shuffled(4)) {
-      const bool is_baseline = turn / 2 == 1, is_long = turn % 2 == 1;
-      const std::vector<uint64_t> sets = sets_of(calls[turn / 2][turn % 2], is_long);
-      Batch& batch = batches[turn / 2][turn % 2];
-      if (is_baseline) {
-        ThrowOfBaseline(RunBatch(baseline, sets, &batch));
-      } else if (Trouble trouble = RunAndCheck(candidate, check, sets, &batch)) {
+    const bool gated = candidate.gated, baseline_gated = baseline.gated;
+    // What a batch takes beside its calls compares only where both sides are launched alike.
+    Side alike = baseline;
+    alike.gated = gated;
+    Side* const baselines[2] = {&baseline, &alike};
+    const uint64_t sides = gated == baseline_gated ? 2 : 3;
+    uint64_t calls[3][2] = {{draw_short(candidate_long), draw_long(candidate_long)}};
+    for (uint64_t side = 1; side < sides; ++side) {
+      calls[side][0] = draw_short(baseline_long);
+      calls[side][1] = draw_long(baseline_long);
+    }
+    Batch batches[3][2];
+    // One of a candidate's long batches, it cannot know which, shows whether it waits for the gate at all.
+    const bool looks = gated && Random(std::max(kFewestRounds, round_)) < kEarlyChecks;
+    for (const uint64_t turn : Shuffled(2 * sides + (looks ? 1 : 0))) {
+      const uint64_t side = turn / 2;
+      const bool is_long = turn % 2 == 1;
+      if (side == sides) {
+        const uint64_t round = std::exchange(round_, round_ + kApart);
+        const Trouble trouble =
+            CheckNothingIsEarly(&candidate, check, sets_of(draw_long(candidate_long), true), timing);
+        round_ = round;
+        if (trouble) return trouble;
+        continue;
+      }
+      const std::vector<uint64_t> sets = sets_of(calls[side][turn % 2], is_long);
+      Batch& batch = batches[side][turn % 2];
+      if (side > 0) {
+        ThrowOfBaseline(RunBatch(baselines[side - 1], sets, &batch));
+      } else if (Trouble trouble = RunAndCheck(&candidate, check, sets, &batch)) {
         return trouble;
       }
       used += batch.queue_seconds + batch.seconds;
     }
-    if (gated != gated_) {  // what was measured behind gates does not compare with what follows
+    if (!baseline.gated) candidate.gated = false;
+    if (gated != candidate.gated || baseline_gated != baseline.gated) {
+      // What was measured behind gates does not compare with what follows.
       samples.clear();
       ratios.clear();
       continue;
     }
-    const auto slope = [&](int side, double Batch::*clock) {
+    const auto slope = [&](uint64_t side, double Batch::*clock) {
       return (batches[side][1].*clock - batches[side][0].*clock) / static_cast<double>(calls[side][1] - calls[side][0]);
     };
-    const auto rest = [&](int side) {
+    const auto rest = [&](uint64_t side) {
       return batches[side][1].seconds - slope(side, &Batch::seconds) * static_cast<double>(calls[side][1]);
     };
     const Clocks::Reading reading = clocks_.Read();
     samples.push_back({slope(0, &Batch::seconds), slope(1, &Batch::seconds), slope(0, &Batch::event_seconds), rest(0),
-                       rest(1), reading.throttled, reading.known ? reading.megahertz : 0, batches[0][1].allocates});
+                       rest(sides - 1), reading.throttled, reading.known ? reading.megahertz : 0,
+                       batches[0][1].allocates});
     timing->calls += calls[0][0] + calls[0][1];
     const Sample& last = samples.back();
     if (!last.throttled && last.candidate > 0 && last.baseline > 0) ratios.push_back(last.baseline / last.candidate);
@@ -174,7 +205,8 @@ Trouble Timer::Measure(const Side& candidate, const Side& baseline, const Side& 
     if (used > kPatience * options_.budget_seconds && samples.size() >= kFewestRounds) break;
   }
   timing->sets = sets_;
-  timing->gated = gated_;
+  timing->gated = candidate.gated;
+  timing->baseline_gated = baseline.gated;
   timing->launch_seconds = candidate.worker.launch_seconds();
   timing->baseline_launch_seconds = baseline.worker.launch_seconds();
   timing->baseline_launches = of_baseline.launches;
@@ -234,7 +266,8 @@ Trouble Timer::Summarise(const std::vector<Sample>& samples, Timing* timing) con
   return {};
 }
 
-double Timer::MeasureAlone(const Side& baseline, const Timing& timing) {
+double Timer::MeasureAlone(Side baseline, const Timing& timing) {
+  baseline.gated = timing.baseline_gated;
   std::vector<double> slopes;
   for (int i = 0; i < 5; ++i) {
     ++round_;
@@ -242,8 +275,8 @@ double Timer::MeasureAlone(const Side& baseline, const Timing& timing) {
     const std::vector<uint64_t> few = {sets.back()};
     sets.resize(LongCalls({timing.baseline.value, timing.baseline_launches}, sets_ - 1));
     Batch one, many;
-    ThrowOfBaseline(RunBatch(baseline, few, &one));
-    ThrowOfBaseline(RunBatch(baseline, sets, &many));
+    ThrowOfBaseline(RunBatch(&baseline, few, &one));
+    ThrowOfBaseline(RunBatch(&baseline, sets, &many));
     slopes.push_back((many.seconds - one.seconds) / static_cast<double>(sets.size() - 1));
   }
   return MedianOf(slopes).value;

@@ -25,6 +25,9 @@ struct Side {
   Worker& worker;
   const LentMemory& memory;
   uint32_t number;  // of that memory, as the worker counts
+  // Calls are launched while the device waits, and run when all are there: for kernels that take less time than their
+  // launches. Their inputs are put into place behind the wait too. The timer decides it.
+  bool gated = false;
 };
 
 struct TimingOptions {
@@ -45,9 +48,11 @@ struct Timing {
   uint64_t sets = 0;
   uint64_t baseline_launches = 0;  // of a call
   double baseline_launch_seconds = 0;
-  double launch_seconds = 0;  // what a launch takes the device from the candidate's process
-  bool gated = false;         // calls were launched before the clock began
-  double clock_mhz = 0;       // median of what was seen
+  double launch_seconds = 0;    // what a launch takes the device from the candidate's process
+  bool gated = false;           // the candidate's calls were launched before the clock began
+  bool baseline_gated = false;  // and the baseline's
+  uint64_t early_checks = 0;    // batches of the candidate's that showed whether it works before the clock begins
+  double clock_mhz = 0;         // median of what was seen
   // How much longer the candidate's first call of a batch takes than the others, less what the baseline's does.
   double first_call_seconds = 0;
 };
@@ -61,10 +66,10 @@ class Timer {
   // Measures `candidate` and `baseline` in memory that both have open. `check` is the baseline's worker with memory
   // that the candidate does not see: there it computes what the candidate's outputs are compared with. Trouble is the
   // candidate's; a baseline that fails throws Error.
-  Trouble Measure(const Side& candidate, const Side& baseline, const Side& check, Timing* timing);
+  Trouble Measure(Side candidate, Side baseline, const Side& check, Timing* timing);
 
   // Seconds of a call of the baseline while nothing else has the device; `timing` says how long it took otherwise.
-  double MeasureAlone(const Side& baseline, const Timing& timing);
+  double MeasureAlone(Side baseline, const Timing& timing);
 
  private:
   // What one kernel's launch takes at most on a slow processor.
@@ -73,10 +78,12 @@ class Timer {
   struct Batch {
     double seconds = 0, event_seconds = 0;
     bool allocates = false;
-    double queue_seconds = 0;     // until all was launched, where there are gates
-    uint64_t launches = 0;        // of kernels
-    bool as_planned = true;       // it ran behind its gates, where it has some
-    std::vector<uint8_t> peeked;  // of every call's outputs, when the clock was stopped
+    double queue_seconds = 0;        // until all was launched, where there are gates
+    uint64_t launches = 0;           // of kernels
+    bool as_planned = true;          // it ran behind its gates, where it has some
+    std::vector<uint8_t> peeked;     // of every call's outputs, when the clock was stopped
+    std::vector<uint64_t> poisoned;  // how many of those bytes held poison before the call
+    std::vector<uint8_t> at_gate;    // the same bytes before the device was let begin, where `changed` sets were given
   };
   // What one round found.
   struct Sample {
@@ -86,19 +93,24 @@ class Timer {
     double megahertz;  // 0: unknown
     bool allocates;    // device memory, in a call of the candidate
   };
-  Trouble RunOnce(const Side& side, const std::vector<uint64_t>& sets, Batch* batch);
-  Trouble RunBatch(const Side& side, const std::vector<uint64_t>& sets, Batch* batch);
+  // `changed`: sets whose inputs change when the device stands at the gate, of a batch that is not timed.
+  Trouble RunOnce(const Side& side, const std::vector<uint64_t>& sets, const std::vector<uint64_t>& changed,
+                  Batch* batch);
+  Trouble RunBatch(Side* side, const std::vector<uint64_t>& sets, Batch* batch,
+                   const std::vector<uint64_t>& changed = {});
   struct Rough {
     double seconds = 0;     // of a call
     uint64_t launches = 1;  // of a call
   };
-  Trouble Estimate(const Side& side, Rough* rough);
-  Trouble DecideGates(const Side& candidate, const Rough& of_candidate, const Side& baseline, const Rough& of_baseline);
+  Trouble Estimate(Side* side, Rough* rough);
+  Trouble DecideGates(Side* candidate, const Rough& of_candidate, Side* baseline, const Rough& of_baseline);
   uint64_t LongCalls(const Rough& rough, uint64_t most) const;
-  Trouble RunAndCheck(const Side& candidate, const Side& check, const std::vector<uint64_t>& sets, Batch* batch);
-  Trouble CheckOutputs(const Side& candidate, const Side& check, const std::vector<uint64_t>& sets, uint64_t content);
+  Trouble RunAndCheck(Side* candidate, const Side& check, const std::vector<uint64_t>& sets, Batch* batch);
+  Trouble CheckNothingIsEarly(Side* candidate, const Side& check, const std::vector<uint64_t>& sets, Timing* timing);
+  void ComputeElsewhere(const Side& check, const std::vector<uint64_t>& sets, bool changed);
+  Trouble CheckOutputs(const Side& candidate, const Side& check, const std::vector<uint64_t>& sets, bool inputs_too);
   Trouble Summarise(const std::vector<Sample>& samples, Timing* timing) const;
-  std::vector<Place> PlacesIn(const Side& side, const std::vector<uint64_t>& sets);
+  std::vector<Place> PlacesIn(const Side& side, const std::vector<uint64_t>& sets, std::vector<uint64_t>* poisoned);
   std::vector<uint64_t> LookedAt(const std::vector<uint64_t>& sets, const std::vector<uint8_t>& early);
   void ThrowOfBaseline(const Trouble& trouble) const;
   uint64_t Random(uint64_t bound);
@@ -115,9 +127,6 @@ class Timer {
   uint64_t round_ = 0;
   uint64_t content_ = 0;  // of the last batch: no two have the same inputs
   uint64_t sets_ = 0;
-  // Calls are launched while the device waits, and run when all are there: for kernels that take less time than their
-  // launches. Their inputs are put into place behind the wait too.
-  bool gated_ = false;
 };
 
 }  // namespace kgrpo::evaluator_cuda

@@ -13,35 +13,43 @@ using evaluator::Parameter;
 namespace {
 
 constexpr double kQueueSlackSeconds = 1e-3;  // for a processor that was busy
-constexpr int kQueueAttempts = 3;
+constexpr int kQueueAttempts = 5;
+constexpr size_t kMostChanged = 4;
 
 }  // namespace
 
-Trouble Timer::RunOnce(const Side& side, const std::vector<uint64_t>& sets, Batch* batch) {
+Trouble Timer::RunOnce(const Side& side, const std::vector<uint64_t>& sets, const std::vector<uint64_t>& changed,
+                       Batch* batch) {
   ++content_;
+  *batch = {};
   // Behind the sets, where there are gates: what they will hold, and memory to flush the cache with.
   const uint64_t all_sets = sets_ * inputs_.set_bytes(), junk = 2 * all_sets;
   Plan plan;
-  plan.gated = gated_;
+  plan.gated = side.gated;
   plan.copy_memory = side.number;
   for (const uint64_t set : sets) plan.calls.push_back(inputs_.Arguments(side.number, round_, set));
-  if (gated_) plan.staged = {{0, all_sets, all_sets}, {junk, junk + device_.flush_bytes(), device_.flush_bytes()}};
+  if (side.gated) plan.staged = {{0, all_sets, all_sets}, {junk, junk + device_.flush_bytes(), device_.flush_bytes()}};
   // The plan goes first: when the worker has it there is nothing yet to compute with.
   if (Trouble trouble = side.worker.Prepare(plan)) return trouble;
-  for (const uint64_t set : sets) inputs_.Put(side.memory.data() + (gated_ ? all_sets : 0), round_, set, content_);
-  device_.PreparePeek(PlacesIn(side, sets));
-  if (!gated_) device_.FlushCache();
+  for (const uint64_t set : sets) inputs_.Put(side.memory.data() + (side.gated ? all_sets : 0), round_, set, content_);
+  device_.PreparePeek(PlacesIn(side, sets, &batch->poisoned));
+  if (!side.gated) device_.FlushCache();
   device_.Wait();
   Done done;
   bool as_planned = true;
   auto begin = Clock::now();
-  if (gated_) {
+  if (side.gated) {
     if (Trouble trouble = side.worker.Queue(&as_planned)) return trouble;
     batch->queue_seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     as_planned = as_planned && side.worker.Stage();
+    if (as_planned && !changed.empty()) {
+      batch->at_gate = device_.Peek();
+      for (const uint64_t set : changed) inputs_.Change(side.memory.data(), round_, set, content_);
+      device_.Wait();
+    }
     begin = Clock::now();
   }
-  if (Trouble trouble = gated_ ? side.worker.Finish(&done) : side.worker.Run(&done)) return trouble;
+  if (Trouble trouble = side.gated ? side.worker.Finish(&done) : side.worker.Run(&done)) return trouble;
   batch->peeked = device_.Peek();
   batch->seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   batch->event_seconds = done.event_seconds;
@@ -54,33 +62,40 @@ Trouble Timer::RunOnce(const Side& side, const std::vector<uint64_t>& sets, Batc
 
 // Calls that wait for the device, or whose host code takes long, cannot be launched ahead: they are timed with their
 // launches. A processor that was busy with something else looks the same, for once.
-Trouble Timer::RunBatch(const Side& side, const std::vector<uint64_t>& sets, Batch* batch) {
+Trouble Timer::RunBatch(Side* side, const std::vector<uint64_t>& sets, Batch* batch,
+                        const std::vector<uint64_t>& changed) {
   for (int attempt = 0; attempt < kQueueAttempts; ++attempt) {
-    if (Trouble trouble = RunOnce(side, sets, batch)) return trouble;
-    if (!gated_ || batch->as_planned) return {};
+    if (Trouble trouble = RunOnce(*side, sets, changed, batch)) return trouble;
+    if (!side->gated || batch->as_planned) return {};
   }
-  gated_ = false;
-  return RunOnce(side, sets, batch);
+  side->gated = false;
+  return RunOnce(*side, sets, changed, batch);
 }
 
-// Compares the candidate's outputs with what the baseline makes of the same inputs, untimed and elsewhere.
-Trouble Timer::CheckOutputs(const Side& candidate, const Side& check, const std::vector<uint64_t>& sets,
-                            uint64_t content) {
+// What the baseline makes of the last batch's inputs, with or without their change, where no candidate can look.
+void Timer::ComputeElsewhere(const Side& check, const std::vector<uint64_t>& sets, bool changed) {
   Plan plan;
   for (const uint64_t set : sets) {
-    inputs_.Put(check.memory.data(), round_, set, content);
+    inputs_.Put(check.memory.data(), round_, set, content_);
+    if (changed) inputs_.Change(check.memory.data(), round_, set, content_);
     plan.calls.push_back(inputs_.Arguments(check.number, round_, set));
   }
   device_.Wait();
   Done done;
   ThrowOfBaseline(check.worker.Prepare(plan));
   ThrowOfBaseline(check.worker.Run(&done));
+}
+
+// Compares the candidate's outputs, and its inputs, with what is there.
+Trouble Timer::CheckOutputs(const Side& candidate, const Side& check, const std::vector<uint64_t>& sets,
+                            bool inputs_too) {
   for (const uint64_t set : sets) {
     size_t output = 0;
     for (const Layout::Tensor& tensor : inputs_.tensors()) {
       const Parameter& parameter = problem_.parameters[tensor.parameter];
       const uint64_t offset = inputs_.Offset(round_, set, tensor);
       const evaluator::ErrorBound bound = parameter.IsWritten() ? bounds_[output++] : evaluator::ErrorBound{};
+      if (!parameter.IsWritten() && !inputs_too) continue;
       const uint64_t wrong =
           device_.Mismatches(parameter.dtype, candidate.memory.data() + offset, check.memory.data() + offset,
                              tensor.elements, 2 * bound.relative, 2 * bound.absolute);
@@ -96,7 +111,8 @@ Trouble Timer::CheckOutputs(const Side& candidate, const Side& check, const std:
 }
 
 // A few bytes of an output of every set.
-std::vector<Place> Timer::PlacesIn(const Side& side, const std::vector<uint64_t>& sets) {
+std::vector<Place> Timer::PlacesIn(const Side& side, const std::vector<uint64_t>& sets,
+                                   std::vector<uint64_t>* poisoned) {
   std::vector<const Layout::Tensor*> written;
   for (const Layout::Tensor& tensor : inputs_.tensors()) {
     if (problem_.parameters[tensor.parameter].IsWritten()) written.push_back(&tensor);
@@ -107,6 +123,7 @@ std::vector<Place> Timer::PlacesIn(const Side& side, const std::vector<uint64_t>
     const uint64_t bytes = std::min<uint64_t>(kPeekBytes, tensor.bytes);
     places.push_back(
         {side.memory.data() + inputs_.Offset(round_, set, tensor) + Random(tensor.bytes - bytes + 1), bytes});
+    poisoned->push_back(problem_.parameters[tensor.parameter].role == evaluator::Role::kOutput ? bytes : 0);
   }
   return places;
 }
@@ -128,11 +145,46 @@ std::vector<uint64_t> Timer::LookedAt(const std::vector<uint64_t>& sets, const s
 
 // A batch of the candidate's. What was seen when the clock stopped must not change any more; some of the calls are
 // looked at as a whole.
-Trouble Timer::RunAndCheck(const Side& candidate, const Side& check, const std::vector<uint64_t>& sets, Batch* batch) {
+Trouble Timer::RunAndCheck(Side* candidate, const Side& check, const std::vector<uint64_t>& sets, Batch* batch) {
   if (Trouble trouble = RunBatch(candidate, sets, batch)) return trouble;
-  if (Trouble trouble = CheckOutputs(candidate, check, LookedAt(sets, batch->peeked), content_)) return trouble;
+  const std::vector<uint64_t> looked_at = LookedAt(sets, batch->peeked);
+  ComputeElsewhere(check, looked_at, false);
+  if (Trouble trouble = CheckOutputs(*candidate, check, looked_at, true)) return trouble;
   if (device_.Peek() == batch->peeked) return {};
   return {"unfinished", "An output changed after the launch function's work was said to be done."};
+}
+
+// A batch that looks like those that are timed until its device stands at the gate. Then nothing may have been written,
+// and pieces of some inputs change: who has computed already has computed with what was there before, wherever that was
+// put. How large the pieces are is not known, so that looking again at some elements tells nobody.
+Trouble Timer::CheckNothingIsEarly(Side* candidate, const Side& check, const std::vector<uint64_t>& sets,
+                                   Timing* timing) {
+  std::vector<uint64_t> changed = {sets.back()};
+  while (changed.size() < std::min(kMostChanged, sets.size())) {
+    const uint64_t set = sets[Random(sets.size())];
+    if (std::find(changed.begin(), changed.end(), set) == changed.end()) changed.push_back(set);
+  }
+  Batch batch;
+  if (Trouble trouble = RunBatch(candidate, sets, &batch, changed)) return trouble;
+  if (!candidate->gated) return {};
+  ++timing->early_checks;
+  for (size_t i = 0; i < batch.poisoned.size(); ++i) {
+    const auto begin = batch.at_gate.begin() + static_cast<std::ptrdiff_t>(i * kPeekBytes);
+    if (std::all_of(begin, begin + static_cast<std::ptrdiff_t>(batch.poisoned[i]),
+                    [](uint8_t byte) { return byte == TimingInputs::kPoison; }))
+      continue;
+    return {"unsynchronised",
+            "At the timing size an output was written before the default stream had come to the first call: the work "
+            "does not wait for the default stream."};
+  }
+  ComputeElsewhere(check, changed, true);
+  const Trouble trouble = CheckOutputs(*candidate, check, changed, true);
+  if (trouble.code != "wrong") return trouble;
+  ComputeElsewhere(check, changed, false);
+  if (CheckOutputs(*candidate, check, changed, false)) return trouble;
+  return {"unsynchronised",
+          "At the timing size, where inputs change just before the default stream comes to the first call, it computes "
+          "with what was there before: the work does not wait for the default stream."};
 }
 
 }  // namespace kgrpo::evaluator_cuda

@@ -15,6 +15,7 @@ using evaluator::Role;
 namespace {
 
 constexpr uint64_t kVariants = 4;
+constexpr uint64_t kMostHalvings = 10;  // of a tensor, for the piece that changes
 
 // Some memory pages where the tensors are large, and not much of the whole where they are small.
 uint64_t SlackOf(const evaluator::Problem& problem) {
@@ -142,6 +143,22 @@ void TimingInputs::Put(uint8_t* memory, uint64_t round, uint64_t set, uint64_t c
       device_.DrawInto(DrawOf(parameter, problem_.timing, evaluator::SubKey(key, tensor.parameter)), parameter.dtype,
                        target, tensor.elements);
     }
+  }
+}
+
+void TimingInputs::Change(uint8_t* memory, uint64_t round, uint64_t set, uint64_t content) const {
+  const uint64_t key = evaluator::SubKey(evaluator::SubKey(KeyOf(round, set), content), ~uint64_t{0});
+  for (const Layout::Tensor& tensor : layout_.tensors()) {
+    const Parameter& parameter = problem_.parameters[tensor.parameter];
+    if (parameter.role == Role::kOutput || DrawnByTheHost(parameter)) continue;
+    const uint64_t own = evaluator::SubKey(key, tensor.parameter), place = evaluator::SubKey(own, 2);
+    const auto elements = static_cast<uint64_t>(tensor.elements);
+    const uint64_t halvings = evaluator::UniformBelow(evaluator::RandomBits(place, 0), kMostHalvings + 1);
+    const uint64_t count = std::max<uint64_t>(1, elements >> halvings);
+    const uint64_t first = evaluator::UniformBelow(evaluator::RandomBits(place, 1), elements - count + 1);
+    const uint64_t bytes = first * evaluator::Info(parameter.dtype).size;
+    device_.DrawInto(DrawOf(parameter, problem_.timing, own), parameter.dtype,
+                     memory + Offset(round, set, tensor) + bytes, static_cast<int64_t>(count));
   }
 }
 

@@ -28,6 +28,10 @@ class TimingInputs {
   // function of (round, set, `content`), and poisons the outputs.
   void Put(uint8_t* memory, uint64_t round, uint64_t set, uint64_t content) const;
 
+  // Queues: draws a piece of each of that set's inputs anew, some thousandth of it up to all, as a function of the same
+  // numbers. Not of those that cannot be drawn element by element.
+  void Change(uint8_t* memory, uint64_t round, uint64_t set, uint64_t content) const;
+
   // Where that set's tensor lies, from the memory's begin. Every round has it somewhere else: how fast memory is
   // depends on where in it two tensors lie.
   uint64_t Offset(uint64_t round, uint64_t set, const Layout::Tensor& tensor) const;
