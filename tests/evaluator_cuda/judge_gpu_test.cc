@@ -89,6 +89,40 @@ TEST_F(JudgeGpuTest, RightWithATimeAndMetrics) {
   EXPECT_GT(metrics["registers"], 0);
 }
 
+// append_offset takes the device half of what a launch takes the host.
+TEST_F(JudgeGpuTest, AShortKernelIsTimedBehindGates) {
+  EXPECT_THAT(judge_->Describe(), testing::Not(HasSubstr("timed with it"))) << "there are gates";
+  const Judgement judgement = judge_->Evaluate(*append_offset_, append_offset_->problem.reference_source, 1, false);
+  ASSERT_EQ(judgement.verdict, "right") << judgement.diagnosis;
+  std::map<std::string, double> metrics(judgement.metrics.begin(), judgement.metrics.end());
+  EXPECT_EQ(metrics["timing_gated"], 1);
+  EXPECT_EQ(metrics["timing_baseline_gated"], 1);
+  EXPECT_GT(metrics["timing_early_checks"], 0);
+  EXPECT_LT(judgement.seconds, 4e-6);
+  EXPECT_NEAR(metrics["speedup"], 1, 0.05);  // the reference beside itself
+}
+
+// However a candidate keeps its calls from being launched ahead, the reference's are.
+TEST_F(JudgeGpuTest, TheReferenceIsGatedWhereTheCandidateCannotBe) {
+  const std::string launch = "extern \"C\" void add_offset(";
+  for (const std::string& body :
+       {std::string("  static cudaStream_t unused = nullptr;\n  if (!unused) cudaStreamCreate(&unused);\n"),
+        std::string("  cudaDeviceSynchronize();\n")}) {
+    std::string source = append_offset_->problem.reference_source;
+    const size_t entry = source.find(launch);
+    ASSERT_NE(entry, std::string::npos);
+    source.insert(source.find("{\n", entry) + 2, body);
+    const Judgement judgement = judge_->Evaluate(*append_offset_, source, 1, false);
+    ASSERT_EQ(judgement.verdict, "right") << judgement.diagnosis;
+    std::map<std::string, double> metrics(judgement.metrics.begin(), judgement.metrics.end());
+    EXPECT_EQ(metrics["timing_gated"], 0) << body;
+    EXPECT_EQ(metrics["timing_baseline_gated"], 1) << body;
+    EXPECT_LT(metrics["baseline_seconds"], 4e-6) << body;
+    EXPECT_LT(metrics["speedup"], 0.75) << body;
+    EXPECT_THAT(judgement.diagnosis, HasSubstr("cannot be launched ahead"));
+  }
+}
+
 TEST_F(JudgeGpuTest, SaysHowItWasLaunchedAndWhatLimitsIt) {
   const Judgement judgement = Affine(WithBody(kHonest));
   std::map<std::string, double> metrics(judgement.metrics.begin(), judgement.metrics.end());
