@@ -109,7 +109,7 @@ void Judge::CheckWorks() {
   worker->Open(candidate_memory_.handle());
   std::vector<uint8_t> seen(kOpenedBytes);
   device_.Read(seen.data(), candidate_memory_.data(), seen.size());
-  has_gates_ = worker->has_gates();
+  no_gates_ = worker->no_gates();
   workers_->Retire(std::move(worker));
   if (!std::all_of(seen.begin(), seen.end(), [](uint8_t byte) { return byte == kOpenedByte; })) {
     throw Error(KGRPO_ERROR_UNAVAILABLE,
@@ -228,9 +228,7 @@ std::string Judge::Describe() const {
        << device_.ceilings().fp32_operations_per_second * 1e-12 << " TFLOP/s in fp32, "
        << device_.ceilings().fp64_operations_per_second * 1e-12 << " in fp64, "
        << device_.ceilings().tensor_operations_per_second * 1e-12 << " on tensor cores by mma.sync"
-       << (has_gates_ ? ""
-                      : "; memory cannot be sealed here or read by the device where it is, so kernels shorter than "
-                        "their launch are timed with it")
+       << (no_gates_.empty() ? "" : "; kernels shorter than their launch are timed with it: " + no_gates_)
        << (clocks_.known() ? "" : "; NVML is not there, so throttled clocks go unnoticed");
   if (profiler_) text << "\nprofiler: " << profiler_->Describe();
   return text.str();
@@ -240,8 +238,8 @@ std::string Judge::Version() const {
   std::ostringstream text;
   text << "judge " << SourceDigest() << "; " << compiler_.Version() << "; " << device_.uuid() << "; "
        << device_.driver() << "; " << options_.seeds << "; " << options_.timing.relative_error << "; "
-       << options_.timing.budget_seconds << "; " << options_.timing.memory_bytes << (has_gates_ ? "" : "; no gates")
-       << (profiler_ ? "; " + profiler_->Describe() : "");
+       << options_.timing.budget_seconds << "; " << options_.timing.memory_bytes
+       << (no_gates_.empty() ? "" : "; no gates") << (profiler_ ? "; " + profiler_->Describe() : "");
   return text.str();
 }
 

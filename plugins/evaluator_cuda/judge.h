@@ -97,7 +97,7 @@ class Judge {
   const std::string helper_directory_;
   const evaluator::CudaToolkit toolkit_;
   const evaluator::Sandbox sandbox_;   // of compilers
-  bool has_gates_ = false;             // of workers
+  std::string no_gates_;               // of workers
   evaluator::Sandbox worker_sandbox_;  // of workers: where CUDA does not work in all of it, less
   Device device_;
   Clocks clocks_;

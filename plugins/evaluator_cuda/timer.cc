@@ -96,7 +96,7 @@ Trouble Timer::DecideGates(Side* candidate, const Rough& of_candidate, Side* bas
     return rough.seconds < kLaunchSeconds * static_cast<double>(rough.launches);
   };
   const auto fits = [](const Side& side, const Rough& rough) {
-    return side.worker.has_gates() && side.worker.connections() == kFewConnections &&
+    return side.worker.no_gates().empty() && side.worker.connections() == kFewConnections &&
            rough.launches <= kMostLaunches / 8;
   };
   const uint64_t memory = std::min(candidate->memory.bytes(), baseline->memory.bytes());

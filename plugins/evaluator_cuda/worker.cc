@@ -1,5 +1,6 @@
 #include "evaluator_cuda/worker.h"
 
+#include <cuda_runtime_api.h>
 #include <kgrpo/sdk/error.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -173,7 +174,13 @@ void Worker::WaitReady() {
   const bool whole = !trouble && said.size() >= sizeof ready;
   if (whole) std::memcpy(&ready, said.data(), sizeof ready);
   launch_seconds_ = static_cast<double>(ready.launch_picoseconds) * 1e-12;
-  has_gates_ = ready.has_gates == 1 && gates_.sealed();
+  if (!gates_.sealed()) {
+    no_gates_ = "this system cannot seal memory against later writers, which Linux can from 5.1 on";
+  } else if (ready.gates_error != cudaSuccess) {
+    const auto error = static_cast<cudaError_t>(ready.gates_error);
+    no_gates_ = std::string("the device cannot use memory that is read-only for its process: ") +
+                cudaGetErrorName(error) + ": " + cudaGetErrorString(error);
+  }
   if (whole && said.size() == sizeof ready) return;
   const std::string reason = trouble ? trouble.sentence
                              : whole ? std::string(said.begin() + sizeof ready, said.end())

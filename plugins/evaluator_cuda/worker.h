@@ -30,7 +30,7 @@ struct Plan {
   // On the default stream before the first call: who does not wait for that stream finds the targets as they were.
   std::vector<PlanCopy> staged;
   uint32_t copy_memory = 1;  // where both kinds of copies are made
-  // The device waits before the staged copies, and again before the first call. Needs Worker::has_gates().
+  // The device waits before the staged copies, and again before the first call. Not where Worker::no_gates().
   bool gated = false;
 };
 
@@ -58,8 +58,8 @@ class Worker {
   // an H100.
   double launch_seconds() const { return launch_seconds_; }
 
-  // Whether plans may have gates: what opens them is sealed, and this device reads it nevertheless.
-  bool has_gates() const { return has_gates_; }
+  // Why plans may have no gates; "": they may, since what opens them is sealed and this device reads it nevertheless.
+  const std::string& no_gates() const { return no_gates_; }
 
   int connections() const { return options_.connections; }
 
@@ -100,7 +100,7 @@ class Worker {
   evaluator::Descriptor socket_;
   std::unique_ptr<evaluator::Subprocess> process_;
   double launch_seconds_ = 0;
-  bool has_gates_ = false;
+  std::string no_gates_;
 };
 
 }  // namespace kgrpo::evaluator_cuda

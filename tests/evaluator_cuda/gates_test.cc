@@ -76,6 +76,11 @@ TEST(GatesTest, NobodyElseOpensThem) {
     EXPECT_EQ(mmap(nullptr, sizeof(OpenPage), PROT_READ | PROT_WRITE, MAP_SHARED, again, 0), MAP_FAILED);
     close(again);
   }
+  const int itself = open("/proc/self/mem", O_RDWR | O_CLOEXEC);  // writes where a process may only read
+  ASSERT_GE(itself, 0);
+  EXPECT_EQ(pwrite(itself, &sequence, sizeof sequence, static_cast<off_t>(reinterpret_cast<uintptr_t>(worker.open()))),
+            -1);
+  close(itself);
   EXPECT_LT(worker.Open(0), sequence);
   EXPECT_LT(worker.Open(1), sequence);
   gates.Open(1);

@@ -91,7 +91,7 @@ TEST_F(JudgeGpuTest, RightWithATimeAndMetrics) {
 
 // append_offset takes the device half of what a launch takes the host.
 TEST_F(JudgeGpuTest, AShortKernelIsTimedBehindGates) {
-  EXPECT_THAT(judge_->Describe(), testing::Not(HasSubstr("timed with it"))) << "there are gates";
+  EXPECT_THAT(judge_->Describe(), testing::Not(HasSubstr("are timed with it")));
   const Judgement judgement = judge_->Evaluate(*append_offset_, append_offset_->problem.reference_source, 1, false);
   ASSERT_EQ(judgement.verdict, "right") << judgement.diagnosis;
   std::map<std::string, double> metrics(judgement.metrics.begin(), judgement.metrics.end());

@@ -50,8 +50,8 @@ cudaError_t OwnKernels::Load() {
   if (status != cudaSuccess) return status;
   status = MapPage(kReached, PROT_READ | PROT_WRITE, cudaHostRegisterMapped, &reached_page_);
   if (status != cudaSuccess) return status;
-  if (MapPage(kGates, PROT_READ, cudaHostRegisterMapped | cudaHostRegisterReadOnly, &open_page_) != cudaSuccess)
-    RUNTIME(cudaGetLastError)();  // there are no gates then, which has_gates() says
+  gates_error_ = MapPage(kGates, PROT_READ, cudaHostRegisterMapped | cudaHostRegisterReadOnly, &open_page_);
+  RUNTIME(cudaGetLastError)();  // no candidate's
   return cudaSuccess;
 }
 

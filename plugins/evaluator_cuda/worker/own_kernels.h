@@ -16,15 +16,15 @@ class OwnKernels {
   // Loads them, and maps the pages that the judge shares.
   cudaError_t Load();
 
-  // Whether the device reads the judge's OpenPage. Not where a device cannot use memory that its process may only read.
-  bool has_gates() const { return open_page_ != nullptr; }
+  // Why the device cannot read the judge's OpenPage; some cannot use memory that their process may only read.
+  cudaError_t gates_error() const { return gates_error_; }
 
   // Seconds from one kernel of nothing to the next when all are launched already. It differs from process to process by
   // up to an eighth, and not within one.
   double LaunchSeconds() const;
 
   // These launch on the default stream.
-  // The device waits here until the judge opens the gate, or for so long. Needs has_gates().
+  // The device waits here until the judge opens the gate, or for so long. Needs cudaSuccess there.
   cudaError_t Gate(uint32_t which, uint32_t sequence, uint64_t nanoseconds) const;
   cudaError_t Touch(uint32_t* lines, uint32_t count) const;
   cudaError_t Walk(const uint32_t* lines, uint32_t count, uint64_t* cycles) const;
@@ -34,6 +34,7 @@ class OwnKernels {
   bool TimeLaunches(cudaEvent_t begin, cudaEvent_t end, double* seconds) const;
 
   cudaKernel_t gate_ = nullptr, nothing_ = nullptr, touch_ = nullptr, walk_ = nullptr;
+  cudaError_t gates_error_ = cudaErrorNotReady;
   const OpenPage* open_page_ = nullptr;  // as the device sees it
   ReachedPage* reached_page_ = nullptr;
 };

@@ -39,7 +39,7 @@ struct Message {
 
 struct Ready {
   uint64_t launch_picoseconds;  // that a launch takes the device
-  uint64_t has_gates;           // 1: the device reads the judge's OpenPage
+  int64_t gates_error;          // a cudaError_t: why the device cannot read the judge's OpenPage; 0: it can
 };
 
 struct LoadHeader {

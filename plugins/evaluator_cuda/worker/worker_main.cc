@@ -215,7 +215,7 @@ int Serve(const std::string& scratch, bool filtered) {
   if (status == cudaSuccess) status = own.Load();
   const std::string failure = status == cudaSuccess ? "" : cuda.error_string(status);
   const double launch_seconds = failure.empty() ? own.LaunchSeconds() : 0;
-  TellReady({static_cast<uint64_t>(launch_seconds * 1e12), own.has_gates() ? 1u : 0u}, failure);
+  TellReady({static_cast<uint64_t>(launch_seconds * 1e12), own.gates_error()}, failure);
   if (!failure.empty()) return 124;
 
   void (*call)(void**) = nullptr;
