@@ -171,6 +171,11 @@ Trouble Judge::Check(const OpenProblem& open, Worker& worker, const std::vector<
   if (Trouble trouble = RunCase(worker, candidate_memory_, open.problem, cases[0], &outputs, true)) {
     if (trouble.code == "timeout" || trouble.code == "crash")
       return {trouble.code, "Called again: " + trouble.sentence};
+    // Is it that, or that it was called once more?
+    if (Trouble again = RunCase(worker, candidate_memory_, open.problem, cases[0], &outputs)) {
+      return {again.code == "wrong" ? "non_deterministic" : again.code,
+              "Called again with the inputs of " + cases[0].where + ": " + again.sentence};
+    }
     return {"unsynchronised",
             "When the default stream has its inputs ready only just before the call, it computes with "
             "what was there before: work on another stream does not wait for the default stream."};

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <seccomp.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -122,10 +123,11 @@ class Filter {
   std::string failure_;
 };
 
-// What a profiler needs to start a program, to look into it, and to hear from it.
-constexpr std::array<std::string_view, 11> kProfiling = {
-    "socket", "socketpair",       "connect",           "bind",       "listen", "accept", "accept4",
-    "ptrace", "process_vm_readv", "process_vm_writev", "personality"};
+// What a profiler needs to start a program, to look into it, and to hear from it: named pipes too, which ncu makes
+// before it starts anything.
+constexpr std::array<std::string_view, 13> kProfiling = {
+    "socket", "socketpair",       "connect",           "bind",        "listen", "accept", "accept4",
+    "ptrace", "process_vm_readv", "process_vm_writev", "personality", "mknod",  "mknodat"};
 
 std::string InstallDenying(bool profiling_too) {
   Filter filter(SCMP_ACT_ALLOW);
@@ -133,6 +135,10 @@ std::string InstallDenying(bool profiling_too) {
   for (const char* name : kPrivileged) {
     if (profiling_too || std::find(kProfiling.begin(), kProfiling.end(), name) == kProfiling.end())
       filter.Add(deny, name);
+  }
+  for (const unsigned device : {S_IFCHR, S_IFBLK}) {
+    filter.Add(deny, "mknod", SCMP_A1(SCMP_CMP_MASKED_EQ, S_IFMT, device));
+    filter.Add(deny, "mknodat", SCMP_A2(SCMP_CMP_MASKED_EQ, S_IFMT, device));
   }
   filter.Add(deny, "clone", SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_NEWUSER, CLONE_NEWUSER));
   filter.Add(SCMP_ACT_ERRNO(ENOSYS), "clone3");  // its flags are in memory, out of a filter's sight; glibc falls back

@@ -13,8 +13,8 @@ namespace kgrpo::evaluator {
 // could not be installed.
 std::string InstallCompilerFilter();
 
-// The same for a profiler and what it runs, whose processes speak through sockets: those are allowed. Only for where
-// the network is a namespace of its own.
+// The same for a profiler and what it runs, whose processes speak through sockets and named pipes: those are allowed.
+// Only for where the network is a namespace of its own.
 std::string InstallProfilerFilter();
 
 // Allows reading and writing open descriptors, memory, time, its own signals, opening files for reading; any other

@@ -57,20 +57,25 @@ TEST_F(SandboxTest, SeesNothingOfTheUser) {
   EXPECT_THAT(Shell("cat /proc/net/dev | grep -c :").output, testing::StartsWith("1"));  // loopback alone
 }
 
-// A profiler's processes speak through the loopback device; its other rights are a compiler's.
-TEST_F(SandboxTest, SocketsForWhoAsksAndInsideNamespacesOnly) {
+// A profiler's processes speak through the loopback device and named pipes; its other rights are a compiler's.
+TEST_F(SandboxTest, SocketsAndPipesForWhoAsksAndInsideNamespacesOnly) {
   if (!sandbox_.has_filter()) GTEST_SKIP() << sandbox_.description();
-  const auto attempt = [this](bool sockets, const std::string& number) {
+  const auto attempt = [this](bool sockets, const std::string& call) {
     SandboxCommand command;
-    // 41 is socket (of AF_INET, SOCK_STREAM), 101 ptrace on x86-64; the exit code says whether it went well.
-    command.argv = {"/usr/bin/perl", "-e", "exit(syscall(" + number + ", 2, 1, 0, 0) < 0 ? 1 : 0)"};
+    // The exit code says whether it went well.
+    command.argv = {"/usr/bin/perl", "-e", "$x = q(/tmp/x); exit(syscall(" + call + ") < 0 ? 1 : 0)"};
     command.environment = {"PATH=/usr/bin:/bin"};
     command.sockets = sockets;
     return Subprocess::Run(sandbox_.Wrap(command), 20, 10000).Succeeded();
   };
-  EXPECT_FALSE(attempt(false, "41"));
-  EXPECT_EQ(attempt(true, "41"), sandbox_.has_namespaces());
-  EXPECT_FALSE(attempt(true, "101"));
+  // On x86-64: socket(AF_INET, SOCK_STREAM), mknod of a named pipe and of the device /dev/null, unshare of nothing.
+  const std::string socket = "41, 2, 1, 0", pipe = "133, $x, 010600, 0", device = "133, $x, 020600, 259";
+  EXPECT_FALSE(attempt(false, socket));
+  EXPECT_EQ(attempt(true, socket), sandbox_.has_namespaces());
+  EXPECT_FALSE(attempt(false, pipe));
+  EXPECT_EQ(attempt(true, pipe), sandbox_.has_namespaces());
+  EXPECT_FALSE(attempt(true, device));
+  EXPECT_FALSE(attempt(true, "272, 0"));
 }
 
 TEST_F(SandboxTest, EnvironmentIsEmptied) {
