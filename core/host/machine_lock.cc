@@ -3,12 +3,12 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <kgrpo/sdk/error.h>
+#include <kgrpo/sdk/gpu_uuid.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -81,14 +81,7 @@ std::string CudaDeviceIdentity(const std::string& device) {
   int handle = 0;
   unsigned char uuid[16];
   if (init(0) != 0 || get(&handle, std::atoi(device.c_str() + 5)) != 0 || get_uuid(uuid, handle) != 0) return "";
-  std::string text = "GPU-";  // as nvidia-smi -L prints it
-  for (int i = 0; i < 16; ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    char digits[3];
-    std::snprintf(digits, sizeof digits, "%02x", uuid[i]);
-    text += digits;
-  }
-  return text;
+  return GpuUuidText(uuid);
 }
 
 MachineLock::MachineLock(const std::filesystem::path& directory, const std::string& identity)

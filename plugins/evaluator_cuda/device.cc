@@ -1,27 +1,15 @@
 #include "evaluator_cuda/device.h"
 
 #include <kgrpo/sdk/error.h>
+#include <kgrpo/sdk/gpu_uuid.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 
 #include "evaluator_cuda/ceiling_kernels.h"
 
 namespace kgrpo::evaluator_cuda {
 namespace {
-
-// "GPU-8a3f..." as CUDA_VISIBLE_DEVICES takes it.
-std::string UuidText(const cudaUUID_t& uuid) {
-  std::string text = "GPU-";
-  for (int i = 0; i < 16; ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    char digits[3];
-    std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned char>(uuid.bytes[i]));
-    text += digits;
-  }
-  return text;
-}
 
 // 13000 is "13.0".
 std::string VersionText(int version) {
@@ -103,7 +91,7 @@ Device::Device(int index) : index_(index), lock_name_("cuda:" + std::to_string(i
   cudaDeviceProp properties;
   CheckCuda(cudaGetDeviceProperties(&properties, index), "asking for the device's properties");
   name_ = properties.name;
-  uuid_ = UuidText(properties.uuid);
+  uuid_ = GpuUuidText(properties.uuid.bytes);
   compute_capability_ = properties.major * 10 + properties.minor;
   multiprocessors_ = properties.multiProcessorCount;
   l2_bytes_ = static_cast<uint64_t>(properties.l2CacheSize);

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <kgrpo/sdk/gpu_uuid.h>
 #include <kgrpo/sdk/host.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -49,6 +50,12 @@ class MachineLocks : public ::testing::Test {
   TemporaryDirectory folder_;
   std::vector<std::string> said_;
 };
+
+TEST(GpuUuidText, IsAsNvidiaSmiPrintsIt) {
+  const unsigned char uuid[16] = {0x8a, 0x3f, 0x00, 0x0d, 0x1e, 0x55, 0x4b, 0x07,
+                                  0x90, 0xff, 0x21, 0x6c, 0xd8, 0x34, 0xe2, 0xa9};
+  EXPECT_EQ(GpuUuidText(uuid), "GPU-8a3f000d-1e55-4b07-90ff-216cd834e2a9");
+}
 
 TEST(DeviceLocks, OneAtATime) {
   HostServices services({});
