@@ -12,7 +12,6 @@
 #include "evaluator_cuda/judge_case.h"
 #include "evaluator_cuda/version.h"
 #include "evaluator_shared/cuda_toolkit.h"
-#include "evaluator_shared/fatbin.h"
 #include "evaluator_shared/random.h"
 
 namespace kgrpo::evaluator_cuda {
@@ -123,7 +122,7 @@ void Judge::ThrowIfCancelled() const {
 
 // A kernel with streams or graphs of its own gets as many queues as CUDA has by default.
 std::unique_ptr<Worker> Judge::WorkerFor(const evaluator::CompiledKernel& kernel, bool quick) {
-  for (const std::string& symbol : evaluator::UndefinedSymbols(kernel.object)) {
+  for (const std::string& symbol : kernel.undefined) {
     if (symbol.starts_with("cudaStreamCreate") || symbol.starts_with("cudaGraph"))
       return workers_->Make(kUsualConnections);
   }

@@ -25,6 +25,7 @@ struct CompiledKernel {
   std::string cubin;                         // fast route: their machine code; nvcc puts it into the object
   std::map<std::string, KernelUsage> usage;  // by the kernel's name in the PTX
   std::string route;                         // "nvcc" or "fast"
+  std::vector<std::string> undefined;        // symbols that the object leaves to others; read by Compiler::Compile
 };
 
 struct CompileOutcome {

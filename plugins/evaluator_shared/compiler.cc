@@ -41,9 +41,12 @@ CompileOutcome Compiler::Compile(const Problem& problem, const std::string& sour
       if (std::find(functions.begin(), functions.end(), problem.entry) == functions.end()) {
         outcome.verdict = "not_compiled";
         outcome.diagnosis = "The source does not define " + problem.Signature() + ".";
-      } else if (const std::string why = CheckSymbols(UndefinedSymbols(outcome.kernel.object)); !why.empty()) {
-        outcome.verdict = "forbidden";
-        outcome.diagnosis = why + ".";
+      } else {
+        outcome.kernel.undefined = UndefinedSymbols(outcome.kernel.object);
+        if (const std::string why = CheckSymbols(outcome.kernel.undefined); !why.empty()) {
+          outcome.verdict = "forbidden";
+          outcome.diagnosis = why + ".";
+        }
       }
     }
     // A definition that differs from the declaration put before it.

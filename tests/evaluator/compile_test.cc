@@ -136,6 +136,20 @@ TEST_F(BothRoutes, SayWhatAKernelNeeds) {
   EXPECT_EQ(of_route[0], of_route[1]);
 }
 
+// What a judge decides by: evaluator_cuda gives candidates with streams of their own other workers.
+TEST_F(BothRoutes, SayWhichSymbolsTheObjectLeavesToOthers) {
+  const std::string source = std::string(kAffine) +
+                             "cudaStream_t Another() {\n  cudaStream_t stream = nullptr;\n"
+                             "  cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);\n  return stream;\n}\n";
+  for (const bool reference : {false, true}) {
+    const CompileOutcome plain = Compile(kAffine, reference), streams = Compile(source, reference);
+    ASSERT_TRUE(streams.Succeeded()) << streams.diagnosis;
+    EXPECT_THAT(streams.kernel.undefined, testing::Contains(testing::StartsWith("cudaStreamCreateWithFlags")));
+    EXPECT_THAT(plain.kernel.undefined, testing::Contains(HasSubstr("LaunchKernel")));
+    EXPECT_THAT(plain.kernel.undefined, testing::Not(testing::Contains(testing::StartsWith("cudaStreamCreate"))));
+  }
+}
+
 TEST(SourceSplit, KeepsLinesAndDividesCode) {
   const SplitSource split = Split(
       "#include <cuda_fp16.h>\n"
