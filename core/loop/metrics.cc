@@ -35,6 +35,15 @@ std::string SuggestionLabel(const RoundRecord& round) {
   return label;
 }
 
+double MeanReward(const std::vector<TrajectoryRecord>& trajectories) {
+  double sum = 0;
+  size_t count = 0;
+  for (const TrajectoryRecord& trajectory : trajectories) {
+    for (const RoundRecord& round : trajectory.rounds_done) sum += round.reward, ++count;
+  }
+  return count == 0 ? 0 : sum / static_cast<double>(count);
+}
+
 double BestSpeedup(const TrajectoryRecord& trajectory) {
   double best = 1;
   for (const RoundRecord& round : trajectory.rounds_done) best = std::max(best, round.speedup);

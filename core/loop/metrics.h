@@ -21,6 +21,9 @@ std::string SuggestionLabel(const RoundRecord& round);
 // give no rewards. Rates are over all rounds, whether the coder wrote a kernel or not.
 MetricMap RolloutMetrics(const std::vector<TrajectoryRecord>& trajectories);
 
+// Over all rounds; 0 where there is none.
+double MeanReward(const std::vector<TrajectoryRecord>& trajectories);
+
 // The best right kernel's speedup in the trajectory; 1 when none was faster than the reference.
 double BestSpeedup(const TrajectoryRecord& trajectory);
 

@@ -1,15 +1,14 @@
 #include "loop/run.h"
 
 #include "loop/best_kernels.h"
+#include "loop/checkpoint.h"
 #include "loop/heldout.h"
+#include "loop/identity.h"
 #include "loop/metrics.h"
 #include "loop/stage.h"
 #include "loop/stopwatch.h"
 #include "loop/summary.h"
-#include "store/checkpoints.h"
 #include "store/database.h"
-#include "store/files.h"
-#include "store/json.h"
 #include "store/kernels.h"
 #include "store/rollouts.h"
 #include "store/tensorboard.h"
@@ -23,8 +22,6 @@
 
 namespace kgrpo {
 namespace {
-
-namespace fs = std::filesystem;
 
 double Now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -40,7 +37,7 @@ class Runner {
         folder_(folder),
         options_(options),
         database_(folder.database(), options.faults),
-        checkpoints_(folder.checkpoints(), options.faults),
+        models_(config.checkpoint, *parts.policy, folder, options.faults),
         pool_(problems.pool),
         problems_(problems.train),
         heldout_(problems.heldout),
@@ -91,21 +88,17 @@ class Runner {
   // Where the run stands, and the first words about it.
   void Open() {
     if (options_.console != nullptr) ShowHeader(*options_.console, config_, parts_, problems_, folder_);
-    checkpoint_ = checkpoints_.Last();
+    checkpoint_ = models_.Last();
     if (!options_.resume && checkpoint_) throw Error(KGRPO_ERROR_INTERNAL, "a new run's folder holds a checkpoint");
     if (checkpoint_) {
-      const fs::path path = checkpoints_.PathOf(checkpoint_->step);
-      parts_.policy->Load(KGRPO_POLICY_CURRENT, path / "policy");
-      if (fs::exists(path / "reference")) {
-        parts_.policy->Load(KGRPO_POLICY_REFERENCE, path / "reference");
-        reference_present_ = true;
-        saved_reference_ = path / "reference";
-      }
+      models_.Load(checkpoint_->step);
       done_ = checkpoint_->step;
     }
     database_.WriteProblems(Purpose::kTrain, problems_.Records());
     if (heldout_) database_.WriteProblems(Purpose::kHeldout, heldout_->Records());
-    WriteIdentity();
+    if (!WriteIdentity(config_, parts_, total_, options_.overrides, folder_, database_)) {
+      Note("the plugins differ from those that this run began with: what follows may not be what they would have done");
+    }
     best_.emplace(problems_, parts_, pool_, config_.seed, database_.ReadBest(done_), database_.ReadRefuted(done_));
     for (const auto& [name, kernel] : best_->best()) WriteBestKernel(folder_.kernels(), kernel);
     // Kernels of steps since the last judging wait to be judged again.
@@ -119,33 +112,6 @@ class Runner {
     }
   }
 
-  // run.json: what produced this folder.
-  void WriteIdentity() {
-    nlohmann::ordered_json plugins = nlohmann::ordered_json::array();
-    for (const PluginIdentity& plugin : parts_.identities) {
-      plugins.push_back({{"role", plugin.role},
-                         {"name", plugin.name},
-                         {"version", plugin.version},
-                         {"path", plugin.path},
-                         {"sha256", plugin.sha256}});
-    }
-    const std::string text = DumpJson(plugins);
-    const std::optional<std::string> before = database_.Get("plugins");
-    if (before && *before != text) {
-      Note("the plugins differ from those that this run began with: what follows may not be what they would have done");
-    }
-    database_.Set("plugins", text);
-    database_.Set("resolved_yaml", config_.resolved_yaml);
-    database_.Set("evaluator", parts_.evaluator->Describe());
-    const nlohmann::ordered_json identity = {{"name", config_.name},
-                                             {"seed", config_.seed},
-                                             {"steps", total_},
-                                             {"overrides", options_.overrides},
-                                             {"evaluator", parts_.evaluator->Describe()},
-                                             {"plugins", plugins}};
-    WriteFileAtomically(folder_.run_json(), DumpJson(identity, 2) + "\n");
-  }
-
   void RunStages() {
     uint64_t first = 1;
     for (size_t i = 0; i < config_.stages.size(); ++i) {
@@ -154,10 +120,9 @@ class Runner {
         const Stopwatch beginning;
         stage_ = std::make_unique<Stage>(config_, parts_, rollout_, problems_, database_, i, first);
         if (checkpoint_ && checkpoint_->stage == i && checkpoint_->stage_steps > 0) {
-          stage_->Restore(checkpoints_.PathOf(checkpoint_->step));
+          stage_->Restore(models_.PathOf(checkpoint_->step));
         } else if (stage_->Begin()) {
-          reference_present_ = true;
-          saved_reference_.clear();  // another reference than the last checkpoint's
+          models_.ReferenceFrozen();
         }
         begin_seconds_ = beginning.seconds();
         for (uint64_t step = done_ + 1; step <= last; ++step) {
@@ -194,7 +159,7 @@ class Runner {
     for (const auto& [name, value] : parts_.take_metrics()) metrics.emplace(name, value);
     metrics["step_time"] = watch.seconds();
     // From the records, not from the metrics, which a trainer may name alike.
-    record.reward_mean = RewardMean(record.trajectories);
+    record.reward_mean = MeanReward(record.trajectories);
     record.finished_at = Now();
     for (const auto& [name, value] : metrics) record.metrics.push_back({name, value});
 
@@ -209,13 +174,15 @@ class Runner {
     reward_mean_ = record.has_rollouts ? std::optional(record.reward_mean) : std::nullopt;
     if (CheckpointDue(step)) {
       const Stopwatch writing;
-      WriteCheckpoint();
+      models_.WriteCheckpoint(*stage_, done_, reward_mean_);
       const Metric time = {"time/checkpoint", writing.seconds()};
       metrics.emplace(time.name, time.value);
       database_.AddMetric(step, time);
       events_->Add(step, Now(), std::span(&time, 1));
     }
-    Show(record, metrics);
+    if (options_.console != nullptr) {
+      ShowStep(*options_.console, record, metrics, total_, problems_[0].baseline.modelled);
+    }
   }
 
   // Kernels of the last steps whose judging was stopped.
@@ -249,56 +216,13 @@ class Runner {
     metrics["time/heldout"] = watch.seconds();
   }
 
-  static double RewardMean(const std::vector<TrajectoryRecord>& trajectories) {
-    double sum = 0;
-    size_t count = 0;
-    for (const TrajectoryRecord& trajectory : trajectories) {
-      for (const RoundRecord& round : trajectory.rounds_done) sum += round.reward, ++count;
-    }
-    return count == 0 ? 0 : sum / static_cast<double>(count);
-  }
-
-  void WriteCheckpoint() {
-    CheckpointState state;
-    state.step = done_;
-    state.stage = stage_->index();
-    state.stage_steps = done_ + 1 - stage_->first_step();
-    state.reward_mean = reward_mean_;
-    checkpoints_.Write(state, [&](const fs::path& path) {
-      fs::create_directory(path / "policy");
-      parts_.policy->Save(KGRPO_POLICY_CURRENT, path / "policy");
-      Pass(options_.faults, "checkpoint: policy written");
-      if (reference_present_) SaveReference(path / "reference");
-      // A stage that is over needs its trainer no more, one that has not begun has nothing to keep.
-      if (state.stage_steps > 0 && done_ != stage_->last_step()) stage_->Save(path);
-    });
-    if (reference_present_) saved_reference_ = checkpoints_.PathOf(done_) / "reference";
-    checkpoints_.Prune(config_.checkpoint.keep_last, config_.checkpoint.keep_best);
-  }
-
-  // The reference doesn't change within a stage: checkpoints share its files.
-  void SaveReference(const fs::path& target) {
-    fs::create_directory(target);
-    if (!saved_reference_.empty() && fs::exists(saved_reference_)) {
-      std::error_code error;
-      for (const fs::directory_entry& entry : fs::directory_iterator(saved_reference_)) {
-        fs::create_hard_link(entry.path(), target / entry.path().filename(), error);
-        if (error) break;
-      }
-      if (!error) return;
-      fs::remove_all(target);  // a file system without hard links: write it out
-      fs::create_directory(target);
-    }
-    parts_.policy->Save(KGRPO_POLICY_REFERENCE, target);
-  }
-
   // The end of a run that did not reach its end: with a checkpoint of the last whole step, where that can be had.
   RunOutcome Stopped(const Error& error) {
     const bool cancelled = error.code() == KGRPO_ERROR_CANCELLED;
     std::string kept;
-    const std::optional<CheckpointState> last = checkpoints_.Last();
+    const std::optional<CheckpointState> last = models_.Last();
     if (stage_ != nullptr && !stage_->policy_in_doubt() && done_ > 0 && (!last || last->step < done_)) {
-      WriteCheckpoint();
+      models_.WriteCheckpoint(*stage_, done_, reward_mean_);
       kept = "a checkpoint of step " + std::to_string(done_) + " was written";
     } else if (last) {
       kept = "the last checkpoint is of step " + std::to_string(last->step);
@@ -318,14 +242,7 @@ class Runner {
   }
 
   void Finish() {
-    const fs::path partial = folder_.final_model().string() + ".partial";
-    fs::remove_all(partial);
-    fs::create_directories(partial);
-    parts_.policy->Save(KGRPO_POLICY_CURRENT, partial);
-    Pass(options_.faults, "final: filled");
-    fs::remove_all(folder_.final_model());
-    PublishDirectory(partial, folder_.final_model());
-    Pass(options_.faults, "final: renamed");
+    models_.WriteFinal();
     database_.Set("finished", std::to_string(Now()));
     if (options_.console == nullptr) return;
     options_.console->Finish();
@@ -338,53 +255,12 @@ class Runner {
     if (options_.console != nullptr) options_.console->Note(text);
   }
 
-  void Show(const StepRecord& record, const MetricMap& metrics) {
-    if (options_.console == nullptr) return;
-    const auto value = [&](const char* name) {
-      const auto found = metrics.find(name);
-      return found == metrics.end() ? 0.0 : found->second;
-    };
-    StepLine line;
-    line.step = record.step;
-    line.steps = total_;
-    line.stage = record.stage_name;
-    line.has_rollouts = record.has_rollouts;
-    line.reward = record.reward_mean;
-    line.correct_rate = value("kernel/correct_rate");
-    line.speedup = value("kernel/speedup_geomean");
-    line.failed_rate = value("kernel/failed_rate");
-    line.not_applicable_rate = value("coder/not_applicable_rate");
-    line.unclear_rate = value("coder/unclear_rate");
-    line.favourite_share = value("policy/favourite_share");
-    line.entropy = value("policy/suggestion_entropy");
-    line.has_loss = metrics.contains("loss");
-    line.loss = value("loss");
-    line.seconds = value("step_time");
-    for (const auto& [part, name] : {std::pair{"rollout", "time/rollout"},
-                                     {"generating", "time/generate"},
-                                     {"training", "time/train"},
-                                     {"held-out", "time/heldout"},
-                                     {"judging again", "time/judge_best"},
-                                     {"checkpoint", "time/checkpoint"}}) {
-      if (metrics.contains(name)) line.parts.emplace_back(part, value(name));
-    }
-    line.modelled = problems_[0].baseline.modelled;
-    options_.console->Step(line);
-    if (!record.heldout.empty()) {
-      char text[160];
-      std::snprintf(text, sizeof text, "held-out after step %llu: reward %.3f  correct %.0f%%  best speedup %.2fx",
-                    static_cast<unsigned long long>(record.step), value("heldout/reward"),
-                    100 * value("heldout/kernel/correct_rate"), value("heldout/best_speedup_geomean"));
-      options_.console->Note(text);
-    }
-  }
-
   const PipelineConfig& config_;
   PipelineParts& parts_;
   const RunFolder& folder_;
   const RunOptions& options_;
   RunDatabase database_;
-  Checkpoints checkpoints_;
+  SavedModels models_;
   WorkerPool& pool_;
   const ProblemSet& problems_;
   const std::optional<ProblemSet>& heldout_;
@@ -398,8 +274,6 @@ class Runner {
   uint64_t total_ = 0;
   uint64_t done_ = 0;                  // steps in the database and in the policy
   std::optional<double> reward_mean_;  // of the last step, if it had rollouts
-  bool reference_present_ = false;
-  fs::path saved_reference_;  // a folder that holds the present reference; empty: none does
 };
 
 }  // namespace

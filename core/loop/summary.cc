@@ -72,6 +72,46 @@ void ShowHeader(Console& console, const PipelineConfig& config, const PipelinePa
   console.Header(config.name, lines);
 }
 
+void ShowStep(Console& console, const StepRecord& record, const MetricMap& metrics, uint64_t steps, bool modelled) {
+  const auto value = [&](const char* name) {
+    const auto found = metrics.find(name);
+    return found == metrics.end() ? 0.0 : found->second;
+  };
+  StepLine line;
+  line.step = record.step;
+  line.steps = steps;
+  line.stage = record.stage_name;
+  line.has_rollouts = record.has_rollouts;
+  line.reward = record.reward_mean;
+  line.correct_rate = value("kernel/correct_rate");
+  line.speedup = value("kernel/speedup_geomean");
+  line.failed_rate = value("kernel/failed_rate");
+  line.not_applicable_rate = value("coder/not_applicable_rate");
+  line.unclear_rate = value("coder/unclear_rate");
+  line.favourite_share = value("policy/favourite_share");
+  line.entropy = value("policy/suggestion_entropy");
+  line.has_loss = metrics.contains("loss");
+  line.loss = value("loss");
+  line.seconds = value("step_time");
+  for (const auto& [part, name] : {std::pair{"rollout", "time/rollout"},
+                                   {"generating", "time/generate"},
+                                   {"training", "time/train"},
+                                   {"held-out", "time/heldout"},
+                                   {"judging again", "time/judge_best"},
+                                   {"checkpoint", "time/checkpoint"}}) {
+    if (metrics.contains(name)) line.parts.emplace_back(part, value(name));
+  }
+  line.modelled = modelled;
+  console.Step(line);
+  if (!record.heldout.empty()) {
+    char text[160];
+    std::snprintf(text, sizeof text, "held-out after step %llu: reward %.3f  correct %.0f%%  best speedup %.2fx",
+                  static_cast<unsigned long long>(record.step), value("heldout/reward"),
+                  100 * value("heldout/kernel/correct_rate"), value("heldout/best_speedup_geomean"));
+    console.Note(text);
+  }
+}
+
 void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& problems, const RunFolder& folder) {
   const std::vector<StepSummary> steps = database.Steps();
   std::vector<double> rewards;

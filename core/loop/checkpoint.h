@@ -1,0 +1,51 @@
+// What a run writes of its models: checkpoints (the policy, the reference, the trainer's state) and final/. The folders
+// themselves are store/checkpoints.h's. Used by loop/run.cc.
+#ifndef KGRPO_LOOP_CHECKPOINT_H
+#define KGRPO_LOOP_CHECKPOINT_H
+
+#include "config/pipeline.h"
+#include "loop/stage.h"
+#include "plugin/instances.h"
+#include "store/checkpoints.h"
+#include "store/fault.h"
+#include "store/run_folder.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+namespace kgrpo {
+
+class SavedModels {
+ public:
+  // All references outlive this.
+  SavedModels(const CheckpointConfig& config, Policy& policy, const RunFolder& folder, const FaultPoints& faults);
+
+  std::optional<CheckpointState> Last() const { return checkpoints_.Last(); }
+  std::filesystem::path PathOf(uint64_t step) const { return checkpoints_.PathOf(step); }
+
+  // Makes the policy, and the reference if there was one, what they were after that step.
+  void Load(uint64_t step);
+  // The policy froze another reference than the last checkpoint's.
+  void ReferenceFrozen();
+
+  // A checkpoint after the step `done`, the last that `stage` did; then those that are no longer kept are removed.
+  // `reward_mean`: of the step's rollouts, if it had any.
+  void WriteCheckpoint(Stage& stage, uint64_t done, std::optional<double> reward_mean);
+  // The trained model, into final/.
+  void WriteFinal();
+
+ private:
+  void SaveReference(const std::filesystem::path& target);
+
+  const CheckpointConfig& config_;
+  Policy& policy_;
+  const RunFolder& folder_;
+  const FaultPoints& faults_;
+  Checkpoints checkpoints_;
+  bool reference_present_ = false;
+  std::filesystem::path saved_reference_;  // a folder that holds the present reference; empty: none does
+};
+
+}  // namespace kgrpo
+#endif
