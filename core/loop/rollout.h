@@ -1,9 +1,9 @@
 // Collects trajectories: the policy suggests, the coder implements, the evaluator judges.
 //
 // Trajectories are split, in order, into cohorts of loop.generation_batch. A cohort generates its suggestions in one
-// batch; then its kernels are written (asynchronously, by the coder) and judged (on the worker pool) while other
-// cohorts generate. Which trajectories generate together is fixed, all randomness is keyed, and records are in the
-// order of the trajectories: what comes out does not depend on the order in which anything finishes.
+// batch; then its kernels are written and judged (loop/rounds_in_flight.h) while other cohorts generate. Which
+// trajectories generate together is fixed, all randomness is keyed, and records are in the order of the trajectories:
+// what comes out does not depend on the order in which anything finishes.
 #ifndef KGRPO_LOOP_ROLLOUT_H
 #define KGRPO_LOOP_ROLLOUT_H
 
