@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <climits>
 #include <tuple>
 #include <utility>
 
@@ -52,6 +53,11 @@ std::string Diagnostic::ToString() const {
   text += message;
   if (!suggestion.empty()) text += "; did you mean \"" + suggestion + "\"?";
   return text;
+}
+
+const Position& SaidLast(const Position& a, const Position& b) {
+  const auto age = [](const Position& at) { return at.file == "--set" ? -1 : at.line == 0 ? INT_MAX : at.rank; };
+  return age(b) < age(a) ? b : a;
 }
 
 void SortDiagnostics(std::vector<Diagnostic>* diagnostics) {

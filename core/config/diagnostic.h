@@ -21,6 +21,10 @@ struct Position {
   std::string ToString() const;  // "pipeline.yaml:3:5", or "--set"
 };
 
+// Of two keys that do not go together, the place to blame: what was said last. --set overrules the file, the file what
+// it extends, and that the defaults.
+const Position& SaidLast(const Position& a, const Position& b);
+
 struct Diagnostic {
   Position at;
   std::string path;  // "loop.batch_size", "trainer[0].options.loss"; empty for the file as a whole

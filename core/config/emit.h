@@ -1,4 +1,4 @@
-// Writes a resolved pipeline as YAML that a person reads and load.h reads back to the same values. Used by load.cc.
+// Writes a resolved pipeline as YAML that a person reads and load.h reads back to the same values. Used by read.cc.
 #ifndef KGRPO_CONFIG_EMIT_H
 #define KGRPO_CONFIG_EMIT_H
 

@@ -1,32 +1,20 @@
 #include "config/load.h"
 
 #include <algorithm>
-#include <climits>
 #include <filesystem>
-#include <iterator>
-#include <map>
 #include <optional>
 #include <utility>
 
-#include "config/emit.h"
 #include "config/merge.h"
 #include "config/node.h"
 #include "config/pipeline_schema.h"
-#include "config/problems.h"
+#include "config/problem_lists.h"
+#include "config/read.h"
 #include "config/verbatim.h"
 #include "prompt/template.h"
 
 namespace kgrpo {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-// Of two keys that do not go together, the place to blame: what was said last. --set overrules the file, the file what
-// it extends, and that the defaults.
-const Position& SaidLast(const Position& a, const Position& b) {
-  const auto age = [](const Position& at) { return at.file == "--set" ? -1 : at.line == 0 ? INT_MAX : at.rank; };
-  return age(b) < age(a) ? b : a;
-}
 
 class Loader {
  public:
@@ -54,14 +42,14 @@ class Loader {
     CheckStages();
     CheckPrompt("system");
     CheckPrompt("user");
-    if (!request_.ignore_problems) ExpandProblems();
+    if (!request_.ignore_problems) {
+      ExpandProblemLists(&root_, request_.needs_train_problems, request_.needs_heldout_problems, &diagnostics_);
+    }
     Finish();
-    return Read();
+    return ReadPipeline(root_);
   }
 
  private:
-  // ---- checks -----------------------------------------------------------------------------------
-
   void Report(const Position& at, const std::string& path, std::string message, std::string suggestion = "") {
     diagnostics_.push_back({at, path, std::move(message), std::move(suggestion)});
   }
@@ -188,148 +176,6 @@ class Loader {
              "line " + std::to_string(mistake.line) + ", column " + std::to_string(mistake.column) +
                  " of the template: " + mistake.message);
     }
-  }
-
-  // ---- problems ---------------------------------------------------------------------------------
-
-  // The folders of one list; entries without a pattern are also put in *literal.
-  std::vector<std::string> Expand(const char* key, std::set<std::string>* literal) {
-    std::vector<std::string> folders;
-    const Node* problems = root_.Get("problems");
-    const Node* list = problems == nullptr ? nullptr : problems->Get(key);
-    if (list == nullptr || !list->IsList()) return folders;
-    for (size_t i = 0; i < list->items.size(); ++i) {
-      const Node& item = list->items[i];
-      if (!item.IsString()) continue;
-      const std::string pattern = item.scalar.get<std::string>();
-      const std::string path = std::string("problems.") + key + "[" + std::to_string(i) + "]";
-      try {
-        const std::vector<std::string> found = ExpandFolders(pattern);
-        if (found.empty() && !pattern.empty()) {
-          Report(item.at, path,
-                 (IsPattern(pattern) ? "no folder matches " : "there is no folder ") + Describe(item) +
-                     " (looked from " + std::filesystem::current_path().string() + ")");
-        }
-        folders.insert(folders.end(), found.begin(), found.end());
-        if (!IsPattern(pattern)) literal->insert(found.begin(), found.end());
-      } catch (const Error& error) {
-        Report(item.at, path, error.what());
-      }
-    }
-    std::sort(folders.begin(), folders.end());
-    folders.erase(std::unique(folders.begin(), folders.end()), folders.end());
-    return folders;
-  }
-
-  void ExpandProblems() {
-    Node* problems = root_.Get("problems");
-    if (problems == nullptr || !problems->IsMapping()) return;
-    std::set<std::string> named_train, named_heldout;
-    std::vector<std::string> train = Expand("train", &named_train);
-    std::vector<std::string> heldout = Expand("heldout", &named_heldout);
-    // A folder named outright in one list is not meant by the other's patterns.
-    std::erase_if(train, [&](const std::string& f) { return named_heldout.contains(f) && !named_train.contains(f); });
-    std::erase_if(heldout, [&](const std::string& f) { return named_train.contains(f) && !named_heldout.contains(f); });
-    std::vector<std::string> both;
-    std::set_intersection(train.begin(), train.end(), heldout.begin(), heldout.end(), std::back_inserter(both));
-    for (const std::string& folder : both) {
-      const Position& heldout_at = problems->Get("heldout")->at;
-      const Position& at = SaidLast(heldout_at, problems->Get("train")->at);
-      const auto [mine, other] = &at == &heldout_at ? std::pair("problems.heldout", "problems.train")
-                                                    : std::pair("problems.train", "problems.heldout");
-      Report(at, mine, folder + " is in " + other + " too: name it outright in one of the lists");
-    }
-    CheckNotEmpty(*problems, "train", train, request_.needs_train_problems);
-    CheckNotEmpty(*problems, "heldout", heldout, request_.needs_heldout_problems);
-    CheckDistinctNames(*problems, train, heldout);
-    for (auto [key, folders] : {std::pair("train", &train), std::pair("heldout", &heldout)}) {
-      Node* list = problems->Get(key);
-      if (list != nullptr && list->IsList()) *list = Node::FromJson(Json(*folders), list->at);
-    }
-  }
-
-  void CheckNotEmpty(const Node& problems, const char* key, const std::vector<std::string>& folders, bool needed) {
-    const Node* list = problems.Get(key);
-    if (!needed || !folders.empty() || list == nullptr || !list->IsList()) return;
-    if (!list->items.empty()) {  // each of its entries was reported, unless all were taken by the other list
-      const bool reported = std::any_of(diagnostics_.begin(), diagnostics_.end(), [&](const Diagnostic& d) {
-        return d.path.starts_with(std::string("problems.") + key + "[");
-      });
-      if (reported) return;
-    }
-    const Position& at = list->at.line != 0 || list->at.file == "--set" ? list->at
-                         : problems.at.line != 0                        ? problems.at
-                                                                        : root_.at;
-    Report(at, std::string("problems.") + key, "no problem is left to use: list folders such as problems/*");
-  }
-
-  // Problems are known by their folder's name from here on.
-  void CheckDistinctNames(const Node& problems, const std::vector<std::string>& train,
-                          const std::vector<std::string>& heldout) {
-    std::map<std::string, std::string> folder_of;
-    for (const auto& [key, folders] : {std::pair("train", &train), std::pair("heldout", &heldout)}) {
-      for (const std::string& folder : *folders) {
-        const std::string name = std::filesystem::path(folder).filename().string();
-        const auto [place, fresh] = folder_of.emplace(name, folder);
-        if (fresh || place->second == folder) continue;
-        Report(problems.Get(key)->at, std::string("problems.") + key,
-               folder + " has the same name as " + place->second + ": names of problems must differ");
-      }
-    }
-  }
-
-  // ---- reading what was found right -------------------------------------------------------------
-
-  static PluginChoice ReadChoice(const Json& json) {
-    return {json.at("plugin").get<std::string>(), nlohmann::json(json.at("options"))};
-  }
-
-  PipelineConfig Read() {
-    const Json json = root_.ToJson();
-    PipelineConfig config;
-    config.name = json.at("name");
-    config.seed = json.at("seed");
-    for (auto [role, choice] :
-         {std::pair(Role::kPolicy, &config.policy), std::pair(Role::kCoder, &config.coder),
-          std::pair(Role::kEvaluator, &config.evaluator), std::pair(Role::kReward, &config.reward)}) {
-      if (json.contains(RoleName(role))) *choice = ReadChoice(json.at(RoleName(role)));
-    }
-    const Json& loop = json.at("loop");
-    config.loop.max_steps = loop.at("max_steps");
-    config.loop.batch_size = loop.at("batch_size");
-    config.loop.rounds = loop.at("rounds");
-    config.loop.trajectories_per_problem = loop.at("trajectories_per_problem");
-    config.loop.generation_batch = loop.at("generation_batch");
-    config.loop.workers = loop.at("workers");
-    const Json& sampling = loop.at("sampling");
-    config.loop.sampling = {sampling.at("max_new_tokens"), sampling.at("temperature"), sampling.at("top_k"),
-                            sampling.at("top_p"), sampling.at("min_p")};
-    config.loop.advance = loop.at("advance") == "always" ? Advance::kAlways : Advance::kCorrect;
-    config.loop.fresh_inputs = loop.at("fresh_inputs");
-    config.loop.on_coder_failure = loop.at("on_coder_failure") == "drop" ? CoderFailure::kDrop : CoderFailure::kPunish;
-    if (json.contains("trainer")) {
-      const Json& trainer = json.at("trainer");
-      for (const Json& stage : trainer.is_array() ? trainer : Json::array({trainer})) {
-        config.stages.push_back(
-            {ReadChoice(stage), stage.value("steps", config.loop.max_steps),
-             stage.at("suggestions") == "uniform" ? SuggestionSource::kUniform : SuggestionSource::kPolicy,
-             stage.at("episodes"), stage.at("demonstrations_per_step")});
-      }
-    }
-    config.train_problems = json.at("problems").at("train").get<std::vector<std::string>>();
-    config.heldout_problems = json.at("problems").at("heldout").get<std::vector<std::string>>();
-    const Json& prompt = json.at("prompt");
-    config.prompt.system = prompt.at("system");
-    config.prompt.user = prompt.at("user");
-    if (!prompt.at("enable_thinking").is_null())
-      config.prompt.enable_thinking = prompt.at("enable_thinking").get<bool>();
-    const Json& checkpoint = json.at("checkpoint");
-    config.checkpoint = {checkpoint.at("every"), checkpoint.at("keep_last"), checkpoint.at("keep_best")};
-    config.evaluation = {json.at("evaluation").at("every"), json.at("evaluation").at("episodes")};
-    config.controls = {json.at("controls").at("shuffle_prompts"), json.at("controls").at("shuffle_rewards")};
-    config.output_dir = json.at("output_dir");
-    config.resolved_yaml = EmitYaml(json);
-    return config;
   }
 
   const LoadRequest& request_;

@@ -1,5 +1,5 @@
 // A YAML value in which each key and value knows where it was written. Made by ParseYaml, merged by merge.h, checked by
-// schema.h, read into a PipelineConfig by load.cc.
+// schema.h, read into a PipelineConfig by read.cc.
 #ifndef KGRPO_CONFIG_NODE_H
 #define KGRPO_CONFIG_NODE_H
 

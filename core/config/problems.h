@@ -1,4 +1,4 @@
-// From the patterns under `problems:` to folders. Used by load.cc and by `kgrpo-host problems`.
+// From the patterns under `problems:` to folders. Used by problem_lists.cc and by `kgrpo-host problems`.
 #ifndef KGRPO_CONFIG_PROBLEMS_H
 #define KGRPO_CONFIG_PROBLEMS_H
 
