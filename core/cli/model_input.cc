@@ -1,0 +1,69 @@
+#include "cli/model_input.h"
+
+#include "cli/session.h"
+#include "host/cancel.h"
+
+namespace kgrpo::cli {
+
+void AddModelOptions(CLI::App* command, ModelOptions* options, bool weights) {
+  command->add_option("MODEL_DIR", options->model, "A Hugging Face folder")->required();
+  command->add_option("--input", options->input, "JSON lines; - is standard input")->type_name("FILE");
+  command->add_option("--plugin", options->plugin, "The policy plugin")->capture_default_str();
+  AddSetOption(command, &options->settings, "An option of the policy plugin");
+  if (!weights) return;
+  command->add_option("--dtype", options->dtype, "fp32 or bf16")->type_name("DTYPE");
+  command->add_option("--device", options->device, "cpu, cuda, cuda:1");
+}
+
+nlohmann::ordered_json PluginOptions(const ModelOptions& options) {
+  nlohmann::ordered_json json = OptionsFromSettings(options.settings);
+  json["model"] = options.model;
+  if (!options.dtype.empty()) {
+    const bool fp32 = options.dtype == "fp32" || options.dtype == "float32";
+    const bool bf16 = options.dtype == "bf16" || options.dtype == "bfloat16";
+    if (!fp32 && !bf16)
+      throw Error(KGRPO_ERROR_INVALID, "--dtype: expected fp32 or bf16, found \"" + options.dtype + "\"");
+    json["dtype"] = fp32 ? "float32" : "bfloat16";
+  }
+  if (!options.device.empty()) json["device"] = options.device;
+  return json;
+}
+
+Chat ReadChat(const JsonLine& line, bool add_generation_prompt) {
+  Chat chat;
+  const nlohmann::json& messages = line.Get("messages");
+  if (!messages.is_array() || messages.empty()) {
+    throw Error(KGRPO_ERROR_INVALID, "\"messages\": expected a list of {\"role\", \"content\"}");
+  }
+  for (const nlohmann::json& message : messages) {
+    const std::string where = "\"messages\"[" + std::to_string(chat.messages.size()) + "]";
+    const auto text = [&](const char* key) {
+      if (!message.is_object() || !message.contains(key) || !message[key].is_string()) {
+        throw Error(KGRPO_ERROR_INVALID, where + ": expected {\"role\": text, \"content\": text}");
+      }
+      return message[key].get<std::string>();
+    };
+    chat.messages.push_back({text("role"), text("content")});
+  }
+  chat.options.add_generation_prompt =
+      line.Has("add_generation_prompt") ? line.Flag("add_generation_prompt") : add_generation_prompt;
+  if (line.Has("enable_thinking")) chat.options.enable_thinking = line.Flag("enable_thinking");
+  return chat;
+}
+
+void RequireOneOf(const JsonLine& line, const std::vector<std::string>& keys) {
+  size_t present = 0;
+  std::string list;
+  for (const std::string& key : keys) {
+    present += line.Has(key);
+    list += (list.empty() ? "\"" : ", \"") + key + "\"";
+  }
+  if (present != 1)
+    throw Error(KGRPO_ERROR_INVALID, "expected exactly one of " + list + ", found " + std::to_string(present));
+}
+
+void ThrowIfCancelled() {
+  if (CancelRequested()) throw Error(KGRPO_ERROR_CANCELLED, "interrupted");
+}
+
+}  // namespace kgrpo::cli

@@ -1,0 +1,57 @@
+// What tokenize, score and generate share: the model on the command line, and JSON lines as their input.
+#ifndef KGRPO_CLI_MODEL_INPUT_H
+#define KGRPO_CLI_MODEL_INPUT_H
+
+#include <kgrpo/sdk/error.h>
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/json_lines.h"
+#include "plugin/instances.h"
+
+namespace kgrpo::cli {
+
+struct ModelOptions {
+  std::string model;
+  std::string plugin = "policy_qwen";
+  std::string input = "-";
+  std::string dtype;
+  std::string device;
+  std::vector<std::string> settings;
+};
+
+// `weights`: with options that say where the weights go and in which numbers.
+void AddModelOptions(CLI::App* command, ModelOptions* options, bool weights);
+
+// The plugin's options: --set, and over them what has a name of its own here.
+nlohmann::ordered_json PluginOptions(const ModelOptions& options);
+
+// A chat, from {"messages": [{"role", "content"}], "add_generation_prompt", "enable_thinking"}.
+struct Chat {
+  std::vector<ChatMessage> messages;
+  ChatOptions options;
+};
+
+Chat ReadChat(const JsonLine& line, bool add_generation_prompt);
+
+// One of several ways to say something; throws unless exactly one is there.
+void RequireOneOf(const JsonLine& line, const std::vector<std::string>& keys);
+
+// What went wrong with one line, once the file has been read.
+template <typename Body>
+auto ForLine(const std::string& input, size_t number, Body body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    throw Error(error.code(), InputName(input) + ":" + std::to_string(number) + ": " + error.what());
+  }
+}
+
+void ThrowIfCancelled();
+
+}  // namespace kgrpo::cli
+#endif
