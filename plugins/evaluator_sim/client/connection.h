@@ -3,6 +3,7 @@
 #define KGRPO_EVALUATOR_SIM_CLIENT_CONNECTION_H
 
 #include <cstddef>
+#include <cstdint>
 
 #include "evaluator_sim/client/protocol.h"
 
@@ -12,5 +13,16 @@
 extern "C" kgrpo::evaluator_sim::Reply kgrpo_ask(kgrpo::evaluator_sim::Request request, const void* payload,
                                                  const void* more_payload, size_t more_bytes, void* target,
                                                  size_t capacity);
+
+namespace kgrpo::evaluator_sim {
+
+// The same with one piece of payload.
+inline Reply Ask(Operation operation, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0, const void* payload = nullptr,
+                 size_t payload_bytes = 0, void* target = nullptr, size_t capacity = 0) {
+  const Request request = {static_cast<uint32_t>(operation), 0, a, b, c, payload_bytes};
+  return kgrpo_ask(request, payload, nullptr, 0, target, capacity);
+}
+
+}  // namespace kgrpo::evaluator_sim
 
 #endif

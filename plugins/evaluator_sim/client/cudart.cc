@@ -1,16 +1,10 @@
-// Our libcudart.so.13, first half: registration, memory, launches. A candidate's host code is linked against it as
-// against NVIDIA's; each call that touches the device becomes a question to the judge, where memory and interpreter
-// are. What is not here fails to load, by name. Runs in the sandboxed worker; nothing in it is trusted by the judge.
-#include <dlfcn.h>
-#include <sys/uio.h>
-#include <unistd.h>
-
-#include <cerrno>
+// Our libcudart.so.13, first half: registration, launches, memory; the second half is cudart_device.cc. A candidate's
+// host code is linked against it as against NVIDIA's; each call that touches the device becomes a question to the
+// judge, where memory and interpreter are. What is not here fails to load, by name. Runs in the sandboxed worker;
+// nothing in it is trusted by the judge.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
-#include <new>
 #include <vector>
 
 #include "evaluator_sim/client/connection.h"
@@ -21,59 +15,6 @@ using namespace kgrpo::evaluator_sim;  // NOLINT: a C interface in the global na
 
 namespace {
 
-void WriteAll(const void* data, size_t bytes) {
-  const char* at = static_cast<const char*>(data);
-  while (bytes > 0) {
-    const ssize_t count = write(kSocket, at, bytes);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) _exit(120);
-    at += count;
-    bytes -= static_cast<size_t>(count);
-  }
-}
-
-void ReadAll(void* data, size_t bytes) {
-  char* at = static_cast<char*>(data);
-  while (bytes > 0) {
-    const ssize_t count = read(kSocket, at, bytes);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) _exit(120);
-    at += count;
-    bytes -= static_cast<size_t>(count);
-  }
-}
-
-std::mutex& ConnectionMutex() {
-  static std::mutex mutex;
-  return mutex;
-}
-
-struct KnownKernel {
-  const void* host = nullptr;
-  const char* name = nullptr;
-  bool resolved = false;
-  int error = kCudaSuccess;
-  uint32_t index = 0;
-  KernelReply reply = {};
-  KernelParameterReply parameters[256] = {};
-  int shared_limit = 48 * 1024;
-};
-
-struct KnownVariable {
-  const void* host;
-  const char* name;
-};
-
-std::vector<KnownKernel*>& Kernels() {
-  static std::vector<KnownKernel*> kernels;
-  return kernels;
-}
-
-std::vector<KnownVariable>& Variables() {
-  static std::vector<KnownVariable> variables;
-  return variables;
-}
-
 struct Configuration {
   CudaDim3 grid, block;
   size_t shared;
@@ -81,54 +22,6 @@ struct Configuration {
 };
 
 thread_local std::vector<Configuration> t_configurations;
-thread_local int t_last_error = kCudaSuccess;
-
-Reply Ask(Operation operation, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0, const void* payload = nullptr,
-          size_t payload_bytes = 0, void* target = nullptr, size_t capacity = 0) {
-  const Request request = {static_cast<uint32_t>(operation), 0, a, b, c, payload_bytes};
-  return kgrpo_ask(request, payload, nullptr, 0, target, capacity);
-}
-
-// The linker name of a candidate's function or variable: an object of the fast compile route registers nothing, since
-// its kernels are empty functions with the names that they have in the PTX.
-const char* LinkerName(const void* host) {
-  Dl_info info = {};
-  if (dladdr(host, &info) == 0 || info.dli_sname == nullptr || info.dli_saddr != host) return nullptr;
-  return info.dli_sname;
-}
-
-KnownKernel* AddKernel(const void* host, const char* name) {
-  auto* kernel = new KnownKernel;
-  kernel->host = host;
-  kernel->name = name;
-  Kernels().push_back(kernel);
-  return kernel;
-}
-
-KnownKernel* FindKernel(const void* host) {
-  for (KnownKernel* kernel : Kernels()) {
-    if (kernel->host == host || kernel == host) return kernel;
-  }
-  const char* name = LinkerName(host);
-  return name != nullptr ? AddKernel(host, name) : nullptr;
-}
-
-// Asks the judge for the kernel's parameter layout, once.
-int Resolve(KnownKernel* kernel) {
-  if (kernel == nullptr) return kCudaInvalidDeviceFunction;
-  if (kernel->resolved) return kernel->error;
-  struct {
-    KernelReply head;
-    KernelParameterReply parameters[256];
-  } answer = {};
-  const Reply reply = Ask(Operation::kKernel, 0, 0, 0, kernel->name, std::strlen(kernel->name), &answer, sizeof answer);
-  kernel->resolved = true;
-  kernel->error = reply.error;
-  kernel->index = static_cast<uint32_t>(reply.value);
-  kernel->reply = answer.head;
-  std::memcpy(kernel->parameters, answer.parameters, sizeof answer.parameters);
-  return kernel->error;
-}
 
 int LaunchResolved(const void* function, CudaDim3 grid, CudaDim3 block, void** arguments, size_t shared,
                    bool cooperative) {
@@ -189,11 +82,7 @@ int CopyAny(void* target, const void* source, size_t bytes, int kind) {
 }
 
 int SymbolAddress(const void* symbol, uint64_t* address, uint64_t* bytes) {
-  const char* name = nullptr;
-  for (const KnownVariable& variable : Variables()) {
-    if (variable.host == symbol) name = variable.name;
-  }
-  if (name == nullptr) name = LinkerName(symbol);
+  const char* name = VariableName(symbol);
   if (name == nullptr) return kCudaInvalidSymbol;
   const Reply reply = Ask(Operation::kGlobal, 0, 0, 0, name, std::strlen(name), bytes, sizeof *bytes);
   *address = reply.value;
@@ -211,72 +100,7 @@ int CopyWithSymbol(const void* symbol, void* host, size_t bytes, size_t offset, 
 
 }  // namespace
 
-namespace kgrpo::evaluator_sim {
-
-int SetError(int error) {
-  if (error != kCudaSuccess) t_last_error = error;
-  return error;
-}
-
-int TakeError() {
-  const int error = t_last_error;
-  t_last_error = kCudaSuccess;
-  return error;
-}
-
-int PeekError() {
-  return t_last_error;
-}
-
-int KernelAttributes(const void* function, KernelReply* out, int* shared_limit) {
-  KnownKernel* kernel = FindKernel(function);
-  const int error = Resolve(kernel);
-  if (error != kCudaSuccess) return error;
-  *out = kernel->reply;
-  *shared_limit = kernel->shared_limit;
-  return kCudaSuccess;
-}
-
-int SetSharedLimit(const void* function, int bytes) {
-  KnownKernel* kernel = FindKernel(function);
-  const int error = Resolve(kernel);
-  if (error != kCudaSuccess) return error;
-  const Reply reply = Ask(Operation::kSharedLimit, kernel->index, static_cast<uint64_t>(bytes));
-  if (reply.error == kCudaSuccess) kernel->shared_limit = bytes;
-  return reply.error;
-}
-
-int Occupancy(const void* function, int threads, size_t shared, int* blocks) {
-  KnownKernel* kernel = FindKernel(function);
-  const int error = Resolve(kernel);
-  if (error != kCudaSuccess) return error;
-  const Reply reply = Ask(Operation::kOccupancy, kernel->index, static_cast<uint64_t>(threads), shared);
-  *blocks = static_cast<int>(reply.value);
-  return reply.error;
-}
-
-}  // namespace kgrpo::evaluator_sim
-
 extern "C" {
-
-Reply kgrpo_ask(Request request, const void* payload, const void* more_payload, size_t more_bytes, void* target,
-                size_t capacity) {
-  const std::lock_guard<std::mutex> lock(ConnectionMutex());
-  WriteAll(&request, sizeof request);
-  if (request.payload_bytes > more_bytes) WriteAll(payload, request.payload_bytes - more_bytes);
-  if (more_bytes > 0) WriteAll(more_payload, more_bytes);
-  Reply reply = {};
-  ReadAll(&reply, sizeof reply);
-  const size_t kept = reply.payload_bytes < capacity ? reply.payload_bytes : capacity;
-  if (kept > 0) ReadAll(target, kept);
-  char dropped[4096];
-  for (size_t left = reply.payload_bytes - kept; left > 0;) {
-    const size_t part = left < sizeof dropped ? left : sizeof dropped;
-    ReadAll(dropped, part);
-    left -= part;
-  }
-  return reply;
-}
 
 // --- registration: called by the constructors that nvcc (or our own fast compile) puts into a candidate ---
 
@@ -298,7 +122,7 @@ void __cudaRegisterFunction(void**, const char* host, char*, const char* name, i
 }
 
 void __cudaRegisterVar(void**, char* host, char*, const char* name, int, size_t, int, int) {
-  Variables().push_back({host, name});
+  AddVariable(host, name);
 }
 
 unsigned __cudaPushCallConfiguration(CudaDim3 grid, CudaDim3 block, size_t shared, void* stream) {
