@@ -1,51 +1,34 @@
 #include "evaluator_shared/source_split.h"
 
 #include <algorithm>
-#include <optional>
 #include <set>
 
-#include "evaluator_shared/source_lexer.h"
+#include "evaluator_shared/source_reader.h"
 
 namespace kgrpo::evaluator {
 namespace {
 
 using Kind = Token::Kind;
 
-// Thrown inside, turned into `why_not`.
-struct NotUnderstood {
-  size_t offset;
-  std::string what;
-};
-
 class Splitter {
  public:
-  explicit Splitter(const std::string& source) : source_(source), lexed_(Lex(source)), device_(source), host_(source) {}
+  explicit Splitter(const std::string& source) : reader_(source), device_(source), host_(source) {}
 
   SplitSource Run() {
+    Directives();
+    Declarations(0, reader_.size());
+    ApplyEdits();
     SplitSource result;
-    try {
-      if (!lexed_.understood) throw NotUnderstood{0, "a literal or comment that does not end, or a continued line"};
-      Directives();
-      Declarations(0, lexed_.tokens.size());
-      ApplyEdits();
-      result.understood = true;
-      result.device = std::move(device_);
-      result.host = std::move(host_);
-      result.kernel_templates = std::move(kernel_templates_);
-    } catch (const NotUnderstood& failure) {
-      const auto line =
-          std::count(source_.begin(), source_.begin() + static_cast<std::ptrdiff_t>(failure.offset), '\n') + 1;
-      result.why_not = "line " + std::to_string(line) + ": " + failure.what;
-    }
+    result.understood = true;
+    result.device = std::move(device_);
+    result.host = std::move(host_);
+    result.kernel_templates = std::move(kernel_templates_);
     return result;
   }
 
  private:
-  const Token& At(size_t i) const { return lexed_.tokens[i]; }
-
-  [[noreturn]] void Fail(size_t token, const std::string& what) const {
-    throw NotUnderstood{token < lexed_.tokens.size() ? At(token).begin : source_.size(), what};
-  }
+  const Token& At(size_t i) const { return reader_.At(i); }
+  [[noreturn]] void Fail(size_t token, const std::string& what) const { reader_.Fail(token, what); }
 
   // Overwrites a range with spaces, keeping line ends.
   static void Blank(std::string& text, size_t begin, size_t end) {
@@ -59,7 +42,7 @@ class Splitter {
   void Directives() {
     static const std::set<std::string, std::less<>> kHidden = {"__global__", "__device__", "__host__", "__constant__",
                                                                "__shared__"};
-    for (size_t i = 0; i < lexed_.tokens.size(); ++i) {
+    for (size_t i = 0; i < reader_.size(); ++i) {
       if (At(i).kind != Kind::kDirective) continue;
       const std::string_view text = At(i).text;
       const bool defines = text.find("define") != std::string_view::npos && text.find("define") < 8;
@@ -77,38 +60,6 @@ class Splitter {
     }
   }
 
-  // The token after the one that closes what opens at `open`.
-  size_t SkipGroup(size_t open, size_t end) const {
-    const std::string_view opening = At(open).text;
-    const std::string_view closing = opening == "(" ? ")" : opening == "{" ? "}" : "]";
-    int depth = 0;
-    for (size_t i = open; i < end; ++i) {
-      if (At(i).Is(opening)) ++depth;
-      if (At(i).Is(closing) && --depth == 0) return i + 1;
-    }
-    Fail(open, "a bracket that does not close");
-  }
-
-  // Past `<...>` of a template's parameters or arguments.
-  size_t SkipAngles(size_t open, size_t end) const {
-    int depth = 0;
-    for (size_t i = open; i < end;) {
-      if (At(i).Is("(") || At(i).Is("[") || At(i).Is("{")) {
-        i = SkipGroup(i, end);
-        continue;
-      }
-      if (At(i).Is("<")) ++depth;
-      if (At(i).Is("<<<")) depth += 3;
-      if (At(i).Is(">")) --depth;
-      if (At(i).Is(">>>")) depth -= 3;
-      if (At(i).Is(";")) break;
-      ++i;
-      if (depth == 0) return i;
-      if (depth < 0) break;
-    }
-    Fail(open, "template brackets");
-  }
-
   void Declarations(size_t begin, size_t end) {
     for (size_t i = begin; i < end;) {
       if (At(i).kind == Kind::kDirective || At(i).Is(";")) {
@@ -116,11 +67,11 @@ class Splitter {
       } else if (At(i).Is("namespace") || (At(i).Is("inline") && i + 1 < end && At(i + 1).Is("namespace"))) {
         i = Namespace(i, end);
       } else if (At(i).Is("extern") && i + 2 < end && At(i + 1).kind == Kind::kString && At(i + 2).Is("{")) {
-        const size_t close = SkipGroup(i + 2, end);
+        const size_t close = reader_.SkipGroup(i + 2, end);
         Declarations(i + 3, close - 1);
         i = close;
       } else {
-        i = Declaration(i, end);
+        i = OneDeclaration(i, end);
       }
     }
   }
@@ -134,113 +85,27 @@ class Splitter {
     }
     if (open >= end || !At(open).Is("{")) Fail(i, "a namespace without a body");
     if (open == i + 1) Fail(i, "an unnamed namespace");  // its kernels have no linker name
-    const size_t close = SkipGroup(open, end);
+    const size_t close = reader_.SkipGroup(open, end);
     Declarations(open + 1, close - 1);
     return close;
   }
 
-  struct Seen {
-    bool global = false, device = false, host = false, constant = false, is_constexpr = false, type = false,
-         is_typedef = false;
-    bool is_template = false, assigned = false;
-    size_t parameters = 0;  // token of the function's "(", 0 for none
-    std::string name;       // identifier before it
-    std::vector<size_t> statics;
-  };
-
-  // One declaration at namespace scope, from its first token; returns the token after it.
-  size_t Declaration(const size_t begin, size_t end) {
-    Seen seen;
-    size_t i = begin;
-    while (i < end) {
-      const Token& token = At(i);
-      if (token.kind == Kind::kDirective) {
-        if (i != begin) Fail(i, "a directive inside a declaration");
-      } else if (token.Is("template")) {
-        seen.is_template = true;
-        if (i + 1 < end && At(i + 1).Is("<")) {
-          i = SkipAngles(i + 1, end);
-          continue;
-        }
-        Fail(i, "an explicit instantiation");
-      } else if (token.Is("__global__")) {
-        seen.global = true;
-      } else if (token.Is("__device__")) {
-        seen.device = true;
-      } else if (token.Is("__host__")) {
-        seen.host = true;
-      } else if (token.Is("__constant__") || token.Is("__managed__")) {
-        seen.constant = true;
-        if (token.Is("__managed__")) Fail(i, "managed memory");
-      } else if (token.Is("constexpr") || token.Is("consteval")) {
-        seen.is_constexpr = true;
-      } else if (token.Is("static")) {
-        seen.statics.push_back(i);
-      } else if (token.Is("typedef")) {
-        seen.is_typedef = true;
-      } else if (token.Is("asm") || token.Is("__asm__")) {
-        Fail(i, "assembly at namespace scope");
-      } else if (token.Is("struct") || token.Is("class") || token.Is("enum") || token.Is("union")) {
-        if (seen.parameters == 0 && !seen.assigned) seen.type = true;
-      } else if (token.Is("using") || token.Is("static_assert")) {
-        return SkipToSemicolon(i, end);
-      } else if (token.Is("__launch_bounds__") || token.Is("__attribute__") || token.Is("alignas") ||
-                 token.Is("__align__") || token.Is("decltype") || token.Is("noexcept")) {
-        if (i + 1 < end && At(i + 1).Is("(")) {
-          i = SkipGroup(i + 1, end);
-          continue;
-        }
-      } else if (token.Is("operator")) {
-        Fail(i, "an operator");
-      } else if (token.Is("=")) {
-        seen.assigned = true;
-      } else if (token.Is("(")) {
-        if (seen.parameters == 0 && !seen.assigned && i > begin) {
-          seen.parameters = i;
-          seen.name = std::string(At(i - 1).text);
-        }
-        i = SkipGroup(i, end);
-        continue;
-      } else if (token.Is("[")) {
-        i = SkipGroup(i, end);
-        continue;
-      } else if (token.Is("<") && !seen.assigned) {
-        i = SkipAngles(i, end);
-        continue;
-      } else if (token.Is("{")) {
-        const size_t close = SkipGroup(i, end);
-        const bool function = seen.parameters != 0 && !seen.assigned;
-        if (function) {
-          Function(begin, i, close, seen);
-          return close;
-        }
-        i = close;  // a type's body or an initialiser: the declaration ends with ";"
-        continue;
-      } else if (token.Is(";")) {
-        Simple(begin, i + 1, seen);
-        return i + 1;
-      }
-      ++i;
+  // The declaration that begins there; returns the token after it.
+  size_t OneDeclaration(size_t begin, size_t end) {
+    const Declaration seen = reader_.ReadDeclaration(begin, end);
+    if (seen.body != 0) {
+      Function(begin, seen);
+    } else if (!seen.for_both) {
+      Simple(begin, seen);
     }
-    Fail(begin, "a declaration that does not end");
-  }
-
-  size_t SkipToSemicolon(size_t i, size_t end) const {
-    while (i < end && !At(i).Is(";")) {
-      if (At(i).Is("(") || At(i).Is("{") || At(i).Is("[")) {
-        i = SkipGroup(i, end);
-      } else {
-        ++i;
-      }
-    }
-    return std::min(i + 1, end);
+    return seen.end;
   }
 
   size_t BeginOf(size_t token) const { return At(token).begin; }
   size_t EndOf(size_t token) const { return At(token).end; }
 
-  // A function with a body: tokens [begin, close), the body from `body`.
-  void Function(size_t begin, size_t body, size_t close, const Seen& seen) {
+  void Function(size_t begin, const Declaration& seen) {
+    const size_t body = seen.body, close = seen.end;
     const size_t from = BeginOf(begin), to = EndOf(close - 1);
     if (seen.global) {
       if (seen.host || seen.device) Fail(begin, "a kernel with more than one execution space");
@@ -262,7 +127,8 @@ class Splitter {
   }
 
   // A declaration without a function body: a variable, type, prototype.
-  void Simple(size_t begin, size_t end, const Seen& seen) {
+  void Simple(size_t begin, const Declaration& seen) {
+    const size_t end = seen.end;
     const bool prototype = seen.parameters != 0 && !seen.type && !seen.is_typedef && !seen.assigned;
     if (prototype) {
       if (seen.global) {
@@ -303,7 +169,7 @@ class Splitter {
       int depth = 0;
       while (close < end && !(depth == 0 && At(close).Is(">>>"))) {
         if (At(close).Is("(") || At(close).Is("{") || At(close).Is("[")) {
-          close = SkipGroup(close, end);
+          close = reader_.SkipGroup(close, end);
           continue;
         }
         if (At(close).Is("<<<") || At(close).Is(";")) Fail(i, "a launch");
@@ -356,8 +222,7 @@ class Splitter {
     for (size_t i = edits_.size(); i-- > 0;) host_.replace(edits_[i].offset, edits_[i].length, edits_[i].text);
   }
 
-  const std::string& source_;
-  const LexedSource lexed_;
+  const SourceReader reader_;
   std::string device_, host_;
   std::vector<Replacement> edits_;
   std::vector<std::string> kernel_templates_;
@@ -366,7 +231,15 @@ class Splitter {
 }  // namespace
 
 SplitSource Split(const std::string& source) {
-  return Splitter(source).Run();
+  try {
+    return Splitter(source).Run();
+  } catch (const NotUnderstood& failure) {
+    const auto line =
+        std::count(source.begin(), source.begin() + static_cast<std::ptrdiff_t>(failure.offset), '\n') + 1;
+    SplitSource result;
+    result.why_not = "line " + std::to_string(line) + ": " + failure.what;
+    return result;
+  }
 }
 
 }  // namespace kgrpo::evaluator

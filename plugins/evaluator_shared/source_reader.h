@@ -1,0 +1,61 @@
+// Reads a CUDA source by its tokens: brackets, and what each declaration at namespace scope says of itself. Understands
+// the declarations that people write; throws NotUnderstood at others. Used by source_split.cc, which decides which
+// compiler gets what.
+#ifndef KGRPO_EVALUATOR_SHARED_SOURCE_READER_H
+#define KGRPO_EVALUATOR_SHARED_SOURCE_READER_H
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "evaluator_shared/source_lexer.h"
+
+namespace kgrpo::evaluator {
+
+// Thrown at what is not understood.
+struct NotUnderstood {
+  size_t offset;  // in the source
+  std::string what;
+};
+
+// One declaration at namespace scope.
+struct Declaration {
+  bool for_both = false;  // `using` or `static_assert`: nothing else is known of it
+  bool global = false, device = false, host = false, constant = false, is_constexpr = false, type = false,
+       is_typedef = false;
+  bool is_template = false, assigned = false;
+  size_t parameters = 0;  // token of the function's "(", 0 for none
+  std::string name;       // identifier before it
+  std::vector<size_t> statics;
+  size_t body = 0;  // token of the function's "{", 0 where there is none: a variable, type, prototype
+  size_t end = 0;   // the token after it
+};
+
+class SourceReader {
+ public:
+  // `source` outlives this. Throws NotUnderstood where it has no tokens: a literal or comment does not end.
+  explicit SourceReader(const std::string& source) : source_(source), lexed_(Lex(source)) {
+    if (!lexed_.understood) throw NotUnderstood{0, "a literal or comment that does not end, or a continued line"};
+  }
+
+  size_t size() const { return lexed_.tokens.size(); }
+  const Token& At(size_t i) const { return lexed_.tokens[i]; }
+  [[noreturn]] void Fail(size_t token, const std::string& what) const;
+
+  // The token after the one that closes what opens at `open`.
+  size_t SkipGroup(size_t open, size_t end) const;
+  // Past `<...>` of a template's parameters or arguments.
+  size_t SkipAngles(size_t open, size_t end) const;
+  size_t SkipToSemicolon(size_t i, size_t end) const;
+
+  // The declaration whose first token is `begin`; it ends before `end`.
+  Declaration ReadDeclaration(size_t begin, size_t end) const;
+
+ private:
+  const std::string& source_;
+  const LexedSource lexed_;
+};
+
+}  // namespace kgrpo::evaluator
+
+#endif
