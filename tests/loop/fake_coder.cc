@@ -1,0 +1,83 @@
+// The fake coder: applies a technique by writing its name into the text; answers at once, or from threads after delays.
+#include "fake_table.h"
+#include "fakes.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+struct kgrpo_coder {
+  std::mutex mutex;
+  std::vector<std::thread> threads;
+};
+
+namespace kgrpo::fakes {
+namespace {
+
+void Answer(const kgrpo_coder_request& request, kgrpo_coder_done done) {
+  const std::string suggestion = Copy(request.suggestion);
+  const std::string code = Copy(request.code_b);
+  Delay(code + suggestion);
+  if (knobs().coder_error) {
+    done.done(done.context, nullptr, MakeError(KGRPO_ERROR_BUDGET, "the money is spent"));
+    return;
+  }
+  CoderAnswer answer;
+  answer.seconds = 0.001;
+  answer.attempts = 1;
+  const int fails_every = knobs().coder_fails_every;
+  const bool known = std::find(kTechniques.begin(), kTechniques.end(), suggestion) != kTechniques.end();
+  if (fails_every > 0 && Hash(code + suggestion, request.seed) % static_cast<uint64_t>(fails_every) == 0) {
+    answer.outcome = KGRPO_CODER_FAILED;
+    answer.message = "the line was cut";
+  } else if (!known) {
+    answer.outcome = KGRPO_CODER_UNCLEAR;
+    answer.message = "no such technique";
+  } else if (code.find("// " + suggestion) != std::string::npos) {
+    answer.outcome = KGRPO_CODER_NOT_APPLICABLE;
+    answer.message = "it is there already";
+  } else {
+    answer.outcome = KGRPO_CODER_OK;
+    answer.source = code + "// " + suggestion + "\n";
+    answer.summary = suggestion + " applied";
+    if (knobs().coder_counts) answer.source += "/* answer " + std::to_string(knobs().coder_calls) + " */\n";
+  }
+  const kgrpo_coder_answer c = answer.ToC();
+  done.done(done.context, &c, nullptr);
+}
+
+kgrpo_error* Implement(kgrpo_coder* self, const kgrpo_coder_request* request, kgrpo_coder_done done) {
+  return Guard([&] {
+    ++knobs().coder_calls;
+    if (knobs().delay_seed == 0) return Answer(*request, done);  // before Implement returned: that is allowed
+    const std::lock_guard lock(self->mutex);
+    self->threads.emplace_back([request, done] { Answer(*request, done); });
+  });
+}
+
+}  // namespace
+
+const kgrpo_coder_interface kCoder = {sizeof(kgrpo_coder_interface),
+                                      Schema,
+                                      [](const kgrpo_host*, kgrpo_str, kgrpo_coder** out) -> kgrpo_error* {
+                                        return Guard([&] { *out = new kgrpo_coder; });
+                                      },
+                                      [](kgrpo_coder* self) {
+                                        if (self == nullptr) return;
+                                        for (std::thread& thread : self->threads) thread.join();
+                                        delete self;
+                                      },
+                                      Implement,
+                                      [](kgrpo_coder*) {},
+                                      [](const kgrpo_coder*, kgrpo_text_sink sink) -> kgrpo_error* {
+                                        return Guard([&] {
+                                          for (const std::string& technique : kTechniques)
+                                            sink.put(sink.context, Str(technique));
+                                        });
+                                      }};
+
+}  // namespace kgrpo::fakes

@@ -1,0 +1,47 @@
+// The fake reward: the speedup, and a base for what is wrong or does not apply.
+#include "fake_table.h"
+#include "fakes.h"
+
+#include <kgrpo/sdk/error.h>
+
+struct kgrpo_reward {};
+
+namespace kgrpo::fakes {
+namespace {
+
+kgrpo_error* Score(const kgrpo_reward*, const kgrpo_reward_request* request, kgrpo_metric_sink parts, double* score) {
+  return Guard([&] {
+    double base = 0, speedup = 0;
+    if (request->candidate == nullptr) {
+      base = request->answer->outcome == KGRPO_CODER_NOT_APPLICABLE ? 0 : -0.75;
+    } else if (!request->candidate->compiled) {
+      base = -1;
+    } else if (!request->candidate->correct) {
+      base = -0.5;
+    } else {
+      base = 0.3;
+      speedup = request->baseline->seconds / request->candidate->seconds;
+    }
+    parts.add(parts.context, {Str("base"), base});
+    parts.add(parts.context, {Str("speedup"), speedup});
+    *score = base + speedup;
+  });
+}
+
+kgrpo_error* Idle(const kgrpo_reward*, const kgrpo_reward_request* request, double* score) {
+  *score = request->current->correct ? 0.3 + request->baseline->seconds / request->current->seconds : 0;
+  return nullptr;
+}
+
+}  // namespace
+
+const kgrpo_reward_interface kReward = {sizeof(kgrpo_reward_interface),
+                                        Schema,
+                                        [](const kgrpo_host*, kgrpo_str, kgrpo_reward** out) -> kgrpo_error* {
+                                          return Guard([&] { *out = new kgrpo_reward; });
+                                        },
+                                        [](kgrpo_reward* self) { delete self; },
+                                        Score,
+                                        Idle};
+
+}  // namespace kgrpo::fakes
