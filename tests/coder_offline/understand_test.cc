@@ -1,4 +1,5 @@
-// How free texts are read: techniques by their words, parameters, several at once, rejections. Tests techniques.cc.
+// How free texts are read: techniques by their words, parameters, several at once, rejections. Tests techniques.cc and
+// phrases.cc.
 #include <gtest/gtest.h>
 
 #include <algorithm>

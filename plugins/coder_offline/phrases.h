@@ -1,0 +1,25 @@
+// The words by which people ask for techniques. Used by techniques.cc, which finds them in a text.
+#ifndef KGRPO_PLUGINS_CODER_OFFLINE_PHRASES_H_
+#define KGRPO_PLUGINS_CODER_OFFLINE_PHRASES_H_
+
+#include <span>
+#include <string_view>
+
+#include "coder_offline/techniques.h"
+
+namespace kgrpo::coder_offline {
+
+// A phrase is a sequence of words; a word that ends in '*' stands for every word that starts so. Small words ("the",
+// "of", "in") are dropped from texts before they are compared, so phrases leave them out.
+struct Phrase {
+  std::string_view words;
+  Technique technique;
+  int value = 0;  // what the phrase itself says, such as 4 in "float4"
+};
+
+// A longer match wins over a shorter one that starts at the same word, so "register tiling" is not "tiling".
+std::span<const Phrase> Phrases();
+
+}  // namespace kgrpo::coder_offline
+
+#endif  // KGRPO_PLUGINS_CODER_OFFLINE_PHRASES_H_
