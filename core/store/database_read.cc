@@ -1,0 +1,162 @@
+// RunDatabase: what a run that goes on, its summary and the tests read.
+#include "store/database.h"
+#include "store/json.h"
+
+#include <utility>
+
+namespace kgrpo {
+
+std::vector<TrajectoryRecord> RunDatabase::ReadDemonstrations(uint64_t first_step) {
+  return ReadStep(Purpose::kDemonstration, first_step);
+}
+
+std::vector<TrajectoryRecord> RunDatabase::ReadStep(Purpose purpose, uint64_t step) {
+  std::vector<TrajectoryRecord> trajectories;
+  Statement select(database_,
+                   "SELECT trajectory, problem, problem_name, family, prompted_as, baseline_seconds, rounds, dropped "
+                   "FROM trajectories WHERE purpose = ? AND step = ? ORDER BY trajectory");
+  select << PurposeName(purpose) << step;
+  while (select.Step()) {
+    TrajectoryRecord& trajectory = trajectories.emplace_back();
+    trajectory.trajectory = static_cast<uint64_t>(select.Integer(0));
+    trajectory.problem = static_cast<uint32_t>(select.Integer(1));
+    trajectory.problem_name = select.Text(2);
+    trajectory.family = select.Text(3);
+    trajectory.prompted_as = select.Text(4);
+    trajectory.baseline_seconds = select.Real(5);
+    trajectory.rounds = static_cast<uint32_t>(select.Integer(6));
+    trajectory.dropped = select.Text(7);
+
+    Statement rounds(
+        database_,
+        "SELECT r.round, prompt, suggestion, prompt_ids, completion_ids, logprobs, truncated, "
+        "(SELECT text FROM sources WHERE hash = code_a), (SELECT text FROM sources WHERE hash = code_b), "
+        "(SELECT text FROM sources WHERE hash = code_c), coder_outcome, coder_summary, coder_message, "
+        "coder_prompt_tokens, coder_completion_tokens, coder_cost, coder_seconds, coder_attempts, unchanged, applied, "
+        "speedup, reward, idle_reward, reward_parts, seed, compiled, correct, verdict, seconds, seconds_low, "
+        "seconds_high, modelled, time_source, diagnosis, metrics, evaluate_seconds "
+        "FROM rounds r LEFT JOIN evaluations e USING(purpose, step, trajectory, round) "
+        "WHERE purpose = ? AND step = ? AND trajectory = ? ORDER BY r.round");
+    rounds << PurposeName(purpose) << step << trajectory.trajectory;
+    while (rounds.Step()) {
+      RoundRecord& round = trajectory.rounds_done.emplace_back();
+      round.round = static_cast<uint32_t>(rounds.Integer(0));
+      round.messages = MessagesFromJson(rounds.Text(1));
+      round.suggestion = rounds.Text(2);
+      const auto prompt_ids = rounds.Values<int32_t>(3);
+      round.prompt_ids.assign(prompt_ids.begin(), prompt_ids.end());
+      const auto completion_ids = rounds.Values<int32_t>(4);
+      round.completion_ids.assign(completion_ids.begin(), completion_ids.end());
+      const auto logprobs = rounds.Values<float>(5);
+      round.logprobs.assign(logprobs.begin(), logprobs.end());
+      round.truncated = rounds.Integer(6) != 0;
+      round.code_a = rounds.Text(7);
+      round.code_b = rounds.Text(8);
+      round.answer.source = rounds.Text(9);
+      round.answer.outcome = static_cast<kgrpo_coder_outcome>(rounds.Integer(10));
+      round.answer.summary = rounds.Text(11);
+      round.answer.message = rounds.Text(12);
+      round.answer.prompt_tokens = static_cast<uint64_t>(rounds.Integer(13));
+      round.answer.completion_tokens = static_cast<uint64_t>(rounds.Integer(14));
+      round.answer.cost = rounds.Real(15);
+      round.answer.seconds = rounds.Real(16);
+      round.answer.attempts = static_cast<uint32_t>(rounds.Integer(17));
+      round.unchanged = rounds.Integer(18) != 0;
+      round.applied = rounds.Integer(19) != 0;
+      round.speedup = rounds.Real(20);
+      round.reward = rounds.Real(21);
+      round.idle_reward = rounds.Real(22);
+      round.reward_parts = MetricsFromJson(rounds.Text(23));
+      if (rounds.IsNull(24)) continue;
+      round.evaluation_seed = std::stoull(rounds.Text(24));
+      Evaluation& evaluation = round.evaluation.emplace();
+      evaluation.compiled = rounds.Integer(25) != 0;
+      evaluation.correct = rounds.Integer(26) != 0;
+      evaluation.verdict = rounds.Text(27);
+      evaluation.seconds = rounds.Real(28);
+      evaluation.seconds_low = rounds.Real(29);
+      evaluation.seconds_high = rounds.Real(30);
+      evaluation.modelled = rounds.Integer(31) != 0;
+      evaluation.time_source = rounds.Text(32);
+      evaluation.diagnosis = rounds.Text(33);
+      evaluation.metrics = MetricsFromJson(rounds.Text(34));
+      round.evaluate_seconds = rounds.Real(35);
+    }
+  }
+  return trajectories;
+}
+
+std::map<std::string, BestKernel> RunDatabase::ReadBest(uint64_t up_to_step) {
+  std::map<std::string, BestKernel> best;
+  Statement select(database_,
+                   "SELECT step, problem, trajectory, round, text, speedup, evaluation, baseline, suggestions FROM "
+                   "best_kernels JOIN sources ON source = hash WHERE judged_step <= ? ORDER BY judged_step");
+  select << up_to_step;
+  while (select.Step()) {
+    BestKernel kernel;
+    kernel.step = static_cast<uint64_t>(select.Integer(0));
+    kernel.problem = select.Text(1);
+    kernel.trajectory = static_cast<uint64_t>(select.Integer(2));
+    kernel.round = static_cast<uint32_t>(select.Integer(3));
+    kernel.source = select.Text(4);
+    kernel.speedup = select.Real(5);
+    kernel.evaluation = EvaluationFromJson(nlohmann::ordered_json::parse(select.Text(6)));
+    kernel.baseline = EvaluationFromJson(nlohmann::ordered_json::parse(select.Text(7)));
+    kernel.suggestions = nlohmann::ordered_json::parse(select.Text(8)).get<std::vector<std::string>>();
+    best[kernel.problem] = std::move(kernel);  // a later one is better: that is why it was written
+  }
+  return best;
+}
+
+std::set<std::pair<std::string, std::string>> RunDatabase::ReadRefuted(uint64_t up_to_step) {
+  std::set<std::pair<std::string, std::string>> refuted;
+  Statement select(database_,
+                   "SELECT problem, text FROM refuted_kernels JOIN sources ON source = hash WHERE judged_step <= ?");
+  select << up_to_step;
+  while (select.Step()) refuted.insert({select.Text(0), select.Text(1)});
+  return refuted;
+}
+
+uint64_t RunDatabase::LastJudging(uint64_t up_to_step) {
+  Statement select(database_, "SELECT coalesce(max(judged_step), 0) FROM judgings WHERE judged_step <= ?");
+  select << up_to_step;
+  return select.Step() ? static_cast<uint64_t>(select.Integer(0)) : 0;
+}
+
+std::vector<StepSummary> RunDatabase::Steps() {
+  std::vector<StepSummary> steps;
+  Statement select(database_, "SELECT step, stage, stage_name, has_rollouts, reward_mean FROM steps ORDER BY step");
+  while (select.Step()) {
+    steps.push_back({static_cast<uint64_t>(select.Integer(0)), static_cast<uint64_t>(select.Integer(1)), select.Text(2),
+                     select.Integer(3) != 0, select.Real(4)});
+  }
+  return steps;
+}
+
+std::vector<Metric> RunDatabase::MetricSums(const std::string& prefix) {
+  std::vector<Metric> sums;
+  Statement select(database_,
+                   "SELECT name, SUM(value) AS total FROM metrics WHERE substr(name, 1, length(?1)) = ?1 GROUP BY name "
+                   "ORDER BY total DESC, name");
+  select << prefix;
+  while (select.Step()) sums.push_back({select.Text(0), select.Real(1)});
+  return sums;
+}
+
+std::vector<Metric> RunDatabase::Metrics(uint64_t step) {
+  std::vector<Metric> metrics;
+  Statement select(database_, "SELECT name, value FROM metrics WHERE step = ? ORDER BY name");
+  select << step;
+  while (select.Step()) metrics.push_back({select.Text(0), select.Real(1)});
+  return metrics;
+}
+
+std::vector<std::pair<uint64_t, double>> RunDatabase::MetricCurve(const std::string& name) {
+  std::vector<std::pair<uint64_t, double>> curve;
+  Statement select(database_, "SELECT step, value FROM metrics WHERE name = ? AND value IS NOT NULL ORDER BY step");
+  select << name;
+  while (select.Step()) curve.emplace_back(static_cast<uint64_t>(select.Integer(0)), select.Real(1));
+  return curve;
+}
+
+}  // namespace kgrpo
