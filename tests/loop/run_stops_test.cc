@@ -1,0 +1,188 @@
+// loop/run.h: runs of the fake pipeline that end before their end and go on later, or that do not begin.
+#include "loop/run.h"
+
+#include "fakes.h"
+#include "store/database.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <kgrpo/sdk/error.h>
+
+#include <fstream>
+
+namespace kgrpo {
+namespace {
+
+namespace fs = std::filesystem;
+using fakes::Folder;
+using fakes::knobs;
+using fakes::RunIn;
+using ::testing::HasSubstr;
+
+class RunStopsTest : public ::testing::Test {
+ protected:
+  void SetUp() override { fakes::Reset(); }
+};
+
+TEST_F(RunStopsTest, StopsWithACheckpointWhenNumbersAreNotFinite) {
+  const PipelineConfig config = fakes::Config(Folder("not_finite"), 0, 8);
+  knobs().not_finite_at = 5;
+  const RunOutcome outcome = RunIn(config);
+  EXPECT_EQ(outcome.status, RunOutcome::Status::kStopped);
+  EXPECT_EQ(outcome.ExitCode(), 1);
+  EXPECT_EQ(outcome.steps, 4u);
+  EXPECT_THAT(outcome.message, HasSubstr("the loss is not a number"));
+  EXPECT_THAT(outcome.message, HasSubstr("checkpoint of step 4"));
+  EXPECT_TRUE(fs::exists(fs::path(config.output_dir) / "checkpoints/step-4/state.json"));
+  EXPECT_FALSE(fs::exists(fs::path(config.output_dir) / "final"));
+}
+
+TEST_F(RunStopsTest, StopsWithACheckpointWhenTheMoneyIsSpent) {
+  const PipelineConfig config = fakes::Config(Folder("budget"), 0, 8);
+  PipelineParts parts = fakes::Parts(config);
+  RunProblems problems(config, parts);
+  const RunFolder folder = RunFolder::Create(config.output_dir, config.resolved_yaml, false);
+  RunOptions options;
+  options.faults = [](const char* point) {
+    if (std::string(point) == "database: after commit" && knobs().updates == 2) knobs().coder_error = true;
+  };
+  const RunOutcome outcome = kgrpo::Run(config, parts, problems, folder, options);
+  EXPECT_EQ(outcome.status, RunOutcome::Status::kStopped);
+  EXPECT_THAT(outcome.message, HasSubstr("the money is spent"));
+  EXPECT_TRUE(fs::exists(fs::path(config.output_dir) / "checkpoints/step-2/trainer.state"));
+}
+
+TEST_F(RunStopsTest, AUsersStopCanBeResumedToTheSameEnd) {
+  PipelineConfig config = fakes::Config(Folder("cancel_whole"));
+  RunIn(config);
+  const std::string samples = fakes::Samples(config.output_dir), weights = fakes::FinalWeights(config.output_dir);
+  for (const int updates : {1, 3, 5, 10}) {
+    fakes::Reset();
+    config.output_dir = Folder("cancel_" + std::to_string(updates));
+    knobs().cancel_after_updates = updates;
+    const RunOutcome stopped = RunIn(config);
+    EXPECT_EQ(stopped.status, RunOutcome::Status::kInterrupted);
+    EXPECT_EQ(stopped.ExitCode(), 130);
+    EXPECT_EQ(stopped.steps, static_cast<uint64_t>(updates));
+    fakes::Reset();
+    EXPECT_EQ(RunIn(config, true).status, RunOutcome::Status::kFinished);
+    EXPECT_EQ(knobs().updates, 11 - updates);  // nothing was done twice
+    EXPECT_EQ(fakes::Samples(config.output_dir), samples);
+    EXPECT_EQ(fakes::FinalWeights(config.output_dir), weights);
+  }
+}
+
+TEST_F(RunStopsTest, ReplayedStepsAskTheCoderNothingTwice) {
+  // A coder that never answers the same: only recorded answers can give the same samples again.
+  knobs().coder_counts = true;
+  const PipelineConfig config = fakes::Config(Folder("replay"), 0, 6);
+  struct Killed {};
+  EXPECT_THROW(RunIn(config, false,
+                     [](const char* point) {
+                       if (std::string(point) == "checkpoint: filled" && knobs().updates == 6) throw Killed();
+                     }),
+               Killed);  // steps 4 to 6 are in the database, the last checkpoint is of step 3
+  const std::string samples = fakes::Samples(config.output_dir);
+  knobs().coder_calls = knobs().updates = knobs().evaluations = 0;
+  EXPECT_EQ(RunIn(config, true).status, RunOutcome::Status::kFinished);
+  EXPECT_EQ(knobs().updates, 3);
+  EXPECT_EQ(knobs().coder_calls, 0);
+  EXPECT_EQ(knobs().evaluations, 0);
+  EXPECT_EQ(fakes::Samples(config.output_dir), samples);
+}
+
+TEST_F(RunStopsTest, AUsersStopDuringTheLastJudgingLosesNoKernel) {
+  const auto best_of = [](const PipelineConfig& config) {
+    RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
+    std::map<std::string, std::string> sources;
+    for (const auto& [problem, kernel] : database.ReadBest(6)) sources[problem] = kernel.source;
+    return sources;
+  };
+  PipelineConfig config = fakes::Config(Folder("judging_whole"), 0, 6);
+  config.checkpoint.every = 0;  // judged at the end alone
+  RunIn(config);
+  const std::map<std::string, std::string> whole = best_of(config);
+  ASSERT_FALSE(whole.empty());
+
+  fakes::Reset();
+  config.output_dir = Folder("judging_stopped");
+  knobs().cancel_in_thorough = true;
+  EXPECT_EQ(RunIn(config).status, RunOutcome::Status::kInterrupted);
+  EXPECT_FALSE(fs::exists(fs::path(config.output_dir) / "final"));
+  fakes::Reset();
+  EXPECT_EQ(RunIn(config, true).status, RunOutcome::Status::kFinished);
+  EXPECT_EQ(knobs().updates, 0);  // the steps were done
+  EXPECT_EQ(best_of(config), whole);
+  EXPECT_TRUE(fs::exists(fs::path(config.output_dir) / "kernels/map_a/best.cu"));
+}
+
+TEST_F(RunStopsTest, SaysWhatIsWrongWithTheConfiguration) {
+  const auto message = [](const PipelineConfig& config) -> std::string {
+    try {
+      PipelineParts parts = fakes::Parts(config);
+      RunProblems problems(config, parts);
+      const RunFolder folder = RunFolder::Create(Folder("bad"), "", false);
+      kgrpo::Run(config, parts, problems, folder, {});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  PipelineConfig config = fakes::Config("");
+  config.loop.trajectories_per_problem = 3;
+  EXPECT_THAT(message(config),
+              HasSubstr("loop.batch_size (8) must be a multiple of loop.trajectories_per_problem (3)"));
+  config = fakes::Config("");
+  config.train_problems = {"map_a", "x/map_a"};
+  EXPECT_THAT(message(config), HasSubstr("two problems are named map_a"));
+  config = fakes::Config("");
+  config.train_problems = {"map_broken"};
+  EXPECT_THAT(message(config),
+              HasSubstr("the reference kernel of problem map_broken (map_broken) is not right (wrong)"));
+  config = fakes::Config("");
+  config.stages[0].episodes = 0;
+  EXPECT_THAT(message(config), HasSubstr("`episodes` is 0"));
+  config = fakes::Config("");
+  config.prompt.user = "{{problem.nmae}}";
+  EXPECT_THAT(message(config),
+              HasSubstr("prompt.user:1:1: unknown variable \"problem.nmae\"; did you mean \"problem.name\"?"));
+}
+
+TEST_F(RunStopsTest, RefusesAFolderThatIsNotEmpty) {
+  const PipelineConfig config = fakes::Config(Folder("refuse"));
+  const auto refusal = [&](const std::string& yaml) -> std::string {
+    try {
+      RunFolder::Create(config.output_dir, yaml, false);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  knobs().cancel_after_updates = 4;
+  RunIn(config);
+  EXPECT_THAT(refusal(config.resolved_yaml), HasSubstr("unfinished run of this configuration (4 steps done)"));
+  EXPECT_THAT(refusal(config.resolved_yaml), HasSubstr("kgrpo-host resume " + config.output_dir));
+  EXPECT_THAT(refusal("name: other\n"), HasSubstr("unfinished run of another configuration"));
+  fakes::Reset();
+  RunIn(config, true);
+  EXPECT_THAT(refusal(config.resolved_yaml), HasSubstr("holds a finished run"));
+  std::ofstream(fs::path(config.output_dir) / "thesis.txt") << "mine";
+  RunFolder::Create(config.output_dir, config.resolved_yaml, true);
+  EXPECT_TRUE(fs::exists(fs::path(config.output_dir) / "thesis.txt"));  // only what a run left behind goes
+  EXPECT_FALSE(fs::exists(fs::path(config.output_dir) / "final"));
+  const fs::path strange = Folder("strange");
+  fs::create_directories(strange);
+  std::ofstream(strange / "thesis.txt") << "mine";
+  EXPECT_THROW(RunFolder::Create(strange, "", true), Error);  // --overwrite deletes runs, nothing else
+  EXPECT_TRUE(fs::exists(strange / "thesis.txt"));
+}
+
+TEST_F(RunStopsTest, OneProcessAFolder) {
+  const PipelineConfig config = fakes::Config(Folder("lock"));
+  RunIn(config);
+  const RunFolder first = RunFolder::Open(config.output_dir);
+  EXPECT_THROW(RunFolder::Open(config.output_dir), Error);
+}
+
+}  // namespace
+}  // namespace kgrpo
