@@ -1,109 +1,25 @@
-// trainer_grpo as a whole: what does not change the gradient, what is skipped, what is refused, what is saved.
-#include "trainer_grpo/grpo_trainer.h"
-
+// trainer_grpo as a whole: what changes the gradient and what does not, and the figures of an update.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
 
 #include <algorithm>
-#include <cmath>
-#include <functional>
-#include <limits>
-#include <memory>
 #include <random>
 #include <set>
+#include <string>
 #include <vector>
 
-#include "bigram_policy.h"
-#include "fake_host.h"
-#include "options_json.h"
-#include "recorded_sink.h"
-#include "trainer_grpo/grpo_options.h"
+#include "grpo_bench.h"
 
 namespace kgrpo::grpo {
 namespace {
 
-using kgrpo::testing::BigramPolicy;
-using kgrpo::testing::FakeHost;
-using kgrpo::testing::MemoryStream;
 using kgrpo::testing::OptionsJson;
-using kgrpo::testing::RecordedSink;
 using nlohmann::json;
 using ::testing::Contains;
 using ::testing::Each;
-using ::testing::HasSubstr;
 using ::testing::Key;
 using ::testing::Le;
 using ::testing::Not;
-
-constexpr size_t kVocabulary = 11;
-
-// Random samples: trajectories of four rounds over three problems, with true behaviour log-probabilities.
-struct Batch {
-  Batch(const BigramPolicy& policy, uint64_t seed, size_t trajectories, double temperature = 1.0) {
-    std::mt19937_64 engine(seed);
-    auto draw = [&](size_t size) {
-      std::vector<int32_t> ids(size);
-      for (int32_t& id : ids) id = static_cast<int32_t>(engine() % kVocabulary);
-      return ids;
-    };
-    const size_t count = trajectories * 4;
-    for (size_t i = 0; i < count; ++i) {
-      prompts.push_back(draw(1 + engine() % 3));
-      completions.push_back(draw(1 + engine() % 6));
-      logprobs.emplace_back(completions[i].size());
-      policy.Score({prompts[i].data(), prompts[i].size(), completions[i].data(), completions[i].size()},
-                   KGRPO_POLICY_CURRENT, temperature, logprobs[i].data(), nullptr);
-    }
-    for (size_t i = 0; i < count; ++i) {
-      samples.push_back({sizeof(kgrpo_sample), prompts[i].data(), prompts[i].size(), completions[i].data(),
-                         logprobs[i].data(), completions[i].size(), static_cast<double>(engine() % 100) / 50, 0.5,
-                         i / 4, static_cast<uint32_t>(i % 4), 4, static_cast<uint32_t>(i / 4 % 3),
-                         completions[i].size() == 6 ? 1 : 0});
-    }
-  }
-  std::vector<std::vector<int32_t>> prompts, completions;
-  std::vector<std::vector<float>> logprobs;
-  std::vector<kgrpo_sample> samples;
-};
-
-// A policy, a trainer over it, and what they need.
-struct Bench {
-  explicit Bench(const json& options = json::object(), bool bfloat16 = false, uint64_t steps = 10)
-      : policy(kVocabulary, bfloat16),
-        trainer(host.get(), ReadGrpoOptions(OptionsJson(GrpoOptionsSchema(), options)), nullptr) {
-    policy.FillRandomly(1);
-    policy.FreezeReference();
-    trainer.Begin(&BigramPolicy::Api(), policy.get(), {sizeof(kgrpo_trainer_plan), steps, 1.0, 6});
-  }
-  void Update(const Batch& batch) { trainer.Update(batch.samples.data(), batch.samples.size(), sink.get()); }
-  std::vector<double> Values() const {
-    std::vector<double> all = policy.Values(0);
-    for (double value : policy.Values(1)) all.push_back(value);
-    return all;
-  }
-  FakeHost host;
-  BigramPolicy policy;
-  GrpoTrainer trainer;
-  RecordedSink sink;
-};
-
-// The code and text of the kgrpo::Error that `body` throws.
-std::string ErrorOf(const std::function<void()>& body, kgrpo_error_code code = KGRPO_ERROR_INVALID) {
-  try {
-    body();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code);
-    return error.what();
-  }
-  return "nothing was thrown";
-}
-
-double LargestDifference(const std::vector<double>& a, const std::vector<double>& b) {
-  double largest = 0;
-  for (size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
-  return largest;
-}
 
 TEST(TrainerGrpo, CuttingAWindowInAnyWayGivesTheSameUpdate) {
   for (const char* loss : {"grpo", "bnpo", "dr_grpo", "dapo", "cispo"}) {
@@ -307,93 +223,6 @@ TEST(TrainerGrpo, TruncatedCompletionsAreNotEvenScored) {
   EXPECT_TRUE(std::isfinite(bench.sink.step["loss"]));
 }
 
-TEST(TrainerGrpo, ANonFiniteStepIsSkippedAndCounted) {
-  for (bool in_gradient : {false, true}) {
-    SCOPED_TRACE(in_gradient);
-    Bench bench({{"learning_rate", 1e-2}, {"ppo_epochs", 1}, {"beta", 0.0}});  // three windows of two mini-batches
-    const Batch batch(bench.policy, 10, 6);
-    if (in_gradient) {
-      bench.policy.poison_gradient = 2;  // in the second window
-    } else {
-      bench.policy.poison_forwards = {2};
-    }
-    bench.Update(batch);
-    ASSERT_EQ(bench.sink.rows.size(), 3u);
-    EXPECT_EQ(bench.sink.rows[0]["skipped"], 0);
-    EXPECT_EQ(bench.sink.rows[1]["skipped"], 1);
-    EXPECT_EQ(bench.sink.rows[2]["skipped"], 0);
-    EXPECT_EQ(bench.sink.step["skipped_steps"], 1);
-    EXPECT_TRUE(std::isfinite(bench.sink.step["loss"]));
-    EXPECT_TRUE(std::isfinite(bench.sink.step["grad_norm"]));
-    for (double value : bench.Values()) EXPECT_TRUE(std::isfinite(value));
-    EXPECT_THAT(bench.host.lines, Contains(HasSubstr("optimiser step skipped")));
-    EXPECT_EQ(bench.policy.live_contexts, 0);
-  }
-}
-
-TEST(TrainerGrpo, TooManyNonFiniteStepsInARowStopTheRun) {
-  Bench bench({{"max_non_finite_steps", 4}, {"beta", 0.0}});
-  const Batch batch(bench.policy, 11, 4);  // two windows, two epochs
-  const auto before = bench.Values();
-  bench.policy.always_poison = true;
-  EXPECT_THAT(ErrorOf([&] { bench.Update(batch); }, KGRPO_ERROR_NOT_FINITE),
-              HasSubstr("4 optimiser steps in a row had a loss that is not finite"));
-  EXPECT_EQ(bench.Values(), before);
-  EXPECT_EQ(bench.policy.live_contexts, 0);
-}
-
-TEST(TrainerGrpo, SkippedStepsThatDoNotFollowEachOtherDoNotStopTheRun) {
-  Bench bench({{"max_non_finite_steps", 2}, {"beta", 0.0}, {"mini_batch_size", 8}, {"gradient_accumulation_steps", 1}});
-  const Batch batch(bench.policy, 11, 4);  // two windows, two epochs
-  bench.policy.poison_forwards = {0, 2};
-  bench.Update(batch);
-  EXPECT_EQ(bench.sink.step["skipped_steps"], 2);
-}
-
-TEST(TrainerGrpo, AFailureOfThePolicyIsHandedOnAndLeaksNothing) {
-  Bench bench;
-  const Batch batch(bench.policy, 12, 4);
-  bench.policy.fail_forward = 6;
-  EXPECT_EQ(ErrorOf([&] { bench.Update(batch); }, KGRPO_ERROR_UNAVAILABLE), "the device fell off the bus");
-  EXPECT_EQ(bench.policy.live_contexts, 0);
-  bench.policy.fail_forward = -1;
-  bench.Update(batch);
-}
-
-TEST(TrainerGrpo, CancellingBeforeTheFirstStepChangesNothing) {
-  Bench bench;
-  const Batch batch(bench.policy, 13, 4);
-  const auto before = bench.Values();
-  bench.host.cancel = true;
-  ErrorOf([&] { bench.Update(batch); }, KGRPO_ERROR_CANCELLED);
-  EXPECT_EQ(bench.Values(), before);
-}
-
-TEST(TrainerGrpo, BadSamplesAreRefusedByName) {
-  Bench bench;
-  const Batch good(bench.policy, 14, 2);
-  const auto before = bench.Values();
-  auto refused = [&](const std::function<void(Batch&)>& spoil) {
-    Batch batch(bench.policy, 14, 2);
-    spoil(batch);
-    return ErrorOf([&] { bench.Update(batch); });
-  };
-  EXPECT_EQ(refused([](Batch& b) { b.samples.clear(); }), "trainer_grpo: an update needs at least one sample");
-  EXPECT_EQ(refused([](Batch& b) { b.samples[3].prompt_size = 0; }), "sample 3: its prompt has no tokens");
-  EXPECT_EQ(refused([](Batch& b) { b.samples[3].completion_size = 0; }),
-            "sample 3: its completion has no tokens (the end token counts as one)");
-  EXPECT_EQ(refused([](Batch& b) { b.samples[5].reward = std::nan(""); }), "sample 5: its reward is not finite");
-  EXPECT_EQ(
-      refused([](Batch& b) { b.logprobs[2][0] = 0.25f; }),
-      "sample 2: the behaviour log-probability of token 0 of its completion is 0.250000, which no log-probability is");
-  EXPECT_EQ(
-      refused([](Batch& b) { b.samples[1].logprobs = nullptr; }),
-      "sample 1: it has no behaviour log-probabilities, which old_logprobs: behaviour needs; old_logprobs: recomputed "
-      "does without");
-  EXPECT_EQ(bench.Values(), before);
-  EXPECT_EQ(bench.policy.forwards, 0);
-}
-
 TEST(TrainerGrpo, RecomputedOldLogprobsNeedNoneRecorded) {
   Bench bench(json{{"old_logprobs", "recomputed"}}), recorded;
   Batch batch(bench.policy, 15, 4);
@@ -434,168 +263,6 @@ TEST(TrainerGrpo, SamplesOfANewerHostAreRead) {
   bench.trainer.Update(&longer[0].known, longer.size(), bench.sink.get());
   same.Update(batch);
   EXPECT_EQ(bench.Values(), same.Values());
-}
-
-TEST(TrainerGrpo, ResumedRunsGoOnBitForBit) {
-  for (bool bfloat16 : {false, true}) {
-    SCOPED_TRACE(bfloat16);
-    const json options = {
-        {"learning_rate", 1e-2}, {"lr_scheduler_type", "cosine"}, {"warmup_steps", 3}, {"shuffle", true}};
-    Bench unbroken(options, bfloat16), first(options, bfloat16), second(options, bfloat16);
-    std::vector<std::unique_ptr<Batch>> batches;
-    for (uint64_t i = 0; i < 6; ++i) batches.push_back(std::make_unique<Batch>(unbroken.policy, 20 + i, 5));
-    for (const auto& batch : batches) unbroken.Update(*batch);
-    for (size_t i = 0; i < 3; ++i) first.Update(*batches[i]);
-    MemoryStream stream;
-    first.trainer.SaveState(stream.writer());
-    for (size_t p = 0; p < 2; ++p) second.policy.SetValues(p, first.policy.Values(p));
-    second.trainer.LoadState(stream.reader());
-    for (size_t i = 3; i < 6; ++i) second.Update(*batches[i]);
-    EXPECT_EQ(second.Values(), unbroken.Values());
-    EXPECT_EQ(second.sink.step, unbroken.sink.step);
-    MemoryStream a, b;
-    unbroken.trainer.SaveState(a.writer());
-    second.trainer.SaveState(b.writer());
-    EXPECT_EQ(a.bytes, b.bytes);
-  }
-}
-
-TEST(TrainerGrpo, AStateBeforeTheFirstUpdateCanBeSaved) {
-  Bench bench, other;
-  MemoryStream stream;
-  bench.trainer.SaveState(stream.writer());
-  other.trainer.LoadState(stream.reader());
-  const Batch batch(bench.policy, 21, 3);
-  bench.Update(batch);
-  other.Update(batch);
-  EXPECT_EQ(bench.Values(), other.Values());
-}
-
-TEST(TrainerGrpo, DamagedStatesAreRefusedAndChangeNothing) {
-  Bench bench, loader, reference;
-  const Batch batch(bench.policy, 22, 4);
-  bench.Update(batch);
-  MemoryStream good;
-  bench.trainer.SaveState(good.writer());
-  for (size_t p = 0; p < 2; ++p) loader.policy.SetValues(p, bench.policy.Values(p));
-
-  auto load = [&](const std::string& bytes) {
-    MemoryStream stream;
-    stream.bytes = bytes;
-    return ErrorOf([&] { loader.trainer.LoadState(stream.reader()); });
-  };
-  const std::string head = "the saved trainer state cannot be used: ";
-  for (size_t size = 0; size < good.bytes.size(); size += 97)
-    EXPECT_EQ(load(good.bytes.substr(0, size)), head + "it is cut short");
-  EXPECT_EQ(load("PK" + good.bytes), head + "it does not begin as one");
-  EXPECT_EQ(load(good.bytes + "x"), head + "it is damaged (more follows its end)");
-  std::string version = good.bytes, moment = good.bytes, trainer = good.bytes;
-  version[8] = 9;
-  EXPECT_EQ(load(version), head + "it has version 9 of the format, this program reads version 1");
-  moment[good.bytes.size() - 20] ^= 4;
-  EXPECT_EQ(load(moment), head + "it is damaged (its checksum does not match)");
-  trainer.replace(trainer.find("trainer_grpo"), 12, "trainer_xxxx");
-  EXPECT_EQ(load(trainer), head + "it was written by trainer_xxxx, not by trainer_grpo");
-  for (size_t i = 0; i < good.bytes.size(); i += 13) {  // no byte can change unnoticed
-    std::string changed = good.bytes;
-    changed[i] ^= 1;
-    EXPECT_THAT(load(changed), HasSubstr(head)) << i;
-  }
-
-  // After all these failures the trainer is as new.
-  for (size_t p = 0; p < 2; ++p) loader.policy.SetValues(p, reference.policy.Values(p));
-  loader.Update(batch);
-  reference.Update(batch);
-  EXPECT_EQ(loader.Values(), reference.Values());
-}
-
-TEST(TrainerGrpo, StatesOfAnotherModelAreRefused) {
-  Bench bench, other_values, narrow({}, true);
-  const Batch batch(bench.policy, 23, 4);
-  bench.Update(batch);
-  MemoryStream stream;
-  bench.trainer.SaveState(stream.writer());
-  const std::string head = "the saved trainer state cannot be used: ";
-  EXPECT_EQ(ErrorOf([&] { other_values.trainer.LoadState(stream.reader()); }),
-            head + "parameter table has other values than when it was saved; load the policy of the same checkpoint");
-  EXPECT_EQ(ErrorOf([&] { narrow.trainer.LoadState(stream.reader()); }),
-            head + "it is of another model: it has table float32[11, 11] where this one has table bfloat16[11, 11]");
-  BigramPolicy larger(kVocabulary + 1);
-  GrpoTrainer trainer(bench.host.get(), bench.trainer.options(), nullptr);
-  trainer.Begin(&BigramPolicy::Api(), larger.get(), {sizeof(kgrpo_trainer_plan), 10, 1.0, 6});
-  EXPECT_EQ(ErrorOf([&] { trainer.LoadState(stream.reader()); }),
-            head + "it is of another model: it has table float32[11, 11] where this one has table float32[12, 12]");
-}
-
-TEST(TrainerGrpo, AFullDiskIsAnErrorOfSaving) {
-  Bench bench;
-  MemoryStream stream;
-  stream.fails_after = 100;
-  EXPECT_EQ(ErrorOf([&] { bench.trainer.SaveState(stream.writer()); }, KGRPO_ERROR_UNAVAILABLE), "disk full");
-}
-
-TEST(TrainerGrpo, WhatCannotBeTrainedIsRefusedWhenTheStageBegins) {
-  FakeHost host;
-  const GrpoOptions options = ReadGrpoOptions(OptionsJson(GrpoOptionsSchema()));
-  auto begin = [&](BigramPolicy& policy, double temperature, kgrpo_error_code code) {
-    GrpoTrainer trainer(host.get(), options, nullptr);
-    return ErrorOf(
-        [&] {
-          trainer.Begin(&BigramPolicy::Api(), policy.get(), {sizeof(kgrpo_trainer_plan), 10, temperature, 6});
-        },
-        code);
-  };
-  BigramPolicy policy(kVocabulary);
-  EXPECT_THAT(begin(policy, 0, KGRPO_ERROR_INVALID), HasSubstr("temperature is 0.000000, and must be above 0"));
-  policy.gradient_tensor(1).dtype.bits = 16;
-  EXPECT_EQ(begin(policy, 1, KGRPO_ERROR_UNSUPPORTED),
-            "parameter \"bias\" of the policy cannot be trained: its gradient is not float32");
-  policy.gradient_tensor(1).dtype.bits = 32;
-  int64_t strides[] = {1, 11};
-  policy.gradient_tensor(0).strides = strides;
-  EXPECT_THAT(begin(policy, 1, KGRPO_ERROR_UNSUPPORTED), HasSubstr("not compact and row-major"));
-  policy.gradient_tensor(0).strides = nullptr;
-  policy.gradient_tensor(0).device.type = KGRPO_DEVICE_CUDA;
-  EXPECT_THAT(begin(policy, 1, KGRPO_ERROR_UNSUPPORTED), HasSubstr("its gradient lies on another device"));
-
-  GrpoTrainer unbegun(host.get(), options, nullptr);
-  RecordedSink sink;
-  EXPECT_THAT(ErrorOf([&] { unbegun.Update(nullptr, 0, sink.get()); }), HasSubstr("begin comes before"));
-  host.get()->world_size = 2;
-  EXPECT_THAT(ErrorOf([&] { GrpoTrainer many(host.get(), options, nullptr); }, KGRPO_ERROR_UNSUPPORTED),
-              HasSubstr("2 were started"));
-}
-
-TEST(GrpoOptions, DefaultsAreTheDocumentedOnes) {
-  const GrpoOptions options = ReadGrpoOptions(OptionsJson(GrpoOptionsSchema()));
-  EXPECT_EQ(options.ppo_epochs, 2u);
-  EXPECT_EQ(options.mini_batch_size, 4u);
-  EXPECT_EQ(options.gradient_accumulation_steps, 2u);
-  EXPECT_EQ(options.optimizer.schedule.learning_rate, 1e-5);
-  EXPECT_EQ(options.advantage.gamma, 0.4);
-  EXPECT_EQ(options.loss.epsilon_high, 0.2);
-  EXPECT_EQ(ReadGrpoOptions(OptionsJson(GrpoOptionsSchema(), {{"loss_type", "cispo"}})).loss.epsilon_high, 5.0);
-}
-
-TEST(GrpoOptions, EveryOptionSaysWhatItIs) {
-  const json schema = json::parse(GrpoOptionsSchema());
-  EXPECT_FALSE(schema.at("additionalProperties").get<bool>());
-  for (const auto& [name, property] : schema.at("properties").items()) {
-    for (const char* key : {"title", "default", "description"})
-      EXPECT_TRUE(property.contains(key)) << name << ": " << key;
-  }
-}
-
-TEST(GrpoOptions, ContradictionsAreRefusedAllAtOnce) {
-  const std::string text = ErrorOf([] {
-    ReadGrpoOptions(OptionsJson(GrpoOptionsSchema(), {{"importance_sampling_correction", "token_truncate"},
-                                                      {"importance_sampling_min", 4},
-                                                      {"loss_type", "cispo"},
-                                                      {"epsilon_high", 0.28}}));
-  });
-  EXPECT_THAT(text, HasSubstr("set old_logprobs: recomputed"));
-  EXPECT_THAT(text, HasSubstr("importance_sampling_min is above importance_sampling_max"));
-  EXPECT_THAT(text, HasSubstr("epsilon_high of cispo is the largest ratio itself"));
 }
 
 }  // namespace
