@@ -105,9 +105,11 @@ TEST_F(JudgeGpuTest, AShortKernelIsTimedBehindGates) {
 // However a candidate keeps its calls from being launched ahead, the reference's are.
 TEST_F(JudgeGpuTest, TheReferenceIsGatedWhereTheCandidateCannotBe) {
   const std::string launch = "extern \"C\" void add_offset(";
-  for (const std::string& body :
-       {std::string("  static cudaStream_t unused = nullptr;\n  if (!unused) cudaStreamCreate(&unused);\n"),
-        std::string("  cudaDeviceSynchronize();\n")}) {
+  const std::map<std::string, double> most_speedup = {
+      // Launched as fast as the host can, which for this kernel is almost as fast as the device is.
+      {"  static cudaStream_t unused = nullptr;\n  if (!unused) cudaStreamCreate(&unused);\n", 1.05},
+      {"  cudaDeviceSynchronize();\n", 0.75}};
+  for (const auto& [body, most] : most_speedup) {
     std::string source = append_offset_->problem.reference_source;
     const size_t entry = source.find(launch);
     ASSERT_NE(entry, std::string::npos);
@@ -118,7 +120,7 @@ TEST_F(JudgeGpuTest, TheReferenceIsGatedWhereTheCandidateCannotBe) {
     EXPECT_EQ(metrics["timing_gated"], 0) << body;
     EXPECT_EQ(metrics["timing_baseline_gated"], 1) << body;
     EXPECT_LT(metrics["baseline_seconds"], 4e-6) << body;
-    EXPECT_LT(metrics["speedup"], 0.75) << body;
+    EXPECT_LT(metrics["speedup"], most) << body;
     EXPECT_THAT(judgement.diagnosis, HasSubstr("cannot be launched ahead"));
   }
 }
