@@ -65,9 +65,7 @@ std::string SourceOf(const std::string& reference, uint64_t number) {
     throw kgrpo::Error(KGRPO_ERROR_INVALID, "a reference kernel without a launch function");
   std::string head = "#include <cstdlib>\nconstexpr long long soak_number = " + std::to_string(number) + "LL;\n";
   if (kind == kHang) {
-    head +=
-        "__global__ void soak_spin(long long number) {\n  volatile long long same = number;\n"
-        "  while (same == number) {}\n}\n";
+    head += "__global__ void soak_spin(long long number) {\n  while (number >= 0) __nanosleep(100);\n}\n";
   }
   if (kind == kStickyError) {
     head += "__global__ void soak_write(long long number) { *(volatile long long*)(number % 2 + 16) = number; }\n";
@@ -111,6 +109,7 @@ class Soak {
     options.call_seconds = arguments.hang_seconds;
     options.timing.relative_error = 0.2;
     options.timing.budget_seconds = 0.03;
+    options.timing.fewest_rounds = 3;
     options.timing.memory_bytes = uint64_t{256} << 20;
     options.seeds = 1;
     options.compilers = std::max<size_t>(1, std::min<size_t>(arguments.threads, std::thread::hardware_concurrency()));

@@ -38,6 +38,7 @@ constexpr auto kLabels = std::to_array<Label>({
     {"timing_gated", kTime, "calls launched ahead (1) or timed with their launches (0)", Unit::kNumber},
     {"timing_baseline_gated", kTime, "the reference's likewise", Unit::kNumber},
     {"timing_early_checks", kTime, "batches in which it was looked for work before its time", Unit::kNumber},
+    {"timing_pairs", kTime, "processes of each side that took turns", Unit::kNumber},
     {"clock_mhz", kTime, "clock", Unit::kMegahertz},
 
     {"registers", kCode, "registers a thread", Unit::kNumber},

@@ -95,6 +95,7 @@ Device::Device(int index) : index_(index), lock_name_("cuda:" + std::to_string(i
   compute_capability_ = properties.major * 10 + properties.minor;
   multiprocessors_ = properties.multiProcessorCount;
   l2_bytes_ = static_cast<uint64_t>(properties.l2CacheSize);
+  total_bytes_ = properties.totalGlobalMem;
   multiprocessor_ = {static_cast<uint32_t>(properties.maxThreadsPerMultiProcessor),
                      static_cast<uint32_t>(properties.maxBlocksPerMultiProcessor),
                      static_cast<uint32_t>(properties.regsPerMultiprocessor), properties.sharedMemPerMultiprocessor,

@@ -37,6 +37,7 @@ class Device {
   const Ceilings& ceilings() const { return ceilings_; }
   const Multiprocessor& multiprocessor() const { return multiprocessor_; }
 
+  uint64_t total_bytes() const { return total_bytes_; }
   uint64_t FreeBytes() const;
 
   // All of these wait until they are done.
@@ -72,6 +73,7 @@ class Device {
   const int index_;
   std::string name_, uuid_, bus_id_, lock_name_, driver_;
   int compute_capability_ = 0, multiprocessors_ = 0;
+  uint64_t total_bytes_ = 0;
   uint64_t l2_bytes_ = 0, flush_bytes_ = 0;
   Ceilings ceilings_;
   Multiprocessor multiprocessor_;

@@ -22,6 +22,9 @@ using evaluator::Problem;
 namespace {
 
 constexpr double kNotableShare = 0.04;  // of launches in a time, which may differ by a tenth
+// Processes that hold a problem's reference kernel are kept, those used last, so that an eighth of the device's memory
+// is theirs; of a judgement's own none is given up.
+constexpr uint64_t kFewestBaselines = 4, kMemoryOfBaseline = uint64_t{4} << 30;
 
 // libcudart.so.13 of a whole toolkit, or of the PyPI wheels.
 std::string FindRuntime(const evaluator::CudaToolkit& toolkit) {
@@ -129,9 +132,20 @@ std::unique_ptr<Worker> Judge::WorkerFor(const evaluator::CompiledKernel& kernel
   return workers_->Take(quick);
 }
 
-Worker& Judge::BaselineWorker(const OpenProblem& open, bool thorough) {
+Trouble Judge::LoadInFreshWorker(const evaluator::CompiledKernel& kernel, bool quick, Workers* workers) {
+  workers->push_back(WorkerFor(kernel, quick));
+  workers->back()->Open(candidate_memory_.handle());
+  return workers->back()->Load(kernel);
+}
+
+void Judge::Retire(Workers* workers) {
+  for (std::unique_ptr<Worker>& worker : *workers) workers_->Retire(std::move(worker));
+  workers->clear();
+}
+
+Worker& Judge::BaselineWorker(const OpenProblem& open, bool thorough, size_t which) {
   const auto found = std::find_if(baselines_.begin(), baselines_.end(), [&](const Baseline& baseline) {
-    return baseline.digest == open.problem.digest && baseline.thorough == thorough;
+    return baseline.digest == open.problem.digest && baseline.thorough == thorough && baseline.which == which;
   });
   if (found != baselines_.end()) {
     baselines_.splice(baselines_.begin(), baselines_, found);
@@ -145,8 +159,8 @@ Worker& Judge::BaselineWorker(const OpenProblem& open, bool thorough) {
   worker->Open(candidate_memory_.handle());
   if (const Trouble trouble = worker->Load(compiled.kernel))
     throw Error(KGRPO_ERROR_INVALID, file + trouble.code + ": " + trouble.sentence);
-  baselines_.push_front({open.problem.digest, thorough, std::move(worker)});
-  if (baselines_.size() > options_.baselines) {
+  baselines_.push_front({open.problem.digest, thorough, which, std::move(worker)});
+  if (baselines_.size() > std::max(kFewestBaselines, device_.total_bytes() / kMemoryOfBaseline)) {
     workers_->Retire(std::move(baselines_.back().worker));
     baselines_.pop_back();
   }
@@ -184,28 +198,23 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   // Where launches are a notable part of the reference's time, they should take both sides the same.
   const auto known = reference_.find(open.problem.digest);
   const bool quick = known == reference_.end() || known->second.launch_share > kNotableShare;
-  std::unique_ptr<Worker> worker;
-  const auto load_in_fresh_worker = [&] {
-    workers_->Retire(std::move(worker));
-    worker = WorkerFor(compiled.kernel, quick);
-    worker->Open(candidate_memory_.handle());
-    return worker->Load(compiled.kernel);
-  };
-  Trouble trouble = load_in_fresh_worker();
+  Workers workers;
+  Trouble trouble = LoadInFreshWorker(compiled.kernel, quick, &workers);
   const Clock::time_point loaded = Clock::now();
-  if (!trouble) trouble = Check(open, *worker, cases, &judgement);
+  if (!trouble) trouble = Check(open, *workers.front(), cases, &judgement);
   const Clock::time_point checked = Clock::now();
   if (!trouble) {
     Judgement timed = judgement;
-    trouble = Time(open, worker, cases, key, thorough, &timed);
+    trouble = Time(open, compiled.kernel, &workers, cases, key, thorough, &timed);
     if (IsSuspicion(trouble)) {
       timed = judgement;
-      trouble = load_in_fresh_worker();
-      if (!trouble) trouble = Time(open, worker, cases, evaluator::SubKey(key, 3), thorough, &timed);
+      Retire(&workers);
+      trouble = LoadInFreshWorker(compiled.kernel, quick, &workers);
+      if (!trouble) trouble = Time(open, compiled.kernel, &workers, cases, evaluator::SubKey(key, 3), thorough, &timed);
     }
     judgement = std::move(timed);
   }
-  workers_->Retire(std::move(worker));
+  Retire(&workers);
   const auto add_seconds = [&](const char* name, Clock::time_point from, Clock::time_point to) {
     judgement.metrics.emplace_back(name, std::chrono::duration<double>(to - from).count());
   };

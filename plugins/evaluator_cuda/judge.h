@@ -45,7 +45,6 @@ class Judge {
     TimingOptions timing;  // memory_bytes: of each side
     size_t workers = 8;    // kept ready
     bool profile = false;  // every right kernel, by Nsight Compute: seconds each
-    size_t baselines = 4;  // workers that hold a problem's reference kernel, kept
     std::function<void(const std::string& why)> on_compile_fallback;  // evaluator::Compiler::Options::on_fallback
     std::function<bool()> cancelled;
     // Takes the device for the caller's thread while the returned object lives.
@@ -80,16 +79,19 @@ class Judge {
   Trouble RunCase(Worker& worker, const LentMemory& memory, const evaluator::Problem& problem, const Case& one,
                   std::vector<std::vector<uint8_t>>* outputs, bool staged = false);
   Trouble Check(const OpenProblem& open, Worker& worker, const std::vector<Case>& cases, Judgement* judgement);
-  Trouble Time(const OpenProblem& open, std::unique_ptr<Worker>& worker, const std::vector<Case>& cases, uint64_t key,
-               bool thorough, Judgement* judgement);
-  Trouble BlameFor(const Error& error, const OpenProblem& open, std::unique_ptr<Worker>& worker, const Case& one,
-                   bool thorough);
+  // The processes that a candidate lives in: one, and more where they must take turns.
+  using Workers = std::vector<std::unique_ptr<Worker>>;
+  Trouble LoadInFreshWorker(const evaluator::CompiledKernel& kernel, bool quick, Workers* workers);
+  void Retire(Workers* workers);
+  Trouble Time(const OpenProblem& open, const evaluator::CompiledKernel& kernel, Workers* workers,
+               const std::vector<Case>& cases, uint64_t key, bool thorough, Judgement* judgement);
+  Trouble BlameFor(const Error& error, const OpenProblem& open, Workers* workers, const Case& one, bool thorough);
   Trouble DescribeLaunch(const TimingInputs& inputs, Worker& worker, Judgement* judgement);
   Profiler::Options ProfilerOptions(const Worker::Options& worker) const;
   void Profile(const OpenProblem& open, const evaluator::CompiledKernel& kernel, uint64_t key, Judgement* judgement);
   Trouble Report(const OpenProblem& open, const Timing& timing, Judgement* judgement) const;
   std::unique_ptr<Worker> WorkerFor(const evaluator::CompiledKernel& kernel, bool quick);
-  Worker& BaselineWorker(const OpenProblem& open, bool thorough);
+  Worker& BaselineWorker(const OpenProblem& open, bool thorough, size_t which = 0);
   std::vector<evaluator::Expected> ReferenceOutputs(const OpenProblem& open, Case one, bool thorough);
   void ThrowIfCancelled() const;
 

@@ -31,6 +31,7 @@ struct Judge::Case : evaluator::CorrectnessCase {
 struct Judge::Baseline {
   std::string digest;  // of the problem
   bool thorough;       // compiled by the route of thorough judgements
+  size_t which;        // of the processes that hold it
   std::unique_ptr<Worker> worker;
 };
 

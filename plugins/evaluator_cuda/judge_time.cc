@@ -47,8 +47,8 @@ std::vector<evaluator::ErrorBound> BoundsOf(const Problem& problem, const std::v
 
 }  // namespace
 
-Trouble Judge::Time(const OpenProblem& open, std::unique_ptr<Worker>& worker, const std::vector<Case>& cases,
-                    uint64_t key, bool thorough, Judgement* judgement) {
+Trouble Judge::Time(const OpenProblem& open, const evaluator::CompiledKernel& kernel, Workers* workers,
+                    const std::vector<Case>& cases, uint64_t key, bool thorough, Judgement* judgement) {
   const Problem& problem = open.problem;
   TimingOptions options = options_.timing;
   if (thorough) options.relative_error /= 2, options.budget_seconds *= 4;
@@ -60,11 +60,19 @@ Trouble Judge::Time(const OpenProblem& open, std::unique_ptr<Worker>& worker, co
     const TimingInputs inputs(device_, problem, evaluator::SubKey(key, 1));
     Timer timer(device_, clocks_, problem, inputs, BoundsOf(problem, largest.expected, largest.extremes), options,
                 evaluator::SubKey(key, 2));
-    Worker& reference = BaselineWorker(open, thorough);
-    const Side baseline = {reference, candidate_memory_, 2};
-    const Side check = {reference, baseline_memory_, 1};
-    if (Trouble trouble = timer.Measure({*worker, candidate_memory_, 1}, baseline, check, &timing)) return trouble;
-    if (Trouble trouble = DescribeLaunch(inputs, *worker, judgement)) return trouble;
+    const auto pair = [&](size_t which) -> Pair {
+      return {{*(*workers)[which], candidate_memory_, 1},
+              {BaselineWorker(open, thorough, which), candidate_memory_, 2}};
+    };
+    const Pair first = pair(0);
+    const Side check = {first.baseline.worker, baseline_memory_, 1};
+    const auto add_pair = [&](std::vector<Pair>* pairs) -> Trouble {
+      if (Trouble trouble = LoadInFreshWorker(kernel, true, workers)) return trouble;
+      pairs->push_back(pair(pairs->size()));
+      return {};
+    };
+    if (Trouble trouble = timer.Measure(first, check, add_pair, &timing)) return trouble;
+    if (Trouble trouble = DescribeLaunch(inputs, *workers->front(), judgement)) return trouble;
     // What the reference takes when nothing of a candidate's is left; measured where it is not known, or where it seems
     // to have been slowed.
     Reference& known = reference_[problem.digest];
@@ -73,8 +81,8 @@ Trouble Judge::Time(const OpenProblem& open, std::unique_ptr<Worker>& worker, co
     double& alone = known.alone[thorough ? 1 : 0][timing.baseline_gated ? 1 : 0];
     const auto disturbed = [&] { return timing.baseline.value > kDisturbed * alone + kDisturbedSeconds; };
     if (alone == 0 || disturbed()) {
-      worker.reset();
-      alone = timer.MeasureAlone(baseline, timing);
+      workers->clear();
+      alone = timer.MeasureAlone(first.baseline, timing);
     }
     if (disturbed()) {
       return {"interference", "The reference kernel takes " + TimeText(timing.baseline.value) +
@@ -82,16 +90,15 @@ Trouble Judge::Time(const OpenProblem& open, std::unique_ptr<Worker>& worker, co
                                   " alone: it keeps the device busy outside its own calls."};
     }
   } catch (const Error& error) {
-    return BlameFor(error, open, worker, cases[0], thorough);
+    return BlameFor(error, open, workers, cases[0], thorough);
   }
   return Report(open, timing, judgement);
 }
 
 // Something of ours failed while a candidate lived. If it works without it, that was the candidate's doing.
-Trouble Judge::BlameFor(const Error& error, const OpenProblem& open, std::unique_ptr<Worker>& worker, const Case& one,
-                        bool thorough) {
+Trouble Judge::BlameFor(const Error& error, const OpenProblem& open, Workers* workers, const Case& one, bool thorough) {
   if (error.code() == KGRPO_ERROR_CANCELLED) throw error;
-  worker.reset();
+  workers->clear();
   baselines_.clear();
   std::vector<std::vector<uint8_t>> outputs;
   bool works = false;
@@ -129,6 +136,7 @@ Trouble Judge::Report(const OpenProblem& open, const Timing& timing, Judgement* 
   add("timing_gated", timing.gated ? 1 : 0);
   add("timing_baseline_gated", timing.baseline_gated ? 1 : 0);
   add("timing_early_checks", static_cast<double>(timing.early_checks));
+  add("timing_pairs", static_cast<double>(timing.pairs));
   add("timing_sets", static_cast<double>(timing.sets));
   add("clock_mhz", timing.clock_mhz);
   add("bytes_per_second", roofline.bytes / seconds);

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cmath>
 #include <numeric>
-#include <sstream>
 #include <utility>
 
 #include "evaluator_shared/random.h"
@@ -20,25 +19,25 @@ namespace {
 constexpr uint64_t kMostSets = 96;
 constexpr uint64_t kFewestSets = 4;
 constexpr double kBatchSeconds = 2e-3;  // a long batch, where the sets suffice: host noise is microseconds
-constexpr uint64_t kFewestRounds = 12;  // the interval of fewer is too often narrow by chance
 constexpr uint64_t kMostRounds = 400;
-constexpr uint64_t kEarlyChecks = 4;            // in that many; later they get rarer
+constexpr uint64_t kEarlyChecks = 4;            // in the fewest rounds; later they get rarer
 constexpr uint64_t kApart = uint64_t{1} << 32;  // rounds of such checks from the others
 constexpr uint64_t kMostLaunches = 600;         // that may wait for the device; the driver takes some 1,000
 constexpr uint64_t kFewestGatedSets = 16;
-constexpr double kHiddenRatio = 1.5;     // the judge's clock over the worker's events
-constexpr double kHiddenSeconds = 5e-6;  // below, a difference is launch overhead
-// What a first call may take longer than the others, beside what the baseline's does: code that is not in the cache
-// yet.
-constexpr double kFirstCallSeconds = 15e-6;
-constexpr double kFirstCallShare = 0.5;  // of a call
-constexpr double kPatience = 10;         // budgets, before throttled rounds are taken as they are
+constexpr size_t kPairs = 3;
+constexpr double kLaunchShare = 0.15;  // of a call, from which on there are so many
+constexpr double kPatience = 10;       // budgets, before throttled rounds are taken as they are
 
-std::string Microseconds(double seconds) {
-  std::ostringstream text;
-  text.precision(4);
-  text << seconds * 1e6 << " us";
-  return text.str();
+// Gates are for all pairs or for none.
+void LevelGates(std::vector<Pair>* pairs) {
+  const bool baselines =
+      std::all_of(pairs->begin(), pairs->end(), [](const Pair& pair) { return pair.baseline.gated; });
+  const bool candidates =
+      baselines && std::all_of(pairs->begin(), pairs->end(), [](const Pair& pair) { return pair.candidate.gated; });
+  for (Pair& pair : *pairs) {
+    pair.baseline.gated = baselines;
+    pair.candidate.gated = candidates;
+  }
 }
 
 }  // namespace
@@ -117,17 +116,42 @@ Trouble Timer::DecideGates(Side* candidate, const Rough& of_candidate, Side* bas
   return RunBatch(candidate, {0, 1, 2, 3}, &tried);
 }
 
+// For all its life a process's launches take its device up to 3% more or less than another's, wherever the driver has
+// put what they need (docs/log.md). Where they are much of a call, several processes of either take turns.
+Trouble Timer::AddPairs(const Rough& of_candidate, const Rough& of_baseline, const AddPair& add_pair,
+                        std::vector<Pair>* pairs) {
+  const auto share = [](const Side& side, const Rough& rough) {
+    return side.worker.launch_seconds() * static_cast<double>(rough.launches) / rough.seconds;
+  };
+  const Pair& first = pairs->front();
+  if (!first.candidate.gated ||
+      std::max(share(first.candidate, of_candidate), share(first.baseline, of_baseline)) < kLaunchShare)
+    return {};
+  while (pairs->size() < kPairs) {
+    if (Trouble trouble = add_pair(pairs)) return trouble;
+    Pair& pair = pairs->back();
+    pair.candidate.gated = pair.baseline.gated = true;
+    Batch first_calls;
+    ThrowOfBaseline(RunBatch(&pair.baseline, {0, 1, 2, 3}, &first_calls));
+    if (Trouble trouble = RunBatch(&pair.candidate, {0, 1, 2, 3}, &first_calls)) return trouble;
+  }
+  return {};
+}
+
 // How many calls a long batch has.
 uint64_t Timer::LongCalls(const Rough& rough, uint64_t most) const {
   const auto calls = static_cast<uint64_t>(std::ceil(kBatchSeconds / rough.seconds));
   return std::clamp<uint64_t>(std::min(calls, kMostLaunches / rough.launches), 3, most);
 }
 
-Trouble Timer::Measure(Side candidate, Side baseline, const Side& check, Timing* timing) {
+Trouble Timer::Measure(const Pair& first, const Side& check, const AddPair& add_pair, Timing* timing) {
+  std::vector<Pair> pairs = {first};
   Rough of_candidate, of_baseline;
-  ThrowOfBaseline(Estimate(&baseline, &of_baseline));
-  if (Trouble trouble = Estimate(&candidate, &of_candidate)) return trouble;
-  if (Trouble trouble = DecideGates(&candidate, of_candidate, &baseline, of_baseline)) return trouble;
+  ThrowOfBaseline(Estimate(&pairs[0].baseline, &of_baseline));
+  if (Trouble trouble = Estimate(&pairs[0].candidate, &of_candidate)) return trouble;
+  if (Trouble trouble = DecideGates(&pairs[0].candidate, of_candidate, &pairs[0].baseline, of_baseline)) return trouble;
+  if (Trouble trouble = AddPairs(of_candidate, of_baseline, add_pair, &pairs)) return trouble;
+  LevelGates(&pairs);
 
   // Long and short batches of a round share no set: a quarter of them is for the short ones.
   const uint64_t short_most = std::max<uint64_t>(1, sets_ / 4), long_most = sets_ - short_most;
@@ -146,6 +170,7 @@ Trouble Timer::Measure(Side candidate, Side baseline, const Side& check, Timing*
       const auto begin = order.begin() + static_cast<std::ptrdiff_t>(is_long ? 0 : long_most);
       return std::vector<uint64_t>(begin, begin + static_cast<std::ptrdiff_t>(calls));
     };
+    auto& [candidate, baseline] = pairs[samples.size() % pairs.size()];
     const bool gated = candidate.gated, baseline_gated = baseline.gated;
     // What a batch takes beside its calls compares only where both sides are launched alike.
     Side alike = baseline;
@@ -159,7 +184,7 @@ Trouble Timer::Measure(Side candidate, Side baseline, const Side& check, Timing*
     }
     Batch batches[3][2];
     // One of a candidate's long batches, it cannot know which, shows whether it waits for the gate at all.
-    const bool looks = gated && Random(std::max(kFewestRounds, round_)) < kEarlyChecks;
+    const bool looks = gated && Random(std::max(options_.fewest_rounds, round_)) < kEarlyChecks;
     for (const uint64_t turn : Shuffled(2 * sides + (looks ? 1 : 0))) {
       const uint64_t side = turn / 2;
       const bool is_long = turn % 2 == 1;
@@ -180,7 +205,7 @@ Trouble Timer::Measure(Side candidate, Side baseline, const Side& check, Timing*
       }
       used += batch.queue_seconds + batch.seconds;
     }
-    if (!baseline.gated) candidate.gated = false;
+    LevelGates(&pairs);
     if (gated != candidate.gated || baseline_gated != baseline.gated) {
       // What was measured behind gates does not compare with what follows.
       samples.clear();
@@ -200,70 +225,19 @@ Trouble Timer::Measure(Side candidate, Side baseline, const Side& check, Timing*
     timing->calls += calls[0][0] + calls[0][1];
     const Sample& last = samples.back();
     if (!last.throttled && last.candidate > 0 && last.baseline > 0) ratios.push_back(last.baseline / last.candidate);
-    const bool enough = ratios.size() >= kFewestRounds && MedianOf(ratios).RelativeError() <= options_.relative_error;
-    if (enough || (used > options_.budget_seconds && ratios.size() >= kFewestRounds)) break;
-    if (used > kPatience * options_.budget_seconds && samples.size() >= kFewestRounds) break;
+    const bool enough =
+        ratios.size() >= options_.fewest_rounds && MedianOf(ratios).RelativeError() <= options_.relative_error;
+    if (enough || (used > options_.budget_seconds && ratios.size() >= options_.fewest_rounds)) break;
+    if (used > kPatience * options_.budget_seconds && samples.size() >= options_.fewest_rounds) break;
   }
   timing->sets = sets_;
-  timing->gated = candidate.gated;
-  timing->baseline_gated = baseline.gated;
-  timing->launch_seconds = candidate.worker.launch_seconds();
-  timing->baseline_launch_seconds = baseline.worker.launch_seconds();
+  timing->pairs = pairs.size();
+  timing->gated = pairs[0].candidate.gated;
+  timing->baseline_gated = pairs[0].baseline.gated;
+  timing->launch_seconds = first.candidate.worker.launch_seconds();
+  timing->baseline_launch_seconds = first.baseline.worker.launch_seconds();
   timing->baseline_launches = of_baseline.launches;
   return Summarise(samples, timing);
-}
-
-Trouble Timer::Summarise(const std::vector<Sample>& samples, Timing* timing) const {
-  const auto throttled = static_cast<uint64_t>(
-      std::count_if(samples.begin(), samples.end(), [](const Sample& sample) { return sample.throttled; }));
-  // A device that is throttled all the time is throttled for both: then nothing is dropped.
-  const bool drop = samples.size() - throttled >= kFewestRounds;
-  timing->dropped_rounds = drop ? throttled : 0;
-  timing->throttled_rounds = throttled;
-  std::vector<double> ratios, candidates, baselines, events, clock_values, rests, baseline_rests;
-  for (const Sample& sample : samples) {
-    if (drop && sample.throttled) continue;
-    ++timing->rounds;
-    if (sample.candidate > 0 && sample.baseline > 0) ratios.push_back(sample.baseline / sample.candidate);
-    candidates.push_back(sample.candidate);
-    baselines.push_back(sample.baseline);
-    events.push_back(sample.event);
-    rests.push_back(sample.candidate_rest);
-    baseline_rests.push_back(sample.baseline_rest);
-    if (sample.megahertz > 0) clock_values.push_back(sample.megahertz);
-  }
-  // Noise can make the slope of very short calls negative now and then.
-  if (2 * ratios.size() <= candidates.size())
-    return {"hidden_work",
-            "A batch of many calls takes no longer than one of few: its calls are not what takes the time."};
-  timing->ratio = MedianOf(ratios);
-  timing->candidate = MedianOf(candidates);
-  timing->baseline = MedianOf(baselines);
-  timing->candidate_event_seconds = MedianOf(events).value;
-  timing->first_call_seconds = MedianOf(rests).value - MedianOf(baseline_rests).value;
-  if (!clock_values.empty()) timing->clock_mhz = MedianOf(clock_values).value;
-  const double seconds = timing->candidate.value, seen = timing->candidate_event_seconds;
-  if (timing->gated && seen > kHiddenRatio * seconds && seen - seconds > kHiddenSeconds) {
-    return {"hidden_work", "A call takes " + Microseconds(seen) + " as the default stream sees it, but only " +
-                               Microseconds(seconds) + " from when the judge let its device begin: it began before."};
-  }
-  if (seconds > kHiddenRatio * seen && seconds - seen > kHiddenSeconds) {
-    return {"hidden_work",
-            "A call takes " + Microseconds(seconds) + " until its device has nothing left to do, but only " +
-                Microseconds(seen) +
-                " as the default stream sees it: there is work that the default stream does not wait for."};
-  }
-  // A pool that gives its memory back at every synchronisation is filled again by the first call: that is honest.
-  const bool allocates = std::any_of(samples.begin(), samples.end(), [](const Sample& s) { return s.allocates; });
-  if (allocates && !problem_.allow_device_malloc) {
-    return {"forbidden", "At the timing size the host code allocates device memory, which the problem does not allow."};
-  }
-  if (!allocates && timing->first_call_seconds > kFirstCallSeconds + kFirstCallShare * seconds) {
-    return {"hidden_work", "The first of several calls takes " + Microseconds(timing->first_call_seconds) +
-                               " longer than those after it, at " + Microseconds(seconds) +
-                               " each: it does their work, or they are not done one by one."};
-  }
-  return {};
 }
 
 double Timer::MeasureAlone(Side baseline, const Timing& timing) {

@@ -9,6 +9,7 @@
 #define KGRPO_EVALUATOR_CUDA_TIMER_H
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "evaluator_cuda/clocks.h"
@@ -30,9 +31,15 @@ struct Side {
   bool gated = false;
 };
 
+// A process of the candidate's and one of the baseline's, which take turns.
+struct Pair {
+  Side candidate, baseline;
+};
+
 struct TimingOptions {
   double relative_error = 0.02;  // stop when the ratio's 95% interval is this narrow, half its width
   double budget_seconds = 0.3;   // or when so much time of the device was used
+  uint64_t fewest_rounds = 12;   // in any case: the interval of fewer is too often narrow by chance
   uint64_t memory_bytes = 0;     // of each side that sets may take
 };
 
@@ -46,6 +53,7 @@ struct Timing {
   uint64_t dropped_rounds = 0;    // and that do not count: none where it was so nearly all the time
   uint64_t calls = 0;             // of the candidate, timed
   uint64_t sets = 0;
+  uint64_t pairs = 1;              // of processes that took turns
   uint64_t baseline_launches = 0;  // of a call
   double baseline_launch_seconds = 0;
   double launch_seconds = 0;    // what a launch takes the device from the candidate's process
@@ -63,10 +71,13 @@ class Timer {
   Timer(Device& device, Clocks& clocks, const evaluator::Problem& problem, const TimingInputs& inputs,
         std::vector<evaluator::ErrorBound> bounds, const TimingOptions& options, uint64_t key);
 
-  // Measures `candidate` and `baseline` in memory that both have open. `check` is the baseline's worker with memory
-  // that the candidate does not see: there it computes what the candidate's outputs are compared with. Trouble is the
-  // candidate's; a baseline that fails throws Error.
-  Trouble Measure(Side candidate, Side baseline, const Side& check, Timing* timing);
+  // Adds a pair of processes that have seen nothing yet. Trouble is the candidate's.
+  using AddPair = std::function<Trouble(std::vector<Pair>*)>;
+
+  // Measures a candidate and the baseline in memory that both have open, where launches take much of a call in more
+  // pairs than `first`. `check` is a baseline's worker with memory that the candidate does not see: there it computes
+  // what the candidate's outputs are compared with. Trouble is the candidate's; a baseline that fails throws Error.
+  Trouble Measure(const Pair& first, const Side& check, const AddPair& add_pair, Timing* timing);
 
   // Seconds of a call of the baseline while nothing else has the device; `timing` says how long it took otherwise.
   double MeasureAlone(Side baseline, const Timing& timing);
@@ -104,6 +115,8 @@ class Timer {
   };
   Trouble Estimate(Side* side, Rough* rough);
   Trouble DecideGates(Side* candidate, const Rough& of_candidate, Side* baseline, const Rough& of_baseline);
+  Trouble AddPairs(const Rough& of_candidate, const Rough& of_baseline, const AddPair& add_pair,
+                   std::vector<Pair>* pairs);
   uint64_t LongCalls(const Rough& rough, uint64_t most) const;
   Trouble RunAndCheck(Side* candidate, const Side& check, const std::vector<uint64_t>& sets, Batch* batch);
   Trouble CheckNothingIsEarly(Side* candidate, const Side& check, const std::vector<uint64_t>& sets, Timing* timing);

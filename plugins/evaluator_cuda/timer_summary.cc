@@ -1,0 +1,79 @@
+// Timer::Summarise: what the rounds say together, and whether that can be how long the calls take.
+#include <algorithm>
+#include <sstream>
+
+#include "evaluator_cuda/timer.h"
+
+namespace kgrpo::evaluator_cuda {
+namespace {
+
+constexpr double kHiddenRatio = 1.5;     // the judge's clock over the worker's events
+constexpr double kHiddenSeconds = 5e-6;  // below, a difference is launch overhead
+// What a first call may take longer than the others, beside what the baseline's does: code that is not in the cache
+// yet.
+constexpr double kFirstCallSeconds = 15e-6;
+constexpr double kFirstCallShare = 0.5;  // of a call
+
+std::string Microseconds(double seconds) {
+  std::ostringstream text;
+  text.precision(4);
+  text << seconds * 1e6 << " us";
+  return text.str();
+}
+
+}  // namespace
+
+Trouble Timer::Summarise(const std::vector<Sample>& samples, Timing* timing) const {
+  const auto throttled = static_cast<uint64_t>(
+      std::count_if(samples.begin(), samples.end(), [](const Sample& sample) { return sample.throttled; }));
+  // A device that is throttled all the time is throttled for both: then nothing is dropped.
+  const bool drop = samples.size() - throttled >= options_.fewest_rounds;
+  timing->dropped_rounds = drop ? throttled : 0;
+  timing->throttled_rounds = throttled;
+  std::vector<double> ratios, candidates, baselines, events, clock_values, rests, baseline_rests;
+  for (const Sample& sample : samples) {
+    if (drop && sample.throttled) continue;
+    ++timing->rounds;
+    if (sample.candidate > 0 && sample.baseline > 0) ratios.push_back(sample.baseline / sample.candidate);
+    candidates.push_back(sample.candidate);
+    baselines.push_back(sample.baseline);
+    events.push_back(sample.event);
+    rests.push_back(sample.candidate_rest);
+    baseline_rests.push_back(sample.baseline_rest);
+    if (sample.megahertz > 0) clock_values.push_back(sample.megahertz);
+  }
+  // Noise can make the slope of very short calls negative now and then.
+  if (2 * ratios.size() <= candidates.size())
+    return {"hidden_work",
+            "A batch of many calls takes no longer than one of few: its calls are not what takes the time."};
+  timing->ratio = MedianOf(ratios);
+  timing->candidate = MedianOf(candidates);
+  timing->baseline = MedianOf(baselines);
+  timing->candidate_event_seconds = MedianOf(events).value;
+  timing->first_call_seconds = MedianOf(rests).value - MedianOf(baseline_rests).value;
+  if (!clock_values.empty()) timing->clock_mhz = MedianOf(clock_values).value;
+  const double seconds = timing->candidate.value, seen = timing->candidate_event_seconds;
+  if (timing->gated && seen > kHiddenRatio * seconds && seen - seconds > kHiddenSeconds) {
+    return {"hidden_work", "A call takes " + Microseconds(seen) + " as the default stream sees it, but only " +
+                               Microseconds(seconds) + " from when the judge let its device begin: it began before."};
+  }
+  if (seconds > kHiddenRatio * seen && seconds - seen > kHiddenSeconds) {
+    return {"hidden_work",
+            "A call takes " + Microseconds(seconds) + " until its device has nothing left to do, but only " +
+                Microseconds(seen) +
+                " as the default stream sees it: there is work that the default stream does not wait for."};
+  }
+  // A pool that gives its memory back at every synchronisation is filled again by the first call: that is honest.
+  const bool allocates = std::any_of(samples.begin(), samples.end(), [](const Sample& s) { return s.allocates; });
+  if (allocates && !problem_.allow_device_malloc) {
+    return {"forbidden", "At the timing size the host code allocates device memory, which the problem does not allow."};
+  }
+  if (!allocates && timing->first_call_seconds > kFirstCallSeconds + kFirstCallShare * seconds) {
+    return {"hidden_work", "The first of several calls takes " + Microseconds(timing->first_call_seconds) +
+                               " longer than those after it, at " + Microseconds(seconds) +
+                               " each: it does their work, or they are not done one by one."};
+  }
+  return {};
+}
+
+}  // namespace kgrpo::evaluator_cuda
