@@ -6,6 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -34,6 +36,18 @@ constexpr size_t kLargestAnswer = 1 << 16;
 
 double Since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// Not where a kernel or variable is named to a function that the worker does not stand before: nodes of graphs, the
+// driver's own interface.
+bool MayBePlaced(const evaluator::CompiledKernel& kernel) {
+  return std::none_of(kernel.undefined.begin(), kernel.undefined.end(), [](const std::string& symbol) {
+    const bool of_driver = symbol.size() > 2 && symbol.starts_with("cu") && std::isupper(symbol[2]) != 0;
+    const bool of_node = symbol.starts_with("cudaGraph") &&
+                         (symbol.find("Add") != std::string::npos || symbol.find("SetParams") != std::string::npos);
+    return of_driver || of_node || symbol == "cudaGetKernel" || symbol == "cudaGetFuncBySymbol" ||
+           symbol == "cudaLaunchCooperativeKernelMultiDevice" || symbol == "__cudaRegisterManagedVar";
+  });
 }
 
 std::string SignalText(int signal) {
@@ -203,7 +217,7 @@ void Worker::Open(const std::vector<uint8_t>& ipc_handle) {
 }
 
 Trouble Worker::Load(const evaluator::CompiledKernel& kernel) {
-  const LoadHeader header = {kernel.object.size()};
+  const LoadHeader header = {kernel.object.size(), MayBePlaced(kernel) ? uint64_t{1} : 0};
   std::string text(reinterpret_cast<const char*>(&header), sizeof header);
   text += kernel.object;
   text += kernel.cubin;

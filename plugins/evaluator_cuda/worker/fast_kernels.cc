@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "evaluator_cuda/worker/registered_code.h"
 #include "evaluator_cuda/worker/runtime.h"
 
 namespace kgrpo::evaluator_cuda {
@@ -12,8 +13,10 @@ namespace {
 
 cudaLibrary_t g_code = nullptr;
 
-// The name that the linker knows an address by; null where it begins nothing.
+// The name that an address was registered with, or that the linker knows it by; null where it begins nothing.
 const char* NameOf(const void* address) {
+  const auto registered = Registered().names.find(address);
+  if (registered != Registered().names.end()) return registered->second.c_str();
   Dl_info info = {};
   if (dladdr(address, &info) == 0 || info.dli_saddr != address) return nullptr;
   return info.dli_sname;
@@ -21,12 +24,18 @@ const char* NameOf(const void* address) {
 
 }  // namespace
 
+RegisteredCode& Registered() {
+  static RegisteredCode registered;
+  return registered;
+}
+
 void UseDeviceCode(cudaLibrary_t code) {
   g_code = code;
 }
 
 const void* KernelOf(const void* function) {
   static std::map<const void*, const void*> known;
+  Registered().used = true;
   if (g_code == nullptr) return function;
   const auto [place, fresh] = known.try_emplace(function, function);
   const char* name = fresh ? NameOf(function) : nullptr;
@@ -36,6 +45,7 @@ const void* KernelOf(const void* function) {
 }
 
 void* VariableOf(const void* symbol) {
+  Registered().used = true;
   const char* name = g_code != nullptr ? NameOf(symbol) : nullptr;
   void* address = nullptr;
   size_t bytes = 0;

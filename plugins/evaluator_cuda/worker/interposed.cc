@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "evaluator_cuda/worker/fast_kernels.h"
+#include "evaluator_cuda/worker/registered_code.h"
 #include "evaluator_cuda/worker/runtime.h"
 
 namespace kgrpo::evaluator_cuda {
@@ -88,6 +89,37 @@ VISIBLE cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 bloc
                                        cudaStream_t stream) {
   NoteLaunch(kernel, grid, block, shared, stream);
   FORWARD(__cudaLaunchKernel, kernel, grid, block, arguments, shared, stream);
+}
+VISIBLE cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {
+  const void* const ours = KernelOf(function);
+  if (ours != function) {
+    *kernel = static_cast<cudaKernel_t>(const_cast<void*>(ours));
+    return cudaSuccess;
+  }
+  FORWARD(__cudaGetKernel, kernel, function);
+}
+// What an object of nvcc's says of its device code before anything else of it runs.
+VISIBLE void** __cudaRegisterFatBinary(void* wrapper) {
+  struct Wrapper {  // as crt/fatbinary_section.h has it
+    int magic, version;
+    const void* data;
+    const void* others;
+  };
+  kgrpo::evaluator_cuda::Registered().fatbins.push_back(static_cast<const Wrapper*>(wrapper)->data);
+  FORWARD(__cudaRegisterFatBinary, wrapper);
+}
+VISIBLE void __cudaRegisterFunction(void** handle, const char* function, char* device_function, const char* name,
+                                    int thread_limit, uint3* thread, uint3* block, dim3* block_dim, dim3* grid_dim,
+                                    int* warp_size) {
+  kgrpo::evaluator_cuda::Registered().names[function] = name;
+  FORWARD(__cudaRegisterFunction, handle, function, device_function, name, thread_limit, thread, block, block_dim,
+          grid_dim, warp_size);
+}
+VISIBLE void __cudaRegisterVar(void** handle, char* variable, char* address, const char* name, int external,
+                               size_t bytes, int constant, int global) {
+  kgrpo::evaluator_cuda::Registered().names[variable] = name;
+  if (constant == 0) kgrpo::evaluator_cuda::Registered().variables.push_back({name, bytes});
+  FORWARD(__cudaRegisterVar, handle, variable, address, name, external, bytes, constant, global);
 }
 // NOLINTEND(bugprone-reserved-identifier)
 VISIBLE cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void** arguments) {
@@ -189,4 +221,10 @@ VISIBLE cudaError_t cudaMemcpyFromSymbol(void* target, const void* symbol, size_
   if (void* variable = VariableOf(symbol))
     return RUNTIME(cudaMemcpy)(target, static_cast<char*>(variable) + offset, bytes, kind);
   FORWARD(cudaMemcpyFromSymbol, target, symbol, bytes, offset, kind);
+}
+VISIBLE cudaError_t cudaMemcpyFromSymbolAsync(void* target, const void* symbol, size_t bytes, size_t offset,
+                                              cudaMemcpyKind kind, cudaStream_t stream) {
+  if (void* variable = VariableOf(symbol))
+    return RUNTIME(cudaMemcpyAsync)(target, static_cast<char*>(variable) + offset, bytes, kind, stream);
+  FORWARD(cudaMemcpyFromSymbolAsync, target, symbol, bytes, offset, kind, stream);
 }

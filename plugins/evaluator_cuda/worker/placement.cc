@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "evaluator_cuda/worker/fast_kernels.h"
 #include "evaluator_cuda/worker/runtime.h"
 
 namespace kgrpo::evaluator_cuda {
@@ -21,51 +22,13 @@ constexpr uint64_t kLineBytes = 128;
 constexpr uint32_t kMostLines = 256;  // of a variable that are read
 constexpr int kWalks = 5;
 
-struct Variable {
-  std::string name;
-  uint64_t bytes;
-};
-
-// Of a cubin's symbol table. Nothing where it is not what it should be: then the placement is left to chance.
-std::vector<Variable> VariablesOf(const char* code, size_t bytes) {
-  std::vector<Variable> variables;
-  const auto inside = [bytes](uint64_t begin, uint64_t count) { return begin <= bytes && count <= bytes - begin; };
-  Elf64_Ehdr header;
-  if (!inside(0, sizeof header)) return {};
-  std::memcpy(&header, code, sizeof header);
-  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_shentsize != sizeof(Elf64_Shdr) ||
-      !inside(header.e_shoff, uint64_t{header.e_shnum} * sizeof(Elf64_Shdr)))
-    return {};
-  std::vector<Elf64_Shdr> sections(header.e_shnum);
-  std::memcpy(sections.data(), code + header.e_shoff, sections.size() * sizeof(Elf64_Shdr));
-  const auto text = [&](size_t section, uint64_t offset) -> std::string {
-    if (section >= sections.size() || offset >= sections[section].sh_size ||
-        !inside(sections[section].sh_offset, sections[section].sh_size))
-      return "";
-    const char* begin = code + sections[section].sh_offset + offset;
-    return {begin, strnlen(begin, sections[section].sh_size - offset)};
-  };
-  for (const Elf64_Shdr& table : sections) {
-    if (table.sh_type != SHT_SYMTAB || !inside(table.sh_offset, table.sh_size)) continue;
-    for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= table.sh_size; at += sizeof(Elf64_Sym)) {
-      Elf64_Sym symbol;
-      std::memcpy(&symbol, code + table.sh_offset + at, sizeof symbol);
-      if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_shndx >= sections.size()) continue;
-      const std::string section = text(header.e_shstrndx, sections[symbol.st_shndx].sh_name);
-      if (section.rfind(".nv.global", 0) != 0) continue;
-      variables.push_back({text(table.sh_link, symbol.st_name), symbol.st_size});
-    }
-  }
-  return variables;
-}
-
 constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
 
 // Median cycles of reading all of the library's variables; kNever where that fails. `cycles` is on the device.
-uint64_t CyclesOf(const OwnKernels& own, cudaLibrary_t library, const std::vector<Variable>& variables,
+uint64_t CyclesOf(const OwnKernels& own, cudaLibrary_t library, const std::vector<DeviceVariable>& variables,
                   uint64_t* cycles) {
   uint64_t sum = 0;
-  for (const Variable& variable : variables) {
+  for (const DeviceVariable& variable : variables) {
     void* address = nullptr;
     size_t bytes = 0;
     if (RUNTIME(cudaLibraryGetGlobal)(&address, &bytes, library, variable.name.c_str()) != cudaSuccess) return kNever;
@@ -84,19 +47,55 @@ uint64_t CyclesOf(const OwnKernels& own, cudaLibrary_t library, const std::vecto
   return sum;
 }
 
-cudaError_t LoadCopy(const char* code, cudaLibrary_t* loaded) {
+cudaError_t LoadCopy(const void* code, cudaLibrary_t* loaded) {
   return RUNTIME(cudaLibraryLoadData)(loaded, code, nullptr, nullptr, 0, nullptr, nullptr, 0);
+}
+
+bool CanLieNear(const std::vector<DeviceVariable>& variables) {
+  uint64_t all = 0;
+  for (const DeviceVariable& variable : variables) all += std::min(variable.bytes, kMostBytes + 1);
+  return all > 0 && all <= kMostBytes;
 }
 
 }  // namespace
 
-cudaError_t LoadNearest(const OwnKernels& own, const char* code, size_t bytes, cudaLibrary_t* loaded) {
+std::vector<DeviceVariable> VariablesOf(const char* cubin, size_t bytes) {
+  std::vector<DeviceVariable> variables;
+  const auto inside = [bytes](uint64_t begin, uint64_t count) { return begin <= bytes && count <= bytes - begin; };
+  Elf64_Ehdr header;
+  if (!inside(0, sizeof header)) return {};
+  std::memcpy(&header, cubin, sizeof header);
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_shentsize != sizeof(Elf64_Shdr) ||
+      !inside(header.e_shoff, uint64_t{header.e_shnum} * sizeof(Elf64_Shdr)))
+    return {};
+  std::vector<Elf64_Shdr> sections(header.e_shnum);
+  std::memcpy(sections.data(), cubin + header.e_shoff, sections.size() * sizeof(Elf64_Shdr));
+  const auto text = [&](size_t section, uint64_t offset) -> std::string {
+    if (section >= sections.size() || offset >= sections[section].sh_size ||
+        !inside(sections[section].sh_offset, sections[section].sh_size))
+      return "";
+    const char* begin = cubin + sections[section].sh_offset + offset;
+    return {begin, strnlen(begin, sections[section].sh_size - offset)};
+  };
+  for (const Elf64_Shdr& table : sections) {
+    if (table.sh_type != SHT_SYMTAB || !inside(table.sh_offset, table.sh_size)) continue;
+    for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= table.sh_size; at += sizeof(Elf64_Sym)) {
+      Elf64_Sym symbol;
+      std::memcpy(&symbol, cubin + table.sh_offset + at, sizeof symbol);
+      if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_shndx >= sections.size()) continue;
+      const std::string section = text(header.e_shstrndx, sections[symbol.st_shndx].sh_name);
+      if (section.rfind(".nv.global", 0) != 0) continue;
+      variables.push_back({text(table.sh_link, symbol.st_name), symbol.st_size});
+    }
+  }
+  return variables;
+}
+
+cudaError_t LoadNearest(const OwnKernels& own, const void* code, const std::vector<DeviceVariable>& variables,
+                        cudaLibrary_t* loaded) {
   if (const cudaError_t status = LoadCopy(code, loaded); status != cudaSuccess) return status;
-  const std::vector<Variable> variables = VariablesOf(code, bytes);
-  uint64_t all = 0;
-  for (const Variable& variable : variables) all += std::min(variable.bytes, kMostBytes + 1);
   void* cycles = nullptr;
-  if (all == 0 || all > kMostBytes || RUNTIME(cudaMalloc)(&cycles, sizeof(uint64_t)) != cudaSuccess) return cudaSuccess;
+  if (!CanLieNear(variables) || RUNTIME(cudaMalloc)(&cycles, sizeof(uint64_t)) != cudaSuccess) return cudaSuccess;
   uint64_t best = CyclesOf(own, *loaded, variables, static_cast<uint64_t*>(cycles));
   std::vector<cudaLibrary_t> others;
   for (int i = 1; i < kCopies; ++i) {
@@ -113,6 +112,17 @@ cudaError_t LoadNearest(const OwnKernels& own, const char* code, size_t bytes, c
   RUNTIME(cudaFree)(cycles);
   RUNTIME(cudaGetLastError)();  // ours, not the candidate's
   return cudaSuccess;
+}
+
+void PlaceRegistered(const OwnKernels& own) {
+  const RegisteredCode& registered = Registered();
+  if (registered.used || registered.fatbins.size() != 1 || !CanLieNear(registered.variables)) return;
+  cudaLibrary_t code = nullptr;
+  if (LoadNearest(own, registered.fatbins.front(), registered.variables, &code) == cudaSuccess) {
+    UseDeviceCode(code);
+  } else {
+    RUNTIME(cudaGetLastError)();
+  }
 }
 
 }  // namespace kgrpo::evaluator_cuda

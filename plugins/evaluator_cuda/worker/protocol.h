@@ -43,7 +43,8 @@ struct Ready {
 };
 
 struct LoadHeader {
-  uint64_t object_bytes;  // what follows is a cubin, or nothing where the object holds its own
+  uint64_t object_bytes;   // what follows is a cubin, or nothing where the object holds its own
+  uint64_t may_be_placed;  // where it holds its own: kernels and variables are named to functions of ours alone
 };
 
 // Two places on the default stream at which the device waits for the judge: before the staged copies, and after them,

@@ -170,7 +170,8 @@ std::string LoadCandidate(const OwnKernels& own, const std::string& path, const 
   }
   if (!device_code.empty()) {
     cudaLibrary_t code = nullptr;
-    const cudaError_t status = LoadNearest(own, device_code.data(), device_code.size(), &code);
+    const cudaError_t status =
+        LoadNearest(own, device_code.data(), VariablesOf(device_code.data(), device_code.size()), &code);
     if (status != cudaSuccess) return RUNTIME(cudaGetErrorString)(status);
     UseDeviceCode(code);
   }
@@ -179,6 +180,7 @@ std::string LoadCandidate(const OwnKernels& own, const std::string& path, const 
     const char* why = dlerror();
     return why != nullptr ? why : "unknown";
   }
+  if (header.may_be_placed != 0) PlaceRegistered(own);
   *call = reinterpret_cast<void (*)(void**)>(dlsym(library, "kgrpo_call"));
   return *call == nullptr ? "the entry function is missing" : "";
 }

@@ -1,0 +1,31 @@
+// What a candidate that nvcc built told the runtime of its device code when it was loaded: nvcc puts the machine code
+// into the object, and constructors there register it. Filled by interposed.cc; read by placement.cc, which loads the
+// code once more where its variables lie better, and by fast_kernels.cc, which then puts those kernels in place.
+#ifndef KGRPO_EVALUATOR_CUDA_WORKER_REGISTERED_CODE_H
+#define KGRPO_EVALUATOR_CUDA_WORKER_REGISTERED_CODE_H
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace kgrpo::evaluator_cuda {
+
+struct DeviceVariable {
+  std::string name;
+  uint64_t bytes;
+};
+
+struct RegisteredCode {
+  std::vector<const void*> fatbins;
+  std::map<const void*, std::string> names;  // of kernels and variables, by what stands for them on the host
+  std::vector<DeviceVariable> variables;     // in global memory
+  bool used = false;                         // a kernel or variable was asked for by what stands for it
+};
+
+// Of this process, which loads one candidate.
+RegisteredCode& Registered();
+
+}  // namespace kgrpo::evaluator_cuda
+
+#endif
