@@ -22,9 +22,9 @@ using evaluator::Problem;
 namespace {
 
 constexpr double kNotableShare = 0.04;  // of launches in a time, which may differ by a tenth
-// Processes that hold a problem's reference kernel are kept, those used last, so that an eighth of the device's memory
-// is theirs; of a judgement's own none is given up.
-constexpr uint64_t kFewestBaselines = 4, kMemoryOfBaseline = uint64_t{4} << 30;
+// Processes that hold a problem's reference kernel are kept, those used last: in an eighth of the device's memory at
+// most, since each takes half a gigabyte, and fewer where less than an eighth is left.
+constexpr uint64_t kFewestBaselines = 4, kMemoryOfBaseline = uint64_t{4} << 30, kReserve = 8;
 
 // libcudart.so.13 of a whole toolkit, or of the PyPI wheels.
 std::string FindRuntime(const evaluator::CudaToolkit& toolkit) {
@@ -151,20 +151,45 @@ Worker& Judge::BaselineWorker(const OpenProblem& open, bool thorough, size_t whi
     baselines_.splice(baselines_.begin(), baselines_, found);
     return *baselines_.front().worker;
   }
-  const evaluator::CompileOutcome compiled = compiler_.Compile(open.problem, open.problem.reference_source, thorough);
   const std::string file = open.problem.directory + "/reference.cu: ";
-  if (!compiled.Succeeded()) throw Error(KGRPO_ERROR_INVALID, file + compiled.verdict + ": " + compiled.diagnosis);
-  std::unique_ptr<Worker> worker = WorkerFor(compiled.kernel, true);
+  const auto sibling = std::find_if(baselines_.begin(), baselines_.end(), [&](const Baseline& baseline) {
+    return baseline.digest == open.problem.digest && baseline.thorough == thorough;
+  });
+  std::shared_ptr<const evaluator::CompiledKernel> kernel;
+  if (sibling != baselines_.end()) {
+    kernel = sibling->kernel;
+  } else {
+    evaluator::CompileOutcome compiled = compiler_.Compile(open.problem, open.problem.reference_source, thorough);
+    if (!compiled.Succeeded()) throw Error(KGRPO_ERROR_INVALID, file + compiled.verdict + ": " + compiled.diagnosis);
+    kernel = std::make_shared<evaluator::CompiledKernel>(std::move(compiled.kernel));
+  }
+  GiveUpBaselines(open);
+  std::unique_ptr<Worker> worker = WorkerFor(*kernel, true);
   worker->Open(baseline_memory_.handle());
   worker->Open(candidate_memory_.handle());
-  if (const Trouble trouble = worker->Load(compiled.kernel))
+  if (const Trouble trouble = worker->Load(*kernel))
     throw Error(KGRPO_ERROR_INVALID, file + trouble.code + ": " + trouble.sentence);
-  baselines_.push_front({open.problem.digest, thorough, which, std::move(worker)});
-  if (baselines_.size() > std::max(kFewestBaselines, device_.total_bytes() / kMemoryOfBaseline)) {
-    workers_->Retire(std::move(baselines_.back().worker));
-    baselines_.pop_back();
-  }
+  baselines_.push_front({open.problem.digest, thorough, which, std::move(kernel), std::move(worker)});
   return *baselines_.front().worker;
+}
+
+// Makes room for one more: by one where there are many, by another where the device's memory is short. None of the
+// problem at hand, and of the others first those that only take turns.
+void Judge::GiveUpBaselines(const OpenProblem& open) {
+  const bool many = baselines_.size() >= device_.total_bytes() / kMemoryOfBaseline;
+  const bool short_of_memory = device_.FreeBytes() < device_.total_bytes() / kReserve;
+  for (int i = (many ? 1 : 0) + (short_of_memory ? 1 : 0); i > 0 && baselines_.size() >= kFewestBaselines; --i) {
+    const auto last = [&](size_t least) {
+      return std::find_if(baselines_.rbegin(), baselines_.rend(), [&](const Baseline& baseline) {
+        return baseline.digest != open.problem.digest && baseline.which >= least;
+      });
+    };
+    auto found = last(1);
+    if (found == baselines_.rend()) found = last(0);
+    if (found == baselines_.rend()) return;
+    workers_->Retire(std::move(found->worker));
+    baselines_.erase(std::next(found).base());
+  }
 }
 
 Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough) {
@@ -205,12 +230,13 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   const Clock::time_point checked = Clock::now();
   if (!trouble) {
     Judgement timed = judgement;
-    trouble = Time(open, compiled.kernel, &workers, cases, key, thorough, &timed);
+    trouble = Time(open, compiled.kernel, &workers, cases, key, thorough, quick, &timed);
     if (IsSuspicion(trouble)) {
       timed = judgement;
       Retire(&workers);
       trouble = LoadInFreshWorker(compiled.kernel, quick, &workers);
-      if (!trouble) trouble = Time(open, compiled.kernel, &workers, cases, evaluator::SubKey(key, 3), thorough, &timed);
+      if (!trouble)
+        trouble = Time(open, compiled.kernel, &workers, cases, evaluator::SubKey(key, 3), thorough, quick, &timed);
     }
     judgement = std::move(timed);
   }

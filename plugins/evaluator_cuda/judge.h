@@ -84,7 +84,7 @@ class Judge {
   Trouble LoadInFreshWorker(const evaluator::CompiledKernel& kernel, bool quick, Workers* workers);
   void Retire(Workers* workers);
   Trouble Time(const OpenProblem& open, const evaluator::CompiledKernel& kernel, Workers* workers,
-               const std::vector<Case>& cases, uint64_t key, bool thorough, Judgement* judgement);
+               const std::vector<Case>& cases, uint64_t key, bool thorough, bool quick, Judgement* judgement);
   Trouble BlameFor(const Error& error, const OpenProblem& open, Workers* workers, const Case& one, bool thorough);
   Trouble DescribeLaunch(const TimingInputs& inputs, Worker& worker, Judgement* judgement);
   Profiler::Options ProfilerOptions(const Worker::Options& worker) const;
@@ -92,6 +92,7 @@ class Judge {
   Trouble Report(const OpenProblem& open, const Timing& timing, Judgement* judgement) const;
   std::unique_ptr<Worker> WorkerFor(const evaluator::CompiledKernel& kernel, bool quick);
   Worker& BaselineWorker(const OpenProblem& open, bool thorough, size_t which = 0);
+  void GiveUpBaselines(const OpenProblem& open);
   std::vector<evaluator::Expected> ReferenceOutputs(const OpenProblem& open, Case one, bool thorough);
   void ThrowIfCancelled() const;
 

@@ -32,6 +32,7 @@ struct Judge::Baseline {
   std::string digest;  // of the problem
   bool thorough;       // compiled by the route of thorough judgements
   size_t which;        // of the processes that hold it
+  std::shared_ptr<const evaluator::CompiledKernel> kernel;
   std::unique_ptr<Worker> worker;
 };
 

@@ -169,8 +169,10 @@ Trouble Judge::Check(const OpenProblem& open, Worker& worker, const std::vector<
   // With its inputs copied into place on the default stream, just before: work on a stream that does not wait for that
   // one reads what was there.
   if (Trouble trouble = RunCase(worker, candidate_memory_, open.problem, cases[0], &outputs, true)) {
-    if (trouble.code == "timeout" || trouble.code == "crash")
-      return {trouble.code, "Called again: " + trouble.sentence};
+    if (trouble.code != "wrong") {
+      return {trouble.code,
+              "Called again, with inputs that come to the default stream just before: " + trouble.sentence};
+    }
     // Is it that, or that it was called once more?
     if (Trouble again = RunCase(worker, candidate_memory_, open.problem, cases[0], &outputs)) {
       return {again.code == "wrong" ? "non_deterministic" : again.code,

@@ -48,7 +48,7 @@ std::vector<evaluator::ErrorBound> BoundsOf(const Problem& problem, const std::v
 }  // namespace
 
 Trouble Judge::Time(const OpenProblem& open, const evaluator::CompiledKernel& kernel, Workers* workers,
-                    const std::vector<Case>& cases, uint64_t key, bool thorough, Judgement* judgement) {
+                    const std::vector<Case>& cases, uint64_t key, bool thorough, bool quick, Judgement* judgement) {
   const Problem& problem = open.problem;
   TimingOptions options = options_.timing;
   if (thorough) options.relative_error /= 2, options.budget_seconds *= 4;
@@ -67,8 +67,14 @@ Trouble Judge::Time(const OpenProblem& open, const evaluator::CompiledKernel& ke
     const Pair first = pair(0);
     const Side check = {first.baseline.worker, baseline_memory_, 1};
     const auto add_pair = [&](std::vector<Pair>* pairs) -> Trouble {
-      if (Trouble trouble = LoadInFreshWorker(kernel, true, workers)) return trouble;
-      pairs->push_back(pair(pairs->size()));
+      try {
+        BaselineWorker(open, thorough, pairs->size());
+        if (Trouble trouble = LoadInFreshWorker(kernel, quick, workers)) return trouble;
+        pairs->push_back(pair(pairs->size()));
+      } catch (const Error& error) {
+        // No room for more processes is nobody's fault: those that there are will do.
+        if (error.code() != KGRPO_ERROR_UNAVAILABLE) throw;
+      }
       return {};
     };
     if (Trouble trouble = timer.Measure(first, check, add_pair, &timing)) return trouble;

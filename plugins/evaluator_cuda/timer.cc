@@ -117,7 +117,8 @@ Trouble Timer::DecideGates(Side* candidate, const Rough& of_candidate, Side* bas
 }
 
 // For all its life a process's launches take its device up to 3% more or less than another's, wherever the driver has
-// put what they need (docs/log.md). Where they are much of a call, several processes of either take turns.
+// put what they need (docs/log.md). Where they are much of a call, several processes of either take turns: as many as
+// can be had, behind gates like the first.
 Trouble Timer::AddPairs(const Rough& of_candidate, const Rough& of_baseline, const AddPair& add_pair,
                         std::vector<Pair>* pairs) {
   const auto share = [](const Side& side, const Rough& rough) {
@@ -128,12 +129,23 @@ Trouble Timer::AddPairs(const Rough& of_candidate, const Rough& of_baseline, con
       std::max(share(first.candidate, of_candidate), share(first.baseline, of_baseline)) < kLaunchShare)
     return {};
   while (pairs->size() < kPairs) {
+    const size_t before = pairs->size();
     if (Trouble trouble = add_pair(pairs)) return trouble;
+    if (pairs->size() == before) return {};
     Pair& pair = pairs->back();
-    pair.candidate.gated = pair.baseline.gated = true;
-    Batch first_calls;
-    ThrowOfBaseline(RunBatch(&pair.baseline, {0, 1, 2, 3}, &first_calls));
-    if (Trouble trouble = RunBatch(&pair.candidate, {0, 1, 2, 3}, &first_calls)) return trouble;
+    // As in the first pair, calls are launched ahead only when some were made.
+    Rough rough;
+    Batch tried;
+    ThrowOfBaseline(Estimate(&pair.baseline, &rough));
+    if (Trouble trouble = Estimate(&pair.candidate, &rough)) return trouble;
+    pair.candidate.gated = pair.candidate.worker.no_gates().empty();
+    pair.baseline.gated = pair.baseline.worker.no_gates().empty();
+    ThrowOfBaseline(RunBatch(&pair.baseline, {0, 1, 2, 3}, &tried));
+    if (Trouble trouble = RunBatch(&pair.candidate, {0, 1, 2, 3}, &tried)) return trouble;
+    if (!pair.candidate.gated || !pair.baseline.gated) {
+      pairs->pop_back();
+      return {};
+    }
   }
   return {};
 }
@@ -237,7 +249,9 @@ Trouble Timer::Measure(const Pair& first, const Side& check, const AddPair& add_
   timing->launch_seconds = first.candidate.worker.launch_seconds();
   timing->baseline_launch_seconds = first.baseline.worker.launch_seconds();
   timing->baseline_launches = of_baseline.launches;
-  return Summarise(samples, timing);
+  const bool allocated =
+      std::any_of(pairs.begin(), pairs.end(), [](const Pair& pair) { return pair.candidate.allocated; });
+  return Summarise(samples, allocated, timing);
 }
 
 double Timer::MeasureAlone(Side baseline, const Timing& timing) {

@@ -29,6 +29,7 @@ struct Side {
   // Calls are launched while the device waits, and run when all are there: for kernels that take less time than their
   // launches. Their inputs are put into place behind the wait too. The timer decides it.
   bool gated = false;
+  bool allocated = false;  // device memory, in any call so far
 };
 
 // A process of the candidate's and one of the baseline's, which take turns.
@@ -71,7 +72,7 @@ class Timer {
   Timer(Device& device, Clocks& clocks, const evaluator::Problem& problem, const TimingInputs& inputs,
         std::vector<evaluator::ErrorBound> bounds, const TimingOptions& options, uint64_t key);
 
-  // Adds a pair of processes that have seen nothing yet. Trouble is the candidate's.
+  // Adds a pair of processes that have seen nothing yet, or none where none can be had. Trouble is the candidate's.
   using AddPair = std::function<Trouble(std::vector<Pair>*)>;
 
   // Measures a candidate and the baseline in memory that both have open, where launches take much of a call in more
@@ -122,7 +123,7 @@ class Timer {
   Trouble CheckNothingIsEarly(Side* candidate, const Side& check, const std::vector<uint64_t>& sets, Timing* timing);
   void ComputeElsewhere(const Side& check, const std::vector<uint64_t>& sets, bool changed);
   Trouble CheckOutputs(const Side& candidate, const Side& check, const std::vector<uint64_t>& sets, bool inputs_too);
-  Trouble Summarise(const std::vector<Sample>& samples, Timing* timing) const;
+  Trouble Summarise(const std::vector<Sample>& samples, bool allocated, Timing* timing) const;
   std::vector<Place> PlacesIn(const Side& side, const std::vector<uint64_t>& sets, std::vector<uint64_t>* poisoned);
   std::vector<uint64_t> LookedAt(const std::vector<uint64_t>& sets, const std::vector<uint8_t>& early);
   void ThrowOfBaseline(const Trouble& trouble) const;

@@ -66,10 +66,13 @@ Trouble Timer::RunBatch(Side* side, const std::vector<uint64_t>& sets, Batch* ba
                         const std::vector<uint64_t>& changed) {
   for (int attempt = 0; attempt < kQueueAttempts; ++attempt) {
     if (Trouble trouble = RunOnce(*side, sets, changed, batch)) return trouble;
+    side->allocated = side->allocated || batch->allocates;
     if (!side->gated || batch->as_planned) return {};
   }
   side->gated = false;
-  return RunOnce(*side, sets, changed, batch);
+  const Trouble trouble = RunOnce(*side, sets, changed, batch);
+  side->allocated = side->allocated || batch->allocates;
+  return trouble;
 }
 
 // What the baseline makes of the last batch's inputs, with or without their change, where no candidate can look.

@@ -23,7 +23,7 @@ std::string Microseconds(double seconds) {
 
 }  // namespace
 
-Trouble Timer::Summarise(const std::vector<Sample>& samples, Timing* timing) const {
+Trouble Timer::Summarise(const std::vector<Sample>& samples, bool allocated, Timing* timing) const {
   const auto throttled = static_cast<uint64_t>(
       std::count_if(samples.begin(), samples.end(), [](const Sample& sample) { return sample.throttled; }));
   // A device that is throttled all the time is throttled for both: then nothing is dropped.
@@ -65,7 +65,7 @@ Trouble Timer::Summarise(const std::vector<Sample>& samples, Timing* timing) con
   }
   // A pool that gives its memory back at every synchronisation is filled again by the first call: that is honest.
   const bool allocates = std::any_of(samples.begin(), samples.end(), [](const Sample& s) { return s.allocates; });
-  if (allocates && !problem_.allow_device_malloc) {
+  if (allocated && !problem_.allow_device_malloc) {
     return {"forbidden", "At the timing size the host code allocates device memory, which the problem does not allow."};
   }
   if (!allocates && timing->first_call_seconds > kFirstCallSeconds + kFirstCallShare * seconds) {

@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <set>
 
 #include "evaluator_cuda/device_errors.h"
 #include "evaluator_shared/seccomp_filter.h"
@@ -38,15 +39,17 @@ double Since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// Not where a kernel or variable is named to a function that the worker does not stand before: nodes of graphs, the
-// driver's own interface.
+// Not where a kernel or variable is named to a function that the worker does not stand before (worker/interposed.cc).
 bool MayBePlaced(const evaluator::CompiledKernel& kernel) {
+  static const std::set<std::string> kInterposed = {
+      "cudaFuncGetAttributes", "cudaFuncSetAttribute", "cudaFuncSetCacheConfig",
+      "cudaOccupancyMaxActiveBlocksPerMultiprocessor", "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags"};
   return std::none_of(kernel.undefined.begin(), kernel.undefined.end(), [](const std::string& symbol) {
-    const bool of_driver = symbol.size() > 2 && symbol.starts_with("cu") && std::isupper(symbol[2]) != 0;
+    const bool of_kernel = symbol.starts_with("cudaFunc") || symbol.starts_with("cudaOccupancy");
     const bool of_node = symbol.starts_with("cudaGraph") &&
                          (symbol.find("Add") != std::string::npos || symbol.find("SetParams") != std::string::npos);
-    return of_driver || of_node || symbol == "cudaGetKernel" || symbol == "cudaGetFuncBySymbol" ||
-           symbol == "cudaLaunchCooperativeKernelMultiDevice" || symbol == "__cudaRegisterManagedVar";
+    return (of_kernel && kInterposed.count(symbol) == 0) || of_node || symbol == "cudaGetKernel" ||
+           symbol == "cudaGetFuncBySymbol" || symbol == "__cudaRegisterManagedVar";
   });
 }
 

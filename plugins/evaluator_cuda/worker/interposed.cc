@@ -197,6 +197,13 @@ VISIBLE cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, c
                                                                   size_t shared) {
   FORWARD(cudaOccupancyMaxActiveBlocksPerMultiprocessor, blocks, KernelOf(function), threads, shared);
 }
+VISIBLE cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* function,
+                                                                           int threads, size_t shared, unsigned flags) {
+  FORWARD(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, blocks, KernelOf(function), threads, shared, flags);
+}
+VISIBLE cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* function) {
+  FORWARD(cudaFuncGetAttributes, attributes, KernelOf(function));
+}
 VISIBLE cudaError_t cudaGetSymbolAddress(void** address, const void* symbol) {
   if (void* variable = VariableOf(symbol)) {
     *address = variable;

@@ -118,11 +118,17 @@ void PlaceRegistered(const OwnKernels& own) {
   const RegisteredCode& registered = Registered();
   if (registered.used || registered.fatbins.size() != 1 || !CanLieNear(registered.variables)) return;
   cudaLibrary_t code = nullptr;
-  if (LoadNearest(own, registered.fatbins.front(), registered.variables, &code) == cudaSuccess) {
-    UseDeviceCode(code);
-  } else {
-    RUNTIME(cudaGetLastError)();
+  bool whole = LoadNearest(own, registered.fatbins.front(), registered.variables, &code) == cudaSuccess;
+  // All of it or nothing: a kernel there and a variable here would not be the candidate's program.
+  for (const auto& [host, name] : registered.names) {
+    cudaKernel_t kernel = nullptr;
+    void* address = nullptr;
+    size_t bytes = 0;
+    whole = whole && (RUNTIME(cudaLibraryGetKernel)(&kernel, code, name.c_str()) == cudaSuccess ||
+                      RUNTIME(cudaLibraryGetGlobal)(&address, &bytes, code, name.c_str()) == cudaSuccess);
   }
+  if (whole) UseDeviceCode(code);
+  RUNTIME(cudaGetLastError)();  // ours
 }
 
 }  // namespace kgrpo::evaluator_cuda
