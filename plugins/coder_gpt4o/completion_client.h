@@ -1,0 +1,143 @@
+// The client of a service that speaks OpenAI's chat completions: many calls in flight on one thread of its own, with
+// limits, retries and a circuit breaker. Called by the plugin for every request to the coder; docs/coder_gpt4o.md
+// says what an operator sees of it.
+//
+// What happens to a call, in short: it waits for a free place (max_concurrency), for the rate limits and for the
+// breaker; it is posted; a failure that may pass is tried again after a backoff with full jitter, at most max_attempts
+// times and only as fast as the retry budget allows. While the service as a whole is down, calls are neither failed nor
+// sent: they wait, one at a time probes, and only an outage of max_outage_seconds ends the run.
+#ifndef KGRPO_CODER_GPT4O_COMPLETION_CLIENT_H
+#define KGRPO_CODER_GPT4O_COMPLETION_CLIENT_H
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kgrpo::coder_gpt4o {
+
+// Everything of the wire. The defaults are for OpenAI's service.
+struct ClientOptions {
+  // --- where, and as whom ---
+  // An http or https URL; "/chat/completions" is appended to its path, and its query is kept (Azure's api-version).
+  std::string base_url = "https://api.openai.com/v1";
+  std::string api_key;                           // the key itself; empty: none is sent
+  std::string api_key_header = "Authorization";  // sent there as "Bearer KEY"; in another header the key stands alone
+  // Further headers, organisation and project among them. Their values count as secrets: no message holds one.
+  std::vector<std::pair<std::string, std::string>> headers;
+  // As curl's --proxy; nullopt: http_proxy, https_proxy, all_proxy and no_proxy of the environment; "": no proxy.
+  std::optional<std::string> proxy;
+  // As curl's --cacert and --capath; both empty: CURL_CA_BUNDLE, SSL_CERT_FILE or SSL_CERT_DIR of the environment,
+  // else the system's.
+  std::string ca_file;
+  std::string ca_directory;
+
+  // --- how much at once ---
+  uint32_t max_concurrency = 32;
+  double requests_per_minute = 0;  // 0: only what the service's own headers tell
+  double tokens_per_minute = 0;    // 0: likewise
+
+  // --- one attempt ---
+  bool stream = true;                     // server-sent events, so that a stalled answer is noticed while it stalls
+  bool stream_usage = true;               // ask for token counts in a stream; given up for servers that reject it
+  double connect_timeout_seconds = 20;    // name, connection, TLS
+  double response_timeout_seconds = 120;  // from sending to the answer's first byte; of a stream only
+  double idle_timeout_seconds = 60;       // without a byte, after the first; of a stream only
+  double total_timeout_seconds = 600;     // the whole attempt
+  uint64_t max_answer_bytes = uint64_t{64} << 20;
+
+  // --- retries ---
+  uint32_t max_attempts = 6;          // of one request; those that an outage ate are not counted
+  double backoff_base_seconds = 0.5;  // the n-th retry waits uniform(0, min(cap, base * 2^(n-1)))
+  double backoff_cap_seconds = 30;
+  double retry_budget_ratio = 0.5;     // retries earned by each request
+  double retry_budget_per_second = 1;  // retries earned by time
+  double retry_budget_reserve = 32;    // retries saved up at most, and at first
+
+  // --- outages ---
+  uint32_t breaker_failures = 8;     // so many failures with no answer between, of three requests or more, open it
+  double breaker_pause_seconds = 5;  // before the first probe; doubled after each that fails
+  double breaker_pause_cap_seconds = 60;
+  double max_outage_seconds = 3600;      // then what waits is answered kFatal
+  double max_first_outage_seconds = 60;  // the same while the service has never been reached: a wrong base_url
+
+  uint64_t seed = 0;  // the run's; draws the jitter
+
+  // What an operator wants to read: pauses, resumptions, what was learnt. No secrets. Called on the client's thread;
+  // must not throw. Empty: nobody reads.
+  std::function<void(const std::string& message)> notice;
+};
+
+struct CompletionRequest {
+  std::string body;  // the JSON object to POST, without "stream" and "stream_options": the client adds what it needs
+  uint64_t tokens_at_most = 0;  // prompt estimate + max_tokens, for the tokens-a-minute limit
+};
+
+// What became of a request.
+struct Completion {
+  enum class Outcome {
+    kAnswered,   // the service answered: a text, or a refusal
+    kFailed,     // no answer to this request: retries used up, or a request the service will not take
+    kCancelled,  // by Cancel or the client's end
+    kFatal,      // the run cannot go on: a bad key, an unknown model, a wrong certificate, an outage that does not end
+  };
+  Outcome outcome = Outcome::kFailed;
+  std::string text;           // the answer's content, whole
+  std::string refusal;        // the service's own refusal text, if any
+  std::string finish_reason;  // "stop", "length", "content_filter", ...; empty where the answer said none
+  std::string model;          // the model that answered, in the service's words; may be empty
+  uint64_t prompt_tokens = 0;
+  uint64_t completion_tokens = 0;
+  bool usage_known = false;   // whether the service said how many tokens there were
+  double seconds = 0;         // from Send to now, waiting and retries included
+  double answer_seconds = 0;  // of the last attempt alone
+  uint32_t attempts = 0;
+  int http_status = 0;  // of the last attempt; 0: no HTTP answer
+  std::string failure;  // why there is no answer, in a word that metrics can count; see retry_policy.h
+  std::string message;  // why there is no answer, for people; never holds a secret
+};
+
+// Counts since the client was made.
+struct ClientStatistics {
+  uint64_t requests = 0;
+  uint64_t answered = 0;
+  uint64_t failed = 0;  // fatal ones too
+  uint64_t cancelled = 0;
+  uint64_t attempts = 0;
+  uint64_t retries = 0;       // of attempts: those after a request's first
+  uint64_t rate_limited = 0;  // answers that told us to slow down
+  uint64_t breaker_openings = 0;
+};
+
+// Owns one thread. Send, Cancel and Statistics: [any thread], from within a callback too. Callbacks run on the client's
+// thread, one at a time; they must neither throw, nor block for long, nor destroy the client.
+class CompletionClient {
+ public:
+  // Throws kgrpo::Error(KGRPO_ERROR_INVALID) where an option makes no sense: a malformed base_url, a line break in a
+  // header, a missing CA file. Sends nothing.
+  explicit CompletionClient(const ClientOptions& options);
+
+  // Cancels what is in flight, answers it, joins the thread.
+  ~CompletionClient();
+
+  CompletionClient(const CompletionClient&) = delete;
+  CompletionClient& operator=(const CompletionClient&) = delete;
+
+  // Calls done exactly once, later, never from within Send.
+  void Send(CompletionRequest request, std::function<void(Completion)> done);
+
+  // Everything sent before is answered soon, with kCancelled unless its answer had come. What is sent later goes out.
+  void Cancel();
+
+  ClientStatistics Statistics() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace kgrpo::coder_gpt4o
+#endif
