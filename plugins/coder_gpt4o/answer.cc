@@ -1,0 +1,163 @@
+#include "coder_gpt4o/answer.h"
+
+#include "coder_gpt4o/code_blocks.h"
+#include "coder_gpt4o/source_text.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <optional>
+#include <vector>
+
+namespace kgrpo::coder_gpt4o {
+namespace {
+
+constexpr size_t kMostSourceBytes = size_t{1} << 20;
+constexpr size_t kExcerptBytes = 240;
+
+std::string_view Trimmed(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t\r\n") + 1 - begin);
+}
+
+// Line ends of Unix, one at the end.
+std::string Tidied(std::string_view code) {
+  std::string source;
+  source.reserve(code.size() + 1);
+  for (size_t i = 0; i < code.size(); ++i) {
+    if (code[i] != '\r' || i + 1 == code.size() || code[i + 1] != '\n') source += code[i];
+  }
+  const size_t begin = source.find_first_not_of("\r\n");
+  source.erase(0, begin == std::string::npos ? source.size() : begin);
+  while (!source.empty() && (source.back() == '\n' || source.back() == ' ')) source.pop_back();
+  return source.empty() ? source : source + '\n';
+}
+
+bool StartsWith(std::string_view text, std::string_view words) {  // whatever the case; `words` are in lower case
+  return text.size() >= words.size() && std::equal(words.begin(), words.end(), text.begin(), [](char a, char b) {
+           return a == static_cast<char>(std::tolower(static_cast<unsigned char>(b)));
+         });
+}
+
+// Where code begins in an answer without fences: what a line of CUDA outside of functions starts with.
+bool BeginsCode(std::string_view line) {
+  line = Trimmed(line);
+  constexpr std::array<std::string_view, 21> kBeginnings = {
+      "#include",   "#define", "#pragma",   "#if",        "#undef",  "//",        "/*",
+      "extern \"",  "__",      "template<", "template <", "using ",  "namespace", "static ",
+      "constexpr ", "const ",  "struct ",   "typedef ",   "inline ", "void ",     "enum "};
+  return std::any_of(kBeginnings.begin(), kBeginnings.end(),
+                     [line](std::string_view beginning) { return line.starts_with(beginning); });
+}
+
+bool EndsCode(std::string_view line) {
+  line = Trimmed(line);
+  return line.ends_with('}') || line.ends_with(';') || line.ends_with("*/") || line.starts_with("//") ||
+         line.starts_with("#endif");
+}
+
+// The code that an answer without fences consists of: from its first line to its last, prose around it left out.
+std::string UnfencedCode(std::string_view text) {
+  size_t first = std::string_view::npos, last = 0;
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = text.find('\n', begin);
+    end = end == std::string_view::npos ? text.size() : end + 1;
+    const std::string_view line = text.substr(begin, end - begin);
+    if (first == std::string_view::npos && BeginsCode(line)) first = begin;
+    if (first != std::string_view::npos && EndsCode(line)) last = end;
+    begin = end;
+  }
+  return first == std::string_view::npos || last <= first ? "" : std::string(text.substr(first, last - first));
+}
+
+ReadAnswer No(kgrpo_coder_outcome outcome, std::string message) {
+  return {outcome, "", std::move(message)};
+}
+
+// What an answer without a kernel says of itself.
+ReadAnswer WithoutKernel(std::string_view text, const std::string& function) {
+  text = Trimmed(text);
+  std::string_view plain = text;
+  while (!plain.empty() &&
+         (plain.front() == '*' || plain.front() == '`' || plain.front() == '#' || plain.front() == ' '))
+    plain.remove_prefix(1);
+  for (const std::string_view words : {"not applicable", "not_applicable"}) {
+    if (StartsWith(plain, words)) return No(KGRPO_CODER_NOT_APPLICABLE, Excerpt(plain, kExcerptBytes));
+  }
+  if (StartsWith(plain, "unclear")) return No(KGRPO_CODER_UNCLEAR, Excerpt(plain, kExcerptBytes));
+  for (const std::string_view words : {"i'm sorry", "i’m sorry", "i am sorry", "sorry", "i can't", "i can’t",
+                                       "i cannot", "i'm unable", "i’m unable", "i am unable"}) {
+    if (StartsWith(plain, words))
+      return No(KGRPO_CODER_REFUSED, "the coder declined: \"" + Excerpt(plain, kExcerptBytes) + "\"");
+  }
+  if (text.empty()) return No(KGRPO_CODER_NO_CODE, "the answer is empty");
+  return No(KGRPO_CODER_NO_CODE, "nothing in the answer defines " + (function.empty() ? "a function" : function) +
+                                     "; it begins: \"" + Excerpt(text, kExcerptBytes) + "\"");
+}
+
+// What is taken for the kernel, out of code that defines the function.
+ReadAnswer Take(const std::vector<CodeBlock>& defining, std::string_view current) {
+  const CodeBlock* chosen = nullptr;
+  for (const CodeBlock& block : defining) {
+    if (!IsSameKernel(block.text, current)) chosen = &block;
+  }
+  if (chosen == nullptr) {
+    return No(KGRPO_CODER_NOT_APPLICABLE, "the coder answered with the kernel as it was: nothing was changed");
+  }
+  if (!chosen->closed && !IsBalanced(chosen->text)) {
+    return No(KGRPO_CODER_TRUNCATED, "the code ends in the middle, though the service does not say that it cut it off");
+  }
+  std::string source = Tidied(chosen->text);
+  if (source.size() > kMostSourceBytes) {
+    return No(KGRPO_CODER_NO_CODE, "the kernel has " + std::to_string(source.size()) + " bytes; more than " +
+                                       std::to_string(kMostSourceBytes) + " is no kernel");
+  }
+  if (source.find('\0') != std::string::npos) return No(KGRPO_CODER_NO_CODE, "the code has a byte of value 0 in it");
+  return {KGRPO_CODER_OK, std::move(source), ""};
+}
+
+}  // namespace
+
+std::string Excerpt(std::string_view text, size_t bytes) {
+  std::string excerpt;
+  for (const char c : Trimmed(text)) {
+    if (excerpt.size() >= bytes && (static_cast<unsigned char>(c) & 0xc0) != 0x80) return excerpt + "...";
+    const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+    if (!control || excerpt.empty() || excerpt.back() != ' ') excerpt += control ? ' ' : c;
+  }
+  return excerpt;
+}
+
+std::string_view WithoutThoughts(std::string_view text) {
+  const std::string_view trimmed = Trimmed(text);
+  if (!trimmed.starts_with("<think>")) return text;
+  const size_t end = trimmed.find("</think>");
+  return end == std::string_view::npos ? std::string_view() : trimmed.substr(end + 8);
+}
+
+ReadAnswer ReadKernel(const AnswerText& answer, const Wanted& wanted) {
+  if (!answer.refusal.empty()) {
+    return No(KGRPO_CODER_REFUSED, "the service declined: \"" + Excerpt(answer.refusal, kExcerptBytes) + "\"");
+  }
+  if (answer.finish_reason == "content_filter") {
+    return No(KGRPO_CODER_REFUSED, "the service's content filter stopped the answer");
+  }
+  if (answer.finish_reason == "length") {
+    return No(KGRPO_CODER_TRUNCATED,
+              "the answer was cut off at the limit of its tokens (finish_reason \"length\"): raise "
+              "max_tokens, or set continuations");
+  }
+  const std::string_view text = WithoutThoughts(answer.text);
+  const std::string function = FunctionName(wanted.signature);
+  std::vector<CodeBlock> defining = CodeBlocks(text);
+  const bool fenced = !defining.empty();
+  const bool cut = fenced && !defining.back().closed && !IsBalanced(defining.back().text);
+  if (!fenced) defining.push_back({UnfencedCode(text), false});
+  std::erase_if(defining, [&](const CodeBlock& block) { return !Defines(block.text, function); });
+  if (!defining.empty()) return Take(defining, wanted.current);
+  if (cut) return No(KGRPO_CODER_TRUNCATED, "the answer ends within its code, before " + function + " is defined");
+  return WithoutKernel(text, function);
+}
+
+}  // namespace kgrpo::coder_gpt4o

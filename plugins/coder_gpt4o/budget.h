@@ -1,0 +1,59 @@
+// What calls cost, and a limit that is kept: before a call is made, the most that it can cost is put aside. Used by
+// coder.cc, under its mutex.
+#ifndef KGRPO_CODER_GPT4O_BUDGET_H
+#define KGRPO_CODER_GPT4O_BUDGET_H
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace kgrpo::coder_gpt4o {
+
+// US dollars a million tokens.
+struct Price {
+  double prompt = 0;
+  double completion = 0;
+
+  double Of(uint64_t prompt_tokens, uint64_t completion_tokens) const {
+    return (prompt * static_cast<double>(prompt_tokens) + completion * static_cast<double>(completion_tokens)) * 1e-6;
+  }
+};
+
+// Tokens of a text by its length, rather too many than too few: English has four to five bytes a token, code three to
+// four.
+inline uint64_t TokensAtMost(std::string_view text) {
+  return text.size() / 3 + 1;
+}
+
+class Budget {
+ public:
+  // `spent` before this run of the program. No limit: everything fits.
+  Budget(std::optional<double> limit, double spent) : limit_(limit), spent_(spent) {}
+
+  // Puts the cost of a call aside; false where it does not fit beside what is spent and put aside.
+  bool Reserve(double cost) {
+    if (limit_ && spent_ + reserved_ + cost > *limit_) return false;
+    reserved_ += cost;
+    ++calls_;
+    return true;
+  }
+  // The call that `reserved` was put aside for is over, and cost `actual`.
+  void Settle(double reserved, double actual) {
+    spent_ += actual;
+    reserved_ = --calls_ == 0 ? 0 : reserved_ - reserved;  // no rounding is left behind
+  }
+
+  double spent() const { return spent_; }
+  std::optional<double> limit() const { return limit_; }
+  size_t calls() const { return calls_; }  // whose cost is put aside
+
+ private:
+  std::optional<double> limit_;
+  double spent_;
+  double reserved_ = 0;
+  size_t calls_ = 0;
+};
+
+}  // namespace kgrpo::coder_gpt4o
+
+#endif

@@ -1,0 +1,28 @@
+// Fenced code blocks of an answer written in Markdown. Used by answer.cc.
+#ifndef KGRPO_CODER_GPT4O_CODE_BLOCKS_H
+#define KGRPO_CODER_GPT4O_CODE_BLOCKS_H
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kgrpo::coder_gpt4o {
+
+struct CodeBlock {
+  std::string text;    // without the fences, and without the indentation that the opening one has
+  bool closed = true;  // false: the answer ended within it
+};
+
+// In order. A fence is three or more backticks or tildes at the start of a line, indented or not, with any words behind
+// it; as many or more of them alone on a line close it.
+std::vector<CodeBlock> CodeBlocks(std::string_view answer);
+
+// Whether the answer ends within a block.
+bool EndsInCodeBlock(std::string_view answer);
+
+// Whether the line opens a block.
+bool OpensCodeBlock(std::string_view line);
+
+}  // namespace kgrpo::coder_gpt4o
+
+#endif

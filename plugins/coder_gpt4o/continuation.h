@@ -1,0 +1,22 @@
+// Going on with an answer that was cut off at the limit of its tokens: the service is shown what it wrote so far and
+// asked for the rest. Used by coder.cc where the option `continuations` allows it.
+#ifndef KGRPO_CODER_GPT4O_CONTINUATION_H
+#define KGRPO_CODER_GPT4O_CONTINUATION_H
+
+#include <string>
+#include <string_view>
+
+namespace kgrpo::coder_gpt4o {
+
+// What asks for the rest.
+inline constexpr const char* kContinueRequest =
+    "Your answer was cut off. Continue it exactly where it stopped, from the middle of the line if need be. Repeat "
+    "nothing, and open no new code block.";
+
+// The two as one text. Models seldom go on as asked: a code block opened once more within one is left out, and so is
+// what the rest repeats of the end of the first part.
+std::string JoinAnswer(std::string begun, std::string_view rest);
+
+}  // namespace kgrpo::coder_gpt4o
+
+#endif

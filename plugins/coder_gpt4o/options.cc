@@ -1,0 +1,252 @@
+#include "coder_gpt4o/options.h"
+
+#include "coder_gpt4o/prompt.h"
+#include "coder_gpt4o/recording.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+#include <vector>
+
+namespace kgrpo::coder_gpt4o {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string Lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+// Names of headers and of keys of the body whose value is a secret wherever they are used.
+bool NamesSecret(const std::string& name) {
+  const std::string lower = Lower(name);
+  constexpr std::array<std::string_view, 7> kParts = {"authorization", "key",    "token",     "secret",
+                                                      "password",      "cookie", "credential"};
+  if (lower.starts_with("max_") || lower.ends_with("_tokens") || lower == "prompt_cache_key") return false;
+  return std::any_of(kParts.begin(), kParts.end(),
+                     [&](std::string_view part) { return lower.find(part) != std::string::npos; });
+}
+
+bool IsVariableName(const std::string& name) {
+  if (name.empty() || name.size() > 64 || std::isdigit(static_cast<unsigned char>(name[0])) != 0) return false;
+  return std::all_of(name.begin(), name.end(), [](char c) {
+    return c == '_' || std::isdigit(static_cast<unsigned char>(c)) != 0 ||
+           std::isupper(static_cast<unsigned char>(c)) != 0;
+  });
+}
+
+std::string TextOr(const Json& json, const char* key, const std::string& otherwise) {
+  const auto found = json.find(key);
+  return found == json.end() || found->is_null() ? otherwise : found->get<std::string>();
+}
+
+bool IsReasoningModel(const std::string& model) {
+  const bool o_series = model.size() > 1 && model[0] == 'o' && std::isdigit(static_cast<unsigned char>(model[1])) != 0;
+  return o_series || model.starts_with("gpt-5");
+}
+
+class OptionsReader {
+ public:
+  OptionsReader(const Json& json, const Environment& environment) : json_(json), environment_(environment) {}
+
+  CoderOptions Read() {
+    ReadRequest();
+    ReadPrompt();
+    ReadMoney();
+    ReadModes();
+    ReadWire();
+    if (!mistakes_.empty()) throw Error(KGRPO_ERROR_INVALID, mistakes_);
+    return std::move(options_);
+  }
+
+ private:
+  void Mistake(const std::string& option, const std::string& message) {
+    mistakes_ += (mistakes_.empty() ? "" : "\n") + ("options." + option + ": " + message);
+  }
+
+  void ReadRequest() {
+    options_.model = json_.at("model").get<std::string>();
+    if (const Json& temperature = json_.at("temperature"); !temperature.is_null())
+      options_.temperature = temperature.get<double>();
+    options_.max_tokens = json_.at("max_tokens").get<uint64_t>();
+    options_.max_tokens_field = json_.at("max_tokens_field").get<std::string>();
+    if (options_.max_tokens_field == "auto")
+      options_.max_tokens_field = IsReasoningModel(options_.model) ? "max_completion_tokens" : "max_tokens";
+    if (const Json& seed = json_.at("seed"); seed.is_number()) {
+      options_.seed = seed.get<int64_t>();
+    } else if (seed.is_string()) {
+      options_.seed_of_sample = seed == "sample";
+      if (!options_.seed_of_sample) Mistake("seed", "expected an integer, \"sample\" or null");
+    }
+    options_.continuations = json_.at("continuations").get<uint32_t>();
+    options_.extra_body = json_.at("extra_body");
+    constexpr std::array<std::string_view, 9> kOurs = {
+        "model", "messages", "temperature",    "max_tokens", "max_completion_tokens",
+        "seed",  "stream",   "stream_options", "n"};
+    for (const auto& [key, value] : options_.extra_body.items()) {
+      if (key == "n") {
+        Mistake("extra_body", "n: one answer is read of each request; more would be paid for and thrown away");
+      } else if (std::find(kOurs.begin(), kOurs.end(), key) != kOurs.end()) {
+        Mistake("extra_body",
+                key + " is the plugin's own: " +
+                    (key == "messages" ? "write prompt.system and prompt.user" : "use the option of that name"));
+      } else if (NamesSecret(key)) {
+        Mistake("extra_body", key + " looks like a place for a key: keys stand in no file; see api_key_env");
+      }
+    }
+  }
+
+  void ReadPrompt() {
+    const Json& prompt = json_.at("prompt");
+    options_.system_template = TextOr(prompt, "system", kDefaultSystem);
+    options_.user_template = TextOr(prompt, "user", kDefaultUser);
+    options_.diagnosis_bytes = prompt.at("diagnosis_limit").get<size_t>();
+    for (const auto& [name, text] :
+         {std::pair{"prompt.system", &options_.system_template}, std::pair{"prompt.user", &options_.user_template}}) {
+      for (const std::string& mistake : CheckPrompt(*text)) Mistake(name, mistake);
+    }
+    if (options_.user_template.empty()) Mistake("prompt.user", "it is empty: the model would not know what to do");
+  }
+
+  void ReadMoney() {
+    const Json& prices = json_.at("prices");
+    if (const auto price = prices.find(options_.model); price != prices.end()) {
+      options_.price = {price->at("prompt").get<double>(), price->at("completion").get<double>()};
+      options_.price_known = true;
+    }
+    if (const Json& limit = json_.at("max_cost"); !limit.is_null()) {
+      options_.max_cost = limit.get<double>();
+      if (!options_.price_known) {
+        Mistake("max_cost", "the price of " + options_.model +
+                                " is not known, so its cost cannot be limited: add prices: {" + options_.model +
+                                ": {prompt: ..., completion: ...}}, in US dollars a million tokens");
+      }
+    }
+  }
+
+  void ReadModes() {
+    const std::string mode = json_.at("mode").get<std::string>();
+    options_.mode = mode == "replay" ? Mode::kReplay : mode == "cache" ? Mode::kCache : Mode::kLive;
+    options_.recording = TextOr(json_, "recording", "");
+    options_.record = json_.at("record").get<bool>();
+    if (options_.mode == Mode::kReplay && options_.recording.empty())
+      Mistake("recording", "mode replay needs it: a recording's file, or the folder of the run that made it");
+    if (options_.mode == Mode::kLive && !options_.recording.empty())
+      Mistake("recording", "mode live reads none: choose mode replay or cache, or leave recording out");
+    if (options_.mode == Mode::kReplay && !options_.recording.empty() &&
+        !std::filesystem::exists(RecordingFile(options_.recording)))
+      Mistake("recording", "there is no recording at " + RecordingFile(options_.recording).string());
+  }
+
+  void ReadKey() {
+    const Json& name = json_.at("api_key_env");
+    if (name.is_null()) return;
+    const std::string variable = name.get<std::string>();
+    if (!IsVariableName(variable)) {
+      Mistake("api_key_env",
+              "expected the name of an environment variable in capitals, such as OPENAI_API_KEY; what stands "
+              "there is not repeated here, for it may be a key. A key belongs in the variable, not in a file: "
+              "one that stood in a file should be revoked");
+      return;
+    }
+    if (options_.mode == Mode::kReplay) return;  // nobody is asked
+    const char* key = environment_(variable);
+    std::string value = key == nullptr ? "" : key;
+    while (!value.empty() && std::isspace(static_cast<unsigned char>(value.back())) != 0) value.pop_back();
+    if (value.empty()) {
+      Mistake("api_key_env",
+              "the environment variable " + variable + (key == nullptr ? " is not set" : " is empty") +
+                  ": export it with the service's key, name another one, or write null for a service that "
+                  "wants none");
+    }
+    const bool printable =
+        std::all_of(value.begin(), value.end(), [](unsigned char c) { return c > 0x20 && c < 0x7f; });
+    if (!printable) Mistake("api_key_env", "the value of " + variable + " has blanks or control characters in it");
+    options_.client.api_key = value;
+  }
+
+  void ReadHeaders() {
+    ClientOptions& client = options_.client;
+    client.api_key_header = json_.at("api_key_header").get<std::string>();
+    for (const auto& [option, header] :
+         {std::pair{"organization", "OpenAI-Organization"}, std::pair{"project", "OpenAI-Project"}}) {
+      if (const std::string value = TextOr(json_, option, ""); !value.empty())
+        client.headers.emplace_back(header, value);
+    }
+    for (const auto& [header, value] : json_.at("extra_headers").items()) {
+      if (NamesSecret(header)) {
+        Mistake("extra_headers", header +
+                                     " is a place for a key, and keys stand in no file: put the key into a variable, "
+                                     "name that by api_key_env and the header by api_key_header");
+      } else if (!value.is_string()) {
+        Mistake("extra_headers", header + ": expected text");
+      } else {
+        client.headers.emplace_back(header, value.get<std::string>());
+      }
+    }
+  }
+
+  // Whether an address holds a user or a password, which a file must not.
+  static bool HasUser(const std::string& url) {
+    const size_t scheme = url.find("://");
+    const size_t begin = scheme == std::string::npos ? 0 : scheme + 3;
+    const size_t at = url.find('@', begin);
+    return at != std::string::npos && at < std::min(url.find_first_of("/?#", begin), url.size());
+  }
+
+  void ReadWire() {
+    ReadKey();
+    ReadHeaders();
+    ClientOptions& client = options_.client;
+    client.base_url = json_.at("base_url").get<std::string>();
+    if (HasUser(client.base_url)) Mistake("base_url", "it holds a user or a password; keys go by api_key_env");
+    if (const Json& proxy = json_.at("proxy"); !proxy.is_null()) {
+      client.proxy = proxy.get<std::string>();
+      if (HasUser(*client.proxy))
+        Mistake("proxy",
+                "it holds a user or a password: set https_proxy in the environment instead, and leave proxy out");
+    }
+    client.ca_file = TextOr(json_, "ca_file", "");
+    client.ca_directory = TextOr(json_, "ca_directory", "");
+    client.stream = json_.at("stream").get<bool>();
+    client.stream_usage = json_.at("stream_usage").get<bool>();
+    client.max_concurrency = json_.at("max_concurrency").get<uint32_t>();
+    client.requests_per_minute = json_.at("requests_per_minute").get<double>();
+    client.tokens_per_minute = json_.at("tokens_per_minute").get<double>();
+    client.connect_timeout_seconds = json_.at("connect_timeout").get<double>();
+    client.response_timeout_seconds = json_.at("response_timeout").get<double>();
+    client.idle_timeout_seconds = json_.at("idle_timeout").get<double>();
+    client.total_timeout_seconds = json_.at("total_timeout").get<double>();
+    client.max_attempts = json_.at("max_attempts").get<uint32_t>();
+    client.backoff_base_seconds = json_.at("backoff_base").get<double>();
+    client.backoff_cap_seconds = json_.at("backoff_cap").get<double>();
+    client.retry_budget_ratio = json_.at("retry_budget").get<double>();
+    client.breaker_failures = json_.at("breaker_failures").get<uint32_t>();
+    client.breaker_pause_seconds = json_.at("breaker_pause").get<double>();
+    client.max_outage_seconds = json_.at("max_outage").get<double>();
+  }
+
+  const Json& json_;
+  const Environment& environment_;
+  CoderOptions options_;
+  std::string mistakes_;
+};
+
+}  // namespace
+
+CoderOptions ReadOptions(std::string_view text, const Environment& environment) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) throw Error(KGRPO_ERROR_INVALID, "the options are no JSON object");
+  try {
+    return OptionsReader(json, environment).Read();
+  } catch (const Json::exception&) {  // its message may repeat a value
+    throw Error(KGRPO_ERROR_INVALID,
+                "an option is missing or of the wrong kind: they must satisfy the schema, defaults filled in");
+  }
+}
+
+}  // namespace kgrpo::coder_gpt4o

@@ -1,0 +1,62 @@
+// The plugin's options: their schema, and what they come to once they are checked. docs/coder_gpt4o.md explains each
+// for users. Used by plugin.cc.
+#ifndef KGRPO_CODER_GPT4O_OPTIONS_H
+#define KGRPO_CODER_GPT4O_OPTIONS_H
+
+#include "coder_gpt4o/budget.h"             // Price
+#include "coder_gpt4o/completion_client.h"  // ClientOptions
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+namespace kgrpo::coder_gpt4o {
+
+// Where answers come from.
+enum class Mode {
+  kLive,    // the service
+  kCache,   // a recording, and the service for what is not in it
+  kReplay,  // a recording alone
+};
+
+struct CoderOptions {
+  // --- what is asked ---
+  std::string model;
+  std::optional<double> temperature;  // unset: not sent
+  uint64_t max_tokens = 0;
+  std::string max_tokens_field;  // the key that it is sent under
+  std::optional<int64_t> seed;
+  bool seed_of_sample = false;  // send the host's own seed of each request instead
+  nlohmann::json extra_body = nlohmann::json::object();
+  std::string system_template, user_template;
+  size_t diagnosis_bytes = 0;  // of what was found about the current kernel, at most
+
+  // --- what becomes of it ---
+  uint32_t continuations = 0;  // further requests for the rest of an answer that was cut off
+  Price price;                 // of the model; zero where none is given
+  bool price_known = false;
+  std::optional<double> max_cost;  // US dollars
+  Mode mode = Mode::kLive;
+  std::string recording;  // to replay from, or to cache in; empty: not given
+  bool record = true;     // keep exchanges in the run's own recording
+
+  ClientOptions client;  // the key is in it
+};
+
+// Reads a variable of the environment; null where it is not set.
+using Environment = std::function<const char*(const std::string& name)>;
+
+// JSON Schema, draft 7.
+std::string_view OptionsSchema();
+
+// Throws KGRPO_ERROR_INVALID or KGRPO_ERROR_NOT_FOUND with every mistake, a line each; none of the messages repeats
+// what may be a key.
+CoderOptions ReadOptions(std::string_view json, const Environment& environment);
+
+}  // namespace kgrpo::coder_gpt4o
+
+#endif

@@ -1,0 +1,117 @@
+// The schema of options.h. No `pattern` stands where a key might be written by mistake: messages of the schema repeat
+// what they found.
+#include "coder_gpt4o/options.h"
+
+namespace kgrpo::coder_gpt4o {
+namespace {
+
+constexpr std::string_view kSchema = R"json({
+  "$schema": "http://json-schema.org/draft-07/schema#",
+  "title": "coder_gpt4o",
+  "description": "GPT-4o, or any model behind OpenAI's chat completions, writes the kernels",
+  "type": "object",
+  "additionalProperties": false,
+  "properties": {
+    "base_url": {"title": "address", "type": "string", "default": "https://api.openai.com/v1",
+      "description": "http or https; /chat/completions is appended to its path, and its query is kept. No user or password."},
+    "model": {"title": "model", "type": "string", "minLength": 1, "default": "gpt-4o",
+      "description": "As the service names it."},
+    "api_key_env": {"title": "variable of the key", "type": ["string", "null"], "default": "OPENAI_API_KEY",
+      "description": "The name of the environment variable that holds the key, never the key itself; null: the service wants none."},
+    "api_key_header": {"title": "header of the key", "type": "string", "minLength": 1, "default": "Authorization",
+      "description": "Authorization sends \"Bearer KEY\"; any other header, such as api-key, the key alone."},
+    "organization": {"title": "organisation", "type": ["string", "null"], "default": null,
+      "description": "Sent as OpenAI-Organization."},
+    "project": {"title": "project", "type": ["string", "null"], "default": null,
+      "description": "Sent as OpenAI-Project."},
+    "temperature": {"title": "temperature", "type": ["number", "null"], "minimum": 0, "maximum": 2, "default": 0,
+      "description": "null: not sent, which reasoning models want."},
+    "max_tokens": {"title": "tokens of an answer", "type": "integer", "minimum": 1, "maximum": 1000000, "default": 4096,
+      "description": "At most; reasoning models count their thoughts in."},
+    "max_tokens_field": {"title": "key of max_tokens", "type": "string", "enum": ["auto", "max_tokens", "max_completion_tokens"], "default": "auto",
+      "description": "The key of the request that max_tokens is sent under. auto: max_completion_tokens for o1, o3, ... and gpt-5, else max_tokens."},
+    "seed": {"title": "seed", "type": ["integer", "string", "null"], "default": null,
+      "description": "A number is sent with every request; sample: a number of each request's own, drawn from the run's seed; null: none."},
+    "extra_body": {"title": "further keys of the request", "type": "object", "additionalProperties": {}, "default": {},
+      "description": "Added to the JSON that is posted: {top_p: 0.9, reasoning_effort: low}."},
+    "extra_headers": {"title": "further headers", "type": "object", "additionalProperties": {}, "default": {},
+      "description": "Names and values. None may hold a key: that is what api_key_env and api_key_header are for."},
+
+    "prompt": {"title": "what the model is told", "type": "object", "additionalProperties": false, "default": {},
+      "description": "Mustache templates; docs/coder_gpt4o.md lists their variables.",
+      "properties": {
+        "system": {"title": "system message", "type": ["string", "null"], "default": null,
+          "description": "null: one that asks for the whole file in one code block; empty: none is sent."},
+        "user": {"title": "user message", "type": ["string", "null"], "default": null,
+          "description": "null: one with the task, both kernels, what was found about the current one, and the suggestion."},
+        "diagnosis_limit": {"title": "length of the diagnosis", "type": "integer", "minimum": 0, "maximum": 1000000, "default": 2000,
+          "description": "Bytes of what the evaluator or its compiler says of the current kernel, at most."}
+      }},
+    "continuations": {"title": "continuations", "type": "integer", "minimum": 0, "maximum": 16, "default": 0,
+      "description": "How often the rest of an answer that was cut off at max_tokens is asked for."},
+
+    "prices": {"title": "prices", "type": "object", "default": {},
+      "description": "By model, in US dollars a million tokens: {gpt-4o: {prompt: 2.5, completion: 10}}. Those of other models are not looked at.",
+      "additionalProperties": {"type": "object", "additionalProperties": false, "required": ["prompt", "completion"],
+        "properties": {
+          "prompt": {"type": "number", "minimum": 0, "description": "Of what is sent."},
+          "completion": {"type": "number", "minimum": 0, "description": "Of what is answered."}
+        }}},
+    "max_cost": {"title": "limit of the cost", "type": ["number", "null"], "minimum": 0, "default": null,
+      "description": "US dollars that the run may spend on the coder, its resumptions included; before a call that could exceed it the run stops with a checkpoint. Needs the model's price."},
+
+    "mode": {"title": "where answers come from", "type": "string", "enum": ["live", "cache", "replay"], "default": "live",
+      "description": "live: the service; cache: a recording, and the service for what is not in it; replay: a recording alone, without a key or a network."},
+    "recording": {"title": "recording", "type": ["string", "null"], "default": null,
+      "description": "For replay: a recording's file, or the folder of the run that made it. For cache: the file to read and to add to; null: one in the cache directory."},
+    "record": {"title": "record", "type": "boolean", "default": true,
+      "description": "Keep every exchange in the run's artifacts/coder/exchanges.sqlite: what a resumed run does not pay again, and what can be replayed."},
+
+    "stream": {"title": "streaming", "type": "boolean", "default": true,
+      "description": "Answers as server-sent events, so that one that stalls is noticed by idle_timeout."},
+    "stream_usage": {"title": "token counts of streams", "type": "boolean", "default": true,
+      "description": "Ask for token counts in streams. Given up by itself for a service that refuses."},
+    "max_concurrency": {"title": "calls at once", "type": "integer", "minimum": 1, "maximum": 4096, "default": 32,
+      "description": "Calls in flight, at most."},
+    "requests_per_minute": {"title": "requests a minute", "type": "number", "minimum": 0, "default": 0,
+      "description": "At most; 0: only what the service's answers tell of its limits."},
+    "tokens_per_minute": {"title": "tokens a minute", "type": "number", "minimum": 0, "default": 0,
+      "description": "At most; 0: only what the service's answers tell of its limits."},
+    "connect_timeout": {"title": "time to connect", "type": "number", "exclusiveMinimum": 0, "default": 20,
+      "description": "Seconds for name, connection and TLS."},
+    "response_timeout": {"title": "time to the first byte", "type": "number", "exclusiveMinimum": 0, "default": 120,
+      "description": "Seconds from the request to the first byte of a streamed answer."},
+    "idle_timeout": {"title": "time without a byte", "type": "number", "exclusiveMinimum": 0, "default": 60,
+      "description": "Seconds within a streamed answer."},
+    "total_timeout": {"title": "time of an attempt", "type": "number", "exclusiveMinimum": 0, "default": 600,
+      "description": "Seconds for one attempt, whatever it does."},
+    "max_attempts": {"title": "attempts", "type": "integer", "minimum": 1, "maximum": 1000, "default": 6,
+      "description": "Of one request, at most. Those that an outage of the service ate are not counted."},
+    "backoff_base": {"title": "first wait", "type": "number", "exclusiveMinimum": 0, "default": 0.5,
+      "description": "Seconds: the n-th retry waits a random part of base * 2^(n-1), or what the service asks for."},
+    "backoff_cap": {"title": "longest wait", "type": "number", "exclusiveMinimum": 0, "default": 30,
+      "description": "Seconds that a retry waits by itself, at most."},
+    "retry_budget": {"title": "retries a request", "type": "number", "minimum": 0, "default": 0.5,
+      "description": "Retries that each request adds to what all requests together may use, beside one a second and a reserve of 32."},
+    "breaker_failures": {"title": "failures to a pause", "type": "integer", "minimum": 1, "default": 8,
+      "description": "So many failures in a row, of several requests, pause all calls until a probe succeeds."},
+    "breaker_pause": {"title": "first pause", "type": "number", "exclusiveMinimum": 0, "default": 5,
+      "description": "Seconds before the first probe; doubled after each that fails, up to a minute."},
+    "max_outage": {"title": "longest outage", "type": "number", "exclusiveMinimum": 0, "default": 3600,
+      "description": "Seconds that the service may be down before the run stops."},
+    "proxy": {"title": "proxy", "type": ["string", "null"], "default": null,
+      "description": "As curl's --proxy, without user and password; null: http_proxy, https_proxy, all_proxy and no_proxy of the environment; empty: none."},
+    "ca_file": {"title": "certificates", "type": ["string", "null"], "default": null,
+      "description": "As curl's --cacert; null: CURL_CA_BUNDLE or SSL_CERT_FILE of the environment, else the system's."},
+    "ca_directory": {"title": "folder of certificates", "type": ["string", "null"], "default": null,
+      "description": "As curl's --capath; null: SSL_CERT_DIR of the environment, else the system's."}
+  }
+})json";
+
+}  // namespace
+
+std::string_view OptionsSchema() {
+  return kSchema;
+}
+
+}  // namespace kgrpo::coder_gpt4o

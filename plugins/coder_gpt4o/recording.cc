@@ -1,0 +1,201 @@
+#include "coder_gpt4o/recording.h"
+
+#include "coder_gpt4o/difference.h"
+#include "digest/sha256.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <chrono>
+#include <utility>
+
+namespace kgrpo::coder_gpt4o {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kApplicationId = 0x6b677263;  // "kgrc"
+constexpr int kVersion = 1;
+
+constexpr const char* kTables = R"sql(
+CREATE TABLE exchanges(
+  id INTEGER PRIMARY KEY, digest TEXT NOT NULL, sample TEXT NOT NULL, request TEXT NOT NULL,
+  answered INTEGER NOT NULL, text TEXT NOT NULL, refusal TEXT NOT NULL, finish_reason TEXT NOT NULL,
+  model TEXT NOT NULL, prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, usage_known INTEGER NOT NULL,
+  cost REAL NOT NULL, answer_seconds REAL NOT NULL, attempts INTEGER NOT NULL, http_status INTEGER NOT NULL,
+  failure TEXT NOT NULL, message TEXT NOT NULL, recorded_at REAL NOT NULL) STRICT;
+CREATE INDEX exchanges_by_digest ON exchanges(digest, sample);
+CREATE TABLE spending(
+  only INTEGER PRIMARY KEY CHECK(only = 1), calls INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL,
+  completion_tokens INTEGER NOT NULL, cost REAL NOT NULL) STRICT;
+INSERT INTO spending VALUES(1, 0, 0, 0, 0);
+)sql";
+
+int64_t Pragma(Database& database, const char* sql) {
+  Statement statement(database, sql);
+  return statement.Step() ? statement.Integer(0) : 0;
+}
+
+RecordedCompletion Read(const Statement& row) {
+  RecordedCompletion recorded;
+  Completion& completion = recorded.completion;
+  completion.outcome = row.Integer(0) != 0 ? Completion::Outcome::kAnswered : Completion::Outcome::kFailed;
+  completion.text = row.Text(1);
+  completion.refusal = row.Text(2);
+  completion.finish_reason = row.Text(3);
+  completion.model = row.Text(4);
+  completion.prompt_tokens = static_cast<uint64_t>(row.Integer(5));
+  completion.completion_tokens = static_cast<uint64_t>(row.Integer(6));
+  completion.usage_known = row.Integer(7) != 0;
+  recorded.cost = row.Real(8);
+  completion.answer_seconds = row.Real(9);
+  completion.attempts = static_cast<uint32_t>(row.Integer(10));
+  completion.http_status = static_cast<int>(row.Integer(11));
+  completion.failure = row.Text(12);
+  completion.message = row.Text(13);
+  return recorded;
+}
+
+constexpr const char* kColumns =
+    "SELECT answered, text, refusal, finish_reason, model, prompt_tokens, completion_tokens, usage_known, cost, "
+    "answer_seconds, attempts, http_status, failure, message FROM exchanges WHERE digest = ?";
+
+void Prepare(Database& database, const fs::path& file, Recording::Access access) {
+  const int64_t application = Pragma(database, "PRAGMA application_id");
+  const bool is_new = application == 0 && Pragma(database, "SELECT count(*) FROM sqlite_schema") == 0;
+  if (access == Recording::Access::kReadWrite && is_new) {
+    database.Execute("PRAGMA journal_mode = WAL");
+    Transaction transaction(database);
+    // Another process may have been as quick.
+    if (Pragma(database, "PRAGMA application_id") == 0) {
+      database.Execute(kTables);
+      database.Execute(("PRAGMA application_id = " + std::to_string(kApplicationId)).c_str());
+      database.Execute(("PRAGMA user_version = " + std::to_string(kVersion)).c_str());
+    }
+    transaction.Commit();
+  } else if (application != kApplicationId) {
+    throw Error(KGRPO_ERROR_INVALID, file.string() +
+                                         " is a database, but no recording of exchanges with a coder (the one "
+                                         "of a run is artifacts/coder/exchanges.sqlite in its folder)");
+  }
+  const int64_t version = Pragma(database, "PRAGMA user_version");
+  if (version != kVersion) {
+    throw Error(KGRPO_ERROR_UNSUPPORTED, file.string() +
+                                             " was recorded by another version of the plugin (its tables are of "
+                                             "version " +
+                                             std::to_string(version) + ", not " + std::to_string(kVersion) + ")");
+  }
+}
+
+}  // namespace
+
+RecordedRequest MakeRecordedRequest(std::string body, uint64_t sample) {
+  RecordedRequest request;
+  request.digest = Sha256(body);
+  request.body = std::move(body);
+  request.sample = sample;
+  return request;
+}
+
+fs::path RecordingFile(const fs::path& named) {
+  if (!fs::is_directory(named)) return named;
+  for (const fs::path& file : {named / "artifacts" / "coder" / kRecordingName, named / kRecordingName}) {
+    if (fs::exists(file)) return file;
+  }
+  return named / "artifacts" / "coder" / kRecordingName;
+}
+
+Recording::Recording(const fs::path& file, Access access) : file_(file), access_(access) {
+  if (access == Access::kReplay && !fs::exists(file)) {
+    throw Error(KGRPO_ERROR_NOT_FOUND,
+                "there is no recording at " + file.string() +
+                    ": name the folder of a run whose coder recorded (option record), or the file");
+  }
+  if (access == Access::kReadWrite && file.has_parent_path()) fs::create_directories(file.parent_path());
+  try {
+    database_ = std::make_unique<Database>(
+        file, access == Access::kReplay ? Database::Mode::kReadOnly : Database::Mode::kReadWrite);
+    Prepare(*database_, file, access);
+    if (access == Access::kReadWrite) {
+      // A process that is killed loses nothing; only a machine that stops may lose the last exchanges.
+      database_->Execute("PRAGMA journal_mode = WAL");
+      database_->Execute("PRAGMA synchronous = NORMAL");
+    }
+  } catch (const Error& error) {
+    if (error.code() != KGRPO_ERROR_UNAVAILABLE) throw;
+    throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("the recording cannot be used: ") + error.what());
+  }
+}
+
+Recording::~Recording() {
+  // A recording that nobody writes to is one plain file, which can be copied and read from anywhere.
+  if (access_ == Access::kReadWrite)
+    sqlite3_exec(database_->raw(), "PRAGMA journal_mode = DELETE", nullptr, nullptr, nullptr);
+}
+
+std::optional<RecordedCompletion> Recording::Find(const RecordedRequest& request, Match match) {
+  const std::lock_guard lock(mutex_);
+  {
+    // The newest: what was answered after it had failed counts.
+    Statement same(*database_, std::string(kColumns) + " AND sample = ? ORDER BY answered DESC, id DESC");
+    same << request.digest << std::to_string(request.sample);
+    if (same.Step()) {
+      RecordedCompletion found = Read(same);
+      if (match == Match::kContent || found.completion.outcome == Completion::Outcome::kAnswered) return found;
+    }
+  }
+  if (match == Match::kSample) return std::nullopt;
+  Statement count(*database_, "SELECT count(*) FROM exchanges WHERE digest = ? AND answered = ?");
+  for (const bool answered : {true, false}) {
+    (count << request.digest << answered);
+    const uint64_t found = count.Step() ? static_cast<uint64_t>(count.Integer(0)) : 0;
+    count.Run();
+    if (found == 0) continue;
+    Statement row(*database_, std::string(kColumns) + " AND answered = ? ORDER BY id LIMIT 1 OFFSET ?");
+    row << request.digest << answered << request.sample % found;
+    if (row.Step()) return Read(row);
+  }
+  return std::nullopt;
+}
+
+void Recording::Add(const RecordedRequest& request, const RecordedCompletion& exchange, bool keep) {
+  const Completion& completion = exchange.completion;
+  const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  const std::lock_guard lock(mutex_);
+  Transaction transaction(*database_);
+  if (keep) {
+    Statement insert(*database_,
+                     "INSERT INTO exchanges VALUES(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+    (insert << request.digest << std::to_string(request.sample) << request.body
+            << (completion.outcome == Completion::Outcome::kAnswered) << completion.text << completion.refusal
+            << completion.finish_reason << completion.model << completion.prompt_tokens << completion.completion_tokens
+            << completion.usage_known << exchange.cost << completion.answer_seconds << completion.attempts
+            << completion.http_status << completion.failure << completion.message << now)
+        .Run();
+  }
+  Statement add(*database_,
+                "UPDATE spending SET calls = calls + 1, prompt_tokens = prompt_tokens + ?, completion_tokens = "
+                "completion_tokens + ?, cost = cost + ?");
+  (add << completion.prompt_tokens << completion.completion_tokens << exchange.cost).Run();
+  transaction.Commit();
+}
+
+double Recording::Spent() {
+  const std::lock_guard lock(mutex_);
+  Statement select(*database_, "SELECT cost FROM spending");
+  return select.Step() ? select.Real(0) : 0;
+}
+
+uint64_t Recording::Exchanges() {
+  const std::lock_guard lock(mutex_);
+  return static_cast<uint64_t>(Pragma(*database_, "SELECT count(*) FROM exchanges"));
+}
+
+std::string Recording::Difference(const RecordedRequest& request) {
+  const std::lock_guard lock(mutex_);
+  NearestRequest nearest(request.body);
+  Statement select(*database_, "SELECT DISTINCT request FROM exchanges ORDER BY id");
+  while (select.Step()) nearest.Consider(select.Text(0));
+  return nearest.Difference();
+}
+
+}  // namespace kgrpo::coder_gpt4o

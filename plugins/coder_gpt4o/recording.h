@@ -1,0 +1,79 @@
+// Exchanges with a service, kept in an SQLite file: what was asked, word for word, and what came back. From it the same
+// questions are answered again without the service (modes replay and cache), and a resumed run takes up what it has
+// paid for already. docs/coder_gpt4o.md describes the tables. Used by coder.cc.
+#ifndef KGRPO_CODER_GPT4O_RECORDING_H
+#define KGRPO_CODER_GPT4O_RECORDING_H
+
+#include "coder_gpt4o/completion_client.h"  // Completion
+#include "store/sqlite.h"                   // Database
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace kgrpo::coder_gpt4o {
+
+// A request is known by its content, the JSON that is posted, and by the sample of the run that it was made for: the
+// host's seed of the request.
+struct RecordedRequest {
+  std::string body;
+  std::string digest;  // SHA-256 of the body
+  uint64_t sample = 0;
+};
+RecordedRequest MakeRecordedRequest(std::string body, uint64_t sample);
+
+struct RecordedCompletion {
+  Completion completion;  // kAnswered or kFailed
+  double cost = 0;        // as it was when it was paid
+};
+
+// Which of several recorded answers to the same content is wanted.
+enum class Match {
+  kSample,   // that to the same sample, if it was answered
+  kContent,  // that to the same sample, else one of those that were answered, by the sample's number, else a failure
+};
+
+// Any thread.
+class Recording {
+ public:
+  enum class Access { kReplay, kReadWrite };
+
+  // Throws KGRPO_ERROR_NOT_FOUND for a file to replay that is not there, KGRPO_ERROR_INVALID for one that is no
+  // recording.
+  Recording(const std::filesystem::path& file, Access access);
+  ~Recording();
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+
+  std::optional<RecordedCompletion> Find(const RecordedRequest& request, Match match);
+
+  // Adds to what was spent and, with `keep`, the exchange itself.
+  void Add(const RecordedRequest& request, const RecordedCompletion& exchange, bool keep);
+
+  // What Add has added up, in this process and before: US dollars.
+  double Spent();
+  uint64_t Exchanges();
+
+  // In which words and keys the recorded request that is nearest differs from this one; for a person.
+  std::string Difference(const RecordedRequest& request);
+
+  const std::filesystem::path& file() const { return file_; }
+
+ private:
+  std::filesystem::path file_;
+  Access access_;
+  std::mutex mutex_;
+  std::unique_ptr<Database> database_;
+};
+
+// The file that a user names by `recording`: itself, or within a run's folder its coder's.
+std::filesystem::path RecordingFile(const std::filesystem::path& named);
+
+inline constexpr const char* kRecordingName = "exchanges.sqlite";
+
+}  // namespace kgrpo::coder_gpt4o
+
+#endif

@@ -1,0 +1,26 @@
+// What can be said of CUDA source without a compiler: whether it defines a function, whether it is cut off, whether it
+// is the same kernel as another one. Used by answer.cc, which picks the kernel out of an answer.
+#ifndef KGRPO_CODER_GPT4O_SOURCE_TEXT_H
+#define KGRPO_CODER_GPT4O_SOURCE_TEXT_H
+
+#include <string>
+#include <string_view>
+
+namespace kgrpo::coder_gpt4o {
+
+// The name in a C declaration: "launch" of `extern "C" void launch(const float* x, int n)`. Empty where there is none.
+std::string FunctionName(std::string_view signature);
+
+// Whether the source has a body for the function: its name, arguments in parentheses, "{". Comments and literals do not
+// count.
+bool Defines(std::string_view source, std::string_view function);
+
+// Whether every brace, bracket and parenthesis that is opened is closed: what is cut off is seldom balanced.
+bool IsBalanced(std::string_view source);
+
+// Whether they are the same but for comments, indentation, blanks and empty lines.
+bool IsSameKernel(std::string_view a, std::string_view b);
+
+}  // namespace kgrpo::coder_gpt4o
+
+#endif
