@@ -1,7 +1,8 @@
 // Mustache templates over a PromptState. Text goes in as it is: nothing is escaped for HTML. Templates are checked when
 // they are loaded, so that a misspelt variable is an error with a position and not an empty place in every prompt.
 //
-// Used by config/ (CheckTemplate, at load) and by the loop (PromptTemplate, each round).
+// Used by config/ (CheckTemplate, at load), by the loop (PromptTemplate, each round), and by plugins with templates of
+// their own variables (CheckTemplate).
 #ifndef KGRPO_PROMPT_TEMPLATE_H
 #define KGRPO_PROMPT_TEMPLATE_H
 
@@ -14,6 +15,8 @@
 
 namespace kgrpo {
 
+struct Variable;
+
 // One mistake of a template.
 struct TemplateMistake {
   size_t line = 1;    // within the template, from 1
@@ -23,6 +26,8 @@ struct TemplateMistake {
 
 // Every mistake of a template, in order of place; empty when it is fine. Any thread.
 std::vector<TemplateMistake> CheckTemplate(const std::string& text);
+// The same for a template over other variables than a prompt's: a record of them, as prompt/variables.h has it.
+std::vector<TemplateMistake> CheckTemplate(const std::string& text, const Variable& variables);
 
 // A checked template. Rendering is for one thread at a time; instances are independent.
 class PromptTemplate {

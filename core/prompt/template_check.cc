@@ -1,4 +1,4 @@
-// CheckTemplate: every variable that a template names is one that a prompt has, used as what it is.
+// CheckTemplate: every variable that a template names is one that there is, used as what it is.
 #include "prompt/template.h"
 #include "prompt/variables.h"
 
@@ -40,7 +40,7 @@ size_t EditDistance(const std::string& a, const std::string& b) {
 
 class Checker {
  public:
-  explicit Checker(const std::string& text) : text_(text) {}
+  Checker(const std::string& text, const Variable& root) : text_(text), root_(root) {}
 
   std::vector<TemplateMistake> Run() {
     mustache::context<std::string> no_data;
@@ -54,7 +54,7 @@ class Checker {
       Add(std::stoull(error.substr(at + 4)), error.substr(0, at));
       return std::move(mistakes_);
     }
-    scopes_.push_back(&PromptVariables());
+    scopes_.push_back(&root_);
     Visit(root.children);
     return std::move(mistakes_);
   }
@@ -182,6 +182,7 @@ class Checker {
 
   inline static const Variable kElement{Kind::kText, {}};
   const std::string& text_;
+  const Variable& root_;
   std::vector<const Variable*> scopes_;
   std::vector<TemplateMistake> mistakes_;
 };
@@ -189,7 +190,11 @@ class Checker {
 }  // namespace
 
 std::vector<TemplateMistake> CheckTemplate(const std::string& text) {
-  return Checker(text).Run();
+  return CheckTemplate(text, PromptVariables());
+}
+
+std::vector<TemplateMistake> CheckTemplate(const std::string& text, const Variable& variables) {
+  return Checker(text, variables).Run();
 }
 
 }  // namespace kgrpo

@@ -1,5 +1,5 @@
 // The variables that templates may use, as a tree of names and kinds: what CheckTemplate checks against. Used by
-// prompt/template_check.cc alone.
+// prompt/template_check.cc, and by plugins that have templates.
 #ifndef KGRPO_PROMPT_VARIABLES_H
 #define KGRPO_PROMPT_VARIABLES_H
 

@@ -1,5 +1,5 @@
 // The little of SQLite that the run store needs, with owners and exceptions. Used by store/database.cc and
-// database_read.cc.
+// database_read.cc, and by coder_gpt4o for its recordings.
 #ifndef KGRPO_STORE_SQLITE_H
 #define KGRPO_STORE_SQLITE_H
 

@@ -27,8 +27,11 @@ inline uint64_t TokensAtMost(std::string_view text) {
 
 class Budget {
  public:
-  // `spent` before this run of the program. No limit: everything fits.
-  Budget(std::optional<double> limit, double spent) : limit_(limit), spent_(spent) {}
+  // No limit: everything fits.
+  explicit Budget(std::optional<double> limit) : limit_(limit) {}
+
+  // What was spent without Reserve: before this run of the program.
+  void AddSpent(double cost) { spent_ += cost; }
 
   // Puts the cost of a call aside; false where it does not fit beside what is spent and put aside.
   bool Reserve(double cost) {
@@ -49,7 +52,7 @@ class Budget {
 
  private:
   std::optional<double> limit_;
-  double spent_;
+  double spent_ = 0;
   double reserved_ = 0;
   size_t calls_ = 0;
 };

@@ -157,7 +157,7 @@ std::optional<RecordedCompletion> Recording::Find(const RecordedRequest& request
   return std::nullopt;
 }
 
-void Recording::Add(const RecordedRequest& request, const RecordedCompletion& exchange, bool keep) {
+void Recording::Add(const RecordedRequest& request, const RecordedCompletion& exchange, bool keep, bool paid) {
   const Completion& completion = exchange.completion;
   const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   const std::lock_guard lock(mutex_);
@@ -172,6 +172,7 @@ void Recording::Add(const RecordedRequest& request, const RecordedCompletion& ex
             << completion.http_status << completion.failure << completion.message << now)
         .Run();
   }
+  if (!paid) return transaction.Commit();
   Statement add(*database_,
                 "UPDATE spending SET calls = calls + 1, prompt_tokens = prompt_tokens + ?, completion_tokens = "
                 "completion_tokens + ?, cost = cost + ?");

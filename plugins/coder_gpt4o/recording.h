@@ -50,8 +50,8 @@ class Recording {
 
   std::optional<RecordedCompletion> Find(const RecordedRequest& request, Match match);
 
-  // Adds to what was spent and, with `keep`, the exchange itself.
-  void Add(const RecordedRequest& request, const RecordedCompletion& exchange, bool keep);
+  // Keeps the exchange, with `keep`, and adds it to what was spent, with `paid`.
+  void Add(const RecordedRequest& request, const RecordedCompletion& exchange, bool keep, bool paid);
 
   // What Add has added up, in this process and before: US dollars.
   double Spent();

@@ -56,6 +56,7 @@ typedef struct kgrpo_coder_answer {
   double cost;    /* US dollars */
   double seconds; /* from request to answer, retries included */
   uint32_t attempts;
+  kgrpo_str text; /* what a model answered, word for word, for a person who looks into it; may be empty */
 } kgrpo_coder_answer;
 
 #define KGRPO_CODER_ANSWER_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_coder_answer, attempts)
@@ -91,6 +92,10 @@ typedef struct kgrpo_coder_interface {
   /* Pushes suggestions that this coder understands, in a fixed order: one a technique and parameter. They serve the
    * uniform and fixed baselines and warm starts. NULL for a coder that takes any text. [any thread] */
   kgrpo_error* (*suggestions)(const kgrpo_coder* self, kgrpo_text_sink sink);
+
+  /* Pushes what would be sent for a request, once, without secrets: for a person. Sends nothing. NULL for a coder that
+   * sends nothing. [any thread] */
+  kgrpo_error* (*describe_request)(const kgrpo_coder* self, const kgrpo_coder_request* request, kgrpo_text_sink sink);
 } kgrpo_coder_interface;
 
 /* The size of the struct as released in revision 1. Members are appended below, never moved: this never changes. */

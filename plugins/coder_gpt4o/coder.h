@@ -1,0 +1,98 @@
+// The coder: a request becomes a prompt, the prompt an exchange with the service (or a recorded one), the exchange a
+// kernel or the reason why there is none. Made by plugin.cc; tests give it a service of their own.
+#ifndef KGRPO_CODER_GPT4O_CODER_H
+#define KGRPO_CODER_GPT4O_CODER_H
+
+#include <kgrpo/coder.h>
+
+#include "coder_gpt4o/budget.h"
+#include "coder_gpt4o/completion_client.h"
+#include "coder_gpt4o/options.h"
+#include "coder_gpt4o/prompt.h"
+#include "coder_gpt4o/recording.h"
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kgrpo::coder_gpt4o {
+
+class Job;
+
+// Who answers requests: CompletionClient, or a test. As there: `send` calls back exactly once, later; both may be
+// called from any thread.
+struct Service {
+  std::function<void(CompletionRequest request, std::function<void(Completion)> done)> send;
+  std::function<void()> cancel;
+};
+
+// Where exchanges are kept; each may be absent.
+struct Recordings {
+  // The run's own: written, and read for what the run has paid already. Opened at the first request, when the run's
+  // folder is there.
+  std::function<std::shared_ptr<Recording>()> open_run;
+  std::shared_ptr<Recording> source;  // of modes cache and replay: read; mode cache writes it too
+};
+
+// What a person and a metric are told. Any thread.
+struct Reports {
+  std::function<void(std::string_view message)> warn;
+  std::function<void(std::string_view name, double value)> metric;
+};
+
+class Coder {
+ public:
+  // `service` may be empty in mode replay. It must be at rest when this goes.
+  Coder(CoderOptions options, Service service, Recordings recordings, Reports reports);
+  ~Coder();
+
+  // As kgrpo_coder_interface::implement. [any thread]
+  void Implement(const kgrpo_coder_request& request, kgrpo_coder_done done);
+
+  // As kgrpo_coder_interface::cancel. [any thread]
+  void Cancel();
+
+  // The JSON that would be posted for the request, for a person. [any thread]
+  std::string Describe(const kgrpo_coder_request& request) const;
+
+  // US dollars, with those of the run's earlier processes once there was a request. [any thread]
+  double spent() const;
+
+ private:
+  using JobPointer = std::shared_ptr<Job>;
+
+  void OpenRun();
+  std::string Body(const nlohmann::json& messages, uint64_t sample) const;
+  void Ask(const JobPointer& job);
+  bool UseRecorded(const JobPointer& job);
+  bool WaitsForSame(const JobPointer& job);
+  void SendHeld();
+  void Receive(const JobPointer& job, Completion completion);
+  void Keep(const Job& job, const RecordedCompletion& exchange, bool paid);
+  void Use(const JobPointer& job, const Completion& completion, double cost);
+
+  const CoderOptions options_;
+  const CoderPrompt prompt_;
+  const Service service_;
+  const Recordings recordings_;
+  const Reports reports_;
+  std::once_flag run_opened_;
+  std::shared_ptr<Recording> run_;
+  std::atomic<uint64_t> cancels_{0};
+  std::atomic<bool> warned_of_usage_{false}, warned_of_recording_{false};
+
+  mutable std::mutex mutex_;  // guards what follows; nobody is called under it
+  Budget budget_;
+  std::deque<JobPointer> held_;                            // to be sent once their cost fits
+  std::map<std::string, std::vector<JobPointer>> asking_;  // mode cache, by digest: who waits for the answer to another
+};
+
+}  // namespace kgrpo::coder_gpt4o
+
+#endif

@@ -1,0 +1,78 @@
+#include "coder_gpt4o/job.h"
+
+#include "coder_gpt4o/answer.h"
+#include "coder_gpt4o/continuation.h"
+
+#include <kgrpo/sdk/error.h>
+#include <kgrpo/sdk/text.h>
+
+#include <utility>
+
+namespace kgrpo::coder_gpt4o {
+
+Job::Job(const kgrpo_coder_request& request, nlohmann::json messages, uint32_t continuations, uint64_t cancels,
+         kgrpo_coder_done done)
+    : asked_(request),
+      messages_(std::move(messages)),
+      prompt_messages_(messages_.size()),
+      continuations_(continuations),
+      cancels_(cancels),
+      done_(done) {}
+
+bool Job::Take(const Completion& completion, double cost) {
+  prompt_tokens_ += completion.prompt_tokens;
+  completion_tokens_ += completion.completion_tokens;
+  cost_ += cost;
+  attempts_ += completion.attempts;
+  switch (completion.outcome) {
+    case Completion::Outcome::kAnswered:
+      break;
+    case Completion::Outcome::kFailed:
+      End(KGRPO_CODER_FAILED, completion.message);
+      return false;
+    case Completion::Outcome::kCancelled:
+      End(KGRPO_CODER_FAILED, "cancelled");
+      return false;
+    case Completion::Outcome::kFatal:
+      Fail(KGRPO_ERROR_UNAVAILABLE, completion.message);
+      return false;
+  }
+  text_ = text_.empty() ? completion.text : JoinAnswer(std::move(text_), completion.text);
+  const bool cut = completion.finish_reason == "length" && completion.refusal.empty();
+  if (cut && continuations_ > 0 && !text_.empty()) {
+    --continuations_;
+    messages_.erase(messages_.begin() + static_cast<std::ptrdiff_t>(prompt_messages_), messages_.end());
+    messages_.push_back({{"role", "assistant"}, {"content", text_}});
+    messages_.push_back({{"role", "user"}, {"content", kContinueRequest}});
+    return true;
+  }
+  const ReadAnswer read = ReadKernel({text_, completion.refusal, completion.finish_reason},
+                                     {View(asked_.problem->signature), View(asked_.code_b)});
+  Deliver(read.outcome, read.source, read.message);
+  return false;
+}
+
+void Job::End(kgrpo_coder_outcome outcome, const std::string& message) {
+  Deliver(outcome, "", message);
+}
+
+void Job::Fail(kgrpo_error_code code, const std::string& message) {
+  done_.done(done_.context, nullptr, MakeError(code, message));
+}
+
+void Job::Deliver(kgrpo_coder_outcome outcome, const std::string& source, const std::string& message) {
+  kgrpo_coder_answer answer{};
+  answer.struct_size = sizeof(answer);
+  answer.outcome = outcome;
+  answer.source = Str(source);
+  answer.message = Str(message);
+  answer.prompt_tokens = prompt_tokens_;
+  answer.completion_tokens = completion_tokens_;
+  answer.cost = cost_;
+  answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  answer.attempts = attempts_;
+  answer.text = Str(text_);
+  done_.done(done_.context, &answer, nullptr);
+}
+
+}  // namespace kgrpo::coder_gpt4o

@@ -1,0 +1,132 @@
+// The plugin coder_gpt4o: kgrpo.coder/1 over the coder of coder.h and the client of completion_client.h.
+#include <kgrpo/coder.h>
+#include <kgrpo/sdk/plugin.h>
+
+#include "coder_gpt4o/coder.h"
+#include "coder_gpt4o/completion_client.h"
+#include "coder_gpt4o/options.h"
+#include "coder_gpt4o/recording.h"
+
+#include <sys/resource.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <utility>
+
+using kgrpo::Error;
+using kgrpo::Guard;
+using kgrpo::Host;
+using kgrpo::Str;
+using kgrpo::View;
+namespace coder_gpt4o = kgrpo::coder_gpt4o;
+
+struct kgrpo_coder {
+  std::optional<coder_gpt4o::Coder> coder;
+  std::unique_ptr<coder_gpt4o::CompletionClient>
+      client;  // goes first: its thread calls the coder. Absent in mode replay
+};
+
+namespace {
+
+using coder_gpt4o::Mode;
+using coder_gpt4o::Recording;
+
+kgrpo_str OptionsSchema() {
+  return Str(coder_gpt4o::OptionsSchema());
+}
+
+// A core file would hold the key: in this process's memory, and in its environment.
+void ForbidCoreFiles() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_CORE, &limit) != 0) return;
+  limit.rlim_cur = 0;
+  setrlimit(RLIMIT_CORE, &limit);
+}
+
+coder_gpt4o::Recordings OpenRecordings(const Host& host, const coder_gpt4o::CoderOptions& options) {
+  namespace fs = std::filesystem;
+  coder_gpt4o::Recordings recordings;
+  if (options.mode == Mode::kReplay) {
+    recordings.source =
+        std::make_shared<Recording>(coder_gpt4o::RecordingFile(options.recording), Recording::Access::kReplay);
+    return recordings;
+  }
+  recordings.open_run = [host] {
+    return std::make_shared<Recording>(fs::path(host.ArtifactDirectory()) / coder_gpt4o::kRecordingName,
+                                       Recording::Access::kReadWrite);
+  };
+  if (options.mode == Mode::kCache) {
+    const fs::path file = options.recording.empty() ? fs::path(host.CacheDirectory()) / coder_gpt4o::kRecordingName
+                                                    : coder_gpt4o::RecordingFile(options.recording);
+    recordings.source = std::make_shared<Recording>(file, Recording::Access::kReadWrite);
+  }
+  return recordings;
+}
+
+kgrpo_error* Create(const kgrpo_host* raw_host, kgrpo_str options_text, kgrpo_coder** out) {
+  return Guard([&] {
+    coder_gpt4o::CoderOptions options =
+        coder_gpt4o::ReadOptions(View(options_text), [](const std::string& name) { return std::getenv(name.c_str()); });
+    const Host host(raw_host);
+    auto self = std::make_unique<kgrpo_coder>();
+    coder_gpt4o::Service service;
+    if (options.mode != Mode::kReplay) {
+      if (!options.client.api_key.empty()) ForbidCoreFiles();
+      coder_gpt4o::ClientOptions& client = options.client;
+      client.seed = host.Random({}, 0);
+      client.notice = [host](const std::string& message) { host.Warn(message); };
+      self->client = std::make_unique<coder_gpt4o::CompletionClient>(client);
+      service.send = [client = self->client.get()](coder_gpt4o::CompletionRequest request, auto done) {
+        client->Send(std::move(request), std::move(done));
+      };
+      service.cancel = [client = self->client.get()] { client->Cancel(); };
+    }
+    options.client = {};  // the key stays in the client alone
+    coder_gpt4o::Recordings recordings = OpenRecordings(host, options);
+    self->coder.emplace(
+        std::move(options), std::move(service), std::move(recordings),
+        coder_gpt4o::Reports{[host](std::string_view message) { host.Warn(message); },
+                             [host](std::string_view name, double value) { host.Metric(name, value); }});
+    *out = self.release();
+  });
+}
+
+void Destroy(kgrpo_coder* self) {
+  delete self;
+}
+
+void RequireWhole(const kgrpo_coder_request* request) {
+  if (request == nullptr || !KGRPO_HAS_MEMBER(request, kgrpo_coder_request, seed) || request->problem == nullptr)
+    throw Error(KGRPO_ERROR_INVALID, "coder_gpt4o: a request without a problem or a suggestion");
+}
+
+kgrpo_error* Implement(kgrpo_coder* self, const kgrpo_coder_request* request, kgrpo_coder_done done) {
+  return Guard([&] {
+    RequireWhole(request);
+    if (done.done == nullptr) throw Error(KGRPO_ERROR_INVALID, "coder_gpt4o: a request without a callback");
+    self->coder->Implement(*request, done);
+  });
+}
+
+void Cancel(kgrpo_coder* self) {
+  self->coder->Cancel();
+}
+
+kgrpo_error* DescribeRequest(const kgrpo_coder* self, const kgrpo_coder_request* request, kgrpo_text_sink sink) {
+  return Guard([&] {
+    RequireWhole(request);
+    const std::string text = self->coder->Describe(*request);
+    sink.put(sink.context, Str(text));
+  });
+}
+
+constexpr kgrpo_coder_interface kInterface = {
+    sizeof(kgrpo_coder_interface), OptionsSchema, Create, Destroy, Implement, Cancel, nullptr, DescribeRequest,
+};
+
+}  // namespace
+
+KGRPO_PLUGIN("coder_gpt4o", "0.1.0", "GPT-4o, or any model behind OpenAI's chat completions, writes the kernels",
+             {KGRPO_CODER_INTERFACE, &kInterface});
