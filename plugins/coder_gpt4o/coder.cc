@@ -70,10 +70,8 @@ void Coder::Cancel() {
     const std::lock_guard lock(mutex_);
     ++cancels_;
     held.swap(held_);
-    for (auto& [digest, waiting] : asking_) {
-      held.insert(held.end(), waiting.begin(), waiting.end());
-      waiting.clear();
-    }
+    for (auto& [digest, same] : asking_) held.insert(held.end(), same.waiting.begin(), same.waiting.end());
+    asking_.clear();
   }
   if (service_.cancel) service_.cancel();
   for (const JobPointer& job : held) job->End(KGRPO_CODER_FAILED, "cancelled");
@@ -92,6 +90,8 @@ void Coder::Ask(const JobPointer& job) {
     }
   } catch (const Error& error) {
     return job->Fail(error.code(), error.what());
+  } catch (const std::exception& error) {
+    return job->Fail(KGRPO_ERROR_INTERNAL, error.what());
   }
   if (WaitsForSame(job)) return;
   {
@@ -124,9 +124,18 @@ bool Coder::UseRecorded(const JobPointer& job) {
 bool Coder::WaitsForSame(const JobPointer& job) {
   if (options_.mode != Mode::kCache) return false;
   const std::lock_guard lock(mutex_);
-  const auto [asked, is_first] = asking_.try_emplace(job->request.digest);
-  if (!is_first) asked->second.push_back(job);
+  const auto [asked, is_first] = asking_.try_emplace(job->request.digest, SameContent{job, {}});
+  if (!is_first) asked->second.waiting.push_back(job);
   return !is_first;
+}
+
+// Who waited for the answer to that job. Under the mutex.
+std::vector<Coder::JobPointer> Coder::StopWaitingFor(const JobPointer& asker) {
+  const auto asked = asking_.find(asker->request.digest);
+  if (asked == asking_.end() || asked->second.asker != asker) return {};
+  std::vector<JobPointer> waiting = std::move(asked->second.waiting);
+  asking_.erase(asked);
+  return waiting;
 }
 
 // Sends what is held as far as the most that it can cost fits beside the calls in flight. Where there are none to wait
@@ -147,7 +156,9 @@ void Coder::SendHeld() {
         refused.swap(held_);
       }
     }
-    for (const JobPointer& job : refused) asking_.erase(job->request.digest);
+    for (size_t i = 0, held = refused.size(); i < held; ++i) {
+      for (const JobPointer& other : StopWaitingFor(refused[i])) refused.push_back(other);
+    }
   }
   for (const JobPointer& job : ready) {
     service_.send({job->request.body, TokensAtMost(job->request.body) + options_.max_tokens},
@@ -175,10 +186,7 @@ void Coder::Receive(const JobPointer& job, Completion completion) {
   {
     const std::lock_guard lock(mutex_);
     budget_.Settle(job->reserved, cost);
-    if (const auto asked = asking_.find(job->request.digest); asked != asking_.end()) {
-      waiting = std::move(asked->second);
-      asking_.erase(asked);
-    }
+    waiting = StopWaitingFor(job);
   }
   if (answered && reports_.metric) {
     reports_.metric("coder/answer_seconds", completion.answer_seconds);

@@ -66,12 +66,17 @@ class Coder {
 
  private:
   using JobPointer = std::shared_ptr<Job>;
+  struct SameContent {
+    JobPointer asker;
+    std::vector<JobPointer> waiting;
+  };
 
   void OpenRun();
   std::string Body(const nlohmann::json& messages, uint64_t sample) const;
   void Ask(const JobPointer& job);
   bool UseRecorded(const JobPointer& job);
   bool WaitsForSame(const JobPointer& job);
+  std::vector<JobPointer> StopWaitingFor(const JobPointer& asker);
   void SendHeld();
   void Receive(const JobPointer& job, Completion completion);
   void Keep(const Job& job, const RecordedCompletion& exchange, bool paid);
@@ -89,8 +94,8 @@ class Coder {
 
   mutable std::mutex mutex_;  // guards what follows; nobody is called under it
   Budget budget_;
-  std::deque<JobPointer> held_;                            // to be sent once their cost fits
-  std::map<std::string, std::vector<JobPointer>> asking_;  // mode cache, by digest: who waits for the answer to another
+  std::deque<JobPointer> held_;                // to be sent once their cost fits
+  std::map<std::string, SameContent> asking_;  // mode cache, by digest: what is being asked
 };
 
 }  // namespace kgrpo::coder_gpt4o

@@ -92,33 +92,25 @@ Required function:
 {{fence}}cuda
 {{problem.signature}}
 {{fence}}
-{{^first_round}}
-# The kernel before (A)
+
+{{^first_round}}# The kernel before (A)
 {{fence}}cuda
 {{code_a}}
 {{fence}}
 
 What led from A to B: {{last_suggestion}}
-{{/first_round}}
 
-# The kernel now (B)
+{{/first_round}}# The kernel now (B)
 {{fence}}cuda
 {{code_b}}
 {{fence}}
-{{#current.right}}
-B is right and takes {{current.time}}.
-{{/current.right}}
-{{#current}}
-{{^current.right}}
-B is not right: {{current.verdict}}.
-{{/current.right}}
-{{/current}}
-{{#current.quoted}}
-What was found about B:
+
+{{#current}}B is {{#current.right}}right and takes {{current.time}}{{/current.right}}{{^current.right}}not right: {{current.verdict}}{{/current.right}}.
+{{#current.quoted}}What was found about it:
 {{current.quoted}}
 {{/current.quoted}}
 
-# The suggestion to apply to B
+{{/current}}# The suggestion to apply to B
 {{suggestion}}
 )";
 

@@ -1,0 +1,40 @@
+// A coder over a scripted service. Used by coder_test.cc and coder_recording_test.cc.
+#ifndef KGRPO_TESTS_CODER_GPT4O_BENCH_H
+#define KGRPO_TESTS_CODER_GPT4O_BENCH_H
+
+#include "asked.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kgrpo::coder_gpt4o {
+
+inline const nlohmann::json kPrices = {{"gpt-4o", {{"prompt", 2.5}, {"completion", 10}}}};
+
+// AnswerOf costs 0.0045 US dollars.
+struct Bench {
+  explicit Bench(const nlohmann::json& changes = nlohmann::json::object(), Recordings recordings = {})
+      : coder(OptionsWith(changes), service.service(), std::move(recordings),
+              {[this](std::string_view message) { warnings.emplace_back(message); },
+               [this](std::string_view name, double value) { metrics.emplace_back(name, value); }}) {}
+
+  void Ask(Asked& asked, Answered& answered) { coder.Implement(asked.request(), answered.done()); }
+
+  ScriptedService service;
+  std::vector<std::string> warnings;
+  std::vector<std::pair<std::string, double>> metrics;
+  Coder coder;
+};
+
+inline Completion Failed() {
+  Completion completion;
+  completion.outcome = Completion::Outcome::kFailed;
+  completion.message = "no answer after 6 attempts";
+  completion.attempts = 6;
+  return completion;
+}
+
+}  // namespace kgrpo::coder_gpt4o
+
+#endif

@@ -1,0 +1,147 @@
+// coder_gpt4o/coder.h: from request to answer, with a scripted service: what is recorded, replayed and cached.
+#include "coder_gpt4o/coder.h"
+
+#include "bench.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace kgrpo::coder_gpt4o {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// Asks for these suggestions, of as many samples, and answers whatever reaches the service.
+std::vector<Answered> Play(Bench& bench, const std::vector<std::string>& suggestions) {
+  std::vector<Answered> answered(suggestions.size());
+  for (size_t i = 0; i < suggestions.size(); ++i) {
+    Asked asked(suggestions[i], i);
+    bench.Ask(asked, answered[i]);
+    while (!bench.service.calls.empty())
+      bench.service.Answer(
+          AnswerOf(Fenced(kKernelC + ("// " + suggestions[i]) + std::to_string(bench.service.sent) + "\n")));
+  }
+  return answered;
+}
+
+TEST(CoderTest, AResumedRunDoesNotPayTwice) {
+  const auto folder = TestFolder("resumed");
+  std::vector<Answered> before;
+  {
+    Bench bench({{"prices", kPrices}}, RecordedIn(folder));
+    before = Play(bench, {"a", "a", "b"});
+    EXPECT_EQ(bench.service.sent, 3u);  // the same words of another sample are asked anew
+  }
+  Bench resumed({{"prices", kPrices}}, RecordedIn(folder));
+  const std::vector<Answered> after = Play(resumed, {"a", "a", "b", "c"});
+  EXPECT_EQ(resumed.service.sent, 1u);
+  for (size_t i = 0; i < before.size(); ++i) {
+    EXPECT_EQ(after[i].source, before[i].source);
+    EXPECT_EQ(after[i].cost, before[i].cost);
+  }
+  EXPECT_DOUBLE_EQ(resumed.coder.spent(), 4 * 0.0045);
+}
+
+TEST(CoderTest, ReplaysByContentWithoutAService) {
+  const auto folder = TestFolder("replayed");
+  std::vector<Answered> before;
+  {
+    Bench bench({{"prices", kPrices}, {"continuations", 1}}, RecordedIn(folder));
+    before = Play(bench, {"a", "b", "a"});
+    Answered cut, failed;
+    Asked long_one("long", 9), bad("bad", 10);
+    bench.Ask(long_one, cut);
+    bench.service.Answer(AnswerOf(Fenced(kKernelC).substr(0, 60), "length"));
+    bench.service.Answer(AnswerOf(Fenced(kKernelC).substr(60)));
+    bench.Ask(bad, failed);
+    bench.service.Answer(Failed());
+  }
+  const json options = {{"mode", "replay"}, {"recording", folder.string()}, {"prices", kPrices}, {"continuations", 1}};
+  const auto source = std::make_shared<Recording>(RecordingFile(folder), Recording::Access::kReplay);
+  Bench replay(options, {{}, source});
+  const std::vector<Answered> after = Play(replay, {"a", "b", "a"});
+  for (size_t i = 0; i < before.size(); ++i) {
+    EXPECT_EQ(after[i].source, before[i].source);
+    EXPECT_EQ(after[i].prompt_tokens, before[i].prompt_tokens);
+    EXPECT_EQ(after[i].cost, 0);
+  }
+  Answered cut, failed, other, missing;
+  Asked long_one("long", 9), bad("bad", 10), same_words("b", 77), unknown("unroll", 3);
+  replay.Ask(long_one, cut);
+  EXPECT_EQ(cut.source, kKernelC);
+  replay.Ask(bad, failed);
+  EXPECT_EQ(failed.outcome, KGRPO_CODER_FAILED);
+  replay.Ask(same_words, other);
+  EXPECT_EQ(other.source, before[1].source);
+  replay.Ask(unknown, missing);
+  ASSERT_TRUE(missing.error);
+  EXPECT_EQ(missing.error->code(), KGRPO_ERROR_NOT_FOUND);
+  EXPECT_THAT(missing.error->what(), AllOf(HasSubstr("no answer to this request"), HasSubstr("message 2 (user), line"),
+                                           HasSubstr("is \"unroll\", recorded is \"")));
+  EXPECT_EQ(replay.service.sent, 0u);
+}
+
+TEST(CoderTest, ACachePaysOnlyForWhatIsNew) {
+  const auto folder = TestFolder("cached");
+  const auto open = [&] { return std::make_shared<Recording>(folder / "cache.sqlite", Recording::Access::kReadWrite); };
+  const json options = {{"mode", "cache"}, {"prices", kPrices}};
+  {
+    Bench first(options, RecordedIn(folder / "one", open()));
+    const std::vector<Answered> answered = Play(first, {"a", "b", "a"});
+    EXPECT_EQ(first.service.sent, 2u);
+    EXPECT_EQ(answered[2].source, answered[0].source);
+    EXPECT_EQ(answered[2].cost, 0);
+  }
+  {
+    Bench second(options, RecordedIn(folder / "two", open()));
+    const std::vector<Answered> answered = Play(second, {"b", "c"});
+    EXPECT_EQ(second.service.sent, 1u);
+    EXPECT_EQ(answered[0].cost, 0);
+    EXPECT_DOUBLE_EQ(second.coder.spent(), 0.0045);
+  }
+  // What came from the cache stands in the run's own recording too, so that the run can be replayed.
+  Recording own(folder / "two" / kRecordingName, Recording::Access::kReplay);
+  EXPECT_EQ(own.Exchanges(), 2u);
+  EXPECT_DOUBLE_EQ(own.Spent(), 0.0045);
+}
+
+TEST(CoderTest, ACacheDoesNotAskTwiceAtOnce) {
+  const auto folder = TestFolder("at_once");
+  Bench bench({{"mode", "cache"}},
+              RecordedIn(folder, std::make_shared<Recording>(folder / "cache.sqlite", Recording::Access::kReadWrite)));
+  std::deque<Asked> asked;
+  std::deque<Answered> answered(3);
+  for (uint64_t i = 0; i < 3; ++i) {
+    asked.emplace_back("a", i);
+    bench.Ask(asked[i], answered[i]);
+  }
+  EXPECT_EQ(bench.service.sent, 1u);
+  bench.service.Answer(AnswerOf(Fenced(kKernelC)));
+  for (const Answered& one : answered) EXPECT_EQ(one.source, kKernelC);
+  // A failure is not kept: the next one asks again.
+  Asked other("b");
+  Answered failed, again;
+  bench.Ask(other, failed);
+  bench.service.Answer(Failed());
+  EXPECT_EQ(failed.outcome, KGRPO_CODER_FAILED);
+  bench.Ask(other, again);
+  EXPECT_EQ(bench.service.calls.size(), 1u);
+  bench.service.Answer(AnswerOf(Fenced(kKernelC)));
+  EXPECT_EQ(again.source, kKernelC);
+}
+
+TEST(CoderTest, NothingIsKeptUnlessItIsToBeRecorded) {
+  const auto folder = TestFolder("unrecorded");
+  {
+    Bench bench({{"record", false}, {"prices", kPrices}}, RecordedIn(folder));
+    Play(bench, {"a"});
+  }
+  Recording recording(folder / kRecordingName, Recording::Access::kReplay);
+  EXPECT_EQ(recording.Exchanges(), 0u);
+  EXPECT_DOUBLE_EQ(recording.Spent(), 0.0045);
+}
+
+}  // namespace
+}  // namespace kgrpo::coder_gpt4o

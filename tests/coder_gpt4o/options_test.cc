@@ -1,0 +1,151 @@
+// coder_gpt4o/options.h: what options come to, and what is refused before a run starts, without a word of a key.
+#include "coder_gpt4o/options.h"
+
+#include "asked.h"
+#include "config/schema.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <kgrpo/sdk/error.h>
+
+namespace kgrpo::coder_gpt4o {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+std::string Refusal(const json& changes, const char* key = "secret-key") {
+  json options = DefaultOptions();
+  for (const auto& [name, value] : changes.items()) options[name] = value;
+  try {
+    ReadOptions(options.dump(), [key](const std::string&) { return key; });
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), KGRPO_ERROR_INVALID);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(OptionsTest, TheSchemaIsSound) {
+  EXPECT_THAT(FindSchemaMistakes(nlohmann::ordered_json::parse(OptionsSchema())), IsEmpty());
+}
+
+TEST(OptionsTest, TheDefaults) {
+  const CoderOptions options = OptionsWith(json::object());
+  EXPECT_EQ(options.model, "gpt-4o");
+  EXPECT_EQ(options.temperature, 0.0);
+  EXPECT_EQ(options.max_tokens, 4096u);
+  EXPECT_EQ(options.max_tokens_field, "max_tokens");
+  EXPECT_FALSE(options.seed || options.seed_of_sample || options.max_cost || options.price_known);
+  EXPECT_EQ(options.mode, Mode::kLive);
+  EXPECT_TRUE(options.record);
+  EXPECT_EQ(options.client.api_key, "secret-key");
+  EXPECT_EQ(options.client.base_url, "https://api.openai.com/v1");
+  EXPECT_FALSE(options.client.proxy);
+  // What the client has as its defaults is what the schema says.
+  const ClientOptions defaults;
+  EXPECT_EQ(options.client.max_concurrency, defaults.max_concurrency);
+  EXPECT_EQ(options.client.connect_timeout_seconds, defaults.connect_timeout_seconds);
+  EXPECT_EQ(options.client.response_timeout_seconds, defaults.response_timeout_seconds);
+  EXPECT_EQ(options.client.idle_timeout_seconds, defaults.idle_timeout_seconds);
+  EXPECT_EQ(options.client.total_timeout_seconds, defaults.total_timeout_seconds);
+  EXPECT_EQ(options.client.max_attempts, defaults.max_attempts);
+  EXPECT_EQ(options.client.backoff_base_seconds, defaults.backoff_base_seconds);
+  EXPECT_EQ(options.client.backoff_cap_seconds, defaults.backoff_cap_seconds);
+  EXPECT_EQ(options.client.retry_budget_ratio, defaults.retry_budget_ratio);
+  EXPECT_EQ(options.client.breaker_failures, defaults.breaker_failures);
+  EXPECT_EQ(options.client.breaker_pause_seconds, defaults.breaker_pause_seconds);
+  EXPECT_EQ(options.client.max_outage_seconds, defaults.max_outage_seconds);
+}
+
+TEST(OptionsTest, ReasoningModelsGetTheirOwnKey) {
+  for (const char* model : {"o1", "o3-mini", "o4-mini", "gpt-5", "gpt-5-nano"})
+    EXPECT_EQ(OptionsWith({{"model", model}}).max_tokens_field, "max_completion_tokens") << model;
+  for (const char* model : {"gpt-4o", "olmo", "llama"})
+    EXPECT_EQ(OptionsWith({{"model", model}}).max_tokens_field, "max_tokens") << model;
+  EXPECT_EQ(OptionsWith({{"max_tokens_field", "max_completion_tokens"}}).max_tokens_field, "max_completion_tokens");
+}
+
+TEST(OptionsTest, Headers) {
+  const CoderOptions options = OptionsWith({{"organization", "org-1"},
+                                            {"project", "p"},
+                                            {"extra_headers", {{"X-Title", "kgrpo"}}},
+                                            {"api_key_header", "api-key"}});
+  using Pair = std::pair<std::string, std::string>;
+  EXPECT_THAT(options.client.headers, testing::ElementsAre(Pair("OpenAI-Organization", "org-1"),
+                                                           Pair("OpenAI-Project", "p"), Pair("X-Title", "kgrpo")));
+  EXPECT_EQ(options.client.api_key_header, "api-key");
+}
+
+TEST(OptionsTest, AnUnsetVariable) {
+  EXPECT_THAT(Refusal({}, nullptr), HasSubstr("OPENAI_API_KEY is not set"));
+  EXPECT_THAT(Refusal({}, ""), HasSubstr("OPENAI_API_KEY is empty"));
+  EXPECT_THAT(Refusal({}, "two words"), AllOf(HasSubstr("blanks"), Not(HasSubstr("two"))));
+  EXPECT_EQ(Refusal({{"api_key_env", nullptr}}, nullptr), "");
+  EXPECT_EQ(OptionsWith({{"api_key_env", nullptr}}).client.api_key, "");
+}
+
+TEST(OptionsTest, AKeyInAFileIsRefusedAndNotRepeated) {
+  for (const char* key : {"sk-proj-abc123", "a1b2c3d4e5f6a7b8", "sk_live_abc", "4F5"}) {
+    EXPECT_THAT(Refusal({{"api_key_env", key}}),
+                AllOf(HasSubstr("api_key_env"), HasSubstr("revoked"), Not(HasSubstr(key))));
+  }
+  for (const char* header : {"Authorization", "api-key", "X-API-Key", "Cookie", "X-Auth-Token"}) {
+    EXPECT_THAT(Refusal({{"extra_headers", {{header, "hush"}}}}), AllOf(HasSubstr(header), Not(HasSubstr("hush"))))
+        << header;
+  }
+  EXPECT_THAT(Refusal({{"extra_body", {{"api_key", "hush"}}}}), AllOf(HasSubstr("api_key"), Not(HasSubstr("hush"))));
+  EXPECT_THAT(Refusal({{"base_url", "https://me:hush@host/v1"}}), AllOf(HasSubstr("base_url"), Not(HasSubstr("hush"))));
+  EXPECT_THAT(Refusal({{"proxy", "http://me:hush@host"}}), AllOf(HasSubstr("proxy"), Not(HasSubstr("hush"))));
+  // A host alone may have an @ behind it.
+  EXPECT_EQ(Refusal({{"base_url", "https://host/v1/a@b"}}), "");
+  EXPECT_EQ(Refusal({{"extra_body", {{"max_output_tokens", 5}, {"top_p", 0.5}}}}), "");
+}
+
+TEST(OptionsTest, WhatThePluginSendsIsNotForExtraBody) {
+  for (const char* key : {"model", "messages", "temperature", "max_tokens", "stream", "n", "seed"})
+    EXPECT_THAT(Refusal({{"extra_body", {{key, 1}}}}), HasSubstr(key)) << key;
+}
+
+TEST(OptionsTest, Money) {
+  EXPECT_THAT(Refusal({{"max_cost", 5}}), AllOf(HasSubstr("max_cost"), HasSubstr("gpt-4o: {prompt:")));
+  EXPECT_THAT(Refusal({{"max_cost", 5}, {"prices", {{"other", {{"prompt", 1}, {"completion", 2}}}}}}),
+              HasSubstr("gpt-4o"));
+  const CoderOptions options =
+      OptionsWith({{"max_cost", 5}, {"prices", {{"gpt-4o", {{"prompt", 2.5}, {"completion", 10}}}}}});
+  EXPECT_EQ(options.max_cost, 5.0);
+  EXPECT_DOUBLE_EQ(options.price.Of(1000, 200), 0.0045);
+}
+
+TEST(OptionsTest, Modes) {
+  EXPECT_THAT(Refusal({{"mode", "replay"}}), HasSubstr("mode replay needs it"));
+  EXPECT_THAT(Refusal({{"mode", "replay"}, {"recording", "no/such/run"}}), HasSubstr("no recording at no/such/run"));
+  EXPECT_THAT(Refusal({{"recording", "runs/one"}}), HasSubstr("mode live reads none"));
+  // Replaying needs no key.
+  const std::filesystem::path folder = TestFolder("options");
+  { const Recording recording(folder / kRecordingName, Recording::Access::kReadWrite); }
+  EXPECT_EQ(Refusal({{"mode", "replay"}, {"recording", folder.string()}}, nullptr), "");
+}
+
+TEST(OptionsTest, Templates) {
+  EXPECT_THAT(Refusal({{"prompt", {{"system", nullptr}, {"user", "{{sugestion}}"}, {"diagnosis_limit", 1}}}}),
+              HasSubstr("options.prompt.user: 1:1: unknown variable"));
+  EXPECT_THAT(Refusal({{"prompt", {{"system", nullptr}, {"user", ""}, {"diagnosis_limit", 1}}}}), HasSubstr("empty"));
+}
+
+TEST(OptionsTest, EveryMistakeAtOnce) {
+  const std::string refusal = Refusal({{"max_cost", 5}, {"mode", "replay"}, {"seed", "mine"}, {"api_key_env", "sk-1"}});
+  for (const char* option : {"max_cost", "recording", "seed", "api_key_env"}) EXPECT_THAT(refusal, HasSubstr(option));
+}
+
+TEST(OptionsTest, WhatIsNotOfTheSchema) {
+  for (const char* text : {"", "[]", "{}", "{\"model\": 7}", "null"}) {
+    EXPECT_THROW(ReadOptions(text, [](const std::string&) { return "k"; }), Error) << text;
+  }
+}
+
+}  // namespace
+}  // namespace kgrpo::coder_gpt4o

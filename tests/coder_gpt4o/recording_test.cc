@@ -1,0 +1,175 @@
+// coder_gpt4o/recording.h and difference.h: what is kept of exchanges, and found again.
+#include "coder_gpt4o/recording.h"
+
+#include "asked.h"
+#include "coder_gpt4o/difference.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+namespace kgrpo::coder_gpt4o {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Access = Recording::Access;
+
+RecordedCompletion Exchange(const std::string& text, double cost = 0.5) {
+  return {AnswerOf(text), cost};
+}
+
+RecordedCompletion Failure() {
+  RecordedCompletion failure;
+  failure.completion.message = "the line was cut";
+  failure.completion.failure = "connection";
+  return failure;
+}
+
+TEST(RecordingTest, GivesBackWhatWasKept) {
+  Recording recording(TestFolder("kept") / "r.sqlite", Access::kReadWrite);
+  RecordedCompletion exchange = Exchange("a \xc3\xa4 \"text\"");
+  exchange.completion.finish_reason = "length";
+  exchange.completion.refusal = "no";
+  exchange.completion.model = "gpt-4o-2024";
+  exchange.completion.answer_seconds = 1.5;
+  exchange.completion.http_status = 200;
+  const RecordedRequest request = MakeRecordedRequest("{\"a\":1}", ~uint64_t{0});
+  recording.Add(request, exchange, true, true);
+  const auto found = recording.Find(request, Match::kSample);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->completion.outcome, Completion::Outcome::kAnswered);
+  EXPECT_EQ(found->completion.text, "a \xc3\xa4 \"text\"");
+  EXPECT_EQ(found->completion.finish_reason, "length");
+  EXPECT_EQ(found->completion.refusal, "no");
+  EXPECT_EQ(found->completion.model, "gpt-4o-2024");
+  EXPECT_EQ(found->completion.prompt_tokens, 1000u);
+  EXPECT_EQ(found->completion.completion_tokens, 200u);
+  EXPECT_TRUE(found->completion.usage_known);
+  EXPECT_EQ(found->completion.answer_seconds, 1.5);
+  EXPECT_EQ(found->completion.http_status, 200);
+  EXPECT_EQ(found->cost, 0.5);
+}
+
+TEST(RecordingTest, FindsByContentAndSample) {
+  Recording recording(TestFolder("match") / "r.sqlite", Access::kReadWrite);
+  recording.Add(MakeRecordedRequest("{\"a\":1}", 10), Exchange("ten"), true, true);
+  recording.Add(MakeRecordedRequest("{\"a\":1}", 11), Exchange("eleven"), true, true);
+  recording.Add(MakeRecordedRequest("{\"a\":1}", 12), Failure(), true, true);
+  recording.Add(MakeRecordedRequest("{\"a\":2}", 10), Failure(), true, true);
+  const auto text = [&](const char* body, uint64_t sample, Match match) -> std::string {
+    const auto found = recording.Find(MakeRecordedRequest(body, sample), match);
+    return !found ? "nothing" : found->completion.message + found->completion.text;
+  };
+  EXPECT_EQ(text("{\"a\":1}", 11, Match::kSample), "eleven");
+  EXPECT_EQ(text("{\"a\":1}", 12, Match::kSample), "nothing");  // a failure is no answer
+  EXPECT_EQ(text("{\"a\":1}", 13, Match::kSample), "nothing");
+  EXPECT_EQ(text("{\"a\":1}", 10, Match::kContent), "ten");
+  EXPECT_EQ(text("{\"a\":1}", 12, Match::kContent), "the line was cut");  // as it was
+  EXPECT_EQ(text("{\"a\":1}", 20, Match::kContent),
+            "ten");  // another sample: by its number, of those that were answered
+  EXPECT_EQ(text("{\"a\":1}", 21, Match::kContent), "eleven");
+  EXPECT_EQ(text("{\"a\":2}", 99, Match::kContent), "the line was cut");
+  EXPECT_EQ(text("{\"a\":3}", 10, Match::kContent), "nothing");
+  // Asked again after it had failed: the answer counts.
+  recording.Add(MakeRecordedRequest("{\"a\":2}", 10), Exchange("at last"), true, true);
+  EXPECT_EQ(text("{\"a\":2}", 10, Match::kSample), "at last");
+}
+
+TEST(RecordingTest, AddsUpWhatWasSpent) {
+  const fs::path file = TestFolder("spent") / "r.sqlite";
+  {
+    Recording recording(file, Access::kReadWrite);
+    recording.Add(MakeRecordedRequest("{}", 1), Exchange("a", 0.25), true, true);
+    recording.Add(MakeRecordedRequest("{}", 2), Exchange("b", 0.5), false, true);
+    recording.Add(MakeRecordedRequest("{}", 3), Exchange("c", 8), true, false);
+  }
+  Recording again(file, Access::kReadWrite);
+  EXPECT_EQ(again.Spent(), 0.75);
+  EXPECT_EQ(again.Exchanges(), 2u);
+}
+
+TEST(RecordingTest, ClosedItIsOnePlainFile) {
+  const fs::path folder = TestFolder("plain");
+  { Recording(folder / "r.sqlite", Access::kReadWrite).Add(MakeRecordedRequest("{}", 1), Exchange("a"), true, true); }
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 1);
+  Recording replay(folder / "r.sqlite", Access::kReplay);
+  EXPECT_TRUE(replay.Find(MakeRecordedRequest("{}", 1), Match::kContent));
+}
+
+TEST(RecordingTest, RefusesWhatIsNoRecording) {
+  const fs::path folder = TestFolder("none");
+  const auto refusal = [&](Access access, const char* name) -> std::string {
+    try {
+      Recording recording(folder / name, access);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(refusal(Access::kReplay, "absent.sqlite"), HasSubstr("no recording at"));
+  EXPECT_FALSE(fs::exists(folder / "absent.sqlite"));
+  std::ofstream(folder / "text.sqlite") << std::string(4096, 'x');
+  EXPECT_THAT(refusal(Access::kReplay, "text.sqlite"), HasSubstr("text.sqlite"));
+  EXPECT_THAT(refusal(Access::kReadWrite, "text.sqlite"), HasSubstr("text.sqlite"));
+  { Database(folder / "other.sqlite").Execute("CREATE TABLE t(a)"); }
+  EXPECT_THAT(refusal(Access::kReplay, "other.sqlite"), HasSubstr("no recording of exchanges"));
+  EXPECT_THAT(refusal(Access::kReadWrite, "other.sqlite"), HasSubstr("no recording of exchanges"));
+}
+
+TEST(RecordingTest, TwoMayWriteToOneCache) {
+  const fs::path file = TestFolder("two") / "r.sqlite";
+  Recording one(file, Access::kReadWrite), other(file, Access::kReadWrite);
+  one.Add(MakeRecordedRequest("{}", 1), Exchange("a"), true, true);
+  other.Add(MakeRecordedRequest("{}", 2), Exchange("b"), true, true);
+  EXPECT_EQ(one.Exchanges(), 2u);
+  EXPECT_EQ(other.Spent(), 1.0);
+}
+
+TEST(RecordingTest, ARunsFolderNamesItsCoders) {
+  const fs::path folder = TestFolder("folder");
+  fs::create_directories(folder / "artifacts" / "coder");
+  EXPECT_EQ(RecordingFile(folder), folder / "artifacts" / "coder" / "exchanges.sqlite");
+  std::ofstream(folder / "exchanges.sqlite") << "";
+  EXPECT_EQ(RecordingFile(folder), folder / "exchanges.sqlite");
+  EXPECT_EQ(RecordingFile(folder / "x.sqlite"), folder / "x.sqlite");
+}
+
+// ---- what differs --------------------------------------------------------------------------------
+
+std::string Body(const char* model, const std::string& user, double temperature = 0) {
+  return nlohmann::json{
+      {"model", model},
+      {"temperature", temperature},
+      {"messages", {{{"role", "system"}, {"content", "You write."}}, {{"role", "user"}, {"content", user}}}}}
+      .dump();
+}
+
+TEST(DifferenceTest, NamesKeysAndLines) {
+  NearestRequest nearest(Body("gpt-4o", "one\ntwo\nthree"));
+  EXPECT_EQ(nearest.Difference(), "nothing is recorded in it");
+  nearest.Consider(Body("gpt-4o-mini", "something else altogether", 1));
+  EXPECT_THAT(nearest.Difference(),
+              AllOf(HasSubstr("model is \"gpt-4o\", recorded is \"gpt-4o-mini\""),
+                    HasSubstr("temperature is 0.0, recorded is 1.0"), HasSubstr("message 2 (user)")));
+  nearest.Consider(Body("gpt-4o", "one\n2\nthree"));
+  EXPECT_EQ(nearest.Difference(),
+            "the nearest of what is recorded differs in this: message 2 (user), line 2 is \"two\", recorded is \"2\"");
+  nearest.Consider(Body("gpt-4o", "entirely different"));  // no nearer
+  nearest.Consider("not json");
+  EXPECT_THAT(nearest.Difference(), HasSubstr("recorded is \"2\""));
+}
+
+TEST(DifferenceTest, KeysAndMessagesThatAreMissing) {
+  NearestRequest nearest(R"({"messages": [{"role": "user", "content": "a"}], "seed": 7})");
+  nearest.Consider(
+      R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], "top_p": 1})");
+  EXPECT_THAT(nearest.Difference(),
+              AllOf(HasSubstr("seed is 7, recorded is absent"), HasSubstr("top_p is absent, recorded is 1"),
+                    HasSubstr("1 messages, recorded are 2")));
+}
+
+}  // namespace
+}  // namespace kgrpo::coder_gpt4o
