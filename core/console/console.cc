@@ -36,7 +36,9 @@ std::string StepText(const StepLine& line, bool whole) {
                              : "  speedup   none";
     text += Format("  favourite %2.0f%%", 100 * line.favourite_share);
     if (whole) text += Format("  entropy %.1f", line.entropy);
+    if (line.coder_error_rate > 0) text += Format("  coder errors %.0f%%", std::ceil(100 * line.coder_error_rate));
   }
+  if (line.cost > 0) text += Format("  $%.2f", line.cost);
   if (line.has_loss && !line.has_rollouts) text += Format("  loss %.4f", line.loss);
   text += Format("  %.1f s", line.seconds);
   if (!whole) return text;

@@ -17,7 +17,45 @@ struct Counter {
   double Share(size_t of) const { return of == 0 ? 0 : static_cast<double>(count) / static_cast<double>(of); }
 };
 
+// What the coder did: in the rounds, and in those that trajectories were dropped in, which leave no round but count as
+// tried.
+struct CoderFigures {
+  std::map<kgrpo_coder_outcome, Counter> errors;
+  size_t tried = 0;
+  double cost = 0, tokens = 0, seconds = 0;
+
+  void Add(const CoderAnswer& answer) {
+    ++tried;
+    cost += answer.cost;
+    tokens += static_cast<double>(answer.prompt_tokens + answer.completion_tokens);
+    seconds += answer.seconds;
+    if (CoderFailed(answer)) ++errors[answer.outcome].count;
+  }
+
+  void Show(MetricMap& metrics) {
+    Counter all;
+    for (const kgrpo_coder_outcome kind :
+         {KGRPO_CODER_REFUSED, KGRPO_CODER_TRUNCATED, KGRPO_CODER_NO_CODE, KGRPO_CODER_FAILED}) {
+      all.count += errors[kind].count;
+      metrics[std::string("coder/error_rate/") + CoderOutcomeName(kind)] = errors[kind].Share(tried);
+    }
+    metrics["coder/error_rate"] = all.Share(tried);
+    metrics["coder/cost"] = cost;
+    metrics["coder/tokens"] = tokens;
+    metrics["time/implement"] = seconds;
+  }
+};
+
 }  // namespace
+
+double CoderCost(const std::vector<TrajectoryRecord>& trajectories) {
+  CoderFigures figures;
+  for (const TrajectoryRecord& trajectory : trajectories) {
+    if (trajectory.failed_round) figures.Add(trajectory.failed_round->answer);
+    for (const RoundRecord& round : trajectory.rounds_done) figures.Add(round.answer);
+  }
+  return figures.cost;
+}
 
 std::string SuggestionLabel(const RoundRecord& round) {
   if (!round.answer.summary.empty()) return round.answer.summary;
@@ -52,15 +90,17 @@ double BestSpeedup(const TrajectoryRecord& trajectory) {
 
 MetricMap RolloutMetrics(const std::vector<TrajectoryRecord>& trajectories) {
   MetricMap metrics;
-  Counter compiled, correct, faster, timeout, crash, failed, not_applicable, unclear, error, unchanged;
+  Counter compiled, correct, faster, timeout, crash, failed, not_applicable, unclear, unchanged;
+  CoderFigures coder;
   std::vector<double> rewards, speedups;
   std::map<std::string, std::vector<double>> parts, by_problem;
   Tally labels, suggestions;
-  double implement = 0, evaluate = 0, cost = 0, tokens = 0;
+  double evaluate = 0;
   size_t rounds = 0, dropped = 0, fast = 0, complete = 0;
 
   for (const TrajectoryRecord& trajectory : trajectories) {
     if (!trajectory.dropped.empty()) ++dropped;
+    if (trajectory.failed_round) coder.Add(trajectory.failed_round->answer);
     if (!trajectory.rounds_done.empty()) {
       ++complete;
       if (BestSpeedup(trajectory) > 1) ++fast;
@@ -72,12 +112,9 @@ MetricMap RolloutMetrics(const std::vector<TrajectoryRecord>& trajectories) {
       for (const Metric& part : round.reward_parts) parts[part.name].push_back(part.value);
       labels.Add(SuggestionLabel(round));
       suggestions.Add(round.suggestion);
-      implement += round.answer.seconds;
-      cost += round.answer.cost;
-      tokens += static_cast<double>(round.answer.prompt_tokens + round.answer.completion_tokens);
+      coder.Add(round.answer);
       if (round.answer.outcome == KGRPO_CODER_NOT_APPLICABLE) ++not_applicable.count;
       if (round.answer.outcome == KGRPO_CODER_UNCLEAR) ++unclear.count;
-      if (CoderFailed(round.answer)) ++error.count;
       if (round.unchanged) ++unchanged.count;
       if (!round.evaluation) continue;
       const Evaluation& evaluation = *round.evaluation;
@@ -94,9 +131,6 @@ MetricMap RolloutMetrics(const std::vector<TrajectoryRecord>& trajectories) {
     }
   }
 
-  // A dropped trajectory's last coder call failed without leaving a round: it counts as a round that was tried.
-  const size_t tried = rounds + dropped;
-  error.count += dropped;
   if (rounds > 0) {
     metrics["reward"] = Mean(rewards);
     metrics["reward_std"] = StandardDeviation(rewards);
@@ -122,14 +156,11 @@ MetricMap RolloutMetrics(const std::vector<TrajectoryRecord>& trajectories) {
   }
   metrics["coder/not_applicable_rate"] = not_applicable.Share(rounds);
   metrics["coder/unclear_rate"] = unclear.Share(rounds);
-  metrics["coder/error_rate"] = error.Share(tried);
+  coder.Show(metrics);
   metrics["coder/dropped_trajectories"] = static_cast<double>(dropped);
-  metrics["coder/cost"] = cost;
-  metrics["coder/tokens"] = tokens;
   metrics["policy/favourite_share"] = labels.favourite_share();
   metrics["policy/distinct_suggestions"] = static_cast<double>(suggestions.distinct());
   metrics["policy/suggestion_entropy"] = labels.entropy();
-  metrics["time/implement"] = implement;
   metrics["time/evaluate"] = evaluate;
   return metrics;
 }

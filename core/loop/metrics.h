@@ -17,6 +17,9 @@ using MetricMap = std::map<std::string, double>;
 // the suggestion itself in lower case with single spaces.
 std::string SuggestionLabel(const RoundRecord& round);
 
+// What the coder cost in the trajectories, in US dollars; a round that one was dropped in was paid for, too.
+double CoderCost(const std::vector<TrajectoryRecord>& trajectories);
+
 // Rewards and their parts, kernel/..., coder/..., policy/..., time/{implement,evaluate}. Empty trajectories
 // give no rewards. Rates are over all rounds, whether the coder wrote a kernel or not.
 MetricMap RolloutMetrics(const std::vector<TrajectoryRecord>& trajectories);

@@ -86,13 +86,15 @@ const RoundRecord* RoundsInFlight::Recorded(const Slot& slot) const {
   if (number >= request_.recorded.size()) return nullptr;
   const TrajectoryRecord& trajectory = request_.recorded[number];
   if (trajectory.problem_name != slot.trajectory.problem().name) return nullptr;
+  const auto repeated = [&slot](const RoundRecord& round) {
+    return round.round == slot.round.round && round.suggestion == slot.round.suggestion &&
+           round.code_a == slot.round.code_a && round.code_b == slot.round.code_b &&
+           round.completion_ids == slot.round.completion_ids;
+  };
   for (const RoundRecord& round : trajectory.rounds_done) {
-    if (round.round != slot.round.round) continue;
-    const bool same = round.suggestion == slot.round.suggestion && round.code_a == slot.round.code_a &&
-                      round.code_b == slot.round.code_b && round.completion_ids == slot.round.completion_ids;
-    return same ? &round : nullptr;
+    if (repeated(round)) return &round;
   }
-  return nullptr;
+  return trajectory.failed_round && repeated(*trajectory.failed_round) ? &*trajectory.failed_round : nullptr;
 }
 
 void RoundsInFlight::Abandon() {

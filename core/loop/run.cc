@@ -125,6 +125,7 @@ class Runner {
           models_.ReferenceFrozen();
         }
         begin_seconds_ = beginning.seconds();
+        coder_cost_ = database_.ReadCoderTotals(done_).cost;  // that of demonstrations included
         for (uint64_t step = done_ + 1; step <= last; ++step) {
           if (CancelledNow()) return;
           RunStep(step);
@@ -156,6 +157,8 @@ class Runner {
     const Stopwatch judging;
     const JudgedKernels judged = best_->Finish();
     metrics["time/judge_best"] = judging.seconds();
+    coder_cost_ += CoderCost(record.trajectories) + CoderCost(record.heldout);
+    metrics["coder/cost_total"] = coder_cost_;
     for (const auto& [name, value] : parts_.take_metrics()) metrics.emplace(name, value);
     metrics["step_time"] = watch.seconds();
     // From the records, not from the metrics, which a trainer may name alike.
@@ -274,6 +277,7 @@ class Runner {
   uint64_t total_ = 0;
   uint64_t done_ = 0;                  // steps in the database and in the policy
   std::optional<double> reward_mean_;  // of the last step, if it had rollouts
+  double coder_cost_ = 0;              // of the run so far, US dollars
 };
 
 }  // namespace

@@ -39,6 +39,19 @@ void ShowTimes(Console& console, RunDatabase& database, size_t steps) {
   console.Table("", {"time", "seconds", "a step"}, rows);
 }
 
+// What the coder cost and how often it failed; nothing of a coder that does neither.
+void ShowCoder(Console& console, RunDatabase& database) {
+  const CoderTotals totals = database.ReadCoderTotals(~uint64_t{0} >> 2);
+  if (totals.errors > 0) {
+    console.Note("the coder gave no kernel, for a fault of its own, in " + std::to_string(totals.errors) + " of " +
+                 std::to_string(totals.answers) + " answers (coder/error_rate says of what kind)");
+  }
+  if (totals.cost > 0 || totals.tokens > 0) {
+    console.Note("the coder cost $" + Fixed(totals.cost, 2) + ": " + std::to_string(totals.tokens) + " tokens in " +
+                 std::to_string(totals.answers) + " answers");
+  }
+}
+
 }  // namespace
 
 void ShowHeader(Console& console, const PipelineConfig& config, const PipelineParts& parts, const ProblemSet& problems,
@@ -88,6 +101,8 @@ void ShowStep(Console& console, const StepRecord& record, const MetricMap& metri
   line.failed_rate = value("kernel/failed_rate");
   line.not_applicable_rate = value("coder/not_applicable_rate");
   line.unclear_rate = value("coder/unclear_rate");
+  line.coder_error_rate = value("coder/error_rate");
+  line.cost = value("coder/cost_total");
   line.favourite_share = value("policy/favourite_share");
   line.entropy = value("policy/suggestion_entropy");
   line.has_loss = metrics.contains("loss");
@@ -159,6 +174,7 @@ void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& prob
   console.Table("", {"problem", modelled ? "best verified (modelled)" : "best verified", "favourite", "a suggestion"},
                 rows);
   ShowTimes(console, database, steps.size());
+  ShowCoder(console, database);
   const std::string path = folder.path().string();
   console.Note("left behind in " + path +
                ": final/ (the trained model), kernels/ (the best verified ones), run.sqlite, "

@@ -75,6 +75,7 @@ void Trajectory::Finish(RoundRecord round, const Reward& reward) {
   if (CoderFailed(round.answer) && on_coder_failure_ == CoderFailure::kDrop) {
     record_.dropped = "round " + std::to_string(round.round + 1) + ": the coder gave no kernel (" +
                       CoderOutcomeName(round.answer.outcome) + "): " + round.answer.message;
+    record_.failed_round = std::move(round);
     return;
   }
   const EvaluationView baseline = problem_->baseline.ToC();

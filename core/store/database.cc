@@ -32,7 +32,10 @@ RunDatabase::RunDatabase(const std::filesystem::path& path, FaultPoints faults)
   version.Step();
   const int64_t found = version.Integer(0);
   version.Run();
-  if (found == kSchemaVersion) return;
+  if (found == kSchemaVersion) {
+    database_.Execute(kLaterTables);
+    return;
+  }
   if (found != 0) {
     throw Error(KGRPO_ERROR_UNSUPPORTED, path.string() + " was written by another version (its tables are of version " +
                                              std::to_string(found) + ", this program's of " +
@@ -40,6 +43,7 @@ RunDatabase::RunDatabase(const std::filesystem::path& path, FaultPoints faults)
   }
   Transaction transaction(database_);
   database_.Execute(kSchema);
+  database_.Execute(kLaterTables);
   database_.Execute(("PRAGMA user_version = " + std::to_string(kSchemaVersion)).c_str());
   transaction.Commit();
 }
@@ -80,7 +84,7 @@ void RunDatabase::WriteProblems(Purpose purpose, const std::vector<ProblemRecord
 }
 
 void RunDatabase::WriteTrajectories(Purpose purpose, uint64_t step, const std::vector<TrajectoryRecord>& trajectories) {
-  for (const char* table : {"trajectories", "rounds", "evaluations"}) {
+  for (const char* table : {"trajectories", "rounds", "evaluations", "dropped_rounds"}) {
     Statement clear(database_, std::string("DELETE FROM ") + table + " WHERE purpose = ? AND step = ?");
     (clear << PurposeName(purpose) << step).Run();
   }
@@ -96,6 +100,7 @@ void RunDatabase::WriteTrajectories(Purpose purpose, uint64_t step, const std::v
                        << trajectory.problem_name << trajectory.family << trajectory.prompted_as
                        << trajectory.baseline_seconds << trajectory.rounds << trajectory.dropped)
         .Run();
+    if (trajectory.failed_round) WriteFailedRound(purpose, step, trajectory.trajectory, *trajectory.failed_round);
     for (const RoundRecord& round : trajectory.rounds_done) {
       const CoderAnswer& answer = round.answer;
       insert_round << PurposeName(purpose) << step << trajectory.trajectory << round.round

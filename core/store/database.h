@@ -32,6 +32,14 @@ struct StepSummary {
   double reward_mean = 0;
 };
 
+// What the coder did in a run: training, demonstrations and held-out episodes.
+struct CoderTotals {
+  uint64_t answers = 0;
+  uint64_t errors = 0;  // of them, those that gave no kernel for a fault of the coder's own
+  uint64_t tokens = 0;
+  double cost = 0;  // US dollars
+};
+
 // One thread at a time.
 class RunDatabase {
  public:
@@ -62,6 +70,9 @@ class RunDatabase {
   // The last step up to that one at whose end everything that waited was judged; 0: none.
   uint64_t LastJudging(uint64_t up_to_step);
 
+  // What the coder did in all steps up to that one, and before the step that follows it.
+  CoderTotals ReadCoderTotals(uint64_t up_to_step);
+
   std::vector<StepSummary> Steps();
   std::vector<Metric> Metrics(uint64_t step);
   // Sums over all steps of the metrics whose name begins so, largest first.
@@ -76,6 +87,8 @@ class RunDatabase {
  private:
   void InsertJudged(uint64_t step, const JudgedKernels& judged);
   void WriteTrajectories(Purpose purpose, uint64_t step, const std::vector<TrajectoryRecord>& trajectories);
+  void WriteFailedRound(Purpose purpose, uint64_t step, uint64_t trajectory, const RoundRecord& round);
+  std::optional<RoundRecord> ReadFailedRound(Purpose purpose, uint64_t step, uint64_t trajectory);
   std::string WriteSource(const std::string& text);  // its hash; "" for an empty one
 
   Database database_;

@@ -26,6 +26,7 @@ std::vector<TrajectoryRecord> RunDatabase::ReadStep(Purpose purpose, uint64_t st
     trajectory.baseline_seconds = select.Real(5);
     trajectory.rounds = static_cast<uint32_t>(select.Integer(6));
     trajectory.dropped = select.Text(7);
+    if (!trajectory.dropped.empty()) trajectory.failed_round = ReadFailedRound(purpose, step, trajectory.trajectory);
 
     Statement rounds(
         database_,

@@ -52,7 +52,8 @@ struct TrajectoryRecord {
   double baseline_seconds = 0;
   uint32_t rounds = 0;  // as planned
   std::vector<RoundRecord> rounds_done;
-  std::string dropped;  // why the rest of the trajectory is missing; empty when it is complete
+  std::string dropped;                      // why the rest of the trajectory is missing; empty when it is complete
+  std::optional<RoundRecord> failed_round;  // the one that it was dropped in: what was asked, and what came of it
 };
 
 struct StepRecord {

@@ -70,5 +70,16 @@ CREATE TABLE refuted_kernels(
 CREATE TABLE judgings(judged_step INTEGER PRIMARY KEY) STRICT;
 )sql";
 
+// Tables that were added since, which a database of this version may lack.
+inline constexpr const char* kLaterTables = R"sql(
+CREATE TABLE IF NOT EXISTS dropped_rounds(
+  purpose TEXT NOT NULL, step INTEGER NOT NULL, trajectory INTEGER NOT NULL, round INTEGER NOT NULL,
+  suggestion TEXT NOT NULL, completion_ids BLOB NOT NULL, code_a TEXT NOT NULL, code_b TEXT NOT NULL,
+  coder_outcome INTEGER NOT NULL, coder_message TEXT NOT NULL, coder_prompt_tokens INTEGER NOT NULL,
+  coder_completion_tokens INTEGER NOT NULL, coder_cost REAL NOT NULL, coder_seconds REAL NOT NULL,
+  coder_attempts INTEGER NOT NULL,
+  PRIMARY KEY(purpose, step, trajectory)) STRICT, WITHOUT ROWID;
+)sql";
+
 }  // namespace kgrpo
 #endif

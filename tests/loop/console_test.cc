@@ -48,6 +48,16 @@ TEST(ConsoleTest, APipeGetsWhatTheTimeWentInto) {
   EXPECT_THAT(out.str(), HasSubstr("  2.0 s (rollout 1.4, generating 0.3)\n"));
 }
 
+TEST(ConsoleTest, MoneyAndErrorsAreShownWhereThereAreSome) {
+  std::ostringstream out;
+  Console console(out, false);
+  StepLine line = Line(7, 1.25);
+  line.cost = 12.345;
+  line.coder_error_rate = 0.001;
+  console.Step(line);
+  EXPECT_THAT(out.str(), HasSubstr("  entropy 3.1  coder errors 1%  $12.35  2.0 s\n"));
+}
+
 TEST(ConsoleTest, ATerminalGetsALineThatMoves) {
   std::ostringstream out;
   Console console(out, true, 160);

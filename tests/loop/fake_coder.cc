@@ -29,10 +29,14 @@ void Answer(const kgrpo_coder_request& request, kgrpo_coder_done done) {
   CoderAnswer answer;
   answer.seconds = 0.001;
   answer.attempts = 1;
+  answer.cost = knobs().coder_cost;
+  answer.prompt_tokens = static_cast<uint64_t>(1000 * answer.cost);
   const int fails_every = knobs().coder_fails_every;
   const bool known = std::find(kTechniques.begin(), kTechniques.end(), suggestion) != kTechniques.end();
   if (fails_every > 0 && Hash(code + suggestion, request.seed) % static_cast<uint64_t>(fails_every) == 0) {
-    answer.outcome = KGRPO_CODER_FAILED;
+    constexpr kgrpo_coder_outcome kFaults[] = {KGRPO_CODER_REFUSED, KGRPO_CODER_TRUNCATED, KGRPO_CODER_NO_CODE,
+                                               KGRPO_CODER_FAILED};
+    answer.outcome = kFaults[Hash(suggestion) % 4];
     answer.message = "the line was cut";
   } else if (!known) {
     answer.outcome = KGRPO_CODER_UNCLEAR;
@@ -78,6 +82,7 @@ const kgrpo_coder_interface kCoder = {sizeof(kgrpo_coder_interface),
                                           for (const std::string& technique : kTechniques)
                                             sink.put(sink.context, Str(technique));
                                         });
-                                      }};
+                                      },
+                                      nullptr};
 
 }  // namespace kgrpo::fakes

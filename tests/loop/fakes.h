@@ -31,6 +31,7 @@ struct Knobs {
   std::atomic<uint64_t> delay_seed{0};  // 0: no delays; else delays of up to `delay_microseconds` drawn from it
   std::atomic<int> delay_microseconds{2000};
   std::atomic<int> coder_fails_every{0};        // every so many-th request by content fails; 0: none
+  std::atomic<double> coder_cost{0};            // US dollars of each answer, and as many thousand tokens
   std::atomic<bool> coder_error{false};         // the next request ends with a run-stopping error
   std::atomic<bool> coder_counts{false};        // answers carry a number that no replay would repeat
   std::atomic<bool> cancel_in_thorough{false};  // thorough judgement meets a user's stop

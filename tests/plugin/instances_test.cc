@@ -196,6 +196,7 @@ const kgrpo_coder_interface kSlowCoder = {
       return nullptr;
     },
     [](kgrpo_coder*) {},
+    nullptr,
     nullptr};
 
 TEST_F(InstancesTest, ACoderIsNotDestroyedBeforeItsAnswersCame) {

@@ -1,0 +1,163 @@
+// What a run makes of a coder that costs money and fails: every answer is counted, also those that a trajectory was
+// dropped for, by kind and in dollars, and a resumed run repeats what was recorded of them.
+#include "fakes.h"
+#include "loop/metrics.h"
+#include "loop/run.h"
+#include "store/database.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <kgrpo/sdk/error.h>
+
+#include <map>
+#include <sstream>
+#include <stdexcept>
+
+namespace kgrpo {
+namespace {
+
+namespace fs = std::filesystem;
+using fakes::knobs;
+using ::testing::HasSubstr;
+
+class CoderFailureTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    fakes::Reset();
+    knobs().coder_fails_every = 4;
+    knobs().coder_cost = 0.25;
+  }
+};
+
+std::map<std::string, double> Metrics(RunDatabase& database, uint64_t step) {
+  std::map<std::string, double> metrics;
+  for (const Metric& metric : database.Metrics(step)) metrics[metric.name] = metric.value;
+  return metrics;
+}
+
+TEST_F(CoderFailureTest, EveryAnswerIsPaidForAndCounted) {
+  const PipelineConfig config = fakes::Config(fakes::Folder("coder_failures"));
+  std::ostringstream out;
+  Console console(out, false);
+  fakes::RunIn(config, false, {}, &console);
+  RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
+  const CoderTotals totals = database.ReadCoderTotals(11);
+  EXPECT_EQ(totals.answers, static_cast<uint64_t>(knobs().coder_calls));
+  EXPECT_DOUBLE_EQ(totals.cost, 0.25 * knobs().coder_calls);
+  EXPECT_EQ(totals.tokens, 250u * static_cast<uint64_t>(knobs().coder_calls));
+  EXPECT_GT(totals.errors, totals.answers / 8);
+  EXPECT_LT(totals.errors, totals.answers / 2);
+  EXPECT_DOUBLE_EQ(Metrics(database, 11)["coder/cost_total"], totals.cost);
+  // Demonstrations are paid for before the first step.
+  EXPECT_GT(database.ReadCoderTotals(0).answers, 6u);
+  EXPECT_DOUBLE_EQ(Metrics(database, 3)["coder/cost_total"], database.ReadCoderTotals(0).cost);
+
+  bool several_kinds = false;
+  for (uint64_t step = 4; step <= 11; ++step) {
+    std::map<std::string, double> metrics = Metrics(database, step);
+    double kinds = 0, most = 0;
+    for (const char* kind : {"refused", "truncated", "no_code", "failed"}) {
+      const double share = metrics.at(std::string("coder/error_rate/") + kind);
+      kinds += share;
+      most = std::max(most, share);
+    }
+    EXPECT_NEAR(kinds, metrics["coder/error_rate"], 1e-12);
+    several_kinds = several_kinds || most < kinds;
+    size_t answers = 0;
+    for (const TrajectoryRecord& trajectory : database.ReadStep(Purpose::kTrain, step)) {
+      answers += trajectory.rounds_done.size() + (trajectory.failed_round ? 1 : 0);
+      EXPECT_EQ(trajectory.failed_round.has_value(), !trajectory.dropped.empty());
+    }
+    EXPECT_DOUBLE_EQ(metrics["coder/cost"], 0.25 * static_cast<double>(answers));
+    EXPECT_EQ(metrics["coder/tokens"], 250.0 * static_cast<double>(answers));
+  }
+  EXPECT_TRUE(several_kinds);
+  char cost[64];
+  std::snprintf(cost, sizeof cost, "the coder cost $%.2f: ", totals.cost);
+  EXPECT_THAT(out.str(), HasSubstr(cost));
+  EXPECT_THAT(out.str(), HasSubstr("  coder errors "));
+  EXPECT_THAT(out.str(),
+              HasSubstr("the coder gave no kernel, for a fault of its own, in " + std::to_string(totals.errors)));
+}
+
+TEST_F(CoderFailureTest, WhatADroppedRoundWasIsKept) {
+  const PipelineConfig config = fakes::Config(fakes::Folder("coder_dropped"), 0, 2);
+  fakes::RunIn(config);
+  RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
+  size_t dropped = 0;
+  for (const TrajectoryRecord& trajectory : database.ReadStep(Purpose::kTrain, 2)) {
+    if (!trajectory.failed_round) continue;
+    ++dropped;
+    const RoundRecord& round = *trajectory.failed_round;
+    EXPECT_EQ(round.round, trajectory.rounds_done.size());
+    EXPECT_THAT(fakes::kTechniques, testing::Contains(round.suggestion));
+    EXPECT_EQ(round.completion_ids.size(), 2u);
+    EXPECT_THAT(round.code_b, HasSubstr("// kernel of " + trajectory.problem_name));
+    EXPECT_GE(round.answer.outcome, KGRPO_CODER_REFUSED);
+    EXPECT_EQ(round.answer.message, "the line was cut");
+    EXPECT_EQ(round.answer.cost, 0.25);
+    EXPECT_EQ(round.answer.attempts, 1u);
+  }
+  EXPECT_GT(dropped, 0u);
+}
+
+TEST_F(CoderFailureTest, PunishedRoundsStayAndCount) {
+  PipelineConfig config = fakes::Config(fakes::Folder("coder_punished"), 0, 2);
+  config.loop.on_coder_failure = CoderFailure::kPunish;
+  fakes::RunIn(config);
+  RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
+  size_t failed = 0;
+  for (const TrajectoryRecord& trajectory : database.ReadStep(Purpose::kTrain, 2)) {
+    EXPECT_FALSE(trajectory.failed_round);
+    EXPECT_EQ(trajectory.rounds_done.size(), 3u);
+    for (const RoundRecord& round : trajectory.rounds_done)
+      failed += round.answer.outcome >= KGRPO_CODER_REFUSED ? 1 : 0;
+  }
+  EXPECT_GT(failed, 0u);
+  EXPECT_DOUBLE_EQ(Metrics(database, 2)["coder/error_rate"], static_cast<double>(failed) / 24);
+}
+
+// The steps after the checkpoint are done again. Failures are among what is recorded of them: nobody is asked again,
+// though the coder would know an answer by now.
+TEST_F(CoderFailureTest, AResumedRunRepeatsFailures) {
+  const PipelineConfig config = fakes::Config(fakes::Folder("coder_resumed"), 0, 5);
+  int commits = 0;
+  EXPECT_THROW(fakes::RunIn(config, false,
+                            [&](const char* point) {
+                              if (std::string(point) == "database: after commit" && ++commits == 5)
+                                throw std::runtime_error("killed");
+                            }),
+               std::runtime_error);
+  const auto dropped = [&](uint64_t step) {
+    RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
+    std::string all;
+    for (const TrajectoryRecord& trajectory : database.ReadStep(Purpose::kTrain, step))
+      all += trajectory.dropped + "\n";
+    return all;
+  };
+  const std::string before = dropped(4) + dropped(5);
+  ASSERT_THAT(before, HasSubstr("the line was cut"));
+  const double cost = [&] {
+    RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
+    return database.ReadCoderTotals(5).cost;
+  }();
+  knobs().coder_fails_every = 0;
+  const int calls = knobs().coder_calls;
+  fakes::RunIn(config, true);
+  EXPECT_EQ(knobs().coder_calls, calls);
+  EXPECT_EQ(dropped(4) + dropped(5), before);
+  RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
+  EXPECT_DOUBLE_EQ(Metrics(database, 5)["coder/cost_total"], cost);
+}
+
+TEST_F(CoderFailureTest, ADatabaseFromBeforeGetsTheTable) {
+  const PipelineConfig config = fakes::Config(fakes::Folder("coder_older"), 0, 2);
+  fakes::RunIn(config);
+  { Database(fs::path(config.output_dir) / "run.sqlite").Execute("DROP TABLE dropped_rounds"); }
+  RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
+  EXPECT_EQ(database.ReadStep(Purpose::kTrain, 2).size(), 8u);
+  EXPECT_GT(database.ReadCoderTotals(2).answers, 0u);
+}
+
+}  // namespace
+}  // namespace kgrpo
