@@ -96,7 +96,7 @@ struct Completion {
   double answer_seconds = 0;  // of the last attempt alone
   uint32_t attempts = 0;
   int http_status = 0;  // of the last attempt; 0: no HTTP answer
-  std::string failure;  // why there is no answer, in a word that metrics can count; see retry_policy.h
+  std::string failure;  // why there is no answer, in a word that metrics can count; see client/failure.h
   std::string message;  // why there is no answer, for people; never holds a secret
 };
 
@@ -126,7 +126,8 @@ class CompletionClient {
   CompletionClient(const CompletionClient&) = delete;
   CompletionClient& operator=(const CompletionClient&) = delete;
 
-  // Calls done exactly once, later, never from within Send.
+  // Calls done exactly once, later, never from within Send. Throws kgrpo::Error(KGRPO_ERROR_INVALID) where the body is
+  // no JSON object; done is not called then.
   void Send(CompletionRequest request, std::function<void(Completion)> done);
 
   // Everything sent before is answered soon, with kCancelled unless its answer had come. What is sent later goes out.

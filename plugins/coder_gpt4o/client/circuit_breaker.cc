@@ -1,0 +1,51 @@
+#include "coder_gpt4o/client/circuit_breaker.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace kgrpo::coder_gpt4o {
+
+double CircuitBreaker::Wait(double now) const {
+  if (!open_) return 0;
+  if (probing_) return std::numeric_limits<double>::infinity();
+  return std::max(0.0, next_probe_ - now);
+}
+
+bool CircuitBreaker::OnSend() {
+  probing_ = open_;
+  return open_;
+}
+
+void CircuitBreaker::OnAlive() {
+  open_ = false;
+  probing_ = false;
+  failures_ = 0;
+  requests_.clear();
+}
+
+void CircuitBreaker::OnFailure(double now, uint64_t request, bool probe) {
+  if (failures_ == 0) first_failure_ = now;
+  ++failures_;
+  if (requests_.size() < kRequests) requests_.insert(request);
+  if (!open_) {
+    if (failures_ >= options_.failures && requests_.size() >= kRequests) {
+      open_ = true;
+      pause_ = options_.pause_seconds;
+      next_probe_ = now + pause_;
+    }
+  } else if (probe && probing_) {
+    probing_ = false;
+    pause_ = std::min(options_.pause_cap_seconds, pause_ * 2);
+    next_probe_ = now + pause_;
+  }
+}
+
+void CircuitBreaker::OnProbeDropped() {
+  probing_ = false;
+}
+
+double CircuitBreaker::OutageSeconds(double now) const {
+  return open_ ? now - first_failure_ : 0;
+}
+
+}  // namespace kgrpo::coder_gpt4o

@@ -1,0 +1,51 @@
+// Tells an outage of the service from the failure of single requests, and stops sending during one but for probes. Used
+// by completion_client.cc, on its thread. Times are seconds of one steady clock, given by the caller.
+#ifndef KGRPO_CODER_GPT4O_CLIENT_CIRCUIT_BREAKER_H
+#define KGRPO_CODER_GPT4O_CLIENT_CIRCUIT_BREAKER_H
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+
+namespace kgrpo::coder_gpt4o {
+
+struct BreakerOptions {
+  uint32_t failures = 8;
+  double pause_seconds = 5;
+  double pause_cap_seconds = 60;
+};
+
+// Closed: requests go out. Open: none does until the pause is over; then one does, the probe. A probe that fails
+// doubles the pause; any answer of the service, to a probe or to a request from before, closes.
+class CircuitBreaker {
+ public:
+  explicit CircuitBreaker(const BreakerOptions& options) : options_(options) {}
+
+  bool Open() const { return open_; }
+  double Wait(double now) const;  // seconds until the next request may go; infinity while a probe is under way
+
+  // A request goes out; true: as a probe, of which the caller reports exactly one of the following.
+  bool OnSend();
+  void OnAlive();                                            // the service answered, if only with a refusal
+  void OnFailure(double now, uint64_t request, bool probe);  // it did not
+  void OnProbeDropped();                                     // the probe was cancelled
+
+  double OutageSeconds(double now) const;  // since the first failure of the outage; 0 while closed
+  double PauseSeconds() const { return pause_; }
+
+ private:
+  // One prompt that breaks the server, tried again and again, is not an outage: these many must have failed.
+  static constexpr size_t kRequests = 3;
+
+  BreakerOptions options_;
+  bool open_ = false;
+  bool probing_ = false;
+  uint32_t failures_ = 0;        // since the last answer
+  std::set<uint64_t> requests_;  // of them, kRequests at most
+  double first_failure_ = 0;
+  double pause_ = 0;
+  double next_probe_ = 0;
+};
+
+}  // namespace kgrpo::coder_gpt4o
+#endif

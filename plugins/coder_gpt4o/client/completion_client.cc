@@ -1,0 +1,137 @@
+// The thread around the dispatcher: an inbox, a wake-up, and an orderly end.
+#include "coder_gpt4o/completion_client.h"
+
+#include <kgrpo/sdk/error.h>
+#include <pthread.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "coder_gpt4o/client/dispatcher.h"
+
+namespace kgrpo::coder_gpt4o {
+namespace {
+
+constexpr rlim_t kOtherFiles = 64;  // that a process has open beside the connections, at least
+
+void CheckOpenFiles(const ClientOptions& options) {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+  if (options.max_concurrency + kOtherFiles <= limit.rlim_cur) return;
+  throw Error(KGRPO_ERROR_INVALID, "coder_gpt4o: max_concurrency " + std::to_string(options.max_concurrency) +
+                                       " needs as many connections, but this process may open " +
+                                       std::to_string(limit.rlim_cur) + " files: lower it, or raise ulimit -n");
+}
+
+bool LooksLikeAnObject(const std::string& body) {
+  constexpr const char* kSpace = " \t\r\n";
+  const size_t first = body.find_first_not_of(kSpace);
+  return first != std::string::npos && body[first] == '{' && body[body.find_last_not_of(kSpace)] == '}';
+}
+
+}  // namespace
+
+class CompletionClient::Impl {
+ public:
+  explicit Impl(const ClientOptions& options) : dispatcher_((CheckOpenFiles(options), options)) {
+    // The thread inherits a mask that blocks every signal: they are for the host's own threads.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::thread([this] { Run(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    pthread_setname_np(thread_.native_handle(), "kgrpo-coder");
+  }
+
+  ~Impl() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    dispatcher_.Wake();
+    thread_.join();
+  }
+
+  void Send(CompletionRequest request, std::function<void(Completion)> done) {
+    if (!LooksLikeAnObject(request.body)) {
+      throw Error(KGRPO_ERROR_INVALID, "coder_gpt4o: a request's body must be a JSON object");
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      inbox_.push_back({next_id_++, std::move(request), std::move(done), Now()});
+      if (inbox_.size() > 1) return;  // whoever sent the first has woken the thread
+    }
+    dispatcher_.Wake();
+  }
+
+  void Cancel() {
+    {
+      const std::lock_guard lock(mutex_);
+      cancel_before_ = next_id_;
+    }
+    dispatcher_.Wake();
+  }
+
+  ClientStatistics Statistics() const { return dispatcher_.Statistics(); }
+
+ private:
+  struct Sent {
+    uint64_t id;
+    CompletionRequest request;
+    std::function<void(Completion)> done;
+    double at;
+  };
+
+  void Run() {
+    for (;;) {
+      std::deque<Sent> inbox;
+      uint64_t cancel_before = 0;
+      bool stopping = false;
+      {
+        const std::lock_guard lock(mutex_);
+        inbox.swap(inbox_);
+        stopping = stopping_;
+        cancel_before = stopping ? next_id_ : cancel_before_;
+        cancel_before_ = 0;
+      }
+      if (stopping && inbox.empty() && stopped_) return;
+      for (Sent& sent : inbox) dispatcher_.Accept(sent.id, std::move(sent.request), std::move(sent.done), sent.at);
+      if (cancel_before > 0) dispatcher_.CancelBefore(cancel_before);
+      if (stopping) {
+        stopped_ = true;  // but for what callbacks sent meanwhile
+      } else {
+        dispatcher_.Turn();
+      }
+    }
+  }
+
+  Dispatcher dispatcher_;
+  std::mutex mutex_;
+  std::deque<Sent> inbox_;      // guarded
+  uint64_t next_id_ = 1;        // guarded
+  uint64_t cancel_before_ = 0;  // guarded
+  bool stopping_ = false;       // guarded
+  bool stopped_ = false;        // of the thread alone: everything was cancelled once
+  std::thread thread_;
+};
+
+CompletionClient::CompletionClient(const ClientOptions& options) : impl_(std::make_unique<Impl>(options)) {}
+CompletionClient::~CompletionClient() = default;
+
+void CompletionClient::Send(CompletionRequest request, std::function<void(Completion)> done) {
+  impl_->Send(std::move(request), std::move(done));
+}
+
+void CompletionClient::Cancel() {
+  impl_->Cancel();
+}
+
+ClientStatistics CompletionClient::Statistics() const {
+  return impl_->Statistics();
+}
+
+}  // namespace kgrpo::coder_gpt4o

@@ -1,0 +1,171 @@
+#include "coder_gpt4o/client/dispatcher.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace kgrpo::coder_gpt4o {
+namespace {
+
+constexpr double kForever = std::numeric_limits<double>::infinity();
+
+// Adds what a stream needs to a JSON object's text.
+std::string StreamingBody(const std::string& body, bool usage) {
+  const size_t end = body.find_last_of('}');
+  const bool empty = body.find_first_not_of(" \t\r\n", body.find('{') + 1) == end;
+  std::string streaming = body.substr(0, end);
+  if (!empty) streaming += ',';
+  streaming += usage ? R"("stream":true,"stream_options":{"include_usage":true}})" : R"("stream":true})";
+  return streaming;
+}
+
+}  // namespace
+
+Dispatcher::Dispatcher(const ClientOptions& options)
+    : options_(options),
+      endpoint_(options, [this] { resolved_ = true; }),
+      loop_(static_cast<long>(options.max_concurrency)),
+      limits_(options.requests_per_minute, options.tokens_per_minute),
+      concurrency_(options.max_concurrency),
+      backoff_(options.backoff_base_seconds, options.backoff_cap_seconds, options.seed),
+      budget_(options.retry_budget_ratio, options.retry_budget_per_second, options.retry_budget_reserve),
+      breaker_({options.breaker_failures, options.breaker_pause_seconds, options.breaker_pause_cap_seconds}),
+      stream_usage_(options.stream && options.stream_usage) {
+  options_.api_key.clear();
+  options_.headers.clear();
+}
+
+Dispatcher::~Dispatcher() = default;
+
+ClientStatistics Dispatcher::Statistics() const {
+  const std::lock_guard lock(mutex_);
+  return statistics_;
+}
+
+void Dispatcher::Count(uint64_t ClientStatistics::*member) {
+  const std::lock_guard lock(mutex_);
+  ++(statistics_.*member);
+}
+
+void Dispatcher::Notice(std::string message) const {
+  if (!options_.notice) return;
+  endpoint_.Secrets().Apply(message);
+  options_.notice(message);
+}
+
+void Dispatcher::Accept(uint64_t id, CompletionRequest request, Done done, double sent_at) {
+  Count(&ClientStatistics::requests);
+  budget_.OnRequest(sent_at);
+  ready_.emplace(id, Request{std::move(request.body), request.tokens_at_most, std::move(done), sent_at});
+}
+
+void Dispatcher::CancelBefore(uint64_t id) {
+  std::vector<Request> cancelled;
+  for (auto it = ready_.begin(); it != ready_.end() && it->first < id; it = ready_.erase(it)) {
+    cancelled.push_back(std::move(it->second));
+  }
+  for (auto it = delayed_.begin(); it != delayed_.end();) {
+    if (it->second.first >= id) {
+      ++it;
+      continue;
+    }
+    cancelled.push_back(std::move(it->second.second));
+    it = delayed_.erase(it);
+  }
+  for (auto it = running_.begin(); it != running_.end();) {
+    if (it->second.id >= id) {
+      ++it;
+      continue;
+    }
+    loop_.Remove(it->first);
+    if (it->second.probe) breaker_.OnProbeDropped();
+    cancelled.push_back(std::move(it->second.request));
+    it = running_.erase(it);
+  }
+  for (Request& request : cancelled) {
+    Completion completion;
+    completion.outcome = Completion::Outcome::kCancelled;
+    completion.failure = "cancelled";
+    completion.message = "cancelled";
+    Finish(std::move(request), std::move(completion));
+  }
+}
+
+void Dispatcher::Turn() {
+  double now = Now();
+  while (!delayed_.empty() && delayed_.begin()->first <= now) {
+    auto [id, request] = std::move(delayed_.begin()->second);
+    delayed_.erase(delayed_.begin());
+    ready_.emplace(id, std::move(request));
+  }
+  CheckOutage(now);
+  if (fatal_) {
+    for (auto& [when, waiting] : std::exchange(delayed_, {})) ready_.insert(std::move(waiting));
+    for (auto& [id, request] : std::exchange(ready_, {})) Finish(std::move(request), *fatal_);
+  }
+  const double start = StartWhatMay(now);
+  loop_.Turn(std::min(start, NextEvent(now)));
+
+  for (auto [handle, code] = loop_.NextDone(); handle != nullptr; std::tie(handle, code) = loop_.NextDone()) {
+    Conclude(handle, false, code);
+  }
+  now = Now();
+  std::vector<CURL*> silent;
+  for (const auto& [handle, attempt] : running_) {
+    if (attempt.transfer->Deadline() <= now) silent.push_back(handle);
+  }
+  for (CURL* handle : silent) Conclude(handle, true, CURLE_OK);
+}
+
+// Starts requests until none waits or none may; returns in how many seconds the next may, as far as time decides.
+double Dispatcher::StartWhatMay(double now) {
+  while (!ready_.empty()) {
+    // The first goes alone until the service's name is known: curl asks for a name in a thread for each connection.
+    const size_t most = resolved_ ? concurrency_.Limit() : 1;
+    if (running_.size() >= most) return kForever;
+    const auto next = Next();
+    const double wait = std::max(breaker_.Wait(now), limits_.Wait(now, next->second.tokens));
+    if (wait > 0) return wait;
+    Start(next, now);
+  }
+  return kForever;
+}
+
+// The oldest; as a probe the one that was tried least: it might be the one prompt that breaks the service.
+Dispatcher::Waiting::iterator Dispatcher::Next() {
+  if (!breaker_.Open()) return ready_.begin();
+  return std::min_element(ready_.begin(), ready_.end(),
+                          [](const auto& a, const auto& b) { return a.second.attempts < b.second.attempts; });
+}
+
+void Dispatcher::Start(Waiting::iterator next, double now) {
+  Attempt attempt;
+  attempt.id = next->first;
+  attempt.request = std::move(next->second);
+  ready_.erase(next);
+  Count(&ClientStatistics::attempts);
+  if (attempt.request.attempts++ > 0) Count(&ClientStatistics::retries);
+  limits_.Take(now, attempt.request.tokens);
+  attempt.probe = breaker_.OnSend();
+  attempt.asked_usage = stream_usage_;
+  const AttemptTimes times = {options_.response_timeout_seconds, options_.idle_timeout_seconds};
+  attempt.transfer = std::make_unique<Transfer>(
+      endpoint_, options_.stream ? StreamingBody(attempt.request.body, attempt.asked_usage) : attempt.request.body,
+      options_.stream, times, options_.max_answer_bytes, now);
+  CURL* handle = attempt.transfer->Handle();
+  running_.emplace(handle, std::move(attempt));
+  loop_.Add(handle);
+}
+
+double Dispatcher::NextEvent(double now) const {
+  double next = kForever;
+  if (!delayed_.empty()) next = delayed_.begin()->first;
+  for (const auto& [handle, attempt] : running_) next = std::min(next, attempt.transfer->Deadline());
+  if (breaker_.Open()) next = std::min(next, now - breaker_.OutageSeconds(now) + OutageLimit());
+  return std::max(0.0, next - now);
+}
+
+}  // namespace kgrpo::coder_gpt4o

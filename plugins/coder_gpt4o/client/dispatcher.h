@@ -1,0 +1,106 @@
+// Decides which request goes out when (dispatcher.cc) and what becomes of each (dispatcher_outcomes.cc): the client's
+// logic, without its thread. Used by completion_client.cc, which calls everything but Wake and Statistics from one
+// thread.
+#ifndef KGRPO_CODER_GPT4O_CLIENT_DISPATCHER_H
+#define KGRPO_CODER_GPT4O_CLIENT_DISPATCHER_H
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "coder_gpt4o/client/circuit_breaker.h"
+#include "coder_gpt4o/client/curl_loop.h"
+#include "coder_gpt4o/client/endpoint.h"
+#include "coder_gpt4o/client/rate_limits.h"
+#include "coder_gpt4o/client/retry_policy.h"
+#include "coder_gpt4o/client/transfer.h"
+#include "coder_gpt4o/completion_client.h"
+
+namespace kgrpo::coder_gpt4o {
+
+class Dispatcher {
+ public:
+  using Done = std::function<void(Completion)>;
+
+  explicit Dispatcher(const ClientOptions& options);  // throws as CompletionClient's constructor
+  ~Dispatcher();                                      // every request was answered before
+
+  // Takes a request; ids rise. It goes out in a Turn, at the earliest.
+  void Accept(uint64_t id, CompletionRequest request, Done done, double sent_at);
+
+  // Answers kCancelled to every request with a smaller id.
+  void CancelBefore(uint64_t id);
+
+  // Sends what may go, waits until something happens and acts on it. Callbacks run in here.
+  void Turn();
+
+  void Wake() { loop_.Wake(); }         // [any thread] ends the waiting of a Turn
+  ClientStatistics Statistics() const;  // [any thread]
+
+ private:
+  struct Request {
+    std::string body;
+    uint64_t tokens = 0;
+    Done done;
+    double sent_at = 0;
+    uint32_t attempts = 0;
+    uint32_t charged = 0;  // of the attempts: those that failed while there was no outage
+  };
+  struct Attempt {
+    uint64_t id = 0;
+    Request request;
+    std::unique_ptr<Transfer> transfer;
+    bool probe = false;
+    bool asked_usage = false;
+  };
+  using Waiting = std::map<uint64_t, Request>;  // by id: the oldest first
+
+  double StartWhatMay(double now);
+  Waiting::iterator Next();
+  void Start(Waiting::iterator next, double now);
+  double NextEvent(double now) const;
+  void Conclude(CURL* handle, bool silent, CURLcode code);
+  void OnFailure(Attempt attempt, const Failure& failure, double now);
+  void OnOverload(const Attempt& attempt, double now);
+  void Retry(Attempt attempt, const Failure& failure, double now);
+  void CheckOutage(double now);
+  void NoteAlive(double now);
+  void EndRun(std::string word, std::string message, int status);
+  void Finish(Request request, Completion completion);
+  void FinishFailed(Attempt attempt, const Failure& failure, const std::string& prefix);
+  double OutageLimit() const;
+  void Notice(std::string message) const;
+  void Count(uint64_t ClientStatistics::*member);
+
+  ClientOptions options_;  // without the key
+  std::atomic<bool> resolved_ = false;
+  Endpoint endpoint_;
+  CurlLoop loop_;
+  RateLimits limits_;
+  ConcurrencyLimit concurrency_;
+  Backoff backoff_;
+  RetryBudget budget_;
+  CircuitBreaker breaker_;
+
+  Waiting ready_;
+  std::multimap<double, std::pair<uint64_t, Request>> delayed_;  // by the time when they are ready
+  std::map<CURL*, Attempt> running_;
+
+  bool contacted_ = false;  // the service was there once
+  bool stream_usage_;
+  uint32_t overloads_ = 0;  // in a row
+  uint32_t refusals_ = 0;   // in a row
+  std::string last_failure_;
+  std::optional<Completion> fatal_;  // what every further request is answered
+
+  mutable std::mutex mutex_;
+  ClientStatistics statistics_;  // guarded
+};
+
+}  // namespace kgrpo::coder_gpt4o
+#endif

@@ -1,0 +1,190 @@
+// What becomes of an attempt: an answer, another attempt, a failure, or the end of the run.
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "coder_gpt4o/client/dispatcher.h"
+
+namespace kgrpo::coder_gpt4o {
+namespace {
+
+constexpr uint32_t kRefusalsInARow = 16;    // so many requests refused and none answered: it is not the prompts
+constexpr double kWorthANoticeSeconds = 5;  // a pause of so long
+
+std::string Seconds(double seconds) {
+  return std::to_string(static_cast<long>(std::ceil(seconds))) + " s";
+}
+
+}  // namespace
+
+double Dispatcher::OutageLimit() const {
+  return contacted_ ? options_.max_outage_seconds : options_.max_first_outage_seconds;
+}
+
+void Dispatcher::Conclude(CURL* handle, bool silent, CURLcode code) {
+  auto node = running_.extract(handle);
+  Attempt attempt = std::move(node.mapped());
+  loop_.Remove(handle);
+  const double now = Now();
+  Transfer::Result result = silent ? attempt.transfer->ConcludeSilent() : attempt.transfer->Conclude(code);
+  const ResponseHeaders& headers = attempt.transfer->Headers();
+  contacted_ = contacted_ || headers.status != 0;
+  limits_.Learn(now, headers);
+  if (!result.answer) {
+    OnFailure(std::move(attempt), result.failure, now);
+    return;
+  }
+  NoteAlive(now);
+  concurrency_.OnAnswer();
+  overloads_ = 0;
+  refusals_ = 0;
+  Completion completion;
+  completion.outcome = Completion::Outcome::kAnswered;
+  completion.text = std::move(result.answer->text);
+  completion.refusal = std::move(result.answer->refusal);
+  completion.finish_reason = std::move(result.answer->finish_reason);
+  completion.model = std::move(result.answer->model);
+  completion.prompt_tokens = result.answer->prompt_tokens;
+  completion.completion_tokens = result.answer->completion_tokens;
+  completion.usage_known = result.answer->usage_known;
+  completion.answer_seconds = now - attempt.transfer->StartedAt();
+  completion.http_status = headers.status;
+  Finish(std::move(attempt.request), std::move(completion));
+}
+
+void Dispatcher::NoteAlive(double now) {
+  if (breaker_.Open()) {
+    Notice("the service answers again after " + Seconds(breaker_.OutageSeconds(now)) + ": requests go out again");
+  }
+  breaker_.OnAlive();
+}
+
+void Dispatcher::OnFailure(Attempt attempt, const Failure& failure, double now) {
+  const ResponseHeaders& headers = attempt.transfer->Headers();
+  last_failure_ = failure.message;
+  if (failure.overload) OnOverload(attempt, now);
+  if (failure.alive) {
+    NoteAlive(now);
+  } else if (failure.remedy == Failure::Remedy::kFatal) {
+    if (attempt.probe) breaker_.OnProbeDropped();
+  } else {
+    const bool was_open = breaker_.Open();
+    breaker_.OnFailure(now, attempt.id, attempt.probe);
+    if (breaker_.Open() && !was_open) {
+      Count(&ClientStatistics::breaker_openings);
+      Notice("the service fails: " + failure.message + ". Nothing is sent for " + Seconds(breaker_.PauseSeconds()) +
+             ", then one request at a time until one is answered; the run ends after " + Seconds(OutageLimit()));
+    } else if (was_open && attempt.probe) {
+      Notice("the service still fails, for " + Seconds(breaker_.OutageSeconds(now)) + " now: " + failure.message);
+    }
+  }
+
+  if (attempt.asked_usage && headers.status == 400 && failure.message.find("stream_options") != std::string::npos) {
+    if (stream_usage_) Notice("the service does not know stream_options: token counts are not asked for any more");
+    stream_usage_ = false;
+    ready_.emplace(attempt.id, std::move(attempt.request));
+    return;
+  }
+  switch (failure.remedy) {
+    case Failure::Remedy::kFatal:
+      EndRun(failure.word, failure.message, headers.status);
+      FinishFailed(std::move(attempt), failure, "");
+      return;
+    case Failure::Remedy::kGiveUp:
+      if (failure.word == "rejected" && ++refusals_ >= kRefusalsInARow) {
+        EndRun("rejected",
+               "the service refused " + std::to_string(refusals_) + " requests in a row and answered none: " +
+                   failure.message + ". Check the coder's options, extra_body among them",
+               headers.status);
+      }
+      FinishFailed(std::move(attempt), failure, "");
+      return;
+    case Failure::Remedy::kRetry:
+      Retry(std::move(attempt), failure, now);
+      return;
+  }
+}
+
+void Dispatcher::OnOverload(const Attempt& attempt, double now) {
+  Count(&ClientStatistics::rate_limited);
+  const bool first = concurrency_.OnOverload(now, attempt.transfer->StartedAt());
+  const std::optional<double> wait = attempt.transfer->Headers().retry_after;
+  if (wait && *wait > options_.max_outage_seconds) {
+    EndRun("rate_limited",
+           "the service wants no request for " + Seconds(*wait) + ", more than max_outage_seconds: " + last_failure_,
+           attempt.transfer->Headers().status);
+  } else if (wait) {
+    if (*wait >= kWorthANoticeSeconds && first) Notice("the service wants no request for " + Seconds(*wait));
+    limits_.Pause(now, *wait);
+  } else if (first) {
+    const int doublings = static_cast<int>(std::min(overloads_++, 30U));
+    limits_.Pause(now, std::min(options_.backoff_cap_seconds, std::ldexp(options_.backoff_base_seconds, doublings)));
+  }
+}
+
+void Dispatcher::Retry(Attempt attempt, const Failure& failure, double now) {
+  if (fatal_) {
+    Finish(std::move(attempt.request), *fatal_);
+    return;
+  }
+  Request& request = attempt.request;
+  double wait = attempt.transfer->Headers().retry_after.value_or(0);
+  // A failure within an outage says nothing of this request, and the breaker paces what follows.
+  if (!breaker_.Open()) {
+    if (++request.charged >= options_.max_attempts) {
+      const std::string tries = std::to_string(request.charged);
+      FinishFailed(std::move(attempt), failure, request.charged > 1 ? "tried " + tries + " times; the last: " : "");
+      return;
+    }
+    wait = std::max(wait + backoff_.Seconds(request.body, request.charged), budget_.Take(now));
+  }
+  delayed_.emplace(now + wait, std::pair(attempt.id, std::move(request)));
+}
+
+void Dispatcher::CheckOutage(double now) {
+  if (fatal_ || !breaker_.Open() || breaker_.OutageSeconds(now) < OutageLimit()) return;
+  const std::string time = Seconds(breaker_.OutageSeconds(now));
+  EndRun("outage",
+         contacted_ ? "the service has failed for " + time + "; the last failure: " + last_failure_
+                    : "the service at " + endpoint_.Url() + " could not be reached for " + time + ": " + last_failure_ +
+                          ". Check base_url, proxy and the network",
+         0);
+}
+
+// What is under way may still be answered: it is paid for. The rest, and all that comes, is answered the same.
+void Dispatcher::EndRun(std::string word, std::string message, int status) {
+  if (fatal_) return;
+  fatal_.emplace();
+  fatal_->outcome = Completion::Outcome::kFatal;
+  fatal_->failure = std::move(word);
+  fatal_->message = std::move(message);
+  fatal_->http_status = status;
+}
+
+void Dispatcher::FinishFailed(Attempt attempt, const Failure& failure, const std::string& prefix) {
+  Completion completion;
+  const bool fatal = failure.remedy == Failure::Remedy::kFatal;
+  completion.outcome = fatal ? Completion::Outcome::kFatal : Completion::Outcome::kFailed;
+  completion.failure = failure.word;
+  completion.message = prefix + failure.message;
+  completion.answer_seconds = Now() - attempt.transfer->StartedAt();
+  completion.http_status = attempt.transfer->Headers().status;
+  Finish(std::move(attempt.request), std::move(completion));
+}
+
+void Dispatcher::Finish(Request request, Completion completion) {
+  using Outcome = Completion::Outcome;
+  Count(completion.outcome == Outcome::kAnswered    ? &ClientStatistics::answered
+        : completion.outcome == Outcome::kCancelled ? &ClientStatistics::cancelled
+                                                    : &ClientStatistics::failed);
+  completion.seconds = Now() - request.sent_at;
+  completion.attempts = request.attempts;
+  // A server may send back what it was sent, in an error or in an answer.
+  for (std::string* text : {&completion.text, &completion.refusal, &completion.message, &completion.model}) {
+    endpoint_.Secrets().Apply(*text);
+  }
+  request.done(std::move(completion));
+}
+
+}  // namespace kgrpo::coder_gpt4o

@@ -1,0 +1,200 @@
+#include "coder_gpt4o/client/endpoint.h"
+
+#include <kgrpo/sdk/error.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+
+#include "coder_gpt4o/client/excerpt.h"
+
+namespace kgrpo::coder_gpt4o {
+namespace {
+
+[[noreturn]] void Refuse(const std::string& message) {
+  throw Error(KGRPO_ERROR_INVALID, "coder_gpt4o: " + message);
+}
+
+struct FreeUrl {
+  void operator()(CURLU* url) const { curl_url_cleanup(url); }
+};
+using ParsedUrl = std::unique_ptr<CURLU, FreeUrl>;
+
+std::string Part(const ParsedUrl& url, CURLUPart part) {
+  char* text = nullptr;
+  if (curl_url_get(url.get(), part, &text, 0) != CURLUE_OK) return {};
+  std::string copy = text;
+  curl_free(text);
+  return copy;
+}
+
+// {base_url}/chat/completions; the query stays where it was.
+std::string CompletionsUrl(const std::string& base_url) {
+  constexpr std::string_view kCall = "/chat/completions";
+  const std::string example = "; an example: https://api.openai.com/v1";
+  const ParsedUrl url(curl_url());
+  if (const CURLUcode code = curl_url_set(url.get(), CURLUPART_URL, base_url.c_str(), 0); code != CURLUE_OK) {
+    // What might hold a password is not repeated.
+    const std::string shown = base_url.find('@') == std::string::npos ? " '" + Excerpt(base_url) + "'" : "";
+    Refuse("base_url" + shown + " is no URL (" + curl_url_strerror(code) + ")" + example);
+  }
+  const std::string scheme = Part(url, CURLUPART_SCHEME);
+  if (scheme != "http" && scheme != "https")
+    Refuse("base_url must begin with https:// or http://, not " + scheme + "://" + example);
+  if (!Part(url, CURLUPART_USER).empty() || !Part(url, CURLUPART_PASSWORD).empty()) {
+    Refuse("base_url holds a user or a password: a key belongs into the variable that api_key_env names" + example);
+  }
+  std::string path = Part(url, CURLUPART_PATH);
+  while (path.ends_with('/')) path.pop_back();
+  if (path.ends_with(kCall)) Refuse("base_url must not end with /chat/completions: it is appended" + example);
+  path += kCall;
+  curl_url_set(url.get(), CURLUPART_PATH, path.c_str(), 0);
+  curl_url_set(url.get(), CURLUPART_FRAGMENT, nullptr, 0);
+  return Part(url, CURLUPART_URL);
+}
+
+bool IsHeaderName(std::string_view name) {
+  constexpr std::string_view kToken = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  return !name.empty() && name.find_first_not_of(kToken) == std::string_view::npos;
+}
+
+// Control characters would end the header and begin another.
+bool IsHeaderValue(std::string_view value) {
+  return std::all_of(value.begin(), value.end(),
+                     [](char c) { return static_cast<unsigned char>(c) >= ' ' && c != 0x7F; });
+}
+
+void CheckExists(const std::string& path, const char* option, bool directory) {
+  if (path.empty()) return;
+  std::error_code error;
+  const bool there =
+      directory ? std::filesystem::is_directory(path, error) : std::filesystem::is_regular_file(path, error);
+  if (!there) Refuse(std::string(option) + " '" + path + "' is no " + (directory ? "directory" : "file"));
+}
+
+void CheckTimes(const ClientOptions& options) {
+  const std::pair<const char*, double> positive[] = {
+      {"connect_timeout_seconds", options.connect_timeout_seconds},
+      {"response_timeout_seconds", options.response_timeout_seconds},
+      {"idle_timeout_seconds", options.idle_timeout_seconds},
+      {"total_timeout_seconds", options.total_timeout_seconds},
+      {"retry_budget_per_second", options.retry_budget_per_second},
+      {"breaker_pause_seconds", options.breaker_pause_seconds},
+  };
+  for (const auto& [name, value] : positive) {
+    if (!(value > 0) || value > 1e6) Refuse(std::string(name) + " must be more than 0, and 1,000,000 at most");
+  }
+  const std::pair<const char*, double> not_negative[] = {
+      {"backoff_base_seconds", options.backoff_base_seconds},
+      {"backoff_cap_seconds", options.backoff_cap_seconds},
+      {"retry_budget_ratio", options.retry_budget_ratio},
+      {"retry_budget_reserve", options.retry_budget_reserve},
+      {"requests_per_minute", options.requests_per_minute},
+      {"tokens_per_minute", options.tokens_per_minute},
+      {"breaker_pause_cap_seconds", options.breaker_pause_cap_seconds},
+      {"max_outage_seconds", options.max_outage_seconds},
+      {"max_first_outage_seconds", options.max_first_outage_seconds},
+  };
+  for (const auto& [name, value] : not_negative) {
+    if (!(value >= 0)) Refuse(std::string(name) + " must not be negative");
+  }
+  if (options.max_concurrency == 0) Refuse("max_concurrency must be 1 or more");
+  if (options.max_attempts == 0) Refuse("max_attempts must be 1 or more");
+  if (options.breaker_failures == 0) Refuse("breaker_failures must be 1 or more");
+}
+
+// As the curl command does: libcurl itself does not look at these.
+std::string FromEnvironment(std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    if (const char* value = std::getenv(name); value != nullptr && *value != '\0') return value;
+  }
+  return {};
+}
+
+}  // namespace
+
+Endpoint::Endpoint(const ClientOptions& options, std::function<void()> on_connect)
+    : options_(options), on_connect_(std::move(on_connect)) {
+  CheckTimes(options);
+  url_ = CompletionsUrl(options.base_url);
+  CheckExists(options.ca_file, "ca_file", false);
+  CheckExists(options.ca_directory, "ca_directory", true);
+  if (options.ca_file.empty() && options.ca_directory.empty()) {
+    options_.ca_file = FromEnvironment({"CURL_CA_BUNDLE", "SSL_CERT_FILE"});
+    if (options_.ca_file.empty()) options_.ca_directory = FromEnvironment({"SSL_CERT_DIR"});
+  }
+  const char* system_file = curl_version_info(CURLVERSION_NOW)->cainfo;
+  std::error_code error;
+  has_ca_file_ = !options_.ca_file.empty() || (system_file != nullptr && std::filesystem::exists(system_file, error));
+
+  AddHeader("Content-Type: application/json");
+  AddHeader(options.stream ? "Accept: text/event-stream, application/json" : "Accept: application/json");
+  AddHeader("Expect:");  // none: a body of a megabyte would wait for "100 Continue" first
+  if (!options.api_key.empty()) {
+    if (!IsHeaderName(options.api_key_header))
+      Refuse("api_key_header '" + Excerpt(options.api_key_header) + "' is no header's name");
+    if (!IsHeaderValue(options.api_key)) Refuse("the key holds a line break or another control character");
+    const bool bearer = options.api_key_header == "Authorization";
+    AddHeader(options.api_key_header + (bearer ? ": Bearer " : ": ") + options.api_key);
+    secrets_.Hide(options.api_key);
+  }
+  for (const auto& [name, value] : options.headers) {
+    if (!IsHeaderName(name)) Refuse("'" + Excerpt(name) + "' is no header's name");
+    if (!IsHeaderValue(value)) Refuse("the header " + name + " holds a line break or another control character");
+    AddHeader(value.empty() ? name + ";" : name + ": " + value);  // curl's way to send an empty one
+    secrets_.Hide(value);
+  }
+  if (options.proxy) {
+    const ParsedUrl proxy(curl_url());
+    curl_url_set(proxy.get(), CURLUPART_URL, options.proxy->c_str(), CURLU_DEFAULT_SCHEME | CURLU_NON_SUPPORT_SCHEME);
+    secrets_.Hide(Part(proxy, CURLUPART_PASSWORD));
+  }
+  options_.api_key.clear();
+  options_.headers.clear();
+}
+
+void Endpoint::AddHeader(const std::string& line) {
+  curl_slist* longer = curl_slist_append(headers_.get(), line.c_str());
+  if (longer == nullptr) throw std::bad_alloc();
+  static_cast<void>(headers_.release());  // the same list, or its new beginning
+  headers_.reset(longer);
+}
+
+void Endpoint::Prepare(CURL* easy) const {
+  curl_easy_setopt(easy, CURLOPT_URL, url_.c_str());
+  curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers_.get());
+  curl_easy_setopt(easy, CURLOPT_HEADEROPT, long{CURLHEADER_SEPARATE});  // a proxy gets none of them
+  curl_easy_setopt(easy, CURLOPT_USERAGENT, "kgrpo/1");
+  curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);  // the key must not go elsewhere
+  // A connection for each request in flight: one that breaks takes one answer along, not a hundred, and none waits
+  // behind another's bytes.
+  curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, long{CURL_HTTP_VERSION_1_1});
+  curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+  curl_easy_setopt(easy, CURLOPT_DNS_CACHE_TIMEOUT, 600L);
+  curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(options_.connect_timeout_seconds * 1000) + 1);
+  curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, static_cast<long>(options_.total_timeout_seconds * 1000) + 1);
+  curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, &Endpoint::OpenSocket);
+  curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, this);
+  if (options_.proxy) curl_easy_setopt(easy, CURLOPT_PROXY, options_.proxy->c_str());
+  if (!options_.ca_file.empty()) curl_easy_setopt(easy, CURLOPT_CAINFO, options_.ca_file.c_str());
+  // Without a directory curl parses the certificates once for all connections; with one, once for each: 10 ms and a
+  // megabyte apiece. So a directory is used only where no file is there.
+  if (!options_.ca_directory.empty()) {
+    curl_easy_setopt(easy, CURLOPT_CAPATH, options_.ca_directory.c_str());
+    if (options_.ca_file.empty()) curl_easy_setopt(easy, CURLOPT_CAINFO, nullptr);
+  } else if (has_ca_file_) {
+    curl_easy_setopt(easy, CURLOPT_CAPATH, nullptr);
+  }
+}
+
+// Programs that this process starts, compilers and sandboxed kernels, must not inherit a connection to the service.
+curl_socket_t Endpoint::OpenSocket(void* self, curlsocktype, curl_sockaddr* address) {
+  static_cast<const Endpoint*>(self)->on_connect_();
+  return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+}  // namespace kgrpo::coder_gpt4o

@@ -1,0 +1,50 @@
+// The service as curl needs it: URL, headers, proxy and certificates, checked once and shared by every attempt. Used by
+// transfer.cc.
+#ifndef KGRPO_CODER_GPT4O_CLIENT_ENDPOINT_H
+#define KGRPO_CODER_GPT4O_CLIENT_ENDPOINT_H
+
+#include <curl/curl.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "coder_gpt4o/client/redaction.h"
+#include "coder_gpt4o/completion_client.h"
+
+namespace kgrpo::coder_gpt4o {
+
+class Endpoint {
+ public:
+  // Throws Error(KGRPO_ERROR_INVALID) that says which option is wrong and what to write instead. `on_connect`: called
+  // on the client's thread whenever a connection is about to be made, its name resolved.
+  Endpoint(const ClientOptions& options, std::function<void()> on_connect);
+
+  Endpoint(const Endpoint&) = delete;  // curl holds its address
+  Endpoint& operator=(const Endpoint&) = delete;
+
+  const std::string& Url() const { return url_; }
+  const Redaction& Secrets() const { return secrets_; }
+
+  // Sets everything on `easy` that does not differ between attempts. The endpoint outlives the handle.
+  void Prepare(CURL* easy) const;
+
+ private:
+  struct FreeList {
+    void operator()(curl_slist* list) const { curl_slist_free_all(list); }
+  };
+
+  void AddHeader(const std::string& line);
+  static curl_socket_t OpenSocket(void* self, curlsocktype purpose, curl_sockaddr* address);
+
+  ClientOptions options_;  // without the key: the header list holds it
+  std::string url_;
+  bool has_ca_file_ = false;  // certificates come from one file, ours or the system's
+  std::unique_ptr<curl_slist, FreeList> headers_;
+  Redaction secrets_;
+  std::function<void()> on_connect_;
+};
+
+}  // namespace kgrpo::coder_gpt4o
+#endif

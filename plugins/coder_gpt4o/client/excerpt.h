@@ -1,0 +1,15 @@
+// Words of others made fit for a message. Used wherever this client quotes a server or an option.
+#ifndef KGRPO_CODER_GPT4O_CLIENT_EXCERPT_H
+#define KGRPO_CODER_GPT4O_CLIENT_EXCERPT_H
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace kgrpo::coder_gpt4o {
+
+// The first `most` bytes or so of `text` on one line, without HTML's tags, control characters and broken UTF-8.
+std::string Excerpt(std::string_view text, size_t most = 300);
+
+}  // namespace kgrpo::coder_gpt4o
+#endif

@@ -1,0 +1,92 @@
+#include "coder_gpt4o/client/rate_limits.h"
+
+#include <algorithm>
+
+namespace kgrpo::coder_gpt4o {
+namespace {
+
+// How much of a minute's limit may go out at once. Services enforce a minute's limit over shorter times too, and a full
+// bucket on top of a minute's refill would exceed it: 1 s of requests and 10 s of tokens exceed it by 2% and 17% at
+// most, once. Requests are even; one request's tokens are many.
+constexpr double kRequestBurstSeconds = 1;
+constexpr double kTokenBurstSeconds = 10;
+
+TokenBucket PerMinute(double limit, double burst_seconds) {
+  if (limit <= 0) return {};
+  const double per_second = limit / 60;
+  return {std::max(1.0, per_second * burst_seconds), per_second};
+}
+
+}  // namespace
+
+double TokenBucket::Level(double now) const {
+  return std::min(capacity_, level_ + rate_ * std::max(0.0, now - at_));
+}
+
+double TokenBucket::Wait(double now, double amount) const {
+  if (!limited_) return 0;
+  const double missing = std::min(amount, capacity_) - Level(now);
+  // A billionth of a request short is rounding: to wait for it would take a turn of the loop each.
+  return missing <= 1e-9 * capacity_ ? 0 : missing / rate_;
+}
+
+void TokenBucket::Take(double now, double amount) {
+  if (!limited_) return;
+  level_ = Level(now) - amount;
+  at_ = now;
+}
+
+void TokenBucket::Learn(double now, const LimitSnapshot& snapshot) {
+  if (!snapshot.limit || !snapshot.remaining || *snapshot.limit < 1) return;
+  const double limit = *snapshot.limit;
+  const double remaining = std::min(*snapshot.remaining, limit);
+  double rate = limited_ ? rate_ : limit / 60;
+  if (snapshot.reset && *snapshot.reset > 0 && remaining < limit) rate = (limit - remaining) / *snapshot.reset;
+  // Between "all of it in a second" and "all of it in a month": a header outside that is wrong.
+  rate = std::clamp(rate, limit / (31 * 86400.0), limit);
+  level_ = limited_ ? std::min(Level(now), remaining) : remaining;
+  at_ = now;
+  capacity_ = limit;
+  rate_ = rate;
+  limited_ = true;
+}
+
+RateLimits::RateLimits(double requests_per_minute, double tokens_per_minute)
+    : own_requests_(PerMinute(requests_per_minute, kRequestBurstSeconds)),
+      own_tokens_(PerMinute(tokens_per_minute, kTokenBurstSeconds)) {}
+
+double RateLimits::Wait(double now, uint64_t tokens) const {
+  const auto amount = static_cast<double>(tokens);
+  return std::max({paused_until_ - now, 0.0, own_requests_.Wait(now, 1), own_tokens_.Wait(now, amount),
+                   learnt_requests_.Wait(now, 1), learnt_tokens_.Wait(now, amount)});
+}
+
+void RateLimits::Take(double now, uint64_t tokens) {
+  const auto amount = static_cast<double>(tokens);
+  own_requests_.Take(now, 1);
+  own_tokens_.Take(now, amount);
+  learnt_requests_.Take(now, 1);
+  learnt_tokens_.Take(now, amount);
+}
+
+void RateLimits::Learn(double now, const ResponseHeaders& headers) {
+  learnt_requests_.Learn(now, headers.requests);
+  learnt_tokens_.Learn(now, headers.tokens);
+}
+
+void RateLimits::Pause(double now, double seconds) {
+  paused_until_ = std::max(paused_until_, now + seconds);
+}
+
+void ConcurrencyLimit::OnAnswer() {
+  limit_ = std::min(most_, limit_ + 1 / limit_);
+}
+
+bool ConcurrencyLimit::OnOverload(double now, double sent_at) {
+  if (sent_at <= lowered_at_) return false;
+  lowered_at_ = now;
+  limit_ = std::max(1.0, limit_ / 2);
+  return true;
+}
+
+}  // namespace kgrpo::coder_gpt4o

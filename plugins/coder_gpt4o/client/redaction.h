@@ -1,0 +1,26 @@
+// Keeps secrets out of what people read. Used by completion_client.cc on everything that leaves the client.
+#ifndef KGRPO_CODER_GPT4O_CLIENT_REDACTION_H
+#define KGRPO_CODER_GPT4O_CLIENT_REDACTION_H
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kgrpo::coder_gpt4o {
+
+class Redaction {
+ public:
+  // A secret shorter than this is a word ("true", "beta"): to hide it would tear up messages and guard nothing.
+  static constexpr size_t kShortest = 8;
+
+  void Hide(std::string_view secret);
+
+  // Replaces every secret in `text`, as it is and as it stands in a URL, by "[hidden]".
+  void Apply(std::string& text) const;
+
+ private:
+  std::vector<std::string> secrets_;  // longest first: one may hold another
+};
+
+}  // namespace kgrpo::coder_gpt4o
+#endif

@@ -1,0 +1,127 @@
+#include "coder_gpt4o/client/response_headers.h"
+
+#include <curl/curl.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+namespace kgrpo::coder_gpt4o {
+namespace {
+
+std::string_view Trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const size_t begin = text.find_first_not_of(kSpace);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
+}
+
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return lower;
+}
+
+// A number that is finite and not negative; what follows it is left in `rest`.
+std::optional<double> LeadingNumber(std::string_view text, std::string_view& rest) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+  if (error != std::errc() || !std::isfinite(value) || value < 0) return std::nullopt;
+  rest = text.substr(static_cast<size_t>(end - text.data()));
+  return value;
+}
+
+std::optional<double> Number(std::string_view text) {
+  std::string_view rest;
+  const std::optional<double> value = LeadingNumber(text, rest);
+  return value && rest.empty() ? value : std::nullopt;
+}
+
+std::optional<double> RetryAfter(std::string_view text, double unix_now) {
+  if (const auto seconds = Number(text)) return seconds;
+  const time_t date = curl_getdate(std::string(text).c_str(), nullptr);
+  if (date == -1) return std::nullopt;
+  return std::max(0.0, static_cast<double>(date) - unix_now);
+}
+
+int StatusOf(std::string_view status_line) {
+  const size_t space = status_line.find(' ');
+  if (space == std::string_view::npos) return 0;
+  const std::string_view digits = Trimmed(status_line.substr(space)).substr(0, 3);
+  int status = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), status);
+  return status;
+}
+
+}  // namespace
+
+std::optional<double> ParseDuration(std::string_view text) {
+  text = Trimmed(text);
+  if (text.empty()) return std::nullopt;
+  double total = 0;
+  for (bool first = true; !text.empty(); first = false) {
+    std::string_view rest;
+    const std::optional<double> value = LeadingNumber(text, rest);
+    if (!value) return std::nullopt;
+    if (rest.empty()) return first ? value : std::nullopt;  // seconds without a unit: only alone
+    double unit = 0;
+    size_t length = 1;
+    if (rest.starts_with("ms")) {
+      unit = 1e-3;
+      length = 2;
+    } else if (rest.front() == 's') {
+      unit = 1;
+    } else if (rest.front() == 'm') {
+      unit = 60;
+    } else if (rest.front() == 'h') {
+      unit = 3600;
+    } else if (rest.front() == 'd') {
+      unit = 86400;
+    } else {
+      return std::nullopt;
+    }
+    total += *value * unit;
+    text = rest.substr(length);
+  }
+  return total;
+}
+
+void ResponseHeaders::Take(std::string_view line, double unix_now) {
+  if (line.starts_with("HTTP/")) {
+    *this = {};
+    status = StatusOf(line);
+    return;
+  }
+  const size_t colon = line.find(':');
+  if (colon == std::string_view::npos) return;
+  const std::string name = Lower(Trimmed(line.substr(0, colon)));
+  const std::string_view value = Trimmed(line.substr(colon + 1));
+  if (name == "content-type") {
+    content_type = Lower(Trimmed(value.substr(0, value.find(';'))));
+  } else if (name == "location") {
+    location = value;
+  } else if (name == "x-request-id") {
+    request_id = value.substr(0, 100);
+  } else if (name == "retry-after-ms") {
+    if (const auto milliseconds = Number(value)) retry_after = *milliseconds / 1000;
+  } else if (name == "retry-after") {
+    if (!retry_after) retry_after = RetryAfter(value, unix_now);
+  } else if (name == "x-should-retry") {
+    if (value == "true" || value == "false") should_retry = value == "true";
+  } else if (name == "x-ratelimit-limit-requests") {
+    requests.limit = Number(value);
+  } else if (name == "x-ratelimit-remaining-requests") {
+    requests.remaining = Number(value);
+  } else if (name == "x-ratelimit-reset-requests") {
+    requests.reset = ParseDuration(value);
+  } else if (name == "x-ratelimit-limit-tokens") {
+    tokens.limit = Number(value);
+  } else if (name == "x-ratelimit-remaining-tokens") {
+    tokens.remaining = Number(value);
+  } else if (name == "x-ratelimit-reset-tokens") {
+    tokens.reset = ParseDuration(value);
+  }
+}
+
+}  // namespace kgrpo::coder_gpt4o

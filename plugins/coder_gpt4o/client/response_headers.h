@@ -1,0 +1,38 @@
+// What this client reads from an answer's headers: the status, the type, when to come again and how much of the rate
+// limits is left. Used by transfer.cc, which feeds them as they arrive.
+#ifndef KGRPO_CODER_GPT4O_CLIENT_RESPONSE_HEADERS_H
+#define KGRPO_CODER_GPT4O_CLIENT_RESPONSE_HEADERS_H
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace kgrpo::coder_gpt4o {
+
+// One rate limit as the service tells it: x-ratelimit-limit-*, -remaining-*, -reset-*.
+struct LimitSnapshot {
+  std::optional<double> limit;      // requests or tokens when nothing is used
+  std::optional<double> remaining;  // of them
+  std::optional<double> reset;      // seconds until all of it is there again
+};
+
+struct ResponseHeaders {
+  int status = 0;
+  std::string content_type;           // lower case, without parameters
+  std::string location;               // of a redirection
+  std::string request_id;             // the service's own name of the exchange, for its support
+  std::optional<double> retry_after;  // seconds; from retry-after-ms or retry-after (a number or a date)
+  std::optional<bool> should_retry;   // x-should-retry: the service's own opinion
+  LimitSnapshot requests;
+  LimitSnapshot tokens;
+
+  // Takes one line as curl hands it out, line end included. A status line starts over: 100 Continue and a proxy's
+  // answer come before the real one. `unix_now`: what dates are compared with.
+  void Take(std::string_view line, double unix_now);
+};
+
+// "20ms", "1s", "6m0s", "1h2m3.5s", or a bare number of seconds; nullopt for anything else.
+std::optional<double> ParseDuration(std::string_view text);
+
+}  // namespace kgrpo::coder_gpt4o
+#endif

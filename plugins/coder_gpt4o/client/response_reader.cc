@@ -1,0 +1,193 @@
+#include "coder_gpt4o/client/response_reader.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "coder_gpt4o/client/excerpt.h"
+
+namespace kgrpo::coder_gpt4o {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kKeptOfStream = 600;
+
+const json* Member(const json& object, const char* name) {
+  if (!object.is_object()) return nullptr;
+  const auto found = object.find(name);
+  return found == object.end() || found->is_null() ? nullptr : &*found;
+}
+
+std::string StringOr(const json* value, std::string otherwise = {}) {
+  return value != nullptr && value->is_string() ? value->get<std::string>() : std::move(otherwise);
+}
+
+// Content is a string, or a list of parts of which the text parts count.
+void AppendContent(const json& content, std::string& to) {
+  if (content.is_string()) {
+    to += content.get_ref<const std::string&>();
+  } else if (content.is_array()) {
+    for (const json& part : content) {
+      if (const json* text = Member(part, "text"); text != nullptr && text->is_string()) {
+        to += text->get_ref<const std::string&>();
+      }
+    }
+  }
+}
+
+uint64_t CountOr0(const json* value) {
+  return value != nullptr && value->is_number_unsigned() ? value->get<uint64_t>() : 0;
+}
+
+}  // namespace
+
+ResponseReader::ResponseReader(uint64_t max_bytes)
+    : max_bytes_(max_bytes), parser_([this](std::string_view data) { TakeEvent(data); }) {}
+
+bool ResponseReader::Feed(std::string_view bytes, int status) {
+  status_ = status;
+  bytes_ += bytes.size();
+  if (bytes_ > max_bytes_) {
+    too_long_ = true;
+    return false;
+  }
+  if (form_ == Form::kUnknown) {
+    body_.append(bytes);
+    const size_t first = body_.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+    if (first == std::string::npos) return true;
+    // Events begin with a comment's colon or with a field: data, event, id, retry.
+    const bool events = std::string_view(":deir").find(body_[first]) != std::string_view::npos;
+    form_ = events && status >= 200 && status < 300 ? Form::kStream : Form::kWhole;
+    if (form_ == Form::kStream) {
+      parser_.Feed(body_);
+      body_.resize(std::min(body_.size(), kKeptOfStream));
+    }
+    return true;
+  }
+  if (form_ == Form::kWhole) {
+    body_.append(bytes);
+  } else {
+    if (body_.size() < kKeptOfStream) body_.append(bytes.substr(0, kKeptOfStream - body_.size()));
+    parser_.Feed(bytes);
+  }
+  return true;
+}
+
+void ResponseReader::Finish() {
+  if (form_ == Form::kStream) {
+    parser_.Finish();
+    if (!complete_ && !has_error_) {
+      NotComplete(has_choice_ ? "the stream ended in the middle of the answer"
+                              : "the stream held no answer; it begins: " + Excerpt(body_));
+    }
+  } else if (!too_long_) {
+    TakeWhole(status_);
+  }
+  if (too_long_) {
+    complete_ = false;
+    NotComplete("the answer is longer than " + std::to_string(max_bytes_) + " bytes");
+  }
+}
+
+void ResponseReader::NotComplete(std::string problem) {
+  if (problem_.empty()) problem_ = std::move(problem);
+}
+
+void ResponseReader::TakeEvent(std::string_view data) {
+  if (ended_ || has_error_) return;
+  if (data == "[DONE]") {
+    ended_ = true;
+    complete_ = has_choice_;
+    return;
+  }
+  const json object = json::parse(data, nullptr, /*allow_exceptions=*/false);
+  if (object.is_discarded()) {
+    NotComplete("the stream holds an event that is not JSON: " + Excerpt(data));
+    ended_ = true;
+    complete_ = false;
+    return;
+  }
+  if (TakeError(object)) {
+    complete_ = false;
+    return;
+  }
+  TakeChoice(object, "delta");
+  TakeUsage(object);
+}
+
+void ResponseReader::TakeWhole(int status) {
+  const json object = json::parse(body_, nullptr, /*allow_exceptions=*/false);
+  const bool success = status >= 200 && status < 300;
+  if (object.is_discarded() || !object.is_object()) {
+    error_.message = Excerpt(body_);
+    NotComplete(body_.empty() ? "the answer is empty"
+                              : "the answer is not a JSON object; it begins: " + Excerpt(body_));
+    return;
+  }
+  if (TakeError(object)) return;
+  if (!success) {
+    for (const char* name : {"message", "detail", "error_description"}) {
+      if (const json* message = Member(object, name)) {
+        error_.message = Excerpt(message->is_string() ? message->get<std::string>() : message->dump(-1, ' ', true));
+        error_.type = StringOr(Member(object, "type"));
+        error_.code = StringOr(Member(object, "code"));
+        return;
+      }
+    }
+    error_.message = Excerpt(body_);
+    return;
+  }
+  TakeChoice(object, "message");
+  TakeUsage(object);
+  complete_ = has_choice_;
+  if (!complete_) NotComplete("the answer holds no choice; it begins: " + Excerpt(body_));
+}
+
+void ResponseReader::TakeChoice(const json& object, const char* part) {
+  if (answer_.model.empty()) answer_.model = StringOr(Member(object, "model"));
+  const json* choices = Member(object, "choices");
+  if (choices == nullptr || !choices->is_array()) return;
+  for (const json& choice : *choices) {
+    if (CountOr0(Member(choice, "index")) != 0) continue;  // one answer was asked for
+    // A stream's chunk may carry the whole message at its end, which then says again what came.
+    const json* message = Member(choice, part);
+    if (message != nullptr && message->is_object()) {
+      has_choice_ = true;
+      if (const json* content = Member(*message, "content")) AppendContent(*content, answer_.text);
+      if (const json* refusal = Member(*message, "refusal")) AppendContent(*refusal, answer_.refusal);
+    }
+    if (const json* reason = Member(choice, "finish_reason"); reason != nullptr && reason->is_string()) {
+      has_choice_ = true;
+      answer_.finish_reason = reason->get<std::string>();
+      if (!answer_.finish_reason.empty()) complete_ = true;
+    }
+  }
+}
+
+void ResponseReader::TakeUsage(const json& object) {
+  const json* usage = Member(object, "usage");
+  if (usage == nullptr || !usage->is_object()) return;
+  const json* prompt = Member(*usage, "prompt_tokens");
+  const json* completion = Member(*usage, "completion_tokens");
+  if (prompt == nullptr && completion == nullptr) return;
+  answer_.prompt_tokens = CountOr0(prompt);
+  answer_.completion_tokens = CountOr0(completion);
+  answer_.usage_known = true;
+}
+
+bool ResponseReader::TakeError(const json& object) {
+  const json* error = Member(object, "error");
+  if (error == nullptr) return false;
+  has_error_ = true;
+  if (error->is_string()) {
+    error_.message = Excerpt(error->get<std::string>());
+    return true;
+  }
+  error_.message = Excerpt(StringOr(Member(*error, "message"), error->dump(-1, ' ', true)));
+  error_.type = StringOr(Member(*error, "type"));
+  if (const json* code = Member(*error, "code"))
+    error_.code = code->is_string() ? code->get<std::string>() : code->dump();
+  return true;
+}
+
+}  // namespace kgrpo::coder_gpt4o

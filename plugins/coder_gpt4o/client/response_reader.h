@@ -1,0 +1,86 @@
+// An answer's body, streamed (server-sent events) or whole (one JSON object), read into an Answer. Lenient where
+// servers differ without harm, strict where an answer could pass for whole that is not. Used by transfer.cc.
+#ifndef KGRPO_CODER_GPT4O_CLIENT_RESPONSE_READER_H
+#define KGRPO_CODER_GPT4O_CLIENT_RESPONSE_READER_H
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "coder_gpt4o/client/sse_parser.h"
+
+namespace kgrpo::coder_gpt4o {
+
+struct Answer {
+  std::string text;
+  std::string refusal;
+  std::string finish_reason;
+  std::string model;
+  uint64_t prompt_tokens = 0;
+  uint64_t completion_tokens = 0;
+  bool usage_known = false;
+};
+
+// What a service says of an error, in the shapes that are about: {"error": {...}}, {"error": "..."}, {"message": ...},
+// {"detail": ...}; or the beginning of a body that is no JSON, without its HTML.
+struct ServiceError {
+  std::string message;
+  std::string code;  // also a number's digits
+  std::string type;
+};
+
+class ResponseReader {
+ public:
+  explicit ResponseReader(uint64_t max_bytes);
+
+  ResponseReader(const ResponseReader&) = delete;  // the parser calls back
+  ResponseReader& operator=(const ResponseReader&) = delete;
+
+  // Takes the next bytes; false when the answer became longer than max_bytes, and the rest need not come. How the body
+  // is to be read shows in its first byte: servers lie in Content-Type, or ignore "stream". `status`: only a success
+  // (2xx) is read as an answer, the rest is kept for Error().
+  bool Feed(std::string_view bytes, int status);
+
+  // The body is over, or broke off. Call once, before the questions below.
+  void Finish();
+
+  // The answer is whole: what follows, or fails to, changes nothing. A stream is whole from [DONE] or a reason to
+  // finish on; a body that broke off never was. [during the stream too, for a stream]
+  bool Complete() const { return complete_; }
+  bool Ended() const { return ended_; }  // the stream said [DONE]: nothing is worth waiting for
+
+  bool HasError() const { return has_error_; }  // an error object came, with any status
+  bool TooLong() const { return too_long_; }
+  const ServiceError& Error() const { return error_; }
+  const std::string& Problem() const { return problem_; }  // why it is not complete, for people
+  Answer& Result() { return answer_; }
+
+ private:
+  enum class Form { kUnknown, kStream, kWhole };
+
+  void TakeEvent(std::string_view data);
+  void TakeWhole(int status);
+  void TakeChoice(const nlohmann::json& object, const char* part);
+  void TakeUsage(const nlohmann::json& object);
+  bool TakeError(const nlohmann::json& object);
+  void NotComplete(std::string problem);
+
+  uint64_t max_bytes_;
+  uint64_t bytes_ = 0;
+  int status_ = 0;
+  Form form_ = Form::kUnknown;
+  SseParser parser_;
+  std::string body_;  // of the whole form; of a stream its beginning, for messages
+  Answer answer_;
+  ServiceError error_;
+  std::string problem_;
+  bool has_choice_ = false;
+  bool complete_ = false;
+  bool ended_ = false;
+  bool has_error_ = false;
+  bool too_long_ = false;
+};
+
+}  // namespace kgrpo::coder_gpt4o
+#endif

@@ -1,0 +1,56 @@
+// When a failed request is tried again: exponential backoff with full jitter, and a budget that keeps retries from
+// multiplying the load on a service that struggles. Used by completion_client.cc, on its thread. Times are seconds of
+// one steady clock, given by the caller.
+#ifndef KGRPO_CODER_GPT4O_CLIENT_RETRY_POLICY_H
+#define KGRPO_CODER_GPT4O_CLIENT_RETRY_POLICY_H
+
+#include <cstdint>
+#include <string_view>
+
+namespace kgrpo::coder_gpt4o {
+
+// Full jitter ("Exponential backoff and jitter", AWS architecture blog, 2015): the n-th retry waits a time that is
+// uniform between 0 and min(cap, base * 2^(n-1)), so that requests which failed together do not come back together.
+class Backoff {
+ public:
+  Backoff(double base_seconds, double cap_seconds, uint64_t seed)
+      : base_(base_seconds), cap_(cap_seconds), seed_(seed) {}
+
+  // A pure function of the seed, the request's body and the number of the retry (1 is the first): neither threads nor
+  // the order of requests change it.
+  double Seconds(std::string_view body, uint32_t retry) const;
+
+ private:
+  double base_;
+  double cap_;
+  uint64_t seed_;
+};
+
+// A bucket of retries: each request adds `ratio`, each second adds `per_second`, it holds `reserve` at most and at
+// first. So over any time at most reserve + ratio * requests + per_second * seconds retries are sent.
+class RetryBudget {
+ public:
+  RetryBudget(double ratio, double per_second, double reserve)
+      : ratio_(ratio), per_second_(per_second), reserve_(reserve), level_(reserve) {}
+
+  void OnRequest(double now);
+
+  // Takes one retry and returns how long it must wait, 0 where the bucket holds one. A bucket in debt is paid off by
+  // time alone, for nobody knows whether further requests come.
+  double Take(double now);
+
+  double Level(double now) const;
+
+ private:
+  void Refill(double now);
+
+  double ratio_;
+  double per_second_;
+  double reserve_;
+  double level_;
+  double at_ = 0;  // when level_ was right
+  bool started_ = false;
+};
+
+}  // namespace kgrpo::coder_gpt4o
+#endif

@@ -1,0 +1,111 @@
+#include "coder_gpt4o/client/transfer.h"
+
+#include <chrono>
+#include <limits>
+#include <new>
+#include <utility>
+
+#include "coder_gpt4o/client/curl_loop.h"
+
+namespace kgrpo::coder_gpt4o {
+namespace {
+
+constexpr double kCloseSeconds = 1;  // for a stream that said its last to end
+
+}  // namespace
+
+Transfer::Transfer(const Endpoint& endpoint, std::string body, bool stream, const AttemptTimes& times,
+                   uint64_t max_answer_bytes, double now)
+    : body_(std::move(body)),
+      easy_(curl_easy_init()),
+      reader_(max_answer_bytes),
+      times_(times),
+      stream_(stream),
+      started_at_(now),
+      last_sign_(now) {
+  if (easy_ == nullptr) throw std::bad_alloc();
+  CURL* easy = easy_.get();
+  endpoint.Prepare(easy);
+  curl_easy_setopt(easy, CURLOPT_PRIVATE, this);
+  curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, detail_.data());
+  curl_easy_setopt(easy, CURLOPT_POST, 1L);
+  curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body_.size()));
+  curl_easy_setopt(easy, CURLOPT_POSTFIELDS, body_.data());
+  curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, &Transfer::OnHeader);
+  curl_easy_setopt(easy, CURLOPT_HEADERDATA, this);
+  curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, &Transfer::OnBody);
+  curl_easy_setopt(easy, CURLOPT_WRITEDATA, this);
+  curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, &Transfer::OnConnected);
+  curl_easy_setopt(easy, CURLOPT_PREREQDATA, this);
+}
+
+double Transfer::Deadline() const {
+  if (ended_) return last_sign_ + kCloseSeconds;
+  // Before it is connected, curl's own time-out watches.
+  if (!stream_ || !connected_) return std::numeric_limits<double>::infinity();
+  return last_sign_ + (has_body_ ? times_.idle_seconds : times_.response_seconds);
+}
+
+size_t Transfer::OnHeader(char* data, size_t size, size_t count, void* self) {
+  const double unix_now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  static_cast<Transfer*>(self)->headers_.Take({data, size * count}, unix_now);
+  return size * count;
+}
+
+size_t Transfer::OnBody(char* data, size_t size, size_t count, void* self) {
+  auto& transfer = *static_cast<Transfer*>(self);
+  transfer.has_body_ = true;
+  transfer.last_sign_ = Now();
+  if (!transfer.reader_.Feed({data, size * count}, transfer.headers_.status)) return 0;  // too long: curl ends it
+  transfer.ended_ = transfer.reader_.Ended() || transfer.reader_.HasError();
+  return size * count;
+}
+
+int Transfer::OnConnected(void* self, char*, char*, int, int) {
+  auto& transfer = *static_cast<Transfer*>(self);
+  transfer.connected_ = true;
+  transfer.last_sign_ = Now();
+  return CURL_PREREQFUNC_OK;
+}
+
+Transfer::Result Transfer::Conclude(CURLcode code) {
+  reader_.Finish();
+  Result result;
+  const bool success = headers_.status >= 200 && headers_.status < 300;
+  if (reader_.TooLong()) {
+    result.failure.remedy = Failure::Remedy::kGiveUp;
+    result.failure.alive = true;
+    result.failure.word = "too_long";
+    result.failure.message = reader_.Problem();
+  } else if (success && reader_.Complete() && !reader_.HasError()) {
+    result.answer = std::move(reader_.Result());  // even where the connection broke after it
+  } else if (headers_.status != 0 && (!success || reader_.HasError())) {
+    // Whatever became of the rest of its body, the status says it.
+    if (IsContentFilter(headers_, reader_.Error())) {
+      result.answer.emplace();
+      result.answer->finish_reason = "content_filter";
+      result.answer->refusal = reader_.Error().message;
+    } else {
+      result.failure = FailureOfAnswer(headers_, reader_.Error());
+    }
+  } else if (code != CURLE_OK) {
+    result.failure = FailureOfTransfer(code, detail_.data());
+  } else {
+    result.failure.word = "invalid_answer";
+    result.failure.message = reader_.Problem();
+  }
+  return result;
+}
+
+Transfer::Result Transfer::ConcludeSilent() {
+  Result result = Conclude(CURLE_OPERATION_TIMEDOUT);
+  if (!result.answer && result.failure.word == "timeout") {
+    result.failure.message = has_body_ ? "the answer stalled: nothing came for " : "no answer began within ";
+    result.failure.message +=
+        std::to_string(static_cast<int>(has_body_ ? times_.idle_seconds : times_.response_seconds));
+    result.failure.message += " s";
+  }
+  return result;
+}
+
+}  // namespace kgrpo::coder_gpt4o

@@ -1,0 +1,76 @@
+// One attempt at one request: a curl handle, what came back so far, and what it means in the end. Used by
+// completion_client.cc, on its thread. Times are seconds of one steady clock, given by the caller.
+#ifndef KGRPO_CODER_GPT4O_CLIENT_TRANSFER_H
+#define KGRPO_CODER_GPT4O_CLIENT_TRANSFER_H
+
+#include <curl/curl.h>
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "coder_gpt4o/client/endpoint.h"
+#include "coder_gpt4o/client/failure.h"
+#include "coder_gpt4o/client/response_headers.h"
+#include "coder_gpt4o/client/response_reader.h"
+
+namespace kgrpo::coder_gpt4o {
+
+struct AttemptTimes {
+  double response_seconds = 120;  // see ClientOptions
+  double idle_seconds = 60;
+};
+
+class Transfer {
+ public:
+  // `stream`: a stream was asked for, so silence means that it stalled.
+  Transfer(const Endpoint& endpoint, std::string body, bool stream, const AttemptTimes& times,
+           uint64_t max_answer_bytes, double now);
+
+  Transfer(const Transfer&) = delete;  // curl holds its address
+  Transfer& operator=(const Transfer&) = delete;
+
+  CURL* Handle() const { return easy_.get(); }
+  double StartedAt() const { return started_at_; }
+
+  // When the attempt ends for silence, unless something arrives; infinity for an answer that isn't streamed. A stream
+  // that said its last has a moment to close in order, so that the connection can serve again; some servers never do.
+  double Deadline() const;
+
+  struct Result {
+    std::optional<Answer> answer;  // or
+    Failure failure;               // why there is none
+  };
+
+  // What became of it. `code`: curl's result. Call once, when the transfer has ended or was taken out of the loop.
+  Result Conclude(CURLcode code);
+  Result ConcludeSilent();  // ended by its Deadline
+
+  const ResponseHeaders& Headers() const { return headers_; }
+
+ private:
+  struct FreeEasy {
+    void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
+  };
+
+  static size_t OnHeader(char* data, size_t size, size_t count, void* self);
+  static size_t OnBody(char* data, size_t size, size_t count, void* self);
+  static int OnConnected(void* self, char* remote, char* local, int remote_port, int local_port);
+
+  std::string body_;  // curl reads it where it is
+  std::unique_ptr<CURL, FreeEasy> easy_;
+  std::array<char, CURL_ERROR_SIZE> detail_ = {};
+  ResponseHeaders headers_;
+  ResponseReader reader_;
+  AttemptTimes times_;
+  bool stream_;
+  bool connected_ = false;
+  bool has_body_ = false;
+  bool ended_ = false;
+  double started_at_;
+  double last_sign_;  // when it was connected, or a byte of the body came
+};
+
+}  // namespace kgrpo::coder_gpt4o
+#endif
