@@ -1,0 +1,87 @@
+// The circuit breaker, by a clock that the test sets.
+#include "coder_gpt4o/client/circuit_breaker.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace kgrpo::coder_gpt4o {
+namespace {
+
+constexpr BreakerOptions kOptions = {4, 5, 30};
+
+CircuitBreaker Opened(double now) {
+  CircuitBreaker breaker(kOptions);
+  for (uint64_t request = 1; request <= 4; ++request) breaker.OnFailure(now, request, false);
+  return breaker;
+}
+
+TEST(CircuitBreaker, OpensAfterFailuresOfSeveralRequestsInARow) {
+  CircuitBreaker breaker(kOptions);
+  for (uint64_t request = 1; request <= 3; ++request) breaker.OnFailure(0, request, false);
+  EXPECT_FALSE(breaker.Open());
+  breaker.OnFailure(2, 1, false);
+  EXPECT_TRUE(breaker.Open());
+  EXPECT_DOUBLE_EQ(breaker.Wait(2), 5);
+  EXPECT_DOUBLE_EQ(breaker.OutageSeconds(2), 2);  // since the first of them
+}
+
+TEST(CircuitBreaker, AnAnswerBetweenStartsOver) {
+  CircuitBreaker breaker(kOptions);
+  for (int round = 0; round < 10; ++round) {
+    for (uint64_t request = 1; request <= 3; ++request) breaker.OnFailure(round, request, false);
+    breaker.OnAlive();
+  }
+  EXPECT_FALSE(breaker.Open());
+}
+
+TEST(CircuitBreaker, OneOrTwoBadPromptsAreNoOutage) {
+  CircuitBreaker breaker(kOptions);
+  for (int i = 0; i < 100; ++i) breaker.OnFailure(i, 1 + i % 2, false);
+  EXPECT_FALSE(breaker.Open());
+}
+
+TEST(CircuitBreaker, LetsOneProbeOutAtATimeAndDoublesThePause) {
+  CircuitBreaker breaker = Opened(0);
+  EXPECT_DOUBLE_EQ(breaker.Wait(4.5), 0.5);
+  double now = 5;
+  for (const double pause : {10.0, 20.0, 30.0, 30.0}) {
+    ASSERT_EQ(breaker.Wait(now), 0);
+    ASSERT_TRUE(breaker.OnSend());
+    EXPECT_TRUE(std::isinf(breaker.Wait(now)));
+    breaker.OnFailure(now, 1, true);
+    EXPECT_DOUBLE_EQ(breaker.Wait(now), pause);
+    now += pause;
+  }
+  EXPECT_DOUBLE_EQ(breaker.OutageSeconds(now), now);
+}
+
+TEST(CircuitBreaker, AnAnswerClosesAndTheNextOutageStartsAfresh) {
+  CircuitBreaker breaker = Opened(0);
+  breaker.OnSend();
+  breaker.OnFailure(5, 1, true);
+  breaker.OnSend();
+  breaker.OnAlive();
+  EXPECT_FALSE(breaker.Open());
+  EXPECT_EQ(breaker.Wait(6), 0);
+  EXPECT_FALSE(breaker.OnSend());
+  EXPECT_EQ(breaker.OutageSeconds(6), 0);
+  for (uint64_t request = 1; request <= 4; ++request) breaker.OnFailure(100, request, false);
+  EXPECT_DOUBLE_EQ(breaker.Wait(100), 5);
+}
+
+TEST(CircuitBreaker, LateFailuresDoNotLengthenThePause) {
+  CircuitBreaker breaker = Opened(0);
+  for (uint64_t request = 5; request < 60; ++request) breaker.OnFailure(1, request, false);
+  EXPECT_DOUBLE_EQ(breaker.Wait(1), 4);
+}
+
+TEST(CircuitBreaker, ADroppedProbeMakesRoomForTheNext) {
+  CircuitBreaker breaker = Opened(0);
+  breaker.OnSend();
+  breaker.OnProbeDropped();
+  EXPECT_EQ(breaker.Wait(5), 0);
+}
+
+}  // namespace
+}  // namespace kgrpo::coder_gpt4o

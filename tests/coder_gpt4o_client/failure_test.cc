@@ -1,0 +1,109 @@
+// What each way to fail means.
+#include "coder_gpt4o/client/failure.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace kgrpo::coder_gpt4o {
+namespace {
+
+using Remedy = Failure::Remedy;
+using testing::HasSubstr;
+
+Failure Of(int status, ServiceError error = {}) {
+  ResponseHeaders headers;
+  headers.status = status;
+  headers.request_id = "req_9";
+  return FailureOfAnswer(headers, error);
+}
+
+TEST(Failure, StatusesHaveTheirRemedies) {
+  struct Case {
+    int status;
+    Remedy remedy;
+    const char* word;
+  };
+  for (const Case& c : {Case{301, Remedy::kFatal, "configuration"},
+                        {400, Remedy::kGiveUp, "rejected"},
+                        {401, Remedy::kFatal, "unauthorized"},
+                        {402, Remedy::kFatal, "quota"},
+                        {403, Remedy::kFatal, "unauthorized"},
+                        {404, Remedy::kFatal, "not_found"},
+                        {405, Remedy::kFatal, "configuration"},
+                        {407, Remedy::kFatal, "unauthorized"},
+                        {408, Remedy::kRetry, "timeout"},
+                        {409, Remedy::kRetry, "server_error"},
+                        {413, Remedy::kGiveUp, "rejected"},
+                        {422, Remedy::kGiveUp, "rejected"},
+                        {429, Remedy::kRetry, "rate_limited"},
+                        {500, Remedy::kRetry, "server_error"},
+                        {501, Remedy::kFatal, "configuration"},
+                        {502, Remedy::kRetry, "server_error"},
+                        {503, Remedy::kRetry, "server_error"},
+                        {504, Remedy::kRetry, "server_error"},
+                        {529, Remedy::kRetry, "server_error"}}) {
+    const Failure failure = Of(c.status, {"why", "", ""});
+    EXPECT_EQ(failure.remedy, c.remedy) << c.status;
+    EXPECT_EQ(failure.word, c.word) << c.status;
+    EXPECT_THAT(failure.message, HasSubstr(std::to_string(c.status) + ": why [request req_9]"));
+    EXPECT_EQ(failure.overload, c.status == 429 || c.status == 503 || c.status == 529) << c.status;
+  }
+}
+
+TEST(Failure, AnEmptyAccountIsNoRateLimit) {
+  EXPECT_EQ(Of(429, {"You exceeded your current quota", "insufficient_quota", "insufficient_quota"}).remedy,
+            Remedy::kFatal);
+  EXPECT_EQ(Of(429, {"", "rate_limit_exceeded", "tokens"}).remedy, Remedy::kRetry);
+}
+
+TEST(Failure, AParameterThatNoRequestMayHaveEndsTheRun) {
+  EXPECT_EQ(Of(400, {"use max_completion_tokens", "unsupported_parameter", "invalid_request_error"}).remedy,
+            Remedy::kFatal);
+  EXPECT_EQ(Of(400, {"", "context_length_exceeded", "invalid_request_error"}).remedy, Remedy::kGiveUp);
+  EXPECT_EQ(Of(400, {"", "model_not_found", ""}).word, "not_found");
+}
+
+TEST(Failure, TheServicesOwnOpinionCounts) {
+  ResponseHeaders headers;
+  headers.should_retry = false;
+  for (const int status : {429, 500, 503}) {
+    headers.status = status;
+    EXPECT_EQ(FailureOfAnswer(headers, {}).remedy, Remedy::kGiveUp) << status;
+  }
+  headers.should_retry = true;
+  headers.status = 400;
+  EXPECT_EQ(FailureOfAnswer(headers, {}).remedy, Remedy::kRetry);
+  headers.status = 401;
+  EXPECT_EQ(FailureOfAnswer(headers, {}).remedy, Remedy::kFatal);
+}
+
+TEST(Failure, AnErrorInASuccessIsReadByItsCode) {
+  EXPECT_EQ(Of(200, {"slow down", "429", ""}).word, "rate_limited");
+  EXPECT_EQ(Of(200, {"no credits", "402", ""}).remedy, Remedy::kFatal);
+  EXPECT_EQ(Of(200, {"bad", "", "invalid_request_error"}).remedy, Remedy::kGiveUp);
+  EXPECT_EQ(Of(200, {"oops", "", "server_error"}).word, "server_error");
+  EXPECT_EQ(Of(200, {"oops", "7", ""}).remedy, Remedy::kRetry);
+}
+
+TEST(Failure, AContentFilterIsARefusalNotAFailure) {
+  ResponseHeaders headers;
+  headers.status = 400;
+  EXPECT_TRUE(IsContentFilter(headers, {"", "content_filter", ""}));
+  EXPECT_TRUE(IsContentFilter(headers, {"", "content_policy_violation", ""}));
+  EXPECT_FALSE(IsContentFilter(headers, {"content_filter", "", ""}));
+  headers.status = 500;
+  EXPECT_FALSE(IsContentFilter(headers, {"", "content_filter", ""}));
+}
+
+TEST(Failure, TransfersHaveTheirRemedies) {
+  EXPECT_EQ(FailureOfTransfer(CURLE_PEER_FAILED_VERIFICATION, "").remedy, Remedy::kFatal);
+  EXPECT_EQ(FailureOfTransfer(CURLE_OPERATION_TIMEDOUT, "").word, "timeout");
+  EXPECT_EQ(FailureOfTransfer(CURLE_COULDNT_RESOLVE_HOST, "no such host x").word, "connection");
+  EXPECT_THAT(FailureOfTransfer(CURLE_COULDNT_RESOLVE_HOST, "no such host x").message, HasSubstr("no such host x"));
+  EXPECT_EQ(FailureOfTransfer(CURLE_RECV_ERROR, "").remedy, Remedy::kRetry);
+  EXPECT_EQ(FailureOfTransfer(CURLE_GOT_NOTHING, "").remedy, Remedy::kRetry);
+  EXPECT_FALSE(FailureOfTransfer(CURLE_PARTIAL_FILE, "").message.empty());
+}
+
+}  // namespace
+}  // namespace kgrpo::coder_gpt4o

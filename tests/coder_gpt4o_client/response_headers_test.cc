@@ -1,0 +1,78 @@
+// What is read from an answer's headers.
+#include "coder_gpt4o/client/response_headers.h"
+
+#include <gtest/gtest.h>
+
+namespace kgrpo::coder_gpt4o {
+namespace {
+
+ResponseHeaders Read(std::initializer_list<const char*> lines) {
+  ResponseHeaders headers;
+  for (const char* line : lines) headers.Take(line, /*unix_now=*/1445412470);
+  return headers;
+}
+
+TEST(Duration, ReadsWhatServicesWrite) {
+  EXPECT_DOUBLE_EQ(*ParseDuration("20ms"), 0.02);
+  EXPECT_DOUBLE_EQ(*ParseDuration("1s"), 1);
+  EXPECT_DOUBLE_EQ(*ParseDuration("8.64s"), 8.64);
+  EXPECT_DOUBLE_EQ(*ParseDuration("6m0s"), 360);
+  EXPECT_DOUBLE_EQ(*ParseDuration("1h2m3.5s"), 3723.5);
+  EXPECT_DOUBLE_EQ(*ParseDuration("1d"), 86400);
+  EXPECT_DOUBLE_EQ(*ParseDuration(" 7 "), 7);
+}
+
+TEST(Duration, RefusesTheRest) {
+  for (const char* text : {"", " ", "s", "-1s", "1x", "1s2", "nan", "inf", "1e400s", "2026-01-01T00:00:00Z", "1 s"}) {
+    EXPECT_FALSE(ParseDuration(text).has_value()) << text;
+  }
+}
+
+TEST(ResponseHeaders, ReadsStatusAndType) {
+  const ResponseHeaders headers = Read(
+      {"HTTP/1.1 200 OK\r\n", "Content-Type: Text/Event-Stream; charset=utf-8\r\n", "X-Request-ID: req_1\r\n", "\r\n"});
+  EXPECT_EQ(headers.status, 200);
+  EXPECT_EQ(headers.content_type, "text/event-stream");
+  EXPECT_EQ(headers.request_id, "req_1");
+  EXPECT_EQ(Read({"HTTP/2 429 \r\n"}).status, 429);
+}
+
+TEST(ResponseHeaders, TheLastAnswerCounts) {
+  const ResponseHeaders headers =
+      Read({"HTTP/1.1 200 Connection established\r\n", "retry-after: 5\r\n", "\r\n", "HTTP/1.1 503 Busy\r\n", "\r\n"});
+  EXPECT_EQ(headers.status, 503);
+  EXPECT_FALSE(headers.retry_after.has_value());
+}
+
+TEST(ResponseHeaders, ReadsRetryAfterInItsThreeForms) {
+  EXPECT_DOUBLE_EQ(*Read({"Retry-After: 20\r\n"}).retry_after, 20);
+  EXPECT_DOUBLE_EQ(*Read({"Retry-After: Wed, 21 Oct 2015 07:28:20 GMT\r\n"}).retry_after, 30);
+  EXPECT_DOUBLE_EQ(*Read({"Retry-After: Wed, 21 Oct 2015 07:00:00 GMT\r\n"}).retry_after, 0);
+  EXPECT_DOUBLE_EQ(*Read({"Retry-After: 20\r\n", "retry-after-ms: 1500\r\n"}).retry_after, 1.5);
+  EXPECT_DOUBLE_EQ(*Read({"retry-after-ms: 1500\r\n", "Retry-After: 20\r\n"}).retry_after, 1.5);
+  EXPECT_FALSE(Read({"Retry-After: soon\r\n"}).retry_after.has_value());
+  EXPECT_FALSE(Read({"Retry-After: -3\r\n"}).retry_after.has_value());
+}
+
+TEST(ResponseHeaders, ReadsRateLimits) {
+  const ResponseHeaders headers =
+      Read({"x-ratelimit-limit-requests: 500\r\n", "X-RateLimit-Remaining-Requests: 499\r\n",
+            "x-ratelimit-reset-requests: 120ms\r\n", "x-ratelimit-limit-tokens: 30000\r\n",
+            "x-ratelimit-remaining-tokens: many\r\n", "x-should-retry: false\r\n"});
+  EXPECT_DOUBLE_EQ(*headers.requests.limit, 500);
+  EXPECT_DOUBLE_EQ(*headers.requests.remaining, 499);
+  EXPECT_DOUBLE_EQ(*headers.requests.reset, 0.12);
+  EXPECT_DOUBLE_EQ(*headers.tokens.limit, 30000);
+  EXPECT_FALSE(headers.tokens.remaining.has_value());
+  EXPECT_EQ(headers.should_retry, false);
+}
+
+TEST(ResponseHeaders, SurvivesNonsense) {
+  const ResponseHeaders headers =
+      Read({"", ":", "no colon", "HTTP/", "HTTP/1.1", "HTTP/1.1 x", "\r\n", "location:\r\n"});
+  EXPECT_EQ(headers.status, 0);
+  EXPECT_EQ(headers.location, "");
+}
+
+}  // namespace
+}  // namespace kgrpo::coder_gpt4o

@@ -1,0 +1,168 @@
+// Bodies of answers, streamed and whole, as servers really write them.
+#include "coder_gpt4o/client/response_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "coder_gpt4o/client/excerpt.h"
+
+namespace kgrpo::coder_gpt4o {
+namespace {
+
+using testing::HasSubstr;
+
+std::unique_ptr<ResponseReader> Read(const std::string& body, int status = 200, uint64_t most = 1 << 20) {
+  auto reader = std::make_unique<ResponseReader>(most);
+  // Byte by byte: what can be cut is cut.
+  for (const char c : body) {
+    if (!reader->Feed({&c, 1}, status)) break;
+  }
+  reader->Finish();
+  return reader;
+}
+
+std::string Chunk(const std::string& delta, const std::string& finish = "null") {
+  return R"(data: {"id":"c","object":"chat.completion.chunk","model":"m-1","choices":[{"index":0,"delta":)" + delta +
+         R"(,"finish_reason":)" + finish + "}]}\n\n";
+}
+
+constexpr char kUsage[] =
+    "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":11,\"completion_tokens\":7,\"total_tokens\":18}}\n\n";
+constexpr char kDone[] = "data: [DONE]\n\n";
+
+TEST(ResponseReader, ReadsAWholeAnswer) {
+  const auto reader = Read(
+      R"( {"model":"m-1","choices":[{"index":0,"message":{"role":"assistant","content":"h\u00e9llo","refusal":null},
+    "finish_reason":"stop"}],"usage":{"prompt_tokens":5,"completion_tokens":2}})");
+  ASSERT_TRUE(reader->Complete());
+  EXPECT_EQ(reader->Result().text, "h\xC3\xA9llo");
+  EXPECT_EQ(reader->Result().finish_reason, "stop");
+  EXPECT_EQ(reader->Result().model, "m-1");
+  EXPECT_TRUE(reader->Result().usage_known);
+  EXPECT_EQ(reader->Result().prompt_tokens, 5U);
+  EXPECT_EQ(reader->Result().completion_tokens, 2U);
+}
+
+TEST(ResponseReader, ReadsAStream) {
+  const auto reader =
+      Read(": hello\n\n" + Chunk(R"({"role":"assistant","content":""})") + Chunk(R"({"content":"a\u20ac"})") +
+           Chunk(R"({"content":null})") + Chunk(R"({"content":"b"})") + Chunk("{}", "\"length\"") + kUsage + kDone);
+  ASSERT_TRUE(reader->Complete());
+  EXPECT_TRUE(reader->Ended());
+  EXPECT_EQ(reader->Result().text,
+            "a\xE2\x82\xAC"
+            "b");
+  EXPECT_EQ(reader->Result().finish_reason, "length");
+  EXPECT_EQ(reader->Result().prompt_tokens, 11U);
+  EXPECT_EQ(reader->Result().completion_tokens, 7U);
+}
+
+TEST(ResponseReader, AStreamThatBreaksOffIsNotComplete) {
+  const auto reader = Read(Chunk(R"({"content":"half of"})"));
+  EXPECT_FALSE(reader->Complete());
+  EXPECT_THAT(reader->Problem(), HasSubstr("middle of the answer"));
+}
+
+TEST(ResponseReader, AStreamIsWholeOnceItSaysWhyItEnds) {
+  const auto without_done = Read(Chunk(R"({"content":"all"})", "\"stop\""));
+  EXPECT_TRUE(without_done->Complete());
+  EXPECT_FALSE(without_done->Ended());
+  EXPECT_FALSE(without_done->Result().usage_known);
+  const auto without_reason = Read(Chunk(R"({"content":"all"})") + kDone);
+  EXPECT_TRUE(without_reason->Complete());
+  EXPECT_EQ(without_reason->Result().finish_reason, "");
+}
+
+TEST(ResponseReader, AStreamWithoutAnAnswerIsNone) {
+  const auto only_done = Read(std::string(": x\n\n") + kUsage + kDone);
+  EXPECT_FALSE(only_done->Complete());
+  EXPECT_THAT(only_done->Problem(), HasSubstr("held no answer"));
+}
+
+TEST(ResponseReader, AnEventThatIsNotJsonSpoilsTheStream) {
+  const auto reader =
+      Read(Chunk(R"({"content":"a"})") + "data: {oops\n\n" + Chunk(R"({"content":"b"})", "\"stop\"") + kDone);
+  EXPECT_FALSE(reader->Complete());
+  EXPECT_THAT(reader->Problem(), HasSubstr("{oops"));
+}
+
+TEST(ResponseReader, AnErrorWithinAStreamIsAnError) {
+  const auto reader =
+      Read(Chunk(R"({"content":"a"})") + "data: {\"error\":{\"message\":\"overloaded\",\"code\":503}}\n\n" + kDone);
+  EXPECT_FALSE(reader->Complete());
+  ASSERT_TRUE(reader->HasError());
+  EXPECT_EQ(reader->Error().message, "overloaded");
+  EXPECT_EQ(reader->Error().code, "503");
+}
+
+TEST(ResponseReader, ReadsAWholeAnswerToAStreamedRequestAndViceVersa) {
+  EXPECT_EQ(Read(R"({"choices":[{"message":{"content":"x"},"finish_reason":"stop"}]})")->Result().text, "x");
+  EXPECT_EQ(Read("\n\n" + Chunk(R"({"content":"x"})", "\"stop\""))->Result().text, "x");
+}
+
+TEST(ResponseReader, ReadsRefusalsAndPartsOfContent) {
+  EXPECT_EQ(
+      Read(R"({"choices":[{"message":{"content":null,"refusal":"no."},"finish_reason":"stop"}]})")->Result().refusal,
+      "no.");
+  EXPECT_EQ(Read(Chunk(R"({"refusal":"I "})") + Chunk(R"({"refusal":"won't"})", "\"stop\""))->Result().refusal,
+            "I won't");
+  EXPECT_EQ(
+      Read(
+          R"({"choices":[{"message":{"content":[{"type":"text","text":"a"},{"type":"x"},{"type":"text","text":"b"}]}}]})")
+          ->Result()
+          .text,
+      "ab");
+}
+
+TEST(ResponseReader, OtherChoicesAreNotMixedIn) {
+  const auto reader = Read(
+      R"({"choices":[{"index":1,"message":{"content":"B"}},{"index":0,"message":{"content":"A"},"finish_reason":"stop"}]})");
+  EXPECT_EQ(reader->Result().text, "A");
+}
+
+TEST(ResponseReader, EmptyChoicesAreNoAnswer) {
+  for (const char* body :
+       {R"({"choices":[]})", R"({"choices":null})", "{}", "[]", "null", "", "   ", "{\"choices\":[{}]}",
+        R"({"choices":[{"message":)", "<html>ok</html>", "{\"choices\":[{\"message\":{\"content\":\"\xFF\"}}]}"}) {
+    const auto reader = Read(body);
+    EXPECT_FALSE(reader->Complete()) << body;
+    EXPECT_FALSE(reader->Problem().empty()) << body;
+  }
+}
+
+TEST(ResponseReader, ReadsErrorsInTheirShapes) {
+  EXPECT_EQ(Read(R"({"error":{"message":"m","type":"t","param":null,"code":"c"}})", 429)->Error().code, "c");
+  EXPECT_EQ(Read(R"({"error":"m"})", 500)->Error().message, "m");
+  EXPECT_EQ(Read(R"({"object":"error","message":"m","type":"NotFoundError","code":404})", 404)->Error().message, "m");
+  EXPECT_EQ(Read(R"({"detail":[{"loc":["body"],"msg":"bad"}]})", 422)->Error().message,
+            R"([{"loc":["body"],"msg":"bad"}])");
+  EXPECT_EQ(Read("<html><head><title>502 Bad\nGateway</title></head>\r\n<body/></html>", 502)->Error().message,
+            "502 Bad Gateway");
+  EXPECT_EQ(Read("data: service unavailable", 503)->Error().message, "data: service unavailable");
+}
+
+TEST(ResponseReader, StopsAtTheLimit) {
+  const auto reader = Read(
+      R"({"choices":[{"message":{"content":")" + std::string(1000, 'x') + R"("},"finish_reason":"stop"}]})", 200, 500);
+  EXPECT_TRUE(reader->TooLong());
+  EXPECT_FALSE(reader->Complete());
+  EXPECT_THAT(reader->Problem(), HasSubstr("longer than 500 bytes"));
+}
+
+TEST(ResponseReader, DeepNestingIsNoHarm) {
+  EXPECT_FALSE(Read("{\"choices\":" + std::string(200000, '['))->Complete());
+}
+
+TEST(Excerpt, IsOneShortCleanLine) {
+  EXPECT_EQ(Excerpt("  a\n\t b <i>c</i> \x01"), "a b c");
+  EXPECT_EQ(Excerpt("a\xFF"
+                    "b\xC3"),
+            "a?b?");
+  EXPECT_EQ(Excerpt("\xE2\x82\xAC\xE2\x82\xAC\xE2\x82\xAC", 4), "\xE2\x82\xAC\xE2\x82\xAC...");
+}
+
+}  // namespace
+}  // namespace kgrpo::coder_gpt4o
