@@ -146,9 +146,13 @@ Endpoint::Endpoint(const ClientOptions& options, std::function<void()> on_connec
     AddHeader(value.empty() ? name + ";" : name + ": " + value);  // curl's way to send an empty one
     secrets_.Hide(value);
   }
-  if (options.proxy) {
+  if (options.proxy && !options.proxy->empty()) {
     const ParsedUrl proxy(curl_url());
-    curl_url_set(proxy.get(), CURLUPART_URL, options.proxy->c_str(), CURLU_DEFAULT_SCHEME | CURLU_NON_SUPPORT_SCHEME);
+    const CURLUcode code = curl_url_set(proxy.get(), CURLUPART_URL, options.proxy->c_str(),
+                                        CURLU_DEFAULT_SCHEME | CURLU_NON_SUPPORT_SCHEME);
+    if (code != CURLUE_OK) {  // not repeated: it may hold a password
+      Refuse(std::string("proxy is no URL (") + curl_url_strerror(code) + "); an example: http://proxy.example:3128");
+    }
     secrets_.Hide(Part(proxy, CURLUPART_PASSWORD));
   }
   options_.api_key.clear();

@@ -128,7 +128,6 @@ Failure FailureOfTransfer(CURLcode code, const std::string& detail) {
       return Make(Remedy::kFatal, "certificate",
                   "the server's certificate is not trusted: " + words +
                       ". Set ca_file to the certificate of your own authority; nothing was sent");
-    case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_URL_MALFORMAT:
     case CURLE_NOT_BUILT_IN:
     case CURLE_SSL_ENGINE_NOTFOUND:
@@ -141,6 +140,7 @@ Failure FailureOfTransfer(CURLcode code, const std::string& detail) {
     case CURLE_COULDNT_CONNECT:
     case CURLE_PROXY:
       return Make(Remedy::kRetry, "connection", "the service cannot be reached: " + words);
+    case CURLE_UNSUPPORTED_PROTOCOL:  // HTTP/0.9: bytes without a status line
     case CURLE_WEIRD_SERVER_REPLY:
     case CURLE_BAD_CONTENT_ENCODING:
       return Make(Remedy::kRetry, "invalid_answer", "the server does not speak HTTP: " + words);

@@ -74,18 +74,17 @@ bool ResponseReader::Feed(std::string_view bytes, int status) {
 }
 
 void ResponseReader::Finish() {
-  if (form_ == Form::kStream) {
+  if (too_long_) {
+    complete_ = false;
+    problem_ = "the answer is longer than " + std::to_string(max_bytes_) + " bytes";
+  } else if (form_ == Form::kStream) {
     parser_.Finish();
     if (!complete_ && !has_error_) {
       NotComplete(has_choice_ ? "the stream ended in the middle of the answer"
                               : "the stream held no answer; it begins: " + Excerpt(body_));
     }
-  } else if (!too_long_) {
+  } else {
     TakeWhole(status_);
-  }
-  if (too_long_) {
-    complete_ = false;
-    NotComplete("the answer is longer than " + std::to_string(max_bytes_) + " bytes");
   }
 }
 

@@ -1,0 +1,212 @@
+// Answers that are right, in all their shapes, and what is sent to get them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "server.h"
+#include "socket_server.h"
+
+namespace kgrpo::coder_gpt4o {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using Outcome = Completion::Outcome;
+
+// Every length of UTF-8 character, and what JSON escapes.
+constexpr char kText[] = "__global__ void f() { /* \xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80 \" \\ \x01 */ }\n";
+
+TEST(Answers, AStreamIsReadWhole) {
+  const Server server([](const auto& request, auto& response, int) { AnswerRight(request, response, kText); });
+  CompletionClient client(QuickOptions(server.Url()));
+  const Completion completion = Ask(client);
+  EXPECT_EQ(completion.outcome, Outcome::kAnswered);
+  EXPECT_EQ(completion.text, kText);
+  EXPECT_EQ(completion.finish_reason, "stop");
+  EXPECT_EQ(completion.model, "model-1");
+  EXPECT_TRUE(completion.usage_known);
+  EXPECT_EQ(completion.prompt_tokens, 11U);
+  EXPECT_EQ(completion.completion_tokens, 7U);
+  EXPECT_EQ(completion.attempts, 1U);
+  EXPECT_EQ(completion.http_status, 200);
+  EXPECT_EQ(completion.failure, "");
+  EXPECT_EQ(completion.message, "");
+  EXPECT_GT(completion.answer_seconds, 0);
+  EXPECT_GE(completion.seconds, completion.answer_seconds);
+}
+
+TEST(Answers, OneThatIsNotStreamedIsReadWhole) {
+  const Server server([](const auto& request, auto& response, int) { AnswerRight(request, response, kText); });
+  ClientOptions options = QuickOptions(server.Url());
+  options.stream = false;
+  CompletionClient client(options);
+  const Completion completion = Ask(client);
+  EXPECT_EQ(completion.text, kText);
+  EXPECT_TRUE(completion.usage_known);
+  EXPECT_FALSE(json::parse(server.Requests()[0].body).contains("stream"));
+}
+
+// The server sends each byte in a chunk of its own: within characters, line ends and JSON escapes.
+TEST(Answers, AStreamMayComeInAnyPieces) {
+  const Server server([](const auto&, auto& response, int) {
+    response.set_chunked_content_provider("text/event-stream",
+                                          [stream = StreamedAnswer(kText)](size_t offset, httplib::DataSink& sink) {
+                                            if (offset < stream.size()) return sink.write(stream.data() + offset, 1);
+                                            sink.done();
+                                            return true;
+                                          });
+  });
+  CompletionClient client(QuickOptions(server.Url()));
+  EXPECT_EQ(Ask(client).text, kText);
+}
+
+TEST(Answers, TenMegabytesAreRead) {
+  std::string text;
+  while (text.size() < 10000000) text += kText;
+  const Server server([&](const auto& request, auto& response, int) { AnswerRight(request, response, text); });
+  ClientOptions options = QuickOptions(server.Url());
+  for (const bool stream : {true, false}) {
+    options.stream = stream;
+    CompletionClient client(options);
+    const Completion completion = Ask(client);
+    EXPECT_EQ(completion.outcome, Outcome::kAnswered) << completion.message;
+    EXPECT_TRUE(completion.text == text) << completion.text.size();
+  }
+}
+
+TEST(Answers, ALongerOneThanAllowedIsGivenUp) {
+  const Server server(
+      [](const auto& request, auto& response, int) { AnswerRight(request, response, std::string(300000, 'x')); });
+  ClientOptions options = QuickOptions(server.Url());
+  options.max_answer_bytes = 100000;
+  for (const bool stream : {true, false}) {
+    options.stream = stream;
+    CompletionClient client(options);
+    const Completion completion = Ask(client);
+    EXPECT_EQ(completion.outcome, Outcome::kFailed);
+    EXPECT_EQ(completion.failure, "too_long");
+    EXPECT_EQ(completion.attempts, 1U);  // the next would be as long, and as dear
+    EXPECT_THAT(completion.message, HasSubstr("100000 bytes"));
+  }
+}
+
+TEST(Answers, ACutOffOneSaysSo) {
+  const Server server([](const auto&, auto& response, int) {
+    response.set_content(StreamedAnswer("half", "length"), "text/event-stream");
+  });
+  CompletionClient client(QuickOptions(server.Url()));
+  const Completion completion = Ask(client);
+  EXPECT_EQ(completion.outcome, Outcome::kAnswered);
+  EXPECT_EQ(completion.finish_reason, "length");
+}
+
+TEST(Answers, AFilteredPromptIsARefusal) {
+  const Server server([](const auto&, auto& response, int) {
+    AnswerError(response, 400, ErrorBody("the prompt was filtered", "content_filter"));
+  });
+  CompletionClient client(QuickOptions(server.Url()));
+  const Completion completion = Ask(client);
+  EXPECT_EQ(completion.outcome, Outcome::kAnswered);
+  EXPECT_EQ(completion.finish_reason, "content_filter");
+  EXPECT_EQ(completion.refusal, "the prompt was filtered");
+  EXPECT_EQ(completion.text, "");
+}
+
+TEST(Answers, AFilteredAnswerIsOne) {
+  const Server server([](const auto&, auto& response, int) {
+    response.set_content(WholeAnswer("", "content_filter"), "application/json");
+  });
+  CompletionClient client(QuickOptions(server.Url()));
+  const Completion completion = Ask(client);
+  EXPECT_EQ(completion.outcome, Outcome::kAnswered);
+  EXPECT_EQ(completion.finish_reason, "content_filter");
+}
+
+TEST(Requests, CarryTheKeyTheHeadersAndTheBodyWithItsStream) {
+  const Server server([](const auto& request, auto& response, int) { AnswerRight(request, response, "x"); });
+  ClientOptions options = QuickOptions(server.Url() + "/");  // a slash too many is none
+  options.headers = {{"OpenAI-Organization", "org-1"}, {"OpenAI-Project", "proj_1"}};
+  CompletionClient client(options);
+  ASSERT_EQ(Ask(client, "caf\xC3\xA9 \"}").outcome, Outcome::kAnswered);
+  const httplib::Request request = server.Requests().at(0);
+  EXPECT_EQ(request.get_header_value("Authorization"), "Bearer sk-test-0123456789");
+  EXPECT_EQ(request.get_header_value("OpenAI-Organization"), "org-1");
+  EXPECT_EQ(request.get_header_value("OpenAI-Project"), "proj_1");
+  EXPECT_EQ(request.get_header_value("Content-Type"), "application/json");
+  const json body = json::parse(request.body);
+  EXPECT_EQ(body.at("messages")[0].at("content"), "caf\xC3\xA9 \"}");
+  EXPECT_EQ(body.at("stream"), true);
+  EXPECT_EQ(body.at("stream_options").at("include_usage"), true);
+}
+
+TEST(Requests, AzuresUrlAndHeaderAreAsItWantsThem) {
+  std::string seen;
+  const SocketServer server([&](const Exchange& exchange, int) {
+    seen = exchange.Request();
+    exchange.Send(Http(WholeAnswer("x")));
+  });
+  ClientOptions options =
+      QuickOptions("http://127.0.0.1:" + std::to_string(server.Port()) + "/openai/deployments/d?api-version=1");
+  options.api_key_header = "api-key";
+  options.headers = {{"X-Empty", ""}};
+  {
+    CompletionClient client(options);
+    EXPECT_EQ(Ask(client).text, "x");
+  }
+  EXPECT_THAT(seen, HasSubstr("POST /openai/deployments/d/chat/completions?api-version=1 HTTP/1.1\r\n"));
+  EXPECT_THAT(seen, HasSubstr("X-Empty:\r\n"));
+  EXPECT_THAT(seen, HasSubstr("api-key: sk-test-0123456789\r\n"));
+  EXPECT_THAT(seen, Not(HasSubstr("Authorization")));
+}
+
+TEST(Requests, GoThroughAProxyWithoutTheKeyBeingItsBusiness) {
+  std::string seen;
+  const SocketServer proxy([&](const Exchange& exchange, int) {
+    seen = exchange.Request();
+    exchange.Send(Http(WholeAnswer("by proxy")));
+  });
+  ClientOptions options = QuickOptions("http://service.invalid/v1");
+  options.proxy = "http://127.0.0.1:" + std::to_string(proxy.Port());
+  {
+    CompletionClient client(options);
+    EXPECT_EQ(Ask(client).text, "by proxy");
+  }
+  EXPECT_THAT(seen, HasSubstr("POST http://service.invalid/v1/chat/completions HTTP/1.1\r\n"));
+}
+
+TEST(Requests, GoThroughTheEnvironmentsProxy) {
+  const SocketServer proxy([&](const Exchange& exchange, int) { exchange.Send(Http(WholeAnswer("by proxy"))); });
+  ClientOptions options = QuickOptions("http://service.invalid/v1");
+  options.proxy.reset();
+  setenv("http_proxy", ("http://127.0.0.1:" + std::to_string(proxy.Port())).c_str(), 1);
+  {
+    CompletionClient client(options);
+    EXPECT_EQ(Ask(client).text, "by proxy");
+  }
+  unsetenv("http_proxy");
+}
+
+// Some servers know "stream" but not "stream_options", and say so with 400 or 422's kin.
+TEST(Requests, DoWithoutTokenCountsWhereTheServerWantsThat) {
+  const Server server([](const auto& request, auto& response, int) {
+    if (json::parse(request.body).contains("stream_options")) {
+      AnswerError(response, 400, ErrorBody("Unknown parameter: 'stream_options'.", "unknown_parameter"));
+    } else {
+      AnswerRight(request, response, "x");
+    }
+  });
+  ClientOptions options = QuickOptions(server.Url());
+  const Notices notices(options);
+  CompletionClient client(options);
+  for (const Completion& completion : AskAll(client, {"a", "b", "c", "d"})) {
+    EXPECT_EQ(completion.outcome, Outcome::kAnswered) << completion.message;
+  }
+  const size_t sent = server.Count();
+  EXPECT_EQ(Ask(client, "e").attempts, 1U);  // it has learnt
+  EXPECT_EQ(server.Count(), sent + 1);
+  EXPECT_THAT(notices.All(), HasSubstr("stream_options"));
+}
+
+}  // namespace
+}  // namespace kgrpo::coder_gpt4o

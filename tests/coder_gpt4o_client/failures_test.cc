@@ -1,0 +1,222 @@
+// Answers that are errors, over HTTP: what is tried again, what is given up, what ends the run.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "server.h"
+
+namespace kgrpo::coder_gpt4o {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using Outcome = Completion::Outcome;
+
+// Fails as `fail` says for the first `failures` attempts, then answers.
+Server::Reply FailsFirst(int failures, std::function<void(httplib::Response&)> fail) {
+  return [failures, fail](const httplib::Request& request, httplib::Response& response, int attempt) {
+    if (attempt <= failures) {
+      fail(response);
+    } else {
+      AnswerRight(request, response, "right");
+    }
+  };
+}
+
+struct Passing {
+  const char* name;
+  std::function<void(httplib::Response&)> fail;
+};
+
+class PassingFailures : public testing::TestWithParam<Passing> {};
+
+TEST_P(PassingFailures, AreTriedAgain) {
+  const Server server(FailsFirst(3, GetParam().fail));
+  CompletionClient client(QuickOptions(server.Url()));
+  const Completion completion = Ask(client);
+  EXPECT_EQ(completion.outcome, Outcome::kAnswered) << completion.message;
+  EXPECT_EQ(completion.text, "right");
+  EXPECT_EQ(completion.attempts, 4U);
+  EXPECT_EQ(server.Count(), 4U);
+}
+
+TEST_P(PassingFailures, AreGivenUpAfterSoManyAttempts) {
+  const Server server(FailsFirst(1000, GetParam().fail));
+  ClientOptions options = QuickOptions(server.Url());
+  options.max_attempts = 3;
+  CompletionClient client(options);
+  const Completion completion = Ask(client);
+  EXPECT_EQ(completion.outcome, Outcome::kFailed);
+  EXPECT_EQ(completion.attempts, 3U);
+  EXPECT_EQ(server.Count(), 3U);
+  EXPECT_EQ(completion.text, "");
+  EXPECT_NE(completion.failure, "");
+  EXPECT_THAT(completion.message, HasSubstr("tried 3 times; the last: "));
+}
+
+void Invalid(httplib::Response& response, const char* body, const char* type = "application/json") {
+  response.set_content(body, type);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, PassingFailures,
+    testing::Values(
+        Passing{"TooMany",
+                [](auto& response) { AnswerError(response, 429, ErrorBody("slow down", "rate_limit_exceeded")); }},
+        Passing{"TooManyWithTime",
+                [](auto& response) {
+                  AnswerError(response, 429, ErrorBody("slow down"));
+                  response.set_header("retry-after-ms", "3");
+                }},
+        Passing{"Internal", [](auto& response) { AnswerError(response, 500, ErrorBody("oops")); }},
+        Passing{"BadGatewayInHtml",
+                [](auto& response) { AnswerError(response, 502, "<html><h1>502 Bad Gateway</h1></html>"); }},
+        Passing{"Unavailable", [](auto& response) { AnswerError(response, 503, ""); }},
+        Passing{"Overloaded", [](auto& response) { AnswerError(response, 529, "{}"); }},
+        Passing{"NoJson", [](auto& response) { Invalid(response, "{\"choices\": [oops"); }},
+        Passing{"Html", [](auto& response) { Invalid(response, "<html>hello</html>", "text/html"); }},
+        Passing{"Empty", [](auto& response) { Invalid(response, ""); }},
+        Passing{"EmptyChoices", [](auto& response) { Invalid(response, R"({"choices":[]})"); }},
+        Passing{"ErrorInASuccess",
+                [](auto& response) { Invalid(response, R"({"error":{"message":"upstream","code":502}})"); }},
+        Passing{"ErrorInAStream",
+                [](auto& response) {
+                  Invalid(response, "data: {\"error\":{\"message\":\"overloaded\"}}\n\n", "text/event-stream");
+                }},
+        Passing{"StreamCutShort",
+                [](auto& response) {
+                  Invalid(response, "data: {\"choices\":[{\"delta\":{\"content\":\"half\"}}]}\n\n",
+                          "text/event-stream");
+                }}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Failures, SayWhatTheServiceSaid) {
+  const Server server(
+      [](const auto&, auto& response, int) { AnswerError(response, 502, "<html><h1>502 Bad\nGateway</h1></html>"); });
+  ClientOptions options = QuickOptions(server.Url());
+  options.max_attempts = 1;
+  CompletionClient client(options);
+  const Completion completion = Ask(client);
+  EXPECT_EQ(completion.message, "the service answered 502: 502 Bad Gateway");
+  EXPECT_EQ(completion.failure, "server_error");
+  EXPECT_EQ(completion.http_status, 502);
+}
+
+TEST(Failures, OneRefusedRequestDoesNotTouchTheOthers) {
+  const Server server([](const auto& request, auto& response, int) {
+    if (request.body.find("bad") != std::string::npos) {
+      AnswerError(response, 400, ErrorBody("too long", "context_length_exceeded"));
+    } else {
+      AnswerRight(request, response, "right");
+    }
+  });
+  CompletionClient client(QuickOptions(server.Url()));
+  const auto completions = AskAll(client, {"good", "bad", "good"});
+  EXPECT_EQ(completions[0].outcome, Outcome::kAnswered);
+  EXPECT_EQ(completions[1].outcome, Outcome::kFailed);
+  EXPECT_EQ(completions[1].failure, "rejected");
+  EXPECT_EQ(completions[1].attempts, 1U);
+  EXPECT_EQ(completions[2].outcome, Outcome::kAnswered);
+}
+
+TEST(Failures, AServiceThatRefusesEverythingEndsTheRun) {
+  const Server server(
+      [](const auto&, auto& response, int) { AnswerError(response, 422, ErrorBody("extra_forbidden")); });
+  CompletionClient client(QuickOptions(server.Url()));
+  int fatal = 0;
+  for (int i = 0; i < 20; ++i) {
+    const Completion completion = Ask(client, std::to_string(i));
+    fatal += completion.outcome == Outcome::kFatal ? 1 : 0;
+    EXPECT_EQ(completion.message.find("refused 16 requests in a row") != std::string::npos, i >= 16);
+  }
+  EXPECT_EQ(fatal, 4);
+  EXPECT_EQ(server.Count(), 16U);
+}
+
+TEST(Failures, ABadKeyEndsTheRunAtOnceAndForAll) {
+  const Server server([](const auto&, auto& response, int) {
+    AnswerError(response, 401, ErrorBody("Incorrect API key provided", "invalid_api_key"));
+  });
+  ClientOptions options = QuickOptions(server.Url());
+  options.max_concurrency = 1;
+  CompletionClient client(options);
+  for (const Completion& completion : AskAll(client, {"a", "b", "c"})) {
+    EXPECT_EQ(completion.outcome, Outcome::kFatal);
+    EXPECT_EQ(completion.failure, "unauthorized");
+    EXPECT_THAT(completion.message, HasSubstr("api_key_env"));
+  }
+  EXPECT_EQ(Ask(client).outcome, Outcome::kFatal);
+  EXPECT_EQ(server.Count(), 1U);  // the others were not sent
+}
+
+TEST(Failures, UnknownModelsAndEmptyAccountsEndTheRun) {
+  const Server server([](const auto& request, auto& response, int) {
+    if (request.body.find("model") != std::string::npos && request.body.find("poor") == std::string::npos) {
+      AnswerError(response, 404, ErrorBody("The model `x` does not exist", "model_not_found"));
+    } else {
+      AnswerError(response, 429, ErrorBody("You exceeded your current quota", "insufficient_quota"));
+    }
+  });
+  for (const auto& [prompt, failure] : {std::pair("rich", "not_found"), std::pair("poor", "quota")}) {
+    CompletionClient client(QuickOptions(server.Url()));
+    const Completion completion = Ask(client, prompt);
+    EXPECT_EQ(completion.outcome, Outcome::kFatal);
+    EXPECT_EQ(completion.failure, failure);
+  }
+}
+
+TEST(Failures, ARedirectionIsNotFollowed) {
+  const Server elsewhere([](const auto& request, auto& response, int) { AnswerRight(request, response, "stolen"); });
+  const Server server([&](const auto&, auto& response, int) {
+    response.status = 307;
+    response.set_header("Location", elsewhere.Url() + "/chat/completions");
+  });
+  CompletionClient client(QuickOptions(server.Url()));
+  const Completion completion = Ask(client);
+  EXPECT_EQ(completion.outcome, Outcome::kFatal);
+  EXPECT_THAT(completion.message, HasSubstr(elsewhere.Url()));
+  EXPECT_EQ(elsewhere.Count(), 0U);
+}
+
+TEST(Failures, AWaitLongerThanAnOutageMayLastEndsTheRun) {
+  const Server server([](const auto&, auto& response, int) {
+    AnswerError(response, 429, ErrorBody("come back tomorrow"));
+    response.set_header("Retry-After", "86400");
+  });
+  CompletionClient client(QuickOptions(server.Url()));
+  const Completion completion = Ask(client);
+  EXPECT_EQ(completion.outcome, Outcome::kFatal);
+  EXPECT_THAT(completion.message, HasSubstr("no request for 86400 s"));
+}
+
+// A server that sends back everything it got must not bring the key into what people read.
+TEST(Failures, SecretsStayHidden) {
+  const Server server([](const auto& request, auto& response, int) {
+    const std::string echo = request.get_header_value("Authorization") + " " + request.get_header_value("X-Team") +
+                             " " + std::string(280, 'x') + request.get_header_value("Authorization");
+    if (request.body.find("answer") != std::string::npos) {
+      AnswerRight(request, response, echo);
+    } else {
+      AnswerError(response, request.body.find("fatal") != std::string::npos ? 401 : 500, ErrorBody(echo));
+    }
+  });
+  for (const char* prompt : {"answer", "failed", "fatal"}) {
+    ClientOptions options = QuickOptions(server.Url());
+    options.headers = {{"X-Team", "team-secret-42"}};
+    options.max_attempts = 1;
+    const Notices notices(options);
+    CompletionClient client(options);
+    const Completion completion = Ask(client, prompt);
+    for (const std::string& text : {completion.text, completion.message, notices.All()}) {
+      EXPECT_THAT(text, Not(HasSubstr("sk-test"))) << prompt;
+      EXPECT_THAT(text, Not(HasSubstr("team-secret"))) << prompt;
+    }
+    EXPECT_THAT(completion.text + completion.message, HasSubstr("Bearer [hidden]"));
+  }
+}
+
+}  // namespace
+}  // namespace kgrpo::coder_gpt4o

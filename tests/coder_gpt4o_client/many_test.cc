@@ -1,0 +1,215 @@
+// Many requests at once, from many threads, cancelled in the middle.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <latch>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "digest/sha256.h"
+#include "server.h"
+#include "socket_server.h"
+
+namespace kgrpo::coder_gpt4o {
+namespace {
+
+using Outcome = Completion::Outcome;
+
+std::vector<std::string> Prompts(int count) {
+  std::vector<std::string> prompts;
+  for (int i = 0; i < count; ++i) prompts.push_back("prompt " + std::to_string(i));
+  return prompts;
+}
+
+// A fifth of all attempts fail, by three kinds in turn; which ones follows from prompt and attempt alone.
+TEST(Many, AFifthFailingLosesNone) {
+  const Server server([](const auto& request, auto& response, int attempt) {
+    const std::string digest = Sha256(request.body + std::to_string(attempt));
+    if (digest < "33333") {
+      if (digest[1] < '5') {
+        AnswerError(response, 429, ErrorBody("slow down"));
+        response.set_header("retry-after-ms", "2");
+      } else if (digest[1] < 'a') {
+        AnswerError(response, 500, ErrorBody("oops"));
+      } else {  // breaks off in the middle
+        response.set_content_provider(1000, "application/json", [](size_t offset, size_t, httplib::DataSink& sink) {
+          return offset == 0 && sink.write("{\"choices\":", 11);
+        });
+      }
+    } else {
+      AnswerRight(request, response, Sha256(request.body));
+    }
+  });
+  ClientOptions options = QuickOptions(server.Url());
+  options.max_attempts = 10;
+  CompletionClient client(options);
+  const auto prompts = Prompts(400);
+  const auto completions = AskAll(client, prompts);
+  uint64_t attempts = 0;
+  for (const Completion& completion : completions) {
+    ASSERT_EQ(completion.outcome, Outcome::kAnswered) << completion.message;
+    attempts += completion.attempts;
+  }
+  EXPECT_GT(attempts, 440U);
+  EXPECT_EQ(attempts, server.Count());
+  const ClientStatistics statistics = client.Statistics();
+  EXPECT_EQ(statistics.requests, 400U);
+  EXPECT_EQ(statistics.answered, 400U);
+  EXPECT_EQ(statistics.failed + statistics.cancelled, 0U);
+  EXPECT_EQ(statistics.attempts, attempts);
+  EXPECT_EQ(statistics.retries, attempts - 400);
+  EXPECT_GT(statistics.rate_limited, 0U);
+}
+
+TEST(Many, EachGetsItsOwnAnswer) {
+  const Server server([](const auto& request, auto& response, int) {
+    AnswerRight(request, response, request.body.substr(0, request.body.find(",\"stream\"")));
+  });
+  CompletionClient client(QuickOptions(server.Url()));
+  const auto prompts = Prompts(300);
+  const auto completions = AskAll(client, prompts);
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    const std::string body = Prompt(prompts[i]).body;
+    ASSERT_EQ(completions[i].text, body.substr(0, body.size() - 1));
+  }
+}
+
+TEST(Many, NoMoreThanAllowedAreInFlight) {
+  std::latch five(5);
+  const Server server([&](const auto& request, auto& response, int attempt) {
+    if (request.body.find("first") != std::string::npos && attempt == 1) five.arrive_and_wait();
+    AnswerRight(request, response, "right");
+  });
+  ClientOptions options = QuickOptions(server.Url());
+  options.max_concurrency = 5;
+  CompletionClient client(options);
+  AskAll(client, {"first 1", "first 2", "first 3", "first 4", "first 5", "6", "7", "8", "9"});
+  EXPECT_EQ(server.MostAtOnce(), 5);
+}
+
+TEST(Many, RequestsMayBeSentFromManyThreadsAndFromCallbacks) {
+  const Server server([](const auto& request, auto& response, int) { AnswerRight(request, response, "right"); });
+  CompletionClient client(QuickOptions(server.Url()));
+  constexpr int kThreads = 8;
+  constexpr int kEach = 20;
+  std::latch answered(kThreads * kEach * 2);
+  std::atomic<int> right = 0;
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kEach; ++i) {
+        const std::string prompt = std::to_string(t) + " " + std::to_string(i);
+        client.Send(Prompt(prompt), [&, prompt](const Completion& first) {
+          right += first.outcome == Outcome::kAnswered ? 1 : 0;
+          client.Send(Prompt(prompt + " again"), [&](const Completion& second) {
+            right += second.outcome == Outcome::kAnswered ? 1 : 0;
+            answered.count_down();
+          });
+          answered.count_down();
+        });
+        static_cast<void>(client.Statistics());
+      }
+    });
+  }
+  answered.wait();
+  EXPECT_EQ(right, kThreads * kEach * 2);
+}
+
+// The server never answers: without Cancel the requests would wait for a minute.
+TEST(Many, CancelAnswersWhatIsInFlightAndWhatWaits) {
+  std::atomic<int> holding = 0;
+  const SocketServer server([&](const Exchange& exchange, int) {
+    if (exchange.Request().find("after") != std::string::npos) {
+      exchange.Send(Http(WholeAnswer("right")));
+    } else {
+      ++holding;
+      exchange.HoldUntilClosed();
+    }
+  });
+  ClientOptions options = QuickOptions(server.Url());
+  options.max_concurrency = 8;
+  CompletionClient client(options);
+  constexpr int kRequests = 20;
+  std::latch answered(kRequests);
+  std::atomic<int> cancelled = 0;
+  for (int i = 0; i < kRequests; ++i) {
+    client.Send(Prompt(std::to_string(i)), [&](const Completion& completion) {
+      cancelled += completion.outcome == Outcome::kCancelled && completion.failure == "cancelled" ? 1 : 0;
+      answered.count_down();
+    });
+  }
+  while (holding < 8) std::this_thread::yield();
+  client.Cancel();
+  answered.wait();
+  EXPECT_EQ(cancelled, kRequests);
+  EXPECT_EQ(Ask(client, "after").outcome, Outcome::kAnswered);  // the client goes on
+  EXPECT_EQ(client.Statistics().cancelled, 20U);
+}
+
+TEST(Many, CancelEndsAnOutagesWaiting) {
+  const Server server([](const auto&, auto& response, int) { AnswerError(response, 500, ""); });
+  ClientOptions options = QuickOptions(server.Url());
+  options.breaker_pause_seconds = 1000;
+  options.breaker_pause_cap_seconds = 1000;
+  options.max_outage_seconds = 10000;
+  std::promise<void> opened;
+  options.notice = [&, first = true](const std::string&) mutable {
+    if (std::exchange(first, false)) opened.set_value();
+  };
+  CompletionClient client(options);
+  std::latch answered(10);
+  std::atomic<int> cancelled = 0;
+  for (int i = 0; i < 10; ++i) {
+    client.Send(Prompt(std::to_string(i)), [&](const Completion& completion) {
+      cancelled += completion.outcome == Outcome::kCancelled ? 1 : 0;
+      answered.count_down();
+    });
+  }
+  opened.get_future().wait();
+  client.Cancel();
+  answered.wait();
+  EXPECT_EQ(cancelled, 10);
+}
+
+TEST(Many, TheClientsEndAnswersEverythingOnce) {
+  const SocketServer server([&](const Exchange& exchange, int) { exchange.HoldUntilClosed(); });
+  std::atomic<int> answers = 0;
+  std::atomic<int> again = 0;
+  {
+    auto client = std::make_unique<CompletionClient>(QuickOptions(server.Url()));
+    for (int i = 0; i < 20; ++i) {
+      client->Send(Prompt(std::to_string(i)), [&, sender = client.get()](const Completion& completion) {
+        EXPECT_EQ(completion.outcome, Outcome::kCancelled);
+        ++answers;
+        // What a callback sends now is cancelled as well.
+        sender->Send(Prompt("again"), [&](const Completion& late) {
+          EXPECT_EQ(late.outcome, Outcome::kCancelled);
+          ++again;
+        });
+      });
+    }
+  }
+  EXPECT_EQ(answers, 20);
+  EXPECT_EQ(again, 20);
+}
+
+// Counted by the bucket, not by the clock: what is not sent before the limit's time is not sent.
+TEST(Many, ARateLimitHoldsRequestsBack) {
+  const Server server([](const auto& request, auto& response, int) { AnswerRight(request, response, "right"); });
+  ClientOptions options = QuickOptions(server.Url());
+  options.requests_per_minute = 1;
+  CompletionClient client(options);
+  EXPECT_EQ(Ask(client, "first").outcome, Outcome::kAnswered);
+  std::promise<Completion> second;
+  client.Send(Prompt("second"), [&](Completion completion) { second.set_value(std::move(completion)); });
+  client.Cancel();
+  EXPECT_EQ(second.get_future().get().outcome, Outcome::kCancelled);
+  EXPECT_EQ(server.Count(), 1U);
+}
+
+}  // namespace
+}  // namespace kgrpo::coder_gpt4o

@@ -1,0 +1,93 @@
+// Options that make no sense are refused before anything is sent, in words that say what to do.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <kgrpo/sdk/error.h>
+
+#include <functional>
+#include <string>
+
+#include "server.h"
+
+namespace kgrpo::coder_gpt4o {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+std::string Complaint(const std::function<void(ClientOptions&)>& change) {
+  ClientOptions options = QuickOptions("http://127.0.0.1:1/v1");
+  change(options);
+  try {
+    const CompletionClient client(options);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), KGRPO_ERROR_INVALID);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Options, TheDefaultsAreRight) {
+  EXPECT_NO_THROW(const CompletionClient client(ClientOptions{}));
+}
+
+TEST(Options, BadUrlsAreRefused) {
+  for (const char* url :
+       {"", "api.openai.com/v1", "https://", "ftp://host/v1", "file:///etc/passwd", "https://host:99999/v1",
+        "https://ho st/v1", "https://host/v1/chat/completions", "https://host/v1/chat/completions/"}) {
+    EXPECT_THAT(Complaint([&](auto& options) { options.base_url = url; }), HasSubstr("base_url")) << url;
+  }
+}
+
+TEST(Options, APasswordInAUrlIsRefusedAndNotRepeated) {
+  for (const char* url : {"https://user:hunter22@host/v1", "https://user:hunter22@ho st"}) {
+    const std::string complaint = Complaint([&](auto& options) { options.base_url = url; });
+    EXPECT_THAT(complaint, HasSubstr("base_url"));
+    EXPECT_THAT(complaint, Not(HasSubstr("hunter22")));
+  }
+}
+
+TEST(Options, ABadProxyIsRefusedAndNotRepeated) {
+  const std::string complaint = Complaint([](auto& options) { options.proxy = "http://user:hunter22@pro xy:1"; });
+  EXPECT_THAT(complaint, HasSubstr("proxy is no URL"));
+  EXPECT_THAT(complaint, Not(HasSubstr("hunter22")));
+}
+
+TEST(Options, HeadersThatWouldBeTwoAreRefused) {
+  const std::string key = Complaint([](auto& options) { options.api_key = "sk-secret\r\nX-Evil: 1"; });
+  EXPECT_THAT(key, HasSubstr("the key holds a line break"));
+  EXPECT_THAT(key, Not(HasSubstr("sk-secret")));
+  EXPECT_THAT(Complaint([](auto& options) { options.api_key = "sk-secret\n"; }), HasSubstr("line break"));  // of a file
+  EXPECT_THAT(Complaint([](auto& options) { options.headers = {{"X-A", "b\nc"}}; }), HasSubstr("X-A"));
+  EXPECT_THAT(Complaint([](auto& options) {
+                options.headers = {{"X A", "b"}};
+              }),
+              HasSubstr("'X A' is no header's name"));
+  EXPECT_THAT(Complaint([](auto& options) { options.api_key_header = "A:"; }), HasSubstr("api_key_header"));
+}
+
+TEST(Options, MissingCertificatesAreRefused) {
+  EXPECT_THAT(Complaint([](auto& options) { options.ca_file = "/nowhere/ca.pem"; }),
+              HasSubstr("ca_file '/nowhere/ca.pem' is no file"));
+  EXPECT_THAT(Complaint([](auto& options) { options.ca_directory = "/nowhere"; }),
+              HasSubstr("ca_directory '/nowhere' is no directory"));
+}
+
+TEST(Options, NumbersOutOfRangeAreRefused) {
+  EXPECT_THAT(Complaint([](auto& options) { options.idle_timeout_seconds = 0; }), HasSubstr("idle_timeout_seconds"));
+  EXPECT_THAT(Complaint([](auto& options) { options.total_timeout_seconds = 1e300; }),
+              HasSubstr("total_timeout_seconds"));
+  EXPECT_THAT(Complaint([](auto& options) { options.requests_per_minute = -1; }), HasSubstr("requests_per_minute"));
+  EXPECT_THAT(Complaint([](auto& options) { options.max_concurrency = 0; }), HasSubstr("max_concurrency"));
+  EXPECT_THAT(Complaint([](auto& options) { options.max_concurrency = 2000000000; }), HasSubstr("ulimit -n"));
+  EXPECT_THAT(Complaint([](auto& options) { options.max_attempts = 0; }), HasSubstr("max_attempts"));
+}
+
+TEST(Options, ABodyThatIsNoObjectIsRefused) {
+  CompletionClient client(QuickOptions("http://127.0.0.1:1/v1"));
+  for (const char* body : {"", " ", "[]", "{", "x"}) {
+    EXPECT_THROW(client.Send({body, 0}, [](const Completion&) { ADD_FAILURE(); }), Error) << body;
+  }
+}
+
+}  // namespace
+}  // namespace kgrpo::coder_gpt4o

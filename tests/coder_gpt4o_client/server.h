@@ -1,0 +1,81 @@
+// A chat-completions service on this machine that answers as a test tells it, over HTTP or HTTPS; and how to ask it.
+#ifndef KGRPO_TESTS_CODER_GPT4O_CLIENT_SERVER_H
+#define KGRPO_TESTS_CODER_GPT4O_CLIENT_SERVER_H
+
+#include <httplib.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "coder_gpt4o/completion_client.h"
+
+namespace kgrpo::coder_gpt4o {
+
+class Server {
+ public:
+  // Called on one of the server's threads. `attempt` counts the requests with this prompt, from 1.
+  using Reply = std::function<void(const httplib::Request& request, httplib::Response& response, int attempt)>;
+
+  explicit Server(Reply reply) : Server(std::make_unique<httplib::Server>(), "http", std::move(reply)) {}
+  Server(const std::string& certificate_file, const std::string& key_file, Reply reply);
+  ~Server();
+
+  std::string Url() const { return scheme_ + "://127.0.0.1:" + std::to_string(port_) + "/v1"; }
+  int Port() const { return port_; }
+  std::vector<httplib::Request> Requests() const;
+  size_t Count() const { return Requests().size(); }
+  int MostAtOnce() const;
+
+ private:
+  Server(std::unique_ptr<httplib::Server> server, std::string scheme, Reply reply);
+  void Answer(const httplib::Request& request, httplib::Response& response);
+
+  std::unique_ptr<httplib::Server> server_;
+  std::string scheme_;
+  Reply reply_;
+  int port_ = 0;
+  std::thread thread_;
+  mutable std::mutex mutex_;
+  std::vector<httplib::Request> requests_;  // guarded
+  std::map<std::string, int> attempts_;     // guarded, by the request's prompt
+  int now_ = 0;                             // guarded
+  int most_ = 0;                            // guarded
+};
+
+// Bodies of answers.
+std::string WholeAnswer(const std::string& text, const std::string& finish_reason = "stop");
+std::string StreamedAnswer(const std::string& text, const std::string& finish_reason = "stop");
+std::string ErrorBody(const std::string& message, const std::string& code = "");
+
+// Sets an answer that is right, streamed where the request asks for a stream.
+void AnswerRight(const httplib::Request& request, httplib::Response& response, const std::string& text);
+void AnswerError(httplib::Response& response, int status, const std::string& body);
+
+// Options for a server on this machine with every pause shortened to a test's patience.
+ClientOptions QuickOptions(const std::string& url);
+
+// The body of a request with this prompt.
+CompletionRequest Prompt(const std::string& prompt);
+
+// Sends them all and waits for every answer; in the order of the prompts.
+std::vector<Completion> AskAll(CompletionClient& client, const std::vector<std::string>& prompts);
+Completion Ask(CompletionClient& client, const std::string& prompt = "hello");
+
+// What the client told its operator.
+class Notices {
+ public:
+  explicit Notices(ClientOptions& options);
+  std::string All() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::string all_;  // guarded
+};
+
+}  // namespace kgrpo::coder_gpt4o
+#endif

@@ -1,0 +1,66 @@
+// A server that speaks whatever bytes a test tells it, for what no HTTP server would do.
+#ifndef KGRPO_TESTS_CODER_GPT4O_CLIENT_SOCKET_SERVER_H
+#define KGRPO_TESTS_CODER_GPT4O_CLIENT_SOCKET_SERVER_H
+
+#include <atomic>
+#include <functional>
+#include <list>
+#include <string>
+#include <string_view>
+#include <thread>
+
+namespace kgrpo::coder_gpt4o {
+
+// One request on a connection, read to its end.
+class Exchange {
+ public:
+  Exchange(int socket, std::string request, const std::atomic<bool>& stopping)
+      : socket_(socket), request_(std::move(request)), stopping_(stopping) {}
+
+  const std::string& Request() const { return request_; }
+  bool Send(std::string_view bytes) const;     // false when the client is gone
+  void Reset() const;                          // the connection ends with a TCP reset
+  void HoldUntilClosed() const;                // says nothing until the client leaves, or the server ends
+  bool Trickle(std::string_view bytes) const;  // a byte at a time, with pauses, until the client leaves; false: it left
+
+ private:
+  int socket_;
+  std::string request_;
+  const std::atomic<bool>& stopping_;
+};
+
+class SocketServer {
+ public:
+  // Called on a thread of its own for each connection's first request; the connection is closed after it. `number`
+  // counts the requests from 1.
+  using Script = std::function<void(const Exchange& exchange, int number)>;
+
+  explicit SocketServer(Script script);
+  ~SocketServer();
+
+  int Port() const { return port_; }
+  std::string Url() const { return "http://127.0.0.1:" + std::to_string(port_) + "/v1"; }
+  int Count() const { return count_; }
+
+ private:
+  void Serve(int socket);
+
+  Script script_;
+  int listener_ = -1;
+  int port_ = 0;
+  std::atomic<bool> stopping_ = false;
+  std::atomic<int> count_ = 0;
+  std::list<std::thread> connections_;  // of the accepting thread
+  std::thread thread_;
+};
+
+// An answer's header and body.
+std::string Http(const std::string& body, const std::string& headers = "");
+std::string ChunkedHead();                        // a stream begins
+std::string HttpChunk(const std::string& bytes);  // and goes on; empty: ends
+
+// A port on which nobody listens.
+int ClosedPort();
+
+}  // namespace kgrpo::coder_gpt4o
+#endif
