@@ -10,6 +10,7 @@ namespace {
 
 using nlohmann::json;
 
+constexpr int kBacklog = 256;
 constexpr int kThreads = 40;  // of the server: a connection holds one
 
 std::string Event(const json& object) {
@@ -33,7 +34,10 @@ Server::Server(std::unique_ptr<httplib::Server> server, std::string scheme, Repl
   server_->set_payload_max_length(size_t{1} << 30);
   server_->set_tcp_nodelay(true);
   server_->Post("/v1/chat/completions", [this](const auto& request, auto& response) { Answer(request, response); });
+  int listener = -1;
+  server_->set_socket_options([&](int socket) { listener = socket; });
   port_ = server_->bind_to_any_port("127.0.0.1");
+  listen(listener, kBacklog);  // cpp-httplib's is 5: of many connections at once, some would wait a second
   thread_ = std::thread([this] { server_->listen_after_bind(); });
   while (!server_->is_running()) std::this_thread::yield();
 }
