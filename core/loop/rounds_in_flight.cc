@@ -72,6 +72,7 @@ void RoundsInFlight::Launch(Slot& slot) {
                             [this, &slot](std::optional<CoderAnswer> answer, const std::exception_ptr& error) {
                               if (error) return Fail(error);
                               slot.round.answer = *std::move(answer);
+                              slot.round.answer.text.clear();  // of any size, and nobody's concern here
                               Judge(slot);
                             });
   } catch (...) {

@@ -80,6 +80,12 @@ void Coder::Cancel() {
   api()->cancel(raw());
 }
 
+std::string Coder::DescribeRequest(const kgrpo_coder_request& request) const {
+  if (!KGRPO_HAS_MEMBER(api(), kgrpo_coder_interface, describe_request) || api()->describe_request == nullptr)
+    return "";
+  return CollectText([&](kgrpo_text_sink sink) { return api()->describe_request(raw(), &request, sink); });
+}
+
 std::vector<std::string> Coder::Suggestions() const {
   std::vector<std::string> suggestions;
   if (!has_suggestions()) return suggestions;

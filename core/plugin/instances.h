@@ -100,6 +100,9 @@ class Coder : public Instance<kgrpo_coder_interface, kgrpo_coder> {
   void Implement(const kgrpo_coder_request& request, Done done);
   void Cancel();
 
+  // What would be sent for a request, for a person; empty for a coder that says nothing of it.
+  std::string DescribeRequest(const kgrpo_coder_request& request) const;
+
   bool has_suggestions() const { return api()->suggestions != nullptr; }
   std::vector<std::string> Suggestions() const;  // empty for a coder that takes any text
 

@@ -82,6 +82,7 @@ CoderAnswer CoderAnswer::FromC(const kgrpo_coder_answer& c) {
   answer.cost = c.cost;
   answer.seconds = c.seconds;
   answer.attempts = c.attempts;
+  if (KGRPO_HAS_MEMBER(&c, kgrpo_coder_answer, text)) answer.text = Copy(c.text);
   if ((answer.outcome == KGRPO_CODER_OK) == answer.source.empty()) {
     throw Error(KGRPO_ERROR_INTERNAL, std::string("the coder delivered outcome \"") + CoderOutcomeName(answer.outcome) +
                                           (answer.source.empty() ? "\" without a kernel" : "\" with a kernel"));
@@ -101,6 +102,7 @@ kgrpo_coder_answer CoderAnswer::ToC() const {
   c.cost = cost;
   c.seconds = seconds;
   c.attempts = attempts;
+  c.text = Str(text);
   return c;
 }
 

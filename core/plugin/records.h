@@ -63,6 +63,7 @@ struct CoderAnswer {
   double cost = 0;
   double seconds = 0;
   uint32_t attempts = 0;
+  std::string text;  // what a model answered, word for word; mostly empty
 
   static CoderAnswer FromC(const kgrpo_coder_answer& c);
   kgrpo_coder_answer ToC() const;  // borrows from this

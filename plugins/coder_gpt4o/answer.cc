@@ -83,17 +83,17 @@ ReadAnswer WithoutKernel(std::string_view text, const std::string& function) {
          (plain.front() == '*' || plain.front() == '`' || plain.front() == '#' || plain.front() == ' '))
     plain.remove_prefix(1);
   for (const std::string_view words : {"not applicable", "not_applicable"}) {
-    if (StartsWith(plain, words)) return No(KGRPO_CODER_NOT_APPLICABLE, Excerpt(plain, kExcerptBytes));
+    if (StartsWith(plain, words)) return No(KGRPO_CODER_NOT_APPLICABLE, OneLine(plain, kExcerptBytes));
   }
-  if (StartsWith(plain, "unclear")) return No(KGRPO_CODER_UNCLEAR, Excerpt(plain, kExcerptBytes));
+  if (StartsWith(plain, "unclear")) return No(KGRPO_CODER_UNCLEAR, OneLine(plain, kExcerptBytes));
   for (const std::string_view words : {"i'm sorry", "i’m sorry", "i am sorry", "sorry", "i can't", "i can’t",
                                        "i cannot", "i'm unable", "i’m unable", "i am unable"}) {
     if (StartsWith(plain, words))
-      return No(KGRPO_CODER_REFUSED, "the coder declined: \"" + Excerpt(plain, kExcerptBytes) + "\"");
+      return No(KGRPO_CODER_REFUSED, "the coder declined: \"" + OneLine(plain, kExcerptBytes) + "\"");
   }
   if (text.empty()) return No(KGRPO_CODER_NO_CODE, "the answer is empty");
   return No(KGRPO_CODER_NO_CODE, "nothing in the answer defines " + (function.empty() ? "a function" : function) +
-                                     "; it begins: \"" + Excerpt(text, kExcerptBytes) + "\"");
+                                     "; it begins: \"" + OneLine(text, kExcerptBytes) + "\"");
 }
 
 // What is taken for the kernel, out of code that defines the function.
@@ -119,14 +119,14 @@ ReadAnswer Take(const std::vector<CodeBlock>& defining, std::string_view current
 
 }  // namespace
 
-std::string Excerpt(std::string_view text, size_t bytes) {
-  std::string excerpt;
+std::string OneLine(std::string_view text, size_t bytes) {
+  std::string line;
   for (const char c : Trimmed(text)) {
-    if (excerpt.size() >= bytes && (static_cast<unsigned char>(c) & 0xc0) != 0x80) return excerpt + "...";
+    if (line.size() >= bytes && (static_cast<unsigned char>(c) & 0xc0) != 0x80) return line + "...";
     const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-    if (!control || excerpt.empty() || excerpt.back() != ' ') excerpt += control ? ' ' : c;
+    if (!control || line.empty() || line.back() != ' ') line += control ? ' ' : c;
   }
-  return excerpt;
+  return line;
 }
 
 std::string_view WithoutThoughts(std::string_view text) {
@@ -138,7 +138,7 @@ std::string_view WithoutThoughts(std::string_view text) {
 
 ReadAnswer ReadKernel(const AnswerText& answer, const Wanted& wanted) {
   if (!answer.refusal.empty()) {
-    return No(KGRPO_CODER_REFUSED, "the service declined: \"" + Excerpt(answer.refusal, kExcerptBytes) + "\"");
+    return No(KGRPO_CODER_REFUSED, "the service declined: \"" + OneLine(answer.refusal, kExcerptBytes) + "\"");
   }
   if (answer.finish_reason == "content_filter") {
     return No(KGRPO_CODER_REFUSED, "the service's content filter stopped the answer");

@@ -40,7 +40,7 @@ ReadAnswer ReadKernel(const AnswerText& answer, const Wanted& wanted);
 std::string_view WithoutThoughts(std::string_view text);
 
 // The text as one line of at most `bytes`, for messages; control characters become blanks.
-std::string Excerpt(std::string_view text, size_t bytes);
+std::string OneLine(std::string_view text, size_t bytes);
 
 }  // namespace kgrpo::coder_gpt4o
 

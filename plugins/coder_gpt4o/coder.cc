@@ -57,7 +57,16 @@ std::string Coder::Body(const nlohmann::json& messages, uint64_t sample) const {
 }
 
 std::string Coder::Describe(const kgrpo_coder_request& request) const {
-  return nlohmann::ordered_json::parse(Body(prompt_.Messages(request), request.seed)).dump(2);
+  nlohmann::json body = nlohmann::json::parse(Body(prompt_.Messages(request), request.seed));
+  const nlohmann::json messages = std::move(body["messages"]);
+  body.erase("messages");
+  std::string text = options_.mode == Mode::kReplay
+                         ? "nothing is sent: the recording " + recordings_.source->file().string() + " is asked for"
+                         : "POST to " + options_.client.base_url;
+  text += "\n" + body.dump() + "\n";
+  for (const nlohmann::json& message : messages)
+    text += "[" + message["role"].get<std::string>() + "]\n" + message["content"].get<std::string>() + "\n";
+  return text;
 }
 
 void Coder::Implement(const kgrpo_coder_request& request, kgrpo_coder_done done) {

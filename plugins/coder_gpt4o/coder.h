@@ -58,7 +58,7 @@ class Coder {
   // As kgrpo_coder_interface::cancel. [any thread]
   void Cancel();
 
-  // The JSON that would be posted for the request, for a person. [any thread]
+  // What would be posted for the request, for a person: its keys as JSON, then each message. [any thread]
   std::string Describe(const kgrpo_coder_request& request) const;
 
   // US dollars, with those of the run's earlier processes once there was a request. [any thread]

@@ -1,6 +1,6 @@
 #include "coder_gpt4o/difference.h"
 
-#include "coder_gpt4o/answer.h"  // Excerpt
+#include "coder_gpt4o/answer.h"  // OneLine
 
 #include <algorithm>
 #include <set>
@@ -39,7 +39,7 @@ size_t Common(std::string_view a, std::string_view b) {
 }
 
 std::string Quoted(std::string_view text) {
-  return "\"" + Excerpt(text, kShownBytes) + "\"";
+  return "\"" + OneLine(text, kShownBytes) + "\"";
 }
 
 std::string_view LineAt(std::string_view text, size_t offset) {
@@ -66,7 +66,7 @@ std::set<std::string> Keys(const Json& a, const Json& b) {
 
 std::string Value(const Json& request, const std::string& key) {
   const auto found = request.find(key);
-  return found == request.end() ? "absent" : Excerpt(found->dump(), kShownBytes);
+  return found == request.end() ? "absent" : OneLine(found->dump(), kShownBytes);
 }
 
 }  // namespace

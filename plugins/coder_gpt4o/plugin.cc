@@ -83,7 +83,9 @@ kgrpo_error* Create(const kgrpo_host* raw_host, kgrpo_str options_text, kgrpo_co
       };
       service.cancel = [client = self->client.get()] { client->Cancel(); };
     }
+    std::string address = std::move(options.client.base_url);
     options.client = {};  // the key stays in the client alone
+    options.client.base_url = std::move(address);
     coder_gpt4o::Recordings recordings = OpenRecordings(host, options);
     self->coder.emplace(
         std::move(options), std::move(service), std::move(recordings),

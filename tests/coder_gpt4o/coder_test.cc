@@ -70,7 +70,14 @@ TEST(CoderTest, DescribesTheRequestAsItIsSent) {
   asked.suggestion = "not \xff utf-8";
   Answered answered;
   bench.Ask(asked, answered);
-  EXPECT_EQ(json::parse(bench.coder.Describe(asked.request())), bench.service.calls[0].body);
+  const std::string described = bench.coder.Describe(asked.request());
+  json body = bench.service.calls[0].body;
+  for (const json& message : body["messages"])
+    EXPECT_THAT(described,
+                HasSubstr("[" + message["role"].get<std::string>() + "]\n" + message["content"].get<std::string>()));
+  body.erase("messages");
+  EXPECT_THAT(described, HasSubstr("POST to https://api.openai.com/v1\n" + body.dump() + "\n"));
+  EXPECT_EQ(described.find("secret-key"), std::string::npos);
   bench.service.Answer(AnswerOf(""));
 }
 
