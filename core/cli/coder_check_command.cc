@@ -71,8 +71,9 @@ std::string ProblemOf(const CoderCheckOptions& options, const PipelineConfig& co
 }
 
 void PrintBlock(const char* title, const std::string& text) {
-  if (text.empty()) return;
-  std::printf("---- %s\n%s%s", title, PrintableText(text).c_str(), text.ends_with('\n') ? "" : "\n");
+  const size_t end = text.find_last_not_of('\n');
+  if (end == std::string::npos) return;
+  std::printf("---- %s\n    %s\n", title, PrintableText(text.substr(0, end + 1)).c_str());  // which indents other lines
 }
 
 void PrintAnswer(const CoderAnswer& answer) {

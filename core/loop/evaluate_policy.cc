@@ -220,6 +220,9 @@ void PolicyReport::Show(Console& console) const {
            Format("  distinct %.0f",
                   metrics.contains("policy/distinct_suggestions") ? metrics.at("policy/distinct_suggestions") : 0.0) +
            (token_entropy > 0 ? Format("  entropy %.3f nats a token", token_entropy) : "")}};
+  if (const auto cost = metrics.find("coder/cost"); cost != metrics.end() && cost->second > 0) {
+    lines.emplace_back("coder", Format("$%.2f, %.0f tokens", cost->second, metrics.at("coder/tokens")));
+  }
   console.Header("policy: " + policy, lines);
   std::vector<std::vector<std::string>> rows;
   for (const ProblemFigures& figures : problems) {

@@ -174,9 +174,10 @@ void Coder::SendHeld() {
                   [this, job](Completion completion) { Receive(job, std::move(completion)); });
   }
   for (const JobPointer& job : refused) {
-    job->Fail(KGRPO_ERROR_BUDGET, "the coder has cost " + Dollars(spent()) + " of max_cost " +
-                                      Dollars(*options_.max_cost) + ", and the next call could cost " +
-                                      Dollars(job->reserved) + " (raise max_cost in the coder's options to go on)");
+    job->Fail(KGRPO_ERROR_BUDGET,
+              "the coder has cost " + Dollars(spent()) + " of max_cost " + Dollars(*options_.max_cost) +
+                  ", and the next call could cost " + Dollars(job->reserved) +
+                  " (to go on, raise coder.options.max_cost: of a run that is resumed, in its resolved.yaml)");
   }
 }
 

@@ -50,6 +50,11 @@ std::string Fence(std::initializer_list<std::string_view> texts) {
   return std::string(longest + 1, '`');
 }
 
+std::string WithoutLineEnd(std::string_view code) {
+  while (code.ends_with('\n')) code.remove_suffix(1);
+  return std::string(code);
+}
+
 PromptProblem ProblemOf(const kgrpo_problem_info& info) {
   PromptProblem problem{Copy(info.name), Copy(info.title),     Copy(info.family),
                         Copy(info.task), Copy(info.signature), {}};
@@ -163,7 +168,7 @@ CoderPrompt::CoderPrompt(const std::string& system, const std::string& user, siz
 CoderPrompt::~CoderPrompt() = default;
 
 nlohmann::json CoderPrompt::Messages(const kgrpo_coder_request& request) const {
-  const std::string code_a = Copy(request.code_a), code_b = Copy(request.code_b);
+  const std::string code_a = WithoutLineEnd(View(request.code_a)), code_b = WithoutLineEnd(View(request.code_b));
   mustache::data root;
   root.set("problem", ProblemData(ProblemOf(*request.problem)));
   root.set("code_a", TextData(code_a));

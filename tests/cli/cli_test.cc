@@ -60,8 +60,8 @@ class CliTest : public testing::Test {
 
 TEST_F(CliTest, EveryCommandHasHelpWithAnExample) {
   for (const char* command :
-       {"run", "resume", "check", "eval", "plugins", "plugins list", "plugins describe", "plugins validate", "problems",
-        "problems list", "problems check", "tokenize", "score", "generate", "update"}) {
+       {"run", "resume", "check", "coder-check", "eval", "plugins", "plugins list", "plugins describe",
+        "plugins validate", "problems", "problems list", "problems check", "tokenize", "score", "generate", "update"}) {
     const Result result = Run(std::string(command) + " --help");
     EXPECT_EQ(result.code, 0) << command;
     EXPECT_THAT(result.out, HasSubstr("Example")) << command;
@@ -101,10 +101,10 @@ TEST_F(CliTest, CheckResolvePrintsAFileThatRuns) {
 
 TEST_F(CliTest, CheckReportsEverythingAtOnce) {
   Write("bad.yaml",
-        "extends: p.yaml\ncoder: {plugin: coder_gpt4o}\nreward: {options: {corect: 1}}\nloop: {rounds: x}\n");
+        "extends: p.yaml\ncoder: {plugin: coder_nobody}\nreward: {options: {corect: 1}}\nloop: {rounds: x}\n");
   const Result result = Run("check bad.yaml");
   EXPECT_EQ(result.code, 3);
-  EXPECT_THAT(result.err, HasSubstr("bad.yaml:2:17: coder.plugin: there is no plugin \"coder_gpt4o\"; tried\n"));
+  EXPECT_THAT(result.err, HasSubstr("bad.yaml:2:17: coder.plugin: there is no plugin \"coder_nobody\"; tried\n"));
   EXPECT_THAT(result.err, HasSubstr("bad.yaml:3:20: reward.options.corect: unknown key; did you mean \"correct\"?\n"));
   EXPECT_THAT(result.err, HasSubstr("bad.yaml:4:16: loop.rounds: expected an integer from 1 to 1000, found \"x\"\n"));
   EXPECT_THAT(result.err, HasSubstr("bad.yaml: 3 mistakes\n"));

@@ -193,7 +193,8 @@ TEST(CoderTest, HoldsCallsBackUntilTheirCostFitsAndThenStops) {
     if (one.error) {
       ++refused;
       EXPECT_EQ(one.error->code(), KGRPO_ERROR_BUDGET);
-      EXPECT_THAT(one.error->what(), AllOf(HasSubstr("of max_cost $0.0901"), HasSubstr("raise max_cost")));
+      EXPECT_THAT(one.error->what(),
+                  AllOf(HasSubstr("of max_cost $0.0901"), HasSubstr("raise coder.options.max_cost")));
     } else {
       ++fine;
     }

@@ -34,7 +34,7 @@ TEST(CoderPromptTest, TheFirstRound) {
             "# Task\nSet x[0] to 1.\n\nRequired function:\n```cuda\nextern \"C\" void launch(float* x)\n```\n\n"
             "# The kernel now (B)\n```cuda\n" +
                 std::string(kKernelB) +
-                "\n```\n\nB is right and takes 12.3 us.\nWhat was found about it:\n> bound by launches\n\n"
+                "```\n\nB is right and takes 12.3 us.\nWhat was found about it:\n> bound by launches\n\n"
                 "# The suggestion to apply to B\nuse one warp\n");
 }
 
@@ -47,7 +47,7 @@ TEST(CoderPromptTest, LaterRoundsShowBothKernelsAndWhatIsWrong) {
   asked.current.diagnosis = Str("line 3: expected a \";\"\nline 4: & \"<x>\"");
   const std::string text = User(asked);
   EXPECT_THAT(text,
-              HasSubstr("# The kernel before (A)\n```cuda\nint kernel_a;\n\n```\n\nWhat led from A to B: unroll\n"));
+              HasSubstr("# The kernel before (A)\n```cuda\nint kernel_a;\n```\n\nWhat led from A to B: unroll\n"));
   EXPECT_THAT(text, HasSubstr("B is not right: not_compiled.\n"));
   EXPECT_THAT(text, HasSubstr("> line 3: expected a \";\"\n> line 4: & \"<x>\"\n"));
   EXPECT_THAT(text, Not(HasSubstr("takes")));
