@@ -11,6 +11,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -78,7 +79,8 @@ kgrpo_error* Create(const kgrpo_host* raw_host, kgrpo_str options_text, kgrpo_co
       client.seed = host.Random({}, 0);
       client.notice = [host](const std::string& message) { host.Warn(message); };
       self->client = std::make_unique<coder_gpt4o::CompletionClient>(client);
-      service.send = [client = self->client.get()](coder_gpt4o::CompletionRequest request, auto done) {
+      service.send = [client = self->client.get()](coder_gpt4o::CompletionRequest request,
+                                                   std::function<void(coder_gpt4o::Completion)> done) {
         client->Send(std::move(request), std::move(done));
       };
       service.cancel = [client = self->client.get()] { client->Cancel(); };
