@@ -106,21 +106,44 @@ TEST(RateLimits, PausesForAsLongAsToldAndNoLonger) {
   EXPECT_DOUBLE_EQ(limits.Wait(20, 1), 0);
 }
 
-TEST(ConcurrencyLimit, HalvesOnOverloadAndRecoversSlowly) {
-  ConcurrencyLimit limit(64);
+TEST(ConcurrencyLimit, FallsToWhatIsAnsweredAndRecovers) {
+  ConcurrencyLimit limit(64, 0.5, 30);
   EXPECT_EQ(limit.Limit(), 64U);
-  EXPECT_TRUE(limit.OnOverload(10, 9));
-  EXPECT_EQ(limit.Limit(), 32U);
-  for (int i = 0; i < 63; ++i) EXPECT_FALSE(limit.OnOverload(10.5, 9.5));  // sent before it was lowered
-  EXPECT_EQ(limit.Limit(), 32U);
-  for (int i = 0; i < 20; ++i) limit.OnOverload(11 + i, 10.9 + i);
+  for (int i = 0; i < 32; ++i) {
+    EXPECT_EQ(limit.OnOverload(10, 9), 0);
+    limit.OnAnswer();
+  }
+  EXPECT_NEAR(limit.Limit(), 64 - 32 * 0.9, 1);
+  for (int i = 0; i < 1000; ++i) limit.OnAnswer();
+  EXPECT_EQ(limit.Limit(), 64U);
+}
+
+TEST(ConcurrencyLimit, HoldsWhileATenthAreOverloads) {
+  ConcurrencyLimit limit(64, 0.5, 30);
+  for (int i = 0; i < 10000; ++i) {
+    if (i % 11 == 0) {
+      EXPECT_EQ(limit.OnOverload(i, i - 1), 0);
+    } else {
+      limit.OnAnswer();
+    }
+  }
+  EXPECT_GE(limit.Limit(), 60U);
+}
+
+TEST(ConcurrencyLimit, PausesOnceForAVolleyAndLongerForTheNext) {
+  ConcurrencyLimit limit(64, 0.5, 3);
+  double pauses = 0;
+  for (int i = 0; i < 64; ++i) pauses += limit.OnOverload(10, 9);
+  EXPECT_DOUBLE_EQ(pauses, 0.5);
   EXPECT_EQ(limit.Limit(), 1U);
+  EXPECT_DOUBLE_EQ(limit.OnOverload(11, 10.5), 1);
+  EXPECT_DOUBLE_EQ(limit.OnOverload(12, 10.9), 0);  // sent before that pause
+  EXPECT_DOUBLE_EQ(limit.OnOverload(13, 12), 2);
+  EXPECT_DOUBLE_EQ(limit.OnOverload(16, 15), 3);
   limit.OnAnswer();
   EXPECT_EQ(limit.Limit(), 2U);
-  for (int i = 0; i < 100; ++i) limit.OnAnswer();
-  EXPECT_NEAR(limit.Limit(), 14, 1);  // square root of twice the answers
-  for (int i = 0; i < 100000; ++i) limit.OnAnswer();
-  EXPECT_EQ(limit.Limit(), 64U);
+  EXPECT_DOUBLE_EQ(limit.OnOverload(21, 20), 0);
+  EXPECT_DOUBLE_EQ(limit.OnOverload(22, 21), 0.5);
 }
 
 }  // namespace

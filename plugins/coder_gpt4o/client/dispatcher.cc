@@ -29,7 +29,7 @@ Dispatcher::Dispatcher(const ClientOptions& options)
       endpoint_(options, [this] { resolved_ = true; }),
       loop_(static_cast<long>(options.max_concurrency)),
       limits_(options.requests_per_minute, options.tokens_per_minute),
-      concurrency_(options.max_concurrency),
+      concurrency_(options.max_concurrency, options.backoff_base_seconds, options.backoff_cap_seconds),
       backoff_(options.backoff_base_seconds, options.backoff_cap_seconds, options.seed),
       budget_(options.retry_budget_ratio, options.retry_budget_per_second, options.retry_budget_reserve),
       breaker_({options.breaker_failures, options.breaker_pause_seconds, options.breaker_pause_cap_seconds}),

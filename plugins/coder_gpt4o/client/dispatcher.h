@@ -93,8 +93,7 @@ class Dispatcher {
 
   bool contacted_ = false;  // the service was there once
   bool stream_usage_;
-  uint32_t overloads_ = 0;  // in a row
-  uint32_t refusals_ = 0;   // in a row
+  uint32_t refusals_ = 0;  // in a row
   std::string last_failure_;
   std::optional<Completion> fatal_;  // what every further request is answered
 

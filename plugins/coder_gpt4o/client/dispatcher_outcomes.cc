@@ -37,7 +37,6 @@ void Dispatcher::Conclude(CURL* handle, bool silent, CURLcode code) {
   }
   NoteAlive(now);
   concurrency_.OnAnswer();
-  overloads_ = 0;
   refusals_ = 0;
   Completion completion;
   completion.outcome = Completion::Outcome::kAnswered;
@@ -108,19 +107,17 @@ void Dispatcher::OnFailure(Attempt attempt, const Failure& failure, double now) 
 
 void Dispatcher::OnOverload(const Attempt& attempt, double now) {
   Count(&ClientStatistics::rate_limited);
-  const bool first = concurrency_.OnOverload(now, attempt.transfer->StartedAt());
-  const std::optional<double> wait = attempt.transfer->Headers().retry_after;
-  if (wait && *wait > options_.max_outage_seconds) {
+  const double own_wait = concurrency_.OnOverload(now, attempt.transfer->StartedAt());
+  const double wait = attempt.transfer->Headers().retry_after.value_or(own_wait);
+  if (wait > options_.max_outage_seconds) {
     EndRun("rate_limited",
-           "the service wants no request for " + Seconds(*wait) + ", more than max_outage_seconds: " + last_failure_,
+           "the service wants no request for " + Seconds(wait) + ", more than max_outage_seconds: " + last_failure_,
            attempt.transfer->Headers().status);
-  } else if (wait) {
-    if (*wait >= kWorthANoticeSeconds && first) Notice("the service wants no request for " + Seconds(*wait));
-    limits_.Pause(now, *wait);
-  } else if (first) {
-    const int doublings = static_cast<int>(std::min(overloads_++, 30U));
-    limits_.Pause(now, std::min(options_.backoff_cap_seconds, std::ldexp(options_.backoff_base_seconds, doublings)));
+    return;
   }
+  const bool news = wait > limits_.Wait(now, 0) + 1;  // not one of many that say the same
+  if (news && wait >= kWorthANoticeSeconds) Notice("the service is overloaded: nothing is sent for " + Seconds(wait));
+  limits_.Pause(now, wait);
 }
 
 void Dispatcher::Retry(Attempt attempt, const Failure& failure, double now) {

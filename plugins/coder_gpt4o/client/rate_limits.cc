@@ -1,6 +1,7 @@
 #include "coder_gpt4o/client/rate_limits.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace kgrpo::coder_gpt4o {
 namespace {
@@ -79,14 +80,17 @@ void RateLimits::Pause(double now, double seconds) {
 }
 
 void ConcurrencyLimit::OnAnswer() {
-  limit_ = std::min(most_, limit_ + 1 / limit_);
+  limit_ = std::min(most_, limit_ + std::max(0.1, 1 / limit_));
+  overloads_ = 0;
+  pauses_ = 0;
 }
 
-bool ConcurrencyLimit::OnOverload(double now, double sent_at) {
-  if (sent_at <= lowered_at_) return false;
-  lowered_at_ = now;
-  limit_ = std::max(1.0, limit_ / 2);
-  return true;
+double ConcurrencyLimit::OnOverload(double now, double sent_at) {
+  limit_ = std::max(1.0, limit_ - 1);
+  overloads_ += 1;
+  if (overloads_ <= limit_ || sent_at <= paused_at_) return 0;
+  paused_at_ = now;
+  return std::min(pause_cap_, std::ldexp(pause_base_, std::min(pauses_++, 30)));
 }
 
 }  // namespace kgrpo::coder_gpt4o

@@ -57,23 +57,30 @@ class RateLimits {
   double paused_until_ = 0;
 };
 
-// How many requests may be in flight. Starts at the most; each overload halves it, each answer adds 1/limit: additive
-// increase, multiplicative decrease, as TCP shares a line of unknown width.
+// How many requests may be in flight where a service says that they are too many, but not how many it wants: each
+// overload takes one away, each answer gives a tenth of one back (or 1/limit, where that is more). So the limit falls
+// to the number of those that were answered, and holds while a tenth of the answers are overloads.
 class ConcurrencyLimit {
  public:
-  explicit ConcurrencyLimit(uint32_t most) : most_(most), limit_(most) {}
+  // The pause after a full set of overloads: base * 2^(n-1) for the n-th without an answer between, the cap at most.
+  ConcurrencyLimit(uint32_t most, double pause_base_seconds, double pause_cap_seconds)
+      : most_(most), limit_(most), pause_base_(pause_base_seconds), pause_cap_(pause_cap_seconds) {}
 
   void OnAnswer();
-  // `sent_at`: when the request was sent. Requests that were under way together are one overload, not many: true for
-  // the first of them.
-  bool OnOverload(double now, double sent_at);
+  // `sent_at`: when the request was sent. Returns for how long nothing should be sent: 0 but where all that were in
+  // flight were overloads, and then once for each set of them.
+  double OnOverload(double now, double sent_at);
 
   uint32_t Limit() const { return static_cast<uint32_t>(limit_); }
 
  private:
   double most_;
   double limit_;
-  double lowered_at_ = -1;
+  double pause_base_;
+  double pause_cap_;
+  double overloads_ = 0;  // since the last answer
+  int pauses_ = 0;        // likewise
+  double paused_at_ = -1;
 };
 
 }  // namespace kgrpo::coder_gpt4o
