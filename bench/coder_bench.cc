@@ -8,6 +8,7 @@
 // than before the client was made, threads more than before. Then the bounds that docs/coder_gpt4o.md promises, and
 // whether they were kept: the exit status is 1 where one was not.
 #include <kgrpo/sdk/error.h>
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
@@ -81,6 +82,7 @@ Measured Measure(const Arguments& arguments, bool stream, double failing, Client
   const kgrpo::bench::DelayServer server(server_options);
   options.base_url = server.Url();
   options.stream = stream;
+  malloc_trim(0);  // what the run before left is not this run's
   const Holdings before = LookAtProcess();
   Measured measured;
   std::mutex mutex;

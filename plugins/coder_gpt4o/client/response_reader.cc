@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "coder_gpt4o/client/content_chunk.h"
 #include "coder_gpt4o/client/excerpt.h"
 
 namespace kgrpo::coder_gpt4o {
@@ -99,6 +100,8 @@ void ResponseReader::TakeEvent(std::string_view data) {
     complete_ = has_choice_;
     return;
   }
+  // The first chunk is read in full: it tells the model.
+  if (has_choice_ && TakeContentChunk(data, answer_.text)) return;
   const json object = json::parse(data, nullptr, /*allow_exceptions=*/false);
   if (object.is_discarded()) {
     NotComplete("the stream holds an event that is not JSON: " + Excerpt(data));

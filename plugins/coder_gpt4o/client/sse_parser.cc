@@ -1,5 +1,7 @@
 #include "coder_gpt4o/client/sse_parser.h"
 
+#include <algorithm>
+
 namespace kgrpo::coder_gpt4o {
 
 void SseParser::Feed(std::string_view bytes) {
@@ -8,7 +10,9 @@ void SseParser::Feed(std::string_view bytes) {
     if (bytes.front() == '\n') bytes.remove_prefix(1);
   }
   while (!bytes.empty()) {
-    const size_t end = bytes.find_first_of("\r\n");
+    // Two searches that stop at the first line feed: find_first_of would look at each byte on its own.
+    const size_t feed = bytes.find('\n');
+    const size_t end = std::min(feed, bytes.substr(0, feed).find('\r'));
     if (end == std::string_view::npos) {
       line_.append(bytes);
       return;
