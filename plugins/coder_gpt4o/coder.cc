@@ -25,6 +25,7 @@ Coder::Coder(CoderOptions options, Service service, Recordings recordings, Repor
       service_(std::move(service)),
       recordings_(std::move(recordings)),
       reports_(std::move(reports)),
+      source_(recordings_.replay),
       budget_(options_.max_cost) {}
 
 Coder::~Coder() = default;
@@ -34,8 +35,9 @@ double Coder::spent() const {
   return budget_.spent();
 }
 
-void Coder::OpenRun() {
-  std::call_once(run_opened_, [this] {
+void Coder::OpenRecordings() {
+  std::call_once(recordings_opened_, [this] {
+    if (recordings_.open_cache) source_ = recordings_.open_cache();
     if (!recordings_.open_run) return;
     run_ = recordings_.open_run();
     const std::lock_guard lock(mutex_);
@@ -61,7 +63,7 @@ std::string Coder::Describe(const kgrpo_coder_request& request) const {
   const nlohmann::json messages = std::move(body["messages"]);
   body.erase("messages");
   std::string text = options_.mode == Mode::kReplay
-                         ? "nothing is sent: the recording " + recordings_.source->file().string() + " is asked for"
+                         ? "nothing is sent: the recording " + source_->file().string() + " is asked for"
                          : "POST to " + options_.client.base_url;
   text += "\n" + body.dump() + "\n";
   for (const nlohmann::json& message : messages)
@@ -89,13 +91,12 @@ void Coder::Cancel() {
 // The next exchange of the job: its first, or one for the rest of an answer.
 void Coder::Ask(const JobPointer& job) {
   try {
-    OpenRun();
+    OpenRecordings();
     job->request = MakeRecordedRequest(Body(job->messages(), job->sample()), job->sample());
     if (UseRecorded(job)) return;
     if (options_.mode == Mode::kReplay) {
-      throw Error(KGRPO_ERROR_NOT_FOUND, "the recording " + recordings_.source->file().string() +
-                                             " has no answer to this request; " +
-                                             recordings_.source->Difference(job->request));
+      throw Error(KGRPO_ERROR_NOT_FOUND, "the recording " + source_->file().string() +
+                                             " has no answer to this request; " + source_->Difference(job->request));
     }
   } catch (const Error& error) {
     return job->Fail(error.code(), error.what());
@@ -119,8 +120,8 @@ bool Coder::UseRecorded(const JobPointer& job) {
       return true;
     }
   }
-  if (recordings_.source == nullptr) return false;
-  const auto known = recordings_.source->Find(job->request, Match::kContent);
+  if (source_ == nullptr) return false;
+  const auto known = source_->Find(job->request, Match::kContent);
   const bool answered = known && known->completion.outcome == Completion::Outcome::kAnswered;
   if (reports_.metric) reports_.metric("coder/recorded_rate", answered ? 1 : 0);
   if (!known || (!answered && options_.mode == Mode::kCache)) return false;  // a failure is worth another try
@@ -211,7 +212,7 @@ void Coder::Keep(const Job& job, const RecordedCompletion& exchange, bool paid) 
   try {
     if (run_ != nullptr) run_->Add(job.request, exchange, options_.record, paid);
     const bool answered = exchange.completion.outcome == Completion::Outcome::kAnswered;
-    if (paid && answered && options_.mode == Mode::kCache) recordings_.source->Add(job.request, exchange, true, paid);
+    if (paid && answered && options_.mode == Mode::kCache) source_->Add(job.request, exchange, true, paid);
   } catch (const Error& error) {  // a full disk; what was paid for is used all the same
     if (reports_.warn && !warned_of_recording_.exchange(true))
       reports_.warn(std::string("exchanges cannot be recorded: ") + error.what());

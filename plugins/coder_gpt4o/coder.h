@@ -32,12 +32,12 @@ struct Service {
   std::function<void()> cancel;
 };
 
-// Where exchanges are kept; each may be absent.
+// Where exchanges are kept. What is written is opened at the first request: when the run's folder is there, and not by
+// who only checks a file.
 struct Recordings {
-  // The run's own: written, and read for what the run has paid already. Opened at the first request, when the run's
-  // folder is there.
-  std::function<std::shared_ptr<Recording>()> open_run;
-  std::shared_ptr<Recording> source;  // of modes cache and replay: read; mode cache writes it too
+  std::function<std::shared_ptr<Recording>()> open_run;    // the run's own: written, and read for what it has paid
+  std::function<std::shared_ptr<Recording>()> open_cache;  // of mode cache: read and written
+  std::shared_ptr<Recording> replay;                       // of mode replay: read
 };
 
 // What a person and a metric are told. Any thread.
@@ -71,7 +71,7 @@ class Coder {
     std::vector<JobPointer> waiting;
   };
 
-  void OpenRun();
+  void OpenRecordings();
   std::string Body(const nlohmann::json& messages, uint64_t sample) const;
   void Ask(const JobPointer& job);
   bool UseRecorded(const JobPointer& job);
@@ -87,8 +87,9 @@ class Coder {
   const Service service_;
   const Recordings recordings_;
   const Reports reports_;
-  std::once_flag run_opened_;
-  std::shared_ptr<Recording> run_;
+  std::once_flag recordings_opened_;
+  std::shared_ptr<Recording> run_;     // may be absent
+  std::shared_ptr<Recording> source_;  // of modes cache and replay
   std::atomic<uint64_t> cancels_{0};
   std::atomic<bool> warned_of_usage_{false}, warned_of_recording_{false};
 

@@ -46,11 +46,11 @@ void ForbidCoreFiles() {
   setrlimit(RLIMIT_CORE, &limit);
 }
 
-coder_gpt4o::Recordings OpenRecordings(const Host& host, const coder_gpt4o::CoderOptions& options) {
+coder_gpt4o::Recordings RecordingsOf(const Host& host, const coder_gpt4o::CoderOptions& options) {
   namespace fs = std::filesystem;
   coder_gpt4o::Recordings recordings;
   if (options.mode == Mode::kReplay) {
-    recordings.source =
+    recordings.replay =
         std::make_shared<Recording>(coder_gpt4o::RecordingFile(options.recording), Recording::Access::kReplay);
     return recordings;
   }
@@ -58,11 +58,12 @@ coder_gpt4o::Recordings OpenRecordings(const Host& host, const coder_gpt4o::Code
     return std::make_shared<Recording>(fs::path(host.ArtifactDirectory()) / coder_gpt4o::kRecordingName,
                                        Recording::Access::kReadWrite);
   };
-  if (options.mode == Mode::kCache) {
-    const fs::path file = options.recording.empty() ? fs::path(host.CacheDirectory()) / coder_gpt4o::kRecordingName
-                                                    : coder_gpt4o::RecordingFile(options.recording);
-    recordings.source = std::make_shared<Recording>(file, Recording::Access::kReadWrite);
-  }
+  if (options.mode != Mode::kCache) return recordings;
+  recordings.open_cache = [host, named = options.recording] {
+    const fs::path file = named.empty() ? fs::path(host.CacheDirectory()) / coder_gpt4o::kRecordingName
+                                        : coder_gpt4o::RecordingFile(named);
+    return std::make_shared<Recording>(file, Recording::Access::kReadWrite);
+  };
   return recordings;
 }
 
@@ -88,7 +89,7 @@ kgrpo_error* Create(const kgrpo_host* raw_host, kgrpo_str options_text, kgrpo_co
     std::string address = std::move(options.client.base_url);
     options.client = {};  // the key stays in the client alone
     options.client.base_url = std::move(address);
-    coder_gpt4o::Recordings recordings = OpenRecordings(host, options);
+    coder_gpt4o::Recordings recordings = RecordingsOf(host, options);
     self->coder.emplace(
         std::move(options), std::move(service), std::move(recordings),
         coder_gpt4o::Reports{[host](std::string_view message) { host.Warn(message); },

@@ -156,10 +156,15 @@ nlohmann::json DefaultOptions();
 // An empty folder of its own for a test, below the build folder.
 std::filesystem::path TestFolder(const std::string& name);
 
-// Whose run is recorded in that folder.
-inline Recordings RecordedIn(const std::filesystem::path& folder, std::shared_ptr<Recording> source = nullptr) {
-  return {[folder] { return std::make_shared<Recording>(folder / kRecordingName, Recording::Access::kReadWrite); },
-          std::move(source)};
+// Whose run is recorded in that folder, with a cache where a file for it is given.
+inline Recordings RecordedIn(const std::filesystem::path& folder, const std::filesystem::path& cache = {}) {
+  const auto open = [](const std::filesystem::path& file) {
+    return [file] { return std::make_shared<Recording>(file, Recording::Access::kReadWrite); };
+  };
+  Recordings recordings;
+  recordings.open_run = open(folder / kRecordingName);
+  if (!cache.empty()) recordings.open_cache = open(cache);
+  return recordings;
 }
 
 }  // namespace kgrpo::coder_gpt4o

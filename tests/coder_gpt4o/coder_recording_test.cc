@@ -60,7 +60,7 @@ TEST(CoderTest, ReplaysByContentWithoutAService) {
   }
   const json options = {{"mode", "replay"}, {"recording", folder.string()}, {"prices", kPrices}, {"continuations", 1}};
   const auto source = std::make_shared<Recording>(RecordingFile(folder), Recording::Access::kReplay);
-  Bench replay(options, {{}, source});
+  Bench replay(options, {{}, {}, source});
   const std::vector<Answered> after = Play(replay, {"a", "b", "a"});
   for (size_t i = 0; i < before.size(); ++i) {
     EXPECT_EQ(after[i].source, before[i].source);
@@ -85,17 +85,16 @@ TEST(CoderTest, ReplaysByContentWithoutAService) {
 
 TEST(CoderTest, ACachePaysOnlyForWhatIsNew) {
   const auto folder = TestFolder("cached");
-  const auto open = [&] { return std::make_shared<Recording>(folder / "cache.sqlite", Recording::Access::kReadWrite); };
   const json options = {{"mode", "cache"}, {"prices", kPrices}};
   {
-    Bench first(options, RecordedIn(folder / "one", open()));
+    Bench first(options, RecordedIn(folder / "one", folder / "cache.sqlite"));
     const std::vector<Answered> answered = Play(first, {"a", "b", "a"});
     EXPECT_EQ(first.service.sent, 2u);
     EXPECT_EQ(answered[2].source, answered[0].source);
     EXPECT_EQ(answered[2].cost, 0);
   }
   {
-    Bench second(options, RecordedIn(folder / "two", open()));
+    Bench second(options, RecordedIn(folder / "two", folder / "cache.sqlite"));
     const std::vector<Answered> answered = Play(second, {"b", "c"});
     EXPECT_EQ(second.service.sent, 1u);
     EXPECT_EQ(answered[0].cost, 0);
@@ -109,8 +108,7 @@ TEST(CoderTest, ACachePaysOnlyForWhatIsNew) {
 
 TEST(CoderTest, ACacheDoesNotAskTwiceAtOnce) {
   const auto folder = TestFolder("at_once");
-  Bench bench({{"mode", "cache"}},
-              RecordedIn(folder, std::make_shared<Recording>(folder / "cache.sqlite", Recording::Access::kReadWrite)));
+  Bench bench({{"mode", "cache"}}, RecordedIn(folder, folder / "cache.sqlite"));
   std::deque<Asked> asked;
   std::deque<Answered> answered(3);
   for (uint64_t i = 0; i < 3; ++i) {

@@ -233,7 +233,7 @@ TEST(CoderTest, KnowsWhatTheRunSpentBefore) {
 TEST(CoderTest, CancellingAnswersEverything) {
   const auto folder = TestFolder("cancelled");
   Bench bench({{"mode", "cache"}, {"prices", kPrices}, {"max_cost", 0.06}, {"continuations", 3}},
-              RecordedIn(folder, std::make_shared<Recording>(folder / "cache.sqlite", Recording::Access::kReadWrite)));
+              RecordedIn(folder, folder / "cache.sqlite"));
   std::deque<Asked> asked;
   std::deque<Answered> answered(4);
   for (const char* words : {"a", "a", "b", "b"}) asked.emplace_back(words, asked.size());

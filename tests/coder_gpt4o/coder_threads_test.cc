@@ -75,9 +75,7 @@ void Storm(const char* mode, double max_cost, bool cancel) {
   std::deque<Asked> asked;
   std::deque<Counted> counted(kThreads * kEach);
   for (size_t i = 0; i < counted.size(); ++i) asked.emplace_back("word " + std::to_string(i % 17), i);
-  Recordings recordings = RecordedIn(folder);
-  if (std::string(mode) == "cache")
-    recordings.source = std::make_shared<Recording>(folder / "cache.sqlite", Recording::Access::kReadWrite);
+  Recordings recordings = RecordedIn(folder, std::string(mode) == "cache" ? folder / "cache.sqlite" : "");
   {
     std::optional<Coder> coder;
     ThreadedService service;  // goes first: its thread calls the coder

@@ -239,6 +239,18 @@ TEST_F(RunWithServiceTest, AKeyThatIsRefusedStopsTheRunAndIsNotShown) {
   EXPECT_THAT(result.err, AllOf(HasSubstr("401"), Not(HasSubstr(kKey))));
 }
 
+TEST_F(RunWithServiceTest, CheckingAsksNobodyAndLeavesNothingBehind) {
+  Server server([](const auto& request, auto& response, int) { AnswerKernel(request, response); });
+  WritePipeline(server.Url());
+  for (const char* mode : {"live", "cache"}) {
+    const Result result = Host(std::string("check p.yaml --set coder.options.mode=") + mode);
+    EXPECT_EQ(result.code, 0) << result.err;
+  }
+  EXPECT_EQ(server.Count(), 0u);
+  EXPECT_FALSE(fs::exists(directory_.path() / "runs"));
+  EXPECT_FALSE(fs::exists(directory_.path() / "cache"));
+}
+
 TEST_F(RunWithServiceTest, MistakesAreFoundBeforeTheRunStarts) {
   WritePipeline("http://127.0.0.1:1/v1");
   const auto refused = [&](const std::string& settings) {
