@@ -12,6 +12,7 @@
 namespace kgrpo::coder_gpt4o {
 namespace {
 
+constexpr size_t kMostAnswerBytes = size_t{4} << 20;
 constexpr size_t kMostSourceBytes = size_t{1} << 20;
 constexpr size_t kExcerptBytes = 240;
 
@@ -92,7 +93,7 @@ ReadAnswer WithoutKernel(std::string_view text, const std::string& function) {
       return No(KGRPO_CODER_REFUSED, "the coder declined: \"" + OneLine(plain, kExcerptBytes) + "\"");
   }
   if (text.empty()) return No(KGRPO_CODER_NO_CODE, "the answer is empty");
-  return No(KGRPO_CODER_NO_CODE, "nothing in the answer defines " + (function.empty() ? "a function" : function) +
+  return No(KGRPO_CODER_NO_CODE, "nothing in the answer " + (function.empty() ? "is code" : "defines " + function) +
                                      "; it begins: \"" + OneLine(text, kExcerptBytes) + "\"");
 }
 
@@ -149,12 +150,17 @@ ReadAnswer ReadKernel(const AnswerText& answer, const Wanted& wanted) {
               "max_tokens, or set continuations");
   }
   const std::string_view text = WithoutThoughts(answer.text);
+  if (text.size() > kMostAnswerBytes) {
+    return No(KGRPO_CODER_NO_CODE, "an answer of " + std::to_string(text.size()) + " bytes is no kernel");
+  }
   const std::string function = FunctionName(wanted.signature);
   std::vector<CodeBlock> defining = CodeBlocks(text);
   const bool fenced = !defining.empty();
   const bool cut = fenced && !defining.back().closed && !IsBalanced(defining.back().text);
   if (!fenced) defining.push_back({UnfencedCode(text), false});
-  std::erase_if(defining, [&](const CodeBlock& block) { return !Defines(block.text, function); });
+  std::erase_if(defining, [&](const CodeBlock& block) {
+    return function.empty() ? Trimmed(block.text).empty() : !Defines(block.text, function);
+  });
   if (!defining.empty()) return Take(defining, wanted.current);
   if (cut) return No(KGRPO_CODER_TRUNCATED, "the answer ends within its code, before " + function + " is defined");
   return WithoutKernel(text, function);

@@ -19,7 +19,7 @@ struct AnswerText {
 
 // What was asked for.
 struct Wanted {
-  std::string_view signature;  // the declaration of the function that the kernel must define
+  std::string_view signature;  // the declaration of the function that the kernel must define; empty: any code will do
   std::string_view current;    // the kernel that was to be improved
 };
 

@@ -56,8 +56,8 @@ std::string WithoutLineEnd(std::string_view code) {
 }
 
 PromptProblem ProblemOf(const kgrpo_problem_info& info) {
-  PromptProblem problem{Copy(info.name), Copy(info.title),     Copy(info.family),
-                        Copy(info.task), Copy(info.signature), {}};
+  PromptProblem problem{
+      Copy(info.name), Copy(info.title), Copy(info.family), WithoutLineEnd(View(info.task)), Copy(info.signature), {}};
   for (size_t i = 0; i < info.trait_count; ++i) problem.traits.push_back(Copy(info.traits[i]));
   return problem;
 }

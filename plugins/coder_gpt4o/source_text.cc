@@ -1,6 +1,7 @@
 #include "coder_gpt4o/source_text.h"
 
 #include <cctype>
+#include <vector>
 
 namespace kgrpo::coder_gpt4o {
 namespace {
@@ -99,14 +100,16 @@ size_t SkipSpace(std::string_view text, size_t at) {
   return at;
 }
 
-// One past the parenthesis that closes the one at `at`; npos where none does.
-size_t EndOfParentheses(std::string_view text, size_t at) {
-  size_t depth = 0;
-  for (; at < text.size(); ++at) {
-    if (text[at] == '(') ++depth;
-    if (text[at] == ')' && --depth == 0) return at + 1;
+// Of each "(", one past the ")" that closes it; 0 where none does, and of every other character.
+std::vector<size_t> ParenthesesEnds(std::string_view text) {
+  std::vector<size_t> ends(text.size(), 0), open;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '(') open.push_back(at);
+    if (text[at] != ')' || open.empty()) continue;
+    ends[open.back()] = at + 1;
+    open.pop_back();
   }
-  return std::string_view::npos;
+  return ends;
 }
 
 // Without comments, indentation, blank lines and more than one blank between words; literals as they are.
@@ -150,14 +153,14 @@ std::string FunctionName(std::string_view signature) {
 bool Defines(std::string_view source, std::string_view function) {
   if (function.empty()) return false;
   const std::string code = Reader(source).WithoutComments(/*empty_literals=*/true);
+  const std::vector<size_t> ends = ParenthesesEnds(code);
   for (size_t at = code.find(function); at != std::string::npos; at = code.find(function, at + function.size())) {
     const size_t end = at + function.size();
     if ((at > 0 && IsWord(code[at - 1])) || (end < code.size() && IsWord(code[end]))) continue;
     const size_t open = SkipSpace(code, end);
     if (open >= code.size() || code[open] != '(') continue;
-    const size_t close = EndOfParentheses(code, open);
-    if (close == std::string::npos) return false;  // nothing behind it is closed either
-    size_t after = SkipSpace(code, close);
+    if (ends[open] == 0) continue;
+    size_t after = SkipSpace(code, ends[open]);
     if (std::string_view(code).substr(after).starts_with("noexcept")) after = SkipSpace(code, after + 8);
     if (after < code.size() && code[after] == '{') return true;
   }

@@ -120,6 +120,52 @@ TEST(ReadKernelTest, AKernelOfManyMegabytesIsNone) {
   EXPECT_EQ(Read(Fenced(std::string("void launch(float* x) {\0}\n", 26))).outcome, KGRPO_CODER_NO_CODE);
 }
 
+TEST(ReadKernelTest, WhatIsMadeToBeSlowIsNot) {
+  std::string nested = "```cuda\n";
+  for (int i = 0; i < 400000; ++i) nested += "launch(";
+  EXPECT_EQ(Read(nested + std::string(400000, ')') + "\n```").outcome, KGRPO_CODER_NO_CODE);
+  std::string fences;
+  for (int i = 0; i < 400000; ++i) fences += "```\n";
+  EXPECT_EQ(Read(fences).outcome, KGRPO_CODER_NO_CODE);
+}
+
+// Whatever is cut out of answers and put together: an outcome with a reason or a kernel that is not the old one.
+TEST(ReadKernelTest, AnythingEndsInOneOutcome) {
+  const std::string pieces[] = {"```",    "```cuda\n", "\n", "~~~\n", "<think>", "</think>",  kKernelB,
+                                kKernelC, "launch(",   "{",  "}",     "\"",      "'",         "R\"x(",
+                                "/*",     "*/",        "//", "\\\n",  "\r\n",    "UNCLEAR: ", "#include <a>\n",
+                                "\xc3",   "(",         ")"};
+  uint64_t state = 7;
+  size_t kernels = 0;
+  for (int round = 0; round < 20000; ++round) {
+    std::string text;
+    for (int i = 0; i < 12; ++i) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      text += pieces[(state >> 33) % std::size(pieces)];
+    }
+    const ReadAnswer read = Read(text, round % 5 == 0 ? "" : "stop");
+    const bool kernel = read.outcome == KGRPO_CODER_OK;
+    kernels += kernel ? 1 : 0;
+    ASSERT_EQ(kernel, !read.source.empty()) << text;
+    ASSERT_EQ(kernel, read.message.empty()) << text;
+    if (kernel) {
+      ASSERT_FALSE(IsSameKernel(read.source, kKernelB)) << text;
+    }
+    const std::string joined =
+        JoinAnswer(text.substr(0, text.size() / 2), std::string_view(text).substr(text.size() / 2));
+    ASSERT_LE(joined.size(), text.size());
+  }
+  EXPECT_GT(kernels, 100u);
+}
+
+TEST(ReadKernelTest, WithoutARequiredFunctionAnyCodeWillDo) {
+  const auto read = [](const std::string& text) { return ReadKernel({text, "", "stop"}, {"", kKernelB}); };
+  EXPECT_EQ(read("```\nint a;\n```\n```\nint b;\n```").source, "int b;\n");
+  EXPECT_EQ(read("```\n\n```").outcome, KGRPO_CODER_NO_CODE);
+  EXPECT_EQ(read("no idea").outcome, KGRPO_CODER_NO_CODE);
+  EXPECT_EQ(read(Fenced(kKernelB)).outcome, KGRPO_CODER_NOT_APPLICABLE);
+}
+
 TEST(ReadKernelTest, ThoughtsAreNoAnswer) {
   EXPECT_EQ(Read("<think>\n" + Fenced(kKernelB) + "</think>\n" + Fenced(kKernelC)).source, kKernelC);
   EXPECT_EQ(Read("<think>\n" + Fenced(kKernelC)).outcome, KGRPO_CODER_NO_CODE);
