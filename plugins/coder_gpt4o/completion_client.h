@@ -50,12 +50,12 @@ struct ClientOptions {
   uint64_t max_answer_bytes = uint64_t{64} << 20;
 
   // --- retries ---
-  uint32_t max_attempts = 6;          // of one request; those that an outage ate are not counted
+  uint32_t max_attempts = 8;          // of one request; those that an outage ate are not counted
   double backoff_base_seconds = 0.5;  // the n-th retry waits uniform(0, min(cap, base * 2^(n-1)))
   double backoff_cap_seconds = 30;
-  double retry_budget_ratio = 0.5;     // retries earned by each request
-  double retry_budget_per_second = 1;  // retries earned by time
-  double retry_budget_reserve = 32;    // retries saved up at most, and at first
+  double retry_budget_ratio = 0.5;     // retries earned by each request, for a minute
+  double retry_budget_per_second = 1;  // retries earned by time, up to the reserve
+  double retry_budget_reserve = 32;    // retries that are there at first
 
   // --- outages ---
   uint32_t breaker_failures = 8;     // so many failures with no answer between, of three requests or more, open it
@@ -117,7 +117,7 @@ struct ClientStatistics {
 class CompletionClient {
  public:
   // Throws kgrpo::Error(KGRPO_ERROR_INVALID) where an option makes no sense: a malformed base_url, a line break in a
-  // header, a missing CA file. Sends nothing.
+  // header, a missing CA file. Sends nothing. With a key, this process writes no core dumps from here on.
   explicit CompletionClient(const ClientOptions& options);
 
   // Cancels what is in flight, answers it, joins the thread.

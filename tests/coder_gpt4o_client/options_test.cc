@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/error.h>
+#include <sys/resource.h>
 
 #include <functional>
 #include <string>
@@ -80,6 +81,17 @@ TEST(Options, NumbersOutOfRangeAreRefused) {
   EXPECT_THAT(Complaint([](auto& options) { options.max_concurrency = 0; }), HasSubstr("max_concurrency"));
   EXPECT_THAT(Complaint([](auto& options) { options.max_concurrency = 2000000000; }), HasSubstr("ulimit -n"));
   EXPECT_THAT(Complaint([](auto& options) { options.max_attempts = 0; }), HasSubstr("max_attempts"));
+}
+
+TEST(Options, AKeyForbidsCoreDumps) {
+  rlimit limit = {};
+  ASSERT_EQ(getrlimit(RLIMIT_CORE, &limit), 0);
+  if (limit.rlim_max == 0) GTEST_SKIP() << "core dumps are forbidden for good here";
+  limit.rlim_cur = limit.rlim_max;
+  ASSERT_EQ(setrlimit(RLIMIT_CORE, &limit), 0);
+  const CompletionClient client(QuickOptions("http://127.0.0.1:1/v1"));
+  ASSERT_EQ(getrlimit(RLIMIT_CORE, &limit), 0);
+  EXPECT_EQ(limit.rlim_cur, 0U);
 }
 
 TEST(Options, ABodyThatIsNoObjectIsRefused) {

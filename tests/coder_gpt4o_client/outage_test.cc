@@ -98,7 +98,7 @@ TEST(Outage, OneRequestToNowhereFailsAfterItsAttempts) {
   const Completion completion = Ask(client);
   EXPECT_EQ(completion.outcome, Outcome::kFailed);
   EXPECT_EQ(completion.failure, "connection");
-  EXPECT_EQ(completion.attempts, 6U);
+  EXPECT_EQ(completion.attempts, 8U);
   EXPECT_EQ(completion.http_status, 0);
 }
 

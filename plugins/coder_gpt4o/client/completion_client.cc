@@ -26,6 +26,14 @@ void CheckOpenFiles(const ClientOptions& options) {
                                        std::to_string(limit.rlim_cur) + " files: lower it, or raise ulimit -n");
 }
 
+// A core dump would hold the key. Children inherit the limit. It is not raised again: freed memory holds the key too.
+void ForbidCoreDumps(const ClientOptions& options) {
+  rlimit limit = {};
+  if (options.api_key.empty() || getrlimit(RLIMIT_CORE, &limit) != 0) return;
+  limit.rlim_cur = 0;
+  setrlimit(RLIMIT_CORE, &limit);
+}
+
 bool LooksLikeAnObject(const std::string& body) {
   constexpr const char* kSpace = " \t\r\n";
   const size_t first = body.find_first_not_of(kSpace);
@@ -37,6 +45,7 @@ bool LooksLikeAnObject(const std::string& body) {
 class CompletionClient::Impl {
  public:
   explicit Impl(const ClientOptions& options) : dispatcher_((CheckOpenFiles(options), options)) {
+    ForbidCoreDumps(options);
     // The thread inherits a mask that blocks every signal: they are for the host's own threads.
     sigset_t all;
     sigset_t before;

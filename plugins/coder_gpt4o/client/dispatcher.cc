@@ -96,11 +96,7 @@ void Dispatcher::CancelBefore(uint64_t id) {
 
 void Dispatcher::Turn() {
   double now = Now();
-  while (!delayed_.empty() && delayed_.begin()->first <= now) {
-    auto [id, request] = std::move(delayed_.begin()->second);
-    delayed_.erase(delayed_.begin());
-    ready_.emplace(id, std::move(request));
-  }
+  WakeDelayed(now);
   CheckOutage(now);
   if (fatal_) {
     for (auto& [when, waiting] : std::exchange(delayed_, {})) ready_.insert(std::move(waiting));
@@ -118,6 +114,20 @@ void Dispatcher::Turn() {
     if (attempt.transfer->Deadline() <= now) silent.push_back(handle);
   }
   for (CURL* handle : silent) Conclude(handle, true, CURLE_OK);
+}
+
+// Lets those go whose backoff is over and whom the retry budget allows.
+void Dispatcher::WakeDelayed(double now) {
+  for (auto it = delayed_.begin(); it != delayed_.end() && it->first <= now;) {
+    auto& [id, request] = it->second;
+    if (request.needs_budget && !budget_.Take(now)) {
+      ++it;
+      continue;
+    }
+    request.needs_budget = false;
+    ready_.emplace(id, std::move(request));
+    it = delayed_.erase(it);
+  }
 }
 
 // Starts requests until none waits or none may; returns in how many seconds the next may, as far as time decides.
@@ -160,9 +170,14 @@ void Dispatcher::Start(Waiting::iterator next, double now) {
   loop_.Add(handle);
 }
 
-double Dispatcher::NextEvent(double now) const {
+double Dispatcher::NextEvent(double now) {
   double next = kForever;
-  if (!delayed_.empty()) next = delayed_.begin()->first;
+  if (!delayed_.empty()) {
+    const double first = delayed_.begin()->first;
+    next = first > now ? first : now + budget_.Wait(now);  // one whose time has come waits for the budget
+    const auto later = delayed_.upper_bound(now);
+    if (later != delayed_.end()) next = std::min(next, later->first);
+  }
   for (const auto& [handle, attempt] : running_) next = std::min(next, attempt.transfer->Deadline());
   if (breaker_.Open()) next = std::min(next, now - breaker_.OutageSeconds(now) + OutageLimit());
   return std::max(0.0, next - now);

@@ -4,7 +4,6 @@
 #ifndef KGRPO_CODER_GPT4O_CLIENT_DISPATCHER_H
 #define KGRPO_CODER_GPT4O_CLIENT_DISPATCHER_H
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -49,7 +48,8 @@ class Dispatcher {
     Done done;
     double sent_at = 0;
     uint32_t attempts = 0;
-    uint32_t charged = 0;  // of the attempts: those that failed while there was no outage
+    uint32_t charged = 0;       // of the attempts: those that failed while there was no outage
+    bool needs_budget = false;  // the next one is a retry that the budget must allow
   };
   struct Attempt {
     uint64_t id = 0;
@@ -60,10 +60,11 @@ class Dispatcher {
   };
   using Waiting = std::map<uint64_t, Request>;  // by id: the oldest first
 
+  void WakeDelayed(double now);
   double StartWhatMay(double now);
   Waiting::iterator Next();
   void Start(Waiting::iterator next, double now);
-  double NextEvent(double now) const;
+  double NextEvent(double now);
   void Conclude(CURL* handle, bool silent, CURLcode code);
   void OnFailure(Attempt attempt, const Failure& failure, double now);
   void OnOverload(const Attempt& attempt, double now);
@@ -78,7 +79,7 @@ class Dispatcher {
   void Count(uint64_t ClientStatistics::*member);
 
   ClientOptions options_;  // without the key
-  std::atomic<bool> resolved_ = false;
+  bool resolved_ = false;  // the service's name is known
   Endpoint endpoint_;
   CurlLoop loop_;
   RateLimits limits_;

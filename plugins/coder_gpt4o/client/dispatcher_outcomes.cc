@@ -134,7 +134,8 @@ void Dispatcher::Retry(Attempt attempt, const Failure& failure, double now) {
       FinishFailed(std::move(attempt), failure, request.charged > 1 ? "tried " + tries + " times; the last: " : "");
       return;
     }
-    wait = std::max(wait + backoff_.Seconds(request.body, request.charged), budget_.Take(now));
+    wait += backoff_.Seconds(request.body, request.charged);
+    request.needs_budget = true;
   }
   delayed_.emplace(now + wait, std::pair(attempt.id, std::move(request)));
 }

@@ -169,7 +169,7 @@ void Endpoint::AddHeader(const std::string& line) {
 void Endpoint::Prepare(CURL* easy) const {
   curl_easy_setopt(easy, CURLOPT_URL, url_.c_str());
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers_.get());
-  curl_easy_setopt(easy, CURLOPT_HEADEROPT, long{CURLHEADER_SEPARATE});  // a proxy gets none of them
+  curl_easy_setopt(easy, CURLOPT_HEADEROPT, long{CURLHEADER_SEPARATE});  // a proxy that only tunnels gets none of them
   curl_easy_setopt(easy, CURLOPT_USERAGENT, "kgrpo/1");
   curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);  // the key must not go elsewhere

@@ -8,6 +8,11 @@
 #include "random/keyed.h"
 
 namespace kgrpo::coder_gpt4o {
+namespace {
+
+constexpr double kEarningsLastSeconds = 60;
+
+}  // namespace
 
 double Backoff::Seconds(std::string_view body, uint32_t retry) const {
   // The request's name is its content: the order in which threads send requests is chance.
@@ -18,25 +23,49 @@ double Backoff::Seconds(std::string_view body, uint32_t retry) const {
   return most * KeyedStream(seed_, "coder_gpt4o/backoff", {name, retry}).Uniform();
 }
 
-void RetryBudget::Refill(double now) {
-  level_ = Level(now);
+void RetryBudget::Advance(double now) {
+  // A request is counted as of when it was sent, which may lie back.
+  now = started_ ? std::max(at_, now) : now;
+  if (started_) saved_ = std::min(reserve_, saved_ + per_second_ * (now - at_));
   at_ = now;
   started_ = true;
-}
-
-double RetryBudget::Level(double now) const {
-  return started_ ? std::min(reserve_, level_ + per_second_ * std::max(0.0, now - at_)) : level_;
+  while (!earnings_.empty() && earnings_.front().at <= now - kEarningsLastSeconds) {
+    earned_ -= earnings_.front().amount;
+    earnings_.pop_front();
+  }
+  if (earnings_.empty()) earned_ = 0;  // what rounding left
 }
 
 void RetryBudget::OnRequest(double now) {
-  Refill(now);
-  level_ = std::min(reserve_, level_ + ratio_);
+  Advance(now);
+  if (earnings_.empty() || earnings_.back().at + 1 <= at_) earnings_.push_back({at_, 0});
+  earnings_.back().amount += ratio_;
+  earned_ += ratio_;
 }
 
-double RetryBudget::Take(double now) {
-  Refill(now);
-  level_ -= 1;
-  return level_ >= 0 ? 0 : -level_ / per_second_;
+double RetryBudget::Available(double now) {
+  Advance(now);
+  return saved_ + earned_;
+}
+
+bool RetryBudget::Take(double now) {
+  if (Available(now) < 1) return false;
+  double left = 1;
+  while (left > 0 && !earnings_.empty()) {  // what would expire first goes first
+    const double part = std::min(left, earnings_.front().amount);
+    left -= part;
+    earned_ -= part;
+    earnings_.front().amount -= part;
+    if (earnings_.front().amount <= 0) earnings_.pop_front();
+  }
+  saved_ -= left;
+  return true;
+}
+
+double RetryBudget::Wait(double now) {
+  const double missing = 1 - Available(now);
+  // A little more, so that rounding does not leave it short when the time is over.
+  return missing <= 0 ? 0 : (missing + 1e-9) / per_second_;
 }
 
 }  // namespace kgrpo::coder_gpt4o

@@ -5,6 +5,7 @@
 #define KGRPO_CODER_GPT4O_CLIENT_RETRY_POLICY_H
 
 #include <cstdint>
+#include <deque>
 #include <string_view>
 
 namespace kgrpo::coder_gpt4o {
@@ -26,29 +27,34 @@ class Backoff {
   uint64_t seed_;
 };
 
-// A bucket of retries: each request adds `ratio`, each second adds `per_second`, it holds `reserve` at most and at
-// first. So over any time at most reserve + ratio * requests + per_second * seconds retries are sent.
+// The retries that may be sent: `reserve` at first, which time fills up again by `per_second`, and `ratio` for each
+// request, for a minute: failures come after the requests that earn them, but an hour without one must not pay for a
+// storm. So over any time at most reserve + ratio * requests + per_second * seconds are sent.
 class RetryBudget {
  public:
   RetryBudget(double ratio, double per_second, double reserve)
-      : ratio_(ratio), per_second_(per_second), reserve_(reserve), level_(reserve) {}
+      : ratio_(ratio), per_second_(per_second), reserve_(reserve), saved_(reserve) {}
 
   void OnRequest(double now);
-
-  // Takes one retry and returns how long it must wait, 0 where the bucket holds one. A bucket in debt is paid off by
-  // time alone, for nobody knows whether further requests come.
-  double Take(double now);
-
-  double Level(double now) const;
+  bool Take(double now);    // takes one retry, if one is there
+  double Wait(double now);  // seconds until one is, if no request comes meanwhile; 0: now
+  double Available(double now);
 
  private:
-  void Refill(double now);
+  struct Earned {
+    double at;
+    double amount;
+  };
+
+  void Advance(double now);
 
   double ratio_;
   double per_second_;
   double reserve_;
-  double level_;
-  double at_ = 0;  // when level_ was right
+  double saved_;                 // of the reserve
+  double earned_ = 0;            // the sum of those below
+  std::deque<Earned> earnings_;  // of a second each, oldest first
+  double at_ = 0;                // when saved_ was right
   bool started_ = false;
 };
 

@@ -26,7 +26,6 @@ Transfer::Transfer(const Endpoint& endpoint, std::string body, bool stream, cons
   if (easy_ == nullptr) throw std::bad_alloc();
   CURL* easy = easy_.get();
   endpoint.Prepare(easy);
-  curl_easy_setopt(easy, CURLOPT_PRIVATE, this);
   curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, detail_.data());
   curl_easy_setopt(easy, CURLOPT_POST, 1L);
   curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body_.size()));
