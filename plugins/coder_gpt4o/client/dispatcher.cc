@@ -85,12 +85,12 @@ void Dispatcher::CancelBefore(uint64_t id) {
     cancelled.push_back(std::move(it->second.request));
     it = running_.erase(it);
   }
-  for (Request& request : cancelled) {
+  for (const Request& request : cancelled) {
     Completion completion;
     completion.outcome = Completion::Outcome::kCancelled;
     completion.failure = "cancelled";
     completion.message = "cancelled";
-    Finish(std::move(request), std::move(completion));
+    Finish(request, std::move(completion));
   }
 }
 
@@ -100,7 +100,7 @@ void Dispatcher::Turn() {
   CheckOutage(now);
   if (fatal_) {
     for (auto& [when, waiting] : std::exchange(delayed_, {})) ready_.insert(std::move(waiting));
-    for (auto& [id, request] : std::exchange(ready_, {})) Finish(std::move(request), *fatal_);
+    for (auto& [id, request] : std::exchange(ready_, {})) Finish(request, *fatal_);
   }
   const double start = StartWhatMay(now);
   loop_.Turn(std::min(start, NextEvent(now)));

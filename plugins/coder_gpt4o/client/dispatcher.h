@@ -72,8 +72,8 @@ class Dispatcher {
   void CheckOutage(double now);
   void NoteAlive(double now);
   void EndRun(std::string word, std::string message, int status);
-  void Finish(Request request, Completion completion);
-  void FinishFailed(Attempt attempt, const Failure& failure, const std::string& prefix);
+  void Finish(const Request& request, Completion completion);
+  void FinishFailed(const Attempt& attempt, const Failure& failure, const std::string& prefix);
   double OutageLimit() const;
   void Notice(std::string message) const;
   void Count(uint64_t ClientStatistics::*member);

@@ -49,7 +49,7 @@ void Dispatcher::Conclude(CURL* handle, bool silent, CURLcode code) {
   completion.usage_known = result.answer->usage_known;
   completion.answer_seconds = now - attempt.transfer->StartedAt();
   completion.http_status = headers.status;
-  Finish(std::move(attempt.request), std::move(completion));
+  Finish(attempt.request, std::move(completion));
 }
 
 void Dispatcher::NoteAlive(double now) {
@@ -88,7 +88,7 @@ void Dispatcher::OnFailure(Attempt attempt, const Failure& failure, double now) 
   switch (failure.remedy) {
     case Failure::Remedy::kFatal:
       EndRun(failure.word, failure.message, headers.status);
-      FinishFailed(std::move(attempt), failure, "");
+      FinishFailed(attempt, failure, "");
       return;
     case Failure::Remedy::kGiveUp:
       if (failure.word == "rejected" && ++refusals_ >= kRefusalsInARow) {
@@ -97,7 +97,7 @@ void Dispatcher::OnFailure(Attempt attempt, const Failure& failure, double now) 
                    failure.message + ". Check the coder's options, extra_body among them",
                headers.status);
       }
-      FinishFailed(std::move(attempt), failure, "");
+      FinishFailed(attempt, failure, "");
       return;
     case Failure::Remedy::kRetry:
       Retry(std::move(attempt), failure, now);
@@ -122,7 +122,7 @@ void Dispatcher::OnOverload(const Attempt& attempt, double now) {
 
 void Dispatcher::Retry(Attempt attempt, const Failure& failure, double now) {
   if (fatal_) {
-    Finish(std::move(attempt.request), *fatal_);
+    Finish(attempt.request, *fatal_);
     return;
   }
   Request& request = attempt.request;
@@ -131,7 +131,7 @@ void Dispatcher::Retry(Attempt attempt, const Failure& failure, double now) {
   if (!breaker_.Open()) {
     if (++request.charged >= options_.max_attempts) {
       const std::string tries = std::to_string(request.charged);
-      FinishFailed(std::move(attempt), failure, request.charged > 1 ? "tried " + tries + " times; the last: " : "");
+      FinishFailed(attempt, failure, request.charged > 1 ? "tried " + tries + " times; the last: " : "");
       return;
     }
     wait += backoff_.Seconds(request.body, request.charged);
@@ -160,7 +160,7 @@ void Dispatcher::EndRun(std::string word, std::string message, int status) {
   fatal_->http_status = status;
 }
 
-void Dispatcher::FinishFailed(Attempt attempt, const Failure& failure, const std::string& prefix) {
+void Dispatcher::FinishFailed(const Attempt& attempt, const Failure& failure, const std::string& prefix) {
   Completion completion;
   const bool fatal = failure.remedy == Failure::Remedy::kFatal;
   completion.outcome = fatal ? Completion::Outcome::kFatal : Completion::Outcome::kFailed;
@@ -168,10 +168,10 @@ void Dispatcher::FinishFailed(Attempt attempt, const Failure& failure, const std
   completion.message = prefix + failure.message;
   completion.answer_seconds = Now() - attempt.transfer->StartedAt();
   completion.http_status = attempt.transfer->Headers().status;
-  Finish(std::move(attempt.request), std::move(completion));
+  Finish(attempt.request, std::move(completion));
 }
 
-void Dispatcher::Finish(Request request, Completion completion) {
+void Dispatcher::Finish(const Request& request, Completion completion) {
   using Outcome = Completion::Outcome;
   Count(completion.outcome == Outcome::kAnswered    ? &ClientStatistics::answered
         : completion.outcome == Outcome::kCancelled ? &ClientStatistics::cancelled
