@@ -23,7 +23,7 @@ TEST(CircuitBreaker, OpensAfterFailuresOfSeveralRequestsInARow) {
   breaker.OnFailure(2, 1, false);
   EXPECT_TRUE(breaker.Open());
   EXPECT_DOUBLE_EQ(breaker.Wait(2), 5);
-  EXPECT_DOUBLE_EQ(breaker.OutageSeconds(2), 2);  // since the first of them
+  EXPECT_DOUBLE_EQ(breaker.OutageSeconds(), 2);  // since the first of them
 }
 
 TEST(CircuitBreaker, AnAnswerBetweenStartsOver) {
@@ -53,7 +53,7 @@ TEST(CircuitBreaker, LetsOneProbeOutAtATimeAndDoublesThePause) {
     EXPECT_DOUBLE_EQ(breaker.Wait(now), pause);
     now += pause;
   }
-  EXPECT_DOUBLE_EQ(breaker.OutageSeconds(now), now);
+  EXPECT_DOUBLE_EQ(breaker.OutageSeconds(), now - 30);
 }
 
 TEST(CircuitBreaker, AnAnswerClosesAndTheNextOutageStartsAfresh) {
@@ -65,9 +65,17 @@ TEST(CircuitBreaker, AnAnswerClosesAndTheNextOutageStartsAfresh) {
   EXPECT_FALSE(breaker.Open());
   EXPECT_EQ(breaker.Wait(6), 0);
   EXPECT_FALSE(breaker.OnSend());
-  EXPECT_EQ(breaker.OutageSeconds(6), 0);
+  EXPECT_EQ(breaker.OutageSeconds(), 0);
   for (uint64_t request = 1; request <= 4; ++request) breaker.OnFailure(100, request, false);
   EXPECT_DOUBLE_EQ(breaker.Wait(100), 5);
+}
+
+TEST(CircuitBreaker, TimeWithoutAnAttemptIsNoOutage) {
+  CircuitBreaker breaker = Opened(0);
+  EXPECT_EQ(breaker.OutageSeconds(), 0);
+  breaker.OnSend();
+  breaker.OnFailure(7200, 5, true);  // nobody asked for two hours
+  EXPECT_DOUBLE_EQ(breaker.OutageSeconds(), 60);
 }
 
 TEST(CircuitBreaker, LateFailuresDoNotLengthenThePause) {

@@ -24,7 +24,8 @@ void CircuitBreaker::OnAlive() {
 }
 
 void CircuitBreaker::OnFailure(double now, uint64_t request, bool probe) {
-  if (failures_ == 0) first_failure_ = now;
+  outage_ = failures_ == 0 ? 0 : outage_ + std::min(now - last_failure_, 2 * options_.pause_cap_seconds);
+  last_failure_ = now;
   ++failures_;
   if (requests_.size() < kRequests) requests_.insert(request);
   if (!open_) {
@@ -42,10 +43,6 @@ void CircuitBreaker::OnFailure(double now, uint64_t request, bool probe) {
 
 void CircuitBreaker::OnProbeDropped() {
   probing_ = false;
-}
-
-double CircuitBreaker::OutageSeconds(double now) const {
-  return open_ ? now - first_failure_ : 0;
 }
 
 }  // namespace kgrpo::coder_gpt4o

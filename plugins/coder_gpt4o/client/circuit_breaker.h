@@ -30,7 +30,9 @@ class CircuitBreaker {
   void OnFailure(double now, uint64_t request, bool probe);  // it did not
   void OnProbeDropped();                                     // the probe was cancelled
 
-  double OutageSeconds(double now) const;  // since the first failure of the outage; 0 while closed
+  // How long the outage is known to have lasted, as of its last failure; 0 while closed. Time in which nothing was
+  // tried is no outage: between two failures two of the longest pauses count at most.
+  double OutageSeconds() const { return open_ ? outage_ : 0; }
   double PauseSeconds() const { return pause_; }
 
  private:
@@ -42,7 +44,8 @@ class CircuitBreaker {
   bool probing_ = false;
   uint32_t failures_ = 0;        // since the last answer
   std::set<uint64_t> requests_;  // of them, kRequests at most
-  double first_failure_ = 0;
+  double last_failure_ = 0;
+  double outage_ = 0;  // from the first of them to the last
   double pause_ = 0;
   double next_probe_ = 0;
 };

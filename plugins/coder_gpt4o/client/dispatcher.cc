@@ -97,7 +97,6 @@ void Dispatcher::CancelBefore(uint64_t id) {
 void Dispatcher::Turn() {
   double now = Now();
   WakeDelayed(now);
-  CheckOutage(now);
   if (fatal_) {
     for (auto& [when, waiting] : std::exchange(delayed_, {})) ready_.insert(std::move(waiting));
     for (auto& [id, request] : std::exchange(ready_, {})) Finish(request, *fatal_);
@@ -179,7 +178,6 @@ double Dispatcher::NextEvent(double now) {
     if (later != delayed_.end()) next = std::min(next, later->first);
   }
   for (const auto& [handle, attempt] : running_) next = std::min(next, attempt.transfer->Deadline());
-  if (breaker_.Open()) next = std::min(next, now - breaker_.OutageSeconds(now) + OutageLimit());
   return std::max(0.0, next - now);
 }
 

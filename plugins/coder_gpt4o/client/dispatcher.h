@@ -69,8 +69,8 @@ class Dispatcher {
   void OnFailure(Attempt attempt, const Failure& failure, double now);
   void OnOverload(const Attempt& attempt, double now);
   void Retry(Attempt attempt, const Failure& failure, double now);
-  void CheckOutage(double now);
-  void NoteAlive(double now);
+  void CheckOutage();
+  void NoteAlive();
   void EndRun(std::string word, std::string message, int status);
   void Finish(const Request& request, Completion completion);
   void FinishFailed(const Attempt& attempt, const Failure& failure, const std::string& prefix);

@@ -35,7 +35,7 @@ void Dispatcher::Conclude(CURL* handle, bool silent, CURLcode code) {
     OnFailure(std::move(attempt), result.failure, now);
     return;
   }
-  NoteAlive(now);
+  NoteAlive();
   concurrency_.OnAnswer();
   refusals_ = 0;
   Completion completion;
@@ -52,9 +52,9 @@ void Dispatcher::Conclude(CURL* handle, bool silent, CURLcode code) {
   Finish(attempt.request, std::move(completion));
 }
 
-void Dispatcher::NoteAlive(double now) {
+void Dispatcher::NoteAlive() {
   if (breaker_.Open()) {
-    Notice("the service answers again after " + Seconds(breaker_.OutageSeconds(now)) + ": requests go out again");
+    Notice("the service answers again after " + Seconds(breaker_.OutageSeconds()) + ": requests go out again");
   }
   breaker_.OnAlive();
 }
@@ -64,7 +64,7 @@ void Dispatcher::OnFailure(Attempt attempt, const Failure& failure, double now) 
   last_failure_ = failure.message;
   if (failure.overload) OnOverload(attempt, now);
   if (failure.alive) {
-    NoteAlive(now);
+    NoteAlive();
   } else if (failure.remedy == Failure::Remedy::kFatal) {
     if (attempt.probe) breaker_.OnProbeDropped();
   } else {
@@ -75,8 +75,9 @@ void Dispatcher::OnFailure(Attempt attempt, const Failure& failure, double now) 
       Notice("the service fails: " + failure.message + ". Nothing is sent for " + Seconds(breaker_.PauseSeconds()) +
              ", then one request at a time until one is answered; the run ends after " + Seconds(OutageLimit()));
     } else if (was_open && attempt.probe) {
-      Notice("the service still fails, for " + Seconds(breaker_.OutageSeconds(now)) + " now: " + failure.message);
+      Notice("the service still fails, for " + Seconds(breaker_.OutageSeconds()) + " now: " + failure.message);
     }
+    CheckOutage();
   }
 
   if (attempt.asked_usage && headers.status == 400 && failure.message.find("stream_options") != std::string::npos) {
@@ -140,9 +141,9 @@ void Dispatcher::Retry(Attempt attempt, const Failure& failure, double now) {
   delayed_.emplace(now + wait, std::pair(attempt.id, std::move(request)));
 }
 
-void Dispatcher::CheckOutage(double now) {
-  if (fatal_ || !breaker_.Open() || breaker_.OutageSeconds(now) < OutageLimit()) return;
-  const std::string time = Seconds(breaker_.OutageSeconds(now));
+void Dispatcher::CheckOutage() {
+  if (fatal_ || !breaker_.Open() || breaker_.OutageSeconds() < OutageLimit()) return;
+  const std::string time = Seconds(breaker_.OutageSeconds());
   EndRun("outage",
          contacted_ ? "the service has failed for " + time + "; the last failure: " + last_failure_
                     : "the service at " + endpoint_.Url() + " could not be reached for " + time + ": " + last_failure_ +
