@@ -217,17 +217,22 @@ class OptionsReader {
     client.max_concurrency = json_.at("max_concurrency").get<uint32_t>();
     client.requests_per_minute = json_.at("requests_per_minute").get<double>();
     client.tokens_per_minute = json_.at("tokens_per_minute").get<double>();
-    client.connect_timeout_seconds = json_.at("connect_timeout").get<double>();
-    client.response_timeout_seconds = json_.at("response_timeout").get<double>();
-    client.idle_timeout_seconds = json_.at("idle_timeout").get<double>();
-    client.total_timeout_seconds = json_.at("total_timeout").get<double>();
+    client.connect_timeout_seconds = json_.at("connect_timeout_seconds").get<double>();
+    client.response_timeout_seconds = json_.at("response_timeout_seconds").get<double>();
+    client.idle_timeout_seconds = json_.at("idle_timeout_seconds").get<double>();
+    client.total_timeout_seconds = json_.at("total_timeout_seconds").get<double>();
     client.max_attempts = json_.at("max_attempts").get<uint32_t>();
-    client.backoff_base_seconds = json_.at("backoff_base").get<double>();
-    client.backoff_cap_seconds = json_.at("backoff_cap").get<double>();
-    client.retry_budget_ratio = json_.at("retry_budget").get<double>();
+    client.backoff_base_seconds = json_.at("backoff_base_seconds").get<double>();
+    client.backoff_cap_seconds = json_.at("backoff_cap_seconds").get<double>();
+    client.retry_budget_ratio = json_.at("retry_budget_ratio").get<double>();
+    client.retry_budget_per_second = json_.at("retry_budget_per_second").get<double>();
+    client.retry_budget_reserve = json_.at("retry_budget_reserve").get<double>();
     client.breaker_failures = json_.at("breaker_failures").get<uint32_t>();
-    client.breaker_pause_seconds = json_.at("breaker_pause").get<double>();
-    client.max_outage_seconds = json_.at("max_outage").get<double>();
+    client.breaker_pause_seconds = json_.at("breaker_pause_seconds").get<double>();
+    client.breaker_pause_cap_seconds = json_.at("breaker_pause_cap_seconds").get<double>();
+    client.max_outage_seconds = json_.at("max_outage_seconds").get<double>();
+    client.max_first_outage_seconds = json_.at("max_first_outage_seconds").get<double>();
+    client.max_answer_bytes = json_.at("max_answer_bytes").get<uint64_t>();
   }
 
   const Json& json_;

@@ -7,8 +7,6 @@
 #include "coder_gpt4o/options.h"
 #include "coder_gpt4o/recording.h"
 
-#include <sys/resource.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -36,14 +34,6 @@ using coder_gpt4o::Recording;
 
 kgrpo_str OptionsSchema() {
   return Str(coder_gpt4o::OptionsSchema());
-}
-
-// A core file would hold the key: in this process's memory, and in its environment.
-void ForbidCoreFiles() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_CORE, &limit) != 0) return;
-  limit.rlim_cur = 0;
-  setrlimit(RLIMIT_CORE, &limit);
 }
 
 coder_gpt4o::Recordings RecordingsOf(const Host& host, const coder_gpt4o::CoderOptions& options) {
@@ -75,7 +65,6 @@ kgrpo_error* Create(const kgrpo_host* raw_host, kgrpo_str options_text, kgrpo_co
     auto self = std::make_unique<kgrpo_coder>();
     coder_gpt4o::Service service;
     if (options.mode != Mode::kReplay) {
-      if (!options.client.api_key.empty()) ForbidCoreFiles();
       coder_gpt4o::ClientOptions& client = options.client;
       client.seed = host.Random({}, 0);
       client.notice = [host](const std::string& message) { host.Warn(message); };

@@ -59,6 +59,12 @@ TEST(OptionsTest, TheDefaults) {
   EXPECT_EQ(options.client.breaker_failures, defaults.breaker_failures);
   EXPECT_EQ(options.client.breaker_pause_seconds, defaults.breaker_pause_seconds);
   EXPECT_EQ(options.client.max_outage_seconds, defaults.max_outage_seconds);
+  EXPECT_EQ(options.client.max_first_outage_seconds, defaults.max_first_outage_seconds);
+  EXPECT_EQ(options.client.breaker_pause_cap_seconds, defaults.breaker_pause_cap_seconds);
+  EXPECT_EQ(options.client.retry_budget_per_second, defaults.retry_budget_per_second);
+  EXPECT_EQ(options.client.retry_budget_reserve, defaults.retry_budget_reserve);
+  EXPECT_EQ(options.client.max_answer_bytes, defaults.max_answer_bytes);
+  EXPECT_EQ(options.client.stream_usage, defaults.stream_usage);
 }
 
 TEST(OptionsTest, ReasoningModelsGetTheirOwnKey) {

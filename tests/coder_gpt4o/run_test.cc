@@ -69,7 +69,8 @@ class RunWithServiceTest : public testing::Test {
                 "policy: {plugin: fakes, options: {model: random}}\n"
                 "coder:\n  plugin: coder_gpt4o\n  options:\n    base_url: " +
                     url +
-                    "\n    backoff_base: 0.01\n    backoff_cap: 0.02\n    prices: {gpt-4o: {prompt: 1000, completion: "
+                    "\n    backoff_base_seconds: 0.01\n    backoff_cap_seconds: 0.02\n    prices: {gpt-4o: {prompt: "
+                    "1000, completion: "
                     "2000}}\n" +
                     options +
                     "evaluator: {plugin: fakes}\nreward: {plugin: fakes}\ntrainer: {plugin: fakes}\n"
