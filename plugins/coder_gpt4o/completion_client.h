@@ -95,13 +95,14 @@ struct Completion {
   double seconds = 0;         // from Send to now, waiting and retries included
   double answer_seconds = 0;  // of the last attempt alone
   uint32_t attempts = 0;
-  // Of the attempts: those that the service took on but that gave no answer, which it may well bill. It took on one that
-  // it began to answer with a success, or that was sent whole and then timed out, broke off or was cancelled.
+  // Of the attempts: those that the service took on but that gave no answer, which it may well bill. It took on one
+  // that it began to answer with a success, or that was sent whole and then timed out, broke off or was cancelled.
   uint32_t lost_attempts = 0;
-  uint64_t lost_bytes = 0;  // of text that those brought
-  int http_status = 0;      // of the last attempt; 0: no HTTP answer
-  std::string failure;  // why there is no answer, in a word that metrics can count; see client/failure.h
-  std::string message;  // why there is no answer, for people; never holds a secret
+  uint64_t lost_bytes = 0;   // of text that those brought
+  uint32_t lost_silent = 0;  // of the lost attempts: those of which no text came
+  int http_status = 0;       // of the last attempt; 0: no HTTP answer
+  std::string failure;       // why there is no answer, in a word that metrics can count; see client/failure.h
+  std::string message;       // why there is no answer, for people; never holds a secret
 };
 
 // Counts since the client was made.

@@ -82,6 +82,7 @@ void Dispatcher::CancelBefore(uint64_t id) {
     }
     loop_.Remove(it->first);
     if (it->second.probe) breaker_.OnProbeDropped();
+    NoteLost(it->second);
     cancelled.push_back(std::move(it->second.request));
     it = running_.erase(it);
   }

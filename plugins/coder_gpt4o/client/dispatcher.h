@@ -48,7 +48,10 @@ class Dispatcher {
     Done done;
     double sent_at = 0;
     uint32_t attempts = 0;
-    uint32_t charged = 0;       // of the attempts: those that failed while there was no outage
+    uint32_t charged = 0;  // of the attempts: those that failed while there was no outage
+    uint32_t lost = 0;     // of the attempts: Completion::lost_attempts, and what belongs to them
+    uint32_t lost_silent = 0;
+    uint64_t lost_bytes = 0;
     bool needs_budget = false;  // the next one is a retry that the budget must allow
   };
   struct Attempt {
@@ -66,7 +69,8 @@ class Dispatcher {
   void Start(Waiting::iterator next, double now);
   double NextEvent(double now);
   void Conclude(CURL* handle, bool silent, CURLcode code);
-  void OnFailure(Attempt attempt, const Failure& failure, double now);
+  static void NoteLost(Attempt& attempt);
+  void OnFailure(Attempt attempt, Failure failure, double now);
   void OnOverload(const Attempt& attempt, double now);
   void Retry(Attempt attempt, const Failure& failure, double now);
   void CheckOutage();
@@ -93,6 +97,7 @@ class Dispatcher {
   std::map<CURL*, Attempt> running_;
 
   bool contacted_ = false;  // the service was there once
+  bool answered_ = false;   // and answered a request
   bool stream_usage_;
   uint32_t refusals_ = 0;  // in a row
   std::string last_failure_;

@@ -10,7 +10,8 @@ namespace kgrpo::coder_gpt4o {
 namespace {
 
 constexpr uint32_t kRefusalsInARow = 16;    // so many requests refused and none answered: it is not the prompts
-constexpr double kWorthANoticeSeconds = 5;  // a pause of so long
+constexpr double kWorthANoticeSeconds = 5;  // a pause of all requests of so long
+constexpr double kLongWaitSeconds = 60;     // likewise, of one request
 
 std::string Seconds(double seconds) {
   return std::to_string(static_cast<long>(std::ceil(seconds))) + " s";
@@ -32,12 +33,14 @@ void Dispatcher::Conclude(CURL* handle, bool silent, CURLcode code) {
   contacted_ = contacted_ || headers.status != 0;
   limits_.Learn(now, headers);
   if (!result.answer) {
-    OnFailure(std::move(attempt), result.failure, now);
+    NoteLost(attempt);
+    OnFailure(std::move(attempt), std::move(result.failure), now);
     return;
   }
   NoteAlive();
   concurrency_.OnAnswer();
   refusals_ = 0;
+  answered_ = true;
   Completion completion;
   completion.outcome = Completion::Outcome::kAnswered;
   completion.text = std::move(result.answer->text);
@@ -52,6 +55,15 @@ void Dispatcher::Conclude(CURL* handle, bool silent, CURLcode code) {
   Finish(attempt.request, std::move(completion));
 }
 
+// The service bills what it took on, whether or not its answer was of use.
+void Dispatcher::NoteLost(Attempt& attempt) {
+  const std::optional<uint64_t> text = attempt.transfer->LostText();
+  if (!text) return;
+  attempt.request.lost += 1;
+  attempt.request.lost_silent += *text == 0 ? 1 : 0;
+  attempt.request.lost_bytes += *text;
+}
+
 void Dispatcher::NoteAlive() {
   if (breaker_.Open()) {
     Notice("the service answers again after " + Seconds(breaker_.OutageSeconds()) + ": requests go out again");
@@ -59,9 +71,14 @@ void Dispatcher::NoteAlive() {
   breaker_.OnAlive();
 }
 
-void Dispatcher::OnFailure(Attempt attempt, const Failure& failure, double now) {
+void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
   const ResponseHeaders& headers = attempt.transfer->Headers();
   last_failure_ = failure.message;
+  if (failure.forbidden && answered_) {  // moderation and firewalls say 403 of a prompt; the key was good before
+    failure.remedy = Failure::Remedy::kGiveUp;
+    failure.alive = true;
+    failure.word = "rejected";
+  }
   if (failure.overload) OnOverload(attempt, now);
   if (failure.alive) {
     NoteAlive();
@@ -80,7 +97,8 @@ void Dispatcher::OnFailure(Attempt attempt, const Failure& failure, double now) 
     CheckOutage();
   }
 
-  if (attempt.asked_usage && headers.status == 400 && failure.message.find("stream_options") != std::string::npos) {
+  if (attempt.asked_usage && (headers.status == 400 || headers.status == 422) &&
+      failure.message.find("stream_options") != std::string::npos) {
     if (stream_usage_) Notice("the service does not know stream_options: token counts are not asked for any more");
     stream_usage_ = false;
     ready_.emplace(attempt.id, std::move(attempt.request));
@@ -128,6 +146,14 @@ void Dispatcher::Retry(Attempt attempt, const Failure& failure, double now) {
   }
   Request& request = attempt.request;
   double wait = attempt.transfer->Headers().retry_after.value_or(0);
+  if (wait > options_.max_outage_seconds) {
+    FinishFailed(attempt, failure,
+                 "the service wants " + Seconds(wait) + " to pass before the next try, more than max_outage_seconds: ");
+    return;
+  }
+  if (wait > kLongWaitSeconds && !failure.overload) {
+    Notice("a request is tried again after " + Seconds(wait) + ", as the service asks: " + failure.message);
+  }
   // A failure within an outage says nothing of this request, and the breaker paces what follows.
   if (!breaker_.Open()) {
     if (++request.charged >= options_.max_attempts) {
@@ -151,7 +177,8 @@ void Dispatcher::CheckOutage() {
          0);
 }
 
-// What is under way may still be answered: it is paid for. The rest, and all that comes, is answered the same.
+// What is under way may still be answered, unless the run cancels it: it is paid for. The rest, and all that comes, is
+// answered the same.
 void Dispatcher::EndRun(std::string word, std::string message, int status) {
   if (fatal_) return;
   fatal_.emplace();
@@ -179,6 +206,9 @@ void Dispatcher::Finish(const Request& request, Completion completion) {
                                                     : &ClientStatistics::failed);
   completion.seconds = Now() - request.sent_at;
   completion.attempts = request.attempts;
+  completion.lost_attempts = request.lost;
+  completion.lost_silent = request.lost_silent;
+  completion.lost_bytes = request.lost_bytes;
   // A server may send back what it was sent, in an error or in an answer.
   for (std::string* text : {&completion.text, &completion.refusal, &completion.message, &completion.model}) {
     endpoint_.Secrets().Apply(*text);

@@ -81,7 +81,10 @@ Failure FailureOfAnswer(const ResponseHeaders& headers, const ServiceError& erro
                     "', which is not followed: the key would go along. Set base_url to the right place");
   }
   if (status == 401 || status == 403) {
-    return Make(Remedy::kFatal, "unauthorized", words + ". Check the key that api_key_env names, and what it may use");
+    Failure failure =
+        Make(Remedy::kFatal, "unauthorized", words + ". Check the key that api_key_env names, and what it may use");
+    failure.forbidden = status == 403;
+    return failure;
   }
   if (status == 407) return Make(Remedy::kFatal, "unauthorized", words + ". The proxy wants a user and password");
   const bool quota = OneOf(error.code, {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}) ||

@@ -19,8 +19,9 @@ struct Failure {
     kFatal,   // no request will be
   };
   Remedy remedy = Remedy::kRetry;
-  bool overload = false;  // the service asks for less: 429, 503, 529
-  bool alive = false;     // the service is there and minded the request: no sign of an outage
+  bool overload = false;   // the service asks for less: 429, 503, 529
+  bool alive = false;      // the service is there and minded the request: no sign of an outage
+  bool forbidden = false;  // a 403: of the key, or of this one prompt where the service has answered others
   // For metrics: rate_limited, server_error, connection, timeout, invalid_answer, too_long, rejected, unauthorized,
   // quota, not_found, certificate, configuration. The client adds outage and cancelled.
   std::string word;

@@ -87,6 +87,11 @@ void ResponseReader::Finish() {
   } else {
     TakeWhole(status_);
   }
+  // A text of no tokens was not counted. Only now: a stream may tell its counts before its text.
+  if (answer_.completion_tokens == 0 && !(answer_.text.empty() && answer_.refusal.empty())) {
+    answer_.usage_known = false;
+    answer_.prompt_tokens = 0;
+  }
 }
 
 void ResponseReader::NotComplete(std::string problem) {
@@ -171,7 +176,8 @@ void ResponseReader::TakeUsage(const json& object) {
   if (usage == nullptr || !usage->is_object()) return;
   const json* prompt = Member(*usage, "prompt_tokens");
   const json* completion = Member(*usage, "completion_tokens");
-  if (prompt == nullptr && completion == nullptr) return;
+  // There is no request without a prompt: servers that do not count say 0.
+  if (CountOr0(prompt) == 0 || completion == nullptr || !completion->is_number_unsigned()) return;
   answer_.prompt_tokens = CountOr0(prompt);
   answer_.completion_tokens = CountOr0(completion);
   answer_.usage_known = true;

@@ -50,11 +50,13 @@ class ResponseReader {
   bool Complete() const { return complete_; }
   bool Ended() const { return ended_; }  // the stream said [DONE]: nothing is worth waiting for
 
+  bool Began() const { return has_choice_; }    // something of an answer came
   bool HasError() const { return has_error_; }  // an error object came, with any status
   bool TooLong() const { return too_long_; }
   const ServiceError& Error() const { return error_; }
   const std::string& Problem() const { return problem_; }  // why it is not complete, for people
   Answer& Result() { return answer_; }
+  const Answer& Result() const { return answer_; }
 
  private:
   enum class Form { kUnknown, kStream, kWhole };

@@ -89,11 +89,22 @@ Transfer::Result Transfer::Conclude(CURLcode code) {
     }
   } else if (code != CURLE_OK) {
     result.failure = FailureOfTransfer(code, detail_.data());
+    no_http_ = headers_.status == 0 && result.failure.word == "invalid_answer";
   } else {
     result.failure.word = "invalid_answer";
     result.failure.message = reader_.Problem();
   }
   return result;
+}
+
+std::optional<uint64_t> Transfer::LostText() const {
+  curl_off_t uploaded = 0;
+  curl_easy_getinfo(easy_.get(), CURLINFO_SIZE_UPLOAD_T, &uploaded);
+  // A proxy's own 200 comes before anything of the request is sent.
+  const bool sent = has_body_ || uploaded >= static_cast<curl_off_t>(body_.size());
+  const bool refused = headers_.status >= 300 || (reader_.HasError() && !reader_.Began());
+  if (!sent || refused || no_http_) return std::nullopt;
+  return reader_.Result().text.size() + reader_.Result().refusal.size();
 }
 
 Transfer::Result Transfer::ConcludeSilent() {

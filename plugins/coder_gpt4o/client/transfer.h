@@ -47,6 +47,10 @@ class Transfer {
   Result Conclude(CURLcode code);
   Result ConcludeSilent();  // ended by its Deadline
 
+  // Of an attempt that gave no answer, or was cancelled: how many bytes of text it brought. nullopt where the service
+  // did not take it on: it was not sent whole, or was refused by a status or by an error in place of an answer.
+  std::optional<uint64_t> LostText() const;
+
   const ResponseHeaders& Headers() const { return headers_; }
 
  private:
@@ -68,6 +72,7 @@ class Transfer {
   bool connected_ = false;
   bool has_body_ = false;
   bool ended_ = false;
+  bool no_http_ = false;  // what answered is no such service
   double started_at_;
   double last_sign_;  // when it was connected, or a byte of the body came
 };

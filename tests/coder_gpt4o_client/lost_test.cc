@@ -1,0 +1,141 @@
+// Attempts that the service took on and that gave no answer: it may bill them, so they are counted.
+#include <gtest/gtest.h>
+
+#include <future>
+#include <string>
+#include <utility>
+
+#include "server.h"
+#include "socket_server.h"
+
+namespace kgrpo::coder_gpt4o {
+namespace {
+
+using Outcome = Completion::Outcome;
+
+constexpr char kHalf[] = "half of an answer";
+
+std::string HalfAStream() {
+  const std::string stream = StreamedAnswer(kHalf);
+  return stream.substr(0, stream.find("data: {\"choices\":[{\"delta\":{},"));
+}
+
+ClientOptions Impatient(const std::string& url) {
+  ClientOptions options = QuickOptions(url);
+  options.response_timeout_seconds = 0.3;
+  options.idle_timeout_seconds = 0.3;
+  options.total_timeout_seconds = 1;
+  return options;
+}
+
+TEST(Lost, StreamsThatBreakOffCountWithWhatTheyBrought) {
+  const SocketServer server([](const Exchange& exchange, int number) {
+    if (number == 1) {
+      exchange.Send(ChunkedHead() + HttpChunk(HalfAStream()));
+    } else if (number == 2) {
+      exchange.Send(ChunkedHead() + HttpChunk(HalfAStream()) + HttpChunk(""));
+    } else if (number == 3) {
+      exchange.Send(ChunkedHead() + HttpChunk(HalfAStream()) +
+                    HttpChunk("data: {\"error\":{\"message\":\"overloaded\"}}\n\n") + HttpChunk(""));
+    } else {
+      exchange.Send(Http(WholeAnswer("right")));
+    }
+  });
+  CompletionClient client(QuickOptions(server.Url()));
+  const Completion completion = Ask(client);
+  ASSERT_EQ(completion.outcome, Outcome::kAnswered) << completion.message;
+  EXPECT_EQ(completion.attempts, 4U);
+  EXPECT_EQ(completion.lost_attempts, 3U);
+  EXPECT_EQ(completion.lost_silent, 0U);
+  EXPECT_EQ(completion.lost_bytes, 3 * std::string(kHalf).size());
+}
+
+TEST(Lost, SilenceAndBrokenConnectionsCountOnceTheRequestIsSent) {
+  const SocketServer server([](const Exchange& exchange, int number) {
+    if (number == 1) exchange.HoldUntilClosed();
+    if (number == 2) {
+      exchange.Send(ChunkedHead());
+      exchange.HoldUntilClosed();
+    }
+    if (number == 3) exchange.Reset();
+    // The fourth is closed without a word.
+  });
+  ClientOptions options = Impatient(server.Url());
+  options.max_attempts = 4;
+  CompletionClient client(options);
+  const Completion completion = Ask(client);
+  EXPECT_EQ(completion.outcome, Outcome::kFailed);
+  EXPECT_EQ(completion.attempts, 4U);
+  EXPECT_EQ(completion.lost_attempts, 4U);
+  EXPECT_EQ(completion.lost_silent, 4U);
+  EXPECT_EQ(completion.lost_bytes, 0U);
+}
+
+TEST(Lost, AnswersOfNoUseCount) {
+  const Server server([](const auto&, auto& response, int attempt) {
+    if (attempt == 1) response.set_content("{\"choices\":[]}", "application/json");
+    if (attempt == 2) response.set_content(std::string(300000, '{'), "application/json");
+  });
+  ClientOptions options = QuickOptions(server.Url());
+  options.max_answer_bytes = 100000;
+  CompletionClient client(options);
+  const Completion completion = Ask(client);
+  EXPECT_EQ(completion.failure, "too_long");
+  EXPECT_EQ(completion.lost_attempts, 2U);
+  EXPECT_EQ(completion.lost_silent, 2U);
+}
+
+TEST(Lost, WhatTheServiceDidNotTakeOnCostsNothing) {
+  const Server server([](const auto& request, auto& response, int attempt) {
+    if (attempt == 1) return AnswerError(response, 429, ErrorBody("slow down"));
+    if (attempt == 2) return AnswerError(response, 502, "<html>bad gateway</html>");
+    if (attempt == 3) return response.set_content(ErrorBody("upstream is busy", "503"), "application/json");
+    AnswerRight(request, response, "right");
+  });
+  CompletionClient client(QuickOptions(server.Url()));
+  const Completion answered = Ask(client);
+  EXPECT_EQ(answered.outcome, Outcome::kAnswered) << answered.message;
+  EXPECT_EQ(answered.attempts, 4U);
+  EXPECT_EQ(answered.lost_attempts, 0U);
+
+  CompletionClient nowhere(QuickOptions("http://127.0.0.1:" + std::to_string(ClosedPort()) + "/v1"));
+  EXPECT_EQ(Ask(nowhere).lost_attempts, 0U);
+
+  const SocketServer mail([](const Exchange& exchange, int) { exchange.Send("220 mail.example ESMTP\r\n"); });
+  CompletionClient confused(QuickOptions(mail.Url()));
+  EXPECT_EQ(Ask(confused).lost_attempts, 0U);
+}
+
+TEST(Lost, WhatIsCancelledWhileItIsAnsweredCounts) {
+  std::promise<void> sent;
+  const SocketServer server([&](const Exchange& exchange, int number) {
+    if (number > 1) return;
+    exchange.Send(ChunkedHead() + HttpChunk(HalfAStream()));
+    sent.set_value();
+    exchange.HoldUntilClosed();
+  });
+  CompletionClient client(QuickOptions(server.Url()));
+  std::promise<Completion> done;
+  client.Send(Prompt("hello"), [&](Completion completion) { done.set_value(std::move(completion)); });
+  sent.get_future().wait();
+  client.Cancel();
+  const Completion completion = done.get_future().get();
+  EXPECT_EQ(completion.outcome, Outcome::kCancelled);
+  EXPECT_EQ(completion.lost_attempts, 1U);
+}
+
+TEST(Lost, WhatIsCancelledBeforeItIsSentCostsNothing) {
+  ClientOptions options = QuickOptions("http://127.0.0.1:" + std::to_string(ClosedPort()) + "/v1");
+  options.backoff_base_seconds = 1000;
+  options.backoff_cap_seconds = 1000;
+  CompletionClient client(options);
+  std::promise<Completion> done;
+  client.Send(Prompt("hello"), [&](Completion completion) { done.set_value(std::move(completion)); });
+  client.Cancel();
+  const Completion completion = done.get_future().get();
+  EXPECT_EQ(completion.outcome, Outcome::kCancelled);
+  EXPECT_EQ(completion.lost_attempts, 0U);
+}
+
+}  // namespace
+}  // namespace kgrpo::coder_gpt4o
