@@ -187,11 +187,13 @@ TEST(Requests, GoThroughTheEnvironmentsProxy) {
   unsetenv("http_proxy");
 }
 
-// Some servers know "stream" but not "stream_options", and say so with 400 or 422's kin.
-TEST(Requests, DoWithoutTokenCountsWhereTheServerWantsThat) {
-  const Server server([](const auto& request, auto& response, int) {
+// Some servers know "stream" but not "stream_options", and say so with 400 or, as FastAPI, with 422.
+class TokenCounts : public testing::TestWithParam<int> {};
+
+TEST_P(TokenCounts, AreDoneWithoutWhereTheServerWantsThat) {
+  const Server server([status = GetParam()](const auto& request, auto& response, int) {
     if (json::parse(request.body).contains("stream_options")) {
-      AnswerError(response, 400, ErrorBody("Unknown parameter: 'stream_options'.", "unknown_parameter"));
+      AnswerError(response, status, ErrorBody("Unknown parameter: 'stream_options'.", "unknown_parameter"));
     } else {
       AnswerRight(request, response, "x");
     }
@@ -207,6 +209,8 @@ TEST(Requests, DoWithoutTokenCountsWhereTheServerWantsThat) {
   EXPECT_EQ(server.Count(), sent + 1);
   EXPECT_THAT(notices.All(), HasSubstr("stream_options"));
 }
+
+INSTANTIATE_TEST_SUITE_P(Statuses, TokenCounts, testing::Values(400, 422));
 
 }  // namespace
 }  // namespace kgrpo::coder_gpt4o

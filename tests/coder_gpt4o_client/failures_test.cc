@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
+#include <future>
 #include <string>
 #include <utility>
 
@@ -152,6 +154,29 @@ TEST(Failures, ABadKeyEndsTheRunAtOnceAndForAll) {
   EXPECT_EQ(server.Count(), 1U);  // the others were not sent
 }
 
+// Moderation and firewalls answer 403 to a prompt.
+TEST(Failures, AForbiddenPromptIsGivenUpOnceTheKeyIsKnownToBeGood) {
+  const Server server([](const auto& request, auto& response, int) {
+    if (request.body.find("bad") != std::string::npos) {
+      AnswerError(response, 403, ErrorBody("flagged"));
+    } else {
+      AnswerRight(request, response, "right");
+    }
+  });
+  CompletionClient client(QuickOptions(server.Url()));
+  ASSERT_EQ(Ask(client, "good").outcome, Outcome::kAnswered);
+  const Completion refused = Ask(client, "bad");
+  EXPECT_EQ(refused.outcome, Outcome::kFailed);
+  EXPECT_EQ(refused.failure, "rejected");
+  EXPECT_EQ(refused.attempts, 1U);
+  EXPECT_EQ(Ask(client, "good again").outcome, Outcome::kAnswered);
+  for (int i = 0; i < 16; ++i) EXPECT_EQ(Ask(client, "bad " + std::to_string(i)).outcome, Outcome::kFailed);
+  EXPECT_EQ(Ask(client, "good at last").outcome, Outcome::kFatal);  // a key that was withdrawn
+
+  CompletionClient fresh(QuickOptions(server.Url()));
+  EXPECT_EQ(Ask(fresh, "bad").outcome, Outcome::kFatal);
+}
+
 TEST(Failures, UnknownModelsAndEmptyAccountsEndTheRun) {
   const Server server([](const auto& request, auto& response, int) {
     if (request.body.find("model") != std::string::npos && request.body.find("poor") == std::string::npos) {
@@ -192,6 +217,40 @@ TEST(Failures, AWaitLongerThanAnOutageMayLastEndsTheRun) {
   EXPECT_THAT(completion.message, HasSubstr("no request for 86400 s"));
 }
 
+TEST(Failures, AWaitOfOneRequestLongerThanAnOutageMayLastFailsIt) {
+  const Server server([](const auto& request, auto& response, int) {
+    if (request.body.find("bad") == std::string::npos) return AnswerRight(request, response, "right");
+    AnswerError(response, 500, ErrorBody("come back tomorrow"));
+    response.set_header("Retry-After", "86400");
+  });
+  CompletionClient client(QuickOptions(server.Url()));
+  const Completion completion = Ask(client, "bad");
+  EXPECT_EQ(completion.outcome, Outcome::kFailed);
+  EXPECT_EQ(completion.failure, "server_error");
+  EXPECT_EQ(completion.attempts, 1U);
+  EXPECT_THAT(completion.message, HasSubstr("86400 s"));
+  EXPECT_THAT(completion.message, HasSubstr("come back tomorrow"));
+  EXPECT_EQ(Ask(client, "good").outcome, Outcome::kAnswered);
+}
+
+TEST(Failures, ALongWaitOfOneRequestIsTold) {
+  const Server server([](const auto&, auto& response, int) {
+    AnswerError(response, 500, ErrorBody("restarting"));
+    response.set_header("Retry-After", "1000");
+  });
+  ClientOptions options = QuickOptions(server.Url());
+  options.max_outage_seconds = 3600;
+  std::promise<std::string> told;
+  options.notice = [&](const std::string& message) { told.set_value(message); };
+  CompletionClient client(options);
+  client.Send(Prompt("hello"), [](const Completion&) {});
+  std::future<std::string> notice = told.get_future();
+  ASSERT_EQ(notice.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+  const std::string message = notice.get();
+  EXPECT_THAT(message, HasSubstr("1000 s"));
+  EXPECT_THAT(message, HasSubstr("restarting"));
+}
+
 // A server that sends back everything it got must not bring the key into what people read.
 TEST(Failures, SecretsStayHidden) {
   const Server server([](const auto& request, auto& response, int) {
@@ -212,10 +271,20 @@ TEST(Failures, SecretsStayHidden) {
     const Completion completion = Ask(client, prompt);
     for (const std::string& text : {completion.text, completion.message, notices.All()}) {
       EXPECT_THAT(text, Not(HasSubstr("sk-test"))) << prompt;
-      EXPECT_THAT(text, Not(HasSubstr("team-secret"))) << prompt;
     }
+    EXPECT_THAT(completion.message + notices.All(), Not(HasSubstr("team-secret"))) << prompt;
     EXPECT_THAT(completion.text + completion.message, HasSubstr("Bearer [hidden]"));
   }
+}
+
+// A header's value may be a word that a kernel uses: the answer is code and stays as it is.
+TEST(Failures, AHeadersValueIsNotCutOutOfAKernel) {
+  const std::string kernel = "__global__ void team_softmax() {}";
+  const Server server([&](const auto& request, auto& response, int) { AnswerRight(request, response, kernel); });
+  ClientOptions options = QuickOptions(server.Url());
+  options.headers = {{"OpenAI-Project", "team_softmax"}};
+  CompletionClient client(options);
+  EXPECT_EQ(Ask(client).text, kernel);
 }
 
 }  // namespace

@@ -28,6 +28,17 @@ TEST(Redaction, HidesTheLongerOfTwo) {
   EXPECT_EQ(Redacted(redaction, "1234567890"), "[hidden]");
 }
 
+TEST(Redaction, DropsASecretsBeginningWhereATextWasCut) {
+  Redaction redaction;
+  redaction.Hide("sk-secret-key");
+  std::string text = "sk-secret-key and sk-secr";
+  redaction.ApplyToCut(text);
+  EXPECT_EQ(text, "[hidden] and ");
+  text = "all of sk-secret-key";
+  redaction.ApplyToCut(text);
+  EXPECT_EQ(text, "all of [hidden]");
+}
+
 TEST(Redaction, LeavesWordsAlone) {
   Redaction redaction;
   redaction.Hide("");

@@ -8,14 +8,18 @@
 #include <string>
 
 #include "coder_gpt4o/client/excerpt.h"
+#include "coder_gpt4o/client/redaction.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
-std::unique_ptr<ResponseReader> Read(const std::string& body, int status = 200, uint64_t most = 1 << 20) {
-  auto reader = std::make_unique<ResponseReader>(most);
+std::unique_ptr<ResponseReader> Read(const std::string& body, int status = 200, uint64_t most = 1 << 20,
+                                     const Redaction* secrets = nullptr) {
+  static const Redaction kNone;
+  auto reader = std::make_unique<ResponseReader>(most, secrets == nullptr ? kNone : *secrets);
   // Byte by byte: what can be cut is cut.
   for (const char c : body) {
     if (!reader->Feed({&c, 1}, status)) break;
@@ -89,6 +93,29 @@ TEST(ResponseReader, AnEventThatIsNotJsonSpoilsTheStream) {
   EXPECT_THAT(reader->Problem(), HasSubstr("{oops"));
 }
 
+TEST(ResponseReader, CountsThatAreNoneAreUnknown) {
+  const std::string answer = R"({"choices":[{"message":{"content":"x"},"finish_reason":"stop"}],"usage":)";
+  for (const char* usage :
+       {R"({"prompt_tokens":0,"completion_tokens":0})", R"({"prompt_tokens":5})",
+        R"({"prompt_tokens":5,"completion_tokens":0})", R"({"completion_tokens":2})",
+        R"({"prompt_tokens":"5","completion_tokens":2})", R"({"prompt_tokens":5,"completion_tokens":-2})",
+        R"({"prompt_tokens":5,"completion_tokens":2.5})", "{}", "null", "7"}) {
+    const auto reader = Read(answer + usage + "}");
+    ASSERT_TRUE(reader->Complete()) << usage;
+    EXPECT_FALSE(reader->Result().usage_known) << usage;
+    EXPECT_EQ(reader->Result().prompt_tokens + reader->Result().completion_tokens, 0U) << usage;
+  }
+  // No text takes no tokens; and counts may come before their text.
+  EXPECT_TRUE(Read(R"({"choices":[{"message":{"content":""},"finish_reason":"length"}],)"
+                   R"("usage":{"prompt_tokens":5,"completion_tokens":0}})")
+                  ->Result()
+                  .usage_known);
+  EXPECT_FALSE(Read("data: {\"choices\":[],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":0}}\n\n" +
+                    Chunk(R"({"content":"x"})", "\"stop\"") + kDone)
+                   ->Result()
+                   .usage_known);
+}
+
 TEST(ResponseReader, AnErrorWithinAStreamIsAnError) {
   const auto reader =
       Read(Chunk(R"({"content":"a"})") + "data: {\"error\":{\"message\":\"overloaded\",\"code\":503}}\n\n" + kDone);
@@ -142,6 +169,28 @@ TEST(ResponseReader, ReadsErrorsInTheirShapes) {
   EXPECT_EQ(Read("<html><head><title>502 Bad\nGateway</title></head>\r\n<body/></html>", 502)->Error().message,
             "502 Bad Gateway");
   EXPECT_EQ(Read("data: service unavailable", 503)->Error().message, "data: service unavailable");
+}
+
+// A secret that an excerpt's end, or the end of what is kept of a stream, would cut in two must not show its beginning.
+TEST(ResponseReader, SecretsAreHiddenBeforeExcerptsAreCut) {
+  Redaction secrets;
+  secrets.Hide("sk-secret-0123456789");
+  for (size_t filler = 270; filler < 310; ++filler) {
+    const std::string echo = std::string(filler, 'x') + "sk-secret-0123456789 and so on";
+    for (const std::string& body :
+         {R"({"error":{"message":")" + echo + "\"}}", R"({"error":")" + echo + "\"}", R"({"detail":")" + echo + "\"}",
+          R"({"other":")" + echo + "\"}", echo, "data: " + echo + "\n\n", ": " + echo + "\n\n"}) {
+      for (const int status : {200, 500}) {
+        const auto reader = Read(body, status, 1 << 20, &secrets);
+        EXPECT_THAT(reader->Error().message + reader->Problem(), Not(HasSubstr("sk-"))) << filler << body;
+      }
+    }
+  }
+  // Of a stream only the beginning is kept; white space makes an excerpt reach its end.
+  for (size_t filler = 560; filler < 640; ++filler) {
+    const auto reader = Read(": " + std::string(filler, ' ') + "sk-secret-0123456789\n\n", 200, 1 << 20, &secrets);
+    EXPECT_THAT(reader->Problem(), Not(HasSubstr("sk-"))) << filler;
+  }
 }
 
 TEST(ResponseReader, StopsAtTheLimit) {

@@ -210,9 +210,10 @@ void Dispatcher::Finish(const Request& request, Completion completion) {
   completion.lost_silent = request.lost_silent;
   completion.lost_bytes = request.lost_bytes;
   // A server may send back what it was sent, in an error or in an answer.
-  for (std::string* text : {&completion.text, &completion.refusal, &completion.message, &completion.model}) {
-    endpoint_.Secrets().Apply(*text);
-  }
+  endpoint_.Secrets().Apply(completion.message);
+  endpoint_.Secrets().Apply(completion.refusal);
+  endpoint_.Key().Apply(completion.text);
+  endpoint_.Key().Apply(completion.model);
   request.done(std::move(completion));
 }
 

@@ -37,7 +37,8 @@ std::string CompletionsUrl(const std::string& base_url) {
   const ParsedUrl url(curl_url());
   if (const CURLUcode code = curl_url_set(url.get(), CURLUPART_URL, base_url.c_str(), 0); code != CURLUE_OK) {
     // What might hold a password is not repeated.
-    const std::string shown = base_url.find('@') == std::string::npos ? " '" + Excerpt(base_url) + "'" : "";
+    const std::string shown =
+        base_url.find('@') == std::string::npos ? " '" + Excerpt(base_url.substr(0, base_url.find('?'))) + "'" : "";
     Refuse("base_url" + shown + " is no URL (" + curl_url_strerror(code) + ")" + example);
   }
   const std::string scheme = Part(url, CURLUPART_SCHEME);
@@ -119,6 +120,8 @@ Endpoint::Endpoint(const ClientOptions& options, std::function<void()> on_connec
     : options_(options), on_connect_(std::move(on_connect)) {
   CheckTimes(options);
   url_ = CompletionsUrl(options.base_url);
+  shown_url_ = url_.substr(0, url_.find('?'));
+  HideQuery();
   CheckExists(options.ca_file, "ca_file", false);
   CheckExists(options.ca_directory, "ca_directory", true);
   if (options.ca_file.empty() && options.ca_directory.empty()) {
@@ -139,6 +142,7 @@ Endpoint::Endpoint(const ClientOptions& options, std::function<void()> on_connec
     const bool bearer = options.api_key_header == "Authorization";
     AddHeader(options.api_key_header + (bearer ? ": Bearer " : ": ") + options.api_key);
     secrets_.Hide(options.api_key);
+    key_.Hide(options.api_key);
   }
   for (const auto& [name, value] : options.headers) {
     if (!IsHeaderName(name)) Refuse("'" + Excerpt(name) + "' is no header's name");
@@ -157,6 +161,26 @@ Endpoint::Endpoint(const ClientOptions& options, std::function<void()> on_connec
   }
   options_.api_key.clear();
   options_.headers.clear();
+}
+
+// A server that says which path it does not know repeats the query, where some services want a key. A version is none,
+// and the one thing that such a message is about.
+void Endpoint::HideQuery() {
+  if (shown_url_.size() == url_.size()) return;
+  std::string_view query = std::string_view(url_).substr(shown_url_.size() + 1);
+  while (!query.empty()) {
+    const std::string_view parameter = query.substr(0, query.find('&'));
+    query.remove_prefix(std::min(query.size(), parameter.size() + 1));
+    const size_t equals = parameter.find('=');
+    if (parameter.substr(0, equals) == "api-version") continue;
+    const std::string value(equals == std::string_view::npos ? parameter : parameter.substr(equals + 1));
+    secrets_.Hide(value);
+    int length = 0;
+    if (char* decoded = curl_easy_unescape(nullptr, value.c_str(), static_cast<int>(value.size()), &length)) {
+      secrets_.Hide({decoded, static_cast<size_t>(length)});
+      curl_free(decoded);
+    }
+  }
 }
 
 void Endpoint::AddHeader(const std::string& line) {

@@ -24,8 +24,11 @@ class Endpoint {
   Endpoint(const Endpoint&) = delete;  // curl holds its address
   Endpoint& operator=(const Endpoint&) = delete;
 
-  const std::string& Url() const { return url_; }
-  const Redaction& Secrets() const { return secrets_; }
+  const std::string& Url() const { return shown_url_; }  // for people: without its query
+  const Redaction& Secrets() const {
+    return secrets_;
+  }                                              // of messages: the key, the headers' values, the proxy's password
+  const Redaction& Key() const { return key_; }  // the key alone: a header's value may be a word of a kernel
 
   // Sets everything on `easy` that does not differ between attempts. The endpoint outlives the handle.
   void Prepare(CURL* easy) const;
@@ -35,14 +38,17 @@ class Endpoint {
     void operator()(curl_slist* list) const { curl_slist_free_all(list); }
   };
 
+  void HideQuery();
   void AddHeader(const std::string& line);
   static curl_socket_t OpenSocket(void* self, curlsocktype purpose, curl_sockaddr* address);
 
   ClientOptions options_;  // without the key: the header list holds it
   std::string url_;
+  std::string shown_url_;
   bool has_ca_file_ = false;  // certificates come from one file, ours or the system's
   std::unique_ptr<curl_slist, FreeList> headers_;
   Redaction secrets_;
+  Redaction key_;
   std::function<void()> on_connect_;
 };
 

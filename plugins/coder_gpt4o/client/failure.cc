@@ -12,6 +12,8 @@ namespace {
 
 using Remedy = Failure::Remedy;
 
+constexpr size_t kRequestIdBytes = 100;
+
 bool OneOf(std::string_view text, std::initializer_list<std::string_view> list) {
   return std::find(list.begin(), list.end(), text) != list.end();
 }
@@ -33,7 +35,7 @@ std::string Words(const ResponseHeaders& headers, const ServiceError& error) {
   std::string words = "the service answered " + std::to_string(headers.status);
   if (!error.message.empty()) words += ": " + error.message;
   if (!error.code.empty() || !error.type.empty()) words += " (" + (error.code.empty() ? error.type : error.code) + ")";
-  if (!headers.request_id.empty()) words += " [request " + headers.request_id + "]";
+  if (!headers.request_id.empty()) words += " [request " + Excerpt(headers.request_id, kRequestIdBytes) + "]";
   return words;
 }
 

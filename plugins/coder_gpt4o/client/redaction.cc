@@ -41,4 +41,15 @@ void Redaction::Apply(std::string& text) const {
   }
 }
 
+void Redaction::ApplyToCut(std::string& text) const {
+  Apply(text);
+  size_t cut = 0;
+  for (const std::string& secret : secrets_) {
+    for (size_t length = std::min(secret.size() - 1, text.size()); length > cut; --length) {
+      if (std::string_view(text).ends_with(std::string_view(secret).substr(0, length))) cut = length;
+    }
+  }
+  text.resize(text.size() - cut);
+}
+
 }  // namespace kgrpo::coder_gpt4o

@@ -18,6 +18,9 @@ class Redaction {
   // Replaces every secret in `text`, as it is and as it stands in a URL, by "[hidden]".
   void Apply(std::string& text) const;
 
+  // The same for the beginning of a longer text: what may be the beginning of a secret at its end is dropped.
+  void ApplyToCut(std::string& text) const;
+
  private:
   std::vector<std::string> secrets_;  // longest first: one may hold another
 };

@@ -102,7 +102,7 @@ void ResponseHeaders::Take(std::string_view line, double unix_now) {
   } else if (name == "location") {
     location = value;
   } else if (name == "x-request-id") {
-    request_id = value.substr(0, 100);
+    request_id = value;
   } else if (name == "retry-after-ms") {
     if (const auto milliseconds = Number(value)) retry_after = *milliseconds / 1000;
   } else if (name == "retry-after") {

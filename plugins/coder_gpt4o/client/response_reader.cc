@@ -42,8 +42,8 @@ uint64_t CountOr0(const json* value) {
 
 }  // namespace
 
-ResponseReader::ResponseReader(uint64_t max_bytes)
-    : max_bytes_(max_bytes), parser_([this](std::string_view data) { TakeEvent(data); }) {}
+ResponseReader::ResponseReader(uint64_t max_bytes, const Redaction& secrets)
+    : max_bytes_(max_bytes), secrets_(secrets), parser_([this](std::string_view data) { TakeEvent(data); }) {}
 
 bool ResponseReader::Feed(std::string_view bytes, int status) {
   status_ = status;
@@ -82,7 +82,7 @@ void ResponseReader::Finish() {
     parser_.Finish();
     if (!complete_ && !has_error_) {
       NotComplete(has_choice_ ? "the stream ended in the middle of the answer"
-                              : "the stream held no answer; it begins: " + Excerpt(body_));
+                              : "the stream held no answer; it begins: " + Beginning());
     }
   } else {
     TakeWhole(status_);
@@ -98,6 +98,18 @@ void ResponseReader::NotComplete(std::string problem) {
   if (problem_.empty()) problem_ = std::move(problem);
 }
 
+std::string ResponseReader::Quoted(std::string_view text) const {
+  std::string shown(text);
+  secrets_.Apply(shown);
+  return Excerpt(shown);
+}
+
+std::string ResponseReader::Beginning() const {
+  std::string shown = body_;
+  secrets_.ApplyToCut(shown);
+  return Excerpt(shown);
+}
+
 void ResponseReader::TakeEvent(std::string_view data) {
   if (ended_ || has_error_) return;
   if (data == "[DONE]") {
@@ -109,7 +121,7 @@ void ResponseReader::TakeEvent(std::string_view data) {
   if (has_choice_ && TakeContentChunk(data, answer_.text)) return;
   const json object = json::parse(data, nullptr, /*allow_exceptions=*/false);
   if (object.is_discarded()) {
-    NotComplete("the stream holds an event that is not JSON: " + Excerpt(data));
+    NotComplete("the stream holds an event that is not JSON: " + Quoted(data));
     ended_ = true;
     complete_ = false;
     return;
@@ -126,28 +138,27 @@ void ResponseReader::TakeWhole(int status) {
   const json object = json::parse(body_, nullptr, /*allow_exceptions=*/false);
   const bool success = status >= 200 && status < 300;
   if (object.is_discarded() || !object.is_object()) {
-    error_.message = Excerpt(body_);
-    NotComplete(body_.empty() ? "the answer is empty"
-                              : "the answer is not a JSON object; it begins: " + Excerpt(body_));
+    error_.message = Beginning();
+    NotComplete(body_.empty() ? "the answer is empty" : "the answer is not a JSON object; it begins: " + Beginning());
     return;
   }
   if (TakeError(object)) return;
   if (!success) {
     for (const char* name : {"message", "detail", "error_description"}) {
       if (const json* message = Member(object, name)) {
-        error_.message = Excerpt(message->is_string() ? message->get<std::string>() : message->dump(-1, ' ', true));
+        error_.message = Quoted(message->is_string() ? message->get<std::string>() : message->dump(-1, ' ', true));
         error_.type = StringOr(Member(object, "type"));
         error_.code = StringOr(Member(object, "code"));
         return;
       }
     }
-    error_.message = Excerpt(body_);
+    error_.message = Beginning();
     return;
   }
   TakeChoice(object, "message");
   TakeUsage(object);
   complete_ = has_choice_;
-  if (!complete_) NotComplete("the answer holds no choice; it begins: " + Excerpt(body_));
+  if (!complete_) NotComplete("the answer holds no choice; it begins: " + Beginning());
 }
 
 void ResponseReader::TakeChoice(const json& object, const char* part) {
@@ -188,10 +199,10 @@ bool ResponseReader::TakeError(const json& object) {
   if (error == nullptr) return false;
   has_error_ = true;
   if (error->is_string()) {
-    error_.message = Excerpt(error->get<std::string>());
+    error_.message = Quoted(error->get<std::string>());
     return true;
   }
-  error_.message = Excerpt(StringOr(Member(*error, "message"), error->dump(-1, ' ', true)));
+  error_.message = Quoted(StringOr(Member(*error, "message"), error->dump(-1, ' ', true)));
   error_.type = StringOr(Member(*error, "type"));
   if (const json* code = Member(*error, "code"))
     error_.code = code->is_string() ? code->get<std::string>() : code->dump();

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "coder_gpt4o/client/redaction.h"
 #include "coder_gpt4o/client/sse_parser.h"
 
 namespace kgrpo::coder_gpt4o {
@@ -32,7 +33,9 @@ struct ServiceError {
 
 class ResponseReader {
  public:
-  explicit ResponseReader(uint64_t max_bytes);
+  // `secrets`, which outlive it, are cut out of what people read before that is shortened: of a secret that an
+  // excerpt's end cuts in two, nobody could tell the first half.
+  ResponseReader(uint64_t max_bytes, const Redaction& secrets);
 
   ResponseReader(const ResponseReader&) = delete;  // the parser calls back
   ResponseReader& operator=(const ResponseReader&) = delete;
@@ -67,8 +70,11 @@ class ResponseReader {
   void TakeUsage(const nlohmann::json& object);
   bool TakeError(const nlohmann::json& object);
   void NotComplete(std::string problem);
+  std::string Quoted(std::string_view text) const;  // for people
+  std::string Beginning() const;                    // of the body, for people
 
   uint64_t max_bytes_;
+  const Redaction& secrets_;
   uint64_t bytes_ = 0;
   int status_ = 0;
   Form form_ = Form::kUnknown;

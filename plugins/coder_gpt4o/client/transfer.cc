@@ -18,7 +18,8 @@ Transfer::Transfer(const Endpoint& endpoint, std::string body, bool stream, cons
                    uint64_t max_answer_bytes, double now)
     : body_(std::move(body)),
       easy_(curl_easy_init()),
-      reader_(max_answer_bytes),
+      secrets_(endpoint.Secrets()),
+      reader_(max_answer_bytes, secrets_),
       times_(times),
       stream_(stream),
       started_at_(now),
@@ -69,6 +70,9 @@ int Transfer::OnConnected(void* self, char*, char*, int, int) {
 
 Transfer::Result Transfer::Conclude(CURLcode code) {
   reader_.Finish();
+  // These too are shortened for messages.
+  secrets_.Apply(headers_.location);
+  secrets_.Apply(headers_.request_id);
   Result result;
   const bool success = headers_.status >= 200 && headers_.status < 300;
   if (reader_.TooLong()) {

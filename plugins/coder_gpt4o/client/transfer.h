@@ -65,6 +65,7 @@ class Transfer {
   std::string body_;  // curl reads it where it is
   std::unique_ptr<CURL, FreeEasy> easy_;
   std::array<char, CURL_ERROR_SIZE> detail_ = {};
+  const Redaction& secrets_;  // the endpoint's
   ResponseHeaders headers_;
   ResponseReader reader_;
   AttemptTimes times_;
