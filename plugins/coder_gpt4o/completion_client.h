@@ -122,7 +122,8 @@ struct ClientStatistics {
 class CompletionClient {
  public:
   // Throws kgrpo::Error(KGRPO_ERROR_INVALID) where an option makes no sense: a malformed base_url, a line break in a
-  // header, a missing CA file. Sends nothing. With a key, this process writes no core dumps from here on.
+  // header, a missing CA file. Sends nothing. With a key, this process writes no core dumps from here on, and others of
+  // its user can neither trace it nor read its environment in /proc.
   explicit CompletionClient(const ClientOptions& options);
 
   // Cancels what is in flight, answers it, joins the thread.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "server.h"
+#include "socket_server.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {
@@ -275,6 +276,25 @@ TEST(Failures, SecretsStayHidden) {
     EXPECT_THAT(completion.message + notices.All(), Not(HasSubstr("team-secret"))) << prompt;
     EXPECT_THAT(completion.text + completion.message, HasSubstr("Bearer [hidden]"));
   }
+}
+
+TEST(Failures, AUrlsQueryIsNotRepeated) {
+  const SocketServer server([](const Exchange& exchange, int) {
+    const std::string& request = exchange.Request();
+    const std::string body = ErrorBody("Cannot " + request.substr(0, request.find(" HTTP/")), "");
+    exchange.Send("HTTP/1.1 404 Not Found\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
+  });
+  CompletionClient client(QuickOptions(server.Url() + "?api-version=2024-10-21&sig=hunter22%2Bhunter22"));
+  const std::string message = Ask(client).message;
+  EXPECT_THAT(message, HasSubstr("Cannot POST /v1/chat/completions?api-version=2024-10-21&sig=[hidden]"));
+
+  ClientOptions options =
+      QuickOptions("http://127.0.0.1:" + std::to_string(ClosedPort()) + "/v1?api-version=2024-10-21&sig=hunter22");
+  options.max_first_outage_seconds = 0;
+  options.breaker_failures = 3;
+  CompletionClient nowhere(options);
+  EXPECT_THAT(AskAll(nowhere, {"a", "b", "c", "d"}).back().message,
+              testing::AllOf(HasSubstr("/v1/chat/completions could not be reached"), Not(HasSubstr("?"))));
 }
 
 // A header's value may be a word that a kernel uses: the answer is code and stays as it is.

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/error.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 
 #include <functional>
@@ -41,6 +42,14 @@ TEST(Options, BadUrlsAreRefused) {
 
 TEST(Options, APasswordInAUrlIsRefusedAndNotRepeated) {
   for (const char* url : {"https://user:hunter22@host/v1", "https://user:hunter22@ho st"}) {
+    const std::string complaint = Complaint([&](auto& options) { options.base_url = url; });
+    EXPECT_THAT(complaint, HasSubstr("base_url"));
+    EXPECT_THAT(complaint, Not(HasSubstr("hunter22")));
+  }
+}
+
+TEST(Options, AUrlsQueryIsNotRepeated) {
+  for (const char* url : {"https://ho st/v1?sig=hunter22", "https://host/v1/chat/completions?sig=hunter22"}) {
     const std::string complaint = Complaint([&](auto& options) { options.base_url = url; });
     EXPECT_THAT(complaint, HasSubstr("base_url"));
     EXPECT_THAT(complaint, Not(HasSubstr("hunter22")));
@@ -92,6 +101,18 @@ TEST(Options, AKeyForbidsCoreDumps) {
   const CompletionClient client(QuickOptions("http://127.0.0.1:1/v1"));
   ASSERT_EQ(getrlimit(RLIMIT_CORE, &limit), 0);
   EXPECT_EQ(limit.rlim_cur, 0U);
+}
+
+// A dump that is piped to a program has no limit, and /proc/PID/environ shows the variable with the key to others.
+TEST(Options, AKeyClosesTheProcessToOthers) {
+  ASSERT_EQ(prctl(PR_SET_DUMPABLE, 1), 0);
+  ClientOptions options = QuickOptions("http://127.0.0.1:1/v1");
+  options.api_key.clear();
+  { const CompletionClient client(options); }
+  EXPECT_EQ(prctl(PR_GET_DUMPABLE), 1);
+  options.api_key = "sk-test-0123456789";
+  { const CompletionClient client(options); }
+  EXPECT_EQ(prctl(PR_GET_DUMPABLE), 0);
 }
 
 TEST(Options, ABodyThatIsNoObjectIsRefused) {

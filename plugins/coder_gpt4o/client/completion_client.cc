@@ -3,11 +3,14 @@
 
 #include <kgrpo/sdk/error.h>
 #include <pthread.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 
+#include <cerrno>
 #include <csignal>
 #include <deque>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "coder_gpt4o/client/dispatcher.h"
@@ -26,12 +29,20 @@ void CheckOpenFiles(const ClientOptions& options) {
                                        std::to_string(limit.rlim_cur) + " files: lower it, or raise ulimit -n");
 }
 
-// A core dump would hold the key. Children inherit the limit. It is not raised again: freed memory holds the key too.
-void ForbidCoreDumps(const ClientOptions& options) {
+// A core dump would hold the key. The limit alone does not stop one that the kernel pipes to a program; a process that
+// is not dumpable writes none, and others of the same user can neither read its memory nor, in /proc, the variable that
+// holds the key. Programs that it starts are dumpable again, but inherit the limit. Nothing is undone: freed memory
+// holds the key too.
+void CloseToOthers(const ClientOptions& options) {
+  if (options.api_key.empty()) return;
   rlimit limit = {};
-  if (options.api_key.empty() || getrlimit(RLIMIT_CORE, &limit) != 0) return;
+  bool closed = getrlimit(RLIMIT_CORE, &limit) == 0;
   limit.rlim_cur = 0;
-  setrlimit(RLIMIT_CORE, &limit);
+  closed = closed && setrlimit(RLIMIT_CORE, &limit) == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0;
+  if (closed) return;
+  throw Error(KGRPO_ERROR_UNAVAILABLE, "coder_gpt4o: core dumps, which would hold the key, cannot be forbidden (" +
+                                           std::generic_category().message(errno) +
+                                           "): let this process call setrlimit and prctl(PR_SET_DUMPABLE)");
 }
 
 bool LooksLikeAnObject(const std::string& body) {
@@ -45,7 +56,7 @@ bool LooksLikeAnObject(const std::string& body) {
 class CompletionClient::Impl {
  public:
   explicit Impl(const ClientOptions& options) : dispatcher_((CheckOpenFiles(options), options)) {
-    ForbidCoreDumps(options);
+    CloseToOthers(options);
     // The thread inherits a mask that blocks every signal: they are for the host's own threads.
     sigset_t all;
     sigset_t before;

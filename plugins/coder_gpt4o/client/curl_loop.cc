@@ -14,6 +14,8 @@
 
 namespace kgrpo::coder_gpt4o {
 
+constexpr size_t kEvents = 64;  // that one call of epoll brings at most
+
 double Now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -58,8 +60,18 @@ void CurlLoop::Remove(CURL* easy) {
 void CurlLoop::Turn(double seconds) {
   double wait = std::max(0.0, seconds);
   if (timer_at_ >= 0) wait = std::min(wait, std::max(0.0, timer_at_ - Now()));
-  const int milliseconds = static_cast<int>(std::ceil(std::min(wait, 3600.0) * 1000));
-  std::array<epoll_event, 64> events;
+  Act(static_cast<int>(std::ceil(std::min(wait, 3600.0) * 1000)));
+}
+
+void CurlLoop::ReadAll(size_t sockets) {
+  // Sockets take turns in epoll's list; one that always has more to read must not keep this from ending.
+  for (size_t turns = sockets / kEvents + 2; turns > 0 && Act(0) > 0; --turns) {
+  }
+}
+
+// Waits for events so long, hands them to curl and says how many there were.
+size_t CurlLoop::Act(int milliseconds) {
+  std::array<epoll_event, kEvents> events;
   const int count = epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), milliseconds);
   int running = 0;
   for (int i = 0; i < count; ++i) {
@@ -79,6 +91,7 @@ void CurlLoop::Turn(double seconds) {
     timer_at_ = -1;  // before the call, which may set it again
     curl_multi_socket_action(multi_, CURL_SOCKET_TIMEOUT, 0, &running);
   }
+  return static_cast<size_t>(std::max(0, count));
 }
 
 std::pair<CURL*, CURLcode> CurlLoop::NextDone() {

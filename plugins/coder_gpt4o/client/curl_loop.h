@@ -5,6 +5,7 @@
 
 #include <curl/curl.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 
@@ -29,6 +30,9 @@ class CurlLoop {
   // Waits until something happens, Wake is called or so many seconds are over, and lets curl act on it.
   void Turn(double seconds);
 
+  // Lets curl act on all that has happened already, without waiting. `sockets`: how many may be open, about.
+  void ReadAll(size_t sockets);
+
   // A transfer that ended: its handle and how; a null handle when there is none.
   std::pair<CURL*, CURLcode> NextDone();
 
@@ -36,6 +40,7 @@ class CurlLoop {
   void Wake();
 
  private:
+  size_t Act(int milliseconds);
   static int OnSocket(CURL* easy, curl_socket_t socket, int what, void* self, void* known);
   static int OnTimer(CURLM* multi, long milliseconds, void* self);
 

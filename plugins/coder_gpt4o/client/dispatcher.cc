@@ -96,7 +96,7 @@ void Dispatcher::CancelBefore(uint64_t id) {
 }
 
 void Dispatcher::Turn() {
-  double now = Now();
+  const double now = Now();
   WakeDelayed(now);
   if (fatal_) {
     for (auto& [when, waiting] : std::exchange(delayed_, {})) ready_.insert(std::move(waiting));
@@ -105,15 +105,31 @@ void Dispatcher::Turn() {
   const double start = StartWhatMay(now);
   loop_.Turn(std::min(start, NextEvent(now)));
 
-  for (auto [handle, code] = loop_.NextDone(); handle != nullptr; std::tie(handle, code) = loop_.NextDone()) {
-    Conclude(handle, false, code);
+  ConcludeDone();
+  if (Silent().empty()) return;
+  // This thread may have been held up, by callbacks or by the machine: what came meanwhile lies unread.
+  loop_.ReadAll(running_.size());
+  const std::vector<CURL*> silent = Silent();  // before callbacks hold it up again
+  ConcludeDone();
+  for (CURL* handle : silent) {
+    if (running_.contains(handle)) Conclude(handle, true, CURLE_OK);
   }
-  now = Now();
+}
+
+// Those whose deadline is over.
+std::vector<CURL*> Dispatcher::Silent() const {
+  const double now = Now();
   std::vector<CURL*> silent;
   for (const auto& [handle, attempt] : running_) {
     if (attempt.transfer->Deadline() <= now) silent.push_back(handle);
   }
-  for (CURL* handle : silent) Conclude(handle, true, CURLE_OK);
+  return silent;
+}
+
+void Dispatcher::ConcludeDone() {
+  for (auto [handle, code] = loop_.NextDone(); handle != nullptr; std::tie(handle, code) = loop_.NextDone()) {
+    Conclude(handle, false, code);
+  }
 }
 
 // Lets those go whose backoff is over and whom the retry budget allows.
@@ -164,7 +180,8 @@ void Dispatcher::Start(Waiting::iterator next, double now) {
   const AttemptTimes times = {options_.response_timeout_seconds, options_.idle_timeout_seconds};
   attempt.transfer = std::make_unique<Transfer>(
       endpoint_, options_.stream ? StreamingBody(attempt.request.body, attempt.asked_usage) : attempt.request.body,
-      options_.stream, times, options_.max_answer_bytes, now);
+      options_.stream, times, options_.max_answer_bytes, now,
+      [this](const ResponseHeaders& headers) { limits_.Learn(Now(), headers); });
   CURL* handle = attempt.transfer->Handle();
   running_.emplace(handle, std::move(attempt));
   loop_.Add(handle);

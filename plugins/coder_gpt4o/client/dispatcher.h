@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "coder_gpt4o/client/circuit_breaker.h"
 #include "coder_gpt4o/client/curl_loop.h"
@@ -68,6 +69,8 @@ class Dispatcher {
   Waiting::iterator Next();
   void Start(Waiting::iterator next, double now);
   double NextEvent(double now);
+  std::vector<CURL*> Silent() const;
+  void ConcludeDone();
   void Conclude(CURL* handle, bool silent, CURLcode code);
   static void NoteLost(Attempt& attempt);
   void OnFailure(Attempt attempt, Failure failure, double now);

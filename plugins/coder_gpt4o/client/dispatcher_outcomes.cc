@@ -31,7 +31,6 @@ void Dispatcher::Conclude(CURL* handle, bool silent, CURLcode code) {
   Transfer::Result result = silent ? attempt.transfer->ConcludeSilent() : attempt.transfer->Conclude(code);
   const ResponseHeaders& headers = attempt.transfer->Headers();
   contacted_ = contacted_ || headers.status != 0;
-  limits_.Learn(now, headers);
   if (!result.answer) {
     NoteLost(attempt);
     OnFailure(std::move(attempt), std::move(result.failure), now);

@@ -203,6 +203,9 @@ void Endpoint::Prepare(CURL* easy) const {
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
   curl_easy_setopt(easy, CURLOPT_DNS_CACHE_TIMEOUT, 600L);
+#if LIBCURL_VERSION_NUM >= 0x075700  // before, cancelling waits until the name is looked up
+  curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+#endif
   curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(options_.connect_timeout_seconds * 1000) + 1);
   curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, static_cast<long>(options_.total_timeout_seconds * 1000) + 1);
   curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, &Endpoint::OpenSocket);

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <limits>
 #include <new>
+#include <string_view>
 #include <utility>
 
 #include "coder_gpt4o/client/curl_loop.h"
@@ -15,11 +16,12 @@ constexpr double kCloseSeconds = 1;  // for a stream that said its last to end
 }  // namespace
 
 Transfer::Transfer(const Endpoint& endpoint, std::string body, bool stream, const AttemptTimes& times,
-                   uint64_t max_answer_bytes, double now)
+                   uint64_t max_answer_bytes, double now, OnHeaders on_headers)
     : body_(std::move(body)),
       easy_(curl_easy_init()),
       secrets_(endpoint.Secrets()),
       reader_(max_answer_bytes, secrets_),
+      on_headers_(std::move(on_headers)),
       times_(times),
       stream_(stream),
       started_at_(now),
@@ -48,8 +50,12 @@ double Transfer::Deadline() const {
 
 size_t Transfer::OnHeader(char* data, size_t size, size_t count, void* self) {
   const double unix_now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  static_cast<Transfer*>(self)->headers_.Take({data, size * count}, unix_now);
-  return size * count;
+  auto& transfer = *static_cast<Transfer*>(self);
+  const std::string_view line(data, size * count);
+  transfer.headers_.Take(line, unix_now);
+  // An empty line ends them; those of 100 Continue are not the answer's.
+  if ((line == "\r\n" || line == "\n") && transfer.headers_.status >= 200) transfer.on_headers_(transfer.headers_);
+  return line.size();
 }
 
 size_t Transfer::OnBody(char* data, size_t size, size_t count, void* self) {

@@ -6,6 +6,7 @@
 #include <curl/curl.h>
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,9 +25,12 @@ struct AttemptTimes {
 
 class Transfer {
  public:
-  // `stream`: a stream was asked for, so silence means that it stalled.
+  using OnHeaders = std::function<void(const ResponseHeaders& headers)>;
+
+  // `stream`: a stream was asked for, so silence means that it stalled. `on_headers`: called within curl when the
+  // answer's headers are whole, which for a stream is long before its end.
   Transfer(const Endpoint& endpoint, std::string body, bool stream, const AttemptTimes& times,
-           uint64_t max_answer_bytes, double now);
+           uint64_t max_answer_bytes, double now, OnHeaders on_headers);
 
   Transfer(const Transfer&) = delete;  // curl holds its address
   Transfer& operator=(const Transfer&) = delete;
@@ -68,6 +72,7 @@ class Transfer {
   const Redaction& secrets_;  // the endpoint's
   ResponseHeaders headers_;
   ResponseReader reader_;
+  OnHeaders on_headers_;
   AttemptTimes times_;
   bool stream_;
   bool connected_ = false;
