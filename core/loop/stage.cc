@@ -26,7 +26,8 @@ Stage::Stage(const PipelineConfig& config, PipelineParts& parts, Rollout& rollou
       index_(index),
       first_step_(first_step),
       trainer_(*parts.trainers.at(index)),
-      source_(trainer_.source()) {}
+      source_(trainer_.source()),
+      coder_faults_(config.loop.batch_size) {}
 
 bool Stage::Begin() {
   const bool freeze = trainer_.needs_reference();
@@ -87,6 +88,7 @@ void Stage::GetDemonstrations() {
     request.assignments = DrawAssignments(config_.seed, Purpose::kDemonstration, first_step_, episodes, 1,
                                           problems_.families(), config_.controls.shuffle_prompts);
     trajectories = rollout_.Collect(request).trajectories;
+    coder_faults_.Add(trajectories);  // before they are kept, so that a resumed run asks again
     database_.WriteDemonstrations(first_step_, trajectories);
   }
   demonstrations_.emplace(std::move(trajectories), parts_.coder->Suggestions(), *parts_.policy);
@@ -115,6 +117,7 @@ void Stage::Step(uint64_t step, StepRecord& record, MetricMap& metrics,
   request.recorded = database_.ReadStep(Purpose::kTrain, step);
   RolloutResult result = rollout_.Collect(request);
   record.trajectories = std::move(result.trajectories);
+  coder_faults_.Add(record.trajectories);
   record.has_rollouts = true;
   metrics = RolloutMetrics(record.trajectories);
   metrics["time/rollout"] = result.seconds;

@@ -4,6 +4,7 @@
 #define KGRPO_LOOP_STAGE_H
 
 #include "config/pipeline.h"
+#include "loop/coder_faults.h"
 #include "loop/demonstrations.h"
 #include "loop/metrics.h"
 #include "loop/parts.h"
@@ -63,6 +64,7 @@ class Stage {
   uint64_t first_step_;
   Trainer& trainer_;
   kgrpo_trainer_source source_;
+  CoderFaults coder_faults_;
   std::optional<Demonstrations> demonstrations_;  // where the trainer imitates
   bool policy_in_doubt_ = false;
 };

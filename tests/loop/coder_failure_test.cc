@@ -1,6 +1,7 @@
 // What a run makes of a coder that costs money and fails: every answer is counted, also those that a trajectory was
 // dropped for, by kind and in dollars, and a resumed run repeats what was recorded of them.
 #include "fakes.h"
+#include "loop/coder_faults.h"
 #include "loop/metrics.h"
 #include "loop/run.h"
 #include "store/database.h"
@@ -148,6 +149,72 @@ TEST_F(CoderFailureTest, AResumedRunRepeatsFailures) {
   EXPECT_EQ(dropped(4) + dropped(5), before);
   RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
   EXPECT_DOUBLE_EQ(Metrics(database, 5)["coder/cost_total"], cost);
+}
+
+// A coder that is broken from some step on, as by a limit that cuts every answer: the run does not pay for it to the
+// end.
+TEST_F(CoderFailureTest, ACoderThatIsOfNoUseEndsTheRunWithACheckpoint) {
+  for (const CoderFailure what : {CoderFailure::kDrop, CoderFailure::kPunish}) {
+    fakes::Reset();
+    PipelineConfig config = fakes::Config(fakes::Folder("coder_useless"), 0, 8);
+    config.loop.on_coder_failure = what;
+    try {
+      fakes::RunIn(config, false, [](const char* point) {
+        if (std::string(point) == "database: after commit" && knobs().updates == 2) knobs().coder_fails_every = 1;
+      });
+      ADD_FAILURE() << "the run went on";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), KGRPO_ERROR_UNAVAILABLE);
+      EXPECT_THAT(error.what(),
+                  HasSubstr(what == CoderFailure::kDrop ? "the coder's last 8 answers were all useless"
+                                                        : "the coder's last 24 answers were all useless"));
+      EXPECT_THAT(error.what(), HasSubstr(": the line was cut"));
+      EXPECT_THAT(error.what(), HasSubstr("a checkpoint of step 2 was written"));
+    }
+    EXPECT_EQ(knobs().updates, 2);
+    knobs().coder_fails_every = 0;
+    EXPECT_EQ(fakes::RunIn(config, true).status, RunOutcome::Status::kFinished);
+  }
+}
+
+TEST_F(CoderFailureTest, DemonstrationsThatFailedAreAskedForAgain) {
+  PipelineConfig config = fakes::Config(fakes::Folder("coder_useless_demonstrations"));
+  config.stages[0].episodes = 8;
+  knobs().coder_fails_every = 1;
+  EXPECT_THROW(fakes::RunIn(config), Error);
+  knobs().coder_fails_every = 0;
+  EXPECT_EQ(fakes::RunIn(config, true).status, RunOutcome::Status::kFinished);
+}
+
+std::vector<TrajectoryRecord> Answers(const std::vector<std::pair<kgrpo_coder_outcome, std::string>>& answers) {
+  std::vector<TrajectoryRecord> trajectories(answers.size());
+  for (size_t i = 0; i < answers.size(); ++i) {
+    RoundRecord round;
+    round.answer.outcome = answers[i].first;
+    round.answer.message = answers[i].second;
+    if (i % 2 == 0) trajectories[i].rounds_done.push_back(round);
+    if (i % 2 != 0) trajectories[i].failed_round = round;
+  }
+  return trajectories;
+}
+
+TEST_F(CoderFailureTest, OneGoodAnswerIsEnoughAndFewBadOnesAreChance) {
+  CoderFaults faults(2);
+  const auto bad =
+      Answers({{KGRPO_CODER_REFUSED, "no"}, {KGRPO_CODER_TRUNCATED, "cut"}, {KGRPO_CODER_TRUNCATED, "cut"}});
+  faults.Add(bad);
+  faults.Add(bad);
+  faults.Add(Answers({{KGRPO_CODER_REFUSED, "no"}, {KGRPO_CODER_UNCLEAR, "what?"}}));
+  faults.Add(bad);
+  faults.Add(bad);
+  faults.Add({});
+  try {
+    faults.Add(bad);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("last 9 answers"));
+    EXPECT_THAT(error.what(), HasSubstr("6 times, is truncated: cut."));
+  }
 }
 
 TEST_F(CoderFailureTest, ADatabaseFromBeforeGetsTheTable) {

@@ -1,0 +1,53 @@
+#include "loop/coder_faults.h"
+
+#include "loop/trajectory.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+
+namespace kgrpo {
+namespace {
+
+constexpr size_t kFewestAnswers = 8;  // that are no chance
+
+}  // namespace
+
+CoderFaults::CoderFaults(size_t batch_size) : enough_(std::max(batch_size, kFewestAnswers)) {}
+
+void CoderFaults::Add(const std::vector<TrajectoryRecord>& trajectories) {
+  bool any_use = false;
+  const auto add = [&](const CoderAnswer& answer) {
+    if (!CoderFailed(answer)) {
+      any_use = true;
+      return;
+    }
+    Fault& fault = faults_[answer.outcome];
+    ++fault.count;
+    ++fault.messages[answer.message];
+    ++count_;
+  };
+  for (const TrajectoryRecord& trajectory : trajectories) {
+    for (const RoundRecord& round : trajectory.rounds_done) add(round.answer);
+    if (trajectory.failed_round) add(trajectory.failed_round->answer);
+  }
+  if (any_use) {
+    count_ = 0;
+    faults_.clear();
+  }
+  if (count_ < enough_) return;
+  const auto& [outcome, fault] = *std::max_element(
+      faults_.begin(), faults_.end(), [](const auto& a, const auto& b) { return a.second.count < b.second.count; });
+  const std::string& message =
+      std::max_element(fault.messages.begin(), fault.messages.end(), [](const auto& a, const auto& b) {
+        return a.second < b.second;
+      })->first;
+  throw Error(KGRPO_ERROR_UNAVAILABLE,
+              "the coder's last " + std::to_string(count_) +
+                  " answers were all useless for a fault of its own; the "
+                  "commonest, " +
+                  std::to_string(fault.count) + " times, is " + CoderOutcomeName(outcome) + ": " + message +
+                  ". Nothing can be learned from such answers: mend the cause in the coder's options, then resume");
+}
+
+}  // namespace kgrpo

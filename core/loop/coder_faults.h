@@ -1,0 +1,37 @@
+// Notices a coder that gives nothing but faults of its own, step after step: a run would pay for it to the end and
+// learn nothing. Used by loop/stage.cc.
+#ifndef KGRPO_LOOP_CODER_FAULTS_H
+#define KGRPO_LOOP_CODER_FAULTS_H
+
+#include "store/records.h"
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace kgrpo {
+
+class CoderFaults {
+ public:
+  // `batch_size`: trajectories of a step.
+  explicit CoderFaults(size_t batch_size);
+
+  // Takes the answers of a whole step. Throws KGRPO_ERROR_UNAVAILABLE, with the commonest fault and its commonest
+  // message, where they and those of the steps before are all faults, and as many as a step has trajectories: of small
+  // batches, where a few may be chance, several steps' answers.
+  void Add(const std::vector<TrajectoryRecord>& trajectories);
+
+ private:
+  struct Fault {
+    size_t count = 0;
+    std::map<std::string, size_t> messages;
+  };
+
+  size_t enough_;
+  size_t count_ = 0;
+  std::map<kgrpo_coder_outcome, Fault> faults_;
+};
+
+}  // namespace kgrpo
+#endif
