@@ -1,8 +1,10 @@
 #include "coder_gpt4o/coder.h"
 
 #include "coder_gpt4o/job.h"
+#include "digest/sha256.h"
 
 #include <kgrpo/sdk/error.h>
+#include <kgrpo/sdk/text.h>
 
 #include <cstdio>
 #include <optional>
@@ -15,6 +17,11 @@ std::string Dollars(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "$%.4g", value);
   return text;
+}
+
+// Keys in alphabetical order and text in UTF-8: the same request has the same content wherever it is made.
+std::string TextOf(const nlohmann::json& json) {
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace
@@ -45,21 +52,32 @@ void Coder::OpenRecordings() {
   });
 }
 
-// Keys in alphabetical order and text in UTF-8: the same request has the same content wherever it is made.
-std::string Coder::Body(const nlohmann::json& messages, uint64_t sample) const {
+nlohmann::json Coder::Body(nlohmann::json messages, uint64_t sample) const {
   nlohmann::json body = options_.extra_body;
   body["model"] = options_.model;
-  body["messages"] = messages;
+  body["messages"] = std::move(messages);
   body[options_.max_tokens_field] = options_.max_tokens;
   if (options_.temperature) body["temperature"] = *options_.temperature;
   if (options_.seed) body["seed"] = *options_.seed;
   if (options_.seed_of_sample)
     body["seed"] = sample & 0x7fffffff;  // services differ in what they take; this they all do
-  return body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return body;
+}
+
+// The identity names what a template may leave out: where only measurements tell two kernels apart, their requests are
+// not the same.
+RecordedRequest Coder::RequestOf(const Job& job) const {
+  const kgrpo_coder_request& asked = job.asked();
+  nlohmann::json identity = Body(job.UnmeasuredMessages(), job.sample());
+  identity["problem.name"] = View(asked.problem->name);
+  identity["code_a.sha256"] = Sha256(View(asked.code_a));
+  identity["code_b.sha256"] = Sha256(View(asked.code_b));
+  identity["suggestion"] = View(asked.suggestion);
+  return MakeRecordedRequest(TextOf(Body(job.Messages(), job.sample())), TextOf(identity), job.sample());
 }
 
 std::string Coder::Describe(const kgrpo_coder_request& request) const {
-  nlohmann::json body = nlohmann::json::parse(Body(prompt_.Messages(request), request.seed));
+  nlohmann::json body = nlohmann::json::parse(TextOf(Body(prompt_.Messages(request), request.seed)));
   const nlohmann::json messages = std::move(body["messages"]);
   body.erase("messages");
   std::string text = options_.mode == Mode::kReplay
@@ -72,7 +90,8 @@ std::string Coder::Describe(const kgrpo_coder_request& request) const {
 }
 
 void Coder::Implement(const kgrpo_coder_request& request, kgrpo_coder_done done) {
-  Ask(std::make_shared<Job>(request, prompt_.Messages(request), options_.continuations, cancels_.load(), done));
+  Ask(std::make_shared<Job>(request, prompt_.Messages(request), prompt_.UnmeasuredMessages(request),
+                            options_.continuations, cancels_.load(), done));
 }
 
 void Coder::Cancel() {
@@ -92,7 +111,7 @@ void Coder::Cancel() {
 void Coder::Ask(const JobPointer& job) {
   try {
     OpenRecordings();
-    job->request = MakeRecordedRequest(Body(job->messages(), job->sample()), job->sample());
+    job->request = RequestOf(*job);
     if (UseRecorded(job)) return;
     if (options_.mode == Mode::kReplay) {
       throw Error(KGRPO_ERROR_NOT_FOUND, "the recording " + source_->file().string() +

@@ -72,7 +72,8 @@ class Coder {
   };
 
   void OpenRecordings();
-  std::string Body(const nlohmann::json& messages, uint64_t sample) const;
+  nlohmann::json Body(nlohmann::json messages, uint64_t sample) const;
+  RecordedRequest RequestOf(const Job& job) const;
   void Ask(const JobPointer& job);
   bool UseRecorded(const JobPointer& job);
   bool WaitsForSame(const JobPointer& job);

@@ -10,14 +10,19 @@
 
 namespace kgrpo::coder_gpt4o {
 
-Job::Job(const kgrpo_coder_request& request, nlohmann::json messages, uint32_t continuations, uint64_t cancels,
-         kgrpo_coder_done done)
+Job::Job(const kgrpo_coder_request& request, nlohmann::json prompt, nlohmann::json unmeasured, uint32_t continuations,
+         uint64_t cancels, kgrpo_coder_done done)
     : asked_(request),
-      messages_(std::move(messages)),
-      prompt_messages_(messages_.size()),
+      prompt_(std::move(prompt)),
+      unmeasured_(std::move(unmeasured)),
       continuations_(continuations),
       cancels_(cancels),
       done_(done) {}
+
+nlohmann::json Job::WithTheRest(nlohmann::json messages) const {
+  messages.insert(messages.end(), rest_.begin(), rest_.end());
+  return messages;
+}
 
 bool Job::Take(const Completion& completion, double cost) {
   prompt_tokens_ += completion.prompt_tokens;
@@ -41,9 +46,9 @@ bool Job::Take(const Completion& completion, double cost) {
   const bool cut = completion.finish_reason == "length" && completion.refusal.empty();
   if (cut && continuations_ > 0 && !text_.empty()) {
     --continuations_;
-    messages_.erase(messages_.begin() + static_cast<std::ptrdiff_t>(prompt_messages_), messages_.end());
-    messages_.push_back({{"role", "assistant"}, {"content", text_}});
-    messages_.push_back({{"role", "user"}, {"content", kContinueRequest}});
+    rest_ = nlohmann::json::array();
+    rest_.push_back({{"role", "assistant"}, {"content", text_}});
+    rest_.push_back({{"role", "user"}, {"content", kContinueRequest}});
     return true;
   }
   const ReadAnswer read = ReadKernel({text_, completion.refusal, completion.finish_reason},

@@ -18,11 +18,14 @@ namespace kgrpo::coder_gpt4o {
 
 class Job {
  public:
-  // `request` lives until the answer is delivered. `cancels`: how often the coder had been cancelled by now.
-  Job(const kgrpo_coder_request& request, nlohmann::json messages, uint32_t continuations, uint64_t cancels,
-      kgrpo_coder_done done);
+  // `request` lives until the answer is delivered. `unmeasured`: the prompt's messages without measurements. `cancels`:
+  // how often the coder had been cancelled by now.
+  Job(const kgrpo_coder_request& request, nlohmann::json prompt, nlohmann::json unmeasured, uint32_t continuations,
+      uint64_t cancels, kgrpo_coder_done done);
 
-  const nlohmann::json& messages() const { return messages_; }
+  const kgrpo_coder_request& asked() const { return asked_; }
+  nlohmann::json Messages() const { return WithTheRest(prompt_); }
+  nlohmann::json UnmeasuredMessages() const { return WithTheRest(unmeasured_); }
   uint64_t sample() const { return asked_.seed; }
   uint64_t cancels() const { return cancels_; }
 
@@ -30,7 +33,7 @@ class Job {
   RecordedRequest request;
   double reserved = 0;
 
-  // Takes what an exchange gave, and what it cost. True: the answer was cut off, and `messages` ask for the rest now.
+  // Takes what an exchange gave, and what it cost. True: the answer was cut off, and the messages ask for the rest now.
   // False: the host has its answer.
   bool Take(const Completion& completion, double cost);
 
@@ -40,12 +43,13 @@ class Job {
   void Fail(kgrpo_error_code code, const std::string& message);
 
  private:
+  nlohmann::json WithTheRest(nlohmann::json messages) const;
   void Deliver(kgrpo_coder_outcome outcome, const std::string& source, const std::string& message);
 
   const kgrpo_coder_request& asked_;
-  nlohmann::json messages_;
-  const size_t prompt_messages_;  // of them, those of the prompt itself
-  uint32_t continuations_;        // that are left
+  const nlohmann::json prompt_, unmeasured_;
+  nlohmann::json rest_ = nlohmann::json::array();  // the messages that ask for the rest of an answer
+  uint32_t continuations_;                         // that are left
   const uint64_t cancels_;
   const kgrpo_coder_done done_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();

@@ -62,16 +62,16 @@ PromptProblem ProblemOf(const kgrpo_problem_info& info) {
   return problem;
 }
 
-mustache::data Current(const kgrpo_evaluation* evaluation, size_t diagnosis_bytes) {
+mustache::data Current(const kgrpo_evaluation* evaluation, size_t diagnosis_bytes, bool measured) {
   if (evaluation == nullptr) return mustache::data(false);
-  const std::string diagnosis = Shortened(View(evaluation->diagnosis), diagnosis_bytes);
+  const std::string diagnosis = measured ? Shortened(View(evaluation->diagnosis), diagnosis_bytes) : "";
   std::vector<NamedNumber> metrics;
-  for (size_t i = 0; i < evaluation->metric_count; ++i)
+  for (size_t i = 0; measured && i < evaluation->metric_count; ++i)
     metrics.emplace_back(Copy(evaluation->metrics[i].name), evaluation->metrics[i].value);
   mustache::data current;
   current.set("verdict", TextData(Copy(evaluation->verdict)));
   current.set("right", mustache::data(evaluation->correct != 0));
-  current.set("time", TextData(evaluation->correct != 0 ? FormatSeconds(evaluation->seconds) : ""));
+  current.set("time", TextData(measured && evaluation->correct != 0 ? FormatSeconds(evaluation->seconds) : ""));
   current.set("diagnosis", TextData(diagnosis));
   current.set("quoted", TextData(Quoted(diagnosis)));
   current.set("metrics", MetricsData(metrics));
@@ -168,6 +168,14 @@ CoderPrompt::CoderPrompt(const std::string& system, const std::string& user, siz
 CoderPrompt::~CoderPrompt() = default;
 
 nlohmann::json CoderPrompt::Messages(const kgrpo_coder_request& request) const {
+  return Render(request, /*measured=*/true);
+}
+
+nlohmann::json CoderPrompt::UnmeasuredMessages(const kgrpo_coder_request& request) const {
+  return Render(request, /*measured=*/false);
+}
+
+nlohmann::json CoderPrompt::Render(const kgrpo_coder_request& request, bool measured) const {
   const std::string code_a = WithoutLineEnd(View(request.code_a)), code_b = WithoutLineEnd(View(request.code_b));
   mustache::data root;
   root.set("problem", ProblemData(ProblemOf(*request.problem)));
@@ -177,7 +185,7 @@ nlohmann::json CoderPrompt::Messages(const kgrpo_coder_request& request) const {
   root.set("suggestion", TextData(Copy(request.suggestion)));
   root.set("first_round", mustache::data(request.last_suggestion.size == 0));
   root.set("fence", mustache::data(Fence({code_a, code_b})));
-  root.set("current", Current(request.current, diagnosis_bytes_));
+  root.set("current", Current(request.current, diagnosis_bytes_, measured));
   nlohmann::json messages = nlohmann::json::array();
   const std::lock_guard lock(mutex_);
   if (std::string system = templates_->system.render(root); !system.empty())

@@ -38,8 +38,14 @@ class CoderPrompt {
   // A list of {"role", "content"}.
   nlohmann::json Messages(const kgrpo_coder_request& request) const;
 
+  // The same without what was measured of the current kernel: its time, the diagnosis, metrics and evidence. These
+  // differ a little whenever the kernel is measured, in a resumed run for one; the rest does not.
+  nlohmann::json UnmeasuredMessages(const kgrpo_coder_request& request) const;
+
  private:
   struct Templates;
+
+  nlohmann::json Render(const kgrpo_coder_request& request, bool measured) const;
 
   size_t diagnosis_bytes_;
   mutable std::mutex mutex_;  // mustache renders for one thread at a time

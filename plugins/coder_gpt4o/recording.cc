@@ -14,13 +14,13 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kApplicationId = 0x6b677263;  // "kgrc"
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 
 constexpr const char* kTables = R"sql(
 CREATE TABLE exchanges(
   id INTEGER PRIMARY KEY, digest TEXT NOT NULL, sample TEXT NOT NULL, request TEXT NOT NULL,
-  answered INTEGER NOT NULL, text TEXT NOT NULL, refusal TEXT NOT NULL, finish_reason TEXT NOT NULL,
-  model TEXT NOT NULL, prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, usage_known INTEGER NOT NULL,
+  identity TEXT NOT NULL, answered INTEGER NOT NULL, text TEXT NOT NULL, refusal TEXT NOT NULL,
+  finish_reason TEXT NOT NULL, model TEXT NOT NULL, prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, usage_known INTEGER NOT NULL,
   cost REAL NOT NULL, answer_seconds REAL NOT NULL, attempts INTEGER NOT NULL, http_status INTEGER NOT NULL,
   failure TEXT NOT NULL, message TEXT NOT NULL, recorded_at REAL NOT NULL) STRICT;
 CREATE INDEX exchanges_by_digest ON exchanges(digest, sample);
@@ -88,10 +88,11 @@ void Prepare(Database& database, const fs::path& file, Recording::Access access)
 
 }  // namespace
 
-RecordedRequest MakeRecordedRequest(std::string body, uint64_t sample) {
+RecordedRequest MakeRecordedRequest(std::string body, std::string identity, uint64_t sample) {
   RecordedRequest request;
-  request.digest = Sha256(body);
+  request.digest = Sha256(identity);
   request.body = std::move(body);
+  request.identity = std::move(identity);
   request.sample = sample;
   return request;
 }
@@ -164,8 +165,8 @@ void Recording::Add(const RecordedRequest& request, const RecordedCompletion& ex
   Transaction transaction(*database_);
   if (keep) {
     Statement insert(*database_,
-                     "INSERT INTO exchanges VALUES(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-    (insert << request.digest << std::to_string(request.sample) << request.body
+                     "INSERT INTO exchanges VALUES(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+    (insert << request.digest << std::to_string(request.sample) << request.body << request.identity
             << (completion.outcome == Completion::Outcome::kAnswered) << completion.text << completion.refusal
             << completion.finish_reason << completion.model << completion.prompt_tokens << completion.completion_tokens
             << completion.usage_known << exchange.cost << completion.answer_seconds << completion.attempts
@@ -193,8 +194,8 @@ uint64_t Recording::Exchanges() {
 
 std::string Recording::Difference(const RecordedRequest& request) {
   const std::lock_guard lock(mutex_);
-  NearestRequest nearest(request.body);
-  Statement select(*database_, "SELECT DISTINCT request FROM exchanges ORDER BY id");
+  NearestRequest nearest(request.identity);
+  Statement select(*database_, "SELECT DISTINCT identity FROM exchanges ORDER BY id");
   while (select.Step()) nearest.Consider(select.Text(0));
   return nearest.Difference();
 }

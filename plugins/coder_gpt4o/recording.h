@@ -16,14 +16,15 @@
 
 namespace kgrpo::coder_gpt4o {
 
-// A request is known by its content, the JSON that is posted, and by the sample of the run that it was made for: the
-// host's seed of the request.
+// A request is known by what stays the same when it is made again, and by the sample of the run that it was made for:
+// the host's seed of the request. What is posted holds measurements too, which differ whenever they are taken.
 struct RecordedRequest {
-  std::string body;
-  std::string digest;  // SHA-256 of the body
+  std::string body;      // that is posted
+  std::string identity;  // a JSON object like it, without measurements
+  std::string digest;    // SHA-256 of the identity
   uint64_t sample = 0;
 };
-RecordedRequest MakeRecordedRequest(std::string body, uint64_t sample);
+RecordedRequest MakeRecordedRequest(std::string body, std::string identity, uint64_t sample);
 
 struct RecordedCompletion {
   Completion completion;  // kAnswered or kFailed
@@ -57,7 +58,8 @@ class Recording {
   double Spent();
   uint64_t Exchanges();
 
-  // In which words and keys the recorded request that is nearest differs from this one; for a person.
+  // In which words and keys the recorded request that is nearest differs from this one, measurements aside; for a
+  // person.
   std::string Difference(const RecordedRequest& request);
 
   const std::filesystem::path& file() const { return file_; }

@@ -42,8 +42,6 @@ struct Asked {
     current.compiled = current.correct = 1;
     current.verdict = Str("right");
     current.seconds = 12.3e-6;
-    current.diagnosis = Str("bound by launches");
-    current.metrics = &registers;
     current.metric_count = 1;
   }
   const kgrpo_coder_request& request() {
@@ -53,12 +51,14 @@ struct Asked {
     c.code_b = Str(code_b);
     c.last_suggestion = Str(last_suggestion);
     c.suggestion = Str(suggestion);
+    current.diagnosis = Str(diagnosis);
+    current.metrics = &registers;
     c.current = &current;
     c.seed = seed;
     return c;
   }
 
-  std::string code_a = kKernelB, code_b = kKernelB, last_suggestion, suggestion;
+  std::string code_a = kKernelB, code_b = kKernelB, last_suggestion, suggestion, diagnosis = "bound by launches";
   uint64_t seed;
   kgrpo_str trait = Str("streaming");
   kgrpo_metric registers = {Str("registers"), 30};

@@ -12,6 +12,7 @@ namespace {
 using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Asks for these suggestions, of as many samples, and answers whatever reaches the service.
 std::vector<Answered> Play(Bench& bench, const std::vector<std::string>& suggestions) {
@@ -81,6 +82,67 @@ TEST(CoderTest, ReplaysByContentWithoutAService) {
   EXPECT_THAT(missing.error->what(), AllOf(HasSubstr("no answer to this request"), HasSubstr("message 2 (user), line"),
                                            HasSubstr("is \"unroll\", recorded is \"")));
   EXPECT_EQ(replay.service.sent, 0u);
+}
+
+// A process that measures the reference kernel anew finds another time, and words and counters that go with it.
+Asked MeasuredAt(double seconds, const std::string& suggestion, uint64_t sample) {
+  Asked asked(suggestion, sample);
+  asked.current.seconds = seconds;
+  asked.diagnosis = "bound by memory: " + std::to_string(seconds * 1e6) + " us";
+  asked.registers.value = seconds * 1e6;
+  return asked;
+}
+
+TEST(CoderTest, WhatIsMeasuredAnewIsNotAskedAnew) {
+  const auto folder = TestFolder("measured");
+  const json live = {{"prices", kPrices}, {"continuations", 1}};
+  const auto play = [](Bench& bench, double seconds) {
+    Answered answered;
+    Asked asked = MeasuredAt(seconds, "a", 3);
+    bench.Ask(asked, answered);
+    if (!bench.service.calls.empty()) {
+      EXPECT_THAT(bench.service.calls[0].body.dump(), HasSubstr(asked.diagnosis));
+      bench.service.Answer(AnswerOf(Fenced(kKernelC).substr(0, 60), "length"));
+      bench.service.Answer(AnswerOf(Fenced(kKernelC).substr(60)));
+    }
+    EXPECT_EQ(answered.source, kKernelC);
+  };
+  {
+    Bench bench(live, RecordedIn(folder));
+    play(bench, 12.3e-6);
+    EXPECT_EQ(bench.service.sent, 2u);
+  }
+  {
+    Bench resumed(live, RecordedIn(folder));
+    play(resumed, 12.9e-6);
+    EXPECT_EQ(resumed.service.sent, 0u);
+  }
+  const auto source = std::make_shared<Recording>(RecordingFile(folder), Recording::Access::kReplay);
+  Bench replay({{"mode", "replay"}, {"recording", folder.string()}, {"continuations", 1}}, {{}, {}, source});
+  play(replay, 14e-6);
+  // Another kernel is another question, and what differs is not what was measured.
+  Asked other = MeasuredAt(14e-6, "b", 3);
+  Answered missing;
+  replay.Ask(other, missing);
+  ASSERT_TRUE(missing.error);
+  EXPECT_THAT(missing.error->what(), AllOf(HasSubstr("is \"b\", recorded is \"a\""), Not(HasSubstr("takes"))));
+  Bench cache({{"mode", "cache"}, {"continuations", 1}}, RecordedIn(folder / "own", folder / kRecordingName));
+  play(cache, 11e-6);
+  EXPECT_EQ(cache.service.sent, 0u);
+}
+
+TEST(CoderTest, KernelsThatOnlyMeasurementsTellApartAreNotTheSame) {
+  const auto folder = TestFolder("apart");
+  Bench bench({{"prompt", {{"user", "It takes {{current.time}}. {{suggestion}}"}}}}, RecordedIn(folder));
+  for (const char* kernel : {kKernelB, kKernelC, kKernelB}) {
+    Asked asked;
+    asked.code_b = kernel;
+    Answered answered;
+    bench.Ask(asked, answered);
+    if (!bench.service.calls.empty()) bench.service.Answer(AnswerOf("no idea"));
+    EXPECT_EQ(answered.calls, 1);
+  }
+  EXPECT_EQ(bench.service.sent, 2u);
 }
 
 TEST(CoderTest, ACachePaysOnlyForWhatIsNew) {

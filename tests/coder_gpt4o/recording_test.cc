@@ -21,6 +21,11 @@ RecordedCompletion Exchange(const std::string& text, double cost = 0.5) {
   return {AnswerOf(text), cost};
 }
 
+// What holds no measurements.
+RecordedRequest Request(const std::string& body, uint64_t sample) {
+  return MakeRecordedRequest(body, body, sample);
+}
+
 RecordedCompletion Failure() {
   RecordedCompletion failure;
   failure.completion.message = "the line was cut";
@@ -36,7 +41,7 @@ TEST(RecordingTest, GivesBackWhatWasKept) {
   exchange.completion.model = "gpt-4o-2024";
   exchange.completion.answer_seconds = 1.5;
   exchange.completion.http_status = 200;
-  const RecordedRequest request = MakeRecordedRequest("{\"a\":1}", ~uint64_t{0});
+  const RecordedRequest request = Request("{\"a\":1}", ~uint64_t{0});
   recording.Add(request, exchange, true, true);
   const auto found = recording.Find(request, Match::kSample);
   ASSERT_TRUE(found);
@@ -55,12 +60,12 @@ TEST(RecordingTest, GivesBackWhatWasKept) {
 
 TEST(RecordingTest, FindsByContentAndSample) {
   Recording recording(TestFolder("match") / "r.sqlite", Access::kReadWrite);
-  recording.Add(MakeRecordedRequest("{\"a\":1}", 10), Exchange("ten"), true, true);
-  recording.Add(MakeRecordedRequest("{\"a\":1}", 11), Exchange("eleven"), true, true);
-  recording.Add(MakeRecordedRequest("{\"a\":1}", 12), Failure(), true, true);
-  recording.Add(MakeRecordedRequest("{\"a\":2}", 10), Failure(), true, true);
+  recording.Add(Request("{\"a\":1}", 10), Exchange("ten"), true, true);
+  recording.Add(Request("{\"a\":1}", 11), Exchange("eleven"), true, true);
+  recording.Add(Request("{\"a\":1}", 12), Failure(), true, true);
+  recording.Add(Request("{\"a\":2}", 10), Failure(), true, true);
   const auto text = [&](const char* body, uint64_t sample, Match match) -> std::string {
-    const auto found = recording.Find(MakeRecordedRequest(body, sample), match);
+    const auto found = recording.Find(Request(body, sample), match);
     return !found ? "nothing" : found->completion.message + found->completion.text;
   };
   EXPECT_EQ(text("{\"a\":1}", 11, Match::kSample), "eleven");
@@ -74,17 +79,29 @@ TEST(RecordingTest, FindsByContentAndSample) {
   EXPECT_EQ(text("{\"a\":2}", 99, Match::kContent), "the line was cut");
   EXPECT_EQ(text("{\"a\":3}", 10, Match::kContent), "nothing");
   // Asked again after it had failed: the answer counts.
-  recording.Add(MakeRecordedRequest("{\"a\":2}", 10), Exchange("at last"), true, true);
+  recording.Add(Request("{\"a\":2}", 10), Exchange("at last"), true, true);
   EXPECT_EQ(text("{\"a\":2}", 10, Match::kSample), "at last");
+}
+
+TEST(RecordingTest, MeasurementsAreKeptAndMakeNoDifference) {
+  const fs::path file = TestFolder("measured") / "r.sqlite";
+  Recording recording(file, Access::kReadWrite);
+  recording.Add(MakeRecordedRequest(R"({"t":"1 ms"})", R"({"t":""})", 1), Exchange("a"), true, true);
+  EXPECT_TRUE(recording.Find(MakeRecordedRequest(R"({"t":"2 ms"})", R"({"t":""})", 1), Match::kSample));
+  EXPECT_FALSE(recording.Find(MakeRecordedRequest(R"({"t":"1 ms"})", R"({"t":"x"})", 1), Match::kContent));
+  Database database(file, Database::Mode::kReadOnly);
+  Statement row(database, "SELECT request FROM exchanges");
+  ASSERT_TRUE(row.Step());
+  EXPECT_EQ(row.Text(0), R"({"t":"1 ms"})");
 }
 
 TEST(RecordingTest, AddsUpWhatWasSpent) {
   const fs::path file = TestFolder("spent") / "r.sqlite";
   {
     Recording recording(file, Access::kReadWrite);
-    recording.Add(MakeRecordedRequest("{}", 1), Exchange("a", 0.25), true, true);
-    recording.Add(MakeRecordedRequest("{}", 2), Exchange("b", 0.5), false, true);
-    recording.Add(MakeRecordedRequest("{}", 3), Exchange("c", 8), true, false);
+    recording.Add(Request("{}", 1), Exchange("a", 0.25), true, true);
+    recording.Add(Request("{}", 2), Exchange("b", 0.5), false, true);
+    recording.Add(Request("{}", 3), Exchange("c", 8), true, false);
   }
   Recording again(file, Access::kReadWrite);
   EXPECT_EQ(again.Spent(), 0.75);
@@ -93,10 +110,10 @@ TEST(RecordingTest, AddsUpWhatWasSpent) {
 
 TEST(RecordingTest, ClosedItIsOnePlainFile) {
   const fs::path folder = TestFolder("plain");
-  { Recording(folder / "r.sqlite", Access::kReadWrite).Add(MakeRecordedRequest("{}", 1), Exchange("a"), true, true); }
+  { Recording(folder / "r.sqlite", Access::kReadWrite).Add(Request("{}", 1), Exchange("a"), true, true); }
   EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 1);
   Recording replay(folder / "r.sqlite", Access::kReplay);
-  EXPECT_TRUE(replay.Find(MakeRecordedRequest("{}", 1), Match::kContent));
+  EXPECT_TRUE(replay.Find(Request("{}", 1), Match::kContent));
 }
 
 TEST(RecordingTest, RefusesWhatIsNoRecording) {
@@ -122,8 +139,8 @@ TEST(RecordingTest, RefusesWhatIsNoRecording) {
 TEST(RecordingTest, TwoMayWriteToOneCache) {
   const fs::path file = TestFolder("two") / "r.sqlite";
   Recording one(file, Access::kReadWrite), other(file, Access::kReadWrite);
-  one.Add(MakeRecordedRequest("{}", 1), Exchange("a"), true, true);
-  other.Add(MakeRecordedRequest("{}", 2), Exchange("b"), true, true);
+  one.Add(Request("{}", 1), Exchange("a"), true, true);
+  other.Add(Request("{}", 2), Exchange("b"), true, true);
   EXPECT_EQ(one.Exchanges(), 2u);
   EXPECT_EQ(other.Spent(), 1.0);
 }
