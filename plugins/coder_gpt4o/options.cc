@@ -2,6 +2,7 @@
 
 #include "coder_gpt4o/prompt.h"
 #include "coder_gpt4o/recording.h"
+#include "coder_gpt4o/secrets.h"
 
 #include <kgrpo/sdk/error.h>
 
@@ -15,21 +16,6 @@ namespace kgrpo::coder_gpt4o {
 namespace {
 
 using Json = nlohmann::json;
-
-std::string Lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
-// Names of headers and of keys of the body whose value is a secret wherever they are used.
-bool NamesSecret(const std::string& name) {
-  const std::string lower = Lower(name);
-  constexpr std::array<std::string_view, 7> kParts = {"authorization", "key",    "token",     "secret",
-                                                      "password",      "cookie", "credential"};
-  if (lower.starts_with("max_") || lower.ends_with("_tokens") || lower == "prompt_cache_key") return false;
-  return std::any_of(kParts.begin(), kParts.end(),
-                     [&](std::string_view part) { return lower.find(part) != std::string::npos; });
-}
 
 bool IsVariableName(const std::string& name) {
   if (name.empty() || name.size() > 64 || std::isdigit(static_cast<unsigned char>(name[0])) != 0) return false;
@@ -94,10 +80,10 @@ class OptionsReader {
         Mistake("extra_body",
                 key + " is the plugin's own: " +
                     (key == "messages" ? "write prompt.system and prompt.user" : "use the option of that name"));
-      } else if (NamesSecret(key)) {
-        Mistake("extra_body", key + " looks like a place for a key: keys stand in no file; see api_key_env");
       }
     }
+    for (const std::string& place : SecretsIn(options_.extra_body))
+      Mistake("extra_body", place + " looks like a place for a key: keys stand in no file; see api_key_env");
   }
 
   void ReadPrompt() {
@@ -140,6 +126,17 @@ class OptionsReader {
     if (options_.mode == Mode::kReplay && !options_.recording.empty() &&
         !std::filesystem::exists(RecordingFile(options_.recording)))
       Mistake("recording", "there is no recording at " + RecordingFile(options_.recording).string());
+    if (options_.mode == Mode::kCache && !options_.recording.empty()) RefuseARunsRecording();
+  }
+
+  // What another run added to it would be taken for that run's own.
+  void RefuseARunsRecording() {
+    namespace fs = std::filesystem;
+    const fs::path file = RecordingFile(options_.recording).lexically_normal();
+    if (file.parent_path().filename() != "coder" || file.parent_path().parent_path().filename() != "artifacts") return;
+    Mistake("recording", file.string() +
+                             " is the recording of a run, and mode cache adds to its file: name a file of its own (a "
+                             "copy of that one, to begin with), or choose mode replay");
   }
 
   void ReadKey() {
@@ -190,20 +187,23 @@ class OptionsReader {
     }
   }
 
-  // Whether an address holds a user or a password, which a file must not.
-  static bool HasUser(const std::string& url) {
-    const size_t scheme = url.find("://");
-    const size_t begin = scheme == std::string::npos ? 0 : scheme + 3;
-    const size_t at = url.find('@', begin);
-    return at != std::string::npos && at < std::min(url.find_first_of("/?#", begin), url.size());
-  }
-
   void ReadWire() {
     ReadKey();
     ReadHeaders();
     ClientOptions& client = options_.client;
     client.base_url = json_.at("base_url").get<std::string>();
     if (HasUser(client.base_url)) Mistake("base_url", "it holds a user or a password; keys go by api_key_env");
+    for (const std::string& name : SecretsInQuery(client.base_url)) {
+      Mistake("base_url", "its query has a parameter " + name +
+                              ", which looks like a place for a key: keys stand in no file; see api_key_env and "
+                              "api_key_header");
+    }
+    if (!client.api_key.empty() && !json_.at("allow_plain_http").get<bool>() && IsReadableOnTheWay(client.base_url)) {
+      Mistake("base_url",
+              "the key would go to another machine over http, where all on the way can read it: use https, or write "
+              "allow_plain_http: true where the network is your own (api_key_env: null for a service that wants no "
+              "key)");
+    }
     if (const Json& proxy = json_.at("proxy"); !proxy.is_null()) {
       client.proxy = proxy.get<std::string>();
       if (HasUser(*client.proxy))
@@ -218,9 +218,13 @@ class OptionsReader {
     client.requests_per_minute = json_.at("requests_per_minute").get<double>();
     client.tokens_per_minute = json_.at("tokens_per_minute").get<double>();
     client.connect_timeout_seconds = json_.at("connect_timeout_seconds").get<double>();
-    client.response_timeout_seconds = json_.at("response_timeout_seconds").get<double>();
     client.idle_timeout_seconds = json_.at("idle_timeout_seconds").get<double>();
     client.total_timeout_seconds = json_.at("total_timeout_seconds").get<double>();
+    if (const Json& response = json_.at("response_timeout_seconds"); !response.is_null()) {
+      client.response_timeout_seconds = response.get<double>();
+    } else if (IsReasoningModel(options_.model)) {
+      client.response_timeout_seconds = client.total_timeout_seconds;  // silent while they think
+    }
     client.max_attempts = json_.at("max_attempts").get<uint32_t>();
     client.backoff_base_seconds = json_.at("backoff_base_seconds").get<double>();
     client.backoff_cap_seconds = json_.at("backoff_cap_seconds").get<double>();

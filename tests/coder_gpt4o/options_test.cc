@@ -109,6 +109,39 @@ TEST(OptionsTest, AKeyInAFileIsRefusedAndNotRepeated) {
   // A host alone may have an @ behind it.
   EXPECT_EQ(Refusal({{"base_url", "https://host/v1/a@b"}}), "");
   EXPECT_EQ(Refusal({{"extra_body", {{"max_output_tokens", 5}, {"top_p", 0.5}}}}), "");
+  // At any depth, and in a query.
+  EXPECT_THAT(Refusal({{"extra_body", json::parse(R"({"tools": [{"server": {"access_token": "hush"}}]})")}}),
+              AllOf(HasSubstr("tools.server.access_token"), Not(HasSubstr("hush"))));
+  EXPECT_THAT(Refusal({{"extra_body", json::parse(R"({"secrets": [{"of": "hush"}]})")}}),
+              AllOf(HasSubstr("secrets"), Not(HasSubstr("hush"))));
+  EXPECT_EQ(Refusal({{"extra_body", json::parse(R"({"stop_token_ids": [1, 2], "kwargs": {"thinking": "off"}})")}}), "");
+  for (const char* query : {"key=hush", "api-version=1&subscription-key=hush", "a&API_KEY=hush#b", "sig=hush"}) {
+    EXPECT_THAT(Refusal({{"base_url", std::string("https://host/v1?") + query}}),
+                AllOf(HasSubstr("base_url"), HasSubstr("a place for a key"), Not(HasSubstr("hush"))))
+        << query;
+  }
+  EXPECT_EQ(Refusal({{"base_url", "https://host/v1?api-version=2024-10-21&x=key#token=1"}}), "");
+}
+
+TEST(OptionsTest, AKeyGoesOverHttpToThisMachineOnly) {
+  for (const char* host :
+       {"host:8000", "10.0.0.1", "127.0.0.1.evil.org", "localhost.org", "[::2]:80", "127.evil.org"}) {
+    const std::string url = std::string("http://") + host + "/v1";
+    EXPECT_THAT(Refusal({{"base_url", url}}), AllOf(HasSubstr("base_url"), HasSubstr("allow_plain_http"))) << host;
+    EXPECT_EQ(Refusal({{"base_url", url}, {"allow_plain_http", true}}), "") << host;
+    EXPECT_EQ(Refusal({{"base_url", url}, {"api_key_env", nullptr}}), "") << host;
+    EXPECT_EQ(Refusal({{"base_url", std::string("https://") + host + "/v1"}}), "") << host;
+  }
+  EXPECT_THAT(Refusal({{"base_url", "HTTP://host/v1"}}), HasSubstr("allow_plain_http"));
+  for (const char* host : {"localhost:8000", "LOCALHOST", "127.0.0.1:1", "127.8.9.1", "[::1]:8000", "a.localhost"})
+    EXPECT_EQ(Refusal({{"base_url", std::string("http://") + host + "/v1"}}), "") << host;
+}
+
+TEST(OptionsTest, ReasoningModelsMayThinkBeforeTheyWrite) {
+  EXPECT_EQ(OptionsWith({{"model", "gpt-4o"}}).client.response_timeout_seconds, 120);
+  EXPECT_EQ(OptionsWith({{"model", "o3"}}).client.response_timeout_seconds, 600);
+  EXPECT_EQ(OptionsWith({{"model", "gpt-5"}, {"total_timeout_seconds", 1800}}).client.response_timeout_seconds, 1800);
+  EXPECT_EQ(OptionsWith({{"model", "o3"}, {"response_timeout_seconds", 30}}).client.response_timeout_seconds, 30);
 }
 
 TEST(OptionsTest, WhatThePluginSendsIsNotForExtraBody) {
@@ -130,6 +163,13 @@ TEST(OptionsTest, Modes) {
   EXPECT_THAT(Refusal({{"mode", "replay"}}), HasSubstr("mode replay needs it"));
   EXPECT_THAT(Refusal({{"mode", "replay"}, {"recording", "no/such/run"}}), HasSubstr("no recording at no/such/run"));
   EXPECT_THAT(Refusal({{"recording", "runs/one"}}), HasSubstr("mode live reads none"));
+  // A run's recording is its own.
+  for (const char* run : {"runs/one/artifacts/coder/exchanges.sqlite", "runs/one/artifacts/coder/../coder/x.sqlite"}) {
+    EXPECT_THAT(Refusal({{"mode", "cache"}, {"recording", run}}), HasSubstr("is the recording of a run")) << run;
+  }
+  const std::filesystem::path run = TestFolder("options_run");
+  EXPECT_THAT(Refusal({{"mode", "cache"}, {"recording", run.string()}}), HasSubstr("is the recording of a run"));
+  EXPECT_EQ(Refusal({{"mode", "cache"}, {"recording", "cache.sqlite"}}), "");
   // Replaying needs no key.
   const std::filesystem::path folder = TestFolder("options");
   { const Recording recording(folder / kRecordingName, Recording::Access::kReadWrite); }

@@ -1,0 +1,94 @@
+#include "coder_gpt4o/secrets.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+namespace kgrpo::coder_gpt4o {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower;
+}
+
+// What stands between the scheme and the path, with a user and a port where there are any.
+std::string_view Authority(std::string_view url) {
+  const size_t scheme = url.find("://");
+  if (scheme != std::string_view::npos) url.remove_prefix(scheme + 3);
+  return url.substr(0, url.find_first_of("/?#"));
+}
+
+// A key is text: numbers, as the ids of tokens, are none.
+bool HoldsText(const Json& value) {
+  if (value.is_string()) return true;
+  return value.is_structured() && std::any_of(value.begin(), value.end(), HoldsText);
+}
+
+void FindSecrets(const Json& value, const std::string& path, std::vector<std::string>& found) {
+  if (value.is_array()) {
+    for (const Json& element : value) FindSecrets(element, path, found);
+  }
+  if (!value.is_object()) return;
+  for (const auto& [key, inner] : value.items()) {
+    const std::string where = path.empty() ? key : path + "." + key;
+    if (NamesSecret(key) && HoldsText(inner)) {
+      found.push_back(where);
+    } else {
+      FindSecrets(inner, where, found);
+    }
+  }
+}
+
+}  // namespace
+
+bool NamesSecret(std::string_view name) {
+  const std::string lower = Lower(name);
+  constexpr std::array<std::string_view, 8> kParts = {"authorization", "key",    "token",      "secret",
+                                                      "password",      "cookie", "credential", "signature"};
+  if (lower.starts_with("max_") || lower.ends_with("_tokens") || lower == "prompt_cache_key") return false;
+  return lower == "sig" || std::any_of(kParts.begin(), kParts.end(),
+                                       [&](std::string_view part) { return lower.find(part) != std::string::npos; });
+}
+
+std::vector<std::string> SecretsIn(const Json& body) {
+  std::vector<std::string> found;
+  FindSecrets(body, "", found);
+  return found;
+}
+
+std::vector<std::string> SecretsInQuery(std::string_view url) {
+  std::vector<std::string> found;
+  url = url.substr(0, url.find('#'));
+  size_t at = url.find('?');
+  while (at != std::string_view::npos) {
+    url.remove_prefix(at + 1);
+    at = url.find('&');
+    const std::string_view parameter = url.substr(0, at);
+    const size_t equals = parameter.find('=');
+    const std::string_view name = parameter.substr(0, equals);
+    if (equals != std::string_view::npos && NamesSecret(name)) found.emplace_back(name);
+  }
+  return found;
+}
+
+bool HasUser(std::string_view url) {
+  return Authority(url).find('@') != std::string_view::npos;
+}
+
+bool IsReadableOnTheWay(std::string_view url) {
+  if (!Lower(url.substr(0, 7)).starts_with("http://")) return false;
+  std::string host = Lower(Authority(url));
+  if (const size_t at = host.rfind('@'); at != std::string::npos) host.erase(0, at + 1);
+  if (host.starts_with('[')) return !host.starts_with("[::1]");
+  host = host.substr(0, host.find(':'));
+  const bool numbers =
+      std::all_of(host.begin(), host.end(), [](unsigned char c) { return std::isdigit(c) != 0 || c == '.'; });
+  const bool loopback = host == "localhost" || host.ends_with(".localhost") || (numbers && host.starts_with("127."));
+  return !loopback;
+}
+
+}  // namespace kgrpo::coder_gpt4o
