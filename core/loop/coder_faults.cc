@@ -7,15 +7,7 @@
 #include <algorithm>
 
 namespace kgrpo {
-namespace {
-
-constexpr size_t kFewestAnswers = 8;  // that are no chance
-
-}  // namespace
-
-CoderFaults::CoderFaults(size_t batch_size) : enough_(std::max(batch_size, kFewestAnswers)) {}
-
-void CoderFaults::Add(const std::vector<TrajectoryRecord>& trajectories) {
+void CoderFaults::Add(const std::vector<TrajectoryRecord>& trajectories, size_t enough) {
   bool any_use = false;
   const auto add = [&](const CoderAnswer& answer) {
     if (!CoderFailed(answer)) {
@@ -35,7 +27,7 @@ void CoderFaults::Add(const std::vector<TrajectoryRecord>& trajectories) {
     count_ = 0;
     faults_.clear();
   }
-  if (count_ < enough_) return;
+  if (count_ == 0 || count_ < enough) return;
   const auto& [outcome, fault] = *std::max_element(
       faults_.begin(), faults_.end(), [](const auto& a, const auto& b) { return a.second.count < b.second.count; });
   const std::string& message =

@@ -14,13 +14,9 @@ namespace kgrpo {
 
 class CoderFaults {
  public:
-  // `batch_size`: trajectories of a step.
-  explicit CoderFaults(size_t batch_size);
-
   // Takes the answers of a whole step. Throws KGRPO_ERROR_UNAVAILABLE, with the commonest fault and its commonest
-  // message, where they and those of the steps before are all faults, and as many as a step has trajectories: of small
-  // batches, where a few may be chance, several steps' answers.
-  void Add(const std::vector<TrajectoryRecord>& trajectories);
+  // message, where they and those of the steps before are all faults, and at least `enough`.
+  void Add(const std::vector<TrajectoryRecord>& trajectories, size_t enough);
 
  private:
   struct Fault {
@@ -28,7 +24,6 @@ class CoderFaults {
     std::map<std::string, size_t> messages;
   };
 
-  size_t enough_;
   size_t count_ = 0;
   std::map<kgrpo_coder_outcome, Fault> faults_;
 };

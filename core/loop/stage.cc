@@ -13,6 +13,7 @@ namespace kgrpo {
 namespace {
 
 constexpr const char* kTrainerState = "trainer.state";
+constexpr size_t kUselessSteps = 5;  // of the coder's faults alone, before a run ends: a weak coder may have a bad hour
 
 }  // namespace
 
@@ -26,8 +27,7 @@ Stage::Stage(const PipelineConfig& config, PipelineParts& parts, Rollout& rollou
       index_(index),
       first_step_(first_step),
       trainer_(*parts.trainers.at(index)),
-      source_(trainer_.source()),
-      coder_faults_(config.loop.batch_size) {}
+      source_(trainer_.source()) {}
 
 bool Stage::Begin() {
   const bool freeze = trainer_.needs_reference();
@@ -88,7 +88,7 @@ void Stage::GetDemonstrations() {
     request.assignments = DrawAssignments(config_.seed, Purpose::kDemonstration, first_step_, episodes, 1,
                                           problems_.families(), config_.controls.shuffle_prompts);
     trajectories = rollout_.Collect(request).trajectories;
-    coder_faults_.Add(trajectories);  // before they are kept, so that a resumed run asks again
+    coder_faults_.Add(trajectories, 1);  // before they are kept, so that a resumed run asks again
     database_.WriteDemonstrations(first_step_, trajectories);
   }
   demonstrations_.emplace(std::move(trajectories), parts_.coder->Suggestions(), *parts_.policy);
@@ -117,7 +117,7 @@ void Stage::Step(uint64_t step, StepRecord& record, MetricMap& metrics,
   request.recorded = database_.ReadStep(Purpose::kTrain, step);
   RolloutResult result = rollout_.Collect(request);
   record.trajectories = std::move(result.trajectories);
-  coder_faults_.Add(record.trajectories);
+  coder_faults_.Add(record.trajectories, kUselessSteps * config_.loop.batch_size);
   record.has_rollouts = true;
   metrics = RolloutMetrics(record.trajectories);
   metrics["time/rollout"] = result.seconds;

@@ -21,8 +21,11 @@ struct Price {
 
 // Tokens of a text by its length, rather too many than too few: English has four to five bytes a token, code three to
 // four.
+inline uint64_t TokensAtMost(uint64_t bytes) {
+  return bytes / 3 + 1;
+}
 inline uint64_t TokensAtMost(std::string_view text) {
-  return text.size() / 3 + 1;
+  return TokensAtMost(text.size());
 }
 
 class Budget {

@@ -6,18 +6,13 @@
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>
 
-#include <cstdio>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 namespace kgrpo::coder_gpt4o {
 namespace {
-
-std::string Dollars(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "$%.4g", value);
-  return text;
-}
 
 // Keys in alphabetical order and text in UTF-8: the same request has the same content wherever it is made.
 std::string TextOf(const nlohmann::json& json) {
@@ -44,9 +39,11 @@ double Coder::spent() const {
 
 void Coder::OpenRecordings() {
   std::call_once(recordings_opened_, [this] {
+    if (recordings_.open_run) run_ = recordings_.open_run();
     if (recordings_.open_cache) source_ = recordings_.open_cache();
-    if (!recordings_.open_run) return;
-    run_ = recordings_.open_run();
+    if (run_ == nullptr) return;
+    std::error_code ignored;
+    if (source_ != nullptr && std::filesystem::equivalent(run_->file(), source_->file(), ignored)) source_ = run_;
     const std::lock_guard lock(mutex_);
     budget_.AddSpent(run_->Spent());
   });
@@ -97,7 +94,7 @@ void Coder::Implement(const kgrpo_coder_request& request, kgrpo_coder_done done)
 void Coder::Cancel() {
   std::deque<JobPointer> held;
   {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(sending_, mutex_);  // what was sent before is sent, what comes later is not
     ++cancels_;
     held.swap(held_);
     for (auto& [digest, same] : asking_) held.insert(held.end(), same.waiting.begin(), same.waiting.end());
@@ -117,22 +114,20 @@ void Coder::Ask(const JobPointer& job) {
       throw Error(KGRPO_ERROR_NOT_FOUND, "the recording " + source_->file().string() +
                                              " has no answer to this request; " + source_->Difference(job->request));
     }
+    if (WaitsForSame(job)) return;
+    // Who was first until now may have been answered since that look.
+    if (options_.mode == Mode::kCache && UseRecorded(job, /*again=*/true)) return;
   } catch (const Error& error) {
-    return job->Fail(error.code(), error.what());
+    return Fail(job, error.code(), error.what());
   } catch (const std::exception& error) {
-    return job->Fail(KGRPO_ERROR_INTERNAL, error.what());
+    return Fail(job, KGRPO_ERROR_INTERNAL, error.what());
   }
-  if (WaitsForSame(job)) return;
-  {
-    const std::lock_guard lock(mutex_);
-    held_.push_back(job);
-  }
-  SendHeld();
+  Hold(job);
 }
 
 // Answers the job with what is known. What this run has paid for before keeps its cost; another recording costs
 // nothing.
-bool Coder::UseRecorded(const JobPointer& job) {
+bool Coder::UseRecorded(const JobPointer& job, bool again) {
   if (run_ != nullptr) {
     if (const auto paid = run_->Find(job->request, Match::kSample)) {
       Use(job, paid->completion, paid->cost);
@@ -140,12 +135,19 @@ bool Coder::UseRecorded(const JobPointer& job) {
     }
   }
   if (source_ == nullptr) return false;
-  const auto known = source_->Find(job->request, Match::kContent);
+  const bool cache = options_.mode == Mode::kCache;  // to which a failure is worth another try
+  const auto known = source_->Find(job->request, cache ? Match::kAnswered : Match::kContent);
   const bool answered = known && known->completion.outcome == Completion::Outcome::kAnswered;
-  if (reports_.metric) reports_.metric("coder/recorded_rate", answered ? 1 : 0);
-  if (!known || (!answered && options_.mode == Mode::kCache)) return false;  // a failure is worth another try
-  if (options_.mode == Mode::kCache) Keep(*job, {known->completion, 0}, /*paid=*/false);
+  if (reports_.metric && !again) reports_.metric("coder/recorded_rate", answered ? 1 : 0);
+  if (!known) return false;
+  if (cache) Keep(*job, {known->completion, 0}, /*keep=*/true, /*paid=*/false);
+  std::vector<JobPointer> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    waiting = StopWaitingFor(job);
+  }
   Use(job, known->completion, 0);
+  for (const JobPointer& other : waiting) Use(other, known->completion, 0);
   return true;
 }
 
@@ -153,6 +155,7 @@ bool Coder::UseRecorded(const JobPointer& job) {
 bool Coder::WaitsForSame(const JobPointer& job) {
   if (options_.mode != Mode::kCache) return false;
   const std::lock_guard lock(mutex_);
+  if (job->cancels() != cancels_) return false;  // it is not sent: nobody should wait for it
   const auto [asked, is_first] = asking_.try_emplace(job->request.digest, SameContent{job, {}});
   if (!is_first) asked->second.waiting.push_back(job);
   return !is_first;
@@ -167,75 +170,37 @@ std::vector<Coder::JobPointer> Coder::StopWaitingFor(const JobPointer& asker) {
   return waiting;
 }
 
-// Sends what is held as far as the most that it can cost fits beside the calls in flight. Where there are none to wait
-// for, the budget is at its end.
-void Coder::SendHeld() {
-  std::deque<JobPointer> ready, refused;
+// Ends the job, and who waits for its answer.
+void Coder::Fail(const JobPointer& job, kgrpo_error_code code, const std::string& message) {
+  std::vector<JobPointer> failed;
   {
     const std::lock_guard lock(mutex_);
-    while (!held_.empty()) {
-      Job& job = *held_.front();
-      job.reserved = options_.price.Of(TokensAtMost(job.request.body), options_.max_tokens);
-      if (budget_.Reserve(job.reserved)) {
-        ready.push_back(std::move(held_.front()));
-        held_.pop_front();
-      } else if (budget_.calls() > 0) {
-        break;
-      } else {
-        refused.swap(held_);
-      }
-    }
-    for (size_t i = 0, held = refused.size(); i < held; ++i) {
-      for (const JobPointer& other : StopWaitingFor(refused[i])) refused.push_back(other);
-    }
+    failed = StopWaitingFor(job);
   }
-  for (const JobPointer& job : ready) {
-    service_.send({job->request.body, TokensAtMost(job->request.body) + options_.max_tokens},
-                  [this, job](Completion completion) { Receive(job, std::move(completion)); });
-  }
-  for (const JobPointer& job : refused) {
-    job->Fail(KGRPO_ERROR_BUDGET,
-              "the coder has cost " + Dollars(spent()) + " of max_cost " + Dollars(*options_.max_cost) +
-                  ", and the next call could cost " + Dollars(job->reserved) +
-                  " (to go on, raise coder.options.max_cost: of a run that is resumed, in its resolved.yaml)");
-  }
+  failed.push_back(job);
+  for (const JobPointer& one : failed) one->Fail(code, message);
 }
 
-// On the service's thread.
-void Coder::Receive(const JobPointer& job, Completion completion) {
-  const bool answered = completion.outcome == Completion::Outcome::kAnswered;
-  if (answered && !completion.usage_known) {
-    completion.prompt_tokens = TokensAtMost(job->request.body);
-    completion.completion_tokens = TokensAtMost(completion.text);
-    if (reports_.warn && !warned_of_usage_.exchange(true))
-      reports_.warn("the service does not say how many tokens it used: they and their cost are estimated by length");
-  }
-  const double cost = options_.price.Of(completion.prompt_tokens, completion.completion_tokens);
-  if (answered || completion.outcome == Completion::Outcome::kFailed) Keep(*job, {completion, cost}, /*paid=*/true);
-  std::vector<JobPointer> waiting;
-  {
-    const std::lock_guard lock(mutex_);
-    budget_.Settle(job->reserved, cost);
-    waiting = StopWaitingFor(job);
-  }
-  if (answered && reports_.metric) {
-    reports_.metric("coder/answer_seconds", completion.answer_seconds);
-    reports_.metric("coder/attempts", completion.attempts);
-  }
-  Use(job, completion, cost);
-  for (const JobPointer& other : waiting) Use(other, completion, 0);
-  SendHeld();
-}
-
-void Coder::Keep(const Job& job, const RecordedCompletion& exchange, bool paid) {
-  try {
-    if (run_ != nullptr) run_->Add(job.request, exchange, options_.record, paid);
-    const bool answered = exchange.completion.outcome == Completion::Outcome::kAnswered;
-    if (paid && answered && options_.mode == Mode::kCache) source_->Add(job.request, exchange, true, paid);
-  } catch (const Error& error) {  // a full disk; what was paid for is used all the same
-    if (reports_.warn && !warned_of_recording_.exchange(true))
-      reports_.warn(std::string("exchanges cannot be recorded: ") + error.what());
-  }
+// Why the run's recording has not taken it; empty: it has. What was paid for is used all the same where that matters
+// to no limit.
+std::string Coder::Keep(const Job& job, const RecordedCompletion& exchange, bool keep, bool paid) {
+  const auto add = [&](const std::shared_ptr<Recording>& recording, bool keep_it, bool pay) -> std::string {
+    try {
+      recording->Add(job.request, exchange, keep_it, pay);
+      return "";
+    } catch (const std::exception& error) {  // a full disk
+      if (reports_.warn && !warned_of_recording_.exchange(true))
+        reports_.warn(std::string("exchanges cannot be recorded: ") + error.what());
+      return error.what();
+    }
+  };
+  std::string unkept;
+  if (run_ != nullptr) unkept = add(run_, keep && options_.record, paid);
+  const bool answered = exchange.completion.outcome == Completion::Outcome::kAnswered;
+  // What it cost is this run's alone, and counts in its own recording.
+  const bool to_cache = options_.mode == Mode::kCache && (source_ != run_ || !options_.record);
+  if (paid && answered && to_cache) add(source_, /*keep_it=*/true, /*pay=*/false);
+  return unkept;
 }
 
 // What comes of an exchange, wherever it came from.

@@ -75,12 +75,16 @@ class Coder {
   nlohmann::json Body(nlohmann::json messages, uint64_t sample) const;
   RecordedRequest RequestOf(const Job& job) const;
   void Ask(const JobPointer& job);
-  bool UseRecorded(const JobPointer& job);
+  bool UseRecorded(const JobPointer& job, bool again = false);
   bool WaitsForSame(const JobPointer& job);
   std::vector<JobPointer> StopWaitingFor(const JobPointer& asker);
+  void Hold(const JobPointer& job);
   void SendHeld();
+  bool Send(const JobPointer& job);
   void Receive(const JobPointer& job, Completion completion);
-  void Keep(const Job& job, const RecordedCompletion& exchange, bool paid);
+  double LostCost(const Job& job, const Completion& completion) const;
+  std::string Keep(const Job& job, const RecordedCompletion& exchange, bool keep, bool paid);
+  void Fail(const JobPointer& job, kgrpo_error_code code, const std::string& message);
   void Use(const JobPointer& job, const Completion& completion, double cost);
 
   const CoderOptions options_;
@@ -90,10 +94,13 @@ class Coder {
   const Reports reports_;
   std::once_flag recordings_opened_;
   std::shared_ptr<Recording> run_;     // may be absent
-  std::shared_ptr<Recording> source_;  // of modes cache and replay
+  std::shared_ptr<Recording> source_;  // of modes cache and replay; a cache may be the same as run_
   std::atomic<uint64_t> cancels_{0};
   std::atomic<bool> warned_of_usage_{false}, warned_of_recording_{false};
 
+  // Held while a request is given to the service, and while it becomes known that all are to be cancelled: none slips
+  // by.
+  std::mutex sending_;        // before mutex_, where both are taken
   mutable std::mutex mutex_;  // guards what follows; nobody is called under it
   Budget budget_;
   std::deque<JobPointer> held_;                // to be sent once their cost fits

@@ -147,6 +147,7 @@ std::optional<RecordedCompletion> Recording::Find(const RecordedRequest& request
   if (match == Match::kSample) return std::nullopt;
   Statement count(*database_, "SELECT count(*) FROM exchanges WHERE digest = ? AND answered = ?");
   for (const bool answered : {true, false}) {
+    if (!answered && match == Match::kAnswered) break;
     (count << request.digest << answered);
     const uint64_t found = count.Step() ? static_cast<uint64_t>(count.Integer(0)) : 0;
     count.Run();

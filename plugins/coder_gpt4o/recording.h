@@ -33,8 +33,9 @@ struct RecordedCompletion {
 
 // Which of several recorded answers to the same content is wanted.
 enum class Match {
-  kSample,   // that to the same sample, if it was answered
-  kContent,  // that to the same sample, else one of those that were answered, by the sample's number, else a failure
+  kSample,    // that to the same sample, if it was answered
+  kAnswered,  // that to the same sample, else another one by the sample's number, of those that were answered
+  kContent,   // that to the same sample, be it a failure; else as kAnswered, else a failure
 };
 
 // Any thread.

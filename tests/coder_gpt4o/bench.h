@@ -1,4 +1,4 @@
-// A coder over a scripted service. Used by coder_test.cc and coder_recording_test.cc.
+// A coder over a scripted service. Used by the tests of this folder that need a whole coder.
 #ifndef KGRPO_TESTS_CODER_GPT4O_BENCH_H
 #define KGRPO_TESTS_CODER_GPT4O_BENCH_H
 
@@ -17,13 +17,17 @@ struct Bench {
   explicit Bench(const nlohmann::json& changes = nlohmann::json::object(), Recordings recordings = {})
       : coder(OptionsWith(changes), service.service(), std::move(recordings),
               {[this](std::string_view message) { warnings.emplace_back(message); },
-               [this](std::string_view name, double value) { metrics.emplace_back(name, value); }}) {}
+               [this](std::string_view name, double value) {
+                 metrics.emplace_back(name, value);
+                 if (on_metric) std::exchange(on_metric, nullptr)();
+               }}) {}
 
   void Ask(Asked& asked, Answered& answered) { coder.Implement(asked.request(), answered.done()); }
 
   ScriptedService service;
   std::vector<std::string> warnings;
   std::vector<std::pair<std::string, double>> metrics;
+  std::function<void()> on_metric;  // called at the next one
   Coder coder;
 };
 

@@ -168,6 +168,89 @@ TEST(CoderTest, ACachePaysOnlyForWhatIsNew) {
   EXPECT_DOUBLE_EQ(own.Spent(), 0.0045);
 }
 
+TEST(CoderTest, WhatACacheWasFilledForIsNoneOfItsCost) {
+  const auto folder = TestFolder("cache_cost");
+  const json options = {{"mode", "cache"}, {"prices", kPrices}};
+  {
+    Bench bench(options, RecordedIn(folder / "one", folder / "cache.sqlite"));
+    Play(bench, {"a"});
+  }
+  EXPECT_EQ(Recording(folder / "cache.sqlite", Recording::Access::kReplay).Spent(), 0);
+  EXPECT_DOUBLE_EQ(Recording(folder / "one" / kRecordingName, Recording::Access::kReplay).Spent(), 0.0045);
+  // The same file by another name: what is paid counts once, and is kept once.
+  std::filesystem::create_directories(folder / "two");
+  std::filesystem::create_symlink(folder / "two", folder / "alias");
+  {
+    Bench bench(options, RecordedIn(folder / "two", folder / "alias" / kRecordingName));
+    Play(bench, {"a", "a"});
+    EXPECT_EQ(bench.service.sent, 1u);
+  }
+  Recording same(folder / "two" / kRecordingName, Recording::Access::kReplay);
+  EXPECT_DOUBLE_EQ(same.Spent(), 0.0045);
+  EXPECT_EQ(same.Exchanges(), 2u);  // one a sample
+}
+
+TEST(CoderTest, ACacheLooksAgainBeforeItPays) {
+  const auto folder = TestFolder("looks_again");
+  const json options = {{"mode", "cache"}, {"prices", kPrices}};
+  Bench other(options, RecordedIn(folder / "one", folder / "cache.sqlite"));
+  Bench bench(options, RecordedIn(folder / "two", folder / "cache.sqlite"));
+  // The other one is answered right after this one's look into the cache.
+  bench.on_metric = [&] { Play(other, {"a"}); };
+  const std::vector<Answered> answered = Play(bench, {"a"});
+  EXPECT_EQ(other.service.sent, 1u);
+  EXPECT_EQ(bench.service.sent, 0u);
+  EXPECT_EQ(answered[0].calls, 1);
+  EXPECT_EQ(answered[0].outcome, KGRPO_CODER_OK);
+}
+
+TEST(CoderTest, ACacheDoesNotAskForAnAnswerBecauseAnotherFailed) {
+  const auto folder = TestFolder("failure_in_cache");
+  {
+    Bench bench(json::object(), RecordedIn(folder));
+    Asked asked("a", 0);
+    Answered failed;
+    bench.Ask(asked, failed);
+    bench.service.Answer(Failed());
+    asked.seed = 7;
+    bench.Ask(asked, failed);
+    bench.service.Answer(AnswerOf(Fenced(kKernelC)));
+  }
+  Bench cache({{"mode", "cache"}}, RecordedIn(folder / "own", folder / kRecordingName));
+  EXPECT_EQ(Play(cache, {"a"})[0].source, kKernelC);
+  EXPECT_EQ(cache.service.sent, 0u);
+}
+
+TEST(CoderTest, SpendingThatCannotBeKeptEndsARunWithALimit) {
+  for (const bool limited : {false, true}) {
+    const auto folder = TestFolder("unkept");
+    json options = {{"mode", "cache"}, {"prices", kPrices}};
+    if (limited) options["max_cost"] = 5;
+    Bench bench(options, RecordedIn(folder, folder / "cache.sqlite"));
+    Play(bench, {"a"});
+    { Database(folder / kRecordingName).Execute("DROP TABLE spending"); }
+    std::deque<Asked> asked;
+    std::deque<Answered> answered(2);
+    for (uint64_t i = 0; i < 2; ++i) {
+      asked.emplace_back("b", i);
+      bench.Ask(asked[i], answered[i]);
+    }
+    bench.service.Answer(AnswerOf(Fenced(kKernelC)));
+    EXPECT_THAT(bench.warnings, testing::ElementsAre(HasSubstr("cannot be recorded")));
+    for (const Answered& one : answered) {
+      EXPECT_EQ(one.calls, 1);
+      if (!limited) {
+        EXPECT_EQ(one.source, kKernelC);
+        continue;
+      }
+      ASSERT_TRUE(one.error);
+      EXPECT_EQ(one.error->code(), KGRPO_ERROR_UNAVAILABLE);
+      EXPECT_THAT(one.error->what(), AllOf(HasSubstr("cannot be kept in"), HasSubstr("no such table: spending")));
+    }
+    EXPECT_EQ(Recording(folder / "cache.sqlite", Recording::Access::kReadWrite).Exchanges(), 2u);  // the cache has it
+  }
+}
+
 TEST(CoderTest, ACacheDoesNotAskTwiceAtOnce) {
   const auto folder = TestFolder("at_once");
   Bench bench({{"mode", "cache"}}, RecordedIn(folder, folder / "cache.sqlite"));

@@ -1,4 +1,4 @@
-// coder_gpt4o/coder.h: from request to answer, with a scripted service: outcomes, continuations, money, cancelling.
+// coder_gpt4o/coder.h: from request to answer, with a scripted service: outcomes and continuations.
 #include "coder_gpt4o/coder.h"
 
 #include "bench.h"
@@ -170,103 +170,6 @@ TEST(CoderTest, EstimatesWhatTheServiceDoesNotSay) {
     EXPECT_GT(answered.cost, 0.01);
   }
   EXPECT_THAT(bench.warnings, ElementsAre(HasSubstr("estimated")));
-}
-
-// ---- money ---------------------------------------------------------------------------------------
-
-TEST(CoderTest, HoldsCallsBackUntilTheirCostFitsAndThenStops) {
-  // A call can cost about $0.044 and costs $0.0045: the limit has room for two at once, and for seven in all.
-  Bench bench({{"prices", kPrices}, {"max_cost", 0.09 + 0.0001}});
-  std::deque<Asked> asked(40);
-  std::deque<Answered> answered(40);
-  for (size_t i = 0; i < 40; ++i) bench.Ask(asked[i], answered[i]);
-  EXPECT_EQ(bench.service.calls.size(), 2u);
-  size_t most = 0;
-  while (!bench.service.calls.empty()) {
-    most = std::max(most, bench.service.calls.size());
-    bench.service.Answer(AnswerOf(Fenced(kKernelC)));
-  }
-  EXPECT_EQ(most, 2u);
-  size_t fine = 0, refused = 0;
-  for (const Answered& one : answered) {
-    EXPECT_EQ(one.calls, 1);
-    if (one.error) {
-      ++refused;
-      EXPECT_EQ(one.error->code(), KGRPO_ERROR_BUDGET);
-      EXPECT_THAT(one.error->what(),
-                  AllOf(HasSubstr("of max_cost $0.0901"), HasSubstr("raise coder.options.max_cost")));
-    } else {
-      ++fine;
-    }
-  }
-  EXPECT_EQ(fine, bench.service.sent);
-  EXPECT_EQ(fine + refused, 40u);
-  EXPECT_GT(refused, 0u);
-  EXPECT_GT(fine, 5u);
-  EXPECT_LE(bench.coder.spent(), 0.0901);
-  EXPECT_DOUBLE_EQ(bench.coder.spent(), static_cast<double>(fine) * 0.0045);
-}
-
-TEST(CoderTest, KnowsWhatTheRunSpentBefore) {
-  const auto folder = TestFolder("budget");
-  const json options = {{"prices", kPrices}, {"max_cost", 0.05}, {"record", false}};
-  Asked asked;
-  {
-    Bench bench(options, RecordedIn(folder));
-    for (int i = 0; i < 2; ++i) {
-      Answered answered;
-      bench.Ask(asked, answered);
-      bench.service.Answer(AnswerOf(Fenced(kKernelC)));
-      EXPECT_FALSE(answered.error);
-    }
-  }
-  Bench resumed(options, RecordedIn(folder));
-  Answered answered;
-  resumed.Ask(asked, answered);
-  ASSERT_TRUE(answered.error);
-  EXPECT_EQ(answered.error->code(), KGRPO_ERROR_BUDGET);
-  EXPECT_THAT(answered.error->what(), HasSubstr("has cost $0.009"));
-}
-
-// ---- cancelling ----------------------------------------------------------------------------------
-
-TEST(CoderTest, CancellingAnswersEverything) {
-  const auto folder = TestFolder("cancelled");
-  Bench bench({{"mode", "cache"}, {"prices", kPrices}, {"max_cost", 0.06}, {"continuations", 3}},
-              RecordedIn(folder, folder / "cache.sqlite"));
-  std::deque<Asked> asked;
-  std::deque<Answered> answered(4);
-  for (const char* words : {"a", "a", "b", "b"}) asked.emplace_back(words, asked.size());
-  for (size_t i = 0; i < 4; ++i) bench.Ask(asked[i], answered[i]);
-  EXPECT_EQ(bench.service.sent, 1u);  // one waits for it, one is held for its cost, one waits for that
-  bench.coder.Cancel();
-  EXPECT_EQ(bench.service.cancels, 1u);
-  for (const Answered& one : answered) {
-    EXPECT_EQ(one.calls, 1);
-    EXPECT_EQ(one.outcome, KGRPO_CODER_FAILED);
-    EXPECT_EQ(one.message, "cancelled");
-  }
-  // It goes on being of use.
-  Answered later;
-  bench.Ask(asked[2], later);
-  bench.service.Answer(AnswerOf(Fenced(kKernelC)));
-  EXPECT_EQ(later.source, kKernelC);
-}
-
-TEST(CoderTest, WhatIsCancelledIsNotContinued) {
-  Bench bench(json{{"continuations", 3}});
-  bench.service.calls.clear();
-  Asked asked;
-  Answered answered;
-  bench.Ask(asked, answered);
-  // The answer had come when the word to stop did.
-  const ScriptedService::Call call = bench.service.calls.front();
-  bench.service.calls.clear();
-  bench.coder.Cancel();
-  call.done(AnswerOf("```cuda\nvoid", "length"));
-  EXPECT_EQ(answered.calls, 1);
-  EXPECT_EQ(answered.outcome, KGRPO_CODER_FAILED);
-  EXPECT_EQ(bench.service.sent, 1u);
 }
 
 }  // namespace

@@ -78,6 +78,9 @@ TEST(RecordingTest, FindsByContentAndSample) {
   EXPECT_EQ(text("{\"a\":1}", 21, Match::kContent), "eleven");
   EXPECT_EQ(text("{\"a\":2}", 99, Match::kContent), "the line was cut");
   EXPECT_EQ(text("{\"a\":3}", 10, Match::kContent), "nothing");
+  EXPECT_EQ(text("{\"a\":1}", 11, Match::kAnswered), "eleven");
+  EXPECT_EQ(text("{\"a\":1}", 12, Match::kAnswered), "ten");  // its own is a failure
+  EXPECT_EQ(text("{\"a\":2}", 10, Match::kAnswered), "nothing");
   // Asked again after it had failed: the answer counts.
   recording.Add(Request("{\"a\":2}", 10), Exchange("at last"), true, true);
   EXPECT_EQ(text("{\"a\":2}", 10, Match::kSample), "at last");

@@ -166,12 +166,13 @@ TEST_F(CoderFailureTest, ACoderThatIsOfNoUseEndsTheRunWithACheckpoint) {
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), KGRPO_ERROR_UNAVAILABLE);
       EXPECT_THAT(error.what(),
-                  HasSubstr(what == CoderFailure::kDrop ? "the coder's last 8 answers were all useless"
-                                                        : "the coder's last 24 answers were all useless"));
+                  HasSubstr(what == CoderFailure::kDrop ? "the coder's last 40 answers were all useless"
+                                                        : "the coder's last 48 answers were all useless"));
       EXPECT_THAT(error.what(), HasSubstr(": the line was cut"));
-      EXPECT_THAT(error.what(), HasSubstr("a checkpoint of step 2 was written"));
+      EXPECT_THAT(error.what(), HasSubstr(what == CoderFailure::kDrop ? "a checkpoint of step 6 was written"
+                                                                      : "a checkpoint of step 3 was written"));
     }
-    EXPECT_EQ(knobs().updates, 2);
+    EXPECT_EQ(knobs().updates, what == CoderFailure::kDrop ? 2 : 3);  // of dropped trajectories nothing is learned
     knobs().coder_fails_every = 0;
     EXPECT_EQ(fakes::RunIn(config, true).status, RunOutcome::Status::kFinished);
   }
@@ -199,17 +200,18 @@ std::vector<TrajectoryRecord> Answers(const std::vector<std::pair<kgrpo_coder_ou
 }
 
 TEST_F(CoderFailureTest, OneGoodAnswerIsEnoughAndFewBadOnesAreChance) {
-  CoderFaults faults(2);
+  CoderFaults faults;
+  constexpr size_t kEnough = 8;
   const auto bad =
       Answers({{KGRPO_CODER_REFUSED, "no"}, {KGRPO_CODER_TRUNCATED, "cut"}, {KGRPO_CODER_TRUNCATED, "cut"}});
-  faults.Add(bad);
-  faults.Add(bad);
-  faults.Add(Answers({{KGRPO_CODER_REFUSED, "no"}, {KGRPO_CODER_UNCLEAR, "what?"}}));
-  faults.Add(bad);
-  faults.Add(bad);
-  faults.Add({});
+  faults.Add(bad, kEnough);
+  faults.Add(bad, kEnough);
+  faults.Add(Answers({{KGRPO_CODER_REFUSED, "no"}, {KGRPO_CODER_UNCLEAR, "what?"}}), kEnough);
+  faults.Add(bad, kEnough);
+  faults.Add(bad, kEnough);
+  faults.Add({}, kEnough);
   try {
-    faults.Add(bad);
+    faults.Add(bad, kEnough);
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("last 9 answers"));

@@ -1,0 +1,187 @@
+// coder_gpt4o/coder.h: from request to answer, with a scripted service: what it may cost and costs, and cancelling.
+#include "coder_gpt4o/coder.h"
+
+#include "bench.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace kgrpo::coder_gpt4o {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// ---- money ---------------------------------------------------------------------------------------
+
+TEST(CoderTest, HoldsCallsBackUntilTheirCostFitsAndThenStops) {
+  // A call can cost about $0.044 and costs $0.0045: the limit has room for two at once, and for seven in all.
+  Bench bench({{"prices", kPrices}, {"max_cost", 0.09 + 0.0001}});
+  std::deque<Asked> asked(40);
+  std::deque<Answered> answered(40);
+  for (size_t i = 0; i < 40; ++i) bench.Ask(asked[i], answered[i]);
+  EXPECT_EQ(bench.service.calls.size(), 2u);
+  size_t most = 0;
+  while (!bench.service.calls.empty()) {
+    most = std::max(most, bench.service.calls.size());
+    bench.service.Answer(AnswerOf(Fenced(kKernelC)));
+  }
+  EXPECT_EQ(most, 2u);
+  size_t fine = 0, refused = 0;
+  for (const Answered& one : answered) {
+    EXPECT_EQ(one.calls, 1);
+    if (one.error) {
+      ++refused;
+      EXPECT_EQ(one.error->code(), KGRPO_ERROR_BUDGET);
+      EXPECT_THAT(one.error->what(),
+                  AllOf(HasSubstr("of max_cost $0.0901"), HasSubstr("raise coder.options.max_cost")));
+    } else {
+      ++fine;
+    }
+  }
+  EXPECT_EQ(fine, bench.service.sent);
+  EXPECT_EQ(fine + refused, 40u);
+  EXPECT_GT(refused, 0u);
+  EXPECT_GT(fine, 5u);
+  EXPECT_LE(bench.coder.spent(), 0.0901);
+  EXPECT_DOUBLE_EQ(bench.coder.spent(), static_cast<double>(fine) * 0.0045);
+}
+
+TEST(CoderTest, KnowsWhatTheRunSpentBefore) {
+  const auto folder = TestFolder("budget");
+  const json options = {{"prices", kPrices}, {"max_cost", 0.05}, {"record", false}};
+  Asked asked;
+  {
+    Bench bench(options, RecordedIn(folder));
+    for (int i = 0; i < 2; ++i) {
+      Answered answered;
+      bench.Ask(asked, answered);
+      bench.service.Answer(AnswerOf(Fenced(kKernelC)));
+      EXPECT_FALSE(answered.error);
+    }
+  }
+  Bench resumed(options, RecordedIn(folder));
+  Answered answered;
+  resumed.Ask(asked, answered);
+  ASSERT_TRUE(answered.error);
+  EXPECT_EQ(answered.error->code(), KGRPO_ERROR_BUDGET);
+  EXPECT_THAT(answered.error->what(), HasSubstr("has cost $0.009"));
+}
+
+// Attempts that the service took on and that gave no answer: a stream that broke off, a call that timed out.
+TEST(CoderTest, LostAttemptsCostToo) {
+  const auto folder = TestFolder("lost");
+  Bench bench(json{{"prices", kPrices}}, RecordedIn(folder));
+  double all = 0;
+  const auto charged = [&](Completion completion, uint64_t text_tokens, double answer) {
+    Asked asked("use one warp", bench.service.sent);
+    Answered answered;
+    bench.Ask(asked, answered);
+    const auto prompt_tokens = static_cast<double>(bench.service.calls[0].tokens_at_most - 4096);
+    const double lost = completion.lost_attempts * prompt_tokens * 2.5e-6 + static_cast<double>(text_tokens) * 10e-6;
+    bench.service.Answer(std::move(completion));
+    EXPECT_EQ(bench.metrics.back().first, "coder/lost_cost");
+    EXPECT_DOUBLE_EQ(bench.metrics.back().second, lost);
+    if (!answered.error) {
+      EXPECT_DOUBLE_EQ(answered.cost, lost + answer);
+    }
+    all += lost + answer;
+    EXPECT_NEAR(bench.coder.spent(), all, 1e-12);
+  };
+  charged(AnswerOf(Fenced(kKernelC)), 0, 0.0045);
+  Completion completion = AnswerOf(Fenced(kKernelC));
+  completion.lost_attempts = 2;
+  completion.lost_bytes = 300;
+  charged(completion, 101, 0.0045);
+  for (const auto outcome :
+       {Completion::Outcome::kFailed, Completion::Outcome::kCancelled, Completion::Outcome::kFatal}) {
+    completion = Failed();
+    completion.outcome = outcome;
+    completion.lost_attempts = completion.lost_silent = 3;
+    charged(completion, 3 * 4096, 0);
+  }
+  completion.lost_silent = 1;
+  completion.lost_bytes = 300;
+  charged(completion, 4096 + 101, 0);
+  completion.lost_bytes = 1 << 20;  // no more is billed than was asked for
+  charged(completion, 3 * 4096, 0);
+  bench.coder.Cancel();
+  EXPECT_NEAR(Recording(folder / kRecordingName, Recording::Access::kReadWrite).Spent(), all, 1e-12);
+}
+
+TEST(CoderTest, LostAttemptsUseTheLimitUp) {
+  Bench bench(json{{"prices", kPrices}, {"max_cost", 0.1}});
+  Asked asked;
+  Answered failed, refused;
+  bench.Ask(asked, failed);
+  Completion completion = Failed();
+  completion.lost_attempts = completion.lost_silent = 2;
+  bench.service.Answer(completion);
+  bench.Ask(asked, refused);
+  EXPECT_EQ(bench.service.sent, 1u);
+  ASSERT_TRUE(refused.error);
+  EXPECT_EQ(refused.error->code(), KGRPO_ERROR_BUDGET);
+}
+
+// ---- cancelling ----------------------------------------------------------------------------------
+
+TEST(CoderTest, CancellingAnswersEverything) {
+  const auto folder = TestFolder("cancelled");
+  Bench bench({{"mode", "cache"}, {"prices", kPrices}, {"max_cost", 0.06}, {"continuations", 3}},
+              RecordedIn(folder, folder / "cache.sqlite"));
+  std::deque<Asked> asked;
+  std::deque<Answered> answered(4);
+  for (const char* words : {"a", "a", "b", "b"}) asked.emplace_back(words, asked.size());
+  for (size_t i = 0; i < 4; ++i) bench.Ask(asked[i], answered[i]);
+  EXPECT_EQ(bench.service.sent, 1u);  // one waits for it, one is held for its cost, one waits for that
+  bench.coder.Cancel();
+  EXPECT_EQ(bench.service.cancels, 1u);
+  for (const Answered& one : answered) {
+    EXPECT_EQ(one.calls, 1);
+    EXPECT_EQ(one.outcome, KGRPO_CODER_FAILED);
+    EXPECT_EQ(one.message, "cancelled");
+  }
+  // It goes on being of use.
+  Answered later;
+  bench.Ask(asked[2], later);
+  bench.service.Answer(AnswerOf(Fenced(kKernelC)));
+  EXPECT_EQ(later.source, kKernelC);
+}
+
+TEST(CoderTest, NoRequestSlipsPastTheWordToCancel) {
+  const auto folder = TestFolder("slips");
+  Bench bench({{"mode", "cache"}}, RecordedIn(folder, folder / "cache.sqlite"));
+  // It comes while the request looks into the cache, before anything is sent.
+  bench.on_metric = [&] { bench.coder.Cancel(); };
+  Asked asked;
+  Answered answered, later;
+  bench.Ask(asked, answered);
+  EXPECT_EQ(bench.service.sent, 0u);
+  EXPECT_EQ(answered.calls, 1);
+  EXPECT_EQ(answered.outcome, KGRPO_CODER_FAILED);
+  EXPECT_EQ(answered.message, "cancelled");
+  bench.Ask(asked, later);
+  EXPECT_EQ(bench.service.sent, 1u);
+  bench.service.Answer(AnswerOf(Fenced(kKernelC)));
+  EXPECT_EQ(later.source, kKernelC);
+}
+
+TEST(CoderTest, WhatIsCancelledIsNotContinued) {
+  Bench bench(json{{"continuations", 3}});
+  bench.service.calls.clear();
+  Asked asked;
+  Answered answered;
+  bench.Ask(asked, answered);
+  // The answer had come when the word to stop did.
+  const ScriptedService::Call call = bench.service.calls.front();
+  bench.service.calls.clear();
+  bench.coder.Cancel();
+  call.done(AnswerOf("```cuda\nvoid", "length"));
+  EXPECT_EQ(answered.calls, 1);
+  EXPECT_EQ(answered.outcome, KGRPO_CODER_FAILED);
+  EXPECT_EQ(bench.service.sent, 1u);
+}
+
+}  // namespace
+}  // namespace kgrpo::coder_gpt4o
