@@ -169,8 +169,8 @@ TEST_F(CoderFailureTest, ACoderThatIsOfNoUseEndsTheRunWithACheckpoint) {
                   HasSubstr(what == CoderFailure::kDrop ? "the coder's last 40 answers were all useless"
                                                         : "the coder's last 48 answers were all useless"));
       EXPECT_THAT(error.what(), HasSubstr(": the line was cut"));
-      EXPECT_THAT(error.what(), HasSubstr(what == CoderFailure::kDrop ? "a checkpoint of step 6 was written"
-                                                                      : "a checkpoint of step 3 was written"));
+      EXPECT_THAT(error.what(),
+                  HasSubstr(what == CoderFailure::kDrop ? "checkpoint is of step 6" : "checkpoint is of step 3"));
     }
     EXPECT_EQ(knobs().updates, what == CoderFailure::kDrop ? 2 : 3);  // of dropped trajectories nothing is learned
     knobs().coder_fails_every = 0;
