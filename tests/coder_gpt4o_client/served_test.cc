@@ -78,6 +78,7 @@ TEST_F(Served, AnAnswerThatIsCutOffSaysSo) {
 TEST_F(Served, SeveralAtOnceAreAllAnswered) {
   CompletionClient client(options_);
   std::vector<std::future<Completion>> answers;
+  answers.reserve(4);
   for (int i = 0; i < 4; ++i) answers.push_back(Send(client, Request("Say the number " + std::to_string(i) + ".", 8)));
   for (std::future<Completion>& answer : answers) {
     const Completion completion = answer.get();
