@@ -7,6 +7,7 @@
 #include <algorithm>
 
 namespace kgrpo {
+
 void CoderFaults::Add(const std::vector<TrajectoryRecord>& trajectories, size_t enough) {
   bool any_use = false;
   const auto add = [&](const CoderAnswer& answer) {
@@ -36,9 +37,8 @@ void CoderFaults::Add(const std::vector<TrajectoryRecord>& trajectories, size_t 
       })->first;
   throw Error(KGRPO_ERROR_UNAVAILABLE,
               "the coder's last " + std::to_string(count_) +
-                  " answers were all useless for a fault of its own; the "
-                  "commonest, " +
-                  std::to_string(fault.count) + " times, is " + CoderOutcomeName(outcome) + ": " + message +
+                  " answers were all useless for a fault of its own; the commonest, " + std::to_string(fault.count) +
+                  " times, is " + CoderOutcomeName(outcome) + ": " + message +
                   ". Nothing can be learned from such answers: mend the cause in the coder's options, then resume");
 }
 

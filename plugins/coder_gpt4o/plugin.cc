@@ -23,8 +23,8 @@ namespace coder_gpt4o = kgrpo::coder_gpt4o;
 
 struct kgrpo_coder {
   std::optional<coder_gpt4o::Coder> coder;
-  std::unique_ptr<coder_gpt4o::CompletionClient>
-      client;  // goes first: its thread calls the coder. Absent in mode replay
+  // Goes first, since its thread calls the coder. Absent in mode replay.
+  std::unique_ptr<coder_gpt4o::CompletionClient> client;
 };
 
 namespace {

@@ -1,5 +1,7 @@
 #include "coder_gpt4o/secrets.h"
 
+#include "coder_gpt4o/client/ascii.h"
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -8,12 +10,6 @@ namespace kgrpo::coder_gpt4o {
 namespace {
 
 using Json = nlohmann::json;
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return lower;
-}
 
 // What stands between the scheme and the path, with a user and a port where there are any.
 std::string_view Authority(std::string_view url) {

@@ -64,15 +64,12 @@ Trouble Timer::RunOnce(const Side& side, const std::vector<uint64_t>& sets, cons
 // launches. A processor that was busy with something else looks the same, for once.
 Trouble Timer::RunBatch(Side* side, const std::vector<uint64_t>& sets, Batch* batch,
                         const std::vector<uint64_t>& changed) {
-  for (int attempt = 0; attempt < kQueueAttempts; ++attempt) {
+  for (int attempt = 0;; ++attempt) {
+    side->gated = side->gated && attempt < kQueueAttempts;
     if (Trouble trouble = RunOnce(*side, sets, changed, batch)) return trouble;
     side->allocated = side->allocated || batch->allocates;
     if (!side->gated || batch->as_planned) return {};
   }
-  side->gated = false;
-  const Trouble trouble = RunOnce(*side, sets, changed, batch);
-  side->allocated = side->allocated || batch->allocates;
-  return trouble;
 }
 
 // What the baseline makes of the last batch's inputs, with or without their change, where no candidate can look.

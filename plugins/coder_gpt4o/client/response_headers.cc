@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "coder_gpt4o/client/ascii.h"
+
 namespace kgrpo::coder_gpt4o {
 namespace {
 
@@ -14,13 +16,6 @@ std::string_view Trimmed(std::string_view text) {
   const size_t begin = text.find_first_not_of(kSpace);
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
-}
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return lower;
 }
 
 // A number that is finite and not negative; what follows it is left in `rest`.
