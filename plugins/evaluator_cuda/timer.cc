@@ -82,7 +82,7 @@ Trouble Timer::Estimate(Side* side, Rough* rough) {
     least_four = i == 0 ? four.seconds : std::min(least_four, four.seconds);
   }
   rough->seconds = std::max(1e-6, (least_four - least_one) / 3);
-  rough->launches = std::max<uint64_t>(1, four.launches / 4);
+  rough->launches = side->launches = std::max<uint64_t>(1, four.launches / 4);
   return {};
 }
 

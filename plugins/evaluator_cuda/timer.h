@@ -29,6 +29,7 @@ struct Side {
   // Calls are launched while the device waits, and run when all are there: for kernels that take less time than their
   // launches. Their inputs are put into place behind the wait too. The timer decides it.
   bool gated = false;
+  uint64_t launches = 1;   // of a call, as the first ones had them
   bool allocated = false;  // device memory, in any call so far
 };
 

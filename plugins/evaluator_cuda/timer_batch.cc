@@ -41,7 +41,11 @@ Trouble Timer::RunOnce(const Side& side, const std::vector<uint64_t>& sets, cons
   if (side.gated) {
     if (Trouble trouble = side.worker.Queue(&as_planned)) return trouble;
     batch->queue_seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-    as_planned = as_planned && side.worker.Stage();
+    // By what the first calls launched, not this batch: what the worker says of it comes after the gate, when a process
+    // that was taken over could know that this batch is one to throw away.
+    const double most =
+        kQueueSlackSeconds + kLaunchSeconds * static_cast<double>(side.launches * plan.calls.size());
+    as_planned = as_planned && side.worker.Stage() && batch->queue_seconds < most;
     if (as_planned && !changed.empty()) {
       batch->at_gate = device_.Peek();
       for (const uint64_t set : changed) inputs_.Change(side.memory.data(), round_, set, content_);
@@ -55,8 +59,7 @@ Trouble Timer::RunOnce(const Side& side, const std::vector<uint64_t>& sets, cons
   batch->event_seconds = done.event_seconds;
   batch->allocates = done.allocations > 0;
   batch->launches = done.launches;
-  batch->as_planned =
-      as_planned && batch->queue_seconds < kQueueSlackSeconds + kLaunchSeconds * static_cast<double>(done.launches);
+  batch->as_planned = as_planned;
   return {};
 }
 
