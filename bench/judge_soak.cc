@@ -5,8 +5,9 @@
 //
 // Judgement i is of problem i modulo their number (choose quick ones); its source differs from all others by a constant
 // that holds i, so that nothing is known of it. 10,000 in four runs: --from 0, 2500, 5000, 7500 with --count 2500.
-// After every --every judgements all threads stop, and once the worker pool is full again it is looked at what the
-// process holds: one CSV line. The last two lines are the verdicts by kind of kernel, and "leaks: none" or what grew.
+// After every --every judgements all threads stop, references' processes are ended, and once the worker pool is full
+// again it is looked at what the process holds: one CSV line. The last three lines are where the time of a judgement
+// went, the verdicts by kind of kernel, and "leaks: none" or what grew.
 // Exit codes: 0 neither a leak nor a wrong verdict, 1 one of them, 2 bad usage or no judge.
 #include <kgrpo/sdk/error.h>
 
@@ -127,15 +128,19 @@ class Soak {
                                            kgrpo::evaluator::SubKey(13, number), false);
     const std::lock_guard lock(mutex_);
     ++verdicts_[kind][judgement.verdict];
+    for (const auto& [name, value] : judgement.metrics) {
+      if (name.starts_with("judge_")) seconds_[name] += value;
+    }
     if (judgement.correct == (kind == kPlain)) return;
     ++surprises_;
     std::printf("# judgement %llu (%s, %s): %s: %.300s\n", static_cast<unsigned long long>(number), kKindNames[kind],
                 open.problem.name.c_str(), judgement.verdict.c_str(), judgement.diagnosis.c_str());
   }
 
-  // Workers that were taken are replaced, and those that were used ended, off the judgements' time: looks until twice
-  // in a row the same is there.
+  // How many references' processes wait depends on what was judged last, so they are ended. Workers that were taken are
+  // replaced, and those that were used ended, off the judgements' time: looks until twice in a row the same is there.
   void Sample(uint64_t judged) {
+    judge_.EndReferences();
     Holdings holdings = kgrpo::bench::LookAtProcess();
     for (int tries = 0; tries < 40; ++tries) {
       std::this_thread::sleep_for(std::chrono::milliseconds(250));
@@ -154,7 +159,10 @@ class Soak {
   }
 
   bool Conclude() const {
-    std::printf("verdicts:");
+    std::printf("seconds a judgement:");
+    for (const auto& [name, seconds] : seconds_)
+      std::printf(" %s=%.3f", name.c_str(), seconds / static_cast<double>(arguments_.count));
+    std::printf("\nverdicts:");
     for (int kind = 0; kind < kKinds; ++kind) {
       std::printf(" %s", kKindNames[kind]);
       for (const auto& [verdict, count] : verdicts_[kind]) std::printf(" %s=%zu", verdict.c_str(), count);
@@ -173,6 +181,7 @@ class Soak {
   std::vector<Holdings> samples_;
   std::mutex mutex_;  // guards what follows, and the output while judgements run
   std::map<std::string, size_t> verdicts_[kKinds];
+  std::map<std::string, double> seconds_;  // by the judge's metric that holds them, of all judgements
   size_t surprises_ = 0;
 };
 

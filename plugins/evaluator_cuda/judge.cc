@@ -192,6 +192,11 @@ void Judge::GiveUpBaselines(const OpenProblem& open) {
   }
 }
 
+void Judge::EndReferences() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  baselines_.clear();
+}
+
 Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough) {
   Judgement judgement;
   ThrowIfCancelled();

@@ -62,6 +62,10 @@ class Judge {
   // impossible. [any thread]
   Judgement Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough);
 
+  // Ends the processes of reference kernels that wait for the next judgement of their problem: it starts them anew.
+  // [any thread]
+  void EndReferences();
+
   const Device& device() const { return device_; }
   // Compiler, sandbox, device, a line each.
   std::string Describe() const;

@@ -19,6 +19,11 @@ namespace {
 void* g_library = nullptr;
 std::vector<cudaStream_t> g_streams_of_call;  // in which the call at hand has launched
 
+cudaError_t KeepMemory(cudaMemPool_t pool) {
+  uint64_t all = UINT64_MAX;
+  return RUNTIME(cudaMemPoolSetAttribute)(pool, cudaMemPoolAttrReleaseThreshold, &all);
+}
+
 }  // namespace
 
 void RuntimeBeginCall() {
@@ -46,6 +51,15 @@ void* RuntimeFunction(const char* name) {
   void* function = dlsym(g_library, name);
   if (function == nullptr) _exit(126);
   return function;
+}
+
+cudaError_t KeepMemoryOfDefaultPool() {
+  int supported = 0;
+  cudaMemPool_t pool = nullptr;
+  cudaError_t status = RUNTIME(cudaDeviceGetAttribute)(&supported, cudaDevAttrMemoryPoolsSupported, 0);
+  if (status != cudaSuccess || supported == 0) return status;
+  status = RUNTIME(cudaDeviceGetDefaultMemPool)(&pool, 0);
+  return status == cudaSuccess ? KeepMemory(pool) : status;
 }
 
 }  // namespace kgrpo::evaluator_cuda
@@ -162,6 +176,10 @@ VISIBLE cudaError_t cudaMallocFromPoolAsync(void** pointer, size_t bytes, cudaMe
 VISIBLE cudaError_t cudaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t height) {
   COUNT(allocations);
   FORWARD(cudaMallocPitch, pointer, pitch, width, height);
+}
+VISIBLE cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties) {
+  const cudaError_t status = RUNTIME(cudaMemPoolCreate)(pool, properties);
+  return status == cudaSuccess ? kgrpo::evaluator_cuda::KeepMemory(*pool) : status;
 }
 // More managed memory than the card has can hang it; none is needed.
 VISIBLE cudaError_t cudaMallocManaged(void**, size_t, unsigned) {

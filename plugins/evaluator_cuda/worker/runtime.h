@@ -3,6 +3,8 @@
 #ifndef KGRPO_EVALUATOR_CUDA_WORKER_RUNTIME_H
 #define KGRPO_EVALUATOR_CUDA_WORKER_RUNTIME_H
 
+#include <cuda_runtime_api.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -30,6 +32,10 @@ void RuntimeBeginCall();
 
 // Loads the library for everybody after us. Returns why it could not, or "".
 std::string LoadRuntime(const char* path);
+
+// Has the current device's pool keep memory that is freed, as pools that candidates make do. Else it goes back to the
+// driver at each of the worker's synchronisations, which takes longer than many a call and is none of its work.
+cudaError_t KeepMemoryOfDefaultPool();
 
 // The library's own function of that name; ends the process where there is none.
 void* RuntimeFunction(const char* name);

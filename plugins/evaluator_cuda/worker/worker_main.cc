@@ -213,6 +213,7 @@ int Serve(const std::string& scratch, bool filtered) {
   if (status == cudaSuccess) status = cuda.free(nullptr);
   if (status == cudaSuccess) status = cuda.make_event(&begin);
   if (status == cudaSuccess) status = cuda.make_event(&end);
+  if (status == cudaSuccess) status = KeepMemoryOfDefaultPool();
   OwnKernels own;
   if (status == cudaSuccess) status = own.Load();
   const std::string failure = status == cudaSuccess ? "" : cuda.error_string(status);
