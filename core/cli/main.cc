@@ -62,6 +62,7 @@ int Main(int argc, char** argv) {
                  "Folders to search plugins in, before $KGRPO_PLUGIN_PATH and the host's own")
       ->type_name("DIR[:DIR...]")
       ->expected(1)
+      ->allow_extra_args(false)  // what follows its folder may be the pipeline
       ->take_all();
   app.add_flag("-v,--verbose", globals.verbose, "Log more");
   app.add_flag("-q,--quiet", globals.quiet, "Log warnings only; no progress");

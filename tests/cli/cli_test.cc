@@ -76,6 +76,7 @@ TEST_F(CliTest, WrongUsageIsTwo) {
   EXPECT_EQ(Run("check p.yaml --nonsense").code, 2);
   EXPECT_EQ(Run("eval").code, 2);
   EXPECT_EQ(Run("eval --kernel k.cu").code, 2);
+  EXPECT_EQ(Run("--plugin-path . p.yaml --quiet").code, 0) << "the folder is one word, the pipeline the next";
   const Result mistyped = Run("chekc p.yaml");
   EXPECT_EQ(mistyped.code, 2);
   EXPECT_THAT(mistyped.err, HasSubstr("did you mean \"check\"?"));
