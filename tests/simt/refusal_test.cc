@@ -73,6 +73,7 @@ TEST(Refusal, TextThatIsNoPtx) {
   EXPECT_EQ(Refused("add.s32 %r1, %r99, 1;"),
             "PTX line 9: special register %r99 is not supported by the GPU interpreter");
   EXPECT_EQ(Bad(Kernel("add.s32 %r1, {%r2,%r3}, 1;")), "PTX line 9: an operand of the wrong kind");
+  EXPECT_EQ(Bad(Kernel("cvt.u64.u32 %rd1;")), "PTX line 9: an operand is missing");
   EXPECT_EQ(Bad(Kernel("bra nowhere;")), "PTX line 9: no label 'nowhere'");
   EXPECT_EQ(Bad(Kernel("@%p9 bra x;")), "PTX line 9: unknown register '%p9'");
   EXPECT_EQ(Bad(Kernel("mov.u32 %r1, 12z;")), "PTX line 9: '12z' is not a number");

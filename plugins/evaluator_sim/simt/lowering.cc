@@ -5,6 +5,7 @@
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 #include "evaluator_sim/simt/cost.h"
@@ -72,7 +73,12 @@ void Lowerer::Body(Instance& instance, int depth) {
   for (const Statement& statement : function.body) {
     if (statement.label >= 0) instance.label_pcs[static_cast<size_t>(statement.label)] = Pc();
     for (const int more : statement.more_labels) instance.label_pcs[static_cast<size_t>(more)] = Pc();
-    if (!statement.opcode.empty()) Lower(statement, depth);
+    if (statement.opcode.empty()) continue;
+    try {
+      Lower(statement, depth);
+    } catch (const std::out_of_range&) {  // of what stands at a place among operands or arguments
+      Malformed("an operand is missing");
+    }
   }
   predicated_ = false;
   FinishLabels(depth);

@@ -1,0 +1,18 @@
+// PTX comes out of a candidate's object, so anybody may have written it: whatever the text, it is parsed and lowered, or
+// refused by an Error. Run by scripts/fuzz.
+#include <kgrpo/sdk/error.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "evaluator_sim/simt/module.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  try {
+    kgrpo::simt::Module::Parse(std::string_view(reinterpret_cast<const char*>(data), size));
+  } catch (const kgrpo::Error&) {
+    // Refused: as it should be.
+  }
+  return 0;
+}
