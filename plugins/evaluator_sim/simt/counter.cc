@@ -16,9 +16,11 @@ Counter::Counter(Grid& grid)
       code_(TowardsMachineCode(*grid.kernel)),
       executed_(grid.kernel->code.size(), 0),
       lanes_(grid.kernel->code.size(), 0),
+      demands_(grid.kernel->code.size()),
       leader_aligned_(grid.kernel->code.size(), 0),
       bank_conflicts_(grid.kernel->code.size()),
-      scoreboard_(*grid.kernel, code_.costs, grid.config->latencies) {
+      scoreboard_(*grid.kernel, code_.costs, grid.config->latencies),
+      waits_(grid.kernel->code.size(), 0) {
   counts_.kernel = grid.kernel->name;
   counts_.grid_blocks = grid.config->grid.Count();
   counts_.threads_per_block = static_cast<uint32_t>(grid.config->block.Count());
@@ -59,8 +61,10 @@ void Counter::FinishBlock(Block& block) {
   BlockLatency longest;
   for (size_t i = 0; i < trace.entries.size(); ++i) {
     if (trace.entries[i].empty()) continue;
-    BlockLatency time = scoreboard_.Time(trace.entries[i]);
+    std::fill(waits_.begin(), waits_.end(), 0);
+    BlockLatency time = scoreboard_.Time(trace.entries[i], &waits_);
     const double scale = static_cast<double>(trace.executed[i]) / static_cast<double>(trace.entries[i].size());
+    for (size_t pc = 0; pc < waits_.size(); ++pc) demands_[pc].waits += waits_[pc] * scale;
     time.cycles_hit *= scale;
     time.cycles_miss *= scale;
     time.instructions *= scale;
@@ -107,6 +111,7 @@ Counts Counter::Finish() {
   counts_.hottest_atomic_address = hottest * scale;
   counts_.atomic_lines = static_cast<double>(atomic_lines.size());
   for (auto& [address, array] : arrays_) counts_.arrays.push_back(array.traffic);
+  CountLines();
   return counts_;
 }
 

@@ -138,21 +138,28 @@ void Scoreboard::Schedule(const BasicBlock& block) {
   }
 }
 
-BlockLatency Scoreboard::Time(const std::vector<TraceEntry>& trace) {
+BlockLatency Scoreboard::Time(const std::vector<TraceEntry>& trace, std::vector<double>* waits) {
   BlockLatency result;
   std::vector<double> ready_hit(kernel_.virtual_registers, 0), ready_miss(kernel_.virtual_registers, 0);
   std::vector<uint8_t> beyond(kernel_.code.size(), 0);
+  std::vector<uint32_t> maker(kernel_.virtual_registers, 0);  // the pc of what a register waits for
+  uint32_t last_maker = 0;
   double hit = 0, miss = 0, end_hit = 0, end_miss = 0;
   auto issue = [&](uint32_t pc) {
     double start_hit = hit, start_miss = miss;
+    uint32_t awaited = pc;
     for (uint32_t m = kernel_.mention_start[pc]; m < kernel_.mention_start[pc + 1]; ++m) {
       if ((kernel_.mentions[m] & 1u) != 0) continue;
       start_hit = std::max(start_hit, ready_hit[kernel_.mentions[m] / 2]);
-      start_miss = std::max(start_miss, ready_miss[kernel_.mentions[m] / 2]);
+      if (ready_miss[kernel_.mentions[m] / 2] > start_miss) {
+        start_miss = ready_miss[kernel_.mentions[m] / 2];
+        awaited = maker[kernel_.mentions[m] / 2];
+      }
     }
     const auto cost = static_cast<double>(costs_[pc].issue);
     // An instruction that costs nothing passes its operand's readiness on and does not wait itself.
     if (cost > 0) {
+      (*waits)[awaited] += start_miss - miss;
       hit = start_hit + cost;
       miss = start_miss + cost;
     }
@@ -160,6 +167,7 @@ BlockLatency Scoreboard::Time(const std::vector<TraceEntry>& trace) {
     const double done_miss = start_miss + cost + LatencyOf(pc, beyond[pc] != 0, true);
     const auto latency = static_cast<LatencyClass>(costs_[pc].latency);
     if (latency == LatencyClass::kBarrier) {
+      (*waits)[pc] += done_miss - miss;
       hit = done_hit;
       miss = done_miss;
     }
@@ -167,7 +175,9 @@ BlockLatency Scoreboard::Time(const std::vector<TraceEntry>& trace) {
       if ((kernel_.mentions[m] & 1u) == 0) continue;
       ready_hit[kernel_.mentions[m] / 2] = done_hit;
       ready_miss[kernel_.mentions[m] / 2] = done_miss;
+      maker[kernel_.mentions[m] / 2] = cost > 0 ? pc : awaited;
     }
+    if (done_miss > end_miss) last_maker = cost > 0 ? pc : awaited;
     end_hit = std::max(end_hit, done_hit);
     end_miss = std::max(end_miss, done_miss);
     result.instructions += cost;
@@ -186,6 +196,7 @@ BlockLatency Scoreboard::Time(const std::vector<TraceEntry>& trace) {
     }
     at = stop;
   }
+  if (end_miss > miss) (*waits)[last_maker] += end_miss - miss;
   result.cycles_hit = std::max(hit, end_hit);
   result.cycles_miss = std::max(miss, end_miss);
   return result;

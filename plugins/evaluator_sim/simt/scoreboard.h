@@ -25,8 +25,9 @@ class Scoreboard {
   // `costs` are the kernel's, after merging (see machine_code.h). All references must outlive this.
   Scoreboard(const Kernel& kernel, const std::vector<Cost>& costs, const Latencies& latencies);
 
-  // Cycles from the trace's start to the last result.
-  BlockLatency Time(const std::vector<TraceEntry>& trace);
+  // Cycles from the trace's start to the last result. Adds to `waits`, by pc, the cycles in which the warp issues
+  // nothing but waits for that instruction's result, or at its barrier; what the L1 does not hold comes from DRAM.
+  BlockLatency Time(const std::vector<TraceEntry>& trace, std::vector<double>* waits);
 
  private:
   void Schedule(const BasicBlock& block);
