@@ -165,7 +165,10 @@ TEST(ResponseReader, ReadsErrorsInTheirShapes) {
   EXPECT_EQ(Read(R"({"error":"m"})", 500)->Error().message, "m");
   EXPECT_EQ(Read(R"({"object":"error","message":"m","type":"NotFoundError","code":404})", 404)->Error().message, "m");
   EXPECT_EQ(Read(R"({"detail":[{"loc":["body"],"msg":"bad"}]})", 422)->Error().message,
-            R"([{"loc":["body"],"msg":"bad"}])");
+            R"({"detail":[{"loc":["body"],"msg":"bad"}]})");
+  EXPECT_EQ(Read(R"({"error":{"type":"t","code":{"a":1}}})", 500)->Error().message,
+            R"({"error":{"type":"t","code":{"a":1}}})");
+  EXPECT_EQ(Read(R"({"error":{"type":"t","code":{"a":1}}})", 500)->Error().code, "");
   EXPECT_EQ(Read("<html><head><title>502 Bad\nGateway</title></head>\r\n<body/></html>", 502)->Error().message,
             "502 Bad Gateway");
   EXPECT_EQ(Read("data: service unavailable", 503)->Error().message, "data: service unavailable");
@@ -203,6 +206,17 @@ TEST(ResponseReader, StopsAtTheLimit) {
 
 TEST(ResponseReader, DeepNestingIsNoHarm) {
   EXPECT_FALSE(Read("{\"choices\":" + std::string(200000, '['))->Complete());
+  const std::string deep = std::string(200000, '[') + std::string(200000, ']');
+  for (const std::string& body : {"{\"choices\":" + deep + "}", "{\"error\":" + deep + "}", "{\"detail\":" + deep + "}",
+                                  "{\"error\":{\"message\":" + deep + "}}", "{\"error\":{\"code\":" + deep + "}}",
+                                  "data: {\"error\":" + deep + "}\n\n"}) {
+    for (const int status : {200, 400}) {
+      const auto reader = Read(body, status);
+      EXPECT_FALSE(reader->Complete());
+      EXPECT_LT(reader->Error().message.size(), 500U);
+      EXPECT_LT(reader->Error().code.size(), 500U);
+    }
+  }
 }
 
 TEST(Excerpt, IsOneShortCleanLine) {

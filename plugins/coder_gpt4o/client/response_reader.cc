@@ -1,6 +1,7 @@
 #include "coder_gpt4o/client/response_reader.h"
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "coder_gpt4o/client/content_chunk.h"
@@ -34,6 +35,13 @@ void AppendContent(const json& content, std::string& to) {
       }
     }
   }
+}
+
+// Text, or a number's digits. Anything else is not written out: that takes a call for each level of it, and a body of
+// brackets would exhaust the stack.
+std::optional<std::string> Plain(const json* value) {
+  if (value == nullptr || value->is_structured()) return std::nullopt;
+  return value->is_string() ? value->get<std::string>() : value->dump();
 }
 
 uint64_t CountOr0(const json* value) {
@@ -126,10 +134,7 @@ void ResponseReader::TakeEvent(std::string_view data) {
     complete_ = false;
     return;
   }
-  if (TakeError(object)) {
-    complete_ = false;
-    return;
-  }
+  if (TakeError(object, data)) return;
   TakeChoice(object, "delta");
   TakeUsage(object);
 }
@@ -142,11 +147,12 @@ void ResponseReader::TakeWhole(int status) {
     NotComplete(body_.empty() ? "the answer is empty" : "the answer is not a JSON object; it begins: " + Beginning());
     return;
   }
-  if (TakeError(object)) return;
+  if (TakeError(object, body_)) return;
   if (!success) {
     for (const char* name : {"message", "detail", "error_description"}) {
       if (const json* message = Member(object, name)) {
-        error_.message = Quoted(message->is_string() ? message->get<std::string>() : message->dump(-1, ' ', true));
+        const std::optional<std::string> plain = Plain(message);
+        error_.message = plain ? Quoted(*plain) : Beginning();
         error_.type = StringOr(Member(object, "type"));
         error_.code = StringOr(Member(object, "code"));
         return;
@@ -194,18 +200,15 @@ void ResponseReader::TakeUsage(const json& object) {
   answer_.usage_known = true;
 }
 
-bool ResponseReader::TakeError(const json& object) {
+// `text`: what the object was read from.
+bool ResponseReader::TakeError(const json& object, std::string_view text) {
   const json* error = Member(object, "error");
   if (error == nullptr) return false;
   has_error_ = true;
-  if (error->is_string()) {
-    error_.message = Quoted(error->get<std::string>());
-    return true;
-  }
-  error_.message = Quoted(StringOr(Member(*error, "message"), error->dump(-1, ' ', true)));
+  const std::optional<std::string> plain = Plain(error->is_object() ? Member(*error, "message") : error);
+  error_.message = Quoted(plain ? std::string_view(*plain) : text);
   error_.type = StringOr(Member(*error, "type"));
-  if (const json* code = Member(*error, "code"))
-    error_.code = code->is_string() ? code->get<std::string>() : code->dump();
+  error_.code = Plain(Member(*error, "code")).value_or("");
   return true;
 }
 

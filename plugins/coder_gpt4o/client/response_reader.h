@@ -68,7 +68,7 @@ class ResponseReader {
   void TakeWhole(int status);
   void TakeChoice(const nlohmann::json& object, const char* part);
   void TakeUsage(const nlohmann::json& object);
-  bool TakeError(const nlohmann::json& object);
+  bool TakeError(const nlohmann::json& object, std::string_view text);
   void NotComplete(std::string problem);
   std::string Quoted(std::string_view text) const;  // for people
   std::string Beginning() const;                    // of the body, for people
