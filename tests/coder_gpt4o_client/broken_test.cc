@@ -147,6 +147,10 @@ TEST(Broken, WhatHappensAfterTheLastWordIsNoMatter) {
       [&](const Exchange& exchange) { exchange.Send(ChunkedHead() + HttpChunk(whole)); },
       [&](const Exchange& exchange) { exchange.Send(ChunkedHead() + HttpChunk(without_done)); },
       [&](const Exchange& exchange) { exchange.Send("HTTP/1.1 200 OK\r\n\r\n" + whole); },
+      [&](const Exchange& exchange) {
+        exchange.Send(ChunkedHead() + HttpChunk(without_done) + HttpChunk("data: {\"error\":{\"code\":500}}\n\n") +
+                      HttpChunk(""));
+      },
   };
   for (const auto& end : ends) {
     const SocketServer server([&](const Exchange& exchange, int) { end(exchange); });

@@ -80,6 +80,30 @@ TEST(ResponseReader, AStreamIsWholeOnceItSaysWhyItEnds) {
   EXPECT_EQ(without_reason->Result().finish_reason, "");
 }
 
+TEST(ResponseReader, AWholeAnswerStaysWhole) {
+  const std::string answer = Chunk(R"({"content":"all"})") + Chunk("{}", "\"stop\"");
+  for (const std::string& after :
+       {std::string("data: {\"error\":{\"message\":\"late\"}}\n\n"), std::string("data: {oops\n\n"),
+        std::string("data: [DONE] \n\n"), std::string("data: \n\n"), std::string("data: oops\n\n") + kUsage + kDone}) {
+    const auto reader = Read(answer + after);
+    EXPECT_TRUE(reader->Complete()) << after;
+    EXPECT_FALSE(reader->HasError()) << after;
+    EXPECT_EQ(reader->Result().text, "all") << after;
+    EXPECT_EQ(reader->Result().usage_known, after.find("usage") != std::string::npos) << after;
+  }
+  const auto long_after = Read(answer + ": " + std::string(2000, 'x'), 200, 1000);
+  EXPECT_FALSE(long_after->TooLong());
+  EXPECT_TRUE(long_after->Complete());
+}
+
+TEST(ResponseReader, EmptyEventsAndBlanksAreNoHarm) {
+  const auto reader = Read("data:\n\n" + Chunk(R"({"content":"a"})") + "data: \n\ndata:\t\n\n" +
+                           Chunk(R"({"content":"b"})") + "data:  [DONE] \n\n");
+  ASSERT_TRUE(reader->Complete());
+  EXPECT_TRUE(reader->Ended());
+  EXPECT_EQ(reader->Result().text, "ab");
+}
+
 TEST(ResponseReader, AStreamWithoutAnAnswerIsNone) {
   const auto only_done = Read(std::string(": x\n\n") + kUsage + kDone);
   EXPECT_FALSE(only_done->Complete());

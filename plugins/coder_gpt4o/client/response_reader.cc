@@ -14,6 +14,13 @@ using nlohmann::json;
 
 constexpr size_t kKeptOfStream = 600;
 
+std::string_view Trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const size_t begin = text.find_first_not_of(kSpace);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
+}
+
 const json* Member(const json& object, const char* name) {
   if (!object.is_object()) return nullptr;
   const auto found = object.find(name);
@@ -57,7 +64,7 @@ bool ResponseReader::Feed(std::string_view bytes, int status) {
   status_ = status;
   bytes_ += bytes.size();
   if (bytes_ > max_bytes_) {
-    too_long_ = true;
+    too_long_ = !complete_;  // what follows a whole answer need not come
     return false;
   }
   if (form_ == Form::kUnknown) {
@@ -120,6 +127,8 @@ std::string ResponseReader::Beginning() const {
 
 void ResponseReader::TakeEvent(std::string_view data) {
   if (ended_ || has_error_) return;
+  data = Trimmed(data);
+  if (data.empty()) return;  // a sign of life
   if (data == "[DONE]") {
     ended_ = true;
     complete_ = has_choice_;
@@ -129,11 +138,12 @@ void ResponseReader::TakeEvent(std::string_view data) {
   if (has_choice_ && TakeContentChunk(data, answer_.text)) return;
   const json object = json::parse(data, nullptr, /*allow_exceptions=*/false);
   if (object.is_discarded()) {
+    if (complete_) return;  // the answer is whole and paid for
     NotComplete("the stream holds an event that is not JSON: " + Quoted(data));
     ended_ = true;
-    complete_ = false;
     return;
   }
+  if (complete_ && Member(object, "error") != nullptr) return;
   if (TakeError(object, data)) return;
   TakeChoice(object, "delta");
   TakeUsage(object);

@@ -49,7 +49,8 @@ class ResponseReader {
   void Finish();
 
   // The answer is whole: what follows, or fails to, changes nothing. A stream is whole from [DONE] or a reason to
-  // finish on; a body that broke off never was. [during the stream too, for a stream]
+  // finish on, and no error or rubbish behind that takes it back; a body that broke off never was. [during the stream
+  // too, for a stream]
   bool Complete() const { return complete_; }
   bool Ended() const { return ended_; }  // the stream said [DONE]: nothing is worth waiting for
 
