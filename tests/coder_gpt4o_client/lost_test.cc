@@ -1,6 +1,7 @@
 // Attempts that the service took on and that gave no answer: it may bill them, so they are counted.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
 #include <string>
 #include <utility>
@@ -69,6 +70,24 @@ TEST(Lost, SilenceAndBrokenConnectionsCountOnceTheRequestIsSent) {
   EXPECT_EQ(completion.lost_attempts, 4U);
   EXPECT_EQ(completion.lost_silent, 4U);
   EXPECT_EQ(completion.lost_bytes, 0U);
+}
+
+// curl sends a request again by itself where a connection that was kept open closes on it.
+TEST(Lost, AKeptConnectionThatClosesOnARequestCounts) {
+  std::atomic<int> requests = 0;
+  const SocketServer server([&](const Exchange& exchange, int number) {
+    ++requests;
+    exchange.Send(Http(WholeAnswer("right")));
+    if (number == 1 && exchange.AwaitNext()) ++requests;  // and closes
+  });
+  CompletionClient client(QuickOptions(server.Url()));
+  ASSERT_EQ(Ask(client, "first").outcome, Outcome::kAnswered);
+  const Completion completion = Ask(client, "second");
+  ASSERT_EQ(completion.outcome, Outcome::kAnswered) << completion.message;
+  EXPECT_EQ(completion.attempts, 2U);
+  EXPECT_EQ(completion.lost_attempts, 1U);
+  EXPECT_EQ(completion.lost_silent, 1U);
+  EXPECT_EQ(requests, 3);
 }
 
 TEST(Lost, AnswersOfNoUseCount) {

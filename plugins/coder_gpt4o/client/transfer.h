@@ -76,6 +76,7 @@ class Transfer {
   AttemptTimes times_;
   bool stream_;
   bool connected_ = false;
+  bool resent_ = false;  // the connection closed after the request was sent, and curl would send it once more
   bool has_body_ = false;
   bool ended_ = false;
   bool no_http_ = false;  // what answered is no such service
