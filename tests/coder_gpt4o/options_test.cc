@@ -132,7 +132,9 @@ TEST(OptionsTest, AKeyGoesOverHttpToThisMachineOnly) {
     EXPECT_EQ(Refusal({{"base_url", url}, {"api_key_env", nullptr}}), "") << host;
     EXPECT_EQ(Refusal({{"base_url", std::string("https://") + host + "/v1"}}), "") << host;
   }
-  EXPECT_THAT(Refusal({{"base_url", "HTTP://host/v1"}}), HasSubstr("allow_plain_http"));
+  for (const char* url :
+       {"HTTP://host/v1", "http:/host/v1", "http:host/v1", "http:///host/v1", "http:/localhost@host/v1"})
+    EXPECT_THAT(Refusal({{"base_url", url}}), HasSubstr("allow_plain_http")) << url;
   for (const char* host : {"localhost:8000", "LOCALHOST", "127.0.0.1:1", "127.8.9.1", "[::1]:8000", "a.localhost"})
     EXPECT_EQ(Refusal({{"base_url", std::string("http://") + host + "/v1"}}), "") << host;
 }

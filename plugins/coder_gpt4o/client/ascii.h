@@ -1,5 +1,5 @@
-// Names of headers, hosts and options, whose letters are ASCII whatever the locale says. Used by response_headers.cc
-// and by the plugin's secrets.cc.
+// Names of headers, hosts and options, whose letters are ASCII whatever the locale says. Used by response_headers.cc,
+// loopback.h and the plugin's secrets.cc.
 #ifndef KGRPO_CODER_GPT4O_CLIENT_ASCII_H
 #define KGRPO_CODER_GPT4O_CLIENT_ASCII_H
 

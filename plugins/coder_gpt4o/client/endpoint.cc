@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "coder_gpt4o/client/ascii.h"
 #include "coder_gpt4o/client/excerpt.h"
 
 namespace kgrpo::coder_gpt4o {
@@ -44,6 +45,8 @@ std::string CompletionsUrl(const std::string& base_url) {
   const std::string scheme = Part(url, CURLUPART_SCHEME);
   if (scheme != "http" && scheme != "https")
     Refuse("base_url must begin with https:// or http://, not " + scheme + "://" + example);
+  if (!Lower(base_url).starts_with(scheme + "://"))  // curl takes "http:/host" too, which nothing else reads as it does
+    Refuse("base_url must begin with " + scheme + ":// and a host" + example);
   if (!Part(url, CURLUPART_USER).empty() || !Part(url, CURLUPART_PASSWORD).empty()) {
     Refuse("base_url holds a user or a password: a key belongs into the variable that api_key_env names" + example);
   }
