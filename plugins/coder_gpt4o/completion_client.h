@@ -29,6 +29,7 @@ struct ClientOptions {
   // Further headers, organisation and project among them. Their values count as secrets: no message holds one.
   std::vector<std::pair<std::string, std::string>> headers;
   // As curl's --proxy; nullopt: http_proxy, https_proxy, all_proxy and no_proxy of the environment; "": no proxy.
+  // A base_url on this machine is asked without one, whatever is written here.
   std::optional<std::string> proxy;
   // As curl's --cacert and --capath; both empty: CURL_CA_BUNDLE, SSL_CERT_FILE or SSL_CERT_DIR of the environment,
   // else the system's.

@@ -112,7 +112,7 @@ constexpr std::string_view kSchema = R"json({
     "max_answer_bytes": {"title": "size of an answer", "type": "integer", "minimum": 1024, "default": 67108864,
       "description": "Bytes over the wire, at most; of a stream every event counts."},
     "proxy": {"title": "proxy", "type": ["string", "null"], "default": null,
-      "description": "As curl's --proxy, without user and password; null: http_proxy, https_proxy, all_proxy and no_proxy of the environment; empty: none."},
+      "description": "As curl's --proxy, without user and password; null: http_proxy, https_proxy, all_proxy and no_proxy of the environment; empty: none. A base_url on this machine is asked without one."},
     "ca_file": {"title": "certificates", "type": ["string", "null"], "default": null,
       "description": "As curl's --cacert; null: CURL_CA_BUNDLE or SSL_CERT_FILE of the environment, else the system's."},
     "ca_directory": {"title": "folder of certificates", "type": ["string", "null"], "default": null,

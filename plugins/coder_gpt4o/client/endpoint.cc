@@ -10,6 +10,7 @@
 
 #include "coder_gpt4o/client/ascii.h"
 #include "coder_gpt4o/client/excerpt.h"
+#include "coder_gpt4o/client/loopback.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {
@@ -125,6 +126,10 @@ Endpoint::Endpoint(const ClientOptions& options, std::function<void()> on_connec
   url_ = CompletionsUrl(options.base_url);
   shown_url_ = url_.substr(0, url_.find('?'));
   HideQuery();
+  const ParsedUrl parsed(curl_url());
+  curl_url_set(parsed.get(), CURLUPART_URL, url_.c_str(), 0);
+  // A proxy would get the key in plain text on the way to this machine, and could not find back here anyway.
+  if (IsLoopback(Part(parsed, CURLUPART_HOST))) options_.proxy = "";
   CheckExists(options.ca_file, "ca_file", false);
   CheckExists(options.ca_directory, "ca_directory", true);
   if (options.ca_file.empty() && options.ca_directory.empty()) {
