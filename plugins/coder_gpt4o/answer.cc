@@ -131,10 +131,10 @@ std::string OneLine(std::string_view text, size_t bytes) {
 }
 
 std::string_view WithoutThoughts(std::string_view text) {
-  const std::string_view trimmed = Trimmed(text);
-  if (!trimmed.starts_with("<think>")) return text;
-  const size_t end = trimmed.find("</think>");
-  return end == std::string_view::npos ? std::string_view() : trimmed.substr(end + 8);
+  constexpr std::string_view kEnd = "</think>";
+  const size_t end = text.rfind(kEnd);  // many servers' templates open the thoughts in the prompt: only their end comes
+  if (end != std::string_view::npos) return text.substr(end + kEnd.size());
+  return Trimmed(text).starts_with("<think>") ? std::string_view() : text;
 }
 
 ReadAnswer ReadKernel(const AnswerText& answer, const Wanted& wanted) {

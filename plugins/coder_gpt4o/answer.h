@@ -36,7 +36,8 @@ struct ReadAnswer {
 // UNCLEAR. What was cut off without a word is TRUNCATED, everything else NO_CODE.
 ReadAnswer ReadKernel(const AnswerText& answer, const Wanted& wanted);
 
-// Without thoughts that a reasoning model wrote in front of its answer, between <think> and </think>.
+// Without thoughts that a reasoning model wrote in front of its answer, up to </think>, with or without a <think>
+// before.
 std::string_view WithoutThoughts(std::string_view text);
 
 // The text as one line of at most `bytes`, for messages; control characters become blanks.

@@ -169,6 +169,10 @@ TEST(ReadKernelTest, WithoutARequiredFunctionAnyCodeWillDo) {
 TEST(ReadKernelTest, ThoughtsAreNoAnswer) {
   EXPECT_EQ(Read("<think>\n" + Fenced(kKernelB) + "</think>\n" + Fenced(kKernelC)).source, kKernelC);
   EXPECT_EQ(Read("<think>\n" + Fenced(kKernelC)).outcome, KGRPO_CODER_NO_CODE);
+  // The opening tag stood in the prompt.
+  EXPECT_EQ(Read("A draft:\n" + Fenced(kKernelC) + "No.\n</think>\n\nNOT APPLICABLE: it is tiled").outcome,
+            KGRPO_CODER_NOT_APPLICABLE);
+  EXPECT_EQ(Read("One</think>two\n" + Fenced(kKernelB) + "</think>" + Fenced(kKernelC)).source, kKernelC);
 }
 
 TEST(SourceTextTest, Names) {
