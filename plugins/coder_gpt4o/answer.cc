@@ -99,11 +99,10 @@ ReadAnswer WithoutKernel(std::string_view text, const std::string& function) {
 
 // What is taken for the kernel, out of code that defines the function.
 ReadAnswer Take(const std::vector<CodeBlock>& defining, std::string_view current) {
-  const CodeBlock* chosen = nullptr;
-  for (const CodeBlock& block : defining) {
-    if (!IsSameKernel(block.text, current)) chosen = &block;
-  }
-  if (chosen == nullptr) {
+  const std::string before = Essence(current);
+  const auto chosen = std::find_if(defining.rbegin(), defining.rend(),
+                                   [&](const CodeBlock& block) { return Essence(block.text) != before; });
+  if (chosen == defining.rend()) {
     return No(KGRPO_CODER_NOT_APPLICABLE, "the coder answered with the kernel as it was: nothing was changed");
   }
   if (!chosen->closed && !IsBalanced(chosen->text)) {

@@ -83,9 +83,13 @@ class Reader {
     return prefix == "R" || prefix == "u8R" || prefix == "uR" || prefix == "UR" || prefix == "LR";
   }
 
+  // Of a delimiter longer than C++ allows nothing is searched: that would take its length for each character behind it.
   size_t EndOfRaw() const {
-    const size_t open = source_.find('(', at_);
-    if (open == std::string_view::npos) return source_.size();
+    constexpr size_t kLongestDelimiter = 16;
+    const std::string_view delimiter = source_.substr(at_ + 1, kLongestDelimiter + 1);
+    const size_t length = delimiter.find_first_of("( )\\\t\n\v\f");
+    if (length == std::string_view::npos || delimiter[length] != '(') return EndOfLiteral('"');
+    const size_t open = at_ + 1 + length;
     const std::string closing = ")" + std::string(source_.substr(at_ + 1, open - at_ - 1)) + "\"";
     const size_t end = source_.find(closing, open);
     return end == std::string_view::npos ? source_.size() : end + closing.size();
@@ -110,31 +114,6 @@ std::vector<size_t> ParenthesesEnds(std::string_view text) {
     open.pop_back();
   }
   return ends;
-}
-
-// Without comments, indentation, blank lines and more than one blank between words; literals as they are.
-std::string Essence(std::string_view source) {
-  const std::string code = Reader(source).WithoutComments(/*empty_literals=*/false);
-  std::string essence;
-  bool space = false, line = false;
-  for (size_t at = 0; at < code.size();) {
-    const char c = code[at];
-    if (IsSpace(c)) {
-      (c == '\n' ? line : space) = true;
-      ++at;
-      continue;
-    }
-    if (!essence.empty() && line)
-      essence += '\n';
-    else if (!essence.empty() && space)
-      essence += ' ';
-    space = line = false;
-    size_t end = at + 1;
-    if (c == '"') end = at + Reader(std::string_view(code).substr(at)).EndOfLiteral(c);
-    essence.append(code, at, end - at);
-    at = end;
-  }
-  return essence;
 }
 
 }  // namespace
@@ -179,8 +158,28 @@ bool IsBalanced(std::string_view source) {
   return open.empty();
 }
 
-bool IsSameKernel(std::string_view a, std::string_view b) {
-  return Essence(a) == Essence(b);
+std::string Essence(std::string_view source) {
+  const std::string code = Reader(source).WithoutComments(/*empty_literals=*/false);
+  std::string essence;
+  bool space = false, line = false;
+  for (size_t at = 0; at < code.size();) {
+    const char c = code[at];
+    if (IsSpace(c)) {
+      (c == '\n' ? line : space) = true;
+      ++at;
+      continue;
+    }
+    if (!essence.empty() && line)
+      essence += '\n';
+    else if (!essence.empty() && space)
+      essence += ' ';
+    space = line = false;
+    size_t end = at + 1;
+    if (c == '"') end = at + Reader(std::string_view(code).substr(at)).EndOfLiteral(c);
+    essence.append(code, at, end - at);
+    at = end;
+  }
+  return essence;
 }
 
 }  // namespace kgrpo::coder_gpt4o

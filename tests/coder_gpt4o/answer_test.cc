@@ -17,6 +17,10 @@ ReadAnswer Read(const std::string& text, const std::string& finish_reason = "sto
   return ReadKernel({text, refusal, finish_reason}, {"extern \"C\" void launch(float* x)", kKernelB});
 }
 
+bool IsSameKernel(std::string_view a, std::string_view b) {
+  return Essence(a) == Essence(b);
+}
+
 TEST(ReadKernelTest, AFencedBlockWithAnyTag) {
   for (const char* tag : {"", "cuda", "cpp", "c++", "CUDA C++ title=\"kernel.cu\"", " cuda"}) {
     const ReadAnswer read = Read("Sure:\n```" + std::string(tag) + "\n" + kKernelC + "```\nIt is faster.");
@@ -127,6 +131,13 @@ TEST(ReadKernelTest, WhatIsMadeToBeSlowIsNot) {
   std::string fences;
   for (int i = 0; i < 400000; ++i) fences += "```\n";
   EXPECT_EQ(Read(fences).outcome, KGRPO_CODER_NO_CODE);
+  const size_t megabyte = 1 << 20;
+  EXPECT_EQ(Read("```cuda\nR\"" + std::string(megabyte, ')') + "(" + std::string(2 * megabyte, ')') + "\n```").outcome,
+            KGRPO_CODER_NO_CODE);
+  std::string blocks;
+  for (int i = 0; i < 40000; ++i) blocks += "```\nvoid launch() {}\n```\n";
+  const std::string current = "void launch() {}" + std::string(megabyte, ' ');
+  EXPECT_EQ(ReadKernel({blocks, "", "stop"}, {"void launch()", current}).outcome, KGRPO_CODER_NOT_APPLICABLE);
 }
 
 // Whatever is cut out of answers and put together: an outcome with a reason or a kernel that is not the old one.
@@ -186,6 +197,8 @@ TEST(SourceTextTest, Definitions) {
   EXPECT_TRUE(Defines("void launch(int n); /* later */ void launch(int n)\n// here\n{ }", "launch"));
   EXPECT_TRUE(Defines("int big = 1'000'000; char c = '\"'; void launch() {}", "launch"));
   EXPECT_TRUE(Defines("auto s = R\"x(\" ) )x\"; void launch() {}", "launch"));
+  EXPECT_TRUE(Defines("auto s = R\"0123456789abcdef(\" ) )0123456789abcdef\"; void launch() {}", "launch"));
+  EXPECT_TRUE(Defines("auto s = R\"0123456789abcdefg(\"; void launch() {}", "launch"));  // no raw string
   EXPECT_FALSE(Defines("void launch(int n);", "launch"));
   EXPECT_FALSE(Defines("if (launch(x)) { }", "launch"));
   EXPECT_FALSE(Defines("// \\\nvoid launch() {}", "launch"));
