@@ -208,6 +208,22 @@ TEST(SourceTextTest, Definitions) {
 TEST(SourceTextTest, SameKernels) {
   EXPECT_TRUE(IsSameKernel("int a;\n\n  int  b; // two", "/* x */ int a;\nint b;\n"));
   EXPECT_FALSE(IsSameKernel("int a;", "int b;"));
+  // Reformatted.
+  EXPECT_TRUE(IsSameKernel("int i=n+1;\nk<<<1,1>>>(x);", "int i = n + 1; k<<<1, 1>>>( x );"));
+  EXPECT_TRUE(IsSameKernel("void f(int a,\n       int b) {\n}", "void f(int a, int b)\n{}\n"));
+  EXPECT_TRUE(IsSameKernel("x=-1;y=*p;", "x = -1; y = *p;"));
+  EXPECT_TRUE(IsSameKernel("#define A 1\r\nint a;\r\n", "#define A  1\n\n  int a ;"));
+  EXPECT_TRUE(IsSameKernel("#define A f( \\\n  1)\nint a;", "#define A f( 1)\nint a;"));
+  // What changes the code.
+  EXPECT_FALSE(IsSameKernel("a + +b", "a ++b"));
+  EXPECT_FALSE(IsSameKernel("a - -b", "a--b"));
+  EXPECT_FALSE(IsSameKernel("intx;", "int x;"));
+  EXPECT_FALSE(IsSameKernel("a / *b", "a /*b*/"));
+  EXPECT_FALSE(IsSameKernel("#define F (x)\n", "#define F(x)\n"));
+  EXPECT_FALSE(IsSameKernel("#define A 1\nint a;", "#define A 1 int a;"));
+  EXPECT_FALSE(IsSameKernel("int a;\n#if 1\n#endif", "int a; #if 1\n#endif"));
+  EXPECT_FALSE(IsSameKernel("c = '\"'; d = ' ';", "c = '\"'; d = '  ';"));
+  EXPECT_FALSE(IsSameKernel("s = R\"(a\n b)\";", "s = R\"(a\nb)\";"));
   EXPECT_FALSE(IsSameKernel("s = \"a  b\";", "s = \"a b\";"));
   EXPECT_FALSE(IsSameKernel("s = \"// a\";", "s = \"// b\";"));
 }
