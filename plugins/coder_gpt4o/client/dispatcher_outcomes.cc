@@ -85,7 +85,7 @@ void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
     if (attempt.probe) breaker_.OnProbeDropped();
   } else {
     const bool was_open = breaker_.Open();
-    breaker_.OnFailure(now, attempt.id, attempt.probe);
+    breaker_.OnFailure(now, now - attempt.transfer->StartedAt(), attempt.id, attempt.probe);
     if (breaker_.Open() && !was_open) {
       Count(&ClientStatistics::breaker_openings);
       Notice("the service fails: " + failure.message + ". Nothing is sent for " + Seconds(breaker_.PauseSeconds()) +
