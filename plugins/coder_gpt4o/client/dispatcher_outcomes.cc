@@ -30,7 +30,7 @@ void Dispatcher::Conclude(CURL* handle, bool silent, CURLcode code) {
   const double now = Now();
   Transfer::Result result = silent ? attempt.transfer->ConcludeSilent() : attempt.transfer->Conclude(code);
   const ResponseHeaders& headers = attempt.transfer->Headers();
-  contacted_ = contacted_ || headers.status != 0;
+  contacted_ = contacted_ || attempt.transfer->Contacted();
   if (!result.answer) {
     NoteLost(attempt);
     OnFailure(std::move(attempt), std::move(result.failure), now);

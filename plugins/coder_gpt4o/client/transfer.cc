@@ -76,6 +76,7 @@ int Transfer::OnConnected(void* self, char*, char*, int, int) {
     return CURL_PREREQFUNC_ABORT;
   }
   transfer.connected_ = true;
+  transfer.headers_ = {};  // a proxy's, to CONNECT
   transfer.last_sign_ = Now();
   return CURL_PREREQFUNC_OK;
 }

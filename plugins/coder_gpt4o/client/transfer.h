@@ -55,6 +55,9 @@ class Transfer {
   // did not take it on: it was not sent whole, or was refused by a status or by an error in place of an answer.
   std::optional<uint64_t> LostText() const;
 
+  // Whether the service itself answered, with whatever status: not a proxy that was to make the connection.
+  bool Contacted() const { return connected_ && headers_.status != 0; }
+
   const ResponseHeaders& Headers() const { return headers_; }
 
  private:
