@@ -61,7 +61,7 @@ size_t Transfer::OnHeader(char* data, size_t size, size_t count, void* self) {
 size_t Transfer::OnBody(char* data, size_t size, size_t count, void* self) {
   auto& transfer = *static_cast<Transfer*>(self);
   transfer.has_body_ = true;
-  transfer.last_sign_ = Now();
+  if (!transfer.ended_) transfer.last_sign_ = Now();  // what comes after the end is no reason to wait longer
   if (!transfer.reader_.Feed({data, size * count}, transfer.headers_.status)) return 0;  // too long: curl ends it
   transfer.ended_ = transfer.reader_.Ended() || transfer.reader_.HasError();
   return size * count;
@@ -104,7 +104,7 @@ Transfer::Result Transfer::Conclude(CURLcode code) {
     } else {
       result.failure = FailureOfAnswer(headers_, reader_.Error());
     }
-  } else if (code != CURLE_OK) {
+  } else if (code != CURLE_OK && !ended_) {  // after its end, what is wrong with the stream is what it said
     result.failure =
         FailureOfTransfer(code, resent_ ? "the server closed it after the request was sent" : detail_.data());
     no_http_ = headers_.status == 0 && result.failure.word == "invalid_answer";
