@@ -143,6 +143,30 @@ TEST(Lost, WhatIsCancelledWhileItIsAnsweredCounts) {
   EXPECT_EQ(completion.lost_attempts, 1U);
 }
 
+// A stream that said its last has a moment to close; its answer is there all the same.
+TEST(Lost, AWholeAnswerIsNotCancelled) {
+  std::promise<void> sent;
+  const SocketServer server([&](const Exchange& exchange, int) {
+    if (exchange.Request().find("quick") != std::string::npos) {
+      exchange.Send(Http(WholeAnswer("quick")));
+      return;
+    }
+    exchange.Send(ChunkedHead() + HttpChunk(StreamedAnswer("right")));
+    sent.set_value();
+    exchange.HoldUntilClosed();
+  });
+  CompletionClient client(QuickOptions(server.Url()));
+  std::promise<Completion> done;
+  client.Send(Prompt("slow"), [&](Completion completion) { done.set_value(std::move(completion)); });
+  sent.get_future().wait();
+  // Whose answer comes later, and is read later.
+  client.Send(Prompt("quick"), [&](const Completion&) { client.Cancel(); });
+  const Completion completion = done.get_future().get();
+  EXPECT_EQ(completion.outcome, Outcome::kAnswered);
+  EXPECT_EQ(completion.text, "right");
+  EXPECT_EQ(completion.lost_attempts, 0U);
+}
+
 TEST(Lost, WhatIsCancelledBeforeItIsSentCostsNothing) {
   ClientOptions options = QuickOptions("http://127.0.0.1:" + std::to_string(ClosedPort()) + "/v1");
   options.backoff_base_seconds = 1000;

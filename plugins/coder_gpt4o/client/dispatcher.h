@@ -33,7 +33,7 @@ class Dispatcher {
   // Takes a request; ids rise. It goes out in a Turn, at the earliest.
   void Accept(uint64_t id, CompletionRequest request, Done done, double sent_at);
 
-  // Answers kCancelled to every request with a smaller id.
+  // Answers every request with a smaller id: kCancelled, but where its answer is there.
   void CancelBefore(uint64_t id);
 
   // Sends what may go, waits until something happens and acts on it. Callbacks run in here.

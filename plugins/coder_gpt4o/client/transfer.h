@@ -42,6 +42,8 @@ class Transfer {
   // that said its last has a moment to close in order, so that the connection can serve again; some servers never do.
   double Deadline() const;
 
+  bool Whole() const { return reader_.Complete(); }  // of a stream: the answer is there, if it did not end yet
+
   struct Result {
     std::optional<Answer> answer;  // or
     Failure failure;               // why there is none
