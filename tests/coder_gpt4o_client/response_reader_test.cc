@@ -123,7 +123,9 @@ TEST(ResponseReader, CountsThatAreNoneAreUnknown) {
        {R"({"prompt_tokens":0,"completion_tokens":0})", R"({"prompt_tokens":5})",
         R"({"prompt_tokens":5,"completion_tokens":0})", R"({"completion_tokens":2})",
         R"({"prompt_tokens":"5","completion_tokens":2})", R"({"prompt_tokens":5,"completion_tokens":-2})",
-        R"({"prompt_tokens":5,"completion_tokens":2.5})", "{}", "null", "7"}) {
+        R"({"prompt_tokens":5,"completion_tokens":2.5})",
+        R"({"prompt_tokens":18446744073709551615,"completion_tokens":2})",
+        R"({"prompt_tokens":5,"completion_tokens":100000001})", "{}", "null", "7"}) {
     const auto reader = Read(answer + usage + "}");
     ASSERT_TRUE(reader->Complete()) << usage;
     EXPECT_FALSE(reader->Result().usage_known) << usage;

@@ -13,6 +13,7 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kKeptOfStream = 600;
+constexpr uint64_t kMostTokens = 100000000;
 
 std::string_view Trimmed(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";
@@ -205,6 +206,7 @@ void ResponseReader::TakeUsage(const json& object) {
   const json* completion = Member(*usage, "completion_tokens");
   // There is no request without a prompt: servers that do not count say 0.
   if (CountOr0(prompt) == 0 || completion == nullptr || !completion->is_number_unsigned()) return;
+  if (CountOr0(prompt) > kMostTokens || CountOr0(completion) > kMostTokens) return;  // what no answer is made of
   answer_.prompt_tokens = CountOr0(prompt);
   answer_.completion_tokens = CountOr0(completion);
   answer_.usage_known = true;
