@@ -14,6 +14,8 @@ constexpr double kWorthANoticeSeconds = 5;  // a pause of all requests of so lon
 constexpr double kLongWaitSeconds = 60;     // likewise, of one request
 
 std::string Seconds(double seconds) {
+  constexpr double kMost = 1e9;  // what servers write may fit no integer
+  if (!(seconds < kMost)) return "more than " + std::to_string(static_cast<long>(kMost)) + " s";
   return std::to_string(static_cast<long>(std::ceil(seconds))) + " s";
 }
 
