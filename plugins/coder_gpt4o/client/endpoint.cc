@@ -24,9 +24,9 @@ struct FreeUrl {
 };
 using ParsedUrl = std::unique_ptr<CURLU, FreeUrl>;
 
-std::string Part(const ParsedUrl& url, CURLUPart part) {
+std::string Part(const ParsedUrl& url, CURLUPart part, unsigned flags = 0) {
   char* text = nullptr;
-  if (curl_url_get(url.get(), part, &text, 0) != CURLUE_OK) return {};
+  if (curl_url_get(url.get(), part, &text, flags) != CURLUE_OK) return {};
   std::string copy = text;
   curl_free(text);
   return copy;
@@ -165,8 +165,10 @@ Endpoint::Endpoint(const ClientOptions& options, std::function<void()> on_connec
     if (code != CURLUE_OK) {  // not repeated: it may hold a password
       Refuse(std::string("proxy is no URL (") + curl_url_strerror(code) + "); an example: http://proxy.example:3128");
     }
-    secrets_.Hide(Part(proxy, CURLUPART_PASSWORD));
+    HideProxyPassword(*options.proxy);
   }
+  for (const char* name : {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"})
+    HideProxyPassword(FromEnvironment({name}));
   options_.api_key.clear();
   options_.headers.clear();
 }
@@ -189,6 +191,14 @@ void Endpoint::HideQuery() {
       curl_free(decoded);
     }
   }
+}
+
+void Endpoint::HideProxyPassword(const std::string& proxy) {
+  const ParsedUrl url(curl_url());
+  const CURLUcode code =
+      curl_url_set(url.get(), CURLUPART_URL, proxy.c_str(), CURLU_DEFAULT_SCHEME | CURLU_NON_SUPPORT_SCHEME);
+  if (code != CURLUE_OK) return;
+  for (const unsigned flags : {0U, unsigned{CURLU_URLDECODE}}) secrets_.Hide(Part(url, CURLUPART_PASSWORD, flags));
 }
 
 void Endpoint::AddHeader(const std::string& line) {
