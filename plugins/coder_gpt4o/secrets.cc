@@ -46,6 +46,11 @@ bool NamesSecret(std::string_view name) {
   constexpr std::array<std::string_view, 8> kParts = {"authorization", "key",    "token",      "secret",
                                                       "password",      "cookie", "credential", "signature"};
   if (lower.starts_with("max_") || lower.ends_with("_tokens") || lower == "prompt_cache_key") return false;
+  // As a word of its own: an author is none.
+  for (size_t at = lower.find("auth"); at != std::string::npos; at = lower.find("auth", at + 4)) {
+    const auto is_letter = [&](size_t i) { return i < lower.size() && lower[i] >= 'a' && lower[i] <= 'z'; };
+    if ((at == 0 || !is_letter(at - 1)) && !is_letter(at + 4)) return true;
+  }
   return lower == "sig" || std::any_of(kParts.begin(), kParts.end(),
                                        [&](std::string_view part) { return lower.find(part) != std::string::npos; });
 }

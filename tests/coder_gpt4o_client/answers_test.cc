@@ -160,6 +160,15 @@ TEST(Requests, AzuresUrlAndHeaderAreAsItWantsThem) {
   EXPECT_THAT(seen, Not(HasSubstr("Authorization")));
 }
 
+TEST(Requests, HaveABearerInEverySpellingOfAuthorization) {
+  const Server server([](const auto& request, auto& response, int) { AnswerRight(request, response, "x"); });
+  ClientOptions options = QuickOptions(server.Url());
+  options.api_key_header = "authorization";
+  CompletionClient client(options);
+  ASSERT_EQ(Ask(client).outcome, Outcome::kAnswered);
+  EXPECT_EQ(server.Requests().at(0).get_header_value("Authorization"), "Bearer sk-test-0123456789");
+}
+
 TEST(Requests, GoThroughAProxyWithoutTheKeyBeingItsBusiness) {
   std::string seen;
   const SocketServer proxy([&](const Exchange& exchange, int) {

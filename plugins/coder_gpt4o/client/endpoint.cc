@@ -147,7 +147,7 @@ Endpoint::Endpoint(const ClientOptions& options, std::function<void()> on_connec
     if (!IsHeaderName(options.api_key_header))
       Refuse("api_key_header '" + Excerpt(options.api_key_header) + "' is no header's name");
     if (!IsHeaderValue(options.api_key)) Refuse("the key holds a line break or another control character");
-    const bool bearer = options.api_key_header == "Authorization";
+    const bool bearer = Lower(options.api_key_header) == "authorization";
     AddHeader(options.api_key_header + (bearer ? ": Bearer " : ": ") + options.api_key);
     secrets_.Hide(options.api_key);
     key_.Hide(options.api_key);
