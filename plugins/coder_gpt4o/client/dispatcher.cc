@@ -156,7 +156,9 @@ double Dispatcher::StartWhatMay(double now) {
     const size_t most = resolved_ ? concurrency_.Limit() : 1;
     if (running_.size() >= most) return kForever;
     const auto next = Next();
-    const double wait = std::max(breaker_.Wait(now), limits_.Wait(now, next->second.tokens));
+    const double limits_wait = limits_.Wait(now, next->second.tokens);
+    const double wait = std::max(breaker_.Wait(now), limits_wait);
+    if (!breaker_.Open()) TellLongWait(now, limits_wait);
     if (wait > 0) return wait;
     Start(next, now);
   }

@@ -74,6 +74,7 @@ class Dispatcher {
   void Conclude(CURL* handle, bool silent, CURLcode code);
   static void NoteLost(Attempt& attempt);
   void OnFailure(Attempt attempt, Failure failure, double now);
+  void TellLongWait(double now, double wait);
   void OnOverload(const Attempt& attempt, double now);
   void Retry(Attempt attempt, const Failure& failure, double now);
   void CheckOutage();
@@ -104,6 +105,7 @@ class Dispatcher {
   bool stream_usage_;
   uint32_t refusals_ = 0;  // in a row
   std::string last_failure_;
+  double told_until_ = 0;            // the end of the last wait of all requests that was told
   std::optional<Completion> fatal_;  // what every further request is answered
 
   mutable std::mutex mutex_;

@@ -125,6 +125,13 @@ void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
   }
 }
 
+// Of a limit that leaves nothing for long, a daily one say. Once for each wait: its end may move a little meanwhile.
+void Dispatcher::TellLongWait(double now, double wait) {
+  if (wait <= kLongWaitSeconds || now + wait <= told_until_ + kLongWaitSeconds) return;
+  told_until_ = now + wait;
+  Notice("the limits of requests and tokens let the next request out in " + Seconds(wait));
+}
+
 void Dispatcher::OnOverload(const Attempt& attempt, double now) {
   Count(&ClientStatistics::rate_limited);
   const double own_wait = concurrency_.OnOverload(now, attempt.transfer->StartedAt());
@@ -136,7 +143,10 @@ void Dispatcher::OnOverload(const Attempt& attempt, double now) {
     return;
   }
   const bool news = wait > limits_.Wait(now, 0) + 1;  // not one of many that say the same
-  if (news && wait >= kWorthANoticeSeconds) Notice("the service is overloaded: nothing is sent for " + Seconds(wait));
+  if (news && wait >= kWorthANoticeSeconds) {
+    Notice("the service is overloaded: nothing is sent for " + Seconds(wait));
+    told_until_ = now + wait;
+  }
   limits_.Pause(now, wait);
 }
 
