@@ -1,5 +1,6 @@
 #include "coder_gpt4o/answer.h"
 
+#include "coder_gpt4o/client/ascii.h"
 #include "coder_gpt4o/code_blocks.h"
 #include "coder_gpt4o/source_text.h"
 
@@ -15,12 +16,6 @@ namespace {
 constexpr size_t kMostAnswerBytes = size_t{4} << 20;
 constexpr size_t kMostSourceBytes = size_t{1} << 20;
 constexpr size_t kExcerptBytes = 240;
-
-std::string_view Trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\r\n") + 1 - begin);
-}
 
 // Line ends of Unix, one at the end.
 std::string Tidied(std::string_view code) {

@@ -1,5 +1,5 @@
 // The client of a service that speaks OpenAI's chat completions: many calls in flight on one thread of its own, with
-// limits, retries and a circuit breaker. Called by the plugin for every request to the coder; docs/coder_gpt4o.md
+// limits, retries and a circuit breaker. Called by the plugin for every request to the coder; docs/coder_service.md
 // says what an operator sees of it.
 //
 // What happens to a call, in short: it waits for a free place (max_concurrency), for the rate limits and for the

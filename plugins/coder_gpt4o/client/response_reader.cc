@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "coder_gpt4o/client/ascii.h"
 #include "coder_gpt4o/client/content_chunk.h"
 #include "coder_gpt4o/client/excerpt.h"
 
@@ -14,13 +15,6 @@ using nlohmann::json;
 
 constexpr size_t kKeptOfStream = 600;
 constexpr uint64_t kMostTokens = 100000000;
-
-std::string_view Trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n";
-  const size_t begin = text.find_first_not_of(kSpace);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
-}
 
 const json* Member(const json& object, const char* name) {
   if (!object.is_object()) return nullptr;

@@ -1,5 +1,5 @@
 // One attempt at one request: a curl handle, what came back so far, and what it means in the end. Used by
-// completion_client.cc, on its thread. Times are seconds of one steady clock, given by the caller.
+// dispatcher.cc, on its thread. Times are seconds of one steady clock, given by the caller.
 #ifndef KGRPO_CODER_GPT4O_CLIENT_TRANSFER_H
 #define KGRPO_CODER_GPT4O_CLIENT_TRANSFER_H
 
