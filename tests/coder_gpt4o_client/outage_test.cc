@@ -109,6 +109,21 @@ TEST(Outage, AProxyThatDoesNotFindTheServiceIsNotTheService) {
   }
 }
 
+TEST(Outage, AWebPageIsNoServiceThatWasThere) {
+  const Server server(
+      [](const auto&, auto& response, int) { response.set_content("<html>Log in</html>", "text/html"); });
+  ClientOptions options = QuickOptions(server.Url());
+  options.max_first_outage_seconds = 0.1;
+  options.max_outage_seconds = 1000;
+  CompletionClient client(options);
+  for (const Completion& completion : AskAll(client, Prompts(8))) {
+    EXPECT_EQ(completion.outcome, Outcome::kFatal);
+    EXPECT_THAT(completion.message, HasSubstr("no service of chat completions answered"));
+    EXPECT_THAT(completion.message, HasSubstr("is not a JSON object"));
+    EXPECT_THAT(completion.message, HasSubstr("Check base_url"));
+  }
+}
+
 TEST(Outage, OneRequestToNowhereFailsAfterItsAttempts) {
   CompletionClient client(QuickOptions("http://127.0.0.1:" + std::to_string(ClosedPort()) + "/v1"));
   const Completion completion = Ask(client);
