@@ -103,7 +103,7 @@ TEST(Outage, AProxyThatDoesNotFindTheServiceIsNotTheService) {
   CompletionClient client(options);
   for (const Completion& completion : AskAll(client, Prompts(8))) {
     EXPECT_EQ(completion.outcome, Outcome::kFatal);
-    EXPECT_THAT(completion.message, HasSubstr("could not be reached"));
+    EXPECT_THAT(completion.message, HasSubstr("no service of chat completions answered"));
     EXPECT_THAT(completion.message, HasSubstr("502"));
     EXPECT_EQ(completion.lost_attempts, 0U);
   }
