@@ -82,13 +82,19 @@ TEST(Outage, ThatDoesNotEndEndsTheRun) {
   }
 }
 
-TEST(Outage, AServiceThatNeverWasThereIsAWrongUrl) {
-  ClientOptions options = QuickOptions("http://127.0.0.1:" + std::to_string(ClosedPort()) + "/v1");
+// Every call must end the run, long before an outage would.
+std::vector<Completion> AskWhereNoServiceEverWas(ClientOptions options) {
   options.max_first_outage_seconds = 0.1;
   options.max_outage_seconds = 1000;
   CompletionClient client(options);
-  for (const Completion& completion : AskAll(client, Prompts(8))) {
-    EXPECT_EQ(completion.outcome, Outcome::kFatal);
+  std::vector<Completion> completions = AskAll(client, Prompts(8));
+  for (const Completion& completion : completions) EXPECT_EQ(completion.outcome, Outcome::kFatal);
+  return completions;
+}
+
+TEST(Outage, AServiceThatNeverWasThereIsAWrongUrl) {
+  const ClientOptions options = QuickOptions("http://127.0.0.1:" + std::to_string(ClosedPort()) + "/v1");
+  for (const Completion& completion : AskWhereNoServiceEverWas(options)) {
     EXPECT_THAT(completion.message, HasSubstr("Check base_url"));
   }
 }
@@ -98,11 +104,7 @@ TEST(Outage, AProxyThatDoesNotFindTheServiceIsNotTheService) {
       [](const Exchange& exchange, int) { exchange.Send("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n"); });
   ClientOptions options = QuickOptions("https://service.invalid/v1");
   options.proxy = "http://127.0.0.1:" + std::to_string(proxy.Port());
-  options.max_first_outage_seconds = 0.1;
-  options.max_outage_seconds = 1000;
-  CompletionClient client(options);
-  for (const Completion& completion : AskAll(client, Prompts(8))) {
-    EXPECT_EQ(completion.outcome, Outcome::kFatal);
+  for (const Completion& completion : AskWhereNoServiceEverWas(options)) {
     EXPECT_THAT(completion.message, HasSubstr("no service of chat completions answered"));
     EXPECT_THAT(completion.message, HasSubstr("502"));
     EXPECT_EQ(completion.lost_attempts, 0U);
@@ -112,12 +114,8 @@ TEST(Outage, AProxyThatDoesNotFindTheServiceIsNotTheService) {
 TEST(Outage, AWebPageIsNoServiceThatWasThere) {
   const Server server(
       [](const auto&, auto& response, int) { response.set_content("<html>Log in</html>", "text/html"); });
-  ClientOptions options = QuickOptions(server.Url());
-  options.max_first_outage_seconds = 0.1;
-  options.max_outage_seconds = 1000;
-  CompletionClient client(options);
-  for (const Completion& completion : AskAll(client, Prompts(8))) {
-    EXPECT_EQ(completion.outcome, Outcome::kFatal);
+  const ClientOptions options = QuickOptions(server.Url());
+  for (const Completion& completion : AskWhereNoServiceEverWas(options)) {
     EXPECT_THAT(completion.message, HasSubstr("no service of chat completions answered"));
     EXPECT_THAT(completion.message, HasSubstr("is not a JSON object"));
     EXPECT_THAT(completion.message, HasSubstr("Check base_url"));
