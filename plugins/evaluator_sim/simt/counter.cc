@@ -56,15 +56,22 @@ double Counter::IssuedSoFar() const {
 
 void Counter::FinishBlock(Block& block) {
   BlockTrace& trace = *trace_;
+  const Latencies& latencies = grid_.config->latencies;
   BlockLatency longest;
+  double longest_cycles = 0;
   for (size_t i = 0; i < trace.entries.size(); ++i) {
     if (trace.entries[i].empty()) continue;
     BlockLatency time = scoreboard_.Time(trace.entries[i]);
     const double scale = static_cast<double>(trace.executed[i]) / static_cast<double>(trace.entries[i].size());
-    time.cycles_hit *= scale;
-    time.cycles_miss *= scale;
+    for (LatencyPath* path : {&time.hit, &time.miss}) {
+      path->issue *= scale;
+      for (double& steps : path->steps) steps *= scale;
+    }
     time.instructions *= scale;
-    if (time.cycles_miss > longest.cycles_miss) longest = time;
+    if (const double cycles = time.miss.Cycles(latencies); cycles > longest_cycles) {
+      longest = time;
+      longest_cycles = cycles;
+    }
   }
   counts_.latency.push_back(longest);
   counts_.block_issued.push_back(IssuedSoFar() - trace.issued_before);

@@ -3,6 +3,7 @@
 #define KGRPO_EVALUATOR_SIM_SIMT_COUNTS_H_
 
 #include <array>    // pipes
+#include <cstddef>  // sizes
 #include <cstdint>  // counts
 #include <string>   // array names
 #include <vector>   // arrays, blocks
@@ -45,10 +46,44 @@ struct ArrayTraffic {
   double all_store_sectors = 0;
 };
 
+// What an instruction's result waits for.
+enum class LatencyTerm {
+  kAlu,
+  kFp64,
+  kSpecial,
+  kTensor,
+  kShared,
+  kShuffle,
+  kConstant,
+  kL1,
+  kL2,
+  kDram,
+  kAtomic,
+  kBarrier,
+  kCount
+};
+inline constexpr auto kLatencyTerms = static_cast<size_t>(LatencyTerm::kCount);
+
 // Latencies in cycles, of instructions that depend on one another.
 struct Latencies {
   double alu = 4, fp64 = 8, special = 18, tensor = 33, shared = 29, shuffle = 24, constant = 8, l1 = 39, l2 = 270,
          dram = 620, atomic = 330, barrier = 25;
+  std::array<double, kLatencyTerms> ByTerm() const {
+    return {alu, fp64, special, tensor, shared, shuffle, constant, l1, l2, dram, atomic, barrier};
+  }
+};
+
+// What the longest chain of dependent instructions consists of: so a chain that was found once can be timed for other
+// latencies.
+struct LatencyPath {
+  double issue = 0;  // cycles that its instructions take to issue, and that no latency explains
+  std::array<double, kLatencyTerms> steps{};  // how often each latency is waited for
+  double Cycles(const Latencies& latencies) const {
+    double cycles = issue;
+    const auto by_term = latencies.ByTerm();
+    for (size_t i = 0; i < kLatencyTerms; ++i) cycles += steps[i] * by_term[i];
+    return cycles;
+  }
 };
 
 // The bytes of L1 a block has for itself, for which misses are counted; the time model interpolates.
@@ -57,8 +92,8 @@ inline constexpr std::array<uint32_t, 4> kL1Shares = {4096, 16384, 65536, 196608
 // Latency of a typical warp of one sampled block: its instructions in the order of a list scheduler, each waiting for
 // its operands.
 struct BlockLatency {
-  double cycles_hit = 0;    // from start to end, every L1 miss served by the L2
-  double cycles_miss = 0;   // every L1 miss served by DRAM
+  LatencyPath hit;          // from start to end, every L1 miss served by the L2
+  LatencyPath miss;         // every L1 miss served by DRAM
   double instructions = 0;  // that the warp issued
 };
 

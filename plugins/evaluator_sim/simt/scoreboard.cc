@@ -27,40 +27,45 @@ bool IsFixed(const Kernel& kernel, uint32_t pc) {  // nothing moves across these
 Scoreboard::Scoreboard(const Kernel& kernel, const std::vector<Cost>& costs, const Latencies& latencies)
     : kernel_(kernel),
       costs_(costs),
-      latencies_(latencies),
+      latencies_(latencies.ByTerm()),
       block_of_(kernel.code.size() + 1),
       orders_(kernel.blocks.size()) {
   for (size_t i = 0; i < kernel.blocks.size(); ++i) block_of_[kernel.blocks[i].first] = static_cast<uint32_t>(i + 1);
 }
 
-double Scoreboard::LatencyOf(uint32_t pc, bool beyond_l1, bool dram) const {
+Scoreboard::Wait Scoreboard::WaitOf(uint32_t pc, bool beyond_l1, bool dram) const {
+  const auto issue = static_cast<double>(costs_[pc].issue);
   switch (static_cast<LatencyClass>(costs_[pc].latency)) {
     case LatencyClass::kNone:
-      return 0;
+      return {};
     case LatencyClass::kAlu:
-      return latencies_.alu;
+      return {LatencyTerm::kAlu, 1};
     case LatencyClass::kSpecial:
-      return latencies_.special + 2.0 * static_cast<double>(costs_[pc].issue);
+      return {LatencyTerm::kSpecial, 1, 2.0 * issue};
     case LatencyClass::kFp64:
-      return latencies_.fp64 * std::max(1.0, static_cast<double>(costs_[pc].issue) / 2);
+      return {LatencyTerm::kFp64, std::max(1.0, issue / 2)};
     case LatencyClass::kTensor:
-      return latencies_.tensor;
+      return {LatencyTerm::kTensor, 1};
     case LatencyClass::kShared:
-      return latencies_.shared;
+      return {LatencyTerm::kShared, 1};
     case LatencyClass::kShuffle:
-      return latencies_.shuffle;
+      return {LatencyTerm::kShuffle, 1};
     case LatencyClass::kGlobal:
-      return beyond_l1 ? (dram ? latencies_.dram : latencies_.l2) : latencies_.l1;
+      return {!beyond_l1 ? LatencyTerm::kL1 : dram ? LatencyTerm::kDram : LatencyTerm::kL2, 1};
     case LatencyClass::kLocal:
-      return latencies_.l1;
+      return {LatencyTerm::kL1, 1};
     case LatencyClass::kConstant:
-      return latencies_.constant;
+      return {LatencyTerm::kConstant, 1};
     case LatencyClass::kAtomic:
-      return latencies_.atomic;
+      return {LatencyTerm::kAtomic, 1};
     case LatencyClass::kBarrier:
-      return latencies_.barrier;
+      return {LatencyTerm::kBarrier, 1};
   }
-  return 0;
+  return {};
+}
+
+double Scoreboard::Cycles(const Wait& wait) const {
+  return wait.term == LatencyTerm::kCount ? 0 : wait.times * latencies_[static_cast<size_t>(wait.term)] + wait.extra;
 }
 
 // Longest path first, one instruction a cycle.
@@ -85,7 +90,7 @@ void Scoreboard::Schedule(const BasicBlock& block) {
       const uint32_t reg = kernel_.mentions[m] / 2;
       if ((kernel_.mentions[m] & 1u) != 0 || writer[reg] < 0) continue;
       const auto from = static_cast<uint32_t>(writer[reg]);
-      edge(from, i, LatencyOf(block.first + from, true, false));
+      edge(from, i, Cycles(WaitOf(block.first + from, true, false)));
     }
     for (uint32_t m = kernel_.mention_start[pc]; m < kernel_.mention_start[pc + 1]; ++m) {
       if ((kernel_.mentions[m] & 1u) != 0) writer[kernel_.mentions[m] / 2] = static_cast<int32_t>(i);
@@ -138,39 +143,85 @@ void Scoreboard::Schedule(const BasicBlock& block) {
   }
 }
 
+// Of each instruction issued: the one that it had to wait for, and whether for its result or only for its turn.
+struct Scoreboard::Run {
+  struct Step {
+    uint32_t pc;
+    bool beyond_l1;
+    bool result;    // of `after`
+    int32_t after;  // index of a step, or -1
+  };
+  Run(size_t registers, bool misses) : dram(misses), ready(registers, 0), writer(registers, -1) {}
+  const bool dram;
+  double now = 0, end = 0;
+  int32_t last = -1, end_step = -1;  // the step that `now` and `end` are due to
+  bool last_result = false;          // `now` waits for the result of `last`, a barrier
+  std::vector<double> ready;         // by register
+  std::vector<int32_t> writer;       // by register: the step that wrote it
+  std::vector<Step> steps;
+};
+
+void Scoreboard::Issue(Run& run, uint32_t pc, bool beyond_l1) const {
+  double start = run.now;
+  Run::Step step{pc, beyond_l1, run.last_result, run.last};
+  for (uint32_t m = kernel_.mention_start[pc]; m < kernel_.mention_start[pc + 1]; ++m) {
+    const uint32_t reg = kernel_.mentions[m] / 2;
+    if ((kernel_.mentions[m] & 1u) != 0 || run.ready[reg] <= start) continue;
+    start = run.ready[reg];
+    step.after = run.writer[reg];
+    step.result = true;
+  }
+  const auto index = static_cast<int32_t>(run.steps.size());
+  run.steps.push_back(step);
+  const auto cost = static_cast<double>(costs_[pc].issue);
+  const double done = start + cost + Cycles(WaitOf(pc, beyond_l1, run.dram));
+  // An instruction that costs nothing passes its operand's readiness on and does not wait itself.
+  if (cost > 0) {
+    run.now = start + cost;
+    run.last = index;
+    run.last_result = false;
+  }
+  if (static_cast<LatencyClass>(costs_[pc].latency) == LatencyClass::kBarrier) {
+    run.now = done;
+    run.last = index;
+    run.last_result = true;
+  }
+  for (uint32_t m = kernel_.mention_start[pc]; m < kernel_.mention_start[pc + 1]; ++m) {
+    if ((kernel_.mentions[m] & 1u) == 0) continue;
+    run.ready[kernel_.mentions[m] / 2] = done;
+    run.writer[kernel_.mentions[m] / 2] = index;
+  }
+  if (done > run.end) {
+    run.end = done;
+    run.end_step = index;
+  }
+}
+
+LatencyPath Scoreboard::Follow(const Run& run) const {
+  LatencyPath path;
+  bool result = true;
+  for (int32_t at = run.end_step; at >= 0;) {
+    const Run::Step& step = run.steps[static_cast<size_t>(at)];
+    path.issue += static_cast<double>(costs_[step.pc].issue);
+    if (result) {
+      const Wait wait = WaitOf(step.pc, step.beyond_l1, run.dram);
+      if (wait.term != LatencyTerm::kCount) path.steps[static_cast<size_t>(wait.term)] += wait.times;
+      path.issue += wait.extra;
+    }
+    result = step.result;
+    at = step.after;
+  }
+  return path;
+}
+
 BlockLatency Scoreboard::Time(const std::vector<TraceEntry>& trace) {
-  BlockLatency result;
-  std::vector<double> ready_hit(kernel_.virtual_registers, 0), ready_miss(kernel_.virtual_registers, 0);
+  BlockLatency latency;
+  Run hit(kernel_.virtual_registers, false), miss(kernel_.virtual_registers, true);
   std::vector<uint8_t> beyond(kernel_.code.size(), 0);
-  double hit = 0, miss = 0, end_hit = 0, end_miss = 0;
   auto issue = [&](uint32_t pc) {
-    double start_hit = hit, start_miss = miss;
-    for (uint32_t m = kernel_.mention_start[pc]; m < kernel_.mention_start[pc + 1]; ++m) {
-      if ((kernel_.mentions[m] & 1u) != 0) continue;
-      start_hit = std::max(start_hit, ready_hit[kernel_.mentions[m] / 2]);
-      start_miss = std::max(start_miss, ready_miss[kernel_.mentions[m] / 2]);
-    }
-    const auto cost = static_cast<double>(costs_[pc].issue);
-    // An instruction that costs nothing passes its operand's readiness on and does not wait itself.
-    if (cost > 0) {
-      hit = start_hit + cost;
-      miss = start_miss + cost;
-    }
-    const double done_hit = start_hit + cost + LatencyOf(pc, beyond[pc] != 0, false);
-    const double done_miss = start_miss + cost + LatencyOf(pc, beyond[pc] != 0, true);
-    const auto latency = static_cast<LatencyClass>(costs_[pc].latency);
-    if (latency == LatencyClass::kBarrier) {
-      hit = done_hit;
-      miss = done_miss;
-    }
-    for (uint32_t m = kernel_.mention_start[pc]; m < kernel_.mention_start[pc + 1]; ++m) {
-      if ((kernel_.mentions[m] & 1u) == 0) continue;
-      ready_hit[kernel_.mentions[m] / 2] = done_hit;
-      ready_miss[kernel_.mentions[m] / 2] = done_miss;
-    }
-    end_hit = std::max(end_hit, done_hit);
-    end_miss = std::max(end_miss, done_miss);
-    result.instructions += cost;
+    Issue(hit, pc, beyond[pc] != 0);
+    Issue(miss, pc, beyond[pc] != 0);
+    latency.instructions += static_cast<double>(costs_[pc].issue);
   };
   for (size_t at = 0; at < trace.size();) {
     const uint32_t index = block_of_[trace[at].pc];
@@ -186,9 +237,9 @@ BlockLatency Scoreboard::Time(const std::vector<TraceEntry>& trace) {
     }
     at = stop;
   }
-  result.cycles_hit = std::max(hit, end_hit);
-  result.cycles_miss = std::max(miss, end_miss);
-  return result;
+  latency.hit = Follow(hit);
+  latency.miss = Follow(miss);
+  return latency;
 }
 
 }  // namespace kgrpo::simt

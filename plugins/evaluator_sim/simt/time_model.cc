@@ -234,10 +234,11 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
   const double from_dram = std::min(1.0, traffic.dram_read / kSectorBytes / std::max(1.0, traffic.missed_sectors));
   for (const BlockLatency& latency : counts.latency) {
     const double share = 1.0 / static_cast<double>(counts.latency.size());
-    first += latency.cycles_miss * share;
-    later += (latency.cycles_hit + (latency.cycles_miss - latency.cycles_hit) * from_dram) * share;
-    mean += latency.cycles_hit * share;
-    longest = std::max(longest, latency.cycles_hit);
+    const double hit = latency.hit.Cycles(device.latencies), miss = latency.miss.Cycles(device.latencies);
+    first += miss * share;
+    later += (hit + (miss - hit) * from_dram) * share;
+    mean += hit * share;
+    longest = std::max(longest, hit);
   }
   const double generations = busiest / resident;
   const double rounds = std::max(1.0, 0.5 * (generations + std::ceil(generations)));
