@@ -20,16 +20,16 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LatencyPath, issue, steps)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BlockLatency, hit, miss, instructions)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KernelResources, registers_per_thread, static_shared_bytes, dynamic_shared_bytes,
                                    spill_bytes)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ArrayTraffic, name, bytes, load_requests, load_sectors, load_ideal_sectors,
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ArrayTraffic, name, address, bytes, load_requests, load_sectors, load_ideal_sectors,
                                    l1_miss_sectors, store_requests, store_sectors, store_ideal_sectors,
                                    store_partial_sectors, atomic_requests, atomic_sectors, unique_load_sectors,
                                    unique_store_sectors, partial_store_sectors, all_load_sectors, all_store_sectors)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Counts, kernel, grid_blocks, sampled_blocks, threads_per_block, warps_per_block,
-                                   issued, thread_instructions, pipe, tensor_flops, arrays, l1_wavefronts,
+                                   issued, thread_instructions, pipe, tensor_flops, arrays, l1_share, l1_wavefronts,
                                    local_sectors, shared_requests, shared_wavefronts, shared_ideal_wavefronts,
-                                   merged_loads, shared_atomic_wavefronts, global_atomic_operations, atomic_lines,
-                                   hottest_atomic_address, barriers, divergent_branches, branches, latency,
-                                   block_issued)
+                                   merged_loads, shared_atomic_wavefronts, global_atomic_operations,
+                                   hottest_line_sectors, hottest_line_repeats, barriers, divergent_branches, branches,
+                                   latency, block_issued)
 
 }  // namespace kgrpo::simt
 

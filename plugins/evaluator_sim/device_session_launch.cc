@@ -84,6 +84,7 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
                       std::to_string(resources.registers_per_thread) + " registers a thread).");
   }
 
+  config.l1_share = simt::L1Share(device_, resources, static_cast<uint32_t>(threads), blocks);
   simt::LaunchResult result = simt::Launch(instance_, kernel, config);
   ++record_->launches;
   record_->independent = record_->independent && result.independent;

@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "evaluator_sim/simt/cost.h"
 #include "evaluator_sim/simt/handlers.h"
@@ -23,6 +22,7 @@ Counter::Counter(Grid& grid)
   counts_.grid_blocks = grid.config->grid.Count();
   counts_.threads_per_block = static_cast<uint32_t>(grid.config->block.Count());
   counts_.warps_per_block = grid.warps_per_block;
+  counts_.l1_share = grid.config->l1_share;
 }
 
 Counter::~Counter() {
@@ -42,7 +42,7 @@ void Counter::StartBlock(Block& block) {
   if (block.warps.size() > 1) trace.warps.push_back(static_cast<int>(block.warps.size() / 2));
   trace.entries.resize(trace.warps.size());
   trace.executed.resize(trace.warps.size());
-  for (const uint32_t bytes : kL1Shares) trace.caches.emplace_back(bytes);
+  for (const double share : kL1Shares) trace.caches.emplace_back(static_cast<uint32_t>(share * grid_.config->l1_share));
   trace.issued_before = IssuedSoFar();
   trace_ = &trace;
 }
@@ -102,19 +102,24 @@ Counts Counter::Finish() {
   // Merged loads were issued as one.
   counts_.issued -= counts_.merged_loads;
   counts_.pipe[static_cast<size_t>(Pipe::kMemory)] -= counts_.merged_loads;
+  FindHottestLine();
+  for (auto& [address, array] : arrays_) counts_.arrays.push_back(array.traffic);
+  return counts_;
+}
+
+void Counter::FindHottestLine() {
   const double scale = counts_.sampled_blocks == 0
                            ? 0
                            : static_cast<double>(counts_.grid_blocks) / static_cast<double>(counts_.sampled_blocks);
-  double hottest = 0;
-  std::unordered_set<uint64_t> atomic_lines;
-  for (const auto& [address, count] : atomic_addresses_) {
-    hottest = std::max(hottest, count);
-    atomic_lines.insert(address / SectorCache::kLine);
+  for (const auto& [number, line] : atomic_lines_) {
+    // A line that only one of several blocks touches is that block's own, as far as can be told.
+    const double times = line.blocks == 1 && counts_.sampled_blocks > 1 ? 1 : scale;
+    // Cycles of an H100, to compare lines by.
+    if (times * (6 * line.sectors + line.repeats) <= 6 * counts_.hottest_line_sectors + counts_.hottest_line_repeats)
+      continue;
+    counts_.hottest_line_sectors = times * line.sectors;
+    counts_.hottest_line_repeats = times * line.repeats;
   }
-  counts_.hottest_atomic_address = hottest * scale;
-  counts_.atomic_lines = static_cast<double>(atomic_lines.size());
-  for (auto& [address, array] : arrays_) counts_.arrays.push_back(array.traffic);
-  return counts_;
 }
 
 const char* PipeName(Pipe pipe) {

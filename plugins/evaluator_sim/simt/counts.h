@@ -27,12 +27,13 @@ const char* PipeName(Pipe pipe);
 // Global memory traffic of one array (allocation).
 struct ArrayTraffic {
   std::string name;
-  uint64_t bytes = 0;             // the allocation's size
+  uint64_t address = 0;           // of the allocation
+  uint64_t bytes = 0;             // its size
   double load_requests = 0;       // warp instructions
   double load_sectors = 0;        // 32-byte sectors asked of the L1
   double load_ideal_sectors = 0;  // sectors that the bytes asked for would fill, if they lay side by side
-  std::array<double, 4>
-      l1_miss_sectors{};  // of load_sectors, those that an L1 of kL1Shares[i] bytes a block passes on to the L2
+  // Of load_sectors, those that an L1 of kL1Shares[i] times Counts::l1_share bytes a block passes on to the L2.
+  std::array<double, 3> l1_miss_sectors{};
   double store_requests = 0;
   double store_sectors = 0;
   double store_ideal_sectors = 0;
@@ -86,8 +87,8 @@ struct LatencyPath {
   }
 };
 
-// The bytes of L1 a block has for itself, for which misses are counted; the time model interpolates.
-inline constexpr std::array<uint32_t, 4> kL1Shares = {4096, 16384, 65536, 196608};
+// How much of the L1 a block has for itself, for which misses are counted: that much of its even share.
+inline constexpr std::array<double, 3> kL1Shares = {0.5, 1, 2};
 
 // Latency of a typical warp of one sampled block: its instructions in the order of a list scheduler, each waiting for
 // its operands.
@@ -109,6 +110,7 @@ struct Counts {
   double tensor_flops = 0;
 
   std::vector<ArrayTraffic> arrays;  // in order of addresses
+  double l1_share = 0;               // bytes of L1 a block
   double l1_wavefronts = 0;          // cycles of the L1's tag stage: 128-byte lines touched, a request
   double local_sectors = 0;          // spilled or indexed local arrays
   double shared_requests = 0;
@@ -117,10 +119,12 @@ struct Counts {
   double merged_loads = 0;              // shared loads that ptxas merges into another's vector load
   double shared_atomic_wavefronts = 0;  // with same-address serialisation
   double global_atomic_operations = 0;  // 32-byte sectors that atomic instructions touch
-  double atomic_lines = 0;              // distinct 128-byte lines of those
-  double hottest_atomic_address = 0;    // operations at the busiest address, extrapolated to the whole grid
-  double barriers = 0;                  // warp arrivals
-  double divergent_branches = 0;        // branches that split a warp
+  // At the line where atomics take longest, extrapolated to the whole grid: sectors, once for each instruction that
+  // touches them, and beyond that the lanes that meet at the same address. A float's count more.
+  double hottest_line_sectors = 0;
+  double hottest_line_repeats = 0;
+  double barriers = 0;            // warp arrivals
+  double divergent_branches = 0;  // branches that split a warp
   double branches = 0;
   std::vector<BlockLatency> latency;  // one a sampled block
   std::vector<double> block_issued;   // issued, by sampled block: how uneven the work is

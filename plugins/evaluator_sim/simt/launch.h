@@ -35,6 +35,7 @@ struct LaunchConfig {
   uint32_t further_blocks = 0;                  // kCounted: up to so many others run after those, uncounted
   uint64_t further_seed = 0;                    // which ones
   Latencies latencies;                          // kCounted; Device::latencies
+  uint32_t l1_share = 32 * 1024;                // kCounted; see L1Share in time_model.h
   bool cooperative = false;                     // cudaLaunchCooperativeKernel: grid.sync() works
   uint32_t max_shared_bytes = 227 * 1024;       // static + dynamic, a block
   uint32_t max_findings = 8;                    // then it stops looking

@@ -163,6 +163,7 @@ void Lowerer::Inline(const Statement& statement, const Function& callee, Instruc
 void Lowerer::Lower(const Statement& statement, int depth) {
   where_ = statement.where;
   ptx_line_ = statement.ptx_line;
+  if (statement.no_unroll) kernel_.no_unroll.push_back(Pc());
   Instruction in;
   predicated_ = statement.predicate >= 0;
   in.predicate = all_lanes_;

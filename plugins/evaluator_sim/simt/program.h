@@ -136,6 +136,7 @@ struct Kernel {
   std::vector<SpecialSlot> specials;
   std::vector<SharedArray> shared;  // with red zones between; the last may be the dynamic one
   std::vector<BasicBlock> blocks;
+  std::vector<uint32_t> no_unroll;  // pcs of the heads of loops that ptxas is told not to unroll
   // Virtual registers that each instruction reads and writes, before they share slots: for the latency model.
   std::vector<uint32_t> mentions;       // register * 2 + (1 where written)
   std::vector<uint32_t> mention_start;  // by instruction, and the end

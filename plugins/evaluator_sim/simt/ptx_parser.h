@@ -83,6 +83,7 @@ class Parser {
   std::vector<Scope> scopes_;
   std::unordered_map<std::string_view, int> label_index_;
   std::vector<int> pending_labels_;
+  bool no_unroll_ = false;  // a pragma before the next statement
   SourceLine where_;
 };
 

@@ -47,6 +47,7 @@ void Parser::BodyDirective(std::string_view word) {
   } else if (word == ".local" || word == ".shared" || word == ".param") {
     ParseVariables(Space(word), function_.variables);
   } else if (word == ".pragma") {
+    no_unroll_ = true;  // "nounroll", of the loop whose label came before: the one pragma that nvcc writes here
     SkipTo(';');
     Expect(';');
   } else {
@@ -176,6 +177,8 @@ void Parser::Call(Statement& statement) {
 
 void Parser::Emit(Statement statement) {
   statement.where = where_;
+  statement.no_unroll = no_unroll_;
+  no_unroll_ = false;
   if (!pending_labels_.empty()) {
     statement.label = pending_labels_[0];
     statement.more_labels.assign(pending_labels_.begin() + 1, pending_labels_.end());

@@ -71,6 +71,7 @@ struct Statement {
   std::string_view callee;
   std::vector<std::string_view> results, arguments;
   int label = -1;                // index in Function::labels that stands before this statement, -1 where none
+  bool no_unroll = false;        // the head of a loop that ptxas shall not unroll
   std::vector<int> more_labels;  // further labels at the same place
 };
 

@@ -17,6 +17,14 @@ bool IsLoad(const Kernel& kernel, uint32_t pc) {
   const auto latency = static_cast<LatencyClass>(kernel.costs[pc].latency);
   return latency == LatencyClass::kGlobal || latency == LatencyClass::kShared || latency == LatencyClass::kLocal;
 }
+constexpr size_t kSpaces = static_cast<size_t>(Space::kGeneric);
+// Calls f for each space that the access may be to: compilers know that the others do not alias.
+template <typename Function>
+void ForSpacesOf(const Kernel& kernel, uint32_t pc, Function f) {
+  const size_t space = kernel.code[pc].space;
+  if (space < kSpaces) return f(space);
+  for (const Space any : {Space::kGlobal, Space::kShared, Space::kLocal}) f(static_cast<size_t>(any));
+}
 bool IsFixed(const Kernel& kernel, uint32_t pc) {  // nothing moves across these
   const auto latency = static_cast<LatencyClass>(kernel.costs[pc].latency);
   return latency == LatencyClass::kBarrier || latency == LatencyClass::kAtomic || kernel.code[pc].run == &Fence;
@@ -25,13 +33,7 @@ bool IsFixed(const Kernel& kernel, uint32_t pc) {  // nothing moves across these
 }  // namespace
 
 Scoreboard::Scoreboard(const Kernel& kernel, const std::vector<Cost>& costs, const Latencies& latencies)
-    : kernel_(kernel),
-      costs_(costs),
-      latencies_(latencies.ByTerm()),
-      block_of_(kernel.code.size() + 1),
-      orders_(kernel.blocks.size()) {
-  for (size_t i = 0; i < kernel.blocks.size(); ++i) block_of_[kernel.blocks[i].first] = static_cast<uint32_t>(i + 1);
-}
+    : kernel_(kernel), costs_(costs), latencies_(latencies.ByTerm()), regions_(kernel) {}
 
 Scoreboard::Wait Scoreboard::WaitOf(uint32_t pc, bool beyond_l1, bool dram) const {
   const auto issue = static_cast<double>(costs_[pc].issue);
@@ -68,9 +70,9 @@ double Scoreboard::Cycles(const Wait& wait) const {
   return wait.term == LatencyTerm::kCount ? 0 : wait.times * latencies_[static_cast<size_t>(wait.term)] + wait.extra;
 }
 
-// Longest path first, one instruction a cycle.
-void Scoreboard::Schedule(const BasicBlock& block) {
-  const uint32_t n = block.last - block.first;
+// Longest path first, one instruction a cycle. Gives positions in `pcs`.
+std::vector<uint32_t> Scoreboard::Schedule(const std::vector<uint32_t>& pcs) const {
+  const auto n = static_cast<uint32_t>(pcs.size());
   struct Edge {
     uint32_t to;
     double latency;
@@ -82,15 +84,18 @@ void Scoreboard::Schedule(const BasicBlock& block) {
     successors[from].push_back({to, latency});
     ++waiting[to];
   };
-  int32_t last_store = -1, last_fixed = -1;
-  std::vector<uint32_t> loads;  // since the last store
+  int32_t last_fixed = -1;
+  // By space; a generic address may lie in any.
+  std::array<int32_t, kSpaces> last_store;
+  last_store.fill(-1);
+  std::array<std::vector<uint32_t>, kSpaces> loads;  // since the last store
   for (uint32_t i = 0; i < n; ++i) {
-    const uint32_t pc = block.first + i;
+    const uint32_t pc = pcs[i];
     for (uint32_t m = kernel_.mention_start[pc]; m < kernel_.mention_start[pc + 1]; ++m) {
       const uint32_t reg = kernel_.mentions[m] / 2;
       if ((kernel_.mentions[m] & 1u) != 0 || writer[reg] < 0) continue;
       const auto from = static_cast<uint32_t>(writer[reg]);
-      edge(from, i, Cycles(WaitOf(block.first + from, true, false)));
+      edge(from, i, Cycles(WaitOf(pcs[from], true, false)));
     }
     for (uint32_t m = kernel_.mention_start[pc]; m < kernel_.mention_start[pc + 1]; ++m) {
       if ((kernel_.mentions[m] & 1u) != 0) writer[kernel_.mentions[m] / 2] = static_cast<int32_t>(i);
@@ -100,13 +105,17 @@ void Scoreboard::Schedule(const BasicBlock& block) {
       for (uint32_t j = static_cast<uint32_t>(last_fixed + 1); j < i; ++j) edge(j, i, 0);
       last_fixed = static_cast<int32_t>(i);
     } else if (IsStore(kernel_, pc)) {
-      for (const uint32_t load : loads) edge(load, i, 0);
-      if (last_store >= 0) edge(static_cast<uint32_t>(last_store), i, 0);
-      loads.clear();
-      last_store = static_cast<int32_t>(i);
+      ForSpacesOf(kernel_, pc, [&](size_t space) {
+        for (const uint32_t load : loads[space]) edge(load, i, 0);
+        if (last_store[space] >= 0) edge(static_cast<uint32_t>(last_store[space]), i, 0);
+        loads[space].clear();
+        last_store[space] = static_cast<int32_t>(i);
+      });
     } else if (IsLoad(kernel_, pc) && (kernel_.code[pc].flags & kFlagReadOnly) == 0) {
-      if (last_store >= 0) edge(static_cast<uint32_t>(last_store), i, 0);
-      loads.push_back(i);
+      ForSpacesOf(kernel_, pc, [&](size_t space) {
+        if (last_store[space] >= 0) edge(static_cast<uint32_t>(last_store[space]), i, 0);
+        loads[space].push_back(i);
+      });
     }
   }
   std::vector<double> height(n, 0);
@@ -124,7 +133,7 @@ void Scoreboard::Schedule(const BasicBlock& block) {
   for (uint32_t i = 0; i < n; ++i) {
     if (waiting[i] == 0) available.push({height[i], i});
   }
-  std::vector<uint32_t>& order = orders_[block_of_[block.first] - 1];
+  std::vector<uint32_t> order;
   double now = 0;
   while (order.size() < n) {
     if (available.empty()) now = std::max(now, -future.top().key);
@@ -134,13 +143,14 @@ void Scoreboard::Schedule(const BasicBlock& block) {
     }
     const uint32_t i = available.top().index;
     available.pop();
-    order.push_back(block.first + i);
-    now += static_cast<double>(costs_[block.first + i].issue);
+    order.push_back(i);
+    now += static_cast<double>(costs_[pcs[i]].issue);
     for (const Edge& e : successors[i]) {
       time[e.to] = std::max(time[e.to], now + e.latency);
       if (--waiting[e.to] == 0) future.push({-time[e.to], e.to});
     }
   }
+  return order;
 }
 
 // Of each instruction issued: the one that it had to wait for, and whether for its result or only for its turn.
@@ -217,23 +227,25 @@ LatencyPath Scoreboard::Follow(const Run& run) const {
 BlockLatency Scoreboard::Time(const std::vector<TraceEntry>& trace) {
   BlockLatency latency;
   Run hit(kernel_.virtual_registers, false), miss(kernel_.virtual_registers, true);
-  std::vector<uint8_t> beyond(kernel_.code.size(), 0);
-  auto issue = [&](uint32_t pc) {
-    Issue(hit, pc, beyond[pc] != 0);
-    Issue(miss, pc, beyond[pc] != 0);
-    latency.instructions += static_cast<double>(costs_[pc].issue);
-  };
+  std::vector<uint32_t> key, pcs;
   for (size_t at = 0; at < trace.size();) {
-    const uint32_t index = block_of_[trace[at].pc];
-    size_t stop = at + 1;
-    while (stop < trace.size() && trace[stop].pc == trace[stop - 1].pc + 1 && block_of_[trace[stop].pc] == 0) ++stop;
-    for (size_t i = at; i < stop; ++i) beyond[trace[i].pc] = trace[i].beyond_l1 ? 1 : 0;
-    const bool whole = index != 0 && stop - at == kernel_.blocks[index - 1].last - kernel_.blocks[index - 1].first;
+    bool whole = false;
+    const size_t stop = regions_.End(trace, at, &whole, &key);
+    const auto issue = [&](const TraceEntry& entry) {
+      Issue(hit, entry.pc, entry.beyond_l1);
+      Issue(miss, entry.pc, entry.beyond_l1);
+      latency.instructions += static_cast<double>(costs_[entry.pc].issue);
+    };
     if (whole) {
-      if (orders_[index - 1].empty()) Schedule(kernel_.blocks[index - 1]);
-      for (const uint32_t pc : orders_[index - 1]) issue(pc);
+      const auto [order, added] = orders_.try_emplace(key);
+      if (added) {
+        pcs.clear();
+        for (size_t i = at; i < stop; ++i) pcs.push_back(trace[i].pc);
+        order->second = Schedule(pcs);
+      }
+      for (const uint32_t i : order->second) issue(trace[at + i]);
     } else {
-      for (size_t i = at; i < stop; ++i) issue(trace[i].pc);
+      for (size_t i = at; i < stop; ++i) issue(trace[i]);
     }
     at = stop;
   }

@@ -1,25 +1,22 @@
 // How long one warp takes from start to end if it had a multiprocessor for itself: the latency that only other warps
 // can hide.
 //
-// Machine code is not in PTX's order: ptxas moves loads up and their uses down. So each basic block's instructions are
-// first ordered by a list scheduler (longest path first), then issued in that order, each waiting for its operands.
+// Machine code is not in PTX's order: ptxas moves loads up and their uses down. So each region's instructions
+// (regions.h) are first ordered by a list scheduler (longest path first), then issued in that order, each waiting for
+// its operands.
 #ifndef KGRPO_EVALUATOR_SIM_SIMT_SCOREBOARD_H_
 #define KGRPO_EVALUATOR_SIM_SIMT_SCOREBOARD_H_
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "evaluator_sim/simt/counts.h"
 #include "evaluator_sim/simt/program.h"
+#include "evaluator_sim/simt/regions.h"
 
 namespace kgrpo::simt {
-
-// One instruction that a traced warp executed.
-struct TraceEntry {
-  uint32_t pc;
-  bool beyond_l1;  // a load that the L1 did not hold
-};
 
 class Scoreboard {
  public:
@@ -30,7 +27,7 @@ class Scoreboard {
   BlockLatency Time(const std::vector<TraceEntry>& trace);
 
  private:
-  void Schedule(const BasicBlock& block);
+  std::vector<uint32_t> Schedule(const std::vector<uint32_t>& pcs) const;
   // What its result waits for, how often; the term is kCount where it is there at once.
   struct Wait {
     LatencyTerm term = LatencyTerm::kCount;
@@ -48,8 +45,8 @@ class Scoreboard {
   const Kernel& kernel_;
   const std::vector<Cost>& costs_;
   const std::array<double, kLatencyTerms> latencies_;
-  std::vector<uint32_t> block_of_;             // by pc of a block's first instruction: its index + 1
-  std::vector<std::vector<uint32_t>> orders_;  // by block: pcs in issue order; empty until needed
+  const Regions regions_;
+  std::map<std::vector<uint32_t>, std::vector<uint32_t>> orders_;  // by a region's blocks: positions in issue order
 };
 
 }  // namespace kgrpo::simt

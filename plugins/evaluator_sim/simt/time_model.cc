@@ -26,13 +26,12 @@ std::string Bytes(double bytes) {
   return Print("%.1f kB", bytes / 1e3);
 }
 
-// Sectors that go past an L1 of `share` bytes a block: between the counted sizes on a logarithmic scale.
+// Sectors that go past an L1 of `share` times the even share: between the counted sizes on a logarithmic scale.
 double MissedSectors(const ArrayTraffic& array, double share) {
   if (share <= kL1Shares.front()) return array.l1_miss_sectors.front();
   for (size_t i = 1; i < kL1Shares.size(); ++i) {
     if (share > kL1Shares[i]) continue;
-    const double t =
-        std::log(share / kL1Shares[i - 1]) / std::log(static_cast<double>(kL1Shares[i]) / kL1Shares[i - 1]);
+    const double t = std::log(share / kL1Shares[i - 1]) / std::log(kL1Shares[i] / kL1Shares[i - 1]);
     return array.l1_miss_sectors[i - 1] * (1 - t) + array.l1_miss_sectors[i] * t;
   }
   return array.l1_miss_sectors.back();
@@ -149,6 +148,16 @@ std::string Sentence(const Counts& counts, const Device& device, const TimeEstim
 
 }  // namespace
 
+uint32_t L1Share(const Device& device, const KernelResources& resources, uint32_t threads_per_block, uint64_t blocks) {
+  const Occupancy occupancy = ComputeOccupancy(device, resources, threads_per_block);
+  const double resident =
+      std::max(1.0, std::min<double>(occupancy.blocks_per_multiprocessor,
+                                     std::ceil(static_cast<double>(blocks) / device.multiprocessors)));
+  const double shared = resources.static_shared_bytes + resources.dynamic_shared_bytes;
+  const double left = device.l1_bytes - resident * (shared > 0 ? shared + device.shared_reserved_per_block : 0);
+  return static_cast<uint32_t>(std::max(1024.0, left / resident));
+}
+
 TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources, const Device& device) {
   TimeEstimate estimate;
   estimate.launch_seconds = device.launch_seconds;
@@ -174,9 +183,7 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
   // The multiprocessor with the most blocks decides when the kernel ends.
   const double busiest = std::ceil(blocks / device.multiprocessors);
   const double at_once = std::min(blocks, resident * device.multiprocessors);
-  const double shared = resources.static_shared_bytes + resources.dynamic_shared_bytes;
-  const double l1_share = std::max(
-      1.0, (device.l1_bytes - resident * (shared > 0 ? shared + device.shared_reserved_per_block : 0)) / resident);
+  const double l1_share = device.l1_effective;
   const Traffic traffic = SumTraffic(counts, device, scale, l1_share, at_once);
   estimate.dram_bytes = traffic.dram_read + traffic.dram_written;
   const double l2_sectors =
@@ -199,18 +206,22 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
   add("blocks", on_device(blocks, device.blocks_per_cycle), Print("%.0f blocks", blocks));
   add("l1", on_sm(counts.l1_wavefronts + counts.local_sectors / 4, device.l1_lines_per_cycle),
       Print("%.3g lines", counts.l1_wavefronts * scale));
-  add("shared", on_sm(counts.shared_wavefronts, device.shared_wavefronts_per_cycle),
+  add("shared",
+      on_sm(
+          counts.shared_ideal_wavefronts +
+              device.shared_conflict_cycles * std::max(0.0, counts.shared_wavefronts - counts.shared_ideal_wavefronts),
+          device.shared_wavefronts_per_cycle),
       Print("%.3g cycles, %.3g without bank conflicts", counts.shared_wavefronts * scale,
             counts.shared_ideal_wavefronts * scale));
   add("shared atomics", on_sm(counts.shared_atomic_wavefronts, 1.0 / device.shared_atomic_cycles),
       Print("%.3g turns", counts.shared_atomic_wavefronts * scale));
   add("atomics",
-      std::max(on_device(counts.global_atomic_operations * scale,
-                         std::min(device.l2_atomics_per_cycle,
-                                  device.l2_atomics_per_line * std::max(1.0, counts.atomic_lines))),
-               on_device(counts.hottest_atomic_address, 1.0 / device.same_address_atomic_cycles)),
-      Print("%.3g operations, %.3g at one address", counts.global_atomic_operations * scale,
-            counts.hottest_atomic_address));
+      std::max(on_device(counts.global_atomic_operations * scale, device.l2_atomics_per_cycle),
+               on_device(counts.hottest_line_sectors * device.atomic_sector_cycles +
+                             counts.hottest_line_repeats * device.same_address_atomic_cycles,
+                         1)),
+      Print("%.3g operations, %.3g in one line", counts.global_atomic_operations * scale,
+            counts.hottest_line_sectors + counts.hottest_line_repeats));
   const double rates[] = {device.fp32_rate,
                           device.int_rate,
                           device.half_rate,
