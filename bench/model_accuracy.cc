@@ -38,9 +38,10 @@ void PrintKernels(const std::vector<CountedKernel>& kernels, const std::vector<T
   std::printf("problem,schedule,measured_us,predicted_us,launches,terms\n");
   for (size_t i = 0; i < kernels.size(); ++i) {
     std::string terms;
+    simt::L2Contents contents;
     for (size_t l = 0; l < kernels[i].counts.size(); ++l) {
       for (const simt::TimeTerm& term :
-           simt::EstimateTime(kernels[i].counts[l], kernels[i].resources[l], device).terms) {
+           simt::EstimateTime(kernels[i].counts[l], kernels[i].resources[l], device, &contents).terms) {
         char text[100];
         std::snprintf(text, sizeof text, " %s=%.2f", term.name.c_str(), term.seconds * 1e6);
         terms += text;

@@ -39,7 +39,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CountedKernel, problem, schedule, family, mea
 
 double CountedKernel::Predict(const simt::Device& device) const {
   double seconds = copy_seconds;
-  for (size_t i = 0; i < counts.size(); ++i) seconds += simt::EstimateTime(counts[i], resources[i], device).seconds;
+  simt::L2Contents contents;
+  for (size_t i = 0; i < counts.size(); ++i)
+    seconds += simt::EstimateTime(counts[i], resources[i], device, &contents, false).seconds;
   return seconds;
 }
 

@@ -102,6 +102,7 @@ class DeviceSession {
   uint64_t instructions_left_ = 0;
   double host_seconds_left_ = 0;
   CallRecord* record_ = nullptr;
+  simt::L2Contents l2_;  // for the time model
   Trouble trouble_;
 };
 

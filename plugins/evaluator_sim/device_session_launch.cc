@@ -99,7 +99,7 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
     if (result.sampled_work > 0)
       record_->further_over_sampled =
           std::max(record_->further_over_sampled, result.further_work / result.sampled_work);
-    record_->estimates.push_back(simt::EstimateTime(result.counts, resources, device_));
+    record_->estimates.push_back(simt::EstimateTime(result.counts, resources, device_, &l2_));
     record_->resources.push_back(resources);
     record_->counts.push_back(std::move(result.counts));
   }
