@@ -3,10 +3,13 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <thread>
 
 #include "calibrate/accuracy.h"
 #include "calibrate/counted_kernel.h"
+#include "calibrate/device_file.h"
 #include "calibrate/fit.h"
 
 namespace {
@@ -35,6 +38,13 @@ void Run(const Arguments& arguments) {
   std::printf("fit\n%s", Table(Predict(fitted, all)).c_str());
   for (const auto& p : FitParameters()) { simt::Device s = start; std::printf("%s %g -> %g\n", p.name.c_str(), p.Of(s), p.Of(fitted.device)); }
   std::printf("offset %g\n", fitted.offset);
+  {
+    std::ostringstream text;
+    text << std::ifstream(kgrpo::evaluator::FindHelperDirectory() + "/devices/" + arguments.device + ".yaml").rdbuf();
+    std::map<std::string, NewValue> values;
+    for (const auto& p : FitParameters()) values[p.name] = {p.Of(fitted.device), "fitted"};
+    std::ofstream(kgrpo::evaluator::FindHelperDirectory() + "/devices/fitted.yaml") << WithValues(text.str(), values);
+  }
   if (arguments.folds > 1)
   std::printf("held out\n%s", Table(CrossValidate(start, arguments.offset * 1e-6, true, {}, kernels, arguments.folds, arguments.rounds)).c_str());
 }

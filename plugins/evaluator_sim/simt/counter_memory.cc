@@ -190,7 +190,7 @@ void Counter::CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, cons
         const uint32_t missing =
             bypass ? touched[i].sectors : trace.caches[c].Read(touched[i].line, touched[i].sectors);
         traffic.l1_miss_sectors[c] += std::popcount(missing);
-        beyond |= c == 1 && missing != 0;
+        beyond |= c == 0 && missing != 0;
       }
     }
     uint32_t* by = load ? array.loaded_by : array.stored_by;

@@ -155,34 +155,64 @@ std::vector<uint32_t> Scoreboard::Schedule(const std::vector<uint32_t>& pcs) con
 
 // Of each instruction issued: the one that it had to wait for, and whether for its result or only for its turn.
 struct Scoreboard::Run {
+  enum class Why : uint8_t { kTurn, kResult, kPipe };  // to issue after it, for its result, for its pipe
   struct Step {
     uint32_t pc;
     bool beyond_l1;
-    bool result;    // of `after`
+    Why why;        // it waited for `after`
     int32_t after;  // index of a step, or -1
   };
-  Run(size_t registers, bool misses) : dram(misses), ready(registers, 0), writer(registers, -1) {}
+  Run(size_t registers, bool misses) : dram(misses), ready(registers, 0), writer(registers, -1) { pipe_step.fill(-1); }
   const bool dram;
   double now = 0, end = 0;
   int32_t last = -1, end_step = -1;  // the step that `now` and `end` are due to
   bool last_result = false;          // `now` waits for the result of `last`, a barrier
   std::vector<double> ready;         // by register
   std::vector<int32_t> writer;       // by register: the step that wrote it
+  std::array<double, static_cast<size_t>(Pipe::kCount)> pipe_free{};
+  std::array<int32_t, static_cast<size_t>(Pipe::kCount)> pipe_step{};
   std::vector<Step> steps;
 };
 
+// How long an instruction keeps its pipe from the same warp's next one, in cycles: a scheduler has 32 lanes of float
+// units, 16 of integer units, 4 of special ones (CUDA C++ Programming Guide, arithmetic instructions' throughput,
+// compute capability 9.0).
+double Scoreboard::Occupies(uint32_t pc) const {
+  const auto use = static_cast<double>(costs_[pc].pipe_use);
+  switch (costs_[pc].pipe) {
+    case Pipe::kInt:
+    case Pipe::kFp64:
+    case Pipe::kMemory:
+      return 2 * use;
+    case Pipe::kSpecial:
+      return 8 * use;
+    default:
+      return use;
+  }
+}
+
 void Scoreboard::Issue(Run& run, uint32_t pc, bool beyond_l1) const {
   double start = run.now;
-  Run::Step step{pc, beyond_l1, run.last_result, run.last};
+  Run::Step step{pc, beyond_l1, run.last_result ? Run::Why::kResult : Run::Why::kTurn, run.last};
   for (uint32_t m = kernel_.mention_start[pc]; m < kernel_.mention_start[pc + 1]; ++m) {
     const uint32_t reg = kernel_.mentions[m] / 2;
     if ((kernel_.mentions[m] & 1u) != 0 || run.ready[reg] <= start) continue;
     start = run.ready[reg];
     step.after = run.writer[reg];
-    step.result = true;
+    step.why = Run::Why::kResult;
+  }
+  const auto pipe = static_cast<size_t>(costs_[pc].pipe);
+  if (run.pipe_free[pipe] > start) {
+    start = run.pipe_free[pipe];
+    step.after = run.pipe_step[pipe];
+    step.why = Run::Why::kPipe;
   }
   const auto index = static_cast<int32_t>(run.steps.size());
   run.steps.push_back(step);
+  if (const double occupied = Occupies(pc); occupied > 0) {
+    run.pipe_free[pipe] = start + occupied;
+    run.pipe_step[pipe] = index;
+  }
   const auto cost = static_cast<double>(costs_[pc].issue);
   const double done = start + cost + Cycles(WaitOf(pc, beyond_l1, run.dram));
   // An instruction that costs nothing passes its operand's readiness on and does not wait itself.
@@ -209,16 +239,16 @@ void Scoreboard::Issue(Run& run, uint32_t pc, bool beyond_l1) const {
 
 LatencyPath Scoreboard::Follow(const Run& run) const {
   LatencyPath path;
-  bool result = true;
+  auto why = Run::Why::kResult;
   for (int32_t at = run.end_step; at >= 0;) {
     const Run::Step& step = run.steps[static_cast<size_t>(at)];
-    path.issue += static_cast<double>(costs_[step.pc].issue);
-    if (result) {
+    path.issue += why == Run::Why::kPipe ? Occupies(step.pc) : static_cast<double>(costs_[step.pc].issue);
+    if (why == Run::Why::kResult) {
       const Wait wait = WaitOf(step.pc, step.beyond_l1, run.dram);
       if (wait.term != LatencyTerm::kCount) path.steps[static_cast<size_t>(wait.term)] += wait.times;
       path.issue += wait.extra;
     }
-    result = step.result;
+    why = step.why;
     at = step.after;
   }
   return path;

@@ -35,6 +35,7 @@ class Scoreboard {
   };
   Wait WaitOf(uint32_t pc, bool beyond_l1, bool dram) const;
   double Cycles(const Wait& wait) const;
+  double Occupies(uint32_t pc) const;
 
   // One run through the trace, with the L2 or DRAM behind the L1: when everything is ready, and for each instruction
   // issued what it waited for.
