@@ -33,7 +33,11 @@ bool IsFixed(const Kernel& kernel, uint32_t pc) {  // nothing moves across these
 }  // namespace
 
 Scoreboard::Scoreboard(const Kernel& kernel, const std::vector<Cost>& costs, const Latencies& latencies)
-    : kernel_(kernel), costs_(costs), latencies_(latencies.ByTerm()), regions_(kernel) {}
+    : kernel_(kernel),
+      costs_(costs),
+      latencies_(latencies.ByTerm()),
+      regions_(kernel),
+      writer_(kernel.virtual_registers, -1) {}
 
 Scoreboard::Wait Scoreboard::WaitOf(uint32_t pc, bool beyond_l1, bool dram) const {
   const auto issue = static_cast<double>(costs_[pc].issue);
@@ -71,7 +75,7 @@ double Scoreboard::Cycles(const Wait& wait) const {
 }
 
 // Longest path first, one instruction a cycle. Gives positions in `pcs`.
-std::vector<uint32_t> Scoreboard::Schedule(const std::vector<uint32_t>& pcs) const {
+Scoreboard::Region Scoreboard::Schedule(const std::vector<uint32_t>& pcs) {
   const auto n = static_cast<uint32_t>(pcs.size());
   struct Edge {
     uint32_t to;
@@ -79,7 +83,8 @@ std::vector<uint32_t> Scoreboard::Schedule(const std::vector<uint32_t>& pcs) con
   };
   std::vector<std::vector<Edge>> successors(n);
   std::vector<uint32_t> waiting(n, 0);
-  std::vector<int32_t> writer(kernel_.virtual_registers, -1);
+  std::vector<int32_t>& writer = writer_;  // by register; -1 outside of this function
+  Region region;
   auto edge = [&](uint32_t from, uint32_t to, double latency) {
     successors[from].push_back({to, latency});
     ++waiting[to];
@@ -93,13 +98,16 @@ std::vector<uint32_t> Scoreboard::Schedule(const std::vector<uint32_t>& pcs) con
     const uint32_t pc = pcs[i];
     for (uint32_t m = kernel_.mention_start[pc]; m < kernel_.mention_start[pc + 1]; ++m) {
       const uint32_t reg = kernel_.mentions[m] / 2;
-      if ((kernel_.mentions[m] & 1u) != 0 || writer[reg] < 0) continue;
+      if ((kernel_.mentions[m] & 1u) != 0) continue;
+      region.operands.push_back(writer[reg] < 0 ? ~static_cast<int32_t>(reg) : writer[reg]);
+      if (writer[reg] < 0) continue;
       const auto from = static_cast<uint32_t>(writer[reg]);
       edge(from, i, Cycles(WaitOf(pcs[from], true, false)));
     }
     for (uint32_t m = kernel_.mention_start[pc]; m < kernel_.mention_start[pc + 1]; ++m) {
       if ((kernel_.mentions[m] & 1u) != 0) writer[kernel_.mentions[m] / 2] = static_cast<int32_t>(i);
     }
+    region.operands_end.push_back(static_cast<uint32_t>(region.operands.size()));
     if (last_fixed >= 0) edge(static_cast<uint32_t>(last_fixed), i, 0);
     if (IsFixed(kernel_, pc) || i + 1 == n) {
       for (uint32_t j = static_cast<uint32_t>(last_fixed + 1); j < i; ++j) edge(j, i, 0);
@@ -133,7 +141,7 @@ std::vector<uint32_t> Scoreboard::Schedule(const std::vector<uint32_t>& pcs) con
   for (uint32_t i = 0; i < n; ++i) {
     if (waiting[i] == 0) available.push({height[i], i});
   }
-  std::vector<uint32_t> order;
+  std::vector<uint32_t>& order = region.order;
   double now = 0;
   while (order.size() < n) {
     if (available.empty()) now = std::max(now, -future.top().key);
@@ -150,7 +158,15 @@ std::vector<uint32_t> Scoreboard::Schedule(const std::vector<uint32_t>& pcs) con
       if (--waiting[e.to] == 0) future.push({-time[e.to], e.to});
     }
   }
-  return order;
+  for (const uint32_t pc : pcs) {
+    for (uint32_t m = kernel_.mention_start[pc]; m < kernel_.mention_start[pc + 1]; ++m) {
+      const uint32_t reg = kernel_.mentions[m] / 2;
+      if ((kernel_.mentions[m] & 1u) == 0 || writer[reg] < 0) continue;
+      region.left.emplace_back(reg, static_cast<uint32_t>(writer[reg]));
+      writer[reg] = -1;
+    }
+  }
+  return region;
 }
 
 // Of each instruction issued: the one that it had to wait for, and whether for its result or only for its turn.
@@ -162,13 +178,12 @@ struct Scoreboard::Run {
     Why why;        // it waited for `after`
     int32_t after;  // index of a step, or -1
   };
-  Run(size_t registers, bool misses) : dram(misses), ready(registers, 0), writer(registers, -1) { pipe_step.fill(-1); }
+  Run(size_t registers, bool misses) : dram(misses), values(registers) { pipe_step.fill(-1); }
   const bool dram;
   double now = 0, end = 0;
   int32_t last = -1, end_step = -1;  // the step that `now` and `end` are due to
   bool last_result = false;          // `now` waits for the result of `last`, a barrier
-  std::vector<double> ready;         // by register
-  std::vector<int32_t> writer;       // by register: the step that wrote it
+  std::vector<Value> values;         // by register
   std::array<double, static_cast<size_t>(Pipe::kCount)> pipe_free{};
   std::array<int32_t, static_cast<size_t>(Pipe::kCount)> pipe_step{};
   std::vector<Step> steps;
@@ -191,14 +206,18 @@ double Scoreboard::Occupies(uint32_t pc) const {
   }
 }
 
-void Scoreboard::Issue(Run& run, uint32_t pc, bool beyond_l1) const {
+// Issues instruction `i` of a region; `done` holds what is known of the region's instructions so far.
+void Scoreboard::Issue(Run& run, const Region& region, uint32_t i, const TraceEntry& entry,
+                       std::vector<Value>& done) const {
+  const uint32_t pc = entry.pc;
   double start = run.now;
-  Run::Step step{pc, beyond_l1, run.last_result ? Run::Why::kResult : Run::Why::kTurn, run.last};
-  for (uint32_t m = kernel_.mention_start[pc]; m < kernel_.mention_start[pc + 1]; ++m) {
-    const uint32_t reg = kernel_.mentions[m] / 2;
-    if ((kernel_.mentions[m] & 1u) != 0 || run.ready[reg] <= start) continue;
-    start = run.ready[reg];
-    step.after = run.writer[reg];
+  Run::Step step{pc, entry.beyond_l1, run.last_result ? Run::Why::kResult : Run::Why::kTurn, run.last};
+  for (uint32_t o = i == 0 ? 0 : region.operands_end[i - 1]; o < region.operands_end[i]; ++o) {
+    const int32_t operand = region.operands[o];
+    const Value& value = operand >= 0 ? done[static_cast<size_t>(operand)] : run.values[static_cast<size_t>(~operand)];
+    if (value.ready <= start) continue;
+    start = value.ready;
+    step.after = value.step;
     step.why = Run::Why::kResult;
   }
   const auto pipe = static_cast<size_t>(costs_[pc].pipe);
@@ -214,7 +233,7 @@ void Scoreboard::Issue(Run& run, uint32_t pc, bool beyond_l1) const {
     run.pipe_step[pipe] = index;
   }
   const auto cost = static_cast<double>(costs_[pc].issue);
-  const double done = start + cost + Cycles(WaitOf(pc, beyond_l1, run.dram));
+  done[i] = {start + cost + Cycles(WaitOf(pc, entry.beyond_l1, run.dram)), index};
   // An instruction that costs nothing passes its operand's readiness on and does not wait itself.
   if (cost > 0) {
     run.now = start + cost;
@@ -222,17 +241,12 @@ void Scoreboard::Issue(Run& run, uint32_t pc, bool beyond_l1) const {
     run.last_result = false;
   }
   if (static_cast<LatencyClass>(costs_[pc].latency) == LatencyClass::kBarrier) {
-    run.now = done;
+    run.now = done[i].ready;
     run.last = index;
     run.last_result = true;
   }
-  for (uint32_t m = kernel_.mention_start[pc]; m < kernel_.mention_start[pc + 1]; ++m) {
-    if ((kernel_.mentions[m] & 1u) == 0) continue;
-    run.ready[kernel_.mentions[m] / 2] = done;
-    run.writer[kernel_.mentions[m] / 2] = index;
-  }
-  if (done > run.end) {
-    run.end = done;
+  if (done[i].ready > run.end) {
+    run.end = done[i].ready;
     run.end_step = index;
   }
 }
@@ -258,25 +272,27 @@ BlockLatency Scoreboard::Time(const std::vector<TraceEntry>& trace) {
   BlockLatency latency;
   Run hit(kernel_.virtual_registers, false), miss(kernel_.virtual_registers, true);
   std::vector<uint32_t> key, pcs;
+  std::vector<Value> done;
   for (size_t at = 0; at < trace.size();) {
     bool whole = false;
     const size_t stop = regions_.End(trace, at, &whole, &key);
-    const auto issue = [&](const TraceEntry& entry) {
-      Issue(hit, entry.pc, entry.beyond_l1);
-      Issue(miss, entry.pc, entry.beyond_l1);
-      latency.instructions += static_cast<double>(costs_[entry.pc].issue);
-    };
-    if (whole) {
-      const auto [order, added] = orders_.try_emplace(key);
-      if (added) {
-        pcs.clear();
-        for (size_t i = at; i < stop; ++i) pcs.push_back(trace[i].pc);
-        order->second = Schedule(pcs);
-      }
-      for (const uint32_t i : order->second) issue(trace[at + i]);
+    const auto found = orders_.find(key);
+    Region fresh;
+    const Region* region = &fresh;
+    if (whole && found != orders_.end()) {
+      region = &found->second;
     } else {
-      for (size_t i = at; i < stop; ++i) issue(trace[i]);
+      pcs.clear();
+      for (size_t i = at; i < stop; ++i) pcs.push_back(trace[i].pc);
+      fresh = Schedule(pcs);
+      if (whole) region = &(orders_[key] = std::move(fresh));
     }
+    for (Run* run : {&hit, &miss}) {
+      done.assign(stop - at, Value());
+      for (const uint32_t i : region->order) Issue(*run, *region, i, trace[at + i], done);
+      for (const auto& [reg, writer] : region->left) run->values[reg] = done[writer];
+    }
+    for (size_t i = at; i < stop; ++i) latency.instructions += static_cast<double>(costs_[trace[i].pc].issue);
     at = stop;
   }
   latency.hit = Follow(hit);

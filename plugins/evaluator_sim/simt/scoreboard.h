@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "evaluator_sim/simt/counts.h"
@@ -27,7 +28,19 @@ class Scoreboard {
   BlockLatency Time(const std::vector<TraceEntry>& trace);
 
  private:
-  std::vector<uint32_t> Schedule(const std::vector<uint32_t>& pcs) const;
+  // A region's instructions by their positions in it. Turns of an unrolled loop use the same registers of the PTX, so
+  // what an operand waits for is found once, in the order of the PTX.
+  struct Region {
+    std::vector<uint32_t> order;         // in which they issue
+    std::vector<int32_t> operands;       // of all, one after the other: who makes it, or the complement of a register
+    std::vector<uint32_t> operands_end;  // by instruction
+    std::vector<std::pair<uint32_t, uint32_t>> left;  // registers that are written, and by whom last
+  };
+  struct Value {
+    double ready = 0;
+    int32_t step = -1;
+  };
+  Region Schedule(const std::vector<uint32_t>& pcs);
   // What its result waits for, how often; the term is kCount where it is there at once.
   struct Wait {
     LatencyTerm term = LatencyTerm::kCount;
@@ -40,14 +53,15 @@ class Scoreboard {
   // One run through the trace, with the L2 or DRAM behind the L1: when everything is ready, and for each instruction
   // issued what it waited for.
   struct Run;
-  void Issue(Run& run, uint32_t pc, bool beyond_l1) const;
+  void Issue(Run& run, const Region& region, uint32_t i, const TraceEntry& entry, std::vector<Value>& done) const;
   LatencyPath Follow(const Run& run) const;
 
   const Kernel& kernel_;
   const std::vector<Cost>& costs_;
   const std::array<double, kLatencyTerms> latencies_;
   const Regions regions_;
-  std::map<std::vector<uint32_t>, std::vector<uint32_t>> orders_;  // by a region's blocks: positions in issue order
+  std::map<std::vector<uint32_t>, Region> orders_;  // by a region's blocks
+  std::vector<int32_t> writer_;                     // scratch of Schedule
 };
 
 }  // namespace kgrpo::simt
