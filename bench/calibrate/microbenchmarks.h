@@ -8,10 +8,10 @@
 namespace kgrpo::bench {
 
 struct Micro {
-  std::string name;   // "dram_read", "shared_conflict", ...
-  double at = 0;      // what was varied: megabytes, ways, warps, blocks
+  std::string name;  // "dram_read", "shared_conflict", ...
+  double at = 0;     // what was varied: megabytes, ways, warps, blocks
   double value = 0;
-  std::string unit;   // of value: "GB/s", "cycles", "us", "per cycle", "per cycle and SM"
+  std::string unit;  // of value: "GB/s", "cycles", "us", "per cycle", "per cycle and SM"
 };
 
 // Runs them all on the current device, some seconds, and gives each to `report` once it is measured. Throws Error
