@@ -58,9 +58,13 @@ std::string Today() {
 }
 
 std::vector<CountedKernel> CountKernels(const Arguments& arguments, const std::string& csv) {
-  if (!arguments.counts.empty() && std::filesystem::exists(arguments.counts)) return Load(arguments.counts);
-  std::vector<MeasuredKernel> measured = ReadMeasured(csv);
   const std::set<std::string> except(arguments.except.begin(), arguments.except.end());
+  if (!arguments.counts.empty() && std::filesystem::exists(arguments.counts)) {
+    std::vector<CountedKernel> kernels = Load(arguments.counts);
+    std::erase_if(kernels, [&](const CountedKernel& kernel) { return except.contains(kernel.problem); });
+    return kernels;
+  }
+  std::vector<MeasuredKernel> measured = ReadMeasured(csv);
   std::erase_if(measured, [&](const MeasuredKernel& kernel) { return except.contains(kernel.problem); });
   const std::string cache = std::filesystem::temp_directory_path() / "kgrpo-calibrate";
   std::filesystem::create_directories(cache);
@@ -75,8 +79,10 @@ void WriteDevice(const Arguments& arguments, const std::string& text, const Fitt
   std::map<std::string, NewValue> values = known;
   for (const FitParameter& parameter : FitParameters()) {
     simt::Device device = fitted.device;
-    values.emplace(parameter.name,
-                   NewValue{parameter.Of(device), "fitted to kernels, " + Today() + ", " + arguments.machine});
+    NewValue& value = values[parameter.name];
+    value.source =
+        (value.source.empty() ? "" : "measured and ") + ("fitted to kernels, " + Today() + ", ") + arguments.machine;
+    value.value = parameter.Of(device);
   }
   std::ofstream file(arguments.out);
   file << WithValues(text, values);

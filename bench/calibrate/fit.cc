@@ -13,6 +13,7 @@ namespace {
 constexpr double kSmooth = 0.04;        // of a logarithm: errors below it hardly count
 constexpr double kOrderWeight = 1;      // of errors that kernels of one problem do not share, beside all errors
 constexpr double kPriorWeight = 0.004;  // of one standard deviation from the start, beside a mean error
+constexpr double kKnown = 0.25;         // how much nearer a measured parameter stays
 constexpr double kFirstStep = 0.3, kLeastStep = 0.01;  // of a logarithm
 constexpr double kOffsetStep = 1e-6;
 
@@ -84,12 +85,13 @@ const std::vector<FitParameter>& FitParameters() {
 Fitted Fit(const simt::Device& start, double offset, bool fit_offset, const std::vector<std::string>& known,
            const std::vector<const CountedKernel*>& kernels, int rounds) {
   Fitted best{start, offset};
-  const std::set<std::string> left_alone(known.begin(), known.end());
+  const std::set<std::string> narrow(known.begin(), known.end());
   simt::Device origin = start;
   const auto objective = [&](Fitted& fitted) {
     double prior = 0;
     for (const FitParameter& parameter : FitParameters()) {
-      const double away = std::log(parameter.Of(fitted.device) / parameter.Of(origin)) / parameter.deviation;
+      const double deviation = parameter.deviation * (narrow.contains(parameter.name) ? kKnown : 1);
+      const double away = std::log(parameter.Of(fitted.device) / parameter.Of(origin)) / deviation;
       prior += away * away;
     }
     return Loss(fitted, kernels) + kPriorWeight * prior;
@@ -100,7 +102,7 @@ Fitted Fit(const simt::Device& start, double offset, bool fit_offset, const std:
     const double before = least;
     for (size_t i = 0; i < FitParameters().size(); ++i) {
       const FitParameter& parameter = FitParameters()[i];
-      if (left_alone.contains(parameter.name) || steps[i] < kLeastStep) continue;
+      if (steps[i] < kLeastStep) continue;
       bool moved = false;
       for (const double step : {steps[i], -steps[i]}) {
         Fitted tried = best;

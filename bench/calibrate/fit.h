@@ -27,7 +27,7 @@ struct Fitted {
   double offset = 0;  // seconds that the measurement adds to each kernel
 };
 
-// What the measurement said of a parameter by itself narrows it: `known` are names of parameters that are left alone.
+// `known` are the names of parameters that `start` has from measurements of their own: they may move a quarter as far.
 Fitted Fit(const simt::Device& start, double offset, bool fit_offset, const std::vector<std::string>& known,
            const std::vector<const CountedKernel*>& kernels, int rounds);
 

@@ -80,7 +80,7 @@ std::map<std::string, NewValue> KnownFrom(const std::vector<Micro>& measured, co
   add("shared_latency", m.At("shared_latency", 0), 10, 60);
   add("l1_latency", m.At("l1_latency", 16), 15, 100);
   add("l2_latency", m.At("l2_latency", 4096), 100, 800);
-  add("dram_latency", m.At("dram_latency", 1024 * 1024), 300, 2000);
+  add("dram_latency", m.At("dram_latency", 128 * 1024), 300, 2000);
   add("barrier_warp_cycles", m.Slope("barrier_latency", 4, 32), 0.05, 20);
   add("barrier_latency", m.At("barrier_latency", 4) - 4 * m.Slope("barrier_latency", 4, 32), 4, 100);
   add("fp64_rate", m.At("fp64_rate", 0), 0.02, 4);
@@ -94,7 +94,6 @@ std::map<std::string, NewValue> KnownFrom(const std::vector<Micro>& measured, co
   add("atomic_sector_cycles", m.Slope("atomic_sectors_of_a_line", 1, 4), 0.1, 100);
   add("l2_atomics_per_cycle", 32 / m.At("atomic_spread", 32), 1, 400);
   add("blocks_per_cycle", m.At("blocks_per_cycle", 128), 0.05, 10);
-  add("launch_seconds", m.At("launch_back_to_back_131072_threads", 400) * 1e-6, 5e-7, 2e-5);
   return known;
 }
 

@@ -52,11 +52,12 @@ class Bench {
   void Blocks();
 
  private:
-  // Median seconds of `work`, less what an empty pair of events takes.
+  // Median seconds of `work` between two events; with `cold` nothing of its data is in the L2 before.
   template <typename Work>
-  double Seconds(Work work) {
+  double Seconds(Work work, bool cold = false) {
     std::vector<double> times;
     for (int r = 0; r < kRepetitions; ++r) {
+      if (cold) Flush();
       Check(cudaEventRecord(start_), "event");
       work();
       Check(cudaEventRecord(stop_), "event");
@@ -121,18 +122,7 @@ void Bench::Dram() {
   for (const size_t megabytes : {1, 4, 16, 64, 256, 1024}) {
     const size_t bytes = megabytes * kMegabyte, count = bytes / sizeof(float4);
     const auto rate = [&](const char* name, double moved, auto work) {
-      double least = 1e9;
-      for (int r = 0; r < 5; ++r) {  // Seconds() would find the last one's data in the L2
-        Flush();
-        Check(cudaEventRecord(start_), "event");
-        work();
-        Check(cudaEventRecord(stop_), "event");
-        Check(cudaEventSynchronize(stop_), name);
-        float milliseconds = 0;
-        Check(cudaEventElapsedTime(&milliseconds, start_, stop_), "event");
-        least = std::min(least, milliseconds * 1e-3);
-      }
-      Report(name, static_cast<double>(megabytes), moved / least * 1e-9, "GB/s");
+      Report(name, static_cast<double>(megabytes), moved / Seconds(work, true) * 1e-9, "GB/s");
     };
     const auto bytes_moved = static_cast<double>(bytes);
     rate("dram_read", bytes_moved, [&] { ReadKernel<<<multiprocessors_ * 8, kThreads>>>(x, count, 1, out()); });
@@ -174,7 +164,7 @@ void Bench::Latencies() {
   chase("l2_latency", kMegabyte, 32, 8192, true);
   chase("l2_latency", 4 * kMegabyte, 32, 8192, true);
   chase("l2_latency", 16 * kMegabyte, 32, 8192, true);
-  chase("dram_latency", kBuffer, 2048, 4096, false);
+  chase("dram_latency", 128 * kMegabyte, 32, 4096, false);
   ChaseSharedKernel<<<1, 32>>>(4096, out());
   Report("shared_latency", 0, Result(), "cycles");
   for (const int warps : {1, 2, 4, 8, 16, 32}) {
@@ -259,10 +249,9 @@ void Bench::Blocks() {
   // Few blocks, and one more than fit: reading 256 KiB a block.
   for (const int eighths : {1, 4, 8, 9, 16, 17, 32, 33, 64, 65}) {
     const int blocks = std::max(1, multiprocessors_ * eighths / 8);
-    Flush();
-    const double seconds = Seconds([&] {
-      ReadKernel<<<blocks, 1024>>>(static_cast<float4*>(a_), static_cast<size_t>(blocks) * 16384, 1, out());
-    });
+    const double seconds = Seconds(
+        [&] { ReadKernel<<<blocks, 1024>>>(static_cast<float4*>(a_), static_cast<size_t>(blocks) * 16384, 1, out()); },
+        true);
     Report("few_blocks_read", blocks, seconds * 1e6, "us");
     const double chain = Seconds([&] { ChainKernel<Chain::kFma, kChains><<<blocks, 1024>>>(kRounds, out()); });
     Report("few_blocks_fp32", blocks, chain * 1e6, "us");

@@ -113,8 +113,16 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
       [&] { return Print("%.3g operations", counts.tensor_flops * scale); });
   add("issue", on_sm(counts.issued, device.issue_rate),
       [&] { return Print("%.3g warp instructions", counts.issued * scale); });
-  double sum = 0;
-  for (const TimeTerm& term : estimate.terms) sum += std::pow(term.seconds, device.norm);
+  // L1 and shared memory are the same memory and take turns (H100 white paper: unified data cache).
+  double sum = 0, data = 0;
+  for (const TimeTerm& term : estimate.terms) {
+    if (term.name == "l1" || term.name == "shared") {
+      data += term.seconds;
+    } else {
+      sum += std::pow(term.seconds, device.norm);
+    }
+  }
+  sum += std::pow(data, device.norm);
   const double busy = std::pow(sum, 1 / device.norm);
 
   // Latency: generations of resident blocks, one after the other. The first runs in step and finds nothing in the L2
