@@ -189,9 +189,8 @@ struct Scoreboard::Run {
   std::vector<Step> steps;
 };
 
-// How long an instruction keeps its pipe from the same warp's next one, in cycles: a scheduler has 32 lanes of float
-// units, 16 of integer units, 4 of special ones (CUDA C++ Programming Guide, arithmetic instructions' throughput,
-// compute capability 9.0).
+// Cycles for which an instruction keeps its pipe from the warp's next one: a scheduler has 32 lanes of float units, 16 of
+// integer units, 4 of special ones (CUDA C++ Programming Guide, throughput of arithmetic instructions, 9.0).
 double Scoreboard::Occupies(uint32_t pc) const {
   const auto use = static_cast<double>(costs_[pc].pipe_use);
   switch (costs_[pc].pipe) {
