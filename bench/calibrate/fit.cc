@@ -133,6 +133,7 @@ Fitted Fit(const simt::Device& start, double offset, bool fit_offset, const std:
 
 std::vector<Timed> Predict(const Fitted& fitted, const std::vector<const CountedKernel*>& kernels) {
   std::vector<Timed> timed;
+  timed.reserve(kernels.size());
   for (const CountedKernel* kernel : kernels) {
     timed.push_back({kernel->problem, std::max(kernel->measured - fitted.offset, 0.2 * kernel->measured),
                      kernel->Predict(fitted.device)});

@@ -65,16 +65,16 @@ Scoreboard::Wait Scoreboard::WaitOf(uint32_t pc, bool beyond_l1, bool dram) cons
     case LatencyClass::kAtomic:
       return {LatencyTerm::kAtomic, 1};
     case LatencyClass::kBarrier:
-      return {LatencyTerm::kBarrier, 1};
+      break;
   }
-  return {};
+  return {LatencyTerm::kBarrier, 1};
 }
 
 double Scoreboard::Cycles(const Wait& wait) const {
   return wait.term == LatencyTerm::kCount ? 0 : wait.times * latencies_[static_cast<size_t>(wait.term)] + wait.extra;
 }
 
-// Longest path first, one instruction a cycle. Gives positions in `pcs`.
+// Longest path first, one instruction a cycle.
 Scoreboard::Region Scoreboard::Schedule(const std::vector<uint32_t>& pcs) {
   const auto n = static_cast<uint32_t>(pcs.size());
   struct Edge {
@@ -189,8 +189,8 @@ struct Scoreboard::Run {
   std::vector<Step> steps;
 };
 
-// Cycles for which an instruction keeps its pipe from the warp's next one: a scheduler has 32 lanes of float units, 16 of
-// integer units, 4 of special ones (CUDA C++ Programming Guide, throughput of arithmetic instructions, 9.0).
+// Cycles for which an instruction keeps its pipe from the warp's next one: a scheduler has 32 lanes of float units, 16
+// of integer units, 4 of special ones (CUDA C++ Programming Guide, throughput of arithmetic instructions, 9.0).
 double Scoreboard::Occupies(uint32_t pc) const {
   const auto use = static_cast<double>(costs_[pc].pipe_use);
   switch (costs_[pc].pipe) {
@@ -233,8 +233,7 @@ void Scoreboard::Issue(Run& run, const Region& region, uint32_t i, const TraceEn
   }
   const auto cost = static_cast<double>(costs_[pc].issue);
   done[i] = {start + cost + Cycles(WaitOf(pc, entry.beyond_l1, run.dram)), index};
-  // An instruction that costs nothing passes its operand's readiness on and does not wait itself.
-  if (cost > 0) {
+  if (cost > 0) {  // else it passes its operand's readiness on and does not wait itself
     run.now = start + cost;
     run.last = index;
     run.last_result = false;
