@@ -4,6 +4,7 @@
 #define KGRPO_EVALUATOR_SIM_SIMT_HANDLERS_H_
 
 #include <cstdint>
+#include <string_view>
 
 #include "evaluator_sim/simt/opcode.h"
 #include "evaluator_sim/simt/program.h"
@@ -26,6 +27,14 @@ void Prefetch(Warp&, const Instruction&, uint32_t);    // nothing
 // atomic_ops.cc. d = old value (or none), a = address, b, c = operands.
 Handler FindAtomic(const Opcode& opcode);
 void Fence(Warp&, const Instruction&, uint32_t);
+
+// lane_ops.cc. The rarer arithmetic: d, and up to three sources of 32 bits. Sets the instruction's offset. Null: no such
+// instruction.
+Handler FindLaneOperation(const Opcode& opcode, Instruction& instruction);
+// The code of a video instruction's selector ("b0", "h1"), -1 where there is none of that name.
+int SelectorCode(std::string_view selector);
+inline constexpr int kSelectorShiftA = 32, kSelectorShiftB = 36;  // where Instruction::offset holds them
+void Lop3Predicate(Warp&, const Instruction&, uint32_t);  // lop3.and and .or: d|e, a, b, c, operands[extra] = predicate
 
 // control_ops.cc
 void Branch(Warp&, const Instruction&, uint32_t);  // extra = target

@@ -112,6 +112,9 @@ class Lowerer {
   void Move(const Statement& statement, const Opcode& op, Instruction& in);
   void MoveVector(const Statement& statement, const Opcode& op, Instruction& in);
 
+  // lowering_lanes.cc
+  void LaneOperation(const Statement& statement, const Opcode& op, Instruction& in);
+
   // lowering_memory.cc
   void MemoryAddress(const Arg& arg, const Opcode& op, Instruction& in, bool async_global = false);
   void List(const Arg& arg, Instruction& in, bool definition, uint32_t& slot_bytes, Type literal);

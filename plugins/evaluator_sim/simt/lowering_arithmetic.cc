@@ -41,7 +41,7 @@ bool IsClock(const Arg& arg) {
 
 void Lowerer::Arithmetic(const Statement& statement, const Opcode& op, Instruction& in) {
   const AluChoice choice = FindAlu(op);
-  if (choice.handler == nullptr) UnsupportedInstruction(statement);
+  if (choice.handler == nullptr) return LaneOperation(statement, op, in);
   in.run = choice.handler;
   if (choice.round >= 0) {
     in.inner = in.run;

@@ -29,7 +29,8 @@ void Parser::Body() {
       if (lexer_.Peek().Is(".branchtargets")) {
         Table(word);
       } else if (lexer_.Peek().Is(".callprototype") || lexer_.Peek().Is(".calltargets")) {
-        Unsupported("a call through a function pointer");
+        SkipTo(';');  // the functions that a pointer may name say the same
+        Expect(';');
       } else {
         pending_labels_.push_back(Label(word));
       }
@@ -41,7 +42,9 @@ void Parser::Body() {
 
 void Parser::BodyDirective(std::string_view word) {
   if (word == ".reg") {
-    Registers();
+    Registers(Word());
+  } else if (word.starts_with(".reg.")) {  // as inline PTX of CUDA's headers has it
+    Registers(word.substr(4));
   } else if (word == ".loc") {
     Location();
   } else if (word == ".local" || word == ".shared" || word == ".param") {
@@ -55,8 +58,7 @@ void Parser::BodyDirective(std::string_view word) {
   }
 }
 
-void Parser::Registers() {
-  const std::string_view name = Word();
+void Parser::Registers(std::string_view name) {
   const Type type = TypeByName(name);
   if (type == Type::kNone) Unsupported("a register of type '" + std::string(name) + "'");
   do {
@@ -145,6 +147,7 @@ void Parser::Instruction(std::string_view opcode) {
     opcode = Word();
   }
   statement.opcode = opcode;
+  video_ = opcode[0] == 'v';
   if (opcode == "call" || opcode == "call.uni") {
     Call(statement);
   } else if (!lexer_.Peek().Is(';')) {
@@ -168,11 +171,12 @@ void Parser::Call(Statement& statement) {
     Expect(',');
   }
   statement.callee = Word();
-  if (FindRegister(statement.callee) >= 0) {
-    Refuse(module_, where_, statement.ptx_line, "a call through a function pointer");
+  statement.callee_register = FindRegister(statement.callee);
+  if (Accept(',') && lexer_.Peek().Is('(')) {
+    names(statement.arguments);
+    if (!Accept(',')) return;
   }
-  if (Accept(',')) names(statement.arguments);
-  if (Accept(',')) Refuse(module_, where_, statement.ptx_line, "a call through a function pointer");
+  if (statement.callee_register >= 0) Word();  // its prototype or its targets
 }
 
 void Parser::Emit(Statement statement) {
