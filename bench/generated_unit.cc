@@ -123,7 +123,7 @@ GeneratedUnit GeneratedUnit::Load(const std::string& path) {
 }
 
 std::vector<std::string> OptionsOf(uint64_t unit) {
-  std::vector<std::string> options = {"--gpu-architecture=sm_90", "--std=c++17", "--fmad=false", "-default-device"};
+  std::vector<std::string> options = {"--gpu-architecture=sm_90", "--std=c++17", "--fmad=false", "--disable-warnings"};
   if (unit % 4 == 1) options.emplace_back("--ftz=true");
   return options;
 }

@@ -97,6 +97,7 @@ class Comparison {
           << generated::DevicePrelude() << kernel.source;
     }
     if (good && !options_.all) return;
+    text.resize(std::min<size_t>(text.size(), 400));
     std::replace(text.begin(), text.end(), '\n', ' ');
     std::replace(text.begin(), text.end(), '"', '\'');
     std::printf("%llu,%s,%s,\"%s\"\n", static_cast<unsigned long long>(kernel.number), KindName(kernel.kind),

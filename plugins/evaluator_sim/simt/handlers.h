@@ -68,6 +68,10 @@ void ElectOne(Warp&, const Instruction&, uint32_t);    // d|e, b = mask
 Handler FindLdMatrix(const Opcode& opcode, Instruction& instruction);  // operands = destinations; a = address
 Handler FindMma(const Opcode& opcode, Instruction& instruction);       // operands = d, a, b, c in order
 Handler FindWmma(const Opcode& opcode, Instruction& instruction);      // load, store, mma
+// mma_formats.cc
+Handler FindMmaOfFormat(const Opcode& opcode, Instruction& instruction);  // other types than FindMma: operands likewise
+Handler FindStMatrix(const Opcode& opcode, Instruction& instruction);     // operands = sources; a = address
+Handler FindMoveMatrix(const Opcode& opcode);                             // operands = result, source
 double MatrixOperations(const Instruction& instruction);               // multiplications and additions of a warp's mma
 
 // print_ops.cc

@@ -1,6 +1,7 @@
 // Arithmetic that kernels use rarely, a lane at a time: conversions to and from tf32, fp8 and packed integers,
 // saturating conversions to 16 bits, pairs of 16-bit integers, bit fields, dot products of halves. What is frequent is
 // in the alu_*.inc, which compilers vectorise. Lowering (lowering_lanes.cc) comes here where those have nothing.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include "evaluator_sim/simt/handlers.h"
 #include "evaluator_sim/simt/lane_video.h"
 #include "evaluator_sim/simt/machine.h"
+#include "evaluator_sim/simt/matrix.h"
 
 namespace kgrpo::simt {
 namespace {
@@ -280,6 +282,10 @@ Handler FindMinimum(const Opcode& op, int64_t& mode) {
 }
 
 }  // namespace
+
+float WidenTinyFloat(uint32_t code, bool is_e5m2) {
+  return WidenTiny(code, is_e5m2 ? kE5m2 : kE4m3);
+}
 
 Handler FindLaneOperation(const Opcode& op, Instruction& in) {
   const std::string_view base = op.base;

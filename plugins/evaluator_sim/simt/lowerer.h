@@ -106,6 +106,7 @@ class Lowerer {
   void NeedOperands(const Statement& statement, size_t count);
   void SetPredicateOperands(const Statement& statement, const Opcode& op, Instruction& in);
   void SetOperands(const Statement& statement, const Opcode& op, Instruction& in);
+  Operand LowHalf(const Arg& arg);
   void ConvertOperands(const Statement& statement, const Opcode& op, Instruction& in);
   bool ParticularOperands(const Statement& statement, const Opcode& op, Instruction& in);
   void GeneralOperands(const Statement& statement, const Opcode& op, Instruction& in);
@@ -122,6 +123,7 @@ class Lowerer {
   void ParameterLoad(const Statement& statement, const Opcode& op, Instruction& in, uint32_t offset);
   void AtomicAccess(const Statement& statement, const Opcode& op, Instruction& in);
   void ConvertAddress(const Statement& statement, const Opcode& op, Instruction& in);
+  Operand SizeUnless(const Arg& predicate, uint32_t size);
   void AsyncCopy(const Statement& statement, const Opcode& op, Instruction& in);
 
   // lowering_warp.cc

@@ -220,7 +220,7 @@ void Lowerer::Plain(const Statement& statement, const Opcode& op, Instruction& i
   }
   if (base == "bar" || base == "barrier") return BarrierOperation(statement, op, in);
   if (base == "cp") return AsyncCopy(statement, op, in);
-  if (base == "ldmatrix" || base == "stmatrix" || base == "mma" || base == "wmma") return Matrix(statement, op, in);
+  if (base == "ldmatrix" || base == "stmatrix" || base == "movmatrix" || base == "mma" || base == "wmma") return Matrix(statement, op, in);
   if (base == "ret" || base == "exit") {
     in.run = &Exit;
   } else if (base == "trap" || base == "brkpt") {
@@ -231,7 +231,7 @@ void Lowerer::Plain(const Statement& statement, const Opcode& op, Instruction& i
   } else if (base == "nanosleep") {
     in.run = &NanoSleep;
   } else if (base == "prefetch" || base == "prefetchu" || base == "discard" || base == "applypriority" ||
-             base == "pmevent") {
+             base == "pmevent" || base == "griddepcontrol") {
     in.run = &Prefetch;
   } else {
     return Arithmetic(statement, op, in);

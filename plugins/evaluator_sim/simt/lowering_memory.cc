@@ -64,7 +64,8 @@ void Lowerer::LoadStore(const Statement& statement, const Opcode& op, Instructio
   const bool load = op.base != "st";
   const std::vector<Arg>& args = statement.args;
   if (args.size() < 2) Malformed("'" + std::string(statement.opcode) + "' without its operands");
-  if (args.size() > 2 || op.Has("async") || op.Has("shared::cluster")) UnsupportedInstruction(statement);
+  const size_t hints = op.Has("L2::cache_hint") ? 1 : 0;  // the last operand says what the cache should do
+  if (args.size() > 2 + hints || op.Has("async") || op.Has("shared::cluster")) UnsupportedInstruction(statement);
   const Arg& address = load ? args[1] : args[0];
   const Arg& value = load ? args[0] : args[1];
   if (load && op.Has("param") && address.reg < 0 && !address.symbol.empty()) {
@@ -132,7 +133,7 @@ void Lowerer::AtomicAccess(const Statement& statement, const Opcode& op, Instruc
   in.size = static_cast<uint8_t>(bytes);
   if (args[at + 1].kind == Arg::Kind::kVector) Unsupported("a vector atomic ('" + std::string(statement.opcode) + "')");
   in.b = SourceArg(args[at + 1], bytes, type);
-  if (args.size() > at + 2) in.c = SourceArg(args[at + 2], bytes, type);
+  if (args.size() > at + 2 + (op.Has("L2::cache_hint") ? 1 : 0)) in.c = SourceArg(args[at + 2], bytes, type);
   if (reduction || args[0].kind == Arg::Kind::kSink) {
     in.flags |= kFlagNoReturn;
   } else {
@@ -166,6 +167,23 @@ void Lowerer::ConvertAddress(const Statement& statement, const Opcode& op, Instr
   if (window != 0) in.b = Constant(8, window);
   in.d = TargetOf(args[0], 8);
   Emit(in, CostOf(op));
+}
+
+// A register that holds 0 where the predicate is true, else `size`.
+Operand Lowerer::SizeUnless(const Arg& predicate, uint32_t size) {
+  const Opcode select("selp.b32");
+  Instruction in;
+  in.predicate = all_lanes_;
+  in.run = FindAlu(select).handler;
+  in.a = Constant(4, 0);
+  in.b = Constant(4, size);
+  in.c = PredicateArg(predicate, in);
+  const uint32_t chosen = NewRegister(Type::kB32);
+  Mention(chosen, true);
+  in.d = static_cast<Operand>(chosen);
+  Emit(in, CostOf(select));
+  Mention(chosen, false);
+  return in.d;
 }
 
 void Lowerer::AsyncCopy(const Statement& statement, const Opcode& op, Instruction& in) {
@@ -203,10 +221,12 @@ void Lowerer::AsyncCopy(const Statement& statement, const Opcode& op, Instructio
     SetList(in, {Constant(8, static_cast<uint64_t>(global_offset))});
   }
   in.size = static_cast<uint8_t>(args[2].bits);
-  if (args.size() > 3 && !op.Has("L2::cache_hint")) {
-    if (args[3].kind == Arg::Kind::kRegister && TypeOf(args[3]) == Type::kPred)
-      Unsupported("cp.async with an ignore-src predicate");
-    in.c = SourceArg(args[3], 4);
+  if (args.size() > 3 + (op.Has("L2::cache_hint") ? 1 : 0)) {
+    if (args[3].kind == Arg::Kind::kRegister && TypeOf(args[3]) == Type::kPred) {
+      in.c = SizeUnless(args[3], in.size);  // a source that is ignored has no bytes
+    } else {
+      in.c = SourceArg(args[3], 4);
+    }
   }
   Emit(in, CostOf(op));
 }

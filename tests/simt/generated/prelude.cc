@@ -17,8 +17,8 @@ D unsigned BitsOf(__half v) { return __hisnan(v) ? 0x7fffu : (unsigned)__half_as
 D unsigned BitsOf(__nv_bfloat16 v) { return __hisnan(v) ? 0x7fffu : (unsigned)__bfloat16_as_ushort(v); }
 D double FromBits(unsigned long long v) { return __longlong_as_double((long long)v); }
 template <class T> D T FromBits16(unsigned v);
-template <> D __half FromBits16<__half>(unsigned v) { return __ushort_as_half((unsigned short)v); }
-template <> D __nv_bfloat16 FromBits16<__nv_bfloat16>(unsigned v) { return __ushort_as_bfloat16((unsigned short)v); }
+template <> __device__ __forceinline__ __half FromBits16<__half>(unsigned v) { return __ushort_as_half((unsigned short)v); }
+template <> __device__ __forceinline__ __nv_bfloat16 FromBits16<__nv_bfloat16>(unsigned v) { return __ushort_as_bfloat16((unsigned short)v); }
 D __half2 PairOf(unsigned v, __half) { return __halves2half2(FromBits16<__half>(v), FromBits16<__half>(v >> 16)); }
 D __nv_bfloat162 PairOf(unsigned v, __nv_bfloat16) { return __halves2bfloat162(FromBits16<__nv_bfloat16>(v), FromBits16<__nv_bfloat16>(v >> 16)); }
 template <class T> D T Known(T v) { return v != v ? T(1) : v; }
