@@ -51,6 +51,21 @@ void NanoSleep(Warp&, const Instruction&, uint32_t);
 enum class BarrierKind : int64_t { kSync, kArrive, kReduceAnd, kReduceOr, kReducePopc };
 void Barrier(Warp&, const Instruction&, uint32_t);  // a = barrier, b = threads or none; offset = BarrierKind
 
+// mbarrier_ops.cc. a = address.
+enum class ArrivalKind : uint8_t {
+  kArrive,
+  kDrop,
+  kExpectBytesAndArrive,
+  kExpectBytes,
+  kCompleteBytes,
+  kAfterCopies,
+  kAfterCopiesCounted
+};
+void MbarrierInit(Warp&, const Instruction&, uint32_t);     // b = count; inval where there is none
+void MbarrierArrive(Warp&, const Instruction&, uint32_t);   // size = ArrivalKind; b = count or bytes, d = state or none
+void MbarrierWait(Warp&, const Instruction&, uint32_t);     // e = result, b = state, or parity where size is 1
+void MbarrierPending(Warp&, const Instruction&, uint32_t);  // d, a = state
+
 // warp_ops.cc
 enum class ShuffleMode : uint8_t { kUp, kDown, kButterfly, kIndex };
 void Shuffle(Warp&, const Instruction&,

@@ -166,6 +166,7 @@ void StartBlock(Block& block, Grid& grid, uint64_t index) {
     block.shared_shadow.Reset(grid.shared_limit);
   }
   block.barriers = {};
+  block.phase_barriers.clear();
   block.done_warps = block.next_warp = block.polls = 0;
   block.fence_pending = false;
   block.release_times.clear();

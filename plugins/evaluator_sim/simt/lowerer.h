@@ -130,6 +130,9 @@ class Lowerer {
   void WarpOperation(const Statement& statement, const Opcode& op, Instruction& in);
   void BarrierOperation(const Statement& statement, const Opcode& op, Instruction& in);
 
+  // lowering_mbarrier.cc
+  void PhaseBarrierOperation(const Statement& statement, const Opcode& op, Instruction& in);
+
   // lowering_matrix.cc
   void Matrix(const Statement& statement, const Opcode& op, Instruction& in);
   void AddAddressOffset(Instruction& in);

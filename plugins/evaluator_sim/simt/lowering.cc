@@ -219,6 +219,8 @@ void Lowerer::Plain(const Statement& statement, const Opcode& op, Instruction& i
     return WarpOperation(statement, op, in);
   }
   if (base == "bar" || base == "barrier") return BarrierOperation(statement, op, in);
+  if (base == "mbarrier" || (base == "cp" && op.Has("mbarrier") && op.Has("arrive") && !op.Has("bulk")))
+    return PhaseBarrierOperation(statement, op, in);
   if (base == "cp") return AsyncCopy(statement, op, in);
   if (base == "ldmatrix" || base == "stmatrix" || base == "movmatrix" || base == "mma" || base == "wmma") return Matrix(statement, op, in);
   if (base == "ret" || base == "exit") {
@@ -226,7 +228,8 @@ void Lowerer::Plain(const Statement& statement, const Opcode& op, Instruction& i
   } else if (base == "trap" || base == "brkpt") {
     in.run = &TrapOperation;
   } else if (base == "membar" || base == "fence") {
-    if (op.Has("proxy") || op.Has("mbarrier_init")) Unsupported("'" + std::string(statement.opcode) + "'");
+    // Here all memory is coherent whoever accesses it; what other proxies do (TMA, textures) is refused by its name.
+    if (op.Has("tensormap::generic") || op.Has("alias")) Unsupported("'" + std::string(statement.opcode) + "'");
     in.run = &Fence;
   } else if (base == "nanosleep") {
     in.run = &NanoSleep;

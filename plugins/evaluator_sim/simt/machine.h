@@ -76,6 +76,14 @@ struct BarrierState {
   std::vector<uint32_t> announced;  // (checked) by warp: what bar.arrive made known, as Warp::known
 };
 
+// An mbarrier: see mbarrier_ops.cc.
+struct PhaseBarrier {
+  uint64_t phase = 0;
+  int64_t expected = 0, pending = 0;  // arrivals of a phase, and those that it still waits for
+  int64_t bytes = 0;                  // that copies still have to bring
+  std::vector<uint32_t> announced, complete;  // (checked) by warp: made known so far, and by the last complete phase
+};
+
 struct Block {
   uint64_t index = 0;
   Dim3 id{0, 0, 0};
@@ -87,6 +95,7 @@ struct Block {
   RaceShadow shared_shadow;              // (checked)
   std::vector<std::byte> local;          // lane-major within a warp, warps one after the other
   std::array<BarrierState, 16> barriers{};
+  std::unordered_map<uint32_t, PhaseBarrier> phase_barriers;  // by offset in shared memory
   uint32_t done_warps = 0;
   uint32_t next_warp = 0;  // round robin
   uint32_t polls = 0;      // atomics and volatile loads since the last yield: spinning blocks yield
