@@ -33,8 +33,9 @@ TEST(Refusal, NamesTheFeature) {
             "PTX line 9: a texture or tensor address is not supported by the GPU interpreter");
   EXPECT_EQ(Refused("wgmma.fence.sync.aligned;"),
             "PTX line 9: PTX instruction 'wgmma.fence.sync.aligned' is not supported by the GPU interpreter");
-  EXPECT_EQ(Refused("mbarrier.init.shared::cta.b64 [%rd1], %r1;"),
-            "PTX line 9: PTX instruction 'mbarrier.init.shared::cta.b64' is not supported by the GPU interpreter");
+  EXPECT_EQ(Refused("mbarrier.arrive.shared::cluster.b64 _, [%r1];"),
+            "PTX line 9: a thread block cluster ('mbarrier.arrive.shared::cluster.b64') is not supported by the GPU "
+            "interpreter");
   EXPECT_EQ(
       Refused("barrier.cluster.arrive.aligned;"),
       "PTX line 9: a thread block cluster ('barrier.cluster.arrive.aligned') is not supported by the GPU interpreter");
@@ -48,10 +49,17 @@ TEST(Refusal, NamesTheFeature) {
             "the GPU interpreter");
   EXPECT_EQ(Refused("call.uni (%r1), %rd1, ();"),
             "PTX line 9: a call through a function pointer is not supported by the GPU interpreter");
+  EXPECT_EQ(Refused("mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%r1,%r2,%r3,%r4},{%r1,%r2,%r3,%r4},"
+                    "{%r1,%r2,%r3,%r4},{%r1,%r2,%r3,%r4}, %r5, 0;"),
+            "PTX line 9: PTX instruction 'mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32' is not supported by the "
+            "GPU interpreter");
+  EXPECT_EQ(Refused("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], %r2, [%r3];"),
+            "PTX line 9: PTX instruction 'cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes' (bulk copies "
+            "and their barriers) is not supported by the GPU interpreter");
   EXPECT_EQ(Refused("shfl.bfly.b32 %r1, %r2, 1, 31;"),
             "PTX line 9: 'shfl.bfly.b32' (a warp operation without .sync) is not supported by the GPU interpreter");
-  EXPECT_EQ(Refused(".loc 1 42 3\nvabsdiff4.u32.u32.u32.add %r1, %r2, %r3, %r4;"),
-            "PTX line 10: PTX instruction 'vabsdiff4.u32.u32.u32.add' is not supported by the GPU interpreter");
+  EXPECT_EQ(Refused(".loc 1 42 3\nvadd4.u32.u32.u32 %r1.b10, %r2, %r3, %r4;"),
+            "PTX line 10: PTX instruction 'vadd4.u32.u32.u32' is not supported by the GPU interpreter");
 }
 
 TEST(Refusal, NamesTheSourceLine) {

@@ -106,6 +106,7 @@ uint32_t Lowerer::LabelOf(std::string_view name) {
 }
 
 void Lowerer::Call(const Statement& statement, Instruction& in, int depth) {
+  if (statement.callee_register >= 0) Unsupported("a call through a function pointer");
   if (statement.callee == "vprintf") {
     in.run = &PrintFormatted;
     in.a = FrameAddress(statement.arguments.at(0));
