@@ -47,8 +47,6 @@ TEST(Refusal, NamesTheFeature) {
   EXPECT_EQ(Refused("call.uni cudaLaunchDevice, ();"),
             "PTX line 9: a call of 'cudaLaunchDevice', which is no part of the kernel's source, is not supported by "
             "the GPU interpreter");
-  EXPECT_EQ(Refused("call.uni (%r1), %rd1, ();"),
-            "PTX line 9: a call through a function pointer is not supported by the GPU interpreter");
   EXPECT_EQ(Refused("mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%r1,%r2,%r3,%r4},{%r1,%r2,%r3,%r4},"
                     "{%r1,%r2,%r3,%r4},{%r1,%r2,%r3,%r4}, %r5, 0;"),
             "PTX line 9: PTX instruction 'mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32' is not supported by the "
@@ -66,13 +64,6 @@ TEST(Refusal, NamesTheSourceLine) {
   const std::string ptx = Kernel(".loc 1 42 3\nwgmma.fence.sync.aligned;") + "\t.file\t1 \"/tmp/kernel.cu\"\n";
   EXPECT_EQ(MessageOf(ptx, KGRPO_ERROR_UNSUPPORTED),
             "kernel.cu:42: PTX instruction 'wgmma.fence.sync.aligned' is not supported by the GPU interpreter");
-}
-
-TEST(Refusal, RecursionByName) {
-  const std::string ptx =
-      std::string(kHead) + ".func f()\n{\ncall.uni f, ();\nret;\n}\n.visible .entry k()\n{\ncall.uni f, ();\nret;\n}\n";
-  EXPECT_EQ(MessageOf(ptx, KGRPO_ERROR_UNSUPPORTED),
-            "PTX line 6: recursion of 'f' is not supported by the GPU interpreter");
 }
 
 TEST(Refusal, TextThatIsNoPtx) {

@@ -46,6 +46,11 @@ void ReadClock32(Warp&, const Instruction&, uint32_t);
 void ReadClock64(Warp&, const Instruction&, uint32_t);
 void NanoSleep(Warp&, const Instruction&, uint32_t);
 
+// call_ops.cc
+void CallSubroutine(Warp&, const Instruction&, uint32_t);  // offset = which, or -1: a = its address; count arguments and
+                                                           // size results, whose local addresses the operands are
+void ReturnFromSubroutine(Warp&, const Instruction&, uint32_t);
+
 // barrier_ops.cc
 // Of reductions c = predicate, d or e = result.
 enum class BarrierKind : int64_t { kSync, kArrive, kReduceAnd, kReduceOr, kReducePopc };

@@ -122,6 +122,7 @@ void StartWarp(Warp& warp, Block& block, Grid& grid, uint32_t id, std::byte* reg
     warp.events.resize(grid.kernel->code.size());
   }
   warp.copies.clear();
+  warp.calls.clear();
   warp.executed = warp.splits = 0;
   warp.yield = false;
   FillSpecials(warp, grid);

@@ -39,7 +39,10 @@ Kernel Lowerer::Run(const Function& entry) {
     offset += static_cast<uint32_t>(parameter.bytes);
   }
   kernel_.parameter_bytes = offset;
+  const std::vector<const Function*> subroutines = FindSubroutines(entry);
+  if (!subroutines.empty()) LowerSubroutines(subroutines);
   Body(instance, 0);
+  if (!subroutines.empty()) FinishStack();
   FinishShared();
   FinishBlocks();
   FinishRegisters();
@@ -106,7 +109,9 @@ uint32_t Lowerer::LabelOf(std::string_view name) {
 }
 
 void Lowerer::Call(const Statement& statement, Instruction& in, int depth) {
-  if (statement.callee_register >= 0) Unsupported("a call through a function pointer");
+  if (statement.callee_register >= 0) return CallFunction(statement, in, -1);
+  if (const auto known = subroutine_index_.find(statement.callee); known != subroutine_index_.end())
+    return CallFunction(statement, in, known->second);
   if (statement.callee == "vprintf") {
     in.run = &PrintFormatted;
     in.a = FrameAddress(statement.arguments.at(0));

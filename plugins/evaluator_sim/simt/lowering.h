@@ -22,6 +22,9 @@ Kernel LowerKernel(const PtxModule& module, const Function& entry,
 uint32_t AssignSlots(const Kernel& kernel, const std::vector<Type>& types, const std::vector<uint32_t>& whole,
                      std::vector<Operand>& offsets, uint32_t& most_alive);
 
+// What a pointer to the function holds; 0 where the module defines none of that name.
+uint64_t FunctionAddress(const PtxModule& module, std::string_view name);
+
 // The basic blocks that may follow block `index`, by index.
 std::vector<uint32_t> SuccessorsOf(const Kernel& kernel, uint32_t index, const std::vector<uint32_t>& block_at);
 

@@ -131,7 +131,7 @@ void Lowerer::AtomicAccess(const Statement& statement, const Opcode& op, Instruc
   const Type type = op.type();
   const uint32_t bytes = TypeBytes(type);
   in.size = static_cast<uint8_t>(bytes);
-  if (args[at + 1].kind == Arg::Kind::kVector) Unsupported("a vector atomic ('" + std::string(statement.opcode) + "')");
+  if (args[at + 1].kind == Arg::Kind::kVector) return VectorAtomic(statement, op, in);
   in.b = SourceArg(args[at + 1], bytes, type);
   if (args.size() > at + 2 + (op.Has("L2::cache_hint") ? 1 : 0)) in.c = SourceArg(args[at + 2], bytes, type);
   if (reduction || args[0].kind == Arg::Kind::kSink) {
@@ -142,6 +142,33 @@ void Lowerer::AtomicAccess(const Statement& statement, const Opcode& op, Instruc
   if (op.Has("acquire") || op.Has("acq_rel")) in.flags |= kFlagAcquire;
   if (op.Has("release") || op.Has("acq_rel")) in.flags |= kFlagRelease;
   Emit(in, CostOf(op));
+}
+
+// Each element of a vector is an atomic operation of its own.
+void Lowerer::VectorAtomic(const Statement& statement, const Opcode& op, Instruction& in) {
+  const bool reduction = op.base == "red";
+  const size_t at = reduction ? 0 : 1;
+  const std::vector<Arg>& sources = statement.args[at + 1].elements;
+  const std::vector<Arg>& targets = statement.args[0].elements;
+  const bool wanted = !reduction && statement.args[0].kind == Arg::Kind::kVector;
+  if (wanted && targets.size() != sources.size()) Malformed("a vector atomic whose vectors differ in length");
+  const int64_t address = atomic_address_[Pc()];
+  const bool is_float = float_atomic_;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    Instruction element = in;
+    element.offset += static_cast<int64_t>(i) * in.size;
+    element.b = SourceArg(sources[i], in.size, op.type());
+    if (wanted && targets[i].kind != Arg::Kind::kSink) {
+      element.d = TargetOf(targets[i], in.size);
+    } else {
+      element.flags |= kFlagNoReturn;
+    }
+    // The address is read by each of them.
+    if (in.a >= 0 && in.a != kNoOperand) Mention(static_cast<uint32_t>(in.a), false);
+    atomic_address_[Pc()] = address;
+    float_atomic_ = is_float;
+    Emit(element, CostOf(op));
+  }
 }
 
 void Lowerer::ConvertAddress(const Statement& statement, const Opcode& op, Instruction& in) {

@@ -64,6 +64,7 @@ struct Warp {
   std::vector<uint32_t> events;               // by pc: the event noted last
   // cp.async: groups of pending copies; the last is the open one
   std::vector<std::vector<PendingCopy>> copies;
+  std::vector<std::vector<uint64_t>> calls;  // by lane: what returns put back (call_ops.cc)
   uint64_t executed = 0;
   uint64_t splits = 0;  // branches at which the lanes parted
   bool yield = false;   // the next warp's turn

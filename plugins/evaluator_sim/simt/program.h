@@ -124,6 +124,23 @@ struct BasicBlock {
   uint32_t first = 0, last = 0;
 };
 
+// A function that is called, not inlined; see call_ops.cc.
+struct Subroutine {
+  struct Place {
+    uint32_t offset = 0, bytes = 0;  // within its frame
+  };
+  struct Register {
+    Operand at = 0;
+    uint8_t bytes = 0;  // 1: a predicate
+  };
+  std::string name;
+  uint32_t pc = 0;
+  uint64_t address = 0;  // as a pointer to it holds
+  uint32_t frame_bytes = 0;
+  std::vector<Place> results, parameters;
+  std::vector<Register> registers;  // all that its code uses
+};
+
 struct Kernel {
   std::string name;
   std::vector<Instruction> code;
@@ -152,6 +169,8 @@ struct Kernel {
   uint32_t local_bytes = 0;           // a thread
   uint32_t parameter_bytes = 0;
   uint32_t registers_estimate = 0;
+  std::vector<Subroutine> subroutines;
+  Operand stack_register = kNoOperand, frame_register = kNoOperand;  // where there are any: local addresses, 64 bits
   bool uses_grid_sync = false;
   bool global_atomics = false;  // or generic ones
 };

@@ -157,3 +157,75 @@ KERNEL CopiesThatArrive(const int* in, int* out) {
   asm volatile("ld.global.L1::no_allocate.L2::cache_hint.u32 %0, [%1], %2;" : "=r"(sum) : "l"(in), "l"(policy));
   out[threadIdx.x] = sum + from[0] + from[3];
 }
+
+KERNEL VectorAtomics(float4* sums, float2* old) {
+  atomicAdd(sums, make_float4(1, 2, 3, 4));
+  old[threadIdx.x] = atomicAdd((float2*)sums, make_float2((float)threadIdx.x, 1));
+}
+
+using Function = float (*)(float, int);
+static __device__ __noinline__ float Plus(float x, int n) { return x + (float)n; }
+static __device__ __noinline__ float Times(float x, int n) { return x * (float)n; }
+static __device__ __noinline__ float Minus(float x, int n) {
+  if (n > 5) return x - (float)n;
+  return x;
+}
+__device__ Function kFunctions[4] = {Plus, Times, Minus, nullptr};
+KERNEL Pointers(const float* x, const int* which, float* out) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  out[i] = kFunctions[which[i]](x[i], i);
+}
+
+struct Shape {
+  int k;
+  __device__ explicit Shape(int k) : k(k) {}
+  __device__ virtual float Apply(float x) const { return x + (float)k; }
+  __device__ virtual int Id() const = 0;
+};
+struct Scale : Shape {
+  __device__ Scale() : Shape(3) {}
+  __device__ float Apply(float x) const override { return x * (float)k; }
+  __device__ int Id() const override { return 1; }
+};
+struct Move : Shape {
+  __device__ Move() : Shape(4) {}
+  __device__ float Apply(float x) const override { return x - (float)k; }
+  __device__ int Id() const override { return 2; }
+};
+KERNEL Virtual(const float* x, float* out) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  Scale scale;
+  Move move;
+  const Shape* shape = i % 2 == 1 ? (const Shape*)&scale : (const Shape*)&move;
+  out[i] = shape->Apply(x[i]) + (float)shape->Id();
+}
+
+static __device__ __noinline__ int FibonacciOf(int n) { return n < 2 ? n : FibonacciOf(n - 1) + FibonacciOf(n - 2); }
+KERNEL Fibonacci(int* out) { out[threadIdx.x] = FibonacciOf(threadIdx.x % 12); }
+
+static __device__ __noinline__ void Sort(int* values, int low, int high) {
+  if (low >= high) return;
+  const int pivot = values[high];
+  int at = low;
+  for (int j = low; j < high; ++j) {
+    if (values[j] < pivot) {
+      const int v = values[at];
+      values[at++] = values[j];
+      values[j] = v;
+    }
+  }
+  values[high] = values[at];
+  values[at] = pivot;
+  Sort(values, low, at - 1);
+  Sort(values, at + 1, high);
+}
+KERNEL Quicksort(int* values, int n) { Sort(values + threadIdx.x * n, 0, n - 1); }
+
+static __device__ __noinline__ int Deeper(int n, int* out) {
+  int kept[4] = {n, n + 1, n + 2, n + 3};
+  if (n > 0) kept[n & 3] = Deeper(n - 1, out);
+  return kept[(n + 1) & 3] + kept[n & 3] + *out;
+}
+KERNEL Endless(int* out, int n) {
+  if (threadIdx.x == 3) out[0] = Deeper(n, out);
+}
