@@ -52,8 +52,8 @@ void Interpret(const std::shared_ptr<const simt::Module>& module, const Generate
   std::memcpy(config.parameters.data(), addresses, sizeof addresses);
   const simt::LaunchResult launched = simt::Launch(instance, module->FindKernel(kernel.name), config);
   if (!launched.findings.empty()) {
-    result.trouble = std::string("finding: ") + simt::FindingName(launched.findings[0].code) + ": " +
-                     launched.findings[0].message;
+    result.trouble =
+        std::string("finding: ") + simt::FindingName(launched.findings[0].code) + ": " + launched.findings[0].message;
   } else if (launched.status != simt::LaunchStatus::kCompleted) {
     result.trouble = "unfinished: the kernel used up its instructions";
   }

@@ -1,5 +1,5 @@
-// A translation unit of generated kernels, compiled and interpreted: what a worker process of sim_vs_gpu makes and leaves
-// in a file for the process that has the GPU.
+// A translation unit of generated kernels, compiled and interpreted: what a worker process of sim_vs_gpu makes and
+// leaves in a file for the process that has the GPU.
 #ifndef KGRPO_BENCH_GENERATED_UNIT_H
 #define KGRPO_BENCH_GENERATED_UNIT_H
 

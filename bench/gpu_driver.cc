@@ -97,7 +97,8 @@ std::string GpuDriver::Run(const std::string& kernel, uint32_t blocks, uint32_t 
                            std::vector<uint64_t>& scratch) {
   const Functions& f = *functions_;
   const size_t in_bytes = in.size() * 8, out_bytes = out.size() * 8, scratch_bytes = scratch.size() * 8;
-  if (in_bytes + out_bytes + scratch_bytes > kMemoryBytes) return "the kernel's arrays exceed the device memory set aside";
+  if (in_bytes + out_bytes + scratch_bytes > kMemoryBytes)
+    return "the kernel's arrays exceed the device memory set aside";
   uint64_t in_at = memory_, scratch_at = in_at + in_bytes, out_at = scratch_at + scratch_bytes;
   void* function = nullptr;
   void* parameters[] = {&in_at, &out_at, &scratch_at};

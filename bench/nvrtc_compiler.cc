@@ -45,8 +45,8 @@ NvrtcCompiler::Compiled NvrtcCompiler::Compile(const std::string& source, std::v
   void* program = nullptr;
   if (Find<Create>(library_, "nvrtcCreateProgram")(&program, source.c_str(), "generated.cu", 0, nullptr, nullptr) != 0)
     throw Error(KGRPO_ERROR_UNAVAILABLE, "NVRTC makes no program");
-  const int code =
-      Find<CompileProgram>(library_, "nvrtcCompileProgram")(program, static_cast<int>(pointers.size()), pointers.data());
+  const int code = Find<CompileProgram>(library_, "nvrtcCompileProgram")(program, static_cast<int>(pointers.size()),
+                                                                         pointers.data());
   Compiled compiled;
   std::string log;
   if (code == 0) {

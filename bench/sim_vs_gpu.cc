@@ -1,14 +1,15 @@
-// Whether the interpreter computes what a GPU computes: random kernels (tests/simt/generated), compiled once, run on both,
-// and every value compared. Bit for bit, but any NaN equals any other; what hardware approximates must agree within the
-// documented error.
+// Whether the interpreter computes what a GPU computes: random kernels (tests/simt/generated), compiled once, run on
+// both, and every value compared. Bit for bit, but any NaN equals any other; what hardware approximates must agree
+// within the documented error.
 //
 //   sim_vs_gpu [--from N] [--count N] [--jobs N] [--no-device] [--kinds NAME,...] [--different FOLDER] [--all]
 //
 // Prints a CSV line for each kernel that is not equal (--all: for every kernel): number, kind, verdict, and the first
 // difference. Verdicts: equal, within (the documented error), different, refused (by the interpreter), finding (a check
 // accused a kernel that is well-formed), unstable (checked and unchecked runs differ), unfinished, crash (of the
-// interpreter), not_compiled, device_error. Then a table of verdicts by kind. The source of each kernel whose verdict is
-// neither equal nor within is left in FOLDER (default: different). Kernels are told by their number alone: --from and
+// interpreter), not_compiled, device_error. Then a table of verdicts by kind. The source of each kernel whose verdict
+// is neither equal nor within is left in FOLDER (default: different). Kernels are told by their number alone: --from
+// and
 // --count resume or repeat. Returns 1 where any kernel is neither equal nor within.
 //
 // Worker processes compile and interpret, started before this one touches the GPU; this process has the GPU to itself.
@@ -82,8 +83,9 @@ class Comparison {
   }
 
   void Verdict(const generated::GeneratedKernel& kernel, const std::string& verdict, std::string text) {
-    const bool wanted = options_.kinds.empty() ||
-                        ("," + options_.kinds + ",").find("," + std::string(KindName(kernel.kind)) + ",") != std::string::npos;
+    const bool wanted =
+        options_.kinds.empty() ||
+        ("," + options_.kinds + ",").find("," + std::string(KindName(kernel.kind)) + ",") != std::string::npos;
     if (!wanted) return;
     ++table_[kernel.kind][verdict];
     ++compared_;
@@ -92,8 +94,8 @@ class Comparison {
       ++bad_;
       fs::create_directories(options_.different);
       std::ofstream(options_.different + "/" + kernel.name + ".cu")
-          << "// " << verdict << ": " << text << "\n// " << KindName(kernel.kind) << ", " << kernel.blocks << " blocks of "
-          << kernel.threads << " threads, unit " << kernel.number / kUnitKernels << "\n"
+          << "// " << verdict << ": " << text << "\n// " << KindName(kernel.kind) << ", " << kernel.blocks
+          << " blocks of " << kernel.threads << " threads, unit " << kernel.number / kUnitKernels << "\n"
           << generated::DevicePrelude() << kernel.source;
     }
     if (good && !options_.all) return;
@@ -120,14 +122,18 @@ class Comparison {
  private:
   void Compare(const generated::GeneratedKernel& kernel, const Interpreted& interpreted, const std::string& cubin) {
     std::vector<uint64_t> out(interpreted.out.size()), scratch(interpreted.scratch.size());
-    const std::string error = gpu_->Run(kernel.name, kernel.blocks, kernel.threads, generated::InputsOf(kernel.number), out, scratch);
+    const std::string error =
+        gpu_->Run(kernel.name, kernel.blocks, kernel.threads, generated::InputsOf(kernel.number), out, scratch);
     if (!error.empty()) {
       gpu_->Load(cubin);  // into the new context
       return Verdict(kernel, "device_error", error);
     }
     const generated::Difference difference =
         generated::Compare(kernel, out, interpreted.out, scratch, interpreted.scratch);
-    Verdict(kernel, difference.different ? "different" : difference.within ? "within" : "equal",
+    Verdict(kernel,
+            difference.different ? "different"
+            : difference.within  ? "within"
+                                 : "equal",
             difference.different ? "GPU against interpreter: " + difference.text : "");
   }
 
@@ -145,7 +151,8 @@ class Workers {
     if (mkdtemp(pattern.data()) == nullptr) throw Error(KGRPO_ERROR_UNAVAILABLE, pattern + " cannot be made");
     folder_ = pattern;
     void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED || pipe(pipe_.data()) != 0) throw Error(KGRPO_ERROR_UNAVAILABLE, "no shared memory or pipe");
+    if (memory == MAP_FAILED || pipe(pipe_.data()) != 0)
+      throw Error(KGRPO_ERROR_UNAVAILABLE, "no shared memory or pipe");
     shared_ = new (memory) Shared{};
     shared_->next_unit = options.from / kUnitKernels;
     for (size_t w = 0; w < std::min(options.jobs, kMostWorkers); ++w) Start(w);

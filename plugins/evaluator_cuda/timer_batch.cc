@@ -43,8 +43,7 @@ Trouble Timer::RunOnce(const Side& side, const std::vector<uint64_t>& sets, cons
     batch->queue_seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     // By what the first calls launched, not this batch: what the worker says of it comes after the gate, when a process
     // that was taken over could know that this batch is one to throw away.
-    const double most =
-        kQueueSlackSeconds + kLaunchSeconds * static_cast<double>(side.launches * plan.calls.size());
+    const double most = kQueueSlackSeconds + kLaunchSeconds * static_cast<double>(side.launches * plan.calls.size());
     as_planned = as_planned && side.worker.Stage() && batch->queue_seconds < most;
     if (as_planned && !changed.empty()) {
       batch->at_gate = device_.Peek();

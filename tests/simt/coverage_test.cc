@@ -1,5 +1,5 @@
-// Instructions that everyday kernels rarely use, against the same in plain C++; and that no function of CUDA's math API is
-// refused.
+// Instructions that everyday kernels rarely use, against the same in plain C++; and that no function of CUDA's math API
+// is refused.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -44,7 +44,8 @@ TEST(Coverage, BitsAndVideo) {
   auto x = Words(32, 1), y = Words(32, 2), z = Words(32, 3);
   for (size_t i = 0; i < 32; i += 3) y[i] %= 40;  // widths and counts
   const auto out = bench.Reserve<uint32_t>(32 * 16, "out");
-  ASSERT_TRUE(IsClean(bench.Run("Bits", Config({1}, {32}), bench.Upload(x, "x"), bench.Upload(y, "y"), bench.Upload(z, "z"), out)));
+  ASSERT_TRUE(IsClean(
+      bench.Run("Bits", Config({1}, {32}), bench.Upload(x, "x"), bench.Upload(y, "y"), bench.Upload(z, "z"), out)));
   const auto result = bench.Download<uint32_t>(out, 32 * 16);
   for (size_t i = 0; i < 32; ++i) {
     const uint32_t a = x[i], b = y[i], c = z[i];
@@ -76,7 +77,8 @@ TEST(Coverage, BitsAndVideo) {
             (static_cast<uint32_t>(std::max(low(a), low(b))) & 0xFFFFu),
         ((a >> 16) + (b >> 16)) << 16 | ((a + b) & 0xFFFFu),
         c << 16 | static_cast<uint32_t>(ClampTo(A, 0, 255)) << 8 | static_cast<uint32_t>(ClampTo(B, 0, 255))};
-    for (size_t k = 0; k < 16; ++k) ASSERT_EQ(result[i * 16 + k], expected[k]) << k << " of " << a << ", " << b << ", " << c;
+    for (size_t k = 0; k < 16; ++k)
+      ASSERT_EQ(result[i * 16 + k], expected[k]) << k << " of " << a << ", " << b << ", " << c;
   }
 }
 
@@ -96,7 +98,8 @@ TEST(Coverage, SmallFloatFormats) {
   x[11] = NAN;
   const auto halves = bench.Reserve<uint32_t>(512, "halves"), back = bench.Reserve<uint32_t>(512, "back");
   const auto narrow = bench.Reserve<uint32_t>(256, "narrow");
-  LaunchResult launched = bench.Run("Tiny", Config({1}, {32}, Mode::kPlain), bench.Upload(x, "x"), halves, back, narrow);
+  LaunchResult launched =
+      bench.Run("Tiny", Config({1}, {32}, Mode::kPlain), bench.Upload(x, "x"), halves, back, narrow);
   ASSERT_TRUE(IsClean(launched));
   const auto half = bench.Download<uint32_t>(halves, 512), code = bench.Download<uint32_t>(back, 512);
   for (uint32_t i = 0; i < 256; ++i) {
@@ -146,7 +149,9 @@ TEST(Coverage, SmallFloatFormats) {
       if (std::isinf(v)) {
         EXPECT_EQ(row[4 + f], 0x80u | largest);
       } else {
-        EXPECT_EQ(std::fabs(HalfValue(half[f * 256 + (row[4 + f] & 0x7Fu)]) - std::fabs(static_cast<double>(v))), nearest) << v;
+        EXPECT_EQ(std::fabs(HalfValue(half[f * 256 + (row[4 + f] & 0x7Fu)]) - std::fabs(static_cast<double>(v))),
+                  nearest)
+            << v;
       }
     }
   }
@@ -176,14 +181,16 @@ TEST(Coverage, MatrixProductsOfOtherFormats) {
       int64_t s8 = i + 1, u8 = i + 1, s4 = i + 1, bits = 0;
       double tiny = 0, wide = 0;
       for (uint32_t k = 0; k < 32; ++k) {
-        const uint32_t x = WordOf(a, row, k, 4, true) >> (8 * (k % 4)), y = WordOf(b, column, k, 4, false) >> (8 * (k % 4));
+        const uint32_t x = WordOf(a, row, k, 4, true) >> (8 * (k % 4)),
+                       y = WordOf(b, column, k, 4, false) >> (8 * (k % 4));
         s8 += static_cast<int8_t>(x) * static_cast<int8_t>(y);
         u8 += static_cast<uint8_t>(x) * static_cast<int8_t>(y);
         auto value = [](uint32_t code) { return (code & 8u) != 0 ? 1 + (code & 7u) / 8.0 : 0.5 + (code & 7u) / 16.0; };
         tiny += value(x) * value(y);
       }
       for (uint32_t k = 0; k < 64; ++k) {
-        const uint32_t x = WordOf(a, row, k, 8, true) >> (4 * (k % 8)) & 15u, y = WordOf(b, column, k, 8, false) >> (4 * (k % 8)) & 15u;
+        const uint32_t x = WordOf(a, row, k, 8, true) >> (4 * (k % 8)) & 15u,
+                       y = WordOf(b, column, k, 8, false) >> (4 * (k % 8)) & 15u;
         s4 += (static_cast<int>(x) - ((x & 8u) != 0 ? 16 : 0)) * static_cast<int>(y);
       }
       for (uint32_t k = 0; k < 256; ++k)
@@ -225,9 +232,9 @@ TEST(Coverage, MbarriersOrderWhatIsWaitedFor) {
   for (int i = 0; i < 64; ++i) EXPECT_EQ(result[i], 3 * (63 - i));
   // Without the wait the reads race with the other warp's writes.
   const LaunchResult raced = bench.Run("MbarrierWithoutWait", Config({1}, {64}), out);
-  EXPECT_TRUE(std::any_of(raced.findings.begin(), raced.findings.end(),
-                          [](const Finding& finding) { return finding.code == FindingCode::kRace; }))
-      << Messages(raced);
+  EXPECT_TRUE(std::any_of(raced.findings.begin(), raced.findings.end(), [](const Finding& finding) {
+    return finding.code == FindingCode::kRace;
+  })) << Messages(raced);
 }
 
 TEST(Coverage, VectorAtomics) {
@@ -246,7 +253,8 @@ TEST(Coverage, CallsThroughPointers) {
     x[i] = Noise(i);
   }
   const auto out = bench.Reserve<float>(64, "out");
-  ASSERT_TRUE(IsClean(bench.Run("Pointers", Config({2}, {32}), bench.Upload(x, "x"), bench.Upload(which, "which"), out)));
+  ASSERT_TRUE(
+      IsClean(bench.Run("Pointers", Config({2}, {32}), bench.Upload(x, "x"), bench.Upload(which, "which"), out)));
   auto result = bench.Download<float>(out, 64);
   for (int i = 0; i < 64; ++i)
     ASSERT_EQ(result[i], which[i] == 0 ? x[i] + i : which[i] == 1 ? x[i] * i : i > 5 ? x[i] - i : x[i]) << i;
@@ -275,7 +283,8 @@ TEST(Coverage, Recursion) {
   const auto sorted = bench.Upload(values, "values");
   ASSERT_TRUE(IsClean(bench.Run("Quicksort", Config({1}, {32}), sorted, 20)));
   for (size_t i = 0; i < 32; ++i)
-    std::sort(values.begin() + static_cast<std::ptrdiff_t>(20 * i), values.begin() + static_cast<std::ptrdiff_t>(20 * i + 20));
+    std::sort(values.begin() + static_cast<std::ptrdiff_t>(20 * i),
+              values.begin() + static_cast<std::ptrdiff_t>(20 * i + 20));
   EXPECT_EQ(bench.Download<int>(sorted, values.size()), values);
   const LaunchResult endless = bench.Run("Endless", Config({1}, {32}), out, 100000);
   ASSERT_EQ(endless.findings.size(), 1u);

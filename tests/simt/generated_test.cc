@@ -21,8 +21,8 @@ TEST(Generated, KernelsComputeWhatTheHostComputes) {
                           reinterpret_cast<unsigned long long*>(out.data()), nullptr, t);
     }
     const auto result = bench.Reserve<uint64_t>(out.size(), "out");
-    ASSERT_TRUE(IsClean(bench.Run(kernel.name, Config({kernel.blocks}, {kernel.threads}), bench.Upload(in, "in"), result,
-                                  bench.Upload(scratch, "scratch"))));
+    ASSERT_TRUE(IsClean(bench.Run(kernel.name, Config({kernel.blocks}, {kernel.threads}), bench.Upload(in, "in"),
+                                  result, bench.Upload(scratch, "scratch"))));
     const generated::Difference difference =
         generated::Compare(kernel, out, bench.Download<uint64_t>(result, out.size()), scratch, scratch);
     ASSERT_FALSE(difference.different) << "host against interpreter: " << difference.text;

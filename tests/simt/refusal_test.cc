@@ -47,13 +47,15 @@ TEST(Refusal, NamesTheFeature) {
   EXPECT_EQ(Refused("call.uni cudaLaunchDevice, ();"),
             "PTX line 9: a call of 'cudaLaunchDevice', which is no part of the kernel's source, is not supported by "
             "the GPU interpreter");
-  EXPECT_EQ(Refused("mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%r1,%r2,%r3,%r4},{%r1,%r2,%r3,%r4},"
-                    "{%r1,%r2,%r3,%r4},{%r1,%r2,%r3,%r4}, %r5, 0;"),
-            "PTX line 9: PTX instruction 'mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32' is not supported by the "
-            "GPU interpreter");
-  EXPECT_EQ(Refused("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], %r2, [%r3];"),
-            "PTX line 9: PTX instruction 'cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes' (bulk copies "
-            "and their barriers) is not supported by the GPU interpreter");
+  EXPECT_EQ(
+      Refused("mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%r1,%r2,%r3,%r4},{%r1,%r2,%r3,%r4},"
+              "{%r1,%r2,%r3,%r4},{%r1,%r2,%r3,%r4}, %r5, 0;"),
+      "PTX line 9: PTX instruction 'mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32' is not supported by the "
+      "GPU interpreter");
+  EXPECT_EQ(
+      Refused("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], %r2, [%r3];"),
+      "PTX line 9: PTX instruction 'cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes' (bulk copies "
+      "and their barriers) is not supported by the GPU interpreter");
   EXPECT_EQ(Refused("shfl.bfly.b32 %r1, %r2, 1, 31;"),
             "PTX line 9: 'shfl.bfly.b32' (a warp operation without .sync) is not supported by the GPU interpreter");
   EXPECT_EQ(Refused(".loc 1 42 3\nvadd4.u32.u32.u32 %r1.b10, %r2, %r3, %r4;"),

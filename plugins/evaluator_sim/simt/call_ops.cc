@@ -69,7 +69,8 @@ void CallSubroutine(Warp& warp, const Instruction& in, uint32_t mask) {
     }
     const Subroutine& callee = kernel.subroutines[index];
     if (callee.parameters.size() != in.count || callee.results.size() != in.size)
-      Fail(warp, in, l, FindingCode::kTrap, "calls '" + callee.name + "' through a pointer to a function of another type");
+      Fail(warp, in, l, FindingCode::kTrap,
+           "calls '" + callee.name + "' through a pointer to a function of another type");
     uint64_t& stack = TargetAs<uint64_t>(warp, kernel.stack_register)[l];
     uint64_t& frame = TargetAs<uint64_t>(warp, kernel.frame_register)[l];
     const uint64_t fresh = (stack + 15) / 16 * 16;

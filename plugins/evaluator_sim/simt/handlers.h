@@ -28,8 +28,8 @@ void Prefetch(Warp&, const Instruction&, uint32_t);    // nothing
 Handler FindAtomic(const Opcode& opcode);
 void Fence(Warp&, const Instruction&, uint32_t);
 
-// lane_ops.cc. The rarer arithmetic: d, and up to three sources of 32 bits. Sets the instruction's offset. Null: no such
-// instruction.
+// lane_ops.cc. The rarer arithmetic: d, and up to three sources of 32 bits. Sets the instruction's offset. Null: no
+// such instruction.
 Handler FindLaneOperation(const Opcode& opcode, Instruction& instruction);
 // The code of a video instruction's selector ("b0", "h1"), -1 where there is none of that name.
 int SelectorCode(std::string_view selector);
@@ -47,8 +47,8 @@ void ReadClock64(Warp&, const Instruction&, uint32_t);
 void NanoSleep(Warp&, const Instruction&, uint32_t);
 
 // call_ops.cc
-void CallSubroutine(Warp&, const Instruction&, uint32_t);  // offset = which, or -1: a = its address; count arguments and
-                                                           // size results, whose local addresses the operands are
+void CallSubroutine(Warp&, const Instruction&, uint32_t);  // offset = which, or -1: a = its address; count arguments
+                                                           // and size results, whose local addresses the operands are
 void ReturnFromSubroutine(Warp&, const Instruction&, uint32_t);
 
 // barrier_ops.cc
@@ -92,7 +92,7 @@ Handler FindWmma(const Opcode& opcode, Instruction& instruction);      // load, 
 Handler FindMmaOfFormat(const Opcode& opcode, Instruction& instruction);  // other types than FindMma: operands likewise
 Handler FindStMatrix(const Opcode& opcode, Instruction& instruction);     // operands = sources; a = address
 Handler FindMoveMatrix(const Opcode& opcode);                             // operands = result, source
-double MatrixOperations(const Instruction& instruction);               // multiplications and additions of a warp's mma
+double MatrixOperations(const Instruction& instruction);  // multiplications and additions of a warp's mma
 
 // print_ops.cc
 void PrintFormatted(Warp&, const Instruction&, uint32_t);  // a = format address, b = arguments' address, d = result

@@ -182,7 +182,8 @@ uint32_t NarrowToTiny(float value, const TinyFormat& format, bool relu) {
   const int exponent = std::isinf(value) ? 128 : std::max(std::ilogb(magnitude), 1 - format.bias);
   if (exponent > 16) return sign | format.largest;
   const auto steps = static_cast<uint32_t>(std::nearbyint(std::ldexp(magnitude, format.mantissa - exponent)));
-  // A subnormal's steps are its code; each exponent above adds 2^mantissa codes, and a carry into the next one is right.
+  // A subnormal's steps are its code; each exponent above adds 2^mantissa codes, and a carry into the next one is
+  // right.
   const uint32_t code = steps + (static_cast<uint32_t>(exponent + format.bias - 1) << format.mantissa);
   return sign | std::min(code, format.largest);
 }
@@ -198,7 +199,8 @@ float WidenTiny(uint32_t code, const TinyFormat& format) {
     const auto field = static_cast<int>(magnitude >> format.mantissa);
     const uint32_t steps = magnitude & ((1u << format.mantissa) - 1);
     value = field == 0 ? std::ldexp(static_cast<float>(steps), 1 - format.bias - format.mantissa)
-                       : std::ldexp(static_cast<float>(steps + (1u << format.mantissa)), field - format.bias - format.mantissa);
+                       : std::ldexp(static_cast<float>(steps + (1u << format.mantissa)),
+                                    field - format.bias - format.mantissa);
   }
   return (code & 0x80u) != 0 ? -value : value;
 }
@@ -318,8 +320,8 @@ void Lop3Predicate(Warp& warp, const Instruction& in, uint32_t mask) {
   const uint32_t* a = SourceAs<uint32_t>(warp, in.a);
   const uint32_t* b = SourceAs<uint32_t>(warp, in.b);
   const uint32_t* c = SourceAs<uint32_t>(warp, in.c);
-  const uint32_t other = PredicateOf(warp, warp.grid->kernel->operands[in.extra]) ^
-                         ((in.flags & kFlagNegateC) != 0 ? kAllLanes : 0u);
+  const uint32_t other =
+      PredicateOf(warp, warp.grid->kernel->operands[in.extra]) ^ ((in.flags & kFlagNegateC) != 0 ? kAllLanes : 0u);
   uint32_t nonzero = 0;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);

@@ -9,7 +9,18 @@
 namespace kgrpo::simt {
 namespace {
 
-enum class Operation : uint8_t { kAdd, kSubtract, kDifference, kMinimum, kMaximum, kAverage, kCompare, kLeft, kRight, kMultiplyAdd };
+enum class Operation : uint8_t {
+  kAdd,
+  kSubtract,
+  kDifference,
+  kMinimum,
+  kMaximum,
+  kAverage,
+  kCompare,
+  kLeft,
+  kRight,
+  kMultiplyAdd
+};
 enum class Then : uint8_t { kNothing, kAdd, kMinimum, kMaximum };
 enum class Comparison : uint8_t { kEq, kNe, kLt, kLe, kGt, kGe };
 
@@ -158,7 +169,10 @@ bool ReadVideo(const Opcode& op, int64_t& mode) {
       if (op.Has(kComparisons[i])) v.comparison = static_cast<Comparison>(i);
     }
   }
-  v.then = op.Has("add") ? Then::kAdd : op.Has("min") ? Then::kMinimum : op.Has("max") ? Then::kMaximum : Then::kNothing;
+  v.then = op.Has("add")   ? Then::kAdd
+           : op.Has("min") ? Then::kMinimum
+           : op.Has("max") ? Then::kMaximum
+                           : Then::kNothing;
   mode = v.Pack();
   return true;
 }

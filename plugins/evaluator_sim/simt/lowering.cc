@@ -228,7 +228,8 @@ void Lowerer::Plain(const Statement& statement, const Opcode& op, Instruction& i
   if (base == "mbarrier" || (base == "cp" && op.Has("mbarrier") && op.Has("arrive") && !op.Has("bulk")))
     return PhaseBarrierOperation(statement, op, in);
   if (base == "cp") return AsyncCopy(statement, op, in);
-  if (base == "ldmatrix" || base == "stmatrix" || base == "movmatrix" || base == "mma" || base == "wmma") return Matrix(statement, op, in);
+  if (base == "ldmatrix" || base == "stmatrix" || base == "movmatrix" || base == "mma" || base == "wmma")
+    return Matrix(statement, op, in);
   if (base == "ret" || base == "exit") {
     in.run = &Exit;
   } else if (base == "trap" || base == "brkpt") {

@@ -16,8 +16,8 @@ void Lowerer::FinishBlocks() {
       leader[in.extra] = true;
       leader[i + 1] = true;
     }
-    if (in.run == &BranchIndexed || in.run == &Exit || in.run == &Barrier ||
-        in.run == &CallSubroutine || in.run == &ReturnFromSubroutine)
+    if (in.run == &BranchIndexed || in.run == &Exit || in.run == &Barrier || in.run == &CallSubroutine ||
+        in.run == &ReturnFromSubroutine)
       leader[i + 1] = true;
   }
   for (const Subroutine& subroutine : kernel_.subroutines) leader[subroutine.pc] = true;

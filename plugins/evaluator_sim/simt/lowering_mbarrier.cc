@@ -40,13 +40,13 @@ void Lowerer::PhaseBarrierOperation(const Statement& statement, const Opcode& op
   } else {
     in.run = &MbarrierArrive;
     const bool arrive = op.Has("arrive");
-    in.size = static_cast<uint8_t>(copies && op.Has("noinc")        ? ArrivalKind::kAfterCopiesCounted
-                                   : copies                         ? ArrivalKind::kAfterCopies
-                                   : op.Has("arrive_drop")          ? ArrivalKind::kDrop
-                                   : arrive && op.Has("expect_tx")  ? ArrivalKind::kExpectBytesAndArrive
-                                   : op.Has("expect_tx")            ? ArrivalKind::kExpectBytes
-                                   : op.Has("complete_tx")          ? ArrivalKind::kCompleteBytes
-                                                                    : ArrivalKind::kArrive);
+    in.size = static_cast<uint8_t>(copies && op.Has("noinc")       ? ArrivalKind::kAfterCopiesCounted
+                                   : copies                        ? ArrivalKind::kAfterCopies
+                                   : op.Has("arrive_drop")         ? ArrivalKind::kDrop
+                                   : arrive && op.Has("expect_tx") ? ArrivalKind::kExpectBytesAndArrive
+                                   : op.Has("expect_tx")           ? ArrivalKind::kExpectBytes
+                                   : op.Has("complete_tx")         ? ArrivalKind::kCompleteBytes
+                                                                   : ArrivalKind::kArrive);
     if (!arrive && !copies && !op.Has("arrive_drop") && !op.Has("expect_tx") && !op.Has("complete_tx"))
       UnsupportedInstruction(statement);
     if (op.Has("arrive_drop") && op.Has("expect_tx")) UnsupportedInstruction(statement);

@@ -80,8 +80,8 @@ struct BarrierState {
 // An mbarrier: see mbarrier_ops.cc.
 struct PhaseBarrier {
   uint64_t phase = 0;
-  int64_t expected = 0, pending = 0;  // arrivals of a phase, and those that it still waits for
-  int64_t bytes = 0;                  // that copies still have to bring
+  int64_t expected = 0, pending = 0;          // arrivals of a phase, and those that it still waits for
+  int64_t bytes = 0;                          // that copies still have to bring
   std::vector<uint32_t> announced, complete;  // (checked) by warp: made known so far, and by the last complete phase
 };
 

@@ -43,7 +43,8 @@ void Arrive(Warp& warp, PhaseBarrier& barrier, int64_t count) {
   if (warp.grid->checked) {
     Merge(barrier.announced, warp.known);
     barrier.announced.resize(std::max(barrier.announced.size(), static_cast<size_t>(warp.id) + 1), 0);
-    barrier.announced[static_cast<size_t>(warp.id)] = std::max(barrier.announced[static_cast<size_t>(warp.id)], warp.clock + 1);
+    barrier.announced[static_cast<size_t>(warp.id)] =
+        std::max(barrier.announced[static_cast<size_t>(warp.id)], warp.clock + 1);
   }
   barrier.pending -= count;
 }

@@ -1,5 +1,5 @@
-// mma.sync of 8-, 4- and 1-bit integers, 8-bit floats and doubles, and the instructions that move 8 x 8 matrices between
-// registers and shared memory the other way than ldmatrix. mma_ops.cc has mma.sync of 16-bit floats and tf32.
+// mma.sync of 8-, 4- and 1-bit integers, 8-bit floats and doubles, and the instructions that move 8 x 8 matrices
+// between registers and shared memory the other way than ldmatrix. mma_ops.cc has mma.sync of 16-bit floats and tf32.
 //
 // In all of these a lane's register holds neighbouring elements of a row of A (a column of B): that of lane l begins at
 // element (l % 4) * (elements a register); further registers are 8 rows below, then 4 registers' elements to the right.
@@ -107,17 +107,18 @@ void MmaBits(Warp& warp, const Instruction& in, uint32_t mask) {
 }
 
 void MmaTiny(Warp& warp, const Instruction& in, uint32_t mask) {
-  MultiplyPacked(warp, in, mask,
-                 [&](const Operand* a, const Operand* b, const Product& p, uint32_t row, uint32_t column, uint32_t c) {
-                   double sum = 0;
-                   ForWords(warp, a, b, p, row, column, [&](uint32_t x, uint32_t y) {
-                     for (uint32_t i = 0; i < 4; ++i) {
-                       sum += static_cast<double>(WidenTinyFloat(x >> (8 * i) & 0xFFu, p.a == Format::kE5m2)) *
-                              static_cast<double>(WidenTinyFloat(y >> (8 * i) & 0xFFu, p.b == Format::kE5m2));
-                     }
-                   });
-                   return std::bit_cast<uint32_t>(static_cast<float>(sum + static_cast<double>(std::bit_cast<float>(c))));
-                 });
+  MultiplyPacked(
+      warp, in, mask,
+      [&](const Operand* a, const Operand* b, const Product& p, uint32_t row, uint32_t column, uint32_t c) {
+        double sum = 0;
+        ForWords(warp, a, b, p, row, column, [&](uint32_t x, uint32_t y) {
+          for (uint32_t i = 0; i < 4; ++i) {
+            sum += static_cast<double>(WidenTinyFloat(x >> (8 * i) & 0xFFu, p.a == Format::kE5m2)) *
+                   static_cast<double>(WidenTinyFloat(y >> (8 * i) & 0xFFu, p.b == Format::kE5m2));
+          }
+        });
+        return std::bit_cast<uint32_t>(static_cast<float>(sum + static_cast<double>(std::bit_cast<float>(c))));
+      });
 }
 
 // Doubles: one a register, four columns of A apart. Instruction::offset: the depth k, and 16 where there are 16 rows.
@@ -195,8 +196,8 @@ bool ReadFormats(const Opcode& op, Product& p) {
     std::string_view text;
     Format format;
   };
-  constexpr Name kNames[] = {{"s4", Format::kS4},     {"u4", Format::kU4},     {"b1", Format::kB1},
-                             {"e4m3", Format::kE4m3}, {"e5m2", Format::kE5m2}};
+  constexpr Name kNames[] = {
+      {"s4", Format::kS4}, {"u4", Format::kU4}, {"b1", Format::kB1}, {"e4m3", Format::kE4m3}, {"e5m2", Format::kE5m2}};
   int found = 0;
   auto take = [&](Format format) { (found++ == 0 ? p.a : p.b) = format; };
   for (int i = 0; i < op.modifier_count; ++i) {
@@ -215,8 +216,8 @@ bool ReadFormats(const Opcode& op, Product& p) {
 
 Handler FindMmaOfFormat(const Opcode& op, Instruction& in) {
   Shape shape;
-  if (!ReadShape(op, shape) || op.Has("sp") || op.Has("sp::ordered_metadata") || op.Has("block_scale") || shape.n != 8 ||
-      (shape.m != 8 && shape.m != 16))
+  if (!ReadShape(op, shape) || op.Has("sp") || op.Has("sp::ordered_metadata") || op.Has("block_scale") ||
+      shape.n != 8 || (shape.m != 8 && shape.m != 16))
     return nullptr;
   if (op.type() == Type::kF64) {
     if (shape.k % 4 != 0 || shape.k > 16 || (shape.m == 8 && shape.k != 4)) return nullptr;

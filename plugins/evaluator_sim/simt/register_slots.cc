@@ -96,7 +96,7 @@ std::vector<uint32_t> SuccessorsOf(const Kernel& kernel, uint32_t index, const s
   const bool always = last.predicate < 0;
   std::vector<uint32_t> next;
   const bool falls_through = !(always && (last.run == &Branch || last.run == &BranchIndexed || last.run == &Exit ||
-                                         last.run == &ReturnFromSubroutine));
+                                          last.run == &ReturnFromSubroutine));
   if (falls_through && block.last < kernel.code.size()) next.push_back(block_at[block.last]);
   if (last.run == &Branch) next.push_back(block_at[last.extra]);
   if (last.run == &BranchIndexed) {

@@ -39,7 +39,8 @@ class Builder {
                   double absolute = 0);
   // A new value by an expression.
   std::string AddExpression(char type, const std::string& expression, double ulps = 0, double absolute = 0);
-  // An expression by a random operation that yields `type`, of existing values; `list` are the operations to choose from.
+  // An expression by a random operation that yields `type`, of existing values; `list` are the operations to choose
+  // from.
   std::string Expression(const std::vector<Operation>& list, char type);
   // An existing value of the type: an input where there is none yet, or now and then.
   std::string Value(char type);

@@ -96,8 +96,8 @@ Difference Compare(const GeneratedKernel& kernel, const std::vector<uint64_t>& o
   }
   for (size_t i = 0; i < scratch.size(); ++i) {
     if (scratch[i] == other_scratch[i]) continue;
-    std::snprintf(text, sizeof text, "scratch word %zu: %llx against %llx", i, static_cast<unsigned long long>(scratch[i]),
-                  static_cast<unsigned long long>(other_scratch[i]));
+    std::snprintf(text, sizeof text, "scratch word %zu: %llx against %llx", i,
+                  static_cast<unsigned long long>(scratch[i]), static_cast<unsigned long long>(other_scratch[i]));
     difference.different = true;
     difference.text = text;
     return difference;

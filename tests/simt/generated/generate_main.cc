@@ -1,5 +1,5 @@
-// Writes generated kernels for generated_test.cc: `generate_kernels COUNT DEVICE_FILE HOST_FILE`, the first COUNT kernels
-// that a host can run too, for nvcc and for g++.
+// Writes generated kernels for generated_test.cc: `generate_kernels COUNT DEVICE_FILE HOST_FILE`, the first COUNT
+// kernels that a host can run too, for nvcc and for g++.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>

@@ -8,8 +8,9 @@
 namespace kgrpo::generated {
 
 const char* KindName(Kind kind) {
-  constexpr std::array<const char*, kKinds> kNames = {"integer", "float",  "double", "convert", "control",     "half", "warp",
-                                                      "shared",  "atomic", "memory", "matrix",  "approximate", "math"};
+  constexpr std::array<const char*, kKinds> kNames = {"integer", "float",       "double", "convert", "control",
+                                                      "half",    "warp",        "shared", "atomic",  "memory",
+                                                      "matrix",  "approximate", "math"};
   return kNames[static_cast<size_t>(kind)];
 }
 

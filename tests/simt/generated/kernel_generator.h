@@ -1,10 +1,11 @@
-// Random well-formed kernels: the same number gives the same kernel everywhere. bench/sim_vs_gpu compares what a GPU and
-// the interpreter make of them; generated_test.cc compares the interpreter with the host's compiler on those that a host
-// can run too.
+// Random well-formed kernels: the same number gives the same kernel everywhere. bench/sim_vs_gpu compares what a GPU
+// and the interpreter make of them; generated_test.cc compares the interpreter with the host's compiler on those that a
+// host can run too.
 //
-// A kernel is `extern "C" __global__ void k<number>(const unsigned long long* in, unsigned long long* out, unsigned long
-// long* scratch)`. Thread t of all leaves its result r in out[r * threads + t]; scratch starts as zeros and holds what
-// atomics made. Every value that the kernel computes is a result, so that the first one that differs is the culprit.
+// A kernel is `extern "C" __global__ void k<number>(const unsigned long long* in, unsigned long long* out, unsigned
+// long long* scratch)`. Thread t of all leaves its result r in out[r * threads + t]; scratch starts as zeros and holds
+// what atomics made. Every value that the kernel computes is a result, so that the first one that differs is the
+// culprit.
 #ifndef KGRPO_TESTS_SIMT_GENERATED_KERNEL_GENERATOR_H_
 #define KGRPO_TESTS_SIMT_GENERATED_KERNEL_GENERATOR_H_
 
