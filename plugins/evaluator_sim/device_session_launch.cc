@@ -1,4 +1,6 @@
 // DeviceSession's launches: refused where CUDA would refuse them, else interpreted and recorded.
+#include <time.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -10,6 +12,13 @@ namespace {
 
 std::string DimText(const simt::Dim3& dim) {
   return "(" + std::to_string(dim.x) + ", " + std::to_string(dim.y) + ", " + std::to_string(dim.z) + ")";
+}
+
+// CPU time of this thread.
+double ThreadSeconds() {
+  timespec now = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
 }  // namespace
@@ -85,7 +94,9 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
   }
 
   config.l1_share = simt::L1Share(device_, resources, static_cast<uint32_t>(threads), blocks);
+  const double start = ThreadSeconds();
   simt::LaunchResult result = simt::Launch(instance_, kernel, config);
+  record_->interpreting_seconds += ThreadSeconds() - start;
   ++record_->launches;
   record_->independent = record_->independent && result.independent;
   record_->warp_instructions += result.warp_instructions;
