@@ -1,10 +1,12 @@
 #include "evaluator_sim/simt/access.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstdio>
 #include <cstring>
 
 #include "evaluator_sim/simt/counter.h"
+#include "evaluator_sim/simt/vector_clones.h"
 
 namespace kgrpo::simt {
 namespace {
@@ -32,56 +34,29 @@ std::string Bytes(uint32_t bytes) {
   throw Fault{};
 }
 
-// The allocation that holds `address`, by way of those found last.
-Allocation* FindAllocation(Grid& grid, DeviceAddress address) {
-  for (Allocation* recent : grid.recent) {
-    if (recent != nullptr && address >= recent->address() && address < recent->end()) return recent;
-  }
-  Allocation* found = grid.memory->Find(address);
-  if (found != nullptr) {
-    for (size_t i = grid.recent.size() - 1; i > 0; --i) grid.recent[i] = grid.recent[i - 1];
-    grid.recent[0] = found;
-  }
-  return found;
-}
-
-// Compiled for the machine's vector units and for any machine.
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define KGRPO_VECTOR_CLONES __attribute__((target_clones("avx2", "default")))
-#else
-#define KGRPO_VECTOR_CLONES
-#endif
-
 // The lowest and highest address of the lanes, and all their bits.
 struct Extent {
   uint64_t low, high, bits;
 };
-// Of all 32; device addresses are positive as signed numbers, which vector units compare.
-KGRPO_VECTOR_CLONES Extent ExtentOfAll(const uint64_t* address) {
-  auto low = static_cast<int64_t>(address[0]), high = low;
+// Of the lanes of `mask`; device addresses are positive as signed numbers, which vector units compare.
+KGRPO_VECTOR_CLONES Extent ExtentOfLanes(const uint64_t* address, uint32_t mask) {
+  const uint64_t any = address[std::countr_zero(mask)];
+  auto low = static_cast<int64_t>(any), high = low;
   uint64_t bits = 0;
   for (int l = 0; l < kLanes; ++l) {
-    const auto a = static_cast<int64_t>(address[l]);
+    const uint64_t own = ((mask >> l) & 1u) != 0 ? address[l] : any;
+    const auto a = static_cast<int64_t>(own);
     low = a < low ? a : low;
     high = a > high ? a : high;
-    bits |= address[l];
+    bits |= own;
   }
   // Negative: then no range holds it.
   return {static_cast<uint64_t>(low), low < 0 ? UINT64_MAX : static_cast<uint64_t>(high), bits};
 }
 
 Extent ExtentOf(const Access& access, uint32_t mask) {
-  if (mask == kAllLanes && access.pattern == Pattern::kGeneral) return ExtentOfAll(access.address);
   if (access.pattern != Pattern::kGeneral) return {access.address[0], access.address[kLanes - 1], access.address[0]};
-  const int first = std::countr_zero(mask);
-  Extent extent{access.address[first], access.address[first], 0};
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const uint64_t address = access.address[std::countr_zero(m)];
-    extent.low = address < extent.low ? address : extent.low;
-    extent.high = address > extent.high ? address : extent.high;
-    extent.bits |= address;
-  }
-  return extent;
+  return ExtentOfLanes(access.address, mask);
 }
 
 void ResolveGlobal(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Access& access) {
@@ -114,14 +89,6 @@ void ResolveGlobal(Warp& warp, const Instruction& in, uint32_t mask, uint32_t by
     }
     access.host[l] = own->data() + (address - own->address());
   }
-}
-
-// The shared array that holds [low, end), or null.
-const SharedArray* ArrayAround(const Grid& grid, uint64_t low, uint64_t end) {
-  for (const SharedArray& array : grid.shared_arrays) {
-    if (low >= array.offset && end <= uint64_t{array.offset} + array.bytes) return &array;
-  }
-  return nullptr;
 }
 
 void ResolveShared(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Access& access) {
@@ -185,19 +152,6 @@ void ResolveParameter(Warp& warp, const Instruction& in, uint32_t mask, uint32_t
   }
 }
 
-// `bytes` is a power of two.
-KGRPO_VECTOR_CLONES Pattern PatternOf(const uint64_t* address, uint32_t bytes) {
-  const int shift = std::countr_zero(bytes);
-  const uint64_t first = address[0];
-  uint64_t uniform = 0, contiguous = 0;
-  for (uint64_t l = 0; l < kLanes; ++l) {
-    const uint64_t distance = address[l] - first;
-    uniform |= distance;
-    contiguous |= distance ^ (l << shift);
-  }
-  return uniform == 0 ? Pattern::kUniform : contiguous == 0 ? Pattern::kContiguous : Pattern::kGeneral;
-}
-
 // Lanes of `mask` without those whose address the next lane, or that half a warp further, has too.
 KGRPO_VECTOR_CLONES uint32_t DistinctLanes(const uint64_t* address, uint32_t mask) {
   uint32_t next = 0, half = 0;
@@ -213,9 +167,26 @@ KGRPO_VECTOR_CLONES void AddOffset32(const uint32_t* from, uint32_t offset, uint
   for (int l = 0; l < kLanes; ++l) to[l] = from[l] + offset;
 }
 
-constexpr uint64_t kWindowMask = 0xFFF0'0000'0000'0000;
-
 }  // namespace
+
+Allocation* FindAllocation(Grid& grid, DeviceAddress address) {
+  for (Allocation* recent : grid.recent) {
+    if (recent != nullptr && address >= recent->address() && address < recent->end()) return recent;
+  }
+  Allocation* found = grid.memory->Find(address);
+  if (found != nullptr) {
+    for (size_t i = grid.recent.size() - 1; i > 0; --i) grid.recent[i] = grid.recent[i - 1];
+    grid.recent[0] = found;
+  }
+  return found;
+}
+
+const SharedArray* ArrayAround(const Grid& grid, uint64_t low, uint64_t end) {
+  for (const SharedArray& array : grid.shared_arrays) {
+    if (low >= array.offset && end <= uint64_t{array.offset} + array.bytes) return &array;
+  }
+  return nullptr;
+}
 
 void ResolveAddresses(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Space space,
                       Access& access) {
@@ -227,10 +198,10 @@ void ResolveAddresses(Warp& warp, const Instruction& in, uint32_t mask, uint32_t
                       : access.pattern == Pattern::kContiguous ? mask
                                                                : DistinctLanes(access.address, mask);
   if (space == Space::kGeneric) {
-    const uint64_t window = access.address[std::countr_zero(mask)] & kWindowMask;
+    const uint64_t window = access.address[std::countr_zero(mask)] & kGenericWindow;
     for (uint32_t m = mask; m != 0; m &= m - 1) {
       const int l = std::countr_zero(m);
-      if ((access.address[l] & kWindowMask) == window) continue;
+      if ((access.address[l] & kGenericWindow) == window) continue;
       // A warp whose generic pointers point into different memories: refused, since the rest of an access assumes one.
       Report(warp, in.index, l, FindingCode::kTrap, true, access.address[l], "",
              "uses one instruction on different kinds of memory at once, which the interpreter does not support");
@@ -241,7 +212,7 @@ void ResolveAddresses(Warp& warp, const Instruction& in, uint32_t mask, uint32_t
             : window == kParamWindow ? Space::kParam
                                      : Space::kGlobal;
     if (space != Space::kGlobal) {
-      for (int l = 0; l < kLanes; ++l) access.address[l] &= ~kWindowMask;
+      for (int l = 0; l < kLanes; ++l) access.address[l] &= ~kGenericWindow;
     }
   }
   switch (space) {
@@ -271,6 +242,24 @@ void Resolve(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, A
 
 namespace {
 
+bool BitsAreSet(const uint64_t* words, uint64_t first, uint64_t count) {
+  for (const uint64_t end = first + count; first < end;) {
+    const uint64_t here = std::min(end - first, 64 - first % 64);
+    const uint64_t need = (~uint64_t{0} >> (64 - here)) << (first % 64);
+    if ((words[first / 64] & need) != need) return false;
+    first += here;
+  }
+  return true;
+}
+
+void SetBits(uint64_t* words, uint64_t first, uint64_t count) {
+  for (const uint64_t end = first + count; first < end;) {
+    const uint64_t here = std::min(end - first, 64 - first % 64);
+    words[first / 64] |= (~uint64_t{0} >> (64 - here)) << (first % 64);
+    first += here;
+  }
+}
+
 bool SharedWritten(const Block& block, uint64_t offset, uint32_t bytes) {  // aligned, so within one word
   const uint64_t need = ((uint64_t{1} << bytes) - 1) << (offset % 64);
   return (block.shared_written[offset / 64] & need) == need;
@@ -296,6 +285,9 @@ void CheckInitialised(Warp& warp, const Instruction& in, uint32_t mask, const Ac
       return;
     }
   } else if (access.space == Space::kShared) {
+    if (access.pattern == Pattern::kContiguous &&
+        BitsAreSet(warp.block->shared_written.data(), access.address[0], uint64_t{access.bytes} * kLanes))
+      return;
     for (uint32_t m = lanes; m != 0; m &= m - 1) {
       const int l = std::countr_zero(m);
       if (SharedWritten(*warp.block, access.address[l], access.bytes)) continue;
@@ -314,6 +306,7 @@ void MarkWritten(Warp& warp, uint32_t mask, const Access& access) {
                                          uint64_t{access.bytes} * kLanes);
       return;
     }
+    if (access.pattern == Pattern::kUniform) mask = 1u;
     for (uint32_t m = mask; m != 0; m &= m - 1) {
       const int l = std::countr_zero(m);
       Allocation* allocation =
@@ -322,6 +315,9 @@ void MarkWritten(Warp& warp, uint32_t mask, const Access& access) {
     }
   } else if (access.space == Space::kShared && warp.grid->checked) {
     std::vector<uint64_t>& written = warp.block->shared_written;
+    if (access.pattern == Pattern::kContiguous)
+      return SetBits(written.data(), access.address[0], uint64_t{access.bytes} * kLanes);
+    if (access.pattern == Pattern::kUniform) mask = 1u;
     for (uint32_t m = mask; m != 0; m &= m - 1) {
       const uint64_t offset = access.address[std::countr_zero(m)];
       written[offset / 64] |= ((uint64_t{1} << access.bytes) - 1) << (offset % 64);

@@ -20,9 +20,11 @@ enum class Pattern : uint8_t {
 
 // One access of a warp, resolved.
 struct Access {
-  uint64_t address[kLanes];  // within the space; global addresses for generic ones that point there
-  std::byte* host[kLanes];   // where not direct
-  bool direct;               // a lane's bytes lie at host address base + address
+  // Within the space; global addresses for generic ones that point there. Of what ResolveRow resolves only the first is
+  // there where nothing is checked or counted.
+  uint64_t address[kLanes];
+  std::byte* host[kLanes];  // where not direct
+  bool direct;              // a lane's bytes lie at host address base + address
   uint64_t base;
   Space space;  // kGlobal (constants too), kShared, kLocal or kParam
   Pattern pattern;
@@ -41,6 +43,20 @@ void Resolve(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, A
 void ResolveAddresses(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Space space,
                       Access& access);
 
+// access_row.cc
+// How all 32 lanes' addresses lie; `bytes` is a power of two.
+Pattern PatternOf(const uint64_t* address, uint32_t bytes);
+// The same as Resolve where all lanes take part and their addresses are all the same or side by side, in global or
+// shared memory, and may be touched. False where that is not so: nothing has happened then.
+bool ResolveRow(Warp& warp, const Instruction& in, uint32_t bytes, AccessKind kind, Access& access);
+
+// The allocation that holds `address`, by way of those found last; null where there is none.
+Allocation* FindAllocation(Grid& grid, DeviceAddress address);
+// The shared array that holds [low, end), or null.
+const SharedArray* ArrayAround(const Grid& grid, uint64_t low, uint64_t end);
+// The bits of a generic address that say which memory it points to.
+inline constexpr uint64_t kGenericWindow = 0xFFF0'0000'0000'0000;
+
 // Checked mode: reports reads of bytes that nobody wrote.
 void CheckInitialised(Warp& warp, const Instruction& in, uint32_t mask, const Access& access);
 // Checked mode: race detection for the loads of a warp.
@@ -48,6 +64,9 @@ void CheckLoadOrder(Warp& warp, const Instruction& in, uint32_t mask, const Acce
 // The same for one lane's store or atomic, before its bytes are written; `changes` says whether they differ from what
 // is there.
 void CheckStoreOrder(Warp& warp, const Instruction& in, int lane, const Access& access, AccessKind kind, bool changes);
+// The same for a whole warp's stores side by side; to be called before CheckStoreOrder. True where there is no race,
+// whatever is written; false where each lane must be looked at by itself: nothing is noted then.
+bool NoteStores(Warp& warp, const Instruction& in, const Access& access);
 void MarkWritten(Warp& warp, uint32_t mask, const Access& access);
 
 // Release and acquire between blocks, for atomics and volatile accesses to global memory.

@@ -11,7 +11,7 @@
 
 namespace kgrpo::simt {
 
-// memory_ops.cc. a = address, offset, space, size, count; registers in Kernel::operands from `extra` on.
+// load_store.cc and memory_ops.cc. a = address, offset, space, size, count; registers in Kernel::operands from `extra` on.
 // `slot_bytes` is the size of the registers' lanes (4 or 8). Null: no such access.
 Handler FindLoad(Type type, uint32_t slot_bytes);
 Handler FindStore(Type type, uint32_t slot_bytes);

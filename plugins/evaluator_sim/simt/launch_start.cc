@@ -85,22 +85,34 @@ uint32_t ValueOf(SpecialSlot::Kind kind, const Warp& warp, uint32_t l) {
   return 0;
 }
 
-// The warp's id, block and grid must be set.
-void FillSpecials(Warp& warp, const Grid& grid) {
+// Whether a special register is another one in another block. Their registers are never shared, so that what a warp's
+// next block finds there is what this one had.
+bool DiffersAmongBlocks(SpecialSlot::Kind kind) {
+  return kind == SpecialSlot::Kind::kCtaX || kind == SpecialSlot::Kind::kCtaY || kind == SpecialSlot::Kind::kCtaZ ||
+         kind == SpecialSlot::Kind::kSm;
+}
+
+// The warp's id, block and grid must be set. `first_use` of its registers in this launch.
+void FillSpecials(Warp& warp, const Grid& grid, bool first_use) {
   const Dim3& shape = grid.config->block;
   const bool flat = shape.y == 1 && shape.z == 1;
   const uint32_t first = static_cast<uint32_t>(warp.id) * kLanes;
   for (const SpecialSlot& slot : grid.kernel->specials) {
+    if (!first_use && !DiffersAmongBlocks(slot.kind)) continue;
     auto* lanes = reinterpret_cast<uint32_t*>(warp.registers + slot.at);
     if (slot.kind == SpecialSlot::Kind::kTidX && flat) {  // nearly always, and divisions are dear
       for (uint32_t l = 0; l < kLanes; ++l) lanes[l] = first + l;
+      continue;
+    }
+    if (DiffersAmongBlocks(slot.kind)) {
+      std::fill_n(lanes, kLanes, ValueOf(slot.kind, warp, 0));
       continue;
     }
     for (uint32_t l = 0; l < kLanes; ++l) lanes[l] = ValueOf(slot.kind, warp, l);
   }
 }
 
-void StartWarp(Warp& warp, Block& block, Grid& grid, uint32_t id, std::byte* registers) {
+void StartWarp(Warp& warp, Block& block, Grid& grid, uint32_t id, std::byte* registers, bool first_use) {
   const uint64_t threads = grid.config->block.Count();
   warp.registers = registers;
   warp.constants = reinterpret_cast<const std::byte*>(grid.constants.data());
@@ -125,7 +137,7 @@ void StartWarp(Warp& warp, Block& block, Grid& grid, uint32_t id, std::byte* reg
   warp.calls.clear();
   warp.executed = warp.splits = 0;
   warp.yield = false;
-  FillSpecials(warp, grid);
+  FillSpecials(warp, grid, first_use);
 }
 
 }  // namespace
@@ -150,7 +162,8 @@ void StartBlock(Block& block, Grid& grid, uint64_t index) {
   block.id = {static_cast<uint32_t>(index % config.grid.x),
               static_cast<uint32_t>(index / config.grid.x % config.grid.y),
               static_cast<uint32_t>(index / config.grid.x / config.grid.y)};
-  if (block.warps.size() != warps) {
+  const bool first_use = block.warps.size() != warps;
+  if (first_use) {
     block.warps.resize(warps);
     const size_t bytes = static_cast<size_t>(warps) * kernel.register_bytes;
     block.registers = std::make_unique<std::byte[]>(bytes + 64);
@@ -174,7 +187,7 @@ void StartBlock(Block& block, Grid& grid, uint64_t index) {
   block.acquire_time = 0;
   std::byte* registers = aligned(block.registers.get());
   for (uint32_t w = 0; w < warps; ++w) {
-    StartWarp(block.warps[w], block, grid, w, registers + static_cast<size_t>(w) * kernel.register_bytes);
+    StartWarp(block.warps[w], block, grid, w, registers + static_cast<size_t>(w) * kernel.register_bytes, first_use);
   }
 }
 

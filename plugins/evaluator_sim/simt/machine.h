@@ -107,6 +107,11 @@ struct Block {
   uint64_t acquire_time = 0;            // when it last acquired
 };
 
+struct RecentShadow {
+  const Allocation* owner = nullptr;
+  RaceShadow* shadow = nullptr;
+};
+
 // Thrown by handlers when the launch must end: the finding has been recorded.
 struct Fault {};
 
@@ -124,13 +129,12 @@ struct Grid {
   uint32_t shared_limit = 0;               // bytes of shared memory with red zones
   std::vector<SharedArray> shared_arrays;  // the kernel's and the dynamic one
   uint32_t warps_per_block = 0;
-  uint64_t budget = 0;                                        // warp instructions left
-  uint64_t time = 1;                                          // ticks at releases and acquires
-  uint64_t steps = 0;                                         // instructions, for %clock
-  std::vector<AccessEvent> events;                            // (checked) see race_shadow.h
-  std::unordered_map<const Allocation*, RaceShadow> shadows;  // (checked) of global memory
-  const Allocation* last_shadow_owner = nullptr;              // the one used last
-  RaceShadow* last_shadow = nullptr;
+  uint64_t budget = 0;                                                 // warp instructions left
+  uint64_t time = 1;                                                   // ticks at releases and acquires
+  uint64_t steps = 0;                                                  // instructions, for %clock
+  std::vector<AccessEvent> events;                                     // (checked) see race_shadow.h
+  std::unordered_map<const Allocation*, RaceShadow> shadows;           // (checked) of global memory
+  std::array<RecentShadow, 4> recent_shadows{};                        // of those, the ones used last
   std::unordered_map<uint64_t, std::vector<uint64_t>> ended_releases;  // release_times of blocks that ended, by index
   std::vector<Block*> resident;                                        // blocks that run
   std::array<Allocation*, 8> recent{};                                 // allocations touched last

@@ -1,8 +1,11 @@
 // Race detection: see race_shadow.h for how order is known.
+#include <algorithm>
 #include <bit>
+#include <iterator>
 #include <string>
 
 #include "evaluator_sim/simt/access.h"
+#include "evaluator_sim/simt/vector_clones.h"
 
 namespace kgrpo::simt {
 namespace {
@@ -17,6 +20,7 @@ Order OrderOf(const AccessEvent& event, const Warp& warp) {
     return event.clock < warp.known[event.warp] ? Order::kBefore : Order::kUnordered;
   }
   // Another block: it must have released after the access, and this one acquired after that.
+  if (block.acquire_time == 0) return Order::kUnordered;
   const std::vector<uint64_t>& releases = warp.grid->ReleasesOf(event.block);
   return event.releases < releases.size() && releases[event.releases] < block.acquire_time ? Order::kBefore
                                                                                            : Order::kUnordered;
@@ -44,7 +48,7 @@ inline bool HappenedBefore(AccessCell cell, const Warp& warp, int lane, Memory& 
 void Forget(Grid& grid) {
   grid.events.assign(1, {});
   grid.shadows.clear();
-  grid.last_shadow_owner = nullptr;
+  grid.recent_shadows.fill({});
   for (Block* block : grid.resident) block->shared_shadow.Reset(grid.shared_limit);
 }
 
@@ -75,13 +79,14 @@ RaceShadow* ShadowOf(Warp& warp, const Access& access, int lane, uint64_t& base)
       access.allocation != nullptr ? access.allocation : grid.memory->Find(access.address[lane]);
   if (allocation->read_only()) return nullptr;
   base = allocation->address();
-  if (grid.last_shadow_owner != allocation) {
-    RaceShadow& found = grid.shadows[allocation];
-    if (found.empty()) found.Reset(allocation->bytes());
-    grid.last_shadow_owner = allocation;
-    grid.last_shadow = &found;
+  for (const RecentShadow& recent : grid.recent_shadows) {
+    if (recent.owner == allocation) return recent.shadow;
   }
-  return grid.last_shadow;
+  RaceShadow& found = grid.shadows[allocation];
+  if (found.empty()) found.Reset(allocation->bytes());
+  std::copy_backward(grid.recent_shadows.begin(), std::prev(grid.recent_shadows.end()), grid.recent_shadows.end());
+  grid.recent_shadows[0] = {allocation, &found};
+  return &found;
 }
 
 void ReportRace(Warp& warp, const Instruction& in, int lane, const Access& access, const char* now, AccessCell earlier,
@@ -102,7 +107,64 @@ void ReportRace(Warp& warp, const Instruction& in, int lane, const Access& acces
          &other, other_line);
 }
 
+// ---- rows: the cells of a whole warp's access, `1 << shift` a lane ----
+
+// How the cells differ from those of the instruction that the first one names: 0: not at all; less than kLanes: in
+// their lanes only, or there are none at all; else by instruction.
+KGRPO_VECTOR_CLONES uint32_t DifferencesOf(const AccessCell* cells, uint32_t count, uint32_t shift) {
+  const AccessCell first = cells[0] / kLanes * kLanes;
+  uint32_t differences = 0;
+  for (uint32_t i = 0; i < count; ++i) differences |= cells[i] ^ (first + (i >> shift));
+  return differences;
+}
+
+KGRPO_VECTOR_CLONES void FillRow(AccessCell* cells, uint32_t count, uint32_t shift, uint32_t event) {
+  for (uint32_t i = 0; i < count; ++i) cells[i] = event * kLanes + (i >> shift);
+}
+
+// Whether every access of a row that one instruction made happened before what its lanes do now.
+bool RowHappenedBefore(const AccessCell* cells, uint32_t differences, const Warp& warp) {
+  const uint32_t event = cells[0] / kLanes;
+  if (event == 0) return true;
+  const Order order = OrderOf(warp.grid->events[event], warp);
+  if (order != Order::kSameWarp || differences == 0) return order != Order::kUnordered;
+  return warp.grid->events[event].clock < *std::min_element(warp.lane_known.begin(), warp.lane_known.end());
+}
+
+uint32_t ShiftOf(const RaceShadow::Span& row) {
+  return static_cast<uint32_t>(std::countr_zero(row.count / kLanes));
+}
+
+// Notes a whole warp's loads where each granule has the same history. False: it has not, or there may be a race.
+bool NoteLoads(const Warp& warp, uint32_t event, bool polled, const RaceShadow::Span& row) {
+  const uint32_t shift = ShiftOf(row);
+  if (!polled) {
+    const uint32_t differences = DifferencesOf(row.write, row.count, shift);
+    if (differences >= kLanes || !RowHappenedBefore(row.write, differences, warp)) return false;
+  }
+  if (DifferencesOf(row.read[0], row.count, shift) >= kLanes) return false;
+  const uint32_t before = row.read[0][0] / kLanes;
+  const bool beside = before != 0 && before != event && OrderOf(warp.grid->events[before], warp) == Order::kUnordered;
+  FillRow(row.read[beside ? 1 : 0], row.count, shift, event);
+  return true;
+}
+
 }  // namespace
+
+bool NoteStores(Warp& warp, const Instruction& in, const Access& access) {
+  const uint32_t event = NoteEvent(warp, in, AccessKind::kStore);
+  uint64_t base;
+  RaceShadow* shadow = ShadowOf(warp, access, 0, base);
+  const RaceShadow::Span row = shadow->AtRow(access.address[0] - base, access.bytes * kLanes, access.bytes);
+  const uint32_t shift = ShiftOf(row);
+  for (const AccessCell* cells : {row.write, row.read[0], row.read[1]}) {
+    const uint32_t differences = DifferencesOf(cells, row.count, shift);
+    if (differences >= kLanes || !RowHappenedBefore(cells, differences, warp)) return false;
+  }
+  for (AccessCell* cells : row.read) std::fill_n(cells, row.count, 0);
+  FillRow(row.write, row.count, shift, event);
+  return true;
+}
 
 void CheckLoadOrder(Warp& warp, const Instruction& in, uint32_t mask, const Access& access) {
   const uint32_t event = NoteEvent(warp, in, AccessKind::kLoad);
@@ -112,6 +174,9 @@ void CheckLoadOrder(Warp& warp, const Instruction& in, uint32_t mask, const Acce
   const bool several = access.allocation == nullptr && access.space == Space::kGlobal;
   RaceShadow* shadow = several ? nullptr : ShadowOf(warp, access, std::countr_zero(mask), base);
   if (!several && shadow == nullptr) return;
+  if (access.pattern == Pattern::kContiguous && mask == kAllLanes &&
+      NoteLoads(warp, event, polled, shadow->AtRow(access.address[0] - base, access.bytes * kLanes, access.bytes)))
+    return;
   for (uint32_t m = access.distinct & mask; m != 0; m &= m - 1) {
     const int lane = std::countr_zero(m);
     if (several) shadow = ShadowOf(warp, access, lane, base);
@@ -119,19 +184,16 @@ void CheckLoadOrder(Warp& warp, const Instruction& in, uint32_t mask, const Acce
     const RaceShadow::Span span = shadow->At(access.address[lane] - base, access.bytes);
     const AccessCell cell = event * kLanes + static_cast<uint32_t>(lane);
     for (uint32_t g = 0; g < span.count; ++g) {
-      Granule& granule = span.first[g];
+      const AccessCell write = span.write[g];
       // A volatile read of what a plain write left is how flags are often built; it acquires, so it is let pass.
-      if (granule.write != 0 && !polled && !HappenedBefore(granule.write, warp, lane, writes)) [[unlikely]] {
-        const bool atomic = warp.grid->events[granule.write / kLanes].atomic;
-        return ReportRace(warp, in, lane, access, "reads", granule.write, atomic ? "updates" : "writes");
+      if (write != 0 && !polled && !HappenedBefore(write, warp, lane, writes)) [[unlikely]] {
+        const bool atomic = warp.grid->events[write / kLanes].atomic;
+        return ReportRace(warp, in, lane, access, "reads", write, atomic ? "updates" : "writes");
       }
-      const AccessCell before = granule.read[0];
-      if (before != 0 && before / kLanes != event && !HappenedBefore(before, warp, lane, reads) &&
-          reads.order != Order::kSameWarp) {
-        granule.read[1] = cell;
-      } else {
-        granule.read[0] = cell;
-      }
+      const AccessCell before = span.read[0][g];
+      const bool beside = before != 0 && before / kLanes != event && !HappenedBefore(before, warp, lane, reads) &&
+                          reads.order != Order::kSameWarp;
+      span.read[beside ? 1 : 0][g] = cell;
     }
   }
 }
@@ -147,19 +209,19 @@ void CheckStoreOrder(Warp& warp, const Instruction& in, int lane, const Access& 
   Memory memory;
   const RaceShadow::Span span = shadow->At(access.address[lane] - base, access.bytes);
   for (uint32_t g = 0; g < span.count; ++g) {
-    Granule& granule = span.first[g];
-    const AccessCell write = granule.write;
+    const AccessCell write = span.write[g];
     if (changes && !HappenedBefore(write, warp, lane, memory) && !(concurrent && events[write / kLanes].atomic)) {
       return ReportRace(warp, in, lane, access, now, write, events[write / kLanes].atomic ? "updates" : "writes");
     }
-    for (AccessCell& read : granule.read) {
+    for (AccessCell* reads : span.read) {
+      AccessCell& read = reads[g];
       if (HappenedBefore(read, warp, lane, memory)) {
         read = 0;
       } else if (changes && !(concurrent && events[read / kLanes].atomic)) {
         return ReportRace(warp, in, lane, access, now, read, "reads");
       }
     }
-    granule.write = event * kLanes + static_cast<uint32_t>(lane);
+    span.write[g] = event * kLanes + static_cast<uint32_t>(lane);
   }
 }
 

@@ -14,8 +14,10 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <new>
+#include <utility>
 
 namespace kgrpo::simt {
 
@@ -35,57 +37,70 @@ using AccessCell = uint32_t;
 // When there are more, everything is forgotten and noted anew.
 inline constexpr size_t kMostEvents = size_t{1} << 22;
 
-// The accesses to one granule: the last write, and two readers since (of different warps where there were).
-struct Granule {
-  AccessCell write = 0;
-  AccessCell read[2] = {0, 0};
-};
-
-// Granules of 4 bytes; of 1 once anything was accessed one or two bytes at a time.
+// The accesses to the granules of a memory: of each the last write, and two readers since (of different warps where
+// there were). Granules of 4 bytes; of 1 once anything was accessed one or two bytes at a time.
 class RaceShadow {
  public:
   // Forgets all accesses; the memory has `bytes` bytes.
   void Reset(uint64_t bytes) {
+    const uint64_t granules = bytes / 4 + 1;
+    if (cells_ != nullptr && shift_ == 2 && bytes == bytes_ && granules <= kCheapToClear) {
+      std::memset(cells_.get(), 0, granules * kCellsOfGranule * sizeof(AccessCell));
+      return;
+    }
     bytes_ = bytes;
     shift_ = 2;
-    granules_ = Make(bytes / 4 + 1);
+    granules_ = granules;
+    cells_ = Make(granules);
   }
-  bool empty() const { return granules_ == nullptr; }
+  bool empty() const { return cells_ == nullptr; }
 
+  // Granules that follow each other, each access first.write[i], first.read[0][i], first.read[1][i].
   struct Span {
-    Granule* first;
+    AccessCell* write;
+    AccessCell* read[2];
     uint32_t count;
   };
   // The granules of [offset, offset + size): an aligned access.
-  Span At(uint64_t offset, uint32_t size) {
-    if (size < 4 && shift_ != 0) [[unlikely]]
+  Span At(uint64_t offset, uint32_t size) { return AtRow(offset, size, size); }
+  // The granules of [offset, offset + size): accesses of `each` bytes side by side.
+  Span AtRow(uint64_t offset, uint32_t size, uint32_t each) {
+    if (each < 4 && shift_ != 0) [[unlikely]]
       Refine();
-    return {&granules_[offset >> shift_], size >> shift_};
+    AccessCell* first = cells_.get() + (offset >> shift_);
+    return {first, {first + granules_, first + 2 * granules_}, size >> shift_};
   }
 
  private:
+  static constexpr uint64_t kCellsOfGranule = 3;
+  static constexpr uint64_t kCheapToClear = uint64_t{1} << 16;
   struct Release {
-    void operator()(Granule* granules) const { std::free(granules); }
+    void operator()(AccessCell* cells) const { std::free(cells); }
   };
-  using Granules = std::unique_ptr<Granule[], Release>;
+  using Cells = std::unique_ptr<AccessCell[], Release>;
   // Zeroed memory that costs nothing until touched.
-  static Granules Make(uint64_t count) {
-    auto* granules = static_cast<Granule*>(std::calloc(count, sizeof(Granule)));
-    if (granules == nullptr) throw std::bad_alloc();
-    return Granules(granules);
+  static Cells Make(uint64_t granules) {
+    auto* cells = static_cast<AccessCell*>(std::calloc(granules * kCellsOfGranule, sizeof(AccessCell)));
+    if (cells == nullptr) throw std::bad_alloc();
+    return Cells(cells);
   }
   void Refine() {
-    Granules fine = Make(bytes_ + 1);
-    for (uint64_t i = 0; i < bytes_; ++i) {
-      const Granule& coarse = granules_[i / 4];
-      if (coarse.write != 0 || coarse.read[0] != 0) fine[i] = coarse;
+    const uint64_t fine_granules = bytes_ + 1;
+    Cells fine = Make(fine_granules);
+    for (uint64_t kind = 0; kind < kCellsOfGranule; ++kind) {
+      for (uint64_t i = 0; i < bytes_; ++i) {
+        const AccessCell coarse = cells_[kind * granules_ + i / 4];
+        if (coarse != 0) fine[kind * fine_granules + i] = coarse;
+      }
     }
-    granules_ = std::move(fine);
+    cells_ = std::move(fine);
+    granules_ = fine_granules;
     shift_ = 0;
   }
   uint64_t bytes_ = 0;
   uint32_t shift_ = 2;
-  Granules granules_;
+  uint64_t granules_ = 0;
+  Cells cells_;
 };
 
 }  // namespace kgrpo::simt
