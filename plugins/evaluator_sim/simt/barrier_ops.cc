@@ -72,23 +72,25 @@ void Announce(Warp& warp, BarrierState& barrier) {
 
 // Orders what the warps did before the barrier, and what others announced at it, before what they do next.
 void OrderAccesses(Block& block, uint32_t warps, const std::vector<uint32_t>& announced) {
+  // What any of them did, or knew: barriers are transitive.
+  std::vector<uint32_t> known(block.warps.size(), 0);
+  for (uint32_t n = warps; n != 0; n &= n - 1) {
+    const Warp& peer = block.warps[static_cast<size_t>(std::countr_zero(n))];
+    for (size_t w = 0; w < known.size(); ++w) known[w] = std::max(known[w], peer.known[w]);
+  }
+  for (uint32_t n = warps; n != 0; n &= n - 1) {
+    const auto w = static_cast<size_t>(std::countr_zero(n));
+    known[w] = block.warps[w].clock;
+  }
+  // Threads that have ended did all they did before.
+  for (const Warp& peer : block.warps) {
+    if (peer.state == WarpState::kDone) known[static_cast<size_t>(peer.id)] = UINT32_MAX;
+  }
   for (uint32_t m = warps; m != 0; m &= m - 1) {
     Warp& warp = block.warps[static_cast<size_t>(std::countr_zero(m))];
-    for (uint32_t n = warps; n != 0; n &= n - 1) {
-      const auto w = static_cast<size_t>(std::countr_zero(n));
-      const Warp& peer = block.warps[w];
-      // What the peer knew is known too: barriers are transitive.
-      for (size_t k = 0; k < warp.known.size(); ++k) {
-        if (peer.known[k] > warp.known[k] && k != static_cast<size_t>(warp.id)) warp.known[k] = peer.known[k];
-      }
-      warp.known[w] = peer.clock;
-    }
+    warp.known = known;
     for (size_t w = 0; w < announced.size(); ++w) {
       if (w != static_cast<size_t>(warp.id)) warp.known[w] = std::max(warp.known[w], announced[w]);
-    }
-    // Threads that have ended did all they did before.
-    for (const Warp& peer : block.warps) {
-      if (peer.state == WarpState::kDone) warp.known[static_cast<size_t>(peer.id)] = UINT32_MAX;
     }
   }
 }

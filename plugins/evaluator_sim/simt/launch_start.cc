@@ -115,7 +115,7 @@ void FillSpecials(Warp& warp, const Grid& grid, bool first_use) {
 void StartWarp(Warp& warp, Block& block, Grid& grid, uint32_t id, std::byte* registers, bool first_use) {
   const uint64_t threads = grid.config->block.Count();
   warp.registers = registers;
-  warp.constants = reinterpret_cast<const std::byte*>(grid.constants.data());
+  warp.sources = {registers, reinterpret_cast<const std::byte*>(grid.constants.data())};
   warp.pc = 0;
   warp.limit = UINT32_MAX;
   const uint64_t lanes = std::min<uint64_t>(kLanes, threads - uint64_t{id} * kLanes);

@@ -41,7 +41,7 @@ struct PendingCopy {
 
 struct Warp {
   std::byte* registers = nullptr;
-  const std::byte* constants = nullptr;
+  std::array<const std::byte*, 2> sources{};  // the registers and the constants
   uint32_t pc = 0;
   uint32_t limit = 0;   // the running group looks up when pc reaches this: another group's pc, or 0 for "now"
   uint32_t active = 0;  // lanes of the running group
@@ -147,7 +147,8 @@ struct Grid {
 // ---- operands ----
 
 inline const std::byte* Source(const Warp& warp, Operand operand) {
-  return operand >= 0 ? warp.registers + operand : warp.constants + ~operand;
+  // Without a branch: nothing about an instruction tells it from the last one's kind of operand.
+  return warp.sources[static_cast<uint32_t>(operand) >> 31] + (operand ^ (operand >> 31));
 }
 template <typename T>
 inline const T* SourceAs(const Warp& warp, Operand operand) {
