@@ -1,6 +1,5 @@
 #include "evaluator_sim/simt/access.h"
 
-#include <algorithm>
 #include <bit>
 #include <cstdio>
 #include <cstring>
@@ -15,21 +14,17 @@ const char* Verb(AccessKind kind) {
   return kind == AccessKind::kLoad ? "reads" : kind == AccessKind::kStore ? "writes" : "atomically updates";
 }
 
-std::string Bytes(uint32_t bytes) {
-  return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
-}
-
 [[noreturn]] void OutOfBounds(Warp& warp, const Instruction& in, int lane, AccessKind kind, uint32_t bytes,
                               DeviceAddress address, const std::string& where) {
   Report(warp, in.index, lane, FindingCode::kOutOfBounds, true, address, where,
-         std::string(Verb(kind)) + " " + Bytes(bytes) + " out of bounds, " + where);
+         std::string(Verb(kind)) + " " + ByteCount(bytes) + " out of bounds, " + where);
   throw Fault{};
 }
 
 [[noreturn]] void Misaligned(Warp& warp, const Instruction& in, int lane, AccessKind kind, uint32_t bytes,
                              DeviceAddress address, const std::string& where) {
   Report(warp, in.index, lane, FindingCode::kMisaligned, true, address, where,
-         std::string(Verb(kind)) + " " + Bytes(bytes) + " at an address that is not a multiple of " +
+         std::string(Verb(kind)) + " " + ByteCount(bytes) + " at an address that is not a multiple of " +
              std::to_string(bytes) + ", " + where);
   throw Fault{};
 }
@@ -167,31 +162,10 @@ KGRPO_VECTOR_CLONES void AddOffset32(const uint32_t* from, uint32_t offset, uint
   for (int l = 0; l < kLanes; ++l) to[l] = from[l] + offset;
 }
 
-}  // namespace
-
-Allocation* FindAllocation(Grid& grid, DeviceAddress address) {
-  for (Allocation* recent : grid.recent) {
-    if (recent != nullptr && address >= recent->address() && address < recent->end()) return recent;
-  }
-  Allocation* found = grid.memory->Find(address);
-  if (found != nullptr) {
-    for (size_t i = grid.recent.size() - 1; i > 0; --i) grid.recent[i] = grid.recent[i - 1];
-    grid.recent[0] = found;
-  }
-  return found;
-}
-
-const SharedArray* ArrayAround(const Grid& grid, uint64_t low, uint64_t end) {
-  for (const SharedArray& array : grid.shared_arrays) {
-    if (low >= array.offset && end <= uint64_t{array.offset} + array.bytes) return &array;
-  }
-  return nullptr;
-}
-
-void ResolveAddresses(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Space space,
-                      Access& access) {
+// ResolveAddresses, of which the pattern is known.
+void ResolveSpace(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Space space,
+                  Access& access) {
   access.bytes = bytes;
-  access.pattern = mask == kAllLanes ? PatternOf(access.address, bytes) : Pattern::kGeneral;
   access.distinct = mask;
   if (warp.grid->checked)
     access.distinct = access.pattern == Pattern::kUniform      ? 1u << (kLanes - 1)
@@ -227,7 +201,40 @@ void ResolveAddresses(Warp& warp, const Instruction& in, uint32_t mask, uint32_t
   }
 }
 
-void Resolve(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Access& access) {
+}  // namespace
+
+std::string ByteCount(uint32_t bytes) {
+  return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
+}
+
+Allocation* FindAllocation(Grid& grid, DeviceAddress address) {
+  for (Allocation* recent : grid.recent) {
+    if (recent != nullptr && address >= recent->address() && address < recent->end()) return recent;
+  }
+  Allocation* found = grid.memory->Find(address);
+  if (found != nullptr) {
+    for (size_t i = grid.recent.size() - 1; i > 0; --i) grid.recent[i] = grid.recent[i - 1];
+    grid.recent[0] = found;
+  }
+  return found;
+}
+
+const SharedArray* ArrayAround(const Grid& grid, uint64_t low, uint64_t end) {
+  for (const SharedArray& array : grid.shared_arrays) {
+    if (low >= array.offset && end <= uint64_t{array.offset} + array.bytes) return &array;
+  }
+  return nullptr;
+}
+
+void ResolveAddresses(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Space space,
+                      Access& access) {
+  access.pattern = mask == kAllLanes ? PatternOf(access.address, bytes) : Pattern::kGeneral;
+  ResolveSpace(warp, in, mask, bytes, kind, space, access);
+}
+
+namespace {
+
+void FindAddresses(Warp& warp, const Instruction& in, Access& access) {
   const auto offset = static_cast<uint64_t>(in.offset);
   if ((in.flags & kFlagShared32) != 0) {
     const uint32_t* a = SourceAs<uint32_t>(warp, in.a);
@@ -236,93 +243,21 @@ void Resolve(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, A
     const uint64_t* a = SourceAs<uint64_t>(warp, in.a);
     AddOffset(a, offset, access.address);
   }
-  ResolveAddresses(warp, in, mask, bytes, kind, static_cast<Space>(in.space), access);
-  if (warp.grid->counter != nullptr) warp.grid->counter->CountAccess(warp, in, mask, access, kind);
-}
-
-namespace {
-
-bool BitsAreSet(const uint64_t* words, uint64_t first, uint64_t count) {
-  for (const uint64_t end = first + count; first < end;) {
-    const uint64_t here = std::min(end - first, 64 - first % 64);
-    const uint64_t need = (~uint64_t{0} >> (64 - here)) << (first % 64);
-    if ((words[first / 64] & need) != need) return false;
-    first += here;
-  }
-  return true;
-}
-
-void SetBits(uint64_t* words, uint64_t first, uint64_t count) {
-  for (const uint64_t end = first + count; first < end;) {
-    const uint64_t here = std::min(end - first, 64 - first % 64);
-    words[first / 64] |= (~uint64_t{0} >> (64 - here)) << (first % 64);
-    first += here;
-  }
-}
-
-bool SharedWritten(const Block& block, uint64_t offset, uint32_t bytes) {  // aligned, so within one word
-  const uint64_t need = ((uint64_t{1} << bytes) - 1) << (offset % 64);
-  return (block.shared_written[offset / 64] & need) == need;
 }
 
 }  // namespace
 
-void CheckInitialised(Warp& warp, const Instruction& in, uint32_t mask, const Access& access) {
-  const uint32_t lanes = access.distinct & mask;
-  if (access.space == Space::kGlobal) {
-    if (access.pattern == Pattern::kContiguous &&
-        access.allocation->Initialised(access.address[0] - access.allocation->address(),
-                                       uint64_t{access.bytes} * kLanes))
-      return;
-    for (uint32_t m = lanes; m != 0; m &= m - 1) {
-      const int l = std::countr_zero(m);
-      const Allocation* allocation =
-          access.allocation != nullptr ? access.allocation : FindAllocation(*warp.grid, access.address[l]);
-      if (allocation->Initialised(access.address[l] - allocation->address(), access.bytes)) continue;
-      const std::string where = warp.grid->memory->Describe(access.address[l]);
-      Report(warp, in.index, l, FindingCode::kUninitialised, false, access.address[l], allocation->name(),
-             "reads " + Bytes(access.bytes) + " that nothing has written, " + where);
-      return;
-    }
-  } else if (access.space == Space::kShared) {
-    if (access.pattern == Pattern::kContiguous &&
-        BitsAreSet(warp.block->shared_written.data(), access.address[0], uint64_t{access.bytes} * kLanes))
-      return;
-    for (uint32_t m = lanes; m != 0; m &= m - 1) {
-      const int l = std::countr_zero(m);
-      if (SharedWritten(*warp.block, access.address[l], access.bytes)) continue;
-      const std::string where = DescribeShared(*warp.grid, access.address[l], access.bytes);
-      Report(warp, in.index, l, FindingCode::kUninitialised, false, access.address[l], where,
-             "reads " + Bytes(access.bytes) + " that no thread of the block has written, " + where);
-      return;
-    }
-  }
+void ResolveLanes(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Access& access) {
+  FindAddresses(warp, in, access);
+  access.pattern = Pattern::kGeneral;
+  ResolveSpace(warp, in, mask, bytes, kind, static_cast<Space>(in.space), access);
+  if (warp.grid->counter != nullptr) warp.grid->counter->CountAccess(warp, in, mask, access, kind);
 }
 
-void MarkWritten(Warp& warp, uint32_t mask, const Access& access) {
-  if (access.space == Space::kGlobal) {
-    if (access.pattern == Pattern::kContiguous) {
-      access.allocation->MarkInitialised(access.address[0] - access.allocation->address(),
-                                         uint64_t{access.bytes} * kLanes);
-      return;
-    }
-    if (access.pattern == Pattern::kUniform) mask = 1u;
-    for (uint32_t m = mask; m != 0; m &= m - 1) {
-      const int l = std::countr_zero(m);
-      Allocation* allocation =
-          access.allocation != nullptr ? access.allocation : FindAllocation(*warp.grid, access.address[l]);
-      allocation->MarkInitialised(access.address[l] - allocation->address(), access.bytes);
-    }
-  } else if (access.space == Space::kShared && warp.grid->checked) {
-    std::vector<uint64_t>& written = warp.block->shared_written;
-    if (access.pattern == Pattern::kContiguous)
-      return SetBits(written.data(), access.address[0], uint64_t{access.bytes} * kLanes);
-    if (access.pattern == Pattern::kUniform) mask = 1u;
-    for (uint32_t m = mask; m != 0; m &= m - 1) {
-      const uint64_t offset = access.address[std::countr_zero(m)];
-      written[offset / 64] |= ((uint64_t{1} << access.bytes) - 1) << (offset % 64);
-    }
-  }
+void Resolve(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Access& access) {
+  FindAddresses(warp, in, access);
+  ResolveAddresses(warp, in, mask, bytes, kind, static_cast<Space>(in.space), access);
+  if (warp.grid->counter != nullptr) warp.grid->counter->CountAccess(warp, in, mask, access, kind);
 }
 
 void NoteRelease(Warp& warp) {

@@ -4,6 +4,7 @@
 #define KGRPO_EVALUATOR_SIM_SIMT_ACCESS_H_
 
 #include <cstdint>
+#include <string>
 
 #include "evaluator_sim/simt/machine.h"
 
@@ -39,6 +40,8 @@ struct Access {
 // Computes the addresses of `mask`'s lanes and checks that [address, address + bytes) is theirs to touch. A lane that
 // is out of bounds or misaligned is reported and ends the launch (throws Fault).
 void Resolve(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Access& access);
+// The same where ResolveRow has refused, or not all lanes take part.
+void ResolveLanes(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Access& access);
 // The same for addresses already in access.address, all in `space` (or generic).
 void ResolveAddresses(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Space space,
                       Access& access);
@@ -57,17 +60,24 @@ const SharedArray* ArrayAround(const Grid& grid, uint64_t low, uint64_t end);
 // The bits of a generic address that say which memory it points to.
 inline constexpr uint64_t kGenericWindow = 0xFFF0'0000'0000'0000;
 
+// "1 byte", "4 bytes"
+std::string ByteCount(uint32_t bytes);
+
+// initialised.cc
 // Checked mode: reports reads of bytes that nobody wrote.
 void CheckInitialised(Warp& warp, const Instruction& in, uint32_t mask, const Access& access);
+// Notes what is written.
+void MarkWritten(Warp& warp, uint32_t mask, const Access& access);
+
+// race.cc, race_together.cc
 // Checked mode: race detection for the loads of a warp.
 void CheckLoadOrder(Warp& warp, const Instruction& in, uint32_t mask, const Access& access);
 // The same for one lane's store or atomic, before its bytes are written; `changes` says whether they differ from what
 // is there.
 void CheckStoreOrder(Warp& warp, const Instruction& in, int lane, const Access& access, AccessKind kind, bool changes);
-// The same for a whole warp's stores side by side; to be called before CheckStoreOrder. True where there is no race,
-// whatever is written; false where each lane must be looked at by itself: nothing is noted then.
-bool NoteStores(Warp& warp, const Instruction& in, const Access& access);
-void MarkWritten(Warp& warp, uint32_t mask, const Access& access);
+// The same for the stores of a warp; to be called before CheckStoreOrder. True where there is no race, whatever is
+// written; false where each lane must be looked at by itself: nothing is noted then.
+bool NoteStores(Warp& warp, const Instruction& in, uint32_t mask, const Access& access);
 
 // Release and acquire between blocks, for atomics and volatile accesses to global memory.
 void NoteRelease(Warp& warp);

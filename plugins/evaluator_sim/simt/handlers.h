@@ -11,8 +11,8 @@
 
 namespace kgrpo::simt {
 
-// load_store.cc and memory_ops.cc. a = address, offset, space, size, count; registers in Kernel::operands from `extra` on.
-// `slot_bytes` is the size of the registers' lanes (4 or 8). Null: no such access.
+// load_store.cc and memory_ops.cc. a = address, offset, space, size, count; registers in Kernel::operands from `extra`
+// on. `slot_bytes` is the size of the registers' lanes (4 or 8). Null: no such access.
 Handler FindLoad(Type type, uint32_t slot_bytes);
 Handler FindStore(Type type, uint32_t slot_bytes);
 Handler FindPack(uint32_t bytes);    // d = the operands, `size` bytes each, side by side

@@ -69,7 +69,7 @@ void Load(Warp& warp, const Instruction& in, uint32_t mask) {
   Access access;
   const auto bytes = static_cast<uint32_t>(sizeof(T)) * in.count;
   const bool row = mask == kAllLanes && ResolveRow(warp, in, bytes, AccessKind::kLoad, access);
-  if (!row) Resolve(warp, in, mask, bytes, AccessKind::kLoad, access);
+  if (!row) ResolveLanes(warp, in, mask, bytes, AccessKind::kLoad, access);
   Grid& grid = *warp.grid;
   if (grid.checked && access.space != Space::kLocal && access.space != Space::kParam) {
     CheckInitialised(warp, in, mask, access);
@@ -134,14 +134,14 @@ void Store(Warp& warp, const Instruction& in, uint32_t mask) {
   Access access;
   const auto bytes = static_cast<uint32_t>(sizeof(T)) * in.count;
   const bool row = mask == kAllLanes && ResolveRow(warp, in, bytes, AccessKind::kStore, access);
-  if (!row) Resolve(warp, in, mask, bytes, AccessKind::kStore, access);
+  if (!row) ResolveLanes(warp, in, mask, bytes, AccessKind::kStore, access);
   Grid& grid = *warp.grid;
   MarkWritten(warp, mask, access);
   if ((in.flags & (kFlagVolatile | kFlagRelease)) != 0 && access.space == Space::kGlobal) {
     if (warp.block->fence_pending || (in.flags & kFlagRelease) != 0) NoteRelease(warp);
   }
-  const bool in_order = row && grid.checked && access.pattern == Pattern::kContiguous && NoteStores(warp, in, access);
-  if (grid.checked && access.space != Space::kLocal && !in_order) return StoreChecked<T, S>(warp, in, mask, access);
+  if (grid.checked && access.space != Space::kLocal && !NoteStores(warp, in, mask, access))
+    return StoreChecked<T, S>(warp, in, mask, access);
   const Operand* operands = &grid.kernel->operands[in.extra];
   if (row && access.pattern == Pattern::kContiguous && in.count <= kMostElements) {
     const S* sources[kMostElements];

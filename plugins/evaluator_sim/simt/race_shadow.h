@@ -61,14 +61,19 @@ class RaceShadow {
     AccessCell* read[2];
     uint32_t count;
   };
+  // The logarithm of a granule's bytes, once accesses of `size` bytes have been noted.
+  uint32_t ShiftFor(uint32_t size) {
+    if (size < 4 && shift_ != 0) [[unlikely]]
+      Refine();
+    return shift_;
+  }
   // The granules of [offset, offset + size): an aligned access.
   Span At(uint64_t offset, uint32_t size) { return AtRow(offset, size, size); }
   // The granules of [offset, offset + size): accesses of `each` bytes side by side.
   Span AtRow(uint64_t offset, uint32_t size, uint32_t each) {
-    if (each < 4 && shift_ != 0) [[unlikely]]
-      Refine();
-    AccessCell* first = cells_.get() + (offset >> shift_);
-    return {first, {first + granules_, first + 2 * granules_}, size >> shift_};
+    const uint32_t shift = ShiftFor(each);  // may make other cells
+    AccessCell* first = cells_.get() + (offset >> shift);
+    return {first, {first + granules_, first + 2 * granules_}, size >> shift};
   }
 
  private:

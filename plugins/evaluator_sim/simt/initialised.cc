@@ -1,0 +1,95 @@
+// Which bytes have been written: reads of others are findings of checked launches.
+#include <algorithm>
+#include <bit>
+#include <string>
+
+#include "evaluator_sim/simt/access.h"
+
+namespace kgrpo::simt {
+namespace {
+
+bool BitsAreSet(const uint64_t* words, uint64_t first, uint64_t count) {
+  for (const uint64_t end = first + count; first < end;) {
+    const uint64_t here = std::min(end - first, 64 - first % 64);
+    const uint64_t need = (~uint64_t{0} >> (64 - here)) << (first % 64);
+    if ((words[first / 64] & need) != need) return false;
+    first += here;
+  }
+  return true;
+}
+
+void SetBits(uint64_t* words, uint64_t first, uint64_t count) {
+  for (const uint64_t end = first + count; first < end;) {
+    const uint64_t here = std::min(end - first, 64 - first % 64);
+    words[first / 64] |= (~uint64_t{0} >> (64 - here)) << (first % 64);
+    first += here;
+  }
+}
+
+bool SharedWritten(const Block& block, uint64_t offset, uint32_t bytes) {  // aligned, so within one word
+  const uint64_t need = ((uint64_t{1} << bytes) - 1) << (offset % 64);
+  return (block.shared_written[offset / 64] & need) == need;
+}
+
+}  // namespace
+
+void CheckInitialised(Warp& warp, const Instruction& in, uint32_t mask, const Access& access) {
+  const uint32_t lanes = access.distinct & mask;
+  if (access.space == Space::kGlobal) {
+    if (access.allocation != nullptr && access.allocation->WrittenBytes() == access.allocation->bytes()) return;
+    if (access.pattern == Pattern::kContiguous &&
+        access.allocation->Initialised(access.address[0] - access.allocation->address(),
+                                       uint64_t{access.bytes} * kLanes))
+      return;
+    for (uint32_t m = lanes; m != 0; m &= m - 1) {
+      const int l = std::countr_zero(m);
+      const Allocation* allocation =
+          access.allocation != nullptr ? access.allocation : FindAllocation(*warp.grid, access.address[l]);
+      if (allocation->Initialised(access.address[l] - allocation->address(), access.bytes)) continue;
+      const std::string where = warp.grid->memory->Describe(access.address[l]);
+      Report(warp, in.index, l, FindingCode::kUninitialised, false, access.address[l], allocation->name(),
+             "reads " + ByteCount(access.bytes) + " that nothing has written, " + where);
+      return;
+    }
+  } else if (access.space == Space::kShared) {
+    if (access.pattern == Pattern::kContiguous &&
+        BitsAreSet(warp.block->shared_written.data(), access.address[0], uint64_t{access.bytes} * kLanes))
+      return;
+    for (uint32_t m = lanes; m != 0; m &= m - 1) {
+      const int l = std::countr_zero(m);
+      if (SharedWritten(*warp.block, access.address[l], access.bytes)) continue;
+      const std::string where = DescribeShared(*warp.grid, access.address[l], access.bytes);
+      Report(warp, in.index, l, FindingCode::kUninitialised, false, access.address[l], where,
+             "reads " + ByteCount(access.bytes) + " that no thread of the block has written, " + where);
+      return;
+    }
+  }
+}
+
+void MarkWritten(Warp& warp, uint32_t mask, const Access& access) {
+  if (access.space == Space::kGlobal) {
+    if (access.pattern == Pattern::kContiguous) {
+      access.allocation->MarkInitialised(access.address[0] - access.allocation->address(),
+                                         uint64_t{access.bytes} * kLanes);
+      return;
+    }
+    if (access.pattern == Pattern::kUniform) mask = 1u;
+    for (uint32_t m = mask; m != 0; m &= m - 1) {
+      const int l = std::countr_zero(m);
+      Allocation* allocation =
+          access.allocation != nullptr ? access.allocation : FindAllocation(*warp.grid, access.address[l]);
+      allocation->MarkInitialised(access.address[l] - allocation->address(), access.bytes);
+    }
+  } else if (access.space == Space::kShared && warp.grid->checked) {
+    std::vector<uint64_t>& written = warp.block->shared_written;
+    if (access.pattern == Pattern::kContiguous)
+      return SetBits(written.data(), access.address[0], uint64_t{access.bytes} * kLanes);
+    if (access.pattern == Pattern::kUniform) mask = 1u;
+    for (uint32_t m = mask; m != 0; m &= m - 1) {
+      const uint64_t offset = access.address[std::countr_zero(m)];
+      written[offset / 64] |= ((uint64_t{1} << access.bytes) - 1) << (offset % 64);
+    }
+  }
+}
+
+}  // namespace kgrpo::simt
