@@ -1,5 +1,5 @@
-// Race detection for all lanes of a warp's access at once, where what was noted of the memory before is simple: mostly
-// nothing, or one instruction's accesses. What is not goes lane by lane in race.cc.
+// Race detection for all lanes of a warp's access at once, quickest where what was noted of the memory before is
+// simple: mostly nothing, or one instruction's accesses. Where there may be a race, race.cc looks lane by lane.
 #include <algorithm>
 #include <bit>
 
@@ -33,18 +33,49 @@ bool RowHappenedBefore(const AccessCell* cells, uint32_t differences, const Warp
   return warp.grid->events[event].clock < *std::min_element(warp.lane_known.begin(), warp.lane_known.end());
 }
 
+// The same where several instructions made them: cell i is at `at(i)` and belongs to what lane `lane(i)` does now.
+template <typename At, typename Lane>
+bool EachHappenedBefore(const AccessCell* cells, uint32_t count, const Warp& warp, At at, Lane lane) {
+  Memory memory;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!HappenedBefore(cells[at(i)], warp, static_cast<int>(lane(i)), memory)) return false;
+  }
+  return true;
+}
+
+// Notes loads by `event` in each of the cells, beside an unordered one of another warp and in place of others.
+template <typename At, typename Lane>
+void NoteEachLoad(const RaceShadow::Span& span, uint32_t count, const Warp& warp, uint32_t event, At at, Lane lane) {
+  Memory memory;
+  for (uint32_t i = 0; i < count; ++i) {
+    const AccessCell before = span.read[0][at(i)];
+    const bool beside = before != 0 && before / kLanes != event &&
+                        !HappenedBefore(before, warp, static_cast<int>(lane(i)), memory) &&
+                        memory.order != Order::kSameWarp;
+    span.read[beside ? 1 : 0][at(i)] = event * kLanes + lane(i);
+  }
+}
+
 uint32_t ShiftOf(const RaceShadow::Span& row) {
   return static_cast<uint32_t>(std::countr_zero(row.count / kLanes));
 }
 
-// Notes a whole warp's loads where each granule has the same history. False: it has not, or there may be a race.
+bool RowInOrder(const AccessCell* cells, uint32_t count, uint32_t shift, const Warp& warp) {
+  const uint32_t differences = DifferencesOf(cells, count, shift);
+  if (differences < kLanes) return RowHappenedBefore(cells, differences, warp);
+  return EachHappenedBefore(
+      cells, count, warp, [](uint32_t i) { return i; }, [=](uint32_t i) { return i >> shift; });
+}
+
+// Notes the loads of a whole warp's row. False: there may be a race.
 bool NoteRowOfLoads(const Warp& warp, uint32_t event, bool polled, const RaceShadow::Span& row) {
   const uint32_t shift = ShiftOf(row);
-  if (!polled) {
-    const uint32_t differences = DifferencesOf(row.write, row.count, shift);
-    if (differences >= kLanes || !RowHappenedBefore(row.write, differences, warp)) return false;
+  if (!polled && !RowInOrder(row.write, row.count, shift, warp)) return false;
+  if (DifferencesOf(row.read[0], row.count, shift) >= kLanes) {
+    NoteEachLoad(
+        row, row.count, warp, event, [](uint32_t i) { return i; }, [=](uint32_t i) { return i >> shift; });
+    return true;
   }
-  if (DifferencesOf(row.read[0], row.count, shift) >= kLanes) return false;
   const uint32_t before = row.read[0][0] / kLanes;
   const bool beside = before != 0 && before != event && OrderOf(warp.grid->events[before], warp) == Order::kUnordered;
   FillRow(row.read[beside ? 1 : 0], row.count, shift, event);
@@ -67,6 +98,12 @@ struct Scattered {
     uint32_t differences = 0;
     for (uint32_t i = 0; i < count; ++i) differences |= cells[at[i]] ^ (first + lane[i]);
     return differences;
+  }
+  bool InOrder(const AccessCell* cells, const Warp& warp) const {
+    const uint32_t differences = Differences(cells);
+    if (differences < kLanes) return RowHappenedBefore(cells + at[0], differences, warp);
+    return EachHappenedBefore(
+        cells, count, warp, [this](uint32_t i) { return at[i]; }, [this](uint32_t i) { return lane[i]; });
   }
   void Fill(AccessCell* cells, uint32_t event) const {
     for (uint32_t i = 0; i < count; ++i) cells[at[i]] = event * kLanes + lane[i];
@@ -96,26 +133,17 @@ bool Scatter(RaceShadow& shadow, uint64_t base, uint32_t lanes, const Access& ac
 // NoteRowOfLoads for lanes anywhere.
 bool NoteScatteredLoads(const Warp& warp, uint32_t event, bool polled, const Scattered& scattered,
                         const RaceShadow::Span& all) {
-  if (!polled) {
-    const uint32_t differences = scattered.Differences(all.write);
-    if (differences >= kLanes || !RowHappenedBefore(all.write + scattered.at[0], differences, warp)) return false;
-  }
-  Memory memory;
-  for (uint32_t i = 0; i < scattered.count; ++i) {
-    const AccessCell before = all.read[0][scattered.at[i]];
-    const auto lane = static_cast<int>(scattered.lane[i]);
-    const bool beside = before != 0 && before / kLanes != event && !HappenedBefore(before, warp, lane, memory) &&
-                        memory.order != Order::kSameWarp;
-    all.read[beside ? 1 : 0][scattered.at[i]] = event * kLanes + scattered.lane[i];
-  }
+  if (!polled && !scattered.InOrder(all.write, warp)) return false;
+  NoteEachLoad(
+      all, scattered.count, warp, event, [&](uint32_t i) { return scattered.at[i]; },
+      [&](uint32_t i) { return scattered.lane[i]; });
   return true;
 }
 
 // NoteStores for lanes anywhere.
 bool NoteScatteredStores(const Warp& warp, uint32_t event, const Scattered& scattered, const RaceShadow::Span& all) {
   for (const AccessCell* cells : {all.write, all.read[0], all.read[1]}) {
-    const uint32_t differences = scattered.Differences(cells);
-    if (differences >= kLanes || !RowHappenedBefore(cells + scattered.at[0], differences, warp)) return false;
+    if (!scattered.InOrder(cells, warp)) return false;
   }
   // Two lanes that write to one place are looked at in turn.
   AccessCell before[kLanes * kMostGranules];
@@ -161,8 +189,7 @@ bool NoteStores(Warp& warp, const Instruction& in, uint32_t mask, const Access& 
   const RaceShadow::Span row = shadow->AtRow(access.address[0] - base, access.bytes * kLanes, access.bytes);
   const uint32_t shift = ShiftOf(row);
   for (const AccessCell* cells : {row.write, row.read[0], row.read[1]}) {
-    const uint32_t differences = DifferencesOf(cells, row.count, shift);
-    if (differences >= kLanes || !RowHappenedBefore(cells, differences, warp)) return false;
+    if (!RowInOrder(cells, row.count, shift, warp)) return false;
   }
   for (AccessCell* cells : row.read) std::fill_n(cells, row.count, 0);
   FillRow(row.write, row.count, shift, event);
