@@ -128,7 +128,8 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
   }
   if (result.status == simt::LaunchStatus::kBudgetExceeded) {
     Stop("timeout", "Kernel " + info.name + " did not end within " +
-                        std::to_string(limits_.warp_instructions / 1000000) + " million warp instructions.");
+                        std::to_string(limits_.warp_instructions / 1000000) + " million warp instructions" +
+                        (result.unfinished.empty() ? "." : ": " + result.unfinished + "."));
     return {kCudaLaunchFailure, 0, 0, 0};
   }
   return {kCudaSuccess, 0, 0, 0};

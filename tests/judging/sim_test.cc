@@ -1,5 +1,5 @@
-// Every kernel of the catalogue through the judge without a GPU. Two threads judge ahead of the tests that will run,
-// since much of a judgement is waiting for compilers and for time limits.
+// Every kernel of the catalogue, and every bug, through the judge without a GPU. Two threads judge ahead of the tests
+// that will run, since much of a judgement is waiting for compilers and for time limits.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -45,11 +45,13 @@ class JudgingSimTest : public testing::TestWithParam<Entry> {
         if (suite.GetTestInfo(k)->should_run()) wanted.insert(name.substr(name.find('/') + 1));
       }
     }
-    for (const Entry& entry : Catalogue()) {
-      if (wanted.count(TestName(entry)) == 0) continue;
-      const OpenProblem& problem = Problem(entry.problem);
-      tasks_.emplace_back([&entry, &problem] { return judge_->Evaluate(problem, entry.source, kKey, false); });
-      judgements_[entry.name] = tasks_.back().get_future();
+    for (const std::vector<Entry>* entries : {&Catalogue(), &Bugs()}) {
+      for (const Entry& entry : *entries) {
+        if (wanted.count(TestName(entry)) == 0) continue;
+        const OpenProblem& problem = Problem(entry.problem);
+        tasks_.emplace_back([&entry, &problem] { return judge_->Evaluate(problem, entry.source, kKey, false); });
+        judgements_[entry.name] = tasks_.back().get_future();
+      }
     }
     for (int i = 0; i < 2; ++i) {
       threads_.emplace_back([] {
@@ -106,7 +108,8 @@ TEST_P(JudgingSimTest, SaysWhatTheFileSays) {
   const Judgement judgement = judgements_.at(entry.name).get();
   const double speedup =
       judgement.correct && entry.most_speedup ? ReferenceSeconds(entry.problem) / judgement.seconds : 0;
-  const std::string amiss = Amiss(entry, "sim", judgement, speedup);
+  const std::string amiss =
+      entry.wanted.lines.empty() ? Amiss(entry, "sim", judgement, speedup) : AmissInFinding(entry, judgement);
   const auto open = entry.open.find("sim");
   if (open == entry.open.end()) {
     EXPECT_EQ(amiss, "");
@@ -119,6 +122,9 @@ TEST_P(JudgingSimTest, SaysWhatTheFileSays) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernel, JudgingSimTest, testing::ValuesIn(Catalogue()),
+                         [](const testing::TestParamInfo<Entry>& entry) { return TestName(entry.param); });
+
+INSTANTIATE_TEST_SUITE_P(Bug, JudgingSimTest, testing::ValuesIn(Bugs()),
                          [](const testing::TestParamInfo<Entry>& entry) { return TestName(entry.param); });
 
 // The catalogue of known hacks has thirty numbers; each has a kernel.

@@ -68,6 +68,17 @@ TEST(Refusal, NamesTheSourceLine) {
             "kernel.cu:42: PTX instruction 'wgmma.fence.sync.aligned' is not supported by the GPU interpreter");
 }
 
+// Of functions of headers, inlined in one another, it is the user's line.
+TEST(Refusal, NamesTheUsersLineBehindHeaders) {
+  const std::string ptx = Kernel(
+                              ".loc 2 103 9, function_name $f0, inlined_at 1 11 3\n.loc 3 292 5, function_name $f1, "
+                              "inlined_at 2 103 9\n.loc 3 190 23, function_name $f2, inlined_at 3 292 5\n"
+                              "wgmma.fence.sync.aligned;") +
+                          ".file 1 \"/tmp/kernel.cu\"\n.file 2 \"/cuda/include/one.h\"\n.file\t3 \"two.h\"\n";
+  EXPECT_EQ(MessageOf(ptx, KGRPO_ERROR_UNSUPPORTED),
+            "kernel.cu:11: PTX instruction 'wgmma.fence.sync.aligned' is not supported by the GPU interpreter");
+}
+
 TEST(Refusal, TextThatIsNoPtx) {
   EXPECT_EQ(Bad("int main() {}"), "PTX line 1: unexpected 'int'");
   EXPECT_EQ(Bad(std::string(kHead) + ".visible .entry k("), "PTX line 4: expected a name, found the end of the text");

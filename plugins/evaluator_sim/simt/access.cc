@@ -50,7 +50,11 @@ KGRPO_VECTOR_CLONES Extent ExtentOfLanes(const uint64_t* address, uint32_t mask)
 }
 
 Extent ExtentOf(const Access& access, uint32_t mask) {
-  if (access.pattern != Pattern::kGeneral) return {access.address[0], access.address[kLanes - 1], access.address[0]};
+  if (access.pattern != Pattern::kGeneral) {
+    // Contiguous addresses may wrap around zero: then no range holds them.
+    const uint64_t first = access.address[0], last = access.address[kLanes - 1];
+    return {first, last < first ? UINT64_MAX : last, first};
+  }
   return ExtentOfLanes(access.address, mask);
 }
 
@@ -120,9 +124,7 @@ void ResolveLocal(Warp& warp, const Instruction& in, uint32_t mask, uint32_t byt
     const int l = std::countr_zero(m);
     const uint64_t address = access.address[l];
     if (address >= frame || frame - address < bytes) {
-      OutOfBounds(warp, in, l, kind, bytes, address,
-                  "at byte " + std::to_string(static_cast<int64_t>(address)) + " of the thread's local arrays (" +
-                      std::to_string(frame) + " bytes)");
+      OutOfBounds(warp, in, l, kind, bytes, address, DescribeLocal(grid, address));
     }
     if ((address & (bytes - 1)) != 0) Misaligned(warp, in, l, kind, bytes, address, "in the thread's local arrays");
     access.host[l] = base + static_cast<uint64_t>(l) * frame + address;
@@ -258,16 +260,6 @@ void Resolve(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, A
   FindAddresses(warp, in, access);
   ResolveAddresses(warp, in, mask, bytes, kind, static_cast<Space>(in.space), access);
   if (warp.grid->counter != nullptr) warp.grid->counter->CountAccess(warp, in, mask, access, kind);
-}
-
-void NoteRelease(Warp& warp) {
-  Block& block = *warp.block;
-  block.release_times.push_back(++warp.grid->time);
-  block.fence_pending = false;
-}
-
-void NoteAcquire(Warp& warp) {
-  warp.block->acquire_time = ++warp.grid->time;
 }
 
 }  // namespace kgrpo::simt

@@ -79,9 +79,28 @@ void CheckStoreOrder(Warp& warp, const Instruction& in, int lane, const Access& 
 // written; false where each lane must be looked at by itself: nothing is noted then.
 bool NoteStores(Warp& warp, const Instruction& in, uint32_t mask, const Access& access);
 
-// Release and acquire between blocks, for atomics and volatile accesses to global memory.
-void NoteRelease(Warp& warp);
-void NoteAcquire(Warp& warp);
+// Checked mode: order through memory, see race_shadow.h. NoteFence: what the warp did, and what it knows of, is
+// covered by a fence. NoteRelease: an atomic or volatile store makes known what fences before it cover (a release
+// operation is a fence itself). NoteAcquire: an atomic or volatile load learns what was made known at its addresses.
+void NoteFence(Warp& warp);
+void NoteRelease(Warp& warp, const Instruction& in, uint32_t mask, const Access& access);
+void NoteAcquire(Warp& warp, const Instruction& in, uint32_t mask, const Access& access);
+
+// pending_copies.cc
+// Checked mode: a cp.async of `lane` to `target` begins, or is completed by a wait: until then who else touches those
+// bytes races with it.
+void BeginCopy(Warp& warp, const Instruction& in, int lane, const Access& target);
+void EndCopy(Warp& warp, const Instruction& in, int lane, const Access& target);
+// Whether a copy is pending for any byte that a lane of `mask` accesses.
+bool TouchesCopies(const Warp& warp, uint32_t mask, const Access& access);
+// Whether one is for any byte that `lane` accesses in shared memory; reports the race of the two. `verb` is what the
+// lane does: "reads".
+bool ReportPending(Warp& warp, const Instruction& in, int lane, const Access& access, const char* verb);
+
+// The bits of `bytes` bytes at `offset` in their word of a bit a byte: they are aligned, so within one.
+inline uint64_t BitsOf(uint64_t offset, uint32_t bytes) {
+  return ((uint64_t{1} << bytes) - 1) << (offset % 64);
+}
 
 }  // namespace kgrpo::simt
 #endif  // KGRPO_EVALUATOR_SIM_SIMT_ACCESS_H_

@@ -16,6 +16,17 @@ std::byte* LocalOf(Warp& warp, int lane) {
   return warp.block->local.data() + (static_cast<size_t>(warp.id) * kLanes + static_cast<size_t>(lane)) * bytes;
 }
 
+// Checked launches: what a call or a return writes to local memory, and that a fresh frame holds nothing.
+void MarkLocal(Warp& warp, const std::byte* first, uint32_t bytes, bool written) {
+  if (!warp.grid->checked) return;
+  const auto start = static_cast<uint64_t>(first - warp.block->local.data());
+  for (uint64_t at = start; at < start + bytes; ++at) {
+    uint64_t& word = warp.block->local_written[at / 64];
+    const uint64_t bit = uint64_t{1} << (at % 64);
+    word = written ? word | bit : word & ~bit;
+  }
+}
+
 uint64_t ReadRegister(const Warp& warp, const Subroutine::Register& reg, int lane) {
   if (reg.bytes == 8) return SourceAs<uint64_t>(warp, reg.at)[lane];
   if (reg.bytes == 4) return SourceAs<uint32_t>(warp, reg.at)[lane];
@@ -77,7 +88,9 @@ void CallSubroutine(Warp& warp, const Instruction& in, uint32_t mask) {
     if (fresh + callee.frame_bytes > kernel.local_bytes)
       Fail(warp, in, l, FindingCode::kOutOfBounds, "calls '" + callee.name + "' so deeply that its stack overflows");
     std::byte* local = LocalOf(warp, l);
+    MarkLocal(warp, local + fresh, callee.frame_bytes, false);
     for (size_t i = 0; i < callee.parameters.size(); ++i) {
+      MarkLocal(warp, local + fresh + callee.parameters[i].offset, callee.parameters[i].bytes, true);
       std::memcpy(local + fresh + callee.parameters[i].offset, local + SourceAs<uint32_t>(warp, addresses[i])[l],
                   callee.parameters[i].bytes);
     }
@@ -110,8 +123,11 @@ void ReturnFromSubroutine(Warp& warp, const Instruction&, uint32_t mask) {
     const std::byte* from = local + frame;
     frame = pop();
     TargetAs<uint64_t>(warp, kernel.stack_register)[l] = pop();
-    for (size_t i = callee.results.size(); i-- > 0;)
-      std::memcpy(local + pop(), from + callee.results[i].offset, callee.results[i].bytes);
+    for (size_t i = callee.results.size(); i-- > 0;) {
+      std::byte* to = local + pop();
+      std::memcpy(to, from + callee.results[i].offset, callee.results[i].bytes);
+      MarkLocal(warp, to, callee.results[i].bytes, true);
+    }
     for (size_t i = callee.registers.size(); i-- > 0;) WriteRegister(warp, callee.registers[i], l, pop());
   }
   Depart(warp, mask, pcs);

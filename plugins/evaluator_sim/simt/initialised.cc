@@ -26,9 +26,14 @@ void SetBits(uint64_t* words, uint64_t first, uint64_t count) {
   }
 }
 
-bool SharedWritten(const Block& block, uint64_t offset, uint32_t bytes) {  // aligned, so within one word
-  const uint64_t need = ((uint64_t{1} << bytes) - 1) << (offset % 64);
+bool SharedWritten(const Block& block, uint64_t offset, uint32_t bytes) {
+  const uint64_t need = BitsOf(offset, bytes);
   return (block.shared_written[offset / 64] & need) == need;
+}
+
+// Where in the block's local memory `lane` accesses.
+uint64_t LocalOffset(const Warp& warp, int lane, const Access& access) {
+  return static_cast<uint64_t>(access.host[lane] - warp.block->local.data());
 }
 
 }  // namespace
@@ -52,6 +57,11 @@ void CheckInitialised(Warp& warp, const Instruction& in, uint32_t mask, const Ac
       return;
     }
   } else if (access.space == Space::kShared) {
+    if (TouchesCopies(warp, lanes, access)) [[unlikely]] {
+      for (uint32_t m = lanes; m != 0; m &= m - 1) {
+        if (ReportPending(warp, in, std::countr_zero(m), access, "reads")) return;
+      }
+    }
     if (access.pattern == Pattern::kContiguous &&
         BitsAreSet(warp.block->shared_written.data(), access.address[0], uint64_t{access.bytes} * kLanes))
       return;
@@ -61,6 +71,17 @@ void CheckInitialised(Warp& warp, const Instruction& in, uint32_t mask, const Ac
       const std::string where = DescribeShared(*warp.grid, access.address[l], access.bytes);
       Report(warp, in.index, l, FindingCode::kUninitialised, false, access.address[l], where,
              "reads " + ByteCount(access.bytes) + " that no thread of the block has written, " + where);
+      return;
+    }
+  } else if (access.space == Space::kLocal) {
+    // Only what is unwritten as a whole: structures are copied with the gaps between their members.
+    for (uint32_t m = mask; m != 0; m &= m - 1) {
+      const int l = std::countr_zero(m);
+      const uint64_t offset = LocalOffset(warp, l, access);
+      if ((warp.block->local_written[offset / 64] & BitsOf(offset, access.bytes)) != 0) continue;
+      Report(warp, in.index, l, FindingCode::kUninitialised, false, access.address[l], "local arrays",
+             "reads " + ByteCount(access.bytes) + " that the thread has not written, " +
+                 DescribeLocal(*warp.grid, access.address[l]));
       return;
     }
   }
@@ -87,7 +108,12 @@ void MarkWritten(Warp& warp, uint32_t mask, const Access& access) {
     if (access.pattern == Pattern::kUniform) mask = 1u;
     for (uint32_t m = mask; m != 0; m &= m - 1) {
       const uint64_t offset = access.address[std::countr_zero(m)];
-      written[offset / 64] |= ((uint64_t{1} << access.bytes) - 1) << (offset % 64);
+      written[offset / 64] |= BitsOf(offset, access.bytes);
+    }
+  } else if (access.space == Space::kLocal && warp.grid->checked) {
+    for (uint32_t m = mask; m != 0; m &= m - 1) {
+      const uint64_t offset = LocalOffset(warp, std::countr_zero(m), access);
+      warp.block->local_written[offset / 64] |= BitsOf(offset, access.bytes);
     }
   }
 }

@@ -85,6 +85,7 @@ enum class LaunchStatus {
 struct LaunchResult {
   LaunchStatus status = LaunchStatus::kCompleted;
   std::vector<Finding> findings;  // one a code and source line, in order of discovery
+  std::string unfinished;         // kBudgetExceeded: a sentence that says which thread was where
   uint64_t warp_instructions = 0;
   uint64_t blocks_run = 0;
   std::string printed;  // by printf, at most 64 KiB

@@ -129,9 +129,13 @@ void StartWarp(Warp& warp, Block& block, Grid& grid, uint32_t id, std::byte* reg
   warp.barrier = -1;
   warp.clock = 1;
   if (grid.checked) {
-    warp.known.assign(grid.warps_per_block, 0);
+    warp.known.assign(size_t{2} * grid.warps_per_block, 0);
+    warp.fenced = false;
+    warp.acquire_time = 0;
     warp.lane_known.fill(0);
     warp.events.resize(grid.kernel->code.size());
+    // What nobody sets holds anything: here NaNs.
+    for (const Kernel::Unset& one : grid.kernel->unset) std::memset(registers + one.at, 0xFF, one.bytes);
   }
   warp.copies.clear();
   warp.calls.clear();
@@ -177,14 +181,16 @@ void StartBlock(Block& block, Grid& grid, uint64_t index) {
   if (grid.shared_limit != 0) std::memset(block.shared, 0xFF, grid.shared_limit);
   if (grid.checked) {
     block.shared_written.assign(grid.shared_limit / 64 + 1, 0);
+    block.shared_pending.assign(grid.shared_limit / 64 + 1, 0);
+    block.copies_pending = 0;
+    // Local memory starts with anything too.
+    std::fill(block.local.begin(), block.local.end(), std::byte{0xFF});
+    block.local_written.assign(block.local.size() / 64 + 1, 0);
     block.shared_shadow.Reset(grid.shared_limit);
   }
   block.barriers = {};
   block.phase_barriers.clear();
   block.done_warps = block.next_warp = block.polls = 0;
-  block.fence_pending = false;
-  block.release_times.clear();
-  block.acquire_time = 0;
   std::byte* registers = aligned(block.registers.get());
   for (uint32_t w = 0; w < warps; ++w) {
     StartWarp(block.warps[w], block, grid, w, registers + static_cast<size_t>(w) * kernel.register_bytes, first_use);

@@ -71,12 +71,12 @@ void Load(Warp& warp, const Instruction& in, uint32_t mask) {
   const bool row = mask == kAllLanes && ResolveRow(warp, in, bytes, AccessKind::kLoad, access);
   if (!row) ResolveLanes(warp, in, mask, bytes, AccessKind::kLoad, access);
   Grid& grid = *warp.grid;
-  if (grid.checked && access.space != Space::kLocal && access.space != Space::kParam) {
+  if (grid.checked && access.space != Space::kParam) {
     CheckInitialised(warp, in, mask, access);
-    CheckLoadOrder(warp, in, mask, access);
+    if (access.space != Space::kLocal) CheckLoadOrder(warp, in, mask, access);
   }
   if ((in.flags & kFlagVolatile) != 0) {
-    if (access.space == Space::kGlobal) NoteAcquire(warp);
+    if (grid.checked) NoteAcquire(warp, in, mask, access);
     ++warp.block->polls;
   }
   const Operand* operands = &grid.kernel->operands[in.extra];
@@ -137,9 +137,7 @@ void Store(Warp& warp, const Instruction& in, uint32_t mask) {
   if (!row) ResolveLanes(warp, in, mask, bytes, AccessKind::kStore, access);
   Grid& grid = *warp.grid;
   MarkWritten(warp, mask, access);
-  if ((in.flags & (kFlagVolatile | kFlagRelease)) != 0 && access.space == Space::kGlobal) {
-    if (warp.block->fence_pending || (in.flags & kFlagRelease) != 0) NoteRelease(warp);
-  }
+  if ((in.flags & (kFlagVolatile | kFlagRelease)) != 0 && grid.checked) NoteRelease(warp, in, mask, access);
   if (grid.checked && access.space != Space::kLocal && !NoteStores(warp, in, mask, access))
     return StoreChecked<T, S>(warp, in, mask, access);
   const Operand* operands = &grid.kernel->operands[in.extra];

@@ -238,6 +238,7 @@ void Lowerer::Plain(const Statement& statement, const Opcode& op, Instruction& i
     // Here all memory is coherent whoever accesses it; what other proxies do (TMA, textures) is refused by its name.
     if (op.Has("tensormap::generic") || op.Has("alias")) Unsupported("'" + std::string(statement.opcode) + "'");
     in.run = &Fence;
+    if (op.Has("cta")) in.flags |= kFlagBlockScope;
   } else if (base == "nanosleep") {
     in.run = &NanoSleep;
   } else if (base == "prefetch" || base == "prefetchu" || base == "discard" || base == "applypriority" ||

@@ -1,4 +1,6 @@
 // What can be said of a kernel only when all its code is there: basic blocks, the registers' slots, uniform addresses.
+#include <set>
+
 #include "evaluator_sim/simt/cost.h"
 #include "evaluator_sim/simt/handlers.h"
 #include "evaluator_sim/simt/lowerer.h"
@@ -31,7 +33,7 @@ void Lowerer::FinishBlocks() {
 }
 
 void Lowerer::FinishRegisters() {
-  std::vector<uint32_t> whole;
+  std::vector<uint32_t> whole, unset;
   for (const auto& [kind, reg] : specials_) whole.push_back(reg);
   // Where functions call each other, what is alive when is not worked out: no two registers share a slot.
   if (!kernel_.subroutines.empty()) {
@@ -39,7 +41,14 @@ void Lowerer::FinishRegisters() {
   }
   std::vector<Operand> offsets;
   uint32_t most_alive = 0;
-  kernel_.register_bytes = AssignSlots(kernel_, types_, whole, offsets, most_alive);
+  kernel_.register_bytes = AssignSlots(kernel_, types_, whole, offsets, most_alive, unset);
+  std::set<uint32_t> special;  // these are set when the warp starts
+  for (const auto& [kind, reg] : specials_) special.insert(reg);
+  for (const uint32_t reg : unset) {
+    if (special.contains(reg)) continue;
+    const uint32_t bytes = types_[reg] == Type::kPred ? 4 : kLanes * (TypeBytes(types_[reg]) == 8 ? 8 : 4);
+    kernel_.unset.push_back({static_cast<uint32_t>(offsets[reg]), bytes});
+  }
   kernel_.registers_estimate = most_alive;
   kernel_.virtual_registers = static_cast<uint32_t>(types_.size());
   if (!kernel_.subroutines.empty()) {

@@ -81,6 +81,8 @@ void Lowerer::LoadStore(const Statement& statement, const Opcode& op, Instructio
   if (op.Has("volatile") || op.Has("relaxed") || op.Has("acquire") || op.Has("release") || op.Has("cv") ||
       op.Has("mmio"))
     in.flags |= kFlagVolatile | kFlagBypassL1;
+  if (op.Has("volatile")) in.flags |= kFlagPlainVolatile;
+  if (op.Has("cta")) in.flags |= kFlagBlockScope;
   if (op.Has("acquire")) in.flags |= kFlagAcquire;
   if (op.Has("release")) in.flags |= kFlagRelease;
   if (op.Has("cg")) in.flags |= kFlagBypassL1;
@@ -139,6 +141,7 @@ void Lowerer::AtomicAccess(const Statement& statement, const Opcode& op, Instruc
   } else {
     in.d = TargetOf(args[0], bytes);
   }
+  if (op.Has("cta")) in.flags |= kFlagBlockScope;
   if (op.Has("acquire") || op.Has("acq_rel")) in.flags |= kFlagAcquire;
   if (op.Has("release") || op.Has("acq_rel")) in.flags |= kFlagRelease;
   Emit(in, CostOf(op));

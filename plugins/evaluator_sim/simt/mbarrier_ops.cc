@@ -27,6 +27,7 @@ void CompleteIfDone(PhaseBarrier& barrier) {
   ++barrier.phase;
   barrier.pending = barrier.expected;
   barrier.complete = barrier.announced;
+  barrier.complete_time = barrier.announced_time;
 }
 
 // The barrier at the lane's address. Throws Fault where none was initialised there.
@@ -45,6 +46,7 @@ void Arrive(Warp& warp, PhaseBarrier& barrier, int64_t count) {
     barrier.announced.resize(std::max(barrier.announced.size(), static_cast<size_t>(warp.id) + 1), 0);
     barrier.announced[static_cast<size_t>(warp.id)] =
         std::max(barrier.announced[static_cast<size_t>(warp.id)], warp.clock + 1);
+    barrier.announced_time = std::max(barrier.announced_time, warp.acquire_time);
   }
   barrier.pending -= count;
 }
@@ -54,6 +56,8 @@ void Acquire(Warp& warp, uint32_t lanes, const PhaseBarrier& barrier) {
   for (size_t w = 0; w < barrier.complete.size() && w < warp.known.size(); ++w) {
     if (w != static_cast<size_t>(warp.id)) warp.known[w] = std::max(warp.known[w], barrier.complete[w]);
   }
+  warp.fenced |= !barrier.complete.empty();
+  warp.acquire_time = std::max(warp.acquire_time, barrier.complete_time);
   SynchroniseLanes(warp, lanes);
 }
 

@@ -95,6 +95,7 @@ void CopyAsync(Warp& warp, const Instruction& in, uint32_t mask) {
     copy.source_bytes = static_cast<uint8_t>(sizes == nullptr ? in.size : sizes[l] < in.size ? sizes[l] : in.size);
     copy.shared_offset = static_cast<uint32_t>(target.address[l]);
     copy.pc = in.index;
+    if (grid.checked) BeginCopy(warp, in, l, target);
     if (copy.source_bytes > 0) std::memcpy(copy.data.data(), source.At(l), copy.source_bytes);
     warp.copies.back().push_back(copy);
   }
@@ -123,7 +124,7 @@ void WaitCopies(Warp& warp, const Instruction& in, uint32_t) {
       access.base = reinterpret_cast<uintptr_t>(warp.block->shared);
       access.pattern = Pattern::kGeneral;
       access.distinct = 1u << copy.lane;
-      if (grid.checked) CheckStoreOrder(warp, grid.kernel->code[copy.pc], copy.lane, access, AccessKind::kStore, true);
+      if (grid.checked) EndCopy(warp, grid.kernel->code[copy.pc], copy.lane, access);
       MarkWritten(warp, 1u << copy.lane, access);
       std::memcpy(access.At(copy.lane), copy.data.data(), copy.bytes);
     }

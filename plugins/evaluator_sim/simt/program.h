@@ -58,6 +58,9 @@ inline constexpr uint16_t kFlagBypassL1 = 128;  // .cg, .cv, volatile
 
 inline constexpr uint16_t kFlagReadOnly = 256;  // ld.global.nc: may be moved across stores
 
+inline constexpr uint16_t kFlagBlockScope = 4096;     // .cta: orders within the block only
+inline constexpr uint16_t kFlagPlainVolatile = 8192;  // .volatile: no order but its own
+
 // What an instruction costs on a GPU; see cost.h.
 struct Cost {
   Pipe pipe = Pipe::kInt;
@@ -151,6 +154,11 @@ struct Kernel {
   std::vector<uint32_t> constants;       // words; offsets are in bytes
   std::vector<ConstantPatch> patches;
   std::vector<SpecialSlot> specials;
+  // Registers that may be read before they are written: offsets in a warp's registers, and bytes.
+  struct Unset {
+    uint32_t at, bytes;
+  };
+  std::vector<Unset> unset;
   std::vector<SharedArray> shared;  // with red zones between; the last may be the dynamic one
   std::vector<BasicBlock> blocks;
   std::vector<uint32_t> no_unroll;  // pcs of the heads of loops that ptxas is told not to unroll

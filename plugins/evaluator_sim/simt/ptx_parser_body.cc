@@ -79,18 +79,26 @@ void Parser::Registers(std::string_view name) {
 }
 
 // .loc file line column [, function_name label[+n], inlined_at file line column ...]. Of code inlined from a header
-// it is the place in the user's own file that counts, the innermost one.
+// it is the place in the user's own file that counts, the innermost one. Of functions inlined in inlined functions
+// there is one .loc a level, the outermost first.
 void Parser::Location() {
   bool header = true;
+  uint64_t own = 0;
+  auto key = [](const SourceLine& line) { return uint64_t{line.file} << 32 | static_cast<uint32_t>(line.line); };
   auto place = [&] {
     SourceLine line;
     line.file = static_cast<uint16_t>(Integer());
     line.line = static_cast<int32_t>(Integer());
     Integer();
-    if (line.line > 0 && header) {
-      where_ = line;
-      header = IsHeader(line.file);
+    if (line.line <= 0 || !header) return;
+    header = IsHeader(line.file);
+    where_ = line;
+    if (own == 0) {
+      own = key(line);
+    } else if (const auto outer = inlined_at_.find(key(line)); header && outer != inlined_at_.end()) {
+      where_ = outer->second;  // a header's place within another's: the .loc before said where that was inlined
     }
+    if (own != key(line) && IsHeader(static_cast<uint16_t>(own >> 32))) inlined_at_[own] = where_;
   };
   place();
   while (Accept(',')) {

@@ -39,7 +39,7 @@ uint32_t NoteEvent(Warp& warp, const Instruction& in, AccessKind kind);
 RaceShadow* ShadowOf(Warp& warp, const Access& access, int lane, uint64_t& base);
 
 // race_together.cc: notes a warp's loads, all in one allocation or in shared memory. False where there may be a race or
-// each lane must be looked at by itself: nothing is noted then.
+// each lane must be looked at by itself: nothing is noted then. `polled`: whatever was written before may be read.
 bool NoteLoads(const Warp& warp, uint32_t mask, const Access& access, uint32_t event, bool polled, RaceShadow& shadow,
                uint64_t base);
 

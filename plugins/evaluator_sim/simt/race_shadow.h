@@ -3,9 +3,11 @@
 //
 // Order is kept in vector clocks. Each warp has a clock that ticks when it synchronises; `known[w]` of a warp says
 // which of warp w's accesses happened before its own next one: those with a lower clock. Within a warp the lanes are
-// ordered by warp-level synchronisation only (`lane_known`), as since Volta they may not run in step. Between blocks
-// there is order only through a release (a fence, then an atomic or volatile store) and a later acquire (an atomic or
-// volatile load).
+// ordered by warp-level synchronisation only (`lane_known`), as since Volta they may not run in step.
+//
+// Between blocks there is order only through memory: a fence covers what the warp did and knows of; an atomic or
+// volatile store after it (by that warp, or by one that met it at a barrier) releases what is covered; an atomic or
+// volatile load of that address acquires that, and all that was released before it.
 //
 // What is known of an access (its warp, clock, place) is the same for all lanes of an instruction. It is noted once, in
 // an event; a memory cell keeps the event's number and the lane.
@@ -24,8 +26,7 @@ namespace kgrpo::simt {
 // One instruction's access.
 struct AccessEvent {
   uint32_t block = 0;
-  uint32_t clock = 0;     // of the warp
-  uint32_t releases = 0;  // how many releases the block had done
+  uint32_t clock = 0;  // of the warp
   uint32_t pc = 0;
   uint16_t warp = 0;
   bool atomic = false;  // or volatile: meant to be concurrent
@@ -37,17 +38,26 @@ using AccessCell = uint32_t;
 // When there are more, everything is forgotten and noted anew.
 inline constexpr size_t kMostEvents = size_t{1} << 22;
 
-// The accesses to the granules of a memory: of each the last write, and two readers since (of different warps where
-// there were). Granules of 4 bytes; of 1 once anything was accessed one or two bytes at a time.
+// A warp's accesses with a clock below `clock` were released at `time`.
+struct Released {
+  uint32_t clock = 0;
+  uint64_t time = 0;
+};
+
+// The accesses to the granules of a memory: of each the last plain write, two readers since (of different warps where
+// there were), and the last atomic or volatile write since. Granules of 4 bytes; of 1 once anything was accessed one or
+// two bytes at a time.
 class RaceShadow {
  public:
   // Forgets all accesses; the memory has `bytes` bytes.
   void Reset(uint64_t bytes) {
     const uint64_t granules = bytes / 4 + 1;
     if (cells_ != nullptr && shift_ == 2 && bytes == bytes_ && granules <= kCheapToClear) {
-      std::memset(cells_.get(), 0, granules * kCellsOfGranule * sizeof(AccessCell));
+      std::memset(cells_.get(), 0, granules * (atomics_ ? kCellsOfGranule : kPlainCells) * sizeof(AccessCell));
+      atomics_ = false;
       return;
     }
+    atomics_ = false;
     bytes_ = bytes;
     shift_ = 2;
     granules_ = granules;
@@ -55,10 +65,16 @@ class RaceShadow {
   }
   bool empty() const { return cells_ == nullptr; }
 
-  // Granules that follow each other, each access first.write[i], first.read[0][i], first.read[1][i].
+  // Whether any atomic or volatile write was noted: all cells of those are 0 otherwise.
+  bool atomics() const { return atomics_; }
+  // To be called before one is noted.
+  void ExpectAtomics() { atomics_ = true; }
+
+  // Granules that follow each other, each access write[i], read[0][i], read[1][i], atomic[i].
   struct Span {
     AccessCell* write;
     AccessCell* read[2];
+    AccessCell* atomic;
     uint32_t count;
   };
   // The logarithm of a granule's bytes, once accesses of `size` bytes have been noted.
@@ -73,11 +89,11 @@ class RaceShadow {
   Span AtRow(uint64_t offset, uint32_t size, uint32_t each) {
     const uint32_t shift = ShiftFor(each);  // may make other cells
     AccessCell* first = cells_.get() + (offset >> shift);
-    return {first, {first + granules_, first + 2 * granules_}, size >> shift};
+    return {first, {first + granules_, first + 2 * granules_}, first + kPlainCells * granules_, size >> shift};
   }
 
  private:
-  static constexpr uint64_t kCellsOfGranule = 3;
+  static constexpr uint64_t kPlainCells = 3, kCellsOfGranule = 4;
   static constexpr uint64_t kCheapToClear = uint64_t{1} << 16;
   struct Release {
     void operator()(AccessCell* cells) const { std::free(cells); }
@@ -103,6 +119,7 @@ class RaceShadow {
     shift_ = 0;
   }
   uint64_t bytes_ = 0;
+  bool atomics_ = false;
   uint32_t shift_ = 2;
   uint64_t granules_ = 0;
   Cells cells_;

@@ -67,10 +67,11 @@ bool RowInOrder(const AccessCell* cells, uint32_t count, uint32_t shift, const W
       cells, count, warp, [](uint32_t i) { return i; }, [=](uint32_t i) { return i >> shift; });
 }
 
-// Notes the loads of a whole warp's row. False: there may be a race.
-bool NoteRowOfLoads(const Warp& warp, uint32_t event, bool polled, const RaceShadow::Span& row) {
+// Notes the loads of a whole warp's row. False: there may be a race. `atomics`: whether there may be cells of those.
+bool NoteRowOfLoads(const Warp& warp, uint32_t event, bool polled, bool atomics, const RaceShadow::Span& row) {
   const uint32_t shift = ShiftOf(row);
   if (!polled && !RowInOrder(row.write, row.count, shift, warp)) return false;
+  if (!polled && atomics && !RowInOrder(row.atomic, row.count, shift, warp)) return false;
   if (DifferencesOf(row.read[0], row.count, shift) >= kLanes) {
     NoteEachLoad(
         row, row.count, warp, event, [](uint32_t i) { return i; }, [=](uint32_t i) { return i >> shift; });
@@ -131,9 +132,10 @@ bool Scatter(RaceShadow& shadow, uint64_t base, uint32_t lanes, const Access& ac
 }
 
 // NoteRowOfLoads for lanes anywhere.
-bool NoteScatteredLoads(const Warp& warp, uint32_t event, bool polled, const Scattered& scattered,
+bool NoteScatteredLoads(const Warp& warp, uint32_t event, bool polled, bool atomics, const Scattered& scattered,
                         const RaceShadow::Span& all) {
   if (!polled && !scattered.InOrder(all.write, warp)) return false;
+  if (!polled && atomics && !scattered.InOrder(all.atomic, warp)) return false;
   NoteEachLoad(
       all, scattered.count, warp, event, [&](uint32_t i) { return scattered.at[i]; },
       [&](uint32_t i) { return scattered.lane[i]; });
@@ -141,22 +143,29 @@ bool NoteScatteredLoads(const Warp& warp, uint32_t event, bool polled, const Sca
 }
 
 // NoteStores for lanes anywhere.
-bool NoteScatteredStores(const Warp& warp, uint32_t event, const Scattered& scattered, const RaceShadow::Span& all) {
+bool NoteScatteredStores(const Warp& warp, uint32_t event, bool atomics, const Scattered& scattered,
+                         const RaceShadow::Span& all) {
   for (const AccessCell* cells : {all.write, all.read[0], all.read[1]}) {
     if (!scattered.InOrder(cells, warp)) return false;
   }
+  if (atomics && !scattered.InOrder(all.atomic, warp)) return false;
+  const bool concurrent = warp.grid->events[event].atomic;
+  AccessCell* target = concurrent ? all.atomic : all.write;
   // Two lanes that write to one place are looked at in turn.
   AccessCell before[kLanes * kMostGranules];
-  for (uint32_t i = 0; i < scattered.count; ++i) before[i] = all.write[scattered.at[i]];
-  scattered.Fill(all.write, event);
+  for (uint32_t i = 0; i < scattered.count; ++i) before[i] = target[scattered.at[i]];
+  scattered.Fill(target, event);
   uint32_t differences = 0;
   for (uint32_t i = 0; i < scattered.count; ++i)
-    differences |= all.write[scattered.at[i]] ^ (event * kLanes + scattered.lane[i]);
+    differences |= target[scattered.at[i]] ^ (event * kLanes + scattered.lane[i]);
   if (differences != 0) {
-    for (uint32_t i = 0; i < scattered.count; ++i) all.write[scattered.at[i]] = before[i];
+    for (uint32_t i = 0; i < scattered.count; ++i) target[scattered.at[i]] = before[i];
     return false;
   }
   for (uint32_t i = 0; i < scattered.count; ++i) all.read[0][scattered.at[i]] = all.read[1][scattered.at[i]] = 0;
+  if (atomics && !concurrent) {
+    for (uint32_t i = 0; i < scattered.count; ++i) all.atomic[scattered.at[i]] = 0;
+  }
   return true;
 }
 
@@ -166,33 +175,40 @@ bool NoteLoads(const Warp& warp, uint32_t mask, const Access& access, uint32_t e
                uint64_t base) {
   if (access.pattern == Pattern::kContiguous && mask == kAllLanes) {
     const uint64_t offset = access.address[0] - base;
-    return NoteRowOfLoads(warp, event, polled, shadow.AtRow(offset, access.bytes * kLanes, access.bytes));
+    const RaceShadow::Span row = shadow.AtRow(offset, access.bytes * kLanes, access.bytes);
+    return NoteRowOfLoads(warp, event, polled, shadow.atomics(), row);
   }
   Scattered scattered;
   RaceShadow::Span all;
   return Scatter(shadow, base, access.distinct & mask, access, scattered, all) &&
-         NoteScatteredLoads(warp, event, polled, scattered, all);
+         NoteScatteredLoads(warp, event, polled, shadow.atomics(), scattered, all);
 }
 
 bool NoteStores(Warp& warp, const Instruction& in, uint32_t mask, const Access& access) {
   if (access.pattern == Pattern::kUniform || (access.space == Space::kGlobal && access.allocation == nullptr))
     return false;
+  if (TouchesCopies(warp, mask, access)) return false;
   uint64_t base;
   const uint32_t event = NoteEvent(warp, in, AccessKind::kStore);
   RaceShadow* shadow = ShadowOf(warp, access, std::countr_zero(mask), base);
   if (shadow == nullptr) return false;
+  const bool concurrent = warp.grid->events[event].atomic;
+  if (concurrent) shadow->ExpectAtomics();
   if (access.pattern != Pattern::kContiguous || mask != kAllLanes) {
     Scattered scattered;
     RaceShadow::Span all;
-    return Scatter(*shadow, base, mask, access, scattered, all) && NoteScatteredStores(warp, event, scattered, all);
+    return Scatter(*shadow, base, mask, access, scattered, all) &&
+           NoteScatteredStores(warp, event, shadow->atomics(), scattered, all);
   }
   const RaceShadow::Span row = shadow->AtRow(access.address[0] - base, access.bytes * kLanes, access.bytes);
   const uint32_t shift = ShiftOf(row);
   for (const AccessCell* cells : {row.write, row.read[0], row.read[1]}) {
     if (!RowInOrder(cells, row.count, shift, warp)) return false;
   }
+  if (shadow->atomics() && !RowInOrder(row.atomic, row.count, shift, warp)) return false;
   for (AccessCell* cells : row.read) std::fill_n(cells, row.count, 0);
-  FillRow(row.write, row.count, shift, event);
+  if (shadow->atomics() && !concurrent) std::fill_n(row.atomic, row.count, 0);
+  FillRow(concurrent ? row.atomic : row.write, row.count, shift, event);
   return true;
 }
 
