@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <future>
@@ -136,6 +137,17 @@ TEST(JudgingCatalogue, HoldsEveryNumber) {
   for (int number = 1; number <= 30; ++number) {
     EXPECT_EQ(numbers.count((number < 10 ? "0" : "") + std::to_string(number)), 1u) << number;
   }
+}
+
+// Enough mistakes of each kind to be found, and enough honest kernels not to be accused.
+TEST(JudgingCatalogue, HoldsBugsOfEveryKind) {
+  std::map<std::string, int> of_verdict;
+  for (const Entry& entry : Bugs()) ++of_verdict[entry.verdicts.at("sim").front()];
+  for (const char* verdict : {"out_of_bounds", "misaligned", "uninitialised", "race", "divergent"})
+    EXPECT_GE(of_verdict[verdict], 5) << verdict;
+  EXPECT_GE(Bugs().size(), 60u);
+  EXPECT_GE(std::count_if(Catalogue().begin(), Catalogue().end(), [](const Entry& entry) { return !entry.is_cheat; }),
+            100);
 }
 
 bool Agree(const Entry& entry) {

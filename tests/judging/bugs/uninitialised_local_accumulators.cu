@@ -1,6 +1,6 @@
 // problem: tests/evaluator/problems/row_sum
 // bug: a thread's four accumulators, indexed at run time, are added to before they are set
-// finding: uninitialised in Sum: reads 4 bytes that the thread has not written, of the thread's local arrays (16 bytes)
+// finding: uninitialised in Sum: that the thread has not written, of the thread's local arrays (16 bytes)
 __global__ void Sum(const float* x, float* out, int rows, int ways) {
   const int r = blockIdx.x * blockDim.x + threadIdx.x;
   if (r >= rows) return;

@@ -1,6 +1,6 @@
 // problem: problems/running_maximum
 // bug: the ring of the last four values is read at all four places from the first column on
-// finding: uninitialised in Maximum: reads 4 bytes that the thread has not written, of the thread's local arrays (16 bytes)
+// finding: uninitialised in Maximum: that the thread has not written, of the thread's local arrays (16 bytes)
 __global__ void Maximum(const float* x, float* out, int rows, int cols) {
   const int r = blockIdx.x * blockDim.x + threadIdx.x;
   if (r >= rows) return;

@@ -6,7 +6,8 @@ __global__ void Sum(const float* x, float* out) {
   __shared__ alignas(16) float tile[64];
   if (threadIdx.x < 16) {
     const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(&tile[4 * threadIdx.x]));
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(x + blockIdx.x * 64 + 4 * threadIdx.x));
+    const float* from = x + blockIdx.x * 64 + 4 * threadIdx.x;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from));
     asm volatile("cp.async.commit_group;");
     asm volatile("cp.async.wait_group 0;" ::: "memory");
   }
