@@ -86,7 +86,6 @@ T* Integers(size_t count, long long low, long long high) {
 }  // namespace kgrpo_harness
 
 int main() {
-  using namespace kgrpo_harness;
 """
 TYPES = {"float32": "float", "float16": "__half", "float64": "double", "int32": "int", "int64": "long long"}
 
@@ -115,22 +114,22 @@ def call_at(problem, size):
             for extent in shape:
                 count *= extent
             if role == "output":
-                make = f"Reserve<{kind}>({count})"
+                make = f"kgrpo_harness::Reserve<{kind}>({count})"
             elif parameter.get("distribution") == "integers":
                 low, high = (evaluate(parameter[key], size) for key in ("low", "high"))
-                make = f"Integers<{kind}>({count}, {low}, {high})"
+                make = f"kgrpo_harness::Integers<{kind}>({count}, {low}, {high})"
             else:
                 normal = parameter.get("distribution", "normal") != "uniform"
                 low = parameter.get("offset", 0) if normal else parameter["low"]
                 high = low if normal else parameter["high"]
-                make = f"Fill<{kind}>({count}, {'true' if normal else 'false'}, {low}, {high})"
+                make = f"kgrpo_harness::Fill<{kind}>({count}, {'true' if normal else 'false'}, {low}, {high})"
             body.append(f"{kind}* {name} = {make};")
             tensors.append(name)
         names.append(name)
-    body.append(f"launch({', '.join(names)});")
-    body.append('Check(cudaGetLastError(), "launch");')
-    body.append('Check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");')
-    body += [f'Check(cudaFree({name}), "cudaFree");' for name in tensors]
+    body.append(f"{problem.get('entry', 'launch')}({', '.join(names)});")
+    body.append('kgrpo_harness::Check(cudaGetLastError(), "launch");')
+    body.append('kgrpo_harness::Check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");')
+    body += [f'kgrpo_harness::Check(cudaFree({name}), "cudaFree");' for name in tensors]
     return "  {\n" + "".join(f"    {line}\n" for line in body) + "  }\n"
 
 

@@ -1,6 +1,6 @@
 // problem: tests/evaluator/problems/row_sum
 // bug: 16 bytes are copied at once into rows of the tile that are padded to 65 floats
-// finding: misaligned in Sum: writes 16 bytes at an address not a multiple of 16, shared array 'tile' (520 bytes)
+// finding: misaligned in Sum: writes 16 bytes at an address, not a multiple of 16, shared array 'tile' (520 bytes)
 #include <cuda_pipeline.h>
 
 __global__ void Sum(const float* x, float* out, int rows) {

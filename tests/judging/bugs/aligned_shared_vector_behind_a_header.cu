@@ -1,6 +1,6 @@
 // problem: tests/evaluator/problems/row_sum
 // bug: the tile begins one float behind the start of dynamic shared memory and is read as float4
-// finding: misaligned in Sum: reads 16 bytes at an address not a multiple of 16, shared array '(dynamic)'
+// finding: misaligned in Sum: reads 16 bytes at an address, not a multiple of 16, shared array '(dynamic)'
 __global__ void Sum(const float* x, float* out) {
   extern __shared__ float memory[];
   float* tile = memory + 1;
