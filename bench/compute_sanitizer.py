@@ -38,7 +38,7 @@ HARNESS = r"""
 #include <vector>
 
 namespace kgrpo_harness {
-void Check(cudaError_t error, const char* what) {
+void MustSucceed(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
   std::printf("HARNESS %s: %s\n", what, cudaGetErrorString(error));
   std::fflush(stdout);
@@ -54,7 +54,7 @@ double Uniform() {
 template <typename T>
 T* Reserve(size_t count) {
   T* device = nullptr;
-  Check(cudaMalloc(&device, count * sizeof(T)), "cudaMalloc");
+  MustSucceed(cudaMalloc(&device, count * sizeof(T)), "cudaMalloc");
   return device;
 }
 // Normal: about, from twelve uniform numbers.
@@ -72,7 +72,7 @@ T* Fill(size_t count, bool normal, double low, double high) {
     value = static_cast<T>(static_cast<float>(v));
   }
   T* device = Reserve<T>(count);
-  Check(cudaMemcpy(device, values.data(), count * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
+  MustSucceed(cudaMemcpy(device, values.data(), count * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
   return device;
 }
 template <typename T>
@@ -80,7 +80,7 @@ T* Integers(size_t count, long long low, long long high) {
   std::vector<T> values(count);
   for (T& value : values) value = static_cast<T>(low + static_cast<long long>(Uniform() * (high - low + 1)));
   T* device = Reserve<T>(count);
-  Check(cudaMemcpy(device, values.data(), count * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
+  MustSucceed(cudaMemcpy(device, values.data(), count * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
   return device;
 }
 }  // namespace kgrpo_harness
@@ -127,9 +127,9 @@ def call_at(problem, size):
             tensors.append(name)
         names.append(name)
     body.append(f"{problem.get('entry', 'launch')}({', '.join(names)});")
-    body.append('kgrpo_harness::Check(cudaGetLastError(), "launch");')
-    body.append('kgrpo_harness::Check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");')
-    body += [f'kgrpo_harness::Check(cudaFree({name}), "cudaFree");' for name in tensors]
+    body.append('kgrpo_harness::MustSucceed(cudaGetLastError(), "launch");')
+    body.append('kgrpo_harness::MustSucceed(cudaDeviceSynchronize(), "cudaDeviceSynchronize");')
+    body += [f'kgrpo_harness::MustSucceed(cudaFree({name}), "cudaFree");' for name in tensors]
     return "  {\n" + "".join(f"    {line}\n" for line in body) + "  }\n"
 
 
