@@ -26,6 +26,16 @@ using evaluator_sim::OpenProblem;
 
 constexpr uint64_t kKey = 0x6a3f8d21c4b57e09;  // of the inputs: nothing that a kernel would guess
 
+// The catalogue and the bugs: one suite, which shares one judge.
+const std::vector<Entry>& All() {
+  static const std::vector<Entry> kEntries = [] {
+    std::vector<Entry> entries = Catalogue();
+    entries.insert(entries.end(), Bugs().begin(), Bugs().end());
+    return entries;
+  }();
+  return kEntries;
+}
+
 class JudgingSimTest : public testing::TestWithParam<Entry> {
  protected:
   static void SetUpTestSuite() {
@@ -46,13 +56,11 @@ class JudgingSimTest : public testing::TestWithParam<Entry> {
         if (suite.GetTestInfo(k)->should_run()) wanted.insert(name.substr(name.find('/') + 1));
       }
     }
-    for (const std::vector<Entry>* entries : {&Catalogue(), &Bugs()}) {
-      for (const Entry& entry : *entries) {
-        if (wanted.count(TestName(entry)) == 0) continue;
-        const OpenProblem& problem = Problem(entry.problem);
-        tasks_.emplace_back([&entry, &problem] { return judge_->Evaluate(problem, entry.source, kKey, false); });
-        judgements_[entry.name] = tasks_.back().get_future();
-      }
+    for (const Entry& entry : All()) {
+      if (wanted.count(TestName(entry)) == 0) continue;
+      const OpenProblem& problem = Problem(entry.problem);
+      tasks_.emplace_back([&entry, &problem] { return judge_->Evaluate(problem, entry.source, kKey, false); });
+      judgements_[entry.name] = tasks_.back().get_future();
     }
     for (int i = 0; i < 2; ++i) {
       threads_.emplace_back([] {
@@ -122,10 +130,7 @@ TEST_P(JudgingSimTest, SaysWhatTheFileSays) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernel, JudgingSimTest, testing::ValuesIn(Catalogue()),
-                         [](const testing::TestParamInfo<Entry>& entry) { return TestName(entry.param); });
-
-INSTANTIATE_TEST_SUITE_P(Bug, JudgingSimTest, testing::ValuesIn(Bugs()),
+INSTANTIATE_TEST_SUITE_P(Kernel, JudgingSimTest, testing::ValuesIn(All()),
                          [](const testing::TestParamInfo<Entry>& entry) { return TestName(entry.param); });
 
 // The catalogue of known hacks has thirty numbers; each has a kernel.
