@@ -6,7 +6,7 @@
 // Three runs: whole answers, streamed answers, and streamed answers of which a share fails by 429, 500 and reset
 // connections. Prints a CSV line for each: run, requests, right answers, attempts, most attempts of one request,
 // seconds, throughput as a share of concurrency / delay, milliseconds of this process's CPU a call, MiB of memory more
-// than before the client was made, threads more than before. Then the bounds that docs/coder_gpt4o.md promises, and
+// than before the client was made, threads more than before. Then the bounds that docs/coder_service.md promises, and
 // whether they were kept: the exit status is 1 where one was not.
 #include <kgrpo/sdk/error.h>
 #include <malloc.h>
@@ -36,7 +36,7 @@ using kgrpo::coder_gpt4o::CompletionClient;
 using kgrpo::coder_gpt4o::CompletionRequest;
 using Clock = std::chrono::steady_clock;
 
-// What the client may cost; docs/coder_gpt4o.md.
+// What the client may cost; docs/coder_service.md.
 constexpr double kLeastThroughput = 0.95;
 constexpr double kMostMilliseconds = 0.5;
 constexpr double kMostMillisecondsAPiece = 0.003;

@@ -115,19 +115,37 @@ void PrintFacts(const std::vector<FactGroup>& groups) {
   }
 }
 
+// Behind what is said of a source line, the line.
+void QuoteSource(const std::string& source, std::vector<FactGroup>* groups) {
+  std::vector<std::string> lines;
+  std::istringstream stream(source);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  for (FactGroup& group : *groups) {
+    for (Fact& fact : group.facts) {
+      unsigned number = 0;
+      if (std::sscanf(fact.label.c_str(), "line %u ", &number) != 1 || number == 0 || number > lines.size()) continue;
+      const std::string& line = lines[number - 1];
+      const size_t first = line.find_first_not_of(" \t");
+      if (first != std::string::npos) fact.value += "  " + PrintableText(line.substr(first));
+    }
+  }
+}
+
 // The whole evidence: what was found, the times, every measured fact, and what was in force while it was measured.
 void PrintText(const Evaluation& candidate, const Evaluation& baseline, const std::string& problem,
-               const std::string& evaluator) {
+               const std::string& source, const std::string& evaluator) {
   std::printf("problem    %s\nverdict    %s\n", problem.c_str(), candidate.verdict.c_str());
   if (!candidate.diagnosis.empty()) std::printf("found      %s\n", PrintableText(candidate.diagnosis).c_str());
-  const std::string source = (baseline.modelled ? "modelled: " : "measured: ") + baseline.time_source;
+  const std::string clock = (baseline.modelled ? "modelled: " : "measured: ") + baseline.time_source;
   std::printf("reference  %s%s (%s)\n", FormatSeconds(baseline.seconds).c_str(), IntervalText(baseline).c_str(),
-              PrintableText(source).c_str());
+              PrintableText(clock).c_str());
   if (candidate.correct) {
     std::printf("kernel     %s%s\nspeedup    %s\n", FormatSeconds(candidate.seconds).c_str(),
                 IntervalText(candidate).c_str(), SpeedupText(candidate, baseline).c_str());
   }
-  PrintFacts(GroupFacts(NumbersOf(candidate)));
+  std::vector<FactGroup> facts = GroupFacts(NumbersOf(candidate));
+  QuoteSource(source, &facts);
+  PrintFacts(facts);
   if (evaluator.empty()) return;
   std::printf("\nEvaluator\n");
   std::istringstream lines(evaluator);
@@ -172,7 +190,7 @@ int EvaluateKernel(const Globals& globals, const EvalOptions& options) {
   const Evaluation baseline = evaluator->Baseline(problem);
   const Evaluation candidate = evaluator->Evaluate(problem, source, options.seed, options.thorough);
   if (!options.json) {
-    PrintText(candidate, baseline, problem.name(), evaluator->Describe());
+    PrintText(candidate, baseline, problem.name(), source, evaluator->Describe());
     return kFine;
   }
   Json json = {{"problem", problem.name()}, {"kernel", options.kernel}};

@@ -23,7 +23,8 @@ struct Label {
 
 constexpr std::string_view kTime = "Time", kCode = "Machine code", kLaunch = "Launch", kRoofline = "Roofline",
                            kChecks = "Cross-checks", kProfile = "Profile (Nsight Compute)", kTraffic = "Traffic",
-                           kModel = "Model's terms", kOther = "Other";
+                           kModel = "Model's terms", kLines = "Time by source line, and what most of it is for",
+                           kOther = "Other";
 
 // In the order in which they are shown.
 constexpr auto kLabels = std::to_array<Label>({
@@ -44,6 +45,9 @@ constexpr auto kLabels = std::to_array<Label>({
     {"registers", kCode, "registers a thread", Unit::kNumber},
     {"spill_bytes", kCode, "registers spilled", Unit::kBytes},
     {"shared_bytes", kCode, "shared memory a block", Unit::kBytes},
+    {"static_shared_bytes", kCode, "of it with a fixed size", Unit::kBytes},
+    {"stack_bytes", kCode, "local memory a thread", Unit::kBytes},
+    {"constant_bytes", kCode, "constant memory", Unit::kBytes},
 
     {"launches", kLaunch, "kernels a call", Unit::kNumber},
     {"grid_blocks", kLaunch, "blocks", Unit::kNumber},
@@ -86,7 +90,16 @@ constexpr auto kLabels = std::to_array<Label>({
 
     {"dram_bytes", kTraffic, "DRAM", Unit::kBytes},
     {"l2_bytes", kTraffic, "L2", Unit::kBytes},
+    {"load_sectors", kTraffic, "sectors a load request", Unit::kNumber},
+    {"load_sectors_used", kTraffic, "bytes of those sectors that are asked for", Unit::kFraction},
+    {"store_sectors", kTraffic, "sectors a store request", Unit::kNumber},
+    {"store_sectors_used", kTraffic, "bytes of those sectors that are written", Unit::kFraction},
+    {"shared_cycles", kTraffic, "cycles a shared memory access", Unit::kNumber},
+    {"shared_conflicts", kTraffic, "of them by bank conflicts", Unit::kFraction},
+    {"active_lanes", kTraffic, "lanes active", Unit::kFraction},
+    {"divergent_branches", kTraffic, "branches at which a warp parts", Unit::kFraction},
     {"seconds/", kModel, "", Unit::kSeconds},
+    {"line/", kLines, "line", Unit::kFraction},
 });
 
 bool IsFamily(const Label& label) {

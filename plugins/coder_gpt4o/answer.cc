@@ -1,5 +1,6 @@
 #include "coder_gpt4o/answer.h"
 
+#include "coder_gpt4o/client/ascii.h"
 #include "coder_gpt4o/code_blocks.h"
 #include "coder_gpt4o/source_text.h"
 
@@ -15,12 +16,6 @@ namespace {
 constexpr size_t kMostAnswerBytes = size_t{4} << 20;
 constexpr size_t kMostSourceBytes = size_t{1} << 20;
 constexpr size_t kExcerptBytes = 240;
-
-std::string_view Trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\r\n") + 1 - begin);
-}
 
 // Line ends of Unix, one at the end.
 std::string Tidied(std::string_view code) {
@@ -99,11 +94,10 @@ ReadAnswer WithoutKernel(std::string_view text, const std::string& function) {
 
 // What is taken for the kernel, out of code that defines the function.
 ReadAnswer Take(const std::vector<CodeBlock>& defining, std::string_view current) {
-  const CodeBlock* chosen = nullptr;
-  for (const CodeBlock& block : defining) {
-    if (!IsSameKernel(block.text, current)) chosen = &block;
-  }
-  if (chosen == nullptr) {
+  const std::string before = Essence(current);
+  const auto chosen = std::find_if(defining.rbegin(), defining.rend(),
+                                   [&](const CodeBlock& block) { return Essence(block.text) != before; });
+  if (chosen == defining.rend()) {
     return No(KGRPO_CODER_NOT_APPLICABLE, "the coder answered with the kernel as it was: nothing was changed");
   }
   if (!chosen->closed && !IsBalanced(chosen->text)) {
@@ -131,10 +125,10 @@ std::string OneLine(std::string_view text, size_t bytes) {
 }
 
 std::string_view WithoutThoughts(std::string_view text) {
-  const std::string_view trimmed = Trimmed(text);
-  if (!trimmed.starts_with("<think>")) return text;
-  const size_t end = trimmed.find("</think>");
-  return end == std::string_view::npos ? std::string_view() : trimmed.substr(end + 8);
+  constexpr std::string_view kEnd = "</think>";
+  const size_t end = text.rfind(kEnd);  // many servers' templates open the thoughts in the prompt: only their end comes
+  if (end != std::string_view::npos) return text.substr(end + kEnd.size());
+  return Trimmed(text).starts_with("<think>") ? std::string_view() : text;
 }
 
 ReadAnswer ReadKernel(const AnswerText& answer, const Wanted& wanted) {

@@ -31,12 +31,13 @@ struct ReadAnswer {
 
 // In this order: a refusal or a content filter is REFUSED; a finish_reason of "length" is TRUNCATED. Then the code
 // block that defines the function is the kernel, the last one of several that are not the current kernel; without
-// blocks, the code that the text consists of. An answer that is the current kernel but for comments and blanks is
+// blocks, the code that the text consists of. An answer that is the current kernel but for comments and layout is
 // NOT_APPLICABLE: the coder had nothing to change. So is one that says "NOT APPLICABLE: why", and "UNCLEAR: why" is
 // UNCLEAR. What was cut off without a word is TRUNCATED, everything else NO_CODE.
 ReadAnswer ReadKernel(const AnswerText& answer, const Wanted& wanted);
 
-// Without thoughts that a reasoning model wrote in front of its answer, between <think> and </think>.
+// Without thoughts that a reasoning model wrote in front of its answer, up to </think>, with or without a <think>
+// before.
 std::string_view WithoutThoughts(std::string_view text);
 
 // The text as one line of at most `bytes`, for messages; control characters become blanks.

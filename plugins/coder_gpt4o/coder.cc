@@ -79,7 +79,7 @@ std::string Coder::Describe(const kgrpo_coder_request& request) const {
   body.erase("messages");
   std::string text = options_.mode == Mode::kReplay
                          ? "nothing is sent: the recording " + source_->file().string() + " is asked for"
-                         : "POST to " + options_.client.base_url;
+                         : "POST to " + options_.client.base_url.substr(0, options_.client.base_url.find('?'));
   text += "\n" + body.dump() + "\n";
   for (const nlohmann::json& message : messages)
     text += "[" + message["role"].get<std::string>() + "]\n" + message["content"].get<std::string>() + "\n";

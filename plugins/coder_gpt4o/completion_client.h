@@ -1,5 +1,5 @@
 // The client of a service that speaks OpenAI's chat completions: many calls in flight on one thread of its own, with
-// limits, retries and a circuit breaker. Called by the plugin for every request to the coder; docs/coder_gpt4o.md
+// limits, retries and a circuit breaker. Called by the plugin for every request to the coder; docs/coder_service.md
 // says what an operator sees of it.
 //
 // What happens to a call, in short: it waits for a free place (max_concurrency), for the rate limits and for the
@@ -29,6 +29,7 @@ struct ClientOptions {
   // Further headers, organisation and project among them. Their values count as secrets: no message holds one.
   std::vector<std::pair<std::string, std::string>> headers;
   // As curl's --proxy; nullopt: http_proxy, https_proxy, all_proxy and no_proxy of the environment; "": no proxy.
+  // A base_url on this machine is asked without one, whatever is written here.
   std::optional<std::string> proxy;
   // As curl's --cacert and --capath; both empty: CURL_CA_BUNDLE, SSL_CERT_FILE or SSL_CERT_DIR of the environment,
   // else the system's.

@@ -5,7 +5,9 @@
 
 #include <kgrpo/sdk/error.h>
 
+#include <algorithm>
 #include <chrono>
+#include <thread>
 #include <utility>
 
 namespace kgrpo::coder_gpt4o {
@@ -29,6 +31,22 @@ CREATE TABLE spending(
   completion_tokens INTEGER NOT NULL, cost REAL NOT NULL) STRICT;
 INSERT INTO spending VALUES(1, 0, 0, 0, 0);
 )sql";
+
+constexpr std::chrono::milliseconds kImpatience(10);  // after a failure
+constexpr std::chrono::milliseconds kLook(10);        // how often a file that is held is looked at
+
+// What sqlite waits for by itself leaves this out: it fails at once where another process reads the file.
+void UseWriteAheadLog(Database& database, std::chrono::milliseconds patience) {
+  constexpr const char* kSql = "PRAGMA journal_mode = WAL";
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (std::chrono::steady_clock::now() < end) {
+    const int result = sqlite3_exec(database.raw(), kSql, nullptr, nullptr, nullptr);
+    if (result == SQLITE_OK) return;
+    if (result != SQLITE_BUSY && result != SQLITE_LOCKED) break;
+    std::this_thread::sleep_for(kLook);
+  }
+  database.Execute(kSql);
+}
 
 int64_t Pragma(Database& database, const char* sql) {
   Statement statement(database, sql);
@@ -59,11 +77,11 @@ constexpr const char* kColumns =
     "SELECT answered, text, refusal, finish_reason, model, prompt_tokens, completion_tokens, usage_known, cost, "
     "answer_seconds, attempts, http_status, failure, message FROM exchanges WHERE digest = ?";
 
-void Prepare(Database& database, const fs::path& file, Recording::Access access) {
+void Prepare(Database& database, const fs::path& file, Recording::Access access, std::chrono::milliseconds patience) {
   const int64_t application = Pragma(database, "PRAGMA application_id");
   const bool is_new = application == 0 && Pragma(database, "SELECT count(*) FROM sqlite_schema") == 0;
   if (access == Recording::Access::kReadWrite && is_new) {
-    database.Execute("PRAGMA journal_mode = WAL");
+    UseWriteAheadLog(database, patience);
     Transaction transaction(database);
     // Another process may have been as quick.
     if (Pragma(database, "PRAGMA application_id") == 0) {
@@ -105,7 +123,8 @@ fs::path RecordingFile(const fs::path& named) {
   return named / "artifacts" / "coder" / kRecordingName;
 }
 
-Recording::Recording(const fs::path& file, Access access) : file_(file), access_(access) {
+Recording::Recording(const fs::path& file, Access access, std::chrono::milliseconds patience)
+    : file_(file), access_(access), patience_(patience) {
   if (access == Access::kReplay && !fs::exists(file)) {
     throw Error(KGRPO_ERROR_NOT_FOUND,
                 "there is no recording at " + file.string() +
@@ -115,10 +134,11 @@ Recording::Recording(const fs::path& file, Access access) : file_(file), access_
   try {
     database_ = std::make_unique<Database>(
         file, access == Access::kReplay ? Database::Mode::kReadOnly : Database::Mode::kReadWrite);
-    Prepare(*database_, file, access);
+    sqlite3_busy_timeout(database_->raw(), static_cast<int>(patience.count()));
+    Prepare(*database_, file, access, patience);
     if (access == Access::kReadWrite) {
       // A process that is killed loses nothing; only a machine that stops may lose the last exchanges.
-      database_->Execute("PRAGMA journal_mode = WAL");
+      UseWriteAheadLog(*database_, patience);
       database_->Execute("PRAGMA synchronous = NORMAL");
     }
   } catch (const Error& error) {
@@ -163,6 +183,8 @@ void Recording::Add(const RecordedRequest& request, const RecordedCompletion& ex
   const Completion& completion = exchange.completion;
   const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   const std::lock_guard lock(mutex_);
+  const auto wait = std::exchange(failed_, true) ? std::min(kImpatience, patience_) : patience_;
+  sqlite3_busy_timeout(database_->raw(), static_cast<int>(wait.count()));
   Transaction transaction(*database_);
   if (keep) {
     Statement insert(*database_,
@@ -174,12 +196,14 @@ void Recording::Add(const RecordedRequest& request, const RecordedCompletion& ex
             << completion.http_status << completion.failure << completion.message << now)
         .Run();
   }
-  if (!paid) return transaction.Commit();
-  Statement add(*database_,
-                "UPDATE spending SET calls = calls + 1, prompt_tokens = prompt_tokens + ?, completion_tokens = "
-                "completion_tokens + ?, cost = cost + ?");
-  (add << completion.prompt_tokens << completion.completion_tokens << exchange.cost).Run();
+  if (paid) {
+    Statement add(*database_,
+                  "UPDATE spending SET calls = calls + 1, prompt_tokens = prompt_tokens + ?, completion_tokens = "
+                  "completion_tokens + ?, cost = cost + ?");
+    (add << completion.prompt_tokens << completion.completion_tokens << exchange.cost).Run();
+  }
   transaction.Commit();
+  failed_ = false;
 }
 
 double Recording::Spent() {

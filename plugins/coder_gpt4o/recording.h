@@ -7,6 +7,7 @@
 #include "coder_gpt4o/completion_client.h"  // Completion
 #include "store/sqlite.h"                   // Database
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -45,14 +46,17 @@ class Recording {
 
   // Throws KGRPO_ERROR_NOT_FOUND for a file to replay that is not there, KGRPO_ERROR_INVALID for one that is no
   // recording.
-  Recording(const std::filesystem::path& file, Access access);
+  // `patience`: for how long another process may hold the file.
+  Recording(const std::filesystem::path& file, Access access,
+            std::chrono::milliseconds patience = std::chrono::seconds(10));
   ~Recording();
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
 
   std::optional<RecordedCompletion> Find(const RecordedRequest& request, Match match);
 
-  // Keeps the exchange, with `keep`, and adds it to what was spent, with `paid`.
+  // Keeps the exchange, with `keep`, and adds it to what was spent, with `paid`. Once that failed, the file is not
+  // waited for any more until it succeeds: the answers of a run that ends must not take its patience each.
   void Add(const RecordedRequest& request, const RecordedCompletion& exchange, bool keep, bool paid);
 
   // What Add has added up, in this process and before: US dollars.
@@ -68,7 +72,9 @@ class Recording {
  private:
   std::filesystem::path file_;
   Access access_;
+  std::chrono::milliseconds patience_;
   std::mutex mutex_;
+  bool failed_ = false;  // guarded: to add the last exchange
   std::unique_ptr<Database> database_;
 };
 

@@ -1,10 +1,10 @@
 #include "coder_gpt4o/secrets.h"
 
 #include "coder_gpt4o/client/ascii.h"
+#include "coder_gpt4o/client/loopback.h"
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 namespace kgrpo::coder_gpt4o {
 namespace {
@@ -46,6 +46,11 @@ bool NamesSecret(std::string_view name) {
   constexpr std::array<std::string_view, 8> kParts = {"authorization", "key",    "token",      "secret",
                                                       "password",      "cookie", "credential", "signature"};
   if (lower.starts_with("max_") || lower.ends_with("_tokens") || lower == "prompt_cache_key") return false;
+  // As a word of its own: an author is none.
+  for (size_t at = lower.find("auth"); at != std::string::npos; at = lower.find("auth", at + 4)) {
+    const auto is_letter = [&](size_t i) { return i < lower.size() && lower[i] >= 'a' && lower[i] <= 'z'; };
+    if ((at == 0 || !is_letter(at - 1)) && !is_letter(at + 4)) return true;
+  }
   return lower == "sig" || std::any_of(kParts.begin(), kParts.end(),
                                        [&](std::string_view part) { return lower.find(part) != std::string::npos; });
 }
@@ -76,15 +81,11 @@ bool HasUser(std::string_view url) {
 }
 
 bool IsReadableOnTheWay(std::string_view url) {
-  if (!Lower(url.substr(0, 7)).starts_with("http://")) return false;
-  std::string host = Lower(Authority(url));
-  if (const size_t at = host.rfind('@'); at != std::string::npos) host.erase(0, at + 1);
-  if (host.starts_with('[')) return !host.starts_with("[::1]");
-  host = host.substr(0, host.find(':'));
-  const bool numbers =
-      std::all_of(host.begin(), host.end(), [](unsigned char c) { return std::isdigit(c) != 0 || c == '.'; });
-  const bool loopback = host == "localhost" || host.ends_with(".localhost") || (numbers && host.starts_with("127."));
-  return !loopback;
+  // Whatever else begins otherwise, curl takes some of it for http: "http:/host", say.
+  if (Lower(url.substr(0, 8)) == "https://") return false;
+  std::string_view host = Authority(url);
+  if (const size_t at = host.rfind('@'); at != std::string_view::npos) host.remove_prefix(at + 1);
+  return !IsLoopback(host.substr(0, host.find(':', host.starts_with('[') ? host.find(']') : 0)));
 }
 
 }  // namespace kgrpo::coder_gpt4o

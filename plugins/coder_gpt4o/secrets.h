@@ -23,7 +23,7 @@ std::vector<std::string> SecretsInQuery(std::string_view url);
 // Whether an address holds a user or a password.
 bool HasUser(std::string_view url);
 
-// Whether what is sent there can be read on the way: http, and not to this machine.
+// Whether what is sent there can be read on the way: no https, and not to this machine.
 bool IsReadableOnTheWay(std::string_view url);
 
 }  // namespace kgrpo::coder_gpt4o

@@ -1,6 +1,8 @@
 #include "coder_gpt4o/source_text.h"
 
+#include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <vector>
 
 namespace kgrpo::coder_gpt4o {
@@ -23,8 +25,13 @@ class Reader {
  public:
   explicit Reader(std::string_view source) : source_(source) {}
 
+  // Where a literal stands in what WithoutComments gives.
+  struct Span {
+    size_t begin = 0, end = 0;
+  };
+
   // Literals whole, or without what is between their quotes; a comment becomes a blank.
-  std::string WithoutComments(bool empty_literals) {
+  std::string WithoutComments(bool empty_literals, std::vector<Span>* literals = nullptr) {
     std::string code;
     code.reserve(source_.size());
     while (at_ < source_.size()) {
@@ -43,6 +50,7 @@ class Reader {
           code.append(2, c);
         else
           code += source_.substr(begin, at_ - begin);
+        if (literals != nullptr) literals->push_back({code.size() - (at_ - begin), code.size()});
       } else {
         code += c;
         ++at_;
@@ -51,6 +59,7 @@ class Reader {
     return code;
   }
 
+ private:
   // One past the literal that begins here; a line that ends first ends it.
   size_t EndOfLiteral(char quote) const {
     size_t end = at_ + 1;
@@ -59,7 +68,6 @@ class Reader {
     return source_[end] == quote ? end + 1 : end;
   }
 
- private:
   bool Ahead(std::string_view text) const { return source_.substr(at_, text.size()) == text; }
 
   // A backslash at the end of the line carries the comment on to the next.
@@ -83,9 +91,13 @@ class Reader {
     return prefix == "R" || prefix == "u8R" || prefix == "uR" || prefix == "UR" || prefix == "LR";
   }
 
+  // Of a delimiter longer than C++ allows nothing is searched: that would take its length for each character behind it.
   size_t EndOfRaw() const {
-    const size_t open = source_.find('(', at_);
-    if (open == std::string_view::npos) return source_.size();
+    constexpr size_t kLongestDelimiter = 16;
+    const std::string_view delimiter = source_.substr(at_ + 1, kLongestDelimiter + 1);
+    const size_t length = delimiter.find_first_of("( )\\\t\n\v\f");
+    if (length == std::string_view::npos || delimiter[length] != '(') return EndOfLiteral('"');
+    const size_t open = at_ + 1 + length;
     const std::string closing = ")" + std::string(source_.substr(at_ + 1, open - at_ - 1)) + "\"";
     const size_t end = source_.find(closing, open);
     return end == std::string_view::npos ? source_.size() : end + closing.size();
@@ -100,6 +112,24 @@ size_t SkipSpace(std::string_view text, size_t at) {
   return at;
 }
 
+// One past a backslash that carries the line on to the next; 0 where none stands here.
+size_t EndOfContinuation(std::string_view text, size_t at) {
+  if (text[at] != '\\') return 0;
+  const std::string_view rest = text.substr(at + 1);
+  return rest.starts_with("\n") ? at + 2 : rest.starts_with("\r\n") ? at + 3 : 0;
+}
+
+// Whether the two, side by side, are of one word or operator.
+bool WouldJoin(char a, char b) {
+  constexpr std::string_view kQuotes = "\"'";
+  const auto is_word = [&](char c) { return IsWord(c) || kQuotes.find(c) != std::string_view::npos; };
+  if (is_word(a) && is_word(b)) return true;
+  if (b == '=' && std::string_view("+-*/%&|^=<>!").find(a) != std::string_view::npos) return true;
+  if (a == b) return std::string_view("+-&|<>:#").find(a) != std::string_view::npos;
+  constexpr std::string_view kPairs[] = {"->", "//", "/*", "<:", ":>", "<%", "%>", "%:"};
+  return std::any_of(std::begin(kPairs), std::end(kPairs), [&](std::string_view p) { return p[0] == a && p[1] == b; });
+}
+
 // Of each "(", one past the ")" that closes it; 0 where none does, and of every other character.
 std::vector<size_t> ParenthesesEnds(std::string_view text) {
   std::vector<size_t> ends(text.size(), 0), open;
@@ -110,31 +140,6 @@ std::vector<size_t> ParenthesesEnds(std::string_view text) {
     open.pop_back();
   }
   return ends;
-}
-
-// Without comments, indentation, blank lines and more than one blank between words; literals as they are.
-std::string Essence(std::string_view source) {
-  const std::string code = Reader(source).WithoutComments(/*empty_literals=*/false);
-  std::string essence;
-  bool space = false, line = false;
-  for (size_t at = 0; at < code.size();) {
-    const char c = code[at];
-    if (IsSpace(c)) {
-      (c == '\n' ? line : space) = true;
-      ++at;
-      continue;
-    }
-    if (!essence.empty() && line)
-      essence += '\n';
-    else if (!essence.empty() && space)
-      essence += ' ';
-    space = line = false;
-    size_t end = at + 1;
-    if (c == '"') end = at + Reader(std::string_view(code).substr(at)).EndOfLiteral(c);
-    essence.append(code, at, end - at);
-    at = end;
-  }
-  return essence;
 }
 
 }  // namespace
@@ -179,8 +184,39 @@ bool IsBalanced(std::string_view source) {
   return open.empty();
 }
 
-bool IsSameKernel(std::string_view a, std::string_view b) {
-  return Essence(a) == Essence(b);
+// Blanks stay where two words or operators would become one without them; line ends, and all blanks, where the
+// preprocessor minds them; literals as they are.
+std::string Essence(std::string_view source) {
+  std::vector<Reader::Span> literals;
+  const std::string code = Reader(source).WithoutComments(/*empty_literals=*/false, &literals);
+  std::string essence;
+  bool space = false, line = false, directive = false;
+  auto literal = literals.begin();
+  for (size_t at = 0; at < code.size();) {
+    const bool is_literal = literal != literals.end() && literal->begin == at;
+    const char c = code[at];
+    if (!is_literal && IsSpace(c)) {
+      (c == '\n' ? line : space) = true;
+      ++at;
+      continue;
+    }
+    if (const size_t next = is_literal ? 0 : EndOfContinuation(code, at); next > 0) {
+      at = next;
+      continue;
+    }
+    const bool first = essence.empty() || line;
+    if (!essence.empty() && line && (directive || c == '#')) {
+      essence += '\n';
+    } else if (!essence.empty() && (space || line) && (directive || WouldJoin(essence.back(), c))) {
+      essence += ' ';
+    }
+    if (first) directive = c == '#';
+    space = line = false;
+    const size_t end = is_literal ? (literal++)->end : at + 1;
+    essence.append(code, at, end - at);
+    at = end;
+  }
+  return essence;
 }
 
 }  // namespace kgrpo::coder_gpt4o

@@ -18,8 +18,8 @@ bool Defines(std::string_view source, std::string_view function);
 // Whether every brace, bracket and parenthesis that is opened is closed: what is cut off is seldom balanced.
 bool IsBalanced(std::string_view source);
 
-// Whether they are the same but for comments, indentation, blanks and empty lines.
-bool IsSameKernel(std::string_view a, std::string_view b);
+// Source without its comments and its layout: kernels with the same essence are the same.
+std::string Essence(std::string_view source);
 
 }  // namespace kgrpo::coder_gpt4o
 

@@ -17,6 +17,10 @@ ReadAnswer Read(const std::string& text, const std::string& finish_reason = "sto
   return ReadKernel({text, refusal, finish_reason}, {"extern \"C\" void launch(float* x)", kKernelB});
 }
 
+bool IsSameKernel(std::string_view a, std::string_view b) {
+  return Essence(a) == Essence(b);
+}
+
 TEST(ReadKernelTest, AFencedBlockWithAnyTag) {
   for (const char* tag : {"", "cuda", "cpp", "c++", "CUDA C++ title=\"kernel.cu\"", " cuda"}) {
     const ReadAnswer read = Read("Sure:\n```" + std::string(tag) + "\n" + kKernelC + "```\nIt is faster.");
@@ -127,6 +131,13 @@ TEST(ReadKernelTest, WhatIsMadeToBeSlowIsNot) {
   std::string fences;
   for (int i = 0; i < 400000; ++i) fences += "```\n";
   EXPECT_EQ(Read(fences).outcome, KGRPO_CODER_NO_CODE);
+  const size_t megabyte = 1 << 20;
+  EXPECT_EQ(Read("```cuda\nR\"" + std::string(megabyte, ')') + "(" + std::string(2 * megabyte, ')') + "\n```").outcome,
+            KGRPO_CODER_NO_CODE);
+  std::string blocks;
+  for (int i = 0; i < 40000; ++i) blocks += "```\nvoid launch() {}\n```\n";
+  const std::string current = "void launch() {}" + std::string(megabyte, ' ');
+  EXPECT_EQ(ReadKernel({blocks, "", "stop"}, {"void launch()", current}).outcome, KGRPO_CODER_NOT_APPLICABLE);
 }
 
 // Whatever is cut out of answers and put together: an outcome with a reason or a kernel that is not the old one.
@@ -169,6 +180,10 @@ TEST(ReadKernelTest, WithoutARequiredFunctionAnyCodeWillDo) {
 TEST(ReadKernelTest, ThoughtsAreNoAnswer) {
   EXPECT_EQ(Read("<think>\n" + Fenced(kKernelB) + "</think>\n" + Fenced(kKernelC)).source, kKernelC);
   EXPECT_EQ(Read("<think>\n" + Fenced(kKernelC)).outcome, KGRPO_CODER_NO_CODE);
+  // The opening tag stood in the prompt.
+  EXPECT_EQ(Read("A draft:\n" + Fenced(kKernelC) + "No.\n</think>\n\nNOT APPLICABLE: it is tiled").outcome,
+            KGRPO_CODER_NOT_APPLICABLE);
+  EXPECT_EQ(Read("One</think>two\n" + Fenced(kKernelB) + "</think>" + Fenced(kKernelC)).source, kKernelC);
 }
 
 TEST(SourceTextTest, Names) {
@@ -182,6 +197,8 @@ TEST(SourceTextTest, Definitions) {
   EXPECT_TRUE(Defines("void launch(int n); /* later */ void launch(int n)\n// here\n{ }", "launch"));
   EXPECT_TRUE(Defines("int big = 1'000'000; char c = '\"'; void launch() {}", "launch"));
   EXPECT_TRUE(Defines("auto s = R\"x(\" ) )x\"; void launch() {}", "launch"));
+  EXPECT_TRUE(Defines("auto s = R\"0123456789abcdef(\" ) )0123456789abcdef\"; void launch() {}", "launch"));
+  EXPECT_TRUE(Defines("auto s = R\"0123456789abcdefg(\"; void launch() {}", "launch"));  // no raw string
   EXPECT_FALSE(Defines("void launch(int n);", "launch"));
   EXPECT_FALSE(Defines("if (launch(x)) { }", "launch"));
   EXPECT_FALSE(Defines("// \\\nvoid launch() {}", "launch"));
@@ -191,6 +208,22 @@ TEST(SourceTextTest, Definitions) {
 TEST(SourceTextTest, SameKernels) {
   EXPECT_TRUE(IsSameKernel("int a;\n\n  int  b; // two", "/* x */ int a;\nint b;\n"));
   EXPECT_FALSE(IsSameKernel("int a;", "int b;"));
+  // Reformatted.
+  EXPECT_TRUE(IsSameKernel("int i=n+1;\nk<<<1,1>>>(x);", "int i = n + 1; k<<<1, 1>>>( x );"));
+  EXPECT_TRUE(IsSameKernel("void f(int a,\n       int b) {\n}", "void f(int a, int b)\n{}\n"));
+  EXPECT_TRUE(IsSameKernel("x=-1;y=*p;", "x = -1; y = *p;"));
+  EXPECT_TRUE(IsSameKernel("#define A 1\r\nint a;\r\n", "#define A  1\n\n  int a ;"));
+  EXPECT_TRUE(IsSameKernel("#define A f( \\\n  1)\nint a;", "#define A f( 1)\nint a;"));
+  // What changes the code.
+  EXPECT_FALSE(IsSameKernel("a + +b", "a ++b"));
+  EXPECT_FALSE(IsSameKernel("a - -b", "a--b"));
+  EXPECT_FALSE(IsSameKernel("intx;", "int x;"));
+  EXPECT_FALSE(IsSameKernel("a / *b", "a /*b*/"));
+  EXPECT_FALSE(IsSameKernel("#define F (x)\n", "#define F(x)\n"));
+  EXPECT_FALSE(IsSameKernel("#define A 1\nint a;", "#define A 1 int a;"));
+  EXPECT_FALSE(IsSameKernel("int a;\n#if 1\n#endif", "int a; #if 1\n#endif"));
+  EXPECT_FALSE(IsSameKernel("c = '\"'; d = ' ';", "c = '\"'; d = '  ';"));
+  EXPECT_FALSE(IsSameKernel("s = R\"(a\n b)\";", "s = R\"(a\nb)\";"));
   EXPECT_FALSE(IsSameKernel("s = \"a  b\";", "s = \"a b\";"));
   EXPECT_FALSE(IsSameKernel("s = \"// a\";", "s = \"// b\";"));
 }

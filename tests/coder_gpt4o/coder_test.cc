@@ -81,6 +81,15 @@ TEST(CoderTest, DescribesTheRequestAsItIsSent) {
   bench.service.Answer(AnswerOf(""));
 }
 
+// Some services want a key there, under a name that does not show it.
+TEST(CoderTest, DescribesNoQuery) {
+  Bench bench(json{{"base_url", "https://host/v1?code=functionkey12345"}});
+  Asked asked;
+  const std::string described = bench.coder.Describe(asked.request());
+  EXPECT_THAT(described, HasSubstr("POST to https://host/v1\n"));
+  EXPECT_EQ(described.find("functionkey"), std::string::npos);
+}
+
 TEST(CoderTest, EveryEndHasItsOutcome) {
   Bench bench;
   Asked asked;

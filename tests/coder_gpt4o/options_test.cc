@@ -33,6 +33,16 @@ TEST(OptionsTest, TheSchemaIsSound) {
   EXPECT_THAT(FindSchemaMistakes(nlohmann::ordered_json::parse(OptionsSchema())), IsEmpty());
 }
 
+// Whatever the schema lets pass the client takes.
+TEST(OptionsTest, TheSchemaHasTheClientsLimits) {
+  const json properties = json::parse(OptionsSchema()).at("properties");
+  for (const char* name : {"connect_timeout_seconds", "idle_timeout_seconds", "total_timeout_seconds",
+                           "retry_budget_per_second", "breaker_pause_seconds"})
+    EXPECT_EQ(properties.at(name).value("exclusiveMinimum", -1), 0) << name;
+  for (const char* name : {"breaker_failures", "max_attempts", "max_concurrency", "continuations"})
+    EXPECT_LE(properties.at(name).value("maximum", uint64_t{1} << 32), 1000000u) << name;
+}
+
 TEST(OptionsTest, TheDefaults) {
   const CoderOptions options = OptionsWith(json::object());
   EXPECT_EQ(options.model, "gpt-4o");
@@ -99,13 +109,14 @@ TEST(OptionsTest, AKeyInAFileIsRefusedAndNotRepeated) {
     EXPECT_THAT(Refusal({{"api_key_env", key}}),
                 AllOf(HasSubstr("api_key_env"), HasSubstr("revoked"), Not(HasSubstr(key))));
   }
-  for (const char* header : {"Authorization", "api-key", "X-API-Key", "Cookie", "X-Auth-Token"}) {
+  for (const char* header : {"Authorization", "api-key", "X-API-Key", "Cookie", "X-Auth-Token", "X-Auth", "Auth"}) {
     EXPECT_THAT(Refusal({{"extra_headers", {{header, "hush"}}}}), AllOf(HasSubstr(header), Not(HasSubstr("hush"))))
         << header;
   }
   EXPECT_THAT(Refusal({{"extra_body", {{"api_key", "hush"}}}}), AllOf(HasSubstr("api_key"), Not(HasSubstr("hush"))));
   EXPECT_THAT(Refusal({{"base_url", "https://me:hush@host/v1"}}), AllOf(HasSubstr("base_url"), Not(HasSubstr("hush"))));
   EXPECT_THAT(Refusal({{"proxy", "http://me:hush@host"}}), AllOf(HasSubstr("proxy"), Not(HasSubstr("hush"))));
+  EXPECT_EQ(Refusal({{"extra_headers", {{"X-Author", "me"}}}}), "");
   // A host alone may have an @ behind it.
   EXPECT_EQ(Refusal({{"base_url", "https://host/v1/a@b"}}), "");
   EXPECT_EQ(Refusal({{"extra_body", {{"max_output_tokens", 5}, {"top_p", 0.5}}}}), "");
@@ -132,7 +143,9 @@ TEST(OptionsTest, AKeyGoesOverHttpToThisMachineOnly) {
     EXPECT_EQ(Refusal({{"base_url", url}, {"api_key_env", nullptr}}), "") << host;
     EXPECT_EQ(Refusal({{"base_url", std::string("https://") + host + "/v1"}}), "") << host;
   }
-  EXPECT_THAT(Refusal({{"base_url", "HTTP://host/v1"}}), HasSubstr("allow_plain_http"));
+  for (const char* url :
+       {"HTTP://host/v1", "http:/host/v1", "http:host/v1", "http:///host/v1", "http:/localhost@host/v1"})
+    EXPECT_THAT(Refusal({{"base_url", url}}), HasSubstr("allow_plain_http")) << url;
   for (const char* host : {"localhost:8000", "LOCALHOST", "127.0.0.1:1", "127.8.9.1", "[::1]:8000", "a.localhost"})
     EXPECT_EQ(Refusal({{"base_url", std::string("http://") + host + "/v1"}}), "") << host;
 }

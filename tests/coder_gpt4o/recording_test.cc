@@ -7,7 +7,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <fstream>
+#include <thread>
 
 namespace kgrpo::coder_gpt4o {
 namespace {
@@ -146,6 +148,44 @@ TEST(RecordingTest, TwoMayWriteToOneCache) {
   other.Add(Request("{}", 2), Exchange("b"), true, true);
   EXPECT_EQ(one.Exchanges(), 2u);
   EXPECT_EQ(other.Spent(), 1.0);
+}
+
+// Somebody reads it in a transaction of his own: to write beside him is allowed, to change the file's mode is not.
+TEST(RecordingTest, WaitsForAReaderWhenItIsOpened) {
+  const fs::path file = TestFolder("reader") / "r.sqlite";
+  { const Recording recording(file, Access::kReadWrite); }
+  Database reader(file, Database::Mode::kReadWrite);
+  reader.Execute("BEGIN; SELECT * FROM spending");
+  std::thread leaves([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    reader.Execute("COMMIT");
+  });
+  EXPECT_NO_THROW(const Recording recording(file, Access::kReadWrite));
+  leaves.join();
+}
+
+TEST(RecordingTest, WaitsForAWriterButNotOverAndOver) {
+  const fs::path file = TestFolder("writer") / "r.sqlite";
+  Recording recording(file, Access::kReadWrite, std::chrono::seconds(3));
+  Database writer(file, Database::Mode::kReadWrite);
+  std::thread leaves;
+  const auto leave_soon = [&](int milliseconds) {
+    leaves = std::thread([&writer, milliseconds] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+      writer.Execute("COMMIT");
+    });
+  };
+  writer.Execute("BEGIN IMMEDIATE");
+  EXPECT_THROW(recording.Add(Request("{}", 1), Exchange("a"), true, true), Error);
+  leave_soon(2000);  // less than it waited before
+  EXPECT_THROW(recording.Add(Request("{}", 2), Exchange("b"), true, true), Error);
+  leaves.join();
+  recording.Add(Request("{}", 3), Exchange("c"), true, true);
+  writer.Execute("BEGIN IMMEDIATE");
+  leave_soon(300);
+  EXPECT_NO_THROW(recording.Add(Request("{}", 4), Exchange("d"), true, true));
+  leaves.join();
+  EXPECT_EQ(recording.Exchanges(), 2u);
 }
 
 TEST(RecordingTest, ARunsFolderNamesItsCoders) {

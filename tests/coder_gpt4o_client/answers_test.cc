@@ -160,6 +160,15 @@ TEST(Requests, AzuresUrlAndHeaderAreAsItWantsThem) {
   EXPECT_THAT(seen, Not(HasSubstr("Authorization")));
 }
 
+TEST(Requests, HaveABearerInEverySpellingOfAuthorization) {
+  const Server server([](const auto& request, auto& response, int) { AnswerRight(request, response, "x"); });
+  ClientOptions options = QuickOptions(server.Url());
+  options.api_key_header = "authorization";
+  CompletionClient client(options);
+  ASSERT_EQ(Ask(client).outcome, Outcome::kAnswered);
+  EXPECT_EQ(server.Requests().at(0).get_header_value("Authorization"), "Bearer sk-test-0123456789");
+}
+
 TEST(Requests, GoThroughAProxyWithoutTheKeyBeingItsBusiness) {
   std::string seen;
   const SocketServer proxy([&](const Exchange& exchange, int) {
@@ -185,6 +194,29 @@ TEST(Requests, GoThroughTheEnvironmentsProxy) {
     EXPECT_EQ(Ask(client).text, "by proxy");
   }
   unsetenv("http_proxy");
+}
+
+// The key would stand in plain text in what a proxy gets.
+TEST(Requests, ToThisMachineGoThroughNoProxy) {
+  const SocketServer proxy([&](const Exchange& exchange, int) { exchange.Send(Http(WholeAnswer("by proxy"))); });
+  const Server server([](const auto& request, auto& response, int) { AnswerRight(request, response, "straight"); });
+  const std::string address = "http://127.0.0.1:" + std::to_string(proxy.Port());
+  for (const std::string& host : {std::string("127.0.0.1"), std::string("localhost")}) {
+    ClientOptions options = QuickOptions("http://" + host + ":" + std::to_string(server.Port()) + "/v1");
+    options.proxy = address;
+    {
+      CompletionClient client(options);
+      EXPECT_EQ(Ask(client).text, "straight") << host;
+    }
+    options.proxy.reset();
+    setenv("http_proxy", address.c_str(), 1);
+    {
+      CompletionClient client(options);
+      EXPECT_EQ(Ask(client).text, "straight") << host;
+    }
+    unsetenv("http_proxy");
+  }
+  EXPECT_EQ(proxy.Count(), 0);
 }
 
 // Some servers know "stream" but not "stream_options", and say so with 400 or, as FastAPI, with 422.

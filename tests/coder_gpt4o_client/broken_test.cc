@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <string>
 
@@ -85,6 +86,11 @@ INSTANTIATE_TEST_SUITE_P(
                              [](const Exchange& exchange) {
                                exchange.Send(ChunkedHead() + HttpChunk(HalfAStream()) + HttpChunk(""));
                              }},
+                    Breaking{"UnreadableInAStreamThatStaysOpen", "invalid_answer",
+                             [](const Exchange& exchange) {
+                               exchange.Send(ChunkedHead() + HttpChunk(HalfAStream() + "\n\ndata: {oops\n\n"));
+                               exchange.HoldUntilClosed();
+                             }},
                     Breaking{"ResetInAWholeAnswer", "connection",
                              [](const Exchange& exchange) {
                                const std::string answer = Http(WholeAnswer("the whole answer"));
@@ -147,6 +153,10 @@ TEST(Broken, WhatHappensAfterTheLastWordIsNoMatter) {
       [&](const Exchange& exchange) { exchange.Send(ChunkedHead() + HttpChunk(whole)); },
       [&](const Exchange& exchange) { exchange.Send(ChunkedHead() + HttpChunk(without_done)); },
       [&](const Exchange& exchange) { exchange.Send("HTTP/1.1 200 OK\r\n\r\n" + whole); },
+      [&](const Exchange& exchange) {
+        exchange.Send(ChunkedHead() + HttpChunk(without_done) + HttpChunk("data: {\"error\":{\"code\":500}}\n\n") +
+                      HttpChunk(""));
+      },
   };
   for (const auto& end : ends) {
     const SocketServer server([&](const Exchange& exchange, int) { end(exchange); });
@@ -156,6 +166,22 @@ TEST(Broken, WhatHappensAfterTheLastWordIsNoMatter) {
     EXPECT_EQ(completion.text, "right");
     EXPECT_EQ(completion.attempts, 1U);
   }
+}
+
+TEST(Broken, PingsAfterTheLastWordAreNotWaitedFor) {
+  std::atomic<bool> all_sent = false;
+  const SocketServer server([&](const Exchange& exchange, int) {
+    exchange.Send(ChunkedHead() + HttpChunk(StreamedAnswer("right")));
+    for (int ping = 0; ping < 300; ++ping) {  // of 15 bytes, each 20 ms after the last at least: 90 s in all
+      if (!exchange.Trickle(HttpChunk(": ping\n\n"))) return;
+    }
+    all_sent = true;
+  });
+  ClientOptions options = QuickOptions(server.Url());
+  options.total_timeout_seconds = 600;
+  CompletionClient client(options);
+  EXPECT_EQ(Ask(client).text, "right");
+  EXPECT_FALSE(all_sent);
 }
 
 // A stream may take longer than the idle time-out in all, as long as something comes.

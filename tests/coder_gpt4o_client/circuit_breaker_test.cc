@@ -12,15 +12,15 @@ constexpr BreakerOptions kOptions = {4, 5, 30};
 
 CircuitBreaker Opened(double now) {
   CircuitBreaker breaker(kOptions);
-  for (uint64_t request = 1; request <= 4; ++request) breaker.OnFailure(now, request, false);
+  for (uint64_t request = 1; request <= 4; ++request) breaker.OnFailure(now, 0, request, false);
   return breaker;
 }
 
 TEST(CircuitBreaker, OpensAfterFailuresOfSeveralRequestsInARow) {
   CircuitBreaker breaker(kOptions);
-  for (uint64_t request = 1; request <= 3; ++request) breaker.OnFailure(0, request, false);
+  for (uint64_t request = 1; request <= 3; ++request) breaker.OnFailure(0, 0, request, false);
   EXPECT_FALSE(breaker.Open());
-  breaker.OnFailure(2, 1, false);
+  breaker.OnFailure(2, 0, 1, false);
   EXPECT_TRUE(breaker.Open());
   EXPECT_DOUBLE_EQ(breaker.Wait(2), 5);
   EXPECT_DOUBLE_EQ(breaker.OutageSeconds(), 2);  // since the first of them
@@ -29,7 +29,7 @@ TEST(CircuitBreaker, OpensAfterFailuresOfSeveralRequestsInARow) {
 TEST(CircuitBreaker, AnAnswerBetweenStartsOver) {
   CircuitBreaker breaker(kOptions);
   for (int round = 0; round < 10; ++round) {
-    for (uint64_t request = 1; request <= 3; ++request) breaker.OnFailure(round, request, false);
+    for (uint64_t request = 1; request <= 3; ++request) breaker.OnFailure(round, 0, request, false);
     breaker.OnAlive();
   }
   EXPECT_FALSE(breaker.Open());
@@ -37,7 +37,7 @@ TEST(CircuitBreaker, AnAnswerBetweenStartsOver) {
 
 TEST(CircuitBreaker, OneOrTwoBadPromptsAreNoOutage) {
   CircuitBreaker breaker(kOptions);
-  for (int i = 0; i < 100; ++i) breaker.OnFailure(i, 1 + i % 2, false);
+  for (int i = 0; i < 100; ++i) breaker.OnFailure(i, 0, 1 + i % 2, false);
   EXPECT_FALSE(breaker.Open());
 }
 
@@ -49,7 +49,7 @@ TEST(CircuitBreaker, LetsOneProbeOutAtATimeAndDoublesThePause) {
     ASSERT_EQ(breaker.Wait(now), 0);
     ASSERT_TRUE(breaker.OnSend());
     EXPECT_TRUE(std::isinf(breaker.Wait(now)));
-    breaker.OnFailure(now, 1, true);
+    breaker.OnFailure(now, 0, 1, true);
     EXPECT_DOUBLE_EQ(breaker.Wait(now), pause);
     now += pause;
   }
@@ -59,14 +59,14 @@ TEST(CircuitBreaker, LetsOneProbeOutAtATimeAndDoublesThePause) {
 TEST(CircuitBreaker, AnAnswerClosesAndTheNextOutageStartsAfresh) {
   CircuitBreaker breaker = Opened(0);
   breaker.OnSend();
-  breaker.OnFailure(5, 1, true);
+  breaker.OnFailure(5, 0, 1, true);
   breaker.OnSend();
   breaker.OnAlive();
   EXPECT_FALSE(breaker.Open());
   EXPECT_EQ(breaker.Wait(6), 0);
   EXPECT_FALSE(breaker.OnSend());
   EXPECT_EQ(breaker.OutageSeconds(), 0);
-  for (uint64_t request = 1; request <= 4; ++request) breaker.OnFailure(100, request, false);
+  for (uint64_t request = 1; request <= 4; ++request) breaker.OnFailure(100, 0, request, false);
   EXPECT_DOUBLE_EQ(breaker.Wait(100), 5);
 }
 
@@ -74,13 +74,25 @@ TEST(CircuitBreaker, TimeWithoutAnAttemptIsNoOutage) {
   CircuitBreaker breaker = Opened(0);
   EXPECT_EQ(breaker.OutageSeconds(), 0);
   breaker.OnSend();
-  breaker.OnFailure(7200, 5, true);  // nobody asked for two hours
+  breaker.OnFailure(7200, 0, 5, true);  // nobody asked for two hours
   EXPECT_DOUBLE_EQ(breaker.OutageSeconds(), 60);
+}
+
+TEST(CircuitBreaker, AnAttemptThatHangsIsPartOfTheOutage) {
+  CircuitBreaker breaker = Opened(0);
+  double now = 5;
+  for (int probe = 0; probe < 4; ++probe) {
+    breaker.OnSend();
+    now += 600;
+    breaker.OnFailure(now, 600, 1, true);
+    now += 30;
+  }
+  EXPECT_DOUBLE_EQ(breaker.OutageSeconds(), now - 30);
 }
 
 TEST(CircuitBreaker, LateFailuresDoNotLengthenThePause) {
   CircuitBreaker breaker = Opened(0);
-  for (uint64_t request = 5; request < 60; ++request) breaker.OnFailure(1, request, false);
+  for (uint64_t request = 5; request < 60; ++request) breaker.OnFailure(1, 0, request, false);
   EXPECT_DOUBLE_EQ(breaker.Wait(1), 4);
 }
 

@@ -66,15 +66,17 @@ TEST(Failure, AParameterThatNoRequestMayHaveEndsTheRun) {
 TEST(Failure, TheServicesOwnOpinionCounts) {
   ResponseHeaders headers;
   headers.should_retry = false;
-  for (const int status : {429, 500, 503}) {
+  for (const int status : {408, 409, 425, 429, 500, 503}) {
     headers.status = status;
     EXPECT_EQ(FailureOfAnswer(headers, {}).remedy, Remedy::kGiveUp) << status;
   }
   headers.should_retry = true;
   headers.status = 400;
   EXPECT_EQ(FailureOfAnswer(headers, {}).remedy, Remedy::kRetry);
-  headers.status = 401;
-  EXPECT_EQ(FailureOfAnswer(headers, {}).remedy, Remedy::kFatal);
+  for (const int status : {401, 402, 404}) {  // what ends the run is no matter of one request
+    headers.status = status;
+    EXPECT_EQ(FailureOfAnswer(headers, {}).remedy, Remedy::kFatal) << status;
+  }
 }
 
 TEST(Failure, AnErrorInASuccessIsReadByItsCode) {

@@ -216,6 +216,15 @@ TEST(Failures, AWaitLongerThanAnOutageMayLastEndsTheRun) {
   EXPECT_THAT(completion.message, HasSubstr("no request for 86400 s"));
 }
 
+TEST(Failures, AWaitWithoutEndIsToldAsOne) {
+  const Server server([](const auto&, auto& response, int) {
+    AnswerError(response, 429, ErrorBody("never"));
+    response.set_header("Retry-After", std::string(40, '9'));
+  });
+  CompletionClient client(QuickOptions(server.Url()));
+  EXPECT_THAT(Ask(client).message, HasSubstr("no request for more than 1000000000 s"));
+}
+
 TEST(Failures, AWaitOfOneRequestLongerThanAnOutageMayLastFailsIt) {
   const Server server([](const auto& request, auto& response, int) {
     if (request.body.find("bad") == std::string::npos) return AnswerRight(request, response, "right");

@@ -1,6 +1,7 @@
 // Attempts that the service took on and that gave no answer: it may bill them, so they are counted.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
 #include <string>
 #include <utility>
@@ -71,6 +72,24 @@ TEST(Lost, SilenceAndBrokenConnectionsCountOnceTheRequestIsSent) {
   EXPECT_EQ(completion.lost_bytes, 0U);
 }
 
+// curl sends a request again by itself where a connection that was kept open closes on it.
+TEST(Lost, AKeptConnectionThatClosesOnARequestCounts) {
+  std::atomic<int> requests = 0;
+  const SocketServer server([&](const Exchange& exchange, int number) {
+    ++requests;
+    exchange.Send(Http(WholeAnswer("right")));
+    if (number == 1 && exchange.AwaitNext()) ++requests;  // and closes
+  });
+  CompletionClient client(QuickOptions(server.Url()));
+  ASSERT_EQ(Ask(client, "first").outcome, Outcome::kAnswered);
+  const Completion completion = Ask(client, "second");
+  ASSERT_EQ(completion.outcome, Outcome::kAnswered) << completion.message;
+  EXPECT_EQ(completion.attempts, 2U);
+  EXPECT_EQ(completion.lost_attempts, 1U);
+  EXPECT_EQ(completion.lost_silent, 1U);
+  EXPECT_EQ(requests, 3);
+}
+
 TEST(Lost, AnswersOfNoUseCount) {
   const Server server([](const auto&, auto& response, int attempt) {
     if (attempt == 1) response.set_content("{\"choices\":[]}", "application/json");
@@ -122,6 +141,30 @@ TEST(Lost, WhatIsCancelledWhileItIsAnsweredCounts) {
   const Completion completion = done.get_future().get();
   EXPECT_EQ(completion.outcome, Outcome::kCancelled);
   EXPECT_EQ(completion.lost_attempts, 1U);
+}
+
+// A stream that said its last has a moment to close; its answer is there all the same.
+TEST(Lost, AWholeAnswerIsNotCancelled) {
+  std::promise<void> sent;
+  const SocketServer server([&](const Exchange& exchange, int) {
+    if (exchange.Request().find("quick") != std::string::npos) {
+      exchange.Send(Http(WholeAnswer("quick")));
+      return;
+    }
+    exchange.Send(ChunkedHead() + HttpChunk(StreamedAnswer("right")));
+    sent.set_value();
+    exchange.HoldUntilClosed();
+  });
+  CompletionClient client(QuickOptions(server.Url()));
+  std::promise<Completion> done;
+  client.Send(Prompt("slow"), [&](Completion completion) { done.set_value(std::move(completion)); });
+  sent.get_future().wait();
+  // Whose answer comes later, and is read later.
+  client.Send(Prompt("quick"), [&](const Completion&) { client.Cancel(); });
+  const Completion completion = done.get_future().get();
+  EXPECT_EQ(completion.outcome, Outcome::kAnswered);
+  EXPECT_EQ(completion.text, "right");
+  EXPECT_EQ(completion.lost_attempts, 0U);
 }
 
 TEST(Lost, WhatIsCancelledBeforeItIsSentCostsNothing) {

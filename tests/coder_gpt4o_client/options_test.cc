@@ -33,9 +33,9 @@ TEST(Options, TheDefaultsAreRight) {
 }
 
 TEST(Options, BadUrlsAreRefused) {
-  for (const char* url :
-       {"", "api.openai.com/v1", "https://", "ftp://host/v1", "file:///etc/passwd", "https://host:99999/v1",
-        "https://ho st/v1", "https://host/v1/chat/completions", "https://host/v1/chat/completions/"}) {
+  for (const char* url : {"", "api.openai.com/v1", "https://", "ftp://host/v1", "file:///etc/passwd",
+                          "https://host:99999/v1", "https://ho st/v1", "http:/host/v1", "http:host/v1?://",
+                          "https:/host/v1", "https://host/v1/chat/completions", "https://host/v1/chat/completions/"}) {
     EXPECT_THAT(Complaint([&](auto& options) { options.base_url = url; }), HasSubstr("base_url")) << url;
   }
 }

@@ -93,6 +93,22 @@ TEST(Outage, AServiceThatNeverWasThereIsAWrongUrl) {
   }
 }
 
+TEST(Outage, AProxyThatDoesNotFindTheServiceIsNotTheService) {
+  const SocketServer proxy(
+      [](const Exchange& exchange, int) { exchange.Send("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n"); });
+  ClientOptions options = QuickOptions("https://service.invalid/v1");
+  options.proxy = "http://127.0.0.1:" + std::to_string(proxy.Port());
+  options.max_first_outage_seconds = 0.1;
+  options.max_outage_seconds = 1000;
+  CompletionClient client(options);
+  for (const Completion& completion : AskAll(client, Prompts(8))) {
+    EXPECT_EQ(completion.outcome, Outcome::kFatal);
+    EXPECT_THAT(completion.message, HasSubstr("could not be reached"));
+    EXPECT_THAT(completion.message, HasSubstr("502"));
+    EXPECT_EQ(completion.lost_attempts, 0U);
+  }
+}
+
 TEST(Outage, OneRequestToNowhereFailsAfterItsAttempts) {
   CompletionClient client(QuickOptions("http://127.0.0.1:" + std::to_string(ClosedPort()) + "/v1"));
   const Completion completion = Ask(client);

@@ -80,6 +80,30 @@ TEST(ResponseReader, AStreamIsWholeOnceItSaysWhyItEnds) {
   EXPECT_EQ(without_reason->Result().finish_reason, "");
 }
 
+TEST(ResponseReader, AWholeAnswerStaysWhole) {
+  const std::string answer = Chunk(R"({"content":"all"})") + Chunk("{}", "\"stop\"");
+  for (const std::string& after :
+       {std::string("data: {\"error\":{\"message\":\"late\"}}\n\n"), std::string("data: {oops\n\n"),
+        std::string("data: [DONE] \n\n"), std::string("data: \n\n"), std::string("data: oops\n\n") + kUsage + kDone}) {
+    const auto reader = Read(answer + after);
+    EXPECT_TRUE(reader->Complete()) << after;
+    EXPECT_FALSE(reader->HasError()) << after;
+    EXPECT_EQ(reader->Result().text, "all") << after;
+    EXPECT_EQ(reader->Result().usage_known, after.find("usage") != std::string::npos) << after;
+  }
+  const auto long_after = Read(answer + ": " + std::string(2000, 'x'), 200, 1000);
+  EXPECT_FALSE(long_after->TooLong());
+  EXPECT_TRUE(long_after->Complete());
+}
+
+TEST(ResponseReader, EmptyEventsAndBlanksAreNoHarm) {
+  const auto reader = Read("data:\n\n" + Chunk(R"({"content":"a"})") + "data: \n\ndata:\t\n\n" +
+                           Chunk(R"({"content":"b"})") + "data:  [DONE] \n\n");
+  ASSERT_TRUE(reader->Complete());
+  EXPECT_TRUE(reader->Ended());
+  EXPECT_EQ(reader->Result().text, "ab");
+}
+
 TEST(ResponseReader, AStreamWithoutAnAnswerIsNone) {
   const auto only_done = Read(std::string(": x\n\n") + kUsage + kDone);
   EXPECT_FALSE(only_done->Complete());
@@ -99,7 +123,9 @@ TEST(ResponseReader, CountsThatAreNoneAreUnknown) {
        {R"({"prompt_tokens":0,"completion_tokens":0})", R"({"prompt_tokens":5})",
         R"({"prompt_tokens":5,"completion_tokens":0})", R"({"completion_tokens":2})",
         R"({"prompt_tokens":"5","completion_tokens":2})", R"({"prompt_tokens":5,"completion_tokens":-2})",
-        R"({"prompt_tokens":5,"completion_tokens":2.5})", "{}", "null", "7"}) {
+        R"({"prompt_tokens":5,"completion_tokens":2.5})",
+        R"({"prompt_tokens":18446744073709551615,"completion_tokens":2})",
+        R"({"prompt_tokens":5,"completion_tokens":100000001})", "{}", "null", "7"}) {
     const auto reader = Read(answer + usage + "}");
     ASSERT_TRUE(reader->Complete()) << usage;
     EXPECT_FALSE(reader->Result().usage_known) << usage;
@@ -165,7 +191,10 @@ TEST(ResponseReader, ReadsErrorsInTheirShapes) {
   EXPECT_EQ(Read(R"({"error":"m"})", 500)->Error().message, "m");
   EXPECT_EQ(Read(R"({"object":"error","message":"m","type":"NotFoundError","code":404})", 404)->Error().message, "m");
   EXPECT_EQ(Read(R"({"detail":[{"loc":["body"],"msg":"bad"}]})", 422)->Error().message,
-            R"([{"loc":["body"],"msg":"bad"}])");
+            R"({"detail":[{"loc":["body"],"msg":"bad"}]})");
+  EXPECT_EQ(Read(R"({"error":{"type":"t","code":{"a":1}}})", 500)->Error().message,
+            R"({"error":{"type":"t","code":{"a":1}}})");
+  EXPECT_EQ(Read(R"({"error":{"type":"t","code":{"a":1}}})", 500)->Error().code, "");
   EXPECT_EQ(Read("<html><head><title>502 Bad\nGateway</title></head>\r\n<body/></html>", 502)->Error().message,
             "502 Bad Gateway");
   EXPECT_EQ(Read("data: service unavailable", 503)->Error().message, "data: service unavailable");
@@ -203,6 +232,17 @@ TEST(ResponseReader, StopsAtTheLimit) {
 
 TEST(ResponseReader, DeepNestingIsNoHarm) {
   EXPECT_FALSE(Read("{\"choices\":" + std::string(200000, '['))->Complete());
+  const std::string deep = std::string(200000, '[') + std::string(200000, ']');
+  for (const std::string& body : {"{\"choices\":" + deep + "}", "{\"error\":" + deep + "}", "{\"detail\":" + deep + "}",
+                                  "{\"error\":{\"message\":" + deep + "}}", "{\"error\":{\"code\":" + deep + "}}",
+                                  "data: {\"error\":" + deep + "}\n\n"}) {
+    for (const int status : {200, 400}) {
+      const auto reader = Read(body, status);
+      EXPECT_FALSE(reader->Complete());
+      EXPECT_LT(reader->Error().message.size(), 500U);
+      EXPECT_LT(reader->Error().code.size(), 500U);
+    }
+  }
 }
 
 TEST(Excerpt, IsOneShortCleanLine) {

@@ -58,6 +58,23 @@ TEST(Secrets, AUrlsQueryIsNotRepeated) {
               testing::AllOf(HasSubstr("/v1/chat/completions could not be reached"), Not(HasSubstr("?"))));
 }
 
+TEST(Secrets, TheEnvironmentsProxyPasswordIsNotRepeated) {
+  const SocketServer proxy([](const Exchange& exchange, int) {
+    const std::string body = ErrorBody("no way for http://me:hunter22%2Bhunter22 nor hunter22+hunter22");
+    exchange.Send("HTTP/1.1 502 Bad Gateway\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
+  });
+  const std::string address = "me:hunter22%2Bhunter22@127.0.0.1:" + std::to_string(proxy.Port());
+  for (const std::string& value : {address, "http://" + address}) {
+    ClientOptions options = QuickOptions("http://service.invalid/v1");
+    options.proxy.reset();
+    options.max_attempts = 1;
+    setenv("http_proxy", value.c_str(), 1);
+    CompletionClient client(options);
+    EXPECT_THAT(Ask(client).message, HasSubstr("no way for http://me:[hidden] nor [hidden]")) << value;
+    unsetenv("http_proxy");
+  }
+}
+
 // A header's value may be a word that a kernel uses: the answer is code and stays as it is.
 TEST(Secrets, AHeadersValueIsNotCutOutOfAKernel) {
   const std::string kernel = "__global__ void team_softmax() {}";

@@ -37,7 +37,29 @@ bool Readable(int socket, const std::atomic<bool>& stopping) {
   return false;
 }
 
+// One request with its body; false where the client leaves before its end, or the test is over.
+bool ReadRequest(int socket, const std::atomic<bool>& stopping, std::string& request) {
+  char bytes[4096];
+  size_t whole = std::string::npos;
+  while (request.size() < whole && Readable(socket, stopping)) {
+    const ssize_t got = recv(socket, bytes, sizeof bytes, 0);
+    if (got <= 0) break;
+    request.append(bytes, static_cast<size_t>(got));
+    const size_t head = request.find("\r\n\r\n");
+    const size_t length = request.find("Content-Length: ");
+    if (head != std::string::npos && length < head)
+      whole = head + 4 + std::strtoul(request.c_str() + length + 16, nullptr, 10);
+    if (head != std::string::npos && length >= head) whole = head + 4;
+  }
+  return request.size() >= whole;
+}
+
 }  // namespace
+
+bool Exchange::AwaitNext() const {
+  std::string request;
+  return ReadRequest(socket_, stopping_, request);
+}
 
 bool Exchange::Send(std::string_view bytes) const {
   while (!bytes.empty()) {
@@ -86,19 +108,7 @@ SocketServer::~SocketServer() {
 
 void SocketServer::Serve(int socket) {
   std::string request;
-  char bytes[4096];
-  size_t whole = std::string::npos;
-  while (request.size() < whole && Readable(socket, stopping_)) {
-    const ssize_t got = recv(socket, bytes, sizeof bytes, 0);
-    if (got <= 0) break;
-    request.append(bytes, static_cast<size_t>(got));
-    const size_t head = request.find("\r\n\r\n");
-    const size_t length = request.find("Content-Length: ");
-    if (head != std::string::npos && length < head)
-      whole = head + 4 + std::strtoul(request.c_str() + length + 16, nullptr, 10);
-    if (head != std::string::npos && length >= head) whole = head + 4;
-  }
-  if (request.size() >= whole) script_({socket, std::move(request), stopping_}, ++count_);
+  if (ReadRequest(socket, stopping_, request)) script_({socket, std::move(request), stopping_}, ++count_);
   close(socket);
 }
 

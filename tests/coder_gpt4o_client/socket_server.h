@@ -18,6 +18,7 @@ class Exchange {
       : socket_(socket), request_(std::move(request)), stopping_(stopping) {}
 
   const std::string& Request() const { return request_; }
+  bool AwaitNext() const;                      // the next request on the same connection, whole; false: there is none
   bool Send(std::string_view bytes) const;     // false when the client is gone
   void Reset() const;                          // the connection ends with a TCP reset
   void HoldUntilClosed() const;                // says nothing until the client leaves, or the server ends

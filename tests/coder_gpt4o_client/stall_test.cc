@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <netdb.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
@@ -137,7 +138,9 @@ TEST(Stall, RateLimitsAreLearntWhenTheHeadersEnd) {
     may_end.wait();
     exchange.Send(HttpChunk(stream) + HttpChunk(""));
   });
-  CompletionClient client(QuickOptions(server.Url()));
+  ClientOptions options = QuickOptions(server.Url());
+  const Notices notices(options);
+  CompletionClient client(options);
   std::promise<Completion> first;
   std::promise<Completion> second;
   client.Send(Prompt("first"), [&](Completion completion) { first.set_value(std::move(completion)); });
@@ -149,6 +152,9 @@ TEST(Stall, RateLimitsAreLearntWhenTheHeadersEnd) {
   EXPECT_EQ(server.Count(), 1);
   client.Cancel();
   EXPECT_EQ(second.get_future().get().attempts, 0U);
+  const std::string told = notices.All();
+  EXPECT_THAT(told, testing::HasSubstr("let the next request out in 8"));  // a hundredth of a day
+  EXPECT_EQ(std::count(told.begin(), told.end(), '\n'), 1) << told;
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Names of headers, hosts and options, whose letters are ASCII whatever the locale says. Used by response_headers.cc
-// and by the plugin's secrets.cc.
+// Text of headers, hosts, options and answers, of which ASCII's letters and blanks matter, whatever the locale says.
+// Used throughout the client and by the plugin's answer.cc and secrets.cc.
 #ifndef KGRPO_CODER_GPT4O_CLIENT_ASCII_H
 #define KGRPO_CODER_GPT4O_CLIENT_ASCII_H
 
@@ -14,6 +14,14 @@ inline std::string Lower(std::string_view text) {
   std::transform(lower.begin(), lower.end(), lower.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
   return lower;
+}
+
+// Without blanks and line ends around it.
+inline std::string_view Trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const size_t begin = text.find_first_not_of(kSpace);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
 }
 
 }  // namespace kgrpo::coder_gpt4o

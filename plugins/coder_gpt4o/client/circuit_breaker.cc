@@ -23,8 +23,9 @@ void CircuitBreaker::OnAlive() {
   requests_.clear();
 }
 
-void CircuitBreaker::OnFailure(double now, uint64_t request, bool probe) {
-  outage_ = failures_ == 0 ? 0 : outage_ + std::min(now - last_failure_, 2 * options_.pause_cap_seconds);
+void CircuitBreaker::OnFailure(double now, double attempt_seconds, uint64_t request, bool probe) {
+  const double most = 2 * options_.pause_cap_seconds + attempt_seconds;
+  outage_ = failures_ == 0 ? 0 : outage_ + std::min(now - last_failure_, most);
   last_failure_ = now;
   ++failures_;
   if (requests_.size() < kRequests) requests_.insert(request);

@@ -1,5 +1,5 @@
 // Tells an outage of the service from the failure of single requests, and stops sending during one but for probes. Used
-// by completion_client.cc, on its thread. Times are seconds of one steady clock, given by the caller.
+// by dispatcher.cc, on its thread. Times are seconds of one steady clock, given by the caller.
 #ifndef KGRPO_CODER_GPT4O_CLIENT_CIRCUIT_BREAKER_H
 #define KGRPO_CODER_GPT4O_CLIENT_CIRCUIT_BREAKER_H
 
@@ -26,12 +26,13 @@ class CircuitBreaker {
 
   // A request goes out; true: as a probe, of which the caller reports exactly one of the following.
   bool OnSend();
-  void OnAlive();                                            // the service answered, if only with a refusal
-  void OnFailure(double now, uint64_t request, bool probe);  // it did not
-  void OnProbeDropped();                                     // the probe was cancelled
+  void OnAlive();  // the service answered, if only with a refusal
+  // It did not, after an attempt of so long.
+  void OnFailure(double now, double attempt_seconds, uint64_t request, bool probe);
+  void OnProbeDropped();  // the probe was cancelled
 
   // How long the outage is known to have lasted, as of its last failure; 0 while closed. Time in which nothing was
-  // tried is no outage: between two failures two of the longest pauses count at most.
+  // tried is no outage: between two failures two of the longest pauses and the attempt itself count at most.
   double OutageSeconds() const { return open_ ? outage_ : 0; }
   double PauseSeconds() const { return pause_; }
 

@@ -45,6 +45,22 @@ void CloseToOthers(const ClientOptions& options) {
                                            "): let this process call setrlimit and prctl(PR_SET_DUMPABLE)");
 }
 
+// While it lives, also where no thread can be made, this thread gets no signals.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
 bool LooksLikeAnObject(const std::string& body) {
   constexpr const char* kSpace = " \t\r\n";
   const size_t first = body.find_first_not_of(kSpace);
@@ -57,13 +73,10 @@ class CompletionClient::Impl {
  public:
   explicit Impl(const ClientOptions& options) : dispatcher_((CheckOpenFiles(options), options)) {
     CloseToOthers(options);
-    // The thread inherits a mask that blocks every signal: they are for the host's own threads.
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this] { Run(); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    {
+      const SignalsBlocked blocked;  // the thread inherits that: signals are for the host's own threads
+      thread_ = std::thread([this] { Run(); });
+    }
     pthread_setname_np(thread_.native_handle(), "kgrpo-coder");
   }
 

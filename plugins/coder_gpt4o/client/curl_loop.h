@@ -1,5 +1,5 @@
 // curl's multi interface driven by epoll: what a turn costs depends on what happened, not on how many transfers are in
-// flight (curl_multi_perform looks at all of them each time). Used by completion_client.cc, on its thread.
+// flight (curl_multi_perform looks at all of them each time). Used by dispatcher.cc, on its thread.
 #ifndef KGRPO_CODER_GPT4O_CLIENT_CURL_LOOP_H
 #define KGRPO_CODER_GPT4O_CLIENT_CURL_LOOP_H
 

@@ -75,8 +75,10 @@ void Dispatcher::CancelBefore(uint64_t id) {
     cancelled.push_back(std::move(it->second.second));
     it = delayed_.erase(it);
   }
+  std::vector<CURL*> whole;  // answers that are there and paid for
   for (auto it = running_.begin(); it != running_.end();) {
-    if (it->second.id >= id) {
+    if (it->second.id >= id || it->second.transfer->Whole()) {
+      if (it->second.id < id) whole.push_back(it->first);
       ++it;
       continue;
     }
@@ -93,6 +95,7 @@ void Dispatcher::CancelBefore(uint64_t id) {
     completion.message = "cancelled";
     Finish(request, std::move(completion));
   }
+  for (CURL* handle : whole) Conclude(handle, true, CURLE_OK);
 }
 
 void Dispatcher::Turn() {
@@ -153,7 +156,9 @@ double Dispatcher::StartWhatMay(double now) {
     const size_t most = resolved_ ? concurrency_.Limit() : 1;
     if (running_.size() >= most) return kForever;
     const auto next = Next();
-    const double wait = std::max(breaker_.Wait(now), limits_.Wait(now, next->second.tokens));
+    const double limits_wait = limits_.Wait(now, next->second.tokens);
+    const double wait = std::max(breaker_.Wait(now), limits_wait);
+    if (!breaker_.Open()) TellLongWait(now, limits_wait);
     if (wait > 0) return wait;
     Start(next, now);
   }

@@ -33,7 +33,7 @@ class Dispatcher {
   // Takes a request; ids rise. It goes out in a Turn, at the earliest.
   void Accept(uint64_t id, CompletionRequest request, Done done, double sent_at);
 
-  // Answers kCancelled to every request with a smaller id.
+  // Answers every request with a smaller id: kCancelled, but where its answer is there.
   void CancelBefore(uint64_t id);
 
   // Sends what may go, waits until something happens and acts on it. Callbacks run in here.
@@ -74,6 +74,7 @@ class Dispatcher {
   void Conclude(CURL* handle, bool silent, CURLcode code);
   static void NoteLost(Attempt& attempt);
   void OnFailure(Attempt attempt, Failure failure, double now);
+  void TellLongWait(double now, double wait);
   void OnOverload(const Attempt& attempt, double now);
   void Retry(Attempt attempt, const Failure& failure, double now);
   void CheckOutage();
@@ -104,6 +105,7 @@ class Dispatcher {
   bool stream_usage_;
   uint32_t refusals_ = 0;  // in a row
   std::string last_failure_;
+  double told_until_ = 0;            // the end of the last wait of all requests that was told
   std::optional<Completion> fatal_;  // what every further request is answered
 
   mutable std::mutex mutex_;

@@ -14,6 +14,8 @@ constexpr double kWorthANoticeSeconds = 5;  // a pause of all requests of so lon
 constexpr double kLongWaitSeconds = 60;     // likewise, of one request
 
 std::string Seconds(double seconds) {
+  constexpr double kMost = 1e9;  // what servers write may fit no integer
+  if (!(seconds < kMost)) return "more than " + std::to_string(static_cast<long>(kMost)) + " s";
   return std::to_string(static_cast<long>(std::ceil(seconds))) + " s";
 }
 
@@ -30,7 +32,7 @@ void Dispatcher::Conclude(CURL* handle, bool silent, CURLcode code) {
   const double now = Now();
   Transfer::Result result = silent ? attempt.transfer->ConcludeSilent() : attempt.transfer->Conclude(code);
   const ResponseHeaders& headers = attempt.transfer->Headers();
-  contacted_ = contacted_ || headers.status != 0;
+  contacted_ = contacted_ || attempt.transfer->Contacted();
   if (!result.answer) {
     NoteLost(attempt);
     OnFailure(std::move(attempt), std::move(result.failure), now);
@@ -85,7 +87,7 @@ void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
     if (attempt.probe) breaker_.OnProbeDropped();
   } else {
     const bool was_open = breaker_.Open();
-    breaker_.OnFailure(now, attempt.id, attempt.probe);
+    breaker_.OnFailure(now, now - attempt.transfer->StartedAt(), attempt.id, attempt.probe);
     if (breaker_.Open() && !was_open) {
       Count(&ClientStatistics::breaker_openings);
       Notice("the service fails: " + failure.message + ". Nothing is sent for " + Seconds(breaker_.PauseSeconds()) +
@@ -123,6 +125,13 @@ void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
   }
 }
 
+// Of a limit that leaves nothing for long, a daily one say. Once for each wait: its end may move a little meanwhile.
+void Dispatcher::TellLongWait(double now, double wait) {
+  if (wait <= kLongWaitSeconds || now + wait <= told_until_ + kLongWaitSeconds) return;
+  told_until_ = now + wait;
+  Notice("the limits of requests and tokens let the next request out in " + Seconds(wait));
+}
+
 void Dispatcher::OnOverload(const Attempt& attempt, double now) {
   Count(&ClientStatistics::rate_limited);
   const double own_wait = concurrency_.OnOverload(now, attempt.transfer->StartedAt());
@@ -134,7 +143,10 @@ void Dispatcher::OnOverload(const Attempt& attempt, double now) {
     return;
   }
   const bool news = wait > limits_.Wait(now, 0) + 1;  // not one of many that say the same
-  if (news && wait >= kWorthANoticeSeconds) Notice("the service is overloaded: nothing is sent for " + Seconds(wait));
+  if (news && wait >= kWorthANoticeSeconds) {
+    Notice("the service is overloaded: nothing is sent for " + Seconds(wait));
+    told_until_ = now + wait;
+  }
   limits_.Pause(now, wait);
 }
 

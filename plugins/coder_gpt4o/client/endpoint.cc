@@ -8,7 +8,9 @@
 #include <filesystem>
 #include <string_view>
 
+#include "coder_gpt4o/client/ascii.h"
 #include "coder_gpt4o/client/excerpt.h"
+#include "coder_gpt4o/client/loopback.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {
@@ -22,9 +24,9 @@ struct FreeUrl {
 };
 using ParsedUrl = std::unique_ptr<CURLU, FreeUrl>;
 
-std::string Part(const ParsedUrl& url, CURLUPart part) {
+std::string Part(const ParsedUrl& url, CURLUPart part, unsigned flags = 0) {
   char* text = nullptr;
-  if (curl_url_get(url.get(), part, &text, 0) != CURLUE_OK) return {};
+  if (curl_url_get(url.get(), part, &text, flags) != CURLUE_OK) return {};
   std::string copy = text;
   curl_free(text);
   return copy;
@@ -44,6 +46,8 @@ std::string CompletionsUrl(const std::string& base_url) {
   const std::string scheme = Part(url, CURLUPART_SCHEME);
   if (scheme != "http" && scheme != "https")
     Refuse("base_url must begin with https:// or http://, not " + scheme + "://" + example);
+  if (!Lower(base_url).starts_with(scheme + "://"))  // curl takes "http:/host" too, which nothing else reads as it does
+    Refuse("base_url must begin with " + scheme + ":// and a host" + example);
   if (!Part(url, CURLUPART_USER).empty() || !Part(url, CURLUPART_PASSWORD).empty()) {
     Refuse("base_url holds a user or a password: a key belongs into the variable that api_key_env names" + example);
   }
@@ -122,6 +126,10 @@ Endpoint::Endpoint(const ClientOptions& options, std::function<void()> on_connec
   url_ = CompletionsUrl(options.base_url);
   shown_url_ = url_.substr(0, url_.find('?'));
   HideQuery();
+  const ParsedUrl parsed(curl_url());
+  curl_url_set(parsed.get(), CURLUPART_URL, url_.c_str(), 0);
+  // A proxy would get the key in plain text on the way to this machine, and could not find back here anyway.
+  if (IsLoopback(Part(parsed, CURLUPART_HOST))) options_.proxy = "";
   CheckExists(options.ca_file, "ca_file", false);
   CheckExists(options.ca_directory, "ca_directory", true);
   if (options.ca_file.empty() && options.ca_directory.empty()) {
@@ -139,7 +147,7 @@ Endpoint::Endpoint(const ClientOptions& options, std::function<void()> on_connec
     if (!IsHeaderName(options.api_key_header))
       Refuse("api_key_header '" + Excerpt(options.api_key_header) + "' is no header's name");
     if (!IsHeaderValue(options.api_key)) Refuse("the key holds a line break or another control character");
-    const bool bearer = options.api_key_header == "Authorization";
+    const bool bearer = Lower(options.api_key_header) == "authorization";
     AddHeader(options.api_key_header + (bearer ? ": Bearer " : ": ") + options.api_key);
     secrets_.Hide(options.api_key);
     key_.Hide(options.api_key);
@@ -157,8 +165,10 @@ Endpoint::Endpoint(const ClientOptions& options, std::function<void()> on_connec
     if (code != CURLUE_OK) {  // not repeated: it may hold a password
       Refuse(std::string("proxy is no URL (") + curl_url_strerror(code) + "); an example: http://proxy.example:3128");
     }
-    secrets_.Hide(Part(proxy, CURLUPART_PASSWORD));
+    HideProxyPassword(*options.proxy);
   }
+  for (const char* name : {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"})
+    HideProxyPassword(FromEnvironment({name}));
   options_.api_key.clear();
   options_.headers.clear();
 }
@@ -181,6 +191,14 @@ void Endpoint::HideQuery() {
       curl_free(decoded);
     }
   }
+}
+
+void Endpoint::HideProxyPassword(const std::string& proxy) {
+  const ParsedUrl url(curl_url());
+  const CURLUcode code =
+      curl_url_set(url.get(), CURLUPART_URL, proxy.c_str(), CURLU_DEFAULT_SCHEME | CURLU_NON_SUPPORT_SCHEME);
+  if (code != CURLUE_OK) return;
+  for (const unsigned flags : {0U, unsigned{CURLU_URLDECODE}}) secrets_.Hide(Part(url, CURLUPART_PASSWORD, flags));
 }
 
 void Endpoint::AddHeader(const std::string& line) {

@@ -39,6 +39,7 @@ class Endpoint {
   };
 
   void HideQuery();
+  void HideProxyPassword(const std::string& proxy);
   void AddHeader(const std::string& line);
   static curl_socket_t OpenSocket(void* self, curlsocktype purpose, curl_sockaddr* address);
 

@@ -66,15 +66,7 @@ Failure Rejected(int status, const ServiceError& error, const std::string& words
   return Make(Remedy::kGiveUp, "rejected", words);
 }
 
-}  // namespace
-
-bool IsContentFilter(const ResponseHeaders& headers, const ServiceError& error) {
-  const int status = StatusOf(headers, error);
-  return (status == 400 || status == 403) &&
-         (OneOf(error.code, {"content_filter", "content_policy_violation"}) || error.type == "content_filter");
-}
-
-Failure FailureOfAnswer(const ResponseHeaders& headers, const ServiceError& error) {
+Failure ByStatus(const ResponseHeaders& headers, const ServiceError& error) {
   const int status = StatusOf(headers, error);
   const std::string words = Words(headers, error);
   if (status >= 300 && status < 400) {
@@ -97,7 +89,6 @@ Failure FailureOfAnswer(const ResponseHeaders& headers, const ServiceError& erro
   if (status == 429 || status == 503 || status == 529) {
     Failure failure = Make(Remedy::kRetry, status == 429 ? "rate_limited" : "server_error", words);
     failure.overload = true;
-    if (headers.should_retry == false) failure.remedy = Remedy::kGiveUp;
     return failure;
   }
   if (status == 408) return Make(Remedy::kRetry, "timeout", words);
@@ -105,18 +96,31 @@ Failure FailureOfAnswer(const ResponseHeaders& headers, const ServiceError& erro
   if (status >= 400 && status < 500) {
     Failure failure = Rejected(status, error, words);
     failure.alive = true;
-    if (headers.should_retry == true && failure.remedy == Remedy::kGiveUp) failure.remedy = Remedy::kRetry;
     return failure;
   }
   if (status == 501 || status == 505) {
     return Make(Remedy::kFatal, "configuration", words + ". Check base_url: the server does not know this call");
   }
   if (status >= 500) {
-    Failure failure = Make(Remedy::kRetry, "server_error", words);
-    if (headers.should_retry == false) failure.remedy = Remedy::kGiveUp;
-    return failure;
+    return Make(Remedy::kRetry, "server_error", words);
   }
   return Make(Remedy::kRetry, "invalid_answer", words + ", which is no status that was expected");
+}
+
+}  // namespace
+
+bool IsContentFilter(const ResponseHeaders& headers, const ServiceError& error) {
+  const int status = StatusOf(headers, error);
+  return (status == 400 || status == 403) &&
+         (OneOf(error.code, {"content_filter", "content_policy_violation"}) || error.type == "content_filter");
+}
+
+Failure FailureOfAnswer(const ResponseHeaders& headers, const ServiceError& error) {
+  Failure failure = ByStatus(headers, error);
+  // The service's own opinion, of one request: what ends the run is not its matter.
+  if (headers.should_retry == false && failure.remedy == Remedy::kRetry) failure.remedy = Remedy::kGiveUp;
+  if (headers.should_retry == true && failure.remedy == Remedy::kGiveUp) failure.remedy = Remedy::kRetry;
+  return failure;
 }
 
 Failure FailureOfTransfer(CURLcode code, const std::string& detail) {

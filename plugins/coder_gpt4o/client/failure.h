@@ -1,5 +1,5 @@
 // What a failed attempt means: try again, give this request up, or end the run. Used by transfer.cc, which judges each
-// attempt, and by completion_client.cc, which acts on it.
+// attempt, and by dispatcher.cc, which acts on it.
 #ifndef KGRPO_CODER_GPT4O_CLIENT_FAILURE_H
 #define KGRPO_CODER_GPT4O_CLIENT_FAILURE_H
 

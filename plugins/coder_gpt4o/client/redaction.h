@@ -1,4 +1,5 @@
-// Keeps secrets out of what people read. Used by completion_client.cc on everything that leaves the client.
+// Keeps secrets out of what people read. Used by the dispatcher on everything that leaves the client, and by
+// response_reader.cc on what it shortens.
 #ifndef KGRPO_CODER_GPT4O_CLIENT_REDACTION_H
 #define KGRPO_CODER_GPT4O_CLIENT_REDACTION_H
 

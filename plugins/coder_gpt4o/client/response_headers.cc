@@ -11,13 +11,6 @@
 namespace kgrpo::coder_gpt4o {
 namespace {
 
-std::string_view Trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n";
-  const size_t begin = text.find_first_not_of(kSpace);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
-}
-
 // A number that is finite and not negative; what follows it is left in `rest`.
 std::optional<double> LeadingNumber(std::string_view text, std::string_view& rest) {
   double value = 0;
@@ -92,9 +85,7 @@ void ResponseHeaders::Take(std::string_view line, double unix_now) {
   if (colon == std::string_view::npos) return;
   const std::string name = Lower(Trimmed(line.substr(0, colon)));
   const std::string_view value = Trimmed(line.substr(colon + 1));
-  if (name == "content-type") {
-    content_type = Lower(Trimmed(value.substr(0, value.find(';'))));
-  } else if (name == "location") {
+  if (name == "location") {
     location = value;
   } else if (name == "x-request-id") {
     request_id = value;

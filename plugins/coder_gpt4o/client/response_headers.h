@@ -18,7 +18,6 @@ struct LimitSnapshot {
 
 struct ResponseHeaders {
   int status = 0;
-  std::string content_type;           // lower case, without parameters
   std::string location;               // of a redirection
   std::string request_id;             // the service's own name of the exchange, for its support
   std::optional<double> retry_after;  // seconds; from retry-after-ms or retry-after (a number or a date)

@@ -1,8 +1,10 @@
 #include "coder_gpt4o/client/response_reader.h"
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
+#include "coder_gpt4o/client/ascii.h"
 #include "coder_gpt4o/client/content_chunk.h"
 #include "coder_gpt4o/client/excerpt.h"
 
@@ -12,6 +14,7 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kKeptOfStream = 600;
+constexpr uint64_t kMostTokens = 100000000;
 
 const json* Member(const json& object, const char* name) {
   if (!object.is_object()) return nullptr;
@@ -36,6 +39,13 @@ void AppendContent(const json& content, std::string& to) {
   }
 }
 
+// Text, or a number's digits. Anything else is not written out: that takes a call for each level of it, and a body of
+// brackets would exhaust the stack.
+std::optional<std::string> Plain(const json* value) {
+  if (value == nullptr || value->is_structured()) return std::nullopt;
+  return value->is_string() ? value->get<std::string>() : value->dump();
+}
+
 uint64_t CountOr0(const json* value) {
   return value != nullptr && value->is_number_unsigned() ? value->get<uint64_t>() : 0;
 }
@@ -49,7 +59,7 @@ bool ResponseReader::Feed(std::string_view bytes, int status) {
   status_ = status;
   bytes_ += bytes.size();
   if (bytes_ > max_bytes_) {
-    too_long_ = true;
+    too_long_ = !complete_;  // what follows a whole answer need not come
     return false;
   }
   if (form_ == Form::kUnknown) {
@@ -112,6 +122,8 @@ std::string ResponseReader::Beginning() const {
 
 void ResponseReader::TakeEvent(std::string_view data) {
   if (ended_ || has_error_) return;
+  data = Trimmed(data);
+  if (data.empty()) return;  // a sign of life
   if (data == "[DONE]") {
     ended_ = true;
     complete_ = has_choice_;
@@ -121,15 +133,13 @@ void ResponseReader::TakeEvent(std::string_view data) {
   if (has_choice_ && TakeContentChunk(data, answer_.text)) return;
   const json object = json::parse(data, nullptr, /*allow_exceptions=*/false);
   if (object.is_discarded()) {
+    if (complete_) return;  // the answer is whole and paid for
     NotComplete("the stream holds an event that is not JSON: " + Quoted(data));
     ended_ = true;
-    complete_ = false;
     return;
   }
-  if (TakeError(object)) {
-    complete_ = false;
-    return;
-  }
+  if (complete_ && Member(object, "error") != nullptr) return;
+  if (TakeError(object, data)) return;
   TakeChoice(object, "delta");
   TakeUsage(object);
 }
@@ -142,11 +152,12 @@ void ResponseReader::TakeWhole(int status) {
     NotComplete(body_.empty() ? "the answer is empty" : "the answer is not a JSON object; it begins: " + Beginning());
     return;
   }
-  if (TakeError(object)) return;
+  if (TakeError(object, body_)) return;
   if (!success) {
     for (const char* name : {"message", "detail", "error_description"}) {
       if (const json* message = Member(object, name)) {
-        error_.message = Quoted(message->is_string() ? message->get<std::string>() : message->dump(-1, ' ', true));
+        const std::optional<std::string> plain = Plain(message);
+        error_.message = plain ? Quoted(*plain) : Beginning();
         error_.type = StringOr(Member(object, "type"));
         error_.code = StringOr(Member(object, "code"));
         return;
@@ -189,23 +200,21 @@ void ResponseReader::TakeUsage(const json& object) {
   const json* completion = Member(*usage, "completion_tokens");
   // There is no request without a prompt: servers that do not count say 0.
   if (CountOr0(prompt) == 0 || completion == nullptr || !completion->is_number_unsigned()) return;
+  if (CountOr0(prompt) > kMostTokens || CountOr0(completion) > kMostTokens) return;  // what no answer is made of
   answer_.prompt_tokens = CountOr0(prompt);
   answer_.completion_tokens = CountOr0(completion);
   answer_.usage_known = true;
 }
 
-bool ResponseReader::TakeError(const json& object) {
+// `text`: what the object was read from.
+bool ResponseReader::TakeError(const json& object, std::string_view text) {
   const json* error = Member(object, "error");
   if (error == nullptr) return false;
   has_error_ = true;
-  if (error->is_string()) {
-    error_.message = Quoted(error->get<std::string>());
-    return true;
-  }
-  error_.message = Quoted(StringOr(Member(*error, "message"), error->dump(-1, ' ', true)));
+  const std::optional<std::string> plain = Plain(error->is_object() ? Member(*error, "message") : error);
+  error_.message = Quoted(plain ? std::string_view(*plain) : text);
   error_.type = StringOr(Member(*error, "type"));
-  if (const json* code = Member(*error, "code"))
-    error_.code = code->is_string() ? code->get<std::string>() : code->dump();
+  error_.code = Plain(Member(*error, "code")).value_or("");
   return true;
 }
 

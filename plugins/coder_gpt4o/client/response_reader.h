@@ -49,7 +49,8 @@ class ResponseReader {
   void Finish();
 
   // The answer is whole: what follows, or fails to, changes nothing. A stream is whole from [DONE] or a reason to
-  // finish on; a body that broke off never was. [during the stream too, for a stream]
+  // finish on, and no error or rubbish behind that takes it back; a body that broke off never was. [during the stream
+  // too, for a stream]
   bool Complete() const { return complete_; }
   bool Ended() const { return ended_; }  // the stream said [DONE]: nothing is worth waiting for
 
@@ -68,7 +69,7 @@ class ResponseReader {
   void TakeWhole(int status);
   void TakeChoice(const nlohmann::json& object, const char* part);
   void TakeUsage(const nlohmann::json& object);
-  bool TakeError(const nlohmann::json& object);
+  bool TakeError(const nlohmann::json& object, std::string_view text);
   void NotComplete(std::string problem);
   std::string Quoted(std::string_view text) const;  // for people
   std::string Beginning() const;                    // of the body, for people

@@ -1,5 +1,5 @@
 // When a failed request is tried again: exponential backoff with full jitter, and a budget that keeps retries from
-// multiplying the load on a service that struggles. Used by completion_client.cc, on its thread. Times are seconds of
+// multiplying the load on a service that struggles. Used by dispatcher.cc, on its thread. Times are seconds of
 // one steady clock, given by the caller.
 #ifndef KGRPO_CODER_GPT4O_CLIENT_RETRY_POLICY_H
 #define KGRPO_CODER_GPT4O_CLIENT_RETRY_POLICY_H

@@ -61,7 +61,7 @@ size_t Transfer::OnHeader(char* data, size_t size, size_t count, void* self) {
 size_t Transfer::OnBody(char* data, size_t size, size_t count, void* self) {
   auto& transfer = *static_cast<Transfer*>(self);
   transfer.has_body_ = true;
-  transfer.last_sign_ = Now();
+  if (!transfer.ended_) transfer.last_sign_ = Now();  // what comes after the end is no reason to wait longer
   if (!transfer.reader_.Feed({data, size * count}, transfer.headers_.status)) return 0;  // too long: curl ends it
   transfer.ended_ = transfer.reader_.Ended() || transfer.reader_.HasError();
   return size * count;
@@ -69,7 +69,14 @@ size_t Transfer::OnBody(char* data, size_t size, size_t count, void* self) {
 
 int Transfer::OnConnected(void* self, char*, char*, int, int) {
   auto& transfer = *static_cast<Transfer*>(self);
+  if (transfer.connected_) {
+    // A connection that was kept open closed after it had taken the request. curl would send that again and tell
+    // nobody, though the service may bill both: it is a lost attempt, and the next is not curl's to make.
+    transfer.resent_ = true;
+    return CURL_PREREQFUNC_ABORT;
+  }
   transfer.connected_ = true;
+  transfer.headers_ = {};  // a proxy's, to CONNECT
   transfer.last_sign_ = Now();
   return CURL_PREREQFUNC_OK;
 }
@@ -97,8 +104,9 @@ Transfer::Result Transfer::Conclude(CURLcode code) {
     } else {
       result.failure = FailureOfAnswer(headers_, reader_.Error());
     }
-  } else if (code != CURLE_OK) {
-    result.failure = FailureOfTransfer(code, detail_.data());
+  } else if (code != CURLE_OK && !ended_) {  // after its end, what is wrong with the stream is what it said
+    result.failure =
+        FailureOfTransfer(code, resent_ ? "the server closed it after the request was sent" : detail_.data());
     no_http_ = headers_.status == 0 && result.failure.word == "invalid_answer";
   } else {
     result.failure.word = "invalid_answer";
@@ -111,7 +119,7 @@ std::optional<uint64_t> Transfer::LostText() const {
   curl_off_t uploaded = 0;
   curl_easy_getinfo(easy_.get(), CURLINFO_SIZE_UPLOAD_T, &uploaded);
   // A proxy's own 200 comes before anything of the request is sent.
-  const bool sent = has_body_ || uploaded >= static_cast<curl_off_t>(body_.size());
+  const bool sent = has_body_ || resent_ || uploaded >= static_cast<curl_off_t>(body_.size());
   const bool refused = headers_.status >= 300 || (reader_.HasError() && !reader_.Began());
   if (!sent || refused || no_http_) return std::nullopt;
   return reader_.Result().text.size() + reader_.Result().refusal.size();

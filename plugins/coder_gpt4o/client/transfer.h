@@ -1,5 +1,5 @@
 // One attempt at one request: a curl handle, what came back so far, and what it means in the end. Used by
-// completion_client.cc, on its thread. Times are seconds of one steady clock, given by the caller.
+// dispatcher.cc, on its thread. Times are seconds of one steady clock, given by the caller.
 #ifndef KGRPO_CODER_GPT4O_CLIENT_TRANSFER_H
 #define KGRPO_CODER_GPT4O_CLIENT_TRANSFER_H
 
@@ -42,6 +42,8 @@ class Transfer {
   // that said its last has a moment to close in order, so that the connection can serve again; some servers never do.
   double Deadline() const;
 
+  bool Whole() const { return reader_.Complete(); }  // of a stream: the answer is there, if it did not end yet
+
   struct Result {
     std::optional<Answer> answer;  // or
     Failure failure;               // why there is none
@@ -54,6 +56,9 @@ class Transfer {
   // Of an attempt that gave no answer, or was cancelled: how many bytes of text it brought. nullopt where the service
   // did not take it on: it was not sent whole, or was refused by a status or by an error in place of an answer.
   std::optional<uint64_t> LostText() const;
+
+  // Whether the service itself answered, with whatever status: not a proxy that was to make the connection.
+  bool Contacted() const { return connected_ && headers_.status != 0; }
 
   const ResponseHeaders& Headers() const { return headers_; }
 
@@ -76,6 +81,7 @@ class Transfer {
   AttemptTimes times_;
   bool stream_;
   bool connected_ = false;
+  bool resent_ = false;  // the connection closed after the request was sent, and curl would send it once more
   bool has_body_ = false;
   bool ended_ = false;
   bool no_http_ = false;  // what answered is no such service

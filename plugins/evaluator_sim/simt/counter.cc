@@ -15,9 +15,11 @@ Counter::Counter(Grid& grid)
       code_(TowardsMachineCode(*grid.kernel)),
       executed_(grid.kernel->code.size(), 0),
       lanes_(grid.kernel->code.size(), 0),
+      demands_(grid.kernel->code.size()),
       leader_aligned_(grid.kernel->code.size(), 0),
       bank_conflicts_(grid.kernel->code.size()),
-      scoreboard_(*grid.kernel, code_.costs, grid.config->latencies) {
+      scoreboard_(*grid.kernel, code_.costs, grid.config->latencies),
+      chain_(grid.kernel->code.size(), 0) {
   counts_.kernel = grid.kernel->name;
   counts_.grid_blocks = grid.config->grid.Count();
   counts_.threads_per_block = static_cast<uint32_t>(grid.config->block.Count());
@@ -61,8 +63,10 @@ void Counter::FinishBlock(Block& block) {
   double longest_cycles = 0;
   for (size_t i = 0; i < trace.entries.size(); ++i) {
     if (trace.entries[i].empty()) continue;
-    BlockLatency time = scoreboard_.Time(trace.entries[i]);
+    std::fill(chain_.begin(), chain_.end(), 0);
+    BlockLatency time = scoreboard_.Time(trace.entries[i], &chain_);
     const double scale = static_cast<double>(trace.executed[i]) / static_cast<double>(trace.entries[i].size());
+    for (size_t pc = 0; pc < chain_.size(); ++pc) demands_[pc].chain += chain_[pc] * scale;
     for (LatencyPath* path : {&time.hit, &time.miss}) {
       path->issue *= scale;
       for (double& steps : path->steps) steps *= scale;
@@ -104,6 +108,7 @@ Counts Counter::Finish() {
   counts_.pipe[static_cast<size_t>(Pipe::kMemory)] -= counts_.merged_loads;
   FindHottestLine();
   for (auto& [address, array] : arrays_) counts_.arrays.push_back(array.traffic);
+  CountLines();
   return counts_;
 }
 

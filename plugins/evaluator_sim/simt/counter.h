@@ -74,6 +74,9 @@ class Counter {
 
   double IssuedSoFar() const;
 
+  // counter_lines.cc
+  void CountLines();
+
   // counter_memory.cc
   void CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
   void CountGlobalAtomic(const Instruction& in, uint32_t mask, const Access& access);
@@ -89,9 +92,11 @@ class Counter {
   Counts counts_;
   const MachineCode code_;
   std::vector<uint64_t> executed_, lanes_;
+  std::vector<Demand> demands_;          // by pc; what follows from executed_ is added at the end
   std::vector<uint8_t> leader_aligned_;  // by leader of merged loads: whether its last access was aligned to the vector
   BankConflicts bank_conflicts_;
   Scoreboard scoreboard_;
+  std::vector<double> chain_;  // by pc: cycles of one trace's longest chain
   std::unordered_map<uint64_t, BlockTrace> traces_;
   BlockTrace* trace_ = nullptr;
   std::map<DeviceAddress, Array> arrays_;

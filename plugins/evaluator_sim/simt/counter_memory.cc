@@ -89,9 +89,23 @@ Counter::Array& Counter::ArrayOf(const Warp& warp, uint64_t address, const Acces
 
 void Counter::CountAccess(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind) {
   if (access.space == Space::kShared) {
+    // What CountShared and those that it calls add to the whole is this instruction's.
+    const Counts& sum = counts_;
+    Demand& own = demands_[in.index];
+    own.shared_requests -= sum.shared_requests;
+    own.shared_wavefronts -= sum.shared_wavefronts;
+    own.shared_ideal_wavefronts -= sum.shared_ideal_wavefronts;
+    own.shared_atomic_wavefronts -= sum.shared_atomic_wavefronts;
     CountShared(in, mask, access, kind);
+    own.shared_requests += sum.shared_requests;
+    own.shared_wavefronts += sum.shared_wavefronts;
+    own.shared_ideal_wavefronts += sum.shared_ideal_wavefronts;
+    own.shared_atomic_wavefronts += sum.shared_atomic_wavefronts;
   } else if (access.space == Space::kLocal) {
-    if (code_.costs[in.index].issue > 0) counts_.local_sectors += std::popcount(mask) * access.bytes / 32.0;
+    if (code_.costs[in.index].issue == 0) return;
+    const double sectors = std::popcount(mask) * access.bytes / 32.0;
+    counts_.local_sectors += sectors;
+    demands_[in.index].local_sectors += sectors;
   } else if (access.space == Space::kGlobal &&
              static_cast<LatencyClass>(grid_.kernel->costs[in.index].latency) != LatencyClass::kConstant) {
     CountGlobal(warp, in, mask, access, kind);
@@ -170,10 +184,13 @@ void Counter::CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, cons
   const DeviceAddress start = access.allocation != nullptr
                                   ? access.allocation->address()
                                   : warp.grid->memory->Find(access.address[std::countr_zero(mask)])->address();
+  Demand& own = demands_[in.index];
   if (kind == AccessKind::kAtomic) {
     traffic.atomic_requests += 1;
     traffic.atomic_sectors += sectors;
     counts_.global_atomic_operations += sectors;
+    own.atomic_operations += sectors;
+    own.l2_sectors += sectors;
     CountGlobalAtomic(in, mask, access);
     return;
   }
@@ -182,6 +199,11 @@ void Counter::CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, cons
   (load ? traffic.load_requests : traffic.store_requests) += 1;
   (load ? traffic.load_sectors : traffic.store_sectors) += sectors;
   (load ? traffic.load_ideal_sectors : traffic.store_ideal_sectors) += ideal;
+  own.l1_wavefronts += wavefronts;
+  own.requests += 1;
+  own.sectors += sectors;
+  own.ideal_sectors += ideal;
+  if (!load) own.l2_sectors += sectors;
   const bool bypass = (in.flags & kFlagBypassL1) != 0;
   bool beyond = false;
   for (uint32_t i = 0; i < lines; ++i) {
@@ -191,6 +213,7 @@ void Counter::CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, cons
             bypass ? touched[i].sectors : trace.caches[c].Read(touched[i].line, touched[i].sectors);
         traffic.l1_miss_sectors[c] += std::popcount(missing);
         beyond |= c == 0 && missing != 0;
+        if (c == 1) own.l2_sectors += std::popcount(missing);
       }
     }
     uint32_t* by = load ? array.loaded_by : array.stored_by;

@@ -98,6 +98,28 @@ struct BlockLatency {
   double instructions = 0;  // that the warp issued
 };
 
+// What instructions ask of the device. The same figures as in Counts, but told apart by instruction or by source line.
+struct Demand {
+  double issued = 0;
+  std::array<double, static_cast<size_t>(Pipe::kCount)> pipe{};
+  double tensor_flops = 0;
+  double requests = 0, sectors = 0, ideal_sectors = 0;  // global loads and stores
+  double l1_wavefronts = 0;
+  double l2_sectors = 0;  // stores, atomics, and loads that a block's even share of the L1 does not hold
+  double local_sectors = 0;
+  double shared_requests = 0, shared_wavefronts = 0, shared_ideal_wavefronts = 0;
+  double shared_atomic_wavefronts = 0;
+  double atomic_operations = 0;
+  double chain = 0;  // cycles of the longest chains of the typical warps
+
+  Demand& operator+=(const Demand& other);
+};
+
+struct LineDemand : Demand {
+  std::string file;  // as the compiler names it; "" and line 0 where it says nothing
+  int line = 0;
+};
+
 struct Counts {
   std::string kernel;
   uint64_t grid_blocks = 0;
@@ -128,6 +150,7 @@ struct Counts {
   double branches = 0;
   std::vector<BlockLatency> latency;  // one a sampled block
   std::vector<double> block_issued;   // issued, by sampled block: how uneven the work is
+  std::vector<LineDemand> lines;      // by file and line
 };
 
 }  // namespace kgrpo::simt

@@ -249,16 +249,19 @@ void Scoreboard::Issue(Run& run, const Region& region, uint32_t i, const TraceEn
   }
 }
 
-LatencyPath Scoreboard::Follow(const Run& run) const {
+LatencyPath Scoreboard::Follow(const Run& run, std::vector<double>* chain) const {
   LatencyPath path;
   auto why = Run::Why::kResult;
   for (int32_t at = run.end_step; at >= 0;) {
     const Run::Step& step = run.steps[static_cast<size_t>(at)];
-    path.issue += why == Run::Why::kPipe ? Occupies(step.pc) : static_cast<double>(costs_[step.pc].issue);
+    const double issue = why == Run::Why::kPipe ? Occupies(step.pc) : static_cast<double>(costs_[step.pc].issue);
+    path.issue += issue;
+    if (chain != nullptr) (*chain)[step.pc] += issue;
     if (why == Run::Why::kResult) {
       const Wait wait = WaitOf(step.pc, step.beyond_l1, run.dram);
       if (wait.term != LatencyTerm::kCount) path.steps[static_cast<size_t>(wait.term)] += wait.times;
       path.issue += wait.extra;
+      if (chain != nullptr) (*chain)[step.pc] += Cycles(wait);
     }
     why = step.why;
     at = step.after;
@@ -266,7 +269,7 @@ LatencyPath Scoreboard::Follow(const Run& run) const {
   return path;
 }
 
-BlockLatency Scoreboard::Time(const std::vector<TraceEntry>& trace) {
+BlockLatency Scoreboard::Time(const std::vector<TraceEntry>& trace, std::vector<double>* chain) {
   BlockLatency latency;
   Run hit(kernel_.virtual_registers, false), miss(kernel_.virtual_registers, true);
   std::vector<uint32_t> key, pcs;
@@ -293,8 +296,8 @@ BlockLatency Scoreboard::Time(const std::vector<TraceEntry>& trace) {
     for (size_t i = at; i < stop; ++i) latency.instructions += static_cast<double>(costs_[trace[i].pc].issue);
     at = stop;
   }
-  latency.hit = Follow(hit);
-  latency.miss = Follow(miss);
+  latency.hit = Follow(hit, nullptr);
+  latency.miss = Follow(miss, chain);
   return latency;
 }
 

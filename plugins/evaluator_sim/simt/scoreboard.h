@@ -24,8 +24,9 @@ class Scoreboard {
   // `costs` are the kernel's, after merging (see machine_code.h). All references must outlive this.
   Scoreboard(const Kernel& kernel, const std::vector<Cost>& costs, const Latencies& latencies);
 
-  // The longest chain from the trace's start to the last result.
-  BlockLatency Time(const std::vector<TraceEntry>& trace);
+  // The longest chain from the trace's start to the last result. Adds to `chain`, by pc, the cycles that each
+  // instruction has of it, what the L1 does not hold coming from DRAM.
+  BlockLatency Time(const std::vector<TraceEntry>& trace, std::vector<double>* chain);
 
  private:
   // A region's instructions by their positions in it. Turns of an unrolled loop use the same registers of the PTX, so
@@ -54,7 +55,7 @@ class Scoreboard {
   // issued what it waited for.
   struct Run;
   void Issue(Run& run, const Region& region, uint32_t i, const TraceEntry& entry, std::vector<Value>& done) const;
-  LatencyPath Follow(const Run& run) const;
+  LatencyPath Follow(const Run& run, std::vector<double>* chain) const;
 
   const Kernel& kernel_;
   const std::vector<Cost>& costs_;
