@@ -70,8 +70,9 @@ TEST_F(TimeByLineTest, NamesTheExpensiveLine) {
   EXPECT_NE(TextOf(stores.lines[0]).find("out[x * rows"), std::string::npos) << TextOf(stores.lines[0]);
 }
 
-TEST_F(TimeByLineTest, OneBlockWaitsForWhatItLoads) {
-  const Modelled modelled = Model("MatmulNaive", 3, {1, 1}, {32, 32}, int{kSide});
+// A block of 32 warps would keep the L1 busy by itself.
+TEST_F(TimeByLineTest, OneWarpWaitsForWhatItLoads) {
+  const Modelled modelled = Model("MatmulNaive", 3, {1, 1}, {32, 1}, int{kSide});
   ASSERT_FALSE(modelled.lines.empty());
   EXPECT_EQ(modelled.lines[0].bound, "latency");
   EXPECT_NE(TextOf(modelled.lines[0]).find("sum += a[row * n + k]"), std::string::npos);

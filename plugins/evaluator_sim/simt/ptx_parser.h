@@ -84,7 +84,7 @@ class Parser {
   std::unordered_map<std::string_view, int> label_index_;
   std::vector<int> pending_labels_;
   bool no_unroll_ = false;  // a pragma before the next statement
-  bool video_ = false;  // within an instruction whose operands may name a part of a register
+  bool video_ = false;      // within an instruction whose operands may name a part of a register
   SourceLine where_;
   // Of places in headers that code was inlined from: the user's own line that they were last inlined at.
   std::unordered_map<uint64_t, SourceLine> inlined_at_;

@@ -1,5 +1,6 @@
-// Kernels with one mistake each. The line that a check must name (of a race, one of the two) carries "// expect: CODE". All take (x, y, n): two arrays of n
-// floats, x initialised, y not, and are launched with 4 blocks of 64 threads, n = 256, unless the test says otherwise.
+// Kernels with one mistake each. The line that a check must name (of a race, one of the two) carries "// expect: CODE".
+// All take (x, y, n): two arrays of n floats, x initialised, y not, and are launched with 4 blocks of 64 threads, n =
+// 256, unless the test says otherwise.
 
 extern "C" __global__ void RaceNoBarrier(const float* x, float* y, int n) {
   __shared__ float s[64];
@@ -238,6 +239,30 @@ extern "C" __global__ void RaceVolatileInStep(const float* x, float* y, int n) {
   if (threadIdx.x < 32) s[threadIdx.x] = s[threadIdx.x + 1] + 1;  // expect: race
   __syncthreads();
   y[blockIdx.x * 64 + threadIdx.x] = s[threadIdx.x];
+}
+extern "C" __global__ void RaceMbarrierWithoutFence(const float* x, float* y, int n) {
+  __shared__ unsigned long long barrier;
+  const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
+  if (threadIdx.x == 0) asm volatile("mbarrier.init.shared.b64 [%0], 32;" ::"r"(at) : "memory");
+  __syncthreads();
+  if (threadIdx.x >= 32) {
+    [[maybe_unused]] unsigned long long token;
+    y[blockIdx.x * 64 + threadIdx.x] = x[blockIdx.x * 64 + threadIdx.x];
+    asm volatile("mbarrier.arrive.shared.b64 %0, [%1];" : "=l"(token) : "r"(at) : "memory");
+    return;
+  }
+  for (int done = 0; done == 0;) {
+    asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], 0; selp.s32 %0, 1, 0, p; }"
+                 : "=r"(done)
+                 : "r"(at)
+                 : "memory");
+  }
+  if (threadIdx.x != 0) return;
+  if (atomicAdd(&ticket, 1) % gridDim.x == gridDim.x - 1) {
+    float sum = 0;
+    for (int b = 0; b < gridDim.x; ++b) sum += y[b * 64 + 32];  // expect: race
+    y[0] = sum;
+  }
 }
 extern "C" __global__ void RaceAfterArrival(const float* x, float* y, int n) {
   __shared__ float s[32];
