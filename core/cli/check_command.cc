@@ -1,5 +1,6 @@
 // `kgrpo-host check FILE`: everything short of running. All mistakes of the file, all missing plugins, then the parts
 // made and the problems opened.
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -8,6 +9,7 @@
 #include "cli/parallel.h"
 #include "cli/session.h"
 #include "config/diagnostic.h"
+#include "loop/run.h"
 
 namespace kgrpo::cli {
 namespace {
@@ -80,6 +82,10 @@ Findings Check(Session& session, const CheckOptionsGiven& given) {
     if (!findings.config && role != Role::kEvaluator) continue;
     try {
       const PipelineParts parts = session.MakeParts(*config, {role});
+      if (role == Role::kCoder) {
+        if (const std::string mistake = SuggestionsMistake(*config, *parts.coder); !mistake.empty())
+          findings.Fail(Error(KGRPO_ERROR_INVALID, mistake));
+      }
       if (role == Role::kEvaluator) OpenProblems(*parts.evaluator, *config, &findings);
     } catch (const Error& error) {
       findings.Fail(error);
@@ -111,7 +117,9 @@ void PrintText(const CheckOptionsGiven& given, const Findings& findings) {
   for (const Diagnostic& mistake : findings.mistakes) std::fprintf(stderr, "%s\n", mistake.ToString().c_str());
   for (const std::string& failure : findings.failures) std::fprintf(stderr, "%s\n", failure.c_str());
   for (const std::string& note : findings.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
-  const size_t count = findings.mistakes.size() + findings.failures.size();
+  size_t count = findings.mistakes.size();
+  for (const std::string& failure : findings.failures)  // of a plugin's options: one a line
+    count += 1 + static_cast<size_t>(std::count(failure.begin(), failure.end(), '\n'));
   if (count > 0) std::fprintf(stderr, "%s: %zu %s\n", given.file.c_str(), count, count == 1 ? "mistake" : "mistakes");
   if (!findings.config) return;
   const PipelineConfig& config = *findings.config;

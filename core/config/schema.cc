@@ -177,7 +177,12 @@ class Checker {
       }
     }
     std::string message = "unknown key";
-    if (suggestion.empty() && !keys.empty()) {
+    if (properties.contains(member.key + "_env")) {  // a secret, in a file that is kept and shared
+      message += "; use " + member.key +
+                 "_env: the name of an environment variable that holds it. A key that stood in " +
+                 "a file should be revoked";
+      suggestion.clear();
+    } else if (suggestion.empty() && !keys.empty()) {
       message += "; known are ";
       for (const std::string& key : keys) message += (&key == &keys.front() ? "" : ", ") + key;
     } else if (keys.empty()) {

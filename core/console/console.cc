@@ -38,7 +38,7 @@ std::string StepText(const StepLine& line, bool whole) {
     if (whole) text += Format("  entropy %.1f", line.entropy);
     if (line.coder_error_rate > 0) text += Format("  coder errors %.0f%%", std::ceil(100 * line.coder_error_rate));
   }
-  if (line.cost > 0) text += Format("  $%.2f", line.cost);
+  if (line.cost > 0) text += "  " + FormatDollars(line.cost);
   if (line.has_loss && !line.has_rollouts) text += Format("  loss %.4f", line.loss);
   text += Format("  %.1f s", line.seconds);
   if (!whole) return text;
@@ -56,6 +56,10 @@ size_t Columns(const std::string& text) {
 }
 
 }  // namespace
+
+std::string FormatDollars(double value) {
+  return value >= 0.1 || value == 0 ? Format("$%.2f", value) : Format("$%.2g", value);
+}
 
 Console::Console(std::ostream& out, bool terminal, size_t columns)
     : out_(out), terminal_(terminal), columns_(columns) {}

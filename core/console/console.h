@@ -67,6 +67,9 @@ class Console {
 // Bars of eight heights, one a value, from the least to the greatest of the last `width`: "▁▂▅█".
 std::string Sparkline(const std::vector<double>& values, size_t width);
 
+// "$12.35", "$0.0042": of a few cents enough digits to tell it from nothing.
+std::string FormatDollars(double value);
+
 // "45 s", "3 min 20 s", "2 h 5 min".
 std::string FormatDuration(double seconds);
 

@@ -8,11 +8,10 @@
 
 namespace kgrpo {
 
-void CoderFaults::Add(const std::vector<TrajectoryRecord>& trajectories, size_t enough) {
-  bool any_use = false;
+void CoderFaults::Count(const std::vector<TrajectoryRecord>& trajectories) {
   const auto add = [&](const CoderAnswer& answer) {
     if (!CoderFailed(answer)) {
-      any_use = true;
+      any_use_ = true;
       return;
     }
     Fault& fault = faults_[answer.outcome];
@@ -24,21 +23,30 @@ void CoderFaults::Add(const std::vector<TrajectoryRecord>& trajectories, size_t 
     for (const RoundRecord& round : trajectory.rounds_done) add(round.answer);
     if (trajectory.failed_round) add(trajectory.failed_round->answer);
   }
-  if (any_use) {
-    count_ = 0;
-    faults_.clear();
-  }
-  if (count_ == 0 || count_ < enough) return;
+}
+
+std::string CoderFaults::Commonest() const {
+  if (count_ == 0) return "";
   const auto& [outcome, fault] = *std::max_element(
       faults_.begin(), faults_.end(), [](const auto& a, const auto& b) { return a.second.count < b.second.count; });
   const std::string& message =
       std::max_element(fault.messages.begin(), fault.messages.end(), [](const auto& a, const auto& b) {
         return a.second < b.second;
       })->first;
+  return "the commonest, " + std::to_string(fault.count) + " times, is " + CoderOutcomeName(outcome) + ": " + message;
+}
+
+void CoderFaults::Add(const std::vector<TrajectoryRecord>& trajectories, size_t enough) {
+  any_use_ = false;
+  Count(trajectories);
+  if (any_use_) {
+    count_ = 0;
+    faults_.clear();
+  }
+  if (count_ == 0 || count_ < enough) return;
   throw Error(KGRPO_ERROR_UNAVAILABLE,
-              "the coder's last " + std::to_string(count_) +
-                  " answers were all useless for a fault of its own; the commonest, " + std::to_string(fault.count) +
-                  " times, is " + CoderOutcomeName(outcome) + ": " + message +
+              "the coder's last " + std::to_string(count_) + " answers were all useless for a fault of its own; " +
+                  Commonest() +
                   ". Nothing can be learned from such answers: mend the cause in the coder's options, then resume");
 }
 

@@ -221,7 +221,7 @@ void PolicyReport::Show(Console& console) const {
                   metrics.contains("policy/distinct_suggestions") ? metrics.at("policy/distinct_suggestions") : 0.0) +
            (token_entropy > 0 ? Format("  entropy %.3f nats a token", token_entropy) : "")}};
   if (const auto cost = metrics.find("coder/cost"); cost != metrics.end() && cost->second > 0) {
-    lines.emplace_back("coder", Format("$%.2f, %.0f tokens", cost->second, metrics.at("coder/tokens")));
+    lines.emplace_back("coder", FormatDollars(cost->second) + Format(", %.0f tokens", metrics.at("coder/tokens")));
   }
   console.Header("policy: " + policy, lines);
   std::vector<std::vector<std::string>> rows;

@@ -15,7 +15,9 @@
 
 #include <kgrpo/sdk/error.h>
 
+#include <algorithm>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -79,6 +81,8 @@ class Runner {
                                            ", and loop.batch_size / loop.trajectories_per_problem is " +
                                            std::to_string(loop.batch_size / loop.trajectories_per_problem));
     }
+    if (const std::string mistake = SuggestionsMistake(config_, *parts_.coder); !mistake.empty())
+      throw Error(KGRPO_ERROR_INVALID, mistake);
     if (problems_.size() == 0) throw Error(KGRPO_ERROR_INVALID, "problems.train names no problem");
     if (parts_.trainers.size() != config_.stages.size()) {
       throw Error(KGRPO_ERROR_INTERNAL, "a trainer instance is needed for each stage");
@@ -158,8 +162,12 @@ class Runner {
     const JudgedKernels judged = best_->Finish();
     metrics["time/judge_best"] = judging.seconds();
     coder_cost_ += CoderCost(record.trajectories) + CoderCost(record.heldout);
+    const std::map<std::string, double> pushed = parts_.take_metrics();
+    // A coder that keeps account itself knows of calls, too, that a stop cut short: no record tells of those.
+    if (const auto total = pushed.find("coder/cost_total"); total != pushed.end())
+      coder_cost_ = std::max(coder_cost_, total->second);
     metrics["coder/cost_total"] = coder_cost_;
-    for (const auto& [name, value] : parts_.take_metrics()) metrics.emplace(name, value);
+    for (const auto& [name, value] : pushed) metrics.emplace(name, value);
     metrics["step_time"] = watch.seconds();
     // From the records, not from the metrics, which a trainer may name alike.
     record.reward_mean = MeanReward(record.trajectories);
@@ -287,6 +295,17 @@ RunProblems::RunProblems(const PipelineConfig& config, PipelineParts& parts)
   if (config.evaluation.every > 0 && !config.heldout_problems.empty()) {
     heldout.emplace(*parts.evaluator, config.heldout_problems, pool);
   }
+}
+
+std::string SuggestionsMistake(const PipelineConfig& config, const Coder& coder) {
+  for (size_t i = 0; i < config.stages.size(); ++i) {
+    if (config.stages[i].suggestions != SuggestionSource::kUniform || !coder.Suggestions().empty()) continue;
+    return "stage " + std::to_string(i + 1) + " (" + config.stages[i].trainer.plugin +
+           ") draws suggestions uniformly from the coder's list, and " + config.coder.plugin +
+           " has none (it takes any text): leave this stage out, or train it with a coder that has a list, such as "
+           "coder_offline, and begin with the model that this gives (policy.options.model)";
+  }
+  return "";
 }
 
 RunOutcome Run(const PipelineConfig& config, PipelineParts& parts, RunProblems& problems, const RunFolder& folder,

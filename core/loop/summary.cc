@@ -1,5 +1,6 @@
 #include "loop/summary.h"
 
+#include "loop/coder_faults.h"
 #include "loop/metrics.h"
 #include "loop/statistics.h"
 
@@ -40,15 +41,32 @@ void ShowTimes(Console& console, RunDatabase& database, size_t steps) {
 }
 
 // What the coder cost and how often it failed; nothing of a coder that does neither.
-void ShowCoder(Console& console, RunDatabase& database) {
+void ShowCoder(Console& console, RunDatabase& database, const std::vector<StepSummary>& steps) {
   const CoderTotals totals = database.ReadCoderTotals(~uint64_t{0} >> 2);
   if (totals.errors > 0) {
+    CoderFaults faults;
+    for (const StepSummary& step : steps) faults.Count(database.ReadStep(Purpose::kTrain, step.step));
+    const std::string commonest = faults.Commonest();
     console.Note("the coder gave no kernel, for a fault of its own, in " + std::to_string(totals.errors) + " of " +
-                 std::to_string(totals.answers) + " answers (coder/error_rate says of what kind)");
+                 std::to_string(totals.answers) + " answers" + (commonest.empty() ? "" : "; " + commonest));
+    const auto skipped = database.MetricSums("train/skipped");
+    const auto rollouts =
+        std::count_if(steps.begin(), steps.end(), [](const StepSummary& s) { return s.has_rollouts; });
+    if (!skipped.empty() && skipped.front().value >= static_cast<double>(rollouts))
+      console.Note("nothing was learned: in no step was a sample left to train on");
   }
-  if (totals.cost > 0 || totals.tokens > 0) {
-    console.Note("the coder cost $" + Fixed(totals.cost, 2) + ": " + std::to_string(totals.tokens) + " tokens in " +
-                 std::to_string(totals.answers) + " answers");
+  double cost = totals.cost, lost = 0;
+  for (const Metric& metric : steps.empty() ? std::vector<Metric>() : database.Metrics(steps.back().step)) {
+    if (metric.name == "coder/cost_total") cost = std::max(cost, metric.value);
+    if (metric.name == "coder/lost_cost_total") lost = metric.value;
+  }
+  const std::string what =
+      ": " + std::to_string(totals.tokens) + " tokens in " + std::to_string(totals.answers) + " answers";
+  if (cost > 0) {
+    console.Note("the coder cost " + FormatDollars(cost) +
+                 (lost > 0 ? ", of it up to " + FormatDollars(lost) + " for attempts without an answer" : "") + what);
+  } else if (totals.tokens > 0) {
+    console.Note("the coder told no cost (none was paid, or its prices are not known)" + what);
   }
 }
 
@@ -174,7 +192,7 @@ void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& prob
   console.Table("", {"problem", modelled ? "best verified (modelled)" : "best verified", "favourite", "a suggestion"},
                 rows);
   ShowTimes(console, database, steps.size());
-  ShowCoder(console, database);
+  ShowCoder(console, database, steps);
   const std::string path = folder.path().string();
   console.Note("left behind in " + path +
                ": final/ (the trained model), kernels/ (the best verified ones), run.sqlite, "

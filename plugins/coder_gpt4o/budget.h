@@ -43,6 +43,12 @@ class Budget {
     ++calls_;
     return true;
   }
+  // Puts more aside for a call whose cost is put aside already; false where it does not fit.
+  bool Extend(double cost) {
+    if (limit_ && spent_ + reserved_ + cost > *limit_) return false;
+    reserved_ += cost;
+    return true;
+  }
   // The call that `reserved` was put aside for is over, and cost `actual`.
   void Settle(double reserved, double actual) {
     spent_ += actual;

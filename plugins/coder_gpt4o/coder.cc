@@ -19,6 +19,13 @@ std::string TextOf(const nlohmann::json& json) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+// Host and path of an address: the same service, whatever the query says.
+std::string ServiceOf(std::string_view url) {
+  url = url.substr(0, url.find_first_of("?#"));
+  while (url.ends_with('/')) url.remove_suffix(1);
+  return std::string(url);
+}
+
 }  // namespace
 
 Coder::Coder(CoderOptions options, Service service, Recordings recordings, Reports reports)
@@ -46,6 +53,7 @@ void Coder::OpenRecordings() {
     if (source_ != nullptr && std::filesystem::equivalent(run_->file(), source_->file(), ignored)) source_ = run_;
     const std::lock_guard lock(mutex_);
     budget_.AddSpent(run_->Spent());
+    lost_cost_ += run_->LostCost();
   });
 }
 
@@ -70,7 +78,10 @@ RecordedRequest Coder::RequestOf(const Job& job) const {
   identity["code_a.sha256"] = Sha256(View(asked.code_a));
   identity["code_b.sha256"] = Sha256(View(asked.code_b));
   identity["suggestion"] = View(asked.suggestion);
-  return MakeRecordedRequest(TextOf(Body(job.Messages(), job.sample())), TextOf(identity), job.sample());
+  RecordedRequest request =
+      MakeRecordedRequest(TextOf(Body(job.Messages(), job.sample())), TextOf(identity), job.sample());
+  request.service = ServiceOf(options_.client.base_url);
+  return request;
 }
 
 std::string Coder::Describe(const kgrpo_coder_request& request) const {
@@ -108,11 +119,13 @@ void Coder::Cancel() {
 void Coder::Ask(const JobPointer& job) {
   try {
     OpenRecordings();
+    ReportTotals();
     job->request = RequestOf(*job);
     if (UseRecorded(job)) return;
     if (options_.mode == Mode::kReplay) {
       throw Error(KGRPO_ERROR_NOT_FOUND, "the recording " + source_->file().string() +
-                                             " has no answer to this request; " + source_->Difference(job->request));
+                                             " has no answer to this request; " + source_->Difference(job->request) +
+                                             " (mode cache would ask the service for what its recording lacks)");
     }
     if (WaitsForSame(job)) return;
     // Who was first until now may have been answered since that look.

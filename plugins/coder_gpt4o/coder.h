@@ -82,7 +82,10 @@ class Coder {
   void SendHeld();
   bool Send(const JobPointer& job);
   void Receive(const JobPointer& job, Completion completion);
-  double LostCost(const Job& job, const Completion& completion) const;
+  bool MayPayAgain(Job& job, const Losses& losses);
+  void ReportTotals() const;
+  std::string BudgetMessage(double next) const;
+  double LostCost(const Job& job, const Losses& losses) const;
   std::string Keep(const Job& job, const RecordedCompletion& exchange, bool keep, bool paid);
   void Fail(const JobPointer& job, kgrpo_error_code code, const std::string& message);
   void Use(const JobPointer& job, const Completion& completion, double cost);
@@ -103,6 +106,8 @@ class Coder {
   std::mutex sending_;        // before mutex_, where both are taken
   mutable std::mutex mutex_;  // guards what follows; nobody is called under it
   Budget budget_;
+  double lost_cost_ = 0;                       // of what was spent: for attempts that gave no answer
+  std::map<std::string, size_t> losses_;       // why those gave none, and how many
   std::deque<JobPointer> held_;                // to be sent once their cost fits
   std::map<std::string, SameContent> asking_;  // mode cache, by digest: what is being asked
 };

@@ -35,7 +35,8 @@ void Coder::Hold(const JobPointer& job) {
 bool Coder::Send(const JobPointer& job) {
   const std::lock_guard lock(sending_);
   if (job->cancels() != cancels_) return false;
-  service_.send({job->request.body, TokensAtMost(job->request.body) + options_.max_tokens},
+  service_.send({job->request.body, TokensAtMost(job->request.body) + options_.max_tokens,
+                 [this, job](const Losses& losses) { return MayPayAgain(*job, losses); }},
                 [this, job](Completion completion) { Receive(job, std::move(completion)); });
   return true;
 }
@@ -73,20 +74,58 @@ void Coder::SendHeld() {
     again = true;
   }
   for (const JobPointer& job : refused) {
-    job->Fail(KGRPO_ERROR_BUDGET,
-              "the coder has cost " + Dollars(spent()) + " of max_cost " + Dollars(*options_.max_cost) +
-                  ", and the next call could cost " + Dollars(job->reserved) +
-                  " (to go on, raise coder.options.max_cost: of a run that is resumed, in its resolved.yaml)");
+    job->Fail(KGRPO_ERROR_BUDGET, BudgetMessage(job->reserved));
   }
   if (again) SendHeld();
 }
 
+// Why no call is made any more: what was spent, and what for where that was little use.
+std::string Coder::BudgetMessage(double next) const {
+  std::string message, estimate;
+  {
+    const std::lock_guard lock(mutex_);
+    message = "the coder has cost " + Dollars(budget_.spent()) + " of max_cost " + Dollars(*options_.max_cost);
+    if (lost_cost_ > 0) {
+      estimate = "up to " + Dollars(lost_cost_) + " of that for attempts that gave no answer";
+      const auto commonest = std::max_element(losses_.begin(), losses_.end(),
+                                              [](const auto& a, const auto& b) { return a.second < b.second; });
+      if (commonest != losses_.end())
+        estimate += ", the commonest, " + std::to_string(commonest->second) + " times: " + commonest->first;
+    }
+  }
+  return message + (estimate.empty() ? "" : " (" + estimate + ")") + ", and the next call could cost " + Dollars(next) +
+         " (to go on, raise coder.options.max_cost: of a run that is resumed, in its resolved.yaml)";
+}
+
+// The run so far, calls included that a stop cut short: the host hears of no answer to those.
+void Coder::ReportTotals() const {
+  if (!reports_.metric || !options_.price_known || options_.mode == Mode::kReplay) return;
+  double spent = 0, lost = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    spent = budget_.spent();
+    lost = lost_cost_;
+  }
+  reports_.metric("coder/cost_total", spent);
+  reports_.metric("coder/lost_cost_total", lost);
+}
+
+// On the service's thread, before an attempt after those that were lost: they are part of what the call can cost now.
+bool Coder::MayPayAgain(Job& job, const Losses& losses) {
+  const double once = options_.price.Of(TokensAtMost(job.request.body), options_.max_tokens);
+  const double more = LostCost(job, losses) + once - job.reserved;
+  const std::lock_guard lock(mutex_);
+  if (more > 0 && !budget_.Extend(more)) return false;
+  job.reserved += std::max(0.0, more);
+  return true;
+}
+
 // What attempts that gave no answer may have been billed: each its prompt, and the text that came of them; where none
 // came, as much as may have been thought.
-double Coder::LostCost(const Job& job, const Completion& completion) const {
-  const uint64_t attempts = completion.lost_attempts, silent = completion.lost_silent;
+double Coder::LostCost(const Job& job, const Losses& losses) const {
+  const uint64_t attempts = losses.attempts, silent = losses.silent;
   if (attempts == 0) return 0;
-  const uint64_t heard = std::min(TokensAtMost(completion.lost_bytes), (attempts - silent) * options_.max_tokens);
+  const uint64_t heard = std::min(TokensAtMost(losses.bytes), (attempts - silent) * options_.max_tokens);
   return options_.price.Of(attempts * TokensAtMost(job.request.body), heard + silent * options_.max_tokens);
 }
 
@@ -99,21 +138,26 @@ void Coder::Receive(const JobPointer& job, Completion completion) {
     if (reports_.warn && !warned_of_usage_.exchange(true))
       reports_.warn("the service does not say how many tokens it used: they and their cost are estimated by length");
   }
-  const double lost = LostCost(*job, completion);
+  const double lost = LostCost(*job, {completion.lost_attempts, completion.lost_silent, completion.lost_bytes});
   const double cost = options_.price.Of(completion.prompt_tokens, completion.completion_tokens) + lost;
-  const bool keep = answered || completion.outcome == Completion::Outcome::kFailed;
+  const bool no_budget = completion.failure == "budget";  // to be asked again once it fits, if it ever does
+  const bool keep = !no_budget && (answered || completion.outcome == Completion::Outcome::kFailed);
   std::string unkept;
-  if (keep || cost > 0) unkept = Keep(*job, {completion, cost}, keep, /*paid=*/true);
+  if (keep || cost > 0) unkept = Keep(*job, {completion, cost, lost}, keep, /*paid=*/true);
   std::vector<JobPointer> waiting;
   {
     const std::lock_guard lock(mutex_);
     budget_.Settle(job->reserved, cost);
-    waiting = StopWaitingFor(job);
+    lost_cost_ += lost;
+    if (completion.lost_attempts > 0 && !completion.last_loss.empty())
+      losses_[completion.last_loss] += completion.lost_attempts;
+    if (!no_budget || !unkept.empty()) waiting = StopWaitingFor(job);
   }
   if (answered && reports_.metric) {
     reports_.metric("coder/answer_seconds", completion.answer_seconds);
     reports_.metric("coder/attempts", completion.attempts);
   }
+  ReportTotals();
   if (reports_.metric && options_.price_known) reports_.metric("coder/lost_cost", lost);
   if (!unkept.empty() && options_.max_cost) {
     waiting.push_back(job);
@@ -123,6 +167,10 @@ void Coder::Receive(const JobPointer& job, Completion completion) {
                     "), and without it a resumed run would spend more than max_cost: make room, then resume");
     }
     return SendHeld();
+  }
+  if (no_budget) {
+    job->Lose(completion, cost);
+    return Hold(job);
   }
   Use(job, completion, cost);
   for (const JobPointer& other : waiting) Use(other, completion, 0);

@@ -72,9 +72,19 @@ struct ClientOptions {
   std::function<void(const std::string& message)> notice;
 };
 
+// Of a request's attempts: those that the service took on but that gave no answer.
+struct Losses {
+  uint32_t attempts = 0;
+  uint32_t silent = 0;  // of them: those of which no text came
+  uint64_t bytes = 0;   // of text that the others brought
+};
+
 struct CompletionRequest {
   std::string body;  // the JSON object to POST, without "stream" and "stream_options": the client adds what it needs
   uint64_t tokens_at_most = 0;  // prompt estimate + max_tokens, for the tokens-a-minute limit
+  // Asked before each attempt after one that was lost, on the client's thread. False: the request is answered kFailed,
+  // its failure is "budget". Empty: as many as there are attempts.
+  std::function<bool(const Losses& so_far)> may_pay_again = {};
 };
 
 // What became of a request.
@@ -97,10 +107,12 @@ struct Completion {
   double answer_seconds = 0;  // of the last attempt alone
   uint32_t attempts = 0;
   // Of the attempts: those that the service took on but that gave no answer, which it may well bill. It took on one
-  // that it began to answer with a success, or that was sent whole and then timed out, broke off or was cancelled.
+  // that it began to answer with a success, or that was sent whole and then timed out or was cancelled. One whose
+  // connection was closed before a word, or that was answered by a web page, is none.
   uint32_t lost_attempts = 0;
   uint64_t lost_bytes = 0;   // of text that those brought
   uint32_t lost_silent = 0;  // of the lost attempts: those of which no text came
+  std::string last_loss;     // why the last of the lost ones gave no answer, for people
   int http_status = 0;       // of the last attempt; 0: no HTTP answer
   std::string failure;       // why there is no answer, in a word that metrics can count; see client/failure.h
   std::string message;       // why there is no answer, for people; never holds a secret

@@ -57,6 +57,11 @@ bool Job::Take(const Completion& completion, double cost) {
   return false;
 }
 
+void Job::Lose(const Completion& completion, double cost) {
+  cost_ += cost;
+  attempts_ += completion.attempts;
+}
+
 void Job::End(kgrpo_coder_outcome outcome, const std::string& message) {
   Deliver(outcome, "", message);
 }

@@ -37,6 +37,9 @@ class Job {
   // False: the host has its answer.
   bool Take(const Completion& completion, double cost);
 
+  // Takes what attempts cost that gave no answer, of an exchange that is made again.
+  void Lose(const Completion& completion, double cost);
+
   // Answers without a kernel.
   void End(kgrpo_coder_outcome outcome, const std::string& message);
   // Tells the host that the run cannot go on.

@@ -35,11 +35,32 @@ bool IsReasoningModel(const std::string& model) {
   return o_series || model.starts_with("gpt-5");
 }
 
+// Whether a mustache tag of the template shows the variable: {{name}}, {{{name}}} or {{& name}}.
+bool Mentions(std::string_view text, std::string_view variable) {
+  for (size_t at = text.find("{{"); at != std::string_view::npos; at = text.find("{{", at)) {
+    at += 2;
+    const size_t begin = text.find_first_not_of("{& \t\n", at);
+    if (begin == std::string_view::npos) return false;
+    if (!text.substr(begin).starts_with(variable)) continue;
+    const size_t end = text.find_first_not_of(" \t\n", begin + variable.size());
+    if (end != std::string_view::npos && text[end] == '}') return true;
+  }
+  return false;
+}
+
+std::string WithoutBlanksAtTheEnd(std::string text) {
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) text.pop_back();
+  return text;
+}
+
 class OptionsReader {
  public:
   OptionsReader(const Json& json, const Environment& environment) : json_(json), environment_(environment) {}
 
   CoderOptions Read() {
+    RefuseKeys();
+    // Alone: the others' messages would repeat a key.
+    if (!mistakes_.empty()) throw Error(KGRPO_ERROR_INVALID, mistakes_);
     ReadRequest();
     ReadPrompt();
     ReadMoney();
@@ -52,6 +73,22 @@ class OptionsReader {
  private:
   void Mistake(const std::string& option, const std::string& message) {
     mistakes_ += (mistakes_.empty() ? "" : "\n") + ("options." + option + ": " + message);
+  }
+
+  void RefuseKeys() {
+    Json others = json_;
+    others.erase("api_key_env");  // has a message of its own
+    const Json& name = json_.at("api_key_env");
+    const std::string variable = name.is_string() ? name.get<std::string>() : "";
+    const char* key = IsVariableName(variable) ? environment_(variable) : nullptr;
+    for (const std::string& place : KeysIn(others, key == nullptr ? "" : WithoutBlanksAtTheEnd(key))) {
+      Mistake(
+          place,
+          (key == nullptr ? "it holds" : "it holds the value of " + variable + ", or") +
+              std::string(
+                  " what looks like a key (not repeated here): a key belongs in the variable that api_key_env names; "
+                  "one that stood in a file should be revoked"));
+    }
   }
 
   void ReadRequest() {
@@ -95,6 +132,13 @@ class OptionsReader {
          {std::pair{"prompt.system", &options_.system_template}, std::pair{"prompt.user", &options_.user_template}}) {
       for (const std::string& mistake : CheckPrompt(*text)) Mistake(name, mistake);
     }
+    for (const char* variable : {"code_b", "suggestion"}) {
+      if (Mentions(options_.system_template, variable) || Mentions(options_.user_template, variable)) continue;
+      if (options_.user_template.empty()) continue;
+      Mistake("prompt.user", std::string("it mentions {{") + variable + "}} nowhere, and prompt.system neither: the " +
+                                 "model would not know " +
+                                 (variable == std::string("code_b") ? "the kernel to improve" : "what to do with it"));
+    }
     if (options_.user_template.empty()) Mistake("prompt.user", "it is empty: the model would not know what to do");
   }
 
@@ -106,7 +150,12 @@ class OptionsReader {
     }
     if (const Json& limit = json_.at("max_cost"); !limit.is_null()) {
       options_.max_cost = limit.get<double>();
-      if (!options_.price_known) {
+      const double answer = options_.price.Of(0, options_.max_tokens);
+      if (json_.at("mode") == "replay") {  // nothing is paid
+      } else if (options_.price_known && answer > *options_.max_cost) {
+        Mistake("max_cost", "it has room for no call: an answer of max_tokens (" + std::to_string(options_.max_tokens) +
+                                ") alone can cost $" + Json(answer).dump() + "; raise it, or lower max_tokens");
+      } else if (!options_.price_known) {
         Mistake("max_cost", "the price of " + options_.model +
                                 " is not known, so its cost cannot be limited: add prices: {" + options_.model +
                                 ": {prompt: ..., completion: ...}}, in US dollars a million tokens");
@@ -152,8 +201,7 @@ class OptionsReader {
     }
     if (options_.mode == Mode::kReplay) return;  // nobody is asked
     const char* key = environment_(variable);
-    std::string value = key == nullptr ? "" : key;
-    while (!value.empty() && std::isspace(static_cast<unsigned char>(value.back())) != 0) value.pop_back();
+    const std::string value = WithoutBlanksAtTheEnd(key == nullptr ? "" : key);
     if (value.empty()) {
       Mistake("api_key_env",
               "the environment variable " + variable + (key == nullptr ? " is not set" : " is empty") +

@@ -75,6 +75,13 @@ kgrpo_error* Create(const kgrpo_host* raw_host, kgrpo_str options_text, kgrpo_co
       };
       service.cancel = [client = self->client.get()] { client->Cancel(); };
     }
+    if (options.mode != Mode::kReplay && !options.price_known && !options.client.api_key.empty())
+      host.Warn("cost unknown: no price for " + options.model + "; add prices: {" + options.model +
+                ": {prompt: ..., completion: ...}}, in US dollars a million tokens");
+    if (options.mode == Mode::kCache && options.temperature.value_or(1) > 0 && !options.seed && !options.seed_of_sample)
+      host.Warn(
+          "mode cache gives the same question one answer, so that temperature makes no difference between samples: "
+          "write seed: sample for one of each its own");
     std::string address = std::move(options.client.base_url);
     options.client = {};  // the key stays in the client alone
     options.client.base_url = std::move(address);

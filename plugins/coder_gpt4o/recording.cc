@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fstream>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -102,6 +104,24 @@ void Prepare(Database& database, const fs::path& file, Recording::Access access,
                                              "version " +
                                              std::to_string(version) + ", not " + std::to_string(kVersion) + ")");
   }
+  if (access == Recording::Access::kReadWrite) {  // recordings from before these columns; two processes may meet here
+    Transaction transaction(database);
+    if (Pragma(database, "SELECT count(*) FROM pragma_table_info('exchanges') WHERE name = 'service'") == 0)
+      database.Execute("ALTER TABLE exchanges ADD COLUMN service TEXT NOT NULL DEFAULT ''");
+    if (Pragma(database, "SELECT count(*) FROM pragma_table_info('spending') WHERE name = 'lost_cost'") == 0)
+      database.Execute("ALTER TABLE spending ADD COLUMN lost_cost REAL NOT NULL DEFAULT 0");
+    transaction.Commit();
+  }
+}
+
+// An empty file is one that SQLite has still to write to.
+bool LooksLikeADatabase(const fs::path& file) {
+  constexpr std::string_view kBeginning = "SQLite format 3";
+  std::ifstream stream(file, std::ios::binary);
+  std::string beginning(kBeginning.size(), '\0');
+  if (!stream) return true;  // cannot be read: that is what to say
+  stream.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
+  return stream.gcount() == 0 || beginning == kBeginning;
 }
 
 }  // namespace
@@ -143,6 +163,11 @@ Recording::Recording(const fs::path& file, Access access, std::chrono::milliseco
     }
   } catch (const Error& error) {
     if (error.code() != KGRPO_ERROR_UNAVAILABLE) throw;
+    if (!LooksLikeADatabase(file)) {
+      throw Error(KGRPO_ERROR_INVALID, file.string() +
+                                           " is no recording of exchanges with a coder, nor any database (the one of a "
+                                           "run is artifacts/coder/exchanges.sqlite in its folder)");
+    }
     throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("the recording cannot be used: ") + error.what());
   }
 }
@@ -154,26 +179,36 @@ Recording::~Recording() {
 }
 
 std::optional<RecordedCompletion> Recording::Find(const RecordedRequest& request, Match match) {
+  // A cache answers for the service that is asked alone; a replay stands for whichever it was.
+  const bool of_service = match == Match::kAnswered;
+  const std::string same_service = of_service ? " AND service = ?" : "";
+  const std::string columns = kColumns + same_service;
   const std::lock_guard lock(mutex_);
   {
     // The newest: what was answered after it had failed counts.
-    Statement same(*database_, std::string(kColumns) + " AND sample = ? ORDER BY answered DESC, id DESC");
-    same << request.digest << std::to_string(request.sample);
+    Statement same(*database_, columns + " AND sample = ? ORDER BY answered DESC, id DESC");
+    same << request.digest;
+    if (of_service) same << request.service;
+    same << std::to_string(request.sample);
     if (same.Step()) {
       RecordedCompletion found = Read(same);
       if (match == Match::kContent || found.completion.outcome == Completion::Outcome::kAnswered) return found;
     }
   }
   if (match == Match::kSample) return std::nullopt;
-  Statement count(*database_, "SELECT count(*) FROM exchanges WHERE digest = ? AND answered = ?");
+  Statement count(*database_, "SELECT count(*) FROM exchanges WHERE digest = ?" + same_service + " AND answered = ?");
   for (const bool answered : {true, false}) {
     if (!answered && match == Match::kAnswered) break;
-    (count << request.digest << answered);
+    count << request.digest;
+    if (of_service) count << request.service;
+    count << answered;
     const uint64_t found = count.Step() ? static_cast<uint64_t>(count.Integer(0)) : 0;
     count.Run();
     if (found == 0) continue;
-    Statement row(*database_, std::string(kColumns) + " AND answered = ? ORDER BY id LIMIT 1 OFFSET ?");
-    row << request.digest << answered << request.sample % found;
+    Statement row(*database_, columns + " AND answered = ? ORDER BY id LIMIT 1 OFFSET ?");
+    row << request.digest;
+    if (of_service) row << request.service;
+    row << answered << request.sample % found;
     if (row.Step()) return Read(row);
   }
   return std::nullopt;
@@ -188,19 +223,19 @@ void Recording::Add(const RecordedRequest& request, const RecordedCompletion& ex
   Transaction transaction(*database_);
   if (keep) {
     Statement insert(*database_,
-                     "INSERT INTO exchanges VALUES(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+                     "INSERT INTO exchanges VALUES(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
     (insert << request.digest << std::to_string(request.sample) << request.body << request.identity
             << (completion.outcome == Completion::Outcome::kAnswered) << completion.text << completion.refusal
             << completion.finish_reason << completion.model << completion.prompt_tokens << completion.completion_tokens
             << completion.usage_known << exchange.cost << completion.answer_seconds << completion.attempts
-            << completion.http_status << completion.failure << completion.message << now)
+            << completion.http_status << completion.failure << completion.message << now << request.service)
         .Run();
   }
   if (paid) {
     Statement add(*database_,
                   "UPDATE spending SET calls = calls + 1, prompt_tokens = prompt_tokens + ?, completion_tokens = "
-                  "completion_tokens + ?, cost = cost + ?");
-    (add << completion.prompt_tokens << completion.completion_tokens << exchange.cost).Run();
+                  "completion_tokens + ?, cost = cost + ?, lost_cost = lost_cost + ?");
+    (add << completion.prompt_tokens << completion.completion_tokens << exchange.cost << exchange.lost_cost).Run();
   }
   transaction.Commit();
   failed_ = false;
@@ -209,6 +244,12 @@ void Recording::Add(const RecordedRequest& request, const RecordedCompletion& ex
 double Recording::Spent() {
   const std::lock_guard lock(mutex_);
   Statement select(*database_, "SELECT cost FROM spending");
+  return select.Step() ? select.Real(0) : 0;
+}
+
+double Recording::LostCost() {
+  const std::lock_guard lock(mutex_);
+  Statement select(*database_, "SELECT lost_cost FROM spending");
   return select.Step() ? select.Real(0) : 0;
 }
 

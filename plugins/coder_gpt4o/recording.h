@@ -24,18 +24,21 @@ struct RecordedRequest {
   std::string identity;  // a JSON object like it, without measurements
   std::string digest;    // SHA-256 of the identity
   uint64_t sample = 0;
+  std::string service = {};  // who would be asked: host and path, without a query
 };
 RecordedRequest MakeRecordedRequest(std::string body, std::string identity, uint64_t sample);
 
 struct RecordedCompletion {
   Completion completion;  // kAnswered or kFailed
   double cost = 0;        // as it was when it was paid
+  double lost_cost = 0;   // of it: for attempts that gave no answer
 };
 
 // Which of several recorded answers to the same content is wanted.
 enum class Match {
   kSample,    // that to the same sample, if it was answered
-  kAnswered,  // that to the same sample, else another one by the sample's number, of those that were answered
+  kAnswered,  // that to the same sample, else another one by the sample's number, of those that the
+              // request's service answered
   kContent,   // that to the same sample, be it a failure; else as kAnswered, else a failure
 };
 
@@ -61,6 +64,7 @@ class Recording {
 
   // What Add has added up, in this process and before: US dollars.
   double Spent();
+  double LostCost();  // of that: for attempts that gave no answer
   uint64_t Exchanges();
 
   // In which words and keys the recorded request that is nearest differs from this one, measurements aside; for a

@@ -39,7 +39,47 @@ void FindSecrets(const Json& value, const std::string& path, std::vector<std::st
   }
 }
 
+bool IsKeyCharacter(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_';
+}
+
+bool HoldsKey(std::string_view text, std::string_view key) {
+  constexpr size_t kShortestKey = 8;
+  constexpr size_t kAfterPrefix = 16;
+  if (key.size() >= kShortestKey && text.find(key) != std::string_view::npos) return true;
+  constexpr std::string_view kPrefix = "sk-";
+  for (size_t at = text.find(kPrefix); at != std::string_view::npos; at = text.find(kPrefix, at + 1)) {
+    if (at > 0 && IsKeyCharacter(text[at - 1])) continue;  // the end of a word: task-
+    const std::string_view rest = text.substr(at + kPrefix.size());
+    const auto end = std::find_if_not(rest.begin(), rest.end(), IsKeyCharacter);
+    if (static_cast<size_t>(end - rest.begin()) >= kAfterPrefix) return true;
+  }
+  return false;
+}
+
+void FindKeys(const Json& value, const std::string& path, std::string_view key, std::vector<std::string>& found) {
+  if (value.is_string() && HoldsKey(value.get_ref<const std::string&>(), key)) found.push_back(path);
+  if (value.is_array()) {
+    for (const Json& element : value) FindKeys(element, path, key, found);
+  }
+  if (!value.is_object()) return;
+  for (const auto& [name, inner] : value.items()) {
+    if (HoldsKey(name, key)) {
+      found.push_back(path);
+    } else {
+      FindKeys(inner, path.empty() ? name : path + "." + name, key, found);
+    }
+  }
+}
+
 }  // namespace
+
+std::vector<std::string> KeysIn(const Json& options, std::string_view key) {
+  std::vector<std::string> found;
+  FindKeys(options, "", key, found);
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
 
 bool NamesSecret(std::string_view name) {
   const std::string lower = Lower(name);
@@ -85,7 +125,9 @@ bool IsReadableOnTheWay(std::string_view url) {
   if (Lower(url.substr(0, 8)) == "https://") return false;
   std::string_view host = Authority(url);
   if (const size_t at = host.rfind('@'); at != std::string_view::npos) host.remove_prefix(at + 1);
-  return !IsLoopback(host.substr(0, host.find(':', host.starts_with('[') ? host.find(']') : 0)));
+  host = host.substr(0, host.find(':', host.starts_with('[') ? host.find(']') : 0));
+  const bool is_url = url.size() > std::string_view("http://").size() && host.find(' ') == std::string_view::npos;
+  return is_url && !IsLoopback(host);  // who is to open one that is none says so
 }
 
 }  // namespace kgrpo::coder_gpt4o

@@ -17,6 +17,11 @@ bool NamesSecret(std::string_view name);
 // Where in a body, at any depth, text stands under such a name: "a.b.api_key".
 std::vector<std::string> SecretsIn(const nlohmann::json& body);
 
+// Where in the options, at any depth, text (of a value or of a mapping's key) holds `key`, or what looks like a
+// service's key: sk- and 16 or more further characters. The places are named without it. A `key` of a few characters
+// is a word, and is not looked for.
+std::vector<std::string> KeysIn(const nlohmann::json& options, std::string_view key);
+
 // The parameters of an address's query that have such a name.
 std::vector<std::string> SecretsInQuery(std::string_view url);
 

@@ -120,6 +120,7 @@ struct ScriptedService {
   struct Call {
     nlohmann::json body;
     uint64_t tokens_at_most = 0;
+    std::function<bool(const Losses&)> may_pay_again;
     std::function<void(Completion)> done;
   };
   std::deque<Call> calls;  // not answered yet
@@ -129,7 +130,8 @@ struct ScriptedService {
   Service service() {
     return {[this](CompletionRequest request, std::function<void(Completion)> done) {
               ++sent;
-              calls.push_back({nlohmann::json::parse(request.body), request.tokens_at_most, std::move(done)});
+              calls.push_back({nlohmann::json::parse(request.body), request.tokens_at_most,
+                               std::move(request.may_pay_again), std::move(done)});
             },
             [this] {
               ++cancels;

@@ -124,6 +124,71 @@ TEST(CoderTest, LostAttemptsUseTheLimitUp) {
   EXPECT_EQ(refused.error->code(), KGRPO_ERROR_BUDGET);
 }
 
+TEST(CoderTest, AnAttemptAfterALostOneWaitsUntilItsCostFits) {
+  Bench bench(json{{"prices", kPrices}, {"max_cost", 0.1}});
+  Asked asked, other("use two warps", 2);
+  Answered answered, second;
+  bench.Ask(asked, answered);
+  bench.Ask(other, second);
+  ASSERT_EQ(bench.service.sent, 2u);  // about $0.044 each
+  const Losses silent{1, 1, 0};
+  EXPECT_FALSE(bench.service.calls[0].may_pay_again(silent));
+  Completion completion = Failed();
+  completion.failure = "budget";
+  completion.lost_attempts = completion.lost_silent = 1;
+  completion.last_loss = "the answer stalled";
+  bench.service.Answer(completion);
+  EXPECT_EQ(answered.calls, 0);  // the other call may leave room
+  bench.service.Answer(AnswerOf(Fenced(kKernelC)));
+  EXPECT_EQ(second.source, kKernelC);
+  ASSERT_EQ(bench.service.sent, 3u);
+  EXPECT_FALSE(bench.service.calls[0].may_pay_again(silent));
+  bench.service.Answer(completion);
+  ASSERT_TRUE(answered.error);
+  EXPECT_EQ(answered.error->code(), KGRPO_ERROR_BUDGET);
+  EXPECT_THAT(answered.error->what(),
+              AllOf(HasSubstr("of that for attempts that gave no answer, the commonest, 2 times: the answer stalled"),
+                    HasSubstr("and the next call could cost")));
+  EXPECT_LE(bench.coder.spent(), 0.1);
+}
+
+TEST(CoderTest, AnAttemptAfterALostOneIsMadeWhereThereIsRoom) {
+  Bench bench(json{{"prices", kPrices}, {"max_cost", 0.1}});
+  Asked asked, other("use two warps", 2);
+  Answered answered, second;
+  bench.Ask(asked, answered);
+  EXPECT_TRUE(bench.service.calls[0].may_pay_again({1, 1, 0}));
+  EXPECT_TRUE(bench.service.calls[0].may_pay_again({1, 1, 0}));  // is put aside once
+  bench.Ask(other, second);
+  EXPECT_EQ(bench.service.sent, 1u);  // there is no room for it beside that
+  EXPECT_FALSE(bench.service.calls[0].may_pay_again({2, 2, 0}));
+}
+
+TEST(CoderTest, TellsWhatTheRunSpentWithWhatAStopCutShort) {
+  const auto folder = TestFolder("totals");
+  Asked asked;
+  double lost = 0;
+  {
+    Bench bench(json{{"prices", kPrices}}, RecordedIn(folder));
+    Answered answered;
+    bench.Ask(asked, answered);
+    Completion cancelled = Failed();
+    cancelled.outcome = Completion::Outcome::kCancelled;
+    cancelled.lost_attempts = cancelled.lost_silent = 1;
+    bench.service.Answer(cancelled);
+    lost = bench.coder.spent();
+    EXPECT_GT(lost, 0.04);
+  }
+  Bench resumed(json{{"prices", kPrices}}, RecordedIn(folder));
+  Answered answered;
+  resumed.Ask(asked, answered);
+  EXPECT_THAT(resumed.metrics, testing::ElementsAre(testing::Pair("coder/cost_total", lost),
+                                                    testing::Pair("coder/lost_cost_total", lost)));
+  resumed.service.Answer(AnswerOf(Fenced(kKernelC)));
+  EXPECT_THAT(resumed.metrics, testing::Contains(testing::Pair("coder/cost_total", testing::DoubleEq(lost + 0.0045))));
+  EXPECT_THAT(resumed.metrics, testing::Contains(testing::Pair("coder/lost_cost_total", lost)).Times(2));
+}
+
 // ---- cancelling ----------------------------------------------------------------------------------
 
 TEST(CoderTest, CancellingAnswersEverything) {

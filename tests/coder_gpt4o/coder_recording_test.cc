@@ -84,6 +84,26 @@ TEST(CoderTest, ReplaysByContentWithoutAService) {
   EXPECT_EQ(replay.service.sent, 0u);
 }
 
+TEST(CoderTest, ACacheAnswersForItsOwnServiceAlone) {
+  const auto folder = TestFolder("services");
+  const auto options = [](const char* url) { return json{{"mode", "cache"}, {"prices", kPrices}, {"base_url", url}}; };
+  const auto sent = [&](const char* run, const char* url) {
+    Bench bench(options(url), RecordedIn(folder / run, folder / "cache.sqlite"));
+    Play(bench, {"a"});
+    return bench.service.sent;
+  };
+  EXPECT_EQ(sent("first", "http://localhost:1/v1"), 1u);
+  EXPECT_EQ(sent("second", "https://api.openai.com/v1"), 1u);
+  EXPECT_EQ(sent("third", "http://localhost:1/v2"), 1u);
+  EXPECT_EQ(sent("fourth", "http://localhost:1/v1/?x=y"), 0u);
+  EXPECT_EQ(sent("fifth", "https://api.openai.com/v1"), 0u);
+  // A replay stands for whichever service it was.
+  const auto source = std::make_shared<Recording>(folder / "first" / kRecordingName, Recording::Access::kReplay);
+  Bench replay({{"mode", "replay"}, {"recording", (folder / "first").string()}, {"base_url", "https://other/v1"}},
+               {{}, {}, source});
+  EXPECT_EQ(Play(replay, {"a"}).front().outcome, KGRPO_CODER_OK);
+}
+
 // A process that measures the reference kernel anew finds another time, and words and counters that go with it.
 Asked MeasuredAt(double seconds, const std::string& suggestion, uint64_t sample) {
   Asked asked(suggestion, sample);
@@ -133,7 +153,11 @@ TEST(CoderTest, WhatIsMeasuredAnewIsNotAskedAnew) {
 
 TEST(CoderTest, KernelsThatOnlyMeasurementsTellApartAreNotTheSame) {
   const auto folder = TestFolder("apart");
-  Bench bench({{"prompt", {{"user", "It takes {{current.time}}. {{suggestion}}"}}}}, RecordedIn(folder));
+  Bench bench({{"prompt",
+                {{"user",
+                  "It takes {{current.time}}. {{#last_suggestion}}{{code_b}}{{/last_suggestion}}"
+                  "{{suggestion}}"}}}},
+              RecordedIn(folder));
   for (const char* kernel : {kKernelB, kKernelC, kKernelB}) {
     Asked asked;
     asked.code_b = kernel;

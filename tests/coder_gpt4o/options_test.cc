@@ -134,6 +134,37 @@ TEST(OptionsTest, AKeyInAFileIsRefusedAndNotRepeated) {
   EXPECT_EQ(Refusal({{"base_url", "https://host/v1?api-version=2024-10-21&x=key#token=1"}}), "");
 }
 
+TEST(OptionsTest, AKeyAnywhereIsRefusedAndNotRepeated) {
+  const std::string looks_like_one = "sk-proj-0123456789abcdefgh";
+  const std::string value = "secret-key";  // of the variable
+  for (const std::string& key : {looks_like_one, value, "Bearer " + looks_like_one, "x" + value + "y"}) {
+    const std::vector<std::pair<std::string, json>> places = {
+        {"extra_body.metadata.b", {{"extra_body", {{"metadata", {{"b", key}}}}}}},
+        {"extra_body.user", {{"extra_body", {{"user", key}}}}},
+        {"extra_body", {{"extra_body", {{key, 1}}}}},
+        {"extra_headers.X-Title", {{"extra_headers", {{"X-Title", key}}}}},
+        {"organization", {{"organization", key}}},
+        {"project", {{"project", key}}},
+        {"api_key_header", {{"api_key_header", key}}},
+        {"model", {{"model", key}, {"max_cost", 5}}},
+        {"prompt.system", {{"prompt", {{"system", key}, {"user", nullptr}, {"diagnosis_limit", 1}}}}},
+        {"base_url", {{"base_url", "https://host/" + key + "/v1"}}}};
+    for (const auto& [place, changes] : places) {
+      EXPECT_THAT(Refusal(changes), AllOf(HasSubstr("options." + place + ": it holds"), HasSubstr("revoked"),
+                                          Not(HasSubstr(key)), Not(HasSubstr("0123456789")), Not(HasSubstr(value))))
+          << place;
+    }
+  }
+  // The end of a word, and a word.
+  EXPECT_EQ(Refusal({{"project", "task-0123456789abcdefgh"}}), "");
+  EXPECT_EQ(Refusal({{"project", "sk-team"}}), "");
+  EXPECT_EQ(Refusal({{"project", "a local one"}}, "local"), "");
+}
+
+TEST(OptionsTest, AnAddressThatIsNoneIsNotCalledReadable) {
+  for (const char* url : {"http://", "http://local host:8099/v1"}) EXPECT_EQ(Refusal({{"base_url", url}}), "") << url;
+}
+
 TEST(OptionsTest, AKeyGoesOverHttpToThisMachineOnly) {
   for (const char* host :
        {"host:8000", "10.0.0.1", "127.0.0.1.evil.org", "localhost.org", "[::2]:80", "127.evil.org"}) {
@@ -166,6 +197,9 @@ TEST(OptionsTest, Money) {
   EXPECT_THAT(Refusal({{"max_cost", 5}}), AllOf(HasSubstr("max_cost"), HasSubstr("gpt-4o: {prompt:")));
   EXPECT_THAT(Refusal({{"max_cost", 5}, {"prices", {{"other", {{"prompt", 1}, {"completion", 2}}}}}}),
               HasSubstr("gpt-4o"));
+  EXPECT_THAT(
+      Refusal({{"max_cost", 0.04}, {"prices", {{"gpt-4o", {{"prompt", 2.5}, {"completion", 10}}}}}}),
+      HasSubstr("options.max_cost: it has room for no call: an answer of max_tokens (4096) alone can cost $0.0409"));
   const CoderOptions options =
       OptionsWith({{"max_cost", 5}, {"prices", {{"gpt-4o", {{"prompt", 2.5}, {"completion", 10}}}}}});
   EXPECT_EQ(options.max_cost, 5.0);
@@ -187,16 +221,25 @@ TEST(OptionsTest, Modes) {
   const std::filesystem::path folder = TestFolder("options");
   { const Recording recording(folder / kRecordingName, Recording::Access::kReadWrite); }
   EXPECT_EQ(Refusal({{"mode", "replay"}, {"recording", folder.string()}}, nullptr), "");
+  EXPECT_EQ(Refusal({{"mode", "replay"}, {"recording", folder.string()}, {"max_cost", 5}}), "");  // nothing is paid
 }
 
 TEST(OptionsTest, Templates) {
   EXPECT_THAT(Refusal({{"prompt", {{"system", nullptr}, {"user", "{{sugestion}}"}, {"diagnosis_limit", 1}}}}),
               HasSubstr("options.prompt.user: 1:1: unknown variable"));
   EXPECT_THAT(Refusal({{"prompt", {{"system", nullptr}, {"user", ""}, {"diagnosis_limit", 1}}}}), HasSubstr("empty"));
+  const auto user = [](const char* text, const json& system = nullptr) {
+    return Refusal({{"prompt", {{"system", system}, {"user", text}, {"diagnosis_limit", 1}}}});
+  };
+  EXPECT_THAT(user("Do it."), AllOf(HasSubstr("mentions {{code_b}} nowhere"), HasSubstr("mentions {{suggestion}}")));
+  EXPECT_THAT(user("{{code_b}} {{last_suggestion}}"),
+              AllOf(HasSubstr("mentions {{suggestion}}"), Not(HasSubstr("{{code_b}}"))));
+  EXPECT_EQ(user("{{{ code_b }}} {{&suggestion}}"), "");
+  EXPECT_EQ(user("{{suggestion}}", "{{code_b}}"), "");
 }
 
 TEST(OptionsTest, EveryMistakeAtOnce) {
-  const std::string refusal = Refusal({{"max_cost", 5}, {"mode", "replay"}, {"seed", "mine"}, {"api_key_env", "sk-1"}});
+  const std::string refusal = Refusal({{"max_cost", 5}, {"recording", "x"}, {"seed", "mine"}, {"api_key_env", "sk-1"}});
   for (const char* option : {"max_cost", "recording", "seed", "api_key_env"}) EXPECT_THAT(refusal, HasSubstr(option));
 }
 

@@ -134,6 +134,24 @@ TEST_F(RunWithServiceTest, CoderCheckSaysWhyThereIsNoKernel) {
                                 HasSubstr("I would not know how.")));
 }
 
+TEST_F(RunWithServiceTest, CheckFindsWhatARunWouldComeToLater) {
+  WritePipeline("http://127.0.0.1:1/v1");
+  EXPECT_EQ(Host("check p.yaml").code, 0);
+  // The file of a key that was written into it is not in the folder: nothing here repeats it.
+  const Result key = Host("check p.yaml --set coder.options.api_key=hush");
+  EXPECT_EQ(key.code, 3);
+  EXPECT_THAT(key.err, AllOf(HasSubstr("use api_key_env: the name of an environment variable"), HasSubstr("revoked"),
+                             Not(HasSubstr("known are"))));
+  const Result uniform = Host("check p.yaml --set trainer.suggestions=uniform --set trainer.episodes=4");
+  EXPECT_EQ(uniform.code, 3) << uniform.err;
+  EXPECT_THAT(uniform.err, AllOf(HasSubstr("stage 1 (fakes) draws suggestions uniformly"), HasSubstr("coder_offline")));
+  const Result two = Host("check p.yaml --set coder.options.seed=mine --set coder.options.max_cost=0.001");
+  EXPECT_THAT(two.err, HasSubstr("p.yaml: 2 mistakes"));
+  EXPECT_THAT(Host("check p.yaml --set coder.options.model=other").err, HasSubstr("cost unknown: no price for other"));
+  EXPECT_THAT(Host("check p.yaml --set coder.options.mode=cache --set coder.options.temperature=0.7").err,
+              HasSubstr("write seed: sample"));
+}
+
 TEST_F(RunWithServiceTest, ARunIsRecordedAndReplaysWithoutTheService) {
   std::string live;
   {

@@ -109,6 +109,8 @@ TEST(Answers, AFilteredPromptIsARefusal) {
   const Completion completion = Ask(client);
   EXPECT_EQ(completion.outcome, Outcome::kAnswered);
   EXPECT_EQ(completion.finish_reason, "content_filter");
+  EXPECT_TRUE(completion.usage_known) << "what a status refuses costs nothing";
+  EXPECT_EQ(completion.prompt_tokens, 0U);
   EXPECT_EQ(completion.refusal, "the prompt was filtered");
   EXPECT_EQ(completion.text, "");
 }

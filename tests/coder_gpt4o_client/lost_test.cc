@@ -51,29 +51,68 @@ TEST(Lost, StreamsThatBreakOffCountWithWhatTheyBrought) {
   EXPECT_EQ(completion.lost_bytes, 3 * std::string(kHalf).size());
 }
 
-TEST(Lost, SilenceAndBrokenConnectionsCountOnceTheRequestIsSent) {
+TEST(Lost, SilenceCountsOnceTheRequestIsSent) {
   const SocketServer server([](const Exchange& exchange, int number) {
     if (number == 1) exchange.HoldUntilClosed();
     if (number == 2) {
       exchange.Send(ChunkedHead());
       exchange.HoldUntilClosed();
     }
-    if (number == 3) exchange.Reset();
-    // The fourth is closed without a word.
   });
   ClientOptions options = Impatient(server.Url());
-  options.max_attempts = 4;
+  options.max_attempts = 2;
   CompletionClient client(options);
   const Completion completion = Ask(client);
   EXPECT_EQ(completion.outcome, Outcome::kFailed);
-  EXPECT_EQ(completion.attempts, 4U);
-  EXPECT_EQ(completion.lost_attempts, 4U);
-  EXPECT_EQ(completion.lost_silent, 4U);
+  EXPECT_EQ(completion.attempts, 2U);
+  EXPECT_EQ(completion.lost_attempts, 2U);
+  EXPECT_EQ(completion.lost_silent, 2U);
   EXPECT_EQ(completion.lost_bytes, 0U);
+  EXPECT_NE(completion.last_loss, "");
+  EXPECT_TRUE(completion.message.ends_with(completion.last_loss)) << completion.last_loss;
+}
+
+TEST(Lost, WhatIsNoServiceOfChatCompletionsBillsNothing) {
+  const SocketServer server([](const Exchange& exchange, int number) {
+    if (number == 1) exchange.Reset();
+    if (number == 2) return;  // closed without a word
+    if (number == 3) exchange.Send(Http("<!doctype html><title>Log in</title>"));
+    if (number == 4) exchange.Send(Http("{\"status\": \"ok\"}"));
+    if (number == 5) exchange.Send(Http(""));
+    if (number == 6) exchange.Send(Http("[1, 2]"));
+  });
+  ClientOptions options = QuickOptions(server.Url());
+  options.max_attempts = 6;
+  CompletionClient client(options);
+  const Completion completion = Ask(client);
+  EXPECT_EQ(completion.outcome, Outcome::kFailed);
+  EXPECT_EQ(completion.attempts, 6U);
+  EXPECT_EQ(completion.lost_attempts, 0U);
+}
+
+TEST(Lost, AnotherAttemptIsOnlyMadeWhereItMayBePaidFor) {
+  const SocketServer server(
+      [](const Exchange& exchange, int) { exchange.Send(ChunkedHead() + HttpChunk(HalfAStream()) + HttpChunk("")); });
+  CompletionClient client(QuickOptions(server.Url()));
+  std::promise<Completion> done;
+  CompletionRequest request = Prompt("hello");
+  std::vector<uint32_t> asked;
+  request.may_pay_again = [&](const Losses& losses) {
+    asked.push_back(losses.attempts);
+    EXPECT_EQ(losses.bytes, losses.attempts * std::string(kHalf).size());
+    return losses.attempts < 3;
+  };
+  client.Send(std::move(request), [&](Completion completion) { done.set_value(std::move(completion)); });
+  const Completion completion = done.get_future().get();
+  EXPECT_EQ(completion.outcome, Outcome::kFailed);
+  EXPECT_EQ(completion.failure, "budget");
+  EXPECT_EQ(completion.message, "the stream ended in the middle of the answer");
+  EXPECT_EQ(completion.attempts, 3U);
+  EXPECT_EQ(asked, (std::vector<uint32_t>{1, 2, 3}));
 }
 
 // curl sends a request again by itself where a connection that was kept open closes on it.
-TEST(Lost, AKeptConnectionThatClosesOnARequestCounts) {
+TEST(Lost, AKeptConnectionThatClosesOnARequestCostsNothing) {
   std::atomic<int> requests = 0;
   const SocketServer server([&](const Exchange& exchange, int number) {
     ++requests;
@@ -85,8 +124,7 @@ TEST(Lost, AKeptConnectionThatClosesOnARequestCounts) {
   const Completion completion = Ask(client, "second");
   ASSERT_EQ(completion.outcome, Outcome::kAnswered) << completion.message;
   EXPECT_EQ(completion.attempts, 2U);
-  EXPECT_EQ(completion.lost_attempts, 1U);
-  EXPECT_EQ(completion.lost_silent, 1U);
+  EXPECT_EQ(completion.lost_attempts, 0U);
   EXPECT_EQ(requests, 3);
 }
 

@@ -103,9 +103,24 @@ TEST(Outage, AProxyThatDoesNotFindTheServiceIsNotTheService) {
   CompletionClient client(options);
   for (const Completion& completion : AskAll(client, Prompts(8))) {
     EXPECT_EQ(completion.outcome, Outcome::kFatal);
-    EXPECT_THAT(completion.message, HasSubstr("could not be reached"));
+    EXPECT_THAT(completion.message, HasSubstr("no service of chat completions answered"));
     EXPECT_THAT(completion.message, HasSubstr("502"));
     EXPECT_EQ(completion.lost_attempts, 0U);
+  }
+}
+
+TEST(Outage, AWebPageIsNoServiceThatWasThere) {
+  const Server server(
+      [](const auto&, auto& response, int) { response.set_content("<html>Log in</html>", "text/html"); });
+  ClientOptions options = QuickOptions(server.Url());
+  options.max_first_outage_seconds = 0.1;
+  options.max_outage_seconds = 1000;
+  CompletionClient client(options);
+  for (const Completion& completion : AskAll(client, Prompts(8))) {
+    EXPECT_EQ(completion.outcome, Outcome::kFatal);
+    EXPECT_THAT(completion.message, HasSubstr("no service of chat completions answered"));
+    EXPECT_THAT(completion.message, HasSubstr("is not a JSON object"));
+    EXPECT_THAT(completion.message, HasSubstr("Check base_url"));
   }
 }
 

@@ -81,6 +81,15 @@ TEST_F(CoderFailureTest, EveryAnswerIsPaidForAndCounted) {
               HasSubstr("the coder gave no kernel, for a fault of its own, in " + std::to_string(totals.errors)));
 }
 
+TEST_F(CoderFailureTest, TheSummarySaysWhatFailedMostAndThatNothingWasLearned) {
+  knobs().coder_fails_every = 1;
+  std::ostringstream out;
+  Console console(out, false);
+  fakes::RunIn(fakes::Config(fakes::Folder("coder_all_failed"), 0, 2), false, {}, &console);
+  EXPECT_THAT(out.str(), testing::ContainsRegex("; the commonest, [0-9]+ times, is [a-z_]+: the line was cut"));
+  EXPECT_THAT(out.str(), HasSubstr("nothing was learned: in no step was a sample left to train on"));
+}
+
 TEST_F(CoderFailureTest, WhatADroppedRoundWasIsKept) {
   const PipelineConfig config = fakes::Config(fakes::Folder("coder_dropped"), 0, 2);
   fakes::RunIn(config);

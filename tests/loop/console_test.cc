@@ -30,6 +30,13 @@ StepLine Line(uint64_t step, double reward) {
   return line;
 }
 
+TEST(ConsoleTest, DollarsOfACentAreNotNothing) {
+  EXPECT_EQ(FormatDollars(12.345), "$12.35");
+  EXPECT_EQ(FormatDollars(0.27), "$0.27");
+  EXPECT_EQ(FormatDollars(0.00417), "$0.0042");
+  EXPECT_EQ(FormatDollars(0), "$0.00");
+}
+
 TEST(ConsoleTest, APipeGetsALineAStep) {
   std::ostringstream out;
   Console console(out, false);

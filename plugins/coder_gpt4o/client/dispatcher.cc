@@ -59,7 +59,13 @@ void Dispatcher::Notice(std::string message) const {
 void Dispatcher::Accept(uint64_t id, CompletionRequest request, Done done, double sent_at) {
   Count(&ClientStatistics::requests);
   budget_.OnRequest(sent_at);
-  ready_.emplace(id, Request{std::move(request.body), request.tokens_at_most, std::move(done), sent_at});
+  Request accepted;
+  accepted.body = std::move(request.body);
+  accepted.tokens = request.tokens_at_most;
+  accepted.done = std::move(done);
+  accepted.sent_at = sent_at;
+  accepted.may_pay_again = std::move(request.may_pay_again);
+  ready_.emplace(id, std::move(accepted));
 }
 
 void Dispatcher::CancelBefore(uint64_t id) {
@@ -84,7 +90,8 @@ void Dispatcher::CancelBefore(uint64_t id) {
     }
     loop_.Remove(it->first);
     if (it->second.probe) breaker_.OnProbeDropped();
-    NoteLost(it->second);
+    // A service that has refused every call will have refused this one.
+    if (!fatal_ || fatal_->http_status < 300 || answered_) NoteLost(it->second);
     cancelled.push_back(std::move(it->second.request));
     it = running_.erase(it);
   }
@@ -160,6 +167,15 @@ double Dispatcher::StartWhatMay(double now) {
     const double wait = std::max(breaker_.Wait(now), limits_wait);
     if (!breaker_.Open()) TellLongWait(now, limits_wait);
     if (wait > 0) return wait;
+    if (!MayPayAgain(next->second)) {
+      const Request request = std::move(next->second);
+      ready_.erase(next);
+      Completion completion;
+      completion.failure = "budget";
+      completion.message = request.last_loss;
+      Finish(request, std::move(completion));
+      continue;
+    }
     Start(next, now);
   }
   return kForever;

@@ -53,6 +53,8 @@ class Dispatcher {
     uint32_t lost = 0;     // of the attempts: Completion::lost_attempts, and what belongs to them
     uint32_t lost_silent = 0;
     uint64_t lost_bytes = 0;
+    std::string last_loss;  // why
+    std::function<bool(const Losses&)> may_pay_again;
     bool needs_budget = false;  // the next one is a retry that the budget must allow
   };
   struct Attempt {
@@ -72,7 +74,8 @@ class Dispatcher {
   std::vector<CURL*> Silent() const;
   void ConcludeDone();
   void Conclude(CURL* handle, bool silent, CURLcode code);
-  static void NoteLost(Attempt& attempt);
+  static bool NoteLost(Attempt& attempt);
+  bool MayPayAgain(const Request& request) const;
   void OnFailure(Attempt attempt, Failure failure, double now);
   void TellLongWait(double now, double wait);
   void OnOverload(const Attempt& attempt, double now);

@@ -32,9 +32,9 @@ void Dispatcher::Conclude(CURL* handle, bool silent, CURLcode code) {
   const double now = Now();
   Transfer::Result result = silent ? attempt.transfer->ConcludeSilent() : attempt.transfer->Conclude(code);
   const ResponseHeaders& headers = attempt.transfer->Headers();
-  contacted_ = contacted_ || attempt.transfer->Contacted();
+  contacted_ = contacted_ || attempt.transfer->MayBeTheService();
   if (!result.answer) {
-    NoteLost(attempt);
+    if (NoteLost(attempt)) attempt.request.last_loss = result.failure.message;
     OnFailure(std::move(attempt), std::move(result.failure), now);
     return;
   }
@@ -57,12 +57,19 @@ void Dispatcher::Conclude(CURL* handle, bool silent, CURLcode code) {
 }
 
 // The service bills what it took on, whether or not its answer was of use.
-void Dispatcher::NoteLost(Attempt& attempt) {
+bool Dispatcher::NoteLost(Attempt& attempt) {
   const std::optional<uint64_t> text = attempt.transfer->LostText();
-  if (!text) return;
+  if (!text) return false;
   attempt.request.lost += 1;
   attempt.request.lost_silent += *text == 0 ? 1 : 0;
   attempt.request.lost_bytes += *text;
+  return true;
+}
+
+// Whether another attempt may be paid for. Only who lost one asks: what the first may cost was put aside before.
+bool Dispatcher::MayPayAgain(const Request& request) const {
+  if (request.lost == 0 || !request.may_pay_again) return true;
+  return request.may_pay_again({request.lost, request.lost_silent, request.lost_bytes});
 }
 
 void Dispatcher::NoteAlive() {
@@ -183,8 +190,8 @@ void Dispatcher::CheckOutage() {
   const std::string time = Seconds(breaker_.OutageSeconds());
   EndRun("outage",
          contacted_ ? "the service has failed for " + time + "; the last failure: " + last_failure_
-                    : "the service at " + endpoint_.Url() + " could not be reached for " + time + ": " + last_failure_ +
-                          ". Check base_url, proxy and the network",
+                    : "no service of chat completions answered at " + endpoint_.Url() + " for " + time + ": " +
+                          last_failure_ + ". Check base_url, proxy and the network",
          0);
 }
 
@@ -220,8 +227,10 @@ void Dispatcher::Finish(const Request& request, Completion completion) {
   completion.lost_attempts = request.lost;
   completion.lost_silent = request.lost_silent;
   completion.lost_bytes = request.lost_bytes;
+  completion.last_loss = request.last_loss;
   // A server may send back what it was sent, in an error or in an answer.
   endpoint_.Secrets().Apply(completion.message);
+  endpoint_.Secrets().Apply(completion.last_loss);
   endpoint_.Secrets().Apply(completion.refusal);
   endpoint_.Key().Apply(completion.text);
   endpoint_.Key().Apply(completion.model);

@@ -51,6 +51,7 @@ std::string CompletionsUrl(const std::string& base_url) {
   if (!Part(url, CURLUPART_USER).empty() || !Part(url, CURLUPART_PASSWORD).empty()) {
     Refuse("base_url holds a user or a password: a key belongs into the variable that api_key_env names" + example);
   }
+  if (base_url.find('#') != std::string::npos) Refuse("base_url has a part behind '#', which is never sent" + example);
   std::string path = Part(url, CURLUPART_PATH);
   while (path.ends_with('/')) path.pop_back();
   if (path.ends_with(kCall)) Refuse("base_url must not end with /chat/completions: it is appended" + example);

@@ -148,6 +148,9 @@ void ResponseReader::TakeWhole(int status) {
   const json object = json::parse(body_, nullptr, /*allow_exceptions=*/false);
   const bool success = status >= 200 && status < 300;
   if (object.is_discarded() || !object.is_object()) {
+    // What begins as an object may be the first half of an answer.
+    foreign_ = body_.find('{') != body_.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+    foreign_ = foreign_ || body_.empty();
     error_.message = Beginning();
     NotComplete(body_.empty() ? "the answer is empty" : "the answer is not a JSON object; it begins: " + Beginning());
     return;
@@ -169,6 +172,7 @@ void ResponseReader::TakeWhole(int status) {
   TakeChoice(object, "message");
   TakeUsage(object);
   complete_ = has_choice_;
+  foreign_ = !object.contains("choices") && !object.contains("usage");
   if (!complete_) NotComplete("the answer holds no choice; it begins: " + Beginning());
 }
 

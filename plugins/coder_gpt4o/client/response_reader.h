@@ -56,6 +56,8 @@ class ResponseReader {
 
   bool Began() const { return has_choice_; }    // something of an answer came
   bool HasError() const { return has_error_; }  // an error object came, with any status
+  // The body is over, and was none of chat completions: a web page, nothing, JSON of another kind.
+  bool Foreign() const { return foreign_; }
   bool TooLong() const { return too_long_; }
   const ServiceError& Error() const { return error_; }
   const std::string& Problem() const { return problem_; }  // why it is not complete, for people
@@ -89,6 +91,7 @@ class ResponseReader {
   bool ended_ = false;
   bool has_error_ = false;
   bool too_long_ = false;
+  bool foreign_ = false;
 };
 
 }  // namespace kgrpo::coder_gpt4o

@@ -100,6 +100,7 @@ Transfer::Result Transfer::Conclude(CURLcode code) {
     if (IsContentFilter(headers_, reader_.Error())) {
       result.answer.emplace();
       result.answer->finish_reason = "content_filter";
+      result.answer->usage_known = true;  // none: what a status refuses costs nothing
       result.answer->refusal = reader_.Error().message;
     } else {
       result.failure = FailureOfAnswer(headers_, reader_.Error());
@@ -107,8 +108,10 @@ Transfer::Result Transfer::Conclude(CURLcode code) {
   } else if (code != CURLE_OK && !ended_) {  // after its end, what is wrong with the stream is what it said
     result.failure =
         FailureOfTransfer(code, resent_ ? "the server closed it after the request was sent" : detail_.data());
-    no_http_ = headers_.status == 0 && result.failure.word == "invalid_answer";
+    not_the_service_ = headers_.status == 0 && result.failure.word == "invalid_answer";
+    closed_ = headers_.status == 0 && result.failure.word == "connection";
   } else {
+    not_the_service_ = reader_.Foreign();
     result.failure.word = "invalid_answer";
     result.failure.message = reader_.Problem();
   }
@@ -119,9 +122,9 @@ std::optional<uint64_t> Transfer::LostText() const {
   curl_off_t uploaded = 0;
   curl_easy_getinfo(easy_.get(), CURLINFO_SIZE_UPLOAD_T, &uploaded);
   // A proxy's own 200 comes before anything of the request is sent.
-  const bool sent = has_body_ || resent_ || uploaded >= static_cast<curl_off_t>(body_.size());
+  const bool sent = has_body_ || uploaded >= static_cast<curl_off_t>(body_.size());
   const bool refused = headers_.status >= 300 || (reader_.HasError() && !reader_.Began());
-  if (!sent || refused || no_http_) return std::nullopt;
+  if (!sent || refused || not_the_service_ || closed_) return std::nullopt;
   return reader_.Result().text.size() + reader_.Result().refusal.size();
 }
 

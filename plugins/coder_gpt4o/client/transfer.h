@@ -54,11 +54,13 @@ class Transfer {
   Result ConcludeSilent();  // ended by its Deadline
 
   // Of an attempt that gave no answer, or was cancelled: how many bytes of text it brought. nullopt where the service
-  // did not take it on: it was not sent whole, or was refused by a status or by an error in place of an answer.
+  // did not take it on: it was not sent whole, was refused by a status or by an error in place of an answer, the
+  // connection was closed without a word, or what came is none of chat completions.
   std::optional<uint64_t> LostText() const;
 
-  // Whether the service itself answered, with whatever status: not a proxy that was to make the connection.
-  bool Contacted() const { return connected_ && headers_.status != 0; }
+  // Whether what answered may be a service of chat completions: it spoke HTTP, was no proxy that was to make the
+  // connection, and a success of it was no web page.
+  bool MayBeTheService() const { return connected_ && headers_.status != 0 && !not_the_service_; }
 
   const ResponseHeaders& Headers() const { return headers_; }
 
@@ -84,7 +86,8 @@ class Transfer {
   bool resent_ = false;  // the connection closed after the request was sent, and curl would send it once more
   bool has_body_ = false;
   bool ended_ = false;
-  bool no_http_ = false;  // what answered is no such service
+  bool not_the_service_ = false;  // what answered speaks no HTTP, or shows a web page
+  bool closed_ = false;           // the connection, before a word of an answer
   double started_at_;
   double last_sign_;  // when it was connected, or a byte of the body came
 };
