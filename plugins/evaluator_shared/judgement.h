@@ -27,6 +27,8 @@ struct Judgement {
   bool transient = false;       // may be the fault of a busy machine: not to be kept
   double compile_seconds = 0;   // wall clock, of this judgement: not kept
   bool compile_cached = false;  // it had been compiled before: not kept
+  // Likewise, where the evaluator tells: correctness sizes without the oracle, the oracle there, the timing size.
+  double correctness_seconds = 0, oracle_seconds = 0, timing_seconds = 0;
 
   // Settles the verdict: right where there is no trouble, else the trouble's, without a time.
   void Conclude(const Trouble& trouble);

@@ -166,6 +166,7 @@ Trouble DeviceSession::Call(Worker& worker, const std::vector<uint64_t>& argumen
   instructions_left_ = limits_.warp_instructions;
   host_seconds_left_ = limits_.host_seconds;
   record_ = record;
+  l2_ = {};
   trouble_ = {};
   worker.Answer({0, 0, static_cast<uint64_t>(Command::kCall), 0}, arguments.data(),
                 arguments.size() * sizeof(uint64_t));

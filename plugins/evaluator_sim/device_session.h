@@ -31,6 +31,7 @@ struct CallRecord {
   uint64_t blocks_run = 0, blocks = 0;           // when counted
   double work = 0;                               // warp instructions of all blocks, estimated; when counted
   double copy_seconds = 0;                       // modelled time of copies, memsets and allocations
+  double interpreting_seconds = 0;               // CPU time that the launches took here
   std::vector<simt::Counts> counts;              // by launch, when counted
   std::vector<simt::TimeEstimate> estimates;     // by launch, when counted
   std::vector<simt::KernelResources> resources;  // likewise
@@ -102,6 +103,7 @@ class DeviceSession {
   uint64_t instructions_left_ = 0;
   double host_seconds_left_ = 0;
   CallRecord* record_ = nullptr;
+  simt::L2Contents l2_;  // for the time model
   Trouble trouble_;
 };
 

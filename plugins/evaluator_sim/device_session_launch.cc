@@ -1,4 +1,6 @@
 // DeviceSession's launches: refused where CUDA would refuse them, else interpreted and recorded.
+#include <time.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -10,6 +12,13 @@ namespace {
 
 std::string DimText(const simt::Dim3& dim) {
   return "(" + std::to_string(dim.x) + ", " + std::to_string(dim.y) + ", " + std::to_string(dim.z) + ")";
+}
+
+// CPU time of this thread.
+double ThreadSeconds() {
+  timespec now = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
 }  // namespace
@@ -84,7 +93,10 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
                       std::to_string(resources.registers_per_thread) + " registers a thread).");
   }
 
+  config.l1_share = simt::L1Share(device_, resources, static_cast<uint32_t>(threads), blocks);
+  const double start = ThreadSeconds();
   simt::LaunchResult result = simt::Launch(instance_, kernel, config);
+  record_->interpreting_seconds += ThreadSeconds() - start;
   ++record_->launches;
   record_->independent = record_->independent && result.independent;
   record_->warp_instructions += result.warp_instructions;
@@ -98,7 +110,7 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
     if (result.sampled_work > 0)
       record_->further_over_sampled =
           std::max(record_->further_over_sampled, result.further_work / result.sampled_work);
-    record_->estimates.push_back(simt::EstimateTime(result.counts, resources, device_));
+    record_->estimates.push_back(simt::EstimateTime(result.counts, resources, device_, &l2_));
     record_->resources.push_back(resources);
     record_->counts.push_back(std::move(result.counts));
   }
@@ -116,7 +128,8 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
   }
   if (result.status == simt::LaunchStatus::kBudgetExceeded) {
     Stop("timeout", "Kernel " + info.name + " did not end within " +
-                        std::to_string(limits_.warp_instructions / 1000000) + " million warp instructions.");
+                        std::to_string(limits_.warp_instructions / 1000000) + " million warp instructions" +
+                        (result.unfinished.empty() ? "." : ": " + result.unfinished + "."));
     return {kCudaLaunchFailure, 0, 0, 0};
   }
   return {kCudaSuccess, 0, 0, 0};

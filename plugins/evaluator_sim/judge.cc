@@ -2,6 +2,7 @@
 
 #include <kgrpo/sdk/error.h>
 
+#include <chrono>
 #include <utility>
 
 #include "evaluator_shared/comparison.h"
@@ -19,6 +20,16 @@ using evaluator::CorrectnessCase;
 using evaluator::Expected;
 using evaluator::Parameter;
 using evaluator::Problem;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace
 
 Judge::Judge(const Options& options)
     : options_(options),
@@ -131,8 +142,10 @@ Trouble Judge::RunCase(Run& run, const CorrectnessCase& one, simt::Mode mode, bo
     }
     return {};
   }
+  const Clock::time_point asked = Clock::now();
   const std::vector<Expected> expected = run.open.oracle() != nullptr ? run.open.oracle()->Run(problem, arguments)
                                                                       : ReferenceOutputs(run.open, one, arguments);
+  run.oracle_seconds += SecondsSince(asked);
   const bool extremes = one.DrawsExtremes(problem);
   const double accumulations = problem.accumulations.Evaluate(size);
   const bool first = run.first_outputs.empty();
@@ -157,6 +170,7 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   const std::vector<CorrectnessCase> cases =
       evaluator::CorrectnessCases(open.problem(), key, options_.seeds * (thorough ? 2 : 1));
   Trouble trouble;
+  const Clock::time_point start = Clock::now();
   for (const CorrectnessCase& one : cases) {
     // The first seed runs with every check; what depends on data is caught by the comparison of the others.
     trouble = RunCase(*run, one, one.variant == 0 ? simt::Mode::kChecked : simt::Mode::kPlain, false);
@@ -164,7 +178,11 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   }
   // Once more with the first case's inputs, at other addresses: state kept between calls shows here.
   if (!trouble) trouble = RunCase(*run, cases[0], simt::Mode::kPlain, true);
+  judgement.oracle_seconds = run->oracle_seconds;
+  judgement.correctness_seconds = SecondsSince(start) - run->oracle_seconds;
+  const Clock::time_point right = Clock::now();
   if (!trouble) trouble = Time(*run, &judgement);
+  judgement.timing_seconds = SecondsSince(right);
   judgement.metrics.emplace_back("checked_warp_instructions", static_cast<double>(run->warp_instructions));
   judgement.Conclude(trouble);
   return judgement;

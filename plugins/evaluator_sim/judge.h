@@ -48,6 +48,10 @@ class Judge {
   // the user wants the run to end. [any thread]
   Judgement Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough);
 
+  // What the launches of one call at the timing size are counted to do, without any verdict on `source`. Used to fit
+  // and to try the time model (bench/calibrate). [any thread]
+  Trouble Count(const OpenProblem& open, const std::string& source, CallRecord* record);
+
   // "H100 model"
   std::string TimeSource() const;
   // Compiler, sandbox, device, a line each.

@@ -23,6 +23,7 @@ struct Judge::Run {
   uint64_t key = 0;  // secret
   bool thorough = false;
   uint64_t warp_instructions = 0;
+  double oracle_seconds = 0;                        // at correctness sizes
   std::vector<std::vector<uint8_t>> first_outputs;  // of the first case, for the repetition
 };
 

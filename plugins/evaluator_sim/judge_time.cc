@@ -116,6 +116,16 @@ Trouble Judge::RunTimed(Run& run, TimedCall* timed) {
   return {};
 }
 
+Trouble Judge::Count(const OpenProblem& open, const std::string& source, CallRecord* record) {
+  Judgement judgement;
+  std::unique_ptr<Run> run = Prepare(open, source, false, &judgement);
+  if (!run) return {judgement.verdict, judgement.diagnosis};
+  TimedCall timed;
+  const Trouble trouble = RunTimed(*run, &timed);
+  *record = std::move(timed.record);
+  return trouble;
+}
+
 Trouble Judge::Time(Run& run, Judgement* judgement) {
   ThrowIfCancelled();
   const Problem& problem = run.open.problem();

@@ -47,7 +47,7 @@ constexpr char kSchema[] = R"json({
       "description": "fast: NVRTC and g++, some 50 ms a kernel, falling back to nvcc, with the same machine code; nvcc: always nvcc, about a second, as a plain build. A thorough judgement always takes nvcc."},
     "cuda_home": {"type": "string", "default": "",
       "description": "The folder that holds bin/nvcc; empty: KGRPO_CUDA_HOME, CUDA_HOME, PATH and the usual places are searched."},
-    "device": {"type": "string", "enum": ["h100"], "default": "h100", "description": "The GPU whose time is modelled."},
+    "device": {"type": "string", "enum": ["h100", "h200", "a100", "l4", "rtx4090"], "default": "h100", "description": "The GPU whose time is modelled (docs/time_model.md)."},
     "seeds": {"type": "integer", "minimum": 1, "maximum": 16, "default": 2, "description": "Secret inputs tried at each size."},
     "seed": {"type": "integer", "minimum": 0, "default": 0, "description": "Changes every secret input."},
     "sampled_blocks": {"type": "integer", "minimum": 4, "maximum": 4096, "default": 24,

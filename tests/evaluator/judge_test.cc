@@ -196,8 +196,8 @@ TEST_F(JudgeTest, WrongResults) {
            "cudaMemcpyDeviceToDevice); k<<<1, 1>>>(x, y, out, 1); } else { " +
            kHonest + " old_out[n % 4096] = out; } }",
        "out_of_bounds", ""},
-      {"skipped at the timing size", WithBody("k<<<n > 100000 ? 8 : (n + 255) / 256, 256>>>(x, y, out, n);"),
-       "implausible", ""},
+      {"skipped at the timing size", WithBody("k<<<n > 100000 ? 8 : (n + 255) / 256, 256>>>(x, y, out, n);"), "wrong",
+       "never written"},
       {"no launch", WithBody(""), "no_launch", "launches no kernel"},
       {"decoy", WithBody("if (n < 0) { " + kHonest + " }"), "no_launch", ""},
   };

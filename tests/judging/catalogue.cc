@@ -4,6 +4,7 @@
 #include <cctype>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -33,6 +34,18 @@ void CheckVerdicts(const std::vector<std::string>& verdicts) {
   for (const std::string& verdict : verdicts) {
     if (kKnown.count(verdict) == 0) throw std::runtime_error("no judge says \"" + verdict + "\"");
   }
+}
+
+// VERDICT in KERNEL: TEXT, TEXT...
+void TakeFinding(const std::string& value, Entry* entry) {
+  static const std::regex kForm("(\\w+) in (\\w+): (.+)");
+  std::smatch parts;
+  if (!std::regex_match(value, parts, kForm))
+    throw std::runtime_error("finding: is followed by VERDICT in KERNEL: TEXT");
+  CheckVerdicts(entry->verdicts["sim"] = {parts[1]});
+  entry->wanted.kernel = parts[2];
+  std::istringstream texts(parts[3]);
+  for (std::string text; std::getline(texts >> std::ws, text, ',');) entry->wanted.texts.push_back(text);
 }
 
 // Takes one header line. Returns false where the header is over.
@@ -66,7 +79,13 @@ bool TakeLine(const std::string& line, Entry* entry) {
     entry->differ = value;
   } else if (key == "never") {
     entry->never.push_back(value);
-  } else if (key != "hack" && key != "style") {
+  } else if (key == "finding") {
+    TakeFinding(value, entry);
+  } else if (key == "twin") {
+    if (!fs::exists(kRoot + "/tests/judging/" + value + ".cu"))
+      throw std::runtime_error("there is no " + value + ".cu");
+    entry->twin = value;
+  } else if (key != "hack" && key != "style" && key != "bug") {
     throw std::runtime_error("unknown key \"" + key + "\"");
   }
   return true;
@@ -81,16 +100,39 @@ Entry ReadEntry(const fs::path& path, const std::string& folder) {
   entry.is_cheat = folder == "cheats";
   std::istringstream lines(entry.source);
   std::string line;
+  bool header = true;
   for (int number = 1; std::getline(lines, line); ++number) {
     try {
-      if (!TakeLine(line, &entry)) break;
+      header = header && TakeLine(line, &entry);
     } catch (const std::exception& error) {
       throw std::runtime_error(path.string() + ":" + std::to_string(number) + ": " + error.what());
     }
+    if (line.ends_with("// found")) entry.wanted.lines.insert(number);
   }
-  if (entry.problem.empty() || entry.verdicts.size() != 2)
-    throw std::runtime_error(path.string() + ": its first lines must have problem:, cuda: and sim:");
+  const bool bug = folder == "bugs";
+  if (entry.problem.empty() || entry.verdicts.size() != (bug ? 1u : 2u) || entry.wanted.lines.empty() == bug)
+    throw std::runtime_error(path.string() + ": its first lines must have problem: and " +
+                             (bug ? "finding:, and lines end with `// found`" : "cuda: and sim:"));
   return entry;
+}
+
+std::vector<Entry> ReadFolders(const std::vector<std::string>& folders) {
+  std::vector<Entry> entries;
+  for (const std::string& folder : folders) {
+    std::error_code code;
+    for (const fs::directory_entry& file : fs::directory_iterator(kRoot + "/tests/judging/" + folder, code)) {
+      if (file.path().extension() == ".cu") entries.push_back(ReadEntry(file.path(), folder));
+    }
+  }
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
+  return entries;
+}
+
+// All that the first group of `form` matches in `text`.
+std::vector<std::string> AllOf(const std::string& text, const std::regex& form) {
+  std::vector<std::string> found;
+  for (std::sregex_iterator it(text.begin(), text.end(), form), end; it != end; ++it) found.push_back((*it)[1]);
+  return found;
 }
 
 }  // namespace
@@ -100,17 +142,12 @@ void PrintTo(const Entry& entry, std::ostream* out) {
 }
 
 const std::vector<Entry>& Catalogue() {
-  static const std::vector<Entry> kEntries = [] {
-    std::vector<Entry> entries;
-    for (const std::string folder : {"cheats", "honest"}) {
-      std::error_code code;
-      for (const fs::directory_entry& file : fs::directory_iterator(kRoot + "/tests/judging/" + folder, code)) {
-        if (file.path().extension() == ".cu") entries.push_back(ReadEntry(file.path(), folder));
-      }
-    }
-    std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
-    return entries;
-  }();
+  static const std::vector<Entry> kEntries = ReadFolders({"cheats", "honest"});
+  return kEntries;
+}
+
+const std::vector<Entry>& Bugs() {
+  static const std::vector<Entry> kEntries = ReadFolders({"bugs"});
   return kEntries;
 }
 
@@ -152,6 +189,35 @@ std::string Amiss(const Entry& entry, const std::string& judge, const evaluator:
   }
   const std::string amiss = text.str();
   return amiss.empty() ? "" : amiss + "The diagnosis: " + judgement.diagnosis;
+}
+
+std::string AmissInFinding(const Entry& entry, const evaluator::Judgement& judgement) {
+  static const std::regex kLine("line (\\d+)"), kThread("(thread \\([0-9,]+\\) of block \\([0-9,]+\\))");
+  const std::string& said = judgement.diagnosis;
+  const Wanted& wanted = entry.wanted;
+  std::ostringstream text;
+  const std::string& verdict = entry.verdicts.at("sim").front();
+  if (judgement.verdict != verdict) text << "the verdict is " << judgement.verdict << ", not " << verdict << ". ";
+  if (said.find("kernel '" + wanted.kernel + "', line ") == std::string::npos)
+    text << "it does not name kernel " << wanted.kernel << " and a line. ";
+  for (const std::string& part : wanted.texts) {
+    if (said.find(part) == std::string::npos) text << "it does not say \"" << part << "\". ";
+  }
+  std::set<int> lines;
+  for (const std::string& line : AllOf(said, kLine)) lines.insert(std::stoi(line));
+  for (const int line : lines) {
+    if (wanted.lines.count(line) == 0) text << "it names line " << line << ", which is not marked `// found`. ";
+  }
+  const std::vector<std::string> threads = AllOf(said, kThread);
+  if (threads.empty()) text << "it names no thread. ";
+  if (verdict == "race") {
+    if (lines != wanted.lines) text << "it does not name both lines. ";
+    const bool own_copy = said.find("cp.async") != std::string::npos && threads.size() == 2;  // of the same thread
+    if (std::set<std::string>(threads.begin(), threads.end()).size() != 2 && !own_copy)
+      text << "it does not name two threads. ";
+  }
+  const std::string amiss = text.str();
+  return amiss.empty() ? "" : amiss + "The diagnosis: " + said;
 }
 
 }  // namespace kgrpo::judging

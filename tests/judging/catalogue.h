@@ -1,5 +1,5 @@
-// Reads the kernels of cheats/ and honest/ and what their first lines say of them, and compares a judgement with that.
-// Shared by sim_test.cc and gpu_test.cc. A kernel file begins with lines of these forms:
+// Reads the kernels of cheats/, honest/ and bugs/ and what their first lines say of them, and compares a judgement with
+// that. Shared by sim_test.cc and gpu_test.cc. A kernel file begins with lines of these forms:
 //
 //   // problem: tests/evaluator/problems/affine    the problem's folder, relative to the repository
 //   // hack: what it does and what it hopes to gain        (cheats/)
@@ -11,18 +11,35 @@
 //   // never: TEXT                         must not be in the diagnosis
 //   // open: cuda|sim: why                 that judge does not see to it yet; a test says so and is skipped
 //   // differ: why                         the judges' verdicts on it need not agree as agreement.h says
+//
+// A file of bugs/ holds one mistake, as it is made in earnest, for the checks of the interpreter. Behind problem: it
+// has
+//
+//   // bug: what is wrong
+//   // twin: honest/row_sum_double_buffer  the same done right
+//   // finding: VERDICT in KERNEL: TEXT, TEXT...   what the diagnosis names: each text is in it
+//
+// and `// found` at the end of each line that the diagnosis names: of a race, those of both threads.
 #ifndef KGRPO_TESTS_JUDGING_CATALOGUE_H
 #define KGRPO_TESTS_JUDGING_CATALOGUE_H
 
 #include <map>
 #include <optional>
 #include <ostream>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "evaluator_shared/judgement.h"
 
 namespace kgrpo::judging {
+
+// What a diagnosis of a file of bugs/ must name.
+struct Wanted {
+  std::string kernel;
+  std::vector<std::string> texts;
+  std::set<int> lines;
+};
 
 struct Entry {
   std::string name;                                          // "cheats/01_side_stream"
@@ -33,19 +50,30 @@ struct Entry {
   std::optional<double> most_speedup;
   std::vector<std::string> never;
   std::string differ;
+  std::string twin;  // bugs/: the name of the entry that does it right, or ""
+  Wanted wanted;     // bugs/
   bool is_cheat = false;
   bool needs_namespaces = false;
 };
 void PrintTo(const Entry& entry, std::ostream* out);  // for GoogleTest
 
-// All files of both folders, by name. Throws std::runtime_error that names file and line where a header is malformed.
+// All files of cheats/ and honest/, by name. Throws std::runtime_error that names file and line where a header is
+// malformed.
 const std::vector<Entry>& Catalogue();
+
+// All files of bugs/, likewise. Only the judge without a GPU has a verdict on them: what a GPU makes of a race is
+// chance.
+const std::vector<Entry>& Bugs();
 
 // The entry's name as a test's: without characters that GoogleTest forbids.
 std::string TestName(const Entry& entry);
 
 // What is not as the entry says of `judge`, or "". `speedup` is asked for where the verdict is `right`; 0: unknown.
 std::string Amiss(const Entry& entry, const std::string& judge, const evaluator::Judgement& judgement, double speedup);
+
+// What the diagnosis of an entry of bugs/ leaves out or has wrong, or "": verdict, kernel, line, array, kind of access;
+// of a race both threads, who are not the same, and both lines.
+std::string AmissInFinding(const Entry& entry, const evaluator::Judgement& judgement);
 
 }  // namespace kgrpo::judging
 

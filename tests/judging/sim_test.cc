@@ -1,8 +1,9 @@
-// Every kernel of the catalogue through the judge without a GPU. Two threads judge ahead of the tests that will run,
-// since much of a judgement is waiting for compilers and for time limits.
+// Every kernel of the catalogue, and every bug, through the judge without a GPU. Two threads judge ahead of the tests
+// that will run, since much of a judgement is waiting for compilers and for time limits.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <future>
@@ -25,6 +26,16 @@ using evaluator_sim::OpenProblem;
 
 constexpr uint64_t kKey = 0x6a3f8d21c4b57e09;  // of the inputs: nothing that a kernel would guess
 
+// The catalogue and the bugs: one suite, which shares one judge.
+const std::vector<Entry>& All() {
+  static const std::vector<Entry> kEntries = [] {
+    std::vector<Entry> entries = Catalogue();
+    entries.insert(entries.end(), Bugs().begin(), Bugs().end());
+    return entries;
+  }();
+  return kEntries;
+}
+
 class JudgingSimTest : public testing::TestWithParam<Entry> {
  protected:
   static void SetUpTestSuite() {
@@ -45,7 +56,7 @@ class JudgingSimTest : public testing::TestWithParam<Entry> {
         if (suite.GetTestInfo(k)->should_run()) wanted.insert(name.substr(name.find('/') + 1));
       }
     }
-    for (const Entry& entry : Catalogue()) {
+    for (const Entry& entry : All()) {
       if (wanted.count(TestName(entry)) == 0) continue;
       const OpenProblem& problem = Problem(entry.problem);
       tasks_.emplace_back([&entry, &problem] { return judge_->Evaluate(problem, entry.source, kKey, false); });
@@ -106,7 +117,8 @@ TEST_P(JudgingSimTest, SaysWhatTheFileSays) {
   const Judgement judgement = judgements_.at(entry.name).get();
   const double speedup =
       judgement.correct && entry.most_speedup ? ReferenceSeconds(entry.problem) / judgement.seconds : 0;
-  const std::string amiss = Amiss(entry, "sim", judgement, speedup);
+  const std::string amiss =
+      entry.wanted.lines.empty() ? Amiss(entry, "sim", judgement, speedup) : AmissInFinding(entry, judgement);
   const auto open = entry.open.find("sim");
   if (open == entry.open.end()) {
     EXPECT_EQ(amiss, "");
@@ -118,7 +130,7 @@ TEST_P(JudgingSimTest, SaysWhatTheFileSays) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernel, JudgingSimTest, testing::ValuesIn(Catalogue()),
+INSTANTIATE_TEST_SUITE_P(Kernel, JudgingSimTest, testing::ValuesIn(All()),
                          [](const testing::TestParamInfo<Entry>& entry) { return TestName(entry.param); });
 
 // The catalogue of known hacks has thirty numbers; each has a kernel.
@@ -130,6 +142,17 @@ TEST(JudgingCatalogue, HoldsEveryNumber) {
   for (int number = 1; number <= 30; ++number) {
     EXPECT_EQ(numbers.count((number < 10 ? "0" : "") + std::to_string(number)), 1u) << number;
   }
+}
+
+// Enough mistakes of each kind to be found, and enough honest kernels not to be accused.
+TEST(JudgingCatalogue, HoldsBugsOfEveryKind) {
+  std::map<std::string, int> of_verdict;
+  for (const Entry& entry : Bugs()) ++of_verdict[entry.verdicts.at("sim").front()];
+  for (const char* verdict : {"out_of_bounds", "misaligned", "uninitialised", "race", "divergent"})
+    EXPECT_GE(of_verdict[verdict], 5) << verdict;
+  EXPECT_GE(Bugs().size(), 60u);
+  EXPECT_GE(std::count_if(Catalogue().begin(), Catalogue().end(), [](const Entry& entry) { return !entry.is_cheat; }),
+            100);
 }
 
 bool Agree(const Entry& entry) {

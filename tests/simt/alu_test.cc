@@ -165,7 +165,7 @@ TEST(Alu, BothBuildsAgreeBitForBit) {
       auto run = [&](const AluChoice& choice, Lanes& lanes) {
         Warp warp;
         warp.registers = reinterpret_cast<std::byte*>(lanes.words);
-        warp.constants = warp.registers;
+        warp.sources = {warp.registers, warp.registers};
         Instruction in;
         in.d = 0;
         in.a = sizeof lanes.words[0];

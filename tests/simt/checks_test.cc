@@ -1,4 +1,5 @@
 // Each check finds its mistake, at its line; and nothing is said of right kernels in unusual styles.
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -32,10 +33,11 @@ std::map<std::string, Expectation> ReadExpectations() {
   return expectations;
 }
 
-LaunchResult RunOn(Bench& bench, const std::string& kernel, std::vector<float>* y = nullptr, bool cooperative = false) {
+LaunchResult RunOn(Bench& bench, const std::string& kernel, std::vector<float>* y = nullptr, bool cooperative = false,
+                   Mode mode = Mode::kChecked) {
   const auto dx = bench.Upload(NoiseVector(kCount), "x");
   const auto dy = bench.Reserve<float>(kCount, "y");
-  LaunchConfig config = Config({4}, {64});
+  LaunchConfig config = Config({4}, {64}, mode);
   config.cooperative = cooperative;
   config.instruction_budget = 10'000'000;
   LaunchResult result = bench.Run(kernel, config, dx, dy, kCount);
@@ -61,6 +63,34 @@ TEST(Checks, FindEveryMistakeAtItsLine) {
     }
     EXPECT_EQ(found, expected.codes) << Messages(result);
   }
+}
+
+TEST(Checks, FindBoundsInPlainRunsToo) {
+  Bench bench("buggy");
+  for (const auto& [kernel, expected] : ReadExpectations()) {
+    // A neighbouring shared array is not guarded there.
+    if (!expected.codes.contains("out_of_bounds") || kernel == "OutOfBoundsShared") continue;
+    SCOPED_TRACE(kernel);
+    const LaunchResult result = RunOn(bench, kernel, nullptr, false, Mode::kPlain);
+    EXPECT_EQ(result.status, LaunchStatus::kFault) << Messages(result);
+  }
+}
+
+TEST(Checks, FreedMemoryIsNamed) {
+  Bench bench("basic");
+  const auto a = bench.Upload(NoiseVector(64), "kept"), b = bench.Upload(NoiseVector(64), "scratch");
+  ASSERT_TRUE(bench.memory.Free(b));
+  const LaunchResult result = bench.Run("Add", Config({1}, {64}), a, b, a, 64);
+  ASSERT_EQ(result.findings.size(), 1u);
+  EXPECT_NE(result.findings[0].message.find("at byte 0 of 'scratch' (256 bytes), which was freed"), std::string::npos)
+      << Messages(result);
+}
+
+TEST(Checks, RegistersThatNobodySetHoldNaN) {
+  Bench bench("buggy");
+  std::vector<float> y;
+  EXPECT_CLEAN(RunOn(bench, "SumOfNothing", &y));
+  EXPECT_TRUE(std::isnan(y[0]));
 }
 
 TEST(Checks, AccuseNoHonestKernel) {

@@ -33,8 +33,9 @@ TEST(Refusal, NamesTheFeature) {
             "PTX line 9: a texture or tensor address is not supported by the GPU interpreter");
   EXPECT_EQ(Refused("wgmma.fence.sync.aligned;"),
             "PTX line 9: PTX instruction 'wgmma.fence.sync.aligned' is not supported by the GPU interpreter");
-  EXPECT_EQ(Refused("mbarrier.init.shared::cta.b64 [%rd1], %r1;"),
-            "PTX line 9: PTX instruction 'mbarrier.init.shared::cta.b64' is not supported by the GPU interpreter");
+  EXPECT_EQ(Refused("mbarrier.arrive.shared::cluster.b64 _, [%r1];"),
+            "PTX line 9: a thread block cluster ('mbarrier.arrive.shared::cluster.b64') is not supported by the GPU "
+            "interpreter");
   EXPECT_EQ(
       Refused("barrier.cluster.arrive.aligned;"),
       "PTX line 9: a thread block cluster ('barrier.cluster.arrive.aligned') is not supported by the GPU interpreter");
@@ -46,12 +47,19 @@ TEST(Refusal, NamesTheFeature) {
   EXPECT_EQ(Refused("call.uni cudaLaunchDevice, ();"),
             "PTX line 9: a call of 'cudaLaunchDevice', which is no part of the kernel's source, is not supported by "
             "the GPU interpreter");
-  EXPECT_EQ(Refused("call.uni (%r1), %rd1, ();"),
-            "PTX line 9: a call through a function pointer is not supported by the GPU interpreter");
+  EXPECT_EQ(
+      Refused("mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%r1,%r2,%r3,%r4},{%r1,%r2,%r3,%r4},"
+              "{%r1,%r2,%r3,%r4},{%r1,%r2,%r3,%r4}, %r5, 0;"),
+      "PTX line 9: PTX instruction 'mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32' is not supported by the "
+      "GPU interpreter");
+  EXPECT_EQ(
+      Refused("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], %r2, [%r3];"),
+      "PTX line 9: PTX instruction 'cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes' (bulk copies "
+      "and their barriers) is not supported by the GPU interpreter");
   EXPECT_EQ(Refused("shfl.bfly.b32 %r1, %r2, 1, 31;"),
             "PTX line 9: 'shfl.bfly.b32' (a warp operation without .sync) is not supported by the GPU interpreter");
-  EXPECT_EQ(Refused(".loc 1 42 3\nvabsdiff4.u32.u32.u32.add %r1, %r2, %r3, %r4;"),
-            "PTX line 10: PTX instruction 'vabsdiff4.u32.u32.u32.add' is not supported by the GPU interpreter");
+  EXPECT_EQ(Refused(".loc 1 42 3\nvadd4.u32.u32.u32 %r1.b10, %r2, %r3, %r4;"),
+            "PTX line 10: PTX instruction 'vadd4.u32.u32.u32' is not supported by the GPU interpreter");
 }
 
 TEST(Refusal, NamesTheSourceLine) {
@@ -60,11 +68,15 @@ TEST(Refusal, NamesTheSourceLine) {
             "kernel.cu:42: PTX instruction 'wgmma.fence.sync.aligned' is not supported by the GPU interpreter");
 }
 
-TEST(Refusal, RecursionByName) {
-  const std::string ptx =
-      std::string(kHead) + ".func f()\n{\ncall.uni f, ();\nret;\n}\n.visible .entry k()\n{\ncall.uni f, ();\nret;\n}\n";
+// Of functions of headers, inlined in one another, it is the user's line.
+TEST(Refusal, NamesTheUsersLineBehindHeaders) {
+  const std::string ptx = Kernel(
+                              ".loc 2 103 9, function_name $f0, inlined_at 1 11 3\n.loc 3 292 5, function_name $f1, "
+                              "inlined_at 2 103 9\n.loc 3 190 23, function_name $f2, inlined_at 3 292 5\n"
+                              "wgmma.fence.sync.aligned;") +
+                          ".file 1 \"/tmp/kernel.cu\"\n.file 2 \"/cuda/include/one.h\"\n.file\t3 \"two.h\"\n";
   EXPECT_EQ(MessageOf(ptx, KGRPO_ERROR_UNSUPPORTED),
-            "PTX line 6: recursion of 'f' is not supported by the GPU interpreter");
+            "kernel.cu:11: PTX instruction 'wgmma.fence.sync.aligned' is not supported by the GPU interpreter");
 }
 
 TEST(Refusal, TextThatIsNoPtx) {

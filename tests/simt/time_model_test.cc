@@ -68,6 +68,12 @@ Modelled Model(const Measured& m, const Device& device, uint64_t sample_seed = 0
   config.latencies = device.latencies;
   config.sampled_blocks = 12;
   config.sample_seed = sample_seed;
+  const KernelInfo& info = bench.module->kernels()[static_cast<size_t>(bench.module->FindKernel(m.kernel))];
+  KernelResources resources;
+  resources.registers_per_thread = m.registers;
+  resources.static_shared_bytes = info.static_shared_bytes;
+  resources.dynamic_shared_bytes = m.dynamic_shared;
+  config.l1_share = L1Share(device, resources, static_cast<uint32_t>(m.block.Count()), m.grid.Count());
   LaunchResult result;
   if (m.kernel == "HalfAxpy") {
     result = bench.Run(m.kernel, config, a, b, uint32_t{0x40004000}, m.n);
@@ -81,11 +87,6 @@ Modelled Model(const Measured& m, const Device& device, uint64_t sample_seed = 0
     result = bench.Run(m.kernel, config, a, out, m.n);
   }
   EXPECT_CLEAN(result) << m.kernel;
-  const KernelInfo& info = bench.module->kernels()[static_cast<size_t>(bench.module->FindKernel(m.kernel))];
-  KernelResources resources;
-  resources.registers_per_thread = m.registers;
-  resources.static_shared_bytes = info.static_shared_bytes;
-  resources.dynamic_shared_bytes = m.dynamic_shared;
   return {EstimateTime(result.counts, resources, device), result.counts};
 }
 
@@ -139,7 +140,9 @@ TEST(TimeModel, SaysWhatBinds) {
   EXPECT_NE(naive.estimate.sentence.find("worst: out"), std::string::npos) << naive.estimate.sentence;
   const auto histogram = Model(Find(all, "Hist 1048576", "HistogramGlobal"), device);
   EXPECT_EQ(histogram.estimate.bound, "atomics") << histogram.estimate.sentence;
-  EXPECT_NEAR(histogram.counts.hottest_atomic_address, 1048576, 1);  // all zeros: one bin
+  // All zeros: each warp touches one sector, where its 32 lanes meet.
+  EXPECT_NEAR(histogram.counts.hottest_line_sectors, 1048576 / 32, 1);
+  EXPECT_NEAR(histogram.counts.hottest_line_repeats, 1048576 / 32 * 31, 1);
 }
 
 TEST(TimeModel, SamplingMovesLittle) {

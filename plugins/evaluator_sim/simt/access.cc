@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "evaluator_sim/simt/counter.h"
+#include "evaluator_sim/simt/vector_clones.h"
 
 namespace kgrpo::simt {
 namespace {
@@ -13,75 +14,48 @@ const char* Verb(AccessKind kind) {
   return kind == AccessKind::kLoad ? "reads" : kind == AccessKind::kStore ? "writes" : "atomically updates";
 }
 
-std::string Bytes(uint32_t bytes) {
-  return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
-}
-
 [[noreturn]] void OutOfBounds(Warp& warp, const Instruction& in, int lane, AccessKind kind, uint32_t bytes,
                               DeviceAddress address, const std::string& where) {
   Report(warp, in.index, lane, FindingCode::kOutOfBounds, true, address, where,
-         std::string(Verb(kind)) + " " + Bytes(bytes) + " out of bounds, " + where);
+         std::string(Verb(kind)) + " " + ByteCount(bytes) + " out of bounds, " + where);
   throw Fault{};
 }
 
 [[noreturn]] void Misaligned(Warp& warp, const Instruction& in, int lane, AccessKind kind, uint32_t bytes,
                              DeviceAddress address, const std::string& where) {
   Report(warp, in.index, lane, FindingCode::kMisaligned, true, address, where,
-         std::string(Verb(kind)) + " " + Bytes(bytes) + " at an address that is not a multiple of " +
+         std::string(Verb(kind)) + " " + ByteCount(bytes) + " at an address that is not a multiple of " +
              std::to_string(bytes) + ", " + where);
   throw Fault{};
 }
-
-// The allocation that holds `address`, by way of those found last.
-Allocation* FindAllocation(Grid& grid, DeviceAddress address) {
-  for (Allocation* recent : grid.recent) {
-    if (recent != nullptr && address >= recent->address() && address < recent->end()) return recent;
-  }
-  Allocation* found = grid.memory->Find(address);
-  if (found != nullptr) {
-    for (size_t i = grid.recent.size() - 1; i > 0; --i) grid.recent[i] = grid.recent[i - 1];
-    grid.recent[0] = found;
-  }
-  return found;
-}
-
-// Compiled for the machine's vector units and for any machine.
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define KGRPO_VECTOR_CLONES __attribute__((target_clones("avx2", "default")))
-#else
-#define KGRPO_VECTOR_CLONES
-#endif
 
 // The lowest and highest address of the lanes, and all their bits.
 struct Extent {
   uint64_t low, high, bits;
 };
-// Of all 32; device addresses are positive as signed numbers, which vector units compare.
-KGRPO_VECTOR_CLONES Extent ExtentOfAll(const uint64_t* address) {
-  auto low = static_cast<int64_t>(address[0]), high = low;
+// Of the lanes of `mask`; device addresses are positive as signed numbers, which vector units compare.
+KGRPO_VECTOR_CLONES Extent ExtentOfLanes(const uint64_t* address, uint32_t mask) {
+  const uint64_t any = address[std::countr_zero(mask)];
+  auto low = static_cast<int64_t>(any), high = low;
   uint64_t bits = 0;
   for (int l = 0; l < kLanes; ++l) {
-    const auto a = static_cast<int64_t>(address[l]);
+    const uint64_t own = ((mask >> l) & 1u) != 0 ? address[l] : any;
+    const auto a = static_cast<int64_t>(own);
     low = a < low ? a : low;
     high = a > high ? a : high;
-    bits |= address[l];
+    bits |= own;
   }
   // Negative: then no range holds it.
   return {static_cast<uint64_t>(low), low < 0 ? UINT64_MAX : static_cast<uint64_t>(high), bits};
 }
 
 Extent ExtentOf(const Access& access, uint32_t mask) {
-  if (mask == kAllLanes && access.pattern == Pattern::kGeneral) return ExtentOfAll(access.address);
-  if (access.pattern != Pattern::kGeneral) return {access.address[0], access.address[kLanes - 1], access.address[0]};
-  const int first = std::countr_zero(mask);
-  Extent extent{access.address[first], access.address[first], 0};
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const uint64_t address = access.address[std::countr_zero(m)];
-    extent.low = address < extent.low ? address : extent.low;
-    extent.high = address > extent.high ? address : extent.high;
-    extent.bits |= address;
+  if (access.pattern != Pattern::kGeneral) {
+    // Contiguous addresses may wrap around zero: then no range holds them.
+    const uint64_t first = access.address[0], last = access.address[kLanes - 1];
+    return {first, last < first ? UINT64_MAX : last, first};
   }
-  return extent;
+  return ExtentOfLanes(access.address, mask);
 }
 
 void ResolveGlobal(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Access& access) {
@@ -114,14 +88,6 @@ void ResolveGlobal(Warp& warp, const Instruction& in, uint32_t mask, uint32_t by
     }
     access.host[l] = own->data() + (address - own->address());
   }
-}
-
-// The shared array that holds [low, end), or null.
-const SharedArray* ArrayAround(const Grid& grid, uint64_t low, uint64_t end) {
-  for (const SharedArray& array : grid.shared_arrays) {
-    if (low >= array.offset && end <= uint64_t{array.offset} + array.bytes) return &array;
-  }
-  return nullptr;
 }
 
 void ResolveShared(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Access& access) {
@@ -158,9 +124,7 @@ void ResolveLocal(Warp& warp, const Instruction& in, uint32_t mask, uint32_t byt
     const int l = std::countr_zero(m);
     const uint64_t address = access.address[l];
     if (address >= frame || frame - address < bytes) {
-      OutOfBounds(warp, in, l, kind, bytes, address,
-                  "at byte " + std::to_string(static_cast<int64_t>(address)) + " of the thread's local arrays (" +
-                      std::to_string(frame) + " bytes)");
+      OutOfBounds(warp, in, l, kind, bytes, address, DescribeLocal(grid, address));
     }
     if ((address & (bytes - 1)) != 0) Misaligned(warp, in, l, kind, bytes, address, "in the thread's local arrays");
     access.host[l] = base + static_cast<uint64_t>(l) * frame + address;
@@ -185,19 +149,6 @@ void ResolveParameter(Warp& warp, const Instruction& in, uint32_t mask, uint32_t
   }
 }
 
-// `bytes` is a power of two.
-KGRPO_VECTOR_CLONES Pattern PatternOf(const uint64_t* address, uint32_t bytes) {
-  const int shift = std::countr_zero(bytes);
-  const uint64_t first = address[0];
-  uint64_t uniform = 0, contiguous = 0;
-  for (uint64_t l = 0; l < kLanes; ++l) {
-    const uint64_t distance = address[l] - first;
-    uniform |= distance;
-    contiguous |= distance ^ (l << shift);
-  }
-  return uniform == 0 ? Pattern::kUniform : contiguous == 0 ? Pattern::kContiguous : Pattern::kGeneral;
-}
-
 // Lanes of `mask` without those whose address the next lane, or that half a warp further, has too.
 KGRPO_VECTOR_CLONES uint32_t DistinctLanes(const uint64_t* address, uint32_t mask) {
   uint32_t next = 0, half = 0;
@@ -213,24 +164,20 @@ KGRPO_VECTOR_CLONES void AddOffset32(const uint32_t* from, uint32_t offset, uint
   for (int l = 0; l < kLanes; ++l) to[l] = from[l] + offset;
 }
 
-constexpr uint64_t kWindowMask = 0xFFF0'0000'0000'0000;
-
-}  // namespace
-
-void ResolveAddresses(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Space space,
-                      Access& access) {
+// ResolveAddresses, of which the pattern is known.
+void ResolveSpace(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Space space,
+                  Access& access) {
   access.bytes = bytes;
-  access.pattern = mask == kAllLanes ? PatternOf(access.address, bytes) : Pattern::kGeneral;
   access.distinct = mask;
   if (warp.grid->checked)
     access.distinct = access.pattern == Pattern::kUniform      ? 1u << (kLanes - 1)
                       : access.pattern == Pattern::kContiguous ? mask
                                                                : DistinctLanes(access.address, mask);
   if (space == Space::kGeneric) {
-    const uint64_t window = access.address[std::countr_zero(mask)] & kWindowMask;
+    const uint64_t window = access.address[std::countr_zero(mask)] & kGenericWindow;
     for (uint32_t m = mask; m != 0; m &= m - 1) {
       const int l = std::countr_zero(m);
-      if ((access.address[l] & kWindowMask) == window) continue;
+      if ((access.address[l] & kGenericWindow) == window) continue;
       // A warp whose generic pointers point into different memories: refused, since the rest of an access assumes one.
       Report(warp, in.index, l, FindingCode::kTrap, true, access.address[l], "",
              "uses one instruction on different kinds of memory at once, which the interpreter does not support");
@@ -241,7 +188,7 @@ void ResolveAddresses(Warp& warp, const Instruction& in, uint32_t mask, uint32_t
             : window == kParamWindow ? Space::kParam
                                      : Space::kGlobal;
     if (space != Space::kGlobal) {
-      for (int l = 0; l < kLanes; ++l) access.address[l] &= ~kWindowMask;
+      for (int l = 0; l < kLanes; ++l) access.address[l] &= ~kGenericWindow;
     }
   }
   switch (space) {
@@ -256,7 +203,40 @@ void ResolveAddresses(Warp& warp, const Instruction& in, uint32_t mask, uint32_t
   }
 }
 
-void Resolve(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Access& access) {
+}  // namespace
+
+std::string ByteCount(uint32_t bytes) {
+  return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
+}
+
+Allocation* FindAllocation(Grid& grid, DeviceAddress address) {
+  for (Allocation* recent : grid.recent) {
+    if (recent != nullptr && address >= recent->address() && address < recent->end()) return recent;
+  }
+  Allocation* found = grid.memory->Find(address);
+  if (found != nullptr) {
+    for (size_t i = grid.recent.size() - 1; i > 0; --i) grid.recent[i] = grid.recent[i - 1];
+    grid.recent[0] = found;
+  }
+  return found;
+}
+
+const SharedArray* ArrayAround(const Grid& grid, uint64_t low, uint64_t end) {
+  for (const SharedArray& array : grid.shared_arrays) {
+    if (low >= array.offset && end <= uint64_t{array.offset} + array.bytes) return &array;
+  }
+  return nullptr;
+}
+
+void ResolveAddresses(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Space space,
+                      Access& access) {
+  access.pattern = mask == kAllLanes ? PatternOf(access.address, bytes) : Pattern::kGeneral;
+  ResolveSpace(warp, in, mask, bytes, kind, space, access);
+}
+
+namespace {
+
+void FindAddresses(Warp& warp, const Instruction& in, Access& access) {
   const auto offset = static_cast<uint64_t>(in.offset);
   if ((in.flags & kFlagShared32) != 0) {
     const uint32_t* a = SourceAs<uint32_t>(warp, in.a);
@@ -265,78 +245,21 @@ void Resolve(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, A
     const uint64_t* a = SourceAs<uint64_t>(warp, in.a);
     AddOffset(a, offset, access.address);
   }
-  ResolveAddresses(warp, in, mask, bytes, kind, static_cast<Space>(in.space), access);
-  if (warp.grid->counter != nullptr) warp.grid->counter->CountAccess(warp, in, mask, access, kind);
-}
-
-namespace {
-
-bool SharedWritten(const Block& block, uint64_t offset, uint32_t bytes) {  // aligned, so within one word
-  const uint64_t need = ((uint64_t{1} << bytes) - 1) << (offset % 64);
-  return (block.shared_written[offset / 64] & need) == need;
 }
 
 }  // namespace
 
-void CheckInitialised(Warp& warp, const Instruction& in, uint32_t mask, const Access& access) {
-  const uint32_t lanes = access.distinct & mask;
-  if (access.space == Space::kGlobal) {
-    if (access.pattern == Pattern::kContiguous &&
-        access.allocation->Initialised(access.address[0] - access.allocation->address(),
-                                       uint64_t{access.bytes} * kLanes))
-      return;
-    for (uint32_t m = lanes; m != 0; m &= m - 1) {
-      const int l = std::countr_zero(m);
-      const Allocation* allocation =
-          access.allocation != nullptr ? access.allocation : FindAllocation(*warp.grid, access.address[l]);
-      if (allocation->Initialised(access.address[l] - allocation->address(), access.bytes)) continue;
-      const std::string where = warp.grid->memory->Describe(access.address[l]);
-      Report(warp, in.index, l, FindingCode::kUninitialised, false, access.address[l], allocation->name(),
-             "reads " + Bytes(access.bytes) + " that nothing has written, " + where);
-      return;
-    }
-  } else if (access.space == Space::kShared) {
-    for (uint32_t m = lanes; m != 0; m &= m - 1) {
-      const int l = std::countr_zero(m);
-      if (SharedWritten(*warp.block, access.address[l], access.bytes)) continue;
-      const std::string where = DescribeShared(*warp.grid, access.address[l], access.bytes);
-      Report(warp, in.index, l, FindingCode::kUninitialised, false, access.address[l], where,
-             "reads " + Bytes(access.bytes) + " that no thread of the block has written, " + where);
-      return;
-    }
-  }
+void ResolveLanes(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Access& access) {
+  FindAddresses(warp, in, access);
+  access.pattern = Pattern::kGeneral;
+  ResolveSpace(warp, in, mask, bytes, kind, static_cast<Space>(in.space), access);
+  if (warp.grid->counter != nullptr) warp.grid->counter->CountAccess(warp, in, mask, access, kind);
 }
 
-void MarkWritten(Warp& warp, uint32_t mask, const Access& access) {
-  if (access.space == Space::kGlobal) {
-    if (access.pattern == Pattern::kContiguous) {
-      access.allocation->MarkInitialised(access.address[0] - access.allocation->address(),
-                                         uint64_t{access.bytes} * kLanes);
-      return;
-    }
-    for (uint32_t m = mask; m != 0; m &= m - 1) {
-      const int l = std::countr_zero(m);
-      Allocation* allocation =
-          access.allocation != nullptr ? access.allocation : FindAllocation(*warp.grid, access.address[l]);
-      allocation->MarkInitialised(access.address[l] - allocation->address(), access.bytes);
-    }
-  } else if (access.space == Space::kShared && warp.grid->checked) {
-    std::vector<uint64_t>& written = warp.block->shared_written;
-    for (uint32_t m = mask; m != 0; m &= m - 1) {
-      const uint64_t offset = access.address[std::countr_zero(m)];
-      written[offset / 64] |= ((uint64_t{1} << access.bytes) - 1) << (offset % 64);
-    }
-  }
-}
-
-void NoteRelease(Warp& warp) {
-  Block& block = *warp.block;
-  block.release_times.push_back(++warp.grid->time);
-  block.fence_pending = false;
-}
-
-void NoteAcquire(Warp& warp) {
-  warp.block->acquire_time = ++warp.grid->time;
+void Resolve(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Access& access) {
+  FindAddresses(warp, in, access);
+  ResolveAddresses(warp, in, mask, bytes, kind, static_cast<Space>(in.space), access);
+  if (warp.grid->counter != nullptr) warp.grid->counter->CountAccess(warp, in, mask, access, kind);
 }
 
 }  // namespace kgrpo::simt

@@ -13,14 +13,13 @@ namespace {
 template <typename T, typename S, T (*F)(T, T, T)>
 void Atomic(Warp& warp, const Instruction& in, uint32_t mask) {
   Grid& grid = *warp.grid;
-  Block& block = *warp.block;
   Access access;
   Resolve(warp, in, mask, sizeof(T), AccessKind::kAtomic, access);
-  if (access.space == Space::kGlobal) {
-    if (block.fence_pending || (in.flags & kFlagRelease) != 0) NoteRelease(warp);
-    if ((in.flags & kFlagNoReturn) == 0) NoteAcquire(warp);
+  if (grid.checked) {
+    if ((in.flags & kFlagNoReturn) == 0) NoteAcquire(warp, in, mask, access);
+    NoteRelease(warp, in, mask, access);
   }
-  if ((in.flags & kFlagNoReturn) == 0) ++block.polls;
+  if ((in.flags & kFlagNoReturn) == 0) ++warp.block->polls;
   if (grid.checked) CheckInitialised(warp, in, mask, access);
   const S* b = SourceAs<S>(warp, in.b);
   const S* c = in.c == kNoOperand ? b : SourceAs<S>(warp, in.c);
@@ -153,8 +152,8 @@ Handler FindAtomic(const Opcode& op) {
   }
 }
 
-void Fence(Warp& warp, const Instruction&, uint32_t) {
-  warp.block->fence_pending = true;
+void Fence(Warp& warp, const Instruction& in, uint32_t) {
+  if (warp.grid->checked && (in.flags & kFlagBlockScope) == 0) NoteFence(warp);
 }
 
 }  // namespace kgrpo::simt

@@ -68,27 +68,37 @@ void Announce(Warp& warp, BarrierState& barrier) {
   for (size_t w = 0; w < announced.size(); ++w) announced[w] = std::max(announced[w], warp.known[w]);
   const auto own = static_cast<size_t>(warp.id);
   announced[own] = std::max(announced[own], ++warp.clock);
+  barrier.announced_time = std::max(barrier.announced_time, warp.acquire_time);
 }
 
 // Orders what the warps did before the barrier, and what others announced at it, before what they do next.
-void OrderAccesses(Block& block, uint32_t warps, const std::vector<uint32_t>& announced) {
+void OrderAccesses(Block& block, uint32_t warps, const BarrierState& barrier) {
+  const std::vector<uint32_t>& announced = barrier.announced;
+  // What any of them did, or knew: barriers are transitive.
+  std::vector<uint32_t> known(2 * block.warps.size(), 0);
+  uint64_t acquired = barrier.announced_time;
+  bool fenced = !announced.empty();
+  for (uint32_t n = warps; n != 0; n &= n - 1) {
+    const Warp& peer = block.warps[static_cast<size_t>(std::countr_zero(n))];
+    for (size_t w = 0; w < known.size(); ++w) known[w] = std::max(known[w], peer.known[w]);
+    acquired = std::max(acquired, peer.acquire_time);
+    fenced |= peer.fenced;
+  }
+  for (uint32_t n = warps; n != 0; n &= n - 1) {
+    const auto w = static_cast<size_t>(std::countr_zero(n));
+    known[w] = block.warps[w].clock;
+  }
+  // Threads that have ended did all they did before.
+  for (const Warp& peer : block.warps) {
+    if (peer.state == WarpState::kDone) known[static_cast<size_t>(peer.id)] = UINT32_MAX;
+  }
   for (uint32_t m = warps; m != 0; m &= m - 1) {
     Warp& warp = block.warps[static_cast<size_t>(std::countr_zero(m))];
-    for (uint32_t n = warps; n != 0; n &= n - 1) {
-      const auto w = static_cast<size_t>(std::countr_zero(n));
-      const Warp& peer = block.warps[w];
-      // What the peer knew is known too: barriers are transitive.
-      for (size_t k = 0; k < warp.known.size(); ++k) {
-        if (peer.known[k] > warp.known[k] && k != static_cast<size_t>(warp.id)) warp.known[k] = peer.known[k];
-      }
-      warp.known[w] = peer.clock;
-    }
+    warp.known = known;
+    warp.acquire_time = acquired;
+    warp.fenced = fenced;
     for (size_t w = 0; w < announced.size(); ++w) {
       if (w != static_cast<size_t>(warp.id)) warp.known[w] = std::max(warp.known[w], announced[w]);
-    }
-    // Threads that have ended did all they did before.
-    for (const Warp& peer : block.warps) {
-      if (peer.state == WarpState::kDone) warp.known[static_cast<size_t>(peer.id)] = UINT32_MAX;
     }
   }
 }
@@ -98,8 +108,15 @@ void Release(Block& block, BarrierState& barrier) {
   const bool checked = block.warps[0].grid->checked;
   CheckSameBarrier(block, barrier);
   Resume(block, warps);
-  if (checked) OrderAccesses(block, warps, barrier.announced);
+  if (checked) OrderAccesses(block, warps, barrier);
   barrier = {};
+}
+
+// Whether all that the barrier expects have arrived.
+bool Complete(const Block& block, const BarrierState& barrier) {
+  const auto arrived = static_cast<uint32_t>(std::popcount(barrier.arrived_warps));
+  return barrier.expected_threads == 0 ? arrived + block.done_warps == static_cast<uint32_t>(block.warps.size())
+                                       : barrier.arrived_threads >= (barrier.expected_threads + 31) / 32 * 32;
 }
 
 // Throws the fault of a block in which nobody can go on.
@@ -133,6 +150,7 @@ void ArriveAtBarrier(Warp& warp, const Instruction& in, uint32_t mask) {
   const bool arrive = static_cast<BarrierKind>(in.offset) == BarrierKind::kArrive;
   if (arrive) {
     if (warp.grid->checked) Announce(warp, barrier);
+    if (barrier.arrived_warps != 0 && Complete(*warp.block, barrier)) Release(*warp.block, barrier);
     return;
   }
   barrier.arrived_warps |= 1u << warp.id;
@@ -143,6 +161,8 @@ void ArriveAtBarrier(Warp& warp, const Instruction& in, uint32_t mask) {
   }
   warp.state = WarpState::kBarrier;
   warp.limit = 0;
+  // With a count of its own it completes at once: who comes later waits for the next time.
+  if (Complete(*warp.block, barrier) && barrier.expected_threads != 0) Release(*warp.block, barrier);
 }
 
 void Barrier(Warp& warp, const Instruction& in, uint32_t mask) {
@@ -159,15 +179,10 @@ void ReleaseBarriers(Block& block) {
     if (warp.state == WarpState::kBarrier) waiting |= 1u << warp.id;
   }
   if (waiting == 0) return;
-  const uint32_t all = static_cast<uint32_t>(block.warps.size());
   bool released = false;
   for (BarrierState& barrier : block.barriers) {
     if (barrier.arrived_warps == 0) continue;
-    const auto arrived = static_cast<uint32_t>(std::popcount(barrier.arrived_warps));
-    const bool complete = barrier.expected_threads == 0
-                              ? arrived + block.done_warps == all
-                              : barrier.arrived_threads >= (barrier.expected_threads + 31) / 32 * 32;
-    if (!complete) continue;
+    if (!Complete(block, barrier)) continue;
     Release(block, barrier);
     released = true;
   }

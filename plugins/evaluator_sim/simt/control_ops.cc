@@ -209,7 +209,10 @@ void Exit(Warp& warp, const Instruction&, uint32_t mask) {
 }
 
 void TrapOperation(Warp& warp, const Instruction& in, uint32_t mask) {
-  Report(warp, in.index, std::countr_zero(mask), FindingCode::kTrap, true, 0, "", "executes a trap");
+  const bool grid_sync = warp.grid->kernel->uses_grid_sync && !warp.grid->config->cooperative;
+  Report(warp, in.index, std::countr_zero(mask), FindingCode::kTrap, true, 0, "",
+         grid_sync ? "executes a trap: to synchronise the grid it must be launched by cudaLaunchCooperativeKernel()"
+                   : "executes a trap");
   throw Fault{};
 }
 

@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "evaluator_sim/simt/cost.h"
 #include "evaluator_sim/simt/handlers.h"
@@ -20,11 +19,12 @@ Counter::Counter(Grid& grid)
       leader_aligned_(grid.kernel->code.size(), 0),
       bank_conflicts_(grid.kernel->code.size()),
       scoreboard_(*grid.kernel, code_.costs, grid.config->latencies),
-      waits_(grid.kernel->code.size(), 0) {
+      chain_(grid.kernel->code.size(), 0) {
   counts_.kernel = grid.kernel->name;
   counts_.grid_blocks = grid.config->grid.Count();
   counts_.threads_per_block = static_cast<uint32_t>(grid.config->block.Count());
   counts_.warps_per_block = grid.warps_per_block;
+  counts_.l1_share = grid.config->l1_share;
 }
 
 Counter::~Counter() {
@@ -44,7 +44,7 @@ void Counter::StartBlock(Block& block) {
   if (block.warps.size() > 1) trace.warps.push_back(static_cast<int>(block.warps.size() / 2));
   trace.entries.resize(trace.warps.size());
   trace.executed.resize(trace.warps.size());
-  for (const uint32_t bytes : kL1Shares) trace.caches.emplace_back(bytes);
+  for (const double share : kL1Shares) trace.caches.emplace_back(static_cast<uint32_t>(share * grid_.config->l1_share));
   trace.issued_before = IssuedSoFar();
   trace_ = &trace;
 }
@@ -58,17 +58,24 @@ double Counter::IssuedSoFar() const {
 
 void Counter::FinishBlock(Block& block) {
   BlockTrace& trace = *trace_;
+  const Latencies& latencies = grid_.config->latencies;
   BlockLatency longest;
+  double longest_cycles = 0;
   for (size_t i = 0; i < trace.entries.size(); ++i) {
     if (trace.entries[i].empty()) continue;
-    std::fill(waits_.begin(), waits_.end(), 0);
-    BlockLatency time = scoreboard_.Time(trace.entries[i], &waits_);
+    std::fill(chain_.begin(), chain_.end(), 0);
+    BlockLatency time = scoreboard_.Time(trace.entries[i], &chain_);
     const double scale = static_cast<double>(trace.executed[i]) / static_cast<double>(trace.entries[i].size());
-    for (size_t pc = 0; pc < waits_.size(); ++pc) demands_[pc].waits += waits_[pc] * scale;
-    time.cycles_hit *= scale;
-    time.cycles_miss *= scale;
+    for (size_t pc = 0; pc < chain_.size(); ++pc) demands_[pc].chain += chain_[pc] * scale;
+    for (LatencyPath* path : {&time.hit, &time.miss}) {
+      path->issue *= scale;
+      for (double& steps : path->steps) steps *= scale;
+    }
     time.instructions *= scale;
-    if (time.cycles_miss > longest.cycles_miss) longest = time;
+    if (const double cycles = time.miss.Cycles(latencies); cycles > longest_cycles) {
+      longest = time;
+      longest_cycles = cycles;
+    }
   }
   counts_.latency.push_back(longest);
   counts_.block_issued.push_back(IssuedSoFar() - trace.issued_before);
@@ -99,20 +106,25 @@ Counts Counter::Finish() {
   // Merged loads were issued as one.
   counts_.issued -= counts_.merged_loads;
   counts_.pipe[static_cast<size_t>(Pipe::kMemory)] -= counts_.merged_loads;
-  const double scale = counts_.sampled_blocks == 0
-                           ? 0
-                           : static_cast<double>(counts_.grid_blocks) / static_cast<double>(counts_.sampled_blocks);
-  double hottest = 0;
-  std::unordered_set<uint64_t> atomic_lines;
-  for (const auto& [address, count] : atomic_addresses_) {
-    hottest = std::max(hottest, count);
-    atomic_lines.insert(address / SectorCache::kLine);
-  }
-  counts_.hottest_atomic_address = hottest * scale;
-  counts_.atomic_lines = static_cast<double>(atomic_lines.size());
+  FindHottestLine();
   for (auto& [address, array] : arrays_) counts_.arrays.push_back(array.traffic);
   CountLines();
   return counts_;
+}
+
+void Counter::FindHottestLine() {
+  const double scale = counts_.sampled_blocks == 0
+                           ? 0
+                           : static_cast<double>(counts_.grid_blocks) / static_cast<double>(counts_.sampled_blocks);
+  for (const auto& [number, line] : atomic_lines_) {
+    // A line that only one of several blocks touches is that block's own, as far as can be told.
+    const double times = line.blocks == 1 && counts_.sampled_blocks > 1 ? 1 : scale;
+    // Cycles of an H100, to compare lines by.
+    if (times * (6 * line.sectors + line.repeats) <= 6 * counts_.hottest_line_sectors + counts_.hottest_line_repeats)
+      continue;
+    counts_.hottest_line_sectors = times * line.sectors;
+    counts_.hottest_line_repeats = times * line.repeats;
+  }
 }
 
 const char* PipeName(Pipe pipe) {

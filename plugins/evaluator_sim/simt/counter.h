@@ -80,6 +80,7 @@ class Counter {
   // counter_memory.cc
   void CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
   void CountGlobalAtomic(const Instruction& in, uint32_t mask, const Access& access);
+  void FindHottestLine();
   void CountPartialSectors(Array& array, DeviceAddress start, uint32_t mask, const Access& access, uint32_t sectors);
   void CountShared(const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
   void CountSharedAtomic(const Instruction& in, uint32_t mask, const Access& access);
@@ -95,11 +96,17 @@ class Counter {
   std::vector<uint8_t> leader_aligned_;  // by leader of merged loads: whether its last access was aligned to the vector
   BankConflicts bank_conflicts_;
   Scoreboard scoreboard_;
-  std::vector<double> waits_;  // by pc, of one trace
+  std::vector<double> chain_;  // by pc: cycles of one trace's longest chain
   std::unordered_map<uint64_t, BlockTrace> traces_;
   BlockTrace* trace_ = nullptr;
   std::map<DeviceAddress, Array> arrays_;
-  std::unordered_map<uint64_t, double> atomic_addresses_;  // operations, a float's counting more
+  // What atomics do at a 128-byte line; see Counts::hottest_line_sectors.
+  struct AtomicLine {
+    double sectors = 0, repeats = 0;
+    uint32_t block = 0;   // the last one that touched it
+    uint32_t blocks = 0;  // sampled blocks that did
+  };
+  std::unordered_map<uint64_t, AtomicLine> atomic_lines_;
   uint32_t blocks_ = 0;
 };
 

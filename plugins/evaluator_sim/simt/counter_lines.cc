@@ -12,7 +12,7 @@ Demand& Demand::operator+=(const Demand& other) {
        {&Demand::issued, &Demand::tensor_flops, &Demand::requests, &Demand::sectors, &Demand::ideal_sectors,
         &Demand::l1_wavefronts, &Demand::l2_sectors, &Demand::local_sectors, &Demand::shared_requests,
         &Demand::shared_wavefronts, &Demand::shared_ideal_wavefronts, &Demand::shared_atomic_wavefronts,
-        &Demand::atomic_operations, &Demand::waits}) {
+        &Demand::atomic_operations, &Demand::chain}) {
     this->*figure += other.*figure;
   }
   return *this;

@@ -77,6 +77,7 @@ Counter::Array& Counter::ArrayOf(const Warp& warp, uint64_t address, const Acces
   Array& array = it->second;
   if (added) {
     array.traffic.name = allocation->name();
+    array.traffic.address = allocation->address();
     array.traffic.bytes = allocation->bytes();
     array.sectors = allocation->bytes() / kSector + 1;
     array.loaded_by = MapWords(array.sectors);
@@ -211,7 +212,7 @@ void Counter::CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, cons
         const uint32_t missing =
             bypass ? touched[i].sectors : trace.caches[c].Read(touched[i].line, touched[i].sectors);
         traffic.l1_miss_sectors[c] += std::popcount(missing);
-        beyond |= c == 1 && missing != 0;
+        beyond |= c == 0 && missing != 0;
         if (c == 1) own.l2_sectors += std::popcount(missing);
       }
     }
@@ -244,11 +245,28 @@ void Counter::CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, cons
 void Counter::CountGlobalAtomic(const Instruction& in, uint32_t mask, const Access& access) {
   // Integers at an address that the compiler knows to be the same for the warp are summed within the warp first.
   const bool is_float = grid_.kernel->float_atomic[in.index] != 0;
-  if (!is_float && grid_.kernel->uniform_address[in.index] != 0) {
-    atomic_addresses_[access.address[std::countr_zero(mask)]] += 1;
-  } else {
-    for (uint32_t m = mask; m != 0; m &= m - 1)
-      atomic_addresses_[access.address[std::countr_zero(m)]] += is_float ? kFloatAtomicFactor : 1;
+  const double weight = is_float ? kFloatAtomicFactor : 1;
+  if (!is_float && grid_.kernel->uniform_address[in.index] != 0) mask &= ~mask + 1;
+  uint64_t addresses[kLanes];
+  uint32_t count = 0;
+  for (uint32_t m = mask; m != 0; m &= m - 1) addresses[count++] = access.address[std::countr_zero(m)];
+  std::sort(addresses, addresses + count);
+  // Sector by sector: the address where most lanes meet.
+  for (uint32_t i = 0; i < count;) {
+    const uint64_t sector = addresses[i] / kSector;
+    uint32_t most = 0, run = 0, j = i;
+    for (; j < count && addresses[j] / kSector == sector; ++j) {
+      run = j > i && addresses[j] == addresses[j - 1] ? run + 1 : 1;
+      most = std::max(most, run);
+    }
+    AtomicLine& line = atomic_lines_[sector * kSector / kLine];
+    line.sectors += weight;
+    line.repeats += weight * (most - 1);
+    if (line.block != trace_->number) {
+      line.block = trace_->number;
+      ++line.blocks;
+    }
+    i = j;
   }
 }
 

@@ -3,6 +3,7 @@
 #define KGRPO_EVALUATOR_SIM_SIMT_COUNTS_H_
 
 #include <array>    // pipes
+#include <cstddef>  // sizes
 #include <cstdint>  // counts
 #include <string>   // array names
 #include <vector>   // arrays, blocks
@@ -26,12 +27,13 @@ const char* PipeName(Pipe pipe);
 // Global memory traffic of one array (allocation).
 struct ArrayTraffic {
   std::string name;
-  uint64_t bytes = 0;             // the allocation's size
+  uint64_t address = 0;           // of the allocation
+  uint64_t bytes = 0;             // its size
   double load_requests = 0;       // warp instructions
   double load_sectors = 0;        // 32-byte sectors asked of the L1
   double load_ideal_sectors = 0;  // sectors that the bytes asked for would fill, if they lay side by side
-  std::array<double, 4>
-      l1_miss_sectors{};  // of load_sectors, those that an L1 of kL1Shares[i] bytes a block passes on to the L2
+  // Of load_sectors, those that an L1 of kL1Shares[i] times Counts::l1_share bytes a block passes on to the L2.
+  std::array<double, 3> l1_miss_sectors{};
   double store_requests = 0;
   double store_sectors = 0;
   double store_ideal_sectors = 0;
@@ -45,20 +47,54 @@ struct ArrayTraffic {
   double all_store_sectors = 0;
 };
 
+// What an instruction's result waits for.
+enum class LatencyTerm {
+  kAlu,
+  kFp64,
+  kSpecial,
+  kTensor,
+  kShared,
+  kShuffle,
+  kConstant,
+  kL1,
+  kL2,
+  kDram,
+  kAtomic,
+  kBarrier,
+  kCount
+};
+inline constexpr auto kLatencyTerms = static_cast<size_t>(LatencyTerm::kCount);
+
 // Latencies in cycles, of instructions that depend on one another.
 struct Latencies {
   double alu = 4, fp64 = 8, special = 18, tensor = 33, shared = 29, shuffle = 24, constant = 8, l1 = 39, l2 = 270,
          dram = 620, atomic = 330, barrier = 25;
+  std::array<double, kLatencyTerms> ByTerm() const {
+    return {alu, fp64, special, tensor, shared, shuffle, constant, l1, l2, dram, atomic, barrier};
+  }
 };
 
-// The bytes of L1 a block has for itself, for which misses are counted; the time model interpolates.
-inline constexpr std::array<uint32_t, 4> kL1Shares = {4096, 16384, 65536, 196608};
+// What the longest chain of dependent instructions consists of: so a chain that was found once can be timed for other
+// latencies.
+struct LatencyPath {
+  double issue = 0;  // cycles that its instructions take to issue, and that no latency explains
+  std::array<double, kLatencyTerms> steps{};  // how often each latency is waited for
+  double Cycles(const Latencies& latencies) const {
+    double cycles = issue;
+    const auto by_term = latencies.ByTerm();
+    for (size_t i = 0; i < kLatencyTerms; ++i) cycles += steps[i] * by_term[i];
+    return cycles;
+  }
+};
+
+// How much of the L1 a block has for itself, for which misses are counted: that much of its even share.
+inline constexpr std::array<double, 3> kL1Shares = {0.5, 1, 2};
 
 // Latency of a typical warp of one sampled block: its instructions in the order of a list scheduler, each waiting for
 // its operands.
 struct BlockLatency {
-  double cycles_hit = 0;    // from start to end, every L1 miss served by the L2
-  double cycles_miss = 0;   // every L1 miss served by DRAM
+  LatencyPath hit;          // from start to end, every L1 miss served by the L2
+  LatencyPath miss;         // every L1 miss served by DRAM
   double instructions = 0;  // that the warp issued
 };
 
@@ -69,12 +105,12 @@ struct Demand {
   double tensor_flops = 0;
   double requests = 0, sectors = 0, ideal_sectors = 0;  // global loads and stores
   double l1_wavefronts = 0;
-  double l2_sectors = 0;  // stores, atomics, and loads that an L1 of kL1Shares[1] bytes a block does not hold
+  double l2_sectors = 0;  // stores, atomics, and loads that a block's even share of the L1 does not hold
   double local_sectors = 0;
   double shared_requests = 0, shared_wavefronts = 0, shared_ideal_wavefronts = 0;
   double shared_atomic_wavefronts = 0;
   double atomic_operations = 0;
-  double waits = 0;  // cycles that the typical warps wait for its results, or at its barrier
+  double chain = 0;  // cycles of the longest chains of the typical warps
 
   Demand& operator+=(const Demand& other);
 };
@@ -96,6 +132,7 @@ struct Counts {
   double tensor_flops = 0;
 
   std::vector<ArrayTraffic> arrays;  // in order of addresses
+  double l1_share = 0;               // bytes of L1 a block
   double l1_wavefronts = 0;          // cycles of the L1's tag stage: 128-byte lines touched, a request
   double local_sectors = 0;          // spilled or indexed local arrays
   double shared_requests = 0;
@@ -104,10 +141,12 @@ struct Counts {
   double merged_loads = 0;              // shared loads that ptxas merges into another's vector load
   double shared_atomic_wavefronts = 0;  // with same-address serialisation
   double global_atomic_operations = 0;  // 32-byte sectors that atomic instructions touch
-  double atomic_lines = 0;              // distinct 128-byte lines of those
-  double hottest_atomic_address = 0;    // operations at the busiest address, extrapolated to the whole grid
-  double barriers = 0;                  // warp arrivals
-  double divergent_branches = 0;        // branches that split a warp
+  // At the line where atomics take longest, extrapolated to the whole grid: sectors, once for each instruction that
+  // touches them, and beyond that the lanes that meet at the same address. A float's count more.
+  double hottest_line_sectors = 0;
+  double hottest_line_repeats = 0;
+  double barriers = 0;            // warp arrivals
+  double divergent_branches = 0;  // branches that split a warp
   double branches = 0;
   std::vector<BlockLatency> latency;  // one a sampled block
   std::vector<double> block_issued;   // issued, by sampled block: how uneven the work is

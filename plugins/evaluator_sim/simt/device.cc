@@ -98,21 +98,26 @@ Device Device::Load(const std::string& path) {
   reader.Get("special_rate", d.special_rate);
   reader.Get("memory_rate", d.memory_rate);
   reader.Get("tensor_flops_per_cycle", d.tensor_flops_per_cycle);
+  reader.Get("l1_effective", d.l1_effective);
   reader.Get("l1_lines_per_cycle", d.l1_lines_per_cycle);
   reader.Get("shared_wavefronts_per_cycle", d.shared_wavefronts_per_cycle);
+  reader.Get("shared_conflict_cycles", d.shared_conflict_cycles);
   reader.Get("l2_sectors_per_cycle", d.l2_sectors_per_cycle);
   reader.Get("l2_partial_store", d.l2_partial_store);
   reader.Get("l2_bytes", d.l2_bytes);
+  reader.Get("l2_keeps", d.l2_keeps);
   reader.Get("dram_bytes_per_second", d.dram_bytes_per_second);
   reader.Get("dram_efficiency", d.dram_efficiency);
   reader.Get("l2_atomics_per_cycle", d.l2_atomics_per_cycle);
-  reader.Get("l2_atomics_per_line", d.l2_atomics_per_line);
+  reader.Get("atomic_sector_cycles", d.atomic_sector_cycles);
   reader.Get("same_address_atomic_cycles", d.same_address_atomic_cycles);
   reader.Get("shared_atomic_cycles", d.shared_atomic_cycles);
   reader.Get("launch_seconds", d.launch_seconds);
   reader.Get("block_start_cycles", d.block_start_cycles);
+  reader.Get("barrier_warp_cycles", d.barrier_warp_cycles);
   reader.Get("blocks_per_cycle", d.blocks_per_cycle);
   reader.Get("norm", d.norm);
+  reader.Get("latency_norm", d.latency_norm);
   Latencies& l = d.latencies;
   for (const auto& [name, value] : {std::pair{"alu", &l.alu},
                                     {"fp64", &l.fp64},

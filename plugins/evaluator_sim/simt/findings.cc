@@ -1,6 +1,8 @@
 // The wording and bookkeeping of findings.
 #include <cxxabi.h>
 
+#include <algorithm>
+#include <bit>
 #include <cstdlib>
 
 #include "evaluator_sim/simt/machine.h"
@@ -65,19 +67,56 @@ std::string NameThread(const ThreadId& id) {
 }
 
 std::string DescribeShared(const Grid& grid, uint64_t offset, uint32_t size) {
-  const SharedArray* nearest = nullptr;
+  const SharedArray *nearest = nullptr, *next = nullptr;
+  // Below zero it is a large number of 32 or 64 bits.
+  const int64_t at = offset >> 32 == 0 ? static_cast<int32_t>(offset) : static_cast<int64_t>(offset);
   for (const SharedArray& array : grid.shared_arrays) {
+    if (at < 0) {
+      if (next == nullptr || array.offset < next->offset) next = &array;
+      continue;
+    }
     if (offset >= array.offset && offset + size <= uint64_t{array.offset} + array.bytes) {
       return "at byte " + std::to_string(offset - array.offset) + " of shared array '" + array.name + "' (" +
              std::to_string(array.bytes) + " bytes)";
     }
-    if (array.offset <= offset) nearest = &array;
+    if (array.offset <= offset) {
+      nearest = nearest == nullptr || nearest->offset < array.offset ? &array : nearest;
+    } else if (next == nullptr || array.offset < next->offset) {
+      next = &array;
+    }
+  }
+  if (next != nullptr) {
+    const int64_t before = int64_t{next->offset} - at;
+    const int64_t beyond = nearest == nullptr ? INT64_MAX : at - (int64_t{nearest->offset} + nearest->bytes);
+    if (before <= beyond)
+      return std::to_string(before) + " bytes before shared array '" + next->name + "' (" +
+             std::to_string(next->bytes) + " bytes)";
   }
   if (nearest == nullptr)
     return "at byte " + std::to_string(static_cast<int64_t>(offset)) + " of shared memory, where no array is";
   const uint64_t behind = offset + size - (nearest->offset + uint64_t{nearest->bytes});
   return std::to_string(behind) + " bytes beyond the end of shared array '" + nearest->name + "' (" +
          std::to_string(nearest->bytes) + " bytes)";
+}
+
+std::string DescribeLocal(const Grid& grid, uint64_t offset) {
+  return "at byte " + std::to_string(static_cast<int64_t>(offset)) + " of the thread's local arrays (" +
+         std::to_string(grid.kernel->local_bytes) + " bytes)";
+}
+
+std::string DescribeUnfinished(const Block& block) {
+  for (const Warp& warp : block.warps) {
+    if (warp.alive == 0) continue;
+    const Grid& grid = *warp.grid;
+    uint32_t pc = warp.state == WarpState::kBarrier ? warp.barrier_pc : warp.pc, lanes = warp.active;
+    if (lanes == 0) lanes = warp.alive;
+    pc = std::min<uint32_t>(pc, static_cast<uint32_t>(grid.kernel->lines.size()) - 1);
+    const int line = grid.kernel->lines[pc].line;
+    return "kernel '" + KernelName(grid.kernel->name) + "'" + (line > 0 ? ", line " + std::to_string(line) : "") +
+           ": " + NameThread(IdOf(warp, std::countr_zero(lanes))) + " still runs" +
+           (grid.result->blocks_run > 0 ? ", " + std::to_string(grid.result->blocks_run) + " blocks have ended" : "");
+  }
+  return "";
 }
 
 void Report(Warp& warp, uint32_t pc, int lane, FindingCode code, bool fatal, DeviceAddress address, std::string array,

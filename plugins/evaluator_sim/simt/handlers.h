@@ -4,14 +4,15 @@
 #define KGRPO_EVALUATOR_SIM_SIMT_HANDLERS_H_
 
 #include <cstdint>
+#include <string_view>
 
 #include "evaluator_sim/simt/opcode.h"
 #include "evaluator_sim/simt/program.h"
 
 namespace kgrpo::simt {
 
-// memory_ops.cc. a = address, offset, space, size, count; registers in Kernel::operands from `extra` on.
-// `slot_bytes` is the size of the registers' lanes (4 or 8). Null: no such access.
+// load_store.cc and memory_ops.cc. a = address, offset, space, size, count; registers in Kernel::operands from `extra`
+// on. `slot_bytes` is the size of the registers' lanes (4 or 8). Null: no such access.
 Handler FindLoad(Type type, uint32_t slot_bytes);
 Handler FindStore(Type type, uint32_t slot_bytes);
 Handler FindPack(uint32_t bytes);    // d = the operands, `size` bytes each, side by side
@@ -27,6 +28,14 @@ void Prefetch(Warp&, const Instruction&, uint32_t);    // nothing
 Handler FindAtomic(const Opcode& opcode);
 void Fence(Warp&, const Instruction&, uint32_t);
 
+// lane_ops.cc. The rarer arithmetic: d, and up to three sources of 32 bits. Sets the instruction's offset. Null: no
+// such instruction.
+Handler FindLaneOperation(const Opcode& opcode, Instruction& instruction);
+// The code of a video instruction's selector ("b0", "h1"), -1 where there is none of that name.
+int SelectorCode(std::string_view selector);
+inline constexpr int kSelectorShiftA = 32, kSelectorShiftB = 36;  // where Instruction::offset holds them
+void Lop3Predicate(Warp&, const Instruction&, uint32_t);  // lop3.and and .or: d|e, a, b, c, operands[extra] = predicate
+
 // control_ops.cc
 void Branch(Warp&, const Instruction&, uint32_t);  // extra = target
 void BranchIndexed(Warp&, const Instruction&,
@@ -37,10 +46,30 @@ void ReadClock32(Warp&, const Instruction&, uint32_t);
 void ReadClock64(Warp&, const Instruction&, uint32_t);
 void NanoSleep(Warp&, const Instruction&, uint32_t);
 
+// call_ops.cc
+void CallSubroutine(Warp&, const Instruction&, uint32_t);  // offset = which, or -1: a = its address; count arguments
+                                                           // and size results, whose local addresses the operands are
+void ReturnFromSubroutine(Warp&, const Instruction&, uint32_t);
+
 // barrier_ops.cc
 // Of reductions c = predicate, d or e = result.
 enum class BarrierKind : int64_t { kSync, kArrive, kReduceAnd, kReduceOr, kReducePopc };
 void Barrier(Warp&, const Instruction&, uint32_t);  // a = barrier, b = threads or none; offset = BarrierKind
+
+// mbarrier_ops.cc. a = address.
+enum class ArrivalKind : uint8_t {
+  kArrive,
+  kDrop,
+  kExpectBytesAndArrive,
+  kExpectBytes,
+  kCompleteBytes,
+  kAfterCopies,
+  kAfterCopiesCounted
+};
+void MbarrierInit(Warp&, const Instruction&, uint32_t);     // b = count; inval where there is none
+void MbarrierArrive(Warp&, const Instruction&, uint32_t);   // size = ArrivalKind; b = count or bytes, d = state or none
+void MbarrierWait(Warp&, const Instruction&, uint32_t);     // e = result, b = state, or parity where size is 1
+void MbarrierPending(Warp&, const Instruction&, uint32_t);  // d, a = state
 
 // warp_ops.cc
 enum class ShuffleMode : uint8_t { kUp, kDown, kButterfly, kIndex };
@@ -59,7 +88,11 @@ void ElectOne(Warp&, const Instruction&, uint32_t);    // d|e, b = mask
 Handler FindLdMatrix(const Opcode& opcode, Instruction& instruction);  // operands = destinations; a = address
 Handler FindMma(const Opcode& opcode, Instruction& instruction);       // operands = d, a, b, c in order
 Handler FindWmma(const Opcode& opcode, Instruction& instruction);      // load, store, mma
-double MatrixOperations(const Instruction& instruction);               // multiplications and additions of a warp's mma
+// mma_formats.cc
+Handler FindMmaOfFormat(const Opcode& opcode, Instruction& instruction);  // other types than FindMma: operands likewise
+Handler FindStMatrix(const Opcode& opcode, Instruction& instruction);     // operands = sources; a = address
+Handler FindMoveMatrix(const Opcode& opcode);                             // operands = result, source
+double MatrixOperations(const Instruction& instruction);  // multiplications and additions of a warp's mma
 
 // print_ops.cc
 void PrintFormatted(Warp&, const Instruction&, uint32_t);  // a = format address, b = arguments' address, d = result

@@ -206,6 +206,7 @@ void RunGrid(Grid& grid) {
       const bool ended = RunBlock(*running[i].block, grid);
       if (grid.budget == 0 && !ended) {
         grid.result->status = LaunchStatus::kBudgetExceeded;
+        grid.result->unfinished = DescribeUnfinished(*running[i].block);
         return;
       }
       if (!ended) {
@@ -222,7 +223,6 @@ void RunGrid(Grid& grid) {
         sampled_work.push_back(WorkOf(block));
       }
       ++grid.result->blocks_run;
-      if (grid.checked && !block.release_times.empty()) grid.ended_releases[block.index] = block.release_times;
       grid.resident.erase(std::find(grid.resident.begin(), grid.resident.end(), &block));
       idle.push_back(std::move(running[i].block));
       running.erase(running.begin() + static_cast<std::ptrdiff_t>(i));
@@ -234,15 +234,6 @@ void RunGrid(Grid& grid) {
 }
 
 }  // namespace
-
-const std::vector<uint64_t>& Grid::ReleasesOf(uint64_t index) const {
-  for (const Block* block : resident) {
-    if (block->index == index) return block->release_times;
-  }
-  static const std::vector<uint64_t> kNone;
-  const auto it = ended_releases.find(index);
-  return it == ended_releases.end() ? kNone : it->second;
-}
 
 LaunchResult Launch(ModuleInstance& instance, int kernel_index, const LaunchConfig& config) {
   const Module& module = instance.module();

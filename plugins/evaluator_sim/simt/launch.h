@@ -35,6 +35,7 @@ struct LaunchConfig {
   uint32_t further_blocks = 0;                  // kCounted: up to so many others run after those, uncounted
   uint64_t further_seed = 0;                    // which ones
   Latencies latencies;                          // kCounted; Device::latencies
+  uint32_t l1_share = 32 * 1024;                // kCounted; see L1Share in time_model.h
   bool cooperative = false;                     // cudaLaunchCooperativeKernel: grid.sync() works
   uint32_t max_shared_bytes = 227 * 1024;       // static + dynamic, a block
   uint32_t max_findings = 8;                    // then it stops looking
@@ -84,6 +85,7 @@ enum class LaunchStatus {
 struct LaunchResult {
   LaunchStatus status = LaunchStatus::kCompleted;
   std::vector<Finding> findings;  // one a code and source line, in order of discovery
+  std::string unfinished;         // kBudgetExceeded: a sentence that says which thread was where
   uint64_t warp_instructions = 0;
   uint64_t blocks_run = 0;
   std::string printed;  // by printf, at most 64 KiB

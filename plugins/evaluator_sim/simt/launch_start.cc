@@ -85,25 +85,37 @@ uint32_t ValueOf(SpecialSlot::Kind kind, const Warp& warp, uint32_t l) {
   return 0;
 }
 
-// The warp's id, block and grid must be set.
-void FillSpecials(Warp& warp, const Grid& grid) {
+// Whether a special register is another one in another block. Their registers are never shared, so that what a warp's
+// next block finds there is what this one had.
+bool DiffersAmongBlocks(SpecialSlot::Kind kind) {
+  return kind == SpecialSlot::Kind::kCtaX || kind == SpecialSlot::Kind::kCtaY || kind == SpecialSlot::Kind::kCtaZ ||
+         kind == SpecialSlot::Kind::kSm;
+}
+
+// The warp's id, block and grid must be set. `first_use` of its registers in this launch.
+void FillSpecials(Warp& warp, const Grid& grid, bool first_use) {
   const Dim3& shape = grid.config->block;
   const bool flat = shape.y == 1 && shape.z == 1;
   const uint32_t first = static_cast<uint32_t>(warp.id) * kLanes;
   for (const SpecialSlot& slot : grid.kernel->specials) {
+    if (!first_use && !DiffersAmongBlocks(slot.kind)) continue;
     auto* lanes = reinterpret_cast<uint32_t*>(warp.registers + slot.at);
     if (slot.kind == SpecialSlot::Kind::kTidX && flat) {  // nearly always, and divisions are dear
       for (uint32_t l = 0; l < kLanes; ++l) lanes[l] = first + l;
+      continue;
+    }
+    if (DiffersAmongBlocks(slot.kind)) {
+      std::fill_n(lanes, kLanes, ValueOf(slot.kind, warp, 0));
       continue;
     }
     for (uint32_t l = 0; l < kLanes; ++l) lanes[l] = ValueOf(slot.kind, warp, l);
   }
 }
 
-void StartWarp(Warp& warp, Block& block, Grid& grid, uint32_t id, std::byte* registers) {
+void StartWarp(Warp& warp, Block& block, Grid& grid, uint32_t id, std::byte* registers, bool first_use) {
   const uint64_t threads = grid.config->block.Count();
   warp.registers = registers;
-  warp.constants = reinterpret_cast<const std::byte*>(grid.constants.data());
+  warp.sources = {registers, reinterpret_cast<const std::byte*>(grid.constants.data())};
   warp.pc = 0;
   warp.limit = UINT32_MAX;
   const uint64_t lanes = std::min<uint64_t>(kLanes, threads - uint64_t{id} * kLanes);
@@ -117,14 +129,19 @@ void StartWarp(Warp& warp, Block& block, Grid& grid, uint32_t id, std::byte* reg
   warp.barrier = -1;
   warp.clock = 1;
   if (grid.checked) {
-    warp.known.assign(grid.warps_per_block, 0);
+    warp.known.assign(size_t{2} * grid.warps_per_block, 0);
+    warp.fenced = false;
+    warp.acquire_time = 0;
     warp.lane_known.fill(0);
     warp.events.resize(grid.kernel->code.size());
+    // What nobody sets holds anything: here NaNs.
+    for (const Kernel::Unset& one : grid.kernel->unset) std::memset(registers + one.at, 0xFF, one.bytes);
   }
   warp.copies.clear();
+  warp.calls.clear();
   warp.executed = warp.splits = 0;
   warp.yield = false;
-  FillSpecials(warp, grid);
+  FillSpecials(warp, grid, first_use);
 }
 
 }  // namespace
@@ -149,7 +166,8 @@ void StartBlock(Block& block, Grid& grid, uint64_t index) {
   block.id = {static_cast<uint32_t>(index % config.grid.x),
               static_cast<uint32_t>(index / config.grid.x % config.grid.y),
               static_cast<uint32_t>(index / config.grid.x / config.grid.y)};
-  if (block.warps.size() != warps) {
+  const bool first_use = block.warps.size() != warps;
+  if (first_use) {
     block.warps.resize(warps);
     const size_t bytes = static_cast<size_t>(warps) * kernel.register_bytes;
     block.registers = std::make_unique<std::byte[]>(bytes + 64);
@@ -163,16 +181,19 @@ void StartBlock(Block& block, Grid& grid, uint64_t index) {
   if (grid.shared_limit != 0) std::memset(block.shared, 0xFF, grid.shared_limit);
   if (grid.checked) {
     block.shared_written.assign(grid.shared_limit / 64 + 1, 0);
+    block.shared_pending.assign(grid.shared_limit / 64 + 1, 0);
+    block.copies_pending = 0;
+    // Local memory starts with anything too.
+    std::fill(block.local.begin(), block.local.end(), std::byte{0xFF});
+    block.local_written.assign(block.local.size() / 64 + 1, 0);
     block.shared_shadow.Reset(grid.shared_limit);
   }
   block.barriers = {};
+  block.phase_barriers.clear();
   block.done_warps = block.next_warp = block.polls = 0;
-  block.fence_pending = false;
-  block.release_times.clear();
-  block.acquire_time = 0;
   std::byte* registers = aligned(block.registers.get());
   for (uint32_t w = 0; w < warps; ++w) {
-    StartWarp(block.warps[w], block, grid, w, registers + static_cast<size_t>(w) * kernel.register_bytes);
+    StartWarp(block.warps[w], block, grid, w, registers + static_cast<size_t>(w) * kernel.register_bytes, first_use);
   }
 }
 

@@ -31,6 +31,7 @@ class Lowerer {
   struct Place {
     Space space = Space::kGlobal;
     uint32_t offset = 0;
+    bool framed = false;  // from the frame register on, not from the start of local memory
   };
   // One function as inlined at one call.
   struct Instance {
@@ -67,10 +68,21 @@ class Lowerer {
   void IndexedBranch(const Statement& statement, const Opcode& op, Instruction& in);
   void Call(const Statement& statement, Instruction& in, int depth);
   void Inline(const Statement& statement, const Function& callee, Instruction& in, int depth);
-  Operand FrameAddress(std::string_view name) { return Constant(4, FindVariable(name).offset); }
+  Operand FrameAddress(std::string_view name) {
+    const Place place = FindVariable(name);
+    return place.framed ? FrameOffset(place.offset, 4) : Constant(4, place.offset);
+  }
   void Plain(const Statement& statement, const Opcode& op, Instruction& in);
   void Emit(const Instruction& in, const Cost& cost);
   uint32_t Pc() const { return static_cast<uint32_t>(kernel_.code.size()); }
+
+  // lowering_calls.cc
+  std::vector<const Function*> FindSubroutines(const Function& entry) const;
+  void LowerSubroutines(const std::vector<const Function*>& functions);
+  void FinishStack();
+  void FinishSubroutines(const std::vector<Operand>& offsets);
+  void CallFunction(const Statement& statement, Instruction& in, int index);
+  Operand FrameOffset(int64_t offset, uint32_t width);
 
   // lowering_operands.cc: constants and registers
   Operand Constant(uint32_t width, uint64_t bits);  // a broadcast immediate; `width` bytes a lane (4 or 8)
@@ -106,11 +118,15 @@ class Lowerer {
   void NeedOperands(const Statement& statement, size_t count);
   void SetPredicateOperands(const Statement& statement, const Opcode& op, Instruction& in);
   void SetOperands(const Statement& statement, const Opcode& op, Instruction& in);
+  Operand LowHalf(const Arg& arg);
   void ConvertOperands(const Statement& statement, const Opcode& op, Instruction& in);
   bool ParticularOperands(const Statement& statement, const Opcode& op, Instruction& in);
   void GeneralOperands(const Statement& statement, const Opcode& op, Instruction& in);
   void Move(const Statement& statement, const Opcode& op, Instruction& in);
   void MoveVector(const Statement& statement, const Opcode& op, Instruction& in);
+
+  // lowering_lanes.cc
+  void LaneOperation(const Statement& statement, const Opcode& op, Instruction& in);
 
   // lowering_memory.cc
   void MemoryAddress(const Arg& arg, const Opcode& op, Instruction& in, bool async_global = false);
@@ -118,12 +134,17 @@ class Lowerer {
   void LoadStore(const Statement& statement, const Opcode& op, Instruction& in);
   void ParameterLoad(const Statement& statement, const Opcode& op, Instruction& in, uint32_t offset);
   void AtomicAccess(const Statement& statement, const Opcode& op, Instruction& in);
+  void VectorAtomic(const Statement& statement, const Opcode& op, Instruction& in);
   void ConvertAddress(const Statement& statement, const Opcode& op, Instruction& in);
+  Operand SizeUnless(const Arg& predicate, uint32_t size);
   void AsyncCopy(const Statement& statement, const Opcode& op, Instruction& in);
 
   // lowering_warp.cc
   void WarpOperation(const Statement& statement, const Opcode& op, Instruction& in);
   void BarrierOperation(const Statement& statement, const Opcode& op, Instruction& in);
+
+  // lowering_mbarrier.cc
+  void PhaseBarrierOperation(const Statement& statement, const Opcode& op, Instruction& in);
 
   // lowering_matrix.cc
   void Matrix(const Statement& statement, const Opcode& op, Instruction& in);
@@ -149,6 +170,11 @@ class Lowerer {
   std::vector<SharedFixup> shared_fixups_;
   std::vector<std::string_view> call_stack_;
   Operand all_lanes_ = 0;
+  std::unordered_map<std::string_view, int> subroutine_index_;
+  std::vector<std::pair<uint32_t, uint32_t>> subroutine_registers_;  // [first, end) of each
+  uint32_t stack_register_ = 0, frame_register_ = 0, stack_start_ = 0;
+  uint32_t frame_end_ = 0;  // of the subroutine being lowered
+  bool in_subroutine_ = false;
   // of the instruction being lowered
   SourceLine where_;
   int ptx_line_ = 0;

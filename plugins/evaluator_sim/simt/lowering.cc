@@ -39,7 +39,10 @@ Kernel Lowerer::Run(const Function& entry) {
     offset += static_cast<uint32_t>(parameter.bytes);
   }
   kernel_.parameter_bytes = offset;
+  const std::vector<const Function*> subroutines = FindSubroutines(entry);
+  if (!subroutines.empty()) LowerSubroutines(subroutines);
   Body(instance, 0);
+  if (!subroutines.empty()) FinishStack();
   FinishShared();
   FinishBlocks();
   FinishRegisters();
@@ -106,6 +109,9 @@ uint32_t Lowerer::LabelOf(std::string_view name) {
 }
 
 void Lowerer::Call(const Statement& statement, Instruction& in, int depth) {
+  if (statement.callee_register >= 0) return CallFunction(statement, in, -1);
+  if (const auto known = subroutine_index_.find(statement.callee); known != subroutine_index_.end())
+    return CallFunction(statement, in, known->second);
   if (statement.callee == "vprintf") {
     in.run = &PrintFormatted;
     in.a = FrameAddress(statement.arguments.at(0));
@@ -163,6 +169,7 @@ void Lowerer::Inline(const Statement& statement, const Function& callee, Instruc
 void Lowerer::Lower(const Statement& statement, int depth) {
   where_ = statement.where;
   ptx_line_ = statement.ptx_line;
+  if (statement.no_unroll) kernel_.no_unroll.push_back(Pc());
   Instruction in;
   predicated_ = statement.predicate >= 0;
   in.predicate = all_lanes_;
@@ -218,19 +225,24 @@ void Lowerer::Plain(const Statement& statement, const Opcode& op, Instruction& i
     return WarpOperation(statement, op, in);
   }
   if (base == "bar" || base == "barrier") return BarrierOperation(statement, op, in);
+  if (base == "mbarrier" || (base == "cp" && op.Has("mbarrier") && op.Has("arrive") && !op.Has("bulk")))
+    return PhaseBarrierOperation(statement, op, in);
   if (base == "cp") return AsyncCopy(statement, op, in);
-  if (base == "ldmatrix" || base == "stmatrix" || base == "mma" || base == "wmma") return Matrix(statement, op, in);
+  if (base == "ldmatrix" || base == "stmatrix" || base == "movmatrix" || base == "mma" || base == "wmma")
+    return Matrix(statement, op, in);
   if (base == "ret" || base == "exit") {
     in.run = &Exit;
   } else if (base == "trap" || base == "brkpt") {
     in.run = &TrapOperation;
   } else if (base == "membar" || base == "fence") {
-    if (op.Has("proxy") || op.Has("mbarrier_init")) Unsupported("'" + std::string(statement.opcode) + "'");
+    // Here all memory is coherent whoever accesses it; what other proxies do (TMA, textures) is refused by its name.
+    if (op.Has("tensormap::generic") || op.Has("alias")) Unsupported("'" + std::string(statement.opcode) + "'");
     in.run = &Fence;
+    if (op.Has("cta")) in.flags |= kFlagBlockScope;
   } else if (base == "nanosleep") {
     in.run = &NanoSleep;
   } else if (base == "prefetch" || base == "prefetchu" || base == "discard" || base == "applypriority" ||
-             base == "pmevent") {
+             base == "pmevent" || base == "griddepcontrol") {
     in.run = &Prefetch;
   } else {
     return Arithmetic(statement, op, in);

@@ -41,7 +41,7 @@ bool IsClock(const Arg& arg) {
 
 void Lowerer::Arithmetic(const Statement& statement, const Opcode& op, Instruction& in) {
   const AluChoice choice = FindAlu(op);
-  if (choice.handler == nullptr) UnsupportedInstruction(statement);
+  if (choice.handler == nullptr) return LaneOperation(statement, op, in);
   in.run = choice.handler;
   if (choice.round >= 0) {
     in.inner = in.run;
@@ -93,12 +93,29 @@ void Lowerer::SetOperands(const Statement& statement, const Opcode& op, Instruct
   in.d = TargetOf(args[0], 4);
 }
 
+// The lower 32 bits of a 64-bit register, in a register of their own.
+Operand Lowerer::LowHalf(const Arg& arg) {
+  const Opcode narrow("cvt.u32.u64");
+  Instruction in;
+  in.predicate = all_lanes_;
+  in.run = FindAlu(narrow).handler;
+  in.a = SourceArg(arg, 8);
+  const uint32_t low = NewRegister(Type::kB32);
+  Mention(low, true);
+  in.d = static_cast<Operand>(low);
+  Emit(in, CostOf(narrow));
+  Mention(low, false);
+  return in.d;
+}
+
 void Lowerer::ConvertOperands(const Statement& statement, const Opcode& op, Instruction& in) {
   const std::vector<Arg>& args = statement.args;
   const Type to = op.types[0], from = op.types[1];
-  if (args.size() > 1 && args[1].kind == Arg::Kind::kRegister && TypeBytes(from) <= 4 && SlotBytes(args[1]) == 8)
-    Unsupported("a conversion from part of a 64-bit register");
-  in.a = SourceArg(args.at(1), TypeBytes(from), from);
+  if (args.size() > 1 && args[1].kind == Arg::Kind::kRegister && TypeBytes(from) <= 4 && SlotBytes(args[1]) == 8) {
+    in.a = LowHalf(args[1]);
+  } else {
+    in.a = SourceArg(args.at(1), TypeBytes(from), from);
+  }
   if (args.size() > 2) in.b = SourceArg(args[2], TypeBytes(from), from);
   in.d = TargetOf(args[0], TypeBytes(to));
 }

@@ -1,4 +1,6 @@
 // What can be said of a kernel only when all its code is there: basic blocks, the registers' slots, uniform addresses.
+#include <set>
+
 #include "evaluator_sim/simt/cost.h"
 #include "evaluator_sim/simt/handlers.h"
 #include "evaluator_sim/simt/lowerer.h"
@@ -16,8 +18,11 @@ void Lowerer::FinishBlocks() {
       leader[in.extra] = true;
       leader[i + 1] = true;
     }
-    if (in.run == &BranchIndexed || in.run == &Exit || in.run == &Barrier) leader[i + 1] = true;
+    if (in.run == &BranchIndexed || in.run == &Exit || in.run == &Barrier || in.run == &CallSubroutine ||
+        in.run == &ReturnFromSubroutine)
+      leader[i + 1] = true;
   }
+  for (const Subroutine& subroutine : kernel_.subroutines) leader[subroutine.pc] = true;
   for (const uint32_t target : kernel_.branch_targets) leader[target] = true;
   for (uint32_t i = 0; i < n; ++i) {
     if (!leader[i]) continue;
@@ -28,13 +33,28 @@ void Lowerer::FinishBlocks() {
 }
 
 void Lowerer::FinishRegisters() {
-  std::vector<uint32_t> whole;
+  std::vector<uint32_t> whole, unset;
   for (const auto& [kind, reg] : specials_) whole.push_back(reg);
+  // Where functions call each other, what is alive when is not worked out: no two registers share a slot.
+  if (!kernel_.subroutines.empty()) {
+    for (uint32_t reg = 0; reg < types_.size(); ++reg) whole.push_back(reg);
+  }
   std::vector<Operand> offsets;
   uint32_t most_alive = 0;
-  kernel_.register_bytes = AssignSlots(kernel_, types_, whole, offsets, most_alive);
+  kernel_.register_bytes = AssignSlots(kernel_, types_, whole, offsets, most_alive, unset);
+  std::set<uint32_t> special;  // these are set when the warp starts
+  for (const auto& [kind, reg] : specials_) special.insert(reg);
+  for (const uint32_t reg : unset) {
+    if (special.contains(reg)) continue;
+    const uint32_t bytes = types_[reg] == Type::kPred ? 4 : kLanes * (TypeBytes(types_[reg]) == 8 ? 8 : 4);
+    kernel_.unset.push_back({static_cast<uint32_t>(offsets[reg]), bytes});
+  }
   kernel_.registers_estimate = most_alive;
   kernel_.virtual_registers = static_cast<uint32_t>(types_.size());
+  if (!kernel_.subroutines.empty()) {
+    FinishSubroutines(offsets);
+    kernel_.registers_estimate = 64;
+  }
   auto place = [&](Operand& operand) {
     if (operand >= 0 && operand != kNoOperand) operand = offsets[static_cast<size_t>(operand)];
   };

@@ -2,6 +2,7 @@
 #include "evaluator_sim/simt/cost.h"
 #include "evaluator_sim/simt/handlers.h"
 #include "evaluator_sim/simt/lowerer.h"
+#include "evaluator_sim/simt/matrix.h"
 
 namespace kgrpo::simt {
 
@@ -26,21 +27,27 @@ void Lowerer::AddAddressOffset(Instruction& in) {
 void Lowerer::Matrix(const Statement& statement, const Opcode& op, Instruction& in) {
   if (op.base == "ldmatrix") {
     in.run = FindLdMatrix(op, in);
+  } else if (op.base == "stmatrix") {
+    in.run = FindStMatrix(op, in);
+  } else if (op.base == "movmatrix") {
+    in.run = FindMoveMatrix(op);
   } else if (op.base == "mma") {
     in.run = FindMma(op, in);
+    if (in.run == nullptr) in.run = FindMmaOfFormat(op, in);
   } else if (op.base == "wmma") {
     in.run = FindWmma(op, in);
   }
   if (in.run == nullptr) UnsupportedInstruction(statement);
+  const uint32_t bytes = op.type() == Type::kF64 ? 8 : 4;
   std::vector<Operand> list;
   auto add = [&](const Arg& arg, bool definition) {
     const std::vector<Arg> single{arg};
     for (const Arg& element : arg.kind == Arg::Kind::kVector ? arg.elements : single) {
-      list.push_back(definition ? TargetOf(element, 4) : SourceArg(element, 4));
+      list.push_back(definition ? TargetOf(element, bytes) : SourceArg(element, bytes));
     }
   };
   const std::vector<Arg>& args = statement.args;
-  const bool store = op.base == "wmma" && op.Has("store");
+  const bool store = op.base == "stmatrix" || (op.base == "wmma" && op.Has("store"));
   const bool load = op.base == "ldmatrix" || (op.base == "wmma" && op.Has("load"));
   if (load || store) {
     const int64_t detail = in.offset;
@@ -58,6 +65,8 @@ void Lowerer::Matrix(const Statement& statement, const Opcode& op, Instruction& 
   }
   SetList(in, list);
   tensor_flops_ = static_cast<float>(MatrixOperations(in));
+  if (Shape shape; op.base == "mma" && tensor_flops_ == 0 && ReadShape(op, shape))
+    tensor_flops_ = 2.0f * static_cast<float>(shape.m * shape.n * shape.k);
   Cost cost = CostOf(op);
   if (load)
     cost.latency = static_cast<uint8_t>(static_cast<Space>(in.space) == Space::kShared ? LatencyClass::kShared

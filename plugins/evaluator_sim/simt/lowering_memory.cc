@@ -64,7 +64,8 @@ void Lowerer::LoadStore(const Statement& statement, const Opcode& op, Instructio
   const bool load = op.base != "st";
   const std::vector<Arg>& args = statement.args;
   if (args.size() < 2) Malformed("'" + std::string(statement.opcode) + "' without its operands");
-  if (args.size() > 2 || op.Has("async") || op.Has("shared::cluster")) UnsupportedInstruction(statement);
+  const size_t hints = op.Has("L2::cache_hint") ? 1 : 0;  // the last operand says what the cache should do
+  if (args.size() > 2 + hints || op.Has("async") || op.Has("shared::cluster")) UnsupportedInstruction(statement);
   const Arg& address = load ? args[1] : args[0];
   const Arg& value = load ? args[0] : args[1];
   if (load && op.Has("param") && address.reg < 0 && !address.symbol.empty()) {
@@ -80,6 +81,8 @@ void Lowerer::LoadStore(const Statement& statement, const Opcode& op, Instructio
   if (op.Has("volatile") || op.Has("relaxed") || op.Has("acquire") || op.Has("release") || op.Has("cv") ||
       op.Has("mmio"))
     in.flags |= kFlagVolatile | kFlagBypassL1;
+  if (op.Has("volatile")) in.flags |= kFlagPlainVolatile;
+  if (op.Has("cta")) in.flags |= kFlagBlockScope;
   if (op.Has("acquire")) in.flags |= kFlagAcquire;
   if (op.Has("release")) in.flags |= kFlagRelease;
   if (op.Has("cg")) in.flags |= kFlagBypassL1;
@@ -130,17 +133,45 @@ void Lowerer::AtomicAccess(const Statement& statement, const Opcode& op, Instruc
   const Type type = op.type();
   const uint32_t bytes = TypeBytes(type);
   in.size = static_cast<uint8_t>(bytes);
-  if (args[at + 1].kind == Arg::Kind::kVector) Unsupported("a vector atomic ('" + std::string(statement.opcode) + "')");
+  if (args[at + 1].kind == Arg::Kind::kVector) return VectorAtomic(statement, op, in);
   in.b = SourceArg(args[at + 1], bytes, type);
-  if (args.size() > at + 2) in.c = SourceArg(args[at + 2], bytes, type);
+  if (args.size() > at + 2 + (op.Has("L2::cache_hint") ? 1 : 0)) in.c = SourceArg(args[at + 2], bytes, type);
   if (reduction || args[0].kind == Arg::Kind::kSink) {
     in.flags |= kFlagNoReturn;
   } else {
     in.d = TargetOf(args[0], bytes);
   }
+  if (op.Has("cta")) in.flags |= kFlagBlockScope;
   if (op.Has("acquire") || op.Has("acq_rel")) in.flags |= kFlagAcquire;
   if (op.Has("release") || op.Has("acq_rel")) in.flags |= kFlagRelease;
   Emit(in, CostOf(op));
+}
+
+// Each element of a vector is an atomic operation of its own.
+void Lowerer::VectorAtomic(const Statement& statement, const Opcode& op, Instruction& in) {
+  const bool reduction = op.base == "red";
+  const size_t at = reduction ? 0 : 1;
+  const std::vector<Arg>& sources = statement.args[at + 1].elements;
+  const std::vector<Arg>& targets = statement.args[0].elements;
+  const bool wanted = !reduction && statement.args[0].kind == Arg::Kind::kVector;
+  if (wanted && targets.size() != sources.size()) Malformed("a vector atomic whose vectors differ in length");
+  const int64_t address = atomic_address_[Pc()];
+  const bool is_float = float_atomic_;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    Instruction element = in;
+    element.offset += static_cast<int64_t>(i) * in.size;
+    element.b = SourceArg(sources[i], in.size, op.type());
+    if (wanted && targets[i].kind != Arg::Kind::kSink) {
+      element.d = TargetOf(targets[i], in.size);
+    } else {
+      element.flags |= kFlagNoReturn;
+    }
+    // The address is read by each of them.
+    if (in.a >= 0 && in.a != kNoOperand) Mention(static_cast<uint32_t>(in.a), false);
+    atomic_address_[Pc()] = address;
+    float_atomic_ = is_float;
+    Emit(element, CostOf(op));
+  }
 }
 
 void Lowerer::ConvertAddress(const Statement& statement, const Opcode& op, Instruction& in) {
@@ -166,6 +197,23 @@ void Lowerer::ConvertAddress(const Statement& statement, const Opcode& op, Instr
   if (window != 0) in.b = Constant(8, window);
   in.d = TargetOf(args[0], 8);
   Emit(in, CostOf(op));
+}
+
+// A register that holds 0 where the predicate is true, else `size`.
+Operand Lowerer::SizeUnless(const Arg& predicate, uint32_t size) {
+  const Opcode select("selp.b32");
+  Instruction in;
+  in.predicate = all_lanes_;
+  in.run = FindAlu(select).handler;
+  in.a = Constant(4, 0);
+  in.b = Constant(4, size);
+  in.c = PredicateArg(predicate, in);
+  const uint32_t chosen = NewRegister(Type::kB32);
+  Mention(chosen, true);
+  in.d = static_cast<Operand>(chosen);
+  Emit(in, CostOf(select));
+  Mention(chosen, false);
+  return in.d;
 }
 
 void Lowerer::AsyncCopy(const Statement& statement, const Opcode& op, Instruction& in) {
@@ -203,10 +251,12 @@ void Lowerer::AsyncCopy(const Statement& statement, const Opcode& op, Instructio
     SetList(in, {Constant(8, static_cast<uint64_t>(global_offset))});
   }
   in.size = static_cast<uint8_t>(args[2].bits);
-  if (args.size() > 3 && !op.Has("L2::cache_hint")) {
-    if (args[3].kind == Arg::Kind::kRegister && TypeOf(args[3]) == Type::kPred)
-      Unsupported("cp.async with an ignore-src predicate");
-    in.c = SourceArg(args[3], 4);
+  if (args.size() > 3 + (op.Has("L2::cache_hint") ? 1 : 0)) {
+    if (args[3].kind == Arg::Kind::kRegister && TypeOf(args[3]) == Type::kPred) {
+      in.c = SizeUnless(args[3], in.size);  // a source that is ignored has no bytes
+    } else {
+      in.c = SourceArg(args[3], 4);
+    }
   }
   Emit(in, CostOf(op));
 }

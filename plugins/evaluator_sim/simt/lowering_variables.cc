@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "evaluator_sim/simt/lowerer.h"
+#include "evaluator_sim/simt/lowering.h"
 
 namespace kgrpo::simt {
 namespace {
@@ -33,8 +34,6 @@ Lowerer::Place Lowerer::FindVariable(std::string_view name) {
     if (variable.space == Variable::Space::kShared) return Materialise(variable, instance_->variables);
     if (const auto it = globals_.find(name); it != globals_.end()) return {Space::kGlobal, it->second};
   }
-  if (functions_.contains(name))
-    Unsupported("the address of function '" + std::string(name) + "' (a call through a function pointer)");
   Unsupported("'" + std::string(name) + "', which this module does not define,");
 }
 
@@ -43,9 +42,9 @@ Lowerer::Place Lowerer::Materialise(const Variable& variable, std::unordered_map
   if (variable.space == Variable::Space::kShared) {
     place = {Space::kShared, SharedIndex(variable)};
   } else {  // .local, and .param of a call, which live in the thread's frame
-    uint32_t& end = kernel_.local_bytes;
+    uint32_t& end = in_subroutine_ ? frame_end_ : kernel_.local_bytes;
     end = (end + variable.align - 1) / variable.align * variable.align;
-    place = {Space::kLocal, end};
+    place = {Space::kLocal, end, in_subroutine_};
     end += static_cast<uint32_t>(variable.bytes);
   }
   into[variable.name] = place;
@@ -59,6 +58,11 @@ uint32_t Lowerer::SharedIndex(const Variable& variable) {
 }
 
 Operand Lowerer::Address(std::string_view name, int64_t addend, uint32_t width) {
+  if (functions_.contains(name) && !globals_.contains(name)) {
+    const uint64_t address = FunctionAddress(module_, name);
+    if (address == 0 || width != 8) Unsupported("the address of kernel '" + SourceName(name) + "'");
+    return Constant(8, address);
+  }
   const Place place = FindVariable(name);
   switch (place.space) {
     case Space::kGlobal: {
@@ -76,6 +80,7 @@ Operand Lowerer::Address(std::string_view name, int64_t addend, uint32_t width) 
       return ~static_cast<Operand>(at);
     }
     default:
+      if (place.framed) return FrameOffset(place.offset + addend, width);
       return Constant(width, static_cast<uint64_t>(place.offset) + static_cast<uint64_t>(addend));
   }
 }

@@ -41,7 +41,7 @@ struct PendingCopy {
 
 struct Warp {
   std::byte* registers = nullptr;
-  const std::byte* constants = nullptr;
+  std::array<const std::byte*, 2> sources{};  // the registers and the constants
   uint32_t pc = 0;
   uint32_t limit = 0;   // the running group looks up when pc reaches this: another group's pc, or 0 for "now"
   uint32_t active = 0;  // lanes of the running group
@@ -59,11 +59,16 @@ struct Warp {
   uint32_t barrier_predicate = 0;
   // race detection: see race_shadow.h
   uint32_t clock = 1;
-  std::vector<uint32_t> known;                // by warp of the block: accesses with a lower clock happened before
+  // By warp of the block: accesses with a lower clock happened before; behind these, again by warp, those that a fence
+  // has covered.
+  std::vector<uint32_t> known;
+  bool fenced = false;                        // whether a fence covers anything
+  uint64_t acquire_time = 0;                  // what was released until then it knows
   std::array<uint32_t, kLanes> lane_known{};  // the same for the lanes of this warp
   std::vector<uint32_t> events;               // by pc: the event noted last
   // cp.async: groups of pending copies; the last is the open one
   std::vector<std::vector<PendingCopy>> copies;
+  std::vector<std::vector<uint64_t>> calls;  // by lane: what returns put back (call_ops.cc)
   uint64_t executed = 0;
   uint64_t splits = 0;  // branches at which the lanes parted
   bool yield = false;   // the next warp's turn
@@ -73,7 +78,18 @@ struct BarrierState {
   uint32_t arrived_warps = 0;  // a bit a warp
   uint32_t arrived_threads = 0;
   uint32_t expected_threads = 0;    // 0: the whole block
-  std::vector<uint32_t> announced;  // (checked) by warp: what bar.arrive made known, as Warp::known
+  std::vector<uint32_t> announced;  // (checked) what bar.arrive made known, as Warp::known
+  uint64_t announced_time = 0;      // likewise, as Warp::acquire_time
+};
+
+// An mbarrier: see mbarrier_ops.cc.
+struct PhaseBarrier {
+  uint64_t phase = 0;
+  int64_t expected = 0, pending = 0;  // arrivals of a phase, and those that it still waits for
+  int64_t bytes = 0;                  // that copies still have to bring
+  // (checked) made known so far, and by the last complete phase: as Warp::known and Warp::acquire_time
+  std::vector<uint32_t> announced, complete;
+  uint64_t announced_time = 0, complete_time = 0;
 };
 
 struct Block {
@@ -84,17 +100,22 @@ struct Block {
   std::byte* shared = nullptr;
   std::vector<std::byte> shared_bytes;
   std::vector<uint64_t> shared_written;  // a bit a byte (checked)
+  std::vector<uint64_t> shared_pending;  // a bit a byte that a cp.async will write (checked)
+  uint32_t copies_pending = 0;           // how many such copies there are (checked)
   RaceShadow shared_shadow;              // (checked)
   std::vector<std::byte> local;          // lane-major within a warp, warps one after the other
+  std::vector<uint64_t> local_written;   // a bit a byte (checked)
   std::array<BarrierState, 16> barriers{};
+  std::unordered_map<uint32_t, PhaseBarrier> phase_barriers;  // by offset in shared memory
   uint32_t done_warps = 0;
   uint32_t next_warp = 0;  // round robin
   uint32_t polls = 0;      // atomics and volatile loads since the last yield: spinning blocks yield
   bool wants_yield = false;
-  // release and acquire between blocks
-  bool fence_pending = false;
-  std::vector<uint64_t> release_times;  // when its n-th release happened
-  uint64_t acquire_time = 0;            // when it last acquired
+};
+
+struct RecentShadow {
+  const Allocation* owner = nullptr;
+  RaceShadow* shadow = nullptr;
 };
 
 // Thrown by handlers when the launch must end: the finding has been recorded.
@@ -114,26 +135,25 @@ struct Grid {
   uint32_t shared_limit = 0;               // bytes of shared memory with red zones
   std::vector<SharedArray> shared_arrays;  // the kernel's and the dynamic one
   uint32_t warps_per_block = 0;
-  uint64_t budget = 0;                                        // warp instructions left
-  uint64_t time = 1;                                          // ticks at releases and acquires
-  uint64_t steps = 0;                                         // instructions, for %clock
-  std::vector<AccessEvent> events;                            // (checked) see race_shadow.h
-  std::unordered_map<const Allocation*, RaceShadow> shadows;  // (checked) of global memory
-  const Allocation* last_shadow_owner = nullptr;              // the one used last
-  RaceShadow* last_shadow = nullptr;
-  std::unordered_map<uint64_t, std::vector<uint64_t>> ended_releases;  // release_times of blocks that ended, by index
-  std::vector<Block*> resident;                                        // blocks that run
-  std::array<Allocation*, 8> recent{};                                 // allocations touched last
+  uint64_t budget = 0;                                                        // warp instructions left
+  uint64_t time = 1;                                                          // ticks at releases
+  uint64_t steps = 0;                                                         // instructions, for %clock
+  std::vector<AccessEvent> events;                                            // (checked) see race_shadow.h
+  std::unordered_map<const Allocation*, RaceShadow> shadows;                  // (checked) of global memory
+  std::array<RecentShadow, 4> recent_shadows{};                               // of those, the ones used last
+  std::unordered_map<uint64_t, std::vector<std::vector<Released>>> released;  // (checked) by block and warp, in order
+  std::unordered_map<DeviceAddress, uint64_t> release_times;  // (checked) of the last release, by address / 16
+  std::vector<Block*> resident;                               // blocks that run
+  std::array<Allocation*, 8> recent{};                        // allocations touched last
 
-  // When block `index` released, in order.
-  const std::vector<uint64_t>& ReleasesOf(uint64_t index) const;
   Allocation* workspace = nullptr;  // for grid.sync
 };
 
 // ---- operands ----
 
 inline const std::byte* Source(const Warp& warp, Operand operand) {
-  return operand >= 0 ? warp.registers + operand : warp.constants + ~operand;
+  // Without a branch: nothing about an instruction tells it from the last one's kind of operand.
+  return warp.sources[static_cast<uint32_t>(operand) >> 31] + (operand ^ (operand >> 31));
 }
 template <typename T>
 inline const T* SourceAs(const Warp& warp, Operand operand) {
@@ -176,6 +196,10 @@ std::string NameThread(const ThreadId& id);
 // many.
 void Report(Warp& warp, uint32_t pc, int lane, FindingCode code, bool fatal, DeviceAddress address, std::string array,
             const std::string& text, const ThreadId* other = nullptr, int other_line = 0);
+// "at byte 4 of the thread's local arrays (32 bytes)"
+std::string DescribeLocal(const Grid& grid, uint64_t offset);
+// Where the first thread of a block that has not ended is: "kernel 'scan', line 12: thread ... still runs".
+std::string DescribeUnfinished(const Block& block);
 // "shared array 'tile' (4224 bytes)" or where it lies beside.
 std::string DescribeShared(const Grid& grid, uint64_t offset, uint32_t size);
 

@@ -100,6 +100,9 @@ inline void Multiply(const Shape& s, const Matrix& a, const Matrix& b, Matrix& c
   }
 }
 
+// The number that a code of e4m3 or e5m2 stands for (lane_ops.cc).
+float WidenTinyFloat(uint32_t code, bool is_e5m2);
+
 // The multiplications: handlers of `mma` and `wmma.mma`.
 void Mma(Warp& warp, const Instruction& in, uint32_t mask);
 void WmmaMultiply(Warp& warp, const Instruction& in, uint32_t mask);

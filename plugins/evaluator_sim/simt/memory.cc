@@ -12,6 +12,7 @@ namespace kgrpo::simt {
 namespace {
 
 constexpr uint64_t kAlignment = 256;
+constexpr size_t kMostFreed = 64;  // of which findings know
 // What uninitialised memory holds: as float a NaN, as integer a large negative number.
 constexpr uint8_t kPoison = 0xFF;
 
@@ -130,6 +131,8 @@ bool DeviceMemory::Free(DeviceAddress address) {
   const auto it = allocations_.find(address);
   if (it == allocations_.end()) return false;
   allocated_ -= it->second->bytes();
+  freed_[address] = {it->second->bytes(), it->second->name()};
+  if (freed_.size() > kMostFreed) freed_.erase(freed_.begin());  // the oldest: addresses grow
   allocations_.erase(it);
   ++generation_;
   return true;
@@ -217,6 +220,12 @@ std::string DeviceMemory::Describe(DeviceAddress address) const {
   const Allocation* before = it == allocations_.begin() ? nullptr : std::prev(it)->second.get();
   if (before != nullptr && address < before->end()) {
     return "at byte " + std::to_string(address - before->address()) + " of " + named(*before);
+  }
+  if (auto freed = freed_.upper_bound(address); freed != freed_.begin() && !freed_.empty()) {
+    --freed;
+    if (address - freed->first < freed->second.bytes)
+      return "at byte " + std::to_string(address - freed->first) + " of '" + freed->second.name + "' (" +
+             std::to_string(freed->second.bytes) + " bytes), which was freed";
   }
   const uint64_t behind = before != nullptr ? address - before->end() : UINT64_MAX;
   const uint64_t ahead = after != nullptr ? after->address() - address : UINT64_MAX;

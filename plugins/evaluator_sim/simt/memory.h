@@ -135,6 +135,12 @@ class DeviceMemory {
   uint64_t generation_ = 0;
   DeviceAddress next_;
   std::map<DeviceAddress, std::unique_ptr<Allocation>> allocations_;
+  // What was freed last, for findings: no address is given out twice.
+  struct Freed {
+    uint64_t bytes;
+    std::string name;
+  };
+  std::map<DeviceAddress, Freed> freed_;
 };
 
 }  // namespace kgrpo::simt

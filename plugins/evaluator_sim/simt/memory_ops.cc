@@ -1,7 +1,6 @@
-// Loads, stores, asynchronous copies, and the packing of registers.
+// Asynchronous copies, the packing of registers, and questions about addresses.
 #include <bit>
 #include <cstring>
-#include <type_traits>
 
 #include "evaluator_sim/simt/access.h"
 #include "evaluator_sim/simt/counter.h"
@@ -9,100 +8,6 @@
 
 namespace kgrpo::simt {
 namespace {
-
-// A value as a lane holds it: extended by its sign where it has one.
-template <typename S, typename T>
-S ToLane(T value) {
-  if constexpr (std::is_signed_v<T>) {
-    return static_cast<S>(static_cast<std::make_signed_t<S>>(value));
-  } else {
-    return static_cast<S>(value);
-  }
-}
-
-// T: in memory; S: a register's lane.
-template <typename T, typename S>
-void Load(Warp& warp, const Instruction& in, uint32_t mask) {
-  Access access;
-  Resolve(warp, in, mask, static_cast<uint32_t>(sizeof(T)) * in.count, AccessKind::kLoad, access);
-  Grid& grid = *warp.grid;
-  if (grid.checked && access.space != Space::kLocal && access.space != Space::kParam) {
-    CheckInitialised(warp, in, mask, access);
-    CheckLoadOrder(warp, in, mask, access);
-  }
-  if ((in.flags & kFlagVolatile) != 0) {
-    if (access.space == Space::kGlobal) NoteAcquire(warp);
-    ++warp.block->polls;
-  }
-  const Operand* targets = &grid.kernel->operands[in.extra];
-  for (uint32_t i = 0; i < in.count; ++i) {
-    if (targets[i] == kNoOperand) continue;
-    S* d = TargetAs<S>(warp, targets[i]);
-    auto value = [&](int l) {
-      T v;
-      std::memcpy(&v, access.At(l) + i * sizeof(T), sizeof(T));
-      return ToLane<S>(v);
-    };
-    if (access.pattern == Pattern::kContiguous && in.count == 1 && sizeof(T) == sizeof(S)) {
-      std::memcpy(d, access.At(0), kLanes * sizeof(T));
-    } else if (access.pattern == Pattern::kUniform) {
-      const S all = value(0);
-      for (int l = 0; l < kLanes; ++l) d[l] = all;
-    } else if (mask == kAllLanes && access.direct) {
-      const uint64_t base = access.base + i * sizeof(T);
-      for (int l = 0; l < kLanes; ++l) {
-        T v;
-        std::memcpy(&v, reinterpret_cast<const std::byte*>(base + access.address[l]), sizeof(T));
-        d[l] = ToLane<S>(v);
-      }
-    } else {
-      for (uint32_t m = mask; m != 0; m &= m - 1) d[std::countr_zero(m)] = value(std::countr_zero(m));
-    }
-  }
-}
-
-template <typename T, typename S>
-void StoreChecked(Warp& warp, const Instruction& in, uint32_t mask, const Access& access) {
-  const Operand* sources = &warp.grid->kernel->operands[in.extra];
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const int l = std::countr_zero(m);
-    bool changes = false;
-    for (uint32_t i = 0; i < in.count; ++i) {
-      const T value = static_cast<T>(SourceAs<S>(warp, sources[i])[l]);
-      changes |= std::memcmp(access.At(l) + i * sizeof(T), &value, sizeof(T)) != 0;
-    }
-    CheckStoreOrder(warp, in, l, access, AccessKind::kStore, changes);
-    for (uint32_t i = 0; i < in.count; ++i) {
-      const T value = static_cast<T>(SourceAs<S>(warp, sources[i])[l]);
-      std::memcpy(access.At(l) + i * sizeof(T), &value, sizeof(T));
-    }
-  }
-}
-
-template <typename T, typename S>
-void Store(Warp& warp, const Instruction& in, uint32_t mask) {
-  Access access;
-  Resolve(warp, in, mask, static_cast<uint32_t>(sizeof(T)) * in.count, AccessKind::kStore, access);
-  Grid& grid = *warp.grid;
-  MarkWritten(warp, mask, access);
-  if ((in.flags & (kFlagVolatile | kFlagRelease)) != 0 && access.space == Space::kGlobal) {
-    if (warp.block->fence_pending || (in.flags & kFlagRelease) != 0) NoteRelease(warp);
-  }
-  if (grid.checked && access.space != Space::kLocal) return StoreChecked<T, S>(warp, in, mask, access);
-  const Operand* sources = &grid.kernel->operands[in.extra];
-  for (uint32_t i = 0; i < in.count; ++i) {
-    const S* s = SourceAs<S>(warp, sources[i]);
-    if (in.count == 1 && sizeof(T) == sizeof(S) && access.pattern == Pattern::kContiguous) {
-      std::memcpy(access.At(0), s, kLanes * sizeof(T));
-      continue;
-    }
-    for (uint32_t m = mask; m != 0; m &= m - 1) {
-      const int l = std::countr_zero(m);
-      const T value = static_cast<T>(s[l]);
-      std::memcpy(access.At(l) + i * sizeof(T), &value, sizeof(T));
-    }
-  }
-}
 
 template <typename D>
 void Pack(Warp& warp, const Instruction& in, uint32_t mask) {
@@ -144,73 +49,6 @@ void IsSpace(Warp& warp, const Instruction& in, uint32_t mask) {
 }
 
 }  // namespace
-
-Handler FindLoad(Type type, uint32_t slot_bytes) {
-  if (slot_bytes == 8) {
-    switch (type) {
-      case Type::kB64:
-      case Type::kU64:
-      case Type::kS64:
-      case Type::kF64:
-        return &Load<uint64_t, uint64_t>;
-      case Type::kB32:
-      case Type::kU32:
-        return &Load<uint32_t, uint64_t>;
-      case Type::kS32:
-        return &Load<int32_t, uint64_t>;
-      case Type::kB16:
-      case Type::kU16:
-        return &Load<uint16_t, uint64_t>;
-      case Type::kS16:
-        return &Load<int16_t, uint64_t>;
-      case Type::kB8:
-      case Type::kU8:
-        return &Load<uint8_t, uint64_t>;
-      case Type::kS8:
-        return &Load<int8_t, uint64_t>;
-      default:
-        return nullptr;
-    }
-  }
-  switch (type) {
-    case Type::kB32:
-    case Type::kU32:
-    case Type::kS32:
-    case Type::kF32:
-    case Type::kF16x2:
-    case Type::kBf16x2:
-      return &Load<uint32_t, uint32_t>;
-    case Type::kB16:
-    case Type::kU16:
-    case Type::kF16:
-    case Type::kBf16:
-      return &Load<uint16_t, uint32_t>;
-    case Type::kS16:
-      return &Load<int16_t, uint32_t>;
-    case Type::kB8:
-    case Type::kU8:
-      return &Load<uint8_t, uint32_t>;
-    case Type::kS8:
-      return &Load<int8_t, uint32_t>;
-    default:
-      return nullptr;
-  }
-}
-
-Handler FindStore(Type type, uint32_t slot_bytes) {
-  switch (TypeBytes(type)) {
-    case 8:
-      return slot_bytes == 8 ? &Store<uint64_t, uint64_t> : nullptr;
-    case 4:
-      return slot_bytes == 8 ? &Store<uint32_t, uint64_t> : &Store<uint32_t, uint32_t>;
-    case 2:
-      return slot_bytes == 8 ? &Store<uint16_t, uint64_t> : &Store<uint16_t, uint32_t>;
-    case 1:
-      return type == Type::kPred ? nullptr : slot_bytes == 8 ? &Store<uint8_t, uint64_t> : &Store<uint8_t, uint32_t>;
-    default:
-      return nullptr;
-  }
-}
 
 Handler FindPack(uint32_t bytes) {
   return bytes == 8 ? &Pack<uint64_t> : &Pack<uint32_t>;
@@ -257,6 +95,7 @@ void CopyAsync(Warp& warp, const Instruction& in, uint32_t mask) {
     copy.source_bytes = static_cast<uint8_t>(sizes == nullptr ? in.size : sizes[l] < in.size ? sizes[l] : in.size);
     copy.shared_offset = static_cast<uint32_t>(target.address[l]);
     copy.pc = in.index;
+    if (grid.checked) BeginCopy(warp, in, l, target);
     if (copy.source_bytes > 0) std::memcpy(copy.data.data(), source.At(l), copy.source_bytes);
     warp.copies.back().push_back(copy);
   }
@@ -285,7 +124,7 @@ void WaitCopies(Warp& warp, const Instruction& in, uint32_t) {
       access.base = reinterpret_cast<uintptr_t>(warp.block->shared);
       access.pattern = Pattern::kGeneral;
       access.distinct = 1u << copy.lane;
-      if (grid.checked) CheckStoreOrder(warp, grid.kernel->code[copy.pc], copy.lane, access, AccessKind::kStore, true);
+      if (grid.checked) EndCopy(warp, grid.kernel->code[copy.pc], copy.lane, access);
       MarkWritten(warp, 1u << copy.lane, access);
       std::memcpy(access.At(copy.lane), copy.data.data(), copy.bytes);
     }

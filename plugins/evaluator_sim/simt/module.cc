@@ -35,6 +35,11 @@ std::shared_ptr<const Module> Module::Parse(std::string_view ptx) {
   for (const auto& [name, variable] : variables) {
     for (const Variable::Reference& reference : variable->references) {
       const auto it = globals.find(reference.symbol);
+      if (const uint64_t function = FunctionAddress(syntax, reference.symbol); it == globals.end() && function != 0) {
+        std::vector<uint8_t>& bytes = program.globals[globals[name]].initial;
+        for (uint64_t i = 0; i < 8; ++i) bytes.at(reference.offset + i) = static_cast<uint8_t>(function >> (8 * i));
+        continue;
+      }
       if (it == globals.end())
         Refuse(syntax, {}, 0, "the address of '" + std::string(reference.symbol) + "' in an initialiser");
       program.globals[globals[name]].references.push_back({reference.offset, it->second, reference.addend});

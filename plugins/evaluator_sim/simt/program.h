@@ -58,6 +58,9 @@ inline constexpr uint16_t kFlagBypassL1 = 128;  // .cg, .cv, volatile
 
 inline constexpr uint16_t kFlagReadOnly = 256;  // ld.global.nc: may be moved across stores
 
+inline constexpr uint16_t kFlagBlockScope = 4096;     // .cta: orders within the block only
+inline constexpr uint16_t kFlagPlainVolatile = 8192;  // .volatile: no order but its own
+
 // What an instruction costs on a GPU; see cost.h.
 struct Cost {
   Pipe pipe = Pipe::kInt;
@@ -124,6 +127,23 @@ struct BasicBlock {
   uint32_t first = 0, last = 0;
 };
 
+// A function that is called, not inlined; see call_ops.cc.
+struct Subroutine {
+  struct Place {
+    uint32_t offset = 0, bytes = 0;  // within its frame
+  };
+  struct Register {
+    Operand at = 0;
+    uint8_t bytes = 0;  // 1: a predicate
+  };
+  std::string name;
+  uint32_t pc = 0;
+  uint64_t address = 0;  // as a pointer to it holds
+  uint32_t frame_bytes = 0;
+  std::vector<Place> results, parameters;
+  std::vector<Register> registers;  // all that its code uses
+};
+
 struct Kernel {
   std::string name;
   std::vector<Instruction> code;
@@ -134,8 +154,14 @@ struct Kernel {
   std::vector<uint32_t> constants;       // words; offsets are in bytes
   std::vector<ConstantPatch> patches;
   std::vector<SpecialSlot> specials;
+  // Registers that may be read before they are written: offsets in a warp's registers, and bytes.
+  struct Unset {
+    uint32_t at, bytes;
+  };
+  std::vector<Unset> unset;
   std::vector<SharedArray> shared;  // with red zones between; the last may be the dynamic one
   std::vector<BasicBlock> blocks;
+  std::vector<uint32_t> no_unroll;  // pcs of the heads of loops that ptxas is told not to unroll
   // Virtual registers that each instruction reads and writes, before they share slots: for the latency model.
   std::vector<uint32_t> mentions;       // register * 2 + (1 where written)
   std::vector<uint32_t> mention_start;  // by instruction, and the end
@@ -151,6 +177,8 @@ struct Kernel {
   uint32_t local_bytes = 0;           // a thread
   uint32_t parameter_bytes = 0;
   uint32_t registers_estimate = 0;
+  std::vector<Subroutine> subroutines;
+  Operand stack_register = kNoOperand, frame_register = kNoOperand;  // where there are any: local addresses, 64 bits
   bool uses_grid_sync = false;
   bool global_atomics = false;  // or generic ones
 };

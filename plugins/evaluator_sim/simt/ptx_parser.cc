@@ -103,10 +103,14 @@ void Parser::File() {
 
 // The .file directives stand at the end of the text, but .loc lines need to know which files are headers.
 void Parser::ScanFiles(std::string_view text) {
-  for (size_t at = text.find("\t.file\t"); at != std::string_view::npos; at = text.find("\t.file\t", at + 1)) {
+  constexpr std::string_view kFile = ".file";
+  for (size_t at = text.find(kFile); at != std::string_view::npos; at = text.find(kFile, at + 1)) {
     const char* end = text.data() + text.size();
+    const char* number = text.data() + at + kFile.size();
+    while (number != end && (*number == ' ' || *number == '\t')) ++number;  // of a fatbin's text tabs are left out
     size_t index = 0;
-    const char* name = std::from_chars(text.data() + at + 7, end, index).ptr;
+    const char* name = std::from_chars(number, end, index).ptr;
+    if (name == number) continue;
     while (name != end && *name != '"' && *name != '\n') ++name;
     if (name == end || *name != '"' || index > 65535) continue;
     const char* stop = ++name;

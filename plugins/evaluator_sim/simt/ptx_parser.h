@@ -58,7 +58,7 @@ class Parser {
   // ptx_parser_body.cc
   void Body();
   void BodyDirective(std::string_view word);
-  void Registers();
+  void Registers(std::string_view type);
   void Location();
   bool IsHeader(uint16_t file) const;
   void Table(std::string_view name);
@@ -83,7 +83,11 @@ class Parser {
   std::vector<Scope> scopes_;
   std::unordered_map<std::string_view, int> label_index_;
   std::vector<int> pending_labels_;
+  bool no_unroll_ = false;  // a pragma before the next statement
+  bool video_ = false;      // within an instruction whose operands may name a part of a register
   SourceLine where_;
+  // Of places in headers that code was inlined from: the user's own line that they were last inlined at.
+  std::unordered_map<uint64_t, SourceLine> inlined_at_;
 };
 
 }  // namespace kgrpo::simt

@@ -29,7 +29,8 @@ void Parser::Body() {
       if (lexer_.Peek().Is(".branchtargets")) {
         Table(word);
       } else if (lexer_.Peek().Is(".callprototype") || lexer_.Peek().Is(".calltargets")) {
-        Unsupported("a call through a function pointer");
+        SkipTo(';');  // the functions that a pointer may name say the same
+        Expect(';');
       } else {
         pending_labels_.push_back(Label(word));
       }
@@ -41,12 +42,15 @@ void Parser::Body() {
 
 void Parser::BodyDirective(std::string_view word) {
   if (word == ".reg") {
-    Registers();
+    Registers(Word());
+  } else if (word.starts_with(".reg.")) {  // as inline PTX of CUDA's headers has it
+    Registers(word.substr(4));
   } else if (word == ".loc") {
     Location();
   } else if (word == ".local" || word == ".shared" || word == ".param") {
     ParseVariables(Space(word), function_.variables);
   } else if (word == ".pragma") {
+    no_unroll_ = true;  // "nounroll", of the loop whose label came before: the one pragma that nvcc writes here
     SkipTo(';');
     Expect(';');
   } else {
@@ -54,8 +58,7 @@ void Parser::BodyDirective(std::string_view word) {
   }
 }
 
-void Parser::Registers() {
-  const std::string_view name = Word();
+void Parser::Registers(std::string_view name) {
   const Type type = TypeByName(name);
   if (type == Type::kNone) Unsupported("a register of type '" + std::string(name) + "'");
   do {
@@ -76,18 +79,26 @@ void Parser::Registers() {
 }
 
 // .loc file line column [, function_name label[+n], inlined_at file line column ...]. Of code inlined from a header
-// it is the place in the user's own file that counts, the innermost one.
+// it is the place in the user's own file that counts, the innermost one. Of functions inlined in inlined functions
+// there is one .loc a level, the outermost first.
 void Parser::Location() {
   bool header = true;
+  uint64_t own = 0;
+  auto key = [](const SourceLine& line) { return uint64_t{line.file} << 32 | static_cast<uint32_t>(line.line); };
   auto place = [&] {
     SourceLine line;
     line.file = static_cast<uint16_t>(Integer());
     line.line = static_cast<int32_t>(Integer());
     Integer();
-    if (line.line > 0 && header) {
-      where_ = line;
-      header = IsHeader(line.file);
+    if (line.line <= 0 || !header) return;
+    header = IsHeader(line.file);
+    where_ = line;
+    if (own == 0) {
+      own = key(line);
+    } else if (const auto outer = inlined_at_.find(key(line)); header && outer != inlined_at_.end()) {
+      where_ = outer->second;  // a header's place within another's: the .loc before said where that was inlined
     }
+    if (own != key(line) && IsHeader(static_cast<uint16_t>(own >> 32))) inlined_at_[own] = where_;
   };
   place();
   while (Accept(',')) {
@@ -144,6 +155,7 @@ void Parser::Instruction(std::string_view opcode) {
     opcode = Word();
   }
   statement.opcode = opcode;
+  video_ = opcode[0] == 'v';
   if (opcode == "call" || opcode == "call.uni") {
     Call(statement);
   } else if (!lexer_.Peek().Is(';')) {
@@ -167,15 +179,18 @@ void Parser::Call(Statement& statement) {
     Expect(',');
   }
   statement.callee = Word();
-  if (FindRegister(statement.callee) >= 0) {
-    Refuse(module_, where_, statement.ptx_line, "a call through a function pointer");
+  statement.callee_register = FindRegister(statement.callee);
+  if (Accept(',') && lexer_.Peek().Is('(')) {
+    names(statement.arguments);
+    if (!Accept(',')) return;
   }
-  if (Accept(',')) names(statement.arguments);
-  if (Accept(',')) Refuse(module_, where_, statement.ptx_line, "a call through a function pointer");
+  if (statement.callee_register >= 0) Word();  // its prototype or its targets
 }
 
 void Parser::Emit(Statement statement) {
   statement.where = where_;
+  statement.no_unroll = no_unroll_;
+  no_unroll_ = false;
   if (!pending_labels_.empty()) {
     statement.label = pending_labels_[0];
     statement.more_labels.assign(pending_labels_.begin() + 1, pending_labels_.end());

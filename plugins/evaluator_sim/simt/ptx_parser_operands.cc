@@ -51,6 +51,10 @@ void Parser::Name(Arg& arg, std::string_view name) {
     return;
   }
   arg.reg = FindRegister(name);
+  if (const size_t dot = name.find('.'); arg.reg < 0 && dot != std::string_view::npos && video_) {
+    arg.reg = FindRegister(name.substr(0, dot));  // "%r1.b0"
+    arg.selector = name.substr(dot + 1);
+  }
   if (arg.reg >= 0) {
     arg.kind = Arg::Kind::kRegister;
     return;
@@ -119,7 +123,7 @@ Arg Parser::Number() {
     return arg;
   }
   if (text.find('.') != std::string_view::npos ||
-      (text.find_first_of("eE") != std::string_view::npos && text.substr(0, 2) != "0x")) {
+      (text.find_first_of("eE") != std::string_view::npos && text.substr(0, 2) != "0x" && text.substr(0, 2) != "0X")) {
     double value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc{} || end != text.data() + text.size()) Bad("'" + std::string(text) + "' is not a number");

@@ -57,6 +57,7 @@ struct Arg {
   std::string_view symbol;    // kSpecial, kSymbol, kAddress with a symbol base
   int64_t offset = 0;         // kAddress, kSymbol
   uint64_t bits = 0;          // kImmediate: two's complement, or the bits of a float
+  std::string_view selector;  // kRegister of a video instruction: the "b0" of %r1.b0
   std::vector<Arg> elements;  // kVector
 };
 
@@ -69,8 +70,10 @@ struct Statement {
   std::vector<Arg> args;
   // call: results and arguments are names of .param variables
   std::string_view callee;
+  int callee_register = -1;  // of a call through a pointer
   std::vector<std::string_view> results, arguments;
   int label = -1;                // index in Function::labels that stands before this statement, -1 where none
+  bool no_unroll = false;        // the head of a loop that ptxas shall not unroll
   std::vector<int> more_labels;  // further labels at the same place
 };
 

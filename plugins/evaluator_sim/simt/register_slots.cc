@@ -49,7 +49,8 @@ class RegisterSet {
   std::vector<uint64_t> words_;
 };
 
-std::vector<Interval> IntervalsOf(const Kernel& kernel, size_t registers) {
+// Also which registers are read on some path before they are written.
+std::vector<Interval> IntervalsOf(const Kernel& kernel, size_t registers, std::vector<uint32_t>& unset) {
   const auto blocks = static_cast<uint32_t>(kernel.blocks.size());
   std::vector<uint32_t> block_at(kernel.code.size() + 1, blocks);
   for (uint32_t b = 0; b < blocks; ++b) block_at[kernel.blocks[b].first] = b;
@@ -85,6 +86,7 @@ std::vector<Interval> IntervalsOf(const Kernel& kernel, size_t registers) {
     in[b].ForEach([&](uint32_t reg) { intervals[reg].Cover(first, first); });
     out[b].ForEach([&](uint32_t reg) { intervals[reg].Cover(last, last); });
   }
+  if (blocks != 0) in[0].ForEach([&](uint32_t reg) { unset.push_back(reg); });
   return intervals;
 }
 
@@ -95,7 +97,8 @@ std::vector<uint32_t> SuccessorsOf(const Kernel& kernel, uint32_t index, const s
   const Instruction& last = kernel.code[block.last - 1];
   const bool always = last.predicate < 0;
   std::vector<uint32_t> next;
-  const bool falls_through = !(always && (last.run == &Branch || last.run == &BranchIndexed || last.run == &Exit));
+  const bool falls_through = !(always && (last.run == &Branch || last.run == &BranchIndexed || last.run == &Exit ||
+                                          last.run == &ReturnFromSubroutine));
   if (falls_through && block.last < kernel.code.size()) next.push_back(block_at[block.last]);
   if (last.run == &Branch) next.push_back(block_at[last.extra]);
   if (last.run == &BranchIndexed) {
@@ -106,8 +109,8 @@ std::vector<uint32_t> SuccessorsOf(const Kernel& kernel, uint32_t index, const s
 }
 
 uint32_t AssignSlots(const Kernel& kernel, const std::vector<Type>& types, const std::vector<uint32_t>& whole,
-                     std::vector<Operand>& offsets, uint32_t& most_alive) {
-  std::vector<Interval> uses = IntervalsOf(kernel, types.size());
+                     std::vector<Operand>& offsets, uint32_t& most_alive, std::vector<uint32_t>& unset) {
+  std::vector<Interval> uses = IntervalsOf(kernel, types.size(), unset);
   for (const uint32_t reg : whole) uses[reg].Cover(0, static_cast<int32_t>(kernel.code.size()));
   std::vector<uint32_t> order;
   for (uint32_t i = 0; i < uses.size(); ++i) {

@@ -17,6 +17,14 @@ bool IsLoad(const Kernel& kernel, uint32_t pc) {
   const auto latency = static_cast<LatencyClass>(kernel.costs[pc].latency);
   return latency == LatencyClass::kGlobal || latency == LatencyClass::kShared || latency == LatencyClass::kLocal;
 }
+constexpr size_t kSpaces = static_cast<size_t>(Space::kGeneric);
+// Calls f for each space that the access may be to: compilers know that the others do not alias.
+template <typename Function>
+void ForSpacesOf(const Kernel& kernel, uint32_t pc, Function f) {
+  const size_t space = kernel.code[pc].space;
+  if (space < kSpaces) return f(space);
+  for (const Space any : {Space::kGlobal, Space::kShared, Space::kLocal}) f(static_cast<size_t>(any));
+}
 bool IsFixed(const Kernel& kernel, uint32_t pc) {  // nothing moves across these
   const auto latency = static_cast<LatencyClass>(kernel.costs[pc].latency);
   return latency == LatencyClass::kBarrier || latency == LatencyClass::kAtomic || kernel.code[pc].run == &Fence;
@@ -27,81 +35,95 @@ bool IsFixed(const Kernel& kernel, uint32_t pc) {  // nothing moves across these
 Scoreboard::Scoreboard(const Kernel& kernel, const std::vector<Cost>& costs, const Latencies& latencies)
     : kernel_(kernel),
       costs_(costs),
-      latencies_(latencies),
-      block_of_(kernel.code.size() + 1),
-      orders_(kernel.blocks.size()) {
-  for (size_t i = 0; i < kernel.blocks.size(); ++i) block_of_[kernel.blocks[i].first] = static_cast<uint32_t>(i + 1);
-}
+      latencies_(latencies.ByTerm()),
+      regions_(kernel),
+      writer_(kernel.virtual_registers, -1) {}
 
-double Scoreboard::LatencyOf(uint32_t pc, bool beyond_l1, bool dram) const {
+Scoreboard::Wait Scoreboard::WaitOf(uint32_t pc, bool beyond_l1, bool dram) const {
+  const auto issue = static_cast<double>(costs_[pc].issue);
   switch (static_cast<LatencyClass>(costs_[pc].latency)) {
     case LatencyClass::kNone:
-      return 0;
+      return {};
     case LatencyClass::kAlu:
-      return latencies_.alu;
+      return {LatencyTerm::kAlu, 1};
     case LatencyClass::kSpecial:
-      return latencies_.special + 2.0 * static_cast<double>(costs_[pc].issue);
+      return {LatencyTerm::kSpecial, 1, 2.0 * issue};
     case LatencyClass::kFp64:
-      return latencies_.fp64 * std::max(1.0, static_cast<double>(costs_[pc].issue) / 2);
+      return {LatencyTerm::kFp64, std::max(1.0, issue / 2)};
     case LatencyClass::kTensor:
-      return latencies_.tensor;
+      return {LatencyTerm::kTensor, 1};
     case LatencyClass::kShared:
-      return latencies_.shared;
+      return {LatencyTerm::kShared, 1};
     case LatencyClass::kShuffle:
-      return latencies_.shuffle;
+      return {LatencyTerm::kShuffle, 1};
     case LatencyClass::kGlobal:
-      return beyond_l1 ? (dram ? latencies_.dram : latencies_.l2) : latencies_.l1;
+      return {!beyond_l1 ? LatencyTerm::kL1 : dram ? LatencyTerm::kDram : LatencyTerm::kL2, 1};
     case LatencyClass::kLocal:
-      return latencies_.l1;
+      return {LatencyTerm::kL1, 1};
     case LatencyClass::kConstant:
-      return latencies_.constant;
+      return {LatencyTerm::kConstant, 1};
     case LatencyClass::kAtomic:
-      return latencies_.atomic;
+      return {LatencyTerm::kAtomic, 1};
     case LatencyClass::kBarrier:
-      return latencies_.barrier;
+      break;
   }
-  return 0;
+  return {LatencyTerm::kBarrier, 1};
+}
+
+double Scoreboard::Cycles(const Wait& wait) const {
+  return wait.term == LatencyTerm::kCount ? 0 : wait.times * latencies_[static_cast<size_t>(wait.term)] + wait.extra;
 }
 
 // Longest path first, one instruction a cycle.
-void Scoreboard::Schedule(const BasicBlock& block) {
-  const uint32_t n = block.last - block.first;
+Scoreboard::Region Scoreboard::Schedule(const std::vector<uint32_t>& pcs) {
+  const auto n = static_cast<uint32_t>(pcs.size());
   struct Edge {
     uint32_t to;
     double latency;
   };
   std::vector<std::vector<Edge>> successors(n);
   std::vector<uint32_t> waiting(n, 0);
-  std::vector<int32_t> writer(kernel_.virtual_registers, -1);
+  std::vector<int32_t>& writer = writer_;  // by register; -1 outside of this function
+  Region region;
   auto edge = [&](uint32_t from, uint32_t to, double latency) {
     successors[from].push_back({to, latency});
     ++waiting[to];
   };
-  int32_t last_store = -1, last_fixed = -1;
-  std::vector<uint32_t> loads;  // since the last store
+  int32_t last_fixed = -1;
+  // By space; a generic address may lie in any.
+  std::array<int32_t, kSpaces> last_store;
+  last_store.fill(-1);
+  std::array<std::vector<uint32_t>, kSpaces> loads;  // since the last store
   for (uint32_t i = 0; i < n; ++i) {
-    const uint32_t pc = block.first + i;
+    const uint32_t pc = pcs[i];
     for (uint32_t m = kernel_.mention_start[pc]; m < kernel_.mention_start[pc + 1]; ++m) {
       const uint32_t reg = kernel_.mentions[m] / 2;
-      if ((kernel_.mentions[m] & 1u) != 0 || writer[reg] < 0) continue;
+      if ((kernel_.mentions[m] & 1u) != 0) continue;
+      region.operands.push_back(writer[reg] < 0 ? ~static_cast<int32_t>(reg) : writer[reg]);
+      if (writer[reg] < 0) continue;
       const auto from = static_cast<uint32_t>(writer[reg]);
-      edge(from, i, LatencyOf(block.first + from, true, false));
+      edge(from, i, Cycles(WaitOf(pcs[from], true, false)));
     }
     for (uint32_t m = kernel_.mention_start[pc]; m < kernel_.mention_start[pc + 1]; ++m) {
       if ((kernel_.mentions[m] & 1u) != 0) writer[kernel_.mentions[m] / 2] = static_cast<int32_t>(i);
     }
+    region.operands_end.push_back(static_cast<uint32_t>(region.operands.size()));
     if (last_fixed >= 0) edge(static_cast<uint32_t>(last_fixed), i, 0);
     if (IsFixed(kernel_, pc) || i + 1 == n) {
       for (uint32_t j = static_cast<uint32_t>(last_fixed + 1); j < i; ++j) edge(j, i, 0);
       last_fixed = static_cast<int32_t>(i);
     } else if (IsStore(kernel_, pc)) {
-      for (const uint32_t load : loads) edge(load, i, 0);
-      if (last_store >= 0) edge(static_cast<uint32_t>(last_store), i, 0);
-      loads.clear();
-      last_store = static_cast<int32_t>(i);
+      ForSpacesOf(kernel_, pc, [&](size_t space) {
+        for (const uint32_t load : loads[space]) edge(load, i, 0);
+        if (last_store[space] >= 0) edge(static_cast<uint32_t>(last_store[space]), i, 0);
+        loads[space].clear();
+        last_store[space] = static_cast<int32_t>(i);
+      });
     } else if (IsLoad(kernel_, pc) && (kernel_.code[pc].flags & kFlagReadOnly) == 0) {
-      if (last_store >= 0) edge(static_cast<uint32_t>(last_store), i, 0);
-      loads.push_back(i);
+      ForSpacesOf(kernel_, pc, [&](size_t space) {
+        if (last_store[space] >= 0) edge(static_cast<uint32_t>(last_store[space]), i, 0);
+        loads[space].push_back(i);
+      });
     }
   }
   std::vector<double> height(n, 0);
@@ -119,7 +141,7 @@ void Scoreboard::Schedule(const BasicBlock& block) {
   for (uint32_t i = 0; i < n; ++i) {
     if (waiting[i] == 0) available.push({height[i], i});
   }
-  std::vector<uint32_t>& order = orders_[block_of_[block.first] - 1];
+  std::vector<uint32_t>& order = region.order;
   double now = 0;
   while (order.size() < n) {
     if (available.empty()) now = std::max(now, -future.top().key);
@@ -129,77 +151,154 @@ void Scoreboard::Schedule(const BasicBlock& block) {
     }
     const uint32_t i = available.top().index;
     available.pop();
-    order.push_back(block.first + i);
-    now += static_cast<double>(costs_[block.first + i].issue);
+    order.push_back(i);
+    now += static_cast<double>(costs_[pcs[i]].issue);
     for (const Edge& e : successors[i]) {
       time[e.to] = std::max(time[e.to], now + e.latency);
       if (--waiting[e.to] == 0) future.push({-time[e.to], e.to});
     }
   }
+  for (const uint32_t pc : pcs) {
+    for (uint32_t m = kernel_.mention_start[pc]; m < kernel_.mention_start[pc + 1]; ++m) {
+      const uint32_t reg = kernel_.mentions[m] / 2;
+      if ((kernel_.mentions[m] & 1u) == 0 || writer[reg] < 0) continue;
+      region.left.emplace_back(reg, static_cast<uint32_t>(writer[reg]));
+      writer[reg] = -1;
+    }
+  }
+  return region;
 }
 
-BlockLatency Scoreboard::Time(const std::vector<TraceEntry>& trace, std::vector<double>* waits) {
-  BlockLatency result;
-  std::vector<double> ready_hit(kernel_.virtual_registers, 0), ready_miss(kernel_.virtual_registers, 0);
-  std::vector<uint8_t> beyond(kernel_.code.size(), 0);
-  std::vector<uint32_t> maker(kernel_.virtual_registers, 0);  // the pc of what a register waits for
-  uint32_t last_maker = 0;
-  double hit = 0, miss = 0, end_hit = 0, end_miss = 0;
-  auto issue = [&](uint32_t pc) {
-    double start_hit = hit, start_miss = miss;
-    uint32_t awaited = pc;
-    for (uint32_t m = kernel_.mention_start[pc]; m < kernel_.mention_start[pc + 1]; ++m) {
-      if ((kernel_.mentions[m] & 1u) != 0) continue;
-      start_hit = std::max(start_hit, ready_hit[kernel_.mentions[m] / 2]);
-      if (ready_miss[kernel_.mentions[m] / 2] > start_miss) {
-        start_miss = ready_miss[kernel_.mentions[m] / 2];
-        awaited = maker[kernel_.mentions[m] / 2];
-      }
-    }
-    const auto cost = static_cast<double>(costs_[pc].issue);
-    // An instruction that costs nothing passes its operand's readiness on and does not wait itself.
-    if (cost > 0) {
-      (*waits)[awaited] += start_miss - miss;
-      hit = start_hit + cost;
-      miss = start_miss + cost;
-    }
-    const double done_hit = start_hit + cost + LatencyOf(pc, beyond[pc] != 0, false);
-    const double done_miss = start_miss + cost + LatencyOf(pc, beyond[pc] != 0, true);
-    const auto latency = static_cast<LatencyClass>(costs_[pc].latency);
-    if (latency == LatencyClass::kBarrier) {
-      (*waits)[pc] += done_miss - miss;
-      hit = done_hit;
-      miss = done_miss;
-    }
-    for (uint32_t m = kernel_.mention_start[pc]; m < kernel_.mention_start[pc + 1]; ++m) {
-      if ((kernel_.mentions[m] & 1u) == 0) continue;
-      ready_hit[kernel_.mentions[m] / 2] = done_hit;
-      ready_miss[kernel_.mentions[m] / 2] = done_miss;
-      maker[kernel_.mentions[m] / 2] = cost > 0 ? pc : awaited;
-    }
-    if (done_miss > end_miss) last_maker = cost > 0 ? pc : awaited;
-    end_hit = std::max(end_hit, done_hit);
-    end_miss = std::max(end_miss, done_miss);
-    result.instructions += cost;
+// Of each instruction issued: the one that it had to wait for, and whether for its result or only for its turn.
+struct Scoreboard::Run {
+  enum class Why : uint8_t { kTurn, kResult, kPipe };  // to issue after it, for its result, for its pipe
+  struct Step {
+    uint32_t pc;
+    bool beyond_l1;
+    Why why;        // it waited for `after`
+    int32_t after;  // index of a step, or -1
   };
-  for (size_t at = 0; at < trace.size();) {
-    const uint32_t index = block_of_[trace[at].pc];
-    size_t stop = at + 1;
-    while (stop < trace.size() && trace[stop].pc == trace[stop - 1].pc + 1 && block_of_[trace[stop].pc] == 0) ++stop;
-    for (size_t i = at; i < stop; ++i) beyond[trace[i].pc] = trace[i].beyond_l1 ? 1 : 0;
-    const bool whole = index != 0 && stop - at == kernel_.blocks[index - 1].last - kernel_.blocks[index - 1].first;
-    if (whole) {
-      if (orders_[index - 1].empty()) Schedule(kernel_.blocks[index - 1]);
-      for (const uint32_t pc : orders_[index - 1]) issue(pc);
-    } else {
-      for (size_t i = at; i < stop; ++i) issue(trace[i].pc);
+  Run(size_t registers, bool misses) : dram(misses), values(registers) { pipe_step.fill(-1); }
+  const bool dram;
+  double now = 0, end = 0;
+  int32_t last = -1, end_step = -1;  // the step that `now` and `end` are due to
+  bool last_result = false;          // `now` waits for the result of `last`, a barrier
+  std::vector<Value> values;         // by register
+  std::array<double, static_cast<size_t>(Pipe::kCount)> pipe_free{};
+  std::array<int32_t, static_cast<size_t>(Pipe::kCount)> pipe_step{};
+  std::vector<Step> steps;
+};
+
+// Cycles for which an instruction keeps its pipe from the warp's next one: a scheduler has 32 lanes of float units, 16
+// of integer units, 4 of special ones (CUDA C++ Programming Guide, throughput of arithmetic instructions, 9.0).
+double Scoreboard::Occupies(uint32_t pc) const {
+  const auto use = static_cast<double>(costs_[pc].pipe_use);
+  switch (costs_[pc].pipe) {
+    case Pipe::kInt:
+    case Pipe::kFp64:
+    case Pipe::kMemory:
+      return 2 * use;
+    case Pipe::kSpecial:
+      return 8 * use;
+    default:
+      return use;
+  }
+}
+
+// Issues instruction `i` of a region; `done` holds what is known of the region's instructions so far.
+void Scoreboard::Issue(Run& run, const Region& region, uint32_t i, const TraceEntry& entry,
+                       std::vector<Value>& done) const {
+  const uint32_t pc = entry.pc;
+  double start = run.now;
+  Run::Step step{pc, entry.beyond_l1, run.last_result ? Run::Why::kResult : Run::Why::kTurn, run.last};
+  for (uint32_t o = i == 0 ? 0 : region.operands_end[i - 1]; o < region.operands_end[i]; ++o) {
+    const int32_t operand = region.operands[o];
+    const Value& value = operand >= 0 ? done[static_cast<size_t>(operand)] : run.values[static_cast<size_t>(~operand)];
+    if (value.ready <= start) continue;
+    start = value.ready;
+    step.after = value.step;
+    step.why = Run::Why::kResult;
+  }
+  const auto pipe = static_cast<size_t>(costs_[pc].pipe);
+  if (run.pipe_free[pipe] > start) {
+    start = run.pipe_free[pipe];
+    step.after = run.pipe_step[pipe];
+    step.why = Run::Why::kPipe;
+  }
+  const auto index = static_cast<int32_t>(run.steps.size());
+  run.steps.push_back(step);
+  if (const double occupied = Occupies(pc); occupied > 0) {
+    run.pipe_free[pipe] = start + occupied;
+    run.pipe_step[pipe] = index;
+  }
+  const auto cost = static_cast<double>(costs_[pc].issue);
+  done[i] = {start + cost + Cycles(WaitOf(pc, entry.beyond_l1, run.dram)), index};
+  if (cost > 0) {  // else it passes its operand's readiness on and does not wait itself
+    run.now = start + cost;
+    run.last = index;
+    run.last_result = false;
+  }
+  if (static_cast<LatencyClass>(costs_[pc].latency) == LatencyClass::kBarrier) {
+    run.now = done[i].ready;
+    run.last = index;
+    run.last_result = true;
+  }
+  if (done[i].ready > run.end) {
+    run.end = done[i].ready;
+    run.end_step = index;
+  }
+}
+
+LatencyPath Scoreboard::Follow(const Run& run, std::vector<double>* chain) const {
+  LatencyPath path;
+  auto why = Run::Why::kResult;
+  for (int32_t at = run.end_step; at >= 0;) {
+    const Run::Step& step = run.steps[static_cast<size_t>(at)];
+    const double issue = why == Run::Why::kPipe ? Occupies(step.pc) : static_cast<double>(costs_[step.pc].issue);
+    path.issue += issue;
+    if (chain != nullptr) (*chain)[step.pc] += issue;
+    if (why == Run::Why::kResult) {
+      const Wait wait = WaitOf(step.pc, step.beyond_l1, run.dram);
+      if (wait.term != LatencyTerm::kCount) path.steps[static_cast<size_t>(wait.term)] += wait.times;
+      path.issue += wait.extra;
+      if (chain != nullptr) (*chain)[step.pc] += Cycles(wait);
     }
+    why = step.why;
+    at = step.after;
+  }
+  return path;
+}
+
+BlockLatency Scoreboard::Time(const std::vector<TraceEntry>& trace, std::vector<double>* chain) {
+  BlockLatency latency;
+  Run hit(kernel_.virtual_registers, false), miss(kernel_.virtual_registers, true);
+  std::vector<uint32_t> key, pcs;
+  std::vector<Value> done;
+  for (size_t at = 0; at < trace.size();) {
+    bool whole = false;
+    const size_t stop = regions_.End(trace, at, &whole, &key);
+    const auto found = orders_.find(key);
+    Region fresh;
+    const Region* region = &fresh;
+    if (whole && found != orders_.end()) {
+      region = &found->second;
+    } else {
+      pcs.clear();
+      for (size_t i = at; i < stop; ++i) pcs.push_back(trace[i].pc);
+      fresh = Schedule(pcs);
+      if (whole) region = &(orders_[key] = std::move(fresh));
+    }
+    for (Run* run : {&hit, &miss}) {
+      done.assign(stop - at, Value());
+      for (const uint32_t i : region->order) Issue(*run, *region, i, trace[at + i], done);
+      for (const auto& [reg, writer] : region->left) run->values[reg] = done[writer];
+    }
+    for (size_t i = at; i < stop; ++i) latency.instructions += static_cast<double>(costs_[trace[i].pc].issue);
     at = stop;
   }
-  if (end_miss > miss) (*waits)[last_maker] += end_miss - miss;
-  result.cycles_hit = std::max(hit, end_hit);
-  result.cycles_miss = std::max(miss, end_miss);
-  return result;
+  latency.hit = Follow(hit, nullptr);
+  latency.miss = Follow(miss, chain);
+  return latency;
 }
 
 }  // namespace kgrpo::simt

@@ -13,7 +13,7 @@ class SectorCache {
  public:
   static constexpr uint64_t kSector = 32, kLine = 128;
 
-  explicit SectorCache(uint32_t bytes) : sets_(bytes / 128 / kWays), entries_(sets_ * kWays) {}
+  explicit SectorCache(uint32_t bytes) : sets_(std::max(1u, bytes / 128 / kWays)), entries_(sets_ * kWays) {}
   void Clear() { std::fill(entries_.begin(), entries_.end(), Entry{}); }
   // Reads sectors `wanted` (4 bits) of a line; returns those it did not hold and holds them now.
   uint32_t Read(uint64_t line, uint32_t wanted);

@@ -8,15 +8,18 @@ namespace kgrpo::simt {
 namespace {
 
 // What the term counts, of one line.
-double Amount(const Demand& demand, std::string_view term) {
+double Amount(const Demand& demand, std::string_view term, const Device& device) {
   if (term == "dram" || term == "l2") return demand.l2_sectors + demand.local_sectors * 0.1;
   if (term == "l1") return demand.l1_wavefronts + demand.local_sectors / 4;
-  if (term == "shared") return demand.shared_wavefronts;
+  if (term == "shared") {
+    const double conflicts = std::max(0.0, demand.shared_wavefronts - demand.shared_ideal_wavefronts);
+    return demand.shared_ideal_wavefronts + device.shared_conflict_cycles * conflicts;
+  }
   if (term == "shared atomics") return demand.shared_atomic_wavefronts;
   if (term == "atomics") return demand.atomic_operations;
   if (term == "tensor") return demand.tensor_flops;
   if (term == "issue") return demand.issued;
-  if (term == "latency") return demand.waits;
+  if (term == "latency") return demand.chain;
   for (size_t p = 0; p < demand.pipe.size(); ++p) {
     if (term == PipeName(static_cast<Pipe>(p))) return demand.pipe[p];
   }
@@ -29,18 +32,24 @@ std::vector<LineTime> TimeByLine(const Counts& counts, const TimeEstimate& estim
   std::vector<LineTime> lines;
   for (const LineDemand& line : counts.lines) lines.push_back({line.file, line.line, 0, ""});
   std::vector<double> most(lines.size(), 0);
-  double powers = 0;
+  double powers = 0, waited = 0;
   for (const TimeTerm& term : estimate.terms) {
-    if (term.name != "launch") powers += std::pow(term.seconds, device.norm);
+    if (term.name == "latency") waited = term.seconds;
+    if (term.name != "launch" && term.name != "latency") powers += std::pow(term.seconds, device.norm);
   }
   if (powers == 0 || !std::isfinite(estimate.seconds)) return {};
+  const double busy = std::pow(powers, device.latency_norm / device.norm),
+               waiting = std::pow(waited, device.latency_norm);
   for (const TimeTerm& term : estimate.terms) {
     double whole = 0;
-    for (const LineDemand& line : counts.lines) whole += Amount(line, term.name);
+    for (const LineDemand& line : counts.lines) whole += Amount(line, term.name, device);
     if (term.name == "launch" || whole == 0) continue;
-    const double seconds = (estimate.seconds - estimate.launch_seconds) * std::pow(term.seconds, device.norm) / powers;
+    const double share = term.name == "latency"
+                             ? waiting / (busy + waiting)
+                             : busy / (busy + waiting) * std::pow(term.seconds, device.norm) / powers;
+    const double seconds = share * (estimate.seconds - estimate.launch_seconds);
     for (size_t i = 0; i < lines.size(); ++i) {
-      const double part = seconds * Amount(counts.lines[i], term.name) / whole;
+      const double part = seconds * Amount(counts.lines[i], term.name, device) / whole;
       lines[i].seconds += part;
       if (part <= most[i]) continue;
       most[i] = part;

@@ -17,10 +17,10 @@ struct LineTime {
   std::string bound;  // the term that most of these seconds are for: "l1", "latency"
 };
 
-// Shares EstimateTime's seconds, less the launch's fixed cost, among lines; the most expensive first. A term of the
-// p-norm stands for the part of the time that its p-th power is of their sum, which is by how much the time would
-// shrink with it, to first order; a line has of each term the part that it has of what the term counts. What belongs to
-// no line (that blocks are started) is left out.
+// Shares EstimateTime's seconds, less the launch's fixed cost, among lines; the most expensive first. A term of a
+// p-norm stands for the part that its p-th power is of the sum of powers, which is by how much the time would shrink
+// with it, to first order; a line has of each term the part that it has of what the term counts. What belongs to no
+// line (that blocks are started) is left out.
 std::vector<LineTime> TimeByLine(const Counts& counts, const TimeEstimate& estimate, const Device& device);
 
 }  // namespace kgrpo::simt

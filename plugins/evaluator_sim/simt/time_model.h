@@ -4,6 +4,7 @@
 
 #include <cstdint>  // sizes
 #include <string>   // sentences
+#include <utility>  // pairs
 #include <vector>   // terms
 
 #include "evaluator_sim/simt/counts.h"
@@ -28,22 +29,27 @@ struct Device {
   // Warp instructions a cycle and multiprocessor, by pipe.
   double issue_rate = 0, fp32_rate = 0, int_rate = 0, half_rate = 0, fp64_rate = 0, special_rate = 0, memory_rate = 0;
   double tensor_flops_per_cycle = 0;  // dense f16, a multiprocessor
+  double l1_effective = 0;            // of a block's even share of the L1, how much serves it
   double l1_lines_per_cycle = 0;      // 128-byte wavefronts, a multiprocessor
   double shared_wavefronts_per_cycle = 0;
-  double l2_sectors_per_cycle = 0;  // 32-byte sectors of the whole L2, at clock_hz
-  double l2_partial_store = 0;      // sectors' time that a partly written sector costs
+  double shared_conflict_cycles = 0;  // wavefronts' time that each one beyond the fewest possible costs
+  double l2_sectors_per_cycle = 0;    // 32-byte sectors of the whole L2, at clock_hz
+  double l2_partial_store = 0;        // sectors' time that a partly written sector costs
   double l2_bytes = 0;
+  double l2_keeps = 0;  // of l2_bytes, how much of what one launch touched the next one finds
   double dram_bytes_per_second = 0;
   double dram_efficiency = 0;             // reached by a perfect stream
   double l2_atomics_per_cycle = 0;        // sectors, whole device
-  double l2_atomics_per_line = 0;         // sectors a cycle and 128-byte line, where few lines are hit
-  double same_address_atomic_cycles = 0;  // between two at one address
+  double atomic_sector_cycles = 0;        // between two sectors of one 128-byte line
+  double same_address_atomic_cycles = 0;  // further, for each lane of a warp that meets another at one address
   double shared_atomic_cycles = 0;        // a wavefront
   Latencies latencies;
-  double launch_seconds = 0;      // what an empty kernel takes between two events
-  double block_start_cycles = 0;  // before a block's first instruction
-  double blocks_per_cycle = 0;    // that the device starts
-  double norm = 0;                // exponent of the p-norm over the pipes
+  double launch_seconds = 0;       // what an empty kernel takes between two events
+  double block_start_cycles = 0;   // before a block's first instruction
+  double barrier_warp_cycles = 0;  // a barrier takes longer by this for each warp of the block
+  double blocks_per_cycle = 0;     // that the device starts
+  double norm = 0;                 // exponent of the p-norm over the pipes
+  double latency_norm = 0;         // and of that which joins them with latency
 
   // Reads a device file. Throws kgrpo::Error(KGRPO_ERROR_INVALID) "FILE:LINE: ..." for a missing, unknown or wrong
   // field.
@@ -82,9 +88,25 @@ struct TimeEstimate {
   std::string sentence;  // what bounds it and why, for a prompt
 };
 
+// The bytes of L1 that a block has while as many as fit run together: LaunchConfig::l1_share.
+uint32_t L1Share(const Device& device, const KernelResources& resources, uint32_t threads_per_block, uint64_t blocks);
+
+// What earlier launches of a call left in the L2: bytes of each array, by its address, the last touched last.
+class L2Contents {
+ public:
+  double BytesOf(uint64_t address) const;
+  // A launch touched `bytes` of each of these arrays, in a cache that keeps `capacity`.
+  void Touch(const std::vector<std::pair<uint64_t, double>>& arrays, double capacity);
+
+ private:
+  std::vector<std::pair<uint64_t, double>> kept_;
+};
+
 // Modelled time of one launch. A kernel whose block does not fit on the device has infinite seconds and a sentence that
-// says why.
-TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources, const Device& device);
+// says why. `contents` is what the L2 holds before, and is brought up to date; without one it holds nothing. Without
+// `explain` the texts stay empty, which is many times faster.
+TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources, const Device& device,
+                          L2Contents* contents = nullptr, bool explain = true);
 
 }  // namespace kgrpo::simt
 #endif  // KGRPO_EVALUATOR_SIM_SIMT_TIME_MODEL_H_

@@ -1,7 +1,9 @@
 // Operations in which the lanes of a warp take part together: shuffles, votes, matches, reductions, __syncwarp.
 #include <bit>
+#include <cstring>
 
 #include "evaluator_sim/simt/handlers.h"
+#include "evaluator_sim/simt/vector_clones.h"
 #include "evaluator_sim/simt/warp_sync.h"
 
 namespace kgrpo::simt {
@@ -10,9 +12,21 @@ namespace {
 // What a shuffle from a lane that takes no part yields: on a GPU it is undefined.
 constexpr uint32_t kUndefined = 0xFFFFFFFFu;
 
+// Where the lanes that take part stand; a constant is the same in all of them.
+Operand MembersOperand(const Warp& warp, const Instruction& in) {
+  return in.run == &Shuffle ? warp.grid->kernel->operands[in.extra] : in.b;
+}
+
 // Runs `operate(lanes)` for each set of lanes that name the same members and are all here; parks the others.
 template <typename Operate>
 void Together(Warp& warp, const Instruction& in, uint32_t mask, Operate operate) {
+  const Operand operand = MembersOperand(warp, in);
+  if (operand < 0 && warp.alive == mask && (SourceAs<uint32_t>(warp, operand)[0] & mask) == mask) {
+    // All lanes that live are here and name each other: the rule.
+    operate(mask);
+    SynchroniseLanes(warp, mask);
+    return;
+  }
   uint32_t waiting = 0;
   for (uint32_t m = mask; m != 0;) {
     const int lead = std::countr_zero(m);
@@ -76,6 +90,39 @@ void Redux(Warp& warp, const Instruction& in, uint32_t mask) {
   });
 }
 
+// Which lane each lane of a shuffle reads, itself where that would lie outside of its segment; returns the lanes for
+// which it does not. b: the distance or lane, c: the last lane and the segments, as PTX has them.
+template <ShuffleMode kMode>
+inline uint32_t SourcesOf(const uint32_t* b, const uint32_t* c, uint32_t* from) {
+  uint32_t valid = 0;
+  for (uint32_t l = 0; l < kLanes; ++l) {
+    const uint32_t by = b[l] & 31u, clamp = c[l] & 31u, segment = (c[l] >> 8) & 31u;
+    const uint32_t lowest = l & segment, highest = lowest | (clamp & ~segment);
+    const uint32_t source = kMode == ShuffleMode::kUp          ? l - by
+                            : kMode == ShuffleMode::kDown      ? l + by
+                            : kMode == ShuffleMode::kButterfly ? l ^ by
+                                                               : lowest | (by & ~segment);
+    const bool inside = kMode == ShuffleMode::kUp ? static_cast<int32_t>(source) >= static_cast<int32_t>(highest)
+                                                  : static_cast<int32_t>(source) <= static_cast<int32_t>(highest);
+    valid |= inside ? 1u << l : 0u;
+    from[l] = inside ? source : l;
+  }
+  return valid;
+}
+KGRPO_VECTOR_CLONES uint32_t ShuffleSources(ShuffleMode mode, const uint32_t* b, const uint32_t* c, uint32_t* from) {
+  switch (mode) {
+    case ShuffleMode::kUp:
+      return SourcesOf<ShuffleMode::kUp>(b, c, from);
+    case ShuffleMode::kDown:
+      return SourcesOf<ShuffleMode::kDown>(b, c, from);
+    case ShuffleMode::kButterfly:
+      return SourcesOf<ShuffleMode::kButterfly>(b, c, from);
+    case ShuffleMode::kIndex:
+      break;
+  }
+  return SourcesOf<ShuffleMode::kIndex>(b, c, from);
+}
+
 uint64_t ValueAt(const Warp& warp, const Instruction& in, int lane) {
   return in.size == 8 ? SourceAs<uint64_t>(warp, in.a)[lane] : SourceAs<uint32_t>(warp, in.a)[lane];
 }
@@ -83,49 +130,25 @@ uint64_t ValueAt(const Warp& warp, const Instruction& in, int lane) {
 }  // namespace
 
 uint32_t MembersOf(const Warp& warp, const Instruction& in, int lane) {
-  const Operand operand = in.run == &Shuffle ? warp.grid->kernel->operands[in.extra] : in.b;
-  return SourceAs<uint32_t>(warp, operand)[lane];
+  return SourceAs<uint32_t>(warp, MembersOperand(warp, in))[lane];
 }
 
 void Shuffle(Warp& warp, const Instruction& in, uint32_t mask) {
   Together(warp, in, mask, [&](uint32_t lanes) {
     const uint32_t* a = SourceAs<uint32_t>(warp, in.a);
-    const uint32_t* b = SourceAs<uint32_t>(warp, in.b);
-    const uint32_t* c = SourceAs<uint32_t>(warp, in.c);
-    uint32_t result[kLanes];
-    uint32_t valid = 0;
-    for (uint32_t m = lanes; m != 0; m &= m - 1) {
-      const int l = std::countr_zero(m);
-      const auto lane = static_cast<uint32_t>(l);
-      const uint32_t by = b[l] & 31u, clamp = c[l] & 31u, segment = (c[l] >> 8) & 31u;
-      const uint32_t highest = (lane & segment) | (clamp & ~segment);
-      const uint32_t lowest = lane & segment;
-      uint32_t from = lane;
-      bool inside = false;
-      switch (static_cast<ShuffleMode>(in.size)) {
-        case ShuffleMode::kUp:
-          from = lane - by;
-          inside = static_cast<int32_t>(from) >= static_cast<int32_t>(highest);
-          break;
-        case ShuffleMode::kDown:
-          from = lane + by;
-          inside = from <= highest;
-          break;
-        case ShuffleMode::kButterfly:
-          from = lane ^ by;
-          inside = from <= highest;
-          break;
-        case ShuffleMode::kIndex:
-          from = lowest | (by & ~segment);
-          inside = from <= highest;
-          break;
-      }
-      if (!inside) from = lane;
-      valid |= static_cast<uint32_t>(inside) << l;
-      result[l] = ((lanes >> from) & 1u) != 0 ? a[from] : kUndefined;
-    }
+    alignas(64) uint32_t from[kLanes], result[kLanes];
+    const uint32_t valid = ShuffleSources(static_cast<ShuffleMode>(in.size), SourceAs<uint32_t>(warp, in.b),
+                                          SourceAs<uint32_t>(warp, in.c), from);
+    for (int l = 0; l < kLanes; ++l) result[l] = a[from[l]];
     uint32_t* d = TargetAs<uint32_t>(warp, in.d);
-    for (uint32_t m = lanes; m != 0; m &= m - 1) d[std::countr_zero(m)] = result[std::countr_zero(m)];
+    if (lanes == kAllLanes) {
+      std::memcpy(d, result, sizeof result);
+    } else {
+      for (uint32_t m = lanes; m != 0; m &= m - 1) {
+        const int l = std::countr_zero(m);
+        d[l] = ((lanes >> from[l]) & 1u) != 0 ? result[l] : kUndefined;
+      }
+    }
     if (in.e != kNoOperand) SetPredicate(warp, in.e, lanes, valid);
   });
 }

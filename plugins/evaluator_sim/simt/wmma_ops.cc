@@ -126,7 +126,9 @@ Handler FindWmma(const Opcode& op, Instruction& in) {
   const bool tf32 = op.Has("tf32");
   const bool known = (s.m == 16 && s.n == 16 && (s.k == 16 || s.k == 8)) || (s.m == 32 && s.n == 8 && s.k == 16) ||
                      (s.m == 8 && s.n == 32 && s.k == 16);
-  if (!known || tf32 != (s.k == 8)) return nullptr;
+  // Accumulators of tf32 products are f32, and their loads and stores name nothing else.
+  const bool accumulator = (op.Has("c") || op.Has("d")) && op.type() == Type::kF32 && !op.Has("mma");
+  if (!known || (tf32 != (s.k == 8) && !(s.k == 8 && accumulator))) return nullptr;
   if (op.Has("load") || op.Has("store")) {
     Element element = Element::kTf32;
     if (!tf32 && !ElementOf(op.type(), element)) return nullptr;

@@ -147,6 +147,33 @@ extern "C" __global__ void Tiles(const float* x, float* y, int n) {
   }
   y[i] = v;
 }
+// A fence of one warp, behind an mbarrier at which the warp that counts its block waits.
+__device__ unsigned counted;
+extern "C" __global__ void FencedBehindAnMbarrier(const float* x, float* y, int n) {
+  __shared__ unsigned long long barrier;
+  const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
+  if (threadIdx.x == 0) asm volatile("mbarrier.init.shared.b64 [%0], 32;" ::"r"(at) : "memory");
+  __syncthreads();
+  if (threadIdx.x >= 32) {
+    [[maybe_unused]] unsigned long long token;
+    y[blockIdx.x * 64 + threadIdx.x] = x[blockIdx.x * 64 + threadIdx.x];
+    __threadfence();
+    asm volatile("mbarrier.arrive.shared.b64 %0, [%1];" : "=l"(token) : "r"(at) : "memory");
+    return;
+  }
+  for (int done = 0; done == 0;) {
+    asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], 0; selp.s32 %0, 1, 0, p; }"
+                 : "=r"(done)
+                 : "r"(at)
+                 : "memory");
+  }
+  if (threadIdx.x != 0) return;
+  if (atomicInc(&counted, gridDim.x - 1) == gridDim.x - 1) {
+    float sum = 0;
+    for (int b = 0; b < gridDim.x; ++b) sum += y[b * 64 + 32] + y[b * 64 + 63];
+    y[0] = sum;
+  }
+}
 extern "C" __global__ void PartialWarpShuffle(const float* x, float* y, int n) {
   const int i = blockIdx.x * 64 + threadIdx.x;
   float v = x[i];
@@ -209,5 +236,6 @@ extern "C" __global__ void VoteAndMatch(const float* x, float* y, int n) {
   const int i = blockIdx.x * 64 + threadIdx.x;
   const unsigned positive = __ballot_sync(0xffffffffu, x[i] > 0);
   const unsigned peers = __match_any_sync(0xffffffffu, i % 3);
-  y[i] = __popc(positive) + __popc(peers) + __reduce_add_sync(0xffffffffu, i) + (__syncthreads_count(x[i] > 0) > 10) + __any_sync(~0u, i == 3);
+  y[i] = __popc(positive) + __popc(peers) + __reduce_add_sync(0xffffffffu, i) + (__syncthreads_count(x[i] > 0) > 10) +
+         __any_sync(~0u, i == 3);
 }

@@ -1,0 +1,148 @@
+#include "calibrate/measure.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <sstream>
+#include <vector>
+
+#include "calibrate/microbenchmarks.h"
+#include "coder_offline/coder.h"
+#include "coder_offline/techniques.h"
+#include "evaluator_cuda/judge.h"
+#include "evaluator_shared/random.h"
+#include "parallel.h"
+
+namespace kgrpo::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kReachable = 400;  // kernels of a problem to choose from: all of two steps, some of three
+
+std::string ScheduleOf(const std::string& source) {
+  const std::string mark = "// schedule: ";
+  const size_t at = source.find(mark);
+  return at == std::string::npos ? "" : source.substr(at + mark.size(), source.find('\n', at) - at - mark.size());
+}
+
+// The reference and kernels that suggestions lead to from it, breadth first, of which `count` spread evenly.
+std::vector<std::string> Variants(const std::string& reference, size_t count) {
+  std::vector<std::string> found = {reference};
+  std::set<std::string> seen = {reference};
+  for (size_t next = 0; next < found.size() && found.size() < kReachable; ++next) {
+    const std::string source = found[next];
+    for (const std::string& suggestion : coder_offline::Suggestions()) {
+      const auto answer = coder_offline::Implement(source, suggestion);
+      if (answer.status != coder_offline::Status::kOk || !seen.insert(answer.source).second) continue;
+      found.push_back(answer.source);
+    }
+  }
+  std::vector<std::string> chosen;
+  for (size_t i = 0; i < std::min(count, found.size()); ++i)
+    chosen.push_back(found[i * found.size() / std::min(count, found.size())]);
+  return chosen;
+}
+
+std::set<std::string> AlreadyMeasured(const std::string& csv) {
+  std::set<std::string> done;
+  std::ifstream file(csv);
+  for (std::string line; std::getline(file, line);) {
+    const size_t second = line.find(',', line.find(',') + 1);
+    if (second != std::string::npos) done.insert(line.substr(0, second));
+  }
+  return done;
+}
+
+struct Candidate {
+  const evaluator_cuda::OpenProblem* open;
+  std::string source, key;
+};
+
+}  // namespace
+
+void MeasureParts(const std::string& path) {
+  const std::string partial = path + ".partial";
+  {
+    std::ofstream file(partial);
+    file << "name,at,value,unit\n";
+    RunMicrobenchmarks([&](const Micro& micro) {
+      std::printf("%-36s %8g %12.4f %s\n", micro.name.c_str(), micro.at, micro.value, micro.unit.c_str());
+      std::fflush(stdout);
+      file << micro.name << ',' << micro.at << ',' << micro.value << ',' << micro.unit << '\n';
+    });
+    if (!file.flush()) throw Error(KGRPO_ERROR_INTERNAL, partial + ": cannot be written");
+  }
+  std::filesystem::rename(partial, path);
+}
+
+void MeasureKernels(const KernelsToMeasure& wanted) {
+  const Clock::time_point begin = Clock::now();
+  const std::string cache = std::filesystem::temp_directory_path() / "kgrpo-calibrate";
+  std::filesystem::create_directories(cache);
+  std::vector<std::string> folders;
+  for (const auto& entry : std::filesystem::directory_iterator(wanted.problems)) {
+    if (std::filesystem::exists(entry.path() / "problem.yaml")) folders.push_back(entry.path());
+  }
+  std::sort(folders.begin(), folders.end());
+  if (folders.empty()) throw Error(KGRPO_ERROR_NOT_FOUND, wanted.problems + ": holds no folder with a problem.yaml");
+  std::vector<std::unique_ptr<evaluator_cuda::OpenProblem>> problems(folders.size());
+  InParallel(wanted.threads, 0, folders.size(),
+             [&](uint64_t i) { problems[i] = std::make_unique<evaluator_cuda::OpenProblem>(folders[i], cache); });
+
+  const std::set<std::string> done = AlreadyMeasured(wanted.csv);
+  // Problem after problem in turns, so that a run that ends early has some of each; the judge keeps a few references
+  // at hand, hence in groups.
+  constexpr size_t kGroup = 4;
+  std::vector<Candidate> candidates;
+  std::vector<std::vector<std::string>> variants;
+  for (const auto& open : problems) variants.push_back(Variants(open->problem.reference_source, wanted.sample));
+  for (size_t first = 0; first < wanted.sample; first += kGroup) {
+    for (size_t p = 0; p < problems.size(); ++p) {
+      for (size_t i = first; i < std::min(first + kGroup, variants[p].size()); ++i) {
+        Candidate candidate{problems[p].get(), variants[p][i],
+                            problems[p]->problem.name + "," + ScheduleOf(variants[p][i])};
+        if (!done.contains(candidate.key)) candidates.push_back(std::move(candidate));
+      }
+    }
+  }
+  evaluator_cuda::Judge::Options options;
+  options.compilers = wanted.threads;
+  options.compile_cache = cache + "/compiles.sqlite";
+  options.timing.memory_bytes = uint64_t{2} << 30;
+  evaluator_cuda::Judge judge(options);
+  std::ofstream file(wanted.csv, std::ios::app);
+  if (done.empty()) file << "problem,schedule,verdict,microseconds\n";
+  std::mutex mutex;  // guards the file and what follows
+  size_t measured = 0, late = 0;
+  InParallel(wanted.threads, 0, candidates.size(), [&](uint64_t i) {
+    if (std::chrono::duration<double>(Clock::now() - begin).count() > 60 * wanted.minutes) {
+      const std::lock_guard lock(mutex);
+      ++late;
+      return;
+    }
+    const Candidate& candidate = candidates[i];
+    const auto judgement = judge.Evaluate(*candidate.open, candidate.source, evaluator::SubKey(23, i), false);
+    double seconds = judgement.seconds;
+    for (const auto& [name, value] : judgement.metrics) {
+      if (name == "measured_seconds") seconds = value;
+    }
+    const std::lock_guard lock(mutex);
+    char text[40];
+    std::snprintf(text, sizeof text, "%.3f", seconds * 1e6);
+    file << candidate.key << ',' << judgement.verdict << ',' << (judgement.correct ? text : "") << '\n' << std::flush;
+    if (++measured % 50 == 0) std::fprintf(stderr, "%zu of %zu kernels\n", measured, candidates.size());
+  });
+  std::fprintf(stderr, "%zu kernels measured, %zu known before, %zu left for want of time\n", measured, done.size(),
+               late);
+}
+
+}  // namespace kgrpo::bench

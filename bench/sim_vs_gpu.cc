@@ -1,0 +1,302 @@
+// Whether the interpreter computes what a GPU computes: random kernels (tests/simt/generated), compiled once, run on
+// both, and every value compared. Bit for bit, but any NaN equals any other; what hardware approximates must agree
+// within the documented error.
+//
+//   sim_vs_gpu [--from N] [--count N] [--jobs N] [--no-device] [--kinds NAME,...] [--different FOLDER] [--all]
+//
+// Prints a CSV line for each kernel that is not equal (--all: for every kernel): number, kind, verdict, and the first
+// difference. Verdicts: equal, within (the documented error), different, refused (by the interpreter), finding (a check
+// accused a kernel that is well-formed), unstable (checked and unchecked runs differ), unfinished, crash (of the
+// interpreter), not_compiled, device_error. Then a table of verdicts by kind. The source of each kernel whose verdict
+// is neither equal nor within is left in FOLDER (default: different). Kernels are told by their number alone: --from
+// and
+// --count resume or repeat. Returns 1 where any kernel is neither equal nor within.
+//
+// Worker processes compile and interpret, started before this one touches the GPU; this process has the GPU to itself.
+#include <kgrpo/sdk/error.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "evaluator_shared/cuda_toolkit.h"
+#include "generated_unit.h"
+#include "gpu_driver.h"
+#include "simt/generated/kernel_generator.h"
+
+namespace kgrpo::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  uint64_t from = 0, count = 10400;
+  size_t jobs = std::max(1u, std::thread::hardware_concurrency());
+  bool device = true, all = false;
+  std::string kinds, different = "different";
+};
+
+constexpr size_t kMostWorkers = 256;
+
+// What the workers share with this process.
+struct Shared {
+  std::atomic<uint64_t> next_unit;
+  std::array<std::atomic<uint64_t>, kMostWorkers> unit, kernel;  // at work, by worker: number + 1, 0 for none
+};
+
+class Comparison {
+ public:
+  explicit Comparison(const Options& options) : options_(options) {
+    if (options_.device) gpu_ = std::make_unique<GpuDriver>();
+    std::printf("# %s\nnumber,kind,verdict,first_difference\n", gpu_ ? gpu_->name().c_str() : "without a device");
+  }
+
+  void Take(const GeneratedUnit& unit) {
+    if (gpu_) gpu_->Load(unit.cubin);
+    for (const Interpreted& interpreted : unit.kernels) {
+      const generated::GeneratedKernel kernel = generated::Generate(interpreted.number);
+      if (!interpreted.trouble.empty()) {
+        const size_t colon = interpreted.trouble.find(": ");
+        Verdict(kernel, interpreted.trouble.substr(0, colon), interpreted.trouble.substr(colon + 2));
+      } else if (!gpu_) {
+        Verdict(kernel, "equal", "");
+      } else {
+        Compare(kernel, interpreted, unit.cubin);
+      }
+    }
+  }
+
+  void Verdict(const generated::GeneratedKernel& kernel, const std::string& verdict, std::string text) {
+    const bool wanted =
+        options_.kinds.empty() ||
+        ("," + options_.kinds + ",").find("," + std::string(KindName(kernel.kind)) + ",") != std::string::npos;
+    if (!wanted) return;
+    ++table_[kernel.kind][verdict];
+    ++compared_;
+    const bool good = verdict == "equal" || verdict == "within";
+    if (!good) {
+      ++bad_;
+      fs::create_directories(options_.different);
+      std::ofstream(options_.different + "/" + kernel.name + ".cu")
+          << "// " << verdict << ": " << text << "\n// " << KindName(kernel.kind) << ", " << kernel.blocks
+          << " blocks of " << kernel.threads << " threads, unit " << kernel.number / kUnitKernels << "\n"
+          << generated::DevicePrelude() << kernel.source;
+    }
+    if (good && !options_.all) return;
+    text.resize(std::min<size_t>(text.size(), 400));
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    std::replace(text.begin(), text.end(), '"', '\'');
+    std::printf("%llu,%s,%s,\"%s\"\n", static_cast<unsigned long long>(kernel.number), KindName(kernel.kind),
+                verdict.c_str(), text.c_str());
+    std::fflush(stdout);
+  }
+
+  int Finish(double seconds) const {
+    for (const auto& [kind, verdicts] : table_) {
+      std::printf("# %-12s", KindName(kind));
+      for (const auto& [verdict, count] : verdicts)
+        std::printf(" %s %llu", verdict.c_str(), static_cast<unsigned long long>(count));
+      std::printf("\n");
+    }
+    std::printf("# %llu kernels in %.1f s, %llu neither equal nor within\n", static_cast<unsigned long long>(compared_),
+                seconds, static_cast<unsigned long long>(bad_));
+    return bad_ == 0 ? 0 : 1;
+  }
+
+ private:
+  void Compare(const generated::GeneratedKernel& kernel, const Interpreted& interpreted, const std::string& cubin) {
+    std::vector<uint64_t> out(interpreted.out.size()), scratch(interpreted.scratch.size());
+    const std::string error =
+        gpu_->Run(kernel.name, kernel.blocks, kernel.threads, generated::InputsOf(kernel.number), out, scratch);
+    if (!error.empty()) {
+      gpu_->Load(cubin);  // into the new context
+      return Verdict(kernel, "device_error", error);
+    }
+    const generated::Difference difference =
+        generated::Compare(kernel, out, interpreted.out, scratch, interpreted.scratch);
+    Verdict(kernel,
+            difference.different ? "different"
+            : difference.within  ? "within"
+                                 : "equal",
+            difference.different ? "GPU against interpreter: " + difference.text : "");
+  }
+
+  const Options& options_;
+  std::unique_ptr<GpuDriver> gpu_;
+  std::map<generated::Kind, std::map<std::string, uint64_t>> table_;
+  uint64_t compared_ = 0, bad_ = 0;
+};
+
+class Workers {
+ public:
+  Workers(const Options& options, const evaluator::CudaToolkit& toolkit)
+      : options_(options), toolkit_(toolkit), end_((options.from + options.count + kUnitKernels - 1) / kUnitKernels) {
+    std::string pattern = (fs::temp_directory_path() / "sim_vs_gpu.XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) throw Error(KGRPO_ERROR_UNAVAILABLE, pattern + " cannot be made");
+    folder_ = pattern;
+    void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED || pipe(pipe_.data()) != 0)
+      throw Error(KGRPO_ERROR_UNAVAILABLE, "no shared memory or pipe");
+    shared_ = new (memory) Shared{};
+    shared_->next_unit = options.from / kUnitKernels;
+    for (size_t w = 0; w < std::min(options.jobs, kMostWorkers); ++w) Start(w);
+  }
+  ~Workers() {
+    for (const auto& [process, worker] : running_) {
+      kill(process, SIGKILL);
+      waitpid(process, nullptr, 0);
+    }
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+
+  // Hands every unit to `comparison`, as they come.
+  void Run(Comparison& comparison) {
+    while (!running_.empty() || Pending()) {
+      uint64_t unit = 0;
+      if (Pending() && read(pipe_[0], &unit, sizeof unit) == sizeof unit) {
+        Take(unit, comparison);
+        continue;
+      }
+      int status = 0;
+      const pid_t ended = waitpid(-1, &status, WNOHANG);
+      if (ended > 0) Ended(ended, status, comparison);
+    }
+  }
+
+ private:
+  bool Pending() const {
+    pollfd descriptor{pipe_[0], POLLIN, 0};
+    return poll(&descriptor, 1, 50) > 0;
+  }
+  std::string PathOf(uint64_t unit) const { return folder_ + "/unit" + std::to_string(unit); }
+
+  void Start(size_t worker) {
+    const pid_t process = fork();
+    if (process < 0) throw Error(KGRPO_ERROR_UNAVAILABLE, "no process can be started");
+    if (process == 0) Work(worker);
+    running_[process] = worker;
+  }
+
+  [[noreturn]] void Work(size_t worker) {
+    try {
+      const NvrtcCompiler compiler(toolkit_.nvrtc, toolkit_.include_directories);
+      for (uint64_t unit = shared_->next_unit++; unit < end_; unit = shared_->next_unit++) {
+        shared_->unit[worker] = unit + 1;
+        shared_->kernel[worker] = 0;
+        const uint64_t first = std::max(options_.from, unit * kUnitKernels);
+        const uint64_t last = std::min(options_.from + options_.count, (unit + 1) * kUnitKernels);
+        GeneratedUnit made;
+        try {
+          made = MakeUnit(compiler, unit, first, last, [&](uint64_t number) { shared_->kernel[worker] = number + 1; });
+        } catch (const Error& error) {
+          for (uint64_t number = first; number < last; ++number)
+            made.kernels.push_back({number, std::string("not_compiled: ") + error.what(), {}, {}});
+        }
+        made.Save(PathOf(unit));
+        shared_->unit[worker] = 0;
+        if (write(pipe_[1], &unit, sizeof unit) != sizeof unit) _exit(2);
+      }
+    } catch (const Error& error) {
+      std::fprintf(stderr, "sim_vs_gpu: a worker: %s\n", error.what());
+      _exit(2);
+    }
+    _exit(0);
+  }
+
+  void Take(uint64_t unit, Comparison& comparison) {
+    comparison.Take(GeneratedUnit::Load(PathOf(unit)));
+    fs::remove(PathOf(unit));
+  }
+
+  // A worker that crashed leaves the rest of its unit undone, and is replaced.
+  void Ended(pid_t process, int status, Comparison& comparison) {
+    const size_t worker = running_[process];
+    running_.erase(process);
+    if (status == 0) return;
+    if (WIFEXITED(status)) throw Error(KGRPO_ERROR_UNAVAILABLE, "a worker ended; see what it said above");
+    const uint64_t unit = shared_->unit[worker].exchange(0), kernel = shared_->kernel[worker];
+    if (unit != 0) {
+      const uint64_t number = kernel != 0 ? kernel - 1 : (unit - 1) * kUnitKernels;
+      comparison.Verdict(generated::Generate(number), "crash",
+                         "signal " + std::to_string(WTERMSIG(status)) + "; the other kernels of unit " +
+                             std::to_string(unit - 1) + " are not compared");
+    }
+    Start(worker);
+  }
+
+  const Options& options_;
+  const evaluator::CudaToolkit& toolkit_;
+  const uint64_t end_;
+  std::string folder_;
+  Shared* shared_ = nullptr;
+  std::array<int, 2> pipe_{};
+  std::map<pid_t, size_t> running_;
+};
+
+Options Read(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string name = argv[i];
+    if (name == "--no-device") {
+      options.device = false;
+    } else if (name == "--all") {
+      options.all = true;
+    } else if (i + 1 < argc && name == "--from") {
+      options.from = std::strtoull(argv[++i], nullptr, 10);
+    } else if (i + 1 < argc && name == "--count") {
+      options.count = std::strtoull(argv[++i], nullptr, 10);
+    } else if (i + 1 < argc && name == "--jobs") {
+      options.jobs = std::max(1ul, std::strtoul(argv[++i], nullptr, 10));
+    } else if (i + 1 < argc && name == "--kinds") {
+      options.kinds = argv[++i];
+    } else if (i + 1 < argc && name == "--different") {
+      options.different = argv[++i];
+    } else {
+      std::fprintf(stderr,
+                   "usage: sim_vs_gpu [--from N] [--count N] [--jobs N] [--no-device] [--kinds NAME,...] [--different "
+                   "FOLDER] [--all]\nexample: sim_vs_gpu --count 10400\n");
+      std::exit(2);
+    }
+  }
+  return options;
+}
+
+}  // namespace
+}  // namespace kgrpo::bench
+
+int main(int argc, char** argv) {
+  using namespace kgrpo;
+  using namespace kgrpo::bench;
+  const Options options = Read(argc, argv);
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    const evaluator::CudaToolkit toolkit = evaluator::CudaToolkit::Find("");
+    toolkit.CheckNvrtc();
+    Workers workers(options, toolkit);
+    Comparison comparison(options);
+    workers.Run(comparison);
+    return comparison.Finish(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  } catch (const Error& error) {
+    std::fprintf(stderr, "sim_vs_gpu: %s\n", error.what());
+    return 2;
+  }
+}

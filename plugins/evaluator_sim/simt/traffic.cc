@@ -1,0 +1,92 @@
+#include "evaluator_sim/simt/traffic.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kgrpo::simt {
+namespace {
+
+// Sectors that go past an L1 of `share` times the even share: between the counted sizes on a logarithmic scale.
+double MissedSectors(const ArrayTraffic& array, double share) {
+  if (share <= kL1Shares.front()) return array.l1_miss_sectors.front();
+  for (size_t i = 1; i < kL1Shares.size(); ++i) {
+    if (share > kL1Shares[i]) continue;
+    const double t = std::log(share / kL1Shares[i - 1]) / std::log(kL1Shares[i] / kL1Shares[i - 1]);
+    return array.l1_miss_sectors[i - 1] * (1 - t) + array.l1_miss_sectors[i] * t;
+  }
+  return array.l1_miss_sectors.back();
+}
+
+}  // namespace
+
+Traffic SumTraffic(const Counts& counts, const Device& device, double scale, double blocks_at_once,
+                   const L2Contents& contents) {
+  Traffic sum;
+  double footprint = 0;
+  for (const ArrayTraffic& array : counts.arrays) {
+    footprint += std::min(static_cast<double>(array.bytes),
+                          scale * (array.unique_load_sectors + array.unique_store_sectors) * kSectorBytes);
+  }
+  // What does not fit into the L2 is fetched again by each generation of blocks that run together.
+  const double overflow = std::max(0.0, 1.0 - device.l2_bytes / std::max(footprint, 1.0));
+  const double generations = std::max(1.0, static_cast<double>(counts.grid_blocks) / std::max(1.0, blocks_at_once));
+  double worst = 0;
+  for (const ArrayTraffic& array : counts.arrays) {
+    const double missed = MissedSectors(array, device.l1_effective) * scale;
+    sum.load_sectors += array.load_sectors * scale;
+    sum.missed_sectors += missed;
+    sum.store_sectors += array.store_sectors * scale;
+    sum.partial_sectors += array.store_partial_sectors * scale;
+    sum.atomic_sectors += array.atomic_sectors * scale;
+    sum.useful_load += array.load_ideal_sectors * scale;
+    sum.useful_store += array.store_ideal_sectors * scale;
+    const double whole = std::ceil(static_cast<double>(array.bytes) / kSectorBytes);
+    const double once = std::min(whole, array.unique_load_sectors * scale);
+    // Blocks that run together share part of what they load.
+    const double per_block =
+        array.unique_load_sectors / std::max<double>(1, static_cast<double>(counts.sampled_blocks));
+    const double a_generation = std::min(once, per_block * std::sqrt(std::max(1.0, blocks_at_once)));
+    const double again = overflow * std::max(0.0, std::min(generations * a_generation, missed) - once);
+    // What an earlier launch left there need not be read; nor was it written for good if it is written again.
+    const double kept = contents.BytesOf(array.address);
+    sum.kept_read += std::min(kept, once * kSectorBytes);
+    sum.dram_read += again * kSectorBytes + std::max(0.0, once * kSectorBytes - kept);
+    const double stored = std::min(whole, array.unique_store_sectors * scale) * kSectorBytes;
+    sum.dram_written += std::max(0.0, stored - kept);
+    sum.touched.emplace_back(array.address, std::max(once * kSectorBytes, stored));
+    if (array.atomic_sectors > 0) sum.dram_read += std::min(whole, array.atomic_sectors * scale) * kSectorBytes;
+    const double waste =
+        (array.load_sectors - array.load_ideal_sectors) + (array.store_sectors - array.store_ideal_sectors);
+    if (waste > worst) {
+      worst = waste;
+      sum.worst = &array;
+    }
+  }
+  return sum;
+}
+
+double L2Contents::BytesOf(uint64_t address) const {
+  for (const auto& [kept, bytes] : kept_) {
+    if (kept == address) return bytes;
+  }
+  return 0;
+}
+
+void L2Contents::Touch(const std::vector<std::pair<uint64_t, double>>& arrays, double capacity) {
+  double sum = 0;
+  for (const auto& [address, bytes] : arrays) {
+    sum += bytes;
+    std::erase_if(kept_, [&, touched = address](const auto& entry) { return entry.first == touched; });
+  }
+  // What was there before makes room, the oldest first; of what is larger than the cache each array keeps its part.
+  double room = std::max(0.0, capacity - sum);
+  for (size_t i = kept_.size(); i-- > 0;) {
+    kept_[i].second = std::min(kept_[i].second, room);
+    room -= kept_[i].second;
+  }
+  std::erase_if(kept_, [](const auto& entry) { return entry.second <= 0; });
+  const double part = std::min(1.0, capacity / std::max(sum, 1.0));
+  for (const auto& [address, bytes] : arrays) kept_.emplace_back(address, bytes * part);
+}
+
+}  // namespace kgrpo::simt

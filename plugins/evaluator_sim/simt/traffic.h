@@ -1,0 +1,30 @@
+// What a counted launch asks of the L2 and of DRAM. Part of the time model.
+#ifndef KGRPO_EVALUATOR_SIM_SIMT_TRAFFIC_H_
+#define KGRPO_EVALUATOR_SIM_SIMT_TRAFFIC_H_
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "evaluator_sim/simt/time_model.h"
+
+namespace kgrpo::simt {
+
+inline constexpr double kSectorBytes = 32;
+
+struct Traffic {
+  double load_sectors = 0, missed_sectors = 0, store_sectors = 0, partial_sectors = 0,
+         atomic_sectors = 0;                         // whole grid
+  double dram_read = 0, dram_written = 0;            // bytes
+  double kept_read = 0;                              // bytes that are read and need not be fetched
+  double useful_load = 0, useful_store = 0;          // sectors, had they been filled
+  std::vector<std::pair<uint64_t, double>> touched;  // arrays by address, bytes
+  const ArrayTraffic* worst = nullptr;               // the array whose sectors are used worst
+};
+
+// `scale` is the grid's blocks over the sampled ones, `blocks_at_once` how many run together.
+Traffic SumTraffic(const Counts& counts, const Device& device, double scale, double blocks_at_once,
+                   const L2Contents& contents);
+
+}  // namespace kgrpo::simt
+#endif  // KGRPO_EVALUATOR_SIM_SIMT_TRAFFIC_H_

@@ -1,0 +1,21 @@
+// problem: tests/evaluator/problems/row_sum
+// bug: the first warp alone runs through a barrier inside its branch, and meets the others at theirs
+// finding: divergent in Sum: waits at one barrier while other warps of its block wait at another
+__global__ void Sum(const float* x, float* out) {
+  __shared__ float tile[64];
+  const int t = threadIdx.x;
+  tile[t] = x[blockIdx.x * 64 + t];
+  __syncthreads();
+  if (t < 32) {
+    tile[t] += tile[t + 32];
+    __syncthreads();  // found
+    for (int d = 16; d > 0; d /= 2) {
+      if (t < d) tile[t] += tile[t + d];
+      __syncwarp();
+    }
+  }
+  __syncthreads();  // found
+  if (t == 0) out[blockIdx.x] = tile[0];
+}
+
+extern "C" void launch(const float* x, float* out, int rows) { Sum<<<rows, 64>>>(x, out); }

@@ -1,0 +1,18 @@
+// problem: tests/evaluator/problems/row_sum
+// bug: a named barrier of two warps is told to expect three
+// twin: honest/row_sum_named_barrier
+// finding: divergent in Sum: waits at barrier 1 for threads that never arrive
+__global__ void Sum(const float* x, float* out) {
+  __shared__ float tile[64];
+  const int t = threadIdx.x;
+  if (t >= 64) return;
+  tile[t] = x[blockIdx.x * 64 + t];
+  asm volatile("bar.sync 1, 96;" ::: "memory");  // found
+  if (t == 0) {
+    float sum = 0;
+    for (int k = 0; k < 64; ++k) sum += tile[k];
+    out[blockIdx.x] = sum;
+  }
+}
+
+extern "C" void launch(const float* x, float* out, int rows) { Sum<<<rows, 96>>>(x, out); }

@@ -1,0 +1,34 @@
+// problem: tests/evaluator/problems/row_sum
+// bug: the flag is stored and loaded with relaxed order
+// twin: honest/row_sum_flag_released
+// finding: race in Sum: reads, 'half_sums' (16384 bytes), writes, no synchronisation of the blocks
+#include <cuda/atomic>
+
+__device__ float half_sums[4096];
+__device__ int ready[4096];
+
+__global__ void Clear() { ready[threadIdx.x + blockIdx.x * 256] = 0; }
+__global__ void Sum(const float* x, float* out) {
+  const int row = blockIdx.x / 2, half = blockIdx.x % 2;
+  float v = x[row * 64 + half * 32 + threadIdx.x];
+  for (int d = 16; d > 0; d /= 2) v += __shfl_down_sync(0xffffffffu, v, d);
+  if (threadIdx.x != 0) return;
+  const int at = row & 4095;
+  cuda::atomic_ref<int, cuda::thread_scope_device> flag(ready[at]);
+  if (half == 0) {
+    half_sums[at] = v;  // found
+    flag.store(row + 1, cuda::std::memory_order_relaxed);
+  } else {
+    while (flag.load(cuda::std::memory_order_relaxed) != row + 1) {
+    }
+    out[row] = v + half_sums[at];  // found
+  }
+}
+
+extern "C" void launch(const float* x, float* out, int rows) {
+  Clear<<<16, 256>>>();
+  for (int first = 0; first < rows; first += 4096) {
+    const int some = rows - first < 4096 ? rows - first : 4096;
+    Sum<<<2 * some, 32>>>(x + first * 64, out + first);
+  }
+}

@@ -1,0 +1,22 @@
+// problem: problems/dot_product
+// bug: grid.sync() in a kernel that is not launched cooperatively
+// twin: honest/dot_grid_synchronised
+// finding: trap in Dot: cudaLaunchCooperativeKernel
+#include <cooperative_groups.h>
+
+__device__ float partial[32];
+
+__global__ void Dot(const float* a, const float* b, float* out, int n) {
+  float v = 0;
+  for (int i = blockIdx.x * 32 + threadIdx.x; i < n; i += gridDim.x * 32) v += a[i] * b[i];
+  for (int d = 16; d > 0; d /= 2) v += __shfl_down_sync(0xffffffffu, v, d);
+  if (threadIdx.x == 0) partial[blockIdx.x] = v;
+  cooperative_groups::this_grid().sync();  // found
+  if (blockIdx.x == 0 && threadIdx.x == 0) {
+    v = 0;
+    for (int k = 0; k < gridDim.x; ++k) v += partial[k];
+    out[0] = v;
+  }
+}
+
+extern "C" void launch(const float* a, const float* b, float* out, int n) { Dot<<<32, 32>>>(a, b, out, n); }

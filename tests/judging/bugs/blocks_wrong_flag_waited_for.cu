@@ -1,0 +1,35 @@
+// problem: tests/evaluator/problems/row_sum
+// bug: fences are there, but the block waits for the flag of the row before
+// twin: honest/row_sum_flag_handed_over
+// finding: race in Sum: reads, 'half_sums' (16384 bytes), writes, no synchronisation of the blocks
+__device__ float half_sums[4096];
+__device__ volatile int ready[4097];
+
+__global__ void Clear() {
+  ready[threadIdx.x + blockIdx.x * 256] = 0;
+  if (threadIdx.x == 0) ready[4096] = 0;
+}
+__global__ void Sum(const float* x, float* out) {
+  const int row = blockIdx.x / 2, half = blockIdx.x % 2;
+  float v = x[row * 64 + half * 32 + threadIdx.x];
+  for (int d = 16; d > 0; d /= 2) v += __shfl_down_sync(0xffffffffu, v, d);
+  if (threadIdx.x != 0) return;
+  if (half == 0) {
+    half_sums[row] = v;  // found
+    __threadfence();
+    ready[row + 1] = 1;
+  } else {
+    while (row > 0 && ready[row] != 1) {
+    }
+    __threadfence();
+    out[row] = v + half_sums[row];  // found
+  }
+}
+
+extern "C" void launch(const float* x, float* out, int rows) {
+  Clear<<<16, 256>>>();
+  for (int first = 0; first < rows; first += 4096) {
+    const int some = rows - first < 4096 ? rows - first : 4096;
+    Sum<<<2 * some, 32>>>(x + first * 64, out + first);
+  }
+}

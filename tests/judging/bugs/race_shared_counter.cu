@@ -1,0 +1,23 @@
+// problem: problems/measurement_histogram
+// bug: bins in shared memory are counted up without atomics
+// twin: honest/histogram_shared_private
+// finding: race in Count: shared array 'bins' (4096 bytes)
+__global__ void Clear(int* counts) { counts[threadIdx.x] = 0; }
+__global__ void Count(const float* x, int* counts, int n) {
+  __shared__ int bins[1024];
+  for (int b = threadIdx.x; b < 1024; b += 256) bins[b] = 0;
+  __syncthreads();
+  for (int i = blockIdx.x * 256 + threadIdx.x; i < n; i += gridDim.x * 256) {
+    const int bin = min(max(static_cast<int>(floorf(x[i] * 128.0f + 512.0f)), 0), 1023);
+    bins[bin]++;  // found
+  }
+  __syncthreads();
+  for (int b = threadIdx.x; b < 1024; b += 256) {
+    if (bins[b] != 0) atomicAdd(&counts[b], bins[b]);
+  }
+}
+
+extern "C" void launch(const float* x, int* counts, int n) {
+  Clear<<<1, 1024>>>(counts);
+  Count<<<4, 256>>>(x, counts, n);
+}

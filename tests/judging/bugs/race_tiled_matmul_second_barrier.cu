@@ -1,0 +1,27 @@
+// problem: problems/matmul
+// bug: the next tile is loaded while slower warps still multiply with this one
+// twin: honest/matmul_tile_barriers
+// finding: race in Matmul: writes, shared array, reads, barrier between
+constexpr int kTile = 16;
+
+__global__ void Matmul(const float* a, const float* b, float* out, int m, int n, int k) {
+  __shared__ float right[kTile][kTile];
+  const int x = threadIdx.x, y = threadIdx.y;
+  const int row = blockIdx.y * kTile + y, col = blockIdx.x * kTile + x;
+  float sum = 0;
+#pragma unroll 1
+  for (int start = 0; start < k; start += kTile) {
+    right[y][x] = start + y < k && col < n ? b[(start + y) * n + col] : 0.0f;  // found
+    __syncthreads();
+#pragma unroll 1
+    for (int i = 0; i < kTile && start + i < k; ++i) {
+      const float left = row < m ? a[row * k + start + i] : 0.0f;
+      sum += left * right[i][x];  // found
+    }
+  }
+  if (row < m && col < n) out[row * n + col] = sum;
+}
+
+extern "C" void launch(const float* a, const float* b, float* out, int m, int n, int k) {
+  Matmul<<<dim3((n + kTile - 1) / kTile, (m + kTile - 1) / kTile), dim3(kTile, kTile)>>>(a, b, out, m, n, k);
+}

@@ -1,0 +1,95 @@
+// The devices that the time model comes with: each can be read, and says of plain kernels what its data sheet says.
+#include <filesystem>
+
+#include "evaluator_sim/simt/simt.h"
+#include "harness.h"
+
+namespace kgrpo::simt {
+namespace {
+
+std::string Folder() {
+  return std::string(KGRPO_SOURCE_DIR) + "/plugins/evaluator_sim/devices";
+}
+
+// What adding two arrays of `n` floats does.
+Counts CountAdd(const Device& device, int n) {
+  Bench bench("basic");
+  DeviceAddress tensors[3];
+  for (DeviceAddress& tensor : tensors) {
+    tensor = bench.Reserve<float>(static_cast<size_t>(n), "tensor");
+    bench.memory.Poison(tensor, 0);
+  }
+  LaunchConfig config = Config({static_cast<uint32_t>(n) / 256}, {256}, Mode::kCounted);
+  config.latencies = device.latencies;
+  config.sampled_blocks = 12;
+  const LaunchResult result = bench.Run("Add", config, tensors[0], tensors[1], tensors[2], n);
+  EXPECT_CLEAN(result);
+  return result.counts;
+}
+
+TEST(DeviceFiles, EachStreamsNearItsBandwidth) {
+  constexpr int kElements = 1 << 24;
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(Folder())) {
+    SCOPED_TRACE(entry.path());
+    ++files;
+    const Device device = Device::Load(entry.path());
+    const Counts counts = CountAdd(device, kElements);
+    const TimeEstimate estimate = EstimateTime(counts, {16, 0, 0, 0}, device);
+    const double bandwidth = 12.0 * kElements / estimate.seconds;
+    EXPECT_EQ(estimate.bound, "dram") << estimate.sentence;
+    EXPECT_GT(bandwidth, 0.55 * device.dram_bytes_per_second);  // four bytes a load are not all that an H200 can do
+    EXPECT_LT(bandwidth, 0.95 * device.dram_bytes_per_second);
+  }
+  EXPECT_GE(files, 5);
+}
+
+TEST(DeviceFiles, OrderTheGpusAsTheirBandwidthDoes) {
+  double last = 0;
+  for (const char* name : {"l4", "rtx4090", "a100", "h100", "h200"}) {
+    const Device device = Device::Load(Folder() + "/" + name + ".yaml");
+    const TimeEstimate estimate = EstimateTime(CountAdd(device, 1 << 24), {16, 0, 0, 0}, device);
+    const double rate = 1 / estimate.seconds;
+    EXPECT_GT(rate, last) << name;
+    last = rate;
+  }
+}
+
+// What a launch wrote and the L2 keeps, the next one need not fetch.
+TEST(L2Contents, AreFoundByTheNextLaunch) {
+  const Device device = Device::Load(Folder() + "/h100.yaml");
+  const Counts counts = CountAdd(device, 1 << 20);  // three arrays of 4 MiB
+  L2Contents contents;
+  const TimeEstimate first = EstimateTime(counts, {16, 0, 0, 0}, device, &contents);
+  const TimeEstimate second = EstimateTime(counts, {16, 0, 0, 0}, device, &contents);
+  EXPECT_NEAR(first.dram_bytes, 12.0 * (1 << 20), 1e5);
+  EXPECT_LT(second.dram_bytes, 0.01 * first.dram_bytes);
+  EXPECT_LT(second.seconds, first.seconds);
+  EXPECT_EQ(EstimateTime(counts, {16, 0, 0, 0}, device, nullptr, false).seconds, first.seconds);
+}
+
+TEST(L2Contents, MakeRoomForWhatComesLater) {
+  L2Contents contents;
+  contents.Touch({{1, 30}, {2, 30}}, 100);
+  EXPECT_EQ(contents.BytesOf(1), 30);
+  contents.Touch({{3, 60}}, 100);  // 40 are left for the two
+  EXPECT_EQ(contents.BytesOf(3), 60);
+  EXPECT_EQ(contents.BytesOf(1) + contents.BytesOf(2), 40);
+  contents.Touch({{4, 400}}, 100);  // of what is larger than the cache it keeps a part, and nothing else
+  EXPECT_EQ(contents.BytesOf(4), 100);
+  EXPECT_EQ(contents.BytesOf(3), 0);
+}
+
+TEST(LatencyPath, IsTimedForOtherLatencies) {
+  LatencyPath path;
+  path.issue = 10;
+  path.steps[static_cast<size_t>(LatencyTerm::kDram)] = 2;
+  path.steps[static_cast<size_t>(LatencyTerm::kAlu)] = 3;
+  Latencies latencies;
+  latencies.dram = 500;
+  latencies.alu = 4;
+  EXPECT_EQ(path.Cycles(latencies), 10 + 1000 + 12);
+}
+
+}  // namespace
+}  // namespace kgrpo::simt
