@@ -12,6 +12,7 @@ behind what is there when it is run again. Printed is a CSV line a kernel: what 
 `N errors`, with `@line` where the tool names a line that holds the bug, `-` where it found nothing, or why it has none.
 """
 import argparse
+import contextlib
 import csv
 import os
 import pathlib
@@ -155,10 +156,24 @@ def generate(directory, folders):
     print(f"next, where the GPU is: {pathlib.Path(sys.argv[0]).name} run {directory}", file=sys.stderr)
 
 
+RUNNING, RUNNING_LOCK = set(), threading.Lock()  # process groups
+
+
+def end_all(*_):
+    """On a signal: a kernel of a killed tool would keep the device busy for whoever has it next."""
+    with RUNNING_LOCK:
+        for group in RUNNING:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
+        os._exit(1)
+
+
 def execute(command, seconds):
     """Output, seconds, and the exit status: None after a time-out. Ends all processes that it started."""
     began = time.monotonic()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+    with RUNNING_LOCK:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+        RUNNING.add(process.pid)
     try:
         output, _ = process.communicate(timeout=seconds)
         status = process.returncode
@@ -166,6 +181,8 @@ def execute(command, seconds):
         os.killpg(process.pid, signal.SIGKILL)
         output, _ = process.communicate()
         status = None
+    with RUNNING_LOCK:
+        RUNNING.discard(process.pid)
     return output.decode(errors="replace"), time.monotonic() - began, status
 
 
@@ -238,6 +255,8 @@ def run(directory, arguments):
     for program in [arguments.nvcc] + ([] if arguments.compile_only else [arguments.sanitizer]):
         if shutil.which(program) is None:
             sys.exit(f"compute_sanitizer: there is no {program}: name it with --nvcc or --sanitizer")
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, end_all)
     done = {(row["name"], row["tool"]) for row in read(results)}
     fresh = not results.exists()
     deadline = time.monotonic() + arguments.budget

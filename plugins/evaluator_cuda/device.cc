@@ -4,16 +4,39 @@
 #include <kgrpo/sdk/gpu_uuid.h>
 
 #include <algorithm>
+#include <cctype>
+#include <chrono>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
 #include "evaluator_cuda/ceiling_kernels.h"
 
 namespace kgrpo::evaluator_cuda {
 namespace {
 
+constexpr int kRateRounds = 4096;  // of multiply-adds: some 0.2 ms
+constexpr int kProbes = 24;
+constexpr double kHeldUpSeconds = 2e-4;  // what a launch and the host may take
+
 // 13000 is "13.0".
 std::string VersionText(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+// As the driver's own pages in /proc have it.
+std::string NodeOf(std::string bus_id) {
+  for (char& letter : bus_id) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  std::ifstream information("/proc/driver/nvidia/gpus/" + bus_id + "/information");
+  const std::string key = "Device Minor:";
+  for (std::string line; std::getline(information, line);) {
+    if (!line.starts_with(key)) continue;
+    const size_t number = line.find_first_of("0123456789", key.size());
+    const std::string node = "/dev/nvidia" + (number == std::string::npos ? "" : line.substr(number));
+    std::error_code code;
+    if (std::filesystem::is_character_file(node, code)) return node;
+  }
+  return "";
 }
 
 // Seconds of the quickest of some runs of `launch`.
@@ -103,6 +126,7 @@ Device::Device(int index) : index_(index), lock_name_("cuda:" + std::to_string(i
   char bus_id[32] = "";
   CheckCuda(cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, index), "asking for the device's bus id");
   bus_id_ = bus_id;
+  node_ = NodeOf(bus_id_);
   int driver = 0;
   CheckCuda(cudaDriverGetVersion(&driver), "asking for the driver's version");
   driver_ = VersionText(driver);
@@ -146,10 +170,26 @@ void Device::MeasureCeilings() {
     });
     return operations / seconds;
   };
-  ceilings_.fp32_operations_per_second = rate(LaunchMultiplyAdd, 4096);
+  ceilings_.fp32_operations_per_second = rate(LaunchMultiplyAdd, kRateRounds);
   // A device for games does a sixty-fourth as many of these: fewer, so that it takes some milliseconds there too.
   ceilings_.fp64_operations_per_second = rate(LaunchMultiplyAdd64, 512);
   ceilings_.tensor_operations_per_second = std::max(rate(LaunchTensorHalf, 2048), rate(LaunchTensorFloat, 2048));
+}
+
+bool Device::IsBusy() const {
+  Use();
+  int held_up = 0;
+  for (int i = 0; i < kProbes; ++i) {
+    double operations = 0;
+    const auto begin = std::chrono::steady_clock::now();
+    CheckCuda(
+        LaunchMultiplyAdd(multiprocessors_, kRateRounds, reinterpret_cast<float*>(counter_), &operations, stream_),
+        "looking whether the device is busy");
+    Wait();
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    if (took.count() > 2 * operations / ceilings_.fp32_operations_per_second + kHeldUpSeconds) ++held_up;
+  }
+  return 4 * held_up >= kProbes;
 }
 
 uint64_t Device::FreeBytes() const {

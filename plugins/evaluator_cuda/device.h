@@ -30,12 +30,17 @@ class Device {
   const std::string& name() const { return name_; }               // "NVIDIA H100 80GB HBM3"
   const std::string& uuid() const { return uuid_; }               // "GPU-...", for CUDA_VISIBLE_DEVICES
   const std::string& bus_id() const { return bus_id_; }           // for NVML
+  const std::string& node() const { return node_; }               // "/dev/nvidia0", "" where that is not known
   const std::string& lock_name() const { return lock_name_; }     // "cuda:0"
   int compute_capability() const { return compute_capability_; }  // 90
   uint64_t l2_bytes() const { return l2_bytes_; }
   const std::string& driver() const { return driver_; }  // "13.0"
   const Ceilings& ceilings() const { return ceilings_; }
   const Multiprocessor& multiprocessor() const { return multiprocessor_; }
+
+  // Whether kernels of other programs run on it now, which hold ours up by milliseconds at a time: how long something
+  // takes then says little. For a moment at which nothing of ours runs; takes some 5 ms.
+  bool IsBusy() const;
 
   uint64_t total_bytes() const { return total_bytes_; }
   uint64_t FreeBytes() const;
@@ -71,7 +76,7 @@ class Device {
   void MeasureCeilings();
 
   const int index_;
-  std::string name_, uuid_, bus_id_, lock_name_, driver_;
+  std::string name_, uuid_, bus_id_, node_, lock_name_, driver_;
   int compute_capability_ = 0, multiprocessors_ = 0;
   uint64_t total_bytes_ = 0;
   uint64_t l2_bytes_ = 0, flush_bytes_ = 0;

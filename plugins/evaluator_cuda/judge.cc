@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 #include <sstream>
+#include <thread>
 #include <utility>
 
 #include "evaluator_cuda/judge_case.h"
@@ -21,7 +22,8 @@ using evaluator::Problem;
 
 namespace {
 
-constexpr double kNotableShare = 0.04;  // of launches in a time, which may differ by a tenth
+constexpr std::chrono::seconds kOthersSeconds(5);  // for which a device is busy where it is not a candidate's doing
+constexpr double kNotableShare = 0.04;             // of launches in a time, which may differ by a tenth
 // Processes that hold a problem's reference kernel are kept, those used last: in an eighth of the device's memory at
 // most, since each takes half a gigabyte, and fewer where less than an eighth is left.
 constexpr uint64_t kFewestBaselines = 4, kMemoryOfBaseline = uint64_t{4} << 30, kReserve = 8;
@@ -54,6 +56,7 @@ Judge::Judge(const Options& options)
       sandbox_(options.sandbox, helper_directory_, toolkit_.readable),
       worker_sandbox_(sandbox_),
       device_(options.device),
+      busy_(device_.IsBusy()),
       clocks_(device_.bus_id()),
       compiler_(toolkit_, sandbox_, helper_directory_,
                 {.route = options.route,
@@ -69,6 +72,7 @@ Judge::Judge(const Options& options)
   worker.helper_directory = helper_directory_;
   worker.runtime_library = FindRuntime(toolkit_);
   worker.device_uuid = device_.uuid();
+  worker.device_node = device_.node();
   worker.call_seconds = options.call_seconds;
   FindWorkerSandbox(worker);
   if (options.profile) profiler_ = std::make_unique<Profiler>(sandbox_, ProfilerOptions(worker));
@@ -121,6 +125,22 @@ void Judge::CheckWorks() {
 
 void Judge::ThrowIfCancelled() const {
   if (options_.cancelled && options_.cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
+}
+
+// On a device that others use too, honest kernels look as if they hid work. What a candidate left behind ends soon
+// after its process.
+void Judge::ThrowIfBusy() const {
+  const Clock::time_point begin = Clock::now();
+  while (device_.IsBusy()) {
+    ThrowIfCancelled();
+    if (Clock::now() - begin > kOthersSeconds) {
+      throw Error(KGRPO_ERROR_UNAVAILABLE,
+                  "kernels of another program run on " + device_.name() + " (" + device_.uuid() +
+                      "), so what a candidate's time says cannot be told: end that program (nvidia-smi lists them), or "
+                      "choose another device with the evaluator's option device");
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
 }
 
 // A kernel with streams or graphs of its own gets as many queues as CUDA has by default.
@@ -243,6 +263,10 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
       if (!trouble)
         trouble = Time(open, compiled.kernel, &workers, cases, evaluator::SubKey(key, 3), thorough, quick, &timed);
     }
+    if (IsSuspicion(trouble)) {
+      Retire(&workers);
+      ThrowIfBusy();
+    }
     judgement = std::move(timed);
   }
   Retire(&workers);
@@ -268,6 +292,7 @@ std::string Judge::Describe() const {
        << device_.ceilings().fp64_operations_per_second * 1e-12 << " in fp64, "
        << device_.ceilings().tensor_operations_per_second * 1e-12 << " on tensor cores by mma.sync"
        << (no_gates_.empty() ? "" : "; kernels shorter than their launch are timed with it: " + no_gates_)
+       << (busy_ ? "; kernels of another program run on it: times will not repeat" : "")
        << (clocks_.known() ? "" : "; NVML is not there, so throttled clocks go unnoticed");
   if (profiler_) text << "\nprofiler: " << profiler_->Describe();
   return text.str();

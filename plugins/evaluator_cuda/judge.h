@@ -99,6 +99,7 @@ class Judge {
   void GiveUpBaselines(const OpenProblem& open);
   std::vector<evaluator::Expected> ReferenceOutputs(const OpenProblem& open, Case one, bool thorough);
   void ThrowIfCancelled() const;
+  void ThrowIfBusy() const;
 
   const Options options_;
   const std::string helper_directory_;
@@ -107,6 +108,7 @@ class Judge {
   std::string no_gates_;               // of workers
   evaluator::Sandbox worker_sandbox_;  // of workers: where CUDA does not work in all of it, less
   Device device_;
+  const bool busy_;  // with others' kernels, when the judge began
   Clocks clocks_;
   evaluator::Compiler compiler_;
   std::mutex mutex_;  // guards what follows: the device serves one judgement at a time

@@ -33,6 +33,7 @@ Profiler::Options Judge::ProfilerOptions(const Worker::Options& worker) const {
   options.cuda_home = toolkit_.home;
   options.runtime_library = worker.runtime_library;
   options.device_uuid = worker.device_uuid;
+  options.device_node = worker.device_node;
   options.compute_capability = device_.compute_capability();
   options.sandbox_off = options_.sandbox == evaluator::SandboxMode::kOff;
   return options;

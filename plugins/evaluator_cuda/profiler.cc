@@ -136,6 +136,7 @@ Subprocess::Spec Profiler::CommandLine(const std::string& folder) const {
   command.readable.erase(std::unique(command.readable.begin(), command.readable.end()), command.readable.end());
   command.sockets = true;
   command.gpu = true;
+  command.gpu_node = options_.device_node;
   command.cpu_seconds = 600;
   command.memory_bytes = uint64_t{32} << 30;
   command.file_bytes = uint64_t{1} << 30;

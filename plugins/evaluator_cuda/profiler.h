@@ -19,10 +19,10 @@ namespace kgrpo::evaluator_cuda {
 class Profiler {
  public:
   struct Options {
-    std::string helper_directory;  // holds kgrpo_cuda_profile
-    std::string cuda_home;         // whose bin may hold ncu
-    std::string runtime_library;   // libcudart.so.13
-    std::string device_uuid;
+    std::string helper_directory;          // holds kgrpo_cuda_profile
+    std::string cuda_home;                 // whose bin may hold ncu
+    std::string runtime_library;           // libcudart.so.13
+    std::string device_uuid, device_node;  // as a worker's
     int compute_capability = 0;
     bool sandbox_off = false;  // the user wants none
     double seconds = 120;      // limit for one run

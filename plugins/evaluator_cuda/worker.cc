@@ -89,6 +89,7 @@ Worker::Worker(const evaluator::Sandbox& sandbox, const Options& options) : opti
       {theirs.get(), kSocket}, {gates_.open_descriptor(), kGates}, {gates_.reached_descriptor(), kReached}};
   command.compiler_filter = false;  // it installs its own before it loads the candidate
   command.gpu = true;
+  command.gpu_node = options_.device_node;
   command.cpu_seconds = 86400;  // a reference's worker lives long; each run has its limit
   command.file_bytes = uint64_t{256} << 20;
   command.processes = 512;  // the driver's threads count too

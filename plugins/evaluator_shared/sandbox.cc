@@ -33,12 +33,15 @@ std::string TemporaryDirectory() {
   return given != nullptr && given[0] == '/' ? given : "/tmp";
 }
 
-// /dev/nvidia0, /dev/nvidiactl, /dev/nvidia-uvm and their like.
-std::vector<std::string> GpuNodes() {
+// /dev/nvidia0, /dev/nvidiactl, /dev/nvidia-uvm and their like; of the GPUs' own only `one`, where that is not "".
+std::vector<std::string> GpuNodes(const std::string& one) {
   std::vector<std::string> nodes;
   std::error_code code;
   for (const fs::directory_entry& entry : fs::directory_iterator("/dev", code)) {
-    if (entry.path().filename().string().rfind("nvidia", 0) == 0) nodes.push_back(entry.path().string());
+    const std::string name = entry.path().filename().string();
+    if (name.rfind("nvidia", 0) != 0) continue;
+    const bool is_gpu = name.size() > 6 && name.find_first_not_of("0123456789", 6) == std::string::npos;
+    if (!is_gpu || one.empty() || entry.path() == one) nodes.push_back(entry.path().string());
   }
   std::sort(nodes.begin(), nodes.end());
   return nodes;
@@ -177,7 +180,7 @@ Subprocess::Spec Sandbox::Wrap(const SandboxCommand& command) const {
     argv.insert(argv.end(), {own_proc_ ? "--proc" : "--dir", "/proc", "--dev", "/dev", "--size",
                              std::to_string(command.file_bytes), "--tmpfs", "/tmp"});
     if (command.gpu) {
-      for (const std::string& node : GpuNodes()) bind("--dev-bind", node);
+      for (const std::string& node : GpuNodes(command.gpu_node)) bind("--dev-bind", node);
       bind("--ro-bind", "/sys");
     }
     bind("--ro-bind", helper_directory_);
@@ -206,7 +209,7 @@ Subprocess::Spec Sandbox::Wrap(const SandboxCommand& command) const {
   if (landlock_) {
     option("--write-only-below", command.scratch.empty() ? "/var/empty" : command.scratch);
     if (command.gpu) {
-      for (const std::string& node : GpuNodes()) option("--write-also", node);
+      for (const std::string& node : GpuNodes(command.gpu_node)) option("--write-also", node);
       option("--write-also", "/proc");  // where the driver names its threads
     }
   }
@@ -249,7 +252,10 @@ std::string FindHelperDirectory() {
   Dl_info info = {};
   if (dladdr(reinterpret_cast<void*>(&FindHelperDirectory), &info) != 0 && info.dli_fname != nullptr) {
     std::error_code code;
-    const fs::path self = fs::absolute(info.dli_fname, code).parent_path();
+    // A program that was found in PATH has no folder in its name.
+    const bool has_folder = std::strchr(info.dli_fname, '/') != nullptr;
+    const fs::path self =
+        (has_folder ? fs::absolute(info.dli_fname, code) : fs::read_symlink("/proc/self/exe", code)).parent_path();
     for (const fs::path& folder : {self / "evaluator", self / "../lib/kgrpo/evaluator"}) {
       const std::string text = fs::weakly_canonical(folder, code).string();
       if (good(text)) return text;

@@ -33,6 +33,7 @@ struct SandboxCommand {
   // Lets the GPU's device nodes and /sys in, and limits data in place of address space, of which CUDA maps far more
   // than it uses.
   bool gpu = false;
+  std::string gpu_node;  // the node of the one GPU that is let in, as /dev/nvidia0; "" for all
   uint64_t cpu_seconds = 60;
   uint64_t memory_bytes = uint64_t{8} << 30;  // of address space
   uint64_t file_bytes = uint64_t{256} << 20;

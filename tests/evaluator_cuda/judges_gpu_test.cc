@@ -3,13 +3,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/error.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
+#include <cstring>
 #include <filesystem>
+#include <memory>
 #include <thread>
 
+#include "evaluator_cuda/ceiling_kernels.h"
 #include "evaluator_cuda/judges.h"
 
 namespace kgrpo::evaluator_cuda {
@@ -65,6 +70,80 @@ TEST_F(JudgesGpuTest, SaysThatTheDeviceIsFull) {
   cudaFree(hoard);
   EXPECT_THAT(why, HasSubstr("end other programs on the device"));
   EXPECT_EQ(WhyNot({0}), "");
+}
+
+// This program once more, as one that keeps the device busy until it is ended.
+class OtherProgram {
+ public:
+  OtherProgram() {
+    int ends[2];
+    if (pipe(ends) != 0) return;
+    process_ = fork();
+    if (process_ == 0) {
+      dup2(ends[1], STDOUT_FILENO);
+      execl("/proc/self/exe", "other_program", "--gtest_also_run_disabled_tests",
+            "--gtest_filter=JudgesGpuTest.DISABLED_KeepsTheDeviceBusy", nullptr);
+      _exit(1);
+    }
+    close(ends[1]);
+    char text[4096];
+    std::string heard;
+    for (ssize_t count = 0; heard.find(kBusy) == std::string::npos; heard.append(text, static_cast<size_t>(count))) {
+      count = read(ends[0], text, sizeof text);
+      if (count <= 0) break;
+    }
+    is_busy = heard.find(kBusy) != std::string::npos;
+    close(ends[0]);
+  }
+  ~OtherProgram() {
+    kill(process_, SIGKILL);
+    waitpid(process_, nullptr, 0);
+  }
+  OtherProgram(const OtherProgram&) = delete;
+  OtherProgram& operator=(const OtherProgram&) = delete;
+
+  static constexpr const char* kBusy = "the device is busy";
+  bool is_busy = false;
+
+ private:
+  pid_t process_ = -1;
+};
+
+TEST_F(JudgesGpuTest, DISABLED_KeepsTheDeviceBusy) {
+  void* sink = nullptr;
+  ASSERT_EQ(cudaMalloc(&sink, sizeof(float)), cudaSuccess);
+  double operations = 0;
+  const auto begin = std::chrono::steady_clock::now();
+  for (bool said = false; std::chrono::steady_clock::now() - begin < std::chrono::minutes(2);) {
+    ASSERT_EQ(LaunchMultiplyAdd(132, 40000, static_cast<float*>(sink), &operations, nullptr), cudaSuccess);
+    ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    if (!said) {
+      ASSERT_GT(write(STDOUT_FILENO, OtherProgram::kBusy, strlen(OtherProgram::kBusy)), 0);
+    }
+    said = true;
+  }
+}
+
+TEST_F(JudgesGpuTest, AnotherProgramsKernelsAreNoCandidatesFault) {
+  const OpenProblem affine(std::string(KGRPO_SOURCE_DIR) + "/tests/evaluator/problems/affine", cache_directory_);
+  options_.call_seconds = 20;
+  std::unique_ptr<Judges> judges;
+  {
+    const OtherProgram other;
+    ASSERT_TRUE(other.is_busy);
+    judges = std::make_unique<Judges>(options_, std::vector<int>{0});
+    EXPECT_THAT(judges->Describe(), HasSubstr("kernels of another program run on it"));
+    for (uint64_t i = 0; i < 3; ++i) {
+      try {
+        const Judgement judgement = judges->Evaluate(affine, affine.problem.reference_source, i, false);
+        EXPECT_EQ(judgement.verdict, "right") << judgement.diagnosis;
+      } catch (const Error& error) {
+        EXPECT_THAT(error.what(), HasSubstr("end that program"));
+      }
+    }
+  }
+  EXPECT_EQ(judges->Evaluate(affine, affine.problem.reference_source, 9, false).verdict, "right");
+  EXPECT_THAT(Judges(options_, {0}).Describe(), testing::Not(HasSubstr("kernels of another program")));
 }
 
 TEST_F(JudgesGpuTest, JudgesOnSeveralDevicesAtOnce) {
