@@ -160,9 +160,9 @@ bool DeviceSession::RestoreState() {
 }
 
 Trouble DeviceSession::Call(Worker& worker, const std::vector<uint64_t>& arguments, simt::Mode mode,
-                            const Sampling& sampling, CallRecord* record) {
+                            const BlockChoice& choice, CallRecord* record) {
   mode_ = mode;
-  sampling_ = sampling;
+  block_choice_ = choice;
   instructions_left_ = limits_.warp_instructions;
   host_seconds_left_ = limits_.host_seconds;
   record_ = record;

@@ -37,12 +37,13 @@ struct CallRecord {
   std::vector<simt::KernelResources> resources;  // likewise
 };
 
-// Which blocks of a counted launch run; see simt::LaunchConfig.
-struct Sampling {
+// Which blocks of a counted launch run, and which of any launch first; see simt::LaunchConfig.
+struct BlockChoice {
   uint32_t blocks = 0;
   uint64_t seed = 0;
   uint32_t further_blocks = 0;
   uint64_t further_seed = 0;
+  bool last_block_first = false;
 };
 
 class DeviceSession {
@@ -63,8 +64,8 @@ class DeviceSession {
   Trouble Load(Worker& worker, const std::string& object);
 
   // Calls the launch function once with these argument values (8 bytes each) and serves the worker until it returns.
-  // `mode` and `sampling` are how its kernels run.
-  Trouble Call(Worker& worker, const std::vector<uint64_t>& arguments, simt::Mode mode, const Sampling& sampling,
+  // `mode` and `choice` are how its kernels run.
+  Trouble Call(Worker& worker, const std::vector<uint64_t>& arguments, simt::Mode mode, const BlockChoice& choice,
                CallRecord* record);
 
   // Remembers what the candidate's own device memory holds (its variables, what it has allocated), before a call of
@@ -99,7 +100,7 @@ class DeviceSession {
 
   // Of the call in progress.
   simt::Mode mode_ = simt::Mode::kChecked;
-  Sampling sampling_;
+  BlockChoice block_choice_;
   uint64_t instructions_left_ = 0;
   double host_seconds_left_ = 0;
   CallRecord* record_ = nullptr;

@@ -53,10 +53,11 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
   config.parameters.assign(payload.begin() + sizeof launch, payload.end());
   config.mode = mode_;
   config.instruction_budget = instructions_left_;
-  config.sampled_blocks = sampling_.blocks;
-  config.sample_seed = sampling_.seed;
-  config.further_blocks = sampling_.further_blocks;
-  config.further_seed = sampling_.further_seed;
+  config.sampled_blocks = block_choice_.blocks;
+  config.sample_seed = block_choice_.seed;
+  config.further_blocks = block_choice_.further_blocks;
+  config.further_seed = block_choice_.further_seed;
+  config.last_block_first = block_choice_.last_block_first;
   config.latencies = device_.latencies;
   config.cooperative = launch.cooperative != 0;
 

@@ -65,7 +65,10 @@ class Judge {
   struct Run;        // one kernel under judgement: judge_run.h
   struct TimedCall;  // its call at the timing size: likewise
 
-  Trouble RunCase(Run& run, const evaluator::CorrectnessCase& one, simt::Mode mode, bool repeat);
+  // Why a case is run. Blocks may run in any order, so each data set but the first, which is run with every check, is
+  // run with the last block first; where that goes wrong, once more with the checks, which say more.
+  enum class Pass { kChecked, kOtherOrder, kOtherOrderChecked, kRepeat };
+  Trouble RunCase(Run& run, const evaluator::CorrectnessCase& one, Pass pass);
   Trouble Time(Run& run, Judgement* judgement);
   Trouble RunTimed(Run& run, TimedCall* timed);
   Trouble CheckTimed(Run& run, const TimedCall& timed);

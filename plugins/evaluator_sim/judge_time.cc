@@ -81,7 +81,7 @@ void AddAccesses(const simt::Counts& counts, Judgement* judgement) {
 Trouble Judge::RunTimed(Run& run, TimedCall* timed) {
   const Problem& problem = run.open.problem();
   timed->inputs = run.open.Timing();
-  const auto call = [&](const Sampling& sampling) {
+  const auto call = [&](const BlockChoice& sampling) {
     timed->record = CallRecord();
     timed->tensors.reset();
     timed->tensors = std::make_unique<Tensors>(run.session.memory(), problem, *timed->inputs,
@@ -91,8 +91,8 @@ Trouble Judge::RunTimed(Run& run, TimedCall* timed) {
   const uint32_t factor = run.thorough ? 2 : 1;
   // Which blocks are counted is the same in every judgement, so that a kernel's time does not depend on its secrets;
   // which others run beside them nobody can know.
-  const Sampling fixed = {factor * options_.sampled_blocks, 0, factor * kFurtherBlocks,
-                          evaluator::SubKey(run.key, kFurtherStream)};
+  const BlockChoice fixed = {factor * options_.sampled_blocks, 0, factor * kFurtherBlocks,
+                             evaluator::SubKey(run.key, kFurtherStream)};
   run.session.KeepState();
   Trouble trouble = call(fixed);
   if (trouble && (trouble.code == "crash" || trouble.code == "forbidden" || trouble.code == "invalid_launch")) {

@@ -17,8 +17,10 @@ namespace {
 constexpr uint32_t kWarpSlice = 8192;       // instructions before the block's next warp has its turn
 constexpr uint64_t kBlockSlice = 1u << 22;  // instructions before the next block has its turn
 constexpr uint32_t kPollsToYield = 512;     // a block that polls memory may wait for another
-constexpr uint32_t kLongestPause = 64;      // rounds without a turn for a block that polls while others start
-constexpr size_t kMostResident = 2112;      // 16 blocks on each of 132 multiprocessors
+constexpr uint32_t kPolledSlice = 256;      // both for a block that did so in its last turn and most likely still does
+constexpr uint32_t kPolledToYield = 64;
+constexpr uint32_t kLongestPause = 64;  // rounds without a turn for a block that polls
+constexpr size_t kMostResident = 2112;  // 16 blocks on each of 132 multiprocessors
 
 void AddInvalid(LaunchResult& result, const Kernel& kernel, const std::string& text) {
   Finding finding;
@@ -81,8 +83,10 @@ uint32_t RunWarp(Warp& warp, uint32_t slice) {
   return slice - left;
 }
 
-// Runs a block until it ends (true) or has had its slice.
-bool RunBlock(Block& block, Grid& grid) {
+// Runs a block until it ends (true) or has had its slice. `polled`: that is all that it did last time.
+bool RunBlock(Block& block, Grid& grid, bool polled = false) {
+  const uint64_t warp_slice = polled ? kPolledSlice : kWarpSlice;
+  const uint32_t most_polls = polled ? kPolledToYield : kPollsToYield;
   const auto warps = static_cast<uint32_t>(block.warps.size());
   uint64_t left = std::min(kBlockSlice, grid.budget);
   block.polls = 0;
@@ -91,13 +95,13 @@ bool RunBlock(Block& block, Grid& grid) {
       Warp& warp = block.warps[block.next_warp];
       block.next_warp = block.next_warp + 1 == warps ? 0 : block.next_warp + 1;
       if (warp.state != WarpState::kReady) continue;
-      const auto slice = static_cast<uint32_t>(std::min<uint64_t>(kWarpSlice, left));
+      const auto slice = static_cast<uint32_t>(std::min(warp_slice, left));
       const uint32_t ran = grid.counter != nullptr ? RunWarp<true>(warp, slice) : RunWarp<false>(warp, slice);
       left -= ran;
       grid.budget -= ran;
       grid.result->warp_instructions += ran;
       if (grid.budget == 0) return false;
-      if (left == 0 || block.polls >= kPollsToYield) return false;
+      if (left == 0 || block.polls >= most_polls) return false;
     }
     ReleaseBarriers(block);
   }
@@ -111,6 +115,14 @@ bool MayPoll(const Kernel& kernel) {
     if ((in.flags & kFlagVolatile) != 0 && (space == Space::kGlobal || space == Space::kGeneric)) return true;
   }
   return kernel.uses_grid_sync;
+}
+
+// The block that starts after `started` others, of `count`. No order is promised, but that a block which waits for any
+// other one of those that are resident with it gets what it waits for.
+uint64_t NextBlock(uint64_t started, uint64_t count, bool last_first) {
+  if (!last_first) return started;
+  const uint64_t first = started / kMostResident * kMostResident;  // of those that are resident at once
+  return first + std::min<uint64_t>(kMostResident, count - first) - 1 - (started - first);
 }
 
 uint64_t WorkOf(const Block& block) {
@@ -176,7 +188,7 @@ void RunGrid(Grid& grid) {
     // Each round gives the blocks that run a slice and starts one more. The blocks of a cooperative launch run at once
     // by contract and mostly wait for the last of them: they all start before any has its second turn.
     while (started < count && running.size() < kMostResident) {
-      const uint64_t index = all ? started : sample[started];
+      const uint64_t index = all ? NextBlock(started, count, grid.config->last_block_first) : sample[started];
       ++started;
       std::unique_ptr<Block> block;
       if (idle.empty()) {
@@ -192,28 +204,26 @@ void RunGrid(Grid& grid) {
       grid.resident.push_back(running.back().block.get());
       if (!grid.config->cooperative) break;
     }
-    // While blocks remain to be started, those that poll have their turns ever more rarely: a barrier that a kernel
-    // makes itself would else cost a slice of polling for each block that waits and each that starts.
-    const bool starting = started < count && running.size() < kMostResident;
+    // Those that poll have their turns ever more rarely: a barrier that a kernel makes itself would else cost a slice
+    // of polling for each block that waits and each that starts, and a chain of blocks one for each pair of them.
     for (size_t i = 0; i < running.size();) {
-      if (starting && running[i].paused_for != 0) {
+      if (running[i].paused_for != 0) {
         --running[i].paused_for;
         ++i;
         continue;
       }
       grid.counter = running[i].counted ? counter : nullptr;
       if (running[i].counted) counter->Switch(*running[i].block);
-      const bool ended = RunBlock(*running[i].block, grid);
+      const bool ended = RunBlock(*running[i].block, grid, running[i].pause != 0);
       if (grid.budget == 0 && !ended) {
         grid.result->status = LaunchStatus::kBudgetExceeded;
         grid.result->unfinished = DescribeUnfinished(*running[i].block);
         return;
       }
       if (!ended) {
-        if (running[i].block->polls >= kPollsToYield) {
-          running[i].pause = std::min(std::max(1u, 2 * running[i].pause), kLongestPause);
-          running[i].paused_for = running[i].pause;
-        }
+        const bool polls = running[i].block->polls >= (running[i].pause != 0 ? kPolledToYield : kPollsToYield);
+        running[i].pause = polls ? std::min(std::max(1u, 2 * running[i].pause), kLongestPause) : 0;
+        running[i].paused_for = running[i].pause;
         ++i;
         continue;
       }

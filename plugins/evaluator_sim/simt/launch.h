@@ -36,6 +36,7 @@ struct LaunchConfig {
   uint64_t further_seed = 0;                    // which ones
   Latencies latencies;                          // kCounted; Device::latencies
   uint32_t l1_share = 32 * 1024;                // kCounted; see L1Share in time_model.h
+  bool last_block_first = false;                // of all that can be resident; else the first one
   bool cooperative = false;                     // cudaLaunchCooperativeKernel: grid.sync() works
   uint32_t max_shared_bytes = 227 * 1024;       // static + dynamic, a block
   uint32_t max_findings = 8;                    // then it stops looking

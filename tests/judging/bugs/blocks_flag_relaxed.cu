@@ -26,8 +26,8 @@ __global__ void Sum(const float* x, float* out) {
 }
 
 extern "C" void launch(const float* x, float* out, int rows) {
-  Clear<<<16, 256>>>();
   for (int first = 0; first < rows; first += 4096) {
+    Clear<<<16, 256>>>();
     const int some = rows - first < 4096 ? rows - first : 4096;
     Sum<<<2 * some, 32>>>(x + first * 64, out + first);
   }
