@@ -2,6 +2,7 @@
 
 #include "loop/best_kernels.h"
 #include "loop/checkpoint.h"
+#include "loop/coder_cost.h"
 #include "loop/heldout.h"
 #include "loop/identity.h"
 #include "loop/metrics.h"
@@ -240,6 +241,8 @@ class Runner {
     } else {
       kept = "there is no checkpoint yet: a resumed run starts at the beginning";
     }
+    // The message of a coder's own limit says what it has cost.
+    if (error.code() != KGRPO_ERROR_BUDGET) kept += CostSoFarText(parts_, coder_cost_);
     if (options_.console != nullptr) options_.console->Finish();
     if (!cancelled && error.code() != KGRPO_ERROR_NOT_FINITE && error.code() != KGRPO_ERROR_BUDGET) {
       throw Error(error.code(), "step " + std::to_string(done_ + 1) + ": " + error.what() + " (" + kept + ")");

@@ -40,8 +40,12 @@ coder_gpt4o::Recordings RecordingsOf(const Host& host, const coder_gpt4o::CoderO
   namespace fs = std::filesystem;
   coder_gpt4o::Recordings recordings;
   if (options.mode == Mode::kReplay) {
-    recordings.replay =
-        std::make_shared<Recording>(coder_gpt4o::RecordingFile(options.recording), Recording::Access::kReplay);
+    try {
+      recordings.replay =
+          std::make_shared<Recording>(coder_gpt4o::RecordingFile(options.recording), Recording::Access::kReplay);
+    } catch (const Error& error) {
+      throw Error(error.code(), std::string("options.recording: ") + error.what());
+    }
     return recordings;
   }
   recordings.open_run = [host] {
@@ -68,12 +72,14 @@ kgrpo_error* Create(const kgrpo_host* raw_host, kgrpo_str options_text, kgrpo_co
       coder_gpt4o::ClientOptions& client = options.client;
       client.seed = host.Random({}, 0);
       client.notice = [host](const std::string& message) { host.Warn(message); };
+      client.retry_notice = [host](const std::string& message) { host.Debug(message); };
       self->client = std::make_unique<coder_gpt4o::CompletionClient>(client);
       service.send = [client = self->client.get()](coder_gpt4o::CompletionRequest request,
                                                    std::function<void(coder_gpt4o::Completion)> done) {
         client->Send(std::move(request), std::move(done));
       };
       service.cancel = [client = self->client.get()] { client->Cancel(); };
+      service.address = self->client->Address();
     }
     if (options.mode != Mode::kReplay && !options.price_known && !options.client.api_key.empty())
       host.Warn("cost unknown: no price for " + options.model + "; add prices: {" + options.model +
