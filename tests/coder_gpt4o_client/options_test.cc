@@ -57,6 +57,12 @@ TEST(Options, AUrlsQueryIsNotRepeated) {
   }
 }
 
+// Some services want a key there, under a name that does not show it.
+TEST(Options, TheAddressForPeopleHasNoQuery) {
+  const CompletionClient client(QuickOptions("http://127.0.0.1:1/v1/?code=functionkey12345"));
+  EXPECT_EQ(client.Address(), "http://127.0.0.1:1/v1/chat/completions");
+}
+
 TEST(Options, ABadProxyIsRefusedAndNotRepeated) {
   const std::string complaint = Complaint([](auto& options) { options.proxy = "http://user:hunter22@pro xy:1"; });
   EXPECT_THAT(complaint, HasSubstr("options.proxy: it is no URL"));
