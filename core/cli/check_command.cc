@@ -8,7 +8,7 @@
 #include "cli/parallel.h"
 #include "cli/session.h"
 #include "config/diagnostic.h"
-#include "loop/run.h"
+#include "loop/run_config.h"
 #include "store/run_folder.h"
 
 namespace kgrpo::cli {

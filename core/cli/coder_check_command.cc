@@ -110,13 +110,14 @@ struct Chosen {
   std::string which;
 };
 
-std::string NameOf(const std::string& folder) {
-  return (std::filesystem::path(folder) / "").lexically_normal().parent_path().filename().string();
+// Without a slash at its end.
+std::filesystem::path Tidied(const std::string& folder) {
+  return (std::filesystem::path(folder) / "").lexically_normal().parent_path();
 }
 
 // The problem that --problem names, by its folder or by its name in the file; else the file's first.
 Chosen ProblemOf(const CoderCheckOptions& options, const PipelineConfig& config) {
-  if (options.NamesFolder()) return {options.problem, ""};
+  if (options.NamesFolder()) return {Tidied(options.problem).string(), ""};
   std::vector<std::string> folders = config.train_problems;
   folders.insert(folders.end(), config.heldout_problems.begin(), config.heldout_problems.end());
   if (folders.empty())
@@ -129,7 +130,7 @@ Chosen ProblemOf(const CoderCheckOptions& options, const PipelineConfig& config)
   std::vector<std::string> names;
   std::string list;
   for (const std::string& folder : folders) {
-    names.push_back(NameOf(folder));
+    names.push_back(Tidied(folder).filename().string());
     if (names.back() == options.problem) return {folder, ""};
     list += (list.empty() ? "" : ", ") + names.back();
   }
