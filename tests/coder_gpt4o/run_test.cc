@@ -37,8 +37,8 @@ TEST_F(RunWithServiceTest, CheckFindsWhatARunWouldComeToLater) {
       json::parse(Host("check p.yaml --json --set coder.options.seed=mine --set coder.options.max_cost=0.001").out);
   EXPECT_EQ(found["failures"].size(), 2u);
   // What the client finds reads as what the options' reader finds.
-  EXPECT_THAT(Host("check p.yaml --set coder.options.base_url=https:/host").err,
-              HasSubstr("coder (coder_gpt4o): options.base_url: it must begin with https:// and a host"));
+  EXPECT_THAT(Host("check p.yaml --set coder.options.base_url=https://host/v1/chat/completions").err,
+              HasSubstr("coder (coder_gpt4o): options.base_url: it must not end with /chat/completions"));
   EXPECT_THAT(Host("check p.yaml --set coder.options.mode=replay --set coder.options.recording=p.yaml").err,
               HasSubstr("coder (coder_gpt4o): options.recording: p.yaml is no recording"));
   EXPECT_THAT(Host("check p.yaml --set coder.options.model=other").err, HasSubstr("cost unknown: no price for other"));
