@@ -197,8 +197,8 @@ void Dispatcher::TellRetry(const Request& request, const Failure& failure, doubl
     std::snprintf(when.data(), when.size(), "in %.1f s", wait);
   else
     std::snprintf(when.data(), when.size(), "once a probe is answered");
-  std::string message = "attempt " + std::to_string(request.attempts) + " failed: " + failure.message + "; " +
-                        std::to_string(options_.max_attempts - request.charged) + " are left, the next " + when.data();
+  std::string message = "attempt " + std::to_string(request.attempts) + " failed: " + failure.message + "; up to " +
+                        std::to_string(options_.max_attempts - request.charged) + " more, the next " + when.data();
   endpoint_.Secrets().Apply(message);
   options_.retry_notice(message);
 }
