@@ -25,7 +25,7 @@ nlohmann::json Job::WithTheRest(nlohmann::json messages) const {
 }
 
 bool Job::Take(const Completion& completion, double cost, bool reused) {
-  asked_anew_ = asked_anew_ || !reused;
+  (reused ? reused_ : asked_anew_) = true;
   prompt_tokens_ += completion.prompt_tokens;
   completion_tokens_ += completion.completion_tokens;
   cost_ += cost;
@@ -84,7 +84,7 @@ void Job::Deliver(kgrpo_coder_outcome outcome, const std::string& source, const 
   answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   answer.attempts = attempts_;
   answer.text = Str(text_);
-  answer.reused = outcome != KGRPO_CODER_FAILED && !asked_anew_ ? 1 : 0;
+  answer.reused = reused_ && !asked_anew_ ? 1 : 0;
   done_.done(done_.context, &answer, nullptr);
 }
 

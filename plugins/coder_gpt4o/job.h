@@ -61,6 +61,7 @@ class Job {
   uint64_t prompt_tokens_ = 0, completion_tokens_ = 0;
   double cost_ = 0;
   uint32_t attempts_ = 0;
+  bool reused_ = false;      // some of it was there already
   bool asked_anew_ = false;  // the service was asked for some of it
 };
 

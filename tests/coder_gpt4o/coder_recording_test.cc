@@ -65,6 +65,7 @@ TEST(CoderTest, ReplaysByContentWithoutAService) {
   EXPECT_TRUE(cut.reused);
   replay.Ask(bad, failed);
   EXPECT_EQ(failed.outcome, KGRPO_CODER_FAILED);
+  EXPECT_TRUE(failed.reused);
   replay.Ask(same_words, other);
   EXPECT_EQ(other.source, before[1].source);
   replay.Ask(unknown, missing);

@@ -39,8 +39,11 @@ TEST_F(RunWithServiceTest, CheckFindsWhatARunWouldComeToLater) {
   // What the client finds reads as what the options' reader finds.
   EXPECT_THAT(Host("check p.yaml --set coder.options.base_url=https://host/v1/chat/completions").err,
               HasSubstr("coder (coder_gpt4o): options.base_url: it must not end with /chat/completions"));
-  EXPECT_THAT(Host("check p.yaml --set coder.options.mode=replay --set coder.options.recording=p.yaml").err,
-              HasSubstr("coder (coder_gpt4o): options.recording: p.yaml is no recording"));
+  for (const char* mode : {"replay", "cache"}) {
+    EXPECT_THAT(
+        Host(std::string("check p.yaml --set coder.options.recording=p.yaml --set coder.options.mode=") + mode).err,
+        HasSubstr("coder (coder_gpt4o): options.recording: p.yaml is no recording"));
+  }
   EXPECT_THAT(Host("check p.yaml --set coder.options.model=other").err, HasSubstr("cost unknown: no price for other"));
   EXPECT_THAT(Host("check p.yaml --set coder.options.mode=cache --set coder.options.temperature=0.7").err,
               HasSubstr("write seed: sample"));
