@@ -36,6 +36,10 @@ TEST_F(RunWithServiceTest, CheckFindsWhatARunWouldComeToLater) {
   const json found =
       json::parse(Host("check p.yaml --json --set coder.options.seed=mine --set coder.options.max_cost=0.001").out);
   EXPECT_EQ(found["failures"].size(), 2u);
+  // A line alone is no mistake.
+  const Result lines = Host("check p.yaml --set 'coder.options.ca_file=\"/no\\nwhere\"'");
+  EXPECT_THAT(lines.err,
+              AllOf(HasSubstr("options.ca_file: '/no\nwhere' is no file\n"), HasSubstr("p.yaml: 1 mistake\n")));
   // What the client finds reads as what the options' reader finds.
   EXPECT_THAT(Host("check p.yaml --set coder.options.base_url=https://host/v1/chat/completions").err,
               HasSubstr("coder (coder_gpt4o): options.base_url: it must not end with /chat/completions"));
