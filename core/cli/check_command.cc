@@ -1,6 +1,5 @@
 // `kgrpo-host check FILE`: everything short of running. All mistakes of the file, all missing plugins, then the parts
 // made and the problems opened.
-#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -9,7 +8,8 @@
 #include "cli/parallel.h"
 #include "cli/session.h"
 #include "config/diagnostic.h"
-#include "loop/run.h"
+#include "loop/run_config.h"
+#include "store/run_folder.h"
 
 namespace kgrpo::cli {
 namespace {
@@ -28,10 +28,14 @@ struct Findings {
   std::vector<std::string> failures;     // of parts and problems
   std::vector<std::string> notes;        // what was not looked at, and why
   std::optional<PipelineConfig> config;  // where the file is right
+  std::string refusal;                   // why `run` would not use output_dir, in its words; no mistake of the file
   ExitCode exit_code = kFine;
 
   void Fail(const Error& error) {
-    failures.push_back(error.what());
+    if (const auto* part = dynamic_cast<const PartError*>(&error); part != nullptr)
+      failures.insert(failures.end(), part->mistakes().begin(), part->mistakes().end());
+    else
+      failures.push_back(error.what());
     // Bad input outranks what is merely missing here.
     const ExitCode code = ExitCodeOf(error.code());
     if (exit_code == kFine || code == kBadInput) exit_code = code;
@@ -73,6 +77,13 @@ Findings Check(Session& session, const CheckOptionsGiven& given) {
       findings.notes.push_back("the problems were not opened: the mistakes come first");
     }
   }
+  if (findings.config) {
+    try {
+      findings.refusal = RunFolder::Refusal(findings.config->output_dir, findings.config->resolved_yaml);
+    } catch (const Error& error) {
+      findings.Fail(error);
+    }
+  }
   if (given.file_only) return findings;
 
   const PipelineConfig* config = findings.config ? &*findings.config : evaluator_alone ? &*evaluator_alone : nullptr;
@@ -109,6 +120,7 @@ void PrintJson(const CheckOptionsGiven& given, const Findings& findings) {
   }
   json["failures"] = findings.failures;
   json["notes"] = findings.notes;
+  if (findings.config) json["output_dir"] = {{"path", findings.config->output_dir}, {"refusal", findings.refusal}};
   if (given.resolve && findings.config) json["resolved"] = findings.config->resolved_yaml;
   std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
 }
@@ -117,9 +129,7 @@ void PrintText(const CheckOptionsGiven& given, const Findings& findings) {
   for (const Diagnostic& mistake : findings.mistakes) std::fprintf(stderr, "%s\n", mistake.ToString().c_str());
   for (const std::string& failure : findings.failures) std::fprintf(stderr, "%s\n", failure.c_str());
   for (const std::string& note : findings.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
-  size_t count = findings.mistakes.size();
-  for (const std::string& failure : findings.failures)  // of a plugin's options: one a line
-    count += 1 + static_cast<size_t>(std::count(failure.begin(), failure.end(), '\n'));
+  const size_t count = findings.mistakes.size() + findings.failures.size();
   if (count > 0) std::fprintf(stderr, "%s: %zu %s\n", given.file.c_str(), count, count == 1 ? "mistake" : "mistakes");
   if (!findings.config) return;
   const PipelineConfig& config = *findings.config;
@@ -128,10 +138,11 @@ void PrintText(const CheckOptionsGiven& given, const Findings& findings) {
   } else if (findings.exit_code == kFine) {
     uint64_t steps = 0;
     for (const StageConfig& stage : config.stages) steps += stage.steps;
-    std::printf("%s: fine. %zu training and %zu held-out problems, %llu steps in %zu %s; it would run in %s\n",
-                given.file.c_str(), config.train_problems.size(), config.heldout_problems.size(),
-                static_cast<unsigned long long>(steps), config.stages.size(),
-                config.stages.size() == 1 ? "stage" : "stages", config.output_dir.c_str());
+    const std::string then =
+        findings.refusal.empty() ? "it would run in " + config.output_dir : "but it would not run: " + findings.refusal;
+    std::printf("%s: fine. %zu training and %zu held-out problems, %llu steps in %zu %s; %s\n", given.file.c_str(),
+                config.train_problems.size(), config.heldout_problems.size(), static_cast<unsigned long long>(steps),
+                config.stages.size(), config.stages.size() == 1 ? "stage" : "stages", then.c_str());
   }
 }
 

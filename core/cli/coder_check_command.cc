@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -14,6 +15,8 @@
 
 #include "cli/command.h"
 #include "cli/session.h"
+#include "config/diagnostic.h"  // Closest
+#include "console/console.h"    // FormatDollars
 #include "host/cancel.h"
 #include "host/log.h"
 
@@ -21,6 +24,8 @@ namespace kgrpo::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr std::chrono::seconds kTellEvery(10);
 
 constexpr const char* kSuggestion =
     "Let each thread read and write several neighbouring elements at once, as float4 where the addresses allow it.";
@@ -32,15 +37,43 @@ struct CoderCheckOptions {
   std::string suggestion;
   std::vector<std::string> settings;
   bool json = false;
+
+  bool NamesFolder() const { return std::filesystem::is_directory(problem); }
 };
 
-// One call. Ctrl-C cancels it.
-CoderAnswer Ask(Coder& coder, const kgrpo_coder_request& request) {
+// The coder did its work, whatever it came to.
+bool CoderAnswered(const CoderAnswer& answer) {
+  return answer.outcome == KGRPO_CODER_OK || answer.outcome == KGRPO_CODER_NOT_APPLICABLE ||
+         answer.outcome == KGRPO_CODER_UNCLEAR;
+}
+
+// Tells all that parts log while it lives: a coder its retries.
+class TellingAll {
+ public:
+  explicit TellingAll(const Globals& globals) : globals_(globals) {
+    if (!globals_.quiet) SetLogLevel(LogLevel::kDebug);
+  }
+  ~TellingAll() {
+    if (!globals_.quiet && !globals_.verbose) SetLogLevel(LogLevel::kInfo);
+  }
+  TellingAll(const TellingAll&) = delete;
+  TellingAll& operator=(const TellingAll&) = delete;
+
+ private:
+  const Globals& globals_;
+};
+
+// One call. Ctrl-C cancels it; a person who waits hears for how long.
+CoderAnswer Ask(const Globals& globals, Coder& coder, const kgrpo_coder_request& request) {
+  using std::chrono::steady_clock;
+  const TellingAll telling(globals);
   std::mutex mutex;
   std::condition_variable landed;
   bool done = false, cancelled = false;
   std::optional<CoderAnswer> answer;
   std::exception_ptr failure;
+  const auto start = steady_clock::now();
+  auto tell_at = start + kTellEvery;
   coder.Implement(request, [&](std::optional<CoderAnswer> given, const std::exception_ptr& error) {
     const std::lock_guard lock(mutex);
     answer = std::move(given);
@@ -50,24 +83,61 @@ CoderAnswer Ask(Coder& coder, const kgrpo_coder_request& request) {
   });
   std::unique_lock lock(mutex);
   while (!landed.wait_for(lock, std::chrono::milliseconds(100), [&] { return done; })) {
+    if (steady_clock::now() >= tell_at && !globals.quiet && !cancelled) {
+      const auto waited = std::chrono::duration_cast<std::chrono::seconds>(tell_at - start);
+      std::fprintf(stderr, "no answer for %lld s; Ctrl-C ends the call\n", static_cast<long long>(waited.count()));
+      tell_at += kTellEvery;
+    }
     if (!CancelRequested() || cancelled) continue;
     cancelled = true;
     lock.unlock();
     coder.Cancel();
     lock.lock();
   }
+  if (cancelled && !(answer && CoderAnswered(*answer))) {
+    const double cost = answer ? answer->cost : 0;
+    throw Error(KGRPO_ERROR_CANCELLED,
+                "stopped by the user" +
+                    (cost > 0 ? "; the call that was cut short may be billed, at up to " + FormatDollars(cost) : ""));
+  }
   if (failure) std::rethrow_exception(failure);
-  if (cancelled) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
   return *std::move(answer);
 }
 
-// The problem to ask about: the one that is named, else the pipeline's first.
-std::string ProblemOf(const CoderCheckOptions& options, const PipelineConfig& config) {
-  if (!options.problem.empty()) return options.problem;
-  for (const auto* problems : {&config.train_problems, &config.heldout_problems}) {
-    if (!problems->empty()) return problems->front();
+// What to ask about: a problem's folder, and which of the file's it is, for people.
+struct Chosen {
+  std::string folder;
+  std::string which;
+};
+
+// Without a slash at its end.
+std::filesystem::path Tidied(const std::string& folder) {
+  return (std::filesystem::path(folder) / "").lexically_normal().parent_path();
+}
+
+// The problem that --problem names, by its folder or by its name in the file; else the file's first.
+Chosen ProblemOf(const CoderCheckOptions& options, const PipelineConfig& config) {
+  if (options.NamesFolder()) return {Tidied(options.problem).string(), ""};
+  std::vector<std::string> folders = config.train_problems;
+  folders.insert(folders.end(), config.heldout_problems.begin(), config.heldout_problems.end());
+  if (folders.empty())
+    throw Error(KGRPO_ERROR_INVALID, options.file + " names no problem: choose one by --problem DIR");
+  if (options.problem.empty()) {
+    if (folders.size() == 1) return {folders.front(), ""};
+    return {folders.front(),
+            " (the first of " + std::to_string(folders.size()) + "; --problem NAME chooses another one)"};
   }
-  throw Error(KGRPO_ERROR_INVALID, options.file + " names no problem: choose one by --problem DIR");
+  std::vector<std::string> names;
+  std::string list;
+  for (const std::string& folder : folders) {
+    names.push_back(Tidied(folder).filename().string());
+    if (names.back() == options.problem) return {folder, ""};
+    list += (list.empty() ? "" : ", ") + names.back();
+  }
+  const std::string closest = Closest(options.problem, names);
+  throw Error(KGRPO_ERROR_INVALID, "--problem " + options.problem + " is neither a folder nor a problem of " +
+                                       options.file + (closest.empty() ? "" : "; did you mean \"" + closest + "\"?") +
+                                       "; it has: " + list);
 }
 
 void PrintBlock(const char* title, const std::string& text) {
@@ -79,13 +149,19 @@ void PrintBlock(const char* title, const std::string& text) {
 void PrintAnswer(const CoderAnswer& answer) {
   PrintBlock("answer", answer.text);
   PrintBlock("kernel", answer.source);
-  std::printf("----\noutcome   %s\n", CoderOutcomeName(answer.outcome));
+  std::printf("----\noutcome   %s%s\n", CoderOutcomeName(answer.outcome),
+              answer.outcome == KGRPO_CODER_OK ? ": a kernel was found; it was neither compiled nor judged" : "");
   if (!answer.summary.empty()) std::printf("summary   %s\n", PrintableText(answer.summary).c_str());
   if (!answer.message.empty()) std::printf("message   %s\n", PrintableText(answer.message).c_str());
-  std::printf("time      %.2f s, %u %s\ntokens    %llu sent, %llu answered\ncost      $%.6f\n", answer.seconds,
-              answer.attempts, answer.attempts == 1 ? "attempt" : "attempts",
+  if (answer.reused)
+    std::printf("source    a recording or a cache: nothing was asked now, and nothing paid\n");
+  else
+    std::printf("time      %.2f s, %u %s\n", answer.seconds, answer.attempts,
+                answer.attempts == 1 ? "attempt" : "attempts");
+  std::printf("tokens    %llu sent, %llu answered%s\ncost      $%.6f\n",
               static_cast<unsigned long long>(answer.prompt_tokens),
-              static_cast<unsigned long long>(answer.completion_tokens), answer.cost);
+              static_cast<unsigned long long>(answer.completion_tokens), answer.reused ? ", when it was recorded" : "",
+              answer.cost);
 }
 
 int CheckCoder(const Globals& globals, const CoderCheckOptions& options) {
@@ -96,11 +172,12 @@ int CheckCoder(const Globals& globals, const CoderCheckOptions& options) {
   if (!options.evaluator.empty()) request.settings.push_back("evaluator.plugin=" + options.evaluator);
   request.roles = {Role::kCoder, Role::kEvaluator};
   request.needs_train_problems = false;
-  request.ignore_problems = !options.problem.empty();
+  request.ignore_problems = options.NamesFolder();
   const PipelineConfig config = session.Load(request);
   session.StartServices(config.seed);
+  const Chosen chosen = ProblemOf(options, config);
   PipelineParts parts = session.MakeParts(config, request.roles);  // a key that is missing is found here
-  const Problem problem = parts.evaluator->OpenProblem(ProblemOf(options, config));
+  const Problem problem = parts.evaluator->OpenProblem(chosen.folder);
   const Evaluation baseline = parts.evaluator->Baseline(problem);
 
   std::string suggestion = options.suggestion;
@@ -118,12 +195,12 @@ int CheckCoder(const Globals& globals, const CoderCheckOptions& options) {
   asked.seed = config.seed;
   const std::string sent = parts.coder->DescribeRequest(asked);
   if (!options.json) {
-    std::printf("coder     %s\nproblem   %s\nsuggests  %s\n", config.coder.plugin.c_str(), problem.name().c_str(),
-                PrintableText(suggestion).c_str());
+    std::printf("coder     %s\nproblem   %s%s\nsuggests  %s\n", config.coder.plugin.c_str(), problem.name().c_str(),
+                chosen.which.c_str(), PrintableText(suggestion).c_str());
     PrintBlock("request", sent);
     std::fflush(stdout);  // before the wait
   }
-  const CoderAnswer answer = Ask(*parts.coder, asked);
+  const CoderAnswer answer = Ask(globals, *parts.coder, asked);
   if (options.json) {
     const Json json = {{"coder", config.coder.plugin},
                        {"problem", problem.name()},
@@ -138,14 +215,13 @@ int CheckCoder(const Globals& globals, const CoderCheckOptions& options) {
                        {"attempts", answer.attempts},
                        {"prompt_tokens", answer.prompt_tokens},
                        {"completion_tokens", answer.completion_tokens},
-                       {"cost", answer.cost}};
+                       {"cost", answer.cost},
+                       {"reused", answer.reused}};
     std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
   } else {
     PrintAnswer(answer);
   }
-  const bool answered = answer.outcome == KGRPO_CODER_OK || answer.outcome == KGRPO_CODER_NOT_APPLICABLE ||
-                        answer.outcome == KGRPO_CODER_UNCLEAR;
-  return answered ? kFine : kFailed;
+  return CoderAnswered(answer) ? kFine : kFailed;
 }
 
 }  // namespace
@@ -155,8 +231,10 @@ void AddCoderCheckCommand(CLI::App& app, const Globals& globals, Action* action)
   CLI::App* command =
       app.add_subcommand("coder-check", "Ask a pipeline's coder once, and show request, answer and cost");
   command->add_option("FILE", options->file, "The pipeline file")->required();
-  command->add_option("--problem", options->problem, "What to ask about (default: the file's first problem)")
-      ->type_name("DIR");
+  command
+      ->add_option("--problem", options->problem,
+                   "What to ask about: a folder, or the name of one of the file's problems (default: its first)")
+      ->type_name("DIR|NAME");
   command->add_option("--suggestion", options->suggestion, "What to ask for")->type_name("TEXT");
   command
       ->add_option("--evaluator", options->evaluator,

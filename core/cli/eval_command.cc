@@ -15,6 +15,7 @@
 #include "cli/session.h"
 #include "console/console.h"
 #include "host/log.h"
+#include "loop/coder_cost.h"
 #include "loop/evaluate_policy.h"
 #include "prompt/metrics.h"   // GroupFacts
 #include "prompt/template.h"  // FormatSeconds
@@ -218,7 +219,15 @@ int EvaluateHeldOut(const Globals& globals, const EvalOptions& options) {
   session.StartServices(config.seed);
   PipelineParts parts = session.MakeParts(config, request.roles);
   const uint64_t episodes = options.episodes > 0 ? options.episodes : config.evaluation.episodes;
-  const PolicyReport report = EvaluatePolicy(config, parts, choice, episodes);
+  const PolicyReport report = [&] {
+    try {
+      return EvaluatePolicy(config, parts, choice, episodes);
+    } catch (const Error& error) {
+      // The message of a coder's own limit says what it has cost.
+      if (error.code() == KGRPO_ERROR_BUDGET) throw;
+      throw Error(error.code(), error.what() + CostSoFarText(parts, 0));
+    }
+  }();
   if (options.json) {
     PrintJson(report.ToJson());
   } else {

@@ -2,6 +2,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <utility>
 
 #include "digest/sha256.h"
@@ -18,7 +19,7 @@ std::unique_ptr<T> Make(const PluginLibrary& library, Role role, const std::stri
   try {
     return std::make_unique<T>(table, host, options);
   } catch (const Error& error) {
-    throw Error(error.code(), part + " (" + library.name() + "): " + error.what());
+    throw PartError(error, part + " (" + library.name() + ")");
   }
 }
 
@@ -29,7 +30,32 @@ std::string DigestOf(const std::filesystem::path& file) {
   return Sha256(bytes);
 }
 
+std::vector<std::string> MistakesOf(const std::string& message, const std::string& part) {
+  std::vector<std::string> mistakes;
+  std::istringstream lines(message);
+  for (std::string line; std::getline(lines, line);) {
+    if (mistakes.empty() || line.starts_with("options."))
+      mistakes.push_back(part + ": " + line);
+    else
+      mistakes.back() += "\n" + line;
+  }
+  if (mistakes.empty()) mistakes.push_back(part + ": it does not say why");
+  return mistakes;
+}
+
+std::string Joined(const std::vector<std::string>& lines) {
+  std::string all;
+  for (const std::string& line : lines) all += (all.empty() ? "" : "\n") + line;
+  return all;
+}
+
 }  // namespace
+
+PartError::PartError(const Error& error, const std::string& part)
+    : PartError(error.code(), MistakesOf(error.what(), part)) {}
+
+PartError::PartError(kgrpo_error_code code, std::vector<std::string> mistakes)
+    : Error(code, Joined(mistakes)), mistakes_(std::move(mistakes)) {}
 
 Session::Session(const Globals& globals) : loader_(PluginDirectories(globals.plugin_path)) {}
 

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <kgrpo/sdk/error.h>
+
 #include "cli/command.h"
 #include "config/load.h"
 #include "config/pipeline.h"
@@ -16,6 +18,20 @@
 #include "plugin/loader.h"
 
 namespace kgrpo::cli {
+
+// A part that could not be made: what its plugin says, a line each mistake, each behind the part's name: "coder
+// (coder_gpt4o): options.seed: expected an integer". A plugin with several mistakes in its options begins a line with
+// "options." for each; other lines belong to the one before them.
+class PartError : public Error {
+ public:
+  PartError(const Error& error, const std::string& part);
+  const std::vector<std::string>& mistakes() const { return mistakes_; }
+
+ private:
+  PartError(kgrpo_error_code code, std::vector<std::string> mistakes);
+
+  std::vector<std::string> mistakes_;
+};
 
 class Session {
  public:
@@ -29,8 +45,8 @@ class Session {
   // The services for a run's instances; once, before parts are made. `artifact_root` as in HostOptions.
   HostServices& StartServices(uint64_t seed, const std::filesystem::path& artifact_root = {});
 
-  // Instances of the roles. Failures name the part: "policy (policy_qwen): no such folder". With `identify`, the
-  // libraries' digests are taken for the run's records.
+  // Instances of the roles; throws PartError where a plugin makes none. With `identify`, the libraries' digests are
+  // taken for the run's records.
   PipelineParts MakeParts(const PipelineConfig& config, const std::set<Role>& roles, bool identify = false);
 
   // One plugin chosen by hand, with options from --set; messages speak of "options".

@@ -7,13 +7,25 @@
 
 namespace kgrpo {
 
-void InitLog(LogLevel least) {
+namespace {
+
+spdlog::level::level_enum SpdlogLevel(LogLevel level) {
   constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info, spdlog::level::warn,
                                                    spdlog::level::err};
+  return kLevels[static_cast<size_t>(level)];
+}
+
+}  // namespace
+
+void InitLog(LogLevel least) {
   auto logger = std::make_shared<spdlog::logger>("kgrpo", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
-  logger->set_level(kLevels[static_cast<size_t>(least)]);
+  logger->set_level(SpdlogLevel(least));
   logger->set_pattern("%^%l:%$ %v");
   spdlog::set_default_logger(std::move(logger));
+}
+
+void SetLogLevel(LogLevel least) {
+  spdlog::default_logger()->set_level(SpdlogLevel(least));
 }
 
 std::string PrintableText(std::string_view text) {

@@ -13,6 +13,9 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError };
 // alone.
 void InitLog(LogLevel least);
 
+// Changes what InitLog was told. [any thread]
+void SetLogLevel(LogLevel least);
+
 // `text` with control characters other than tabs and newlines written as \x1b: kernels, compilers and models must not
 // steer a person's terminal. Lines after the first are indented.
 std::string PrintableText(std::string_view text);

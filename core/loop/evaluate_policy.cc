@@ -112,6 +112,7 @@ PolicyReport EvaluatePolicy(const PipelineConfig& config, PipelineParts& parts, 
   report.rounds = config.loop.rounds;
   report.modelled = problems[0].baseline.modelled;
   report.time_source = problems[0].baseline.time_source;
+  report.coder = CountAnswers(trajectories);
   report.metrics = RolloutMetrics(trajectories);
   std::vector<std::vector<double>> rewards(problems.size()), speedups(problems.size());
   std::vector<double> right_speedups;  // an episode's best right kernel; 0 where there was none
@@ -190,6 +191,8 @@ nlohmann::ordered_json PolicyReport::ToJson() const {
           {"best_speedup_geomean", IntervalJson(best_speedup)},
           {"fast_p", fast},
           {"token_entropy", token_entropy},
+          {"coder_answers", coder.answers},
+          {"coder_answers_reused", coder.reused},
           {"metrics", rates},
           {"problems", by_problem}};
 }
@@ -220,8 +223,12 @@ void PolicyReport::Show(Console& console) const {
            Format("  distinct %.0f",
                   metrics.contains("policy/distinct_suggestions") ? metrics.at("policy/distinct_suggestions") : 0.0) +
            (token_entropy > 0 ? Format("  entropy %.3f nats a token", token_entropy) : "")}};
+  const std::string reused = ReusedText(coder);
   if (const auto cost = metrics.find("coder/cost"); cost != metrics.end() && cost->second > 0) {
-    lines.emplace_back("coder", FormatDollars(cost->second) + Format(", %.0f tokens", metrics.at("coder/tokens")));
+    lines.emplace_back("coder", FormatDollars(cost->second) + Format(", %.0f tokens", metrics.at("coder/tokens")) +
+                                    (reused.empty() ? "" : "; " + reused));
+  } else if (!reused.empty()) {
+    lines.emplace_back("coder", reused);
   }
   console.Header("policy: " + policy, lines);
   std::vector<std::vector<std::string>> rows;

@@ -5,6 +5,7 @@
 
 #include "config/pipeline.h"
 #include "console/console.h"
+#include "loop/coder_cost.h"
 #include "loop/metrics.h"
 #include "loop/parts.h"
 #include "loop/rollout.h"
@@ -53,6 +54,7 @@ struct PolicyReport {
   std::vector<std::pair<double, double>>
       fast_p;                // (p, share of episodes whose best kernel is right and over p times as fast)
   double token_entropy = 0;  // mean over suggestion tokens, in nats; only of a policy
+  CoderCounts coder;         // answers in all episodes
   MetricMap metrics;         // as loop/metrics.h names them
   std::vector<ProblemFigures> problems;
 

@@ -2,9 +2,11 @@
 
 #include "loop/best_kernels.h"
 #include "loop/checkpoint.h"
+#include "loop/coder_cost.h"
 #include "loop/heldout.h"
 #include "loop/identity.h"
 #include "loop/metrics.h"
+#include "loop/run_config.h"
 #include "loop/stage.h"
 #include "loop/stopwatch.h"
 #include "loop/summary.h"
@@ -44,7 +46,7 @@ class Runner {
         problems_(problems.train),
         heldout_(problems.heldout),
         rollout_(config, parts, problems_, pool_) {
-    CheckConfig();
+    CheckRunConfig(config, parts, problems_.size());
     for (const StageConfig& stage : config_.stages) total_ += stage.steps;
     if (heldout_) heldout_rollout_.emplace(config_, parts_, *heldout_, pool_);
   }
@@ -63,32 +65,6 @@ class Runner {
   }
 
  private:
-  // What the file's schema cannot say, since it takes two keys together.
-  void CheckConfig() const {
-    const LoopConfig& loop = config_.loop;
-    if (loop.trajectories_per_problem == 0 || loop.batch_size % loop.trajectories_per_problem != 0) {
-      throw Error(KGRPO_ERROR_INVALID, "loop.batch_size (" + std::to_string(loop.batch_size) +
-                                           ") must be a multiple of loop.trajectories_per_problem (" +
-                                           std::to_string(loop.trajectories_per_problem) + ")");
-    }
-    if (loop.batch_size == 0 || loop.rounds == 0) {
-      throw Error(KGRPO_ERROR_INVALID, "loop.batch_size and loop.rounds must be at least 1");
-    }
-    const bool one_alone = problems_.size() < 2 || loop.batch_size / loop.trajectories_per_problem < 2;
-    if (config_.controls.shuffle_prompts && one_alone) {
-      throw Error(KGRPO_ERROR_INVALID, "controls.shuffle_prompts needs two problems in a step: problems.train has " +
-                                           std::to_string(problems_.size()) +
-                                           ", and loop.batch_size / loop.trajectories_per_problem is " +
-                                           std::to_string(loop.batch_size / loop.trajectories_per_problem));
-    }
-    if (const std::string mistake = SuggestionsMistake(config_, *parts_.coder); !mistake.empty())
-      throw Error(KGRPO_ERROR_INVALID, mistake);
-    if (problems_.size() == 0) throw Error(KGRPO_ERROR_INVALID, "problems.train names no problem");
-    if (parts_.trainers.size() != config_.stages.size()) {
-      throw Error(KGRPO_ERROR_INTERNAL, "a trainer instance is needed for each stage");
-    }
-  }
-
   // Where the run stands, and the first words about it.
   void Open() {
     if (options_.console != nullptr) ShowHeader(*options_.console, config_, parts_, problems_, folder_);
@@ -240,6 +216,8 @@ class Runner {
     } else {
       kept = "there is no checkpoint yet: a resumed run starts at the beginning";
     }
+    // The message of a coder's own limit says what it has cost.
+    if (error.code() != KGRPO_ERROR_BUDGET) kept += CostSoFarText(parts_, coder_cost_);
     if (options_.console != nullptr) options_.console->Finish();
     if (!cancelled && error.code() != KGRPO_ERROR_NOT_FINITE && error.code() != KGRPO_ERROR_BUDGET) {
       throw Error(error.code(), "step " + std::to_string(done_ + 1) + ": " + error.what() + " (" + kept + ")");
@@ -295,17 +273,6 @@ RunProblems::RunProblems(const PipelineConfig& config, PipelineParts& parts)
   if (config.evaluation.every > 0 && !config.heldout_problems.empty()) {
     heldout.emplace(*parts.evaluator, config.heldout_problems, pool);
   }
-}
-
-std::string SuggestionsMistake(const PipelineConfig& config, const Coder& coder) {
-  for (size_t i = 0; i < config.stages.size(); ++i) {
-    if (config.stages[i].suggestions != SuggestionSource::kUniform || !coder.Suggestions().empty()) continue;
-    return "stage " + std::to_string(i + 1) + " (" + config.stages[i].trainer.plugin +
-           ") draws suggestions uniformly from the coder's list, and " + config.coder.plugin +
-           " has none (it takes any text): leave this stage out, or train it with a coder that has a list, such as "
-           "coder_offline, and begin with the model that this gives (policy.options.model)";
-  }
-  return "";
 }
 
 RunOutcome Run(const PipelineConfig& config, PipelineParts& parts, RunProblems& problems, const RunFolder& folder,

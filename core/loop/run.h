@@ -56,9 +56,6 @@ struct RunOutcome {
   int ExitCode() const { return status == Status::kFinished ? 0 : status == Status::kInterrupted ? 130 : 1; }
 };
 
-// Why a stage cannot be run with this coder: it draws suggestions from a list, and the coder has none. Empty: all can.
-std::string SuggestionsMistake(const PipelineConfig& config, const Coder& coder);
-
 // Runs, or goes on. Any other failure than a stop is thrown, after a checkpoint of the last whole step where the policy
 // is still as it was then. One thread; `parts` was made for this run: trainers that have begun cannot begin again.
 RunOutcome Run(const PipelineConfig& config, PipelineParts& parts, RunProblems& problems, const RunFolder& folder,

@@ -1,5 +1,6 @@
 #include "loop/summary.h"
 
+#include "loop/coder_cost.h"
 #include "loop/coder_faults.h"
 #include "loop/metrics.h"
 #include "loop/statistics.h"
@@ -62,9 +63,13 @@ void ShowCoder(Console& console, RunDatabase& database, const std::vector<StepSu
   }
   const std::string what =
       ": " + std::to_string(totals.tokens) + " tokens in " + std::to_string(totals.answers) + " answers";
+  const std::string reused = ReusedText({totals.answers, totals.reused});
   if (cost > 0) {
     console.Note("the coder cost " + FormatDollars(cost) +
-                 (lost > 0 ? ", of it up to " + FormatDollars(lost) + " for attempts without an answer" : "") + what);
+                 (lost > 0 ? ", of it up to " + FormatDollars(lost) + " for attempts without an answer" : "") + what +
+                 (reused.empty() ? "" : "; " + reused));
+  } else if (totals.reused > 0) {
+    console.Note("the coder: " + reused + (totals.reused < totals.answers ? "; of the others it told no cost" : ""));
   } else if (totals.tokens > 0) {
     console.Note("the coder told no cost (none was paid, or its prices are not known)" + what);
   }

@@ -83,6 +83,7 @@ CoderAnswer CoderAnswer::FromC(const kgrpo_coder_answer& c) {
   answer.seconds = c.seconds;
   answer.attempts = c.attempts;
   if (KGRPO_HAS_MEMBER(&c, kgrpo_coder_answer, text)) answer.text = Copy(c.text);
+  if (KGRPO_HAS_MEMBER(&c, kgrpo_coder_answer, reused)) answer.reused = c.reused != 0;
   if ((answer.outcome == KGRPO_CODER_OK) == answer.source.empty()) {
     throw Error(KGRPO_ERROR_INTERNAL, std::string("the coder delivered outcome \"") + CoderOutcomeName(answer.outcome) +
                                           (answer.source.empty() ? "\" without a kernel" : "\" with a kernel"));
@@ -103,6 +104,7 @@ kgrpo_coder_answer CoderAnswer::ToC() const {
   c.seconds = seconds;
   c.attempts = attempts;
   c.text = Str(text);
+  c.reused = reused ? 1 : 0;
   return c;
 }
 

@@ -12,13 +12,22 @@ void RunDatabase::WriteFailedRound(Purpose purpose, uint64_t step, uint64_t traj
           << answer.message << answer.prompt_tokens << answer.completion_tokens << answer.cost << answer.seconds
           << answer.attempts)
       .Run();
+  WriteReused(purpose, step, trajectory, round);
+}
+
+void RunDatabase::WriteReused(Purpose purpose, uint64_t step, uint64_t trajectory, const RoundRecord& round) {
+  if (!round.answer.reused) return;
+  Statement insert(database_, "INSERT INTO reused_answers VALUES(?, ?, ?, ?)");
+  (insert << PurposeName(purpose) << step << trajectory << round.round).Run();
 }
 
 std::optional<RoundRecord> RunDatabase::ReadFailedRound(Purpose purpose, uint64_t step, uint64_t trajectory) {
   Statement select(database_,
                    "SELECT round, suggestion, completion_ids, (SELECT text FROM sources WHERE hash = code_a), "
                    "(SELECT text FROM sources WHERE hash = code_b), coder_outcome, coder_message, coder_prompt_tokens, "
-                   "coder_completion_tokens, coder_cost, coder_seconds, coder_attempts FROM dropped_rounds "
+                   "coder_completion_tokens, coder_cost, coder_seconds, coder_attempts, "
+                   "EXISTS(SELECT 1 FROM reused_answers u WHERE u.purpose = d.purpose AND u.step = d.step AND "
+                   "u.trajectory = d.trajectory AND u.round = d.round) FROM dropped_rounds d "
                    "WHERE purpose = ? AND step = ? AND trajectory = ?");
   select << PurposeName(purpose) << step << trajectory;
   if (!select.Step()) return std::nullopt;
@@ -36,6 +45,7 @@ std::optional<RoundRecord> RunDatabase::ReadFailedRound(Purpose purpose, uint64_
   round.answer.cost = select.Real(9);
   round.answer.seconds = select.Real(10);
   round.answer.attempts = static_cast<uint32_t>(select.Integer(11));
+  round.answer.reused = select.Integer(12) != 0;
   return round;
 }
 
@@ -54,6 +64,12 @@ CoderTotals RunDatabase::ReadCoderTotals(uint64_t up_to_step) {
   totals.errors = static_cast<uint64_t>(select.Real(1));
   totals.tokens = static_cast<uint64_t>(select.Real(2));
   totals.cost = select.Real(3);
+  Statement reused(
+      database_,
+      "SELECT count(*) FROM reused_answers WHERE step <= ?1 OR (purpose = 'demonstration' AND step <= ?1 + "
+      "1)");
+  reused << up_to_step;
+  if (reused.Step()) totals.reused = static_cast<uint64_t>(reused.Integer(0));
   return totals;
 }
 

@@ -84,7 +84,7 @@ void RunDatabase::WriteProblems(Purpose purpose, const std::vector<ProblemRecord
 }
 
 void RunDatabase::WriteTrajectories(Purpose purpose, uint64_t step, const std::vector<TrajectoryRecord>& trajectories) {
-  for (const char* table : {"trajectories", "rounds", "evaluations", "dropped_rounds"}) {
+  for (const char* table : {"trajectories", "rounds", "evaluations", "dropped_rounds", "reused_answers"}) {
     Statement clear(database_, std::string("DELETE FROM ") + table + " WHERE purpose = ? AND step = ?");
     (clear << PurposeName(purpose) << step).Run();
   }
@@ -113,6 +113,7 @@ void RunDatabase::WriteTrajectories(Purpose purpose, uint64_t step, const std::v
                     << answer.seconds << answer.attempts << round.unchanged << round.applied << round.speedup
                     << round.reward << round.idle_reward << MetricsToJson(round.reward_parts))
           .Run();
+      WriteReused(purpose, step, trajectory.trajectory, round);
       if (!round.evaluation) continue;
       const Evaluation& evaluation = *round.evaluation;
       (insert_evaluation << PurposeName(purpose) << step << trajectory.trajectory << round.round

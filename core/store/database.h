@@ -36,6 +36,7 @@ struct StepSummary {
 struct CoderTotals {
   uint64_t answers = 0;
   uint64_t errors = 0;  // of them, those that gave no kernel for a fault of the coder's own
+  uint64_t reused = 0;  // of them, those that came from a recording or a cache
   uint64_t tokens = 0;
   double cost = 0;  // US dollars
 };
@@ -88,6 +89,7 @@ class RunDatabase {
   void InsertJudged(uint64_t step, const JudgedKernels& judged);
   void WriteTrajectories(Purpose purpose, uint64_t step, const std::vector<TrajectoryRecord>& trajectories);
   void WriteFailedRound(Purpose purpose, uint64_t step, uint64_t trajectory, const RoundRecord& round);
+  void WriteReused(Purpose purpose, uint64_t step, uint64_t trajectory, const RoundRecord& round);
   std::optional<RoundRecord> ReadFailedRound(Purpose purpose, uint64_t step, uint64_t trajectory);
   std::string WriteSource(const std::string& text);  // its hash; "" for an empty one
 

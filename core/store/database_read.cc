@@ -35,8 +35,9 @@ std::vector<TrajectoryRecord> RunDatabase::ReadStep(Purpose purpose, uint64_t st
         "(SELECT text FROM sources WHERE hash = code_c), coder_outcome, coder_summary, coder_message, "
         "coder_prompt_tokens, coder_completion_tokens, coder_cost, coder_seconds, coder_attempts, unchanged, applied, "
         "speedup, reward, idle_reward, reward_parts, seed, compiled, correct, verdict, seconds, seconds_low, "
-        "seconds_high, modelled, time_source, diagnosis, metrics, evaluate_seconds "
+        "seconds_high, modelled, time_source, diagnosis, metrics, evaluate_seconds, u.round IS NOT NULL "
         "FROM rounds r LEFT JOIN evaluations e USING(purpose, step, trajectory, round) "
+        "LEFT JOIN reused_answers u USING(purpose, step, trajectory, round) "
         "WHERE purpose = ? AND step = ? AND trajectory = ? ORDER BY r.round");
     rounds << PurposeName(purpose) << step << trajectory.trajectory;
     while (rounds.Step()) {
@@ -68,6 +69,7 @@ std::vector<TrajectoryRecord> RunDatabase::ReadStep(Purpose purpose, uint64_t st
       round.reward = rounds.Real(21);
       round.idle_reward = rounds.Real(22);
       round.reward_parts = MetricsFromJson(rounds.Text(23));
+      round.answer.reused = rounds.Integer(36) != 0;
       if (rounds.IsNull(24)) continue;
       round.evaluation_seed = std::stoull(rounds.Text(24));
       Evaluation& evaluation = round.evaluation.emplace();

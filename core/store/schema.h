@@ -79,6 +79,9 @@ CREATE TABLE IF NOT EXISTS dropped_rounds(
   coder_completion_tokens INTEGER NOT NULL, coder_cost REAL NOT NULL, coder_seconds REAL NOT NULL,
   coder_attempts INTEGER NOT NULL,
   PRIMARY KEY(purpose, step, trajectory)) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS reused_answers(
+  purpose TEXT NOT NULL, step INTEGER NOT NULL, trajectory INTEGER NOT NULL, round INTEGER NOT NULL,
+  PRIMARY KEY(purpose, step, trajectory, round)) STRICT, WITHOUT ROWID;
 )sql";
 
 }  // namespace kgrpo

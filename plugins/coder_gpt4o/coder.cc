@@ -90,7 +90,8 @@ std::string Coder::Describe(const kgrpo_coder_request& request) const {
   body.erase("messages");
   std::string text = options_.mode == Mode::kReplay
                          ? "nothing is sent: the recording " + source_->file().string() + " is asked for"
-                         : "POST to " + options_.client.base_url.substr(0, options_.client.base_url.find('?'));
+                         : "POST to " + service_.address;
+  if (options_.mode == Mode::kCache) text += ", where the cache has no answer";
   text += "\n" + body.dump() + "\n";
   for (const nlohmann::json& message : messages)
     text += "[" + message["role"].get<std::string>() + "]\n" + message["content"].get<std::string>() + "\n";
@@ -143,7 +144,7 @@ void Coder::Ask(const JobPointer& job) {
 bool Coder::UseRecorded(const JobPointer& job, bool again) {
   if (run_ != nullptr) {
     if (const auto paid = run_->Find(job->request, Match::kSample)) {
-      Use(job, paid->completion, paid->cost);
+      Use(job, paid->completion, paid->cost, /*reused=*/!paid->paid);
       return true;
     }
   }
@@ -153,14 +154,14 @@ bool Coder::UseRecorded(const JobPointer& job, bool again) {
   const bool answered = known && known->completion.outcome == Completion::Outcome::kAnswered;
   if (reports_.metric && !again) reports_.metric("coder/recorded_rate", answered ? 1 : 0);
   if (!known) return false;
-  if (cache) Keep(*job, {known->completion, 0}, /*keep=*/true, /*paid=*/false);
+  if (cache) Keep(*job, {.completion = known->completion, .paid = false}, /*keep=*/true, /*paid=*/false);
   std::vector<JobPointer> waiting;
   {
     const std::lock_guard lock(mutex_);
     waiting = StopWaitingFor(job);
   }
-  Use(job, known->completion, 0);
-  for (const JobPointer& other : waiting) Use(other, known->completion, 0);
+  Use(job, known->completion, 0, /*reused=*/true);
+  for (const JobPointer& other : waiting) Use(other, known->completion, 0, /*reused=*/true);
   return true;
 }
 
@@ -217,8 +218,8 @@ std::string Coder::Keep(const Job& job, const RecordedCompletion& exchange, bool
 }
 
 // What comes of an exchange, wherever it came from.
-void Coder::Use(const JobPointer& job, const Completion& completion, double cost) {
-  if (!job->Take(completion, cost)) return;
+void Coder::Use(const JobPointer& job, const Completion& completion, double cost, bool reused) {
+  if (!job->Take(completion, cost, reused)) return;
   if (job->cancels() != cancels_) return job->End(KGRPO_CODER_FAILED, "cancelled");
   Ask(job);
 }

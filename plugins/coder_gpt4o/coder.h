@@ -30,6 +30,7 @@ class Job;
 struct Service {
   std::function<void(CompletionRequest request, std::function<void(Completion)> done)> send;
   std::function<void()> cancel;
+  std::string address = {};  // where it posts to, for people
 };
 
 // Where exchanges are kept. What is written is opened at the first request: when the run's folder is there, and not by
@@ -88,7 +89,7 @@ class Coder {
   double LostCost(const Job& job, const Losses& losses) const;
   std::string Keep(const Job& job, const RecordedCompletion& exchange, bool keep, bool paid);
   void Fail(const JobPointer& job, kgrpo_error_code code, const std::string& message);
-  void Use(const JobPointer& job, const Completion& completion, double cost);
+  void Use(const JobPointer& job, const Completion& completion, double cost, bool reused);
 
   const CoderOptions options_;
   const CoderPrompt prompt_;

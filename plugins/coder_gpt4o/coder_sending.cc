@@ -143,7 +143,8 @@ void Coder::Receive(const JobPointer& job, Completion completion) {
   const bool no_budget = completion.failure == "budget";  // to be asked again once it fits, if it ever does
   const bool keep = !no_budget && (answered || completion.outcome == Completion::Outcome::kFailed);
   std::string unkept;
-  if (keep || cost > 0) unkept = Keep(*job, {completion, cost, lost}, keep, /*paid=*/true);
+  if (keep || cost > 0)
+    unkept = Keep(*job, {.completion = completion, .cost = cost, .lost_cost = lost}, keep, /*paid=*/true);
   std::vector<JobPointer> waiting;
   {
     const std::lock_guard lock(mutex_);
@@ -172,8 +173,8 @@ void Coder::Receive(const JobPointer& job, Completion completion) {
     job->Lose(completion, cost);
     return Hold(job);
   }
-  Use(job, completion, cost);
-  for (const JobPointer& other : waiting) Use(other, completion, 0);
+  Use(job, completion, cost, /*reused=*/false);
+  for (const JobPointer& other : waiting) Use(other, completion, 0, /*reused=*/true);
   SendHeld();
 }
 

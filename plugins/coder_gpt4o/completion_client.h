@@ -70,6 +70,8 @@ struct ClientOptions {
   // What an operator wants to read: pauses, resumptions, what was learnt. No secrets. Called on the client's thread;
   // must not throw. Empty: nobody reads.
   std::function<void(const std::string& message)> notice;
+  // Likewise: each attempt that is made again, and why.
+  std::function<void(const std::string& message)> retry_notice;
 };
 
 // Of a request's attempts: those that the service took on but that gave no answer.
@@ -153,6 +155,9 @@ class CompletionClient {
   void Cancel();
 
   ClientStatistics Statistics() const;
+
+  // Where requests are posted to, without the query: for people. [any thread]
+  const std::string& Address() const;
 
  private:
   class Impl;

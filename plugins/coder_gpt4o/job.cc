@@ -24,7 +24,8 @@ nlohmann::json Job::WithTheRest(nlohmann::json messages) const {
   return messages;
 }
 
-bool Job::Take(const Completion& completion, double cost) {
+bool Job::Take(const Completion& completion, double cost, bool reused) {
+  (reused ? reused_ : asked_anew_) = true;
   prompt_tokens_ += completion.prompt_tokens;
   completion_tokens_ += completion.completion_tokens;
   cost_ += cost;
@@ -58,6 +59,7 @@ bool Job::Take(const Completion& completion, double cost) {
 }
 
 void Job::Lose(const Completion& completion, double cost) {
+  asked_anew_ = true;
   cost_ += cost;
   attempts_ += completion.attempts;
 }
@@ -82,6 +84,7 @@ void Job::Deliver(kgrpo_coder_outcome outcome, const std::string& source, const 
   answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   answer.attempts = attempts_;
   answer.text = Str(text_);
+  answer.reused = reused_ && !asked_anew_ ? 1 : 0;
   done_.done(done_.context, &answer, nullptr);
 }
 

@@ -33,9 +33,9 @@ class Job {
   RecordedRequest request;
   double reserved = 0;
 
-  // Takes what an exchange gave, and what it cost. True: the answer was cut off, and the messages ask for the rest now.
-  // False: the host has its answer.
-  bool Take(const Completion& completion, double cost);
+  // Takes what an exchange gave, and what it cost. `reused`: the service was not asked for it. True: the answer was cut
+  // off, and the messages ask for the rest now. False: the host has its answer.
+  bool Take(const Completion& completion, double cost, bool reused);
 
   // Takes what attempts cost that gave no answer, of an exchange that is made again.
   void Lose(const Completion& completion, double cost);
@@ -61,6 +61,8 @@ class Job {
   uint64_t prompt_tokens_ = 0, completion_tokens_ = 0;
   double cost_ = 0;
   uint32_t attempts_ = 0;
+  bool reused_ = false;      // some of it was there already
+  bool asked_anew_ = false;  // the service was asked for some of it
 };
 
 }  // namespace kgrpo::coder_gpt4o

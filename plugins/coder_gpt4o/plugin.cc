@@ -12,6 +12,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <system_error>
 #include <utility>
 
 using kgrpo::Error;
@@ -36,12 +38,32 @@ kgrpo_str OptionsSchema() {
   return Str(coder_gpt4o::OptionsSchema());
 }
 
+// Opens a recording that the options name, which must be one.
+std::shared_ptr<Recording> OpenNamed(const std::string& named) {
+  try {
+    return std::make_shared<Recording>(coder_gpt4o::RecordingFile(named), Recording::Access::kReplay);
+  } catch (const Error& error) {
+    throw Error(error.code(), std::string("options.recording: ") + error.what());
+  }
+}
+
+// What a cache is to be kept in may be missing or empty still, or held by who fills it.
+void CheckCache(const std::string& named) {
+  std::error_code error;
+  const std::filesystem::path file = coder_gpt4o::RecordingFile(named);
+  if (!std::filesystem::is_regular_file(file, error) || std::filesystem::file_size(file, error) == 0) return;
+  try {
+    OpenNamed(named);
+  } catch (const Error& refused) {
+    if (refused.code() != KGRPO_ERROR_UNAVAILABLE) throw;
+  }
+}
+
 coder_gpt4o::Recordings RecordingsOf(const Host& host, const coder_gpt4o::CoderOptions& options) {
   namespace fs = std::filesystem;
   coder_gpt4o::Recordings recordings;
   if (options.mode == Mode::kReplay) {
-    recordings.replay =
-        std::make_shared<Recording>(coder_gpt4o::RecordingFile(options.recording), Recording::Access::kReplay);
+    recordings.replay = OpenNamed(options.recording);
     return recordings;
   }
   recordings.open_run = [host] {
@@ -49,6 +71,7 @@ coder_gpt4o::Recordings RecordingsOf(const Host& host, const coder_gpt4o::CoderO
                                        Recording::Access::kReadWrite);
   };
   if (options.mode != Mode::kCache) return recordings;
+  if (!options.recording.empty()) CheckCache(options.recording);
   recordings.open_cache = [host, named = options.recording] {
     const fs::path file = named.empty() ? fs::path(host.CacheDirectory()) / coder_gpt4o::kRecordingName
                                         : coder_gpt4o::RecordingFile(named);
@@ -68,12 +91,14 @@ kgrpo_error* Create(const kgrpo_host* raw_host, kgrpo_str options_text, kgrpo_co
       coder_gpt4o::ClientOptions& client = options.client;
       client.seed = host.Random({}, 0);
       client.notice = [host](const std::string& message) { host.Warn(message); };
+      client.retry_notice = [host](const std::string& message) { host.Debug(message); };
       self->client = std::make_unique<coder_gpt4o::CompletionClient>(client);
       service.send = [client = self->client.get()](coder_gpt4o::CompletionRequest request,
                                                    std::function<void(coder_gpt4o::Completion)> done) {
         client->Send(std::move(request), std::move(done));
       };
       service.cancel = [client = self->client.get()] { client->Cancel(); };
+      service.address = self->client->Address();
     }
     if (options.mode != Mode::kReplay && !options.price_known && !options.client.api_key.empty())
       host.Warn("cost unknown: no price for " + options.model + "; add prices: {" + options.model +

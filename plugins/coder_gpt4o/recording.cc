@@ -72,12 +72,17 @@ RecordedCompletion Read(const Statement& row) {
   completion.http_status = static_cast<int>(row.Integer(11));
   completion.failure = row.Text(12);
   completion.message = row.Text(13);
+  recorded.paid = row.Integer(14) != 0;
   return recorded;
 }
 
-constexpr const char* kColumns =
-    "SELECT answered, text, refusal, finish_reason, model, prompt_tokens, completion_tokens, usage_known, cost, "
-    "answer_seconds, attempts, http_status, failure, message FROM exchanges WHERE digest = ?";
+// `paid` may be missing where the file is only read, and matters to none of its readers.
+std::string Columns(Recording::Access access) {
+  return std::string(
+             "SELECT answered, text, refusal, finish_reason, model, prompt_tokens, completion_tokens, usage_known, "
+             "cost, answer_seconds, attempts, http_status, failure, message, ") +
+         (access == Recording::Access::kReadWrite ? "paid" : "1") + " FROM exchanges WHERE digest = ?";
+}
 
 void Prepare(Database& database, const fs::path& file, Recording::Access access, std::chrono::milliseconds patience) {
   const int64_t application = Pragma(database, "PRAGMA application_id");
@@ -108,6 +113,8 @@ void Prepare(Database& database, const fs::path& file, Recording::Access access,
     Transaction transaction(database);
     if (Pragma(database, "SELECT count(*) FROM pragma_table_info('exchanges') WHERE name = 'service'") == 0)
       database.Execute("ALTER TABLE exchanges ADD COLUMN service TEXT NOT NULL DEFAULT ''");
+    if (Pragma(database, "SELECT count(*) FROM pragma_table_info('exchanges') WHERE name = 'paid'") == 0)
+      database.Execute("ALTER TABLE exchanges ADD COLUMN paid INTEGER NOT NULL DEFAULT 1");
     if (Pragma(database, "SELECT count(*) FROM pragma_table_info('spending') WHERE name = 'lost_cost'") == 0)
       database.Execute("ALTER TABLE spending ADD COLUMN lost_cost REAL NOT NULL DEFAULT 0");
     transaction.Commit();
@@ -182,7 +189,7 @@ std::optional<RecordedCompletion> Recording::Find(const RecordedRequest& request
   // A cache answers for the service that is asked alone; a replay stands for whichever it was.
   const bool of_service = match == Match::kAnswered;
   const std::string same_service = of_service ? " AND service = ?" : "";
-  const std::string columns = kColumns + same_service;
+  const std::string columns = Columns(access_) + same_service;
   const std::lock_guard lock(mutex_);
   {
     // The newest: what was answered after it had failed counts.
@@ -222,13 +229,15 @@ void Recording::Add(const RecordedRequest& request, const RecordedCompletion& ex
   sqlite3_busy_timeout(database_->raw(), static_cast<int>(wait.count()));
   Transaction transaction(*database_);
   if (keep) {
-    Statement insert(*database_,
-                     "INSERT INTO exchanges VALUES(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+    Statement insert(
+        *database_,
+        "INSERT INTO exchanges VALUES(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
     (insert << request.digest << std::to_string(request.sample) << request.body << request.identity
             << (completion.outcome == Completion::Outcome::kAnswered) << completion.text << completion.refusal
             << completion.finish_reason << completion.model << completion.prompt_tokens << completion.completion_tokens
             << completion.usage_known << exchange.cost << completion.answer_seconds << completion.attempts
-            << completion.http_status << completion.failure << completion.message << now << request.service)
+            << completion.http_status << completion.failure << completion.message << now << request.service
+            << exchange.paid)
         .Run();
   }
   if (paid) {

@@ -32,6 +32,7 @@ struct RecordedCompletion {
   Completion completion;  // kAnswered or kFailed
   double cost = 0;        // as it was when it was paid
   double lost_cost = 0;   // of it: for attempts that gave no answer
+  bool paid = true;       // by the run in whose recording it stands, not taken from a cache
 };
 
 // Which of several recorded answers to the same content is wanted.

@@ -149,6 +149,21 @@ TEST_F(CliTest, RunTrainsAndLeavesAFolder) {
   const Result again = Run("p.yaml --set output_dir=out_run");
   EXPECT_EQ(again.code, 3);
   EXPECT_THAT(again.err, HasSubstr("--overwrite"));
+  // Checking says the same: the file is fine, and would not run.
+  const std::string refusal =
+      "output_dir out_run holds a finished run: name another folder (--set output_dir=...), or delete that run with "
+      "--overwrite";
+  EXPECT_EQ(again.err, "error: " + refusal + "\n");
+  const Result check = Run("check p.yaml --set output_dir=out_run");
+  EXPECT_EQ(check.code, 0) << check.err;
+  EXPECT_THAT(check.out, HasSubstr("3 steps in 1 stage; but it would not run: " + refusal + "\n"));
+  EXPECT_THAT(check.out, Not(HasSubstr("would run in")));
+  EXPECT_EQ(json::parse(Run("check p.yaml --set output_dir=out_run --json").out)["output_dir"]["refusal"], refusal);
+  const Result other = Run("check p.yaml --set output_dir=problems");
+  EXPECT_THAT(other.out, HasSubstr("but it would not run: output_dir problems is not empty"));
+  const Result file = Run("check p.yaml --set output_dir=p.yaml");
+  EXPECT_EQ(file.code, 3);
+  EXPECT_THAT(file.err, HasSubstr("output_dir p.yaml is a file: name a folder\np.yaml: 1 mistake\n"));
   EXPECT_EQ(Run("run p.yaml --set output_dir=out_run --overwrite -q").code, 0);
 }
 

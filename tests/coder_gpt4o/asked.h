@@ -75,6 +75,7 @@ struct Answered {
   uint64_t prompt_tokens = 0, completion_tokens = 0;
   double cost = -1;
   uint32_t attempts = 99;
+  bool reused = false;
   std::optional<Error> error;
 
   kgrpo_coder_done done() {
@@ -95,6 +96,7 @@ struct Answered {
               self->completion_tokens = answer->completion_tokens;
               self->cost = answer->cost;
               self->attempts = answer->attempts;
+              self->reused = answer->reused != 0;
             }};
   }
 };
@@ -140,7 +142,8 @@ struct ScriptedService {
                 completion.outcome = Completion::Outcome::kCancelled;
                 Answer(completion);
               }
-            }};
+            },
+            "https://service/v1/chat/completions"};
   }
   void Answer(Completion completion) {
     const Call call = std::move(calls.front());

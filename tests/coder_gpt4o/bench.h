@@ -31,6 +31,19 @@ struct Bench {
   Coder coder;
 };
 
+// Asks for these suggestions, of as many samples, and answers whatever reaches the service.
+inline std::vector<Answered> Play(Bench& bench, const std::vector<std::string>& suggestions) {
+  std::vector<Answered> answered(suggestions.size());
+  for (size_t i = 0; i < suggestions.size(); ++i) {
+    Asked asked(suggestions[i], i);
+    bench.Ask(asked, answered[i]);
+    while (!bench.service.calls.empty())
+      bench.service.Answer(
+          AnswerOf(Fenced(kKernelC + ("// " + suggestions[i]) + std::to_string(bench.service.sent) + "\n")));
+  }
+  return answered;
+}
+
 inline Completion Failed() {
   Completion completion;
   completion.outcome = Completion::Outcome::kFailed;

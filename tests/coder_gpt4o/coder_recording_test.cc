@@ -1,4 +1,4 @@
-// coder_gpt4o/coder.h: from request to answer, with a scripted service: what is recorded, replayed and cached.
+// coder_gpt4o/coder.h: from request to answer, with a scripted service: what is recorded and replayed.
 #include "coder_gpt4o/coder.h"
 
 #include "bench.h"
@@ -14,19 +14,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Asks for these suggestions, of as many samples, and answers whatever reaches the service.
-std::vector<Answered> Play(Bench& bench, const std::vector<std::string>& suggestions) {
-  std::vector<Answered> answered(suggestions.size());
-  for (size_t i = 0; i < suggestions.size(); ++i) {
-    Asked asked(suggestions[i], i);
-    bench.Ask(asked, answered[i]);
-    while (!bench.service.calls.empty())
-      bench.service.Answer(
-          AnswerOf(Fenced(kKernelC + ("// " + suggestions[i]) + std::to_string(bench.service.sent) + "\n")));
-  }
-  return answered;
-}
-
 TEST(CoderTest, AResumedRunDoesNotPayTwice) {
   const auto folder = TestFolder("resumed");
   std::vector<Answered> before;
@@ -41,6 +28,7 @@ TEST(CoderTest, AResumedRunDoesNotPayTwice) {
   for (size_t i = 0; i < before.size(); ++i) {
     EXPECT_EQ(after[i].source, before[i].source);
     EXPECT_EQ(after[i].cost, before[i].cost);
+    EXPECT_FALSE(after[i].reused);  // this run paid for it
   }
   EXPECT_DOUBLE_EQ(resumed.coder.spent(), 4 * 0.0045);
 }
@@ -67,13 +55,17 @@ TEST(CoderTest, ReplaysByContentWithoutAService) {
     EXPECT_EQ(after[i].source, before[i].source);
     EXPECT_EQ(after[i].prompt_tokens, before[i].prompt_tokens);
     EXPECT_EQ(after[i].cost, 0);
+    EXPECT_TRUE(after[i].reused);
+    EXPECT_FALSE(before[i].reused);
   }
   Answered cut, failed, other, missing;
   Asked long_one("long", 9), bad("bad", 10), same_words("b", 77), unknown("unroll", 3);
   replay.Ask(long_one, cut);
   EXPECT_EQ(cut.source, kKernelC);
+  EXPECT_TRUE(cut.reused);
   replay.Ask(bad, failed);
   EXPECT_EQ(failed.outcome, KGRPO_CODER_FAILED);
+  EXPECT_TRUE(failed.reused);
   replay.Ask(same_words, other);
   EXPECT_EQ(other.source, before[1].source);
   replay.Ask(unknown, missing);
@@ -82,26 +74,6 @@ TEST(CoderTest, ReplaysByContentWithoutAService) {
   EXPECT_THAT(missing.error->what(), AllOf(HasSubstr("no answer to this request"), HasSubstr("message 2 (user), line"),
                                            HasSubstr("is \"unroll\", recorded is \"")));
   EXPECT_EQ(replay.service.sent, 0u);
-}
-
-TEST(CoderTest, ACacheAnswersForItsOwnServiceAlone) {
-  const auto folder = TestFolder("services");
-  const auto options = [](const char* url) { return json{{"mode", "cache"}, {"prices", kPrices}, {"base_url", url}}; };
-  const auto sent = [&](const char* run, const char* url) {
-    Bench bench(options(url), RecordedIn(folder / run, folder / "cache.sqlite"));
-    Play(bench, {"a"});
-    return bench.service.sent;
-  };
-  EXPECT_EQ(sent("first", "http://localhost:1/v1"), 1u);
-  EXPECT_EQ(sent("second", "https://api.openai.com/v1"), 1u);
-  EXPECT_EQ(sent("third", "http://localhost:1/v2"), 1u);
-  EXPECT_EQ(sent("fourth", "http://localhost:1/v1/?x=y"), 0u);
-  EXPECT_EQ(sent("fifth", "https://api.openai.com/v1"), 0u);
-  // A replay stands for whichever service it was.
-  const auto source = std::make_shared<Recording>(folder / "first" / kRecordingName, Recording::Access::kReplay);
-  Bench replay({{"mode", "replay"}, {"recording", (folder / "first").string()}, {"base_url", "https://other/v1"}},
-               {{}, {}, source});
-  EXPECT_EQ(Play(replay, {"a"}).front().outcome, KGRPO_CODER_OK);
 }
 
 // A process that measures the reference kernel anew finds another time, and words and counters that go with it.
@@ -167,136 +139,6 @@ TEST(CoderTest, KernelsThatOnlyMeasurementsTellApartAreNotTheSame) {
     EXPECT_EQ(answered.calls, 1);
   }
   EXPECT_EQ(bench.service.sent, 2u);
-}
-
-TEST(CoderTest, ACachePaysOnlyForWhatIsNew) {
-  const auto folder = TestFolder("cached");
-  const json options = {{"mode", "cache"}, {"prices", kPrices}};
-  {
-    Bench first(options, RecordedIn(folder / "one", folder / "cache.sqlite"));
-    const std::vector<Answered> answered = Play(first, {"a", "b", "a"});
-    EXPECT_EQ(first.service.sent, 2u);
-    EXPECT_EQ(answered[2].source, answered[0].source);
-    EXPECT_EQ(answered[2].cost, 0);
-  }
-  {
-    Bench second(options, RecordedIn(folder / "two", folder / "cache.sqlite"));
-    const std::vector<Answered> answered = Play(second, {"b", "c"});
-    EXPECT_EQ(second.service.sent, 1u);
-    EXPECT_EQ(answered[0].cost, 0);
-    EXPECT_DOUBLE_EQ(second.coder.spent(), 0.0045);
-  }
-  // What came from the cache stands in the run's own recording too, so that the run can be replayed.
-  Recording own(folder / "two" / kRecordingName, Recording::Access::kReplay);
-  EXPECT_EQ(own.Exchanges(), 2u);
-  EXPECT_DOUBLE_EQ(own.Spent(), 0.0045);
-}
-
-TEST(CoderTest, WhatACacheWasFilledForIsNoneOfItsCost) {
-  const auto folder = TestFolder("cache_cost");
-  const json options = {{"mode", "cache"}, {"prices", kPrices}};
-  {
-    Bench bench(options, RecordedIn(folder / "one", folder / "cache.sqlite"));
-    Play(bench, {"a"});
-  }
-  EXPECT_EQ(Recording(folder / "cache.sqlite", Recording::Access::kReplay).Spent(), 0);
-  EXPECT_DOUBLE_EQ(Recording(folder / "one" / kRecordingName, Recording::Access::kReplay).Spent(), 0.0045);
-  // The same file by another name: what is paid counts once, and is kept once.
-  std::filesystem::create_directories(folder / "two");
-  std::filesystem::create_symlink(folder / "two", folder / "alias");
-  {
-    Bench bench(options, RecordedIn(folder / "two", folder / "alias" / kRecordingName));
-    Play(bench, {"a", "a"});
-    EXPECT_EQ(bench.service.sent, 1u);
-  }
-  Recording same(folder / "two" / kRecordingName, Recording::Access::kReplay);
-  EXPECT_DOUBLE_EQ(same.Spent(), 0.0045);
-  EXPECT_EQ(same.Exchanges(), 2u);  // one a sample
-}
-
-TEST(CoderTest, ACacheLooksAgainBeforeItPays) {
-  const auto folder = TestFolder("looks_again");
-  const json options = {{"mode", "cache"}, {"prices", kPrices}};
-  Bench other(options, RecordedIn(folder / "one", folder / "cache.sqlite"));
-  Bench bench(options, RecordedIn(folder / "two", folder / "cache.sqlite"));
-  // The other one is answered right after this one's look into the cache.
-  bench.on_metric = [&] { Play(other, {"a"}); };
-  const std::vector<Answered> answered = Play(bench, {"a"});
-  EXPECT_EQ(other.service.sent, 1u);
-  EXPECT_EQ(bench.service.sent, 0u);
-  EXPECT_EQ(answered[0].calls, 1);
-  EXPECT_EQ(answered[0].outcome, KGRPO_CODER_OK);
-}
-
-TEST(CoderTest, ACacheDoesNotAskForAnAnswerBecauseAnotherFailed) {
-  const auto folder = TestFolder("failure_in_cache");
-  {
-    Bench bench(json::object(), RecordedIn(folder));
-    Asked asked("a", 0);
-    Answered failed;
-    bench.Ask(asked, failed);
-    bench.service.Answer(Failed());
-    asked.seed = 7;
-    bench.Ask(asked, failed);
-    bench.service.Answer(AnswerOf(Fenced(kKernelC)));
-  }
-  Bench cache({{"mode", "cache"}}, RecordedIn(folder / "own", folder / kRecordingName));
-  EXPECT_EQ(Play(cache, {"a"})[0].source, kKernelC);
-  EXPECT_EQ(cache.service.sent, 0u);
-}
-
-TEST(CoderTest, SpendingThatCannotBeKeptEndsARunWithALimit) {
-  for (const bool limited : {false, true}) {
-    const auto folder = TestFolder("unkept");
-    json options = {{"mode", "cache"}, {"prices", kPrices}};
-    if (limited) options["max_cost"] = 5;
-    Bench bench(options, RecordedIn(folder, folder / "cache.sqlite"));
-    Play(bench, {"a"});
-    { Database(folder / kRecordingName).Execute("DROP TABLE spending"); }
-    std::deque<Asked> asked;
-    std::deque<Answered> answered(2);
-    for (uint64_t i = 0; i < 2; ++i) {
-      asked.emplace_back("b", i);
-      bench.Ask(asked[i], answered[i]);
-    }
-    bench.service.Answer(AnswerOf(Fenced(kKernelC)));
-    EXPECT_THAT(bench.warnings, testing::ElementsAre(HasSubstr("cannot be recorded")));
-    for (const Answered& one : answered) {
-      EXPECT_EQ(one.calls, 1);
-      if (!limited) {
-        EXPECT_EQ(one.source, kKernelC);
-        continue;
-      }
-      ASSERT_TRUE(one.error);
-      EXPECT_EQ(one.error->code(), KGRPO_ERROR_UNAVAILABLE);
-      EXPECT_THAT(one.error->what(), AllOf(HasSubstr("cannot be kept in"), HasSubstr("no such table: spending")));
-    }
-    EXPECT_EQ(Recording(folder / "cache.sqlite", Recording::Access::kReadWrite).Exchanges(), 2u);  // the cache has it
-  }
-}
-
-TEST(CoderTest, ACacheDoesNotAskTwiceAtOnce) {
-  const auto folder = TestFolder("at_once");
-  Bench bench({{"mode", "cache"}}, RecordedIn(folder, folder / "cache.sqlite"));
-  std::deque<Asked> asked;
-  std::deque<Answered> answered(3);
-  for (uint64_t i = 0; i < 3; ++i) {
-    asked.emplace_back("a", i);
-    bench.Ask(asked[i], answered[i]);
-  }
-  EXPECT_EQ(bench.service.sent, 1u);
-  bench.service.Answer(AnswerOf(Fenced(kKernelC)));
-  for (const Answered& one : answered) EXPECT_EQ(one.source, kKernelC);
-  // A failure is not kept: the next one asks again.
-  Asked other("b");
-  Answered failed, again;
-  bench.Ask(other, failed);
-  bench.service.Answer(Failed());
-  EXPECT_EQ(failed.outcome, KGRPO_CODER_FAILED);
-  bench.Ask(other, again);
-  EXPECT_EQ(bench.service.calls.size(), 1u);
-  bench.service.Answer(AnswerOf(Fenced(kKernelC)));
-  EXPECT_EQ(again.source, kKernelC);
 }
 
 TEST(CoderTest, NothingIsKeptUnlessItIsToBeRecorded) {

@@ -1,23 +1,12 @@
-// The whole: kgrpo-host with the plugin coder_gpt4o and a service on this machine. The other parts are the small ones
-// of tests/fixtures/plugins. Nowhere may the key turn up.
-#include "../cli/host_binary.h"
-#include "../coder_gpt4o_client/server.h"
-#include "host/directories.h"
+// The whole: kgrpo-host with the plugin coder_gpt4o and a service on this machine, over whole runs.
+#include "run_with_service.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sqlite3.h>
 #include <stdlib.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
-#include <atomic>
 #include <filesystem>
-#include <functional>
-#include <sstream>
 #include <string>
-
-#include <nlohmann/json.hpp>
 
 namespace kgrpo::coder_gpt4o {
 namespace {
@@ -28,111 +17,6 @@ using test::Result;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-constexpr const char* kKey = "sk-test-1234567890abcdef";
-
-// Another kernel for each prompt, the same for the same.
-std::string KernelFor(const std::string& body) {
-  const size_t number = std::hash<std::string>()(json::parse(body)["messages"].dump()) % 1000000;
-  return "// a\nvoid launch() { int n" + std::to_string(number) + "; }\n";
-}
-
-void AnswerKernel(const httplib::Request& request, httplib::Response& response) {
-  AnswerRight(request, response, "Done.\n```cuda\n" + KernelFor(request.body) + "```");
-}
-
-// A number that an SQL query finds in a run's database.
-double Number(const fs::path& file, const char* sql) {
-  sqlite3* database = nullptr;
-  EXPECT_EQ(sqlite3_open_v2(file.c_str(), &database, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
-  sqlite3_stmt* statement = nullptr;
-  EXPECT_EQ(sqlite3_prepare_v2(database, sql, -1, &statement, nullptr), SQLITE_OK) << sqlite3_errmsg(database);
-  EXPECT_EQ(sqlite3_step(statement), SQLITE_ROW);
-  const double number = sqlite3_column_double(statement, 0);
-  sqlite3_finalize(statement);
-  sqlite3_close(database);
-  return number;
-}
-
-class RunWithServiceTest : public testing::Test {
- protected:
-  RunWithServiceTest() {
-    setenv("OPENAI_API_KEY", kKey, 1);
-    for (const char* variable : {"http_proxy", "https_proxy", "all_proxy"}) unsetenv(variable);
-    test::Write(directory_.path() / "problems/one/reference.cu", "void launch() {}\n");
-    test::Write(directory_.path() / "problems/two/reference.cu", "void launch() {} // two\n");
-  }
-
-  void WritePipeline(const std::string& url, const std::string& options = "") {
-    test::Write(directory_.path() / "p.yaml",
-                "seed: 5\n"
-                "policy: {plugin: fakes, options: {model: random}}\n"
-                "coder:\n  plugin: coder_gpt4o\n  options:\n    base_url: " +
-                    url +
-                    "\n    backoff_base_seconds: 0.01\n    backoff_cap_seconds: 0.02\n    prices: {gpt-4o: {prompt: "
-                    "1000, completion: "
-                    "2000}}\n" +
-                    options +
-                    "evaluator: {plugin: fakes}\nreward: {plugin: fakes}\ntrainer: {plugin: fakes}\n"
-                    "problems: {train: ['problems/*'], heldout: [problems/two]}\n"
-                    "loop: {max_steps: 3, batch_size: 4, rounds: 2, sampling: {max_new_tokens: 6}}\n"
-                    "prompt: {user: 'improve {{problem.name}}'}\n");
-  }
-
-  // Every output, and with it everything in the folder, is free of the key.
-  Result Host(const std::string& arguments) {
-    const Result result = test::RunHost(directory_.path(), arguments);
-    for (const auto& [file, text] : test::Tree(directory_.path()))
-      EXPECT_EQ(text.find(kKey), std::string::npos) << "the key is in " << file;
-    return result;
-  }
-
-  // The coder's part of a run's samples.
-  std::string Samples(const std::string& run) {
-    std::string all;
-    for (const auto& [file, text] : test::Tree(directory_.path() / run / "rollouts")) {
-      std::istringstream lines(text);
-      for (std::string line; std::getline(lines, line);) {
-        const json row = json::parse(line);
-        all += row["completion"].get<std::string>() + row["code_c"].get<std::string>() +
-               row["coder_outcome"].get<std::string>() + row["reward"].dump() + "\n";
-      }
-    }
-    return all;
-  }
-
-  TemporaryDirectory directory_;
-};
-
-TEST_F(RunWithServiceTest, CoderCheckShowsEverythingButTheKey) {
-  Server server([](const auto& request, auto& response, int) { AnswerKernel(request, response); });
-  WritePipeline(server.Url());
-  const Result result = Host("coder-check p.yaml --suggestion 'use fewer threads'");
-  EXPECT_EQ(result.code, 0) << result.err;
-  EXPECT_THAT(result.out, AllOf(HasSubstr("POST to " + server.Url()), HasSubstr("\"model\":\"gpt-4o\""),
-                                HasSubstr("[system]\n    You are an expert CUDA programmer."),
-                                HasSubstr("use fewer threads"), HasSubstr("---- answer\n    Done.\n"),
-                                HasSubstr("---- kernel\n    // a\n    void launch() { int n")));
-  EXPECT_THAT(result.out, AllOf(HasSubstr("outcome   ok\n"), HasSubstr("1 attempt\n"),
-                                HasSubstr("tokens    11 sent, 7 answered\n"), HasSubstr("cost      $0.025000\n")));
-  ASSERT_EQ(server.Count(), 1u);
-  EXPECT_EQ(server.Requests()[0].get_header_value("Authorization"), std::string("Bearer ") + kKey);
-
-  const json shown = json::parse(Host("coder-check p.yaml --json").out);
-  EXPECT_EQ(shown["outcome"], "ok");
-  EXPECT_DOUBLE_EQ(shown["cost"].get<double>(), 0.025);
-  EXPECT_FALSE(fs::exists(directory_.path() / "runs"));
-}
-
-TEST_F(RunWithServiceTest, CoderCheckSaysWhyThereIsNoKernel) {
-  Server server(
-      [](const auto& request, auto& response, int) { AnswerRight(request, response, "I would not know how."); });
-  WritePipeline(server.Url());
-  const Result result = Host("coder-check p.yaml --problem problems/two");
-  EXPECT_EQ(result.code, 1);
-  EXPECT_THAT(result.out, AllOf(HasSubstr("outcome   no_code"), HasSubstr("nothing in the answer defines launch"),
-                                HasSubstr("I would not know how.")));
-}
 
 TEST_F(RunWithServiceTest, CheckFindsWhatARunWouldComeToLater) {
   WritePipeline("http://127.0.0.1:1/v1");
@@ -146,7 +30,24 @@ TEST_F(RunWithServiceTest, CheckFindsWhatARunWouldComeToLater) {
   EXPECT_EQ(uniform.code, 3) << uniform.err;
   EXPECT_THAT(uniform.err, AllOf(HasSubstr("stage 1 (fakes) draws suggestions uniformly"), HasSubstr("coder_offline")));
   const Result two = Host("check p.yaml --set coder.options.seed=mine --set coder.options.max_cost=0.001");
-  EXPECT_THAT(two.err, HasSubstr("p.yaml: 2 mistakes"));
+  EXPECT_THAT(two.err, AllOf(HasSubstr("coder (coder_gpt4o): options.seed: expected an integer"),
+                             HasSubstr("\ncoder (coder_gpt4o): options.max_cost: it has room for no call"),
+                             HasSubstr("p.yaml: 2 mistakes\n")));
+  const json found =
+      json::parse(Host("check p.yaml --json --set coder.options.seed=mine --set coder.options.max_cost=0.001").out);
+  EXPECT_EQ(found["failures"].size(), 2u);
+  // A line alone is no mistake.
+  const Result lines = Host("check p.yaml --set 'coder.options.ca_file=\"/no\\nwhere\"'");
+  EXPECT_THAT(lines.err,
+              AllOf(HasSubstr("options.ca_file: '/no\nwhere' is no file\n"), HasSubstr("p.yaml: 1 mistake\n")));
+  // What the client finds reads as what the options' reader finds.
+  EXPECT_THAT(Host("check p.yaml --set coder.options.base_url=https://host/v1/chat/completions").err,
+              HasSubstr("coder (coder_gpt4o): options.base_url: it must not end with /chat/completions"));
+  for (const char* mode : {"replay", "cache"}) {
+    EXPECT_THAT(
+        Host(std::string("check p.yaml --set coder.options.recording=p.yaml --set coder.options.mode=") + mode).err,
+        HasSubstr("coder (coder_gpt4o): options.recording: p.yaml is no recording"));
+  }
   EXPECT_THAT(Host("check p.yaml --set coder.options.model=other").err, HasSubstr("cost unknown: no price for other"));
   EXPECT_THAT(Host("check p.yaml --set coder.options.mode=cache --set coder.options.temperature=0.7").err,
               HasSubstr("write seed: sample"));
@@ -178,6 +79,9 @@ TEST_F(RunWithServiceTest, ARunIsRecordedAndReplaysWithoutTheService) {
   ASSERT_EQ(replayed.code, 0) << replayed.err;
   EXPECT_EQ(Samples("second"), live);
   EXPECT_EQ(Number(directory_.path() / "second/run.sqlite", "SELECT sum(coder_cost) FROM rounds"), 0);
+  EXPECT_THAT(
+      replayed.out,
+      HasSubstr("the coder: 24 of 24 answers came from a recording or a cache, and nothing was paid for them\n"));
   // Another prompt is not in it.
   const Result missing = Host(
       "p.yaml --set output_dir=third --set coder.options.mode=replay --set coder.options.recording=first "
@@ -209,43 +113,6 @@ TEST_F(RunWithServiceTest, TheLimitOfTheCostStopsARunThatCanGoOn) {
   EXPECT_EQ(resumed.code, 0) << resumed.err;
   EXPECT_EQ(server.Count(), 24u);
   EXPECT_DOUBLE_EQ(Number(directory_.path() / "run/run.sqlite", "SELECT sum(coder_cost) FROM rounds"), 0.6);
-}
-
-// The soft limit on the size of core files of the process whose command line holds the word; -1 where none is found.
-double CoreLimitOf(const std::string& word) {
-  for (const auto& entry : fs::directory_iterator("/proc")) {
-    if (test::Read(entry.path() / "comm") != "kgrpo-host\n") continue;
-    if (test::Read(entry.path() / "cmdline").find(word) == std::string::npos) continue;
-    std::istringstream limits(test::Read(entry.path() / "limits"));
-    for (std::string line; std::getline(limits, line);) {
-      if (!line.starts_with("Max core file size")) continue;
-      std::istringstream soft(line.substr(18));
-      std::string value;
-      soft >> value;
-      return value == "unlimited" ? 1e30 : std::stod(value);
-    }
-  }
-  return -1;
-}
-
-TEST_F(RunWithServiceTest, AProcessWithAKeyWritesNoCoreFiles) {
-  rlimit limit{};
-  ASSERT_EQ(getrlimit(RLIMIT_CORE, &limit), 0);
-  if (limit.rlim_max == 0) GTEST_SKIP() << "core files are forbidden here anyway";
-  limit.rlim_cur = limit.rlim_max;
-  ASSERT_EQ(setrlimit(RLIMIT_CORE, &limit), 0);
-  const std::string word = "word-of-" + std::to_string(getpid());
-  std::atomic<double> seen{-1};
-  Server server([&](const auto& request, auto& response, int) {
-    seen = CoreLimitOf(word);
-    AnswerKernel(request, response);
-  });
-  WritePipeline(server.Url());
-  EXPECT_EQ(Host("coder-check p.yaml --suggestion " + word).code, 0);
-  EXPECT_EQ(seen, 0);
-  WritePipeline(server.Url(), "    api_key_env: null\n");  // without a key there is nothing to hide
-  EXPECT_EQ(Host("coder-check p.yaml --suggestion " + word).code, 0);
-  EXPECT_GT(seen, 0);
 }
 
 TEST_F(RunWithServiceTest, AKeyThatIsRefusedStopsTheRunAndIsNotShown) {

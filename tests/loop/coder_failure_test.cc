@@ -1,6 +1,7 @@
 // What a run makes of a coder that costs money and fails: every answer is counted, also those that a trajectory was
 // dropped for, by kind and in dollars, and a resumed run repeats what was recorded of them.
 #include "fakes.h"
+#include "loop/coder_cost.h"
 #include "loop/coder_faults.h"
 #include "loop/metrics.h"
 #include "loop/run.h"
@@ -88,6 +89,42 @@ TEST_F(CoderFailureTest, TheSummarySaysWhatFailedMostAndThatNothingWasLearned) {
   fakes::RunIn(fakes::Config(fakes::Folder("coder_all_failed"), 0, 2), false, {}, &console);
   EXPECT_THAT(out.str(), testing::ContainsRegex("; the commonest, [0-9]+ times, is [a-z_]+: the line was cut"));
   EXPECT_THAT(out.str(), HasSubstr("nothing was learned: in no step was a sample left to train on"));
+}
+
+TEST_F(CoderFailureTest, ReusedAnswersAreCountedAndSaid) {
+  knobs().coder_reuses_every = 3;
+  const PipelineConfig config = fakes::Config(fakes::Folder("coder_reused"));
+  std::ostringstream out;
+  Console console(out, false);
+  fakes::RunIn(config, false, {}, &console);
+  RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
+  const CoderTotals totals = database.ReadCoderTotals(11);
+  EXPECT_GT(totals.reused, totals.answers / 6);
+  EXPECT_LT(totals.reused, totals.answers / 2);
+  CoderCounts counts;
+  size_t dropped = 0;
+  for (uint64_t step = 1; step <= 11; ++step) {
+    for (const Purpose purpose : {Purpose::kTrain, Purpose::kDemonstration, Purpose::kHeldout}) {
+      const std::vector<TrajectoryRecord> trajectories = database.ReadStep(purpose, step);
+      counts.answers += CountAnswers(trajectories).answers;
+      counts.reused += CountAnswers(trajectories).reused;
+      for (const TrajectoryRecord& trajectory : trajectories)
+        dropped += trajectory.failed_round && trajectory.failed_round->answer.reused ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(counts.answers, totals.answers);
+  EXPECT_EQ(counts.reused, totals.reused);
+  EXPECT_GT(dropped, 0u);
+  EXPECT_THAT(out.str(),
+              HasSubstr(" answers; " + std::to_string(totals.reused) + " of " + std::to_string(totals.answers) +
+                        " answers came from a recording or a cache, and nothing was paid for them"));
+  // Without a price for the others.
+  fakes::Reset();
+  knobs().coder_reuses_every = 3;
+  out.str("");
+  fakes::RunIn(fakes::Config(fakes::Folder("coder_reused_unpriced"), 0, 2), false, {}, &console);
+  EXPECT_THAT(out.str(), testing::ContainsRegex("the coder: [0-9]+ of [0-9]+ answers came from a recording or a cache, "
+                                                "and nothing was paid for them; of the others it told no cost"));
 }
 
 TEST_F(CoderFailureTest, WhatADroppedRoundWasIsKept) {

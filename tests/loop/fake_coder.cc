@@ -31,6 +31,9 @@ void Answer(const kgrpo_coder_request& request, kgrpo_coder_done done) {
   answer.attempts = 1;
   answer.cost = knobs().coder_cost;
   answer.prompt_tokens = static_cast<uint64_t>(1000 * answer.cost);
+  const int reuses_every = knobs().coder_reuses_every;
+  answer.reused = reuses_every > 0 && Hash(suggestion, request.seed) % static_cast<uint64_t>(reuses_every) == 0;
+  if (answer.reused) answer.cost = 0;
   const int fails_every = knobs().coder_fails_every;
   const bool known = std::find(kTechniques.begin(), kTechniques.end(), suggestion) != kTechniques.end();
   if (fails_every > 0 && Hash(code + suggestion, request.seed) % static_cast<uint64_t>(fails_every) == 0) {

@@ -57,6 +57,9 @@ typedef struct kgrpo_coder_answer {
   double seconds; /* from request to answer, retries included */
   uint32_t attempts;
   kgrpo_str text; /* what a model answered, word for word, for a person who looks into it; may be empty */
+  /* 1: it was there already, in a recording or a cache, or is the answer to another request of the same words: nothing
+   * was asked for this one, and nothing paid. */
+  uint32_t reused;
 } kgrpo_coder_answer;
 
 #define KGRPO_CODER_ANSWER_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_coder_answer, attempts)

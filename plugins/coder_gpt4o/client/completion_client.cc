@@ -24,7 +24,7 @@ void CheckOpenFiles(const ClientOptions& options) {
   rlimit limit = {};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
   if (options.max_concurrency + kOtherFiles <= limit.rlim_cur) return;
-  throw Error(KGRPO_ERROR_INVALID, "coder_gpt4o: max_concurrency " + std::to_string(options.max_concurrency) +
+  throw Error(KGRPO_ERROR_INVALID, "options.max_concurrency: " + std::to_string(options.max_concurrency) +
                                        " needs as many connections, but this process may open " +
                                        std::to_string(limit.rlim_cur) + " files: lower it, or raise ulimit -n");
 }
@@ -40,7 +40,7 @@ void CloseToOthers(const ClientOptions& options) {
   limit.rlim_cur = 0;
   closed = closed && setrlimit(RLIMIT_CORE, &limit) == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0;
   if (closed) return;
-  throw Error(KGRPO_ERROR_UNAVAILABLE, "coder_gpt4o: core dumps, which would hold the key, cannot be forbidden (" +
+  throw Error(KGRPO_ERROR_UNAVAILABLE, "core dumps, which would hold the key, cannot be forbidden (" +
                                            std::generic_category().message(errno) +
                                            "): let this process call setrlimit and prctl(PR_SET_DUMPABLE)");
 }
@@ -110,6 +110,7 @@ class CompletionClient::Impl {
   }
 
   ClientStatistics Statistics() const { return dispatcher_.Statistics(); }
+  const std::string& Address() const { return dispatcher_.Address(); }
 
  private:
   struct Sent {
@@ -165,6 +166,10 @@ void CompletionClient::Cancel() {
 
 ClientStatistics CompletionClient::Statistics() const {
   return impl_->Statistics();
+}
+
+const std::string& CompletionClient::Address() const {
+  return impl_->Address();
 }
 
 }  // namespace kgrpo::coder_gpt4o

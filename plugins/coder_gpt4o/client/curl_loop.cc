@@ -33,8 +33,7 @@ CurlLoop::CurlLoop(long connections) {
     if (multi_ != nullptr) curl_multi_cleanup(multi_);
     if (epoll_ >= 0) close(epoll_);
     if (wake_ >= 0) close(wake_);
-    throw Error(KGRPO_ERROR_UNAVAILABLE,
-                "coder_gpt4o: no epoll instance can be made: too many open files? See ulimit -n");
+    throw Error(KGRPO_ERROR_UNAVAILABLE, "no epoll instance can be made: too many open files? See ulimit -n");
   }
   curl_multi_setopt(multi_, CURLMOPT_SOCKETFUNCTION, &CurlLoop::OnSocket);
   curl_multi_setopt(multi_, CURLMOPT_SOCKETDATA, this);

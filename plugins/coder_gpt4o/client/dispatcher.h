@@ -39,8 +39,9 @@ class Dispatcher {
   // Sends what may go, waits until something happens and acts on it. Callbacks run in here.
   void Turn();
 
-  void Wake() { loop_.Wake(); }         // [any thread] ends the waiting of a Turn
-  ClientStatistics Statistics() const;  // [any thread]
+  void Wake() { loop_.Wake(); }                                   // [any thread] ends the waiting of a Turn
+  ClientStatistics Statistics() const;                            // [any thread]
+  const std::string& Address() const { return endpoint_.Url(); }  // [any thread] for people: without its query
 
  private:
   struct Request {
@@ -87,6 +88,7 @@ class Dispatcher {
   void FinishFailed(const Attempt& attempt, const Failure& failure, const std::string& prefix);
   double OutageLimit() const;
   void Notice(std::string message) const;
+  void TellRetry(const Request& request, const Failure& failure, double wait) const;
   void Count(uint64_t ClientStatistics::*member);
 
   ClientOptions options_;  // without the key

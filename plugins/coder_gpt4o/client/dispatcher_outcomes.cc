@@ -1,6 +1,8 @@
 // What becomes of an attempt: an answer, another attempt, a failure, or the end of the run.
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
 #include <string>
 #include <utility>
 
@@ -12,10 +14,11 @@ namespace {
 constexpr uint32_t kRefusalsInARow = 16;    // so many requests refused and none answered: it is not the prompts
 constexpr double kWorthANoticeSeconds = 5;  // a pause of all requests of so long
 constexpr double kLongWaitSeconds = 60;     // likewise, of one request
+constexpr double kForLong = 1e9;            // seconds that stand for "nobody knows"
 
 std::string Seconds(double seconds) {
-  constexpr double kMost = 1e9;  // what servers write may fit no integer
-  if (!(seconds < kMost)) return "more than " + std::to_string(static_cast<long>(kMost)) + " s";
+  // What servers write may fit no integer.
+  if (!(seconds < kForLong)) return "more than " + std::to_string(static_cast<long>(kForLong)) + " s";
   return std::to_string(static_cast<long>(std::ceil(seconds))) + " s";
 }
 
@@ -182,7 +185,22 @@ void Dispatcher::Retry(Attempt attempt, const Failure& failure, double now) {
     wait += backoff_.Seconds(request.body, request.charged);
     request.needs_budget = true;
   }
+  TellRetry(request, failure, std::max({wait, limits_.Wait(now, request.tokens), breaker_.Wait(now)}));
   delayed_.emplace(now + wait, std::pair(attempt.id, std::move(request)));
+}
+
+// `wait`: as far as it is known now.
+void Dispatcher::TellRetry(const Request& request, const Failure& failure, double wait) const {
+  if (!options_.retry_notice) return;
+  std::array<char, 32> when{};
+  if (wait < kForLong)
+    std::snprintf(when.data(), when.size(), "in %.1f s", wait);
+  else
+    std::snprintf(when.data(), when.size(), "once a probe is answered");
+  std::string message = "attempt " + std::to_string(request.attempts) + " failed: " + failure.message + "; up to " +
+                        std::to_string(options_.max_attempts - request.charged) + " more, the next " + when.data();
+  endpoint_.Secrets().Apply(message);
+  options_.retry_notice(message);
 }
 
 void Dispatcher::CheckOutage() {

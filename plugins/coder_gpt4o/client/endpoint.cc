@@ -15,8 +15,8 @@
 namespace kgrpo::coder_gpt4o {
 namespace {
 
-[[noreturn]] void Refuse(const std::string& message) {
-  throw Error(KGRPO_ERROR_INVALID, "coder_gpt4o: " + message);
+[[noreturn]] void Refuse(const std::string& option, const std::string& message) {
+  throw Error(KGRPO_ERROR_INVALID, "options." + option + ": " + message);
 }
 
 struct FreeUrl {
@@ -40,21 +40,23 @@ std::string CompletionsUrl(const std::string& base_url) {
   if (const CURLUcode code = curl_url_set(url.get(), CURLUPART_URL, base_url.c_str(), 0); code != CURLUE_OK) {
     // What might hold a password is not repeated.
     const std::string shown =
-        base_url.find('@') == std::string::npos ? " '" + Excerpt(base_url.substr(0, base_url.find('?'))) + "'" : "";
-    Refuse("base_url" + shown + " is no URL (" + curl_url_strerror(code) + ")" + example);
+        base_url.find('@') == std::string::npos ? "'" + Excerpt(base_url.substr(0, base_url.find('?'))) + "'" : "it";
+    Refuse("base_url", shown + " is no URL (" + curl_url_strerror(code) + ")" + example);
   }
   const std::string scheme = Part(url, CURLUPART_SCHEME);
   if (scheme != "http" && scheme != "https")
-    Refuse("base_url must begin with https:// or http://, not " + scheme + "://" + example);
+    Refuse("base_url", "it must begin with https:// or http://, not " + scheme + "://" + example);
   if (!Lower(base_url).starts_with(scheme + "://"))  // curl takes "http:/host" too, which nothing else reads as it does
-    Refuse("base_url must begin with " + scheme + ":// and a host" + example);
+    Refuse("base_url", "it must begin with " + scheme + ":// and a host" + example);
   if (!Part(url, CURLUPART_USER).empty() || !Part(url, CURLUPART_PASSWORD).empty()) {
-    Refuse("base_url holds a user or a password: a key belongs into the variable that api_key_env names" + example);
+    Refuse("base_url",
+           "it holds a user or a password: a key belongs into the variable that api_key_env names" + example);
   }
-  if (base_url.find('#') != std::string::npos) Refuse("base_url has a part behind '#', which is never sent" + example);
+  if (base_url.find('#') != std::string::npos)
+    Refuse("base_url", "it has a part behind '#', which is never sent" + example);
   std::string path = Part(url, CURLUPART_PATH);
   while (path.ends_with('/')) path.pop_back();
-  if (path.ends_with(kCall)) Refuse("base_url must not end with /chat/completions: it is appended" + example);
+  if (path.ends_with(kCall)) Refuse("base_url", "it must not end with /chat/completions: it is appended" + example);
   path += kCall;
   curl_url_set(url.get(), CURLUPART_PATH, path.c_str(), 0);
   curl_url_set(url.get(), CURLUPART_FRAGMENT, nullptr, 0);
@@ -77,7 +79,7 @@ void CheckExists(const std::string& path, const char* option, bool directory) {
   std::error_code error;
   const bool there =
       directory ? std::filesystem::is_directory(path, error) : std::filesystem::is_regular_file(path, error);
-  if (!there) Refuse(std::string(option) + " '" + path + "' is no " + (directory ? "directory" : "file"));
+  if (!there) Refuse(option, "'" + path + "' is no " + (directory ? "directory" : "file"));
 }
 
 void CheckTimes(const ClientOptions& options) {
@@ -90,7 +92,7 @@ void CheckTimes(const ClientOptions& options) {
       {"breaker_pause_seconds", options.breaker_pause_seconds},
   };
   for (const auto& [name, value] : positive) {
-    if (!(value > 0) || value > 1e6) Refuse(std::string(name) + " must be more than 0, and 1,000,000 at most");
+    if (!(value > 0) || value > 1e6) Refuse(name, "it must be more than 0, and 1,000,000 at most");
   }
   const std::pair<const char*, double> not_negative[] = {
       {"backoff_base_seconds", options.backoff_base_seconds},
@@ -104,11 +106,11 @@ void CheckTimes(const ClientOptions& options) {
       {"max_first_outage_seconds", options.max_first_outage_seconds},
   };
   for (const auto& [name, value] : not_negative) {
-    if (!(value >= 0)) Refuse(std::string(name) + " must not be negative");
+    if (!(value >= 0)) Refuse(name, "it must not be negative");
   }
-  if (options.max_concurrency == 0) Refuse("max_concurrency must be 1 or more");
-  if (options.max_attempts == 0) Refuse("max_attempts must be 1 or more");
-  if (options.breaker_failures == 0) Refuse("breaker_failures must be 1 or more");
+  if (options.max_concurrency == 0) Refuse("max_concurrency", "it must be 1 or more");
+  if (options.max_attempts == 0) Refuse("max_attempts", "it must be 1 or more");
+  if (options.breaker_failures == 0) Refuse("breaker_failures", "it must be 1 or more");
 }
 
 // As the curl command does: libcurl itself does not look at these.
@@ -146,16 +148,17 @@ Endpoint::Endpoint(const ClientOptions& options, std::function<void()> on_connec
   AddHeader("Expect:");  // none: a body of a megabyte would wait for "100 Continue" first
   if (!options.api_key.empty()) {
     if (!IsHeaderName(options.api_key_header))
-      Refuse("api_key_header '" + Excerpt(options.api_key_header) + "' is no header's name");
-    if (!IsHeaderValue(options.api_key)) Refuse("the key holds a line break or another control character");
+      Refuse("api_key_header", "'" + Excerpt(options.api_key_header) + "' is no header's name");
+    if (!IsHeaderValue(options.api_key))
+      Refuse("api_key_env", "the key holds a line break or another control character");
     const bool bearer = Lower(options.api_key_header) == "authorization";
     AddHeader(options.api_key_header + (bearer ? ": Bearer " : ": ") + options.api_key);
     secrets_.Hide(options.api_key);
     key_.Hide(options.api_key);
   }
   for (const auto& [name, value] : options.headers) {
-    if (!IsHeaderName(name)) Refuse("'" + Excerpt(name) + "' is no header's name");
-    if (!IsHeaderValue(value)) Refuse("the header " + name + " holds a line break or another control character");
+    if (!IsHeaderName(name)) Refuse("extra_headers", "'" + Excerpt(name) + "' is no header's name");
+    if (!IsHeaderValue(value)) Refuse("extra_headers", name + " holds a line break or another control character");
     AddHeader(value.empty() ? name + ";" : name + ": " + value);  // curl's way to send an empty one
     secrets_.Hide(value);
   }
@@ -164,7 +167,8 @@ Endpoint::Endpoint(const ClientOptions& options, std::function<void()> on_connec
     const CURLUcode code = curl_url_set(proxy.get(), CURLUPART_URL, options.proxy->c_str(),
                                         CURLU_DEFAULT_SCHEME | CURLU_NON_SUPPORT_SCHEME);
     if (code != CURLUE_OK) {  // not repeated: it may hold a password
-      Refuse(std::string("proxy is no URL (") + curl_url_strerror(code) + "); an example: http://proxy.example:3128");
+      Refuse("proxy",
+             std::string("it is no URL (") + curl_url_strerror(code) + "); an example: http://proxy.example:3128");
     }
     HideProxyPassword(*options.proxy);
   }

@@ -21,9 +21,8 @@ void SseParser::Feed(std::string_view bytes) {
       TakeLine(bytes.substr(0, end));  // the whole line lies in this piece: no copy
     } else {
       line_.append(bytes.substr(0, end));
-      const std::string line = std::move(line_);
+      TakeLine(line_);
       line_.clear();
-      TakeLine(line);
     }
     size_t used = end + 1;
     if (bytes[end] == '\r') {
@@ -38,11 +37,8 @@ void SseParser::Feed(std::string_view bytes) {
 }
 
 void SseParser::Finish() {
-  if (!line_.empty()) {
-    const std::string line = std::move(line_);
-    line_.clear();
-    TakeLine(line);
-  }
+  if (!line_.empty()) TakeLine(line_);
+  line_.clear();
   Dispatch();
 }
 
@@ -67,9 +63,8 @@ void SseParser::TakeLine(std::string_view line) {
 void SseParser::Dispatch() {
   if (!has_data_) return;
   has_data_ = false;
-  const std::string data = std::move(data_);
+  on_event_(data_);
   data_.clear();
-  on_event_(data);
 }
 
 }  // namespace kgrpo::coder_gpt4o

@@ -1,0 +1,36 @@
+#include "loop/coder_cost.h"
+
+#include "console/console.h"
+
+#include <algorithm>
+#include <map>
+
+namespace kgrpo {
+
+CoderCounts CountAnswers(const std::vector<TrajectoryRecord>& trajectories) {
+  CoderCounts counts;
+  const auto add = [&](const CoderAnswer& answer) {
+    ++counts.answers;
+    counts.reused += answer.reused ? 1 : 0;
+  };
+  for (const TrajectoryRecord& trajectory : trajectories) {
+    for (const RoundRecord& round : trajectory.rounds_done) add(round.answer);
+    if (trajectory.failed_round) add(trajectory.failed_round->answer);
+  }
+  return counts;
+}
+
+std::string ReusedText(const CoderCounts& counts) {
+  if (counts.reused == 0) return "";
+  return std::to_string(counts.reused) + " of " + std::to_string(counts.answers) +
+         " answers came from a recording or a cache, and nothing was paid for them";
+}
+
+std::string CostSoFarText(PipelineParts& parts, double known) {
+  const std::map<std::string, double> pushed = parts.take_metrics();
+  const auto total = pushed.find("coder/cost_total");
+  const double cost = total == pushed.end() ? known : std::max(known, total->second);
+  return cost > 0 ? "; the coder has cost " + FormatDollars(cost) + " so far" : "";
+}
+
+}  // namespace kgrpo

@@ -1,0 +1,43 @@
+#include "loop/run_config.h"
+
+#include <kgrpo/sdk/error.h>
+
+namespace kgrpo {
+
+void CheckRunConfig(const PipelineConfig& config, const PipelineParts& parts, size_t problems) {
+  const LoopConfig& loop = config.loop;
+  if (loop.trajectories_per_problem == 0 || loop.batch_size % loop.trajectories_per_problem != 0) {
+    throw Error(KGRPO_ERROR_INVALID, "loop.batch_size (" + std::to_string(loop.batch_size) +
+                                         ") must be a multiple of loop.trajectories_per_problem (" +
+                                         std::to_string(loop.trajectories_per_problem) + ")");
+  }
+  if (loop.batch_size == 0 || loop.rounds == 0) {
+    throw Error(KGRPO_ERROR_INVALID, "loop.batch_size and loop.rounds must be at least 1");
+  }
+  const bool one_alone = problems < 2 || loop.batch_size / loop.trajectories_per_problem < 2;
+  if (config.controls.shuffle_prompts && one_alone) {
+    throw Error(KGRPO_ERROR_INVALID, "controls.shuffle_prompts needs two problems in a step: problems.train has " +
+                                         std::to_string(problems) +
+                                         ", and loop.batch_size / loop.trajectories_per_problem is " +
+                                         std::to_string(loop.batch_size / loop.trajectories_per_problem));
+  }
+  if (const std::string mistake = SuggestionsMistake(config, *parts.coder); !mistake.empty())
+    throw Error(KGRPO_ERROR_INVALID, mistake);
+  if (problems == 0) throw Error(KGRPO_ERROR_INVALID, "problems.train names no problem");
+  if (parts.trainers.size() != config.stages.size()) {
+    throw Error(KGRPO_ERROR_INTERNAL, "a trainer instance is needed for each stage");
+  }
+}
+
+std::string SuggestionsMistake(const PipelineConfig& config, const Coder& coder) {
+  for (size_t i = 0; i < config.stages.size(); ++i) {
+    if (config.stages[i].suggestions != SuggestionSource::kUniform || !coder.Suggestions().empty()) continue;
+    return "stage " + std::to_string(i + 1) + " (" + config.stages[i].trainer.plugin +
+           ") draws suggestions uniformly from the coder's list, and " + config.coder.plugin +
+           " has none (it takes any text): leave this stage out, or train it with a coder that has a list, such as "
+           "coder_offline, and begin with the model that this gives (policy.options.model)";
+  }
+  return "";
+}
+
+}  // namespace kgrpo

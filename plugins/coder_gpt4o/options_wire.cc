@@ -1,0 +1,162 @@
+#include "coder_gpt4o/options_wire.h"
+
+#include "coder_gpt4o/secrets.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+namespace kgrpo::coder_gpt4o {
+namespace {
+
+using Json = nlohmann::json;
+
+bool IsVariableName(const std::string& name) {
+  if (name.empty() || name.size() > 64 || std::isdigit(static_cast<unsigned char>(name[0])) != 0) return false;
+  return std::all_of(name.begin(), name.end(), [](char c) {
+    return c == '_' || std::isdigit(static_cast<unsigned char>(c)) != 0 ||
+           std::isupper(static_cast<unsigned char>(c)) != 0;
+  });
+}
+
+std::string WithoutBlanksAtTheEnd(std::string text) {
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) text.pop_back();
+  return text;
+}
+
+void ReadKey(const Json& json, const Environment& environment, CoderOptions& options, OptionMistakes& mistakes) {
+  const Json& name = json.at("api_key_env");
+  if (name.is_null()) return;
+  const std::string variable = name.get<std::string>();
+  if (!IsVariableName(variable)) {
+    mistakes.Add("api_key_env",
+                 "expected the name of an environment variable in capitals, such as OPENAI_API_KEY; what stands "
+                 "there is not repeated here, for it may be a key. A key belongs in the variable, not in a file: "
+                 "one that stood in a file should be revoked");
+    return;
+  }
+  if (options.mode == Mode::kReplay) return;  // nobody is asked
+  const char* key = environment(variable);
+  const std::string value = WithoutBlanksAtTheEnd(key == nullptr ? "" : key);
+  if (value.empty()) {
+    mistakes.Add("api_key_env",
+                 "the environment variable " + variable + (key == nullptr ? " is not set" : " is empty") +
+                     ": export it with the service's key, name another one, or write null for a service that "
+                     "wants none");
+  }
+  const bool printable = std::all_of(value.begin(), value.end(), [](unsigned char c) { return c > 0x20 && c < 0x7f; });
+  if (!printable) mistakes.Add("api_key_env", "the value of " + variable + " has blanks or control characters in it");
+  options.client.api_key = value;
+}
+
+void ReadHeaders(const Json& json, ClientOptions& client, OptionMistakes& mistakes) {
+  client.api_key_header = json.at("api_key_header").get<std::string>();
+  for (const auto& [option, header] :
+       {std::pair{"organization", "OpenAI-Organization"}, std::pair{"project", "OpenAI-Project"}}) {
+    if (const std::string value = TextOr(json, option, ""); !value.empty()) client.headers.emplace_back(header, value);
+  }
+  for (const auto& [header, value] : json.at("extra_headers").items()) {
+    if (NamesSecret(header)) {
+      mistakes.Add("extra_headers",
+                   header +
+                       " is a place for a key, and keys stand in no file: put the key into a variable, "
+                       "name that by api_key_env and the header by api_key_header");
+    } else if (!value.is_string()) {
+      mistakes.Add("extra_headers", header + ": expected text");
+    } else {
+      client.headers.emplace_back(header, value.get<std::string>());
+    }
+  }
+}
+
+}  // namespace
+
+void OptionMistakes::Add(const std::string& option, const std::string& message) {
+  text_ += (text_.empty() ? "" : "\n") + ("options." + option + ": " + message);
+}
+
+void OptionMistakes::ThrowIfAny() const {
+  if (!text_.empty()) throw Error(KGRPO_ERROR_INVALID, text_);
+}
+
+std::string TextOr(const Json& json, const char* key, const std::string& otherwise) {
+  const auto found = json.find(key);
+  return found == json.end() || found->is_null() ? otherwise : found->get<std::string>();
+}
+
+bool IsReasoningModel(const std::string& model) {
+  const bool o_series = model.size() > 1 && model[0] == 'o' && std::isdigit(static_cast<unsigned char>(model[1])) != 0;
+  return o_series || model.starts_with("gpt-5");
+}
+
+void RefuseKeys(const Json& json, const Environment& environment, OptionMistakes& mistakes) {
+  Json others = json;
+  others.erase("api_key_env");  // has a message of its own
+  const Json& name = json.at("api_key_env");
+  const std::string variable = name.is_string() ? name.get<std::string>() : "";
+  const char* key = IsVariableName(variable) ? environment(variable) : nullptr;
+  for (const std::string& place : KeysIn(others, key == nullptr ? "" : WithoutBlanksAtTheEnd(key))) {
+    mistakes.Add(
+        place,
+        (key == nullptr ? "it holds" : "it holds the value of " + variable + ", or") +
+            std::string(
+                " what looks like a key (not repeated here): a key belongs in the variable that api_key_env names; "
+                "one that stood in a file should be revoked"));
+  }
+}
+
+void ReadWire(const Json& json, const Environment& environment, CoderOptions& options, OptionMistakes& mistakes) {
+  ReadKey(json, environment, options, mistakes);
+  ReadHeaders(json, options.client, mistakes);
+  ClientOptions& client = options.client;
+  client.base_url = json.at("base_url").get<std::string>();
+  if (HasUser(client.base_url)) mistakes.Add("base_url", "it holds a user or a password; keys go by api_key_env");
+  for (const std::string& name : SecretsInQuery(client.base_url)) {
+    mistakes.Add("base_url", "its query has a parameter " + name +
+                                 ", which looks like a place for a key: keys stand in no file; see api_key_env and "
+                                 "api_key_header");
+  }
+  if (!client.api_key.empty() && !json.at("allow_plain_http").get<bool>() && IsReadableOnTheWay(client.base_url)) {
+    mistakes.Add("base_url",
+                 "the key would go to another machine over http, where all on the way can read it: use https, or write "
+                 "allow_plain_http: true where the network is your own (api_key_env: null for a service that wants no "
+                 "key)");
+  }
+  if (const Json& proxy = json.at("proxy"); !proxy.is_null()) {
+    client.proxy = proxy.get<std::string>();
+    if (HasUser(*client.proxy))
+      mistakes.Add("proxy",
+                   "it holds a user or a password: set https_proxy in the environment instead, and leave proxy out");
+  }
+  client.ca_file = TextOr(json, "ca_file", "");
+  client.ca_directory = TextOr(json, "ca_directory", "");
+  client.stream = json.at("stream").get<bool>();
+  client.stream_usage = json.at("stream_usage").get<bool>();
+  client.max_concurrency = json.at("max_concurrency").get<uint32_t>();
+  client.requests_per_minute = json.at("requests_per_minute").get<double>();
+  client.tokens_per_minute = json.at("tokens_per_minute").get<double>();
+  client.connect_timeout_seconds = json.at("connect_timeout_seconds").get<double>();
+  client.idle_timeout_seconds = json.at("idle_timeout_seconds").get<double>();
+  client.total_timeout_seconds = json.at("total_timeout_seconds").get<double>();
+  if (const Json& response = json.at("response_timeout_seconds"); !response.is_null()) {
+    client.response_timeout_seconds = response.get<double>();
+  } else if (IsReasoningModel(options.model)) {
+    client.response_timeout_seconds = client.total_timeout_seconds;  // silent while they think
+  }
+  client.max_attempts = json.at("max_attempts").get<uint32_t>();
+  client.backoff_base_seconds = json.at("backoff_base_seconds").get<double>();
+  client.backoff_cap_seconds = json.at("backoff_cap_seconds").get<double>();
+  client.retry_budget_ratio = json.at("retry_budget_ratio").get<double>();
+  client.retry_budget_per_second = json.at("retry_budget_per_second").get<double>();
+  client.retry_budget_reserve = json.at("retry_budget_reserve").get<double>();
+  client.breaker_failures = json.at("breaker_failures").get<uint32_t>();
+  client.breaker_pause_seconds = json.at("breaker_pause_seconds").get<double>();
+  client.breaker_pause_cap_seconds = json.at("breaker_pause_cap_seconds").get<double>();
+  client.max_outage_seconds = json.at("max_outage_seconds").get<double>();
+  client.max_first_outage_seconds = json.at("max_first_outage_seconds").get<double>();
+  client.max_answer_bytes = json.at("max_answer_bytes").get<uint64_t>();
+}
+
+}  // namespace kgrpo::coder_gpt4o

@@ -1,0 +1,204 @@
+// coder_gpt4o/coder.h: from request to answer, with a scripted service: what a cache answers, and what it pays for.
+#include "coder_gpt4o/coder.h"
+
+#include "bench.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+
+namespace kgrpo::coder_gpt4o {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(CoderTest, ACacheAnswersForItsOwnServiceAlone) {
+  const auto folder = TestFolder("services");
+  const auto options = [](const char* url) { return json{{"mode", "cache"}, {"prices", kPrices}, {"base_url", url}}; };
+  const auto sent = [&](const char* run, const char* url) {
+    Bench bench(options(url), RecordedIn(folder / run, folder / "cache.sqlite"));
+    Play(bench, {"a"});
+    return bench.service.sent;
+  };
+  EXPECT_EQ(sent("first", "http://localhost:1/v1"), 1u);
+  EXPECT_EQ(sent("second", "https://api.openai.com/v1"), 1u);
+  EXPECT_EQ(sent("third", "http://localhost:1/v2"), 1u);
+  EXPECT_EQ(sent("fourth", "http://localhost:1/v1/?x=y"), 0u);
+  EXPECT_EQ(sent("fifth", "https://api.openai.com/v1"), 0u);
+  // A replay stands for whichever service it was.
+  const auto source = std::make_shared<Recording>(folder / "first" / kRecordingName, Recording::Access::kReplay);
+  Bench replay({{"mode", "replay"}, {"recording", (folder / "first").string()}, {"base_url", "https://other/v1"}},
+               {{}, {}, source});
+  EXPECT_EQ(Play(replay, {"a"}).front().outcome, KGRPO_CODER_OK);
+}
+
+TEST(CoderTest, ACachePaysOnlyForWhatIsNew) {
+  const auto folder = TestFolder("cached");
+  const json options = {{"mode", "cache"}, {"prices", kPrices}};
+  {
+    Bench first(options, RecordedIn(folder / "one", folder / "cache.sqlite"));
+    const std::vector<Answered> answered = Play(first, {"a", "b", "a"});
+    EXPECT_EQ(first.service.sent, 2u);
+    EXPECT_EQ(answered[2].source, answered[0].source);
+    EXPECT_EQ(answered[2].cost, 0);
+    EXPECT_FALSE(answered[0].reused);
+    EXPECT_TRUE(answered[2].reused);
+  }
+  {
+    Bench second(options, RecordedIn(folder / "two", folder / "cache.sqlite"));
+    const std::vector<Answered> answered = Play(second, {"b", "c"});
+    EXPECT_EQ(second.service.sent, 1u);
+    EXPECT_EQ(answered[0].cost, 0);
+    EXPECT_TRUE(answered[0].reused);
+    EXPECT_FALSE(answered[1].reused);
+    EXPECT_DOUBLE_EQ(second.coder.spent(), 0.0045);
+  }
+  {  // resumed: it is known which of them the run had paid for
+    Bench resumed(options, RecordedIn(folder / "two", folder / "cache.sqlite"));
+    const std::vector<Answered> answered = Play(resumed, {"b", "c"});
+    EXPECT_EQ(resumed.service.sent, 0u);
+    EXPECT_TRUE(answered[0].reused);
+    EXPECT_FALSE(answered[1].reused);
+    EXPECT_DOUBLE_EQ(answered[1].cost, 0.0045);
+  }
+  // What came from the cache stands in the run's own recording too, so that the run can be replayed.
+  Recording own(folder / "two" / kRecordingName, Recording::Access::kReplay);
+  EXPECT_EQ(own.Exchanges(), 2u);
+  EXPECT_DOUBLE_EQ(own.Spent(), 0.0045);
+}
+
+TEST(CoderTest, WhatACacheWasFilledForIsNoneOfItsCost) {
+  const auto folder = TestFolder("cache_cost");
+  const json options = {{"mode", "cache"}, {"prices", kPrices}};
+  {
+    Bench bench(options, RecordedIn(folder / "one", folder / "cache.sqlite"));
+    Play(bench, {"a"});
+  }
+  EXPECT_EQ(Recording(folder / "cache.sqlite", Recording::Access::kReplay).Spent(), 0);
+  EXPECT_DOUBLE_EQ(Recording(folder / "one" / kRecordingName, Recording::Access::kReplay).Spent(), 0.0045);
+  // The same file by another name: what is paid counts once, and is kept once.
+  std::filesystem::create_directories(folder / "two");
+  std::filesystem::create_symlink(folder / "two", folder / "alias");
+  {
+    Bench bench(options, RecordedIn(folder / "two", folder / "alias" / kRecordingName));
+    Play(bench, {"a", "a"});
+    EXPECT_EQ(bench.service.sent, 1u);
+  }
+  Recording same(folder / "two" / kRecordingName, Recording::Access::kReplay);
+  EXPECT_DOUBLE_EQ(same.Spent(), 0.0045);
+  EXPECT_EQ(same.Exchanges(), 2u);  // one a sample
+}
+
+TEST(CoderTest, ACacheLooksAgainBeforeItPays) {
+  const auto folder = TestFolder("looks_again");
+  const json options = {{"mode", "cache"}, {"prices", kPrices}};
+  Bench other(options, RecordedIn(folder / "one", folder / "cache.sqlite"));
+  Bench bench(options, RecordedIn(folder / "two", folder / "cache.sqlite"));
+  // The other one is answered right after this one's look into the cache.
+  bench.on_metric = [&] { Play(other, {"a"}); };
+  const std::vector<Answered> answered = Play(bench, {"a"});
+  EXPECT_EQ(other.service.sent, 1u);
+  EXPECT_EQ(bench.service.sent, 0u);
+  EXPECT_EQ(answered[0].calls, 1);
+  EXPECT_EQ(answered[0].outcome, KGRPO_CODER_OK);
+}
+
+TEST(CoderTest, ACacheDoesNotAskForAnAnswerBecauseAnotherFailed) {
+  const auto folder = TestFolder("failure_in_cache");
+  {
+    Bench bench(json::object(), RecordedIn(folder));
+    Asked asked("a", 0);
+    Answered failed;
+    bench.Ask(asked, failed);
+    bench.service.Answer(Failed());
+    asked.seed = 7;
+    bench.Ask(asked, failed);
+    bench.service.Answer(AnswerOf(Fenced(kKernelC)));
+  }
+  Bench cache({{"mode", "cache"}}, RecordedIn(folder / "own", folder / kRecordingName));
+  EXPECT_EQ(Play(cache, {"a"})[0].source, kKernelC);
+  EXPECT_EQ(cache.service.sent, 0u);
+}
+
+TEST(CoderTest, SpendingThatCannotBeKeptEndsARunWithALimit) {
+  for (const bool limited : {false, true}) {
+    const auto folder = TestFolder("unkept");
+    json options = {{"mode", "cache"}, {"prices", kPrices}};
+    if (limited) options["max_cost"] = 5;
+    Bench bench(options, RecordedIn(folder, folder / "cache.sqlite"));
+    Play(bench, {"a"});
+    { Database(folder / kRecordingName).Execute("DROP TABLE spending"); }
+    std::deque<Asked> asked;
+    std::deque<Answered> answered(2);
+    for (uint64_t i = 0; i < 2; ++i) {
+      asked.emplace_back("b", i);
+      bench.Ask(asked[i], answered[i]);
+    }
+    bench.service.Answer(AnswerOf(Fenced(kKernelC)));
+    EXPECT_THAT(bench.warnings, testing::ElementsAre(HasSubstr("cannot be recorded")));
+    for (const Answered& one : answered) {
+      EXPECT_EQ(one.calls, 1);
+      if (!limited) {
+        EXPECT_EQ(one.source, kKernelC);
+        continue;
+      }
+      ASSERT_TRUE(one.error);
+      EXPECT_EQ(one.error->code(), KGRPO_ERROR_UNAVAILABLE);
+      EXPECT_THAT(one.error->what(), AllOf(HasSubstr("cannot be kept in"), HasSubstr("no such table: spending")));
+    }
+    EXPECT_EQ(Recording(folder / "cache.sqlite", Recording::Access::kReadWrite).Exchanges(), 2u);  // the cache has it
+  }
+}
+
+TEST(CoderTest, ACacheDoesNotAskTwiceAtOnce) {
+  const auto folder = TestFolder("at_once");
+  Bench bench({{"mode", "cache"}}, RecordedIn(folder, folder / "cache.sqlite"));
+  std::deque<Asked> asked;
+  std::deque<Answered> answered(3);
+  for (uint64_t i = 0; i < 3; ++i) {
+    asked.emplace_back("a", i);
+    bench.Ask(asked[i], answered[i]);
+  }
+  EXPECT_EQ(bench.service.sent, 1u);
+  bench.service.Answer(AnswerOf(Fenced(kKernelC)));
+  for (const Answered& one : answered) EXPECT_EQ(one.source, kKernelC);
+  EXPECT_FALSE(answered[0].reused);
+  EXPECT_TRUE(answered[1].reused);
+  EXPECT_TRUE(answered[2].reused);
+  // A failure is not kept: the next one asks again.
+  Asked other("b");
+  Answered failed, again;
+  bench.Ask(other, failed);
+  bench.service.Answer(Failed());
+  EXPECT_EQ(failed.outcome, KGRPO_CODER_FAILED);
+  bench.Ask(other, again);
+  EXPECT_EQ(bench.service.calls.size(), 1u);
+  bench.service.Answer(AnswerOf(Fenced(kKernelC)));
+  EXPECT_EQ(again.source, kKernelC);
+}
+
+// Half of it was paid for now: it is no recorded answer.
+TEST(CoderTest, AnAnswerIsReusedOnlyAsAWhole) {
+  const auto folder = TestFolder("half_reused");
+  const auto ask = [&](const char* run) {
+    Bench bench({{"mode", "cache"}, {"continuations", 1}}, RecordedIn(folder / run, folder / "cache.sqlite"));
+    Asked asked;
+    Answered answered;
+    bench.Ask(asked, answered);
+    if (bench.service.sent == 0) return answered;
+    if (std::string(run) == "first") bench.service.Answer(AnswerOf(Fenced(kKernelC).substr(0, 60), "length"));
+    bench.service.Answer(run == std::string("first") ? Failed() : AnswerOf(Fenced(kKernelC).substr(60)));
+    return answered;
+  };
+  EXPECT_FALSE(ask("first").reused);
+  const Answered second = ask("second");  // its first half was in the cache
+  EXPECT_EQ(second.source, kKernelC);
+  EXPECT_FALSE(second.reused);
+  EXPECT_TRUE(ask("third").reused);
+}
+
+}  // namespace
+}  // namespace kgrpo::coder_gpt4o

@@ -1,0 +1,108 @@
+// kgrpo-host with the plugin coder_gpt4o and a service on this machine; the other parts are the small ones of
+// tests/fixtures/plugins. Nowhere may the key turn up. Used by the tests of this folder that run commands.
+#ifndef KGRPO_TESTS_CODER_GPT4O_RUN_WITH_SERVICE_H
+#define KGRPO_TESTS_CODER_GPT4O_RUN_WITH_SERVICE_H
+
+#include "../cli/host_binary.h"
+#include "../coder_gpt4o_client/server.h"
+#include "host/directories.h"
+
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <functional>
+#include <sstream>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+namespace kgrpo::coder_gpt4o {
+
+inline constexpr const char* kKey = "sk-test-1234567890abcdef";
+
+// Another kernel for each prompt, the same for the same.
+inline std::string KernelFor(const std::string& body) {
+  const size_t number = std::hash<std::string>()(nlohmann::json::parse(body)["messages"].dump()) % 1000000;
+  return "// a\nvoid launch() { int n" + std::to_string(number) + "; }\n";
+}
+
+inline void AnswerKernel(const httplib::Request& request, httplib::Response& response) {
+  AnswerRight(request, response, "Done.\n```cuda\n" + KernelFor(request.body) + "```");
+}
+
+// A number that an SQL query finds in a run's database.
+inline double Number(const std::filesystem::path& file, const char* sql) {
+  sqlite3* database = nullptr;
+  EXPECT_EQ(sqlite3_open_v2(file.c_str(), &database, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
+  sqlite3_stmt* statement = nullptr;
+  EXPECT_EQ(sqlite3_prepare_v2(database, sql, -1, &statement, nullptr), SQLITE_OK) << sqlite3_errmsg(database);
+  EXPECT_EQ(sqlite3_step(statement), SQLITE_ROW);
+  const double number = sqlite3_column_double(statement, 0);
+  sqlite3_finalize(statement);
+  sqlite3_close(database);
+  return number;
+}
+
+class RunWithServiceTest : public testing::Test {
+ protected:
+  RunWithServiceTest() {
+    setenv("OPENAI_API_KEY", kKey, 1);
+    for (const char* variable : {"http_proxy", "https_proxy", "all_proxy"}) unsetenv(variable);
+    test::Write(directory_.path() / "problems/one/reference.cu", "void launch() {}\n");
+    test::Write(directory_.path() / "problems/two/reference.cu", "void launch() {} // two\n");
+  }
+
+  void WritePipeline(const std::string& url, const std::string& options = "") {
+    test::Write(directory_.path() / "p.yaml",
+                "seed: 5\n"
+                "policy: {plugin: fakes, options: {model: random}}\n"
+                "coder:\n  plugin: coder_gpt4o\n  options:\n    base_url: " +
+                    url +
+                    "\n    backoff_base_seconds: 0.01\n    backoff_cap_seconds: 0.02\n    prices: {gpt-4o: {prompt: "
+                    "1000, completion: "
+                    "2000}}\n" +
+                    options +
+                    "evaluator: {plugin: fakes}\nreward: {plugin: fakes}\ntrainer: {plugin: fakes}\n"
+                    "problems: {train: ['problems/*'], heldout: [problems/two]}\n"
+                    "loop: {max_steps: 3, batch_size: 4, rounds: 2, sampling: {max_new_tokens: 6}}\n"
+                    "prompt: {user: 'improve {{problem.name}}'}\n");
+  }
+
+  // Every output, and with it everything in the folder, is free of the key.
+  test::Result Host(const std::string& arguments) {
+    const test::Result result = test::RunHost(directory_.path(), arguments);
+    for (const auto& [file, text] : test::Tree(directory_.path()))
+      EXPECT_EQ(text.find(kKey), std::string::npos) << "the key is in " << file;
+    return result;
+  }
+
+  // The coder's part of a run's samples.
+  std::string Samples(const std::string& run) {
+    std::string all;
+    for (const auto& [file, text] : test::Tree(directory_.path() / run / "rollouts")) {
+      std::istringstream lines(text);
+      for (std::string line; std::getline(lines, line);) {
+        const nlohmann::json row = nlohmann::json::parse(line);
+        all += row["completion"].get<std::string>() + row["code_c"].get<std::string>() +
+               row["coder_outcome"].get<std::string>() + row["reward"].dump() + "\n";
+      }
+    }
+    return all;
+  }
+
+  TemporaryDirectory directory_;
+};
+
+// The folder in /proc of the kgrpo-host whose command line holds the word; empty where there is none.
+inline std::filesystem::path HostProcess(const std::string& word) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    if (test::Read(entry.path() / "comm") != "kgrpo-host\n") continue;
+    if (test::Read(entry.path() / "cmdline").find(word) != std::string::npos) return entry.path();
+  }
+  return {};
+}
+
+}  // namespace kgrpo::coder_gpt4o
+#endif

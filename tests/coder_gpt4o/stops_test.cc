@@ -1,0 +1,92 @@
+// Runs and evaluations that end early, with a service on this machine: what was spent is told.
+#include "run_with_service.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <future>
+#include <string>
+
+namespace kgrpo::coder_gpt4o {
+namespace {
+
+using test::Result;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+
+// Answers three calls, then stops the command whose line holds the word, and answers no more until it is over.
+class StoppingServer {
+ public:
+  explicit StoppingServer(const std::string& word)
+      : server_([this, word](const auto& request, auto& response, int) {
+          if (++calls_ <= 3) return AnswerKernel(request, response);
+          if (calls_ == 4) kill(std::stoi(HostProcess(word).filename().string()), SIGINT);
+          over_.wait();
+        }) {}
+  std::string Url() const { return server_.Url(); }
+  void End() { end_.set_value(); }
+
+ private:
+  std::promise<void> end_;
+  std::shared_future<void> over_ = std::shared_future<void>(end_.get_future());
+  std::atomic<int> calls_{0};
+  Server server_;
+};
+
+TEST_F(RunWithServiceTest, AStoppedRunTellsWhatItHasCost) {
+  const std::string word = "run-" + std::to_string(getpid());
+  StoppingServer server(word);
+  WritePipeline(server.Url(), "    max_concurrency: 1\n");
+  const Result result = Host("p.yaml --set output_dir=" + word);
+  server.End();
+  EXPECT_EQ(result.code, 130);
+  // Three answers of $0.025, and the prompt and max_tokens of the one that was cut short.
+  EXPECT_THAT(result.err,
+              AllOf(ContainsRegex("stopped by the user; there is no checkpoint yet: [^;]*; the coder has cost "
+                                  "\\$[0-9.]+ so far; to go on: kgrpo-host resume ")));
+  const double spent =
+      Number(directory_.path() / word / "artifacts/coder/exchanges.sqlite", "SELECT cost FROM spending");
+  EXPECT_GT(spent, 3 * 0.025);
+  char text[64];
+  std::snprintf(text, sizeof text, "the coder has cost $%.2f so far", spent);
+  EXPECT_THAT(result.err, HasSubstr(text));
+}
+
+TEST_F(RunWithServiceTest, AStoppedEvaluationTellsWhatItHasCost) {
+  const std::string word = "eval-" + std::to_string(getpid());
+  StoppingServer server(word);
+  WritePipeline(server.Url(), "    max_concurrency: 1\n");
+  const Result result = Host("eval p.yaml --policy 'fixed:" + word + "' --episodes 3");
+  server.End();
+  EXPECT_EQ(result.code, 130);
+  EXPECT_THAT(result.err, ContainsRegex("error: stopped by the user; the coder has cost \\$[0-9.]+ so far\n"));
+}
+
+TEST_F(RunWithServiceTest, AnEvaluationThatCannotPaySaysWhatItHasCost) {
+  Server server([](const auto& request, auto& response, int) { AnswerKernel(request, response); });
+  WritePipeline(server.Url(), "    max_tokens: 100\n    max_cost: 1.1\n");
+  const Result result = Host("eval p.yaml --policy fixed:tile --episodes 30");
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err, ContainsRegex("error: the coder has cost \\$[0-9.]+ of max_cost \\$1.1"));
+}
+
+TEST_F(RunWithServiceTest, AnEvaluationSaysThatItsAnswersWereThere) {
+  Server server([](const auto& request, auto& response, int) { AnswerKernel(request, response); });
+  WritePipeline(server.Url(), "    mode: cache\n    recording: cache.sqlite\n");
+  const std::string command = "eval p.yaml --policy fixed:tile,unroll --episodes 1";
+  EXPECT_THAT(Host(command).out, HasSubstr("$0.05, 36 tokens\n"));
+  EXPECT_THAT(Host(command).out,
+              HasSubstr("2 of 2 answers came from a recording or a cache, and nothing was paid for them\n"));
+  const nlohmann::json report = nlohmann::json::parse(Host(command + " --json").out);
+  EXPECT_EQ(report["coder_answers"], 2);
+  EXPECT_EQ(report["coder_answers_reused"], 2);
+  EXPECT_EQ(server.Count(), 2u);
+}
+
+}  // namespace
+}  // namespace kgrpo::coder_gpt4o
