@@ -58,7 +58,7 @@ svg { max-width: 860px; width: 100%; height: auto; display: block; }
 {{#roofline}}<h2>Roofline</h2>
 {{{picture}}}
 <p class="soft">{{words}}</p>
-{{/roofline}}{{#has_groups}}<h2>Where the time goes</h2>
+{{/roofline}}{{#has_groups}}<h2>{{#right}}Where the time goes{{/right}}{{^right}}What was measured{{/right}}</h2>
 <div class="groups">
 {{#groups}}<div class="group"><h3>{{title}}</h3>
 <table>

@@ -1,6 +1,7 @@
 #include "report/source_notes.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <sstream>
 #include <string_view>
@@ -8,9 +9,13 @@
 namespace kgrpo {
 namespace {
 
+constexpr std::string_view kLine = "line ";
+
 // Line numbers that stand directly behind `before` and in front of `after`.
 void FindLines(std::string_view text, std::string_view before, std::string_view after, std::vector<unsigned>* lines) {
   for (size_t at = text.find(before); at != std::string_view::npos; at = text.find(before, at + 1)) {
+    if (at > 0 && before == kLine && std::isalnum(static_cast<unsigned char>(text[at - 1])) != 0)
+      continue;  // "outline 4"
     const std::string_view rest = text.substr(at + before.size());
     unsigned line = 0;
     const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), line);
@@ -26,7 +31,7 @@ std::map<unsigned, std::vector<std::string>> NotesByLine(const std::string& diag
   std::map<unsigned, std::vector<std::string>> notes;
   for (const std::string& text : SplitLines(diagnosis)) {
     std::vector<unsigned> lines;
-    FindLines(text, "line ", "", &lines);
+    FindLines(text, kLine, "", &lines);
     FindLines(text, ".cu(", ")", &lines);
     FindLines(text, ".cu:", ":", &lines);
     for (const unsigned line : lines) {

@@ -85,7 +85,8 @@ void AddAccesses(const simt::Counts& counts, Facts& facts) {
   const double shared_cycles = counts.shared_wavefronts + counts.shared_atomic_wavefronts;
   facts.AddPart("shared_cycles", shared_cycles, counts.shared_requests);
   facts.AddPart("shared_conflicts", counts.shared_wavefronts - counts.shared_ideal_wavefronts, shared_cycles);
-  facts.AddPart("active_lanes", counts.thread_instructions, 32 * counts.issued);
+  // Loads that ptxas merges are issued once, with the lanes of each.
+  facts.AddPart("active_lanes", std::min(counts.thread_instructions, 32 * counts.issued), 32 * counts.issued);
   facts.AddPart("divergent_branches", counts.divergent_branches, counts.branches);
 }
 
