@@ -94,6 +94,7 @@ void Lowerer::FinishUnset(const std::vector<uint32_t>& unset) {
         saw_address = true;
         return;
       }
+      if (use.rule == UnsetRule::kStoreMatrix && static_cast<Operand>(reg) == in.b) return;  // how far rows are apart
       sources.push_back(reg);
       use.reads.push_back(number[reg]);
     });

@@ -10,7 +10,7 @@ __global__ void Peaks(const float* x, float* out, int rows, int cols) {
   for (int c = 0; c < cols; ++c) {
     if (fabsf(row[c]) > peak) {
       peak = fabsf(row[c]);
-      at = c;
+      at = c;  // found
     }
   }
   out[r] = fabsf(row[at]);  // found
