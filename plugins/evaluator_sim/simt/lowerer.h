@@ -188,6 +188,7 @@ class Lowerer {
   // of the instruction being lowered
   SourceLine where_;
   int ptx_line_ = 0;
+  std::string_view opcode_;
   bool predicated_ = false;
   UnsetRule unset_rule_ = UnsetRule::kAny;
   bool cancels_itself_ = false;

@@ -53,7 +53,9 @@ Kernel Lowerer::Run(const Function& entry) {
 }
 
 void Lowerer::Unsupported(const std::string& what) {
-  Refuse(module_, where_, ptx_line_, what);
+  // Where it does not name the instruction itself, nor the function or variable that is missing.
+  const bool names = opcode_.starts_with("call") || what.ends_with(',') || what.find(opcode_) != std::string::npos;
+  Refuse(module_, where_, ptx_line_, names ? what : what + " ('" + std::string(opcode_) + "')");
 }
 
 void Lowerer::Malformed(const std::string& what) {
@@ -169,6 +171,7 @@ void Lowerer::Inline(const Statement& statement, const Function& callee, Instruc
 void Lowerer::Lower(const Statement& statement, int depth) {
   where_ = statement.where;
   ptx_line_ = statement.ptx_line;
+  opcode_ = statement.opcode;
   if (statement.no_unroll) kernel_.no_unroll.push_back(Pc());
   Instruction in;
   predicated_ = statement.predicate >= 0;
