@@ -99,8 +99,7 @@ TEST(Refusal, NamesInstructionAndLineOfEach) {
         "ld.global.b128 %rd1, [%rd2];",
         "mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r1,%r2,%r3,%r4},{%r1,%r2},"
         "{%r1,%r2},{%r1,%r2,%r3,%r4}, %r5, 0;",
-        "wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.s8.s32 {%r1,%r2,%r3,%r4,%r1,%r2,%r3,%r4},{%r1,%r2},{%r1,%r2},"
-        "{%r1,%r2,%r3,%r4,%r1,%r2,%r3,%r4};",
+        "wmma.mma.sync.aligned.row.col.m8n8k32.s32.s4.s4.s32 {%r1,%r2},{%r1},{%r1},{%r1,%r2};",
         "wmma.load.a.sync.aligned.row.m8n8k4.global.f64 {%rd1}, [%rd2], %r1;",
         "vadd.u32.u32.u32.sat %r1.b0, %r2, %r3, %r4;",
         "atom.global.max.noftz.v2.bf16x2 {%r1,%r2}, [%rd1], {%r3,%r4};",

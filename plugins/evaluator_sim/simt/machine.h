@@ -70,8 +70,8 @@ struct Warp {
   std::vector<std::vector<PendingCopy>> copies;
   std::vector<std::vector<uint64_t>> calls;  // by lane: what returns put back (call_ops.cc)
   uint64_t executed = 0;
-  uint64_t splits = 0;  // branches at which the lanes parted
-  bool yield = false;   // the next warp's turn
+  uint64_t splits = 0;               // branches at which the lanes parted
+  bool yield = false;                // the next warp's turn
   std::vector<UnsetRegister> unset;  // (checked) see unset_uses.h
 };
 
