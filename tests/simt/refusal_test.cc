@@ -102,7 +102,6 @@ TEST(Refusal, NamesInstructionAndLineOfEach) {
         "wmma.mma.sync.aligned.row.col.m8n8k32.s32.s4.s4.s32 {%r1,%r2},{%r1},{%r1},{%r1,%r2};",
         "wmma.load.a.sync.aligned.row.m8n8k4.global.f64 {%rd1}, [%rd2], %r1;",
         "vadd.u32.u32.u32.sat %r1.b0, %r2, %r3, %r4;",
-        "atom.global.max.noftz.v2.bf16x2 {%r1,%r2}, [%rd1], {%r3,%r4};",
         "multimem.ld_reduce.global.add.f32 %r1, [%rd1];",
         "vote.ballot.b32 %r1, %p1;",
         "shfl.up.b32 %r1, %r2, 1, 0;",
