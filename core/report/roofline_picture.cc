@@ -31,6 +31,13 @@ std::string Prefixed(double value) {
   return text;
 }
 
+struct Spot {
+  double x, y;
+};
+Spot Between(Spot from, Spot to, double t) {
+  return {from.x + t * (to.x - from.x), from.y + t * (to.y - from.y)};
+}
+
 struct Rectangle {
   double left, top, right, bottom;
   bool Overlaps(const Rectangle& other) const {
@@ -48,7 +55,8 @@ class Picture {
     svg_ << "<title>Roofline: " << EscapeHtml(roofline_.work) << " a second over those a byte moved</title>\n";
     DrawAxes();
     DrawNeeded();
-    DrawRoofs();
+    DrawSlopes();
+    DrawPeaks();
     for (const Roofline::Point& point : roofline_.points) DrawMark(point);
     // The kernel's first: they keep the best places.
     for (auto point = roofline_.points.rbegin(); point != roofline_.points.rend(); ++point) LabelPoint(*point);
@@ -141,34 +149,54 @@ class Picture {
     for (double y = kTop; y < bottom; y += 6) taken_.push_back({x - 2, y, x + 2, y + 6});
   }
 
-  void DrawRoofs() {
+  void DrawSlopes() {
     const double x_low = std::pow(10.0, x_low_), x_high = std::pow(10.0, x_high_), y_low = std::pow(10.0, y_low_);
     const double peak = roofline_.peaks.front().rate;
-    // Along a slope one decade to the right is one up.
-    const double angle =
-        -std::atan2((kHeight - kTop - kBottom) / (y_high_ - y_low_), (kWidth - kLeft - kRight) / (x_high_ - x_low_)) *
-        180 / std::numbers::pi;
     for (const Roofline::Slope& slope : roofline_.slopes) {
       const double from = std::max(x_low, y_low / slope.bytes_per_second),
                    to = std::min(x_high, peak / slope.bytes_per_second);
       if (from >= to) continue;
-      Line(X(from), Y(from * slope.bytes_per_second), X(to), Y(to * slope.bytes_per_second),
-           Stroke(kRoof, slope.dashed ? 1 : 2, slope.dashed));
-      // Points keep off the line.
-      const double left = X(from), top = Y(to * slope.bytes_per_second), length = X(to) - left,
-                   rise = Y(from * slope.bytes_per_second) - top;
-      for (double t = 0; t < 1; t += 6 / length) {
-        const double x = left + t * length, y = top + (1 - t) * rise;
-        taken_.push_back({x - 2, y - 2, x + 2, y + 2});
+      const Spot low{X(from), Y(from * slope.bytes_per_second)}, high{X(to), Y(to * slope.bytes_per_second)};
+      Line(low.x, low.y, high.x, high.y, Stroke(kRoof, slope.dashed ? 1 : 2, slope.dashed));
+      // Points' names keep off the line.
+      for (double t = 0; t < 1; t += 6 / (high.x - low.x)) {
+        const Spot on = Between(low, high, t);
+        taken_.push_back({on.x - 2, on.y - 2, on.x + 2, on.y + 2});
       }
-      // A quarter of the way up, where the lines are apart from points that come near the roof.
-      const double at = std::pow(10.0, 0.72 * std::log10(from) + 0.28 * std::log10(to));
-      std::ostringstream turned;
-      turned << "text-anchor=\"middle\" fill=\"" << kRoof << "\" transform=\"rotate(" << angle << " " << X(at) << " "
-             << Y(at * slope.bytes_per_second) << ")\" dy=\"" << (slope.below ? 16 : -7) << "\"";
-      Text(X(at), Y(at * slope.bytes_per_second), slope.name + " " + Prefixed(slope.bytes_per_second) + "B/s",
-           turned.str());
+      LabelSlope(slope, low, high);
     }
+  }
+
+  // Along the line, where no point is; else a quarter of the way up.
+  void LabelSlope(const Roofline::Slope& slope, Spot low, Spot high) {
+    const std::string name = slope.name + " " + Prefixed(slope.bytes_per_second) + "B/s";
+    const double length = std::hypot(high.x - low.x, high.y - low.y), half = 3.3 * static_cast<double>(name.size());
+    const Spot along{(high.x - low.x) / length, (high.y - low.y) / length};
+    const double off = slope.below ? 12 : -11;  // of the letters' middle from the line, downwards
+    std::vector<Spot> letters;
+    Spot at{};
+    for (const double t : {0.28, 0.4, 0.16, 0.52, 0.64, 0.28}) {
+      at = Between(low, high, t);
+      letters.clear();
+      for (double s = -half; s <= half; s += 6)
+        letters.push_back({at.x + s * along.x - off * along.y, at.y + s * along.y + off * along.x});
+      const bool free = std::none_of(letters.begin(), letters.end(), [&](const Spot& letter) {
+        return std::any_of(roofline_.points.begin(), roofline_.points.end(), [&](const Roofline::Point& point) {
+          return std::hypot(X(point.intensity) - letter.x, Y(point.rate) - letter.y) < 16;
+        });
+      });
+      if (free && letters.front().x > kLeft) break;
+    }
+    for (const Spot& letter : letters) taken_.push_back({letter.x - 6, letter.y - 6, letter.x + 6, letter.y + 6});
+    std::ostringstream turned;
+    turned << "text-anchor=\"middle\" fill=\"" << kRoof << "\" transform=\"rotate("
+           << std::atan2(along.y, along.x) * 180 / std::numbers::pi << " " << at.x << " " << at.y << ")\" dy=\""
+           << (slope.below ? 16 : -7) << "\"";
+    Text(at.x, at.y, name, turned.str());
+  }
+
+  void DrawPeaks() {
+    const double x_low = std::pow(10.0, x_low_), x_high = std::pow(10.0, x_high_);
     double last = 0;
     for (const Roofline::Peak& one : roofline_.peaks) {
       const double from = std::max(x_low, one.rate / roofline_.slopes.front().bytes_per_second), y = Y(one.rate);

@@ -8,9 +8,9 @@ __global__ void Peaks(const float* x, float* out, int rows, int cols) {
   float peak = 1.5f;
   int at;
   for (int c = 0; c < cols; ++c) {
-    if (fabsf(row[c]) > peak) {
+    if (fabsf(row[c]) > peak) {  // found
       peak = fabsf(row[c]);
-      at = c;  // found
+      at = c;
     }
   }
   out[r] = fabsf(row[at]);  // found
