@@ -9,7 +9,6 @@
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -181,9 +180,8 @@ class Lowerer {
   std::unordered_map<std::string_view, int> subroutine_index_;
   std::vector<std::pair<uint32_t, uint32_t>> subroutine_registers_;  // [first, end) of each
   uint32_t stack_register_ = 0, frame_register_ = 0, stack_start_ = 0;
-  std::vector<UnsetRule> unset_rules_;    // by pc
-  std::unordered_set<uint32_t> cancels_;  // pcs of differences and exclusive ors
-  uint32_t frame_end_ = 0;                // of the subroutine being lowered
+  std::vector<UnsetRule> unset_rules_;  // by pc
+  uint32_t frame_end_ = 0;              // of the subroutine being lowered
   bool in_subroutine_ = false;
   // of the instruction being lowered
   SourceLine where_;
@@ -191,7 +189,6 @@ class Lowerer {
   std::string_view opcode_;
   bool predicated_ = false;
   UnsetRule unset_rule_ = UnsetRule::kAny;
-  bool cancels_itself_ = false;
   bool wide_product_ = false;
   bool float_atomic_ = false;
   float tensor_flops_ = 0;

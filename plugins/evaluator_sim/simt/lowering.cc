@@ -182,7 +182,6 @@ void Lowerer::Lower(const Statement& statement, int depth) {
   }
   const Opcode op(statement.opcode);
   unset_rule_ = UnsetRuleOf(op);
-  cancels_itself_ = op.base == "xor" || op.base == "sub";
   if (op.base == "bra") {
     if (statement.args.size() != 1 || statement.args[0].kind != Arg::Kind::kSymbol)
       Malformed("a branch without a label");
@@ -265,7 +264,6 @@ void Lowerer::Emit(const Instruction& in, const Cost& cost) {
   kernel_.float_atomic.push_back(float_atomic_ ? 1 : 0);
   float_atomic_ = false;
   kernel_.tensor_flops.push_back(tensor_flops_);
-  if (cancels_itself_) cancels_.insert(static_cast<uint32_t>(unset_rules_.size()));
   unset_rules_.push_back(unset_rule_);
   wide_product_ = false;
   tensor_flops_ = 0;

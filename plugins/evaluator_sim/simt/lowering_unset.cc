@@ -19,6 +19,7 @@ UnsetRule UnsetRuleOf(const Opcode& op) {
   if (base == "wmma" && op.Has("store")) return UnsetRule::kStoreMatrix;
   if (is_one_of({"mma", "wmma"})) return UnsetRule::kAccumulate;
   if (is_one_of({"atom", "red", "cp", "bra", "brx"})) return UnsetRule::kUse;
+  if (base == "sub" || base == "xor") return UnsetRule::kDifference;
   if (base == "selp") return UnsetRule::kSelect;
   if (base == "and") return op.type() == Type::kPred ? UnsetRule::kAnd : UnsetRule::kAll;
   if (base == "or") return op.type() == Type::kPred ? UnsetRule::kOr : UnsetRule::kAll;
@@ -103,9 +104,8 @@ void Lowerer::FinishUnset(const std::vector<uint32_t>& unset) {
       use.writes.push_back(number[reg]);
     });
     if (!touched) continue;
-    // x ^ x and x - x are zero whatever x is.
-    if (use.rule == UnsetRule::kAny && sources.size() == 2 && sources[0] == sources[1] && cancels_.contains(pc))
-      use.rule = UnsetRule::kNever;
+    if (use.rule == UnsetRule::kDifference)
+      use.rule = sources.size() == 2 && sources[0] == sources[1] ? UnsetRule::kNever : UnsetRule::kAny;
     kernel_.unset_uses.push_back(std::move(use));
     kernel_.unset_use_at[pc] = static_cast<uint32_t>(kernel_.unset_uses.size());
     Instruction& watched = kernel_.watched_code[pc];

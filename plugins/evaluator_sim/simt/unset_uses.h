@@ -13,6 +13,7 @@ namespace kgrpo::simt {
 // set: nobody is accused for a value that may not matter.
 enum class UnsetRule : uint8_t {
   kAny,          // the result is unset where any source is
+  kDifference,   // likewise, but x - x and x ^ x are zero whatever x is
   kAll,          // where all registers among them are: bits may be put together of several
   kNever,        // the result is set
   kSelect,       // selp: where the chosen one is, or what chooses
