@@ -1,24 +1,23 @@
 // `kgrpo-host eval`: the verdict on one kernel (--kernel), or what a policy is worth on held-out problems (--policy).
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/kernel_text.h"
 #include "cli/session.h"
 #include "console/console.h"
 #include "host/log.h"
 #include "loop/coder_cost.h"
 #include "loop/evaluate_policy.h"
-#include "prompt/metrics.h"   // GroupFacts
-#include "prompt/template.h"  // FormatSeconds
+#include "report/kernel_report.h"
+#include "store/files.h"  // WriteFileAtomically
 
 namespace kgrpo::cli {
 namespace {
@@ -29,6 +28,7 @@ struct EvalOptions {
   std::string file;
   std::string kernel, problem, evaluator;
   std::string policy;
+  std::string report;
   std::vector<std::string> settings;
   uint64_t seed = 0;
   uint64_t episodes = 0;  // 0: evaluation.episodes of the file
@@ -69,90 +69,6 @@ Json ToJson(const Evaluation& evaluation) {
   return json;
 }
 
-std::vector<NamedNumber> NumbersOf(const Evaluation& evaluation) {
-  std::vector<NamedNumber> numbers;
-  for (const Metric& metric : evaluation.metrics) numbers.emplace_back(metric.name, metric.value);
-  return numbers;
-}
-
-// " (95%: 12.2 us to 12.4 us)", where there is an interval.
-std::string IntervalText(const Evaluation& evaluation) {
-  if (evaluation.seconds_low == evaluation.seconds_high) return "";
-  return " (95%: " + FormatSeconds(evaluation.seconds_low) + " to " + FormatSeconds(evaluation.seconds_high) + ")";
-}
-
-// The ratio of the times, with the interval of an evaluator that measures one.
-std::string SpeedupText(const Evaluation& candidate, const Evaluation& baseline) {
-  char text[96];
-  int length = std::snprintf(text, sizeof text, "%.3g", baseline.seconds / candidate.seconds);
-  const auto find = [&](const char* name) {
-    const auto found = std::find_if(candidate.metrics.begin(), candidate.metrics.end(),
-                                    [name](const Metric& metric) { return metric.name == name; });
-    return found == candidate.metrics.end() ? 0.0 : found->value;
-  };
-  if (const double low = find("speedup_low"), high = find("speedup_high"); low > 0 && high > 0) {
-    std::snprintf(text + length, sizeof text - static_cast<size_t>(length), " (95%%: %.3g to %.3g)", low, high);
-  }
-  return text;
-}
-
-// Characters, not bytes.
-size_t Width(const std::string& text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
-
-void PrintFacts(const std::vector<FactGroup>& groups) {
-  size_t width = 0;
-  for (const FactGroup& group : groups) {
-    for (const Fact& fact : group.facts) width = std::max(width, Width(PrintableText(fact.label)));
-  }
-  for (const FactGroup& group : groups) {
-    std::printf("\n%s\n", group.title.c_str());
-    for (const Fact& fact : group.facts) {
-      const std::string label = PrintableText(fact.label);
-      std::printf("  %s%s  %s\n", label.c_str(), std::string(width - Width(label), ' ').c_str(), fact.value.c_str());
-    }
-  }
-}
-
-// Behind what is said of a source line, the line.
-void QuoteSource(const std::string& source, std::vector<FactGroup>* groups) {
-  std::vector<std::string> lines;
-  std::istringstream stream(source);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  for (FactGroup& group : *groups) {
-    for (Fact& fact : group.facts) {
-      unsigned number = 0;
-      if (std::sscanf(fact.label.c_str(), "line %u ", &number) != 1 || number == 0 || number > lines.size()) continue;
-      const std::string& line = lines[number - 1];
-      const size_t first = line.find_first_not_of(" \t");
-      if (first != std::string::npos) fact.value += "  " + PrintableText(line.substr(first));
-    }
-  }
-}
-
-// The whole evidence: what was found, the times, every measured fact, and what was in force while it was measured.
-void PrintText(const Evaluation& candidate, const Evaluation& baseline, const std::string& problem,
-               const std::string& source, const std::string& evaluator) {
-  std::printf("problem    %s\nverdict    %s\n", problem.c_str(), candidate.verdict.c_str());
-  if (!candidate.diagnosis.empty()) std::printf("found      %s\n", PrintableText(candidate.diagnosis).c_str());
-  const std::string clock = (baseline.modelled ? "modelled: " : "measured: ") + baseline.time_source;
-  std::printf("reference  %s%s (%s)\n", FormatSeconds(baseline.seconds).c_str(), IntervalText(baseline).c_str(),
-              PrintableText(clock).c_str());
-  if (candidate.correct) {
-    std::printf("kernel     %s%s\nspeedup    %s\n", FormatSeconds(candidate.seconds).c_str(),
-                IntervalText(candidate).c_str(), SpeedupText(candidate, baseline).c_str());
-  }
-  std::vector<FactGroup> facts = GroupFacts(NumbersOf(candidate));
-  QuoteSource(source, &facts);
-  PrintFacts(facts);
-  if (evaluator.empty()) return;
-  std::printf("\nEvaluator\n");
-  std::istringstream lines(evaluator);
-  for (std::string line; std::getline(lines, line);) std::printf("  %s\n", PrintableText(line).c_str());
-}
-
 // What --profile sets, where the evaluator has such an option.
 void RequireProfiling(Session& session, const std::string& plugin) {
   const auto& schema = session.loader().Load(plugin).OptionsSchema(Role::kEvaluator);
@@ -162,8 +78,21 @@ void RequireProfiling(Session& session, const std::string& plugin) {
                                        "machine with a GPU and Nsight Compute (--evaluator evaluator_cuda)");
 }
 
+// Before a judgement that may take a minute, whether its report can be written.
+void RequireWritable(const std::string& file) {
+  const std::filesystem::path path(file);
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  if (std::filesystem::is_directory(path))
+    throw Error(KGRPO_ERROR_INVALID, "--report " + file + " is a folder: name a file, such as " +
+                                         (path / "report.html").lexically_normal().string());
+  if (!std::filesystem::is_directory(folder))
+    throw Error(KGRPO_ERROR_NOT_FOUND,
+                "--report " + file + ": there is no folder " + folder.string() + "; make it first");
+}
+
 int EvaluateKernel(const Globals& globals, const EvalOptions& options) {
   const std::string source = ReadKernel(options.kernel);
+  if (!options.report.empty()) RequireWritable(options.report);
   Session session(globals);
   std::unique_ptr<Evaluator> evaluator;
   std::vector<std::string> settings = options.settings;
@@ -190,8 +119,13 @@ int EvaluateKernel(const Globals& globals, const EvalOptions& options) {
   const Problem problem = evaluator->OpenProblem(options.problem);
   const Evaluation baseline = evaluator->Baseline(problem);
   const Evaluation candidate = evaluator->Evaluate(problem, source, options.seed, options.thorough);
+  if (!options.report.empty()) {
+    WriteFileAtomically(options.report, KernelReportHtml({problem.name(), options.kernel, source, candidate, baseline,
+                                                          evaluator->Describe()}));
+  }
   if (!options.json) {
-    PrintText(candidate, baseline, problem.name(), source, evaluator->Describe());
+    PrintKernelText(candidate, baseline, problem.name(), source, evaluator->Describe());
+    if (!options.report.empty()) std::printf("\nreport     %s\n", PrintableText(options.report).c_str());
     return kFine;
   }
   Json json = {{"problem", problem.name()}, {"kernel", options.kernel}};
@@ -251,6 +185,7 @@ int Evaluate(const Globals& globals, const EvalOptions& options) {
     return refuse("--policy needs a pipeline FILE: its coder, evaluator, reward and held-out problems");
   if (of_policy && options.profile)
     return refuse("--profile goes with --kernel; a policy's evaluator profiles by its own option profile");
+  if (of_policy && !options.report.empty()) return refuse("--report goes with --kernel: it is about one kernel");
   if (of_policy && !options.problem.empty())
     return refuse("--problem goes with --kernel; choose problems with --set problems.heldout=[DIR]");
   return of_kernel ? EvaluateKernel(globals, options) : EvaluateHeldOut(globals, options);
@@ -272,6 +207,9 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
   command->add_flag("--thorough", options->thorough, "Judge as for a record: the most careful route, no cache");
   command->add_flag("--profile", options->profile,
                     "With --kernel: add what Nsight Compute counts, where the evaluator can (evaluator_cuda)");
+  command
+      ->add_option("--report", options->report, "With --kernel: write all of it as a web page that needs nothing else")
+      ->type_name("FILE.html");
   command->add_option("--policy", options->policy, "A model folder, uniform, or fixed:TECHNIQUE[,TECHNIQUE...]")
       ->type_name("POLICY");
   command->add_option("--episodes", options->episodes, "Episodes of each held-out problem (default: the file's)")
@@ -282,6 +220,7 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
   command->footer(
       "Examples:\n"
       "  kgrpo-host eval --kernel mine.cu --problem problems/softmax_long --json\n"
+      "  kgrpo-host eval --kernel mine.cu --problem problems/softmax_long --report mine.html\n"
       "  kgrpo-host eval --kernel mine.cu --problem problems/softmax_long --evaluator evaluator_cuda --profile\n"
       "  kgrpo-host eval configs/quickstart.yaml --policy runs/quickstart/final --episodes 8");
   command->callback([=, &globals] { *action = [=, &globals] { return Evaluate(globals, *options); }; });

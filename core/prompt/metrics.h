@@ -4,18 +4,19 @@
 #ifndef KGRPO_PROMPT_METRICS_H
 #define KGRPO_PROMPT_METRICS_H
 
+#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-namespace kgrpo {
+#include "prompt/line_facts.h"  // NamedNumber
 
-// A metric's name and value, as an evaluator pushed it.
-using NamedNumber = std::pair<std::string, double>;
+namespace kgrpo {
 
 struct Fact {
   std::string label;  // "registers a thread"
   std::string value;  // "30"; with the 95% interval where NAME_low and NAME_high were pushed too
+  // Where it is a part of a whole, which: of the call's time for what something would take alone, so above 1 too.
+  std::optional<double> fraction = std::nullopt;
 };
 
 struct FactGroup {
@@ -23,9 +24,13 @@ struct FactGroup {
   std::vector<Fact> facts;
 };
 
-// Groups and facts in the table's order; unknown metrics last, in the order in which they were pushed. The speedup is
-// left out: whoever shows facts shows it above them.
+// Groups and facts in the table's order; what limits the occupancy behind it; then a fact for each source line that is
+// told of, in the group kLinesTitle; unknown metrics last, in the order in which they were pushed. The speedup is left
+// out: whoever shows facts shows it above them.
 std::vector<FactGroup> GroupFacts(const std::vector<NamedNumber>& metrics);
+
+// The title of the group of source lines.
+inline constexpr const char* kLinesTitle = "By source line";
 
 // The value of the metric `name` in its unit: FormatMetric("occupancy", 0.5) is "50%".
 std::string FormatMetric(const std::string& name, double value);

@@ -205,6 +205,14 @@ TEST_F(CliTest, EvalJudgesAKernel) {
   EXPECT_EQ(profile.code, 3);
   EXPECT_THAT(profile.err, HasSubstr("--profile: the evaluator fakes has no option \"profile\""));
   EXPECT_EQ(json::parse(Run("eval p.yaml --kernel k.cu --problem problems/one --json").out)["speedup"], 4.0);
+  const Result report = Run("eval --kernel k.cu --problem problems/one --evaluator fakes --report k.html");
+  EXPECT_EQ(report.code, 0) << report.err;
+  EXPECT_THAT(report.out, HasSubstr("report     k.html\n"));
+  EXPECT_THAT(Read(directory_.path() / "k.html"), HasSubstr("<pre>void launch() {} // a // b // c</pre>"));
+  const Result nowhere = Run("eval --kernel k.cu --problem problems/one --evaluator fakes --report none/k.html");
+  EXPECT_EQ(nowhere.code, 3);
+  EXPECT_THAT(nowhere.err, HasSubstr("--report none/k.html: there is no folder none"));
+  EXPECT_EQ(Run("eval p.yaml --policy uniform --report k.html").code, 2);
   Write("broken.cu", "#error\n");
   const Result broken = Run("eval --kernel broken.cu --problem problems/one --evaluator fakes --json");
   EXPECT_EQ(broken.code, 0) << "a verdict is a result";

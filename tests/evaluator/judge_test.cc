@@ -81,6 +81,43 @@ TEST_F(JudgeTest, RightWithATimeAndMetrics) {
   EXPECT_EQ(metrics["launches"], 1);
 }
 
+TEST_F(JudgeTest, TellsWhereTheTimeGoes) {
+  // 48 KiB a block: four blocks on a multiprocessor. Line 4 meets one bank with all lanes, line 6 stores every second.
+  const std::string kernel =
+      "__global__ void k(const float* x, const float* y, float* out, int n) {\n"
+      "  __shared__ float s[12288];\n"
+      "  const int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+      "  s[threadIdx.x * 32] = i < n ? 2.0f * x[i] + y[i] : 0;\n"
+      "  __syncthreads();\n"
+      "  if (i < n) out[n - 1 - i] = s[(threadIdx.x) * 32] * 0 + 2.0f * x[n - 1 - i] + y[n - 1 - i];\n"
+      "}\n";
+  const Judgement judgement = Affine(kernel + kLaunch + " { " + kHonest + " }\n");
+  ASSERT_EQ(judgement.verdict, "right") << judgement.diagnosis;
+  const std::map<std::string, double> metrics(judgement.metrics.begin(), judgement.metrics.end());
+  EXPECT_EQ(metrics.size(), judgement.metrics.size()) << "a name twice";
+  EXPECT_EQ(metrics.at("resident_blocks"), 4);
+  EXPECT_EQ(metrics.at("resident_blocks_by/shared_memory"), 4);
+  EXPECT_EQ(metrics.at("resident_blocks_by/threads"), 8);
+  EXPECT_EQ(metrics.at("resident_blocks_by/blocks"), 32);
+  EXPECT_DOUBLE_EQ(metrics.at("waves"), metrics.at("grid_blocks") / (4 * 132));
+  EXPECT_EQ(metrics.at("modelled_seconds"), judgement.seconds);
+  EXPECT_GT(metrics.at("seconds/dram"), 0);
+  EXPECT_GT(metrics.at("seconds/int"), 0);
+  EXPECT_GT(metrics.at("seconds/shared"), 0);
+  EXPECT_NEAR(metrics.at("shared_cycles"), 32, 1);
+  EXPECT_NEAR(metrics.at("shared_conflicts"), 31.0 / 32, 0.01);
+  EXPECT_NEAR(metrics.at("line_shared_cycles/4"), 32, 1);
+  EXPECT_NEAR(metrics.at("line_sectors/4"), 4, 0.01);
+  EXPECT_GT(metrics.at("bandwidth_peak"), metrics.at("bandwidth_ceiling"));
+  EXPECT_GT(metrics.at("l2_bandwidth_ceiling"), metrics.at("bandwidth_ceiling"));
+  EXPECT_GT(metrics.at("arithmetic_peak/tensor"), metrics.at("arithmetic_peak/fp32"));
+  EXPECT_GT(metrics.at("issue_peak"), metrics.at("issued_instructions") / judgement.seconds);
+  double of_lines = 0;
+  for (const auto& [name, value] : metrics) of_lines += name.starts_with("line/") ? value : 0;
+  EXPECT_GT(of_lines, 0.5);
+  EXPECT_LE(of_lines, 1);
+}
+
 TEST_F(JudgeTest, SameSourceSameJudgement) {
   EXPECT_EQ(Affine(WithBody(kHonest)).ToJson(), Affine(WithBody(kHonest)).ToJson());
 }

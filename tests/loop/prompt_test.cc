@@ -2,6 +2,7 @@
 #include "prompt/template.h"
 
 #include "prompt/metrics.h"
+#include "prompt/occupancy_limit.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -65,8 +66,8 @@ TEST(PromptTemplateTest, SaysWhatWasMeasured) {
   EXPECT_EQ(Render("{{#current.metrics}}some{{/current.metrics}}"), "some");
   EXPECT_EQ(Render("{{#current.metrics}}some{{/current.metrics}}{{current.evidence}}", PromptState()), "");
   EXPECT_EQ(Render("{{current.evidence}}"),
+            "Occupancy: occupancy 50%\n"
             "Machine code: registers a thread 30\n"
-            "Launch: occupancy 50%\n"
             "Profile (Nsight Compute): L2 hits 25%; warps' time lost to long scoreboard 62.5%\n"
             "Other: warmth 36.6");
   const auto bare = CheckTemplate("{{current.metrics}}");
@@ -75,6 +76,15 @@ TEST(PromptTemplateTest, SaysWhatWasMeasured) {
   EXPECT_EQ(CheckTemplate("{{#current.metrics}}{{registers}}{{/current.metrics}}").size(), 1u)
       << "metrics are known by their whole name only, so that misspelt variables are found";
   EXPECT_EQ(CheckTemplate("{{current.metrics.}}").size(), 1u);
+}
+
+TEST(PromptTemplateTest, SaysWhereTheTimeGoes) {
+  PromptState state = State();
+  state.current_metrics = {{"seconds/dram", 1e-5}, {"seconds/shared atomics", 2e-6}, {"line_sectors/12", 16}};
+  EXPECT_EQ(Render("{{current.metrics.seconds/dram}}|{{current.metrics.seconds/shared atomics}}|"
+                   "{{#current.metrics.line_sectors/12}}{{.}} sectors{{/current.metrics.line_sectors/12}}",
+                   state),
+            "10 us|2 us|16 sectors");
 }
 
 TEST(MetricsTest, GroupsLabelsAndUnits) {
@@ -95,14 +105,71 @@ TEST(MetricsTest, GroupsLabelsAndUnits) {
   }
   EXPECT_EQ(text,
             "Time\n  a call, beside the reference=1 ms\n  clock=1980 MHz\n"
+            "Busy by memory level, each as if alone\n  dram (device memory)=11.5 us\n"
             "Roofline\n  needed traffic=3.02 TB/s\n"
             "Cross-checks\n  first call of a batch longer by=-2 us\n  same bits when called twice=yes\n"
-            "Model's terms\n  dram=11.5 us\n"
             "Other\n  strange=1 (95%: 0.5 to 2)\n  lonely_low=7\n");
   EXPECT_TRUE(GroupFacts({}).empty());
   EXPECT_EQ(FormatMetric("spill_bytes", 0), "0 bytes");
   EXPECT_EQ(FormatMetric("l2_bytes", 65606997.3), "65.6 MB");
   EXPECT_EQ(FormatMetric("checked_warp_instructions", 79651), "79651");
+}
+
+TEST(MetricsTest, SaysWhatPartOfTheTimeSomethingIs) {
+  const std::vector<FactGroup> groups =
+      GroupFacts({{"seconds/l2", 5e-5}, {"modelled_seconds", 1e-4}, {"load_sectors", 4}, {"active_lanes", 0.25}});
+  ASSERT_EQ(groups.size(), 4u);
+  EXPECT_EQ(groups[1].facts[0].value, "50 us (50%)");
+  EXPECT_EQ(groups[1].facts[0].fraction, 0.5);
+  EXPECT_EQ(groups[2].facts[0].fraction, std::nullopt) << "a number of sectors is no part of anything";
+  EXPECT_EQ(groups[3].facts[0].fraction, 0.25);
+}
+
+TEST(MetricsTest, NamesWhatLimitsOccupancy) {
+  const auto limit = [](double occupancy, double registers, double shared, double threads, double waves) {
+    return OccupancyLimit({{"occupancy", occupancy},
+                           {"resident_blocks_by/registers", registers},
+                           {"resident_blocks_by/shared_memory", shared},
+                           {"resident_blocks_by/threads", threads},
+                           {"resident_blocks_by/blocks", 32},
+                           {"waves", waves}});
+  };
+  EXPECT_EQ(limit(0.625, 5, 9, 8, 4), "registers (room for 5 blocks; block size for 8)");
+  EXPECT_EQ(limit(0.125, 5, 1, 8, 4), "shared memory (room for 1 block; registers for 5)");
+  EXPECT_EQ(limit(0.75, 2, 9, 2, 4), "registers and block size (room for 2 blocks; shared memory for 9)");
+  EXPECT_EQ(limit(0.5, 64, 64, 64, 4), "number of blocks (room for 32 blocks; registers for 64)");
+  EXPECT_EQ(limit(1, 8, 9, 8, 4), "nothing");
+  EXPECT_EQ(limit(1, 8, 9, 8, 0.25), "nothing but the grid: its blocks fill 25% of the places");
+  EXPECT_EQ(limit(0.625, 5, 9, 8, 0.5),
+            "registers (room for 5 blocks; block size for 8); and by the grid: its blocks fill 50% of the places");
+  EXPECT_EQ(OccupancyLimit({{"occupancy", 0.5}}), "") << "nobody says";
+  EXPECT_THAT(EvidenceText({{"occupancy", 0.625}, {"resident_blocks_by/registers", 5}}),
+              HasSubstr("occupancy 62.5%; limited by registers (room for 5 blocks)"))
+      << "prompts say it too";
+}
+
+TEST(MetricsTest, PutsTogetherWhatIsSaidOfALine) {
+  const std::vector<NamedNumber> metrics = {{"line/7 issue", 0.05},
+                                            {"line/12 dram", 0.5},
+                                            {"line/12 latency", 0.25},
+                                            {"line_sectors/12", 16},
+                                            {"line_sectors_used/12", 0.25},
+                                            {"line_shared_cycles/7", 2},
+                                            {"line_shared_conflicts/7", 0.5},
+                                            {"line/x", 1},
+                                            {"lines/3", 1}};
+  const std::vector<LineFacts> lines = LinesOf(metrics);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0].line, 12u);
+  EXPECT_EQ(lines[0].share, 0.75);
+  EXPECT_EQ(lines[0].Text(), "75% of the time, mostly dram; 16 sectors a request, 25% of their bytes used");
+  EXPECT_FALSE(lines[0].shared_cycles);
+  EXPECT_EQ(lines[1].Text(), "5% of the time, mostly issue; 2 cycles a shared memory access, 50% by bank conflicts");
+  EXPECT_EQ(
+      EvidenceText(metrics),
+      "By source line: line 12 75% of the time, mostly dram; 16 sectors a request, 25% of their bytes used; line 7 "
+      "5% of the time, mostly issue; 2 cycles a shared memory access, 50% by bank conflicts\n"
+      "Other: lines/3 1");
 }
 
 TEST(PromptTemplateTest, EscapesNothing) {

@@ -1,6 +1,7 @@
 // Kernels of everyday styles against the same computation on the host, with every check on and none of them accused.
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "harness.h"
 
@@ -190,6 +191,27 @@ TEST_P(Basic, LocalConstantGlobalMemoryAndSwitch) {
   int counter = 0;
   bench.memory.Read(bench.instance.GlobalAddress("counter"), &counter, 4);
   EXPECT_EQ(counter, 12);
+}
+
+// Each half of each element of a vector by itself: a number before a NaN, and zeros by their signs.
+TEST(VectorAtomics, TakeMinimaAndMaximaOfHalves) {
+  const auto result = [](const std::string& opcode) {
+    Bench bench(
+        PtxText{".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out)\n{\n"
+                ".reg .b32 %r<5>;\n.reg .b64 %rd<2>;\nld.param.u64 %rd1, [out];\nmov.u32 %r1, 0x3C004000;\n"
+                "mov.u32 %r2, 0x80007E00;\natom.global." +
+                opcode + " {%r3, %r4}, [%rd1], {%r1, %r2};\nst.global.u32 [%rd1+8], %r3;\nret;\n}\n"});
+    const DeviceAddress out = bench.Upload(std::vector<uint32_t>{0x40003C00, 0x0000BC00, 7}, "out");
+    EXPECT_CLEAN(bench.Run("k", Config({1}, {1}), out));
+    EXPECT_EQ(bench.Download<uint32_t>(out, 3)[2], 0x40003C00u) << "what was there before";
+    const auto both = bench.Download<uint32_t>(out, 2);
+    return std::pair{both[0], both[1]};
+  };
+  EXPECT_EQ(result("max.noftz.v2.f16x2"), std::pair(0x40004000u, 0x0000BC00u));
+  EXPECT_EQ(result("min.noftz.v2.f16x2"), std::pair(0x3C003C00u, 0x8000BC00u));
+  // As bfloat16s 7E00 is a large number.
+  EXPECT_EQ(result("max.noftz.v2.bf16x2"), std::pair(0x40004000u, 0x00007E00u));
+  EXPECT_EQ(result("min.noftz.v2.bf16x2"), std::pair(0x3C003C00u, 0x8000BC00u));
 }
 
 }  // namespace

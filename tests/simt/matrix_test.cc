@@ -1,4 +1,5 @@
 // Tensor core instructions against products on the host.
+#include <algorithm>
 #include <cmath>
 
 #include "harness.h"
@@ -52,6 +53,35 @@ TEST_F(MatrixTest, WmmaThroughSharedMemoryInHalves) {
       ASSERT_EQ(result[j * 16 + i], Half(sum)) << i << " " << j;
     }
   }
+}
+
+// Sums near the largest integer: without saturation they wrap around.
+template <typename T>
+void ExpectProductOfBytes(Bench& bench, const std::string& kernel, int m, int n, bool saturates) {
+  std::vector<T> a(static_cast<size_t>(m) * 16), b(static_cast<size_t>(n) * 16);
+  for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<T>(i * 37 + 11);
+  for (size_t i = 0; i < b.size(); ++i) b[i] = static_cast<T>(i * 53 + 5);
+  for (const int start : {0, 2'147'400'000}) {
+    const auto c = bench.Reserve<int>(static_cast<size_t>(m) * static_cast<size_t>(n), "c");
+    EXPECT_CLEAN(bench.Run(kernel, Config({1}, {32}), bench.Upload(a, "a"), bench.Upload(b, "b"), c, start));
+    const auto result = bench.Download<int>(c, static_cast<size_t>(m) * static_cast<size_t>(n));
+    for (int i = 0; i < m; ++i) {
+      for (int j = 0; j < n; ++j) {
+        int64_t sum = start;
+        for (int k = 0; k < 16; ++k)
+          sum += int64_t{a[static_cast<size_t>(i * 16 + k)]} * int64_t{b[static_cast<size_t>(j * 16 + k)]};
+        const int expected = saturates ? static_cast<int>(std::min<int64_t>(sum, INT32_MAX))
+                                       : static_cast<int>(static_cast<uint32_t>(sum));
+        ASSERT_EQ(result[static_cast<size_t>(i * n + j)], expected) << kernel << " " << i << " " << j;
+      }
+    }
+  }
+}
+
+TEST_F(MatrixTest, WmmaOfBytes) {
+  ExpectProductOfBytes<signed char>(bench, "WmmaSigned", 16, 16, false);
+  ExpectProductOfBytes<unsigned char>(bench, "WmmaUnsignedTall", 32, 8, false);
+  ExpectProductOfBytes<unsigned char>(bench, "WmmaUnsignedWide", 8, 32, true);
 }
 
 TEST_F(MatrixTest, MmaFedByLdmatrix) {

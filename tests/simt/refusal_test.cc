@@ -30,7 +30,7 @@ std::string Bad(const std::string& ptx) {
 
 TEST(Refusal, NamesTheFeature) {
   EXPECT_EQ(Refused("tex.2d.v4.f32.s32 {%r1,%r2,%r3,%r4}, [%rd1, {%r1,%r2}];"),
-            "PTX line 9: a texture or tensor address is not supported by the GPU interpreter");
+            "PTX line 9: a texture or tensor address ('tex.2d.v4.f32.s32') is not supported by the GPU interpreter");
   EXPECT_EQ(Refused("wgmma.fence.sync.aligned;"),
             "PTX line 9: PTX instruction 'wgmma.fence.sync.aligned' is not supported by the GPU interpreter");
   EXPECT_EQ(Refused("mbarrier.arrive.shared::cluster.b64 _, [%r1];"),
@@ -43,7 +43,7 @@ TEST(Refusal, NamesTheFeature) {
             "PTX line 9: PTX instruction 'cp.async.bulk.commit_group' (bulk copies and their barriers) is not "
             "supported by the GPU interpreter");
   EXPECT_EQ(Refused("mov.u32 %r1, %nonsense;"),
-            "PTX line 9: special register %nonsense is not supported by the GPU interpreter");
+            "PTX line 9: special register %nonsense ('mov.u32') is not supported by the GPU interpreter");
   EXPECT_EQ(Refused("call.uni cudaLaunchDevice, ();"),
             "PTX line 9: a call of 'cudaLaunchDevice', which is no part of the kernel's source, is not supported by "
             "the GPU interpreter");
@@ -68,6 +68,56 @@ TEST(Refusal, NamesTheSourceLine) {
             "kernel.cu:42: PTX instruction 'wgmma.fence.sync.aligned' is not supported by the GPU interpreter");
 }
 
+// All that docs/interpreter.md lists as refused.
+TEST(Refusal, NamesInstructionAndLineOfEach) {
+  for (const std::string body :
+       {"mov.u32 %r1, %clusterid.x;",
+        "mov.u32 %r1, %cluster_ctarank;",
+        "isspacep.shared::cluster %p1, %rd1;",
+        "mapa.shared::cluster.u32 %r1, %r2, %r3;",
+        "ld.shared::cluster.u32 %r1, [%r2];",
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r1], %r2, [%r3];",
+        "getctarank.shared::cluster.u32 %r1, %r2;",
+        "barrier.cluster.wait.aligned;",
+        "mbarrier.try_wait.shared::cluster.b64 %p1, [%r1], %rd1;",
+        "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2}], [%r3];",
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%rd1], [%r1], %r2;",
+        "cp.async.bulk.prefetch.L2.global [%rd1], %r1;",
+        "cp.async.bulk.wait_group.read 0;",
+        "tensormap.replace.tile.rank.global.b1024.b32 [%rd1], 3;",
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%r1,%r2,%r3,%r4}, %rd1, %rd2, 1, 1, 1, 0, 0;",
+        "wgmma.wait_group.sync.aligned 0;",
+        "setmaxnreg.inc.sync.aligned.u32 240;",
+        "tld4.r.2d.v4.f32.f32 {%r1,%r2,%r3,%r4}, [%rd1, {%r1,%r2}];",
+        "suld.b.1d.b32.trap {%r1}, [%rd1, {%r2}];",
+        "sust.b.2d.b32.trap [%rd1, {%r1,%r2}], {%r3};",
+        "txq.width.b32 %r1, [%rd1];",
+        "suq.width.b32 %r1, [%rd1];",
+        "alloca.u64 %rd1, %rd2, 8;",
+        "stacksave.u64 %rd1;",
+        "atom.global.exch.b128 %rd1, [%rd2], %rd3;",
+        "ld.global.b128 %rd1, [%rd2];",
+        "mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r1,%r2,%r3,%r4},{%r1,%r2},"
+        "{%r1,%r2},{%r1,%r2,%r3,%r4}, %r5, 0;",
+        "wmma.mma.sync.aligned.row.col.m8n8k32.s32.s4.s4.s32 {%r1,%r2},{%r1},{%r1},{%r1,%r2};",
+        "wmma.load.a.sync.aligned.row.m8n8k4.global.f64 {%rd1}, [%rd2], %r1;",
+        "vadd.u32.u32.u32.sat %r1.b0, %r2, %r3, %r4;",
+        "multimem.ld_reduce.global.add.f32 %r1, [%rd1];",
+        "vote.ballot.b32 %r1, %p1;",
+        "shfl.up.b32 %r1, %r2, 1, 0;",
+        "tcgen05.fence::before_thread_sync;"}) {
+    const std::string opcode = body.substr(0, body.find_first_of(" ;"));
+    const std::string said =
+        MessageOf(Kernel(".loc 1 42 3\n" + body) + ".file 1 \"/tmp/kernel.cu\"\n", KGRPO_ERROR_UNSUPPORTED);
+    EXPECT_TRUE(said.starts_with("kernel.cu:42: ")) << body << "\n" << said;
+    EXPECT_NE(said.find("'" + opcode + "'"), std::string::npos) << body << "\n" << said;
+  }
+  // What is no instruction is named by what is missing.
+  for (const std::string function : {"malloc", "cudaLaunchDeviceV2", "cudaGetParameterBufferV2"})
+    EXPECT_NE(Refused("call.uni " + function + ", ();").find("PTX line 9: a call of '" + function + "'"),
+              std::string::npos);
+}
+
 // Of functions of headers, inlined in one another, it is the user's line.
 TEST(Refusal, NamesTheUsersLineBehindHeaders) {
   const std::string ptx = Kernel(
@@ -83,7 +133,7 @@ TEST(Refusal, TextThatIsNoPtx) {
   EXPECT_EQ(Bad("int main() {}"), "PTX line 1: unexpected 'int'");
   EXPECT_EQ(Bad(std::string(kHead) + ".visible .entry k("), "PTX line 4: expected a name, found the end of the text");
   EXPECT_EQ(Refused("add.s32 %r1, %r99, 1;"),
-            "PTX line 9: special register %r99 is not supported by the GPU interpreter");
+            "PTX line 9: special register %r99 ('add.s32') is not supported by the GPU interpreter");
   EXPECT_EQ(Bad(Kernel("add.s32 %r1, {%r2,%r3}, 1;")), "PTX line 9: an operand of the wrong kind");
   EXPECT_EQ(Bad(Kernel("cvt.u64.u32 %rd1;")), "PTX line 9: an operand is missing");
   EXPECT_EQ(Bad(Kernel("bra nowhere;")), "PTX line 9: no label 'nowhere'");

@@ -68,6 +68,9 @@ std::string ByteCount(uint32_t bytes);
 void CheckInitialised(Warp& warp, const Instruction& in, uint32_t mask, const Access& access);
 // Notes what is written.
 void MarkWritten(Warp& warp, uint32_t mask, const Access& access);
+// Checked mode: what the lanes of `mask` wrote to shared or local memory was nothing: who reads it reads what nobody
+// wrote.
+void MarkUnwritten(Warp& warp, uint32_t mask, const Access& access);
 
 // race.cc, race_together.cc
 // Checked mode: race detection for the loads of a warp.

@@ -99,6 +99,32 @@ inline uint32_t PlusBf162(uint32_t old, uint32_t b, uint32_t) {
   return add(old & 0xFFFFu, b & 0xFFFFu) | (add(old >> 16, b >> 16) << 16);
 }
 
+// The smaller or larger of two 16-bit floats: a number before a NaN, and -0 before +0.
+template <bool kLarger, float (*kWiden)(uint32_t)>
+uint32_t Extreme(uint32_t old, uint32_t b) {
+  const float x = kWiden(old), y = kWiden(b);
+  if (x != x) return y != y ? 0x7FFFu : b;
+  if (y != y) return old;
+  if (x == y) return kLarger ? old & b : old | b;
+  return (y > x) == kLarger ? b : old;
+}
+template <bool kLarger, float (*kWiden)(uint32_t)>
+uint16_t ExtremeOne(uint16_t old, uint16_t b, uint16_t) {
+  return static_cast<uint16_t>(Extreme<kLarger, kWiden>(old, b));
+}
+template <bool kLarger, float (*kWiden)(uint32_t)>
+uint32_t ExtremeTwo(uint32_t old, uint32_t b, uint32_t) {
+  return Extreme<kLarger, kWiden>(old & 0xFFFFu, b & 0xFFFFu) | Extreme<kLarger, kWiden>(old >> 16, b >> 16) << 16;
+}
+
+// `add`, or what vectors of 16-bit floats have besides.
+template <typename T, T (*kPlus)(T, T, T), T (*kSmaller)(T, T, T), T (*kLarger)(T, T, T)>
+Handler FindHalf(const Opcode& op) {
+  if (op.Has("add")) return &Atomic<T, uint32_t, kPlus>;
+  if (op.Has("min")) return &Atomic<T, uint32_t, kSmaller>;
+  return op.Has("max") ? &Atomic<T, uint32_t, kLarger> : nullptr;
+}
+
 template <typename T>
 Handler FindFor(const Opcode& op) {
   using S = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
@@ -140,13 +166,13 @@ Handler FindAtomic(const Opcode& op) {
     case Type::kF64:
       return op.Has("add") ? FindFor<double>(op) : nullptr;
     case Type::kF16:
-      return op.Has("add") ? &Atomic<uint16_t, uint32_t, &PlusHalf> : nullptr;
+      return FindHalf<uint16_t, &PlusHalf, &ExtremeOne<false, &HalfToFloat>, &ExtremeOne<true, &HalfToFloat>>(op);
     case Type::kBf16:
-      return op.Has("add") ? &Atomic<uint16_t, uint32_t, &PlusBf16> : nullptr;
+      return FindHalf<uint16_t, &PlusBf16, &ExtremeOne<false, &Bf16ToFloat>, &ExtremeOne<true, &Bf16ToFloat>>(op);
     case Type::kF16x2:
-      return op.Has("add") ? &Atomic<uint32_t, uint32_t, &PlusHalf2> : nullptr;
+      return FindHalf<uint32_t, &PlusHalf2, &ExtremeTwo<false, &HalfToFloat>, &ExtremeTwo<true, &HalfToFloat>>(op);
     case Type::kBf16x2:
-      return op.Has("add") ? &Atomic<uint32_t, uint32_t, &PlusBf162> : nullptr;
+      return FindHalf<uint32_t, &PlusBf162, &ExtremeTwo<false, &Bf16ToFloat>, &ExtremeTwo<true, &Bf16ToFloat>>(op);
     default:
       return nullptr;
   }

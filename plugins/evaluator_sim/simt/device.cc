@@ -160,6 +160,10 @@ Occupancy ComputeOccupancy(const Device& device, const KernelResources& resource
       {warps_by_registers / warps, "registers"},
       {shared == 0 ? UINT32_MAX : device.shared_bytes_per_multiprocessor / (shared + device.shared_reserved_per_block),
        "shared memory"}};
+  occupancy.by_threads = static_cast<int>(limits[0].blocks);
+  occupancy.by_blocks = static_cast<int>(limits[1].blocks);
+  occupancy.by_registers = static_cast<int>(limits[2].blocks);
+  if (shared > 0) occupancy.by_shared_memory = static_cast<int>(limits[3].blocks);
   uint32_t blocks = UINT32_MAX;
   for (const Limit& limit : limits) {
     if (limit.blocks < blocks) {

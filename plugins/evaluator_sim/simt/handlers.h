@@ -36,6 +36,9 @@ int SelectorCode(std::string_view selector);
 inline constexpr int kSelectorShiftA = 32, kSelectorShiftB = 36;  // where Instruction::offset holds them
 void Lop3Predicate(Warp&, const Instruction&, uint32_t);  // lop3.and and .or: d|e, a, b, c, operands[extra] = predicate
 
+// unset_uses.cc. Runs the kernel's instruction at this one's index, and watches what nothing has set.
+void WatchUnset(Warp&, const Instruction&, uint32_t);
+
 // control_ops.cc
 void Branch(Warp&, const Instruction&, uint32_t);  // extra = target
 void BranchIndexed(Warp&, const Instruction&,

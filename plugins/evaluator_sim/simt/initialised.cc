@@ -118,4 +118,15 @@ void MarkWritten(Warp& warp, uint32_t mask, const Access& access) {
   }
 }
 
+void MarkUnwritten(Warp& warp, uint32_t mask, const Access& access) {
+  if (access.space != Space::kShared && access.space != Space::kLocal) return;
+  const bool shared = access.space == Space::kShared;
+  std::vector<uint64_t>& written = shared ? warp.block->shared_written : warp.block->local_written;
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    const int l = std::countr_zero(m);
+    const uint64_t offset = shared ? access.address[l] : LocalOffset(warp, l, access);
+    written[offset / 64] &= ~BitsOf(offset, access.bytes);
+  }
+}
+
 }  // namespace kgrpo::simt

@@ -64,7 +64,7 @@ bool Valid(const Kernel& kernel, const KernelInfo& info, const LaunchConfig& con
 // Runs a warp until it waits, ends, or has had its slice. Returns the instructions executed.
 template <bool kCounted>
 uint32_t RunWarp(Warp& warp, uint32_t slice) {
-  const Instruction* code = warp.grid->kernel->code.data();
+  const Instruction* code = warp.grid->code;
   uint32_t left = slice;
   warp.yield = false;
   while (left != 0) {
@@ -262,6 +262,7 @@ LaunchResult Launch(ModuleInstance& instance, int kernel_index, const LaunchConf
   grid.config = &config;
   grid.result = &result;
   grid.checked = config.mode == Mode::kChecked;
+  grid.code = grid.checked && !kernel.watched_code.empty() ? kernel.watched_code.data() : kernel.code.data();
   result.independent = !MayPoll(kernel) && !kernel.global_atomics;
   grid.budget = config.instruction_budget;
   grid.parameters = config.parameters;

@@ -136,6 +136,8 @@ void StartWarp(Warp& warp, Block& block, Grid& grid, uint32_t id, std::byte* reg
     warp.events.resize(grid.kernel->code.size());
     // What nobody sets holds anything: here NaNs.
     for (const Kernel::Unset& one : grid.kernel->unset) std::memset(registers + one.at, 0xFF, one.bytes);
+    warp.unset.assign(grid.kernel->unset_registers, {});
+    std::fill_n(warp.unset.begin(), grid.kernel->first_unset, UnsetRegister{kAllLanes, 0});
   }
   warp.copies.clear();
   warp.calls.clear();

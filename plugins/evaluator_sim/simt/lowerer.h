@@ -21,6 +21,9 @@ namespace kgrpo::simt {
 // The name that a mangled one ends with: "_ZZ9transposeE4tile" -> "tile".
 std::string SourceName(std::string_view mangled);
 
+// What an instruction makes of sources that nothing has set (lowering_unset.cc).
+UnsetRule UnsetRuleOf(const Opcode& op);
+
 class Lowerer {
  public:
   // `module` and `globals` (names to indices in Program::globals) must outlive this.
@@ -155,6 +158,10 @@ class Lowerer {
   void FinishRegisters();
   void FinishUniform();
 
+  // lowering_unset.cc: instructions that may read what nothing has set; `unset`: the registers that begin so. Before
+  // registers have slots.
+  void FinishUnset(const std::vector<uint32_t>& unset);
+
   const PtxModule& module_;
   const std::unordered_map<std::string_view, uint32_t>& globals_;
   std::unordered_map<std::string_view, const Function*> functions_;
@@ -173,12 +180,15 @@ class Lowerer {
   std::unordered_map<std::string_view, int> subroutine_index_;
   std::vector<std::pair<uint32_t, uint32_t>> subroutine_registers_;  // [first, end) of each
   uint32_t stack_register_ = 0, frame_register_ = 0, stack_start_ = 0;
-  uint32_t frame_end_ = 0;  // of the subroutine being lowered
+  std::vector<UnsetRule> unset_rules_;  // by pc
+  uint32_t frame_end_ = 0;              // of the subroutine being lowered
   bool in_subroutine_ = false;
   // of the instruction being lowered
   SourceLine where_;
   int ptx_line_ = 0;
+  std::string_view opcode_;
   bool predicated_ = false;
+  UnsetRule unset_rule_ = UnsetRule::kAny;
   bool wide_product_ = false;
   bool float_atomic_ = false;
   float tensor_flops_ = 0;

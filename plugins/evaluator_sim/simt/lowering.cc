@@ -53,7 +53,9 @@ Kernel Lowerer::Run(const Function& entry) {
 }
 
 void Lowerer::Unsupported(const std::string& what) {
-  Refuse(module_, where_, ptx_line_, what);
+  // Where it does not name the instruction itself, nor the function or variable that is missing.
+  const bool names = opcode_.starts_with("call") || what.ends_with(',') || what.find(opcode_) != std::string::npos;
+  Refuse(module_, where_, ptx_line_, names ? what : what + " ('" + std::string(opcode_) + "')");
 }
 
 void Lowerer::Malformed(const std::string& what) {
@@ -169,6 +171,7 @@ void Lowerer::Inline(const Statement& statement, const Function& callee, Instruc
 void Lowerer::Lower(const Statement& statement, int depth) {
   where_ = statement.where;
   ptx_line_ = statement.ptx_line;
+  opcode_ = statement.opcode;
   if (statement.no_unroll) kernel_.no_unroll.push_back(Pc());
   Instruction in;
   predicated_ = statement.predicate >= 0;
@@ -178,6 +181,7 @@ void Lowerer::Lower(const Statement& statement, int depth) {
     in.flip = statement.predicate_negated ? 0xFFFFFFFFu : 0u;
   }
   const Opcode op(statement.opcode);
+  unset_rule_ = UnsetRuleOf(op);
   if (op.base == "bra") {
     if (statement.args.size() != 1 || statement.args[0].kind != Arg::Kind::kSymbol)
       Malformed("a branch without a label");
@@ -260,6 +264,7 @@ void Lowerer::Emit(const Instruction& in, const Cost& cost) {
   kernel_.float_atomic.push_back(float_atomic_ ? 1 : 0);
   float_atomic_ = false;
   kernel_.tensor_flops.push_back(tensor_flops_);
+  unset_rules_.push_back(unset_rule_);
   wide_product_ = false;
   tensor_flops_ = 0;
 }

@@ -25,6 +25,7 @@ void Lowerer::AddAddressOffset(Instruction& in) {
 }
 
 void Lowerer::Matrix(const Statement& statement, const Opcode& op, Instruction& in) {
+  if (op.Has("sp") || op.Has("sp::ordered_metadata")) UnsupportedInstruction(statement);  // sparse
   if (op.base == "ldmatrix") {
     in.run = FindLdMatrix(op, in);
   } else if (op.base == "stmatrix") {

@@ -70,8 +70,9 @@ struct Warp {
   std::vector<std::vector<PendingCopy>> copies;
   std::vector<std::vector<uint64_t>> calls;  // by lane: what returns put back (call_ops.cc)
   uint64_t executed = 0;
-  uint64_t splits = 0;  // branches at which the lanes parted
-  bool yield = false;   // the next warp's turn
+  uint64_t splits = 0;               // branches at which the lanes parted
+  bool yield = false;                // the next warp's turn
+  std::vector<UnsetRegister> unset;  // (checked) see unset_uses.h
 };
 
 struct BarrierState {
@@ -126,6 +127,7 @@ struct Grid {
   DeviceMemory* memory = nullptr;
   const Program* program = nullptr;
   const Kernel* kernel = nullptr;
+  const Instruction* code = nullptr;  // that runs: the kernel's, or its watched one
   const LaunchConfig* config = nullptr;
   LaunchResult* result = nullptr;
   Counter* counter = nullptr;  // kCounted

@@ -14,7 +14,7 @@
 
 namespace kgrpo::simt {
 
-enum class Element : uint8_t { kF16, kBf16, kTf32, kF32 };
+enum class Element : uint8_t { kF16, kBf16, kTf32, kF32, kS8, kU8, kS32 };
 
 // What Instruction::offset holds of a matrix instruction.
 struct Shape {
@@ -22,11 +22,12 @@ struct Shape {
   Element input = Element::kF16, sum = Element::kF32, result = Element::kF32;
   bool a_by_column = false, b_by_column = false;  // how the matrix lies in memory (and so in wmma's fragments)
   enum class Part : uint8_t { kA, kB, kC } part = Part::kA;
+  bool saturates = false;  // sums of integers
 
   int64_t Pack() const {
-    return static_cast<int64_t>(m | n << 8 | k << 16 | static_cast<uint32_t>(input) << 24 |
-                                static_cast<uint32_t>(sum) << 26 | static_cast<uint32_t>(result) << 28) |
-           (int64_t{a_by_column} << 32) | (int64_t{b_by_column} << 33) | (static_cast<int64_t>(part) << 34);
+    return static_cast<int64_t>(m | n << 8 | k << 16) | static_cast<int64_t>(input) << 24 |
+           static_cast<int64_t>(sum) << 28 | static_cast<int64_t>(result) << 32 | int64_t{a_by_column} << 36 |
+           int64_t{b_by_column} << 37 | static_cast<int64_t>(part) << 38 | int64_t{saturates} << 40;
   }
   static Shape Unpack(int64_t packed) {
     const auto bits = static_cast<uint64_t>(packed);
@@ -34,12 +35,13 @@ struct Shape {
     s.m = bits & 0xFF;
     s.n = bits >> 8 & 0xFF;
     s.k = bits >> 16 & 0xFF;
-    s.input = static_cast<Element>(bits >> 24 & 3);
-    s.sum = static_cast<Element>(bits >> 26 & 3);
-    s.result = static_cast<Element>(bits >> 28 & 3);
-    s.a_by_column = (bits >> 32 & 1) != 0;
-    s.b_by_column = (bits >> 33 & 1) != 0;
-    s.part = static_cast<Part>(bits >> 34 & 3);
+    s.input = static_cast<Element>(bits >> 24 & 15);
+    s.sum = static_cast<Element>(bits >> 28 & 15);
+    s.result = static_cast<Element>(bits >> 32 & 15);
+    s.a_by_column = (bits >> 36 & 1) != 0;
+    s.b_by_column = (bits >> 37 & 1) != 0;
+    s.part = static_cast<Part>(bits >> 38 & 3);
+    s.saturates = (bits >> 40 & 1) != 0;
     return s;
   }
 };
@@ -52,6 +54,7 @@ bool ElementOf(Type type, Element& element);
 void NeedWholeWarp(Warp& warp, const Instruction& in, uint32_t mask);
 
 inline uint32_t BytesOf(Element element) {
+  if (element == Element::kS8 || element == Element::kU8) return 1;
   return element == Element::kF16 || element == Element::kBf16 ? 2 : 4;
 }
 
@@ -65,10 +68,18 @@ inline double Widen(uint32_t bits, Element element) {
       return static_cast<double>(std::bit_cast<float>(bits & 0xFFFFE000u));
     case Element::kF32:
       return static_cast<double>(std::bit_cast<float>(bits));
+    case Element::kS8:
+      return static_cast<int8_t>(bits);
+    case Element::kU8:
+      return static_cast<uint8_t>(bits);
+    case Element::kS32:
+      return static_cast<int32_t>(bits);
   }
   return 0;
 }
 inline uint32_t Narrow(double value, Element element) {
+  // Exact in double precision; what does not fit wraps around.
+  if (element == Element::kS32) return static_cast<uint32_t>(static_cast<int64_t>(value));
   if (element == Element::kF16) return DoubleToHalf(value);
   return std::bit_cast<uint32_t>(static_cast<float>(value));
 }
@@ -76,6 +87,7 @@ inline uint32_t Narrow(double value, Element element) {
 // Element `slot` of a fragment in lane `lane`, whose registers are operands[0...].
 inline uint32_t GetElement(const Warp& warp, const Operand* operands, int lane, uint32_t slot, Element element) {
   if (BytesOf(element) == 4) return SourceAs<uint32_t>(warp, operands[slot])[lane];
+  if (BytesOf(element) == 1) return SourceAs<uint32_t>(warp, operands[slot / 4])[lane] >> (8 * (slot % 4)) & 0xFFu;
   return SourceAs<uint32_t>(warp, operands[slot / 2])[lane] >> (16 * (slot % 2)) & 0xFFFFu;
 }
 inline void SetElement(Warp& warp, const Operand* operands, int lane, uint32_t slot, Element element, uint32_t bits) {
@@ -83,9 +95,10 @@ inline void SetElement(Warp& warp, const Operand* operands, int lane, uint32_t s
     TargetAs<uint32_t>(warp, operands[slot])[lane] = bits;
     return;
   }
-  uint32_t& word = TargetAs<uint32_t>(warp, operands[slot / 2])[lane];
-  const uint32_t shift = 16 * (slot % 2);
-  word = (word & ~(0xFFFFu << shift)) | bits << shift;
+  const uint32_t bytes = BytesOf(element), held = 4 / bytes, all = bytes == 1 ? 0xFFu : 0xFFFFu;
+  uint32_t& word = TargetAs<uint32_t>(warp, operands[slot / held])[lane];
+  const uint32_t shift = 8 * bytes * (slot % held);
+  word = (word & ~(all << shift)) | bits << shift;
 }
 
 using Matrix = std::array<double, 32 * 32>;

@@ -9,6 +9,7 @@
 
 #include "evaluator_sim/simt/counts.h"
 #include "evaluator_sim/simt/ptx_syntax.h"
+#include "evaluator_sim/simt/unset_uses.h"
 
 namespace kgrpo::simt {
 
@@ -159,7 +160,13 @@ struct Kernel {
     uint32_t at, bytes;
   };
   std::vector<Unset> unset;
-  std::vector<SharedArray> shared;  // with red zones between; the last may be the dynamic one
+  // Instructions that touch registers which may hold what nothing has set. All empty where there are none.
+  std::vector<Instruction> watched_code;  // the code, with those run by WatchUnset
+  std::vector<UnsetUse> unset_uses;
+  std::vector<uint32_t> unset_use_at;  // by pc: 1 + index in unset_uses, or 0
+  uint32_t unset_registers = 0;        // how many such registers
+  uint32_t first_unset = 0;            // the first of them are unset at the start
+  std::vector<SharedArray> shared;     // with red zones between; the last may be the dynamic one
   std::vector<BasicBlock> blocks;
   std::vector<uint32_t> no_unroll;  // pcs of the heads of loops that ptxas is told not to unroll
   // Virtual registers that each instruction reads and writes, before they share slots: for the latency model.

@@ -83,8 +83,9 @@ class Parser {
   std::vector<Scope> scopes_;
   std::unordered_map<std::string_view, int> label_index_;
   std::vector<int> pending_labels_;
-  bool no_unroll_ = false;  // a pragma before the next statement
-  bool video_ = false;      // within an instruction whose operands may name a part of a register
+  bool no_unroll_ = false;   // a pragma before the next statement
+  bool video_ = false;       // within an instruction whose operands may name a part of a register
+  std::string_view opcode_;  // of the instruction that is read
   SourceLine where_;
   // Of places in headers that code was inlined from: the user's own line that they were last inlined at.
   std::unordered_map<uint64_t, SourceLine> inlined_at_;

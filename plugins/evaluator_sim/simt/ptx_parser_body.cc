@@ -154,7 +154,7 @@ void Parser::Instruction(std::string_view opcode) {
     if (statement.predicate < 0) Bad("unknown register '" + std::string(name) + "'");
     opcode = Word();
   }
-  statement.opcode = opcode;
+  statement.opcode = opcode_ = opcode;
   video_ = opcode[0] == 'v';
   if (opcode == "call" || opcode == "call.uni") {
     Call(statement);

@@ -75,7 +75,7 @@ void Parser::Address(Arg& arg) {
     if (Accept('+') || lexer_.Peek().Is('-')) arg.offset = Integer();
   }
   arg.kind = Arg::Kind::kAddress;
-  if (lexer_.Peek().Is(',')) Unsupported("a texture or tensor address");
+  if (lexer_.Peek().Is(',')) Unsupported("a texture or tensor address ('" + std::string(opcode_) + "')");
   Expect(']');
 }
 

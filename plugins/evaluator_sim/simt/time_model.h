@@ -68,7 +68,9 @@ struct Occupancy {
   int blocks_per_multiprocessor = 0;  // 0: does not fit at all
   int warps_per_multiprocessor = 0;
   double fraction = 0;  // of the device's warps
-  std::string limit;    // "registers", "shared memory", "threads", "blocks", "grid"
+  std::string limit;    // "registers", "shared memory", "threads", "blocks"
+  // How many blocks each of them has room for; shared memory: -1 where the kernel takes none.
+  int by_registers = 0, by_shared_memory = -1, by_threads = 0, by_blocks = 0;
 };
 Occupancy ComputeOccupancy(const Device& device, const KernelResources& resources, uint32_t threads_per_block);
 

@@ -133,6 +133,11 @@ uint32_t MembersOf(const Warp& warp, const Instruction& in, int lane) {
   return SourceAs<uint32_t>(warp, MembersOperand(warp, in))[lane];
 }
 
+void ShuffledFrom(const Warp& warp, const Instruction& in, uint32_t* from) {
+  ShuffleSources(static_cast<ShuffleMode>(in.size), SourceAs<uint32_t>(warp, in.b), SourceAs<uint32_t>(warp, in.c),
+                 from);
+}
+
 void Shuffle(Warp& warp, const Instruction& in, uint32_t mask) {
   Together(warp, in, mask, [&](uint32_t lanes) {
     const uint32_t* a = SourceAs<uint32_t>(warp, in.a);

@@ -115,10 +115,26 @@ void WmmaMultiply(Warp& warp, const Instruction& in, uint32_t mask) {
   gather(fc, c, cm);
   Multiply(s, am, bm, cm);
   for (uint32_t index = 0; index < fd.rows * fd.columns; ++index) {
+    if (s.saturates) cm[index] = std::clamp(cm[index], -0x1p31, 0x1p31 - 1);
     SetElement(warp, d, static_cast<int>(index / fd.per_lane), index % fd.per_lane, fd.element,
                Narrow(cm[index], fd.element));
   }
 }
+
+namespace {
+
+// Integers too, which mma.sync multiplies elsewhere.
+bool ElementOfFragment(Type type, Element& element) {
+  if (type != Type::kS8 && type != Type::kU8 && type != Type::kS32) return ElementOf(type, element);
+  element = type == Type::kS8 ? Element::kS8 : type == Type::kU8 ? Element::kU8 : Element::kS32;
+  return true;
+}
+
+bool IsByte(Element element) {
+  return element == Element::kS8 || element == Element::kU8;
+}
+
+}  // namespace
 
 Handler FindWmma(const Opcode& op, Instruction& in) {
   Shape s;
@@ -131,7 +147,7 @@ Handler FindWmma(const Opcode& op, Instruction& in) {
   if (!known || (tf32 != (s.k == 8) && !(s.k == 8 && accumulator))) return nullptr;
   if (op.Has("load") || op.Has("store")) {
     Element element = Element::kTf32;
-    if (!tf32 && !ElementOf(op.type(), element)) return nullptr;
+    if (!tf32 && !ElementOfFragment(op.type(), element)) return nullptr;
     s.part = op.Has("a") ? Shape::Part::kA : op.Has("b") ? Shape::Part::kB : Shape::Part::kC;
     if (s.part == Shape::Part::kC) {
       if (tf32) element = Element::kF32;
@@ -156,12 +172,17 @@ Handler FindWmma(const Opcode& op, Instruction& in) {
   if (tf32) {
     s.input = Element::kTf32;
   } else if (op.type_count == 4) {
-    if (!ElementOf(op.types[1], s.input) || s.input != Element::kBf16) return nullptr;
+    if (!ElementOfFragment(op.types[1], s.input) || op.types[2] != op.types[1]) return nullptr;
+    if (s.input != Element::kBf16 && !IsByte(s.input)) return nullptr;
   } else if (op.type_count != 2) {
     return nullptr;
   }
-  if (!ElementOf(op.types[0], s.result) || !ElementOf(op.types[static_cast<size_t>(op.type_count - 1)], s.sum))
+  if (!ElementOfFragment(op.types[0], s.result) ||
+      !ElementOfFragment(op.types[static_cast<size_t>(op.type_count - 1)], s.sum))
     return nullptr;
+  // Bytes are summed in integers, and nothing else is.
+  if (IsByte(s.input) != (s.result == Element::kS32) || IsByte(s.input) != (s.sum == Element::kS32)) return nullptr;
+  s.saturates = IsByte(s.input) && op.Has("satfinite");
   in.offset = s.Pack();
   return &WmmaMultiply;
 }

@@ -53,3 +53,28 @@ extern "C" __global__ void Mma(const half* a, const half* b, float* c) {
   c[(g + 8) * 8 + t * 2] = d[2];
   c[(g + 8) * 8 + t * 2 + 1] = d[3];
 }
+
+// c = a b + start, of bytes; a lies by rows, b by columns.
+template <typename T, int kM, int kN>
+__device__ void WmmaOfBytes(const T* a, const T* b, int* c, int start, bool saturate) {
+  wmma::fragment<wmma::matrix_a, kM, kN, 16, T, wmma::row_major> fa;
+  wmma::fragment<wmma::matrix_b, kM, kN, 16, T, wmma::col_major> fb;
+  wmma::fragment<wmma::accumulator, kM, kN, 16, int> fc;
+  wmma::fill_fragment(fc, start);
+  wmma::load_matrix_sync(fa, a, 16);
+  wmma::load_matrix_sync(fb, b, 16);
+  if (saturate)
+    wmma::mma_sync(fc, fa, fb, fc, true);
+  else
+    wmma::mma_sync(fc, fa, fb, fc);
+  wmma::store_matrix_sync(c, fc, kN, wmma::mem_row_major);
+}
+extern "C" __global__ void WmmaSigned(const signed char* a, const signed char* b, int* c, int start) {
+  WmmaOfBytes<signed char, 16, 16>(a, b, c, start, false);
+}
+extern "C" __global__ void WmmaUnsignedTall(const unsigned char* a, const unsigned char* b, int* c, int start) {
+  WmmaOfBytes<unsigned char, 32, 8>(a, b, c, start, false);
+}
+extern "C" __global__ void WmmaUnsignedWide(const unsigned char* a, const unsigned char* b, int* c, int start) {
+  WmmaOfBytes<unsigned char, 8, 32>(a, b, c, start, true);
+}

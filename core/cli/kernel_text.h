@@ -1,0 +1,17 @@
+// What `kgrpo-host eval --kernel` prints of one kernel on a terminal. Used by eval_command.cc alone.
+#ifndef KGRPO_CLI_KERNEL_TEXT_H
+#define KGRPO_CLI_KERNEL_TEXT_H
+
+#include <string>
+
+#include "plugin/records.h"  // Evaluation
+
+namespace kgrpo::cli {
+
+// The whole evidence: what was found, the times, every measured fact in groups, a table of the source lines that the
+// time is for, and what was in force while it was measured.
+void PrintKernelText(const Evaluation& candidate, const Evaluation& baseline, const std::string& problem,
+                     const std::string& source, const std::string& evaluator);
+
+}  // namespace kgrpo::cli
+#endif

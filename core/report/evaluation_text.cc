@@ -1,0 +1,37 @@
+#include "report/evaluation_text.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "prompt/template.h"  // FormatSeconds
+
+namespace kgrpo {
+
+std::vector<NamedNumber> NumbersOf(const Evaluation& evaluation) {
+  std::vector<NamedNumber> numbers;
+  for (const Metric& metric : evaluation.metrics) numbers.emplace_back(metric.name, metric.value);
+  return numbers;
+}
+
+// " (95%: 12.2 us to 12.4 us)", where there is an interval.
+std::string IntervalText(const Evaluation& evaluation) {
+  if (evaluation.seconds_low == evaluation.seconds_high) return "";
+  return " (95%: " + FormatSeconds(evaluation.seconds_low) + " to " + FormatSeconds(evaluation.seconds_high) + ")";
+}
+
+// The ratio of the times, with the interval of an evaluator that measures one.
+std::string SpeedupText(const Evaluation& candidate, const Evaluation& baseline) {
+  char text[96];
+  int length = std::snprintf(text, sizeof text, "%.3g", baseline.seconds / candidate.seconds);
+  const auto find = [&](const char* name) {
+    const auto found = std::find_if(candidate.metrics.begin(), candidate.metrics.end(),
+                                    [name](const Metric& metric) { return metric.name == name; });
+    return found == candidate.metrics.end() ? 0.0 : found->value;
+  };
+  if (const double low = find("speedup_low"), high = find("speedup_high"); low > 0 && high > 0) {
+    std::snprintf(text + length, sizeof text - static_cast<size_t>(length), " (95%%: %.3g to %.3g)", low, high);
+  }
+  return text;
+}
+
+}  // namespace kgrpo

@@ -1,0 +1,22 @@
+// Words for the figures of an evaluation, as `kgrpo-host eval` prints them and as its report has them.
+#ifndef KGRPO_REPORT_EVALUATION_TEXT_H
+#define KGRPO_REPORT_EVALUATION_TEXT_H
+
+#include <string>
+#include <vector>
+
+#include "plugin/records.h"     // Evaluation
+#include "prompt/line_facts.h"  // NamedNumber
+
+namespace kgrpo {
+
+std::vector<NamedNumber> NumbersOf(const Evaluation& evaluation);
+
+// " (95%: 12.2 us to 12.4 us)", where there is an interval.
+std::string IntervalText(const Evaluation& evaluation);
+
+// The ratio of the times, with the interval of an evaluator that measures one.
+std::string SpeedupText(const Evaluation& candidate, const Evaluation& baseline);
+
+}  // namespace kgrpo
+#endif
