@@ -80,8 +80,8 @@ Findings Check(Session& session, const CheckOptionsGiven& given) {
   if (findings.config) {
     try {
       findings.refusal = RunFolder::Refusal(findings.config->output_dir, findings.config->resolved_yaml);
-    } catch (const Error& error) {
-      findings.Fail(error);
+    } catch (const std::exception& error) {  // it cannot be read; what is wrong is not the file's doing
+      findings.refusal = error.what();
     }
   }
   if (given.file_only) return findings;

@@ -38,7 +38,10 @@ struct CoderCheckOptions {
   std::vector<std::string> settings;
   bool json = false;
 
-  bool NamesFolder() const { return std::filesystem::is_directory(problem); }
+  bool NamesFolder() const {
+    std::error_code code;  // a name that can be no folder's is none
+    return std::filesystem::is_directory(problem, code);
+  }
 };
 
 // The coder did its work, whatever it came to.
@@ -94,7 +97,8 @@ CoderAnswer Ask(const Globals& globals, Coder& coder, const kgrpo_coder_request&
     coder.Cancel();
     lock.lock();
   }
-  if (cancelled && !(answer && CoderAnswered(*answer))) {
+  // An answer that came whole is shown, whatever it holds.
+  if (cancelled && !(answer && answer->outcome != KGRPO_CODER_FAILED)) {
     const double cost = answer ? answer->cost : 0;
     throw Error(KGRPO_ERROR_CANCELLED,
                 "stopped by the user" +
@@ -110,14 +114,15 @@ struct Chosen {
   std::string which;
 };
 
-// Without a slash at its end.
-std::filesystem::path Tidied(const std::string& folder) {
-  return (std::filesystem::path(folder) / "").lexically_normal().parent_path();
+// The last part of a folder's path, whether or not a slash follows.
+std::string NameOf(const std::string& folder) {
+  const std::filesystem::path path = std::filesystem::path(folder).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
 // The problem that --problem names, by its folder or by its name in the file; else the file's first.
 Chosen ProblemOf(const CoderCheckOptions& options, const PipelineConfig& config) {
-  if (options.NamesFolder()) return {Tidied(options.problem).string(), ""};
+  if (options.NamesFolder()) return {options.problem, ""};
   std::vector<std::string> folders = config.train_problems;
   folders.insert(folders.end(), config.heldout_problems.begin(), config.heldout_problems.end());
   if (folders.empty())
@@ -130,7 +135,7 @@ Chosen ProblemOf(const CoderCheckOptions& options, const PipelineConfig& config)
   std::vector<std::string> names;
   std::string list;
   for (const std::string& folder : folders) {
-    names.push_back(Tidied(folder).filename().string());
+    names.push_back(NameOf(folder));
     if (names.back() == options.problem) return {folder, ""};
     list += (list.empty() ? "" : ", ") + names.back();
   }

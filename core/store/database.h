@@ -41,6 +41,16 @@ struct CoderTotals {
   double cost = 0;  // US dollars
 };
 
+// How far a run has come.
+struct RunProgress {
+  bool is_foreign = false;  // the file is of another program, or of another version of this one; the rest is not known
+  uint64_t steps = 0;
+  bool finished = false;
+};
+
+// Reads it and changes nothing, whatever the file is. Throws KGRPO_ERROR_UNAVAILABLE where it cannot be read.
+RunProgress ReadProgress(const std::filesystem::path& path);
+
 // One thread at a time.
 class RunDatabase {
  public:

@@ -1,10 +1,25 @@
 // RunDatabase: what a run that goes on, its summary and the tests read.
 #include "store/database.h"
 #include "store/json.h"
+#include "store/schema.h"
 
 #include <utility>
 
 namespace kgrpo {
+
+RunProgress ReadProgress(const std::filesystem::path& path) {
+  Database database(path, Database::Mode::kReadOnly);
+  const auto number = [&database](const char* question) {
+    Statement statement(database, question);
+    return statement.Step() ? statement.Integer(0) : 0;
+  };
+  const int64_t version = number("PRAGMA user_version");
+  const bool empty = number("SELECT count(*) FROM sqlite_master") == 0;
+  if (version == 0 && empty) return {};  // killed before it had made its tables
+  if (version != kSchemaVersion) return {.is_foreign = true};
+  return {.steps = static_cast<uint64_t>(number("SELECT count(*) FROM steps")),
+          .finished = number("SELECT count(*) FROM run WHERE key = 'finished'") != 0};
+}
 
 std::vector<TrajectoryRecord> RunDatabase::ReadDemonstrations(uint64_t first_step) {
   return ReadStep(Purpose::kDemonstration, first_step);

@@ -51,13 +51,16 @@ std::string RunFolder::Refusal(const fs::path& path, const std::string& resolved
     return "";  // a run that failed before it had anything to keep
   }
   const std::string choices = "name another folder (--set output_dir=...), or delete that run with --overwrite";
-  RunDatabase database(path / "run.sqlite");
-  const std::vector<StepSummary> steps = database.Steps();
-  if (steps.empty() && fs::is_empty(path / "checkpoints")) return "";
-  if (database.Get("finished")) return there + "holds a finished run: " + choices;
+  const RunProgress progress = ReadProgress(path / "run.sqlite");
+  if (progress.is_foreign) {
+    return there + "holds a run.sqlite that is of another program, or of another version of this one: name another "
+                   "folder (--set output_dir=...)";
+  }
+  if (progress.steps == 0 && IsEmptyOrAbsent(path / "checkpoints")) return "";
+  if (progress.finished) return there + "holds a finished run: " + choices;
   const bool same = fs::exists(path / "resolved.yaml") && ReadFile(path / "resolved.yaml") == resolved_yaml;
   if (!same) return there + "holds an unfinished run of another configuration: " + choices;
-  return there + "holds an unfinished run of this configuration (" + std::to_string(steps.size()) +
+  return there + "holds an unfinished run of this configuration (" + std::to_string(progress.steps) +
          " steps done). To go on with it: kgrpo-host resume " + path.string() + "; to start again: --overwrite";
 }
 

@@ -174,7 +174,7 @@ void Coder::Receive(const JobPointer& job, Completion completion) {
     return Hold(job);
   }
   Use(job, completion, cost, /*reused=*/false);
-  for (const JobPointer& other : waiting) Use(other, completion, 0, /*reused=*/true);
+  for (const JobPointer& other : waiting) Use(other, completion, 0, /*reused=*/answered);
   SendHeld();
 }
 

@@ -231,7 +231,9 @@ void Recording::Add(const RecordedRequest& request, const RecordedCompletion& ex
   if (keep) {
     Statement insert(
         *database_,
-        "INSERT INTO exchanges VALUES(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+        "INSERT INTO exchanges(digest, sample, request, identity, answered, text, refusal, finish_reason, model, "
+        "prompt_tokens, completion_tokens, usage_known, cost, answer_seconds, attempts, http_status, failure, message, "
+        "recorded_at, service, paid) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
     (insert << request.digest << std::to_string(request.sample) << request.body << request.identity
             << (completion.outcome == Completion::Outcome::kAnswered) << completion.text << completion.refusal
             << completion.finish_reason << completion.model << completion.prompt_tokens << completion.completion_tokens

@@ -127,11 +127,13 @@ void Judge::ThrowIfCancelled() const {
   if (options_.cancelled && options_.cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
 }
 
-// On a device that others use too, honest kernels look as if they hid work. What a candidate left behind ends soon
-// after its process.
-void Judge::ThrowIfBusy() const {
+// Whether another program's kernels were on the device until now: beside them honest kernels look as if they hid work.
+// What a candidate left behind ends soon after its process; where they stay, nothing can be told.
+bool Judge::OthersHeldUp() const {
   const Clock::time_point begin = Clock::now();
+  bool busy = false;
   while (device_.IsBusy()) {
+    busy = true;
     ThrowIfCancelled();
     if (Clock::now() - begin > kOthersSeconds) {
       throw Error(KGRPO_ERROR_UNAVAILABLE,
@@ -141,6 +143,7 @@ void Judge::ThrowIfBusy() const {
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
+  return busy;
 }
 
 // A kernel with streams or graphs of its own gets as many queues as CUDA has by default.
@@ -256,16 +259,19 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   if (!trouble) {
     Judgement timed = judgement;
     trouble = Time(open, compiled.kernel, &workers, cases, key, thorough, quick, &timed);
-    if (IsSuspicion(trouble)) {
+    const auto time_again = [&](uint64_t number) {
       timed = judgement;
-      Retire(&workers);
       trouble = LoadInFreshWorker(compiled.kernel, quick, &workers);
       if (!trouble)
-        trouble = Time(open, compiled.kernel, &workers, cases, evaluator::SubKey(key, 3), thorough, quick, &timed);
+        trouble = Time(open, compiled.kernel, &workers, cases, evaluator::SubKey(key, number), thorough, quick, &timed);
+    };
+    if (IsSuspicion(trouble)) {
+      Retire(&workers);
+      time_again(3);
     }
     if (IsSuspicion(trouble)) {
       Retire(&workers);
-      ThrowIfBusy();
+      if (OthersHeldUp()) time_again(4);
     }
     judgement = std::move(timed);
   }

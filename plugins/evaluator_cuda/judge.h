@@ -99,7 +99,7 @@ class Judge {
   void GiveUpBaselines(const OpenProblem& open);
   std::vector<evaluator::Expected> ReferenceOutputs(const OpenProblem& open, Case one, bool thorough);
   void ThrowIfCancelled() const;
-  void ThrowIfBusy() const;
+  bool OthersHeldUp() const;
 
   const Options options_;
   const std::string helper_directory_;

@@ -58,6 +58,7 @@ TEST(ContentChunk, LeavesEverythingElse) {
            R"({"choices":[{"delta":{"content":"a"}}],"n":1e999})",
            R"({"choices":[{"delta":{"content":"a"}}],"n":nullnull})",
            R"({"choices":[{"delta":{"content":"a\ud83d"}}]})",
+           R"({"id":"a\ude00","choices":[{"delta":{"content":"b"}}]})",
            R"({"choices":[{"delta":{"content":"a\x"}}]})",
            R"({"choices":[{"delta":{"content":"a\u12"}}]})",
            "{\"choices\":[{\"delta\":{\"content\":\"a\nb\"}}]}",

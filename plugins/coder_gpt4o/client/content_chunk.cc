@@ -77,7 +77,9 @@ class Follower {
 
 bool TakeContentChunk(std::string_view event, std::string& text) {
   const std::optional<std::string_view> content = Follower(event).Content();
-  return content && AppendUnescaped(*content, text);
+  if (!content) return false;
+  AppendUnescaped(*content, text);
+  return true;
 }
 
 }  // namespace kgrpo::coder_gpt4o

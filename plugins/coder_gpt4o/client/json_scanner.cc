@@ -1,5 +1,6 @@
 #include "coder_gpt4o/client/json_scanner.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
@@ -91,10 +92,11 @@ bool JsonScanner::TakeEscape() {
   at_ += 2;
   if (what != 'u') return std::strchr("\"\\/bfnrt", what) != nullptr && what != '\0';
   if (text_.size() - at_ < 4) return false;
-  for (const size_t end = at_ + 4; at_ < end; ++at_) {
-    if (!IsHexDigit(text_[at_])) return false;
-  }
-  return true;
+  const std::string_view digits = text_.substr(at_, 4);
+  if (!std::all_of(digits.begin(), digits.end(), IsHexDigit)) return false;
+  at_ += 4;
+  const bool half_of_a_pair = (digits[0] == 'd' || digits[0] == 'D') && digits[1] > '7';  // \uD800 to \uDFFF
+  return !half_of_a_pair;
 }
 
 // A character of two to four bytes, as UTF-8 has it: none longer than it need be, no halves of pairs, none beyond the
@@ -167,12 +169,11 @@ bool JsonScanner::TakeValue(int depth) {
   return Take(end);
 }
 
-bool AppendUnescaped(std::string_view raw, std::string& to) {
-  const size_t before = to.size();
+void AppendUnescaped(std::string_view raw, std::string& to) {
   while (!raw.empty()) {
     const size_t escape = raw.find('\\');
     to.append(raw.substr(0, escape));
-    if (escape == std::string_view::npos) return true;
+    if (escape == std::string_view::npos) return;
     const char what = raw[escape + 1];
     raw.remove_prefix(escape + 2);
     switch (what) {
@@ -194,10 +195,6 @@ bool AppendUnescaped(std::string_view raw, std::string& to) {
       case 'u': {
         uint32_t character = 0;
         std::from_chars(raw.data(), raw.data() + 4, character, 16);
-        if (character >= 0xD800 && character <= 0xDFFF) {
-          to.resize(before);
-          return false;
-        }
         AppendUtf8(character, to);
         raw.remove_prefix(4);
         break;
@@ -206,7 +203,6 @@ bool AppendUnescaped(std::string_view raw, std::string& to) {
         to += what;
     }
   }
-  return true;
 }
 
 }  // namespace kgrpo::coder_gpt4o

@@ -16,7 +16,7 @@ class JsonScanner {
   explicit JsonScanner(std::string_view text) : text_(text) {}
 
   bool Take(char mark);                    // one of {}[]:,
-  bool TakeString(std::string_view* raw);  // what stands between the quotes, escapes as they are; well-formed UTF-8
+  bool TakeString(std::string_view* raw);  // between the quotes, escapes as they are; well-formed, no halves of pairs
   bool TakeWord(std::string_view word);    // null, true, false, 0
   bool TakeValue(int depth = 0);           // whatever it is
   bool TakeEnd();                          // nothing but blanks is left
@@ -33,9 +33,8 @@ class JsonScanner {
   size_t at_ = 0;
 };
 
-// Appends what TakeString gave with its escapes resolved. False, with `to` as it was, where an escape is half of a
-// pair.
-bool AppendUnescaped(std::string_view raw, std::string& to);
+// Appends what TakeString gave with its escapes resolved.
+void AppendUnescaped(std::string_view raw, std::string& to);
 
 }  // namespace kgrpo::coder_gpt4o
 #endif
