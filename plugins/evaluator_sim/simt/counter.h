@@ -37,7 +37,7 @@ class Counter {
     for (size_t i = 0; i < trace.warps.size(); ++i) {
       if (trace.warps[i] != warp.id) continue;
       ++trace.executed[i];
-      if (trace.entries[i].size() < kMostTraced) trace.entries[i].push_back({pc, false});
+      if (trace.entries[i].size() < kMostTraced) trace.entries[i].push_back({pc, false, false});
     }
   }
   // Each memory access, once resolved.

@@ -205,7 +205,7 @@ void Counter::CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, cons
   own.ideal_sectors += ideal;
   if (!load) own.l2_sectors += sectors;
   const bool bypass = (in.flags & kFlagBypassL1) != 0;
-  bool beyond = false;
+  bool beyond = false, first = false;
   for (uint32_t i = 0; i < lines; ++i) {
     if (load) {
       for (size_t c = 0; c < kL1Shares.size(); ++c) {
@@ -222,6 +222,7 @@ void Counter::CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, cons
       const uint64_t address = touched[i].line * kLine + s * kSector;
       const uint64_t sector = address < start ? 0 : (address - start) / kSector;
       if (sector >= array.sectors || by[sector] == trace.number) continue;
+      first |= array.stored_by[sector] != trace.number;
       (load ? traffic.all_load_sectors : traffic.all_store_sectors) += by[sector] == 0 ? 1 : 0;
       (load ? traffic.unique_load_sectors : traffic.unique_store_sectors) += 1;
       by[sector] = trace.number;
@@ -231,7 +232,7 @@ void Counter::CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, cons
   if (beyond) {
     for (size_t i = 0; i < trace.warps.size(); ++i) {
       if (trace.warps[i] == warp.id && !trace.entries[i].empty() && trace.entries[i].back().pc == in.index)
-        trace.entries[i].back().beyond_l1 = true;
+        trace.entries[i].back().beyond_l1 = true, trace.entries[i].back().first |= first;
     }
   }
   // Warps take turns as on a GPU, or the cache would see one warp's whole loop at a time.

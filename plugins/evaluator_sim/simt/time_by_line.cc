@@ -38,8 +38,8 @@ std::vector<LineTime> TimeByLine(const Counts& counts, const TimeEstimate& estim
     if (term.name != "launch" && term.name != "latency") powers += std::pow(term.seconds, device.norm);
   }
   if (powers == 0 || !std::isfinite(estimate.seconds)) return {};
-  const double busy = std::pow(powers, device.latency_norm / device.norm),
-               waiting = std::pow(waited, device.latency_norm);
+  const double busy = std::pow(powers, estimate.latency_norm / device.norm),
+               waiting = std::pow(waited, estimate.latency_norm);
   for (const TimeTerm& term : estimate.terms) {
     double whole = 0;
     for (const LineDemand& line : counts.lines) whole += Amount(line, term.name, device);

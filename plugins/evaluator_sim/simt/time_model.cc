@@ -128,7 +128,7 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
   // Latency: generations of resident blocks, one after the other. The first runs in step and finds nothing in the L2
   // but what earlier launches left; later ones find what earlier ones fetched.
   double first = 0, later = 0, longest = 0, mean = 0;
-  const double from_dram = std::min(1.0, traffic.dram_read / kSectorBytes / std::max(1.0, traffic.missed_sectors));
+  const double from_dram = std::min(1.0, traffic.dram_read / kSectorBytes / std::max(1.0, traffic.first_sectors));
   const double not_kept = 1 - traffic.kept_read / std::max(1.0, traffic.kept_read + traffic.dram_read);
   Latencies latencies = device.latencies;
   latencies.barrier += device.barrier_warp_cycles * counts.warps_per_block;
@@ -146,9 +146,12 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
   const double latency_cycles = latency_total / rounds, waited = latency_total / device.clock_hz;
   add("latency", waited, [&] { return Print("%.0f cycles a warp, %.1f rounds", latency_cycles, rounds); });
 
-  estimate.seconds =
-      device.launch_seconds +
-      std::pow(std::pow(busy, device.latency_norm) + std::pow(waited, device.latency_norm), 1 / device.latency_norm);
+  // Many warps hide each other's waiting. Few that start together stay in step: they wait together, and then move data
+  // together.
+  const double warps = at_once * counts.warps_per_block / device.multiprocessors;
+  const double hiding = warps / (warps + device.overlap_warps);
+  const double norm = estimate.latency_norm = 1 + (device.latency_norm - 1) * hiding * hiding;
+  estimate.seconds = device.launch_seconds + std::pow(std::pow(busy, norm) + std::pow(waited, norm), 1 / norm);
   add("launch", device.launch_seconds, [] { return std::string(); });
   if (!explain) return estimate;
   std::stable_sort(estimate.terms.begin(), estimate.terms.end(),

@@ -35,6 +35,7 @@ Traffic SumTraffic(const Counts& counts, const Device& device, double scale, dou
     const double missed = MissedSectors(array, device.l1_effective) * scale;
     sum.load_sectors += array.load_sectors * scale;
     sum.missed_sectors += missed;
+    sum.first_sectors += std::min(missed, array.unique_load_sectors * scale);
     sum.store_sectors += array.store_sectors * scale;
     sum.partial_sectors += array.store_partial_sectors * scale;
     sum.atomic_sectors += array.atomic_sectors * scale;
