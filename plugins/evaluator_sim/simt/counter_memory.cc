@@ -117,9 +117,7 @@ uint32_t Counter::SharedWavefronts(const Instruction& in, const Access& access, 
   const uint32_t parts = std::max(1u, bytes / 4);
   if (access.pattern == Pattern::kContiguous && bytes == access.bytes) return parts;
   if (access.pattern == Pattern::kUniform && parts == 1) return 1;
-  const uint32_t wavefronts = bank_conflicts_.Wavefronts(in.index, access.address, mask, bytes);
-  // A load returns 128 bytes a cycle to the registers, however few different ones it reads.
-  return load ? std::max(wavefronts, parts) : wavefronts;
+  return bank_conflicts_.Wavefronts(in.index, access.address, mask, bytes, load);
 }
 
 void Counter::CountShared(const Instruction& in, uint32_t mask, const Access& access, AccessKind kind) {
