@@ -114,16 +114,20 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
   add("issue", on_sm(counts.issued, device.issue_rate),
       [&] { return Print("%.3g warp instructions", counts.issued * scale); });
   // L1 and shared memory are the same memory and take turns (H100 white paper: unified data cache).
+  // Blocks of one generation load, compute and store at about the same times, so that the device waits for one resource
+  // after the other; those of many generations are at different places of the kernel.
+  const double generations = busiest / resident;
+  estimate.norm = 1 + (device.norm - 1) * generations / (generations + 1);
   double sum = 0, data = 0;
   for (const TimeTerm& term : estimate.terms) {
     if (term.name == "l1" || term.name == "shared") {
       data += term.seconds;
     } else {
-      sum += std::pow(term.seconds, device.norm);
+      sum += std::pow(term.seconds, estimate.norm);
     }
   }
-  sum += std::pow(data, device.norm);
-  const double busy = std::pow(sum, 1 / device.norm);
+  sum += std::pow(data, estimate.norm);
+  const double busy = std::pow(sum, 1 / estimate.norm);
 
   // Latency: generations of resident blocks, one after the other. The first runs in step and finds nothing in the L2
   // but what earlier launches left; later ones find what earlier ones fetched.
@@ -140,7 +144,6 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
     mean += hit * share;
     longest = std::max(longest, hit);
   }
-  const double generations = busiest / resident;
   const double rounds = std::max(1.0, 0.5 * (generations + std::ceil(generations)));
   const double latency_total = first + (rounds - 1) * later + (longest - mean) + rounds * device.block_start_cycles;
   const double latency_cycles = latency_total / rounds, waited = latency_total / device.clock_hz;
