@@ -49,7 +49,7 @@ std::vector<CountedKernel> Streams(const simt::Device& truth) {
     CountedKernel kernel;
     kernel.problem = kernel.family = i % 2 == 0 ? "even" : "odd";
     simt::Counts counts;
-    counts.grid_blocks = counts.sampled_blocks = 1056;
+    counts.grid_blocks = counts.sampled_blocks = 16 * 1056;  // generations enough for DRAM alone to bind
     counts.threads_per_block = 256;
     counts.warps_per_block = 8;
     simt::ArrayTraffic array;
