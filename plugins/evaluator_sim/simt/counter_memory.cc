@@ -83,6 +83,7 @@ Counter::Array& Counter::ArrayOf(const Warp& warp, uint64_t address, const Acces
     array.loaded_by = MapWords(array.sectors);
     array.stored_by = MapWords(array.sectors);
     array.stored_bytes = MapWords(array.sectors);
+    array.last_touch = MapWords(array.sectors + 2);
   }
   return array;
 }
@@ -210,9 +211,15 @@ void Counter::CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, cons
         const uint32_t missing =
             bypass ? touched[i].sectors : trace.caches[c].Read(touched[i].line, touched[i].sectors);
         traffic.l1_miss_sectors[c] += std::popcount(missing);
-        beyond |= c == 0 && missing != 0;
-        if (c == 1) own.l2_sectors += std::popcount(missing);
+        beyond |= c == 1 && missing != 0;
+        if (c != 1) continue;
+        own.l2_sectors += std::popcount(missing);
+        CountReuse(array, start, touched[i].line, missing, true);
       }
+    } else {
+      // The L1 makes room for what is stored (Khairy et al., Accel-Sim, ISCA 2020), and keeps none of it for reads.
+      for (SectorCache& cache : trace.caches) cache.Read(touched[i].line, 0);
+      CountReuse(array, start, touched[i].line, touched[i].sectors, false);
     }
     uint32_t* by = load ? array.loaded_by : array.stored_by;
     for (uint32_t s = 0; s < 4; ++s) {
@@ -226,7 +233,12 @@ void Counter::CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, cons
       by[sector] = trace.number;
     }
   }
-  if (!load) return CountPartialSectors(array, start, mask, access, sectors);
+  if (!load) {
+    CountPartialSectors(array, start, mask, access, sectors);
+    // The warp has waited for what it stores, and what it loads next cannot pass the store.
+    if (!trace.unordered) ChangeWarps(warp);
+    return;
+  }
   if (beyond) {
     for (size_t i = 0; i < trace.warps.size(); ++i) {
       if (trace.warps[i] == warp.id && !trace.entries[i].empty() && trace.entries[i].back().pc == in.index)
@@ -234,11 +246,9 @@ void Counter::CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, cons
     }
   }
   // Warps take turns as on a GPU, or the cache would see one warp's whole loop at a time.
-  if (++trace.loads >= kLoadsToYield) {
-    trace.loads = 0;
-    warp.yield = true;
-    warp.limit = 0;
-  }
+  trace.unordered &= (in.flags & kFlagReadOnly) != 0;
+  trace.loads += std::max<uint32_t>(1, in.count * std::max<uint32_t>(4, in.size) / 4);
+  if (trace.loads >= kRegistersToYield) ChangeWarps(warp);
 }
 
 void Counter::CountGlobalAtomic(const Instruction& in, uint32_t mask, const Access& access) {

@@ -10,7 +10,7 @@
 
 namespace kgrpo::simt {
 
-inline constexpr double kSectorBytes = 32;
+inline constexpr double kSectorBytes = 32, kLineBytes = 128;
 
 struct Traffic {
   double load_sectors = 0, missed_sectors = 0, store_sectors = 0, partial_sectors = 0,
