@@ -24,6 +24,10 @@ TEST(Accuracy, CountsPairsWithinAProblem) {
   EXPECT_EQ(accuracy.apart, 3u);
   EXPECT_EQ(accuracy.apart_right, 2u);
   EXPECT_NEAR(accuracy.tau, (1.0 / 3 - 1) / 2, 1e-12);
+  EXPECT_NEAR(accuracy.tau_beyond_noise, (1.0 / 3 - 1) / 2, 1e-12);
+  // 2% apart may be noise: that pair is left out.
+  EXPECT_NEAR(Compare({{"a", 1, 1}, {"a", 1.02, 0.9}, {"a", 2, 2}}).tau, 1.0 / 3, 1e-12);
+  EXPECT_NEAR(Compare({{"a", 1, 1}, {"a", 1.02, 0.9}, {"a", 2, 2}}).tau_beyond_noise, 1, 1e-12);
   EXPECT_NEAR(accuracy.median_factor, 2, 0.01);  // 1, 1.81, 2, 2, 2
 }
 
