@@ -18,12 +18,15 @@ double MissedSectors(const ArrayTraffic& array, double share) {
 }
 
 // Of returns to what the L1 has lost, those that the L2 has lost too: between two touches all blocks at once bring in
-// `line` bytes for each line of one block, at most `most`, and the L2 keeps `kept` of it, whichever.
+// `line` bytes for each line of one block, at most `most`, and the L2 keeps `kept` of it. Squared: between a cache that
+// drops any line and one that drops the oldest, which in turn loses all that is too much.
 double LostReturns(const ByDistance& returns, double line, double most, double kept) {
   double lost = 0;
-  for (size_t i = 0; i < returns.size(); ++i)
-    lost += returns[i] *
-            std::max(0.0, 1 - kept / std::min(std::max(1.0, most), line * std::exp2(static_cast<double>(i) - 0.5)));
+  for (size_t i = 0; i < returns.size(); ++i) {
+    const double live = std::min(std::max(1.0, most), line * std::exp2(static_cast<double>(i) - 0.5));
+    const double stays = std::min(1.0, kept / live);
+    lost += returns[i] * (1 - stays * stays);
+  }
   return lost;
 }
 
