@@ -55,11 +55,12 @@ void PrintKernels(const std::vector<CountedKernel>& kernels, const std::vector<T
 
 void Run(const Arguments& arguments) {
   std::vector<CountedKernel> kernels;
+  const std::set<std::string> except(arguments.except.begin(), arguments.except.end());
   if (!arguments.counts.empty() && std::filesystem::exists(arguments.counts)) {
     kernels = Load(arguments.counts);
+    std::erase_if(kernels, [&](const CountedKernel& kernel) { return except.contains(kernel.problem); });
   } else {
     std::vector<MeasuredKernel> measured = ReadMeasured(arguments.csv);
-    const std::set<std::string> except(arguments.except.begin(), arguments.except.end());
     std::erase_if(measured, [&](const MeasuredKernel& kernel) {
       return except.contains(kernel.problem) ||
              !std::filesystem::exists(arguments.problems + "/" + kernel.problem + "/problem.yaml");
@@ -71,7 +72,9 @@ void Run(const Arguments& arguments) {
     if (!arguments.counts.empty()) Save(arguments.counts, kernels);
   }
   const simt::Device device =
-      simt::Device::Load(kgrpo::evaluator::FindHelperDirectory() + "/devices/" + arguments.device + ".yaml");
+      simt::Device::Load(arguments.device.ends_with(".yaml")
+                             ? arguments.device
+                             : kgrpo::evaluator::FindHelperDirectory() + "/devices/" + arguments.device + ".yaml");
   std::vector<Timed> timed;
   for (const CountedKernel& kernel : kernels)
     timed.push_back({kernel.problem, kernel.measured - arguments.offset * 1e-6, kernel.Predict(device)});
@@ -85,7 +88,7 @@ int main(int argc, char** argv) {
   Arguments arguments;
   CLI::App app("Tries the time model on measured kernels.");
   app.add_option("csv", arguments.csv, "problem,schedule,verdict,microseconds")->required();
-  app.add_option("--device", arguments.device)->capture_default_str();
+  app.add_option("--device", arguments.device, "Its name, or a file .yaml")->capture_default_str();
   app.add_option("--problems", arguments.problems, "Folder of problems")->capture_default_str();
   app.add_option("--except", arguments.except, "Problems to leave out")->delimiter(',');
   app.add_option("--sample", arguments.sample, "Kernels of a problem; 0 for all")->capture_default_str();

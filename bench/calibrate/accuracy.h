@@ -18,6 +18,7 @@ struct Accuracy {
   size_t pairs = 0, pairs_right = 0;                   // of kernels of the same problem
   size_t apart = 0, apart_right = 0;                   // of those, measured more than 10% apart
   double tau = 0;                                      // Kendall's tau-b within a problem, the mean over problems
+  double tau_beyond_noise = 0;                         // the same over pairs measured more than 3% apart
   double median_factor = 0, percentile_90_factor = 0;  // of max(predicted / measured, measured / predicted)
   double bias = 0;                                     // geometric mean of predicted / measured
 

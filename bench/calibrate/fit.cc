@@ -78,6 +78,7 @@ const std::vector<FitParameter>& FitParameters() {
       {"blocks_per_cycle", &D::blocks_per_cycle, nullptr, 0.2},
       {"norm", &D::norm, nullptr, 0.4},
       {"latency_norm", &D::latency_norm, nullptr, 0.4},
+      {"overlap_warps", &D::overlap_warps, nullptr, 0.4},
   };
   return parameters;
 }

@@ -101,13 +101,13 @@ TEST_F(TimeByLineTest, LosesNothing) {
     for (const LineDemand& line : counts.lines) chain += line.chain;
     EXPECT_GT(chain, 0);
     for (const TimeTerm& term : modelled.estimate.terms) {
-      const double power = std::pow(term.seconds, device_.norm);
+      const double power = std::pow(term.seconds, modelled.estimate.norm);
       if (term.name == "blocks") of_blocks = power;
-      if (term.name == "latency") waited = std::pow(term.seconds, device_.latency_norm);
+      if (term.name == "latency") waited = std::pow(term.seconds, modelled.estimate.latency_norm);
       if (term.name != "launch" && term.name != "latency") powers += power;
     }
     for (const LineTime& line : modelled.lines) seconds += line.seconds;
-    const double busy = std::pow(powers, device_.latency_norm / device_.norm);
+    const double busy = std::pow(powers, modelled.estimate.latency_norm / modelled.estimate.norm);
     const double expected = (modelled.estimate.seconds - modelled.estimate.launch_seconds) *
                             (1 - of_blocks / powers * busy / (busy + waited));
     EXPECT_NEAR(seconds, expected, 1e-9 * expected);

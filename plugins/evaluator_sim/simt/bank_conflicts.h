@@ -19,8 +19,8 @@ class BankConflicts {
  public:
   explicit BankConflicts(size_t instructions) : kept_at_(instructions, 0) {}
 
-  // Of `bytes` (1 to 16) at each lane's address, by the instruction at `pc`; in cycles.
-  uint32_t Wavefronts(uint32_t pc, const uint64_t* address, uint32_t mask, uint32_t bytes);
+  // Of `bytes` (1 to 16) at each lane's address, by the instruction at `pc`, always a load or never; in cycles.
+  uint32_t Wavefronts(uint32_t pc, const uint64_t* address, uint32_t mask, uint32_t bytes, bool load);
 
  private:
   struct Kept {

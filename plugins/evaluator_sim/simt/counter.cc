@@ -32,6 +32,7 @@ Counter::~Counter() {
     if (array.loaded_by != nullptr) munmap(array.loaded_by, array.sectors * 4);
     if (array.stored_by != nullptr) munmap(array.stored_by, array.sectors * 4);
     if (array.stored_bytes != nullptr) munmap(array.stored_bytes, array.sectors * 4);
+    if (array.last_touch != nullptr) munmap(array.last_touch, (array.sectors + 2) * 4);
   }
 }
 

@@ -37,7 +37,7 @@ class Counter {
     for (size_t i = 0; i < trace.warps.size(); ++i) {
       if (trace.warps[i] != warp.id) continue;
       ++trace.executed[i];
-      if (trace.entries[i].size() < kMostTraced) trace.entries[i].push_back({pc, false});
+      if (trace.entries[i].size() < kMostTraced) trace.entries[i].push_back({pc, false, false});
     }
   }
   // Each memory access, once resolved.
@@ -50,7 +50,7 @@ class Counter {
 
  private:
   static constexpr size_t kMostTraced = 1 << 16;
-  static constexpr uint32_t kLoadsToYield = 8;
+  static constexpr uint32_t kRegistersToYield = 16;  // so many ptxas lets wait for loads; see scoreboard.cc
 
   // What is kept of one array while blocks run.
   struct Array {
@@ -60,14 +60,18 @@ class Counter {
     uint32_t* loaded_by = nullptr;
     uint32_t* stored_by = nullptr;
     uint32_t* stored_bytes = nullptr;  // a bit a byte
-    std::vector<uint64_t> stored;      // sectors with bits in stored_bytes
+    // By 64 bytes, two words each: 1 + number of the block that fetched or wrote them last, and when.
+    uint32_t* last_touch = nullptr;
+    std::vector<uint64_t> stored;  // sectors with bits in stored_bytes
   };
   struct BlockTrace {
     std::vector<int> warps;
     std::vector<std::vector<TraceEntry>> entries;
     std::vector<uint64_t> executed;
     uint32_t number = 0;
-    uint32_t loads = 0;  // since the last change of warps
+    uint32_t loads = 0;          // registers loaded since the last change of warps
+    bool unordered = true;       // of these, none that a store must wait for
+    uint32_t touched_lines = 0;  // that went past the L1 so far
     std::vector<SectorCache> caches;
     double issued_before = 0;
   };
@@ -76,6 +80,10 @@ class Counter {
 
   // counter_lines.cc
   void CountLines();
+
+  // counter_reuse.cc
+  void ChangeWarps(Warp& warp);
+  void CountReuse(Array& array, DeviceAddress start, uint64_t line, uint32_t sectors, bool load);
 
   // counter_memory.cc
   void CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);

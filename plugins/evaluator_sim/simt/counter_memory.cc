@@ -83,6 +83,7 @@ Counter::Array& Counter::ArrayOf(const Warp& warp, uint64_t address, const Acces
     array.loaded_by = MapWords(array.sectors);
     array.stored_by = MapWords(array.sectors);
     array.stored_bytes = MapWords(array.sectors);
+    array.last_touch = MapWords(array.sectors + 2);
   }
   return array;
 }
@@ -117,9 +118,7 @@ uint32_t Counter::SharedWavefronts(const Instruction& in, const Access& access, 
   const uint32_t parts = std::max(1u, bytes / 4);
   if (access.pattern == Pattern::kContiguous && bytes == access.bytes) return parts;
   if (access.pattern == Pattern::kUniform && parts == 1) return 1;
-  const uint32_t wavefronts = bank_conflicts_.Wavefronts(in.index, access.address, mask, bytes);
-  // A load returns 128 bytes a cycle to the registers, however few different ones it reads.
-  return load ? std::max(wavefronts, parts) : wavefronts;
+  return bank_conflicts_.Wavefronts(in.index, access.address, mask, bytes, load);
 }
 
 void Counter::CountShared(const Instruction& in, uint32_t mask, const Access& access, AccessKind kind) {
@@ -205,16 +204,22 @@ void Counter::CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, cons
   own.ideal_sectors += ideal;
   if (!load) own.l2_sectors += sectors;
   const bool bypass = (in.flags & kFlagBypassL1) != 0;
-  bool beyond = false;
+  bool beyond = false, first = false;
   for (uint32_t i = 0; i < lines; ++i) {
     if (load) {
       for (size_t c = 0; c < kL1Shares.size(); ++c) {
         const uint32_t missing =
             bypass ? touched[i].sectors : trace.caches[c].Read(touched[i].line, touched[i].sectors);
         traffic.l1_miss_sectors[c] += std::popcount(missing);
-        beyond |= c == 0 && missing != 0;
-        if (c == 1) own.l2_sectors += std::popcount(missing);
+        beyond |= c == 1 && missing != 0;
+        if (c != 1) continue;
+        own.l2_sectors += std::popcount(missing);
+        CountReuse(array, start, touched[i].line, missing, true);
       }
+    } else {
+      // The L1 makes room for what is stored (Khairy et al., Accel-Sim, ISCA 2020), and keeps none of it for reads.
+      for (SectorCache& cache : trace.caches) cache.Read(touched[i].line, 0);
+      CountReuse(array, start, touched[i].line, touched[i].sectors, false);
     }
     uint32_t* by = load ? array.loaded_by : array.stored_by;
     for (uint32_t s = 0; s < 4; ++s) {
@@ -222,24 +227,28 @@ void Counter::CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, cons
       const uint64_t address = touched[i].line * kLine + s * kSector;
       const uint64_t sector = address < start ? 0 : (address - start) / kSector;
       if (sector >= array.sectors || by[sector] == trace.number) continue;
+      first |= array.stored_by[sector] != trace.number;
       (load ? traffic.all_load_sectors : traffic.all_store_sectors) += by[sector] == 0 ? 1 : 0;
       (load ? traffic.unique_load_sectors : traffic.unique_store_sectors) += 1;
       by[sector] = trace.number;
     }
   }
-  if (!load) return CountPartialSectors(array, start, mask, access, sectors);
+  if (!load) {
+    CountPartialSectors(array, start, mask, access, sectors);
+    // The warp has waited for what it stores, and what it loads next cannot pass the store.
+    if (!trace.unordered) ChangeWarps(warp);
+    return;
+  }
   if (beyond) {
     for (size_t i = 0; i < trace.warps.size(); ++i) {
       if (trace.warps[i] == warp.id && !trace.entries[i].empty() && trace.entries[i].back().pc == in.index)
-        trace.entries[i].back().beyond_l1 = true;
+        trace.entries[i].back().beyond_l1 = true, trace.entries[i].back().first |= first;
     }
   }
   // Warps take turns as on a GPU, or the cache would see one warp's whole loop at a time.
-  if (++trace.loads >= kLoadsToYield) {
-    trace.loads = 0;
-    warp.yield = true;
-    warp.limit = 0;
-  }
+  trace.unordered &= (in.flags & kFlagReadOnly) != 0;
+  trace.loads += std::max<uint32_t>(1, in.count * std::max<uint32_t>(4, in.size) / 4);
+  if (trace.loads >= kRegistersToYield) ChangeWarps(warp);
 }
 
 void Counter::CountGlobalAtomic(const Instruction& in, uint32_t mask, const Access& access) {

@@ -24,6 +24,11 @@ enum class Pipe {
 };
 const char* PipeName(Pipe pipe);
 
+// What lies between two touches of the same 64 bytes: as many lines as 2^(i - 1) to 2^i that the block fetches or
+// writes.
+inline constexpr size_t kReuseDistances = 24;
+using ByDistance = std::array<double, kReuseDistances>;
+
 // Global memory traffic of one array (allocation).
 struct ArrayTraffic {
   std::string name;
@@ -43,6 +48,9 @@ struct ArrayTraffic {
   double unique_load_sectors = 0;    // sum over blocks of the distinct sectors a block loads
   double unique_store_sectors = 0;   // sum over blocks of the distinct sectors a block writes
   double partial_store_sectors = 0;  // of those, not wholly written by the block
+  double unique_load_pairs = 0;      // the same in 64 bytes, which the L2 fetches together
+  ByDistance load_again{};           // times that a block wants such a pair again that the L1 has lost
+  ByDistance store_again{};          // times that it writes to one again
   double all_load_sectors = 0;       // distinct over all sampled blocks together
   double all_store_sectors = 0;
 };

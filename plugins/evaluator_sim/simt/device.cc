@@ -118,6 +118,7 @@ Device Device::Load(const std::string& path) {
   reader.Get("blocks_per_cycle", d.blocks_per_cycle);
   reader.Get("norm", d.norm);
   reader.Get("latency_norm", d.latency_norm);
+  reader.Get("overlap_warps", d.overlap_warps);
   Latencies& l = d.latencies;
   for (const auto& [name, value] : {std::pair{"alu", &l.alu},
                                     {"fp64", &l.fp64},

@@ -15,6 +15,8 @@ namespace kgrpo::simt {
 struct TraceEntry {
   uint32_t pc;
   bool beyond_l1;  // a load that the L1 did not hold
+  bool
+      first;  // of that, what the block touches for the first time: an earlier block's loads may have left it in the L2
 };
 
 class Regions {

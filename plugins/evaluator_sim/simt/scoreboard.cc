@@ -1,36 +1,11 @@
 #include "evaluator_sim/simt/scoreboard.h"
 
 #include <algorithm>
-#include <queue>
 
 #include "evaluator_sim/simt/cost.h"
 #include "evaluator_sim/simt/handlers.h"
 
 namespace kgrpo::simt {
-namespace {
-
-bool IsStore(const Kernel& kernel, uint32_t pc) {
-  return kernel.costs[pc].pipe == Pipe::kMemory &&
-         static_cast<LatencyClass>(kernel.costs[pc].latency) == LatencyClass::kNone;
-}
-bool IsLoad(const Kernel& kernel, uint32_t pc) {
-  const auto latency = static_cast<LatencyClass>(kernel.costs[pc].latency);
-  return latency == LatencyClass::kGlobal || latency == LatencyClass::kShared || latency == LatencyClass::kLocal;
-}
-constexpr size_t kSpaces = static_cast<size_t>(Space::kGeneric);
-// Calls f for each space that the access may be to: compilers know that the others do not alias.
-template <typename Function>
-void ForSpacesOf(const Kernel& kernel, uint32_t pc, Function f) {
-  const size_t space = kernel.code[pc].space;
-  if (space < kSpaces) return f(space);
-  for (const Space any : {Space::kGlobal, Space::kShared, Space::kLocal}) f(static_cast<size_t>(any));
-}
-bool IsFixed(const Kernel& kernel, uint32_t pc) {  // nothing moves across these
-  const auto latency = static_cast<LatencyClass>(kernel.costs[pc].latency);
-  return latency == LatencyClass::kBarrier || latency == LatencyClass::kAtomic || kernel.code[pc].run == &Fence;
-}
-
-}  // namespace
 
 Scoreboard::Scoreboard(const Kernel& kernel, const std::vector<Cost>& costs, const Latencies& latencies)
     : kernel_(kernel),
@@ -74,107 +49,12 @@ double Scoreboard::Cycles(const Wait& wait) const {
   return wait.term == LatencyTerm::kCount ? 0 : wait.times * latencies_[static_cast<size_t>(wait.term)] + wait.extra;
 }
 
-// Longest path first, one instruction a cycle.
-Scoreboard::Region Scoreboard::Schedule(const std::vector<uint32_t>& pcs) {
-  const auto n = static_cast<uint32_t>(pcs.size());
-  struct Edge {
-    uint32_t to;
-    double latency;
-  };
-  std::vector<std::vector<Edge>> successors(n);
-  std::vector<uint32_t> waiting(n, 0);
-  std::vector<int32_t>& writer = writer_;  // by register; -1 outside of this function
-  Region region;
-  auto edge = [&](uint32_t from, uint32_t to, double latency) {
-    successors[from].push_back({to, latency});
-    ++waiting[to];
-  };
-  int32_t last_fixed = -1;
-  // By space; a generic address may lie in any.
-  std::array<int32_t, kSpaces> last_store;
-  last_store.fill(-1);
-  std::array<std::vector<uint32_t>, kSpaces> loads;  // since the last store
-  for (uint32_t i = 0; i < n; ++i) {
-    const uint32_t pc = pcs[i];
-    for (uint32_t m = kernel_.mention_start[pc]; m < kernel_.mention_start[pc + 1]; ++m) {
-      const uint32_t reg = kernel_.mentions[m] / 2;
-      if ((kernel_.mentions[m] & 1u) != 0) continue;
-      region.operands.push_back(writer[reg] < 0 ? ~static_cast<int32_t>(reg) : writer[reg]);
-      if (writer[reg] < 0) continue;
-      const auto from = static_cast<uint32_t>(writer[reg]);
-      edge(from, i, Cycles(WaitOf(pcs[from], true, false)));
-    }
-    for (uint32_t m = kernel_.mention_start[pc]; m < kernel_.mention_start[pc + 1]; ++m) {
-      if ((kernel_.mentions[m] & 1u) != 0) writer[kernel_.mentions[m] / 2] = static_cast<int32_t>(i);
-    }
-    region.operands_end.push_back(static_cast<uint32_t>(region.operands.size()));
-    if (last_fixed >= 0) edge(static_cast<uint32_t>(last_fixed), i, 0);
-    if (IsFixed(kernel_, pc) || i + 1 == n) {
-      for (uint32_t j = static_cast<uint32_t>(last_fixed + 1); j < i; ++j) edge(j, i, 0);
-      last_fixed = static_cast<int32_t>(i);
-    } else if (IsStore(kernel_, pc)) {
-      ForSpacesOf(kernel_, pc, [&](size_t space) {
-        for (const uint32_t load : loads[space]) edge(load, i, 0);
-        if (last_store[space] >= 0) edge(static_cast<uint32_t>(last_store[space]), i, 0);
-        loads[space].clear();
-        last_store[space] = static_cast<int32_t>(i);
-      });
-    } else if (IsLoad(kernel_, pc) && (kernel_.code[pc].flags & kFlagReadOnly) == 0) {
-      ForSpacesOf(kernel_, pc, [&](size_t space) {
-        if (last_store[space] >= 0) edge(static_cast<uint32_t>(last_store[space]), i, 0);
-        loads[space].push_back(i);
-      });
-    }
-  }
-  std::vector<double> height(n, 0);
-  for (uint32_t i = n; i-- > 0;) {
-    for (const Edge& e : successors[i]) height[i] = std::max(height[i], height[e.to] + e.latency + 1);
-  }
-  struct Ready {
-    double key;
-    uint32_t index;
-    bool operator<(const Ready& other) const { return key != other.key ? key < other.key : index > other.index; }
-  };
-  std::priority_queue<Ready> available;  // by height
-  std::priority_queue<Ready> future;     // by -time
-  std::vector<double> time(n, 0);
-  for (uint32_t i = 0; i < n; ++i) {
-    if (waiting[i] == 0) available.push({height[i], i});
-  }
-  std::vector<uint32_t>& order = region.order;
-  double now = 0;
-  while (order.size() < n) {
-    if (available.empty()) now = std::max(now, -future.top().key);
-    while (!future.empty() && -future.top().key <= now) {
-      available.push({height[future.top().index], future.top().index});
-      future.pop();
-    }
-    const uint32_t i = available.top().index;
-    available.pop();
-    order.push_back(i);
-    now += static_cast<double>(costs_[pcs[i]].issue);
-    for (const Edge& e : successors[i]) {
-      time[e.to] = std::max(time[e.to], now + e.latency);
-      if (--waiting[e.to] == 0) future.push({-time[e.to], e.to});
-    }
-  }
-  for (const uint32_t pc : pcs) {
-    for (uint32_t m = kernel_.mention_start[pc]; m < kernel_.mention_start[pc + 1]; ++m) {
-      const uint32_t reg = kernel_.mentions[m] / 2;
-      if ((kernel_.mentions[m] & 1u) == 0 || writer[reg] < 0) continue;
-      region.left.emplace_back(reg, static_cast<uint32_t>(writer[reg]));
-      writer[reg] = -1;
-    }
-  }
-  return region;
-}
-
 // Of each instruction issued: the one that it had to wait for, and whether for its result or only for its turn.
 struct Scoreboard::Run {
   enum class Why : uint8_t { kTurn, kResult, kPipe };  // to issue after it, for its result, for its pipe
   struct Step {
     uint32_t pc;
-    bool beyond_l1;
+    bool beyond_l1, dram;
     Why why;        // it waited for `after`
     int32_t after;  // index of a step, or -1
   };
@@ -210,7 +90,8 @@ void Scoreboard::Issue(Run& run, const Region& region, uint32_t i, const TraceEn
                        std::vector<Value>& done) const {
   const uint32_t pc = entry.pc;
   double start = run.now;
-  Run::Step step{pc, entry.beyond_l1, run.last_result ? Run::Why::kResult : Run::Why::kTurn, run.last};
+  Run::Step step{pc, entry.beyond_l1, run.dram && entry.first, run.last_result ? Run::Why::kResult : Run::Why::kTurn,
+                 run.last};
   for (uint32_t o = i == 0 ? 0 : region.operands_end[i - 1]; o < region.operands_end[i]; ++o) {
     const int32_t operand = region.operands[o];
     const Value& value = operand >= 0 ? done[static_cast<size_t>(operand)] : run.values[static_cast<size_t>(~operand)];
@@ -232,7 +113,7 @@ void Scoreboard::Issue(Run& run, const Region& region, uint32_t i, const TraceEn
     run.pipe_step[pipe] = index;
   }
   const auto cost = static_cast<double>(costs_[pc].issue);
-  done[i] = {start + cost + Cycles(WaitOf(pc, entry.beyond_l1, run.dram)), index};
+  done[i] = {start + cost + Cycles(WaitOf(pc, step.beyond_l1, step.dram)), index};
   if (cost > 0) {  // else it passes its operand's readiness on and does not wait itself
     run.now = start + cost;
     run.last = index;
@@ -258,7 +139,7 @@ LatencyPath Scoreboard::Follow(const Run& run, std::vector<double>* chain) const
     path.issue += issue;
     if (chain != nullptr) (*chain)[step.pc] += issue;
     if (why == Run::Why::kResult) {
-      const Wait wait = WaitOf(step.pc, step.beyond_l1, run.dram);
+      const Wait wait = WaitOf(step.pc, step.beyond_l1, step.dram);
       if (wait.term != LatencyTerm::kCount) path.steps[static_cast<size_t>(wait.term)] += wait.times;
       path.issue += wait.extra;
       if (chain != nullptr) (*chain)[step.pc] += Cycles(wait);

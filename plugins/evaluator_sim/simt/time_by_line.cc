@@ -35,18 +35,18 @@ std::vector<LineTime> TimeByLine(const Counts& counts, const TimeEstimate& estim
   double powers = 0, waited = 0;
   for (const TimeTerm& term : estimate.terms) {
     if (term.name == "latency") waited = term.seconds;
-    if (term.name != "launch" && term.name != "latency") powers += std::pow(term.seconds, device.norm);
+    if (term.name != "launch" && term.name != "latency") powers += std::pow(term.seconds, estimate.norm);
   }
   if (powers == 0 || !std::isfinite(estimate.seconds)) return {};
-  const double busy = std::pow(powers, device.latency_norm / device.norm),
-               waiting = std::pow(waited, device.latency_norm);
+  const double busy = std::pow(powers, estimate.latency_norm / estimate.norm),
+               waiting = std::pow(waited, estimate.latency_norm);
   for (const TimeTerm& term : estimate.terms) {
     double whole = 0;
     for (const LineDemand& line : counts.lines) whole += Amount(line, term.name, device);
     if (term.name == "launch" || whole == 0) continue;
     const double share = term.name == "latency"
                              ? waiting / (busy + waiting)
-                             : busy / (busy + waiting) * std::pow(term.seconds, device.norm) / powers;
+                             : busy / (busy + waiting) * std::pow(term.seconds, estimate.norm) / powers;
     const double seconds = share * (estimate.seconds - estimate.launch_seconds);
     for (size_t i = 0; i < lines.size(); ++i) {
       const double part = seconds * Amount(counts.lines[i], term.name, device) / whole;

@@ -114,21 +114,25 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
   add("issue", on_sm(counts.issued, device.issue_rate),
       [&] { return Print("%.3g warp instructions", counts.issued * scale); });
   // L1 and shared memory are the same memory and take turns (H100 white paper: unified data cache).
+  // Blocks of one generation load, compute and store at about the same times, so that the device waits for one resource
+  // after the other; those of many generations are at different places of the kernel.
+  const double generations = busiest / resident;
+  estimate.norm = 1 + (device.norm - 1) * generations / (generations + 1);
   double sum = 0, data = 0;
   for (const TimeTerm& term : estimate.terms) {
     if (term.name == "l1" || term.name == "shared") {
       data += term.seconds;
     } else {
-      sum += std::pow(term.seconds, device.norm);
+      sum += std::pow(term.seconds, estimate.norm);
     }
   }
-  sum += std::pow(data, device.norm);
-  const double busy = std::pow(sum, 1 / device.norm);
+  sum += std::pow(data, estimate.norm);
+  const double busy = std::pow(sum, 1 / estimate.norm);
 
   // Latency: generations of resident blocks, one after the other. The first runs in step and finds nothing in the L2
   // but what earlier launches left; later ones find what earlier ones fetched.
   double first = 0, later = 0, longest = 0, mean = 0;
-  const double from_dram = std::min(1.0, traffic.dram_read / kSectorBytes / std::max(1.0, traffic.missed_sectors));
+  const double from_dram = std::min(1.0, traffic.dram_read / kSectorBytes / std::max(1.0, traffic.first_sectors));
   const double not_kept = 1 - traffic.kept_read / std::max(1.0, traffic.kept_read + traffic.dram_read);
   Latencies latencies = device.latencies;
   latencies.barrier += device.barrier_warp_cycles * counts.warps_per_block;
@@ -140,15 +144,17 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
     mean += hit * share;
     longest = std::max(longest, hit);
   }
-  const double generations = busiest / resident;
   const double rounds = std::max(1.0, 0.5 * (generations + std::ceil(generations)));
   const double latency_total = first + (rounds - 1) * later + (longest - mean) + rounds * device.block_start_cycles;
   const double latency_cycles = latency_total / rounds, waited = latency_total / device.clock_hz;
   add("latency", waited, [&] { return Print("%.0f cycles a warp, %.1f rounds", latency_cycles, rounds); });
 
-  estimate.seconds =
-      device.launch_seconds +
-      std::pow(std::pow(busy, device.latency_norm) + std::pow(waited, device.latency_norm), 1 / device.latency_norm);
+  // Many warps hide each other's waiting. Few that start together stay in step: they wait together, and then move data
+  // together.
+  const double warps = at_once * counts.warps_per_block / device.multiprocessors;
+  const double hiding = warps / (warps + device.overlap_warps);
+  const double norm = estimate.latency_norm = 1 + (device.latency_norm - 1) * hiding * hiding;
+  estimate.seconds = device.launch_seconds + std::pow(std::pow(busy, norm) + std::pow(waited, norm), 1 / norm);
   add("launch", device.launch_seconds, [] { return std::string(); });
   if (!explain) return estimate;
   std::stable_sort(estimate.terms.begin(), estimate.terms.end(),

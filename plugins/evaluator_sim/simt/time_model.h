@@ -48,8 +48,9 @@ struct Device {
   double block_start_cycles = 0;   // before a block's first instruction
   double barrier_warp_cycles = 0;  // a barrier takes longer by this for each warp of the block
   double blocks_per_cycle = 0;     // that the device starts
-  double norm = 0;                 // exponent of the p-norm over the pipes
-  double latency_norm = 0;         // and of that which joins them with latency
+  double norm = 0;                 // exponent of the p-norm over the pipes, with many generations of blocks
+  double latency_norm = 0;         // and of that which joins them with latency, with many warps
+  double overlap_warps = 0;        // a multiprocessor; with as many that exponent is a quarter of the way from 1
 
   // Reads a device file. Throws kgrpo::Error(KGRPO_ERROR_INVALID) "FILE:LINE: ..." for a missing, unknown or wrong
   // field.
@@ -83,6 +84,8 @@ struct TimeTerm {
 struct TimeEstimate {
   double seconds = 0;
   double launch_seconds = 0;    // of that, the fixed cost of a launch
+  double norm = 1;              // exponent that joined the terms but latency
+  double latency_norm = 1;      // and that joined latency with them
   std::string bound;            // name of the largest term
   std::vector<TimeTerm> terms;  // largest first
   Occupancy occupancy;

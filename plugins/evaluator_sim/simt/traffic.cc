@@ -17,6 +17,19 @@ double MissedSectors(const ArrayTraffic& array, double share) {
   return array.l1_miss_sectors.back();
 }
 
+// Of returns to what the L1 has lost, those that the L2 has lost too: between two touches all blocks at once bring in
+// `line` bytes for each line of one block, at most `most`, and the L2 keeps `kept` of it. Squared: between a cache that
+// drops any line and one that drops the oldest, which in turn loses all that is too much.
+double LostReturns(const ByDistance& returns, double line, double most, double kept) {
+  double lost = 0;
+  for (size_t i = 0; i < returns.size(); ++i) {
+    const double live = std::min(std::max(1.0, most), line * std::exp2(static_cast<double>(i) - 0.5));
+    const double stays = std::min(1.0, kept / live);
+    lost += returns[i] * (1 - stays * stays);
+  }
+  return lost;
+}
+
 }  // namespace
 
 Traffic SumTraffic(const Counts& counts, const Device& device, double scale, double blocks_at_once,
@@ -35,13 +48,14 @@ Traffic SumTraffic(const Counts& counts, const Device& device, double scale, dou
     const double missed = MissedSectors(array, device.l1_effective) * scale;
     sum.load_sectors += array.load_sectors * scale;
     sum.missed_sectors += missed;
+    sum.first_sectors += std::min(missed, array.unique_load_sectors * scale);
     sum.store_sectors += array.store_sectors * scale;
     sum.partial_sectors += array.store_partial_sectors * scale;
     sum.atomic_sectors += array.atomic_sectors * scale;
     sum.useful_load += array.load_ideal_sectors * scale;
     sum.useful_store += array.store_ideal_sectors * scale;
     const double whole = std::ceil(static_cast<double>(array.bytes) / kSectorBytes);
-    const double once = std::min(whole, array.unique_load_sectors * scale);
+    const double once = std::min(whole, std::max(array.unique_load_sectors, 2 * array.unique_load_pairs) * scale);
     // Blocks that run together share part of what they load.
     const double per_block =
         array.unique_load_sectors / std::max<double>(1, static_cast<double>(counts.sampled_blocks));
@@ -53,6 +67,12 @@ Traffic SumTraffic(const Counts& counts, const Device& device, double scale, dou
     sum.dram_read += again * kSectorBytes + std::max(0.0, once * kSectorBytes - kept);
     const double stored = std::min(whole, array.unique_store_sectors * scale) * kSectorBytes;
     sum.dram_written += std::max(0.0, stored - kept);
+    const auto lost = [&](const ByDistance& returns) {
+      return scale * LostReturns(returns, kLineBytes * blocks_at_once, footprint, device.l2_bytes * device.l2_keeps);
+    };
+    const double written_again = lost(array.store_again);  // and filled before, where it is written in part
+    sum.dram_read += (2 * lost(array.load_again) + written_again) * kSectorBytes;
+    sum.dram_written += written_again * kSectorBytes;
     sum.touched.emplace_back(array.address, std::max(once * kSectorBytes, stored));
     if (array.atomic_sectors > 0) sum.dram_read += std::min(whole, array.atomic_sectors * scale) * kSectorBytes;
     const double waste =
