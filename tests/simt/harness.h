@@ -24,10 +24,15 @@ inline std::string ReadPtx(const std::string& name) {
   return text.str();
 }
 
+struct Ptx {
+  std::string text;
+};
+
 // A device with one module loaded.
 class Bench {
  public:
-  explicit Bench(const std::string& ptx_name) : module(Module::Parse(ReadPtx(ptx_name))), instance(module, memory) {}
+  explicit Bench(const std::string& ptx_name) : Bench(Ptx{ReadPtx(ptx_name)}) {}
+  explicit Bench(const Ptx& ptx) : module(Module::Parse(ptx.text)), instance(module, memory) {}
 
   template <typename T>
   DeviceAddress Upload(const std::vector<T>& values, const std::string& name) {
