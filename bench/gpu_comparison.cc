@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 // Differences that are tried without ptxas's optimisations, at most: each is compiled on its own. More than a few say
 // that the interpreter is at fault.
-constexpr int kMostUnoptimised = 100;
+constexpr int kMostUnoptimised = 200;
 
 }  // namespace
 
