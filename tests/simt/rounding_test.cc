@@ -168,6 +168,32 @@ TEST(Rounding, SubnormalHalvesAreZerosWhereFtzSaysSo) {
          {"cvt.sat.f16.f16", 1, {0x4000}, one}});
 }
 
+TEST(Rounding, AtomicSumsInGlobalMemoryKnowNoSubnormals) {
+  Bench bench(Ptx{R"(.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 in, .param .u64 out) {
+.reg .b32 %a, %b, %s; .reg .b64 %i, %o; .shared .align 4 .b32 word;
+ld.param.u64 %i, [in];
+ld.param.u64 %o, [out];
+ld.global.u32 %a, [%i];
+ld.global.u32 %b, [%i+8];
+st.global.u32 [%o], %a;
+red.global.add.f32 [%o], %b;
+st.shared.u32 [word], %a;
+red.shared.add.f32 [word], %b;
+ld.shared.u32 %s, [word];
+st.global.u32 [%o+4], %s;
+ret;
+}
+)"});
+  auto sums = [&](uint32_t a, uint32_t b) { return Apply(bench, "k", {{a, b, 0}})[0]; };
+  EXPECT_EQ(sums(0x00800001, 0x80800000), 0x00000001'00000000u);  // the result
+  EXPECT_EQ(sums(0x00800000, 0x00000001), 0x00800001'00800000u);  // what is added
+  EXPECT_EQ(sums(0x80000001, 0x80000000), 0x80000001'80000000u);  // what is there
+  EXPECT_EQ(sums(0x3F800000, 0x40000000), 0x40400000'40400000u);
+}
+
 // The tables of the PTX manual for what has no exact rounding.
 TEST(Rounding, ApproximationsAtTheEdges) {
   const uint64_t infinity = Bits(std::numeric_limits<double>::infinity()), minus = 1ull << 63;
