@@ -128,6 +128,12 @@ std::vector<std::string> OptionsOf(uint64_t unit) {
   return options;
 }
 
+std::string UnoptimisedCubin(const NvrtcCompiler& compiler, uint64_t number) {
+  std::vector<std::string> options = OptionsOf(number / kUnitKernels);
+  options.emplace_back("--ptxas-options=-O0");
+  return compiler.Compile(SourceOf({generated::Generate(number)}), options).cubin;
+}
+
 GeneratedUnit MakeUnit(const NvrtcCompiler& compiler, uint64_t unit, uint64_t first, uint64_t end,
                        const std::function<void(uint64_t)>& starting) {
   std::vector<GeneratedKernel> kernels;

@@ -32,6 +32,8 @@ struct GeneratedUnit {
 // NVRTC's options for the unit: every fourth one flushes subnormal floats. None fuses multiplications with additions of
 // its own accord, as ptxas may do that where the PTX does not.
 std::vector<std::string> OptionsOf(uint64_t unit);
+// The machine code of one kernel from the same PTX, but not optimised by ptxas.
+std::string UnoptimisedCubin(const NvrtcCompiler& compiler, uint64_t number);
 // Compiles kernels [first, end) of the unit and interprets each, with every check and without: both must agree.
 // `starting` is told each kernel's number before it runs.
 GeneratedUnit MakeUnit(const NvrtcCompiler& compiler, uint64_t unit, uint64_t first, uint64_t end,

@@ -5,12 +5,13 @@
 //   sim_vs_gpu [--from N] [--count N] [--jobs N] [--no-device] [--kinds NAME,...] [--different FOLDER] [--all]
 //
 // Prints a CSV line for each kernel that is not equal (--all: for every kernel): number, kind, verdict, and the first
-// difference. Verdicts: equal, within (the documented error), different, refused (by the interpreter), finding (a check
-// accused a kernel that is well-formed), unstable (checked and unchecked runs differ), unfinished, crash (of the
-// interpreter), not_compiled, device_error. Then a table of verdicts by kind. The source of each kernel whose verdict
-// is neither equal nor within is left in FOLDER (default: different). Kernels are told by their number alone: --from
-// and
-// --count resume or repeat. Returns 1 where any kernel is neither equal nor within.
+// difference. Verdicts: equal, within (the documented error), optimiser (the GPU agrees with the interpreter once ptxas
+// translates the same PTX without optimisation, so that the difference is ptxas's; docs/interpreter.md has examples),
+// different, refused (by the interpreter), finding (a check accused a kernel that is well-formed), unstable (checked
+// and unchecked runs differ), unfinished, crash (of the interpreter), not_compiled, device_error. Then a table of
+// verdicts by kind. The source of each kernel whose verdict is neither equal nor within is left in FOLDER (default:
+// different). Kernels are told by their number alone: --from and --count resume or repeat. Returns 1 where any kernel
+// is neither equal, within nor the optimiser's.
 //
 // Worker processes compile and interpret, started before this one touches the GPU; this process has the GPU to itself.
 #include <kgrpo/sdk/error.h>
@@ -27,17 +28,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
-#include <memory>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "evaluator_shared/cuda_toolkit.h"
 #include "generated_unit.h"
-#include "gpu_driver.h"
+#include "gpu_comparison.h"
 #include "simt/generated/kernel_generator.h"
 
 namespace kgrpo::bench {
@@ -45,11 +43,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct Options : ComparisonOptions {
   uint64_t from = 0, count = 10400;
   size_t jobs = std::max(1u, std::thread::hardware_concurrency());
-  bool device = true, all = false;
-  std::string kinds, different = "different";
 };
 
 constexpr size_t kMostWorkers = 256;
@@ -58,89 +54,6 @@ constexpr size_t kMostWorkers = 256;
 struct Shared {
   std::atomic<uint64_t> next_unit;
   std::array<std::atomic<uint64_t>, kMostWorkers> unit, kernel;  // at work, by worker: number + 1, 0 for none
-};
-
-class Comparison {
- public:
-  explicit Comparison(const Options& options) : options_(options) {
-    if (options_.device) gpu_ = std::make_unique<GpuDriver>();
-    std::printf("# %s\nnumber,kind,verdict,first_difference\n", gpu_ ? gpu_->name().c_str() : "without a device");
-  }
-
-  void Take(const GeneratedUnit& unit) {
-    if (gpu_) gpu_->Load(unit.cubin);
-    for (const Interpreted& interpreted : unit.kernels) {
-      const generated::GeneratedKernel kernel = generated::Generate(interpreted.number);
-      if (!interpreted.trouble.empty()) {
-        const size_t colon = interpreted.trouble.find(": ");
-        Verdict(kernel, interpreted.trouble.substr(0, colon), interpreted.trouble.substr(colon + 2));
-      } else if (!gpu_) {
-        Verdict(kernel, "equal", "");
-      } else {
-        Compare(kernel, interpreted, unit.cubin);
-      }
-    }
-  }
-
-  void Verdict(const generated::GeneratedKernel& kernel, const std::string& verdict, std::string text) {
-    const bool wanted =
-        options_.kinds.empty() ||
-        ("," + options_.kinds + ",").find("," + std::string(KindName(kernel.kind)) + ",") != std::string::npos;
-    if (!wanted) return;
-    ++table_[kernel.kind][verdict];
-    ++compared_;
-    const bool good = verdict == "equal" || verdict == "within";
-    if (!good) {
-      ++bad_;
-      fs::create_directories(options_.different);
-      std::ofstream(options_.different + "/" + kernel.name + ".cu")
-          << "// " << verdict << ": " << text << "\n// " << KindName(kernel.kind) << ", " << kernel.blocks
-          << " blocks of " << kernel.threads << " threads, unit " << kernel.number / kUnitKernels << "\n"
-          << generated::DevicePrelude() << kernel.source;
-    }
-    if (good && !options_.all) return;
-    text.resize(std::min<size_t>(text.size(), 400));
-    std::replace(text.begin(), text.end(), '\n', ' ');
-    std::replace(text.begin(), text.end(), '"', '\'');
-    std::printf("%llu,%s,%s,\"%s\"\n", static_cast<unsigned long long>(kernel.number), KindName(kernel.kind),
-                verdict.c_str(), text.c_str());
-    std::fflush(stdout);
-  }
-
-  int Finish(double seconds) const {
-    for (const auto& [kind, verdicts] : table_) {
-      std::printf("# %-12s", KindName(kind));
-      for (const auto& [verdict, count] : verdicts)
-        std::printf(" %s %llu", verdict.c_str(), static_cast<unsigned long long>(count));
-      std::printf("\n");
-    }
-    std::printf("# %llu kernels in %.1f s, %llu neither equal nor within\n", static_cast<unsigned long long>(compared_),
-                seconds, static_cast<unsigned long long>(bad_));
-    return bad_ == 0 ? 0 : 1;
-  }
-
- private:
-  void Compare(const generated::GeneratedKernel& kernel, const Interpreted& interpreted, const std::string& cubin) {
-    std::vector<uint64_t> out(interpreted.out.size()), scratch(interpreted.scratch.size());
-    const std::string error =
-        gpu_->Run(kernel.name, kernel.blocks, kernel.threads, generated::InputsOf(kernel.number), out, scratch);
-    if (!error.empty()) {
-      gpu_->Load(cubin);  // into the new context
-      return Verdict(kernel, "device_error", error);
-    }
-    const generated::Difference difference =
-        generated::Compare(kernel, out, interpreted.out, scratch, interpreted.scratch);
-    Verdict(kernel,
-            difference.different ? "different"
-            : difference.within  ? "within"
-                                 : "equal",
-            difference.different ? "GPU against interpreter: " + difference.text : "");
-  }
-
-  const Options& options_;
-  std::unique_ptr<GpuDriver> gpu_;
-  std::map<generated::Kind, std::map<std::string, uint64_t>> table_;
-  uint64_t compared_ = 0, bad_ = 0;
 };
 
 class Workers {
@@ -292,7 +205,7 @@ int main(int argc, char** argv) {
     const evaluator::CudaToolkit toolkit = evaluator::CudaToolkit::Find("");
     toolkit.CheckNvrtc();
     Workers workers(options, toolkit);
-    Comparison comparison(options);
+    Comparison comparison(options, toolkit);
     workers.Run(comparison);
     return comparison.Finish(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   } catch (const Error& error) {

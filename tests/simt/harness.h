@@ -31,7 +31,7 @@ struct PtxText {
 // A device with one module loaded.
 class Bench {
  public:
-  explicit Bench(const std::string& ptx_name) : module(Module::Parse(ReadPtx(ptx_name))), instance(module, memory) {}
+  explicit Bench(const std::string& ptx_name) : Bench(PtxText{ReadPtx(ptx_name)}) {}
   explicit Bench(const PtxText& ptx) : module(Module::Parse(ptx.text)), instance(module, memory) {}
 
   template <typename T>

@@ -1,5 +1,6 @@
 // Atomic operations and fences.
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <type_traits>
 
@@ -9,6 +10,16 @@
 
 namespace kgrpo::simt {
 namespace {
+
+// Additions of floats in global memory know no subnormal numbers, whatever the compiler was asked; in shared memory
+// they do (the PTX manual).
+template <typename T>
+T WithoutSubnormal(T value, const Access& access) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (access.space == Space::kGlobal && std::fabs(value) < 0x1p-126f) return std::copysign(0.0f, value);
+  }
+  return value;
+}
 
 template <typename T, typename S, T (*F)(T, T, T)>
 void Atomic(Warp& warp, const Instruction& in, uint32_t mask) {
@@ -29,8 +40,9 @@ void Atomic(Warp& warp, const Instruction& in, uint32_t mask) {
     if (grid.checked) CheckStoreOrder(warp, in, l, access, AccessKind::kAtomic, true);
     T old;
     std::memcpy(&old, access.At(l), sizeof old);
-    const T value = F(old, std::bit_cast<T>(static_cast<std::conditional_t<sizeof(T) == 2, uint16_t, S>>(b[l])),
-                      std::bit_cast<T>(static_cast<std::conditional_t<sizeof(T) == 2, uint16_t, S>>(c[l])));
+    const T first = std::bit_cast<T>(static_cast<std::conditional_t<sizeof(T) == 2, uint16_t, S>>(b[l]));
+    const T second = std::bit_cast<T>(static_cast<std::conditional_t<sizeof(T) == 2, uint16_t, S>>(c[l]));
+    const T value = WithoutSubnormal(F(WithoutSubnormal(old, access), WithoutSubnormal(first, access), second), access);
     std::memcpy(access.At(l), &value, sizeof value);
     if (d != nullptr) d[l] = std::bit_cast<std::conditional_t<sizeof(T) == 2, uint16_t, S>>(old);
   }

@@ -40,12 +40,13 @@ inline uint32_t FloatToBf16(float value) {
   return (bits & 0x7FFFFFFFu) > 0x7F800000u ? 0x7FFFu : rounded & 0xFFFFu;
 }
 
-// double to float, rounding to odd: a later rounding to fewer bits is then as if there had been only one.
+// double to float, rounding to odd: a later rounding to fewer bits is then as if there had been only one. What is
+// beyond the range becomes the largest float, which is odd.
 inline float DoubleToFloatOdd(double value) {
   const float nearest = static_cast<float>(value);
   const double back = static_cast<double>(nearest);
   const uint32_t bits = std::bit_cast<uint32_t>(nearest);
-  if (back == value || value != value || (bits & 1u) != 0 || (bits & 0x7F800000u) == 0x7F800000u) return nearest;
+  if (back == value || value != value || (bits & 1u) != 0) return nearest;
   // The exact value lies between two floats: take the odd one, which is the neighbour on the value's side.
   const bool away = (value < 0 ? -value : value) > (back < 0 ? -back : back);
   return std::bit_cast<float>(away ? bits + 1 : bits - 1);

@@ -230,11 +230,11 @@ void WriteAtomic(Builder& b) {
       default: {
         const std::string array = "s" + Text(static_cast<uint64_t>(i));
         b.Add('u',
-              "__shared__ unsigned " + array + "[4]; if (threadIdx.x < 4u) " + array +
-                  "[threadIdx.x] = 0u; __syncthreads(); "
-                  "atomicAdd(&" +
-                  array + "[" + y + " & 3u], " + x + "); atomicMin(&" + array +
-                  "[3], 5u); __syncthreads(); unsigned $ = " + array + "[t & 3u];",
+              // the fifth word on its own: a minimum and sums in one word depend on their order
+              "__shared__ unsigned " + array + "[5]; if (threadIdx.x < 5u) " + array +
+                  "[threadIdx.x] = threadIdx.x == 4u ? 37u : 0u; __syncthreads(); atomicAdd(&" + array + "[" + y +
+                  " & 3u], " + x + "); atomicMin(&" + array + "[4], " + x +
+                  "); __syncthreads(); unsigned $ = " + array + "[t % 5u];",
               "sums in shared memory");
       }
     }
