@@ -146,6 +146,32 @@ TEST(Rounding, SubnormalFloatsAreZerosWhereFtzSaysSo) {
          {"set.gt.ftz.u32.f32", 2, {1, 0}, 0}});
 }
 
+// Where ptxas computes such a product itself, or flushes after a conversion, it says which results are zeros: those
+// below the normal numbers once rounded to 24 bits, as if exponents were unbounded.
+TEST(Rounding, FtzLooksAtTheRoundedResult) {
+  const uint64_t smallest = 0x00800000;
+  Check({{"mul.rn.f32", 2, {smallest, 0x3F7FFFFF}, smallest},
+         {"mul.rn.ftz.f32", 2, {smallest, 0x3F7FFFFF}, 0},
+         {"mul.rn.ftz.f32", 2, {0x80800000, 0x3F7FFFFF}, 0x80000000},
+         {"mul.rn.ftz.f32", 2, {0x00FFFFFF, 0x3F000000}, 0},
+         {"mul.rn.ftz.f32", 2, {0x00800001, 0x3F7FFFFE}, smallest},
+         {"mul.rn.ftz.f32", 2, {0x00800001, 0x3F7FFFFD}, 0},
+         {"mul.rn.ftz.f32", 2, {0x00FFFFFF, 0x3F000001}, smallest},
+         {"mul.rn.ftz.f32", 2, {0x00FFFFFE, 0x3F000001}, smallest},
+         {"mul.rn.ftz.f32", 2, {0x7F7FFFFF, 0x7F7FFFFF}, 0x7F800000},
+         {"mul.rn.ftz.f32", 2, {0x7F000000, 0x80000000}, 0x80000000},
+         {"fma.rn.ftz.f32", 3, {0x00FFFFFF, 0x3F000000, 0}, 0},
+         {"fma.rn.ftz.f32", 3, {0x7F7FFFFF, 0x3F800000, 0xFF7FFFFF}, 0},
+         {"cvt.rn.ftz.f32.f64", 1, {0x380FFFFFF0000000}, smallest},
+         {"cvt.rn.ftz.f32.f64", 1, {0x380FFFFFEFFFFFFF}, 0},
+         {"cvt.rp.ftz.f32.f64", 1, {0x380FFFFFE0000001}, smallest},
+         {"cvt.rp.ftz.f32.f64", 1, {0x380FFFFFE0000000}, 0},
+         {"cvt.rp.ftz.f32.f64", 1, {0xB80FFFFFFFFFFFFF}, 0x80000000},
+         {"rcp.rp.ftz.f32", 1, {0x7E800001}, 0},
+         {"rcp.rp.f32", 1, {0x7E800001}, smallest},
+         {"div.rn.ftz.f32", 2, {0x01000000, 0x40000001}, 0}});
+}
+
 TEST(Rounding, SubnormalHalvesAreZerosWhereFtzSaysSo) {
   const uint64_t minus = 0x8000, one = 0x3C00;
   Check({{"add.f16", 2, {0x03FF, 1}, 0x0400},
