@@ -53,7 +53,7 @@ inline std::vector<uint64_t> Apply(Bench& bench, const std::string& kernel, cons
   return bench.Download<uint64_t>(out, operands.size());
 }
 inline std::vector<uint64_t> Apply(const std::string& text, int count, const std::vector<Operands>& operands) {
-  Bench bench(Ptx{KernelOf(text, count)});
+  Bench bench(PtxText{KernelOf(text, count)});
   return Apply(bench, "k", operands);
 }
 
