@@ -80,8 +80,12 @@ Findings Check(Session& session, const CheckOptionsGiven& given) {
   if (findings.config) {
     try {
       findings.refusal = RunFolder::Refusal(findings.config->output_dir, findings.config->resolved_yaml);
-    } catch (const std::exception& error) {  // it cannot be read; what is wrong is not the file's doing
-      findings.refusal = error.what();
+    } catch (const Error& error) {
+      if (error.code() == KGRPO_ERROR_INVALID) {
+        findings.Fail(error);
+      } else {
+        findings.refusal = error.what();  // what is there cannot be read, which is not the file's doing
+      }
     }
   }
   if (given.file_only) return findings;

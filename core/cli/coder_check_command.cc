@@ -122,7 +122,11 @@ std::string NameOf(const std::string& folder) {
 
 // The problem that --problem names, by its folder or by its name in the file; else the file's first.
 Chosen ProblemOf(const CoderCheckOptions& options, const PipelineConfig& config) {
-  if (options.NamesFolder()) return {options.problem, ""};
+  if (options.NamesFolder()) {
+    std::string folder = options.problem;
+    while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
+    return {folder, ""};
+  }
   std::vector<std::string> folders = config.train_problems;
   folders.insert(folders.end(), config.heldout_problems.begin(), config.heldout_problems.end());
   if (folders.empty())

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "cli/command.h"
 #include "cli/session.h"
@@ -27,10 +28,13 @@ int Run(const Globals& globals, const std::string& file, const std::vector<std::
     const std::string refusal = RunFolder::Refusal(config.output_dir, config.resolved_yaml);
     if (!refusal.empty()) throw Error(KGRPO_ERROR_INVALID, refusal);
   }
+  std::optional<RunFolderClaim> claim;
+  if (overwrite) claim.emplace(config.output_dir);
   session.StartServices(config.seed, std::filesystem::path(config.output_dir) / "artifacts");
   PipelineParts parts = session.MakeParts(config, request.roles, /*identify=*/true);
   RunProblems problems(config, parts);
-  const RunFolder folder = RunFolder::Create(config.output_dir, config.resolved_yaml, overwrite);
+  const RunFolder folder =
+      RunFolder::Create(config.output_dir, config.resolved_yaml, overwrite, claim ? &*claim : nullptr);
   Console console = StandardConsole();
   RunOptions options;
   options.console = globals.quiet ? nullptr : &console;

@@ -8,7 +8,10 @@
 namespace kgrpo {
 
 RunProgress ReadProgress(const std::filesystem::path& path) {
-  Database database(path, Database::Mode::kReadOnly);
+  // Where a run writes or was killed, what is new is in the log beside the file.
+  std::filesystem::path log = path;
+  log += "-wal";
+  Database database(path, std::filesystem::exists(log) ? Database::Mode::kReadOnly : Database::Mode::kAtRest);
   const auto number = [&database](const char* question) {
     Statement statement(database, question);
     return statement.Step() ? statement.Integer(0) : 0;

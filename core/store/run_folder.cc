@@ -18,6 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kEarlierArtifacts = "artifacts.earlier";  // of the run that a new one is about to replace
+
 bool IsEmptyOrAbsent(const fs::path& path) {
   std::error_code error;
   if (!fs::exists(path, error)) return true;
@@ -31,10 +33,26 @@ bool IsEmptyOrAbsent(const fs::path& path) {
 bool IsOurs(const std::string& name) {
   for (const char* ours : {"resolved.yaml", "run.json", "run.sqlite", "run.sqlite-wal", "run.sqlite-shm", "run.lock",
                            "log.txt", "rollouts", "checkpoints", "kernels", "final", "final.partial", "artifacts",
-                           "report.html", "resolved.yaml.partial", "run.json.partial"}) {
+                           kEarlierArtifacts, "report.html", "resolved.yaml.partial", "run.json.partial"}) {
     if (name == ours) return true;
   }
   return name.find("tfevents") != std::string::npos;
+}
+
+// The lock of a folder for this process, which the kernel releases when it dies, however it dies.
+int LockFolder(const fs::path& path) {
+  const fs::path file = path / "run.lock";
+  const int lock = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (lock < 0) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot write " + file.string() + ": " + std::strerror(errno));
+  if (flock(lock, LOCK_EX | LOCK_NB) == 0) return lock;
+  close(lock);
+  throw Error(KGRPO_ERROR_UNAVAILABLE, "another process is running in " + path.string() + ": wait for it or stop it");
+}
+
+void PutBackEarlierArtifacts(const fs::path& path) {
+  if (!fs::exists(path / kEarlierArtifacts)) return;
+  fs::remove_all(path / "artifacts");
+  fs::rename(path / kEarlierArtifacts, path / "artifacts");
 }
 
 }  // namespace
@@ -53,8 +71,9 @@ std::string RunFolder::Refusal(const fs::path& path, const std::string& resolved
   const std::string choices = "name another folder (--set output_dir=...), or delete that run with --overwrite";
   const RunProgress progress = ReadProgress(path / "run.sqlite");
   if (progress.is_foreign) {
-    return there + "holds a run.sqlite that is of another program, or of another version of this one: name another "
-                   "folder (--set output_dir=...)";
+    return there +
+           "holds a run.sqlite that is of another program, or of another version of this one: name another "
+           "folder (--set output_dir=...)";
   }
   if (progress.steps == 0 && IsEmptyOrAbsent(path / "checkpoints")) return "";
   if (progress.finished) return there + "holds a finished run: " + choices;
@@ -71,17 +90,25 @@ RunFolder::~RunFolder() {
   if (lock_ >= 0) close(lock_);
 }
 
-void RunFolder::Lock() {
-  const fs::path file = path_ / "run.lock";
-  lock_ = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (lock_ < 0) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot write " + file.string() + ": " + std::strerror(errno));
-  if (flock(lock_, LOCK_EX | LOCK_NB) != 0) {  // the kernel releases it when the process dies, however it dies
-    throw Error(KGRPO_ERROR_UNAVAILABLE,
-                "another process is running in " + path_.string() + ": wait for it or stop it");
-  }
+RunFolderClaim::RunFolderClaim(const fs::path& path) : path_(path) {
+  if (!fs::exists(path / "artifacts") && !fs::exists(path / kEarlierArtifacts)) return;
+  lock_ = LockFolder(path);
+  PutBackEarlierArtifacts(path);  // of a claim that was killed
+  fs::rename(path / "artifacts", path / kEarlierArtifacts);
 }
 
-RunFolder RunFolder::Create(const fs::path& path, const std::string& resolved_yaml, bool overwrite) {
+RunFolderClaim::~RunFolderClaim() {
+  if (lock_ < 0) return;
+  try {
+    PutBackEarlierArtifacts(path_);
+  } catch (const std::exception&) {
+    // They stay aside; whoever opens the folder next puts them back.
+  }
+  close(lock_);
+}
+
+RunFolder RunFolder::Create(const fs::path& path, const std::string& resolved_yaml, bool overwrite,
+                            RunFolderClaim* claim) {
   if (!overwrite || !fs::exists(path / "run.sqlite")) {
     const std::string refusal = Refusal(path, resolved_yaml);
     if (!refusal.empty()) throw Error(KGRPO_ERROR_INVALID, refusal);
@@ -90,13 +117,16 @@ RunFolder RunFolder::Create(const fs::path& path, const std::string& resolved_ya
   fs::create_directories(path, error);
   if (error) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot create output_dir " + path.string() + ": " + error.message());
   RunFolder folder(path);
-  folder.Lock();
+  const bool claimed = claim != nullptr && claim->lock_ >= 0;
+  folder.lock_ = claimed ? std::exchange(claim->lock_, -1) : LockFolder(path);
   std::vector<fs::path> old;
   for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
     const std::string name = entry.path().filename().string();
     // The plugins of the new run have their artifact folders already: they are made before.
-    if (IsOurs(name) && name != "run.lock" && name != "artifacts") old.push_back(entry.path());
+    if (IsOurs(name) && name != "run.lock" && name != "artifacts" && name != kEarlierArtifacts)
+      old.push_back(entry.path());
   }
+  old.push_back(path / kEarlierArtifacts);  // the last: while they are there, so is the run that they are of
   for (const fs::path& part : old) fs::remove_all(part);
   for (const fs::path& part : {folder.rollouts(), folder.checkpoints(), folder.kernels()}) fs::create_directories(part);
   WriteFileAtomically(folder.resolved_yaml(), resolved_yaml);
@@ -109,7 +139,8 @@ RunFolder RunFolder::Open(const fs::path& path) {
                 "there is no run in " + path.string() + ": a run's folder holds run.sqlite and resolved.yaml");
   }
   RunFolder folder(path);
-  folder.Lock();
+  folder.lock_ = LockFolder(path);
+  PutBackEarlierArtifacts(path);
   for (const fs::path& part : {folder.rollouts(), folder.checkpoints(), folder.kernels()}) fs::create_directories(part);
   return folder;
 }

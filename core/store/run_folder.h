@@ -8,6 +8,23 @@
 
 namespace kgrpo {
 
+// A new run's claim on the folder of the run that it replaces: the artifacts of that one's plugins are set aside, so
+// that the new run's plugins, which are made before the run is, find nothing of theirs. They come back when the claim
+// ends and no run was created. Declare it before the plugins' instances.
+class RunFolderClaim {
+ public:
+  // Throws KGRPO_ERROR_UNAVAILABLE where another process is running in the folder.
+  explicit RunFolderClaim(const std::filesystem::path& path);
+  ~RunFolderClaim();
+  RunFolderClaim(const RunFolderClaim&) = delete;
+  RunFolderClaim& operator=(const RunFolderClaim&) = delete;
+
+ private:
+  friend class RunFolder;
+  const std::filesystem::path path_;
+  int lock_ = -1;
+};
+
 class RunFolder {
  public:
   // Why a new run may not use the folder: what is there, and what to do. "" when it may: it is absent or empty, or
@@ -15,11 +32,13 @@ class RunFolder {
   static std::string Refusal(const std::filesystem::path& path, const std::string& resolved_yaml);
 
   // A folder for a new run, or KGRPO_ERROR_INVALID with the refusal. With `overwrite` an earlier run's files (and no
-  // others) are deleted instead, artifacts/ apart: plugins are made and problems opened first, so that a pipeline that
-  // cannot start deletes nothing.
-  static RunFolder Create(const std::filesystem::path& path, const std::string& resolved_yaml, bool overwrite);
+  // others) are deleted instead, and in any case what `claim` has set aside. Plugins are made and problems opened
+  // first, so that a pipeline that cannot start deletes nothing; so artifacts/ itself stays.
+  static RunFolder Create(const std::filesystem::path& path, const std::string& resolved_yaml, bool overwrite,
+                          RunFolderClaim* claim = nullptr);
 
-  // The folder of a run that is to go on. KGRPO_ERROR_NOT_FOUND when there is no run in it.
+  // The folder of a run that is to go on. KGRPO_ERROR_NOT_FOUND when there is no run in it. Artifacts that a claim set
+  // aside and, killed, never put back are put back.
   static RunFolder Open(const std::filesystem::path& path);
 
   ~RunFolder();
@@ -37,7 +56,6 @@ class RunFolder {
 
  private:
   explicit RunFolder(const std::filesystem::path& path);
-  void Lock();  // for this process; another one that writes here is KGRPO_ERROR_UNAVAILABLE
 
   std::filesystem::path path_;
   int lock_ = -1;

@@ -2,11 +2,35 @@
 
 #include <kgrpo/sdk/error.h>
 
+#include <cstdio>
+#include <cstring>
+
 namespace kgrpo {
 
+namespace {
+
+// "file:" and the path, in which what an address reserves is written as %xx.
+std::string AddressOf(const std::filesystem::path& path) {
+  std::string address = "file:";
+  for (const char character : path.string()) {
+    if (std::strchr("%?#", character) == nullptr) {
+      address += character;
+      continue;
+    }
+    char code[4];
+    std::snprintf(code, sizeof code, "%%%02X", static_cast<unsigned char>(character));
+    address += code;
+  }
+  return address;
+}
+
+}  // namespace
+
 Database::Database(const std::filesystem::path& path, Mode mode) : path_(path.string()) {
-  const int flags = mode == Mode::kReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-  if (sqlite3_open_v2(path_.c_str(), &raw_, flags, nullptr) != SQLITE_OK) {
+  const int flags =
+      mode == Mode::kReadWrite ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY | SQLITE_OPEN_URI;
+  const std::string name = mode == Mode::kAtRest ? AddressOf(path) + "?immutable=1" : path_;
+  if (sqlite3_open_v2(name.c_str(), &raw_, flags, nullptr) != SQLITE_OK) {
     const std::string reason = raw_ == nullptr ? "out of memory" : sqlite3_errmsg(raw_);
     sqlite3_close_v2(raw_);
     throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot open " + path_ + ": " + reason);

@@ -63,7 +63,11 @@ class Statement {
 // An open database. Throws KGRPO_ERROR_UNAVAILABLE with the file's name when SQLite reports a failure.
 class Database {
  public:
-  enum class Mode { kReadOnly, kReadWrite };
+  enum class Mode {
+    kReadOnly,  // may leave files of SQLite's own beside it
+    kAtRest,    // read only, and nothing else is touched: for a file that nobody writes
+    kReadWrite
+  };
   explicit Database(const std::filesystem::path& path, Mode mode = Mode::kReadWrite);
   ~Database() { sqlite3_close_v2(raw_); }
   Database(const Database&) = delete;

@@ -186,8 +186,8 @@ Recording::~Recording() {
 }
 
 std::optional<RecordedCompletion> Recording::Find(const RecordedRequest& request, Match match) {
-  // A cache answers for the service that is asked alone; a replay stands for whichever it was.
-  const bool of_service = match == Match::kAnswered;
+  // A replay stands for whichever service it was; else what one has said is no other one's word.
+  const bool of_service = match != Match::kContent;
   const std::string same_service = of_service ? " AND service = ?" : "";
   const std::string columns = Columns(access_) + same_service;
   const std::lock_guard lock(mutex_);

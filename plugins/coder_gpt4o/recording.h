@@ -37,7 +37,7 @@ struct RecordedCompletion {
 
 // Which of several recorded answers to the same content is wanted.
 enum class Match {
-  kSample,    // that to the same sample, if it was answered
+  kSample,    // that to the same sample, if the request's service answered it
   kAnswered,  // that to the same sample, else another one by the sample's number, of those that the
               // request's service answered
   kContent,   // that to the same sample, be it a failure; else as kAnswered, else a failure
