@@ -65,8 +65,7 @@ uint32_t ReturnCycles(const uint64_t* address, uint32_t mask, uint32_t bytes) {
 
 }  // namespace
 
-uint32_t BankConflicts::Wavefronts(uint32_t pc, const uint64_t* address, uint32_t mask, uint32_t bytes,
-                                   bool load) {
+uint32_t BankConflicts::Wavefronts(uint32_t pc, const uint64_t* address, uint32_t mask, uint32_t bytes, bool load) {
   if (kept_at_[pc] == 0) {
     kept_.emplace_back();
     kept_at_[pc] = static_cast<uint32_t>(kept_.size());

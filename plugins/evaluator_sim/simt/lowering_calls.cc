@@ -63,6 +63,7 @@ std::vector<const Function*> Lowerer::FindSubroutines(const Function& entry) con
     }
   }
   std::vector<const Function*> functions;
+  functions.reserve(found.size());
   for (const std::string_view name : found) functions.push_back(functions_.at(name));
   return functions;
 }

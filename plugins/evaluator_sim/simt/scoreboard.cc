@@ -94,7 +94,8 @@ void Scoreboard::Issue(Run& run, const Region& region, uint32_t i, const TraceEn
                  run.last};
   for (uint32_t o = i == 0 ? 0 : region.operands_end[i - 1]; o < region.operands_end[i]; ++o) {
     const int32_t operand = region.operands[o];
-    const Value& value = operand >= 0 ? done[static_cast<size_t>(operand)] : run.values[static_cast<size_t>(~operand)];
+    const int32_t outside = ~operand;  // a value from before the region
+    const Value& value = operand >= 0 ? done[static_cast<size_t>(operand)] : run.values[static_cast<size_t>(outside)];
     if (value.ready <= start) continue;
     start = value.ready;
     step.after = value.step;
