@@ -62,6 +62,15 @@ TEST(Refusal, NamesTheFeature) {
             "PTX line 10: PTX instruction 'vadd4.u32.u32.u32' is not supported by the GPU interpreter");
 }
 
+TEST(Refusal, OfVariablesThatNoMemoryHolds) {
+  for (const char* size : {"2555000000000000000", "[4294967296][4294967296", "300000000"}) {
+    const std::string extent = size[0] == '[' ? std::string(size).substr(1) : size;
+    const std::string text =
+        ".version 8.0\n.target sm_90\n.address_size 64\n.global .align 4 .b8 x[" + extent + "] = {1, 2};\n";
+    EXPECT_THROW(Module::Parse(text), Error) << text;
+  }
+}
+
 TEST(Refusal, NamesTheSourceLine) {
   const std::string ptx = Kernel(".loc 1 42 3\nwgmma.fence.sync.aligned;") + "\t.file\t1 \"/tmp/kernel.cu\"\n";
   EXPECT_EQ(MessageOf(ptx, KGRPO_ERROR_UNSUPPORTED),

@@ -4,6 +4,12 @@
 #include <utility>
 
 namespace kgrpo::simt {
+namespace {
+
+constexpr uint64_t kMostElements = uint64_t{1} << 40;      // so that no size overflows
+constexpr uint64_t kMostInitialBytes = uint64_t{1} << 28;  // of one variable
+
+}  // namespace
 
 Variable::Space Parser::Space(std::string_view word) {
   if (word == ".const") return Variable::Space::kConst;
@@ -66,7 +72,10 @@ void Parser::Declarator(Variable& variable) {
       unsized = true;
       continue;
     }
-    count *= static_cast<uint64_t>(Integer());
+    const auto extent = static_cast<uint64_t>(Integer());
+    if (extent != 0 && count > kMostElements / extent)
+      Bad("'" + std::string(variable.name) + "' is larger than any memory");
+    count *= extent;
     Expect(']');
   }
   variable.bytes = unsized ? 0 : count * TypeBytes(variable.type);
@@ -80,6 +89,10 @@ void Parser::Initialiser(Variable& variable, bool unsized) {
     InitialValue(variable);
   }
   if (unsized) variable.bytes = variable.initial.size();
+  if (variable.bytes > kMostInitialBytes) {
+    Bad("'" + std::string(variable.name) + "' has initial values and " + std::to_string(variable.bytes) +
+        " bytes; at most " + std::to_string(kMostInitialBytes) + " are kept");
+  }
   if (variable.initial.size() > variable.bytes) Bad("too many initialisers of '" + std::string(variable.name) + "'");
   variable.initial.resize(variable.bytes);
 }
