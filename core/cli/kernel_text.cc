@@ -3,53 +3,39 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
-#include <sstream>
 #include <vector>
 
 #include "cli/table.h"
+#include "console/console.h"  // Columns
 #include "host/log.h"
 #include "prompt/metrics.h"
+#include "prompt/number_text.h"
 #include "prompt/template.h"  // FormatSeconds
 #include "report/evaluation_text.h"
+#include "report/source_notes.h"  // SplitLines
 
 namespace kgrpo::cli {
 namespace {
 
-std::string Short(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g", value);
-  return text;
-}
-
-// Characters, not bytes.
-size_t Width(const std::string& text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
-
 void PrintFacts(const std::vector<FactGroup>& groups) {
   size_t width = 0;
   for (const FactGroup& group : groups) {
-    for (const Fact& fact : group.facts) width = std::max(width, Width(PrintableText(fact.label)));
+    for (const Fact& fact : group.facts) width = std::max(width, Columns(PrintableText(fact.label)));
   }
   for (const FactGroup& group : groups) {
     std::printf("\n%s\n", group.title.c_str());
     for (const Fact& fact : group.facts) {
       const std::string label = PrintableText(fact.label);
-      std::printf("  %s%s  %s\n", label.c_str(), std::string(width - Width(label), ' ').c_str(), fact.value.c_str());
+      std::printf("  %s%s  %s\n", label.c_str(), std::string(width - Columns(label), ' ').c_str(), fact.value.c_str());
     }
   }
 }
 
 // A row a source line, with the line.
 void PrintLines(const std::vector<LineFacts>& lines, const std::string& source) {
-  std::vector<std::string> texts;
-  std::istringstream stream(source);
-  for (std::string text; std::getline(stream, text);) texts.push_back(text);
-  const auto number = [](const std::optional<double>& value) { return value ? Short(*value) : std::string("-"); };
-  const auto percent = [](const std::optional<double>& value) {
-    return value ? Short(100 * *value) + "%" : std::string("-");
-  };
+  const std::vector<std::string> texts = SplitLines(source);
+  const auto number = [](const std::optional<double>& value) { return value ? ThreeDigits(*value) : std::string("-"); };
+  const auto percent = [](const std::optional<double>& value) { return value ? Percent(*value) : std::string("-"); };
   std::vector<std::vector<std::string>> rows;
   for (const LineFacts& line : lines) {
     std::string text = line.line <= texts.size() ? texts[line.line - 1] : "";
@@ -84,8 +70,7 @@ void PrintKernelText(const Evaluation& candidate, const Evaluation& baseline, co
   if (const std::vector<LineFacts> lines = LinesOf(metrics); !lines.empty()) PrintLines(lines, source);
   if (evaluator.empty()) return;
   std::printf("\nEvaluator\n");
-  std::istringstream lines(evaluator);
-  for (std::string line; std::getline(lines, line);) std::printf("  %s\n", PrintableText(line).c_str());
+  for (const std::string& line : SplitLines(evaluator)) std::printf("  %s\n", PrintableText(line).c_str());
 }
 
 }  // namespace kgrpo::cli

@@ -6,16 +6,11 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "console/console.h"  // Columns
 #include "host/log.h"
 
 namespace kgrpo::cli {
 namespace {
-
-// Characters, not bytes.
-size_t Width(const std::string& text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
 
 // Columns of the terminal; 0 where the output is none.
 size_t TerminalColumns() {
@@ -31,7 +26,7 @@ std::vector<std::string> Wrap(const std::string& text, size_t width) {
     const size_t end = std::min(text.find(' ', begin), text.size());
     const std::string word = text.substr(begin, end - begin);
     std::string& line = lines.back();
-    if (width > 0 && !line.empty() && Width(line) + 1 + Width(word) > width)
+    if (width > 0 && !line.empty() && Columns(line) + 1 + Columns(word) > width)
       lines.push_back(word);
     else
       line += (line.empty() ? "" : " ") + word;
@@ -50,7 +45,7 @@ void PrintTable(const std::vector<std::string>& header, const std::vector<std::v
     for (size_t i = 0; i < row.size(); ++i) {
       row[i] = PrintableText(row[i]);
       std::replace(row[i].begin(), row[i].end(), '\n', ' ');
-      widths[i] = std::max(widths[i], Width(row[i]));
+      widths[i] = std::max(widths[i], Columns(row[i]));
     }
   }
   size_t before = 0;
@@ -59,7 +54,7 @@ void PrintTable(const std::vector<std::string>& header, const std::vector<std::v
   const size_t last_width = columns > before + 20 ? columns - before : 0;
   for (const auto& row : all) {
     std::string line;
-    for (size_t i = 0; i + 1 < row.size(); ++i) line += row[i] + std::string(widths[i] + 2 - Width(row[i]), ' ');
+    for (size_t i = 0; i + 1 < row.size(); ++i) line += row[i] + std::string(widths[i] + 2 - Columns(row[i]), ' ');
     const std::vector<std::string> last = Wrap(row.back(), last_width);
     for (size_t i = 0; i < last.size(); ++i) {
       std::string text = (i == 0 ? line : std::string(before, ' ')) + last[i];

@@ -49,13 +49,12 @@ std::string StepText(const StepLine& line, bool whole) {
   return parts.empty() ? text : text + " (" + parts + ")";
 }
 
-// How many columns text takes: bytes that continue a UTF-8 character take none.
+}  // namespace
+
 size_t Columns(const std::string& text) {
   return static_cast<size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
-
-}  // namespace
 
 std::string FormatDollars(double value) {
   return value >= 0.1 || value == 0 ? Format("$%.2f", value) : Format("$%.2g", value);

@@ -67,6 +67,9 @@ class Console {
 // Bars of eight heights, one a value, from the least to the greatest of the last `width`: "▁▂▅█".
 std::string Sparkline(const std::vector<double>& values, size_t width);
 
+// How many columns a text takes: bytes that continue a UTF-8 character take none.
+size_t Columns(const std::string& text);
+
 // "$12.35", "$0.0042": of a few cents enough digits to tell it from nothing.
 std::string FormatDollars(double value);
 

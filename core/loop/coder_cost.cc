@@ -1,6 +1,7 @@
 #include "loop/coder_cost.h"
 
 #include "console/console.h"
+#include "loop/trajectory.h"
 
 #include <algorithm>
 #include <map>
@@ -9,14 +10,10 @@ namespace kgrpo {
 
 CoderCounts CountAnswers(const std::vector<TrajectoryRecord>& trajectories) {
   CoderCounts counts;
-  const auto add = [&](const CoderAnswer& answer) {
+  ForEachAnswer(trajectories, [&](const CoderAnswer& answer) {
     ++counts.answers;
     counts.reused += answer.reused ? 1 : 0;
-  };
-  for (const TrajectoryRecord& trajectory : trajectories) {
-    for (const RoundRecord& round : trajectory.rounds_done) add(round.answer);
-    if (trajectory.failed_round) add(trajectory.failed_round->answer);
-  }
+  });
   return counts;
 }
 

@@ -8,21 +8,11 @@
 
 namespace kgrpo {
 
-void CoderFaults::Count(const std::vector<TrajectoryRecord>& trajectories) {
-  const auto add = [&](const CoderAnswer& answer) {
-    if (!CoderFailed(answer)) {
-      any_use_ = true;
-      return;
-    }
-    Fault& fault = faults_[answer.outcome];
-    ++fault.count;
-    ++fault.messages[answer.message];
-    ++count_;
-  };
-  for (const TrajectoryRecord& trajectory : trajectories) {
-    for (const RoundRecord& round : trajectory.rounds_done) add(round.answer);
-    if (trajectory.failed_round) add(trajectory.failed_round->answer);
-  }
+void CoderFaults::Count(kgrpo_coder_outcome outcome, const std::string& message, size_t times) {
+  Fault& fault = faults_[outcome];
+  fault.count += times;
+  fault.messages[message] += times;
+  count_ += times;
 }
 
 std::string CoderFaults::Commonest() const {
@@ -37,9 +27,15 @@ std::string CoderFaults::Commonest() const {
 }
 
 void CoderFaults::Add(const std::vector<TrajectoryRecord>& trajectories, size_t enough) {
-  any_use_ = false;
-  Count(trajectories);
-  if (any_use_) {
+  bool any_use = false;
+  ForEachAnswer(trajectories, [&](const CoderAnswer& answer) {
+    if (CoderFailed(answer)) {
+      Count(answer.outcome, answer.message, 1);
+    } else {
+      any_use = true;
+    }
+  });
+  if (any_use) {
     count_ = 0;
     faults_.clear();
   }

@@ -1,6 +1,5 @@
 // Notices a coder that gives nothing but faults of its own, step after step: a run would pay for it to the end and
-// learn nothing. Used by loop/stage.cc, and by loop/summary.cc to
-// say what was commonest.
+// learn nothing. Used by loop/stage.cc, and by loop/summary.cc to say what was commonest.
 #ifndef KGRPO_LOOP_CODER_FAULTS_H
 #define KGRPO_LOOP_CODER_FAULTS_H
 
@@ -19,8 +18,8 @@ class CoderFaults {
   // message, where they and those of the steps before are all faults, and at least `enough`.
   void Add(const std::vector<TrajectoryRecord>& trajectories, size_t enough);
 
-  // Counts the faults among the answers.
-  void Count(const std::vector<TrajectoryRecord>& trajectories);
+  // Counts a fault so many times.
+  void Count(kgrpo_coder_outcome outcome, const std::string& message, size_t times);
   // "the commonest, 8 times, is truncated: the answer was cut off"; empty where none was counted.
   std::string Commonest() const;
 
@@ -30,7 +29,6 @@ class CoderFaults {
     std::map<std::string, size_t> messages;
   };
 
-  bool any_use_ = false;  // of the answers that were counted
   size_t count_ = 0;
   std::map<kgrpo_coder_outcome, Fault> faults_;
 };

@@ -50,10 +50,7 @@ struct CoderFigures {
 
 double CoderCost(const std::vector<TrajectoryRecord>& trajectories) {
   CoderFigures figures;
-  for (const TrajectoryRecord& trajectory : trajectories) {
-    if (trajectory.failed_round) figures.Add(trajectory.failed_round->answer);
-    for (const RoundRecord& round : trajectory.rounds_done) figures.Add(round.answer);
-  }
+  ForEachAnswer(trajectories, [&](const CoderAnswer& answer) { figures.Add(answer); });
   return figures.cost;
 }
 

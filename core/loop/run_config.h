@@ -1,5 +1,5 @@
 // What a pipeline file's schema cannot say, since it takes two keys together, or what the parts offer. Used by
-// loop/run.cc before anything is done, and by the command check.
+// loop/run.cc before anything is done; the command check, which makes its parts one by one, asks SuggestionsMistake.
 #ifndef KGRPO_LOOP_RUN_CONFIG_H
 #define KGRPO_LOOP_RUN_CONFIG_H
 

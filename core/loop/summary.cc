@@ -46,7 +46,8 @@ void ShowCoder(Console& console, RunDatabase& database, const std::vector<StepSu
   const CoderTotals totals = database.ReadCoderTotals(~uint64_t{0} >> 2);
   if (totals.errors > 0) {
     CoderFaults faults;
-    for (const StepSummary& step : steps) faults.Count(database.ReadStep(Purpose::kTrain, step.step));
+    for (const CoderFaultCount& fault : database.ReadCoderFaults(Purpose::kTrain))
+      faults.Count(fault.outcome, fault.message, fault.count);
     const std::string commonest = faults.Commonest();
     console.Note("the coder gave no kernel, for a fault of its own, in " + std::to_string(totals.errors) + " of " +
                  std::to_string(totals.answers) + " answers" + (commonest.empty() ? "" : "; " + commonest));

@@ -54,5 +54,14 @@ class Trajectory {
 // Whether the coder gave no kernel for a fault of its own, and not of the suggestion.
 bool CoderFailed(const CoderAnswer& answer);
 
+// Hands every answer of the coder's to `use`: of the rounds, and of those that trajectories were dropped for.
+template <typename Use>
+void ForEachAnswer(const std::vector<TrajectoryRecord>& trajectories, Use use) {
+  for (const TrajectoryRecord& trajectory : trajectories) {
+    if (trajectory.failed_round) use(trajectory.failed_round->answer);
+    for (const RoundRecord& round : trajectory.rounds_done) use(round.answer);
+  }
+}
+
 }  // namespace kgrpo
 #endif

@@ -1,8 +1,9 @@
 #include "prompt/line_facts.h"
 
+#include "prompt/number_text.h"
+
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <map>
 #include <string_view>
 
@@ -17,18 +18,6 @@ unsigned ReadLine(std::string_view text, std::string_view* rest) {
   *rest = text.substr(static_cast<size_t>(end - text.data()));
   if (rest->starts_with(' ')) rest->remove_prefix(1);
   return line;
-}
-
-std::string Percent(double fraction) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g%%", 100 * fraction);
-  return text;
-}
-
-std::string Short(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g", value);
-  return text;
 }
 
 }  // namespace
@@ -73,11 +62,11 @@ std::vector<LineFacts> LinesOf(const std::vector<NamedNumber>& metrics) {
 std::string LineFacts::AccessText() const {
   std::string text;
   if (sectors) {
-    text = Short(*sectors) + " sectors a request";
+    text = ThreeDigits(*sectors) + " sectors a request";
     if (sectors_used) text += ", " + Percent(*sectors_used) + " of their bytes used";
   }
   if (shared_cycles) {
-    text += (text.empty() ? "" : "; ") + Short(*shared_cycles) + " cycles a shared memory access";
+    text += (text.empty() ? "" : "; ") + ThreeDigits(*shared_cycles) + " cycles a shared memory access";
     if (shared_conflicts) text += ", " + Percent(*shared_conflicts) + " by bank conflicts";
   }
   return text;

@@ -1,11 +1,11 @@
 #include "prompt/metrics.h"
 
 #include "prompt/metric_labels.h"
+#include "prompt/number_text.h"
 #include "prompt/occupancy_limit.h"
 #include "prompt/template.h"  // FormatSeconds
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdio>
 #include <optional>
@@ -21,25 +21,6 @@ std::string Digits(double value, const char* format = "%.4g") {
   if (std::fabs(value) < 1e9 && value == std::floor(value)) format = "%.0f";
   char text[48];
   std::snprintf(text, sizeof text, format, value);
-  return text;
-}
-
-// "3.02 TB/s" and the like: three digits and a decimal prefix.
-std::string Scaled(double value, const char* unit) {
-  static constexpr std::array<const char*, 6> kPrefixes = {"", "k", "M", "G", "T", "P"};
-  size_t prefix = 0;
-  while (std::fabs(value) >= 999.5 && prefix + 1 < kPrefixes.size()) {
-    value /= 1000;
-    ++prefix;
-  }
-  char text[48];
-  std::snprintf(text, sizeof text, "%.3g %s%s", value, kPrefixes[prefix], unit);
-  return text;
-}
-
-std::string Percent(double fraction) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g%%", 100 * fraction);
   return text;
 }
 

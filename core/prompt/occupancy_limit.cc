@@ -1,5 +1,7 @@
 #include "prompt/occupancy_limit.h"
 
+#include "prompt/number_text.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <string_view>
@@ -64,10 +66,8 @@ std::string OccupancyLimit(const std::vector<NamedNumber>& metrics) {
     text += ")";
   }
   if (waves < 1) {
-    char percent[32];
-    std::snprintf(percent, sizeof percent, "%.3g%%", 100 * waves);
-    text += std::string(occupancy >= kFull ? " but the grid" : "; and by the grid") + ": its blocks fill " + percent +
-            " of the places";
+    text += std::string(occupancy >= kFull ? " but the grid" : "; and by the grid") + ": its blocks fill " +
+            Percent(waves) + " of the places";
   }
   return text;
 }

@@ -13,22 +13,22 @@ std::vector<NamedNumber> NumbersOf(const Evaluation& evaluation) {
   return numbers;
 }
 
-// " (95%: 12.2 us to 12.4 us)", where there is an interval.
+double MetricOf(const Evaluation& evaluation, std::string_view name) {
+  const auto found = std::find_if(evaluation.metrics.begin(), evaluation.metrics.end(),
+                                  [name](const Metric& metric) { return metric.name == name; });
+  return found == evaluation.metrics.end() ? 0.0 : found->value;
+}
+
 std::string IntervalText(const Evaluation& evaluation) {
   if (evaluation.seconds_low == evaluation.seconds_high) return "";
   return " (95%: " + FormatSeconds(evaluation.seconds_low) + " to " + FormatSeconds(evaluation.seconds_high) + ")";
 }
 
-// The ratio of the times, with the interval of an evaluator that measures one.
 std::string SpeedupText(const Evaluation& candidate, const Evaluation& baseline) {
   char text[96];
   int length = std::snprintf(text, sizeof text, "%.3g", baseline.seconds / candidate.seconds);
-  const auto find = [&](const char* name) {
-    const auto found = std::find_if(candidate.metrics.begin(), candidate.metrics.end(),
-                                    [name](const Metric& metric) { return metric.name == name; });
-    return found == candidate.metrics.end() ? 0.0 : found->value;
-  };
-  if (const double low = find("speedup_low"), high = find("speedup_high"); low > 0 && high > 0) {
+  if (const double low = MetricOf(candidate, "speedup_low"), high = MetricOf(candidate, "speedup_high");
+      low > 0 && high > 0) {
     std::snprintf(text + length, sizeof text - static_cast<size_t>(length), " (95%%: %.3g to %.3g)", low, high);
   }
   return text;

@@ -3,6 +3,7 @@
 #define KGRPO_REPORT_EVALUATION_TEXT_H
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plugin/records.h"     // Evaluation
@@ -11,6 +12,9 @@
 namespace kgrpo {
 
 std::vector<NamedNumber> NumbersOf(const Evaluation& evaluation);
+
+// A metric's value; 0 where it was not measured.
+double MetricOf(const Evaluation& evaluation, std::string_view name);
 
 // " (95%: 12.2 us to 12.4 us)", where there is an interval.
 std::string IntervalText(const Evaluation& evaluation);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "prompt/metrics.h"
+#include "prompt/number_text.h"
 #include "prompt/template.h"  // FormatSeconds
 #include "report/escape.h"
 #include "report/evaluation_text.h"
@@ -23,15 +24,11 @@ namespace {
 namespace mustache = kainjow::mustache;
 using Data = mustache::data;
 
-std::string Number(const char* format, double value) {
-  char text[48];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
-
 // A width of a bar: from 0 to 100.
 std::string BarPercent(double fraction) {
-  return Number("%.1f", 100 * std::clamp(fraction, 0.0, 1.0));
+  char text[16];
+  std::snprintf(text, sizeof text, "%.1f", 100 * std::clamp(fraction, 0.0, 1.0));
+  return text;
 }
 
 Data Record(std::initializer_list<std::pair<const char*, std::string>> members) {
@@ -109,7 +106,7 @@ Data SourceOf(const KernelReport& report, const std::vector<LineFacts>& lines) {
     row.set("note", Data(false));
     if (const auto found = facts.find(number); found != facts.end()) {
       const LineFacts& line = *found->second;
-      row.set("share", Data(Number("%.3g%%", 100 * line.share)));
+      row.set("share", Data(Percent(line.share)));
       row.set("percent", Data(BarPercent(largest > 0 ? line.share / largest : 0)));
       const std::string accesses = line.AccessText();
       const std::string bound = line.bound.empty() ? "" : "mostly " + line.bound;
@@ -139,8 +136,7 @@ Data RooflineData(const KernelReport& report) {
   else
     words +=
         " The problem needs next to no arithmetic, so instructions are drawn: further right is more of them a byte.";
-  Data data = Record({{"picture", RooflineSvg(*roofline)}, {"words", words}});
-  return data;
+  return Record({{"picture", RooflineSvg(*roofline)}, {"words", words}});
 }
 
 }  // namespace

@@ -1,13 +1,13 @@
 #include "report/roofline_picture.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdio>
 #include <numbers>
 #include <sstream>
 #include <vector>
 
+#include "prompt/number_text.h"
 #include "report/escape.h"
 
 namespace kgrpo {
@@ -17,19 +17,6 @@ constexpr double kWidth = 760, kHeight = 470, kLeft = 86, kRight = 24, kTop = 22
 constexpr double kLineHeight = 15;  // of labels
 constexpr const char *kInk = "#1f2933", *kGrid = "#e4e7eb", *kRoof = "#52606d", *kKernelColour = "#c2410c",
                      *kReferenceColour = "#2563a8", *kNeeded = "#15803d";
-
-// "3.35 T", "0.05 " and the like: a number with a decimal prefix, for a unit behind it.
-std::string Prefixed(double value) {
-  constexpr std::array<const char*, 7> kPrefixes = {"", "k", "M", "G", "T", "P", "E"};
-  size_t prefix = 0;
-  while (value >= 999.5 && prefix + 1 < kPrefixes.size()) {
-    value /= 1000;
-    ++prefix;
-  }
-  char text[48];
-  std::snprintf(text, sizeof text, "%.3g %s", value, kPrefixes[prefix]);
-  return text;
-}
 
 struct Spot {
   double x, y;
@@ -126,7 +113,7 @@ class Picture {
     for (const int decade : Decades(y_low_, y_high_)) {
       const double value = std::pow(10.0, decade), y = Y(value);
       Line(kLeft, y, right, y, Stroke(kGrid, 1, false));
-      Text(kLeft - 8, y + 4, Prefixed(value), "text-anchor=\"end\"");
+      Text(kLeft - 8, y + 4, Scaled(value, ""), "text-anchor=\"end\"");
     }
     svg_ << "<rect x=\"" << kLeft << "\" y=\"" << kTop << "\" width=\"" << right - kLeft << "\" height=\""
          << bottom - kTop << "\" fill=\"none\" " << Stroke("#9aa5b1", 1, false) << "/>\n";
@@ -169,7 +156,7 @@ class Picture {
 
   // Along the line, where no point is; else a quarter of the way up.
   void LabelSlope(const Roofline::Slope& slope, Spot low, Spot high) {
-    const std::string name = slope.name + " " + Prefixed(slope.bytes_per_second) + "B/s";
+    const std::string name = slope.name + " " + Scaled(slope.bytes_per_second, "B/s");
     const double length = std::hypot(high.x - low.x, high.y - low.y), half = 3.3 * static_cast<double>(name.size());
     const Spot along{(high.x - low.x) / length, (high.y - low.y) / length};
     const double off = slope.below ? 12 : -11;  // of the letters' middle from the line, downwards
@@ -203,8 +190,7 @@ class Picture {
       if (from < x_high) Line(X(from), y, X(x_high), y, Stroke(kRoof, one.dashed ? 1 : 2, one.dashed));
       // Two peaks that are nearly one: the lower one's name goes below.
       const bool below = last > 0 && y - last < kLineHeight + 6;
-      Text(kWidth - kRight - 6, below ? y + kLineHeight : y - 6,
-           one.name + " " + Prefixed(one.rate) + roofline_.rate_unit,
+      Text(kWidth - kRight - 6, below ? y + kLineHeight : y - 6, one.name + " " + Scaled(one.rate, roofline_.rate_unit),
            std::string("text-anchor=\"end\" fill=\"") + kRoof + "\"");
       last = y;
       taken_.push_back({kWidth - kRight - 170, y - kLineHeight - 6, kWidth - kRight, y + 4});

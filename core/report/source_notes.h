@@ -1,5 +1,5 @@
 // What is said of the lines of a kernel's source: findings that name a line, and the compiler's complaints. Used by
-// kernel_report.cc.
+// kernel_report.cc and, for its lines, by what `kgrpo-host eval` prints.
 #ifndef KGRPO_REPORT_SOURCE_NOTES_H
 #define KGRPO_REPORT_SOURCE_NOTES_H
 
@@ -13,7 +13,7 @@ namespace kgrpo {
 // "kernel.cu(2): error: ..." is of 2.
 std::map<unsigned, std::vector<std::string>> NotesByLine(const std::string& diagnosis);
 
-// The lines of a source, without their ends.
+// The lines of a text, without their ends.
 std::vector<std::string> SplitLines(const std::string& source);
 
 }  // namespace kgrpo

@@ -75,4 +75,19 @@ CoderTotals RunDatabase::ReadCoderTotals(uint64_t up_to_step) {
 
 static_assert(KGRPO_CODER_UNCLEAR == 2 && KGRPO_CODER_REFUSED == 3, "the outcomes above 2 are the coder's own faults");
 
+std::vector<CoderFaultCount> RunDatabase::ReadCoderFaults(Purpose purpose) {
+  Statement select(database_,
+                   "SELECT coder_outcome, coder_message, count(*) FROM ("
+                   "SELECT purpose, coder_outcome, coder_message FROM rounds UNION ALL "
+                   "SELECT purpose, coder_outcome, coder_message FROM dropped_rounds) "
+                   "WHERE purpose = ? AND coder_outcome > 2 GROUP BY coder_outcome, coder_message");
+  select << PurposeName(purpose);
+  std::vector<CoderFaultCount> faults;
+  while (select.Step()) {
+    faults.push_back(
+        {static_cast<kgrpo_coder_outcome>(select.Integer(0)), select.Text(1), static_cast<size_t>(select.Integer(2))});
+  }
+  return faults;
+}
+
 }  // namespace kgrpo

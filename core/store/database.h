@@ -41,6 +41,13 @@ struct CoderTotals {
   double cost = 0;  // US dollars
 };
 
+// How often the coder gave no kernel for one reason.
+struct CoderFaultCount {
+  kgrpo_coder_outcome outcome = KGRPO_CODER_FAILED;
+  std::string message;
+  size_t count = 0;
+};
+
 // How far a run has come.
 struct RunProgress {
   bool is_foreign = false;  // the file is of another program, or of another version of this one; the rest is not known
@@ -83,6 +90,8 @@ class RunDatabase {
 
   // What the coder did in all steps up to that one, and before the step that follows it.
   CoderTotals ReadCoderTotals(uint64_t up_to_step);
+  // Its faults in all steps, by outcome and message; those of CoderTotals::errors.
+  std::vector<CoderFaultCount> ReadCoderFaults(Purpose purpose);
 
   std::vector<StepSummary> Steps();
   std::vector<Metric> Metrics(uint64_t step);

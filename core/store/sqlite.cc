@@ -6,7 +6,6 @@
 #include <cstring>
 
 namespace kgrpo {
-
 namespace {
 
 // "file:" and the path, in which what an address reserves is written as %xx.
@@ -27,9 +26,10 @@ std::string AddressOf(const std::filesystem::path& path) {
 }  // namespace
 
 Database::Database(const std::filesystem::path& path, Mode mode) : path_(path.string()) {
-  const int flags =
-      mode == Mode::kReadWrite ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY | SQLITE_OPEN_URI;
-  const std::string name = mode == Mode::kAtRest ? AddressOf(path) + "?immutable=1" : path_;
+  const bool at_rest = mode == Mode::kAtRest;
+  const std::string name = at_rest ? AddressOf(path) + "?immutable=1" : path_;
+  const int flags = (mode == Mode::kReadWrite ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY) |
+                    (at_rest ? SQLITE_OPEN_URI : 0);
   if (sqlite3_open_v2(name.c_str(), &raw_, flags, nullptr) != SQLITE_OK) {
     const std::string reason = raw_ == nullptr ? "out of memory" : sqlite3_errmsg(raw_);
     sqlite3_close_v2(raw_);

@@ -111,12 +111,12 @@ class OptionsReader {
     if (const Json& limit = json_.at("max_cost"); !limit.is_null()) {
       options_.max_cost = limit.get<double>();
       const double answer = options_.price.Of(0, options_.max_tokens);
-      if (json_.at("mode") == "replay") {  // nothing is paid
-      } else if (options_.price_known && answer > *options_.max_cost) {
+      const bool pays = json_.at("mode") != "replay";
+      if (pays && options_.price_known && answer > *options_.max_cost) {
         mistakes_.Add("max_cost", "it has room for no call: an answer of max_tokens (" +
                                       std::to_string(options_.max_tokens) + ") alone can cost $" + Json(answer).dump() +
                                       "; raise it, or lower max_tokens");
-      } else if (!options_.price_known) {
+      } else if (pays && !options_.price_known) {
         mistakes_.Add("max_cost", "the price of " + options_.model +
                                       " is not known, so its cost cannot be limited: add prices: {" + options_.model +
                                       ": {prompt: ..., completion: ...}}, in US dollars a million tokens");

@@ -48,13 +48,9 @@ void JsonScanner::SkipBlanks() {
     ++at_;
 }
 
-bool JsonScanner::Sees(char mark) {
-  SkipBlanks();
-  return at_ < text_.size() && text_[at_] == mark;
-}
-
 bool JsonScanner::Take(char mark) {
-  if (!Sees(mark)) return false;
+  SkipBlanks();
+  if (at_ == text_.size() || text_[at_] != mark) return false;
   ++at_;
   return true;
 }

@@ -20,7 +20,6 @@ class JsonScanner {
   bool TakeWord(std::string_view word);    // null, true, false, 0
   bool TakeValue(int depth = 0);           // whatever it is
   bool TakeEnd();                          // nothing but blanks is left
-  bool Sees(char mark);                    // without passing it
 
  private:
   void SkipBlanks();
