@@ -9,28 +9,26 @@
 namespace kgrpo::simt {
 namespace {
 
-KGRPO_VECTOR_CLONES Pattern PatternOf32(const uint32_t* address, uint32_t bytes) {
+template <typename Address>
+[[gnu::always_inline]] inline Pattern PatternOfLanes(const Address* address, uint32_t bytes) {
   const int shift = std::countr_zero(bytes);
-  const uint32_t first = address[0];
-  uint32_t uniform = 0, contiguous = 0;
-  for (uint32_t l = 0; l < kLanes; ++l) {
-    const uint32_t distance = address[l] - first;
+  const Address first = address[0];
+  Address uniform = 0, contiguous = 0;
+  for (Address l = 0; l < kLanes; ++l) {
+    const Address distance = address[l] - first;
     uniform |= distance;
     contiguous |= distance ^ (l << shift);
   }
   return uniform == 0 ? Pattern::kUniform : contiguous == 0 ? Pattern::kContiguous : Pattern::kGeneral;
 }
 
+// Functions of their own, since templates have no clones.
+KGRPO_VECTOR_CLONES Pattern PatternOf32(const uint32_t* address, uint32_t bytes) {
+  return PatternOfLanes(address, bytes);
+}
+
 KGRPO_VECTOR_CLONES Pattern PatternOf64(const uint64_t* address, uint32_t bytes) {
-  const int shift = std::countr_zero(bytes);
-  const uint64_t first = address[0];
-  uint64_t uniform = 0, contiguous = 0;
-  for (uint64_t l = 0; l < kLanes; ++l) {
-    const uint64_t distance = address[l] - first;
-    uniform |= distance;
-    contiguous |= distance ^ (l << shift);
-  }
-  return uniform == 0 ? Pattern::kUniform : contiguous == 0 ? Pattern::kContiguous : Pattern::kGeneral;
+  return PatternOfLanes(address, bytes);
 }
 
 }  // namespace

@@ -77,6 +77,8 @@ class Lowerer {
   }
   void Plain(const Statement& statement, const Opcode& op, Instruction& in);
   void Emit(const Instruction& in, const Cost& cost);
+  // Emits `in` with a new register as its result, which the instruction emitted next reads.
+  Operand EmitToNewRegister(Instruction& in, Type type, const Cost& cost);
   uint32_t Pc() const { return static_cast<uint32_t>(kernel_.code.size()); }
 
   // lowering_calls.cc

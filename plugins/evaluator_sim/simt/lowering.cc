@@ -269,6 +269,15 @@ void Lowerer::Emit(const Instruction& in, const Cost& cost) {
   tensor_flops_ = 0;
 }
 
+Operand Lowerer::EmitToNewRegister(Instruction& in, Type type, const Cost& cost) {
+  const uint32_t result = NewRegister(type);
+  Mention(result, true);
+  in.d = static_cast<Operand>(result);
+  Emit(in, cost);
+  Mention(result, false);
+  return in.d;
+}
+
 Kernel LowerKernel(const PtxModule& module, const Function& entry,
                    const std::unordered_map<std::string_view, uint32_t>& globals) {
   return Lowerer(module, globals).Run(entry);

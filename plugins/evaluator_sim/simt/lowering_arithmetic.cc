@@ -100,12 +100,7 @@ Operand Lowerer::LowHalf(const Arg& arg) {
   in.predicate = all_lanes_;
   in.run = FindAlu(narrow).handler;
   in.a = SourceArg(arg, 8);
-  const uint32_t low = NewRegister(Type::kB32);
-  Mention(low, true);
-  in.d = static_cast<Operand>(low);
-  Emit(in, CostOf(narrow));
-  Mention(low, false);
-  return in.d;
+  return EmitToNewRegister(in, Type::kB32, CostOf(narrow));
 }
 
 void Lowerer::ConvertOperands(const Statement& statement, const Opcode& op, Instruction& in) {

@@ -162,23 +162,14 @@ Operand Lowerer::FrameOffset(int64_t offset, uint32_t width) {
   add.run = FindAlu(Opcode("add.u64")).handler;
   add.a = static_cast<Operand>(frame_register_);
   add.b = Constant(8, static_cast<uint64_t>(offset));
-  const uint32_t sum = NewRegister(Type::kB64);
-  add.d = static_cast<Operand>(sum);
   Mention(frame_register_, false);
-  Mention(sum, true);
-  Emit(add, {});
-  Mention(sum, false);
-  if (width == 8) return static_cast<Operand>(sum);
+  const Operand sum = EmitToNewRegister(add, Type::kB64, {});
+  if (width == 8) return sum;
   Instruction narrow;
   narrow.predicate = all_lanes_;
   narrow.run = FindAlu(Opcode("cvt.u32.u64")).handler;
-  narrow.a = static_cast<Operand>(sum);
-  const uint32_t low = NewRegister(Type::kB32);
-  narrow.d = static_cast<Operand>(low);
-  Mention(low, true);
-  Emit(narrow, {});
-  Mention(low, false);
-  return static_cast<Operand>(low);
+  narrow.a = sum;
+  return EmitToNewRegister(narrow, Type::kB32, {});
 }
 
 }  // namespace kgrpo::simt

@@ -12,16 +12,11 @@ void Lowerer::AddAddressOffset(Instruction& in) {
   add.predicate = in.predicate;
   add.flip = in.flip;
   const bool narrow = (in.flags & kFlagShared32) != 0;
-  const uint32_t sum = NewRegister(narrow ? Type::kB32 : Type::kB64);
   const Opcode sum_op(narrow ? "add.u32" : "add.u64");
   add.run = FindAlu(sum_op).handler;
   add.a = in.a;
   add.b = Constant(narrow ? 4 : 8, static_cast<uint64_t>(in.offset));
-  Mention(sum, true);
-  add.d = static_cast<Operand>(sum);
-  Emit(add, {});
-  Mention(sum, false);
-  in.a = static_cast<Operand>(sum);
+  in.a = EmitToNewRegister(add, narrow ? Type::kB32 : Type::kB64, {});
 }
 
 void Lowerer::Matrix(const Statement& statement, const Opcode& op, Instruction& in) {

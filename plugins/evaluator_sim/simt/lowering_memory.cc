@@ -208,12 +208,7 @@ Operand Lowerer::SizeUnless(const Arg& predicate, uint32_t size) {
   in.a = Constant(4, 0);
   in.b = Constant(4, size);
   in.c = PredicateArg(predicate, in);
-  const uint32_t chosen = NewRegister(Type::kB32);
-  Mention(chosen, true);
-  in.d = static_cast<Operand>(chosen);
-  Emit(in, CostOf(select));
-  Mention(chosen, false);
-  return in.d;
+  return EmitToNewRegister(in, Type::kB32, CostOf(select));
 }
 
 void Lowerer::AsyncCopy(const Statement& statement, const Opcode& op, Instruction& in) {
