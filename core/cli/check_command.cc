@@ -104,6 +104,8 @@ Findings Check(Session& session, const CheckOptionsGiven& given) {
   if (findings.config) {
     try {
       findings.refusal = RunFolder::Refusal(findings.config->output_dir, findings.config->resolved_yaml);
+      const std::string leftover = findings.refusal.empty() ? RunFolder::Leftover(findings.config->output_dir) : "";
+      if (!leftover.empty()) findings.notes.push_back(leftover);
     } catch (const Error& error) {
       if (error.code() == KGRPO_ERROR_INVALID) {
         findings.Fail(error);

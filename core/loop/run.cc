@@ -70,7 +70,8 @@ class Runner {
   // Where the run stands, and the first words about it.
   void Open() {
     if (options_.console != nullptr) ShowHeader(*options_.console, config_, parts_, problems_, folder_);
-    if (!warning_.empty()) Note(warning_);
+    Note(options_.notice);
+    Note(warning_);
     checkpoint_ = models_.Last();
     if (!options_.resume && checkpoint_) throw Error(KGRPO_ERROR_INTERNAL, "a new run's folder holds a checkpoint");
     if (checkpoint_) {
@@ -244,7 +245,7 @@ class Runner {
   bool CancelledNow() const { return done_ < total_ && parts_.cancelled(); }
 
   void Note(const std::string& text) {
-    if (options_.console != nullptr) options_.console->Note(text);
+    if (options_.console != nullptr && !text.empty()) options_.console->Note(text);
   }
 
   const PipelineConfig& config_;
