@@ -31,7 +31,7 @@ bool IsEmptyOrAbsent(const fs::path& path) {
 }
 
 bool HoldsAFile(const fs::path& folder) {
-  const auto entries = fs::recursive_directory_iterator(folder);
+  const auto entries = fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied);
   return std::any_of(begin(entries), end(entries), [](const auto& entry) { return !entry.is_directory(); });
 }
 
