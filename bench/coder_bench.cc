@@ -35,7 +35,6 @@ using kgrpo::bench::LookAtProcess;
 using kgrpo::coder_gpt4o::ClientOptions;
 using kgrpo::coder_gpt4o::Completion;
 using kgrpo::coder_gpt4o::CompletionClient;
-using kgrpo::coder_gpt4o::CompletionRequest;
 using Clock = std::chrono::steady_clock;
 
 // What the client may cost; docs/coder_service.md.
