@@ -22,11 +22,13 @@
 #include <set>
 #include <thread>
 
+#include "cache_folder.h"
 #include "calibrate/accuracy.h"
 #include "calibrate/counted_kernel.h"
 #include "calibrate/device_file.h"
 #include "calibrate/fit.h"
 #include "calibrate/known.h"
+#include "command.h"
 #ifdef KGRPO_WITH_GPU
 #include "calibrate/measure.h"
 #endif
@@ -66,9 +68,7 @@ std::vector<CountedKernel> CountKernels(const Arguments& arguments, const std::s
   }
   std::vector<MeasuredKernel> measured = ReadMeasured(csv);
   std::erase_if(measured, [&](const MeasuredKernel& kernel) { return except.contains(kernel.problem); });
-  const std::string cache = std::filesystem::temp_directory_path() / "kgrpo-calibrate";
-  std::filesystem::create_directories(cache);
-  KernelCounter counter(arguments.problems, arguments.name, cache, arguments.threads);
+  KernelCounter counter(arguments.problems, arguments.name, CacheFolder("calibrate"), arguments.threads);
   std::vector<CountedKernel> kernels = counter.Count(Sample(measured, arguments.replay.empty() ? 0 : arguments.sample));
   if (!arguments.counts.empty()) Save(arguments.counts, kernels);
   return kernels;
@@ -91,6 +91,8 @@ void WriteDevice(const Arguments& arguments, const std::string& text, const Fitt
 }
 
 void Run(Arguments arguments) {
+  if (arguments.replay.empty() == arguments.folder.empty())
+    throw kgrpo::Error(KGRPO_ERROR_INVALID, "give either --csv FOLDER or --replay FILE");
   const std::string path = kgrpo::evaluator::FindHelperDirectory() + "/devices/" + arguments.name + ".yaml";
   const std::string text = ReadText(path);
   simt::Device start = simt::Device::Load(path);
@@ -143,31 +145,18 @@ void Run(Arguments arguments) {
 
 int main(int argc, char** argv) {
   Arguments arguments;
-  CLI::App app("Fits a device of the time model to measurements.");
+  CLI::App app("Fits a device of the time model to measurements.", "calibrate");
   app.add_option("--name", arguments.name, "The device's file to start from")->capture_default_str();
   app.add_option("--csv", arguments.folder, "Measure here, and keep the measurements in this folder");
   app.add_option("--replay", arguments.replay, "Fit to saved times: problem,schedule,verdict,microseconds");
   app.add_option("--machine", arguments.machine, "With --replay: what the file says where values come from");
-  app.add_option("--problems", arguments.problems, "Folder of problems")->capture_default_str();
-  app.add_option("--except", arguments.except, "Problems to leave out")->delimiter(',');
+  AddMeasuredKernels(app, arguments.problems, arguments.except, arguments.counts);
   app.add_option("--sample", arguments.sample, "Kernels of a problem; with --replay 0 for all")->capture_default_str();
-  app.add_option("--threads", arguments.threads)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--counts", arguments.counts, "File that keeps what was counted");
+  AddThreads(app, arguments.threads);
   app.add_option("--offset", arguments.offset, "Microseconds that the measurement adds, to start from");
   app.add_option("--minutes", arguments.minutes, "No kernel is begun to be timed after that")->capture_default_str();
   app.add_option("--folds", arguments.folds, "Groups of families, left out one after the other")->capture_default_str();
   app.add_option("--rounds", arguments.rounds)->capture_default_str();
   app.add_option("--out", arguments.out, "The device's file to write");
-  CLI11_PARSE(app, argc, argv);
-  if (arguments.replay.empty() == arguments.folder.empty()) {
-    std::fprintf(stderr, "calibrate: give either --csv FOLDER or --replay FILE\n");
-    return 2;
-  }
-  try {
-    Run(arguments);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "calibrate: %s\n", error.what());
-    return 1;
-  }
-  return 0;
+  return RunCommand(app, argc, argv, [&] { Run(arguments); });
 }

@@ -23,7 +23,9 @@
 #include <vector>
 
 #include "coder_gpt4o/completion_client.h"
+#include "command.h"
 #include "delay_server.h"
+#include "figures.h"
 #include "process_holdings.h"
 
 namespace {
@@ -33,7 +35,6 @@ using kgrpo::bench::LookAtProcess;
 using kgrpo::coder_gpt4o::ClientOptions;
 using kgrpo::coder_gpt4o::Completion;
 using kgrpo::coder_gpt4o::CompletionClient;
-using kgrpo::coder_gpt4o::CompletionRequest;
 using Clock = std::chrono::steady_clock;
 
 // What the client may cost; docs/coder_service.md.
@@ -132,7 +133,7 @@ Measured Measure(const Arguments& arguments, bool stream, double failing, Client
       measured.mib = std::max(measured.mib, now.rss_mib - before.rss_mib);
       measured.threads = std::max(measured.threads, now.threads - before.threads);
     }
-    measured.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    measured.seconds = kgrpo::bench::SecondsSince(start);
     measured.retries = client.Statistics().retries;
   }
   measured.milliseconds = (CpuSeconds(RUSAGE_SELF) - cpu - sampling) * 1000 / count;
@@ -146,11 +147,49 @@ bool Kept(const char* what, bool kept) {
   return kept;
 }
 
+// Whether every bound was kept.
+bool Run(const Arguments& arguments) {
+  ClientOptions options;
+  options.proxy = "";
+  options.max_concurrency = arguments.concurrency;
+  std::printf("run,requests,right,attempts,most_attempts,seconds,throughput,cpu_ms,memory_mib,threads\n");
+  bool kept = true;
+  for (const char* run : {"whole", "streamed", "failing"}) {
+    const bool failing = run == std::string("failing");
+    const bool stream = run != std::string("whole");
+    const uint32_t count = failing ? arguments.failing_count : arguments.count;
+    const Measured measured = Measure(arguments, stream, failing ? arguments.failing : 0, options);
+    std::printf("%s,%u,%llu,%llu,%llu,%.3f,%.3f,%.3f,%.1f,%.0f\n", run, count,
+                static_cast<unsigned long long>(measured.right), static_cast<unsigned long long>(measured.attempts),
+                static_cast<unsigned long long>(measured.most_attempts), measured.seconds, measured.throughput,
+                measured.milliseconds, measured.mib, measured.threads);
+    std::fflush(stdout);
+    kept &= Kept("every request ended right", measured.right == count);
+    kept &= Kept("one thread more", measured.threads <= kMostThreads);
+    if (failing) {
+      const double budget = options.retry_budget_reserve + options.retry_budget_ratio * count +
+                            options.retry_budget_per_second * measured.seconds;
+      kept &= Kept("none was sent more often than max_attempts", measured.most_attempts <= options.max_attempts);
+      kept &= Kept("no more retries than the budget gives", static_cast<double>(measured.retries) <= budget);
+    } else {
+      // All answers come at once here, after the same delay: what reading them costs delays the next round. Pieces of
+      // real streams come spread over seconds.
+      if (!stream) kept &= Kept("at least 95% of concurrency / delay", measured.throughput >= kLeastThroughput);
+      const double pieces = stream ? kMostMillisecondsAPiece * arguments.events : 0;
+      kept &= Kept("at most 0.5 ms of CPU a call, and 1 us a piece of a stream",
+                   measured.milliseconds <= kMostMilliseconds + pieces);
+      kept &= Kept("at most 64 MiB more memory", measured.mib <= kMostMiB);
+    }
+  }
+  return kept;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("What the coder's HTTP client costs and loses, against a server that answers after a fixed delay");
   Arguments arguments;
+  CLI::App app("What the coder's HTTP client costs and loses, against a server that answers after a fixed delay",
+               "coder_bench");
   app.add_option("--concurrency", arguments.concurrency, "requests in flight")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
@@ -169,43 +208,5 @@ int main(int argc, char** argv) {
   app.add_option("--events", arguments.events, "pieces of text in an answer")
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-  try {
-    ClientOptions options;
-    options.proxy = "";
-    options.max_concurrency = arguments.concurrency;
-    std::printf("run,requests,right,attempts,most_attempts,seconds,throughput,cpu_ms,memory_mib,threads\n");
-    bool kept = true;
-    for (const char* run : {"whole", "streamed", "failing"}) {
-      const bool failing = run == std::string("failing");
-      const bool stream = run != std::string("whole");
-      const uint32_t count = failing ? arguments.failing_count : arguments.count;
-      const Measured measured = Measure(arguments, stream, failing ? arguments.failing : 0, options);
-      std::printf("%s,%u,%llu,%llu,%llu,%.3f,%.3f,%.3f,%.1f,%.0f\n", run, count,
-                  static_cast<unsigned long long>(measured.right), static_cast<unsigned long long>(measured.attempts),
-                  static_cast<unsigned long long>(measured.most_attempts), measured.seconds, measured.throughput,
-                  measured.milliseconds, measured.mib, measured.threads);
-      std::fflush(stdout);
-      kept &= Kept("every request ended right", measured.right == count);
-      kept &= Kept("one thread more", measured.threads <= kMostThreads);
-      if (failing) {
-        const double budget = options.retry_budget_reserve + options.retry_budget_ratio * count +
-                              options.retry_budget_per_second * measured.seconds;
-        kept &= Kept("none was sent more often than max_attempts", measured.most_attempts <= options.max_attempts);
-        kept &= Kept("no more retries than the budget gives", static_cast<double>(measured.retries) <= budget);
-      } else {
-        // All answers come at once here, after the same delay: what reading them costs delays the next round. Pieces of
-        // real streams come spread over seconds.
-        if (!stream) kept &= Kept("at least 95% of concurrency / delay", measured.throughput >= kLeastThroughput);
-        const double pieces = stream ? kMostMillisecondsAPiece * arguments.events : 0;
-        kept &= Kept("at most 0.5 ms of CPU a call, and 1 us a piece of a stream",
-                     measured.milliseconds <= kMostMilliseconds + pieces);
-        kept &= Kept("at most 64 MiB more memory", measured.mib <= kMostMiB);
-      }
-    }
-    return kept ? 0 : 1;
-  } catch (const kgrpo::Error& error) {
-    std::fprintf(stderr, "coder_bench: %s\n", error.what());
-    return 2;
-  }
+  return kgrpo::bench::RunCommand(app, argc, argv, [&] { return Run(arguments); });
 }

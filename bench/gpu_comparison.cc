@@ -64,7 +64,7 @@ void Comparison::Verdict(const generated::GeneratedKernel& kernel, const std::st
   std::fflush(stdout);
 }
 
-int Comparison::Finish(double seconds) const {
+bool Comparison::Finish(double seconds) const {
   for (const auto& [kind, verdicts] : table_) {
     std::printf("# %-12s", KindName(kind));
     for (const auto& [verdict, count] : verdicts)
@@ -74,7 +74,7 @@ int Comparison::Finish(double seconds) const {
   std::printf("# %llu kernels in %.1f s, %llu neither equal nor within, %llu changed by ptxas's optimisations\n",
               static_cast<unsigned long long>(compared_), seconds, static_cast<unsigned long long>(bad_),
               static_cast<unsigned long long>(optimiser_));
-  return bad_ == 0 ? 0 : 1;
+  return bad_ == 0;
 }
 
 void Comparison::Compare(const generated::GeneratedKernel& kernel, const Interpreted& interpreted,

@@ -29,8 +29,8 @@ class Comparison {
   void Take(const GeneratedUnit& unit);
   // Prints the verdict's line.
   void Verdict(const generated::GeneratedKernel& kernel, const std::string& verdict, std::string text);
-  // Prints the table. The program's exit code.
-  int Finish(double seconds) const;
+  // Prints the table. Whether every kernel is equal, within the documented error, or the optimiser's.
+  bool Finish(double seconds) const;
 
  private:
   void Compare(const generated::GeneratedKernel& kernel, const Interpreted& interpreted, const std::string& cubin);

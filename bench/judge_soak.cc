@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -23,8 +22,11 @@
 #include <thread>
 #include <vector>
 
+#include "cache_folder.h"
+#include "command.h"
 #include "evaluator_cuda/judge.h"
 #include "evaluator_shared/random.h"
+#include "figures.h"
 #include "parallel.h"
 #include "process_holdings.h"
 
@@ -84,10 +86,9 @@ struct Arguments {
 class Soak {
  public:
   explicit Soak(const Arguments& arguments) : arguments_(arguments), judge_(OptionsFor(arguments)) {
-    const std::filesystem::path cache = std::filesystem::temp_directory_path() / "kgrpo-judge-soak";
-    std::filesystem::create_directories(cache);
+    const std::string cache = kgrpo::bench::CacheFolder("judge-soak");
     for (const std::string& folder : arguments.problems) {
-      problems_.push_back(std::make_unique<OpenProblem>(folder, cache.string()));
+      problems_.push_back(std::make_unique<OpenProblem>(folder, cache));
     }
   }
 
@@ -151,9 +152,8 @@ class Soak {
     }
     holdings.device_free_mib = static_cast<double>(judge_.device().FreeBytes()) / (1 << 20);
     std::printf("%llu,%.1f,%.0f,%.0f,%.0f,%.0f,%.0f,%.1f,%.1f\n", static_cast<unsigned long long>(judged),
-                std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(), holdings.open_files,
-                holdings.children, holdings.zombies, holdings.threads, holdings.temporary_files, holdings.rss_mib,
-                holdings.device_free_mib);
+                kgrpo::bench::SecondsSince(start_), holdings.open_files, holdings.children, holdings.zombies,
+                holdings.threads, holdings.temporary_files, holdings.rss_mib, holdings.device_free_mib);
     std::fflush(stdout);
     samples_.push_back(holdings);
   }
@@ -188,21 +188,16 @@ class Soak {
 }  // namespace
 
 int main(int argc, char** argv) {
+  using namespace kgrpo::bench;
   Arguments arguments;
-  CLI::App app("Judges many kernels, some of which misbehave, and looks for what is not given back.");
+  CLI::App app("Judges many kernels, some of which misbehave, and looks for what is not given back.", "judge_soak");
   app.add_option("--from", arguments.from, "Number of the first judgement")->capture_default_str();
   app.add_option("--count", arguments.count, "Judgements")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--threads", arguments.threads)->check(CLI::PositiveNumber)->capture_default_str();
+  AddThreads(app, arguments.threads);
   app.add_option("--every", arguments.every, "Judgements between two looks at the process")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--hang-seconds", arguments.hang_seconds, "Limit for a batch of calls")->capture_default_str();
-  app.add_option("problems", arguments.problems, "Folders of problems")->required();
-  CLI11_PARSE(app, argc, argv);
-  try {
-    return Soak(arguments).Run() ? 0 : 1;
-  } catch (const kgrpo::Error& error) {
-    std::fprintf(stderr, "judge_soak: %s\n", error.what());
-    return 2;
-  }
+  AddProblems(app, arguments.problems)->required();
+  return RunCommand(app, argc, argv, [&] { return Soak(arguments).Run(); });
 }

@@ -14,25 +14,26 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <deque>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "coder_offline/coder.h"
-#include "coder_offline/techniques.h"
+#include "cache_folder.h"
+#include "command.h"
 #include "evaluator_cuda/judge.h"
 #include "evaluator_shared/random.h"
+#include "figures.h"
 #include "parallel.h"
+#include "variants.h"
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using kgrpo::bench::Quantile;
+using kgrpo::bench::SecondsSince;
 using kgrpo::evaluator_cuda::Judge;
 using kgrpo::evaluator_cuda::OpenProblem;
 
@@ -43,41 +44,6 @@ struct Candidate {
   std::string source;
 };
 
-double SecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-// The first `count` kernels that suggestions lead to from the reference, without the reference itself.
-std::vector<std::string> Variants(const std::string& reference, size_t count) {
-  std::string why;
-  std::vector<std::string> found;
-  std::set<std::string> seen = {reference};
-  std::deque<std::string> waiting = {reference};
-  while (!waiting.empty() && found.size() < count) {
-    const std::string source = waiting.front();
-    waiting.pop_front();
-    for (const std::string& suggestion : kgrpo::coder_offline::Suggestions()) {
-      const auto answer = kgrpo::coder_offline::Implement(source, suggestion);
-      if (answer.status != kgrpo::coder_offline::Status::kOk || !seen.insert(answer.source).second) continue;
-      found.push_back(answer.source);
-      waiting.push_back(answer.source);
-    }
-  }
-  found.resize(std::min(found.size(), count));
-  return found;
-}
-
-std::string ScheduleOf(const std::string& source) {
-  const std::string mark = "// schedule: ";
-  const size_t at = source.find(mark);
-  return at == std::string::npos ? "" : source.substr(at + mark.size(), source.find('\n', at) - at - mark.size());
-}
-
-double Quantile(std::vector<double> values, double q) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
-}
-
 struct Arguments {
   std::string route = "fast";
   size_t threads = 8, count = 64;
@@ -87,7 +53,7 @@ struct Arguments {
 
 std::vector<Candidate> MakeCandidates(const std::vector<std::unique_ptr<OpenProblem>>& problems, size_t count) {
   std::vector<std::vector<std::string>> variants;
-  for (const auto& open : problems) variants.push_back(Variants(open->problem.reference_source, count));
+  for (const auto& open : problems) variants.push_back(kgrpo::bench::Variants(open->problem.reference_source, count));
   std::vector<Candidate> candidates;
   for (size_t first = 0; candidates.size() < count; first += kGroup) {
     const size_t before = candidates.size();
@@ -102,11 +68,10 @@ std::vector<Candidate> MakeCandidates(const std::vector<std::unique_ptr<OpenProb
 }
 
 void Measure(const Arguments& arguments) {
-  const std::filesystem::path cache = std::filesystem::temp_directory_path() / "kgrpo-judge-throughput";
-  std::filesystem::create_directories(cache);
+  const std::string cache = kgrpo::bench::CacheFolder("judge-throughput");
   std::vector<std::unique_ptr<OpenProblem>> problems;
   for (const std::string& folder : arguments.problems) {
-    problems.push_back(std::make_unique<OpenProblem>(folder, cache.string()));
+    problems.push_back(std::make_unique<OpenProblem>(folder, cache));
   }
   const std::vector<Candidate> candidates = MakeCandidates(problems, arguments.count);
   Judge::Options options;
@@ -132,7 +97,7 @@ void Measure(const Arguments& arguments) {
     latencies.push_back(seconds);
     right += judgement.correct ? 1 : 0;
     std::printf("%s,%s,%s,%s,%.4f,%.3f,%.3f\n", arguments.route.c_str(), candidate.open->problem.name.c_str(),
-                ScheduleOf(candidate.source).c_str(), judgement.verdict.c_str(),
+                kgrpo::bench::ScheduleOf(candidate.source).c_str(), judgement.verdict.c_str(),
                 speedup == metrics.end() ? 0.0 : speedup->second, judgement.compile_seconds, seconds);
   });
   const double total = SecondsSince(start);
@@ -145,19 +110,13 @@ void Measure(const Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  using namespace kgrpo::bench;
   Arguments arguments;
-  CLI::App app("Judges the kernels of one step, several at once.");
-  app.add_option("--route", arguments.route)->check(CLI::IsMember({"fast", "nvcc"}))->capture_default_str();
-  app.add_option("--threads", arguments.threads)->check(CLI::PositiveNumber)->capture_default_str();
+  CLI::App app("Judges the kernels of one step, several at once.", "judge_throughput");
+  AddRoute(app, arguments.route);
+  AddThreads(app, arguments.threads);
   app.add_option("--count", arguments.count, "Kernels")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--budget", arguments.budget, "Seconds of the device for one kernel's timing")->capture_default_str();
-  app.add_option("problems", arguments.problems, "Folders of problems")->required();
-  CLI11_PARSE(app, argc, argv);
-  try {
-    Measure(arguments);
-  } catch (const kgrpo::Error& error) {
-    std::fprintf(stderr, "judge_throughput: %s\n", error.what());
-    return 1;
-  }
-  return 0;
+  AddProblems(app, arguments.problems)->required();
+  return RunCommand(app, argc, argv, [&] { Measure(arguments); });
 }

@@ -17,8 +17,10 @@
 #include <set>
 #include <thread>
 
+#include "cache_folder.h"
 #include "calibrate/accuracy.h"
 #include "calibrate/counted_kernel.h"
+#include "command.h"
 
 namespace {
 
@@ -65,9 +67,7 @@ void Run(const Arguments& arguments) {
       return except.contains(kernel.problem) ||
              !std::filesystem::exists(arguments.problems + "/" + kernel.problem + "/problem.yaml");
     });
-    const std::string cache = std::filesystem::temp_directory_path() / "kgrpo-model-accuracy";
-    std::filesystem::create_directories(cache);
-    KernelCounter counter(arguments.problems, arguments.device, cache, arguments.threads);
+    KernelCounter counter(arguments.problems, arguments.device, CacheFolder("model-accuracy"), arguments.threads);
     kernels = counter.Count(Sample(measured, arguments.sample));
     if (!arguments.counts.empty()) Save(arguments.counts, kernels);
   }
@@ -86,22 +86,13 @@ void Run(const Arguments& arguments) {
 
 int main(int argc, char** argv) {
   Arguments arguments;
-  CLI::App app("Tries the time model on measured kernels.");
+  CLI::App app("Tries the time model on measured kernels.", "model_accuracy");
   app.add_option("csv", arguments.csv, "problem,schedule,verdict,microseconds")->required();
   app.add_option("--device", arguments.device, "Its name, or a file .yaml")->capture_default_str();
-  app.add_option("--problems", arguments.problems, "Folder of problems")->capture_default_str();
-  app.add_option("--except", arguments.except, "Problems to leave out")->delimiter(',');
+  AddMeasuredKernels(app, arguments.problems, arguments.except, arguments.counts);
   app.add_option("--sample", arguments.sample, "Kernels of a problem; 0 for all")->capture_default_str();
-  app.add_option("--threads", arguments.threads)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--counts", arguments.counts, "File for what was counted");
+  AddThreads(app, arguments.threads);
   app.add_option("--offset", arguments.offset, "Microseconds that the measurement adds")->capture_default_str();
   app.add_flag("--kernels", arguments.kernels, "A line a kernel too");
-  CLI11_PARSE(app, argc, argv);
-  try {
-    Run(arguments);
-  } catch (const kgrpo::Error& error) {
-    std::fprintf(stderr, "model_accuracy: %s\n", error.what());
-    return 1;
-  }
-  return 0;
+  return RunCommand(app, argc, argv, [&] { Run(arguments); });
 }

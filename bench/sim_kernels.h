@@ -35,8 +35,6 @@ class SimKernels {
   std::vector<SimKernel> kernels_;
 };
 
-// Where these measurements keep compiled oracles and kernels.
-std::string CacheFolder();
 // Names without commas, for CSV.
 std::string CsvName(std::string name);
 

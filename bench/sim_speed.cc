@@ -22,6 +22,8 @@
 #include <string>
 #include <vector>
 
+#include "cache_folder.h"
+#include "command.h"
 #include "evaluator_shared/cases.h"
 #include "evaluator_shared/compiler.h"
 #include "evaluator_shared/cuda_toolkit.h"
@@ -69,7 +71,7 @@ class Bench {
         compiler_(toolkit_, sandbox_, helpers_,
                   {.workers = arguments.threads,
                    .library_directory = helpers_,
-                   .cache_file = kgrpo::bench::CacheFolder() + "/compiled.sqlite"}),
+                   .cache_file = kgrpo::bench::CacheFolder("bench-sim") + "/compiled.sqlite"}),
         workers_(sandbox_, helpers_, arguments.threads, 600),
         repeat_(arguments.repeat) {}
 
@@ -187,22 +189,14 @@ void Run(const Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  using namespace kgrpo::bench;
   Arguments arguments;
-  CLI::App app("Measures the interpreter.");
-  app.add_option("--threads", arguments.threads)->check(CLI::PositiveNumber)->capture_default_str();
+  CLI::App app("Measures the interpreter.", "sim_speed");
+  AddThreads(app, arguments.threads);
   app.add_option("--repeat", arguments.repeat, "Calls of which the quickest counts")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--variants", arguments.variants, "Kernels of coder_offline for each problem")->capture_default_str();
-  app.add_option("--folder", arguments.folder, "Kernels whose first line names their problem");
   app.add_option("--only", arguments.only, "Only kernels whose name contains this");
-  app.add_option("problems", arguments.problems, "Folders of problems");
-  CLI11_PARSE(app, argc, argv);
-  try {
-    Run(arguments);
-  } catch (const kgrpo::Error& error) {
-    std::fprintf(stderr, "sim_speed: %s\n", error.what());
-    return 1;
-  }
-  return 0;
+  AddSimKernels(app, arguments.problems, arguments.variants, arguments.folder);
+  return RunCommand(app, argc, argv, [&] { Run(arguments); });
 }

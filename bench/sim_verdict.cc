@@ -11,7 +11,6 @@
 #include <kgrpo/sdk/error.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -20,14 +19,17 @@
 #include <string>
 #include <vector>
 
+#include "command.h"
 #include "evaluator_shared/random.h"
 #include "evaluator_sim/judge.h"
+#include "figures.h"
 #include "parallel.h"
 #include "sim_kernels.h"
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using kgrpo::bench::Quantile;
 using kgrpo::bench::SimKernel;
 
 struct Arguments {
@@ -38,11 +40,6 @@ struct Arguments {
 
 constexpr const char* kStages[] = {"compile", "oracle", "correctness", "timing", "total"};
 using Seconds = std::array<double, std::size(kStages)>;
-
-double Quantile(std::vector<double> values, double q) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
-}
 
 void Summarise(const Arguments& arguments, const char* name, const std::vector<Seconds>& seconds) {
   if (seconds.empty()) return;
@@ -78,7 +75,7 @@ void Measure(const Arguments& arguments) {
   const auto work = [&](uint64_t i) {
     const Clock::time_point begin = Clock::now();
     const auto judgement = judge.Evaluate(*order[i].open, order[i].source, kgrpo::evaluator::SubKey(11, i), false);
-    const double total = std::chrono::duration<double>(Clock::now() - begin).count();
+    const double total = kgrpo::bench::SecondsSince(begin);
     const std::lock_guard lock(mutex);
     std::printf("%s,%s,%d,%s,%.3f,%.3f,%.3f,%.3f,%.3f\n", arguments.route.c_str(),
                 kgrpo::bench::CsvName(order[i].name).c_str(), i < firsts ? 1 : 0, judgement.verdict.c_str(),
@@ -99,19 +96,11 @@ void Measure(const Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  using namespace kgrpo::bench;
   Arguments arguments;
-  CLI::App app("Measures the time from source to verdict without a GPU.");
-  app.add_option("--route", arguments.route)->check(CLI::IsMember({"fast", "nvcc"}))->capture_default_str();
-  app.add_option("--threads", arguments.threads)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--variants", arguments.variants, "Kernels of coder_offline for each problem")->capture_default_str();
-  app.add_option("--folder", arguments.folder, "Kernels whose first line names their problem");
-  app.add_option("problems", arguments.problems, "Folders of problems");
-  CLI11_PARSE(app, argc, argv);
-  try {
-    Measure(arguments);
-  } catch (const kgrpo::Error& error) {
-    std::fprintf(stderr, "sim_verdict: %s\n", error.what());
-    return 1;
-  }
-  return 0;
+  CLI::App app("Measures the time from source to verdict without a GPU.", "sim_verdict");
+  AddRoute(app, arguments.route);
+  AddThreads(app, arguments.threads);
+  AddSimKernels(app, arguments.problems, arguments.variants, arguments.folder);
+  return RunCommand(app, argc, argv, [&] { Measure(arguments); });
 }

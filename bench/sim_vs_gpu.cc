@@ -10,7 +10,7 @@
 // different, refused (by the interpreter), finding (a check accused a kernel that is well-formed), unstable (checked
 // and unchecked runs differ), unfinished, crash (of the interpreter), not_compiled, device_error. Then a table of
 // verdicts by kind. The source of each kernel whose verdict is neither equal nor within is left in FOLDER (default:
-// different). Kernels are told by their number alone: --from and --count resume or repeat. Returns 1 where any kernel
+// different). Kernels are told by their number alone: --from and --count resume or repeat. Exit code 1 where any kernel
 // is neither equal, within nor the optimiser's.
 //
 // Worker processes compile and interpret, started before this one touches the GPU; this process has the GPU to itself.
@@ -33,7 +33,9 @@
 #include <thread>
 #include <vector>
 
+#include "command.h"
 #include "evaluator_shared/cuda_toolkit.h"
+#include "figures.h"
 #include "generated_unit.h"
 #include "gpu_comparison.h"
 #include "simt/generated/kernel_generator.h"
@@ -165,51 +167,28 @@ class Workers {
   std::map<pid_t, size_t> running_;
 };
 
-Options Read(int argc, char** argv) {
-  Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string name = argv[i];
-    if (name == "--no-device") {
-      options.device = false;
-    } else if (name == "--all") {
-      options.all = true;
-    } else if (i + 1 < argc && name == "--from") {
-      options.from = std::strtoull(argv[++i], nullptr, 10);
-    } else if (i + 1 < argc && name == "--count") {
-      options.count = std::strtoull(argv[++i], nullptr, 10);
-    } else if (i + 1 < argc && name == "--jobs") {
-      options.jobs = std::max(1ul, std::strtoul(argv[++i], nullptr, 10));
-    } else if (i + 1 < argc && name == "--kinds") {
-      options.kinds = argv[++i];
-    } else if (i + 1 < argc && name == "--different") {
-      options.different = argv[++i];
-    } else {
-      std::fprintf(stderr,
-                   "usage: sim_vs_gpu [--from N] [--count N] [--jobs N] [--no-device] [--kinds NAME,...] [--different "
-                   "FOLDER] [--all]\nexample: sim_vs_gpu --count 10400\n");
-      std::exit(2);
-    }
-  }
-  return options;
-}
-
 }  // namespace
 }  // namespace kgrpo::bench
 
 int main(int argc, char** argv) {
   using namespace kgrpo;
   using namespace kgrpo::bench;
-  const Options options = Read(argc, argv);
-  const auto begin = std::chrono::steady_clock::now();
-  try {
+  Options options;
+  CLI::App app("Compares what the interpreter computes with what a GPU does.", "sim_vs_gpu");
+  app.add_option("--from", options.from, "Number of the first kernel")->capture_default_str();
+  app.add_option("--count", options.count, "Kernels")->capture_default_str();
+  app.add_option("--jobs", options.jobs)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_flag("!--no-device", options.device, "Only compile and interpret");
+  app.add_option("--kinds", options.kinds, "Those wanted, with commas between; else all");
+  app.add_option("--different", options.different, "Folder for the sources that differ")->capture_default_str();
+  app.add_flag("--all", options.all, "A line for every kernel");
+  return RunCommand(app, argc, argv, [&] {
+    const auto begin = std::chrono::steady_clock::now();
     const evaluator::CudaToolkit toolkit = evaluator::CudaToolkit::Find("");
     toolkit.CheckNvrtc();
     Workers workers(options, toolkit);
     Comparison comparison(options, toolkit);
     workers.Run(comparison);
-    return comparison.Finish(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  } catch (const Error& error) {
-    std::fprintf(stderr, "sim_vs_gpu: %s\n", error.what());
-    return 2;
-  }
+    return comparison.Finish(SecondsSince(begin));
+  });
 }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -14,12 +13,13 @@
 #include <sstream>
 #include <vector>
 
+#include "cache_folder.h"
 #include "calibrate/microbenchmarks.h"
-#include "coder_offline/coder.h"
-#include "coder_offline/techniques.h"
 #include "evaluator_cuda/judge.h"
 #include "evaluator_shared/random.h"
+#include "figures.h"
 #include "parallel.h"
+#include "variants.h"
 
 namespace kgrpo::bench {
 namespace {
@@ -28,27 +28,13 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kReachable = 400;  // kernels of a problem to choose from: all of two steps, some of three
 
-std::string ScheduleOf(const std::string& source) {
-  const std::string mark = "// schedule: ";
-  const size_t at = source.find(mark);
-  return at == std::string::npos ? "" : source.substr(at + mark.size(), source.find('\n', at) - at - mark.size());
-}
-
-// The reference and kernels that suggestions lead to from it, breadth first, of which `count` spread evenly.
-std::vector<std::string> Variants(const std::string& reference, size_t count) {
-  std::vector<std::string> found = {reference};
-  std::set<std::string> seen = {reference};
-  for (size_t next = 0; next < found.size() && found.size() < kReachable; ++next) {
-    const std::string source = found[next];
-    for (const std::string& suggestion : coder_offline::Suggestions()) {
-      const auto answer = coder_offline::Implement(source, suggestion);
-      if (answer.status != coder_offline::Status::kOk || !seen.insert(answer.source).second) continue;
-      found.push_back(answer.source);
-    }
-  }
+// The reference and its variants, of which `count` spread evenly.
+std::vector<std::string> Spread(const std::string& reference, size_t count) {
+  std::vector<std::string> found = Variants(reference, kReachable - 1);
+  found.insert(found.begin(), reference);
   std::vector<std::string> chosen;
-  for (size_t i = 0; i < std::min(count, found.size()); ++i)
-    chosen.push_back(found[i * found.size() / std::min(count, found.size())]);
+  const size_t wanted = std::min(count, found.size());
+  for (size_t i = 0; i < wanted; ++i) chosen.push_back(found[i * found.size() / wanted]);
   return chosen;
 }
 
@@ -86,8 +72,7 @@ void MeasureParts(const std::string& path) {
 
 void MeasureKernels(const KernelsToMeasure& wanted) {
   const Clock::time_point begin = Clock::now();
-  const std::string cache = std::filesystem::temp_directory_path() / "kgrpo-calibrate";
-  std::filesystem::create_directories(cache);
+  const std::string cache = CacheFolder("calibrate");
   std::vector<std::string> folders;
   for (const auto& entry : std::filesystem::directory_iterator(wanted.problems)) {
     if (std::filesystem::exists(entry.path() / "problem.yaml")) folders.push_back(entry.path());
@@ -104,7 +89,7 @@ void MeasureKernels(const KernelsToMeasure& wanted) {
   constexpr size_t kGroup = 4;
   std::vector<Candidate> candidates;
   std::vector<std::vector<std::string>> variants;
-  for (const auto& open : problems) variants.push_back(Variants(open->problem.reference_source, wanted.sample));
+  for (const auto& open : problems) variants.push_back(Spread(open->problem.reference_source, wanted.sample));
   for (size_t first = 0; first < wanted.sample; first += kGroup) {
     for (size_t p = 0; p < problems.size(); ++p) {
       for (size_t i = first; i < std::min(first + kGroup, variants[p].size()); ++i) {
@@ -124,7 +109,7 @@ void MeasureKernels(const KernelsToMeasure& wanted) {
   std::mutex mutex;  // guards the file and what follows
   size_t measured = 0, late = 0;
   InParallel(wanted.threads, 0, candidates.size(), [&](uint64_t i) {
-    if (std::chrono::duration<double>(Clock::now() - begin).count() > 60 * wanted.minutes) {
+    if (SecondsSince(begin) > 60 * wanted.minutes) {
       const std::lock_guard lock(mutex);
       ++late;
       return;

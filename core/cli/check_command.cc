@@ -3,11 +3,13 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "cli/command.h"
 #include "cli/parallel.h"
 #include "cli/session.h"
 #include "config/diagnostic.h"
+#include "loop/context_room.h"
 #include "loop/run_config.h"
 #include "store/run_folder.h"
 
@@ -26,7 +28,7 @@ struct CheckOptionsGiven {
 struct Findings {
   std::vector<Diagnostic> mistakes;      // of the file
   std::vector<std::string> failures;     // of parts and problems
-  std::vector<std::string> notes;        // what was not looked at, and why
+  std::vector<std::string> notes;        // what was not looked at, and why; what a run could go on with
   std::optional<PipelineConfig> config;  // where the file is right
   std::string refusal;                   // why `run` would not use output_dir, in its words; no mistake of the file
   ExitCode exit_code = kFine;
@@ -42,19 +44,41 @@ struct Findings {
   }
 };
 
-void OpenProblems(Evaluator& evaluator, const PipelineConfig& config, Findings* findings) {
+// The first round of each problem, training problems first; nothing where it could not be opened.
+std::vector<std::optional<PromptState>> OpenProblems(Evaluator& evaluator, const PipelineConfig& config,
+                                                     Findings* findings) {
   std::vector<std::string> folders = config.train_problems;
   folders.insert(folders.end(), config.heldout_problems.begin(), config.heldout_problems.end());
+  std::vector<std::optional<PromptState>> first_rounds(folders.size());
   std::vector<std::optional<Error>> failures(folders.size());
   ParallelFor(folders.size(), [&](size_t i) {
     try {
-      evaluator.OpenProblem(folders[i]);
+      first_rounds[i] = FirstRound(evaluator.OpenProblem(folders[i]).info(), config.loop);
     } catch (const Error& error) {
       failures[i] = error;
     }
   });
   for (const std::optional<Error>& failure : failures) {
     if (failure) findings->Fail(*failure);
+  }
+  return first_rounds;
+}
+
+// What a run would find of the policy's context before its first step. `parts`: as far as they could be made.
+void LookAtContext(const PipelineConfig& config, const PipelineParts& parts,
+                   const std::vector<std::optional<PromptState>>& first_rounds, Findings* findings) {
+  if (parts.policy == nullptr || parts.trainers.empty()) return;
+  std::vector<PromptState> prompted;
+  for (size_t i = 0; i < first_rounds.size(); ++i) {
+    const bool used = i < config.train_problems.size() ? TrainsOnPrompts(parts.trainers) : config.evaluation.every > 0;
+    if (used && first_rounds[i]) prompted.push_back(*first_rounds[i]);
+  }
+  try {
+    const ContextRoom room = RoomInContext(config, *parts.policy, prompted);
+    if (!room.mistake.empty()) findings->Fail(Error(KGRPO_ERROR_INVALID, room.mistake));
+    if (!room.warning.empty()) findings->notes.push_back(room.warning);
+  } catch (const Error& error) {
+    findings->Fail(error);
   }
 }
 
@@ -80,6 +104,8 @@ Findings Check(Session& session, const CheckOptionsGiven& given) {
   if (findings.config) {
     try {
       findings.refusal = RunFolder::Refusal(findings.config->output_dir, findings.config->resolved_yaml);
+      const std::string leftover = findings.refusal.empty() ? RunFolder::Leftover(findings.config->output_dir) : "";
+      if (!leftover.empty()) findings.notes.push_back(leftover);
     } catch (const Error& error) {
       if (error.code() == KGRPO_ERROR_INVALID) {
         findings.Fail(error);
@@ -88,25 +114,34 @@ Findings Check(Session& session, const CheckOptionsGiven& given) {
       }
     }
   }
+  if (findings.config) {
+    if (const std::string mistake = FileMistake(*findings.config); !mistake.empty())
+      findings.Fail(Error(KGRPO_ERROR_INVALID, mistake));
+  }
   if (given.file_only) return findings;
 
   const PipelineConfig* config = findings.config ? &*findings.config : evaluator_alone ? &*evaluator_alone : nullptr;
   if (config == nullptr) return findings;
   session.StartServices(config->seed);
+  PipelineParts made;  // the policy and the trainers that it is trained by
+  std::vector<std::optional<PromptState>> first_rounds;
   for (Role role : kRoles) {
     if (!findings.config && role != Role::kEvaluator) continue;
     try {
-      const PipelineParts parts = session.MakeParts(*config, {role});
+      PipelineParts parts = session.MakeParts(*config, {role});
       if (role == Role::kCoder) {
         if (const std::string mistake = SuggestionsMistake(*config, *parts.coder); !mistake.empty())
           findings.Fail(Error(KGRPO_ERROR_INVALID, mistake));
       }
-      if (role == Role::kEvaluator) OpenProblems(*parts.evaluator, *config, &findings);
+      if (role == Role::kEvaluator) first_rounds = OpenProblems(*parts.evaluator, *config, &findings);
+      if (role == Role::kPolicy) made.policy = std::move(parts.policy);
+      if (role == Role::kTrainer) made.trainers = std::move(parts.trainers);
     } catch (const Error& error) {
       findings.Fail(error);
       if (role == Role::kEvaluator) findings.notes.push_back("the problems were not opened: there is no evaluator");
     }
   }
+  LookAtContext(*config, made, first_rounds, &findings);
   return findings;
 }
 

@@ -24,9 +24,11 @@ int Run(const Globals& globals, const std::string& file, const std::vector<std::
   request.file = file;
   request.settings = settings;
   const PipelineConfig config = session.Load(request);
+  RunOptions options;
   if (!overwrite) {  // said before any plugin starts, and before anything is written
     const std::string refusal = RunFolder::Refusal(config.output_dir, config.resolved_yaml);
     if (!refusal.empty()) throw Error(KGRPO_ERROR_INVALID, refusal);
+    options.notice = RunFolder::Leftover(config.output_dir);
   }
   std::optional<RunFolderClaim> claim;
   if (overwrite) claim.emplace(config.output_dir);
@@ -36,7 +38,6 @@ int Run(const Globals& globals, const std::string& file, const std::vector<std::
   const RunFolder folder =
       RunFolder::Create(config.output_dir, config.resolved_yaml, overwrite, claim ? &*claim : nullptr);
   Console console = StandardConsole();
-  RunOptions options;
   options.console = globals.quiet ? nullptr : &console;
   options.overrides = settings;
   return Report(kgrpo::Run(config, parts, problems, folder, options));

@@ -13,13 +13,7 @@ namespace {
 OpenProblem Open(Evaluator& evaluator, const std::string& directory) {
   Problem problem = evaluator.OpenProblem(directory);
   const kgrpo_problem_info& info = problem.info();
-  PromptProblem prompt;
-  prompt.name = Copy(info.name);
-  prompt.title = Copy(info.title);
-  prompt.family = Copy(info.family);
-  prompt.task = Copy(info.task);
-  prompt.signature = Copy(info.signature);
-  for (size_t i = 0; i < info.trait_count; ++i) prompt.traits.push_back(Copy(info.traits[i]));
+  const PromptProblem prompt = MakePromptProblem(info);
   std::string source = Copy(info.source);
   Evaluation baseline = evaluator.Baseline(problem);
   if (!baseline.correct) {
@@ -30,6 +24,17 @@ OpenProblem Open(Evaluator& evaluator, const std::string& directory) {
 }
 
 }  // namespace
+
+PromptProblem MakePromptProblem(const kgrpo_problem_info& info) {
+  PromptProblem prompt;
+  prompt.name = Copy(info.name);
+  prompt.title = Copy(info.title);
+  prompt.family = Copy(info.family);
+  prompt.task = Copy(info.task);
+  prompt.signature = Copy(info.signature);
+  for (size_t i = 0; i < info.trait_count; ++i) prompt.traits.push_back(Copy(info.traits[i]));
+  return prompt;
+}
 
 ProblemSet::ProblemSet(Evaluator& evaluator, const std::vector<std::string>& directories, WorkerPool& pool) {
   std::vector<std::optional<OpenProblem>> opened(directories.size());

@@ -22,6 +22,9 @@ struct OpenProblem {
   std::string directory;
 };
 
+// What prompts say of a problem.
+PromptProblem MakePromptProblem(const kgrpo_problem_info& info);
+
 // Immutable once made: any thread may read it. The evaluator must outlive it.
 class ProblemSet {
  public:

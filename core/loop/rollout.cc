@@ -25,6 +25,15 @@ size_t CohortSize(const LoopConfig& loop, const std::vector<Assignment>& assignm
 
 }  // namespace
 
+std::vector<ChatMessage> PromptMessages(const PromptTemplate& system, const PromptTemplate& user,
+                                        const PromptState& state) {
+  std::vector<ChatMessage> messages;
+  std::string text = system.Render(state);
+  if (!text.empty()) messages.push_back({"system", std::move(text)});
+  messages.push_back({"user", user.Render(state)});
+  return messages;
+}
+
 // One Collect: the cohorts take turns.
 class Rollout::Session {
  public:
@@ -113,9 +122,7 @@ class Rollout::Session {
     slot.round.code_a = trajectory.code_a();
     slot.round.code_b = trajectory.code_b();
     const PromptState state = slots_[request_.assignments[i].prompt_of].trajectory.Prompt();
-    std::string system = rollout_.system_.Render(state);
-    if (!system.empty()) slot.round.messages.push_back({"system", std::move(system)});
-    slot.round.messages.push_back({"user", rollout_.user_.Render(state)});
+    slot.round.messages = PromptMessages(rollout_.system_, rollout_.user_, state);
     if (request_.suggester.kind == Suggester::Kind::kPolicy || request_.encode) {
       ChatOptions options;
       options.enable_thinking = rollout_.config_.prompt.enable_thinking;

@@ -55,6 +55,10 @@ struct RolloutResult {
   double wait_seconds = 0;                     // for devices: of policy and judges, summed
 };
 
+// What the policy is asked in that state; no system message where its template comes to nothing.
+std::vector<ChatMessage> PromptMessages(const PromptTemplate& system, const PromptTemplate& user,
+                                        const PromptState& state);
+
 class Rollout {
  public:
   // All of it outlives this.

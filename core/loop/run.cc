@@ -3,6 +3,7 @@
 #include "loop/best_kernels.h"
 #include "loop/checkpoint.h"
 #include "loop/coder_cost.h"
+#include "loop/context_room.h"
 #include "loop/heldout.h"
 #include "loop/identity.h"
 #include "loop/metrics.h"
@@ -10,6 +11,7 @@
 #include "loop/stage.h"
 #include "loop/stopwatch.h"
 #include "loop/summary.h"
+#include "loop/trajectory.h"
 #include "store/database.h"
 #include "store/kernels.h"
 #include "store/rollouts.h"
@@ -45,8 +47,8 @@ class Runner {
         pool_(problems.pool),
         problems_(problems.train),
         heldout_(problems.heldout),
+        warning_(problems.warning),
         rollout_(config, parts, problems_, pool_) {
-    CheckRunConfig(config, parts, problems_.size());
     for (const StageConfig& stage : config_.stages) total_ += stage.steps;
     if (heldout_) heldout_rollout_.emplace(config_, parts_, *heldout_, pool_);
   }
@@ -68,6 +70,8 @@ class Runner {
   // Where the run stands, and the first words about it.
   void Open() {
     if (options_.console != nullptr) ShowHeader(*options_.console, config_, parts_, problems_, folder_);
+    Note(options_.notice);
+    Note(warning_);
     checkpoint_ = models_.Last();
     if (!options_.resume && checkpoint_) throw Error(KGRPO_ERROR_INTERNAL, "a new run's folder holds a checkpoint");
     if (checkpoint_) {
@@ -241,7 +245,7 @@ class Runner {
   bool CancelledNow() const { return done_ < total_ && parts_.cancelled(); }
 
   void Note(const std::string& text) {
-    if (options_.console != nullptr) options_.console->Note(text);
+    if (options_.console != nullptr && !text.empty()) options_.console->Note(text);
   }
 
   const PipelineConfig& config_;
@@ -253,6 +257,7 @@ class Runner {
   WorkerPool& pool_;
   const ProblemSet& problems_;
   const std::optional<ProblemSet>& heldout_;
+  const std::string& warning_;
   Rollout rollout_;
   std::optional<Rollout> heldout_rollout_;
   std::optional<BestKernels> best_;
@@ -273,6 +278,17 @@ RunProblems::RunProblems(const PipelineConfig& config, PipelineParts& parts)
   if (config.evaluation.every > 0 && !config.heldout_problems.empty()) {
     heldout.emplace(*parts.evaluator, config.heldout_problems, pool);
   }
+  CheckRunConfig(config, parts);
+  std::vector<PromptState> first_rounds;
+  const auto add = [&](const ProblemSet& problems) {
+    for (size_t i = 0; i < problems.size(); ++i)
+      first_rounds.push_back(Trajectory(0, 0, problems[i], config.loop).Prompt());
+  };
+  if (TrainsOnPrompts(parts.trainers)) add(train);
+  if (heldout) add(*heldout);
+  const ContextRoom room = RoomInContext(config, *parts.policy, first_rounds);
+  if (!room.mistake.empty()) throw Error(KGRPO_ERROR_INVALID, room.mistake);
+  warning = room.warning;
 }
 
 RunOutcome Run(const PipelineConfig& config, PipelineParts& parts, RunProblems& problems, const RunFolder& folder,

@@ -26,19 +26,22 @@
 namespace kgrpo {
 
 // The problems of a run, opened, and the threads that judge its kernels. Made before the run's folder: a problem that
-// is broken then costs nobody the run that --overwrite would delete. The parts outlive it.
+// is broken, or a configuration that makes no sense, then costs nobody the run that --overwrite would delete. The parts
+// outlive it.
 struct RunProblems {
   RunProblems(const PipelineConfig& config, PipelineParts& parts);
 
   WorkerPool pool;
   ProblemSet train;
   std::optional<ProblemSet> heldout;  // where the run measures on them
+  std::string warning;                // of what the run can go on with, for its user; or empty
 };
 
 struct RunOptions {
   bool resume = false;                 // the folder holds a run that is to go on
   Console* console = nullptr;          // absent: nothing is shown
   std::vector<std::string> overrides;  // of the command line, for the run's records
+  std::string notice;                  // for the user, at the beginning; may be empty
   FaultPoints faults;                  // for tests
 };
 

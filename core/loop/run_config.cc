@@ -4,29 +4,31 @@
 
 namespace kgrpo {
 
-void CheckRunConfig(const PipelineConfig& config, const PipelineParts& parts, size_t problems) {
-  const LoopConfig& loop = config.loop;
-  if (loop.trajectories_per_problem == 0 || loop.batch_size % loop.trajectories_per_problem != 0) {
-    throw Error(KGRPO_ERROR_INVALID, "loop.batch_size (" + std::to_string(loop.batch_size) +
-                                         ") must be a multiple of loop.trajectories_per_problem (" +
-                                         std::to_string(loop.trajectories_per_problem) + ")");
+void CheckRunConfig(const PipelineConfig& config, const PipelineParts& parts) {
+  for (const std::string& mistake : {FileMistake(config), SuggestionsMistake(config, *parts.coder)}) {
+    if (!mistake.empty()) throw Error(KGRPO_ERROR_INVALID, mistake);
   }
-  if (loop.batch_size == 0 || loop.rounds == 0) {
-    throw Error(KGRPO_ERROR_INVALID, "loop.batch_size and loop.rounds must be at least 1");
-  }
-  const bool one_alone = problems < 2 || loop.batch_size / loop.trajectories_per_problem < 2;
-  if (config.controls.shuffle_prompts && one_alone) {
-    throw Error(KGRPO_ERROR_INVALID, "controls.shuffle_prompts needs two problems in a step: problems.train has " +
-                                         std::to_string(problems) +
-                                         ", and loop.batch_size / loop.trajectories_per_problem is " +
-                                         std::to_string(loop.batch_size / loop.trajectories_per_problem));
-  }
-  if (const std::string mistake = SuggestionsMistake(config, *parts.coder); !mistake.empty())
-    throw Error(KGRPO_ERROR_INVALID, mistake);
-  if (problems == 0) throw Error(KGRPO_ERROR_INVALID, "problems.train names no problem");
   if (parts.trainers.size() != config.stages.size()) {
     throw Error(KGRPO_ERROR_INTERNAL, "a trainer instance is needed for each stage");
   }
+}
+
+std::string FileMistake(const PipelineConfig& config) {
+  const LoopConfig& loop = config.loop;
+  const size_t problems = config.train_problems.size();
+  if (loop.trajectories_per_problem == 0 || loop.batch_size % loop.trajectories_per_problem != 0) {
+    return "loop.batch_size (" + std::to_string(loop.batch_size) +
+           ") must be a multiple of loop.trajectories_per_problem (" + std::to_string(loop.trajectories_per_problem) +
+           ")";
+  }
+  if (loop.batch_size == 0 || loop.rounds == 0) return "loop.batch_size and loop.rounds must be at least 1";
+  if (problems == 0) return "problems.train names no problem";
+  const uint64_t in_a_step = loop.batch_size / loop.trajectories_per_problem;
+  if (config.controls.shuffle_prompts && (problems < 2 || in_a_step < 2)) {
+    return "controls.shuffle_prompts needs two problems in a step: problems.train has " + std::to_string(problems) +
+           ", and loop.batch_size / loop.trajectories_per_problem is " + std::to_string(in_a_step);
+  }
+  return "";
 }
 
 std::string SuggestionsMistake(const PipelineConfig& config, const Coder& coder) {

@@ -200,9 +200,10 @@ void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& prob
   ShowTimes(console, database, steps.size());
   ShowCoder(console, database, steps);
   const std::string path = folder.path().string();
-  console.Note("left behind in " + path +
-               ": final/ (the trained model), kernels/ (the best verified ones), run.sqlite, "
-               "rollouts/, TensorBoard events");
+  const std::string kernels = best.empty() ? "" : "kernels/ (the best verified ones), ";
+  console.Note("left behind in " + path + ": final/ (the trained model), " + kernels +
+               "run.sqlite, rollouts/, TensorBoard events" +
+               (best.empty() ? "; kernels/ is empty: no candidate was both right and faster than its reference" : ""));
   console.Note("next: kgrpo-host eval " + folder.resolved_yaml().string() + " --policy " +
                folder.final_model().string());
 }

@@ -25,21 +25,21 @@ const char* PurposeName(Purpose purpose) {
 
 RunDatabase::RunDatabase(const std::filesystem::path& path, FaultPoints faults)
     : database_(path), faults_(std::move(faults)) {
-  // WAL lets others read while the run writes; FULL makes a commit survive the machine, not only the process.
-  database_.Execute("PRAGMA journal_mode = WAL");
-  database_.Execute("PRAGMA synchronous = FULL");
   Statement version(database_, "PRAGMA user_version");
   version.Step();
   const int64_t found = version.Integer(0);
   version.Run();
-  if (found == kSchemaVersion) {
-    database_.Execute(kLaterTables);
-    return;
-  }
-  if (found != 0) {
+  if (found != 0 && found != kSchemaVersion) {  // before anything is written: the file is left as it is
     throw Error(KGRPO_ERROR_UNSUPPORTED, path.string() + " was written by another version (its tables are of version " +
                                              std::to_string(found) + ", this program's of " +
                                              std::to_string(kSchemaVersion) + ")");
+  }
+  // WAL lets others read while the run writes; FULL makes a commit survive the machine, not only the process.
+  database_.Execute("PRAGMA journal_mode = WAL");
+  database_.Execute("PRAGMA synchronous = FULL");
+  if (found == kSchemaVersion) {
+    database_.Execute(kLaterTables);
+    return;
   }
   Transaction transaction(database_);
   database_.Execute(kSchema);

@@ -9,6 +9,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -27,6 +28,11 @@ bool IsEmptyOrAbsent(const fs::path& path) {
     throw Error(KGRPO_ERROR_INVALID, "output_dir " + path.string() + " is a file: name a folder");
   }
   return fs::is_empty(path);
+}
+
+bool HoldsAFile(const fs::path& folder) {
+  const auto entries = fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied);
+  return std::any_of(begin(entries), end(entries), [](const auto& entry) { return !entry.is_directory(); });
 }
 
 // What a run writes, and therefore what --overwrite deletes.
@@ -81,6 +87,13 @@ std::string RunFolder::Refusal(const fs::path& path, const std::string& resolved
   if (!same) return there + "holds an unfinished run of another configuration: " + choices;
   return there + "holds an unfinished run of this configuration (" + std::to_string(progress.steps) +
          " steps done). To go on with it: kgrpo-host resume " + path.string() + "; to start again: --overwrite";
+}
+
+std::string RunFolder::Leftover(const fs::path& path) {
+  if (IsEmptyOrAbsent(path)) return "";
+  const bool kept = fs::exists(path / "artifacts") && HoldsAFile(path / "artifacts");
+  return "output_dir " + path.string() + " holds a run without a finished step: a new run takes its place" +
+         (kept ? ", and takes up what its plugins kept in artifacts/, such as the coder's answers" : "");
 }
 
 RunFolder::RunFolder(const fs::path& path) : path_(path) {}

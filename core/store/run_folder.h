@@ -31,6 +31,10 @@ class RunFolder {
   // holds what is left of a run that failed before its first step.
   static std::string Refusal(const std::filesystem::path& path, const std::string& resolved_yaml);
 
+  // Of a folder that a new run may use: what becomes of the run that ended in it before its first step was done. ""
+  // where there was none. For a user; asked before plugins are made, which write there.
+  static std::string Leftover(const std::filesystem::path& path);
+
   // A folder for a new run, or KGRPO_ERROR_INVALID with the refusal. With `overwrite` an earlier run's files (and no
   // others) are deleted instead, and in any case what `claim` has set aside. Plugins are made and problems opened
   // first, so that a pipeline that cannot start deletes nothing; so artifacts/ itself stays.

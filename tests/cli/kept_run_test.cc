@@ -62,6 +62,11 @@ class KeptRun : public testing::Test {
     Write(Path("plugin.yaml"), "extends: p.yaml\nreward: {plugin: nothing}\n");
     EXPECT_THAT(TryIn("plugin.yaml").err, HasSubstr("there is no plugin \"nothing\""));
 
+    Write(Path("control.yaml"), "extends: p.yaml\ncontrols: {shuffle_prompts: true}\n");
+    EXPECT_THAT(TryIn("control.yaml").err, HasSubstr("controls.shuffle_prompts needs two problems in a step"));
+    Write(Path("context.yaml"), "extends: p.yaml\nprompt: {user: '" + std::string(5000, 'x') + "'}\n");
+    EXPECT_THAT(TryIn("context.yaml").err, HasSubstr("so there is no room for a completion"));
+
     const fs::path golden = fs::path(KGRPO_SOURCE_DIR) / "tests/golden/policy/qwen2";
     fs::create_directory(Path("model"));
     for (const auto& entry : fs::directory_iterator(golden)) {

@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -121,8 +120,8 @@ TEST_F(RunWithServiceTest, CoderCheckEndsWhenItIsStopped) {
   const std::string word = "stop-" + std::to_string(getpid());
   std::promise<void> over;
   const std::shared_future<void> wait(over.get_future());
-  Server server([&](const auto&, auto&, int) {
-    kill(std::stoi(HostProcess(word).filename().string()), SIGINT);
+  Server server([&](const auto&, auto& response, int) {
+    if (!StopHost(word)) return AnswerError(response, 400, ErrorBody("nobody to stop"));
     wait.wait();  // stalled: only the stop ends the call
   });
   WritePipeline(server.Url());

@@ -2,12 +2,17 @@
 // the new one's, and it is kept until the new one can start.
 #include "run_with_service.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <string>
 
 namespace kgrpo::coder_gpt4o {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST_F(RunWithServiceTest, ANewRunAsksAnewWhatAReplacedOneHadAsked) {
   std::atomic<int> calls{0};
@@ -39,6 +44,34 @@ TEST_F(RunWithServiceTest, ANewRunAsksAnewWhatAReplacedOneHadAsked) {
   EXPECT_EQ(count(), kept);
   EXPECT_DOUBLE_EQ(spent(), cost);
   EXPECT_FALSE(std::filesystem::exists(directory_.path() / "run/artifacts.earlier"));
+}
+
+// Without --overwrite a new run takes the place of one that failed in its first step, says so, and asks no question
+// again that was paid for.
+TEST_F(RunWithServiceTest, ANewRunTakesUpTheAnswersOfOneThatFailedAtOnce) {
+  std::atomic<int> calls{0}, answered{0};
+  std::atomic<bool> healthy{false};
+  Server server([&](const auto& request, auto& response, int) {
+    if (!healthy && ++calls > 3) return AnswerError(response, 401, ErrorBody("no such account"));
+    ++answered;
+    AnswerKernel(request, response);
+  });
+  WritePipeline(server.Url(), "    max_concurrency: 1\n");
+  const std::string run = "p.yaml --set loop.max_steps=1 --set output_dir=run";
+  EXPECT_NE(Host(run).code, 0);
+  EXPECT_EQ(answered, 3);
+  const std::string notice =
+      "output_dir run holds a run without a finished step: a new run takes its place, and takes up what its plugins "
+      "kept "
+      "in artifacts/, such as the coder's answers\n";
+  EXPECT_THAT(Host("check " + run).err, HasSubstr("note: " + notice));
+  healthy = true;
+  const test::Result result = Host(run);
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out + result.err, HasSubstr(notice));
+  EXPECT_EQ(answered, Number(directory_.path() / "run/artifacts/coder/exchanges.sqlite",
+                             "SELECT count(*) FROM exchanges WHERE answered = 1"));
+  EXPECT_THAT(Host("run " + run + " --overwrite").out, Not(HasSubstr("without a finished step")));
 }
 
 // A new run that was killed before it had begun has left the earlier one's artifacts aside.

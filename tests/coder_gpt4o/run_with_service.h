@@ -8,9 +8,12 @@
 #include "host/directories.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sqlite3.h>
 #include <stdlib.h>
+#include <sys/types.h>
 
+#include <charconv>
 #include <filesystem>
 #include <functional>
 #include <sstream>
@@ -102,6 +105,17 @@ inline std::filesystem::path HostProcess(const std::string& word) {
     if (test::Read(entry.path() / "cmdline").find(word) != std::string::npos) return entry.path();
   }
   return {};
+}
+
+// Stops that kgrpo-host as Ctrl-C does. False where there is none, for which the test fails: whoever asks must not wait
+// then for what the stop would have brought.
+inline bool StopHost(const std::string& word) {
+  const std::string pid = HostProcess(word).filename().string();
+  pid_t number = 0;
+  std::from_chars(pid.data(), pid.data() + pid.size(), number);
+  if (number > 0 && kill(number, SIGINT) == 0) return true;
+  ADD_FAILURE() << "no kgrpo-host runs with " << word;
+  return false;
 }
 
 }  // namespace kgrpo::coder_gpt4o

@@ -2,8 +2,8 @@
 #include "run_with_service.h"
 
 #include <gmock/gmock.h>
+#include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -24,8 +24,9 @@ class StoppingServer {
  public:
   explicit StoppingServer(const std::string& word)
       : server_([this, word](const auto& request, auto& response, int) {
-          if (++calls_ <= 3) return AnswerKernel(request, response);
-          if (calls_ == 4) kill(std::stoi(HostProcess(word).filename().string()), SIGINT);
+          const int call = ++calls_;
+          if (call <= 3) return AnswerKernel(request, response);
+          if (call == 4 && !StopHost(word)) return AnswerError(response, 400, ErrorBody("nobody to stop"));
           over_.wait();
         }) {}
   std::string Url() const { return server_.Url(); }
@@ -37,6 +38,11 @@ class StoppingServer {
   std::atomic<int> calls_{0};
   Server server_;
 };
+
+TEST(StopHostTest, FailsWhereThereIsNothingToStop) {
+  EXPECT_TRUE(HostProcess("a-word-of-no-command").empty());
+  EXPECT_NONFATAL_FAILURE(StopHost("a-word-of-no-command"), "no kgrpo-host runs with a-word-of-no-command");
+}
 
 TEST_F(RunWithServiceTest, AStoppedRunTellsWhatItHasCost) {
   const std::string word = "run-" + std::to_string(getpid());

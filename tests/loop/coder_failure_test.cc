@@ -89,6 +89,9 @@ TEST_F(CoderFailureTest, TheSummarySaysWhatFailedMostAndThatNothingWasLearned) {
   fakes::RunIn(fakes::Config(fakes::Folder("coder_all_failed"), 0, 2), false, {}, &console);
   EXPECT_THAT(out.str(), testing::ContainsRegex("; the commonest, [0-9]+ times, is [a-z_]+: the line was cut"));
   EXPECT_THAT(out.str(), HasSubstr("nothing was learned: in no step was a sample left to train on"));
+  EXPECT_THAT(out.str(),
+              HasSubstr(": final/ (the trained model), run.sqlite, rollouts/, TensorBoard events; kernels/ is "
+                        "empty: no candidate was both right and faster than its reference\n"));
 }
 
 TEST_F(CoderFailureTest, ReusedAnswersAreCountedAndSaid) {

@@ -278,6 +278,8 @@ TEST_F(RunTest, TheConsoleShowsALineAStepAndASummary) {
   EXPECT_THAT(text, HasSubstr("step  2/11  fake_imitation  loss "));
   EXPECT_THAT(text, HasSubstr("held-out after step 8: reward "));
   EXPECT_THAT(text, HasSubstr("mean reward: "));
+  EXPECT_THAT(text, HasSubstr(": final/ (the trained model), kernels/ (the best verified ones), run.sqlite, "));
+  EXPECT_THAT(text, Not(HasSubstr("kernels/ is empty")));
   EXPECT_THAT(text, HasSubstr("next: kgrpo-host eval "));
 }
 

@@ -74,6 +74,38 @@ TEST(Abi, ReleasedMembersKeepTheirPlace) {
   }
 }
 
+// Members that were appended since, in their order.
+struct Appended {
+  const char* type;
+  const char* member;
+  size_t offset, size, released_offset;
+};
+
+#define KGRPO_APPENDED(type, member, released_offset) \
+  { #type, #member, offsetof(type, member), sizeof(type::member), released_offset }
+
+const Appended kAppended[] = {
+    KGRPO_APPENDED(kgrpo_coder_answer, text, 96),
+    KGRPO_APPENDED(kgrpo_coder_answer, reused, 112),
+    KGRPO_APPENDED(kgrpo_coder_interface, describe_request, 56),
+};
+
+TEST(Abi, AppendedMembersKeepTheirPlace) {
+  for (const Appended& member : kAppended)
+    EXPECT_EQ(member.offset, member.released_offset) << member.type << "::" << member.member;
+}
+
+// Whoever appends a member pins it above.
+TEST(Abi, WhatATypeHasGrownByIsPinned) {
+  for (const Pin& pin : kPins) {
+    size_t pinned = pin.released_size;
+    for (const Appended& member : kAppended) {
+      if (std::string(pin.type) == member.type) pinned = (member.released_offset + member.size + 7) / 8 * 8;
+    }
+    EXPECT_EQ(pin.size, pinned) << pin.type;
+  }
+}
+
 TEST(Abi, FrozenTypesKeepTheirSize) {
   for (const Pin& pin : kPins) {
     const std::string type = pin.type;

@@ -234,6 +234,35 @@ TEST_F(InstancesTest, ACodersContradictionsAreErrors) {
   EXPECT_FALSE(coder.has_suggestions());
 }
 
+// What a plugin built against an earlier release delivers: the struct of then, with whatever lies behind it.
+TEST(CoderAnswers, OfTheirFirstReleaseAreReadUpToTheirEnd) {
+  kgrpo_coder_answer c{};
+  c.outcome = KGRPO_CODER_NO_CODE;
+  c.message = Str("no fence");
+  c.cost = 0.5;
+  c.attempts = 3;
+  c.text = {reinterpret_cast<const char*>(8), size_t{1} << 40};  // to read it is to crash
+  c.reused = 1;
+  constexpr uint32_t kFirstRelease = 96;
+  for (const uint32_t size : {uint32_t{KGRPO_CODER_ANSWER_SIZE_1}, kFirstRelease}) {
+    c.struct_size = size;
+    const CoderAnswer answer = CoderAnswer::FromC(c);
+    EXPECT_EQ(answer.message, "no fence");
+    EXPECT_EQ(answer.cost, 0.5);
+    EXPECT_EQ(answer.attempts, 3U);
+    EXPECT_EQ(answer.text, "");
+    EXPECT_FALSE(answer.reused);
+  }
+  c.text = Str("I would rather not.");
+  c.struct_size = KGRPO_SIZEOF_THROUGH(kgrpo_coder_answer, text);  // between the two
+  EXPECT_EQ(CoderAnswer::FromC(c).text, "I would rather not.");
+  EXPECT_FALSE(CoderAnswer::FromC(c).reused);
+  c.struct_size = sizeof(c);
+  EXPECT_TRUE(CoderAnswer::FromC(c).reused);
+  c.struct_size = KGRPO_CODER_ANSWER_SIZE_1 - 1;
+  EXPECT_THAT(MessageOf([&] { CoderAnswer::FromC(c); }), HasSubstr("kgrpo_coder_answer with struct_size 91, below 92"));
+}
+
 TEST(Evaluation, RefusesContradictions) {
   kgrpo_evaluation c{};
   c.struct_size = sizeof(c);

@@ -52,8 +52,24 @@ TEST_F(RunFolderTest, NothingIsSaidOfARunThatNeverBegan) {
   std::ofstream(folder_ / "run.sqlite").flush();
   EXPECT_THAT(Refusal(), IsEmpty());
   fs::remove(folder_ / "run.sqlite");
+  EXPECT_THAT(RunFolder::Leftover(folder_), IsEmpty());
+  EXPECT_THAT(RunFolder::Leftover(folder_ / "absent"), IsEmpty());
   { const RunDatabase database(folder_ / "run.sqlite"); }
   EXPECT_THAT(Refusal(), IsEmpty());  // there is no checkpoints/ either
+}
+
+TEST_F(RunFolderTest, SaysWhatBecomesOfARunWithoutAFinishedStep) {
+  { const RunDatabase database(folder_ / "run.sqlite"); }
+  fs::create_directories(folder_ / "artifacts/coder");
+  const std::string replaced =
+      "output_dir " + folder_.string() + " holds a run without a finished step: a new run takes its place";
+  EXPECT_EQ(RunFolder::Leftover(folder_), replaced);
+  std::ofstream(folder_ / "artifacts/coder/a") << "paid for";
+  EXPECT_EQ(RunFolder::Leftover(folder_),
+            replaced + ", and takes up what its plugins kept in artifacts/, such as the coder's answers");
+  const RunFolder run = RunFolder::Create(folder_, "name: a\n", false);
+  EXPECT_TRUE(fs::exists(folder_ / "artifacts/coder/a")) << "as it was said";
+  EXPECT_FALSE(fs::exists(folder_ / "run.sqlite"));
 }
 
 TEST_F(RunFolderTest, AFinishedAndAnUnfinishedRun) {

@@ -1,0 +1,50 @@
+#include "loop/context_room.h"
+
+#include "loop/problem_set.h"
+#include "loop/rollout.h"
+
+#include <kgrpo/sdk/text.h>
+
+#include <algorithm>
+
+namespace kgrpo {
+
+ContextRoom RoomInContext(const PipelineConfig& config, Policy& policy, std::span<const PromptState> first_rounds) {
+  if (first_rounds.empty()) return {};
+  const PromptTemplate system(config.prompt.system, "prompt.system"), user(config.prompt.user, "prompt.user");
+  ChatOptions options;
+  options.enable_thinking = config.prompt.enable_thinking;
+  size_t longest = 0;
+  std::string of;
+  for (const PromptState& state : first_rounds) {
+    const size_t tokens = policy.EncodeChat(PromptMessages(system, user, state), options).size();
+    if (tokens <= longest) continue;
+    longest = tokens;
+    of = state.problem.name;
+  }
+  const size_t context = policy.info().context_length;
+  const uint32_t wanted = config.loop.sampling.max_new_tokens;
+  const std::string found = "the first prompt of problem " + of + " has at least " + std::to_string(longest) +
+                            " tokens, and the policy's context holds " + std::to_string(context);
+  const std::string advice = ": shorten prompt.user, leave the problem out, or take a model with a longer context";
+  if (longest >= context) return {found + ", so there is no room for a completion" + advice, ""};
+  if (context - longest >= wanted) return {};
+  return {"", found + ", which leaves " + std::to_string(context - longest) +
+                  " for completions, not loop.sampling.max_new_tokens (" + std::to_string(wanted) +
+                  "), and less in later rounds where kernels grow" + advice};
+}
+
+PromptState FirstRound(const kgrpo_problem_info& problem, const LoopConfig& loop) {
+  PromptState state;
+  state.problem = MakePromptProblem(problem);
+  state.code_a = state.code_b = Copy(problem.source);
+  state.rounds = loop.rounds;
+  return state;
+}
+
+bool TrainsOnPrompts(const std::vector<std::unique_ptr<Trainer>>& trainers) {
+  return std::any_of(trainers.begin(), trainers.end(),
+                     [](const auto& trainer) { return trainer->source() != KGRPO_TRAINER_OWN_DATA; });
+}
+
+}  // namespace kgrpo

@@ -1,0 +1,31 @@
+// Whether a run's prompts fit the policy's context. Used by loop/run.cc before a run has a folder, and by the command
+// check, which has nothing measured yet.
+#ifndef KGRPO_LOOP_CONTEXT_ROOM_H
+#define KGRPO_LOOP_CONTEXT_ROOM_H
+
+#include "config/pipeline.h"
+#include "plugin/instances.h"
+#include "prompt/state.h"
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace kgrpo {
+
+// About the longest prompt of a first round. Later rounds' are longer where kernels are.
+struct ContextRoom {
+  std::string mistake;  // there is no room for a completion: the run would end there
+  std::string warning;  // there is less than max_new_tokens
+};
+ContextRoom RoomInContext(const PipelineConfig& config, Policy& policy, std::span<const PromptState> first_rounds);
+
+// The state of a trajectory's first round, without what the evaluator measures of the reference kernel.
+PromptState FirstRound(const kgrpo_problem_info& problem, const LoopConfig& loop);
+
+// Whether any of the stages collects trajectories. One that reads its own data prompts for nothing.
+bool TrainsOnPrompts(const std::vector<std::unique_ptr<Trainer>>& trainers);
+
+}  // namespace kgrpo
+#endif

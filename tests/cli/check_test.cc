@@ -1,0 +1,133 @@
+// The command check: what it finds of a file, of its parts and of the folder that a run would use.
+#include "commands.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+namespace kgrpo {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using test::Result;
+using testing::HasSubstr;
+
+TEST_F(CliTest, CheckPassesARightFile) {
+  const Result result = Run("check p.yaml");
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.out,
+            "p.yaml: fine. 1 training and 1 held-out problems, 3 steps in 1 stage; it would run in runs/p\n");
+  EXPECT_FALSE(fs::exists(directory_.path() / "runs")) << "checking leaves nothing behind";
+  EXPECT_FALSE(fs::exists(directory_.path() / "cache"));
+}
+
+TEST_F(CliTest, CheckResolvePrintsAFileThatRuns) {
+  const Result resolved = Run("check p.yaml --resolve --set seed=8");
+  EXPECT_THAT(resolved.out, HasSubstr("seed: 8\n"));
+  Write("again.yaml", resolved.out);
+  EXPECT_EQ(Run("check again.yaml --resolve").out, resolved.out);
+}
+
+TEST_F(CliTest, CheckReportsEverythingAtOnce) {
+  Write("bad.yaml",
+        "extends: p.yaml\ncoder: {plugin: coder_nobody}\nreward: {options: {corect: 1}}\nloop: {rounds: x}\n");
+  const Result result = Run("check bad.yaml");
+  EXPECT_EQ(result.code, 3);
+  EXPECT_THAT(result.err, HasSubstr("bad.yaml:2:17: coder.plugin: there is no plugin \"coder_nobody\"; tried\n"));
+  EXPECT_THAT(result.err, HasSubstr("bad.yaml:3:20: reward.options.corect: unknown key; did you mean \"correct\"?\n"));
+  EXPECT_THAT(result.err, HasSubstr("bad.yaml:4:16: loop.rounds: expected an integer from 1 to 1000, found \"x\"\n"));
+  EXPECT_THAT(result.err, HasSubstr("bad.yaml: 3 mistakes\n"));
+  const json found = json::parse(Run("check bad.yaml --json").out);
+  EXPECT_FALSE(found["ok"].get<bool>());
+  ASSERT_EQ(found["mistakes"].size(), 3U);
+  EXPECT_EQ(found["mistakes"][1]["path"], "reward.options.corect");
+  EXPECT_EQ(found["mistakes"][1]["line"], 3);
+  EXPECT_EQ(found["mistakes"][1]["suggestion"], "correct");
+}
+
+TEST_F(CliTest, CheckOpensProblemsAndMakesParts) {
+  fs::create_directories(directory_.path() / "problems" / "three");
+  Write("bad.yaml", "extends: p.yaml\npolicy: {options: {model: /nowhere}}\n");
+  const Result result = Run("check bad.yaml");
+  EXPECT_EQ(result.code, 3);
+  EXPECT_THAT(result.err, HasSubstr("problems/three/reference.cu: there is no reference kernel\n"));
+  EXPECT_THAT(result.err, HasSubstr("policy (fakes): no model in /nowhere/logits.bin\n"));
+  EXPECT_EQ(Run("check bad.yaml --file-only").code, 0);
+}
+
+// What only several keys together say, or keys and problems, is of the file too.
+TEST_F(CliTest, CheckFindsWhatKeysTogetherForbid) {
+  const std::string shuffled = " --set controls.shuffle_prompts=true";
+  const std::string one = "controls.shuffle_prompts needs two problems in a step: problems.train has 1, and";
+  for (const std::string command : {"check p.yaml --file-only", "check p.yaml"}) {
+    const Result alone = Run(command + shuffled);
+    EXPECT_EQ(alone.code, 3) << command;
+    EXPECT_THAT(alone.err, HasSubstr(one)) << command;
+    EXPECT_THAT(alone.err, HasSubstr("p.yaml: 1 mistake\n")) << command;
+    const std::string two = command + shuffled + " --set 'problems.heldout=[]'";
+    EXPECT_EQ(Run(two).code, 0) << command;
+    const Result together = Run(two + " --set loop.trajectories_per_problem=4");
+    EXPECT_EQ(together.code, 3) << command;
+    EXPECT_THAT(together.err, HasSubstr("and loop.batch_size / loop.trajectories_per_problem is 1\n")) << command;
+  }
+  EXPECT_THAT(Run("run p.yaml" + shuffled).err, HasSubstr(one)) << "the run's words are the same";
+  EXPECT_FALSE(fs::exists(directory_.path() / "runs/p/run.sqlite"));
+}
+
+// The fixtures' policy has a token a byte and a context of 4096.
+TEST_F(CliTest, CheckFindsThatThePolicysContextHasNoRoom) {
+  Write("code.yaml", "extends: p.yaml\nprompt: {user: '{{code_b}}'}\n");
+  const auto kernel_of = [&](const std::string& problem, size_t bytes) {
+    Write("problems/" + problem + "/reference.cu", "void launch() {} //" + std::string(bytes - 19, 'x'));
+  };
+  kernel_of("one", 4000);
+  EXPECT_EQ(Run("check code.yaml").err, "");
+
+  // The chat's own words are 18 bytes: 4 are left, and max_new_tokens is 6.
+  kernel_of("one", 4074);
+  const std::string little =
+      "the first prompt of problem one has at least 4092 tokens, and the policy's context holds 4096, which leaves 4 "
+      "for "
+      "completions, not loop.sampling.max_new_tokens (6)";
+  const Result tight = Run("check code.yaml");
+  EXPECT_EQ(tight.code, 0) << tight.err;
+  EXPECT_THAT(tight.err, HasSubstr("note: " + little));
+  EXPECT_EQ(Run("check code.yaml --set loop.sampling.max_new_tokens=4").err, "");
+  const Result warned = Run("code.yaml --set loop.max_steps=1 --set output_dir=tight");
+  EXPECT_EQ(warned.code, 0) << warned.err;
+  EXPECT_THAT(warned.out + warned.err, HasSubstr(little)) << "the run says so too, and goes on";
+
+  kernel_of("one", 4078);
+  const std::string none =
+      "the first prompt of problem one has at least 4096 tokens, and the policy's context holds 4096, so there is no "
+      "room for a completion: shorten prompt.user, leave the problem out, or take a model with a longer context\n";
+  const Result full = Run("check code.yaml");
+  EXPECT_EQ(full.code, 3);
+  EXPECT_EQ(full.err, none + "code.yaml: 1 mistake\n");
+  const Result refused = Run("code.yaml --set output_dir=full");
+  EXPECT_EQ(refused.code, 3);
+  EXPECT_EQ(refused.err, "error: " + none);
+  EXPECT_FALSE(fs::exists(directory_.path() / "full/run.sqlite"));
+
+  // A held-out problem counts where the run measures on it.
+  kernel_of("one", 100);
+  kernel_of("two", 5000);
+  EXPECT_EQ(Run("check code.yaml").code, 0);
+  const Result heldout = Run("check code.yaml --set evaluation.every=1");
+  EXPECT_EQ(heldout.code, 3);
+  EXPECT_THAT(heldout.err, HasSubstr("the first prompt of problem two has at least 5018 tokens"));
+}
+
+TEST_F(CliTest, AFileThatIsNotThere) {
+  const Result result = Run("nothing.yaml");
+  EXPECT_EQ(result.code, 3);
+  EXPECT_EQ(result.err, "nothing.yaml: cannot read nothing.yaml: No such file or directory\n");
+}
+
+}  // namespace
+}  // namespace kgrpo

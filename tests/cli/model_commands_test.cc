@@ -1,0 +1,121 @@
+// The commands of one model, end to end: tokenize, score, generate and update.
+#include "commands.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace kgrpo {
+namespace {
+
+using nlohmann::json;
+using test::Read;
+using test::Result;
+using testing::HasSubstr;
+
+TEST_F(CliTest, TokenizeReadsTextAndChats) {
+  const Result result = Run("tokenize random --plugin fakes",
+                            "{\"text\": \"ab\"}\n\n{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}], "
+                            "\"add_generation_prompt\": true}\n");
+  ASSERT_EQ(result.code, 0) << result.err;
+  const std::vector<json> lines = Lines(result.out);
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[0], json::parse(R"({"ids": [97, 98], "text": "ab"})"));
+  EXPECT_EQ(lines[1]["text"], "<user>x\n<assistant>");
+}
+
+TEST_F(CliTest, BadLinesAreAllNamedAndNothingIsWritten) {
+  Write("in.jsonl", "{\"text\": \"ab\"}\n{\"txt\": \"ab\"}\nnot json\n[1]\n{\"text\": 3}\n{}\n");
+  const Result result = Run("tokenize random --plugin fakes --input in.jsonl");
+  EXPECT_EQ(result.code, 3);
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(result.err,
+            "error: in.jsonl:2: unknown key \"txt\"; did you mean \"text\"?\n"
+            "in.jsonl:3: not JSON, at column 2: each line must hold one object, {...}\n"
+            "in.jsonl:4: expected a JSON object, found a list\n"
+            "in.jsonl:5: \"text\": expected text, found 3\n"
+            "in.jsonl:6: expected exactly one of \"text\", \"messages\", found 0\n");
+}
+
+TEST_F(CliTest, ScoreGivesALogProbabilityAToken) {
+  const Result result =
+      Run("score random --plugin fakes --dtype fp32",
+          "{\"prompt_ids\": [1], \"completion_ids\": [2, 3]}\n{\"prompt\": \"a\", \"completion\": \"b\"}\n");
+  ASSERT_EQ(result.code, 0) << result.err;
+  const std::vector<json> lines = Lines(result.out);
+  ASSERT_EQ(lines[0]["logprobs"].size(), 2U);
+  EXPECT_NEAR(lines[0]["logprobs"][0].get<double>(), -5.545177444479562, 1e-6);
+  EXPECT_EQ(lines[1]["logprobs"].size(), 1U);
+  const Result outside =
+      Run("score random --plugin fakes",
+          "{\"prompt_ids\": [1], \"completion_ids\": [2]}\n{\"prompt_ids\": [1], \"completion_ids\": [900]}\n");
+  EXPECT_EQ(outside.code, 3);
+  EXPECT_EQ(outside.err, "error: <stdin>:2: token id 900 is outside the vocabulary\n");
+  EXPECT_EQ(Run("score random --plugin fakes --dtype fp8", "").code, 3);
+}
+
+TEST_F(CliTest, GenerateDependsOnTheSeedAndTheLineAlone) {
+  const std::string line = "{\"prompt\": \"x\"}\n";
+  const Result first = Run("generate random --plugin fakes --seed 3 --max-new-tokens 5", line + line + line);
+  ASSERT_EQ(first.code, 0) << first.err;
+  const Result split = Run("generate random --plugin fakes --seed 3 --max-new-tokens 5 --batch 1", line + line + line);
+  EXPECT_EQ(first.out, split.out);
+  const std::vector<json> lines = Lines(first.out);
+  EXPECT_EQ(lines[0]["ids"].size(), 5U);
+  EXPECT_EQ(lines[0]["finish_reason"], "length");
+  EXPECT_NE(lines[0]["ids"], lines[1]["ids"]);
+  EXPECT_NE(Run("generate random --plugin fakes --seed 4 --max-new-tokens 5", line).out,
+            Run("generate random --plugin fakes --seed 3 --max-new-tokens 5", line).out);
+}
+
+TEST_F(CliTest, GenerateNamesTheLineThatIsAtFault) {
+  const Result outside = Run("generate '" KGRPO_SOURCE_DIR "/tests/golden/policy/qwen2' --max-new-tokens 2",
+                             "{\"prompt_ids\": [1, 2]}\n{\"prompt_ids\": [1, 900]}\n");
+  EXPECT_EQ(outside.code, 3);
+  EXPECT_THAT(outside.err, HasSubstr("<stdin>:2: request 0: token 1 is 900, outside the model's vocabulary of 300"));
+  const Result folder = Run("eval --kernel . --problem .", "");
+  EXPECT_EQ(folder.code, 3);
+  EXPECT_EQ(folder.err, "error: --kernel . is a folder: name a CUDA source, such as reference.cu\n");
+}
+
+// ---- update -------------------------------------------------------------------------------------
+
+// Every column that a run writes must be one that `update` reads or knows to leave.
+TEST_F(CliTest, UpdateTakesARunsOwnRollouts) {
+  ASSERT_EQ(Run("p.yaml --set output_dir=recorded").code, 0);
+  const std::string rollouts = "recorded/rollouts/step-000001.jsonl";
+  const size_t samples = Lines(Read(directory_.path() / rollouts)).size();
+  ASSERT_GT(samples, 0U);
+  const Result result = Run("update p.yaml --rollouts " + rollouts + " --out updated");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(json::parse(Read(directory_.path() / "updated" / "metrics.json"))["samples"], samples);
+}
+
+TEST_F(CliTest, UpdateReplaysSamples) {
+  Write("r.jsonl",
+        "{\"prompt_ids\": [1], \"completion_ids\": [71], \"logprobs\": [-5.5], \"reward\": 1.0, \"trajectory\": 0, "
+        "\"round\": 0, \"problem\": \"a\"}\n"
+        "{\"prompt_ids\": [1], \"completion_ids\": [66], \"reward\": -1.0, \"trajectory\": 1, \"round\": 0, "
+        "\"problem\": 3}\n");
+  // Neither coder nor problems nor reward are needed.
+  Write("two.yaml",
+        "policy: {plugin: fakes, options: {model: random}}\ntrainer: {plugin: fakes, options: {learning_rate: "
+        "10}}\nproblems: {train: [gone]}\n");
+  const Result result = Run("update two.yaml --rollouts r.jsonl --out updated");
+  ASSERT_EQ(result.code, 0) << result.err;
+  const json metrics = json::parse(Read(directory_.path() / "updated" / "metrics.json"));
+  ASSERT_EQ(metrics["steps"].size(), 1U);
+  for (const char* key : {"loss", "kl", "grad_norm"}) EXPECT_TRUE(metrics["steps"][0][key].is_number()) << key;
+  EXPECT_EQ(metrics["samples"], 2);
+  const std::vector<json> scores =
+      Lines(Run("score updated --plugin fakes", "{\"prompt_ids\": [1], \"completion_ids\": [71, 66]}\n").out);
+  EXPECT_GT(scores[0]["logprobs"][0], scores[0]["logprobs"][1]);
+  EXPECT_THAT(Run("update two.yaml --rollouts r.jsonl --out updated").err, HasSubstr("not an empty folder"));
+}
+
+}  // namespace
+}  // namespace kgrpo

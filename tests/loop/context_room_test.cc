@@ -1,0 +1,67 @@
+// loop/context_room.h: which prompts a run holds against the policy's context. The command check is tested with it in
+// tests/cli/check_test.cc.
+#include "loop/context_room.h"
+
+#include "fakes.h"
+#include "loop/run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <kgrpo/sdk/error.h>
+
+#include <string>
+
+namespace kgrpo {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class ContextRoomTest : public ::testing::Test {
+ protected:
+  ContextRoomTest() {
+    fakes::Reset();
+    config_.prompt.user = std::string(5000, 'x');  // the fake policy has a token a byte, and a context of 4096
+    config_.evaluation.every = 0;
+  }
+
+  // What the run says before it has a folder; "" where it goes on.
+  std::string Refusal() const {
+    PipelineParts parts = fakes::Parts(config_);
+    try {
+      const RunProblems problems(config_, parts);
+      EXPECT_THAT(problems.warning, IsEmpty());
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), KGRPO_ERROR_INVALID);
+      return error.what();
+    }
+    return "";
+  }
+
+  PipelineConfig config_ = fakes::Config("", 0);
+};
+
+TEST_F(ContextRoomTest, ATrainerThatAsksForTrajectoriesIsPromptedFor) {
+  EXPECT_THAT(Refusal(),
+              HasSubstr("tokens, and the policy's context holds 4096, so there is no room for a completion"));
+  config_.prompt.user = "short";
+  EXPECT_THAT(Refusal(), IsEmpty());
+}
+
+TEST_F(ContextRoomTest, ATrainerWithDataOfItsOwnIsNot) {
+  config_.stages.at(0).trainer.options["source"] = KGRPO_TRAINER_OWN_DATA;
+  EXPECT_THAT(Refusal(), IsEmpty());
+  config_.evaluation.every = 2;  // but what is measured on held-out problems is
+  EXPECT_THAT(Refusal(), HasSubstr("the first prompt of problem map_c has at least"));
+}
+
+TEST_F(ContextRoomTest, NothingIsSaidOfNoPrompts) {
+  PipelineParts parts = fakes::Parts(config_);
+  config_.loop.sampling.max_new_tokens = 100000;
+  const ContextRoom room = RoomInContext(config_, *parts.policy, {});
+  EXPECT_THAT(room.mistake, IsEmpty());
+  EXPECT_THAT(room.warning, IsEmpty());
+}
+
+}  // namespace
+}  // namespace kgrpo
