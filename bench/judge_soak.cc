@@ -131,6 +131,7 @@ class Soak {
     ++verdicts_[kind][judgement.verdict];
     for (const auto& [name, value] : judgement.metrics) {
       if (name.starts_with("judge_")) seconds_[name] += value;
+      if (name == "timing_looks" && value > 1) ++suspected_;
     }
     if (judgement.correct == (kind == kPlain)) return;
     ++surprises_;
@@ -168,7 +169,7 @@ class Soak {
       for (const auto& [verdict, count] : verdicts_[kind]) std::printf(" %s=%zu", verdict.c_str(), count);
       std::printf(";");
     }
-    std::printf(" unexpected: %zu\n", surprises_);
+    std::printf(" suspected by time at first: %zu; unexpected: %zu\n", suspected_, surprises_);
     const std::string leaks = kgrpo::bench::Leaks(samples_);
     std::printf("leaks: %s\n", leaks.c_str());
     return leaks == "none" && surprises_ == 0;
@@ -182,7 +183,7 @@ class Soak {
   std::mutex mutex_;  // guards what follows, and the output while judgements run
   std::map<std::string, size_t> verdicts_[kKinds];
   std::map<std::string, double> seconds_;  // by the judge's metric that holds them, of all judgements
-  size_t surprises_ = 0;
+  size_t suspected_ = 0, surprises_ = 0;
 };
 
 }  // namespace

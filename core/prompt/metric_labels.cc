@@ -27,6 +27,7 @@ constexpr auto kLabels = std::to_array<MetricLabel>({
     {"timing_baseline_gated", kTime, "the reference's likewise", Unit::kNumber},
     {"timing_early_checks", kTime, "batches searched for work before its time", Unit::kNumber},
     {"timing_pairs", kTime, "processes of each side that took turns", Unit::kNumber},
+    {"timing_looks", kTime, "times that it was timed, for what times said", Unit::kNumber},
     {"clock_mhz", kTime, "clock", Unit::kMegahertz},
 
     {"seconds/issue", kPipes, "issue (all instructions)", Unit::kSeconds},

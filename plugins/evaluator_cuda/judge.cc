@@ -41,12 +41,6 @@ std::string FindRuntime(const evaluator::CudaToolkit& toolkit) {
               "the CUDA toolkit at " + toolkit.home + " lacks libcudart.so.13; tried:" + tried);
 }
 
-// Verdicts that follow from how long something took. A process that the machine treats badly for its whole life looks
-// the same, so they must be found in two.
-bool IsSuspicion(const Trouble& trouble) {
-  return trouble.code == "hidden_work" || trouble.code == "interference" || trouble.code == "implausible";
-}
-
 }  // namespace
 
 Judge::Judge(const Options& options)
@@ -256,25 +250,7 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   const Clock::time_point loaded = Clock::now();
   if (!trouble) trouble = Check(open, *workers.front(), cases, &judgement);
   const Clock::time_point checked = Clock::now();
-  if (!trouble) {
-    Judgement timed = judgement;
-    trouble = Time(open, compiled.kernel, &workers, cases, key, thorough, quick, &timed);
-    const auto time_again = [&](uint64_t number) {
-      timed = judgement;
-      trouble = LoadInFreshWorker(compiled.kernel, quick, &workers);
-      if (!trouble)
-        trouble = Time(open, compiled.kernel, &workers, cases, evaluator::SubKey(key, number), thorough, quick, &timed);
-    };
-    if (IsSuspicion(trouble)) {
-      Retire(&workers);
-      time_again(3);
-    }
-    if (IsSuspicion(trouble)) {
-      Retire(&workers);
-      if (OthersHeldUp()) time_again(4);
-    }
-    judgement = std::move(timed);
-  }
+  if (!trouble) trouble = TimeUntilSure(open, compiled.kernel, &workers, cases, {key, thorough, quick}, &judgement);
   Retire(&workers);
   const auto add_seconds = [&](const char* name, Clock::time_point from, Clock::time_point to) {
     judgement.metrics.emplace_back(name, std::chrono::duration<double>(to - from).count());

@@ -87,8 +87,11 @@ class Judge {
   using Workers = std::vector<std::unique_ptr<Worker>>;
   Trouble LoadInFreshWorker(const evaluator::CompiledKernel& kernel, bool quick, Workers* workers);
   void Retire(Workers* workers);
+  struct Look;
+  Trouble TimeUntilSure(const OpenProblem& open, const evaluator::CompiledKernel& kernel, Workers* workers,
+                        const std::vector<Case>& cases, Look look, Judgement* judgement);
   Trouble Time(const OpenProblem& open, const evaluator::CompiledKernel& kernel, Workers* workers,
-               const std::vector<Case>& cases, uint64_t key, bool thorough, bool quick, Judgement* judgement);
+               const std::vector<Case>& cases, const Look& look, Judgement* judgement);
   Trouble BlameFor(const Error& error, const OpenProblem& open, Workers* workers, const Case& one, bool thorough);
   Trouble DescribeLaunch(const TimingInputs& inputs, Worker& worker, Judgement* judgement);
   Profiler::Options ProfilerOptions(const Worker::Options& worker) const;

@@ -27,6 +27,13 @@ struct Judge::Case : evaluator::CorrectnessCase {
   bool extremes = false;  // a parameter is drawn from `extremes`
 };
 
+// How a right kernel is timed.
+struct Judge::Look {
+  uint64_t key;            // of inputs and order
+  bool thorough, quick;    // as Evaluate has them
+  bool suspected = false;  // what another process's times said is to be shown or not: more rounds
+};
+
 // A worker that holds a problem's reference kernel.
 struct Judge::Baseline {
   std::string digest;  // of the problem

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "evaluator_cuda/first_call.h"
 #include "evaluator_cuda/timer.h"
 
 namespace kgrpo::evaluator_cuda {
@@ -9,10 +10,6 @@ namespace {
 
 constexpr double kHiddenRatio = 1.5;     // the judge's clock over the worker's events
 constexpr double kHiddenSeconds = 5e-6;  // below, a difference is launch overhead
-// What a first call may take longer than the others, beside what the baseline's does: code that is not in the cache
-// yet.
-constexpr double kFirstCallSeconds = 15e-6;
-constexpr double kFirstCallShare = 0.5;  // of a call
 
 std::string Microseconds(double seconds) {
   std::ostringstream text;
@@ -50,7 +47,8 @@ Trouble Timer::Summarise(const std::vector<Sample>& samples, bool allocated, Tim
   timing->candidate = MedianOf(candidates);
   timing->baseline = MedianOf(baselines);
   timing->candidate_event_seconds = MedianOf(events).value;
-  timing->first_call_seconds = MedianOf(rests).value - MedianOf(baseline_rests).value;
+  const FirstCall first_call = CompareFirstCalls(rests, baseline_rests, timing->candidate.value);
+  timing->first_call_seconds = first_call.seconds;
   if (!clock_values.empty()) timing->clock_mhz = MedianOf(clock_values).value;
   const double seconds = timing->candidate.value, seen = timing->candidate_event_seconds;
   if (timing->gated && seen > kHiddenRatio * seconds && seen - seconds > kHiddenSeconds) {
@@ -68,7 +66,7 @@ Trouble Timer::Summarise(const std::vector<Sample>& samples, bool allocated, Tim
   if (allocated && !problem_.allow_device_malloc) {
     return {"forbidden", "At the timing size the host code allocates device memory, which the problem does not allow."};
   }
-  if (!allocates && timing->first_call_seconds > kFirstCallSeconds + kFirstCallShare * seconds) {
+  if (!allocates && first_call.does_others) {
     return {"hidden_work", "The first of several calls takes " + Microseconds(timing->first_call_seconds) +
                                " longer than those after it, at " + Microseconds(seconds) +
                                " each: it does their work, or they are not done one by one."};

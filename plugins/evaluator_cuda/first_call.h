@@ -1,0 +1,24 @@
+// Whether the first call of a batch does the work of those after it. Used by the timer when it says what its rounds
+// showed.
+#ifndef KGRPO_EVALUATOR_CUDA_FIRST_CALL_H
+#define KGRPO_EVALUATOR_CUDA_FIRST_CALL_H
+
+#include <vector>
+
+namespace kgrpo::evaluator_cuda {
+
+struct FirstCall {
+  double seconds = 0;        // how much longer it takes than the others, less what the baseline's does
+  bool does_others = false;  // by more than a call may, as sure as the rounds can tell
+};
+
+// `rests`, `baseline_rests`: what a batch takes beside its calls, seconds, of at least one round each;
+// `call_seconds`: of one of the candidate's calls. A first call may take longer by 15 us and half a call, since its
+// code is not in the cache yet. It is found where the 95% intervals of both medians leave no less than that, or the
+// medians twice as much: so that few noisy rounds accuse nobody, and nobody hides behind noise of his own making.
+FirstCall CompareFirstCalls(const std::vector<double>& rests, const std::vector<double>& baseline_rests,
+                            double call_seconds);
+
+}  // namespace kgrpo::evaluator_cuda
+
+#endif
