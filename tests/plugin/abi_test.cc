@@ -100,7 +100,10 @@ TEST(Abi, WhatATypeHasGrownByIsPinned) {
   for (const Pin& pin : kPins) {
     size_t pinned = pin.released_size;
     for (const Appended& member : kAppended) {
-      if (std::string(pin.type) == member.type) pinned = (member.released_offset + member.size + 7) / 8 * 8;
+      if (std::string(pin.type) != member.type) continue;
+      // A struct_size that was released may count the padding at its end as well.
+      EXPECT_GE(member.released_offset, pinned) << member.type << "::" << member.member << " lies in padding";
+      pinned = (member.released_offset + member.size + 7) / 8 * 8;
     }
     EXPECT_EQ(pin.size, pinned) << pin.type;
   }

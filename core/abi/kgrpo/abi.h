@@ -5,7 +5,8 @@
  *
  * The rules of this ABI, which every header follows:
  *  - A struct that crosses begins with struct_size, set by whoever fills it to the size it was compiled with. Members
- * are only ever appended; a reader tests KGRPO_HAS_MEMBER before it reads a member that came after the first release.
+ * are only ever appended, behind the padding of what was released, which its struct_size counts too; a reader tests
+ * KGRPO_HAS_MEMBER before it reads a member that came after the first release.
  *    Exceptions are the small value types that are frozen for ever: kgrpo_str and those whose comment says "frozen".
  *  - A call that can fail returns kgrpo_error*: NULL is success; otherwise outputs are untouched and the caller
  * releases the error. No C++ exception crosses in either direction.
