@@ -82,6 +82,9 @@ class Coder {
   void Hold(const JobPointer& job);
   void SendHeld();
   bool Send(const JobPointer& job);
+  std::string WriteReservation(Job& job);
+  void DropReservation(Job& job);
+  std::string UnkeptMessage(const std::string& why) const;
   void Receive(const JobPointer& job, Completion completion);
   bool MayPayAgain(Job& job, const Losses& losses);
   void ReportTotals() const;

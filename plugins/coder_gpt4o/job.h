@@ -31,7 +31,8 @@ class Job {
 
   // Of the exchange that is next or in flight; the coder's own.
   RecordedRequest request;
-  double reserved = 0;
+  double reserved = 0;      // the most that it can cost
+  int64_t reservation = 0;  // its number in the run's recording; 0: it stands in none
 
   // Takes what an exchange gave, and what it cost. `reused`: the service was not asked for it. True: the answer was cut
   // off, and the messages ask for the rest now. False: the host has its answer.
