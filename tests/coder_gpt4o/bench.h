@@ -24,11 +24,11 @@ struct Bench {
 
   void Ask(Asked& asked, Answered& answered) { coder.Implement(asked.request(), answered.done()); }
 
-  // Tells the test that a request reaches the service.
+  // Tells the test that a request has reached the service.
   Service Telling(Service told) {
     return {[this, send = std::move(told.send)](CompletionRequest request, std::function<void(Completion)> done) {
-              if (on_send) on_send();
               send(std::move(request), std::move(done));
+              if (on_send) on_send();
             },
             std::move(told.cancel), std::move(told.address)};
   }
