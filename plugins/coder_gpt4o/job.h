@@ -64,6 +64,7 @@ class Job {
   uint32_t attempts_ = 0;
   bool reused_ = false;      // some of it was there already
   bool asked_anew_ = false;  // the service was asked for some of it
+  bool estimated_ = false;   // the service did not tell all of its tokens, or what it takes for attempts without answer
 };
 
 }  // namespace kgrpo::coder_gpt4o

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <string>
 
+#include "plugin/records.h"
 #include "plugin/role.h"
 
 extern "C" int kgrpo_abi_compiles_as_c11(void);  // abi_c11.c
@@ -23,7 +24,7 @@ namespace {
 struct Pin {
   const char* type;
   size_t size, released_size;           // a size may grow, by members appended; frozen types may not
-  size_t last_offset, released_offset;  // of the last member of the first release
+  size_t last_offset, released_offset;  // of the last member of the first release, or of the later one that is named
 };
 
 const Pin kPins[] = {
@@ -51,6 +52,9 @@ const Pin kPins[] = {
     {"kgrpo_policy_interface", sizeof(kgrpo_policy_interface), 144, offsetof(kgrpo_policy_interface, load), 136},
     {"kgrpo_coder_request", sizeof(kgrpo_coder_request), 96, offsetof(kgrpo_coder_request, seed), 88},
     {"kgrpo_coder_answer", sizeof(kgrpo_coder_answer), 96, offsetof(kgrpo_coder_answer, attempts), 88},
+    {"kgrpo_coder_answer, text", sizeof(kgrpo_coder_answer), 112, offsetof(kgrpo_coder_answer, text), 96},
+    {"kgrpo_coder_answer, reused", sizeof(kgrpo_coder_answer), 120, offsetof(kgrpo_coder_answer, reused), 112},
+    {"kgrpo_coder_answer, estimated", sizeof(kgrpo_coder_answer), 128, offsetof(kgrpo_coder_answer, estimated), 120},
     {"kgrpo_coder_done", sizeof(kgrpo_coder_done), 16, offsetof(kgrpo_coder_done, done), 8},
     {"kgrpo_coder_interface", sizeof(kgrpo_coder_interface), 56, offsetof(kgrpo_coder_interface, suggestions), 48},
     {"kgrpo_problem_info", sizeof(kgrpo_problem_info), 136, offsetof(kgrpo_problem_info, trait_count), 128},
@@ -66,6 +70,28 @@ const Pin kPins[] = {
     {"kgrpo_update_sink", sizeof(kgrpo_update_sink), 24, offsetof(kgrpo_update_sink, optimizer_step), 16},
     {"kgrpo_trainer_interface", sizeof(kgrpo_trainer_interface), 80, offsetof(kgrpo_trainer_interface, load_state), 72},
 };
+
+// What an older plugin's answer ends before is not read.
+TEST(Abi, AnAnswerOfAnyReleaseIsRead) {
+  kgrpo_coder_answer answer{};
+  answer.outcome = KGRPO_CODER_UNCLEAR;
+  answer.attempts = 3;
+  answer.text = Str("words");
+  answer.reused = 1;
+  answer.estimated = 1;
+  const auto read = [&](size_t size) {
+    answer.struct_size = static_cast<uint32_t>(size);
+    const CoderAnswer taken = CoderAnswer::FromC(answer);
+    EXPECT_EQ(taken.attempts, 3u);
+    return taken.text + (taken.reused ? " reused" : "") + (taken.estimated ? " estimated" : "");
+  };
+  EXPECT_EQ(read(KGRPO_CODER_ANSWER_SIZE_1), "");
+  EXPECT_EQ(read(96), "");  // with the padding of its time
+  EXPECT_EQ(read(112), "words");
+  EXPECT_EQ(read(120), "words reused");
+  EXPECT_EQ(read(sizeof(answer)), "words reused estimated");
+  EXPECT_THROW(read(KGRPO_CODER_ANSWER_SIZE_1 - 1), Error);
+}
 
 TEST(Abi, ReleasedMembersKeepTheirPlace) {
   for (const Pin& pin : kPins) {
