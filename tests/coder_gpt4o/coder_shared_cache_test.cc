@@ -55,7 +55,7 @@ class SharedCacheTest : public testing::Test {
     ASSERT_EQ(first_->service.sent, 1u);
     second_->on_send = [this] { sent_.set_value(); };
     second_->coder.Implement(same_.request(), waited_.done());
-    EXPECT_EQ(second_->service.sent, 0u);
+    ASSERT_EQ(second_->service.sent, 0u);
     EXPECT_THAT(second_->warnings, testing::ElementsAre(HasSubstr("another process with the same cache")));
   }
 
@@ -67,7 +67,7 @@ class SharedCacheTest : public testing::Test {
 };
 
 TEST_F(SharedCacheTest, WhatOneAsksTheOtherDoesNotPayFor) {
-  BothAsk();
+  ASSERT_NO_FATAL_FAILURE(BothAsk());
   Asked other("use two warps", 3);  // another question goes out
   second_->on_send = nullptr;
   Answered paid;
@@ -85,7 +85,7 @@ TEST_F(SharedCacheTest, WhatOneAsksTheOtherDoesNotPayFor) {
 }
 
 TEST_F(SharedCacheTest, WhatFailsForOneTheOtherTries) {
-  BothAsk();
+  ASSERT_NO_FATAL_FAILURE(BothAsk());
   first_->service.Answer(Failed());
   sent_.get_future().wait();
   second_->on_send = nullptr;
@@ -100,7 +100,7 @@ TEST_F(SharedCacheTest, WhatFailsForOneTheOtherTries) {
 }
 
 TEST_F(SharedCacheTest, AProcessThatEndsLeavesItsQuestions) {
-  BothAsk();
+  ASSERT_NO_FATAL_FAILURE(BothAsk());
   first_ = nullptr;  // as the kernel does it: what it had open is closed
   sent_.get_future().wait();
   second_->coder.Cancel();
@@ -108,7 +108,7 @@ TEST_F(SharedCacheTest, AProcessThatEndsLeavesItsQuestions) {
 }
 
 TEST_F(SharedCacheTest, WhoWaitsCanBeCancelled) {
-  BothAsk();
+  ASSERT_NO_FATAL_FAILURE(BothAsk());
   second_->coder.Cancel();
   EXPECT_EQ(waited_.outcome.get(), "cancelled");
   EXPECT_EQ(second_->service.sent, 0u);
