@@ -9,6 +9,7 @@
 #include "cli/parallel.h"
 #include "cli/session.h"
 #include "config/diagnostic.h"
+#include "config/hidden_keys.h"
 #include "loop/context_room.h"
 #include "loop/run_config.h"
 #include "store/run_folder.h"
@@ -38,6 +39,7 @@ struct Findings {
       failures.insert(failures.end(), part->mistakes().begin(), part->mistakes().end());
     else
       failures.push_back(error.what());
+    for (std::string& failure : failures) HideKeys(&failure);  // which stood at a place that takes any text
     // Bad input outranks what is merely missing here.
     const ExitCode code = ExitCodeOf(error.code());
     if (exit_code == kFine || code == kBadInput) exit_code = code;
@@ -177,8 +179,9 @@ void PrintText(const CheckOptionsGiven& given, const Findings& findings) {
   } else if (findings.exit_code == kFine) {
     uint64_t steps = 0;
     for (const StageConfig& stage : config.stages) steps += stage.steps;
-    const std::string then =
+    std::string then =
         findings.refusal.empty() ? "it would run in " + config.output_dir : "but it would not run: " + findings.refusal;
+    HideKeys(&then);
     std::printf("%s: fine. %zu training and %zu held-out problems, %llu steps in %zu %s; %s\n", given.file.c_str(),
                 config.train_problems.size(), config.heldout_problems.size(), static_cast<unsigned long long>(steps),
                 config.stages.size(), config.stages.size() == 1 ? "stage" : "stages", then.c_str());

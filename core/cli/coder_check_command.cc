@@ -171,6 +171,10 @@ void PrintAnswer(const CoderAnswer& answer) {
               static_cast<unsigned long long>(answer.prompt_tokens),
               static_cast<unsigned long long>(answer.completion_tokens), answer.reused ? ", when it was recorded" : "",
               answer.cost);
+  if (answer.estimated)
+    std::printf(
+        "estimate  some of these tokens and of this cost: the service told no counts, or may bill an attempt that gave "
+        "no answer\n");
 }
 
 int CheckCoder(const Globals& globals, const CoderCheckOptions& options) {
@@ -225,7 +229,8 @@ int CheckCoder(const Globals& globals, const CoderCheckOptions& options) {
                        {"prompt_tokens", answer.prompt_tokens},
                        {"completion_tokens", answer.completion_tokens},
                        {"cost", answer.cost},
-                       {"reused", answer.reused}};
+                       {"reused", answer.reused},
+                       {"estimated", answer.estimated}};
     std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
   } else {
     PrintAnswer(answer);

@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "config/diagnostic.h"
+#include "config/hidden_keys.h"
 #include "host/cancel.h"
 #include "host/log.h"
 
@@ -41,6 +42,12 @@ bool InsertRun(const std::vector<std::string>& commands, std::vector<std::string
     return true;
   }
   return true;
+}
+
+// A key that was written at a wrong place may have come as far as here: as the name of a folder, say.
+void PrintError(std::string message) {
+  HideKeys(&message);
+  std::fprintf(stderr, "error: %s\n", message.c_str());
 }
 
 int Main(int argc, char** argv) {
@@ -92,10 +99,10 @@ int Main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", error.what());
     return kBadInput;
   } catch (const Error& error) {
-    std::fprintf(stderr, "error: %s\n", error.what());
+    PrintError(error.what());
     return ExitCodeOf(error.code());
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "error: %s\n", error.what());
+    PrintError(error.what());
     return kFailed;
   }
 }

@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "config/hidden_keys.h"
+
 namespace kgrpo {
 namespace {
 
@@ -16,6 +18,18 @@ std::string Join(const std::vector<Diagnostic>& diagnostics) {
     text += diagnostic.ToString();
   }
   return text;
+}
+
+// No message repeats a key, wherever in the file it stood.
+std::vector<Diagnostic> WithoutKeys(std::vector<Diagnostic> diagnostics) {
+  for (Diagnostic& diagnostic : diagnostics) {
+    bool hidden = false;
+    for (std::string* text : {&diagnostic.path, &diagnostic.message, &diagnostic.suggestion})
+      hidden = HideKeys(text) || hidden;
+    if (hidden)
+      diagnostic.message += " (what looks like a key is not repeated; one that stood in a file should be revoked)";
+  }
+  return diagnostics;
 }
 
 char Lower(char character) {
@@ -70,6 +84,9 @@ void SortDiagnostics(std::vector<Diagnostic>* diagnostics) {
 }
 
 ConfigError::ConfigError(std::vector<Diagnostic> diagnostics)
+    : ConfigError(WithoutKeys(std::move(diagnostics)), Hidden()) {}
+
+ConfigError::ConfigError(std::vector<Diagnostic> diagnostics, Hidden)
     : Error(KGRPO_ERROR_INVALID, Join(diagnostics)), diagnostics_(std::move(diagnostics)) {}
 
 std::string Closest(std::string_view word, const std::vector<std::string>& candidates) {

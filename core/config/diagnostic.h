@@ -38,13 +38,16 @@ struct Diagnostic {
 // Sorts by place: file, then line and column, `--set` last.
 void SortDiagnostics(std::vector<Diagnostic>* diagnostics);
 
-// All mistakes of a file; what() is one a line.
+// All mistakes of a file; what() is one a line. Keys that stood in it are cut out: see hidden_keys.h.
 class ConfigError : public Error {
  public:
   explicit ConfigError(std::vector<Diagnostic> diagnostics);
   const std::vector<Diagnostic>& diagnostics() const { return diagnostics_; }
 
  private:
+  struct Hidden {};
+  ConfigError(std::vector<Diagnostic> diagnostics, Hidden);
+
   std::vector<Diagnostic> diagnostics_;
 };
 

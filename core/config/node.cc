@@ -2,6 +2,8 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include "config/hidden_keys.h"
+#include "config/quotes.h"
 #include "config/verbatim.h"
 
 #include <charconv>
@@ -239,6 +241,12 @@ Node ParseYaml(const std::string& text, const std::string& file, int rank, std::
     converter.Report({file, bad->line, bad->column, rank}, "", "the file is not UTF-8 text");
     return Node::Scalar(nullptr, start);
   }
+  const std::optional<QuotedText> quoted = LastQuotedText(text);
+  if (quoted && !quoted->closed) {
+    converter.Report({file, quoted->line, quoted->column, rank}, "",
+                     "this quote is never closed: all that follows is taken for text");
+    return Node::Scalar(nullptr, start);
+  }
   try {
     const std::vector<YAML::Node> documents = YAML::LoadAll(text);
     if (documents.empty()) return Node::Scalar(nullptr, start);
@@ -252,8 +260,12 @@ Node ParseYaml(const std::string& text, const std::string& file, int rank, std::
   } catch (const YAML::Exception& error) {
     // Of two versions of yaml-cpp one adds the anchor's name to this message.
     static const std::string kAnchor = "the referenced anchor is not defined";
-    const std::string message = error.msg.rfind(kAnchor, 0) == 0 ? kAnchor : error.msg;
-    converter.Report(converter.At(error.mark), "", "not valid YAML: " + message);
+    std::string message = error.msg.rfind(kAnchor, 0) == 0 ? kAnchor : error.msg;
+    const Position at = converter.At(error.mark);
+    if (quoted && quoted->line < quoted->last_line && quoted->last_line == at.line)
+      message += "; the text in quotes that ends on this line begins on line " + std::to_string(quoted->line) +
+                 ": was a quote forgotten there?";
+    converter.Report(at, "", "not valid YAML: " + message);
     return Node::Scalar(nullptr, start);
   }
 }
@@ -264,8 +276,10 @@ std::string Describe(const Node& node) {
   if (node.scalar.is_null()) return "nothing";
   constexpr size_t kMaxShown = 60;
   if (node.scalar.is_string() && node.scalar.get_ref<const std::string&>().size() > kMaxShown) {
-    // Cut between characters, not within one.
     std::string text = node.scalar.get<std::string>();
+    HideKeys(&text);  // of which half could not be told for one
+    if (text.size() <= kMaxShown) return nlohmann::json(text).dump();
+    // Cut between characters, not within one.
     size_t end = kMaxShown;
     while ((static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
     return nlohmann::json(text.substr(0, end)).dump() + "...";

@@ -84,6 +84,7 @@ CoderAnswer CoderAnswer::FromC(const kgrpo_coder_answer& c) {
   answer.attempts = c.attempts;
   if (KGRPO_HAS_MEMBER(&c, kgrpo_coder_answer, text)) answer.text = Copy(c.text);
   if (KGRPO_HAS_MEMBER(&c, kgrpo_coder_answer, reused)) answer.reused = c.reused != 0;
+  if (KGRPO_HAS_MEMBER(&c, kgrpo_coder_answer, estimated)) answer.estimated = c.estimated != 0;
   if ((answer.outcome == KGRPO_CODER_OK) == answer.source.empty()) {
     throw Error(KGRPO_ERROR_INTERNAL, std::string("the coder delivered outcome \"") + CoderOutcomeName(answer.outcome) +
                                           (answer.source.empty() ? "\" without a kernel" : "\" with a kernel"));
@@ -105,6 +106,7 @@ kgrpo_coder_answer CoderAnswer::ToC() const {
   c.attempts = attempts;
   c.text = Str(text);
   c.reused = reused ? 1 : 0;
+  c.estimated = estimated ? 1 : 0;
   return c;
 }
 

@@ -63,8 +63,9 @@ struct CoderAnswer {
   double cost = 0;
   double seconds = 0;
   uint32_t attempts = 0;
-  std::string text;     // what a model answered, word for word; mostly empty
-  bool reused = false;  // from a recording, a cache or another request: nothing was asked and paid for it
+  std::string text;        // what a model answered, word for word; mostly empty
+  bool reused = false;     // from a recording, a cache or another request: nothing was asked and paid for it
+  bool estimated = false;  // some of the tokens or of the cost is an estimate; not kept in a run's database
 
   static CoderAnswer FromC(const kgrpo_coder_answer& c);
   kgrpo_coder_answer ToC() const;  // borrows from this

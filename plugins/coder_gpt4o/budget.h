@@ -4,7 +4,9 @@
 #define KGRPO_CODER_GPT4O_BUDGET_H
 
 #include <cstdint>
+#include <cstdio>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace kgrpo::coder_gpt4o {
@@ -18,6 +20,13 @@ struct Price {
     return (prompt * static_cast<double>(prompt_tokens) + completion * static_cast<double>(completion_tokens)) * 1e-6;
   }
 };
+
+// "$0.04123", for messages.
+inline std::string Dollars(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "$%.4g", value);
+  return text;
+}
 
 // Tokens of a text by its length, rather too many than too few: English has four to five bytes a token, code three to
 // four.

@@ -37,7 +37,9 @@ Coder::Coder(CoderOptions options, Service service, Recordings recordings, Repor
       source_(recordings_.replay),
       budget_(options_.max_cost) {}
 
-Coder::~Coder() = default;
+Coder::~Coder() {
+  EndWatching();
+}
 
 double Coder::spent() const {
   const std::lock_guard lock(mutex_);
@@ -47,13 +49,24 @@ double Coder::spent() const {
 void Coder::OpenRecordings() {
   std::call_once(recordings_opened_, [this] {
     if (recordings_.open_run) run_ = recordings_.open_run();
-    if (recordings_.open_cache) source_ = recordings_.open_cache();
+    if (recordings_.open_cache) {
+      source_ = recordings_.open_cache();
+      locks_ = std::make_unique<QuestionLocks>(source_->file());
+    }
     if (run_ == nullptr) return;
     std::error_code ignored;
     if (source_ != nullptr && std::filesystem::equivalent(run_->file(), source_->file(), ignored)) source_ = run_;
+    const LeftInFlight left = run_->BookLeftInFlight();
     const std::lock_guard lock(mutex_);
     budget_.AddSpent(run_->Spent());
     lost_cost_ += run_->LostCost();
+    if (left.calls == 0) return;
+    const char* one_or_many = left.calls == 1 ? " call was" : " calls were";
+    losses_["the run's process was killed"] += left.calls;
+    if (reports_.warn)
+      reports_.warn(std::to_string(left.calls) + one_or_many +
+                    " in flight when the run's process was killed: the service may bill them, so they count as " +
+                    Dollars(left.cost) + " of what the coder has cost");
   });
 }
 
@@ -111,6 +124,8 @@ void Coder::Cancel() {
     held.swap(held_);
     for (auto& [digest, same] : asking_) held.insert(held.end(), same.waiting.begin(), same.waiting.end());
     asking_.clear();
+    held.insert(held.end(), asked_by_others_.begin(), asked_by_others_.end());
+    asked_by_others_.clear();
   }
   if (service_.cancel) service_.cancel();
   for (const JobPointer& job : held) job->End(KGRPO_CODER_FAILED, "cancelled");
@@ -129,14 +144,12 @@ void Coder::Ask(const JobPointer& job) {
                                              " (mode cache would ask the service for what its recording lacks)");
     }
     if (WaitsForSame(job)) return;
-    // Who was first until now may have been answered since that look.
-    if (options_.mode == Mode::kCache && UseRecorded(job, /*again=*/true)) return;
   } catch (const Error& error) {
     return Fail(job, error.code(), error.what());
   } catch (const std::exception& error) {
     return Fail(job, KGRPO_ERROR_INTERNAL, error.what());
   }
-  Hold(job);
+  AskAsFirst(job);
 }
 
 // Answers the job with what is known. What this run has paid for before keeps its cost; another recording costs
@@ -163,25 +176,6 @@ bool Coder::UseRecorded(const JobPointer& job, bool again) {
   Use(job, known->completion, 0, /*reused=*/true);
   for (const JobPointer& other : waiting) Use(other, known->completion, 0, /*reused=*/true);
   return true;
-}
-
-// In mode cache nothing is paid twice: who asks what is being asked waits for the answer.
-bool Coder::WaitsForSame(const JobPointer& job) {
-  if (options_.mode != Mode::kCache) return false;
-  const std::lock_guard lock(mutex_);
-  if (job->cancels() != cancels_) return false;  // it is not sent: nobody should wait for it
-  const auto [asked, is_first] = asking_.try_emplace(job->request.digest, SameContent{job, {}});
-  if (!is_first) asked->second.waiting.push_back(job);
-  return !is_first;
-}
-
-// Who waited for the answer to that job. Under the mutex.
-std::vector<Coder::JobPointer> Coder::StopWaitingFor(const JobPointer& asker) {
-  const auto asked = asking_.find(asker->request.digest);
-  if (asked == asking_.end() || asked->second.asker != asker) return {};
-  std::vector<JobPointer> waiting = std::move(asked->second.waiting);
-  asking_.erase(asked);
-  return waiting;
 }
 
 // Ends the job, and who waits for its answer.

@@ -9,9 +9,11 @@
 #include "coder_gpt4o/completion_client.h"
 #include "coder_gpt4o/options.h"
 #include "coder_gpt4o/prompt.h"
+#include "coder_gpt4o/question_locks.h"
 #include "coder_gpt4o/recording.h"
 
 #include <atomic>
+#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
@@ -19,6 +21,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 namespace kgrpo::coder_gpt4o {
@@ -70,6 +73,7 @@ class Coder {
   struct SameContent {
     JobPointer asker;
     std::vector<JobPointer> waiting;
+    std::unique_ptr<QuestionLock> lock;  // which keeps other processes from asking it
   };
 
   void OpenRecordings();
@@ -79,9 +83,17 @@ class Coder {
   bool UseRecorded(const JobPointer& job, bool again = false);
   bool WaitsForSame(const JobPointer& job);
   std::vector<JobPointer> StopWaitingFor(const JobPointer& asker);
+  void AskAsFirst(const JobPointer& job);
+  bool LockQuestion(const JobPointer& job);
+  void WaitForOther(const JobPointer& job);
+  void WatchOthers();
+  void EndWatching();
   void Hold(const JobPointer& job);
   void SendHeld();
   bool Send(const JobPointer& job);
+  std::string WriteReservation(Job& job);
+  void DropReservation(Job& job);
+  std::string UnkeptMessage(const std::string& why) const;
   void Receive(const JobPointer& job, Completion completion);
   bool MayPayAgain(Job& job, const Losses& losses);
   void ReportTotals() const;
@@ -97,8 +109,9 @@ class Coder {
   const Recordings recordings_;
   const Reports reports_;
   std::once_flag recordings_opened_;
-  std::shared_ptr<Recording> run_;     // may be absent
-  std::shared_ptr<Recording> source_;  // of modes cache and replay; a cache may be the same as run_
+  std::shared_ptr<Recording> run_;        // may be absent
+  std::shared_ptr<Recording> source_;     // of modes cache and replay; a cache may be the same as run_
+  std::unique_ptr<QuestionLocks> locks_;  // of mode cache
   std::atomic<uint64_t> cancels_{0};
   std::atomic<bool> warned_of_usage_{false}, warned_of_recording_{false};
 
@@ -111,6 +124,10 @@ class Coder {
   std::map<std::string, size_t> losses_;       // why those gave none, and how many
   std::deque<JobPointer> held_;                // to be sent once their cost fits
   std::map<std::string, SameContent> asking_;  // mode cache, by digest: what is being asked
+  std::vector<JobPointer> asked_by_others_;    // of them, what another process is asking
+  bool told_of_others_ = false, ends_ = false;
+  std::condition_variable others_changed_;
+  std::thread watcher_;  // of who waits for other processes
 };
 
 }  // namespace kgrpo::coder_gpt4o

@@ -5,20 +5,9 @@
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 namespace kgrpo::coder_gpt4o {
-namespace {
-
-std::string Dollars(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "$%.4g", value);
-  return text;
-}
-
-}  // namespace
-
 void Coder::Hold(const JobPointer& job) {
   {
     std::unique_lock lock(mutex_);
@@ -39,6 +28,37 @@ bool Coder::Send(const JobPointer& job) {
                  [this, job](const Losses& losses) { return MayPayAgain(*job, losses); }},
                 [this, job](Completion completion) { Receive(job, std::move(completion)); });
   return true;
+}
+
+// Before the request goes out, so that a process that is killed leaves word of it. Returns why it could not be written
+// down; empty: it was, or costs nothing that is known.
+std::string Coder::WriteReservation(Job& job) {
+  if (run_ == nullptr || job.reserved <= 0) return "";
+  try {
+    job.reservation = run_->Reserve(job.request, job.reserved);
+    return "";
+  } catch (const std::exception& error) {  // a full disk
+    if (reports_.warn && !warned_of_recording_.exchange(true))
+      reports_.warn(std::string("what calls can cost cannot be written down: ") + error.what());
+    return error.what();
+  }
+}
+
+// The request was not sent, or has cost nothing. What cannot be taken out counts as lost once the run is resumed.
+void Coder::DropReservation(Job& job) {
+  const int64_t reservation = std::exchange(job.reservation, 0);
+  if (reservation == 0) return;
+  try {
+    run_->Release(reservation);
+  } catch (const std::exception& error) {
+    if (reports_.warn && !warned_of_recording_.exchange(true))
+      reports_.warn(std::string("what calls cost cannot be written down: ") + error.what());
+  }
+}
+
+std::string Coder::UnkeptMessage(const std::string& why) const {
+  return "what the coder costs cannot be kept in " + run_->file().string() + " (" + why +
+         "), and without it a resumed run would spend more than max_cost: make room, then resume";
 }
 
 // Sends what is held as far as the most that it can cost fits beside the calls in flight. Where there are none to wait
@@ -65,12 +85,18 @@ void Coder::SendHeld() {
   }
   bool again = false;  // there is room that nobody's answer will tell of
   for (const JobPointer& job : ready) {
-    if (Send(job)) continue;
+    const std::string unwritten = WriteReservation(*job);
+    const bool may_send = unwritten.empty() || !options_.max_cost;
+    if (may_send && Send(job)) continue;
+    DropReservation(*job);
     {
       const std::lock_guard lock(mutex_);
       budget_.Settle(job->reserved, 0);
     }
-    job->End(KGRPO_CODER_FAILED, "cancelled");
+    if (may_send)
+      job->End(KGRPO_CODER_FAILED, "cancelled");
+    else
+      Fail(job, KGRPO_ERROR_UNAVAILABLE, UnkeptMessage(unwritten));
     again = true;
   }
   for (const JobPointer& job : refused) {
@@ -114,9 +140,18 @@ void Coder::ReportTotals() const {
 bool Coder::MayPayAgain(Job& job, const Losses& losses) {
   const double once = options_.price.Of(TokensAtMost(job.request.body), options_.max_tokens);
   const double more = LostCost(job, losses) + once - job.reserved;
-  const std::lock_guard lock(mutex_);
-  if (more > 0 && !budget_.Extend(more)) return false;
-  job.reserved += std::max(0.0, more);
+  if (more <= 0) return true;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!budget_.Extend(more)) return false;
+    job.reserved += more;
+  }
+  if (job.reservation == 0) return true;
+  try {
+    run_->Raise(job.reservation, job.reserved);
+  } catch (const std::exception&) {
+    return !options_.max_cost;  // that it is not written down is told where its cost is booked
+  }
   return true;
 }
 
@@ -143,8 +178,13 @@ void Coder::Receive(const JobPointer& job, Completion completion) {
   const bool no_budget = completion.failure == "budget";  // to be asked again once it fits, if it ever does
   const bool keep = !no_budget && (answered || completion.outcome == Completion::Outcome::kFailed);
   std::string unkept;
-  if (keep || cost > 0)
-    unkept = Keep(*job, {.completion = completion, .cost = cost, .lost_cost = lost}, keep, /*paid=*/true);
+  if (keep || cost > 0) {
+    const int64_t reservation = std::exchange(job->reservation, 0);
+    unkept = Keep(*job, {.completion = completion, .cost = cost, .lost_cost = lost, .reservation = reservation}, keep,
+                  /*paid=*/true);
+  } else {
+    DropReservation(*job);
+  }
   std::vector<JobPointer> waiting;
   {
     const std::lock_guard lock(mutex_);
@@ -162,11 +202,7 @@ void Coder::Receive(const JobPointer& job, Completion completion) {
   if (reports_.metric && options_.price_known) reports_.metric("coder/lost_cost", lost);
   if (!unkept.empty() && options_.max_cost) {
     waiting.push_back(job);
-    for (const JobPointer& one : waiting) {
-      one->Fail(KGRPO_ERROR_UNAVAILABLE,
-                "what the coder costs cannot be kept in " + run_->file().string() + " (" + unkept +
-                    "), and without it a resumed run would spend more than max_cost: make room, then resume");
-    }
+    for (const JobPointer& one : waiting) one->Fail(KGRPO_ERROR_UNAVAILABLE, UnkeptMessage(unkept));
     return SendHeld();
   }
   if (no_budget) {

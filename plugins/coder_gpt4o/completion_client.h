@@ -59,7 +59,9 @@ struct ClientOptions {
   double retry_budget_reserve = 32;    // retries that are there at first
 
   // --- outages ---
-  uint32_t breaker_failures = 8;     // so many failures with no answer between, of three requests or more, open it
+  // So many failures with no answer between, of three requests or more, open it; while the service has never been
+  // reached, as many or max_attempts, of however few requests.
+  uint32_t breaker_failures = 8;
   double breaker_pause_seconds = 5;  // before the first probe; doubled after each that fails
   double breaker_pause_cap_seconds = 60;
   double max_outage_seconds = 3600;      // then what waits is answered kFatal

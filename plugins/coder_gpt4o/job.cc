@@ -30,6 +30,8 @@ bool Job::Take(const Completion& completion, double cost, bool reused) {
   completion_tokens_ += completion.completion_tokens;
   cost_ += cost;
   attempts_ += completion.attempts;
+  const bool answered = completion.outcome == Completion::Outcome::kAnswered;
+  estimated_ = estimated_ || (answered && !completion.usage_known) || (!reused && completion.lost_attempts > 0);
   switch (completion.outcome) {
     case Completion::Outcome::kAnswered:
       break;
@@ -59,7 +61,7 @@ bool Job::Take(const Completion& completion, double cost, bool reused) {
 }
 
 void Job::Lose(const Completion& completion, double cost) {
-  asked_anew_ = true;
+  asked_anew_ = estimated_ = true;
   cost_ += cost;
   attempts_ += completion.attempts;
 }
@@ -85,6 +87,7 @@ void Job::Deliver(kgrpo_coder_outcome outcome, const std::string& source, const 
   answer.attempts = attempts_;
   answer.text = Str(text_);
   answer.reused = reused_ && !asked_anew_ ? 1 : 0;
+  answer.estimated = estimated_ ? 1 : 0;
   done_.done(done_.context, &answer, nullptr);
 }
 

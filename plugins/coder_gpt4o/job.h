@@ -31,7 +31,8 @@ class Job {
 
   // Of the exchange that is next or in flight; the coder's own.
   RecordedRequest request;
-  double reserved = 0;
+  double reserved = 0;      // the most that it can cost
+  int64_t reservation = 0;  // its number in the run's recording; 0: it stands in none
 
   // Takes what an exchange gave, and what it cost. `reused`: the service was not asked for it. True: the answer was cut
   // off, and the messages ask for the rest now. False: the host has its answer.
@@ -63,6 +64,7 @@ class Job {
   uint32_t attempts_ = 0;
   bool reused_ = false;      // some of it was there already
   bool asked_anew_ = false;  // the service was asked for some of it
+  bool estimated_ = false;   // the service did not tell all of its tokens, or what it takes for attempts without answer
 };
 
 }  // namespace kgrpo::coder_gpt4o

@@ -100,7 +100,7 @@ constexpr std::string_view kSchema = R"json({
     "retry_budget_reserve": {"title": "retries at first", "type": "number", "minimum": 0, "default": 32,
       "description": "Retries that are there at first."},
     "breaker_failures": {"title": "failures to a pause", "type": "integer", "minimum": 1, "maximum": 1000000, "default": 8,
-      "description": "So many failures in a row, of several requests, pause all calls until a probe succeeds."},
+      "description": "So many failures in a row, of several requests, pause all calls until a probe succeeds; before anything was reached, as many or max_attempts, of however few."},
     "breaker_pause_seconds": {"title": "first pause", "type": "number", "exclusiveMinimum": 0, "default": 5,
       "description": "Seconds before the first probe; doubled after each that fails."},
     "breaker_pause_cap_seconds": {"title": "longest pause", "type": "number", "exclusiveMinimum": 0, "default": 60,

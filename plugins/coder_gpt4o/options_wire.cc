@@ -1,11 +1,13 @@
 #include "coder_gpt4o/options_wire.h"
 
+#include "coder_gpt4o/client/ascii.h"
 #include "coder_gpt4o/secrets.h"
 
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
 #include <cctype>
+#include <string_view>
 #include <utility>
 
 namespace kgrpo::coder_gpt4o {
@@ -24,6 +26,27 @@ bool IsVariableName(const std::string& name) {
 std::string WithoutBlanksAtTheEnd(std::string text) {
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) text.pop_back();
   return text;
+}
+
+// Why that is no key, though the variable holds it: what comes along when a key is copied. Empty: it may be one.
+std::string ObjectionToKey(const std::string& variable, std::string_view value) {
+  const auto has = [&](auto which) { return std::any_of(value.begin(), value.end(), which); };
+  const std::string alone = "; set it to the key alone";
+  const std::string lower = Lower(value);
+  for (const std::string_view scheme : {"bearer", "authorization:"}) {
+    if (lower.starts_with(scheme) && lower.size() > scheme.size() &&
+        !std::isalnum(static_cast<unsigned char>(lower[scheme.size()])))
+      return "begins as the header does that the key is sent in, which is added to it" + alone;
+  }
+  if (value.starts_with(variable + "=")) return "begins with the variable's own name" + alone;
+  if (has([](char c) { return c == '"' || c == '\'' || c == '`'; })) return "has quotes in it" + alone;
+  if (has([](unsigned char c) { return c >= 0x80; }))
+    return "has characters in it that are not ASCII, as a dash or a quote that a word processor made" + alone;
+  if (has([](unsigned char c) { return c <= 0x20 || c == 0x7f; }))
+    return "has blanks or control characters in it" + alone;
+  if (value.find("...") != std::string_view::npos || value.find_first_of("<>*") != std::string_view::npos)
+    return "is an example's or a shortened one, not a key";
+  return "";
 }
 
 void ReadKey(const Json& json, const Environment& environment, CoderOptions& options, OptionMistakes& mistakes) {
@@ -46,8 +69,8 @@ void ReadKey(const Json& json, const Environment& environment, CoderOptions& opt
                      ": export it with the service's key, name another one, or write null for a service that "
                      "wants none");
   }
-  const bool printable = std::all_of(value.begin(), value.end(), [](unsigned char c) { return c > 0x20 && c < 0x7f; });
-  if (!printable) mistakes.Add("api_key_env", "the value of " + variable + " has blanks or control characters in it");
+  if (const std::string objection = ObjectionToKey(variable, value); !objection.empty())
+    mistakes.Add("api_key_env", "the value of " + variable + " " + objection);
   options.client.api_key = value;
 }
 

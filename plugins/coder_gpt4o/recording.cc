@@ -1,15 +1,14 @@
 #include "coder_gpt4o/recording.h"
 
 #include "coder_gpt4o/difference.h"
+#include "coder_gpt4o/recording_tables.h"
 #include "digest/sha256.h"
 
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 namespace kgrpo::coder_gpt4o {
@@ -17,42 +16,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kApplicationId = 0x6b677263;  // "kgrc"
-constexpr int kVersion = 2;
-
-constexpr const char* kTables = R"sql(
-CREATE TABLE exchanges(
-  id INTEGER PRIMARY KEY, digest TEXT NOT NULL, sample TEXT NOT NULL, request TEXT NOT NULL,
-  identity TEXT NOT NULL, answered INTEGER NOT NULL, text TEXT NOT NULL, refusal TEXT NOT NULL,
-  finish_reason TEXT NOT NULL, model TEXT NOT NULL, prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, usage_known INTEGER NOT NULL,
-  cost REAL NOT NULL, answer_seconds REAL NOT NULL, attempts INTEGER NOT NULL, http_status INTEGER NOT NULL,
-  failure TEXT NOT NULL, message TEXT NOT NULL, recorded_at REAL NOT NULL) STRICT;
-CREATE INDEX exchanges_by_digest ON exchanges(digest, sample);
-CREATE TABLE spending(
-  only INTEGER PRIMARY KEY CHECK(only = 1), calls INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL,
-  completion_tokens INTEGER NOT NULL, cost REAL NOT NULL) STRICT;
-INSERT INTO spending VALUES(1, 0, 0, 0, 0);
-)sql";
-
 constexpr std::chrono::milliseconds kImpatience(10);  // after a failure
-constexpr std::chrono::milliseconds kLook(10);        // how often a file that is held is looked at
 
-// What sqlite waits for by itself leaves this out: it fails at once where another process reads the file.
-void UseWriteAheadLog(Database& database, std::chrono::milliseconds patience) {
-  constexpr const char* kSql = "PRAGMA journal_mode = WAL";
-  const auto end = std::chrono::steady_clock::now() + patience;
-  while (std::chrono::steady_clock::now() < end) {
-    const int result = sqlite3_exec(database.raw(), kSql, nullptr, nullptr, nullptr);
-    if (result == SQLITE_OK) return;
-    if (result != SQLITE_BUSY && result != SQLITE_LOCKED) break;
-    std::this_thread::sleep_for(kLook);
-  }
-  database.Execute(kSql);
-}
-
-int64_t Pragma(Database& database, const char* sql) {
-  Statement statement(database, sql);
-  return statement.Step() ? statement.Integer(0) : 0;
+double UnixNow() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 RecordedCompletion Read(const Statement& row) {
@@ -82,53 +49,6 @@ std::string Columns(Recording::Access access) {
              "SELECT answered, text, refusal, finish_reason, model, prompt_tokens, completion_tokens, usage_known, "
              "cost, answer_seconds, attempts, http_status, failure, message, ") +
          (access == Recording::Access::kReadWrite ? "paid" : "1") + " FROM exchanges WHERE digest = ?";
-}
-
-void Prepare(Database& database, const fs::path& file, Recording::Access access, std::chrono::milliseconds patience) {
-  const int64_t application = Pragma(database, "PRAGMA application_id");
-  const bool is_new = application == 0 && Pragma(database, "SELECT count(*) FROM sqlite_schema") == 0;
-  if (access == Recording::Access::kReadWrite && is_new) {
-    UseWriteAheadLog(database, patience);
-    Transaction transaction(database);
-    // Another process may have been as quick.
-    if (Pragma(database, "PRAGMA application_id") == 0) {
-      database.Execute(kTables);
-      database.Execute(("PRAGMA application_id = " + std::to_string(kApplicationId)).c_str());
-      database.Execute(("PRAGMA user_version = " + std::to_string(kVersion)).c_str());
-    }
-    transaction.Commit();
-  } else if (application != kApplicationId) {
-    throw Error(KGRPO_ERROR_INVALID, file.string() +
-                                         " is a database, but no recording of exchanges with a coder (the one "
-                                         "of a run is artifacts/coder/exchanges.sqlite in its folder)");
-  }
-  const int64_t version = Pragma(database, "PRAGMA user_version");
-  if (version != kVersion) {
-    throw Error(KGRPO_ERROR_UNSUPPORTED, file.string() +
-                                             " was recorded by another version of the plugin (its tables are of "
-                                             "version " +
-                                             std::to_string(version) + ", not " + std::to_string(kVersion) + ")");
-  }
-  if (access == Recording::Access::kReadWrite) {  // recordings from before these columns; two processes may meet here
-    Transaction transaction(database);
-    if (Pragma(database, "SELECT count(*) FROM pragma_table_info('exchanges') WHERE name = 'service'") == 0)
-      database.Execute("ALTER TABLE exchanges ADD COLUMN service TEXT NOT NULL DEFAULT ''");
-    if (Pragma(database, "SELECT count(*) FROM pragma_table_info('exchanges') WHERE name = 'paid'") == 0)
-      database.Execute("ALTER TABLE exchanges ADD COLUMN paid INTEGER NOT NULL DEFAULT 1");
-    if (Pragma(database, "SELECT count(*) FROM pragma_table_info('spending') WHERE name = 'lost_cost'") == 0)
-      database.Execute("ALTER TABLE spending ADD COLUMN lost_cost REAL NOT NULL DEFAULT 0");
-    transaction.Commit();
-  }
-}
-
-// An empty file is one that SQLite has still to write to.
-bool LooksLikeADatabase(const fs::path& file) {
-  constexpr std::string_view kBeginning = "SQLite format 3";
-  std::ifstream stream(file, std::ios::binary);
-  std::string beginning(kBeginning.size(), '\0');
-  if (!stream) return true;  // cannot be read: that is what to say
-  stream.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
-  return stream.gcount() == 0 || beginning == kBeginning;
 }
 
 }  // namespace
@@ -162,7 +82,10 @@ Recording::Recording(const fs::path& file, Access access, std::chrono::milliseco
     database_ = std::make_unique<Database>(
         file, access == Access::kReplay ? Database::Mode::kReadOnly : Database::Mode::kReadWrite);
     sqlite3_busy_timeout(database_->raw(), static_cast<int>(patience.count()));
-    Prepare(*database_, file, access, patience);
+    if (access == Access::kReadWrite)
+      PrepareTables(*database_, file, patience);
+    else
+      RequireTables(*database_, file);
     if (access == Access::kReadWrite) {
       // A process that is killed loses nothing; only a machine that stops may lose the last exchanges.
       UseWriteAheadLog(*database_, patience);
@@ -221,35 +144,80 @@ std::optional<RecordedCompletion> Recording::Find(const RecordedRequest& request
   return std::nullopt;
 }
 
-void Recording::Add(const RecordedRequest& request, const RecordedCompletion& exchange, bool keep, bool paid) {
-  const Completion& completion = exchange.completion;
-  const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  const std::lock_guard lock(mutex_);
+void Recording::Change(const std::function<void()>& change) {
   const auto wait = std::exchange(failed_, true) ? std::min(kImpatience, patience_) : patience_;
   sqlite3_busy_timeout(database_->raw(), static_cast<int>(wait.count()));
   Transaction transaction(*database_);
-  if (keep) {
-    Statement insert(
-        *database_,
-        "INSERT INTO exchanges(digest, sample, request, identity, answered, text, refusal, finish_reason, model, "
-        "prompt_tokens, completion_tokens, usage_known, cost, answer_seconds, attempts, http_status, failure, message, "
-        "recorded_at, service, paid) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-    (insert << request.digest << std::to_string(request.sample) << request.body << request.identity
-            << (completion.outcome == Completion::Outcome::kAnswered) << completion.text << completion.refusal
-            << completion.finish_reason << completion.model << completion.prompt_tokens << completion.completion_tokens
-            << completion.usage_known << exchange.cost << completion.answer_seconds << completion.attempts
-            << completion.http_status << completion.failure << completion.message << now << request.service
-            << exchange.paid)
-        .Run();
-  }
-  if (paid) {
-    Statement add(*database_,
-                  "UPDATE spending SET calls = calls + 1, prompt_tokens = prompt_tokens + ?, completion_tokens = "
-                  "completion_tokens + ?, cost = cost + ?, lost_cost = lost_cost + ?");
-    (add << completion.prompt_tokens << completion.completion_tokens << exchange.cost << exchange.lost_cost).Run();
-  }
+  change();
   transaction.Commit();
   failed_ = false;
+}
+
+int64_t Recording::Reserve(const RecordedRequest& request, double cost) {
+  const std::lock_guard lock(mutex_);
+  int64_t reservation = 0;
+  Change([&] {
+    Statement insert(*database_, "INSERT INTO in_flight(digest, sample, cost, sent_at) VALUES(?, ?, ?, ?)");
+    (insert << request.digest << std::to_string(request.sample) << cost << UnixNow()).Run();
+    reservation = sqlite3_last_insert_rowid(database_->raw());
+  });
+  return reservation;
+}
+
+void Recording::Raise(int64_t reservation, double cost) {
+  const std::lock_guard lock(mutex_);
+  Change([&] { (Statement(*database_, "UPDATE in_flight SET cost = ? WHERE id = ?") << cost << reservation).Run(); });
+}
+
+void Recording::Release(int64_t reservation) {
+  const std::lock_guard lock(mutex_);
+  Change([&] { (Statement(*database_, "DELETE FROM in_flight WHERE id = ?") << reservation).Run(); });
+}
+
+LeftInFlight Recording::BookLeftInFlight() {
+  const std::lock_guard lock(mutex_);
+  LeftInFlight left;
+  {
+    Statement select(*database_, "SELECT count(*), total(cost) FROM in_flight");
+    if (!select.Step() || select.Integer(0) == 0) return left;
+    left.calls = static_cast<uint64_t>(select.Integer(0));
+    left.cost = select.Real(1);
+  }
+  Change([&] {
+    Statement add(*database_, "UPDATE spending SET calls = calls + ?, cost = cost + ?, lost_cost = lost_cost + ?");
+    (add << left.calls << left.cost << left.cost).Run();
+    database_->Execute("DELETE FROM in_flight");
+  });
+  return left;
+}
+
+void Recording::Add(const RecordedRequest& request, const RecordedCompletion& exchange, bool keep, bool paid) {
+  const Completion& completion = exchange.completion;
+  const std::lock_guard lock(mutex_);
+  Change([&] {
+    if (keep) {
+      Statement insert(
+          *database_,
+          "INSERT INTO exchanges(digest, sample, request, identity, answered, text, refusal, finish_reason, model, "
+          "prompt_tokens, completion_tokens, usage_known, cost, answer_seconds, attempts, http_status, failure, "
+          "message, recorded_at, service, paid) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+      (insert << request.digest << std::to_string(request.sample) << request.body << request.identity
+              << (completion.outcome == Completion::Outcome::kAnswered) << completion.text << completion.refusal
+              << completion.finish_reason << completion.model << completion.prompt_tokens
+              << completion.completion_tokens << completion.usage_known << exchange.cost << completion.answer_seconds
+              << completion.attempts << completion.http_status << completion.failure << completion.message << UnixNow()
+              << request.service << exchange.paid)
+          .Run();
+    }
+    if (paid) {
+      Statement add(*database_,
+                    "UPDATE spending SET calls = calls + 1, prompt_tokens = prompt_tokens + ?, completion_tokens = "
+                    "completion_tokens + ?, cost = cost + ?, lost_cost = lost_cost + ?");
+      (add << completion.prompt_tokens << completion.completion_tokens << exchange.cost << exchange.lost_cost).Run();
+    }
+    if (paid && exchange.reservation != 0)  // what is known now takes the place of what was put aside
+      (Statement(*database_, "DELETE FROM in_flight WHERE id = ?") << exchange.reservation).Run();
+  });
 }
 
 double Recording::Spent() {
@@ -266,7 +234,7 @@ double Recording::LostCost() {
 
 uint64_t Recording::Exchanges() {
   const std::lock_guard lock(mutex_);
-  return static_cast<uint64_t>(Pragma(*database_, "SELECT count(*) FROM exchanges"));
+  return static_cast<uint64_t>(NumberOf(*database_, "SELECT count(*) FROM exchanges"));
 }
 
 std::string Recording::Difference(const RecordedRequest& request) {

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -29,10 +30,17 @@ struct RecordedRequest {
 RecordedRequest MakeRecordedRequest(std::string body, std::string identity, uint64_t sample);
 
 struct RecordedCompletion {
-  Completion completion;  // kAnswered or kFailed
-  double cost = 0;        // as it was when it was paid
-  double lost_cost = 0;   // of it: for attempts that gave no answer
-  bool paid = true;       // by the run in whose recording it stands, not taken from a cache
+  Completion completion;    // kAnswered or kFailed
+  double cost = 0;          // as it was when it was paid
+  double lost_cost = 0;     // of it: for attempts that gave no answer
+  bool paid = true;         // by the run in whose recording it stands, not taken from a cache
+  int64_t reservation = 0;  // that is over with it; 0: none was written down
+};
+
+// Calls that a process had in flight when it was killed, and the most that they can have cost: US dollars.
+struct LeftInFlight {
+  uint64_t calls = 0;
+  double cost = 0;
 };
 
 // Which of several recorded answers to the same content is wanted.
@@ -59,8 +67,19 @@ class Recording {
 
   std::optional<RecordedCompletion> Find(const RecordedRequest& request, Match match);
 
-  // Keeps the exchange, with `keep`, and adds it to what was spent, with `paid`. Once that failed, the file is not
-  // waited for any more until it succeeds: the answers of a run that ends must not take its patience each.
+  // Writes down, before a request is sent, what it can cost at most: should this process be killed meanwhile, the next
+  // one finds it. Returns the reservation's number. Of a run's own recording, which one process at a time writes to.
+  int64_t Reserve(const RecordedRequest& request, double cost);
+  // The request can cost so much now.
+  void Raise(int64_t reservation, double cost);
+  // It was not sent, or has cost nothing.
+  void Release(int64_t reservation);
+  // Adds the reservations that are there to what was spent, and to what was lost of that. Call before the first
+  // Reserve.
+  LeftInFlight BookLeftInFlight();
+
+  // Keeps the exchange, with `keep`, and adds it to what was spent, with `paid`. Once a change of the file failed, it
+  // is not waited for any more until one succeeds: the answers of a run that ends must not take its patience each.
   void Add(const RecordedRequest& request, const RecordedCompletion& exchange, bool keep, bool paid);
 
   // What Add has added up, in this process and before: US dollars.
@@ -75,11 +94,14 @@ class Recording {
   const std::filesystem::path& file() const { return file_; }
 
  private:
+  // Runs it within a transaction. Under the mutex.
+  void Change(const std::function<void()>& change);
+
   std::filesystem::path file_;
   Access access_;
   std::chrono::milliseconds patience_;
   std::mutex mutex_;
-  bool failed_ = false;  // guarded: to add the last exchange
+  bool failed_ = false;  // guarded: the last change
   std::unique_ptr<Database> database_;
 };
 

@@ -15,7 +15,7 @@ inline const nlohmann::json kPrices = {{"gpt-4o", {{"prompt", 2.5}, {"completion
 // AnswerOf costs 0.0045 US dollars.
 struct Bench {
   explicit Bench(const nlohmann::json& changes = nlohmann::json::object(), Recordings recordings = {})
-      : coder(OptionsWith(changes), service.service(), std::move(recordings),
+      : coder(OptionsWith(changes), Telling(service.service()), std::move(recordings),
               {[this](std::string_view message) { warnings.emplace_back(message); },
                [this](std::string_view name, double value) {
                  metrics.emplace_back(name, value);
@@ -24,10 +24,20 @@ struct Bench {
 
   void Ask(Asked& asked, Answered& answered) { coder.Implement(asked.request(), answered.done()); }
 
+  // Tells the test that a request has reached the service.
+  Service Telling(Service told) {
+    return {[this, send = std::move(told.send)](CompletionRequest request, std::function<void(Completion)> done) {
+              send(std::move(request), std::move(done));
+              if (on_send) on_send();
+            },
+            std::move(told.cancel), std::move(told.address)};
+  }
+
   ScriptedService service;
   std::vector<std::string> warnings;
   std::vector<std::pair<std::string, double>> metrics;
   std::function<void()> on_metric;  // called at the next one
+  std::function<void()> on_send;
   Coder coder;
 };
 

@@ -35,7 +35,7 @@ TEST_F(RunWithServiceTest, CoderCheckShowsEverythingButTheKey) {
             HasSubstr("---- answer\n    Done.\n"), HasSubstr("---- kernel\n    // a\n    void launch() { int n")));
   EXPECT_THAT(result.out, AllOf(HasSubstr("outcome   ok: a kernel was found; it was neither compiled nor judged\n"),
                                 HasSubstr("1 attempt\n"), HasSubstr("tokens    11 sent, 7 answered\n"),
-                                HasSubstr("cost      $0.025000\n")));
+                                HasSubstr("cost      $0.025000\n"), Not(HasSubstr("estimate"))));
   ASSERT_EQ(server.Count(), 1u);
   EXPECT_EQ(server.Requests()[0].get_header_value("Authorization"), std::string("Bearer ") + kKey);
 
@@ -44,6 +44,41 @@ TEST_F(RunWithServiceTest, CoderCheckShowsEverythingButTheKey) {
   EXPECT_FALSE(shown["reused"].get<bool>());
   EXPECT_DOUBLE_EQ(shown["cost"].get<double>(), 0.025);
   EXPECT_FALSE(fs::exists(directory_.path() / "runs"));
+}
+
+TEST_F(RunWithServiceTest, CoderCheckCallsAnEstimateOne) {
+  Server server([](const auto&, auto& response, int) {  // without a word of tokens
+    response.set_content(R"({"choices": [{"index": 0, "message": {"content": "No."}, "finish_reason": "stop"}]})",
+                         "application/json");
+  });
+  WritePipeline(server.Url(), "    mode: cache\n    recording: cache.sqlite\n");
+  for (const bool reused : {false, true}) {  // what is estimated stays so
+    const Result result = Host("coder-check p.yaml");
+    EXPECT_THAT(result.out,
+                AllOf(ContainsRegex("\ncost      \\$[0-9.]+\nestimate  some of these tokens and of this cost"),
+                      HasSubstr(reused ? "source    a recording" : "1 attempt\n")));
+  }
+  EXPECT_TRUE(json::parse(Host("coder-check p.yaml --json").out)["estimated"].get<bool>());
+}
+
+// What a person gets wrong first: the port, the path, the address of a web page.
+TEST_F(RunWithServiceTest, CoderCheckNamesTheAddressWhereNoServiceIs) {
+  const auto check = [&](const std::string& url) {
+    WritePipeline(url, "    max_first_outage_seconds: 0.1\n    breaker_pause_seconds: 0.05\n    max_attempts: 2\n");
+    const Result result = Host("coder-check p.yaml");
+    EXPECT_EQ(result.code, 4) << result.err;
+    return result.err;
+  };
+  EXPECT_THAT(check("http://127.0.0.1:1/v1"),
+              AllOf(ContainsRegex("attempt 1 failed: the service cannot be reached: [^\n]*; nothing at "
+                                  "http://127.0.0.1:1/v1/chat/completions has answered yet as a service of chat "
+                                  "completions does: check base_url\n"),
+                    ContainsRegex("error: [^\n]*Check base_url, proxy and the network")));
+  Server page([](const auto&, auto& response, int) { response.set_content("<html>Log in</html>", "text/html"); });
+  EXPECT_THAT(check(page.Url()), AllOf(HasSubstr("not a JSON object but a web page; it begins: Log in"),
+                                       ContainsRegex("error: [^\n]*Check base_url")));
+  const std::string bare = page.Url().substr(0, page.Url().rfind("/v1"));
+  EXPECT_THAT(check(bare), HasSubstr("most services want /v1 at its end: " + bare + "/v1\n"));
 }
 
 TEST_F(RunWithServiceTest, CoderCheckSaysWhyThereIsNoKernel) {

@@ -189,6 +189,98 @@ TEST(CoderTest, TellsWhatTheRunSpentWithWhatAStopCutShort) {
   EXPECT_THAT(resumed.metrics, testing::Contains(testing::Pair("coder/lost_cost_total", lost)).Times(2));
 }
 
+// What stands in a run's recording while calls are in flight, and after them.
+double InFlight(const std::filesystem::path& folder, const char* what = "total(cost)") {
+  Database database(folder / kRecordingName, Database::Mode::kReadOnly);
+  Statement select(database, std::string("SELECT ") + what + " FROM in_flight");
+  return select.Step() ? select.Real(0) : -1;
+}
+
+TEST(CoderTest, WritesDownWhatACallCanCostBeforeItIsSent) {
+  const auto folder = TestFolder("reserved");
+  Bench bench(json{{"prices", kPrices}, {"continuations", 1}}, RecordedIn(folder));
+  Asked asked, other("use two warps", 2), third("use three warps", 3);
+  Answered answered, second, cancelled;
+  double at_most = 0;
+  bench.on_send = [&] {  // the service has it already: what is not written down by now would be lost
+    EXPECT_EQ(InFlight(folder, "count(*)"), 1);
+    at_most = InFlight(folder);
+  };
+  bench.Ask(asked, answered);
+  EXPECT_GT(at_most, 4096 * 10e-6);  // max_tokens, and the prompt
+  EXPECT_LT(at_most, 0.05);
+  EXPECT_TRUE(bench.service.calls[0].may_pay_again({1, 1, 0}));
+  EXPECT_NEAR(InFlight(folder), 2 * at_most, 1e-9);  // the attempt that was lost, and the next one
+  bench.on_send = nullptr;
+  bench.Ask(other, second);
+  EXPECT_EQ(InFlight(folder, "count(*)"), 2);
+  bench.service.Answer(AnswerOf("```cuda\nvoid", "length"));  // of which the rest is asked for
+  EXPECT_EQ(InFlight(folder, "count(*)"), 2);
+  bench.service.Answer(Failed());
+  EXPECT_EQ(InFlight(folder, "count(*)"), 1);
+  bench.service.Answer(AnswerOf(Fenced(kKernelC)));
+  EXPECT_EQ(InFlight(folder, "count(*)"), 0);
+  bench.Ask(third, cancelled);
+  EXPECT_EQ(InFlight(folder, "count(*)"), 1);
+  bench.coder.Cancel();  // before it was lost to anybody
+  EXPECT_EQ(cancelled.message, "cancelled");
+  EXPECT_EQ(InFlight(folder, "count(*)"), 0);
+  EXPECT_DOUBLE_EQ(bench.coder.spent(), 2 * 0.0045);
+}
+
+TEST(CoderTest, CountsWhatAKilledProcessHadInFlight) {
+  const auto folder = TestFolder("killed");
+  const json options = {{"prices", kPrices}, {"max_cost", 0.1}};
+  double at_most = 0;
+  {
+    Recording killed(folder / kRecordingName, Recording::Access::kReadWrite);  // nobody settles it
+    killed.Reserve({}, at_most = 0.09);
+  }
+  Bench resumed(options, RecordedIn(folder));
+  Asked asked;
+  Answered answered;
+  resumed.Ask(asked, answered);
+  ASSERT_TRUE(answered.error);
+  EXPECT_EQ(answered.error->code(), KGRPO_ERROR_BUDGET);
+  EXPECT_THAT(answered.error->what(),
+              AllOf(HasSubstr("has cost $0.09 of max_cost $0.1"),
+                    HasSubstr("up to $0.09 of that for attempts that gave no answer, the commonest, 1 times: the run's "
+                              "process was killed")));
+  EXPECT_THAT(resumed.warnings, testing::ElementsAre(HasSubstr("1 call was in flight when the run's process was")));
+  EXPECT_THAT(resumed.metrics, testing::Contains(testing::Pair("coder/lost_cost_total", at_most)));
+}
+
+TEST(CoderTest, SendsNothingWhoseCostCannotBeWrittenDown) {
+  for (const bool limited : {true, false}) {
+    const auto folder = TestFolder("unwritten");
+    json options = {{"prices", kPrices}};
+    if (limited) options["max_cost"] = 10;
+    Recordings recordings;
+    recordings.open_run = [&] {
+      return std::make_shared<Recording>(folder / kRecordingName, Recording::Access::kReadWrite,
+                                         std::chrono::milliseconds(50));
+    };
+    Bench bench(options, recordings);
+    Asked asked, other("use two warps", 2);
+    Answered first, second;
+    bench.Ask(asked, first);
+    bench.service.Answer(AnswerOf(Fenced(kKernelC)));
+    Database writer(folder / kRecordingName);
+    writer.Execute("BEGIN IMMEDIATE");  // stands for a disk that is full
+    bench.Ask(other, second);
+    EXPECT_EQ(bench.service.sent, limited ? 1u : 2u);
+    EXPECT_THAT(bench.warnings, testing::ElementsAre(HasSubstr("cannot be written down")));
+    if (!limited) continue;
+    ASSERT_TRUE(second.error);
+    EXPECT_EQ(second.error->code(), KGRPO_ERROR_UNAVAILABLE);
+    EXPECT_THAT(second.error->what(), HasSubstr("would spend more than max_cost"));
+    writer.Execute("COMMIT");
+    Answered again;  // nothing is held back for the one that was not sent
+    bench.Ask(other, again);
+    EXPECT_EQ(bench.service.sent, 2u);
+  }
+}
+
 // ---- cancelling ----------------------------------------------------------------------------------
 
 TEST(CoderTest, CancellingAnswersEverything) {

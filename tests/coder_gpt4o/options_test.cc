@@ -104,6 +104,27 @@ TEST(OptionsTest, AnUnsetVariable) {
   EXPECT_EQ(OptionsWith({{"api_key_env", nullptr}}).client.api_key, "");
 }
 
+TEST(OptionsTest, WhatComesAlongWithAKeyIsRefusedAndNotRepeated) {
+  const auto refusal = [](const std::string& value) { return Refusal({}, value.c_str()); };
+  for (const char* value : {"Bearer sk-abcdefgh", "bearer: sk-abcdefgh", "Authorization: Bearer sk-abcdefgh"})
+    EXPECT_THAT(refusal(value), AllOf(HasSubstr("begins as the header does"), Not(HasSubstr("abcd")))) << value;
+  EXPECT_THAT(refusal("OPENAI_API_KEY=sk-abcdefgh"),
+              AllOf(HasSubstr("the variable's own name"), Not(HasSubstr("abcd"))));
+  for (const char* value : {"\"sk-abcdefgh\"", "'sk-abcdefgh'", "sk-abcdefgh\""})
+    EXPECT_THAT(refusal(value), AllOf(HasSubstr("has quotes in it"), Not(HasSubstr("abcd")))) << value;
+  for (const char* value : {"sk\xe2\x80\x93"
+                            "abcdefgh",
+                            "\xe2\x80\x9csk-abcdefgh",
+                            "sk-\xc3\xa4"
+                            "abcdefgh"})
+    EXPECT_THAT(refusal(value), AllOf(HasSubstr("not ASCII"), Not(HasSubstr("abcd")))) << value;
+  for (const char* value : {"sk-...", "<your key>", "sk-abcdefgh****"})
+    EXPECT_THAT(refusal(value), HasSubstr("the value of OPENAI_API_KEY ")) << value;
+  for (const char* value :
+       {"sk-abcdefgh", "sk-proj-Ab_9", "bearerabc", "eyJhbGciOi.eyJz.SflK-w", "a+b/c==", "sk-abcdefgh\n"})
+    EXPECT_EQ(refusal(value), "") << value;
+}
+
 TEST(OptionsTest, AKeyInAFileIsRefusedAndNotRepeated) {
   for (const char* key : {"sk-proj-abc123", "a1b2c3d4e5f6a7b8", "sk_live_abc", "4F5"}) {
     EXPECT_THAT(Refusal({{"api_key_env", key}}),

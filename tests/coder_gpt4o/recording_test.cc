@@ -113,6 +113,51 @@ TEST(RecordingTest, AddsUpWhatWasSpent) {
   EXPECT_EQ(again.Exchanges(), 2u);
 }
 
+TEST(RecordingTest, BooksWhatAKilledProcessLeftInFlight) {
+  const fs::path file = TestFolder("in_flight") / "r.sqlite";
+  {
+    Recording recording(file, Access::kReadWrite);
+    EXPECT_EQ(recording.BookLeftInFlight().calls, 0u);
+    RecordedCompletion answered = Exchange("a", 0.25);
+    answered.reservation = recording.Reserve(Request("{}", 1), 1);
+    recording.Add(Request("{}", 1), answered, true, true);
+    recording.Release(recording.Reserve(Request("{}", 2), 2));
+    recording.Reserve(Request("{}", 3), 4);
+    recording.Raise(recording.Reserve(Request("{}", 4), 8), 16);
+    EXPECT_EQ(recording.Spent(), 0.25);
+  }
+  Recording again(file, Access::kReadWrite);
+  const LeftInFlight left = again.BookLeftInFlight();
+  EXPECT_EQ(left.calls, 2u);
+  EXPECT_EQ(left.cost, 20);
+  EXPECT_EQ(again.Spent(), 20.25);
+  EXPECT_EQ(again.LostCost(), 20);
+  EXPECT_EQ(again.BookLeftInFlight().calls, 0u);  // once
+  EXPECT_EQ(again.Spent(), 20.25);
+}
+
+// As the first recordings were: without `service`, `paid`, `lost_cost` and the table `in_flight`.
+TEST(RecordingTest, BringsAnOldRecordingUpToDate) {
+  const fs::path file = TestFolder("old") / "r.sqlite";
+  { Recording(file, Access::kReadWrite).Add(Request("{}", 1), Exchange("a", 0.25), true, true); }
+  {
+    Database database(file);
+    for (const char* sql : {"ALTER TABLE exchanges DROP COLUMN service", "ALTER TABLE exchanges DROP COLUMN paid",
+                            "ALTER TABLE spending DROP COLUMN lost_cost", "DROP TABLE in_flight"}) {
+      database.Execute(sql);
+    }
+  }
+  EXPECT_TRUE(Recording(file, Access::kReplay).Find(Request("{}", 1), Match::kContent));
+  Recording recording(file, Access::kReadWrite);
+  const auto found = recording.Find(Request("{}", 1), Match::kSample);
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(found->paid);
+  EXPECT_EQ(recording.Spent(), 0.25);
+  EXPECT_EQ(recording.LostCost(), 0);
+  recording.Reserve(Request("{}", 2), 0.5);
+  EXPECT_EQ(recording.BookLeftInFlight().calls, 1u);
+}
+
 TEST(RecordingTest, ClosedItIsOnePlainFile) {
   const fs::path folder = TestFolder("plain");
   { Recording(folder / "r.sqlite", Access::kReadWrite).Add(Request("{}", 1), Exchange("a"), true, true); }

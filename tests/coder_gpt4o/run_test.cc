@@ -90,6 +90,31 @@ TEST_F(RunWithServiceTest, ARunIsRecordedAndReplaysWithoutTheService) {
   EXPECT_THAT(missing.err, AllOf(HasSubstr("has no answer to this request"), HasSubstr("temperature is 1")));
 }
 
+// With one call in flight, as with many: no step is done where nobody writes a kernel.
+TEST_F(RunWithServiceTest, ARunAgainstAServiceThatIsNotThereEnds) {
+  WritePipeline("http://127.0.0.1:1/v1",
+                "    max_concurrency: 1\n    max_attempts: 1\n    max_first_outage_seconds: 0.2\n"
+                "    breaker_pause_seconds: 0.05\n");
+  const Result result = Host("p.yaml --set loop.batch_size=1 --set loop.rounds=1 --set loop.max_steps=2");
+  EXPECT_EQ(result.code, 4) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("no service of chat completions answered at http://127.0.0.1:1/v1"));
+  EXPECT_EQ(Number(directory_.path() / "runs/p/run.sqlite", "SELECT count(*) FROM steps"), 0);
+}
+
+// Wherever in the file it stands: found by the schema, by a plugin, or nowhere but in the name of what is not there.
+TEST_F(RunWithServiceTest, AKeyAtAWrongPlaceIsNotRepeated) {
+  WritePipeline("http://127.0.0.1:1/v1");
+  for (const char* place :
+       {"seed", "coder.options.max_tokens", "coder.options.prices", "policy.plugin", "policy.options.model",
+        "problems.train", "loop.advance", "extends", "output_dir", "name"}) {
+    const Result result = test::RunHost(directory_.path(), std::string("check p.yaml --set ") + place + "=" + kKey);
+    EXPECT_EQ((result.out + result.err).find(kKey), std::string::npos) << place << ": " << result.out << result.err;
+  }
+  const Result key = test::RunHost(directory_.path(), std::string("check p.yaml --set coder.options.") + kKey + "=1");
+  EXPECT_EQ((key.out + key.err).find(kKey), std::string::npos) << key.err;
+  EXPECT_THAT(key.err, HasSubstr("[hidden]"));
+}
+
 TEST_F(RunWithServiceTest, TheLimitOfTheCostStopsARunThatCanGoOn) {
   Server server([](const auto& request, auto& response, int) { AnswerKernel(request, response); });
   // An answer costs $0.025 and could cost about $0.8: one at a time, and not all 24.

@@ -107,13 +107,13 @@ inline std::filesystem::path HostProcess(const std::string& word) {
   return {};
 }
 
-// Stops that kgrpo-host as Ctrl-C does. False where there is none, for which the test fails: whoever asks must not wait
-// then for what the stop would have brought.
-inline bool StopHost(const std::string& word) {
+// Sends that kgrpo-host a signal, what Ctrl-C sends where none is named. False where there is none, for which the test
+// fails: whoever asks must not wait then for what the stop would have brought.
+inline bool StopHost(const std::string& word, int with = SIGINT) {
   const std::string pid = HostProcess(word).filename().string();
   pid_t number = 0;
   std::from_chars(pid.data(), pid.data() + pid.size(), number);
-  if (number > 0 && kill(number, SIGINT) == 0) return true;
+  if (number > 0 && kill(number, with) == 0) return true;
   ADD_FAILURE() << "no kgrpo-host runs with " << word;
   return false;
 }

@@ -22,11 +22,11 @@ using ::testing::HasSubstr;
 // Answers three calls, then stops the command whose line holds the word, and answers no more until it is over.
 class StoppingServer {
  public:
-  explicit StoppingServer(const std::string& word)
-      : server_([this, word](const auto& request, auto& response, int) {
+  explicit StoppingServer(const std::string& word, int with = SIGINT)
+      : server_([this, word, with](const auto& request, auto& response, int) {
           const int call = ++calls_;
           if (call <= 3) return AnswerKernel(request, response);
-          if (call == 4 && !StopHost(word)) return AnswerError(response, 400, ErrorBody("nobody to stop"));
+          if (call == 4 && !StopHost(word, with)) return AnswerError(response, 400, ErrorBody("nobody to stop"));
           over_.wait();
         }) {}
   std::string Url() const { return server_.Url(); }
@@ -61,6 +61,36 @@ TEST_F(RunWithServiceTest, AStoppedRunTellsWhatItHasCost) {
   char text[64];
   std::snprintf(text, sizeof text, "the coder has cost $%.2f so far", spent);
   EXPECT_THAT(result.err, HasSubstr(text));
+}
+
+// What was in flight then stands in the run's books before it was sent.
+TEST_F(RunWithServiceTest, AKilledRunCountsTheCallsThatWereInFlight) {
+  const std::string word = "killed-" + std::to_string(getpid());
+  const auto recording = directory_.path() / word / "artifacts/coder/exchanges.sqlite";
+  {
+    StoppingServer server(word, SIGKILL);
+    WritePipeline(server.Url(), "    max_concurrency: 1\n    max_tokens: 100\n");
+    Host("p.yaml --set output_dir=" + word);
+    server.End();
+  }
+  const double answered = Number(recording, "SELECT cost FROM spending");
+  const double in_flight = Number(recording, "SELECT total(cost) FROM in_flight");
+  EXPECT_DOUBLE_EQ(answered, 3 * 0.025);
+  EXPECT_GT(in_flight, 100 * 2000e-6);  // max_tokens, and the prompt
+  Server server([](const auto& request, auto& response, int) { AnswerKernel(request, response); });
+  const std::string resolved = (directory_.path() / word / "resolved.yaml").string();
+  std::string text = test::Read(resolved);
+  const size_t url = text.find("http://"), end = text.find_first_of("\"\n ", url);
+  ASSERT_NE(url, std::string::npos);
+  test::Write(resolved, text.replace(url, end - url, server.Url()));
+  const Result resumed = Host("resume " + word);
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_THAT(resumed.err, ContainsRegex("[0-9]+ calls? w.* in flight when the run's process was killed"));
+  EXPECT_EQ(Number(recording, "SELECT count(*) FROM in_flight"), 0);
+  EXPECT_DOUBLE_EQ(Number(recording, "SELECT lost_cost FROM spending"), in_flight);
+  EXPECT_NEAR(Number(directory_.path() / word / "run.sqlite",
+                     "SELECT value FROM metrics WHERE name = 'coder/cost_total' AND step = 3"),
+              Number(recording, "SELECT count(*) FROM exchanges") * 0.025 + in_flight, 1e-9);
 }
 
 TEST_F(RunWithServiceTest, AStoppedEvaluationTellsWhatItHasCost) {

@@ -55,10 +55,16 @@ TEST_P(BrokenConnections, AreTriedAgainOnANewOne) {
 }
 
 TEST_P(BrokenConnections, AreNamedForWhatTheyAre) {
-  const SocketServer server([](const Exchange& exchange, int) { GetParam().fail(exchange); });
+  std::atomic<bool> was_there = false;  // else it would be a wrong base_url
+  const SocketServer server([&](const Exchange& exchange, int) {
+    if (!was_there) return AnswerOnce(exchange);
+    GetParam().fail(exchange);
+  });
   ClientOptions options = Options(server);
   options.max_attempts = 1;
   CompletionClient client(options);
+  ASSERT_EQ(Ask(client).outcome, Outcome::kAnswered);
+  was_there = true;
   const Completion completion = Ask(client);
   EXPECT_EQ(completion.outcome, Outcome::kFailed);
   EXPECT_EQ(completion.failure, GetParam().failure) << completion.message;

@@ -8,16 +8,23 @@
 namespace kgrpo::coder_gpt4o {
 namespace {
 
-constexpr BreakerOptions kOptions = {4, 5, 30};
+constexpr BreakerOptions kOptions = {4, 2, 5, 30};
+
+// Of a service that was there once.
+CircuitBreaker Contacted() {
+  CircuitBreaker breaker(kOptions);
+  breaker.OnContact();
+  return breaker;
+}
 
 CircuitBreaker Opened(double now) {
-  CircuitBreaker breaker(kOptions);
+  CircuitBreaker breaker = Contacted();
   for (uint64_t request = 1; request <= 4; ++request) breaker.OnFailure(now, 0, request, false);
   return breaker;
 }
 
 TEST(CircuitBreaker, OpensAfterFailuresOfSeveralRequestsInARow) {
-  CircuitBreaker breaker(kOptions);
+  CircuitBreaker breaker = Contacted();
   for (uint64_t request = 1; request <= 3; ++request) breaker.OnFailure(0, 0, request, false);
   EXPECT_FALSE(breaker.Open());
   breaker.OnFailure(2, 0, 1, false);
@@ -27,7 +34,7 @@ TEST(CircuitBreaker, OpensAfterFailuresOfSeveralRequestsInARow) {
 }
 
 TEST(CircuitBreaker, AnAnswerBetweenStartsOver) {
-  CircuitBreaker breaker(kOptions);
+  CircuitBreaker breaker = Contacted();
   for (int round = 0; round < 10; ++round) {
     for (uint64_t request = 1; request <= 3; ++request) breaker.OnFailure(round, 0, request, false);
     breaker.OnAlive();
@@ -36,9 +43,18 @@ TEST(CircuitBreaker, AnAnswerBetweenStartsOver) {
 }
 
 TEST(CircuitBreaker, OneOrTwoBadPromptsAreNoOutage) {
-  CircuitBreaker breaker(kOptions);
+  CircuitBreaker breaker = Contacted();
   for (int i = 0; i < 100; ++i) breaker.OnFailure(i, 0, 1 + i % 2, false);
   EXPECT_FALSE(breaker.Open());
+}
+
+TEST(CircuitBreaker, WhereNothingEverWasOneRequestIsEnough) {
+  CircuitBreaker breaker(kOptions);
+  breaker.OnFailure(0, 0, 1, false);
+  EXPECT_FALSE(breaker.Open());
+  breaker.OnFailure(1, 0, 1, false);
+  EXPECT_TRUE(breaker.Open());
+  EXPECT_DOUBLE_EQ(breaker.Wait(1), 5);
 }
 
 TEST(CircuitBreaker, LetsOneProbeOutAtATimeAndDoublesThePause) {

@@ -52,9 +52,13 @@ TEST(Lost, StreamsThatBreakOffCountWithWhatTheyBrought) {
 }
 
 TEST(Lost, SilenceCountsOnceTheRequestIsSent) {
-  const SocketServer server([](const Exchange& exchange, int number) {
-    if (number == 1) exchange.HoldUntilClosed();
-    if (number == 2) {
+  std::atomic<bool> was_there = false;  // else it would be a wrong base_url
+  std::atomic<int> silent = 0;
+  const SocketServer server([&](const Exchange& exchange, int) {
+    if (!was_there) return AnswerOnce(exchange);
+    if (++silent == 1) {
+      exchange.HoldUntilClosed();
+    } else {
       exchange.Send(ChunkedHead());
       exchange.HoldUntilClosed();
     }
@@ -62,6 +66,8 @@ TEST(Lost, SilenceCountsOnceTheRequestIsSent) {
   ClientOptions options = Impatient(server.Url());
   options.max_attempts = 2;
   CompletionClient client(options);
+  ASSERT_EQ(Ask(client).outcome, Outcome::kAnswered);
+  was_there = true;
   const Completion completion = Ask(client);
   EXPECT_EQ(completion.outcome, Outcome::kFailed);
   EXPECT_EQ(completion.attempts, 2U);
@@ -74,16 +80,18 @@ TEST(Lost, SilenceCountsOnceTheRequestIsSent) {
 
 TEST(Lost, WhatIsNoServiceOfChatCompletionsBillsNothing) {
   const SocketServer server([](const Exchange& exchange, int number) {
-    if (number == 1) exchange.Reset();
-    if (number == 2) return;  // closed without a word
-    if (number == 3) exchange.Send(Http("<!doctype html><title>Log in</title>"));
-    if (number == 4) exchange.Send(Http("{\"status\": \"ok\"}"));
-    if (number == 5) exchange.Send(Http(""));
-    if (number == 6) exchange.Send(Http("[1, 2]"));
+    if (number == 1) return AnswerOnce(exchange);  // a service is there, else it would be a wrong base_url
+    if (number == 2) exchange.Reset();
+    if (number == 3) return;  // closed without a word
+    if (number == 4) exchange.Send(Http("<!doctype html><title>Log in</title>"));
+    if (number == 5) exchange.Send(Http("{\"status\": \"ok\"}"));
+    if (number == 6) exchange.Send(Http(""));
+    if (number == 7) exchange.Send(Http("[1, 2]"));
   });
   ClientOptions options = QuickOptions(server.Url());
   options.max_attempts = 6;
   CompletionClient client(options);
+  ASSERT_EQ(Ask(client).outcome, Outcome::kAnswered);
   const Completion completion = Ask(client);
   EXPECT_EQ(completion.outcome, Outcome::kFailed);
   EXPECT_EQ(completion.attempts, 6U);

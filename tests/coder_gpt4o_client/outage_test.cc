@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -117,25 +118,69 @@ TEST(Outage, AWebPageIsNoServiceThatWasThere) {
   const ClientOptions options = QuickOptions(server.Url());
   for (const Completion& completion : AskWhereNoServiceEverWas(options)) {
     EXPECT_THAT(completion.message, HasSubstr("no service of chat completions answered"));
-    EXPECT_THAT(completion.message, HasSubstr("is not a JSON object"));
+    EXPECT_THAT(completion.message, HasSubstr("is not a JSON object but a web page"));
     EXPECT_THAT(completion.message, HasSubstr("Check base_url"));
   }
 }
 
-TEST(Outage, OneRequestToNowhereFailsAfterItsAttempts) {
-  CompletionClient client(QuickOptions("http://127.0.0.1:" + std::to_string(ClosedPort()) + "/v1"));
-  const Completion completion = Ask(client);
-  EXPECT_EQ(completion.outcome, Outcome::kFailed);
-  EXPECT_EQ(completion.failure, "connection");
-  EXPECT_EQ(completion.attempts, 8U);
-  EXPECT_EQ(completion.http_status, 0);
+// However few they are, and however few attempts each may make.
+TEST(Outage, OneRequestToNowhereEndsTheRun) {
+  for (const uint32_t attempts : {1U, 3U, 8U}) {
+    ClientOptions options = QuickOptions("http://127.0.0.1:" + std::to_string(ClosedPort()));
+    options.max_first_outage_seconds = 0.1;
+    options.max_attempts = attempts;
+    std::vector<std::string> retries;
+    options.retry_notice = [&](const std::string& message) { retries.push_back(message); };
+    CompletionClient client(options);
+    const Completion completion = Ask(client);
+    EXPECT_EQ(completion.outcome, Outcome::kFatal);
+    EXPECT_EQ(completion.failure, "outage");
+    EXPECT_GT(completion.attempts, attempts);
+    EXPECT_EQ(completion.http_status, 0);
+    EXPECT_THAT(completion.message,
+                HasSubstr("no service of chat completions answered at " + options.base_url + "/chat/completions"));
+    EXPECT_THAT(completion.message, HasSubstr("most services want /v1 at its end: " + options.base_url + "/v1"));
+    ASSERT_FALSE(retries.empty());  // a person who waits need not wait for the end
+    EXPECT_THAT(retries.front(), HasSubstr("check base_url; it has no path"));
+  }
 }
 
-TEST(Outage, AnUnknownNameFailsAsOne) {
-  CompletionClient client(QuickOptions("http://service.invalid/v1"));
+TEST(Outage, ASlowStartIsWaitedFor) {
+  const int port = ClosedPort();
+  ClientOptions options = QuickOptions("http://127.0.0.1:" + std::to_string(port) + "/v1");
+  options.max_attempts = 2;
+  std::optional<Server> server;
+  options.notice = [&](const std::string&) {  // by now both attempts have failed
+    if (!server)
+      server.emplace([](const auto& request, auto& response, int) { AnswerRight(request, response, "up"); }, port);
+  };
+  CompletionClient client(options);
   const Completion completion = Ask(client);
-  EXPECT_EQ(completion.outcome, Outcome::kFailed);
+  EXPECT_EQ(completion.outcome, Outcome::kAnswered) << completion.message;
+  EXPECT_GT(completion.attempts, 2U);
+}
+
+TEST(Outage, AnUnknownNameIsOne) {
+  ClientOptions options = QuickOptions("http://service.invalid/v1");
+  options.max_first_outage_seconds = 0.1;
+  CompletionClient client(options);
+  const Completion completion = Ask(client);
+  EXPECT_EQ(completion.outcome, Outcome::kFatal);
   EXPECT_THAT(completion.message, HasSubstr("service.invalid"));
+}
+
+TEST(Outage, AnAddressWithoutItsPathIsTold) {
+  const Server server([](const auto&, auto& response, int) { AnswerError(response, 404, "404 page not found"); });
+  for (const bool has_path : {false, true}) {
+    const std::string bare = server.Url().substr(0, server.Url().rfind("/v1"));
+    CompletionClient client(QuickOptions(has_path ? bare + "/api" : bare));
+    const Completion completion = Ask(client);
+    EXPECT_EQ(completion.outcome, Outcome::kFatal);
+    EXPECT_THAT(completion.message, HasSubstr("Check base_url and model"));
+    EXPECT_EQ(completion.message.find("most services want /v1 at its end: " + bare + "/v1") != std::string::npos,
+              !has_path)
+        << completion.message;
+  }
 }
 
 }  // namespace

@@ -25,9 +25,9 @@ json Usage() {
 
 Server::Server(const std::string& certificate_file, const std::string& key_file, Reply reply)
     : Server(std::make_unique<httplib::SSLServer>(certificate_file.c_str(), key_file.c_str()), "https",
-             std::move(reply)) {}
+             std::move(reply), 0) {}
 
-Server::Server(std::unique_ptr<httplib::Server> server, std::string scheme, Reply reply)
+Server::Server(std::unique_ptr<httplib::Server> server, std::string scheme, Reply reply, int port)
     : server_(std::move(server)), scheme_(std::move(scheme)), reply_(std::move(reply)) {
   server_->new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
   server_->set_keep_alive_max_count(1000000);
@@ -36,7 +36,7 @@ Server::Server(std::unique_ptr<httplib::Server> server, std::string scheme, Repl
   server_->Post("/v1/chat/completions", [this](const auto& request, auto& response) { Answer(request, response); });
   int listener = -1;
   server_->set_socket_options([&](int socket) { listener = socket; });
-  port_ = server_->bind_to_any_port("127.0.0.1");
+  port_ = port == 0 ? server_->bind_to_any_port("127.0.0.1") : server_->bind_to_port("127.0.0.1", port) ? port : -1;
   listen(listener, kBacklog);  // cpp-httplib's is 5: of many connections at once, some would wait a second
   thread_ = std::thread([this] { server_->listen_after_bind(); });
   while (!server_->is_running()) std::this_thread::yield();

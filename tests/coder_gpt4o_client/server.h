@@ -21,7 +21,9 @@ class Server {
   // Called on one of the server's threads. `attempt` counts the requests with this prompt, from 1.
   using Reply = std::function<void(const httplib::Request& request, httplib::Response& response, int attempt)>;
 
-  explicit Server(Reply reply) : Server(std::make_unique<httplib::Server>(), "http", std::move(reply)) {}
+  // `port`: 0 for any that is free.
+  explicit Server(Reply reply, int port = 0)
+      : Server(std::make_unique<httplib::Server>(), "http", std::move(reply), port) {}
   Server(const std::string& certificate_file, const std::string& key_file, Reply reply);
   ~Server();
 
@@ -32,7 +34,7 @@ class Server {
   int MostAtOnce() const;
 
  private:
-  Server(std::unique_ptr<httplib::Server> server, std::string scheme, Reply reply);
+  Server(std::unique_ptr<httplib::Server> server, std::string scheme, Reply reply, int port);
   void Answer(const httplib::Request& request, httplib::Response& response);
 
   std::unique_ptr<httplib::Server> server_;

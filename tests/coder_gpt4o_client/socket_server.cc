@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "server.h"
+
 namespace kgrpo::coder_gpt4o {
 namespace {
 
@@ -115,6 +117,10 @@ void SocketServer::Serve(int socket) {
 std::string Http(const std::string& body, const std::string& headers) {
   return "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) +
          "\r\n" + headers + "\r\n" + body;
+}
+
+void AnswerOnce(const Exchange& exchange) {
+  exchange.Send(Http(WholeAnswer("right"), "Connection: close\r\n"));
 }
 
 std::string ChunkedHead() {

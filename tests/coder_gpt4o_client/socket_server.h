@@ -57,6 +57,7 @@ class SocketServer {
 
 // An answer's header and body.
 std::string Http(const std::string& body, const std::string& headers = "");
+void AnswerOnce(const Exchange& exchange);        // a right answer, and nothing else on this connection
 std::string ChunkedHead();                        // a stream begins
 std::string HttpChunk(const std::string& bytes);  // and goes on; empty: ends
 

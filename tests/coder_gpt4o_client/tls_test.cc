@@ -118,10 +118,13 @@ TEST(Tls, ACertificateForAnotherNameEndsTheRun) {
 
 TEST(Tls, HttpsToAnHttpServerFails) {
   const Server server(Right());
-  CompletionClient client(QuickOptions("https://127.0.0.1:" + std::to_string(server.Port()) + "/v1"));
+  ClientOptions options = QuickOptions("https://127.0.0.1:" + std::to_string(server.Port()) + "/v1");
+  options.max_first_outage_seconds = 0.1;
+  CompletionClient client(options);
   const Completion completion = Ask(client);
-  EXPECT_EQ(completion.outcome, Outcome::kFailed);
-  EXPECT_EQ(completion.failure, "connection");
+  EXPECT_EQ(completion.outcome, Outcome::kFatal);
+  EXPECT_EQ(completion.failure, "outage");
+  EXPECT_THAT(completion.message, testing::HasSubstr("the connection broke"));
 }
 
 }  // namespace

@@ -87,6 +87,7 @@ struct Appended {
 const Appended kAppended[] = {
     KGRPO_APPENDED(kgrpo_coder_answer, text, 96),
     KGRPO_APPENDED(kgrpo_coder_answer, reused, 112),
+    KGRPO_APPENDED(kgrpo_coder_answer, estimated, 120),
     KGRPO_APPENDED(kgrpo_coder_interface, describe_request, 56),
 };
 

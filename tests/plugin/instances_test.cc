@@ -242,7 +242,7 @@ TEST(CoderAnswers, OfTheirFirstReleaseAreReadUpToTheirEnd) {
   c.cost = 0.5;
   c.attempts = 3;
   c.text = {reinterpret_cast<const char*>(8), size_t{1} << 40};  // to read it is to crash
-  c.reused = 1;
+  c.reused = c.estimated = 1;
   constexpr uint32_t kFirstRelease = 96;
   for (const uint32_t size : {uint32_t{KGRPO_CODER_ANSWER_SIZE_1}, kFirstRelease}) {
     c.struct_size = size;
@@ -257,8 +257,11 @@ TEST(CoderAnswers, OfTheirFirstReleaseAreReadUpToTheirEnd) {
   c.struct_size = KGRPO_SIZEOF_THROUGH(kgrpo_coder_answer, text);  // between the two
   EXPECT_EQ(CoderAnswer::FromC(c).text, "I would rather not.");
   EXPECT_FALSE(CoderAnswer::FromC(c).reused);
-  c.struct_size = sizeof(c);
+  c.struct_size = 120;  // before `estimated`
   EXPECT_TRUE(CoderAnswer::FromC(c).reused);
+  EXPECT_FALSE(CoderAnswer::FromC(c).estimated);
+  c.struct_size = sizeof(c);
+  EXPECT_TRUE(CoderAnswer::FromC(c).estimated);
   c.struct_size = KGRPO_CODER_ANSWER_SIZE_1 - 1;
   EXPECT_THAT(MessageOf([&] { CoderAnswer::FromC(c); }), HasSubstr("kgrpo_coder_answer with struct_size 91, below 92"));
 }

@@ -150,6 +150,20 @@ TEST(Refusal, TextThatIsNoPtx) {
   EXPECT_EQ(Bad(Kernel("mov.u32 %r1, 12z;")), "PTX line 9: '12z' is not a number");
 }
 
+// However deep a text nests what may hold its like: the parser's stack is the host's.
+TEST(Refusal, TextThatNestsWithoutEnd) {
+  const auto many = [](const std::string& piece) {
+    std::string text;
+    for (int i = 0; i < 200000; ++i) text += piece;
+    return text;
+  };
+  const std::string deep = "PTX line 9: nested more than 256 deep";
+  EXPECT_EQ(Bad(Kernel("and.pred %p1, %p2, " + many("!") + "%p3;")), deep);
+  EXPECT_EQ(Bad(Kernel("mov.b64 " + many("{") + ";")), deep);
+  EXPECT_EQ(Bad(Kernel(many("{"))), deep);
+  EXPECT_EQ(Bad(std::string(kHead) + ".global .b8 g[4] = " + many("{") + ";"), "PTX line 4: nested more than 256 deep");
+}
+
 // Whatever a byte is changed to, the answer is a module or an error.
 TEST(Refusal, DamagedTextNeverCrashes) {
   const std::string whole = ReadPtx("basic").substr(0, 20000);

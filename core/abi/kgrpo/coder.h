@@ -60,6 +60,9 @@ typedef struct kgrpo_coder_answer {
   /* 1: it was there already, in a recording or a cache, or is the answer to another request of the same words: nothing
    * was asked for this one, and nothing paid. */
   uint32_t reused;
+  /* 1: some of the tokens or of the cost is an estimate: the service told none, or may bill an attempt that gave no
+   * answer. Eight bytes, so that it lies behind what an older plugin's struct ends with. */
+  uint64_t estimated;
 } kgrpo_coder_answer;
 
 #define KGRPO_CODER_ANSWER_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_coder_answer, attempts)

@@ -30,7 +30,8 @@ void CircuitBreaker::OnFailure(double now, double attempt_seconds, uint64_t requ
   ++failures_;
   if (requests_.size() < kRequests) requests_.insert(request);
   if (!open_) {
-    if (failures_ >= options_.failures && requests_.size() >= kRequests) {
+    const bool many = failures_ >= options_.failures && requests_.size() >= kRequests;
+    if (many || (!contacted_ && failures_ >= options_.failures_at_first)) {
       open_ = true;
       pause_ = options_.pause_seconds;
       next_probe_ = now + pause_;

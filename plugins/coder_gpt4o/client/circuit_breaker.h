@@ -11,6 +11,7 @@ namespace kgrpo::coder_gpt4o {
 
 struct BreakerOptions {
   uint32_t failures = 8;
+  uint32_t failures_at_first = 8;  // while the service was never there: of however few requests
   double pause_seconds = 5;
   double pause_cap_seconds = 60;
 };
@@ -26,7 +27,8 @@ class CircuitBreaker {
 
   // A request goes out; true: as a probe, of which the caller reports exactly one of the following.
   bool OnSend();
-  void OnAlive();  // the service answered, if only with a refusal
+  void OnContact() { contacted_ = true; }  // something answered that may be the service
+  void OnAlive();                          // the service answered, if only with a refusal
   // It did not, after an attempt of so long.
   void OnFailure(double now, double attempt_seconds, uint64_t request, bool probe);
   void OnProbeDropped();  // the probe was cancelled
@@ -37,10 +39,12 @@ class CircuitBreaker {
   double PauseSeconds() const { return pause_; }
 
  private:
-  // One prompt that breaks the server, tried again and again, is not an outage: these many must have failed.
+  // One prompt that breaks the server, tried again and again, is not an outage: these many must have failed. Where no
+  // server ever was, no prompt can have broken it.
   static constexpr size_t kRequests = 3;
 
   BreakerOptions options_;
+  bool contacted_ = false;
   bool open_ = false;
   bool probing_ = false;
   uint32_t failures_ = 0;        // since the last answer

@@ -32,7 +32,9 @@ Dispatcher::Dispatcher(const ClientOptions& options)
       concurrency_(options.max_concurrency, options.backoff_base_seconds, options.backoff_cap_seconds),
       backoff_(options.backoff_base_seconds, options.backoff_cap_seconds, options.seed),
       budget_(options.retry_budget_ratio, options.retry_budget_per_second, options.retry_budget_reserve),
-      breaker_({options.breaker_failures, options.breaker_pause_seconds, options.breaker_pause_cap_seconds}),
+      // Before any request has used up its attempts: none is given up where there is no service.
+      breaker_({options.breaker_failures, std::min(options.breaker_failures, options.max_attempts),
+                options.breaker_pause_seconds, options.breaker_pause_cap_seconds}),
       stream_usage_(options.stream && options.stream_usage) {
   options_.api_key.clear();
   options_.headers.clear();

@@ -35,7 +35,10 @@ void Dispatcher::Conclude(CURL* handle, bool silent, CURLcode code) {
   const double now = Now();
   Transfer::Result result = silent ? attempt.transfer->ConcludeSilent() : attempt.transfer->Conclude(code);
   const ResponseHeaders& headers = attempt.transfer->Headers();
-  contacted_ = contacted_ || attempt.transfer->MayBeTheService();
+  if (attempt.transfer->MayBeTheService()) {
+    contacted_ = true;
+    breaker_.OnContact();
+  }
   if (!result.answer) {
     if (NoteLost(attempt)) attempt.request.last_loss = result.failure.message;
     OnFailure(std::move(attempt), std::move(result.failure), now);
@@ -84,6 +87,8 @@ void Dispatcher::NoteAlive() {
 
 void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
   const ResponseHeaders& headers = attempt.transfer->Headers();
+  if (failure.word == "not_found" && !answered_ && !endpoint_.PathHint().empty())
+    failure.message += ": base_url may be wrong" + endpoint_.PathHint();
   last_failure_ = failure.message;
   if (failure.forbidden && answered_) {  // moderation and firewalls say 403 of a prompt; the key was good before
     failure.remedy = Failure::Remedy::kGiveUp;
@@ -199,6 +204,10 @@ void Dispatcher::TellRetry(const Request& request, const Failure& failure, doubl
     std::snprintf(when.data(), when.size(), "once a probe is answered");
   std::string message = "attempt " + std::to_string(request.attempts) + " failed: " + failure.message + "; up to " +
                         std::to_string(options_.max_attempts - request.charged) + " more, the next " + when.data();
+  if (!contacted_) {
+    message += "; nothing at " + endpoint_.Url() + " has answered yet as a service of chat completions does: check " +
+               "base_url" + endpoint_.PathHint();
+  }
   endpoint_.Secrets().Apply(message);
   options_.retry_notice(message);
 }
@@ -209,7 +218,7 @@ void Dispatcher::CheckOutage() {
   EndRun("outage",
          contacted_ ? "the service has failed for " + time + "; the last failure: " + last_failure_
                     : "no service of chat completions answered at " + endpoint_.Url() + " for " + time + ": " +
-                          last_failure_ + ". Check base_url, proxy and the network",
+                          last_failure_ + ". Check base_url, proxy and the network" + endpoint_.PathHint(),
          0);
 }
 

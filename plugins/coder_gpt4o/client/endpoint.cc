@@ -32,9 +32,10 @@ std::string Part(const ParsedUrl& url, CURLUPart part, unsigned flags = 0) {
   return copy;
 }
 
+constexpr std::string_view kCall = "/chat/completions";
+
 // {base_url}/chat/completions; the query stays where it was.
 std::string CompletionsUrl(const std::string& base_url) {
-  constexpr std::string_view kCall = "/chat/completions";
   const std::string example = "; an example: https://api.openai.com/v1";
   const ParsedUrl url(curl_url());
   if (const CURLUcode code = curl_url_set(url.get(), CURLUPART_URL, base_url.c_str(), 0); code != CURLUE_OK) {
@@ -61,6 +62,13 @@ std::string CompletionsUrl(const std::string& base_url) {
   curl_url_set(url.get(), CURLUPART_PATH, path.c_str(), 0);
   curl_url_set(url.get(), CURLUPART_FRAGMENT, nullptr, 0);
   return Part(url, CURLUPART_URL);
+}
+
+// `url`: of the call, without a query.
+std::string PathHintFor(const std::string& url) {
+  const std::string base = url.substr(0, url.size() - kCall.size());
+  const bool has_path = base.find('/', base.find("://") + 3) != std::string::npos;
+  return has_path ? "" : "; it has no path, and most services want /v1 at its end: " + base + "/v1";
 }
 
 bool IsHeaderName(std::string_view name) {
@@ -129,6 +137,7 @@ Endpoint::Endpoint(const ClientOptions& options, std::function<void()> on_connec
   url_ = CompletionsUrl(options.base_url);
   shown_url_ = url_.substr(0, url_.find('?'));
   HideQuery();
+  path_hint_ = PathHintFor(shown_url_);
   const ParsedUrl parsed(curl_url());
   curl_url_set(parsed.get(), CURLUPART_URL, url_.c_str(), 0);
   // A proxy would get the key in plain text on the way to this machine, and could not find back here anyway.

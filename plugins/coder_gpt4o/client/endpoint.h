@@ -25,6 +25,8 @@ class Endpoint {
   Endpoint& operator=(const Endpoint&) = delete;
 
   const std::string& Url() const { return shown_url_; }  // for people: without its query
+  // What to try where the service is not found there: empty where base_url has a path.
+  const std::string& PathHint() const { return path_hint_; }
   const Redaction& Secrets() const {
     return secrets_;
   }                                              // of messages: the key, the headers' values, the proxy's password
@@ -46,6 +48,7 @@ class Endpoint {
   ClientOptions options_;  // without the key: the header list holds it
   std::string url_;
   std::string shown_url_;
+  std::string path_hint_;
   bool has_ca_file_ = false;  // certificates come from one file, ours or the system's
   std::unique_ptr<curl_slist, FreeList> headers_;
   Redaction secrets_;

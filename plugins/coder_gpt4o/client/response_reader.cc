@@ -152,7 +152,11 @@ void ResponseReader::TakeWhole(int status) {
     foreign_ = body_.find('{') != body_.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
     foreign_ = foreign_ || body_.empty();
     error_.message = Beginning();
-    NotComplete(body_.empty() ? "the answer is empty" : "the answer is not a JSON object; it begins: " + Beginning());
+    const size_t begin = body_.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+    const bool page = begin != std::string::npos && body_[begin] == '<';
+    NotComplete(body_.empty() ? "the answer is empty"
+                              : std::string("the answer is not a JSON object") + (page ? " but a web page" : "") +
+                                    "; it begins: " + Beginning());
     return;
   }
   if (TakeError(object, body_)) return;

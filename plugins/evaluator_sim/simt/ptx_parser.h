@@ -75,8 +75,25 @@ class Parser {
   Arg Number();
   int64_t Integer() { return static_cast<int64_t>(Number().bits); }
 
+  // Held while something is read that may hold its like: blocks, lists, operands.
+  class Nested {
+   public:
+    explicit Nested(Parser& parser) : depth_(parser.depth_) {
+      if (depth_ == kDeepest) parser.Bad("nested more than " + std::to_string(kDeepest) + " deep");
+      ++depth_;
+    }
+    ~Nested() { --depth_; }
+    Nested(const Nested&) = delete;
+    Nested& operator=(const Nested&) = delete;
+
+   private:
+    static constexpr int kDeepest = 256;  // nvcc nests blocks as the source does
+    int& depth_;
+  };
+
   Lexer lexer_;
   PtxModule module_;
+  int depth_ = 0;
   bool extern_ = false;
   // of the function being parsed
   Function function_;

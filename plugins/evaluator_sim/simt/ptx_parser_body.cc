@@ -6,6 +6,7 @@
 namespace kgrpo::simt {
 
 void Parser::Body() {
+  const Nested nested(*this);
   for (;;) {
     const Token& token = lexer_.Peek();
     if (token.kind == Token::Kind::kEnd) BadToken("'}'");

@@ -7,6 +7,7 @@
 namespace kgrpo::simt {
 
 Arg Parser::Operand() {
+  const Nested nested(*this);
   Arg arg;
   const Token& token = lexer_.Peek();
   if (token.Is('{')) {

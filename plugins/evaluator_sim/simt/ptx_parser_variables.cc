@@ -98,6 +98,7 @@ void Parser::Initialiser(Variable& variable, bool unsized) {
 }
 
 void Parser::InitialList(Variable& variable) {
+  const Nested nested(*this);
   Expect('{');
   if (Accept('}')) return;
   do {

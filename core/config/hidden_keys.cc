@@ -1,0 +1,79 @@
+#include "config/hidden_keys.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string_view>
+#include <vector>
+
+namespace kgrpo {
+namespace {
+
+constexpr std::string_view kHidden = "[hidden]";
+
+bool IsKeyCharacter(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_';
+}
+
+// What the keys of services begin with, and how many characters follow at least.
+struct Prefix {
+  std::string_view text;
+  size_t least;
+};
+constexpr std::array<Prefix, 8> kPrefixes = {
+    {{"sk-", 16}, {"sk_", 16}, {"gsk_", 24}, {"hf_", 24}, {"xai-", 24}, {"ghp_", 24}, {"nvapi-", 24}, {"AIza", 24}}};
+
+// How long the key is that begins there; 0: none does.
+size_t KeyLength(std::string_view text) {
+  for (const auto& [prefix, least] : kPrefixes) {
+    if (!text.starts_with(prefix)) continue;
+    const std::string_view rest = text.substr(prefix.size());
+    const auto length = static_cast<size_t>(std::find_if_not(rest.begin(), rest.end(), IsKeyCharacter) - rest.begin());
+    if (length >= least) return prefix.size() + length;
+  }
+  return 0;
+}
+
+// The values of variables that are made for keys, the longest first: one may hold another. A short one is a word.
+std::vector<std::string_view> KeysOfTheEnvironment() {
+  constexpr size_t kShortest = 8;
+  constexpr std::array<std::string_view, 4> kNames = {"KEY", "TOKEN", "SECRET", "PASSWORD"};
+  std::vector<std::string_view> keys;
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
+    const std::string_view assignment = *variable;
+    const size_t equals = assignment.find('=');
+    if (equals == std::string_view::npos) continue;
+    const std::string_view name = assignment.substr(0, equals);
+    std::string_view value = assignment.substr(equals + 1);
+    while (!value.empty() && std::isspace(static_cast<unsigned char>(value.back())) != 0) value.remove_suffix(1);
+    const bool secret =
+        std::any_of(kNames.begin(), kNames.end(), [&](std::string_view end) { return name.ends_with(end); });
+    if (secret && value.size() >= kShortest) keys.push_back(value);
+  }
+  std::sort(keys.begin(), keys.end(), [](std::string_view a, std::string_view b) { return a.size() > b.size(); });
+  return keys;
+}
+
+}  // namespace
+
+bool HideKeys(std::string* text) {
+  bool hidden = false;
+  for (const std::string_view key : KeysOfTheEnvironment()) {
+    for (size_t at = text->find(key); at != std::string::npos; at = text->find(key, at + kHidden.size())) {
+      text->replace(at, key.size(), kHidden);
+      hidden = true;
+    }
+  }
+  for (size_t at = 0; at < text->size(); ++at) {
+    if (at > 0 && IsKeyCharacter((*text)[at - 1])) continue;  // within a word: task-
+    const size_t length = KeyLength(std::string_view(*text).substr(at));
+    if (length == 0) continue;
+    text->replace(at, length, kHidden);
+    hidden = true;
+  }
+  return hidden;
+}
+
+}  // namespace kgrpo

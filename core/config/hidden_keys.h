@@ -1,0 +1,16 @@
+// Keeps keys of services out of messages: one that was written into a file, at whatever place, must not go on to a
+// terminal, a log or somebody's report. Used by config/diagnostic.cc, config/node.cc and cli/main.cc for all that they
+// show.
+#ifndef KGRPO_CONFIG_HIDDEN_KEYS_H
+#define KGRPO_CONFIG_HIDDEN_KEYS_H
+
+#include <string>
+
+namespace kgrpo {
+
+// Replaces by "[hidden]" what looks like a key, and what a variable of the environment holds whose name says that it is
+// one (OPENAI_API_KEY, HF_TOKEN). Returns whether there was any.
+bool HideKeys(std::string* text);
+
+}  // namespace kgrpo
+#endif

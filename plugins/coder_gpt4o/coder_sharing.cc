@@ -1,0 +1,101 @@
+// Of coder.h: mode cache, in which nothing is paid twice. Who asks what is being asked waits for the answer, be it
+// asked by this process or by another one that shares the cache.
+#include "coder_gpt4o/coder.h"
+#include "coder_gpt4o/job.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <chrono>
+#include <utility>
+
+namespace kgrpo::coder_gpt4o {
+namespace {
+
+constexpr std::chrono::milliseconds kLook(50);  // how often it is looked whether others are done
+
+}  // namespace
+
+bool Coder::WaitsForSame(const JobPointer& job) {
+  if (options_.mode != Mode::kCache) return false;
+  const std::lock_guard lock(mutex_);
+  if (job->cancels() != cancels_) return false;  // it is not sent: nobody should wait for it
+  const auto [asked, is_first] = asking_.try_emplace(job->request.digest, SameContent{job, {}, nullptr});
+  if (!is_first) asked->second.waiting.push_back(job);
+  return !is_first;
+}
+
+// Who waited for the answer to that job. Others may ask it from now on: what came of it is in the cache. Under the
+// mutex.
+std::vector<Coder::JobPointer> Coder::StopWaitingFor(const JobPointer& asker) {
+  const auto asked = asking_.find(asker->request.digest);
+  if (asked == asking_.end() || asked->second.asker != asker) return {};
+  std::vector<JobPointer> waiting = std::move(asked->second.waiting);
+  asking_.erase(asked);
+  return waiting;
+}
+
+// For the first of this process to ask it: sends it, or waits for the process that does.
+void Coder::AskAsFirst(const JobPointer& job) {
+  try {
+    if (options_.mode == Mode::kCache) {
+      if (!LockQuestion(job)) return WaitForOther(job);
+      // Who was first until now may have been answered since that look.
+      if (UseRecorded(job, /*again=*/true)) return;
+    }
+  } catch (const Error& error) {
+    return Fail(job, error.code(), error.what());
+  } catch (const std::exception& error) {
+    return Fail(job, KGRPO_ERROR_INTERNAL, error.what());
+  }
+  Hold(job);
+}
+
+// False: another process asks it.
+bool Coder::LockQuestion(const JobPointer& job) {
+  const std::lock_guard lock(mutex_);
+  const auto asked = asking_.find(job->request.digest);
+  if (asked == asking_.end() || asked->second.asker != job) return true;  // it was cancelled, and is not sent
+  asked->second.lock = locks_->TryLock(job->request.service + "\n" + job->request.digest);
+  return asked->second.lock != nullptr;
+}
+
+void Coder::WaitForOther(const JobPointer& job) {
+  bool cancelled = false, tell = false;
+  {
+    const std::lock_guard lock(mutex_);
+    cancelled = job->cancels() != cancels_;
+    if (!cancelled) {
+      asked_by_others_.push_back(job);
+      if (!watcher_.joinable()) watcher_ = std::thread([this] { WatchOthers(); });
+      others_changed_.notify_one();
+      tell = !std::exchange(told_of_others_, true);
+    }
+  }
+  if (cancelled) return job->End(KGRPO_CODER_FAILED, "cancelled");
+  if (tell && reports_.warn)
+    reports_.warn("another process with the same cache is asking what is to be asked here: its answers are waited for");
+}
+
+// On a thread of its own, which there is once somebody had to wait.
+void Coder::WatchOthers() {
+  std::unique_lock lock(mutex_);
+  while (!ends_) {
+    others_changed_.wait(lock, [this] { return ends_ || !asked_by_others_.empty(); });
+    others_changed_.wait_for(lock, kLook, [this] { return ends_; });
+    const std::vector<JobPointer> jobs = std::exchange(asked_by_others_, {});
+    lock.unlock();
+    for (const JobPointer& job : jobs) AskAsFirst(job);
+    lock.lock();
+  }
+}
+
+void Coder::EndWatching() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  others_changed_.notify_one();
+  if (watcher_.joinable()) watcher_.join();
+}
+
+}  // namespace kgrpo::coder_gpt4o

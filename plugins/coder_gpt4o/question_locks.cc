@@ -1,0 +1,51 @@
+#include "coder_gpt4o/question_locks.h"
+
+#include "digest/sha256.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace kgrpo::coder_gpt4o {
+namespace {
+
+// Locks of open files, not of processes: two coders of one process have one each. Returns whether it could be done.
+bool SetLock(int file, int64_t place, short type) {
+  struct flock lock {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = place;
+  lock.l_len = 1;
+  int result = 0;
+  do {
+    result = fcntl(file, F_OFD_SETLK, &lock);
+  } while (result != 0 && errno == EINTR);
+  return result == 0;
+}
+
+}  // namespace
+
+QuestionLock::~QuestionLock() {
+  if (file_ >= 0) SetLock(file_, place_, F_UNLCK);
+}
+
+QuestionLocks::QuestionLocks(const std::filesystem::path& cache) {
+  std::filesystem::path file = cache;
+  file += ".lock";
+  file_ = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+}
+
+QuestionLocks::~QuestionLocks() {
+  if (file_ >= 0) close(file_);
+}
+
+std::unique_ptr<QuestionLock> QuestionLocks::TryLock(const std::string& question) const {
+  constexpr size_t kDigits = 15;  // 60 bits: what a file's length can be, and no two questions meet
+  const auto place = static_cast<int64_t>(std::stoull(Sha256(question).substr(0, kDigits), nullptr, 16));
+  if (file_ >= 0 && SetLock(file_, place, F_WRLCK)) return std::make_unique<QuestionLock>(file_, place);
+  const bool held = file_ >= 0 && (errno == EAGAIN || errno == EACCES);
+  return held ? nullptr : std::make_unique<QuestionLock>(-1, 0);
+}
+
+}  // namespace kgrpo::coder_gpt4o

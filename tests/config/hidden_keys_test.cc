@@ -1,0 +1,60 @@
+// config/hidden_keys.h: what of a message is a key, and what only looks a little like one.
+#include "config/hidden_keys.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <string>
+#include <vector>
+
+#include "config/diagnostic.h"
+
+namespace kgrpo {
+namespace {
+
+std::string Hidden(std::string text) {
+  HideKeys(&text);
+  return text;
+}
+
+TEST(HideKeys, KnowsTheKeysOfServices) {
+  EXPECT_EQ(Hidden("found \"sk-test-0123456789abcdef\", twice: sk-test-0123456789abcdef."),
+            "found \"[hidden]\", twice: [hidden].");
+  EXPECT_EQ(Hidden("Bearer sk-0123456789abcdef"), "Bearer [hidden]");
+  EXPECT_EQ(Hidden("hf_0123456789abcdefghijABCDEFGHIJ/gsk_0123456789abcdefghijABCD"), "[hidden]/[hidden]");
+  for (const char* word : {"", "sk-", "sk-learn", "task-0123456789abcdef-and-so-on", "hf_transfer_on", "runs/sk-small"})
+    EXPECT_EQ(Hidden(word), word);
+}
+
+TEST(HideKeys, KnowsTheKeysOfTheEnvironment) {
+  setenv("KGRPO_TEST_API_KEY", "0a1b2c3d4e5f ", 1);
+  setenv("KGRPO_TEST_TOKEN", "short", 1);
+  setenv("KGRPO_TEST_KEYBOARD", "compose-key", 1);
+  EXPECT_EQ(Hidden("unknown key 0a1b2c3d4e5f0"), "unknown key [hidden]0");
+  EXPECT_EQ(Hidden("short compose-key"), "short compose-key");
+  unsetenv("KGRPO_TEST_API_KEY");
+  EXPECT_EQ(Hidden("0a1b2c3d4e5f"), "0a1b2c3d4e5f");
+  unsetenv("KGRPO_TEST_TOKEN");
+  unsetenv("KGRPO_TEST_KEYBOARD");
+}
+
+TEST(HideKeys, NoMistakeRepeatsOne) {
+  const std::string key = "sk-test-0123456789abcdef";
+  std::vector<Diagnostic> mistakes(2);
+  for (size_t i = 0; i < 2; ++i) {
+    mistakes[i].at.file = "p.yaml";
+    mistakes[i].at.line = static_cast<int>(i) + 1;
+    mistakes[i].at.column = 1;
+    mistakes[i].path = i == 0 ? "coder." + key : "a";
+    mistakes[i].message = i == 0 ? "unknown key" : "b";
+  }
+  mistakes[0].suggestion = key;
+  const ConfigError error(mistakes);
+  EXPECT_EQ(std::string(error.what()),
+            "p.yaml:1:1: coder.[hidden]: unknown key (what looks like a key is not repeated; one that stood in a file "
+            "should be revoked); did you mean \"[hidden]\"?\np.yaml:2:1: a: b");
+  EXPECT_EQ(error.diagnostics()[0].path, "coder.[hidden]");  // of which `check --json` is made
+}
+
+}  // namespace
+}  // namespace kgrpo
