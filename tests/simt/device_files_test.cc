@@ -119,6 +119,19 @@ TEST(TimeEstimate, OtherBlocksHideWhatBarriersWaitFor) {
   EXPECT_GT(estimate(1, 0).seconds, estimate(0, 0).seconds);
 }
 
+TEST(TimeEstimate, BlocksOfMoreWarpsTakeLongerToReplace) {
+  const Device device = Device::Load(Folder() + "/h100.yaml");
+  Counts counts = CountAdd(device, 1 << 12);  // all blocks at once
+  const auto waited = [&](uint32_t warps) {
+    counts.warps_per_block = warps;
+    for (const TimeTerm& term : EstimateTime(counts, {16, 0, 0, 0}, device).terms) {
+      if (term.name == "latency") return term.seconds * device.clock_hz;
+    }
+    return 0.0;
+  };
+  EXPECT_NEAR(waited(32) - waited(8), 24 * device.warp_start_cycles, 1e-3);
+}
+
 TEST(LatencyPath, IsTimedForOtherLatencies) {
   LatencyPath path;
   path.issue = 10;

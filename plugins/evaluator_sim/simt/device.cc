@@ -114,7 +114,7 @@ Device Device::Load(const std::string& path) {
   reader.Get("shared_atomic_cycles", d.shared_atomic_cycles);
   reader.Get("launch_seconds", d.launch_seconds);
   reader.Get("next_launch_seconds", d.next_launch_seconds);
-  reader.Get("block_start_cycles", d.block_start_cycles);
+  reader.Get("warp_start_cycles", d.warp_start_cycles);
   reader.Get("barrier_warp_cycles", d.barrier_warp_cycles);
   reader.Get("blocks_per_cycle", d.blocks_per_cycle);
   reader.Get("norm", d.norm);

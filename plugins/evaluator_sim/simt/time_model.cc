@@ -146,7 +146,8 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
     longest = std::max(longest, hit);
   }
   const double rounds = std::max(1.0, 0.5 * (generations + std::ceil(generations)));
-  const double latency_total = first + (rounds - 1) * later + (longest - mean) + rounds * device.block_start_cycles;
+  const double latency_total =
+      first + (rounds - 1) * later + (longest - mean) + rounds * device.warp_start_cycles * counts.warps_per_block;
   const double latency_cycles = latency_total / rounds, waited = latency_total / device.clock_hz;
   add("latency", waited, [&] { return Print("%.0f cycles a warp, %.1f rounds", latency_cycles, rounds); });
 

@@ -46,7 +46,7 @@ struct Device {
   Latencies latencies;
   double launch_seconds = 0;       // what an empty kernel takes between two events
   double next_launch_seconds = 0;  // the same of each further one of a call
-  double block_start_cycles = 0;   // before a block's first instruction
+  double warp_start_cycles = 0;    // between a block and its successor, for each warp of the block
   double barrier_warp_cycles = 0;  // a barrier takes longer by this for each warp of the block
   double blocks_per_cycle = 0;     // that the device starts
   double norm = 0;                 // exponent of the p-norm over the pipes, with many generations of blocks
