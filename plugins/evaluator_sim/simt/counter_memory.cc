@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <new>
 
 #include "evaluator_sim/simt/cost.h"

@@ -52,7 +52,7 @@ struct Device {
   double norm = 0;                 // exponent of the p-norm over the pipes, with many generations of blocks
   double latency_norm = 0;         // and of that which joins them with latency, with many warps
   double overlap_warps = 0;        // a multiprocessor; with as many that exponent is a quarter of the way from 1
-  double overlap_blocks = 0;       // with barriers: as many a multiprocessor, and both exponents are half as far from 1
+  double overlap_blocks = 0;       // with as many, kernels with barriers have it half as far from 1
 
   // Reads a device file. Throws kgrpo::Error(KGRPO_ERROR_INVALID) "FILE:LINE: ..." for a missing, unknown or wrong
   // field.

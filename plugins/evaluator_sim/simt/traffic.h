@@ -19,8 +19,8 @@ struct Traffic {
   double dram_read = 0, dram_written = 0;    // bytes
   double kept_read = 0;                      // bytes that are read and need not be fetched
   double useful_load = 0, useful_store = 0;  // sectors, had they been filled
-  std::vector<L2Contents::Touched> touched;
-  const ArrayTraffic* worst = nullptr;  // the array whose sectors are used worst
+  std::vector<L2Contents::Touched> touched;  // what the next launch may find
+  const ArrayTraffic* worst = nullptr;       // the array whose sectors are used worst
 };
 
 // `scale` is the grid's blocks over the sampled ones, `blocks_at_once` how many run together.
