@@ -73,12 +73,14 @@ const std::vector<FitParameter>& FitParameters() {
       {"atomic_latency", nullptr, &L::atomic, 0.3},
       {"barrier_latency", nullptr, &L::barrier, 0.3},
       {"launch_seconds", &D::launch_seconds, nullptr, 0.3},
-      {"block_start_cycles", &D::block_start_cycles, nullptr, 0.4},
+      {"next_launch_seconds", &D::next_launch_seconds, nullptr, 0.3},
+      {"warp_start_cycles", &D::warp_start_cycles, nullptr, 0.4},
       {"barrier_warp_cycles", &D::barrier_warp_cycles, nullptr, 0.6},
       {"blocks_per_cycle", &D::blocks_per_cycle, nullptr, 0.2},
       {"norm", &D::norm, nullptr, 0.4},
       {"latency_norm", &D::latency_norm, nullptr, 0.4},
       {"overlap_warps", &D::overlap_warps, nullptr, 0.4},
+      {"overlap_blocks", &D::overlap_blocks, nullptr, 0.6},
   };
   return parameters;
 }

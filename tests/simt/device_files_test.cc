@@ -80,6 +80,58 @@ TEST(L2Contents, MakeRoomForWhatComesLater) {
   EXPECT_EQ(contents.BytesOf(3), 0);
 }
 
+// What the last blocks store is there whole; of the rest each array keeps its part.
+TEST(L2Contents, KeepWhatComesLast) {
+  L2Contents contents;
+  EXPECT_TRUE(contents.Empty());
+  contents.Touch({{1, 380}, {2, 20, 20}}, 100);
+  EXPECT_FALSE(contents.Empty());
+  EXPECT_EQ(contents.BytesOf(2), 20);
+  EXPECT_EQ(contents.BytesOf(1), 80);
+  contents.Touch({{3, 100}, {4, 400, 200}}, 100);  // more than fits comes last
+  EXPECT_EQ(contents.BytesOf(4), 100);
+  EXPECT_EQ(contents.BytesOf(3), 0);
+}
+
+TEST(TimeEstimate, FurtherLaunchesOfACallCostLess) {
+  const Device device = Device::Load(Folder() + "/h100.yaml");
+  const Counts counts = CountAdd(device, 1 << 12);
+  L2Contents contents;
+  EXPECT_EQ(EstimateTime(counts, {16, 0, 0, 0}, device, &contents).launch_seconds, device.launch_seconds);
+  EXPECT_EQ(EstimateTime(counts, {16, 0, 0, 0}, device, &contents).launch_seconds, device.next_launch_seconds);
+  EXPECT_LT(device.next_launch_seconds, device.launch_seconds);
+}
+
+// Warps that meet at barriers wait together: the fewer blocks, the less hides it.
+TEST(TimeEstimate, OtherBlocksHideWhatBarriersWaitFor) {
+  const Device device = Device::Load(Folder() + "/h100.yaml");
+  Counts counts = CountAdd(device, 1 << 20);
+  const auto estimate = [&](double barriers, uint32_t shared_bytes) {
+    counts.barriers = barriers;
+    return EstimateTime(counts, {16, shared_bytes, 0, 0}, device, nullptr, false);
+  };
+  // How far the exponent is from 1, of what it is without barriers.
+  const auto left = [&](uint32_t shared_bytes) {
+    return (estimate(1, shared_bytes).latency_norm - 1) / (estimate(0, shared_bytes).latency_norm - 1);
+  };
+  EXPECT_NEAR(left(0), 8 / (8 + device.overlap_blocks), 1e-9);  // blocks that a multiprocessor holds
+  EXPECT_NEAR(left(100000), 2 / (2 + device.overlap_blocks), 1e-9);
+  EXPECT_GT(estimate(1, 0).seconds, estimate(0, 0).seconds);
+}
+
+TEST(TimeEstimate, BlocksOfMoreWarpsTakeLongerToReplace) {
+  const Device device = Device::Load(Folder() + "/h100.yaml");
+  Counts counts = CountAdd(device, 1 << 12);  // all blocks at once
+  const auto waited = [&](uint32_t warps) {
+    counts.warps_per_block = warps;
+    for (const TimeTerm& term : EstimateTime(counts, {16, 0, 0, 0}, device).terms) {
+      if (term.name == "latency") return term.seconds * device.clock_hz;
+    }
+    return 0.0;
+  };
+  EXPECT_NEAR(waited(32) - waited(8), 24 * device.warp_start_cycles, 1e-3);
+}
+
 TEST(LatencyPath, IsTimedForOtherLatencies) {
   LatencyPath path;
   path.issue = 10;

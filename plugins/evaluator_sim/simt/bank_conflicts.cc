@@ -49,21 +49,18 @@ uint32_t CountWavefronts(const uint64_t* address, uint32_t mask, uint32_t bytes)
   return total + group_cycles;
 }
 
-// A load returns 128 bytes a cycle to the registers, however few different ones it reads; twice as much where every
-// lane n has the address of lane n ^ 1, or every one that of lane n ^ 2 (NVIDIA's developer forum, "Unexpected shared
-// memory bank conflict", 77228).
+}  // namespace
+
 uint32_t ReturnCycles(const uint64_t* address, uint32_t mask, uint32_t bytes) {
   const uint32_t parts = std::max(1u, bytes / 4);
   bool pairs = parts > 1, next_but_one = parts > 1;
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
+  for (uint32_t m = mask; m != 0 && (pairs || next_but_one); m &= m - 1) {
     const auto lane = static_cast<uint32_t>(std::countr_zero(m));
     pairs &= ((mask >> (lane ^ 1)) & 1u) == 0 || address[lane ^ 1] == address[lane];
     next_but_one &= ((mask >> (lane ^ 2)) & 1u) == 0 || address[lane ^ 2] == address[lane];
   }
   return pairs || next_but_one ? parts / 2 : parts;
 }
-
-}  // namespace
 
 uint32_t BankConflicts::Wavefronts(uint32_t pc, const uint64_t* address, uint32_t mask, uint32_t bytes, bool load) {
   if (kept_at_[pc] == 0) {

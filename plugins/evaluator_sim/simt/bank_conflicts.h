@@ -13,6 +13,11 @@ namespace kgrpo::simt {
 // The cycles that the 32 banks need for the lanes of `mask`: how many different words the busiest bank must deliver.
 uint32_t BankCycles(const uint64_t* address, uint32_t mask, uint32_t bytes);
 
+// How long a load takes to return to the registers, however few different bytes it reads: 128 bytes a cycle, twice as
+// much where every lane n has the address of lane n ^ 1, or every one that of lane n ^ 2 (NVIDIA's developer forum,
+// "Unexpected shared memory bank conflict", 77228).
+uint32_t ReturnCycles(const uint64_t* address, uint32_t mask, uint32_t bytes);
+
 // Wavefronts of loads and stores. Loops repeat an access with all addresses moved by the same amount, which turns the
 // banks and changes nothing: so the last answer is kept for each instruction.
 class BankConflicts {

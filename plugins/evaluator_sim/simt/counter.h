@@ -89,8 +89,9 @@ class Counter {
   void CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
   void CountGlobalAtomic(const Instruction& in, uint32_t mask, const Access& access);
   void FindHottestLine();
-  void CountPartialSectors(Array& array, DeviceAddress start, uint32_t mask, const Access& access, uint32_t sectors);
+  void CountPartialSectors(Array& array, DeviceAddress start, uint32_t mask, const Access& access);
   void CountShared(const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
+  void AddSharedWavefronts(const Instruction& in, const Access& access, uint32_t mask, uint32_t bytes, bool load);
   void CountSharedAtomic(const Instruction& in, uint32_t mask, const Access& access);
   bool CountMergedLoad(const Instruction& in, uint32_t mask, const Access& access);
   uint32_t SharedWavefronts(const Instruction& in, const Access& access, uint32_t mask, uint32_t bytes, bool load);

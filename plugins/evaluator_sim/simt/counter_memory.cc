@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <new>
 
 #include "evaluator_sim/simt/cost.h"
@@ -38,8 +37,10 @@ struct Coalesced {
   uint32_t wavefronts;  // of the L1: lines of each part of the warp that is served in one go
 };
 
-Coalesced Coalesce(const Access& access, uint32_t mask, Touched (&touched)[kLanes * 2]) {
-  const uint32_t parts = std::max(1u, access.bytes / 4), width = kLanes / parts;
+Coalesced Coalesce(const Access& access, uint32_t mask, bool load, Touched (&touched)[kLanes * 2]) {
+  // The L1 and shared memory are one memory, and return what they load alike.
+  const uint32_t parts = load ? ReturnCycles(access.address, mask, access.bytes) : std::max(1u, access.bytes / 4);
+  const uint32_t width = kLanes / parts;
   uint32_t count = 0, wavefronts = 0;
   for (uint32_t p = 0; p < parts; ++p) {
     const uint32_t start = count;
@@ -121,12 +122,19 @@ uint32_t Counter::SharedWavefronts(const Instruction& in, const Access& access, 
   return bank_conflicts_.Wavefronts(in.index, access.address, mask, bytes, load);
 }
 
+// Where lanes share addresses an access takes less than its lanes' bytes would.
+void Counter::AddSharedWavefronts(const Instruction& in, const Access& access, uint32_t mask, uint32_t bytes,
+                                  bool load) {
+  const uint32_t wavefronts = SharedWavefronts(in, access, mask, bytes, load);
+  counts_.shared_wavefronts += wavefronts;
+  counts_.shared_ideal_wavefronts += std::min(wavefronts, UnitsOf(mask, bytes, 128));
+}
+
 void Counter::CountShared(const Instruction& in, uint32_t mask, const Access& access, AccessKind kind) {
   counts_.shared_requests += 1;
   if (kind == AccessKind::kAtomic) return CountSharedAtomic(in, mask, access);
   if (code_.merged_leader[in.index] != 0 && CountMergedLoad(in, mask, access)) return;
-  counts_.shared_wavefronts += SharedWavefronts(in, access, mask, access.bytes, kind == AccessKind::kLoad);
-  counts_.shared_ideal_wavefronts += UnitsOf(mask, access.bytes, 128);
+  AddSharedWavefronts(in, access, mask, access.bytes, kind == AccessKind::kLoad);
 }
 
 void Counter::CountSharedAtomic(const Instruction& in, uint32_t mask, const Access& access) {
@@ -159,8 +167,7 @@ bool Counter::CountMergedLoad(const Instruction& in, uint32_t mask, const Access
     for (uint32_t m = mask; m != 0; m &= m - 1) aligned &= access.address[std::countr_zero(m)] % width == 0;
     leader_aligned_[in.index] = aligned ? 1 : 0;
     if (aligned) {
-      counts_.shared_wavefronts += SharedWavefronts(in, access, mask, width, true);
-      counts_.shared_ideal_wavefronts += UnitsOf(mask, width, 128);
+      AddSharedWavefronts(in, access, mask, width, true);
       return true;
     }
   } else if (leader_aligned_[leader - 1] != 0) {
@@ -176,7 +183,7 @@ void Counter::CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, cons
   ArrayTraffic& traffic = array.traffic;
   BlockTrace& trace = *trace_;
   Touched touched[kLanes * 2];
-  const auto [lines, wavefronts] = Coalesce(access, mask, touched);
+  const auto [lines, wavefronts] = Coalesce(access, mask, kind == AccessKind::kLoad, touched);
   uint32_t sectors = 0;
   for (uint32_t i = 0; i < lines; ++i) sectors += static_cast<uint32_t>(std::popcount(touched[i].sectors));
   const double ideal = UnitsOf(mask, access.bytes, 32);
@@ -234,7 +241,7 @@ void Counter::CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, cons
     }
   }
   if (!load) {
-    CountPartialSectors(array, start, mask, access, sectors);
+    CountPartialSectors(array, start, mask, access);
     // The warp has waited for what it stores, and what it loads next cannot pass the store.
     if (!trace.unordered) ChangeWarps(warp);
     return;
@@ -276,19 +283,6 @@ void Counter::CountGlobalAtomic(const Instruction& in, uint32_t mask, const Acce
       ++line.blocks;
     }
     i = j;
-  }
-}
-
-// Sectors that a store fills only in part.
-void Counter::CountPartialSectors(Array& array, DeviceAddress start, uint32_t mask, const Access& access,
-                                  uint32_t sectors) {
-  array.traffic.store_partial_sectors +=
-      std::max(0.0, sectors - std::floor(static_cast<double>(std::popcount(mask)) * access.bytes / kSector));
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const uint64_t offset = access.address[std::countr_zero(m)] - start;
-    const uint64_t sector = offset / kSector;
-    if (array.stored_bytes[sector] == 0) array.stored.push_back(sector);
-    array.stored_bytes[sector] |= static_cast<uint32_t>(((uint64_t{1} << access.bytes) - 1) << (offset % kSector));
   }
 }
 

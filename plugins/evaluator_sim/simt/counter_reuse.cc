@@ -1,4 +1,5 @@
-// How soon a block comes back to memory that the L1 has lost, for the L2 to have kept it or not. Part of the counter.
+// How soon a block comes back to memory that the L1 has lost, for the L2 to have kept it or not; and how far stores
+// fill the sectors that they touch. Part of the counter.
 #include <algorithm>
 #include <bit>
 
@@ -26,6 +27,31 @@ void Counter::CountReuse(Array& array, DeviceAddress start, uint64_t line, uint3
     }
     by = trace_->number;
     at = now;
+  }
+}
+
+// Sectors that a store fills only in part, alone and with the block's other stores.
+void Counter::CountPartialSectors(Array& array, DeviceAddress start, uint32_t mask, const Access& access) {
+  struct Filled {
+    uint64_t sector;
+    uint32_t bytes;
+  };
+  Filled filled[kLanes];
+  uint32_t count = 0;
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    const uint64_t offset = access.address[std::countr_zero(m)] - start;
+    const uint64_t sector = offset / SectorCache::kSector;
+    const auto bytes = static_cast<uint32_t>(((uint64_t{1} << access.bytes) - 1) << (offset % SectorCache::kSector));
+    uint32_t found = count;  // neighbours are most often in the last one
+    while (found > 0 && filled[found - 1].sector != sector) --found;
+    if (found == 0) filled[(found = ++count) - 1] = {sector, 0};
+    filled[found - 1].bytes |= bytes;
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto [sector, bytes] = filled[i];
+    if (bytes != kAllLanes) array.traffic.store_partial_sectors += 1;
+    if (array.stored_bytes[sector] == 0) array.stored.push_back(sector);
+    array.stored_bytes[sector] |= bytes;
   }
 }
 

@@ -113,12 +113,14 @@ Device Device::Load(const std::string& path) {
   reader.Get("same_address_atomic_cycles", d.same_address_atomic_cycles);
   reader.Get("shared_atomic_cycles", d.shared_atomic_cycles);
   reader.Get("launch_seconds", d.launch_seconds);
-  reader.Get("block_start_cycles", d.block_start_cycles);
+  reader.Get("next_launch_seconds", d.next_launch_seconds);
+  reader.Get("warp_start_cycles", d.warp_start_cycles);
   reader.Get("barrier_warp_cycles", d.barrier_warp_cycles);
   reader.Get("blocks_per_cycle", d.blocks_per_cycle);
   reader.Get("norm", d.norm);
   reader.Get("latency_norm", d.latency_norm);
   reader.Get("overlap_warps", d.overlap_warps);
+  reader.Get("overlap_blocks", d.overlap_blocks);
   Latencies& l = d.latencies;
   for (const auto& [name, value] : {std::pair{"alu", &l.alu},
                                     {"fp64", &l.fp64},

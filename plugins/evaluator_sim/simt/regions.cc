@@ -10,7 +10,7 @@ namespace {
 // As ptxas 13 does for sm_90, by comparing the PTX with the machine code of some 80 kernels: loops of one block with a
 // constant step and at most so many instructions are unrolled four times, and branches over so few become predicates.
 constexpr uint32_t kMostUnrolled = 50, kTurns = 4, kMostPredicated = 10;
-constexpr size_t kMostBlocks = 48, kMostInstructions = 1024;  // of a region
+constexpr size_t kMostBlocks = 128, kMostInstructions = 1024;  // of a region
 
 bool Conditional(const Kernel& kernel, uint32_t pc) {
   return kernel.code[pc].run == &Branch && kernel.mention_start[pc + 1] > kernel.mention_start[pc];
@@ -71,7 +71,7 @@ bool Regions::Joins(uint32_t from, uint32_t to, uint32_t* turns) const {
     if (!Conditional(kernel_, end)) return b.first == target && target > end && target - end <= kMostPredicated;
     return target > end && target - end <= kMostPredicated && (b.first == a.last || b.first == target);
   }
-  if (run == &BranchIndexed || run == &Exit || run == &Barrier) return false;
+  if (run == &BranchIndexed || run == &Exit) return false;
   return b.first == a.last;
 }
 

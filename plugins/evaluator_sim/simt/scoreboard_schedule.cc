@@ -29,9 +29,11 @@ void ForSpacesOf(const Kernel& kernel, uint32_t pc, Function f) {
   if (space < kSpaces) return f(space);
   for (const Space any : {Space::kGlobal, Space::kShared, Space::kLocal}) f(static_cast<size_t>(any));
 }
+bool IsBarrier(const Kernel& kernel, uint32_t pc) {  // accesses to memory that others write do not move across these
+  return static_cast<LatencyClass>(kernel.costs[pc].latency) == LatencyClass::kBarrier;
+}
 bool IsFixed(const Kernel& kernel, uint32_t pc) {  // nothing moves across these
-  const auto latency = static_cast<LatencyClass>(kernel.costs[pc].latency);
-  return latency == LatencyClass::kBarrier || latency == LatencyClass::kAtomic || kernel.code[pc].run == &Fence;
+  return static_cast<LatencyClass>(kernel.costs[pc].latency) == LatencyClass::kAtomic || kernel.code[pc].run == &Fence;
 }
 
 }  // namespace
@@ -51,7 +53,8 @@ Scoreboard::Region Scoreboard::Schedule(const std::vector<uint32_t>& pcs) {
     successors[from].push_back({to, latency});
     ++waiting[to];
   };
-  int32_t last_fixed = -1;
+  int32_t last_fixed = -1, last_barrier = -1;
+  std::vector<uint32_t> since_barrier;  // accesses to memory
   // By space; a generic address may lie in any.
   std::array<int32_t, kSpaces> last_store;
   last_store.fill(-1);
@@ -71,6 +74,17 @@ Scoreboard::Region Scoreboard::Schedule(const std::vector<uint32_t>& pcs) {
     }
     region.operands_end.push_back(static_cast<uint32_t>(region.operands.size()));
     if (last_fixed >= 0) edge(static_cast<uint32_t>(last_fixed), i, 0);
+    const bool read_only = (kernel_.code[pc].flags & kFlagReadOnly) != 0;
+    if (IsBarrier(kernel_, pc) || IsStore(kernel_, pc) || (IsLoad(kernel_, pc) && !read_only)) {
+      if (last_barrier >= 0) edge(static_cast<uint32_t>(last_barrier), i, 0);
+      if (IsBarrier(kernel_, pc)) {
+        for (const uint32_t access : since_barrier) edge(access, i, 0);
+        since_barrier.clear();
+        last_barrier = static_cast<int32_t>(i);
+      } else {
+        since_barrier.push_back(i);
+      }
+    }
     if (IsFixed(kernel_, pc) || i + 1 == n) {
       for (uint32_t j = static_cast<uint32_t>(last_fixed + 1); j < i; ++j) edge(j, i, 0);
       last_fixed = static_cast<int32_t>(i);
@@ -81,7 +95,7 @@ Scoreboard::Region Scoreboard::Schedule(const std::vector<uint32_t>& pcs) {
         loads[space].clear();
         last_store[space] = static_cast<int32_t>(i);
       });
-    } else if (IsLoad(kernel_, pc) && (kernel_.code[pc].flags & kFlagReadOnly) == 0) {
+    } else if (IsLoad(kernel_, pc) && !read_only) {
       ForSpacesOf(kernel_, pc, [&](size_t space) {
         if (last_store[space] >= 0) edge(static_cast<uint32_t>(last_store[space]), i, 0);
         loads[space].push_back(i);

@@ -25,7 +25,8 @@ uint32_t L1Share(const Device& device, const KernelResources& resources, uint32_
 TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources, const Device& device,
                           L2Contents* contents, bool explain) {
   TimeEstimate estimate;
-  estimate.launch_seconds = device.launch_seconds;
+  estimate.launch_seconds =
+      contents == nullptr || contents->Empty() ? device.launch_seconds : device.next_launch_seconds;
   estimate.occupancy = ComputeOccupancy(device, resources, counts.threads_per_block);
   if (estimate.occupancy.blocks_per_multiprocessor == 0) {
     estimate.seconds = std::numeric_limits<double>::infinity();
@@ -35,9 +36,9 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
     return estimate;
   }
   if (counts.sampled_blocks == 0) {
-    estimate.seconds = device.launch_seconds;
+    estimate.seconds = estimate.launch_seconds;
     estimate.bound = "launch";
-    estimate.terms.push_back({"launch", device.launch_seconds, "nothing ran"});
+    estimate.terms.push_back({"launch", estimate.launch_seconds, "nothing ran"});
     estimate.sentence = "bound by the cost of launching a kernel";
     return estimate;
   }
@@ -145,7 +146,8 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
     longest = std::max(longest, hit);
   }
   const double rounds = std::max(1.0, 0.5 * (generations + std::ceil(generations)));
-  const double latency_total = first + (rounds - 1) * later + (longest - mean) + rounds * device.block_start_cycles;
+  const double latency_total =
+      first + (rounds - 1) * later + (longest - mean) + rounds * device.warp_start_cycles * counts.warps_per_block;
   const double latency_cycles = latency_total / rounds, waited = latency_total / device.clock_hz;
   add("latency", waited, [&] { return Print("%.0f cycles a warp, %.1f rounds", latency_cycles, rounds); });
 
@@ -153,9 +155,11 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
   // together.
   const double warps = at_once * counts.warps_per_block / device.multiprocessors;
   const double hiding = warps / (warps + device.overlap_warps);
-  const double norm = estimate.latency_norm = 1 + (device.latency_norm - 1) * hiding * hiding;
-  estimate.seconds = device.launch_seconds + std::pow(std::pow(busy, norm) + std::pow(waited, norm), 1 / norm);
-  add("launch", device.launch_seconds, [] { return std::string(); });
+  // Warps of a block that meet at barriers wait for one another: only other blocks go on.
+  const double parties = counts.barriers > 0 ? resident / (resident + device.overlap_blocks) : 1;
+  const double norm = estimate.latency_norm = 1 + (device.latency_norm - 1) * hiding * hiding * parties;
+  estimate.seconds = estimate.launch_seconds + std::pow(std::pow(busy, norm) + std::pow(waited, norm), 1 / norm);
+  add("launch", estimate.launch_seconds, [] { return std::string(); });
   if (!explain) return estimate;
   std::stable_sort(estimate.terms.begin(), estimate.terms.end(),
                    [](const TimeTerm& a, const TimeTerm& b) { return a.seconds > b.seconds; });

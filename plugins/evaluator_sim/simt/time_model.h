@@ -45,12 +45,14 @@ struct Device {
   double shared_atomic_cycles = 0;        // a wavefront
   Latencies latencies;
   double launch_seconds = 0;       // what an empty kernel takes between two events
-  double block_start_cycles = 0;   // before a block's first instruction
+  double next_launch_seconds = 0;  // the same of each further one of a call
+  double warp_start_cycles = 0;    // between a block and its successor, for each warp of the block
   double barrier_warp_cycles = 0;  // a barrier takes longer by this for each warp of the block
   double blocks_per_cycle = 0;     // that the device starts
   double norm = 0;                 // exponent of the p-norm over the pipes, with many generations of blocks
   double latency_norm = 0;         // and of that which joins them with latency, with many warps
   double overlap_warps = 0;        // a multiprocessor; with as many that exponent is a quarter of the way from 1
+  double overlap_blocks = 0;       // with as many, kernels with barriers have it half as far from 1
 
   // Reads a device file. Throws kgrpo::Error(KGRPO_ERROR_INVALID) "FILE:LINE: ..." for a missing, unknown or wrong
   // field.
@@ -99,9 +101,15 @@ uint32_t L1Share(const Device& device, const KernelResources& resources, uint32_
 // What earlier launches of a call left in the L2: bytes of each array, by its address, the last touched last.
 class L2Contents {
  public:
+  struct Touched {
+    uint64_t address = 0;  // of an array
+    double bytes = 0;
+    double last = 0;  // of them, those that no other array's come after
+  };
+  bool Empty() const { return kept_.empty(); }
   double BytesOf(uint64_t address) const;
-  // A launch touched `bytes` of each of these arrays, in a cache that keeps `capacity`.
-  void Touch(const std::vector<std::pair<uint64_t, double>>& arrays, double capacity);
+  // What a launch touched, in a cache that keeps `capacity`.
+  void Touch(const std::vector<Touched>& arrays, double capacity);
 
  private:
   std::vector<std::pair<uint64_t, double>> kept_;

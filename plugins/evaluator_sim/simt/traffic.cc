@@ -73,7 +73,8 @@ Traffic SumTraffic(const Counts& counts, const Device& device, double scale, dou
     const double written_again = lost(array.store_again);  // and filled before, where it is written in part
     sum.dram_read += (2 * lost(array.load_again) + written_again) * kSectorBytes;
     sum.dram_written += written_again * kSectorBytes;
-    sum.touched.emplace_back(array.address, std::max(once * kSectorBytes, stored));
+    // The last generation of blocks stores when all has been loaded.
+    sum.touched.push_back({array.address, std::max(once * kSectorBytes, stored), stored / generations});
     if (array.atomic_sectors > 0) sum.dram_read += std::min(whole, array.atomic_sectors * scale) * kSectorBytes;
     const double waste =
         (array.load_sectors - array.load_ideal_sectors) + (array.store_sectors - array.store_ideal_sectors);
@@ -92,10 +93,11 @@ double L2Contents::BytesOf(uint64_t address) const {
   return 0;
 }
 
-void L2Contents::Touch(const std::vector<std::pair<uint64_t, double>>& arrays, double capacity) {
-  double sum = 0;
-  for (const auto& [address, bytes] : arrays) {
+void L2Contents::Touch(const std::vector<Touched>& arrays, double capacity) {
+  double sum = 0, last = 0;
+  for (const auto& [address, bytes, bytes_last] : arrays) {
     sum += bytes;
+    last += bytes_last;
     std::erase_if(kept_, [&, touched = address](const auto& entry) { return entry.first == touched; });
   }
   // What was there before makes room, the oldest first; of what is larger than the cache each array keeps its part.
@@ -105,8 +107,10 @@ void L2Contents::Touch(const std::vector<std::pair<uint64_t, double>>& arrays, d
     room -= kept_[i].second;
   }
   std::erase_if(kept_, [](const auto& entry) { return entry.second <= 0; });
-  const double part = std::min(1.0, capacity / std::max(sum, 1.0));
-  for (const auto& [address, bytes] : arrays) kept_.emplace_back(address, bytes * part);
+  const double last_part = std::min(1.0, capacity / std::max(last, 1.0));
+  const double part = std::min(1.0, std::max(0.0, capacity - last) / std::max(sum - last, 1.0));
+  for (const auto& [address, bytes, bytes_last] : arrays)
+    kept_.emplace_back(address, bytes_last * last_part + (bytes - bytes_last) * part);
 }
 
 }  // namespace kgrpo::simt

@@ -14,13 +14,13 @@ inline constexpr double kSectorBytes = 32, kLineBytes = 128;
 
 struct Traffic {
   double load_sectors = 0, missed_sectors = 0, store_sectors = 0, partial_sectors = 0,
-         atomic_sectors = 0;                         // whole grid
-  double first_sectors = 0;                          // of the missed ones, those that a block has not touched before
-  double dram_read = 0, dram_written = 0;            // bytes
-  double kept_read = 0;                              // bytes that are read and need not be fetched
-  double useful_load = 0, useful_store = 0;          // sectors, had they been filled
-  std::vector<std::pair<uint64_t, double>> touched;  // arrays by address, bytes
-  const ArrayTraffic* worst = nullptr;               // the array whose sectors are used worst
+         atomic_sectors = 0;                 // whole grid
+  double first_sectors = 0;                  // of the missed ones, those that a block has not touched before
+  double dram_read = 0, dram_written = 0;    // bytes
+  double kept_read = 0;                      // bytes that are read and need not be fetched
+  double useful_load = 0, useful_store = 0;  // sectors, had they been filled
+  std::vector<L2Contents::Touched> touched;  // what the next launch may find
+  const ArrayTraffic* worst = nullptr;       // the array whose sectors are used worst
 };
 
 // `scale` is the grid's blocks over the sampled ones, `blocks_at_once` how many run together.

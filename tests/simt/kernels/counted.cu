@@ -1,0 +1,49 @@
+// Kernels whose accesses the counter tells apart: one thing each, so that what it should say is plain.
+
+// Each thread writes the first 4 or 16 bytes of a 32-byte sector of its own; or all write side by side.
+extern "C" __global__ void StoreEighths(float* out) {
+  out[threadIdx.x * 8] = 1;
+}
+extern "C" __global__ void StoreHalves(float4* out) {
+  out[threadIdx.x * 2] = make_float4(1, 2, 3, 4);
+}
+extern "C" __global__ void StoreWhole(float* out) {
+  out[threadIdx.x] = 1;
+}
+
+// All lanes load the same 16 bytes, or each its own.
+extern "C" __global__ void LoadOne(const float4* x, float4* out) {
+  out[threadIdx.x] = x[blockIdx.x];
+}
+extern "C" __global__ void LoadOwn(const float4* x, float4* out) {
+  out[threadIdx.x] = x[threadIdx.x];
+}
+extern "C" __global__ void LoadOneShared(float* out, int place) {
+  __shared__ __align__(16) float4 tile[32];
+  tile[threadIdx.x] = make_float4(threadIdx.x, 1, 2, 3);
+  __syncthreads();
+  const float4 one = tile[place];
+  out[threadIdx.x] = one.x + one.y + one.z + one.w;
+}
+
+// Four turns, each of which loads, meets the block and goes on from what the others loaded. Loads that are known to read
+// what nobody writes may begin before the barriers.
+template <typename Pointer>
+__device__ void Meet(Pointer x, float* out) {
+  __shared__ float shared[64];
+  float sum = 0;
+#pragma unroll
+  for (int turn = 0; turn < 4; ++turn) {
+    shared[threadIdx.x] = x[turn * 64 + threadIdx.x];
+    __syncthreads();
+    sum += shared[63 - threadIdx.x];
+    __syncthreads();
+  }
+  out[threadIdx.x] = sum;
+}
+extern "C" __global__ void MeetReadOnly(const float* __restrict__ x, float* __restrict__ out) {
+  Meet(x, out);
+}
+extern "C" __global__ void MeetVolatile(const volatile float* x, float* out) {
+  Meet(x, out);
+}
