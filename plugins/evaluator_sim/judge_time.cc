@@ -106,13 +106,13 @@ Trouble Judge::Time(Run& run, Judgement* judgement) {
     seconds += estimate.seconds;
     if (estimate.seconds > record.estimates[longest].seconds) longest = i;
   }
+  if (Trouble trouble = CheckTimed(run, timed)) return {trouble.code, "At the timing size: " + trouble.sentence};
   const double floor = RooflineSeconds(problem, device_);
   if (seconds < kImplausible * floor) {
     return {"implausible", "Its modelled time, " + TimeText(seconds) + ", is below the " + TimeText(floor) +
                                " that the problem's traffic and arithmetic take on this device: it does less work than "
                                "the problem needs."};
   }
-  if (Trouble trouble = CheckTimed(run, timed)) return {trouble.code, "At the timing size: " + trouble.sentence};
 
   const simt::TimeEstimate& main = record.estimates[longest];
   judgement->seconds = judgement->seconds_low = judgement->seconds_high = seconds;
