@@ -2,6 +2,7 @@
 """How well any model could order the measured kernels of a CSV: how much kernels with the same machine code differ.
 
     bench/tau_ceiling.py bench/results/h100_coder_offline_kernels.csv --build build [--sample 24] [--except a,b]
+    bench/tau_ceiling.py ONE.csv --again OTHER.csv      # how two measurements of the same kernels agree
 
 Needs no GPU, but libnvrtc. Each kernel is written again by coder_offline_apply and compiled for sm_90. Those whose
 machine code, launches and constants are equal are one kernel that was measured several times. Prints how far such
@@ -98,6 +99,26 @@ def agreement(groups):
     return statistics.mean(taus), statistics.mean(noisy), right / pairs, apart_right / apart
 
 
+def read_times(path, left_out):
+    """Problem -> {schedule: microseconds} of a CSV's right kernels."""
+    times = collections.defaultdict(dict)
+    for line in pathlib.Path(path).read_text().splitlines()[1:]:
+        problem, schedule, verdict, microseconds = line.split(",")[:4]
+        if verdict in ("ok", "right") and problem not in left_out:
+            times[problem][schedule] = float(microseconds)
+    return times
+
+
+def compare_measurements(one, other):
+    """Prints how well the one orders kernels as the other does."""
+    groups = [[(other[problem][schedule], microseconds) for schedule, microseconds in kernels.items()
+               if schedule in other.get(problem, {})] for problem, kernels in one.items()]
+    groups = [group for group in groups if len(group) > 1]
+    tau, beyond, right, apart = agreement(groups)
+    print(f"{sum(map(len, groups))} kernels in both: tau {tau:.3f}, over pairs more than 3% apart {beyond:.3f}, "
+          f"pairs right {right:.1%}, more than 10% apart {apart:.1%}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("csv")
@@ -106,18 +127,18 @@ def main():
     parser.add_argument("--cuda", default="/usr/local/cuda")
     parser.add_argument("--sample", type=int, default=24)
     parser.add_argument("--except", dest="left_out", default="")
+    parser.add_argument("--again", metavar="OTHER.csv")
     arguments = parser.parse_args()
+    by_problem = read_times(arguments.csv, arguments.left_out.split(","))
+    if arguments.again:
+        compare_measurements(by_problem, read_times(arguments.again, arguments.left_out.split(",")))
+        return
     nvrtc = ctypes.CDLL(f"{arguments.cuda}/lib64/libnvrtc.so")
     apply_tool = f"{arguments.build}/bin/coder_offline_apply"
-    by_problem = collections.defaultdict(list)
-    for line in pathlib.Path(arguments.csv).read_text().splitlines()[1:]:
-        problem, schedule, verdict, microseconds = line.split(",")[:4]
-        if verdict in ("ok", "right") and problem not in arguments.left_out.split(","):
-            by_problem[problem].append((schedule, float(microseconds)))
     repeats, key_of = collections.defaultdict(list), {}
     for problem, kernels in by_problem.items():
         reference = pathlib.Path(arguments.problems, problem, "reference.cu").read_text()
-        for schedule, microseconds in kernels:
+        for schedule, microseconds in kernels.items():
             key = problem, identity(nvrtc, write_kernel(apply_tool, reference, schedule), arguments.cuda) or schedule
             key_of[problem, schedule] = key
             repeats[key].append(microseconds)
@@ -135,7 +156,8 @@ def main():
         groups = []
         for problem, kernels in by_problem.items():
             taken = min(len(kernels), arguments.sample)
-            true = [statistics.median(repeats[key_of[problem, kernels[i * len(kernels) // taken][0]]])
+            schedules = list(kernels)
+            true = [statistics.median(repeats[key_of[problem, schedules[i * len(kernels) // taken]]])
                     for i in range(taken)]
             # Two measurements differ by the noise of both.
             groups.append([(t * math.exp(draw.choice((-1, 1)) * draw.choice(noise) / math.sqrt(2)), t) for t in true])
