@@ -74,11 +74,13 @@ std::vector<CountedKernel> CountKernels(const Arguments& arguments, const std::s
   return kernels;
 }
 
-void WriteDevice(const Arguments& arguments, const std::string& text, const Fitted& fitted,
+// Lines of what neither was measured nor moved by the fit stay as they are.
+void WriteDevice(const Arguments& arguments, const std::string& text, simt::Device start, const Fitted& fitted,
                  const std::map<std::string, NewValue>& known) {
   std::map<std::string, NewValue> values = known;
   for (const FitParameter& parameter : FitParameters()) {
     simt::Device device = fitted.device;
+    if (parameter.Of(device) == parameter.Of(start)) continue;
     NewValue& value = values[parameter.name];
     value.source =
         (value.source.empty() ? "" : "measured and ") + ("fitted to kernels, " + Today() + ", ") + arguments.machine;
@@ -138,7 +140,7 @@ void Run(Arguments arguments) {
     const auto held_out = CrossValidate(start, offset, fit_offset, names, kernels, arguments.folds, arguments.rounds);
     std::printf("\nfamilies left out of the fit\n%s", Table(held_out).c_str());
   }
-  if (!arguments.out.empty()) WriteDevice(arguments, text, fitted, known);
+  if (!arguments.out.empty()) WriteDevice(arguments, text, start, fitted, known);
 }
 
 }  // namespace

@@ -39,7 +39,6 @@ struct Findings {
       failures.insert(failures.end(), part->mistakes().begin(), part->mistakes().end());
     else
       failures.push_back(error.what());
-    for (std::string& failure : failures) HideKeys(&failure);  // which stood at a place that takes any text
     // Bad input outranks what is merely missing here.
     const ExitCode code = ExitCodeOf(error.code());
     if (exit_code == kFine || code == kBadInput) exit_code = code;
@@ -147,6 +146,14 @@ Findings Check(Session& session, const CheckOptionsGiven& given) {
   return findings;
 }
 
+// Keys that stood at places that take any text, in all that is about to be printed. Mistakes are without them already.
+void HideKeysOf(Findings* findings) {
+  for (std::string& failure : findings->failures) HideKeys(&failure);
+  for (std::string& note : findings->notes) HideKeys(&note);
+  HideKeys(&findings->refusal);
+  if (findings->config) HideKeys(&findings->config->output_dir);
+}
+
 void PrintJson(const CheckOptionsGiven& given, const Findings& findings) {
   using Json = nlohmann::ordered_json;
   Json json = {{"file", given.file}, {"ok", findings.exit_code == kFine}};
@@ -179,9 +186,8 @@ void PrintText(const CheckOptionsGiven& given, const Findings& findings) {
   } else if (findings.exit_code == kFine) {
     uint64_t steps = 0;
     for (const StageConfig& stage : config.stages) steps += stage.steps;
-    std::string then =
+    const std::string then =
         findings.refusal.empty() ? "it would run in " + config.output_dir : "but it would not run: " + findings.refusal;
-    HideKeys(&then);
     std::printf("%s: fine. %zu training and %zu held-out problems, %llu steps in %zu %s; %s\n", given.file.c_str(),
                 config.train_problems.size(), config.heldout_problems.size(), static_cast<unsigned long long>(steps),
                 config.stages.size(), config.stages.size() == 1 ? "stage" : "stages", then.c_str());
@@ -203,7 +209,8 @@ void AddCheckCommand(CLI::App& app, const Globals& globals, Action* action) {
   command->callback([=, &globals] {
     *action = [=, &globals] {
       Session session(globals);
-      const Findings findings = Check(session, *given);
+      Findings findings = Check(session, *given);
+      HideKeysOf(&findings);
       if (given->json)
         PrintJson(*given, findings);
       else

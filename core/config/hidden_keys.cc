@@ -59,7 +59,7 @@ std::vector<std::string_view> KeysOfTheEnvironment() {
 }  // namespace
 
 bool HideKeys(std::string* text) {
-  bool hidden = false;
+  bool hidden = text->find(kHidden) != std::string::npos;
   for (const std::string_view key : KeysOfTheEnvironment()) {
     for (size_t at = text->find(key); at != std::string::npos; at = text->find(key, at + kHidden.size())) {
       text->replace(at, key.size(), kHidden);

@@ -9,7 +9,7 @@
 namespace kgrpo {
 
 // Replaces by "[hidden]" what looks like a key, and what a variable of the environment holds whose name says that it is
-// one (OPENAI_API_KEY, HF_TOKEN). Returns whether there was any.
+// one (OPENAI_API_KEY, HF_TOKEN). Returns whether there was any, or one that was hidden before.
 bool HideKeys(std::string* text);
 
 }  // namespace kgrpo

@@ -274,17 +274,15 @@ std::string Describe(const Node& node) {
   if (node.IsMapping()) return "a mapping";
   if (node.IsList()) return "a list";
   if (node.scalar.is_null()) return "nothing";
+  if (!node.scalar.is_string()) return node.scalar.dump();
   constexpr size_t kMaxShown = 60;
-  if (node.scalar.is_string() && node.scalar.get_ref<const std::string&>().size() > kMaxShown) {
-    std::string text = node.scalar.get<std::string>();
-    HideKeys(&text);  // of which half could not be told for one
-    if (text.size() <= kMaxShown) return nlohmann::json(text).dump();
-    // Cut between characters, not within one.
-    size_t end = kMaxShown;
-    while ((static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-    return nlohmann::json(text.substr(0, end)).dump() + "...";
-  }
-  return node.scalar.dump();
+  std::string text = node.scalar.get<std::string>();
+  HideKeys(&text);  // half of one, or one behind an escape, could not be told for a key
+  if (text.size() <= kMaxShown) return nlohmann::json(text).dump();
+  // Cut between characters, not within one.
+  size_t end = kMaxShown;
+  while ((static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return nlohmann::json(text.substr(0, end)).dump() + "...";
 }
 
 }  // namespace kgrpo

@@ -18,6 +18,9 @@ void HandleSignals() {
   action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);  // the next one finds the default action: it ends us
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  // A terminal that closes; under nohup it is ignored, and stays so.
+  struct sigaction before = {};
+  if (sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
 }
 
 bool CancelRequested() {

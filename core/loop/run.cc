@@ -1,5 +1,6 @@
 #include "loop/run.h"
 
+#include "config/hidden_keys.h"
 #include "loop/best_kernels.h"
 #include "loop/checkpoint.h"
 #include "loop/coder_cost.h"
@@ -70,7 +71,9 @@ class Runner {
   // Where the run stands, and the first words about it.
   void Open() {
     if (options_.console != nullptr) ShowHeader(*options_.console, config_, parts_, problems_, folder_);
-    Note(options_.notice);
+    std::string notice = options_.notice;
+    HideKeys(&notice);  // of output_dir, which takes any text
+    Note(notice);
     Note(warning_);
     checkpoint_ = models_.Last();
     if (!options_.resume && checkpoint_) throw Error(KGRPO_ERROR_INTERNAL, "a new run's folder holds a checkpoint");

@@ -46,7 +46,7 @@ void ShowCoder(Console& console, RunDatabase& database, const std::vector<StepSu
   const CoderTotals totals = database.ReadCoderTotals(~uint64_t{0} >> 2);
   if (totals.errors > 0) {
     CoderFaults faults;
-    for (const CoderFaultCount& fault : database.ReadCoderFaults(Purpose::kTrain))
+    for (const CoderFaultCount& fault : database.ReadCoderFaults())
       faults.Count(fault.outcome, fault.message, fault.count);
     const std::string commonest = faults.Commonest();
     console.Note("the coder gave no kernel, for a fault of its own, in " + std::to_string(totals.errors) + " of " +

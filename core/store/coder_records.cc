@@ -75,13 +75,12 @@ CoderTotals RunDatabase::ReadCoderTotals(uint64_t up_to_step) {
 
 static_assert(KGRPO_CODER_UNCLEAR == 2 && KGRPO_CODER_REFUSED == 3, "the outcomes above 2 are the coder's own faults");
 
-std::vector<CoderFaultCount> RunDatabase::ReadCoderFaults(Purpose purpose) {
+std::vector<CoderFaultCount> RunDatabase::ReadCoderFaults() {
   Statement select(database_,
                    "SELECT coder_outcome, coder_message, count(*) FROM ("
-                   "SELECT purpose, coder_outcome, coder_message FROM rounds UNION ALL "
-                   "SELECT purpose, coder_outcome, coder_message FROM dropped_rounds) "
-                   "WHERE purpose = ? AND coder_outcome > 2 GROUP BY coder_outcome, coder_message");
-  select << PurposeName(purpose);
+                   "SELECT coder_outcome, coder_message FROM rounds UNION ALL "
+                   "SELECT coder_outcome, coder_message FROM dropped_rounds) "
+                   "WHERE coder_outcome > 2 GROUP BY coder_outcome, coder_message");
   std::vector<CoderFaultCount> faults;
   while (select.Step()) {
     faults.push_back(

@@ -91,7 +91,7 @@ class RunDatabase {
   // What the coder did in all steps up to that one, and before the step that follows it.
   CoderTotals ReadCoderTotals(uint64_t up_to_step);
   // Its faults in all steps, by outcome and message; those of CoderTotals::errors.
-  std::vector<CoderFaultCount> ReadCoderFaults(Purpose purpose);
+  std::vector<CoderFaultCount> ReadCoderFaults();
 
   std::vector<StepSummary> Steps();
   std::vector<Metric> Metrics(uint64_t step);

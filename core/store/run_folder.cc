@@ -31,8 +31,12 @@ bool IsEmptyOrAbsent(const fs::path& path) {
 }
 
 bool HoldsAFile(const fs::path& folder) {
-  const auto entries = fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied);
-  return std::any_of(begin(entries), end(entries), [](const auto& entry) { return !entry.is_directory(); });
+  std::error_code error;
+  fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied, error);
+  for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+    if (!entry->is_directory(error)) return true;
+  }
+  return false;
 }
 
 // What a run writes, and therefore what --overwrite deletes.

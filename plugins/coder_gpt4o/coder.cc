@@ -155,11 +155,19 @@ void Coder::Ask(const JobPointer& job) {
 // Answers the job with what is known. What this run has paid for before keeps its cost; another recording costs
 // nothing.
 bool Coder::UseRecorded(const JobPointer& job, bool again) {
-  if (run_ != nullptr) {
-    if (const auto paid = run_->Find(job->request, Match::kSample)) {
-      Use(job, paid->completion, paid->cost, /*reused=*/!paid->paid);
-      return true;
+  const auto use = [&](const Completion& completion, double cost, bool reused) {
+    std::vector<JobPointer> waiting;
+    {
+      const std::lock_guard lock(mutex_);
+      waiting = StopWaitingFor(job);
     }
+    Use(job, completion, cost, reused);
+    for (const JobPointer& other : waiting) Use(other, completion, 0, /*reused=*/true);
+    return true;
+  };
+  if (run_ != nullptr) {
+    if (const auto paid = run_->Find(job->request, Match::kSample))
+      return use(paid->completion, paid->cost, /*reused=*/!paid->paid);
   }
   if (source_ == nullptr) return false;
   const bool cache = options_.mode == Mode::kCache;  // to which a failure is worth another try
@@ -168,14 +176,11 @@ bool Coder::UseRecorded(const JobPointer& job, bool again) {
   if (reports_.metric && !again) reports_.metric("coder/recorded_rate", answered ? 1 : 0);
   if (!known) return false;
   if (cache) Keep(*job, {.completion = known->completion, .paid = false}, /*keep=*/true, /*paid=*/false);
-  std::vector<JobPointer> waiting;
-  {
-    const std::lock_guard lock(mutex_);
-    waiting = StopWaitingFor(job);
-  }
-  Use(job, known->completion, 0, /*reused=*/true);
-  for (const JobPointer& other : waiting) Use(other, known->completion, 0, /*reused=*/true);
-  return true;
+  return use(known->completion, 0, /*reused=*/true);
+}
+
+void Coder::WarnOnce(std::atomic<bool>* told, const std::string& words) {
+  if (reports_.warn && !told->exchange(true)) reports_.warn(words);
 }
 
 // Ends the job, and who waits for its answer.
@@ -197,8 +202,7 @@ std::string Coder::Keep(const Job& job, const RecordedCompletion& exchange, bool
       recording->Add(job.request, exchange, keep_it, pay);
       return "";
     } catch (const std::exception& error) {  // a full disk
-      if (reports_.warn && !warned_of_recording_.exchange(true))
-        reports_.warn(std::string("exchanges cannot be recorded: ") + error.what());
+      WarnOnce(&warned_of_recording_, std::string("exchanges cannot be recorded: ") + error.what());
       return error.what();
     }
   };

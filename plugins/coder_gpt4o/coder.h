@@ -97,6 +97,7 @@ class Coder {
   void Receive(const JobPointer& job, Completion completion);
   bool MayPayAgain(Job& job, const Losses& losses);
   void ReportTotals() const;
+  void WarnOnce(std::atomic<bool>* told, const std::string& words);
   std::string BudgetMessage(double next) const;
   double LostCost(const Job& job, const Losses& losses) const;
   std::string Keep(const Job& job, const RecordedCompletion& exchange, bool keep, bool paid);
@@ -113,7 +114,7 @@ class Coder {
   std::shared_ptr<Recording> source_;     // of modes cache and replay; a cache may be the same as run_
   std::unique_ptr<QuestionLocks> locks_;  // of mode cache
   std::atomic<uint64_t> cancels_{0};
-  std::atomic<bool> warned_of_usage_{false}, warned_of_recording_{false};
+  std::atomic<bool> warned_of_usage_{false}, warned_of_recording_{false}, warned_of_reservations_{false};
 
   // Held while a request is given to the service, and while it becomes known that all are to be cancelled: none slips
   // by.

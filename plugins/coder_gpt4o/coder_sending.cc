@@ -38,8 +38,7 @@ std::string Coder::WriteReservation(Job& job) {
     job.reservation = run_->Reserve(job.request, job.reserved);
     return "";
   } catch (const std::exception& error) {  // a full disk
-    if (reports_.warn && !warned_of_recording_.exchange(true))
-      reports_.warn(std::string("what calls can cost cannot be written down: ") + error.what());
+    WarnOnce(&warned_of_reservations_, std::string("what calls can cost cannot be written down: ") + error.what());
     return error.what();
   }
 }
@@ -51,8 +50,7 @@ void Coder::DropReservation(Job& job) {
   try {
     run_->Release(reservation);
   } catch (const std::exception& error) {
-    if (reports_.warn && !warned_of_recording_.exchange(true))
-      reports_.warn(std::string("what calls cost cannot be written down: ") + error.what());
+    WarnOnce(&warned_of_reservations_, std::string("what calls cost cannot be written down: ") + error.what());
   }
 }
 
@@ -170,8 +168,8 @@ void Coder::Receive(const JobPointer& job, Completion completion) {
   if (answered && !completion.usage_known) {
     completion.prompt_tokens = TokensAtMost(job->request.body);
     completion.completion_tokens = TokensAtMost(completion.text);
-    if (reports_.warn && !warned_of_usage_.exchange(true))
-      reports_.warn("the service does not say how many tokens it used: they and their cost are estimated by length");
+    WarnOnce(&warned_of_usage_,
+             "the service does not say how many tokens it used: they and their cost are estimated by length");
   }
   const double lost = LostCost(*job, {completion.lost_attempts, completion.lost_silent, completion.lost_bytes});
   const double cost = options_.price.Of(completion.prompt_tokens, completion.completion_tokens) + lost;

@@ -1,5 +1,6 @@
 // Of coder.h: mode cache, in which nothing is paid twice. Who asks what is being asked waits for the answer, be it
 // asked by this process or by another one that shares the cache.
+#include "coder_gpt4o/client/signals_blocked.h"
 #include "coder_gpt4o/coder.h"
 #include "coder_gpt4o/job.h"
 
@@ -65,8 +66,12 @@ void Coder::WaitForOther(const JobPointer& job) {
     const std::lock_guard lock(mutex_);
     cancelled = job->cancels() != cancels_;
     if (!cancelled) {
+      if (!watcher_.joinable()) {
+        const SignalsBlocked blocked;
+        watcher_ = std::thread([this] { WatchOthers(); });
+        pthread_setname_np(watcher_.native_handle(), "kgrpo-sharing");
+      }
       asked_by_others_.push_back(job);
-      if (!watcher_.joinable()) watcher_ = std::thread([this] { WatchOthers(); });
       others_changed_.notify_one();
       tell = !std::exchange(told_of_others_, true);
     }

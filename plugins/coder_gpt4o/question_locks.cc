@@ -31,7 +31,10 @@ QuestionLock::~QuestionLock() {
 }
 
 QuestionLocks::QuestionLocks(const std::filesystem::path& cache) {
-  std::filesystem::path file = cache;
+  // The same file for every name that the cache has by links, as its database has one journal.
+  std::error_code error;
+  std::filesystem::path file = std::filesystem::weakly_canonical(cache, error);
+  if (error) file = cache;
   file += ".lock";
   file_ = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 }

@@ -99,6 +99,28 @@ TEST_F(SharedCacheTest, WhatFailsForOneTheOtherTries) {
   EXPECT_EQ(first_->service.sent, 1u);
 }
 
+// The one's cache is the other's own recording: what it waits for comes to it as its own.
+TEST_F(SharedCacheTest, AnAnswerInTheRunsOwnRecordingIsForAllThatWait) {
+  std::filesystem::create_directories(folder_ / "own");
+  const auto process = [&](const char* name) {
+    return std::make_unique<Bench>(json{{"mode", "cache"}, {"prices", kPrices}},
+                                   RecordedIn(folder_ / name, folder_ / "own" / kRecordingName));
+  };
+  const std::unique_ptr<Bench> asking = process("guest"), waiting = process("own");
+  Asked again;
+  asking->coder.Implement(asked_.request(), answered_.done());
+  ASSERT_EQ(asking->service.sent, 1u);
+  Awaited others[2];
+  waiting->coder.Implement(again.request(), others[0].done());
+  waiting->coder.Implement(same_.request(), others[1].done());
+  ASSERT_EQ(waiting->service.sent, 0u);
+  asking->service.Answer(AnswerOf(Fenced(kKernelC)));
+  for (Awaited& other : others) {
+    ASSERT_EQ(other.outcome.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+    EXPECT_EQ(other.outcome.get(), kKernelC);
+  }
+}
+
 TEST_F(SharedCacheTest, AProcessThatEndsLeavesItsQuestions) {
   ASSERT_NO_FATAL_FAILURE(BothAsk());
   first_ = nullptr;  // as the kernel does it: what it had open is closed

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <future>
 #include <string>
@@ -61,6 +62,18 @@ TEST_F(RunWithServiceTest, AStoppedRunTellsWhatItHasCost) {
   char text[64];
   std::snprintf(text, sizeof text, "the coder has cost $%.2f so far", spent);
   EXPECT_THAT(result.err, HasSubstr(text));
+}
+
+TEST_F(RunWithServiceTest, ATerminalThatClosesStopsARunCleanly) {
+  const auto before = std::signal(SIGHUP, SIG_DFL);  // which the command inherits; nohup may have had it ignored
+  const std::string word = "hangup-" + std::to_string(getpid());
+  StoppingServer server(word, SIGHUP);
+  WritePipeline(server.Url(), "    max_concurrency: 1\n");
+  const Result result = Host("p.yaml --set output_dir=" + word);
+  server.End();
+  std::signal(SIGHUP, before);
+  EXPECT_EQ(result.code, 130);
+  EXPECT_THAT(result.err, HasSubstr("stopped by the user"));
 }
 
 // What was in flight then stands in the run's books before it was sent.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "config/diagnostic.h"
+#include "config/node.h"
 
 namespace kgrpo {
 namespace {
@@ -36,6 +37,21 @@ TEST(HideKeys, KnowsTheKeysOfTheEnvironment) {
   EXPECT_EQ(Hidden("0a1b2c3d4e5f"), "0a1b2c3d4e5f");
   unsetenv("KGRPO_TEST_TOKEN");
   unsetenv("KGRPO_TEST_KEYBOARD");
+}
+
+TEST(HideKeys, TellsWhatWasHiddenBefore) {
+  std::string text = "found [hidden]";
+  EXPECT_TRUE(HideKeys(&text));
+  text = "found nothing";
+  EXPECT_FALSE(HideKeys(&text));
+}
+
+// Escaped, its first letter would seem to be within a word.
+TEST(HideKeys, AlsoBehindWhatIsEscaped) {
+  Node node;
+  node.kind = Node::Kind::kScalar;
+  node.scalar = "\tsk-test-0123456789abcdef";
+  EXPECT_EQ(Describe(node), "\"\\t[hidden]\"");
 }
 
 TEST(HideKeys, NoMistakeRepeatsOne) {

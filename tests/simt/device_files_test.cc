@@ -83,9 +83,7 @@ TEST(L2Contents, MakeRoomForWhatComesLater) {
 // What the last blocks store is there whole; of the rest each array keeps its part.
 TEST(L2Contents, KeepWhatComesLast) {
   L2Contents contents;
-  EXPECT_TRUE(contents.Empty());
   contents.Touch({{1, 380}, {2, 20, 20}}, 100);
-  EXPECT_FALSE(contents.Empty());
   EXPECT_EQ(contents.BytesOf(2), 20);
   EXPECT_EQ(contents.BytesOf(1), 80);
   contents.Touch({{3, 100}, {4, 400, 200}}, 100);  // more than fits comes last
@@ -100,6 +98,12 @@ TEST(TimeEstimate, FurtherLaunchesOfACallCostLess) {
   EXPECT_EQ(EstimateTime(counts, {16, 0, 0, 0}, device, &contents).launch_seconds, device.launch_seconds);
   EXPECT_EQ(EstimateTime(counts, {16, 0, 0, 0}, device, &contents).launch_seconds, device.next_launch_seconds);
   EXPECT_LT(device.next_launch_seconds, device.launch_seconds);
+  // Also where the first one touches no memory.
+  L2Contents nothing;
+  Counts idle = counts;
+  idle.arrays.clear();
+  EXPECT_EQ(EstimateTime(idle, {16, 0, 0, 0}, device, &nothing).launch_seconds, device.launch_seconds);
+  EXPECT_EQ(EstimateTime(counts, {16, 0, 0, 0}, device, &nothing).launch_seconds, device.next_launch_seconds);
 }
 
 // Warps that meet at barriers wait together: the fewer blocks, the less hides it.

@@ -61,7 +61,8 @@ typedef struct kgrpo_coder_answer {
    * was asked for this one, and nothing paid. */
   uint32_t reused;
   /* 1: some of the tokens or of the cost is an estimate: the service told none, or may bill an attempt that gave no
-   * answer. Eight bytes, so that it lies behind what an older plugin's struct ends with. */
+   * answer. Not kept where the answer was recorded. Eight bytes, so that it lies behind what an older plugin's struct
+   * ends with. */
   uint64_t estimated;
 } kgrpo_coder_answer;
 

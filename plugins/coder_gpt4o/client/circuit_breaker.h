@@ -28,7 +28,8 @@ class CircuitBreaker {
   // A request goes out; true: as a probe, of which the caller reports exactly one of the following.
   bool OnSend();
   void OnContact() { contacted_ = true; }  // something answered that may be the service
-  void OnAlive();                          // the service answered, if only with a refusal
+  bool Contacted() const { return contacted_; }
+  void OnAlive();  // the service answered, if only with a refusal
   // It did not, after an attempt of so long.
   void OnFailure(double now, double attempt_seconds, uint64_t request, bool probe);
   void OnProbeDropped();  // the probe was cancelled

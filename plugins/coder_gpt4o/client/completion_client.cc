@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "coder_gpt4o/client/dispatcher.h"
+#include "coder_gpt4o/client/signals_blocked.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {
@@ -45,22 +46,6 @@ void CloseToOthers(const ClientOptions& options) {
                                            "): let this process call setrlimit and prctl(PR_SET_DUMPABLE)");
 }
 
-// While it lives, also where no thread can be made, this thread gets no signals.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
-
 bool LooksLikeAnObject(const std::string& body) {
   constexpr const char* kSpace = " \t\r\n";
   const size_t first = body.find_first_not_of(kSpace);
@@ -74,7 +59,7 @@ class CompletionClient::Impl {
   explicit Impl(const ClientOptions& options) : dispatcher_((CheckOpenFiles(options), options)) {
     CloseToOthers(options);
     {
-      const SignalsBlocked blocked;  // the thread inherits that: signals are for the host's own threads
+      const SignalsBlocked blocked;
       thread_ = std::thread([this] { Run(); });
     }
     pthread_setname_np(thread_.native_handle(), "kgrpo-coder");

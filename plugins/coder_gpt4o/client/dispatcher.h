@@ -105,8 +105,7 @@ class Dispatcher {
   std::multimap<double, std::pair<uint64_t, Request>> delayed_;  // by the time when they are ready
   std::map<CURL*, Attempt> running_;
 
-  bool contacted_ = false;  // the service was there once
-  bool answered_ = false;   // and answered a request
+  bool answered_ = false;  // the service has answered a request
   bool stream_usage_;
   uint32_t refusals_ = 0;  // in a row
   std::string last_failure_;

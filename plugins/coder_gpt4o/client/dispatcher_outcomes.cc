@@ -25,7 +25,7 @@ std::string Seconds(double seconds) {
 }  // namespace
 
 double Dispatcher::OutageLimit() const {
-  return contacted_ ? options_.max_outage_seconds : options_.max_first_outage_seconds;
+  return breaker_.Contacted() ? options_.max_outage_seconds : options_.max_first_outage_seconds;
 }
 
 void Dispatcher::Conclude(CURL* handle, bool silent, CURLcode code) {
@@ -35,10 +35,7 @@ void Dispatcher::Conclude(CURL* handle, bool silent, CURLcode code) {
   const double now = Now();
   Transfer::Result result = silent ? attempt.transfer->ConcludeSilent() : attempt.transfer->Conclude(code);
   const ResponseHeaders& headers = attempt.transfer->Headers();
-  if (attempt.transfer->MayBeTheService()) {
-    contacted_ = true;
-    breaker_.OnContact();
-  }
+  if (attempt.transfer->MayBeTheService()) breaker_.OnContact();
   if (!result.answer) {
     if (NoteLost(attempt)) attempt.request.last_loss = result.failure.message;
     OnFailure(std::move(attempt), std::move(result.failure), now);
@@ -204,7 +201,7 @@ void Dispatcher::TellRetry(const Request& request, const Failure& failure, doubl
     std::snprintf(when.data(), when.size(), "once a probe is answered");
   std::string message = "attempt " + std::to_string(request.attempts) + " failed: " + failure.message + "; up to " +
                         std::to_string(options_.max_attempts - request.charged) + " more, the next " + when.data();
-  if (!contacted_) {
+  if (!breaker_.Contacted()) {
     message += "; nothing at " + endpoint_.Url() + " has answered yet as a service of chat completions does: check " +
                "base_url" + endpoint_.PathHint();
   }
@@ -216,9 +213,10 @@ void Dispatcher::CheckOutage() {
   if (fatal_ || !breaker_.Open() || breaker_.OutageSeconds() < OutageLimit()) return;
   const std::string time = Seconds(breaker_.OutageSeconds());
   EndRun("outage",
-         contacted_ ? "the service has failed for " + time + "; the last failure: " + last_failure_
-                    : "no service of chat completions answered at " + endpoint_.Url() + " for " + time + ": " +
-                          last_failure_ + ". Check base_url, proxy and the network" + endpoint_.PathHint(),
+         breaker_.Contacted()
+             ? "the service has failed for " + time + "; the last failure: " + last_failure_
+             : "no service of chat completions answered at " + endpoint_.Url() + " for " + time + ": " + last_failure_ +
+                   ". Check base_url, proxy and the network" + endpoint_.PathHint(),
          0);
 }
 

@@ -31,7 +31,6 @@ Counter::~Counter() {
   for (auto& [address, array] : arrays_) {
     if (array.loaded_by != nullptr) munmap(array.loaded_by, array.sectors * 4);
     if (array.stored_by != nullptr) munmap(array.stored_by, array.sectors * 4);
-    if (array.stored_bytes != nullptr) munmap(array.stored_bytes, array.sectors * 4);
     if (array.last_touch != nullptr) munmap(array.last_touch, (array.sectors + 2) * 4);
   }
 }
@@ -81,13 +80,6 @@ void Counter::FinishBlock(Block& block) {
   counts_.latency.push_back(longest);
   counts_.block_issued.push_back(IssuedSoFar() - trace.issued_before);
   for (const Warp& warp : block.warps) counts_.divergent_branches += static_cast<double>(warp.splits);
-  for (auto& [address, array] : arrays_) {
-    for (const uint64_t sector : array.stored) {
-      if (array.stored_bytes[sector] != kAllLanes) array.traffic.partial_store_sectors += 1;
-      array.stored_bytes[sector] = 0;
-    }
-    array.stored.clear();
-  }
   ++counts_.sampled_blocks;
   traces_.erase(block.index);
   trace_ = nullptr;

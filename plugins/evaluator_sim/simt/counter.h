@@ -59,10 +59,8 @@ class Counter {
     // By sector: 1 + number of the block that touched it last.
     uint32_t* loaded_by = nullptr;
     uint32_t* stored_by = nullptr;
-    uint32_t* stored_bytes = nullptr;  // a bit a byte
     // By 64 bytes, two words each: 1 + number of the block that fetched or wrote them last, and when.
     uint32_t* last_touch = nullptr;
-    std::vector<uint64_t> stored;  // sectors with bits in stored_bytes
   };
   struct BlockTrace {
     std::vector<int> warps;

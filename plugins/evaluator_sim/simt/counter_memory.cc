@@ -83,7 +83,6 @@ Counter::Array& Counter::ArrayOf(const Warp& warp, uint64_t address, const Acces
     array.sectors = allocation->bytes() / kSector + 1;
     array.loaded_by = MapWords(array.sectors);
     array.stored_by = MapWords(array.sectors);
-    array.stored_bytes = MapWords(array.sectors);
     array.last_touch = MapWords(array.sectors + 2);
   }
   return array;

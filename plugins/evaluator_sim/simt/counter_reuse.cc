@@ -30,7 +30,7 @@ void Counter::CountReuse(Array& array, DeviceAddress start, uint64_t line, uint3
   }
 }
 
-// Sectors that a store fills only in part, alone and with the block's other stores.
+// Sectors that a store fills only in part.
 void Counter::CountPartialSectors(Array& array, DeviceAddress start, uint32_t mask, const Access& access) {
   struct Filled {
     uint64_t sector;
@@ -48,10 +48,7 @@ void Counter::CountPartialSectors(Array& array, DeviceAddress start, uint32_t ma
     filled[found - 1].bytes |= bytes;
   }
   for (uint32_t i = 0; i < count; ++i) {
-    const auto [sector, bytes] = filled[i];
-    if (bytes != kAllLanes) array.traffic.store_partial_sectors += 1;
-    if (array.stored_bytes[sector] == 0) array.stored.push_back(sector);
-    array.stored_bytes[sector] |= bytes;
+    if (filled[i].bytes != kAllLanes) array.traffic.store_partial_sectors += 1;
   }
 }
 

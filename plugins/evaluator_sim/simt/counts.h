@@ -45,13 +45,12 @@ struct ArrayTraffic {
   double store_partial_sectors = 0;  // of store_sectors, those that their instruction fills only in part
   double atomic_requests = 0;
   double atomic_sectors = 0;
-  double unique_load_sectors = 0;    // sum over blocks of the distinct sectors a block loads
-  double unique_store_sectors = 0;   // sum over blocks of the distinct sectors a block writes
-  double partial_store_sectors = 0;  // of those, not wholly written by the block
-  double unique_load_pairs = 0;      // the same in 64 bytes, which the L2 fetches together
-  ByDistance load_again{};           // times that a block wants such a pair again that the L1 has lost
-  ByDistance store_again{};          // times that it writes to one again
-  double all_load_sectors = 0;       // distinct over all sampled blocks together
+  double unique_load_sectors = 0;   // sum over blocks of the distinct sectors a block loads
+  double unique_store_sectors = 0;  // sum over blocks of the distinct sectors a block writes
+  double unique_load_pairs = 0;     // the same in 64 bytes, which the L2 fetches together
+  ByDistance load_again{};          // times that a block wants such a pair again that the L1 has lost
+  ByDistance store_again{};         // times that it writes to one again
+  double all_load_sectors = 0;      // distinct over all sampled blocks together
   double all_store_sectors = 0;
 };
 

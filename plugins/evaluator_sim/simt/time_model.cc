@@ -25,8 +25,9 @@ uint32_t L1Share(const Device& device, const KernelResources& resources, uint32_
 TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources, const Device& device,
                           L2Contents* contents, bool explain) {
   TimeEstimate estimate;
-  estimate.launch_seconds =
-      contents == nullptr || contents->Empty() ? device.launch_seconds : device.next_launch_seconds;
+  L2Contents empty;
+  if (contents == nullptr) contents = &empty;
+  estimate.launch_seconds = contents->Launch() ? device.next_launch_seconds : device.launch_seconds;
   estimate.occupancy = ComputeOccupancy(device, resources, counts.threads_per_block);
   if (estimate.occupancy.blocks_per_multiprocessor == 0) {
     estimate.seconds = std::numeric_limits<double>::infinity();
@@ -49,8 +50,6 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
   // The multiprocessor with the most blocks decides when the kernel ends.
   const double busiest = std::ceil(blocks / device.multiprocessors);
   const double at_once = std::min(blocks, resident * device.multiprocessors);
-  L2Contents empty;
-  if (contents == nullptr) contents = &empty;
   const Traffic traffic = SumTraffic(counts, device, scale, at_once, *contents);
   contents->Touch(traffic.touched, device.l2_bytes * device.l2_keeps);
   estimate.dram_bytes = traffic.dram_read + traffic.dram_written;

@@ -4,7 +4,7 @@
 
 #include <cstdint>  // sizes
 #include <string>   // sentences
-#include <utility>  // pairs
+#include <utility>  // exchange, pairs
 #include <vector>   // terms
 
 #include "evaluator_sim/simt/counts.h"
@@ -98,7 +98,8 @@ struct TimeEstimate {
 // The bytes of L1 that a block has while as many as fit run together: LaunchConfig::l1_share.
 uint32_t L1Share(const Device& device, const KernelResources& resources, uint32_t threads_per_block, uint64_t blocks);
 
-// What earlier launches of a call left in the L2: bytes of each array, by its address, the last touched last.
+// What earlier launches of a call left in the L2, if there were any: bytes of each array, by its address, the last
+// touched last.
 class L2Contents {
  public:
   struct Touched {
@@ -106,12 +107,14 @@ class L2Contents {
     double bytes = 0;
     double last = 0;  // of them, those that no other array's come after
   };
-  bool Empty() const { return kept_.empty(); }
+  // A launch begins; whether there was one before.
+  bool Launch() { return std::exchange(launched_, true); }
   double BytesOf(uint64_t address) const;
   // What a launch touched, in a cache that keeps `capacity`.
   void Touch(const std::vector<Touched>& arrays, double capacity);
 
  private:
+  bool launched_ = false;
   std::vector<std::pair<uint64_t, double>> kept_;
 };
 

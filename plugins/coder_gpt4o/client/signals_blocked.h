@@ -1,0 +1,26 @@
+// While it lives, also where no thread can be made, this thread gets no signals, and a thread made meanwhile none ever:
+// they are for the host's own threads. Used where the coder makes threads.
+#ifndef KGRPO_CODER_GPT4O_CLIENT_SIGNALS_BLOCKED_H
+#define KGRPO_CODER_GPT4O_CLIENT_SIGNALS_BLOCKED_H
+
+#include <csignal>
+
+namespace kgrpo::coder_gpt4o {
+
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace kgrpo::coder_gpt4o
+#endif
