@@ -1,6 +1,6 @@
 // Keeps keys of services out of messages: one that was written into a file, at whatever place, must not go on to a
-// terminal, a log or somebody's report. Used by config/diagnostic.cc, config/node.cc and cli/main.cc for all that they
-// show.
+// terminal, a log or somebody's report. Used for all that is shown of a file's text: by config/diagnostic.cc,
+// config/node.cc, cli/main.cc, cli/check_command.cc and loop/run.cc.
 #ifndef KGRPO_CONFIG_HIDDEN_KEYS_H
 #define KGRPO_CONFIG_HIDDEN_KEYS_H
 

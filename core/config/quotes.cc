@@ -3,7 +3,6 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
-#include <algorithm>
 #include <sstream>
 #include <string_view>
 #include <vector>
@@ -67,9 +66,7 @@ std::optional<QuotedText> LastQuotedText(const std::string& yaml) {
   auto byte = static_cast<size_t>(last.at()->column) + (marked ? 3 : 0);  // yaml-cpp counts bytes
   if (byte >= line.size() || (line[byte] != '"' && line[byte] != '\'')) return {};
   const char quote = line[byte];
-  const auto characters = std::count_if(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(byte),
-                                        [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
-  QuotedText text{last.at()->line + 1, static_cast<int>(characters) + 1};
+  QuotedText text{last.at()->line + 1, static_cast<int>(CountCharacters(line.substr(0, byte))) + 1};
   ++byte;
   for (size_t i = first; i < lines.size(); ++i, byte = 0) {
     text.last_line = static_cast<int>(i) + 1;

@@ -8,14 +8,10 @@
 #include <utility>
 
 #include "config/schema_internal.h"
+#include "config/verbatim.h"  // CountCharacters
 
 namespace kgrpo {
 namespace {
-
-size_t CountCharacters(const std::string& text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
 
 bool AcceptsTypeOf(const Schema& unresolved, const Schema& root, const Node& node) {
   const Schema& schema = ResolveReference(unresolved, root);

@@ -60,13 +60,17 @@ std::optional<Position> FindVerbatim(const std::vector<std::string_view>& lines,
   return Position{at.file, at.line, at.column + quoted, at.rank};
 }
 
+size_t CountCharacters(std::string_view text) {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
 Position PlaceWithin(const std::string& text, const Position& begin, size_t line, size_t column) {
   const std::vector<std::string_view> lines = LinesOf(text);
   Position place = begin;
   place.line += static_cast<int>(line) - 1;
   const std::string_view before = line <= lines.size() ? lines[line - 1].substr(0, column - 1) : std::string_view();
-  place.column +=
-      static_cast<int>(std::count_if(before.begin(), before.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+  place.column += static_cast<int>(CountCharacters(before));
   return place;
 }
 

@@ -14,6 +14,9 @@
 
 namespace kgrpo {
 
+// Of UTF-8 text: bytes that continue a character count as none.
+size_t CountCharacters(std::string_view text);
+
 // A file's lines, without their ends. They point into `text`.
 std::vector<std::string_view> LinesOf(std::string_view text);
 

@@ -7,7 +7,6 @@
 #include <sys/resource.h>
 
 #include <cerrno>
-#include <csignal>
 #include <deque>
 #include <mutex>
 #include <system_error>

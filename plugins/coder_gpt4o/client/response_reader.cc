@@ -15,6 +15,7 @@ using nlohmann::json;
 
 constexpr size_t kKeptOfStream = 600;
 constexpr uint64_t kMostTokens = 100000000;
+constexpr const char* kBlanks = " \t\r\n\xEF\xBB\xBF";  // and the mark of UTF-8
 
 const json* Member(const json& object, const char* name) {
   if (!object.is_object()) return nullptr;
@@ -64,7 +65,7 @@ bool ResponseReader::Feed(std::string_view bytes, int status) {
   }
   if (form_ == Form::kUnknown) {
     body_.append(bytes);
-    const size_t first = body_.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+    const size_t first = body_.find_first_not_of(kBlanks);
     if (first == std::string::npos) return true;
     // Events begin with a comment's colon or with a field: data, event, id, retry.
     const bool events = std::string_view(":deir").find(body_[first]) != std::string_view::npos;
@@ -149,10 +150,9 @@ void ResponseReader::TakeWhole(int status) {
   const bool success = status >= 200 && status < 300;
   if (object.is_discarded() || !object.is_object()) {
     // What begins as an object may be the first half of an answer.
-    foreign_ = body_.find('{') != body_.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
-    foreign_ = foreign_ || body_.empty();
+    const size_t begin = body_.find_first_not_of(kBlanks);
+    foreign_ = body_.find('{') != begin || body_.empty();
     error_.message = Beginning();
-    const size_t begin = body_.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
     const bool page = begin != std::string::npos && body_[begin] == '<';
     NotComplete(body_.empty() ? "the answer is empty"
                               : std::string("the answer is not a JSON object") + (page ? " but a web page" : "") +
