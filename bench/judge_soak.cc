@@ -4,7 +4,7 @@
 //   judge_soak [--from 0] [--count 1000] [--threads 8] [--every 50] [--hang-seconds 1] PROBLEM_DIRECTORY...
 //
 // Judgement i is of problem i modulo their number (choose quick ones); its source differs from all others by a constant
-// that holds i, so that nothing is known of it. 10,000 in four runs: --from 0, 2500, 5000, 7500 with --count 2500.
+// that holds i, so that nothing is known of it. 10,000 take 25 minutes of an H200.
 // After every --every judgements all threads stop, references' processes are ended, and once the worker pool is full
 // again it is looked at what the process holds: one CSV line. The last three lines are where the time of a judgement
 // went, the verdicts by kind of kernel, and "leaks: none" or what grew.
