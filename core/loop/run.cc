@@ -112,7 +112,7 @@ class Runner {
           models_.ReferenceFrozen();
         }
         begin_seconds_ = beginning.seconds();
-        coder_cost_ = database_.ReadCoderTotals(done_).cost;  // that of demonstrations included
+        spending_ = ReadSpending(database_, done_);  // that for demonstrations included
         for (uint64_t step = done_ + 1; step <= last; ++step) {
           if (CancelledNow()) return;
           RunStep(step);
@@ -144,12 +144,10 @@ class Runner {
     const Stopwatch judging;
     const JudgedKernels judged = best_->Finish();
     metrics["time/judge_best"] = judging.seconds();
-    coder_cost_ += CoderCost(record.trajectories) + CoderCost(record.heldout);
+    spending_.cost += CoderCost(record.trajectories) + CoderCost(record.heldout);
     const std::map<std::string, double> pushed = parts_.take_metrics();
-    // A coder that keeps account itself knows of calls, too, that a stop cut short: no record tells of those.
-    if (const auto total = pushed.find("coder/cost_total"); total != pushed.end())
-      coder_cost_ = std::max(coder_cost_, total->second);
-    metrics["coder/cost_total"] = coder_cost_;
+    spending_.Take(pushed);
+    metrics["coder/cost_total"] = spending_.cost;
     for (const auto& [name, value] : pushed) metrics.emplace(name, value);
     metrics["step_time"] = watch.seconds();
     // From the records, not from the metrics, which a trainer may name alike.
@@ -224,7 +222,7 @@ class Runner {
       kept = "there is no checkpoint yet: a resumed run starts at the beginning";
     }
     // The message of a coder's own limit says what it has cost.
-    if (error.code() != KGRPO_ERROR_BUDGET) kept += CostSoFarText(parts_, coder_cost_);
+    if (error.code() != KGRPO_ERROR_BUDGET) kept += CostSoFarText(parts_, spending_);
     if (options_.console != nullptr) options_.console->Finish();
     if (!cancelled && error.code() != KGRPO_ERROR_NOT_FINITE && error.code() != KGRPO_ERROR_BUDGET) {
       throw Error(error.code(), "step " + std::to_string(done_ + 1) + ": " + error.what() + " (" + kept + ")");
@@ -271,7 +269,7 @@ class Runner {
   uint64_t total_ = 0;
   uint64_t done_ = 0;                  // steps in the database and in the policy
   std::optional<double> reward_mean_;  // of the last step, if it had rollouts
-  double coder_cost_ = 0;              // of the run so far, US dollars
+  CoderSpending spending_;             // of the run so far
 };
 
 }  // namespace

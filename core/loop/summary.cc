@@ -14,6 +14,8 @@
 namespace kgrpo {
 namespace {
 
+constexpr uint64_t kAllSteps = ~uint64_t{0} >> 2;  // SQLite's numbers have a sign, and one is added to it
+
 std::string Fixed(double value, int digits) {
   char text[64];
   std::snprintf(text, sizeof text, "%.*f", digits, value);
@@ -43,7 +45,7 @@ void ShowTimes(Console& console, RunDatabase& database, size_t steps) {
 
 // What the coder cost and how often it failed; nothing of a coder that does neither.
 void ShowCoder(Console& console, RunDatabase& database, const std::vector<StepSummary>& steps) {
-  const CoderTotals totals = database.ReadCoderTotals(~uint64_t{0} >> 2);
+  const CoderTotals totals = database.ReadCoderTotals(kAllSteps);
   if (totals.errors > 0) {
     CoderFaults faults;
     for (const CoderFaultCount& fault : database.ReadCoderFaults())
@@ -57,17 +59,12 @@ void ShowCoder(Console& console, RunDatabase& database, const std::vector<StepSu
     if (!skipped.empty() && skipped.front().value >= static_cast<double>(rollouts))
       console.Note("nothing was learned: in no step was a sample left to train on");
   }
-  double cost = totals.cost, lost = 0;
-  for (const Metric& metric : steps.empty() ? std::vector<Metric>() : database.Metrics(steps.back().step)) {
-    if (metric.name == "coder/cost_total") cost = std::max(cost, metric.value);
-    if (metric.name == "coder/lost_cost_total") lost = metric.value;
-  }
+  const CoderSpending spending = ReadSpending(database, kAllSteps);
   const std::string what =
       ": " + std::to_string(totals.tokens) + " tokens in " + std::to_string(totals.answers) + " answers";
   const std::string reused = ReusedText({totals.answers, totals.reused});
-  if (cost > 0) {
-    console.Note("the coder cost " + FormatDollars(cost) +
-                 (lost > 0 ? ", of it up to " + FormatDollars(lost) + " for attempts without an answer" : "") + what +
+  if (spending.cost > 0) {
+    console.Note("the coder cost " + FormatDollars(spending.cost) + LostText(spending) + what +
                  (reused.empty() ? "" : "; " + reused));
   } else if (totals.reused > 0) {
     console.Note("the coder: " + reused + (totals.reused < totals.answers ? "; of the others it told no cost" : ""));
@@ -180,7 +177,7 @@ void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& prob
       }
     }
   }
-  const std::map<std::string, BestKernel> best = database.ReadBest(~uint64_t{0} >> 1);
+  const std::map<std::string, BestKernel> best = database.ReadBest(kAllSteps);
   std::vector<std::vector<std::string>> rows;
   for (size_t i = 0; i < problems.size(); ++i) {
     const std::string& name = problems[i].name;

@@ -55,7 +55,8 @@ TEST_F(RunWithServiceTest, AStoppedRunTellsWhatItHasCost) {
   // Three answers of $0.025, and the prompt and max_tokens of the one that was cut short.
   EXPECT_THAT(result.err,
               AllOf(ContainsRegex("stopped by the user; there is no checkpoint yet: [^;]*; the coder has cost "
-                                  "\\$[0-9.]+ so far; to go on: kgrpo-host resume ")));
+                                  "\\$[0-9.]+ so far, of it up to \\$[0-9.]+ for attempts without an answer; to go on: "
+                                  "kgrpo-host resume ")));
   const double spent =
       Number(directory_.path() / word / "artifacts/coder/exchanges.sqlite", "SELECT cost FROM spending");
   EXPECT_GT(spent, 3 * 0.025);
@@ -113,7 +114,8 @@ TEST_F(RunWithServiceTest, AStoppedEvaluationTellsWhatItHasCost) {
   const Result result = Host("eval p.yaml --policy 'fixed:" + word + "' --episodes 3");
   server.End();
   EXPECT_EQ(result.code, 130);
-  EXPECT_THAT(result.err, ContainsRegex("error: stopped by the user; the coder has cost \\$[0-9.]+ so far\n"));
+  EXPECT_THAT(result.err, ContainsRegex("error: stopped by the user; the coder has cost \\$[0-9.]+ so far, of it up to "
+                                        "\\$[0-9.]+ for attempts without an answer\n"));
 }
 
 TEST_F(RunWithServiceTest, AnEvaluationThatCannotPaySaysWhatItHasCost) {

@@ -268,6 +268,30 @@ TEST_F(CoderFailureTest, OneGoodAnswerIsEnoughAndFewBadOnesAreChance) {
   }
 }
 
+// What the coder itself says that calls without an answer cost is told at a stop, also where nothing was asked since.
+TEST_F(CoderFailureTest, AStopTellsWhatWasPaidForNothing) {
+  const PipelineConfig config = fakes::Config(fakes::Folder("coder_lost"), 0, 8);
+  const auto run = [&](bool resume) {
+    PipelineParts parts = fakes::Parts(config);
+    parts.take_metrics = [] {
+      using Metrics = std::map<std::string, double>;
+      return knobs().updates == 1 ? Metrics{{"coder/cost_total", 100}, {"coder/lost_cost_total", 60}} : Metrics();
+    };
+    RunProblems problems(config, parts);
+    const RunFolder folder =
+        resume ? RunFolder::Open(config.output_dir) : RunFolder::Create(config.output_dir, config.resolved_yaml, false);
+    RunOptions options;
+    options.resume = resume;
+    return kgrpo::Run(config, parts, problems, folder, options).message;
+  };
+  knobs().coder_cost = 0;
+  knobs().cancel_after_updates = 2;
+  const char* words =
+      "; the coder has cost $100.00 so far, of it up to $60.00 for attempts without an answer; to go on";
+  EXPECT_THAT(run(false), HasSubstr(words));
+  EXPECT_THAT(run(true), HasSubstr(words));  // stopped before its first step
+}
+
 TEST_F(CoderFailureTest, ADatabaseFromBeforeGetsTheTable) {
   const PipelineConfig config = fakes::Config(fakes::Folder("coder_older"), 0, 2);
   fakes::RunIn(config);
