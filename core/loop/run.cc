@@ -7,6 +7,7 @@
 #include "loop/context_room.h"
 #include "loop/heldout.h"
 #include "loop/identity.h"
+#include "loop/learned.h"
 #include "loop/metrics.h"
 #include "loop/run_config.h"
 #include "loop/stage.h"
@@ -20,7 +21,6 @@
 
 #include <kgrpo/sdk/error.h>
 
-#include <algorithm>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -64,7 +64,11 @@ class Runner {
     }
     if (CancelledNow()) return Stopped(Error(KGRPO_ERROR_CANCELLED, "stopped by the user"));
     Finish();
-    return {RunOutcome::Status::kFinished, done_, ""};
+    if (!NothingWasLearned(database_)) return {RunOutcome::Status::kFinished, done_, ""};
+    const std::string commonest = CommonestFault(database_);
+    return {RunOutcome::Status::kNothingLearned, done_,
+            kNothingLearned + (commonest.empty() ? "" : "; of the coder's faults " + commonest) +
+                ". final/ is the model as it was: mend the cause, and run again"};
   }
 
  private:
@@ -105,7 +109,8 @@ class Runner {
       const uint64_t last = first + config_.stages[i].steps - 1;
       if (done_ < last) {
         const Stopwatch beginning;
-        stage_ = std::make_unique<Stage>(config_, parts_, rollout_, problems_, database_, i, first);
+        stage_ = std::make_unique<Stage>(config_, parts_, rollout_, problems_, database_, i, first,
+                                         [this](const std::string& text) { Note(text); });
         if (checkpoint_ && checkpoint_->stage == i && checkpoint_->stage_steps > 0) {
           stage_->Restore(models_.PathOf(checkpoint_->step));
         } else if (stage_->Begin()) {
@@ -223,6 +228,7 @@ class Runner {
     }
     // The message of a coder's own limit says what it has cost.
     if (error.code() != KGRPO_ERROR_BUDGET) kept += CostSoFarText(parts_, spending_);
+    kept += "; to go on: kgrpo-host resume " + folder_.path().string();
     if (options_.console != nullptr) options_.console->Finish();
     if (!cancelled && error.code() != KGRPO_ERROR_NOT_FINITE && error.code() != KGRPO_ERROR_BUDGET) {
       throw Error(error.code(), "step " + std::to_string(done_ + 1) + ": " + error.what() + " (" + kept + ")");
@@ -230,8 +236,7 @@ class Runner {
     RunOutcome outcome;
     outcome.status = cancelled ? RunOutcome::Status::kInterrupted : RunOutcome::Status::kStopped;
     outcome.steps = done_;
-    outcome.message = (cancelled ? "stopped by the user" : std::string(error.what())) + "; " + kept +
-                      "; to go on: kgrpo-host resume " + folder_.path().string();
+    outcome.message = (cancelled ? "stopped by the user" : std::string(error.what())) + "; " + kept;
     return outcome;
   }
 

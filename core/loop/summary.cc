@@ -1,7 +1,7 @@
 #include "loop/summary.h"
 
 #include "loop/coder_cost.h"
-#include "loop/coder_faults.h"
+#include "loop/learned.h"
 #include "loop/metrics.h"
 #include "loop/statistics.h"
 
@@ -44,20 +44,12 @@ void ShowTimes(Console& console, RunDatabase& database, size_t steps) {
 }
 
 // What the coder cost and how often it failed; nothing of a coder that does neither.
-void ShowCoder(Console& console, RunDatabase& database, const std::vector<StepSummary>& steps) {
+void ShowCoder(Console& console, RunDatabase& database) {
   const CoderTotals totals = database.ReadCoderTotals(kAllSteps);
   if (totals.errors > 0) {
-    CoderFaults faults;
-    for (const CoderFaultCount& fault : database.ReadCoderFaults())
-      faults.Count(fault.outcome, fault.message, fault.count);
-    const std::string commonest = faults.Commonest();
+    const std::string commonest = CommonestFault(database);
     console.Note("the coder gave no kernel, for a fault of its own, in " + std::to_string(totals.errors) + " of " +
                  std::to_string(totals.answers) + " answers" + (commonest.empty() ? "" : "; " + commonest));
-    const auto skipped = database.MetricSums("train/skipped");
-    const auto rollouts =
-        std::count_if(steps.begin(), steps.end(), [](const StepSummary& s) { return s.has_rollouts; });
-    if (!skipped.empty() && skipped.front().value >= static_cast<double>(rollouts))
-      console.Note("nothing was learned: in no step was a sample left to train on");
   }
   const CoderSpending spending = ReadSpending(database, kAllSteps);
   const std::string what =
@@ -195,12 +187,16 @@ void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& prob
   console.Table("", {"problem", modelled ? "best verified (modelled)" : "best verified", "favourite", "a suggestion"},
                 rows);
   ShowTimes(console, database, steps.size());
-  ShowCoder(console, database, steps);
+  ShowCoder(console, database);
+  const bool learned = !NothingWasLearned(database);
+  if (!learned) console.Note(kNothingLearned);
   const std::string path = folder.path().string();
   const std::string kernels = best.empty() ? "" : "kernels/ (the best verified ones), ";
-  console.Note("left behind in " + path + ": final/ (the trained model), " + kernels +
+  const std::string model = learned ? "the trained model" : "the model as it was";
+  console.Note("left behind in " + path + ": final/ (" + model + "), " + kernels +
                "run.sqlite, rollouts/, TensorBoard events" +
                (best.empty() ? "; kernels/ is empty: no candidate was both right and faster than its reference" : ""));
+  if (!learned) return;
   console.Note("next: kgrpo-host eval " + folder.resolved_yaml().string() + " --policy " +
                folder.final_model().string());
 }
