@@ -86,7 +86,6 @@ class Dispatcher {
   void EndRun(std::string word, std::string message, int status);
   void Finish(const Request& request, Completion completion);
   void FinishFailed(const Attempt& attempt, const Failure& failure, const std::string& prefix);
-  double OutageLimit() const;
   void Notice(std::string message) const;
   void TellRetry(const Request& request, const Failure& failure, double wait) const;
   void Count(uint64_t ClientStatistics::*member);

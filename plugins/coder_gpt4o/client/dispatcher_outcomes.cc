@@ -24,10 +24,6 @@ std::string Seconds(double seconds) {
 
 }  // namespace
 
-double Dispatcher::OutageLimit() const {
-  return breaker_.Contacted() ? options_.max_outage_seconds : options_.max_first_outage_seconds;
-}
-
 void Dispatcher::Conclude(CURL* handle, bool silent, CURLcode code) {
   auto node = running_.extract(handle);
   Attempt attempt = std::move(node.mapped());
@@ -100,12 +96,13 @@ void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
   } else {
     const bool was_open = breaker_.Open();
     breaker_.OnFailure(now, now - attempt.transfer->StartedAt(), attempt.id, attempt.probe);
-    if (breaker_.Open() && !was_open) {
-      Count(&ClientStatistics::breaker_openings);
-      Notice("the service fails: " + failure.message + ". Nothing is sent for " + Seconds(breaker_.PauseSeconds()) +
-             ", then one request at a time until one is answered; the run ends after " + Seconds(OutageLimit()));
-    } else if (was_open && attempt.probe) {
-      Notice("the service still fails, for " + Seconds(breaker_.OutageSeconds()) + " now: " + failure.message);
+    if (breaker_.Open() && !was_open) Count(&ClientStatistics::breaker_openings);
+    if (breaker_.Open() && breaker_.SecondsLeft() > 0 && (!was_open || attempt.probe)) {
+      const std::string fails =
+          was_open ? "still fails, for " + Seconds(breaker_.OutageSeconds()) + " now: " : "fails: ";
+      Notice("the service " + fails + failure.message + ". Nothing is sent for " + Seconds(breaker_.Wait(now)) +
+             ", then one request at a time; unless one is answered, the run ends in " +
+             Seconds(breaker_.SecondsLeft()));
     }
     CheckOutage();
   }
@@ -210,7 +207,7 @@ void Dispatcher::TellRetry(const Request& request, const Failure& failure, doubl
 }
 
 void Dispatcher::CheckOutage() {
-  if (fatal_ || !breaker_.Open() || breaker_.OutageSeconds() < OutageLimit()) return;
+  if (fatal_ || !breaker_.Open() || breaker_.SecondsLeft() > 0) return;
   const std::string time = Seconds(breaker_.OutageSeconds());
   EndRun("outage",
          breaker_.Contacted()
