@@ -88,7 +88,7 @@ void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
     failure.alive = true;
     failure.word = "rejected";
   }
-  if (failure.overload) OnOverload(attempt, now);
+  if (failure.overload) OnOverload(attempt, failure, now);
   if (failure.alive) {
     NoteAlive();
   } else if (failure.remedy == Failure::Remedy::kFatal) {
@@ -141,7 +141,7 @@ void Dispatcher::TellLongWait(double now, double wait) {
   Notice("the limits of requests and tokens let the next request out in " + Seconds(wait));
 }
 
-void Dispatcher::OnOverload(const Attempt& attempt, double now) {
+void Dispatcher::OnOverload(const Attempt& attempt, const Failure& failure, double now) {
   Count(&ClientStatistics::rate_limited);
   const double own_wait = concurrency_.OnOverload(now, attempt.transfer->StartedAt());
   const double wait = attempt.transfer->Headers().retry_after.value_or(own_wait);
@@ -153,9 +153,12 @@ void Dispatcher::OnOverload(const Attempt& attempt, double now) {
   }
   const bool news = wait > limits_.Wait(now, 0) + 1;  // not one of many that say the same
   if (news && wait >= kWorthANoticeSeconds) {
-    Notice("the service is overloaded: nothing is sent for " + Seconds(wait));
+    Notice(failure.message + ". Nothing is sent for " + Seconds(wait));
     told_until_ = now + wait;
+  } else if (failure.word == "rate_limited" && !told_of_limit_) {
+    Notice(failure.message + ". Fewer requests go out at once while it lasts");
   }
+  told_of_limit_ = told_of_limit_ || failure.word == "rate_limited";
   limits_.Pause(now, wait);
 }
 
