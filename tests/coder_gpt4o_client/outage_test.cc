@@ -89,6 +89,21 @@ TEST(Outage, ThatDoesNotEndEndsTheRun) {
                                        "is answered, the run ends in 1 s"));
 }
 
+// Else a probe would wait for the longer of two pauses, and begin after the end that was told.
+TEST(Outage, TooManyRequestsPauseNoLongerDuringOne) {
+  const Server server([](const auto&, auto& response, int) { AnswerError(response, 429, ErrorBody("slow down")); });
+  ClientOptions options = QuickOptions(server.Url());
+  options.max_concurrency = options.breaker_failures = 3;
+  options.backoff_base_seconds = 0.1;
+  options.backoff_cap_seconds = 1;
+  options.max_outage_seconds = 0.8;
+  CompletionClient client(options);
+  for (const Completion& completion : AskAll(client, Prompts(3))) {
+    EXPECT_EQ(completion.failure, "outage");
+    EXPECT_LT(completion.seconds, 8);  // probes at pauses of a second would take more than twice as long
+  }
+}
+
 // A probe is not waited for beyond the end that was told, as a request is.
 TEST(Outage, AServiceThatGoesSilentDuringOneEndsTheRunInTime) {
   for (const bool stream : {true, false}) {

@@ -22,6 +22,11 @@ std::string Seconds(double seconds) {
   return std::to_string(static_cast<long>(std::ceil(seconds))) + " s";
 }
 
+// What has passed; a wait is rounded up, and the end that one told of must not look exceeded.
+std::string Passed(double seconds) {
+  return Seconds(std::max(1.0, std::round(seconds)));
+}
+
 }  // namespace
 
 void Dispatcher::Conclude(CURL* handle, bool silent, CURLcode code) {
@@ -73,7 +78,7 @@ bool Dispatcher::MayPayAgain(const Request& request) const {
 
 void Dispatcher::NoteAlive() {
   if (breaker_.Open()) {
-    Notice("the service answers again after " + Seconds(breaker_.OutageSeconds()) + ": requests go out again");
+    Notice("the service answers again after " + Passed(breaker_.OutageSeconds()) + ": requests go out again");
   }
   breaker_.OnAlive();
 }
@@ -99,7 +104,7 @@ void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
     if (breaker_.Open() && !was_open) Count(&ClientStatistics::breaker_openings);
     if (breaker_.Open() && breaker_.SecondsLeft() > 0 && (!was_open || attempt.probe)) {
       const std::string fails =
-          was_open ? "still fails, for " + Seconds(breaker_.OutageSeconds()) + " now: " : "fails: ";
+          was_open ? "still fails, for " + Passed(breaker_.OutageSeconds()) + " now: " : "fails: ";
       Notice("the service " + fails + failure.message + ". Nothing is sent for " + Seconds(breaker_.Wait(now)) +
              ", then one request at a time; unless one is answered, the run ends in " +
              Seconds(breaker_.SecondsLeft()));
@@ -144,8 +149,10 @@ void Dispatcher::TellLongWait(double now, double wait) {
 void Dispatcher::OnOverload(const Attempt& attempt, const Failure& failure, double now) {
   Count(&ClientStatistics::rate_limited);
   const double own_wait = concurrency_.OnOverload(now, attempt.transfer->StartedAt());
-  const double wait = attempt.transfer->Headers().retry_after.value_or(own_wait);
-  if (wait > options_.max_outage_seconds) {
+  const std::optional<double> wanted = attempt.transfer->Headers().retry_after;
+  // In an outage the breaker sets the pace, and knows its end.
+  const double wait = wanted.value_or(breaker_.Open() ? 0 : own_wait);
+  if (wanted && *wanted > options_.max_outage_seconds) {
     EndRun("rate_limited",
            "the service wants no request for " + Seconds(wait) + ", more than max_outage_seconds: " + last_failure_,
            attempt.transfer->Headers().status);
@@ -211,7 +218,7 @@ void Dispatcher::TellRetry(const Request& request, const Failure& failure, doubl
 
 void Dispatcher::CheckOutage() {
   if (fatal_ || !breaker_.Open() || breaker_.SecondsLeft() > 0) return;
-  const std::string time = Seconds(breaker_.OutageSeconds());
+  const std::string time = Passed(breaker_.OutageSeconds());
   EndRun("outage",
          breaker_.Contacted()
              ? "the service has failed for " + time + "; the last failure: " + last_failure_
