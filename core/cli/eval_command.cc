@@ -159,7 +159,7 @@ int EvaluateHeldOut(const Globals& globals, const EvalOptions& options) {
     } catch (const Error& error) {
       // The message of a coder's own limit says what it has cost.
       if (error.code() == KGRPO_ERROR_BUDGET) throw;
-      throw Error(error.code(), error.what() + CostSoFarText(parts, 0));
+      throw Error(error.code(), error.what() + CostSoFarText(parts, {}));
     }
   }();
   if (options.json) {

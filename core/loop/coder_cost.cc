@@ -4,7 +4,6 @@
 #include "loop/trajectory.h"
 
 #include <algorithm>
-#include <map>
 
 namespace kgrpo {
 
@@ -23,11 +22,30 @@ std::string ReusedText(const CoderCounts& counts) {
          " answers came from a recording or a cache, and nothing was paid for them";
 }
 
-std::string CostSoFarText(PipelineParts& parts, double known) {
-  const std::map<std::string, double> pushed = parts.take_metrics();
-  const auto total = pushed.find("coder/cost_total");
-  const double cost = total == pushed.end() ? known : std::max(known, total->second);
-  return cost > 0 ? "; the coder has cost " + FormatDollars(cost) + " so far" : "";
+void CoderSpending::Take(const std::map<std::string, double>& metrics) {
+  if (const auto total = metrics.find("coder/cost_total"); total != metrics.end()) cost = std::max(cost, total->second);
+  if (const auto total = metrics.find("coder/lost_cost_total"); total != metrics.end())
+    lost = std::max(lost, total->second);
+}
+
+CoderSpending ReadSpending(RunDatabase& database, uint64_t up_to_step) {
+  CoderSpending spending;
+  spending.cost = database.ReadCoderTotals(up_to_step).cost;
+  for (const char* name : {"coder/cost_total", "coder/lost_cost_total"}) {
+    for (const auto& [step, value] : database.MetricCurve(name)) {
+      if (step <= up_to_step) spending.Take({{name, value}});
+    }
+  }
+  return spending;
+}
+
+std::string LostText(const CoderSpending& spending) {
+  return spending.lost > 0 ? ", of it up to " + FormatDollars(spending.lost) + " for attempts without an answer" : "";
+}
+
+std::string CostSoFarText(PipelineParts& parts, CoderSpending known) {
+  known.Take(parts.take_metrics());
+  return known.cost > 0 ? "; the coder has cost " + FormatDollars(known.cost) + " so far" + LostText(known) : "";
 }
 
 }  // namespace kgrpo

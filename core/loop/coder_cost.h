@@ -4,9 +4,11 @@
 #define KGRPO_LOOP_CODER_COST_H
 
 #include "loop/parts.h"
+#include "store/database.h"
 #include "store/records.h"
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -21,10 +23,25 @@ CoderCounts CountAnswers(const std::vector<TrajectoryRecord>& trajectories);
 // "24 of 24 answers came from a recording or a cache, and nothing was paid for them"; empty where none did.
 std::string ReusedText(const CoderCounts& counts);
 
-// "; the coder has cost $0.45 so far" behind why something ended early; empty where it cost nothing. `known`: what the
-// records tell. A coder that keeps account itself knows of calls, too, that were cut short. Takes the metrics that
-// wait.
-std::string CostSoFarText(PipelineParts& parts, double known);
+// US dollars. A coder that keeps account itself (metrics coder/cost_total and coder/lost_cost_total) knows of calls,
+// too, that were cut short: no record tells of those.
+struct CoderSpending {
+  double cost = 0;
+  double lost = 0;  // of it: what attempts without an answer may have cost
+
+  // Takes what the coder pushed of itself, where it is more than is known.
+  void Take(const std::map<std::string, double>& metrics);
+};
+
+// By the records of all steps up to that one, and of the demonstrations before the step that follows it.
+CoderSpending ReadSpending(RunDatabase& database, uint64_t up_to_step);
+
+// ", of it up to $0.15 for attempts without an answer", behind the cost; empty where nothing was lost.
+std::string LostText(const CoderSpending& spending);
+
+// "; the coder has cost $0.45 so far", with LostText, behind why something ended early; empty where it cost nothing.
+// `known`: what the records tell. Takes the metrics that wait.
+std::string CostSoFarText(PipelineParts& parts, CoderSpending known);
 
 }  // namespace kgrpo
 #endif

@@ -26,7 +26,8 @@ std::string CoderFaults::Commonest() const {
   return "the commonest, " + std::to_string(fault.count) + " times, is " + CoderOutcomeName(outcome) + ": " + message;
 }
 
-void CoderFaults::Add(const std::vector<TrajectoryRecord>& trajectories, size_t enough) {
+std::string CoderFaults::Add(const std::vector<TrajectoryRecord>& trajectories, size_t enough) {
+  const size_t before = count_;
   bool any_use = false;
   ForEachAnswer(trajectories, [&](const CoderAnswer& answer) {
     if (CoderFailed(answer)) {
@@ -37,13 +38,19 @@ void CoderFaults::Add(const std::vector<TrajectoryRecord>& trajectories, size_t 
   });
   if (any_use) {
     count_ = 0;
+    steps_ = 0;
     faults_.clear();
   }
-  if (count_ == 0 || count_ < enough) return;
+  if (any_use || count_ == before) return "";
+  const std::string what =
+      std::to_string(count_) + " answers were all useless for a fault of its own; " + Commonest() + ". ";
+  if (++steps_ < enough) {
+    if (steps_ > 1) return "";
+    return "the coder's " + what + "After " + std::to_string(enough) + " such steps in a row the run stops";
+  }
   throw Error(KGRPO_ERROR_UNAVAILABLE,
-              "the coder's last " + std::to_string(count_) + " answers were all useless for a fault of its own; " +
-                  Commonest() +
-                  ". Nothing can be learned from such answers: mend the cause in the coder's options, then resume");
+              "the coder's last " + what +
+                  "Nothing can be learned from such answers: mend the cause in the coder's options, then resume");
 }
 
 }  // namespace kgrpo

@@ -1,5 +1,5 @@
 // Notices a coder that gives nothing but faults of its own, step after step: a run would pay for it to the end and
-// learn nothing. Used by loop/stage.cc, and by loop/summary.cc to say what was commonest.
+// learn nothing. Used by loop/stage.cc, and by loop/learned.cc and loop/summary.cc to say what was commonest.
 #ifndef KGRPO_LOOP_CODER_FAULTS_H
 #define KGRPO_LOOP_CODER_FAULTS_H
 
@@ -14,9 +14,10 @@ namespace kgrpo {
 
 class CoderFaults {
  public:
-  // Takes the answers of a whole step. Throws KGRPO_ERROR_UNAVAILABLE, with the commonest fault and its commonest
-  // message, where they and those of the steps before are all faults, and at least `enough`.
-  void Add(const std::vector<TrajectoryRecord>& trajectories, size_t enough);
+  // Takes the answers of a whole step. Where all are faults, and those of the steps before it had some use, returns
+  // what to tell the user, once for the steps in a row that are so; else "". Throws KGRPO_ERROR_UNAVAILABLE, with the
+  // commonest fault and its commonest message, where it is the `enough`-th such step in a row.
+  std::string Add(const std::vector<TrajectoryRecord>& trajectories, size_t enough);
 
   // Counts a fault so many times.
   void Count(kgrpo_coder_outcome outcome, const std::string& message, size_t times);
@@ -30,6 +31,7 @@ class CoderFaults {
   };
 
   size_t count_ = 0;
+  size_t steps_ = 0;  // in a row
   std::map<kgrpo_coder_outcome, Fault> faults_;
 };
 

@@ -7,6 +7,7 @@
 #include "loop/context_room.h"
 #include "loop/heldout.h"
 #include "loop/identity.h"
+#include "loop/learned.h"
 #include "loop/metrics.h"
 #include "loop/run_config.h"
 #include "loop/stage.h"
@@ -20,7 +21,6 @@
 
 #include <kgrpo/sdk/error.h>
 
-#include <algorithm>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -64,7 +64,11 @@ class Runner {
     }
     if (CancelledNow()) return Stopped(Error(KGRPO_ERROR_CANCELLED, "stopped by the user"));
     Finish();
-    return {RunOutcome::Status::kFinished, done_, ""};
+    if (!NothingWasLearned(database_)) return {RunOutcome::Status::kFinished, done_, ""};
+    const std::string commonest = CommonestFault(database_);
+    return {RunOutcome::Status::kNothingLearned, done_,
+            kNothingLearned + (commonest.empty() ? "" : "; of the coder's faults " + commonest) +
+                ". final/ is the model as it was: mend the cause, and run again"};
   }
 
  private:
@@ -105,14 +109,15 @@ class Runner {
       const uint64_t last = first + config_.stages[i].steps - 1;
       if (done_ < last) {
         const Stopwatch beginning;
-        stage_ = std::make_unique<Stage>(config_, parts_, rollout_, problems_, database_, i, first);
+        stage_ = std::make_unique<Stage>(config_, parts_, rollout_, problems_, database_, i, first,
+                                         [this](const std::string& text) { Note(text); });
         if (checkpoint_ && checkpoint_->stage == i && checkpoint_->stage_steps > 0) {
           stage_->Restore(models_.PathOf(checkpoint_->step));
         } else if (stage_->Begin()) {
           models_.ReferenceFrozen();
         }
         begin_seconds_ = beginning.seconds();
-        coder_cost_ = database_.ReadCoderTotals(done_).cost;  // that of demonstrations included
+        spending_ = ReadSpending(database_, done_);  // that for demonstrations included
         for (uint64_t step = done_ + 1; step <= last; ++step) {
           if (CancelledNow()) return;
           RunStep(step);
@@ -144,12 +149,10 @@ class Runner {
     const Stopwatch judging;
     const JudgedKernels judged = best_->Finish();
     metrics["time/judge_best"] = judging.seconds();
-    coder_cost_ += CoderCost(record.trajectories) + CoderCost(record.heldout);
+    spending_.cost += CoderCost(record.trajectories) + CoderCost(record.heldout);
     const std::map<std::string, double> pushed = parts_.take_metrics();
-    // A coder that keeps account itself knows of calls, too, that a stop cut short: no record tells of those.
-    if (const auto total = pushed.find("coder/cost_total"); total != pushed.end())
-      coder_cost_ = std::max(coder_cost_, total->second);
-    metrics["coder/cost_total"] = coder_cost_;
+    spending_.Take(pushed);
+    metrics["coder/cost_total"] = spending_.cost;
     for (const auto& [name, value] : pushed) metrics.emplace(name, value);
     metrics["step_time"] = watch.seconds();
     // From the records, not from the metrics, which a trainer may name alike.
@@ -224,7 +227,8 @@ class Runner {
       kept = "there is no checkpoint yet: a resumed run starts at the beginning";
     }
     // The message of a coder's own limit says what it has cost.
-    if (error.code() != KGRPO_ERROR_BUDGET) kept += CostSoFarText(parts_, coder_cost_);
+    if (error.code() != KGRPO_ERROR_BUDGET) kept += CostSoFarText(parts_, spending_);
+    kept += "; to go on: kgrpo-host resume " + folder_.path().string();
     if (options_.console != nullptr) options_.console->Finish();
     if (!cancelled && error.code() != KGRPO_ERROR_NOT_FINITE && error.code() != KGRPO_ERROR_BUDGET) {
       throw Error(error.code(), "step " + std::to_string(done_ + 1) + ": " + error.what() + " (" + kept + ")");
@@ -232,8 +236,7 @@ class Runner {
     RunOutcome outcome;
     outcome.status = cancelled ? RunOutcome::Status::kInterrupted : RunOutcome::Status::kStopped;
     outcome.steps = done_;
-    outcome.message = (cancelled ? "stopped by the user" : std::string(error.what())) + "; " + kept +
-                      "; to go on: kgrpo-host resume " + folder_.path().string();
+    outcome.message = (cancelled ? "stopped by the user" : std::string(error.what())) + "; " + kept;
     return outcome;
   }
 
@@ -271,7 +274,7 @@ class Runner {
   uint64_t total_ = 0;
   uint64_t done_ = 0;                  // steps in the database and in the policy
   std::optional<double> reward_mean_;  // of the last step, if it had rollouts
-  double coder_cost_ = 0;              // of the run so far, US dollars
+  CoderSpending spending_;             // of the run so far
 };
 
 }  // namespace

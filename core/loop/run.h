@@ -47,13 +47,14 @@ struct RunOptions {
 
 struct RunOutcome {
   enum class Status {
-    kFinished,     // every step is done, final/ is there
-    kInterrupted,  // the user asked to stop
-    kStopped,      // the trainer or a budget asked to stop
+    kFinished,        // every step is done, final/ is there
+    kNothingLearned,  // the same, but no step ever had a sample to learn from: final/ is the model as it was
+    kInterrupted,     // the user asked to stop
+    kStopped,         // the trainer or a budget asked to stop
   };
   Status status = Status::kFinished;
   uint64_t steps = 0;   // done, of the whole run
-  std::string message;  // why it stopped, and what the checkpoint holds
+  std::string message;  // why it stopped, and what the checkpoint holds; or why nothing was learned
 
   // As docs/commands.md has it: 0, 130, 1.
   int ExitCode() const { return status == Status::kFinished ? 0 : status == Status::kInterrupted ? 130 : 1; }

@@ -8,17 +8,18 @@
 #include <kgrpo/sdk/error.h>
 
 #include <fstream>
+#include <utility>
 
 namespace kgrpo {
 namespace {
 
 constexpr const char* kTrainerState = "trainer.state";
-constexpr size_t kUselessSteps = 5;  // of the coder's faults alone, before a run ends: a weak coder may have a bad hour
+constexpr size_t kUselessSteps = 3;  // in a row, of the coder's faults alone: then a run ends
 
 }  // namespace
 
 Stage::Stage(const PipelineConfig& config, PipelineParts& parts, Rollout& rollout, const ProblemSet& problems,
-             RunDatabase& database, size_t index, uint64_t first_step)
+             RunDatabase& database, size_t index, uint64_t first_step, Note note)
     : config_(config),
       parts_(parts),
       rollout_(rollout),
@@ -26,6 +27,7 @@ Stage::Stage(const PipelineConfig& config, PipelineParts& parts, Rollout& rollou
       database_(database),
       index_(index),
       first_step_(first_step),
+      note_(std::move(note)),
       trainer_(*parts.trainers.at(index)),
       source_(trainer_.source()) {}
 
@@ -117,7 +119,8 @@ void Stage::Step(uint64_t step, StepRecord& record, MetricMap& metrics,
   request.recorded = database_.ReadStep(Purpose::kTrain, step);
   RolloutResult result = rollout_.Collect(request);
   record.trajectories = std::move(result.trajectories);
-  coder_faults_.Add(record.trajectories, kUselessSteps * config_.loop.batch_size);
+  const std::string useless = coder_faults_.Add(record.trajectories, kUselessSteps);
+  if (!useless.empty()) note_("step " + std::to_string(step) + ": " + useless);
   record.has_rollouts = true;
   metrics = RolloutMetrics(record.trajectories);
   metrics["time/rollout"] = result.seconds;

@@ -16,15 +16,18 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace kgrpo {
 
 class Stage {
  public:
-  // `first_step`: of the whole run, from 1. All references outlive this.
+  using Note = std::function<void(const std::string& text)>;
+
+  // `first_step`: of the whole run, from 1. `note`: tells the user of what goes wrong. All references outlive this.
   Stage(const PipelineConfig& config, PipelineParts& parts, Rollout& rollout, const ProblemSet& problems,
-        RunDatabase& database, size_t index, uint64_t first_step);
+        RunDatabase& database, size_t index, uint64_t first_step, Note note);
 
   uint64_t first_step() const { return first_step_; }
   uint64_t last_step() const { return first_step_ + config_.stages[index_].steps - 1; }
@@ -62,6 +65,7 @@ class Stage {
   RunDatabase& database_;
   size_t index_;
   uint64_t first_step_;
+  Note note_;
   Trainer& trainer_;
   kgrpo_trainer_source source_;
   CoderFaults coder_faults_;

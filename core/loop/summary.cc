@@ -1,7 +1,7 @@
 #include "loop/summary.h"
 
 #include "loop/coder_cost.h"
-#include "loop/coder_faults.h"
+#include "loop/learned.h"
 #include "loop/metrics.h"
 #include "loop/statistics.h"
 
@@ -13,6 +13,8 @@
 
 namespace kgrpo {
 namespace {
+
+constexpr uint64_t kAllSteps = ~uint64_t{0} >> 2;  // SQLite's numbers have a sign, and one is added to it
 
 std::string Fixed(double value, int digits) {
   char text[64];
@@ -42,32 +44,19 @@ void ShowTimes(Console& console, RunDatabase& database, size_t steps) {
 }
 
 // What the coder cost and how often it failed; nothing of a coder that does neither.
-void ShowCoder(Console& console, RunDatabase& database, const std::vector<StepSummary>& steps) {
-  const CoderTotals totals = database.ReadCoderTotals(~uint64_t{0} >> 2);
+void ShowCoder(Console& console, RunDatabase& database) {
+  const CoderTotals totals = database.ReadCoderTotals(kAllSteps);
   if (totals.errors > 0) {
-    CoderFaults faults;
-    for (const CoderFaultCount& fault : database.ReadCoderFaults())
-      faults.Count(fault.outcome, fault.message, fault.count);
-    const std::string commonest = faults.Commonest();
+    const std::string commonest = CommonestFault(database);
     console.Note("the coder gave no kernel, for a fault of its own, in " + std::to_string(totals.errors) + " of " +
                  std::to_string(totals.answers) + " answers" + (commonest.empty() ? "" : "; " + commonest));
-    const auto skipped = database.MetricSums("train/skipped");
-    const auto rollouts =
-        std::count_if(steps.begin(), steps.end(), [](const StepSummary& s) { return s.has_rollouts; });
-    if (!skipped.empty() && skipped.front().value >= static_cast<double>(rollouts))
-      console.Note("nothing was learned: in no step was a sample left to train on");
   }
-  double cost = totals.cost, lost = 0;
-  for (const Metric& metric : steps.empty() ? std::vector<Metric>() : database.Metrics(steps.back().step)) {
-    if (metric.name == "coder/cost_total") cost = std::max(cost, metric.value);
-    if (metric.name == "coder/lost_cost_total") lost = metric.value;
-  }
+  const CoderSpending spending = ReadSpending(database, kAllSteps);
   const std::string what =
       ": " + std::to_string(totals.tokens) + " tokens in " + std::to_string(totals.answers) + " answers";
   const std::string reused = ReusedText({totals.answers, totals.reused});
-  if (cost > 0) {
-    console.Note("the coder cost " + FormatDollars(cost) +
-                 (lost > 0 ? ", of it up to " + FormatDollars(lost) + " for attempts without an answer" : "") + what +
+  if (spending.cost > 0) {
+    console.Note("the coder cost " + FormatDollars(spending.cost) + LostText(spending) + what +
                  (reused.empty() ? "" : "; " + reused));
   } else if (totals.reused > 0) {
     console.Note("the coder: " + reused + (totals.reused < totals.answers ? "; of the others it told no cost" : ""));
@@ -180,7 +169,7 @@ void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& prob
       }
     }
   }
-  const std::map<std::string, BestKernel> best = database.ReadBest(~uint64_t{0} >> 1);
+  const std::map<std::string, BestKernel> best = database.ReadBest(kAllSteps);
   std::vector<std::vector<std::string>> rows;
   for (size_t i = 0; i < problems.size(); ++i) {
     const std::string& name = problems[i].name;
@@ -198,12 +187,16 @@ void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& prob
   console.Table("", {"problem", modelled ? "best verified (modelled)" : "best verified", "favourite", "a suggestion"},
                 rows);
   ShowTimes(console, database, steps.size());
-  ShowCoder(console, database, steps);
+  ShowCoder(console, database);
+  const bool learned = !NothingWasLearned(database);
+  if (!learned) console.Note(kNothingLearned);
   const std::string path = folder.path().string();
   const std::string kernels = best.empty() ? "" : "kernels/ (the best verified ones), ";
-  console.Note("left behind in " + path + ": final/ (the trained model), " + kernels +
+  const std::string model = learned ? "the trained model" : "the model as it was";
+  console.Note("left behind in " + path + ": final/ (" + model + "), " + kernels +
                "run.sqlite, rollouts/, TensorBoard events" +
                (best.empty() ? "; kernels/ is empty: no candidate was both right and faster than its reference" : ""));
+  if (!learned) return;
   console.Note("next: kgrpo-host eval " + folder.resolved_yaml().string() + " --policy " +
                folder.final_model().string());
 }

@@ -60,9 +60,9 @@ void Coder::OpenRecordings() {
     const std::lock_guard lock(mutex_);
     budget_.AddSpent(run_->Spent());
     lost_cost_ += run_->LostCost();
+    losses_ = run_->LostAttempts();
     if (left.calls == 0) return;
     const char* one_or_many = left.calls == 1 ? " call was" : " calls were";
-    losses_["the run's process was killed"] += left.calls;
     if (reports_.warn)
       reports_.warn(std::to_string(left.calls) + one_or_many +
                     " in flight when the run's process was killed: the service may bill them, so they count as " +

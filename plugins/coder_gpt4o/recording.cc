@@ -153,6 +153,14 @@ void Recording::Change(const std::function<void()>& change) {
   failed_ = false;
 }
 
+void Recording::AddLost(const std::string& why, uint64_t attempts) {
+  if (attempts == 0) return;
+  Statement add(
+      *database_,
+      "INSERT INTO lost_attempts VALUES(?, ?) ON CONFLICT(why) DO UPDATE SET attempts = attempts + excluded.attempts");
+  (add << why << attempts).Run();
+}
+
 int64_t Recording::Reserve(const RecordedRequest& request, double cost) {
   const std::lock_guard lock(mutex_);
   int64_t reservation = 0;
@@ -186,6 +194,7 @@ LeftInFlight Recording::BookLeftInFlight() {
   Change([&] {
     Statement add(*database_, "UPDATE spending SET calls = calls + ?, cost = cost + ?, lost_cost = lost_cost + ?");
     (add << left.calls << left.cost << left.cost).Run();
+    AddLost("the run's process was killed", left.calls);
     database_->Execute("DELETE FROM in_flight");
   });
   return left;
@@ -214,6 +223,7 @@ void Recording::Add(const RecordedRequest& request, const RecordedCompletion& ex
                     "UPDATE spending SET calls = calls + 1, prompt_tokens = prompt_tokens + ?, completion_tokens = "
                     "completion_tokens + ?, cost = cost + ?, lost_cost = lost_cost + ?");
       (add << completion.prompt_tokens << completion.completion_tokens << exchange.cost << exchange.lost_cost).Run();
+      if (!completion.last_loss.empty()) AddLost(completion.last_loss, completion.lost_attempts);
     }
     if (paid && exchange.reservation != 0)  // what is known now takes the place of what was put aside
       (Statement(*database_, "DELETE FROM in_flight WHERE id = ?") << exchange.reservation).Run();
@@ -230,6 +240,14 @@ double Recording::LostCost() {
   const std::lock_guard lock(mutex_);
   Statement select(*database_, "SELECT lost_cost FROM spending");
   return select.Step() ? select.Real(0) : 0;
+}
+
+std::map<std::string, size_t> Recording::LostAttempts() {
+  const std::lock_guard lock(mutex_);
+  std::map<std::string, size_t> losses;
+  Statement select(*database_, "SELECT why, attempts FROM lost_attempts");
+  while (select.Step()) losses[select.Text(0)] = static_cast<size_t>(select.Integer(1));
+  return losses;
 }
 
 uint64_t Recording::Exchanges() {

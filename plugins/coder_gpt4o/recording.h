@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -74,8 +75,8 @@ class Recording {
   void Raise(int64_t reservation, double cost);
   // It was not sent, or has cost nothing.
   void Release(int64_t reservation);
-  // Adds the reservations that are there to what was spent, and to what was lost of that. Call before the first
-  // Reserve.
+  // Adds the reservations that are there to what was spent, to what was lost of that, and to LostAttempts. Call before
+  // the first Reserve.
   LeftInFlight BookLeftInFlight();
 
   // Keeps the exchange, with `keep`, and adds it to what was spent, with `paid`. Once a change of the file failed, it
@@ -85,6 +86,8 @@ class Recording {
   // What Add has added up, in this process and before: US dollars.
   double Spent();
   double LostCost();  // of that: for attempts that gave no answer
+  // Why attempts that were paid for gave no answer, and how many.
+  std::map<std::string, size_t> LostAttempts();
   uint64_t Exchanges();
 
   // In which words and keys the recorded request that is nearest differs from this one, measurements aside; for a
@@ -96,6 +99,7 @@ class Recording {
  private:
   // Runs it within a transaction. Under the mutex.
   void Change(const std::function<void()>& change);
+  void AddLost(const std::string& why, uint64_t attempts);  // within one
 
   std::filesystem::path file_;
   Access access_;

@@ -29,11 +29,12 @@ CREATE TABLE spending(
 INSERT INTO spending VALUES(1, 0, 0, 0, 0);
 )sql";
 
-// Of every recording that is written, also of those from before it.
-constexpr const char* kInFlight = R"sql(
+// Of every recording that is written, also of those from before them.
+constexpr const char* kAddedTables = R"sql(
 CREATE TABLE IF NOT EXISTS in_flight(
   id INTEGER PRIMARY KEY, digest TEXT NOT NULL, sample TEXT NOT NULL, cost REAL NOT NULL,
   sent_at REAL NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS lost_attempts(why TEXT PRIMARY KEY, attempts INTEGER NOT NULL) STRICT;
 )sql";
 
 constexpr std::chrono::milliseconds kLook(10);  // how often a file that is held is looked at
@@ -97,7 +98,7 @@ void PrepareTables(Database& database, const fs::path& file, std::chrono::millis
   if (lacks("exchanges", "paid")) database.Execute("ALTER TABLE exchanges ADD COLUMN paid INTEGER NOT NULL DEFAULT 1");
   if (lacks("spending", "lost_cost"))
     database.Execute("ALTER TABLE spending ADD COLUMN lost_cost REAL NOT NULL DEFAULT 0");
-  database.Execute(kInFlight);
+  database.Execute(kAddedTables);
   transaction.Commit();
 }
 

@@ -248,6 +248,37 @@ TEST(CoderTest, CountsWhatAKilledProcessHadInFlight) {
   EXPECT_THAT(resumed.metrics, testing::Contains(testing::Pair("coder/lost_cost_total", at_most)));
 }
 
+// The reasons are those of the whole run, whoever of its processes met them.
+TEST(CoderTest, KnowsWhyEarlierProcessesOfTheRunLostAttempts) {
+  const auto folder = TestFolder("killed_again");
+  for (int process = 0; process < 2; ++process) {
+    Recording killed(folder / kRecordingName, Recording::Access::kReadWrite);
+    killed.BookLeftInFlight();
+    killed.Reserve({}, 0.02);
+    killed.Reserve({}, 0.02);
+  }
+  const json options = {{"prices", kPrices}, {"max_cost", 0.2}};
+  {
+    Bench stalled(options, RecordedIn(folder));
+    Asked asked;
+    Answered answered;
+    stalled.Ask(asked, answered);
+    Completion completion = Failed();
+    completion.lost_attempts = completion.lost_silent = 1;
+    completion.last_loss = "the answer stalled";
+    stalled.service.Answer(completion);
+  }
+  EXPECT_THAT(
+      Recording(folder / kRecordingName, Recording::Access::kReadWrite).LostAttempts(),
+      testing::ElementsAre(testing::Pair("the answer stalled", 1u), testing::Pair("the run's process was killed", 4u)));
+  Bench resumed(json{{"prices", kPrices}, {"max_cost", 0.05}}, RecordedIn(folder));
+  Asked asked;
+  Answered answered;
+  resumed.Ask(asked, answered);
+  ASSERT_TRUE(answered.error);
+  EXPECT_THAT(answered.error->what(), HasSubstr("the commonest, 4 times: the run's process was killed"));
+}
+
 TEST(CoderTest, SendsNothingWhoseCostCannotBeWrittenDown) {
   for (const bool limited : {true, false}) {
     const auto folder = TestFolder("unwritten");

@@ -55,13 +55,35 @@ TEST_F(RunWithServiceTest, AStoppedRunTellsWhatItHasCost) {
   // Three answers of $0.025, and the prompt and max_tokens of the one that was cut short.
   EXPECT_THAT(result.err,
               AllOf(ContainsRegex("stopped by the user; there is no checkpoint yet: [^;]*; the coder has cost "
-                                  "\\$[0-9.]+ so far; to go on: kgrpo-host resume ")));
+                                  "\\$[0-9.]+ so far, of it up to \\$[0-9.]+ for attempts without an answer; to go on: "
+                                  "kgrpo-host resume ")));
   const double spent =
       Number(directory_.path() / word / "artifacts/coder/exchanges.sqlite", "SELECT cost FROM spending");
   EXPECT_GT(spent, 3 * 0.025);
   char text[64];
   std::snprintf(text, sizeof text, "the coder has cost $%.2f so far", spent);
   EXPECT_THAT(result.err, HasSubstr(text));
+}
+
+// The summary must not be all that says so: a script sees the exit code, and -q shows no summary.
+TEST_F(RunWithServiceTest, ARunWithoutAnAnswerOfUseFails) {
+  Server server([](const auto& request, auto& response, int) { AnswerRight(request, response, "I would tile it."); });
+  WritePipeline(server.Url());
+  const Result shorter = Host("p.yaml --set output_dir=short --set loop.max_steps=2");
+  EXPECT_EQ(shorter.code, 1);
+  EXPECT_THAT(shorter.err,
+              ContainsRegex("nothing was learned: in no step was a sample left to train on; of the coder's "
+                            "faults the commonest, 8 times, is no_code: "));
+  EXPECT_THAT(shorter.out, AllOf(ContainsRegex("step 1: the coder's 4 answers were all useless for a fault of its own; "
+                                               "the commonest, 4 times, is no_code: .*\\. After 3 such steps in a row "
+                                               "the run stops\n"),
+                                 HasSubstr("final/ (the model as it was)")));
+  const Result longer = Host("p.yaml -q --set output_dir=long --set loop.max_steps=5");
+  EXPECT_EQ(longer.code, 4);
+  EXPECT_THAT(longer.err,
+              ContainsRegex("error: step 3: the coder's last 12 answers were all useless .*\\(a checkpoint of "
+                            "step 2 was written; the coder has cost \\$[0-9.]+ so far; to go on: "
+                            "kgrpo-host resume long\\)"));
 }
 
 TEST_F(RunWithServiceTest, ATerminalThatClosesStopsARunCleanly) {
@@ -113,7 +135,8 @@ TEST_F(RunWithServiceTest, AStoppedEvaluationTellsWhatItHasCost) {
   const Result result = Host("eval p.yaml --policy 'fixed:" + word + "' --episodes 3");
   server.End();
   EXPECT_EQ(result.code, 130);
-  EXPECT_THAT(result.err, ContainsRegex("error: stopped by the user; the coder has cost \\$[0-9.]+ so far\n"));
+  EXPECT_THAT(result.err, ContainsRegex("error: stopped by the user; the coder has cost \\$[0-9.]+ so far, of it up to "
+                                        "\\$[0-9.]+ for attempts without an answer\n"));
 }
 
 TEST_F(RunWithServiceTest, AnEvaluationThatCannotPaySaysWhatItHasCost) {

@@ -112,6 +112,31 @@ TEST(CircuitBreaker, LateFailuresDoNotLengthenThePause) {
   EXPECT_DOUBLE_EQ(breaker.Wait(1), 4);
 }
 
+TEST(CircuitBreaker, TheLastProbeBeginsAtTheEndThatWasTold) {
+  for (const bool contacted : {true, false}) {
+    CircuitBreaker breaker({4, 2, 5, 30, contacted ? 20.0 : 12.0, contacted ? 12.0 : 20.0});
+    if (contacted) breaker.OnContact();
+    for (uint64_t request = 1; request <= 4; ++request) breaker.OnFailure(0, 0, request, false);
+    EXPECT_DOUBLE_EQ(breaker.SecondsLeft(), 20);
+    double now = 0;
+    for (const double pause : {5.0, 10.0, 5.0}) {  // the last would be 20
+      EXPECT_DOUBLE_EQ(breaker.Wait(now), pause);
+      now += pause;
+      ASSERT_TRUE(breaker.OnSend());
+      breaker.OnFailure(now, 0, 1, true);
+    }
+    EXPECT_DOUBLE_EQ(breaker.SecondsLeft(), 0);
+  }
+}
+
+TEST(CircuitBreaker, AProbeWaitsNoLongerThanIsLeft) {
+  CircuitBreaker breaker({4, 2, 5, 30, 20, 20});
+  for (uint64_t request = 1; request <= 4; ++request) breaker.OnFailure(0, 0, request, false);
+  EXPECT_DOUBLE_EQ(breaker.ProbeSeconds(5), 15);
+  EXPECT_DOUBLE_EQ(breaker.ProbeSeconds(18), 5);    // but long enough to be of use
+  EXPECT_DOUBLE_EQ(breaker.ProbeSeconds(7200), 5);  // nobody asked for two hours
+}
+
 TEST(CircuitBreaker, ADroppedProbeMakesRoomForTheNext) {
   CircuitBreaker breaker = Opened(0);
   breaker.OnSend();

@@ -56,6 +56,26 @@ TEST(Failure, AnEmptyAccountIsNoRateLimit) {
   EXPECT_EQ(Of(429, {"", "rate_limit_exceeded", "tokens"}).remedy, Remedy::kRetry);
 }
 
+TEST(Failure, ARateLimitSaysWhoseItIsAndOfWhat) {
+  EXPECT_THAT(Of(429, {"slow down", "", ""}).message,
+              HasSubstr("the service's rate limit was hit: the service answered 429: slow down [request req_9]"));
+  for (const ServiceError& error : {ServiceError{"", "rate_limit_exceeded", "tokens"},
+                                    {"Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000", "", ""},
+                                    {"TOO MUCH (TPM)", "", ""}}) {
+    EXPECT_THAT(Of(429, error).message, HasSubstr("the service's rate limit of tokens was hit: "));
+  }
+  EXPECT_THAT(Of(429, {"", "rate_limit_exceeded", "requests"}).message, HasSubstr("rate limit of requests was hit"));
+  EXPECT_THAT(Of(429, {"3 requests per minute", "", ""}).message, HasSubstr("rate limit of requests was hit"));
+  ResponseHeaders headers;
+  headers.status = 429;
+  headers.requests.remaining = 4999;
+  headers.tokens.remaining = 0;
+  EXPECT_THAT(FailureOfAnswer(headers, {}).message, HasSubstr("rate limit of tokens was hit"));
+  headers.requests.remaining = 0;
+  EXPECT_THAT(FailureOfAnswer(headers, {}).message, HasSubstr("rate limit was hit"));
+  EXPECT_THAT(Of(503).message, testing::Not(HasSubstr("limit")));
+}
+
 TEST(Failure, AParameterThatNoRequestMayHaveEndsTheRun) {
   EXPECT_EQ(Of(400, {"use max_completion_tokens", "unsupported_parameter", "invalid_request_error"}).remedy,
             Remedy::kFatal);

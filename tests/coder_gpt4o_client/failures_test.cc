@@ -211,6 +211,24 @@ TEST(Failures, ARedirectionIsNotFollowed) {
   EXPECT_EQ(elsewhere.Count(), 0U);
 }
 
+// Without -v too: a run that is slow for it would not say why.
+TEST(Failures, ARateLimitIsToldInTheServicesWords) {
+  const Server server([](const auto& request, auto& response, int attempt) {
+    if (attempt > 2) return AnswerRight(request, response, "right");
+    AnswerError(response, 429, ErrorBody("Limit 30000 tokens per min (TPM)", "rate_limit_exceeded"));
+  });
+  ClientOptions options = QuickOptions(server.Url());
+  const Notices notices(options);
+  CompletionClient client(options);
+  EXPECT_EQ(Ask(client).outcome, Outcome::kAnswered);
+  const std::string told = notices.All();
+  const std::string words =
+      "the service's rate limit of tokens was hit: the service answered 429: Limit 30000 tokens per min (TPM) "
+      "(rate_limit_exceeded). Fewer requests go out at once";
+  EXPECT_THAT(told, HasSubstr(words));
+  EXPECT_EQ(told.find(words), told.rfind(words)) << told;
+}
+
 TEST(Failures, AWaitLongerThanAnOutageMayLastEndsTheRun) {
   const Server server([](const auto&, auto& response, int) {
     AnswerError(response, 429, ErrorBody("come back tomorrow"));

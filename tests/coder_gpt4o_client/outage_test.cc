@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
 #include <optional>
 #include <string>
 #include <vector>
@@ -74,12 +75,56 @@ TEST(Outage, ThatDoesNotEndEndsTheRun) {
   const Server server(
       [&](const auto&, auto& response, int) { AnswerError(response, 500, ErrorBody("down for good")); });
   ClientOptions options = QuickOptions(server.Url());
-  options.max_outage_seconds = 0.1;
+  options.max_outage_seconds = 0.8;
+  options.breaker_pause_seconds = options.breaker_pause_cap_seconds = 60;  // which would not end with the test
+  const Notices notices(options);
   CompletionClient client(options);
   for (const Completion& completion : AskAll(client, Prompts(16))) {
     EXPECT_EQ(completion.outcome, Outcome::kFatal);
     EXPECT_EQ(completion.failure, "outage");
     EXPECT_THAT(completion.message, HasSubstr("down for good"));
+    EXPECT_LT(completion.seconds, 30);
+  }
+  EXPECT_THAT(notices.All(), HasSubstr("down for good. Nothing is sent for 1 s, then one request at a time; unless one "
+                                       "is answered, the run ends in 1 s"));
+}
+
+// Else a probe would wait for the longer of two pauses, and begin after the end that was told.
+TEST(Outage, TooManyRequestsPauseNoLongerDuringOne) {
+  const Server server([](const auto&, auto& response, int) { AnswerError(response, 429, ErrorBody("slow down")); });
+  ClientOptions options = QuickOptions(server.Url());
+  options.max_concurrency = options.breaker_failures = 3;
+  options.backoff_base_seconds = 0.1;
+  options.backoff_cap_seconds = 1;
+  options.max_outage_seconds = 0.8;
+  CompletionClient client(options);
+  for (const Completion& completion : AskAll(client, Prompts(3))) {
+    EXPECT_EQ(completion.failure, "outage");
+    EXPECT_LT(completion.seconds, 8);  // probes at pauses of a second would take more than twice as long
+  }
+}
+
+// A probe is not waited for beyond the end that was told, as a request is.
+TEST(Outage, AServiceThatGoesSilentDuringOneEndsTheRunInTime) {
+  for (const bool stream : {true, false}) {
+    std::promise<void> over;
+    std::shared_future<void> is_over(over.get_future());
+    std::atomic<int> requests = 0;
+    const Server server([&](const auto&, auto& response, int) {
+      if (++requests <= 8) return AnswerError(response, 500, ErrorBody("down"));
+      is_over.wait();
+    });
+    ClientOptions options = QuickOptions(server.Url());
+    options.stream = stream;
+    options.max_concurrency = 1;  // what is under way at the end is waited for
+    options.max_outage_seconds = 0.8;
+    CompletionClient client(options);
+    for (const Completion& completion : AskAll(client, Prompts(8))) {
+      EXPECT_EQ(completion.failure, "outage");
+      EXPECT_THAT(completion.message, HasSubstr("no answer began within 1 s"));
+      EXPECT_LT(completion.seconds, 30);
+    }
+    over.set_value();
   }
 }
 

@@ -21,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using fakes::knobs;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class CoderFailureTest : public ::testing::Test {
  protected:
@@ -82,16 +83,44 @@ TEST_F(CoderFailureTest, EveryAnswerIsPaidForAndCounted) {
               HasSubstr("the coder gave no kernel, for a fault of its own, in " + std::to_string(totals.errors)));
 }
 
-TEST_F(CoderFailureTest, TheSummarySaysWhatFailedMostAndThatNothingWasLearned) {
+// It must not look like a success: neither on the screen nor to a script.
+TEST_F(CoderFailureTest, ARunWithoutASampleEndsAsAFailure) {
   knobs().coder_fails_every = 1;
   std::ostringstream out;
   Console console(out, false);
-  fakes::RunIn(fakes::Config(fakes::Folder("coder_all_failed"), 0, 2), false, {}, &console);
+  const PipelineConfig config = fakes::Config(fakes::Folder("coder_all_failed"), 0, 2);
+  const RunOutcome outcome = fakes::RunIn(config, false, {}, &console);
+  EXPECT_EQ(outcome.status, RunOutcome::Status::kNothingLearned);
+  EXPECT_EQ(outcome.ExitCode(), 1);
+  EXPECT_EQ(outcome.steps, 2u);
+  EXPECT_THAT(outcome.message,
+              testing::ContainsRegex("^nothing was learned: in no step was a sample left to train on; of the coder's "
+                                     "faults the commonest, [0-9]+ times, is [a-z_]+: the line was cut\\. final/ is "
+                                     "the model as it was"));
   EXPECT_THAT(out.str(), testing::ContainsRegex("; the commonest, [0-9]+ times, is [a-z_]+: the line was cut"));
   EXPECT_THAT(out.str(), HasSubstr("nothing was learned: in no step was a sample left to train on"));
   EXPECT_THAT(out.str(),
-              HasSubstr(": final/ (the trained model), run.sqlite, rollouts/, TensorBoard events; kernels/ is "
+              HasSubstr(": final/ (the model as it was), run.sqlite, rollouts/, TensorBoard events; kernels/ is "
                         "empty: no candidate was both right and faster than its reference\n"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("next: ")));
+  EXPECT_TRUE(fs::exists(fs::path(config.output_dir) / "final"));
+  EXPECT_EQ(fakes::RunIn(config, true).ExitCode(), 1);  // nor later
+}
+
+TEST_F(CoderFailureTest, DemonstrationsAreSomethingLearned) {
+  knobs().coder_fails_every = 0;
+  std::ostringstream out;
+  Console console(out, false);
+  const RunOutcome outcome = fakes::RunIn(
+      fakes::Config(fakes::Folder("coder_failed_later"), 3, 2), false,
+      [](const char* point) {
+        if (std::string(point) == "database: after commit" && knobs().updates == 3) knobs().coder_fails_every = 1;
+      },
+      &console);
+  EXPECT_EQ(knobs().updates, 3);
+  EXPECT_EQ(outcome.status, RunOutcome::Status::kFinished);
+  EXPECT_EQ(outcome.message, "");
+  EXPECT_THAT(out.str(), HasSubstr("final/ (the trained model)"));
 }
 
 TEST_F(CoderFailureTest, ReusedAnswersAreCountedAndSaid) {
@@ -207,21 +236,32 @@ TEST_F(CoderFailureTest, ACoderThatIsOfNoUseEndsTheRunWithACheckpoint) {
     fakes::Reset();
     PipelineConfig config = fakes::Config(fakes::Folder("coder_useless"), 0, 8);
     config.loop.on_coder_failure = what;
+    const bool drop = what == CoderFailure::kDrop;
+    std::ostringstream out;
+    Console console(out, false);
     try {
-      fakes::RunIn(config, false, [](const char* point) {
-        if (std::string(point) == "database: after commit" && knobs().updates == 2) knobs().coder_fails_every = 1;
-      });
+      fakes::RunIn(
+          config, false,
+          [](const char* point) {
+            if (std::string(point) == "database: after commit" && knobs().updates == 2) knobs().coder_fails_every = 1;
+          },
+          &console);
       ADD_FAILURE() << "the run went on";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), KGRPO_ERROR_UNAVAILABLE);
-      EXPECT_THAT(error.what(),
-                  HasSubstr(what == CoderFailure::kDrop ? "the coder's last 40 answers were all useless"
-                                                        : "the coder's last 48 answers were all useless"));
+      EXPECT_THAT(error.what(), HasSubstr(drop ? "step 5: the coder's last 24 answers were all useless"
+                                               : "step 5: the coder's last 72 answers were all useless"));
       EXPECT_THAT(error.what(), HasSubstr(": the line was cut"));
       EXPECT_THAT(error.what(),
-                  HasSubstr(what == CoderFailure::kDrop ? "checkpoint is of step 6" : "checkpoint is of step 3"));
+                  HasSubstr("(a checkpoint of step 4 was written; to go on: kgrpo-host resume " + config.output_dir));
     }
-    EXPECT_EQ(knobs().updates, what == CoderFailure::kDrop ? 2 : 3);  // of dropped trajectories nothing is learned
+    EXPECT_EQ(knobs().updates, drop ? 2 : 4);  // of dropped trajectories nothing is learned
+    // Told at once, and once.
+    EXPECT_THAT(out.str(), testing::ContainsRegex(
+                               "step 3: the coder's (8|24) answers were all useless for a fault of its own; the "
+                               "commonest, [0-9]+ times, is [a-z_]+: the line was cut\\. After 3 such steps in a row "
+                               "the run stops\n"));
+    EXPECT_THAT(out.str(), Not(HasSubstr("step 4: the coder's")));
     knobs().coder_fails_every = 0;
     EXPECT_EQ(fakes::RunIn(config, true).status, RunOutcome::Status::kFinished);
   }
@@ -231,7 +271,14 @@ TEST_F(CoderFailureTest, DemonstrationsThatFailedAreAskedForAgain) {
   PipelineConfig config = fakes::Config(fakes::Folder("coder_useless_demonstrations"));
   config.stages[0].episodes = 8;
   knobs().coder_fails_every = 1;
-  EXPECT_THROW(fakes::RunIn(config), Error);
+  try {
+    fakes::RunIn(config);
+    ADD_FAILURE() << "the run went on";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("(there is no checkpoint yet: a resumed run starts at the beginning; to go on: "
+                                        "kgrpo-host resume " +
+                                        config.output_dir));
+  }
   knobs().coder_fails_every = 0;
   EXPECT_EQ(fakes::RunIn(config, true).status, RunOutcome::Status::kFinished);
 }
@@ -248,17 +295,23 @@ std::vector<TrajectoryRecord> Answers(const std::vector<std::pair<kgrpo_coder_ou
   return trajectories;
 }
 
-TEST_F(CoderFailureTest, OneGoodAnswerIsEnoughAndFewBadOnesAreChance) {
+TEST_F(CoderFailureTest, OneGoodAnswerIsEnoughAndFewBadStepsAreChance) {
   CoderFaults faults;
-  constexpr size_t kEnough = 8;
+  constexpr size_t kEnough = 3;
   const auto bad =
       Answers({{KGRPO_CODER_REFUSED, "no"}, {KGRPO_CODER_TRUNCATED, "cut"}, {KGRPO_CODER_TRUNCATED, "cut"}});
-  faults.Add(bad, kEnough);
-  faults.Add(bad, kEnough);
-  faults.Add(Answers({{KGRPO_CODER_REFUSED, "no"}, {KGRPO_CODER_UNCLEAR, "what?"}}), kEnough);
-  faults.Add(bad, kEnough);
-  faults.Add(bad, kEnough);
-  faults.Add({}, kEnough);
+  const auto mixed = Answers({{KGRPO_CODER_REFUSED, "no"}, {KGRPO_CODER_UNCLEAR, "what?"}});
+  EXPECT_EQ(faults.Add(mixed, kEnough), "");
+  for (int series = 0; series < 2; ++series) {
+    EXPECT_EQ(faults.Add(bad, kEnough),
+              "the coder's 3 answers were all useless for a fault of its own; the commonest, 2 times, is truncated: "
+              "cut. After 3 such steps in a row the run stops");
+    EXPECT_EQ(faults.Add(bad, kEnough), "");
+    if (series == 0) {
+      EXPECT_EQ(faults.Add(mixed, kEnough), "");
+    }
+  }
+  EXPECT_EQ(faults.Add({}, kEnough), "");  // nobody was asked
   try {
     faults.Add(bad, kEnough);
     ADD_FAILURE();
@@ -266,6 +319,30 @@ TEST_F(CoderFailureTest, OneGoodAnswerIsEnoughAndFewBadOnesAreChance) {
     EXPECT_THAT(error.what(), HasSubstr("last 9 answers"));
     EXPECT_THAT(error.what(), HasSubstr("6 times, is truncated: cut."));
   }
+}
+
+// What the coder itself says that calls without an answer cost is told at a stop, also where nothing was asked since.
+TEST_F(CoderFailureTest, AStopTellsWhatWasPaidForNothing) {
+  const PipelineConfig config = fakes::Config(fakes::Folder("coder_lost"), 0, 8);
+  const auto run = [&](bool resume) {
+    PipelineParts parts = fakes::Parts(config);
+    parts.take_metrics = [] {
+      using Metrics = std::map<std::string, double>;
+      return knobs().updates == 1 ? Metrics{{"coder/cost_total", 100}, {"coder/lost_cost_total", 60}} : Metrics();
+    };
+    RunProblems problems(config, parts);
+    const RunFolder folder =
+        resume ? RunFolder::Open(config.output_dir) : RunFolder::Create(config.output_dir, config.resolved_yaml, false);
+    RunOptions options;
+    options.resume = resume;
+    return kgrpo::Run(config, parts, problems, folder, options).message;
+  };
+  knobs().coder_cost = 0;
+  knobs().cancel_after_updates = 2;
+  const char* words =
+      "; the coder has cost $100.00 so far, of it up to $60.00 for attempts without an answer; to go on";
+  EXPECT_THAT(run(false), HasSubstr(words));
+  EXPECT_THAT(run(true), HasSubstr(words));  // stopped before its first step
 }
 
 TEST_F(CoderFailureTest, ADatabaseFromBeforeGetsTheTable) {

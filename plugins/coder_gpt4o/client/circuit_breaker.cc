@@ -4,6 +4,11 @@
 #include <limits>
 
 namespace kgrpo::coder_gpt4o {
+namespace {
+
+constexpr double kLeastProbeSeconds = 1;  // a service that is far needs as long
+
+}  // namespace
 
 double CircuitBreaker::Wait(double now) const {
   if (!open_) return 0;
@@ -34,13 +39,17 @@ void CircuitBreaker::OnFailure(double now, double attempt_seconds, uint64_t requ
     if (many || (!contacted_ && failures_ >= options_.failures_at_first)) {
       open_ = true;
       pause_ = options_.pause_seconds;
-      next_probe_ = now + pause_;
+      Pause(now);
     }
   } else if (probe && probing_) {
     probing_ = false;
     pause_ = std::min(options_.pause_cap_seconds, pause_ * 2);
-    next_probe_ = now + pause_;
+    Pause(now);
   }
+}
+
+double CircuitBreaker::ProbeSeconds(double now) const {
+  return std::max({kLeastProbeSeconds, options_.pause_seconds, SecondsLeft() - (now - last_failure_)});
 }
 
 void CircuitBreaker::OnProbeDropped() {

@@ -3,8 +3,10 @@
 #ifndef KGRPO_CODER_GPT4O_CLIENT_CIRCUIT_BREAKER_H
 #define KGRPO_CODER_GPT4O_CLIENT_CIRCUIT_BREAKER_H
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <set>
 
 namespace kgrpo::coder_gpt4o {
@@ -14,10 +16,13 @@ struct BreakerOptions {
   uint32_t failures_at_first = 8;  // while the service was never there: of however few requests
   double pause_seconds = 5;
   double pause_cap_seconds = 60;
+  double max_outage_seconds = std::numeric_limits<double>::infinity();        // then there is no use in waiting
+  double max_first_outage_seconds = std::numeric_limits<double>::infinity();  // while the service was never there
 };
 
 // Closed: requests go out. Open: none does until the pause is over; then one does, the probe. A probe that fails
-// doubles the pause; any answer of the service, to a probe or to a request from before, closes.
+// doubles the pause, which never lasts beyond the longest outage: the last probe begins at its end. Any answer of the
+// service, to a probe or to a request from before, closes.
 class CircuitBreaker {
  public:
   explicit CircuitBreaker(const BreakerOptions& options) : options_(options) {}
@@ -37,12 +42,20 @@ class CircuitBreaker {
   // How long the outage is known to have lasted, as of its last failure; 0 while closed. Time in which nothing was
   // tried is no outage: between two failures two of the longest pauses and the attempt itself count at most.
   double OutageSeconds() const { return open_ ? outage_ : 0; }
-  double PauseSeconds() const { return pause_; }
+  // How long it may still last until waiting is of no use, as of its last failure; not positive: it is not.
+  double SecondsLeft() const {
+    return (contacted_ ? options_.max_outage_seconds : options_.max_first_outage_seconds) - OutageSeconds();
+  }
+  // How long a probe that is sent now may wait for a sign of the service: what is left, but one that begins at the end
+  // still as long as the shortest pause.
+  double ProbeSeconds(double now) const;
 
  private:
   // One prompt that breaks the server, tried again and again, is not an outage: these many must have failed. Where no
   // server ever was, no prompt can have broken it.
   static constexpr size_t kRequests = 3;
+
+  void Pause(double now) { next_probe_ = now + std::min(pause_, std::max(0.0, SecondsLeft())); }
 
   BreakerOptions options_;
   bool contacted_ = false;

@@ -34,7 +34,8 @@ Dispatcher::Dispatcher(const ClientOptions& options)
       budget_(options.retry_budget_ratio, options.retry_budget_per_second, options.retry_budget_reserve),
       // Before any request has used up its attempts: none is given up where there is no service.
       breaker_({options.breaker_failures, std::min(options.breaker_failures, options.max_attempts),
-                options.breaker_pause_seconds, options.breaker_pause_cap_seconds}),
+                options.breaker_pause_seconds, options.breaker_pause_cap_seconds, options.max_outage_seconds,
+                options.max_first_outage_seconds}),
       stream_usage_(options.stream && options.stream_usage) {
   options_.api_key.clear();
   options_.headers.clear();
@@ -200,7 +201,8 @@ void Dispatcher::Start(Waiting::iterator next, double now) {
   limits_.Take(now, attempt.request.tokens);
   attempt.probe = breaker_.OnSend();
   attempt.asked_usage = stream_usage_;
-  const AttemptTimes times = {options_.response_timeout_seconds, options_.idle_timeout_seconds};
+  AttemptTimes times = {options_.response_timeout_seconds, options_.idle_timeout_seconds};
+  if (attempt.probe) times.sign_by = now + breaker_.ProbeSeconds(now);
   attempt.transfer = std::make_unique<Transfer>(
       endpoint_, options_.stream ? StreamingBody(attempt.request.body, attempt.asked_usage) : attempt.request.body,
       options_.stream, times, options_.max_answer_bytes, now,

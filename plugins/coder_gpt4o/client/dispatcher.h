@@ -79,14 +79,13 @@ class Dispatcher {
   bool MayPayAgain(const Request& request) const;
   void OnFailure(Attempt attempt, Failure failure, double now);
   void TellLongWait(double now, double wait);
-  void OnOverload(const Attempt& attempt, double now);
+  void OnOverload(const Attempt& attempt, const Failure& failure, double now);
   void Retry(Attempt attempt, const Failure& failure, double now);
   void CheckOutage();
   void NoteAlive();
   void EndRun(std::string word, std::string message, int status);
   void Finish(const Request& request, Completion completion);
   void FinishFailed(const Attempt& attempt, const Failure& failure, const std::string& prefix);
-  double OutageLimit() const;
   void Notice(std::string message) const;
   void TellRetry(const Request& request, const Failure& failure, double wait) const;
   void Count(uint64_t ClientStatistics::*member);
@@ -109,6 +108,7 @@ class Dispatcher {
   bool stream_usage_;
   uint32_t refusals_ = 0;  // in a row
   std::string last_failure_;
+  bool told_of_limit_ = false;       // a 429, whatever pause it brought
   double told_until_ = 0;            // the end of the last wait of all requests that was told
   std::optional<Completion> fatal_;  // what every further request is answered
 

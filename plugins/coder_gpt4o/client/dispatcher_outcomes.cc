@@ -22,11 +22,12 @@ std::string Seconds(double seconds) {
   return std::to_string(static_cast<long>(std::ceil(seconds))) + " s";
 }
 
-}  // namespace
-
-double Dispatcher::OutageLimit() const {
-  return breaker_.Contacted() ? options_.max_outage_seconds : options_.max_first_outage_seconds;
+// What has passed; a wait is rounded up, and the end that one told of must not look exceeded.
+std::string Passed(double seconds) {
+  return Seconds(std::max(1.0, std::round(seconds)));
 }
+
+}  // namespace
 
 void Dispatcher::Conclude(CURL* handle, bool silent, CURLcode code) {
   auto node = running_.extract(handle);
@@ -77,7 +78,7 @@ bool Dispatcher::MayPayAgain(const Request& request) const {
 
 void Dispatcher::NoteAlive() {
   if (breaker_.Open()) {
-    Notice("the service answers again after " + Seconds(breaker_.OutageSeconds()) + ": requests go out again");
+    Notice("the service answers again after " + Passed(breaker_.OutageSeconds()) + ": requests go out again");
   }
   breaker_.OnAlive();
 }
@@ -92,7 +93,7 @@ void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
     failure.alive = true;
     failure.word = "rejected";
   }
-  if (failure.overload) OnOverload(attempt, now);
+  if (failure.overload) OnOverload(attempt, failure, now);
   if (failure.alive) {
     NoteAlive();
   } else if (failure.remedy == Failure::Remedy::kFatal) {
@@ -100,12 +101,13 @@ void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
   } else {
     const bool was_open = breaker_.Open();
     breaker_.OnFailure(now, now - attempt.transfer->StartedAt(), attempt.id, attempt.probe);
-    if (breaker_.Open() && !was_open) {
-      Count(&ClientStatistics::breaker_openings);
-      Notice("the service fails: " + failure.message + ". Nothing is sent for " + Seconds(breaker_.PauseSeconds()) +
-             ", then one request at a time until one is answered; the run ends after " + Seconds(OutageLimit()));
-    } else if (was_open && attempt.probe) {
-      Notice("the service still fails, for " + Seconds(breaker_.OutageSeconds()) + " now: " + failure.message);
+    if (breaker_.Open() && !was_open) Count(&ClientStatistics::breaker_openings);
+    if (breaker_.Open() && breaker_.SecondsLeft() > 0 && (!was_open || attempt.probe)) {
+      const std::string fails =
+          was_open ? "still fails, for " + Passed(breaker_.OutageSeconds()) + " now: " : "fails: ";
+      Notice("the service " + fails + failure.message + ". Nothing is sent for " + Seconds(breaker_.Wait(now)) +
+             ", then one request at a time; unless one is answered, the run ends in " +
+             Seconds(breaker_.SecondsLeft()));
     }
     CheckOutage();
   }
@@ -144,11 +146,13 @@ void Dispatcher::TellLongWait(double now, double wait) {
   Notice("the limits of requests and tokens let the next request out in " + Seconds(wait));
 }
 
-void Dispatcher::OnOverload(const Attempt& attempt, double now) {
+void Dispatcher::OnOverload(const Attempt& attempt, const Failure& failure, double now) {
   Count(&ClientStatistics::rate_limited);
   const double own_wait = concurrency_.OnOverload(now, attempt.transfer->StartedAt());
-  const double wait = attempt.transfer->Headers().retry_after.value_or(own_wait);
-  if (wait > options_.max_outage_seconds) {
+  const std::optional<double> wanted = attempt.transfer->Headers().retry_after;
+  // In an outage the breaker sets the pace, and knows its end.
+  const double wait = wanted.value_or(breaker_.Open() ? 0 : own_wait);
+  if (wanted && *wanted > options_.max_outage_seconds) {
     EndRun("rate_limited",
            "the service wants no request for " + Seconds(wait) + ", more than max_outage_seconds: " + last_failure_,
            attempt.transfer->Headers().status);
@@ -156,9 +160,12 @@ void Dispatcher::OnOverload(const Attempt& attempt, double now) {
   }
   const bool news = wait > limits_.Wait(now, 0) + 1;  // not one of many that say the same
   if (news && wait >= kWorthANoticeSeconds) {
-    Notice("the service is overloaded: nothing is sent for " + Seconds(wait));
+    Notice(failure.message + ". Nothing is sent for " + Seconds(wait));
     told_until_ = now + wait;
+  } else if (failure.word == "rate_limited" && !told_of_limit_) {
+    Notice(failure.message + ". Fewer requests go out at once while it lasts");
   }
+  told_of_limit_ = told_of_limit_ || failure.word == "rate_limited";
   limits_.Pause(now, wait);
 }
 
@@ -210,8 +217,8 @@ void Dispatcher::TellRetry(const Request& request, const Failure& failure, doubl
 }
 
 void Dispatcher::CheckOutage() {
-  if (fatal_ || !breaker_.Open() || breaker_.OutageSeconds() < OutageLimit()) return;
-  const std::string time = Seconds(breaker_.OutageSeconds());
+  if (fatal_ || !breaker_.Open() || breaker_.SecondsLeft() > 0) return;
+  const std::string time = Passed(breaker_.OutageSeconds());
   EndRun("outage",
          breaker_.Contacted()
              ? "the service has failed for " + time + "; the last failure: " + last_failure_

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "coder_gpt4o/client/ascii.h"
 #include "coder_gpt4o/client/excerpt.h"
 
 namespace kgrpo::coder_gpt4o {
@@ -37,6 +38,22 @@ std::string Words(const ResponseHeaders& headers, const ServiceError& error) {
   if (!error.code.empty() || !error.type.empty()) words += " (" + (error.code.empty() ? error.type : error.code) + ")";
   if (!headers.request_id.empty()) words += " [request " + Excerpt(headers.request_id, kRequestIdBytes) + "]";
   return words;
+}
+
+// Which of a service's limits a 429 is of: " of tokens", " of requests", or "" where nothing says.
+std::string WhichLimit(const ResponseHeaders& headers, const ServiceError& error) {
+  const std::string message = Lower(error.message);
+  const auto says = [&](std::string_view word) { return message.find(word) != std::string::npos; };
+  const auto used_up = [](const LimitSnapshot& limit) { return limit.remaining && *limit.remaining < 1; };
+  for (const std::string_view word : {error.type, error.code}) {
+    if (word == "tokens" || word == "requests") return " of " + std::string(word);
+  }
+  if (says("tokens per") || says("(tpm)") || says("(tpd)")) return " of tokens";
+  if (says("requests per") || says("(rpm)") || says("(rpd)")) return " of requests";
+  if (used_up(headers.requests) != used_up(headers.tokens)) {
+    return used_up(headers.tokens) ? " of tokens" : " of requests";
+  }
+  return "";
 }
 
 Failure Make(Remedy remedy, std::string word, std::string message) {
@@ -87,8 +104,12 @@ Failure ByStatus(const ResponseHeaders& headers, const ServiceError& error) {
     return Make(Remedy::kFatal, "quota", words + ". Waiting does not help: the account's budget is used up");
   }
   if (status == 429 || status == 503 || status == 529) {
-    Failure failure = Make(Remedy::kRetry, status == 429 ? "rate_limited" : "server_error", words);
+    Failure failure = Make(Remedy::kRetry, "server_error", words);
     failure.overload = true;
+    if (status == 429) {
+      failure.word = "rate_limited";
+      failure.message = "the service's rate limit" + WhichLimit(headers, error) + " was hit: " + words;
+    }
     return failure;
   }
   if (status == 408) return Make(Remedy::kRetry, "timeout", words);

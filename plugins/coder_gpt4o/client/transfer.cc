@@ -1,6 +1,8 @@
 #include "coder_gpt4o/client/transfer.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 #include <new>
 #include <string_view>
@@ -43,9 +45,10 @@ Transfer::Transfer(const Endpoint& endpoint, std::string body, bool stream, cons
 
 double Transfer::Deadline() const {
   if (ended_) return last_sign_ + kCloseSeconds;
+  const double by = has_body_ ? std::numeric_limits<double>::infinity() : times_.sign_by;
   // Before it is connected, curl's own time-out watches.
-  if (!stream_ || !connected_) return std::numeric_limits<double>::infinity();
-  return last_sign_ + (has_body_ ? times_.idle_seconds : times_.response_seconds);
+  if (!stream_ || !connected_) return by;
+  return std::min(by, last_sign_ + (has_body_ ? times_.idle_seconds : times_.response_seconds));
 }
 
 size_t Transfer::OnHeader(char* data, size_t size, size_t count, void* self) {
@@ -132,8 +135,8 @@ Transfer::Result Transfer::ConcludeSilent() {
   Result result = Conclude(CURLE_OPERATION_TIMEDOUT);
   if (!result.answer && result.failure.word == "timeout") {
     result.failure.message = has_body_ ? "the answer stalled: nothing came for " : "no answer began within ";
-    result.failure.message +=
-        std::to_string(static_cast<int>(has_body_ ? times_.idle_seconds : times_.response_seconds));
+    result.failure.message += std::to_string(
+        std::lround(has_body_ ? times_.idle_seconds : std::min(times_.response_seconds, times_.sign_by - started_at_)));
     result.failure.message += " s";
   }
   return result;

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,7 @@ namespace kgrpo::coder_gpt4o {
 struct AttemptTimes {
   double response_seconds = 120;  // see ClientOptions
   double idle_seconds = 60;
+  double sign_by = std::numeric_limits<double>::infinity();  // when the answer must have begun, streamed or not
 };
 
 class Transfer {
@@ -38,8 +40,9 @@ class Transfer {
   CURL* Handle() const { return easy_.get(); }
   double StartedAt() const { return started_at_; }
 
-  // When the attempt ends for silence, unless something arrives; infinity for an answer that isn't streamed. A stream
-  // that said its last has a moment to close in order, so that the connection can serve again; some servers never do.
+  // When the attempt ends for silence, unless something arrives; for an answer that isn't streamed sign_by alone. A
+  // stream that said its last has a moment to close in order, so that the connection can serve again; some servers
+  // never do.
   double Deadline() const;
 
   bool Whole() const { return reader_.Complete(); }  // of a stream: the answer is there, if it did not end yet

@@ -1,0 +1,22 @@
+// Whether a run that came to its end has learned anything, and if not, why. Used by loop/run.cc, which ends such a run
+// as a failure, and by loop/summary.cc.
+#ifndef KGRPO_LOOP_LEARNED_H
+#define KGRPO_LOOP_LEARNED_H
+
+#include "store/database.h"
+
+#include <string>
+
+namespace kgrpo {
+
+// The coder's commonest fault in the run and its commonest message, as CoderFaults::Commonest; empty where it had none.
+std::string CommonestFault(RunDatabase& database);
+
+// Whether in none of the run's steps a sample was left to train on. Demonstrations and a trainer's own data are
+// samples.
+bool NothingWasLearned(RunDatabase& database);
+
+inline constexpr const char* kNothingLearned = "nothing was learned: in no step was a sample left to train on";
+
+}  // namespace kgrpo
+#endif
