@@ -26,7 +26,9 @@ constexpr std::array<Prefix, 8> kPrefixes = {
     {{"sk-", 16}, {"sk_", 16}, {"gsk_", 24}, {"hf_", 24}, {"xai-", 24}, {"ghp_", 24}, {"nvapi-", 24}, {"AIza", 24}}};
 
 // How long the key is that begins there; 0: none does.
-size_t KeyLength(std::string_view text) {
+size_t KeyLength(std::string_view text, size_t at) {
+  if (at > 0 && IsKeyCharacter(text[at - 1])) return 0;  // within a word: task-
+  text.remove_prefix(at);
   for (const auto& [prefix, least] : kPrefixes) {
     if (!text.starts_with(prefix)) continue;
     const std::string_view rest = text.substr(prefix.size());
@@ -67,13 +69,19 @@ bool HideKeys(std::string* text) {
     }
   }
   for (size_t at = 0; at < text->size(); ++at) {
-    if (at > 0 && IsKeyCharacter((*text)[at - 1])) continue;  // within a word: task-
-    const size_t length = KeyLength(std::string_view(*text).substr(at));
+    const size_t length = KeyLength(*text, at);
     if (length == 0) continue;
     text->replace(at, length, kHidden);
     hidden = true;
   }
   return hidden;
+}
+
+std::optional<size_t> FindKey(std::string_view text) {
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (KeyLength(text, at) > 0) return at;
+  }
+  return {};
 }
 
 }  // namespace kgrpo

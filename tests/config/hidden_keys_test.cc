@@ -39,6 +39,16 @@ TEST(HideKeys, KnowsTheKeysOfTheEnvironment) {
   unsetenv("KGRPO_TEST_KEYBOARD");
 }
 
+// A variable may hold any word, "local" say: a file that has it is not refused.
+TEST(FindKey, KnowsThePrefixesAlone) {
+  EXPECT_EQ(FindKey("found sk-test-0123456789abcdef"), 6u);
+  EXPECT_EQ(FindKey("hf_0123456789abcdefghijABCDEFGHIJ"), 0u);
+  EXPECT_FALSE(FindKey("task-0123456789abcdef-and-so-on sk-learn"));
+  setenv("KGRPO_TEST_API_KEY", "lm-studio-and-more", 1);
+  EXPECT_FALSE(FindKey("lm-studio-and-more"));
+  unsetenv("KGRPO_TEST_API_KEY");
+}
+
 TEST(HideKeys, TellsWhatWasHiddenBefore) {
   std::string text = "found [hidden]";
   EXPECT_TRUE(HideKeys(&text));
