@@ -149,8 +149,23 @@ kgrpo_error* DescribeRequest(const kgrpo_coder* self, const kgrpo_coder_request*
   });
 }
 
+kgrpo_error* Describe(const kgrpo_coder* self, kgrpo_text_sink sink) {
+  return Guard([&] {
+    const std::string text = self->coder->Describe();
+    sink.put(sink.context, Str(text));
+  });
+}
+
 constexpr kgrpo_coder_interface kInterface = {
-    sizeof(kgrpo_coder_interface), OptionsSchema, Create, Destroy, Implement, Cancel, nullptr, DescribeRequest,
+    sizeof(kgrpo_coder_interface),
+    OptionsSchema,
+    Create,
+    Destroy,
+    Implement,
+    Cancel,
+    nullptr,
+    DescribeRequest,
+    Describe,
 };
 
 }  // namespace
