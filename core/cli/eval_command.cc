@@ -158,8 +158,9 @@ int EvaluateHeldOut(const Globals& globals, const EvalOptions& options) {
       return EvaluatePolicy(config, parts, choice, episodes);
     } catch (const Error& error) {
       // The message of a coder's own limit says what it has cost.
-      if (error.code() == KGRPO_ERROR_BUDGET) throw;
-      throw Error(error.code(), error.what() + CostSoFarText(parts, 0));
+      if (error.code() == KGRPO_ERROR_BUDGET)
+        throw Error(error.code(), error.what() + std::string("; an eval begins anew each time"));
+      throw Error(error.code(), error.what() + CostSoFarText(CostSoFar(parts, 0)));
     }
   }();
   if (options.json) {

@@ -23,10 +23,13 @@ std::string ReusedText(const CoderCounts& counts) {
          " answers came from a recording or a cache, and nothing was paid for them";
 }
 
-std::string CostSoFarText(PipelineParts& parts, double known) {
+double CostSoFar(PipelineParts& parts, double known) {
   const std::map<std::string, double> pushed = parts.take_metrics();
   const auto total = pushed.find("coder/cost_total");
-  const double cost = total == pushed.end() ? known : std::max(known, total->second);
+  return total == pushed.end() ? known : std::max(known, total->second);
+}
+
+std::string CostSoFarText(double cost) {
   return cost > 0 ? "; the coder has cost " + FormatDollars(cost) + " so far" : "";
 }
 

@@ -21,10 +21,12 @@ CoderCounts CountAnswers(const std::vector<TrajectoryRecord>& trajectories);
 // "24 of 24 answers came from a recording or a cache, and nothing was paid for them"; empty where none did.
 std::string ReusedText(const CoderCounts& counts);
 
-// "; the coder has cost $0.45 so far" behind why something ended early; empty where it cost nothing. `known`: what the
-// records tell. A coder that keeps account itself knows of calls, too, that were cut short. Takes the metrics that
-// wait.
-std::string CostSoFarText(PipelineParts& parts, double known);
+// US dollars that the coder has cost when something ends early. `known`: what the records tell. A coder that keeps
+// account itself knows of calls, too, that were cut short. Takes the metrics that wait.
+double CostSoFar(PipelineParts& parts, double known);
+
+// "; the coder has cost $0.45 so far" behind why something ended early; empty where it cost nothing.
+std::string CostSoFarText(double cost);
 
 }  // namespace kgrpo
 #endif
