@@ -23,7 +23,8 @@ TEST(HideKeys, KnowsTheKeysOfServices) {
             "found \"[hidden]\", twice: [hidden].");
   EXPECT_EQ(Hidden("Bearer sk-0123456789abcdef"), "Bearer [hidden]");
   EXPECT_EQ(Hidden("hf_0123456789abcdefghijABCDEFGHIJ/gsk_0123456789abcdefghijABCD"), "[hidden]/[hidden]");
-  for (const char* word : {"", "sk-", "sk-learn", "task-0123456789abcdef-and-so-on", "hf_transfer_on", "runs/sk-small"})
+  for (const char* word : {"", "sk-", "sk-learn", "task-0123456789abcdef-and-so-on", "hf_transfer_on", "runs/sk-small",
+                           "models/hf_SmolLM2-135M-Instruct-tuned-again"})
     EXPECT_EQ(Hidden(word), word);
 }
 
