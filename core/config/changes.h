@@ -1,5 +1,6 @@
 // What differs between two resolved pipelines, and what of it a run that goes on may take up. Used by
-// store/run_folder.cc, to say why a new run may not use a folder, and by the command resume, for its --set.
+// store/run_folder.cc, to say why a new run may not use a folder, by the command resume, for its --set, and by
+// loop/identity.cc, to record what that replaced.
 #ifndef KGRPO_CONFIG_CHANGES_H
 #define KGRPO_CONFIG_CHANGES_H
 

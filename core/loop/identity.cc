@@ -1,5 +1,6 @@
 #include "loop/identity.h"
 
+#include "config/changes.h"
 #include "store/files.h"
 #include "store/json.h"
 
@@ -12,8 +13,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // What the command lines said that the run was made by: "overrides" of the one that began it, and "resumed", an entry
-// for each that changed something when the run went on.
-Json OverridesOf(const RunFolder& folder, const std::vector<std::string>& now, std::optional<uint64_t> resumed_after) {
+// for each that changed something when the run went on, with the values before.
+Json OverridesOf(const RunFolder& folder, const std::string& resolved_yaml, const std::vector<std::string>& now,
+                 std::optional<uint64_t> resumed_after) {
   if (!resumed_after) return {{"overrides", now}};
   Json before;
   if (std::filesystem::exists(folder.run_json()))
@@ -22,7 +24,12 @@ Json OverridesOf(const RunFolder& folder, const std::vector<std::string>& now, s
   for (const char* key : {"overrides", "resumed"}) {
     if (before.is_object() && before.contains(key) && before[key].is_array()) all[key] = before[key];
   }
-  if (!now.empty()) all["resumed"].push_back({{"after_step", *resumed_after}, {"overrides", now}});
+  if (now.empty()) return all;
+  Json replaced = Json::object();
+  const auto changes = ChangesBetween(resolved_yaml, ReadFile(folder.resolved_yaml()));  // back to what it was
+  for (const Change& change : changes.value_or(std::vector<Change>()))
+    replaced[change.path] = change.value.value_or(nullptr);
+  all["resumed"].push_back({{"after_step", *resumed_after}, {"overrides", now}, {"before", replaced}});
   return all;
 }
 
@@ -42,7 +49,7 @@ bool WriteIdentity(const PipelineConfig& config, const PipelineParts& parts, uin
   const std::string text = DumpJson(plugins);
   const std::optional<std::string> before = database.Get("plugins");
   Json identity = {{"name", config.name}, {"seed", config.seed}, {"steps", steps}};
-  identity.update(OverridesOf(folder, overrides, resumed_after));
+  identity.update(OverridesOf(folder, config.resolved_yaml, overrides, resumed_after));
   identity["evaluator"] = parts.evaluator->Describe();
   identity["plugins"] = plugins;
   WriteFileAtomically(folder.run_json(), DumpJson(identity, 2) + "\n");

@@ -146,7 +146,8 @@ TEST_F(RunWithServiceTest, TheLimitOfTheCostStopsARunThatCanGoOn) {
   EXPECT_THAT(test::Read(directory_.path() / "run/resolved.yaml"), HasSubstr("max_cost: 100\n"));
   const json identity = json::parse(test::Read(directory_.path() / "run/run.json"));
   EXPECT_EQ(identity["overrides"], json({"output_dir=run", "checkpoint.every=100"}));
-  EXPECT_EQ(identity["resumed"], json::parse(R"([{"after_step": 2, "overrides": ["coder.options.max_cost=100"]}])"));
+  EXPECT_EQ(identity["resumed"], json::parse(R"([{"after_step": 2, "overrides": ["coder.options.max_cost=100"],
+                                                  "before": {"coder.options.max_cost": 1.1}}])"));
   EXPECT_EQ(Number(directory_.path() / "run/run.sqlite",
                    "SELECT count(*) FROM run WHERE key = 'resolved_yaml' AND value LIKE '%max_cost: 100%'"),
             1);
@@ -197,7 +198,7 @@ TEST_F(RunWithServiceTest, SaysWhatTheCoderIsAndMayCost) {
   Server server([](const auto& request, auto& response, int) { AnswerKernel(request, response); });
   WritePipeline(server.Url(), "    max_tokens: 100\n    max_cost: 50\n");
   const std::string what =
-      "gpt-4o at " + server.Url() + ", mode live, at most $50 in all, up to $0.2 an answer, and its prompt\n";
+      "gpt-4o at " + server.Url() + ", mode live, at most $50 in all; an answer costs up to $0.2, besides its prompt\n";
   EXPECT_THAT(Host("check p.yaml").err, HasSubstr("note: coder (coder_gpt4o): " + what));
   EXPECT_THAT(Host("p.yaml --set output_dir=run --set loop.max_steps=1").out, HasSubstr(": " + what));
   EXPECT_THAT(
