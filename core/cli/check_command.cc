@@ -133,6 +133,8 @@ Findings Check(Session& session, const CheckOptionsGiven& given) {
       if (role == Role::kCoder) {
         if (const std::string mistake = SuggestionsMistake(*config, *parts.coder); !mistake.empty())
           findings.Fail(Error(KGRPO_ERROR_INVALID, mistake));
+        const std::string what = parts.coder->Describe();  // what a run would pay
+        if (!what.empty()) findings.notes.push_back("coder (" + config->coder.plugin + "): " + what);
       }
       if (role == Role::kEvaluator) first_rounds = OpenProblems(*parts.evaluator, *config, &findings);
       if (role == Role::kPolicy) made.policy = std::move(parts.policy);

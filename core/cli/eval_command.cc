@@ -158,8 +158,11 @@ int EvaluateHeldOut(const Globals& globals, const EvalOptions& options) {
       return EvaluatePolicy(config, parts, choice, episodes);
     } catch (const Error& error) {
       // The message of a coder's own limit says what it has cost.
-      if (error.code() == KGRPO_ERROR_BUDGET) throw;
-      throw Error(error.code(), error.what() + CostSoFarText(parts, {}));
+      if (error.code() == KGRPO_ERROR_BUDGET)
+        throw Error(error.code(), error.what() + std::string("; an eval begins anew each time"));
+      CoderSpending spending;
+      spending.Take(parts.take_metrics());
+      throw Error(error.code(), error.what() + CostSoFarText(spending));
     }
   }();
   if (options.json) {

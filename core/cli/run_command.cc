@@ -1,4 +1,6 @@
 // `kgrpo-host run FILE` and `kgrpo-host resume RUN`: train, or go on training.
+#include <spdlog/spdlog.h>
+
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -6,8 +8,11 @@
 
 #include "cli/command.h"
 #include "cli/session.h"
+#include "config/changes.h"
 #include "console/console.h"
+#include "host/log.h"
 #include "loop/run.h"
+#include "store/database.h"
 #include "store/run_folder.h"
 
 namespace kgrpo::cli {
@@ -31,7 +36,11 @@ int Run(const Globals& globals, const std::string& file, const std::vector<std::
     options.notice = RunFolder::Leftover(config.output_dir);
   }
   std::optional<RunFolderClaim> claim;
-  if (overwrite) claim.emplace(config.output_dir);
+  if (overwrite) {
+    if (const std::string paid = RunFolder::PaidFor(config.output_dir); !paid.empty())
+      spdlog::warn("--overwrite: {}", PrintableText(paid));
+    claim.emplace(config.output_dir);
+  }
   session.StartServices(config.seed, std::filesystem::path(config.output_dir) / "artifacts");
   PipelineParts parts = session.MakeParts(config, request.roles, /*identify=*/true);
   RunProblems problems(config, parts);
@@ -43,11 +52,16 @@ int Run(const Globals& globals, const std::string& file, const std::vector<std::
   return Report(kgrpo::Run(config, parts, problems, folder, options));
 }
 
-int Resume(const Globals& globals, const std::string& directory) {
+int Resume(const Globals& globals, const std::string& directory, const std::vector<std::string>& settings) {
+  CheckResumeSettings(settings);
   Session session(globals);
   const RunFolder folder = RunFolder::Open(directory);
+  if (!settings.empty() && ReadProgress(folder.database()).finished)
+    throw Error(KGRPO_ERROR_INVALID,
+                "the run in " + directory + " is finished: there is nothing left to change by --set");
   LoadRequest request;
   request.file = folder.resolved_yaml().string();
+  request.settings = settings;
   PipelineConfig config = session.Load(request);
   config.output_dir = directory;  // the folder may have been moved
   session.StartServices(config.seed, folder.path() / "artifacts");
@@ -56,6 +70,7 @@ int Resume(const Globals& globals, const std::string& directory) {
   Console console = StandardConsole();
   RunOptions options;
   options.resume = true;
+  options.overrides = settings;  // resolved.yaml takes them up once the run goes on
   options.console = globals.quiet ? nullptr : &console;
   return Report(kgrpo::Run(config, parts, problems, folder, options));
 }
@@ -82,11 +97,21 @@ void AddRunCommand(CLI::App& app, const Globals& globals, Action* action) {
 }
 
 void AddResumeCommand(CLI::App& app, const Globals& globals, Action* action) {
-  auto directory = std::make_shared<std::string>();
+  struct Options {
+    std::string directory;
+    std::vector<std::string> settings;
+  };
+  auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("resume", "Go on with a run that was stopped or killed");
-  command->add_option("RUN", *directory, "The run's folder")->required();
-  command->footer("Example:\n  kgrpo-host resume runs/quickstart");
-  command->callback([=, &globals] { *action = [=, &globals] { return Resume(globals, *directory); }; });
+  command->add_option("RUN", options->directory, "The run's folder")->required();
+  AddSetOption(command, &options->settings,
+               "Changes one key from here on: of coder.options, checkpoint, or loop.workers");
+  command->footer(
+      "Examples:\n"
+      "  kgrpo-host resume runs/quickstart\n"
+      "  kgrpo-host resume runs/seed --set coder.options.max_cost=80");
+  command->callback(
+      [=, &globals] { *action = [=, &globals] { return Resume(globals, options->directory, options->settings); }; });
 }
 
 }  // namespace kgrpo::cli

@@ -13,24 +13,39 @@ namespace {
 
 constexpr std::string_view kHidden = "[hidden]";
 
-bool IsKeyCharacter(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_';
+bool IsLetterOrDigit(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0;
 }
 
-// What the keys of services begin with, and how many characters follow at least.
+bool IsKeyCharacter(char c) {
+  return IsLetterOrDigit(c) || c == '-' || c == '_';
+}
+
+// What the keys of services begin with, how many characters follow at least, and whether dashes and underscores are
+// among them: where they are not, hf_SmolLM2-135M-Instruct-tuned is a folder.
 struct Prefix {
   std::string_view text;
   size_t least;
+  bool dashes;
 };
-constexpr std::array<Prefix, 8> kPrefixes = {
-    {{"sk-", 16}, {"sk_", 16}, {"gsk_", 24}, {"hf_", 24}, {"xai-", 24}, {"ghp_", 24}, {"nvapi-", 24}, {"AIza", 24}}};
+constexpr std::array<Prefix, 8> kPrefixes = {{{"sk-", 16, true},
+                                              {"sk_", 16, true},
+                                              {"gsk_", 24, false},
+                                              {"hf_", 24, false},
+                                              {"xai-", 24, false},
+                                              {"ghp_", 24, false},
+                                              {"nvapi-", 24, true},
+                                              {"AIza", 24, true}}};
 
 // How long the key is that begins there; 0: none does.
-size_t KeyLength(std::string_view text) {
-  for (const auto& [prefix, least] : kPrefixes) {
+size_t KeyLength(std::string_view text, size_t at) {
+  if (at > 0 && IsKeyCharacter(text[at - 1])) return 0;  // within a word: task-
+  text.remove_prefix(at);
+  for (const auto& [prefix, least, dashes] : kPrefixes) {
     if (!text.starts_with(prefix)) continue;
     const std::string_view rest = text.substr(prefix.size());
-    const auto length = static_cast<size_t>(std::find_if_not(rest.begin(), rest.end(), IsKeyCharacter) - rest.begin());
+    bool (*const is_part)(char) = dashes ? IsKeyCharacter : IsLetterOrDigit;
+    const auto length = static_cast<size_t>(std::find_if_not(rest.begin(), rest.end(), is_part) - rest.begin());
     if (length >= least) return prefix.size() + length;
   }
   return 0;
@@ -67,13 +82,19 @@ bool HideKeys(std::string* text) {
     }
   }
   for (size_t at = 0; at < text->size(); ++at) {
-    if (at > 0 && IsKeyCharacter((*text)[at - 1])) continue;  // within a word: task-
-    const size_t length = KeyLength(std::string_view(*text).substr(at));
+    const size_t length = KeyLength(*text, at);
     if (length == 0) continue;
     text->replace(at, length, kHidden);
     hidden = true;
   }
   return hidden;
+}
+
+std::optional<size_t> FindKey(std::string_view text) {
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (KeyLength(text, at) > 0) return at;
+  }
+  return {};
 }
 
 }  // namespace kgrpo

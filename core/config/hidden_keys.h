@@ -1,16 +1,23 @@
 // Keeps keys of services out of messages: one that was written into a file, at whatever place, must not go on to a
 // terminal, a log or somebody's report. Used for all that is shown of a file's text: by config/diagnostic.cc,
-// config/node.cc, cli/main.cc, cli/check_command.cc and loop/run.cc.
+// config/node.cc, cli/main.cc, cli/check_command.cc and loop/run.cc; refuse_keys.h refuses a file that holds one.
 #ifndef KGRPO_CONFIG_HIDDEN_KEYS_H
 #define KGRPO_CONFIG_HIDDEN_KEYS_H
 
+#include <cstddef>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace kgrpo {
 
 // Replaces by "[hidden]" what looks like a key, and what a variable of the environment holds whose name says that it is
 // one (OPENAI_API_KEY, HF_TOKEN). Returns whether there was any, or one that was hidden before.
 bool HideKeys(std::string* text);
+
+// Where the first key begins, told by its prefix alone ("sk-" and 16 or more further characters): a variable of the
+// environment may hold any word.
+std::optional<size_t> FindKey(std::string_view text);
 
 }  // namespace kgrpo
 #endif

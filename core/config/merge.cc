@@ -11,6 +11,8 @@
 #include <sstream>
 #include <utility>
 
+#include "config/refuse_keys.h"
+
 namespace kgrpo {
 namespace {
 
@@ -87,6 +89,7 @@ Node ReadChain(const std::string& file, std::vector<std::string>* chain, std::ve
   const int rank = static_cast<int>(files->size());
   files->push_back(file);
   Node node = ParseYaml(*text, file, rank, diagnostics);
+  RefuseKeys(node, "", diagnostics);
   if (node.IsScalar() && node.scalar.is_null()) {
     const bool said_why =
         std::any_of(diagnostics->begin(), diagnostics->end(), [&](const Diagnostic& d) { return d.at.rank == rank; });
@@ -157,6 +160,8 @@ std::optional<Setting> ParseSetting(const std::string& text, std::vector<Diagnos
   }
   std::vector<Diagnostic> mistakes;
   setting.value = ParseYaml(text.substr(equals + 1), "--set", 0, &mistakes);
+  RefuseKeys(text.substr(0, equals), at, "", &mistakes);
+  RefuseKeys(setting.value, "", &mistakes);
   for (Diagnostic& mistake : mistakes) {
     diagnostics->push_back({at, setting.shown_path, std::move(mistake.message), ""});
   }

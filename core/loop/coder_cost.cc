@@ -43,9 +43,9 @@ std::string LostText(const CoderSpending& spending) {
   return spending.lost > 0 ? ", of it up to " + FormatDollars(spending.lost) + " for attempts without an answer" : "";
 }
 
-std::string CostSoFarText(PipelineParts& parts, CoderSpending known) {
-  known.Take(parts.take_metrics());
-  return known.cost > 0 ? "; the coder has cost " + FormatDollars(known.cost) + " so far" + LostText(known) : "";
+std::string CostSoFarText(const CoderSpending& spending) {
+  if (spending.cost <= 0) return "";
+  return "; the coder has cost " + FormatDollars(spending.cost) + " so far" + LostText(spending);
 }
 
 }  // namespace kgrpo

@@ -40,8 +40,7 @@ CoderSpending ReadSpending(RunDatabase& database, uint64_t up_to_step);
 std::string LostText(const CoderSpending& spending);
 
 // "; the coder has cost $0.45 so far", with LostText, behind why something ended early; empty where it cost nothing.
-// `known`: what the records tell. Takes the metrics that wait.
-std::string CostSoFarText(PipelineParts& parts, CoderSpending known);
+std::string CostSoFarText(const CoderSpending& spending);
 
 }  // namespace kgrpo
 #endif

@@ -1,15 +1,44 @@
 #include "loop/identity.h"
 
+#include "config/changes.h"
 #include "store/files.h"
 #include "store/json.h"
 
+#include <filesystem>
 #include <optional>
 
 namespace kgrpo {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// What the command lines said that the run was made by: "overrides" of the one that began it, and "resumed", an entry
+// for each that changed something when the run went on, with the values before.
+Json OverridesOf(const RunFolder& folder, const std::string& resolved_yaml, const std::vector<std::string>& now,
+                 std::optional<uint64_t> resumed_after) {
+  if (!resumed_after) return {{"overrides", now}};
+  Json before;
+  if (std::filesystem::exists(folder.run_json()))
+    before = Json::parse(ReadFile(folder.run_json()), nullptr, /*allow_exceptions=*/false);
+  Json all = {{"overrides", Json::array()}};
+  for (const char* key : {"overrides", "resumed"}) {
+    if (before.is_object() && before.contains(key) && before[key].is_array()) all[key] = before[key];
+  }
+  if (now.empty()) return all;
+  Json replaced = Json::object();
+  const auto changes = ChangesBetween(resolved_yaml, ReadFile(folder.resolved_yaml()));  // back to what it was
+  for (const Change& change : changes.value_or(std::vector<Change>()))
+    replaced[change.path] = change.value.value_or(nullptr);
+  all["resumed"].push_back({{"after_step", *resumed_after}, {"overrides", now}, {"before", replaced}});
+  return all;
+}
+
+}  // namespace
 
 bool WriteIdentity(const PipelineConfig& config, const PipelineParts& parts, uint64_t steps,
-                   const std::vector<std::string>& overrides, const RunFolder& folder, RunDatabase& database) {
-  nlohmann::ordered_json plugins = nlohmann::ordered_json::array();
+                   const std::vector<std::string>& overrides, std::optional<uint64_t> resumed_after,
+                   const RunFolder& folder, RunDatabase& database) {
+  Json plugins = Json::array();
   for (const PluginIdentity& plugin : parts.identities) {
     plugins.push_back({{"role", plugin.role},
                        {"name", plugin.name},
@@ -19,16 +48,16 @@ bool WriteIdentity(const PipelineConfig& config, const PipelineParts& parts, uin
   }
   const std::string text = DumpJson(plugins);
   const std::optional<std::string> before = database.Get("plugins");
+  Json identity = {{"name", config.name}, {"seed", config.seed}, {"steps", steps}};
+  identity.update(OverridesOf(folder, config.resolved_yaml, overrides, resumed_after));
+  identity["evaluator"] = parts.evaluator->Describe();
+  identity["plugins"] = plugins;
+  WriteFileAtomically(folder.run_json(), DumpJson(identity, 2) + "\n");
+  // After the record of what it differs by: a run that is killed in between does not go on by other values unseen.
+  if (resumed_after && !overrides.empty()) WriteFileAtomically(folder.resolved_yaml(), config.resolved_yaml);
   database.Set("plugins", text);
   database.Set("resolved_yaml", config.resolved_yaml);
   database.Set("evaluator", parts.evaluator->Describe());
-  const nlohmann::ordered_json identity = {{"name", config.name},
-                                           {"seed", config.seed},
-                                           {"steps", steps},
-                                           {"overrides", overrides},
-                                           {"evaluator", parts.evaluator->Describe()},
-                                           {"plugins", plugins}};
-  WriteFileAtomically(folder.run_json(), DumpJson(identity, 2) + "\n");
   return !before || *before == text;
 }
 

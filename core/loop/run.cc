@@ -87,7 +87,8 @@ class Runner {
     }
     database_.WriteProblems(Purpose::kTrain, problems_.Records());
     if (heldout_) database_.WriteProblems(Purpose::kHeldout, heldout_->Records());
-    if (!WriteIdentity(config_, parts_, total_, options_.overrides, folder_, database_)) {
+    if (!WriteIdentity(config_, parts_, total_, options_.overrides,
+                       options_.resume ? std::optional(done_) : std::nullopt, folder_, database_)) {
       Note("the plugins differ from those that this run began with: what follows may not be what they would have done");
     }
     best_.emplace(problems_, parts_, pool_, config_.seed, database_.ReadBest(done_), database_.ReadRefuted(done_));
@@ -98,8 +99,11 @@ class Runner {
     }
     events_.emplace(folder_.path(), Now(), options_.resume ? std::optional(done_ + 1) : std::nullopt);
     if (options_.resume) {
-      Note(checkpoint_ ? "going on after step " + std::to_string(done_) + " of " + std::to_string(total_)
-                       : "no checkpoint was written yet: starting again from the beginning");
+      std::string with;
+      for (const std::string& setting : options_.overrides) with += (with.empty() ? ", now with " : ", ") + setting;
+      Note((checkpoint_ ? "going on after step " + std::to_string(done_) + " of " + std::to_string(total_)
+                        : "no checkpoint was written yet: starting again from the beginning") +
+           with);
     }
   }
 
@@ -226,9 +230,14 @@ class Runner {
     } else {
       kept = "there is no checkpoint yet: a resumed run starts at the beginning";
     }
+    spending_.Take(parts_.take_metrics());
+    KeepCost(spending_.cost);
     // The message of a coder's own limit says what it has cost.
-    if (error.code() != KGRPO_ERROR_BUDGET) kept += CostSoFarText(parts_, spending_);
+    if (error.code() != KGRPO_ERROR_BUDGET) kept += CostSoFarText(spending_);
     kept += "; to go on: kgrpo-host resume " + folder_.path().string();
+    // The one limit that a run is resumed with another value of: without it, it would stop here again.
+    if (error.code() == KGRPO_ERROR_BUDGET && config_.coder.options.contains("max_cost"))
+      kept += " --set coder.options.max_cost=...";
     if (options_.console != nullptr) options_.console->Finish();
     if (!cancelled && error.code() != KGRPO_ERROR_NOT_FINITE && error.code() != KGRPO_ERROR_BUDGET) {
       throw Error(error.code(), "step " + std::to_string(done_ + 1) + ": " + error.what() + " (" + kept + ")");
@@ -238,6 +247,16 @@ class Runner {
     outcome.steps = done_;
     outcome.message = (cancelled ? "stopped by the user" : std::string(error.what())) + "; " + kept;
     return outcome;
+  }
+
+  // For whoever is about to replace this run: with the calls of a step that was not finished.
+  void KeepCost(double cost) {
+    if (cost <= 0) return;
+    try {
+      database_.Set("coder_cost", std::to_string(cost));
+    } catch (const Error&) {
+      // The steps' own metrics have all but the last of it, and why the run ends is to be heard.
+    }
   }
 
   void Finish() {

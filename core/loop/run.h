@@ -40,7 +40,7 @@ struct RunProblems {
 struct RunOptions {
   bool resume = false;                 // the folder holds a run that is to go on
   Console* console = nullptr;          // absent: nothing is shown
-  std::vector<std::string> overrides;  // of the command line, for the run's records
+  std::vector<std::string> overrides;  // of the command line, for the run's records; `config` holds them already
   std::string notice;                  // for the user, at the beginning; may be empty
   FaultPoints faults;                  // for tests
 };

@@ -77,6 +77,10 @@ void ShowHeader(Console& console, const PipelineConfig& config, const PipelinePa
       text += ": " + Copy(info.architecture) + ", " + Fixed(static_cast<double>(info.parameter_count) / 1e6, 2) +
               " M parameters, on " + Copy(info.device);
     }
+    if (plugin.role == "coder" && parts.coder != nullptr) {
+      const std::string what = parts.coder->Describe();
+      if (!what.empty()) text += ": " + what;
+    }
     if (plugin.role == "evaluator") text += ": " + parts.evaluator->Describe();
     lines.emplace_back(plugin.role, text);
   }

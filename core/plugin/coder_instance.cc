@@ -80,6 +80,11 @@ void Coder::Cancel() {
   api()->cancel(raw());
 }
 
+std::string Coder::Describe() const {
+  if (!KGRPO_HAS_MEMBER(api(), kgrpo_coder_interface, describe) || api()->describe == nullptr) return "";
+  return CollectText([&](kgrpo_text_sink sink) { return api()->describe(raw(), sink); });
+}
+
 std::string Coder::DescribeRequest(const kgrpo_coder_request& request) const {
   if (!KGRPO_HAS_MEMBER(api(), kgrpo_coder_interface, describe_request) || api()->describe_request == nullptr)
     return "";

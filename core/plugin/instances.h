@@ -100,6 +100,9 @@ class Coder : public Instance<kgrpo_coder_interface, kgrpo_coder> {
   void Implement(const kgrpo_coder_request& request, Done done);
   void Cancel();
 
+  // What is in force, on one line for a person; empty for a coder that says nothing of it.
+  std::string Describe() const;
+
   // What would be sent for a request, for a person; empty for a coder that says nothing of it.
   std::string DescribeRequest(const kgrpo_coder_request& request) const;
 

@@ -53,6 +53,7 @@ struct RunProgress {
   bool is_foreign = false;  // the file is of another program, or of another version of this one; the rest is not known
   uint64_t steps = 0;
   bool finished = false;
+  double coder_cost = 0;  // US dollars; of a run that was killed, of those steps alone; 0 where none is known
 };
 
 // Reads it and changes nothing, whatever the file is. Throws KGRPO_ERROR_UNAVAILABLE where it cannot be read.
@@ -64,7 +65,7 @@ class RunDatabase {
   // Opens the file, and makes it and its tables where it is new. A file of another schema is KGRPO_ERROR_UNSUPPORTED.
   explicit RunDatabase(const std::filesystem::path& path, FaultPoints faults = {});
 
-  // Named texts about the run: "resolved_yaml", "evaluator", "finished".
+  // Named texts about the run: "resolved_yaml", "evaluator", "finished", "coder_cost".
   void Set(const std::string& key, const std::string& value);
   std::optional<std::string> Get(const std::string& key);
 

@@ -20,8 +20,14 @@ RunProgress ReadProgress(const std::filesystem::path& path) {
   const bool empty = number("SELECT count(*) FROM sqlite_master") == 0;
   if (version == 0 && empty) return {};  // killed before it had made its tables
   if (version != kSchemaVersion) return {.is_foreign = true};
+  // The steps' metrics hold what ReadCoderTotals adds up, and what a coder has told beyond; a run that was stopped has
+  // kept what its last step had cost.
+  Statement cost(database,
+                 "SELECT max(coalesce((SELECT max(value) FROM metrics WHERE name = 'coder/cost_total'), 0), "
+                 "coalesce((SELECT CAST(value AS REAL) FROM run WHERE key = 'coder_cost'), 0))");
   return {.steps = static_cast<uint64_t>(number("SELECT count(*) FROM steps")),
-          .finished = number("SELECT count(*) FROM run WHERE key = 'finished'") != 0};
+          .finished = number("SELECT count(*) FROM run WHERE key = 'finished'") != 0,
+          .coder_cost = cost.Step() ? cost.Real(0) : 0};
 }
 
 std::vector<TrajectoryRecord> RunDatabase::ReadDemonstrations(uint64_t first_step) {

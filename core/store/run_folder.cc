@@ -1,5 +1,7 @@
 #include "store/run_folder.h"
 
+#include "config/changes.h"
+#include "console/console.h"  // FormatDollars
 #include "store/database.h"
 #include "store/files.h"
 
@@ -12,7 +14,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
+#include <vector>
 
 namespace kgrpo {
 namespace {
@@ -59,6 +63,14 @@ int LockFolder(const fs::path& path) {
   throw Error(KGRPO_ERROR_UNAVAILABLE, "another process is running in " + path.string() + ": wait for it or stop it");
 }
 
+// What of the new configuration differs from that of the run in the folder; nothing where that one cannot be read.
+std::optional<std::vector<Change>> ChangesOf(const fs::path& path, const std::string& resolved_yaml) {
+  if (!fs::exists(path / "resolved.yaml")) return {};
+  const std::string before = ReadFile(path / "resolved.yaml");
+  if (before == resolved_yaml) return std::vector<Change>();
+  return ChangesBetween(before, resolved_yaml);
+}
+
 void PutBackEarlierArtifacts(const fs::path& path) {
   if (!fs::exists(path / kEarlierArtifacts)) return;
   fs::remove_all(path / "artifacts");
@@ -78,8 +90,11 @@ std::string RunFolder::Refusal(const fs::path& path, const std::string& resolved
     }
     return "";  // a run that failed before it had anything to keep
   }
-  const std::string choices = "name another folder (--set output_dir=...), or delete that run with --overwrite";
   const RunProgress progress = ReadProgress(path / "run.sqlite");
+  const std::string paid =
+      progress.coder_cost > 0 ? " (its coder's answers cost " + FormatDollars(progress.coder_cost) + ")" : "";
+  const std::string choices =
+      "name another folder (--set output_dir=...), or delete that run" + paid + " with --overwrite";
   if (progress.is_foreign) {
     return there +
            "holds a run.sqlite that is of another program, or of another version of this one: name another "
@@ -87,10 +102,36 @@ std::string RunFolder::Refusal(const fs::path& path, const std::string& resolved
   }
   if (progress.steps == 0 && IsEmptyOrAbsent(path / "checkpoints")) return "";
   if (progress.finished) return there + "holds a finished run: " + choices;
-  const bool same = fs::exists(path / "resolved.yaml") && ReadFile(path / "resolved.yaml") == resolved_yaml;
-  if (!same) return there + "holds an unfinished run of another configuration: " + choices;
+  const std::string resume = "kgrpo-host resume " + path.string();
+  const std::optional<std::vector<Change>> changes = ChangesOf(path, resolved_yaml);
+  if (!changes) return there + "holds an unfinished run of another configuration: " + choices;
+  if (!changes->empty()) {
+    const std::string settings = ResumeSettingsFor(*changes);
+    return there + "holds an unfinished run of another configuration (" + NamesOf(*changes) +
+           (changes->size() == 1 ? " differs" : " differ") + "): " +
+           (settings.empty() ? choices : "to go on with it so: " + resume + " " + settings + "; otherwise " + choices);
+  }
   return there + "holds an unfinished run of this configuration (" + std::to_string(progress.steps) +
-         " steps done). To go on with it: kgrpo-host resume " + path.string() + "; to start again: --overwrite";
+         " steps done). To go on with it: " + resume + "; to start again, without it" + paid + ": --overwrite";
+}
+
+std::string RunFolder::PaidFor(const fs::path& path) {
+  if (!fs::exists(path / "run.sqlite")) return "";
+  RunProgress progress;
+  try {
+    progress = ReadProgress(path / "run.sqlite");
+  } catch (const Error&) {
+    return "";  // what is broken can be replaced too, and nobody knows what it has cost
+  }
+  if (progress.is_foreign) return "";
+  const std::string run = "the run in " + path.string();
+  if (progress.coder_cost > 0) {
+    return run + " is deleted once the new one begins, and with it its coder's answers, which cost " +
+           FormatDollars(progress.coder_cost);
+  }
+  if (progress.steps > 0 || !HoldsAFile(path / "artifacts")) return "";
+  return run + " has no finished step; what its plugins kept in artifacts/, such as answers that its coder was paid " +
+         "for, is deleted once the new one begins (without --overwrite that would take it up)";
 }
 
 std::string RunFolder::Leftover(const fs::path& path) {

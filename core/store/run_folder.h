@@ -27,13 +27,17 @@ class RunFolderClaim {
 
 class RunFolder {
  public:
-  // Why a new run may not use the folder: what is there, and what to do. "" when it may: it is absent or empty, or
-  // holds what is left of a run that failed before its first step.
+  // Why a new run may not use the folder: what is there, what of the configuration differs from that run's, and what to
+  // do. "" when it may: it is absent or empty, or holds what is left of a run that failed before its first step.
   static std::string Refusal(const std::filesystem::path& path, const std::string& resolved_yaml);
 
   // Of a folder that a new run may use: what becomes of the run that ended in it before its first step was done. ""
   // where there was none. For a user; asked before plugins are made, which write there.
   static std::string Leftover(const std::filesystem::path& path);
+
+  // What --overwrite deletes there that was paid for, and what it has cost where that is known. "" where there is
+  // nothing of the kind. For a user; asked before plugins are made.
+  static std::string PaidFor(const std::filesystem::path& path);
 
   // A folder for a new run, or KGRPO_ERROR_INVALID with the refusal. With `overwrite` an earlier run's files (and no
   // others) are deleted instead, and in any case what `claim` has set aside. Plugins are made and problems opened

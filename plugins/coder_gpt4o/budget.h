@@ -3,6 +3,8 @@
 #ifndef KGRPO_CODER_GPT4O_BUDGET_H
 #define KGRPO_CODER_GPT4O_BUDGET_H
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <optional>
@@ -21,10 +23,14 @@ struct Price {
   }
 };
 
-// "$0.04123", for messages.
+// "$0.04123", for messages; of very little the first digit: "$0.00004".
 inline std::string Dollars(double value) {
+  constexpr double kLittle = 1e-4;  // below, %g writes an exponent
   char text[32];
-  std::snprintf(text, sizeof text, "$%.4g", value);
+  if (value > 0 && value < kLittle)
+    std::snprintf(text, sizeof text, "$%.*f", std::min(20, static_cast<int>(std::ceil(-std::log10(value)))), value);
+  else
+    std::snprintf(text, sizeof text, "$%.4g", value);
   return text;
 }
 

@@ -97,6 +97,17 @@ RecordedRequest Coder::RequestOf(const Job& job) const {
   return request;
 }
 
+std::string Coder::Describe() const {
+  if (options_.mode == Mode::kReplay)
+    return options_.model + " as recorded in " + source_->file().string() + ", mode replay: nothing is asked or paid";
+  std::string text = options_.model + " at " + ServiceOf(options_.client.base_url) +
+                     (options_.mode == Mode::kCache ? ", mode cache" : ", mode live");
+  text += options_.max_cost ? ", at most " + Dollars(*options_.max_cost) + " in all" : ", without max_cost";
+  if (!options_.price_known) return text + "; its price is not known";
+  return text + "; an answer costs up to " + Dollars(options_.price.Of(0, options_.max_tokens)) +
+         ", besides its prompt";
+}
+
 std::string Coder::Describe(const kgrpo_coder_request& request) const {
   nlohmann::json body = nlohmann::json::parse(TextOf(Body(prompt_.Messages(request), request.seed)));
   const nlohmann::json messages = std::move(body["messages"]);

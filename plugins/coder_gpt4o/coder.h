@@ -62,6 +62,9 @@ class Coder {
   // As kgrpo_coder_interface::cancel. [any thread]
   void Cancel();
 
+  // What is in force, on one line for a person: model, address, mode, and what may be paid. [any thread]
+  std::string Describe() const;
+
   // What would be posted for the request, for a person: its keys as JSON, then each message. [any thread]
   std::string Describe(const kgrpo_coder_request& request) const;
 

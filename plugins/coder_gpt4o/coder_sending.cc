@@ -118,7 +118,7 @@ std::string Coder::BudgetMessage(double next) const {
     }
   }
   return message + (estimate.empty() ? "" : " (" + estimate + ")") + ", and the next call could cost " + Dollars(next) +
-         " (to go on, raise coder.options.max_cost: of a run that is resumed, in its resolved.yaml)";
+         " (raise it: --set coder.options.max_cost=...)";
 }
 
 // The run so far, calls included that a stop cut short: the host hears of no answer to those.

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdio>
 #include <filesystem>
 #include <vector>
 
@@ -114,7 +115,7 @@ class OptionsReader {
       const bool pays = json_.at("mode") != "replay";
       if (pays && options_.price_known && answer > *options_.max_cost) {
         mistakes_.Add("max_cost", "it has room for no call: an answer of max_tokens (" +
-                                      std::to_string(options_.max_tokens) + ") alone can cost $" + Json(answer).dump() +
+                                      std::to_string(options_.max_tokens) + ") alone can cost " + Dollars(answer) +
                                       "; raise it, or lower max_tokens");
       } else if (pays && !options_.price_known) {
         mistakes_.Add("max_cost", "the price of " + options_.model +
@@ -156,7 +157,28 @@ class OptionsReader {
   OptionMistakes mistakes_;
 };
 
+// As a file would say a price: "10", "0.15".
+std::string Number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g", value);
+  return text;
+}
+
 }  // namespace
+
+std::string PriceWarning(const CoderOptions& options) {
+  constexpr double kSuspicious = 0.01;  // US dollars a million tokens: no service asks so little
+  const double price = options.price.completion;
+  if (!options.price_known || options.mode == Mode::kReplay || price <= 0 || price > kSuspicious) return "";
+  // A thousand tokens or one: whichever comes to a price that is asked somewhere.
+  constexpr double kLeast = 0.1;
+  const bool of_thousand = price * 1e3 >= kLeast;
+  return "prices: they are US dollars a million tokens, and " + Number(price) + " for the completions of " +
+         options.model + " would make an answer of " + std::to_string(options.max_tokens) + " tokens cost " +
+         Dollars(options.price.Of(0, options.max_tokens)) + "; if it is the price of " +
+         (of_thousand ? "a thousand tokens, write " : "one token, write ") + Number(price * (of_thousand ? 1e3 : 1e6)) +
+         (options.max_cost ? ": max_cost limits nothing otherwise" : "");
+}
 
 CoderOptions ReadOptions(std::string_view text, const Environment& environment) {
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);

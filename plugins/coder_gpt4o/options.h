@@ -57,6 +57,9 @@ std::string_view OptionsSchema();
 // what may be a key.
 CoderOptions ReadOptions(std::string_view json, const Environment& environment);
 
+// What is odd about a price that is so low that it must be one of fewer tokens than a million. Empty: nothing.
+std::string PriceWarning(const CoderOptions& options);
+
 }  // namespace kgrpo::coder_gpt4o
 
 #endif

@@ -103,6 +103,7 @@ kgrpo_error* Create(const kgrpo_host* raw_host, kgrpo_str options_text, kgrpo_co
     if (options.mode != Mode::kReplay && !options.price_known && !options.client.api_key.empty())
       host.Warn("cost unknown: no price for " + options.model + "; add prices: {" + options.model +
                 ": {prompt: ..., completion: ...}}, in US dollars a million tokens");
+    if (const std::string odd = coder_gpt4o::PriceWarning(options); !odd.empty()) host.Warn(odd);
     if (options.mode == Mode::kCache && options.temperature.value_or(1) > 0 && !options.seed && !options.seed_of_sample)
       host.Warn(
           "mode cache gives the same question one answer, so that temperature makes no difference between samples: "
@@ -148,8 +149,23 @@ kgrpo_error* DescribeRequest(const kgrpo_coder* self, const kgrpo_coder_request*
   });
 }
 
+kgrpo_error* Describe(const kgrpo_coder* self, kgrpo_text_sink sink) {
+  return Guard([&] {
+    const std::string text = self->coder->Describe();
+    sink.put(sink.context, Str(text));
+  });
+}
+
 constexpr kgrpo_coder_interface kInterface = {
-    sizeof(kgrpo_coder_interface), OptionsSchema, Create, Destroy, Implement, Cancel, nullptr, DescribeRequest,
+    sizeof(kgrpo_coder_interface),
+    OptionsSchema,
+    Create,
+    Destroy,
+    Implement,
+    Cancel,
+    nullptr,
+    DescribeRequest,
+    Describe,
 };
 
 }  // namespace

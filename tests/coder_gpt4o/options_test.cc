@@ -220,11 +220,29 @@ TEST(OptionsTest, Money) {
               HasSubstr("gpt-4o"));
   EXPECT_THAT(
       Refusal({{"max_cost", 0.04}, {"prices", {{"gpt-4o", {{"prompt", 2.5}, {"completion", 10}}}}}}),
-      HasSubstr("options.max_cost: it has room for no call: an answer of max_tokens (4096) alone can cost $0.0409"));
+      HasSubstr("options.max_cost: it has room for no call: an answer of max_tokens (4096) alone can cost $0.04096; "));
   const CoderOptions options =
       OptionsWith({{"max_cost", 5}, {"prices", {{"gpt-4o", {{"prompt", 2.5}, {"completion", 10}}}}}});
   EXPECT_EQ(options.max_cost, 5.0);
   EXPECT_DOUBLE_EQ(options.price.Of(1000, 200), 0.0045);
+}
+
+TEST(OptionsTest, PricesOfFewerTokensThanAMillion) {
+  const auto warning = [](double completion, json more = json::object()) {
+    more["prices"] = {{"gpt-4o", {{"prompt", 0.001}, {"completion", completion}}}};
+    return PriceWarning(OptionsWith(more));
+  };
+  EXPECT_THAT(warning(0.01), AllOf(HasSubstr("cost $0.00004; "), HasSubstr("a thousand tokens, write 10")));
+  EXPECT_THAT(warning(0.0006, {{"max_cost", 5}}), HasSubstr("write 0.6: max_cost limits nothing otherwise"));
+  EXPECT_THAT(warning(1e-5), AllOf(HasSubstr("cost $0.00000004; "), HasSubstr("one token, write 10")));
+  for (const double fine : {0.0, 0.011, 10.0}) EXPECT_EQ(warning(fine), "") << fine;
+  EXPECT_EQ(PriceWarning(OptionsWith(json::object())), "");  // that none is known is said elsewhere
+}
+
+TEST(OptionsTest, DollarsWithoutExponents) {
+  for (const auto& [value, text] : {std::pair(0.0, "$0"), std::pair(0.04096, "$0.04096"), std::pair(1e-4, "$0.0001"),
+                                    std::pair(4.1e-5, "$0.00004"), std::pair(1.25, "$1.25"), std::pair(150.0, "$150")})
+    EXPECT_EQ(Dollars(value), text);
 }
 
 TEST(OptionsTest, Modes) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <string>
 
@@ -127,17 +128,97 @@ TEST_F(RunWithServiceTest, TheLimitOfTheCostStopsARunThatCanGoOn) {
   const fs::path recording = directory_.path() / "run/artifacts/coder/exchanges.sqlite";
   EXPECT_LE(Number(recording, "SELECT cost FROM spending"), 1.1);
   EXPECT_DOUBLE_EQ(Number(recording, "SELECT cost FROM spending"), 0.025 * static_cast<double>(before));
+  EXPECT_THAT(stopped.err, AllOf(HasSubstr(" (raise it: --set coder.options.max_cost=...); "),
+                                 HasSubstr("to go on: kgrpo-host resume run --set coder.options.max_cost=...\n")));
   // Resumed, it is as far as before; with more money it goes on, and pays nothing twice.
   EXPECT_EQ(Host("resume run").code, 1);
   EXPECT_EQ(server.Count(), before);
-  std::string resolved = test::Read(directory_.path() / "run/resolved.yaml");
-  const size_t at = resolved.find("max_cost: 1.1");
-  ASSERT_NE(at, std::string::npos);
-  test::Write(directory_.path() / "run/resolved.yaml", resolved.replace(at, 13, "max_cost: 100"));
-  const Result resumed = Host("resume run");
+  const std::string resolved = test::Read(directory_.path() / "run/resolved.yaml");
+  const Result absent = Host("resume run --set coder.options.max_cost=100 --set coder.options.ca_file=/no/such/file");
+  EXPECT_EQ(absent.code, 3) << absent.err;
+  EXPECT_EQ(test::Read(directory_.path() / "run/resolved.yaml"), resolved) << "the coder was not made";
+  const Result resumed = Host("resume run --set coder.options.max_cost=100");
   EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_THAT(resumed.out, HasSubstr(", now with coder.options.max_cost=100\n"));
   EXPECT_EQ(server.Count(), 24u);
   EXPECT_DOUBLE_EQ(Number(directory_.path() / "run/run.sqlite", "SELECT sum(coder_cost) FROM rounds"), 0.6);
+  // What the run had and what it has now are there for whoever doubts.
+  EXPECT_THAT(test::Read(directory_.path() / "run/resolved.yaml"), HasSubstr("max_cost: 100\n"));
+  const json identity = json::parse(test::Read(directory_.path() / "run/run.json"));
+  EXPECT_EQ(identity["overrides"], json({"output_dir=run", "checkpoint.every=100"}));
+  EXPECT_EQ(identity["resumed"], json::parse(R"([{"after_step": 2, "overrides": ["coder.options.max_cost=100"],
+                                                  "before": {"coder.options.max_cost": 1.1}}])"));
+  EXPECT_EQ(Number(directory_.path() / "run/run.sqlite",
+                   "SELECT count(*) FROM run WHERE key = 'resolved_yaml' AND value LIKE '%max_cost: 100%'"),
+            1);
+  const Result finished = Host("resume run --set coder.options.max_cost=200");
+  EXPECT_EQ(finished.code, 3);
+  EXPECT_THAT(finished.err, HasSubstr("the run in run is finished"));
+}
+
+// The command that a person tries first names the one that works, and what the other one would throw away.
+TEST_F(RunWithServiceTest, ARunWithAnotherLimitOfTheCostIsToldHowToGoOn) {
+  Server server([](const auto& request, auto& response, int) { AnswerKernel(request, response); });
+  WritePipeline(server.Url(), "    max_tokens: 100\n    max_cost: 1.1\n");
+  const std::string run = "p.yaml --set output_dir=run";
+  ASSERT_EQ(Host(run).code, 1);
+  ASSERT_EQ(Number(directory_.path() / "run/run.sqlite", "SELECT count(*) FROM steps"), 2);
+  // The answers of the step that was not finished are paid for, too.
+  const double spent = Number(directory_.path() / "run/artifacts/coder/exchanges.sqlite", "SELECT cost FROM spending");
+  ASSERT_GT(spent, 0.4);
+  char cost[32];
+  std::snprintf(cost, sizeof cost, "$%.2f", spent);
+  const std::string advice =
+      "output_dir run holds an unfinished run of another configuration (coder.options.max_cost differs): to go on with "
+      "it so: kgrpo-host resume run --set coder.options.max_cost=100; otherwise name another folder "
+      "(--set output_dir=...), or delete that run (its coder's answers cost " +
+      std::string(cost) + ") with --overwrite";
+  const Result refused = Host("run " + run + " --set coder.options.max_cost=100");
+  EXPECT_EQ(refused.code, 3);
+  EXPECT_THAT(refused.err, HasSubstr(advice));
+  EXPECT_THAT(Host("check " + run + " --set coder.options.max_cost=100").out, HasSubstr(advice));
+  EXPECT_THAT(Host("run " + run).err, HasSubstr("to start again, without it (its coder's answers cost " +
+                                                std::string(cost) + "): --overwrite"));
+  const Result other = Host("resume run --set coder.options.max_cost=100 --set loop.rounds=3");
+  EXPECT_EQ(other.code, 3);
+  EXPECT_THAT(
+      other.err,
+      AllOf(HasSubstr("--set: loop.rounds: a run goes on with the value that it began with; what may be changed "
+                      "then is all of coder.options, loop.workers and all of checkpoint"),
+            Not(HasSubstr("max_cost"))));
+  EXPECT_EQ(Host("resume run --set coder.options.max_cots=100").code, 3);
+  const Result replaced = Host("-q run " + run + " --set coder.options.max_cost=100 --overwrite");
+  EXPECT_EQ(replaced.code, 0) << replaced.err;
+  EXPECT_THAT(replaced.err, HasSubstr("warning: --overwrite: the run in run is deleted once the new one begins, and "
+                                      "with it its coder's answers, which cost " +
+                                      std::string(cost) + "\n"));
+}
+
+TEST_F(RunWithServiceTest, SaysWhatTheCoderIsAndMayCost) {
+  Server server([](const auto& request, auto& response, int) { AnswerKernel(request, response); });
+  WritePipeline(server.Url(), "    max_tokens: 100\n    max_cost: 50\n");
+  const std::string what =
+      "gpt-4o at " + server.Url() + ", mode live, at most $50 in all; an answer costs up to $0.2, besides its prompt\n";
+  EXPECT_THAT(Host("check p.yaml").err, HasSubstr("note: coder (coder_gpt4o): " + what));
+  EXPECT_THAT(Host("p.yaml --set output_dir=run --set loop.max_steps=1").out, HasSubstr(": " + what));
+  EXPECT_THAT(
+      Host("check p.yaml --set output_dir=b --set coder.options.mode=replay --set coder.options.recording=run").err,
+      HasSubstr("gpt-4o as recorded in run/artifacts/coder/exchanges.sqlite, mode replay: nothing is asked"));
+}
+
+TEST_F(RunWithServiceTest, APriceOfAThousandTokensIsWarnedOf) {
+  WritePipeline("http://127.0.0.1:1/v1");
+  const auto warned = [&](const std::string& price) {
+    const Result result =
+        Host("check p.yaml --set 'coder.options.prices={gpt-4o: {prompt: 0.0025, completion: " + price + "}}'");
+    EXPECT_EQ(result.code, 0) << result.err;
+    return result.err;
+  };
+  EXPECT_THAT(warned("0.01"),
+              HasSubstr("warning: coder: prices: they are US dollars a million tokens, and 0.01 for the completions of "
+                        "gpt-4o would make an answer of 4096 tokens cost $0.00004; if it is the price of a thousand "
+                        "tokens, write 10\n"));
+  EXPECT_THAT(warned("0.02"), Not(HasSubstr("million")));
 }
 
 TEST_F(RunWithServiceTest, AKeyThatIsRefusedStopsTheRunAndIsNotShown) {

@@ -23,7 +23,8 @@ TEST(HideKeys, KnowsTheKeysOfServices) {
             "found \"[hidden]\", twice: [hidden].");
   EXPECT_EQ(Hidden("Bearer sk-0123456789abcdef"), "Bearer [hidden]");
   EXPECT_EQ(Hidden("hf_0123456789abcdefghijABCDEFGHIJ/gsk_0123456789abcdefghijABCD"), "[hidden]/[hidden]");
-  for (const char* word : {"", "sk-", "sk-learn", "task-0123456789abcdef-and-so-on", "hf_transfer_on", "runs/sk-small"})
+  for (const char* word : {"", "sk-", "sk-learn", "task-0123456789abcdef-and-so-on", "hf_transfer_on", "runs/sk-small",
+                           "models/hf_SmolLM2-135M-Instruct-tuned-again"})
     EXPECT_EQ(Hidden(word), word);
 }
 
@@ -37,6 +38,16 @@ TEST(HideKeys, KnowsTheKeysOfTheEnvironment) {
   EXPECT_EQ(Hidden("0a1b2c3d4e5f"), "0a1b2c3d4e5f");
   unsetenv("KGRPO_TEST_TOKEN");
   unsetenv("KGRPO_TEST_KEYBOARD");
+}
+
+// A variable may hold any word, "local" say: a file that has it is not refused.
+TEST(FindKey, KnowsThePrefixesAlone) {
+  EXPECT_EQ(FindKey("found sk-test-0123456789abcdef"), 6u);
+  EXPECT_EQ(FindKey("hf_0123456789abcdefghijABCDEFGHIJ"), 0u);
+  EXPECT_FALSE(FindKey("task-0123456789abcdef-and-so-on sk-learn"));
+  setenv("KGRPO_TEST_API_KEY", "lm-studio-and-more", 1);
+  EXPECT_FALSE(FindKey("lm-studio-and-more"));
+  unsetenv("KGRPO_TEST_API_KEY");
 }
 
 TEST(HideKeys, TellsWhatWasHiddenBefore) {

@@ -316,5 +316,20 @@ TEST_F(LoadTest, EveryKeyOfTheSchemaIsInTheDocumentation) {
   visit(PipelineSchema()["definitions"]["stage"]);
 }
 
+// What is overruled is kept nowhere in resolved.yaml, but --set's own words are, in run.json.
+TEST_F(LoadTest, AKeyOfAServiceIsRefusedWhereverItWasWritten) {
+  const std::string key = "sk-test-0123456789abcdefghij";
+  for (const std::string& setting :
+       {"name=" + key, "prompt.system='Use " + key + "'", "coder.options={" + key + ": 1}", key + "=1"}) {
+    const std::string message = MessageOf("base.yaml", {setting, "name=a"});
+    EXPECT_THAT(message, HasSubstr("stand in variables of the environment")) << setting;
+    EXPECT_THAT(message, HasSubstr("should be revoked")) << setting;
+    EXPECT_EQ(message.find(key), std::string::npos) << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << "one mistake: " << message;
+  }
+  Write("p.yaml", "extends: base.yaml\nname: a\nprompt: {system: 'ask-test-0123456789abcdefghij of sk-learn'}\n");
+  EXPECT_EQ(MessageOf("p.yaml"), "accepted");
+}
+
 }  // namespace
 }  // namespace kgrpo

@@ -86,6 +86,7 @@ const kgrpo_coder_interface kCoder = {sizeof(kgrpo_coder_interface),
                                             sink.put(sink.context, Str(technique));
                                         });
                                       },
+                                      nullptr,
                                       nullptr};
 
 }  // namespace kgrpo::fakes

@@ -85,10 +85,9 @@ struct Appended {
   { #type, #member, offsetof(type, member), sizeof(type::member), released_offset }
 
 const Appended kAppended[] = {
-    KGRPO_APPENDED(kgrpo_coder_answer, text, 96),
-    KGRPO_APPENDED(kgrpo_coder_answer, reused, 112),
-    KGRPO_APPENDED(kgrpo_coder_answer, estimated, 120),
-    KGRPO_APPENDED(kgrpo_coder_interface, describe_request, 56),
+    KGRPO_APPENDED(kgrpo_coder_answer, text, 96),        KGRPO_APPENDED(kgrpo_coder_answer, reused, 112),
+    KGRPO_APPENDED(kgrpo_coder_answer, estimated, 120),  KGRPO_APPENDED(kgrpo_coder_interface, describe_request, 56),
+    KGRPO_APPENDED(kgrpo_coder_interface, describe, 64),
 };
 
 TEST(Abi, AppendedMembersKeepTheirPlace) {

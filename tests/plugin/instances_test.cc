@@ -197,7 +197,20 @@ const kgrpo_coder_interface kSlowCoder = {
     },
     [](kgrpo_coder*) {},
     nullptr,
+    nullptr,
     nullptr};
+
+TEST_F(InstancesTest, ACoderMayDescribeItself) {
+  EXPECT_EQ(Coder(&kSlowCoder, host_, {}).Describe(), "");
+  kgrpo_coder_interface table = kSlowCoder;
+  table.describe = [](const kgrpo_coder*, kgrpo_text_sink sink) -> kgrpo_error* {
+    sink.put(sink.context, Str("slow, at no cost"));
+    return nullptr;
+  };
+  EXPECT_EQ(Coder(&table, host_, {}).Describe(), "slow, at no cost");
+  table.struct_size = offsetof(kgrpo_coder_interface, describe);  // of an older make
+  EXPECT_EQ(Coder(&table, host_, {}).Describe(), "");
+}
 
 TEST_F(InstancesTest, ACoderIsNotDestroyedBeforeItsAnswersCame) {
   std::atomic<int> answered{0};

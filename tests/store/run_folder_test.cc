@@ -79,11 +79,58 @@ TEST_F(RunFolderTest, AFinishedAndAnUnfinishedRun) {
     step.step = 1;
     database.WriteStep(step, {});
   }
-  EXPECT_THAT(Refusal(), HasSubstr("holds an unfinished run of another configuration"));
+  EXPECT_THAT(Refusal(), HasSubstr("holds an unfinished run of another configuration: name another folder"));
+  WriteFileAtomically(folder_ / "resolved.yaml", "name: b\n");
+  EXPECT_THAT(Refusal(), HasSubstr("of another configuration (name differs): name another folder"));
   WriteFileAtomically(folder_ / "resolved.yaml", "name: a\n");
   EXPECT_THAT(Refusal(), HasSubstr("(1 steps done). To go on with it: kgrpo-host resume"));
   { RunDatabase(folder_ / "run.sqlite").Set("finished", "yes"); }
   EXPECT_THAT(Refusal(), HasSubstr("holds a finished run"));
+}
+
+// A run of one step, whose coder's answers cost so much by the step's metrics.
+void WriteRun(const fs::path& folder, double cost, const char* yaml) {
+  RunDatabase database(folder / "run.sqlite");
+  StepRecord step;
+  step.step = 1;
+  step.metrics.push_back({"coder/cost_total", cost});
+  database.WriteStep(step, {});
+  WriteFileAtomically(folder / "resolved.yaml", yaml);
+}
+
+TEST_F(RunFolderTest, SaysHowAnUnfinishedRunGoesOnWithWhatIsNew) {
+  const auto refusal = [&](const std::string& yaml) { return RunFolder::Refusal(folder_, yaml); };
+  WriteRun(folder_, 0, "seed: 1\ncoder: {options: {max_cost: 5, model: m}}\nloop: {workers: 1}\n");
+  const std::string there = "output_dir " + folder_.string() + " holds an unfinished run of another configuration ";
+  EXPECT_EQ(refusal("seed: 1\ncoder: {options: {max_cost: 80, model: m}}\nloop: {workers: 2}\n"),
+            there + "(coder.options.max_cost and loop.workers differ): to go on with it so: kgrpo-host resume " +
+                folder_.string() +
+                " --set coder.options.max_cost=80 --set loop.workers=2; otherwise name another "
+                "folder (--set output_dir=...), or delete that run with --overwrite");
+  EXPECT_EQ(refusal("seed: 2\ncoder: {options: {max_cost: 80, model: m}}\nloop: {workers: 1}\n"),
+            there +
+                "(seed and coder.options.max_cost differ): name another folder (--set output_dir=...), or delete "
+                "that run with --overwrite");
+}
+
+TEST_F(RunFolderTest, SaysWhatThatWasPaidForWouldBeDeleted) {
+  EXPECT_EQ(RunFolder::PaidFor(folder_), "");
+  { const RunDatabase database(folder_ / "run.sqlite"); }
+  EXPECT_EQ(RunFolder::PaidFor(folder_), "");
+  fs::create_directories(folder_ / "artifacts/coder");
+  std::ofstream(folder_ / "artifacts/coder/a") << "paid for";
+  EXPECT_THAT(RunFolder::PaidFor(folder_), HasSubstr("has no finished step; what its plugins kept in artifacts/"));
+  WriteRun(folder_, 12.3, "name: a\n");
+  const std::string paid = RunFolder::PaidFor(folder_);
+  EXPECT_EQ(paid, "the run in " + folder_.string() +
+                      " is deleted once the new one begins, and with it its coder's answers, which cost $12.30");
+  EXPECT_THAT(Refusal(), HasSubstr("without it (its coder's answers cost $12.30): --overwrite"));
+  { RunDatabase(folder_ / "run.sqlite").Set("coder_cost", "12.9"); }  // with those of a step that was not finished
+  EXPECT_THAT(RunFolder::PaidFor(folder_), HasSubstr("which cost $12.90"));
+  { RunDatabase(folder_ / "run.sqlite").Set("finished", "yes"); }
+  EXPECT_THAT(Refusal(), HasSubstr("or delete that run (its coder's answers cost $12.90) with --overwrite"));
+  WriteFileAtomically(folder_ / "run.sqlite", "no database");
+  EXPECT_EQ(RunFolder::PaidFor(folder_), "") << "what is broken can be replaced, too";
 }
 
 TEST_F(RunFolderTest, ADatabaseOfAnotherProgramIsNoRunAndStaysAsItIs) {

@@ -103,6 +103,10 @@ typedef struct kgrpo_coder_interface {
   /* Pushes what would be sent for a request, once, without secrets: for a person. Sends nothing. NULL for a coder that
    * sends nothing. [any thread] */
   kgrpo_error* (*describe_request)(const kgrpo_coder* self, const kgrpo_coder_request* request, kgrpo_text_sink sink);
+
+  /* Pushes what is in force, once, without secrets, on one line for a run's header: the model, where it is, what it may
+   * cost. Asks nobody. NULL for a coder that has nothing to say. [any thread] */
+  kgrpo_error* (*describe)(const kgrpo_coder* self, kgrpo_text_sink sink);
 } kgrpo_coder_interface;
 
 /* The size of the struct as released in revision 1. Members are appended below, never moved: this never changes. */
