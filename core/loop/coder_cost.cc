@@ -3,6 +3,8 @@
 #include "console/console.h"
 #include "loop/trajectory.h"
 
+#include <kgrpo/sdk/error.h>
+
 #include <algorithm>
 
 namespace kgrpo {
@@ -37,6 +39,15 @@ CoderSpending ReadSpending(RunDatabase& database, uint64_t up_to_step) {
     }
   }
   return spending;
+}
+
+void KeepCost(RunDatabase& database, double cost) {
+  if (cost <= 0) return;
+  try {
+    database.Set("coder_cost", std::to_string(cost));
+  } catch (const Error&) {
+    // The steps' own metrics have all but the last of it, and why the run ends is to be heard.
+  }
 }
 
 std::string LostText(const CoderSpending& spending) {

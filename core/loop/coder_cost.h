@@ -3,7 +3,6 @@
 #ifndef KGRPO_LOOP_CODER_COST_H
 #define KGRPO_LOOP_CODER_COST_H
 
-#include "loop/parts.h"
 #include "store/database.h"
 #include "store/records.h"
 
@@ -35,6 +34,10 @@ struct CoderSpending {
 
 // By the records of all steps up to that one, and of the demonstrations before the step that follows it.
 CoderSpending ReadSpending(RunDatabase& database, uint64_t up_to_step);
+
+// Notes what a run has cost that ends early, the calls of a step that was not finished included: for whoever is about
+// to replace it. Throws nothing.
+void KeepCost(RunDatabase& database, double cost);
 
 // ", of it up to $0.15 for attempts without an answer", behind the cost; empty where nothing was lost.
 std::string LostText(const CoderSpending& spending);

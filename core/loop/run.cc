@@ -4,12 +4,10 @@
 #include "loop/best_kernels.h"
 #include "loop/checkpoint.h"
 #include "loop/coder_cost.h"
-#include "loop/context_room.h"
 #include "loop/heldout.h"
 #include "loop/identity.h"
 #include "loop/learned.h"
 #include "loop/metrics.h"
-#include "loop/run_config.h"
 #include "loop/stage.h"
 #include "loop/stopwatch.h"
 #include "loop/summary.h"
@@ -231,7 +229,7 @@ class Runner {
       kept = "there is no checkpoint yet: a resumed run starts at the beginning";
     }
     spending_.Take(parts_.take_metrics());
-    KeepCost(spending_.cost);
+    KeepCost(database_, spending_.cost);
     // The message of a coder's own limit says what it has cost.
     if (error.code() != KGRPO_ERROR_BUDGET) kept += CostSoFarText(spending_);
     kept += "; to go on: kgrpo-host resume " + folder_.path().string();
@@ -247,16 +245,6 @@ class Runner {
     outcome.steps = done_;
     outcome.message = (cancelled ? "stopped by the user" : std::string(error.what())) + "; " + kept;
     return outcome;
-  }
-
-  // For whoever is about to replace this run: with the calls of a step that was not finished.
-  void KeepCost(double cost) {
-    if (cost <= 0) return;
-    try {
-      database_.Set("coder_cost", std::to_string(cost));
-    } catch (const Error&) {
-      // The steps' own metrics have all but the last of it, and why the run ends is to be heard.
-    }
   }
 
   void Finish() {
@@ -297,24 +285,6 @@ class Runner {
 };
 
 }  // namespace
-
-RunProblems::RunProblems(const PipelineConfig& config, PipelineParts& parts)
-    : pool(config.loop.workers), train(*parts.evaluator, config.train_problems, pool) {
-  if (config.evaluation.every > 0 && !config.heldout_problems.empty()) {
-    heldout.emplace(*parts.evaluator, config.heldout_problems, pool);
-  }
-  CheckRunConfig(config, parts);
-  std::vector<PromptState> first_rounds;
-  const auto add = [&](const ProblemSet& problems) {
-    for (size_t i = 0; i < problems.size(); ++i)
-      first_rounds.push_back(Trajectory(0, 0, problems[i], config.loop).Prompt());
-  };
-  if (TrainsOnPrompts(parts.trainers)) add(train);
-  if (heldout) add(*heldout);
-  const ContextRoom room = RoomInContext(config, *parts.policy, first_rounds);
-  if (!room.mistake.empty()) throw Error(KGRPO_ERROR_INVALID, room.mistake);
-  warning = room.warning;
-}
 
 RunOutcome Run(const PipelineConfig& config, PipelineParts& parts, RunProblems& problems, const RunFolder& folder,
                const RunOptions& options) {

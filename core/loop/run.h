@@ -13,29 +13,15 @@
 #include "config/pipeline.h"
 #include "console/console.h"
 #include "loop/parts.h"
-#include "loop/problem_set.h"
-#include "loop/worker_pool.h"
+#include "loop/run_problems.h"
 #include "store/fault.h"
 #include "store/run_folder.h"
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 namespace kgrpo {
-
-// The problems of a run, opened, and the threads that judge its kernels. Made before the run's folder: a problem that
-// is broken, or a configuration that makes no sense, then costs nobody the run that --overwrite would delete. The parts
-// outlive it.
-struct RunProblems {
-  RunProblems(const PipelineConfig& config, PipelineParts& parts);
-
-  WorkerPool pool;
-  ProblemSet train;
-  std::optional<ProblemSet> heldout;  // where the run measures on them
-  std::string warning;                // of what the run can go on with, for its user; or empty
-};
 
 struct RunOptions {
   bool resume = false;                 // the folder holds a run that is to go on
