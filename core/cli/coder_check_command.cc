@@ -50,14 +50,14 @@ bool CoderAnswered(const CoderAnswer& answer) {
          answer.outcome == KGRPO_CODER_UNCLEAR;
 }
 
-// Tells all that parts log while it lives: a coder its retries, which are what a person waits for and so no "debug".
+// Tells all that parts log while it lives: a coder its retries.
 class TellingAll {
  public:
   explicit TellingAll(const Globals& globals) : globals_(globals) {
-    if (!globals_.quiet) SetLogLevel(LogLevel::kDebug, DebugLines::kAsNotes);
+    if (!globals_.quiet) SetLogLevel(LogLevel::kDebug);
   }
   ~TellingAll() {
-    if (!globals_.quiet) SetLogLevel(globals_.verbose ? LogLevel::kDebug : LogLevel::kInfo);
+    if (!globals_.quiet && !globals_.verbose) SetLogLevel(LogLevel::kInfo);
   }
   TellingAll(const TellingAll&) = delete;
   TellingAll& operator=(const TellingAll&) = delete;

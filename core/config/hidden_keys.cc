@@ -51,6 +51,20 @@ size_t KeyLength(std::string_view text, size_t at) {
   return 0;
 }
 
+// Whether some part between dashes is as long as no word, with a digit in it: keys are drawn at random, and
+// sk-attention-fused-v2 is a name.
+bool IsDrawn(std::string_view key) {
+  constexpr size_t kLongest = 16;
+  size_t length = 0;
+  bool digit = false;
+  for (const char c : key) {
+    length = IsLetterOrDigit(c) ? length + 1 : 0;
+    digit = length > 0 && (digit || std::isdigit(static_cast<unsigned char>(c)) != 0);
+    if (length >= kLongest && digit) return true;
+  }
+  return false;
+}
+
 // The values of variables that are made for keys, the longest first: one may hold another. A short one is a word.
 std::vector<std::string_view> KeysOfTheEnvironment() {
   constexpr size_t kShortest = 8;
@@ -92,7 +106,8 @@ bool HideKeys(std::string* text) {
 
 std::optional<size_t> FindKey(std::string_view text) {
   for (size_t at = 0; at < text.size(); ++at) {
-    if (KeyLength(text, at) > 0) return at;
+    const size_t length = KeyLength(text, at);
+    if (length > 0 && IsDrawn(text.substr(at, length))) return at;
   }
   return {};
 }

@@ -15,8 +15,8 @@ namespace kgrpo {
 // one (OPENAI_API_KEY, HF_TOKEN). Returns whether there was any, or one that was hidden before.
 bool HideKeys(std::string* text);
 
-// Where the first key begins, told by its prefix alone ("sk-" and 16 or more further characters): a variable of the
-// environment may hold any word.
+// Where the first text begins that can be nothing but a key: by its prefix and its length, as above, and with 16
+// letters and digits in a row. No variable of the environment is asked: one may hold any word.
 std::optional<size_t> FindKey(std::string_view text);
 
 }  // namespace kgrpo

@@ -13,11 +13,8 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError };
 // alone.
 void InitLog(LogLevel least);
 
-// What becomes of debug lines: without their level they are notes for a person who waits for what they tell.
-enum class DebugLines { kWithLevel, kAsNotes };
-
 // Changes what InitLog was told. [any thread]
-void SetLogLevel(LogLevel least, DebugLines debug = DebugLines::kWithLevel);
+void SetLogLevel(LogLevel least);
 
 // `text` with control characters other than tabs and newlines written as \x1b: kernels, compilers and models must not
 // steer a person's terminal. Lines after the first are indented.

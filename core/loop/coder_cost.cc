@@ -6,8 +6,14 @@
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace kgrpo {
+namespace {
+
+constexpr const char* kKept = "coder_cost";  // ReadProgress reads it, too
+
+}  // namespace
 
 CoderCounts CountAnswers(const std::vector<TrajectoryRecord>& trajectories) {
   CoderCounts counts;
@@ -41,10 +47,11 @@ CoderSpending ReadSpending(RunDatabase& database, uint64_t up_to_step) {
   return spending;
 }
 
-void KeepCost(RunDatabase& database, double cost) {
-  if (cost <= 0) return;
+void KeepCost(RunDatabase& database, CoderSpending* spending) {
   try {
-    database.Set("coder_cost", std::to_string(cost));
+    const std::string kept = database.Get(kKept).value_or("0");
+    spending->cost = std::max(spending->cost, std::strtod(kept.c_str(), nullptr));
+    if (spending->cost > 0) database.Set(kKept, std::to_string(spending->cost));
   } catch (const Error&) {
     // The steps' own metrics have all but the last of it, and why the run ends is to be heard.
   }

@@ -36,8 +36,9 @@ struct CoderSpending {
 CoderSpending ReadSpending(RunDatabase& database, uint64_t up_to_step);
 
 // Notes what a run has cost that ends early, the calls of a step that was not finished included: for whoever is about
-// to replace it. Throws nothing.
-void KeepCost(RunDatabase& database, double cost);
+// to replace it. Raises it first to what an earlier stop has noted, of which a resumed run may not know yet. Throws
+// nothing.
+void KeepCost(RunDatabase& database, CoderSpending* spending);
 
 // ", of it up to $0.15 for attempts without an answer", behind the cost; empty where nothing was lost.
 std::string LostText(const CoderSpending& spending);

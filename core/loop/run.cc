@@ -66,7 +66,7 @@ class Runner {
     const std::string commonest = CommonestFault(database_);
     return {RunOutcome::Status::kNothingLearned, done_,
             kNothingLearned + (commonest.empty() ? "" : "; of the coder's faults " + commonest) +
-                ". final/ is the model as it was: mend the cause, and run again"};
+                ". final/ is the model as it was: mend the cause, and run again with --overwrite"};
   }
 
  private:
@@ -229,13 +229,10 @@ class Runner {
       kept = "there is no checkpoint yet: a resumed run starts at the beginning";
     }
     spending_.Take(parts_.take_metrics());
-    KeepCost(database_, spending_.cost);
+    KeepCost(database_, &spending_);
     // The message of a coder's own limit says what it has cost.
     if (error.code() != KGRPO_ERROR_BUDGET) kept += CostSoFarText(spending_);
     kept += "; to go on: kgrpo-host resume " + folder_.path().string();
-    // The one limit that a run is resumed with another value of: without it, it would stop here again.
-    if (error.code() == KGRPO_ERROR_BUDGET && config_.coder.options.contains("max_cost"))
-      kept += " --set coder.options.max_cost=...";
     if (options_.console != nullptr) options_.console->Finish();
     if (!cancelled && error.code() != KGRPO_ERROR_NOT_FINITE && error.code() != KGRPO_ERROR_BUDGET) {
       throw Error(error.code(), "step " + std::to_string(done_ + 1) + ": " + error.what() + " (" + kept + ")");

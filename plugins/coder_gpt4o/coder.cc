@@ -104,8 +104,7 @@ std::string Coder::Describe() const {
                      (options_.mode == Mode::kCache ? ", mode cache" : ", mode live");
   text += options_.max_cost ? ", at most " + Dollars(*options_.max_cost) + " in all" : ", without max_cost";
   if (!options_.price_known) return text + "; its price is not known";
-  return text + "; an answer costs up to " + Dollars(options_.price.Of(0, options_.max_tokens)) +
-         ", besides its prompt";
+  return text + "; a call costs up to " + Dollars(options_.price.Of(0, options_.max_tokens)) + ", besides its prompt";
 }
 
 std::string Coder::Describe(const kgrpo_coder_request& request) const {

@@ -118,7 +118,7 @@ std::string Coder::BudgetMessage(double next) const {
     }
   }
   return message + (estimate.empty() ? "" : " (" + estimate + ")") + ", and the next call could cost " + Dollars(next) +
-         " (raise it: --set coder.options.max_cost=...)";
+         " (raise it with --set coder.options.max_cost=...)";
 }
 
 // The run so far, calls included that a stop cut short: the host hears of no answer to those.

@@ -33,7 +33,7 @@ TEST(CoderTest, HoldsCallsBackUntilTheirCostFitsAndThenStops) {
       ++refused;
       EXPECT_EQ(one.error->code(), KGRPO_ERROR_BUDGET);
       EXPECT_THAT(one.error->what(),
-                  AllOf(HasSubstr("of max_cost $0.0901"), HasSubstr("raise it: --set coder.options.max_cost=...")));
+                  AllOf(HasSubstr("of max_cost $0.0901"), HasSubstr("raise it with --set coder.options.max_cost=...")));
     } else {
       ++fine;
     }

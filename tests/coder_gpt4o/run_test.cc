@@ -128,8 +128,8 @@ TEST_F(RunWithServiceTest, TheLimitOfTheCostStopsARunThatCanGoOn) {
   const fs::path recording = directory_.path() / "run/artifacts/coder/exchanges.sqlite";
   EXPECT_LE(Number(recording, "SELECT cost FROM spending"), 1.1);
   EXPECT_DOUBLE_EQ(Number(recording, "SELECT cost FROM spending"), 0.025 * static_cast<double>(before));
-  EXPECT_THAT(stopped.err, AllOf(HasSubstr(" (raise it: --set coder.options.max_cost=...); "),
-                                 HasSubstr("to go on: kgrpo-host resume run --set coder.options.max_cost=...\n")));
+  EXPECT_THAT(stopped.err, AllOf(HasSubstr(" (raise it with --set coder.options.max_cost=...); "),
+                                 HasSubstr("to go on: kgrpo-host resume run\n")));
   // Resumed, it is as far as before; with more money it goes on, and pays nothing twice.
   EXPECT_EQ(Host("resume run").code, 1);
   EXPECT_EQ(server.Count(), before);
@@ -198,7 +198,7 @@ TEST_F(RunWithServiceTest, SaysWhatTheCoderIsAndMayCost) {
   Server server([](const auto& request, auto& response, int) { AnswerKernel(request, response); });
   WritePipeline(server.Url(), "    max_tokens: 100\n    max_cost: 50\n");
   const std::string what =
-      "gpt-4o at " + server.Url() + ", mode live, at most $50 in all; an answer costs up to $0.2, besides its prompt\n";
+      "gpt-4o at " + server.Url() + ", mode live, at most $50 in all; a call costs up to $0.2, besides its prompt\n";
   EXPECT_THAT(Host("check p.yaml").err, HasSubstr("note: coder (coder_gpt4o): " + what));
   EXPECT_THAT(Host("p.yaml --set output_dir=run --set loop.max_steps=1").out, HasSubstr(": " + what));
   EXPECT_THAT(

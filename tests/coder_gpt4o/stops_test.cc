@@ -145,7 +145,7 @@ TEST_F(RunWithServiceTest, AnEvaluationThatCannotPaySaysWhatItHasCost) {
   const Result result = Host("eval p.yaml --policy fixed:tile --episodes 30");
   EXPECT_EQ(result.code, 1);
   EXPECT_THAT(result.err,
-              ContainsRegex("error: the coder has cost \\$[0-9.]+ of max_cost \\$1.1[^\n]* \\(raise it: --set "
+              ContainsRegex("error: the coder has cost \\$[0-9.]+ of max_cost \\$1.1[^\n]* \\(raise it with --set "
                             "coder.options.max_cost=...\\); an eval begins anew each time\n"));
 }
 

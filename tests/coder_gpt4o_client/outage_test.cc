@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "server.h"
@@ -106,26 +108,40 @@ TEST(Outage, TooManyRequestsPauseNoLongerDuringOne) {
 
 // A probe is not waited for beyond the end that was told, as a request is.
 TEST(Outage, AServiceThatGoesSilentDuringOneEndsTheRunInTime) {
-  for (const bool stream : {true, false}) {
-    std::promise<void> over;
-    std::shared_future<void> is_over(over.get_future());
-    std::atomic<int> requests = 0;
-    const Server server([&](const auto&, auto& response, int) {
-      if (++requests <= 8) return AnswerError(response, 500, ErrorBody("down"));
-      is_over.wait();
-    });
-    ClientOptions options = QuickOptions(server.Url());
-    options.stream = stream;
-    options.max_concurrency = 1;  // what is under way at the end is waited for
-    options.max_outage_seconds = 0.8;
-    CompletionClient client(options);
-    for (const Completion& completion : AskAll(client, Prompts(8))) {
-      EXPECT_EQ(completion.failure, "outage");
-      EXPECT_THAT(completion.message, HasSubstr("no answer began within 1 s"));
-      EXPECT_LT(completion.seconds, 30);
-    }
-    over.set_value();
+  std::promise<void> over;
+  std::shared_future<void> is_over(over.get_future());
+  std::atomic<int> requests = 0;
+  const Server server([&](const auto&, auto& response, int) {
+    if (++requests <= 8) return AnswerError(response, 500, ErrorBody("down"));
+    is_over.wait();
+  });
+  ClientOptions options = QuickOptions(server.Url());
+  options.max_concurrency = 1;  // what is under way at the end is waited for
+  options.max_outage_seconds = 0.8;
+  CompletionClient client(options);
+  for (const Completion& completion : AskAll(client, Prompts(8))) {
+    EXPECT_EQ(completion.failure, "outage");
+    EXPECT_THAT(completion.message, HasSubstr("no answer began within 1 s"));
+    EXPECT_LT(completion.seconds, 30);
   }
+  over.set_value();
+}
+
+// Of an answer that is not streamed nothing is heard until it is whole: one that is on its way may take its time.
+TEST(Outage, AnAnswerInOnePieceIsNotCutOffAtItsEnd) {
+  std::atomic<int> requests = 0;
+  const Server server([&](const auto& request, auto& response, int) {
+    if (++requests <= 8) return AnswerError(response, 500, ErrorBody("down"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // a probe of a stream would wait for one second
+    AnswerRight(request, response, "kernel");
+  });
+  ClientOptions options = QuickOptions(server.Url());
+  options.stream = false;
+  options.max_concurrency = 8;
+  options.max_outage_seconds = 0.8;
+  CompletionClient client(options);
+  for (const Completion& completion : AskAll(client, Prompts(8)))
+    EXPECT_EQ(completion.outcome, Outcome::kAnswered) << completion.message;
 }
 
 // Every call must end the run, long before an outage would.

@@ -327,8 +327,10 @@ TEST_F(LoadTest, AKeyOfAServiceIsRefusedWhereverItWasWritten) {
     EXPECT_EQ(message.find(key), std::string::npos) << message;
     EXPECT_EQ(message.find('\n'), std::string::npos) << "one mistake: " << message;
   }
-  Write("p.yaml", "extends: base.yaml\nname: a\nprompt: {system: 'ask-test-0123456789abcdefghij of sk-learn'}\n");
+  Write("p.yaml", "extends: base.yaml\nname: lm-studio-and-more\nprompt: {system: 'ask-test-0123456789abcdefghij'}\n");
+  setenv("KGRPO_TEST_API_KEY", "lm-studio-and-more", 1);  // any word: no reason to refuse what holds it
   EXPECT_EQ(MessageOf("p.yaml"), "accepted");
+  unsetenv("KGRPO_TEST_API_KEY");
 }
 
 }  // namespace

@@ -343,6 +343,9 @@ TEST_F(CoderFailureTest, AStopTellsWhatWasPaidForNothing) {
       "; the coder has cost $100.00 so far, of it up to $60.00 for attempts without an answer; to go on";
   EXPECT_THAT(run(false), HasSubstr(words));
   EXPECT_THAT(run(true), HasSubstr(words));  // stopped before its first step
+  // What an earlier stop noted, of calls that no step's metrics tell of, is not forgotten by the next.
+  RunDatabase(config.output_dir / std::filesystem::path("run.sqlite")).Set("coder_cost", "130");
+  for (int i = 0; i < 2; ++i) EXPECT_THAT(run(true), HasSubstr("; the coder has cost $130.00 so far"));
 }
 
 TEST_F(CoderFailureTest, ADatabaseFromBeforeGetsTheTable) {

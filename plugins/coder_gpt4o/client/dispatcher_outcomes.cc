@@ -105,7 +105,8 @@ void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
     if (breaker_.Open() && breaker_.SecondsLeft() > 0 && (!was_open || attempt.probe)) {
       const std::string fails =
           was_open ? "still fails, for " + Passed(breaker_.OutageSeconds()) + " now: " : "fails: ";
-      Notice("the service " + fails + failure.message + ". Nothing is sent for " + Seconds(breaker_.Wait(now)) +
+      const double pause = std::max(breaker_.Wait(now), limits_.Wait(now, 0));
+      Notice("the service " + fails + failure.message + ". Nothing is sent for " + Seconds(pause) +
              ", then one request at a time; unless one is answered, the run ends in " +
              Seconds(breaker_.SecondsLeft()));
     }

@@ -45,9 +45,10 @@ Transfer::Transfer(const Endpoint& endpoint, std::string body, bool stream, cons
 
 double Transfer::Deadline() const {
   if (ended_) return last_sign_ + kCloseSeconds;
+  // Before it is connected, curl's own time-out watches, too.
+  if (!connected_) return times_.sign_by;
+  if (!stream_) return std::numeric_limits<double>::infinity();
   const double by = has_body_ ? std::numeric_limits<double>::infinity() : times_.sign_by;
-  // Before it is connected, curl's own time-out watches.
-  if (!stream_ || !connected_) return by;
   return std::min(by, last_sign_ + (has_body_ ? times_.idle_seconds : times_.response_seconds));
 }
 
@@ -134,7 +135,9 @@ std::optional<uint64_t> Transfer::LostText() const {
 Transfer::Result Transfer::ConcludeSilent() {
   Result result = Conclude(CURLE_OPERATION_TIMEDOUT);
   if (!result.answer && result.failure.word == "timeout") {
-    result.failure.message = has_body_ ? "the answer stalled: nothing came for " : "no answer began within ";
+    result.failure.message = has_body_    ? "the answer stalled: nothing came for "
+                             : connected_ ? "no answer began within "
+                                          : "no connection was made within ";
     result.failure.message += std::to_string(
         std::lround(has_body_ ? times_.idle_seconds : std::min(times_.response_seconds, times_.sign_by - started_at_)));
     result.failure.message += " s";

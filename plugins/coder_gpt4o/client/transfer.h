@@ -22,7 +22,8 @@ namespace kgrpo::coder_gpt4o {
 struct AttemptTimes {
   double response_seconds = 120;  // see ClientOptions
   double idle_seconds = 60;
-  double sign_by = std::numeric_limits<double>::infinity();  // when the answer must have begun, streamed or not
+  double sign_by =
+      std::numeric_limits<double>::infinity();  // when a stream must have begun, and any answer be connected
 };
 
 class Transfer {
