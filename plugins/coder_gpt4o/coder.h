@@ -94,11 +94,10 @@ class Coder {
   void Hold(const JobPointer& job);
   void SendHeld();
   bool Send(const JobPointer& job);
-  std::string WriteReservation(Job& job);
-  void DropReservation(Job& job);
+  bool WriteReservation(Job& job, double cost);
   std::string UnkeptMessage(const std::string& why) const;
   void Receive(const JobPointer& job, Completion completion);
-  bool MayPayAgain(Job& job, const Losses& losses);
+  bool MaySend(Job& job, const Losses& losses);
   void ReportTotals() const;
   void WarnOnce(std::atomic<bool>* told, const std::string& words);
   std::string BudgetMessage(double next) const;

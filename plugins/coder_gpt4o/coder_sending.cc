@@ -25,32 +25,29 @@ bool Coder::Send(const JobPointer& job) {
   const std::lock_guard lock(sending_);
   if (job->cancels() != cancels_) return false;
   service_.send({job->request.body, TokensAtMost(job->request.body) + options_.max_tokens,
-                 [this, job](const Losses& losses) { return MayPayAgain(*job, losses); }},
+                 [this, job](const Losses& losses) { return MaySend(*job, losses); },
+                 [this, job](const Losses& losses) { WriteReservation(*job, LostCost(*job, losses)); }},
                 [this, job](Completion completion) { Receive(job, std::move(completion)); });
   return true;
 }
 
-// Before the request goes out, so that a process that is killed leaves word of it. Returns why it could not be written
-// down; empty: it was, or costs nothing that is known.
-std::string Coder::WriteReservation(Job& job) {
-  if (run_ == nullptr || job.reserved <= 0) return "";
+// What a process that is killed now leaves word of: the most that the exchange can cost; 0 where it has cost nothing
+// and is not on the wire. False where that cannot be written down; what cannot be taken out counts as lost once the run
+// is resumed.
+bool Coder::WriteReservation(Job& job, double cost) {
+  if (run_ == nullptr || (cost <= 0 && job.reservation == 0)) return true;
   try {
-    job.reservation = run_->Reserve(job.request, job.reserved);
-    return "";
+    if (cost <= 0)
+      run_->Release(std::exchange(job.reservation, 0));
+    else if (job.reservation == 0)
+      job.reservation = run_->Reserve(job.request, cost);
+    else
+      run_->Raise(job.reservation, cost);
+    return true;
   } catch (const std::exception& error) {  // a full disk
     WarnOnce(&warned_of_reservations_, std::string("what calls can cost cannot be written down: ") + error.what());
-    return error.what();
-  }
-}
-
-// The request was not sent, or has cost nothing. What cannot be taken out counts as lost once the run is resumed.
-void Coder::DropReservation(Job& job) {
-  const int64_t reservation = std::exchange(job.reservation, 0);
-  if (reservation == 0) return;
-  try {
-    run_->Release(reservation);
-  } catch (const std::exception& error) {
-    WarnOnce(&warned_of_reservations_, std::string("what calls cost cannot be written down: ") + error.what());
+    job.unwritten = error.what();
+    return false;
   }
 }
 
@@ -83,18 +80,12 @@ void Coder::SendHeld() {
   }
   bool again = false;  // there is room that nobody's answer will tell of
   for (const JobPointer& job : ready) {
-    const std::string unwritten = WriteReservation(*job);
-    const bool may_send = unwritten.empty() || !options_.max_cost;
-    if (may_send && Send(job)) continue;
-    DropReservation(*job);
+    if (Send(job)) continue;
     {
       const std::lock_guard lock(mutex_);
       budget_.Settle(job->reserved, 0);
     }
-    if (may_send)
-      job->End(KGRPO_CODER_FAILED, "cancelled");
-    else
-      Fail(job, KGRPO_ERROR_UNAVAILABLE, UnkeptMessage(unwritten));
+    job->End(KGRPO_CODER_FAILED, "cancelled");
     again = true;
   }
   for (const JobPointer& job : refused) {
@@ -134,23 +125,16 @@ void Coder::ReportTotals() const {
   reports_.metric("coder/lost_cost_total", lost);
 }
 
-// On the service's thread, before an attempt after those that were lost: they are part of what the call can cost now.
-bool Coder::MayPayAgain(Job& job, const Losses& losses) {
+// On the service's thread, before each attempt: those before it that were lost are part of what the call can cost now.
+bool Coder::MaySend(Job& job, const Losses& losses) {
   const double once = options_.price.Of(TokensAtMost(job.request.body), options_.max_tokens);
   const double more = LostCost(job, losses) + once - job.reserved;
-  if (more <= 0) return true;
-  {
+  if (more > 0) {
     const std::lock_guard lock(mutex_);
     if (!budget_.Extend(more)) return false;
     job.reserved += more;
   }
-  if (job.reservation == 0) return true;
-  try {
-    run_->Raise(job.reservation, job.reserved);
-  } catch (const std::exception&) {
-    return !options_.max_cost;  // that it is not written down is told where its cost is booked
-  }
-  return true;
+  return WriteReservation(job, job.reserved) || !options_.max_cost;
 }
 
 // What attempts that gave no answer may have been billed: each its prompt, and the text that came of them; where none
@@ -175,13 +159,15 @@ void Coder::Receive(const JobPointer& job, Completion completion) {
   const double cost = options_.price.Of(completion.prompt_tokens, completion.completion_tokens) + lost;
   const bool no_budget = completion.failure == "budget";  // to be asked again once it fits, if it ever does
   const bool keep = !no_budget && (answered || completion.outcome == Completion::Outcome::kFailed);
-  std::string unkept;
+  std::string unkept = no_budget ? job->unwritten : "";
   if (keep || cost > 0) {
     const int64_t reservation = std::exchange(job->reservation, 0);
-    unkept = Keep(*job, {.completion = completion, .cost = cost, .lost_cost = lost, .reservation = reservation}, keep,
-                  /*paid=*/true);
+    const std::string why =
+        Keep(*job, {.completion = completion, .cost = cost, .lost_cost = lost, .reservation = reservation}, keep,
+             /*paid=*/true);
+    if (!why.empty()) unkept = why;
   } else {
-    DropReservation(*job);
+    WriteReservation(*job, 0);
   }
   std::vector<JobPointer> waiting;
   {

@@ -86,9 +86,10 @@ struct Losses {
 struct CompletionRequest {
   std::string body;  // the JSON object to POST, without "stream" and "stream_options": the client adds what it needs
   uint64_t tokens_at_most = 0;  // prompt estimate + max_tokens, for the tokens-a-minute limit
-  // Asked before each attempt after one that was lost, on the client's thread. False: the request is answered kFailed,
-  // its failure is "budget". Empty: as many as there are attempts.
-  std::function<bool(const Losses& so_far)> may_pay_again = {};
+  // Both on the client's thread; empty: nobody asks. `may_send`: before each attempt; false: the request is answered
+  // kFailed, its failure is "budget". `waits`: an attempt came to nothing, and until the next nothing is on the wire.
+  std::function<bool(const Losses& so_far)> may_send = {};
+  std::function<void(const Losses& so_far)> waits = {};
 };
 
 // What became of a request.

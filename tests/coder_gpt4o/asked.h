@@ -122,7 +122,8 @@ struct ScriptedService {
   struct Call {
     nlohmann::json body;
     uint64_t tokens_at_most = 0;
-    std::function<bool(const Losses&)> may_pay_again;
+    std::function<bool(const Losses&)> may_send;
+    std::function<void(const Losses&)> waits;
     std::function<void(Completion)> done;
   };
   std::deque<Call> calls;  // not answered yet
@@ -131,9 +132,9 @@ struct ScriptedService {
 
   Service service() {
     return {[this](CompletionRequest request, std::function<void(Completion)> done) {
-              ++sent;
-              calls.push_back({nlohmann::json::parse(request.body), request.tokens_at_most,
-                               std::move(request.may_pay_again), std::move(done)});
+              calls.push_back({nlohmann::json::parse(request.body), request.tokens_at_most, std::move(request.may_send),
+                               std::move(request.waits), std::move(done)});
+              if (calls.back().may_send({})) ++sent;
             },
             [this] {
               ++cancels;

@@ -130,7 +130,7 @@ TEST(CoderTest, AnAttemptAfterALostOneWaitsUntilItsCostFits) {
   bench.Ask(other, second);
   ASSERT_EQ(bench.service.sent, 2u);  // about $0.044 each
   const Losses silent{1, 1, 0};
-  EXPECT_FALSE(bench.service.calls[0].may_pay_again(silent));
+  EXPECT_FALSE(bench.service.calls[0].may_send(silent));
   Completion completion = Failed();
   completion.failure = "budget";
   completion.lost_attempts = completion.lost_silent = 1;
@@ -140,7 +140,7 @@ TEST(CoderTest, AnAttemptAfterALostOneWaitsUntilItsCostFits) {
   bench.service.Answer(AnswerOf(Fenced(kKernelC)));
   EXPECT_EQ(second.source, kKernelC);
   ASSERT_EQ(bench.service.sent, 3u);
-  EXPECT_FALSE(bench.service.calls[0].may_pay_again(silent));
+  EXPECT_FALSE(bench.service.calls[0].may_send(silent));
   bench.service.Answer(completion);
   ASSERT_TRUE(answered.error);
   EXPECT_EQ(answered.error->code(), KGRPO_ERROR_BUDGET);
@@ -155,11 +155,11 @@ TEST(CoderTest, AnAttemptAfterALostOneIsMadeWhereThereIsRoom) {
   Asked asked, other("use two warps", 2);
   Answered answered, second;
   bench.Ask(asked, answered);
-  EXPECT_TRUE(bench.service.calls[0].may_pay_again({1, 1, 0}));
-  EXPECT_TRUE(bench.service.calls[0].may_pay_again({1, 1, 0}));  // is put aside once
+  EXPECT_TRUE(bench.service.calls[0].may_send({1, 1, 0}));
+  EXPECT_TRUE(bench.service.calls[0].may_send({1, 1, 0}));  // is put aside once
   bench.Ask(other, second);
   EXPECT_EQ(bench.service.sent, 1u);  // there is no room for it beside that
-  EXPECT_FALSE(bench.service.calls[0].may_pay_again({2, 2, 0}));
+  EXPECT_FALSE(bench.service.calls[0].may_send({2, 2, 0}));
 }
 
 TEST(CoderTest, TellsWhatTheRunSpentWithWhatAStopCutShort) {
@@ -207,7 +207,7 @@ TEST(CoderTest, WritesDownWhatACallCanCostBeforeItIsSent) {
   bench.Ask(asked, answered);
   EXPECT_GT(at_most, 4096 * 10e-6);  // max_tokens, and the prompt
   EXPECT_LT(at_most, 0.05);
-  EXPECT_TRUE(bench.service.calls[0].may_pay_again({1, 1, 0}));
+  EXPECT_TRUE(bench.service.calls[0].may_send({1, 1, 0}));
   EXPECT_NEAR(InFlight(folder), 2 * at_most, 1e-9);  // the attempt that was lost, and the next one
   bench.on_send = nullptr;
   bench.Ask(other, second);
@@ -224,6 +224,27 @@ TEST(CoderTest, WritesDownWhatACallCanCostBeforeItIsSent) {
   EXPECT_EQ(cancelled.message, "cancelled");
   EXPECT_EQ(InFlight(folder, "count(*)"), 0);
   EXPECT_DOUBLE_EQ(bench.coder.spent(), 2 * 0.0045);
+}
+
+// Calls that wait for their turn, or for the end of an outage, cannot be billed.
+TEST(CoderTest, WritesDownOnlyWhatIsOnTheWire) {
+  const auto folder = TestFolder("on_the_wire");
+  Bench bench(json{{"prices", kPrices}}, RecordedIn(folder));
+  Asked asked;
+  Answered answered;
+  bench.Ask(asked, answered);
+  const auto& call = bench.service.calls[0];
+  const double at_most = InFlight(folder);
+  call.waits({});  // nobody was there
+  EXPECT_EQ(InFlight(folder, "count(*)"), 0);
+  EXPECT_TRUE(call.may_send({}));
+  EXPECT_EQ(InFlight(folder), at_most);
+  call.waits({1, 1, 0});  // this one was lost
+  EXPECT_EQ(InFlight(folder), at_most);
+  EXPECT_TRUE(call.may_send({1, 1, 0}));
+  EXPECT_NEAR(InFlight(folder), 2 * at_most, 1e-9);
+  bench.service.Answer(AnswerOf(Fenced(kKernelC)));
+  EXPECT_EQ(InFlight(folder, "count(*)"), 0);
 }
 
 TEST(CoderTest, CountsWhatAKilledProcessHadInFlight) {
@@ -279,6 +300,13 @@ TEST(CoderTest, KnowsWhyEarlierProcessesOfTheRunLostAttempts) {
   EXPECT_THAT(answered.error->what(), HasSubstr("the commonest, 4 times: the run's process was killed"));
 }
 
+// What the client says of a request that may not be sent.
+Completion Unsent() {
+  Completion completion;
+  completion.failure = "budget";
+  return completion;
+}
+
 TEST(CoderTest, SendsNothingWhoseCostCannotBeWrittenDown) {
   for (const bool limited : {true, false}) {
     const auto folder = TestFolder("unwritten");
@@ -298,6 +326,7 @@ TEST(CoderTest, SendsNothingWhoseCostCannotBeWrittenDown) {
     writer.Execute("BEGIN IMMEDIATE");  // stands for a disk that is full
     bench.Ask(other, second);
     EXPECT_EQ(bench.service.sent, limited ? 1u : 2u);
+    if (limited) bench.service.Answer(Unsent());
     EXPECT_THAT(bench.warnings, testing::ElementsAre(HasSubstr("cannot be written down")));
     if (!limited) continue;
     ASSERT_TRUE(second.error);

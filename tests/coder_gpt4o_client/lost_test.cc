@@ -105,18 +105,21 @@ TEST(Lost, AnotherAttemptIsOnlyMadeWhereItMayBePaidFor) {
   std::promise<Completion> done;
   CompletionRequest request = Prompt("hello");
   std::vector<uint32_t> asked;
-  request.may_pay_again = [&](const Losses& losses) {
+  request.may_send = [&](const Losses& losses) {
     asked.push_back(losses.attempts);
     EXPECT_EQ(losses.bytes, losses.attempts * std::string(kHalf).size());
     return losses.attempts < 3;
   };
+  std::vector<uint32_t> waited;
+  request.waits = [&](const Losses& losses) { waited.push_back(losses.attempts); };
   client.Send(std::move(request), [&](Completion completion) { done.set_value(std::move(completion)); });
   const Completion completion = done.get_future().get();
   EXPECT_EQ(completion.outcome, Outcome::kFailed);
   EXPECT_EQ(completion.failure, "budget");
+  EXPECT_EQ(waited, (std::vector<uint32_t>{1, 2, 3}));
   EXPECT_EQ(completion.message, "the stream ended in the middle of the answer");
   EXPECT_EQ(completion.attempts, 3U);
-  EXPECT_EQ(asked, (std::vector<uint32_t>{1, 2, 3}));
+  EXPECT_EQ(asked, (std::vector<uint32_t>{0, 1, 2, 3}));
 }
 
 // curl sends a request again by itself where a connection that was kept open closes on it.

@@ -67,7 +67,8 @@ void Dispatcher::Accept(uint64_t id, CompletionRequest request, Done done, doubl
   accepted.tokens = request.tokens_at_most;
   accepted.done = std::move(done);
   accepted.sent_at = sent_at;
-  accepted.may_pay_again = std::move(request.may_pay_again);
+  accepted.may_send = std::move(request.may_send);
+  accepted.waits = std::move(request.waits);
   ready_.emplace(id, std::move(accepted));
 }
 
@@ -170,7 +171,7 @@ double Dispatcher::StartWhatMay(double now) {
     const double wait = std::max(breaker_.Wait(now), limits_wait);
     if (!breaker_.Open()) TellLongWait(now, limits_wait);
     if (wait > 0) return wait;
-    if (!MayPayAgain(next->second)) {
+    if (next->second.may_send && !next->second.may_send(LossesOf(next->second))) {
       const Request request = std::move(next->second);
       ready_.erase(next);
       Completion completion;

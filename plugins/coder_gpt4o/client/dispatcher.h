@@ -55,7 +55,8 @@ class Dispatcher {
     uint32_t lost_silent = 0;
     uint64_t lost_bytes = 0;
     std::string last_loss;  // why
-    std::function<bool(const Losses&)> may_pay_again;
+    std::function<bool(const Losses&)> may_send;
+    std::function<void(const Losses&)> waits;
     bool needs_budget = false;  // the next one is a retry that the budget must allow
   };
   struct Attempt {
@@ -76,7 +77,7 @@ class Dispatcher {
   void ConcludeDone();
   void Conclude(CURL* handle, bool silent, CURLcode code);
   static bool NoteLost(Attempt& attempt);
-  bool MayPayAgain(const Request& request) const;
+  static Losses LossesOf(const Request& request) { return {request.lost, request.lost_silent, request.lost_bytes}; }
   void OnFailure(Attempt attempt, Failure failure, double now);
   void TellLongWait(double now, double wait);
   void OnOverload(const Attempt& attempt, const Failure& failure, double now);

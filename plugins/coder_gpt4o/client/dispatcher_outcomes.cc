@@ -70,12 +70,6 @@ bool Dispatcher::NoteLost(Attempt& attempt) {
   return true;
 }
 
-// Whether another attempt may be paid for. Only who lost one asks: what the first may cost was put aside before.
-bool Dispatcher::MayPayAgain(const Request& request) const {
-  if (request.lost == 0 || !request.may_pay_again) return true;
-  return request.may_pay_again({request.lost, request.lost_silent, request.lost_bytes});
-}
-
 void Dispatcher::NoteAlive() {
   if (breaker_.Open()) {
     Notice("the service answers again after " + Passed(breaker_.OutageSeconds()) + ": requests go out again");
@@ -196,6 +190,7 @@ void Dispatcher::Retry(Attempt attempt, const Failure& failure, double now) {
     request.needs_budget = true;
   }
   TellRetry(request, failure, std::max({wait, limits_.Wait(now, request.tokens), breaker_.Wait(now)}));
+  if (request.waits) request.waits(LossesOf(request));
   delayed_.emplace(now + wait, std::pair(attempt.id, std::move(request)));
 }
 
