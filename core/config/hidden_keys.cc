@@ -109,6 +109,9 @@ std::optional<size_t> FindKey(std::string_view text) {
     const size_t length = KeyLength(text, at);
     if (length > 0 && IsDrawn(text.substr(at, length))) return at;
   }
+  for (const std::string_view key : KeysOfTheEnvironment()) {
+    if (const size_t at = text.find(key); at != std::string_view::npos && IsDrawn(key)) return at;
+  }
   return {};
 }
 

@@ -16,7 +16,7 @@ namespace kgrpo {
 bool HideKeys(std::string* text);
 
 // Where the first text begins that can be nothing but a key: by its prefix and its length, as above, and with 16
-// letters and digits in a row. No variable of the environment is asked: one may hold any word.
+// letters and digits in a row, or as such a variable's value that has as many.
 std::optional<size_t> FindKey(std::string_view text);
 
 }  // namespace kgrpo

@@ -5,6 +5,7 @@
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace kgrpo {
 
@@ -27,30 +28,38 @@ std::string CoderFaults::Commonest() const {
 }
 
 std::string CoderFaults::Add(const std::vector<TrajectoryRecord>& trajectories, size_t enough) {
-  const size_t before = count_;
-  bool any_use = false;
+  size_t answers = 0, faults = 0, kernels = 0;
   ForEachAnswer(trajectories, [&](const CoderAnswer& answer) {
-    if (CoderFailed(answer)) {
-      Count(answer.outcome, answer.message, 1);
-    } else {
-      any_use = true;
-    }
+    ++answers;
+    kernels += answer.outcome == KGRPO_CODER_OK ? 1 : 0;
+    if (!CoderFailed(answer)) return;
+    ++faults;
+    Count(answer.outcome, answer.message, 1);
   });
-  if (any_use) {
+  if (answers == 0) return "";
+  const bool told = std::exchange(without_kernel_, kernels == 0);
+  if (faults < answers) {
     count_ = 0;
     steps_ = 0;
     faults_.clear();
+    if (kernels > 0 || told) return "";
+    return "none of the coder's " + std::to_string(answers) +
+           " answers was a new kernel: what was suggested did not apply, or was not understood. Where that lasts, " +
+           "nothing is learned";
   }
-  if (any_use || count_ == before) return "";
-  const std::string what =
-      std::to_string(count_) + " answers were all useless for a fault of its own; " + Commonest() + ". ";
-  if (++steps_ < enough) {
-    if (steps_ > 1) return "";
-    return "the coder's " + what + "After " + std::to_string(enough) + " such steps in a row the run stops";
-  }
-  throw Error(KGRPO_ERROR_UNAVAILABLE,
-              "the coder's last " + what +
-                  "Nothing can be learned from such answers: mend the cause in the coder's options, then resume");
+  if (++steps_ >= enough) Throw("last", "resume");
+  if (steps_ > 1) return "";
+  return "the coder's " + What() + "After " + std::to_string(enough) + " such steps in a row the run stops";
+}
+
+std::string CoderFaults::What() const {
+  return std::to_string(count_) + " answers were all useless for a fault of its own; " + Commonest() + ". ";
+}
+
+void CoderFaults::Throw(const std::string& which, const std::string& then) const {
+  throw Error(KGRPO_ERROR_UNAVAILABLE, "the coder's " + which + " " + What() +
+                                           "Nothing comes of such answers: mend the cause, in the coder's options or " +
+                                           "at its service, then " + then);
 }
 
 }  // namespace kgrpo

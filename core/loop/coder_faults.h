@@ -1,5 +1,6 @@
 // Notices a coder that gives nothing but faults of its own, step after step: a run would pay for it to the end and
-// learn nothing. Used by loop/stage.cc, and by loop/learned.cc and loop/summary.cc to say what was commonest.
+// learn nothing. Used by loop/stage.cc; by loop/rounds_in_flight.cc where an evaluation would; and by loop/learned.cc
+// to say what was commonest.
 #ifndef KGRPO_LOOP_CODER_FAULTS_H
 #define KGRPO_LOOP_CODER_FAULTS_H
 
@@ -14,24 +15,30 @@ namespace kgrpo {
 
 class CoderFaults {
  public:
-  // Takes the answers of a whole step. Where all are faults, and those of the steps before it had some use, returns
-  // what to tell the user, once for the steps in a row that are so; else "". Throws KGRPO_ERROR_UNAVAILABLE, with the
-  // commonest fault and its commonest message, where it is the `enough`-th such step in a row.
+  // Takes the answers of a whole step. Where all are faults, or none is a new kernel, returns what to tell the user,
+  // once for the steps in a row that are so; else "". Throws KGRPO_ERROR_UNAVAILABLE, with the
+  // commonest fault and its commonest message, where all are faults in the `enough`-th step in a row.
   std::string Add(const std::vector<TrajectoryRecord>& trajectories, size_t enough);
 
   // Counts a fault so many times.
   void Count(kgrpo_coder_outcome outcome, const std::string& message, size_t times);
   // "the commonest, 8 times, is truncated: the answer was cut off"; empty where none was counted.
   std::string Commonest() const;
+  size_t count() const { return count_; }
+  // KGRPO_ERROR_UNAVAILABLE: "the coder's last 8 answers were all useless ...", and what to do then.
+  [[noreturn]] void Throw(const std::string& which, const std::string& then) const;
 
  private:
+  std::string What() const;
+
   struct Fault {
     size_t count = 0;
     std::map<std::string, size_t> messages;
   };
 
   size_t count_ = 0;
-  size_t steps_ = 0;  // in a row
+  size_t steps_ = 0;             // in a row, of faults alone
+  bool without_kernel_ = false;  // was told of the steps before
   std::map<kgrpo_coder_outcome, Fault> faults_;
 };
 

@@ -14,6 +14,8 @@
 namespace kgrpo {
 namespace {
 
+constexpr size_t kMostFaults = 32;  // with nothing else: a coder that is of use now and then gets by
+
 std::string Format(const char* format, auto... arguments) {
   char text[256];
   std::snprintf(text, sizeof text, format, arguments...);
@@ -103,7 +105,8 @@ PolicyReport EvaluatePolicy(const PipelineConfig& config, PipelineParts& parts, 
   const ProblemSet problems(*parts.evaluator, config.heldout_problems, pool);
   Rollout rollout(config, parts, problems, pool);
   // Step 0: no step of a training run, so that a policy is not evaluated with what it may have been trained on.
-  const RolloutRequest request = HeldoutRequest(config, problems.families(), 0, episodes, choice.suggester);
+  RolloutRequest request = HeldoutRequest(config, problems.families(), 0, episodes, choice.suggester);
+  request.most_faults = std::min(kMostFaults, request.assignments.size());
   const std::vector<TrajectoryRecord> trajectories = rollout.Collect(request).trajectories;
 
   PolicyReport report;
@@ -235,6 +238,10 @@ void PolicyReport::Show(Console& console) const {
   for (const ProblemFigures& figures : problems) {
     std::string sample = figures.samples.empty() ? "-" : figures.samples.front().substr(0, 40);
     for (char& c : sample) c = c == '\n' ? ' ' : c;
+    if (figures.episodes == 0) {  // all were dropped: there is no figure
+      rows.push_back({figures.problem, "-", "-", "-", "-", "-"});
+      continue;
+    }
     rows.push_back({figures.problem, IntervalText(figures.reward, ""), IntervalText(figures.best_speedup, "x"),
                     Format("%.0f%%", 100 * figures.correct_rate),
                     figures.favourite.substr(0, 32) + Format(" %.0f%%", 100 * figures.favourite_share), sample});

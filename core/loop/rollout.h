@@ -46,6 +46,9 @@ struct RolloutRequest {
   // The same step's rollout of an earlier attempt, whose coder answers and evaluations serve again where the trajectory
   // comes to the same point: so that a resumed run pays no coder twice and takes the same times. May be empty.
   std::vector<TrajectoryRecord> recorded;
+  // Collect throws KGRPO_ERROR_UNAVAILABLE once the coder has answered so often with nothing but faults of its own, so
+  // that no more is paid for nothing; 0: whatever it answers.
+  size_t most_faults = 0;
 };
 
 struct RolloutResult {

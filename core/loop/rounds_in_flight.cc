@@ -71,6 +71,11 @@ void RoundsInFlight::Launch(Slot& slot) {
     parts_.coder->Implement(slot.request,
                             [this, &slot](std::optional<CoderAnswer> answer, const std::exception_ptr& error) {
                               if (error) return Fail(error);
+                              try {
+                                CheckAnswer(*answer);
+                              } catch (const Error&) {
+                                return Fail(std::current_exception());
+                              }
                               slot.round.answer = *std::move(answer);
                               slot.round.answer.text.clear();  // of any size, and nobody's concern here
                               Judge(slot);
@@ -114,6 +119,16 @@ void RoundsInFlight::Abandon() {
 }
 
 // ---- any thread
+
+void RoundsInFlight::CheckAnswer(const CoderAnswer& answer) {
+  if (request_.most_faults == 0) return;
+  const std::lock_guard lock(mutex_);
+  if (CoderFailed(answer))
+    faults_.Count(answer.outcome, answer.message, 1);
+  else
+    any_use_ = true;
+  if (!any_use_ && faults_.count() >= request_.most_faults) faults_.Throw("first", "begin again");
+}
 
 void RoundsInFlight::Judge(Slot& slot) {
   RoundRecord& round = slot.round;

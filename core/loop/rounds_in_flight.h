@@ -8,6 +8,7 @@
 #define KGRPO_LOOP_ROUNDS_IN_FLIGHT_H
 
 #include "config/pipeline.h"
+#include "loop/coder_faults.h"
 #include "loop/parts.h"
 #include "loop/rollout.h"
 #include "loop/trajectory.h"
@@ -59,6 +60,7 @@ class RoundsInFlight {
 
  private:
   const RoundRecord* Recorded(const Slot& slot) const;
+  void CheckAnswer(const CoderAnswer& answer);
   void Judge(Slot& slot);
   void Landed(const Slot& slot);
   void OneLess(const Slot& slot);
@@ -76,6 +78,8 @@ class RoundsInFlight {
   size_t in_flight_ = 0;         // coder requests and evaluations
   bool abandoned_ = false;
   double judge_wait_ = 0;
+  bool any_use_ = false;  // an answer was no fault of the coder's own
+  CoderFaults faults_;
   std::exception_ptr failure_;  // the first
 };
 

@@ -111,6 +111,7 @@ class Runner {
       const uint64_t last = first + config_.stages[i].steps - 1;
       if (done_ < last) {
         const Stopwatch beginning;
+        at_ = done_ + 1;
         stage_ = std::make_unique<Stage>(config_, parts_, rollout_, problems_, database_, i, first,
                                          [this](const std::string& text) { Note(text); });
         if (checkpoint_ && checkpoint_->stage == i && checkpoint_->stage_steps > 0) {
@@ -131,6 +132,7 @@ class Runner {
 
   void RunStep(uint64_t step) {
     const Stopwatch watch;
+    at_ = step;
     parts_.take_metrics();  // what plugins pushed before the step is no part of it
     StepRecord record;
     record.step = step;
@@ -182,6 +184,7 @@ class Runner {
     if (options_.console != nullptr) {
       ShowStep(*options_.console, record, metrics, total_, problems_[0].baseline.modelled);
     }
+    if (done_ < total_) stage_->CheckAnswers(record);
   }
 
   // Kernels of the last steps whose judging was stopped.
@@ -235,7 +238,7 @@ class Runner {
     kept += "; to go on: kgrpo-host resume " + folder_.path().string();
     if (options_.console != nullptr) options_.console->Finish();
     if (!cancelled && error.code() != KGRPO_ERROR_NOT_FINITE && error.code() != KGRPO_ERROR_BUDGET) {
-      throw Error(error.code(), "step " + std::to_string(done_ + 1) + ": " + error.what() + " (" + kept + ")");
+      throw Error(error.code(), "step " + std::to_string(at_) + ": " + error.what() + " (" + kept + ")");
     }
     RunOutcome outcome;
     outcome.status = cancelled ? RunOutcome::Status::kInterrupted : RunOutcome::Status::kStopped;
@@ -276,6 +279,7 @@ class Runner {
   std::unique_ptr<Stage> stage_;
   std::optional<double> begin_seconds_;  // what beginning the stage took, until a step's metrics hold it
   uint64_t total_ = 0;
+  uint64_t at_ = 1;                    // the step that is being done
   uint64_t done_ = 0;                  // steps in the database and in the policy
   std::optional<double> reward_mean_;  // of the last step, if it had rollouts
   CoderSpending spending_;             // of the run so far

@@ -90,7 +90,9 @@ void Stage::GetDemonstrations() {
     request.assignments = DrawAssignments(config_.seed, Purpose::kDemonstration, first_step_, episodes, 1,
                                           problems_.families(), config_.controls.shuffle_prompts);
     trajectories = rollout_.Collect(request).trajectories;
-    coder_faults_.Add(trajectories, 1);  // before they are kept, so that a resumed run asks again
+    const std::string useless =
+        coder_faults_.Add(trajectories, 1);  // before they are kept, so that a resumed run asks again
+    if (!useless.empty()) note_(useless);
     database_.WriteDemonstrations(first_step_, trajectories);
   }
   demonstrations_.emplace(std::move(trajectories), parts_.coder->Suggestions(), *parts_.policy);
@@ -119,8 +121,6 @@ void Stage::Step(uint64_t step, StepRecord& record, MetricMap& metrics,
   request.recorded = database_.ReadStep(Purpose::kTrain, step);
   RolloutResult result = rollout_.Collect(request);
   record.trajectories = std::move(result.trajectories);
-  const std::string useless = coder_faults_.Add(record.trajectories, kUselessSteps);
-  if (!useless.empty()) note_("step " + std::to_string(step) + ": " + useless);
   record.has_rollouts = true;
   metrics = RolloutMetrics(record.trajectories);
   metrics["time/rollout"] = result.seconds;
@@ -134,6 +134,12 @@ void Stage::Step(uint64_t step, StepRecord& record, MetricMap& metrics,
     return;
   }
   Train(std::move(samples), record, metrics);
+}
+
+void Stage::CheckAnswers(const StepRecord& record) {
+  if (!record.has_rollouts) return;
+  const std::string useless = coder_faults_.Add(record.trajectories, kUselessSteps);
+  if (!useless.empty()) note_("step " + std::to_string(record.step) + ": " + useless);
 }
 
 void Stage::Train(std::vector<kgrpo_sample> samples, StepRecord& record, MetricMap& metrics) {

@@ -51,6 +51,9 @@ class Stage {
   bool policy_in_doubt() const { return policy_in_doubt_; }
   // The step that the policy has learned from is in the database.
   void StepRecorded() { policy_in_doubt_ = false; }
+  // Tells the user where the coder's answers of that step were of no use; throws KGRPO_ERROR_UNAVAILABLE where those of
+  // several steps in a row were. For a step that is recorded: a run that is resumed goes on after it and asks anew.
+  void CheckAnswers(const StepRecord& record);
 
  private:
   void BeginTrainer();

@@ -82,7 +82,7 @@ TEST_F(RunWithServiceTest, ARunWithoutAnAnswerOfUseFails) {
   EXPECT_EQ(longer.code, 4);
   EXPECT_THAT(longer.err,
               ContainsRegex("error: step 3: the coder's last 12 answers were all useless .*\\(a checkpoint of "
-                            "step 2 was written; the coder has cost \\$[0-9.]+ so far; to go on: "
+                            "step 3 was written; the coder has cost \\$[0-9.]+ so far; to go on: "
                             "kgrpo-host resume long\\)"));
 }
 

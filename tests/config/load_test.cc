@@ -330,6 +330,8 @@ TEST_F(LoadTest, AKeyOfAServiceIsRefusedWhereverItWasWritten) {
   Write("p.yaml", "extends: base.yaml\nname: lm-studio-and-more\nprompt: {system: 'ask-test-0123456789abcdefghij'}\n");
   setenv("KGRPO_TEST_API_KEY", "lm-studio-and-more", 1);  // any word: no reason to refuse what holds it
   EXPECT_EQ(MessageOf("p.yaml"), "accepted");
+  setenv("KGRPO_TEST_API_KEY", "ask-test-0123456789abcdefghij", 1);
+  EXPECT_THAT(MessageOf("p.yaml"), HasSubstr("stand in variables of the environment"));
   unsetenv("KGRPO_TEST_API_KEY");
 }
 

@@ -253,17 +253,21 @@ TEST_F(CoderFailureTest, ACoderThatIsOfNoUseEndsTheRunWithACheckpoint) {
                                                : "step 5: the coder's last 72 answers were all useless"));
       EXPECT_THAT(error.what(), HasSubstr(": the line was cut"));
       EXPECT_THAT(error.what(),
-                  HasSubstr("(a checkpoint of step 4 was written; to go on: kgrpo-host resume " + config.output_dir));
+                  HasSubstr("(a checkpoint of step 5 was written; to go on: kgrpo-host resume " + config.output_dir));
     }
-    EXPECT_EQ(knobs().updates, drop ? 2 : 4);  // of dropped trajectories nothing is learned
+    EXPECT_EQ(knobs().updates, drop ? 2 : 5);  // of dropped trajectories nothing is learned
     // Told at once, and once.
     EXPECT_THAT(out.str(), testing::ContainsRegex(
                                "step 3: the coder's (8|24) answers were all useless for a fault of its own; the "
                                "commonest, [0-9]+ times, is [a-z_]+: the line was cut\\. After 3 such steps in a row "
                                "the run stops\n"));
     EXPECT_THAT(out.str(), Not(HasSubstr("step 4: the coder's")));
+    // What was of no use is recorded and behind it: a coder that was mended is asked for the steps that are left.
     knobs().coder_fails_every = 0;
     EXPECT_EQ(fakes::RunIn(config, true).status, RunOutcome::Status::kFinished);
+    RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
+    EXPECT_EQ(Metrics(database, 5)["coder/error_rate"], 1);
+    EXPECT_EQ(Metrics(database, 6)["coder/error_rate"], 0);
   }
 }
 
@@ -301,7 +305,9 @@ TEST_F(CoderFailureTest, OneGoodAnswerIsEnoughAndFewBadStepsAreChance) {
   const auto bad =
       Answers({{KGRPO_CODER_REFUSED, "no"}, {KGRPO_CODER_TRUNCATED, "cut"}, {KGRPO_CODER_TRUNCATED, "cut"}});
   const auto mixed = Answers({{KGRPO_CODER_REFUSED, "no"}, {KGRPO_CODER_UNCLEAR, "what?"}});
-  EXPECT_EQ(faults.Add(mixed, kEnough), "");
+  EXPECT_THAT(faults.Add(mixed, kEnough), HasSubstr("none of the coder's 2 answers was a new kernel"));
+  EXPECT_EQ(faults.Add(mixed, kEnough), "") << "once for the steps in a row";
+  EXPECT_EQ(faults.Add(Answers({{KGRPO_CODER_UNCLEAR, "what?"}, {KGRPO_CODER_OK, ""}}), kEnough), "");
   for (int series = 0; series < 2; ++series) {
     EXPECT_EQ(faults.Add(bad, kEnough),
               "the coder's 3 answers were all useless for a fault of its own; the commonest, 2 times, is truncated: "

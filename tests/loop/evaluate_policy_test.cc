@@ -87,6 +87,25 @@ TEST(EvaluatePolicyTest, ATrainedPolicyBeatsTheUntrained) {
   EXPECT_THAT(out.str(), HasSubstr("matmul_c"));
 }
 
+// It would pay for nothing to its end, and have no figure to tell.
+TEST(EvaluatePolicyTest, ACoderThatIsOfNoUseEndsIt) {
+  for (const uint64_t episodes : {uint64_t{1}, uint64_t{100}}) {
+    fakes::Reset();
+    fakes::knobs().coder_fails_every = 1;
+    const PipelineConfig config = fakes::Config("");
+    PipelineParts parts = fakes::Parts(config);
+    try {
+      EvaluatePolicy(config, parts, ParsePolicyChoice("uniform"), episodes);
+      ADD_FAILURE() << "it went on";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), KGRPO_ERROR_UNAVAILABLE);
+      EXPECT_THAT(error.what(), HasSubstr("answers were all useless for a fault of its own; the commonest, "));
+    }
+    if (episodes > 1) EXPECT_LT(fakes::knobs().coder_calls, 100);
+  }
+  fakes::Reset();
+}
+
 TEST(EvaluatePolicyTest, RefusesWhatItCannotDo) {
   PipelineConfig config = fakes::Config("");
   PipelineParts parts = fakes::Parts(config);

@@ -102,7 +102,7 @@ void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
       const double pause = std::max(breaker_.Wait(now), limits_.Wait(now, 0));
       Notice("the service " + fails + failure.message + ". Nothing is sent for " + Seconds(pause) +
              ", then one request at a time; unless one is answered, the run ends in " +
-             Seconds(breaker_.SecondsLeft()));
+             Seconds(std::max(breaker_.SecondsLeft(), pause)));
     }
     CheckOutage();
   }
