@@ -189,6 +189,7 @@ TEST(Lost, WhatIsCancelledWhileItIsAnsweredCounts) {
   client.Cancel();
   const Completion completion = done.get_future().get();
   EXPECT_EQ(completion.outcome, Outcome::kCancelled);
+  EXPECT_EQ(completion.last_loss, "it was cancelled");
   EXPECT_EQ(completion.lost_attempts, 1U);
 }
 

@@ -95,7 +95,8 @@ void Dispatcher::CancelBefore(uint64_t id) {
     loop_.Remove(it->first);
     if (it->second.probe) breaker_.OnProbeDropped();
     // A service that has refused every call will have refused this one.
-    if (!fatal_ || fatal_->http_status < 300 || answered_) NoteLost(it->second);
+    const bool taken_on = !fatal_ || fatal_->http_status < 300 || answered_;
+    if (taken_on && NoteLost(it->second)) it->second.request.last_loss = "it was cancelled";
     cancelled.push_back(std::move(it->second.request));
     it = running_.erase(it);
   }
