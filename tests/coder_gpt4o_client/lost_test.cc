@@ -166,11 +166,14 @@ TEST(Lost, WhatTheServiceDidNotTakeOnCostsNothing) {
   EXPECT_EQ(answered.attempts, 4U);
   EXPECT_EQ(answered.lost_attempts, 0U);
 
-  CompletionClient nowhere(QuickOptions("http://127.0.0.1:" + std::to_string(ClosedPort()) + "/v1"));
+  ClientOptions options = QuickOptions("http://127.0.0.1:" + std::to_string(ClosedPort()) + "/v1");
+  options.max_first_outage_seconds = 0.2;
+  CompletionClient nowhere(options);
   EXPECT_EQ(Ask(nowhere).lost_attempts, 0U);
 
   const SocketServer mail([](const Exchange& exchange, int) { exchange.Send("220 mail.example ESMTP\r\n"); });
-  CompletionClient confused(QuickOptions(mail.Url()));
+  options.base_url = mail.Url();
+  CompletionClient confused(options);
   EXPECT_EQ(Ask(confused).lost_attempts, 0U);
 }
 
