@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct CallRecord {
   bool complete = true;                          // every launch ran all of its blocks
   bool independent = true;                       // simt::LaunchResult's, of every launch
   bool host_writes = false;                      // host code wrote to device memory, or copied within it
+  bool may_be_unused = false;                    // simt::Finding's, of the one that ended the call
   bool further_failed = false;                   // simt::LaunchResult's, of any launch
   double further_over_sampled = 0;               // the work of a block: the largest ratio of any launch
   uint64_t blocks_run = 0, blocks = 0;           // when counted
@@ -37,13 +39,14 @@ struct CallRecord {
   std::vector<simt::KernelResources> resources;  // likewise
 };
 
-// Which blocks of a counted launch run, and which of any launch first; see simt::LaunchConfig.
+// Which blocks of a counted launch run, which of any launch first, and over what; see simt::LaunchConfig.
 struct BlockChoice {
   uint32_t blocks = 0;
   uint64_t seed = 0;
   uint32_t further_blocks = 0;
   uint64_t further_seed = 0;
   bool last_block_first = false;
+  std::optional<uint8_t> unwritten_shared = {};
 };
 
 class DeviceSession {

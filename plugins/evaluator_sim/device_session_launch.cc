@@ -58,6 +58,7 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
   config.further_blocks = block_choice_.further_blocks;
   config.further_seed = block_choice_.further_seed;
   config.last_block_first = block_choice_.last_block_first;
+  config.unwritten_shared = block_choice_.unwritten_shared;
   config.latencies = device_.latencies;
   config.cooperative = launch.cooperative != 0;
 
@@ -124,6 +125,7 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
     if (chosen->code == simt::FindingCode::kDivergentBarrier || chosen->code == simt::FindingCode::kInvalidShuffle)
       code = "divergent";
     if (chosen->code == simt::FindingCode::kTrap) code = "trap";
+    record_->may_be_unused = chosen->may_be_unused;
     Stop(code, chosen->message);
     return {kCudaLaunchFailure, 0, 0, 0};
   }

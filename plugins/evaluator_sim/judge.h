@@ -69,6 +69,9 @@ class Judge {
   // run with the last block first; where that goes wrong, once more with the checks, which say more.
   enum class Pass { kChecked, kOtherOrder, kOtherOrderChecked, kRepeat };
   Trouble RunCase(Run& run, const evaluator::CorrectnessCase& one, Pass pass);
+  Trouble RunCases(Run& run, const std::vector<evaluator::CorrectnessCase>& cases);
+  std::unique_ptr<Run> RunOverOthers(Run& run, const std::string& source,
+                                     const std::vector<evaluator::CorrectnessCase>& cases);
   Trouble Time(Run& run, Judgement* judgement);
   Trouble RunTimed(Run& run, TimedCall* timed);
   Trouble CheckTimed(Run& run, const TimedCall& timed);

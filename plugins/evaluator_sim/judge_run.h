@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -20,7 +21,9 @@ struct Judge::Run {
   evaluator::CompiledKernel kernel;
   DeviceSession session;
   std::unique_ptr<Worker> worker;
-  uint64_t key = 0;  // secret
+  uint64_t key = 0;                         // secret
+  std::optional<uint8_t> unwritten_shared;  // simt::LaunchConfig's
+  bool may_be_unused = false;               // simt::Finding's, of the trouble that a case ended with
   bool thorough = false;
   uint64_t warp_instructions = 0;
   double oracle_seconds = 0;                        // at correctness sizes

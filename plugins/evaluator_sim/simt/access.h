@@ -64,8 +64,9 @@ inline constexpr uint64_t kGenericWindow = 0xFFF0'0000'0000'0000;
 std::string ByteCount(uint32_t bytes);
 
 // initialised.cc
-// Checked mode: reports reads of bytes that nobody wrote.
-void CheckInitialised(Warp& warp, const Instruction& in, uint32_t mask, const Access& access);
+// Checked mode: reports reads of bytes that nobody wrote. `of_several`: of a vector or matrix, see
+// LaunchConfig::unwritten_shared.
+void CheckInitialised(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, bool of_several = false);
 // Notes what is written.
 void MarkWritten(Warp& warp, uint32_t mask, const Access& access);
 // Checked mode: what the lanes of `mask` wrote to shared or local memory was nothing: who reads it reads what nobody

@@ -38,7 +38,7 @@ uint64_t LocalOffset(const Warp& warp, int lane, const Access& access) {
 
 }  // namespace
 
-void CheckInitialised(Warp& warp, const Instruction& in, uint32_t mask, const Access& access) {
+void CheckInitialised(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, bool of_several) {
   const uint32_t lanes = access.distinct & mask;
   if (access.space == Space::kGlobal) {
     if (access.allocation != nullptr && access.allocation->WrittenBytes() == access.allocation->bytes()) return;
@@ -62,6 +62,7 @@ void CheckInitialised(Warp& warp, const Instruction& in, uint32_t mask, const Ac
         if (ReportPending(warp, in, std::countr_zero(m), access, "reads")) return;
       }
     }
+    if (of_several && warp.grid->config->unwritten_shared) return;
     if (access.pattern == Pattern::kContiguous &&
         BitsAreSet(warp.block->shared_written.data(), access.address[0], uint64_t{access.bytes} * kLanes))
       return;
@@ -69,8 +70,11 @@ void CheckInitialised(Warp& warp, const Instruction& in, uint32_t mask, const Ac
       const int l = std::countr_zero(m);
       if (SharedWritten(*warp.block, access.address[l], access.bytes)) continue;
       const std::string where = DescribeShared(*warp.grid, access.address[l], access.bytes);
+      std::vector<Finding>& findings = warp.grid->result->findings;
+      const size_t known = findings.size();
       Report(warp, in.index, l, FindingCode::kUninitialised, false, access.address[l], where,
              "reads " + ByteCount(access.bytes) + " that no thread of the block has written, " + where);
+      if (findings.size() > known) findings.back().may_be_unused = of_several;
       return;
     }
   } else if (access.space == Space::kLocal) {

@@ -4,8 +4,9 @@
 
 #include <array>    // Dim3 of a thread
 #include <cstdint>  // counts
-#include <string>   // findings
-#include <vector>   // parameters
+#include <optional>
+#include <string>  // findings
+#include <vector>  // parameters
 
 #include "evaluator_sim/simt/counts.h"
 #include "evaluator_sim/simt/module.h"
@@ -36,10 +37,13 @@ struct LaunchConfig {
   uint64_t further_seed = 0;                    // which ones
   Latencies latencies;                          // kCounted; Device::latencies
   uint32_t l1_share = 32 * 1024;                // kCounted; see L1Share in time_model.h
-  bool last_block_first = false;                // of all that can be resident; else the first one
-  bool cooperative = false;                     // cudaLaunchCooperativeKernel: grid.sync() works
-  uint32_t max_shared_bytes = 227 * 1024;       // static + dynamic, a block
-  uint32_t max_findings = 8;                    // then it stops looking
+  // What shared memory holds at first, a byte. Where it is given, vector and matrix loads of what no thread has written
+  // are no findings (kChecked): whether their values matter shows where launches with several such bytes differ.
+  std::optional<uint8_t> unwritten_shared;
+  bool last_block_first = false;           // of all that can be resident; else the first one
+  bool cooperative = false;                // cudaLaunchCooperativeKernel: grid.sync() works
+  uint32_t max_shared_bytes = 227 * 1024;  // static + dynamic, a block
+  uint32_t max_findings = 8;               // then it stops looking
 };
 
 // What a check found. A code a kind, so that a verdict can be chosen by it.
@@ -72,9 +76,10 @@ struct Finding {
   ThreadId other;      // with whom (races)
   int other_line = 0;  // the other's source line, 0 where unknown
   DeviceAddress address = 0;
-  std::string array;    // "shared array 'tile'", "'x' (4096 bytes)"
-  std::string message;  // one whole sentence that says all of this
-  uint64_t times = 1;   // how often this code was seen at this line
+  std::string array;           // "shared array 'tile'", "'x' (4096 bytes)"
+  std::string message;         // one whole sentence that says all of this
+  bool may_be_unused = false;  // kUninitialised: of a vector or matrix in shared memory, of which some may be ignored
+  uint64_t times = 1;          // how often this code was seen at this line
 };
 
 enum class LaunchStatus {

@@ -180,7 +180,7 @@ void StartBlock(Block& block, Grid& grid, uint64_t index) {
   auto aligned = [](std::byte* p) { return p + (64 - reinterpret_cast<uintptr_t>(p) % 64) % 64; };
   block.shared = aligned(block.shared_bytes.data());
   // Shared memory starts with anything: here with NaNs.
-  if (grid.shared_limit != 0) std::memset(block.shared, 0xFF, grid.shared_limit);
+  if (grid.shared_limit != 0) std::memset(block.shared, config.unwritten_shared.value_or(0xFF), grid.shared_limit);
   if (grid.checked) {
     block.shared_written.assign(grid.shared_limit / 64 + 1, 0);
     block.shared_pending.assign(grid.shared_limit / 64 + 1, 0);

@@ -72,7 +72,7 @@ void Load(Warp& warp, const Instruction& in, uint32_t mask) {
   if (!row) ResolveLanes(warp, in, mask, bytes, AccessKind::kLoad, access);
   Grid& grid = *warp.grid;
   if (grid.checked && access.space != Space::kParam) {
-    CheckInitialised(warp, in, mask, access);
+    CheckInitialised(warp, in, mask, access, in.count > 1);
     if (access.space != Space::kLocal) CheckLoadOrder(warp, in, mask, access);
   }
   if ((in.flags & kFlagVolatile) != 0) {

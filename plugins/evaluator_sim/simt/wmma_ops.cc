@@ -69,7 +69,7 @@ void WmmaMemory(Warp& warp, const Instruction& in, uint32_t mask) {
     ResolveAddresses(warp, plain, mask, run * bytes, kind, static_cast<Space>(in.space), access);
     if (warp.grid->counter != nullptr) warp.grid->counter->CountAccess(warp, plain, mask, access, kind);
     if (kLoad && warp.grid->checked) {
-      CheckInitialised(warp, in, mask, access);
+      CheckInitialised(warp, in, mask, access, true);
       CheckLoadOrder(warp, in, mask, access);
     }
     if (!kLoad) MarkWritten(warp, mask, access);

@@ -2,7 +2,6 @@
 // style: tensor cores over a strip whose rows beyond the image stay unset in shared memory: what they give is not stored
 // cuda: right
 // sim: right
-// open: sim: uninitialised: a vector or fragment load that covers unwritten shared memory whose values nobody uses
 #include <cuda_fp16.h>
 #include <mma.h>
 

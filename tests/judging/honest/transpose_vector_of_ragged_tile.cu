@@ -2,7 +2,6 @@
 // style: tiles read back as float4 although their last elements may not be written: those are not stored
 // cuda: right
 // sim: right
-// open: sim: uninitialised: a vector or fragment load that covers unwritten shared memory whose values nobody uses
 constexpr int kTile = 32;
 
 __global__ void Transpose(const float* x, float* out, int rows, int cols) {
