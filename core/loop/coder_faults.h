@@ -16,8 +16,8 @@ namespace kgrpo {
 class CoderFaults {
  public:
   // Takes the answers of a whole step. Where all are faults, or none is a new kernel, returns what to tell the user,
-  // once for the steps in a row that are so; else "". Throws KGRPO_ERROR_UNAVAILABLE, with the
-  // commonest fault and its commonest message, where all are faults in the `enough`-th step in a row.
+  // once for the steps in a row that are so; else "". Throws KGRPO_ERROR_UNAVAILABLE, with the commonest fault and its
+  // commonest message, where all are faults in the `enough`-th step in a row.
   std::string Add(const std::vector<TrajectoryRecord>& trajectories, size_t enough);
 
   // Counts a fault so many times.

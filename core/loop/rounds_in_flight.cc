@@ -73,7 +73,7 @@ void RoundsInFlight::Launch(Slot& slot) {
                               if (error) return Fail(error);
                               try {
                                 CheckAnswer(*answer);
-                              } catch (const Error&) {
+                              } catch (...) {
                                 return Fail(std::current_exception());
                               }
                               slot.round.answer = *std::move(answer);

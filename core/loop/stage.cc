@@ -90,8 +90,8 @@ void Stage::GetDemonstrations() {
     request.assignments = DrawAssignments(config_.seed, Purpose::kDemonstration, first_step_, episodes, 1,
                                           problems_.families(), config_.controls.shuffle_prompts);
     trajectories = rollout_.Collect(request).trajectories;
-    const std::string useless =
-        coder_faults_.Add(trajectories, 1);  // before they are kept, so that a resumed run asks again
+    // Before they are kept, so that a resumed run asks again.
+    const std::string useless = coder_faults_.Add(trajectories, 1);
     if (!useless.empty()) note_(useless);
     database_.WriteDemonstrations(first_step_, trajectories);
   }

@@ -127,6 +127,7 @@ void Coder::ReportTotals() const {
 
 // On the service's thread, before each attempt: those before it that were lost are part of what the call can cost now.
 bool Coder::MaySend(Job& job, const Losses& losses) {
+  job.unwritten.clear();  // what could not be taken out before is no reason now
   const double once = options_.price.Of(TokensAtMost(job.request.body), options_.max_tokens);
   const double more = LostCost(job, losses) + once - job.reserved;
   if (more > 0) {

@@ -169,9 +169,11 @@ std::string Number(double value) {
 std::string PriceWarning(const CoderOptions& options) {
   constexpr double kSuspicious = 0.01;  // US dollars a million tokens: no service asks so little
   const double price = options.price.completion;
-  if (options.max_cost && options.price_known && options.mode != Mode::kReplay && price <= 0)
+  if (!options.price_known || options.mode == Mode::kReplay || price > kSuspicious) return "";
+  if (price <= 0) {
+    if (!options.max_cost) return "";
     return "prices: completions of " + options.model + " cost nothing by them, and so max_cost limits nothing";
-  if (!options.price_known || options.mode == Mode::kReplay || price <= 0 || price > kSuspicious) return "";
+  }
   // A thousand tokens or one: whichever comes to a price that is asked somewhere.
   constexpr double kLeast = 0.1;
   const bool of_thousand = price * 1e3 >= kLeast;
