@@ -8,9 +8,10 @@
 // On a GPU: microbenchmarks (some seconds) to FOLDER/micro.csv; then of each problem the reference and `sample` kernels
 // of coder_offline, timed by evaluator_cuda's judge, to FOLDER/kernels.csv, in the same form that --replay reads.
 // Kernels that are in that file are not timed again, so an interrupted run goes on where it was. --minutes ends it in
-// time. Then, in both modes: the kernels are interpreted and counted, the parameters that are not known from data
-// sheets or microbenchmarks are fitted, the device's file is written to --out, and three tables are printed: with the
-// file as it was, fitted to all kernels, and each family predicted by a fit that left it out.
+// time; --passes times each several times. Then, in both modes: the kernels are interpreted and counted, the parameters
+// that are not known from data sheets or microbenchmarks are fitted, the device's file is written to --out, and three
+// tables are printed: with the file as it was, fitted to all kernels, and each family predicted by a fit that left it
+// out.
 #include <kgrpo/sdk/error.h>
 
 #include <CLI/CLI.hpp>
@@ -41,7 +42,7 @@ namespace simt = kgrpo::simt;
 struct Arguments {
   std::string name = "h100", replay, folder, problems = "problems", counts, out, machine;
   std::vector<std::string> except;
-  size_t sample = 12, threads = std::max(1u, std::thread::hardware_concurrency());
+  size_t sample = 12, passes = 1, threads = std::max(1u, std::thread::hardware_concurrency());
   double offset = 0, minutes = 8;
   int folds = 10, rounds = 20;
 };
@@ -107,7 +108,7 @@ void Run(Arguments arguments) {
     const std::string micro = arguments.folder + "/micro.csv";
     if (!std::filesystem::exists(micro)) MeasureParts(micro);
     csv = arguments.folder + "/kernels.csv";
-    MeasureKernels({arguments.problems, csv, arguments.sample, arguments.threads, arguments.minutes});
+    MeasureKernels({arguments.problems, csv, arguments.sample, arguments.passes, arguments.threads, arguments.minutes});
     known = KnownFrom(ReadMicro(micro), start, "measured, " + Today() + ", " + arguments.machine);
 #else
     throw kgrpo::Error(KGRPO_ERROR_UNAVAILABLE, "built without nvcc: only --replay works");
@@ -154,6 +155,9 @@ int main(int argc, char** argv) {
   app.add_option("--machine", arguments.machine, "With --replay: what the file says where values come from");
   AddMeasuredKernels(app, arguments.problems, arguments.except, arguments.counts);
   app.add_option("--sample", arguments.sample, "Kernels of a problem; with --replay 0 for all")->capture_default_str();
+  app.add_option("--passes", arguments.passes, "Measurements of each; their median counts")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   AddThreads(app, arguments.threads);
   app.add_option("--offset", arguments.offset, "Microseconds that the measurement adds, to start from");
   app.add_option("--minutes", arguments.minutes, "No kernel is begun to be timed after that")->capture_default_str();

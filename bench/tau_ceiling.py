@@ -100,13 +100,14 @@ def agreement(groups):
 
 
 def read_times(path, left_out):
-    """Problem -> {schedule: microseconds} of a CSV's right kernels."""
-    times = collections.defaultdict(dict)
+    """Problem -> {schedule: the median of its microseconds} of a CSV's right kernels."""
+    times = collections.defaultdict(lambda: collections.defaultdict(list))
     for line in pathlib.Path(path).read_text().splitlines()[1:]:
         problem, schedule, verdict, microseconds = line.split(",")[:4]
         if verdict in ("ok", "right") and problem not in left_out:
-            times[problem][schedule] = float(microseconds)
-    return times
+            times[problem][schedule].append(float(microseconds))
+    return {problem: {schedule: statistics.median(all_times) for schedule, all_times in schedules.items()}
+            for problem, schedules in times.items()}
 
 
 def compare_measurements(one, other):

@@ -28,15 +28,25 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ArrayTraffic, name, address, bytes, load_requ
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Counts, kernel, grid_blocks, sampled_blocks, threads_per_block, warps_per_block,
                                    issued, thread_instructions, pipe, tensor_flops, arrays, l1_share, l1_wavefronts,
                                    local_sectors, shared_requests, shared_wavefronts, shared_ideal_wavefronts,
-                                   merged_loads, shared_atomic_wavefronts, global_atomic_operations,
-                                   hottest_line_sectors, hottest_line_repeats, barriers, divergent_branches, branches,
-                                   latency, block_issued)
+                                   merged_loads, shared_atomic_wavefronts, exchange_wavefronts,
+                                   global_atomic_operations, hottest_line_sectors, hottest_line_repeats, barriers,
+                                   divergent_branches, branches, latency, block_issued)
 
 }  // namespace kgrpo::simt
 
 namespace kgrpo::bench {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CountedKernel, problem, schedule, family, measured, copy_seconds, counts, resources)
+
+namespace {
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+}  // namespace
 
 double CountedKernel::Predict(const simt::Device& device) const {
   double seconds = copy_seconds;
@@ -50,6 +60,8 @@ std::vector<MeasuredKernel> ReadMeasured(const std::string& path) {
   std::ifstream file(path);
   if (!file) throw Error(KGRPO_ERROR_NOT_FOUND, path + ": cannot be read");
   std::vector<MeasuredKernel> all;
+  std::vector<std::vector<double>> times;
+  std::map<std::string, size_t> index;  // by problem,schedule
   int number = 0;
   for (std::string line; std::getline(file, line);) {
     ++number;
@@ -59,12 +71,19 @@ std::vector<MeasuredKernel> ReadMeasured(const std::string& path) {
     for (std::string field; std::getline(text, field, ',');) fields.push_back(field);
     if (fields.size() >= 3 && fields[2] != "ok" && fields[2] != "right") continue;
     try {
-      all.push_back({fields.at(0), fields.at(1), std::stod(fields.at(3))});
+      const double microseconds = std::stod(fields.at(3));
+      const auto [known, added] = index.emplace(fields[0] + "," + fields[1], all.size());
+      if (added) {
+        all.push_back({fields[0], fields[1]});
+        times.emplace_back();
+      }
+      times[known->second].push_back(microseconds);
     } catch (const std::exception&) {
       throw Error(KGRPO_ERROR_INVALID,
                   path + ":" + std::to_string(number) + ": expected problem,schedule,verdict,microseconds");
     }
   }
+  for (size_t i = 0; i < all.size(); ++i) all[i].microseconds = Median(times[i]);
   return all;
 }
 

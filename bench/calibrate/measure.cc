@@ -7,9 +7,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <sstream>
 #include <vector>
 
@@ -38,12 +38,13 @@ std::vector<std::string> Spread(const std::string& reference, size_t count) {
   return chosen;
 }
 
-std::set<std::string> AlreadyMeasured(const std::string& csv) {
-  std::set<std::string> done;
+// How often each problem,schedule stands in the file.
+std::map<std::string, size_t> AlreadyMeasured(const std::string& csv) {
+  std::map<std::string, size_t> done;
   std::ifstream file(csv);
   for (std::string line; std::getline(file, line);) {
     const size_t second = line.find(',', line.find(',') + 1);
-    if (second != std::string::npos) done.insert(line.substr(0, second));
+    if (second != std::string::npos) ++done[line.substr(0, second)];
   }
   return done;
 }
@@ -83,19 +84,22 @@ void MeasureKernels(const KernelsToMeasure& wanted) {
   InParallel(wanted.threads, 0, folders.size(),
              [&](uint64_t i) { problems[i] = std::make_unique<evaluator_cuda::OpenProblem>(folders[i], cache); });
 
-  const std::set<std::string> done = AlreadyMeasured(wanted.csv);
-  // Problem after problem in turns, so that a run that ends early has some of each; the judge keeps a few references
-  // at hand, hence in groups.
+  const std::map<std::string, size_t> done = AlreadyMeasured(wanted.csv);
+  // Pass after pass, and problem after problem in turns, so that a run that ends early has some of each; the judge
+  // keeps a few references at hand, hence in groups.
   constexpr size_t kGroup = 4;
   std::vector<Candidate> candidates;
   std::vector<std::vector<std::string>> variants;
   for (const auto& open : problems) variants.push_back(Spread(open->problem.reference_source, wanted.sample));
-  for (size_t first = 0; first < wanted.sample; first += kGroup) {
-    for (size_t p = 0; p < problems.size(); ++p) {
-      for (size_t i = first; i < std::min(first + kGroup, variants[p].size()); ++i) {
-        Candidate candidate{problems[p].get(), variants[p][i],
-                            problems[p]->problem.name + "," + ScheduleOf(variants[p][i])};
-        if (!done.contains(candidate.key)) candidates.push_back(std::move(candidate));
+  for (size_t pass = 0; pass < wanted.passes; ++pass) {
+    for (size_t first = 0; first < wanted.sample; first += kGroup) {
+      for (size_t p = 0; p < problems.size(); ++p) {
+        for (size_t i = first; i < std::min(first + kGroup, variants[p].size()); ++i) {
+          Candidate candidate{problems[p].get(), variants[p][i],
+                              problems[p]->problem.name + "," + ScheduleOf(variants[p][i])};
+          const auto known = done.find(candidate.key);
+          if (known == done.end() || known->second <= pass) candidates.push_back(std::move(candidate));
+        }
       }
     }
   }
@@ -124,9 +128,9 @@ void MeasureKernels(const KernelsToMeasure& wanted) {
     char text[40];
     std::snprintf(text, sizeof text, "%.3f", seconds * 1e6);
     file << candidate.key << ',' << judgement.verdict << ',' << (judgement.correct ? text : "") << '\n' << std::flush;
-    if (++measured % 50 == 0) std::fprintf(stderr, "%zu of %zu kernels\n", measured, candidates.size());
+    if (++measured % 50 == 0) std::fprintf(stderr, "%zu of %zu measurements\n", measured, candidates.size());
   });
-  std::fprintf(stderr, "%zu kernels measured, %zu known before, %zu left for want of time\n", measured, done.size(),
+  std::fprintf(stderr, "%zu measurements, %zu kernels known before, %zu left for want of time\n", measured, done.size(),
                late);
 }
 

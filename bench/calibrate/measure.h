@@ -14,6 +14,7 @@ struct KernelsToMeasure {
   std::string problems;  // a folder of problems
   std::string csv;       // problem,schedule,verdict,microseconds; lines are added
   size_t sample = 12;    // kernels of a problem
+  size_t passes = 1;     // measurements of each, in as many processes: where memory comes to lie differs
   size_t threads = 8;
   double minutes = 8;  // none is begun after that
 };

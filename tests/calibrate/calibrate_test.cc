@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "calibrate/accuracy.h"
+#include "calibrate/counted_kernel.h"
 #include "calibrate/device_file.h"
 #include "calibrate/fit.h"
 
@@ -29,6 +31,19 @@ TEST(Accuracy, CountsPairsWithinAProblem) {
   EXPECT_NEAR(Compare({{"a", 1, 1}, {"a", 1.02, 0.9}, {"a", 2, 2}}).tau, 1.0 / 3, 1e-12);
   EXPECT_NEAR(Compare({{"a", 1, 1}, {"a", 1.02, 0.9}, {"a", 2, 2}}).tau_beyond_noise, 1, 1e-12);
   EXPECT_NEAR(accuracy.median_factor, 2, 0.01);  // 1, 1.81, 2, 2, 2
+}
+
+TEST(MeasuredKernels, HaveTheMedianOfTheirTimes) {
+  const std::string path = testing::TempDir() + "kgrpo_measured_kernels.csv";
+  std::ofstream(path) << "problem,schedule,verdict,microseconds\na,map,right,12\na,rows,right,5\nb,map,right,1\n"
+                         "a,map,wrong,\na,map,right,10\na,rows,right,6\na,map,right,99\n";
+  const std::vector<MeasuredKernel> kernels = ReadMeasured(path);
+  ASSERT_EQ(kernels.size(), 3u);
+  EXPECT_EQ(kernels[0].problem + " " + kernels[0].schedule, "a map");
+  EXPECT_EQ(kernels[0].microseconds, 12);
+  EXPECT_EQ(kernels[1].microseconds, 5.5);
+  EXPECT_EQ(kernels[2].problem, "b");
+  std::filesystem::remove(path);
 }
 
 TEST(DeviceFile, HasItsValuesReplacedAndNothingElse) {

@@ -1,4 +1,5 @@
 // What the counter and the scoreboard say of single accesses.
+#include "evaluator_sim/simt/cost.h"
 #include "evaluator_sim/simt/simt.h"
 #include "harness.h"
 
@@ -40,6 +41,49 @@ TEST(Counter, LanesThatLoadTheSameTakeHalfAsLong) {
   EXPECT_EQ(shared.counts.shared_ideal_wavefronts, 4 + 2);
 }
 
+// Each shuffle, and each part of threadIdx that is read, passes through the data path of shared memory once.
+TEST(Counter, ShufflesAndReadsOfThreadIdxPassThroughSharedMemory) {
+  Bench bench("counted");
+  const DeviceAddress x = bench.Upload(NoiseVector(64), "x"), out = bench.Reserve<float>(64, "out");
+  LaunchConfig config = Config({1}, {32, 2}, Mode::kCounted);
+  config.l1_share = 1 << 16;
+  const LaunchResult result = bench.Run("ShuffleTwice", config, x, out);
+  EXPECT_CLEAN(result);
+  EXPECT_EQ(result.counts.exchange_wavefronts, 2 * 2 + 2 * 2);  // of two warps
+  EXPECT_EQ(result.counts.shared_wavefronts, 0);
+  double of_lines = 0;
+  for (const LineDemand& line : result.counts.lines) of_lines += line.exchange_wavefronts;
+  EXPECT_EQ(of_lines, result.counts.exchange_wavefronts);
+}
+
+// Where lanes meet is the data's chance: more blocks are looked at than where the program says it.
+TEST(Counter, LooksAtMoreBlocksWhereDataChooseTheAddressesOfAtomics) {
+  constexpr uint32_t kBlocks = 1000;
+  Bench bench("counted");
+  std::vector<int> values(kBlocks * 32);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<int>(i * 2654435761u >> 7);
+  const DeviceAddress x = bench.Upload(values, "x"), bins = bench.Reserve<int>(16, "bins");
+  LaunchConfig config = Config({kBlocks}, {32}, Mode::kCounted);
+  config.l1_share = 1 << 16;
+  EXPECT_EQ(bench.Run("CountBins", config, x, bins).counts.sampled_blocks, 8u * config.sampled_blocks);
+  EXPECT_EQ(bench.Run("CountAll", config, x, bins).counts.sampled_blocks, config.sampled_blocks);
+}
+
+// What ptxas puts an instruction together from keeps other pipes busy than its own.
+TEST(Cost, PartsOfAnInstructionHaveTheirPipes) {
+  const auto busy = [](const char* opcode) {
+    std::array<double, static_cast<size_t>(Pipe::kCount)> pipes{};
+    AddPipes(CostOf(Opcode(opcode)), 2, pipes);
+    return std::array{pipes[static_cast<size_t>(Pipe::kFp32)], pipes[static_cast<size_t>(Pipe::kInt)],
+                      pipes[static_cast<size_t>(Pipe::kSpecial)]};
+  };
+  EXPECT_EQ(busy("ex2.approx.ftz.f32"), (std::array{0.0, 0.0, 2.0}));
+  EXPECT_EQ(busy("ex2.approx.f32"), (std::array{4.0, 2.0, 2.0}));  // MUFU, FSETP and two FMUL
+  EXPECT_EQ(busy("cvt.rn.f32.s32"), (std::array{0.0, 0.0, 0.5}));
+  EXPECT_EQ(busy("fma.rn.f32"), (std::array{2.0, 0.0, 0.0}));
+  EXPECT_EQ(busy("div.rn.f32"), (std::array{16.0, 4.0, 2.0}));  // MUFU.RCP, then steps that refine it
+}
+
 double FromMemory(const LatencyPath& path) {
   return path.steps[static_cast<size_t>(LatencyTerm::kDram)] + path.steps[static_cast<size_t>(LatencyTerm::kL2)];
 }
@@ -55,6 +99,16 @@ TEST(Scoreboard, ReadOnlyLoadsPassBarriers) {
   EXPECT_EQ(FromMemory(free.counts.latency.at(0).miss), 1);
   EXPECT_EQ(FromMemory(ordered.counts.latency.at(0).miss), 4);
   EXPECT_EQ(free.counts.barriers, ordered.counts.barriers);
+}
+
+// The way out of a loop is a branch in machine code too, though it skips little: loads behind it begin when it is known
+// that it is not taken. (Short branches that skip no branch become predicates.)
+TEST(Scoreboard, LoadsDoNotPassTheWayOutOfALoop) {
+  Bench bench("counted");
+  const DeviceAddress x = bench.Upload(NoiseVector(512), "x"), out = bench.Reserve<float>(32, "out");
+  const LaunchResult result = bench.Run("SumStrided", Counted(32), x, out, 512);
+  EXPECT_CLEAN(result);
+  EXPECT_EQ(FromMemory(result.counts.latency.at(0).miss), 512 / 32);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Blocks that run beside the counted ones: they write what they should, and change nothing of what is counted.
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "evaluator_sim/simt/block_sample.h"
@@ -89,6 +90,25 @@ TEST(FurtherBlocks, FaultsAreNoFindings) {
   const LaunchResult result = bench.Run("Add", config, bench.Upload(values, "a"), bench.Upload(values, "b"), c, kCount);
   EXPECT_CLEAN(result);
   EXPECT_TRUE(result.further_failed);
+}
+
+TEST(ExtendSample, AddsAsManyAsTheirWorkAllows) {
+  const std::vector<uint64_t> first = SampleBlocks(1000, 24, 3);
+  std::vector<uint64_t> sample = first;
+  std::vector<uint64_t> added = ExtendSample(1000, 3, 100, &sample);
+  EXPECT_EQ(sample, SampleBlocks(1000, 8 * 24, 3));
+  EXPECT_EQ(added.size(), 7u * 24);
+  std::vector<uint64_t> both;
+  std::set_union(first.begin(), first.end(), added.begin(), added.end(), std::back_inserter(both));
+  EXPECT_EQ(both, sample);
+
+  sample = first;
+  EXPECT_EQ(ExtendSample(1000, 3, 20'000, &sample).size(), 10u);
+  sample = first;
+  EXPECT_TRUE(ExtendSample(1000, 3, 1e6, &sample).empty());
+  EXPECT_EQ(sample, first);
+  sample = SampleBlocks(10, 24, 3);
+  EXPECT_TRUE(ExtendSample(10, 3, 1, &sample).empty());
 }
 
 TEST(SampleBlocks, AreDistinctAndInOrder) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 
 namespace kgrpo::simt {
 
@@ -21,6 +22,18 @@ std::vector<uint64_t> SampleBlocks(uint64_t blocks, uint32_t count, uint64_t see
   }
   std::sort(chosen.begin(), chosen.end());
   return chosen;
+}
+
+std::vector<uint64_t> ExtendSample(uint64_t blocks, uint64_t seed, double work, std::vector<uint64_t>* sample) {
+  constexpr double kTimes = 8, kEnoughWork = 200'000;
+  const auto have = static_cast<double>(sample->size());
+  const double wanted = std::min(kTimes * have, have + kEnoughWork / std::max(1.0, work));
+  // The sequence of a larger sample begins with the smaller one's.
+  const std::vector<uint64_t> larger = SampleBlocks(blocks, static_cast<uint32_t>(wanted), seed);
+  std::vector<uint64_t> added;
+  std::set_difference(larger.begin(), larger.end(), sample->begin(), sample->end(), std::back_inserter(added));
+  *sample = larger;
+  return added;
 }
 
 double Median(std::vector<uint64_t> values) {

@@ -1,5 +1,7 @@
 #include "evaluator_sim/simt/cost.h"
 
+#include <algorithm>
+
 namespace kgrpo::simt {
 namespace {
 
@@ -113,6 +115,23 @@ Cost CostOf(const Opcode& op) {
     return wide ? Alu(Pipe::kFp32, 4) : Alu(Pipe::kFp32, 1);
   }
   return Alu(Pipe::kInt, wide ? 2.0f : 1.0f);
+}
+
+void AddPipes(const Cost& cost, double times, std::array<double, static_cast<size_t>(Pipe::kCount)>& pipes) {
+  auto add = [&](Pipe pipe, double amount) { pipes[static_cast<size_t>(pipe)] += times * amount; };
+  const double use = static_cast<double>(cost.pipe_use);
+  // A use below 1 is a fast instruction's, not a part of one.
+  const double rest = static_cast<double>(cost.issue) - std::max(1.0, use);
+  add(cost.pipe, use);
+  if (rest <= 0 || static_cast<LatencyClass>(cost.latency) != LatencyClass::kSpecial) return;
+  if (cost.pipe == Pipe::kSpecial) {
+    // One comparison to two products: whether an argument is subnormal, its scaling, and that of the result.
+    add(Pipe::kInt, rest / 3);
+    add(Pipe::kFp32, rest * 2 / 3);
+  } else if (cost.pipe == Pipe::kFp32) {
+    add(Pipe::kSpecial, 1);  // the approximation that a division or a root begins with
+    add(Pipe::kInt, rest - 1);
+  }
 }
 
 }  // namespace kgrpo::simt

@@ -4,6 +4,8 @@
 #ifndef KGRPO_EVALUATOR_SIM_SIMT_COST_H_
 #define KGRPO_EVALUATOR_SIM_SIMT_COST_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "evaluator_sim/simt/opcode.h"
@@ -27,6 +29,15 @@ enum class LatencyClass : uint8_t {
 };
 
 Cost CostOf(const Opcode& opcode);
+
+// Adds to `pipes` what instructions of this cost, issued so often, keep busy: beside their own pipe, those of what they
+// are put together from.
+void AddPipes(const Cost& cost, double times, std::array<double, static_cast<size_t>(Pipe::kCount)>& pipes);
+
+// Whether it passes through the data path of shared memory, though it accesses none: a shuffle.
+inline bool Exchanges(const Cost& cost) {
+  return cost.pipe == Pipe::kMemory && static_cast<LatencyClass>(cost.latency) == LatencyClass::kShuffle;
+}
 
 }  // namespace kgrpo::simt
 #endif  // KGRPO_EVALUATOR_SIM_SIMT_COST_H_

@@ -46,6 +46,14 @@ void Counter::StartBlock(Block& block) {
   trace.executed.resize(trace.warps.size());
   for (const double share : kL1Shares) trace.caches.emplace_back(static_cast<uint32_t>(share * grid_.config->l1_share));
   trace.issued_before = IssuedSoFar();
+  // Before the first instruction, as a part of it: which of the registers that hold threadIdx are wanted.
+  const auto reads = static_cast<double>(
+      std::count_if(grid_.kernel->specials.begin(), grid_.kernel->specials.end(), [](const SpecialSlot& slot) {
+        return slot.kind == SpecialSlot::Kind::kTidX || slot.kind == SpecialSlot::Kind::kTidY ||
+               slot.kind == SpecialSlot::Kind::kTidZ;
+      }));
+  counts_.exchange_wavefronts += reads * static_cast<double>(block.warps.size());
+  if (!demands_.empty()) demands_[0].exchange_wavefronts += reads * static_cast<double>(block.warps.size());
   trace_ = &trace;
 }
 
@@ -91,7 +99,8 @@ Counts Counter::Finish() {
     const Cost& cost = code_.costs[pc];
     counts_.issued += times * static_cast<double>(cost.issue);
     counts_.thread_instructions += static_cast<double>(lanes_[pc]) * static_cast<double>(cost.issue);
-    counts_.pipe[static_cast<size_t>(cost.pipe)] += times * static_cast<double>(cost.pipe_use);
+    AddPipes(cost, times, counts_.pipe);
+    if (Exchanges(cost)) counts_.exchange_wavefronts += times;
     if (grid_.kernel->code[pc].run == &Barrier) counts_.barriers += times;
     if (grid_.kernel->code[pc].run == &Branch) counts_.branches += times;
     if (cost.pipe == Pipe::kTensor) counts_.tensor_flops += times * grid_.kernel->tensor_flops[pc];

@@ -2,6 +2,7 @@
 #include <map>
 #include <utility>
 
+#include "evaluator_sim/simt/cost.h"
 #include "evaluator_sim/simt/counter.h"
 
 namespace kgrpo::simt {
@@ -12,7 +13,7 @@ Demand& Demand::operator+=(const Demand& other) {
        {&Demand::issued, &Demand::tensor_flops, &Demand::requests, &Demand::sectors, &Demand::ideal_sectors,
         &Demand::l1_wavefronts, &Demand::l2_sectors, &Demand::local_sectors, &Demand::shared_requests,
         &Demand::shared_wavefronts, &Demand::shared_ideal_wavefronts, &Demand::shared_atomic_wavefronts,
-        &Demand::atomic_operations, &Demand::chain}) {
+        &Demand::exchange_wavefronts, &Demand::atomic_operations, &Demand::chain}) {
     this->*figure += other.*figure;
   }
   return *this;
@@ -25,7 +26,8 @@ void Counter::CountLines() {
     const auto times = static_cast<double>(executed_[pc]);
     const Cost& cost = code_.costs[pc];
     demand.issued += times * static_cast<double>(cost.issue);
-    demand.pipe[static_cast<size_t>(cost.pipe)] += times * static_cast<double>(cost.pipe_use);
+    AddPipes(cost, times, demand.pipe);
+    if (Exchanges(cost)) demand.exchange_wavefronts += times;
     if (cost.pipe == Pipe::kTensor) demand.tensor_flops += times * grid_.kernel->tensor_flops[pc];
     const SourceLine& where = grid_.kernel->lines[pc];
     LineDemand& line = lines[{where.file, where.line}];

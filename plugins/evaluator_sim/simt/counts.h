@@ -116,6 +116,7 @@ struct Demand {
   double local_sectors = 0;
   double shared_requests = 0, shared_wavefronts = 0, shared_ideal_wavefronts = 0;
   double shared_atomic_wavefronts = 0;
+  double exchange_wavefronts = 0;
   double atomic_operations = 0;
   double chain = 0;  // cycles of the longest chains of the typical warps
 
@@ -147,6 +148,7 @@ struct Counts {
   double shared_ideal_wavefronts = 0;   // without
   double merged_loads = 0;              // shared loads that ptxas merges into another's vector load
   double shared_atomic_wavefronts = 0;  // with same-address serialisation
+  double exchange_wavefronts = 0;       // shuffles, and reads of threadIdx: they pass through shared memory's data path
   double global_atomic_operations = 0;  // 32-byte sectors that atomic instructions touch
   // At the line where atomics take longest, extrapolated to the whole grid: sectors, once for each instruction that
   // touches them, and beyond that the lanes that meet at the same address. A float's count more.

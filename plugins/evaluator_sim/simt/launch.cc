@@ -173,7 +173,9 @@ void RunGrid(Grid& grid) {
   Counter* counter = grid.counter;
   if (counted) sample = SampleBlocks(total, grid.config->sampled_blocks, grid.config->sample_seed);
   const bool all = !counted || MayPoll(*grid.kernel);
-  const uint64_t count = all ? total : sample.size();
+  std::vector<uint64_t> order = sample;  // in which they run, where not all do
+  uint64_t count = all ? total : order.size();
+  bool extended = all || !grid.kernel->scatters_atomics;
   std::vector<std::unique_ptr<Block>> idle;
   std::vector<uint64_t> sampled_work;
   struct Resident {
@@ -184,11 +186,19 @@ void RunGrid(Grid& grid) {
   };
   std::deque<Resident> running;
   uint64_t started = 0;
-  while (started < count || !running.empty()) {
+  while (started < count || !running.empty() || !extended) {
+    if (started == count && running.empty()) {
+      // How often atomics meet at one address is the data's chance: a small sample would order kernels by that.
+      const std::vector<uint64_t> added = ExtendSample(total, grid.config->sample_seed, Median(sampled_work), &sample);
+      order.insert(order.end(), added.begin(), added.end());
+      count = order.size();
+      extended = true;
+      continue;
+    }
     // Each round gives the blocks that run a slice and starts one more. The blocks of a cooperative launch run at once
     // by contract and mostly wait for the last of them: they all start before any has its second turn.
     while (started < count && running.size() < kMostResident) {
-      const uint64_t index = all ? NextBlock(started, count, grid.config->last_block_first) : sample[started];
+      const uint64_t index = all ? NextBlock(started, count, grid.config->last_block_first) : order[started];
       ++started;
       std::unique_ptr<Block> block;
       if (idle.empty()) {

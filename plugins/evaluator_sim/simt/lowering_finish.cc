@@ -112,6 +112,9 @@ void Lowerer::FinishUniform() {
     if (!atomic_address_.contains(static_cast<uint32_t>(pc))) continue;
     const int64_t reg = atomic_address_[static_cast<uint32_t>(pc)];
     kernel_.uniform_address[pc] = reg < 0 || varies[static_cast<size_t>(reg)] == 0 ? 1 : 0;
+    const auto space = static_cast<Space>(kernel_.code[pc].space);
+    if (kernel_.uniform_address[pc] == 0 && (space == Space::kGlobal || space == Space::kGeneric))
+      kernel_.scatters_atomics = true;
   }
 }
 

@@ -187,7 +187,8 @@ struct Kernel {
   std::vector<Subroutine> subroutines;
   Operand stack_register = kNoOperand, frame_register = kNoOperand;  // where there are any: local addresses, 64 bits
   bool uses_grid_sync = false;
-  bool global_atomics = false;  // or generic ones
+  bool scatters_atomics = false;  // to global memory, at addresses that may differ within a warp
+  bool global_atomics = false;    // or generic ones
 };
 
 struct GlobalVariable {

@@ -69,7 +69,12 @@ bool Regions::Joins(uint32_t from, uint32_t to, uint32_t* turns) const {
   if (run == &Branch) {
     const uint32_t target = kernel_.code[end].extra;
     if (!Conditional(kernel_, end)) return b.first == target && target > end && target - end <= kMostPredicated;
-    return target > end && target - end <= kMostPredicated && (b.first == a.last || b.first == target);
+    if (target <= end || target - end > kMostPredicated) return false;
+    // The way out of a loop stays a branch: what it skips holds the branch back.
+    for (uint32_t pc = end + 1; pc < target; ++pc) {
+      if (kernel_.code[pc].run == &Branch && kernel_.code[pc].extra <= pc) return false;
+    }
+    return b.first == a.last || b.first == target;
   }
   if (run == &BranchIndexed || run == &Exit) return false;
   return b.first == a.last;

@@ -13,7 +13,7 @@ double Amount(const Demand& demand, std::string_view term, const Device& device)
   if (term == "l1") return demand.l1_wavefronts + demand.local_sectors / 4;
   if (term == "shared") {
     const double conflicts = std::max(0.0, demand.shared_wavefronts - demand.shared_ideal_wavefronts);
-    return demand.shared_ideal_wavefronts + device.shared_conflict_cycles * conflicts;
+    return demand.shared_ideal_wavefronts + device.shared_conflict_cycles * conflicts + demand.exchange_wavefronts;
   }
   if (term == "shared atomics") return demand.shared_atomic_wavefronts;
   if (term == "atomics") return demand.atomic_operations;

@@ -79,7 +79,7 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
       [&] { return Print("%.3g lines", counts.l1_wavefronts * scale); });
   const double conflicts = std::max(0.0, counts.shared_wavefronts - counts.shared_ideal_wavefronts);
   add("shared",
-      on_sm(counts.shared_ideal_wavefronts + device.shared_conflict_cycles * conflicts,
+      on_sm(counts.shared_ideal_wavefronts + device.shared_conflict_cycles * conflicts + counts.exchange_wavefronts,
             device.shared_wavefronts_per_cycle),
       [&] {
         return Print("%.3g cycles, %.3g without bank conflicts", counts.shared_wavefronts * scale,

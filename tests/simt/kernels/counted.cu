@@ -47,3 +47,28 @@ extern "C" __global__ void MeetReadOnly(const float* __restrict__ x, float* __re
 extern "C" __global__ void MeetVolatile(const volatile float* x, float* out) {
   Meet(x, out);
 }
+
+// Reads threadIdx.x and threadIdx.y, and shuffles twice.
+extern "C" __global__ void ShuffleTwice(const float* x, float* out) {
+  const int place = threadIdx.y * 32 + threadIdx.x;
+  float value = x[place];
+  value += __shfl_xor_sync(0xffffffffu, value, 1);
+  value += __shfl_xor_sync(0xffffffffu, value, 2);
+  out[place] = value;
+}
+
+// A loop unrolled by the compiler, with a way out before each of its loads.
+extern "C" __global__ void SumStrided(const float* __restrict__ x, float* out, int count) {
+  float sum = 0;
+#pragma unroll 4
+  for (int i = threadIdx.x; i < count; i += blockDim.x) sum += x[i];
+  out[threadIdx.x] = sum;
+}
+
+// Atomics at an address that the data choose, or at one for all.
+extern "C" __global__ void CountBins(const int* x, int* bins) {
+  atomicAdd(&bins[x[blockIdx.x * blockDim.x + threadIdx.x] & 15], 1);
+}
+extern "C" __global__ void CountAll(const int* x, int* bins) {
+  atomicAdd(&bins[blockIdx.x & 15], x[blockIdx.x * blockDim.x + threadIdx.x]);
+}
