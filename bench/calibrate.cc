@@ -1,17 +1,17 @@
 // Fits a device of the time model to measurements and says how well it then predicts kernels of families it did not
 // see.
 //
-//   calibrate --name h100 --csv FOLDER [--problems problems] [--sample 12]         on a machine with the GPU
+//   calibrate --name h100 --csv FOLDER [--problems problems] [--sample 12] [--passes 1]   on a machine with the GPU
 //   calibrate --name h100 --replay bench/results/h100_coder_offline_kernels.csv    from saved times, without a GPU
 //       [--except attention,harmonic_sum] [--sample 24] [--counts FILE] [--offset 4.4] [--out FILE.yaml]
 //
 // On a GPU: microbenchmarks (some seconds) to FOLDER/micro.csv; then of each problem the reference and `sample` kernels
 // of coder_offline, timed by evaluator_cuda's judge, to FOLDER/kernels.csv, in the same form that --replay reads.
-// Kernels that are in that file are not timed again, so an interrupted run goes on where it was. --minutes ends it in
-// time; --passes times each several times. Then, in both modes: the kernels are interpreted and counted, the parameters
-// that are not known from data sheets or microbenchmarks are fitted, the device's file is written to --out, and three
-// tables are printed: with the file as it was, fitted to all kernels, and each family predicted by a fit that left it
-// out.
+// Kernels that are in that file as often as --passes says are not timed again, so an interrupted run goes on where it
+// was; nor is one that was not right. --minutes ends it in time. Then, in both modes: the kernels are interpreted and
+// counted, the parameters that are not known from data sheets or microbenchmarks are fitted, the device's file is
+// written to --out, and three tables are printed: with the file as it was, fitted to all kernels, and each family
+// predicted by a fit that left it out.
 #include <kgrpo/sdk/error.h>
 
 #include <CLI/CLI.hpp>
@@ -155,7 +155,7 @@ int main(int argc, char** argv) {
   app.add_option("--machine", arguments.machine, "With --replay: what the file says where values come from");
   AddMeasuredKernels(app, arguments.problems, arguments.except, arguments.counts);
   app.add_option("--sample", arguments.sample, "Kernels of a problem; with --replay 0 for all")->capture_default_str();
-  app.add_option("--passes", arguments.passes, "Measurements of each; their median counts")
+  app.add_option("--passes", arguments.passes, "Measurements of each, with --csv; their median counts")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   AddThreads(app, arguments.threads);

@@ -3,6 +3,7 @@
 
     bench/tau_ceiling.py bench/results/h100_coder_offline_kernels.csv --build build [--sample 24] [--except a,b]
     bench/tau_ceiling.py ONE.csv --again OTHER.csv      # how two measurements of the same kernels agree
+    bench/tau_ceiling.py PASSES.csv --passes            # how a file's own passes agree, and what errors would cost
 
 Needs no GPU, but libnvrtc. Each kernel is written again by coder_offline_apply and compiled for sm_90. Those whose
 machine code, launches and constants are equal are one kernel that was measured several times. Prints how far such
@@ -100,14 +101,35 @@ def agreement(groups):
 
 
 def read_times(path, left_out):
-    """Problem -> {schedule: the median of its microseconds} of a CSV's right kernels."""
+    """Problem -> {schedule: its times in microseconds} of a CSV's right kernels."""
     times = collections.defaultdict(lambda: collections.defaultdict(list))
     for line in pathlib.Path(path).read_text().splitlines()[1:]:
         problem, schedule, verdict, microseconds = line.split(",")[:4]
         if verdict in ("ok", "right") and problem not in left_out:
             times[problem][schedule].append(float(microseconds))
-    return {problem: {schedule: statistics.median(all_times) for schedule, all_times in schedules.items()}
-            for problem, schedules in times.items()}
+    return times
+
+
+def chosen(by_problem, choose):
+    """Problem -> {schedule: one time of its several}."""
+    return {problem: {schedule: choose(times) for schedule, times in kernels.items()}
+            for problem, kernels in by_problem.items()}
+
+
+def compare_passes(by_problem):
+    """Prints how passes of one file agree, one and two of each, and how a model with random errors would."""
+    most = {problem: {schedule: times for schedule, times in kernels.items() if len(times) >= 4}
+            for problem, kernels in by_problem.items()}
+    for one, other in ((lambda t: t[0], lambda t: t[1]), (lambda t: t[0] + t[1], lambda t: t[2] + t[3])):
+        compare_measurements(chosen(most, one), chosen(most, other))
+    for error in (0.02, 0.04, 0.05, 0.06, 0.08):
+        taus = []
+        for seed in range(DRAWS):
+            draw = random.Random(seed)
+            groups = [[(time, time * math.exp(draw.gauss(0, error))) for time in kernels.values()]
+                      for kernels in chosen(by_problem, statistics.median).values() if len(kernels) > 1]
+            taus.append(agreement(groups)[0])
+        print(f"a model with errors of {error:.0%}: tau {statistics.mean(taus):.3f}")
 
 
 def compare_measurements(one, other):
@@ -129,20 +151,25 @@ def main():
     parser.add_argument("--sample", type=int, default=24)
     parser.add_argument("--except", dest="left_out", default="")
     parser.add_argument("--again", metavar="OTHER.csv")
+    parser.add_argument("--passes", action="store_true")
     arguments = parser.parse_args()
     by_problem = read_times(arguments.csv, arguments.left_out.split(","))
     if arguments.again:
-        compare_measurements(by_problem, read_times(arguments.again, arguments.left_out.split(",")))
+        other = read_times(arguments.again, arguments.left_out.split(","))
+        compare_measurements(chosen(by_problem, statistics.median), chosen(other, statistics.median))
+        return
+    if arguments.passes:
+        compare_passes(by_problem)
         return
     nvrtc = ctypes.CDLL(f"{arguments.cuda}/lib64/libnvrtc.so")
     apply_tool = f"{arguments.build}/bin/coder_offline_apply"
     repeats, key_of = collections.defaultdict(list), {}
     for problem, kernels in by_problem.items():
         reference = pathlib.Path(arguments.problems, problem, "reference.cu").read_text()
-        for schedule, microseconds in kernels.items():
+        for schedule, times in kernels.items():
             key = problem, identity(nvrtc, write_kernel(apply_tool, reference, schedule), arguments.cuda) or schedule
             key_of[problem, schedule] = key
-            repeats[key].append(microseconds)
+            repeats[key].extend(times)
     noise = sorted(abs(math.log(a / b)) for times in repeats.values() for i, a in enumerate(times) for b in times[:i])
     shared = sum(len(times) for times in repeats.values() if len(times) > 1)
     print(f"{len(key_of)} kernels, {len(repeats)} different ones; {shared} were measured more than once")

@@ -62,6 +62,7 @@ std::vector<MeasuredKernel> ReadMeasured(const std::string& path) {
   std::vector<MeasuredKernel> all;
   std::vector<std::vector<double>> times;
   std::map<std::string, size_t> index;  // by problem,schedule
+  std::set<std::string> not_right;
   int number = 0;
   for (std::string line; std::getline(file, line);) {
     ++number;
@@ -69,7 +70,10 @@ std::vector<MeasuredKernel> ReadMeasured(const std::string& path) {
     std::vector<std::string> fields;
     std::stringstream text(line);
     for (std::string field; std::getline(text, field, ',');) fields.push_back(field);
-    if (fields.size() >= 3 && fields[2] != "ok" && fields[2] != "right") continue;
+    if (fields.size() >= 3 && fields[2] != "ok" && fields[2] != "right") {
+      not_right.insert(fields[0] + "," + fields[1]);
+      continue;
+    }
     try {
       const double microseconds = std::stod(fields.at(3));
       const auto [known, added] = index.emplace(fields[0] + "," + fields[1], all.size());
@@ -84,6 +88,7 @@ std::vector<MeasuredKernel> ReadMeasured(const std::string& path) {
     }
   }
   for (size_t i = 0; i < all.size(); ++i) all[i].microseconds = Median(times[i]);
+  std::erase_if(all, [&](const MeasuredKernel& k) { return not_right.contains(k.problem + "," + k.schedule); });
   return all;
 }
 

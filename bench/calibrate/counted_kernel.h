@@ -31,7 +31,7 @@ struct MeasuredKernel {
   double microseconds = 0;
 };
 
-// The right kernels of such a file, each with the median of its times. Throws Error "FILE:LINE: ...".
+// The kernels of such a file that were right each time, with the median of their times. Throws Error "FILE:LINE: ...".
 std::vector<MeasuredKernel> ReadMeasured(const std::string& path);
 
 // Of each problem at most `count` kernels, spread evenly over its schedules in order; all where count is 0. The same

@@ -7,9 +7,11 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <sstream>
 #include <vector>
 
@@ -26,6 +28,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr size_t kNeverAgain = std::numeric_limits<size_t>::max();
 constexpr size_t kReachable = 400;  // kernels of a problem to choose from: all of two steps, some of three
 
 // The reference and its variants, of which `count` spread evenly.
@@ -38,13 +41,16 @@ std::vector<std::string> Spread(const std::string& reference, size_t count) {
   return chosen;
 }
 
-// How often each problem,schedule stands in the file.
+// How often each problem,schedule stands in the file as right; one that was not counts as often as can be.
 std::map<std::string, size_t> AlreadyMeasured(const std::string& csv) {
   std::map<std::string, size_t> done;
   std::ifstream file(csv);
   for (std::string line; std::getline(file, line);) {
     const size_t second = line.find(',', line.find(',') + 1);
-    if (second != std::string::npos) ++done[line.substr(0, second)];
+    if (second == std::string::npos || line.starts_with("problem,")) continue;
+    size_t& times = done[line.substr(0, second)];
+    const bool right = line.compare(second + 1, 6, "right,") == 0;
+    times = right && times != kNeverAgain ? times + 1 : kNeverAgain;
   }
   return done;
 }
@@ -108,10 +114,12 @@ void MeasureKernels(const KernelsToMeasure& wanted) {
   options.compile_cache = cache + "/compiles.sqlite";
   options.timing.memory_bytes = uint64_t{2} << 30;
   evaluator_cuda::Judge judge(options);
+  const bool begun = std::filesystem::exists(wanted.csv) && std::filesystem::file_size(wanted.csv) > 0;
   std::ofstream file(wanted.csv, std::ios::app);
-  if (done.empty()) file << "problem,schedule,verdict,microseconds\n";
+  if (!begun) file << "problem,schedule,verdict,microseconds\n";
   std::mutex mutex;  // guards the file and what follows
   size_t measured = 0, late = 0;
+  std::set<std::string> not_right;
   InParallel(wanted.threads, 0, candidates.size(), [&](uint64_t i) {
     if (SecondsSince(begin) > 60 * wanted.minutes) {
       const std::lock_guard lock(mutex);
@@ -119,12 +127,17 @@ void MeasureKernels(const KernelsToMeasure& wanted) {
       return;
     }
     const Candidate& candidate = candidates[i];
+    {
+      const std::lock_guard lock(mutex);
+      if (not_right.contains(candidate.key)) return;
+    }
     const auto judgement = judge.Evaluate(*candidate.open, candidate.source, evaluator::SubKey(23, i), false);
     double seconds = judgement.seconds;
     for (const auto& [name, value] : judgement.metrics) {
       if (name == "measured_seconds") seconds = value;
     }
     const std::lock_guard lock(mutex);
+    if (!judgement.correct) not_right.insert(candidate.key);
     char text[40];
     std::snprintf(text, sizeof text, "%.3f", seconds * 1e6);
     file << candidate.key << ',' << judgement.verdict << ',' << (judgement.correct ? text : "") << '\n' << std::flush;

@@ -39,7 +39,7 @@ constexpr auto kLabels = std::to_array<MetricLabel>({
     {"seconds/tensor", kPipes, "tensor", Unit::kSeconds},
     {"seconds/memory", kPipes, "memory (load, store, shuffle instructions)", Unit::kSeconds},
 
-    {"seconds/shared", kLevels, "shared (with bank conflicts)", Unit::kSeconds},
+    {"seconds/shared", kLevels, "shared (with bank conflicts, shuffles)", Unit::kSeconds},
     {"seconds/shared atomics", kLevels, "shared atomics", Unit::kSeconds},
     {"seconds/l1", kLevels, "l1 (cache)", Unit::kSeconds},
     {"seconds/l2", kLevels, "l2 (cache)", Unit::kSeconds},

@@ -51,7 +51,7 @@ constexpr char kSchema[] = R"json({
     "seeds": {"type": "integer", "minimum": 1, "maximum": 16, "default": 2, "description": "Secret inputs tried at each size."},
     "seed": {"type": "integer", "minimum": 0, "default": 0, "description": "Changes every secret input."},
     "sampled_blocks": {"type": "integer", "minimum": 4, "maximum": 4096, "default": 24,
-      "description": "Blocks interpreted at the timing size, and up to eight times as many where data choose the addresses of atomics; more cost time and move the modelled time by about a percent."},
+      "description": "Blocks interpreted at the timing size, and up to eight times as many where the lanes of an atomic may go to different addresses; more cost time and move the modelled time by about a percent."},
     "cache": {"type": "boolean", "default": true, "description": "Keep judgements and compiled kernels on disk, by content, for later runs; of the latter 512 MiB."},
     "compile_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 60, "description": "Limit for one compile, wall clock."},
     "host_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 10,

@@ -33,10 +33,10 @@ TEST(Accuracy, CountsPairsWithinAProblem) {
   EXPECT_NEAR(accuracy.median_factor, 2, 0.01);  // 1, 1.81, 2, 2, 2
 }
 
-TEST(MeasuredKernels, HaveTheMedianOfTheirTimes) {
+TEST(MeasuredKernels, HaveTheMedianOfTheirTimesAndWereAlwaysRight) {
   const std::string path = testing::TempDir() + "kgrpo_measured_kernels.csv";
   std::ofstream(path) << "problem,schedule,verdict,microseconds\na,map,right,12\na,rows,right,5\nb,map,right,1\n"
-                         "a,map,wrong,\na,map,right,10\na,rows,right,6\na,map,right,99\n";
+                         "c,map,right,3\nc,map,wrong,\na,map,right,10\na,rows,right,6\na,map,right,99\n";
   const std::vector<MeasuredKernel> kernels = ReadMeasured(path);
   ASSERT_EQ(kernels.size(), 3u);
   EXPECT_EQ(kernels[0].problem + " " + kernels[0].schedule, "a map");

@@ -56,8 +56,23 @@ TEST(Counter, ShufflesAndReadsOfThreadIdxPassThroughSharedMemory) {
   EXPECT_EQ(of_lines, result.counts.exchange_wavefronts);
 }
 
+// A kernel that does little but shuffle is told so.
+TEST(TimeModel, NamesShufflesThatBindIt) {
+  Counts counts;
+  counts.grid_blocks = counts.sampled_blocks = 132;
+  counts.threads_per_block = 256;
+  counts.warps_per_block = 8;
+  counts.exchange_wavefronts = 1e9;
+  const Device device = Device::Load(std::string(KGRPO_SOURCE_DIR) + "/plugins/evaluator_sim/devices/h100.yaml");
+  const TimeEstimate estimate = EstimateTime(counts, {32}, device);
+  EXPECT_EQ(estimate.bound, "shared");
+  EXPECT_EQ(estimate.sentence.find("bound by shuffles"), 0u) << estimate.sentence;
+  counts.shared_requests = counts.shared_wavefronts = counts.shared_ideal_wavefronts = 2e9;
+  EXPECT_EQ(EstimateTime(counts, {32}, device).sentence.find("bound by shared memory"), 0u);
+}
+
 // Where lanes meet is the data's chance: more blocks are looked at than where the program says it.
-TEST(Counter, LooksAtMoreBlocksWhereDataChooseTheAddressesOfAtomics) {
+TEST(Counter, LooksAtMoreBlocksWhereLanesOfAnAtomicMayPart) {
   constexpr uint32_t kBlocks = 1000;
   Bench bench("counted");
   std::vector<int> values(kBlocks * 32);
@@ -79,6 +94,8 @@ TEST(Cost, PartsOfAnInstructionHaveTheirPipes) {
   };
   EXPECT_EQ(busy("ex2.approx.ftz.f32"), (std::array{0.0, 0.0, 2.0}));
   EXPECT_EQ(busy("ex2.approx.f32"), (std::array{4.0, 2.0, 2.0}));  // MUFU, FSETP and two FMUL
+  EXPECT_EQ(busy("sin.approx.f32"), (std::array{2.0, 0.0, 2.0}));  // FMUL by 1 / 2 pi, and MUFU
+  EXPECT_EQ(busy("div.approx.ftz.f32"), (std::array{2.0, 0.0, 2.0}));
   EXPECT_EQ(busy("cvt.rn.f32.s32"), (std::array{0.0, 0.0, 0.5}));
   EXPECT_EQ(busy("fma.rn.f32"), (std::array{2.0, 0.0, 0.0}));
   EXPECT_EQ(busy("div.rn.f32"), (std::array{16.0, 4.0, 2.0}));  // MUFU.RCP, then steps that refine it

@@ -94,8 +94,9 @@ TEST(FurtherBlocks, FaultsAreNoFindings) {
 
 TEST(ExtendSample, AddsAsManyAsTheirWorkAllows) {
   const std::vector<uint64_t> first = SampleBlocks(1000, 24, 3);
+  const auto work = [](uint64_t of_each) { return std::vector<uint64_t>(24, of_each); };
   std::vector<uint64_t> sample = first;
-  std::vector<uint64_t> added = ExtendSample(1000, 3, 100, &sample);
+  std::vector<uint64_t> added = ExtendSample(1000, 3, work(100), &sample);
   EXPECT_EQ(sample, SampleBlocks(1000, 8 * 24, 3));
   EXPECT_EQ(added.size(), 7u * 24);
   std::vector<uint64_t> both;
@@ -103,12 +104,12 @@ TEST(ExtendSample, AddsAsManyAsTheirWorkAllows) {
   EXPECT_EQ(both, sample);
 
   sample = first;
-  EXPECT_EQ(ExtendSample(1000, 3, 20'000, &sample).size(), 10u);
+  EXPECT_EQ(ExtendSample(1000, 3, work(20'000), &sample).size(), 10u);
   sample = first;
-  EXPECT_TRUE(ExtendSample(1000, 3, 1e6, &sample).empty());
+  EXPECT_TRUE(ExtendSample(1000, 3, work(1'000'000), &sample).empty());
   EXPECT_EQ(sample, first);
   sample = SampleBlocks(10, 24, 3);
-  EXPECT_TRUE(ExtendSample(10, 3, 1, &sample).empty());
+  EXPECT_TRUE(ExtendSample(10, 3, work(1), &sample).empty());
 }
 
 TEST(SampleBlocks, AreDistinctAndInOrder) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <numeric>
+#include <unordered_set>
 
 namespace kgrpo::simt {
 
@@ -14,20 +16,24 @@ std::vector<uint64_t> SampleBlocks(uint64_t blocks, uint32_t count, uint64_t see
   }
   constexpr uint64_t kGolden = 0x9E3779B97F4A7C15ull;  // 2^64 / golden ratio: a low-discrepancy sequence
   uint64_t x = seed * 0xD1B54A32D192ED03ull + kGolden / 2;
+  std::unordered_set<uint64_t> known;
   while (chosen.size() < count) {
     x += kGolden;
     __extension__ using Wide = unsigned __int128;
     const auto block = static_cast<uint64_t>((static_cast<Wide>(x) * blocks) >> 64);
-    if (std::find(chosen.begin(), chosen.end(), block) == chosen.end()) chosen.push_back(block);
+    if (known.insert(block).second) chosen.push_back(block);
   }
   std::sort(chosen.begin(), chosen.end());
   return chosen;
 }
 
-std::vector<uint64_t> ExtendSample(uint64_t blocks, uint64_t seed, double work, std::vector<uint64_t>* sample) {
+std::vector<uint64_t> ExtendSample(uint64_t blocks, uint64_t seed, const std::vector<uint64_t>& work,
+                                   std::vector<uint64_t>* sample) {
   constexpr double kTimes = 8, kEnoughWork = 200'000;
+  if (sample->size() == blocks) return {};
   const auto have = static_cast<double>(sample->size());
-  const double wanted = std::min(kTimes * have, have + kEnoughWork / std::max(1.0, work));
+  const auto mean = static_cast<double>(std::accumulate(work.begin(), work.end(), uint64_t{0})) / have;
+  const double wanted = std::min(kTimes * have, have + kEnoughWork / std::max(1.0, mean));
   // The sequence of a larger sample begins with the smaller one's.
   const std::vector<uint64_t> larger = SampleBlocks(blocks, static_cast<uint32_t>(wanted), seed);
   std::vector<uint64_t> added;

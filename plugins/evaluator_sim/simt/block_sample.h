@@ -11,9 +11,10 @@ namespace kgrpo::simt {
 // them where there are no more.
 std::vector<uint64_t> SampleBlocks(uint64_t blocks, uint32_t count, uint64_t seed);
 
-// Makes `*sample`, which SampleBlocks has chosen with that seed, up to eight times as large, as far as its blocks' work
-// (the median, in warp instructions) allows within some milliseconds. Returns the added ones, in order.
-std::vector<uint64_t> ExtendSample(uint64_t blocks, uint64_t seed, double work, std::vector<uint64_t>* sample);
+// Makes `*sample`, which SampleBlocks has chosen with that seed, up to eight times as large, as far as some ten
+// milliseconds go by the `work` of its blocks (warp instructions). Returns the added ones, in order.
+std::vector<uint64_t> ExtendSample(uint64_t blocks, uint64_t seed, const std::vector<uint64_t>& work,
+                                   std::vector<uint64_t>* sample);
 
 // The upper median; 0 where there are no values.
 double Median(std::vector<uint64_t> values);

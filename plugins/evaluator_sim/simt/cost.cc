@@ -124,7 +124,9 @@ void AddPipes(const Cost& cost, double times, std::array<double, static_cast<siz
   const double rest = static_cast<double>(cost.issue) - std::max(1.0, use);
   add(cost.pipe, use);
   if (rest <= 0 || static_cast<LatencyClass>(cost.latency) != LatencyClass::kSpecial) return;
-  if (cost.pipe == Pipe::kSpecial) {
+  if (cost.pipe == Pipe::kSpecial && rest < 2) {
+    add(Pipe::kFp32, rest);  // a product: of the argument of a sine, or with the reciprocal of a divisor
+  } else if (cost.pipe == Pipe::kSpecial) {
     // One comparison to two products: whether an argument is subnormal, its scaling, and that of the result.
     add(Pipe::kInt, rest / 3);
     add(Pipe::kFp32, rest * 2 / 3);

@@ -30,8 +30,8 @@ enum class LatencyClass : uint8_t {
 
 Cost CostOf(const Opcode& opcode);
 
-// Adds to `pipes` what instructions of this cost, issued so often, keep busy: beside their own pipe, those of what they
-// are put together from.
+// Adds to `pipes` what instructions of this cost, issued so often, keep busy: beside their own pipe, for roots,
+// exponentials and the like in single precision, those of what they are put together from.
 void AddPipes(const Cost& cost, double times, std::array<double, static_cast<size_t>(Pipe::kCount)>& pipes);
 
 // Whether it passes through the data path of shared memory, though it accesses none: a shuffle.

@@ -46,14 +46,15 @@ void Counter::StartBlock(Block& block) {
   trace.executed.resize(trace.warps.size());
   for (const double share : kL1Shares) trace.caches.emplace_back(static_cast<uint32_t>(share * grid_.config->l1_share));
   trace.issued_before = IssuedSoFar();
-  // Before the first instruction, as a part of it: which of the registers that hold threadIdx are wanted.
-  const auto reads = static_cast<double>(
+  // Each part of threadIdx that the kernel reads takes a wavefront a warp. The first instruction stands for it.
+  const auto parts =
       std::count_if(grid_.kernel->specials.begin(), grid_.kernel->specials.end(), [](const SpecialSlot& slot) {
         return slot.kind == SpecialSlot::Kind::kTidX || slot.kind == SpecialSlot::Kind::kTidY ||
                slot.kind == SpecialSlot::Kind::kTidZ;
-      }));
-  counts_.exchange_wavefronts += reads * static_cast<double>(block.warps.size());
-  if (!demands_.empty()) demands_[0].exchange_wavefronts += reads * static_cast<double>(block.warps.size());
+      });
+  const double wavefronts = static_cast<double>(parts) * static_cast<double>(block.warps.size());
+  counts_.exchange_wavefronts += wavefronts;
+  demands_.front().exchange_wavefronts += wavefronts;
   trace_ = &trace;
 }
 

@@ -173,7 +173,7 @@ void RunGrid(Grid& grid) {
   Counter* counter = grid.counter;
   if (counted) sample = SampleBlocks(total, grid.config->sampled_blocks, grid.config->sample_seed);
   const bool all = !counted || MayPoll(*grid.kernel);
-  std::vector<uint64_t> order = sample;  // in which they run, where not all do
+  std::vector<uint64_t> order = sample;  // in which they run; where all do, NextBlock's
   uint64_t count = all ? total : order.size();
   bool extended = all || !grid.kernel->scatters_atomics;
   std::vector<std::unique_ptr<Block>> idle;
@@ -188,8 +188,8 @@ void RunGrid(Grid& grid) {
   uint64_t started = 0;
   while (started < count || !running.empty() || !extended) {
     if (started == count && running.empty()) {
-      // How often atomics meet at one address is the data's chance: a small sample would order kernels by that.
-      const std::vector<uint64_t> added = ExtendSample(total, grid.config->sample_seed, Median(sampled_work), &sample);
+      // How often atomics meet at one address may be the data's chance: a small sample would order kernels by that.
+      const std::vector<uint64_t> added = ExtendSample(total, grid.config->sample_seed, sampled_work, &sample);
       order.insert(order.end(), added.begin(), added.end());
       count = order.size();
       extended = true;

@@ -21,7 +21,7 @@ struct Dim3 {
 enum class Mode {
   kChecked,  // every check; all blocks
   kPlain,    // bounds and alignment only; all blocks
-  kCounted,  // bounds and alignment; only `sampled_blocks` blocks run, and LaunchResult::counts is filled
+  kCounted,  // bounds and alignment; only a sample of the blocks runs, and LaunchResult::counts is filled
 };
 
 struct LaunchConfig {
@@ -31,12 +31,14 @@ struct LaunchConfig {
   std::vector<uint8_t> parameters;  // laid out by KernelInfo::parameters
   Mode mode = Mode::kChecked;
   uint64_t instruction_budget = 2'000'000'000;  // warp instructions of the launch; more is kBudgetExceeded
-  uint32_t sampled_blocks = 24;                 // kCounted; a grid of no more blocks runs whole
-  uint64_t sample_seed = 0;                     // which ones
-  uint32_t further_blocks = 0;                  // kCounted: up to so many others run after those, uncounted
-  uint64_t further_seed = 0;                    // which ones
-  Latencies latencies;                          // kCounted; Device::latencies
-  uint32_t l1_share = 32 * 1024;                // kCounted; see L1Share in time_model.h
+  // kCounted: so many, or up to eight times as many where the lanes of an atomic may go to different addresses (see
+  // ExtendSample); a grid of no more blocks runs whole.
+  uint32_t sampled_blocks = 24;
+  uint64_t sample_seed = 0;       // which ones
+  uint32_t further_blocks = 0;    // kCounted: up to so many others run after those, uncounted
+  uint64_t further_seed = 0;      // which ones
+  Latencies latencies;            // kCounted; Device::latencies
+  uint32_t l1_share = 32 * 1024;  // kCounted; see L1Share in time_model.h
   // What shared memory holds at first, a byte. Where it is given, vector and matrix loads of what no thread has written
   // are no findings (kChecked): whether their values matter shows where launches with several such bytes differ.
   std::optional<uint8_t> unwritten_shared;

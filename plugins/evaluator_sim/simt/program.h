@@ -67,7 +67,7 @@ struct Cost {
   Pipe pipe = Pipe::kInt;
   uint8_t latency = 0;  // a LatencyClass
   float issue = 0;      // warp instructions that ptxas makes of it
-  float pipe_use = 0;   // of those, on the pipe
+  float pipe_use = 0;   // of those, on the pipe; AddPipes says where others run
 };
 
 // A word of the constants that is known only at launch.

@@ -70,7 +70,7 @@ bool Regions::Joins(uint32_t from, uint32_t to, uint32_t* turns) const {
     const uint32_t target = kernel_.code[end].extra;
     if (!Conditional(kernel_, end)) return b.first == target && target > end && target - end <= kMostPredicated;
     if (target <= end || target - end > kMostPredicated) return false;
-    // The way out of a loop stays a branch: what it skips holds the branch back.
+    // A branch over a jump back, out of a loop or past one, stays a branch.
     for (uint32_t pc = end + 1; pc < target; ++pc) {
       if (kernel_.code[pc].run == &Branch && kernel_.code[pc].extra <= pc) return false;
     }

@@ -82,8 +82,9 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
       on_sm(counts.shared_ideal_wavefronts + device.shared_conflict_cycles * conflicts + counts.exchange_wavefronts,
             device.shared_wavefronts_per_cycle),
       [&] {
-        return Print("%.3g cycles, %.3g without bank conflicts", counts.shared_wavefronts * scale,
-                     counts.shared_ideal_wavefronts * scale);
+        return Print("%.3g cycles, %.3g without bank conflicts; %.3g of shuffles and reads of threadIdx",
+                     counts.shared_wavefronts * scale, counts.shared_ideal_wavefronts * scale,
+                     counts.exchange_wavefronts * scale);
       });
   add("shared atomics", on_sm(counts.shared_atomic_wavefronts, 1.0 / device.shared_atomic_cycles),
       [&] { return Print("%.3g turns", counts.shared_atomic_wavefronts * scale); });

@@ -21,6 +21,8 @@ std::string TimeSentence(const Counts& counts, const Device& device, const TimeE
                    for (const ArrayTraffic& array : counts.arrays) n += array.load_requests + array.store_requests;
                    return n;
                  }()));
+  } else if (bound == "shared" && counts.exchange_wavefronts > counts.shared_wavefronts) {
+    text = "bound by shuffles, which pass through the data path of shared memory";
   } else if (bound == "shared") {
     text = Print("bound by shared memory: %.1f cycles an access where %.1f would do",
                  counts.shared_wavefronts / std::max(1.0, counts.shared_requests),
