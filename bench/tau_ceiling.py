@@ -137,6 +137,9 @@ def compare_measurements(one, other):
     groups = [[(other[problem][schedule], microseconds) for schedule, microseconds in kernels.items()
                if schedule in other.get(problem, {})] for problem, kernels in one.items()]
     groups = [group for group in groups if len(group) > 1]
+    if not groups:
+        print("no two kernels of a problem were measured both times")
+        return
     tau, beyond, right, apart = agreement(groups)
     print(f"{sum(map(len, groups))} kernels in both: tau {tau:.3f}, over pairs more than 3% apart {beyond:.3f}, "
           f"pairs right {right:.1%}, more than 10% apart {apart:.1%}")

@@ -121,12 +121,14 @@ uint32_t Counter::SharedWavefronts(const Instruction& in, const Access& access, 
   return bank_conflicts_.Wavefronts(in.index, access.address, mask, bytes, load);
 }
 
-// Where lanes share addresses an access takes less than its lanes' bytes would.
+// Where lanes share addresses an access takes less than its lanes' bytes would; and one lane has nobody to conflict
+// with.
 void Counter::AddSharedWavefronts(const Instruction& in, const Access& access, uint32_t mask, uint32_t bytes,
                                   bool load) {
   const uint32_t wavefronts = SharedWavefronts(in, access, mask, bytes, load);
   counts_.shared_wavefronts += wavefronts;
-  counts_.shared_ideal_wavefronts += std::min(wavefronts, UnitsOf(mask, bytes, 128));
+  counts_.shared_ideal_wavefronts +=
+      std::popcount(mask) == 1 ? wavefronts : std::min(wavefronts, UnitsOf(mask, bytes, 128));
 }
 
 void Counter::CountShared(const Instruction& in, uint32_t mask, const Access& access, AccessKind kind) {
