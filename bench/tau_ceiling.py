@@ -122,12 +122,13 @@ def compare_passes(by_problem):
             for problem, kernels in by_problem.items()}
     for one, other in ((lambda t: t[0], lambda t: t[1]), (lambda t: t[0] + t[1], lambda t: t[2] + t[3])):
         compare_measurements(chosen(most, one), chosen(most, other))
+    medians = [kernels for kernels in chosen(by_problem, statistics.median).values() if len(kernels) > 1]
     for error in (0.02, 0.04, 0.05, 0.06, 0.08):
         taus = []
         for seed in range(DRAWS):
             draw = random.Random(seed)
             groups = [[(time, time * math.exp(draw.gauss(0, error))) for time in kernels.values()]
-                      for kernels in chosen(by_problem, statistics.median).values() if len(kernels) > 1]
+                      for kernels in medians]
             taus.append(agreement(groups)[0])
         print(f"a model with errors of {error:.0%}: tau {statistics.mean(taus):.3f}")
 

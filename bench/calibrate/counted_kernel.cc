@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "coder_offline/coder.h"
+#include "figures.h"
 #include "parallel.h"
 
 namespace kgrpo::simt {
@@ -38,16 +39,6 @@ namespace kgrpo::bench {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CountedKernel, problem, schedule, family, measured, copy_seconds, counts, resources)
 
-namespace {
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
-}  // namespace
-
 double CountedKernel::Predict(const simt::Device& device) const {
   double seconds = copy_seconds;
   simt::L2Contents contents;
@@ -60,8 +51,7 @@ std::vector<MeasuredKernel> ReadMeasured(const std::string& path) {
   std::ifstream file(path);
   if (!file) throw Error(KGRPO_ERROR_NOT_FOUND, path + ": cannot be read");
   std::vector<MeasuredKernel> all;
-  std::vector<std::vector<double>> times;
-  std::map<std::string, size_t> index;  // by problem,schedule
+  std::map<std::string, std::vector<double>> times;  // by problem,schedule
   std::set<std::string> not_right;
   int number = 0;
   for (std::string line; std::getline(file, line);) {
@@ -76,18 +66,15 @@ std::vector<MeasuredKernel> ReadMeasured(const std::string& path) {
     }
     try {
       const double microseconds = std::stod(fields.at(3));
-      const auto [known, added] = index.emplace(fields[0] + "," + fields[1], all.size());
-      if (added) {
-        all.push_back({fields[0], fields[1]});
-        times.emplace_back();
-      }
-      times[known->second].push_back(microseconds);
+      std::vector<double>& known = times[fields[0] + "," + fields[1]];
+      if (known.empty()) all.push_back({fields[0], fields[1]});
+      known.push_back(microseconds);
     } catch (const std::exception&) {
       throw Error(KGRPO_ERROR_INVALID,
                   path + ":" + std::to_string(number) + ": expected problem,schedule,verdict,microseconds");
     }
   }
-  for (size_t i = 0; i < all.size(); ++i) all[i].microseconds = Median(times[i]);
+  for (MeasuredKernel& kernel : all) kernel.microseconds = Median(times.at(kernel.problem + "," + kernel.schedule));
   std::erase_if(all, [&](const MeasuredKernel& k) { return not_right.contains(k.problem + "," + k.schedule); });
   return all;
 }

@@ -11,7 +11,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <sstream>
 #include <vector>
 
@@ -41,16 +40,19 @@ std::vector<std::string> Spread(const std::string& reference, size_t count) {
   return chosen;
 }
 
-// How often each problem,schedule stands in the file as right; one that was not counts as often as can be.
+// Counts a measurement of a kernel; one that was not right counts as often as can be.
+void Count(bool right, size_t& times) {
+  times = right && times != kNeverAgain ? times + 1 : kNeverAgain;
+}
+
+// How often each problem,schedule stands in the file.
 std::map<std::string, size_t> AlreadyMeasured(const std::string& csv) {
   std::map<std::string, size_t> done;
   std::ifstream file(csv);
   for (std::string line; std::getline(file, line);) {
     const size_t second = line.find(',', line.find(',') + 1);
     if (second == std::string::npos || line.starts_with("problem,")) continue;
-    size_t& times = done[line.substr(0, second)];
-    const bool right = line.compare(second + 1, 6, "right,") == 0;
-    times = right && times != kNeverAgain ? times + 1 : kNeverAgain;
+    Count(line.compare(second + 1, 6, "right,") == 0, done[line.substr(0, second)]);
   }
   return done;
 }
@@ -90,7 +92,8 @@ void MeasureKernels(const KernelsToMeasure& wanted) {
   InParallel(wanted.threads, 0, folders.size(),
              [&](uint64_t i) { problems[i] = std::make_unique<evaluator_cuda::OpenProblem>(folders[i], cache); });
 
-  const std::map<std::string, size_t> done = AlreadyMeasured(wanted.csv);
+  std::map<std::string, size_t> done = AlreadyMeasured(wanted.csv);
+  const size_t known_before = done.size();
   // Pass after pass, and problem after problem in turns, so that a run that ends early has some of each; the judge
   // keeps a few references at hand, hence in groups.
   constexpr size_t kGroup = 4;
@@ -103,8 +106,7 @@ void MeasureKernels(const KernelsToMeasure& wanted) {
         for (size_t i = first; i < std::min(first + kGroup, variants[p].size()); ++i) {
           Candidate candidate{problems[p].get(), variants[p][i],
                               problems[p]->problem.name + "," + ScheduleOf(variants[p][i])};
-          const auto known = done.find(candidate.key);
-          if (known == done.end() || known->second <= pass) candidates.push_back(std::move(candidate));
+          if (done[candidate.key] <= pass) candidates.push_back(std::move(candidate));
         }
       }
     }
@@ -117,9 +119,8 @@ void MeasureKernels(const KernelsToMeasure& wanted) {
   const bool begun = std::filesystem::exists(wanted.csv) && std::filesystem::file_size(wanted.csv) > 0;
   std::ofstream file(wanted.csv, std::ios::app);
   if (!begun) file << "problem,schedule,verdict,microseconds\n";
-  std::mutex mutex;  // guards the file and what follows
+  std::mutex mutex;  // guards the file, `done` and what follows
   size_t measured = 0, late = 0;
-  std::set<std::string> not_right;
   InParallel(wanted.threads, 0, candidates.size(), [&](uint64_t i) {
     if (SecondsSince(begin) > 60 * wanted.minutes) {
       const std::lock_guard lock(mutex);
@@ -129,7 +130,7 @@ void MeasureKernels(const KernelsToMeasure& wanted) {
     const Candidate& candidate = candidates[i];
     {
       const std::lock_guard lock(mutex);
-      if (not_right.contains(candidate.key)) return;
+      if (done[candidate.key] == kNeverAgain) return;
     }
     const auto judgement = judge.Evaluate(*candidate.open, candidate.source, evaluator::SubKey(23, i), false);
     double seconds = judgement.seconds;
@@ -137,14 +138,14 @@ void MeasureKernels(const KernelsToMeasure& wanted) {
       if (name == "measured_seconds") seconds = value;
     }
     const std::lock_guard lock(mutex);
-    if (!judgement.correct) not_right.insert(candidate.key);
+    Count(judgement.correct, done[candidate.key]);
     char text[40];
     std::snprintf(text, sizeof text, "%.3f", seconds * 1e6);
     file << candidate.key << ',' << judgement.verdict << ',' << (judgement.correct ? text : "") << '\n' << std::flush;
     if (++measured % 50 == 0) std::fprintf(stderr, "%zu of %zu measurements\n", measured, candidates.size());
   });
-  std::fprintf(stderr, "%zu measurements, %zu kernels known before, %zu left for want of time\n", measured, done.size(),
-               late);
+  std::fprintf(stderr, "%zu measurements, %zu kernels known before, %zu left for want of time\n", measured,
+               known_before, late);
 }
 
 }  // namespace kgrpo::bench

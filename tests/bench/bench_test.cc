@@ -56,6 +56,12 @@ TEST(FiguresTest, QuantilesAreOfTheValues) {
   EXPECT_EQ(Quantile({5, 1, 3}, 1), 5);
 }
 
+TEST(FiguresTest, TheMedianIsInTheMiddle) {
+  EXPECT_EQ(Median({5, 1, 3}), 3);
+  EXPECT_EQ(Median({4, 1}), 2.5);
+  EXPECT_EQ(Median({7}), 7);
+}
+
 TEST(VariantsTest, AreDifferentKernelsThatTechniquesLeadTo) {
   std::ifstream file(KGRPO_SOURCE_DIR "/problems/dot_product/reference.cu");
   const std::string reference((std::istreambuf_iterator<char>(file)), {});

@@ -56,37 +56,6 @@ TEST(Counter, ShufflesAndReadsOfThreadIdxPassThroughSharedMemory) {
   EXPECT_EQ(of_lines, result.counts.exchange_wavefronts);
 }
 
-// A kernel that does little but shuffle is told so.
-TEST(TimeModel, NamesShufflesThatBindIt) {
-  Counts counts;
-  counts.grid_blocks = counts.sampled_blocks = 132;
-  counts.threads_per_block = 256;
-  counts.warps_per_block = 8;
-  counts.exchange_wavefronts = 1e9;
-  const Device device = Device::Load(std::string(KGRPO_SOURCE_DIR) + "/plugins/evaluator_sim/devices/h100.yaml");
-  const TimeEstimate estimate = EstimateTime(counts, {32}, device);
-  EXPECT_EQ(estimate.bound, "shared");
-  EXPECT_EQ(estimate.sentence.find("bound by shuffles"), 0u) << estimate.sentence;
-  counts.shared_requests = counts.shared_wavefronts = counts.shared_ideal_wavefronts = 2e9;
-  EXPECT_EQ(EstimateTime(counts, {32}, device).sentence.find("bound by shared memory"), 0u);
-}
-
-// Atomics that wait for one line of the L2 are told from those that are many.
-TEST(TimeModel, SaysWhatAtomicsWaitFor) {
-  Counts counts;
-  counts.grid_blocks = counts.sampled_blocks = 132;
-  counts.threads_per_block = 32;
-  counts.warps_per_block = 1;
-  counts.global_atomic_operations = 1e9;
-  const Device device = Device::Load(std::string(KGRPO_SOURCE_DIR) + "/plugins/evaluator_sim/devices/h100.yaml");
-  const auto says = [&] { return EstimateTime(counts, {32}, device).sentence; };
-  EXPECT_EQ(says().find("bound by the number of atomic operations"), 0u) << says();
-  counts.hottest_line_sectors = 1e9;
-  EXPECT_EQ(says().find("bound by atomic operations on the same 128 bytes"), 0u) << says();
-  counts.hottest_line_repeats = 1e12;
-  EXPECT_EQ(says().find("bound by atomic operations of a warp's lanes on the same addresses"), 0u) << says();
-}
-
 // Where lanes meet is the data's chance: more blocks are looked at than where the program says it.
 TEST(Counter, LooksAtMoreBlocksWhereLanesOfAnAtomicMayPart) {
   constexpr uint32_t kBlocks = 1000;

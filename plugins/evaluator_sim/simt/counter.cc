@@ -46,15 +46,6 @@ void Counter::StartBlock(Block& block) {
   trace.executed.resize(trace.warps.size());
   for (const double share : kL1Shares) trace.caches.emplace_back(static_cast<uint32_t>(share * grid_.config->l1_share));
   trace.issued_before = IssuedSoFar();
-  // Each part of threadIdx that the kernel reads takes a wavefront a warp. The first instruction stands for it.
-  const auto parts =
-      std::count_if(grid_.kernel->specials.begin(), grid_.kernel->specials.end(), [](const SpecialSlot& slot) {
-        return slot.kind == SpecialSlot::Kind::kTidX || slot.kind == SpecialSlot::Kind::kTidY ||
-               slot.kind == SpecialSlot::Kind::kTidZ;
-      });
-  const double wavefronts = static_cast<double>(parts) * static_cast<double>(block.warps.size());
-  counts_.exchange_wavefronts += wavefronts;
-  demands_.front().exchange_wavefronts += wavefronts;
   trace_ = &trace;
 }
 
@@ -95,6 +86,14 @@ void Counter::FinishBlock(Block& block) {
 }
 
 Counts Counter::Finish() {
+  // Each part of threadIdx that the kernel reads takes a wavefront a warp. The first instruction stands for it.
+  const auto parts =
+      std::count_if(grid_.kernel->specials.begin(), grid_.kernel->specials.end(), [](const SpecialSlot& slot) {
+        return slot.kind == SpecialSlot::Kind::kTidX || slot.kind == SpecialSlot::Kind::kTidY ||
+               slot.kind == SpecialSlot::Kind::kTidZ;
+      });
+  counts_.exchange_wavefronts = static_cast<double>(parts) * counts_.warps_per_block * static_cast<double>(blocks_);
+  demands_.front().exchange_wavefronts = counts_.exchange_wavefronts;
   for (size_t pc = 0; pc < executed_.size(); ++pc) {
     const auto times = static_cast<double>(executed_[pc]);
     const Cost& cost = code_.costs[pc];

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "evaluator_sim/simt/traffic.h"
+
 namespace kgrpo::simt {
 namespace {
 
@@ -11,10 +13,7 @@ namespace {
 double Amount(const Demand& demand, std::string_view term, const Device& device) {
   if (term == "dram" || term == "l2") return demand.l2_sectors + demand.local_sectors * 0.1;
   if (term == "l1") return demand.l1_wavefronts + demand.local_sectors / 4;
-  if (term == "shared") {
-    const double conflicts = std::max(0.0, demand.shared_wavefronts - demand.shared_ideal_wavefronts);
-    return demand.shared_ideal_wavefronts + device.shared_conflict_cycles * conflicts + demand.exchange_wavefronts;
-  }
+  if (term == "shared") return SharedCycles(demand, device);
   if (term == "shared atomics") return demand.shared_atomic_wavefronts;
   if (term == "atomics") return demand.atomic_operations;
   if (term == "tensor") return demand.tensor_flops;

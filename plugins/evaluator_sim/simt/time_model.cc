@@ -77,26 +77,18 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
   add("blocks", on_device(blocks, device.blocks_per_cycle), [&] { return Print("%.0f blocks", blocks); });
   add("l1", on_sm(counts.l1_wavefronts + counts.local_sectors / 4, device.l1_lines_per_cycle),
       [&] { return Print("%.3g lines", counts.l1_wavefronts * scale); });
-  const double conflicts = std::max(0.0, counts.shared_wavefronts - counts.shared_ideal_wavefronts);
-  add("shared",
-      on_sm(counts.shared_ideal_wavefronts + device.shared_conflict_cycles * conflicts + counts.exchange_wavefronts,
-            device.shared_wavefronts_per_cycle),
-      [&] {
-        return Print("%.3g cycles, %.3g without bank conflicts; %.3g of shuffles and reads of threadIdx",
-                     counts.shared_wavefronts * scale, counts.shared_ideal_wavefronts * scale,
-                     counts.exchange_wavefronts * scale);
-      });
+  add("shared", on_sm(SharedCycles(counts, device), device.shared_wavefronts_per_cycle), [&] {
+    return Print("%.3g cycles, %.3g without bank conflicts; %.3g of shuffles and reads of threadIdx",
+                 counts.shared_wavefronts * scale, counts.shared_ideal_wavefronts * scale,
+                 counts.exchange_wavefronts * scale);
+  });
   add("shared atomics", on_sm(counts.shared_atomic_wavefronts, 1.0 / device.shared_atomic_cycles),
       [&] { return Print("%.3g turns", counts.shared_atomic_wavefronts * scale); });
-  add("atomics",
-      std::max(on_device(counts.global_atomic_operations * scale, device.l2_atomics_per_cycle),
-               on_device(counts.hottest_line_sectors * device.atomic_sector_cycles +
-                             counts.hottest_line_repeats * device.same_address_atomic_cycles,
-                         1)),
-      [&] {
-        return Print("%.3g operations, %.3g in one line", counts.global_atomic_operations * scale,
-                     counts.hottest_line_sectors + counts.hottest_line_repeats);
-      });
+  const AtomicCycles atomics = CyclesOfAtomics(counts, device);
+  add("atomics", std::max(atomics.all, atomics.line + atomics.address) / device.clock_hz, [&] {
+    return Print("%.3g operations, %.3g in one line", counts.global_atomic_operations * scale,
+                 counts.hottest_line_sectors + counts.hottest_line_repeats);
+  });
   const double rates[] = {device.fp32_rate,
                           device.int_rate,
                           device.half_rate,

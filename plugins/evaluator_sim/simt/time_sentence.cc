@@ -28,10 +28,7 @@ std::string TimeSentence(const Counts& counts, const Device& device, const TimeE
                  counts.shared_wavefronts / std::max(1.0, counts.shared_requests),
                  counts.shared_ideal_wavefronts / std::max(1.0, counts.shared_requests));
   } else if (bound == "atomics") {
-    const double scale = static_cast<double>(counts.grid_blocks) / static_cast<double>(counts.sampled_blocks);
-    const double all = counts.global_atomic_operations * scale / device.l2_atomics_per_cycle;
-    const double line = counts.hottest_line_sectors * device.atomic_sector_cycles;
-    const double address = counts.hottest_line_repeats * device.same_address_atomic_cycles;
+    const auto [all, line, address] = CyclesOfAtomics(counts, device);
     text = all > line + address ? "bound by the number of atomic operations"
            : line > address     ? "bound by atomic operations on the same 128 bytes"
                                 : "bound by atomic operations of a warp's lanes on the same addresses";

@@ -86,6 +86,13 @@ Traffic SumTraffic(const Counts& counts, const Device& device, double scale, dou
   return sum;
 }
 
+AtomicCycles CyclesOfAtomics(const Counts& counts, const Device& device) {
+  const double scale = static_cast<double>(counts.grid_blocks) / static_cast<double>(counts.sampled_blocks);
+  return {counts.global_atomic_operations * scale / device.l2_atomics_per_cycle,
+          counts.hottest_line_sectors * device.atomic_sector_cycles,
+          counts.hottest_line_repeats * device.same_address_atomic_cycles};
+}
+
 double L2Contents::BytesOf(uint64_t address) const {
   for (const auto& [kept, bytes] : kept_) {
     if (kept == address) return bytes;

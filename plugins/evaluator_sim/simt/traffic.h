@@ -2,6 +2,7 @@
 #ifndef KGRPO_EVALUATOR_SIM_SIMT_TRAFFIC_H_
 #define KGRPO_EVALUATOR_SIM_SIMT_TRAFFIC_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -26,6 +27,20 @@ struct Traffic {
 // `scale` is the grid's blocks over the sampled ones, `blocks_at_once` how many run together.
 Traffic SumTraffic(const Counts& counts, const Device& device, double scale, double blocks_at_once,
                    const L2Contents& contents);
+
+// Cycles of shared memory's data path, of a Counts or a Demand.
+template <typename Counted>
+double SharedCycles(const Counted& counted, const Device& device) {
+  const double conflicts = std::max(0.0, counted.shared_wavefronts - counted.shared_ideal_wavefronts);
+  return counted.shared_ideal_wavefronts + device.shared_conflict_cycles * conflicts + counted.exchange_wavefronts;
+}
+
+// What atomics of the whole grid take, in cycles: all of them at the L2's rate; or at the busiest line its sectors, and
+// beside them lanes that meet at one address.
+struct AtomicCycles {
+  double all = 0, line = 0, address = 0;
+};
+AtomicCycles CyclesOfAtomics(const Counts& counts, const Device& device);
 
 }  // namespace kgrpo::simt
 #endif  // KGRPO_EVALUATOR_SIM_SIMT_TRAFFIC_H_
