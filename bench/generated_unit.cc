@@ -6,7 +6,7 @@
 #include <fstream>
 #include <memory>
 
-#include "evaluator_sim/simt/simt.h"
+#include "interpreter/simt/simt.h"
 #include "simt/generated/kernel_generator.h"
 
 namespace kgrpo::bench {

@@ -28,9 +28,9 @@
 #include "evaluator_shared/compiler.h"
 #include "evaluator_shared/cuda_toolkit.h"
 #include "evaluator_shared/sandbox.h"
-#include "evaluator_sim/device_session.h"
 #include "evaluator_sim/tensors.h"
-#include "evaluator_sim/worker_pool.h"
+#include "interpreter/device_session.h"
+#include "interpreter/worker_pool.h"
 #include "parallel.h"
 #include "sim_kernels.h"
 
@@ -39,11 +39,11 @@ namespace {
 namespace evaluator = kgrpo::evaluator;
 namespace simt = kgrpo::simt;
 using kgrpo::bench::SimKernel;
-using kgrpo::evaluator_sim::CallRecord;
-using kgrpo::evaluator_sim::DeviceSession;
+using kgrpo::evaluator::Trouble;
 using kgrpo::evaluator_sim::Tensors;
-using kgrpo::evaluator_sim::Trouble;
-using kgrpo::evaluator_sim::WorkerPool;
+using kgrpo::interpreter::CallRecord;
+using kgrpo::interpreter::DeviceSession;
+using kgrpo::interpreter::WorkerPool;
 
 constexpr uint64_t kKey = 11;  // of the inputs
 
@@ -92,7 +92,7 @@ class Bench {
     }
     DeviceSession session(module, compiled.kernel.usage, device_,
                           {.device_malloc = kernel.open->problem().allow_device_malloc});
-    const std::unique_ptr<kgrpo::evaluator_sim::Worker> worker = workers_.Take();
+    const std::unique_ptr<kgrpo::interpreter::Worker> worker = workers_.Take();
     if (const Trouble trouble = session.Load(*worker, compiled.kernel.object)) {
       measured[simt::Mode::kPlain].trouble = trouble;
       return measured;
@@ -105,7 +105,7 @@ class Bench {
   }
 
  private:
-  Measured Best(DeviceSession& session, kgrpo::evaluator_sim::Worker& worker, const SimKernel& kernel,
+  Measured Best(DeviceSession& session, kgrpo::interpreter::Worker& worker, const SimKernel& kernel,
                 simt::Mode mode) const {
     Measured best;
     const evaluator::Problem& problem = kernel.open->problem();

@@ -118,7 +118,7 @@ std::vector<CountedKernel> KernelCounter::Count(const std::vector<MeasuredKernel
     source.replace(at, source.find('\n', at) - at, kernel.schedule);
     std::string why;
     source = coder_offline::Rewrite(source, &why);
-    evaluator_sim::CallRecord record;
+    interpreter::CallRecord record;
     evaluator::Trouble trouble{"not written", why};
     if (!source.empty()) trouble = judge_.Count(open, source, &record);
     if (trouble) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "evaluator_sim/judge.h"
-#include "evaluator_sim/simt/time_model.h"
+#include "interpreter/simt/time_model.h"
 
 namespace kgrpo::bench {
 

@@ -8,7 +8,7 @@
 
 #include "calibrate/device_file.h"
 #include "calibrate/microbenchmarks.h"
-#include "evaluator_sim/simt/time_model.h"
+#include "interpreter/simt/time_model.h"
 
 namespace kgrpo::bench {
 

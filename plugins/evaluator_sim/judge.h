@@ -14,13 +14,19 @@
 #include "evaluator_shared/compiler.h"   // Compiler
 #include "evaluator_shared/judgement.h"  // Judgement
 #include "evaluator_shared/sandbox.h"    // Sandbox
-#include "evaluator_sim/device_session.h"
 #include "evaluator_sim/open_problem.h"
-#include "evaluator_sim/worker_pool.h"
+#include "interpreter/device_session.h"
+#include "interpreter/worker_pool.h"
 
 namespace kgrpo::evaluator_sim {
 
 using evaluator::Judgement;
+using evaluator::Trouble;
+using interpreter::BlockChoice;
+using interpreter::CallRecord;
+using interpreter::DeviceSession;
+using interpreter::Worker;
+using interpreter::WorkerPool;
 
 class Judge {
  public:

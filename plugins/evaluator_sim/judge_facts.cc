@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "evaluator_sim/simt/time_by_line.h"
+#include "interpreter/simt/time_by_line.h"
 
 namespace kgrpo::evaluator_sim {
 
@@ -133,7 +133,7 @@ void AddLines(const TimedFacts& timed, Facts& facts) {
 
 void AddTimeFacts(const TimedFacts& timed, Judgement* judgement) {
   Facts facts(judgement);
-  const CallRecord& record = timed.record;
+  const interpreter::CallRecord& record = timed.record;
   double dram_bytes = 0, l2_bytes = 0, issued = 0;
   std::map<std::string, double> terms;
   for (size_t i = 0; i < record.estimates.size(); ++i) {

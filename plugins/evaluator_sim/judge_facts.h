@@ -7,12 +7,12 @@
 
 #include "evaluator_shared/judgement.h"
 #include "evaluator_shared/problem.h"
-#include "evaluator_sim/device_session.h"  // CallRecord
+#include "interpreter/device_session.h"  // CallRecord
 
 namespace kgrpo::evaluator_sim {
 
 struct TimedFacts {
-  const CallRecord& record;
+  const interpreter::CallRecord& record;
   const evaluator::Problem& problem;
   const simt::Device& device;
   double seconds;  // of the call

@@ -10,7 +10,7 @@
 #include "evaluator_shared/inputs.h"
 #include "evaluator_shared/problem.h"
 #include "evaluator_sim/open_problem.h"
-#include "evaluator_sim/simt/memory.h"
+#include "interpreter/simt/memory.h"
 
 namespace kgrpo::evaluator_sim {
 

@@ -11,7 +11,7 @@
 #include "evaluator_shared/judgement.h"   // Trouble
 #include "evaluator_shared/problem.h"     // Problem
 #include "evaluator_shared/subprocess.h"  // Descriptor
-#include "evaluator_sim/simt/memory.h"    // Allocation
+#include "interpreter/simt/memory.h"      // Allocation
 
 namespace kgrpo::evaluator_sim {
 

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "evaluator_sim/simt/machine.h"
-#include "evaluator_sim/simt/opcode.h"
+#include "interpreter/simt/machine.h"
+#include "interpreter/simt/opcode.h"
 
 namespace kgrpo::simt {
 namespace {

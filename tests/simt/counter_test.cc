@@ -1,7 +1,7 @@
 // What the counter and the scoreboard say of single accesses.
-#include "evaluator_sim/simt/cost.h"
-#include "evaluator_sim/simt/simt.h"
 #include "harness.h"
+#include "interpreter/simt/cost.h"
+#include "interpreter/simt/simt.h"
 
 namespace kgrpo::simt {
 namespace {

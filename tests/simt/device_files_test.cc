@@ -1,8 +1,8 @@
 // The devices that the time model comes with: each can be read, and says of plain kernels what its data sheet says.
 #include <filesystem>
 
-#include "evaluator_sim/simt/simt.h"
 #include "harness.h"
+#include "interpreter/simt/simt.h"
 
 namespace kgrpo::simt {
 namespace {

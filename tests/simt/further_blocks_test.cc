@@ -3,8 +3,8 @@
 #include <iterator>
 #include <set>
 
-#include "evaluator_sim/simt/block_sample.h"
 #include "harness.h"
+#include "interpreter/simt/block_sample.h"
 
 namespace kgrpo::simt {
 namespace {

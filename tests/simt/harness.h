@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "evaluator_sim/simt/simt.h"
+#include "interpreter/simt/simt.h"
 
 namespace kgrpo::simt {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "evaluator_sim/simt/opcode.h"
 #include "harness.h"
+#include "interpreter/simt/opcode.h"
 
 namespace kgrpo::simt {
 

@@ -3,9 +3,9 @@
 #include <fstream>
 #include <numeric>
 
-#include "evaluator_sim/simt/simt.h"
-#include "evaluator_sim/simt/time_by_line.h"
 #include "harness.h"
+#include "interpreter/simt/simt.h"
+#include "interpreter/simt/time_by_line.h"
 
 namespace kgrpo::simt {
 namespace {

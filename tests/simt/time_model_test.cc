@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "evaluator_sim/simt/simt.h"
 #include "harness.h"
+#include "interpreter/simt/simt.h"
 
 namespace kgrpo::simt {
 namespace {

@@ -1,0 +1,58 @@
+#include "interpreter/client/connection.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <mutex>
+
+using namespace kgrpo::interpreter;  // NOLINT: a C interface in the global namespace over our own types
+
+namespace {
+
+void WriteAll(const void* data, size_t bytes) {
+  const char* at = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t count = write(kSocket, at, bytes);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) _exit(120);
+    at += count;
+    bytes -= static_cast<size_t>(count);
+  }
+}
+
+void ReadAll(void* data, size_t bytes) {
+  char* at = static_cast<char*>(data);
+  while (bytes > 0) {
+    const ssize_t count = read(kSocket, at, bytes);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) _exit(120);
+    at += count;
+    bytes -= static_cast<size_t>(count);
+  }
+}
+
+std::mutex& ConnectionMutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+}  // namespace
+
+extern "C" Reply kgrpo_ask(Request request, const void* payload, const void* more_payload, size_t more_bytes,
+                           void* target, size_t capacity) {
+  const std::lock_guard<std::mutex> lock(ConnectionMutex());
+  WriteAll(&request, sizeof request);
+  if (request.payload_bytes > more_bytes) WriteAll(payload, request.payload_bytes - more_bytes);
+  if (more_bytes > 0) WriteAll(more_payload, more_bytes);
+  Reply reply = {};
+  ReadAll(&reply, sizeof reply);
+  const size_t kept = reply.payload_bytes < capacity ? reply.payload_bytes : capacity;
+  if (kept > 0) ReadAll(target, kept);
+  char dropped[4096];
+  for (size_t left = reply.payload_bytes - kept; left > 0;) {
+    const size_t part = left < sizeof dropped ? left : sizeof dropped;
+    ReadAll(dropped, part);
+    left -= part;
+  }
+  return reply;
+}

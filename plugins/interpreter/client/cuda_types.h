@@ -1,0 +1,93 @@
+// The few types and numbers of the CUDA runtime's binary interface that our libcudart.so.13 implements, so that
+// building it needs no CUDA toolkit. tests/evaluator holds them against the toolkit's headers.
+#ifndef KGRPO_INTERPRETER_CLIENT_CUDA_TYPES_H
+#define KGRPO_INTERPRETER_CLIENT_CUDA_TYPES_H
+
+#include <cstddef>
+
+namespace kgrpo::interpreter {
+
+enum CudaError : int {
+  kCudaSuccess = 0,
+  kCudaInvalidValue = 1,
+  kCudaMemoryAllocation = 2,
+  kCudaInvalidConfiguration = 9,
+  kCudaInvalidSymbol = 13,
+  kCudaInvalidMemcpyDirection = 21,
+  kCudaInvalidDeviceFunction = 98,
+  kCudaInvalidDevice = 101,
+  kCudaInvalidResourceHandle = 400,
+  kCudaIllegalAddress = 700,
+  kCudaLaunchOutOfResources = 701,
+  kCudaLaunchFailure = 719,
+  kCudaNotSupported = 801,
+  kCudaUnknown = 999,
+};
+
+struct CudaDim3 {
+  unsigned x, y, z;
+};
+
+// cudaDeviceProp of CUDA 13 as far as it is filled; the offsets are static-asserted in cudart_device.cc.
+struct CudaDeviceProperties {
+  char name[256];
+  char uuid[16];
+  char luid[8];
+  unsigned luid_device_node_mask;
+  size_t total_global_memory;
+  size_t shared_memory_per_block;
+  int registers_per_block;
+  int warp_size;
+  size_t memory_pitch;
+  int max_threads_per_block;
+  int max_threads_dim[3];
+  int max_grid_size[3];
+  size_t total_constant_memory;
+  int major;
+  int minor;
+  char unused_1[384 - 368];
+  int multiprocessor_count;
+  int integrated;
+  char unused_2[560 - 392];
+  int concurrent_kernels;
+  int ecc_enabled;
+  char unused_3[584 - 568];
+  int async_engine_count;
+  int unified_addressing;
+  int memory_bus_width;
+  int l2_cache_size;
+  int persisting_l2_cache_max_size;
+  int max_threads_per_multiprocessor;
+  int stream_priorities_supported;
+  int global_l1_cache_supported;
+  int local_l1_cache_supported;
+  size_t shared_memory_per_multiprocessor;
+  int registers_per_multiprocessor;
+  char unused_4[668 - 636];
+  int cooperative_launch;
+  size_t shared_memory_per_block_optin;
+  char unused_5[688 - 680];
+  int max_blocks_per_multiprocessor;
+  char unused_6[696 - 692];
+  size_t reserved_shared_memory_per_block;
+  char unused_7[1008 - 704];
+};
+
+// cudaFuncAttributes as far as it is filled.
+struct CudaFunctionAttributes {
+  size_t shared_size_bytes;
+  size_t constant_size_bytes;
+  size_t local_size_bytes;
+  int max_threads_per_block;
+  int registers;
+  int ptx_version;
+  int binary_version;
+  int cache_mode_ca;
+  int max_dynamic_shared_size_bytes;
+  int preferred_shared_carveout;
+  char unused[144 - 52];
+};
+
+}  // namespace kgrpo::interpreter
+
+#endif

@@ -1,0 +1,83 @@
+// What passes over the socket between the judge and the worker that runs a candidate's host code. The worker asks, the
+// judge answers: commands travel in the answers to kReady, kLoaded and kReturned, and every CUDA call that touches the
+// device is a question of its own. Shared by client/ (in the worker) and device_session.cc (in the judge), both built
+// together, so there is no versioning. The judge treats everything it reads here as hostile.
+#ifndef KGRPO_INTERPRETER_CLIENT_PROTOCOL_H
+#define KGRPO_INTERPRETER_CLIENT_PROTOCOL_H
+
+#include <cstdint>
+
+namespace kgrpo::interpreter {
+
+// The descriptor that the worker inherits.
+inline constexpr int kSocket = 3;
+
+// No message carries more than this; the client splits longer copies.
+inline constexpr uint64_t kLargestPayload = uint64_t{4} << 20;
+
+enum class Operation : uint32_t {
+  kReady = 1,    // the worker waits for a candidate. Answer: kLoad
+  kLoaded,       // a = 0, or 1 and the loader's words as payload. Answer: kCall
+  kReturned,     // the launch function returned. Answer: kCall
+  kForbidden,    // a: number of a system call that the filter refused; the worker ends
+  kAllocate,     // a: bytes. Answer: value = address, 0 when there is no memory
+  kFree,         // a: address
+  kWrite,        // a: device address, payload: bytes
+  kRead,         // a: device address, b: bytes. Answer: payload
+  kCopy,         // a: target, b: source, c: bytes
+  kMemset,       // a: target, b: byte value, c: bytes
+  kKernel,       // payload: name. Answer: value = index, payload = KernelReply and its parameters
+  kGlobal,       // payload: name. Answer: value = address, payload = uint64_t bytes
+  kSharedLimit,  // a: kernel index, b: bytes of dynamic shared memory it may now use
+  kLaunch,       // payload: LaunchRequest and the parameter block
+  kOccupancy,    // a: kernel index, b: threads, c: dynamic shared bytes. Answer: value = blocks a multiprocessor
+};
+
+struct Request {
+  uint32_t operation;
+  uint32_t reserved;
+  uint64_t a, b, c;
+  uint64_t payload_bytes;
+};
+
+struct Reply {
+  int32_t error;  // a cudaError_t
+  uint32_t reserved;
+  uint64_t value;  // a Command for kReady, kLoaded and kReturned
+  uint64_t payload_bytes;
+};
+
+enum class Command : uint64_t {
+  kLoad = 1,  // payload: the shared object
+  kCall,      // payload: CallArgument[] for the launch function
+};
+
+// One argument of the launch function: its bytes in the signature's type (pointers are device addresses).
+struct CallArgument {
+  uint64_t bytes;
+};
+
+struct KernelReply {
+  uint32_t parameter_bytes;
+  uint32_t parameters;  // that many KernelParameterReply follow
+  uint32_t static_shared_bytes;
+  uint32_t local_bytes;
+  uint32_t registers;
+  uint32_t max_threads;
+};
+
+struct KernelParameterReply {
+  uint32_t offset, size;
+};
+
+struct LaunchRequest {
+  uint32_t kernel;
+  uint32_t cooperative;
+  uint32_t grid[3];
+  uint32_t block[3];
+  uint64_t dynamic_shared_bytes;
+};
+
+}  // namespace kgrpo::interpreter
+
+#endif

@@ -1,0 +1,49 @@
+// What the two halves of our libcudart (cudart.cc, cudart_device.cc) share: the last error, the candidate's kernels and
+// device variables, and questions about kernels.
+#ifndef KGRPO_INTERPRETER_CLIENT_RUNTIME_STATE_H
+#define KGRPO_INTERPRETER_CLIENT_RUNTIME_STATE_H
+
+#include <cstddef>
+#include <cstdint>
+
+#include "interpreter/client/cuda_types.h"
+#include "interpreter/client/protocol.h"
+
+namespace kgrpo::interpreter {
+
+// Remembers an error (not success) for cudaGetLastError and returns it.
+int SetError(int error);
+// The last error, forgotten by TakeError.
+int TakeError();
+int PeekError();
+
+struct KnownKernel {
+  const void* host = nullptr;
+  const char* name = nullptr;
+  bool resolved = false;
+  int error = kCudaSuccess;
+  uint32_t index = 0;
+  KernelReply reply = {};
+  KernelParameterReply parameters[256] = {};
+  int shared_limit = 48 * 1024;
+};
+
+// Registered by the candidate's constructors; `host` is the address by which its host code knows it.
+KnownKernel* AddKernel(const void* host, const char* name);
+void AddVariable(const void* host, const char* name);
+
+// One that is not registered is known by the linker's name of its host address; nullptr where there is none.
+KnownKernel* FindKernel(const void* host);
+const char* VariableName(const void* host);
+
+// Asks the judge for the kernel's parameter layout, once. Returns a CudaError, also for nullptr.
+int Resolve(KnownKernel* kernel);
+
+// Each returns a CudaError; `function` is a kernel's host address.
+int KernelAttributes(const void* function, KernelReply* out, int* shared_limit);
+int SetSharedLimit(const void* function, int bytes);
+int Occupancy(const void* function, int threads, size_t shared, int* blocks);
+
+}  // namespace kgrpo::interpreter
+
+#endif

@@ -1,0 +1,300 @@
+#include "interpreter/device_session.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <cstring>
+
+#include "evaluator_shared/seccomp_filter.h"
+#include "interpreter/client/cuda_types.h"
+
+namespace kgrpo::interpreter {
+namespace {
+
+constexpr uint64_t kMostKeptBytes = uint64_t{32} << 20;  // of a candidate's own device memory
+constexpr uint32_t kDefaultSharedBytes = 48 * 1024;
+constexpr double kPcieBytesPerSecond = 25e9;  // what a pageable copy over PCIe 5 x16 reaches
+constexpr double kCopySeconds = 5e-6;         // to start a copy or a memset
+constexpr double kAllocationSeconds = 10e-6;  // cudaMalloc or cudaFree, without the synchronisation they imply
+
+std::string SignalText(int signal) {
+  switch (signal) {
+    case SIGSEGV:
+      return "a segmentation fault (device pointers cannot be followed by host code)";
+    case SIGABRT:
+      return "abort()";
+    case SIGFPE:
+      return "a division by zero";
+    case SIGBUS:
+      return "a bus error";
+    case SIGILL:
+      return "an illegal instruction";
+    default:
+      return "signal " + std::to_string(signal);
+  }
+}
+
+// Printable, short: a kernel's or symbol's name as the candidate gave it.
+std::string SafeName(const std::vector<uint8_t>& bytes) {
+  std::string name;
+  for (uint8_t byte : bytes) {
+    if (name.size() < 120) name += byte > 0x20 && byte < 0x7f ? static_cast<char>(byte) : '?';
+  }
+  return name;
+}
+
+}  // namespace
+
+DeviceSession::DeviceSession(std::shared_ptr<const simt::Module> module,
+                             std::map<std::string, evaluator::KernelUsage> usage, const simt::Device& device,
+                             const Limits& limits)
+    : module_(std::move(module)),
+      usage_(std::move(usage)),
+      device_(device),
+      limits_(limits),
+      memory_(limits.device_bytes),
+      instance_(module_, memory_) {}
+
+void DeviceSession::Stop(const std::string& code, const std::string& sentence) {
+  if (!trouble_) trouble_ = {code, sentence};
+}
+
+Trouble DeviceSession::EndOf(Worker& worker, Worker::Event event) {
+  if (event == Worker::Event::kTimeout) {
+    return {"timeout", "The host code did not return within " + std::to_string(static_cast<int>(limits_.host_seconds)) +
+                           " seconds."};
+  }
+  if (worker.malformed()) return {"forbidden", "The host code wrote to the judge's own descriptor."};
+  const evaluator::Subprocess::Result end = worker.End();
+  if (end.signal == SIGXCPU || end.signal == SIGKILL) {
+    return {"timeout", "The host code used up its limit of CPU time or memory."};
+  }
+  if (end.signal == SIGSYS) return {"forbidden", "The host code made a system call that is not allowed."};
+  if (end.signal != 0) return {"crash", "The host code crashed: " + SignalText(end.signal) + "."};
+  return {"crash", "The host code ended its process (exit code " + std::to_string(end.exit_code) +
+                       ") before the launch function returned."};
+}
+
+Trouble DeviceSession::ServeUntil(Worker& worker, Operation wanted, Request* request, std::vector<uint8_t>* payload) {
+  while (true) {
+    const Worker::Event event = worker.Receive(request, payload, &host_seconds_left_);
+    if (event != Worker::Event::kRequest) return EndOf(worker, event);
+    const auto operation = static_cast<Operation>(request->operation);
+    if (operation == wanted) return {};
+    if (operation == Operation::kForbidden) {
+      const std::string name = evaluator::SystemCallName(static_cast<int>(request->a & 0xffff));
+      return {"forbidden", "The host code made a system call that is not allowed: " + name +
+                               " (no processes, threads, files to write or network)."};
+    }
+    if (operation == Operation::kReady || operation == Operation::kLoaded || operation == Operation::kReturned) {
+      return {"forbidden", "The host code spoke to the judge out of turn."};
+    }
+    try {
+      Serve(worker, *request, *payload);
+    } catch (const Error& error) {  // a range that is not the candidate's
+      if (error.code() != KGRPO_ERROR_INVALID) throw;
+      Stop("out_of_bounds", std::string("A copy or memset by the host code: ") + error.what());
+    }
+    if (trouble_) return trouble_;
+  }
+}
+
+Trouble DeviceSession::Load(Worker& worker, const std::string& object) {
+  Request request = {};
+  std::vector<uint8_t> payload;
+  instance_.ResetGlobals();  // what a fresh process would see
+  shared_limits_.clear();
+  for (const simt::KernelInfo& kernel : module_->kernels()) {
+    shared_limits_.push_back(kDefaultSharedBytes - std::min(kDefaultSharedBytes, kernel.static_shared_bytes));
+  }
+  host_seconds_left_ = limits_.host_seconds + 20;  // starting the process is our time, not the candidate's
+  trouble_ = {};
+  CallRecord ignored;
+  record_ = &ignored;
+  Trouble trouble = ServeUntil(worker, Operation::kReady, &request, &payload);
+  if (trouble) {
+    throw Error(KGRPO_ERROR_UNAVAILABLE,
+                "the sandboxed worker process (kgrpo_sim_worker) ended before it was given anything to run (" +
+                    trouble.sentence + "); is its libcudart.so.13 beside it?");
+  }
+  worker.Answer({0, 0, static_cast<uint64_t>(Command::kLoad), 0}, object.data(), object.size());
+  host_seconds_left_ = limits_.host_seconds;
+  instructions_left_ = limits_.warp_instructions;
+  trouble = ServeUntil(worker, Operation::kLoaded, &request, &payload);
+  record_ = nullptr;
+  if (trouble || request.a == 0) return trouble;
+  std::string words(payload.begin(), payload.end());
+  const std::string undefined = "undefined symbol: ";
+  if (const size_t at = words.find(undefined); at != std::string::npos) {
+    const std::string symbol =
+        words.substr(at + undefined.size(), words.find_first_of(", \n", at + undefined.size()) - at - undefined.size());
+    return {"unsupported", "The host code uses " + symbol.substr(0, 120) + ", which this evaluator does not offer."};
+  }
+  return {"unsupported", "The compiled kernel could not be loaded."};
+}
+
+void DeviceSession::KeepState() {
+  kept_.clear();
+  uint64_t bytes = 0;
+  for (const auto& [address, allocation] : memory_.allocations()) bytes += allocation->bytes();
+  state_kept_ = bytes <= kMostKeptBytes;
+  if (!state_kept_) return;
+  kept_owned_ = owned_by_candidate_;
+  for (const auto& [address, allocation] : memory_.allocations()) {
+    std::vector<uint8_t>& bytes_of = kept_[address];
+    bytes_of.resize(allocation->bytes());
+    memory_.Read(address, bytes_of.data(), bytes_of.size());
+  }
+}
+
+bool DeviceSession::RestoreState() {
+  if (!state_kept_ || owned_by_candidate_ != kept_owned_) return false;
+  for (const auto& [address, bytes] : kept_) {
+    simt::Allocation* allocation = memory_.Find(address);
+    if (allocation == nullptr || allocation->bytes() != bytes.size()) return false;
+    std::memcpy(allocation->data(), bytes.data(), bytes.size());
+  }
+  return true;
+}
+
+Trouble DeviceSession::Call(Worker& worker, const std::vector<uint64_t>& arguments, simt::Mode mode,
+                            const BlockChoice& choice, CallRecord* record) {
+  mode_ = mode;
+  block_choice_ = choice;
+  instructions_left_ = limits_.warp_instructions;
+  host_seconds_left_ = limits_.host_seconds;
+  record_ = record;
+  l2_ = {};
+  trouble_ = {};
+  worker.Answer({0, 0, static_cast<uint64_t>(Command::kCall), 0}, arguments.data(),
+                arguments.size() * sizeof(uint64_t));
+  Request request = {};
+  std::vector<uint8_t> payload;
+  const Trouble trouble = ServeUntil(worker, Operation::kReturned, &request, &payload);
+  record_ = nullptr;
+  return trouble;
+}
+
+Reply DeviceSession::Allocate(uint64_t bytes) {
+  if (!limits_.device_malloc) {
+    Stop("forbidden", "The host code allocates device memory, which this problem does not allow.");
+    return {kCudaMemoryAllocation, 0, 0, 0};
+  }
+  record_->copy_seconds += kAllocationSeconds;
+  const bool fits = bytes <= limits_.device_bytes && memory_.bytes_allocated() <= limits_.device_bytes - bytes;
+  const simt::DeviceAddress address = fits ? memory_.Allocate(bytes, "memory of cudaMalloc") : 0;
+  if (address == 0) {
+    Stop("out_of_memory",
+         "The host code asked for " + std::to_string(bytes) + " bytes of device memory, more than there are.");
+    return {kCudaMemoryAllocation, 0, 0, 0};
+  }
+  owned_by_candidate_[address] = true;
+  return {kCudaSuccess, 0, address, 0};
+}
+
+void DeviceSession::Serve(Worker& worker, const Request& request, const std::vector<uint8_t>& payload) {
+  const double dram = device_.dram_bytes_per_second * device_.dram_efficiency;
+  const Reply success = {kCudaSuccess, 0, 0, 0};
+  switch (static_cast<Operation>(request.operation)) {
+    case Operation::kAllocate: {
+      const Reply reply = Allocate(request.a);
+      if (!trouble_) worker.Answer(reply);
+      return;
+    }
+    case Operation::kFree: {
+      record_->copy_seconds += kAllocationSeconds;
+      if (owned_by_candidate_.erase(request.a) == 0) {
+        return Stop("crash", "The host code frees memory that is not its own or is free already.");
+      }
+      memory_.Free(request.a);
+      return worker.Answer(success);
+    }
+    case Operation::kWrite:
+      record_->host_writes = true;
+      memory_.Write(request.a, payload.data(), payload.size());
+      record_->copy_seconds += kCopySeconds + static_cast<double>(payload.size()) / kPcieBytesPerSecond;
+      return worker.Answer(success);
+    case Operation::kRead: {
+      if (request.b > kLargestPayload) return Stop("forbidden", "The host code sent a malformed copy.");
+      std::vector<uint8_t> bytes(request.b);
+      memory_.Read(request.a, bytes.data(), bytes.size());
+      record_->reads_back = true;
+      record_->copy_seconds += kCopySeconds + static_cast<double>(bytes.size()) / kPcieBytesPerSecond;
+      return worker.Answer(success, bytes.data(), bytes.size());
+    }
+    case Operation::kCopy:
+      record_->host_writes = true;
+      memory_.Copy(request.a, request.b, request.c);
+      record_->copy_seconds += kCopySeconds + 2 * static_cast<double>(request.c) / dram;
+      return worker.Answer(success);
+    case Operation::kMemset:
+      record_->host_writes = true;
+      memory_.Memset(request.a, static_cast<uint8_t>(request.b), request.c);
+      record_->copy_seconds += kCopySeconds + static_cast<double>(request.c) / dram;
+      return worker.Answer(success);
+    case Operation::kKernel: {
+      const int index = module_->FindKernel(std::string(payload.begin(), payload.end()));
+      if (index < 0) {
+        return Stop("unsupported",
+                    "The host code launches a kernel that the compiled module lacks: " + SafeName(payload) + ".");
+      }
+      const simt::KernelInfo& info = module_->kernels()[static_cast<size_t>(index)];
+      if (info.parameters.size() > 256)
+        return Stop("unsupported", "Kernel " + info.name + " has more than 256 parameters.");
+      const KernelReply head = {info.parameter_bytes,
+                                static_cast<uint32_t>(info.parameters.size()),
+                                info.static_shared_bytes,
+                                info.local_bytes,
+                                static_cast<uint32_t>(ResourcesOf(index, 0).registers_per_thread),
+                                info.max_threads};
+      std::vector<uint8_t> answer(sizeof head + info.parameters.size() * sizeof(KernelParameterReply));
+      std::memcpy(answer.data(), &head, sizeof head);
+      for (size_t i = 0; i < info.parameters.size(); ++i) {
+        const KernelParameterReply parameter = {info.parameters[i].offset, info.parameters[i].size};
+        std::memcpy(answer.data() + sizeof head + i * sizeof parameter, &parameter, sizeof parameter);
+      }
+      return worker.Answer({kCudaSuccess, 0, static_cast<uint64_t>(index), 0}, answer.data(), answer.size());
+    }
+    case Operation::kGlobal: {
+      const std::string name(payload.begin(), payload.end());
+      for (const simt::GlobalInfo& global : module_->globals()) {
+        if (global.name != name) continue;
+        return worker.Answer({kCudaSuccess, 0, instance_.GlobalAddress(name), 0}, &global.bytes, sizeof global.bytes);
+      }
+      return worker.Answer({kCudaInvalidSymbol, 0, 0, 0});
+    }
+    case Operation::kSharedLimit: {
+      if (request.a >= shared_limits_.size()) return worker.Answer({kCudaInvalidDeviceFunction, 0, 0, 0});
+      const uint64_t fixed = module_->kernels()[request.a].static_shared_bytes;
+      if (request.b + fixed > device_.shared_bytes_per_block) {
+        return Stop("invalid_launch", "cudaFuncSetAttribute asks for " + std::to_string(request.b) +
+                                          " bytes of dynamic shared memory; a block has at most " +
+                                          std::to_string(device_.shared_bytes_per_block) + ", " +
+                                          std::to_string(fixed) + " of them static.");
+      }
+      shared_limits_[request.a] = static_cast<uint32_t>(request.b);
+      return worker.Answer(success);
+    }
+    case Operation::kOccupancy: {
+      if (request.a >= shared_limits_.size() || request.b == 0 || request.b > 1024 ||
+          request.c > device_.shared_bytes_per_block) {
+        return worker.Answer({kCudaInvalidValue, 0, 0, 0});
+      }
+      const simt::KernelResources resources =
+          ResourcesOf(static_cast<int>(request.a), static_cast<uint32_t>(request.c));
+      const simt::Occupancy occupancy = simt::ComputeOccupancy(device_, resources, static_cast<uint32_t>(request.b));
+      return worker.Answer({kCudaSuccess, 0, static_cast<uint64_t>(occupancy.blocks_per_multiprocessor), 0});
+    }
+    case Operation::kLaunch: {
+      const Reply reply = Launch(payload);
+      if (!trouble_) worker.Answer(reply);
+      return;
+    }
+    default:
+      return Stop("forbidden", "The host code sent a malformed question.");
+  }
+}
+
+}  // namespace kgrpo::interpreter

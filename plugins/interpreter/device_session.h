@@ -1,0 +1,116 @@
+// One candidate's device: its memory, its module, and the answers to its host code's questions. Made by the judge for
+// one judgement; lives beside the worker that asks.
+#ifndef KGRPO_INTERPRETER_DEVICE_SESSION_H
+#define KGRPO_INTERPRETER_DEVICE_SESSION_H
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "evaluator_shared/compiled_kernel.h"  // KernelUsage
+#include "evaluator_shared/judgement.h"        // Trouble
+#include "interpreter/simt/simt.h"             // Module, DeviceMemory, Device
+#include "interpreter/worker_pool.h"           // Worker
+
+namespace kgrpo::interpreter {
+
+using evaluator::Trouble;
+
+// What one call of the launch function did on the device.
+struct CallRecord {
+  uint64_t launches = 0;
+  uint64_t warp_instructions = 0;
+  bool reads_back = false;                       // host code copied device data to the host
+  bool complete = true;                          // every launch ran all of its blocks
+  bool independent = true;                       // simt::LaunchResult's, of every launch
+  bool host_writes = false;                      // host code wrote to device memory, or copied within it
+  bool may_be_unused = false;                    // simt::Finding's, of the one that ended the call
+  bool further_failed = false;                   // simt::LaunchResult's, of any launch
+  double further_over_sampled = 0;               // the work of a block: the largest ratio of any launch
+  uint64_t blocks_run = 0, blocks = 0;           // when counted
+  double work = 0;                               // warp instructions of all blocks, estimated; when counted
+  double copy_seconds = 0;                       // modelled time of copies, memsets and allocations
+  double interpreting_seconds = 0;               // CPU time that the launches took here
+  std::vector<simt::Counts> counts;              // by launch, when counted
+  std::vector<simt::TimeEstimate> estimates;     // by launch, when counted
+  std::vector<simt::KernelResources> resources;  // likewise
+};
+
+// Which blocks of a counted launch run, which of any launch first, and over what; see simt::LaunchConfig.
+struct BlockChoice {
+  uint32_t blocks = 0;
+  uint64_t seed = 0;
+  uint32_t further_blocks = 0;
+  uint64_t further_seed = 0;
+  bool last_block_first = false;
+  std::optional<uint8_t> unwritten_shared = {};
+};
+
+class DeviceSession {
+ public:
+  struct Limits {
+    uint64_t warp_instructions = 400'000'000;  // of one call of the launch function
+    uint64_t device_bytes = uint64_t{8} << 30;
+    bool device_malloc = false;  // whether host code may allocate device memory
+    double host_seconds = 10;    // of host code between two questions and in all, a call
+  };
+
+  DeviceSession(std::shared_ptr<const simt::Module> module, std::map<std::string, evaluator::KernelUsage> usage,
+                const simt::Device& device, const Limits& limits);
+
+  simt::DeviceMemory& memory() { return memory_; }
+
+  // Hands the shared object to a fresh worker and waits until it is loaded.
+  Trouble Load(Worker& worker, const std::string& object);
+
+  // Calls the launch function once with these argument values (8 bytes each) and serves the worker until it returns.
+  // `mode` and `choice` are how its kernels run.
+  Trouble Call(Worker& worker, const std::vector<uint64_t>& arguments, simt::Mode mode, const BlockChoice& choice,
+               CallRecord* record);
+
+  // Remembers what the candidate's own device memory holds (its variables, what it has allocated), before a call of
+  // which only some blocks run. To be called while no tensors are there.
+  void KeepState();
+  // Puts that back, so that the next call finds what the last one found. False where it cannot: too much, or memory was
+  // allocated or freed since.
+  bool RestoreState();
+
+ private:
+  // Serves questions until the worker asks `wanted`.
+  Trouble ServeUntil(Worker& worker, Operation wanted, Request* request, std::vector<uint8_t>* payload);
+  void Serve(Worker& worker, const Request& request, const std::vector<uint8_t>& payload);
+  Reply Launch(const std::vector<uint8_t>& payload);
+  Reply Allocate(uint64_t bytes);
+  Trouble EndOf(Worker& worker, Worker::Event event);
+  void Stop(const std::string& code, const std::string& sentence);
+  simt::KernelResources ResourcesOf(int kernel, uint32_t dynamic_shared_bytes) const;
+
+  std::shared_ptr<const simt::Module> module_;
+  std::map<std::string, evaluator::KernelUsage> usage_;
+  const simt::Device& device_;
+  const Limits limits_;
+  simt::DeviceMemory memory_;
+  simt::ModuleInstance instance_;
+  std::vector<uint32_t> shared_limits_;  // dynamic shared bytes, by kernel
+  std::map<simt::DeviceAddress, bool> owned_by_candidate_;
+
+  bool state_kept_ = false;
+  std::map<simt::DeviceAddress, bool> kept_owned_;
+  std::map<simt::DeviceAddress, std::vector<uint8_t>> kept_;
+
+  // Of the call in progress.
+  simt::Mode mode_ = simt::Mode::kChecked;
+  BlockChoice block_choice_;
+  uint64_t instructions_left_ = 0;
+  double host_seconds_left_ = 0;
+  CallRecord* record_ = nullptr;
+  simt::L2Contents l2_;  // for the time model
+  Trouble trouble_;
+};
+
+}  // namespace kgrpo::interpreter
+
+#endif

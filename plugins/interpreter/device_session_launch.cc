@@ -1,0 +1,141 @@
+// DeviceSession's launches: refused where CUDA would refuse them, else interpreted and recorded.
+#include <time.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "interpreter/client/cuda_types.h"
+#include "interpreter/device_session.h"
+
+namespace kgrpo::interpreter {
+namespace {
+
+std::string DimText(const simt::Dim3& dim) {
+  return "(" + std::to_string(dim.x) + ", " + std::to_string(dim.y) + ", " + std::to_string(dim.z) + ")";
+}
+
+// CPU time of this thread.
+double ThreadSeconds() {
+  timespec now = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+}  // namespace
+
+simt::KernelResources DeviceSession::ResourcesOf(int kernel, uint32_t dynamic_shared_bytes) const {
+  const simt::KernelInfo& info = module_->kernels()[static_cast<size_t>(kernel)];
+  simt::KernelResources resources;
+  resources.static_shared_bytes = info.static_shared_bytes;
+  resources.dynamic_shared_bytes = dynamic_shared_bytes;
+  resources.registers_per_thread = static_cast<int>(info.registers_estimate);
+  if (const auto found = usage_.find(info.name); found != usage_.end()) {
+    resources.registers_per_thread = found->second.registers;
+    resources.spill_bytes = static_cast<uint32_t>(found->second.spill_store_bytes + found->second.spill_load_bytes);
+  }
+  return resources;
+}
+
+Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
+  LaunchRequest launch = {};
+  if (payload.size() < sizeof launch) {
+    Stop("forbidden", "The host code sent a malformed launch.");
+    return {kCudaInvalidValue, 0, 0, 0};
+  }
+  std::memcpy(&launch, payload.data(), sizeof launch);
+  if (launch.kernel >= module_->kernels().size()) return {kCudaInvalidDeviceFunction, 0, 0, 0};
+  const int kernel = static_cast<int>(launch.kernel);
+  const simt::KernelInfo& info = module_->kernels()[launch.kernel];
+
+  simt::LaunchConfig config;
+  config.grid = {launch.grid[0], launch.grid[1], launch.grid[2]};
+  config.block = {launch.block[0], launch.block[1], launch.block[2]};
+  config.parameters.assign(payload.begin() + sizeof launch, payload.end());
+  config.mode = mode_;
+  config.instruction_budget = instructions_left_;
+  config.sampled_blocks = block_choice_.blocks;
+  config.sample_seed = block_choice_.seed;
+  config.further_blocks = block_choice_.further_blocks;
+  config.further_seed = block_choice_.further_seed;
+  config.last_block_first = block_choice_.last_block_first;
+  config.unwritten_shared = block_choice_.unwritten_shared;
+  config.latencies = device_.latencies;
+  config.cooperative = launch.cooperative != 0;
+
+  const std::string what = "Kernel " + info.name + " cannot be launched with grid " + DimText(config.grid) +
+                           " and block " + DimText(config.block) + ": ";
+  const auto refuse = [&](int error, const std::string& why) {
+    Stop("invalid_launch", what + why);
+    return Reply{error, 0, 0, 0};
+  };
+  const uint64_t threads = config.block.Count(), blocks = config.grid.Count();
+  if (threads == 0 || blocks == 0) return refuse(kCudaInvalidConfiguration, "a dimension is 0.");
+  if (threads > 1024 || config.block.x > 1024 || config.block.y > 1024 || config.block.z > 64) {
+    return refuse(kCudaInvalidConfiguration, "a block has at most 1024 threads (z at most 64).");
+  }
+  if (info.max_threads != 0 && threads > info.max_threads) {
+    return refuse(kCudaInvalidValue,
+                  "its __launch_bounds__ allow " + std::to_string(info.max_threads) + " threads a block.");
+  }
+  if (config.grid.x > 2147483647u || config.grid.y > 65535 || config.grid.z > 65535) {
+    return refuse(kCudaInvalidConfiguration, "a grid's y and z are at most 65535.");
+  }
+  if (launch.dynamic_shared_bytes > shared_limits_[launch.kernel]) {
+    return refuse(kCudaInvalidValue,
+                  std::to_string(launch.dynamic_shared_bytes) + " bytes of dynamic shared memory are more than the " +
+                      std::to_string(shared_limits_[launch.kernel]) +
+                      " it may use (cudaFuncSetAttribute raises that to 227 KiB less its static use).");
+  }
+  config.dynamic_shared_bytes = static_cast<uint32_t>(launch.dynamic_shared_bytes);
+  const simt::KernelResources resources = ResourcesOf(kernel, config.dynamic_shared_bytes);
+  const simt::Occupancy occupancy = simt::ComputeOccupancy(device_, resources, static_cast<uint32_t>(threads));
+  if (occupancy.blocks_per_multiprocessor == 0) {
+    return refuse(kCudaLaunchOutOfResources,
+                  "one block needs more " + occupancy.limit + " than a multiprocessor has (" +
+                      std::to_string(resources.registers_per_thread) + " registers a thread).");
+  }
+
+  config.l1_share = simt::L1Share(device_, resources, static_cast<uint32_t>(threads), blocks);
+  const double start = ThreadSeconds();
+  simt::LaunchResult result = simt::Launch(instance_, kernel, config);
+  record_->interpreting_seconds += ThreadSeconds() - start;
+  ++record_->launches;
+  record_->independent = record_->independent && result.independent;
+  record_->warp_instructions += result.warp_instructions;
+  instructions_left_ -= std::min(instructions_left_, result.warp_instructions);
+  if (mode_ == simt::Mode::kCounted) {
+    record_->complete = record_->complete && result.counts.sampled_blocks >= result.counts.grid_blocks;
+    record_->blocks_run += result.blocks_run;
+    record_->blocks += blocks;
+    record_->work += result.sampled_work * static_cast<double>(blocks);
+    record_->further_failed = record_->further_failed || result.further_failed;
+    if (result.sampled_work > 0)
+      record_->further_over_sampled =
+          std::max(record_->further_over_sampled, result.further_work / result.sampled_work);
+    record_->estimates.push_back(simt::EstimateTime(result.counts, resources, device_, &l2_));
+    record_->resources.push_back(resources);
+    record_->counts.push_back(std::move(result.counts));
+  }
+  const simt::Finding* chosen = nullptr;
+  for (const simt::Finding& finding : result.findings) {
+    if (chosen == nullptr || (finding.fatal && !chosen->fatal)) chosen = &finding;
+  }
+  if (chosen != nullptr) {
+    std::string code = simt::FindingName(chosen->code);
+    if (chosen->code == simt::FindingCode::kDivergentBarrier || chosen->code == simt::FindingCode::kInvalidShuffle)
+      code = "divergent";
+    if (chosen->code == simt::FindingCode::kTrap) code = "trap";
+    record_->may_be_unused = chosen->may_be_unused;
+    Stop(code, chosen->message);
+    return {kCudaLaunchFailure, 0, 0, 0};
+  }
+  if (result.status == simt::LaunchStatus::kBudgetExceeded) {
+    Stop("timeout", "Kernel " + info.name + " did not end within " +
+                        std::to_string(limits_.warp_instructions / 1000000) + " million warp instructions" +
+                        (result.unfinished.empty() ? "." : ": " + result.unfinished + "."));
+    return {kCudaLaunchFailure, 0, 0, 0};
+  }
+  return {kCudaSuccess, 0, 0, 0};
+}
+
+}  // namespace kgrpo::interpreter

@@ -1,0 +1,110 @@
+// What loads, stores, atomics and asynchronous copies have in common: from addresses to host memory, with bounds,
+// alignment, and the checks and counts of the launch's mode.
+#ifndef KGRPO_INTERPRETER_SIMT_ACCESS_H_
+#define KGRPO_INTERPRETER_SIMT_ACCESS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "interpreter/simt/machine.h"
+
+namespace kgrpo::simt {
+
+enum class AccessKind : uint8_t { kLoad, kStore, kAtomic };
+
+// How the lanes' addresses lie, where all lanes take part.
+enum class Pattern : uint8_t {
+  kGeneral,
+  kUniform,
+  kContiguous
+};  // anyhow; all the same; each `bytes` after the one before
+
+// One access of a warp, resolved.
+struct Access {
+  // Within the space; global addresses for generic ones that point there. Of what ResolveRow resolves only the first is
+  // there where nothing is checked or counted.
+  uint64_t address[kLanes];
+  std::byte* host[kLanes];  // where not direct
+  bool direct;              // a lane's bytes lie at host address base + address
+  uint64_t base;
+  Space space;  // kGlobal (constants too), kShared, kLocal or kParam
+  Pattern pattern;
+  Allocation* allocation;  // kGlobal: of all lanes, or null where they differ
+  uint32_t bytes;          // a lane, all elements
+  uint32_t distinct;       // lanes that are not followed by another at the same address (checked; may hold too many)
+
+  // Valid for the lanes of the instruction's mask.
+  std::byte* At(int lane) const { return direct ? reinterpret_cast<std::byte*>(base + address[lane]) : host[lane]; }
+};
+
+// Computes the addresses of `mask`'s lanes and checks that [address, address + bytes) is theirs to touch. A lane that
+// is out of bounds or misaligned is reported and ends the launch (throws Fault).
+void Resolve(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Access& access);
+// The same where ResolveRow has refused, or not all lanes take part.
+void ResolveLanes(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Access& access);
+// The same for addresses already in access.address, all in `space` (or generic).
+void ResolveAddresses(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Space space,
+                      Access& access);
+
+// access_row.cc
+// How all 32 lanes' addresses lie; `bytes` is a power of two.
+Pattern PatternOf(const uint64_t* address, uint32_t bytes);
+// The same as Resolve where all lanes take part and their addresses are all the same or side by side, in global or
+// shared memory, and may be touched. False where that is not so: nothing has happened then.
+bool ResolveRow(Warp& warp, const Instruction& in, uint32_t bytes, AccessKind kind, Access& access);
+
+// The allocation that holds `address`, by way of those found last; null where there is none.
+Allocation* FindAllocation(Grid& grid, DeviceAddress address);
+// The shared array that holds [low, end), or null.
+const SharedArray* ArrayAround(const Grid& grid, uint64_t low, uint64_t end);
+// The bits of a generic address that say which memory it points to.
+inline constexpr uint64_t kGenericWindow = 0xFFF0'0000'0000'0000;
+
+// "1 byte", "4 bytes"
+std::string ByteCount(uint32_t bytes);
+
+// initialised.cc
+// Checked mode: reports reads of bytes that nobody wrote. `of_several`: of a vector or matrix, see
+// LaunchConfig::unwritten_shared.
+void CheckInitialised(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, bool of_several = false);
+// Notes what is written.
+void MarkWritten(Warp& warp, uint32_t mask, const Access& access);
+// Checked mode: what the lanes of `mask` wrote to shared or local memory was nothing: who reads it reads what nobody
+// wrote.
+void MarkUnwritten(Warp& warp, uint32_t mask, const Access& access);
+
+// race.cc, race_together.cc
+// Checked mode: race detection for the loads of a warp.
+void CheckLoadOrder(Warp& warp, const Instruction& in, uint32_t mask, const Access& access);
+// The same for one lane's store or atomic, before its bytes are written; `changes` says whether they differ from what
+// is there.
+void CheckStoreOrder(Warp& warp, const Instruction& in, int lane, const Access& access, AccessKind kind, bool changes);
+// The same for the stores of a warp; to be called before CheckStoreOrder. True where there is no race, whatever is
+// written; false where each lane must be looked at by itself: nothing is noted then.
+bool NoteStores(Warp& warp, const Instruction& in, uint32_t mask, const Access& access);
+
+// Checked mode: order through memory, see race_shadow.h. NoteFence: what the warp did, and what it knows of, is
+// covered by a fence. NoteRelease: an atomic or volatile store makes known what fences before it cover (a release
+// operation is a fence itself). NoteAcquire: an atomic or volatile load learns what was made known at its addresses.
+void NoteFence(Warp& warp);
+void NoteRelease(Warp& warp, const Instruction& in, uint32_t mask, const Access& access);
+void NoteAcquire(Warp& warp, const Instruction& in, uint32_t mask, const Access& access);
+
+// pending_copies.cc
+// Checked mode: a cp.async of `lane` to `target` begins, or is completed by a wait: until then who else touches those
+// bytes races with it.
+void BeginCopy(Warp& warp, const Instruction& in, int lane, const Access& target);
+void EndCopy(Warp& warp, const Instruction& in, int lane, const Access& target);
+// Whether a copy is pending for any byte that a lane of `mask` accesses.
+bool TouchesCopies(const Warp& warp, uint32_t mask, const Access& access);
+// Whether one is for any byte that `lane` accesses in shared memory; reports the race of the two. `verb` is what the
+// lane does: "reads".
+bool ReportPending(Warp& warp, const Instruction& in, int lane, const Access& access, const char* verb);
+
+// The bits of `bytes` bytes at `offset` in their word of a bit a byte: they are aligned, so within one.
+inline uint64_t BitsOf(uint64_t offset, uint32_t bytes) {
+  return ((uint64_t{1} << bytes) - 1) << (offset % 64);
+}
+
+}  // namespace kgrpo::simt
+#endif  // KGRPO_INTERPRETER_SIMT_ACCESS_H_

@@ -1,0 +1,43 @@
+// What PTX instructions become on a GPU: how many machine instructions, on which pipe, with which latency. PTX is not
+// machine code: moves and address conversions vanish, an exact division is a subroutine. The figures are what ptxas 13
+// emits for sm_90.
+#ifndef KGRPO_INTERPRETER_SIMT_COST_H_
+#define KGRPO_INTERPRETER_SIMT_COST_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "interpreter/simt/opcode.h"
+#include "interpreter/simt/program.h"
+
+namespace kgrpo::simt {
+
+enum class LatencyClass : uint8_t {
+  kNone,
+  kAlu,
+  kSpecial,
+  kFp64,
+  kTensor,
+  kShared,
+  kShuffle,
+  kGlobal,
+  kLocal,
+  kConstant,
+  kAtomic,
+  kBarrier
+};
+
+Cost CostOf(const Opcode& opcode);
+
+// Adds to `pipes` what instructions of this cost, issued so often, keep busy: beside their own pipe, for roots,
+// exponentials and the like in single precision, those of what they are put together from.
+void AddPipes(const Cost& cost, double times, std::array<double, static_cast<size_t>(Pipe::kCount)>& pipes);
+
+// Whether it passes through the data path of shared memory, though it accesses none: a shuffle.
+inline bool Exchanges(const Cost& cost) {
+  return cost.pipe == Pipe::kMemory && static_cast<LatencyClass>(cost.latency) == LatencyClass::kShuffle;
+}
+
+}  // namespace kgrpo::simt
+#endif  // KGRPO_INTERPRETER_SIMT_COST_H_

@@ -1,0 +1,156 @@
+// What a counted launch tells the time model, apart from its memory accesses (counter_memory.cc).
+#include "interpreter/simt/counter.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+
+#include "interpreter/simt/cost.h"
+#include "interpreter/simt/handlers.h"
+
+namespace kgrpo::simt {
+
+Counter::Counter(Grid& grid)
+    : grid_(grid),
+      code_(TowardsMachineCode(*grid.kernel)),
+      executed_(grid.kernel->code.size(), 0),
+      lanes_(grid.kernel->code.size(), 0),
+      demands_(grid.kernel->code.size()),
+      leader_aligned_(grid.kernel->code.size(), 0),
+      bank_conflicts_(grid.kernel->code.size()),
+      scoreboard_(*grid.kernel, code_.costs, grid.config->latencies),
+      chain_(grid.kernel->code.size(), 0) {
+  counts_.kernel = grid.kernel->name;
+  counts_.grid_blocks = grid.config->grid.Count();
+  counts_.threads_per_block = static_cast<uint32_t>(grid.config->block.Count());
+  counts_.warps_per_block = grid.warps_per_block;
+  counts_.l1_share = grid.config->l1_share;
+}
+
+Counter::~Counter() {
+  for (auto& [address, array] : arrays_) {
+    if (array.loaded_by != nullptr) munmap(array.loaded_by, array.sectors * 4);
+    if (array.stored_by != nullptr) munmap(array.stored_by, array.sectors * 4);
+    if (array.last_touch != nullptr) munmap(array.last_touch, (array.sectors + 2) * 4);
+  }
+}
+
+// ---- blocks ----
+
+void Counter::StartBlock(Block& block) {
+  BlockTrace& trace = traces_[block.index];
+  trace.number = ++blocks_;
+  trace.warps = {0};
+  if (block.warps.size() > 1) trace.warps.push_back(static_cast<int>(block.warps.size() / 2));
+  trace.entries.resize(trace.warps.size());
+  trace.executed.resize(trace.warps.size());
+  for (const double share : kL1Shares) trace.caches.emplace_back(static_cast<uint32_t>(share * grid_.config->l1_share));
+  trace.issued_before = IssuedSoFar();
+  trace_ = &trace;
+}
+
+double Counter::IssuedSoFar() const {
+  double issued = 0;
+  for (size_t pc = 0; pc < executed_.size(); ++pc)
+    issued += static_cast<double>(executed_[pc]) * static_cast<double>(code_.costs[pc].issue);
+  return issued;
+}
+
+void Counter::FinishBlock(Block& block) {
+  BlockTrace& trace = *trace_;
+  const Latencies& latencies = grid_.config->latencies;
+  BlockLatency longest;
+  double longest_cycles = 0;
+  for (size_t i = 0; i < trace.entries.size(); ++i) {
+    if (trace.entries[i].empty()) continue;
+    std::fill(chain_.begin(), chain_.end(), 0);
+    BlockLatency time = scoreboard_.Time(trace.entries[i], &chain_);
+    const double scale = static_cast<double>(trace.executed[i]) / static_cast<double>(trace.entries[i].size());
+    for (size_t pc = 0; pc < chain_.size(); ++pc) demands_[pc].chain += chain_[pc] * scale;
+    for (LatencyPath* path : {&time.hit, &time.miss}) {
+      path->issue *= scale;
+      for (double& steps : path->steps) steps *= scale;
+    }
+    time.instructions *= scale;
+    if (const double cycles = time.miss.Cycles(latencies); cycles > longest_cycles) {
+      longest = time;
+      longest_cycles = cycles;
+    }
+  }
+  counts_.latency.push_back(longest);
+  counts_.block_issued.push_back(IssuedSoFar() - trace.issued_before);
+  for (const Warp& warp : block.warps) counts_.divergent_branches += static_cast<double>(warp.splits);
+  ++counts_.sampled_blocks;
+  traces_.erase(block.index);
+  trace_ = nullptr;
+}
+
+Counts Counter::Finish() {
+  // Each part of threadIdx that the kernel reads takes a wavefront a warp. The first instruction stands for it.
+  const auto parts =
+      std::count_if(grid_.kernel->specials.begin(), grid_.kernel->specials.end(), [](const SpecialSlot& slot) {
+        return slot.kind == SpecialSlot::Kind::kTidX || slot.kind == SpecialSlot::Kind::kTidY ||
+               slot.kind == SpecialSlot::Kind::kTidZ;
+      });
+  counts_.exchange_wavefronts = static_cast<double>(parts) * counts_.warps_per_block * static_cast<double>(blocks_);
+  demands_.front().exchange_wavefronts = counts_.exchange_wavefronts;
+  for (size_t pc = 0; pc < executed_.size(); ++pc) {
+    const auto times = static_cast<double>(executed_[pc]);
+    const Cost& cost = code_.costs[pc];
+    counts_.issued += times * static_cast<double>(cost.issue);
+    counts_.thread_instructions += static_cast<double>(lanes_[pc]) * static_cast<double>(cost.issue);
+    AddPipes(cost, times, counts_.pipe);
+    if (Exchanges(cost)) counts_.exchange_wavefronts += times;
+    if (grid_.kernel->code[pc].run == &Barrier) counts_.barriers += times;
+    if (grid_.kernel->code[pc].run == &Branch) counts_.branches += times;
+    if (cost.pipe == Pipe::kTensor) counts_.tensor_flops += times * grid_.kernel->tensor_flops[pc];
+  }
+  // Merged loads were issued as one.
+  counts_.issued -= counts_.merged_loads;
+  counts_.pipe[static_cast<size_t>(Pipe::kMemory)] -= counts_.merged_loads;
+  FindHottestLine();
+  for (auto& [address, array] : arrays_) counts_.arrays.push_back(array.traffic);
+  CountLines();
+  return counts_;
+}
+
+void Counter::FindHottestLine() {
+  const double scale = counts_.sampled_blocks == 0
+                           ? 0
+                           : static_cast<double>(counts_.grid_blocks) / static_cast<double>(counts_.sampled_blocks);
+  for (const auto& [number, line] : atomic_lines_) {
+    // A line that only one of several blocks touches is that block's own, as far as can be told.
+    const double times = line.blocks == 1 && counts_.sampled_blocks > 1 ? 1 : scale;
+    // Cycles of an H100, to compare lines by.
+    if (times * (6 * line.sectors + line.repeats) <= 6 * counts_.hottest_line_sectors + counts_.hottest_line_repeats)
+      continue;
+    counts_.hottest_line_sectors = times * line.sectors;
+    counts_.hottest_line_repeats = times * line.repeats;
+  }
+}
+
+const char* PipeName(Pipe pipe) {
+  switch (pipe) {
+    case Pipe::kFp32:
+      return "fp32";
+    case Pipe::kInt:
+      return "int";
+    case Pipe::kHalf:
+      return "half";
+    case Pipe::kFp64:
+      return "fp64";
+    case Pipe::kSpecial:
+      return "special";
+    case Pipe::kMemory:
+      return "memory";
+    case Pipe::kTensor:
+      return "tensor";
+    case Pipe::kControl:
+      return "control";
+    case Pipe::kCount:
+      break;
+  }
+  return "unknown";
+}
+
+}  // namespace kgrpo::simt

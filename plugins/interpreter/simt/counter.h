@@ -1,0 +1,121 @@
+// Counts what the time model needs while sampled blocks run. See counts.h for what each figure means.
+#ifndef KGRPO_INTERPRETER_SIMT_COUNTER_H_
+#define KGRPO_INTERPRETER_SIMT_COUNTER_H_
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "interpreter/simt/access.h"
+#include "interpreter/simt/bank_conflicts.h"
+#include "interpreter/simt/counts.h"
+#include "interpreter/simt/machine.h"
+#include "interpreter/simt/machine_code.h"
+#include "interpreter/simt/scoreboard.h"
+#include "interpreter/simt/sector_cache.h"
+
+namespace kgrpo::simt {
+
+class Counter {
+ public:
+  explicit Counter(Grid& grid);
+  ~Counter();
+
+  // Around each sampled block.
+  void StartBlock(Block& block);
+  void FinishBlock(Block& block);
+
+  // Each instruction that a warp issues, with the lanes that execute it.
+  void CountInstruction(const Warp& warp, uint32_t pc, uint32_t mask) {
+    ++executed_[pc];
+    lanes_[pc] += mask == kAllLanes ? kLanes : static_cast<uint32_t>(std::popcount(mask));
+    BlockTrace& trace = *trace_;
+    for (size_t i = 0; i < trace.warps.size(); ++i) {
+      if (trace.warps[i] != warp.id) continue;
+      ++trace.executed[i];
+      if (trace.entries[i].size() < kMostTraced) trace.entries[i].push_back({pc, false, false});
+    }
+  }
+  // Each memory access, once resolved.
+  void CountAccess(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
+
+  // Makes `block` the one that is counted now.
+  void Switch(const Block& block) { trace_ = &traces_[block.index]; }
+
+  Counts Finish();
+
+ private:
+  static constexpr size_t kMostTraced = 1 << 16;
+  static constexpr uint32_t kRegistersToYield = 16;  // so many ptxas lets wait for loads; see scoreboard.cc
+
+  // What is kept of one array while blocks run.
+  struct Array {
+    ArrayTraffic traffic;
+    uint64_t sectors = 0;
+    // By sector: 1 + number of the block that touched it last.
+    uint32_t* loaded_by = nullptr;
+    uint32_t* stored_by = nullptr;
+    // By 64 bytes, two words each: 1 + number of the block that fetched or wrote them last, and when.
+    uint32_t* last_touch = nullptr;
+  };
+  struct BlockTrace {
+    std::vector<int> warps;
+    std::vector<std::vector<TraceEntry>> entries;
+    std::vector<uint64_t> executed;
+    uint32_t number = 0;
+    uint32_t loads = 0;          // registers loaded since the last change of warps
+    bool unordered = true;       // of these, none that a store must wait for
+    uint32_t touched_lines = 0;  // that went past the L1 so far
+    std::vector<SectorCache> caches;
+    double issued_before = 0;
+  };
+
+  double IssuedSoFar() const;
+
+  // counter_lines.cc
+  void CountLines();
+
+  // counter_reuse.cc
+  void ChangeWarps(Warp& warp);
+  void CountReuse(Array& array, DeviceAddress start, uint64_t line, uint32_t sectors, bool load);
+
+  // counter_memory.cc
+  void CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
+  void CountGlobalAtomic(const Instruction& in, uint32_t mask, const Access& access);
+  void FindHottestLine();
+  void CountPartialSectors(Array& array, DeviceAddress start, uint32_t mask, const Access& access);
+  void CountShared(const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
+  void AddSharedWavefronts(const Instruction& in, const Access& access, uint32_t mask, uint32_t bytes, bool load);
+  void CountSharedAtomic(const Instruction& in, uint32_t mask, const Access& access);
+  bool CountMergedLoad(const Instruction& in, uint32_t mask, const Access& access);
+  uint32_t SharedWavefronts(const Instruction& in, const Access& access, uint32_t mask, uint32_t bytes, bool load);
+  Array& ArrayOf(const Warp& warp, uint64_t address, const Access& access);
+
+  Grid& grid_;
+  Counts counts_;
+  const MachineCode code_;
+  std::vector<uint64_t> executed_, lanes_;
+  std::vector<Demand> demands_;          // by pc; what follows from executed_ is added at the end
+  std::vector<uint8_t> leader_aligned_;  // by leader of merged loads: whether its last access was aligned to the vector
+  BankConflicts bank_conflicts_;
+  Scoreboard scoreboard_;
+  std::vector<double> chain_;  // by pc: cycles of one trace's longest chain
+  std::unordered_map<uint64_t, BlockTrace> traces_;
+  BlockTrace* trace_ = nullptr;
+  std::map<DeviceAddress, Array> arrays_;
+  // What atomics do at a 128-byte line; see Counts::hottest_line_sectors.
+  struct AtomicLine {
+    double sectors = 0, repeats = 0;
+    uint32_t block = 0;   // the last one that touched it
+    uint32_t blocks = 0;  // sampled blocks that did
+  };
+  std::unordered_map<uint64_t, AtomicLine> atomic_lines_;
+  uint32_t blocks_ = 0;
+};
+
+}  // namespace kgrpo::simt
+#endif  // KGRPO_INTERPRETER_SIMT_COUNTER_H_

@@ -1,0 +1,166 @@
+// What a counted launch measures: the inputs of the time model. Sums over the sampled blocks unless said otherwise.
+#ifndef KGRPO_INTERPRETER_SIMT_COUNTS_H_
+#define KGRPO_INTERPRETER_SIMT_COUNTS_H_
+
+#include <array>    // pipes
+#include <cstddef>  // sizes
+#include <cstdint>  // counts
+#include <string>   // array names
+#include <vector>   // arrays, blocks
+
+namespace kgrpo::simt {
+
+// The execution pipes of a streaming multiprocessor that the model tells apart.
+enum class Pipe {
+  kFp32,  // float add, multiply, fma
+  kInt,   // integer add, logic, shift, compare, select, integer multiply-add
+  kHalf,  // half2, bfloat162
+  kFp64,
+  kSpecial,  // ex2, lg2, rcp, rsqrt, sin, cos, tanh; conversions
+  kMemory,   // loads, stores, atomics, shuffles: the load/store unit's instruction queue
+  kTensor,   // mma, wmma
+  kControl,  // branches, barriers, votes
+  kCount
+};
+const char* PipeName(Pipe pipe);
+
+// What lies between two touches of the same 64 bytes: as many lines as 2^(i - 1) to 2^i that the block fetches or
+// writes.
+inline constexpr size_t kReuseDistances = 24;
+using ByDistance = std::array<double, kReuseDistances>;
+
+// Global memory traffic of one array (allocation).
+struct ArrayTraffic {
+  std::string name;
+  uint64_t address = 0;           // of the allocation
+  uint64_t bytes = 0;             // its size
+  double load_requests = 0;       // warp instructions
+  double load_sectors = 0;        // 32-byte sectors asked of the L1
+  double load_ideal_sectors = 0;  // sectors that the bytes asked for would fill, if they lay side by side
+  // Of load_sectors, those that an L1 of kL1Shares[i] times Counts::l1_share bytes a block passes on to the L2.
+  std::array<double, 3> l1_miss_sectors{};
+  double store_requests = 0;
+  double store_sectors = 0;
+  double store_ideal_sectors = 0;
+  double store_partial_sectors = 0;  // of store_sectors, those that their instruction fills only in part
+  double atomic_requests = 0;
+  double atomic_sectors = 0;
+  double unique_load_sectors = 0;   // sum over blocks of the distinct sectors a block loads
+  double unique_store_sectors = 0;  // sum over blocks of the distinct sectors a block writes
+  double unique_load_pairs = 0;     // the same in 64 bytes, which the L2 fetches together
+  ByDistance load_again{};          // times that a block wants such a pair again that the L1 has lost
+  ByDistance store_again{};         // times that it writes to one again
+  double all_load_sectors = 0;      // distinct over all sampled blocks together
+  double all_store_sectors = 0;
+};
+
+// What an instruction's result waits for.
+enum class LatencyTerm {
+  kAlu,
+  kFp64,
+  kSpecial,
+  kTensor,
+  kShared,
+  kShuffle,
+  kConstant,
+  kL1,
+  kL2,
+  kDram,
+  kAtomic,
+  kBarrier,
+  kCount
+};
+inline constexpr auto kLatencyTerms = static_cast<size_t>(LatencyTerm::kCount);
+
+// Latencies in cycles, of instructions that depend on one another.
+struct Latencies {
+  double alu = 4, fp64 = 8, special = 18, tensor = 33, shared = 29, shuffle = 24, constant = 8, l1 = 39, l2 = 270,
+         dram = 620, atomic = 330, barrier = 25;
+  std::array<double, kLatencyTerms> ByTerm() const {
+    return {alu, fp64, special, tensor, shared, shuffle, constant, l1, l2, dram, atomic, barrier};
+  }
+};
+
+// What the longest chain of dependent instructions consists of: so a chain that was found once can be timed for other
+// latencies.
+struct LatencyPath {
+  double issue = 0;  // cycles that its instructions take to issue, and that no latency explains
+  std::array<double, kLatencyTerms> steps{};  // how often each latency is waited for
+  double Cycles(const Latencies& latencies) const {
+    double cycles = issue;
+    const auto by_term = latencies.ByTerm();
+    for (size_t i = 0; i < kLatencyTerms; ++i) cycles += steps[i] * by_term[i];
+    return cycles;
+  }
+};
+
+// How much of the L1 a block has for itself, for which misses are counted: that much of its even share.
+inline constexpr std::array<double, 3> kL1Shares = {0.5, 1, 2};
+
+// Latency of a typical warp of one sampled block: its instructions in the order of a list scheduler, each waiting for
+// its operands.
+struct BlockLatency {
+  LatencyPath hit;          // from start to end, every L1 miss served by the L2
+  LatencyPath miss;         // every L1 miss served by DRAM
+  double instructions = 0;  // that the warp issued
+};
+
+// What instructions ask of the device. The same figures as in Counts, but told apart by instruction or by source line.
+struct Demand {
+  double issued = 0;
+  std::array<double, static_cast<size_t>(Pipe::kCount)> pipe{};
+  double tensor_flops = 0;
+  double requests = 0, sectors = 0, ideal_sectors = 0;  // global loads and stores
+  double l1_wavefronts = 0;
+  double l2_sectors = 0;  // stores, atomics, and loads that a block's even share of the L1 does not hold
+  double local_sectors = 0;
+  double shared_requests = 0, shared_wavefronts = 0, shared_ideal_wavefronts = 0;
+  double shared_atomic_wavefronts = 0;
+  double exchange_wavefronts = 0;
+  double atomic_operations = 0;
+  double chain = 0;  // cycles of the longest chains of the typical warps
+
+  Demand& operator+=(const Demand& other);
+};
+
+struct LineDemand : Demand {
+  std::string file;  // as the compiler names it; "" and line 0 where it says nothing
+  int line = 0;
+};
+
+struct Counts {
+  std::string kernel;
+  uint64_t grid_blocks = 0;
+  uint64_t sampled_blocks = 0;
+  uint32_t threads_per_block = 0;
+  uint32_t warps_per_block = 0;
+  double issued = 0;               // warp instructions as the GPU's own code would have them (see cost.h)
+  double thread_instructions = 0;  // the same, weighted by active lanes
+  std::array<double, static_cast<size_t>(Pipe::kCount)> pipe{};  // warp instructions by pipe
+  double tensor_flops = 0;
+
+  std::vector<ArrayTraffic> arrays;  // in order of addresses
+  double l1_share = 0;               // bytes of L1 a block
+  double l1_wavefronts = 0;          // cycles of the L1's tag stage: 128-byte lines touched, a request
+  double local_sectors = 0;          // spilled or indexed local arrays
+  double shared_requests = 0;
+  double shared_wavefronts = 0;         // cycles of shared memory, with bank conflicts
+  double shared_ideal_wavefronts = 0;   // without
+  double merged_loads = 0;              // shared loads that ptxas merges into another's vector load
+  double shared_atomic_wavefronts = 0;  // with same-address serialisation
+  double exchange_wavefronts = 0;       // shuffles, and reads of threadIdx: they pass through shared memory's data path
+  double global_atomic_operations = 0;  // 32-byte sectors that atomic instructions touch
+  // At the line where atomics take longest, extrapolated to the whole grid: sectors, once for each instruction that
+  // touches them, and beyond that the lanes that meet at the same address. A float's count more.
+  double hottest_line_sectors = 0;
+  double hottest_line_repeats = 0;
+  double barriers = 0;            // warp arrivals
+  double divergent_branches = 0;  // branches that split a warp
+  double branches = 0;
+  std::vector<BlockLatency> latency;  // one a sampled block
+  std::vector<double> block_issued;   // issued, by sampled block: how uneven the work is
+  std::vector<LineDemand> lines;      // by file and line
+};
+
+}  // namespace kgrpo::simt
+#endif  // KGRPO_INTERPRETER_SIMT_COUNTS_H_

@@ -1,0 +1,22 @@
+// What ptxas makes of a kernel's PTX as far as it changes what instructions cost. Used by counter.cc.
+#ifndef KGRPO_INTERPRETER_SIMT_MACHINE_CODE_H_
+#define KGRPO_INTERPRETER_SIMT_MACHINE_CODE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "interpreter/simt/program.h"
+
+namespace kgrpo::simt {
+
+// All by pc.
+struct MachineCode {
+  std::vector<Cost> costs;
+  std::vector<uint8_t> merged_into_wide;  // bytes of the vector load that ptxas makes of the loads from here on, or 0
+  std::vector<uint32_t> merged_leader;    // the pc of the first of them + 1, or 0
+};
+
+MachineCode TowardsMachineCode(const Kernel& kernel);
+
+}  // namespace kgrpo::simt
+#endif  // KGRPO_INTERPRETER_SIMT_MACHINE_CODE_H_

@@ -1,0 +1,214 @@
+// Race detection: see race_shadow.h for how order is known.
+#include <algorithm>
+#include <bit>
+#include <iterator>
+#include <string>
+
+#include "interpreter/simt/access.h"
+#include "interpreter/simt/race_order.h"
+
+namespace kgrpo::simt {
+namespace {
+
+// Forgets all accesses, to make room for new events.
+void Forget(Grid& grid) {
+  grid.events.assign(1, {});
+  grid.shadows.clear();
+  grid.recent_shadows.fill({});
+  for (Block* block : grid.resident) block->shared_shadow.Reset(grid.shared_limit);
+}
+
+void ReportRace(Warp& warp, const Instruction& in, int lane, const Access& access, const char* now, AccessCell earlier,
+                const char* then) {
+  const AccessEvent& event = warp.grid->events[earlier / kLanes];
+  const ThreadId other = IdOf(*warp.grid, event.block, event.warp * kLanes + earlier % kLanes);
+  const int other_line = warp.grid->kernel->lines[event.pc].line;
+  std::string where = access.space == Space::kShared ? DescribeShared(*warp.grid, access.address[lane], access.bytes)
+                                                     : warp.grid->memory->Describe(access.address[lane]);
+  if (where.starts_with("at ")) where = where.substr(3);
+  const char* missing = event.block != warp.block->index ? "synchronisation of the blocks"
+                        : event.warp == warp.id          ? "__syncwarp() or barrier"
+                                                         : "barrier";
+  Report(warp, in.index, lane, FindingCode::kRace, false, access.address[lane], where,
+         std::string(now) + " " + where + " while " + NameThread(other) + " " + then + " it" +
+             (other_line > 0 ? " at line " + std::to_string(other_line) : "") + ", with no " + missing +
+             " between (a race)",
+         &other, other_line);
+}
+
+bool IsSharedVolatile(const Instruction& in, const Access& access) {
+  return access.space == Space::kShared && (in.flags & kFlagPlainVolatile) != 0;
+}
+
+// Whether `cell` is a volatile access of another lane of `warp` to shared memory, as what `warp` does now is: code that
+// relies on a warp's lanes running in step. Volatile keeps the accesses, not their order among lanes.
+bool InStep(AccessCell cell, const Warp& warp, const Instruction& in, const Access& access) {
+  const AccessEvent& event = warp.grid->events[cell / kLanes];
+  return IsSharedVolatile(in, access) && event.warp == warp.id &&
+         (warp.grid->kernel->code[event.pc].flags & kFlagPlainVolatile) != 0;
+}
+
+// Whether a read may see the unordered write `cell`. A volatile read of what a plain write left is how flags are often
+// built; it acquires, so it is let pass.
+bool MayPoll(AccessCell cell, const Warp& warp, const Instruction& in, const Access& access) {
+  return (in.flags & kFlagVolatile) != 0 && !InStep(cell, warp, in, access);
+}
+
+}  // namespace
+
+Order OrderOf(const AccessEvent& event, const Warp& warp) {
+  if (event.block == warp.block->index) {
+    if (event.warp == warp.id) return Order::kSameWarp;
+    if (event.clock < warp.known[event.warp]) return Order::kBefore;
+  }
+  // Through memory: it must have been released after the access, and this warp must have acquired that.
+  if (warp.acquire_time == 0) return Order::kUnordered;
+  const auto block = warp.grid->released.find(event.block);
+  if (block == warp.grid->released.end()) return Order::kUnordered;
+  const std::vector<Released>& released = block->second[event.warp];
+  const auto first = std::upper_bound(released.begin(), released.end(), event.clock,
+                                      [](uint32_t clock, const Released& one) { return clock < one.clock; });
+  return first != released.end() && first->time <= warp.acquire_time ? Order::kBefore : Order::kUnordered;
+}
+
+uint32_t NoteEvent(Warp& warp, const Instruction& in, AccessKind kind) {
+  std::vector<AccessEvent>& events = warp.grid->events;
+  AccessEvent event;
+  event.block = static_cast<uint32_t>(warp.block->index);
+  event.clock = warp.clock;
+  event.pc = in.index;
+  event.warp = static_cast<uint16_t>(warp.id);
+  event.atomic = kind == AccessKind::kAtomic || (in.flags & kFlagVolatile) != 0;
+  uint32_t& latest = warp.events[in.index];
+  if (latest != 0 && latest < events.size() && events[latest] == event) return latest;
+  if (events.size() >= kMostEvents || events.empty()) Forget(*warp.grid);
+  latest = static_cast<uint32_t>(events.size());
+  events.push_back(event);
+  return latest;
+}
+
+RaceShadow* ShadowOf(Warp& warp, const Access& access, int lane, uint64_t& base) {
+  Grid& grid = *warp.grid;
+  base = 0;
+  if (access.space == Space::kShared) return &warp.block->shared_shadow;
+  if (access.space != Space::kGlobal) return nullptr;
+  const Allocation* allocation =
+      access.allocation != nullptr ? access.allocation : grid.memory->Find(access.address[lane]);
+  if (allocation->read_only()) return nullptr;
+  base = allocation->address();
+  for (const RecentShadow& recent : grid.recent_shadows) {
+    if (recent.owner == allocation) return recent.shadow;
+  }
+  RaceShadow& found = grid.shadows[allocation];
+  if (found.empty()) found.Reset(allocation->bytes());
+  std::copy_backward(grid.recent_shadows.begin(), std::prev(grid.recent_shadows.end()), grid.recent_shadows.end());
+  grid.recent_shadows[0] = {allocation, &found};
+  return &found;
+}
+
+void CheckLoadOrder(Warp& warp, const Instruction& in, uint32_t mask, const Access& access) {
+  const uint32_t event = NoteEvent(warp, in, AccessKind::kLoad);
+  const bool polled = (in.flags & kFlagVolatile) != 0 && !IsSharedVolatile(in, access);
+  Memory writes, atomics, reads;
+  uint64_t base = 0;
+  const bool several = access.allocation == nullptr && access.space == Space::kGlobal;
+  RaceShadow* shadow = several ? nullptr : ShadowOf(warp, access, std::countr_zero(mask), base);
+  if (!several && shadow == nullptr) return;
+  if (!several && NoteLoads(warp, mask, access, event, polled, *shadow, base)) return;
+  for (uint32_t m = access.distinct & mask; m != 0; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    if (several) shadow = ShadowOf(warp, access, lane, base);
+    if (shadow == nullptr) continue;
+    const RaceShadow::Span span = shadow->At(access.address[lane] - base, access.bytes);
+    const AccessCell cell = event * kLanes + static_cast<uint32_t>(lane);
+    for (uint32_t g = 0; g < span.count; ++g) {
+      for (const AccessCell write : {span.write[g], span.atomic[g]}) {
+        if (write == 0 || HappenedBefore(write, warp, lane, write == span.write[g] ? writes : atomics) ||
+            MayPoll(write, warp, in, access))
+          continue;
+        const bool atomic = warp.grid->events[write / kLanes].atomic;
+        return ReportRace(warp, in, lane, access, "reads", write, atomic ? "updates" : "writes");
+      }
+      const AccessCell before = span.read[0][g];
+      const bool beside = before != 0 && before / kLanes != event && !HappenedBefore(before, warp, lane, reads) &&
+                          reads.order != Order::kSameWarp;
+      span.read[beside ? 1 : 0][g] = cell;
+    }
+  }
+}
+
+void CheckStoreOrder(Warp& warp, const Instruction& in, int lane, const Access& access, AccessKind kind, bool changes) {
+  if (access.space == Space::kShared && warp.block->copies_pending != 0 &&
+      ReportPending(warp, in, lane, access, kind == AccessKind::kAtomic ? "atomically updates" : "writes"))
+    return;
+  const uint32_t event = NoteEvent(warp, in, kind);
+  uint64_t base;
+  RaceShadow* shadow = ShadowOf(warp, access, lane, base);
+  if (shadow == nullptr) return;
+  const std::vector<AccessEvent>& events = warp.grid->events;
+  const bool concurrent = events[event].atomic;
+  const char* now = kind == AccessKind::kAtomic ? "atomically updates" : "writes";
+  if (concurrent) shadow->ExpectAtomics();
+  Memory memory;
+  const RaceShadow::Span span = shadow->At(access.address[lane] - base, access.bytes);
+  for (uint32_t g = 0; g < span.count; ++g) {
+    const AccessCell write = span.write[g], atomic = span.atomic[g];
+    if (changes && !HappenedBefore(write, warp, lane, memory)) {
+      return ReportRace(warp, in, lane, access, now, write, "writes");
+    }
+    if (changes && !HappenedBefore(atomic, warp, lane, memory) && !(concurrent && !InStep(atomic, warp, in, access))) {
+      return ReportRace(warp, in, lane, access, now, atomic, "updates");
+    }
+    for (AccessCell* reads : span.read) {
+      AccessCell& read = reads[g];
+      if (HappenedBefore(read, warp, lane, memory)) {
+        read = 0;
+      } else if (changes && !(concurrent && events[read / kLanes].atomic && !InStep(read, warp, in, access))) {
+        return ReportRace(warp, in, lane, access, now, read, "reads");
+      }
+    }
+    // What is atomic leaves the plain write before it: others need not be ordered after that yet.
+    const AccessCell cell = event * kLanes + static_cast<uint32_t>(lane);
+    if (concurrent) {
+      span.atomic[g] = cell;
+    } else {
+      span.write[g] = cell;
+      if (atomic != 0) span.atomic[g] = 0;
+    }
+  }
+}
+
+void NoteFence(Warp& warp) {
+  const size_t warps = warp.known.size() / 2, own = static_cast<size_t>(warp.id);
+  for (size_t w = 0; w < warps; ++w) warp.known[warps + w] = std::max(warp.known[warps + w], warp.known[w]);
+  warp.known[warps + own] = ++warp.clock;
+  warp.fenced = true;
+}
+
+void NoteRelease(Warp& warp, const Instruction& in, uint32_t mask, const Access& access) {
+  if (access.space != Space::kGlobal || (in.flags & kFlagBlockScope) != 0) return;
+  if ((in.flags & kFlagRelease) != 0) NoteFence(warp);
+  if (!warp.fenced) return;
+  Grid& grid = *warp.grid;
+  const size_t warps = warp.known.size() / 2;
+  const uint64_t now = ++grid.time;
+  std::vector<std::vector<Released>>& released = grid.released[warp.block->index];
+  released.resize(warps);
+  for (size_t w = 0; w < warps; ++w) {
+    const uint32_t covered = warp.known[warps + w];
+    if (covered > (released[w].empty() ? 0 : released[w].back().clock)) released[w].push_back({covered, now});
+  }
+  for (uint32_t m = access.distinct & mask; m != 0; m &= m - 1)
+    grid.release_times[access.address[std::countr_zero(m)] / 16] = now;
+}
+
+void NoteAcquire(Warp& warp, const Instruction& in, uint32_t mask, const Access& access) {
+  Grid& grid = *warp.grid;
+  if (access.space != Space::kGlobal || (in.flags & kFlagBlockScope) != 0 || grid.release_times.empty()) return;
+  for (uint32_t m = access.distinct & mask; m != 0; m &= m - 1) {
+    const auto found = grid.release_times.find(access.address[std::countr_zero(m)] / 16);
+    if (found != grid.release_times.end()) warp.acquire_time = std::max(warp.acquire_time, found->second);
+  }
+}
+
+}  // namespace kgrpo::simt

@@ -1,0 +1,47 @@
+// What race.cc and race_together.cc share: the order of a warp's accesses and those noted before.
+#ifndef KGRPO_INTERPRETER_SIMT_RACE_ORDER_H_
+#define KGRPO_INTERPRETER_SIMT_RACE_ORDER_H_
+
+#include <cstdint>
+
+#include "interpreter/simt/access.h"
+#include "interpreter/simt/machine.h"
+
+namespace kgrpo::simt {
+
+// How an earlier event stands to what a warp does now.
+enum class Order : uint8_t { kBefore, kSameWarp, kUnordered };
+
+Order OrderOf(const AccessEvent& event, const Warp& warp);
+
+// Whether the access `cell` happened before what `lane` of `warp` does now. `event` and `order` remember the last
+// answer: the cells of neighbouring lanes tend to come from one instruction.
+struct Memory {
+  uint32_t event = 0;
+  Order order = Order::kBefore;
+};
+inline bool HappenedBefore(AccessCell cell, const Warp& warp, int lane, Memory& memory) {
+  if (cell == 0) return true;
+  const uint32_t number = cell / kLanes;
+  if (number != memory.event) {
+    memory.event = number;
+    memory.order = OrderOf(warp.grid->events[number], warp);
+  }
+  if (memory.order != Order::kSameWarp) return memory.order == Order::kBefore;
+  return cell % kLanes == static_cast<uint32_t>(lane) ||
+         warp.grid->events[number].clock < warp.lane_known[static_cast<size_t>(lane)];
+}
+
+// The number of the event that is `in`, executed now by `warp`: the same as long as the warp has not synchronised.
+uint32_t NoteEvent(Warp& warp, const Instruction& in, AccessKind kind);
+
+// The shadow of the memory that `lane` accesses, and the address it begins at; null where none is kept.
+RaceShadow* ShadowOf(Warp& warp, const Access& access, int lane, uint64_t& base);
+
+// race_together.cc: notes a warp's loads, all in one allocation or in shared memory. False where there may be a race or
+// each lane must be looked at by itself: nothing is noted then. `polled`: whatever was written before may be read.
+bool NoteLoads(const Warp& warp, uint32_t mask, const Access& access, uint32_t event, bool polled, RaceShadow& shadow,
+               uint64_t base);
+
+}  // namespace kgrpo::simt
+#endif  // KGRPO_INTERPRETER_SIMT_RACE_ORDER_H_

@@ -1,0 +1,43 @@
+// Which instructions of a trace ptxas schedules together: more than a basic block. Short branches become predicates,
+// but for those over a jump back, and small loops are unrolled, so that loads of several turns are under way at once.
+// Used by the scoreboard.
+#ifndef KGRPO_INTERPRETER_SIMT_REGIONS_H_
+#define KGRPO_INTERPRETER_SIMT_REGIONS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "interpreter/simt/program.h"
+
+namespace kgrpo::simt {
+
+// One instruction that a traced warp executed.
+struct TraceEntry {
+  uint32_t pc;
+  bool beyond_l1;  // a load that the L1 did not hold
+  bool
+      first;  // of that, what the block touches for the first time: an earlier block's loads may have left it in the L2
+};
+
+class Regions {
+ public:
+  explicit Regions(const Kernel& kernel);
+
+  // The end of the region that begins at trace[at]. `whole` says whether it consists of whole basic blocks, and then
+  // `key` holds their numbers; otherwise its order is the trace's.
+  size_t End(const std::vector<TraceEntry>& trace, size_t at, bool* whole, std::vector<uint32_t>* key) const;
+
+ private:
+  bool UnrolledByPtxas(const BasicBlock& block) const;
+  bool Joins(uint32_t from, uint32_t to, uint32_t* turns) const;
+  size_t BlockEnd(const std::vector<TraceEntry>& trace, size_t at, uint32_t* block) const;
+
+  const Kernel& kernel_;
+  std::vector<uint32_t> block_of_;  // by pc of a block's first instruction: its index + 1
+  std::vector<uint8_t> unrolled_;   // by block: a loop of one block that ptxas unrolls
+  std::vector<uint8_t> loop_head_;  // by block: something branches back to it
+};
+
+}  // namespace kgrpo::simt
+#endif  // KGRPO_INTERPRETER_SIMT_REGIONS_H_

@@ -1,0 +1,69 @@
+// How long one warp takes from start to end if it had a multiprocessor for itself: the latency that only other warps
+// can hide.
+//
+// Machine code is not in PTX's order: ptxas moves loads up and their uses down. So each region's instructions
+// (regions.h) are first ordered by a list scheduler (longest path first), then issued in that order, each waiting for
+// its operands.
+#ifndef KGRPO_INTERPRETER_SIMT_SCOREBOARD_H_
+#define KGRPO_INTERPRETER_SIMT_SCOREBOARD_H_
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "interpreter/simt/counts.h"
+#include "interpreter/simt/program.h"
+#include "interpreter/simt/regions.h"
+
+namespace kgrpo::simt {
+
+class Scoreboard {
+ public:
+  // `costs` are the kernel's, after merging (see machine_code.h). All references must outlive this.
+  Scoreboard(const Kernel& kernel, const std::vector<Cost>& costs, const Latencies& latencies);
+
+  // The longest chain from the trace's start to the last result. Adds to `chain`, by pc, the cycles that each
+  // instruction has of it, what the L1 does not hold coming from DRAM.
+  BlockLatency Time(const std::vector<TraceEntry>& trace, std::vector<double>* chain);
+
+ private:
+  // A region's instructions by their positions in it. Turns of an unrolled loop use the same registers of the PTX, so
+  // what an operand waits for is found once, in the order of the PTX.
+  struct Region {
+    std::vector<uint32_t> order;         // in which they issue
+    std::vector<int32_t> operands;       // of all, one after the other: who makes it, or the complement of a register
+    std::vector<uint32_t> operands_end;  // by instruction
+    std::vector<std::pair<uint32_t, uint32_t>> left;  // registers that are written, and by whom last
+  };
+  struct Value {
+    double ready = 0;
+    int32_t step = -1;
+  };
+  Region Schedule(const std::vector<uint32_t>& pcs);
+  // What its result waits for, how often; the term is kCount where it is there at once.
+  struct Wait {
+    LatencyTerm term = LatencyTerm::kCount;
+    double times = 0, extra = 0;  // cycles beside the latencies
+  };
+  Wait WaitOf(uint32_t pc, bool beyond_l1, bool dram) const;
+  double Cycles(const Wait& wait) const;
+  double Occupies(uint32_t pc) const;
+
+  // One run through the trace, with the L2 or DRAM behind the L1: when everything is ready, and for each instruction
+  // issued what it waited for.
+  struct Run;
+  void Issue(Run& run, const Region& region, uint32_t i, const TraceEntry& entry, std::vector<Value>& done) const;
+  LatencyPath Follow(const Run& run, std::vector<double>* chain) const;
+
+  const Kernel& kernel_;
+  const std::vector<Cost>& costs_;
+  const std::array<double, kLatencyTerms> latencies_;
+  const Regions regions_;
+  std::map<std::vector<uint32_t>, Region> orders_;  // by a region's blocks
+  std::vector<int32_t> writer_;                     // scratch of Schedule
+};
+
+}  // namespace kgrpo::simt
+#endif  // KGRPO_INTERPRETER_SIMT_SCOREBOARD_H_

@@ -1,0 +1,18 @@
+// A GPU without a GPU: parse PTX, run kernels over a device memory with checks, count, model the time on a real device.
+//
+//   auto module = simt::Module::Parse(ptx);
+//   simt::DeviceMemory memory;
+//   simt::ModuleInstance instance(module, memory);
+//   auto result = simt::Launch(instance, module->FindKernel("add"), config);
+//   auto time = simt::EstimateTime(result.counts, {registers, static_shared, dynamic_shared},
+//   simt::Device::Load("h100.yaml"));
+#ifndef KGRPO_INTERPRETER_SIMT_SIMT_H_
+#define KGRPO_INTERPRETER_SIMT_SIMT_H_
+
+#include "interpreter/simt/counts.h"      // IWYU pragma: export
+#include "interpreter/simt/launch.h"      // IWYU pragma: export
+#include "interpreter/simt/memory.h"      // IWYU pragma: export
+#include "interpreter/simt/module.h"      // IWYU pragma: export
+#include "interpreter/simt/time_model.h"  // IWYU pragma: export
+
+#endif  // KGRPO_INTERPRETER_SIMT_SIMT_H_

@@ -1,0 +1,163 @@
+// The model: each resource of the device is busy for some time if nothing else limits it; a kernel takes a little
+// longer than the busiest one (a p-norm), plus its launch. Latency is one of the resources: the time for which the
+// warps that fit at once wait.
+#include "interpreter/simt/time_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "interpreter/simt/time_sentence.h"
+#include "interpreter/simt/traffic.h"
+
+namespace kgrpo::simt {
+
+uint32_t L1Share(const Device& device, const KernelResources& resources, uint32_t threads_per_block, uint64_t blocks) {
+  const Occupancy occupancy = ComputeOccupancy(device, resources, threads_per_block);
+  const double resident =
+      std::max(1.0, std::min<double>(occupancy.blocks_per_multiprocessor,
+                                     std::ceil(static_cast<double>(blocks) / device.multiprocessors)));
+  const double shared = resources.static_shared_bytes + resources.dynamic_shared_bytes;
+  const double left = device.l1_bytes - resident * (shared > 0 ? shared + device.shared_reserved_per_block : 0);
+  return static_cast<uint32_t>(std::max(1024.0, left / resident));
+}
+
+TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources, const Device& device,
+                          L2Contents* contents, bool explain) {
+  TimeEstimate estimate;
+  L2Contents empty;
+  if (contents == nullptr) contents = &empty;
+  estimate.launch_seconds = contents->Launch() ? device.next_launch_seconds : device.launch_seconds;
+  estimate.occupancy = ComputeOccupancy(device, resources, counts.threads_per_block);
+  if (estimate.occupancy.blocks_per_multiprocessor == 0) {
+    estimate.seconds = std::numeric_limits<double>::infinity();
+    estimate.bound = "occupancy";
+    estimate.sentence =
+        "does not fit on the device: a block needs more " + estimate.occupancy.limit + " than a multiprocessor has";
+    return estimate;
+  }
+  if (counts.sampled_blocks == 0) {
+    estimate.seconds = estimate.launch_seconds;
+    estimate.bound = "launch";
+    estimate.terms.push_back({"launch", estimate.launch_seconds, "nothing ran"});
+    estimate.sentence = "bound by the cost of launching a kernel";
+    return estimate;
+  }
+  const auto sampled = static_cast<double>(counts.sampled_blocks), blocks = static_cast<double>(counts.grid_blocks);
+  const double scale = blocks / sampled;
+  const double resident =
+      std::min<double>(estimate.occupancy.blocks_per_multiprocessor, std::ceil(blocks / device.multiprocessors));
+  // The multiprocessor with the most blocks decides when the kernel ends.
+  const double busiest = std::ceil(blocks / device.multiprocessors);
+  const double at_once = std::min(blocks, resident * device.multiprocessors);
+  const Traffic traffic = SumTraffic(counts, device, scale, at_once, *contents);
+  contents->Touch(traffic.touched, device.l2_bytes * device.l2_keeps);
+  estimate.dram_bytes = traffic.dram_read + traffic.dram_written;
+  const double l2_sectors =
+      traffic.missed_sectors + traffic.store_sectors + traffic.atomic_sectors + counts.local_sectors * scale * 0.1;
+  estimate.l2_bytes = l2_sectors * kSectorBytes;
+
+  // `detail` is called only where the text is wanted.
+  auto add = [&](const char* name, double seconds, auto detail) {
+    if (seconds > 0) estimate.terms.push_back({name, seconds, explain ? detail() : std::string()});
+  };
+  // Cycles of one multiprocessor for `amount` counted over the sampled blocks.
+  auto on_sm = [&](double amount, double rate) { return amount / sampled * busiest / rate / device.clock_hz; };
+  auto on_device = [&](double amount, double rate) { return amount / rate / device.clock_hz; };
+
+  add("dram", estimate.dram_bytes / (device.dram_bytes_per_second * device.dram_efficiency),
+      [&] { return BytesText(estimate.dram_bytes); });
+  add("l2",
+      on_device(l2_sectors + traffic.partial_sectors * (device.l2_partial_store - 1), device.l2_sectors_per_cycle),
+      [&] {
+        return BytesText(estimate.l2_bytes) +
+               Print(", %.0f%% of the stored sectors only in part",
+                     100 * traffic.partial_sectors / std::max(1.0, traffic.store_sectors));
+      });
+  add("blocks", on_device(blocks, device.blocks_per_cycle), [&] { return Print("%.0f blocks", blocks); });
+  add("l1", on_sm(counts.l1_wavefronts + counts.local_sectors / 4, device.l1_lines_per_cycle),
+      [&] { return Print("%.3g lines", counts.l1_wavefronts * scale); });
+  add("shared", on_sm(SharedCycles(counts, device), device.shared_wavefronts_per_cycle), [&] {
+    return Print("%.3g cycles, %.3g without bank conflicts; %.3g of shuffles and reads of threadIdx",
+                 counts.shared_wavefronts * scale, counts.shared_ideal_wavefronts * scale,
+                 counts.exchange_wavefronts * scale);
+  });
+  add("shared atomics", on_sm(counts.shared_atomic_wavefronts, 1.0 / device.shared_atomic_cycles),
+      [&] { return Print("%.3g turns", counts.shared_atomic_wavefronts * scale); });
+  const AtomicCycles atomics = CyclesOfAtomics(counts, device);
+  add("atomics", std::max(atomics.all, atomics.line + atomics.address) / device.clock_hz, [&] {
+    return Print("%.3g operations, %.3g in one line", counts.global_atomic_operations * scale,
+                 counts.hottest_line_sectors + counts.hottest_line_repeats);
+  });
+  const double rates[] = {device.fp32_rate,
+                          device.int_rate,
+                          device.half_rate,
+                          device.fp64_rate,
+                          device.special_rate,
+                          device.memory_rate,
+                          0,
+                          0};
+  for (size_t p = 0; p < counts.pipe.size(); ++p) {
+    if (rates[p] > 0)
+      add(PipeName(static_cast<Pipe>(p)), on_sm(counts.pipe[p], rates[p]),
+          [&] { return Print("%.3g warp instructions", counts.pipe[p] * scale); });
+  }
+  add("tensor", on_sm(counts.tensor_flops, device.tensor_flops_per_cycle),
+      [&] { return Print("%.3g operations", counts.tensor_flops * scale); });
+  add("issue", on_sm(counts.issued, device.issue_rate),
+      [&] { return Print("%.3g warp instructions", counts.issued * scale); });
+  // L1 and shared memory are the same memory and take turns (H100 white paper: unified data cache).
+  // Blocks of one generation load, compute and store at about the same times, so that the device waits for one resource
+  // after the other; those of many generations are at different places of the kernel.
+  const double generations = busiest / resident;
+  estimate.norm = 1 + (device.norm - 1) * generations / (generations + 1);
+  double sum = 0, data = 0;
+  for (const TimeTerm& term : estimate.terms) {
+    if (term.name == "l1" || term.name == "shared") {
+      data += term.seconds;
+    } else {
+      sum += std::pow(term.seconds, estimate.norm);
+    }
+  }
+  sum += std::pow(data, estimate.norm);
+  const double busy = std::pow(sum, 1 / estimate.norm);
+
+  // Latency: generations of resident blocks, one after the other. The first runs in step and finds nothing in the L2
+  // but what earlier launches left; later ones find what earlier ones fetched.
+  double first = 0, later = 0, longest = 0, mean = 0;
+  const double from_dram = std::min(1.0, traffic.dram_read / kSectorBytes / std::max(1.0, traffic.first_sectors));
+  const double not_kept = 1 - traffic.kept_read / std::max(1.0, traffic.kept_read + traffic.dram_read);
+  Latencies latencies = device.latencies;
+  latencies.barrier += device.barrier_warp_cycles * counts.warps_per_block;
+  for (const BlockLatency& latency : counts.latency) {
+    const double share = 1.0 / static_cast<double>(counts.latency.size());
+    const double hit = latency.hit.Cycles(latencies), miss = latency.miss.Cycles(latencies);
+    first += (hit + (miss - hit) * not_kept) * share;
+    later += (hit + (miss - hit) * from_dram) * share;
+    mean += hit * share;
+    longest = std::max(longest, hit);
+  }
+  const double rounds = std::max(1.0, 0.5 * (generations + std::ceil(generations)));
+  const double latency_total =
+      first + (rounds - 1) * later + (longest - mean) + rounds * device.warp_start_cycles * counts.warps_per_block;
+  const double latency_cycles = latency_total / rounds, waited = latency_total / device.clock_hz;
+  add("latency", waited, [&] { return Print("%.0f cycles a warp, %.1f rounds", latency_cycles, rounds); });
+
+  // Many warps hide each other's waiting. Few that start together stay in step: they wait together, and then move data
+  // together.
+  const double warps = at_once * counts.warps_per_block / device.multiprocessors;
+  const double hiding = warps / (warps + device.overlap_warps);
+  // Warps of a block that meet at barriers wait for one another: only other blocks go on.
+  const double parties = counts.barriers > 0 ? resident / (resident + device.overlap_blocks) : 1;
+  const double norm = estimate.latency_norm = 1 + (device.latency_norm - 1) * hiding * hiding * parties;
+  estimate.seconds = estimate.launch_seconds + std::pow(std::pow(busy, norm) + std::pow(waited, norm), 1 / norm);
+  add("launch", estimate.launch_seconds, [] { return std::string(); });
+  if (!explain) return estimate;
+  std::stable_sort(estimate.terms.begin(), estimate.terms.end(),
+                   [](const TimeTerm& a, const TimeTerm& b) { return a.seconds > b.seconds; });
+  estimate.bound = estimate.terms.front().name;
+  estimate.sentence = TimeSentence(counts, device, estimate, traffic, latency_cycles);
+  return estimate;
+}
+
+}  // namespace kgrpo::simt

@@ -1,0 +1,128 @@
+// Seconds that a counted kernel would take on a GPU described by a data sheet, and what bounds it.
+#ifndef KGRPO_INTERPRETER_SIMT_TIME_MODEL_H_
+#define KGRPO_INTERPRETER_SIMT_TIME_MODEL_H_
+
+#include <cstdint>  // sizes
+#include <string>   // sentences
+#include <utility>  // exchange, pairs
+#include <vector>   // terms
+
+#include "interpreter/simt/counts.h"
+
+namespace kgrpo::simt {
+
+// A GPU. Every field is read from a YAML file that names its source; see devices/h100.yaml.
+struct Device {
+  std::string name;
+  int multiprocessors = 0;
+  double clock_hz = 0;  // under load
+  int max_threads_per_multiprocessor = 0;
+  int max_blocks_per_multiprocessor = 0;
+  int registers_per_multiprocessor = 0;
+  int register_allocation_unit = 0;  // registers a warp are rounded up to this
+  int max_registers_per_thread = 0;
+  uint32_t shared_bytes_per_multiprocessor = 0;
+  uint32_t shared_bytes_per_block = 0;
+  uint32_t shared_reserved_per_block = 0;
+  uint32_t l1_bytes = 0;  // L1 and shared memory together
+  int schedulers = 0;     // a multiprocessor
+  // Warp instructions a cycle and multiprocessor, by pipe.
+  double issue_rate = 0, fp32_rate = 0, int_rate = 0, half_rate = 0, fp64_rate = 0, special_rate = 0, memory_rate = 0;
+  double tensor_flops_per_cycle = 0;  // dense f16, a multiprocessor
+  double l1_effective = 0;            // of a block's even share of the L1, how much serves it
+  double l1_lines_per_cycle = 0;      // 128-byte wavefronts, a multiprocessor
+  double shared_wavefronts_per_cycle = 0;
+  double shared_conflict_cycles = 0;  // wavefronts' time that each one beyond the fewest possible costs
+  double l2_sectors_per_cycle = 0;    // 32-byte sectors of the whole L2, at clock_hz
+  double l2_partial_store = 0;        // sectors' time that a partly written sector costs
+  double l2_bytes = 0;
+  double l2_keeps = 0;  // of l2_bytes, how much of what one launch touched the next one finds
+  double dram_bytes_per_second = 0;
+  double dram_efficiency = 0;             // reached by a perfect stream
+  double l2_atomics_per_cycle = 0;        // sectors, whole device
+  double atomic_sector_cycles = 0;        // between two sectors of one 128-byte line
+  double same_address_atomic_cycles = 0;  // further, for each lane of a warp that meets another at one address
+  double shared_atomic_cycles = 0;        // a wavefront
+  Latencies latencies;
+  double launch_seconds = 0;       // what an empty kernel takes between two events
+  double next_launch_seconds = 0;  // the same of each further one of a call
+  double warp_start_cycles = 0;    // between a block and its successor, for each warp of the block
+  double barrier_warp_cycles = 0;  // a barrier takes longer by this for each warp of the block
+  double blocks_per_cycle = 0;     // that the device starts
+  double norm = 0;                 // exponent of the p-norm over the pipes, with many generations of blocks
+  double latency_norm = 0;         // and of that which joins them with latency, with many warps
+  double overlap_warps = 0;        // a multiprocessor; with as many that exponent is a quarter of the way from 1
+  double overlap_blocks = 0;       // with as many, kernels with barriers have it half as far from 1
+
+  // Reads a device file. Throws kgrpo::Error(KGRPO_ERROR_INVALID) "FILE:LINE: ..." for a missing, unknown or wrong
+  // field.
+  static Device Load(const std::string& path);
+};
+
+// What the compiler gave the kernel.
+struct KernelResources {
+  int registers_per_thread = 32;  // ptxas -v
+  uint32_t static_shared_bytes = 0;
+  uint32_t dynamic_shared_bytes = 0;
+  uint32_t spill_bytes = 0;  // a thread's spill stores + loads as ptxas -v counts them
+};
+
+struct Occupancy {
+  int blocks_per_multiprocessor = 0;  // 0: does not fit at all
+  int warps_per_multiprocessor = 0;
+  double fraction = 0;  // of the device's warps
+  std::string limit;    // "registers", "shared memory", "threads", "blocks"
+  // How many blocks each of them has room for; shared memory: -1 where the kernel takes none.
+  int by_registers = 0, by_shared_memory = -1, by_threads = 0, by_blocks = 0;
+};
+Occupancy ComputeOccupancy(const Device& device, const KernelResources& resources, uint32_t threads_per_block);
+
+struct TimeTerm {
+  std::string name;    // "dram", "l2", "l1", "shared", "issue", "fp32", ..., "latency", "launch"
+  double seconds = 0;  // if nothing else took time
+  std::string detail;  // "50.3 MB, 78% of the sectors' bytes used"
+};
+
+struct TimeEstimate {
+  double seconds = 0;
+  double launch_seconds = 0;    // of that, the fixed cost of a launch
+  double norm = 1;              // exponent that joined the terms but latency
+  double latency_norm = 1;      // and that joined latency with them
+  std::string bound;            // name of the largest term
+  std::vector<TimeTerm> terms;  // largest first
+  Occupancy occupancy;
+  double dram_bytes = 0, l2_bytes = 0;
+  std::string sentence;  // what bounds it and why, for a prompt
+};
+
+// The bytes of L1 that a block has while as many as fit run together: LaunchConfig::l1_share.
+uint32_t L1Share(const Device& device, const KernelResources& resources, uint32_t threads_per_block, uint64_t blocks);
+
+// What earlier launches of a call left in the L2, if there were any: bytes of each array, by its address, the last
+// touched last.
+class L2Contents {
+ public:
+  struct Touched {
+    uint64_t address = 0;  // of an array
+    double bytes = 0;
+    double last = 0;  // of them, those that no other array's come after
+  };
+  // A launch begins; whether there was one before.
+  bool Launch() { return std::exchange(launched_, true); }
+  double BytesOf(uint64_t address) const;
+  // What a launch touched, in a cache that keeps `capacity`.
+  void Touch(const std::vector<Touched>& arrays, double capacity);
+
+ private:
+  bool launched_ = false;
+  std::vector<std::pair<uint64_t, double>> kept_;
+};
+
+// Modelled time of one launch. A kernel whose block does not fit on the device has infinite seconds and a sentence that
+// says why. `contents` is what the L2 holds before, and is brought up to date; without one it holds nothing. Without
+// `explain` the texts stay empty, which is many times faster.
+TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources, const Device& device,
+                          L2Contents* contents = nullptr, bool explain = true);
+
+}  // namespace kgrpo::simt
+#endif  // KGRPO_INTERPRETER_SIMT_TIME_MODEL_H_

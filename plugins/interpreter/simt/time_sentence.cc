@@ -1,0 +1,72 @@
+#include "interpreter/simt/time_sentence.h"
+
+#include <algorithm>
+
+namespace kgrpo::simt {
+
+std::string TimeSentence(const Counts& counts, const Device& device, const TimeEstimate& estimate,
+                         const Traffic& traffic, double latency_cycles) {
+  const std::string& bound = estimate.bound;
+  const double requests = std::max(1.0, traffic.load_sectors + traffic.store_sectors);
+  const double used = std::min(1.0, (traffic.useful_load + traffic.useful_store) / requests);
+  std::string text;
+  if (bound == "dram") {
+    text = "bound by DRAM traffic: " + BytesText(estimate.dram_bytes);
+  } else if (bound == "l2") {
+    text = "bound by L2 traffic: " + BytesText(estimate.l2_bytes);
+  } else if (bound == "l1") {
+    text = Print("bound by the L1 cache: %.1f lines for each load or store instruction",
+                 counts.l1_wavefronts / std::max(1.0, [&] {
+                   double n = 0;
+                   for (const ArrayTraffic& array : counts.arrays) n += array.load_requests + array.store_requests;
+                   return n;
+                 }()));
+  } else if (bound == "shared" && counts.exchange_wavefronts > counts.shared_wavefronts) {
+    text = "bound by shuffles, which pass through the data path of shared memory";
+  } else if (bound == "shared") {
+    text = Print("bound by shared memory: %.1f cycles an access where %.1f would do",
+                 counts.shared_wavefronts / std::max(1.0, counts.shared_requests),
+                 counts.shared_ideal_wavefronts / std::max(1.0, counts.shared_requests));
+  } else if (bound == "atomics") {
+    const auto [all, line, address] = CyclesOfAtomics(counts, device);
+    text = all > line + address ? "bound by the number of atomic operations"
+           : line > address     ? "bound by atomic operations on the same 128 bytes"
+                                : "bound by atomic operations of a warp's lanes on the same addresses";
+  } else if (bound == "shared atomics") {
+    text = "bound by atomic operations on shared memory";
+  } else if (bound == "blocks") {
+    text = Print("bound by the number of blocks: %.0f with little work each", static_cast<double>(counts.grid_blocks));
+  } else if (bound == "latency") {
+    text = Print("bound by latency: each warp waits through about %.0f cycles", latency_cycles);
+    const double blocks = static_cast<double>(counts.grid_blocks);
+    if (blocks < device.multiprocessors)
+      text += Print(", and only %.0f of %d multiprocessors have a block", blocks, device.multiprocessors);
+  } else if (bound == "launch") {
+    text = "bound by the cost of launching a kernel";
+  } else if (bound == "memory") {
+    text = "bound by the number of load and store instructions";
+  } else if (bound == "issue") {
+    text = "bound by the number of instructions";
+  } else if (bound == "tensor") {
+    text = "bound by tensor core throughput";
+  } else {
+    text = "bound by " + bound + " arithmetic";
+  }
+  if (used < 0.9 && traffic.load_sectors + traffic.store_sectors > 0) {
+    text += Print("; only %.0f%% of the bytes of the sectors it touches are used", 100 * used);
+    if (traffic.worst != nullptr) text += " (worst: " + traffic.worst->name + ")";
+  }
+  if (counts.shared_ideal_wavefronts > 0 && counts.shared_wavefronts > 1.5 * counts.shared_ideal_wavefronts &&
+      bound != "shared") {
+    text += Print("; bank conflicts make shared memory accesses %.1f times as long",
+                  counts.shared_wavefronts / counts.shared_ideal_wavefronts);
+  }
+  if (counts.thread_instructions < 0.7 * 32 * counts.issued) {
+    text += Print("; only %.0f%% of the lanes are active", 100 * counts.thread_instructions / (32 * counts.issued));
+  }
+  text += Print("; occupancy %.0f%%", 100 * estimate.occupancy.fraction);
+  if (estimate.occupancy.fraction < 0.99) text += " (limited by " + estimate.occupancy.limit + ")";
+  return text;
+}
+
+}  // namespace kgrpo::simt

@@ -1,0 +1,29 @@
+// The sentence that says what bounds a kernel's time. Part of the time model.
+#ifndef KGRPO_INTERPRETER_SIMT_TIME_SENTENCE_H_
+#define KGRPO_INTERPRETER_SIMT_TIME_SENTENCE_H_
+
+#include <cstdio>
+#include <string>
+
+#include "interpreter/simt/traffic.h"
+
+namespace kgrpo::simt {
+
+template <typename... Args>
+std::string Print(const char* format, Args... args) {
+  char text[512];
+  std::snprintf(text, sizeof text, format, args...);
+  return text;
+}
+
+inline std::string BytesText(double bytes) {
+  if (bytes >= 1e9) return Print("%.2f GB", bytes / 1e9);
+  if (bytes >= 1e6) return Print("%.1f MB", bytes / 1e6);
+  return Print("%.1f kB", bytes / 1e3);
+}
+
+std::string TimeSentence(const Counts& counts, const Device& device, const TimeEstimate& estimate,
+                         const Traffic& traffic, double latency_cycles);
+
+}  // namespace kgrpo::simt
+#endif  // KGRPO_INTERPRETER_SIMT_TIME_SENTENCE_H_

@@ -1,0 +1,46 @@
+// What a counted launch asks of the L2 and of DRAM. Part of the time model.
+#ifndef KGRPO_INTERPRETER_SIMT_TRAFFIC_H_
+#define KGRPO_INTERPRETER_SIMT_TRAFFIC_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "interpreter/simt/time_model.h"
+
+namespace kgrpo::simt {
+
+inline constexpr double kSectorBytes = 32, kLineBytes = 128;
+
+struct Traffic {
+  double load_sectors = 0, missed_sectors = 0, store_sectors = 0, partial_sectors = 0,
+         atomic_sectors = 0;                 // whole grid
+  double first_sectors = 0;                  // of the missed ones, those that a block has not touched before
+  double dram_read = 0, dram_written = 0;    // bytes
+  double kept_read = 0;                      // bytes that are read and need not be fetched
+  double useful_load = 0, useful_store = 0;  // sectors, had they been filled
+  std::vector<L2Contents::Touched> touched;  // what the next launch may find
+  const ArrayTraffic* worst = nullptr;       // the array whose sectors are used worst
+};
+
+// `scale` is the grid's blocks over the sampled ones, `blocks_at_once` how many run together.
+Traffic SumTraffic(const Counts& counts, const Device& device, double scale, double blocks_at_once,
+                   const L2Contents& contents);
+
+// Cycles of shared memory's data path, of a Counts or a Demand.
+template <typename Counted>
+double SharedCycles(const Counted& counted, const Device& device) {
+  const double conflicts = std::max(0.0, counted.shared_wavefronts - counted.shared_ideal_wavefronts);
+  return counted.shared_ideal_wavefronts + device.shared_conflict_cycles * conflicts + counted.exchange_wavefronts;
+}
+
+// What atomics of the whole grid take, in cycles: all of them at the L2's rate; or at the busiest line its sectors, and
+// beside them lanes that meet at one address.
+struct AtomicCycles {
+  double all = 0, line = 0, address = 0;
+};
+AtomicCycles CyclesOfAtomics(const Counts& counts, const Device& device);
+
+}  // namespace kgrpo::simt
+#endif  // KGRPO_INTERPRETER_SIMT_TRAFFIC_H_

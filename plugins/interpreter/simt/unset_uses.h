@@ -1,0 +1,49 @@
+// Registers that hold what nothing has set: what the compiler leaves of a variable that is read before it is written.
+// Which registers those may be, and which instructions touch them, is known when a kernel is lowered
+// (lowering_unset.cc); in checked launches those instructions alone are watched (unset_uses.cc), others never.
+#ifndef KGRPO_INTERPRETER_SIMT_UNSET_USES_H_
+#define KGRPO_INTERPRETER_SIMT_UNSET_USES_H_
+
+#include <cstdint>
+#include <vector>
+
+namespace kgrpo::simt {
+
+// What becomes of sources that nothing has set. Where it is not certain that the result depends on one, it counts as
+// set: nobody is accused for a value that may not matter.
+enum class UnsetRule : uint8_t {
+  kAny,          // the result is unset where any source is
+  kDifference,   // likewise, but x - x and x ^ x are zero whatever x is
+  kAll,          // where all registers among them are: bits may be put together of several
+  kNever,        // the result is set
+  kSelect,       // selp: where the chosen one is, or what chooses
+  kAnd,          // of predicates: unless another source is false
+  kOr,           // unless another source is true
+  kShuffle,      // where the lane that is read is
+  kTogether,     // votes and the like: where those of all lanes are
+  kAccumulate,   // matrix products: where the same element of the addend is
+  kLoad,         // the address must be set; the result is
+  kStore,        // the address must be set, and the value, unless it goes to shared or local memory: then it is not
+                 // written there
+  kStoreMatrix,  // wmma.store: the same, where no element of any lane is set
+  kUse           // whatever it reads must be set: atomics, copies, branches
+};
+
+// An instruction that reads or writes registers that may be unset. Registers are numbered among those, from 0; -1 is
+// one that is always set.
+struct UnsetUse {
+  UnsetRule rule = UnsetRule::kAny;
+  bool branches = false;  // also whether it takes place must be known
+  int32_t guard = -1;     // its predicate
+  int32_t address = -1;   // of loads and stores
+  std::vector<int32_t> reads, writes;
+};
+
+// Private to unset_uses.cc and the kernels' starts: what is unset in a warp, by such register.
+struct UnsetRegister {
+  uint32_t lanes = 0;
+  uint32_t read_at = 0;  // 1 + the pc that first read one that nothing had set, of those that it comes from
+};
+
+}  // namespace kgrpo::simt
+#endif  // KGRPO_INTERPRETER_SIMT_UNSET_USES_H_

@@ -1,0 +1,190 @@
+// wmma. Its fragments are opaque: here lane l holds elements l * n/32 ... of the matrix in the order in which it lies
+// in memory (accumulators: row by row), and what is left of its registers repeats them.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "interpreter/simt/access.h"
+#include "interpreter/simt/counter.h"
+#include "interpreter/simt/handlers.h"
+#include "interpreter/simt/matrix.h"
+
+namespace kgrpo::simt {
+namespace {
+
+struct Fragment {
+  uint32_t rows, columns;
+  Element element;
+  bool by_column;      // the order of its elements
+  uint32_t per_lane;   // distinct elements a lane
+  uint32_t registers;  // 32-bit
+};
+Fragment FragmentOf(const Shape& s, Shape::Part part, Element accumulator) {
+  Fragment f{};
+  switch (part) {
+    case Shape::Part::kA:
+      f = {s.m, s.k, s.input, s.a_by_column, 0, 0};
+      break;
+    case Shape::Part::kB:
+      f = {s.k, s.n, s.input, s.b_by_column, 0, 0};
+      break;
+    case Shape::Part::kC:
+      f = {s.m, s.n, accumulator, false, 0, 0};
+      break;
+  }
+  f.per_lane = f.rows * f.columns / kLanes;
+  // f16 inputs take 8 registers whatever the shape; the others just enough.
+  f.registers = part != Shape::Part::kC && f.element == Element::kF16 ? 8 : f.per_lane * BytesOf(f.element) / 4;
+  return f;
+}
+// Row and column of element `index` in the fragment's order.
+std::pair<uint32_t, uint32_t> PlaceOf(const Fragment& f, uint32_t index) {
+  return f.by_column ? std::pair{index % f.rows, index / f.rows} : std::pair{index / f.columns, index % f.columns};
+}
+
+// Loads or stores a fragment. The address and stride are those of the first lane, as they must be the same for all.
+template <bool kLoad>
+void WmmaMemory(Warp& warp, const Instruction& in, uint32_t mask) {
+  NeedWholeWarp(warp, in, mask);
+  const Shape s = Shape::Unpack(in.offset);
+  const Fragment f = FragmentOf(s, s.part, s.sum);
+  // How the matrix lies in memory: for an accumulator not the order of the fragment.
+  const bool by_column = s.part == Shape::Part::kC ? s.a_by_column : f.by_column;
+  const uint32_t bytes = BytesOf(f.element);
+  const uint64_t stride = in.b == kNoOperand ? (by_column ? f.rows : f.columns) : SourceAs<uint32_t>(warp, in.b)[0];
+  const uint64_t base =
+      (in.flags & kFlagShared32) != 0 ? SourceAs<uint32_t>(warp, in.a)[0] : SourceAs<uint64_t>(warp, in.a)[0];
+  const Operand* registers = &warp.grid->kernel->operands[in.extra];
+  // Neighbouring elements of a lane are accessed together, up to 16 bytes.
+  const uint32_t run = by_column == f.by_column ? std::min(f.per_lane, 16 / bytes) : 1;
+  Instruction plain = in;
+  plain.offset = 0;
+  for (uint32_t slot = 0; slot < f.per_lane; slot += run) {
+    Access access;
+    for (uint32_t lane = 0; lane < kLanes; ++lane) {
+      const auto [row, column] = PlaceOf(f, lane * f.per_lane + slot);
+      access.address[lane] = base + bytes * (by_column ? column * stride + row : row * stride + column);
+    }
+    const AccessKind kind = kLoad ? AccessKind::kLoad : AccessKind::kStore;
+    ResolveAddresses(warp, plain, mask, run * bytes, kind, static_cast<Space>(in.space), access);
+    if (warp.grid->counter != nullptr) warp.grid->counter->CountAccess(warp, plain, mask, access, kind);
+    if (kLoad && warp.grid->checked) {
+      CheckInitialised(warp, in, mask, access, true);
+      CheckLoadOrder(warp, in, mask, access);
+    }
+    if (!kLoad) MarkWritten(warp, mask, access);
+    for (int lane = 0; lane < kLanes; ++lane) {
+      if (!kLoad && warp.grid->checked) CheckStoreOrder(warp, in, lane, access, kind, true);
+      for (uint32_t i = 0; i < run; ++i) {
+        std::byte* at = access.At(lane) + i * bytes;
+        uint32_t bits = 0;
+        if (kLoad) {
+          std::memcpy(&bits, at, bytes);
+          for (uint32_t copy = slot + i; copy < f.registers * 4 / bytes; copy += f.per_lane)
+            SetElement(warp, registers, lane, copy, f.element, bits);
+        } else {
+          bits = GetElement(warp, registers, lane, slot + i, f.element);
+          std::memcpy(at, &bits, bytes);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void WmmaMultiply(Warp& warp, const Instruction& in, uint32_t mask) {
+  NeedWholeWarp(warp, in, mask);
+  const Shape s = Shape::Unpack(in.offset);
+  const Fragment fa = FragmentOf(s, Shape::Part::kA, s.sum), fb = FragmentOf(s, Shape::Part::kB, s.sum),
+                 fc = FragmentOf(s, Shape::Part::kC, s.sum), fd = FragmentOf(s, Shape::Part::kC, s.result);
+  const Operand* d = &warp.grid->kernel->operands[in.extra];
+  const Operand* a = d + fd.registers;
+  const Operand* b = a + fa.registers;
+  const Operand* c = b + fb.registers;
+  Matrix am, bm, cm;
+  auto gather = [&](const Fragment& f, const Operand* registers, Matrix& matrix) {
+    for (uint32_t index = 0; index < f.rows * f.columns; ++index) {
+      const auto [row, column] = PlaceOf(f, index);
+      matrix[row * f.columns + column] = Widen(
+          GetElement(warp, registers, static_cast<int>(index / f.per_lane), index % f.per_lane, f.element), f.element);
+    }
+  };
+  gather(fa, a, am);
+  gather(fb, b, bm);
+  gather(fc, c, cm);
+  Multiply(s, am, bm, cm);
+  for (uint32_t index = 0; index < fd.rows * fd.columns; ++index) {
+    if (s.saturates) cm[index] = std::clamp(cm[index], -0x1p31, 0x1p31 - 1);
+    SetElement(warp, d, static_cast<int>(index / fd.per_lane), index % fd.per_lane, fd.element,
+               Narrow(cm[index], fd.element));
+  }
+}
+
+namespace {
+
+// Integers too, which mma.sync multiplies elsewhere.
+bool ElementOfFragment(Type type, Element& element) {
+  if (type != Type::kS8 && type != Type::kU8 && type != Type::kS32) return ElementOf(type, element);
+  element = type == Type::kS8 ? Element::kS8 : type == Type::kU8 ? Element::kU8 : Element::kS32;
+  return true;
+}
+
+bool IsByte(Element element) {
+  return element == Element::kS8 || element == Element::kU8;
+}
+
+}  // namespace
+
+Handler FindWmma(const Opcode& op, Instruction& in) {
+  Shape s;
+  if (!ReadShape(op, s)) return nullptr;
+  const bool tf32 = op.Has("tf32");
+  const bool known = (s.m == 16 && s.n == 16 && (s.k == 16 || s.k == 8)) || (s.m == 32 && s.n == 8 && s.k == 16) ||
+                     (s.m == 8 && s.n == 32 && s.k == 16);
+  // Accumulators of tf32 products are f32, and their loads and stores name nothing else.
+  const bool accumulator = (op.Has("c") || op.Has("d")) && op.type() == Type::kF32 && !op.Has("mma");
+  if (!known || (tf32 != (s.k == 8) && !(s.k == 8 && accumulator))) return nullptr;
+  if (op.Has("load") || op.Has("store")) {
+    Element element = Element::kTf32;
+    if (!tf32 && !ElementOfFragment(op.type(), element)) return nullptr;
+    s.part = op.Has("a") ? Shape::Part::kA : op.Has("b") ? Shape::Part::kB : Shape::Part::kC;
+    if (s.part == Shape::Part::kC) {
+      if (tf32) element = Element::kF32;
+      s.sum = element;
+    } else {
+      s.input = element;
+    }
+    s.a_by_column = s.b_by_column = op.Has("col");
+    in.offset = s.Pack();
+    return op.Has("load") ? &WmmaMemory<true> : &WmmaMemory<false>;
+  }
+  if (!op.Has("mma")) return nullptr;
+  // .row.col says how a and b lie; the first is a's.
+  int seen = 0;
+  for (int i = 0; i < op.modifier_count; ++i) {
+    const std::string_view text = op.modifiers[static_cast<size_t>(i)];
+    if (text != "row" && text != "col") continue;
+    (seen++ == 0 ? s.a_by_column : s.b_by_column) = text == "col";
+  }
+  if (seen != 2) return nullptr;
+  // f16 inputs go unnamed: ".f32.f32" are d and c. Others name all four.
+  if (tf32) {
+    s.input = Element::kTf32;
+  } else if (op.type_count == 4) {
+    if (!ElementOfFragment(op.types[1], s.input) || op.types[2] != op.types[1]) return nullptr;
+    if (s.input != Element::kBf16 && !IsByte(s.input)) return nullptr;
+  } else if (op.type_count != 2) {
+    return nullptr;
+  }
+  if (!ElementOfFragment(op.types[0], s.result) ||
+      !ElementOfFragment(op.types[static_cast<size_t>(op.type_count - 1)], s.sum))
+    return nullptr;
+  // Bytes are summed in integers, and nothing else is.
+  if (IsByte(s.input) != (s.result == Element::kS32) || IsByte(s.input) != (s.sum == Element::kS32)) return nullptr;
+  s.saturates = IsByte(s.input) && op.Has("satfinite");
+  in.offset = s.Pack();
+  return &WmmaMultiply;
+}
+
+}  // namespace kgrpo::simt

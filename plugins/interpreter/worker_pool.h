@@ -1,0 +1,73 @@
+// Processes that run candidates' host code: started ahead of need inside the sandbox, each used for one candidate and
+// then ended. Used by the judge.
+#ifndef KGRPO_INTERPRETER_WORKER_POOL_H
+#define KGRPO_INTERPRETER_WORKER_POOL_H
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "evaluator_shared/sandbox.h"     // Sandbox, ScratchFolder
+#include "evaluator_shared/subprocess.h"  // Subprocess, Descriptor
+#include "interpreter/client/protocol.h"  // Request, Reply
+
+namespace kgrpo::interpreter {
+
+// One worker. Destroying it ends the process. One thread at a time.
+class Worker {
+ public:
+  Worker(const evaluator::Sandbox& sandbox, const std::string& helper_directory, uint64_t cpu_seconds);
+
+  enum class Event {
+    kRequest,  // a request was read
+    kEnded,    // the process is gone, or wrote what is no request
+    kTimeout,  // nothing within the time
+  };
+
+  // Reads the next request and its payload. `seconds` is how long the worker may compute before it speaks; what is used
+  // of it is subtracted.
+  Event Receive(Request* request, std::vector<uint8_t>* payload, double* seconds);
+
+  // Answers the last request. Losing the worker here shows in the next Receive.
+  void Answer(const Reply& reply, const void* payload = nullptr, size_t payload_bytes = 0);
+
+  // After kEnded: how it ended, with shells' convention undone (a code of 128 + n is signal n).
+  evaluator::Subprocess::Result End();
+
+  // Whether the last event was kEnded because of malformed bytes rather than an end.
+  bool malformed() const { return malformed_; }
+
+ private:
+  bool ReadExactly(void* data, size_t bytes, double* seconds, Event* event);
+
+  std::unique_ptr<evaluator::ScratchFolder> scratch_;
+  evaluator::Descriptor socket_;
+  std::unique_ptr<evaluator::Subprocess> process_;
+  bool malformed_ = false;
+};
+
+// Keeps `spares` workers waiting. [any thread]
+class WorkerPool {
+ public:
+  WorkerPool(const evaluator::Sandbox& sandbox, std::string helper_directory, size_t spares, uint64_t cpu_seconds);
+
+  // A worker that has seen nothing yet. Starts the next one.
+  std::unique_ptr<Worker> Take();
+
+ private:
+  std::unique_ptr<Worker> Start() const;
+
+  const evaluator::Sandbox& sandbox_;
+  const std::string helper_directory_;
+  const size_t spares_;
+  const uint64_t cpu_seconds_;
+  std::mutex mutex_;
+  std::deque<std::unique_ptr<Worker>> waiting_;
+};
+
+}  // namespace kgrpo::interpreter
+
+#endif
