@@ -23,6 +23,7 @@ PROBLEM = """name: {name}
 title: Counts
 family: histogram
 split: train
+traits: [histogram]
 description: >
   {description}
 parameters:
@@ -134,7 +135,7 @@ def main():
                                  stdout=subprocess.PIPE, text=True, check=False)
             for line in run.stdout.splitlines():
                 fields = line.split(",")
-                if line.startswith("#") or len(fields) < 6 or fields[0] == "problem":
+                if line.startswith("#") or len(fields) < 20 or fields[0] == "problem":
                     if line.startswith("#"):
                         print(line, file=sys.stderr)
                     continue
