@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """How well times repeat that are spent on atomics at few addresses, and whether an honest kernel is accused for them.
 
-  bench/placement.py [--times 20] [--folder DIR] JUDGE_GPU > placement.csv
+  bench/placement.py [--times 20] [--folder DIR] JUDGE_GPU [NAME...] > placement.csv
 
 Such a time depends on where the addresses lie in the L2 (docs/judging.md). Writes problems to DIR (or a temporary
 folder): histograms of 2 to 4,096 bins and sums at one address, counted in 32 and 64 bits. Each has a reference with one
 global atomic an element and a kernel that adds up in shared memory first. JUDGE_GPU, the program bench/judge_gpu.cc,
-judges both, in two processes. Prints a line a kernel: judgements, verdicts other than right, the median microseconds of
+judges both, in two processes; of all problems or of those that are named. Prints a line a kernel: judgements, verdicts other than right, the median microseconds of
 either process, and how far these are apart. Exit code 1 where one was not right.
 """
 import argparse
@@ -126,10 +126,12 @@ def main():
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--folder", type=pathlib.Path)
     parser.add_argument("judge_gpu")
+    parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
     times, verdicts = collections.defaultdict(lambda: ([], [])), collections.defaultdict(collections.Counter)
     with tempfile.TemporaryDirectory() as scratch:
         folders = make_problems(arguments.folder or pathlib.Path(scratch))
+        folders = [folder for folder in folders if not arguments.names or folder.name in arguments.names]
         for process in range(2):
             run = subprocess.run([arguments.judge_gpu, "--others", "--key", str(process), str(arguments.times), *map(str, folders)],
                                  stdout=subprocess.PIPE, text=True, check=False)

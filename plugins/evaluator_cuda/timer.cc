@@ -16,6 +16,7 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
+constexpr uint64_t kOrderKey = 0x9d5c2f8e6b1a4073;  // of the sets in a round; nobody's secret
 constexpr uint64_t kMostSets = 96;
 constexpr uint64_t kFewestSets = 4;
 constexpr double kBatchSeconds = 2e-3;  // a long batch, where the sets suffice: host noise is microseconds
@@ -169,9 +170,15 @@ Timer::Calls Timer::DrawCalls(const Rough& rough) {
   return {few, few + std::max(more, kPlacements)};
 }
 
-// The sets of one of them. Which placement the short one has, and so the long one begins with, alternates by round.
-std::vector<uint64_t> Timer::TakeSets(const std::vector<uint64_t>& shuffled, const Calls& calls, bool is_long) const {
-  std::vector<uint64_t> sets = OrderByPlacement(shuffled, calls.few, round_ % kPlacements);
+// The sets of one of them. Which placement the short one has, and so the long one begins with, alternates by round. The
+// order is a function of the round alone, as the places of sets are: every kernel is timed in the same places.
+std::vector<uint64_t> Timer::TakeSets(const Calls& calls, bool is_long) const {
+  const uint64_t key = evaluator::SubKey(kOrderKey, round_);
+  std::vector<uint64_t> sets(sets_);
+  std::iota(sets.begin(), sets.end(), 0);
+  for (uint64_t i = sets_; i > 1; --i)
+    std::swap(sets[i - 1], sets[evaluator::UniformBelow(evaluator::RandomBits(key, i), i)]);
+  sets = OrderByPlacement(sets, calls.few, round_ % kPlacements);
   sets.resize(is_long ? calls.many : calls.few);
   return sets;
 }
@@ -192,7 +199,6 @@ Trouble Timer::Measure(const Pair& first, const Side& check, const AddPair& add_
   double used = 0;
   while (samples.size() < kMostRounds) {
     ++round_;
-    const std::vector<uint64_t> shuffled = Shuffled(sets_);
     auto& [candidate, baseline] = pairs[samples.size() % pairs.size()];
     const bool gated = candidate.gated, baseline_gated = baseline.gated;
     // What a batch takes beside its calls compares only where both sides are launched alike.
@@ -210,14 +216,13 @@ Trouble Timer::Measure(const Pair& first, const Side& check, const AddPair& add_
       const bool is_long = turn % 2 == 1;
       if (side == sides) {
         const uint64_t round = std::exchange(round_, round_ + kApart);
-        const Trouble trouble =
-            CheckNothingIsEarly(&candidate, check, TakeSets(shuffled, DrawCalls(of_candidate), true), timing);
+        const Trouble trouble = CheckNothingIsEarly(&candidate, check, TakeSets(DrawCalls(of_candidate), true), timing);
         round_ = round;
         if (trouble) return trouble;
         continue;
       }
       if (!is_long && calls[side].few == 0) continue;
-      const std::vector<uint64_t> sets = TakeSets(shuffled, calls[side], is_long);
+      const std::vector<uint64_t> sets = TakeSets(calls[side], is_long);
       Batch& batch = batches[side][turn % 2];
       if (side > 0) {
         ThrowOfBaseline(RunBatch(baselines[side - 1], sets, &batch));
@@ -245,8 +250,8 @@ Trouble Timer::Measure(const Pair& first, const Side& check, const AddPair& add_
     };
     const Clocks::Reading reading = clocks_.Read();
     samples.push_back({slope(0, &Batch::seconds), slope(1, &Batch::seconds), slope(0, &Batch::event_seconds), rest(0),
-                       rest(sides - 1), reading.throttled, reading.known ? reading.megahertz : 0,
-                       batches[0][1].allocates});
+                       rest(sides - 1), batches[sides - 1][1].seconds - batches[sides - 1][1].event_seconds,
+                       reading.throttled, reading.known ? reading.megahertz : 0, batches[0][1].allocates});
     timing->calls += calls[0].few + calls[0].many;
     const Sample& last = samples.back();
     if (!last.throttled && last.candidate > 0 && last.baseline > 0) ratios.push_back(last.baseline / last.candidate);
@@ -270,13 +275,13 @@ double Timer::MeasureAlone(Side baseline, const Timing& timing) {
   baseline.gated = timing.baseline_gated;
   const Rough rough = {timing.baseline.value, timing.baseline_launches};
   std::vector<double> seconds;
+  round_ = 0;  // the places of the first rounds that were timed
   for (int i = 0; i < (rough.IsSlow() ? 3 : 6); ++i) {
     ++round_;
-    const std::vector<uint64_t> shuffled = Shuffled(sets_);
     const Calls calls = DrawCalls(rough);
     Batch few, many;
-    if (calls.few > 0) ThrowOfBaseline(RunBatch(&baseline, TakeSets(shuffled, calls, false), &few));
-    ThrowOfBaseline(RunBatch(&baseline, TakeSets(shuffled, calls, true), &many));
+    if (calls.few > 0) ThrowOfBaseline(RunBatch(&baseline, TakeSets(calls, false), &few));
+    ThrowOfBaseline(RunBatch(&baseline, TakeSets(calls, true), &many));
     seconds.push_back((many.seconds - few.seconds) / static_cast<double>(calls.many - calls.few));
   }
   return MedianOf(seconds).value;

@@ -108,6 +108,7 @@ class Timer {
   struct Sample {
     double candidate, baseline, event;        // seconds of a call
     RoundRest candidate_rest, baseline_rest;  // leading is 0 where there was no short batch
+    double baseline_start;                    // the judge's clock less the events in the baseline's process, a batch
     bool throttled;
     double megahertz;  // 0: unknown
     bool allocates;    // device memory, in a call of the candidate
@@ -132,7 +133,7 @@ class Timer {
                    std::vector<Pair>* pairs);
   uint64_t LongCalls(const Rough& rough, uint64_t most) const;
   Calls DrawCalls(const Rough& rough);
-  std::vector<uint64_t> TakeSets(const std::vector<uint64_t>& shuffled, const Calls& calls, bool is_long) const;
+  std::vector<uint64_t> TakeSets(const Calls& calls, bool is_long) const;
   Trouble RunAndCheck(Side* candidate, const Side& check, const std::vector<uint64_t>& sets, Batch* batch);
   Trouble CheckNothingIsEarly(Side* candidate, const Side& check, const std::vector<uint64_t>& sets, Timing* timing);
   void ComputeElsewhere(const Side& check, const std::vector<uint64_t>& sets, bool changed);
@@ -155,7 +156,7 @@ class Timer {
   uint64_t round_ = 0;
   uint64_t content_ = 0;  // of the last batch: no two have the same inputs
   uint64_t sets_ = 0;
-  bool slow_baseline_ = false;
+  bool slow_baseline_ = false;  // Rough::IsSlow
 };
 
 }  // namespace kgrpo::evaluator_cuda

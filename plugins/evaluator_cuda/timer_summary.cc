@@ -11,7 +11,8 @@ namespace {
 
 constexpr double kHiddenRatio = 1.5;     // the judge's clock over the worker's events
 constexpr double kHiddenSeconds = 5e-6;  // below, a difference is launch overhead
-constexpr double kLongestStart = 50e-6;  // of a batch, less its calls
+// Above, two batches of the baseline differ by more than what starting one takes.
+constexpr double kLongCall = 0.2e-3;
 
 std::string Microseconds(double seconds) {
   std::ostringstream text;
@@ -31,6 +32,7 @@ Trouble Timer::Summarise(const std::vector<Sample>& samples, uint64_t fewest_rou
   timing->dropped_rounds = drop ? throttled : 0;
   timing->throttled_rounds = throttled;
   std::vector<double> ratios, candidates, baselines, events, clock_values;
+  std::vector<double> starts;  // of the baseline's batches
   std::vector<RoundRest> candidate_rests, baseline_rests;
   for (const Sample& sample : samples) {
     if (drop && sample.throttled) continue;
@@ -40,6 +42,7 @@ Trouble Timer::Summarise(const std::vector<Sample>& samples, uint64_t fewest_rou
     baselines.push_back(sample.baseline);
     events.push_back(sample.event);
     if (sample.candidate_rest.leading > 0) candidate_rests.push_back(sample.candidate_rest);
+    starts.push_back(sample.baseline_start);
     if (sample.baseline_rest.leading > 0) baseline_rests.push_back(sample.baseline_rest);
     if (sample.megahertz > 0) clock_values.push_back(sample.megahertz);
   }
@@ -55,10 +58,10 @@ Trouble Timer::Summarise(const std::vector<Sample>& samples, uint64_t fewest_rou
   Rests of_baseline = PairRests(baseline_rests);
   timing->candidate_spread = PlacementSpread(rests.differences, timing->candidate.value);
   timing->baseline_spread = PlacementSpread(of_baseline.differences, timing->baseline.value);
-  // A baseline that takes milliseconds has no short batches, and would not show what starting one takes.
-  if (of_baseline.seconds.empty()) of_baseline.seconds = {0, kLongestStart};
+  // The baseline's process is trusted: what starting a batch takes may be told by its events.
+  if (timing->baseline.value > kLongCall) of_baseline.seconds = starts;
   FirstCall first_call;
-  if (!rests.seconds.empty())
+  if (!rests.seconds.empty() && !of_baseline.seconds.empty())
     first_call = CompareFirstCalls(rests.seconds, of_baseline.seconds, timing->candidate.value);
   timing->first_call_seconds = first_call.seconds;
   if (!clock_values.empty()) timing->clock_mhz = MedianOf(clock_values).value;
