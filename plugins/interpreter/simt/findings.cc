@@ -119,6 +119,13 @@ std::string DescribeUnfinished(const Block& block) {
   return "";
 }
 
+void NoteFact(Grid& grid, const std::string& sentence) {
+  constexpr size_t kMostNotes = 4;
+  std::vector<std::string>& notes = grid.result->notes;
+  if (notes.size() < kMostNotes && std::find(notes.begin(), notes.end(), sentence) == notes.end())
+    notes.push_back(sentence);
+}
+
 void Report(Warp& warp, uint32_t pc, int lane, FindingCode code, bool fatal, DeviceAddress address, std::string array,
             const std::string& text, const ThreadId* other, int other_line) {
   Grid& grid = *warp.grid;

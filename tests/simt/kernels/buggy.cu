@@ -198,11 +198,11 @@ extern "C" __global__ void DivergentBarrierInBranch(const float* x, float* y, in
     y[i] = s[threadIdx.x] * 2;
   }
 }
-extern "C" __global__ void DivergentBarrierByWarp(const float* x, float* y, int n) {
+extern "C" __global__ void DivergentBarrierOfHalfAWarp(const float* x, float* y, int n) {
   __shared__ float s[64];
   const int i = blockIdx.x * 64 + threadIdx.x;
   s[threadIdx.x] = x[i];
-  if (threadIdx.x < 32) {
+  if (threadIdx.x < 16) {
     y[i] = s[threadIdx.x] + 1;
     __syncthreads();  // expect: divergent_barrier
     y[i] *= 2;
