@@ -1,4 +1,4 @@
-// Our libcudart.so.13, second half: device queries (an H100's numbers), streams and events (everything runs in order of
+// Our libcudart.so.13, second part: device queries (an H100's numbers), streams and events (everything runs in order of
 // issue), errors, function attributes. See cudart.cc.
 #include <cstdint>
 #include <cstdio>
@@ -7,6 +7,7 @@
 #include "interpreter/client/connection.h"
 #include "interpreter/client/cuda_types.h"
 #include "interpreter/client/runtime_state.h"
+#include "interpreter/client/stream_capture.h"
 
 using namespace kgrpo::interpreter;  // NOLINT: a C interface in the global namespace over our own types
 
@@ -43,6 +44,25 @@ constexpr ErrorText kErrors[] = {
     {kCudaIllegalAddress, "cudaErrorIllegalAddress", "an illegal memory access was encountered"},
     {kCudaLaunchOutOfResources, "cudaErrorLaunchOutOfResources", "too many resources requested for launch"},
     {kCudaLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"},
+    {kCudaIllegalState, "cudaErrorIllegalState", "the operation cannot be performed in the present state"},
+    {kCudaStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported",
+     "operation not permitted when stream is capturing"},
+    {kCudaStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated",
+     "operation failed due to a previous error during capture"},
+    {kCudaStreamCaptureMerge, "cudaErrorStreamCaptureMerge",
+     "operation would result in a merge of separate capture sequences"},
+    {kCudaStreamCaptureUnmatched, "cudaErrorStreamCaptureUnmatched",
+     "capture was not ended in the same stream as it began"},
+    {kCudaStreamCaptureUnjoined, "cudaErrorStreamCaptureUnjoined", "capturing stream has unjoined work"},
+    {kCudaStreamCaptureIsolation, "cudaErrorStreamCaptureIsolation",
+     "dependency created on uncaptured work in another stream"},
+    {kCudaStreamCaptureImplicit, "cudaErrorStreamCaptureImplicit",
+     "operation would make the legacy stream depend on a capturing blocking stream"},
+    {kCudaCapturedEvent, "cudaErrorCapturedEvent",
+     "operation not permitted on an event last recorded in a capturing stream"},
+    {kCudaGraphExecUpdateFailure, "cudaErrorGraphExecUpdateFailure",
+     "the graph update was not performed because it included changes which violated constraints specific to "
+     "instantiated graph update"},
     {kCudaNotSupported, "cudaErrorNotSupported", "operation not supported"},
 };
 
@@ -143,7 +163,7 @@ int cudaSetDevice(int device) {
   return device == 0 ? kCudaSuccess : SetError(kCudaInvalidDevice);
 }
 int cudaDeviceSynchronize() {
-  return kCudaSuccess;
+  return SetError(WaitForDevice());
 }
 int cudaDeviceReset() {
   return kCudaSuccess;
@@ -247,28 +267,30 @@ int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* funct
   return SetError(Occupancy(function, threads, shared, blocks));
 }
 
-int cudaStreamCreate(void** stream) {
+int cudaStreamCreateWithFlags(void** stream, unsigned flags) {
   *stream = NewToken();
+  AddStream(*stream, flags);
   return kCudaSuccess;
 }
 
-int cudaStreamCreateWithFlags(void** stream, unsigned) {
-  return cudaStreamCreate(stream);
+int cudaStreamCreate(void** stream) {
+  return cudaStreamCreateWithFlags(stream, 0);
 }
-int cudaStreamCreateWithPriority(void** stream, unsigned, int) {
-  return cudaStreamCreate(stream);
+int cudaStreamCreateWithPriority(void** stream, unsigned flags, int) {
+  return cudaStreamCreateWithFlags(stream, flags);
 }
-int cudaStreamDestroy(void*) {
+int cudaStreamDestroy(void* stream) {
+  RemoveStream(stream);
   return kCudaSuccess;
 }
-int cudaStreamSynchronize(void*) {
-  return kCudaSuccess;
+int cudaStreamSynchronize(void* stream) {
+  return SetError(WaitForStream(stream));
 }
-int cudaStreamQuery(void*) {
-  return kCudaSuccess;
+int cudaStreamQuery(void* stream) {
+  return SetError(WaitForStream(stream));
 }
-int cudaStreamWaitEvent(void*, void*, unsigned) {
-  return kCudaSuccess;
+int cudaStreamWaitEvent(void* stream, void* event, unsigned) {
+  return SetError(StreamWaitsForEvent(stream, event));
 }
 
 int cudaEventCreate(void** event) {
@@ -279,17 +301,18 @@ int cudaEventCreate(void** event) {
 int cudaEventCreateWithFlags(void** event, unsigned) {
   return cudaEventCreate(event);
 }
-int cudaEventDestroy(void*) {
+int cudaEventDestroy(void* event) {
+  RemoveEvent(event);
   return kCudaSuccess;
 }
-int cudaEventRecord(void*, void*) {
-  return kCudaSuccess;
+int cudaEventRecord(void* event, void* stream) {
+  return SetError(RecordEvent(event, stream));
 }
-int cudaEventSynchronize(void*) {
-  return kCudaSuccess;
+int cudaEventSynchronize(void* event) {
+  return SetError(WaitForEvent(event));
 }
-int cudaEventQuery(void*) {
-  return kCudaSuccess;
+int cudaEventQuery(void* event) {
+  return SetError(WaitForEvent(event));
 }
 
 // A candidate that times itself learns nothing: no clock of the model is shown to it.

@@ -224,8 +224,8 @@ std::string NameThread(const ThreadId& id);
 // many.
 void Report(Warp& warp, uint32_t pc, int lane, FindingCode code, bool fatal, DeviceAddress address, std::string array,
             const std::string& text, const ThreadId* other = nullptr, int other_line = 0);
-// Records a sentence that accuses nobody (LaunchResult::notes), once.
-void NoteFact(Grid& grid, const std::string& sentence);
+// Records a sentence that accuses nobody (LaunchResult::notes): the fact, and more of the first place where it is seen.
+void NoteFact(Grid& grid, const std::string& fact, const std::string& more);
 // "at byte 4 of the thread's local arrays (32 bytes)"
 std::string DescribeLocal(const Grid& grid, uint64_t offset);
 // Where the first thread of a block that has not ended is: "kernel 'scan', line 12: thread ... still runs".
