@@ -2,6 +2,7 @@
 // style: the two halves of a block load and add in turns, in branches with __syncthreads() of their own
 // cuda: right
 // sim: right
+// says: Warps of a block meet at different __syncthreads() (lines 20 and 26)
 constexpr int kRows = 4;
 
 __global__ void Sum(const float* x, float* out, int rows) {
