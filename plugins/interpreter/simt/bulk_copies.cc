@@ -31,7 +31,7 @@ Access PieceOf(Warp& warp, const BulkCopy& copy, bool shared, uint32_t at) {
   access.distinct = 1u << copy.lane;
   access.direct = true;
   access.allocation = nullptr;
-  access.address[copy.lane] = shared ? uint64_t{copy.shared_offset} + at : copy.global + at;
+  access.address[copy.lane] = shared ? copy.shared_offset + at : copy.global + at;
   if (shared) {
     access.base = reinterpret_cast<uintptr_t>(warp.block->shared);
   } else {
@@ -63,8 +63,9 @@ void CheckEnds(Warp& warp, const Instruction& in, int lane, const BulkCopy& copy
   const std::string shared = DescribeShared(grid, copy.shared_offset, copy.bytes);
   if (copy.bytes % kPiece != 0)
     Refuse(warp, in, lane, FindingCode::kMisaligned, copy.global, what + ", a size that is not a multiple of 16");
-  const uint64_t end = uint64_t{copy.shared_offset} + copy.bytes;
-  if (end > grid.shared_limit || (grid.checked && ArrayAround(grid, copy.shared_offset, end) == nullptr))
+  const uint64_t end = copy.shared_offset + copy.bytes;
+  if (copy.shared_offset > grid.shared_limit || end > grid.shared_limit ||
+      (grid.checked && ArrayAround(grid, copy.shared_offset, end) == nullptr))
     Refuse(warp, in, lane, FindingCode::kOutOfBounds, copy.shared_offset,
            what + (copy.loads ? " to" : " from") + " shared memory out of bounds, " + shared);
   const Allocation* allocation = FindAllocation(grid, copy.global);
@@ -166,7 +167,7 @@ BulkCopy CopyOf(const Warp& warp, const Instruction& in, int lane) {
   copy.bytes = SourceAs<uint32_t>(warp, in.c)[lane];
   const uint64_t shared =
       (in.flags & kFlagShared32) != 0 ? SourceAs<uint32_t>(warp, in.a)[lane] : SourceAs<uint64_t>(warp, in.a)[lane];
-  copy.shared_offset = static_cast<uint32_t>(shared + static_cast<uint64_t>(in.offset));
+  copy.shared_offset = shared + static_cast<uint64_t>(in.offset);
   copy.global = SourceAs<uint64_t>(warp, in.b)[lane] + SourceAs<uint64_t>(warp, more[0])[0];
   copy.group = warp.bulk_groups[static_cast<size_t>(lane)];
   return copy;
@@ -182,10 +183,11 @@ void LoadBulk(Warp& warp, const Instruction& in, uint32_t mask) {
     BulkCopy copy = CopyOf(warp, in, l);
     copy.loads = true;
     const uint64_t at = in.size == 4 ? SourceAs<uint32_t>(warp, more[1])[l] : SourceAs<uint64_t>(warp, more[1])[l];
-    copy.barrier = static_cast<uint32_t>(at + SourceAs<uint64_t>(warp, more[2])[0]);
+    const uint64_t offset = at + SourceAs<uint64_t>(warp, more[2])[0];
+    copy.barrier = static_cast<uint32_t>(offset);
     CheckEnds(warp, in, l, copy);
     const auto barrier = warp.block->phase_barriers.find(copy.barrier);
-    if (barrier == warp.block->phase_barriers.end())
+    if (offset != copy.barrier || barrier == warp.block->phase_barriers.end())
       Refuse(warp, in, l, FindingCode::kTrap, copy.barrier, "uses an mbarrier that was never initialised");
     if (copy.bytes == 0) continue;
     if (grid.checked) {

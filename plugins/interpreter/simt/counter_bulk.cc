@@ -36,7 +36,7 @@ void Counter::CountBulk(Warp& warp, const Instruction& in, const BulkCopy& copy,
   } else {
     traffic.store_partial_sectors += (copy.global % kSector != 0 ? 1 : 0) + (end % kSector != 0 ? 1 : 0);
   }
-  const double wavefronts = static_cast<double>((copy.bytes + kLine - 1) / kLine);
+  const uint64_t rows = (copy.bytes + kLine - 1) / kLine;  // of shared memory's banks
   Demand& own = demands_[in.index];
   own.requests += lines;
   own.sectors += sectors;
@@ -44,7 +44,7 @@ void Counter::CountBulk(Warp& warp, const Instruction& in, const BulkCopy& copy,
   own.l2_sectors += sectors;
   for (double* figure : {&counts_.shared_requests, &counts_.shared_wavefronts, &counts_.shared_ideal_wavefronts,
                          &own.shared_requests, &own.shared_wavefronts, &own.shared_ideal_wavefronts})
-    *figure += wavefronts;
+    *figure += static_cast<double>(rows);
   if (!copy.loads) return;
   BlockTrace& trace = *trace_;
   for (size_t i = 0; i < trace.copies.size() && trace.copies[i].size() < kMostTraced; ++i) {

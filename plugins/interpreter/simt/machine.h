@@ -47,7 +47,7 @@ struct BulkCopy {
   int warp = 0;
   uint32_t pc = 0;
   uint32_t bytes = 0;
-  uint32_t shared_offset = 0;
+  uint64_t shared_offset = 0;
   DeviceAddress global = 0;
   uint32_t barrier = 0;  // of a load: the offset of its mbarrier
   uint32_t group = 0;    // of a store: how many groups its thread had committed before

@@ -90,7 +90,7 @@ void FindSharedSources(Block& block) {
   std::fill(block.shared_sources.begin(), block.shared_sources.end(), 0);
   for (const BulkCopy& copy : block.bulk_copies) {
     if (copy.loads || copy.source_read) continue;
-    for (uint64_t at = copy.shared_offset; at < uint64_t{copy.shared_offset} + copy.bytes; at += 16)
+    for (uint64_t at = copy.shared_offset; at < copy.shared_offset + copy.bytes; at += 16)
       block.shared_sources[at / 64] |= BitsOf(at, 16);
   }
 }

@@ -104,6 +104,18 @@ KERNEL OfEachThread(const float* x, float* y) {
   barrier.arrive_and_wait();
   for (int k = threadIdx.x; k < kFloats; k += 64) y[blockIdx.x * kFloats + k] = 2 * tile[k];
 }
+// One thread waits, and a barrier tells the others.
+KERNEL WaitOfOneForAll(const float* x, float* y) {
+  __shared__ alignas(16) float tile[kFloats];
+  PHASE_BARRIER(full, 1);
+  if (threadIdx.x == 0) {
+    Expect(&full, kBytes);
+    Fetch(tile, x + blockIdx.x * kFloats, kBytes, &full);
+    Wait(&full, 0);
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < kFloats; i += 64) y[blockIdx.x * kFloats + i] = 2 * tile[i];
+}
 // Two stages of 64 floats in turns; stores leave from two buffers.
 KERNEL Ring(const float* x, float* y) {
   __shared__ alignas(16) float in[2][64], out[2][64];
@@ -272,6 +284,20 @@ KERNEL WrongGlobalAddress(const float* x, float* y) {
   if (threadIdx.x == 0) {
     Store(y + 2, tile, 512);  // expect: misaligned
   }
+}
+// A generic pointer is no address of shared memory.
+KERNEL WrongGenericAddress(const float* x, float* y) {
+  __shared__ alignas(16) float tile[kFloats];
+  PHASE_BARRIER(full, 1);
+  const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&full));
+  if (threadIdx.x == 0) {
+    Expect(&full, kBytes);
+    asm volatile("cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%0], [%1], 1024, [%2];" ::"l"(tile),
+                 "l"(x), "r"(at)  // expect: out_of_bounds
+                 : "memory");
+  }
+  Wait(&full, 0);
+  y[threadIdx.x] = tile[threadIdx.x];
 }
 KERNEL WrongBeyondShared(const float* x, float* y) {
   __shared__ alignas(16) float tile[128];
