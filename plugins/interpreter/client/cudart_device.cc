@@ -1,5 +1,4 @@
-// Our libcudart.so.13, second part: device queries (an H100's numbers), streams and events (everything runs in order of
-// issue), errors, function attributes. See cudart.cc.
+// Our libcudart.so.13, second part: device queries (an H100's numbers), errors, function attributes. See cudart.cc.
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -119,13 +118,6 @@ int AttributeValue(int number) {
     if (attribute.number == number) return attribute.value;
   }
   return 0;
-}
-
-// Streams and events are tokens: there is one order, that of issue.
-void* NewToken() {
-  static uintptr_t next = 0x1000;
-  next += 16;
-  return reinterpret_cast<void*>(next);
 }
 
 }  // namespace
@@ -265,60 +257,6 @@ int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const vo
 
 int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function, int threads, size_t shared) {
   return SetError(Occupancy(function, threads, shared, blocks));
-}
-
-int cudaStreamCreateWithFlags(void** stream, unsigned flags) {
-  *stream = NewToken();
-  AddStream(*stream, flags);
-  return kCudaSuccess;
-}
-
-int cudaStreamCreate(void** stream) {
-  return cudaStreamCreateWithFlags(stream, 0);
-}
-int cudaStreamCreateWithPriority(void** stream, unsigned flags, int) {
-  return cudaStreamCreateWithFlags(stream, flags);
-}
-int cudaStreamDestroy(void* stream) {
-  RemoveStream(stream);
-  return kCudaSuccess;
-}
-int cudaStreamSynchronize(void* stream) {
-  return SetError(WaitForStream(stream));
-}
-int cudaStreamQuery(void* stream) {
-  return SetError(WaitForStream(stream));
-}
-int cudaStreamWaitEvent(void* stream, void* event, unsigned) {
-  return SetError(StreamWaitsForEvent(stream, event));
-}
-
-int cudaEventCreate(void** event) {
-  *event = NewToken();
-  return kCudaSuccess;
-}
-
-int cudaEventCreateWithFlags(void** event, unsigned) {
-  return cudaEventCreate(event);
-}
-int cudaEventDestroy(void* event) {
-  RemoveEvent(event);
-  return kCudaSuccess;
-}
-int cudaEventRecord(void* event, void* stream) {
-  return SetError(RecordEvent(event, stream));
-}
-int cudaEventSynchronize(void* event) {
-  return SetError(WaitForEvent(event));
-}
-int cudaEventQuery(void* event) {
-  return SetError(WaitForEvent(event));
-}
-
-// A candidate that times itself learns nothing: no clock of the model is shown to it.
-int cudaEventElapsedTime(float* milliseconds, void*, void*) {
-  *milliseconds = 0;
-  return kCudaSuccess;
 }
 
 }  // extern "C"

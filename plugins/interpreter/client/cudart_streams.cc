@@ -1,6 +1,6 @@
-// Our libcudart.so.13, third part: graphs of launches, copies and memsets, captured from streams or put together of
-// kernel nodes. A graph runs in order of its nodes; each is then to the judge what it would be without the graph. See
-// cudart.cc; what is not here fails to load, by name.
+// Our libcudart.so.13, third part: streams and events (everything runs in order of issue), and graphs of launches,
+// copies and memsets, captured from streams or put together of kernel nodes. A graph runs in order of its nodes; each
+// is then to the judge what it would be without the graph. See cudart.cc; what is not here fails to load, by name.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -11,6 +11,13 @@
 using namespace kgrpo::interpreter;  // NOLINT: a C interface in the global namespace over our own types
 
 namespace {
+
+// Streams and events are tokens: there is one order, that of issue.
+void* NewToken() {
+  static uintptr_t next = 0x1000;
+  next += 16;
+  return reinterpret_cast<void*>(next);
+}
 
 // Handles that were given out, so that no other is followed.
 std::vector<std::unique_ptr<Graph>>& Graphs() {
@@ -62,6 +69,60 @@ Graph* GraphOfNode(const void* node) {
 }  // namespace
 
 extern "C" {
+
+int cudaStreamCreateWithFlags(void** stream, unsigned flags) {
+  *stream = NewToken();
+  AddStream(*stream, flags);
+  return kCudaSuccess;
+}
+
+int cudaStreamCreate(void** stream) {
+  return cudaStreamCreateWithFlags(stream, 0);
+}
+int cudaStreamCreateWithPriority(void** stream, unsigned flags, int) {
+  return cudaStreamCreateWithFlags(stream, flags);
+}
+int cudaStreamDestroy(void* stream) {
+  RemoveStream(stream);
+  return kCudaSuccess;
+}
+int cudaStreamSynchronize(void* stream) {
+  return SetError(WaitForStream(stream));
+}
+int cudaStreamQuery(void* stream) {
+  return SetError(WaitForStream(stream));
+}
+int cudaStreamWaitEvent(void* stream, void* event, unsigned) {
+  return SetError(StreamWaitsForEvent(stream, event));
+}
+
+int cudaEventCreate(void** event) {
+  *event = NewToken();
+  return kCudaSuccess;
+}
+
+int cudaEventCreateWithFlags(void** event, unsigned) {
+  return cudaEventCreate(event);
+}
+int cudaEventDestroy(void* event) {
+  RemoveEvent(event);
+  return kCudaSuccess;
+}
+int cudaEventRecord(void* event, void* stream) {
+  return SetError(RecordEvent(event, stream));
+}
+int cudaEventSynchronize(void* event) {
+  return SetError(WaitForEvent(event));
+}
+int cudaEventQuery(void* event) {
+  return SetError(WaitForEvent(event));
+}
+
+// A candidate that times itself learns nothing: no clock of the model is shown to it.
+int cudaEventElapsedTime(float* milliseconds, void*, void*) {
+  *milliseconds = 0;
+  return kCudaSuccess;
+}
 
 int cudaStreamBeginCapture(void* stream, int mode) {
   return SetError(BeginCapture(stream, nullptr, mode));
