@@ -2,6 +2,7 @@
 
 #include <kgrpo/sdk/error.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -129,6 +130,9 @@ Trouble Judge::RunCase(Run& run, const CorrectnessCase& one, Pass pass) {
                                      choice, &record);
   run.warp_instructions += record.warp_instructions;
   run.may_be_unused = record.may_be_unused;
+  for (const std::string& note : record.notes) {
+    if (std::find(run.notes.begin(), run.notes.end(), note) == run.notes.end()) run.notes.push_back(note);
+  }
   if (trouble) return {trouble.code, "At " + where + ": " + trouble.sentence};
   if (pass == Pass::kOtherOrderChecked) return {};  // what it computes is known to be wrong
   if (record.launches == 0) return {"no_launch", "At " + where + ": the launch function launches no kernel."};
@@ -223,6 +227,9 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   judgement.correctness_seconds = SecondsSince(start) - run->oracle_seconds;
   const Clock::time_point right = Clock::now();
   if (!trouble) trouble = Time(*run, &judgement);
+  if (!trouble) {
+    for (const std::string& note : run->notes) judgement.diagnosis += " " + note + ".";
+  }
   judgement.timing_seconds = SecondsSince(right);
   judgement.metrics.emplace_back("checked_warp_instructions", static_cast<double>(run->warp_instructions));
   judgement.Conclude(trouble);

@@ -26,6 +26,7 @@ struct Judge::Run {
   bool may_be_unused = false;               // simt::Finding's, of the trouble that a case ended with
   bool thorough = false;
   uint64_t warp_instructions = 0;
+  std::vector<std::string> notes;                   // CallRecord's, of the checked cases
   double oracle_seconds = 0;                        // at correctness sizes
   std::vector<std::vector<uint8_t>> first_outputs;  // of the first case, for the repetition
 };

@@ -36,13 +36,13 @@ std::string SignalText(int signal) {
   }
 }
 
-// Printable, short: a kernel's or symbol's name as the candidate gave it.
-std::string SafeName(const std::vector<uint8_t>& bytes) {
-  std::string name;
+// Printable, short: words that came from the worker.
+std::string SafeText(const std::vector<uint8_t>& bytes) {
+  std::string text;
   for (uint8_t byte : bytes) {
-    if (name.size() < 120) name += byte > 0x20 && byte < 0x7f ? static_cast<char>(byte) : '?';
+    if (text.size() < 120) text += byte >= 0x20 && byte < 0x7f ? static_cast<char>(byte) : '?';
   }
-  return name;
+  return text;
 }
 
 }  // namespace
@@ -238,7 +238,7 @@ void DeviceSession::Serve(Worker& worker, const Request& request, const std::vec
       const int index = module_->FindKernel(std::string(payload.begin(), payload.end()));
       if (index < 0) {
         return Stop("unsupported",
-                    "The host code launches a kernel that the compiled module lacks: " + SafeName(payload) + ".");
+                    "The host code launches a kernel that the compiled module lacks: " + SafeText(payload) + ".");
       }
       const simt::KernelInfo& info = module_->kernels()[static_cast<size_t>(index)];
       if (info.parameters.size() > 256)
@@ -277,6 +277,8 @@ void DeviceSession::Serve(Worker& worker, const Request& request, const std::vec
       shared_limits_[request.a] = static_cast<uint32_t>(request.b);
       return worker.Answer(success);
     }
+    case Operation::kRefused:
+      return Stop("unsupported", "The host code uses " + SafeText(payload) + ", which this evaluator does not offer.");
     case Operation::kOccupancy: {
       if (request.a >= shared_limits_.size() || request.b == 0 || request.b > 1024 ||
           request.c > device_.shared_bytes_per_block) {

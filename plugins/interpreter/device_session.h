@@ -34,6 +34,7 @@ struct CallRecord {
   double work = 0;                               // warp instructions of all blocks, estimated; when counted
   double copy_seconds = 0;                       // modelled time of copies, memsets and allocations
   double interpreting_seconds = 0;               // CPU time that the launches took here
+  std::vector<std::string> notes;                // simt::LaunchResult's, of every launch, each once
   std::vector<simt::Counts> counts;              // by launch, when counted
   std::vector<simt::TimeEstimate> estimates;     // by launch, when counted
   std::vector<simt::KernelResources> resources;  // likewise

@@ -116,6 +116,10 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
     record_->resources.push_back(resources);
     record_->counts.push_back(std::move(result.counts));
   }
+  for (const std::string& note : result.notes) {
+    if (std::find(record_->notes.begin(), record_->notes.end(), note) == record_->notes.end())
+      record_->notes.push_back(note);
+  }
   const simt::Finding* chosen = nullptr;
   for (const simt::Finding& finding : result.findings) {
     if (chosen == nullptr || (finding.fatal && !chosen->fatal)) chosen = &finding;

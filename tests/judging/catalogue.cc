@@ -79,6 +79,8 @@ bool TakeLine(const std::string& line, Entry* entry) {
     entry->differ = value;
   } else if (key == "never") {
     entry->never.push_back(value);
+  } else if (key == "says") {
+    entry->says.push_back(value);
   } else if (key == "finding") {
     TakeFinding(value, entry);
   } else if (key == "twin") {
@@ -176,6 +178,10 @@ std::string Amiss(const Entry& entry, const std::string& judge, const evaluator:
   }
   for (const std::string& never : entry.never) {
     if (judgement.diagnosis.find(never) != std::string::npos) text << "the diagnosis holds \"" << never << "\". ";
+  }
+  for (const std::string& says : entry.says) {
+    if (judge == "sim" && judgement.diagnosis.find(says) == std::string::npos)
+      text << "the diagnosis does not say \"" << says << "\". ";
   }
   // What comes from a candidate is quoted, and drives no terminal.
   std::istringstream lines(judgement.diagnosis);

@@ -9,6 +9,7 @@
 //   // speedup: at most 1.1                where the verdict is `right`: over the reference
 //   // needs: namespaces                  where a sandbox without them, as auto allows, cannot do that
 //   // never: TEXT                         must not be in the diagnosis
+//   // says: TEXT                          must be in that of the judge without a GPU
 //   // open: cuda|sim: why                 that judge does not see to it yet; a test says so and is skipped
 //   // differ: why                         the judges' verdicts on it need not agree as agreement.h says
 //
@@ -48,7 +49,7 @@ struct Entry {
   std::map<std::string, std::vector<std::string>> verdicts;  // by judge: "cuda", "sim"
   std::map<std::string, std::string> open;                   // by judge: why
   std::optional<double> most_speedup;
-  std::vector<std::string> never;
+  std::vector<std::string> never, says;
   std::string differ;
   std::string twin;  // bugs/: the name of the entry that does it right, or ""
   Wanted wanted;     // bugs/

@@ -43,6 +43,7 @@ void Counter::StartBlock(Block& block) {
   trace.warps = {0};
   if (block.warps.size() > 1) trace.warps.push_back(static_cast<int>(block.warps.size() / 2));
   trace.entries.resize(trace.warps.size());
+  trace.copies.resize(trace.warps.size());
   trace.executed.resize(trace.warps.size());
   for (const double share : kL1Shares) trace.caches.emplace_back(static_cast<uint32_t>(share * grid_.config->l1_share));
   trace.issued_before = IssuedSoFar();
@@ -64,7 +65,7 @@ void Counter::FinishBlock(Block& block) {
   for (size_t i = 0; i < trace.entries.size(); ++i) {
     if (trace.entries[i].empty()) continue;
     std::fill(chain_.begin(), chain_.end(), 0);
-    BlockLatency time = scoreboard_.Time(trace.entries[i], &chain_);
+    BlockLatency time = scoreboard_.Time(trace.entries[i], trace.copies[i], &chain_);
     const double scale = static_cast<double>(trace.executed[i]) / static_cast<double>(trace.entries[i].size());
     for (size_t pc = 0; pc < chain_.size(); ++pc) demands_[pc].chain += chain_[pc] * scale;
     for (LatencyPath* path : {&time.hit, &time.miss}) {

@@ -43,6 +43,12 @@ class Counter {
   // Each memory access, once resolved.
   void CountAccess(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
 
+  // counter_bulk.cc: a bulk copy (`another`: of a further lane of the instruction); that all such loads of an mbarrier
+  // have arrived; and that a warp has waited for them.
+  void CountBulk(Warp& warp, const Instruction& in, const BulkCopy& copy, bool another);
+  void CountArrival(uint32_t barrier);
+  void CountWait(const Warp& warp, const Instruction& in, uint32_t barrier);
+
   // Makes `block` the one that is counted now.
   void Switch(const Block& block) { trace_ = &traces_[block.index]; }
 
@@ -62,9 +68,16 @@ class Counter {
     // By 64 bytes, two words each: 1 + number of the block that fetched or wrote them last, and when.
     uint32_t* last_touch = nullptr;
   };
+  // Of an mbarrier's bulk loads: how many entries BlockTrace::copies had when the last was issued, and when the last
+  // that has arrived was.
+  struct Awaited {
+    uint32_t issued = 0, arrived = 0;
+  };
   struct BlockTrace {
     std::vector<int> warps;
     std::vector<std::vector<TraceEntry>> entries;
+    std::vector<std::vector<TraceCopy>> copies;     // by traced warp: bulk loads that any warp of the block issued
+    std::unordered_map<uint32_t, Awaited> awaited;  // by mbarrier
     std::vector<uint64_t> executed;
     uint32_t number = 0;
     uint32_t loads = 0;          // registers loaded since the last change of warps
@@ -85,6 +98,7 @@ class Counter {
 
   // counter_memory.cc
   void CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
+  bool TouchSectors(Array& array, DeviceAddress start, uint64_t line, uint32_t sectors, bool load);
   void CountGlobalAtomic(const Instruction& in, uint32_t mask, const Access& access);
   void FindHottestLine();
   void CountPartialSectors(Array& array, DeviceAddress start, uint32_t mask, const Access& access);

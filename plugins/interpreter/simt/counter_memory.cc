@@ -179,6 +179,24 @@ bool Counter::CountMergedLoad(const Instruction& in, uint32_t mask, const Access
   return false;
 }
 
+// `sectors` (4 bits) of a line are loaded or stored. Whether any is new to the block.
+bool Counter::TouchSectors(Array& array, DeviceAddress start, uint64_t line, uint32_t sectors, bool load) {
+  ArrayTraffic& traffic = array.traffic;
+  uint32_t* by = load ? array.loaded_by : array.stored_by;
+  bool first = false;
+  for (uint32_t s = 0; s < 4; ++s) {
+    if (((sectors >> s) & 1u) == 0) continue;
+    const uint64_t address = line * kLine + s * kSector;
+    const uint64_t sector = address < start ? 0 : (address - start) / kSector;
+    if (sector >= array.sectors || by[sector] == trace_->number) continue;
+    first |= array.stored_by[sector] != trace_->number;
+    (load ? traffic.all_load_sectors : traffic.all_store_sectors) += by[sector] == 0 ? 1 : 0;
+    (load ? traffic.unique_load_sectors : traffic.unique_store_sectors) += 1;
+    by[sector] = trace_->number;
+  }
+  return first;
+}
+
 void Counter::CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind) {
   Array& array = ArrayOf(warp, access.address[std::countr_zero(mask)], access);
   ArrayTraffic& traffic = array.traffic;
@@ -229,17 +247,7 @@ void Counter::CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, cons
       for (SectorCache& cache : trace.caches) cache.Read(touched[i].line, 0);
       CountReuse(array, start, touched[i].line, touched[i].sectors, false);
     }
-    uint32_t* by = load ? array.loaded_by : array.stored_by;
-    for (uint32_t s = 0; s < 4; ++s) {
-      if (((touched[i].sectors >> s) & 1u) == 0) continue;
-      const uint64_t address = touched[i].line * kLine + s * kSector;
-      const uint64_t sector = address < start ? 0 : (address - start) / kSector;
-      if (sector >= array.sectors || by[sector] == trace.number) continue;
-      first |= array.stored_by[sector] != trace.number;
-      (load ? traffic.all_load_sectors : traffic.all_store_sectors) += by[sector] == 0 ? 1 : 0;
-      (load ? traffic.unique_load_sectors : traffic.unique_store_sectors) += 1;
-      by[sector] = trace.number;
-    }
+    first |= TouchSectors(array, start, touched[i].line, touched[i].sectors, load);
   }
   if (!load) {
     CountPartialSectors(array, start, mask, access);

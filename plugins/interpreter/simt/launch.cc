@@ -277,6 +277,7 @@ LaunchResult Launch(ModuleInstance& instance, int kernel_index, const LaunchConf
   grid.budget = config.instruction_budget;
   grid.parameters = config.parameters;
   grid.warps_per_block = static_cast<uint32_t>((config.block.Count() + kLanes - 1) / kLanes);
+  grid.agents = grid.warps_per_block + (kernel.bulk_copies ? 1 : 0);
   grid.shared_arrays = kernel.shared;
   grid.shared_limit = kernel.shared_layout_bytes;
   if (config.dynamic_shared_bytes != 0) {

@@ -92,8 +92,9 @@ enum class LaunchStatus {
 
 struct LaunchResult {
   LaunchStatus status = LaunchStatus::kCompleted;
-  std::vector<Finding> findings;  // one a code and source line, in order of discovery
-  std::string unfinished;         // kBudgetExceeded: a sentence that says which thread was where
+  std::vector<Finding> findings;   // one a code and source line, in order of discovery
+  std::vector<std::string> notes;  // kChecked: sentences, without a full stop, of what is right and yet worth a word
+  std::string unfinished;          // kBudgetExceeded: a sentence that says which thread was where
   uint64_t warp_instructions = 0;
   uint64_t blocks_run = 0;
   std::string printed;  // by printf, at most 64 KiB

@@ -148,6 +148,9 @@ class Lowerer {
   void WarpOperation(const Statement& statement, const Opcode& op, Instruction& in);
   void BarrierOperation(const Statement& statement, const Opcode& op, Instruction& in);
 
+  // lowering_bulk.cc
+  void BulkCopyOperation(const Statement& statement, const Opcode& op, Instruction& in);
+
   // lowering_mbarrier.cc
   void PhaseBarrierOperation(const Statement& statement, const Opcode& op, Instruction& in);
 

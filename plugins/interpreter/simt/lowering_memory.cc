@@ -213,9 +213,7 @@ Operand Lowerer::SizeUnless(const Arg& predicate, uint32_t size) {
 
 void Lowerer::AsyncCopy(const Statement& statement, const Opcode& op, Instruction& in) {
   const std::vector<Arg>& args = statement.args;
-  if (!op.Has("async") || op.Has("bulk") || op.Has("mbarrier") || op.Has("reduce") || op.Has("tensor")) {
-    Unsupported("PTX instruction '" + std::string(statement.opcode) + "' (bulk copies and their barriers)");
-  }
+  if (!op.Has("async")) UnsupportedInstruction(statement);
   if (op.Has("commit_group")) {
     in.run = &CommitCopies;
     Emit(in, {Pipe::kControl, 0, 1, 1});

@@ -189,6 +189,7 @@ struct Kernel {
   bool uses_grid_sync = false;
   bool scatters_atomics = false;  // to global memory, at addresses that may differ within a warp
   bool global_atomics = false;    // or generic ones
+  bool bulk_copies = false;       // cp.async.bulk
 };
 
 struct GlobalVariable {
