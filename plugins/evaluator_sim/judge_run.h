@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "evaluator_shared/comparison.h"  // WorstErrors
 #include "evaluator_sim/judge.h"
 #include "evaluator_sim/tensors.h"
 
@@ -26,7 +27,8 @@ struct Judge::Run {
   bool may_be_unused = false;               // simt::Finding's, of the trouble that a case ended with
   bool thorough = false;
   uint64_t warp_instructions = 0;
-  double oracle_seconds = 0;                        // at correctness sizes
+  double oracle_seconds = 0;  // at correctness sizes
+  evaluator::WorstErrors worst;
   std::vector<std::vector<uint8_t>> first_outputs;  // of the first case, for the repetition
 };
 
