@@ -114,6 +114,7 @@ constexpr auto kLabels = std::to_array<MetricLabel>({
 
     {"event_seconds", kChecks, "a call by events of its own process", Unit::kSeconds},
     {"first_call_seconds", kChecks, "first call of a batch longer by", Unit::kSeconds},
+    {"worst_error/", kChecks, "largest error / tolerance,", Unit::kNumber},
     {"same_bits_twice", kChecks, "same bits when called twice", Unit::kYesNo},
     {"checked_warp_instructions", kChecks, "warp instructions checked", Unit::kNumber},
 
