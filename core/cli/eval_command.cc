@@ -27,6 +27,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// In an evaluator's sentence about a size that the problem hides (docs/judging.md).
+constexpr const char* kHiddenSize = "a size that is not shown";
+
 struct EvalOptions {
   std::string file;
   std::string kernel, problem, evaluator;
@@ -153,6 +156,8 @@ int EvaluateKernel(const Globals& globals, const EvalOptions& options) {
   }
   if (!options.json) {
     PrintKernelText(candidate, baseline, problem.name(), source, evaluator->Describe());
+    if (!options.show_hidden && candidate.diagnosis.find(kHiddenSize) != std::string::npos)
+      std::printf("\nhint       --show-hidden names the size that is not shown\n");
     if (!options.report.empty()) std::printf("\nreport     %s\n", PrintableText(options.report).c_str());
     return kFine;
   }

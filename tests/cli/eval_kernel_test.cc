@@ -100,8 +100,11 @@ TEST_F(EvalKernelTest, ShowsHowNearAKernelIsToItsTolerance) {
 
 TEST_F(EvalKernelTest, NamesHiddenSizesWhereItIsAskedTo) {
   const std::string expression = "n == 777 ? 0.0f : 2.0f * x[i] + y[i]";
-  EXPECT_THAT(Affine(expression, ""), HasSubstr("\nfound      At a size that is not shown: "));
-  EXPECT_THAT(Affine(expression, "--show-hidden"), HasSubstr("\nfound      At n=777 (hidden): "));
+  const std::string hidden = Affine(expression, "");
+  EXPECT_THAT(hidden, HasSubstr("\nfound      At a size that is not shown: "));
+  EXPECT_THAT(hidden, HasSubstr("\nhint       --show-hidden names the size that is not shown\n"));
+  EXPECT_THAT(Affine(expression, "--show-hidden"),
+              testing::AllOf(HasSubstr("\nfound      At n=777 (hidden): "), Not(HasSubstr("hint "))));
   EXPECT_THAT(Affine(expression, "--quick --show-hidden"), HasSubstr("\nfound      At n=777 (hidden): "));
   EXPECT_THAT(Affine(expression, "--quick"), Not(HasSubstr("n=777")));
 }
