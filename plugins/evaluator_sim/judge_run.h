@@ -22,13 +22,13 @@ struct Judge::Run {
   evaluator::CompiledKernel kernel;
   DeviceSession session;
   std::unique_ptr<Worker> worker;
+  evaluator::WorstErrors worst;
   uint64_t key = 0;                         // secret
   std::optional<uint8_t> unwritten_shared;  // simt::LaunchConfig's
   bool may_be_unused = false;               // simt::Finding's, of the trouble that a case ended with
   bool thorough = false;
   uint64_t warp_instructions = 0;
-  double oracle_seconds = 0;  // at correctness sizes
-  evaluator::WorstErrors worst;
+  double oracle_seconds = 0;                        // at correctness sizes
   std::vector<std::vector<uint8_t>> first_outputs;  // of the first case, for the repetition
 };
 
