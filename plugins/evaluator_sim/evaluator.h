@@ -35,7 +35,7 @@ class Evaluator {
   // What is asked of a judgement beside the source.
   struct Request {
     uint64_t seed = 0;         // of a thorough judgement's inputs
-    bool thorough = false;     // the most careful route, not cached
+    bool thorough = false;     // the most careful route; not cached, but for the reference
     bool show_hidden = false;  // the diagnosis names hidden sizes; not cached
   };
 

@@ -164,6 +164,11 @@ TEST_F(JudgeTest, CachedByContent) {
   });
   EXPECT_EQ(evaluator.Evaluate(*affine_, source, {.seed = 99}).ToJson(), first);
   EXPECT_THAT(cached, testing::ElementsAre(1)) << "it was not judged again";
+  const std::string& reference = affine_->problem().reference_source;
+  const std::string thorough = evaluator.Evaluate(*affine_, reference, {.thorough = true}).ToJson();
+  EXPECT_EQ(evaluator.Evaluate(*affine_, reference, {.thorough = true}).ToJson(), thorough);
+  evaluator.Evaluate(*affine_, source, {.thorough = true});
+  EXPECT_THAT(cached, testing::ElementsAre(1, 0, 1)) << "of thorough judgements the reference's alone is kept";
 }
 
 TEST_F(JudgeTest, HiddenSizesAreNamedForTheirAuthorAlone) {
