@@ -167,6 +167,7 @@ Trouble Judge::RunCase(Run& run, const CorrectnessCase& one, Pass pass) {
     const evaluator::Comparison comparison =
         evaluator::Compare(parameter, parameter.ShapeAt(size), got, expected[i], tensors.Poison(i), bound);
     if (!comparison.matches) return {"wrong", "At " + where + ": " + comparison.sentence + "."};
+    run.worst.Add(i, comparison.largest_error);
     if (first) run.first_outputs.push_back(std::move(got));
   }
   return {};
@@ -207,13 +208,14 @@ std::unique_ptr<Judge::Run> Judge::RunOverOthers(Run& run, const std::string& so
   return again;
 }
 
-Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough) {
+Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough,
+                          bool show_hidden) {
   Judgement judgement;
   std::unique_ptr<Run> run = Prepare(open, source, thorough, &judgement);
   if (!run) return judgement;
   run->key = key;
   const std::vector<CorrectnessCase> cases =
-      evaluator::CorrectnessCases(open.problem(), key, options_.seeds * (thorough ? 2 : 1));
+      evaluator::CorrectnessCases(open.problem(), key, options_.seeds * (thorough ? 2 : 1), show_hidden);
   Trouble trouble;
   const Clock::time_point start = Clock::now();
   trouble = RunCases(*run, cases);
@@ -231,6 +233,8 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
     for (const std::string& note : run->notes) judgement.diagnosis += " " + note + ".";
   }
   judgement.timing_seconds = SecondsSince(right);
+  if (show_hidden) trouble.sentence = evaluator::NameTimingSize(open.problem(), std::move(trouble.sentence));
+  if (!trouble) run->worst.Tell(open.problem(), &judgement.metrics);
   judgement.metrics.emplace_back("checked_warp_instructions", static_cast<double>(run->warp_instructions));
   judgement.Conclude(trouble);
   return judgement;

@@ -51,8 +51,10 @@ class Judge {
 
   // Judges `source`. `key` is secret: inputs are drawn from it. `thorough` takes the reference compile route, twice the
   // seeds and twice the sampled blocks. Throws Error only where judging is impossible, and KGRPO_ERROR_CANCELLED when
-  // the user wants the run to end. [any thread]
-  Judgement Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough);
+  // the user wants the run to end. `show_hidden`: the diagnosis names sizes that no candidate's author may know.
+  // [any thread]
+  Judgement Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough,
+                     bool show_hidden = false);
 
   // What the launches of one call at the timing size are counted to do, without any verdict on `source`. Used to fit
   // and to try the time model (bench/calibrate). [any thread]

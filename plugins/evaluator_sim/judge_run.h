@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "evaluator_shared/comparison.h"  // WorstErrors
 #include "evaluator_sim/judge.h"
 #include "evaluator_sim/tensors.h"
 
@@ -21,6 +22,7 @@ struct Judge::Run {
   evaluator::CompiledKernel kernel;
   DeviceSession session;
   std::unique_ptr<Worker> worker;
+  evaluator::WorstErrors worst;
   uint64_t key = 0;                         // secret
   std::optional<uint8_t> unwritten_shared;  // simt::LaunchConfig's
   bool may_be_unused = false;               // simt::Finding's, of the trouble that a case ended with

@@ -30,7 +30,7 @@ std::string ModifiedInput(const Problem& problem, const TimingInputs& inputs, co
                           const simt::DeviceMemory& memory) {
   for (size_t i = 0; i < problem.parameters.size(); ++i) {
     if (problem.parameters[i].role != Role::kInput) continue;
-    const MappedFile before(inputs.files[i].get(), inputs.bytes[i]);
+    const evaluator::MappedFile before(inputs.files[i].get(), inputs.bytes[i]);
     if (std::memcmp(before.data(), memory.Find(tensors.values()[i])->data(), inputs.bytes[i]) != 0)
       return problem.parameters[i].name;
   }
@@ -67,7 +67,7 @@ Trouble Judge::CheckAllBlocks(Run& run) {
   for (size_t i = 0; expected != nullptr && i < problem.parameters.size(); ++i) {
     if (!problem.parameters[i].IsWritten()) continue;
     const simt::Allocation* memory = run.session.memory().Find(tensors.values()[i]);
-    if (Trouble trouble = expected->Compare(i, *memory, inputs->files[i].get(), true)) return trouble;
+    if (Trouble trouble = expected->Compare(i, *memory, inputs->files[i].get(), true, &run.worst)) return trouble;
   }
   return {};
 }
@@ -83,7 +83,8 @@ Trouble Judge::CheckSampledBlocks(Run& run, const TimedCall& timed, bool* doubtf
     if (!parameter.IsWritten()) continue;
     const simt::Allocation* memory = run.session.memory().Find(timed.tensors->values()[i]);
     if (expected != nullptr) {
-      if (Trouble trouble = expected->Compare(i, *memory, timed.inputs->files[i].get(), all)) return trouble;
+      if (Trouble trouble = expected->Compare(i, *memory, timed.inputs->files[i].get(), all, &run.worst))
+        return trouble;
     }
     const auto bytes = static_cast<double>(parameter.Elements(problem.timing)) *
                        static_cast<double>(evaluator::Info(parameter.dtype).size);
