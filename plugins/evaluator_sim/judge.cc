@@ -129,6 +129,8 @@ Trouble Judge::RunCase(Run& run, const CorrectnessCase& one, Pass pass) {
                                      choice, &record);
   run.warp_instructions += record.warp_instructions;
   run.may_be_unused = record.may_be_unused;
+  run.runs_whole =
+      run.runs_whole || record.data_decides || record.launches > 1 || !record.independent || record.host_writes;
   if (trouble) return {trouble.code, "At " + where + ": " + trouble.sentence};
   if (pass == Pass::kOtherOrderChecked) return {};  // what it computes is known to be wrong
   if (record.launches == 0) return {"no_launch", "At " + where + ": the launch function launches no kernel."};
@@ -241,7 +243,7 @@ std::string Judge::Describe() const {
 std::string Judge::Version() const {
   return std::string("judge ") + SourceDigest() + "; " + compiler_.Version() + "; " + options_.device + "; " +
          std::to_string(options_.seeds) + "; " + std::to_string(options_.sampled_blocks) + "; " +
-         std::to_string(options_.warp_instructions);
+         std::to_string(options_.warp_instructions) + "; " + std::to_string(options_.timing_warp_instructions);
 }
 
 }  // namespace kgrpo::evaluator_sim

@@ -25,6 +25,8 @@ struct Judge::Run {
   std::optional<uint8_t> unwritten_shared;  // simt::LaunchConfig's
   bool may_be_unused = false;               // simt::Finding's, of the trouble that a case ended with
   bool thorough = false;
+  // By what the cases did: all blocks must run, or none stand for the others, or what they write is not final.
+  bool runs_whole = false;
   uint64_t warp_instructions = 0;
   double oracle_seconds = 0;                        // at correctness sizes
   std::vector<std::vector<uint8_t>> first_outputs;  // of the first case, for the repetition

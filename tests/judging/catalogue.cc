@@ -29,7 +29,8 @@ void CheckVerdicts(const std::vector<std::string>& verdicts) {
       "right",       "not_compiled",   "forbidden",     "unsupported",    "invalid_launch", "no_launch",
       "crash",       "timeout",        "out_of_memory", "out_of_bounds",  "misaligned",     "trap",
       "race",        "uninitialised",  "divergent",     "input_modified", "wrong",          "non_deterministic",
-      "implausible", "unsynchronised", "hidden_work",   "unfinished",     "interference",   "device_fault"};
+      "implausible", "unsynchronised", "hidden_work",   "unfinished",     "interference",   "device_fault",
+      "not_timed"};
   if (verdicts.empty()) throw std::runtime_error("a verdict is missing");
   for (const std::string& verdict : verdicts) {
     if (kKnown.count(verdict) == 0) throw std::runtime_error("no judge says \"" + verdict + "\"");
