@@ -85,7 +85,7 @@ class Judge {
   Trouble NotTimed(const std::string& why) const;
   Trouble CheckTimed(Run& run, const TimedCall& timed);
   Trouble CheckSampledBlocks(Run& run, const TimedCall& timed, double* covered);
-  Trouble CheckAllBlocks(Run& run, const std::string& why);
+  Trouble CheckAllBlocks(Run& run);
   std::shared_ptr<const TimingExpected> ExpectedAtTiming(const OpenProblem& open);
   std::vector<evaluator::Expected> ReferenceOutputs(const OpenProblem& open, evaluator::CorrectnessCase one,
                                                     const std::vector<evaluator::Argument>& arguments);

@@ -41,18 +41,20 @@ std::shared_ptr<const TimingExpected> Judge::ExpectedAtTiming(const OpenProblem&
   });
 }
 
-// Runs every block, uncounted. `why` they must, for a verdict.
-Trouble Judge::CheckAllBlocks(Run& run, const std::string& why) {
+// Runs every block, uncounted.
+Trouble Judge::CheckAllBlocks(Run& run) {
   ThrowIfCancelled();
-  // Counters and flags, its own memory's and the host's, are as a call leaves them of which few blocks ran.
-  if (Trouble trouble = StartAgain(run)) return trouble;
+  // Counters and flags in its own memory are as a call leaves them of which few blocks ran.
+  if (!run.session.RestoreState()) {
+    if (Trouble trouble = StartAgain(run)) return trouble;
+  }
   const Problem& problem = run.open.problem();
   const std::shared_ptr<const TimingInputs> inputs = run.open.Timing();
   const Tensors tensors(run.session.memory(), problem, *inputs, evaluator::KeyFromText(problem.digest));
   CallRecord record;
   const BlockChoice choice = {.warp_instructions = options_.timing_warp_instructions};
   if (Trouble trouble = run.session.Call(*run.worker, tensors.values(), simt::Mode::kPlain, choice, &record))
-    return record.out_of_budget ? NotTimed(why) : trouble;
+    return record.out_of_budget ? NotTimed("some of its blocks seem to leave parts of the outputs out") : trouble;
   if (const std::string name = ModifiedInput(problem, *inputs, tensors, run.session.memory()); !name.empty())
     return {"input_modified", "the input " + name + " was overwritten."};
   const std::shared_ptr<const TimingExpected> expected = ExpectedAtTiming(run.open);
@@ -104,15 +106,11 @@ Trouble Judge::CheckTimed(Run& run, const TimedCall& timed) {
     if (!name.empty()) return {"input_modified", "the input " + name + " was overwritten."};
   }
   const bool all = record.blocks_run == record.blocks;
-  if (all || (record.launches == 1 && record.independent && !record.host_writes)) {
-    double covered = 1;
-    if (Trouble trouble = CheckSampledBlocks(run, timed, &covered)) return trouble;
-    if (all || (covered >= kCovered && !record.further_failed)) return {};
-    const Trouble trouble = CheckAllBlocks(run, "some of its blocks seem to leave parts of the outputs out");
-    return trouble.code == "not_timed" && covered >= kMostlyCovered ? Trouble{} : trouble;
-  }
-  return CheckAllBlocks(run, record.launches > 1 ? "several launches make its outputs together"
-                                                 : "its blocks may complete each other's outputs");
+  double covered = 1;
+  if (Trouble trouble = CheckSampledBlocks(run, timed, &covered)) return trouble;
+  if (all || (covered >= kCovered && !record.further_failed)) return {};
+  const Trouble trouble = CheckAllBlocks(run);
+  return trouble.code == "not_timed" && covered >= kMostlyCovered ? Trouble{} : trouble;
 }
 
 }  // namespace kgrpo::evaluator_sim

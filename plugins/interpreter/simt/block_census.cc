@@ -27,7 +27,8 @@ class Census {
     Follow(kernel_.control.differences);
   }
 
-  bool Visit(const BlockRange& range) {
+  // `trimmed`: a bit for each coordinate in which the range has lost its edges.
+  bool Visit(const BlockRange& range, uint8_t trimmed) {
     Seen seen;
     if (!Evaluate(range, &seen)) return false;
     if (!seen.undecided) {
@@ -44,10 +45,18 @@ class Census {
       }
     }
     if (longest == 3) return false;  // a single block is always decided
-    BlockRange lower = range, upper = range;
-    lower.high[longest] = range.low[longest] + (range.high[longest] - range.low[longest]) / 2;
-    upper.low[longest] = lower.high[longest] + 1;
-    return Visit(lower) && Visit(upper);
+    // Blocks differ at the edges of a grid before they do anywhere else.
+    const auto bit = static_cast<uint8_t>(1 << longest);
+    const uint32_t low = range.low[longest], high = range.high[longest];
+    const auto part = [&](uint32_t first, uint32_t last) {
+      BlockRange one = range;
+      one.low[longest] = first;
+      one.high[longest] = last;
+      return Visit(one, static_cast<uint8_t>(trimmed | bit));
+    };
+    if ((trimmed & bit) == 0 && high - low > 2) return part(low, low) && part(low + 1, high - 1) && part(high, high);
+    const uint32_t middle = low + (high - low) / 2;
+    return part(low, middle) && part(middle + 1, high);
   }
 
   // What a block of each class does, now that there are classes: by one of them.
@@ -186,7 +195,7 @@ std::optional<std::vector<BlockClass>> TakeCensus(const Grid& grid) {
   Census census(grid);
   const Dim3& shape = grid.config->grid;
   try {
-    if (!census.Visit({{0, 0, 0}, {shape.x - 1, shape.y - 1, shape.z - 1}}) || !census.Weigh()) return std::nullopt;
+    if (!census.Visit({{0, 0, 0}, {shape.x - 1, shape.y - 1, shape.z - 1}}, 0) || !census.Weigh()) return std::nullopt;
   } catch (const Fault&) {  // a branch outside of its table: the launch will say so
     return std::nullopt;
   }

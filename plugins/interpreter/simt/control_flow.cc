@@ -51,6 +51,27 @@ struct Graph {
     return region;
   }
 
+  // Whether any of the region between the ways from `block`, or `block` itself, may run again before they meet.
+  bool Repeats(uint32_t block, const std::vector<uint32_t>& region) const {
+    std::vector<uint32_t> entries(successors.size(), 0);  // from within the region
+    std::vector<bool> inside(successors.size(), false);
+    for (const uint32_t b : region) inside[b] = true;
+    if (inside[block]) return true;
+    for (const uint32_t b : region)
+      for (const uint32_t next : successors[b]) entries[next] += inside[next] ? 1 : 0;
+    std::vector<uint32_t> open;
+    for (const uint32_t b : region)
+      if (entries[b] == 0) open.push_back(b);
+    size_t ended = 0;
+    for (; !open.empty(); ++ended) {
+      const uint32_t b = open.back();
+      open.pop_back();
+      for (const uint32_t next : successors[b])
+        if (inside[next] && --entries[next] == 0) open.push_back(next);
+    }
+    return ended < region.size();
+  }
+
  private:
   // Immediate post-dominators (Cooper, Harvey and Kennedy, A Simple, Fast Dominance Algorithm), from the end backwards.
   void FindJoins(const Kernel& kernel) {
@@ -181,10 +202,8 @@ class Analysis {
     if (origin != Origin::kData) return Note(origin);
     const std::vector<uint32_t> region = graph_.Region(graph_.block_at[pc]);
     ControlFlow::DataBranch branch{pc, {}};
-    bool bounded = kernel_.code[pc].run == &Branch;
+    bool bounded = kernel_.code[pc].run == &Branch && !graph_.Repeats(graph_.block_at[pc], region);
     for (const uint32_t b : region) {
-      bounded &= b > graph_.block_at[pc];
-      for (const uint32_t next : graph_.successors[b]) bounded &= next > b;
       for (uint32_t p = kernel_.blocks[b].first; p < kernel_.blocks[b].last; ++p) {
         bounded &= arithmetic_[p] != 0 || kernel_.code[p].run == &Branch;
         branch.region.push_back(p);

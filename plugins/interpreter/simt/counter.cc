@@ -87,7 +87,7 @@ double Counter::DataSlack() const {
   return slack / std::max(1.0, all);
 }
 
-void Counter::FinishBlock(Block& block) {
+void Counter::FinishBlock(Block& block, uint64_t counted) {
   BlockTrace& trace = *trace_;
   const Latencies& latencies = grid_.config->latencies;
   BlockLatency longest;
@@ -110,7 +110,11 @@ void Counter::FinishBlock(Block& block) {
   }
   counts_.latency.push_back(longest);
   counts_.block_issued.push_back(IssuedSoFar() - trace.issued_before);
-  for (const Warp& warp : block.warps) counts_.divergent_branches += static_cast<double>(warp.splits);
+  for (const Warp& warp : block.warps) {
+    counts_.divergent_branches += static_cast<double>(warp.splits);
+    work_ += static_cast<double>(warp.executed);
+  }
+  counted_work_ += static_cast<double>(counted);
   ++counts_.sampled_blocks;
   for (std::vector<TraceEntry>& entries : trace.entries) spare_.push_back(std::move(entries));
   traces_.erase(block.index);
@@ -143,6 +147,7 @@ Counts Counter::Finish() {
   FindHottestLine();
   for (auto& [address, array] : arrays_) counts_.arrays.push_back(array.traffic);
   CountLines();
+  if (counted_work_ > 0 && counted_work_ < work_) counts_.Scale(work_ / counted_work_);
   return counts_;
 }
 

@@ -27,7 +27,8 @@ class Counter {
 
   // Around each sampled block.
   void StartBlock(Block& block);
-  void FinishBlock(Block& block);
+  // `counted`: of the block's instructions those that were counted, where they are too many for all of them to be.
+  void FinishBlock(Block& block, uint64_t counted);
 
   // Each instruction that a warp issues, with the lanes that execute it.
   void CountInstruction(const Warp& warp, uint32_t pc, uint32_t mask) {
@@ -115,6 +116,7 @@ class Counter {
   };
   std::unordered_map<uint64_t, AtomicLine> atomic_lines_;
   uint32_t blocks_ = 0;
+  double work_ = 0, counted_work_ = 0;          // warp instructions of the blocks, and those that were counted
   const size_t most_traced_;                    // of a warp
   std::vector<std::vector<TraceEntry>> spare_;  // room of blocks that have ended
 };

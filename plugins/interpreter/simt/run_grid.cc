@@ -190,17 +190,30 @@ void GridRun::Start(uint64_t index) {
   StartBlock(*block, grid_, index);
   Counter* counter = counted_ ? CounterOf(index) : nullptr;
   if (counter != nullptr) counter->StartBlock(*block);
-  running_.push_back({std::move(block), counter});
+  running_.push_back({std::move(block), counter, 0, 0, 0});
   grid_.resident.push_back(running_.back().block.get());
+}
+
+// Of one block: the first so many instructions stand for the others.
+uint64_t GridRun::MostCounted() const {
+  constexpr uint64_t kOfLaunch = 16'000'000, kOfBlock = 1'000'000;
+  return std::max(kOfBlock, kOfLaunch / std::max<uint64_t>(1, counts_.size()));
 }
 
 // False: the block has not ended yet.
 bool GridRun::Turn(Resident& resident) {
   const bool polled = resident.pause != 0;
   const Slices& slices = turns_ ? kTaking : polled ? kPolling : kWorking;
-  grid_.counter = resident.counter;
-  if (resident.counter != nullptr) resident.counter->Switch(*resident.block);
-  if (RunBlock(*resident.block, grid_, slices)) return true;
+  const bool counts = resident.counter != nullptr && resident.counted < MostCounted();
+  Slices slice = slices;
+  grid_.counter = counts ? resident.counter : nullptr;
+  if (counts) {
+    resident.counter->Switch(*resident.block);
+    slice.block = std::min(slice.block, MostCounted() - resident.counted);
+  }
+  const bool ended = RunBlock(*resident.block, grid_, slice);
+  if (counts) resident.counted = WorkOf(*resident.block);
+  if (ended) return true;
   // Those that poll have their turns ever more rarely: a barrier that a kernel makes itself would else cost a slice
   // of polling for each block that waits and each that starts, and a chain of blocks one for each pair of them.
   const bool polls = !turns_ && resident.block->polls >= slices.polls;
@@ -213,7 +226,8 @@ void GridRun::End(Resident& resident) {
   Block& block = *resident.block;
   const uint64_t work = counted_ ? WorkOf(block) : 0;
   if (resident.counter != nullptr) {
-    resident.counter->FinishBlock(block);
+    resident.counter->Switch(block);
+    resident.counter->FinishBlock(block, resident.counted);
     if (resident.counter != further_.get()) sampled_work_.push_back(work);
   }
   if (counted_ && (all_ || counts_.size() == total_)) {
@@ -288,7 +302,7 @@ void GridRun::RunFurther() {
       while (!RunBlock(block, grid_, kWorking)) {
         if (grid_.budget == 0) throw Fault{};
       }
-      if (further_) further_->FinishBlock(block);
+      if (further_) further_->FinishBlock(block, WorkOf(block));
       ++grid_.result->blocks_run;
       if (++ran >= kFewest && allowed - grid_.budget > kEnoughWork) break;
     }

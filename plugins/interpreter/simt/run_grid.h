@@ -33,6 +33,7 @@ class GridRun {
   struct Resident {
     std::unique_ptr<Block> block;
     Counter* counter = nullptr;  // null: not counted
+    uint64_t counted = 0;        // warp instructions
     uint32_t pause = 0;          // rounds for which it paused last
     uint32_t paused_for = 0;     // rounds before its next turn
   };
@@ -45,6 +46,7 @@ class GridRun {
   void AddGroup(Stratum stratum);
   void ExtendGroup();
   void Start(uint64_t index);
+  uint64_t MostCounted() const;
   bool Turn(Resident& resident);
   void End(Resident& resident);
   void RunFurther();
