@@ -41,8 +41,8 @@ class Judge {
     std::string compile_cache;     // evaluator::Compiler::Options::cache_file
     double compile_seconds = 60;
     double host_seconds = 10;
-    uint64_t warp_instructions = 400'000'000;         // of a call at a correctness size
-    uint64_t timing_warp_instructions = 400'000'000;  // of one at the timing size
+    uint64_t warp_instructions = 400'000'000;                         // of a call at a correctness size
+    uint64_t timing_warp_instructions = 400'000'000;                  // of one at the timing size
     size_t concurrency = 2;                                           // workers and compile processes kept ready
     std::function<void(const std::string& why)> on_compile_fallback;  // evaluator::Compiler::Options::on_fallback
     std::function<bool()> cancelled;                                  // asked between the runs of a judgement

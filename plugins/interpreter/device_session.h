@@ -48,7 +48,7 @@ struct BlockChoice {
   uint32_t further_blocks = 0;
   uint64_t further_seed = 0;
   bool whole = false;
-  uint64_t warp_instructions = 0;  // of the call; 0: Limits::warp_instructions
+  uint64_t warp_instructions = 0;                                  // of the call; 0: Limits::warp_instructions
   const std::vector<std::vector<uint64_t>>* known_work = nullptr;  // CallRecord::work of an earlier call
   bool last_block_first = false;
   std::optional<uint8_t> unwritten_shared = {};

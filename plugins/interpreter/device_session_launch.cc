@@ -156,8 +156,8 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
   }
   if (result.status == simt::LaunchStatus::kBudgetExceeded) {
     record_->out_of_budget = true;
-    Stop("timeout", "Kernel " + info.name + " did not end within " +
-                        std::to_string(instructions_of_call_ / 1000000) + " million warp instructions" +
+    Stop("timeout", "Kernel " + info.name + " did not end within " + std::to_string(instructions_of_call_ / 1000000) +
+                        " million warp instructions" +
                         (result.unfinished.empty() ? "." : ": " + result.unfinished + "."));
     return {kCudaLaunchFailure, 0, 0, 0};
   }

@@ -7,8 +7,8 @@
 //   // cuda: VERDICT [VERDICT...]          any of these from the judge with a GPU
 //   // sim: VERDICT [VERDICT...]           any of these from the judge without one
 //   // speedup: at most 1.1                where the verdict is `right`: over the reference
-//   // least: 49 us: why                  where sim says `right`: no modelled time is less. By a count of its own of what
-//                                         the busiest multiprocessor must do, from the kernel's loops
+//   // least: 49 us: why                  where sim says `right`: no modelled time is less. By a count of its own, from
+//                                         the kernel's loops, of what the busiest multiprocessor must do
 //   // most: 24 us: why                   likewise: no more
 //   // needs: namespaces                  where a sandbox without them, as auto allows, cannot do that
 //   // never: TEXT                         must not be in the diagnosis

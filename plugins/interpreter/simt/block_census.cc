@@ -15,8 +15,7 @@ constexpr uint64_t kMostSteps = 4'000'000, kStepsToStart = 200, kStepsOfEvaluati
 
 class Census {
  public:
-  explicit Census(const Grid& grid)
-      : kernel_(*grid.kernel), registers_(kernel_), stop_(kernel_.code.size()) {
+  explicit Census(const Grid& grid) : kernel_(*grid.kernel), registers_(kernel_), stop_(kernel_.code.size()) {
     grid_.kernel = grid.kernel;
     grid_.code = grid.kernel->code.data();
     grid_.config = grid.config;

@@ -49,7 +49,7 @@ std::vector<uint64_t> ExtendSample(uint64_t blocks, uint64_t seed, const std::ve
 
 bool StandsForAll(const std::vector<uint64_t>& sample, const std::vector<uint64_t>& work,
                   const std::vector<uint32_t>& classes) {
-  constexpr double kAlike = 1.25;      // times as much or as little
+  constexpr double kAlike = 1.25;       // times as much or as little
   constexpr double kNegligible = 0.02;  // of all blocks
   constexpr double kOff = 0.1;          // the mean of the sample, from the mean of all
   if (sample.size() >= work.size()) return true;

@@ -134,8 +134,13 @@ class Analysis {
  public:
   Analysis(const Kernel& kernel, std::vector<Origin> starts, const std::vector<uint8_t>& gives_data,
            const std::vector<uint8_t>& arithmetic)
-      : kernel_(kernel), graph_(kernel), origin_(std::move(starts)), gives_data_(gives_data), arithmetic_(arithmetic),
-        guard_(kernel.blocks.size(), Origin::kThread), decided_by_(kernel.blocks.size(), Origin::kThread) {}
+      : kernel_(kernel),
+        graph_(kernel),
+        origin_(std::move(starts)),
+        gives_data_(gives_data),
+        arithmetic_(arithmetic),
+        guard_(kernel.blocks.size(), Origin::kThread),
+        decided_by_(kernel.blocks.size(), Origin::kThread) {}
 
   ControlFlow Run() {
     Spread();
@@ -226,8 +231,8 @@ class Analysis {
     }
   }
 
-  // All that decisions depend on, from them backwards. Without `every`, only decisions that depend on the block's number
-  // and those between whose ways anything lies that these depend on.
+  // All that decisions depend on, from them backwards. Without `every`, only decisions that depend on the block's
+  // number and those between whose ways anything lies that these depend on.
   CensusPlan Plan(bool every) const {
     const auto count = static_cast<uint32_t>(kernel_.code.size());
     CensusPlan plan{std::vector<CensusStep>(count, CensusStep::kSkip), std::vector<uint32_t>(count, 0)};

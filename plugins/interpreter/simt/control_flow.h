@@ -40,7 +40,7 @@ struct ControlFlow {
   // Empty where by_data. `differences` follows as little as tells which blocks take other decisions than others, `all`
   // all decisions.
   CensusPlan differences, all;
-  uint32_t predicate_bytes = 0;   // of a warp's registers the first so many are predicates, four bytes each
+  uint32_t predicate_bytes = 0;  // of a warp's registers the first so many are predicates, four bytes each
 
   // A branch that data decides, and the few instructions without loops or memory accesses that it may skip: they can
   // add no more to a block than is counted below.

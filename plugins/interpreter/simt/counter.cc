@@ -75,15 +75,14 @@ std::vector<size_t> Counter::TypicalWarps(const Block& block) const {
 }
 
 double Counter::DataSlack() const {
+  std::vector<uint64_t> most = executed_;  // by pc, had every way been taken
+  for (const ControlFlow::DataBranch& branch : grid_.kernel->control.data_branches)
+    for (const uint32_t pc : branch.region) most[pc] = std::max(most[pc], executed_[branch.pc]);
   double slack = 0, all = 0;
-  for (const ControlFlow::DataBranch& branch : grid_.kernel->control.data_branches) {
-    for (const uint32_t pc : branch.region) {
-      const double more = static_cast<double>(executed_[branch.pc]) - static_cast<double>(executed_[pc]);
-      slack += std::max(0.0, more) * static_cast<double>(code_.costs[pc].issue);
-    }
-  }
-  for (size_t pc = 0; pc < executed_.size(); ++pc)
+  for (size_t pc = 0; pc < executed_.size(); ++pc) {
+    slack += static_cast<double>(most[pc] - executed_[pc]) * static_cast<double>(code_.costs[pc].issue);
     all += static_cast<double>(executed_[pc]) * static_cast<double>(code_.costs[pc].issue);
+  }
   return slack / std::max(1.0, all);
 }
 

@@ -7,17 +7,26 @@ namespace kgrpo::simt {
 namespace {
 
 constexpr double ArrayTraffic::*kTraffic[] = {
-    &ArrayTraffic::load_requests,        &ArrayTraffic::load_sectors,          &ArrayTraffic::load_ideal_sectors,
-    &ArrayTraffic::store_requests,       &ArrayTraffic::store_sectors,         &ArrayTraffic::store_ideal_sectors,
+    &ArrayTraffic::load_requests,         &ArrayTraffic::load_sectors,         &ArrayTraffic::load_ideal_sectors,
+    &ArrayTraffic::store_requests,        &ArrayTraffic::store_sectors,        &ArrayTraffic::store_ideal_sectors,
     &ArrayTraffic::store_partial_sectors, &ArrayTraffic::atomic_requests,      &ArrayTraffic::atomic_sectors,
-    &ArrayTraffic::unique_load_sectors,  &ArrayTraffic::unique_store_sectors,  &ArrayTraffic::unique_load_pairs,
-    &ArrayTraffic::all_load_sectors,     &ArrayTraffic::all_store_sectors};
-constexpr double Counts::*kSums[] = {
-    &Counts::issued,           &Counts::thread_instructions,     &Counts::tensor_flops,
-    &Counts::l1_wavefronts,    &Counts::local_sectors,           &Counts::shared_requests,
-    &Counts::shared_wavefronts, &Counts::shared_ideal_wavefronts, &Counts::merged_loads,
-    &Counts::shared_atomic_wavefronts, &Counts::exchange_wavefronts, &Counts::global_atomic_operations,
-    &Counts::barriers,         &Counts::divergent_branches,      &Counts::branches};
+    &ArrayTraffic::unique_load_sectors,   &ArrayTraffic::unique_store_sectors, &ArrayTraffic::unique_load_pairs,
+    &ArrayTraffic::all_load_sectors,      &ArrayTraffic::all_store_sectors};
+constexpr double Counts::*kSums[] = {&Counts::issued,
+                                     &Counts::thread_instructions,
+                                     &Counts::tensor_flops,
+                                     &Counts::l1_wavefronts,
+                                     &Counts::local_sectors,
+                                     &Counts::shared_requests,
+                                     &Counts::shared_wavefronts,
+                                     &Counts::shared_ideal_wavefronts,
+                                     &Counts::merged_loads,
+                                     &Counts::shared_atomic_wavefronts,
+                                     &Counts::exchange_wavefronts,
+                                     &Counts::global_atomic_operations,
+                                     &Counts::barriers,
+                                     &Counts::divergent_branches,
+                                     &Counts::branches};
 
 template <typename Figures, typename F>
 void ForEach(Figures& figures, F f) {

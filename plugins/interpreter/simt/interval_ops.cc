@@ -68,10 +68,10 @@ const std::unordered_map<Handler, Meaning>& Meanings() {
                            {"u64", Type::kU64, Type::kU64},
                            {"s64", Type::kS64, Type::kS64}};
     const std::pair<const char*, Operation> plain[] = {
-        {"mov", Operation::kCopy},   {"add", Operation::kAdd},       {"sub", Operation::kSub},
+        {"mov", Operation::kCopy},     {"add", Operation::kAdd},      {"sub", Operation::kSub},
         {"mul.lo", Operation::kMulLo}, {"mul.hi", Operation::kMulHi}, {"mad.lo", Operation::kMadLo},
-        {"div", Operation::kDiv},    {"rem", Operation::kRem},       {"shr", Operation::kShr},
-        {"min", Operation::kMin},    {"max", Operation::kMax},       {"neg", Operation::kNeg},
+        {"div", Operation::kDiv},      {"rem", Operation::kRem},      {"shr", Operation::kShr},
+        {"min", Operation::kMin},      {"max", Operation::kMax},      {"neg", Operation::kNeg},
         {"selp", Operation::kSelect}};
     const std::pair<const char*, Relation> relations[] = {
         {"eq", Relation::kEq}, {"ne", Relation::kNe}, {"lt", Relation::kLt}, {"le", Relation::kLe},
@@ -93,9 +93,9 @@ const std::unordered_map<Handler, Meaning>& Meanings() {
             {.operation = Operation::kConvert, .type = type.type, .to = to.type});
     }
     for (const auto& [bits, type] : {std::pair{".b32", Type::kU32}, {".b64", Type::kU64}}) {
-      const std::pair<const char*, Operation> bitwise[] = {
-          {"mov", Operation::kCopy}, {"shl", Operation::kShl}, {"and", Operation::kAnd},
-          {"or", Operation::kOr},    {"not", Operation::kNot}, {"selp", Operation::kSelect}};
+      const std::pair<const char*, Operation> bitwise[] = {{"mov", Operation::kCopy}, {"shl", Operation::kShl},
+                                                           {"and", Operation::kAnd},  {"or", Operation::kOr},
+                                                           {"not", Operation::kNot},  {"selp", Operation::kSelect}};
       for (const auto& [name, operation] : bitwise)
         add(std::string(name) + bits, {.operation = operation, .type = type, .to = type});
     }

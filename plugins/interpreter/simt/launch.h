@@ -43,8 +43,8 @@ struct LaunchConfig {
   std::vector<uint64_t> known_work;
   uint32_t multiprocessors = 132;  // kCounted: who share the blocks
   uint32_t resident_blocks = 264;  // kCounted: as many run at once
-  Latencies latencies;            // kCounted; Device::latencies
-  uint32_t l1_share = 32 * 1024;  // kCounted; see L1Share in time_model.h
+  Latencies latencies;             // kCounted; Device::latencies
+  uint32_t l1_share = 32 * 1024;   // kCounted; see L1Share in time_model.h
   // What shared memory holds at first, a byte. Where it is given, vector and matrix loads of what no thread has written
   // are no findings (kChecked): whether their values matter shows where launches with several such bytes differ.
   std::optional<uint8_t> unwritten_shared;
@@ -112,9 +112,8 @@ struct LaunchResult {
   // kCounted, where all blocks ran: what each of them executed, by block; and whether those counted stand for them.
   std::vector<uint64_t> work;
   bool sample_stands = true;
-  double all_work = 0;       // kCounted: warp instructions of all blocks, estimated
-  bool data_decides = false;    // how much each block does: known from the kernel's code alone
-  bool independent = false;     // no block can tell what the launch's other blocks have done
+  bool data_decides = false;  // how much each block does: known from the kernel's code alone
+  bool independent = false;   // no block can tell what the launch's other blocks have done
 };
 
 // Runs kernel `kernel` (an index in instance.module().kernels()). Deterministic: same module, memory contents and

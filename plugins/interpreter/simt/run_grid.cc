@@ -11,7 +11,7 @@ namespace {
 
 // How long a block goes on before the next one has its turn, in warp instructions and in polls of memory.
 struct Slices {
-  uint32_t warp;   // before the block's next warp has its turn
+  uint32_t warp;  // before the block's next warp has its turn
   uint64_t block;
   uint32_t polls;  // atomics that return a value and volatile loads: it may wait for another block
 };
@@ -20,9 +20,9 @@ constexpr Slices kWorking = {8192, 1u << 22, 512};
 constexpr Slices kPolling = {256, 1u << 22, 64};
 // Blocks that may share out work by atomics, a piece at a time: short turns, as if they ran at once.
 constexpr Slices kTaking = {64, 4096, 1};
-constexpr uint32_t kLongestPause = 64;    // rounds without a turn for a block that polls
-constexpr size_t kMostResident = 2112;    // 16 blocks on each of 132 multiprocessors
-constexpr double kMostDataSlack = 0.5;    // of what was counted: more, and data decides what a block does
+constexpr uint32_t kLongestPause = 64;  // rounds without a turn for a block that polls
+constexpr size_t kMostResident = 2112;  // 16 blocks on each of 132 multiprocessors
+constexpr double kMostDataSlack = 0.5;  // of what was counted: more, and data decides what a block does
 
 // Runs a warp until it waits, ends, or has had its slice. Returns the instructions executed.
 template <bool kCounted>
@@ -344,11 +344,6 @@ void GridRun::Finish() {
     }
   }
   if (!work.empty()) result.counts.busiest_blocks = BusiestBlocks(work, config.multiprocessors);
-  const auto blocks = static_cast<double>(total_);
-  result.all_work = !work.empty()          ? static_cast<double>(Sum(work))
-                    : sampled_work_.empty() ? 0
-                                            : blocks * static_cast<double>(Sum(sampled_work_)) /
-                                                  static_cast<double>(sampled_work_.size());
   if (!further_ || result.further_failed) return;
   result.further = further_->Finish();
   if (known) ScaleToMean(further_blocks_, work, &result.further);
