@@ -147,7 +147,6 @@ void GridRun::ChooseCounted() {
     }
   }
   if (planned_work_.empty() || StandsForAll(sample.counted, planned_work_, classes)) {
-    planned_work_.clear();
     AddGroup(std::move(sample));
   } else {
     for (Stratum& stratum : Stratify(planned_work_, classes)) AddGroup(std::move(stratum));
@@ -157,7 +156,7 @@ void GridRun::ChooseCounted() {
   if (config.further_blocks == 0 || counts_.size() == total_) return;
   further_blocks_ = SampleBlocks(total_, config.further_blocks, config.further_seed);
   std::erase_if(further_blocks_, counts);
-  if (planned_work_.empty()) further_ = std::make_unique<Counter>(grid_);
+  if (groups_.size() == 1) further_ = std::make_unique<Counter>(grid_);
   if (all_ && further_)
     for (const uint64_t block : further_blocks_) counts_[block] = further_.get();
 }
@@ -293,23 +292,27 @@ void GridRun::RunFurther() {
   grid_.counter = further_.get();
   Block block;
   grid_.resident = {&block};
-  size_t ran = 0;
+  std::vector<uint64_t> ran;
+  // They may end early, so which ones come first is as secret as which they are.
+  const auto first = static_cast<std::ptrdiff_t>(grid_.config->further_seed % further_blocks_.size());
+  std::rotate(further_blocks_.begin(), further_blocks_.begin() + first, further_blocks_.end());
   try {
-    for (size_t i = 0; i < further_blocks_.size(); ++i) {
-      // They may end early, so which ones come first is as secret as which they are.
-      StartBlock(block, grid_, further_blocks_[(i + grid_.config->further_seed) % further_blocks_.size()]);
+    for (const uint64_t index : further_blocks_) {
+      StartBlock(block, grid_, index);
       if (further_) further_->StartBlock(block);
       while (!RunBlock(block, grid_, kWorking)) {
         if (grid_.budget == 0) throw Fault{};
       }
       if (further_) further_->FinishBlock(block, WorkOf(block));
       ++grid_.result->blocks_run;
-      if (++ran >= kFewest && allowed - grid_.budget > kEnoughWork) break;
+      ran.push_back(index);
+      if (ran.size() >= kFewest && allowed - grid_.budget > kEnoughWork) break;
     }
   } catch (const Fault&) {
     grid_.result->further_failed = true;
     grid_.result->findings.resize(findings);
   }
+  further_blocks_ = std::move(ran);
   grid_.resident.clear();
   grid_.budget = kept - (allowed - grid_.budget);
 }
@@ -325,10 +328,8 @@ void GridRun::Finish() {
     Group& group = groups_.front();
     if (!all_ && group.counter->DataSlack() > kMostDataSlack) result.must_run_whole = true;
     result.counts = group.counter->Finish();
-    if (known) {
-      result.sample_stands = StandsForAll(group.stratum.counted, work, {});
-      ScaleToMean(group.stratum.counted, work, &result.counts);
-    }
+    if (known) result.sample_stands = StandsForAll(group.stratum.counted, work, {});
+    if (!work.empty()) ScaleToMean(group.stratum.counted, work, &result.counts);
   } else {
     for (Group& group : groups_) {
       Counts counts = group.counter->Finish();
@@ -346,7 +347,7 @@ void GridRun::Finish() {
   if (!work.empty()) result.counts.busiest_blocks = BusiestBlocks(work, config.multiprocessors);
   if (!further_ || result.further_failed) return;
   result.further = further_->Finish();
-  if (known) ScaleToMean(further_blocks_, work, &result.further);
+  if (!work.empty()) ScaleToMean(further_blocks_, work, &result.further);
 }
 
 }  // namespace kgrpo::simt
