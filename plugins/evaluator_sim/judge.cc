@@ -133,6 +133,8 @@ Trouble Judge::RunCase(Run& run, const CorrectnessCase& one, Pass pass) {
   for (const std::string& note : record.notes) {
     if (std::find(run.notes.begin(), run.notes.end(), note) == run.notes.end()) run.notes.push_back(note);
   }
+  run.runs_whole =
+      run.runs_whole || record.data_decides || record.launches > 1 || !record.independent || record.host_writes;
   if (trouble) return {trouble.code, "At " + where + ": " + trouble.sentence};
   if (pass == Pass::kOtherOrderChecked) return {};  // what it computes is known to be wrong
   if (record.launches == 0) return {"no_launch", "At " + where + ": the launch function launches no kernel."};
@@ -252,7 +254,7 @@ std::string Judge::Describe() const {
 std::string Judge::Version() const {
   return std::string("judge ") + SourceDigest() + "; " + compiler_.Version() + "; " + options_.device + "; " +
          std::to_string(options_.seeds) + "; " + std::to_string(options_.sampled_blocks) + "; " +
-         std::to_string(options_.warp_instructions);
+         std::to_string(options_.warp_instructions) + "; " + std::to_string(options_.timing_warp_instructions);
 }
 
 }  // namespace kgrpo::evaluator_sim

@@ -41,7 +41,8 @@ class Judge {
     std::string compile_cache;     // evaluator::Compiler::Options::cache_file
     double compile_seconds = 60;
     double host_seconds = 10;
-    uint64_t warp_instructions = 400'000'000;
+    uint64_t warp_instructions = 400'000'000;                         // of a call at a correctness size
+    uint64_t timing_warp_instructions = 400'000'000;                  // of one at the timing size
     size_t concurrency = 2;                                           // workers and compile processes kept ready
     std::function<void(const std::string& why)> on_compile_fallback;  // evaluator::Compiler::Options::on_fallback
     std::function<bool()> cancelled;                                  // asked between the runs of a judgement
@@ -82,8 +83,10 @@ class Judge {
                                      const std::vector<evaluator::CorrectnessCase>& cases);
   Trouble Time(Run& run, Judgement* judgement);
   Trouble RunTimed(Run& run, TimedCall* timed);
+  Trouble StartAgain(Run& run);
+  Trouble NotTimed(const std::string& why) const;
   Trouble CheckTimed(Run& run, const TimedCall& timed);
-  Trouble CheckSampledBlocks(Run& run, const TimedCall& timed, bool* doubtful);
+  Trouble CheckSampledBlocks(Run& run, const TimedCall& timed, double* covered);
   Trouble CheckAllBlocks(Run& run);
   std::shared_ptr<const TimingExpected> ExpectedAtTiming(const OpenProblem& open);
   std::vector<evaluator::Expected> ReferenceOutputs(const OpenProblem& open, evaluator::CorrectnessCase one,

@@ -27,6 +27,8 @@ struct Judge::Run {
   std::optional<uint8_t> unwritten_shared;  // simt::LaunchConfig's
   bool may_be_unused = false;               // simt::Finding's, of the trouble that a case ended with
   bool thorough = false;
+  // By what the cases did: all blocks must run, or none stand for the others, or what they write is not final.
+  bool runs_whole = false;
   uint64_t warp_instructions = 0;
   std::vector<std::string> notes;                   // CallRecord's, of the checked cases
   double oracle_seconds = 0;                        // at correctness sizes

@@ -80,6 +80,7 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
     options.judge.compile_seconds = json.value("compile_seconds", 60.0);
     options.judge.host_seconds = json.value("host_seconds", 10.0);
     options.judge.warp_instructions = json.value("warp_instructions", uint64_t{400'000'000});
+    options.judge.timing_warp_instructions = options.judge.warp_instructions;
     options.judge.concurrency = json.value("workers", size_t{2});
     options.seed = json.value("seed", uint64_t{0});
     options.cache = json.value("cache", true);

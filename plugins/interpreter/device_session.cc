@@ -163,7 +163,8 @@ Trouble DeviceSession::Call(Worker& worker, const std::vector<uint64_t>& argumen
                             const BlockChoice& choice, CallRecord* record) {
   mode_ = mode;
   block_choice_ = choice;
-  instructions_left_ = limits_.warp_instructions;
+  instructions_left_ = choice.warp_instructions != 0 ? choice.warp_instructions : limits_.warp_instructions;
+  instructions_of_call_ = instructions_left_;
   host_seconds_left_ = limits_.host_seconds;
   record_ = record;
   l2_ = {};

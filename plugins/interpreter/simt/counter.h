@@ -27,18 +27,15 @@ class Counter {
 
   // Around each sampled block.
   void StartBlock(Block& block);
-  void FinishBlock(Block& block);
+  // `counted`: of the block's instructions those that were counted, where they are too many for all of them to be.
+  void FinishBlock(Block& block, uint64_t counted);
 
   // Each instruction that a warp issues, with the lanes that execute it.
   void CountInstruction(const Warp& warp, uint32_t pc, uint32_t mask) {
     ++executed_[pc];
     lanes_[pc] += mask == kAllLanes ? kLanes : static_cast<uint32_t>(std::popcount(mask));
-    BlockTrace& trace = *trace_;
-    for (size_t i = 0; i < trace.warps.size(); ++i) {
-      if (trace.warps[i] != warp.id) continue;
-      ++trace.executed[i];
-      if (trace.entries[i].size() < kMostTraced) trace.entries[i].push_back({pc, false, false});
-    }
+    std::vector<TraceEntry>& entries = trace_->entries[static_cast<size_t>(warp.id)];
+    if (entries.size() < most_traced_) entries.push_back({pc, 0, 0});
   }
   // Each memory access, once resolved.
   void CountAccess(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
@@ -52,10 +49,15 @@ class Counter {
   // Makes `block` the one that is counted now.
   void Switch(const Block& block) { trace_ = &traces_[block.index]; }
 
+  // Of the launch that the blocks counted here stand for `blocks`; all of it unless said.
+  void StandsFor(uint64_t blocks) { counts_.grid_blocks = blocks; }
+  // Warp instructions that data may add to other blocks at most, beside what these have executed: as a part of that.
+  double DataSlack() const;
+
   Counts Finish();
 
  private:
-  static constexpr size_t kMostTraced = 1 << 16;
+  static constexpr size_t kMostTraced = 1 << 16, kMostTracedOfBlock = 1 << 19;  // instructions
   static constexpr uint32_t kRegistersToYield = 16;  // so many ptxas lets wait for loads; see scoreboard.cc
 
   // What is kept of one array while blocks run.
@@ -74,11 +76,9 @@ class Counter {
     uint32_t issued = 0, arrived = 0;
   };
   struct BlockTrace {
-    std::vector<int> warps;
-    std::vector<std::vector<TraceEntry>> entries;
-    std::vector<std::vector<TraceCopy>> copies;     // by traced warp: bulk loads that any warp of the block issued
+    std::vector<std::vector<TraceEntry>> entries;   // by warp
+    std::vector<std::vector<TraceCopy>> copies;     // by warp: bulk loads that any warp of the block issued
     std::unordered_map<uint32_t, Awaited> awaited;  // by mbarrier
-    std::vector<uint64_t> executed;
     uint32_t number = 0;
     uint32_t loads = 0;          // registers loaded since the last change of warps
     bool unordered = true;       // of these, none that a store must wait for
@@ -88,6 +88,7 @@ class Counter {
   };
 
   double IssuedSoFar() const;
+  std::vector<size_t> TypicalWarps(const Block& block) const;
 
   // counter_lines.cc
   void CountLines();
@@ -129,6 +130,9 @@ class Counter {
   };
   std::unordered_map<uint64_t, AtomicLine> atomic_lines_;
   uint32_t blocks_ = 0;
+  double work_ = 0, counted_work_ = 0;          // warp instructions of the blocks, and those that were counted
+  const size_t most_traced_;                    // of a warp
+  std::vector<std::vector<TraceEntry>> spare_;  // room of blocks that have ended
 };
 
 }  // namespace kgrpo::simt

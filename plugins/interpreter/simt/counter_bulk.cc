@@ -47,7 +47,7 @@ void Counter::CountBulk(Warp& warp, const Instruction& in, const BulkCopy& copy,
     *figure += static_cast<double>(rows);
   if (!copy.loads) return;
   BlockTrace& trace = *trace_;
-  for (size_t i = 0; i < trace.copies.size() && trace.copies[i].size() < kMostTraced; ++i) {
+  for (size_t i = 0; i < trace.copies.size() && trace.copies[i].size() < most_traced_; ++i) {
     if (!another) trace.copies[i].push_back({static_cast<uint32_t>(trace.entries[i].size()), in.index, false});
     trace.copies[i].back().first |= first;
   }
@@ -62,11 +62,8 @@ void Counter::CountArrival(uint32_t barrier) {
 void Counter::CountWait(const Warp& warp, const Instruction& in, uint32_t barrier) {
   const auto found = trace_->awaited.find(barrier);
   if (found == trace_->awaited.end()) return;
-  for (size_t i = 0; i < trace_->warps.size(); ++i) {
-    std::vector<TraceEntry>& entries = trace_->entries[i];
-    if (trace_->warps[i] == warp.id && !entries.empty() && entries.back().pc == in.index)
-      entries.back().awaits = found->second.arrived;
-  }
+  std::vector<TraceEntry>& entries = trace_->entries[static_cast<size_t>(warp.id)];
+  if (!entries.empty() && entries.back().pc == in.index) entries.back().awaits = found->second.arrived;
 }
 
 }  // namespace kgrpo::simt

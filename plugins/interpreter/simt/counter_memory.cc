@@ -256,9 +256,10 @@ void Counter::CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, cons
     return;
   }
   if (beyond) {
-    for (size_t i = 0; i < trace.warps.size(); ++i) {
-      if (trace.warps[i] == warp.id && !trace.entries[i].empty() && trace.entries[i].back().pc == in.index)
-        trace.entries[i].back().beyond_l1 = true, trace.entries[i].back().first |= first;
+    std::vector<TraceEntry>& entries = trace.entries[static_cast<size_t>(warp.id)];
+    if (!entries.empty() && entries.back().pc == in.index) {
+      entries.back().beyond_l1 = 1;
+      entries.back().first |= first ? 1u : 0u;
     }
   }
   // Warps take turns as on a GPU, or the cache would see one warp's whole loop at a time.

@@ -103,6 +103,7 @@ struct BlockLatency {
   LatencyPath hit;          // from start to end, every L1 miss served by the L2
   LatencyPath miss;         // every L1 miss served by DRAM
   double instructions = 0;  // that the warp issued
+  double weight = 1;        // blocks of the launch that it stands for, relative to the others'
 };
 
 // What instructions ask of the device. The same figures as in Counts, but told apart by instruction or by source line.
@@ -121,6 +122,7 @@ struct Demand {
   double chain = 0;  // cycles of the longest chains of the typical warps
 
   Demand& operator+=(const Demand& other);
+  Demand& operator*=(double factor);
 };
 
 struct LineDemand : Demand {
@@ -132,6 +134,8 @@ struct Counts {
   std::string kernel;
   uint64_t grid_blocks = 0;
   uint64_t sampled_blocks = 0;
+  // Where blocks differ: what the multiprocessor with the most work does, in blocks that do the mean of all. Else 0.
+  double busiest_blocks = 0;
   uint32_t threads_per_block = 0;
   uint32_t warps_per_block = 0;
   double issued = 0;               // warp instructions as the GPU's own code would have them (see cost.h)
@@ -160,6 +164,11 @@ struct Counts {
   std::vector<BlockLatency> latency;  // one a sampled block
   std::vector<double> block_issued;   // issued, by sampled block: how uneven the work is
   std::vector<LineDemand> lines;      // by file and line
+
+  // All sums times a factor: what was counted stands for so much more.
+  void Scale(double factor);
+  // Adds what other blocks of the same launch were counted to do. Both stand for all of their blocks already.
+  void Add(const Counts& other);
 };
 
 }  // namespace kgrpo::simt

@@ -266,6 +266,7 @@ void Lowerer::Emit(const Instruction& in, const Cost& cost) {
   float_atomic_ = false;
   kernel_.tensor_flops.push_back(tensor_flops_);
   unset_rules_.push_back(unset_rule_);
+  NoteNature(in);
   wide_product_ = false;
   tensor_flops_ = 0;
 }

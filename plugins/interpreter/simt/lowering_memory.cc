@@ -100,6 +100,7 @@ void Lowerer::ParameterLoad(const Statement& statement, const Opcode& op, Instru
   const std::vector<Arg> single{value};
   const std::vector<Arg>& elements = value.kind == Arg::Kind::kVector ? value.elements : single;
   const uint32_t bytes = TypeBytes(op.type());
+  from_parameters_ = true;
   for (const Arg& element : elements) {
     if (element.kind != Arg::Kind::kSink) {
       ConstantPatch patch;
@@ -116,6 +117,7 @@ void Lowerer::ParameterLoad(const Statement& statement, const Opcode& op, Instru
     }
     offset += bytes;
   }
+  from_parameters_ = false;
 }
 
 void Lowerer::AtomicAccess(const Statement& statement, const Opcode& op, Instruction& in) {

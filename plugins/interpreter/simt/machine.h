@@ -131,7 +131,6 @@ struct Block {
   uint32_t done_warps = 0;
   uint32_t next_warp = 0;  // round robin
   uint32_t polls = 0;      // atomics and volatile loads since the last yield: spinning blocks yield
-  bool wants_yield = false;
 };
 
 struct RecentShadow {

@@ -92,8 +92,8 @@ void Scoreboard::Issue(Run& run, const Region& region, uint32_t i, const TraceEn
                        std::vector<Value>& done) const {
   const uint32_t pc = entry.pc;
   double start = run.now;
-  Run::Step step{pc, entry.beyond_l1, run.dram && entry.first, run.last_result ? Run::Why::kResult : Run::Why::kTurn,
-                 run.last};
+  Run::Step step{pc, entry.beyond_l1 != 0, run.dram && entry.first,
+                 run.last_result ? Run::Why::kResult : Run::Why::kTurn, run.last};
   for (uint32_t o = i == 0 ? 0 : region.operands_end[i - 1]; o < region.operands_end[i]; ++o) {
     const int32_t operand = region.operands[o];
     const int32_t outside = ~operand;  // a value from before the region

@@ -47,8 +47,9 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
   const double scale = blocks / sampled;
   const double resident =
       std::min<double>(estimate.occupancy.blocks_per_multiprocessor, std::ceil(blocks / device.multiprocessors));
-  // The multiprocessor with the most blocks decides when the kernel ends.
-  const double busiest = std::ceil(blocks / device.multiprocessors);
+  // The multiprocessor with the most to do decides when the kernel ends.
+  const double most_blocks = std::ceil(blocks / device.multiprocessors);
+  const double busiest = counts.busiest_blocks > 0 ? counts.busiest_blocks : most_blocks;
   const double at_once = std::min(blocks, resident * device.multiprocessors);
   const Traffic traffic = SumTraffic(counts, device, scale, at_once, *contents);
   contents->Touch(traffic.touched, device.l2_bytes * device.l2_keeps);
@@ -109,7 +110,7 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
   // L1 and shared memory are the same memory and take turns (H100 white paper: unified data cache).
   // Blocks of one generation load, compute and store at about the same times, so that the device waits for one resource
   // after the other; those of many generations are at different places of the kernel.
-  const double generations = busiest / resident;
+  const double generations = most_blocks / resident;
   estimate.norm = 1 + (device.norm - 1) * generations / (generations + 1);
   double sum = 0, data = 0;
   for (const TimeTerm& term : estimate.terms) {
@@ -129,8 +130,10 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
   const double not_kept = 1 - traffic.kept_read / std::max(1.0, traffic.kept_read + traffic.dram_read);
   Latencies latencies = device.latencies;
   latencies.barrier += device.barrier_warp_cycles * counts.warps_per_block;
+  double weights = 0;
+  for (const BlockLatency& latency : counts.latency) weights += latency.weight;
   for (const BlockLatency& latency : counts.latency) {
-    const double share = 1.0 / static_cast<double>(counts.latency.size());
+    const double share = latency.weight / weights;
     const double hit = latency.hit.Cycles(latencies), miss = latency.miss.Cycles(latencies);
     first += (hit + (miss - hit) * not_kept) * share;
     later += (hit + (miss - hit) * from_dram) * share;
