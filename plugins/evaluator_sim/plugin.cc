@@ -57,7 +57,7 @@ constexpr char kSchema[] = R"json({
     "host_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 10,
       "description": "Limit for the host code of one call of the launch function, wall clock."},
     "warp_instructions": {"type": "integer", "minimum": 1000, "default": 400000000,
-      "description": "Limit for the kernels of one call of the launch function: beyond it a kernel counts as endless."},
+      "description": "Limit for the kernels of one call of the launch function: beyond it a kernel counts as endless, or at the timing size as not timed where all of its blocks must run."},
     "workers": {"type": "integer", "minimum": 1, "maximum": 256, "default": 2,
       "description": "Sandboxed processes kept ready, of each kind; about the number of CPU cores."}
   }
