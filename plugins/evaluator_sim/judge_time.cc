@@ -125,6 +125,12 @@ Trouble Judge::Time(Run& run, Judgement* judgement) {
   TimedCall timed;
   if (Trouble trouble = RunTimed(run, &timed)) return trouble;
   const CallRecord& record = timed.record;
+  if (record.reads_clock && record.data_decides) {
+    return {
+        "not_timed",
+        "It is right at all correctness sizes, but what its blocks do may depend on a clock, and only a GPU's tells "
+        "how long that is: no time is given. Leave the clock out."};
+  }
 
   double seconds = record.copy_seconds;
   size_t longest = 0;

@@ -26,6 +26,7 @@ struct CallRecord {
   bool reads_back = false;                       // host code copied device data to the host
   bool out_of_budget = false;                    // ended by Limits::warp_instructions
   bool data_decides = false;                     // simt::LaunchResult's, of any launch
+  bool reads_clock = false;                      // likewise
   bool must_run_whole = false;                   // likewise; when counted
   bool sample_stands = true;                     // likewise, of every launch
   bool independent = true;                       // simt::LaunchResult's, of every launch

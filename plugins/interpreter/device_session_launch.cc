@@ -43,9 +43,8 @@ simt::TimeEstimate DeviceSession::TimeOf(simt::LaunchResult& result, const simt:
   simt::L2Contents before = l2_;
   simt::TimeEstimate estimate = simt::EstimateTime(result.counts, resources, device_, &l2_);
   if (result.further.sampled_blocks == 0) return estimate;
-  // What the blocks of a sample do to one line of memory together depends on how many they are.
-  result.further.hottest_line_sectors = result.counts.hottest_line_sectors;
-  result.further.hottest_line_repeats = result.counts.hottest_line_repeats;
+  // What the blocks of a sample do to one place in memory together depends on how many they are.
+  result.further.busiest_atomic_turns = result.counts.busiest_atomic_turns;
   result.further.busiest_blocks = result.counts.busiest_blocks;
   simt::L2Contents contents = before;
   const double others = simt::EstimateTime(result.further, resources, device_, &contents, false).seconds;
@@ -130,6 +129,7 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
   record_->warp_instructions += result.warp_instructions;
   instructions_left_ -= std::min(instructions_left_, result.warp_instructions);
   record_->data_decides = record_->data_decides || result.data_decides;
+  record_->reads_clock = record_->reads_clock || result.reads_clock;
   if (mode_ == simt::Mode::kCounted) {
     record_->must_run_whole = record_->must_run_whole || result.must_run_whole;
     record_->sample_stands = record_->sample_stands && result.sample_stands;

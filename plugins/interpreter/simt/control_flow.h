@@ -36,7 +36,8 @@ struct CensusPlan {
 struct ControlFlow {
   bool by_data = false;   // data decides how much a block does
   bool by_block = false;  // the block's number takes part in a decision
-  bool tickets = false;   // by_data, and global atomics return what they found: blocks may share work out among them
+  bool reads_clock = false;
+  bool tickets = false;  // by_data, and global atomics return what they found: blocks may share work out among them
   // Empty where by_data. `differences` follows as little as tells which blocks take other decisions than others, `all`
   // all decisions.
   CensusPlan differences, all;

@@ -100,8 +100,8 @@ class Counter {
   // counter_memory.cc
   void CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
   bool TouchSectors(Array& array, DeviceAddress start, uint64_t line, uint32_t sectors, bool load);
-  void CountGlobalAtomic(const Instruction& in, uint32_t mask, const Access& access);
-  void FindHottestLine();
+  void CountGlobalAtomic(const Instruction& in, uint32_t mask, const Access& access, DeviceAddress start);
+  void FindBusiestAtomics();
   void CountPartialSectors(Array& array, DeviceAddress start, uint32_t mask, const Access& access);
   void CountShared(const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
   void AddSharedWavefronts(const Instruction& in, const Access& access, uint32_t mask, uint32_t bytes, bool load);
@@ -122,13 +122,14 @@ class Counter {
   std::unordered_map<uint64_t, BlockTrace> traces_;
   BlockTrace* trace_ = nullptr;
   std::map<DeviceAddress, Array> arrays_;
-  // What atomics do at a 128-byte line; see Counts::hottest_line_sectors.
-  struct AtomicLine {
-    double sectors = 0, repeats = 0;
+  // What atomics do at 256 bytes, which one unit of the L2 serves.
+  static constexpr uint64_t kAtomicPart = 256, kAtomicPeriod = 1024;
+  struct AtomicPart {
+    double turns = 0;
     uint32_t block = 0;   // the last one that touched it
     uint32_t blocks = 0;  // sampled blocks that did
   };
-  std::unordered_map<uint64_t, AtomicLine> atomic_lines_;
+  std::unordered_map<uint64_t, AtomicPart> atomic_parts_;
   uint32_t blocks_ = 0;
   double work_ = 0, counted_work_ = 0;          // warp instructions of the blocks, and those that were counted
   const size_t most_traced_;                    // of a warp

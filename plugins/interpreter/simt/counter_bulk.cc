@@ -34,7 +34,9 @@ void Counter::CountBulk(Warp& warp, const Instruction& in, const BulkCopy& copy,
   if (copy.loads) {
     for (double& missed : traffic.l1_miss_sectors) missed += sectors;
   } else {
-    traffic.store_partial_sectors += (copy.global % kSector != 0 ? 1 : 0) + (end % kSector != 0 ? 1 : 0);
+    const double partial = (copy.global % kSector != 0 ? 1 : 0) + (end % kSector != 0 ? 1 : 0);
+    traffic.store_partial_sectors += partial;
+    traffic.store_partial_lines += partial;
   }
   const uint64_t rows = (copy.bytes + kLine - 1) / kLine;  // of shared memory's banks
   Demand& own = demands_[in.index];

@@ -7,11 +7,11 @@ namespace kgrpo::simt {
 namespace {
 
 constexpr double ArrayTraffic::*kTraffic[] = {
-    &ArrayTraffic::load_requests,         &ArrayTraffic::load_sectors,         &ArrayTraffic::load_ideal_sectors,
-    &ArrayTraffic::store_requests,        &ArrayTraffic::store_sectors,        &ArrayTraffic::store_ideal_sectors,
-    &ArrayTraffic::store_partial_sectors, &ArrayTraffic::atomic_requests,      &ArrayTraffic::atomic_sectors,
-    &ArrayTraffic::unique_load_sectors,   &ArrayTraffic::unique_store_sectors, &ArrayTraffic::unique_load_pairs,
-    &ArrayTraffic::all_load_sectors,      &ArrayTraffic::all_store_sectors};
+    &ArrayTraffic::load_requests,         &ArrayTraffic::load_sectors,        &ArrayTraffic::load_ideal_sectors,
+    &ArrayTraffic::store_requests,        &ArrayTraffic::store_sectors,       &ArrayTraffic::store_ideal_sectors,
+    &ArrayTraffic::store_partial_sectors, &ArrayTraffic::store_partial_lines, &ArrayTraffic::atomic_requests,
+    &ArrayTraffic::atomic_sectors,        &ArrayTraffic::unique_load_sectors, &ArrayTraffic::unique_store_sectors,
+    &ArrayTraffic::unique_load_pairs,     &ArrayTraffic::all_load_sectors,    &ArrayTraffic::all_store_sectors};
 constexpr double Counts::*kSums[] = {&Counts::issued,
                                      &Counts::thread_instructions,
                                      &Counts::tensor_flops,
@@ -73,9 +73,7 @@ void Counts::Add(const Counts& other) {
   sampled_blocks += other.sampled_blocks;
   for (double Counts::*figure : kSums) this->*figure += other.*figure;
   AddEach(pipe, other.pipe);
-  // The same line in both, as far as can be told.
-  hottest_line_sectors += other.hottest_line_sectors;
-  hottest_line_repeats += other.hottest_line_repeats;
+  busiest_atomic_turns += other.busiest_atomic_turns;  // the same unit in both, as far as can be told
   for (const ArrayTraffic& array : other.arrays) {
     const auto mine = std::find_if(arrays.begin(), arrays.end(),
                                    [&](const ArrayTraffic& one) { return one.address == array.address; });

@@ -43,6 +43,7 @@ struct ArrayTraffic {
   double store_sectors = 0;
   double store_ideal_sectors = 0;
   double store_partial_sectors = 0;  // of store_sectors, those that their instruction fills only in part
+  double store_partial_lines = 0;    // 128-byte lines with such a sector, an instruction
   double atomic_requests = 0;
   double atomic_sectors = 0;
   double unique_load_sectors = 0;   // sum over blocks of the distinct sectors a block loads
@@ -154,10 +155,9 @@ struct Counts {
   double shared_atomic_wavefronts = 0;  // with same-address serialisation
   double exchange_wavefronts = 0;       // shuffles, and reads of threadIdx: they pass through shared memory's data path
   double global_atomic_operations = 0;  // 32-byte sectors that atomic instructions touch
-  // At the line where atomics take longest, extrapolated to the whole grid: sectors, once for each instruction that
-  // touches them, and beyond that the lanes that meet at the same address. A float's count more.
-  double hottest_line_sectors = 0;
-  double hottest_line_repeats = 0;
+  // Of the unit of the L2 that serves most atomics, extrapolated to the whole grid: turns, in each of which every
+  // address of a sector is served once.
+  double busiest_atomic_turns = 0;
   double barriers = 0;            // warp arrivals
   double divergent_branches = 0;  // branches that split a warp
   double branches = 0;

@@ -69,6 +69,7 @@ LaunchResult Launch(ModuleInstance& instance, int kernel_index, const LaunchConf
   grid.checked = config.mode == Mode::kChecked;
   grid.code = grid.checked && !kernel.watched_code.empty() ? kernel.watched_code.data() : kernel.code.data();
   result.data_decides = kernel.control.by_data;
+  result.reads_clock = kernel.control.reads_clock;
   result.independent = !MayPoll(kernel) && !kernel.global_atomics;
   grid.budget = config.instruction_budget;
   grid.parameters = config.parameters;

@@ -114,6 +114,7 @@ struct LaunchResult {
   std::vector<uint64_t> work;
   bool sample_stands = true;
   bool data_decides = false;  // how much each block does: known from the kernel's code alone
+  bool reads_clock = false;   // likewise
   bool independent = false;   // no block can tell what the launch's other blocks have done
 };
 
