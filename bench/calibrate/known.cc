@@ -90,8 +90,8 @@ std::map<std::string, NewValue> KnownFrom(const std::vector<Micro>& measured, co
   // A conflict of n ways costs 1 + (n - 1) c.
   add("shared_conflict_cycles", m.Slope("shared_conflict", 4, 32), 0.5, 4);
   add("l1_lines_per_cycle", 1 / m.Slope("l1_lines", 4, 32), 0.1, 4);
-  // Sectors of one line, and lanes that meet at one address of one sector.
-  add("atomic_sector_cycles", m.Slope("atomic_sectors_of_a_line", 1, 4), 0.1, 100);
+  // All lanes at one address.
+  add("atomic_turn_cycles", m.At("atomic_one_sector", 1) / 32, 0.1, 100);
   add("l2_atomics_per_cycle", 32 / m.At("atomic_spread", 32), 1, 400);
   add("blocks_per_cycle", m.At("blocks_per_cycle", 128), 0.05, 10);
   return known;

@@ -4,7 +4,6 @@
 #include <condition_variable>
 #include <cstdio>
 #include <exception>
-#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -14,9 +13,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/problem_choice.h"
 #include "cli/session.h"
-#include "config/diagnostic.h"  // Closest
-#include "console/console.h"    // FormatDollars
+#include "console/console.h"  // FormatDollars
 #include "host/cancel.h"
 #include "host/log.h"
 
@@ -37,11 +36,6 @@ struct CoderCheckOptions {
   std::string suggestion;
   std::vector<std::string> settings;
   bool json = false;
-
-  bool NamesFolder() const {
-    std::error_code code;  // a name that can be no folder's is none
-    return std::filesystem::is_directory(problem, code);
-  }
 };
 
 // The coder did its work, whatever it came to.
@@ -114,19 +108,9 @@ struct Chosen {
   std::string which;
 };
 
-// The last part of a folder's path, whether or not a slash follows.
-std::string NameOf(const std::string& folder) {
-  const std::filesystem::path path = std::filesystem::path(folder).lexically_normal();
-  return (path.has_filename() ? path : path.parent_path()).filename().string();
-}
-
 // The problem that --problem names, by its folder or by its name in the file; else the file's first.
 Chosen ProblemOf(const CoderCheckOptions& options, const PipelineConfig& config) {
-  if (options.NamesFolder()) {
-    std::string folder = options.problem;
-    while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
-    return {folder, ""};
-  }
+  if (NamesFolder(options.problem)) return {ProblemFolder(options.problem, {}, options.file), ""};
   std::vector<std::string> folders = config.train_problems;
   folders.insert(folders.end(), config.heldout_problems.begin(), config.heldout_problems.end());
   if (folders.empty())
@@ -136,17 +120,7 @@ Chosen ProblemOf(const CoderCheckOptions& options, const PipelineConfig& config)
     return {folders.front(),
             " (the first of " + std::to_string(folders.size()) + "; --problem NAME chooses another one)"};
   }
-  std::vector<std::string> names;
-  std::string list;
-  for (const std::string& folder : folders) {
-    names.push_back(NameOf(folder));
-    if (names.back() == options.problem) return {folder, ""};
-    list += (list.empty() ? "" : ", ") + names.back();
-  }
-  const std::string closest = Closest(options.problem, names);
-  throw Error(KGRPO_ERROR_INVALID, "--problem " + options.problem + " is neither a folder nor a problem of " +
-                                       options.file + (closest.empty() ? "" : "; did you mean \"" + closest + "\"?") +
-                                       "; it has: " + list);
+  return {ProblemFolder(options.problem, folders, options.file), ""};
 }
 
 void PrintBlock(const char* title, const std::string& text) {
@@ -185,7 +159,7 @@ int CheckCoder(const Globals& globals, const CoderCheckOptions& options) {
   if (!options.evaluator.empty()) request.settings.push_back("evaluator.plugin=" + options.evaluator);
   request.roles = {Role::kCoder, Role::kEvaluator};
   request.needs_train_problems = false;
-  request.ignore_problems = options.NamesFolder();
+  request.ignore_problems = NamesFolder(options.problem);
   const PipelineConfig config = session.Load(request);
   session.StartServices(config.seed);
   const Chosen chosen = ProblemOf(options, config);

@@ -11,11 +11,14 @@
 
 #include "cli/command.h"
 #include "cli/kernel_text.h"
+#include "cli/problem_choice.h"
 #include "cli/session.h"
+#include "config/problems.h"  // ExpandFolders
 #include "console/console.h"
 #include "host/log.h"
 #include "loop/coder_cost.h"
 #include "loop/evaluate_policy.h"
+#include "report/evaluation_text.h"
 #include "report/kernel_report.h"
 #include "store/files.h"  // WriteFileAtomically
 
@@ -24,15 +27,19 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// In an evaluator's sentence about a size that the problem hides (docs/judging.md).
+constexpr const char* kHiddenSize = "a size that is not shown";
+
 struct EvalOptions {
   std::string file;
   std::string kernel, problem, evaluator;
   std::string policy;
   std::string report;
   std::vector<std::string> settings;
-  uint64_t seed = 0;
+  std::optional<uint64_t> seed;
   uint64_t episodes = 0;  // 0: evaluation.episodes of the file
-  bool thorough = false;
+  bool quick = false;
+  bool show_hidden = false;
   bool profile = false;
   bool json = false;
 };
@@ -62,6 +69,8 @@ Json ToJson(const Evaluation& evaluation) {
     json["seconds_high"] = evaluation.seconds_high;
     json["modelled"] = evaluation.modelled;
     json["time_source"] = evaluation.time_source;
+    if (const std::optional<WorstError> error = WorstErrorOf(evaluation))
+      json["worst_error"] = {{"output", error->output}, {"of_tolerance", error->ratio}};
   }
   json["diagnosis"] = evaluation.diagnosis;
   json["metrics"] = Json::object();
@@ -69,10 +78,13 @@ Json ToJson(const Evaluation& evaluation) {
   return json;
 }
 
-// What --profile sets, where the evaluator has such an option.
-void RequireProfiling(Session& session, const std::string& plugin) {
+bool HasOption(Session& session, const std::string& plugin, const char* option) {
   const auto& schema = session.loader().Load(plugin).OptionsSchema(Role::kEvaluator);
-  if (schema.contains("properties") && schema["properties"].contains("profile")) return;
+  return schema.contains("properties") && schema["properties"].contains(option);
+}
+
+void RequireProfiling(Session& session, const std::string& plugin) {
+  if (HasOption(session, plugin, "profile")) return;
   throw Error(KGRPO_ERROR_INVALID, "--profile: the evaluator " + plugin +
                                        " has no option \"profile\": it does not profile. evaluator_cuda does, on a "
                                        "machine with a GPU and Nsight Compute (--evaluator evaluator_cuda)");
@@ -90,41 +102,76 @@ void RequireWritable(const std::string& file) {
                 "--report " + file + ": there is no folder " + folder.string() + "; make it first");
 }
 
-int EvaluateKernel(const Globals& globals, const EvalOptions& options) {
-  const std::string source = ReadKernel(options.kernel);
-  if (!options.report.empty()) RequireWritable(options.report);
-  Session session(globals);
+// An evaluator and the folder of the problem that is asked about.
+struct Asked {
   std::unique_ptr<Evaluator> evaluator;
+  std::string folder;
+};
+
+Asked AskedOf(Session& session, const EvalOptions& options) {
   std::vector<std::string> settings = options.settings;
   if (options.file.empty()) {
+    const std::string folder = ProblemFolder(options.problem, ExpandFolders("problems/*"), "problems/");
     const std::string plugin = options.evaluator.empty() ? "evaluator_sim" : options.evaluator;
     if (options.profile) {
       RequireProfiling(session, plugin);
       settings.emplace_back("profile=right");
     }
-    session.StartServices(options.seed);
-    evaluator = session.MakeEvaluator(plugin, OptionsFromSettings(settings));
-  } else {
-    LoadRequest request;
-    request.file = options.file;
-    request.settings = std::move(settings);
-    if (!options.evaluator.empty()) request.settings.push_back("evaluator.plugin=" + options.evaluator);
-    if (options.profile) request.settings.emplace_back("evaluator.options.profile=right");
-    request.roles = {Role::kEvaluator};
-    request.ignore_problems = true;
-    const PipelineConfig config = session.Load(request);
-    session.StartServices(config.seed);
-    evaluator = std::move(session.MakeParts(config, request.roles).evaluator);
+    // A quick judgement may be one that is kept, of inputs that the evaluator's own seed decides.
+    if (options.quick && options.seed && HasOption(session, plugin, "seed"))
+      settings.push_back("seed=" + std::to_string(*options.seed));
+    session.StartServices(options.seed.value_or(0));
+    return {session.MakeEvaluator(plugin, OptionsFromSettings(settings)), folder};
   }
-  const Problem problem = evaluator->OpenProblem(options.problem);
-  const Evaluation baseline = evaluator->Baseline(problem);
-  const Evaluation candidate = evaluator->Evaluate(problem, source, options.seed, options.thorough);
+  LoadRequest request;
+  request.file = options.file;
+  request.settings = std::move(settings);
+  if (!options.evaluator.empty()) request.settings.push_back("evaluator.plugin=" + options.evaluator);
+  if (options.profile) request.settings.emplace_back("evaluator.options.profile=right");
+  request.roles = {Role::kEvaluator};
+  request.needs_train_problems = false;
+  request.ignore_problems = NamesFolder(options.problem);
+  PipelineConfig config = session.Load(request);
+  if (options.quick && options.seed && HasOption(session, config.evaluator.plugin, "seed"))
+    config.evaluator.options["seed"] = *options.seed;
+  std::vector<std::string> folders = config.train_problems;
+  folders.insert(folders.end(), config.heldout_problems.begin(), config.heldout_problems.end());
+  const std::string folder = ProblemFolder(options.problem, folders, options.file);
+  session.StartServices(config.seed);
+  return {std::move(session.MakeParts(config, request.roles).evaluator), folder};
+}
+
+// What the kernel is held against. A model's time depends a little on the compiler and on how many blocks it samples,
+// so the reference is judged as the kernel is; who measures does that by itself.
+Evaluation BaselineOf(Evaluator& evaluator, const Problem& problem, const EvalOptions& options) {
+  Evaluation baseline = evaluator.Baseline(problem);
+  if (options.quick || !baseline.modelled) return baseline;
+  baseline =
+      evaluator.Evaluate(problem, Copy(problem.info().source), options.seed.value_or(0), true, options.show_hidden);
+  if (!baseline.correct) {
+    throw Error(KGRPO_ERROR_INVALID, "the reference kernel of " + problem.name() + " is not right when it is judged " +
+                                         "thoroughly (" + baseline.verdict + "): " + baseline.diagnosis);
+  }
+  return baseline;
+}
+
+int EvaluateKernel(const Globals& globals, const EvalOptions& options) {
+  const std::string source = ReadKernel(options.kernel);
+  if (!options.report.empty()) RequireWritable(options.report);
+  Session session(globals);
+  const auto [evaluator, folder] = AskedOf(session, options);
+  const Problem problem = evaluator->OpenProblem(folder);
+  const Evaluation baseline = BaselineOf(*evaluator, problem, options);
+  const Evaluation candidate =
+      evaluator->Evaluate(problem, source, options.seed.value_or(0), !options.quick, options.show_hidden);
   if (!options.report.empty()) {
     WriteFileAtomically(options.report, KernelReportHtml({problem.name(), options.kernel, source, candidate, baseline,
                                                           evaluator->Describe()}));
   }
   if (!options.json) {
     PrintKernelText(candidate, baseline, problem.name(), source, evaluator->Describe());
+    if (!options.show_hidden && candidate.diagnosis.find(kHiddenSize) != std::string::npos)
+      std::printf("\nhint       --show-hidden names the size that is not shown\n");
     if (!options.report.empty()) std::printf("\nreport     %s\n", PrintableText(options.report).c_str());
     return kFine;
   }
@@ -189,6 +236,10 @@ int Evaluate(const Globals& globals, const EvalOptions& options) {
   if (of_policy && options.profile)
     return refuse("--profile goes with --kernel; a policy's evaluator profiles by its own option profile");
   if (of_policy && !options.report.empty()) return refuse("--report goes with --kernel: it is about one kernel");
+  if (of_policy && (options.seed || options.quick))
+    return refuse("--seed and --quick go with --kernel; a policy's episodes follow --set seed=N");
+  if (of_policy && options.show_hidden)
+    return refuse("--show-hidden goes with --kernel: a policy may not know what is hidden");
   if (of_policy && !options.problem.empty())
     return refuse("--problem goes with --kernel; choose problems with --set problems.heldout=[DIR]");
   return of_kernel ? EvaluateKernel(globals, options) : EvaluateHeldOut(globals, options);
@@ -201,13 +252,25 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
   CLI::App* command = app.add_subcommand("eval", "Judge one kernel, or play a policy on held-out problems");
   command->add_option("FILE", options->file, "A pipeline file; for --kernel, its evaluator is used");
   command->add_option("--kernel", options->kernel, "A CUDA source to judge")->type_name("F.cu");
-  command->add_option("--problem", options->problem, "The problem that it is to solve")->type_name("DIR");
+  command
+      ->add_option("--problem", options->problem,
+                   "The problem that it is to solve: a folder, or a name among FILE's problems or in problems/")
+      ->type_name("DIR|NAME");
   command
       ->add_option("--evaluator", options->evaluator,
                    "The evaluator plugin where there is no FILE (default: evaluator_sim)")
       ->type_name("PLUGIN");
-  command->add_option("--seed", options->seed, "Of the secret inputs of --kernel")->capture_default_str();
-  command->add_flag("--thorough", options->thorough, "Judge as for a record: the most careful route, no cache");
+  command->add_option("--seed", options->seed, "Of the secret inputs of --kernel: another N, other inputs (default: 0)")
+      ->type_name("N");
+  CLI::Option* quick =
+      command->add_flag("--quick", options->quick,
+                        "With --kernel: judge as in training: fewer inputs, the fast compiler, kept judgements");
+  command
+      ->add_flag_callback(
+          "--thorough", [] {}, "With --kernel: judge as for a record (the default)")
+      ->excludes(quick);
+  command->add_flag("--show-hidden", options->show_hidden,
+                    "With --kernel: name the sizes that the problem hides from policy and coder");
   command->add_flag("--profile", options->profile,
                     "With --kernel: add what Nsight Compute counts, where the evaluator can (evaluator_cuda)");
   command
@@ -222,7 +285,8 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
   command->add_flag("--json", options->json, "Print as JSON");
   command->footer(
       "Examples:\n"
-      "  kgrpo-host eval --kernel mine.cu --problem problems/softmax_long --json\n"
+      "  kgrpo-host eval --kernel mine.cu --problem softmax_long\n"
+      "  kgrpo-host eval --kernel mine.cu --problem my_problem/ --seed 2 --show-hidden --json\n"
       "  kgrpo-host eval --kernel mine.cu --problem problems/softmax_long --report mine.html\n"
       "  kgrpo-host eval --kernel mine.cu --problem problems/softmax_long --evaluator evaluator_cuda --profile\n"
       "  kgrpo-host eval configs/quickstart.yaml --policy runs/quickstart/final --episodes 8");

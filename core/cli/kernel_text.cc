@@ -63,6 +63,10 @@ void PrintKernelText(const Evaluation& candidate, const Evaluation& baseline, co
     std::printf("kernel     %s%s\nspeedup    %s\n", FormatSeconds(candidate.seconds).c_str(),
                 IntervalText(candidate).c_str(), SpeedupText(candidate, baseline).c_str());
   }
+  if (const std::optional<WorstError> error = WorstErrorOf(candidate); candidate.correct && error) {
+    std::printf("error      at worst %s %s\n", ThreeDigits(error->ratio).c_str(),
+                PrintableText(WorstErrorWords(*error)).c_str());
+  }
   const std::vector<NamedNumber> metrics = NumbersOf(candidate);
   std::vector<FactGroup> facts = GroupFacts(metrics);
   std::erase_if(facts, [](const FactGroup& group) { return group.title == kLinesTitle; });

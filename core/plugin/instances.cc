@@ -100,12 +100,14 @@ Evaluation Evaluator::Baseline(const Problem& problem) {
   return CollectEvaluation([&](kgrpo_evaluation_sink sink) { return api()->baseline(raw(), problem.raw(), sink); });
 }
 
-Evaluation Evaluator::Evaluate(const Problem& problem, std::string_view source, uint64_t seed, bool thorough) {
+Evaluation Evaluator::Evaluate(const Problem& problem, std::string_view source, uint64_t seed, bool thorough,
+                               bool show_hidden) {
   kgrpo_evaluate_request request{};
   request.struct_size = sizeof(request);
   request.source = Str(source);
   request.seed = seed;
   request.thorough = thorough;
+  request.show_hidden = show_hidden;
   return CollectEvaluation(
       [&](kgrpo_evaluation_sink sink) { return api()->evaluate(raw(), problem.raw(), &request, sink); });
 }

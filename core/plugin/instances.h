@@ -143,7 +143,9 @@ class Evaluator : public Instance<kgrpo_evaluator_interface, kgrpo_evaluator> {
 
   Problem OpenProblem(const std::string& directory) { return Problem(api(), raw(), directory); }
   Evaluation Baseline(const Problem& problem);
-  Evaluation Evaluate(const Problem& problem, std::string_view source, uint64_t seed, bool thorough = false);
+  // `show_hidden`: the diagnosis may name hidden sizes. For a person's eyes alone: no prompt may quote it.
+  Evaluation Evaluate(const Problem& problem, std::string_view source, uint64_t seed, bool thorough = false,
+                      bool show_hidden = false);
   std::string Describe() const;
 };
 

@@ -10,7 +10,8 @@ constexpr std::string_view kTime = "Time", kCode = "Machine code", kLaunch = "La
                            kChecks = "Cross-checks", kProfile = "Profile (Nsight Compute)",
                            kPipes = "Busy by pipe, each as if alone",
                            kLevels = "Busy by memory level, each as if alone", kWaiting = "Waiting and fixed costs",
-                           kAccesses = "Memory accesses", kInstructions = "Instructions";
+                           kAccesses = "Memory accesses", kInstructions = "Instructions",
+                           kJudge = "The judgement itself";
 
 // In the order in which they are shown.
 constexpr auto kLabels = std::to_array<MetricLabel>({
@@ -18,16 +19,19 @@ constexpr auto kLabels = std::to_array<MetricLabel>({
     {"modelled_seconds", kTime, "a call, modelled", Unit::kSeconds},
     {"measured_seconds", kTime, "a call, beside the reference", Unit::kSeconds},
     {"baseline_seconds", kTime, "the reference, beside it", Unit::kSeconds},
-    {"timing_rounds", kTime, "rounds", Unit::kNumber},
-    {"timing_throttled_rounds", kTime, "rounds with throttled clocks", Unit::kNumber},
-    {"timing_dropped_rounds", kTime, "rounds dropped for that", Unit::kNumber},
+    {"timing_rounds", kTime, "timing rounds", Unit::kNumber},
+    {"timing_throttled_rounds", kTime, "throttled rounds", Unit::kNumber},
+    {"timing_dropped_rounds", kTime, "throttled rounds (dropped)", Unit::kNumber},
     {"timing_calls", kTime, "calls timed", Unit::kNumber},
     {"timing_sets", kTime, "sets of inputs", Unit::kNumber},
     {"timing_gated", kTime, "calls launched ahead (1) or not (0)", Unit::kNumber},
-    {"timing_baseline_gated", kTime, "the reference's likewise", Unit::kNumber},
-    {"timing_early_checks", kTime, "batches searched for work before its time", Unit::kNumber},
-    {"timing_pairs", kTime, "processes of each side that took turns", Unit::kNumber},
-    {"timing_looks", kTime, "times that it was timed, for what times said", Unit::kNumber},
+    {"timing_baseline_gated", kTime, "reference launched ahead (1) or not (0)", Unit::kNumber},
+    {"timing_early_checks", kTime, "batches checked for early work", Unit::kNumber},
+    {"timing_pairs", kTime, "processes of each side, in turns", Unit::kNumber},
+    {"timing_looks", kTime, "timings (above 1: after a suspicious result)", Unit::kNumber},
+    {"launch_seconds", kTime, "a launch, by its process", Unit::kSeconds},
+    {"baseline_launch_seconds", kTime, "a launch, by the reference's process", Unit::kSeconds},
+    {"baseline_launches", kTime, "kernels a call of the reference", Unit::kNumber},
     {"clock_mhz", kTime, "clock", Unit::kMegahertz},
 
     {"seconds/issue", kPipes, "issue (all instructions)", Unit::kSeconds},
@@ -78,7 +82,7 @@ constexpr auto kLabels = std::to_array<MetricLabel>({
     {"registers", kCode, "registers a thread", Unit::kNumber},
     {"spill_bytes", kCode, "registers spilled", Unit::kBytes},
     {"shared_bytes", kCode, "shared memory a block", Unit::kBytes},
-    {"static_shared_bytes", kCode, "of it with a fixed size", Unit::kBytes},
+    {"static_shared_bytes", kCode, "static shared memory a block", Unit::kBytes},
     {"stack_bytes", kCode, "local memory a thread", Unit::kBytes},
     {"constant_bytes", kCode, "constant memory", Unit::kBytes},
 
@@ -113,9 +117,17 @@ constexpr auto kLabels = std::to_array<MetricLabel>({
     {"profile.stalls.", kProfile, "warps' time lost to", Unit::kFraction},
 
     {"event_seconds", kChecks, "a call by events of its own process", Unit::kSeconds},
+    {"placement_fastest_seconds", kChecks, "a call at the fastest placement", Unit::kSeconds},
+    {"placement_slowest_seconds", kChecks, "a call at the slowest placement", Unit::kSeconds},
     {"first_call_seconds", kChecks, "first call of a batch longer by", Unit::kSeconds},
+    {"worst_error/", "", "", Unit::kNumber},  // shown above the facts
     {"same_bits_twice", kChecks, "same bits when called twice", Unit::kYesNo},
     {"checked_warp_instructions", kChecks, "warp instructions checked", Unit::kNumber},
+
+    {"judge_wait_seconds", kJudge, "wait for the device", Unit::kSeconds},
+    {"judge_load_seconds", kJudge, "loading", Unit::kSeconds},
+    {"judge_check_seconds", kJudge, "correctness", Unit::kSeconds},
+    {"judge_time_seconds", kJudge, "timing", Unit::kSeconds},
 
     // Told by line: LinesOf.
     {"line/", "", "", Unit::kFraction},
@@ -129,6 +141,7 @@ constexpr auto kLabels = std::to_array<MetricLabel>({
 
 const MetricLabel* LabelOf(std::string_view name, size_t* order) {
   // An exact name goes before the family that it belongs to.
+  name = name.substr(0, name.find(" of "));
   const auto found = std::find_if(kLabels.begin(), kLabels.end(), [name](const MetricLabel& label) {
     return label.IsFamily() ? name.starts_with(label.name) && name.size() > label.name.size() : name == label.name;
   });

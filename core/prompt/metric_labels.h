@@ -32,7 +32,8 @@ struct MetricLabel {
 // Where occupancy is told, behind which what limits it goes.
 inline constexpr std::string_view kOccupancy = "Occupancy";
 
-// The line of the table for a name, counted in the order in which they are shown, or null where it has none.
+// The line of the table for a name, counted in the order in which they are shown, or null where it has none. "NAME of
+// KERNEL" is found as NAME.
 const MetricLabel* LabelOf(std::string_view name, size_t* order);
 
 }  // namespace kgrpo

@@ -112,6 +112,7 @@ std::vector<FactGroup> GroupFacts(const std::vector<NamedNumber>& metrics) {
         std::replace(rest.begin(), rest.end(), '_', ' ');
         fact.label += (fact.label.empty() ? "" : " ") + rest;
       }
+      if (const size_t of = name.find(" of "); of != std::string::npos) fact.label += "," + name.substr(of + 3);
       if (label->unit == Unit::kFraction) fact.fraction = value;
       if (call && *call > 0 && name.starts_with("seconds/")) {
         fact.fraction = value / *call;

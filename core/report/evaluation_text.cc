@@ -34,4 +34,19 @@ std::string SpeedupText(const Evaluation& candidate, const Evaluation& baseline)
   return text;
 }
 
+std::optional<WorstError> WorstErrorOf(const Evaluation& evaluation) {
+  constexpr std::string_view kFamily = "worst_error/";
+  std::optional<WorstError> worst;
+  for (const Metric& metric : evaluation.metrics) {
+    if (!metric.name.starts_with(kFamily) || (worst && worst->ratio >= metric.value)) continue;
+    worst = {metric.name.substr(kFamily.size()), metric.value};
+  }
+  return worst;
+}
+
+std::string WorstErrorWords(const WorstError& error) {
+  constexpr double kClose = 0.5;
+  return "of the tolerance, in " + error.output + (error.ratio > kClose ? " (close: other inputs may exceed it)" : "");
+}
+
 }  // namespace kgrpo

@@ -62,6 +62,10 @@ Data FiguresOf(const KernelReport& report) {
     figures.push_back(
         Record({{"label", "speedup"}, {"value", speedup.substr(0, blank)}, {"beside", Beside(speedup.substr(blank))}}));
   }
+  if (const std::optional<WorstError> error = WorstErrorOf(candidate); candidate.correct && error) {
+    figures.push_back(
+        Record({{"label", "worst error"}, {"value", ThreeDigits(error->ratio)}, {"beside", WorstErrorWords(*error)}}));
+  }
   figures.push_back(Record({{"label", "time"},
                             {"value", baseline.modelled ? "modelled, no GPU used" : "measured"},
                             {"beside", baseline.time_source}}));

@@ -17,7 +17,7 @@ FirstCall CompareFirstCalls(const std::vector<double>& rests, const std::vector<
   const double allowed = kAllowedSeconds + kAllowedShare * call_seconds;
   FirstCall first;
   first.seconds = own.value - baseline.value;
-  first.does_others = own.low - baseline.high > allowed || first.seconds > kBeyondNoise * allowed;
+  first.does_others = own.low - baseline.high > allowed || own.value - baseline.high > kBeyondNoise * allowed;
   return first;
 }
 

@@ -12,10 +12,10 @@ struct FirstCall {
   bool does_others = false;  // by more than a call may, as sure as the rounds can tell
 };
 
-// `rests`, `baseline_rests`: what a batch takes beside its calls, seconds, of at least one round each;
+// `rests`, `baseline_rests`: what a batch takes beside its calls, seconds, of at least one pair of rounds each;
 // `call_seconds`: of one of the candidate's calls. A first call may take longer by 15 us and half a call, since its
 // code is not in the cache yet. It is found where the 95% intervals of both medians leave no less than that, or the
-// medians twice as much: so that few noisy rounds accuse nobody, and nobody hides behind noise of his own making.
+// candidate's median twice as much beyond the baseline's interval: a candidate cannot widen its interval to escape.
 FirstCall CompareFirstCalls(const std::vector<double>& rests, const std::vector<double>& baseline_rests,
                             double call_seconds);
 

@@ -214,7 +214,8 @@ void Judge::EndReferences() {
   baselines_.clear();
 }
 
-Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough) {
+Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough,
+                          bool show_hidden) {
   Judgement judgement;
   ThrowIfCancelled();
   const evaluator::CompileOutcome compiled = compiler_.Compile(open.problem, source, thorough);
@@ -228,7 +229,7 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   }
   judgement.compiled = true;
   judgement.metrics = evaluator::UsageMetrics(compiled.kernel.usage);
-  std::vector<Case> cases = DrawCases(open, key, options_.seeds * (thorough ? 2 : 1));
+  std::vector<Case> cases = DrawCases(open, key, options_.seeds * (thorough ? 2 : 1), show_hidden);
 
   const Clock::time_point asked = Clock::now();
   const std::shared_ptr<void> device_lock =
@@ -259,6 +260,7 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   add_seconds("judge_load_seconds", begin, loaded);
   add_seconds("judge_check_seconds", loaded, checked);
   add_seconds("judge_time_seconds", checked, Clock::now());
+  if (show_hidden) trouble.sentence = evaluator::NameTimingSize(open.problem, std::move(trouble.sentence));
   judgement.Conclude(trouble);
   if (profiler_ && judgement.correct) Profile(open, compiled.kernel, key, &judgement);
   return judgement;

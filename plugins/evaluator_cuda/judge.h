@@ -59,8 +59,9 @@ class Judge {
   // Judges `source`. `key` is secret: inputs are drawn from it. `thorough` takes the reference compile route,
   // twice the seeds and half the timing error. Besides the time, the metrics hold "speedup", "speedup_low" and
   // "speedup_high": the ratio to the reference kernel, which ran beside it. Throws Error only where judging is
-  // impossible. [any thread]
-  Judgement Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough);
+  // impossible. `show_hidden`: the diagnosis names sizes that no candidate's author may know. [any thread]
+  Judgement Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough,
+                     bool show_hidden = false);
 
   // Ends the processes of reference kernels that wait for the next judgement of their problem: it starts them anew.
   // [any thread]
@@ -76,12 +77,13 @@ class Judge {
   struct Case;
   struct Baseline;
 
-  std::vector<Case> DrawCases(const OpenProblem& open, uint64_t key, int seeds) const;
+  std::vector<Case> DrawCases(const OpenProblem& open, uint64_t key, int seeds, bool show_hidden) const;
   void FindWorkerSandbox(const Worker::Options& worker);
   void CheckWorks();
   void ReserveFor(const evaluator::Problem& problem, const std::vector<Case>& cases);
   Trouble RunCase(Worker& worker, const LentMemory& memory, const evaluator::Problem& problem, const Case& one,
-                  std::vector<std::vector<uint8_t>>* outputs, bool staged = false);
+                  std::vector<std::vector<uint8_t>>* outputs, bool staged = false,
+                  evaluator::WorstErrors* worst = nullptr);
   Trouble Check(const OpenProblem& open, Worker& worker, const std::vector<Case>& cases, Judgement* judgement);
   // The processes that a candidate lives in: one, and more where they must take turns.
   using Workers = std::vector<std::unique_ptr<Worker>>;

@@ -23,10 +23,10 @@ constexpr uint64_t kDelayBytes = uint64_t{256} << 20;  // copied in some 0.2 ms
 
 }  // namespace
 
-std::vector<Judge::Case> Judge::DrawCases(const OpenProblem& open, uint64_t key, int seeds) const {
+std::vector<Judge::Case> Judge::DrawCases(const OpenProblem& open, uint64_t key, int seeds, bool show_hidden) const {
   const Problem& problem = open.problem;
   std::vector<Case> cases;
-  for (evaluator::CorrectnessCase& planned : evaluator::CorrectnessCases(problem, key, seeds)) {
+  for (evaluator::CorrectnessCase& planned : evaluator::CorrectnessCases(problem, key, seeds, show_hidden)) {
     Case one;
     static_cast<evaluator::CorrectnessCase&>(one) = std::move(planned);
     one.arguments = evaluator::DrawArguments(problem, one);
@@ -43,7 +43,7 @@ std::vector<Judge::Case> Judge::DrawCases(const OpenProblem& open, uint64_t key,
 }
 
 Trouble Judge::RunCase(Worker& worker, const LentMemory& memory, const Problem& problem, const Case& one,
-                       std::vector<std::vector<uint8_t>>* outputs, bool staged) {
+                       std::vector<std::vector<uint8_t>>* outputs, bool staged, evaluator::WorstErrors* worst) {
   const Layout layout(problem, *one.size, kGuardBytes);
   // Behind the tensors: copies of the outputs as the default stream sees them when the launch function has returned.
   std::vector<uint8_t> image(2 * layout.bytes(), one.guard);
@@ -139,6 +139,7 @@ Trouble Judge::RunCase(Worker& worker, const LentMemory& memory, const Problem& 
     const evaluator::Comparison comparison =
         evaluator::Compare(parameter, parameter.ShapeAt(*one.size), (*outputs)[output++], expected, one.poison, bound);
     if (!comparison.matches) return {"wrong", comparison.sentence + "."};
+    if (worst != nullptr) worst->Add(tensor.parameter, comparison.largest_error);
   }
   if (!early.empty()) {
     return {"unsynchronised", "When the launch function has returned, " + early +
@@ -150,9 +151,10 @@ Trouble Judge::RunCase(Worker& worker, const LentMemory& memory, const Problem& 
 
 Trouble Judge::Check(const OpenProblem& open, Worker& worker, const std::vector<Case>& cases, Judgement* judgement) {
   std::vector<std::vector<uint8_t>> outputs, first;
+  evaluator::WorstErrors worst;
   for (const Case& one : cases) {
     ThrowIfCancelled();
-    if (Trouble trouble = RunCase(worker, candidate_memory_, open.problem, one, &outputs))
+    if (Trouble trouble = RunCase(worker, candidate_memory_, open.problem, one, &outputs, false, &worst))
       return {trouble.code, "At " + one.where + ": " + trouble.sentence};
     if (first.empty()) first = outputs;
   }
@@ -182,6 +184,7 @@ Trouble Judge::Check(const OpenProblem& open, Worker& worker, const std::vector<
             "When the default stream has its inputs ready only just before the call, it computes with "
             "what was there before: work on another stream does not wait for the default stream."};
   }
+  worst.Tell(open.problem, &judgement->metrics);
   judgement->metrics.emplace_back("same_bits_twice", outputs == first ? 1 : 0);
   return {};
 }

@@ -168,6 +168,10 @@ Trouble Judge::Report(const OpenProblem& open, const Timing& timing, Judgement* 
   add("baseline_seconds", timing.baseline.value);
   add("event_seconds", timing.candidate_event_seconds);
   add("first_call_seconds", timing.first_call_seconds);
+  if (timing.candidate_spread > 0) {
+    add("placement_fastest_seconds", seconds - timing.candidate_spread);
+    add("placement_slowest_seconds", seconds + timing.candidate_spread);
+  }
   add("timing_rounds", static_cast<double>(timing.rounds));
   add("timing_throttled_rounds", static_cast<double>(timing.throttled_rounds));
   add("timing_dropped_rounds", static_cast<double>(timing.dropped_rounds));
@@ -203,6 +207,13 @@ Trouble Judge::Report(const OpenProblem& open, const Timing& timing, Judgement* 
   text << "Measured " << TimeText(seconds) << " on " << device_.name() << ", " << timing.ratio.value
        << " times as fast as the reference (95%: " << timing.ratio.low << " to " << timing.ratio.high << "). "
        << RooflineText(roofline, seconds);
+  const auto tell_placements = [&](const char* whose, double mean, double spread) {
+    if (spread == 0) return;
+    text << " " << whose << " time by placement: " << TimeText(mean - spread) << " to " << TimeText(mean + spread)
+         << ", depending on which half of a KiB its arrays begin at; the mean counts.";
+  };
+  tell_placements("Its", seconds, timing.candidate_spread);
+  tell_placements("The reference's", timing.baseline.value, timing.baseline_spread);
   if (timing.baseline_gated && !timing.gated) {
     text << " The reference's calls run back to back on the device; this one's time includes launches, since its calls "
             "cannot be launched ahead: they wait for the device, make streams or graphs, or their host code is slow.";

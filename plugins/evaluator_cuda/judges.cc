@@ -24,7 +24,8 @@ Judges::Judges(Judge::Options options, const std::vector<int>& devices) {
   under_way_.resize(judges_.size());
 }
 
-Judgement Judges::Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough) {
+Judgement Judges::Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough,
+                           bool show_hidden) {
   // Counts itself for as long as it lives.
   struct Turn {
     explicit Turn(Judges& judges) : judges(judges) {
@@ -43,7 +44,7 @@ Judgement Judges::Evaluate(const OpenProblem& open, const std::string& source, u
     size_t index = 0;
   };
   const Turn turn(*this);
-  return judges_[turn.index]->Evaluate(open, source, key, thorough);
+  return judges_[turn.index]->Evaluate(open, source, key, thorough, show_hidden);
 }
 
 std::string Judges::Describe() const {

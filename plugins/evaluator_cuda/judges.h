@@ -20,7 +20,8 @@ class Judges {
   Judges(Judge::Options options, const std::vector<int>& devices);
 
   // As Judge::Evaluate, on one of the devices. [any thread]
-  Judgement Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough);
+  Judgement Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough,
+                     bool show_hidden = false);
 
   const Device& device() const { return judges_[0]->device(); }  // what holds for all of them: name, architecture
   std::string Describe() const;

@@ -45,11 +45,14 @@ struct kgrpo_evaluator {
   const std::string description;
 
   // Inputs are a function of the run's seed, the option of the file and the source, so that nobody meets them twice.
-  Judgement Evaluate(const OpenProblem& open, const std::string& source, uint64_t of_run, bool thorough) {
+  Judgement Evaluate(const OpenProblem& open, const std::string& source, uint64_t of_run, bool thorough,
+                     bool show_hidden) {
     const std::string digest = kgrpo::Sha256OfParts(
         {std::to_string(seed), std::to_string(of_run), thorough ? "thorough" : "", open.problem.digest, source});
-    const auto judged = [&] { return judge.Evaluate(open, source, kgrpo::evaluator::KeyFromText(digest), thorough); };
-    return thorough ? judged() : memory.Get(kgrpo::Sha256OfParts({judge.Version(), digest}), judged);
+    const auto judged = [&] {
+      return judge.Evaluate(open, source, kgrpo::evaluator::KeyFromText(digest), thorough, show_hidden);
+    };
+    return thorough || show_hidden ? judged() : memory.Get(kgrpo::Sha256OfParts({judge.Version(), digest}), judged);
   }
 };
 
@@ -157,11 +160,12 @@ const kgrpo_problem_info* ProblemInfo(const kgrpo_problem* problem) {
   return &problem->description.info();
 }
 
-// The reference kernel's judgement, measured once for as long as the problem is open.
+// The reference kernel's judgement, measured once for as long as the problem is open. It is thorough and so not kept;
+// what is wrong with it is told to the problem's author alone, with the sizes that others may not know.
 Judgement BaselineOf(kgrpo_evaluator& self, kgrpo_problem& problem) {
   const std::lock_guard<std::mutex> lock(problem.mutex);
   if (problem.baseline) return *problem.baseline;
-  const Judgement judgement = self.Evaluate(problem.open, problem.open.problem.reference_source, 0, true);
+  const Judgement judgement = self.Evaluate(problem.open, problem.open.problem.reference_source, 0, true, true);
   kgrpo::evaluator::RequireRightReference(judgement, problem.open.problem);
   problem.baseline = judgement;
   return judgement;
@@ -186,8 +190,8 @@ kgrpo_error* Evaluate(kgrpo_evaluator* self, kgrpo_problem* problem, const kgrpo
                       kgrpo_evaluation_sink sink) {
   return Guard([&] {
     const double baseline_seconds = BaselineOf(*self, *problem).seconds;
-    Judgement judgement =
-        self->Evaluate(problem->open, std::string(View(request->source)), request->seed, request->thorough != 0);
+    Judgement judgement = self->Evaluate(problem->open, std::string(View(request->source)), request->seed,
+                                         request->thorough != 0, kgrpo::evaluator::ShowsHidden(*request));
     if (judgement.correct) judgement = BesideBaseline(std::move(judgement), baseline_seconds);
     Put(judgement, false, self->judge.device().name(), sink);
   });

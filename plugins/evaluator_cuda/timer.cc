@@ -16,6 +16,7 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
+constexpr uint64_t kOrderKey = 0x9d5c2f8e6b1a4073;  // of the sets in a round; nobody's secret
 constexpr uint64_t kMostSets = 96;
 constexpr uint64_t kFewestSets = 4;
 constexpr double kBatchSeconds = 2e-3;  // a long batch, where the sets suffice: host noise is microseconds
@@ -77,12 +78,15 @@ Trouble Timer::Estimate(Side* side, Rough* rough) {
   double least_one = 0, least_four = 0;
   for (int i = 0; i < 3; ++i) {
     if (Trouble trouble = RunBatch(side, {0}, &one)) return trouble;
-    if (Trouble trouble = RunBatch(side, {0, 1, 2, 3}, &four)) return trouble;
     least_one = i == 0 ? one.seconds : std::min(least_one, one.seconds);
-    least_four = i == 0 ? four.seconds : std::min(least_four, four.seconds);
+    *rough = {least_one, std::max<uint64_t>(1, one.launches)};
+    if (i > 0 && rough->IsSlow()) break;  // the first call also loads its code
+    if (rough->IsSlow()) continue;
+    if (Trouble trouble = RunBatch(side, {0, 1, 2, 3}, &four)) return trouble;
+    least_four = least_four == 0 ? four.seconds : std::min(least_four, four.seconds);
+    *rough = {std::max(1e-6, (least_four - least_one) / 3), std::max<uint64_t>(1, four.launches / 4)};
   }
-  rough->seconds = std::max(1e-6, (least_four - least_one) / 3);
-  rough->launches = side->launches = std::max<uint64_t>(1, four.launches / 4);
+  side->launches = rough->launches;
   return {};
 }
 
@@ -156,6 +160,29 @@ uint64_t Timer::LongCalls(const Rough& rough, uint64_t most) const {
   return std::clamp<uint64_t>(std::min(calls, kMostLaunches / rough.launches), 3, most);
 }
 
+// How many calls the batches of a round have: drawn for each, so that nobody can know which one is its last, and so
+// that the long batch has at each placement equally many more than the short one.
+Timer::Calls Timer::DrawCalls(const Rough& rough) {
+  if (rough.IsSlow()) return {0, kPlacements};
+  const uint64_t short_most = std::max<uint64_t>(1, sets_ / 4), most = LongCalls(rough, sets_ - short_most);
+  const uint64_t few = 1 + Random(std::clamp<uint64_t>(most / 4, 1, short_most));
+  const uint64_t more = (most - Random(most / 4 + 1) - few) / kPlacements * kPlacements;
+  return {few, few + std::max(more, kPlacements)};
+}
+
+// The sets of one of them. Which placement the short one has, and so the long one begins with, alternates by round. The
+// order is a function of the round alone, as the places of sets are: every kernel is timed in the same places.
+std::vector<uint64_t> Timer::TakeSets(const Calls& calls, bool is_long) const {
+  const uint64_t key = evaluator::SubKey(kOrderKey, round_);
+  std::vector<uint64_t> sets(sets_);
+  std::iota(sets.begin(), sets.end(), 0);
+  for (uint64_t i = sets_; i > 1; --i)
+    std::swap(sets[i - 1], sets[evaluator::UniformBelow(evaluator::RandomBits(key, i), i)]);
+  sets = OrderByPlacement(sets, calls.few, round_ % kPlacements);
+  sets.resize(is_long ? calls.many : calls.few);
+  return sets;
+}
+
 Trouble Timer::Measure(const Pair& first, const Side& check, const AddPair& add_pair, Timing* timing) {
   std::vector<Pair> pairs = {first};
   Rough of_candidate, of_baseline;
@@ -165,23 +192,13 @@ Trouble Timer::Measure(const Pair& first, const Side& check, const AddPair& add_
   if (Trouble trouble = AddPairs(of_candidate, of_baseline, add_pair, &pairs)) return trouble;
   LevelGates(&pairs);
 
-  // Long and short batches of a round share no set: a quarter of them is for the short ones.
-  const uint64_t short_most = std::max<uint64_t>(1, sets_ / 4), long_most = sets_ - short_most;
-  const uint64_t candidate_long = LongCalls(of_candidate, long_most), baseline_long = LongCalls(of_baseline, long_most);
-  // How many calls a batch has is drawn for each, so that nobody can know which one is its last.
-  const auto draw_long = [&](uint64_t most) { return most - Random(most / 4 + 1); };
-  const auto draw_short = [&](uint64_t most) { return 1 + Random(std::clamp<uint64_t>(most / 4, 1, short_most)); };
-
+  slow_baseline_ = of_baseline.IsSlow();
+  const uint64_t fewest_rounds = options_.fewest_rounds / (of_candidate.IsSlow() || slow_baseline_ ? 2 : 1);
   std::vector<Sample> samples;
   std::vector<double> ratios;  // of rounds that were not throttled
   double used = 0;
   while (samples.size() < kMostRounds) {
     ++round_;
-    const std::vector<uint64_t> order = Shuffled(sets_);
-    const auto sets_of = [&](uint64_t calls, bool is_long) {
-      const auto begin = order.begin() + static_cast<std::ptrdiff_t>(is_long ? 0 : long_most);
-      return std::vector<uint64_t>(begin, begin + static_cast<std::ptrdiff_t>(calls));
-    };
     auto& [candidate, baseline] = pairs[samples.size() % pairs.size()];
     const bool gated = candidate.gated, baseline_gated = baseline.gated;
     // What a batch takes beside its calls compares only where both sides are launched alike.
@@ -189,11 +206,8 @@ Trouble Timer::Measure(const Pair& first, const Side& check, const AddPair& add_
     alike.gated = gated;
     Side* const baselines[2] = {&baseline, &alike};
     const uint64_t sides = gated == baseline_gated ? 2 : 3;
-    uint64_t calls[3][2] = {{draw_short(candidate_long), draw_long(candidate_long)}};
-    for (uint64_t side = 1; side < sides; ++side) {
-      calls[side][0] = draw_short(baseline_long);
-      calls[side][1] = draw_long(baseline_long);
-    }
+    Calls calls[3] = {DrawCalls(of_candidate)};
+    for (uint64_t side = 1; side < sides; ++side) calls[side] = DrawCalls(of_baseline);
     Batch batches[3][2];
     // One of a candidate's long batches, it cannot know which, shows whether it waits for the gate at all.
     const bool looks = gated && Random(std::max(options_.fewest_rounds, round_)) < kEarlyChecks;
@@ -202,13 +216,13 @@ Trouble Timer::Measure(const Pair& first, const Side& check, const AddPair& add_
       const bool is_long = turn % 2 == 1;
       if (side == sides) {
         const uint64_t round = std::exchange(round_, round_ + kApart);
-        const Trouble trouble =
-            CheckNothingIsEarly(&candidate, check, sets_of(draw_long(candidate_long), true), timing);
+        const Trouble trouble = CheckNothingIsEarly(&candidate, check, TakeSets(DrawCalls(of_candidate), true), timing);
         round_ = round;
         if (trouble) return trouble;
         continue;
       }
-      const std::vector<uint64_t> sets = sets_of(calls[side][turn % 2], is_long);
+      if (!is_long && calls[side].few == 0) continue;
+      const std::vector<uint64_t> sets = TakeSets(calls[side], is_long);
       Batch& batch = batches[side][turn % 2];
       if (side > 0) {
         ThrowOfBaseline(RunBatch(baselines[side - 1], sets, &batch));
@@ -224,23 +238,26 @@ Trouble Timer::Measure(const Pair& first, const Side& check, const AddPair& add_
       ratios.clear();
       continue;
     }
+    // Where there is no short batch it counts as one of no calls that takes no time.
     const auto slope = [&](uint64_t side, double Batch::*clock) {
-      return (batches[side][1].*clock - batches[side][0].*clock) / static_cast<double>(calls[side][1] - calls[side][0]);
+      return (batches[side][1].*clock - batches[side][0].*clock) /
+             static_cast<double>(calls[side].many - calls[side].few);
     };
-    const auto rest = [&](uint64_t side) {
-      return batches[side][1].seconds - slope(side, &Batch::seconds) * static_cast<double>(calls[side][1]);
+    const auto rest = [&](uint64_t side) -> RoundRest {
+      const double beside =
+          batches[side][1].seconds - slope(side, &Batch::seconds) * static_cast<double>(calls[side].many);
+      return {calls[side].few, round_ % kPlacements, beside};
     };
     const Clocks::Reading reading = clocks_.Read();
     samples.push_back({slope(0, &Batch::seconds), slope(1, &Batch::seconds), slope(0, &Batch::event_seconds), rest(0),
-                       rest(sides - 1), reading.throttled, reading.known ? reading.megahertz : 0,
-                       batches[0][1].allocates});
-    timing->calls += calls[0][0] + calls[0][1];
+                       rest(sides - 1), batches[sides - 1][1].seconds - batches[sides - 1][1].event_seconds,
+                       reading.throttled, reading.known ? reading.megahertz : 0, batches[0][1].allocates});
+    timing->calls += calls[0].few + calls[0].many;
     const Sample& last = samples.back();
     if (!last.throttled && last.candidate > 0 && last.baseline > 0) ratios.push_back(last.baseline / last.candidate);
-    const bool enough =
-        ratios.size() >= options_.fewest_rounds && MedianOf(ratios).RelativeError() <= options_.relative_error;
-    if (enough || (used > options_.budget_seconds && ratios.size() >= options_.fewest_rounds)) break;
-    if (used > kPatience * options_.budget_seconds && samples.size() >= options_.fewest_rounds) break;
+    const bool many = ratios.size() >= fewest_rounds;
+    if (many && (used > options_.budget_seconds || MedianOf(ratios).RelativeError() <= options_.relative_error)) break;
+    if (used > kPatience * options_.budget_seconds && samples.size() >= fewest_rounds) break;
   }
   timing->sets = sets_;
   timing->pairs = pairs.size();
@@ -251,23 +268,23 @@ Trouble Timer::Measure(const Pair& first, const Side& check, const AddPair& add_
   timing->baseline_launches = of_baseline.launches;
   const bool allocated =
       std::any_of(pairs.begin(), pairs.end(), [](const Pair& pair) { return pair.candidate.allocated; });
-  return Summarise(samples, allocated, timing);
+  return Summarise(samples, fewest_rounds, allocated, timing);
 }
 
 double Timer::MeasureAlone(Side baseline, const Timing& timing) {
   baseline.gated = timing.baseline_gated;
-  std::vector<double> slopes;
-  for (int i = 0; i < 5; ++i) {
+  const Rough rough = {timing.baseline.value, timing.baseline_launches};
+  std::vector<double> seconds;
+  round_ = 0;  // the places of the first rounds that were timed
+  for (int i = 0; i < (rough.IsSlow() ? 3 : 6); ++i) {
     ++round_;
-    std::vector<uint64_t> sets = Shuffled(sets_);
-    const std::vector<uint64_t> few = {sets.back()};
-    sets.resize(LongCalls({timing.baseline.value, timing.baseline_launches}, sets_ - 1));
-    Batch one, many;
-    ThrowOfBaseline(RunBatch(&baseline, few, &one));
-    ThrowOfBaseline(RunBatch(&baseline, sets, &many));
-    slopes.push_back((many.seconds - one.seconds) / static_cast<double>(sets.size() - 1));
+    const Calls calls = DrawCalls(rough);
+    Batch few, many;
+    if (calls.few > 0) ThrowOfBaseline(RunBatch(&baseline, TakeSets(calls, false), &few));
+    ThrowOfBaseline(RunBatch(&baseline, TakeSets(calls, true), &many));
+    seconds.push_back((many.seconds - few.seconds) / static_cast<double>(calls.many - calls.few));
   }
-  return MedianOf(slopes).value;
+  return MedianOf(seconds).value;
 }
 
 }  // namespace kgrpo::evaluator_cuda

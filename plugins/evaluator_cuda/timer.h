@@ -3,8 +3,9 @@
 // done, or from when it lets the device begin with calls that are launched already; over batches of two lengths, and
 // the slope between them is the time of a call. What starting a batch costs falls out, and work on any stream or thread
 // is inside. Candidate and baseline take turns in random order; before every batch the cache is flushed, and every call
-// of a round has inputs and addresses of its own. Both work in the same memory, since the same tensors elsewhere can be
-// some percent slower. Used by the judge under the device's lock. docs/judging.md says why each of this is so.
+// has inputs of its own. Both work in the same memory, at either placement (placements.h) equally often, since the same
+// tensors elsewhere can be some percent slower, or half as fast. Used by the judge under the device's lock.
+// docs/judging.md says why each of this is so.
 #ifndef KGRPO_EVALUATOR_CUDA_TIMER_H
 #define KGRPO_EVALUATOR_CUDA_TIMER_H
 
@@ -15,6 +16,7 @@
 #include "evaluator_cuda/clocks.h"
 #include "evaluator_cuda/device.h"
 #include "evaluator_cuda/median.h"
+#include "evaluator_cuda/placements.h"
 #include "evaluator_cuda/timing_inputs.h"
 #include "evaluator_cuda/worker.h"
 #include "evaluator_shared/comparison.h"  // ErrorBound
@@ -41,14 +43,17 @@ struct Pair {
 struct TimingOptions {
   double relative_error = 0.02;  // stop when the ratio's 95% interval is this narrow, half its width
   double budget_seconds = 0.3;   // or when so much time of the device was used
-  uint64_t fewest_rounds = 12;   // in any case: the interval of fewer is too often narrow by chance
+  uint64_t fewest_rounds = 12;   // in any case: the interval of fewer is too often narrow by chance. Half as many where
+                                 // a call takes so long that what disturbs a batch is nothing beside it
   uint64_t memory_bytes = 0;     // of each side that sets may take
 };
 
 struct Timing {
   Median ratio;      // the baseline's time over the candidate's
-  Median candidate;  // seconds of one call
+  Median candidate;  // seconds of one call, the mean of both placements
   Median baseline;
+  // A call takes so much longer at one placement, and less at the other: seconds, 0 where that is not seen.
+  double candidate_spread = 0, baseline_spread = 0;
   double candidate_event_seconds = 0;  // the same by events in the candidate's own process
   uint64_t rounds = 0;
   uint64_t throttled_rounds = 0;  // in which something held the clocks down,
@@ -87,6 +92,7 @@ class Timer {
  private:
   // What one kernel's launch takes at most on a slow processor.
   static constexpr double kLaunchSeconds = 12e-6;
+  static constexpr double kSlowSeconds = 5e-3;
 
   struct Batch {
     double seconds = 0, event_seconds = 0;
@@ -100,8 +106,9 @@ class Timer {
   };
   // What one round found.
   struct Sample {
-    double candidate, baseline, event;     // seconds of a call
-    double candidate_rest, baseline_rest;  // what a batch takes beside its calls
+    double candidate, baseline, event;        // seconds of a call
+    RoundRest candidate_rest, baseline_rest;  // leading is 0 where there was no short batch
+    double baseline_start;                    // the judge's clock less the events in the baseline's process, a batch
     bool throttled;
     double megahertz;  // 0: unknown
     bool allocates;    // device memory, in a call of the candidate
@@ -114,17 +121,24 @@ class Timer {
   struct Rough {
     double seconds = 0;     // of a call
     uint64_t launches = 1;  // of a call
+    // What starting a batch costs is nothing beside a call: batches of one length will do.
+    bool IsSlow() const { return seconds > kSlowSeconds; }
+  };
+  struct Calls {
+    uint64_t few = 0, many = 0;  // of the short and the long batch; few is 0 where there is none
   };
   Trouble Estimate(Side* side, Rough* rough);
   Trouble DecideGates(Side* candidate, const Rough& of_candidate, Side* baseline, const Rough& of_baseline);
   Trouble AddPairs(const Rough& of_candidate, const Rough& of_baseline, const AddPair& add_pair,
                    std::vector<Pair>* pairs);
   uint64_t LongCalls(const Rough& rough, uint64_t most) const;
+  Calls DrawCalls(const Rough& rough);
+  std::vector<uint64_t> TakeSets(const Calls& calls, bool is_long) const;
   Trouble RunAndCheck(Side* candidate, const Side& check, const std::vector<uint64_t>& sets, Batch* batch);
   Trouble CheckNothingIsEarly(Side* candidate, const Side& check, const std::vector<uint64_t>& sets, Timing* timing);
   void ComputeElsewhere(const Side& check, const std::vector<uint64_t>& sets, bool changed);
   Trouble CheckOutputs(const Side& candidate, const Side& check, const std::vector<uint64_t>& sets, bool inputs_too);
-  Trouble Summarise(const std::vector<Sample>& samples, bool allocated, Timing* timing) const;
+  Trouble Summarise(const std::vector<Sample>& samples, uint64_t fewest_rounds, bool allocated, Timing* timing) const;
   std::vector<Place> PlacesIn(const Side& side, const std::vector<uint64_t>& sets, std::vector<uint64_t>* poisoned);
   std::vector<uint64_t> LookedAt(const std::vector<uint64_t>& sets, const std::vector<uint8_t>& early);
   void ThrowOfBaseline(const Trouble& trouble) const;
@@ -142,6 +156,7 @@ class Timer {
   uint64_t round_ = 0;
   uint64_t content_ = 0;  // of the last batch: no two have the same inputs
   uint64_t sets_ = 0;
+  bool slow_baseline_ = false;  // Rough::IsSlow
 };
 
 }  // namespace kgrpo::evaluator_cuda

@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "evaluator_cuda/first_call.h"
+#include "evaluator_cuda/placements.h"
 #include "evaluator_cuda/timer.h"
 
 namespace kgrpo::evaluator_cuda {
@@ -10,6 +11,8 @@ namespace {
 
 constexpr double kHiddenRatio = 1.5;     // the judge's clock over the worker's events
 constexpr double kHiddenSeconds = 5e-6;  // below, a difference is launch overhead
+// Above, two batches of the baseline differ by more than what starting one takes.
+constexpr double kLongCall = 0.2e-3;
 
 std::string Microseconds(double seconds) {
   std::ostringstream text;
@@ -20,14 +23,17 @@ std::string Microseconds(double seconds) {
 
 }  // namespace
 
-Trouble Timer::Summarise(const std::vector<Sample>& samples, bool allocated, Timing* timing) const {
+Trouble Timer::Summarise(const std::vector<Sample>& samples, uint64_t fewest_rounds, bool allocated,
+                         Timing* timing) const {
   const auto throttled = static_cast<uint64_t>(
       std::count_if(samples.begin(), samples.end(), [](const Sample& sample) { return sample.throttled; }));
   // A device that is throttled all the time is throttled for both: then nothing is dropped.
-  const bool drop = samples.size() - throttled >= options_.fewest_rounds;
+  const bool drop = samples.size() - throttled >= fewest_rounds;
   timing->dropped_rounds = drop ? throttled : 0;
   timing->throttled_rounds = throttled;
-  std::vector<double> ratios, candidates, baselines, events, clock_values, rests, baseline_rests;
+  std::vector<double> ratios, candidates, baselines, events, clock_values;
+  std::vector<double> starts;  // of the baseline's batches
+  std::vector<RoundRest> candidate_rests, baseline_rests;
   for (const Sample& sample : samples) {
     if (drop && sample.throttled) continue;
     ++timing->rounds;
@@ -35,8 +41,9 @@ Trouble Timer::Summarise(const std::vector<Sample>& samples, bool allocated, Tim
     candidates.push_back(sample.candidate);
     baselines.push_back(sample.baseline);
     events.push_back(sample.event);
-    rests.push_back(sample.candidate_rest);
-    baseline_rests.push_back(sample.baseline_rest);
+    if (sample.candidate_rest.leading > 0) candidate_rests.push_back(sample.candidate_rest);
+    starts.push_back(sample.baseline_start);
+    if (sample.baseline_rest.leading > 0) baseline_rests.push_back(sample.baseline_rest);
     if (sample.megahertz > 0) clock_values.push_back(sample.megahertz);
   }
   // Noise can make the slope of very short calls negative now and then.
@@ -47,7 +54,15 @@ Trouble Timer::Summarise(const std::vector<Sample>& samples, bool allocated, Tim
   timing->candidate = MedianOf(candidates);
   timing->baseline = MedianOf(baselines);
   timing->candidate_event_seconds = MedianOf(events).value;
-  const FirstCall first_call = CompareFirstCalls(rests, baseline_rests, timing->candidate.value);
+  const Rests rests = PairRests(candidate_rests);
+  Rests of_baseline = PairRests(baseline_rests);
+  timing->candidate_spread = PlacementSpread(rests.differences, timing->candidate.value);
+  timing->baseline_spread = PlacementSpread(of_baseline.differences, timing->baseline.value);
+  // The baseline's process is trusted: what starting a batch takes may be told by its events.
+  if (timing->baseline.value > kLongCall) of_baseline.seconds = starts;
+  FirstCall first_call;
+  if (!rests.seconds.empty() && !of_baseline.seconds.empty())
+    first_call = CompareFirstCalls(rests.seconds, of_baseline.seconds, timing->candidate.value);
   timing->first_call_seconds = first_call.seconds;
   if (!clock_values.empty()) timing->clock_mhz = MedianOf(clock_values).value;
   const double seconds = timing->candidate.value, seen = timing->candidate_event_seconds;

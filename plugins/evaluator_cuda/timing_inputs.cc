@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "evaluator_cuda/placements.h"
 #include "evaluator_shared/inputs.h"
 #include "evaluator_shared/random.h"
 
@@ -14,6 +15,7 @@ using evaluator::Role;
 
 namespace {
 
+constexpr uint64_t kPlaceKey = 0x3b97d04ca8e2615f;  // nobody's secret: every kernel is timed in the same places
 constexpr uint64_t kVariants = 4;
 constexpr uint64_t kMostHalvings = 10;  // of a tensor, for the piece that changes
 
@@ -117,9 +119,12 @@ uint64_t TimingInputs::KeyOf(uint64_t round, uint64_t set) const {
 }
 
 uint64_t TimingInputs::Offset(uint64_t round, uint64_t set, const Layout::Tensor& tensor) const {
-  const uint64_t bits = evaluator::RandomBits(evaluator::SubKey(KeyOf(round, set), ~uint64_t{0}), tensor.parameter);
-  return set * set_bytes() + tensor.offset +
-         Layout::kAlignment * evaluator::UniformBelow(bits, slack_ / Layout::kAlignment);
+  const uint64_t place = evaluator::SubKey(evaluator::SubKey(kPlaceKey, round), set);
+  const uint64_t bits = evaluator::RandomBits(place, tensor.parameter);
+  const uint64_t first = set * set_bytes() + tensor.offset;
+  const uint64_t period =
+      (first + kPlacementPeriod - 1) / kPlacementPeriod + evaluator::UniformBelow(bits, slack_ / kPlacementPeriod - 1);
+  return kPlacementPeriod * period + kPlacementPeriod / kPlacements * PlacementOf(set + tensor.parameter);
 }
 
 std::vector<Plan::Value> TimingInputs::Arguments(uint32_t memory, uint64_t round, uint64_t set) const {

@@ -32,8 +32,9 @@ class TimingInputs {
   // numbers. Not of those that cannot be drawn element by element.
   void Change(uint8_t* memory, uint64_t round, uint64_t set, uint64_t content) const;
 
-  // Where that set's tensor lies, from the memory's begin. Every round has it somewhere else: how fast memory is
-  // depends on where in it two tensors lie.
+  // Where that set's tensor lies, from the memory's begin. Every round has it somewhere else, since how fast memory is
+  // depends on where in it two tensors lie; but always at the set's placement (placements.h), or, of every second
+  // parameter, at the other one.
   uint64_t Offset(uint64_t round, uint64_t set, const Layout::Tensor& tensor) const;
   // The arguments of a call on that set in the worker's memory of that number.
   std::vector<Plan::Value> Arguments(uint32_t memory, uint64_t round, uint64_t set) const;

@@ -1,6 +1,7 @@
 #include "evaluator_shared/cases.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "evaluator_shared/random.h"
@@ -37,10 +38,11 @@ bool CorrectnessCase::DrawsExtremes(const Problem& problem) const {
   return false;
 }
 
-std::vector<CorrectnessCase> CorrectnessCases(const Problem& problem, uint64_t key, int seeds) {
+std::vector<CorrectnessCase> CorrectnessCases(const Problem& problem, uint64_t key, int seeds, bool show_hidden) {
   std::vector<Place> places;
   for (const Bindings& size : problem.visible) places.push_back({&size, SizeText(size)});
-  for (const Bindings& size : problem.hidden) places.push_back({&size, "a size that is not shown"});
+  for (const Bindings& size : problem.hidden)
+    places.push_back({&size, show_hidden ? SizeText(size) + " (hidden)" : "a size that is not shown"});
   std::vector<CorrectnessCase> cases;
   const auto add = [&](const Place& place, uint64_t case_key, int variant) -> CorrectnessCase& {
     CorrectnessCase one;
@@ -84,6 +86,12 @@ std::vector<CorrectnessCase> CorrectnessCases(const Problem& problem, uint64_t k
     one.where += ", with " + pairs;
   }
   return cases;
+}
+
+std::string NameTimingSize(const Problem& problem, std::string sentence) {
+  constexpr std::string_view kBegin = "At the timing size";
+  if (sentence.starts_with(kBegin)) sentence.insert(kBegin.size(), " (" + SizeText(problem.timing) + ")");
+  return sentence;
 }
 
 }  // namespace kgrpo::evaluator

@@ -20,7 +20,7 @@ struct CorrectnessCase {
   };
 
   const Bindings* size = nullptr;  // one of the problem's
-  std::string where;               // "rows=5, cols=256", or that the size is not shown; and what else is unusual
+  std::string where;               // "rows=5, cols=256", or that the size is hidden; and what else is unusual
   uint64_t key = 0;                // of its inputs
   int variant = 0;                 // counts the seeds from 0
   std::optional<Alternative> alternative;
@@ -36,8 +36,13 @@ struct CorrectnessCase {
 
 // For every seed every visible and hidden size; then for every seed each alternative distribution, at the largest size
 // for the first seed and at one drawn by the key for others; then, where an output may alias an input, every size
-// again. The first is an ordinary one. `problem` outlives the cases.
-std::vector<CorrectnessCase> CorrectnessCases(const Problem& problem, uint64_t key, int seeds);
+// again. The first is an ordinary one. `show_hidden`: `where` names hidden sizes too, for the problem's author alone.
+// `problem` outlives the cases.
+std::vector<CorrectnessCase> CorrectnessCases(const Problem& problem, uint64_t key, int seeds,
+                                              bool show_hidden = false);
+
+// A sentence about the call at the timing size, with that size: for the problem's author alone, as above.
+std::string NameTimingSize(const Problem& problem, std::string sentence);
 
 }  // namespace kgrpo::evaluator
 

@@ -181,4 +181,16 @@ Comparison Compare(const Parameter& output, const std::vector<int64_t>& shape, c
   return result;
 }
 
+void WorstErrors::Add(size_t parameter, double error) {
+  double& largest = largest_[parameter];
+  largest = std::max(largest, error);
+}
+
+void WorstErrors::Tell(const Problem& problem, std::vector<std::pair<std::string, double>>* metrics) const {
+  for (const auto& [parameter, error] : largest_) {
+    if (Info(problem.parameters[parameter].dtype).is_floating)
+      metrics->emplace_back("worst_error/" + problem.parameters[parameter].name, error);
+  }
+}
+
 }  // namespace kgrpo::evaluator

@@ -3,8 +3,11 @@
 #ifndef KGRPO_EVALUATOR_SHARED_COMPARISON_H
 #define KGRPO_EVALUATOR_SHARED_COMPARISON_H
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "evaluator_shared/problem.h"  // Parameter, Tolerance
@@ -53,6 +56,18 @@ struct Comparison {
 // call. The sentence names the element by its indices in `shape`.
 Comparison Compare(const Parameter& output, const std::vector<int64_t>& shape, const std::vector<uint8_t>& got,
                    const Expected& expected, uint8_t poison, ErrorBound bound);
+
+// How near to its tolerance a right kernel comes: of each floating output the largest error of all comparisons.
+class WorstErrors {
+ public:
+  // `error` is in units of what is allowed there.
+  void Add(size_t parameter, double error);
+  // Adds the metrics worst_error/OUTPUT.
+  void Tell(const Problem& problem, std::vector<std::pair<std::string, double>>* metrics) const;
+
+ private:
+  std::map<size_t, double> largest_;  // by parameter
+};
 
 }  // namespace kgrpo::evaluator
 

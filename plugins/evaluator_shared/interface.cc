@@ -12,6 +12,10 @@ ProblemDescription::ProblemDescription(const Problem& problem)
            traits_.data(),     traits_.size()};
 }
 
+bool ShowsHidden(const kgrpo_evaluate_request& request) {
+  return KGRPO_HAS_MEMBER(&request, kgrpo_evaluate_request, show_hidden) && request.show_hidden != 0;
+}
+
 void Put(const Judgement& judgement, bool modelled, const std::string& time_source, const kgrpo_evaluation_sink& sink) {
   std::vector<kgrpo_metric> metrics;
   for (const auto& [name, value] : judgement.metrics) metrics.push_back({Str(name), value});

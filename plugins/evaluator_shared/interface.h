@@ -26,6 +26,9 @@ class ProblemDescription {
   kgrpo_problem_info info_;
 };
 
+// Whether the caller asks for hidden sizes: one of a host that knows the member.
+bool ShowsHidden(const kgrpo_evaluate_request& request);
+
 // Hands the judgement to whoever asked for it.
 void Put(const Judgement& judgement, bool modelled, const std::string& time_source, const kgrpo_evaluation_sink& sink);
 

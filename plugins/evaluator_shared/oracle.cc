@@ -4,6 +4,7 @@
 #include <kgrpo/sdk/error.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -17,6 +18,10 @@ namespace kgrpo::evaluator {
 namespace {
 
 namespace fs = std::filesystem;
+
+// The same bits on every machine: nothing that reorders sums, fuses multiplications and additions, or takes what this
+// processor has beyond others. Independent outputs are still computed side by side.
+constexpr auto kFlags = std::to_array<const char*>({"-std=c++20", "-O3", "-ffp-contract=off", "-shared", "-fPIC"});
 
 // What is appended to oracle.cc: one function of a fixed type that calls `oracle` with the problem's parameters.
 std::string CallShim(const Problem& problem) {
@@ -58,7 +63,10 @@ std::shared_ptr<const Oracle> Oracle::Load(const Problem& problem, const std::st
   const std::string source = "#include <cstdint>\n#include <cmath>\n#line 1 \"" + problem.directory + "/oracle.cc\"\n" +
                              *problem.oracle_source + CallShim(problem);
   const fs::path folder = fs::path(cache_directory) / "oracles";
-  const fs::path library = folder / (Sha256OfParts({source, compiler}).substr(0, 40) + ".so");
+  std::string flags;
+  for (const char* flag : kFlags) flags += std::string(flag) + " ";
+  const std::string build = Sha256OfParts({source, compiler, flags}).substr(0, 40);
+  const fs::path library = folder / (build + ".so");
   std::error_code code;
   if (!fs::exists(library, code)) {
     fs::create_directories(folder);
@@ -68,8 +76,10 @@ std::shared_ptr<const Oracle> Oracle::Load(const Problem& problem, const std::st
     std::ofstream(source_file) << source;
     Subprocess::Result result;
     try {
-      result = Subprocess::Run(
-          {{compiler, "-std=c++20", "-O2", "-ffp-contract=off", "-shared", "-fPIC", source_file, "-o", built}}, 120);
+      std::vector<std::string> command = {compiler};
+      command.insert(command.end(), kFlags.begin(), kFlags.end());
+      command.insert(command.end(), {source_file, "-o", built});
+      result = Subprocess::Run({command}, 120);
     } catch (const Error& error) {
       fs::remove(source_file, code);
       throw Error(KGRPO_ERROR_UNAVAILABLE, problem.directory + "/oracle.cc: cannot run the C++ compiler \"" + compiler +
@@ -91,7 +101,7 @@ std::shared_ptr<const Oracle> Oracle::Load(const Problem& problem, const std::st
     dlclose(handle);
     throw Error(KGRPO_ERROR_INTERNAL, library.string() + ": has no kgrpo_call_oracle; remove it");
   }
-  return std::shared_ptr<const Oracle>(new Oracle(handle, reinterpret_cast<Call>(symbol)));
+  return std::shared_ptr<const Oracle>(new Oracle(handle, reinterpret_cast<Call>(symbol), build));
 }
 
 Oracle::~Oracle() {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "evaluator_shared/comparison.h"  // Expected
@@ -24,16 +25,20 @@ class Oracle {
   Oracle(const Oracle&) = delete;
   Oracle& operator=(const Oracle&) = delete;
 
+  // The digest of what it was compiled from, how and by which compiler.
+  const std::string& build() const { return build_; }
+
   // What each output and inout must hold after the call; by parameter, empty for inputs and scalars. [any thread, if
   // oracle.cc keeps no state]
   std::vector<Expected> Run(const Problem& problem, const std::vector<Argument>& arguments) const;
 
  private:
   using Call = void (*)(void** tensors, const double* reals, const int64_t* wholes);
-  Oracle(void* library, Call call) : library_(library), call_(call) {}
+  Oracle(void* library, Call call, std::string build) : library_(library), call_(call), build_(std::move(build)) {}
 
   void* library_;
   Call call_;
+  const std::string build_;
 };
 
 }  // namespace kgrpo::evaluator

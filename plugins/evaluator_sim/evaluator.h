@@ -32,15 +32,23 @@ class Evaluator {
   // The reference kernel's judgement. Throws Error(KGRPO_ERROR_INVALID) where it is not right.
   Judgement Baseline(const OpenProblem& open);
 
+  // What is asked of a judgement beside the source.
+  struct Request {
+    uint64_t seed = 0;         // of a thorough judgement's inputs
+    bool thorough = false;     // the most careful route; not cached, but for the reference
+    bool show_hidden = false;  // the diagnosis names hidden sizes; not cached
+  };
+
   // A candidate's. Its inputs are drawn from a key that is a function of (seed option, problem, source), so that the
   // same source gets the same judgement in every run, and no author of a source can know its inputs. A thorough
-  // judgement draws from `seed` as well, takes the most careful route and is not cached.
-  Judgement Evaluate(const OpenProblem& open, const std::string& source, uint64_t seed, bool thorough);
+  // judgement draws from the request's seed as well.
+  Judgement Evaluate(const OpenProblem& open, const std::string& source, const Request& request);
 
   const Judge& judge() const { return judge_; }
 
  private:
   Judgement EvaluateCached(const OpenProblem& open, const std::string& source);
+  uint64_t KeyOf(const OpenProblem& open, const std::string& source) const;
 
   const Options options_;
   Judge judge_;

@@ -2,6 +2,7 @@
 
 #include <kgrpo/sdk/error.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -85,14 +86,15 @@ std::vector<Expected> Judge::ReferenceOutputs(const OpenProblem& open, const Cor
   return interpreter::ReferenceOutputs(problem, compiled.kernel, interpreter_, one, arguments);
 }
 
-Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough) {
+Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough,
+                          bool show_hidden) {
   Judgement judgement;
   const std::unique_ptr<Run> run = Prepare(open, source, thorough, &judgement);
   if (!run) return judgement;
   run->key = key;
   const Problem& problem = open.problem();
   const std::vector<CorrectnessCase> cases =
-      evaluator::CorrectnessCases(problem, key, options_.seeds * (thorough ? 2 : 1));
+      evaluator::CorrectnessCases(problem, key, options_.seeds * (thorough ? 2 : 1), show_hidden);
   interpreter::InterpretedCases interpreted(
       *run, problem, cases,
       {.expected =
@@ -106,8 +108,15 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   judgement.oracle_seconds = interpreted.oracle_seconds();
   judgement.correctness_seconds = SecondsSince(start) - interpreted.oracle_seconds();
   const Clock::time_point right = Clock::now();
+  run->worst = interpreted.worst();
+  run->runs_whole = interpreted.runs_whole();
   if (!trouble) trouble = Time(*run, &judgement);
+  if (!trouble) {
+    for (const std::string& note : interpreted.notes()) judgement.diagnosis += " " + note + ".";
+  }
   judgement.timing_seconds = SecondsSince(right);
+  if (show_hidden) trouble.sentence = evaluator::NameTimingSize(problem, std::move(trouble.sentence));
+  if (!trouble) run->worst.Tell(problem, &judgement.metrics);
   judgement.metrics.emplace_back("checked_warp_instructions", static_cast<double>(interpreted.warp_instructions()));
   judgement.Conclude(trouble);
   return judgement;
@@ -125,7 +134,7 @@ std::string Judge::Describe() const {
 std::string Judge::Version() const {
   return std::string("judge ") + SourceDigest() + "; " + compiler_.Version() + "; " + options_.device + "; " +
          std::to_string(options_.seeds) + "; " + std::to_string(options_.sampled_blocks) + "; " +
-         std::to_string(options_.warp_instructions);
+         std::to_string(options_.warp_instructions) + "; " + std::to_string(options_.timing_warp_instructions);
 }
 
 }  // namespace kgrpo::evaluator_sim

@@ -42,7 +42,8 @@ class Judge {
     std::string compile_cache;     // evaluator::Compiler::Options::cache_file
     double compile_seconds = 60;
     double host_seconds = 10;
-    uint64_t warp_instructions = 400'000'000;
+    uint64_t warp_instructions = 400'000'000;                         // of a call at a correctness size
+    uint64_t timing_warp_instructions = 400'000'000;                  // of one at the timing size
     size_t concurrency = 2;                                           // workers and compile processes kept ready
     std::function<void(const std::string& why)> on_compile_fallback;  // evaluator::Compiler::Options::on_fallback
     std::function<bool()> cancelled;                                  // asked between the runs of a judgement
@@ -52,8 +53,10 @@ class Judge {
 
   // Judges `source`. `key` is secret: inputs are drawn from it. `thorough` takes the reference compile route, twice the
   // seeds and twice the sampled blocks. Throws Error only where judging is impossible, and KGRPO_ERROR_CANCELLED when
-  // the user wants the run to end. [any thread]
-  Judgement Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough);
+  // the user wants the run to end. `show_hidden`: the diagnosis names sizes that no candidate's author may know.
+  // [any thread]
+  Judgement Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough,
+                     bool show_hidden = false);
 
   // What the launches of one call at the timing size are counted to do, without any verdict on `source`. Used to fit
   // and to try the time model (bench/calibrate). [any thread]
@@ -74,8 +77,10 @@ class Judge {
 
   Trouble Time(Run& run, Judgement* judgement);
   Trouble RunTimed(Run& run, TimedCall* timed);
+  Trouble StartAgain(Run& run);
+  Trouble NotTimed(const std::string& why) const;
   Trouble CheckTimed(Run& run, const TimedCall& timed);
-  Trouble CheckSampledBlocks(Run& run, const TimedCall& timed, bool* doubtful);
+  Trouble CheckSampledBlocks(Run& run, const TimedCall& timed, double* covered);
   Trouble CheckAllBlocks(Run& run);
   std::shared_ptr<const TimingExpected> ExpectedAtTiming(const OpenProblem& open);
   std::vector<evaluator::Expected> ReferenceOutputs(const OpenProblem& open, const evaluator::CorrectnessCase& one,

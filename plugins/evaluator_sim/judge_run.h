@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "evaluator_shared/comparison.h"  // WorstErrors
 #include "evaluator_sim/judge.h"
 #include "interpreter/loaded_kernel.h"
 #include "interpreter/tensors.h"
@@ -17,8 +18,11 @@ struct Judge::Run : interpreter::LoadedKernel {
       const interpreter::Interpreter& interpreter)
       : LoadedKernel(open_problem.problem(), std::move(compiled), std::move(module), interpreter), open(open_problem) {}
   const OpenProblem& open;
+  evaluator::WorstErrors worst;
   uint64_t key = 0;  // secret
   bool thorough = false;
+  // By what the cases did: all blocks must run, or none stand for the others, or what they write is not final.
+  bool runs_whole = false;
 };
 
 // What the call at the timing size did and left.

@@ -16,7 +16,6 @@ namespace {
 
 constexpr double kImplausible = 0.9;                // of the roofline
 constexpr uint32_t kFurtherBlocks = 8;              // run at the timing size beside those that are counted
-constexpr double kMoreWork = 1.5;                   // of a further block, over a counted one's
 constexpr uint64_t kFurtherStream = ~uint64_t{16};  // of the key
 
 std::string TimeText(double seconds) {
@@ -41,41 +40,70 @@ double RooflineSeconds(const Problem& problem, const simt::Device& device) {
 
 }  // namespace
 
-// Calls the launch function at the timing size and counts.
+Trouble Judge::NotTimed(const std::string& why) const {
+  return {"not_timed", "It is right at all correctness sizes, but " + why +
+                           ", so that all blocks must run, and at the timing size that takes more than the " +
+                           std::to_string(options_.timing_warp_instructions / 1'000'000) +
+                           " million warp instructions that the judge runs: no time is given. Give every block the "
+                           "same work by its number, in one launch, or raise the option warp_instructions."};
+}
+
+// A process of its own for the next call, and its device memory as it was before the first call.
+Trouble Judge::StartAgain(Run& run) {
+  run.worker = workers_.Take();
+  return run.session.Load(*run.worker, run.kernel.object);
+}
+
+// Calls the launch function at the timing size and counts. Some blocks stand for all where their decisions show that
+// they do; else all run.
 Trouble Judge::RunTimed(Run& run, TimedCall* timed) {
   const Problem& problem = run.open.problem();
   timed->inputs = run.open.Timing();
-  const auto call = [&](const BlockChoice& sampling) {
+  const auto call = [&](const BlockChoice& choice) {
     timed->record = CallRecord();
     timed->tensors.reset();
     timed->tensors = std::make_unique<Tensors>(run.session.memory(), problem, *timed->inputs,
                                                evaluator::KeyFromText(problem.digest));
-    return run.session.Call(*run.worker, timed->tensors->values(), simt::Mode::kCounted, sampling, &timed->record);
+    return run.session.Call(*run.worker, timed->tensors->values(), simt::Mode::kCounted, choice, &timed->record);
   };
   const uint32_t factor = run.thorough ? 2 : 1;
   // Which blocks are counted is the same in every judgement, so that a kernel's time does not depend on its secrets;
   // which others run beside them nobody can know.
-  const BlockChoice fixed = {factor * options_.sampled_blocks, 0, factor * kFurtherBlocks,
-                             evaluator::SubKey(run.key, kFurtherStream)};
+  BlockChoice choice = {factor * options_.sampled_blocks, 0, factor * kFurtherBlocks,
+                        evaluator::SubKey(run.key, kFurtherStream)};
+  choice.warp_instructions = options_.timing_warp_instructions;
   run.session.KeepState();
-  Trouble trouble = call(fixed);
-  if (trouble && (trouble.code == "crash" || trouble.code == "forbidden" || trouble.code == "invalid_launch")) {
-    return {trouble.code, "At the timing size: " + trouble.sentence};
-  }
-  // A kernel that works on what skipped blocks should have written may fault or wait for ever, and one whose host
-  // code looks at results may decide on garbage: then nothing is sampled.
-  if (trouble || timed->record.launches == 0 || (timed->record.reads_back && !timed->record.complete)) {
+  if (!run.runs_whole) {
+    const Trouble trouble = call(choice);
+    if (trouble && (trouble.code == "crash" || trouble.code == "forbidden" || trouble.code == "invalid_launch"))
+      return {trouble.code, "At the timing size: " + trouble.sentence};
+    // A kernel that works on what skipped blocks should have written may fault or wait for ever, and one whose host
+    // code looks at results may decide on garbage. What others complete is not final: all of that is to be compared.
+    const CallRecord& record = timed->record;
+    const bool final = record.launches == 1 && record.independent && !record.host_writes && !record.reads_back;
+    const bool complete = record.launches != 0 && record.blocks_run == record.blocks;
+    if (!trouble && (complete || (final && !record.must_run_whole))) return {};
     timed->tensors.reset();
-    run.worker = workers_.Take();
-    if (trouble = run.session.Load(*run.worker, run.kernel.object); trouble) return trouble;
-    trouble = call({.blocks = UINT32_MAX});
-    if (trouble) return {trouble.code, "At the timing size: " + trouble.sentence};
+    if (trouble || !final || !run.session.RestoreState()) {
+      if (Trouble again = StartAgain(run)) return again;
+    }
+  }
+  choice.whole = true;
+  std::vector<std::vector<uint64_t>> work;
+  for (int pass = 0; pass < 2; ++pass) {
+    if (const Trouble trouble = call(choice)) {
+      if (timed->record.out_of_budget) return NotTimed("its blocks may differ");
+      return {trouble.code, "At the timing size: " + trouble.sentence};
+    }
     if (timed->record.launches == 0) return {"no_launch", "At the timing size the launch function launches no kernel."};
-  } else if (timed->record.further_over_sampled > kMoreWork) {
-    // The blocks that it may expect to be counted do less than others: those are counted then.
-    run.session.RestoreState();
-    trouble = call({.blocks = fixed.blocks, .seed = fixed.further_seed});
-    if (trouble) return {trouble.code, "At the timing size: " + trouble.sentence};
+    if (timed->record.sample_stands || pass > 0) break;
+    // Those that were counted do not stand for the others. Now it is known which ones do.
+    work = std::move(timed->record.work);
+    choice.known_work = &work;
+    timed->tensors.reset();
+    if (!run.session.RestoreState()) {
+      if (Trouble again = StartAgain(run)) return again;
+    }
   }
   return {};
 }
@@ -96,6 +124,12 @@ Trouble Judge::Time(Run& run, Judgement* judgement) {
   TimedCall timed;
   if (Trouble trouble = RunTimed(run, &timed)) return trouble;
   const CallRecord& record = timed.record;
+  if (record.reads_clock && record.data_decides) {
+    return {
+        "not_timed",
+        "It is right at all correctness sizes, but what its blocks do may depend on a clock, and only a GPU's tells "
+        "how long that is: no time is given. Leave the clock out."};
+  }
 
   double seconds = record.copy_seconds;
   size_t longest = 0;
@@ -105,7 +139,10 @@ Trouble Judge::Time(Run& run, Judgement* judgement) {
     seconds += estimate.seconds;
     if (estimate.seconds > record.estimates[longest].seconds) longest = i;
   }
-  if (Trouble trouble = CheckTimed(run, timed)) return {trouble.code, "At the timing size: " + trouble.sentence};
+  if (Trouble trouble = CheckTimed(run, timed)) {
+    if (trouble.code == "not_timed") return trouble;
+    return {trouble.code, "At the timing size: " + trouble.sentence};
+  }
   const double floor = RooflineSeconds(problem, device_);
   if (seconds < kImplausible * floor) {
     return {"implausible", "Its modelled time, " + TimeText(seconds) + ", is below the " + TimeText(floor) +

@@ -16,21 +16,15 @@ namespace {
 
 // Of an output, by what the blocks that ran wrote: below, all of them run. Blocks at the edges may write less.
 constexpr double kCovered = 0.95;
-// The same where several launches may write the same bytes.
-constexpr double kThinCoverage = 0.5;
-// Warp instructions. Blocks whose results others complete tell nothing by themselves: of such kernels those that take
-// no more than kFree run whole, of the others so many, drawn by the secret key, that it costs kFree each on average.
-// Thorough judgements run everything up to kThorough.
-constexpr double kFree = 0.5e6, kThorough = 100e6;
-constexpr double kElementWork = 0.01;            // of comparing one element
-constexpr uint64_t kDrawStream = ~uint64_t{17};  // of the key
+// The same of one whose blocks are too long for all of them to run, where they are known to be even.
+constexpr double kMostlyCovered = 0.8;
 
 // The name of an input that was changed, or "".
 std::string ModifiedInput(const Problem& problem, const TimingInputs& inputs, const Tensors& tensors,
                           const simt::DeviceMemory& memory) {
   for (size_t i = 0; i < problem.parameters.size(); ++i) {
     if (problem.parameters[i].role != Role::kInput) continue;
-    const MappedFile before(inputs.files[i].get(), inputs.bytes[i]);
+    const evaluator::MappedFile before(inputs.files[i].get(), inputs.bytes[i]);
     if (std::memcmp(before.data(), memory.Find(tensors.values()[i])->data(), inputs.bytes[i]) != 0)
       return problem.parameters[i].name;
   }
@@ -51,29 +45,30 @@ std::shared_ptr<const TimingExpected> Judge::ExpectedAtTiming(const OpenProblem&
 Trouble Judge::CheckAllBlocks(Run& run) {
   ThrowIfCancelled();
   // Counters and flags in its own memory are as a call leaves them of which few blocks ran.
-  if (!run.session.RestoreState()) return {};
+  if (!run.session.RestoreState()) {
+    if (Trouble trouble = StartAgain(run)) return trouble;
+  }
   const Problem& problem = run.open.problem();
   const std::shared_ptr<const TimingInputs> inputs = run.open.Timing();
   const Tensors tensors(run.session.memory(), problem, *inputs, evaluator::KeyFromText(problem.digest));
   CallRecord record;
-  if (Trouble trouble = run.session.Call(*run.worker, tensors.values(), simt::Mode::kPlain, {}, &record)) {
-    if (trouble.code != "timeout") return trouble;
-    // Our limit, not a fault of the kernel: what it left cannot be judged, and another call needs another process.
-    return {};
-  }
+  const BlockChoice choice = {.warp_instructions = options_.timing_warp_instructions};
+  if (Trouble trouble = run.session.Call(*run.worker, tensors.values(), simt::Mode::kPlain, choice, &record))
+    return record.out_of_budget ? NotTimed("some of its blocks seem to leave parts of the outputs out") : trouble;
   if (const std::string name = ModifiedInput(problem, *inputs, tensors, run.session.memory()); !name.empty())
     return {"input_modified", "the input " + name + " was overwritten."};
   const std::shared_ptr<const TimingExpected> expected = ExpectedAtTiming(run.open);
   for (size_t i = 0; expected != nullptr && i < problem.parameters.size(); ++i) {
     if (!problem.parameters[i].IsWritten()) continue;
     const simt::Allocation* memory = run.session.memory().Find(tensors.values()[i]);
-    if (Trouble trouble = expected->Compare(i, *memory, inputs->files[i].get(), true)) return trouble;
+    if (Trouble trouble = expected->Compare(i, *memory, inputs->files[i].get(), true, &run.worst)) return trouble;
   }
   return {};
 }
 
-// What blocks wrote that depend on no others is final. `doubtful`: they seem to leave something out.
-Trouble Judge::CheckSampledBlocks(Run& run, const TimedCall& timed, bool* doubtful) {
+// What blocks wrote that depend on no others is final. `covered`: of the
+// output that they leave out most of, the part that all of them seem to write.
+Trouble Judge::CheckSampledBlocks(Run& run, const TimedCall& timed, double* covered) {
   const Problem& problem = run.open.problem();
   const bool all = timed.record.blocks_run == timed.record.blocks;
   const std::shared_ptr<const TimingExpected> expected = ExpectedAtTiming(run.open);
@@ -83,12 +78,13 @@ Trouble Judge::CheckSampledBlocks(Run& run, const TimedCall& timed, bool* doubtf
     if (!parameter.IsWritten()) continue;
     const simt::Allocation* memory = run.session.memory().Find(timed.tensors->values()[i]);
     if (expected != nullptr) {
-      if (Trouble trouble = expected->Compare(i, *memory, timed.inputs->files[i].get(), all)) return trouble;
+      if (Trouble trouble = expected->Compare(i, *memory, timed.inputs->files[i].get(), all, &run.worst))
+        return trouble;
     }
     const auto bytes = static_cast<double>(parameter.Elements(problem.timing)) *
                        static_cast<double>(evaluator::Info(parameter.dtype).size);
-    if (parameter.role == Role::kOutput && static_cast<double>(memory->WrittenBytes()) * scale < kCovered * bytes)
-      *doubtful = true;
+    if (parameter.role == Role::kOutput)
+      *covered = std::min(*covered, static_cast<double>(memory->WrittenBytes()) * scale / bytes);
   }
   return {};
 }
@@ -96,7 +92,8 @@ Trouble Judge::CheckSampledBlocks(Run& run, const TimedCall& timed, bool* doubtf
 Trouble Judge::CheckTimed(Run& run, const TimedCall& timed) {
   const Problem& problem = run.open.problem();
   const CallRecord& record = timed.record;
-  bool writes_inputs = record.host_writes;
+  // Of a launch that ran whole some blocks were not counted.
+  bool writes_inputs = record.host_writes || run.runs_whole || record.must_run_whole;
   for (const simt::Counts& counts : record.counts) {
     for (const simt::ArrayTraffic& array : counts.arrays) {
       const auto found = std::find_if(problem.parameters.begin(), problem.parameters.end(), [&](const Parameter& p) {
@@ -110,37 +107,11 @@ Trouble Judge::CheckTimed(Run& run, const TimedCall& timed) {
     if (!name.empty()) return {"input_modified", "the input " + name + " was overwritten."};
   }
   const bool all = record.blocks_run == record.blocks;
-  const double work = record.work + kElementWork * [&] {
-    double elements = 0;
-    for (const Parameter& parameter : problem.parameters) {
-      if (parameter.IsWritten()) elements += static_cast<double>(parameter.Elements(problem.timing));
-    }
-    return elements;
-  }();
-  if (all || (record.launches == 1 && record.independent && !record.host_writes)) {
-    bool doubtful = record.further_failed;
-    if (Trouble trouble = CheckSampledBlocks(run, timed, &doubtful)) return trouble;
-    return doubtful && !all ? CheckAllBlocks(run) : Trouble{};
-  }
-  // Where several launches write too little of an output even when taken together, all is looked at whatever it costs.
-  bool look =
-      work <= (run.thorough ? kThorough : kFree) ||
-      (!run.thorough &&
-       evaluator::UniformReal(evaluator::RandomBits(evaluator::SubKey(run.key, kDrawStream), 0)) * work < kFree);
-  for (size_t i = 0; i < problem.parameters.size() && !look; ++i) {
-    const Parameter& parameter = problem.parameters[i];
-    if (parameter.role != Role::kOutput) continue;
-    double sectors = 0;
-    for (const simt::Counts& counts : record.counts) {
-      const double scale =
-          static_cast<double>(counts.grid_blocks) / static_cast<double>(std::max<uint64_t>(1, counts.sampled_blocks));
-      for (const simt::ArrayTraffic& array : counts.arrays) {
-        if (array.name == parameter.name) sectors += scale * (array.unique_store_sectors + array.atomic_sectors);
-      }
-    }
-    look = sectors * 32 < kThinCoverage * static_cast<double>(timed.inputs->bytes[i]);
-  }
-  return look ? CheckAllBlocks(run) : Trouble{};
+  double covered = 1;
+  if (Trouble trouble = CheckSampledBlocks(run, timed, &covered)) return trouble;
+  if (all || (covered >= kCovered && !record.further_failed)) return {};
+  const Trouble trouble = CheckAllBlocks(run);
+  return trouble.code == "not_timed" && covered >= kMostlyCovered ? Trouble{} : trouble;
 }
 
 }  // namespace kgrpo::evaluator_sim

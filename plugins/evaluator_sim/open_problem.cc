@@ -9,7 +9,9 @@
 #include <cstring>
 #include <utility>
 
+#include "digest/sha256.h"
 #include "evaluator_shared/random.h"
+#include "evaluator_sim/version.h"
 
 namespace kgrpo::evaluator_sim {
 
@@ -18,7 +20,8 @@ using evaluator::Role;
 
 namespace {
 
-constexpr uint64_t kKeptTimingBytes = uint64_t{1} << 30;  // of all open problems
+constexpr uint64_t kKeptTimingBytes = uint64_t{1} << 30;    // of all open problems
+constexpr uint64_t kKeptExpectedBytes = uint64_t{4} << 30;  // on disk, of all problems
 
 std::atomic<uint64_t> g_kept_timing_bytes{0};
 
@@ -38,13 +41,18 @@ evaluator::Descriptor FileOf(const std::vector<uint8_t>& bytes) {
 
 }  // namespace
 
-OpenProblem::OpenProblem(const std::string& directory, const std::string& cache_directory)
-    : problem_(evaluator::LoadProblem(directory)), cache_directory_(cache_directory) {
+OpenProblem::OpenProblem(const std::string& directory, const std::string& cache_directory, bool keep)
+    : problem_(evaluator::LoadProblem(directory)), kept_(cache_directory + "/expected", kKeptExpectedBytes, keep) {
   if (problem_.oracle_source) oracle_ = evaluator::Oracle::Load(problem_, cache_directory);
 }
 
 uint64_t OpenProblem::TimingKey() const {
   return evaluator::KeyFromText(problem_.digest);
+}
+
+// Whatever the values depend on: the sources of the judge draw the inputs and, without an oracle, run the reference.
+std::string OpenProblem::ExpectedKey() const {
+  return Sha256OfParts({SourceDigest(), problem_.digest, oracle_ ? oracle_->build() : "reference"}).substr(0, 40);
 }
 
 OpenProblem::~OpenProblem() {
@@ -53,6 +61,9 @@ OpenProblem::~OpenProblem() {
 
 std::shared_ptr<const TimingExpected> OpenProblem::ExpectedAtTiming(const Reference& reference) const {
   std::call_once(expected_once_, [&] {
+    const std::string key = ExpectedKey();
+    expected_ = TimingExpected::Read(problem_, kept_.Find(key));
+    if (expected_ != nullptr) return;
     // The oracle works in doubles: for one problem at a time that is memory enough.
     static std::mutex one_at_a_time;
     const std::lock_guard<std::mutex> lock(one_at_a_time);
@@ -65,7 +76,9 @@ std::shared_ptr<const TimingExpected> OpenProblem::ExpectedAtTiming(const Refere
       if (error.code() == KGRPO_ERROR_CANCELLED) throw;  // the next one asks again
       return;
     }
-    expected_ = std::make_shared<TimingExpected>(problem_, expected, cache_directory_);
+    expected_ = TimingExpected::Read(problem_, kept_.Keep(key, [&](const evaluator::KeptFiles::Append& append) {
+      TimingExpected::Write(problem_, expected, append);
+    }));
   });
   return expected_;
 }

@@ -10,9 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "evaluator_shared/inputs.h"   // Argument
-#include "evaluator_shared/oracle.h"   // Oracle
-#include "evaluator_shared/problem.h"  // Problem
+#include "evaluator_shared/inputs.h"      // Argument
+#include "evaluator_shared/kept_files.h"  // KeptFiles
+#include "evaluator_shared/oracle.h"      // Oracle
+#include "evaluator_shared/problem.h"     // Problem
 #include "evaluator_sim/timing_expected.h"
 #include "interpreter/tensors.h"  // MappedArguments
 
@@ -23,8 +24,9 @@ using TimingInputs = interpreter::MappedArguments;
 // A problem with what judging it needs again and again. [any thread]
 class OpenProblem {
  public:
-  // Throws Error for a malformed problem or an oracle that does not compile.
-  OpenProblem(const std::string& directory, const std::string& cache_directory);
+  // Throws Error for a malformed problem or an oracle that does not compile. `keep`: what is expected at the timing
+  // size stays in the cache directory for later processes, up to 4 GiB for all problems.
+  OpenProblem(const std::string& directory, const std::string& cache_directory, bool keep = true);
   ~OpenProblem();
   OpenProblem(const OpenProblem&) = delete;
   OpenProblem& operator=(const OpenProblem&) = delete;
@@ -36,20 +38,21 @@ class OpenProblem {
   // within a gigabyte.
   std::shared_ptr<const TimingInputs> Timing() const;
 
-  // What the outputs must be there; computed by the first who asks, by the oracle or, without one, by `reference`. Null
-  // where that throws: then nobody knows.
+  // What the outputs must be there; read from the cache directory or computed by the first who asks, by the oracle or,
+  // without one, by `reference`. Null where that throws: then nobody knows.
   using Reference = std::function<std::vector<evaluator::Expected>(const std::vector<evaluator::Argument>&)>;
   std::shared_ptr<const TimingExpected> ExpectedAtTiming(const Reference& reference) const;
 
  private:
   uint64_t TimingKey() const;
+  std::string ExpectedKey() const;
 
   evaluator::Problem problem_;
   std::shared_ptr<const evaluator::Oracle> oracle_;
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const TimingInputs> timing_;
   mutable uint64_t kept_bytes_ = 0;
-  const std::string cache_directory_;
+  const evaluator::KeptFiles kept_;
   mutable std::once_flag expected_once_;
   mutable std::shared_ptr<const TimingExpected> expected_;
 };

@@ -52,12 +52,12 @@ constexpr char kSchema[] = R"json({
     "seed": {"type": "integer", "minimum": 0, "default": 0, "description": "Changes every secret input."},
     "sampled_blocks": {"type": "integer", "minimum": 4, "maximum": 4096, "default": 24,
       "description": "Blocks interpreted at the timing size, and up to eight times as many where the lanes of an atomic may go to different addresses; more cost time and move the modelled time by about a percent."},
-    "cache": {"type": "boolean", "default": true, "description": "Keep judgements and compiled kernels on disk, by content, for later runs; of the latter 512 MiB."},
+    "cache": {"type": "boolean", "default": true, "description": "Keep judgements, compiled kernels (512 MiB) and what outputs must be at the timing size (4 GiB) on disk, by content, for later runs."},
     "compile_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 60, "description": "Limit for one compile, wall clock."},
     "host_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 10,
       "description": "Limit for the host code of one call of the launch function, wall clock."},
     "warp_instructions": {"type": "integer", "minimum": 1000, "default": 400000000,
-      "description": "Limit for the kernels of one call of the launch function: beyond it a kernel counts as endless."},
+      "description": "Limit for the kernels of one call of the launch function: beyond it a kernel counts as endless, or at the timing size as not timed where all of its blocks must run."},
     "workers": {"type": "integer", "minimum": 1, "maximum": 256, "default": 2,
       "description": "Sandboxed processes kept ready, of each kind; about the number of CPU cores."}
   }
@@ -80,6 +80,7 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
     options.judge.compile_seconds = json.value("compile_seconds", 60.0);
     options.judge.host_seconds = json.value("host_seconds", 10.0);
     options.judge.warp_instructions = json.value("warp_instructions", uint64_t{400'000'000});
+    options.judge.timing_warp_instructions = options.judge.warp_instructions;
     options.judge.concurrency = json.value("workers", size_t{2});
     options.seed = json.value("seed", uint64_t{0});
     options.cache = json.value("cache", true);
@@ -117,9 +118,11 @@ kgrpo_error* Baseline(kgrpo_evaluator* self, kgrpo_problem* problem, kgrpo_evalu
 kgrpo_error* Evaluate(kgrpo_evaluator* self, kgrpo_problem* problem, const kgrpo_evaluate_request* request,
                       kgrpo_evaluation_sink sink) {
   return Guard([&] {
-    Put(self->evaluator.Evaluate(*problem->open, std::string(View(request->source)), request->seed,
-                                 request->thorough != 0),
-        true, self->time_source, sink);
+    const Evaluator::Request asked = {.seed = request->seed,
+                                      .thorough = request->thorough != 0,
+                                      .show_hidden = kgrpo::evaluator::ShowsHidden(*request)};
+    Put(self->evaluator.Evaluate(*problem->open, std::string(View(request->source)), asked), true, self->time_source,
+        sink);
   });
 }
 

@@ -1,15 +1,10 @@
 #include "evaluator_sim/timing_expected.h"
 
-#include <fcntl.h>
-#include <kgrpo/sdk/error.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <string>
 
 #include "evaluator_shared/dtype.h"
 
@@ -23,23 +18,28 @@ namespace {
 // Twice what is allowed at correctness sizes, as on a GPU: inputs at the timing size are not drawn for it.
 constexpr double kSlack = 2;
 
-// An unnamed file on disk where the file system has such, since its pages can be given up; else in memory.
-evaluator::Descriptor UnnamedFile(const std::string& directory) {
-  evaluator::Descriptor file(open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-  if (file.get() < 0) file = evaluator::Descriptor(memfd_create("kgrpo timing outputs", MFD_CLOEXEC));
-  if (file.get() < 0)
-    throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("no file for expected outputs: ") + std::strerror(errno));
-  return file;
+// In the file, an output's: the bound, then its elements.
+struct Record {
+  double relative, absolute;
+  uint64_t bytes;
+};
+
+// Eight bytes, so that records are aligned.
+uint64_t Padded(uint64_t bytes) {
+  return (bytes + 7) / 8 * 8;
+}
+
+uint64_t BytesOf(const Parameter& parameter, const evaluator::Bindings& size) {
+  return static_cast<uint64_t>(parameter.Elements(size)) * evaluator::Info(parameter.dtype).size;
 }
 
 // In the output's dtype: half the bytes of a double, for one more rounding.
-evaluator::Descriptor Store(const Parameter& parameter, const evaluator::Expected& expected,
-                            const std::string& directory) {
+void WriteElements(const Parameter& parameter, const evaluator::Expected& expected,
+                   const evaluator::KeptFiles::Append& append) {
   constexpr size_t kElements = 65536;  // at once
   const size_t size = evaluator::Info(parameter.dtype).size;
   const bool floating = evaluator::Info(parameter.dtype).is_floating;
   const size_t elements = floating ? expected.reals.size() : expected.wholes.size();
-  evaluator::Descriptor file = UnnamedFile(directory);
   std::vector<uint8_t> bytes;
   for (size_t first = 0; first < elements; first += kElements) {
     const size_t count = std::min(kElements, elements - first);
@@ -51,41 +51,46 @@ evaluator::Descriptor Store(const Parameter& parameter, const evaluator::Expecte
         evaluator::StoreInteger(parameter.dtype, expected.wholes[first + i], bytes.data() + i * size);
       }
     }
-    for (size_t at = 0; at < bytes.size();) {
-      const ssize_t written = write(file.get(), bytes.data() + at, bytes.size() - at);
-      if (written <= 0)
-        throw Error(KGRPO_ERROR_UNAVAILABLE, directory + ": no room for expected outputs: " + std::strerror(errno));
-      at += static_cast<size_t>(written);
-    }
+    append(bytes.data(), bytes.size());
   }
-  return file;
+  bytes.assign(Padded(elements * size) - elements * size, 0);
+  append(bytes.data(), bytes.size());
 }
 
 }  // namespace
 
-MappedFile::MappedFile(int file, uint64_t bytes) : bytes_(bytes) {
-  void* data = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, 0);
-  if (data == MAP_FAILED)
-    throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("a file cannot be mapped: ") + std::strerror(errno));
-  data_ = static_cast<const uint8_t*>(data);
-}
-
-MappedFile::~MappedFile() {
-  munmap(const_cast<uint8_t*>(data_), bytes_);
-}
-
-TimingExpected::TimingExpected(const evaluator::Problem& problem, const std::vector<evaluator::Expected>& expected,
-                               const std::string& directory)
-    : problem_(problem), files_(expected.size()), bounds_(expected.size()) {
+void TimingExpected::Write(const evaluator::Problem& problem, const std::vector<evaluator::Expected>& expected,
+                           const evaluator::KeptFiles::Append& append) {
   const double accumulations = problem.accumulations.Evaluate(problem.timing);
   for (size_t i = 0; i < expected.size(); ++i) {
     const Parameter& parameter = problem.parameters[i];
     if (!parameter.IsWritten()) continue;
-    bounds_[i] = evaluator::BoundFor(problem, parameter, accumulations, expected[i]);
-    bounds_[i].relative *= kSlack;
-    bounds_[i].absolute *= kSlack;
-    files_[i] = Store(parameter, expected[i], directory);
+    const evaluator::ErrorBound bound = evaluator::BoundFor(problem, parameter, accumulations, expected[i]);
+    const Record record = {kSlack * bound.relative, kSlack * bound.absolute, BytesOf(parameter, problem.timing)};
+    append(&record, sizeof record);
+    WriteElements(parameter, expected[i], append);
   }
+}
+
+std::shared_ptr<const TimingExpected> TimingExpected::Read(const evaluator::Problem& problem,
+                                                           std::shared_ptr<const evaluator::MappedFile> file) {
+  if (file == nullptr) return nullptr;
+  const std::shared_ptr<TimingExpected> read(new TimingExpected(problem, std::move(file)));
+  read->outputs_.resize(problem.parameters.size());
+  uint64_t at = evaluator::KeptFiles::kHeaderBytes;
+  for (size_t i = 0; i < read->outputs_.size(); ++i) {
+    const Parameter& parameter = problem.parameters[i];
+    if (!parameter.IsWritten()) continue;
+    Record record;
+    if (at + sizeof record > read->file_->bytes()) return nullptr;
+    std::memcpy(&record, read->file_->data() + at, sizeof record);
+    at += sizeof record;
+    if (record.bytes != BytesOf(parameter, problem.timing) || at + Padded(record.bytes) > read->file_->bytes())
+      return nullptr;
+    read->outputs_[i] = {{record.relative, record.absolute}, at, record.bytes};
+    at += Padded(record.bytes);
+  }
+  return at == read->file_->bytes() ? read : nullptr;
 }
 
 // Elements of one output against what is expected of them.
@@ -114,6 +119,7 @@ class TimingExpected::Tally {
   }
 
   uint64_t compared = 0, wrong = 0, worst = 0;  // worst: an index without gaps
+  double largest = 0;                           // error, in units of what is allowed
   bool in_gap = false;
 
  private:
@@ -128,12 +134,13 @@ class TimingExpected::Tally {
         std::memcpy(&w, wanted, sizeof w);
         const double magnitude = std::fabs(static_cast<double>(w));
         if (magnitude <= std::numeric_limits<float>::max() &&
-            std::fabs(static_cast<double>(g) - w) <= bound_.absolute + bound_.relative * magnitude)
+            std::fabs(static_cast<double>(g) - w) <=
+                std::min(largest, 1.0) * (bound_.absolute + bound_.relative * magnitude))
           continue;
       }
       const double error = evaluator::ElementError(parameter_, got, wanted, bound_);
-      if (error <= 1) continue;
-      if (wrong++ == 0 || error > largest_) largest_ = error, worst = dense + i;
+      if (error > 1) ++wrong;
+      if (error > largest) largest = error, worst = dense + i;
     }
   }
 
@@ -142,20 +149,19 @@ class TimingExpected::Tally {
   const evaluator::ErrorBound bound_;
   const uint8_t* const got_;
   const uint8_t* const expected_;
-  double largest_ = 0;
 };
 
-Trouble TimingExpected::Compare(size_t index, const simt::Allocation& memory, int before, bool all) const {
+Trouble TimingExpected::Compare(size_t index, const simt::Allocation& memory, int before, bool all,
+                                evaluator::WorstErrors* worst) const {
   const Parameter& parameter = problem_.parameters[index];
   const evaluator::Rows rows = parameter.RowsAt(problem_.timing);
   const auto size = static_cast<uint64_t>(evaluator::Info(parameter.dtype).size);
   const auto elements = static_cast<uint64_t>(rows.count * rows.elements);
-  const MappedFile expected(files_[index].get(), elements * size);
   const auto* got = reinterpret_cast<const uint8_t*>(memory.data());
-  Tally tally(parameter, rows, bounds_[index], got, expected.data());
+  Tally tally(parameter, rows, outputs_[index].bound, got, file_->data() + outputs_[index].begin);
   const bool inout = before >= 0;
   if (inout) {
-    const MappedFile old(before, memory.bytes());
+    const evaluator::MappedFile old(before, memory.bytes());
     for (uint64_t element = 0; element < memory.bytes() / size; ++element) {
       const bool changed = std::memcmp(got + element * size, old.data() + element * size, size) != 0;
       const bool gap = static_cast<int64_t>(element) % rows.pitch >= rows.elements;
@@ -176,6 +182,7 @@ Trouble TimingExpected::Compare(size_t index, const simt::Allocation& memory, in
                          parameter.name + (all ? "" : " that some of the blocks wrote") + " are wrong; the worst is " +
                          name(tally.worst) + "."};
   }
+  if (worst != nullptr) worst->Add(index, tally.largest);
   if (all && tally.compared < elements) {
     return {"wrong", std::to_string(elements - tally.compared) + " of " + std::to_string(elements) + " elements of " +
                          parameter.name + " were never written."};

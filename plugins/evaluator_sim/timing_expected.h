@@ -1,16 +1,17 @@
-// What a problem's outputs must be at its timing size: computed once, kept in an unnamed file, and compared with what
-// some or all blocks of a candidate have written. Made by OpenProblem, asked by the judge.
+// What a problem's outputs must be at its timing size: computed once on a machine, kept in a file, and compared with
+// what some or all blocks of a candidate have written. Made by OpenProblem, asked by the judge.
 #ifndef KGRPO_EVALUATOR_SIM_TIMING_EXPECTED_H
 #define KGRPO_EVALUATOR_SIM_TIMING_EXPECTED_H
 
 #include <cstdint>
-#include <string>
+#include <memory>
+#include <utility>
 #include <vector>
 
-#include "evaluator_shared/comparison.h"  // Expected, ErrorBound
+#include "evaluator_shared/comparison.h"  // Expected, ErrorBound, WorstErrors
 #include "evaluator_shared/judgement.h"   // Trouble
+#include "evaluator_shared/kept_files.h"  // KeptFiles, MappedFile
 #include "evaluator_shared/problem.h"     // Problem
-#include "evaluator_shared/subprocess.h"  // Descriptor
 #include "interpreter/simt/memory.h"      // Allocation
 
 namespace kgrpo::evaluator_sim {
@@ -18,34 +19,32 @@ namespace kgrpo::evaluator_sim {
 // [any thread]
 class TimingExpected {
  public:
-  // The files lie in `directory`, which must exist, and have no name there. `problem` outlives this.
-  TimingExpected(const evaluator::Problem& problem, const std::vector<evaluator::Expected>& expected,
-                 const std::string& directory);
+  // Of what Write wrote for the same problem, which outlives this. Null where it has another form.
+  static std::shared_ptr<const TimingExpected> Read(const evaluator::Problem& problem,
+                                                    std::shared_ptr<const evaluator::MappedFile> file);
+  // Appends what Read reads.
+  static void Write(const evaluator::Problem& problem, const std::vector<evaluator::Expected>& expected,
+                    const evaluator::KeptFiles::Append& append);
 
   // Compares what `memory` holds of output `parameter`. `all`: every element must be there; else only those that were
-  // written, which for an inout means changed from what `before` (an open file) holds.
-  evaluator::Trouble Compare(size_t parameter, const simt::Allocation& memory, int before, bool all) const;
+  // written, which for an inout means changed from what `before` (an open file) holds. `worst`, unless null, is told of
+  // the largest error.
+  evaluator::Trouble Compare(size_t parameter, const simt::Allocation& memory, int before, bool all,
+                             evaluator::WorstErrors* worst) const;
 
  private:
   class Tally;
+  struct Output {
+    evaluator::ErrorBound bound;
+    uint64_t begin = 0, bytes = 0;  // in the file
+  };
+
+  TimingExpected(const evaluator::Problem& problem, std::shared_ptr<const evaluator::MappedFile> file)
+      : problem_(problem), file_(std::move(file)) {}
 
   const evaluator::Problem& problem_;
-  std::vector<evaluator::Descriptor> files_;  // by parameter; of outputs and inouts
-  std::vector<evaluator::ErrorBound> bounds_;
-};
-
-// The bytes of an open file, mapped while this lives.
-class MappedFile {
- public:
-  MappedFile(int file, uint64_t bytes);
-  ~MappedFile();
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-  const uint8_t* data() const { return data_; }
-
- private:
-  const uint8_t* data_ = nullptr;
-  uint64_t bytes_;
+  const std::shared_ptr<const evaluator::MappedFile> file_;
+  std::vector<Output> outputs_;  // by parameter; empty for inputs and scalars
 };
 
 }  // namespace kgrpo::evaluator_sim

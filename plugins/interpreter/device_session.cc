@@ -15,9 +15,13 @@ namespace {
 
 constexpr uint64_t kMostKeptBytes = uint64_t{32} << 20;  // of a candidate's own device memory
 constexpr uint32_t kDefaultSharedBytes = 48 * 1024;
-constexpr double kPcieBytesPerSecond = 25e9;  // what a pageable copy over PCIe 5 x16 reaches
-constexpr double kCopySeconds = 5e-6;         // to start a copy or a memset
-constexpr double kAllocationSeconds = 10e-6;  // cudaMalloc or cudaFree, without the synchronisation they imply
+// What host code waits for beside kernels, measured on an H200: between two events around a kernel, the call and
+// another kernel, less the same without the call (docs/log.md). A copy to the host and cudaFree wait for the device.
+constexpr double kPageableBytesPerSecond = 12e9;
+constexpr double kCopyToHostSeconds = 12.4e-6, kCopyToDeviceSeconds = 7.8e-6, kCopyWithinSeconds = 8e-6,
+                 kMemsetSeconds = 3.2e-6;
+constexpr uint64_t kOwnPages = uint64_t{2} << 20;  // from so many bytes on an allocation is mapped and unmapped
+constexpr double kMallocSeconds = 2e-6, kMapSeconds = 45e-6, kFreeSeconds = 7.4e-6, kUnmapSeconds = 43e-6;
 
 std::string SignalText(int signal) {
   switch (signal) {
@@ -36,13 +40,13 @@ std::string SignalText(int signal) {
   }
 }
 
-// Printable, short: a kernel's or symbol's name as the candidate gave it.
-std::string SafeName(const std::vector<uint8_t>& bytes) {
-  std::string name;
+// Printable, short: words that came from the worker.
+std::string SafeText(const std::vector<uint8_t>& bytes) {
+  std::string text;
   for (uint8_t byte : bytes) {
-    if (name.size() < 120) name += byte > 0x20 && byte < 0x7f ? static_cast<char>(byte) : '?';
+    if (text.size() < 120) text += byte >= 0x20 && byte < 0x7f ? static_cast<char>(byte) : '?';
   }
-  return name;
+  return text;
 }
 
 }  // namespace
@@ -166,7 +170,8 @@ Trouble DeviceSession::Call(Worker& worker, const std::vector<uint64_t>& argumen
                             const BlockChoice& choice, CallRecord* record) {
   mode_ = mode;
   block_choice_ = choice;
-  instructions_left_ = limits_.warp_instructions;
+  instructions_left_ = choice.warp_instructions != 0 ? choice.warp_instructions : limits_.warp_instructions;
+  instructions_of_call_ = instructions_left_;
   host_seconds_left_ = limits_.host_seconds;
   record_ = record;
   l2_ = {};
@@ -185,7 +190,7 @@ Reply DeviceSession::Allocate(uint64_t bytes) {
     Stop("forbidden", "The host code allocates device memory, which this problem does not allow.");
     return {kCudaMemoryAllocation, 0, 0, 0};
   }
-  record_->copy_seconds += kAllocationSeconds;
+  record_->copy_seconds += bytes < kOwnPages ? kMallocSeconds : kMapSeconds;
   const bool fits = bytes <= limits_.device_bytes && memory_.bytes_allocated() <= limits_.device_bytes - bytes;
   const simt::DeviceAddress address = fits ? memory_.Allocate(bytes, "memory of cudaMalloc") : 0;
   if (address == 0) {
@@ -207,7 +212,9 @@ void DeviceSession::Serve(Worker& worker, const Request& request, const std::vec
       return;
     }
     case Operation::kFree: {
-      record_->copy_seconds += kAllocationSeconds;
+      const simt::Allocation* allocation = memory_.Find(request.a);
+      const bool mapped = allocation != nullptr && allocation->bytes() >= kOwnPages;
+      record_->copy_seconds += mapped ? kUnmapSeconds : kFreeSeconds;
       if (owned_by_candidate_.erase(request.a) == 0) {
         return Stop("crash", "The host code frees memory that is not its own or is free already.");
       }
@@ -217,31 +224,31 @@ void DeviceSession::Serve(Worker& worker, const Request& request, const std::vec
     case Operation::kWrite:
       record_->host_writes = true;
       memory_.Write(request.a, payload.data(), payload.size());
-      record_->copy_seconds += kCopySeconds + static_cast<double>(payload.size()) / kPcieBytesPerSecond;
+      record_->copy_seconds += kCopyToDeviceSeconds + static_cast<double>(payload.size()) / kPageableBytesPerSecond;
       return worker.Answer(success);
     case Operation::kRead: {
       if (request.b > kLargestPayload) return Stop("forbidden", "The host code sent a malformed copy.");
       std::vector<uint8_t> bytes(request.b);
       memory_.Read(request.a, bytes.data(), bytes.size());
       record_->reads_back = true;
-      record_->copy_seconds += kCopySeconds + static_cast<double>(bytes.size()) / kPcieBytesPerSecond;
+      record_->copy_seconds += kCopyToHostSeconds + static_cast<double>(bytes.size()) / kPageableBytesPerSecond;
       return worker.Answer(success, bytes.data(), bytes.size());
     }
     case Operation::kCopy:
       record_->host_writes = true;
       memory_.Copy(request.a, request.b, request.c);
-      record_->copy_seconds += kCopySeconds + 2 * static_cast<double>(request.c) / dram;
+      record_->copy_seconds += kCopyWithinSeconds + 2 * static_cast<double>(request.c) / dram;
       return worker.Answer(success);
     case Operation::kMemset:
       record_->host_writes = true;
       memory_.Memset(request.a, static_cast<uint8_t>(request.b), request.c);
-      record_->copy_seconds += kCopySeconds + static_cast<double>(request.c) / dram;
+      record_->copy_seconds += kMemsetSeconds + static_cast<double>(request.c) / dram;
       return worker.Answer(success);
     case Operation::kKernel: {
       const int index = module_->FindKernel(std::string(payload.begin(), payload.end()));
       if (index < 0) {
         return Stop("unsupported",
-                    "The host code launches a kernel that the compiled module lacks: " + SafeName(payload) + ".");
+                    "The host code launches a kernel that the compiled module lacks: " + SafeText(payload) + ".");
       }
       const simt::KernelInfo& info = module_->kernels()[static_cast<size_t>(index)];
       if (info.parameters.size() > 256)
@@ -280,6 +287,8 @@ void DeviceSession::Serve(Worker& worker, const Request& request, const std::vec
       shared_limits_[request.a] = static_cast<uint32_t>(request.b);
       return worker.Answer(success);
     }
+    case Operation::kRefused:
+      return Stop("unsupported", "The host code uses " + SafeText(payload) + ", which this evaluator does not offer.");
     case Operation::kOccupancy: {
       if (request.a >= shared_limits_.size() || request.b == 0 || request.b > 1024 ||
           request.c > device_.shared_bytes_per_block) {

@@ -24,17 +24,21 @@ struct CallRecord {
   uint64_t launches = 0;
   uint64_t warp_instructions = 0;
   bool reads_back = false;                       // host code copied device data to the host
-  bool complete = true;                          // every launch ran all of its blocks
+  bool out_of_budget = false;                    // ended by Limits::warp_instructions
+  bool data_decides = false;                     // simt::LaunchResult's, of any launch
+  bool reads_clock = false;                      // likewise
+  bool must_run_whole = false;                   // likewise; when counted
+  bool sample_stands = true;                     // likewise, of every launch
   bool independent = true;                       // simt::LaunchResult's, of every launch
   bool host_writes = false;                      // host code wrote to device memory, or copied within it
   bool may_be_unused = false;                    // simt::Finding's, of the one that ended the call
   bool host_timed_out = false;                   // host code did not speak within host_seconds of wall clock
   bool further_failed = false;                   // simt::LaunchResult's, of any launch
-  double further_over_sampled = 0;               // the work of a block: the largest ratio of any launch
   uint64_t blocks_run = 0, blocks = 0;           // when counted
-  double work = 0;                               // warp instructions of all blocks, estimated; when counted
+  std::vector<std::vector<uint64_t>> work;       // by launch and block, when counted and all blocks ran
   double copy_seconds = 0;                       // modelled time of copies, memsets and allocations
   double interpreting_seconds = 0;               // CPU time that the launches took here
+  std::vector<std::string> notes;                // simt::LaunchResult's, of every launch, each once
   std::vector<simt::Counts> counts;              // by launch, when counted
   std::vector<simt::TimeEstimate> estimates;     // by launch, when counted
   std::vector<simt::KernelResources> resources;  // likewise
@@ -46,6 +50,9 @@ struct BlockChoice {
   uint64_t seed = 0;
   uint32_t further_blocks = 0;
   uint64_t further_seed = 0;
+  bool whole = false;
+  uint64_t warp_instructions = 0;                                  // of the call; 0: Limits::warp_instructions
+  const std::vector<std::vector<uint64_t>>* known_work = nullptr;  // CallRecord::work of an earlier call
   bool last_block_first = false;
   std::optional<uint8_t> unwritten_shared = {};
 };
@@ -84,6 +91,7 @@ class DeviceSession {
   Trouble ServeUntil(Worker& worker, Operation wanted, Request* request, std::vector<uint8_t>* payload);
   void Serve(Worker& worker, const Request& request, const std::vector<uint8_t>& payload);
   Reply Launch(const std::vector<uint8_t>& payload);
+  simt::TimeEstimate TimeOf(simt::LaunchResult& result, const simt::KernelResources& resources);
   Reply Allocate(uint64_t bytes);
   Trouble EndOf(Worker& worker, Worker::Event event);
   void Stop(const std::string& code, const std::string& sentence);
@@ -105,7 +113,7 @@ class DeviceSession {
   // Of the call in progress.
   simt::Mode mode_ = simt::Mode::kChecked;
   BlockChoice block_choice_;
-  uint64_t instructions_left_ = 0;
+  uint64_t instructions_left_ = 0, instructions_of_call_ = 0;
   double host_seconds_left_ = 0;
   CallRecord* record_ = nullptr;
   simt::L2Contents l2_;  // for the time model

@@ -36,6 +36,24 @@ simt::KernelResources DeviceSession::ResourcesOf(int kernel, uint32_t dynamic_sh
   return resources;
 }
 
+// Which blocks are counted is the same in every judgement; which others run beside them nobody can know. Where those
+// take longer, the ones that are always counted are not what they seem: then the others are what is counted.
+simt::TimeEstimate DeviceSession::TimeOf(simt::LaunchResult& result, const simt::KernelResources& resources) {
+  constexpr double kLonger = 1.25;  // more than the difference that a few blocks make
+  simt::L2Contents before = l2_;
+  simt::TimeEstimate estimate = simt::EstimateTime(result.counts, resources, device_, &l2_);
+  if (result.further.sampled_blocks == 0) return estimate;
+  // What the blocks of a sample do to one place in memory together depends on how many they are.
+  result.further.busiest_atomic_turns = result.counts.busiest_atomic_turns;
+  result.further.busiest_blocks = result.counts.busiest_blocks;
+  simt::L2Contents contents = before;
+  const double others = simt::EstimateTime(result.further, resources, device_, &contents, false).seconds;
+  if (others <= kLonger * estimate.seconds) return estimate;
+  result.counts = std::move(result.further);
+  l2_ = before;
+  return simt::EstimateTime(result.counts, resources, device_, &l2_);
+}
+
 Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
   LaunchRequest launch = {};
   if (payload.size() < sizeof launch) {
@@ -57,6 +75,11 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
   config.sample_seed = block_choice_.seed;
   config.further_blocks = block_choice_.further_blocks;
   config.further_seed = block_choice_.further_seed;
+  config.whole = block_choice_.whole;
+  if (block_choice_.known_work != nullptr && record_->launches < block_choice_.known_work->size()) {
+    const std::vector<uint64_t>& work = (*block_choice_.known_work)[record_->launches];
+    if (work.size() == config.grid.Count()) config.known_work = work;
+  }
   config.last_block_first = block_choice_.last_block_first;
   config.unwritten_shared = block_choice_.unwritten_shared;
   config.latencies = device_.latencies;
@@ -95,6 +118,8 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
                       std::to_string(resources.registers_per_thread) + " registers a thread).");
   }
 
+  config.multiprocessors = static_cast<uint32_t>(device_.multiprocessors);
+  config.resident_blocks = static_cast<uint32_t>(occupancy.blocks_per_multiprocessor * device_.multiprocessors);
   config.l1_share = simt::L1Share(device_, resources, static_cast<uint32_t>(threads), blocks);
   const double start = ThreadSeconds();
   simt::LaunchResult result = simt::Launch(instance_, kernel, config);
@@ -103,18 +128,22 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
   record_->independent = record_->independent && result.independent;
   record_->warp_instructions += result.warp_instructions;
   instructions_left_ -= std::min(instructions_left_, result.warp_instructions);
+  record_->data_decides = record_->data_decides || result.data_decides;
+  record_->reads_clock = record_->reads_clock || result.reads_clock;
   if (mode_ == simt::Mode::kCounted) {
-    record_->complete = record_->complete && result.counts.sampled_blocks >= result.counts.grid_blocks;
+    record_->must_run_whole = record_->must_run_whole || result.must_run_whole;
+    record_->sample_stands = record_->sample_stands && result.sample_stands;
+    record_->further_failed = record_->further_failed || result.further_failed;
     record_->blocks_run += result.blocks_run;
     record_->blocks += blocks;
-    record_->work += result.sampled_work * static_cast<double>(blocks);
-    record_->further_failed = record_->further_failed || result.further_failed;
-    if (result.sampled_work > 0)
-      record_->further_over_sampled =
-          std::max(record_->further_over_sampled, result.further_work / result.sampled_work);
-    record_->estimates.push_back(simt::EstimateTime(result.counts, resources, device_, &l2_));
+    record_->work.push_back(std::move(result.work));
+    record_->estimates.push_back(TimeOf(result, resources));
     record_->resources.push_back(resources);
     record_->counts.push_back(std::move(result.counts));
+  }
+  for (const std::string& note : result.notes) {
+    if (std::find(record_->notes.begin(), record_->notes.end(), note) == record_->notes.end())
+      record_->notes.push_back(note);
   }
   const simt::Finding* chosen = nullptr;
   for (const simt::Finding& finding : result.findings) {
@@ -130,8 +159,9 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
     return {kCudaLaunchFailure, 0, 0, 0};
   }
   if (result.status == simt::LaunchStatus::kBudgetExceeded) {
-    Stop("timeout", "Kernel " + info.name + " did not end within " +
-                        std::to_string(limits_.warp_instructions / 1000000) + " million warp instructions" +
+    record_->out_of_budget = true;
+    Stop("timeout", "Kernel " + info.name + " did not end within " + std::to_string(instructions_of_call_ / 1000000) +
+                        " million warp instructions" +
                         (result.unfinished.empty() ? "." : ": " + result.unfinished + "."));
     return {kCudaLaunchFailure, 0, 0, 0};
   }

@@ -1,5 +1,6 @@
 #include "interpreter/interpreted_cases.h"
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <utility>
@@ -48,6 +49,10 @@ Trouble InterpretedCases::RunCase(size_t i, Pass pass) {
   warp_instructions_ += record.warp_instructions;
   may_be_unused_ = record.may_be_unused;
   host_timed_out_ = record.host_timed_out;
+  for (const std::string& note : record.notes) {
+    if (std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(note);
+  }
+  runs_whole_ = runs_whole_ || record.data_decides || record.launches > 1 || !record.independent || record.host_writes;
   if (trouble) return {trouble.code, "At " + where + ": " + trouble.sentence};
   if (pass == Pass::kOtherOrderChecked) return {};  // what it computes is known to be wrong
   if (record.launches == 0) return {"no_launch", "At " + where + ": the launch function launches no kernel."};
@@ -81,6 +86,7 @@ Trouble InterpretedCases::RunCase(size_t i, Pass pass) {
     const evaluator::Comparison comparison = evaluator::Compare(parameter, parameter.ShapeAt(*one.size), outputs[p],
                                                                 expected[p], tensors.Poison(p), bound);
     if (!comparison.matches) return {"wrong", "At " + where + ": " + comparison.sentence + "."};
+    worst_.Add(p, comparison.largest_error);
   }
   return {};
 }
@@ -108,6 +114,7 @@ bool InterpretedCases::IsRightOverOthers() {
     if (loaded_.Start()) return false;  // the call that was stopped has ended its process
     unwritten_shared_ = unwritten;
     first_outputs_.clear();
+    worst_ = {};
     if (RunAll()) return false;
   }
   return true;

@@ -8,8 +8,10 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "evaluator_shared/comparison.h"  // WorstErrors
 #include "interpreter/loaded_kernel.h"
 
 namespace kgrpo::interpreter {
@@ -40,6 +42,12 @@ class InterpretedCases {
   uint64_t warp_instructions() const { return warp_instructions_; }
   // Wall clock, waiting for `expected`.
   double oracle_seconds() const { return oracle_seconds_; }
+  // Of all outputs that were right.
+  const evaluator::WorstErrors& worst() const { return worst_; }
+  // CallRecord's, each once.
+  const std::vector<std::string>& notes() const { return notes_; }
+  // Whether by what the calls did no block stands for others, or what a call writes is final only when all have run.
+  bool runs_whole() const { return runs_whole_; }
   // Whether the trouble is that the host code exceeded its wall clock: a busy machine's, perhaps.
   bool host_timed_out() const { return host_timed_out_; }
 
@@ -59,6 +67,9 @@ class InterpretedCases {
   std::optional<uint8_t> unwritten_shared_;          // simt::LaunchConfig's
   bool may_be_unused_ = false;                       // simt::Finding's, of the trouble that a case ended with
   std::vector<std::vector<uint8_t>> first_outputs_;  // of the first case, for the repetition
+  evaluator::WorstErrors worst_;
+  std::vector<std::string> notes_;
+  bool runs_whole_ = false;
   uint64_t warp_instructions_ = 0;
   double oracle_seconds_ = 0;
   bool host_timed_out_ = false;

@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
     for (int i = 0; i < repeat; ++i) {
       const auto begin = std::chrono::steady_clock::now();
       const auto judgement =
-          evaluator.Evaluate(*problem, i == 0 ? source : source + "\n// " + std::to_string(i), 0, thorough);
+          evaluator.Evaluate(*problem, i == 0 ? source : source + "\n// " + std::to_string(i), {.thorough = thorough});
       const double milliseconds =
           std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
       std::printf("%s: %s (%.1f ms, compile %.1f ms)\n  %s\n", problem->problem().name.c_str(),

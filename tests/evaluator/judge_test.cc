@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <map>
 #include <string>
 #include <thread>
@@ -154,15 +155,108 @@ TEST_F(JudgeTest, CachedByContent) {
   std::string first;
   {
     Evaluator evaluator(options);
-    first = evaluator.Evaluate(*affine_, source, 1, false).ToJson();
+    first = evaluator.Evaluate(*affine_, source, {.seed = 1}).ToJson();
     EXPECT_EQ(evaluator.Baseline(*affine_).verdict, "right");
   }
   std::vector<double> cached;
   Evaluator evaluator(options, [&](const char* name, double value) {
     if (std::string(name) == "cached") cached.push_back(value);
   });
-  EXPECT_EQ(evaluator.Evaluate(*affine_, source, 99, false).ToJson(), first);
+  EXPECT_EQ(evaluator.Evaluate(*affine_, source, {.seed = 99}).ToJson(), first);
   EXPECT_THAT(cached, testing::ElementsAre(1)) << "it was not judged again";
+  const std::string& reference = affine_->problem().reference_source;
+  const std::string thorough = evaluator.Evaluate(*affine_, reference, {.thorough = true}).ToJson();
+  EXPECT_EQ(evaluator.Evaluate(*affine_, reference, {.thorough = true}).ToJson(), thorough);
+  evaluator.Evaluate(*affine_, source, {.thorough = true});
+  EXPECT_THAT(cached, testing::ElementsAre(1, 0, 1)) << "of thorough judgements the reference's alone is kept";
+}
+
+TEST_F(JudgeTest, HiddenSizesAreNamedForTheirAuthorAlone) {
+  Evaluator::Options options;
+  options.cache_directory = cache_directory_;
+  Evaluator evaluator(options);
+  const std::string unwritten = WithKernel("if (i < n && n != 33) out[i] = 2.0f * x[i] + y[i];");
+  EXPECT_EQ(evaluator.Evaluate(*affine_, unwritten, {.show_hidden = true}).diagnosis,
+            "At n=33 (hidden): out was never written.");
+  EXPECT_EQ(evaluator.Evaluate(*affine_, unwritten, {.thorough = true, .show_hidden = true}).diagnosis,
+            "At n=33 (hidden): out was never written.");
+  EXPECT_EQ(evaluator.Evaluate(*affine_, unwritten, {}).diagnosis,
+            "At a size that is not shown: out was never written.")
+      << "what was shown is not kept";
+  const std::string large = WithKernel("if (i < n) out[i] = 2.0f * x[i] + y[i] * (n < 100000);");
+  EXPECT_THAT(evaluator.Evaluate(*affine_, large, {.show_hidden = true}).diagnosis,
+              testing::StartsWith("At the timing size (n=1048576): "));
+  EXPECT_THAT(evaluator.Evaluate(*affine_, large, {}).diagnosis, testing::StartsWith("At the timing size: "));
+}
+
+TEST_F(JudgeTest, SeedsOfThoroughJudgementsAndOfTheOption) {
+  const auto error = [&](uint64_t option, const Evaluator::Request& request) {
+    Evaluator::Options options;
+    options.cache_directory = cache_directory_;
+    options.seed = option;
+    Evaluator evaluator(options);
+    const Judgement judgement = evaluator.Evaluate(*affine_, WithBody(kHonest), request);
+    const std::map<std::string, double> metrics(judgement.metrics.begin(), judgement.metrics.end());
+    return metrics.at("worst_error/out");
+  };
+  EXPECT_EQ(error(0, {.seed = 1, .thorough = true}), error(0, {.seed = 1, .thorough = true}));
+  EXPECT_NE(error(0, {.seed = 1, .thorough = true}), error(0, {.seed = 2, .thorough = true}));
+  EXPECT_EQ(error(0, {.seed = 1}), error(0, {.seed = 2})) << "a quick judgement is one for all runs";
+  EXPECT_NE(error(1, {}), error(2, {}));
+}
+
+// Of a tolerance of 2 u + 24 u relative, and as much of the root mean square, which is sqrt(5) here.
+TEST_F(JudgeTest, TellsHowNearToItsToleranceAKernelComes) {
+  const auto error = [](const std::string& expression) {
+    const Judgement judgement = Affine(WithKernel("if (i < n) out[i] = " + expression + ";"));
+    EXPECT_EQ(judgement.verdict, "right") << judgement.diagnosis;
+    const std::map<std::string, double> metrics(judgement.metrics.begin(), judgement.metrics.end());
+    return metrics.at("worst_error/out");
+  };
+  EXPECT_LT(error("2.0f * x[i] + y[i]"), 0.05);
+  const double off = error("(2.0f * x[i] + y[i]) * 1.000001f");
+  EXPECT_GT(off, 0.4);
+  EXPECT_LT(off, 0.7);
+  const Judgement wrong = Affine(WithKernel("if (i < n) out[i] = (2.0f * x[i] + y[i]) * 1.00001f;"));
+  EXPECT_EQ(wrong.verdict, "wrong");
+  for (const auto& [name, value] : wrong.metrics) EXPECT_NE(name, "worst_error/out");
+}
+
+// append_offset has no oracle, so whoever is asked for the reference's outputs has computed them.
+TEST_F(JudgeTest, ExpectedAtTheTimingSizeIsComputedOnce) {
+  const std::string cache = cache_directory_ + "/expected_once";
+  std::filesystem::create_directories(cache);
+  int computed = 0;
+  const auto ask = [&](bool keep) {
+    const OpenProblem open(kProblems + "append_offset", cache, keep);
+    const auto expected = open.ExpectedAtTiming([&](const std::vector<evaluator::Argument>& arguments) {
+      ++computed;
+      std::vector<evaluator::Expected> outputs(arguments.size());
+      for (size_t i = 0; i < outputs.size(); ++i) {
+        const evaluator::Parameter& parameter = open.problem().parameters[i];
+        const auto elements = static_cast<size_t>(arguments[i].elements);
+        if (!parameter.IsWritten()) continue;
+        if (evaluator::Info(parameter.dtype).is_floating)
+          outputs[i].reals.assign(elements, 1);
+        else
+          outputs[i].wholes.assign(elements, 1);
+      }
+      return outputs;
+    });
+    EXPECT_NE(expected, nullptr);
+  };
+  ask(false);
+  ask(false);
+  EXPECT_EQ(computed, 2) << "nothing is kept";
+  ask(true);
+  ask(true);
+  EXPECT_EQ(computed, 3);
+  const std::filesystem::path file = std::filesystem::directory_iterator(cache + "/expected")->path();
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) - 8);
+  ask(true);
+  EXPECT_EQ(computed, 4) << "a file that was cut short is computed again";
+  ask(true);
+  EXPECT_EQ(computed, 4);
 }
 
 }  // namespace

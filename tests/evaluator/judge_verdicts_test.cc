@@ -239,5 +239,29 @@ TEST_F(JudgeTest, NonDeterministic) {
   }
 }
 
+// What must run whole for a time, and is more than may run, gets none; what is even is counted however large it is.
+TEST_F(JudgeTest, NotTimed) {
+  Judge::Options options;
+  options.timing_warp_instructions = 100'000;  // the even kernel executes some 400,000
+  Judge judge(options);
+  const std::string by_data = WithKernel(
+      "if (i < n) { float v = 2.0f * x[i] + y[i]; for (int k = 0; k < (int)(x[i] * 4); ++k) v = v * 1.0f; out[i] = v; "
+      "if (y[i] > 1e30f) __threadfence(); }");
+  const std::string two_launches =
+      kKernel + kLaunch +
+      " { k<<<(n + 511) / 512, 256>>>(x, y, out, n); k<<<(n + 255) / 256, 256>>>(x, y, out, n); }\n";
+  for (const std::string& source : {by_data, two_launches}) {
+    const Judgement judgement = judge.Evaluate(*affine_, source, 1, false);
+    EXPECT_EQ(judgement.verdict, "not_timed") << judgement.diagnosis;
+    EXPECT_THAT(judgement.diagnosis, HasSubstr("no time is given"));
+    EXPECT_TRUE(judgement.compiled);
+    EXPECT_FALSE(judgement.correct);
+    EXPECT_EQ(judgement.seconds, 0);
+    EXPECT_EQ(Affine(source).verdict, "right") << "within the usual bound";
+  }
+  const Judgement even = judge.Evaluate(*affine_, affine_->problem().reference_source, 1, false);
+  EXPECT_EQ(even.verdict, "right") << even.diagnosis;
+}
+
 }  // namespace
 }  // namespace kgrpo::evaluator_sim

@@ -86,7 +86,7 @@ TEST(EvaluatorSimPlugin, JudgesThroughTheAbi) {
   for (const char* figure : {"spill_bytes", "static_shared_bytes", "stack_bytes", "constant_bytes"})
     EXPECT_EQ(baseline.metrics.count(figure), 1u) << figure;
   const std::string source = "extern \"C\" void launch(const float*, const float*, float*, int) {}";
-  kgrpo_evaluate_request request = {sizeof request, Str(source), 7, 0};
+  kgrpo_evaluate_request request = {sizeof request, Str(source), 7, 0, 0, 0};
   Check(table->evaluate(evaluator, problem, &request, {&candidate, Keep}));
   EXPECT_EQ(candidate.verdict, "no_launch");
   EXPECT_EQ(candidate.correct, 0);

@@ -37,6 +37,11 @@ TEST(FirstCall, IsNotFoundInNoise) {
   EXPECT_FALSE(CompareFirstCalls(Rests(12, 110e-6, 80e-6), Rests(12, 80e-6, 80e-6), kCall).does_others);
 }
 
+// A reference whose own batches vary by more than what is looked for tells nothing.
+TEST(FirstCall, IsNotFoundInTheBaselinesNoise) {
+  EXPECT_FALSE(CompareFirstCalls(Rests(12, 80e-6, 2e-6), Rests(12, -300e-6, 2000e-6), kCall).does_others);
+}
+
 TEST(FirstCall, DoesNotHideBehindNoise) {
   EXPECT_TRUE(CompareFirstCalls(Rests(12, 140e-6, 400e-6), Rests(12, 80e-6, 2e-6), kCall).does_others);
   EXPECT_TRUE(CompareFirstCalls(Rests(31, 110e-6, 20e-6), Rests(31, 80e-6, 2e-6), 0).does_others);

@@ -29,7 +29,8 @@ void CheckVerdicts(const std::vector<std::string>& verdicts) {
       "right",       "not_compiled",   "forbidden",     "unsupported",    "invalid_launch", "no_launch",
       "crash",       "timeout",        "out_of_memory", "out_of_bounds",  "misaligned",     "trap",
       "race",        "uninitialised",  "divergent",     "input_modified", "wrong",          "non_deterministic",
-      "implausible", "unsynchronised", "hidden_work",   "unfinished",     "interference",   "device_fault"};
+      "implausible", "unsynchronised", "hidden_work",   "unfinished",     "interference",   "device_fault",
+      "not_timed"};
   if (verdicts.empty()) throw std::runtime_error("a verdict is missing");
   for (const std::string& verdict : verdicts) {
     if (kKnown.count(verdict) == 0) throw std::runtime_error("no judge says \"" + verdict + "\"");
@@ -71,6 +72,11 @@ bool TakeLine(const std::string& line, Entry* entry) {
     if (words.size() != 3 || words[0] != "at" || words[1] != "most")
       throw std::runtime_error("speedup: is followed by `at most NUMBER`");
     entry->most_speedup = std::stod(words[2]);
+  } else if (key == "least" || key == "most") {
+    static const std::regex kForm("([0-9.]+) us: .+");
+    std::smatch parts;
+    if (!std::regex_match(value, parts, kForm)) throw std::runtime_error(key + ": is followed by NUMBER us: WHY");
+    (key == "least" ? entry->least_seconds : entry->most_seconds) = std::stod(parts[1]) * 1e-6;
   } else if (key == "needs") {
     if (value != "namespaces") throw std::runtime_error("needs: knows namespaces alone");
     entry->needs_namespaces = true;
@@ -79,6 +85,8 @@ bool TakeLine(const std::string& line, Entry* entry) {
     entry->differ = value;
   } else if (key == "never") {
     entry->never.push_back(value);
+  } else if (key == "says") {
+    entry->says.push_back(value);
   } else if (key == "finding") {
     TakeFinding(value, entry);
   } else if (key == "twin") {
@@ -174,8 +182,18 @@ std::string Amiss(const Entry& entry, const std::string& judge, const evaluator:
     if (speedup > *entry.most_speedup)
       text << "its speedup is " << speedup << ", above " << *entry.most_speedup << ". ";
   }
+  if (judgement.correct && judge == "sim") {
+    if (entry.least_seconds && judgement.seconds < *entry.least_seconds)
+      text << "it is modelled at " << judgement.seconds << " s, less than " << *entry.least_seconds << ". ";
+    if (entry.most_seconds && judgement.seconds > *entry.most_seconds)
+      text << "it is modelled at " << judgement.seconds << " s, more than " << *entry.most_seconds << ". ";
+  }
   for (const std::string& never : entry.never) {
     if (judgement.diagnosis.find(never) != std::string::npos) text << "the diagnosis holds \"" << never << "\". ";
+  }
+  for (const std::string& says : entry.says) {
+    if (judge == "sim" && judgement.diagnosis.find(says) == std::string::npos)
+      text << "the diagnosis does not say \"" << says << "\". ";
   }
   // What comes from a candidate is quoted, and drives no terminal.
   std::istringstream lines(judgement.diagnosis);

@@ -7,8 +7,12 @@
 //   // cuda: VERDICT [VERDICT...]          any of these from the judge with a GPU
 //   // sim: VERDICT [VERDICT...]           any of these from the judge without one
 //   // speedup: at most 1.1                where the verdict is `right`: over the reference
+//   // least: 49 us: why                  where sim says `right`: no modelled time is less. By a count of its own, from
+//                                         the kernel's loops, of what the busiest multiprocessor must do
+//   // most: 24 us: why                   likewise: no more
 //   // needs: namespaces                  where a sandbox without them, as auto allows, cannot do that
 //   // never: TEXT                         must not be in the diagnosis
+//   // says: TEXT                          must be in that of the judge without a GPU
 //   // open: cuda|sim: why                 that judge does not see to it yet; a test says so and is skipped
 //   // differ: why                         the judges' verdicts on it need not agree as agreement.h says
 //
@@ -48,7 +52,8 @@ struct Entry {
   std::map<std::string, std::vector<std::string>> verdicts;  // by judge: "cuda", "sim"
   std::map<std::string, std::string> open;                   // by judge: why
   std::optional<double> most_speedup;
-  std::vector<std::string> never;
+  std::optional<double> least_seconds, most_seconds;  // modelled
+  std::vector<std::string> never, says;
   std::string differ;
   std::string twin;  // bugs/: the name of the entry that does it right, or ""
   Wanted wanted;     // bugs/

@@ -97,6 +97,9 @@ TEST(MetricsTest, GroupsLabelsAndUnits) {
                                                     {"bytes_per_second", 3.02e12},
                                                     {"measured_seconds", 1e-3},
                                                     {"same_bits_twice", 1},
+                                                    {"registers of k<int>", 30},
+                                                    {"worst_error/out", 0.5},
+                                                    {"judge_time_seconds", 2},
                                                     {"first_call_seconds", -2e-6}});
   std::string text;
   for (const FactGroup& group : groups) {
@@ -106,8 +109,10 @@ TEST(MetricsTest, GroupsLabelsAndUnits) {
   EXPECT_EQ(text,
             "Time\n  a call, beside the reference=1 ms\n  clock=1980 MHz\n"
             "Busy by memory level, each as if alone\n  dram (device memory)=11.5 us\n"
+            "Machine code\n  registers a thread, k<int>=30\n"
             "Roofline\n  needed traffic=3.02 TB/s\n"
             "Cross-checks\n  first call of a batch longer by=-2 us\n  same bits when called twice=yes\n"
+            "The judgement itself\n  timing=2 s\n"
             "Other\n  strange=1 (95%: 0.5 to 2)\n  lonely_low=7\n");
   EXPECT_TRUE(GroupFacts({}).empty());
   EXPECT_EQ(FormatMetric("spill_bytes", 0), "0 bytes");

@@ -56,7 +56,7 @@ const Pin kPins[] = {
     {"kgrpo_problem_info", sizeof(kgrpo_problem_info), 136, offsetof(kgrpo_problem_info, trait_count), 128},
     {"kgrpo_evaluation", sizeof(kgrpo_evaluation), 112, offsetof(kgrpo_evaluation, metric_count), 104},
     {"kgrpo_evaluation_sink", sizeof(kgrpo_evaluation_sink), 16, offsetof(kgrpo_evaluation_sink, put), 8},
-    {"kgrpo_evaluate_request", sizeof(kgrpo_evaluate_request), 40, offsetof(kgrpo_evaluate_request, thorough), 32},
+    {"kgrpo_evaluate_request", sizeof(kgrpo_evaluate_request), 48, offsetof(kgrpo_evaluate_request, show_hidden), 40},
     {"kgrpo_evaluator_interface", sizeof(kgrpo_evaluator_interface), 80, offsetof(kgrpo_evaluator_interface, describe),
      72},
     {"kgrpo_reward_request", sizeof(kgrpo_reward_request), 56, offsetof(kgrpo_reward_request, rounds), 48},

@@ -50,7 +50,9 @@ KernelReport Modelled() {
                               {"arithmetic_peak/fp32", 6e13},
                               {"line/2 dram", 0.9},
                               {"line_sectors/2", 4},
-                              {"line_sectors_used/2", 0.5}};
+                              {"line_sectors_used/2", 0.5},
+                              {"worst_error/out", 0.25},
+                              {"worst_error/sums", 0.9375}};
   report.baseline.metrics = report.candidate.metrics;
   return report;
 }
@@ -93,6 +95,8 @@ TEST(KernelReportTest, SaysVerdictTimesAndWhereTheTimeGoes) {
   EXPECT_THAT(html, HasSubstr("<b>100 us</b>"));
   EXPECT_THAT(html, HasSubstr("<b>200 us</b>"));
   EXPECT_THAT(html, HasSubstr("<span class=\"soft\">speedup</span><b>2</b>"));
+  EXPECT_THAT(html, HasSubstr("<span class=\"soft\">worst error</span><b>0.938</b>"));
+  EXPECT_THAT(html, HasSubstr("of the tolerance, in sums (close: other inputs may exceed it)"));
   EXPECT_THAT(html, HasSubstr("modelled, no GPU used"));
   EXPECT_THAT(html, HasSubstr("dram (device memory)<span class=\"track\"><i style=\"width:80.0%\"></i></span>"));
   EXPECT_THAT(html, HasSubstr("80 us (80%)"));

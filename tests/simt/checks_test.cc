@@ -103,6 +103,19 @@ TEST(Checks, AccuseNoHonestKernel) {
   }
 }
 
+TEST(Checks, WarpsThatMeetFromDifferentPlacesAreNoted) {
+  Bench bench("honest");
+  std::vector<float> y;
+  const LaunchResult result = RunOn(bench, "WarpsMeetAtDifferentBarriers", &y);
+  EXPECT_CLEAN(result);
+  ASSERT_EQ(result.notes.size(), 1u);
+  EXPECT_TRUE(result.notes[0].starts_with("Warps of a block meet at different __syncthreads() (lines "))
+      << result.notes[0];
+  const auto x = NoiseVector(kCount);
+  for (int t = 0; t < 64; ++t) ASSERT_EQ(y[t], t < 32 ? 2 * x[63 - t] : x[63 - t]) << t;
+  EXPECT_TRUE(RunOn(bench, "BarrierAfterAnExit", &y).notes.empty());
+}
+
 // Blocks that wait cost little while others start: 528 of them used to poll through a billion instructions.
 TEST(Checks, ManyBlocksMayWaitForTheLast) {
   for (const std::string kernel : {"GridSync", "SoftwareBarrier"}) {

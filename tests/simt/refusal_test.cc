@@ -39,9 +39,9 @@ TEST(Refusal, NamesTheFeature) {
   EXPECT_EQ(
       Refused("barrier.cluster.arrive.aligned;"),
       "PTX line 9: a thread block cluster ('barrier.cluster.arrive.aligned') is not supported by the GPU interpreter");
-  EXPECT_EQ(Refused("cp.async.bulk.commit_group;"),
-            "PTX line 9: PTX instruction 'cp.async.bulk.commit_group' (bulk copies and their barriers) is not "
-            "supported by the GPU interpreter");
+  EXPECT_EQ(Refused("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r1], [%r2], %r3, [%r4];"),
+            "PTX line 9: a thread block cluster ('cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::"
+            "bytes') is not supported by the GPU interpreter");
   EXPECT_EQ(Refused("mov.u32 %r1, %nonsense;"),
             "PTX line 9: special register %nonsense ('mov.u32') is not supported by the GPU interpreter");
   EXPECT_EQ(Refused("call.uni cudaLaunchDevice, ();"),
@@ -52,10 +52,9 @@ TEST(Refusal, NamesTheFeature) {
               "{%r1,%r2,%r3,%r4},{%r1,%r2,%r3,%r4}, %r5, 0;"),
       "PTX line 9: PTX instruction 'mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32' is not supported by the "
       "GPU interpreter");
-  EXPECT_EQ(
-      Refused("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], %r2, [%r3];"),
-      "PTX line 9: PTX instruction 'cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes' (bulk copies "
-      "and their barriers) is not supported by the GPU interpreter");
+  EXPECT_EQ(Refused("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd1, {%r1, %r2}], [%r3];"),
+            "PTX line 9: a texture or tensor address ('cp.async.bulk.tensor.2d.global.shared::cta.bulk_group') is not "
+            "supported by the GPU interpreter");
   EXPECT_EQ(Refused("shfl.bfly.b32 %r1, %r2, 1, 31;"),
             "PTX line 9: 'shfl.bfly.b32' (a warp operation without .sync) is not supported by the GPU interpreter");
   EXPECT_EQ(Refused(".loc 1 42 3\nvadd4.u32.u32.u32 %r1.b10, %r2, %r3, %r4;"),
@@ -91,8 +90,9 @@ TEST(Refusal, NamesInstructionAndLineOfEach) {
         "mbarrier.try_wait.shared::cluster.b64 %p1, [%r1], %rd1;",
         "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2}], [%r3];",
         "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%rd1], [%r1], %r2;",
-        "cp.async.bulk.prefetch.L2.global [%rd1], %r1;",
-        "cp.async.bulk.wait_group.read 0;",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%rd1], %r2, "
+        "[%r3], %rs1;",
+        "cp.async.bulk.prefetch.tensor.1d.L2.global [%rd1, {%r1}];",
         "tensormap.replace.tile.rank.global.b1024.b32 [%rd1], 3;",
         "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%r1,%r2,%r3,%r4}, %rd1, %rd2, 1, 1, 1, 0, 0;",
         "wgmma.wait_group.sync.aligned 0;",

@@ -140,9 +140,8 @@ TEST(TimeModel, SaysWhatBinds) {
   EXPECT_NE(naive.estimate.sentence.find("worst: out"), std::string::npos) << naive.estimate.sentence;
   const auto histogram = Model(Find(all, "Hist 1048576", "HistogramGlobal"), device);
   EXPECT_EQ(histogram.estimate.bound, "atomics") << histogram.estimate.sentence;
-  // All zeros: each warp touches one sector, where its 32 lanes meet.
-  EXPECT_NEAR(histogram.counts.hottest_line_sectors, 1048576 / 32, 1);
-  EXPECT_NEAR(histogram.counts.hottest_line_repeats, 1048576 / 32 * 31, 1);
+  // All zeros: the 32 lanes of each warp meet at one address.
+  EXPECT_NEAR(histogram.counts.busiest_atomic_turns, 1048576, 1);
 }
 
 TEST(TimeModel, SamplingMovesLittle) {
@@ -221,17 +220,15 @@ TEST(TimeModel, NamesShufflesThatBindIt) {
   EXPECT_EQ(EstimateTime(counts, {32}, device).sentence.find("bound by shared memory"), 0u);
 }
 
-// Atomics that wait for one line of the L2 are told from those that are many.
+// Atomics that wait for one unit of the L2 are told from those that are many.
 TEST(TimeModel, SaysWhatAtomicsWaitFor) {
   Counts counts = Bare();
   counts.global_atomic_operations = 1e9;
   const Device device = Device::Load(DeviceFile());
   const auto says = [&] { return EstimateTime(counts, {32}, device).sentence; };
   EXPECT_EQ(says().find("bound by the number of atomic operations"), 0u) << says();
-  counts.hottest_line_sectors = 1e9;
-  EXPECT_EQ(says().find("bound by atomic operations on the same 128 bytes"), 0u) << says();
-  counts.hottest_line_repeats = 1e12;
-  EXPECT_EQ(says().find("bound by atomic operations of a warp's lanes on the same addresses"), 0u) << says();
+  counts.busiest_atomic_turns = 1e9;
+  EXPECT_EQ(says().find("bound by atomic operations on the same addresses"), 0u) << says();
 }
 
 }  // namespace

@@ -67,6 +67,9 @@ typedef struct kgrpo_evaluate_request {
   kgrpo_str source; /* the candidate: one CUDA C++ translation unit */
   uint64_t seed;    /* of the secret inputs */
   int32_t thorough; /* nonzero: for a record or a final report; the evaluator takes its most careful route, no cache */
+  int32_t reserved; /* 0: padding in the first release */
+  int32_t show_hidden; /* nonzero: a person at a terminal asks, so the diagnosis may name sizes that the problem keeps
+                          from policy and coder; nothing of it is cached. 0 wherever a prompt may quote the answer */
 } kgrpo_evaluate_request;
 
 #define KGRPO_EVALUATE_REQUEST_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_evaluate_request, thorough)

@@ -17,15 +17,41 @@ enum CudaError : int {
   kCudaInvalidDeviceFunction = 98,
   kCudaInvalidDevice = 101,
   kCudaInvalidResourceHandle = 400,
+  kCudaIllegalState = 401,
   kCudaIllegalAddress = 700,
   kCudaLaunchOutOfResources = 701,
   kCudaLaunchFailure = 719,
   kCudaNotSupported = 801,
+  kCudaStreamCaptureUnsupported = 900,
+  kCudaStreamCaptureInvalidated = 901,
+  kCudaStreamCaptureMerge = 902,
+  kCudaStreamCaptureUnmatched = 903,
+  kCudaStreamCaptureUnjoined = 904,
+  kCudaStreamCaptureIsolation = 905,
+  kCudaStreamCaptureImplicit = 906,
+  kCudaCapturedEvent = 907,
+  kCudaGraphExecUpdateFailure = 910,
   kCudaUnknown = 999,
 };
 
 struct CudaDim3 {
   unsigned x, y, z;
+};
+
+// cudaKernelNodeParams
+struct CudaKernelNodeParameters {
+  void* function;
+  CudaDim3 grid, block;
+  unsigned shared_bytes;
+  void** arguments;
+  void** extra;
+};
+
+// cudaGraphExecUpdateResultInfo
+struct CudaGraphUpdateResult {
+  int result;
+  void* error_node;
+  void* error_from_node;
 };
 
 // cudaDeviceProp of CUDA 13 as far as it is filled; the offsets are static-asserted in cudart_device.cc.

@@ -1,5 +1,4 @@
-// Our libcudart.so.13, second half: device queries (an H100's numbers), streams and events (everything runs in order of
-// issue), errors, function attributes. See cudart.cc.
+// Our libcudart.so.13, second part: device queries (an H100's numbers), errors, function attributes. See cudart.cc.
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -7,6 +6,7 @@
 #include "interpreter/client/connection.h"
 #include "interpreter/client/cuda_types.h"
 #include "interpreter/client/runtime_state.h"
+#include "interpreter/client/stream_capture.h"
 
 using namespace kgrpo::interpreter;  // NOLINT: a C interface in the global namespace over our own types
 
@@ -43,6 +43,25 @@ constexpr ErrorText kErrors[] = {
     {kCudaIllegalAddress, "cudaErrorIllegalAddress", "an illegal memory access was encountered"},
     {kCudaLaunchOutOfResources, "cudaErrorLaunchOutOfResources", "too many resources requested for launch"},
     {kCudaLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"},
+    {kCudaIllegalState, "cudaErrorIllegalState", "the operation cannot be performed in the present state"},
+    {kCudaStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported",
+     "operation not permitted when stream is capturing"},
+    {kCudaStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated",
+     "operation failed due to a previous error during capture"},
+    {kCudaStreamCaptureMerge, "cudaErrorStreamCaptureMerge",
+     "operation would result in a merge of separate capture sequences"},
+    {kCudaStreamCaptureUnmatched, "cudaErrorStreamCaptureUnmatched",
+     "capture was not ended in the same stream as it began"},
+    {kCudaStreamCaptureUnjoined, "cudaErrorStreamCaptureUnjoined", "capturing stream has unjoined work"},
+    {kCudaStreamCaptureIsolation, "cudaErrorStreamCaptureIsolation",
+     "dependency created on uncaptured work in another stream"},
+    {kCudaStreamCaptureImplicit, "cudaErrorStreamCaptureImplicit",
+     "operation would make the legacy stream depend on a capturing blocking stream"},
+    {kCudaCapturedEvent, "cudaErrorCapturedEvent",
+     "operation not permitted on an event last recorded in a capturing stream"},
+    {kCudaGraphExecUpdateFailure, "cudaErrorGraphExecUpdateFailure",
+     "the graph update was not performed because it included changes which violated constraints specific to "
+     "instantiated graph update"},
     {kCudaNotSupported, "cudaErrorNotSupported", "operation not supported"},
 };
 
@@ -101,13 +120,6 @@ int AttributeValue(int number) {
   return 0;
 }
 
-// Streams and events are tokens: there is one order, that of issue.
-void* NewToken() {
-  static uintptr_t next = 0x1000;
-  next += 16;
-  return reinterpret_cast<void*>(next);
-}
-
 }  // namespace
 
 extern "C" {
@@ -143,7 +155,7 @@ int cudaSetDevice(int device) {
   return device == 0 ? kCudaSuccess : SetError(kCudaInvalidDevice);
 }
 int cudaDeviceSynchronize() {
-  return kCudaSuccess;
+  return SetError(WaitForDevice());
 }
 int cudaDeviceReset() {
   return kCudaSuccess;
@@ -245,57 +257,6 @@ int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const vo
 
 int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function, int threads, size_t shared) {
   return SetError(Occupancy(function, threads, shared, blocks));
-}
-
-int cudaStreamCreate(void** stream) {
-  *stream = NewToken();
-  return kCudaSuccess;
-}
-
-int cudaStreamCreateWithFlags(void** stream, unsigned) {
-  return cudaStreamCreate(stream);
-}
-int cudaStreamCreateWithPriority(void** stream, unsigned, int) {
-  return cudaStreamCreate(stream);
-}
-int cudaStreamDestroy(void*) {
-  return kCudaSuccess;
-}
-int cudaStreamSynchronize(void*) {
-  return kCudaSuccess;
-}
-int cudaStreamQuery(void*) {
-  return kCudaSuccess;
-}
-int cudaStreamWaitEvent(void*, void*, unsigned) {
-  return kCudaSuccess;
-}
-
-int cudaEventCreate(void** event) {
-  *event = NewToken();
-  return kCudaSuccess;
-}
-
-int cudaEventCreateWithFlags(void** event, unsigned) {
-  return cudaEventCreate(event);
-}
-int cudaEventDestroy(void*) {
-  return kCudaSuccess;
-}
-int cudaEventRecord(void*, void*) {
-  return kCudaSuccess;
-}
-int cudaEventSynchronize(void*) {
-  return kCudaSuccess;
-}
-int cudaEventQuery(void*) {
-  return kCudaSuccess;
-}
-
-// A candidate that times itself learns nothing: no clock of the model is shown to it.
-int cudaEventElapsedTime(float* milliseconds, void*, void*) {
-  *milliseconds = 0;
-  return kCudaSuccess;
 }
 
 }  // extern "C"

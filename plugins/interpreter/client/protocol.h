@@ -30,6 +30,7 @@ enum class Operation : uint32_t {
   kGlobal,       // payload: name. Answer: value = address, payload = uint64_t bytes
   kSharedLimit,  // a: kernel index, b: bytes of dynamic shared memory it may now use
   kLaunch,       // payload: LaunchRequest and the parameter block
+  kRefused,      // payload: what the host code asked for and this evaluator does not offer; the worker ends
   kOccupancy,    // a: kernel index, b: threads, c: dynamic shared bytes. Answer: value = blocks a multiprocessor
 };
 

@@ -1,6 +1,7 @@
 #include "interpreter/client/runtime_state.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <vector>
@@ -50,6 +51,11 @@ int TakeError() {
 
 int PeekError() {
   return t_last_error;
+}
+
+void RefuseCall(const char* what) {
+  Ask(Operation::kRefused, 0, 0, 0, what, std::strlen(what));
+  _exit(126);  // unless the judge ended it before
 }
 
 KnownKernel* AddKernel(const void* host, const char* name) {

@@ -28,6 +28,9 @@ struct KnownKernel {
   int shared_limit = 48 * 1024;
 };
 
+// Ends the process: the verdict names what was asked for ("cudaGraphLaunch into a captured stream").
+[[noreturn]] void RefuseCall(const char* what);
+
 // Registered by the candidate's constructors; `host` is the address by which its host code knows it.
 KnownKernel* AddKernel(const void* host, const char* name);
 void AddVariable(const void* host, const char* name);

@@ -87,6 +87,8 @@ bool NoteStores(Warp& warp, const Instruction& in, uint32_t mask, const Access& 
 // covered by a fence. NoteRelease: an atomic or volatile store makes known what fences before it cover (a release
 // operation is a fence itself). NoteAcquire: an atomic or volatile load learns what was made known at its addresses.
 void NoteFence(Warp& warp);
+// A fence.proxy.async: bulk copies see what the warp did and knows of.
+void NoteProxyFence(Warp& warp);
 void NoteRelease(Warp& warp, const Instruction& in, uint32_t mask, const Access& access);
 void NoteAcquire(Warp& warp, const Instruction& in, uint32_t mask, const Access& access);
 
@@ -95,11 +97,13 @@ void NoteAcquire(Warp& warp, const Instruction& in, uint32_t mask, const Access&
 // bytes races with it.
 void BeginCopy(Warp& warp, const Instruction& in, int lane, const Access& target);
 void EndCopy(Warp& warp, const Instruction& in, int lane, const Access& target);
-// Whether a copy is pending for any byte that a lane of `mask` accesses.
-bool TouchesCopies(const Warp& warp, uint32_t mask, const Access& access);
-// Whether one is for any byte that `lane` accesses in shared memory; reports the race of the two. `verb` is what the
-// lane does: "reads".
-bool ReportPending(Warp& warp, const Instruction& in, int lane, const Access& access, const char* verb);
+// Whether any byte that a lane of `mask` reads or writes waits for a copy: as its destination, or, of those it writes,
+// as its source.
+bool TouchesCopies(const Warp& warp, uint32_t mask, const Access& access, bool writes);
+// The same for one lane; reports the race of the two. `verb` is what the lane does: "reads".
+bool ReportPending(Warp& warp, const Instruction& in, int lane, const Access& access, bool writes, const char* verb);
+// Finds anew which bytes of shared memory bulk stores will read.
+void FindSharedSources(Block& block);
 
 // The bits of `bytes` bytes at `offset` in their word of a bit a byte: they are aligned, so within one.
 inline uint64_t BitsOf(uint64_t offset, uint32_t bytes) {

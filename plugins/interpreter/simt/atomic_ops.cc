@@ -190,6 +190,10 @@ Handler FindAtomic(const Opcode& op) {
   }
 }
 
+void FenceAsyncProxy(Warp& warp, const Instruction&, uint32_t) {
+  if (warp.grid->checked && warp.grid->kernel->bulk_copies) NoteProxyFence(warp);
+}
+
 void Fence(Warp& warp, const Instruction& in, uint32_t) {
   if (warp.grid->checked && (in.flags & kFlagBlockScope) == 0) NoteFence(warp);
 }

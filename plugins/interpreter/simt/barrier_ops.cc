@@ -1,4 +1,5 @@
-// Barriers of a block: warps arrive, wait, and go on together.
+// Barriers of a block: warps arrive, wait, and go on together. A barrier is its number, wherever in the code it is
+// reached; the threads of a warp that have not exited arrive together (PTX manual, 9.7.13.1 and `exit`).
 #include <algorithm>
 #include <bit>
 #include <string>
@@ -11,20 +12,31 @@
 namespace kgrpo::simt {
 namespace {
 
-// Threads of different warps must not be at different __syncthreads().
-void CheckSameBarrier(Block& block, const BarrierState& barrier) {
+BarrierKind KindAt(const Warp& warp) {
+  return static_cast<BarrierKind>(warp.grid->kernel->code[warp.barrier_pc].offset);
+}
+
+// Warps that meet at a barrier must agree on what it is: bar.red beside bar.sync, or beside another reduction, is
+// unpredictable (PTX manual, 9.7.13.1). Where they meet from different places, that is noted: a barrier is its number.
+void CheckMeeting(Block& block, const BarrierState& barrier) {
   const Grid& grid = *block.warps[0].grid;
-  const uint32_t warps = barrier.arrived_warps;
-  const Warp& first = block.warps[static_cast<size_t>(std::countr_zero(warps))];
-  for (uint32_t m = warps; m != 0; m &= m - 1) {
+  if (!grid.checked) return;
+  Warp& first = block.warps[static_cast<size_t>(std::countr_zero(barrier.arrived_warps))];
+  for (uint32_t m = barrier.arrived_warps; m != 0; m &= m - 1) {
     const Warp& warp = block.warps[static_cast<size_t>(std::countr_zero(m))];
-    const int a = grid.kernel->lines[first.barrier_pc].line, b = grid.kernel->lines[warp.barrier_pc].line;
-    const bool whole = barrier.expected_threads == 0 && first.barrier == 0;
-    if (grid.checked && whole && warp.barrier_pc != first.barrier_pc && (a != b || a == 0)) {
+    if (warp.barrier_pc == first.barrier_pc) continue;
+    const int a = LineOf(first, first.barrier_pc), b = LineOf(warp, warp.barrier_pc);
+    if (KindAt(warp) != KindAt(first)) {
       const ThreadId other = IdOf(warp, 0);
-      Report(const_cast<Warp&>(first), first.barrier_pc, 0, FindingCode::kDivergentBarrier, false, 0, "",
-             "waits at one barrier while other warps of its block wait at another, at line " + std::to_string(b),
+      Report(first, first.barrier_pc, 0, FindingCode::kDivergentBarrier, false, 0, "",
+             "waits at barrier " + std::to_string(first.barrier) + " while other warps do something else there" +
+                 (b > 0 ? ", at line " + std::to_string(b) : "") +
+                 ": a reduction and a plain wait, or two reductions, cannot share a barrier",
              &other, b);
+    } else if (a != b && barrier.expected_threads == 0) {
+      NoteFact(*first.grid, "Warps of a block meet at different __syncthreads()",
+               " (lines " + std::to_string(std::min(a, b)) + " and " + std::to_string(std::max(a, b)) +
+                   "): GPUs count warps at a barrier's number, so it works; the CUDA guide advises against it");
     }
   }
 }
@@ -41,7 +53,7 @@ void Resume(Block& block, uint32_t warps) {
   for (uint32_t m = warps; m != 0; m &= m - 1) {
     Warp& warp = block.warps[static_cast<size_t>(std::countr_zero(m))];
     const Instruction& in = grid.kernel->code[warp.barrier_pc];
-    const auto kind = static_cast<BarrierKind>(in.offset);
+    const BarrierKind kind = KindAt(warp);
     if (kind == BarrierKind::kReducePopc) {
       for (int l = 0; l < kLanes; ++l) TargetAs<uint32_t>(warp, in.d)[l] = count;
     } else if (kind == BarrierKind::kReduceAnd) {
@@ -75,7 +87,7 @@ void Announce(Warp& warp, BarrierState& barrier) {
 void OrderAccesses(Block& block, uint32_t warps, const BarrierState& barrier) {
   const std::vector<uint32_t>& announced = barrier.announced;
   // What any of them did, or knew: barriers are transitive.
-  std::vector<uint32_t> known(2 * block.warps.size(), 0);
+  std::vector<uint32_t> known(block.warps[0].known.size(), 0);
   uint64_t acquired = barrier.announced_time;
   bool fenced = !announced.empty();
   for (uint32_t n = warps; n != 0; n &= n - 1) {
@@ -90,7 +102,10 @@ void OrderAccesses(Block& block, uint32_t warps, const BarrierState& barrier) {
   }
   // Threads that have ended did all they did before.
   for (const Warp& peer : block.warps) {
-    if (peer.state == WarpState::kDone) known[static_cast<size_t>(peer.id)] = UINT32_MAX;
+    if (peer.state != WarpState::kDone) continue;
+    const auto id = static_cast<size_t>(peer.id), fences = 2 * size_t{peer.grid->agents};
+    known[id] = UINT32_MAX;
+    if (peer.grid->kernel->bulk_copies) known[fences + id] = std::max(known[fences + id], peer.known[fences + id]);
   }
   for (uint32_t m = warps; m != 0; m &= m - 1) {
     Warp& warp = block.warps[static_cast<size_t>(std::countr_zero(m))];
@@ -106,7 +121,7 @@ void OrderAccesses(Block& block, uint32_t warps, const BarrierState& barrier) {
 void Release(Block& block, BarrierState& barrier) {
   const uint32_t warps = barrier.arrived_warps;
   const bool checked = block.warps[0].grid->checked;
-  CheckSameBarrier(block, barrier);
+  CheckMeeting(block, barrier);
   Resume(block, warps);
   if (checked) OrderAccesses(block, warps, barrier);
   barrier = {};
@@ -117,6 +132,23 @@ bool Complete(const Block& block, const BarrierState& barrier) {
   const auto arrived = static_cast<uint32_t>(std::popcount(barrier.arrived_warps));
   return barrier.expected_threads == 0 ? arrived + block.done_warps == static_cast<uint32_t>(block.warps.size())
                                        : barrier.arrived_threads >= (barrier.expected_threads + 31) / 32 * 32;
+}
+
+// The number of threads that arrivals with this count wait for.
+uint32_t ThreadsExpected(const Warp& warp, uint32_t count) {
+  return count == 0 ? warp.grid->warps_per_block * kLanes : (count + kLanes - 1) / kLanes * kLanes;
+}
+
+// Warps at one barrier must agree on its count.
+void CheckCount(Warp& warp, const Instruction& in, int lane, uint32_t id, uint32_t count) {
+  const BarrierState& barrier = warp.block->barriers[id];
+  if (barrier.arrived_threads == 0) return;
+  const uint32_t before = ThreadsExpected(warp, barrier.expected_threads), now = ThreadsExpected(warp, count);
+  if (before == now) return;
+  Report(warp, in.index, lane, FindingCode::kDivergentBarrier, true, 0, "",
+         "arrives at barrier " + std::to_string(id) + " for " + std::to_string(now) +
+             " threads, where others wait for " + std::to_string(before));
+  throw Fault{};
 }
 
 // Throws the fault of a block in which nobody can go on.
@@ -145,7 +177,9 @@ void ArriveAtBarrier(Warp& warp, const Instruction& in, uint32_t mask) {
   const int lane = std::countr_zero(mask);
   const uint32_t id = SourceAs<uint32_t>(warp, in.a)[lane] & 15u;
   BarrierState& barrier = warp.block->barriers[id];
-  barrier.expected_threads = in.b == kNoOperand ? 0 : SourceAs<uint32_t>(warp, in.b)[lane];
+  const uint32_t count = in.b == kNoOperand ? 0 : SourceAs<uint32_t>(warp, in.b)[lane];
+  if (warp.grid->checked) CheckCount(warp, in, lane, id, count);
+  barrier.expected_threads = count;
   barrier.arrived_threads += kLanes;
   const bool arrive = static_cast<BarrierKind>(in.offset) == BarrierKind::kArrive;
   if (arrive) {

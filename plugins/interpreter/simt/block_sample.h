@@ -16,8 +16,26 @@ std::vector<uint64_t> SampleBlocks(uint64_t blocks, uint32_t count, uint64_t see
 std::vector<uint64_t> ExtendSample(uint64_t blocks, uint64_t seed, const std::vector<uint64_t>& work,
                                    std::vector<uint64_t>* sample);
 
-// The upper median; 0 where there are no values.
-double Median(std::vector<uint64_t> values);
+// Blocks that are alike, and those of them that are counted.
+struct Stratum {
+  uint64_t blocks = 0;            // how many they stand for
+  std::vector<uint64_t> counted;  // by number, in order
+  // One block's counts times this are its share of the stratum's.
+  double weight = 1;
+};
+
+// Whether a sample stands for all blocks, by what each is known to do and, where that is known too, by its class
+// (ClassByBlock; else empty).
+bool StandsForAll(const std::vector<uint64_t>& sample, const std::vector<uint64_t>& work,
+                  const std::vector<uint32_t>& classes);
+
+// Groups of blocks that do about as much, and by the same decisions where there are few classes; together they hold
+// all. The one that does most is always counted; the whole group is where it is small.
+std::vector<Stratum> Stratify(const std::vector<uint64_t>& work, const std::vector<uint32_t>& classes);
+
+// What the multiprocessor with the most to do executes when each takes the next block as it comes to its end, over
+// what a block does on average; 0 where all blocks do about the same.
+double BusiestBlocks(const std::vector<uint64_t>& work, uint32_t multiprocessors);
 
 }  // namespace kgrpo::simt
 #endif  // KGRPO_INTERPRETER_SIMT_BLOCK_SAMPLE_H_

@@ -5,6 +5,7 @@
 // leave early, or an early return, then ends in the operation being executed together, as on a GPU.
 #include <bit>
 
+#include "interpreter/simt/bulk_copies.h"
 #include "interpreter/simt/handlers.h"
 #include "interpreter/simt/machine.h"
 #include "interpreter/simt/warp_sync.h"
@@ -203,6 +204,7 @@ void BranchIndexed(Warp& warp, const Instruction& in, uint32_t mask) {
 }
 
 void Exit(Warp& warp, const Instruction&, uint32_t mask) {
+  if (!warp.block->bulk_copies.empty()) EndBulkStores(warp, mask);
   warp.alive &= ~mask;
   warp.active &= ~mask;
   warp.limit = 0;

@@ -19,7 +19,8 @@ Counter::Counter(Grid& grid)
       leader_aligned_(grid.kernel->code.size(), 0),
       bank_conflicts_(grid.kernel->code.size()),
       scoreboard_(*grid.kernel, code_.costs, grid.config->latencies),
-      chain_(grid.kernel->code.size(), 0) {
+      chain_(grid.kernel->code.size(), 0),
+      most_traced_(std::min(kMostTraced, kMostTracedOfBlock / grid.warps_per_block)) {
   counts_.kernel = grid.kernel->name;
   counts_.grid_blocks = grid.config->grid.Count();
   counts_.threads_per_block = static_cast<uint32_t>(grid.config->block.Count());
@@ -40,10 +41,14 @@ Counter::~Counter() {
 void Counter::StartBlock(Block& block) {
   BlockTrace& trace = traces_[block.index];
   trace.number = ++blocks_;
-  trace.warps = {0};
-  if (block.warps.size() > 1) trace.warps.push_back(static_cast<int>(block.warps.size() / 2));
-  trace.entries.resize(trace.warps.size());
-  trace.executed.resize(trace.warps.size());
+  for (size_t w = 0; w < block.warps.size(); ++w) {
+    trace.entries.emplace_back();
+    if (spare_.empty()) continue;
+    trace.entries.back().swap(spare_.back());
+    trace.entries.back().clear();
+    spare_.pop_back();
+  }
+  trace.copies.resize(block.warps.size());
   for (const double share : kL1Shares) trace.caches.emplace_back(static_cast<uint32_t>(share * grid_.config->l1_share));
   trace.issued_before = IssuedSoFar();
   trace_ = &trace;
@@ -56,16 +61,42 @@ double Counter::IssuedSoFar() const {
   return issued;
 }
 
-void Counter::FinishBlock(Block& block) {
+// Two warps whose time stands for the block's, and the one that does most where it does more than these.
+std::vector<size_t> Counter::TypicalWarps(const Block& block) const {
+  constexpr double kMore = 1.25;
+  std::vector<size_t> warps = {0};
+  if (block.warps.size() > 1) warps.push_back(block.warps.size() / 2);
+  size_t most = 0;
+  for (size_t w = 1; w < block.warps.size(); ++w) {
+    if (block.warps[w].executed > block.warps[most].executed) most = w;
+  }
+  const auto executed = [&](size_t w) { return static_cast<double>(block.warps[w].executed); };
+  if (executed(most) > kMore * std::max(executed(warps.front()), executed(warps.back()))) warps.push_back(most);
+  return warps;
+}
+
+double Counter::DataSlack() const {
+  std::vector<uint64_t> most = executed_;  // by pc, had every way been taken
+  for (const ControlFlow::DataBranch& branch : grid_.kernel->control.data_branches)
+    for (const uint32_t pc : branch.region) most[pc] = std::max(most[pc], executed_[branch.pc]);
+  double slack = 0, all = 0;
+  for (size_t pc = 0; pc < executed_.size(); ++pc) {
+    slack += static_cast<double>(most[pc] - executed_[pc]) * static_cast<double>(code_.costs[pc].issue);
+    all += static_cast<double>(executed_[pc]) * static_cast<double>(code_.costs[pc].issue);
+  }
+  return slack / std::max(1.0, all);
+}
+
+void Counter::FinishBlock(Block& block, uint64_t counted) {
   BlockTrace& trace = *trace_;
   const Latencies& latencies = grid_.config->latencies;
   BlockLatency longest;
   double longest_cycles = 0;
-  for (size_t i = 0; i < trace.entries.size(); ++i) {
-    if (trace.entries[i].empty()) continue;
+  for (const size_t w : TypicalWarps(block)) {
+    if (trace.entries[w].empty()) continue;
     std::fill(chain_.begin(), chain_.end(), 0);
-    BlockLatency time = scoreboard_.Time(trace.entries[i], &chain_);
-    const double scale = static_cast<double>(trace.executed[i]) / static_cast<double>(trace.entries[i].size());
+    BlockLatency time = scoreboard_.Time(trace.entries[w], trace.copies[w], &chain_);
+    const double scale = static_cast<double>(block.warps[w].executed) / static_cast<double>(trace.entries[w].size());
     for (size_t pc = 0; pc < chain_.size(); ++pc) demands_[pc].chain += chain_[pc] * scale;
     for (LatencyPath* path : {&time.hit, &time.miss}) {
       path->issue *= scale;
@@ -79,8 +110,13 @@ void Counter::FinishBlock(Block& block) {
   }
   counts_.latency.push_back(longest);
   counts_.block_issued.push_back(IssuedSoFar() - trace.issued_before);
-  for (const Warp& warp : block.warps) counts_.divergent_branches += static_cast<double>(warp.splits);
+  for (const Warp& warp : block.warps) {
+    counts_.divergent_branches += static_cast<double>(warp.splits);
+    work_ += static_cast<double>(warp.executed);
+  }
+  counted_work_ += static_cast<double>(counted);
   ++counts_.sampled_blocks;
+  for (std::vector<TraceEntry>& entries : trace.entries) spare_.push_back(std::move(entries));
   traces_.erase(block.index);
   trace_ = nullptr;
 }
@@ -108,25 +144,33 @@ Counts Counter::Finish() {
   // Merged loads were issued as one.
   counts_.issued -= counts_.merged_loads;
   counts_.pipe[static_cast<size_t>(Pipe::kMemory)] -= counts_.merged_loads;
-  FindHottestLine();
+  FindBusiestAtomics();
   for (auto& [address, array] : arrays_) counts_.arrays.push_back(array.traffic);
   CountLines();
+  if (counted_work_ > 0 && counted_work_ < work_) counts_.Scale(work_ / counted_work_);
   return counts_;
 }
 
-void Counter::FindHottestLine() {
+// A unit of the L2 serves every second 256 bytes of a kilobyte: two of the four parts. Which two belong together
+// depends on whether memory begins at an even or an odd multiple of 512 bytes; cudaMalloc gives either, so the mean of
+// both.
+void Counter::FindBusiestAtomics() {
   const double scale = counts_.sampled_blocks == 0
                            ? 0
                            : static_cast<double>(counts_.grid_blocks) / static_cast<double>(counts_.sampled_blocks);
-  for (const auto& [number, line] : atomic_lines_) {
-    // A line that only one of several blocks touches is that block's own, as far as can be told.
-    const double times = line.blocks == 1 && counts_.sampled_blocks > 1 ? 1 : scale;
-    // Cycles of an H100, to compare lines by.
-    if (times * (6 * line.sectors + line.repeats) <= 6 * counts_.hottest_line_sectors + counts_.hottest_line_repeats)
-      continue;
-    counts_.hottest_line_sectors = times * line.sectors;
-    counts_.hottest_line_repeats = times * line.repeats;
+  std::unordered_map<uint64_t, double> units[2];
+  double most[2] = {0, 0};
+  for (const auto& [number, part] : atomic_parts_) {
+    // A part that only one of several blocks touches is that block's own, as far as can be told.
+    const double times = part.blocks == 1 && counts_.sampled_blocks > 1 ? 1 : scale;
+    for (uint64_t placement = 0; placement < 2; ++placement) {
+      const uint64_t placed = number + 2 * placement;
+      double& turns = units[placement][placed / 4 * 2 + placed % 2];
+      turns += times * part.turns;
+      most[placement] = std::max(most[placement], turns);
+    }
   }
+  counts_.busiest_atomic_turns = (most[0] + most[1]) / 2;
 }
 
 const char* PipeName(Pipe pipe) {

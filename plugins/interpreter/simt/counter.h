@@ -27,29 +27,37 @@ class Counter {
 
   // Around each sampled block.
   void StartBlock(Block& block);
-  void FinishBlock(Block& block);
+  // `counted`: of the block's instructions those that were counted, where they are too many for all of them to be.
+  void FinishBlock(Block& block, uint64_t counted);
 
   // Each instruction that a warp issues, with the lanes that execute it.
   void CountInstruction(const Warp& warp, uint32_t pc, uint32_t mask) {
     ++executed_[pc];
     lanes_[pc] += mask == kAllLanes ? kLanes : static_cast<uint32_t>(std::popcount(mask));
-    BlockTrace& trace = *trace_;
-    for (size_t i = 0; i < trace.warps.size(); ++i) {
-      if (trace.warps[i] != warp.id) continue;
-      ++trace.executed[i];
-      if (trace.entries[i].size() < kMostTraced) trace.entries[i].push_back({pc, false, false});
-    }
+    std::vector<TraceEntry>& entries = trace_->entries[static_cast<size_t>(warp.id)];
+    if (entries.size() < most_traced_) entries.push_back({pc, 0, 0});
   }
   // Each memory access, once resolved.
   void CountAccess(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
 
+  // counter_bulk.cc: a bulk copy (`another`: of a further lane of the instruction); that all such loads of an mbarrier
+  // have arrived; and that a warp has waited for them.
+  void CountBulk(Warp& warp, const Instruction& in, const BulkCopy& copy, bool another);
+  void CountArrival(uint32_t barrier);
+  void CountWait(const Warp& warp, const Instruction& in, uint32_t barrier);
+
   // Makes `block` the one that is counted now.
   void Switch(const Block& block) { trace_ = &traces_[block.index]; }
+
+  // Of the launch that the blocks counted here stand for `blocks`; all of it unless said.
+  void StandsFor(uint64_t blocks) { counts_.grid_blocks = blocks; }
+  // Warp instructions that data may add to other blocks at most, beside what these have executed: as a part of that.
+  double DataSlack() const;
 
   Counts Finish();
 
  private:
-  static constexpr size_t kMostTraced = 1 << 16;
+  static constexpr size_t kMostTraced = 1 << 16, kMostTracedOfBlock = 1 << 19;  // instructions
   static constexpr uint32_t kRegistersToYield = 16;  // so many ptxas lets wait for loads; see scoreboard.cc
 
   // What is kept of one array while blocks run.
@@ -62,10 +70,15 @@ class Counter {
     // By 64 bytes, two words each: 1 + number of the block that fetched or wrote them last, and when.
     uint32_t* last_touch = nullptr;
   };
+  // Of an mbarrier's bulk loads: how many entries BlockTrace::copies had when the last was issued, and when the last
+  // that has arrived was.
+  struct Awaited {
+    uint32_t issued = 0, arrived = 0;
+  };
   struct BlockTrace {
-    std::vector<int> warps;
-    std::vector<std::vector<TraceEntry>> entries;
-    std::vector<uint64_t> executed;
+    std::vector<std::vector<TraceEntry>> entries;   // by warp
+    std::vector<std::vector<TraceCopy>> copies;     // by warp: bulk loads that any warp of the block issued
+    std::unordered_map<uint32_t, Awaited> awaited;  // by mbarrier
     uint32_t number = 0;
     uint32_t loads = 0;          // registers loaded since the last change of warps
     bool unordered = true;       // of these, none that a store must wait for
@@ -75,6 +88,7 @@ class Counter {
   };
 
   double IssuedSoFar() const;
+  std::vector<size_t> TypicalWarps(const Block& block) const;
 
   // counter_lines.cc
   void CountLines();
@@ -85,8 +99,9 @@ class Counter {
 
   // counter_memory.cc
   void CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
-  void CountGlobalAtomic(const Instruction& in, uint32_t mask, const Access& access);
-  void FindHottestLine();
+  bool TouchSectors(Array& array, DeviceAddress start, uint64_t line, uint32_t sectors, bool load);
+  void CountGlobalAtomic(const Instruction& in, uint32_t mask, const Access& access, DeviceAddress start);
+  void FindBusiestAtomics();
   void CountPartialSectors(Array& array, DeviceAddress start, uint32_t mask, const Access& access);
   void CountShared(const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
   void AddSharedWavefronts(const Instruction& in, const Access& access, uint32_t mask, uint32_t bytes, bool load);
@@ -107,14 +122,18 @@ class Counter {
   std::unordered_map<uint64_t, BlockTrace> traces_;
   BlockTrace* trace_ = nullptr;
   std::map<DeviceAddress, Array> arrays_;
-  // What atomics do at a 128-byte line; see Counts::hottest_line_sectors.
-  struct AtomicLine {
-    double sectors = 0, repeats = 0;
+  // What atomics do at 256 bytes, which one unit of the L2 serves.
+  static constexpr uint64_t kAtomicPart = 256, kAtomicPeriod = 1024;
+  struct AtomicPart {
+    double turns = 0;
     uint32_t block = 0;   // the last one that touched it
     uint32_t blocks = 0;  // sampled blocks that did
   };
-  std::unordered_map<uint64_t, AtomicLine> atomic_lines_;
+  std::unordered_map<uint64_t, AtomicPart> atomic_parts_;
   uint32_t blocks_ = 0;
+  double work_ = 0, counted_work_ = 0;          // warp instructions of the blocks, and those that were counted
+  const size_t most_traced_;                    // of a warp
+  std::vector<std::vector<TraceEntry>> spare_;  // room of blocks that have ended
 };
 
 }  // namespace kgrpo::simt

@@ -13,8 +13,9 @@ namespace {
 
 constexpr uint64_t kSector = SectorCache::kSector, kLine = SectorCache::kLine;
 // Atomic additions of floats to shared memory, in turns of an integer's: alone, and where lanes meet at one address. To
-// global memory: how much longer than an integer's the L2 is busy. Measured on an H100.
-constexpr double kFloatAtomicRound = 3.3, kFloatAtomicContended = 11.7, kFloatAtomicFactor = 2.35;
+// one address of global memory: an integer's turns between two. Measured on an H100, and the last on an H200: 3.42 and
+// 1.43 cycles.
+constexpr double kFloatAtomicRound = 3.3, kFloatAtomicContended = 11.7, kFloatAtomicTurns = 2.39;
 
 uint32_t* MapWords(uint64_t count) {
   void* data = mmap(nullptr, count * 4, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -179,6 +180,24 @@ bool Counter::CountMergedLoad(const Instruction& in, uint32_t mask, const Access
   return false;
 }
 
+// `sectors` (4 bits) of a line are loaded or stored. Whether any is new to the block.
+bool Counter::TouchSectors(Array& array, DeviceAddress start, uint64_t line, uint32_t sectors, bool load) {
+  ArrayTraffic& traffic = array.traffic;
+  uint32_t* by = load ? array.loaded_by : array.stored_by;
+  bool first = false;
+  for (uint32_t s = 0; s < 4; ++s) {
+    if (((sectors >> s) & 1u) == 0) continue;
+    const uint64_t address = line * kLine + s * kSector;
+    const uint64_t sector = address < start ? 0 : (address - start) / kSector;
+    if (sector >= array.sectors || by[sector] == trace_->number) continue;
+    first |= array.stored_by[sector] != trace_->number;
+    (load ? traffic.all_load_sectors : traffic.all_store_sectors) += by[sector] == 0 ? 1 : 0;
+    (load ? traffic.unique_load_sectors : traffic.unique_store_sectors) += 1;
+    by[sector] = trace_->number;
+  }
+  return first;
+}
+
 void Counter::CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind) {
   Array& array = ArrayOf(warp, access.address[std::countr_zero(mask)], access);
   ArrayTraffic& traffic = array.traffic;
@@ -198,7 +217,7 @@ void Counter::CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, cons
     counts_.global_atomic_operations += sectors;
     own.atomic_operations += sectors;
     own.l2_sectors += sectors;
-    CountGlobalAtomic(in, mask, access);
+    CountGlobalAtomic(in, mask, access, start);
     return;
   }
   counts_.l1_wavefronts += wavefronts;
@@ -229,17 +248,7 @@ void Counter::CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, cons
       for (SectorCache& cache : trace.caches) cache.Read(touched[i].line, 0);
       CountReuse(array, start, touched[i].line, touched[i].sectors, false);
     }
-    uint32_t* by = load ? array.loaded_by : array.stored_by;
-    for (uint32_t s = 0; s < 4; ++s) {
-      if (((touched[i].sectors >> s) & 1u) == 0) continue;
-      const uint64_t address = touched[i].line * kLine + s * kSector;
-      const uint64_t sector = address < start ? 0 : (address - start) / kSector;
-      if (sector >= array.sectors || by[sector] == trace.number) continue;
-      first |= array.stored_by[sector] != trace.number;
-      (load ? traffic.all_load_sectors : traffic.all_store_sectors) += by[sector] == 0 ? 1 : 0;
-      (load ? traffic.unique_load_sectors : traffic.unique_store_sectors) += 1;
-      by[sector] = trace.number;
-    }
+    first |= TouchSectors(array, start, touched[i].line, touched[i].sectors, load);
   }
   if (!load) {
     CountPartialSectors(array, start, mask, access);
@@ -248,9 +257,10 @@ void Counter::CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, cons
     return;
   }
   if (beyond) {
-    for (size_t i = 0; i < trace.warps.size(); ++i) {
-      if (trace.warps[i] == warp.id && !trace.entries[i].empty() && trace.entries[i].back().pc == in.index)
-        trace.entries[i].back().beyond_l1 = true, trace.entries[i].back().first |= first;
+    std::vector<TraceEntry>& entries = trace.entries[static_cast<size_t>(warp.id)];
+    if (!entries.empty() && entries.back().pc == in.index) {
+      entries.back().beyond_l1 = 1;
+      entries.back().first |= first ? 1u : 0u;
     }
   }
   // Warps take turns as on a GPU, or the cache would see one warp's whole loop at a time.
@@ -259,31 +269,37 @@ void Counter::CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, cons
   if (trace.loads >= kRegistersToYield) ChangeWarps(warp);
 }
 
-void Counter::CountGlobalAtomic(const Instruction& in, uint32_t mask, const Access& access) {
+// The L2's unit adds to each address of a sector once in a turn. Lanes at one address need a turn each, and floats wait
+// for one another.
+void Counter::CountGlobalAtomic(const Instruction& in, uint32_t mask, const Access& access, DeviceAddress start) {
   // Integers at an address that the compiler knows to be the same for the warp are summed within the warp first.
   const bool is_float = grid_.kernel->float_atomic[in.index] != 0;
-  const double weight = is_float ? kFloatAtomicFactor : 1;
   if (!is_float && grid_.kernel->uniform_address[in.index] != 0) mask &= ~mask + 1;
   uint64_t addresses[kLanes];
   uint32_t count = 0;
-  for (uint32_t m = mask; m != 0; m &= m - 1) addresses[count++] = access.address[std::countr_zero(m)];
+  // As if the allocation began at a multiple of a kilobyte: see FindBusiestAtomics.
+  const uint64_t shift = (kAtomicPeriod - start % kAtomicPeriod) % kAtomicPeriod;
+  for (uint32_t m = mask; m != 0; m &= m - 1) addresses[count++] = access.address[std::countr_zero(m)] + shift;
   std::sort(addresses, addresses + count);
-  // Sector by sector: the address where most lanes meet.
   for (uint32_t i = 0; i < count;) {
-    const uint64_t sector = addresses[i] / kSector;
-    uint32_t most = 0, run = 0, j = i;
-    for (; j < count && addresses[j] / kSector == sector; ++j) {
-      run = j > i && addresses[j] == addresses[j - 1] ? run + 1 : 1;
-      most = std::max(most, run);
+    const uint64_t part = addresses[i] / kAtomicPart;
+    uint32_t turns = 0, most = 0;  // of all sectors, and of one address
+    while (i < count && addresses[i] / kAtomicPart == part) {
+      const uint64_t sector = addresses[i] / kSector;
+      uint32_t most_of_sector = 0, run = 0;
+      for (const uint32_t first = i; i < count && addresses[i] / kSector == sector; ++i) {
+        run = i > first && addresses[i] == addresses[i - 1] ? run + 1 : 1;
+        most_of_sector = std::max(most_of_sector, run);
+      }
+      turns += most_of_sector;
+      most = std::max(most, most_of_sector);
     }
-    AtomicLine& line = atomic_lines_[sector * kSector / kLine];
-    line.sectors += weight;
-    line.repeats += weight * (most - 1);
-    if (line.block != trace_->number) {
-      line.block = trace_->number;
-      ++line.blocks;
+    AtomicPart& busy = atomic_parts_[part];
+    busy.turns += is_float ? std::max<double>(turns, kFloatAtomicTurns * most) : turns;
+    if (busy.block != trace_->number) {
+      busy.block = trace_->number;
+      ++busy.blocks;
     }
-    i = j;
   }
 }
 

@@ -30,7 +30,7 @@ void Counter::CountReuse(Array& array, DeviceAddress start, uint64_t line, uint3
   }
 }
 
-// Sectors that a store fills only in part.
+// Sectors that a store fills only in part, and their lines.
 void Counter::CountPartialSectors(Array& array, DeviceAddress start, uint32_t mask, const Access& access) {
   struct Filled {
     uint64_t sector;
@@ -47,9 +47,15 @@ void Counter::CountPartialSectors(Array& array, DeviceAddress start, uint32_t ma
     if (found == 0) filled[(found = ++count) - 1] = {sector, 0};
     filled[found - 1].bytes |= bytes;
   }
+  uint64_t lines[kLanes];
+  uint32_t line_count = 0;
   for (uint32_t i = 0; i < count; ++i) {
-    if (filled[i].bytes != kAllLanes) array.traffic.store_partial_sectors += 1;
+    if (filled[i].bytes == kAllLanes) continue;
+    array.traffic.store_partial_sectors += 1;
+    const uint64_t line = (start + filled[i].sector * SectorCache::kSector) / SectorCache::kLine;
+    if (std::find(lines, lines + line_count, line) == lines + line_count) lines[line_count++] = line;
   }
+  array.traffic.store_partial_lines += line_count;
 }
 
 void Counter::ChangeWarps(Warp& warp) {

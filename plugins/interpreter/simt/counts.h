@@ -43,6 +43,7 @@ struct ArrayTraffic {
   double store_sectors = 0;
   double store_ideal_sectors = 0;
   double store_partial_sectors = 0;  // of store_sectors, those that their instruction fills only in part
+  double store_partial_lines = 0;    // 128-byte lines with such a sector, an instruction
   double atomic_requests = 0;
   double atomic_sectors = 0;
   double unique_load_sectors = 0;   // sum over blocks of the distinct sectors a block loads
@@ -103,6 +104,7 @@ struct BlockLatency {
   LatencyPath hit;          // from start to end, every L1 miss served by the L2
   LatencyPath miss;         // every L1 miss served by DRAM
   double instructions = 0;  // that the warp issued
+  double weight = 1;        // blocks of the launch that it stands for, relative to the others'
 };
 
 // What instructions ask of the device. The same figures as in Counts, but told apart by instruction or by source line.
@@ -121,6 +123,7 @@ struct Demand {
   double chain = 0;  // cycles of the longest chains of the typical warps
 
   Demand& operator+=(const Demand& other);
+  Demand& operator*=(double factor);
 };
 
 struct LineDemand : Demand {
@@ -132,6 +135,8 @@ struct Counts {
   std::string kernel;
   uint64_t grid_blocks = 0;
   uint64_t sampled_blocks = 0;
+  // Where blocks differ: what the multiprocessor with the most work does, in blocks that do the mean of all. Else 0.
+  double busiest_blocks = 0;
   uint32_t threads_per_block = 0;
   uint32_t warps_per_block = 0;
   double issued = 0;               // warp instructions as the GPU's own code would have them (see cost.h)
@@ -150,16 +155,20 @@ struct Counts {
   double shared_atomic_wavefronts = 0;  // with same-address serialisation
   double exchange_wavefronts = 0;       // shuffles, and reads of threadIdx: they pass through shared memory's data path
   double global_atomic_operations = 0;  // 32-byte sectors that atomic instructions touch
-  // At the line where atomics take longest, extrapolated to the whole grid: sectors, once for each instruction that
-  // touches them, and beyond that the lanes that meet at the same address. A float's count more.
-  double hottest_line_sectors = 0;
-  double hottest_line_repeats = 0;
+  // Of the unit of the L2 that serves most atomics, extrapolated to the whole grid: turns, in each of which every
+  // address of a sector is served once.
+  double busiest_atomic_turns = 0;
   double barriers = 0;            // warp arrivals
   double divergent_branches = 0;  // branches that split a warp
   double branches = 0;
   std::vector<BlockLatency> latency;  // one a sampled block
   std::vector<double> block_issued;   // issued, by sampled block: how uneven the work is
   std::vector<LineDemand> lines;      // by file and line
+
+  // All sums times a factor: what was counted stands for so much more.
+  void Scale(double factor);
+  // Adds what other blocks of the same launch were counted to do. Both stand for all of their blocks already.
+  void Add(const Counts& other);
 };
 
 }  // namespace kgrpo::simt

@@ -109,8 +109,7 @@ Device Device::Load(const std::string& path) {
   reader.Get("dram_bytes_per_second", d.dram_bytes_per_second);
   reader.Get("dram_efficiency", d.dram_efficiency);
   reader.Get("l2_atomics_per_cycle", d.l2_atomics_per_cycle);
-  reader.Get("atomic_sector_cycles", d.atomic_sector_cycles);
-  reader.Get("same_address_atomic_cycles", d.same_address_atomic_cycles);
+  reader.Get("atomic_turn_cycles", d.atomic_turn_cycles);
   reader.Get("shared_atomic_cycles", d.shared_atomic_cycles);
   reader.Get("launch_seconds", d.launch_seconds);
   reader.Get("next_launch_seconds", d.next_launch_seconds);

@@ -119,6 +119,12 @@ std::string DescribeUnfinished(const Block& block) {
   return "";
 }
 
+void NoteFact(Grid& grid, const std::string& fact, const std::string& more) {
+  std::vector<std::string>& notes = grid.result->notes;
+  const auto known = [&](const std::string& note) { return note.starts_with(fact); };
+  if (std::none_of(notes.begin(), notes.end(), known)) notes.push_back(fact + more);
+}
+
 void Report(Warp& warp, uint32_t pc, int lane, FindingCode code, bool fatal, DeviceAddress address, std::string array,
             const std::string& text, const ThreadId* other, int other_line) {
   Grid& grid = *warp.grid;

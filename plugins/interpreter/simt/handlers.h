@@ -27,6 +27,7 @@ void Prefetch(Warp&, const Instruction&, uint32_t);    // nothing
 // atomic_ops.cc. d = old value (or none), a = address, b, c = operands.
 Handler FindAtomic(const Opcode& opcode);
 void Fence(Warp&, const Instruction&, uint32_t);
+void FenceAsyncProxy(Warp&, const Instruction&, uint32_t);
 
 // lane_ops.cc. The rarer arithmetic: d, and up to three sources of 32 bits. Sets the instruction's offset. Null: no
 // such instruction.
@@ -58,6 +59,13 @@ void ReturnFromSubroutine(Warp&, const Instruction&, uint32_t);
 // Of reductions c = predicate, d or e = result.
 enum class BarrierKind : int64_t { kSync, kArrive, kReduceAnd, kReduceOr, kReducePopc };
 void Barrier(Warp&, const Instruction&, uint32_t);  // a = barrier, b = threads or none; offset = BarrierKind
+
+// bulk_copies.cc. a = shared address, b = global address, c = bytes; operands: offset of b; of loads also the
+// mbarrier's address, of `size` bytes, and its offset.
+void LoadBulk(Warp&, const Instruction&, uint32_t);
+void StoreBulk(Warp&, const Instruction&, uint32_t);
+void CommitBulkCopies(Warp&, const Instruction&, uint32_t);
+void WaitBulkCopies(Warp&, const Instruction&, uint32_t);  // offset = groups that may stay pending; size = 1: .read
 
 // mbarrier_ops.cc. a = address.
 enum class ArrivalKind : uint8_t {

@@ -57,9 +57,9 @@ void CheckInitialised(Warp& warp, const Instruction& in, uint32_t mask, const Ac
       return;
     }
   } else if (access.space == Space::kShared) {
-    if (TouchesCopies(warp, lanes, access)) [[unlikely]] {
+    if (TouchesCopies(warp, lanes, access, false)) [[unlikely]] {
       for (uint32_t m = lanes; m != 0; m &= m - 1) {
-        if (ReportPending(warp, in, std::countr_zero(m), access, "reads")) return;
+        if (ReportPending(warp, in, std::countr_zero(m), access, false, "reads")) return;
       }
     }
     if (of_several && warp.grid->config->unwritten_shared) return;

@@ -32,13 +32,19 @@ struct LaunchConfig {
   Mode mode = Mode::kChecked;
   uint64_t instruction_budget = 2'000'000'000;  // warp instructions of the launch; more is kBudgetExceeded
   // kCounted: so many, or up to eight times as many where the lanes of an atomic may go to different addresses (see
-  // ExtendSample); a grid of no more blocks runs whole.
+  // ExtendSample); a grid of no more blocks runs whole. More where blocks are known to differ: see Stratify.
   uint32_t sampled_blocks = 24;
-  uint64_t sample_seed = 0;       // which ones
-  uint32_t further_blocks = 0;    // kCounted: up to so many others run after those, uncounted
-  uint64_t further_seed = 0;      // which ones
-  Latencies latencies;            // kCounted; Device::latencies
-  uint32_t l1_share = 32 * 1024;  // kCounted; see L1Share in time_model.h
+  uint64_t sample_seed = 0;     // which ones
+  uint32_t further_blocks = 0;  // kCounted: up to so many others run too, counted into LaunchResult::further
+  uint64_t further_seed = 0;    // which ones
+  bool whole = false;           // kCounted: all blocks run, the others uncounted
+  // kCounted and `whole`: by block, warp instructions that an earlier launch like this one has found them to execute.
+  // What is counted is chosen by it. Empty: not known.
+  std::vector<uint64_t> known_work;
+  uint32_t multiprocessors = 132;  // kCounted: who share the blocks
+  uint32_t resident_blocks = 264;  // kCounted: as many run at once
+  Latencies latencies;             // kCounted; Device::latencies
+  uint32_t l1_share = 32 * 1024;   // kCounted; see L1Share in time_model.h
   // What shared memory holds at first, a byte. Where it is given, vector and matrix loads of what no thread has written
   // are no findings (kChecked): whether their values matter shows where launches with several such bytes differ.
   std::optional<uint8_t> unwritten_shared;
@@ -92,16 +98,24 @@ enum class LaunchStatus {
 
 struct LaunchResult {
   LaunchStatus status = LaunchStatus::kCompleted;
-  std::vector<Finding> findings;  // one a code and source line, in order of discovery
-  std::string unfinished;         // kBudgetExceeded: a sentence that says which thread was where
+  std::vector<Finding> findings;   // one a code and source line, in order of discovery
+  std::vector<std::string> notes;  // kChecked: sentences, without a full stop, of what is right and yet worth a word
+  std::string unfinished;          // kBudgetExceeded: a sentence that says which thread was where
   uint64_t warp_instructions = 0;
   uint64_t blocks_run = 0;
   std::string printed;  // by printf, at most 64 KiB
   Counts counts;        // kCounted
-  // kCounted: warp instructions of the median block among the sampled and among the further ones; 0 where none ran.
-  double sampled_work = 0, further_work = 0;
+  // kCounted: what further_blocks were counted to do; sampled_blocks is 0 where there were none.
+  Counts further;
   bool further_failed = false;  // a further block faulted, or took many times as long as the sampled ones
-  bool independent = false;     // no block can tell what the launch's other blocks have done
+  // kCounted: data, or too much else, decides how much each block does: unless all run, none stand for the others.
+  bool must_run_whole = false;
+  // kCounted, where all blocks ran: what each of them executed, by block; and whether those counted stand for them.
+  std::vector<uint64_t> work;
+  bool sample_stands = true;
+  bool data_decides = false;  // how much each block does: known from the kernel's code alone
+  bool reads_clock = false;   // likewise
+  bool independent = false;   // no block can tell what the launch's other blocks have done
 };
 
 // Runs kernel `kernel` (an index in instance.module().kernels()). Deterministic: same module, memory contents and

@@ -129,7 +129,7 @@ void StartWarp(Warp& warp, Block& block, Grid& grid, uint32_t id, std::byte* reg
   warp.barrier = -1;
   warp.clock = 1;
   if (grid.checked) {
-    warp.known.assign(size_t{2} * grid.warps_per_block, 0);
+    warp.known.assign(size_t{grid.kernel->bulk_copies ? 3u : 2u} * grid.agents, 0);
     warp.fenced = false;
     warp.acquire_time = 0;
     warp.lane_known.fill(0);
@@ -140,6 +140,7 @@ void StartWarp(Warp& warp, Block& block, Grid& grid, uint32_t id, std::byte* reg
     std::fill_n(warp.unset.begin(), grid.kernel->first_unset, UnsetRegister{kAllLanes, 0});
   }
   warp.copies.clear();
+  warp.bulk_groups.fill(0);
   warp.calls.clear();
   warp.executed = warp.splits = 0;
   warp.yield = false;
@@ -184,6 +185,7 @@ void StartBlock(Block& block, Grid& grid, uint64_t index) {
   if (grid.checked) {
     block.shared_written.assign(grid.shared_limit / 64 + 1, 0);
     block.shared_pending.assign(grid.shared_limit / 64 + 1, 0);
+    block.shared_sources.assign(kernel.bulk_copies ? grid.shared_limit / 64 + 1 : 0, 0);
     block.copies_pending = 0;
     // Local memory starts with anything too.
     std::fill(block.local.begin(), block.local.end(), std::byte{0xFF});
@@ -192,6 +194,7 @@ void StartBlock(Block& block, Grid& grid, uint64_t index) {
   }
   block.barriers = {};
   block.phase_barriers.clear();
+  block.bulk_copies.clear();
   block.done_warps = block.next_warp = block.polls = 0;
   std::byte* registers = aligned(block.registers.get());
   for (uint32_t w = 0; w < warps; ++w) {

@@ -148,6 +148,9 @@ class Lowerer {
   void WarpOperation(const Statement& statement, const Opcode& op, Instruction& in);
   void BarrierOperation(const Statement& statement, const Opcode& op, Instruction& in);
 
+  // lowering_bulk.cc
+  void BulkCopyOperation(const Statement& statement, const Opcode& op, Instruction& in);
+
   // lowering_mbarrier.cc
   void PhaseBarrierOperation(const Statement& statement, const Opcode& op, Instruction& in);
 
@@ -163,6 +166,10 @@ class Lowerer {
   // lowering_unset.cc: instructions that may read what nothing has set; `unset`: the registers that begin so. Before
   // registers have slots.
   void FinishUnset(const std::vector<uint32_t>& unset);
+
+  // lowering_control.cc: `offsets` are the registers' slots
+  void NoteNature(const Instruction& in);
+  void FinishControl(const std::vector<Operand>& offsets);
 
   const PtxModule& module_;
   const std::unordered_map<std::string_view, uint32_t>& globals_;
@@ -182,8 +189,10 @@ class Lowerer {
   std::unordered_map<std::string_view, int> subroutine_index_;
   std::vector<std::pair<uint32_t, uint32_t>> subroutine_registers_;  // [first, end) of each
   uint32_t stack_register_ = 0, frame_register_ = 0, stack_start_ = 0;
-  std::vector<UnsetRule> unset_rules_;  // by pc
-  uint32_t frame_end_ = 0;              // of the subroutine being lowered
+  std::vector<UnsetRule> unset_rules_;            // by pc
+  std::vector<uint8_t> gives_data_, arithmetic_;  // by pc: see AnalyseControl
+  bool reads_clock_ = false;
+  uint32_t frame_end_ = 0;  // of the subroutine being lowered
   bool in_subroutine_ = false;
   // of the instruction being lowered
   SourceLine where_;
@@ -191,6 +200,7 @@ class Lowerer {
   std::string_view opcode_;
   bool predicated_ = false;
   UnsetRule unset_rule_ = UnsetRule::kAny;
+  bool from_parameters_ = false;  // a load of what is a constant of the launch
   bool wide_product_ = false;
   bool float_atomic_ = false;
   float tensor_flops_ = 0;

@@ -231,6 +231,7 @@ void Lowerer::Plain(const Statement& statement, const Opcode& op, Instruction& i
   if (base == "bar" || base == "barrier") return BarrierOperation(statement, op, in);
   if (base == "mbarrier" || (base == "cp" && op.Has("mbarrier") && op.Has("arrive") && !op.Has("bulk")))
     return PhaseBarrierOperation(statement, op, in);
+  if (base == "cp" && op.Has("bulk")) return BulkCopyOperation(statement, op, in);
   if (base == "cp") return AsyncCopy(statement, op, in);
   if (base == "ldmatrix" || base == "stmatrix" || base == "movmatrix" || base == "mma" || base == "wmma")
     return Matrix(statement, op, in);
@@ -239,9 +240,9 @@ void Lowerer::Plain(const Statement& statement, const Opcode& op, Instruction& i
   } else if (base == "trap" || base == "brkpt") {
     in.run = &TrapOperation;
   } else if (base == "membar" || base == "fence") {
-    // Here all memory is coherent whoever accesses it; what other proxies do (TMA, textures) is refused by its name.
+    // Here all memory is coherent whoever accesses it; checks know of the proxy of bulk copies, other ones are refused.
     if (op.Has("tensormap::generic") || op.Has("alias")) Unsupported("'" + std::string(statement.opcode) + "'");
-    in.run = &Fence;
+    in.run = op.Has("proxy") ? &FenceAsyncProxy : &Fence;
     if (op.Has("cta")) in.flags |= kFlagBlockScope;
   } else if (base == "nanosleep") {
     in.run = &NanoSleep;
@@ -265,6 +266,7 @@ void Lowerer::Emit(const Instruction& in, const Cost& cost) {
   float_atomic_ = false;
   kernel_.tensor_flops.push_back(tensor_flops_);
   unset_rules_.push_back(unset_rule_);
+  NoteNature(in);
   wide_product_ = false;
   tensor_flops_ = 0;
 }

@@ -57,6 +57,7 @@ void Lowerer::FinishRegisters() {
   }
   std::erase_if(unset, [&](uint32_t reg) { return special.contains(reg); });
   FinishUnset(unset);
+  FinishControl(offsets);
   auto place = [&](Operand& operand) {
     if (operand >= 0 && operand != kNoOperand) operand = offsets[static_cast<size_t>(operand)];
   };

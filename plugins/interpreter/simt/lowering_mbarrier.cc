@@ -8,7 +8,9 @@ namespace kgrpo::simt {
 void Lowerer::PhaseBarrierOperation(const Statement& statement, const Opcode& op, Instruction& in) {
   const std::vector<Arg>& args = statement.args;
   const Cost cost{Pipe::kMemory, static_cast<uint8_t>(LatencyClass::kShared), 1, 1};
-  if (op.Has("cluster") || op.Has("shared::cluster") || op.Has("multicast::cluster"))
+  // Its scope may be the cluster: each block is alone in its own.
+  if ((op.Has("cluster") && !op.Has("shared::cta") && !op.Has("shared")) || op.Has("shared::cluster") ||
+      op.Has("multicast::cluster"))
     Unsupported("a thread block cluster ('" + std::string(statement.opcode) + "')");
   if (op.Has("pending_count")) {
     in.run = &MbarrierPending;

@@ -100,6 +100,7 @@ void Lowerer::ParameterLoad(const Statement& statement, const Opcode& op, Instru
   const std::vector<Arg> single{value};
   const std::vector<Arg>& elements = value.kind == Arg::Kind::kVector ? value.elements : single;
   const uint32_t bytes = TypeBytes(op.type());
+  from_parameters_ = true;
   for (const Arg& element : elements) {
     if (element.kind != Arg::Kind::kSink) {
       ConstantPatch patch;
@@ -116,6 +117,7 @@ void Lowerer::ParameterLoad(const Statement& statement, const Opcode& op, Instru
     }
     offset += bytes;
   }
+  from_parameters_ = false;
 }
 
 void Lowerer::AtomicAccess(const Statement& statement, const Opcode& op, Instruction& in) {
@@ -213,9 +215,7 @@ Operand Lowerer::SizeUnless(const Arg& predicate, uint32_t size) {
 
 void Lowerer::AsyncCopy(const Statement& statement, const Opcode& op, Instruction& in) {
   const std::vector<Arg>& args = statement.args;
-  if (!op.Has("async") || op.Has("bulk") || op.Has("mbarrier") || op.Has("reduce") || op.Has("tensor")) {
-    Unsupported("PTX instruction '" + std::string(statement.opcode) + "' (bulk copies and their barriers)");
-  }
+  if (!op.Has("async")) UnsupportedInstruction(statement);
   if (op.Has("commit_group")) {
     in.run = &CommitCopies;
     Emit(in, {Pipe::kControl, 0, 1, 1});

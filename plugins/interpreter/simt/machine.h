@@ -39,6 +39,20 @@ struct PendingCopy {
   std::array<std::byte, 16> data;
 };
 
+// One cp.async.bulk of a lane that is not complete; see bulk_copies.cc.
+struct BulkCopy {
+  bool loads = false;        // from global to shared memory; else the other way
+  bool source_read = false;  // of a store: only its destination still waits
+  uint8_t lane = 0;
+  int warp = 0;
+  uint32_t pc = 0;
+  uint32_t bytes = 0;
+  uint64_t shared_offset = 0;
+  DeviceAddress global = 0;
+  uint32_t barrier = 0;  // of a load: the offset of its mbarrier
+  uint32_t group = 0;    // of a store: how many groups its thread had committed before
+};
+
 struct Warp {
   std::byte* registers = nullptr;
   std::array<const std::byte*, 2> sources{};  // the registers and the constants
@@ -59,8 +73,9 @@ struct Warp {
   uint32_t barrier_predicate = 0;
   // race detection: see race_shadow.h
   uint32_t clock = 1;
-  // By warp of the block: accesses with a lower clock happened before; behind these, again by warp, those that a fence
-  // has covered.
+  // By agent (the block's warps; with bulk copies, the engine that makes them): accesses with a lower clock happened
+  // before. Behind these, again by agent, those that a fence has covered; with bulk copies behind these those that a
+  // fence.proxy.async has covered.
   std::vector<uint32_t> known;
   bool fenced = false;                        // whether a fence covers anything
   uint64_t acquire_time = 0;                  // what was released until then it knows
@@ -68,7 +83,8 @@ struct Warp {
   std::vector<uint32_t> events;               // by pc: the event noted last
   // cp.async: groups of pending copies; the last is the open one
   std::vector<std::vector<PendingCopy>> copies;
-  std::vector<std::vector<uint64_t>> calls;  // by lane: what returns put back (call_ops.cc)
+  std::array<uint32_t, kLanes> bulk_groups{};  // by lane: groups of bulk copies that it has committed
+  std::vector<std::vector<uint64_t>> calls;    // by lane: what returns put back (call_ops.cc)
   uint64_t executed = 0;
   uint64_t splits = 0;               // branches at which the lanes parted
   bool yield = false;                // the next warp's turn
@@ -88,6 +104,7 @@ struct PhaseBarrier {
   uint64_t phase = 0;
   int64_t expected = 0, pending = 0;  // arrivals of a phase, and those that it still waits for
   int64_t bytes = 0;                  // that copies still have to bring
+  uint32_t copies = 0;                // bulk copies on their way to it
   // (checked) made known so far, and by the last complete phase: as Warp::known and Warp::acquire_time
   std::vector<uint32_t> announced, complete;
   uint64_t announced_time = 0, complete_time = 0;
@@ -102,7 +119,10 @@ struct Block {
   std::vector<std::byte> shared_bytes;
   std::vector<uint64_t> shared_written;  // a bit a byte (checked)
   std::vector<uint64_t> shared_pending;  // a bit a byte that a cp.async will write (checked)
-  uint32_t copies_pending = 0;           // how many such copies there are (checked)
+  std::vector<uint64_t> shared_sources;  // a bit a byte that a bulk store will read (checked)
+  uint32_t copies_pending = 0;           // how many such copies there are; of bulk copies, of 16 bytes each (checked)
+  std::vector<BulkCopy> bulk_copies;     // that are not complete, in order of issue
+  uint32_t bulk_clock = 0;               // (checked) of the engine that makes them
   RaceShadow shared_shadow;              // (checked)
   std::vector<std::byte> local;          // lane-major within a warp, warps one after the other
   std::vector<uint64_t> local_written;   // a bit a byte (checked)
@@ -111,7 +131,6 @@ struct Block {
   uint32_t done_warps = 0;
   uint32_t next_warp = 0;  // round robin
   uint32_t polls = 0;      // atomics and volatile loads since the last yield: spinning blocks yield
-  bool wants_yield = false;
 };
 
 struct RecentShadow {
@@ -137,10 +156,12 @@ struct Grid {
   uint32_t shared_limit = 0;               // bytes of shared memory with red zones
   std::vector<SharedArray> shared_arrays;  // the kernel's and the dynamic one
   uint32_t warps_per_block = 0;
-  uint64_t budget = 0;                                                        // warp instructions left
-  uint64_t time = 1;                                                          // ticks at releases
-  uint64_t steps = 0;                                                         // instructions, for %clock
-  std::vector<AccessEvent> events;                                            // (checked) see race_shadow.h
+  uint32_t agents = 0;              // (checked) of a block: see Warp::known
+  uint32_t bulk_stores = 0;         // bulk copies to global memory that are not complete, of all blocks
+  uint64_t budget = 0;              // warp instructions left
+  uint64_t time = 1;                // ticks at releases
+  uint64_t steps = 0;               // instructions, for %clock
+  std::vector<AccessEvent> events;  // (checked) see race_shadow.h
   std::unordered_map<const Allocation*, RaceShadow> shadows;                  // (checked) of global memory
   std::array<RecentShadow, 4> recent_shadows{};                               // of those, the ones used last
   std::unordered_map<uint64_t, std::vector<std::vector<Released>>> released;  // (checked) by block and warp, in order
@@ -192,12 +213,18 @@ void ReleaseBarriers(Block& block);
 
 ThreadId IdOf(const Warp& warp, int lane);
 ThreadId IdOf(const Grid& grid, uint64_t block, uint32_t thread);
+// The line of the source that the instruction at `pc` comes from.
+inline int LineAt(const Grid& grid, uint32_t pc) {
+  return grid.kernel->lines[pc].line;
+}
 // "block (1,0,0) thread (5,0,0)"
 std::string NameThread(const ThreadId& id);
 // Records a finding at the instruction `pc`; `text` is completed with the place. Throws Fault where it is fatal or too
 // many.
 void Report(Warp& warp, uint32_t pc, int lane, FindingCode code, bool fatal, DeviceAddress address, std::string array,
             const std::string& text, const ThreadId* other = nullptr, int other_line = 0);
+// Records a sentence that accuses nobody (LaunchResult::notes): the fact, and more of the first place where it is seen.
+void NoteFact(Grid& grid, const std::string& fact, const std::string& more);
 // "at byte 4 of the thread's local arrays (32 bytes)"
 std::string DescribeLocal(const Grid& grid, uint64_t offset);
 // Where the first thread of a block that has not ended is: "kernel 'scan', line 12: thread ... still runs".

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "interpreter/simt/access.h"
+#include "interpreter/simt/bulk_copies.h"
+#include "interpreter/simt/counter.h"
 #include "interpreter/simt/handlers.h"
 #include "interpreter/simt/machine.h"
 #include "interpreter/simt/warp_sync.h"
@@ -61,6 +63,13 @@ void Acquire(Warp& warp, uint32_t lanes, const PhaseBarrier& barrier) {
   SynchroniseLanes(warp, lanes);
 }
 
+// The bulk copies that the phase waits for arrive, where nothing else is missing.
+void FinishPhase(Warp& warp, const Instruction& in, int lane, const Access& access, PhaseBarrier& barrier) {
+  if (barrier.copies == 0 || barrier.pending > 0) return;
+  CompleteBulkLoads(warp, in, lane, static_cast<uint32_t>(access.address[lane]), barrier);
+  CompleteIfDone(barrier);
+}
+
 void ResolveBarrier(Warp& warp, const Instruction& in, uint32_t mask, Access& access) {
   Instruction plain = in;
   plain.count = 1;
@@ -100,6 +109,7 @@ void MbarrierArrive(Warp& warp, const Instruction& in, uint32_t mask) {
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     PhaseBarrier& barrier = BarrierAt(warp, in, l, access);
+    FinishPhase(warp, in, l, access, barrier);
     const uint64_t token = barrier.phase << kPendingBits | static_cast<uint64_t>(barrier.pending);
     const uint32_t value = in.b == kNoOperand ? 1 : SourceAs<uint32_t>(warp, in.b)[l];
     switch (kind) {
@@ -142,11 +152,16 @@ void MbarrierWait(Warp& warp, const Instruction& in, uint32_t mask) {
   uint32_t complete = 0;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
-    const PhaseBarrier& barrier = BarrierAt(warp, in, l, access);
-    const bool done = in.size == 1 ? (barrier.phase & 1u) != (SourceAs<uint32_t>(warp, in.b)[l] & 1u)
-                                   : barrier.phase != SourceAs<uint64_t>(warp, in.b)[l] >> kPendingBits;
-    if (!done) continue;
+    PhaseBarrier& barrier = BarrierAt(warp, in, l, access);
+    const auto done = [&] {
+      return in.size == 1 ? (barrier.phase & 1u) != (SourceAs<uint32_t>(warp, in.b)[l] & 1u)
+                          : barrier.phase != SourceAs<uint64_t>(warp, in.b)[l] >> kPendingBits;
+    };
+    if (!done()) FinishPhase(warp, in, l, access, barrier);
+    if (!done()) continue;
     complete |= 1u << l;
+    if (warp.grid->counter != nullptr)
+      warp.grid->counter->CountWait(warp, in, static_cast<uint32_t>(access.address[l]));
     if (warp.grid->checked) Acquire(warp, 1u << l, barrier);
   }
   SetPredicate(warp, in.e, mask, complete);

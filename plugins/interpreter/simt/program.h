@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "interpreter/simt/control_flow.h"
 #include "interpreter/simt/counts.h"
 #include "interpreter/simt/ptx_syntax.h"
 #include "interpreter/simt/unset_uses.h"
@@ -186,9 +187,11 @@ struct Kernel {
   uint32_t registers_estimate = 0;
   std::vector<Subroutine> subroutines;
   Operand stack_register = kNoOperand, frame_register = kNoOperand;  // where there are any: local addresses, 64 bits
+  ControlFlow control;
   bool uses_grid_sync = false;
   bool scatters_atomics = false;  // to global memory, at addresses that may differ within a warp
   bool global_atomics = false;    // or generic ones
+  bool bulk_copies = false;       // cp.async.bulk
 };
 
 struct GlobalVariable {

@@ -21,16 +21,20 @@ void Forget(Grid& grid) {
 void ReportRace(Warp& warp, const Instruction& in, int lane, const Access& access, const char* now, AccessCell earlier,
                 const char* then) {
   const AccessEvent& event = warp.grid->events[earlier / kLanes];
-  const ThreadId other = IdOf(*warp.grid, event.block, event.warp * kLanes + earlier % kLanes);
+  const bool copied = event.warp == warp.grid->warps_per_block;
+  const uint32_t other_warp = copied ? event.issuer : event.warp;
+  const ThreadId other = IdOf(*warp.grid, event.block, other_warp * kLanes + earlier % kLanes);
   const int other_line = warp.grid->kernel->lines[event.pc].line;
   std::string where = access.space == Space::kShared ? DescribeShared(*warp.grid, access.address[lane], access.bytes)
                                                      : warp.grid->memory->Describe(access.address[lane]);
   if (where.starts_with("at ")) where = where.substr(3);
   const char* missing = event.block != warp.block->index ? "synchronisation of the blocks"
+                        : copied                         ? "wait for its mbarrier"
                         : event.warp == warp.id          ? "__syncwarp() or barrier"
                                                          : "barrier";
   Report(warp, in.index, lane, FindingCode::kRace, false, access.address[lane], where,
-         std::string(now) + " " + where + " while " + NameThread(other) + " " + then + " it" +
+         std::string(now) + " " + where + " while " + NameThread(other) + " " +
+             (copied ? "copies to it by cp.async.bulk" : then + std::string(" it")) +
              (other_line > 0 ? " at line " + std::to_string(other_line) : "") + ", with no " + missing +
              " between (a race)",
          &other, other_line);
@@ -87,6 +91,24 @@ uint32_t NoteEvent(Warp& warp, const Instruction& in, AccessKind kind) {
   return latest;
 }
 
+uint32_t NoteArrival(Grid& grid, Block& block, const BulkCopy& copy) {
+  if (grid.events.size() >= kMostEvents || grid.events.empty()) Forget(grid);
+  AccessEvent event;
+  event.block = static_cast<uint32_t>(block.index);
+  event.clock = ++block.bulk_clock;
+  event.pc = copy.pc;
+  event.warp = static_cast<uint16_t>(grid.warps_per_block);
+  event.issuer = static_cast<uint8_t>(copy.warp);
+  grid.events.push_back(event);
+  return static_cast<uint32_t>(grid.events.size() - 1);
+}
+
+void AnnounceArrival(const Warp& warp, PhaseBarrier& barrier) {
+  const size_t engine = warp.grid->warps_per_block;
+  barrier.announced.resize(warp.known.size(), 0);
+  barrier.announced[engine] = std::max(barrier.announced[engine], warp.block->bulk_clock + 1);
+}
+
 RaceShadow* ShadowOf(Warp& warp, const Access& access, int lane, uint64_t& base) {
   Grid& grid = *warp.grid;
   base = 0;
@@ -107,6 +129,11 @@ RaceShadow* ShadowOf(Warp& warp, const Access& access, int lane, uint64_t& base)
 }
 
 void CheckLoadOrder(Warp& warp, const Instruction& in, uint32_t mask, const Access& access) {
+  if (access.space == Space::kGlobal && TouchesCopies(warp, mask, access, false)) [[unlikely]] {
+    for (uint32_t m = mask; m != 0; m &= m - 1) {
+      if (ReportPending(warp, in, std::countr_zero(m), access, false, "reads")) return;
+    }
+  }
   const uint32_t event = NoteEvent(warp, in, AccessKind::kLoad);
   const bool polled = (in.flags & kFlagVolatile) != 0 && !IsSharedVolatile(in, access);
   Memory writes, atomics, reads;
@@ -138,8 +165,8 @@ void CheckLoadOrder(Warp& warp, const Instruction& in, uint32_t mask, const Acce
 }
 
 void CheckStoreOrder(Warp& warp, const Instruction& in, int lane, const Access& access, AccessKind kind, bool changes) {
-  if (access.space == Space::kShared && warp.block->copies_pending != 0 &&
-      ReportPending(warp, in, lane, access, kind == AccessKind::kAtomic ? "atomically updates" : "writes"))
+  if (TouchesCopies(warp, 1u << lane, access, true) &&
+      ReportPending(warp, in, lane, access, true, kind == AccessKind::kAtomic ? "atomically updates" : "writes"))
     return;
   const uint32_t event = NoteEvent(warp, in, kind);
   uint64_t base;
@@ -179,10 +206,16 @@ void CheckStoreOrder(Warp& warp, const Instruction& in, int lane, const Access& 
 }
 
 void NoteFence(Warp& warp) {
-  const size_t warps = warp.known.size() / 2, own = static_cast<size_t>(warp.id);
-  for (size_t w = 0; w < warps; ++w) warp.known[warps + w] = std::max(warp.known[warps + w], warp.known[w]);
-  warp.known[warps + own] = ++warp.clock;
+  const size_t agents = warp.grid->agents, own = static_cast<size_t>(warp.id);
+  for (size_t w = 0; w < agents; ++w) warp.known[agents + w] = std::max(warp.known[agents + w], warp.known[w]);
+  warp.known[agents + own] = ++warp.clock;
   warp.fenced = true;
+}
+
+void NoteProxyFence(Warp& warp) {
+  const size_t agents = warp.grid->agents, own = static_cast<size_t>(warp.id);
+  for (size_t w = 0; w < agents; ++w) warp.known[2 * agents + w] = std::max(warp.known[2 * agents + w], warp.known[w]);
+  warp.known[2 * agents + own] = ++warp.clock;
 }
 
 void NoteRelease(Warp& warp, const Instruction& in, uint32_t mask, const Access& access) {
@@ -190,7 +223,7 @@ void NoteRelease(Warp& warp, const Instruction& in, uint32_t mask, const Access&
   if ((in.flags & kFlagRelease) != 0) NoteFence(warp);
   if (!warp.fenced) return;
   Grid& grid = *warp.grid;
-  const size_t warps = warp.known.size() / 2;
+  const size_t warps = grid.agents;
   const uint64_t now = ++grid.time;
   std::vector<std::vector<Released>>& released = grid.released[warp.block->index];
   released.resize(warps);

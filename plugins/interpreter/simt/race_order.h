@@ -35,6 +35,10 @@ inline bool HappenedBefore(AccessCell cell, const Warp& warp, int lane, Memory& 
 // The number of the event that is `in`, executed now by `warp`: the same as long as the warp has not synchronised.
 uint32_t NoteEvent(Warp& warp, const Instruction& in, AccessKind kind);
 
+// The number of a new event: a bulk load's bytes arrive. And what those learn of it who wait for its mbarrier.
+uint32_t NoteArrival(Grid& grid, Block& block, const BulkCopy& copy);
+void AnnounceArrival(const Warp& warp, PhaseBarrier& barrier);
+
 // The shadow of the memory that `lane` accesses, and the address it begins at; null where none is kept.
 RaceShadow* ShadowOf(Warp& warp, const Access& access, int lane, uint64_t& base);
 

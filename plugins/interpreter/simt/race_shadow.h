@@ -30,6 +30,7 @@ struct AccessEvent {
   uint32_t pc = 0;
   uint16_t warp = 0;
   bool atomic = false;  // or volatile: meant to be concurrent
+  uint8_t issuer = 0;   // of a bulk copy's bytes, whose `warp` is the engine's: the warp that asked for it
   bool operator==(const AccessEvent&) const = default;
 };
 

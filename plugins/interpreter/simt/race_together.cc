@@ -187,7 +187,7 @@ bool NoteLoads(const Warp& warp, uint32_t mask, const Access& access, uint32_t e
 bool NoteStores(Warp& warp, const Instruction& in, uint32_t mask, const Access& access) {
   if (access.pattern == Pattern::kUniform || (access.space == Space::kGlobal && access.allocation == nullptr))
     return false;
-  if (TouchesCopies(warp, mask, access)) return false;
+  if (TouchesCopies(warp, mask, access, true)) return false;
   uint64_t base;
   const uint32_t event = NoteEvent(warp, in, AccessKind::kStore);
   RaceShadow* shadow = ShadowOf(warp, access, std::countr_zero(mask), base);

@@ -14,10 +14,18 @@ namespace kgrpo::simt {
 
 // One instruction that a traced warp executed.
 struct TraceEntry {
+  uint32_t pc : 30;
+  uint32_t beyond_l1 : 1;  // a load that the L1 did not hold
+  // Of that, what the block touches for the first time: an earlier block's loads may have left it in the L2.
+  uint32_t first : 1;
+  uint32_t awaits = 0;  // a wait for an mbarrier: 1 + index of the last TraceCopy that must have arrived, or 0
+};
+
+// A bulk load that some warp of the block issued before the traced warp's entry `position`.
+struct TraceCopy {
+  uint32_t position;
   uint32_t pc;
-  bool beyond_l1;  // a load that the L1 did not hold
-  bool
-      first;  // of that, what the block touches for the first time: an earlier block's loads may have left it in the L2
+  bool first;  // TraceEntry's
 };
 
 class Regions {

@@ -16,6 +16,7 @@ Scoreboard::Scoreboard(const Kernel& kernel, const std::vector<Cost>& costs, con
 
 Scoreboard::Wait Scoreboard::WaitOf(uint32_t pc, bool beyond_l1, bool dram) const {
   const auto issue = static_cast<double>(costs_[pc].issue);
+  if (kernel_.code[pc].run == &LoadBulk && beyond_l1) return {dram ? LatencyTerm::kDram : LatencyTerm::kL2, 1};
   switch (static_cast<LatencyClass>(costs_[pc].latency)) {
     case LatencyClass::kNone:
       return {};
@@ -67,6 +68,7 @@ struct Scoreboard::Run {
   std::array<double, static_cast<size_t>(Pipe::kCount)> pipe_free{};
   std::array<int32_t, static_cast<size_t>(Pipe::kCount)> pipe_step{};
   std::vector<Step> steps;
+  std::vector<Value> arrivals;  // of bulk loads
 };
 
 // Cycles for which an instruction keeps its pipe from the warp's next one: a scheduler has 32 lanes of float units, 16
@@ -90,8 +92,8 @@ void Scoreboard::Issue(Run& run, const Region& region, uint32_t i, const TraceEn
                        std::vector<Value>& done) const {
   const uint32_t pc = entry.pc;
   double start = run.now;
-  Run::Step step{pc, entry.beyond_l1, run.dram && entry.first, run.last_result ? Run::Why::kResult : Run::Why::kTurn,
-                 run.last};
+  Run::Step step{pc, entry.beyond_l1 != 0, run.dram && entry.first,
+                 run.last_result ? Run::Why::kResult : Run::Why::kTurn, run.last};
   for (uint32_t o = i == 0 ? 0 : region.operands_end[i - 1]; o < region.operands_end[i]; ++o) {
     const int32_t operand = region.operands[o];
     const int32_t outside = ~operand;  // a value from before the region
@@ -99,6 +101,11 @@ void Scoreboard::Issue(Run& run, const Region& region, uint32_t i, const TraceEn
     if (value.ready <= start) continue;
     start = value.ready;
     step.after = value.step;
+    step.why = Run::Why::kResult;
+  }
+  if (entry.awaits != 0 && entry.awaits <= run.arrivals.size() && run.arrivals[entry.awaits - 1].ready > start) {
+    start = run.arrivals[entry.awaits - 1].ready;
+    step.after = run.arrivals[entry.awaits - 1].step;
     step.why = Run::Why::kResult;
   }
   const auto pipe = static_cast<size_t>(costs_[pc].pipe);
@@ -131,6 +138,16 @@ void Scoreboard::Issue(Run& run, const Region& region, uint32_t i, const TraceEn
   }
 }
 
+// A bulk load, of this warp or another, is on its way from now on.
+void Scoreboard::IssueCopy(Run& run, const TraceCopy& copy) const {
+  const Run::Step step{copy.pc, true, run.dram && copy.first, run.last_result ? Run::Why::kResult : Run::Why::kTurn,
+                       run.last};
+  const auto index = static_cast<int32_t>(run.steps.size());
+  run.steps.push_back(step);
+  const double issued = run.now + static_cast<double>(costs_[copy.pc].issue);
+  run.arrivals.push_back({issued + Cycles(WaitOf(copy.pc, true, step.dram)), index});
+}
+
 LatencyPath Scoreboard::Follow(const Run& run, std::vector<double>* chain) const {
   LatencyPath path;
   auto why = Run::Why::kResult;
@@ -151,7 +168,8 @@ LatencyPath Scoreboard::Follow(const Run& run, std::vector<double>* chain) const
   return path;
 }
 
-BlockLatency Scoreboard::Time(const std::vector<TraceEntry>& trace, std::vector<double>* chain) {
+BlockLatency Scoreboard::Time(const std::vector<TraceEntry>& trace, const std::vector<TraceCopy>& copies,
+                              std::vector<double>* chain) {
   BlockLatency latency;
   Run hit(kernel_.virtual_registers, false), miss(kernel_.virtual_registers, true);
   std::vector<uint32_t> key, pcs;
@@ -172,7 +190,11 @@ BlockLatency Scoreboard::Time(const std::vector<TraceEntry>& trace, std::vector<
     }
     for (Run* run : {&hit, &miss}) {
       done.assign(stop - at, Value());
-      for (const uint32_t i : region->order) Issue(*run, *region, i, trace[at + i], done);
+      for (const uint32_t i : region->order) {
+        while (run->arrivals.size() < copies.size() && copies[run->arrivals.size()].position <= at + i)
+          IssueCopy(*run, copies[run->arrivals.size()]);
+        Issue(*run, *region, i, trace[at + i], done);
+      }
       for (const auto& [reg, writer] : region->left) run->values[reg] = done[writer];
     }
     for (size_t i = at; i < stop; ++i) latency.instructions += static_cast<double>(costs_[trace[i].pc].issue);

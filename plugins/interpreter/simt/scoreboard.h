@@ -24,9 +24,10 @@ class Scoreboard {
   // `costs` are the kernel's, after merging (see machine_code.h). All references must outlive this.
   Scoreboard(const Kernel& kernel, const std::vector<Cost>& costs, const Latencies& latencies);
 
-  // The longest chain from the trace's start to the last result. Adds to `chain`, by pc, the cycles that each
-  // instruction has of it, what the L1 does not hold coming from DRAM.
-  BlockLatency Time(const std::vector<TraceEntry>& trace, std::vector<double>* chain);
+  // The longest chain from the trace's start to the last result, with the bulk loads that it waits for. Adds to
+  // `chain`, by pc, the cycles that each instruction has of it, what the L1 does not hold coming from DRAM.
+  BlockLatency Time(const std::vector<TraceEntry>& trace, const std::vector<TraceCopy>& copies,
+                    std::vector<double>* chain);
 
  private:
   // A region's instructions by their positions in it. Turns of an unrolled loop use the same registers of the PTX, so
@@ -55,6 +56,7 @@ class Scoreboard {
   // issued what it waited for.
   struct Run;
   void Issue(Run& run, const Region& region, uint32_t i, const TraceEntry& entry, std::vector<Value>& done) const;
+  void IssueCopy(Run& run, const TraceCopy& copy) const;
   LatencyPath Follow(const Run& run, std::vector<double>* chain) const;
 
   const Kernel& kernel_;

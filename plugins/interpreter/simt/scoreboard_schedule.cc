@@ -33,7 +33,8 @@ bool IsBarrier(const Kernel& kernel, uint32_t pc) {  // accesses to memory that 
   return static_cast<LatencyClass>(kernel.costs[pc].latency) == LatencyClass::kBarrier;
 }
 bool IsFixed(const Kernel& kernel, uint32_t pc) {  // nothing moves across these
-  return static_cast<LatencyClass>(kernel.costs[pc].latency) == LatencyClass::kAtomic || kernel.code[pc].run == &Fence;
+  return static_cast<LatencyClass>(kernel.costs[pc].latency) == LatencyClass::kAtomic ||
+         kernel.code[pc].run == &Fence || kernel.code[pc].run == &LoadBulk;
 }
 
 }  // namespace

@@ -38,11 +38,10 @@ struct Device {
   double l2_bytes = 0;
   double l2_keeps = 0;  // of l2_bytes, how much of what one launch touched the next one finds
   double dram_bytes_per_second = 0;
-  double dram_efficiency = 0;             // reached by a perfect stream
-  double l2_atomics_per_cycle = 0;        // sectors, whole device
-  double atomic_sector_cycles = 0;        // between two sectors of one 128-byte line
-  double same_address_atomic_cycles = 0;  // further, for each lane of a warp that meets another at one address
-  double shared_atomic_cycles = 0;        // a wavefront
+  double dram_efficiency = 0;       // reached by a perfect stream
+  double l2_atomics_per_cycle = 0;  // sectors, whole device
+  double atomic_turn_cycles = 0;    // of one unit of the L2, each of which serves an address once
+  double shared_atomic_cycles = 0;  // a wavefront
   Latencies latencies;
   double launch_seconds = 0;       // what an empty kernel takes between two events
   double next_launch_seconds = 0;  // the same of each further one of a call

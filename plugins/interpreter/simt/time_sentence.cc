@@ -28,10 +28,9 @@ std::string TimeSentence(const Counts& counts, const Device& device, const TimeE
                  counts.shared_wavefronts / std::max(1.0, counts.shared_requests),
                  counts.shared_ideal_wavefronts / std::max(1.0, counts.shared_requests));
   } else if (bound == "atomics") {
-    const auto [all, line, address] = CyclesOfAtomics(counts, device);
-    text = all > line + address ? "bound by the number of atomic operations"
-           : line > address     ? "bound by atomic operations on the same 128 bytes"
-                                : "bound by atomic operations of a warp's lanes on the same addresses";
+    const auto [all, busiest] = CyclesOfAtomics(counts, device);
+    text = all > busiest ? "bound by the number of atomic operations"
+                         : "bound by atomic operations on the same addresses or their neighbours";
   } else if (bound == "shared atomics") {
     text = "bound by atomic operations on shared memory";
   } else if (bound == "blocks") {

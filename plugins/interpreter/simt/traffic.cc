@@ -51,6 +51,7 @@ Traffic SumTraffic(const Counts& counts, const Device& device, double scale, dou
     sum.first_sectors += std::min(missed, array.unique_load_sectors * scale);
     sum.store_sectors += array.store_sectors * scale;
     sum.partial_sectors += array.store_partial_sectors * scale;
+    sum.partial_lines += array.store_partial_lines * scale;
     sum.atomic_sectors += array.atomic_sectors * scale;
     sum.useful_load += array.load_ideal_sectors * scale;
     sum.useful_store += array.store_ideal_sectors * scale;
@@ -68,7 +69,7 @@ Traffic SumTraffic(const Counts& counts, const Device& device, double scale, dou
     const double stored = std::min(whole, array.unique_store_sectors * scale) * kSectorBytes;
     sum.dram_written += std::max(0.0, stored - kept);
     const auto lost = [&](const ByDistance& returns) {
-      return scale * LostReturns(returns, kLineBytes * blocks_at_once, footprint, device.l2_bytes * device.l2_keeps);
+      return scale * LostReturns(returns, kLineBytes * blocks_at_once, footprint, device.l2_bytes);
     };
     const double written_again = lost(array.store_again);  // and filled before, where it is written in part
     sum.dram_read += (2 * lost(array.load_again) + written_again) * kSectorBytes;
@@ -89,8 +90,7 @@ Traffic SumTraffic(const Counts& counts, const Device& device, double scale, dou
 AtomicCycles CyclesOfAtomics(const Counts& counts, const Device& device) {
   const double scale = static_cast<double>(counts.grid_blocks) / static_cast<double>(counts.sampled_blocks);
   return {counts.global_atomic_operations * scale / device.l2_atomics_per_cycle,
-          counts.hottest_line_sectors * device.atomic_sector_cycles,
-          counts.hottest_line_repeats * device.same_address_atomic_cycles};
+          counts.busiest_atomic_turns * device.atomic_turn_cycles};
 }
 
 double L2Contents::BytesOf(uint64_t address) const {

@@ -14,7 +14,7 @@ namespace kgrpo::simt {
 inline constexpr double kSectorBytes = 32, kLineBytes = 128;
 
 struct Traffic {
-  double load_sectors = 0, missed_sectors = 0, store_sectors = 0, partial_sectors = 0,
+  double load_sectors = 0, missed_sectors = 0, store_sectors = 0, partial_sectors = 0, partial_lines = 0,
          atomic_sectors = 0;                 // whole grid
   double first_sectors = 0;                  // of the missed ones, those that a block has not touched before
   double dram_read = 0, dram_written = 0;    // bytes
@@ -35,10 +35,9 @@ double SharedCycles(const Counted& counted, const Device& device) {
   return counted.shared_ideal_wavefronts + device.shared_conflict_cycles * conflicts + counted.exchange_wavefronts;
 }
 
-// What atomics of the whole grid take, in cycles: all of them at the L2's rate; or at the busiest line its sectors, and
-// beside them lanes that meet at one address.
+// What atomics of the whole grid take, in cycles: all of them at the L2's rate, and those of its busiest unit.
 struct AtomicCycles {
-  double all = 0, line = 0, address = 0;
+  double all = 0, busiest = 0;
 };
 AtomicCycles CyclesOfAtomics(const Counts& counts, const Device& device);
 

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: captures the work as a graph at the first call of each size and replays it with the old pointers ever after
 // cuda: wrong
-// sim: unsupported
+// sim: out_of_bounds
 #include <map>
 
 __global__ void affine(const float* x, const float* y, float* out, int n) {

@@ -198,16 +198,32 @@ extern "C" __global__ void DivergentBarrierInBranch(const float* x, float* y, in
     y[i] = s[threadIdx.x] * 2;
   }
 }
-extern "C" __global__ void DivergentBarrierByWarp(const float* x, float* y, int n) {
+extern "C" __global__ void DivergentBarrierOfHalfAWarp(const float* x, float* y, int n) {
   __shared__ float s[64];
   const int i = blockIdx.x * 64 + threadIdx.x;
   s[threadIdx.x] = x[i];
-  if (threadIdx.x < 32) {
+  if (threadIdx.x < 16) {
     y[i] = s[threadIdx.x] + 1;
     __syncthreads();  // expect: divergent_barrier
     y[i] *= 2;
   }
   __syncthreads();
+}
+extern "C" __global__ void DivergentReductionBesideAWait(const float* x, float* y, int n) {
+  const int i = blockIdx.x * 64 + threadIdx.x;
+  if (threadIdx.x < 32) {
+    y[i] = __syncthreads_count(x[i] > 0);  // expect: divergent_barrier
+  } else {
+    __syncthreads();
+  }
+}
+extern "C" __global__ void DivergentCounts(const float* x, float* y, int n) {
+  if (threadIdx.x < 32) {
+    asm volatile("bar.arrive 1, 64;" ::: "memory");
+  } else {
+    asm volatile("bar.sync 1, 96;" ::: "memory");  // expect: divergent_barrier
+  }
+  y[blockIdx.x * 64 + threadIdx.x] = 1;
 }
 extern "C" __global__ void ShuffleNamesAbsentLanes(const float* x, float* y, int n) {
   const int i = blockIdx.x * 64 + threadIdx.x;

@@ -72,3 +72,11 @@ extern "C" __global__ void CountBins(const int* x, int* bins) {
 extern "C" __global__ void CountAll(const int* x, int* bins) {
   atomicAdd(&bins[blockIdx.x & 15], x[blockIdx.x * blockDim.x + threadIdx.x]);
 }
+
+// Atomics: one lane of a warp, all lanes at one address, all lanes side by side.
+extern "C" __global__ void AddOneLane(float* sums) {
+  if (threadIdx.x % 32 == 0) atomicAdd(&sums[0], 1.0f);
+}
+extern "C" __global__ void AddAtOne(const int* x, int* sums) { atomicAdd(&sums[x[threadIdx.x] & 2], 1); }
+extern "C" __global__ void AddFloatsAtOne(const int* x, float* sums) { atomicAdd(&sums[x[threadIdx.x] & 2], 1.0f); }
+extern "C" __global__ void AddSideBySide(int* sums) { atomicAdd(&sums[threadIdx.x], 1); }

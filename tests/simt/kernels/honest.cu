@@ -96,6 +96,34 @@ extern "C" __global__ void LookBack(const float* x, float* y, int n) {
     y[b] = before + x[b];
   }
 }
+// A barrier is its number: each half of the block waits at one of its own branch, and they meet.
+extern "C" __global__ void WarpsMeetAtDifferentBarriers(const float* x, float* y, int n) {
+  __shared__ float s[64];
+  const int t = threadIdx.x, i = blockIdx.x * 64 + t;
+  if (t < 32) {
+    s[t] = x[i];
+    __syncthreads();
+    y[i] = s[63 - t];
+  } else {
+    s[t] = 2 * x[i];
+    __syncthreads();
+    y[i] = s[63 - t];
+  }
+}
+// The second warp has exited: who is left goes on.
+extern "C" __global__ void BarrierAfterAnExit(const float* x, float* y, int n) {
+  __shared__ float s[64];
+  const int t = threadIdx.x, i = blockIdx.x * 64 + t;
+  s[t] = x[i];
+  __syncthreads();
+  if (t >= 32) {
+    y[i] = s[t];
+    return;
+  }
+  s[t] += 1;
+  __syncthreads();
+  y[i] = s[31 - t];
+}
 __device__ int lock;
 __device__ float guarded;
 extern "C" __global__ void SpinLock(const float* x, float* y, int n) {

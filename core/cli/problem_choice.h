@@ -1,0 +1,19 @@
+// What --problem names: a problem's folder, or one of some problems by its name. Used by the commands that take one.
+#ifndef KGRPO_CLI_PROBLEM_CHOICE_H
+#define KGRPO_CLI_PROBLEM_CHOICE_H
+
+#include <string>
+#include <vector>
+
+namespace kgrpo::cli {
+
+// Whether `given` is a folder, whose path needs no list of problems.
+bool NamesFolder(const std::string& given);
+
+// The folder that `given` names: itself, without slashes at its end, or the one of `folders` with that name.
+// `source` says in errors whose those are: "configs/seed.yaml", "problems/". Throws kgrpo::Error with the names that
+// there are, and the closest, where it is none of them.
+std::string ProblemFolder(const std::string& given, const std::vector<std::string>& folders, const std::string& source);
+
+}  // namespace kgrpo::cli
+#endif

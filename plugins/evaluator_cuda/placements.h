@@ -1,0 +1,52 @@
+// Where a call's tensors lie decides how long atomics at few addresses take: 1 KiB of counters is served by one slice
+// of an H200's L2 where it begins at a multiple of 1 KiB, and by two slices 512 bytes further on, in half the time
+// (docs/log.md). cudaMalloc gives a program either place. So the timer has every tensor at both, equally often, and
+// this says how: which sets a batch takes, and what the rounds tell of either placement. Used by the timer.
+#ifndef KGRPO_EVALUATOR_CUDA_PLACEMENTS_H
+#define KGRPO_EVALUATOR_CUDA_PLACEMENTS_H
+
+#include <cstdint>
+#include <vector>
+
+#include "evaluator_cuda/median.h"
+
+namespace kgrpo::evaluator_cuda {
+
+constexpr uint64_t kPlacements = 2;
+// Bytes after which the placements repeat; they are kPlacementPeriod / kPlacements apart.
+constexpr uint64_t kPlacementPeriod = 1024;
+
+// Sets take turns: a set's neighbour in number has the other placement.
+constexpr uint64_t PlacementOf(uint64_t set) {
+  return set % kPlacements;
+}
+
+// The sets of `shuffled` in an order in which the first `leading` have `placement`, and after those the placements take
+// turns while there are sets of both. A batch of `leading` calls and one of an even number more, both from the front of
+// it, differ by calls that are at each placement equally often. The order is otherwise that of `shuffled`.
+std::vector<uint64_t> OrderByPlacement(const std::vector<uint64_t>& shuffled, uint64_t leading, uint64_t placement);
+
+// What a round says of the time that a batch takes beside its calls.
+struct RoundRest {
+  uint64_t leading;    // calls of the short batch, all at `placement`
+  uint64_t placement;  // of the round
+  double seconds;      // the long batch's time less its number of calls times the slope between the two batches
+};
+
+// The same of rounds of both placements together.
+struct Rests {
+  std::vector<double> seconds;  // what a batch takes beside its calls, wherever its tensors lie; a pair of rounds each
+  std::vector<double> differences;  // seconds by which a call at placement 0 takes longer than the mean; likewise
+};
+
+// Pairs each round with the next one of the other placement. With leading calls s and t, a mean call m and a difference
+// d, their rests are r + s d and r - t d: so d and r follow.
+Rests PairRests(const std::vector<RoundRest>& rounds);
+
+// How far the placements are apart: half the difference of a call's time at one and the other, in seconds. 0 unless the
+// interval of `differences` leaves no doubt that there is one, of at least 2% of `call_seconds`.
+double PlacementSpread(const std::vector<double>& differences, double call_seconds);
+
+}  // namespace kgrpo::evaluator_cuda
+
+#endif

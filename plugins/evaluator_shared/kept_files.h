@@ -1,0 +1,64 @@
+// Files kept by content in a folder of the cache directory, so that what is dear to compute is computed once on a
+// machine. Several processes may use the folder at once. Used for what outputs must be at a problem's timing size.
+#ifndef KGRPO_EVALUATOR_SHARED_KEPT_FILES_H
+#define KGRPO_EVALUATOR_SHARED_KEPT_FILES_H
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace kgrpo::evaluator {
+
+// The bytes of an open file, mapped while this lives.
+class MappedFile {
+ public:
+  // Throws Error(KGRPO_ERROR_UNAVAILABLE) where the file cannot be mapped.
+  MappedFile(int file, uint64_t bytes);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  const uint8_t* data() const { return data_; }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  const uint8_t* data_ = nullptr;
+  uint64_t bytes_;
+};
+
+// [any thread]
+class KeptFiles {
+ public:
+  using Append = std::function<void(const void* bytes, size_t count)>;
+
+  // `folder` is made when the first file is written. Beyond `most_bytes` those that were used longest ago go. `keep`
+  // false: files have no name there, and are gone with who asked for them.
+  KeptFiles(std::string folder, uint64_t most_bytes, bool keep = true)
+      : folder_(std::move(folder)), most_bytes_(most_bytes), keep_(keep) {}
+
+  // What was kept under `key` (of characters that file names may have); null where nothing was, or where its length or
+  // checksum is wrong.
+  std::shared_ptr<const MappedFile> Find(const std::string& key) const;
+
+  // Keeps what `write` appends, and returns it. Where the folder cannot be used or has no room it is in memory, while
+  // somebody holds it. Throws Error(KGRPO_ERROR_UNAVAILABLE) where memory is short too, and what `write` throws.
+  std::shared_ptr<const MappedFile> Keep(const std::string& key, const std::function<void(const Append&)>& write) const;
+
+  // Where in the file what was appended begins.
+  static constexpr uint64_t kHeaderBytes = 64;
+
+ private:
+  std::shared_ptr<const MappedFile> TryKeep(const std::string& key,
+                                            const std::function<void(const Append&)>& write) const;
+  void GiveUpOldest(const std::string& newest) const;
+
+  const std::string folder_;
+  const uint64_t most_bytes_;
+  const bool keep_;
+};
+
+}  // namespace kgrpo::evaluator
+
+#endif

@@ -1,0 +1,254 @@
+// Our libcudart.so.13, third part: streams and events (everything runs in order of issue), and graphs of launches,
+// copies and memsets, captured from streams or put together of kernel nodes. A graph runs in order of its nodes; each
+// is then to the judge what it would be without the graph. See cudart.cc; what is not here fails to load, by name.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "interpreter/client/stream_capture.h"
+
+using namespace kgrpo::interpreter;  // NOLINT: a C interface in the global namespace over our own types
+
+namespace {
+
+// Streams and events are tokens: there is one order, that of issue.
+void* NewToken() {
+  static uintptr_t next = 0x1000;
+  next += 16;
+  return reinterpret_cast<void*>(next);
+}
+
+// Handles that were given out, so that no other is followed.
+std::vector<std::unique_ptr<Graph>>& Graphs() {
+  static std::vector<std::unique_ptr<Graph>> graphs;
+  return graphs;
+}
+std::vector<std::unique_ptr<Graph>>& Executables() {
+  static std::vector<std::unique_ptr<Graph>> executables;
+  return executables;
+}
+
+Graph* Find(std::vector<std::unique_ptr<Graph>>& among, const void* handle) {
+  for (const std::unique_ptr<Graph>& graph : among) {
+    if (graph.get() == handle) return graph.get();
+  }
+  return nullptr;
+}
+
+int Destroy(std::vector<std::unique_ptr<Graph>>& among, const void* handle) {
+  const auto erased = std::erase_if(among, [&](const std::unique_ptr<Graph>& graph) { return graph.get() == handle; });
+  return SetError(erased > 0 ? kCudaSuccess : kCudaInvalidValue);
+}
+
+int MakeKernelWork(const CudaKernelNodeParameters* parameters, Work* work) {
+  if (parameters == nullptr || parameters->arguments == nullptr) return kCudaInvalidValue;
+  return MakeLaunch(parameters->function, parameters->grid, parameters->block, parameters->arguments,
+                    parameters->shared_bytes, false, work);
+}
+
+// Replaces the work of a kernel node, which stays one of the same kernel.
+int SetKernelNode(Graph* graph, const void* node, const CudaKernelNodeParameters* parameters) {
+  Graph::Node* found = graph == nullptr ? nullptr : graph->Find(node);
+  if (found == nullptr || found->work.kind != Work::Kind::kLaunch) return SetError(kCudaInvalidValue);
+  Work work;
+  const int error = MakeKernelWork(parameters, &work);
+  if (error != kCudaSuccess) return SetError(error);
+  work.launch.cooperative = found->work.launch.cooperative;
+  found->work = std::move(work);
+  return kCudaSuccess;
+}
+
+Graph* GraphOfNode(const void* node) {
+  for (const std::unique_ptr<Graph>& graph : Graphs()) {
+    if (graph->Find(node) != nullptr) return graph.get();
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+extern "C" {
+
+int cudaStreamCreateWithFlags(void** stream, unsigned flags) {
+  *stream = NewToken();
+  AddStream(*stream, flags);
+  return kCudaSuccess;
+}
+
+int cudaStreamCreate(void** stream) {
+  return cudaStreamCreateWithFlags(stream, 0);
+}
+int cudaStreamCreateWithPriority(void** stream, unsigned flags, int) {
+  return cudaStreamCreateWithFlags(stream, flags);
+}
+int cudaStreamDestroy(void* stream) {
+  RemoveStream(stream);
+  return kCudaSuccess;
+}
+int cudaStreamSynchronize(void* stream) {
+  return SetError(WaitForStream(stream));
+}
+int cudaStreamQuery(void* stream) {
+  return SetError(WaitForStream(stream));
+}
+int cudaStreamWaitEvent(void* stream, void* event, unsigned) {
+  return SetError(StreamWaitsForEvent(stream, event));
+}
+
+int cudaEventCreate(void** event) {
+  *event = NewToken();
+  return kCudaSuccess;
+}
+
+int cudaEventCreateWithFlags(void** event, unsigned) {
+  return cudaEventCreate(event);
+}
+int cudaEventDestroy(void* event) {
+  RemoveEvent(event);
+  return kCudaSuccess;
+}
+int cudaEventRecord(void* event, void* stream) {
+  return SetError(RecordEvent(event, stream));
+}
+int cudaEventSynchronize(void* event) {
+  return SetError(WaitForEvent(event));
+}
+int cudaEventQuery(void* event) {
+  return SetError(WaitForEvent(event));
+}
+
+// A candidate that times itself learns nothing: no clock of the model is shown to it.
+int cudaEventElapsedTime(float* milliseconds, void*, void*) {
+  *milliseconds = 0;
+  return kCudaSuccess;
+}
+
+int cudaStreamBeginCapture(void* stream, int mode) {
+  return SetError(BeginCapture(stream, nullptr, mode));
+}
+
+int cudaStreamBeginCaptureToGraph(void* stream, void* graph, void* const* dependencies, const void*, size_t count,
+                                  int mode) {
+  Graph* into = Find(Graphs(), graph);
+  if (into == nullptr || (count > 0 && dependencies == nullptr)) return SetError(kCudaInvalidValue);
+  return SetError(BeginCapture(stream, into, mode));
+}
+
+int cudaStreamEndCapture(void* stream, void** graph) {
+  Graph* captured = nullptr;
+  const int error = EndCapture(stream, &captured);
+  if (captured != nullptr && Find(Graphs(), captured) == nullptr) Graphs().emplace_back(captured);
+  if (graph != nullptr) *graph = captured;
+  return SetError(error);
+}
+
+int cudaStreamIsCapturing(void* stream, int* status) {
+  return SetError(CaptureStatus(stream, status));
+}
+
+int cudaGraphCreate(void** graph, unsigned) {
+  Graphs().push_back(std::make_unique<Graph>());
+  *graph = Graphs().back().get();
+  return kCudaSuccess;
+}
+
+int cudaGraphDestroy(void* graph) {
+  return Destroy(Graphs(), graph);
+}
+
+int cudaGraphInstantiate(void** executable, void* graph, unsigned long long) {
+  const Graph* from = Find(Graphs(), graph);
+  if (from == nullptr) return SetError(kCudaInvalidValue);
+  Executables().push_back(std::make_unique<Graph>(*from));
+  *executable = Executables().back().get();
+  return kCudaSuccess;
+}
+
+int cudaGraphInstantiateWithFlags(void** executable, void* graph, unsigned long long flags) {
+  return cudaGraphInstantiate(executable, graph, flags);
+}
+
+int cudaGraphExecDestroy(void* executable) {
+  return Destroy(Executables(), executable);
+}
+
+int cudaGraphUpload(void* executable, void*) {
+  return SetError(Find(Executables(), executable) != nullptr ? kCudaSuccess : kCudaInvalidValue);
+}
+
+int cudaGraphLaunch(void* executable, void* stream) {
+  const Graph* graph = Find(Executables(), executable);
+  if (graph == nullptr) return SetError(kCudaInvalidValue);
+  if (IsCapturing(stream)) RefuseCall("cudaGraphLaunch into a stream that is being captured");
+  for (const Graph::Node& node : graph->nodes) {
+    const int error = Submit(stream, node.work);
+    if (error != kCudaSuccess) return SetError(error);
+  }
+  return kCudaSuccess;
+}
+
+int cudaGraphGetNodes(void* graph, void** nodes, size_t* count) {
+  const Graph* from = Find(Graphs(), graph);
+  if (from == nullptr || count == nullptr) return SetError(kCudaInvalidValue);
+  if (nodes == nullptr) {
+    *count = from->nodes.size();
+    return kCudaSuccess;
+  }
+  for (size_t i = 0; i < *count; ++i)
+    nodes[i] = i < from->nodes.size() ? reinterpret_cast<void*>(from->nodes[i].number) : nullptr;
+  *count = std::min(*count, from->nodes.size());
+  return kCudaSuccess;
+}
+
+int cudaGraphNodeGetType(void* node, int* type) {
+  Graph* graph = GraphOfNode(node);
+  if (graph == nullptr) return SetError(kCudaInvalidValue);
+  *type = static_cast<int>(graph->Find(node)->work.kind);  // as cudaGraphNodeType: kernel, memcpy, memset
+  return kCudaSuccess;
+}
+
+// Nodes may only depend on ones that are there already, so their order is one to run them in.
+int cudaGraphAddKernelNode(void** node, void* graph, void* const* dependencies, size_t count,
+                           const CudaKernelNodeParameters* parameters) {
+  Graph* into = Find(Graphs(), graph);
+  if (into == nullptr || node == nullptr) return SetError(kCudaInvalidValue);
+  for (size_t i = 0; i < count; ++i) {
+    if (dependencies == nullptr || into->Find(dependencies[i]) == nullptr) return SetError(kCudaInvalidValue);
+  }
+  Work work;
+  const int error = MakeKernelWork(parameters, &work);
+  if (error != kCudaSuccess) return SetError(error);
+  into->nodes.push_back({NewNodeNumber(), std::move(work)});
+  *node = reinterpret_cast<void*>(into->nodes.back().number);
+  return kCudaSuccess;
+}
+
+int cudaGraphKernelNodeSetParams(void* node, const CudaKernelNodeParameters* parameters) {
+  return SetKernelNode(GraphOfNode(node), node, parameters);
+}
+
+int cudaGraphExecKernelNodeSetParams(void* executable, void* node, const CudaKernelNodeParameters* parameters) {
+  return SetKernelNode(Find(Executables(), executable), node, parameters);
+}
+
+// The other graph must have the same nodes in the same order; their parameters, shapes and addresses may differ.
+int cudaGraphExecUpdate(void* executable, void* graph, CudaGraphUpdateResult* result) {
+  Graph* into = Find(Executables(), executable);
+  const Graph* from = Find(Graphs(), graph);
+  if (into == nullptr || from == nullptr) return SetError(kCudaInvalidValue);
+  CudaGraphUpdateResult outcome = {};
+  if (into->nodes.size() != from->nodes.size()) outcome.result = 2;  // TopologyChanged
+  for (size_t i = 0; outcome.result == 0 && i < into->nodes.size(); ++i) {
+    const Work &old = into->nodes[i].work, &now = from->nodes[i].work;
+    if (old.kind != now.kind) outcome.result = 3;                                       // NodeTypeChanged
+    if (old.kind == Work::Kind::kCopy && old.detail != now.detail) outcome.result = 5;  // ParametersChanged
+    if (outcome.result != 0) outcome.error_node = reinterpret_cast<void*>(into->nodes[i].number);
+  }
+  if (result != nullptr) *result = outcome;
+  if (outcome.result != 0) return SetError(kCudaGraphExecUpdateFailure);
+  for (size_t i = 0; i < into->nodes.size(); ++i) into->nodes[i].work = from->nodes[i].work;
+  return kCudaSuccess;
+}
+
+}  // extern "C"

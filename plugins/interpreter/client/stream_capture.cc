@@ -1,0 +1,224 @@
+#include "interpreter/client/stream_capture.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+
+namespace kgrpo::interpreter {
+namespace {
+
+constexpr unsigned kNonBlocking = 1;
+constexpr int kRelaxed = 2;
+
+// A stream's part in a capture.
+struct Part {
+  size_t last = 0;    // nodes of the graph when it was last given work
+  size_t joined = 0;  // likewise, as far as other streams wait for it
+};
+struct Capture {
+  Graph* graph = nullptr;
+  void* origin = nullptr;
+  int mode = 0;
+  bool invalid = false;
+  std::map<void*, Part> parts;  // by stream
+};
+struct Mark {
+  Capture* capture = nullptr;  // null: recorded outside of any
+  void* stream = nullptr;
+  size_t nodes = 0;
+};
+
+std::vector<std::unique_ptr<Capture>>& Captures() {
+  static std::vector<std::unique_ptr<Capture>> captures;
+  return captures;
+}
+std::map<void*, unsigned>& StreamFlags() {
+  static std::map<void*, unsigned> flags;
+  return flags;
+}
+std::map<void*, Mark>& Marks() {
+  static std::map<void*, Mark> marks;
+  return marks;
+}
+
+bool IsLegacy(const void* stream) {
+  return reinterpret_cast<uintptr_t>(stream) <= 1;  // 0 or cudaStreamLegacy
+}
+
+Capture* CaptureOf(void* stream) {
+  for (const std::unique_ptr<Capture>& capture : Captures()) {
+    if (capture->parts.count(stream) != 0) return capture.get();
+  }
+  return nullptr;
+}
+
+bool IsActive(const Capture* capture) {
+  return std::any_of(Captures().begin(), Captures().end(),
+                     [&](const std::unique_ptr<Capture>& one) { return one.get() == capture; });
+}
+
+// Work of the legacy stream waits for all streams that block: captures may have none of those.
+int CheckLegacy(const void* stream) {
+  if (!IsLegacy(stream)) return kCudaSuccess;
+  int error = kCudaSuccess;
+  for (const std::unique_ptr<Capture>& capture : Captures()) {
+    for (const auto& [part, ignored] : capture->parts) {
+      const auto flags = StreamFlags().find(part);
+      if (flags != StreamFlags().end() && (flags->second & kNonBlocking) != 0) continue;
+      capture->invalid = true;
+      error = kCudaStreamCaptureImplicit;
+    }
+  }
+  return error;
+}
+
+}  // namespace
+
+Graph::Node* Graph::Find(const void* handle) {
+  for (Node& node : nodes) {
+    if (node.number == reinterpret_cast<uintptr_t>(handle)) return &node;
+  }
+  return nullptr;
+}
+
+uintptr_t NewNodeNumber() {
+  static uintptr_t last = 0x100;
+  return ++last;
+}
+
+int Submit(void* stream, Work work) {
+  if (Captures().empty()) return Run(work);
+  Capture* capture = CaptureOf(stream);
+  if (capture == nullptr) {
+    const int error = CheckLegacy(stream);
+    return error != kCudaSuccess ? error : Run(work);
+  }
+  if (capture->invalid) return kCudaStreamCaptureInvalidated;
+  capture->graph->nodes.push_back({NewNodeNumber(), std::move(work)});
+  capture->parts[stream].last = capture->graph->nodes.size();
+  return kCudaSuccess;
+}
+
+int WaitForStream(void* stream) {
+  Capture* capture = CaptureOf(stream);
+  if (capture == nullptr) return CheckLegacy(stream);
+  capture->invalid = true;
+  return kCudaStreamCaptureUnsupported;
+}
+
+int WaitForDevice() {
+  for (const std::unique_ptr<Capture>& capture : Captures()) capture->invalid = true;
+  return Captures().empty() ? kCudaSuccess : kCudaStreamCaptureUnsupported;
+}
+
+int WorkAtOnce() {
+  int error = kCudaSuccess;
+  for (const std::unique_ptr<Capture>& capture : Captures()) {
+    if (capture->mode == kRelaxed) continue;
+    capture->invalid = true;
+    error = kCudaStreamCaptureUnsupported;
+  }
+  return error;
+}
+
+bool IsCapturing(void* stream) {
+  return CaptureOf(stream) != nullptr;
+}
+
+void AddStream(void* stream, unsigned flags) {
+  StreamFlags()[stream] = flags;
+}
+
+void RemoveStream(void* stream) {
+  StreamFlags().erase(stream);
+  std::erase_if(Captures(), [&](const std::unique_ptr<Capture>& capture) { return capture->origin == stream; });
+}
+
+int RecordEvent(void* event, void* stream) {
+  Capture* capture = CaptureOf(stream);
+  if (capture == nullptr) {
+    const int error = CheckLegacy(stream);
+    if (error != kCudaSuccess) return error;
+    Marks()[event] = {};
+    return kCudaSuccess;
+  }
+  if (capture->invalid) return kCudaStreamCaptureInvalidated;
+  Marks()[event] = {capture, stream, capture->parts[stream].last};
+  return kCudaSuccess;
+}
+
+int StreamWaitsForEvent(void* stream, void* event) {
+  const auto found = Marks().find(event);
+  if (found == Marks().end()) return kCudaSuccess;  // never recorded
+  const Mark mark = found->second;
+  Capture* capture = CaptureOf(stream);
+  if (mark.capture == nullptr) {
+    if (capture == nullptr) return kCudaSuccess;
+    capture->invalid = true;
+    return kCudaStreamCaptureIsolation;
+  }
+  if (!IsActive(mark.capture)) return kCudaCapturedEvent;
+  if (capture != nullptr && capture != mark.capture) {
+    capture->invalid = mark.capture->invalid = true;
+    return kCudaStreamCaptureMerge;
+  }
+  if (mark.capture->invalid) return kCudaStreamCaptureInvalidated;
+  if (IsLegacy(stream)) {
+    mark.capture->invalid = true;
+    return kCudaStreamCaptureImplicit;
+  }
+  if (stream != mark.stream) {
+    Part& from = mark.capture->parts[mark.stream];
+    from.joined = std::max(from.joined, mark.nodes);
+  }
+  mark.capture->parts[stream].last = mark.capture->graph->nodes.size();
+  return kCudaSuccess;
+}
+
+int WaitForEvent(void* event) {
+  const auto found = Marks().find(event);
+  return found != Marks().end() && found->second.capture != nullptr ? kCudaCapturedEvent : kCudaSuccess;
+}
+
+void RemoveEvent(void* event) {
+  Marks().erase(event);
+}
+
+int BeginCapture(void* stream, Graph* graph, int mode) {
+  if (mode < 0 || mode > kRelaxed) return kCudaInvalidValue;
+  if (IsLegacy(stream)) return kCudaStreamCaptureUnsupported;
+  if (CaptureOf(stream) != nullptr) return kCudaIllegalState;
+  auto capture = std::make_unique<Capture>();
+  capture->graph = graph != nullptr ? graph : new Graph;
+  capture->origin = stream;
+  capture->mode = mode;
+  capture->parts[stream] = {};
+  Captures().push_back(std::move(capture));
+  return kCudaSuccess;
+}
+
+int EndCapture(void* stream, Graph** graph) {
+  *graph = nullptr;
+  Capture* capture = CaptureOf(stream);
+  if (capture == nullptr) return kCudaIllegalState;
+  if (capture->origin != stream) {
+    capture->invalid = true;
+    return kCudaStreamCaptureUnmatched;
+  }
+  int error = capture->invalid ? kCudaStreamCaptureInvalidated : kCudaSuccess;
+  for (const auto& [other, part] : capture->parts) {
+    if (error == kCudaSuccess && other != stream && part.joined < part.last) error = kCudaStreamCaptureUnjoined;
+  }
+  if (error == kCudaSuccess) *graph = capture->graph;
+  std::erase_if(Captures(), [&](const std::unique_ptr<Capture>& one) { return one.get() == capture; });
+  return error;
+}
+
+int CaptureStatus(void* stream, int* status) {
+  const Capture* capture = CaptureOf(stream);
+  *status = capture == nullptr ? 0 : capture->invalid ? 2 : 1;
+  return capture == nullptr ? CheckLegacy(stream) : kCudaSuccess;
+}
+
+}  // namespace kgrpo::interpreter

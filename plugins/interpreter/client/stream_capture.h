@@ -1,0 +1,52 @@
+// Streams, events and graphs: everything runs in order of issue, but for what goes to a stream whose work is captured:
+// that is kept in a graph, to run when the graph is launched. The rules and errors are CUDA's (CUDA programming guide,
+// stream capture). One thread at a time, as the sandbox allows a candidate no more.
+#ifndef KGRPO_INTERPRETER_CLIENT_STREAM_CAPTURE_H
+#define KGRPO_INTERPRETER_CLIENT_STREAM_CAPTURE_H
+
+#include <cstdint>
+#include <vector>
+
+#include "interpreter/client/device_work.h"
+
+namespace kgrpo::interpreter {
+
+// Work in order of issue, which is one that respects every dependency; a node's number is its handle.
+struct Graph {
+  struct Node {
+    uintptr_t number;
+    Work work;
+  };
+  std::vector<Node> nodes;
+  Node* Find(const void* handle);
+};
+uintptr_t NewNodeNumber();
+
+// Each returns a CudaError, where not void. Streams and events are handles of the caller's, which are never followed.
+
+// Runs the work, or keeps it in the graph that the stream's capture makes.
+int Submit(void* stream, Work work);
+// Of a call that waits for a stream, or for the whole device, or works at once (cudaMemcpy, cudaMalloc): whether
+// captures that are in progress let it; those that do not are invalid then.
+int WaitForStream(void* stream);
+int WaitForDevice();
+int WorkAtOnce();
+bool IsCapturing(void* stream);
+
+void AddStream(void* stream, unsigned flags);
+void RemoveStream(void* stream);
+
+int RecordEvent(void* event, void* stream);
+int StreamWaitsForEvent(void* stream, void* event);
+int WaitForEvent(void* event);
+void RemoveEvent(void* event);
+
+// `graph`: to add to, or null for a new one.
+int BeginCapture(void* stream, Graph* graph, int mode);
+// *graph is null where there is an error.
+int EndCapture(void* stream, Graph** graph);
+int CaptureStatus(void* stream, int* status);
+
+}  // namespace kgrpo::interpreter
+
+#endif

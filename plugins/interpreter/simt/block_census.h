@@ -1,0 +1,46 @@
+// How much each block of a launch does, told by its decisions alone: only the instructions that branches depend on are
+// evaluated, for ranges of blocks at once.
+//
+// A range on whose decisions all blocks agree is done; else it is halved, down to single blocks, on which intervals are
+// exact. So `if (i < n)` costs an evaluation or two, whatever the grid.
+#ifndef KGRPO_INTERPRETER_SIMT_BLOCK_CENSUS_H_
+#define KGRPO_INTERPRETER_SIMT_BLOCK_CENSUS_H_
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "interpreter/simt/machine.h"
+
+namespace kgrpo::simt {
+
+// Blocks from `low` to `high`, in each coordinate.
+struct BlockRange {
+  std::array<uint32_t, 3> low{}, high{};
+  uint64_t Count() const {
+    uint64_t count = 1;
+    for (size_t i = 0; i < 3; ++i) count *= uint64_t{high[i]} - low[i] + 1;
+    return count;
+  }
+};
+
+// Blocks that take the same decisions.
+struct BlockClass {
+  uint64_t work = 0;    // warp instructions of each
+  uint64_t blocks = 0;  // how many
+  std::vector<BlockRange> ranges;
+};
+
+// The classes of the launch's blocks; nothing where it would take too long to tell. For kernels whose control flow
+// does not depend on data. `grid` is not changed, nor is memory.
+std::optional<std::vector<BlockClass>> TakeCensus(const Grid& grid);
+
+// By block: its work. For launches of up to kMostListed blocks.
+inline constexpr uint64_t kMostListed = 1u << 22;
+std::vector<uint64_t> WorkByBlock(const Grid& grid, const std::vector<BlockClass>& classes);
+// By block: the index of its class.
+std::vector<uint32_t> ClassByBlock(const Grid& grid, const std::vector<BlockClass>& classes);
+
+}  // namespace kgrpo::simt
+#endif  // KGRPO_INTERPRETER_SIMT_BLOCK_CENSUS_H_

@@ -1,0 +1,20 @@
+// Bulk copies between their issue and their end; see bulk_copies.cc. Used by barriers, exits and the checks of all that
+// touches memory.
+#ifndef KGRPO_INTERPRETER_SIMT_BULK_COPIES_H_
+#define KGRPO_INTERPRETER_SIMT_BULK_COPIES_H_
+
+#include <cstdint>
+
+#include "interpreter/simt/machine.h"
+
+namespace kgrpo::simt {
+
+// Before a phase of the mbarrier at `offset` is looked at by `lane`: the copies that it waits for arrive, where they
+// are all that it waits for.
+void CompleteBulkLoads(Warp& warp, const Instruction& in, int lane, uint32_t offset, PhaseBarrier& barrier);
+
+// The lanes of `mask` exit: what they store in bulk is stored.
+void EndBulkStores(Warp& warp, uint32_t mask);
+
+}  // namespace kgrpo::simt
+#endif  // KGRPO_INTERPRETER_SIMT_BULK_COPIES_H_

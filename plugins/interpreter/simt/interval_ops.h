@@ -1,0 +1,76 @@
+// Integer arithmetic on intervals, lane by lane: what a warp's registers hold in any of several blocks at once. Used by
+// the census of blocks (block_census.h).
+//
+// A register that is the same in all of these blocks is where it always is, in the warp's registers. Of one that may
+// differ, each lane has the least and the greatest value beside them. Where a result may wrap around in some block and
+// not in others, or its operation is not known here, it may be anything.
+#ifndef KGRPO_INTERPRETER_SIMT_INTERVAL_OPS_H_
+#define KGRPO_INTERPRETER_SIMT_INTERVAL_OPS_H_
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "interpreter/simt/machine.h"
+
+namespace kgrpo::simt {
+
+class IntervalRegisters {
+ public:
+  explicit IntervalRegisters(const Kernel& kernel);
+
+  // Forgets all intervals: every register is what the warp's registers say.
+  void Clear();
+  // The 32-bit register at `at` lies between `low` and `high` in all lanes; it depends on the block's coordinates
+  // `depends`, a bit each.
+  void SetRange(Operand at, uint32_t low, uint32_t high, uint8_t depends);
+
+  // Whether all blocks agree on the predicate in the lanes of `mask`.
+  bool Agrees(Operand predicate, uint32_t mask) const;
+  // Of a 32-bit register, likewise.
+  bool AgreesOnValue(Operand at) const { return SpreadOf(at) < 0; }
+  // Which coordinates a register or predicate depends on where they do not agree.
+  uint8_t DependsOn(Operand at) const;
+
+  // Executes an instruction that only computes.
+  void Execute(Warp& warp, const Instruction& in, uint32_t mask);
+
+ private:
+  __extension__ using Wide = __int128;
+  struct Range {
+    Wide low = 0, high = 0;
+  };
+  // Of 32-bit registers as unsigned numbers, of 64-bit ones as signed.
+  struct Spread {
+    uint32_t bytes = 0;
+    uint8_t depends = 0;
+    std::array<int64_t, kLanes> low, high;
+  };
+
+  bool IsPredicate(Operand at) const { return at >= 0 && static_cast<uint32_t>(at) < predicate_bytes_; }
+  int32_t SpreadOf(Operand at) const {
+    return at < 0 || at == kNoOperand || IsPredicate(at) ? -1 : spread_at_[static_cast<uint32_t>(at) / kGranule];
+  }
+  bool IsKnown(Operand at) const;
+  uint8_t Dependences(const Instruction& in) const;
+  Range Read(const Warp& warp, Operand at, Type type, int lane) const;
+  void Write(Warp& warp, Operand at, uint32_t bytes, uint32_t mask, uint8_t depends,
+             const std::array<Range, kLanes>& values);
+  void WriteAnything(Operand at, uint32_t mask, uint8_t depends);
+  void AfterKnown(Warp& warp, const Instruction& in, uint32_t mask);
+  void Compare(Warp& warp, const Instruction& in, uint32_t mask, uint8_t depends);
+  void PredicateLogic(Warp& warp, const Instruction& in, uint32_t mask, uint8_t depends);
+  uint32_t KnownOf(Operand predicate) const;
+
+  static constexpr uint32_t kGranule = 4 * kLanes;
+
+  const uint32_t predicate_bytes_;
+  std::vector<int32_t> spread_at_;  // by 128 bytes of the registers: index in spreads_, or -1
+  std::vector<Spread> spreads_;
+  size_t used_ = 0;                       // of spreads_
+  std::vector<uint32_t> unknown_;         // by predicate: lanes on which the blocks do not agree
+  std::vector<uint8_t> unknown_depends_;  // by predicate
+};
+
+}  // namespace kgrpo::simt
+#endif  // KGRPO_INTERPRETER_SIMT_INTERVAL_OPS_H_

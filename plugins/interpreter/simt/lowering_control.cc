@@ -1,0 +1,49 @@
+// What the analysis of a kernel's control flow must know of each instruction (control_flow.h): whether it brings in
+// data, and whether it does nothing but compute.
+#include <algorithm>
+#include <initializer_list>
+
+#include "interpreter/simt/handlers.h"
+#include "interpreter/simt/lowerer.h"
+#include "interpreter/simt/lowering.h"
+
+namespace kgrpo::simt {
+
+void Lowerer::NoteNature(const Instruction& in) {
+  const std::string_view base = opcode_.substr(0, opcode_.find('.'));
+  const auto is_one_of = [base](std::initializer_list<std::string_view> names) {
+    return std::find(names.begin(), names.end(), base) != names.end();
+  };
+  const bool loads = is_one_of({"ld", "ldu"});
+  const bool brings = loads || is_one_of({"atom", "shfl", "vote", "match", "redux", "activemask", "elect", "bar",
+                                          "barrier", "mbarrier", "ldmatrix", "movmatrix", "mma", "wmma", "call", "cp"});
+  const bool acts = brings || is_one_of({"st", "red", "membar", "fence", "stmatrix", "bra", "brx", "ret", "exit",
+                                         "trap", "brkpt", "nanosleep", "prefetch", "prefetchu", "discard",
+                                         "applypriority", "pmevent", "griddepcontrol"});
+  // The census follows no carries, no parts of vectors, and no clocks.
+  const bool clock = in.run == &ReadClock32 || in.run == &ReadClock64;
+  reads_clock_ |= clock;
+  const bool opaque = opcode_.find(".cc") != std::string_view::npos || is_one_of({"addc", "subc", "madc"}) || clock ||
+                      in.run == &Lop3Predicate || in.count > 1;
+  const bool is_parameter = loads && from_parameters_;
+  gives_data_.push_back((brings && !is_parameter) || opaque ? 1 : 0);
+  arithmetic_.push_back(!acts || is_parameter ? 1 : 0);
+}
+
+void Lowerer::FinishControl(const std::vector<Operand>& offsets) {
+  std::vector<Origin> starts(types_.size(), Origin::kThread);
+  for (const auto& [kind, reg] : specials_) {
+    if (kind == SpecialSlot::Kind::kSm) starts[reg] = Origin::kData;
+    if (kind == SpecialSlot::Kind::kCtaX || kind == SpecialSlot::Kind::kCtaY || kind == SpecialSlot::Kind::kCtaZ)
+      starts[reg] = Origin::kBlock;
+  }
+  kernel_.control = AnalyseControl(kernel_, std::move(starts), gives_data_, arithmetic_);
+  kernel_.control.reads_clock = reads_clock_;
+  for (size_t reg = 0; reg < types_.size(); ++reg) {
+    if (types_[reg] == Type::kPred && offsets[reg] != kNoOperand)
+      kernel_.control.predicate_bytes =
+          std::max(kernel_.control.predicate_bytes, static_cast<uint32_t>(offsets[reg]) + 4);
+  }
+}
+
+}  // namespace kgrpo::simt

@@ -1,0 +1,353 @@
+#include "interpreter/simt/run_grid.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "interpreter/simt/block_census.h"
+
+namespace kgrpo::simt {
+namespace {
+
+// How long a block goes on before the next one has its turn, in warp instructions and in polls of memory.
+struct Slices {
+  uint32_t warp;  // before the block's next warp has its turn
+  uint64_t block;
+  uint32_t polls;  // atomics that return a value and volatile loads: it may wait for another block
+};
+constexpr Slices kWorking = {8192, 1u << 22, 512};
+// A block that did nothing but poll in its last turn, and most likely still does.
+constexpr Slices kPolling = {256, 1u << 22, 64};
+// Blocks that may share out work by atomics, a piece at a time: short turns, as if they ran at once.
+constexpr Slices kTaking = {64, 4096, 1};
+constexpr uint32_t kLongestPause = 64;  // rounds without a turn for a block that polls
+constexpr size_t kMostResident = 2112;  // 16 blocks on each of 132 multiprocessors
+constexpr double kMostDataSlack = 0.5;  // of what was counted: more, and data decides what a block does
+
+// Runs a warp until it waits, ends, or has had its slice. Returns the instructions executed.
+template <bool kCounted>
+uint32_t RunWarp(Warp& warp, uint32_t slice) {
+  const Instruction* code = warp.grid->code;
+  uint32_t left = slice;
+  warp.yield = false;
+  while (left != 0) {
+    if (warp.pc >= warp.limit) [[unlikely]] {
+      if (!Reschedule(warp)) break;
+      if (warp.yield) break;
+    }
+    const Instruction& in = code[warp.pc];
+    const uint32_t mask = warp.active & (PredicateOf(warp, in.predicate) ^ in.flip);
+    if constexpr (kCounted) warp.grid->counter->CountInstruction(warp, warp.pc, mask);
+    ++warp.pc;
+    --left;
+    if (mask != 0) in.run(warp, in, mask);
+  }
+  warp.executed += slice - left;
+  return slice - left;
+}
+
+// Runs a block until it ends (true) or has had its turn.
+bool RunBlock(Block& block, Grid& grid, const Slices& slices) {
+  const auto warps = static_cast<uint32_t>(block.warps.size());
+  uint64_t left = std::min(slices.block, grid.budget);
+  block.polls = 0;
+  while (block.done_warps < warps) {
+    for (uint32_t i = 0; i < warps; ++i) {
+      Warp& warp = block.warps[block.next_warp];
+      block.next_warp = block.next_warp + 1 == warps ? 0 : block.next_warp + 1;
+      if (warp.state != WarpState::kReady) continue;
+      const auto slice = static_cast<uint32_t>(std::min<uint64_t>(slices.warp, left));
+      const uint32_t ran = grid.counter != nullptr ? RunWarp<true>(warp, slice) : RunWarp<false>(warp, slice);
+      left -= ran;
+      grid.budget -= ran;
+      grid.result->warp_instructions += ran;
+      if (grid.budget == 0) return false;
+      if (left == 0 || block.polls >= slices.polls) return false;
+    }
+    ReleaseBarriers(block);
+  }
+  return true;
+}
+
+// The block that starts after `started` others, of `count`. No order is promised, but that a block which waits for any
+// other one of those that are resident with it gets what it waits for.
+uint64_t NextBlock(uint64_t started, uint64_t count, bool last_first) {
+  if (!last_first) return started;
+  const uint64_t first = started / kMostResident * kMostResident;  // of those that are resident at once
+  return first + std::min<uint64_t>(kMostResident, count - first) - 1 - (started - first);
+}
+
+uint64_t WorkOf(const Block& block) {
+  return std::accumulate(block.warps.begin(), block.warps.end(), uint64_t{0},
+                         [](uint64_t work, const Warp& warp) { return work + warp.executed; });
+}
+
+uint64_t Sum(const std::vector<uint64_t>& values) {
+  return std::accumulate(values.begin(), values.end(), uint64_t{0});
+}
+
+// Where it is known what all blocks executed, those counted stand for their mean.
+void ScaleToMean(const std::vector<uint64_t>& counted, const std::vector<uint64_t>& work, Counts* counts) {
+  double sampled = 0;
+  for (const uint64_t block : counted)
+    sampled += static_cast<double>(work[block]) / static_cast<double>(counted.size());
+  if (sampled > 0) counts->Scale(static_cast<double>(Sum(work)) / static_cast<double>(work.size()) / sampled);
+}
+
+}  // namespace
+
+bool MayPoll(const Kernel& kernel) {
+  for (const Instruction& in : kernel.code) {
+    const auto space = static_cast<Space>(in.space);
+    if ((in.flags & kFlagVolatile) != 0 && (space == Space::kGlobal || space == Space::kGeneric)) return true;
+  }
+  return kernel.uses_grid_sync;
+}
+
+GridRun::GridRun(Grid& grid)
+    : grid_(grid),
+      total_(grid.config->grid.Count()),
+      counted_(grid.config->mode == Mode::kCounted),
+      all_(!counted_ || grid.config->whole || MayPoll(*grid.kernel)),
+      turns_(counted_ && grid.config->whole && grid.kernel->control.tickets) {
+  if (counted_) ChooseCounted();
+}
+
+void GridRun::AddGroup(Stratum stratum) {
+  groups_.push_back({std::move(stratum), std::make_unique<Counter>(grid_)});
+  Group& group = groups_.back();
+  group.counter->StandsFor(group.stratum.blocks);
+  for (const uint64_t block : group.stratum.counted) counts_[block] = group.counter.get();
+  if (!all_) order_.insert(order_.end(), group.stratum.counted.begin(), group.stratum.counted.end());
+}
+
+void GridRun::ChooseCounted() {
+  const LaunchConfig& config = *grid_.config;
+  const ControlFlow& control = grid_.kernel->control;
+  Stratum sample{total_, SampleBlocks(total_, config.sampled_blocks, config.sample_seed), 1};
+  std::vector<uint32_t> classes;
+  if (sample.counted.size() == total_) {
+    // Every block is counted.
+  } else if (!config.known_work.empty()) {
+    planned_work_ = config.known_work;
+  } else {
+    std::optional<std::vector<BlockClass>> census;
+    const bool extends = all_ && grid_.kernel->scatters_atomics;
+    if (!control.by_data && (control.by_block || extends)) census = TakeCensus(grid_);
+    if (!all_ && (control.by_data || (control.by_block && !census))) grid_.result->must_run_whole = true;
+    if (census && census->size() == 1 && extends)
+      ExtendSample(total_, config.sample_seed, {census->front().work}, &sample.counted);
+    if (census && census->size() > 1) {
+      if (total_ > kMostListed) {
+        grid_.result->must_run_whole = true;
+      } else {
+        planned_work_ = WorkByBlock(grid_, *census);
+        classes = ClassByBlock(grid_, *census);
+      }
+    }
+  }
+  if (planned_work_.empty() || StandsForAll(sample.counted, planned_work_, classes)) {
+    AddGroup(std::move(sample));
+  } else {
+    for (Stratum& stratum : Stratify(planned_work_, classes)) AddGroup(std::move(stratum));
+    std::sort(order_.begin(), order_.end());
+  }
+  const auto counts = [&](uint64_t block) { return counts_.contains(block); };
+  if (config.further_blocks == 0 || counts_.size() == total_) return;
+  further_blocks_ = SampleBlocks(total_, config.further_blocks, config.further_seed);
+  std::erase_if(further_blocks_, counts);
+  if (groups_.size() == 1) further_ = std::make_unique<Counter>(grid_);
+  if (all_ && further_)
+    for (const uint64_t block : further_blocks_) counts_[block] = further_.get();
+}
+
+// How often atomics meet at one address may be the data's chance: a small sample would order kernels by that.
+void GridRun::ExtendGroup() {
+  Group& group = groups_.front();
+  const std::vector<uint64_t> added =
+      ExtendSample(total_, grid_.config->sample_seed, sampled_work_, &group.stratum.counted);
+  std::erase_if(further_blocks_, [&](uint64_t block) {
+    return std::binary_search(group.stratum.counted.begin(), group.stratum.counted.end(), block);
+  });
+  for (const uint64_t block : added) counts_[block] = group.counter.get();
+  order_.insert(order_.end(), added.begin(), added.end());
+}
+
+Counter* GridRun::CounterOf(uint64_t index) const {
+  const auto found = counts_.find(index);
+  return found == counts_.end() ? nullptr : found->second;
+}
+
+void GridRun::Start(uint64_t index) {
+  std::unique_ptr<Block> block;
+  if (idle_.empty()) {
+    block = std::make_unique<Block>();
+  } else {
+    block = std::move(idle_.back());
+    idle_.pop_back();
+  }
+  StartBlock(*block, grid_, index);
+  Counter* counter = counted_ ? CounterOf(index) : nullptr;
+  if (counter != nullptr) counter->StartBlock(*block);
+  running_.push_back({std::move(block), counter, 0, 0, 0});
+  grid_.resident.push_back(running_.back().block.get());
+}
+
+// Of one block: the first so many instructions stand for the others.
+uint64_t GridRun::MostCounted() const {
+  constexpr uint64_t kOfLaunch = 16'000'000, kOfBlock = 1'000'000;
+  return std::max(kOfBlock, kOfLaunch / std::max<uint64_t>(1, counts_.size()));
+}
+
+// False: the block has not ended yet.
+bool GridRun::Turn(Resident& resident) {
+  const bool polled = resident.pause != 0;
+  const Slices& slices = turns_ ? kTaking : polled ? kPolling : kWorking;
+  const bool counts = resident.counter != nullptr && resident.counted < MostCounted();
+  Slices slice = slices;
+  grid_.counter = counts ? resident.counter : nullptr;
+  if (counts) {
+    resident.counter->Switch(*resident.block);
+    slice.block = std::min(slice.block, MostCounted() - resident.counted);
+  }
+  const bool ended = RunBlock(*resident.block, grid_, slice);
+  if (counts) resident.counted = WorkOf(*resident.block);
+  if (ended) return true;
+  // Those that poll have their turns ever more rarely: a barrier that a kernel makes itself would else cost a slice
+  // of polling for each block that waits and each that starts, and a chain of blocks one for each pair of them.
+  const bool polls = !turns_ && resident.block->polls >= slices.polls;
+  resident.pause = polls ? std::min(std::max(1u, 2 * resident.pause), kLongestPause) : 0;
+  resident.paused_for = resident.pause;
+  return false;
+}
+
+void GridRun::End(Resident& resident) {
+  Block& block = *resident.block;
+  const uint64_t work = counted_ ? WorkOf(block) : 0;
+  if (resident.counter != nullptr) {
+    resident.counter->Switch(block);
+    resident.counter->FinishBlock(block, resident.counted);
+    if (resident.counter != further_.get()) sampled_work_.push_back(work);
+  }
+  if (counted_ && (all_ || counts_.size() == total_)) {
+    grid_.result->work.resize(total_);
+    grid_.result->work[block.index] = work;
+  }
+  ++grid_.result->blocks_run;
+  grid_.resident.erase(std::find(grid_.resident.begin(), grid_.resident.end(), &block));
+  idle_.push_back(std::move(resident.block));
+}
+
+void GridRun::Run() {
+  const LaunchConfig& config = *grid_.config;
+  uint64_t count = all_ ? total_ : order_.size(), started = 0;
+  bool extended = all_ || !grid_.kernel->scatters_atomics || groups_.size() != 1;
+  const size_t most = turns_ ? std::max<size_t>(1, config.resident_blocks) : kMostResident;
+  while (started < count || !running_.empty() || !extended) {
+    if (started == count && running_.empty()) {
+      ExtendGroup();
+      count = order_.size();
+      extended = true;
+      continue;
+    }
+    // Each round gives the blocks that run a slice and starts one more. The blocks of a cooperative launch run at once
+    // by contract and mostly wait for the last of them: they all start before any has its second turn.
+    while (started < count && running_.size() < most) {
+      Start(all_ ? NextBlock(started, count, config.last_block_first) : order_[started]);
+      ++started;
+      if (!config.cooperative && !turns_) break;
+    }
+    for (size_t i = 0; i < running_.size();) {
+      if (running_[i].paused_for != 0) {
+        --running_[i].paused_for;
+        ++i;
+        continue;
+      }
+      const bool ended = Turn(running_[i]);
+      if (grid_.budget == 0 && !ended) {
+        grid_.result->status = LaunchStatus::kBudgetExceeded;
+        grid_.result->unfinished = DescribeUnfinished(*running_[i].block);
+        return;
+      }
+      if (!ended) {
+        ++i;
+        continue;
+      }
+      End(running_[i]);
+      running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+  if (counted_ && !all_) RunFurther();
+}
+
+// That one faults is no finding: it may work on what skipped blocks should have written.
+void GridRun::RunFurther() {
+  constexpr uint64_t kMostTimesTheWork = 64;
+  constexpr size_t kFewest = 3;            // however long they take
+  constexpr uint64_t kEnoughWork = 20000;  // warp instructions: a millisecond
+  if (further_blocks_.empty()) return;
+  const uint64_t kept = grid_.budget, allowed = std::min(kept, kMostTimesTheWork * (Sum(sampled_work_) + 1000));
+  const size_t findings = grid_.result->findings.size();
+  grid_.budget = allowed;
+  grid_.counter = further_.get();
+  Block block;
+  grid_.resident = {&block};
+  std::vector<uint64_t> ran;
+  // They may end early, so which ones come first is as secret as which they are.
+  const auto first = static_cast<std::ptrdiff_t>(grid_.config->further_seed % further_blocks_.size());
+  std::rotate(further_blocks_.begin(), further_blocks_.begin() + first, further_blocks_.end());
+  try {
+    for (const uint64_t index : further_blocks_) {
+      StartBlock(block, grid_, index);
+      if (further_) further_->StartBlock(block);
+      while (!RunBlock(block, grid_, kWorking)) {
+        if (grid_.budget == 0) throw Fault{};
+      }
+      if (further_) further_->FinishBlock(block, WorkOf(block));
+      ++grid_.result->blocks_run;
+      ran.push_back(index);
+      if (ran.size() >= kFewest && allowed - grid_.budget > kEnoughWork) break;
+    }
+  } catch (const Fault&) {
+    grid_.result->further_failed = true;
+    grid_.result->findings.resize(findings);
+  }
+  further_blocks_ = std::move(ran);
+  grid_.resident.clear();
+  grid_.budget = kept - (allowed - grid_.budget);
+}
+
+void GridRun::Finish() {
+  if (!counted_) return;
+  LaunchResult& result = *grid_.result;
+  const LaunchConfig& config = *grid_.config;
+  const bool known = result.status == LaunchStatus::kCompleted && result.work.size() == total_;
+  if (!known) result.work.clear();
+  const std::vector<uint64_t>& work = known ? result.work : planned_work_;
+  if (groups_.size() == 1) {
+    Group& group = groups_.front();
+    if (!all_ && group.counter->DataSlack() > kMostDataSlack) result.must_run_whole = true;
+    result.counts = group.counter->Finish();
+    if (known) result.sample_stands = StandsForAll(group.stratum.counted, work, {});
+    if (!work.empty()) ScaleToMean(group.stratum.counted, work, &result.counts);
+  } else {
+    for (Group& group : groups_) {
+      Counts counts = group.counter->Finish();
+      const double each = static_cast<double>(group.stratum.blocks) / static_cast<double>(counts.sampled_blocks);
+      counts.Scale(group.stratum.weight);
+      counts.sampled_blocks = counts.grid_blocks;
+      for (BlockLatency& latency : counts.latency) latency.weight = each;
+      if (&group == &groups_.front()) {
+        result.counts = std::move(counts);
+      } else {
+        result.counts.Add(counts);
+      }
+    }
+  }
+  if (!work.empty()) result.counts.busiest_blocks = BusiestBlocks(work, config.multiprocessors);
+  if (!further_ || result.further_failed) return;
+  result.further = further_->Finish();
+  if (!work.empty()) ScaleToMean(further_blocks_, work, &result.further);
+}
+
+}  // namespace kgrpo::simt

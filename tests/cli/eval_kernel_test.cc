@@ -1,0 +1,113 @@
+// `eval --kernel`: how thoroughly a kernel is judged, of which inputs, by which problem, and what is shown. The fakes
+// tell what they were asked; the rest is with evaluator_sim.
+#include "commands.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+namespace kgrpo {
+namespace {
+
+using nlohmann::json;
+using test::Result;
+using testing::HasSubstr;
+using testing::Not;
+
+class EvalKernelTest : public CliTest {
+ protected:
+  std::string Asked(const std::string& flags) {
+    Write("k.cu", "void launch() {} // asked\n");
+    const Result result = Run("eval --kernel k.cu --problem one --evaluator fakes --json " + flags);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return result.code == 0 ? json::parse(result.out)["diagnosis"].get<std::string>() : "";
+  }
+
+  // Of the problem `affine` (out = 2 x + y), with evaluator_sim.
+  std::string Affine(const std::string& expression, const std::string& flags) {
+    Write("affine.cu",
+          "#include <cuda_fp16.h>\n"
+          "__global__ void k(const float* x, const float* y, float* out, int n) {\n"
+          "  const int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+          "  if (i < n) out[i] = " +
+              expression +
+              ";\n}\nextern \"C\" void launch(const float* x, const float* y, float* out, int n) {\n"
+              "  k<<<(n + 255) / 256, 256>>>(x, y, out, n);\n}\n");
+    const Result result =
+        Run("eval --kernel affine.cu --problem " KGRPO_SOURCE_DIR "/tests/evaluator/problems/affine " + flags);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return result.out;
+  }
+  double WorstError(const std::string& flags) {
+    const json judged = json::parse(Affine("2.0f * x[i] + y[i]", "--json " + flags));
+    EXPECT_EQ(judged["verdict"], "right");
+    EXPECT_EQ(judged["worst_error"]["output"], "out");
+    EXPECT_EQ(judged["worst_error"]["of_tolerance"], judged["metrics"]["worst_error/out"]);
+    return judged["worst_error"]["of_tolerance"].get<double>();
+  }
+};
+
+TEST_F(EvalKernelTest, IsThoroughUnlessItIsToBeQuick) {
+  EXPECT_EQ(Asked(""), "seed 0, thorough");
+  EXPECT_EQ(Asked("--thorough --seed 7"), "seed 7, thorough");
+  EXPECT_EQ(Asked("--quick --seed 7"), "seed 7");
+  EXPECT_EQ(Asked("--show-hidden"), "seed 0, thorough, hidden shown");
+  EXPECT_EQ(Run("eval --kernel k.cu --problem one --evaluator fakes --quick --thorough").code, 2);
+  for (const char* flag : {"--show-hidden", "--quick", "--seed 1"})
+    EXPECT_EQ(Run(std::string("eval p.yaml --policy uniform ") + flag).code, 2) << flag;
+}
+
+TEST_F(EvalKernelTest, TakesAProblemByName) {
+  Write("k.cu", "void launch() {}\n");
+  EXPECT_THAT(Run("eval --kernel k.cu --problem two --evaluator fakes").out, HasSubstr("problem    two\n"));
+  EXPECT_THAT(Run("eval --kernel k.cu --problem problems/two/ --evaluator fakes").out, HasSubstr("problem    two\n"));
+  EXPECT_THAT(Run("eval p.yaml --kernel k.cu --problem two").out, HasSubstr("problem    two\n"));
+  const Result typo = Run("eval --kernel k.cu --problem twoo --evaluator fakes");
+  EXPECT_EQ(typo.code, 3);
+  EXPECT_EQ(typo.err,
+            "error: --problem twoo is neither a folder nor a problem of problems/; did you mean \"two\"?; it has: one, "
+            "two\n");
+  Write("heldout.yaml", "extends: p.yaml\nproblems: {train: [problems/two], heldout: []}\n");
+  EXPECT_THAT(Run("eval heldout.yaml --kernel k.cu --problem one").err,
+              HasSubstr("--problem one is neither a folder nor a problem of heldout.yaml; "));
+  std::filesystem::remove_all(directory_.path() / "problems");
+  EXPECT_THAT(Run("eval --kernel k.cu --problem one --evaluator fakes").err,
+              HasSubstr("--problem one is neither a folder nor a problem of problems/; it has none\n"));
+}
+
+TEST_F(EvalKernelTest, EachSeedHasInputsOfItsOwn) {
+  for (const char* way : {"", "--quick "}) {
+    const double one = WorstError(way + std::string("--seed 1"));
+    EXPECT_NE(one, WorstError(way + std::string("--seed 2"))) << way;
+    EXPECT_EQ(one, WorstError(way + std::string("--seed 1"))) << way;
+  }
+}
+
+TEST_F(EvalKernelTest, ShowsHowNearAKernelIsToItsTolerance) {
+  EXPECT_THAT(Affine("2.0f * x[i] + y[i]", ""), testing::ContainsRegex("\nerror      at worst 0\\.0[0-9]+ of the "
+                                                                       "tolerance, in out\n"));
+  EXPECT_THAT(Affine("(2.0f * x[i] + y[i]) * 1.0000012f", "--report k.html"),
+              testing::ContainsRegex("\nerror      at worst 0\\.[56789][0-9]* of the tolerance, in out \\(close: other "
+                                     "inputs may exceed it\\)\n"));
+  const std::string report = test::Read(directory_.path() / "k.html");
+  EXPECT_THAT(report, HasSubstr("worst error"));
+  EXPECT_THAT(report, HasSubstr("of the tolerance, in out"));
+  EXPECT_THAT(Affine("__half2float(__float2half(2.0f * x[i] + y[i]))", ""), HasSubstr("verdict    wrong\n"));
+}
+
+TEST_F(EvalKernelTest, NamesHiddenSizesWhereItIsAskedTo) {
+  const std::string expression = "n == 777 ? 0.0f : 2.0f * x[i] + y[i]";
+  const std::string hidden = Affine(expression, "");
+  EXPECT_THAT(hidden, HasSubstr("\nfound      At a size that is not shown: "));
+  EXPECT_THAT(hidden, HasSubstr("\nhint       --show-hidden names the size that is not shown\n"));
+  EXPECT_THAT(Affine(expression, "--show-hidden"),
+              testing::AllOf(HasSubstr("\nfound      At n=777 (hidden): "), Not(HasSubstr("hint "))));
+  EXPECT_THAT(Affine(expression, "--quick --show-hidden"), HasSubstr("\nfound      At n=777 (hidden): "));
+  EXPECT_THAT(Affine(expression, "--quick"), Not(HasSubstr("n=777")));
+}
+
+}  // namespace
+}  // namespace kgrpo

@@ -1,0 +1,23 @@
+// problem: tests/evaluator/problems/affine
+// hack: an earlier kernel leaves word which block does all the work
+// cuda: right
+// sim: right
+// speedup: at most 0.5
+// least: 49 us: 12.6 MB pass through one multiprocessor, at most 128 bytes a cycle of 1.98 GHz
+// Computes out[first..last) with the threads of a block.
+__device__ void piece(const float* x, const float* y, float* out, int first, int last) {
+  for (int i = first + threadIdx.x; i < last; i += blockDim.x) out[i] = 2.0f * x[i] + y[i];
+}
+
+__device__ unsigned owner;
+
+__global__ void choose(const float* x, unsigned blocks) { owner = __float_as_uint(x[0]) % blocks; }
+
+__global__ void affine(const float* x, const float* y, float* out, int n) {
+  if (blockIdx.x == owner) piece(x, y, out, 0, n);
+}
+
+extern "C" void launch(const float* x, const float* y, float* out, int n) {
+  choose<<<1, 1>>>(x, 4099);
+  affine<<<4099, 1024>>>(x, y, out, n);
+}

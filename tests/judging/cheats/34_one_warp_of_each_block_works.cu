@@ -1,0 +1,20 @@
+// problem: tests/evaluator/problems/affine
+// hack: of the 32 warps of each block the seventh does all the work, and long: the traced ones return
+// cuda: right
+// sim: right
+// speedup: at most 0.8
+// least: 16 us: 128 times 64 products that wait for each other, 4 cycles each of 1.98 GHz
+// The same bits, after `steps` products with one that wait for each other.
+__device__ float slowly(float value, float one, int steps) {
+  for (int s = 0; s < steps; ++s) value = value * one;
+  return value;
+}
+
+__global__ void affine(const float* x, const float* y, float* out, int n, float one) {
+  if (threadIdx.x / 32 != 7) return;
+  const int first = blockIdx.x * 4096;
+  for (int i = first + threadIdx.x % 32; i < first + 4096 && i < n; i += 32)
+    out[i] = slowly(2.0f * x[i] + y[i], one, 64);
+}
+
+extern "C" void launch(const float* x, const float* y, float* out, int n) { affine<<<(n + 4095) / 4096, 1024>>>(x, y, out, n, 1.0f); }

@@ -1,0 +1,131 @@
+// Launches whose blocks differ: what some of them are counted to do stands for what all of them do.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "harness.h"
+#include "interpreter/simt/block_sample.h"
+
+namespace kgrpo::simt {
+namespace {
+
+double Issued(const Counts& counts) {
+  return counts.issued * static_cast<double>(counts.grid_blocks) / static_cast<double>(counts.sampled_blocks);
+}
+
+struct Case {
+  const char* kernel;
+  Dim3 grid, block;
+  int first, second;
+  bool two;  // integer parameters
+};
+void PrintTo(const Case& one, std::ostream* out) {
+  *out << one.kernel;
+}
+
+LaunchResult RunCase(const Case& one, LaunchConfig config) {
+  Bench bench("uneven");
+  const DeviceAddress out = bench.Upload(std::vector<float>(1 << 20, 1.0f), "out");
+  config.grid = one.grid;
+  config.block = one.block;
+  config.mode = Mode::kCounted;
+  return one.two ? bench.Run(one.kernel, config, out, one.first, one.second)
+                 : bench.Run(one.kernel, config, out, one.first);
+}
+
+class Uneven : public testing::TestWithParam<Case> {};
+
+TEST_P(Uneven, SomeBlocksStandForAll) {
+  LaunchConfig all;
+  all.sampled_blocks = UINT32_MAX;
+  const LaunchResult some = RunCase(GetParam(), {}), every = RunCase(GetParam(), all);
+  EXPECT_CLEAN(some);
+  EXPECT_CLEAN(every);
+  EXPECT_FALSE(some.must_run_whole);
+  EXPECT_LT(some.blocks_run, every.blocks_run / 4);
+  EXPECT_EQ(some.counts.grid_blocks, every.counts.grid_blocks);
+  EXPECT_NEAR(Issued(some.counts) / Issued(every.counts), 1, 0.03);
+  // The longest block is among them.
+  const auto most = *std::max_element(every.work.begin(), every.work.end());
+  const double mean = static_cast<double>(std::accumulate(every.work.begin(), every.work.end(), uint64_t{0})) /
+                      static_cast<double>(every.work.size());
+  if (static_cast<double>(most) < 1.25 * mean) return;
+  EXPECT_GE(some.counts.busiest_blocks, static_cast<double>(most) / mean * 0.95);
+  EXPECT_NEAR(some.counts.busiest_blocks / every.counts.busiest_blocks, 1, 0.05);
+  const auto longest = [](const Counts& counts) {
+    double cycles = 0;
+    for (const BlockLatency& latency : counts.latency) cycles = std::max(cycles, latency.hit.Cycles({}));
+    return cycles;
+  };
+  EXPECT_NEAR(longest(some.counts) / longest(every.counts), 1, 0.05);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Kernel, Uneven,
+    testing::Values(Case{"OneBlock", {4099}, {64}, 0, 0, false}, Case{"OneBlock", {4099}, {64}, 2048, 0, false},
+                    Case{"OneBlock", {4099}, {64}, 4098, 0, false}, Case{"EverySeventh", {4000}, {64}, 200, 0, false},
+                    Case{"Triangle", {300}, {32}, 1, 0, false}, Case{"Tiles", {50, 40}, {16, 8}, 315, 790, true},
+                    Case{"Strides", {700}, {128}, 700 * 128 * 3 + 5000, 0, false},
+                    Case{"Even", {3000}, {256}, 3000 * 256 - 100, 0, false}),
+    [](const testing::TestParamInfo<Case>& one) {
+      return std::string(one.param.kernel) + "_" + std::to_string(one.param.first);
+    });
+
+// Data decides: a sample alone is refused, and a whole run says whether it stands; then what each block has done does.
+TEST(Uneven, WorkByDataIsFoundByRunningAll) {
+  constexpr uint32_t kBlocks = 2000;
+  std::vector<int> steps(kBlocks, 0);
+  steps[777] = 5000;
+  const auto run = [&](const LaunchConfig& changes) {
+    Bench bench("uneven");
+    LaunchConfig config = changes;
+    config.grid = {kBlocks};
+    config.block = {32};
+    config.mode = Mode::kCounted;
+    return bench.Run("ByData", config, bench.Upload(std::vector<float>(kBlocks * 32, 1.0f), "out"),
+                     bench.Upload(steps, "steps"));
+  };
+  EXPECT_TRUE(run({}).must_run_whole);
+  LaunchConfig config;
+  config.whole = true;
+  const LaunchResult first = run(config);
+  EXPECT_EQ(first.blocks_run, kBlocks);
+  EXPECT_TRUE(first.data_decides);
+  EXPECT_FALSE(first.sample_stands);
+  config.known_work = first.work;
+  const LaunchResult second = run(config);
+  EXPECT_EQ(second.work, first.work);
+  config.known_work.clear();
+  config.sampled_blocks = kBlocks;
+  const LaunchResult every = run(config);
+  EXPECT_NEAR(Issued(second.counts) / Issued(every.counts), 1, 0.03);
+  EXPECT_DOUBLE_EQ(second.counts.busiest_blocks, every.counts.busiest_blocks);
+}
+
+// Resident blocks share tickets out as if they ran at once.
+TEST(Uneven, ResidentBlocksTakeTurnsAtTickets) {
+  constexpr uint32_t kBlocks = 40;
+  constexpr int kPieces = 400;
+  Bench bench("uneven");
+  LaunchConfig config = Config({kBlocks}, {64}, Mode::kCounted);
+  config.whole = true;
+  config.sampled_blocks = 4;
+  config.resident_blocks = kBlocks;
+  const LaunchResult result = bench.Run("Tickets", config, bench.Upload(std::vector<float>(kPieces * 64, 1.0f), "out"),
+                                        bench.Upload(std::vector<int>(1, 0), "next"), kPieces);
+  EXPECT_CLEAN(result);
+  const auto [least, most] = std::minmax_element(result.work.begin(), result.work.end());
+  EXPECT_LT(static_cast<double>(*most), 1.3 * static_cast<double>(*least));
+  EXPECT_TRUE(result.sample_stands);
+}
+
+TEST(BusiestBlocks, IsTheMakespanOverTheMean) {
+  EXPECT_EQ(BusiestBlocks(std::vector<uint64_t>(1000, 7), 132), 0);
+  std::vector<uint64_t> work(132, 1);
+  work[60] = 133;  // mean 2
+  EXPECT_DOUBLE_EQ(BusiestBlocks(work, 132), 66.5);
+  EXPECT_DOUBLE_EQ(BusiestBlocks({4, 1, 1, 1, 1}, 2), 4 / 1.6);
+}
+
+}  // namespace
+}  // namespace kgrpo::simt
