@@ -1,6 +1,6 @@
 // Runs a kernel's correctness cases on the interpreter: the first seed's with every check, the others' with bounds and
-// blocks in another order. Both judges do so: where there is no GPU it says whether a kernel is right, beside a GPU only
-// what the checks find.
+// blocks in another order. Both judges do so: where there is no GPU it says whether a kernel is right, beside a GPU
+// only what the checks find.
 #ifndef KGRPO_INTERPRETER_INTERPRETED_CASES_H
 #define KGRPO_INTERPRETER_INTERPRETED_CASES_H
 
@@ -20,7 +20,7 @@ namespace kgrpo::interpreter {
 class InterpretedCases {
  public:
   struct Options {
-    // What case `i` must give, by parameter. Called after the case has run, on the same thread.
+    // What case `i` must give, by parameter. Called after the case has run, on the same thread. Null: nobody knows.
     std::function<std::vector<evaluator::Expected>(size_t i, const std::vector<evaluator::Argument>&)> expected;
     // Called before each run of a case; may throw to end it all.
     std::function<void()> before_each;

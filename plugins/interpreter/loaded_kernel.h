@@ -1,5 +1,5 @@
-// A compiled kernel beside an interpreted device: its host code in a sandboxed process, its kernels' PTX parsed. Made by
-// a judge for one judgement.
+// A compiled kernel beside an interpreted device: its host code in a sandboxed process, its kernels' PTX parsed. Made
+// by a judge for one judgement.
 #ifndef KGRPO_INTERPRETER_LOADED_KERNEL_H
 #define KGRPO_INTERPRETER_LOADED_KERNEL_H
 
