@@ -1,7 +1,7 @@
 // How well the judge on the GPU measures: each problem's reference kernel is judged as a candidate, so that the speedup
 // is 1 but for what the timing gets wrong, and what a judgement costs is seen.
 //
-//   judge_gpu [--route fast|nvcc] [--others] REPETITIONS PROBLEM_DIRECTORY...
+//   judge_gpu [--route fast|nvcc] [--checks interpreted|device] [--others] REPETITIONS PROBLEM_DIRECTORY...
 //
 // --others judges every other .cu file of the folder too. Prints a CSV line a judgement: problem (of another kernel
 // also its file's name), verdict, speedup and its 95% interval, microseconds a call by the judge's clock and by events,
@@ -33,7 +33,7 @@ using bench::SecondsSince;
 using Clock = std::chrono::steady_clock;
 
 struct Arguments {
-  std::string route = "fast";
+  std::string route = "fast", checks = "interpreted";
   bool others = false;
   uint64_t key = 7;
   uint64_t repetitions = 1;
@@ -63,6 +63,7 @@ void Run(const Arguments& arguments) {
   evaluator_cuda::Judge::Options options;
   options.route = evaluator::CompileRouteFromName(arguments.route);
   options.timing.memory_bytes = uint64_t{2} << 30;
+  options.interpret = arguments.checks == "interpreted";
   const Clock::time_point begin = Clock::now();
   evaluator_cuda::Judge judge(options);
   std::printf("# %s\n# ready in %.2f s\n", judge.Describe().c_str(), SecondsSince(begin));
@@ -100,6 +101,7 @@ int main(int argc, char** argv) {
   Arguments arguments;
   CLI::App app("Judges the reference kernels of problems as candidates.", "judge_gpu");
   bench::AddRoute(app, arguments.route);
+  app.add_option("--checks", arguments.checks)->check(CLI::IsMember({"interpreted", "device"}))->capture_default_str();
   app.add_flag("--others", arguments.others, "Every other .cu file in the problems' folders too");
   app.add_option("--key", arguments.key, "Of the inputs")->capture_default_str();
   app.add_option("repetitions", arguments.repetitions, "Judgements of each")->required();

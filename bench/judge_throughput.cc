@@ -1,7 +1,8 @@
 // What a step's judging costs on the GPU: different kernels of several problems, judged from several threads, nothing
 // of them known before.
 //
-//   judge_throughput [--route fast|nvcc] [--threads 8] [--count 64] [--budget 0.3] PROBLEM_DIRECTORY...
+//   judge_throughput [--route fast|nvcc] [--checks interpreted|device] [--threads 8] [--count 64] [--budget 0.3]
+//   PROBLEM_DIRECTORY...
 //
 // The kernels are those that coder_offline writes for the problems, breadth first from each reference; the problems
 // take turns in groups of four, as a step's trajectories do. Problems are opened (and their oracles compiled) before
@@ -45,7 +46,7 @@ struct Candidate {
 };
 
 struct Arguments {
-  std::string route = "fast";
+  std::string route = "fast", checks = "interpreted";
   size_t threads = 8, count = 64;
   double budget = 0.3;
   std::vector<std::string> problems;
@@ -78,6 +79,7 @@ void Measure(const Arguments& arguments) {
   options.route = kgrpo::evaluator::CompileRouteFromName(arguments.route);
   options.compilers = std::max<size_t>(1, std::min<size_t>(arguments.threads, std::thread::hardware_concurrency()));
   options.timing.memory_bytes = uint64_t{2} << 30;
+  options.interpret = arguments.checks == "interpreted";
   options.timing.budget_seconds = arguments.budget;
   Judge judge(options);
   std::printf("# %s\nroute,problem,schedule,verdict,speedup,compile_s,judgement_s\n", judge.Describe().c_str());
@@ -114,6 +116,7 @@ int main(int argc, char** argv) {
   Arguments arguments;
   CLI::App app("Judges the kernels of one step, several at once.", "judge_throughput");
   AddRoute(app, arguments.route);
+  app.add_option("--checks", arguments.checks)->check(CLI::IsMember({"interpreted", "device"}))->capture_default_str();
   AddThreads(app, arguments.threads);
   app.add_option("--count", arguments.count, "Kernels")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--budget", arguments.budget, "Seconds of the device for one kernel's timing")->capture_default_str();

@@ -28,8 +28,8 @@
 #include "evaluator_shared/compiler.h"
 #include "evaluator_shared/cuda_toolkit.h"
 #include "evaluator_shared/sandbox.h"
-#include "evaluator_sim/tensors.h"
 #include "interpreter/device_session.h"
+#include "interpreter/tensors.h"
 #include "interpreter/worker_pool.h"
 #include "parallel.h"
 #include "sim_kernels.h"
@@ -40,9 +40,9 @@ namespace evaluator = kgrpo::evaluator;
 namespace simt = kgrpo::simt;
 using kgrpo::bench::SimKernel;
 using kgrpo::evaluator::Trouble;
-using kgrpo::evaluator_sim::Tensors;
 using kgrpo::interpreter::CallRecord;
 using kgrpo::interpreter::DeviceSession;
+using kgrpo::interpreter::Tensors;
 using kgrpo::interpreter::WorkerPool;
 
 constexpr uint64_t kKey = 11;  // of the inputs

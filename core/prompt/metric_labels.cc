@@ -117,6 +117,7 @@ constexpr auto kLabels = std::to_array<MetricLabel>({
     {"profile.stalls.", kProfile, "warps' time lost to", Unit::kFraction},
 
     {"event_seconds", kChecks, "a call by events of its own process", Unit::kSeconds},
+    {"checks_interpreted", kChecks, "correctness cases interpreted too", Unit::kYesNo},
     {"placement_fastest_seconds", kChecks, "a call at the fastest placement", Unit::kSeconds},
     {"placement_slowest_seconds", kChecks, "a call at the slowest placement", Unit::kSeconds},
     {"first_call_seconds", kChecks, "first call of a batch longer by", Unit::kSeconds},

@@ -69,6 +69,17 @@ Judge::Judge(const Options& options)
   worker.device_node = device_.node();
   worker.call_seconds = options.call_seconds;
   FindWorkerSandbox(worker);
+  try {
+    if (!options.interpret) throw Error(KGRPO_ERROR_UNAVAILABLE, "checks: device");
+    const int capability = device_.compute_capability();
+    interpreted_checks_ = std::make_unique<InterpretedChecks>(sandbox_, helper_directory_,
+                                                              capability == 80   ? "a100"
+                                                              : capability == 89 ? "l4"
+                                                                                 : "h100",
+                                                              options.compilers, options.cancelled);
+  } catch (const Error& error) {
+    not_interpreted_ = error.what();
+  }
   if (options.profile) profiler_ = std::make_unique<Profiler>(sandbox_, ProfilerOptions(worker));
 }
 
@@ -214,6 +225,20 @@ void Judge::EndReferences() {
   baselines_.clear();
 }
 
+Judge::Held Judge::HoldDevice() {
+  Held held;
+  if (options_.lock_device) held.device_lock = options_.lock_device(device_.lock_name());
+  held.lock = std::unique_lock<std::mutex>(mutex_);
+  return held;
+}
+
+std::future<InterpretedFinding> Judge::Interpret(const OpenProblem& open, const evaluator::CompiledKernel& kernel,
+                                                 const std::vector<Case>& cases) {
+  InterpretedChecks::ExpectedOf expected;
+  if (open.oracle) expected = [&cases](size_t i, const std::vector<evaluator::Argument>&) { return cases[i].expected; };
+  return interpreted_checks_->Start(open.problem, kernel, {cases.begin(), cases.end()}, std::move(expected));
+}
+
 Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough,
                           bool show_hidden) {
   Judgement judgement;
@@ -231,10 +256,10 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   judgement.metrics = evaluator::UsageMetrics(compiled.kernel.usage);
   std::vector<Case> cases = DrawCases(open, key, options_.seeds * (thorough ? 2 : 1), show_hidden);
 
+  std::future<InterpretedFinding> interpreting;
+  if (interpreted_checks_) interpreting = Interpret(open, compiled.kernel, cases);
   const Clock::time_point asked = Clock::now();
-  const std::shared_ptr<void> device_lock =
-      options_.lock_device ? options_.lock_device(device_.lock_name()) : std::shared_ptr<void>();
-  const std::lock_guard<std::mutex> lock(mutex_);
+  std::optional<Held> held = HoldDevice();
   const Clock::time_point begin = Clock::now();
   ReserveFor(open.problem, cases);
   if (!open.oracle) {
@@ -247,12 +272,28 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   const auto known = reference_.find(open.problem.digest);
   const bool quick = known == reference_.end() || known->second.launch_share > kNotableShare;
   Workers workers;
+  InterpretedFinding finding;
   Trouble trouble = LoadInFreshWorker(compiled.kernel, quick, &workers);
   const Clock::time_point loaded = Clock::now();
   if (!trouble) trouble = Check(open, *workers.front(), cases, &judgement);
   const Clock::time_point checked = Clock::now();
-  if (!trouble) trouble = TimeUntilSure(open, compiled.kernel, &workers, cases, {key, thorough, quick}, &judgement);
+  // A kernel that a check has accused by now need not be timed: the verdict is the check's whatever its time says.
+  Judgement timed = judgement;
+  const bool accused =
+      interpreting.valid() && interpreting.wait_for(std::chrono::seconds(0)) == std::future_status::ready
+          ? (finding = interpreting.get()).trouble.operator bool()
+          : false;
+  Trouble of_time;
+  if (!trouble && !accused)
+    of_time = TimeUntilSure(open, compiled.kernel, &workers, cases, {key, thorough, quick}, &timed);
   Retire(&workers);
+  held.reset();
+  if (interpreting.valid()) finding = interpreting.get();
+  trouble = Decide(trouble, finding.trouble);
+  if (!trouble) {
+    judgement = std::move(timed);
+    trouble = of_time;
+  }
   const auto add_seconds = [&](const char* name, Clock::time_point from, Clock::time_point to) {
     judgement.metrics.emplace_back(name, std::chrono::duration<double>(to - from).count());
   };
@@ -262,7 +303,15 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   add_seconds("judge_time_seconds", checked, Clock::now());
   if (show_hidden) trouble.sentence = evaluator::NameTimingSize(open.problem, std::move(trouble.sentence));
   judgement.Conclude(trouble);
-  if (profiler_ && judgement.correct) Profile(open, compiled.kernel, key, &judgement);
+  if (judgement.correct) {
+    for (const std::string& note : finding.notes) judgement.diagnosis += " " + note + ".";
+    if (!finding.not_run.empty()) judgement.diagnosis += " Checks: device only: " + finding.not_run;
+    judgement.metrics.emplace_back("checks_interpreted", interpreted_checks_ && finding.not_run.empty() ? 1 : 0);
+  }
+  if (profiler_ && judgement.correct) {
+    held = HoldDevice();
+    Profile(open, compiled.kernel, key, &judgement);
+  }
   return judgement;
 }
 
@@ -278,6 +327,9 @@ std::string Judge::Describe() const {
        << (no_gates_.empty() ? "" : "; kernels shorter than their launch are timed with it: " + no_gates_)
        << (busy_ ? "; kernels of another program run on it: times will not repeat" : "")
        << (clocks_.known() ? "" : "; NVML is not there, so throttled clocks go unnoticed");
+  text << "\nchecks: "
+       << (interpreted_checks_ ? "every correctness case is interpreted too, with every check"
+                               : "device only: " + not_interpreted_);
   if (profiler_) text << "\nprofiler: " << profiler_->Describe();
   return text.str();
 }
@@ -287,7 +339,8 @@ std::string Judge::Version() const {
   text << "judge " << SourceDigest() << "; " << compiler_.Version() << "; " << device_.uuid() << "; "
        << device_.driver() << "; " << options_.seeds << "; " << options_.timing.relative_error << "; "
        << options_.timing.budget_seconds << "; " << options_.timing.memory_bytes
-       << (no_gates_.empty() ? "" : "; no gates") << (profiler_ ? "; " + profiler_->Describe() : "");
+       << (no_gates_.empty() ? "" : "; no gates") << (interpreted_checks_ ? "; interpreted" : "")
+       << (profiler_ ? "; " + profiler_->Describe() : "");
   return text.str();
 }
 

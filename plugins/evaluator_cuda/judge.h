@@ -17,6 +17,7 @@
 
 #include "evaluator_cuda/clocks.h"
 #include "evaluator_cuda/device.h"
+#include "evaluator_cuda/interpreted_checks.h"
 #include "evaluator_cuda/open_problem.h"
 #include "evaluator_cuda/profiler.h"
 #include "evaluator_cuda/timer.h"
@@ -42,9 +43,10 @@ class Judge {
     int seeds = 2;         // a size
     double compile_seconds = 60;
     double call_seconds = 10;
-    TimingOptions timing;  // memory_bytes: of each side
-    size_t workers = 8;    // kept ready
-    bool profile = false;  // every right kernel, by Nsight Compute: seconds each
+    TimingOptions timing;   // memory_bytes: of each side
+    size_t workers = 8;     // kept ready
+    bool interpret = true;  // the correctness cases too, with every check of the interpreter
+    bool profile = false;   // every right kernel, by Nsight Compute: seconds each
     std::function<void(const std::string& why)> on_compile_fallback;  // evaluator::Compiler::Options::on_fallback
     std::function<bool()> cancelled;
     // Takes the device for the caller's thread while the returned object lives.
@@ -76,6 +78,12 @@ class Judge {
  private:
   struct Case;
   struct Baseline;
+  // The device, for the caller's thread alone while this lives.
+  struct Held {
+    std::shared_ptr<void> device_lock;
+    std::unique_lock<std::mutex> lock;
+  };
+  Held HoldDevice();
 
   std::vector<Case> DrawCases(const OpenProblem& open, uint64_t key, int seeds, bool show_hidden) const;
   void FindWorkerSandbox(const Worker::Options& worker);
@@ -85,6 +93,8 @@ class Judge {
                   std::vector<std::vector<uint8_t>>* outputs, bool staged = false,
                   evaluator::WorstErrors* worst = nullptr);
   Trouble Check(const OpenProblem& open, Worker& worker, const std::vector<Case>& cases, Judgement* judgement);
+  std::future<InterpretedFinding> Interpret(const OpenProblem& open, const evaluator::CompiledKernel& kernel,
+                                            const std::vector<Case>& cases);
   // The processes that a candidate lives in: one, and more where they must take turns.
   using Workers = std::vector<std::unique_ptr<Worker>>;
   Trouble LoadInFreshWorker(const evaluator::CompiledKernel& kernel, bool quick, Workers* workers);
@@ -128,6 +138,8 @@ class Judge {
   std::map<std::string, Reference> reference_;  // by the problem's digest
   std::unique_ptr<WorkerPool> workers_;
   std::unique_ptr<Profiler> profiler_;  // where it is asked for
+  std::unique_ptr<InterpretedChecks> interpreted_checks_;
+  std::string not_interpreted_;  // why there are none
 };
 
 }  // namespace kgrpo::evaluator_cuda

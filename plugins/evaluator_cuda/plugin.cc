@@ -92,6 +92,8 @@ constexpr char kSchema[] = R"json({
       "description": "Device memory for the inputs of timed calls, for the candidate and once more for the reference; more where a problem needs more."},
     "cache": {"type": "boolean", "default": true,
       "description": "Keep judgements on disk, by source, inputs, device and driver, for later runs, and 512 MiB of compiled kernels. Thorough judgements are never kept."},
+    "checks": {"type": "string", "enum": ["interpreted", "device"], "default": "interpreted",
+      "description": "interpreted: on CPU cores, beside the device, the correctness cases are interpreted with every check for races, bounds and memory that nobody set; device: the device's own run alone."},
     "profile": {"type": "string", "enum": ["off", "right"], "default": "off",
       "description": "right: every kernel that is right is run once more under Nsight Compute, for the metrics profile.*; that takes some seconds each, ncu, and namespaces for the sandbox (or sandbox: off)."},
     "compile_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 60, "description": "Limit for one compile, wall clock."},
@@ -124,6 +126,7 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
     options.timing.relative_error = json.value("relative_error", 0.02);
     options.timing.budget_seconds = json.value("budget_seconds", 0.3);
     options.timing.memory_bytes = json.value("memory_mib", uint64_t{2048}) << 20;
+    options.interpret = json.value("checks", "interpreted") == "interpreted";
     options.profile = json.value("profile", "off") == "right";
     options.compile_seconds = json.value("compile_seconds", 60.0);
     options.call_seconds = json.value("call_seconds", 10.0);

@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "evaluator_shared/cases.h"      // CorrectnessCase
 #include "evaluator_shared/compiler.h"   // Compiler
 #include "evaluator_shared/judgement.h"  // Judgement
 #include "evaluator_shared/sandbox.h"    // Sandbox
 #include "evaluator_sim/open_problem.h"
-#include "interpreter/device_session.h"
+#include "interpreter/loaded_kernel.h"
+#include "interpreter/tensors.h"
 #include "interpreter/worker_pool.h"
 
 namespace kgrpo::evaluator_sim {
@@ -25,6 +25,7 @@ using evaluator::Trouble;
 using interpreter::BlockChoice;
 using interpreter::CallRecord;
 using interpreter::DeviceSession;
+using interpreter::Tensors;
 using interpreter::Worker;
 using interpreter::WorkerPool;
 
@@ -74,13 +75,6 @@ class Judge {
   struct Run;        // one kernel under judgement: judge_run.h
   struct TimedCall;  // its call at the timing size: likewise
 
-  // Why a case is run. Blocks may run in any order, so each data set but the first, which is run with every check, is
-  // run with the last block first; where that goes wrong, once more with the checks, which say more.
-  enum class Pass { kChecked, kOtherOrder, kOtherOrderChecked, kRepeat };
-  Trouble RunCase(Run& run, const evaluator::CorrectnessCase& one, Pass pass);
-  Trouble RunCases(Run& run, const std::vector<evaluator::CorrectnessCase>& cases);
-  std::unique_ptr<Run> RunOverOthers(Run& run, const std::string& source,
-                                     const std::vector<evaluator::CorrectnessCase>& cases);
   Trouble Time(Run& run, Judgement* judgement);
   Trouble RunTimed(Run& run, TimedCall* timed);
   Trouble StartAgain(Run& run);
@@ -89,7 +83,7 @@ class Judge {
   Trouble CheckSampledBlocks(Run& run, const TimedCall& timed, double* covered);
   Trouble CheckAllBlocks(Run& run);
   std::shared_ptr<const TimingExpected> ExpectedAtTiming(const OpenProblem& open);
-  std::vector<evaluator::Expected> ReferenceOutputs(const OpenProblem& open, evaluator::CorrectnessCase one,
+  std::vector<evaluator::Expected> ReferenceOutputs(const OpenProblem& open, const evaluator::CorrectnessCase& one,
                                                     const std::vector<evaluator::Argument>& arguments);
   std::unique_ptr<Run> Prepare(const OpenProblem& open, const std::string& source, bool thorough, Judgement* judgement);
 
@@ -100,6 +94,7 @@ class Judge {
   const simt::Device device_;
   evaluator::Compiler compiler_;
   WorkerPool workers_;
+  const interpreter::Interpreter interpreter_;
 };
 
 }  // namespace kgrpo::evaluator_sim

@@ -7,7 +7,6 @@
 #include "evaluator_shared/random.h"
 #include "evaluator_sim/judge_facts.h"
 #include "evaluator_sim/judge_run.h"
-#include "evaluator_sim/tensors.h"
 
 namespace kgrpo::evaluator_sim {
 

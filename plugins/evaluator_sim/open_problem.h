@@ -14,18 +14,12 @@
 #include "evaluator_shared/kept_files.h"  // KeptFiles
 #include "evaluator_shared/oracle.h"      // Oracle
 #include "evaluator_shared/problem.h"     // Problem
-#include "evaluator_shared/subprocess.h"  // Descriptor
 #include "evaluator_sim/timing_expected.h"
+#include "interpreter/tensors.h"  // MappedArguments
 
 namespace kgrpo::evaluator_sim {
 
-// The arguments at the timing size, tensors in files (memfd) that device memory maps without copying.
-struct TimingInputs {
-  static constexpr uint8_t kGapByte = 0xff;    // between the rows of a tensor with a pitch
-  std::vector<evaluator::Argument> arguments;  // tensors without their bytes
-  std::vector<uint64_t> bytes;                 // of each tensor, 0 for scalars
-  std::vector<evaluator::Descriptor> files;    // of inputs and inouts; closed (-1) for the others
-};
+using TimingInputs = interpreter::MappedArguments;
 
 // A problem with what judging it needs again and again. [any thread]
 class OpenProblem {

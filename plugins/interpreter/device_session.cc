@@ -67,6 +67,7 @@ void DeviceSession::Stop(const std::string& code, const std::string& sentence) {
 
 Trouble DeviceSession::EndOf(Worker& worker, Worker::Event event) {
   if (event == Worker::Event::kTimeout) {
+    record_->host_timed_out = true;
     return {"timeout", "The host code did not return within " + std::to_string(static_cast<int>(limits_.host_seconds)) +
                            " seconds."};
   }
@@ -109,6 +110,8 @@ Trouble DeviceSession::Load(Worker& worker, const std::string& object) {
   Request request = {};
   std::vector<uint8_t> payload;
   instance_.ResetGlobals();  // what a fresh process would see
+  for (const auto& [address, owned] : owned_by_candidate_) memory_.Free(address);
+  owned_by_candidate_.clear();
   shared_limits_.clear();
   for (const simt::KernelInfo& kernel : module_->kernels()) {
     shared_limits_.push_back(kDefaultSharedBytes - std::min(kDefaultSharedBytes, kernel.static_shared_bytes));

@@ -32,6 +32,7 @@ struct CallRecord {
   bool independent = true;                       // simt::LaunchResult's, of every launch
   bool host_writes = false;                      // host code wrote to device memory, or copied within it
   bool may_be_unused = false;                    // simt::Finding's, of the one that ended the call
+  bool host_timed_out = false;                   // host code did not speak within host_seconds of wall clock
   bool further_failed = false;                   // simt::LaunchResult's, of any launch
   uint64_t blocks_run = 0, blocks = 0;           // when counted
   std::vector<std::vector<uint64_t>> work;       // by launch and block, when counted and all blocks ran

@@ -15,7 +15,7 @@ namespace kgrpo::bench {
 namespace {
 
 std::string DeviceFile() {
-  return std::string(KGRPO_SOURCE_DIR) + "/plugins/evaluator_sim/devices/h100.yaml";
+  return std::string(KGRPO_SOURCE_DIR) + "/plugins/interpreter/devices/h100.yaml";
 }
 
 TEST(Accuracy, CountsPairsWithinAProblem) {

@@ -1,6 +1,7 @@
-// Every kernel of the catalogue through both judges, and after each that the one on a GPU does not find right the
-// reference, which must be unharmed; then every reference kernel. What each judge says is held against the kernel's
-// first lines, and the two against each other (agreement.h). Skipped where there is no GPU. One kernel:
+// Every kernel of the catalogue through both judges, every bug through the one on a GPU, and after each that the one on
+// a GPU does not find right the reference, which must be unharmed; then every reference kernel. What each judge says is
+// held against the kernel's first lines, and the two against each other (agreement.h). Skipped where there is no GPU.
+// One kernel:
 // --gtest_filter='*/cheats_01_side_stream'; parts of them all: GTEST_TOTAL_SHARDS and GTEST_SHARD_INDEX.
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/error.h>
@@ -168,6 +169,19 @@ TEST_P(JudgingGpuKernelTest, SaysWhatTheFileSays) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernel, JudgingGpuKernelTest, testing::ValuesIn(Catalogue()),
+                         [](const testing::TestParamInfo<Entry>& entry) { return TestName(entry.param); });
+
+// What a GPU makes of a race is chance; beside it the interpreter finds what it finds without one.
+class JudgingGpuBugTest : public JudgingGpuTest, public testing::WithParamInterface<Entry> {};
+
+TEST_P(JudgingGpuBugTest, IsFoundAsTheFileSays) {
+  const Entry& entry = GetParam();
+  const Said cuda = Ask(cuda_, entry.problem, entry.source);
+  EXPECT_EQ(cuda.gave_up, "");
+  EXPECT_EQ(AmissInFinding(entry, cuda.judgement), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Bug, JudgingGpuBugTest, testing::ValuesIn(Bugs()),
                          [](const testing::TestParamInfo<Entry>& entry) { return TestName(entry.param); });
 
 class JudgingGpuReferenceTest : public JudgingGpuTest, public testing::WithParamInterface<std::string> {};

@@ -8,7 +8,7 @@ namespace kgrpo::simt {
 namespace {
 
 std::string Folder() {
-  return std::string(KGRPO_SOURCE_DIR) + "/plugins/evaluator_sim/devices";
+  return std::string(KGRPO_SOURCE_DIR) + "/plugins/interpreter/devices";
 }
 
 // What adding two arrays of `n` floats does.

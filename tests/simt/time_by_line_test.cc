@@ -50,7 +50,7 @@ class TimeByLineTest : public testing::Test {
     return text;
   }
 
-  const Device device_ = Device::Load(std::string(KGRPO_SOURCE_DIR) + "/plugins/evaluator_sim/devices/h100.yaml");
+  const Device device_ = Device::Load(std::string(KGRPO_SOURCE_DIR) + "/plugins/interpreter/devices/h100.yaml");
 };
 
 TEST_F(TimeByLineTest, NamesTheExpensiveLine) {

@@ -12,7 +12,7 @@ namespace {
 constexpr double kEventMicroseconds = 4.4;
 
 std::string DeviceFile() {
-  return std::string(KGRPO_SOURCE_DIR) + "/plugins/evaluator_sim/devices/h100.yaml";
+  return std::string(KGRPO_SOURCE_DIR) + "/plugins/interpreter/devices/h100.yaml";
 }
 
 struct Measured {

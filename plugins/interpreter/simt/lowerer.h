@@ -191,8 +191,8 @@ class Lowerer {
   uint32_t stack_register_ = 0, frame_register_ = 0, stack_start_ = 0;
   std::vector<UnsetRule> unset_rules_;            // by pc
   std::vector<uint8_t> gives_data_, arithmetic_;  // by pc: see AnalyseControl
-  bool reads_clock_ = false;
-  uint32_t frame_end_ = 0;  // of the subroutine being lowered
+  bool reads_clock_ = false;                      // a multiprocessor's
+  uint32_t frame_end_ = 0;                        // of the subroutine being lowered
   bool in_subroutine_ = false;
   // of the instruction being lowered
   SourceLine where_;

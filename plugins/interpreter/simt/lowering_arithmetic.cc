@@ -194,6 +194,8 @@ void Lowerer::Move(const Statement& statement, const Opcode& op, Instruction& in
   if (args[0].kind == Arg::Kind::kVector || args[1].kind == Arg::Kind::kVector) return MoveVector(statement, op, in);
   const uint32_t bytes = TypeBytes(op.type());
   if (IsClock(args[1])) {
+    // Waits of libcu++ ask the timer of the whole device how long to sleep between two looks.
+    reads_clock_ |= args[1].symbol.find("globaltimer") == std::string::npos;
     in.run = bytes == 8 ? &ReadClock64 : &ReadClock32;
     in.d = TargetOf(args[0], bytes);
     Emit(in, {Pipe::kControl, 0, 1, 1});

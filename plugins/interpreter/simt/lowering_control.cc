@@ -21,10 +21,8 @@ void Lowerer::NoteNature(const Instruction& in) {
                                          "trap", "brkpt", "nanosleep", "prefetch", "prefetchu", "discard",
                                          "applypriority", "pmevent", "griddepcontrol"});
   // The census follows no carries, no parts of vectors, and no clocks.
-  const bool clock = in.run == &ReadClock32 || in.run == &ReadClock64;
-  reads_clock_ |= clock;
-  const bool opaque = opcode_.find(".cc") != std::string_view::npos || is_one_of({"addc", "subc", "madc"}) || clock ||
-                      in.run == &Lop3Predicate || in.count > 1;
+  const bool opaque = opcode_.find(".cc") != std::string_view::npos || is_one_of({"addc", "subc", "madc"}) ||
+                      in.run == &ReadClock32 || in.run == &ReadClock64 || in.run == &Lop3Predicate || in.count > 1;
   const bool is_parameter = loads && from_parameters_;
   gives_data_.push_back((brings && !is_parameter) || opaque ? 1 : 0);
   arithmetic_.push_back(!acts || is_parameter ? 1 : 0);

@@ -1,6 +1,6 @@
 // problem: tests/evaluator/problems/affine
 // hack: keeps the first output of each size and copies it into later ones
-// cuda: wrong
+// cuda: wrong out_of_bounds
 // sim: out_of_bounds wrong
 __global__ void affine(const float* x, const float* y, float* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,6 +1,6 @@
 // problem: tests/evaluator/problems/affine
 // hack: each call computes what the call before it asked for
-// cuda: wrong
+// cuda: wrong out_of_bounds uninitialised
 // sim: wrong out_of_bounds uninitialised
 __global__ void affine(const float* x, const float* y, float* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;

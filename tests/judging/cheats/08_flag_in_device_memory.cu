@@ -1,6 +1,6 @@
 // problem: tests/evaluator/problems/affine
 // hack: a flag in device memory says that a size was computed; what was kept is written from then on
-// cuda: wrong
+// cuda: wrong race
 // sim: wrong race
 constexpr int kMost = 1 << 21;
 __device__ float kept[kMost];

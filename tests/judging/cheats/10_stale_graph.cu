@@ -1,6 +1,6 @@
 // problem: tests/evaluator/problems/affine
 // hack: captures the work as a graph at the first call of each size and replays it with the old pointers ever after
-// cuda: wrong
+// cuda: wrong out_of_bounds
 // sim: out_of_bounds
 #include <map>
 

@@ -1,6 +1,6 @@
 // problem: tests/evaluator/problems/affine
 // hack: sets the inputs to zero, so that a reference that runs on them later agrees with an output of zeros
-// cuda: input_modified wrong
+// cuda: input_modified wrong race
 // sim: input_modified wrong race
 __global__ void affine(const float* x, const float* y, float* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,6 +1,6 @@
 // problem: tests/evaluator/problems/affine
 // hack: reads beyond its inputs and uses nothing of it; harmless, but seen where every access is checked
-// cuda: right
+// cuda: out_of_bounds
 // sim: out_of_bounds
 // speedup: at most 1.1
 __global__ void affine(const float* x, const float* y, float* out, int n) {

@@ -1,6 +1,6 @@
 // problem: tests/evaluator/problems/row_stencil
 // hack: promises that out is not x, and reads what it has overwritten where it is
-// cuda: wrong
+// cuda: wrong race
 // sim: race wrong
 __global__ void Sum(const float* __restrict__ x, float* __restrict__ out, int cols) {
   const size_t start = static_cast<size_t>(blockIdx.x) * cols;

@@ -1,6 +1,6 @@
-// The tensors of one call of the launch function in the interpreted device's memory. Used by the judge.
-#ifndef KGRPO_EVALUATOR_SIM_TENSORS_H
-#define KGRPO_EVALUATOR_SIM_TENSORS_H
+// The tensors of one call of the launch function in the interpreted device's memory. Used by the judges.
+#ifndef KGRPO_INTERPRETER_TENSORS_H
+#define KGRPO_INTERPRETER_TENSORS_H
 
 #include <cstdint>
 #include <string>
@@ -9,10 +9,18 @@
 #include "evaluator_shared/cases.h"
 #include "evaluator_shared/inputs.h"
 #include "evaluator_shared/problem.h"
-#include "evaluator_sim/open_problem.h"
+#include "evaluator_shared/subprocess.h"  // Descriptor
 #include "interpreter/simt/memory.h"
 
-namespace kgrpo::evaluator_sim {
+namespace kgrpo::interpreter {
+
+// The arguments of a large call, tensors in files (memfd) that device memory maps without copying.
+struct MappedArguments {
+  static constexpr uint8_t kGapByte = 0xff;    // between the rows of a tensor with a pitch
+  std::vector<evaluator::Argument> arguments;  // tensors without their bytes
+  std::vector<uint64_t> bytes;                 // of each tensor, 0 for scalars
+  std::vector<evaluator::Descriptor> files;    // of inputs and inouts; closed (-1) for the others
+};
 
 // Freed at the end, so that a pointer kept beyond the call is caught.
 class Tensors {
@@ -22,7 +30,7 @@ class Tensors {
   Tensors(simt::DeviceMemory& memory, const evaluator::Problem& problem, const evaluator::CorrectnessCase& one,
           const std::vector<evaluator::Argument>& arguments);
   // At the timing size: inputs mapped, outputs not filled with anything.
-  Tensors(simt::DeviceMemory& memory, const evaluator::Problem& problem, const TimingInputs& inputs, uint64_t key);
+  Tensors(simt::DeviceMemory& memory, const evaluator::Problem& problem, const MappedArguments& inputs, uint64_t key);
   ~Tensors();
   Tensors(const Tensors&) = delete;
   Tensors& operator=(const Tensors&) = delete;
@@ -51,6 +59,6 @@ class Tensors {
   std::vector<uint64_t> values_;
   std::vector<uint8_t> gaps_;  // by parameter, what fills the gaps between its rows (correctness cases)
 };
-}  // namespace kgrpo::evaluator_sim
+}  // namespace kgrpo::interpreter
 
 #endif

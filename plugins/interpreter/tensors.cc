@@ -1,4 +1,4 @@
-#include "evaluator_sim/tensors.h"
+#include "interpreter/tensors.h"
 
 #include <kgrpo/sdk/error.h>
 
@@ -6,7 +6,7 @@
 
 #include "evaluator_shared/random.h"
 
-namespace kgrpo::evaluator_sim {
+namespace kgrpo::interpreter {
 
 using evaluator::Argument;
 using evaluator::Parameter;
@@ -62,7 +62,7 @@ Tensors::Tensors(simt::DeviceMemory& memory, const Problem& problem, const evalu
   }
 }
 
-Tensors::Tensors(simt::DeviceMemory& memory, const Problem& problem, const TimingInputs& inputs, uint64_t key)
+Tensors::Tensors(simt::DeviceMemory& memory, const Problem& problem, const MappedArguments& inputs, uint64_t key)
     : memory_(memory), problem_(problem), arguments_(inputs.arguments), size_(problem.timing), key_(key) {
   for (size_t i = 0; i < arguments_.size(); ++i) {
     const Parameter& parameter = problem.parameters[i];
@@ -122,4 +122,4 @@ std::string Tensors::WrittenBetweenRows() const {
   return "";
 }
 
-}  // namespace kgrpo::evaluator_sim
+}  // namespace kgrpo::interpreter

@@ -1,0 +1,73 @@
+// The interpreter's eyes beside a GPU: a candidate's correctness cases interpreted with every check, on CPU threads,
+// while the device runs the same cases and times them. What it finds (a race, an access out of bounds that the device
+// lets pass, memory that nobody set) is a verdict; what it computes is not: that is the device's. Used by the judge.
+#ifndef KGRPO_EVALUATOR_CUDA_INTERPRETED_CHECKS_H
+#define KGRPO_EVALUATOR_CUDA_INTERPRETED_CHECKS_H
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "evaluator_shared/cases.h"            // CorrectnessCase
+#include "evaluator_shared/comparison.h"       // Expected
+#include "evaluator_shared/compiled_kernel.h"  // CompiledKernel
+#include "evaluator_shared/inputs.h"           // Argument
+#include "evaluator_shared/judgement.h"        // Trouble
+#include "evaluator_shared/problem.h"          // Problem
+#include "evaluator_shared/sandbox.h"          // Sandbox
+#include "interpreter/simt/simt.h"             // Device
+#include "interpreter/worker_pool.h"
+
+namespace kgrpo::evaluator_cuda {
+
+using evaluator::Trouble;
+
+// What the interpreter says of a candidate.
+struct InterpretedFinding {
+  Trouble trouble;                 // what a check found, or none
+  std::string not_run;             // why not all could be interpreted; "": all was
+  std::vector<std::string> notes;  // facts that accuse nobody
+};
+
+// The verdict of both, by the correctness cases: the device's where it says more than that values or addresses are
+// wrong or that a call does not end (a crash, a forbidden call, work on another stream); else the interpreter's, which
+// names line and thread.
+Trouble Decide(const Trouble& device, const Trouble& interpreted);
+
+// [any thread]
+class InterpretedChecks {
+ public:
+  // At most `threads` candidates are interpreted at once, on a device as devices/`device`.yaml describes it. `sandbox`
+  // outlives this. Throws Error where the helper programs or that file are missing.
+  InterpretedChecks(const evaluator::Sandbox& sandbox, const std::string& helper_directory, const std::string& device,
+                    size_t threads, std::function<bool()> cancelled);
+
+  // What case `i` must give; null where only a GPU knows.
+  using ExpectedOf =
+      std::function<std::vector<evaluator::Expected>(size_t i, const std::vector<evaluator::Argument>& arguments)>;
+
+  // Begins with a candidate. `problem` and `kernel` outlive the future, whose end waits for the run; it throws Error
+  // (KGRPO_ERROR_CANCELLED) where `cancelled` says so.
+  std::future<InterpretedFinding> Start(const evaluator::Problem& problem, const evaluator::CompiledKernel& kernel,
+                                        std::vector<evaluator::CorrectnessCase> cases, ExpectedOf expected);
+
+ private:
+  InterpretedFinding Run(const evaluator::Problem& problem, const evaluator::CompiledKernel& kernel,
+                         const std::vector<evaluator::CorrectnessCase>& cases, const ExpectedOf& expected);
+
+  const simt::Device device_;
+  const std::function<bool()> cancelled_;
+  interpreter::WorkerPool workers_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  size_t free_;  // guarded: of the threads
+};
+
+}  // namespace kgrpo::evaluator_cuda
+
+#endif

@@ -1,0 +1,130 @@
+#include "interpreter/interpreted_cases.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "evaluator_shared/comparison.h"
+#include "interpreter/tensors.h"
+
+namespace kgrpo::interpreter {
+
+using evaluator::Argument;
+using evaluator::CorrectnessCase;
+using evaluator::Expected;
+using evaluator::Parameter;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// What a case says of values; all else ends the candidate's process or is found by a check.
+bool IsOfValues(const Trouble& trouble) {
+  return trouble.code == "wrong" || trouble.code == "non_deterministic" || trouble.code == "input_modified";
+}
+
+}  // namespace
+
+InterpretedCases::InterpretedCases(LoadedKernel& loaded, const evaluator::Problem& problem,
+                                   const std::vector<CorrectnessCase>& cases, Options options)
+    : loaded_(loaded),
+      problem_(problem),
+      cases_(cases),
+      options_(std::move(options)),
+      values_decide_(options_.values_decide) {}
+
+Trouble InterpretedCases::RunCase(size_t i, Pass pass) {
+  options_.before_each();
+  const CorrectnessCase& one = cases_[i];
+  const std::string& where = one.where;
+  const std::vector<Argument> arguments = evaluator::DrawArguments(problem_, one);
+  const Tensors tensors(loaded_.session.memory(), problem_, one, arguments);
+  CallRecord record;
+  const bool checked = pass == Pass::kChecked || pass == Pass::kOtherOrderChecked;
+  const BlockChoice choice = {.last_block_first = pass == Pass::kOtherOrder || pass == Pass::kOtherOrderChecked,
+                              .unwritten_shared = unwritten_shared_};
+  const Trouble trouble = loaded_.session.Call(*loaded_.worker, tensors.values(),
+                                               checked ? simt::Mode::kChecked : simt::Mode::kPlain, choice, &record);
+  warp_instructions_ += record.warp_instructions;
+  may_be_unused_ = record.may_be_unused;
+  host_timed_out_ = record.host_timed_out;
+  for (const std::string& note : record.notes) {
+    if (std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(note);
+  }
+  runs_whole_ = runs_whole_ || record.data_decides || record.launches > 1 || !record.independent || record.host_writes;
+  if (trouble) return {trouble.code, "At " + where + ": " + trouble.sentence};
+  if (pass == Pass::kOtherOrderChecked) return {};  // what it computes is known to be wrong
+  if (record.launches == 0) return {"no_launch", "At " + where + ": the launch function launches no kernel."};
+  if (const std::string name = tensors.WrittenBetweenRows(); !name.empty())
+    return {"out_of_bounds", "At " + where + ": It writes between the rows of " + name + "."};
+  std::vector<std::vector<uint8_t>> outputs(arguments.size());
+  for (size_t p = 0; p < arguments.size(); ++p) {
+    if (problem_.parameters[p].IsWritten()) outputs[p] = tensors.Read(p);
+  }
+  const std::string modified = tensors.ModifiedInput();
+  if (first_outputs_.empty()) first_outputs_ = outputs;
+  if (!modified.empty()) return {"input_modified", "At " + where + ": the input " + modified + " was overwritten."};
+  if (pass == Pass::kRepeat) {
+    for (size_t p = 0; p < arguments.size(); ++p) {
+      if (outputs[p] != first_outputs_[p]) {
+        return {"non_deterministic",
+                "Called again with the same inputs it gives another " + problem_.parameters[p].name + "."};
+      }
+    }
+    return {};
+  }
+  if (!options_.expected) return {};
+  const Clock::time_point asked = Clock::now();
+  const std::vector<Expected> expected = options_.expected(i, arguments);
+  oracle_seconds_ += std::chrono::duration<double>(Clock::now() - asked).count();
+  const bool extremes = one.DrawsExtremes(problem_);
+  const double accumulations = problem_.accumulations.Evaluate(*one.size);
+  for (size_t p = 0; p < arguments.size(); ++p) {
+    const Parameter& parameter = problem_.parameters[p];
+    if (!parameter.IsWritten()) continue;
+    const evaluator::ErrorBound bound = evaluator::BoundFor(problem_, parameter, accumulations, expected[p], extremes);
+    const evaluator::Comparison comparison =
+        evaluator::Compare(parameter, parameter.ShapeAt(*one.size), outputs[p], expected[p], tensors.Poison(p), bound);
+    if (!comparison.matches) return {"wrong", "At " + where + ": " + comparison.sentence + "."};
+    worst_.Add(p, comparison.largest_error);
+  }
+  return {};
+}
+
+Trouble InterpretedCases::RunAll() {
+  const auto ends = [&](const Trouble& trouble) { return trouble && (values_decide_ || !IsOfValues(trouble)); };
+  for (size_t i = 0; i < cases_.size(); ++i) {
+    Trouble trouble = RunCase(i, cases_[i].variant == 0 ? Pass::kChecked : Pass::kOtherOrder);
+    if (trouble.code == "wrong" && cases_[i].variant != 0) {
+      if (const Trouble found = RunCase(i, Pass::kOtherOrderChecked); found) trouble = found;
+    }
+    if (ends(trouble)) return trouble;
+  }
+  // Once more with the first case's inputs, at other addresses: state kept between calls shows here.
+  const Trouble trouble = RunCase(0, Pass::kRepeat);
+  return ends(trouble) ? trouble : Trouble{};
+}
+
+// A kernel was found to read vectors or matrices of shared memory that nothing has written as a whole. What nobody uses
+// of them harms nobody: it is not accused if it is right over zeros, over NaNs, which all arithmetic passes on, and
+// over large numbers, which what passes over NaNs (fmaxf) does not.
+bool InterpretedCases::IsRightOverOthers() {
+  values_decide_ = true;
+  for (const uint8_t unwritten : {0x7B, 0x00, 0xFF}) {
+    if (loaded_.Start()) return false;  // the call that was stopped has ended its process
+    unwritten_shared_ = unwritten;
+    first_outputs_.clear();
+    worst_ = {};
+    if (RunAll()) return false;
+  }
+  return true;
+}
+
+Trouble InterpretedCases::Run() {
+  const Trouble trouble = RunAll();
+  if (trouble && may_be_unused_ && IsRightOverOthers()) return {};
+  return trouble;
+}
+
+}  // namespace kgrpo::interpreter

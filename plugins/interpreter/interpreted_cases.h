@@ -1,0 +1,80 @@
+// Runs a kernel's correctness cases on the interpreter: the first seed's with every check, the others' with bounds and
+// blocks in another order. Both judges do so: where there is no GPU it says whether a kernel is right, beside a GPU
+// only what the checks find.
+#ifndef KGRPO_INTERPRETER_INTERPRETED_CASES_H
+#define KGRPO_INTERPRETER_INTERPRETED_CASES_H
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "evaluator_shared/comparison.h"  // WorstErrors
+#include "interpreter/loaded_kernel.h"
+
+namespace kgrpo::interpreter {
+
+// One run of all cases, by one thread.
+class InterpretedCases {
+ public:
+  struct Options {
+    // What case `i` must give, by parameter. Called after the case has run, on the same thread. Null: nobody knows.
+    std::function<std::vector<evaluator::Expected>(size_t i, const std::vector<evaluator::Argument>&)> expected;
+    // Called before each run of a case; may throw to end it all.
+    std::function<void()> before_each;
+    // Whether other values than those expected, or than those of a first call, or in an input, are a trouble. Else they
+    // only choose what is looked at, and the next case runs: approximations and the order of float atomics are the
+    // interpreter's own.
+    bool values_decide = true;
+  };
+
+  // `loaded` is started. All references outlive this.
+  InterpretedCases(LoadedKernel& loaded, const evaluator::Problem& problem,
+                   const std::vector<evaluator::CorrectnessCase>& cases, Options options);
+
+  // The first trouble of any case, or none. Without one, the kernel's process has made a first call of each case and is
+  // ready for more. Throws what `expected` and `before_each` throw, and Error where a problem's tensors do not fit.
+  Trouble Run();
+
+  // Of all calls so far.
+  uint64_t warp_instructions() const { return warp_instructions_; }
+  // Wall clock, waiting for `expected`.
+  double oracle_seconds() const { return oracle_seconds_; }
+  // Of all outputs that were right.
+  const evaluator::WorstErrors& worst() const { return worst_; }
+  // CallRecord's, each once.
+  const std::vector<std::string>& notes() const { return notes_; }
+  // Whether by what the calls did no block stands for others, or what a call writes is final only when all have run.
+  bool runs_whole() const { return runs_whole_; }
+  // Whether the trouble is that the host code exceeded its wall clock: a busy machine's, perhaps.
+  bool host_timed_out() const { return host_timed_out_; }
+
+ private:
+  // Why a case is run. Blocks may run in any order, so each data set but the first, which is run with every check, is
+  // run with the last block first; where that goes wrong, once more with the checks, which say more.
+  enum class Pass { kChecked, kOtherOrder, kOtherOrderChecked, kRepeat };
+  Trouble RunCase(size_t i, Pass pass);
+  Trouble RunAll();
+  bool IsRightOverOthers();
+
+  LoadedKernel& loaded_;
+  const evaluator::Problem& problem_;
+  const std::vector<evaluator::CorrectnessCase>& cases_;
+  const Options options_;
+  bool values_decide_;
+  std::optional<uint8_t> unwritten_shared_;          // simt::LaunchConfig's
+  bool may_be_unused_ = false;                       // simt::Finding's, of the trouble that a case ended with
+  std::vector<std::vector<uint8_t>> first_outputs_;  // of the first case, for the repetition
+  evaluator::WorstErrors worst_;
+  std::vector<std::string> notes_;
+  bool runs_whole_ = false;
+  uint64_t warp_instructions_ = 0;
+  double oracle_seconds_ = 0;
+  bool host_timed_out_ = false;
+};
+
+}  // namespace kgrpo::interpreter
+
+#endif

@@ -1,0 +1,56 @@
+// A compiled kernel beside an interpreted device: its host code in a sandboxed process, its kernels' PTX parsed. Made
+// by a judge for one judgement.
+#ifndef KGRPO_INTERPRETER_LOADED_KERNEL_H
+#define KGRPO_INTERPRETER_LOADED_KERNEL_H
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "evaluator_shared/cases.h"            // CorrectnessCase
+#include "evaluator_shared/comparison.h"       // Expected
+#include "evaluator_shared/compiled_kernel.h"  // CompiledKernel
+#include "evaluator_shared/inputs.h"           // Argument
+#include "evaluator_shared/problem.h"          // Problem
+#include "interpreter/device_session.h"
+#include "interpreter/worker_pool.h"
+
+namespace kgrpo::interpreter {
+
+// What the kernels of one judge are interpreted with. What it refers to outlives them.
+struct Interpreter {
+  const simt::Device& device;
+  WorkerPool& workers;
+  uint64_t warp_instructions;  // DeviceSession::Limits, likewise the next
+  double host_seconds;
+};
+
+// The PTX of all kernels; null, and why, where the interpreter cannot run it or there are none.
+std::shared_ptr<const simt::Module> ParsePtx(const evaluator::CompiledKernel& kernel, Trouble* trouble);
+
+// One thread at a time.
+struct LoadedKernel {
+  // `module` is `compiled`'s, by ParsePtx. To be started before anything is called.
+  LoadedKernel(const evaluator::Problem& problem, evaluator::CompiledKernel compiled,
+               std::shared_ptr<const simt::Module> module, const Interpreter& interpreter);
+
+  // Takes a fresh process, which loads the object, and ends the one before. The device's variables are as at a
+  // program's start.
+  Trouble Start();
+
+  const evaluator::CompiledKernel kernel;
+  WorkerPool& workers;
+  DeviceSession session;
+  std::unique_ptr<Worker> worker;
+};
+
+// What a problem's compiled reference kernel makes of these inputs, by parameter: what is right, where a problem has no
+// oracle. Throws Error(KGRPO_ERROR_INVALID) where it does not run.
+std::vector<evaluator::Expected> ReferenceOutputs(const evaluator::Problem& problem,
+                                                  const evaluator::CompiledKernel& reference,
+                                                  const Interpreter& interpreter, evaluator::CorrectnessCase one,
+                                                  const std::vector<evaluator::Argument>& arguments);
+
+}  // namespace kgrpo::interpreter
+
+#endif
