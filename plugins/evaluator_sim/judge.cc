@@ -95,14 +95,14 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   const Problem& problem = open.problem();
   const std::vector<CorrectnessCase> cases =
       evaluator::CorrectnessCases(problem, key, options_.seeds * (thorough ? 2 : 1), show_hidden);
-  interpreter::InterpretedCases interpreted(
-      *run, problem, cases,
-      {.expected =
-           [&](size_t i, const std::vector<Argument>& arguments) {
-             return open.oracle() != nullptr ? open.oracle()->Run(problem, arguments)
-                                             : ReferenceOutputs(open, cases[i], arguments);
-           },
-       .before_each = [this] { ThrowIfCancelled(); }});
+  interpreter::InterpretedCases interpreted(*run, problem, cases,
+                                            {.expected =
+                                                 [&](size_t i, const std::vector<Argument>& arguments) {
+                                                   return open.oracle() != nullptr
+                                                              ? open.oracle()->Run(problem, arguments)
+                                                              : ReferenceOutputs(open, cases[i], arguments);
+                                                 },
+                                             .before_each = [this] { ThrowIfCancelled(); }});
   const Clock::time_point start = Clock::now();
   Trouble trouble = interpreted.Run();
   judgement.oracle_seconds = interpreted.oracle_seconds();
