@@ -25,17 +25,17 @@ bool IsOneOf(const std::string& code, std::initializer_list<const char*> codes) 
   return std::find(codes.begin(), codes.end(), code) != codes.end();
 }
 
-// What the interpreter's checks alone can tell, and what a device may get away with.
-bool IsFinding(const Trouble& trouble) {
-  return IsOneOf(trouble.code, {"out_of_bounds", "misaligned", "uninitialised", "race", "divergent"});
-}
-
 }  // namespace
 
+bool IsFinding(const Trouble& interpreted) {
+  return IsOneOf(interpreted.code, {"out_of_bounds", "misaligned", "uninitialised", "race", "divergent"});
+}
+
 Trouble Decide(const Trouble& device, const Trouble& interpreted) {
-  const bool may_be_explained =
-      !device || IsOneOf(device.code, {"wrong", "non_deterministic", "out_of_bounds", "misaligned", "trap", "timeout"});
-  return interpreted && may_be_explained ? interpreted : device;
+  const bool may_be_explained = !device || IsOneOf(device.code, {"wrong", "non_deterministic", "unsynchronised",
+                                                                 "out_of_bounds", "misaligned", "trap", "timeout"});
+  const bool alike = device && device.code == interpreted.code;
+  return (IsFinding(interpreted) && may_be_explained) || alike ? interpreted : device;
 }
 
 InterpretedChecks::InterpretedChecks(const evaluator::Sandbox& sandbox, const std::string& helper_directory,
@@ -89,11 +89,7 @@ InterpretedFinding InterpretedChecks::Run(const Problem& problem, const Compiled
     if (error.code() == KGRPO_ERROR_CANCELLED) throw;
     trouble = {"unavailable", error.what()};
   }
-  if (IsFinding(trouble)) {
-    finding.trouble = std::move(trouble);
-  } else {
-    finding.not_run = std::move(trouble.sentence);
-  }
+  finding.trouble = std::move(trouble);
   return finding;
 }
 

@@ -29,14 +29,17 @@ using evaluator::Trouble;
 
 // What the interpreter says of a candidate.
 struct InterpretedFinding {
-  Trouble trouble;                 // what a check found, or none
-  std::string not_run;             // why not all could be interpreted; "": all was
+  Trouble trouble;                 // what ended the interpretation, or none
   std::vector<std::string> notes;  // facts that accuse nobody
 };
 
-// The verdict of both, by the correctness cases: the device's where it says more than that values or addresses are
-// wrong or that a call does not end (a crash, a forbidden call, work on another stream); else the interpreter's, which
-// names line and thread.
+// Whether the trouble is what the interpreter's checks alone can tell, and a device may get away with: a race, say, and
+// not that the host code needs what our runtime lacks.
+bool IsFinding(const Trouble& interpreted);
+
+// The verdict of both, by the correctness cases: the device's where it says more than a check could explain (a crash, a
+// forbidden call); else the interpreter's finding, which names line and thread. Where both end in a trap or in a time
+// limit, the interpreter's words say where.
 Trouble Decide(const Trouble& device, const Trouble& interpreted);
 
 // [any thread]

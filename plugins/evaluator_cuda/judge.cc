@@ -281,7 +281,7 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   Judgement timed = judgement;
   const bool accused =
       interpreting.valid() && interpreting.wait_for(std::chrono::seconds(0)) == std::future_status::ready
-          ? (finding = interpreting.get()).trouble.operator bool()
+          ? IsFinding((finding = interpreting.get()).trouble)
           : false;
   Trouble of_time;
   if (!trouble && !accused)
@@ -305,8 +305,8 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   judgement.Conclude(trouble);
   if (judgement.correct) {
     for (const std::string& note : finding.notes) judgement.diagnosis += " " + note + ".";
-    if (!finding.not_run.empty()) judgement.diagnosis += " Checks: device only: " + finding.not_run;
-    judgement.metrics.emplace_back("checks_interpreted", interpreted_checks_ && finding.not_run.empty() ? 1 : 0);
+    if (finding.trouble) judgement.diagnosis += " Checks: device only: " + finding.trouble.sentence;
+    judgement.metrics.emplace_back("checks_interpreted", interpreted_checks_ && !finding.trouble ? 1 : 0);
   }
   if (profiler_ && judgement.correct) {
     held = HoldDevice();

@@ -22,15 +22,24 @@ TEST(InterpretedChecks, AFindingDecidesWhatADeviceLetsPass) {
 }
 
 TEST(InterpretedChecks, AFindingExplainsWrongValuesFaultsAndHangs) {
-  for (const char* code : {"wrong", "non_deterministic", "out_of_bounds", "misaligned", "trap", "timeout"}) {
+  for (const char* code :
+       {"wrong", "non_deterministic", "out_of_bounds", "misaligned", "trap", "timeout", "unsynchronised"}) {
     EXPECT_EQ(Decide({code, "the device's words"}, kRace).sentence, kRace.sentence) << code;
     EXPECT_EQ(Decide({code, "the device's words"}, {}).code, code);
   }
 }
 
 TEST(InterpretedChecks, WhatTheDeviceAloneCanTellStays) {
-  for (const char* code : {"crash", "forbidden", "unsynchronised", "input_modified", "no_launch", "device_fault"})
+  for (const char* code : {"crash", "forbidden", "input_modified", "no_launch", "device_fault"})
     EXPECT_EQ(Decide({code, ""}, kRace).code, code);
+}
+
+// An assertion that fails in both, a call that ends in neither: the interpreter says where.
+TEST(InterpretedChecks, SayWhereBothEnd) {
+  EXPECT_EQ(Decide({"trap", "a launch failure"}, {"trap", "line 7"}).sentence, "line 7");
+  EXPECT_EQ(Decide({"timeout", "3 seconds"}, {"timeout", "line 9"}).sentence, "line 9");
+  EXPECT_EQ(Decide({}, {"timeout", "line 9"}).code, "");
+  EXPECT_EQ(Decide({}, {"trap", "line 7"}).code, "");
 }
 
 // A kernel of the problem `affine` through the checks, without a GPU.
@@ -60,7 +69,6 @@ const char* const kPlain =
 TEST(InterpretedChecks, FindWhatADeviceLetsPass) {
   const InterpretedFinding right = Interpret(Affine(kPlain));
   EXPECT_EQ(right.trouble.code, "") << right.trouble.sentence;
-  EXPECT_EQ(right.not_run, "");
   const InterpretedFinding unset =
       Interpret(Affine("  __shared__ float never[256];\n  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
                        "  if (i < n) out[i] = 2.0f * x[i] + y[i] + 0.0f * ((volatile float*)never)[threadIdx.x];\n"));
@@ -72,15 +80,15 @@ TEST(InterpretedChecks, ValuesAreTheDevices) {
   const InterpretedFinding wrong =
       Interpret(Affine("  int i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i < n) out[i] = x[i];\n"));
   EXPECT_EQ(wrong.trouble.code, "") << wrong.trouble.sentence;
-  EXPECT_EQ(wrong.not_run, "");
 }
 
 TEST(InterpretedChecks, WhatCannotRunIsSaid) {
   const InterpretedFinding finding =
       Interpret(Affine("  asm volatile(\"barrier.cluster.arrive.aligned;\\n\\tbarrier.cluster.wait.aligned;\");\n" +
                        std::string(kPlain)));
-  EXPECT_EQ(finding.trouble.code, "");
-  EXPECT_NE(finding.not_run.find("barrier.cluster"), std::string::npos) << finding.not_run;
+  EXPECT_FALSE(IsFinding(finding.trouble));
+  EXPECT_NE(finding.trouble.sentence.find("barrier.cluster"), std::string::npos) << finding.trouble.sentence;
+  EXPECT_EQ(Decide({}, finding.trouble).code, "");
 }
 
 TEST(InterpretedChecks, EndWhenTheUserWantsTheRunToEnd) {
