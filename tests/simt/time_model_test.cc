@@ -137,7 +137,10 @@ TEST(TimeModel, SaysWhatBinds) {
   EXPECT_DOUBLE_EQ(padded.counts.shared_wavefronts, padded.counts.shared_requests);
   EXPECT_NEAR(padded.estimate.dram_bytes, 2.0 * 4096 * 4096 * 4, 1e5);
   const auto naive = Model(Find(all, "transpose 4096", "TransposeNaive"), device);
-  EXPECT_NE(naive.estimate.sentence.find("worst: out"), std::string::npos) << naive.estimate.sentence;
+  EXPECT_NE(naive.estimate.sentence.find("(stores of out: "), std::string::npos) << naive.estimate.sentence;
+  EXPECT_NE(naive.estimate.sentence.find("store neighbouring 16 bytes of out: about "), std::string::npos)
+      << naive.estimate.sentence;
+  EXPECT_EQ(padded.estimate.sentence.find("times as fast"), std::string::npos) << padded.estimate.sentence;
   const auto histogram = Model(Find(all, "Hist 1048576", "HistogramGlobal"), device);
   EXPECT_EQ(histogram.estimate.bound, "atomics") << histogram.estimate.sentence;
   // All zeros: the 32 lanes of each warp meet at one address.

@@ -7,17 +7,11 @@
 #include <cmath>
 #include <limits>
 
+#include "interpreter/simt/advice.h"
 #include "interpreter/simt/time_sentence.h"
 #include "interpreter/simt/traffic.h"
 
 namespace kgrpo::simt {
-namespace {
-
-// Of what a sector costs that a store leaves with gaps, the part that it shares with others of its line: 1, 2 and 4 of
-// them took 0.030, 0.045 and 0.081 cycles of an H200.
-constexpr double kPartialLine = 0.6;
-
-}  // namespace
 
 uint32_t L1Share(const Device& device, const KernelResources& resources, uint32_t threads_per_block, uint64_t blocks) {
   const Occupancy occupancy = ComputeOccupancy(device, resources, threads_per_block);
@@ -34,6 +28,7 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
   TimeEstimate estimate;
   L2Contents empty;
   if (contents == nullptr) contents = &empty;
+  const L2Contents before = explain ? *contents : L2Contents();
   estimate.launch_seconds = contents->Launch() ? device.next_launch_seconds : device.launch_seconds;
   estimate.occupancy = ComputeOccupancy(device, resources, counts.threads_per_block);
   if (estimate.occupancy.blocks_per_multiprocessor == 0) {
@@ -76,8 +71,7 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
   add("dram", estimate.dram_bytes / (device.dram_bytes_per_second * device.dram_efficiency),
       [&] { return BytesText(estimate.dram_bytes); });
   add("l2",
-      on_device(l2_sectors + (device.l2_partial_store - 1) *
-                                 (kPartialLine * traffic.partial_lines + (1 - kPartialLine) * traffic.partial_sectors),
+      on_device(l2_sectors + PartialStoreCost(traffic.partial_lines, traffic.partial_sectors, device),
                 device.l2_sectors_per_cycle),
       [&] {
         return BytesText(estimate.l2_bytes) +
@@ -169,6 +163,8 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
                    [](const TimeTerm& a, const TimeTerm& b) { return a.seconds > b.seconds; });
   estimate.bound = estimate.terms.front().name;
   estimate.sentence = TimeSentence(counts, device, estimate, traffic, latency_cycles);
+  if (const std::string advice = Advise(counts, resources, device, before, estimate.seconds); !advice.empty())
+    estimate.sentence += ". " + advice;
   return estimate;
 }
 

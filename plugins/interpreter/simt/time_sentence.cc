@@ -53,7 +53,12 @@ std::string TimeSentence(const Counts& counts, const Device& device, const TimeE
   }
   if (used < 0.9 && traffic.load_sectors + traffic.store_sectors > 0) {
     text += Print("; only %.0f%% of the bytes of the sectors it touches are used", 100 * used);
-    if (traffic.worst != nullptr) text += " (worst: " + traffic.worst->name + ")";
+    for (size_t i = 0; i < std::min<size_t>(3, traffic.wasteful.size()); ++i) {
+      const Traffic::Wasteful& one = traffic.wasteful[i];
+      text += Print(i == 0 ? " (%s of %s: %.3g us of the L2" : ", %s of %s: %.3g us", one.load ? "loads" : "stores",
+                    one.array->name.c_str(), 1e6 * one.seconds);
+    }
+    if (!traffic.wasteful.empty()) text += ")";
   }
   if (counts.shared_ideal_wavefronts > 0 && counts.shared_wavefronts > 1.5 * counts.shared_ideal_wavefronts &&
       bound != "shared") {

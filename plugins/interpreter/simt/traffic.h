@@ -21,12 +21,21 @@ struct Traffic {
   double kept_read = 0;                      // bytes that are read and need not be fetched
   double useful_load = 0, useful_store = 0;  // sectors, had they been filled
   std::vector<L2Contents::Touched> touched;  // what the next launch may find
-  const ArrayTraffic* worst = nullptr;       // the array whose sectors are used worst
+  // Accesses that touch more sectors than their bytes fill, and the seconds of the L2 that they take; most first.
+  struct Wasteful {
+    const ArrayTraffic* array;
+    bool load;
+    double seconds;
+  };
+  std::vector<Wasteful> wasteful;
 };
 
 // `scale` is the grid's blocks over the sampled ones, `blocks_at_once` how many run together.
 Traffic SumTraffic(const Counts& counts, const Device& device, double scale, double blocks_at_once,
                    const L2Contents& contents);
+
+// What stores cost beyond their sectors, in sectors of the L2, that leave so many sectors of so many lines with gaps.
+double PartialStoreCost(double lines, double sectors, const Device& device);
 
 // Cycles of shared memory's data path, of a Counts or a Demand.
 template <typename Counted>
