@@ -1,4 +1,8 @@
 // What the counter and the scoreboard say of single accesses.
+#include <fstream>
+#include <set>
+#include <string>
+
 #include "harness.h"
 #include "interpreter/simt/cost.h"
 #include "interpreter/simt/simt.h"
@@ -49,6 +53,26 @@ TEST(Counter, AtomicsAreOfBothPlacements) {
   const LaunchResult result = bench.Run("AddSideBySide", Counted(256), sums);
   EXPECT_CLEAN(result);
   EXPECT_NEAR(result.counts.busiest_atomic_turns, (16 + 8) / 2.0, 1e-9);  // of 32 sectors
+}
+
+// What copies of a class access is said of the lines that copy, and not of the class's definition.
+TEST(Counter, CopiesAreOfTheLinesThatCopy) {
+  std::ifstream source(std::string(KGRPO_SOURCE_DIR) + "/tests/simt/kernels/counted.cu");
+  std::set<int> copying, accessing;
+  int number = 0;
+  for (std::string line; std::getline(source, line);) {
+    ++number;
+    if (line.ends_with("// copied here")) copying.insert(number);
+  }
+  ASSERT_EQ(copying.size(), 2u);
+  Bench bench("counted");
+  const DeviceAddress in = bench.Upload(NoiseVector(128), "in"), out = bench.Reserve<float>(128, "out");
+  const LaunchResult result = bench.Run("CopyPacks", Counted(32), in, out);
+  EXPECT_CLEAN(result);
+  for (const LineDemand& line : result.counts.lines) {
+    if (line.sectors > 0) accessing.insert(line.line);
+  }
+  EXPECT_EQ(accessing, copying);
 }
 
 // 16 bytes that all lanes load take two cycles to return, 16 of each lane's own four.

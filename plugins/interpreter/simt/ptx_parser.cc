@@ -3,7 +3,6 @@
 
 #include <kgrpo/sdk/error.h>
 
-#include <charconv>
 #include <utility>
 
 namespace kgrpo::simt {
@@ -99,25 +98,6 @@ void Parser::File() {
   if (lexer_.Peek().kind != Token::Kind::kString) BadToken("a file name");
   lexer_.Next();
   while (Accept(',')) Integer();  // time stamp and size
-}
-
-// The .file directives stand at the end of the text, but .loc lines need to know which files are headers.
-void Parser::ScanFiles(std::string_view text) {
-  constexpr std::string_view kFile = ".file";
-  for (size_t at = text.find(kFile); at != std::string_view::npos; at = text.find(kFile, at + 1)) {
-    const char* end = text.data() + text.size();
-    const char* number = text.data() + at + kFile.size();
-    while (number != end && (*number == ' ' || *number == '\t')) ++number;  // of a fatbin's text tabs are left out
-    size_t index = 0;
-    const char* name = std::from_chars(number, end, index).ptr;
-    if (name == number) continue;
-    while (name != end && *name != '"' && *name != '\n') ++name;
-    if (name == end || *name != '"' || index > 65535) continue;
-    const char* stop = ++name;
-    while (stop != end && *stop != '"' && *stop != '\n') ++stop;
-    if (module_.files.size() <= index) module_.files.resize(index + 1);
-    module_.files[index] = std::string(name, stop);
-  }
 }
 
 // ---- a function ----

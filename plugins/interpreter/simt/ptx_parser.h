@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "interpreter/simt/ptx_lexer.h"
@@ -16,7 +17,10 @@ namespace kgrpo::simt {
 
 class Parser {
  public:
-  explicit Parser(std::string_view text) : lexer_(text) { ScanFiles(text); }
+  explicit Parser(std::string_view text) : lexer_(text) {
+    ScanFiles(text);
+    ScanNames(text);
+  }
   PtxModule Run();
 
  private:
@@ -41,7 +45,6 @@ class Parser {
   void SkipBraces();
   void ModuleItem();
   void File();
-  void ScanFiles(std::string_view text);
   void ParseFunction(bool is_entry);
   void Directive();
 
@@ -59,13 +62,18 @@ class Parser {
   void Body();
   void BodyDirective(std::string_view word);
   void Registers(std::string_view type);
-  void Location();
-  bool IsHeader(uint16_t file) const;
   void Table(std::string_view name);
   int Label(std::string_view name);
   void Instruction(std::string_view opcode);
   void Call(Statement& statement);
   void Emit(Statement statement);
+
+  // ptx_parser_lines.cc
+  void ScanFiles(std::string_view text);
+  void ScanNames(std::string_view text);
+  void Location();
+  SourceLine Place();
+  bool IsHeader(uint16_t file) const;
 
   // ptx_parser_operands.cc
   Arg Operand();
@@ -104,7 +112,9 @@ class Parser {
   bool video_ = false;       // within an instruction whose operands may name a part of a register
   std::string_view opcode_;  // of the instruction that is read
   SourceLine where_;
-  // Of places in headers that code was inlined from: the user's own line that they were last inlined at.
+  // Labels of the names of functions that copy or move an object of their class.
+  std::unordered_set<std::string_view> copies_;
+  // Places in headers and in such functions, by PlaceKey: the user's own line that they were last inlined at.
   std::unordered_map<uint64_t, SourceLine> inlined_at_;
 };
 

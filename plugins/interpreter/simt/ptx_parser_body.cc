@@ -1,4 +1,4 @@
-// The body of a function: declarations, labels, source lines and instructions.
+// The body of a function: declarations, labels and instructions.
 #include "interpreter/simt/ptx_parser.h"
 
 #include <utility>
@@ -77,53 +77,6 @@ void Parser::Registers(std::string_view name) {
     function_.registers.insert(function_.registers.end(), static_cast<size_t>(count), type);
   } while (Accept(','));
   Expect(';');
-}
-
-// .loc file line column [, function_name label[+n], inlined_at file line column ...]. Of code inlined from a header
-// it is the place in the user's own file that counts, the innermost one. Of functions inlined in inlined functions
-// there is one .loc a level, the outermost first.
-void Parser::Location() {
-  bool header = true;
-  uint64_t own = 0;
-  auto key = [](const SourceLine& line) { return uint64_t{line.file} << 32 | static_cast<uint32_t>(line.line); };
-  auto place = [&] {
-    SourceLine line;
-    line.file = static_cast<uint16_t>(Integer());
-    line.line = static_cast<int32_t>(Integer());
-    Integer();
-    if (line.line <= 0 || !header) return;
-    header = IsHeader(line.file);
-    where_ = line;
-    if (own == 0) {
-      own = key(line);
-    } else if (const auto outer = inlined_at_.find(key(line)); header && outer != inlined_at_.end()) {
-      where_ = outer->second;  // a header's place within another's: the .loc before said where that was inlined
-    }
-    if (own != key(line) && IsHeader(static_cast<uint16_t>(own >> 32))) inlined_at_[own] = where_;
-  };
-  place();
-  while (Accept(',')) {
-    const std::string_view what = Word();
-    if (what == "function_name") {
-      Word();
-      if (Accept('+')) Integer();
-      Accept(',');
-      if (lexer_.Peek().Is("inlined_at")) {
-        Word();
-        place();
-      }
-    } else if (what == "inlined_at") {
-      place();
-    } else {
-      Bad("unexpected '" + std::string(what) + "' in .loc");
-    }
-  }
-}
-
-bool Parser::IsHeader(uint16_t file) const {
-  if (file >= module_.files.size()) return false;
-  const std::string& name = module_.files[file];
-  return name.find("/include/") != std::string::npos || name.ends_with(".h") || name.ends_with(".hpp");
 }
 
 void Parser::Table(std::string_view name) {

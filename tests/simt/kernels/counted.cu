@@ -1,4 +1,5 @@
 // Kernels whose accesses the counter tells apart: one thing each, so that what it should say is plain.
+#include <cuda_fp16.h>
 
 // Each thread writes the first 4 or 16 bytes of a 32-byte sector of its own; or all write side by side.
 extern "C" __global__ void StoreEighths(float* out) {
@@ -80,3 +81,13 @@ extern "C" __global__ void AddOneLane(float* sums) {
 extern "C" __global__ void AddAtOne(const int* x, int* sums) { atomicAdd(&sums[x[threadIdx.x] & 2], 1); }
 extern "C" __global__ void AddFloatsAtOne(const int* x, float* sums) { atomicAdd(&sums[x[threadIdx.x] & 2], 1.0f); }
 extern "C" __global__ void AddSideBySide(int* sums) { atomicAdd(&sums[threadIdx.x], 1); }
+
+// A class whose copies are functions of their own: their place is the class's definition.
+struct alignas(16) Pack {
+  __half2 h[4];
+};
+extern "C" __global__ void CopyPacks(const Pack* in, Pack* out) {
+  Pack pack = in[threadIdx.x];  // copied here
+  for (int k = 0; k < 4; ++k) pack.h[k] = __hadd2(pack.h[k], pack.h[k]);
+  out[threadIdx.x] = pack;  // copied here
+}
