@@ -52,9 +52,9 @@ class Judge {
   explicit Judge(const Options& options);
 
   // Judges `source`. `key` is secret: inputs are drawn from it. `thorough` takes the reference compile route, twice the
-  // seeds and twice the sampled blocks. Throws Error only where judging is impossible, and KGRPO_ERROR_CANCELLED when
-  // the user wants the run to end. `show_hidden`: the diagnosis names sizes that no candidate's author may know.
-  // [any thread]
+  // seeds and twice the blocks that nobody can know. Throws Error only where judging is impossible, and
+  // KGRPO_ERROR_CANCELLED when the user wants the run to end. `show_hidden`: the diagnosis names sizes that no
+  // candidate's author may know. [any thread]
   Judgement Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough,
                      bool show_hidden = false);
 

@@ -69,7 +69,7 @@ Trouble Judge::RunTimed(Run& run, TimedCall* timed) {
   const uint32_t factor = run.thorough ? 2 : 1;
   // Which blocks are counted is the same in every judgement, so that a kernel's time does not depend on its secrets;
   // which others run beside them nobody can know.
-  BlockChoice choice = {factor * options_.sampled_blocks, 0, factor * kFurtherBlocks,
+  BlockChoice choice = {options_.sampled_blocks, 0, factor * kFurtherBlocks,
                         evaluator::SubKey(run.key, kFurtherStream)};
   choice.warp_instructions = options_.timing_warp_instructions;
   run.session.KeepState();

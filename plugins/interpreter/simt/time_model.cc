@@ -140,8 +140,10 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
     const double hit = latency.hit.Cycles(latencies), miss = latency.miss.Cycles(latencies);
     first += (hit + (miss - hit) * not_kept) * share;
     later += (hit + (miss - hit) * from_dram) * share;
-    mean += hit * share;
-    longest = std::max(longest, hit);
+    // Where blocks differ, the one that takes longest has most of what it loads to itself, and waits for DRAM.
+    const double own = counts.busiest_blocks > 0 ? hit + (miss - hit) * not_kept : hit;
+    mean += own * share;
+    longest = std::max(longest, own);
   }
   const double rounds = std::max(1.0, 0.5 * (generations + std::ceil(generations)));
   const double latency_total =
