@@ -18,7 +18,8 @@ using evaluator::CorrectnessCase;
 using evaluator::Expected;
 using evaluator::Problem;
 
-constexpr uint64_t kWarpInstructions = 400'000'000;  // a call; some seconds
+constexpr uint64_t kWarpInstructions = 400'000'000;      // a call; some seconds
+constexpr uint64_t kMostWarpInstructions = 800'000'000;  // a candidate, of all its cases
 constexpr double kHostSeconds = 10;
 
 bool IsOneOf(const std::string& code, std::initializer_list<const char*> codes) {
@@ -31,11 +32,14 @@ bool IsFinding(const Trouble& interpreted) {
   return IsOneOf(interpreted.code, {"out_of_bounds", "misaligned", "uninitialised", "race", "divergent"});
 }
 
+bool MayBeExplained(const Trouble& device) {
+  return !device || IsOneOf(device.code, {"wrong", "non_deterministic", "unsynchronised", "out_of_bounds", "misaligned",
+                                          "trap", "timeout"});
+}
+
 Trouble Decide(const Trouble& device, const Trouble& interpreted) {
-  const bool may_be_explained = !device || IsOneOf(device.code, {"wrong", "non_deterministic", "unsynchronised",
-                                                                 "out_of_bounds", "misaligned", "trap", "timeout"});
   const bool alike = device && device.code == interpreted.code;
-  return (IsFinding(interpreted) && may_be_explained) || alike ? interpreted : device;
+  return MayBeExplained(device) && (IsFinding(interpreted) || alike) ? interpreted : device;
 }
 
 InterpretedChecks::InterpretedChecks(const evaluator::Sandbox& sandbox, const std::string& helper_directory,
@@ -45,26 +49,31 @@ InterpretedChecks::InterpretedChecks(const evaluator::Sandbox& sandbox, const st
       workers_(sandbox, helper_directory, threads, static_cast<uint64_t>(kHostSeconds * 4) + 1),
       free_(threads) {}
 
-std::future<InterpretedFinding> InterpretedChecks::Start(const Problem& problem, const CompiledKernel& kernel,
-                                                         std::vector<CorrectnessCase> cases, ExpectedOf expected) {
-  return std::async(std::launch::async,
-                    [this, &problem, &kernel, cases = std::move(cases), expected = std::move(expected)] {
-                      std::unique_lock<std::mutex> lock(mutex_);
-                      changed_.wait(lock, [this] { return free_ > 0; });
-                      --free_;
-                      lock.unlock();
-                      const auto give_back = [this](void*) {
-                        const std::lock_guard<std::mutex> guard(mutex_);
-                        ++free_;
-                        changed_.notify_one();
-                      };
-                      const std::unique_ptr<void, decltype(give_back)> thread(this, give_back);
-                      return Run(problem, kernel, cases, expected);
-                    });
+InterpretedChecks::Running InterpretedChecks::Start(const Problem& problem, const CompiledKernel& kernel,
+                                                    std::vector<CorrectnessCase> cases, ExpectedOf expected) {
+  Running running;
+  running.stop_ = std::make_shared<std::atomic<bool>>(false);
+  const auto run = [this, &problem, &kernel, stop = running.stop_, cases = std::move(cases),
+                    expected = std::move(expected)] {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [this] { return free_ > 0; });
+    --free_;
+    lock.unlock();
+    const auto give_back = [this](void*) {
+      const std::lock_guard<std::mutex> guard(mutex_);
+      ++free_;
+      changed_.notify_one();
+    };
+    const std::unique_ptr<void, decltype(give_back)> thread(this, give_back);
+    return Run(problem, kernel, cases, expected, *stop);
+  };
+  running.future_ = std::async(std::launch::async, run);
+  return running;
 }
 
 InterpretedFinding InterpretedChecks::Run(const Problem& problem, const CompiledKernel& kernel,
-                                          const std::vector<CorrectnessCase>& cases, const ExpectedOf& expected) {
+                                          const std::vector<CorrectnessCase>& cases, const ExpectedOf& expected,
+                                          const std::atomic<bool>& stop) {
   InterpretedFinding finding;
   Trouble trouble;
   try {
@@ -73,21 +82,23 @@ InterpretedFinding InterpretedChecks::Run(const Problem& problem, const Compiled
                                        {device_, workers_, kWarpInstructions, kHostSeconds});
       trouble = loaded.Start();
       if (!trouble) {
+        const auto before_each = [&] {
+          if (stop || (cancelled_ && cancelled_())) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
+        };
         interpreter::InterpretedCases interpreted(loaded, problem, cases,
                                                   {.expected = expected,
-                                                   .before_each =
-                                                       [this] {
-                                                         if (cancelled_ && cancelled_())
-                                                           throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
-                                                       },
-                                                   .values_decide = false});
+                                                   .before_each = before_each,
+                                                   .values_decide = false,
+                                                   .most_warp_instructions = kMostWarpInstructions});
         trouble = interpreted.Run();
+        finding.transient = interpreted.host_timed_out();
         finding.notes = interpreted.notes();
       }
     }
   } catch (const Error& error) {
     if (error.code() == KGRPO_ERROR_CANCELLED) throw;
     trouble = {"unavailable", error.what()};
+    finding.transient = true;
   }
   finding.trouble = std::move(trouble);
   return finding;

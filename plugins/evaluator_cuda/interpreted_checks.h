@@ -4,11 +4,14 @@
 #ifndef KGRPO_EVALUATOR_CUDA_INTERPRETED_CHECKS_H
 #define KGRPO_EVALUATOR_CUDA_INTERPRETED_CHECKS_H
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <future>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -30,12 +33,16 @@ using evaluator::Trouble;
 // What the interpreter says of a candidate.
 struct InterpretedFinding {
   Trouble trouble;                 // what ended the interpretation, or none
+  bool transient = false;          // may be the moment's: a busy machine, a process that could not be started
   std::vector<std::string> notes;  // facts that accuse nobody
 };
 
 // Whether the trouble is what the interpreter's checks alone can tell, and a device may get away with: a race, say, and
 // not that the host code needs what our runtime lacks.
 bool IsFinding(const Trouble& interpreted);
+
+// Whether a finding could explain what the device found, or did not find. Else nobody need wait for one.
+bool MayBeExplained(const Trouble& device);
 
 // The verdict of both, by the correctness cases: the device's where it says more than a check could explain (a crash, a
 // forbidden call); else the interpreter's finding, which names line and thread. Where both end in a trap or in a time
@@ -54,14 +61,35 @@ class InterpretedChecks {
   using ExpectedOf =
       std::function<std::vector<evaluator::Expected>(size_t i, const std::vector<evaluator::Argument>& arguments)>;
 
-  // Begins with a candidate. `problem` and `kernel` outlive the future, whose end waits for the run; it throws Error
-  // (KGRPO_ERROR_CANCELLED) where `cancelled` says so.
-  std::future<InterpretedFinding> Start(const evaluator::Problem& problem, const evaluator::CompiledKernel& kernel,
-                                        std::vector<evaluator::CorrectnessCase> cases, ExpectedOf expected);
+  // A candidate under interpretation. Its end stops the run, and waits until it has stopped.
+  class Running {
+   public:
+    Running() = default;
+    Running(Running&&) = default;
+    Running& operator=(Running&&) = default;
+    ~Running() { Stop(); }
+    bool valid() const { return future_.valid(); }
+    bool IsDone() const { return future_.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }
+    // Waits. Throws Error(KGRPO_ERROR_CANCELLED) where the user wants the run to end.
+    InterpretedFinding Get() { return future_.get(); }
+    void Stop() {
+      if (stop_) *stop_ = true;
+    }
+
+   private:
+    friend class InterpretedChecks;
+    std::shared_ptr<std::atomic<bool>> stop_;
+    std::future<InterpretedFinding> future_;
+  };
+
+  // Begins with a candidate. `problem` and `kernel` outlive what is returned.
+  Running Start(const evaluator::Problem& problem, const evaluator::CompiledKernel& kernel,
+                std::vector<evaluator::CorrectnessCase> cases, ExpectedOf expected);
 
  private:
   InterpretedFinding Run(const evaluator::Problem& problem, const evaluator::CompiledKernel& kernel,
-                         const std::vector<evaluator::CorrectnessCase>& cases, const ExpectedOf& expected);
+                         const std::vector<evaluator::CorrectnessCase>& cases, const ExpectedOf& expected,
+                         const std::atomic<bool>& stop);
 
   const simt::Device device_;
   const std::function<bool()> cancelled_;

@@ -232,8 +232,8 @@ Judge::Held Judge::HoldDevice() {
   return held;
 }
 
-std::future<InterpretedFinding> Judge::Interpret(const OpenProblem& open, const evaluator::CompiledKernel& kernel,
-                                                 const std::vector<Case>& cases) {
+InterpretedChecks::Running Judge::Interpret(const OpenProblem& open, const evaluator::CompiledKernel& kernel,
+                                            const std::vector<Case>& cases) {
   InterpretedChecks::ExpectedOf expected;
   if (open.oracle) expected = [&cases](size_t i, const std::vector<evaluator::Argument>&) { return cases[i].expected; };
   return interpreted_checks_->Start(open.problem, kernel, {cases.begin(), cases.end()}, std::move(expected));
@@ -256,7 +256,7 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   judgement.metrics = evaluator::UsageMetrics(compiled.kernel.usage);
   std::vector<Case> cases = DrawCases(open, key, options_.seeds * (thorough ? 2 : 1), show_hidden);
 
-  std::future<InterpretedFinding> interpreting;
+  InterpretedChecks::Running interpreting;
   if (interpreted_checks_) interpreting = Interpret(open, compiled.kernel, cases);
   const Clock::time_point asked = Clock::now();
   std::optional<Held> held = HoldDevice();
@@ -279,16 +279,19 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   const Clock::time_point checked = Clock::now();
   // A kernel that a check has accused by now need not be timed: the verdict is the check's whatever its time says.
   Judgement timed = judgement;
-  const bool accused =
-      interpreting.valid() && interpreting.wait_for(std::chrono::seconds(0)) == std::future_status::ready
-          ? IsFinding((finding = interpreting.get()).trouble)
-          : false;
+  const bool wait = interpreting.valid() && MayBeExplained(trouble);
+  bool accused = false;
+  if (wait && interpreting.IsDone()) {
+    finding = interpreting.Get();
+    accused = IsFinding(finding.trouble);
+  }
   Trouble of_time;
   if (!trouble && !accused)
     of_time = TimeUntilSure(open, compiled.kernel, &workers, cases, {key, thorough, quick}, &timed);
   Retire(&workers);
+  const Clock::time_point timed_at = Clock::now();
   held.reset();
-  if (interpreting.valid()) finding = interpreting.get();
+  if (wait && interpreting.valid()) finding = interpreting.Get();
   trouble = Decide(trouble, finding.trouble);
   if (!trouble) {
     judgement = std::move(timed);
@@ -300,9 +303,11 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   add_seconds("judge_wait_seconds", asked, begin);
   add_seconds("judge_load_seconds", begin, loaded);
   add_seconds("judge_check_seconds", loaded, checked);
-  add_seconds("judge_time_seconds", checked, Clock::now());
+  add_seconds("judge_time_seconds", checked, timed_at);
+  add_seconds("judge_interpret_seconds", timed_at, Clock::now());
   if (show_hidden) trouble.sentence = evaluator::NameTimingSize(open.problem, std::move(trouble.sentence));
   judgement.Conclude(trouble);
+  if (finding.transient) judgement.transient = true;
   if (judgement.correct) {
     for (const std::string& note : finding.notes) judgement.diagnosis += " " + note + ".";
     if (finding.trouble) judgement.diagnosis += " Checks: device only: " + finding.trouble.sentence;

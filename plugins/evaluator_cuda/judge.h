@@ -93,8 +93,8 @@ class Judge {
                   std::vector<std::vector<uint8_t>>* outputs, bool staged = false,
                   evaluator::WorstErrors* worst = nullptr);
   Trouble Check(const OpenProblem& open, Worker& worker, const std::vector<Case>& cases, Judgement* judgement);
-  std::future<InterpretedFinding> Interpret(const OpenProblem& open, const evaluator::CompiledKernel& kernel,
-                                            const std::vector<Case>& cases);
+  InterpretedChecks::Running Interpret(const OpenProblem& open, const evaluator::CompiledKernel& kernel,
+                                       const std::vector<Case>& cases);
   // The processes that a candidate lives in: one, and more where they must take turns.
   using Workers = std::vector<std::unique_ptr<Worker>>;
   Trouble LoadInFreshWorker(const evaluator::CompiledKernel& kernel, bool quick, Workers* workers);

@@ -210,7 +210,7 @@ Trouble Timer::Measure(const Pair& first, const Side& check, const AddPair& add_
     for (uint64_t side = 1; side < sides; ++side) calls[side] = DrawCalls(of_baseline);
     Batch batches[3][2];
     // One of a candidate's long batches, it cannot know which, shows whether it waits for the gate at all.
-    const bool looks = gated && Random(std::max(options_.fewest_rounds, round_)) < kEarlyChecks;
+    const bool looks = gated && Random(std::max(fewest_rounds, round_)) < kEarlyChecks;
     for (const uint64_t turn : Shuffled(2 * sides + (looks ? 1 : 0))) {
       const uint64_t side = turn / 2;
       const bool is_long = turn % 2 == 1;

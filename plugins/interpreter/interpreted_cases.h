@@ -28,6 +28,8 @@ class InterpretedCases {
     // only choose what is looked at, and the next case runs: approximations and the order of float atomics are the
     // interpreter's own.
     bool values_decide = true;
+    // Of all calls: no further one is made beyond, and the trouble is a `timeout`.
+    uint64_t most_warp_instructions = UINT64_MAX;
   };
 
   // `loaded` is started. All references outlive this.

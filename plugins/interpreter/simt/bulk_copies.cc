@@ -129,6 +129,12 @@ void Arrive(Warp& warp, const BulkCopy& copy) {
   block.copies_pending -= copy.bytes / kPiece;
 }
 
+// A copy is work like as many instructions as it has pieces.
+void Charge(Grid& grid, const BulkCopy& copy) {
+  const uint64_t pieces = copy.bytes / kPiece;
+  grid.budget -= std::min(pieces, grid.budget);
+}
+
 // A store has read its source, and its bytes are on their way: they count as there, but nobody may look yet.
 void ReadSource(Warp& warp, BulkCopy& copy) {
   if (copy.source_read) return;
@@ -203,6 +209,7 @@ void LoadBulk(Warp& warp, const Instruction& in, uint32_t mask) {
       });
     }
     if (grid.counter != nullptr) grid.counter->CountBulk(warp, in, copy, m != mask);
+    Charge(grid, copy);
     warp.block->bulk_copies.push_back(copy);
     ++barrier->second.copies;
   }
@@ -230,6 +237,7 @@ void StoreBulk(Warp& warp, const Instruction& in, uint32_t mask) {
       warp.block->copies_pending += copy.bytes / kPiece;
     }
     if (grid.counter != nullptr) grid.counter->CountBulk(warp, in, copy, m != mask);
+    Charge(grid, copy);
     warp.block->bulk_copies.push_back(copy);
     ++grid.bulk_stores;
   }

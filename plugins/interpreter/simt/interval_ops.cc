@@ -305,7 +305,7 @@ void IntervalRegisters::Write(Warp& warp, Operand at, uint32_t bytes, uint32_t m
   next.bytes = bytes;
   next.depends = depends;
   const bool keeps = before >= 0 && spreads_[static_cast<size_t>(before)].bytes == bytes;
-  if (keeps && mask != warp.alive) next.depends |= spreads_[static_cast<size_t>(before)].depends;
+  if (before >= 0 && mask != warp.alive) next.depends |= spreads_[static_cast<size_t>(before)].depends;
   for (int lane = 0; lane < kLanes; ++lane) {
     const auto l = static_cast<size_t>(lane);
     if (((mask >> lane) & 1u) != 0) {
@@ -315,6 +315,9 @@ void IntervalRegisters::Write(Warp& warp, Operand at, uint32_t bytes, uint32_t m
     } else if (keeps) {
       next.low[l] = spreads_[static_cast<size_t>(before)].low[l];
       next.high[l] = spreads_[static_cast<size_t>(before)].high[l];
+    } else if (before >= 0) {  // what it held was not known, or of another width: anything
+      next.low[l] = bytes == 8 ? INT64_MIN : 0;
+      next.high[l] = bytes == 8 ? INT64_MAX : UINT32_MAX;
     } else {
       next.low[l] = next.high[l] = bytes == 8 ? SourceAs<int64_t>(warp, at)[lane] : SourceAs<uint32_t>(warp, at)[lane];
     }
@@ -333,10 +336,12 @@ void IntervalRegisters::WriteAnything(Operand at, uint32_t mask, uint8_t depends
     return;
   }
   if (used_ == spreads_.size()) spreads_.emplace_back();
-  Spread& spread = spreads_[used_];
+  const int32_t before = SpreadOf(at);
+  const size_t place = before >= 0 ? static_cast<size_t>(before) : used_++;
+  Spread& spread = spreads_[place];
   spread.bytes = 0;  // no type reads it
   spread.depends = depends;
-  spread_at_[static_cast<uint32_t>(at) / kGranule] = static_cast<int32_t>(used_++);
+  spread_at_[static_cast<uint32_t>(at) / kGranule] = static_cast<int32_t>(place);
 }
 
 // An instruction has run on what all blocks agree on: so they do on its results.

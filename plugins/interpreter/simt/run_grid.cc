@@ -59,7 +59,7 @@ bool RunBlock(Block& block, Grid& grid, const Slices& slices) {
       const auto slice = static_cast<uint32_t>(std::min<uint64_t>(slices.warp, left));
       const uint32_t ran = grid.counter != nullptr ? RunWarp<true>(warp, slice) : RunWarp<false>(warp, slice);
       left -= ran;
-      grid.budget -= ran;
+      grid.budget -= std::min<uint64_t>(ran, grid.budget);  // handlers may have charged for more than an instruction
       grid.result->warp_instructions += ran;
       if (grid.budget == 0) return false;
       if (left == 0 || block.polls >= slices.polls) return false;
@@ -156,7 +156,7 @@ void GridRun::ChooseCounted() {
   if (config.further_blocks == 0 || counts_.size() == total_) return;
   further_blocks_ = SampleBlocks(total_, config.further_blocks, config.further_seed);
   std::erase_if(further_blocks_, counts);
-  if (groups_.size() == 1) further_ = std::make_unique<Counter>(grid_);
+  further_ = std::make_unique<Counter>(grid_);
   if (all_ && further_)
     for (const uint64_t block : further_blocks_) counts_[block] = further_.get();
 }
@@ -240,6 +240,12 @@ void GridRun::End(Resident& resident) {
 
 void GridRun::Run() {
   const LaunchConfig& config = *grid_.config;
+  // Each block executes something: nobody need list what so many did.
+  if (counted_ && all_ && total_ > std::min<uint64_t>(grid_.budget, kMostListed)) {
+    grid_.result->status = LaunchStatus::kBudgetExceeded;
+    grid_.result->unfinished = "its grid has " + std::to_string(total_) + " blocks";
+    return;
+  }
   uint64_t count = all_ ? total_ : order_.size(), started = 0;
   bool extended = all_ || !grid_.kernel->scatters_atomics || groups_.size() != 1;
   const size_t most = turns_ ? std::max<size_t>(1, config.resident_blocks) : kMostResident;
@@ -324,9 +330,10 @@ void GridRun::Finish() {
   const bool known = result.status == LaunchStatus::kCompleted && result.work.size() == total_;
   if (!known) result.work.clear();
   const std::vector<uint64_t>& work = known ? result.work : planned_work_;
+  for (const Group& group : groups_)
+    if (!all_ && group.counter->DataSlack() > kMostDataSlack) result.must_run_whole = true;
   if (groups_.size() == 1) {
     Group& group = groups_.front();
-    if (!all_ && group.counter->DataSlack() > kMostDataSlack) result.must_run_whole = true;
     result.counts = group.counter->Finish();
     if (known) result.sample_stands = StandsForAll(group.stratum.counted, work, {});
     if (!work.empty()) ScaleToMean(group.stratum.counted, work, &result.counts);
