@@ -15,7 +15,6 @@ namespace {
 
 using evaluator::CompiledKernel;
 using evaluator::CorrectnessCase;
-using evaluator::Expected;
 using evaluator::Problem;
 
 constexpr uint64_t kWarpInstructions = 400'000'000;      // a call; some seconds

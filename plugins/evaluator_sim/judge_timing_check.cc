@@ -95,12 +95,13 @@ Trouble Judge::CheckSampledBlocks(Run& run, const TimedCall& timed, double* cove
     const auto bytes = static_cast<double>(parameter.Elements(problem.timing)) *
                        static_cast<double>(evaluator::Info(parameter.dtype).size);
     if (parameter.role != Role::kOutput) continue;
-    // Of blocks of several classes few run of some: only weighted do they stand for all.
     double written = static_cast<double>(memory->WrittenBytes()) * scale;
     if (!all && timed.record.launches == 1) {
+      // Of several classes of blocks all run of some and few of others: only weighted do they stand for all. Of blocks
+      // so long that only their beginning was counted this says nothing.
       const simt::Counts& counts = timed.record.counts.front();
-      const bool classes = counts.sampled_blocks == counts.grid_blocks;
-      written = classes ? StoredBytes(counts, parameter.name) : std::min(written, StoredBytes(counts, parameter.name));
+      const double stored = StoredBytes(counts, parameter.name);
+      if (counts.sampled_blocks == counts.grid_blocks && stored > 0) written = stored;
     }
     *covered = std::min(*covered, written / bytes);
   }

@@ -11,7 +11,7 @@ namespace {
 
 // Instructions and what a range costs beside them: some 50 ms in all. A launch that takes more is not told by its
 // decisions.
-constexpr uint64_t kMostSteps = 4'000'000, kStepsToStart = 200, kStepsOfEvaluation = 8;
+constexpr uint64_t kMostSteps = 32'000'000, kStepsToStart = 200, kStepsOfEvaluation = 8;
 
 class Census {
  public:
