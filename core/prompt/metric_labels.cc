@@ -129,6 +129,7 @@ constexpr auto kLabels = std::to_array<MetricLabel>({
     {"judge_load_seconds", kJudge, "loading", Unit::kSeconds},
     {"judge_check_seconds", kJudge, "correctness", Unit::kSeconds},
     {"judge_time_seconds", kJudge, "timing", Unit::kSeconds},
+    {"judge_interpret_seconds", kJudge, "wait for the interpreter, after the device", Unit::kSeconds},
 
     // Told by line: LinesOf.
     {"line/", "", "", Unit::kFraction},

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "evaluator_shared/fatbin.h"
 #include "evaluator_shared/seccomp_filter.h"
 #include "interpreter/client/cuda_types.h"
 
@@ -116,6 +117,10 @@ Trouble DeviceSession::Load(Worker& worker, const std::string& object) {
   for (const simt::KernelInfo& kernel : module_->kernels()) {
     shared_limits_.push_back(kDefaultSharedBytes - std::min(kDefaultSharedBytes, kernel.static_shared_bytes));
   }
+  const std::vector<std::string> symbols = evaluator::UndefinedSymbols(object);
+  pins_host_memory_ = std::any_of(symbols.begin(), symbols.end(), [](const std::string& symbol) {
+    return symbol == "cudaMallocHost" || symbol == "cudaHostAlloc";
+  });
   host_seconds_left_ = limits_.host_seconds + 20;  // starting the process is our time, not the candidate's
   trouble_ = {};
   CallRecord ignored;

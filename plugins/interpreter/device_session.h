@@ -104,6 +104,7 @@ class DeviceSession {
   simt::DeviceMemory memory_;
   simt::ModuleInstance instance_;
   std::vector<uint32_t> shared_limits_;  // dynamic shared bytes, by kernel
+  bool pins_host_memory_ = false;        // the host code can: a GPU's kernels reach what it has pinned
   std::map<simt::DeviceAddress, bool> owned_by_candidate_;
 
   bool state_kept_ = false;

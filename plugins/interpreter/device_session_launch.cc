@@ -155,6 +155,12 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
       code = "divergent";
     if (chosen->code == simt::FindingCode::kTrap) code = "trap";
     record_->may_be_unused = chosen->may_be_unused;
+    if (chosen->code == simt::FindingCode::kOutOfBounds && pins_host_memory_ && simt::MayBeOfHost(chosen->address)) {
+      Stop("unsupported", "The simulated device cannot run it: kernel '" + chosen->kernel + "', line " +
+                              std::to_string(chosen->line) +
+                              " reaches host memory, perhaps what cudaMallocHost or cudaHostAlloc gave.");
+      return {kCudaLaunchFailure, 0, 0, 0};
+    }
     Stop(code, chosen->message);
     return {kCudaLaunchFailure, 0, 0, 0};
   }

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "evaluator_shared/cases.h"
 #include "evaluator_shared/compiler.h"
@@ -89,6 +90,64 @@ TEST(InterpretedChecks, WhatCannotRunIsSaid) {
   EXPECT_FALSE(IsFinding(finding.trouble));
   EXPECT_NE(finding.trouble.sentence.find("barrier.cluster"), std::string::npos) << finding.trouble.sentence;
   EXPECT_EQ(Decide({}, finding.trouble).code, "");
+}
+
+// Nobody says here what is right. Vectors of which some elements are nobody's are no finding where these change
+// nothing.
+TEST(InterpretedChecks, HalfSetVectorsAreFoundWhereAnythingDependsOnTheRest) {
+  const auto kernel = [](const std::string& result) {
+    return Affine(
+        "  __shared__ float4 pairs[256];\n  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        "  if (i < n) { pairs[threadIdx.x].x = x[i]; pairs[threadIdx.x].y = y[i]; }\n  __syncthreads();\n"
+        "  float a, b, c, d;\n  unsigned at = (unsigned)__cvta_generic_to_shared(&pairs[threadIdx.x]);\n"
+        "  if (i >= n) return;\n"
+        "  asm volatile(\"ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];\" : \"=f\"(a), \"=f\"(b), \"=f\"(c), "
+        "\"=f\"(d) : \"r\"(at));\n  out[i] = " +
+        result + ";\n");
+  };
+  const InterpretedFinding unused = Interpret(kernel("2.0f * a + b"));
+  EXPECT_EQ(unused.trouble.code, "") << unused.trouble.sentence;
+  EXPECT_EQ(Interpret(kernel("2.0f * a + b + 0.0f * d")).trouble.code, "uninitialised");
+}
+
+// A GPU's kernels reach memory that the host has pinned.
+TEST(InterpretedChecks, PinnedHostMemoryAccusesNobody) {
+  const auto launch = [](const std::string& allocation) {
+    return "__global__ void affine(const float* x, const float* y, float* out, const float* a, int n) {\n"
+           "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i < n) out[i] = a[0] * x[i] + y[i];\n}\n"
+           "extern \"C\" void launch(const float* x, const float* y, float* out, int n) {\n"
+           "  static float* a = nullptr;\n  if (!a) " +
+           allocation + "\n  a[0] = 2.0f;\n  affine<<<(n + 255) / 256, 256>>>(x, y, out, a, n);\n}\n";
+  };
+  const Trouble pinned = Interpret(launch("cudaMallocHost(reinterpret_cast<void**>(&a), 4);")).trouble;
+  EXPECT_EQ(pinned.code, "unsupported");
+  EXPECT_NE(pinned.sentence.find("kernel 'affine', line 3"), std::string::npos) << pinned.sentence;
+  EXPECT_EQ(Interpret(launch("a = new float[1];")).trouble.code, "out_of_bounds");
+}
+
+// More candidates than threads: each gets its own finding.
+TEST(InterpretedChecks, ManyAtOnceOnFewThreads) {
+  const std::string helpers = evaluator::FindHelperDirectory();
+  const evaluator::CudaToolkit toolkit = evaluator::CudaToolkit::Find("");
+  const evaluator::Sandbox sandbox(evaluator::SandboxMode::kAuto, helpers, toolkit.readable);
+  evaluator::Compiler compiler(toolkit, sandbox, helpers,
+                               {.route = evaluator::CompileRoute::kFast, .workers = 1, .library_directory = helpers});
+  const evaluator::Problem problem =
+      evaluator::LoadProblem(std::string(KGRPO_SOURCE_DIR) + "/tests/evaluator/problems/affine");
+  const evaluator::CompileOutcome right = compiler.Compile(problem, Affine(kPlain), false);
+  const evaluator::CompileOutcome beyond = compiler.Compile(
+      problem, Affine("  int i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i <= n) out[i] = 2.0f * x[i] + y[i];\n"),
+      false);
+  ASSERT_TRUE(right.Succeeded() && beyond.Succeeded());
+  InterpretedChecks checks(sandbox, helpers, "h100", 2, {});
+  std::vector<InterpretedChecks::Running> findings;
+  findings.reserve(12);
+  for (int i = 0; i < 12; ++i) {
+    findings.push_back(checks.Start(problem, (i % 3 == 0 ? beyond : right).kernel,
+                                    evaluator::CorrectnessCases(problem, static_cast<uint64_t>(i), 1), nullptr));
+  }
+  for (size_t i = 0; i < findings.size(); ++i)
+    EXPECT_EQ(findings[i].Get().trouble.code, i % 3 == 0 ? "out_of_bounds" : "");
 }
 
 TEST(InterpretedChecks, EndWhenTheUserWantsTheRunToEnd) {

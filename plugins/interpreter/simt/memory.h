@@ -21,6 +21,11 @@ inline constexpr DeviceAddress kLocalWindow = 0x0DA0'0000'0000'0000;
 inline constexpr DeviceAddress kParamWindow = 0x0DB0'0000'0000'0000;
 inline constexpr DeviceAddress kGlobalWindow = 0x0D80'0000'0000'0000;
 
+// Whether a host pointer may look so.
+constexpr bool MayBeOfHost(DeviceAddress address) {
+  return address >= 4096 && address < (uint64_t{1} << 52);
+}
+
 // Bytes between two allocations that belong to neither: an access there is out of bounds.
 inline constexpr uint64_t kRedZoneBytes = 4096;
 
