@@ -1,18 +1,21 @@
-/* kgrpo/abi.h - what every header of the plugin ABI is built from: strings, errors, struct sizes, and the one exported
- * function of a plugin.
+/* kgrpo/abi.h - what every header of the plugin ABI is built from: strings, errors, sinks, struct sizes, and the one
+ * exported function of a plugin.
  *
  * Included by each interface header (policy.h, coder.h, ...). Plain C11, also valid C++17.
  *
  * The rules of this ABI, which every header follows:
  *  - A struct that crosses begins with struct_size, set by whoever fills it to the size it was compiled with. Members
- * are only ever appended, behind the padding of what was released, which its struct_size counts too; a reader tests
- * KGRPO_HAS_MEMBER before it reads a member that came after the first release.
- *    Exceptions are the small value types that are frozen for ever: kgrpo_str and those whose comment says "frozen".
+ *    are only ever appended, behind the padding of what was released, which struct_size counts too. A reader tests
+ *    KGRPO_HAS_MEMBER before it reads a member that came after revision 1.0.
+ *    Small value types are exceptions, frozen for ever: kgrpo_str and those whose comment says "frozen".
+ *  - An array of growable structs crosses as an array of pointers: the two sides may have compiled different sizes, so
+ *    nobody may index such structs in place. Arrays of frozen types and of plain numbers are contiguous.
  *  - A call that can fail returns kgrpo_error*: NULL is success; otherwise outputs are untouched and the caller
- * releases the error. No C++ exception crosses in either direction.
+ *    releases the error. No C++ exception crosses in either direction.
  *  - Whoever allocates frees. What is returned in quantity is pushed into a sink, a callback of the receiver, and is
- * valid during that callback only.
- *  - Each function states who may call it: [main thread], [one thread] (any, but one at a time), [any thread].
+ *    valid during that callback only.
+ *  - Each function states who may call it: [main thread], [one thread] (any, but one at a time), [any thread]; and
+ *    [blocking] where it may take long.
  *  - An optional function may be NULL, and says so.
  */
 #ifndef KGRPO_ABI_H
@@ -43,6 +46,13 @@ typedef struct kgrpo_str {
   size_t size;
 } kgrpo_str;
 
+/* A string literal as kgrpo_str: KGRPO_LITERAL("weight"). */
+#ifdef __cplusplus
+#define KGRPO_LITERAL(text) (kgrpo_str{text, sizeof(text) - 1})
+#else
+#define KGRPO_LITERAL(text) ((kgrpo_str){text, sizeof(text) - 1})
+#endif
+
 /* Why a call failed, for programs; the message is for people. Codes of the same meaning keep their number for ever. */
 typedef enum kgrpo_error_code {
   KGRPO_ERROR_INVALID = 1,     /* the caller's input is wrong: an option, a file, an argument */
@@ -55,7 +65,8 @@ typedef enum kgrpo_error_code {
   KGRPO_ERROR_INTERNAL = 8     /* a fault of the plugin itself */
 } kgrpo_error_code;
 
-/* A failure. Made by either side, released by whoever received it: error->release(error). */
+/* A failure. Made by either side (a plugin without an allocator of its own uses kgrpo_host_interface.make_error),
+ * released by whoever received it: error->release(error). */
 typedef struct kgrpo_error {
   uint32_t struct_size;
   uint32_t code;     /* a kgrpo_error_code; treat an unknown one as KGRPO_ERROR_INTERNAL */
@@ -65,17 +76,28 @@ typedef struct kgrpo_error {
 
 #define KGRPO_ERROR_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_error, release)
 
-/* A named number: a metric, a measured figure. Frozen. */
+/* A named number: a metric, a part of a reward. What it is called, its unit and which direction is better are declared
+ * once, by name: kgrpo_host_interface.declare_metric. Frozen. */
 typedef struct kgrpo_metric {
   kgrpo_str name;
   double value;
 } kgrpo_metric;
 
-/* Where metrics are pushed. Valid only during the call that received it. Frozen. */
+/* Where metrics, text and token ids are pushed. Valid only during the call that received it. Frozen. */
 typedef struct kgrpo_metric_sink {
   void* context;
   void (*add)(void* context, kgrpo_metric metric);
 } kgrpo_metric_sink;
+
+typedef struct kgrpo_text_sink {
+  void* context;
+  void (*put)(void* context, kgrpo_str text);
+} kgrpo_text_sink;
+
+typedef struct kgrpo_token_sink {
+  void* context;
+  void (*put)(void* context, const int32_t* ids, size_t count);
+} kgrpo_token_sink;
 
 /* Where bytes of saved state go, and where they come from: how a plugin's state is kept in a checkpoint. Frozen.
  * write returns NULL or the failure (a full disk); read fills up to `size` bytes and sets *got, 0 at the end. */

@@ -8,10 +8,9 @@
  */
 #ifndef KGRPO_CODER_H
 #define KGRPO_CODER_H
-#include "abi.h"       /* kgrpo_str, kgrpo_error */
+#include "abi.h"       /* kgrpo_str, kgrpo_error, kgrpo_text_sink */
 #include "evaluator.h" /* kgrpo_problem_info, kgrpo_evaluation */
 #include "host.h"      /* kgrpo_host */
-#include "policy.h"    /* kgrpo_text_sink */
 
 #ifdef __cplusplus
 extern "C" {
@@ -51,22 +50,29 @@ typedef struct kgrpo_coder_answer {
   kgrpo_str source;  /* the new kernel, a whole translation unit; empty unless the outcome is KGRPO_CODER_OK */
   kgrpo_str summary; /* what was done, in few words: "shared-memory tiling, tile 32"; may be empty */
   kgrpo_str message; /* why not, for people and prompts; empty when the outcome is KGRPO_CODER_OK */
+  kgrpo_str text;    /* what a model answered, word for word, for a person who looks into it; may be empty */
   uint64_t prompt_tokens;
   uint64_t completion_tokens;
-  double cost;    /* US dollars */
-  double seconds; /* from request to answer, retries included */
+  double cost;      /* US dollars paid for this request, lost_cost included */
+  double lost_cost; /* of it: for attempts that gave no answer */
+  double seconds;   /* from request to answer, retries included */
   uint32_t attempts;
-  kgrpo_str text; /* what a model answered, word for word, for a person who looks into it; may be empty */
-  /* 1: it was there already, in a recording or a cache, or is the answer to another request of the same words: nothing
-   * was asked for this one, and nothing paid. */
-  uint32_t reused;
-  /* 1: some of the tokens or of the cost is an estimate: the service told none, or may bill an attempt that gave no
-   * answer. Not kept where the answer was recorded. Eight bytes, so that it lies behind what an older plugin's struct
-   * ends with. */
-  uint64_t estimated;
+  int32_t reused;    /* nonzero: it came from a recording or a cache, or is the answer to another request of the same
+                        words: nothing was asked for this one, and nothing paid */
+  int32_t estimated; /* nonzero: tokens or cost are estimates, since the service told none, or may bill an attempt that
+                        gave no answer. Not kept where the answer was recorded */
 } kgrpo_coder_answer;
 
-#define KGRPO_CODER_ANSWER_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_coder_answer, attempts)
+#define KGRPO_CODER_ANSWER_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_coder_answer, estimated)
+
+/* What a coder has spent since the run began, calls included that no answer tells of (cut short by a stop). */
+typedef struct kgrpo_coder_spending {
+  uint32_t struct_size;
+  double cost;      /* US dollars, lost_cost included */
+  double lost_cost; /* of it: for attempts that gave no answer */
+} kgrpo_coder_spending;
+
+#define KGRPO_CODER_SPENDING_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_coder_spending, lost_cost)
 
 /* Receives the answer, exactly once for each accepted request, from any thread, possibly before implement returned. An
  * error means that the run cannot go on (a bad key, a budget): the callee releases it, and `answer` is then NULL.
@@ -107,10 +113,14 @@ typedef struct kgrpo_coder_interface {
   /* Pushes what is in force, once, without secrets, on one line for a run's header: the model, where it is, what it may
    * cost. Asks nobody. NULL for a coder that has nothing to say. [any thread] */
   kgrpo_error* (*describe)(const kgrpo_coder* self, kgrpo_text_sink sink);
+
+  /* What was spent, into *out, whose struct_size the caller has set. NULL for a coder that keeps no account: the host
+   * then adds up its answers. [any thread] */
+  kgrpo_error* (*spending)(const kgrpo_coder* self, kgrpo_coder_spending* out);
 } kgrpo_coder_interface;
 
-/* The size of the struct as released in revision 1. Members are appended below, never moved: this never changes. */
-#define KGRPO_CODER_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_coder_interface, suggestions)
+/* The size of the struct as released in revision 1.0. Members are appended below, never moved: this never changes. */
+#define KGRPO_CODER_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_coder_interface, spending)
 
 #ifdef __cplusplus
 }

@@ -7,7 +7,7 @@
  */
 #ifndef KGRPO_EVALUATOR_H
 #define KGRPO_EVALUATOR_H
-#include "abi.h"  /* kgrpo_str, kgrpo_error, kgrpo_metric */
+#include "abi.h"  /* kgrpo_str, kgrpo_error, kgrpo_metric, kgrpo_text_sink */
 #include "host.h" /* kgrpo_host */
 
 #ifdef __cplusplus
@@ -37,6 +37,15 @@ typedef struct kgrpo_problem_info {
 
 #define KGRPO_PROBLEM_INFO_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_problem_info, trait_count)
 
+/* A fact in words, on a whole kernel or on one line of its source: what a number alone does not say. Frozen. */
+typedef struct kgrpo_remark {
+  kgrpo_str group; /* the heading it is listed under, as declared for metrics: "Occupancy" */
+  kgrpo_str label; /* "limited by"; empty for a remark on a line */
+  kgrpo_str text;  /* "registers (room for 5 blocks)" */
+  uint32_t line;   /* of the kernel's source, from 1; 0: of the whole kernel */
+  double share;    /* of the run time that it explains, from 0 to 1; 0: not stated */
+} kgrpo_remark;
+
 /* What was found about one kernel. Valid during the callback that receives it; a receiver copies what it keeps. */
 typedef struct kgrpo_evaluation {
   uint32_t struct_size;
@@ -50,11 +59,16 @@ typedef struct kgrpo_evaluation {
   kgrpo_str time_source; /* "H100 model", "NVIDIA H100 80GB HBM3" */
   kgrpo_str diagnosis; /* for a person and for prompts: the compiler's words (data, trimmed), what went wrong where, or
                           what bounds the time */
-  const kgrpo_metric* metrics; /* "registers", "occupancy", "dram_bytes", ... */
+  double speedup;      /* over the reference, both timed side by side; 0 where the evaluator does not time them so */
+  double speedup_low;  /* 95% confidence interval of it */
+  double speedup_high;
+  const kgrpo_metric* metrics; /* "registers", "occupancy", "dram_bytes", ...; declared in create */
   size_t metric_count;
+  const kgrpo_remark* remarks;
+  size_t remark_count;
 } kgrpo_evaluation;
 
-#define KGRPO_EVALUATION_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_evaluation, metric_count)
+#define KGRPO_EVALUATION_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_evaluation, remark_count)
 
 /* Where an evaluation is pushed, exactly once a successful call. Frozen. */
 typedef struct kgrpo_evaluation_sink {
@@ -67,12 +81,22 @@ typedef struct kgrpo_evaluate_request {
   kgrpo_str source; /* the candidate: one CUDA C++ translation unit */
   uint64_t seed;    /* of the secret inputs */
   int32_t thorough; /* nonzero: for a record or a final report; the evaluator takes its most careful route, no cache */
-  int32_t reserved; /* 0: padding in the first release */
   int32_t show_hidden; /* nonzero: a person at a terminal asks, so the diagnosis may name sizes that the problem keeps
                           from policy and coder; nothing of it is cached. 0 wherever a prompt may quote the answer */
 } kgrpo_evaluate_request;
 
-#define KGRPO_EVALUATE_REQUEST_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_evaluate_request, thorough)
+#define KGRPO_EVALUATE_REQUEST_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_evaluate_request, show_hidden)
+
+/* A kernel to write a report on: what evaluate and baseline pushed for it. */
+typedef struct kgrpo_report_request {
+  uint32_t struct_size;
+  kgrpo_str source;      /* the kernel */
+  kgrpo_str source_name; /* what it is called: a file's name */
+  const kgrpo_evaluation* candidate;
+  const kgrpo_evaluation* baseline;
+} kgrpo_report_request;
+
+#define KGRPO_REPORT_REQUEST_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_report_request, baseline)
 
 typedef struct kgrpo_evaluator kgrpo_evaluator; /* an instance; the plugin's own type */
 typedef struct kgrpo_problem kgrpo_problem;     /* an open problem; the plugin's own type */
@@ -104,10 +128,15 @@ typedef struct kgrpo_evaluator_interface {
   /* A text on what is in force: compiler, sandbox, device. Printed once a run and kept in the run store; lives as long
    * as the instance. [any thread] */
   kgrpo_str (*describe)(const kgrpo_evaluator* self);
+
+  /* Pushes a report on one kernel: a web page (HTML) that needs nothing else. NULL for an evaluator without reports.
+   * [any thread] */
+  kgrpo_error* (*report)(const kgrpo_evaluator* self, const kgrpo_problem* problem, const kgrpo_report_request* request,
+                         kgrpo_text_sink html);
 } kgrpo_evaluator_interface;
 
-/* The size of the struct as released in revision 1. Members are appended below, never moved: this never changes. */
-#define KGRPO_EVALUATOR_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_evaluator_interface, describe)
+/* The size of the struct as released in revision 1.0. Members are appended below, never moved: this never changes. */
+#define KGRPO_EVALUATOR_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_evaluator_interface, report)
 
 #ifdef __cplusplus
 }

@@ -1,16 +1,31 @@
 /* kgrpo/host.h - what the host offers to plugins, "kgrpo.host/1".
  *
  * Every create() receives one kgrpo_host, made for that instance: log lines carry its name, and its folders are its
- * own. It outlives the instance. All functions may be called from any thread, also from threads that the plugin
- * started.
+ * own. It outlives the instance. A plugin looks up what it needs:
+ *
+ *   const kgrpo_host_interface* api = host->get_interface(host->context, KGRPO_LITERAL(KGRPO_HOST_INTERFACE));
+ *   api->log(host->context, KGRPO_LOG_INFO, KGRPO_LITERAL("ready"));
+ *
+ * All functions may be called from any thread, also from threads that the plugin started.
  */
 #ifndef KGRPO_HOST_H
 #define KGRPO_HOST_H
-#include "abi.h" /* kgrpo_str, kgrpo_error */
+#include "abi.h" /* kgrpo_str, kgrpo_error, kgrpo_text_sink */
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* The host, as an instance sees it. Frozen. */
+typedef struct kgrpo_host {
+  uint32_t struct_size;
+  void* context; /* the host's own; the first argument of each function of its interfaces */
+
+  /* The interface table of an id; NULL when this host does not offer it. KGRPO_HOST_INTERFACE is always there. What
+   * else a host may offer (such as "kgrpo.collective/1", where several processes train together) has its own header.
+   */
+  const void* (*get_interface)(void* context, kgrpo_str id);
+} kgrpo_host;
 
 #define KGRPO_HOST_INTERFACE "kgrpo.host/1"
 
@@ -21,30 +36,83 @@ typedef enum kgrpo_log_level {
   KGRPO_LOG_ERROR = 3
 } kgrpo_log_level;
 
-typedef struct kgrpo_host {
+/* How a metric's values are written. */
+typedef enum kgrpo_metric_kind {
+  KGRPO_METRIC_NUMBER = 0,   /* four digits, then the unit: "1755 MHz" */
+  KGRPO_METRIC_QUANTITY = 1, /* with a decimal prefix: "3.35 TB/s" for 3.35e12 of unit "B/s" */
+  KGRPO_METRIC_SECONDS = 2,  /* "12.3 us" */
+  KGRPO_METRIC_FRACTION = 3, /* "46%" */
+  KGRPO_METRIC_FLAG = 4,     /* "yes", "no" */
+  KGRPO_METRIC_DOLLARS = 5   /* "$0.0123" */
+} kgrpo_metric_kind;
+
+typedef enum kgrpo_metric_direction {
+  KGRPO_METRIC_NEUTRAL = 0,
+  KGRPO_METRIC_HIGHER_IS_BETTER = 1,
+  KGRPO_METRIC_LOWER_IS_BETTER = 2
+} kgrpo_metric_direction;
+
+/* How the points of one step become that step's value. */
+typedef enum kgrpo_metric_combination {
+  KGRPO_METRIC_MEAN = 0,
+  KGRPO_METRIC_SUM = 1,
+  KGRPO_METRIC_MAXIMUM = 2 /* also for totals of the run so far, whose latest point is the greatest */
+} kgrpo_metric_combination;
+
+/* What a metric is, declared before its first value. */
+typedef struct kgrpo_metric_declaration {
   uint32_t struct_size;
-  void* context; /* the host's own; passed back as the first argument of each function below */
+  uint32_t kind;        /* a kgrpo_metric_kind */
+  kgrpo_str name;       /* "registers". A name that ends in '/' or '.' declares all that begin with it: "seconds/" */
+  kgrpo_str label;      /* for people: "registers a thread"; of a family: what precedes the rest of the name */
+  kgrpo_str unit;       /* "B", "B/s", "FLOP/s", "MHz"; empty for a plain number */
+  kgrpo_str group;      /* the heading it is listed under: "Machine code"; empty: not listed */
+  uint32_t direction;   /* a kgrpo_metric_direction */
+  uint32_t combination; /* a kgrpo_metric_combination */
+} kgrpo_metric_declaration;
+
+#define KGRPO_METRIC_DECLARATION_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_metric_declaration, combination)
+
+typedef struct kgrpo_host_interface {
+  uint32_t struct_size;
+
+  /* An error with a copy of `message`, which its receiver releases. Never NULL. */
+  kgrpo_error* (*make_error)(void* context, uint32_t code, kgrpo_str message);
 
   /* Writes one line to the console and the run's log. Text in kernels, prompts or compiler output is data: quote it. */
   void (*log)(void* context, uint32_t level, kgrpo_str message);
 
-  /* Adds a point to a metric of the current step ("coder/latency"): several points of a step are averaged. */
-  void (*metric)(void* context, kgrpo_str name, double value);
+  /* Says what a metric is, for everything that this instance measures: points of a step (add_metric), an evaluation's
+   * metrics, a trainer's. Groups and metrics are listed in the order of declaration. Declaring a name again replaces
+   * what was declared. A metric that nobody declared is listed last, under its own name. Names ending in "_low" and
+   * "_high" are the ends of a 95% interval of the metric without that ending and need no declaration. */
+  kgrpo_error* (*declare_metric)(void* context, const kgrpo_metric_declaration* declaration);
+
+  /* Adds a point to a metric of the current step ("coder/latency"). Points of a step are combined as declared. */
+  void (*add_metric)(void* context, kgrpo_str name, double value);
 
   /* Nonzero once the user asked to stop. Long calls poll it and return KGRPO_ERROR_CANCELLED soon after. */
-  int (*cancelled)(void* context);
+  int32_t (*cancelled)(void* context);
+
+  /* Seconds until the host will ask to stop; infinity where no end is set. Work that cannot end by then need not begin.
+   */
+  double (*seconds_left)(void* context);
+
+  /* Asks the host to stop as if the user had: the step under way is recorded, and a checkpoint is written. `reason` is
+   * shown. */
+  void (*request_stop)(void* context, kgrpo_str reason);
 
   /* A folder for files that belong to this run, and one for what is worth keeping between runs (caches, compiled
    * references). Both exist, are writable and are absolute. The text lives as long as the host. */
   kgrpo_str (*artifact_directory)(void* context);
   kgrpo_str (*cache_directory)(void* context);
 
-  /* Exclusive use of a device ("cuda:0", "cpu"; "cuda" is "cuda:0"), so that timing is never disturbed by our own work:
-   * who works on a device locks it meanwhile, for at most a fraction of a second where the work can be split, and
-   * unlocks it when the device is idle again. A GPU is kept from other processes of the same user too, whatever number
-   * they know it by. lock_device blocks, the first to wait being the first to have it; nested locking of the same
-   * device by one thread is an error of the caller. Every successful lock is unlocked by the same thread. Callbacks
-   * into the host are made without a lock: what they lead to may want the device. */
+  /* Exclusive use of a device ("cuda:0", "cpu"; "cuda" is "cuda:0"), so that timing is never disturbed by our own work.
+   * Every user of a device takes its lock, for at most a fraction of a second where the work can be split, and releases
+   * it when the device is idle again. Other processes of the same user are kept off a GPU too, whatever number they
+   * know it by. lock_device blocks; waiters are served in order; nested locking of the same device by one thread is an
+   * error of the caller. The thread that locked a device unlocks it. Call back into the host without holding a lock:
+   * what the callback leads to may want the device. */
   kgrpo_error* (*lock_device)(void* context, kgrpo_str device);
   void (*unlock_device)(void* context, kgrpo_str device);
 
@@ -52,13 +120,19 @@ typedef struct kgrpo_host {
    * depend on the order of calls. `key` is `key_size` numbers that say what is drawn: (step, trajectory, round). */
   uint64_t (*random)(void* context, const uint64_t* key, size_t key_size, uint64_t index);
 
-  /* Where this process stands among those that train together; 0 of 1 when alone. */
-  uint32_t rank;
-  uint32_t world_size;
-  kgrpo_str rendezvous; /* "host:port" of the store that the ranks share; empty when alone */
-} kgrpo_host;
+  /* Read options, the JSON text that create() received, without a JSON library. `path` is a key, or keys and array
+   * indices joined by dots: "weight", "weights.0". A value of another type is KGRPO_ERROR_INVALID; a path that is
+   * absent is KGRPO_ERROR_NOT_FOUND. Any output is untouched on failure. option_count: elements of an array, or members
+   * of an object. */
+  kgrpo_error* (*option_number)(void* context, kgrpo_str options, kgrpo_str path, double* out);
+  kgrpo_error* (*option_integer)(void* context, kgrpo_str options, kgrpo_str path, int64_t* out);
+  kgrpo_error* (*option_flag)(void* context, kgrpo_str options, kgrpo_str path, int32_t* out);
+  kgrpo_error* (*option_text)(void* context, kgrpo_str options, kgrpo_str path, kgrpo_text_sink out);
+  kgrpo_error* (*option_count)(void* context, kgrpo_str options, kgrpo_str path, size_t* out);
+} kgrpo_host_interface;
 
-#define KGRPO_HOST_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_host, rendezvous)
+/* The size of the struct as released in revision 1.0. Members are appended below, never moved: this never changes. */
+#define KGRPO_HOST_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_host_interface, option_count)
 
 #ifdef __cplusplus
 }

@@ -5,15 +5,23 @@
  * over the derivative of its loss by each token's log-probability and needs to know nothing else about the model.
  *
  * Called by the host's rollout (encode_chat, generate), by trainers (forward, backward, parameters), and by the host's
- * checkpoints (save, load). An instance is used by one thread at a time. A policy locks its device itself, in every
- * function that works there (kgrpo_host.lock_device); callers don't hold that lock.
+ * checkpoints (save, load). A policy locks its device itself, in every function that works there
+ * (kgrpo_host_interface.lock_device); callers don't hold that lock.
+ *
+ * Generation is a queue: requests are submitted at any time, any number are in flight, and each completion is pushed as
+ * soon as it ends. A policy that can only generate batch after batch uses kgrpo/sdk/generation_queue.h. While requests
+ * are in flight nobody changes the parameters: neither a trainer, nor load.
+ *
+ * **A completion depends on the prompt, the seed, the sampling and the parameters alone, bit for bit**: not on what
+ * shares its batch, nor on when it was submitted. That is what makes a run reproducible however long its coder and its
+ * judge take.
  *
  * Two copies of the parameters exist: the current one, which trains, and a frozen reference, absent until
  * freeze_reference is called.
  */
 #ifndef KGRPO_POLICY_H
 #define KGRPO_POLICY_H
-#include "abi.h"    /* kgrpo_str, kgrpo_error */
+#include "abi.h"    /* kgrpo_str, kgrpo_error, the sinks of text and token ids */
 #include "host.h"   /* kgrpo_host */
 #include "tensor.h" /* kgrpo_tensor */
 
@@ -29,17 +37,6 @@ typedef struct kgrpo_message {
   kgrpo_str content;
 } kgrpo_message;
 
-/* Where token ids and text are pushed. Valid only during the call that received it. Frozen. */
-typedef struct kgrpo_token_sink {
-  void* context;
-  void (*put)(void* context, const int32_t* ids, size_t count);
-} kgrpo_token_sink;
-
-typedef struct kgrpo_text_sink {
-  void* context;
-  void (*put)(void* context, kgrpo_str text);
-} kgrpo_text_sink;
-
 /* What a model is. Strings and arrays live as long as the instance. */
 typedef struct kgrpo_policy_info {
   uint32_t struct_size;
@@ -50,9 +47,11 @@ typedef struct kgrpo_policy_info {
   uint32_t context_length; /* prompt and completion together */
   const int32_t* end_ids;  /* every id that ends a completion */
   size_t end_id_count;
+  void* stream; /* on a GPU the stream (a cudaStream_t) in whose order parameters, gradients and the results of forward
+                   are ready, and on which whoever changes them queues the work; NULL on a CPU */
 } kgrpo_policy_info;
 
-#define KGRPO_POLICY_INFO_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_policy_info, end_id_count)
+#define KGRPO_POLICY_INFO_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_policy_info, stream)
 
 /* How encode_chat writes a chat. */
 typedef struct kgrpo_chat_options {
@@ -75,14 +74,6 @@ typedef struct kgrpo_sampling {
 
 #define KGRPO_SAMPLING_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_sampling, min_p)
 
-/* One completion to write. The token at each position depends on the prompt, the parameters, the sampling and the seed
- * alone, up to rounding that may differ with the composition of the batch. Frozen. */
-typedef struct kgrpo_generate_request {
-  const int32_t* prompt_ids;
-  size_t prompt_size; /* at least 1 */
-  uint64_t seed;
-} kgrpo_generate_request;
-
 typedef enum kgrpo_finish_reason {
   KGRPO_FINISH_STOP = 0,  /* an end token was sampled; it is the last of ids */
   KGRPO_FINISH_LENGTH = 1 /* max_new_tokens or the context length was reached */
@@ -91,21 +82,33 @@ typedef enum kgrpo_finish_reason {
 /* A finished completion. Valid during the callback only. */
 typedef struct kgrpo_completion {
   uint32_t struct_size;
-  size_t request;         /* index into the requests */
+  uint32_t finish_reason; /* a kgrpo_finish_reason */
   const int32_t* ids;     /* sampled tokens, the end token included */
   const float* logprobs;  /* of each of ids, of logits / temperature (of logits at 0), full vocabulary */
   size_t size;            /* of ids and logprobs */
   kgrpo_str text;         /* ids decoded, without special tokens */
-  uint32_t finish_reason; /* a kgrpo_finish_reason */
 } kgrpo_completion;
 
-#define KGRPO_COMPLETION_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_completion, finish_reason)
+#define KGRPO_COMPLETION_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_completion, text)
 
-/* Where completions are pushed, in any order, each as soon as it is finished. Frozen. */
-typedef struct kgrpo_completion_sink {
+/* Receives what became of a request, exactly once, from any thread, possibly before generate returned. Exactly one of
+ * `completion` and `error` is given; the callee releases the error. Called without the device's lock. Frozen. */
+typedef struct kgrpo_completion_done {
   void* context;
-  void (*put)(void* context, const kgrpo_completion* completion);
-} kgrpo_completion_sink;
+  void (*done)(void* context, const kgrpo_completion* completion, kgrpo_error* error);
+} kgrpo_completion_done;
+
+/* One completion to write. */
+typedef struct kgrpo_generate_request {
+  uint32_t struct_size;
+  const int32_t* prompt_ids;
+  size_t prompt_size; /* at least 1 */
+  uint64_t seed;
+  const kgrpo_sampling* sampling;
+  kgrpo_completion_done done;
+} kgrpo_generate_request;
+
+#define KGRPO_GENERATE_REQUEST_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_generate_request, done)
 
 /* One sequence whose completion's log-probabilities are wanted. Frozen. */
 typedef struct kgrpo_sequence {
@@ -134,14 +137,33 @@ typedef struct kgrpo_forward_request {
 
 #define KGRPO_FORWARD_REQUEST_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_forward_request, need_gradient)
 
-/* A parameter tensor. Views are borrowed and stay valid, at the same addresses, until the instance is destroyed.
- * Frozen. */
+/* A parameter tensor. Views are borrowed and stay valid, at the same addresses, until the instance is destroyed. */
 typedef struct kgrpo_parameter {
-  kgrpo_str name;         /* as the model's files name it: "model.layers.0.self_attn.q_proj.weight" */
-  kgrpo_tensor* value;    /* float32 or bfloat16; written in place by the trainer */
-  kgrpo_tensor* gradient; /* float32, same shape and device; backward adds to it, zero_gradients clears it */
-  int32_t decay;          /* nonzero for matrices: weight decay applies; zero for norms and biases */
+  uint32_t struct_size;
+  kgrpo_str name;               /* as the model's files name it: "model.layers.0.self_attn.q_proj.weight" */
+  const kgrpo_tensor* value;    /* float32 or bfloat16; written in place by the trainer */
+  const kgrpo_tensor* gradient; /* float32, same shape and device; backward adds to it, zero_gradients clears it. NULL
+                                   in a group that is not trainable */
 } kgrpo_parameter;
+
+#define KGRPO_PARAMETER_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_parameter, gradient)
+
+/* Parameters that are treated alike. */
+typedef struct kgrpo_parameter_group {
+  uint32_t struct_size;
+  kgrpo_str name;    /* "matrices", "norms and biases" */
+  int32_t trainable; /* zero: frozen weights, which a trainer leaves alone */
+  int32_t decay;     /* nonzero: weight decay applies (matrices); zero for norms and biases */
+  const kgrpo_parameter* const* parameters;
+  size_t parameter_count;
+  /* Where all values of the group lie in one buffer, and all gradients in another: 1-D tensors of the whole. Each
+   * parameter is a slice, at the same offset in both; gaps between slices hold zeros and may be written with zeros.
+   * NULL where the policy has no such buffers. */
+  const kgrpo_tensor* flat_value;
+  const kgrpo_tensor* flat_gradient;
+} kgrpo_parameter_group;
+
+#define KGRPO_PARAMETER_GROUP_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_parameter_group, flat_gradient)
 
 typedef struct kgrpo_policy kgrpo_policy; /* an instance; the plugin's own type */
 
@@ -154,40 +176,47 @@ typedef struct kgrpo_policy_interface {
   /* Loads or initialises a model. `options` is JSON that satisfies the schema, defaults filled in. `host` outlives the
    * instance. [main thread] */
   kgrpo_error* (*create)(const kgrpo_host* host, kgrpo_str options, kgrpo_policy** out);
-  void (*destroy)(kgrpo_policy* self); /* NULL is allowed. [main thread] */
+  void (*destroy)(kgrpo_policy* self); /* NULL is allowed. Nothing is in flight then. [main thread] */
 
   /* What the model is; lives as long as the instance. [any thread] */
   const kgrpo_policy_info* (*info)(const kgrpo_policy* self);
 
   /* Text to ids and back. encode_chat applies the model's chat template; encode takes text as it is, special tokens in
-   * it recognised, nothing added. render_chat pushes the text that encode_chat would encode. [one thread] */
-  kgrpo_error* (*encode_chat)(kgrpo_policy* self, const kgrpo_message* messages, size_t count,
+   * it recognised, nothing added. render_chat pushes the text that encode_chat would encode. [any thread] */
+  kgrpo_error* (*encode_chat)(const kgrpo_policy* self, const kgrpo_message* messages, size_t count,
                               const kgrpo_chat_options* options, kgrpo_token_sink sink);
-  kgrpo_error* (*render_chat)(kgrpo_policy* self, const kgrpo_message* messages, size_t count,
+  kgrpo_error* (*render_chat)(const kgrpo_policy* self, const kgrpo_message* messages, size_t count,
                               const kgrpo_chat_options* options, kgrpo_text_sink sink);
-  kgrpo_error* (*encode)(kgrpo_policy* self, kgrpo_str text, kgrpo_token_sink sink);
-  kgrpo_error* (*decode)(kgrpo_policy* self, const int32_t* ids, size_t count, int32_t skip_special,
+  kgrpo_error* (*encode)(const kgrpo_policy* self, kgrpo_str text, kgrpo_token_sink sink);
+  kgrpo_error* (*decode)(const kgrpo_policy* self, const int32_t* ids, size_t count, int32_t skip_special,
                          kgrpo_text_sink sink);
 
-  /* Samples one completion a request with the current parameters. A prompt that leaves no room in the context is an
-   * error that names the request. Returns after the last was pushed, or soon after the host's cancel. [one thread] */
-  kgrpo_error* (*generate)(kgrpo_policy* self, const kgrpo_generate_request* requests, size_t count,
-                           const kgrpo_sampling* sampling, kgrpo_completion_sink sink);
+  /* Submits requests, copies what it needs of them, and returns without waiting; requests of one call are best batched.
+   * On an error (a prompt that leaves no room in the context, with the request's index in the message) none was
+   * accepted, and no `done` is called. [any thread] */
+  kgrpo_error* (*generate)(kgrpo_policy* self, const kgrpo_generate_request* const* requests, size_t count);
 
-  /* Log-probabilities of the completions' tokens: logprobs[i] for all tokens of all completions, sequence after
-   * sequence, sum(completion_size) floats in the caller's memory. entropies, of the same size, receives the entropy of
-   * each token's distribution in nats; may be NULL. With need_gradient a context is made, which backward or
-   * release_context ends; else *context is untouched and may be NULL. [one thread] */
-  kgrpo_error* (*forward)(kgrpo_policy* self, const kgrpo_forward_request* request, float* logprobs, float* entropies,
-                          kgrpo_forward_context** context);
+  /* Asks that every request in flight be ended soon, with KGRPO_ERROR_CANCELLED. [any thread] */
+  void (*cancel)(kgrpo_policy* self);
+
+  /* Log-probabilities of the completions' tokens: for all tokens of all completions, sequence after sequence,
+   * sum(completion_size) float32 values in one dimension, in the caller's memory on the CPU or on the policy's device.
+   * entropies, of the same size and place, receives the entropy of each token's distribution in nats; may be NULL. With
+   * need_gradient a context is made, which backward or release_context ends; else *context is untouched, and `context`
+   * may be NULL. Results on the CPU are there on return; those on a GPU in the order of the policy's stream.
+   * [one thread] */
+  kgrpo_error* (*forward)(kgrpo_policy* self, const kgrpo_forward_request* request, const kgrpo_tensor* logprobs,
+                          const kgrpo_tensor* entropies, kgrpo_forward_context** context);
 
   /* Adds to the gradients: sum_i dlogprobs[i] * d logprobs[i] / d parameter, for the tokens of the context's forward,
-   * in its order. Ends the context whether it succeeds or not. Parameters must not have changed since. [one thread] */
-  kgrpo_error* (*backward)(kgrpo_policy* self, kgrpo_forward_context* context, const float* dlogprobs);
+   * in its order; dlogprobs is as logprobs is in forward. Ends the context whether it succeeds or not. Parameters must
+   * not have changed since. [one thread] */
+  kgrpo_error* (*backward)(kgrpo_policy* self, kgrpo_forward_context* context, const kgrpo_tensor* dlogprobs);
   void (*release_context)(kgrpo_policy* self, kgrpo_forward_context* context); /* NULL is allowed. [one thread] */
 
-  /* The parameters, in the same order always. Lives as long as the instance. [one thread] */
-  const kgrpo_parameter* (*parameters)(kgrpo_policy* self, size_t* count);
+  /* The parameters by group, in the same order always; they live as long as the instance. The first call makes the
+   * gradients. [one thread] */
+  kgrpo_error* (*parameters)(kgrpo_policy* self, const kgrpo_parameter_group* const** groups, size_t* count);
   kgrpo_error* (*zero_gradients)(kgrpo_policy* self); /* [one thread] */
 
   /* Copies the current parameters to the reference. [one thread] */
@@ -202,7 +231,7 @@ typedef struct kgrpo_policy_interface {
   kgrpo_error* (*load)(kgrpo_policy* self, uint32_t copy, kgrpo_str directory);
 } kgrpo_policy_interface;
 
-/* The size of the struct as released in revision 1. Members are appended below, never moved: this never changes. */
+/* The size of the struct as released in revision 1.0. Members are appended below, never moved: this never changes. */
 #define KGRPO_POLICY_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_policy_interface, load)
 
 #ifdef __cplusplus

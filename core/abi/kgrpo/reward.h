@@ -1,14 +1,16 @@
 /* kgrpo/reward.h - the reward interface, "kgrpo.reward/1".
  *
  * A reward turns one judged round of a trajectory into a number. It is pure: the same arguments give the same score,
- * and it keeps no state between calls, so the host may call it from any thread, in any order, and again when a run is
- * replayed. Written by plugins, called by the host's rollout (core/loop).
+ * and it keeps no state between calls, so the host calls it from several threads at once, in any order, and again when
+ * a run is replayed. It may take its time: the host scores on its worker threads, never on the loop's. Written by
+ * plugins, called by the host's rollout (core/loop).
  */
 #ifndef KGRPO_REWARD_H
 #define KGRPO_REWARD_H
 #include "abi.h"       /* kgrpo_str, kgrpo_error, kgrpo_metric_sink */
 #include "coder.h"     /* kgrpo_coder_answer: what became of the suggestion */
 #include "evaluator.h" /* kgrpo_evaluation: what the evaluator found */
+#include "host.h"      /* kgrpo_host */
 
 #ifdef __cplusplus
 extern "C" {
@@ -26,9 +28,11 @@ typedef struct kgrpo_reward_request {
   int32_t unchanged;                 /* nonzero: the coder's source equals the one the round started from */
   uint32_t round;                    /* from 0 */
   uint32_t rounds;                   /* how many this trajectory has */
+  const kgrpo_evaluation* const* history; /* of the trajectory's earlier rounds, `round` of them, oldest first; NULL in
+                                             place of a round without a kernel */
 } kgrpo_reward_request;
 
-#define KGRPO_REWARD_REQUEST_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_reward_request, rounds)
+#define KGRPO_REWARD_REQUEST_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_reward_request, history)
 
 typedef struct kgrpo_reward kgrpo_reward; /* an instance; the plugin's own type */
 
@@ -43,17 +47,17 @@ typedef struct kgrpo_reward_interface {
   void (*destroy)(kgrpo_reward* self); /* NULL is allowed. [main thread] */
 
   /* Scores one round. *score must be finite: anything else is an error of the plugin, and the host says so. The pushed
-   * parts ("base", "speedup", ...) should sum to *score. [any thread, must not block] */
+   * parts ("base", "speedup", ...) should sum to *score. [any thread, blocking] */
   kgrpo_error* (*score)(const kgrpo_reward* self, const kgrpo_reward_request* request, kgrpo_metric_sink parts,
                         double* score);
 
   /* The score of a round that would leave the current kernel as it is and be paid for it as for new work: what doing
    * nothing is worth, for trainers that subtract it. Same request; answer and candidate are ignored and may be NULL.
-   * NULL when the reward has no such notion: the host then passes 0. [any thread, must not block] */
+   * NULL when the reward has no such notion: the host then passes 0. [any thread, blocking] */
   kgrpo_error* (*idle)(const kgrpo_reward* self, const kgrpo_reward_request* request, double* score);
 } kgrpo_reward_interface;
 
-/* The size of the struct as released in revision 1. Members are appended below, never moved: this never changes. */
+/* The size of the struct as released in revision 1.0. Members are appended below, never moved: this never changes. */
 #define KGRPO_REWARD_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_reward_interface, idle)
 
 #ifdef __cplusplus

@@ -3,6 +3,9 @@
  * kgrpo_tensor has the layout of DLTensor as DLPack 1.x defines it (github.com/dmlc/dlpack, dlpack.h), and may be cast
  * to it. Tensors that cross this ABI are always borrowed views: who lends them says for how long, and nobody else frees
  * them.
+ *
+ * A tensor on a GPU is ready in the order of the stream that crosses with it (kgrpo_policy_info.stream): work queued on
+ * that stream, or behind an event of it, sees the values. Nobody waits for the whole device at a crossing.
  */
 #ifndef KGRPO_TENSOR_H
 #define KGRPO_TENSOR_H

@@ -16,7 +16,7 @@ extern "C" {
 
 #define KGRPO_TRAINER_INTERFACE "kgrpo.trainer/1"
 
-/* One round of one trajectory. Arrays are the host's, valid during update. */
+/* One round of one trajectory. The host's, valid during update. */
 typedef struct kgrpo_sample {
   uint32_t struct_size;
   const int32_t* prompt_ids;
@@ -53,12 +53,24 @@ typedef struct kgrpo_trainer_plan {
 
 #define KGRPO_TRAINER_PLAN_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_trainer_plan, max_completion_size)
 
+/* What a trainer made of one sample. Pushed during update, at most once a sample. */
+typedef struct kgrpo_sample_outcome {
+  uint32_t struct_size;
+  size_t sample;    /* index into the samples of the update */
+  double returned;  /* the return, discounted over the rounds that follow, that its reward became */
+  double advantage; /* what the loss weighs its log-probabilities by */
+} kgrpo_sample_outcome;
+
+#define KGRPO_SAMPLE_OUTCOME_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_sample_outcome, advantage)
+
 /* Where the figures of an update go. `step` receives those of the whole update; `optimizer_step`, which may be NULL,
- * one row ({loss, kl, grad_norm, learning_rate}) for each optimiser step, in order. Valid during the call. Frozen. */
+ * one row ({loss, kl, grad_norm, learning_rate}) for each optimiser step, in order; `sample`, which may be NULL, what
+ * became of each sample, for the run's records. Valid during the call. Frozen. */
 typedef struct kgrpo_update_sink {
   void* context;
   void (*step)(void* context, kgrpo_metric metric);
   void (*optimizer_step)(void* context, const kgrpo_metric* row, size_t count);
+  void (*sample)(void* context, const kgrpo_sample_outcome* outcome);
 } kgrpo_update_sink;
 
 typedef struct kgrpo_trainer kgrpo_trainer; /* an instance; the plugin's own type */
@@ -86,14 +98,14 @@ typedef struct kgrpo_trainer_interface {
 
   /* One update. Samples come in an order that is the same whenever the run is. On KGRPO_ERROR_NOT_FINITE the policy is
    * as good as it was; the host stops with a checkpoint. Messages on a sample begin "sample INDEX: ". [one thread] */
-  kgrpo_error* (*update)(kgrpo_trainer* self, const kgrpo_sample* samples, size_t count, kgrpo_update_sink sink);
+  kgrpo_error* (*update)(kgrpo_trainer* self, const kgrpo_sample* const* samples, size_t count, kgrpo_update_sink sink);
 
   /* Optimiser state and counters, so that a resumed run goes on bit for bit. [one thread] */
   kgrpo_error* (*save_state)(kgrpo_trainer* self, kgrpo_writer writer);
   kgrpo_error* (*load_state)(kgrpo_trainer* self, kgrpo_reader reader);
 } kgrpo_trainer_interface;
 
-/* The size of the struct as released in revision 1. Members are appended below, never moved: this never changes. */
+/* The size of the struct as released in revision 1.0. Members are appended below, never moved: this never changes. */
 #define KGRPO_TRAINER_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_trainer_interface, load_state)
 
 #ifdef __cplusplus

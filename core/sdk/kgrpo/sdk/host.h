@@ -15,29 +15,59 @@
 
 namespace kgrpo {
 
+// What a metric is; kgrpo_metric_declaration says what each member means.
+struct MetricDeclaration {
+  std::string_view name, label, group;
+  kgrpo_metric_kind kind = KGRPO_METRIC_NUMBER;
+  std::string_view unit = {};
+  kgrpo_metric_direction direction = KGRPO_METRIC_NEUTRAL;
+  kgrpo_metric_combination combination = KGRPO_METRIC_MEAN;
+};
+
 // A view of a kgrpo_host; copies refer to the same. Any thread.
 class Host {
  public:
-  explicit Host(const kgrpo_host* host) : host_(host) {}
+  explicit Host(const kgrpo_host* host)
+      : host_(host),
+        api_(static_cast<const kgrpo_host_interface*>(
+            host->get_interface(host->context, KGRPO_LITERAL(KGRPO_HOST_INTERFACE)))) {}
 
-  void Debug(std::string_view message) const { host_->log(host_->context, KGRPO_LOG_DEBUG, Str(message)); }
-  void Info(std::string_view message) const { host_->log(host_->context, KGRPO_LOG_INFO, Str(message)); }
-  void Warn(std::string_view message) const { host_->log(host_->context, KGRPO_LOG_WARNING, Str(message)); }
+  void Debug(std::string_view message) const { Log(KGRPO_LOG_DEBUG, message); }
+  void Info(std::string_view message) const { Log(KGRPO_LOG_INFO, message); }
+  void Warn(std::string_view message) const { Log(KGRPO_LOG_WARNING, message); }
+  void Log(kgrpo_log_level level, std::string_view message) const { api_->log(context(), level, Str(message)); }
 
-  void Metric(std::string_view name, double value) const { host_->metric(host_->context, Str(name), value); }
+  void Declare(const MetricDeclaration& metric) const {
+    const kgrpo_metric_declaration declaration = {sizeof(kgrpo_metric_declaration),
+                                                  static_cast<uint32_t>(metric.kind),
+                                                  Str(metric.name),
+                                                  Str(metric.label),
+                                                  Str(metric.unit),
+                                                  Str(metric.group),
+                                                  static_cast<uint32_t>(metric.direction),
+                                                  static_cast<uint32_t>(metric.combination)};
+    Check(api_->declare_metric(context(), &declaration));
+  }
+  void Metric(std::string_view name, double value) const { api_->add_metric(context(), Str(name), value); }
 
-  bool Cancelled() const { return host_->cancelled(host_->context) != 0; }
+  bool Cancelled() const { return api_->cancelled(context()) != 0; }
   // Throws KGRPO_ERROR_CANCELLED once the user asked to stop.
   void ThrowIfCancelled() const {
     if (Cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "cancelled");
   }
+  double SecondsLeft() const { return api_->seconds_left(context()); }
+  void RequestStop(std::string_view reason) const { api_->request_stop(context(), Str(reason)); }
 
-  std::string ArtifactDirectory() const { return Copy(host_->artifact_directory(host_->context)); }
-  std::string CacheDirectory() const { return Copy(host_->cache_directory(host_->context)); }
+  std::string ArtifactDirectory() const { return Copy(api_->artifact_directory(context())); }
+  std::string CacheDirectory() const { return Copy(api_->cache_directory(context())); }
+
+  // Throws where the device cannot be had. See DeviceLock and DeviceTurn.
+  void LockDevice(std::string_view device) const { Check(api_->lock_device(context(), Str(device))); }
+  void UnlockDevice(std::string_view device) const { api_->unlock_device(context(), Str(device)); }
 
   // 64 random bits: a pure function of the run's seed, the instance's name, the key and the index.
   uint64_t Random(std::initializer_list<uint64_t> key, uint64_t index) const {
-    return host_->random(host_->context, key.begin(), key.size(), index);
+    return api_->random(context(), key.begin(), key.size(), index);
   }
   // Uniform in [0, 1), 53 bits.
   double Uniform(std::initializer_list<uint64_t> key, uint64_t index) const {
@@ -52,16 +82,19 @@ class Host {
   const kgrpo_host* raw() const { return host_; }
 
  private:
+  void* context() const { return host_->context; }
+
   const kgrpo_host* host_;
+  const kgrpo_host_interface* api_;
 };
 
 // Exclusive use of a device while it lives; locked and unlocked by one thread.
 class DeviceLock {
  public:
   DeviceLock(const Host& host, std::string device) : host_(host), device_(std::move(device)) {
-    Check(host_.raw()->lock_device(host_.raw()->context, Str(device_)));
+    host_.LockDevice(device_);
   }
-  ~DeviceLock() { host_.raw()->unlock_device(host_.raw()->context, Str(device_)); }
+  ~DeviceLock() { host_.UnlockDevice(device_); }
   DeviceLock(const DeviceLock&) = delete;
   DeviceLock& operator=(const DeviceLock&) = delete;
 
@@ -112,7 +145,7 @@ class DeviceTurn {
   // Takes it again, after those who waited.
   void Resume() {
     if (held_) return;
-    Check(host_.raw()->lock_device(host_.raw()->context, Str(device_)));
+    host_.LockDevice(device_);
     held_ = true;
     since_ = std::chrono::steady_clock::now();
   }
@@ -120,7 +153,7 @@ class DeviceTurn {
  private:
   void Unlock() {
     held_ = false;
-    host_.raw()->unlock_device(host_.raw()->context, Str(device_));
+    host_.UnlockDevice(device_);
   }
 
   Host host_;

@@ -1,0 +1,113 @@
+/* kgrpo/observer.h - the observer interface, "kgrpo.observer/1".
+ *
+ * An observer is told what happens in a run, and changes nothing of it: it writes metrics where somebody looks at them,
+ * sends a message, asks for a stop (kgrpo_host_interface.request_stop). A pipeline has any number of them.
+ *
+ * All functions are called from one thread of the observer's own, off the loop's thread, in this order: begin; for each
+ * step its rounds (by trajectory, then by round), then the step, then its checkpoint, if one was written; end. A step
+ * is told once it is recorded, so a resumed run tells no step again; before a checkpoint is written the observers have
+ * been told everything up to it. An error of an observer ends the run as other plugins' errors do.
+ */
+#ifndef KGRPO_OBSERVER_H
+#define KGRPO_OBSERVER_H
+#include "abi.h"       /* kgrpo_str, kgrpo_error, kgrpo_metric */
+#include "coder.h"     /* kgrpo_coder_answer */
+#include "evaluator.h" /* kgrpo_evaluation */
+#include "host.h"      /* kgrpo_host */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KGRPO_OBSERVER_INTERFACE "kgrpo.observer/1"
+
+/* The run. Everything in the structs below is the host's, valid during the call. */
+typedef struct kgrpo_run_info {
+  uint32_t struct_size;
+  kgrpo_str name;      /* of the pipeline */
+  kgrpo_str directory; /* of the run, absolute */
+  kgrpo_str pipeline;  /* the resolved pipeline file, YAML */
+  uint64_t seed;
+  uint64_t steps; /* of all stages */
+  uint64_t done;  /* a resumed run goes on after this step: what was told of later ones is void. 0 for a new run */
+  int32_t resumed;
+} kgrpo_run_info;
+
+#define KGRPO_RUN_INFO_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_run_info, resumed)
+
+/* One round of one trajectory, in training or in held-out episodes. */
+typedef struct kgrpo_round_event {
+  uint32_t struct_size;
+  int32_t heldout; /* nonzero: of a measurement on held-out problems */
+  uint64_t step;
+  uint64_t trajectory; /* from 0, within the step */
+  uint32_t round;      /* from 0 */
+  uint32_t rounds;     /* of the trajectory */
+  kgrpo_str problem;
+  kgrpo_str suggestion;
+  const kgrpo_coder_answer* answer;
+  const kgrpo_evaluation* evaluation; /* NULL when the coder wrote no kernel */
+  double reward;
+  double speedup; /* over the reference; 0 unless correct */
+} kgrpo_round_event;
+
+#define KGRPO_ROUND_EVENT_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_round_event, speedup)
+
+/* Figures of one optimiser step: loss, learning rate. Frozen. */
+typedef struct kgrpo_metric_row {
+  const kgrpo_metric* metrics;
+  size_t count;
+} kgrpo_metric_row;
+
+/* A step that is recorded. */
+typedef struct kgrpo_step_event {
+  uint32_t struct_size;
+  uint32_t stage; /* from 0 */
+  uint64_t step;  /* of the whole run, from 1 */
+  kgrpo_str trainer;
+  double finished_at; /* seconds since 1970 */
+  const kgrpo_metric* metrics;
+  size_t metric_count;
+  const kgrpo_metric_row* optimizer_steps;
+  size_t optimizer_step_count;
+} kgrpo_step_event;
+
+#define KGRPO_STEP_EVENT_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_step_event, optimizer_step_count)
+
+/* A checkpoint that was written. */
+typedef struct kgrpo_checkpoint_event {
+  uint32_t struct_size;
+  uint64_t step;
+  kgrpo_str directory; /* absolute */
+  double seconds;      /* that writing it took */
+} kgrpo_checkpoint_event;
+
+#define KGRPO_CHECKPOINT_EVENT_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_checkpoint_event, seconds)
+
+typedef struct kgrpo_observer kgrpo_observer; /* an instance; the plugin's own type */
+
+typedef struct kgrpo_observer_interface {
+  uint32_t struct_size;
+
+  /* JSON Schema (draft 7) of the options, with a title, a default and a description for each. Static. [any thread] */
+  kgrpo_str (*options_schema)(void);
+
+  /* Makes an instance. `options` is JSON that satisfies the schema, defaults filled in. [main thread] */
+  kgrpo_error* (*create)(const kgrpo_host* host, kgrpo_str options, kgrpo_observer** out);
+  void (*destroy)(kgrpo_observer* self); /* NULL is allowed. [main thread] */
+
+  /* What happened. Each may be NULL. [one thread, blocking] */
+  kgrpo_error* (*begin)(kgrpo_observer* self, const kgrpo_run_info* run);
+  kgrpo_error* (*round)(kgrpo_observer* self, const kgrpo_round_event* event);
+  kgrpo_error* (*step)(kgrpo_observer* self, const kgrpo_step_event* event);
+  kgrpo_error* (*checkpoint)(kgrpo_observer* self, const kgrpo_checkpoint_event* event);
+  kgrpo_error* (*end)(kgrpo_observer* self, kgrpo_str outcome); /* "finished", "stopped", "failed" */
+} kgrpo_observer_interface;
+
+/* The size of the struct as released in revision 1.0. Members are appended below, never moved: this never changes. */
+#define KGRPO_OBSERVER_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_observer_interface, end)
+
+#ifdef __cplusplus
+}
+#endif
+#endif
