@@ -1,5 +1,6 @@
-// The one flag that says "the user asked to stop". Set by Ctrl-C, SIGTERM and SIGHUP once HandleSignals was called;
-// polled by the loop, by long commands, and by plugins through kgrpo_host.cancelled.
+// The one flag that says "the user asked to stop", and the time at which it will be set by itself. Set by Ctrl-C,
+// SIGTERM and SIGHUP once HandleSignals was called; polled by the loop, by long commands, and by plugins through
+// kgrpo_host_interface.
 #ifndef KGRPO_HOST_CANCEL_H
 #define KGRPO_HOST_CANCEL_H
 
@@ -9,7 +10,11 @@ namespace kgrpo {
 // ends the process at once, as it would by default. Call once, before threads start.
 void HandleSignals();
 
-bool CancelRequested();  // [any thread]
+// Requests a stop that many seconds from now. Once a process. [any thread]
+void SetDeadline(double seconds);
+double SecondsToDeadline();  // infinity where none is set, at least 0. [any thread]
+
+bool CancelRequested();  // also once the deadline has passed. [any thread]
 void RequestCancel();    // [any thread, also a signal handler]
 void ClearCancel();      // for tests: as if nobody had asked
 

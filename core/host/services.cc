@@ -13,6 +13,7 @@
 
 #include "host/cancel.h"
 #include "host/log.h"
+#include "host/option_reader.h"
 #include "random/keyed.h"
 
 namespace kgrpo {
@@ -40,7 +41,15 @@ struct HostServices::InstanceServices {
     }
   }
 
-  static void Metric(void* context, kgrpo_str name, double value) noexcept {
+  static kgrpo_error* MakeErrorOf(void*, uint32_t code, kgrpo_str message) noexcept {
+    return MakeError(static_cast<kgrpo_error_code>(code), View(message));
+  }
+
+  static kgrpo_error* DeclareMetric(void* context, const kgrpo_metric_declaration* declaration) noexcept {
+    return Guard([&] { From(context).services->registry_.Declare(*declaration); });
+  }
+
+  static void AddPoint(void* context, kgrpo_str name, double value) noexcept {
     try {
       From(context).services->AddMetric(View(name), value);
     } catch (...) {
@@ -48,7 +57,17 @@ struct HostServices::InstanceServices {
     }
   }
 
-  static int Cancelled(void*) noexcept { return CancelRequested() ? 1 : 0; }
+  static int32_t Cancelled(void*) noexcept { return CancelRequested() ? 1 : 0; }
+  static double SecondsLeft(void*) noexcept { return SecondsToDeadline(); }
+  static void RequestStop(void* context, kgrpo_str reason) noexcept {
+    try {
+      spdlog::warn("{} asks to stop: {}", From(context).name, PrintableText(View(reason)));
+    } catch (...) {
+      // The stop matters more than its line.
+    }
+    RequestCancel();
+  }
+
   static kgrpo_str ArtifactDirectory(void* context) noexcept {
     InstanceServices& self = From(context);
     return self.MadeOnce(&self.artifact_once, &self.artifact_directory,
@@ -97,6 +116,47 @@ struct HostServices::InstanceServices {
     const InstanceServices& self = From(context);
     return Keyed(self.services->options_.seed, self.name, std::span(key, key_size), index);
   }
+
+  static kgrpo_error* NumberOption(void*, kgrpo_str options, kgrpo_str path, double* out) noexcept {
+    return Guard([&] { *out = OptionNumber(View(options), View(path)); });
+  }
+  static kgrpo_error* IntegerOption(void*, kgrpo_str options, kgrpo_str path, int64_t* out) noexcept {
+    return Guard([&] { *out = OptionInteger(View(options), View(path)); });
+  }
+  static kgrpo_error* FlagOption(void*, kgrpo_str options, kgrpo_str path, int32_t* out) noexcept {
+    return Guard([&] { *out = OptionFlag(View(options), View(path)) ? 1 : 0; });
+  }
+  static kgrpo_error* TextOption(void*, kgrpo_str options, kgrpo_str path, kgrpo_text_sink out) noexcept {
+    return Guard([&] {
+      const std::string text = OptionText(View(options), View(path));
+      out.put(out.context, Str(text));
+    });
+  }
+  static kgrpo_error* CountOption(void*, kgrpo_str options, kgrpo_str path, size_t* out) noexcept {
+    return Guard([&] { *out = OptionCount(View(options), View(path)); });
+  }
+
+  static const void* GetInterface(void*, kgrpo_str id) noexcept {
+    static constexpr kgrpo_host_interface kInterface = {sizeof(kgrpo_host_interface),
+                                                        MakeErrorOf,
+                                                        Log,
+                                                        DeclareMetric,
+                                                        AddPoint,
+                                                        Cancelled,
+                                                        SecondsLeft,
+                                                        RequestStop,
+                                                        ArtifactDirectory,
+                                                        CacheDirectory,
+                                                        LockDevice,
+                                                        UnlockDevice,
+                                                        Random,
+                                                        NumberOption,
+                                                        IntegerOption,
+                                                        FlagOption,
+                                                        TextOption,
+                                                        CountOption};
+    return View(id) == KGRPO_HOST_INTERFACE ? &kInterface : nullptr;
+  }
 };
 
 HostServices::HostServices(HostOptions options)
@@ -119,21 +179,7 @@ const kgrpo_host* HostServices::ForInstance(const std::string& name, const std::
   instance->name = name;
   instance->cache_name = cache_name;
 
-  kgrpo_host& host = instance->host;
-  host.struct_size = sizeof(host);
-  host.context = instance.get();
-  host.log = InstanceServices::Log;
-  host.metric = InstanceServices::Metric;
-  host.cancelled = InstanceServices::Cancelled;
-  host.artifact_directory = InstanceServices::ArtifactDirectory;
-  host.cache_directory = InstanceServices::CacheDirectory;
-  host.lock_device = InstanceServices::LockDevice;
-  host.unlock_device = InstanceServices::UnlockDevice;
-  host.random = InstanceServices::Random;
-  host.rank = options_.rank;
-  host.world_size = options_.world_size;
-  host.rendezvous = Str(options_.rendezvous);
-
+  instance->host = {sizeof(kgrpo_host), instance.get(), InstanceServices::GetInterface};
   instances_.push_back(std::move(instance));
   return &instances_.back()->host;
 }
@@ -151,18 +197,21 @@ std::map<std::string, double> HostServices::TakeMetrics() {
     std::lock_guard lock(metrics_mutex_);
     taken.swap(metrics_);
   }
-  std::map<std::string, double> means;
+  std::map<std::string, double> combined;
   for (auto& [name, points] : taken) {
     // Floating-point sums depend on the order, and figures must not depend on threads. strong_order has a place for
     // NaN.
     std::sort(points.begin(), points.end(), [](double a, double b) { return std::is_lt(std::strong_order(a, b)); });
-    if (name.ends_with("_total")) {  // of the run so far: the latest is the greatest
-      means[name] = points.back();
+    const DeclaredMetric* declared = registry_.Find(name);
+    const kgrpo_metric_combination combination = declared == nullptr ? KGRPO_METRIC_MEAN : declared->combination;
+    if (combination == KGRPO_METRIC_MAXIMUM) {
+      combined[name] = points.back();
       continue;
     }
-    means[name] = std::accumulate(points.begin(), points.end(), 0.0) / static_cast<double>(points.size());
+    const double sum = std::accumulate(points.begin(), points.end(), 0.0);
+    combined[name] = combination == KGRPO_METRIC_SUM ? sum : sum / static_cast<double>(points.size());
   }
-  return means;
+  return combined;
 }
 
 }  // namespace kgrpo

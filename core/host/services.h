@@ -1,9 +1,9 @@
 // What the host offers to plugins (kgrpo/host.h), made real: one HostServices a run or command, one kgrpo_host an
 // instance.
 //
-// Log lines go to spdlog's default logger under the instance's name; metrics gather until TakeMetrics; the stop flag is
-// host/cancel.h's; device locks are shared by all instances; random numbers are random/keyed.h's with the instance's
-// name as the stream.
+// Log lines go to spdlog's default logger under the instance's name; metrics gather until TakeMetrics; the stop flag
+// and the deadline are host/cancel.h's; device locks are shared by all instances; random numbers are random/keyed.h's
+// with the instance's name as the stream.
 #ifndef KGRPO_HOST_SERVICES_H
 #define KGRPO_HOST_SERVICES_H
 
@@ -22,6 +22,7 @@
 
 #include "host/device_locks.h"
 #include "host/directories.h"
+#include "host/metric_registry.h"
 
 namespace kgrpo {
 
@@ -30,9 +31,6 @@ struct HostOptions {
   std::filesystem::path
       artifact_root;                 // each instance gets a folder in it; empty: a temporary folder, removed at the end
   std::filesystem::path cache_root;  // each instance gets a folder in it; empty: CacheRoot()
-  uint32_t rank = 0;
-  uint32_t world_size = 1;
-  std::string rendezvous;  // "host:port"; empty when alone
 };
 
 class HostServices {
@@ -48,12 +46,14 @@ class HostServices {
   const kgrpo_host* ForInstance(const std::string& name) { return ForInstance(name, name); }
   const kgrpo_host* ForInstance(const std::string& name, const std::string& cache_name);
 
-  // The mean of each metric's points since the last call, sorted by name, whatever order they came in. [any thread]
+  // Each metric's points since the last call, combined as declared (their mean where nothing is), sorted by name,
+  // whatever order they came in. [any thread]
   std::map<std::string, double> TakeMetrics();
 
   // Adds a point, as plugins do. [any thread]
   void AddMetric(std::string_view name, double value);
 
+  const MetricRegistry& metrics() const { return registry_; }
   DeviceLocks& device_locks() { return device_locks_; }
   const HostOptions& options() const { return options_; }
 
@@ -67,6 +67,7 @@ class HostServices {
   std::once_flag temporary_made_;
   std::optional<TemporaryDirectory> temporary_;
   DeviceLocks device_locks_;
+  MetricRegistry registry_;
   std::mutex metrics_mutex_;
   std::map<std::string, std::vector<double>, std::less<>> metrics_;
   std::list<std::unique_ptr<InstanceServices>> instances_;

@@ -2,8 +2,7 @@
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>
 
-#include <condition_variable>
-#include <mutex>
+#include <memory>
 #include <utility>
 
 #include "plugin/instances.h"
@@ -11,25 +10,10 @@
 
 namespace kgrpo {
 
-struct Coder::InFlight {
-  std::mutex mutex;
-  std::condition_variable none;
-  size_t count = 0;
-
-  void Add() {
-    std::lock_guard lock(mutex);
-    ++count;
-  }
-  void Remove() {
-    std::lock_guard lock(mutex);
-    if (--count == 0) none.notify_all();
-  }
-};
-
 namespace {
 
 struct PendingAnswer {
-  std::shared_ptr<Coder::InFlight> in_flight;
+  std::shared_ptr<InFlight> in_flight;
   Coder::Done done;
 };
 
@@ -46,7 +30,7 @@ void DeliverAnswer(void* context, const kgrpo_coder_answer* answer, kgrpo_error*
     failure = std::current_exception();
   }
   pending->done(std::move(copied), failure);
-  pending->in_flight->Remove();
+  pending->in_flight->Remove(1);
 }
 
 }  // namespace
@@ -55,24 +39,20 @@ Coder::Coder(const kgrpo_coder_interface* api, const kgrpo_host* host, const nlo
     : Instance(api, host, options), in_flight_(std::make_shared<InFlight>()) {}
 
 Coder::~Coder() {
-  if (raw() == nullptr) return;  // moved from
-  std::unique_lock lock(in_flight_->mutex);
-  if (in_flight_->count == 0) return;
-  lock.unlock();
+  if (raw() == nullptr || !in_flight_->any()) return;  // moved from, or idle
   Cancel();
-  lock.lock();
-  in_flight_->none.wait(lock, [&] { return in_flight_->count == 0; });
+  in_flight_->WaitForNone();
 }
 
 void Coder::Implement(const kgrpo_coder_request& request, Done done) {
   auto pending = std::make_unique<PendingAnswer>(PendingAnswer{in_flight_, std::move(done)});
-  in_flight_->Add();
+  in_flight_->Add(1);
   kgrpo_error* error = api()->implement(raw(), &request, {pending.get(), DeliverAnswer});
   if (error == nullptr) {
     pending.release();  // NOLINT(bugprone-unused-return-value): DeliverAnswer owns it, and may have freed it already
     return;
   }
-  in_flight_->Remove();
+  in_flight_->Remove(1);
   Check(error);
 }
 
@@ -81,13 +61,12 @@ void Coder::Cancel() {
 }
 
 std::string Coder::Describe() const {
-  if (!KGRPO_HAS_MEMBER(api(), kgrpo_coder_interface, describe) || api()->describe == nullptr) return "";
+  if (api()->describe == nullptr) return "";
   return CollectText([&](kgrpo_text_sink sink) { return api()->describe(raw(), sink); });
 }
 
 std::string Coder::DescribeRequest(const kgrpo_coder_request& request) const {
-  if (!KGRPO_HAS_MEMBER(api(), kgrpo_coder_interface, describe_request) || api()->describe_request == nullptr)
-    return "";
+  if (api()->describe_request == nullptr) return "";
   return CollectText([&](kgrpo_text_sink sink) { return api()->describe_request(raw(), &request, sink); });
 }
 
@@ -97,6 +76,14 @@ std::vector<std::string> Coder::Suggestions() const {
   Receiver receiver{Carrier(), [&](std::string_view text) { suggestions.emplace_back(text); }};
   receiver.carrier.Finish(api()->suggestions(raw(), TextSink(receiver)));
   return suggestions;
+}
+
+std::optional<CoderSpending> Coder::Spending() const {
+  if (api()->spending == nullptr) return std::nullopt;
+  kgrpo_coder_spending c{};
+  c.struct_size = sizeof(c);
+  Check(api()->spending(raw(), &c));
+  return CoderSpending{c.cost, c.lost_cost};
 }
 
 }  // namespace kgrpo

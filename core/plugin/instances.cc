@@ -1,4 +1,5 @@
-// What all instances share, and Problem, Evaluator and Reward; the others have files of their own beside this one.
+// What all instances share, and Problem, Evaluator, Reward and Observer; the others have files of their own beside this
+// one.
 #include "plugin/instances.h"
 
 #include <kgrpo/sdk/error.h>
@@ -41,6 +42,12 @@ struct Released<kgrpo_trainer_interface> {
   static constexpr const char* kId = KGRPO_TRAINER_INTERFACE;
 };
 
+template <>
+struct Released<kgrpo_observer_interface> {
+  static constexpr size_t kSize = KGRPO_OBSERVER_INTERFACE_SIZE_1;
+  static constexpr const char* kId = KGRPO_OBSERVER_INTERFACE;
+};
+
 template <typename Call>
 Evaluation CollectEvaluation(Call call) {
   std::optional<Evaluation> collected;
@@ -78,6 +85,7 @@ template class Instance<kgrpo_coder_interface, kgrpo_coder>;
 template class Instance<kgrpo_evaluator_interface, kgrpo_evaluator>;
 template class Instance<kgrpo_reward_interface, kgrpo_reward>;
 template class Instance<kgrpo_trainer_interface, kgrpo_trainer>;
+template class Instance<kgrpo_observer_interface, kgrpo_observer>;
 
 // ---- evaluator ----------------------------------------------------------------------------------
 
@@ -116,6 +124,20 @@ std::string Evaluator::Describe() const {
   return Copy(api()->describe(raw()));
 }
 
+std::optional<std::string> Evaluator::Report(const Problem& problem, std::string_view source,
+                                             std::string_view source_name, const Evaluation& candidate,
+                                             const Evaluation& baseline) const {
+  if (api()->report == nullptr) return std::nullopt;
+  const EvaluationView candidate_view = candidate.ToC(), baseline_view = baseline.ToC();
+  kgrpo_report_request request{};
+  request.struct_size = sizeof(request);
+  request.source = Str(source);
+  request.source_name = Str(source_name);
+  request.candidate = candidate_view.c();
+  request.baseline = baseline_view.c();
+  return CollectText([&](kgrpo_text_sink sink) { return api()->report(raw(), problem.raw(), &request, sink); });
+}
+
 // ---- reward -------------------------------------------------------------------------------------
 
 namespace {
@@ -147,6 +169,24 @@ double Reward::Idle(const kgrpo_reward_request& request) const {
   double score = std::numeric_limits<double>::quiet_NaN();
   Check(api()->idle(raw(), &request, &score));
   return RequireFinite(score, "idle score");
+}
+
+// ---- observer -----------------------------------------------------------------------------------
+
+void Observer::Begin(const kgrpo_run_info& run) {
+  if (api()->begin != nullptr) Check(api()->begin(raw(), &run));
+}
+void Observer::Round(const kgrpo_round_event& event) {
+  if (api()->round != nullptr) Check(api()->round(raw(), &event));
+}
+void Observer::Step(const kgrpo_step_event& event) {
+  if (api()->step != nullptr) Check(api()->step(raw(), &event));
+}
+void Observer::Checkpoint(const kgrpo_checkpoint_event& event) {
+  if (api()->checkpoint != nullptr) Check(api()->checkpoint(raw(), &event));
+}
+void Observer::End(std::string_view outcome) {
+  if (api()->end != nullptr) Check(api()->end(raw(), Str(outcome)));
 }
 
 }  // namespace kgrpo

@@ -1,14 +1,15 @@
-// Plugin instances as C++ objects: Policy, Coder, Evaluator, Reward, Trainer, and the Problem that an Evaluator opens.
+// Plugin instances as C++ objects: Policy, Coder, Evaluator, Reward, Trainer, Observer, and the Problem that an
+// Evaluator opens.
 //
 // Each is made from an interface table, wherever that came from: a loaded library (plugin/loader.h) or, in tests, a
 // table within the process. Move-only; destroying the object destroys the instance. Methods throw kgrpo::Error. Threads
-// are those of the interface's header: a Policy or Trainer is used by one thread at a time, the others by any number at
-// once. The kgrpo_host must outlive the instance, and an Evaluator its Problems.
+// are those of the interface's header. The kgrpo_host must outlive the instance, and an Evaluator its Problems.
 #ifndef KGRPO_PLUGIN_INSTANCES_H
 #define KGRPO_PLUGIN_INSTANCES_H
 
 #include <kgrpo/coder.h>
 #include <kgrpo/evaluator.h>
+#include <kgrpo/observer.h>
 #include <kgrpo/policy.h>
 #include <kgrpo/reward.h>
 #include <kgrpo/trainer.h>
@@ -27,11 +28,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "plugin/in_flight.h"
 #include "plugin/records.h"
 
 namespace kgrpo {
 
-// What the five have in common: an interface table and an object of the plugin's own that create made and destroy ends.
+// What they have in common: an interface table and an object of the plugin's own that create made and destroy ends.
 template <typename Interface, typename Object>
 class Instance {
  public:
@@ -56,21 +58,32 @@ class Instance {
 
 class Policy : public Instance<kgrpo_policy_interface, kgrpo_policy> {
  public:
-  using Instance::Instance;
+  Policy(const kgrpo_policy_interface* api, const kgrpo_host* host, const nlohmann::json& options);
+  Policy(Policy&&) noexcept = default;
+  Policy& operator=(Policy&&) = delete;
+  ~Policy();  // cancels what is in flight and waits for its end
 
   const kgrpo_policy_info& info() const;
 
-  std::vector<int32_t> EncodeChat(std::span<const ChatMessage> messages, const ChatOptions& options = {});
-  std::string RenderChat(std::span<const ChatMessage> messages, const ChatOptions& options = {});
-  std::vector<int32_t> Encode(std::string_view text);
-  std::string Decode(std::span<const int32_t> ids, bool skip_special = false);
+  std::vector<int32_t> EncodeChat(std::span<const ChatMessage> messages, const ChatOptions& options = {}) const;
+  std::string RenderChat(std::span<const ChatMessage> messages, const ChatOptions& options = {}) const;
+  std::vector<int32_t> Encode(std::string_view text) const;
+  std::string Decode(std::span<const int32_t> ids, bool skip_special = false) const;
 
-  // `done` receives each completion as soon as it is finished, in any order, each request exactly once. What `done`
-  // throws is thrown from here once the policy has returned.
-  void Generate(std::span<const kgrpo_generate_request> requests, const kgrpo_sampling& sampling,
-                const std::function<void(Completion)>& done);
-  // All completions, in the order of the requests.
-  std::vector<Completion> Generate(std::span<const kgrpo_generate_request> requests, const kgrpo_sampling& sampling);
+  struct GenerateRequest {
+    std::span<const int32_t> prompt;
+    uint64_t seed = 0;
+  };
+  // Receives the completion of the request of that index, or why there is none. Must not throw.
+  using Done = std::function<void(size_t request, std::optional<Completion> completion, std::exception_ptr error)>;
+
+  // Submits requests and returns. `done` is called exactly once for each, from any thread, possibly before this
+  // returns. Throws when the policy took none of them: `done` is then not called. [any thread]
+  void Submit(std::span<const GenerateRequest> requests, const kgrpo_sampling& sampling, Done done);
+  void Cancel();  // [any thread]
+
+  // Submits them and waits for all: completions in the order of the requests. Throws the first failure.
+  std::vector<Completion> Generate(std::span<const GenerateRequest> requests, const kgrpo_sampling& sampling);
 
   // Log-probabilities of the completions' tokens, sequence after sequence, without a gradient; see
   // kgrpo_policy_interface. `entropies`, if given, is resized to match.
@@ -78,10 +91,13 @@ class Policy : public Instance<kgrpo_policy_interface, kgrpo_policy> {
                                       kgrpo_policy_copy copy = KGRPO_POLICY_CURRENT,
                                       std::vector<float>* entropies = nullptr);
 
-  std::span<const kgrpo_parameter> Parameters();
+  std::span<const kgrpo_parameter_group* const> Parameters();
   void FreezeReference();
   void Save(kgrpo_policy_copy copy, const std::string& directory);
   void Load(kgrpo_policy_copy copy, const std::string& directory);
+
+ private:
+  std::shared_ptr<InFlight> in_flight_;
 };
 
 class Coder : public Instance<kgrpo_coder_interface, kgrpo_coder> {
@@ -109,7 +125,8 @@ class Coder : public Instance<kgrpo_coder_interface, kgrpo_coder> {
   bool has_suggestions() const { return api()->suggestions != nullptr; }
   std::vector<std::string> Suggestions() const;  // empty for a coder that takes any text
 
-  struct InFlight;
+  // What it has spent by its own account; nothing for a coder that keeps none.
+  std::optional<CoderSpending> Spending() const;
 
  private:
   std::shared_ptr<InFlight> in_flight_;
@@ -147,6 +164,10 @@ class Evaluator : public Instance<kgrpo_evaluator_interface, kgrpo_evaluator> {
   Evaluation Evaluate(const Problem& problem, std::string_view source, uint64_t seed, bool thorough = false,
                       bool show_hidden = false);
   std::string Describe() const;
+
+  // A web page on one kernel; nothing for an evaluator that writes none.
+  std::optional<std::string> Report(const Problem& problem, std::string_view source, std::string_view source_name,
+                                    const Evaluation& candidate, const Evaluation& baseline) const;
 };
 
 class Reward : public Instance<kgrpo_reward_interface, kgrpo_reward> {
@@ -170,14 +191,31 @@ class Trainer : public Instance<kgrpo_trainer_interface, kgrpo_trainer> {
   // `policy` must outlive the trainer and stay where it is.
   void Begin(Policy& policy, const kgrpo_trainer_plan& plan);
 
+  // What became of a sample; kgrpo_sample_outcome.
+  struct SampleOutcome {
+    double returned = 0;
+    double advantage = 0;
+  };
   struct Update {
-    std::vector<Metric> metrics;                       // of the whole update, as pushed
-    std::vector<std::vector<Metric>> optimizer_steps;  // a row an optimiser step, in order
+    std::vector<Metric> metrics;                        // of the whole update, as pushed
+    std::vector<std::vector<Metric>> optimizer_steps;   // a row an optimiser step, in order
+    std::vector<std::optional<SampleOutcome>> samples;  // one a sample; nothing where the trainer told none
   };
   Update Train(std::span<const kgrpo_sample> samples);
 
   void SaveState(std::ostream& out);
   void LoadState(std::istream& in);
+};
+
+class Observer : public Instance<kgrpo_observer_interface, kgrpo_observer> {
+ public:
+  using Instance::Instance;
+
+  void Begin(const kgrpo_run_info& run);
+  void Round(const kgrpo_round_event& event);
+  void Step(const kgrpo_step_event& event);
+  void Checkpoint(const kgrpo_checkpoint_event& event);
+  void End(std::string_view outcome);
 };
 
 }  // namespace kgrpo

@@ -22,6 +22,9 @@ void RequireSize(uint32_t struct_size, size_t least, const char* type) {
 EvaluationView::EvaluationView(const Evaluation& evaluation) {
   metrics_.reserve(evaluation.metrics.size());
   for (const Metric& metric : evaluation.metrics) metrics_.push_back({Str(metric.name), metric.value});
+  remarks_.reserve(evaluation.remarks.size());
+  for (const Remark& remark : evaluation.remarks)
+    remarks_.push_back({Str(remark.group), Str(remark.label), Str(remark.text), remark.line, remark.share});
   c_.struct_size = sizeof(c_);
   c_.compiled = evaluation.compiled;
   c_.correct = evaluation.correct;
@@ -32,8 +35,13 @@ EvaluationView::EvaluationView(const Evaluation& evaluation) {
   c_.modelled = evaluation.modelled;
   c_.time_source = Str(evaluation.time_source);
   c_.diagnosis = Str(evaluation.diagnosis);
+  c_.speedup = evaluation.speedup;
+  c_.speedup_low = evaluation.speedup_low;
+  c_.speedup_high = evaluation.speedup_high;
   c_.metrics = metrics_.data();
   c_.metric_count = metrics_.size();
+  c_.remarks = remarks_.data();
+  c_.remark_count = remarks_.size();
 }
 
 Evaluation Evaluation::FromC(const kgrpo_evaluation& c) {
@@ -48,6 +56,14 @@ Evaluation Evaluation::FromC(const kgrpo_evaluation& c) {
   evaluation.modelled = c.modelled != 0;
   evaluation.time_source = Copy(c.time_source);
   evaluation.diagnosis = Copy(c.diagnosis);
+  evaluation.speedup = c.speedup;
+  evaluation.speedup_low = c.speedup_low;
+  evaluation.speedup_high = c.speedup_high;
+  for (size_t i = 0; i < c.remark_count; ++i) {
+    const kgrpo_remark& remark = c.remarks[i];
+    evaluation.remarks.push_back(
+        {Copy(remark.group), Copy(remark.label), Copy(remark.text), remark.line, remark.share});
+  }
   evaluation.metrics.reserve(c.metric_count);
   for (size_t i = 0; i < c.metric_count; ++i) {
     evaluation.metrics.push_back({Copy(c.metrics[i].name), c.metrics[i].value});
@@ -82,9 +98,10 @@ CoderAnswer CoderAnswer::FromC(const kgrpo_coder_answer& c) {
   answer.cost = c.cost;
   answer.seconds = c.seconds;
   answer.attempts = c.attempts;
-  if (KGRPO_HAS_MEMBER(&c, kgrpo_coder_answer, text)) answer.text = Copy(c.text);
-  if (KGRPO_HAS_MEMBER(&c, kgrpo_coder_answer, reused)) answer.reused = c.reused != 0;
-  if (KGRPO_HAS_MEMBER(&c, kgrpo_coder_answer, estimated)) answer.estimated = c.estimated != 0;
+  answer.lost_cost = c.lost_cost;
+  answer.text = Copy(c.text);
+  answer.reused = c.reused != 0;
+  answer.estimated = c.estimated != 0;
   if ((answer.outcome == KGRPO_CODER_OK) == answer.source.empty()) {
     throw Error(KGRPO_ERROR_INTERNAL, std::string("the coder delivered outcome \"") + CoderOutcomeName(answer.outcome) +
                                           (answer.source.empty() ? "\" without a kernel" : "\" with a kernel"));
@@ -102,6 +119,7 @@ kgrpo_coder_answer CoderAnswer::ToC() const {
   c.prompt_tokens = prompt_tokens;
   c.completion_tokens = completion_tokens;
   c.cost = cost;
+  c.lost_cost = lost_cost;
   c.seconds = seconds;
   c.attempts = attempts;
   c.text = Str(text);
@@ -137,7 +155,6 @@ Completion Completion::FromC(const kgrpo_completion& c) {
                 "the policy delivered a completion with the unknown finish_reason " + std::to_string(c.finish_reason));
   }
   Completion completion;
-  completion.request = c.request;
   completion.ids.assign(c.ids, c.ids + c.size);
   completion.logprobs.assign(c.logprobs, c.logprobs + c.size);
   completion.text = Copy(c.text);

@@ -24,6 +24,14 @@ struct Metric {
   bool operator==(const Metric&) const = default;
 };
 
+// A fact in words; kgrpo_remark.
+struct Remark {
+  std::string group, label, text;
+  uint32_t line = 0;
+  double share = 0;
+  bool operator==(const Remark&) const = default;
+};
+
 // A kgrpo_evaluation that points into an Evaluation.
 class EvaluationView {
  public:
@@ -31,7 +39,8 @@ class EvaluationView {
   const kgrpo_evaluation* c() const { return &c_; }
 
  private:
-  std::vector<kgrpo_metric> metrics_;  // c_.metrics points here; moving a vector keeps its elements in place
+  std::vector<kgrpo_metric> metrics_;  // c_ points here; moving a vector keeps its elements in place
+  std::vector<kgrpo_remark> remarks_;
   kgrpo_evaluation c_{};
 };
 
@@ -46,7 +55,11 @@ struct Evaluation {
   bool modelled = false;
   std::string time_source;
   std::string diagnosis;
+  double speedup = 0;
+  double speedup_low = 0;
+  double speedup_high = 0;
   std::vector<Metric> metrics;
+  std::vector<Remark> remarks;
 
   static Evaluation FromC(const kgrpo_evaluation& c);
   EvaluationView ToC() const { return EvaluationView(*this); }
@@ -61,6 +74,7 @@ struct CoderAnswer {
   uint64_t prompt_tokens = 0;
   uint64_t completion_tokens = 0;
   double cost = 0;
+  double lost_cost = 0;  // of it: for attempts that gave no answer
   double seconds = 0;
   uint32_t attempts = 0;
   std::string text;        // what a model answered, word for word; mostly empty
@@ -69,6 +83,12 @@ struct CoderAnswer {
 
   static CoderAnswer FromC(const kgrpo_coder_answer& c);
   kgrpo_coder_answer ToC() const;  // borrows from this
+};
+
+// kgrpo_coder_spending.
+struct CoderSpending {
+  double cost = 0;
+  double lost_cost = 0;  // of it: for attempts that gave no answer
 };
 
 // "ok", "not_applicable", "unclear", "refused", "truncated", "no_code", "failed": as logs, stores and reports name

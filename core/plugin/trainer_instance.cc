@@ -4,6 +4,7 @@
 
 #include <istream>
 #include <ostream>
+#include <string>
 #include <utility>
 
 #include "plugin/instances.h"
@@ -43,6 +44,7 @@ Trainer::Update Trainer::Train(std::span<const kgrpo_sample> samples) {
     Carrier carrier;
     Update update;
   } context;
+  context.update.samples.resize(samples.size());
   const kgrpo_update_sink sink = {
       &context,
       [](void* opaque, kgrpo_metric metric) {
@@ -52,8 +54,20 @@ Trainer::Update Trainer::Train(std::span<const kgrpo_sample> samples) {
       [](void* opaque, const kgrpo_metric* row, size_t count) {
         auto* self = static_cast<Context*>(opaque);
         self->carrier.Run([&] { self->update.optimizer_steps.push_back(CopyMetrics(row, count)); });
+      },
+      [](void* opaque, const kgrpo_sample_outcome* outcome) {
+        auto* self = static_cast<Context*>(opaque);
+        self->carrier.Run([&] {
+          if (outcome->sample >= self->update.samples.size())
+            throw Error(KGRPO_ERROR_INTERNAL, "the trainer told of sample " + std::to_string(outcome->sample) + " of " +
+                                                  std::to_string(self->update.samples.size()));
+          self->update.samples[outcome->sample] = {outcome->returned, outcome->advantage};
+        });
       }};
-  context.carrier.Finish(api()->update(raw(), samples.data(), samples.size(), sink));
+  std::vector<const kgrpo_sample*> pointers;
+  pointers.reserve(samples.size());
+  for (const kgrpo_sample& sample : samples) pointers.push_back(&sample);
+  context.carrier.Finish(api()->update(raw(), pointers.data(), pointers.size(), sink));
   return std::move(context.update);
 }
 
