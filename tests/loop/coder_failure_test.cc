@@ -339,6 +339,7 @@ TEST_F(CoderFailureTest, AStopTellsWhatWasPaidForNothing) {
     options.resume = resume;
     return kgrpo::Run(config, parts, problems, folder, options).message;
   };
+  knobs().coder_cost = 0;
   knobs().coder_spent = 100;
   knobs().coder_lost = 60;
   knobs().cancel_after_updates = 2;
