@@ -69,21 +69,22 @@ Judge::Judge(const Options& options)
   worker.device_node = device_.node();
   worker.call_seconds = options.call_seconds;
   FindWorkerSandbox(worker);
-  try {
-    if (!options.interpret) throw Error(KGRPO_ERROR_UNAVAILABLE, "checks: device");
-    const int capability = device_.compute_capability();
-    interpreted_checks_ = std::make_unique<InterpretedChecks>(sandbox_, helper_directory_,
-                                                              capability == 80   ? "a100"
-                                                              : capability == 89 ? "l4"
-                                                                                 : "h100",
-                                                              options.compilers, options.cancelled);
-  } catch (const Error& error) {
-    not_interpreted_ = error.what();
-  }
+  if (options.interpret) PrepareInterpreter();
   if (options.profile) profiler_ = std::make_unique<Profiler>(sandbox_, ProfilerOptions(worker));
 }
 
 Judge::~Judge() = default;
+
+void Judge::PrepareInterpreter() {
+  const int capability = device_.compute_capability();
+  const char* const described_as = capability == 80 ? "a100" : capability == 89 ? "l4" : "h100";
+  try {
+    interpreted_checks_ = std::make_unique<InterpretedChecks>(sandbox_, helper_directory_, described_as,
+                                                              options_.compilers, options_.cancelled);
+  } catch (const Error& error) {
+    not_interpreted_ = error.what();
+  }
+}
 
 // Makes room for the problem's cases and for four sets at its timing size.
 void Judge::ReserveFor(const Problem& problem, const std::vector<Case>& cases) {
@@ -334,7 +335,8 @@ std::string Judge::Describe() const {
        << (clocks_.known() ? "" : "; NVML is not there, so throttled clocks go unnoticed");
   text << "\nchecks: "
        << (interpreted_checks_ ? "every correctness case is interpreted too, with every check"
-                               : "device only: " + not_interpreted_);
+                               : "device only")
+       << (not_interpreted_.empty() ? "" : ": " + not_interpreted_);
   if (profiler_) text << "\nprofiler: " << profiler_->Describe();
   return text.str();
 }

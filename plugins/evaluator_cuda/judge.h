@@ -87,6 +87,7 @@ class Judge {
 
   std::vector<Case> DrawCases(const OpenProblem& open, uint64_t key, int seeds, bool show_hidden) const;
   void FindWorkerSandbox(const Worker::Options& worker);
+  void PrepareInterpreter();
   void CheckWorks();
   void ReserveFor(const evaluator::Problem& problem, const std::vector<Case>& cases);
   Trouble RunCase(Worker& worker, const LentMemory& memory, const evaluator::Problem& problem, const Case& one,
@@ -139,7 +140,7 @@ class Judge {
   std::unique_ptr<WorkerPool> workers_;
   std::unique_ptr<Profiler> profiler_;  // where it is asked for
   std::unique_ptr<InterpretedChecks> interpreted_checks_;
-  std::string not_interpreted_;  // why there are none
+  std::string not_interpreted_;  // why there are none though they are asked for
 };
 
 }  // namespace kgrpo::evaluator_cuda
