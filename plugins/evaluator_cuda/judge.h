@@ -124,7 +124,8 @@ class Judge {
   std::string no_gates_;               // of workers
   evaluator::Sandbox worker_sandbox_;  // of workers: where CUDA does not work in all of it, less
   Device device_;
-  const bool busy_;  // with others' kernels, when the judge began
+  const bool busy_;           // with others' kernels, when the judge began
+  const uint64_t order_key_;  // Timer's
   Clocks clocks_;
   evaluator::Compiler compiler_;
   std::mutex mutex_;  // guards what follows: the device serves one judgement at a time
