@@ -101,6 +101,10 @@ TEST(Bulk, MessagesNameTheCopy) {
       << first("WrongSize");
   EXPECT_NE(first("WrongSourceUsedAgain").find("copies from there by cp.async.bulk"), std::string::npos)
       << first("WrongSourceUsedAgain");
+  EXPECT_NE(first("WrongTooManyAtOnce")
+                .find("begins a bulk copy while 16384 of its block are not complete, the most that the interpreter"),
+            std::string::npos)
+      << first("WrongTooManyAtOnce");
   EXPECT_NE(first("WrongNoProxyFence").find("with no fence.proxy.async between"), std::string::npos)
       << first("WrongNoProxyFence");
 }

@@ -344,6 +344,30 @@ KERNEL WrongWaitForTooFewGroups(const float* x, float* y) {
     __syncthreads();
   }
 }
+// Of two stores from one place one has read it.
+KERNEL WrongSourceOfTheSecond(const float* x, float* y) {
+  __shared__ alignas(16) float tile[64];
+  tile[threadIdx.x] = x[threadIdx.x];
+  ptx::fence_proxy_async(ptx::space_shared);
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    Store(y + blockIdx.x * kFloats, tile, 256);
+    Store(y + blockIdx.x * kFloats + 64, tile + 32, 128);
+    ptx::cp_async_bulk_wait_group_read(ptx::n32_t<1>());
+  }
+  __syncthreads();
+  tile[threadIdx.x] = 0;  // expect: race
+}
+KERNEL WrongTooManyAtOnce(const float* x, float* y) {
+  __shared__ alignas(16) float tile[kFloats];
+  for (int i = threadIdx.x; i < kFloats; i += 64) tile[i] = 2 * x[blockIdx.x * kFloats + i];
+  ptx::fence_proxy_async(ptx::space_shared);
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  for (int k = 0; k < 16385; ++k) {
+    Store(y + blockIdx.x * kFloats, tile, 16);  // expect: unsupported
+  }
+}
 KERNEL WrongNoProxyFence(const float* x, float* y) {
   __shared__ alignas(16) float tile[kFloats];
   for (int i = threadIdx.x; i < kFloats; i += 64) tile[i] = 2 * x[blockIdx.x * kFloats + i];
