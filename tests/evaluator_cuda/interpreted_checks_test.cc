@@ -138,7 +138,8 @@ TEST(InterpretedChecks, HalfSetVectorsAccuseNobodyBeyondTheBound) {
   ASSERT_FALSE(trouble || loaded.Start());
   const std::vector<evaluator::CorrectnessCase> cases = evaluator::CorrectnessCases(bench.problem, 1, 2);
   interpreter::InterpretedCases interpreted(
-      loaded, bench.problem, cases, {.before_each = [] {}, .values_decide = false, .most_warp_instructions = 1});
+      loaded, bench.problem, cases,
+      {.expected = {}, .before_each = [] {}, .values_decide = false, .most_warp_instructions = 1});
   trouble = interpreted.Run();
   EXPECT_FALSE(IsFinding(trouble));
   EXPECT_EQ(trouble.sentence, "The correctness cases execute more than 0 million warp instructions.");
