@@ -122,11 +122,11 @@ Trouble InterpretedCases::RunOverOthers(const Trouble& found) {
   std::vector<std::vector<uint8_t>> of_first;
   for (const uint8_t unwritten : {0x7B, 0x00, 0xFF}) {
     // The call that was stopped has ended its process.
-    if (const Trouble trouble = loaded_.Start(); trouble) return trouble;
+    if (Trouble trouble = loaded_.Start()) return trouble;
     unwritten_shared_ = unwritten;
     first_outputs_.clear();
     worst_ = {};
-    if (const Trouble trouble = RunAll(); trouble) return IsOfValues(trouble) ? found : trouble;
+    if (const Trouble trouble = RunAll()) return IsOfValues(trouble) ? found : trouble;
     // Where nobody knows what is right, it must at least be the same.
     if (options_.expected) continue;
     if (of_first.empty()) of_first = first_outputs_;

@@ -18,18 +18,22 @@ bool Overlaps(uint64_t first, uint64_t bytes, uint64_t other, uint64_t other_byt
 // destinations nobody may touch, and the loads of its own, whose sources nobody may write to.
 template <typename Function>
 void ForGlobalCopies(const Warp& warp, bool writes, Function f) {
+  size_t walked = 0;
   if (warp.grid->bulk_stores != 0) {
     for (const Block* block : warp.grid->resident) {
-      ChargeWalk(*warp.grid, block->bulk_copies.size());
+      walked += block->bulk_copies.size();
       for (const BulkCopy& copy : block->bulk_copies) {
         if (!copy.loads) f(*block, copy);
       }
     }
   }
-  if (!writes) return;
-  for (const BulkCopy& copy : warp.block->bulk_copies) {
-    if (copy.loads) f(*warp.block, copy);
+  if (writes) {
+    walked += warp.block->bulk_copies.size();
+    for (const BulkCopy& copy : warp.block->bulk_copies) {
+      if (copy.loads) f(*warp.block, copy);
+    }
   }
+  ChargeWalk(*warp.grid, walked);
 }
 
 void ReportCopy(Warp& warp, const Instruction& in, int lane, const Access& access, const ThreadId& other, uint32_t pc,
@@ -128,6 +132,7 @@ bool ReportPending(Warp& warp, const Instruction& in, int lane, const Access& ac
       }
     }
   }
+  ChargeWalk(*warp.grid, warp.block->bulk_copies.size());
   for (const BulkCopy& copy : warp.block->bulk_copies) {
     if (copy.source_read || (!copy.loads && !writes)) continue;
     if (!Overlaps(offset, access.bytes, copy.shared_offset, copy.bytes)) continue;
