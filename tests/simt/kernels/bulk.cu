@@ -358,16 +358,6 @@ KERNEL WrongSourceOfTheSecond(const float* x, float* y) {
   __syncthreads();
   tile[threadIdx.x] = 0;  // expect: race
 }
-KERNEL WrongTooManyAtOnce(const float* x, float* y) {
-  __shared__ alignas(16) float tile[kFloats];
-  for (int i = threadIdx.x; i < kFloats; i += 64) tile[i] = 2 * x[blockIdx.x * kFloats + i];
-  ptx::fence_proxy_async(ptx::space_shared);
-  __syncthreads();
-  if (threadIdx.x != 0) return;
-  for (int k = 0; k < 16385; ++k) {
-    Store(y + blockIdx.x * kFloats, tile, 16);  // expect: unsupported
-  }
-}
 KERNEL WrongNoProxyFence(const float* x, float* y) {
   __shared__ alignas(16) float tile[kFloats];
   for (int i = threadIdx.x; i < kFloats; i += 64) tile[i] = 2 * x[blockIdx.x * kFloats + i];
@@ -409,4 +399,15 @@ KERNEL WrongSourceOfALoadWritten(float* x, float* y) {
   }
   Wait(&full, 0);
   y[threadIdx.x + blockIdx.x * kFloats] = tile[threadIdx.x];
+}
+
+// ---- the limit; bulk_test.cc runs it as <<<1, 1>>> ----
+
+extern "C" __global__ void StoresAtOnce(float* y, int count) {
+  __shared__ alignas(16) float tile[4];
+  for (int i = 0; i < 4; ++i) tile[i] = 1;
+  ptx::fence_proxy_async(ptx::space_shared);
+  for (int k = 0; k < count; ++k) {
+    Store(y + 4 * k, tile, 16);
+  }
 }
