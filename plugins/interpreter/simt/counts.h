@@ -93,6 +93,10 @@ struct LatencyPath {
     for (size_t i = 0; i < kLatencyTerms; ++i) cycles += steps[i] * by_term[i];
     return cycles;
   }
+  void Add(const LatencyPath& other, double times) {
+    issue += times * other.issue;
+    for (size_t i = 0; i < kLatencyTerms; ++i) steps[i] += times * other.steps[i];
+  }
 };
 
 // How much of the L1 a block has for itself, for which misses are counted: that much of its even share.
@@ -105,6 +109,11 @@ struct BlockLatency {
   LatencyPath miss;         // every L1 miss served by DRAM
   double instructions = 0;  // that the warp issued
   double weight = 1;        // blocks of the launch that it stands for, relative to the others'
+  // Adds `times` such chains, of whose L1 misses DRAM serves the part `from_dram`.
+  void AddTo(LatencyPath* sum, double times, double from_dram) const {
+    sum->Add(hit, times * (1 - from_dram));
+    sum->Add(miss, times * from_dram);
+  }
 };
 
 // What instructions ask of the device. The same figures as in Counts, but told apart by instruction or by source line.
