@@ -56,6 +56,7 @@ void CompletionWriter::Write(std::vector<PendingCompletion>& batch) {
 void CompletionWriter::WriteAlike(std::vector<PendingCompletion>& batch, const std::vector<size_t>& members,
                                   DeviceTurn& turn) {
   std::vector<GenerationRequest> requests;
+  requests.reserve(members.size());
   for (const size_t member : members) requests.push_back({batch[member].prompt(), batch[member].seed()});
   // Completions are handed over between slices of the device's time and without its lock: a coder or a judge may want
   // the device at once.

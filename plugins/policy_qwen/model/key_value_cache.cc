@@ -82,6 +82,7 @@ at::Tensor KeyValueCache::Mask() const {
 
 void KeyValueCache::Keep(const std::vector<int64_t>& rows) {
   std::vector<int64_t> first_columns;
+  first_columns.reserve(rows.size());
   for (const int64_t row : rows) first_columns.push_back(first_columns_[static_cast<size_t>(row)]);
   first_columns_ = std::move(first_columns);
   const at::Tensor index = IndexTensor(rows, options_.device());
