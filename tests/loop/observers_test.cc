@@ -27,6 +27,7 @@ struct kgrpo_observer {
   std::string file;
   std::string fails_at;  // the event that it fails at: "step 2"
   std::mutex* gate = nullptr;
+  size_t dies_at = 0;  // the so many-th event kills the process
   std::vector<std::string> told;
   std::set<std::thread::id> threads;
   void (*at_step)(uint64_t step) = nullptr;
@@ -41,6 +42,7 @@ struct kgrpo_observer {
       }
       told.push_back(event);
       if (!file.empty()) std::ofstream(file, std::ios::app) << event << std::endl;
+      if (told.size() == dies_at) raise(SIGKILL);
     });
   }
 };
@@ -378,16 +380,19 @@ TEST_F(RunObserversTest, AFailureAtTheEndIsToldWithTheOutcome) {
   EXPECT_EQ(outcome.message, "observers[0] (recorder): the disk is full");
 }
 
-// Runs in a child, which kills itself at its so many-th fault point. Returns whether it reached the end.
-bool RunChild(PipelineConfig config, const std::string& file, bool resume, int die_at) {
+// Runs in a child, which kills itself at its so many-th fault point, or at its observer's so many-th event; 0: never.
+// Returns whether it reached the end.
+bool RunChild(PipelineConfig config, const std::string& file, bool resume, int point, size_t event) {
   const pid_t child = fork();
   if (child == 0) {
     int passed = 0;
     try {
       PipelineParts parts = fakes::Parts(config);
-      AddRecorder(config, parts)->file = file;
+      kgrpo_observer* recorder = AddRecorder(config, parts);
+      recorder->file = file;
+      recorder->dies_at = event;
       RunWith(config, parts, resume, [&](const char*) {
-        if (++passed == die_at) raise(SIGKILL);
+        if (++passed == point) raise(SIGKILL);
       });
     } catch (const std::exception& error) {
       fprintf(stderr, "child: %s\n", error.what());
@@ -412,17 +417,19 @@ Lines StepsAndRounds(const std::string& file) {
 TEST_F(RunObserversTest, AKilledRunGoesOnWithoutAGapOrARepetition) {
   const std::string file = fakes::Folder("observers_told").string();
   PipelineConfig config = fakes::Config(fakes::Folder("observers_unbroken"));
-  ASSERT_TRUE(RunChild(config, file, false, 0));
+  ASSERT_TRUE(RunChild(config, file, false, 0, 0));
   const Lines unbroken = StepsAndRounds(file);
-  ASSERT_GT(unbroken.size(), 11U);
-  bool reached_the_end = false;
-  for (int at = 1; !reached_the_end; at += 3) {
+  ASSERT_GT(unbroken.size(), 200U);
+  const auto dies_and_goes_on = [&](int point, size_t event) {
     fs::remove(file);
     config.output_dir = fakes::Folder("observers_killed");
-    reached_the_end = RunChild(config, file, false, at);
-    if (!reached_the_end) RunChild(config, file, fs::exists(fs::path(config.output_dir) / "run.sqlite"), 0);
-    ASSERT_EQ(StepsAndRounds(file), unbroken) << "killed at point " << at;
-  }
+    const bool reached_the_end = RunChild(config, file, false, point, event);
+    if (!reached_the_end) RunChild(config, file, fs::exists(fs::path(config.output_dir) / "run.sqlite"), 0, 0);
+    EXPECT_EQ(StepsAndRounds(file), unbroken) << "killed at point " << point << ", event " << event;
+    return reached_the_end;
+  };
+  for (int point = 1; !dies_and_goes_on(point, 0); point += 5) ASSERT_FALSE(HasFailure());
+  for (size_t event = 1; !dies_and_goes_on(0, event); event += 23) ASSERT_FALSE(HasFailure());
 }
 
 }  // namespace
