@@ -227,6 +227,7 @@ TEST(RolloutsTest, RowsHaveTheSameColumnsAndTypes) {
     ASSERT_EQ(row.size(), rows[0].size());
     for (auto column = row.begin(); column != row.end(); ++column, ++expected) {
       EXPECT_EQ(column.key(), expected.key());
+      if (column.value().is_null()) continue;  // what the trainer told nothing of
       EXPECT_EQ(column.value().type_name(), std::string(expected.value().type_name())) << column.key();
       EXPECT_EQ(column.value().is_number_float(), expected.value().is_number_float()) << column.key();
     }
