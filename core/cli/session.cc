@@ -118,6 +118,12 @@ PipelineParts Session::MakeParts(const PipelineConfig& config, const std::set<Ro
                                     type_identity<Trainer>(), type_identity<kgrpo_trainer_interface>()));
     }
   }
+  if (roles.contains(Role::kObserver)) {
+    for (size_t i = 0; i < config.observers.size(); ++i) {
+      parts.observers.push_back(make(Role::kObserver, "observers[" + std::to_string(i) + "]", config.observers[i],
+                                     type_identity<Observer>(), type_identity<kgrpo_observer_interface>()));
+    }
+  }
   return parts;
 }
 

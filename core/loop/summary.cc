@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <set>
 
 namespace kgrpo {
@@ -63,6 +64,16 @@ void ShowCoder(Console& console, RunDatabase& database) {
   } else if (totals.tokens > 0) {
     console.Note("the coder told no cost (none was paid, or its prices are not known)" + what);
   }
+}
+
+// What the observers that come with kgrpo wrote there: "", or ", metrics.jsonl, TensorBoard events".
+std::string ObserversFiles(const std::filesystem::path& folder) {
+  std::string files = std::filesystem::exists(folder / "metrics.jsonl") ? ", metrics.jsonl" : "";
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().filename().string().find("tfevents") == std::string::npos) continue;
+    return files + ", TensorBoard events";
+  }
+  return files;
 }
 
 }  // namespace
@@ -197,8 +208,8 @@ void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& prob
   const std::string path = folder.path().string();
   const std::string kernels = best.empty() ? "" : "kernels/ (the best verified ones), ";
   const std::string model = learned ? "the trained model" : "the model as it was";
-  console.Note("left behind in " + path + ": final/ (" + model + "), " + kernels +
-               "run.sqlite, rollouts/, TensorBoard events" +
+  console.Note("left behind in " + path + ": final/ (" + model + "), " + kernels + "run.sqlite, rollouts/" +
+               ObserversFiles(folder.path()) +
                (best.empty() ? "; kernels/ is empty: no candidate was both right and faster than its reference" : ""));
   if (!learned) return;
   console.Note("next: kgrpo-host eval " + folder.resolved_yaml().string() + " --policy " +

@@ -84,6 +84,13 @@ std::set<size_t> OptionalFunctions(Role role) {
   const auto index = [](size_t offset) { return offset / sizeof(void*) - 1; };
   if (role == Role::kCoder) return {index(offsetof(kgrpo_coder_interface, suggestions))};
   if (role == Role::kReward) return {index(offsetof(kgrpo_reward_interface, idle))};
+  if (role == Role::kObserver) {
+    std::set<size_t> events;
+    for (size_t i = index(offsetof(kgrpo_observer_interface, begin));
+         i <= index(offsetof(kgrpo_observer_interface, end)); ++i)
+      events.insert(i);
+    return events;
+  }
   return {};
 }
 
@@ -125,7 +132,7 @@ constexpr bool kHasFactory = offsetof(T, create) == offsetof(Factory, create) &&
                              offsetof(T, destroy) == offsetof(Factory, destroy);
 static_assert(kHasFactory<kgrpo_policy_interface> && kHasFactory<kgrpo_coder_interface> &&
               kHasFactory<kgrpo_evaluator_interface> && kHasFactory<kgrpo_reward_interface> &&
-              kHasFactory<kgrpo_trainer_interface>);
+              kHasFactory<kgrpo_trainer_interface> && kHasFactory<kgrpo_observer_interface>);
 
 // The error's message, checked for form; releases it.
 std::string TakeMessage(kgrpo_error* error) {

@@ -1,15 +1,18 @@
-#include "store/tensorboard.h"
+#include "observer_tensorboard/event_writer.h"
 
 #include <kgrpo/sdk/error.h>
+#include <kgrpo/sdk/text.h>
 
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cerrno>
+#include <cstdio>
 #include <cstring>
 
-namespace kgrpo {
+namespace kgrpo::tensorboard {
 namespace {
 
 // The protobuf wire format (protobuf.dev/programming-guides/encoding): a key is (field << 3) | wire type.
@@ -94,11 +97,11 @@ EventWriter::EventWriter(const std::filesystem::path& directory, double wall_tim
   file_.flush();
 }
 
-void EventWriter::Add(uint64_t step, double wall_time, std::span<const Metric> metrics) {
+void EventWriter::Add(uint64_t step, double wall_time, std::span<const kgrpo_metric> metrics) {
   std::string summary;  // Summary {1: repeated Value {1: tag, 2: float simple_value}}
-  for (const Metric& metric : metrics) {
+  for (const kgrpo_metric& metric : metrics) {
     std::string value;
-    PutBytes(value, 1, metric.name);
+    PutBytes(value, 1, View(metric.name));
     PutKey(value, 2, kFixed32);
     PutLittleEndian(value, std::bit_cast<uint32_t>(static_cast<float>(metric.value)));
     PutBytes(summary, 1, value);
@@ -120,4 +123,4 @@ void EventWriter::Record(const std::string& event) {
   file_.write(record.data(), static_cast<std::streamsize>(record.size()));
 }
 
-}  // namespace kgrpo
+}  // namespace kgrpo::tensorboard

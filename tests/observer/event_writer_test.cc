@@ -1,19 +1,24 @@
-// store/tensorboard.h, held to the bytes of TensorBoard's own writer (tests/golden/store/make_events.py).
-#include "store/tensorboard.h"
+// observer_tensorboard/event_writer.h, held to the bytes of TensorBoard's own writer
+// (tests/golden/observer/make_events.py).
+#include "observer_tensorboard/event_writer.h"
 
 #include "store/files.h"
 
 #include <gtest/gtest.h>
+#include <kgrpo/sdk/text.h>
 
+#include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
-namespace kgrpo {
+namespace kgrpo::tensorboard {
 namespace {
 
 namespace fs = std::filesystem;
 
 nlohmann::json Golden() {
-  return nlohmann::json::parse(ReadFile(fs::path(KGRPO_SOURCE_DIR) / "tests/golden/store/events.json"));
+  return nlohmann::json::parse(ReadFile(fs::path(KGRPO_SOURCE_DIR) / "tests/golden/observer/events.json"));
 }
 
 std::string Hex(const std::string& bytes) {
@@ -32,14 +37,20 @@ TEST(Crc32cTest, EqualsTensorBoards) {
   }
 }
 
+std::vector<kgrpo_metric> Points(std::initializer_list<std::pair<const char*, double>> points) {
+  std::vector<kgrpo_metric> metrics;
+  for (const auto& [name, value] : points) metrics.push_back({Str(name), value});
+  return metrics;
+}
+
 TEST(EventWriterTest, WritesTheBytesThatTensorBoardWrites) {
   const fs::path folder = fs::path(KGRPO_BINARY_DIR) / "test_runs" / "events";
   fs::remove_all(folder);
   fs::create_directories(folder);
   EventWriter writer(folder, 1700000000.0, 7);
-  writer.Add(1, 1700000000.25, std::vector<Metric>{{"reward", 0.5}, {"kernel/correct_rate", 1.0}});
-  writer.Add(2, 1700000001.5, std::vector<Metric>{{"reward", -0.125}});
-  writer.Add(300, 1700000002.75, std::vector<Metric>{{"reward", 1e-30}, {"loss", -3.4028234663852886e38}});
+  writer.Add(1, 1700000000.25, Points({{"reward", 0.5}, {"kernel/correct_rate", 1.0}}));
+  writer.Add(2, 1700000001.5, Points({{"reward", -0.125}}));
+  writer.Add(300, 1700000002.75, Points({{"reward", 1e-30}, {"loss", -3.4028234663852886e38}}));
   EXPECT_NE(writer.path().filename().string().find("tfevents"), std::string::npos);
   EXPECT_EQ(Hex(ReadFile(writer.path())), Golden()["events"].get<std::string>());
 }
@@ -52,4 +63,4 @@ TEST(EventWriterTest, FilesOfOneProcessHaveDifferentNames) {
 }
 
 }  // namespace
-}  // namespace kgrpo
+}  // namespace kgrpo::tensorboard

@@ -1,10 +1,10 @@
-// TensorBoard event files: scalars by step. The format is TensorFlow's record file of Event messages
+// event_writer.h - TensorBoard event files: scalars by step. The format is TensorFlow's record file of Event messages
 // (tensorflow/core/util/ event.proto, lib/io/record_writer.h); scalars need so little of protobuf that it is written
 // here by hand.
-#ifndef KGRPO_STORE_TENSORBOARD_H
-#define KGRPO_STORE_TENSORBOARD_H
+#ifndef KGRPO_OBSERVER_TENSORBOARD_EVENT_WRITER_H
+#define KGRPO_OBSERVER_TENSORBOARD_EVENT_WRITER_H
 
-#include "plugin/records.h"
+#include <kgrpo/abi.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-namespace kgrpo {
+namespace kgrpo::tensorboard {
 
 // CRC-32C (Castagnoli; RFC 3720 appendix B.4), of `bytes`.
 uint32_t Crc32c(std::string_view bytes);
@@ -28,7 +28,7 @@ class EventWriter {
   EventWriter(const std::filesystem::path& directory, double wall_time, std::optional<uint64_t> purge_from = {});
 
   // Adds one point to each metric's curve, and flushes.
-  void Add(uint64_t step, double wall_time, std::span<const Metric> metrics);
+  void Add(uint64_t step, double wall_time, std::span<const kgrpo_metric> metrics);
 
   const std::filesystem::path& path() const { return path_; }
 
@@ -39,5 +39,5 @@ class EventWriter {
   std::ofstream file_;
 };
 
-}  // namespace kgrpo
+}  // namespace kgrpo::tensorboard
 #endif

@@ -1,9 +1,9 @@
 """Writes events.json: what TensorBoard's own record writer makes of a few scalar events, byte by byte.
 
-The scalars, steps and times are repeated in tests/store/tensorboard_test.cc, which holds our event file to these bytes.
+The scalars, steps and times are repeated in tests/observer/event_writer_test.cc, which holds our event file to these bytes.
 
     python3 -m venv /tmp/venv && /tmp/venv/bin/pip install tensorboard
-    /tmp/venv/bin/python tests/golden/store/make_events.py
+    /tmp/venv/bin/python tests/golden/observer/make_events.py
 """
 
 import importlib.metadata
