@@ -4,33 +4,23 @@
 #include <cmath>
 #include <cstdio>
 #include <numbers>
+#include <optional>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "prompt/number_text.h"
 #include "report/escape.h"
+#include "report/label_places.h"
 
 namespace kgrpo {
 namespace {
 
 constexpr double kWidth = 760, kHeight = 470, kLeft = 86, kRight = 24, kTop = 22, kBottom = 62;
 constexpr double kLineHeight = 15;  // of labels
+constexpr double kDotRadius = 7;    // of the largest, with its rim
 constexpr const char *kInk = "#1f2933", *kGrid = "#e4e7eb", *kRoof = "#52606d", *kKernelColour = "#c2410c",
                      *kReferenceColour = "#2563a8", *kNeeded = "#15803d";
-
-struct Spot {
-  double x, y;
-};
-Spot Between(Spot from, Spot to, double t) {
-  return {from.x + t * (to.x - from.x), from.y + t * (to.y - from.y)};
-}
-
-struct Rectangle {
-  double left, top, right, bottom;
-  bool Overlaps(const Rectangle& other) const {
-    return left < other.right && other.left < right && top < other.bottom && other.top < bottom;
-  }
-};
 
 class Picture {
  public:
@@ -47,6 +37,8 @@ class Picture {
     for (const Roofline::Point& point : roofline_.points) DrawMark(point);
     // The kernel's first: they keep the best places.
     for (auto point = roofline_.points.rbegin(); point != roofline_.points.rend(); ++point) LabelPoint(*point);
+    // A slope's name finds room somewhere along it.
+    for (const Roofline::Slope& slope : roofline_.slopes) LabelSlope(slope);
     svg_ << "</svg>\n";
     return svg_.str();
   }
@@ -78,6 +70,9 @@ class Picture {
     y_low_ = std::log10(low / 4);
     y_high_ = std::max(std::log10(high * 3), y_low_ + 2);
   }
+
+  Spot SpotOf(const Roofline::Point& point) const { return {X(point.intensity), Y(point.rate)}; }
+  static double WidthOf(const std::string& name) { return 6.6 * static_cast<double>(name.size()); }
 
   void Text(double x, double y, const std::string& text, const std::string& attributes) {
     svg_ << "<text x=\"" << x << "\" y=\"" << y << "\" " << attributes << ">" << EscapeHtml(text) << "</text>\n";
@@ -132,49 +127,59 @@ class Picture {
     turned << "fill=\"" << kNeeded << "\" text-anchor=\"end\" transform=\"rotate(-90 " << x - 5 << " " << kTop + 8
            << ")\"";
     Text(x - 5, kTop + 8, "least traffic", turned.str());
-    taken_.push_back({x - 5 - kLineHeight, kTop, x - 2, kTop + 84});
-    for (double y = kTop; y < bottom; y += 6) taken_.push_back({x - 2, y, x + 2, y + 6});
+    places_.AddMark({x - 5 - kLineHeight, kTop, x - 2, kTop + 84});
+    places_.AddLine({x, kTop}, {x, bottom});
+  }
+
+  // Where a slope enters the picture and where it meets the peak; nothing where that is beside the picture.
+  std::optional<std::pair<Spot, Spot>> EndsOf(const Roofline::Slope& slope) const {
+    const double rate = slope.bytes_per_second, peak = roofline_.peaks.front().rate;
+    const double from = std::max(std::pow(10.0, x_low_), std::pow(10.0, y_low_) / rate),
+                 to = std::min(std::pow(10.0, x_high_), peak / rate);
+    if (from >= to) return std::nullopt;
+    return std::pair{Spot{X(from), Y(from * rate)}, Spot{X(to), Y(to * rate)}};
   }
 
   void DrawSlopes() {
-    const double x_low = std::pow(10.0, x_low_), x_high = std::pow(10.0, x_high_), y_low = std::pow(10.0, y_low_);
-    const double peak = roofline_.peaks.front().rate;
     for (const Roofline::Slope& slope : roofline_.slopes) {
-      const double from = std::max(x_low, y_low / slope.bytes_per_second),
-                   to = std::min(x_high, peak / slope.bytes_per_second);
-      if (from >= to) continue;
-      const Spot low{X(from), Y(from * slope.bytes_per_second)}, high{X(to), Y(to * slope.bytes_per_second)};
+      const auto ends = EndsOf(slope);
+      if (!ends) continue;
+      const auto [low, high] = *ends;
       Line(low.x, low.y, high.x, high.y, Stroke(kRoof, slope.dashed ? 1 : 2, slope.dashed));
-      // Points' names keep off the line.
-      for (double t = 0; t < 1; t += 6 / (high.x - low.x)) {
-        const Spot on = Between(low, high, t);
-        taken_.push_back({on.x - 2, on.y - 2, on.x + 2, on.y + 2});
-      }
-      LabelSlope(slope, low, high);
+      places_.AddLine(low, high);
     }
   }
 
-  // Along the line, where no point is; else a quarter of the way up.
-  void LabelSlope(const Roofline::Slope& slope, Spot low, Spot high) {
+  // Along the line, at the free place nearest to a quarter of the way up.
+  void LabelSlope(const Roofline::Slope& slope) {
+    const auto ends = EndsOf(slope);
+    if (!ends) return;
+    const auto [low, high] = *ends;
     const std::string name = slope.name + " " + Scaled(slope.bytes_per_second, "B/s");
-    const double length = std::hypot(high.x - low.x, high.y - low.y), half = 3.3 * static_cast<double>(name.size());
+    const double length = std::hypot(high.x - low.x, high.y - low.y), half = WidthOf(name) / 2;
     const Spot along{(high.x - low.x) / length, (high.y - low.y) / length};
     const double off = slope.below ? 12 : -11;  // of the letters' middle from the line, downwards
-    std::vector<Spot> letters;
-    Spot at{};
-    for (const double t : {0.28, 0.4, 0.16, 0.52, 0.64, 0.28}) {
-      at = Between(low, high, t);
-      letters.clear();
-      for (double s = -half; s <= half; s += 6)
-        letters.push_back({at.x + s * along.x - off * along.y, at.y + s * along.y + off * along.x});
-      const bool free = std::none_of(letters.begin(), letters.end(), [&](const Spot& letter) {
-        return std::any_of(roofline_.points.begin(), roofline_.points.end(), [&](const Roofline::Point& point) {
-          return std::hypot(X(point.intensity) - letter.x, Y(point.rate) - letter.y) < 16;
-        });
-      });
-      if (free && letters.front().x > kLeft) break;
+    const auto letters_at = [&](Spot at) {
+      std::vector<Rectangle> letters;
+      for (double s = -half; s <= half; s += 6) {
+        const Spot letter{at.x + s * along.x - off * along.y, at.y + s * along.y + off * along.x};
+        letters.push_back({letter.x - 6, letter.y - 6, letter.x + 6, letter.y + 6});
+      }
+      return letters;
+    };
+    constexpr double kBest = 0.28, kStep = 0.03;
+    Spot at = Between(low, high, kBest);
+    for (int step = 0; step <= 2 / kStep; ++step) {
+      const double t = kBest + (step % 2 == 0 ? -kStep : kStep) * std::ceil(step / 2.0);
+      const Spot tried = Between(low, high, t);
+      const std::vector<Rectangle> letters = letters_at(tried);
+      if (t < 0 || t > 1 ||
+          !std::all_of(letters.begin(), letters.end(), [&](const Rectangle& one) { return places_.Free(one); }))
+        continue;
+      at = tried;
+      break;
     }
-    for (const Spot& letter : letters) taken_.push_back({letter.x - 6, letter.y - 6, letter.x + 6, letter.y + 6});
+    for (const Rectangle& letter : letters_at(at)) places_.AddMark(letter);
     std::ostringstream turned;
     turned << "text-anchor=\"middle\" fill=\"" << kRoof << "\" transform=\"rotate("
            << std::atan2(along.y, along.x) * 180 / std::numbers::pi << " " << at.x << " " << at.y << ")\" dy=\""
@@ -190,10 +195,12 @@ class Picture {
       if (from < x_high) Line(X(from), y, X(x_high), y, Stroke(kRoof, one.dashed ? 1 : 2, one.dashed));
       // Two peaks that are nearly one: the lower one's name goes below.
       const bool below = last > 0 && y - last < kLineHeight + 6;
-      Text(kWidth - kRight - 6, below ? y + kLineHeight : y - 6, one.name + " " + Scaled(one.rate, roofline_.rate_unit),
-           std::string("text-anchor=\"end\" fill=\"") + kRoof + "\"");
+      const std::string name = one.name + " " + Scaled(one.rate, roofline_.rate_unit);
+      const double right = kWidth - kRight - 6, baseline = below ? y + kLineHeight : y - 6;
+      Text(right, baseline, name, std::string("text-anchor=\"end\" fill=\"") + kRoof + "\"");
       last = y;
-      taken_.push_back({kWidth - kRight - 170, y - kLineHeight - 6, kWidth - kRight, y + 4});
+      places_.AddMark({right - WidthOf(name), baseline - kLineHeight + 3, right, baseline + 3});
+      places_.AddLine({X(from), y}, {X(x_high), y});
     }
   }
 
@@ -203,51 +210,29 @@ class Picture {
     svg_ << "<circle cx=\"" << X(point.intensity) << "\" cy=\"" << Y(point.rate) << "\" r=\""
          << (point.mark == Roofline::Mark::kReference ? 7 : 5) << "\" fill=\"" << (hollow ? "#ffffff" : colour) << "\" "
          << Stroke(colour, 2, false) << "/>\n";
-    taken_.push_back({X(point.intensity) - 7, Y(point.rate) - 7, X(point.intensity) + 7, Y(point.rate) + 7});
+    const Spot dot = SpotOf(point);
+    places_.AddMark({dot.x - kDotRadius, dot.y - kDotRadius, dot.x + kDotRadius, dot.y + kDotRadius});
   }
 
   static const char* ColourOf(const Roofline::Point& point) {
     return point.mark == Roofline::Mark::kReference ? kReferenceColour : kKernelColour;
   }
 
-  // At the first place about the point where nothing else is.
   void LabelPoint(const Roofline::Point& point) {
-    const double x = X(point.intensity), y = Y(point.rate), width = 6.6 * static_cast<double>(point.name.size());
-    struct Place {
-      double x, y;
-      bool from_left;
-    };
-    std::vector<Place> places;
-    for (int row = 0; row < 6; ++row) {
-      for (const double side : {1.0, -1.0}) {
-        const double at = y + 4 + side * (row == 0 ? 0 : 6 + row * kLineHeight);
-        places.push_back({x + 12, at, true});
-        places.push_back({x - 12, at, false});
-      }
-    }
-    const Place* chosen = &places.front();
-    Rectangle area{};
-    for (const Place& place : places) {
-      const double left = place.from_left ? place.x : place.x - width;
-      area = {left, place.y - kLineHeight + 3, left + width, place.y + 3};
-      const bool inside =
-          area.left > kLeft && area.right < kWidth - kRight && area.top > kTop && area.bottom < kHeight - kBottom;
-      if (inside &&
-          std::none_of(taken_.begin(), taken_.end(), [&](const Rectangle& other) { return other.Overlaps(area); })) {
-        chosen = &place;
-        break;
-      }
-    }
-    taken_.push_back(area);
-    const std::string how =
-        std::string("font-weight=\"600\" text-anchor=\"") + (chosen->from_left ? "start" : "end") + "\"";
-    Text(chosen->x, chosen->y, point.name, how + " stroke=\"#ffffff\" stroke-width=\"4\" stroke-linejoin=\"round\"");
-    Text(chosen->x, chosen->y, point.name, how + " fill=\"" + ColourOf(point) + "\"");
+    const Spot dot = SpotOf(point);
+    const LabelPlaces::Place place = places_.Take(dot, kDotRadius, WidthOf(point.name), kLineHeight);
+    if (place.leader) Line(place.from.x, place.from.y, place.to.x, place.to.y, Stroke(ColourOf(point), 1, false));
+    // Held at the side of its dot, since letters may be wider or narrower than WidthOf says.
+    const bool left_of = place.area.right < dot.x;
+    const double x = left_of ? place.area.right : place.area.left, baseline = place.area.bottom - 3;
+    const std::string how = std::string("font-weight=\"600\" text-anchor=\"") + (left_of ? "end" : "start") + "\"";
+    Text(x, baseline, point.name, how + " stroke=\"#ffffff\" stroke-width=\"4\" stroke-linejoin=\"round\"");
+    Text(x, baseline, point.name, how + " fill=\"" + ColourOf(point) + "\"");
   }
 
   const Roofline& roofline_;
   double x_low_ = 0, x_high_ = 1, y_low_ = 0, y_high_ = 1;  // decades
-  std::vector<Rectangle> taken_;                            // where labels and marks are
+  LabelPlaces places_{{kLeft, kTop, kWidth - kRight, kHeight - kBottom}};
   std::ostringstream svg_;
 };
 
