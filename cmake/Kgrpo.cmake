@@ -55,7 +55,7 @@ function(kgrpo_test name)
 endfunction()
 
 # kgrpo_source_digest(TARGET FOLDER...): judging_digest.h for the target, which defines KGRPO_SOURCE_DIGEST, the SHA-256 of all
-# sources below the folders.
+# sources below the folders, but for those in folders named report: how a judgement is shown is no part of it.
 function(kgrpo_source_digest target)
   set(patterns)
   foreach(folder IN LISTS ARGN)
@@ -65,6 +65,7 @@ function(kgrpo_source_digest target)
     list(APPEND patterns "${folder}/host_include_std/*")
   endforeach()
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${patterns})
+  list(FILTER sources EXCLUDE REGEX "/report/")
   list(JOIN sources "\n" lines)
   file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/judging_sources.txt" CONTENT "${lines}\n")
   add_custom_command(OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/judging_digest.h"

@@ -15,9 +15,9 @@
 #include "cli/command.h"
 #include "cli/problem_choice.h"
 #include "cli/session.h"
-#include "console/console.h"  // FormatDollars
 #include "host/cancel.h"
 #include "host/log.h"
+#include "prompt/number_text.h"  // FormatDollars
 
 namespace kgrpo::cli {
 namespace {

@@ -75,6 +75,7 @@ HostServices& Session::StartServices(uint64_t seed, const std::filesystem::path&
 PipelineParts Session::MakeParts(const PipelineConfig& config, const std::set<Role>& roles, bool identify) {
   PipelineParts parts;
   HostServices* services = services_.get();
+  parts.metrics = &services->metrics();
   parts.cancelled = CancelRequested;
   parts.seconds_waited = DeviceLocks::SecondsWaited;
   parts.take_metrics = [services] { return services->TakeMetrics(); };

@@ -13,7 +13,7 @@ void MetricRegistry::Declare(const kgrpo_metric_declaration& declaration) {
   };
   if (declaration.struct_size < KGRPO_METRIC_DECLARATION_SIZE_1) refuse("struct_size is too small");
   if (metric.name.empty()) refuse("it has no name");
-  if (declaration.kind > KGRPO_METRIC_DOLLARS) refuse("unknown kind " + std::to_string(declaration.kind));
+  if (declaration.kind > KGRPO_METRIC_RUN_TIME) refuse("unknown kind " + std::to_string(declaration.kind));
   if (declaration.direction > KGRPO_METRIC_LOWER_IS_BETTER)
     refuse("unknown direction " + std::to_string(declaration.direction));
   if (declaration.combination > KGRPO_METRIC_MAXIMUM)
@@ -47,6 +47,19 @@ const DeclaredMetric* MetricRegistry::Find(std::string_view name) const {
     if (family != by_name_.end() && end < name.size()) return family->second;
   }
   return nullptr;
+}
+
+void MetricRegistry::ForEach(const std::function<void(const kgrpo_metric_declaration&)>& use) const {
+  std::deque<DeclaredMetric> declared;  // a copy: nobody is called under the lock
+  {
+    const std::lock_guard lock(mutex_);
+    declared = declared_;
+  }
+  for (const DeclaredMetric& metric : declared) {
+    use({sizeof(kgrpo_metric_declaration), static_cast<uint32_t>(metric.kind), Str(metric.name), Str(metric.label),
+         Str(metric.unit), Str(metric.group), static_cast<uint32_t>(metric.direction),
+         static_cast<uint32_t>(metric.combination)});
+  }
 }
 
 }  // namespace kgrpo

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -34,6 +35,9 @@ class MetricRegistry {
   // The declaration of a metric: that of its whole name, else the family with the longest beginning in common; null
   // where nobody declared it. "NAME of KERNEL" is found as NAME. Stays where it is. [any thread]
   const DeclaredMetric* Find(std::string_view name) const;
+
+  // Hands each declaration to `use`, in order, as it was declared. [any thread]
+  void ForEach(const std::function<void(const kgrpo_metric_declaration&)>& use) const;
 
  private:
   mutable std::mutex mutex_;

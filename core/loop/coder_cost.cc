@@ -1,12 +1,15 @@
 #include "loop/coder_cost.h"
 
-#include "console/console.h"
+#include "host/log.h"
 #include "loop/trajectory.h"
+#include "prompt/number_text.h"  // FormatDollars
 
 #include <kgrpo/sdk/error.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 
 namespace kgrpo {
 namespace {
@@ -30,20 +33,28 @@ std::string ReusedText(const CoderCounts& counts) {
          " answers came from a recording or a cache, and nothing was paid for them";
 }
 
-void CoderSpending::Take(const std::map<std::string, double>& metrics) {
-  if (const auto total = metrics.find("coder/cost_total"); total != metrics.end()) cost = std::max(cost, total->second);
-  if (const auto total = metrics.find("coder/lost_cost_total"); total != metrics.end())
-    lost = std::max(lost, total->second);
+void TakeAccount(const Coder* coder, CoderSpending* spending) {
+  if (coder == nullptr) return;
+  try {
+    const std::optional<CoderSpending> account = coder->Spending();
+    if (!account) return;
+    spending->cost = std::max(spending->cost, account->cost);
+    spending->lost_cost = std::max(spending->lost_cost, account->lost_cost);
+  } catch (const Error& error) {
+    spdlog::warn("the coder cannot say what it has spent: {}", PrintableText(error.what()));
+  }
 }
 
 CoderSpending ReadSpending(RunDatabase& database, uint64_t up_to_step) {
   CoderSpending spending;
   spending.cost = database.ReadCoderTotals(up_to_step).cost;
-  for (const char* name : {"coder/cost_total", "coder/lost_cost_total"}) {
+  const auto raise = [&](const char* name, double* to) {
     for (const auto& [step, value] : database.MetricCurve(name)) {
-      if (step <= up_to_step) spending.Take({{name, value}});
+      if (step <= up_to_step) *to = std::max(*to, value);
     }
-  }
+  };
+  raise(kCostTotal, &spending.cost);
+  raise(kLostCostTotal, &spending.lost_cost);
   return spending;
 }
 
@@ -58,7 +69,7 @@ void KeepCost(RunDatabase& database, CoderSpending* spending) {
 }
 
 std::string LostText(const CoderSpending& spending) {
-  return spending.lost > 0 ? ", of it up to " + FormatDollars(spending.lost) + " for attempts without an answer" : "";
+  return spending.lost_cost > 0 ? ", of it up to " + FormatDollars(spending.lost_cost) + " for attempts without an answer" : "";
 }
 
 std::string CostSoFarText(const CoderSpending& spending) {

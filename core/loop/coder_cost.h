@@ -3,11 +3,11 @@
 #ifndef KGRPO_LOOP_CODER_COST_H
 #define KGRPO_LOOP_CODER_COST_H
 
+#include "plugin/instances.h"
 #include "store/database.h"
 #include "store/records.h"
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -22,15 +22,13 @@ CoderCounts CountAnswers(const std::vector<TrajectoryRecord>& trajectories);
 // "24 of 24 answers came from a recording or a cache, and nothing was paid for them"; empty where none did.
 std::string ReusedText(const CoderCounts& counts);
 
-// US dollars. A coder that keeps account itself (metrics coder/cost_total and coder/lost_cost_total) knows of calls,
-// too, that were cut short: no record tells of those.
-struct CoderSpending {
-  double cost = 0;
-  double lost = 0;  // of it: what attempts without an answer may have cost
+// Of the run so far, as the metrics of a step have it.
+inline constexpr const char* kCostTotal = "coder/cost_total";
+inline constexpr const char* kLostCostTotal = "coder/lost_cost_total";
 
-  // Takes what the coder pushed of itself, where it is more than is known.
-  void Take(const std::map<std::string, double>& metrics);
-};
+// Takes the coder's own account where it is more than is known: it knows of calls, too, that were cut short, of which
+// no record tells. A coder without an account, or none at all, changes nothing. Throws nothing.
+void TakeAccount(const Coder* coder, CoderSpending* spending);
 
 // By the records of all steps up to that one, and of the demonstrations before the step that follows it.
 CoderSpending ReadSpending(RunDatabase& database, uint64_t up_to_step);

@@ -3,6 +3,7 @@
 #ifndef KGRPO_LOOP_PARTS_H
 #define KGRPO_LOOP_PARTS_H
 
+#include "host/metric_registry.h"
 #include "plugin/instances.h"
 
 #include <functional>
@@ -28,6 +29,8 @@ struct PipelineParts {
   std::unique_ptr<Reward> reward;
   std::vector<std::unique_ptr<Trainer>> trainers;  // one a stage, in order; destroyed before the policy
   std::vector<PluginIdentity> identities;
+
+  const MetricRegistry* metrics = nullptr;  // what the plugins call what they measure; null: they say nothing
 
   // Whether the user asked to stop (host/cancel.h), how long the calling thread has waited for devices so far
   // (DeviceLocks::SecondsWaited), and the metrics that plugins pushed since the last call (HostServices::TakeMetrics).

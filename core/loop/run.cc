@@ -155,8 +155,9 @@ class Runner {
     metrics["time/judge_best"] = judging.seconds();
     spending_.cost += CoderCost(record.trajectories) + CoderCost(record.heldout);
     const std::map<std::string, double> pushed = parts_.take_metrics();
-    spending_.Take(pushed);
-    metrics["coder/cost_total"] = spending_.cost;
+    TakeAccount(parts_.coder.get(), &spending_);
+    metrics[kCostTotal] = spending_.cost;
+    metrics[kLostCostTotal] = spending_.lost_cost;
     for (const auto& [name, value] : pushed) metrics.emplace(name, value);
     metrics["step_time"] = watch.seconds();
     // From the records, not from the metrics, which a trainer may name alike.
@@ -231,7 +232,7 @@ class Runner {
     } else {
       kept = "there is no checkpoint yet: a resumed run starts at the beginning";
     }
-    spending_.Take(parts_.take_metrics());
+    TakeAccount(parts_.coder.get(), &spending_);
     KeepCost(database_, &spending_);
     // The message of a coder's own limit says what it has cost.
     if (error.code() != KGRPO_ERROR_BUDGET) kept += CostSoFarText(spending_);

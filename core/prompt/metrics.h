@@ -1,6 +1,6 @@
-// What a measured fact is called: a table from the names that evaluators push to a label, a unit and a group. Used by
-// `kgrpo-host eval` and by the variables current.metrics and current.evidence of prompts. A metric that the table does
-// not know, of a third party's evaluator say, is shown under its own name.
+// What an evaluator found, as lists of labelled facts: its metrics, as plugins declared them (host/metric_registry.h),
+// and its remarks. Used by `kgrpo-host eval`, by the variables current.metrics and current.evidence of prompts, and by
+// evaluators' reports. A metric that nobody declared is shown under its own name.
 #ifndef KGRPO_PROMPT_METRICS_H
 #define KGRPO_PROMPT_METRICS_H
 
@@ -8,14 +8,15 @@
 #include <string>
 #include <vector>
 
-#include "prompt/line_facts.h"  // NamedNumber
+#include "host/metric_registry.h"
+#include "plugin/records.h"  // Evaluation
 
 namespace kgrpo {
 
 struct Fact {
   std::string label;  // "registers a thread"
   std::string value;  // "30"; with the 95% interval where NAME_low and NAME_high were pushed too
-  // Where it is a part of a whole, which: of the call's time for what something would take alone, so above 1 too.
+  // Where it is a part of a whole, which: of the run time for what something would take alone, so above 1 too.
   std::optional<double> fraction = std::nullopt;
 };
 
@@ -24,19 +25,16 @@ struct FactGroup {
   std::vector<Fact> facts;
 };
 
-// Groups and facts in the table's order; what limits the occupancy behind it; then a fact for each source line that is
-// told of, in the group kLinesTitle; unknown metrics last, in the order in which they were pushed. The speedup is left
-// out: whoever shows facts shows it above them.
-std::vector<FactGroup> GroupFacts(const std::vector<NamedNumber>& metrics);
+// Metrics in the order of their declaration, each group's remarks behind them; then groups of remarks alone; metrics
+// that nobody declared last, in the order in which they were pushed. Those declared without a group are left out.
+// `registry` may be null: nothing is declared then.
+std::vector<FactGroup> GroupFacts(const Evaluation& evaluation, const MetricRegistry* registry);
 
-// The title of the group of source lines.
-inline constexpr const char* kLinesTitle = "By source line";
-
-// The value of the metric `name` in its unit: FormatMetric("occupancy", 0.5) is "50%".
-std::string FormatMetric(const std::string& name, double value);
+// The value of the metric `name` as its declaration has it: FormatMetric("occupancy", 0.5, ...) is "50%".
+std::string FormatMetric(const std::string& name, double value, const MetricRegistry* registry);
 
 // All facts as text, a line for each group: what prompts call current.evidence.
-std::string EvidenceText(const std::vector<NamedNumber>& metrics);
+std::string EvidenceText(const Evaluation& evaluation, const MetricRegistry* registry);
 
 }  // namespace kgrpo
 #endif

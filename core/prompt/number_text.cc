@@ -16,6 +16,12 @@ std::string Percent(double fraction) {
   return ThreeDigits(100 * fraction) + "%";
 }
 
+std::string FormatDollars(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, value >= 0.1 || value == 0 ? "$%.2f" : "$%.2g", value);
+  return text;
+}
+
 std::string Scaled(double value, const std::string& unit) {
   constexpr std::array<const char*, 7> kPrefixes = {"", "k", "M", "G", "T", "P", "E"};
   size_t prefix = 0;
@@ -23,7 +29,8 @@ std::string Scaled(double value, const std::string& unit) {
     value /= 1000;
     ++prefix;
   }
-  return ThreeDigits(value) + " " + kPrefixes[prefix] + unit;
+  const std::string suffix = kPrefixes[prefix] + unit;
+  return ThreeDigits(value) + (suffix.empty() ? "" : " ") + suffix;
 }
 
 }  // namespace kgrpo

@@ -3,9 +3,11 @@
 #ifndef KGRPO_PROMPT_STATE_H
 #define KGRPO_PROMPT_STATE_H
 
+#include "host/metric_registry.h"
+#include "plugin/records.h"  // Evaluation
+
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace kgrpo {
@@ -34,11 +36,9 @@ struct PromptState {
   uint32_t round = 1;           // from 1
   uint32_t rounds = 1;
   std::vector<PromptRound> history;  // oldest first
-  double current_speedup = 0;        // of code_b over the reference; 0 unless right
-  double current_seconds = 0;        // 0 unless right
-  std::string current_diagnosis;
-  std::string current_verdict;
-  std::vector<std::pair<std::string, double>> current_metrics;  // as the evaluator pushed them
+  Evaluation current;                // of code_b
+  double current_speedup = 0;        // over the reference; 0 unless right
+  const MetricRegistry* metrics = nullptr;  // what metrics are called; null: nobody said
 };
 
 }  // namespace kgrpo

@@ -47,12 +47,12 @@ mustache::data Root(const PromptState& state) {
 
   mustache::data current;
   current.set("speedup", Speedup(state.current_speedup));
-  current.set("time", TextData(state.current_seconds > 0 ? FormatSeconds(state.current_seconds) : ""));
-  current.set("diagnosis", TextData(state.current_diagnosis));
-  current.set("verdict", TextData(state.current_verdict));
-  current.set("right", mustache::data(state.current_verdict == "right"));
-  current.set("metrics", MetricsData(state.current_metrics));
-  current.set("evidence", TextData(EvidenceText(state.current_metrics)));
+  current.set("time", TextData(state.current.seconds > 0 ? FormatSeconds(state.current.seconds) : ""));
+  current.set("diagnosis", TextData(state.current.diagnosis));
+  current.set("verdict", TextData(state.current.verdict));
+  current.set("right", mustache::data(state.current.correct));
+  current.set("metrics", MetricsData(state.current.metrics, state.metrics));
+  current.set("evidence", TextData(EvidenceText(state.current, state.metrics)));
 
   mustache::data root;
   root.set("problem", ProblemData(state.problem));

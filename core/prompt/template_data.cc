@@ -34,10 +34,10 @@ std::string JoinedText(const std::vector<std::string>& texts) {
   return joined;
 }
 
-mustache::data MetricsData(const std::vector<NamedNumber>& metrics) {
+mustache::data MetricsData(const std::vector<Metric>& metrics, const MetricRegistry* registry) {
   if (metrics.empty()) return mustache::data(false);
   mustache::data data;
-  for (const auto& [name, value] : metrics) SetNested(data, name, mustache::data(FormatMetric(name, value)));
+  for (const auto& [name, value] : metrics) SetNested(data, name, mustache::data(FormatMetric(name, value, registry)));
   return data;
 }
 

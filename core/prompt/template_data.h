@@ -3,7 +3,7 @@
 #ifndef KGRPO_PROMPT_TEMPLATE_DATA_H
 #define KGRPO_PROMPT_TEMPLATE_DATA_H
 
-#include "prompt/metrics.h"  // NamedNumber
+#include "prompt/metrics.h"
 #include "prompt/state.h"    // PromptProblem
 
 #include <kainjow/mustache.hpp>
@@ -20,8 +20,8 @@ kainjow::mustache::data TextsData(const std::vector<std::string>& texts);
 // "a, b, c"
 std::string JoinedText(const std::vector<std::string>& texts);
 
-// By name, formatted in their units; false where there are none.
-kainjow::mustache::data MetricsData(const std::vector<NamedNumber>& metrics);
+// By name, formatted as they were declared; false where there are none.
+kainjow::mustache::data MetricsData(const std::vector<Metric>& metrics, const MetricRegistry* registry);
 
 // The members of the variable `problem`.
 kainjow::mustache::data ProblemData(const PromptProblem& problem);

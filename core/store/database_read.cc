@@ -58,9 +58,11 @@ std::vector<TrajectoryRecord> RunDatabase::ReadStep(Purpose purpose, uint64_t st
         "(SELECT text FROM sources WHERE hash = code_a), (SELECT text FROM sources WHERE hash = code_b), "
         "(SELECT text FROM sources WHERE hash = code_c), coder_outcome, coder_summary, coder_message, "
         "coder_prompt_tokens, coder_completion_tokens, coder_cost, coder_seconds, coder_attempts, unchanged, applied, "
-        "speedup, reward, idle_reward, reward_parts, seed, compiled, correct, verdict, seconds, seconds_low, "
-        "seconds_high, modelled, time_source, diagnosis, metrics, evaluate_seconds, u.round IS NOT NULL "
+        "r.speedup, reward, idle_reward, reward_parts, seed, compiled, correct, verdict, seconds, seconds_low, "
+        "seconds_high, modelled, time_source, diagnosis, metrics, evaluate_seconds, u.round IS NOT NULL, "
+        "d.speedup, speedup_low, speedup_high, remarks "
         "FROM rounds r LEFT JOIN evaluations e USING(purpose, step, trajectory, round) "
+        "LEFT JOIN evaluation_details d USING(purpose, step, trajectory, round) "
         "LEFT JOIN reused_answers u USING(purpose, step, trajectory, round) "
         "WHERE purpose = ? AND step = ? AND trajectory = ? ORDER BY r.round");
     rounds << PurposeName(purpose) << step << trajectory.trajectory;
@@ -108,6 +110,11 @@ std::vector<TrajectoryRecord> RunDatabase::ReadStep(Purpose purpose, uint64_t st
       evaluation.diagnosis = rounds.Text(33);
       evaluation.metrics = MetricsFromJson(rounds.Text(34));
       round.evaluate_seconds = rounds.Real(35);
+      if (rounds.IsNull(40)) continue;
+      evaluation.speedup = rounds.Real(37);
+      evaluation.speedup_low = rounds.Real(38);
+      evaluation.speedup_high = rounds.Real(39);
+      evaluation.remarks = RemarksFromJson(rounds.Text(40));
     }
   }
   return trajectories;

@@ -332,10 +332,6 @@ TEST_F(CoderFailureTest, AStopTellsWhatWasPaidForNothing) {
   const PipelineConfig config = fakes::Config(fakes::Folder("coder_lost"), 0, 8);
   const auto run = [&](bool resume) {
     PipelineParts parts = fakes::Parts(config);
-    parts.take_metrics = [] {
-      using Metrics = std::map<std::string, double>;
-      return knobs().updates == 1 ? Metrics{{"coder/cost_total", 100}, {"coder/lost_cost_total", 60}} : Metrics();
-    };
     RunProblems problems(config, parts);
     const RunFolder folder =
         resume ? RunFolder::Open(config.output_dir) : RunFolder::Create(config.output_dir, config.resolved_yaml, false);
@@ -347,7 +343,10 @@ TEST_F(CoderFailureTest, AStopTellsWhatWasPaidForNothing) {
   knobs().cancel_after_updates = 2;
   const char* words =
       "; the coder has cost $100.00 so far, of it up to $60.00 for attempts without an answer; to go on";
+  knobs().coder_account = 100;
+  knobs().coder_lost_account = 60;
   EXPECT_THAT(run(false), HasSubstr(words));
+  knobs().coder_account = knobs().coder_lost_account = 0;  // a new process has asked nothing yet
   EXPECT_THAT(run(true), HasSubstr(words));  // stopped before its first step
   // What an earlier stop noted, of calls that no step's metrics tell of, is not forgotten by the next.
   RunDatabase(config.output_dir / std::filesystem::path("run.sqlite")).Set("coder_cost", "130");

@@ -1,6 +1,6 @@
-#include "report/kernel_report_template.h"
+#include "evaluator_shared/report/kernel_report_template.h"
 
-namespace kgrpo {
+namespace kgrpo::evaluator {
 
 // The policy forbids scripts and everything from elsewhere, should text of others ever get by the escaping.
 const char* const kKernelReportTemplate = R"html(<!DOCTYPE html>
@@ -76,4 +76,4 @@ svg { max-width: 860px; width: 100%; height: auto; display: block; }
 </html>
 )html";
 
-}  // namespace kgrpo
+}  // namespace kgrpo::evaluator

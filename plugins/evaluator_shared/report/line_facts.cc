@@ -1,4 +1,4 @@
-#include "prompt/line_facts.h"
+#include "evaluator_shared/report/line_facts.h"
 
 #include "prompt/number_text.h"
 
@@ -7,7 +7,7 @@
 #include <map>
 #include <string_view>
 
-namespace kgrpo {
+namespace kgrpo::evaluator {
 namespace {
 
 // "12 dram" behind "line/" is line 12 and "dram"; 0 where no number is there.
@@ -22,7 +22,7 @@ unsigned ReadLine(std::string_view text, std::string_view* rest) {
 
 }  // namespace
 
-std::vector<LineFacts> LinesOf(const std::vector<NamedNumber>& metrics) {
+std::vector<LineFacts> LinesOf(const std::vector<Metric>& metrics) {
   std::map<unsigned, LineFacts> by_line;
   std::map<unsigned, double> largest;  // share, of one reason
   for (const auto& [name, value] : metrics) {
@@ -59,23 +59,19 @@ std::vector<LineFacts> LinesOf(const std::vector<NamedNumber>& metrics) {
   return lines;
 }
 
-std::string LineFacts::AccessText() const {
+std::string LineFacts::Text() const {
   std::string text;
+  const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : "; ") + part; };
+  if (!bound.empty()) add("mostly " + bound);
   if (sectors) {
-    text = ThreeDigits(*sectors) + " sectors a request";
+    add(ThreeDigits(*sectors) + " sectors a request");
     if (sectors_used) text += ", " + Percent(*sectors_used) + " of their bytes used";
   }
   if (shared_cycles) {
-    text += (text.empty() ? "" : "; ") + ThreeDigits(*shared_cycles) + " cycles a shared memory access";
+    add(ThreeDigits(*shared_cycles) + " cycles a shared memory access");
     if (shared_conflicts) text += ", " + Percent(*shared_conflicts) + " by bank conflicts";
   }
   return text;
 }
 
-std::string LineFacts::Text() const {
-  const std::string accesses = AccessText();
-  return Percent(share) + " of the time" + (bound.empty() ? "" : ", mostly " + bound) +
-         (accesses.empty() ? "" : "; " + accesses);
-}
-
-}  // namespace kgrpo
+}  // namespace kgrpo::evaluator

@@ -1,4 +1,4 @@
-// report/label_places.h, in report/roofline_picture.h's pictures: every dot's name lies clear of other text and dots,
+// evaluator_shared/report/label_places.h, in report/roofline_picture.h's pictures: every dot's name lies clear of other text and dots,
 // beside its dot or at the end of a leader line.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "report/label_places.h"
-#include "report/roofline_picture.h"
+#include "evaluator_shared/report/label_places.h"
+#include "evaluator_shared/report/roofline_picture.h"
 
-namespace kgrpo {
+namespace kgrpo::evaluator {
 namespace {
 
 struct Element {
@@ -182,4 +182,4 @@ TEST(RectangleTest, IsCrossedByLinesThroughIt) {
 }
 
 }  // namespace
-}  // namespace kgrpo
+}  // namespace kgrpo::evaluator

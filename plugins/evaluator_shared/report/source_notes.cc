@@ -1,4 +1,4 @@
-#include "report/source_notes.h"
+#include "evaluator_shared/report/source_notes.h"
 
 #include <algorithm>
 #include <cctype>
@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string_view>
 
-namespace kgrpo {
+namespace kgrpo::evaluator {
 namespace {
 
 constexpr std::string_view kLine = "line ";
@@ -52,4 +52,4 @@ std::vector<std::string> SplitLines(const std::string& source) {
   return lines;
 }
 
-}  // namespace kgrpo
+}  // namespace kgrpo::evaluator

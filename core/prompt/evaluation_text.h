@@ -1,21 +1,13 @@
-// Words for the figures of an evaluation, as `kgrpo-host eval` prints them and as its report has them.
-#ifndef KGRPO_REPORT_EVALUATION_TEXT_H
-#define KGRPO_REPORT_EVALUATION_TEXT_H
+// Words for the figures of an evaluation, as `kgrpo-host eval` and evaluators' reports show them.
+#ifndef KGRPO_PROMPT_EVALUATION_TEXT_H
+#define KGRPO_PROMPT_EVALUATION_TEXT_H
 
 #include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
 
-#include "plugin/records.h"     // Evaluation
-#include "prompt/line_facts.h"  // NamedNumber
+#include "plugin/records.h"  // Evaluation
 
 namespace kgrpo {
-
-std::vector<NamedNumber> NumbersOf(const Evaluation& evaluation);
-
-// A metric's value; 0 where it was not measured.
-double MetricOf(const Evaluation& evaluation, std::string_view name);
 
 // " (95%: 12.2 us to 12.4 us)", where there is an interval.
 std::string IntervalText(const Evaluation& evaluation);

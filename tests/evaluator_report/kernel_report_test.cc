@@ -1,5 +1,5 @@
-// report/kernel_report.h: what the page says, and that no text of others becomes markup.
-#include "report/kernel_report.h"
+// evaluator_shared/report/kernel_report.h: what the page says, and that no text of others becomes markup.
+#include "evaluator_shared/report/kernel_report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,10 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "report/escape.h"
-#include "report/source_notes.h"
+#include "evaluator_shared/report/escape.h"
+#include "evaluator_shared/report/remarks.h"
+#include "evaluator_shared/report/source_notes.h"
 
-namespace kgrpo {
+namespace kgrpo::evaluator {
 namespace {
 
 using ::testing::ElementsAre;
@@ -53,6 +54,7 @@ KernelReport Modelled() {
                               {"line_sectors_used/2", 0.5},
                               {"worst_error/out", 0.25},
                               {"worst_error/sums", 0.9375}};
+  report.candidate.remarks = RemarksOf(report.candidate.metrics);
   report.baseline.metrics = report.candidate.metrics;
   return report;
 }
@@ -65,10 +67,10 @@ KernelReport Measured() {
     evaluation->time_source = "NVIDIA H100 80GB HBM3";
     evaluation->seconds_low = 0.98 * evaluation->seconds;
     evaluation->seconds_high = 1.02 * evaluation->seconds;
-    evaluation->metrics = {{"speedup", 2},
-                           {"speedup_low", 1.9},
-                           {"speedup_high", 2.1},
-                           {"measured_seconds", 1e-4},
+    evaluation->speedup = 2;
+    evaluation->speedup_low = 1.9;
+    evaluation->speedup_high = 2.1;
+    evaluation->metrics = {{"measured_seconds", 1e-4},
                            {"registers", 30},
                            {"occupancy", 0.5},
                            {"bytes_per_second", 1e12},
@@ -169,6 +171,7 @@ TEST(KernelReportTest, TextOfOthersIsNeverMarkup) {
     report.candidate.metrics.push_back({"line/1 " + text, 0.99});
     report.candidate.metrics.push_back({"seconds/" + text, 1e-5});
     report.candidate.metrics.push_back({"resident_blocks_by/" + text, 1});
+    report.candidate.remarks = RemarksOf(report.candidate.metrics);
   }
   const std::string html = KernelReportHtml(attack);
   EXPECT_EQ(TagsOf(html), TagsOf(KernelReportHtml(plain))) << "the same elements, whatever the texts say";
@@ -200,4 +203,4 @@ TEST(NotesByLineTest, FindsFindingsAndCompilersWords) {
 }
 
 }  // namespace
-}  // namespace kgrpo
+}  // namespace kgrpo::evaluator

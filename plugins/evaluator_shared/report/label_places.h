@@ -1,11 +1,11 @@
 // Where the labels of a picture's dots go: beside the dot, or apart from it at the end of a leader line. Used by
 // roofline_picture.cc.
-#ifndef KGRPO_REPORT_LABEL_PLACES_H
-#define KGRPO_REPORT_LABEL_PLACES_H
+#ifndef KGRPO_EVALUATOR_SHARED_REPORT_LABEL_PLACES_H
+#define KGRPO_EVALUATOR_SHARED_REPORT_LABEL_PLACES_H
 
 #include <vector>
 
-namespace kgrpo {
+namespace kgrpo::evaluator {
 
 // In pixels; y grows downwards.
 struct Spot {
@@ -52,5 +52,5 @@ class LabelPlaces {
   std::vector<Rectangle> lines_, marks_, leaders_;  // lines in small pieces
 };
 
-}  // namespace kgrpo
+}  // namespace kgrpo::evaluator
 #endif

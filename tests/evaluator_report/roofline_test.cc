@@ -1,5 +1,5 @@
-// report/roofline.h and report/roofline_picture.h: what is drawn of which measures, and that it lies on the picture.
-#include "report/roofline.h"
+// evaluator_shared/report/roofline.h and roofline_picture.h: what is drawn of which measures, and that it lies on the picture.
+#include "evaluator_shared/report/roofline.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,9 +7,9 @@
 #include <cstdio>
 #include <string>
 
-#include "report/roofline_picture.h"
+#include "evaluator_shared/report/roofline_picture.h"
 
-namespace kgrpo {
+namespace kgrpo::evaluator {
 namespace {
 
 using ::testing::HasSubstr;
@@ -129,4 +129,4 @@ TEST(RooflinePictureTest, AKernelAtTheBandwidthLiesOnTheSlope) {
 }
 
 }  // namespace
-}  // namespace kgrpo
+}  // namespace kgrpo::evaluator

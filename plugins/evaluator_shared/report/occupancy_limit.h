@@ -1,14 +1,13 @@
-// What limits a kernel's occupancy, from the metrics of how many blocks each resource has room for. Used by
-// prompt/metrics.cc and by the report of `kgrpo-host eval`.
-#ifndef KGRPO_PROMPT_OCCUPANCY_LIMIT_H
-#define KGRPO_PROMPT_OCCUPANCY_LIMIT_H
+// What limits a kernel's occupancy, from the metrics of how many blocks each resource has room for. Used by remarks.cc.
+#ifndef KGRPO_EVALUATOR_SHARED_REPORT_OCCUPANCY_LIMIT_H
+#define KGRPO_EVALUATOR_SHARED_REPORT_OCCUPANCY_LIMIT_H
 
 #include <string>
 #include <vector>
 
-#include "prompt/line_facts.h"  // NamedNumber
+#include "plugin/records.h"  // Metric
 
-namespace kgrpo {
+namespace kgrpo::evaluator {
 
 // How many blocks of a launch one resource of a multiprocessor has room for.
 struct OccupancyRoom {
@@ -18,11 +17,11 @@ struct OccupancyRoom {
 };
 
 // In the order of the metrics; empty where none says.
-std::vector<OccupancyRoom> OccupancyRooms(const std::vector<NamedNumber>& metrics);
+std::vector<OccupancyRoom> OccupancyRooms(const std::vector<Metric>& metrics);
 
 // "registers (room for 5 blocks; block size for 8)", "nothing", and where the grid is too small for the device, that;
 // "" where nothing is known.
-std::string OccupancyLimit(const std::vector<NamedNumber>& metrics);
+std::string OccupancyLimit(const std::vector<Metric>& metrics);
 
-}  // namespace kgrpo
+}  // namespace kgrpo::evaluator
 #endif

@@ -1,4 +1,4 @@
-#include "prompt/occupancy_limit.h"
+#include "evaluator_shared/report/occupancy_limit.h"
 
 #include "prompt/number_text.h"
 
@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <string_view>
 
-namespace kgrpo {
+namespace kgrpo::evaluator {
 namespace {
 
 constexpr std::string_view kRooms = "resident_blocks_by/";
@@ -28,7 +28,7 @@ std::string Whole(double value) {
 
 }  // namespace
 
-std::vector<OccupancyRoom> OccupancyRooms(const std::vector<NamedNumber>& metrics) {
+std::vector<OccupancyRoom> OccupancyRooms(const std::vector<Metric>& metrics) {
   std::vector<OccupancyRoom> rooms;
   for (const auto& [name, blocks] : metrics) {
     if (name.starts_with(kRooms)) rooms.push_back({ResourceName(std::string_view(name).substr(kRooms.size())), blocks});
@@ -39,7 +39,7 @@ std::vector<OccupancyRoom> OccupancyRooms(const std::vector<NamedNumber>& metric
   return rooms;
 }
 
-std::string OccupancyLimit(const std::vector<NamedNumber>& metrics) {
+std::string OccupancyLimit(const std::vector<Metric>& metrics) {
   const std::vector<OccupancyRoom> rooms = OccupancyRooms(metrics);
   if (rooms.empty()) return "";
   double occupancy = 0, waves = 1;
@@ -72,4 +72,4 @@ std::string OccupancyLimit(const std::vector<NamedNumber>& metrics) {
   return text;
 }
 
-}  // namespace kgrpo
+}  // namespace kgrpo::evaluator

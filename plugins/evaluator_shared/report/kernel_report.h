@@ -1,13 +1,13 @@
-// The report of one kernel, `kgrpo-host eval --report`: a web page that needs neither scripts nor anything else. What
+// The report of one kernel, kgrpo_evaluator_interface.report: a web page that needs neither scripts nor anything else. What
 // was not measured is left out. Sources, compilers' words and metrics' names are data: nothing of them becomes markup.
-#ifndef KGRPO_REPORT_KERNEL_REPORT_H
-#define KGRPO_REPORT_KERNEL_REPORT_H
+#ifndef KGRPO_EVALUATOR_SHARED_REPORT_KERNEL_REPORT_H
+#define KGRPO_EVALUATOR_SHARED_REPORT_KERNEL_REPORT_H
 
 #include <string>
 
 #include "plugin/records.h"  // Evaluation
 
-namespace kgrpo {
+namespace kgrpo::evaluator {
 
 struct KernelReport {
   std::string problem;
@@ -19,5 +19,5 @@ struct KernelReport {
 
 std::string KernelReportHtml(const KernelReport& report);
 
-}  // namespace kgrpo
+}  // namespace kgrpo::evaluator
 #endif

@@ -1,4 +1,4 @@
-#include "report/roofline_picture.h"
+#include "evaluator_shared/report/roofline_picture.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "prompt/number_text.h"
-#include "report/escape.h"
-#include "report/label_places.h"
+#include "evaluator_shared/report/escape.h"
+#include "evaluator_shared/report/label_places.h"
 
-namespace kgrpo {
+namespace kgrpo::evaluator {
 namespace {
 
 constexpr double kWidth = 760, kHeight = 470, kLeft = 86, kRight = 24, kTop = 22, kBottom = 62;
@@ -242,4 +242,4 @@ std::string RooflineSvg(const Roofline& roofline) {
   return Picture(roofline).Draw();
 }
 
-}  // namespace kgrpo
+}  // namespace kgrpo::evaluator

@@ -1,14 +1,21 @@
-#include "report/roofline.h"
+#include "evaluator_shared/report/roofline.h"
 
 #include <algorithm>
+#include <string_view>
 
-#include "report/evaluation_text.h"
 
-namespace kgrpo {
+namespace kgrpo::evaluator {
 namespace {
 
 constexpr double kLeastIntensity = 0.01;  // operations a needed byte, below which instructions say more
 constexpr double kLeastShare = 0.01;      // of the time, above which a pipe counts as used
+
+// A metric's value; 0 where it was not measured.
+double MetricOf(const Evaluation& evaluation, std::string_view name) {
+  const auto found = std::find_if(evaluation.metrics.begin(), evaluation.metrics.end(),
+                                  [name](const Metric& metric) { return metric.name == name; });
+  return found == evaluation.metrics.end() ? 0.0 : found->value;
+}
 
 // Bytes that a call moves between DRAM and L2, as counted, else as needed.
 double DramBytes(const Evaluation& evaluation) {
@@ -85,4 +92,4 @@ std::optional<Roofline> RooflineOf(const Evaluation& candidate, const Evaluation
   return roofline;
 }
 
-}  // namespace kgrpo
+}  // namespace kgrpo::evaluator

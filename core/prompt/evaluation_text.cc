@@ -1,23 +1,11 @@
-#include "report/evaluation_text.h"
+#include "prompt/evaluation_text.h"
 
-#include <algorithm>
 #include <cstdio>
+#include <string_view>
 
 #include "prompt/template.h"  // FormatSeconds
 
 namespace kgrpo {
-
-std::vector<NamedNumber> NumbersOf(const Evaluation& evaluation) {
-  std::vector<NamedNumber> numbers;
-  for (const Metric& metric : evaluation.metrics) numbers.emplace_back(metric.name, metric.value);
-  return numbers;
-}
-
-double MetricOf(const Evaluation& evaluation, std::string_view name) {
-  const auto found = std::find_if(evaluation.metrics.begin(), evaluation.metrics.end(),
-                                  [name](const Metric& metric) { return metric.name == name; });
-  return found == evaluation.metrics.end() ? 0.0 : found->value;
-}
 
 std::string IntervalText(const Evaluation& evaluation) {
   if (evaluation.seconds_low == evaluation.seconds_high) return "";
@@ -27,9 +15,9 @@ std::string IntervalText(const Evaluation& evaluation) {
 std::string SpeedupText(const Evaluation& candidate, const Evaluation& baseline) {
   char text[96];
   int length = std::snprintf(text, sizeof text, "%.3g", baseline.seconds / candidate.seconds);
-  if (const double low = MetricOf(candidate, "speedup_low"), high = MetricOf(candidate, "speedup_high");
-      low > 0 && high > 0) {
-    std::snprintf(text + length, sizeof text - static_cast<size_t>(length), " (95%%: %.3g to %.3g)", low, high);
+  if (candidate.speedup > 0) {
+    std::snprintf(text + length, sizeof text - static_cast<size_t>(length), " (95%%: %.3g to %.3g)",
+                  candidate.speedup_low, candidate.speedup_high);
   }
   return text;
 }

@@ -1,9 +1,9 @@
-#include "report/escape.h"
+#include "evaluator_shared/report/escape.h"
 
 #include <cstddef>
 #include <cstdint>
 
-namespace kgrpo {
+namespace kgrpo::evaluator {
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
@@ -73,4 +73,4 @@ std::string EscapeHtml(std::string_view text) {
   return escaped;
 }
 
-}  // namespace kgrpo
+}  // namespace kgrpo::evaluator

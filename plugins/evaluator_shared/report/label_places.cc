@@ -1,10 +1,10 @@
-#include "report/label_places.h"
+#include "evaluator_shared/report/label_places.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-namespace kgrpo {
+namespace kgrpo::evaluator {
 namespace {
 
 constexpr double kGap = 5;             // between a dot's rim and a label beside it
@@ -98,4 +98,4 @@ LabelPlaces::Place LabelPlaces::Take(Spot dot, double radius, double width, doub
   return best;
 }
 
-}  // namespace kgrpo
+}  // namespace kgrpo::evaluator

@@ -1,4 +1,4 @@
-#include "report/kernel_report.h"
+#include "evaluator_shared/report/kernel_report.h"
 
 #include <kgrpo/sdk/error.h>
 
@@ -11,14 +11,15 @@
 #include "prompt/metrics.h"
 #include "prompt/number_text.h"
 #include "prompt/template.h"  // FormatSeconds
-#include "report/escape.h"
-#include "report/evaluation_text.h"
-#include "report/kernel_report_template.h"
-#include "report/roofline.h"
-#include "report/roofline_picture.h"
-#include "report/source_notes.h"
+#include "evaluator_shared/report/escape.h"
+#include "prompt/evaluation_text.h"
+#include "evaluator_shared/report/declared_metrics.h"
+#include "evaluator_shared/report/kernel_report_template.h"
+#include "evaluator_shared/report/roofline.h"
+#include "evaluator_shared/report/roofline_picture.h"
+#include "evaluator_shared/report/source_notes.h"
 
-namespace kgrpo {
+namespace kgrpo::evaluator {
 namespace {
 
 namespace mustache = kainjow::mustache;
@@ -72,10 +73,20 @@ Data FiguresOf(const KernelReport& report) {
   return figures;
 }
 
-Data GroupsOf(const std::vector<NamedNumber>& metrics) {
+const MetricRegistry& Names() {
+  static MetricRegistry names;
+  static const bool declared = [] {
+    for (const MetricDeclaration& metric : DeclaredMetrics()) names.Declare(metric.ToC());
+    return true;
+  }();
+  static_cast<void>(declared);
+  return names;
+}
+
+Data GroupsOf(Evaluation candidate) {
+  std::erase_if(candidate.remarks, [](const Remark& remark) { return remark.line > 0; });  // beside the source
   Data groups(Data::type::list);
-  for (const FactGroup& group : GroupFacts(metrics)) {
-    if (group.title == kLinesTitle) continue;  // beside the source
+  for (const FactGroup& group : GroupFacts(candidate, &Names())) {
     Data facts(Data::type::list);
     for (const Fact& fact : group.facts) {
       Data one = Record({{"label", fact.label}, {"value", fact.value}});
@@ -90,12 +101,13 @@ Data GroupsOf(const std::vector<NamedNumber>& metrics) {
   return groups;
 }
 
-Data SourceOf(const KernelReport& report, const std::vector<LineFacts>& lines) {
-  std::map<unsigned, const LineFacts*> facts;
+Data SourceOf(const KernelReport& report) {
+  std::map<unsigned, const Remark*> remarks;
   double largest = 0;
-  for (const LineFacts& line : lines) {
-    facts[line.line] = &line;
-    largest = std::max(largest, line.share);
+  for (const Remark& remark : report.candidate.remarks) {
+    if (remark.line == 0) continue;
+    remarks[remark.line] = &remark;
+    largest = std::max(largest, remark.share);
   }
   std::map<unsigned, std::vector<std::string>> notes;
   // What is said of a right kernel is about its time, which the lines' own figures tell.
@@ -108,14 +120,11 @@ Data SourceOf(const KernelReport& report, const std::vector<LineFacts>& lines) {
     std::string look;
     row.set("share", Data(false));
     row.set("note", Data(false));
-    if (const auto found = facts.find(number); found != facts.end()) {
-      const LineFacts& line = *found->second;
-      row.set("share", Data(Percent(line.share)));
-      row.set("percent", Data(BarPercent(largest > 0 ? line.share / largest : 0)));
-      const std::string accesses = line.AccessText();
-      const std::string bound = line.bound.empty() ? "" : "mostly " + line.bound;
-      if (const std::string note = bound + (bound.empty() || accesses.empty() ? "" : "; ") + accesses; !note.empty())
-        row.set("note", Data(note));
+    if (const auto found = remarks.find(number); found != remarks.end()) {
+      const Remark& remark = *found->second;
+      row.set("share", Data(Percent(remark.share)));
+      row.set("percent", Data(BarPercent(largest > 0 ? remark.share / largest : 0)));
+      if (!remark.text.empty()) row.set("note", Data(remark.text));
       look = "told";
     }
     Data findings(Data::type::list);
@@ -149,17 +158,18 @@ std::string KernelReportHtml(const KernelReport& report) {
   mustache::mustache page(kKernelReportTemplate);
   if (!page.is_valid()) throw Error(KGRPO_ERROR_INTERNAL, "the report's template: " + page.error_message());
   page.set_custom_escape([](const std::string& text) { return EscapeHtml(text); });
-  const std::vector<NamedNumber> metrics = NumbersOf(report.candidate);
-  const std::vector<LineFacts> lines = LinesOf(metrics);
-  Data data = Record({{"problem", report.problem}, {"file", report.file}, {"verdict", report.candidate.verdict}});
-  data.set("right", Data(report.candidate.correct));
-  data.set("diagnosis", report.candidate.diagnosis.empty() ? Data(false) : Data(report.candidate.diagnosis));
+  const Evaluation& candidate = report.candidate;
+  const bool has_shares = std::any_of(candidate.remarks.begin(), candidate.remarks.end(),
+                                      [](const Remark& remark) { return remark.line > 0; });
+  Data data = Record({{"problem", report.problem}, {"file", report.file}, {"verdict", candidate.verdict}});
+  data.set("right", Data(candidate.correct));
+  data.set("diagnosis", candidate.diagnosis.empty() ? Data(false) : Data(candidate.diagnosis));
   data.set("figures", FiguresOf(report));
   data.set("roofline", RooflineData(report));
-  data.set("has_groups", Data(!metrics.empty()));
-  data.set("groups", GroupsOf(metrics));
-  data.set("has_shares", Data(!lines.empty()));
-  data.set("lines", SourceOf(report, lines));
+  data.set("has_groups", Data(!candidate.metrics.empty()));
+  data.set("groups", GroupsOf(candidate));
+  data.set("has_shares", Data(has_shares));
+  data.set("lines", SourceOf(report));
   data.set("has_evaluator", Data(!report.evaluator.empty()));
   Data evaluator(Data::type::list);
   for (const std::string& line : SplitLines(report.evaluator)) evaluator.push_back(Data(line));
@@ -167,4 +177,4 @@ std::string KernelReportHtml(const KernelReport& report) {
   return page.render(data);
 }
 
-}  // namespace kgrpo
+}  // namespace kgrpo::evaluator

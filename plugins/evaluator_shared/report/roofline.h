@@ -1,7 +1,7 @@
 // What a roofline picture shows: how fast a kernel works over how much it does for each byte that it moves, under what
 // the device can do. Taken from an evaluator's metrics; drawn by roofline_picture.cc.
-#ifndef KGRPO_REPORT_ROOFLINE_H
-#define KGRPO_REPORT_ROOFLINE_H
+#ifndef KGRPO_EVALUATOR_SHARED_REPORT_ROOFLINE_H
+#define KGRPO_EVALUATOR_SHARED_REPORT_ROOFLINE_H
 
 #include <optional>
 #include <string>
@@ -9,7 +9,7 @@
 
 #include "plugin/records.h"  // Evaluation
 
-namespace kgrpo {
+namespace kgrpo::evaluator {
 
 struct Roofline {
   struct Slope {
@@ -42,5 +42,5 @@ struct Roofline {
 // counts them. Nothing where it says neither, or nothing of the device.
 std::optional<Roofline> RooflineOf(const Evaluation& candidate, const Evaluation& baseline);
 
-}  // namespace kgrpo
+}  // namespace kgrpo::evaluator
 #endif
