@@ -78,6 +78,7 @@ PipelineParts Session::MakeParts(const PipelineConfig& config, const std::set<Ro
   parts.metrics = &services->metrics();
   parts.cancelled = CancelRequested;
   parts.seconds_waited = DeviceLocks::SecondsWaited;
+  parts.all_seconds_waited = DeviceLocks::AllSecondsWaited;
   parts.take_metrics = [services] { return services->TakeMetrics(); };
   // Which library plays a part. The instance's name is the part's, so that a run draws the same random numbers
   // whichever plugin plays it, and the cache is the plugin's.

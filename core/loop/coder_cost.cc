@@ -1,15 +1,12 @@
 #include "loop/coder_cost.h"
 
-#include "host/log.h"
 #include "loop/trajectory.h"
 #include "prompt/number_text.h"  // FormatDollars
 
 #include <kgrpo/sdk/error.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <optional>
 
 namespace kgrpo {
 namespace {
@@ -33,28 +30,23 @@ std::string ReusedText(const CoderCounts& counts) {
          " answers came from a recording or a cache, and nothing was paid for them";
 }
 
-void TakeAccount(const Coder* coder, CoderSpending* spending) {
-  if (coder == nullptr) return;
-  try {
-    const std::optional<CoderSpending> account = coder->Spending();
-    if (!account) return;
-    spending->cost = std::max(spending->cost, account->cost);
-    spending->lost_cost = std::max(spending->lost_cost, account->lost_cost);
-  } catch (const Error& error) {
-    spdlog::warn("the coder cannot say what it has spent: {}", PrintableText(error.what()));
-  }
+void TakeSpending(const Coder& coder, CoderSpending* spending) {
+  const std::optional<CoderSpending> told = coder.Spending();
+  if (!told) return;
+  spending->cost = std::max(spending->cost, told->cost);
+  spending->lost_cost = std::max(spending->lost_cost, told->lost_cost);
 }
 
 CoderSpending ReadSpending(RunDatabase& database, uint64_t up_to_step) {
   CoderSpending spending;
   spending.cost = database.ReadCoderTotals(up_to_step).cost;
-  const auto raise = [&](const char* name, double* to) {
-    for (const auto& [step, value] : database.MetricCurve(name)) {
+  const auto raise = [&](const char* metric, double* to) {
+    for (const auto& [step, value] : database.MetricCurve(metric)) {
       if (step <= up_to_step) *to = std::max(*to, value);
     }
   };
-  raise(kCostTotal, &spending.cost);
-  raise(kLostCostTotal, &spending.lost_cost);
+  raise(kCostMetric, &spending.cost);
+  raise(kLostCostMetric, &spending.lost_cost);
   return spending;
 }
 
@@ -69,7 +61,9 @@ void KeepCost(RunDatabase& database, CoderSpending* spending) {
 }
 
 std::string LostText(const CoderSpending& spending) {
-  return spending.lost_cost > 0 ? ", of it up to " + FormatDollars(spending.lost_cost) + " for attempts without an answer" : "";
+  return spending.lost_cost > 0
+             ? ", of it up to " + FormatDollars(spending.lost_cost) + " for attempts without an answer"
+             : "";
 }
 
 std::string CostSoFarText(const CoderSpending& spending) {

@@ -13,6 +13,10 @@
 
 namespace kgrpo {
 
+// The metrics of a step that hold what was spent up to it.
+inline constexpr const char* kCostMetric = "coder/cost_total";
+inline constexpr const char* kLostCostMetric = "coder/lost_cost_total";
+
 struct CoderCounts {
   uint64_t answers = 0;  // those that trajectories were dropped for included
   uint64_t reused = 0;   // of them: from a recording or a cache
@@ -22,13 +26,9 @@ CoderCounts CountAnswers(const std::vector<TrajectoryRecord>& trajectories);
 // "24 of 24 answers came from a recording or a cache, and nothing was paid for them"; empty where none did.
 std::string ReusedText(const CoderCounts& counts);
 
-// Of the run so far, as the metrics of a step have it.
-inline constexpr const char* kCostTotal = "coder/cost_total";
-inline constexpr const char* kLostCostTotal = "coder/lost_cost_total";
-
-// Takes the coder's own account where it is more than is known: it knows of calls, too, that were cut short, of which
-// no record tells. A coder without an account, or none at all, changes nothing. Throws nothing.
-void TakeAccount(const Coder* coder, CoderSpending* spending);
+// Raises `spending` to what the coder says of itself, where it keeps account: it knows of calls, too, that were cut
+// short, of which no record tells.
+void TakeSpending(const Coder& coder, CoderSpending* spending);
 
 // By the records of all steps up to that one, and of the demonstrations before the step that follows it.
 CoderSpending ReadSpending(RunDatabase& database, uint64_t up_to_step);

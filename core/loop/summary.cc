@@ -120,7 +120,7 @@ void ShowStep(Console& console, const StepRecord& record, const MetricMap& metri
   line.not_applicable_rate = value("coder/not_applicable_rate");
   line.unclear_rate = value("coder/unclear_rate");
   line.coder_error_rate = value("coder/error_rate");
-  line.cost = value(kCostTotal);
+  line.cost = value(kCostMetric);
   line.favourite_share = value("policy/favourite_share");
   line.entropy = value("policy/suggestion_entropy");
   line.has_loss = metrics.contains("loss");

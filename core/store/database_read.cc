@@ -59,12 +59,14 @@ std::vector<TrajectoryRecord> RunDatabase::ReadStep(Purpose purpose, uint64_t st
         "(SELECT text FROM sources WHERE hash = code_c), coder_outcome, coder_summary, coder_message, "
         "coder_prompt_tokens, coder_completion_tokens, coder_cost, coder_seconds, coder_attempts, unchanged, applied, "
         "r.speedup, reward, idle_reward, reward_parts, seed, compiled, correct, verdict, seconds, seconds_low, "
-        "seconds_high, modelled, time_source, diagnosis, metrics, evaluate_seconds, u.round IS NOT NULL, "
-        "d.speedup, speedup_low, speedup_high, remarks "
+        "seconds_high, modelled, time_source, diagnosis, metrics, evaluate_seconds, u.round IS NOT NULL, returned, "
+        "advantage, d.speedup, speedup_low, speedup_high, remarks "
         "FROM rounds r LEFT JOIN evaluations e USING(purpose, step, trajectory, round) "
         "LEFT JOIN evaluation_details d USING(purpose, step, trajectory, round) "
         "LEFT JOIN reused_answers u USING(purpose, step, trajectory, round) "
-        "WHERE purpose = ? AND step = ? AND trajectory = ? ORDER BY r.round");
+        "LEFT JOIN sample_outcomes o ON o.step = r.step AND o.trajectory = r.trajectory AND o.round = r.round AND "
+        "r.purpose = 'train' "
+        "WHERE r.purpose = ? AND r.step = ? AND r.trajectory = ? ORDER BY r.round");
     rounds << PurposeName(purpose) << step << trajectory.trajectory;
     while (rounds.Step()) {
       RoundRecord& round = trajectory.rounds_done.emplace_back();
@@ -96,6 +98,7 @@ std::vector<TrajectoryRecord> RunDatabase::ReadStep(Purpose purpose, uint64_t st
       round.idle_reward = rounds.Real(22);
       round.reward_parts = MetricsFromJson(rounds.Text(23));
       round.answer.reused = rounds.Integer(36) != 0;
+      if (!rounds.IsNull(37)) round.outcome = {rounds.Real(37), rounds.Real(38)};
       if (rounds.IsNull(24)) continue;
       round.evaluation_seed = std::stoull(rounds.Text(24));
       Evaluation& evaluation = round.evaluation.emplace();
@@ -110,11 +113,11 @@ std::vector<TrajectoryRecord> RunDatabase::ReadStep(Purpose purpose, uint64_t st
       evaluation.diagnosis = rounds.Text(33);
       evaluation.metrics = MetricsFromJson(rounds.Text(34));
       round.evaluate_seconds = rounds.Real(35);
-      if (rounds.IsNull(40)) continue;
-      evaluation.speedup = rounds.Real(37);
-      evaluation.speedup_low = rounds.Real(38);
-      evaluation.speedup_high = rounds.Real(39);
-      evaluation.remarks = RemarksFromJson(rounds.Text(40));
+      if (rounds.IsNull(42)) continue;
+      evaluation.speedup = rounds.Real(39);
+      evaluation.speedup_low = rounds.Real(40);
+      evaluation.speedup_high = rounds.Real(41);
+      evaluation.remarks = RemarksFromJson(rounds.Text(42));
     }
   }
   return trajectories;
