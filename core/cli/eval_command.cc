@@ -86,7 +86,7 @@ void RequireProfiling(Session& session, const std::string& plugin) {
   if (HasOption(session, plugin, "profile")) return;
   throw Error(KGRPO_ERROR_INVALID, "--profile: the evaluator " + plugin +
                                        " has no option \"profile\": it does not profile. "
-                                       "Choose one that does by --evaluator PLUGIN, such as evaluator_cuda");
+                                       "Choose one that does by --evaluator PLUGIN");
 }
 
 // Before a judgement that may take a minute, whether its report can be written.

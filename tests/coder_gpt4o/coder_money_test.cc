@@ -180,11 +180,11 @@ TEST(CoderTest, TellsWhatTheRunSpentWithWhatAStopCutShort) {
   Bench resumed(json{{"prices", kPrices}}, RecordedIn(folder));
   Answered answered;
   resumed.Ask(asked, answered);
-  EXPECT_THAT(resumed.metrics, testing::ElementsAre(testing::Pair("coder/cost_total", lost),
-                                                    testing::Pair("coder/lost_cost_total", lost)));
+  EXPECT_DOUBLE_EQ(resumed.coder.Spending().cost, lost);
+  EXPECT_DOUBLE_EQ(resumed.coder.Spending().lost_cost, lost);
   resumed.service.Answer(AnswerOf(Fenced(kKernelC)));
-  EXPECT_THAT(resumed.metrics, testing::Contains(testing::Pair("coder/cost_total", testing::DoubleEq(lost + 0.0045))));
-  EXPECT_THAT(resumed.metrics, testing::Contains(testing::Pair("coder/lost_cost_total", lost)).Times(2));
+  EXPECT_DOUBLE_EQ(resumed.coder.Spending().cost, lost + 0.0045);
+  EXPECT_DOUBLE_EQ(resumed.coder.Spending().lost_cost, lost);
 }
 
 // What stands in a run's recording while calls are in flight, and after them.
@@ -266,7 +266,7 @@ TEST(CoderTest, CountsWhatAKilledProcessHadInFlight) {
                     HasSubstr("up to $0.09 of that for attempts that gave no answer, the commonest, 1 times: the run's "
                               "process was killed")));
   EXPECT_THAT(resumed.warnings, testing::ElementsAre(HasSubstr("1 call was in flight when the run's process was")));
-  EXPECT_THAT(resumed.metrics, testing::Contains(testing::Pair("coder/lost_cost_total", at_most)));
+  EXPECT_DOUBLE_EQ(resumed.coder.Spending().lost_cost, at_most);
 }
 
 // The reasons are those of the whole run, whoever of its processes met them.

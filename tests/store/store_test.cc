@@ -59,6 +59,10 @@ TrajectoryRecord Trajectory(uint64_t number) {
   evaluation.time_source = "H100 model";
   evaluation.diagnosis = "bound by DRAM";
   evaluation.metrics = {{"registers", 32}, {"bytes", 1.5}};
+  evaluation.speedup = 2;
+  evaluation.speedup_low = 1.9;
+  evaluation.speedup_high = 2.1;
+  evaluation.remarks = {{"Occupancy", "limited by", "registers"}, {"By source line", "", "mostly dram", 12, 0.75}};
   first.evaluation_seed = ~0ull;
   first.applied = true;
   first.speedup = 2;
@@ -116,6 +120,10 @@ TEST(DatabaseTest, WhatGoesInComesOut) {
   EXPECT_EQ(round.answer.prompt_tokens, 12u);
   EXPECT_EQ(round.evaluation_seed, ~0ull);
   EXPECT_EQ(round.evaluation->metrics, expected.evaluation->metrics);
+  EXPECT_EQ(round.evaluation->remarks, expected.evaluation->remarks);
+  EXPECT_EQ(round.evaluation->speedup, 2);
+  EXPECT_EQ(round.evaluation->speedup_low, 1.9);
+  EXPECT_EQ(round.evaluation->speedup_high, 2.1);
   EXPECT_EQ(round.evaluation->seconds_high, expected.evaluation->seconds_high);
   EXPECT_EQ(round.reward_parts, expected.reward_parts);
   ASSERT_TRUE(round.outcome);
