@@ -340,14 +340,14 @@ TEST_F(CoderFailureTest, AStopTellsWhatWasPaidForNothing) {
     return kgrpo::Run(config, parts, problems, folder, options).message;
   };
   knobs().coder_cost = 0;
+  knobs().coder_spent = 100;
+  knobs().coder_lost = 60;
   knobs().cancel_after_updates = 2;
   const char* words =
       "; the coder has cost $100.00 so far, of it up to $60.00 for attempts without an answer; to go on";
-  knobs().coder_account = 100;
-  knobs().coder_lost_account = 60;
   EXPECT_THAT(run(false), HasSubstr(words));
-  knobs().coder_account = knobs().coder_lost_account = 0;  // a new process has asked nothing yet
-  EXPECT_THAT(run(true), HasSubstr(words));  // stopped before its first step
+  knobs().coder_spent = knobs().coder_lost = 0;  // the resumed run's coder has asked nothing yet
+  EXPECT_THAT(run(true), HasSubstr(words));      // stopped before its first step
   // What an earlier stop noted, of calls that no step's metrics tell of, is not forgotten by the next.
   RunDatabase(config.output_dir / std::filesystem::path("run.sqlite")).Set("coder_cost", "130");
   for (int i = 0; i < 2; ++i) EXPECT_THAT(run(true), HasSubstr("; the coder has cost $130.00 so far"));

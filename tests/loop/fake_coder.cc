@@ -101,8 +101,8 @@ const kgrpo_coder_interface kCoder = {sizeof(kgrpo_coder_interface),
                                       nullptr,
                                       nullptr,
                                       [](const kgrpo_coder*, kgrpo_coder_spending* out) -> kgrpo_error* {
-                                        out->cost = knobs().coder_account;
-                                        out->lost_cost = knobs().coder_lost_account;
+                                        out->cost = knobs().coder_spent;
+                                        out->lost_cost = knobs().coder_lost;
                                         return nullptr;
                                       }};
 
