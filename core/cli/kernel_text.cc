@@ -27,7 +27,8 @@ void PrintFacts(const std::vector<FactGroup>& groups) {
     std::printf("\n%s\n", PrintableText(group.title).c_str());
     for (const Fact& fact : group.facts) {
       const std::string label = PrintableText(fact.label);
-      std::printf("  %s%s  %s\n", label.c_str(), std::string(width - Columns(label), ' ').c_str(), PrintableText(fact.value).c_str());
+      std::printf("  %s%s  %s\n", label.c_str(), std::string(width - Columns(label), ' ').c_str(),
+                  PrintableText(fact.value).c_str());
     }
   }
 }
@@ -49,8 +50,8 @@ void PrintLines(const std::vector<Remark>& remarks, const std::string& source) {
     const size_t first = text.find_first_not_of(" \t");
     text = first == std::string::npos ? "" : text.substr(first);
     const std::string words = remark.label + (remark.label.empty() ? "" : " ") + remark.text;
-    rows[remark.group].push_back({"  " + std::to_string(remark.line),
-                                  remark.share > 0 ? Percent(remark.share) : std::string("-"), words, text});
+    rows[remark.group].push_back(
+        {"  " + std::to_string(remark.line), remark.share > 0 ? Percent(remark.share) : std::string("-"), words, text});
   }
   for (const auto& [group, table] : rows) {
     std::printf("\n%s\n", PrintableText(group).c_str());

@@ -35,9 +35,9 @@ struct PromptState {
   std::string last_suggestion;  // what led from A to B
   uint32_t round = 1;           // from 1
   uint32_t rounds = 1;
-  std::vector<PromptRound> history;  // oldest first
-  Evaluation current;                // of code_b
-  double current_speedup = 0;        // over the reference; 0 unless right
+  std::vector<PromptRound> history;         // oldest first
+  Evaluation current;                       // of code_b
+  double current_speedup = 0;               // over the reference; 0 unless right
   const MetricRegistry* metrics = nullptr;  // what metrics are called; null: nobody said
 };
 

@@ -4,7 +4,7 @@
 #define KGRPO_PROMPT_TEMPLATE_DATA_H
 
 #include "prompt/metrics.h"
-#include "prompt/state.h"    // PromptProblem
+#include "prompt/state.h"  // PromptProblem
 
 #include <kainjow/mustache.hpp>
 #include <string>

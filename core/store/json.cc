@@ -74,13 +74,20 @@ std::vector<Remark> RemarksFromJson(const std::string& text) {
 }
 
 Json EvaluationToJson(const Evaluation& evaluation) {
-  return {{"compiled", evaluation.compiled},       {"correct", evaluation.correct},
-          {"verdict", evaluation.verdict},         {"seconds", evaluation.seconds},
-          {"seconds_low", evaluation.seconds_low}, {"seconds_high", evaluation.seconds_high},
-          {"modelled", evaluation.modelled},       {"time_source", evaluation.time_source},
-          {"diagnosis", evaluation.diagnosis},     {"speedup", evaluation.speedup},
-          {"speedup_low", evaluation.speedup_low}, {"speedup_high", evaluation.speedup_high},
-          {"metrics", MetricsObject(evaluation.metrics)}, {"remarks", RemarksArray(evaluation.remarks)}};
+  return {{"compiled", evaluation.compiled},
+          {"correct", evaluation.correct},
+          {"verdict", evaluation.verdict},
+          {"seconds", evaluation.seconds},
+          {"seconds_low", evaluation.seconds_low},
+          {"seconds_high", evaluation.seconds_high},
+          {"modelled", evaluation.modelled},
+          {"time_source", evaluation.time_source},
+          {"diagnosis", evaluation.diagnosis},
+          {"speedup", evaluation.speedup},
+          {"speedup_low", evaluation.speedup_low},
+          {"speedup_high", evaluation.speedup_high},
+          {"metrics", MetricsObject(evaluation.metrics)},
+          {"remarks", RemarksArray(evaluation.remarks)}};
 }
 
 Evaluation EvaluationFromJson(const Json& json) {

@@ -93,9 +93,8 @@ TEST(EvaluatorSimPlugin, JudgesThroughTheAbi) {
   std::string html;
   const EvaluationView view = baseline.evaluation.ToC();
   const kgrpo_report_request asked = {sizeof asked, info->source, Str("affine.cu"), view.c(), view.c()};
-  Check(table->report(evaluator, problem, &asked, {&html, [](void* page, kgrpo_str text) {
-                                                     *static_cast<std::string*>(page) += View(text);
-                                                   }}));
+  Check(table->report(evaluator, problem, &asked,
+                      {&html, [](void* page, kgrpo_str text) { *static_cast<std::string*>(page) += View(text); }}));
   EXPECT_THAT(html, testing::HasSubstr("affine.cu for affine: right"));
   EXPECT_THAT(html, testing::HasSubstr("sandbox: "));
 

@@ -84,9 +84,10 @@ TEST(RemarksTest, NameWhatLimitsOccupancy) {
   EXPECT_EQ(limit(0.625, 5, 9, 8, 0.5),
             "registers (room for 5 blocks; block size for 8); and by the grid: its blocks fill 50% of the places");
   EXPECT_EQ(OccupancyLimit({{"occupancy", 0.5}}), "") << "nobody says";
-  EXPECT_EQ(Evidence({{"occupancy", 0.625}, {"resident_blocks_by/registers", 5}}),
-            "Occupancy: occupancy 62.5%; blocks at once as far as it goes by registers 5; limited by registers (room for "
-            "5 blocks)");
+  EXPECT_EQ(
+      Evidence({{"occupancy", 0.625}, {"resident_blocks_by/registers", 5}}),
+      "Occupancy: occupancy 62.5%; blocks at once as far as it goes by registers 5; limited by registers (room for "
+      "5 blocks)");
 }
 
 TEST(RemarksTest, PutTogetherWhatIsSaidOfALine) {

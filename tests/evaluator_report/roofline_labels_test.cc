@@ -1,5 +1,5 @@
-// evaluator_shared/report/label_places.h, in report/roofline_picture.h's pictures: every dot's name lies clear of other text and dots,
-// beside its dot or at the end of a leader line.
+// evaluator_shared/report/label_places.h, in report/roofline_picture.h's pictures: every dot's name lies clear of other
+// text and dots, beside its dot or at the end of a leader line.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -117,10 +117,22 @@ TEST(PromptTemplateTest, SaysWhereTheTimeGoes) {
 
 TEST(MetricsTest, AreShownAsDeclared) {
   Evaluation evaluation;
-  evaluation.metrics = {{"strange", 1},         {"clock", 1980},     {"strange_low", 0.5},    {"strange_high", 2},
-                        {"lonely_low", 7},      {"traffic", 3.02e12}, {"size", 9999},          {"size of k<int>", 65606997.3},
-                        {"time", 1e-3},         {"same", 1},         {"saved", -2e-6},        {"price", 0.0042},
-                        {"stalls.on_memory", 2}, {"hidden", 1},      {"stalls.on_memory_low", 1}, {"stalls.on_memory_high", 3}};
+  evaluation.metrics = {{"strange", 1},
+                        {"clock", 1980},
+                        {"strange_low", 0.5},
+                        {"strange_high", 2},
+                        {"lonely_low", 7},
+                        {"traffic", 3.02e12},
+                        {"size", 9999},
+                        {"size of k<int>", 65606997.3},
+                        {"time", 1e-3},
+                        {"same", 1},
+                        {"saved", -2e-6},
+                        {"price", 0.0042},
+                        {"stalls.on_memory", 2},
+                        {"hidden", 1},
+                        {"stalls.on_memory_low", 1},
+                        {"stalls.on_memory_high", 3}};
   evaluation.remarks = {{"Speed", "limited by", "the clock"}};
   std::string text;
   for (const FactGroup& group : GroupFacts(evaluation, &Registry())) {
@@ -152,10 +164,12 @@ TEST(MetricsTest, ARunTimeIsToldAsPartOfTheWhole) {
 
 TEST(MetricsTest, RemarksOnLinesSayTheirShare) {
   Evaluation evaluation;
-  evaluation.remarks = {{"Lines", "", "mostly memory", 12, 0.75}, {"Lines", "", "", 7, 0.05}, {"Lines", "loop", "slow", 3}};
+  evaluation.remarks = {
+      {"Lines", "", "mostly memory", 12, 0.75}, {"Lines", "", "", 7, 0.05}, {"Lines", "loop", "slow", 3}};
   evaluation.metrics = {{"strange", 1}};
-  EXPECT_EQ(EvidenceText(evaluation, &Registry()),
-            "Lines: line 12 75% of the time, mostly memory; line 7 5% of the time; line 3, loop slow\nOther: strange 1");
+  EXPECT_EQ(
+      EvidenceText(evaluation, &Registry()),
+      "Lines: line 12 75% of the time, mostly memory; line 7 5% of the time; line 3, loop slow\nOther: strange 1");
   EXPECT_EQ(GroupFacts(evaluation, nullptr)[0].facts[0].fraction, 0.75);
 }
 

@@ -5,10 +5,9 @@ namespace {
 
 constexpr const char *kTime = "Time", *kCode = "Machine code", *kLaunch = "Launch", *kRoofline = "Roofline",
                      *kChecks = "Cross-checks", *kProfile = "Profile (Nsight Compute)",
-                     *kPipes = "Busy by pipe, each as if alone",
-                     *kLevels = "Busy by memory level, each as if alone", *kWaiting = "Waiting and fixed costs",
-                     *kAccesses = "Memory accesses", *kInstructions = "Instructions",
-                     *kJudge = "The judgement itself", *kSteps = "Evaluator";
+                     *kPipes = "Busy by pipe, each as if alone", *kLevels = "Busy by memory level, each as if alone",
+                     *kWaiting = "Waiting and fixed costs", *kAccesses = "Memory accesses",
+                     *kInstructions = "Instructions", *kJudge = "The judgement itself", *kSteps = "Evaluator";
 
 constexpr auto kNumber = KGRPO_METRIC_NUMBER, kQuantity = KGRPO_METRIC_QUANTITY, kSeconds = KGRPO_METRIC_SECONDS,
                kRunTime = KGRPO_METRIC_RUN_TIME, kFraction = KGRPO_METRIC_FRACTION, kFlag = KGRPO_METRIC_FLAG;
