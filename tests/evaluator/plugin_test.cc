@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <kgrpo/evaluator.h>
 #include <kgrpo/sdk/error.h>
+#include <kgrpo/sdk/host.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -11,6 +12,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <vector>
 
 #include "host/services.h"
 #include "plugin/records.h"
@@ -83,6 +85,11 @@ TEST(EvaluatorSimPlugin, JudgesThroughTheAbi) {
   const MetricRegistry& names = services.metrics();
   for (const Metric& metric : baseline.evaluation.metrics)
     EXPECT_NE(names.Find(metric.name), nullptr) << metric.name << " is not declared";
+  std::vector<std::string> listed;  // as a coder is told of them
+  Host(host).ForEachDeclaration(
+      [&](const kgrpo_metric_declaration& declaration) { listed.push_back(Copy(declaration.name)); });
+  EXPECT_THAT(listed, testing::Contains("seconds/"));
+  EXPECT_EQ(listed.front(), "speedup");
   std::set<std::string> remarks;
   for (const Remark& remark : baseline.evaluation.remarks) {
     remarks.insert(remark.group);
