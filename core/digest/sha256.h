@@ -3,14 +3,13 @@
 #ifndef KGRPO_DIGEST_SHA256_H
 #define KGRPO_DIGEST_SHA256_H
 
-#include <array>
-#include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
 namespace kgrpo {
 
-// The digest of one byte string (FIPS 180-4), 64 hexadecimal digits.
+// The digest of one byte string (OpenSSL's), 64 hexadecimal digits.
 std::string Sha256(std::string_view bytes);
 
 // The digest of a list: each part is preceded by its length, so that moving a byte from one part to the next changes
