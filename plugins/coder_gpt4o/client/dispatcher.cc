@@ -123,7 +123,7 @@ void Dispatcher::Turn() {
   ConcludeDone();
   if (Silent().empty()) return;
   // This thread may have been held up, by callbacks or by the machine: what came meanwhile lies unread.
-  loop_.ReadAll(running_.size());
+  loop_.Turn(0);
   const std::vector<CURL*> silent = Silent();  // before callbacks hold it up again
   ConcludeDone();
   for (CURL* handle : silent) {
