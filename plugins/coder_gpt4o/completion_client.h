@@ -19,7 +19,8 @@
 
 namespace kgrpo::coder_gpt4o {
 
-// Everything of the wire. The defaults are for OpenAI's service.
+// Everything of the wire. The defaults are for OpenAI's service. Ranges are the options' schema's; nothing checks them
+// here.
 struct ClientOptions {
   // --- where, and as whom ---
   // An http or https URL; "/chat/completions" is appended to its path, and its query is kept (Azure's api-version).
