@@ -5,12 +5,11 @@
 #include <optional>
 #include <vector>
 
+#include <kgrpo/support/metrics.h>
+#include <kgrpo/support/number_text.h>
 #include "cli/table.h"
 #include "console/console.h"  // Columns
 #include "host/log.h"
-#include "prompt/metrics.h"
-#include "prompt/number_text.h"
-#include "prompt/template.h"  // FormatSeconds
 #include "report/evaluation_text.h"
 #include "report/source_notes.h"  // SplitLines
 

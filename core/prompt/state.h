@@ -3,17 +3,14 @@
 #ifndef KGRPO_PROMPT_STATE_H
 #define KGRPO_PROMPT_STATE_H
 
+#include <kgrpo/support/prompt_problem.h>
+
 #include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace kgrpo {
-
-struct PromptProblem {
-  std::string name, title, family, task, signature;
-  std::vector<std::string> traits;
-};
 
 // A round that is over.
 struct PromptRound {

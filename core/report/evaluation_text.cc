@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "prompt/template.h"  // FormatSeconds
+#include <kgrpo/support/number_text.h>  // FormatSeconds
 
 namespace kgrpo {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "plugin/records.h"     // Evaluation
-#include "prompt/line_facts.h"  // NamedNumber
+#include <kgrpo/support/line_facts.h>  // NamedNumber
+#include "plugin/records.h"            // Evaluation
 
 namespace kgrpo {
 

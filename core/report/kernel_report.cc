@@ -8,9 +8,8 @@
 #include <map>
 #include <vector>
 
-#include "prompt/metrics.h"
-#include "prompt/number_text.h"
-#include "prompt/template.h"  // FormatSeconds
+#include <kgrpo/support/metrics.h>
+#include <kgrpo/support/number_text.h>
 #include "report/escape.h"
 #include "report/evaluation_text.h"
 #include "report/kernel_report_template.h"

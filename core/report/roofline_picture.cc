@@ -7,7 +7,7 @@
 #include <sstream>
 #include <vector>
 
-#include "prompt/number_text.h"
+#include <kgrpo/support/number_text.h>
 #include "report/escape.h"
 
 namespace kgrpo {

@@ -1,7 +1,7 @@
 #include "coder_gpt4o/coder.h"
 
+#include <kgrpo/support/sha256.h>
 #include "coder_gpt4o/job.h"
-#include "digest/sha256.h"
 
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>

@@ -1,8 +1,9 @@
 // prompt/template.h: what templates render to, and which mistakes are found in them.
 #include "prompt/template.h"
 
-#include "prompt/metrics.h"
-#include "prompt/occupancy_limit.h"
+#include <kgrpo/support/metrics.h>
+#include <kgrpo/support/number_text.h>
+#include <kgrpo/support/occupancy_limit.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

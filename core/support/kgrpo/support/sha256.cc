@@ -1,4 +1,4 @@
-#include "digest/sha256.h"
+#include <kgrpo/support/sha256.h>
 
 #include <openssl/evp.h>
 
@@ -9,7 +9,8 @@ namespace kgrpo {
 
 std::string Sha256(std::string_view bytes) {
   std::array<unsigned char, 32> digest;
-  if (EVP_Digest(bytes.data(), bytes.size(), digest.data(), nullptr, EVP_sha256(), nullptr) != 1) throw std::bad_alloc();
+  if (EVP_Digest(bytes.data(), bytes.size(), digest.data(), nullptr, EVP_sha256(), nullptr) != 1)
+    throw std::bad_alloc();
   std::string text;
   for (const unsigned char byte : digest) {
     text += "0123456789abcdef"[byte >> 4];

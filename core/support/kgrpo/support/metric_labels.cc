@@ -1,4 +1,4 @@
-#include "prompt/metric_labels.h"
+#include <kgrpo/support/metric_labels.h>
 
 #include <algorithm>
 #include <array>

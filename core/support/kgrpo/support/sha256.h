@@ -1,7 +1,7 @@
 // SHA-256 of bytes, as hexadecimal text: names of sources in run folders, keys of caches. Used by the host and by
 // plugins.
-#ifndef KGRPO_DIGEST_SHA256_H
-#define KGRPO_DIGEST_SHA256_H
+#ifndef KGRPO_SUPPORT_SHA256_H
+#define KGRPO_SUPPORT_SHA256_H
 
 #include <initializer_list>
 #include <string>

@@ -1,7 +1,7 @@
 // The table of what measured facts are called: from the names that evaluators push to a group, a label and a unit.
-// Private to prompt/metrics.cc; docs/judging.md lists the names for users.
-#ifndef KGRPO_PROMPT_METRIC_LABELS_H
-#define KGRPO_PROMPT_METRIC_LABELS_H
+// Private to metrics.cc; docs/judging.md lists the names for users.
+#ifndef KGRPO_SUPPORT_METRIC_LABELS_H
+#define KGRPO_SUPPORT_METRIC_LABELS_H
 
 #include <cstddef>
 #include <string_view>

@@ -1,12 +1,12 @@
 // What limits a kernel's occupancy, from the metrics of how many blocks each resource has room for. Used by
-// prompt/metrics.cc and by the report of `kgrpo-host eval`.
-#ifndef KGRPO_PROMPT_OCCUPANCY_LIMIT_H
-#define KGRPO_PROMPT_OCCUPANCY_LIMIT_H
+// metrics.cc and by the report of `kgrpo-host eval`.
+#ifndef KGRPO_SUPPORT_OCCUPANCY_LIMIT_H
+#define KGRPO_SUPPORT_OCCUPANCY_LIMIT_H
 
 #include <string>
 #include <vector>
 
-#include "prompt/line_facts.h"  // NamedNumber
+#include <kgrpo/support/line_facts.h>  // NamedNumber
 
 namespace kgrpo {
 

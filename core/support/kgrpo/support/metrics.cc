@@ -1,9 +1,8 @@
-#include "prompt/metrics.h"
+#include <kgrpo/support/metrics.h>
 
-#include "prompt/metric_labels.h"
-#include "prompt/number_text.h"
-#include "prompt/occupancy_limit.h"
-#include "prompt/template.h"  // FormatSeconds
+#include <kgrpo/support/metric_labels.h>
+#include <kgrpo/support/number_text.h>
+#include <kgrpo/support/occupancy_limit.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,8 +1,8 @@
 // What an evaluator measured of each line of the source, put together from its metrics: "line/12 dram" (of the time,
-// and what most of it is for), "line_sectors/12" and so on. Used by prompt/metrics.cc, by the table that
+// and what most of it is for), "line_sectors/12" and so on. Used by metrics.cc, by the table that
 // `kgrpo-host eval` prints and by its report.
-#ifndef KGRPO_PROMPT_LINE_FACTS_H
-#define KGRPO_PROMPT_LINE_FACTS_H
+#ifndef KGRPO_SUPPORT_LINE_FACTS_H
+#define KGRPO_SUPPORT_LINE_FACTS_H
 
 #include <optional>
 #include <string>

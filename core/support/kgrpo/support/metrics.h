@@ -1,14 +1,14 @@
 // What a measured fact is called: a table from the names that evaluators push to a label, a unit and a group. Used by
 // `kgrpo-host eval` and by the variables current.metrics and current.evidence of prompts. A metric that the table does
 // not know, of a third party's evaluator say, is shown under its own name.
-#ifndef KGRPO_PROMPT_METRICS_H
-#define KGRPO_PROMPT_METRICS_H
+#ifndef KGRPO_SUPPORT_METRICS_H
+#define KGRPO_SUPPORT_METRICS_H
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "prompt/line_facts.h"  // NamedNumber
+#include <kgrpo/support/line_facts.h>  // NamedNumber
 
 namespace kgrpo {
 

@@ -1,6 +1,6 @@
-#include "prompt/line_facts.h"
+#include <kgrpo/support/line_facts.h>
 
-#include "prompt/number_text.h"
+#include <kgrpo/support/number_text.h>
 
 #include <algorithm>
 #include <charconv>
