@@ -19,8 +19,7 @@
 
 namespace kgrpo::coder_gpt4o {
 
-// Everything of the wire. The defaults are for OpenAI's service. Ranges are the options' schema's; nothing checks them
-// here.
+// Everything of the wire. The defaults are for OpenAI's service. The options' schema holds the ranges: none is checked.
 struct ClientOptions {
   // --- where, and as whom ---
   // An http or https URL; "/chat/completions" is appended to its path, and its query is kept (Azure's api-version).

@@ -12,7 +12,8 @@
 
 namespace kgrpo::coder_gpt4o {
 
-// from_json of the options that are read as they stand; those that null or another option may decide are not among them.
+// from_json of the options that are read as they stand; those that null or another option may decide are not among
+// them.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClientOptions, base_url, api_key_header, max_concurrency, requests_per_minute,
                                    tokens_per_minute, stream, stream_usage, connect_timeout_seconds,
                                    idle_timeout_seconds, total_timeout_seconds, max_answer_bytes, max_attempts,

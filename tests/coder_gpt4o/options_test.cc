@@ -46,10 +46,9 @@ TEST(OptionsTest, TheSchemaRefusesNumbersOutOfRange) {
     for (const double value : {0.0, -1.0, 1e300}) EXPECT_FALSE(takes(name, value)) << name << value;
     EXPECT_TRUE(takes(name, 1)) << name;
   }
-  for (const char* name :
-       {"backoff_base_seconds", "backoff_cap_seconds", "retry_budget_ratio", "retry_budget_reserve",
-        "requests_per_minute", "tokens_per_minute", "breaker_pause_cap_seconds", "max_outage_seconds",
-        "max_first_outage_seconds", "continuations"})
+  for (const char* name : {"backoff_base_seconds", "backoff_cap_seconds", "retry_budget_ratio", "retry_budget_reserve",
+                           "requests_per_minute", "tokens_per_minute", "breaker_pause_cap_seconds",
+                           "max_outage_seconds", "max_first_outage_seconds", "continuations"})
     EXPECT_FALSE(takes(name, -1)) << name;
   for (const char* name : {"max_concurrency", "max_attempts", "breaker_failures"}) {
     EXPECT_FALSE(takes(name, 0)) << name;

@@ -78,7 +78,8 @@ TEST(ResponseReader, ReadsAChunkWithEveryKeyAndEscape) {
 TEST(ResponseReader, AChunkThatIsBrokenSpoilsTheStream) {
   for (const char* content : {R"("a\ud83d")", R"("a\x")", R"("a\u12")", "\"a\nb\"", "\"\xFF\"", "\"\xC0\xAF\"",
                               "\"\xED\xA0\x80\"", "\"\xF4\x90\x80\x80\"", "\"\xE2\x82\"", "\"a\",\"n\":01"}) {
-    const auto reader = Read(Chunk(R"({"content":"before"})") + Chunk(std::string("{\"content\":") + content + "}") + kDone);
+    const auto reader =
+        Read(Chunk(R"({"content":"before"})") + Chunk(std::string("{\"content\":") + content + "}") + kDone);
     EXPECT_FALSE(reader->Complete()) << content;
     EXPECT_EQ(reader->Result().text, "before") << content;
   }

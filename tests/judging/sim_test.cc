@@ -122,7 +122,8 @@ TEST_P(JudgingSimTest, SaysWhatTheFileSays) {
   if (entry.open.empty()) {
     EXPECT_EQ(amiss, "");
   } else if (amiss.empty()) {
-    ADD_FAILURE() << "It is seen to now (" << judgement.verdict << "): take out the line `open: sim: " << entry.open << "`";
+    ADD_FAILURE() << "It is seen to now (" << judgement.verdict << "): take out the line `open: sim: " << entry.open
+                  << "`";
   } else {
     GTEST_SKIP() << "open: " << entry.open << "\n" << amiss;
   }

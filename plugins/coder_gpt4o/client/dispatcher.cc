@@ -176,8 +176,9 @@ double Dispatcher::StartWhatMay(double now) {
 // The oldest; as a probe the one that was tried least: it might be the one prompt that breaks the service.
 Dispatcher::Waiting::iterator Dispatcher::Next() {
   if (!breaker_.Open()) return ready_.begin();
-  return std::min_element(ready_.begin(), ready_.end(),
-                          [](const auto& a, const auto& b) { return a.second.result.attempts < b.second.result.attempts; });
+  return std::min_element(ready_.begin(), ready_.end(), [](const auto& a, const auto& b) {
+    return a.second.result.attempts < b.second.result.attempts;
+  });
 }
 
 void Dispatcher::Start(Waiting::iterator next, double now) {
@@ -193,8 +194,8 @@ void Dispatcher::Start(Waiting::iterator next, double now) {
   if (attempt.probe) times.sign_by = now + breaker_.ProbeSeconds(now);
   const std::string& body = attempt.request.asked.body;
   attempt.transfer = std::make_unique<Transfer>(
-      endpoint_, options_.stream ? StreamingBody(body, attempt.asked_usage) : body, options_.stream, times, options_.max_answer_bytes, now,
-      [this](const ResponseHeaders& headers) { limits_.Learn(Now(), headers); });
+      endpoint_, options_.stream ? StreamingBody(body, attempt.asked_usage) : body, options_.stream, times,
+      options_.max_answer_bytes, now, [this](const ResponseHeaders& headers) { limits_.Learn(Now(), headers); });
   CURL* handle = attempt.transfer->Handle();
   running_.emplace(handle, std::move(attempt));
   loop_.Add(handle);

@@ -108,8 +108,8 @@ class Dispatcher {
   bool stream_usage_;
   uint32_t refusals_ = 0;  // in a row
   std::string last_failure_;
-  bool told_of_limit_ = false;       // a 429, whatever pause it brought
-  double told_until_ = 0;            // the end of the last wait of all requests that was told
+  bool told_of_limit_ = false;  // a 429, whatever pause it brought
+  double told_until_ = 0;       // the end of the last wait of all requests that was told
   std::optional<End> end_;
 
   mutable std::mutex mutex_;

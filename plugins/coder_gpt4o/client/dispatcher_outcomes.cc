@@ -162,7 +162,8 @@ void Dispatcher::Retry(Attempt attempt, const Failure& failure, double now) {
   double wait = attempt.transfer->Headers().retry_after.value_or(0);
   if (wait > options_.max_outage_seconds) {
     const std::string wanted = "the service wants " + Seconds(wait) + " to pass before the next try";
-    return Finish(request, Outcome::kFailed, failure.word, wanted + ", more than max_outage_seconds: " + failure.message);
+    return Finish(request, Outcome::kFailed, failure.word,
+                  wanted + ", more than max_outage_seconds: " + failure.message);
   }
   if (wait > kLongWaitSeconds && !failure.overload) {
     Notice("a request is tried again after " + Seconds(wait) + ", as the service asks: " + failure.message);
@@ -189,8 +190,9 @@ void Dispatcher::TellRetry(const Request& request, const Failure& failure, doubl
     std::snprintf(when.data(), when.size(), "in %.1f s", wait);
   else
     std::snprintf(when.data(), when.size(), "once a probe is answered");
-  std::string message = "attempt " + std::to_string(request.result.attempts) + " failed: " + failure.message + "; up to " +
-                        std::to_string(options_.max_attempts - request.charged) + " more, the next " + when.data();
+  std::string message = "attempt " + std::to_string(request.result.attempts) + " failed: " + failure.message +
+                        "; up to " + std::to_string(options_.max_attempts - request.charged) + " more, the next " +
+                        when.data();
   if (!breaker_.Contacted()) {
     message += "; nothing at " + endpoint_.Url() + " has answered yet as a service of chat completions does: check " +
                "base_url" + endpoint_.PathHint();
