@@ -12,12 +12,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include <kgrpo/support/number_text.h>  // FormatDollars
 #include "cli/command.h"
 #include "cli/problem_choice.h"
 #include "cli/session.h"
 #include "host/cancel.h"
 #include "host/log.h"
-#include "prompt/number_text.h"  // FormatDollars
 
 namespace kgrpo::cli {
 namespace {

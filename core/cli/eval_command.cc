@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <kgrpo/support/evaluation_text.h>
 #include "cli/command.h"
 #include "cli/kernel_text.h"
 #include "cli/problem_choice.h"
@@ -18,7 +19,6 @@
 #include "host/log.h"
 #include "loop/coder_cost.h"
 #include "loop/evaluate_policy.h"
-#include "prompt/evaluation_text.h"
 #include "store/files.h"  // WriteFileAtomically
 
 namespace kgrpo::cli {

@@ -7,13 +7,12 @@
 #include <sstream>
 #include <vector>
 
+#include <kgrpo/support/evaluation_text.h>
+#include <kgrpo/support/metrics.h>
+#include <kgrpo/support/number_text.h>
 #include "cli/table.h"
 #include "console/console.h"  // Columns
 #include "host/log.h"
-#include "prompt/evaluation_text.h"
-#include "prompt/metrics.h"
-#include "prompt/number_text.h"
-#include "prompt/template.h"  // FormatSeconds
 
 namespace kgrpo::cli {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "host/metric_registry.h"
+#include <kgrpo/support/metric_registry.h>
 #include "plugin/records.h"  // Evaluation
 
 namespace kgrpo::cli {

@@ -5,7 +5,7 @@
 #include <sstream>
 #include <utility>
 
-#include "digest/sha256.h"
+#include <kgrpo/support/sha256.h>
 #include "host/cancel.h"
 
 namespace kgrpo::cli {

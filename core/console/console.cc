@@ -1,7 +1,7 @@
 #include "console/console.h"
 
+#include <kgrpo/support/number_text.h>  // FormatDollars
 #include "host/log.h"
-#include "prompt/number_text.h"  // FormatDollars
 
 #include <sys/ioctl.h>
 #include <unistd.h>

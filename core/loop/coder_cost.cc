@@ -1,7 +1,7 @@
 #include "loop/coder_cost.h"
 
+#include <kgrpo/support/number_text.h>  // FormatDollars
 #include "loop/trajectory.h"
-#include "prompt/number_text.h"  // FormatDollars
 
 #include <kgrpo/sdk/error.h>
 

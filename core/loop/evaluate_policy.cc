@@ -1,7 +1,7 @@
 #include "loop/evaluate_policy.h"
 
+#include <kgrpo/support/number_text.h>  // FormatDollars
 #include "loop/heldout.h"
-#include "prompt/number_text.h"  // FormatDollars
 #include "store/json.h"
 
 #include <kgrpo/sdk/error.h>

@@ -3,7 +3,7 @@
 #ifndef KGRPO_LOOP_PARTS_H
 #define KGRPO_LOOP_PARTS_H
 
-#include "host/metric_registry.h"
+#include <kgrpo/support/metric_registry.h>
 #include "plugin/instances.h"
 
 #include <functional>

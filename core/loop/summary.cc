@@ -1,10 +1,10 @@
 #include "loop/summary.h"
 
+#include <kgrpo/support/number_text.h>  // FormatDollars
 #include "loop/coder_cost.h"
 #include "loop/learned.h"
 #include "loop/metrics.h"
 #include "loop/statistics.h"
-#include "prompt/number_text.h"  // FormatDollars
 
 #include <kgrpo/sdk/text.h>
 

@@ -3,19 +3,15 @@
 #ifndef KGRPO_PROMPT_STATE_H
 #define KGRPO_PROMPT_STATE_H
 
-#include "host/metric_registry.h"
-#include "plugin/records.h"  // Evaluation
+#include <kgrpo/support/evaluation.h>
+#include <kgrpo/support/metric_registry.h>
+#include <kgrpo/support/prompt_problem.h>
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace kgrpo {
-
-struct PromptProblem {
-  std::string name, title, family, task, signature;
-  std::vector<std::string> traits;
-};
 
 // A round that is over.
 struct PromptRound {

@@ -1,12 +1,14 @@
 #include "prompt/template.h"
 
-#include "prompt/metrics.h"
-#include "prompt/template_data.h"
-
 #include <kgrpo/sdk/error.h>
+#include <kgrpo/support/metrics.h>
+#include <kgrpo/support/number_text.h>
+#include <kgrpo/support/template_data.h>
 
 #include <cstdio>
 #include <kainjow/mustache.hpp>
+
+#include "prompt/variables.h"
 
 namespace kgrpo {
 namespace {
@@ -74,6 +76,10 @@ mustache::data Root(const PromptState& state) {
 
 }  // namespace
 
+std::vector<TemplateMistake> CheckTemplate(const std::string& text) {
+  return CheckTemplate(text, PromptVariables());
+}
+
 struct PromptTemplate::Compiled {
   explicit Compiled(const std::string& text) : mustache(text) {
     mustache.set_custom_escape([](const std::string& value) { return value; });
@@ -97,24 +103,6 @@ PromptTemplate& PromptTemplate::operator=(PromptTemplate&&) noexcept = default;
 
 std::string PromptTemplate::Render(const PromptState& state) const {
   return compiled_->mustache.render(Root(state));
-}
-
-std::string FormatSeconds(double seconds) {
-  struct Unit {
-    double size;
-    const char* name;
-  };
-  static constexpr Unit kUnits[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}};
-  const Unit* unit = &kUnits[3];
-  for (const Unit& candidate : kUnits) {
-    if (seconds >= candidate.size) {
-      unit = &candidate;
-      break;
-    }
-  }
-  char text[48];
-  std::snprintf(text, sizeof text, "%.3g %s", seconds / unit->size, unit->name);
-  return text;
 }
 
 }  // namespace kgrpo

@@ -1,7 +1,7 @@
 // RunDatabase: opening it and writing; database_read.cc reads.
 #include "store/database.h"
 
-#include "digest/sha256.h"
+#include <kgrpo/support/sha256.h>
 #include "store/json.h"
 #include "store/schema.h"
 

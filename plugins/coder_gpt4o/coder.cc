@@ -1,7 +1,7 @@
 #include "coder_gpt4o/coder.h"
 
+#include <kgrpo/support/sha256.h>
 #include "coder_gpt4o/job.h"
-#include "digest/sha256.h"
 
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>
@@ -41,7 +41,7 @@ Coder::~Coder() {
   EndWatching();
 }
 
-CoderSpending Coder::Spending() const {
+Spending Coder::Spending() const {
   const std::lock_guard lock(mutex_);
   return {budget_.spent(), lost_cost_};
 }

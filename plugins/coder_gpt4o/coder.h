@@ -5,14 +5,13 @@
 
 #include <kgrpo/coder.h>
 
+#include <kgrpo/support/metric_registry.h>
 #include "coder_gpt4o/budget.h"
 #include "coder_gpt4o/completion_client.h"
 #include "coder_gpt4o/options.h"
 #include "coder_gpt4o/prompt.h"
 #include "coder_gpt4o/question_locks.h"
 #include "coder_gpt4o/recording.h"
-#include "host/metric_registry.h"
-#include "plugin/records.h"  // CoderSpending
 
 #include <atomic>
 #include <condition_variable>
@@ -53,6 +52,12 @@ struct Reports {
   std::function<void(MetricRegistry* names)> read_names = {};  // asked once, when all plugins have declared theirs
 };
 
+// US dollars.
+struct Spending {
+  double cost = 0;
+  double lost_cost = 0;  // of it: for attempts that gave no answer
+};
+
 class Coder {
  public:
   // `service` may be empty in mode replay. It must be at rest when this goes.
@@ -72,7 +77,7 @@ class Coder {
   std::string Describe(const kgrpo_coder_request& request) const;
 
   // As kgrpo_coder_interface::spending, with that of the run's earlier processes once there was a request. [any thread]
-  CoderSpending Spending() const;
+  coder_gpt4o::Spending Spending() const;
 
  private:
   using JobPointer = std::shared_ptr<Job>;

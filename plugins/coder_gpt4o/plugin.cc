@@ -174,7 +174,7 @@ kgrpo_error* Describe(const kgrpo_coder* self, kgrpo_text_sink sink) {
 
 kgrpo_error* Spending(const kgrpo_coder* self, kgrpo_coder_spending* out) {
   return Guard([&] {
-    const kgrpo::CoderSpending spending = self->coder->Spending();
+    const coder_gpt4o::Spending spending = self->coder->Spending();
     out->cost = spending.cost;
     out->lost_cost = spending.lost_cost;
   });

@@ -1,10 +1,10 @@
 #include "coder_gpt4o/prompt.h"
 
-#include "prompt/template.h"
-#include "prompt/template_data.h"
-#include "prompt/variables.h"
+#include <kgrpo/support/template_data.h>
 
 #include <kgrpo/sdk/text.h>
+#include <kgrpo/support/number_text.h>
+#include <kgrpo/support/template_check.h>
 
 #include <algorithm>
 
@@ -18,7 +18,7 @@ const Variable& Variables() {
   static const Variable kText{Kind::kText, {}};
   static const Variable kFlag{Kind::kFlag, {}};
   static const Variable kRoot{Kind::kRecord,
-                              {{"problem", *PromptVariables().Find("problem")},
+                              {{"problem", ProblemVariable()},
                                {"code_a", kText},
                                {"code_b", kText},
                                {"last_suggestion", kText},

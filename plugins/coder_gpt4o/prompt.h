@@ -12,7 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "host/metric_registry.h"
+#include <kgrpo/support/metric_registry.h>
 
 namespace kgrpo::coder_gpt4o {
 

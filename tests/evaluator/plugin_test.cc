@@ -14,8 +14,8 @@
 #include <set>
 #include <vector>
 
+#include <kgrpo/support/evaluation.h>
 #include "host/services.h"
-#include "plugin/records.h"
 
 namespace kgrpo {
 namespace {

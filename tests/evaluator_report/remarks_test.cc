@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include <kgrpo/support/metrics.h>
 #include "evaluator_shared/report/declared_metrics.h"
 #include "evaluator_shared/report/line_facts.h"
 #include "evaluator_shared/report/occupancy_limit.h"
-#include "prompt/metrics.h"
 
 namespace kgrpo::evaluator {
 namespace {

@@ -2,7 +2,8 @@
 // and remarks are shown.
 #include "prompt/template.h"
 
-#include "prompt/metrics.h"
+#include <kgrpo/support/metrics.h>
+#include <kgrpo/support/number_text.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,16 +8,15 @@
 #include <map>
 #include <vector>
 
+#include <kgrpo/support/evaluation_text.h>
+#include <kgrpo/support/metrics.h>
+#include <kgrpo/support/number_text.h>
 #include "evaluator_shared/report/declared_metrics.h"
 #include "evaluator_shared/report/escape.h"
 #include "evaluator_shared/report/kernel_report_template.h"
 #include "evaluator_shared/report/roofline.h"
 #include "evaluator_shared/report/roofline_picture.h"
 #include "evaluator_shared/report/source_notes.h"
-#include "prompt/evaluation_text.h"
-#include "prompt/metrics.h"
-#include "prompt/number_text.h"
-#include "prompt/template.h"  // FormatSeconds
 
 namespace kgrpo::evaluator {
 namespace {

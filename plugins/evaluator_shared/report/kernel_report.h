@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "plugin/records.h"  // Evaluation
+#include <kgrpo/support/evaluation.h>
 
 namespace kgrpo::evaluator {
 

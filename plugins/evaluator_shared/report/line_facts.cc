@@ -1,6 +1,6 @@
 #include "evaluator_shared/report/line_facts.h"
 
-#include "prompt/number_text.h"
+#include <kgrpo/support/number_text.h>
 
 #include <algorithm>
 #include <charconv>

@@ -1,6 +1,6 @@
 #include "evaluator_shared/report/occupancy_limit.h"
 
-#include "prompt/number_text.h"
+#include <kgrpo/support/number_text.h>
 
 #include <algorithm>
 #include <cstdio>

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "plugin/records.h"  // Metric, Remark
+#include <kgrpo/support/evaluation.h>
 
 namespace kgrpo::evaluator {
 

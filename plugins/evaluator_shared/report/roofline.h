@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/records.h"  // Evaluation
+#include <kgrpo/support/evaluation.h>
 
 namespace kgrpo::evaluator {
 

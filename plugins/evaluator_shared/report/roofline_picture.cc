@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include <kgrpo/support/number_text.h>
 #include "evaluator_shared/report/escape.h"
 #include "evaluator_shared/report/label_places.h"
-#include "prompt/number_text.h"
 
 namespace kgrpo::evaluator {
 namespace {

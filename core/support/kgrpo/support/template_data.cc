@@ -1,4 +1,4 @@
-#include "prompt/template_data.h"
+#include <kgrpo/support/template_data.h>
 
 namespace kgrpo {
 namespace {
@@ -39,6 +39,20 @@ mustache::data MetricsData(const std::vector<Metric>& metrics, const MetricRegis
   mustache::data data;
   for (const auto& [name, value] : metrics) SetNested(data, name, mustache::data(FormatMetric(name, value, registry)));
   return data;
+}
+
+const Variable& ProblemVariable() {
+  using Kind = Variable::Kind;
+  static const Variable kText{Kind::kText, {}};
+  static const Variable kProblem{Kind::kRecord,
+                                 {{"name", kText},
+                                  {"title", kText},
+                                  {"family", kText},
+                                  {"task", kText},
+                                  {"signature", kText},
+                                  {"traits", {Kind::kTexts, {}}},
+                                  {"traits_joined", kText}}};
+  return kProblem;
 }
 
 mustache::data ProblemData(const PromptProblem& problem) {

@@ -1,4 +1,4 @@
-#include "store/sqlite.h"
+#include <kgrpo/support/sqlite.h>
 
 #include <kgrpo/sdk/error.h>
 

@@ -1,4 +1,4 @@
-#include "host/metric_registry.h"
+#include <kgrpo/support/metric_registry.h>
 
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>

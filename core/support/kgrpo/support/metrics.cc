@@ -1,7 +1,6 @@
-#include "prompt/metrics.h"
+#include <kgrpo/support/metrics.h>
 
-#include "prompt/number_text.h"
-#include "prompt/template.h"  // FormatSeconds
+#include <kgrpo/support/number_text.h>
 
 #include <algorithm>
 #include <cmath>

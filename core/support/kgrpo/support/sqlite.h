@@ -1,7 +1,7 @@
 // The little of SQLite that the run store needs, with owners and exceptions. Used by store/database.cc and
 // database_read.cc, and by coder_gpt4o for its recordings.
-#ifndef KGRPO_STORE_SQLITE_H
-#define KGRPO_STORE_SQLITE_H
+#ifndef KGRPO_SUPPORT_SQLITE_H
+#define KGRPO_SUPPORT_SQLITE_H
 
 #include <sqlite3.h>
 

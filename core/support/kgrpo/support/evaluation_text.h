@@ -1,11 +1,11 @@
 // Words for the figures of an evaluation, as `kgrpo-host eval` and evaluators' reports show them.
-#ifndef KGRPO_PROMPT_EVALUATION_TEXT_H
-#define KGRPO_PROMPT_EVALUATION_TEXT_H
+#ifndef KGRPO_SUPPORT_EVALUATION_TEXT_H
+#define KGRPO_SUPPORT_EVALUATION_TEXT_H
 
 #include <optional>
 #include <string>
 
-#include "plugin/records.h"  // Evaluation
+#include <kgrpo/support/evaluation.h>
 
 namespace kgrpo {
 

@@ -1,7 +1,7 @@
 // What plugins declared of the metrics that they push: kgrpo_host_interface.declare_metric. Filled by host/services.cc;
 // read wherever metrics are combined (HostServices::TakeMetrics) or shown (prompt/metrics.h).
-#ifndef KGRPO_HOST_METRIC_REGISTRY_H
-#define KGRPO_HOST_METRIC_REGISTRY_H
+#ifndef KGRPO_SUPPORT_METRIC_REGISTRY_H
+#define KGRPO_SUPPORT_METRIC_REGISTRY_H
 
 #include <kgrpo/host.h>
 

@@ -1,4 +1,4 @@
-#include "prompt/number_text.h"
+#include <kgrpo/support/number_text.h>
 
 #include <array>
 #include <cmath>
@@ -31,6 +31,24 @@ std::string Scaled(double value, const std::string& unit) {
   }
   const std::string suffix = kPrefixes[prefix] + unit;
   return ThreeDigits(value) + (suffix.empty() ? "" : " ") + suffix;
+}
+
+std::string FormatSeconds(double seconds) {
+  struct Unit {
+    double size;
+    const char* name;
+  };
+  static constexpr Unit kUnits[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}};
+  const Unit* unit = &kUnits[3];
+  for (const Unit& candidate : kUnits) {
+    if (seconds >= candidate.size) {
+      unit = &candidate;
+      break;
+    }
+  }
+  char text[48];
+  std::snprintf(text, sizeof text, "%.3g %s", seconds / unit->size, unit->name);
+  return text;
 }
 
 }  // namespace kgrpo

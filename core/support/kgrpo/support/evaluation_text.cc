@@ -1,9 +1,8 @@
-#include "prompt/evaluation_text.h"
+#include <kgrpo/support/evaluation_text.h>
 
 #include <cstdio>
 #include <string_view>
 
-#include "prompt/template.h"  // FormatSeconds
 
 namespace kgrpo {
 

@@ -1,6 +1,5 @@
 // CheckTemplate: every variable that a template names is one that there is, used as what it is.
-#include "prompt/template.h"
-#include "prompt/variables.h"
+#include <kgrpo/support/template_check.h>
 
 #include <algorithm>
 #include <kainjow/mustache.hpp>
@@ -188,10 +187,6 @@ class Checker {
 };
 
 }  // namespace
-
-std::vector<TemplateMistake> CheckTemplate(const std::string& text) {
-  return CheckTemplate(text, PromptVariables());
-}
 
 std::vector<TemplateMistake> CheckTemplate(const std::string& text, const Variable& variables) {
   return Checker(text, variables).Run();

@@ -1,15 +1,15 @@
 // What an evaluator found, as lists of labelled facts: its metrics, as plugins declared them (host/metric_registry.h),
 // and its remarks. Used by `kgrpo-host eval`, by the variables current.metrics and current.evidence of prompts, and by
 // evaluators' reports. A metric that nobody declared is shown under its own name.
-#ifndef KGRPO_PROMPT_METRICS_H
-#define KGRPO_PROMPT_METRICS_H
+#ifndef KGRPO_SUPPORT_METRICS_H
+#define KGRPO_SUPPORT_METRICS_H
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "host/metric_registry.h"
-#include "plugin/records.h"  // Evaluation
+#include <kgrpo/support/evaluation.h>
+#include <kgrpo/support/metric_registry.h>
 
 namespace kgrpo {
 

@@ -1,10 +1,11 @@
-// Values for mustache templates: texts, lists, measured facts, a problem. Used by prompt/template.cc and by plugins
-// that have templates.
-#ifndef KGRPO_PROMPT_TEMPLATE_DATA_H
-#define KGRPO_PROMPT_TEMPLATE_DATA_H
+// Values for mustache templates: texts, lists, measured facts, a problem. Used by core/prompt/template.cc and by
+// plugins that have templates.
+#ifndef KGRPO_SUPPORT_TEMPLATE_DATA_H
+#define KGRPO_SUPPORT_TEMPLATE_DATA_H
 
-#include "prompt/metrics.h"
-#include "prompt/state.h"  // PromptProblem
+#include <kgrpo/support/metrics.h>
+#include <kgrpo/support/prompt_problem.h>
+#include <kgrpo/support/template_check.h>  // Variable
 
 #include <kainjow/mustache.hpp>
 #include <string>
@@ -23,7 +24,8 @@ std::string JoinedText(const std::vector<std::string>& texts);
 // By name, formatted as they were declared; false where there are none.
 kainjow::mustache::data MetricsData(const std::vector<Metric>& metrics, const MetricRegistry* registry);
 
-// The members of the variable `problem`.
+// The variable `problem`: what it is and its value.
+const Variable& ProblemVariable();
 kainjow::mustache::data ProblemData(const PromptProblem& problem);
 
 }  // namespace kgrpo
