@@ -1,8 +1,8 @@
 #include <kgrpo/support/evaluation_text.h>
+#include <kgrpo/support/number_text.h>  // FormatSeconds
 
 #include <cstdio>
 #include <string_view>
-
 
 namespace kgrpo {
 
