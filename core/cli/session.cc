@@ -5,7 +5,7 @@
 #include <sstream>
 #include <utility>
 
-#include "digest/sha256.h"
+#include <kgrpo/support/sha256.h>
 #include "host/cancel.h"
 
 namespace kgrpo::cli {
@@ -75,6 +75,7 @@ HostServices& Session::StartServices(uint64_t seed, const std::filesystem::path&
 PipelineParts Session::MakeParts(const PipelineConfig& config, const std::set<Role>& roles, bool identify) {
   PipelineParts parts;
   HostServices* services = services_.get();
+  parts.metrics = &services->metrics();
   parts.cancelled = CancelRequested;
   parts.seconds_waited = DeviceLocks::SecondsWaited;
   parts.all_seconds_waited = DeviceLocks::AllSecondsWaited;

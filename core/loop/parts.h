@@ -3,6 +3,7 @@
 #ifndef KGRPO_LOOP_PARTS_H
 #define KGRPO_LOOP_PARTS_H
 
+#include <kgrpo/support/metric_registry.h>
 #include "plugin/instances.h"
 
 #include <functional>
@@ -29,6 +30,8 @@ struct PipelineParts {
   std::vector<std::unique_ptr<Trainer>> trainers;    // one a stage, in order; destroyed before the policy
   std::vector<std::unique_ptr<Observer>> observers;  // in the pipeline's order
   std::vector<PluginIdentity> identities;
+
+  const MetricRegistry* metrics = nullptr;  // what the plugins call what they measure; null: they say nothing
 
   // Whether the user asked to stop (host/cancel.h), how long the calling thread has waited for devices so far
   // (DeviceLocks::SecondsWaited) and all threads together (AllSecondsWaited), and the metrics that plugins pushed since

@@ -1,5 +1,6 @@
 #include "loop/summary.h"
 
+#include <kgrpo/support/number_text.h>  // FormatDollars
 #include "loop/coder_cost.h"
 #include "loop/learned.h"
 #include "loop/metrics.h"
@@ -130,7 +131,7 @@ void ShowStep(Console& console, const StepRecord& record, const MetricMap& metri
   line.not_applicable_rate = value("coder/not_applicable_rate");
   line.unclear_rate = value("coder/unclear_rate");
   line.coder_error_rate = value("coder/error_rate");
-  line.cost = value("coder/cost_total");
+  line.cost = value(kCostMetric);
   line.favourite_share = value("policy/favourite_share");
   line.entropy = value("policy/suggestion_entropy");
   line.has_loss = metrics.contains("loss");

@@ -1,7 +1,7 @@
 #include "store/run_folder.h"
 
+#include <kgrpo/support/number_text.h>  // FormatDollars
 #include "config/changes.h"
-#include "console/console.h"  // FormatDollars
 #include "store/database.h"
 #include "store/files.h"
 
