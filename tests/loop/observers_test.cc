@@ -428,8 +428,8 @@ TEST_F(RunObserversTest, AKilledRunGoesOnWithoutAGapOrARepetition) {
     EXPECT_EQ(StepsAndRounds(file), unbroken) << "killed at point " << point << ", event " << event;
     return reached_the_end;
   };
-  for (int point = 1; !dies_and_goes_on(point, 0); point += 5) ASSERT_FALSE(HasFailure());
-  for (size_t event = 1; !dies_and_goes_on(0, event); event += 23) ASSERT_FALSE(HasFailure());
+  for (int point = 1; !dies_and_goes_on(point, 0); point += 11) ASSERT_FALSE(HasFailure());
+  for (size_t event = 1; !dies_and_goes_on(0, event); event += 41) ASSERT_FALSE(HasFailure());
 }
 
 }  // namespace
