@@ -3,8 +3,10 @@
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -33,6 +35,9 @@ void TellRounds(Observer& observer, uint64_t step, const std::vector<TrajectoryR
       event.evaluation = evaluation ? evaluation->c() : nullptr;
       event.reward = round.reward;
       event.speedup = round.speedup;
+      constexpr double kUntold = std::numeric_limits<double>::quiet_NaN();
+      event.returned = round.outcome ? round.outcome->returned : kUntold;
+      event.advantage = round.outcome ? round.outcome->advantage : kUntold;
       observer.Round(event);
     }
   }
@@ -174,8 +179,9 @@ void Observers::Step(std::shared_ptr<const StepRecord> record) {
 }
 
 void Observers::Checkpoint(uint64_t step, const std::filesystem::path& directory, double seconds) {
-  Tell([step, folder = std::filesystem::absolute(directory).string(), seconds](Observer& observer) {
-    observer.Checkpoint({sizeof(kgrpo_checkpoint_event), step, Str(folder), seconds});
+  const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  Tell([step, folder = std::filesystem::absolute(directory).string(), seconds, now](Observer& observer) {
+    observer.Checkpoint({sizeof(kgrpo_checkpoint_event), step, Str(folder), seconds, now});
   });
 }
 

@@ -3,6 +3,7 @@
 #include <kgrpo/observer.h>
 #include <kgrpo/sdk/plugin.h>
 
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -94,6 +95,8 @@ kgrpo_error* Round(kgrpo_observer* self, const kgrpo_round_event* event) {
     line["seconds"] = evaluation == nullptr ? 0.0 : evaluation->seconds;
     line["speedup"] = event->speedup;
     line["reward"] = event->reward;
+    if (!std::isnan(event->returned)) line["return"] = event->returned;
+    if (!std::isnan(event->advantage)) line["advantage"] = event->advantage;
     self->rounds->Add(line);
   });
 }

@@ -62,7 +62,7 @@ kgrpo_error* Step(kgrpo_observer* self, const kgrpo_step_event* event) {
 kgrpo_error* Checkpoint(kgrpo_observer* self, const kgrpo_checkpoint_event* event) {
   return Guard([&] {
     const kgrpo_metric time = {Str("time/checkpoint"), event->seconds};
-    self->events->Add(event->step, Now(), std::span(&time, 1));
+    self->events->Add(event->step, event->finished_at, std::span(&time, 1));
   });
 }
 

@@ -76,7 +76,7 @@ class Observed {
   }
 
   void Checkpoint(uint64_t step, double seconds) {
-    observer_->Checkpoint({sizeof(kgrpo_checkpoint_event), step, Str("/checkpoint"), seconds});
+    observer_->Checkpoint({sizeof(kgrpo_checkpoint_event), step, Str("/checkpoint"), seconds, 0});
   }
 
   std::filesystem::path folder() const { return directory_.path(); }
