@@ -99,7 +99,7 @@ void Storm(const char* mode, double max_cost, bool cancel) {
     for (const Counted& one : counted) {
       while (one.calls == 0) std::this_thread::yield();
     }
-    EXPECT_LE(busy.spent(), max_cost);
+    EXPECT_LE(busy.Spending().cost, max_cost);
   }
   for (const Counted& one : counted) EXPECT_EQ(one.calls, 1);
 }
