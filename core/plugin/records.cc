@@ -6,15 +6,20 @@
 #include <cmath>
 
 namespace kgrpo {
-namespace {
-
-// Refuses a struct that is shorter than its first release: its later members would be read from whatever lies behind
-// it.
 void RequireSize(uint32_t struct_size, size_t least, const char* type) {
   if (struct_size >= least) return;
   throw Error(KGRPO_ERROR_INTERNAL, std::string("the plugin delivered a ") + type + " with struct_size " +
                                         std::to_string(struct_size) + ", below " + std::to_string(least) +
                                         ": it must set struct_size to sizeof(" + type + ")");
+}
+
+namespace {
+
+// Refuses a count of elements without the elements.
+void RequireArray(const void* data, size_t count, const char* what) {
+  if (data == nullptr && count > 0)
+    throw Error(KGRPO_ERROR_INTERNAL,
+                "the plugin delivered " + std::to_string(count) + " " + what + ", and NULL where they should be");
 }
 
 }  // namespace
@@ -59,6 +64,8 @@ Evaluation Evaluation::FromC(const kgrpo_evaluation& c) {
   evaluation.speedup = c.speedup;
   evaluation.speedup_low = c.speedup_low;
   evaluation.speedup_high = c.speedup_high;
+  RequireArray(c.remarks, c.remark_count, "remarks");
+  RequireArray(c.metrics, c.metric_count, "metrics");
   for (size_t i = 0; i < c.remark_count; ++i) {
     const kgrpo_remark& remark = c.remarks[i];
     evaluation.remarks.push_back(
@@ -153,6 +160,13 @@ Completion Completion::FromC(const kgrpo_completion& c) {
   if (c.finish_reason > KGRPO_FINISH_LENGTH) {
     throw Error(KGRPO_ERROR_INTERNAL,
                 "the policy delivered a completion with the unknown finish_reason " + std::to_string(c.finish_reason));
+  }
+  RequireArray(c.ids, c.size, "token ids");
+  RequireArray(c.logprobs, c.size, "log-probabilities");
+  for (size_t i = 0; i < c.size; ++i) {
+    if (!std::isfinite(c.logprobs[i]))
+      throw Error(KGRPO_ERROR_INTERNAL,
+                  "the policy gave a token that it sampled the log-probability " + std::to_string(c.logprobs[i]));
   }
   Completion completion;
   completion.ids.assign(c.ids, c.ids + c.size);

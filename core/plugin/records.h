@@ -17,6 +17,10 @@
 
 namespace kgrpo {
 
+// Refuses a struct of a plugin that is shorter than its first release, `least`: its later members would be read from
+// whatever lies behind it.
+void RequireSize(uint32_t struct_size, size_t least, const char* type);
+
 // A named number, as plugins push them.
 struct Metric {
   std::string name;
