@@ -208,7 +208,7 @@ int EvaluateHeldOut(const Globals& globals, const EvalOptions& options) {
       if (error.code() == KGRPO_ERROR_BUDGET)
         throw Error(error.code(), error.what() + std::string("; an eval begins anew each time"));
       CoderSpending spending;
-      spending.Take(parts.take_metrics());
+      TakeSpending(*parts.coder, &spending);
       throw Error(error.code(), error.what() + CostSoFarText(spending));
     }
   }();

@@ -70,10 +70,10 @@ int Generate(const Globals& globals, const ModelOptions& options, const Sampling
   const size_t batch = std::max<size_t>(1, sampling_options.batch);
   for (size_t begin = 0; begin < items.size(); begin += batch) {
     ThrowIfCancelled();
-    std::vector<kgrpo_generate_request> requests;
+    std::vector<Policy::GenerateRequest> requests;
     for (size_t i = begin; i < std::min(begin + batch, items.size()); ++i) {
       // The seed is the line's own: a sequence does not depend on what else is in the file.
-      requests.push_back({items[i].ids.data(), items[i].ids.size(), Keyed(sampling_options.seed, "generate", {i}, 0)});
+      requests.push_back({items[i].ids, Keyed(sampling_options.seed, "generate", {i}, 0)});
     }
     std::vector<Completion> completions;
     try {

@@ -77,6 +77,7 @@ PipelineParts Session::MakeParts(const PipelineConfig& config, const std::set<Ro
   HostServices* services = services_.get();
   parts.cancelled = CancelRequested;
   parts.seconds_waited = DeviceLocks::SecondsWaited;
+  parts.all_seconds_waited = DeviceLocks::AllSecondsWaited;
   parts.take_metrics = [services] { return services->TakeMetrics(); };
   // Which library plays a part. The instance's name is the part's, so that a run draws the same random numbers
   // whichever plugin plays it, and the cache is the plugin's.

@@ -60,8 +60,7 @@ struct LoopConfig {
   uint32_t rounds = 4;       // refinement rounds a trajectory
   uint64_t trajectories_per_problem =
       1;  // batch_size / this problems are drawn a step, without replacement while they last
-  // Trajectories are split, in order, into cohorts of this many; a cohort generates together, so that results do not
-  // depend on timing, while other cohorts' kernels are written and judged. 0: all in one.
+  // Suggestions that the policy writes at the same time, at most; 0: all of a step. Changes no result.
   uint64_t generation_batch = 16;
   uint32_t workers = 0;  // threads that judge kernels; 0: as many as cores
   SamplingConfig sampling;

@@ -65,7 +65,7 @@ constexpr const char kSchema[] = R"json({
       "batch_size": {"type": "integer", "minimum": 1, "default": 16, "description": "Trajectories collected for each update."},
       "rounds": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 4, "description": "Refinement rounds of a trajectory."},
       "trajectories_per_problem": {"type": "integer", "minimum": 1, "default": 1, "description": "Trajectories that share a problem within a step; divides batch_size."},
-      "generation_batch": {"type": "integer", "minimum": 0, "default": 16, "description": "Trajectories whose suggestions are generated together; 0: all of a step."},
+      "generation_batch": {"type": "integer", "minimum": 0, "default": 16, "description": "Suggestions that the policy writes at the same time, at most; 0: all of a step. It changes no result."},
       "workers": {"type": "integer", "minimum": 0, "maximum": 4096, "default": 0, "description": "Threads that judge kernels; 0: as many as there are cores."},
       "sampling": {
         "type": "object",

@@ -2,6 +2,7 @@
 
 #include <kgrpo/sdk/error.h>
 
+#include <atomic>
 #include <chrono>
 #include <utility>
 
@@ -13,6 +14,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 thread_local double seconds_waited = 0;
+std::atomic<double> all_seconds_waited = 0;
 
 std::string NameOf(std::string_view device) {
   return device == "cuda" ? "cuda:0" : std::string(device);
@@ -35,7 +37,9 @@ void DeviceLocks::Lock(std::string_view device) {
   freed_.wait(lock, [&] { return of.line.front() == self; });
   lock.unlock();
   LockMachine(name, of);
-  seconds_waited += std::chrono::duration<double>(Clock::now() - start).count();
+  const double waited = std::chrono::duration<double>(Clock::now() - start).count();
+  seconds_waited += waited;
+  all_seconds_waited += waited;
 }
 
 void DeviceLocks::Unlock(std::string_view device) {
@@ -54,6 +58,10 @@ void DeviceLocks::Unlock(std::string_view device) {
 
 double DeviceLocks::SecondsWaited() {
   return seconds_waited;
+}
+
+double DeviceLocks::AllSecondsWaited() {
+  return all_seconds_waited;
 }
 
 void DeviceLocks::OpenMachineLock(const std::string& name, Device& device) {

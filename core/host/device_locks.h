@@ -1,4 +1,4 @@
-// Exclusive use of devices: what kgrpo_host.lock_device offers. Within this process by name; among the processes of one
+// Exclusive use of devices: what kgrpo_host_interface.lock_device offers. Within this process by name; among the processes of one
 // machine by a lock file a device (machine_lock.h), so that two runs on one GPU don't disturb each other's timing. All
 // instances of a run share one of these.
 //
@@ -45,6 +45,8 @@ class DeviceLocks {
 
   // How long the calling thread has waited in Lock, of whichever object, since it began.
   static double SecondsWaited();
+  // The same of all threads together.
+  static double AllSecondsWaited();
 
  private:
   struct Device {

@@ -30,20 +30,23 @@ std::string ReusedText(const CoderCounts& counts) {
          " answers came from a recording or a cache, and nothing was paid for them";
 }
 
-void CoderSpending::Take(const std::map<std::string, double>& metrics) {
-  if (const auto total = metrics.find("coder/cost_total"); total != metrics.end()) cost = std::max(cost, total->second);
-  if (const auto total = metrics.find("coder/lost_cost_total"); total != metrics.end())
-    lost = std::max(lost, total->second);
+void TakeSpending(const Coder& coder, CoderSpending* spending) {
+  const std::optional<CoderSpending> told = coder.Spending();
+  if (!told) return;
+  spending->cost = std::max(spending->cost, told->cost);
+  spending->lost_cost = std::max(spending->lost_cost, told->lost_cost);
 }
 
 CoderSpending ReadSpending(RunDatabase& database, uint64_t up_to_step) {
   CoderSpending spending;
   spending.cost = database.ReadCoderTotals(up_to_step).cost;
-  for (const char* name : {"coder/cost_total", "coder/lost_cost_total"}) {
-    for (const auto& [step, value] : database.MetricCurve(name)) {
-      if (step <= up_to_step) spending.Take({{name, value}});
+  const auto raise = [&](const char* metric, double* to) {
+    for (const auto& [step, value] : database.MetricCurve(metric)) {
+      if (step <= up_to_step) *to = std::max(*to, value);
     }
-  }
+  };
+  raise(kCostMetric, &spending.cost);
+  raise(kLostCostMetric, &spending.lost_cost);
   return spending;
 }
 
@@ -58,7 +61,9 @@ void KeepCost(RunDatabase& database, CoderSpending* spending) {
 }
 
 std::string LostText(const CoderSpending& spending) {
-  return spending.lost > 0 ? ", of it up to " + FormatDollars(spending.lost) + " for attempts without an answer" : "";
+  return spending.lost_cost > 0
+             ? ", of it up to " + FormatDollars(spending.lost_cost) + " for attempts without an answer"
+             : "";
 }
 
 std::string CostSoFarText(const CoderSpending& spending) {

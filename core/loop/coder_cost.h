@@ -3,15 +3,19 @@
 #ifndef KGRPO_LOOP_CODER_COST_H
 #define KGRPO_LOOP_CODER_COST_H
 
+#include "plugin/instances.h"
 #include "store/database.h"
 #include "store/records.h"
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
 namespace kgrpo {
+
+// The metrics of a step that hold what was spent up to it.
+inline constexpr const char* kCostMetric = "coder/cost_total";
+inline constexpr const char* kLostCostMetric = "coder/lost_cost_total";
 
 struct CoderCounts {
   uint64_t answers = 0;  // those that trajectories were dropped for included
@@ -22,15 +26,9 @@ CoderCounts CountAnswers(const std::vector<TrajectoryRecord>& trajectories);
 // "24 of 24 answers came from a recording or a cache, and nothing was paid for them"; empty where none did.
 std::string ReusedText(const CoderCounts& counts);
 
-// US dollars. A coder that keeps account itself (metrics coder/cost_total and coder/lost_cost_total) knows of calls,
-// too, that were cut short: no record tells of those.
-struct CoderSpending {
-  double cost = 0;
-  double lost = 0;  // of it: what attempts without an answer may have cost
-
-  // Takes what the coder pushed of itself, where it is more than is known.
-  void Take(const std::map<std::string, double>& metrics);
-};
+// Raises `spending` to what the coder says of itself, where it keeps account: it knows of calls, too, that were cut
+// short, of which no record tells.
+void TakeSpending(const Coder& coder, CoderSpending* spending);
 
 // By the records of all steps up to that one, and of the demonstrations before the step that follows it.
 CoderSpending ReadSpending(RunDatabase& database, uint64_t up_to_step);

@@ -30,9 +30,11 @@ struct PipelineParts {
   std::vector<PluginIdentity> identities;
 
   // Whether the user asked to stop (host/cancel.h), how long the calling thread has waited for devices so far
-  // (DeviceLocks::SecondsWaited), and the metrics that plugins pushed since the last call (HostServices::TakeMetrics).
+  // (DeviceLocks::SecondsWaited) and all threads together (AllSecondsWaited), and the metrics that plugins pushed since
+  // the last call (HostServices::TakeMetrics).
   std::function<bool()> cancelled = [] { return false; };
   std::function<double()> seconds_waited = [] { return 0.0; };
+  std::function<double()> all_seconds_waited = [] { return 0.0; };
   std::function<std::map<std::string, double>()> take_metrics = [] { return std::map<std::string, double>(); };
 };
 

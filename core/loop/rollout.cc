@@ -11,20 +11,6 @@
 #include <utility>
 
 namespace kgrpo {
-namespace {
-
-// How many trajectories generate together. Under the shuffle_prompts control all of them: they play their rounds side
-// by side, so that there is another one's prompt of the same round (of the last one that it came to, where its coder
-// failed and it was dropped).
-size_t CohortSize(const LoopConfig& loop, const std::vector<Assignment>& assignments) {
-  bool shuffled = false;
-  for (size_t i = 0; i < assignments.size(); ++i) shuffled |= assignments[i].prompt_of != i;
-  const size_t all = std::max<size_t>(1, assignments.size());
-  return loop.generation_batch == 0 || shuffled ? all : loop.generation_batch;
-}
-
-}  // namespace
-
 std::vector<ChatMessage> PromptMessages(const PromptTemplate& system, const PromptTemplate& user,
                                         const PromptState& state) {
   std::vector<ChatMessage> messages;
@@ -34,32 +20,35 @@ std::vector<ChatMessage> PromptMessages(const PromptTemplate& system, const Prom
   return messages;
 }
 
-// One Collect: the cohorts take turns.
+// One Collect.
 class Rollout::Session {
  public:
   Session(Rollout& rollout, const RolloutRequest& request)
-      : rollout_(rollout),
-        request_(request),
-        cohort_size_(CohortSize(rollout.config_.loop, request.assignments)),
-        cohorts_((request.assignments.size() + cohort_size_ - 1) / cohort_size_),
-        flight_(rollout.config_, rollout.parts_, rollout.pool_, request, cohorts_) {
+      : rollout_(rollout), request_(request), flight_(rollout.config_, rollout.parts_, rollout.pool_, request) {
     for (size_t i = 0; i < request.assignments.size(); ++i) {
       const uint32_t problem = request.assignments[i].problem;
-      slots_.emplace_back(Trajectory(i, problem, rollout.problems_[problem], rollout.config_.loop), i / cohort_size_);
+      slots_.emplace_back(Trajectory(i, problem, rollout.problems_[problem], rollout.config_.loop));
     }
     for (size_t i = 0; i < slots_.size(); ++i) {
       const uint32_t other = request.assignments[i].prompt_of;
-      if (other != i) slots_[i].trajectory.SetPromptedAs(slots_[other].trajectory.problem().name);
+      if (other == i) continue;
+      slots_[i].trajectory.SetPromptedAs(slots_[other].trajectory.problem().name);
+      lock_step_ = true;
     }
   }
 
   RolloutResult Run() {
     const Stopwatch watch;
+    const double waited_before = rollout_.parts_.all_seconds_waited();
     try {
-      for (size_t finished = 0; finished < cohorts_;) {
-        const size_t cohort = flight_.NextReady();
-        FinishRounds(cohort);
-        if (!BeginRounds(cohort)) ++finished;
+      std::vector<Slot*> ready;
+      for (Slot& slot : slots_) ready.push_back(&slot);
+      for (size_t under_way = BeginRounds(ready); under_way > 0;) {
+        std::vector<Slot*> landed = flight_.Landed();
+        under_way -= landed.size();
+        for (Slot* slot : landed) slot->trajectory.Finish(std::move(slot->round));
+        ready.insert(ready.end(), landed.begin(), landed.end());
+        if (!lock_step_ || under_way == 0) under_way += BeginRounds(ready);
       }
     } catch (...) {
       flight_.Abandon();
@@ -67,8 +56,8 @@ class Rollout::Session {
     }
     RolloutResult result;
     result.seconds = watch.seconds();
-    result.generate_seconds = generate_seconds_;
-    result.wait_seconds = generate_wait_ + flight_.judge_wait();
+    result.generate_seconds = flight_.generate_seconds();
+    result.wait_seconds = rollout_.parts_.all_seconds_waited() - waited_before;
     for (Slot& slot : slots_) result.trajectories.push_back(slot.trajectory.Take());
     return result;
   }
@@ -76,97 +65,45 @@ class Rollout::Session {
  private:
   using Slot = RoundsInFlight::Slot;
 
-  size_t FirstOf(size_t cohort) const { return cohort * cohort_size_; }
-  size_t EndOf(size_t cohort) const { return std::min(FirstOf(cohort) + cohort_size_, slots_.size()); }
-
-  void FinishRounds(size_t cohort) {
-    for (size_t i = FirstOf(cohort); i < EndOf(cohort); ++i) {
-      Slot& slot = slots_[i];
-      if (!std::exchange(slot.in_flight, false)) continue;
-      slot.trajectory.Finish(std::move(slot.round), *rollout_.parts_.reward);
-    }
-  }
-
-  // Suggestions for all trajectories of the cohort that have rounds left, and their kernels on the way. False: none
-  // has.
-  bool BeginRounds(size_t cohort) {
-    std::vector<size_t> live;
-    for (size_t i = FirstOf(cohort); i < EndOf(cohort); ++i) {
-      if (!slots_[i].trajectory.done()) live.push_back(i);
-    }
-    if (live.empty()) return false;
-    flight_.Expect(cohort, live.size());
-    for (const size_t i : live) BeginRound(i);
+  // Sends the next round of each of them that has rounds left on its way, and empties the list. How many it sent.
+  size_t BeginRounds(std::vector<Slot*>& ready) {
+    std::erase_if(ready, [](const Slot* slot) { return slot->trajectory.done(); });
+    for (Slot* slot : ready) BeginRound(*slot);
     if (request_.suggester.kind == Suggester::Kind::kPolicy) {
-      Generate(live);
+      flight_.Suggest(ready);
     } else {
-      for (const size_t i : live) {
-        Slot& slot = slots_[i];
-        slot.round.suggestion = GivenSuggestion(slot.trajectory);
-        if (request_.encode) {
-          Policy& policy = *rollout_.parts_.policy;
-          slot.round.completion_ids = policy.Encode(slot.round.suggestion);
-          slot.round.completion_ids.push_back(policy.info().end_ids[0]);
-        }
-        flight_.Launch(slot);
-      }
+      for (Slot* slot : ready) Give(*slot);
     }
-    return true;
+    const size_t begun = ready.size();
+    ready.clear();
+    return begun;
   }
 
-  void BeginRound(size_t i) {
-    Slot& slot = slots_[i];
+  void BeginRound(Slot& slot) {
     const Trajectory& trajectory = slot.trajectory;
     slot.round = RoundRecord();
     slot.round.round = trajectory.round();
     slot.round.code_a = trajectory.code_a();
     slot.round.code_b = trajectory.code_b();
-    const PromptState state = slots_[request_.assignments[i].prompt_of].trajectory.Prompt();
+    const PromptState state =
+        slots_[request_.assignments[trajectory.record().trajectory].prompt_of].trajectory.Prompt();
     slot.round.messages = PromptMessages(rollout_.system_, rollout_.user_, state);
     if (request_.suggester.kind == Suggester::Kind::kPolicy || request_.encode) {
       ChatOptions options;
       options.enable_thinking = rollout_.config_.prompt.enable_thinking;
-      const CallTime time(rollout_.parts_);
       slot.round.prompt_ids = rollout_.parts_.policy->EncodeChat(slot.round.messages, options);
-      generate_seconds_ += time.worked();
     }
   }
 
-  void Generate(const std::vector<size_t>& live) {
-    std::vector<kgrpo_generate_request> requests;
-    for (const size_t i : live) {
-      const RoundRecord& round = slots_[i].round;
-      const uint64_t seed = Keyed(rollout_.config_.seed, "generate",
-                                  {static_cast<uint64_t>(request_.purpose), request_.step, i, round.round}, 0);
-      requests.push_back({round.prompt_ids.data(), round.prompt_ids.size(), seed});
+  // A suggestion that needs no policy.
+  void Give(Slot& slot) {
+    slot.round.suggestion = GivenSuggestion(slot.trajectory);
+    if (request_.encode) {
+      const Policy& policy = *rollout_.parts_.policy;
+      slot.round.completion_ids = policy.Encode(slot.round.suggestion);
+      slot.round.completion_ids.push_back(policy.info().end_ids[0]);
     }
-    const SamplingConfig& config = rollout_.config_.loop.sampling;
-    kgrpo_sampling sampling{};
-    sampling.struct_size = sizeof(sampling);
-    sampling.max_new_tokens = config.max_new_tokens;
-    sampling.temperature = config.temperature;
-    sampling.top_k = config.top_k;
-    sampling.top_p = config.top_p;
-    sampling.min_p = config.min_p;
-
-    const CallTime time(rollout_.parts_);
-    size_t finished = 0;
-    rollout_.parts_.policy->Generate(requests, sampling, [&](Completion completion) {
-      Slot& slot = slots_[live.at(completion.request)];
-      slot.round.completion_ids = std::move(completion.ids);
-      slot.round.logprobs = std::move(completion.logprobs);
-      slot.round.truncated = completion.finish_reason == KGRPO_FINISH_LENGTH;
-      slot.round.suggestion = std::move(completion.text);
-      ++finished;
-      flight_.Launch(slot);
-    });
-    generate_seconds_ += time.worked();
-    generate_wait_ += time.waited();
-    if (finished != live.size()) {
-      throw Error(
-          rollout_.parts_.cancelled() ? KGRPO_ERROR_CANCELLED : KGRPO_ERROR_INTERNAL,
-          "the policy finished " + std::to_string(finished) + " of " + std::to_string(live.size()) + " completions");
-    }
+    flight_.Implement(slot);
   }
 
   std::string GivenSuggestion(const Trajectory& trajectory) const {
@@ -187,9 +124,10 @@ class Rollout::Session {
 
   Rollout& rollout_;
   const RolloutRequest& request_;
-  const size_t cohort_size_, cohorts_;
   std::deque<Slot> slots_;  // a deque: what is in flight stays where it is
-  double generate_seconds_ = 0, generate_wait_ = 0;
+  // Under the shuffle_prompts control a round begins when all have ended theirs, so that there is another one's prompt
+  // of the same round (of the last one that it came to, where its coder failed and it was dropped).
+  bool lock_step_ = false;
   RoundsInFlight flight_;
 };
 

@@ -1,9 +1,8 @@
 // Collects trajectories: the policy suggests, the coder implements, the evaluator judges.
 //
-// Trajectories are split, in order, into cohorts of loop.generation_batch. A cohort generates its suggestions in one
-// batch; then its kernels are written and judged (loop/rounds_in_flight.h) while other cohorts generate. Which
-// trajectories generate together is fixed, all randomness is keyed, and records are in the order of the trajectories:
-// what comes out does not depend on the order in which anything finishes.
+// Each trajectory goes on as soon as its round is over (loop/rounds_in_flight.h); none waits for another. All
+// randomness is keyed, a completion does not depend on what is generated beside it (kgrpo/policy.h), and records are in
+// the order of the trajectories: what comes out does not depend on how long anything takes.
 #ifndef KGRPO_LOOP_ROLLOUT_H
 #define KGRPO_LOOP_ROLLOUT_H
 
@@ -54,8 +53,8 @@ struct RolloutRequest {
 struct RolloutResult {
   std::vector<TrajectoryRecord> trajectories;  // one an assignment, in order
   double seconds = 0;                          // of the clock, for all of it
-  double generate_seconds = 0;                 // in the policy, without waiting for its device
-  double wait_seconds = 0;                     // for devices: of policy and judges, summed
+  double generate_seconds = 0;                 // of them, with a suggestion being generated
+  double wait_seconds = 0;                     // for devices: of all threads, summed
 };
 
 // What the policy is asked in that state; no system message where its template comes to nothing.

@@ -1,55 +1,154 @@
 #include "loop/rounds_in_flight.h"
 
-#include "loop/stopwatch.h"
 #include "random/keyed.h"
 
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 
 namespace kgrpo {
+namespace {
+
+kgrpo_sampling SamplingOf(const SamplingConfig& config) {
+  kgrpo_sampling sampling{};
+  sampling.struct_size = sizeof(sampling);
+  sampling.max_new_tokens = config.max_new_tokens;
+  sampling.temperature = config.temperature;
+  sampling.top_k = config.top_k;
+  sampling.top_p = config.top_p;
+  sampling.min_p = config.min_p;
+  return sampling;
+}
+
+}  // namespace
 
 RoundsInFlight::RoundsInFlight(const PipelineConfig& config, PipelineParts& parts, WorkerPool& pool,
-                               const RolloutRequest& request, size_t cohorts)
-    : config_(config), parts_(parts), pool_(pool), request_(request), pending_(cohorts, 0) {
-  for (size_t cohort = 0; cohort < cohorts; ++cohort) ready_.push_back(cohort);
-}
+                               const RolloutRequest& request)
+    : config_(config), parts_(parts), pool_(pool), request_(request), sampling_(SamplingOf(config.loop.sampling)) {}
 
 // ---- the loop's thread
 
-size_t RoundsInFlight::NextReady() {
-  std::unique_lock lock(mutex_);
-  while (ready_.empty()) {
-    if (failure_) std::rethrow_exception(failure_);
-    // The flag is set by a signal, which cannot notify: hence the pause.
-    changed_.wait_for(lock, std::chrono::milliseconds(100));
-    if (parts_.cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
+void RoundsInFlight::Suggest(const std::vector<Slot*>& slots) {
+  std::vector<Slot*> first;
+  {
+    const std::lock_guard lock(mutex_);
+    in_flight_ += slots.size();
+    waiting_.insert(waiting_.end(), slots.begin(), slots.end());
+    const size_t most = config_.loop.generation_batch == 0 ? waiting_.size() + generating_
+                                                           : static_cast<size_t>(config_.loop.generation_batch);
+    if (generating_ == 0 && most > 0) generation_ = Stopwatch();
+    while (!waiting_.empty() && generating_ < most) {
+      first.push_back(waiting_.front());
+      waiting_.pop_front();
+      ++generating_;
+    }
   }
-  if (failure_) std::rethrow_exception(failure_);
-  if (parts_.cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
-  const size_t cohort = ready_.front();
-  ready_.pop_front();
-  return cohort;
+  Submit(std::move(first));
 }
 
-void RoundsInFlight::Expect(size_t cohort, size_t rounds) {
-  const std::lock_guard lock(mutex_);
-  pending_[cohort] = rounds;
+void RoundsInFlight::Implement(Slot& slot) {
+  {
+    const std::lock_guard lock(mutex_);
+    ++in_flight_;
+  }
+  SendToCoder(slot);
 }
 
-void RoundsInFlight::Launch(Slot& slot) {
-  slot.in_flight = true;
+std::vector<RoundsInFlight::Slot*> RoundsInFlight::Landed() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    if (failure_) std::rethrow_exception(failure_);
+    // The flag is set by a signal, which cannot notify: hence the pause below.
+    if (parts_.cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
+    if (!landed_.empty()) return std::exchange(landed_, {});
+    changed_.wait_for(lock, std::chrono::milliseconds(100));
+  }
+}
+
+void RoundsInFlight::Abandon() {
+  {
+    const std::lock_guard lock(mutex_);
+    abandoned_ = true;
+    in_flight_ -= waiting_.size();
+    waiting_.clear();
+    if (in_flight_ == 0) return;
+  }
+  try {
+    if (parts_.policy != nullptr) parts_.policy->Cancel();
+    parts_.coder->Cancel();
+  } catch (...) {
+    // The first failure is the one to tell; this one only means that the answers take their time.
+  }
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return in_flight_ == 0; });
+}
+
+// ---- any thread
+
+// Slots that count as generating.
+void RoundsInFlight::Submit(std::vector<Slot*> slots) {
+  if (slots.empty()) return;
+  std::vector<Policy::GenerateRequest> requests;
+  for (const Slot* slot : slots) {
+    const uint64_t seed = Keyed(config_.seed, "generate",
+                                {static_cast<uint64_t>(request_.purpose), request_.step,
+                                 slot->trajectory.record().trajectory, slot->round.round},
+                                0);
+    requests.push_back({slot->round.prompt_ids, seed});
+  }
+  try {
+    parts_.policy->Submit(
+        requests, sampling_,
+        [this, slots](size_t request, std::optional<Completion> completion, std::exception_ptr error) {
+          GenerationEnded();
+          if (error) return Fail(std::move(error));
+          Suggested(*slots[request], *std::move(completion));
+        });
+  } catch (...) {  // nothing was accepted
+    for (size_t i = 0; i < slots.size(); ++i) {
+      GenerationEnded();
+      Fail(std::current_exception());
+    }
+  }
+}
+
+// A place in the policy is free: the next that waits takes it.
+void RoundsInFlight::GenerationEnded() {
+  std::vector<Slot*> next;
+  {
+    const std::lock_guard lock(mutex_);
+    --generating_;
+    if (!waiting_.empty() && !failure_ && !abandoned_) {
+      next.push_back(waiting_.front());
+      waiting_.pop_front();
+      ++generating_;
+    }
+    if (generating_ == 0) generate_seconds_ += generation_.seconds();
+  }
+  Submit(std::move(next));
+}
+
+void RoundsInFlight::Suggested(Slot& slot, Completion completion) {
+  slot.round.completion_ids = std::move(completion.ids);
+  slot.round.logprobs = std::move(completion.logprobs);
+  slot.round.truncated = completion.finish_reason == KGRPO_FINISH_LENGTH;
+  slot.round.suggestion = std::move(completion.text);
+  SendToCoder(slot);
+}
+
+void RoundsInFlight::SendToCoder(Slot& slot) {
   if (const RoundRecord* recorded = Recorded(slot)) {
     slot.round.answer = recorded->answer;
     slot.round.evaluation = recorded->evaluation;
     slot.round.evaluation_seed = recorded->evaluation_seed;
     slot.round.evaluate_seconds = recorded->evaluate_seconds;
     slot.round.unchanged = recorded->unchanged;
-    const std::lock_guard lock(mutex_);
-    return OneLess(slot);
+    return Score(slot);
   }
+  if (StopsEarly()) return Land(slot);
   const Trajectory& trajectory = slot.trajectory;
   slot.current = trajectory.current().ToC();
   slot.request = {};
@@ -63,10 +162,6 @@ void RoundsInFlight::Launch(Slot& slot) {
   slot.request.seed = Keyed(
       config_.seed, "coder",
       {static_cast<uint64_t>(request_.purpose), request_.step, trajectory.record().trajectory, slot.round.round}, 0);
-  {
-    const std::lock_guard lock(mutex_);
-    ++in_flight_;
-  }
   try {
     parts_.coder->Implement(slot.request,
                             [this, &slot](std::optional<CoderAnswer> answer, const std::exception_ptr& error) {
@@ -81,8 +176,7 @@ void RoundsInFlight::Launch(Slot& slot) {
                               Judge(slot);
                             });
   } catch (...) {
-    Fail(std::current_exception());  // nothing was accepted: this one is not in flight any more
-    throw;
+    Fail(std::current_exception());  // nothing was accepted
   }
 }
 
@@ -103,23 +197,6 @@ const RoundRecord* RoundsInFlight::Recorded(const Slot& slot) const {
   return trajectory.failed_round && repeated(*trajectory.failed_round) ? &*trajectory.failed_round : nullptr;
 }
 
-void RoundsInFlight::Abandon() {
-  {
-    const std::lock_guard lock(mutex_);
-    abandoned_ = true;
-    if (in_flight_ == 0) return;
-  }
-  try {
-    parts_.coder->Cancel();
-  } catch (...) {
-    // The first failure is the one to tell; this one only means that the answers take their time.
-  }
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return in_flight_ == 0; });
-}
-
-// ---- any thread
-
 void RoundsInFlight::CheckAnswer(const CoderAnswer& answer) {
   if (request_.most_faults == 0) return;
   const std::lock_guard lock(mutex_);
@@ -132,7 +209,7 @@ void RoundsInFlight::CheckAnswer(const CoderAnswer& answer) {
 
 void RoundsInFlight::Judge(Slot& slot) {
   RoundRecord& round = slot.round;
-  if (round.answer.outcome != KGRPO_CODER_OK) return Landed(slot);
+  if (round.answer.outcome != KGRPO_CODER_OK) return Score(slot);
   round.unchanged = round.answer.source == round.code_b;
   const uint64_t number = slot.trajectory.record().trajectory;
   const std::string stream = "inputs/" + slot.trajectory.problem().name;
@@ -143,41 +220,46 @@ void RoundsInFlight::Judge(Slot& slot) {
                               : Keyed(config_.seed, stream, {}, 0);
   if (round.unchanged && !fresh_inputs) {
     round.evaluation = slot.trajectory.current();
-    return Landed(slot);
+    return Score(slot);
   }
-  pool_.Submit([this, &slot] {
-    try {
-      bool abandoned;
-      {
-        const std::lock_guard lock(mutex_);
-        abandoned = abandoned_ || failure_ != nullptr;
-      }
-      if (!abandoned) {
-        const CallTime time(parts_);
-        slot.round.evaluation = parts_.evaluator->Evaluate(slot.trajectory.problem().problem, slot.round.answer.source,
-                                                           slot.round.evaluation_seed);
-        slot.round.evaluate_seconds = time.worked();
-        const std::lock_guard lock(mutex_);
-        judge_wait_ += time.waited();
-      }
-      Landed(slot);
-    } catch (...) {
-      Fail(std::current_exception());
-    }
+  OnWorker(slot, [this, &slot] {
+    const CallTime time(parts_);
+    slot.round.evaluation = parts_.evaluator->Evaluate(slot.trajectory.problem().problem, slot.round.answer.source,
+                                                       slot.round.evaluation_seed);
+    slot.round.evaluate_seconds = time.worked();
+    slot.trajectory.Score(slot.round, *parts_.reward);
   });
 }
 
-// The slot's round has its answer and evaluation, and is the loop thread's again.
-void RoundsInFlight::Landed(const Slot& slot) {
-  const std::lock_guard lock(mutex_);
-  --in_flight_;
-  OneLess(slot);
-  changed_.notify_one();  // under the lock: this object may be gone as soon as it is released
+void RoundsInFlight::Score(Slot& slot) {
+  OnWorker(slot, [this, &slot] { slot.trajectory.Score(slot.round, *parts_.reward); });
 }
 
-// Under the lock.
-void RoundsInFlight::OneLess(const Slot& slot) {
-  if (--pending_[slot.cohort] == 0) ready_.push_back(slot.cohort);
+// Runs the last part of a round on the pool: it may block.
+template <typename Work>
+void RoundsInFlight::OnWorker(Slot& slot, Work work) {
+  pool_.Submit([this, &slot, work] {
+    try {
+      if (!StopsEarly()) work();
+    } catch (...) {
+      return Fail(std::current_exception());
+    }
+    Land(slot);
+  });
+}
+
+// Nobody will look at what comes of the rounds in flight.
+bool RoundsInFlight::StopsEarly() {
+  const std::lock_guard lock(mutex_);
+  return abandoned_ || failure_ != nullptr;
+}
+
+// The slot is the loop thread's again.
+void RoundsInFlight::Land(Slot& slot) {
+  const std::lock_guard lock(mutex_);
+  --in_flight_;
+  landed_.push_back(&slot);
+  changed_.notify_one();  // under the lock: this object may be gone as soon as it is released
 }
 
 void RoundsInFlight::Fail(std::exception_ptr error) {

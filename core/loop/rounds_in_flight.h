@@ -1,9 +1,9 @@
-// Rounds whose suggestion is made: the coder writes their kernels (asynchronously), then the evaluator judges them on
-// the worker pool, and a cohort of which nothing is in flight any more has its turn again. Used by loop/rollout.cc,
-// whose thread calls this.
+// Rounds under way: the policy writes the suggestion, the coder the kernel, the evaluator judges it, the reward scores
+// it. Each round passes through these by itself, none waits for another; where a round is, is nobody's business but its
+// own. Used by loop/rollout.cc, whose thread calls this.
 //
-// That thread owns the slots; one in flight belongs to whoever works on it (the coder's callback, then a worker), and
-// comes back under the mutex.
+// That thread owns the slots; one in flight belongs to whoever works on it (the policy's or the coder's callback, then
+// a worker), and comes back under the mutex.
 #ifndef KGRPO_LOOP_ROUNDS_IN_FLIGHT_H
 #define KGRPO_LOOP_ROUNDS_IN_FLIGHT_H
 
@@ -11,6 +11,7 @@
 #include "loop/coder_faults.h"
 #include "loop/parts.h"
 #include "loop/rollout.h"
+#include "loop/stopwatch.h"
 #include "loop/trajectory.h"
 #include "loop/worker_pool.h"
 #include "store/records.h"
@@ -28,56 +29,63 @@ namespace kgrpo {
 class RoundsInFlight {
  public:
   struct Slot {
-    Slot(Trajectory t, size_t c) : trajectory(std::move(t)), cohort(c) {}
+    explicit Slot(Trajectory t) : trajectory(std::move(t)) {}
     Trajectory trajectory;
-    size_t cohort;
-    RoundRecord round;       // the one in flight
-    bool in_flight = false;  // touched by the loop's thread alone
+    RoundRecord round;  // the one under way
     // What the coder's request borrows while it is in flight.
     EvaluationView current = Evaluation().ToC();
     kgrpo_coder_request request{};
   };
 
-  // All of it outlives this. Every cohort has its turn first, in order.
-  RoundsInFlight(const PipelineConfig& config, PipelineParts& parts, WorkerPool& pool, const RolloutRequest& request,
-                 size_t cohorts);
+  // All of it outlives this.
+  RoundsInFlight(const PipelineConfig& config, PipelineParts& parts, WorkerPool& pool, const RolloutRequest& request);
 
-  // Waits for a cohort of which nothing is in flight. Throws what a coder or an evaluator failed with, or
+  // Sends rounds whose prompt is encoded to the policy, at most loop.generation_batch at once, and then on. Slots stay
+  // where they are until they have landed.
+  void Suggest(const std::vector<Slot*>& slots);
+  // Sends a round whose suggestion is given to the coder, and then on.
+  void Implement(Slot& slot);
+
+  // Waits until rounds have landed: they have answer, evaluation and score. Throws what a plugin failed with, or
   // KGRPO_ERROR_CANCELLED once the user asked to stop.
-  size_t NextReady();
-
-  // `rounds` rounds of the cohort, at least one, will be launched; it has its turn when all of them have landed.
-  void Expect(size_t cohort, size_t rounds);
-  // Sends the slot's suggestion to the coder. The slot must stay where it is until its cohort has its turn.
-  void Launch(Slot& slot);
+  std::vector<Slot*> Landed();
 
   // After an error: nothing new starts, and what is in flight is waited for.
   void Abandon();
 
-  double judge_wait() const {
-    return judge_wait_;
-  }  // seconds that judges waited for devices; once nothing is in flight
+  // Seconds in which at least one suggestion was being generated; once nothing is in flight.
+  double generate_seconds() const { return generate_seconds_; }
 
  private:
+  void Submit(std::vector<Slot*> slots);
+  void Suggested(Slot& slot, Completion completion);
+  void GenerationEnded();
+  void SendToCoder(Slot& slot);
   const RoundRecord* Recorded(const Slot& slot) const;
   void CheckAnswer(const CoderAnswer& answer);
   void Judge(Slot& slot);
-  void Landed(const Slot& slot);
-  void OneLess(const Slot& slot);
+  void Score(Slot& slot);
+  template <typename Work>
+  void OnWorker(Slot& slot, Work work);
+  void Land(Slot& slot);
   void Fail(std::exception_ptr error);
+  bool StopsEarly();
 
   const PipelineConfig& config_;
   PipelineParts& parts_;
   WorkerPool& pool_;
   const RolloutRequest& request_;
+  kgrpo_sampling sampling_{};
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
-  std::vector<size_t> pending_;  // of each cohort, rounds that have not landed
-  std::deque<size_t> ready_;     // cohorts whose turn it is, first come first served
-  size_t in_flight_ = 0;         // coder requests and evaluations
+  std::vector<Slot*> landed_;
+  std::deque<Slot*> waiting_;  // for their turn in the policy
+  size_t generating_ = 0;
+  Stopwatch generation_;  // since generating_ rose above 0
+  double generate_seconds_ = 0;
+  size_t in_flight_ = 0;  // rounds sent and not landed
   bool abandoned_ = false;
-  double judge_wait_ = 0;
   bool any_use_ = false;  // an answer was no fault of the coder's own
   CoderFaults faults_;
   std::exception_ptr failure_;  // the first

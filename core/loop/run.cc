@@ -137,11 +137,7 @@ class Runner {
     StepRecord record;
     record.step = step;
     record.stage = stage_->index();
-    const PluginChoice& trainer = config_.stages[stage_->index()].trainer;
-    record.stage_name = trainer.plugin;
-    record.gamma = trainer.options.contains("gamma") && trainer.options["gamma"].is_number()
-                       ? trainer.options["gamma"].get<double>()
-                       : 1.0;
+    record.stage_name = config_.stages[stage_->index()].trainer.plugin;
     MetricMap metrics;
     stage_->Step(step, record, metrics, [this](const StepRecord& rollouts) {
       best_->Add(rollouts.step, rollouts.trajectories);
@@ -154,10 +150,10 @@ class Runner {
     const JudgedKernels judged = best_->Finish();
     metrics["time/judge_best"] = judging.seconds();
     spending_.cost += CoderCost(record.trajectories) + CoderCost(record.heldout);
-    const std::map<std::string, double> pushed = parts_.take_metrics();
-    spending_.Take(pushed);
-    metrics["coder/cost_total"] = spending_.cost;
-    for (const auto& [name, value] : pushed) metrics.emplace(name, value);
+    TakeSpending(*parts_.coder, &spending_);
+    metrics[kCostMetric] = spending_.cost;
+    metrics[kLostCostMetric] = spending_.lost_cost;
+    for (const auto& [name, value] : parts_.take_metrics()) metrics.emplace(name, value);
     metrics["step_time"] = watch.seconds();
     // From the records, not from the metrics, which a trainer may name alike.
     record.reward_mean = MeanReward(record.trajectories);
@@ -231,7 +227,7 @@ class Runner {
     } else {
       kept = "there is no checkpoint yet: a resumed run starts at the beginning";
     }
-    spending_.Take(parts_.take_metrics());
+    TakeSpending(*parts_.coder, &spending_);
     KeepCost(database_, &spending_);
     // The message of a coder's own limit says what it has cost.
     if (error.code() != KGRPO_ERROR_BUDGET) kept += CostSoFarText(spending_);

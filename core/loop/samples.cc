@@ -24,12 +24,9 @@ kgrpo_sample MakeSample(const TrajectoryRecord& trajectory, const RoundRecord& r
 
 std::vector<kgrpo_sample> MakeSamples(const std::vector<TrajectoryRecord>& trajectories) {
   std::vector<kgrpo_sample> samples;
-  for (const TrajectoryRecord& trajectory : trajectories) {
-    for (const RoundRecord& round : trajectory.rounds_done) {
-      // A completion without tokens holds nothing that could be made likelier.
-      if (!round.completion_ids.empty()) samples.push_back(MakeSample(trajectory, round));
-    }
-  }
+  ForEachSample(trajectories, [&](const TrajectoryRecord& trajectory, const RoundRecord& round) {
+    samples.push_back(MakeSample(trajectory, round));
+  });
   return samples;
 }
 

@@ -14,6 +14,17 @@ namespace kgrpo {
 // One round as a sample, which borrows the record's arrays.
 kgrpo_sample MakeSample(const TrajectoryRecord& trajectory, const RoundRecord& round);
 
+// Calls `use(trajectory, round)` for each round that is a sample, in the order of the samples. A completion without
+// tokens is none: it holds nothing that could be made likelier.
+template <typename Trajectories, typename Use>
+void ForEachSample(Trajectories& trajectories, Use use) {
+  for (auto& trajectory : trajectories) {
+    for (auto& round : trajectory.rounds_done) {
+      if (!round.completion_ids.empty()) use(trajectory, round);
+    }
+  }
+}
+
 // The rounds of all trajectories, trajectory after trajectory. Samples borrow the records' arrays.
 std::vector<kgrpo_sample> MakeSamples(const std::vector<TrajectoryRecord>& trajectories);
 

@@ -154,6 +154,11 @@ void Stage::Train(std::vector<kgrpo_sample> samples, StepRecord& record, MetricM
   }
   for (const Metric& metric : update.metrics) metrics[metric.name] = metric.value;
   record.optimizer_steps = std::move(update.optimizer_steps);
+  if (source_ == KGRPO_TRAINER_ROLLOUTS) {
+    size_t sample = 0;
+    ForEachSample(record.trajectories,
+                  [&](const TrajectoryRecord&, RoundRecord& round) { round.outcome = update.samples.at(sample++); });
+  }
   metrics["time/train"] = watch.seconds();
 }
 

@@ -71,17 +71,24 @@ PromptState Trajectory::Prompt() const {
   return state;
 }
 
-void Trajectory::Finish(RoundRecord round, const Reward& reward) {
-  if (CoderFailed(round.answer) && on_coder_failure_ == CoderFailure::kDrop) {
-    record_.dropped = "round " + std::to_string(round.round + 1) + ": the coder gave no kernel (" +
-                      CoderOutcomeName(round.answer.outcome) + "): " + round.answer.message;
-    record_.failed_round = std::move(round);
-    return;
-  }
+bool Trajectory::Drops(const RoundRecord& round) const {
+  return CoderFailed(round.answer) && on_coder_failure_ == CoderFailure::kDrop;
+}
+
+void Trajectory::Score(RoundRecord& round, const Reward& reward) const {
+  if (Drops(round)) return;
   const EvaluationView baseline = problem_->baseline.ToC();
   const EvaluationView current = current_.ToC();
   const Evaluation none;
   const EvaluationView candidate = round.evaluation ? round.evaluation->ToC() : none.ToC();
+  std::vector<EvaluationView> earlier;
+  std::vector<const kgrpo_evaluation*> history;
+  for (const RoundRecord& past : record_.rounds_done) {
+    if (past.evaluation) earlier.push_back(past.evaluation->ToC());
+  }
+  size_t next = 0;
+  for (const RoundRecord& past : record_.rounds_done)
+    history.push_back(past.evaluation ? earlier[next++].c() : nullptr);
   const kgrpo_coder_answer answer = round.answer.ToC();
   kgrpo_reward_request request{};
   request.struct_size = sizeof(request);
@@ -92,11 +99,20 @@ void Trajectory::Finish(RoundRecord round, const Reward& reward) {
   request.unchanged = round.unchanged;
   request.round = round.round;
   request.rounds = record_.rounds;
+  request.history = history.data();
   Reward::Scored scored = reward.Score(request);
   round.reward = scored.score;
   round.reward_parts = std::move(scored.parts);
   round.idle_reward = reward.Idle(request);
+}
 
+void Trajectory::Finish(RoundRecord round) {
+  if (Drops(round)) {
+    record_.dropped = "round " + std::to_string(round.round + 1) + ": the coder gave no kernel (" +
+                      CoderOutcomeName(round.answer.outcome) + "): " + round.answer.message;
+    record_.failed_round = std::move(round);
+    return;
+  }
   if (round.evaluation) {
     if (round.evaluation->correct) round.speedup = problem_->baseline.seconds / round.evaluation->seconds;
     const bool advances = advance_ == Advance::kAlways || round.evaluation->correct;

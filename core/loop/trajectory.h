@@ -36,13 +36,18 @@ class Trajectory {
   // For the record: it is given the prompts of a trajectory on that other problem.
   void SetPromptedAs(const std::string& problem) { record_.prompted_as = problem; }
 
-  // Ends a round whose answer and evaluation are in: scores it, moves the state on, keeps it. When the coder failed and
-  // the loop drops such trajectories, the trajectory ends here instead, without this round.
-  void Finish(RoundRecord round, const Reward& reward);
+  // Scores a round whose answer and evaluation are in; not one that Finish will drop. [any thread, blocking]
+  void Score(RoundRecord& round, const Reward& reward) const;
+
+  // Ends a round that is scored: moves the state on, keeps it. When the coder failed and the loop drops such
+  // trajectories, the trajectory ends here instead, without this round.
+  void Finish(RoundRecord round);
 
   TrajectoryRecord Take() { return std::move(record_); }
 
  private:
+  bool Drops(const RoundRecord& round) const;
+
   const OpenProblem* problem_;
   Advance advance_;
   CoderFailure on_coder_failure_;

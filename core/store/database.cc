@@ -156,8 +156,9 @@ void RunDatabase::WriteStep(const StepRecord& step, const JudgedKernels& judged)
   (insert_step << step.step << step.stage << step.stage_name << step.has_rollouts << step.reward_mean
                << step.finished_at)
       .Run();
-  for (const char* clear_of : {"metrics WHERE step", "optimizer_steps WHERE step", "best_kernels WHERE judged_step",
-                               "refuted_kernels WHERE judged_step", "judgings WHERE judged_step"}) {
+  for (const char* clear_of :
+       {"metrics WHERE step", "optimizer_steps WHERE step", "best_kernels WHERE judged_step",
+        "refuted_kernels WHERE judged_step", "judgings WHERE judged_step", "sample_outcomes WHERE step"}) {
     Statement clear(database_, std::string("DELETE FROM ") + clear_of + " = ?");
     (clear << step.step).Run();
   }
@@ -170,6 +171,15 @@ void RunDatabase::WriteStep(const StepRecord& step, const JudgedKernels& judged)
     }
   }
   WriteTrajectories(Purpose::kTrain, step.step, step.trajectories);
+  Statement insert_outcome(database_, "INSERT INTO sample_outcomes VALUES(?, ?, ?, ?, ?)");
+  for (const TrajectoryRecord& trajectory : step.trajectories) {
+    for (const RoundRecord& round : trajectory.rounds_done) {
+      if (!round.outcome) continue;
+      (insert_outcome << step.step << trajectory.trajectory << round.round << round.outcome->returned
+                      << round.outcome->advantage)
+          .Run();
+    }
+  }
   Pass(faults_, "database: inside the transaction");
   WriteTrajectories(Purpose::kHeldout, step.step, step.heldout);
   InsertJudged(step.step, judged);

@@ -59,10 +59,13 @@ std::vector<TrajectoryRecord> RunDatabase::ReadStep(Purpose purpose, uint64_t st
         "(SELECT text FROM sources WHERE hash = code_c), coder_outcome, coder_summary, coder_message, "
         "coder_prompt_tokens, coder_completion_tokens, coder_cost, coder_seconds, coder_attempts, unchanged, applied, "
         "speedup, reward, idle_reward, reward_parts, seed, compiled, correct, verdict, seconds, seconds_low, "
-        "seconds_high, modelled, time_source, diagnosis, metrics, evaluate_seconds, u.round IS NOT NULL "
+        "seconds_high, modelled, time_source, diagnosis, metrics, evaluate_seconds, u.round IS NOT NULL, returned, "
+        "advantage "
         "FROM rounds r LEFT JOIN evaluations e USING(purpose, step, trajectory, round) "
         "LEFT JOIN reused_answers u USING(purpose, step, trajectory, round) "
-        "WHERE purpose = ? AND step = ? AND trajectory = ? ORDER BY r.round");
+        "LEFT JOIN sample_outcomes o ON o.step = r.step AND o.trajectory = r.trajectory AND o.round = r.round AND "
+        "r.purpose = 'train' "
+        "WHERE r.purpose = ? AND r.step = ? AND r.trajectory = ? ORDER BY r.round");
     rounds << PurposeName(purpose) << step << trajectory.trajectory;
     while (rounds.Step()) {
       RoundRecord& round = trajectory.rounds_done.emplace_back();
@@ -94,6 +97,7 @@ std::vector<TrajectoryRecord> RunDatabase::ReadStep(Purpose purpose, uint64_t st
       round.idle_reward = rounds.Real(22);
       round.reward_parts = MetricsFromJson(rounds.Text(23));
       round.answer.reused = rounds.Integer(36) != 0;
+      if (!rounds.IsNull(37)) round.outcome = {rounds.Real(37), rounds.Real(38)};
       if (rounds.IsNull(24)) continue;
       round.evaluation_seed = std::stoull(rounds.Text(24));
       Evaluation& evaluation = round.evaluation.emplace();

@@ -3,7 +3,7 @@
 #ifndef KGRPO_STORE_RECORDS_H
 #define KGRPO_STORE_RECORDS_H
 
-#include "plugin/records.h"
+#include "plugin/instances.h"
 
 #include <cstdint>
 #include <optional>
@@ -41,6 +41,7 @@ struct RoundRecord {
   double reward = 0;
   double idle_reward = 0;
   std::vector<Metric> reward_parts;
+  std::optional<Trainer::SampleOutcome> outcome;  // what the trainer made of the sample, where it told
 };
 
 struct TrajectoryRecord {
@@ -60,7 +61,6 @@ struct StepRecord {
   uint64_t step = 0;       // of the whole run, from 1
   uint64_t stage = 0;      // index into the pipeline's stages
   std::string stage_name;  // the trainer's plugin
-  double gamma = 1;        // the trainer's discount, for the exported returns
   double reward_mean = 0;  // of the step's samples; 0 where there are none
   bool has_rollouts = false;
   double finished_at = 0;  // seconds since 1970

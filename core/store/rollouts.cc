@@ -11,14 +11,7 @@ using Json = nlohmann::ordered_json;
 std::string RolloutLines(const StepRecord& step) {
   std::string lines;
   for (const TrajectoryRecord& trajectory : step.trajectories) {
-    std::vector<double> returns(trajectory.rounds_done.size());
-    double following = 0;
-    for (size_t i = returns.size(); i-- > 0;) {
-      following = trajectory.rounds_done[i].reward + step.gamma * following;
-      returns[i] = following;
-    }
-    for (size_t i = 0; i < trajectory.rounds_done.size(); ++i) {
-      const RoundRecord& round = trajectory.rounds_done[i];
+    for (const RoundRecord& round : trajectory.rounds_done) {
       const Evaluation none;
       const Evaluation& evaluation = round.evaluation ? *round.evaluation : none;
       Json messages = Json::array();
@@ -56,7 +49,8 @@ std::string RolloutLines(const StepRecord& step) {
       row["diagnosis"] = evaluation.diagnosis;
       row["reward"] = round.reward;
       row["idle_reward"] = round.idle_reward;
-      row["return"] = returns[i];
+      row["return"] = round.outcome ? Json(round.outcome->returned) : Json();
+      row["advantage"] = round.outcome ? Json(round.outcome->advantage) : Json();
       lines += DumpJson(row);
       lines += '\n';
     }

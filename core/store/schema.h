@@ -7,7 +7,8 @@ namespace kgrpo {
 inline constexpr int kSchemaVersion = 2;
 
 // `purpose` is "train", "demonstration" or "heldout"; trajectories and rounds count from 0, steps from 1. Token ids are
-// little-endian int32, log-probabilities float32. code_a, code_b, code_c are hashes in `sources`.
+// little-endian int32, log-probabilities float32. A sample's outcome is what the trainer made of a round of training.
+// code_a, code_b, code_c are hashes in `sources`.
 inline constexpr const char* kSchema = R"sql(
 CREATE TABLE run(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
@@ -82,6 +83,9 @@ CREATE TABLE IF NOT EXISTS dropped_rounds(
 CREATE TABLE IF NOT EXISTS reused_answers(
   purpose TEXT NOT NULL, step INTEGER NOT NULL, trajectory INTEGER NOT NULL, round INTEGER NOT NULL,
   PRIMARY KEY(purpose, step, trajectory, round)) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS sample_outcomes(
+  step INTEGER NOT NULL, trajectory INTEGER NOT NULL, round INTEGER NOT NULL, returned REAL, advantage REAL,
+  PRIMARY KEY(step, trajectory, round)) STRICT, WITHOUT ROWID;
 )sql";
 
 }  // namespace kgrpo

@@ -5,6 +5,7 @@
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
+#include <chrono>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -18,10 +19,20 @@ struct kgrpo_coder {
 namespace kgrpo::fakes {
 namespace {
 
+// The first request of all is answered last, where the knobs say so; after ten seconds in any case, so that a test
+// which waits for what depends on it fails.
+void WaitWhileHeld(uint64_t seed) {
+  if (knobs().first_answer_after == 0 || knobs().held_seed != seed) return;
+  for (int i = 0; i < 10000 && knobs().coder_calls < knobs().first_answer_after; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  knobs().calls_at_first_answer = knobs().coder_calls.load();
+}
+
 void Answer(const kgrpo_coder_request& request, kgrpo_coder_done done) {
   const std::string suggestion = Copy(request.suggestion);
   const std::string code = Copy(request.code_b);
   Delay(code + suggestion);
+  WaitWhileHeld(request.seed);
   if (knobs().coder_error) {
     done.done(done.context, nullptr, MakeError(KGRPO_ERROR_BUDGET, "the money is spent"));
     return;
@@ -59,8 +70,9 @@ void Answer(const kgrpo_coder_request& request, kgrpo_coder_done done) {
 
 kgrpo_error* Implement(kgrpo_coder* self, const kgrpo_coder_request* request, kgrpo_coder_done done) {
   return Guard([&] {
-    ++knobs().coder_calls;
-    if (knobs().delay_seed == 0) return Answer(*request, done);  // before Implement returned: that is allowed
+    if (++knobs().coder_calls == 1) knobs().held_seed = request->seed;
+    if (knobs().delay_seed == 0 && knobs().first_answer_after == 0)
+      return Answer(*request, done);  // before Implement returned: that is allowed
     const std::lock_guard lock(self->mutex);
     self->threads.emplace_back([request, done] { Answer(*request, done); });
   });
@@ -86,6 +98,7 @@ const kgrpo_coder_interface kCoder = {sizeof(kgrpo_coder_interface),
                                             sink.put(sink.context, Str(technique));
                                         });
                                       },
+                                      nullptr,
                                       nullptr,
                                       nullptr};
 

@@ -118,6 +118,7 @@ const kgrpo_evaluator_interface kEvaluator = {
       });
     },
     EvaluateSource,
-    [](const kgrpo_evaluator*) { return Str("a table of speedups,\nnothing is run"); }};
+    [](const kgrpo_evaluator*) { return Str("a table of speedups,\nnothing is run"); },
+    nullptr};
 
 }  // namespace kgrpo::fakes

@@ -3,11 +3,15 @@
 #include "fakes.h"
 
 #include <kgrpo/sdk/error.h>
+#include <kgrpo/sdk/generation_queue.h>
 
 #include <array>
 #include <cmath>
 #include <fstream>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 struct kgrpo_policy {
   std::array<float, kgrpo::fakes::kContexts * 6> current{}, gradient{}, reference{};
@@ -15,8 +19,12 @@ struct kgrpo_policy {
   int64_t shape[2] = {kgrpo::fakes::kContexts, 6};
   kgrpo_tensor value_tensor{}, gradient_tensor{};
   kgrpo_parameter parameter{};
+  const kgrpo_parameter* parameters[1] = {&parameter};
+  kgrpo_parameter_group group{};
+  const kgrpo_parameter_group* groups[1] = {&group};
   kgrpo_policy_info info{};
   int32_t end = kgrpo::fakes::kEnd;
+  std::unique_ptr<kgrpo::GenerationQueue> queue;
 };
 
 namespace kgrpo::fakes {
@@ -33,6 +41,21 @@ std::array<double, 6> LogProbabilities(const float* table, size_t context, doubl
   return logits;
 }
 
+void WriteCompletions(const kgrpo_policy& self, std::vector<PendingCompletion>& batch) {
+  for (auto request = batch.rbegin(); request != batch.rend(); ++request) {  // in another order than asked
+    Delay("generate " + std::to_string(request->seed()));
+    const std::vector<int32_t>& prompt = request->prompt();
+    const auto logprobs =
+        LogProbabilities(self.current.data(), ContextOf(prompt.data(), prompt.size()), request->sampling().temperature);
+    double left = Unit(Mix(request->seed()));
+    size_t chosen = 0;
+    while (chosen + 1 < 6 && left >= std::exp(logprobs[chosen])) left -= std::exp(logprobs[chosen++]);
+    const int32_t ids[2] = {static_cast<int32_t>(kFirstTechnique + chosen), kEnd};
+    const float values[2] = {static_cast<float>(logprobs[chosen]), 0.0f};
+    request->Finish({sizeof(kgrpo_completion), KGRPO_FINISH_STOP, ids, values, 2, Str(kTechniques[chosen])});
+  }
+}
+
 kgrpo_error* CreatePolicy(const kgrpo_host*, kgrpo_str, kgrpo_policy** out) {
   return Guard([&] {
     auto* policy = new kgrpo_policy;
@@ -47,14 +70,28 @@ kgrpo_error* CreatePolicy(const kgrpo_host*, kgrpo_str, kgrpo_policy** out) {
     };
     policy->value_tensor = tensor(policy->current.data());
     policy->gradient_tensor = tensor(policy->gradient.data());
-    policy->parameter = {Str("table"), &policy->value_tensor, &policy->gradient_tensor, 1};
-    policy->info = {
-        sizeof(kgrpo_policy_info), Str("Table"), Str("cpu"), policy->current.size(), 2000, 4096, &policy->end, 1};
+    policy->parameter = {sizeof(kgrpo_parameter), Str("table"), &policy->value_tensor, &policy->gradient_tensor};
+    policy->group.struct_size = sizeof(kgrpo_parameter_group);
+    policy->group.name = Str("table");
+    policy->group.trainable = policy->group.decay = 1;
+    policy->group.parameters = policy->parameters;
+    policy->group.parameter_count = 1;
+    policy->info = {sizeof(kgrpo_policy_info),
+                    Str("Table"),
+                    Str("cpu"),
+                    policy->current.size(),
+                    2000,
+                    4096,
+                    &policy->end,
+                    1,
+                    nullptr};
+    policy->queue = std::make_unique<GenerationQueue>(
+        [policy](std::vector<PendingCompletion>& batch) { WriteCompletions(*policy, batch); });
     *out = policy;
   });
 }
 
-kgrpo_error* EncodeChat(kgrpo_policy*, const kgrpo_message* messages, size_t count, const kgrpo_chat_options*,
+kgrpo_error* EncodeChat(const kgrpo_policy*, const kgrpo_message* messages, size_t count, const kgrpo_chat_options*,
                         kgrpo_token_sink sink) {
   return Guard([&] {
     std::vector<int32_t> ids;
@@ -63,12 +100,12 @@ kgrpo_error* EncodeChat(kgrpo_policy*, const kgrpo_message* messages, size_t cou
   });
 }
 
-kgrpo_error* RenderChat(kgrpo_policy*, const kgrpo_message* messages, size_t count, const kgrpo_chat_options*,
+kgrpo_error* RenderChat(const kgrpo_policy*, const kgrpo_message* messages, size_t count, const kgrpo_chat_options*,
                         kgrpo_text_sink sink) {
   return Guard([&] { sink.put(sink.context, messages[count - 1].content); });
 }
 
-kgrpo_error* Encode(kgrpo_policy*, kgrpo_str text, kgrpo_token_sink sink) {
+kgrpo_error* Encode(const kgrpo_policy*, kgrpo_str text, kgrpo_token_sink sink) {
   return Guard([&] {
     for (size_t t = 0; t < kTechniques.size(); ++t) {
       if (kTechniques[t] != View(text)) continue;
@@ -78,7 +115,7 @@ kgrpo_error* Encode(kgrpo_policy*, kgrpo_str text, kgrpo_token_sink sink) {
   });
 }
 
-kgrpo_error* Decode(kgrpo_policy*, const int32_t* ids, size_t count, int32_t, kgrpo_text_sink sink) {
+kgrpo_error* Decode(const kgrpo_policy*, const int32_t* ids, size_t count, int32_t, kgrpo_text_sink sink) {
   return Guard([&] {
     for (size_t i = 0; i < count; ++i) {
       if (ids[i] >= kFirstTechnique)
@@ -87,37 +124,19 @@ kgrpo_error* Decode(kgrpo_policy*, const int32_t* ids, size_t count, int32_t, kg
   });
 }
 
-kgrpo_error* Generate(kgrpo_policy* self, const kgrpo_generate_request* requests, size_t count,
-                      const kgrpo_sampling* sampling, kgrpo_completion_sink sink) {
+kgrpo_error* Generate(kgrpo_policy* self, const kgrpo_generate_request* const* requests, size_t count) {
   return Guard([&] {
-    // The rounding of a real model depends on what it generates together: so does this one's seed.
-    uint64_t together = 0;
-    for (size_t i = 0; i < count; ++i) together = Mix(together ^ requests[i].seed);
-    for (size_t n = 0; n < count; ++n) {
-      const size_t i = count - 1 - n;  // in another order than asked
-      const auto logprobs = LogProbabilities(
-          self->current.data(), ContextOf(requests[i].prompt_ids, requests[i].prompt_size), sampling->temperature);
-      double left = Unit(Mix(requests[i].seed ^ together));
-      size_t chosen = 0;
-      while (chosen + 1 < 6 && left >= std::exp(logprobs[chosen])) left -= std::exp(logprobs[chosen++]);
-      const int32_t ids[2] = {static_cast<int32_t>(kFirstTechnique + chosen), kEnd};
-      const float values[2] = {static_cast<float>(logprobs[chosen]), 0.0f};
-      kgrpo_completion completion{};
-      completion.struct_size = sizeof(completion);
-      completion.request = i;
-      completion.ids = ids;
-      completion.logprobs = values;
-      completion.size = 2;
-      completion.text = Str(kTechniques[chosen]);
-      completion.finish_reason = KGRPO_FINISH_STOP;
-      sink.put(sink.context, &completion);
-    }
+    std::vector<PendingCompletion> accepted;
+    for (size_t i = 0; i < count; ++i) accepted.emplace_back(*requests[i]);
+    self->queue->Submit(std::move(accepted));
   });
 }
 
-kgrpo_error* Forward(kgrpo_policy* self, const kgrpo_forward_request* request, float* logprobs, float* entropies,
-                     kgrpo_forward_context**) {
+kgrpo_error* Forward(kgrpo_policy* self, const kgrpo_forward_request* request, const kgrpo_tensor* logprob_tensor,
+                     const kgrpo_tensor* entropy_tensor, kgrpo_forward_context**) {
   return Guard([&] {
+    auto* logprobs = static_cast<float*>(logprob_tensor->data);
+    auto* entropies = entropy_tensor == nullptr ? nullptr : static_cast<float*>(entropy_tensor->data);
     if (request->need_gradient) throw Error(KGRPO_ERROR_UNSUPPORTED, "the table's trainer needs no gradient");
     size_t out = 0;
     for (size_t s = 0; s < request->sequence_count; ++s) {
@@ -156,7 +175,7 @@ kgrpo_error* LoadPolicy(kgrpo_policy* self, uint32_t copy, kgrpo_str directory) 
   });
 }
 
-kgrpo_error* Backward(kgrpo_policy*, kgrpo_forward_context*, const float*) {
+kgrpo_error* Backward(kgrpo_policy*, kgrpo_forward_context*, const kgrpo_tensor*) {
   return MakeError(KGRPO_ERROR_UNSUPPORTED, "the table's trainer needs no gradient");
 }
 
@@ -173,12 +192,14 @@ const kgrpo_policy_interface kPolicy = {
     Encode,
     Decode,
     Generate,
+    [](kgrpo_policy* self) { self->queue->Cancel(); },
     Forward,
     Backward,
     [](kgrpo_policy*, kgrpo_forward_context*) {},
-    [](kgrpo_policy* self, size_t* count) -> const kgrpo_parameter* {
+    [](kgrpo_policy* self, const kgrpo_parameter_group* const** groups, size_t* count) -> kgrpo_error* {
+      *groups = self->groups;
       *count = 1;
-      return &self->parameter;
+      return nullptr;
     },
     [](kgrpo_policy* self) -> kgrpo_error* {
       self->gradient.fill(0);

@@ -19,7 +19,7 @@ struct kgrpo_trainer {
 namespace kgrpo::fakes {
 namespace {
 
-kgrpo_error* Update(kgrpo_trainer* self, const kgrpo_sample* samples, size_t count, kgrpo_update_sink sink) {
+kgrpo_error* Update(kgrpo_trainer* self, const kgrpo_sample* const* samples, size_t count, kgrpo_update_sink sink) {
   return Guard([&] {
     ++knobs().updates;
     ++self->updates;
@@ -27,18 +27,21 @@ kgrpo_error* Update(kgrpo_trainer* self, const kgrpo_sample* samples, size_t cou
       throw Error(KGRPO_ERROR_NOT_FINITE, "the loss is not a number");
     }
     double mean = 0;
-    for (size_t i = 0; i < count; ++i) mean += samples[i].reward / static_cast<double>(count);
-    size_t parameter_count = 0;
-    const kgrpo_parameter* parameter = self->api->parameters(self->policy, &parameter_count);
-    auto* table = static_cast<float*>(parameter->value->data);
+    for (size_t i = 0; i < count; ++i) mean += samples[i]->reward / static_cast<double>(count);
+    const kgrpo_parameter_group* const* groups = nullptr;
+    size_t group_count = 0;
+    Check(self->api->parameters(self->policy, &groups, &group_count));
+    auto* table = static_cast<float*>(groups[0]->parameters[0]->value->data);
     for (float& m : self->momentum) m *= 0.5f;
     for (size_t i = 0; i < count; ++i) {
-      const kgrpo_sample& sample = samples[i];
+      const kgrpo_sample& sample = *samples[i];
       const bool imitate = self->source == KGRPO_TRAINER_DEMONSTRATIONS;
       if (!imitate && sample.logprobs == nullptr) throw Error(KGRPO_ERROR_INVALID, "samples need log-probabilities");
       const size_t context = ContextOf(sample.prompt_ids, sample.prompt_size);
       const auto technique = static_cast<size_t>(sample.completion_ids[0] - kFirstTechnique);
       const double advantage = imitate ? 0.01 : sample.reward - mean;
+      const kgrpo_sample_outcome outcome = {sizeof(outcome), i, sample.reward, advantage};
+      if (sink.sample != nullptr) sink.sample(sink.context, &outcome);
       self->momentum[context * 6 + technique] +=
           static_cast<float>(0.3 * advantage / std::sqrt(static_cast<double>(count)));
     }

@@ -24,6 +24,7 @@ void Reset() {
   k.coder_fails_every = k.coder_reuses_every = 0;
   k.coder_cost = 0;
   k.coder_error = k.coder_counts = k.thorough_refutes = k.forgets_state = k.cancelled = k.cancel_in_thorough = false;
+  k.first_answer_after = k.calls_at_first_answer = 0;
   k.not_finite_at = k.cancel_after_updates = k.coder_calls = k.evaluations = k.thorough = k.updates = 0;
 }
 
@@ -95,7 +96,7 @@ PipelineConfig Config(const std::filesystem::path& output, uint64_t demonstratio
   }
   StageConfig climb;
   climb.trainer.plugin = "fake_climber";
-  climb.trainer.options = {{"source", KGRPO_TRAINER_ROLLOUTS}, {"gamma", 0.5}};
+  climb.trainer.options = {{"source", KGRPO_TRAINER_ROLLOUTS}};
   climb.steps = steps;
   config.stages.push_back(climb);
   config.output_dir = output;

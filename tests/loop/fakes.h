@@ -41,6 +41,9 @@ struct Knobs {
   std::atomic<bool> forgets_state{false};       // the trainer reads its saved state and makes nothing of it
   std::atomic<bool> cancelled{false};
   std::atomic<int> cancel_after_updates{0};  // sets `cancelled` after so many updates
+  std::atomic<int> first_answer_after{0};    // the first answer waits until the coder had so many requests; 0: no
+  std::atomic<uint64_t> held_seed{0};        // of that request
+  std::atomic<int> calls_at_first_answer{0};
   std::atomic<int> coder_calls{0};
   std::atomic<int> evaluations{0};
   std::atomic<int> thorough{0};

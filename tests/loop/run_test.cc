@@ -142,16 +142,26 @@ TEST_F(RunTest, DoesNotDependOnTiming) {
   }
 }
 
-// The fake policy's samples depend on what it generates together, so that a cohort of another membership would show
-// above.
-TEST_F(RunTest, CohortsDecideWhatIsGeneratedTogether) {
-  PipelineConfig config = fakes::Config(Folder("cohort_3"));
+TEST_F(RunTest, HowManyGenerateTogetherChangesNothing) {
+  PipelineConfig config = fakes::Config(Folder("together_3"));
   RunIn(config);
   const std::string samples = fakes::Samples(config.output_dir);
-  config.output_dir = Folder("cohort_4");
-  config.loop.generation_batch = 4;
+  for (const uint64_t together : {0, 1, 4}) {
+    config.output_dir = Folder("together_" + std::to_string(together));
+    config.loop.generation_batch = together;
+    RunIn(config);
+    EXPECT_EQ(fakes::Samples(config.output_dir), samples) << together;
+  }
+}
+
+TEST_F(RunTest, OneSlowAnswerHoldsUpNobody) {
+  PipelineConfig config = fakes::Config(Folder("slow_answer"), 0, 1);
+  config.evaluation.every = 0;
+  // All rounds of the other trajectories, and the first of the one that waits.
+  const int others = static_cast<int>((config.loop.batch_size - 1) * config.loop.rounds + 1);
+  knobs().first_answer_after = others;
   RunIn(config);
-  EXPECT_NE(fakes::Samples(config.output_dir), samples);
+  EXPECT_EQ(knobs().calls_at_first_answer, others);
 }
 
 TEST_F(RunTest, AnotherSeedGivesOtherSamples) {

@@ -65,6 +65,7 @@ TrajectoryRecord Trajectory(uint64_t number) {
   first.reward = 2.3;
   first.idle_reward = 1.3;
   first.reward_parts = {{"base", 0.3}, {"speedup", 2}};
+  first.outcome = {1.8, 0.25};
   RoundRecord second = first;
   second.round = 1;
   second.answer = CoderAnswer();
@@ -75,6 +76,7 @@ TrajectoryRecord Trajectory(uint64_t number) {
   second.applied = false;
   second.speedup = 0;
   second.reward = -1;
+  second.outcome.reset();
   trajectory.rounds_done = {first, second};
   return trajectory;
 }
@@ -83,7 +85,6 @@ StepRecord Step(uint64_t step) {
   StepRecord record;
   record.step = step;
   record.stage_name = "trainer_grpo";
-  record.gamma = 0.5;
   record.has_rollouts = true;
   record.reward_mean = 0.65;
   record.finished_at = 1e9;
@@ -117,6 +118,10 @@ TEST(DatabaseTest, WhatGoesInComesOut) {
   EXPECT_EQ(round.evaluation->metrics, expected.evaluation->metrics);
   EXPECT_EQ(round.evaluation->seconds_high, expected.evaluation->seconds_high);
   EXPECT_EQ(round.reward_parts, expected.reward_parts);
+  ASSERT_TRUE(round.outcome);
+  EXPECT_EQ(round.outcome->returned, 1.8);
+  EXPECT_EQ(round.outcome->advantage, 0.25);
+  EXPECT_FALSE(trajectory.rounds_done[1].outcome);
   EXPECT_FALSE(trajectory.rounds_done[1].evaluation);
   EXPECT_EQ(trajectory.rounds_done[1].answer.outcome, KGRPO_CODER_NOT_APPLICABLE);
   EXPECT_TRUE(database.ReadStep(Purpose::kHeldout, 4).empty());
@@ -226,8 +231,9 @@ TEST(RolloutsTest, RowsHaveTheSameColumnsAndTypes) {
       EXPECT_EQ(column.value().is_number_float(), expected.value().is_number_float()) << column.key();
     }
   }
-  EXPECT_DOUBLE_EQ(rows[0]["return"], 2.3 + 0.5 * -1);
-  EXPECT_DOUBLE_EQ(rows[1]["return"], -1);
+  EXPECT_DOUBLE_EQ(rows[0]["return"], 1.8);
+  EXPECT_DOUBLE_EQ(rows[0]["advantage"], 0.25);
+  EXPECT_TRUE(rows[1]["return"].is_null()) << "the trainer told nothing of it";
   EXPECT_EQ(rows[0]["prompt"][1]["role"], "user");
 }
 

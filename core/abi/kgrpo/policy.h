@@ -92,7 +92,8 @@ typedef struct kgrpo_completion {
 #define KGRPO_COMPLETION_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_completion, text)
 
 /* Receives what became of a request, exactly once, from any thread, possibly before generate returned. Exactly one of
- * `completion` and `error` is given; the callee releases the error. Called without the device's lock. Frozen. */
+ * `completion` and `error` is given; the callee releases the error. Called without the device's lock, and free to call
+ * generate again. Frozen. */
 typedef struct kgrpo_completion_done {
   void* context;
   void (*done)(void* context, const kgrpo_completion* completion, kgrpo_error* error);
