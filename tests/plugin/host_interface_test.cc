@@ -25,6 +25,10 @@ class HostInterfaceTest : public testing::Test {
   const kgrpo_host* host_ = services_.ForInstance("x");
   const kgrpo_host_interface* api_ = static_cast<const kgrpo_host_interface*>(
       host_->get_interface(host_->context, KGRPO_LITERAL(KGRPO_HOST_INTERFACE)));
+
+  void Declare(std::string_view name, kgrpo_metric_combination combination) {
+    Host(host_).Declare({.name = name, .label = "", .group = "", .combination = combination});
+  }
 };
 
 TEST_F(HostInterfaceTest, IsFoundByItsIdAlone) {
@@ -53,9 +57,9 @@ TEST_F(HostInterfaceTest, MakesErrorsWithACopyOfTheMessage) {
 
 TEST_F(HostInterfaceTest, PointsAreCombinedAsDeclared) {
   const Host host(host_);
-  host.Declare({.name = "mean"});
-  host.Declare({.name = "spent", .combination = KGRPO_METRIC_SUM});
-  host.Declare({.name = "peak", .combination = KGRPO_METRIC_MAXIMUM});
+  Declare("mean", KGRPO_METRIC_MEAN);
+  Declare("spent", KGRPO_METRIC_SUM);
+  Declare("peak", KGRPO_METRIC_MAXIMUM);
   for (const char* name : {"mean", "spent", "peak", "undeclared"}) {
     for (const double value : {1.0, 6.0, 2.0}) host.Metric(name, value);
   }
@@ -68,9 +72,9 @@ TEST_F(HostInterfaceTest, PointsAreCombinedAsDeclared) {
 
 TEST_F(HostInterfaceTest, AFamilyDeclaresAllThatBeginsWithIt) {
   const Host host(host_);
-  host.Declare({.name = "seconds/", .combination = KGRPO_METRIC_SUM});
-  host.Declare({.name = "seconds/compile/", .combination = KGRPO_METRIC_MAXIMUM});
-  host.Declare({.name = "seconds/compile/nvcc", .combination = KGRPO_METRIC_MEAN});
+  Declare("seconds/", KGRPO_METRIC_SUM);
+  Declare("seconds/compile/", KGRPO_METRIC_MAXIMUM);
+  Declare("seconds/compile/nvcc", KGRPO_METRIC_MEAN);
   for (const char* name : {"seconds/judge", "seconds/compile/host", "seconds/compile/nvcc", "second/judge"}) {
     host.Metric(name, 1);
     host.Metric(name, 3);
@@ -85,7 +89,7 @@ TEST_F(HostInterfaceTest, AFamilyDeclaresAllThatBeginsWithIt) {
 TEST_F(HostInterfaceTest, ADeclarationIsFoundAsAnyOfItsPlayersPushedIt) {
   const Host host(host_);
   host.Declare({.name = "registers", .label = "registers a thread", .group = "Machine code"});
-  host.Declare({.name = "stall.", .label = "stalled for", .kind = KGRPO_METRIC_FRACTION});
+  host.Declare({.name = "stall.", .label = "stalled for", .group = "", .kind = KGRPO_METRIC_FRACTION});
   const MetricRegistry& registry = services_.metrics();
   ASSERT_NE(registry.Find("registers"), nullptr);
   EXPECT_EQ(registry.Find("registers of softmax_kernel"), registry.Find("registers"));
@@ -98,10 +102,10 @@ TEST_F(HostInterfaceTest, ADeclarationIsFoundAsAnyOfItsPlayersPushedIt) {
 
 TEST_F(HostInterfaceTest, DeclaringAgainReplacesInPlace) {
   const Host host(host_);
-  host.Declare({.name = "a", .label = "first"});
-  host.Declare({.name = "b", .label = "second"});
+  host.Declare({.name = "a", .label = "first", .group = ""});
+  host.Declare({.name = "b", .label = "second", .group = ""});
   const DeclaredMetric* a = services_.metrics().Find("a");
-  host.Declare({.name = "a", .label = "changed"});
+  host.Declare({.name = "a", .label = "changed", .group = ""});
   EXPECT_EQ(services_.metrics().Find("a"), a);
   EXPECT_EQ(a->label, "changed");
   EXPECT_LT(a->order, services_.metrics().Find("b")->order);
