@@ -12,6 +12,7 @@
 #include "config/diagnostic.h"
 #include "config/hidden_keys.h"
 #include "host/cancel.h"
+#include "host/faults.h"
 #include "host/log.h"
 
 namespace kgrpo::cli {
@@ -93,6 +94,7 @@ int Main(int argc, char** argv) {
   }
   InitLog(globals.verbose ? LogLevel::kDebug : globals.quiet ? LogLevel::kWarning : LogLevel::kInfo);
   HandleSignals();
+  ExplainFaults();
   try {
     return action();
   } catch (const ConfigError& error) {
@@ -130,5 +132,7 @@ ExitCode ExitCodeOf(kgrpo_error_code code) {
 }  // namespace kgrpo::cli
 
 int main(int argc, char** argv) {
-  return kgrpo::cli::Main(argc, argv);
+  const int code = kgrpo::cli::Main(argc, argv);
+  kgrpo::ExpectExit();
+  return code;
 }

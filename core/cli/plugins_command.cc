@@ -1,5 +1,8 @@
 // `kgrpo-host plugins list | describe NAME | validate PATH...`
+#include <CLI/Validators.hpp>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -119,37 +122,56 @@ int Describe(const Globals& globals, const std::string& name, bool json) {
 
 // ---- validate -----------------------------------------------------------------------------------
 
-int Validate(const Globals& globals, const std::vector<std::string>& plugins, bool json) {
+const char* OutcomeName(CheckOutcome outcome) {
+  constexpr const char* kNames[] = {"ok", "skipped", "warning", "FAILED"};
+  return kNames[static_cast<int>(outcome)];
+}
+
+nlohmann::json ReadOptions(const std::string& file) {
+  if (file.empty()) return nullptr;
+  std::ifstream stream(file);
+  if (!stream) throw Error(KGRPO_ERROR_NOT_FOUND, "cannot read " + file);
+  nlohmann::json options = nlohmann::json::parse(stream, nullptr, /*allow_exceptions=*/false);
+  if (!options.is_object()) throw Error(KGRPO_ERROR_INVALID, file + ": expected options as a JSON object");
+  return options;
+}
+
+// A name is searched, a path taken as it is: it need not load.
+std::filesystem::path LibraryOf(const PluginLoader& loader, const std::string& plugin) {
+  if (plugin.find('/') != std::string::npos || plugin.ends_with(".so")) return plugin;
+  for (const std::filesystem::path& library : loader.Scan()) {
+    if (library.stem() == plugin || library.stem() == "lib" + plugin) return library;
+  }
+  return plugin;
+}
+
+int Validate(const Globals& globals, const std::vector<std::string>& plugins, const ValidateOptions& options,
+             bool as_json) {
   Session session(globals);
   Json all = Json::array();
   bool fine = true;
   for (const std::string& plugin : plugins) {
-    // A name is searched, a path taken as it is: it need not load.
-    std::filesystem::path path = plugin;
-    if (plugin.find('/') == std::string::npos && !plugin.ends_with(".so")) {
-      for (const std::filesystem::path& library : session.loader().Scan()) {
-        if (library.stem() == plugin || library.stem() == "lib" + plugin) {
-          path = library;
-          break;
-        }
-      }
-    }
-    const std::vector<ContractCheck> checks = ValidatePlugin(path);
+    const std::filesystem::path path = LibraryOf(session.loader(), plugin);
+    const std::vector<ContractCheck> checks = ValidatePlugin(path, options);
     Json rows = Json::array();
-    size_t failed = 0;
-    if (!json) std::printf("%s\n", path.c_str());
+    size_t failed = 0, warnings = 0;
+    if (!as_json) std::printf("%s\n", path.c_str());
     for (const ContractCheck& check : checks) {
-      failed += !check.passed;
-      rows.push_back({{"check", check.name}, {"passed", check.passed}, {"detail", check.detail}});
-      if (!json)
-        std::printf("  %s  %s%s%s\n", check.passed ? "ok    " : "FAILED", check.name.c_str(),
+      failed += check.outcome == CheckOutcome::kFailed ? 1 : 0;
+      warnings += check.outcome == CheckOutcome::kWarning ? 1 : 0;
+      rows.push_back({{"check", check.name},
+                      {"passed", check.outcome != CheckOutcome::kFailed},
+                      {"outcome", OutcomeName(check.outcome)},
+                      {"detail", check.detail}});
+      if (!as_json)
+        std::printf("  %-7s  %s%s%s\n", OutcomeName(check.outcome), check.name.c_str(),
                     check.detail.empty() ? "" : ": ", check.detail.c_str());
     }
-    if (!json) std::printf("  %zu checks, %zu failed\n", checks.size(), failed);
-    all.push_back({{"path", path.string()}, {"passed", failed == 0}, {"checks", rows}});
+    if (!as_json) std::printf("  %zu checks, %zu failed, %zu warnings\n", checks.size(), failed, warnings);
+    all.push_back({{"path", path.string()}, {"passed", failed == 0}, {"warnings", warnings}, {"checks", rows}});
     fine = fine && failed == 0;
   }
-  if (json) PrintJson(all);
+  if (as_json) PrintJson(all);
   return fine ? kFine : kBadInput;
 }
 
@@ -159,6 +181,9 @@ void AddPluginsCommand(CLI::App& app, const Globals& globals, Action* action) {
   struct Options {
     std::string name;
     std::vector<std::string> paths;
+    std::string options_file;
+    int seconds = ValidateOptions().seconds;
+    bool send = false;
     bool json = false;
   };
   auto options = std::make_shared<Options>();
@@ -180,10 +205,23 @@ void AddPluginsCommand(CLI::App& app, const Globals& globals, Action* action) {
 
   CLI::App* validate = command->add_subcommand("validate", "Whether a plugin keeps its side of the contract");
   validate->add_option("PLUGIN", options->paths, "Names or paths")->required();
+  validate
+      ->add_option("--options", options->options_file,
+                   "Options to make the plugin with, as a pipeline would give them; of a plugin with several "
+                   "interfaces, by role")
+      ->type_name("FILE.json");
+  validate->add_option("--timeout", options->seconds, "Seconds that the calls of one interface may take")
+      ->check(CLI::Range(1, 86400))
+      ->capture_default_str();
+  validate->add_flag("--send", options->send, "Let a coder send one request to its service, which may cost money");
   validate->add_flag("--json", options->json, "Print as JSON");
   validate->footer("Example:\n  kgrpo-host plugins validate build/lib/kgrpo/reward_speedup.so");
-  validate->callback(
-      [=, &globals] { *action = [=, &globals] { return Validate(globals, options->paths, options->json); }; });
+  validate->callback([=, &globals] {
+    *action = [=, &globals] {
+      const ValidateOptions chosen = {ReadOptions(options->options_file), options->seconds, options->send};
+      return Validate(globals, options->paths, chosen, options->json);
+    };
+  });
 }
 
 }  // namespace kgrpo::cli

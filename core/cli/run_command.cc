@@ -10,6 +10,7 @@
 #include "cli/session.h"
 #include "config/changes.h"
 #include "console/console.h"
+#include "host/faults.h"
 #include "host/log.h"
 #include "loop/run.h"
 #include "store/database.h"
@@ -46,6 +47,7 @@ int Run(const Globals& globals, const std::string& file, const std::vector<std::
   RunProblems problems(config, parts);
   const RunFolder folder =
       RunFolder::Create(config.output_dir, config.resolved_yaml, overwrite, claim ? &*claim : nullptr);
+  NoteResumableRun(folder.path().string());
   Console console = StandardConsole();
   options.console = globals.quiet ? nullptr : &console;
   options.overrides = settings;
@@ -67,6 +69,7 @@ int Resume(const Globals& globals, const std::string& directory, const std::vect
   session.StartServices(config.seed, folder.path() / "artifacts");
   PipelineParts parts = session.MakeParts(config, request.roles, /*identify=*/true);
   RunProblems problems(config, parts);
+  NoteResumableRun(folder.path().string());
   Console console = StandardConsole();
   RunOptions options;
   options.resume = true;

@@ -1,10 +1,15 @@
 #include "host/cancel.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
 #include <limits>
+
+#include "host/plugin_calls.h"
+#include "host/signal_text.h"
 
 namespace kgrpo {
 namespace {
@@ -13,13 +18,30 @@ using Clock = std::chrono::steady_clock;
 
 std::atomic<bool> cancel_requested{false};
 std::atomic<Clock::time_point> deadline{Clock::time_point::max()};
-static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may write it");
+std::atomic<uint64_t> step_under_way{0};
+bool on_terminal = false;  // standard error is one: "^C" stands on the line already
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<uint64_t>::is_always_lock_free,
+              "signal handlers use them");
+
+// A call of a plugin may take minutes to notice the stop: a person hears at once that it was seen.
+void OnSignal(int signal) {
+  RequestCancel();
+  SignalText text, calls;
+  const uint64_t step = step_under_way.load(std::memory_order_relaxed);
+  const bool called = AppendCallsUnderWay(calls);
+  text << (on_terminal ? "\n" : "") << "kgrpo-host: stopping";
+  if (step > 0) text << " after step " << step;
+  if (called) (text << (step > 0 ? ", now in " : " after ")).Append(calls);
+  text << (signal == SIGINT ? "; press Ctrl-C again to end now\n" : "; a second signal ends it now\n");
+  text.Write();
+}
 
 }  // namespace
 
 void HandleSignals() {
   struct sigaction action = {};
-  action.sa_handler = [](int) { RequestCancel(); };
+  on_terminal = isatty(STDERR_FILENO) == 1;
+  action.sa_handler = OnSignal;
   sigemptyset(&action.sa_mask);
   action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);  // the next one finds the default action: it ends us
   sigaction(SIGINT, &action, nullptr);
@@ -27,6 +49,10 @@ void HandleSignals() {
   // A terminal that closes; under nohup it is ignored, and stays so.
   struct sigaction before = {};
   if (sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
+}
+
+void NoteStepUnderWay(uint64_t step) {
+  step_under_way = step;
 }
 
 void SetDeadline(double seconds) {

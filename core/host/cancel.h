@@ -4,11 +4,18 @@
 #ifndef KGRPO_HOST_CANCEL_H
 #define KGRPO_HOST_CANCEL_H
 
+#include <cstdint>
+
 namespace kgrpo {
 
-// From now on the first SIGINT, SIGTERM or SIGHUP (unless that is ignored, as by nohup) requests a stop; a second one
-// ends the process at once, as it would by default. Call once, before threads start.
+// From now on the first SIGINT, SIGTERM or SIGHUP (unless that is ignored, as by nohup) requests a stop and says at
+// once on standard error what it waits for; a second one ends the process at once, as it would by default. Call once,
+// before threads start.
 void HandleSignals();
+
+// What the first of these signals says is waited for: "step 3", until the next call. 0: nothing in particular.
+// [any thread]
+void NoteStepUnderWay(uint64_t step);
 
 // Requests a stop that many seconds from now. Once a process. [any thread]
 void SetDeadline(double seconds);

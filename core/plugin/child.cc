@@ -3,10 +3,12 @@
 #include <fcntl.h>
 #include <kgrpo/sdk/error.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -16,6 +18,9 @@
 
 namespace kgrpo {
 namespace {
+
+// The last byte of what a child sends: without it, somebody else ended the process.
+constexpr char kBodyReturned = '\0';
 
 void WriteAll(int descriptor, const std::string& text) {
   for (size_t done = 0; done < text.size();) {
@@ -29,10 +34,13 @@ void WriteAll(int descriptor, const std::string& text) {
                             const std::function<void(const std::function<void(const std::string&)>&)>& body) {
   const rlimit no_core = {0, 0};
   setrlimit(RLIMIT_CORE, &no_core);  // a crash is a result here, not something to keep
-  const int null = open("/dev/null", O_WRONLY);
-  if (null >= 0) dup2(null, STDOUT_FILENO);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_DFL);
+  // A file: whoever calls plugins can see whether they wrote on it.
+  const int output = memfd_create("standard output", MFD_CLOEXEC);
+  if (output >= 0) dup2(output, STDOUT_FILENO);
   try {
     body([descriptor](const std::string& text) { WriteAll(descriptor, text); });
+    WriteAll(descriptor, std::string(1, kBodyReturned));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     _exit(2);
@@ -92,8 +100,10 @@ ChildResult RunInChild(const std::function<void(const std::function<void(const s
   } else if (WIFSIGNALED(status)) {
     result.failure =
         "crashed with signal " + std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) + ")";
-  } else if (WEXITSTATUS(status) != 0) {
-    result.failure = "ended the process with status " + std::to_string(WEXITSTATUS(status));
+  } else if (!result.output.ends_with(kBodyReturned)) {
+    result.failure = "ended the process with status " + std::to_string(WEXITSTATUS(status)) + " (it called exit)";
+  } else {
+    result.output.pop_back();
   }
   return result;
 }

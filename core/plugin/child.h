@@ -15,8 +15,8 @@ struct ChildResult {
 };
 
 // Runs `body` in a forked child; what it passes to its argument becomes `output`, also when it crashes afterwards. The
-// child's standard output is /dev/null. After `seconds` it is killed. Throws kgrpo::Error when no child can be made.
-// [main thread]
+// child's standard output is a file in memory. After `seconds` it is killed. Throws kgrpo::Error when no child can be
+// made. [main thread]
 ChildResult RunInChild(const std::function<void(const std::function<void(const std::string&)>& write)>& body,
                        int seconds);
 

@@ -1,38 +1,147 @@
-// Counts requests of one instance that a plugin has accepted and not answered, so that the instance is not destroyed
-// under them. Used by plugin/policy_instance.cc and plugin/coder_instance.cc.
+// Requests of one instance that a plugin has accepted and not ended. Used by plugin/policy_instance.cc and
+// plugin/coder_instance.cc.
+//
+// What a plugin gets as `context` of its `done` is a number, not an address: a plugin that ends a request twice, or one
+// that it refused, is found out instead of reaching freed memory. The instance then refuses further requests.
 #ifndef KGRPO_PLUGIN_IN_FLIGHT_H
 #define KGRPO_PLUGIN_IN_FLIGHT_H
 
+#include <kgrpo/sdk/error.h>
+#include <spdlog/spdlog.h>
+
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
 #include <mutex>
+#include <string>
+#include <utility>
 
 namespace kgrpo {
 
-// Any thread.
+// Result: kgrpo_completion or kgrpo_coder_answer. Any thread.
+template <typename Result>
 class InFlight {
  public:
-  void Add(size_t count) {
-    const std::lock_guard lock(mutex_);
-    count_ += count;
+  // Takes what the plugin delivered. Must not throw.
+  using Handler = std::function<void(const Result* result, kgrpo_error* error)>;
+
+  // `plugin` and `request` are for messages: "coder_x", "request". Kept by the instance alone.
+  static std::shared_ptr<InFlight> Make(std::string plugin) {
+    auto made = std::shared_ptr<InFlight>(new InFlight(std::move(plugin)));
+    Registry& registry = TheRegistry();
+    const std::lock_guard lock(registry.mutex);
+    made->number_ = registry.next++;
+    registry.instances[made->number_] = made;
+    return made;
   }
-  void Remove(size_t count) {
-    const std::lock_guard lock(mutex_);
-    if ((count_ -= count) == 0) none_.notify_all();
+  ~InFlight() {
+    Registry& registry = TheRegistry();
+    const std::lock_guard lock(registry.mutex);
+    registry.instances.erase(number_);
   }
+
+  // The context for a request that is about to be handed over.
+  void* Add(Handler handler) {
+    const std::lock_guard lock(mutex_);
+    const uint64_t request = next_++;
+    waiting_.emplace(request, std::move(handler));
+    return reinterpret_cast<void*>(number_ << kRequestBits | request);
+  }
+
+  // The plugin took nothing: `context` will not be ended. Returns false when it was, against the contract: the handler
+  // has run then.
+  bool Drop(void* context) {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.erase(reinterpret_cast<uint64_t>(context) & kRequestMask) == 1) return true;
+    fault_ = plugin_ + " ended a request that it had refused";
+    return false;
+  }
+
+  // Throws what the plugin did against the contract, if anything.
+  void ThrowFault() const {
+    const std::lock_guard lock(mutex_);
+    if (!fault_.empty()) throw Error(KGRPO_ERROR_INTERNAL, fault_ + ": a fault of that plugin");
+  }
+
   bool any() const {
     const std::lock_guard lock(mutex_);
-    return count_ > 0;
+    return !waiting_.empty() || running_ > 0;
   }
+
+  // Says so when it takes long: a plugin that never ends a request is waited for until the process is killed.
   void WaitForNone() {
     std::unique_lock lock(mutex_);
-    none_.wait(lock, [this] { return count_ == 0; });
+    const auto none = [this] { return waiting_.empty() && running_ == 0; };
+    if (none_.wait_for(lock, std::chrono::seconds(10), none)) return;
+    spdlog::warn("waiting for {} to end {} cancelled requests", plugin_, waiting_.size() + running_);
+    none_.wait(lock, none);
+  }
+
+  // The `done` that plugins call. What no instance waits for is counted as a fault of the instance, if that still is
+  // there.
+  static void Deliver(void* context, const Result* result, kgrpo_error* error) noexcept {
+    const auto ticket = reinterpret_cast<uint64_t>(context);
+    std::shared_ptr<InFlight> self;
+    {
+      Registry& registry = TheRegistry();
+      const std::lock_guard lock(registry.mutex);
+      const auto found = registry.instances.find(ticket >> kRequestBits);
+      if (found != registry.instances.end()) self = found->second.lock();
+    }
+    Handler handler;
+    if (self != nullptr) handler = self->Take(ticket & kRequestMask);
+    if (!handler) {
+      if (error != nullptr) error->release(error);
+      return;
+    }
+    handler(result, error);
+    handler = nullptr;  // what it holds is freed before anybody hears that nothing is left
+    self->Finished();
   }
 
  private:
+  static constexpr int kRequestBits = 44;
+  static constexpr uint64_t kRequestMask = (uint64_t{1} << kRequestBits) - 1;
+
+  struct Registry {
+    std::mutex mutex;
+    uint64_t next = 1;
+    std::map<uint64_t, std::weak_ptr<InFlight>> instances;
+  };
+  static Registry& TheRegistry() {
+    static auto* registry = new Registry;  // never destroyed: a plugin's thread may deliver while the process ends
+    return *registry;
+  }
+
+  explicit InFlight(std::string plugin) : plugin_(std::move(plugin)) {}
+
+  Handler Take(uint64_t request) {
+    const std::lock_guard lock(mutex_);
+    auto node = waiting_.extract(request);
+    if (node.empty()) {
+      fault_ = plugin_ + (request < next_ ? " ended a request twice" : " ended a request that it never got");
+      return nullptr;
+    }
+    ++running_;
+    return std::move(node.mapped());
+  }
+  void Finished() {
+    const std::lock_guard lock(mutex_);
+    if (--running_ == 0 && waiting_.empty()) none_.notify_all();
+  }
+
+  const std::string plugin_;
+  uint64_t number_ = 0;
   mutable std::mutex mutex_;
   std::condition_variable none_;
-  size_t count_ = 0;
+  uint64_t next_ = 0;
+  std::map<uint64_t, Handler> waiting_;
+  size_t running_ = 0;  // handlers
+  std::string fault_;
 };
 
 }  // namespace kgrpo

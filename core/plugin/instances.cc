@@ -15,49 +15,59 @@ namespace kgrpo {
 namespace {
 
 template <typename Interface>
-struct Released;  // the size of an interface's first release, and its id
+struct Released;  // the size of an interface's first release, its id, and the role's name
 template <>
 struct Released<kgrpo_policy_interface> {
   static constexpr size_t kSize = KGRPO_POLICY_INTERFACE_SIZE_1;
   static constexpr const char* kId = KGRPO_POLICY_INTERFACE;
+  static constexpr const char* kRole = "policy";
 };
 template <>
 struct Released<kgrpo_coder_interface> {
   static constexpr size_t kSize = KGRPO_CODER_INTERFACE_SIZE_1;
   static constexpr const char* kId = KGRPO_CODER_INTERFACE;
+  static constexpr const char* kRole = "coder";
 };
 template <>
 struct Released<kgrpo_evaluator_interface> {
   static constexpr size_t kSize = KGRPO_EVALUATOR_INTERFACE_SIZE_1;
   static constexpr const char* kId = KGRPO_EVALUATOR_INTERFACE;
+  static constexpr const char* kRole = "evaluator";
 };
 template <>
 struct Released<kgrpo_reward_interface> {
   static constexpr size_t kSize = KGRPO_REWARD_INTERFACE_SIZE_1;
   static constexpr const char* kId = KGRPO_REWARD_INTERFACE;
+  static constexpr const char* kRole = "reward";
 };
 template <>
 struct Released<kgrpo_trainer_interface> {
   static constexpr size_t kSize = KGRPO_TRAINER_INTERFACE_SIZE_1;
   static constexpr const char* kId = KGRPO_TRAINER_INTERFACE;
+  static constexpr const char* kRole = "trainer";
 };
 
 template <>
 struct Released<kgrpo_observer_interface> {
   static constexpr size_t kSize = KGRPO_OBSERVER_INTERFACE_SIZE_1;
   static constexpr const char* kId = KGRPO_OBSERVER_INTERFACE;
+  static constexpr const char* kRole = "observer";
 };
 
+// `whose` begins what is said of an evaluation that breaks the contract: "evaluator_x: problem vector_add".
 template <typename Call>
-Evaluation CollectEvaluation(Call call) {
+Evaluation CollectEvaluation(const std::string& whose, Call call) {
   std::optional<Evaluation> collected;
   Receiver receiver{Carrier(), [&](const kgrpo_evaluation& c) {
-                      if (collected)
-                        throw Error(KGRPO_ERROR_INTERNAL, "the evaluator delivered two evaluations of one kernel");
-                      collected = Evaluation::FromC(c);
+                      if (collected) throw Error(KGRPO_ERROR_INTERNAL, whose + ": two evaluations of one kernel");
+                      try {
+                        collected = Evaluation::FromC(c);
+                      } catch (const Error& error) {
+                        throw Error(error.code(), whose + ": " + error.what());
+                      }
                     }};
   receiver.carrier.Finish(call(EvaluationSink(receiver)));
-  if (!collected) throw Error(KGRPO_ERROR_INTERNAL, "the evaluator returned without an evaluation");
+  if (!collected) throw Error(KGRPO_ERROR_INTERNAL, whose + ": success without an evaluation");
   return *std::move(collected);
 }
 
@@ -65,7 +75,7 @@ Evaluation CollectEvaluation(Call call) {
 
 template <typename Interface, typename Object>
 Instance<Interface, Object>::Instance(const Interface* api, const kgrpo_host* host, const nlohmann::json& options)
-    : api_(api) {
+    : api_(api), plugin_(PluginOfTable(api, Released<Interface>::kRole)) {
   if (api->struct_size < Released<Interface>::kSize) {
     throw Error(KGRPO_ERROR_UNSUPPORTED,
                 std::string("the table of ") + Released<Interface>::kId + " has struct_size " +
@@ -73,11 +83,19 @@ Instance<Interface, Object>::Instance(const Interface* api, const kgrpo_host* ho
                     ", that of its first release: rebuild the plugin with the headers of this host");
   }
   const std::string text = options.dump();
+  const PluginCall call = Calling("create");
   Check(api_->create(host, Str(text), &raw_));
   if (raw_ == nullptr) {
     throw Error(KGRPO_ERROR_INTERNAL,
                 std::string("create of ") + Released<Interface>::kId + " reported success but made no instance");
   }
+}
+
+template <typename Interface, typename Object>
+Instance<Interface, Object>::~Instance() {
+  if (raw_ == nullptr) return;
+  const PluginCall call = Calling("destroy");
+  api_->destroy(raw_);
 }
 
 template class Instance<kgrpo_policy_interface, kgrpo_policy>;
@@ -89,8 +107,10 @@ template class Instance<kgrpo_observer_interface, kgrpo_observer>;
 
 // ---- evaluator ----------------------------------------------------------------------------------
 
-Problem::Problem(const kgrpo_evaluator_interface* api, kgrpo_evaluator* evaluator, const std::string& directory)
-    : api_(api), evaluator_(evaluator) {
+Problem::Problem(const kgrpo_evaluator_interface* api, kgrpo_evaluator* evaluator, const PluginIdentity* plugin,
+                 const std::string& directory)
+    : api_(api), evaluator_(evaluator), plugin_(plugin) {
+  const PluginCall call(plugin_, "open_problem");
   Check(api_->open_problem(evaluator_, Str(directory), &raw_));
   if (raw_ == nullptr) throw Error(KGRPO_ERROR_INTERNAL, "the evaluator opened no problem in " + directory);
   info_ = api_->problem_info(raw_);
@@ -100,12 +120,20 @@ Problem::Problem(const kgrpo_evaluator_interface* api, kgrpo_evaluator* evaluato
   }
 }
 
+Problem::~Problem() {
+  if (raw_ == nullptr) return;
+  const PluginCall call(plugin_, "close_problem");
+  api_->close_problem(evaluator_, raw_);
+}
+
 std::string Problem::name() const {
   return Copy(info_->name);
 }
 
 Evaluation Evaluator::Baseline(const Problem& problem) {
-  return CollectEvaluation([&](kgrpo_evaluation_sink sink) { return api()->baseline(raw(), problem.raw(), sink); });
+  const PluginCall call = Calling("baseline");
+  return CollectEvaluation(plugin_name() + ": problem " + problem.name() + ", the reference kernel",
+                           [&](kgrpo_evaluation_sink sink) { return api()->baseline(raw(), problem.raw(), sink); });
 }
 
 Evaluation Evaluator::Evaluate(const Problem& problem, std::string_view source, uint64_t seed, bool thorough,
@@ -116,11 +144,14 @@ Evaluation Evaluator::Evaluate(const Problem& problem, std::string_view source, 
   request.seed = seed;
   request.thorough = thorough;
   request.show_hidden = show_hidden;
-  return CollectEvaluation(
-      [&](kgrpo_evaluation_sink sink) { return api()->evaluate(raw(), problem.raw(), &request, sink); });
+  const PluginCall call = Calling("evaluate");
+  return CollectEvaluation(plugin_name() + ": problem " + problem.name(), [&](kgrpo_evaluation_sink sink) {
+    return api()->evaluate(raw(), problem.raw(), &request, sink);
+  });
 }
 
 std::string Evaluator::Describe() const {
+  const PluginCall call = Calling("describe");
   return Copy(api()->describe(raw()));
 }
 
@@ -135,6 +166,7 @@ std::optional<std::string> Evaluator::Report(const Problem& problem, std::string
   request.source_name = Str(source_name);
   request.candidate = candidate_view.c();
   request.baseline = baseline_view.c();
+  const PluginCall call = Calling("report");
   return CollectText([&](kgrpo_text_sink sink) { return api()->report(raw(), problem.raw(), &request, sink); });
 }
 
@@ -142,15 +174,20 @@ std::optional<std::string> Evaluator::Report(const Problem& problem, std::string
 
 namespace {
 
-double RequireFinite(double score, const char* what) {
+// "reward_x: the score of problem vector_add, round 2, is nan: it must be finite". Rounds are counted from 1 for
+// people.
+double RequireFinite(double score, const std::string& plugin, const char* what, const kgrpo_reward_request& request,
+                     std::string_view problem) {
   if (std::isfinite(score)) return score;
-  throw Error(KGRPO_ERROR_INTERNAL,
-              std::string("the reward's ") + what + " is not a finite number: " + std::to_string(score));
+  const std::string of = problem.empty() ? "" : "problem " + std::string(problem) + ", ";
+  throw Error(KGRPO_ERROR_INTERNAL, plugin + ": the " + what + " of " + of + "round " +
+                                        std::to_string(request.round + 1) + ", is " + std::to_string(score) +
+                                        ": it must be set and finite");
 }
 
 }  // namespace
 
-Reward::Scored Reward::Score(const kgrpo_reward_request& request) const {
+Reward::Scored Reward::Score(const kgrpo_reward_request& request, std::string_view problem) const {
   Scored scored;
   Receiver receiver{Carrier(), [&](kgrpo_metric part) { scored.parts.push_back({Copy(part.name), part.value}); }};
   using R = decltype(receiver);
@@ -159,33 +196,40 @@ Reward::Scored Reward::Score(const kgrpo_reward_request& request) const {
                                     self->carrier.Run([&] { self->receive(part); });
                                   }};
   double score = std::numeric_limits<double>::quiet_NaN();  // so that a reward that sets nothing is found out
+  const PluginCall call = Calling("score");
   receiver.carrier.Finish(api()->score(raw(), &request, sink, &score));
-  scored.score = RequireFinite(score, "score");
+  scored.score = RequireFinite(score, plugin_name(), "score", request, problem);
   return scored;
 }
 
-double Reward::Idle(const kgrpo_reward_request& request) const {
+double Reward::Idle(const kgrpo_reward_request& request, std::string_view problem) const {
   if (api()->idle == nullptr) return 0;
   double score = std::numeric_limits<double>::quiet_NaN();
+  const PluginCall call = Calling("idle");
   Check(api()->idle(raw(), &request, &score));
-  return RequireFinite(score, "idle score");
+  return RequireFinite(score, plugin_name(), "idle score", request, problem);
 }
 
 // ---- observer -----------------------------------------------------------------------------------
 
 void Observer::Begin(const kgrpo_run_info& run) {
+  const PluginCall call = Calling("begin");
   if (api()->begin != nullptr) Check(api()->begin(raw(), &run));
 }
 void Observer::Round(const kgrpo_round_event& event) {
+  const PluginCall call = Calling("round");
   if (api()->round != nullptr) Check(api()->round(raw(), &event));
 }
 void Observer::Step(const kgrpo_step_event& event) {
+  const PluginCall call = Calling("step");
   if (api()->step != nullptr) Check(api()->step(raw(), &event));
 }
 void Observer::Checkpoint(const kgrpo_checkpoint_event& event) {
+  const PluginCall call = Calling("checkpoint");
   if (api()->checkpoint != nullptr) Check(api()->checkpoint(raw(), &event));
 }
 void Observer::End(std::string_view outcome) {
+  const PluginCall call = Calling("end");
   if (api()->end != nullptr) Check(api()->end(raw(), Str(outcome)));
 }
 

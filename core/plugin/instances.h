@@ -28,6 +28,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "host/plugin_calls.h"
 #include "plugin/in_flight.h"
 #include "plugin/records.h"
 
@@ -38,21 +39,29 @@ template <typename Interface, typename Object>
 class Instance {
  public:
   Instance(const Interface* api, const kgrpo_host* host, const nlohmann::json& options);
-  Instance(Instance&& other) noexcept : api_(other.api_), raw_(std::exchange(other.raw_, nullptr)) {}
+  Instance(Instance&& other) noexcept
+      : api_(other.api_), plugin_(other.plugin_), raw_(std::exchange(other.raw_, nullptr)) {}
   Instance& operator=(Instance&& other) noexcept {
     std::swap(api_, other.api_);
+    std::swap(plugin_, other.plugin_);
     std::swap(raw_, other.raw_);
     return *this;
   }
-  ~Instance() {
-    if (raw_ != nullptr) api_->destroy(raw_);
-  }
+  ~Instance();
 
   const Interface* api() const { return api_; }
   Object* raw() const { return raw_; }
+  // As its library is named; the role's where the table is in no library.
+  std::string plugin_name() const { return plugin_->name; }
+
+ protected:
+  const PluginIdentity* plugin() const { return plugin_; }
+  // To be held while the plugin's function of that name runs: what a crash is blamed on.
+  PluginCall Calling(const char* function) const { return PluginCall(plugin_, function); }
 
  private:
   const Interface* api_;
+  const PluginIdentity* plugin_;
   Object* raw_ = nullptr;
 };
 
@@ -97,7 +106,7 @@ class Policy : public Instance<kgrpo_policy_interface, kgrpo_policy> {
   void Load(kgrpo_policy_copy copy, const std::string& directory);
 
  private:
-  std::shared_ptr<InFlight> in_flight_;
+  std::shared_ptr<InFlight<kgrpo_completion>> in_flight_;
 };
 
 class Coder : public Instance<kgrpo_coder_interface, kgrpo_coder> {
@@ -129,19 +138,22 @@ class Coder : public Instance<kgrpo_coder_interface, kgrpo_coder> {
   std::optional<CoderSpending> Spending() const;
 
  private:
-  std::shared_ptr<InFlight> in_flight_;
+  std::shared_ptr<InFlight<kgrpo_coder_answer>> in_flight_;
 };
 
 // An open problem.
 class Problem {
  public:
-  Problem(const kgrpo_evaluator_interface* api, kgrpo_evaluator* evaluator, const std::string& directory);
+  Problem(const kgrpo_evaluator_interface* api, kgrpo_evaluator* evaluator, const PluginIdentity* plugin,
+          const std::string& directory);
   Problem(Problem&& other) noexcept
-      : api_(other.api_), evaluator_(other.evaluator_), raw_(std::exchange(other.raw_, nullptr)), info_(other.info_) {}
+      : api_(other.api_),
+        evaluator_(other.evaluator_),
+        plugin_(other.plugin_),
+        raw_(std::exchange(other.raw_, nullptr)),
+        info_(other.info_) {}
   Problem& operator=(Problem&&) = delete;
-  ~Problem() {
-    if (raw_ != nullptr) api_->close_problem(evaluator_, raw_);
-  }
+  ~Problem();
 
   const kgrpo_problem_info& info() const { return *info_; }
   std::string name() const;
@@ -150,6 +162,7 @@ class Problem {
  private:
   const kgrpo_evaluator_interface* api_;
   kgrpo_evaluator* evaluator_;
+  const PluginIdentity* plugin_;
   kgrpo_problem* raw_ = nullptr;
   const kgrpo_problem_info* info_ = nullptr;
 };
@@ -158,7 +171,7 @@ class Evaluator : public Instance<kgrpo_evaluator_interface, kgrpo_evaluator> {
  public:
   using Instance::Instance;
 
-  Problem OpenProblem(const std::string& directory) { return Problem(api(), raw(), directory); }
+  Problem OpenProblem(const std::string& directory) { return Problem(api(), raw(), plugin(), directory); }
   Evaluation Baseline(const Problem& problem);
   // `show_hidden`: the diagnosis may name hidden sizes. For a person's eyes alone: no prompt may quote it.
   Evaluation Evaluate(const Problem& problem, std::string_view source, uint64_t seed, bool thorough = false,
@@ -178,8 +191,10 @@ class Reward : public Instance<kgrpo_reward_interface, kgrpo_reward> {
     double score = 0;  // finite
     std::vector<Metric> parts;
   };
-  Scored Score(const kgrpo_reward_request& request) const;
-  double Idle(const kgrpo_reward_request& request) const;  // 0 when the reward has no such notion
+  // `problem` is named where the score is not finite.
+  Scored Score(const kgrpo_reward_request& request, std::string_view problem = {}) const;
+  // 0 when the reward has no such notion.
+  double Idle(const kgrpo_reward_request& request, std::string_view problem = {}) const;
 };
 
 class Trainer : public Instance<kgrpo_trainer_interface, kgrpo_trainer> {

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "host/faults.h"
+
 namespace kgrpo {
 namespace {
 
@@ -21,7 +23,7 @@ constexpr bool kHasPrefix = offsetof(T, struct_size) == offsetof(InterfacePrefix
                             offsetof(T, options_schema) == offsetof(InterfacePrefix, options_schema);
 static_assert(kHasPrefix<kgrpo_policy_interface> && kHasPrefix<kgrpo_coder_interface> &&
               kHasPrefix<kgrpo_evaluator_interface> && kHasPrefix<kgrpo_reward_interface> &&
-              kHasPrefix<kgrpo_trainer_interface>);
+              kHasPrefix<kgrpo_trainer_interface> && kHasPrefix<kgrpo_observer_interface>);
 
 // What the dynamic linker said last, without the path in front, which the caller shows anyway.
 std::string LinkerReason(const std::filesystem::path& path) {
@@ -55,6 +57,7 @@ PluginLibrary::PluginLibrary(const std::filesystem::path& path)
                 boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
   if (load_error) throw Error(KGRPO_ERROR_INVALID, LinkerReason(path_));
   const boost::dll::shared_library& opened = KeepForEver(std::move(library));
+  WatchExit();
 
   if (!opened.has(KGRPO_PLUGIN_ENTRY)) {
     throw Error(KGRPO_ERROR_INVALID, "not a kgrpo plugin: it does not export " KGRPO_PLUGIN_ENTRY);

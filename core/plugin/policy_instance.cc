@@ -3,8 +3,8 @@
 #include <kgrpo/sdk/tensor.h>
 #include <kgrpo/sdk/text.h>
 
-#include <atomic>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -39,6 +39,7 @@ const kgrpo_policy_info& Policy::info() const {
 std::vector<int32_t> Policy::EncodeChat(std::span<const ChatMessage> messages, const ChatOptions& options) const {
   const std::vector<kgrpo_message> c = ToC(messages);
   const kgrpo_chat_options chat = ToC(options);
+  const PluginCall call = Calling("encode_chat");
   return CollectTokens(
       [&](kgrpo_token_sink sink) { return api()->encode_chat(raw(), c.data(), c.size(), &chat, sink); });
 }
@@ -46,56 +47,42 @@ std::vector<int32_t> Policy::EncodeChat(std::span<const ChatMessage> messages, c
 std::string Policy::RenderChat(std::span<const ChatMessage> messages, const ChatOptions& options) const {
   const std::vector<kgrpo_message> c = ToC(messages);
   const kgrpo_chat_options chat = ToC(options);
+  const PluginCall call = Calling("render_chat");
   return CollectText([&](kgrpo_text_sink sink) { return api()->render_chat(raw(), c.data(), c.size(), &chat, sink); });
 }
 
 std::vector<int32_t> Policy::Encode(std::string_view text) const {
+  const PluginCall call = Calling("encode");
   return CollectTokens([&](kgrpo_token_sink sink) { return api()->encode(raw(), Str(text), sink); });
 }
 
 std::string Policy::Decode(std::span<const int32_t> ids, bool skip_special) const {
+  const PluginCall call = Calling("decode");
   return CollectText(
       [&](kgrpo_text_sink sink) { return api()->decode(raw(), ids.data(), ids.size(), skip_special, sink); });
 }
 
 namespace {
 
-// A submission in flight: freed when the last of its requests has ended.
-struct Submission {
-  std::shared_ptr<InFlight> in_flight;
-  Policy::Done done;
-  struct Pending {
-    Submission* submission;
-    size_t request;
-  };
-  std::vector<Pending> pending;
-  std::atomic<size_t> left;
-};
-
-// The callback that plugins call.
-void DeliverCompletion(void* context, const kgrpo_completion* c, kgrpo_error* error) {
-  auto* pending = static_cast<Submission::Pending*>(context);
-  Submission* submission = pending->submission;
-  std::optional<Completion> completion;
-  std::exception_ptr failure;
-  try {
-    Check(error);
-    if (c == nullptr) throw Error(KGRPO_ERROR_INTERNAL, "the policy delivered neither a completion nor an error");
-    completion = Completion::FromC(*c);
-    completion->request = pending->request;
-  } catch (...) {
-    failure = std::current_exception();
+Completion TakeCompletion(const kgrpo_completion* completion, kgrpo_error* error) {
+  if (error != nullptr && completion != nullptr) {
+    error->release(error);
+    throw Error(KGRPO_ERROR_INTERNAL, "the policy delivered both a completion and an error");
   }
-  submission->done(pending->request, std::move(completion), failure);
-  const std::shared_ptr<InFlight> in_flight = submission->in_flight;
-  if (--submission->left == 0) delete submission;
-  in_flight->Remove(1);
+  Check(error);
+  if (completion == nullptr)
+    throw Error(KGRPO_ERROR_INTERNAL, "the policy delivered neither a completion nor an error");
+  return Completion::FromC(*completion);
 }
 
 }  // namespace
 
 Policy::Policy(const kgrpo_policy_interface* api, const kgrpo_host* host, const nlohmann::json& options)
-    : Instance(api, host, options), in_flight_(std::make_shared<InFlight>()) {}
+    : Instance(api, host, options), in_flight_(InFlight<kgrpo_completion>::Make(plugin_name())) {
+  const kgrpo_policy_info* info = api->info(raw());
+  if (info == nullptr) throw Error(KGRPO_ERROR_INTERNAL, "the policy has no info");
+  RequireSize(info->struct_size, KGRPO_POLICY_INFO_SIZE_1, "kgrpo_policy_info");
+}
 
 Policy::~Policy() {
   if (raw() == nullptr || !in_flight_->any()) return;  // moved from, or idle
@@ -105,34 +92,42 @@ Policy::~Policy() {
 
 void Policy::Submit(std::span<const GenerateRequest> requests, const kgrpo_sampling& sampling, Done done) {
   if (requests.empty()) return;
-  auto submission = std::make_unique<Submission>();
-  submission->in_flight = in_flight_;
-  submission->done = std::move(done);
-  submission->left = requests.size();
-  submission->pending.reserve(requests.size());
+  in_flight_->ThrowFault();
+  const auto shared_done = std::make_shared<const Done>(std::move(done));
   std::vector<kgrpo_generate_request> c(requests.size());
   std::vector<const kgrpo_generate_request*> pointers(requests.size());
   for (size_t i = 0; i < requests.size(); ++i) {
-    Submission::Pending& pending = submission->pending.emplace_back(Submission::Pending{submission.get(), i});
+    void* context = in_flight_->Add([shared_done, i](const kgrpo_completion* result, kgrpo_error* error) {
+      std::optional<Completion> completion;
+      std::exception_ptr failure;
+      try {
+        completion = TakeCompletion(result, error);
+        completion->request = i;
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      (*shared_done)(i, std::move(completion), failure);
+    });
     c[i].struct_size = sizeof(c[i]);
     c[i].prompt_ids = requests[i].prompt.data();
     c[i].prompt_size = requests[i].prompt.size();
     c[i].seed = requests[i].seed;
     c[i].sampling = &sampling;
-    c[i].done = {&pending, DeliverCompletion};
+    c[i].done = {context, InFlight<kgrpo_completion>::Deliver};
     pointers[i] = &c[i];
   }
-  in_flight_->Add(requests.size());
+  const PluginCall call = Calling("generate");
   kgrpo_error* error = api()->generate(raw(), pointers.data(), pointers.size());
-  if (error == nullptr) {
-    submission.release();  // NOLINT(bugprone-unused-return-value): its last DeliverCompletion frees it, perhaps before
-    return;
-  }
-  in_flight_->Remove(requests.size());
-  Check(error);
+  if (error == nullptr) return;
+  bool none_ended = true;
+  for (const kgrpo_generate_request& request : c) none_ended = in_flight_->Drop(request.done.context) && none_ended;
+  if (none_ended) return Check(error);
+  error->release(error);
+  in_flight_->ThrowFault();
 }
 
 void Policy::Cancel() {
+  const PluginCall call = Calling("cancel");
   api()->cancel(raw());
 }
 
@@ -168,6 +163,7 @@ std::vector<float> Policy::LogProbabilities(std::span<const kgrpo_sequence> sequ
   request.temperature = temperature;
   const FloatTensor result(logprobs.data(), tokens);
   const FloatTensor entropy(entropies != nullptr ? entropies->data() : nullptr, tokens);
+  const PluginCall call = Calling("forward");
   Check(api()->forward(raw(), &request, result.c(), entropies != nullptr ? entropy.c() : nullptr, nullptr));
   return logprobs;
 }
@@ -175,17 +171,26 @@ std::vector<float> Policy::LogProbabilities(std::span<const kgrpo_sequence> sequ
 std::span<const kgrpo_parameter_group* const> Policy::Parameters() {
   const kgrpo_parameter_group* const* groups = nullptr;
   size_t count = 0;
+  const PluginCall call = Calling("parameters");
   Check(api()->parameters(raw(), &groups, &count));
+  for (size_t i = 0; i < count; ++i) {
+    RequireSize(groups[i]->struct_size, KGRPO_PARAMETER_GROUP_SIZE_1, "kgrpo_parameter_group");
+    for (size_t j = 0; j < groups[i]->parameter_count; ++j)
+      RequireSize(groups[i]->parameters[j]->struct_size, KGRPO_PARAMETER_SIZE_1, "kgrpo_parameter");
+  }
   return {groups, count};
 }
 
 void Policy::FreezeReference() {
+  const PluginCall call = Calling("freeze_reference");
   Check(api()->freeze_reference(raw()));
 }
 void Policy::Save(kgrpo_policy_copy copy, const std::string& directory) {
+  const PluginCall call = Calling("save");
   Check(api()->save(raw(), copy, Str(directory)));
 }
 void Policy::Load(kgrpo_policy_copy copy, const std::string& directory) {
+  const PluginCall call = Calling("load");
   Check(api()->load(raw(), copy, Str(directory)));
 }
 

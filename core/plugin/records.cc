@@ -76,6 +76,13 @@ Completion Completion::FromC(const kgrpo_completion& c) {
     throw Error(KGRPO_ERROR_INTERNAL,
                 "the policy delivered a completion with the unknown finish_reason " + std::to_string(c.finish_reason));
   }
+  RequireArray(c.ids, c.size, "token ids");
+  RequireArray(c.logprobs, c.size, "log-probabilities");
+  for (size_t i = 0; i < c.size; ++i) {
+    if (!std::isfinite(c.logprobs[i]))
+      throw Error(KGRPO_ERROR_INTERNAL,
+                  "the policy gave a token that it sampled the log-probability " + std::to_string(c.logprobs[i]));
+  }
   Completion completion;
   completion.ids.assign(c.ids, c.ids + c.size);
   completion.logprobs.assign(c.logprobs, c.logprobs + c.size);

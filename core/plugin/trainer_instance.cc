@@ -23,6 +23,7 @@ std::vector<Metric> CopyMetrics(const kgrpo_metric* metrics, size_t count) {
 }  // namespace
 
 kgrpo_trainer_source Trainer::source() const {
+  const PluginCall call = Calling("source");
   const uint32_t source = api()->source(raw());
   if (source > KGRPO_TRAINER_DEMONSTRATIONS) {
     throw Error(KGRPO_ERROR_UNSUPPORTED, "the trainer learns from source " + std::to_string(source) +
@@ -32,10 +33,12 @@ kgrpo_trainer_source Trainer::source() const {
 }
 
 bool Trainer::needs_reference() const {
+  const PluginCall call = Calling("needs_reference");
   return api()->needs_reference(raw()) != 0;
 }
 
 void Trainer::Begin(Policy& policy, const kgrpo_trainer_plan& plan) {
+  const PluginCall call = Calling("begin");
   Check(api()->begin(raw(), policy.api(), policy.raw(), &plan));
 }
 
@@ -58,15 +61,20 @@ Trainer::Update Trainer::Train(std::span<const kgrpo_sample> samples) {
       [](void* opaque, const kgrpo_sample_outcome* outcome) {
         auto* self = static_cast<Context*>(opaque);
         self->carrier.Run([&] {
+          RequireSize(outcome->struct_size, KGRPO_SAMPLE_OUTCOME_SIZE_1, "kgrpo_sample_outcome");
           if (outcome->sample >= self->update.samples.size())
             throw Error(KGRPO_ERROR_INTERNAL, "the trainer told of sample " + std::to_string(outcome->sample) + " of " +
                                                   std::to_string(self->update.samples.size()));
+          if (self->update.samples[outcome->sample])
+            throw Error(KGRPO_ERROR_INTERNAL,
+                        "the trainer told of sample " + std::to_string(outcome->sample) + " twice");
           self->update.samples[outcome->sample] = {outcome->returned, outcome->advantage};
         });
       }};
   std::vector<const kgrpo_sample*> pointers;
   pointers.reserve(samples.size());
   for (const kgrpo_sample& sample : samples) pointers.push_back(&sample);
+  const PluginCall call = Calling("update");
   context.carrier.Finish(api()->update(raw(), pointers.data(), pointers.size(), sink));
   return std::move(context.update);
 }
@@ -80,6 +88,7 @@ void Trainer::SaveState(std::ostream& out) {
                                      throw Error(KGRPO_ERROR_UNAVAILABLE, "the trainer's state could not be written");
                                  });
                                }};
+  const PluginCall call = Calling("save_state");
   Check(api()->save_state(raw(), writer));
 }
 
@@ -93,6 +102,7 @@ void Trainer::LoadState(std::istream& in) {
                                    *got = static_cast<size_t>(stream->gcount());
                                  });
                                }};
+  const PluginCall call = Calling("load_state");
   Check(api()->load_state(raw(), reader));
 }
 

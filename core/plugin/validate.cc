@@ -1,95 +1,81 @@
+// The order of the checks, and those of the library itself: bootstrap, tables, schemas. Creation is
+// validate_create.cc's, the calls of each role validate_<role>.cc's.
 #include "plugin/validate.h"
 
-#include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>
 
 #include <algorithm>
 #include <boost/dll/library_info.hpp>
-#include <exception>
+#include <cstddef>
 #include <functional>
+#include <memory>
 #include <regex>
 #include <set>
 #include <sstream>
 #include <string>
-#include <utility>
-
-#include <nlohmann/json.hpp>
 
 #include "config/schema.h"
-#include "host/services.h"
+#include "host/directories.h"
 #include "plugin/child.h"
 #include "plugin/library.h"
+#include "plugin/validate_create.h"
+#include "plugin/validate_session.h"
 
 namespace kgrpo {
 namespace {
 
-using Json = nlohmann::json;
+using nlohmann::json;
+using validate::Fail;
+using validate::Session;
 
-constexpr int kSecondsPerGroup = 120;
-
-// Runs checks within a child and reports each as a line of JSON: {"begin": name}, then {"end": name, ...}. A check that
-// begins and does not end is the one that crashed.
-class Session {
- public:
-  explicit Session(const std::function<void(const std::string&)>& write) : write_(write) {}
-
-  // `body` returns what was seen, or throws why the check failed.
-  void Check(const std::string& name, const std::function<std::string()>& body) {
-    Write({{"begin", name}});
-    Json line = {{"end", name}};
-    try {
-      line["detail"] = body();
-      line["passed"] = true;
-    } catch (const std::exception& error) {
-      line["detail"] = error.what();
-      line["passed"] = false;
-    }
-    Write(line);
-  }
-
- private:
-  void Write(const Json& line) { write_(line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"); }
-
-  const std::function<void(const std::string&)>& write_;
-};
-
-[[noreturn]] void Fail(const std::string& why) {
-  throw Error(KGRPO_ERROR_INTERNAL, why);
+CheckOutcome OutcomeNamed(const std::string& name) {
+  if (name == "passed") return CheckOutcome::kPassed;
+  if (name == "skipped") return CheckOutcome::kSkipped;
+  return name == "warning" ? CheckOutcome::kWarning : CheckOutcome::kFailed;
 }
 
-// Runs a group of checks in a child and appends their results.
-void RunGroup(const std::string& what, const std::function<void(Session&)>& group, std::vector<ContractCheck>* checks) {
+// Runs a group of checks in a child and appends their results. `worst` is what a failure counts as.
+void RunGroup(const std::string& what, int seconds, CheckOutcome worst, const std::function<void(Session&)>& group,
+              std::vector<ContractCheck>* checks) {
   const ChildResult child = RunInChild(
       [&](const auto& write) {
         Session session(write);
         group(session);
       },
-      kSecondsPerGroup);
+      seconds);
   std::string running = what;
   std::istringstream lines(child.output);
   for (std::string text; std::getline(lines, text);) {
-    const Json line = Json::parse(text);
+    const json line = json::parse(text);
     if (line.contains("begin")) {
       running = line["begin"];
     } else {
-      checks->push_back({line["end"], line["passed"], line["detail"]});
+      checks->push_back({line["end"], std::min(OutcomeNamed(line["outcome"]), worst), line["detail"]});
       running = "after \"" + line["end"].get<std::string>() + "\"";
     }
   }
-  if (!child.failure.empty()) checks->push_back({running, false, child.failure});
+  if (!child.failure.empty()) checks->push_back({running, worst, child.failure});
 }
 
 // Every table is struct_size and then function pointers: those that may be NULL, by index.
 std::set<size_t> OptionalFunctions(Role role) {
   const auto index = [](size_t offset) { return offset / sizeof(void*) - 1; };
-  if (role == Role::kCoder) return {index(offsetof(kgrpo_coder_interface, suggestions))};
-  if (role == Role::kReward) return {index(offsetof(kgrpo_reward_interface, idle))};
-  if (role == Role::kObserver) {
-    std::set<size_t> events;
-    for (size_t i = index(offsetof(kgrpo_observer_interface, begin));
-         i <= index(offsetof(kgrpo_observer_interface, end)); ++i)
-      events.insert(i);
-    return events;
+  switch (role) {
+    case Role::kCoder:
+      return {index(offsetof(kgrpo_coder_interface, suggestions)),
+              index(offsetof(kgrpo_coder_interface, describe_request)),
+              index(offsetof(kgrpo_coder_interface, describe)), index(offsetof(kgrpo_coder_interface, spending))};
+    case Role::kEvaluator:
+      return {index(offsetof(kgrpo_evaluator_interface, report))};
+    case Role::kReward:
+      return {index(offsetof(kgrpo_reward_interface, idle))};
+    case Role::kObserver:
+      return {index(offsetof(kgrpo_observer_interface, begin)), index(offsetof(kgrpo_observer_interface, round)),
+              index(offsetof(kgrpo_observer_interface, step)), index(offsetof(kgrpo_observer_interface, checkpoint)),
+              index(offsetof(kgrpo_observer_interface, end))};
+    case Role::kPolicy:
+    case Role::kTrainer:
+      return {};
   }
   return {};
 }
@@ -118,96 +104,6 @@ std::string CheckSchema(const PluginLibrary& library, Role role) {
   std::string all;
   for (const std::string& mistake : mistakes) all += (all.empty() ? "" : "; ") + mistake;
   Fail(all);
-}
-
-// create and destroy of any role: they have the same shape, and stand in the same places.
-struct Factory {
-  uint32_t struct_size;
-  kgrpo_str (*options_schema)(void);
-  kgrpo_error* (*create)(const kgrpo_host* host, kgrpo_str options, void** out);
-  void (*destroy)(void* self);
-};
-template <typename T>
-constexpr bool kHasFactory = offsetof(T, create) == offsetof(Factory, create) &&
-                             offsetof(T, destroy) == offsetof(Factory, destroy);
-static_assert(kHasFactory<kgrpo_policy_interface> && kHasFactory<kgrpo_coder_interface> &&
-              kHasFactory<kgrpo_evaluator_interface> && kHasFactory<kgrpo_reward_interface> &&
-              kHasFactory<kgrpo_trainer_interface> && kHasFactory<kgrpo_observer_interface>);
-
-// The error's message, checked for form; releases it.
-std::string TakeMessage(kgrpo_error* error) {
-  if (error->struct_size < KGRPO_ERROR_SIZE_1) Fail("the error's struct_size is " + std::to_string(error->struct_size));
-  if (error->release == nullptr) Fail("the error has no release");
-  std::string message = Copy(error->message);
-  const uint32_t code = error->code;
-  error->release(error);
-  if (message.empty()) Fail("the error has no message");
-  if (code < KGRPO_ERROR_INVALID || code > KGRPO_ERROR_INTERNAL)
-    Fail("the error has the unknown code " + std::to_string(code));
-  return message;
-}
-
-void CheckCreation(Session& session, const PluginLibrary& library, Role role) {
-  HostServices services({});
-  const kgrpo_host* host = services.ForInstance(library.name());
-  const auto* factory = library.Table<Factory>(role);
-  const std::string prefix = std::string(RoleName(role)) + ": ";
-
-  session.Check(prefix + "destroy takes NULL", [&] {
-    factory->destroy(nullptr);
-    return std::string();
-  });
-
-  session.Check(prefix + "create with defaults works or says why not", [&]() -> std::string {
-    Node node = Node::Mapping({});
-    const Schema schema = library.OptionsSchema(role);
-    FillDefaults(schema, &node);
-    const std::string options = nlohmann::json(node.ToJson()).dump();
-    if (!Satisfies(nlohmann::json(node.ToJson()), schema, nullptr, nullptr))
-      return "not tried: some options have no default";
-    void* instance = nullptr;
-    if (kgrpo_error* error = factory->create(host, Str(options), &instance)) {
-      if (instance != nullptr) Fail("create failed and yet wrote its output");
-      return "refused: " + TakeMessage(error);
-    }
-    if (instance == nullptr) Fail("create reported success but made no instance");
-    factory->destroy(instance);
-    return "an instance was made and destroyed";
-  });
-
-  const std::pair<const char*, const char*> kBroken[] = {
-      {"text that is not JSON", "{\"a\": "}, {"a list", "[]"}, {"null", "null"}, {"nothing at all", ""}};
-  for (const auto& broken : kBroken) {
-    session.Check(prefix + "create refuses " + broken.first + " as options", [&]() -> std::string {
-      void* instance = nullptr;
-      kgrpo_error* error = factory->create(host, Str(broken.second), &instance);
-      if (error == nullptr) {
-        factory->destroy(instance);
-        Fail("create accepted them");
-      }
-      if (instance != nullptr) Fail("create failed and yet wrote its output");
-      return TakeMessage(error);
-    });
-  }
-
-  session.Check(prefix + "create survives options of the wrong type", [&]() -> std::string {
-    size_t refused = 0, tried = 0;
-    const Schema schema = library.OptionsSchema(role);
-    const Schema properties = schema.value("properties", Schema::object());
-    for (const auto& [key, property] : properties.items()) {
-      const Json options = {{key, Json::array({Json::object()})}};
-      void* instance = nullptr;
-      kgrpo_error* error = factory->create(host, Str(options.dump()), &instance);
-      ++tried;
-      if (error != nullptr) {
-        TakeMessage(error);
-        ++refused;
-      } else {
-        factory->destroy(instance);
-      }
-    }
-    return std::to_string(refused) + " of " + std::to_string(tried) + " refused by the plugin itself";
-  });
 }
 
 void CheckBootstrap(Session& session, const std::filesystem::path& path) {
@@ -265,24 +161,35 @@ void CheckBootstrap(Session& session, const std::filesystem::path& path) {
 
 }  // namespace
 
-std::vector<ContractCheck> ValidatePlugin(const std::filesystem::path& path) {
+std::vector<ContractCheck> ValidatePlugin(const std::filesystem::path& path, const ValidateOptions& options) {
   std::vector<ContractCheck> checks;
   RunGroup(
-      "loading", [&](Session& session) { CheckBootstrap(session, path); }, &checks);
-  // Creation goes through the table and the schema: with a broken one there is nothing more to learn.
-  const bool sound = !checks.empty() && checks.front().passed &&
-                     std::all_of(checks.begin(), checks.end(), [](const ContractCheck& check) {
-                       return check.passed || !(check.name.ends_with("complete") || check.name.ends_with("sound"));
-                     });
-  if (!sound) return checks;
+      "loading", options.seconds, CheckOutcome::kFailed, [&](Session& session) { CheckBootstrap(session, path); },
+      &checks);
+  // The rest goes through the tables and the schemas: with a broken one there is nothing more to learn.
+  const auto is_sound = [](const ContractCheck& check) {
+    return check.outcome != CheckOutcome::kFailed ||
+           !(check.name.ends_with("complete") || check.name.ends_with("sound"));
+  };
+  if (checks.empty() || checks.front().outcome == CheckOutcome::kFailed ||
+      !std::all_of(checks.begin(), checks.end(), is_sound)) {
+    return checks;
+  }
+  const TemporaryDirectory directory;  // the children end without removing theirs
   for (Role role : kRoles) {
-    RunGroup(
-        std::string(RoleName(role)) + ": loading",
-        [&](Session& session) {
-          const PluginLibrary library(path);
-          if (library.Plays(role)) CheckCreation(session, library, role);
-        },
-        &checks);
+    const std::string loading = std::string(RoleName(role)) + ": loading";
+    const auto run = [&](CheckOutcome worst, const auto& check) {
+      RunGroup(
+          loading, options.seconds, worst,
+          [&](Session& session) {
+            const PluginLibrary library(path);
+            if (library.Plays(role)) check(session, validate::Subject{library, role, options, directory.path()});
+          },
+          &checks);
+    };
+    run(CheckOutcome::kFailed, validate::CheckCreation);
+    run(CheckOutcome::kFailed, validate::CheckCalls);
+    run(CheckOutcome::kWarning, validate::CheckOptionsOfNobody);
   }
   return checks;
 }

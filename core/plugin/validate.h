@@ -1,5 +1,5 @@
-// Exercises a plugin's side of the contract: `kgrpo-host plugins validate`. Every step runs in a child process, so that
-// a crash is a result.
+// Exercises a plugin's side of the contract: `kgrpo-host plugins validate`. Everything runs in child processes under a
+// time limit, so that a crash, an exit() or a hang is a result.
 #ifndef KGRPO_PLUGIN_VALIDATE_H
 #define KGRPO_PLUGIN_VALIDATE_H
 
@@ -7,20 +7,31 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 namespace kgrpo {
 
+enum class CheckOutcome { kPassed, kSkipped, kWarning, kFailed };
+
 struct ContractCheck {
-  std::string name;  // "reward: create refuses malformed options"
-  bool passed = false;
-  std::string detail;  // why it failed; of a passed check, what was seen, may be empty
+  std::string name;  // "reward: create with defaults works or says why not"
+  CheckOutcome outcome = CheckOutcome::kPassed;
+  std::string detail;  // why it failed or was skipped; of a passed check, what was seen, may be empty
 };
 
-// Checks, in order: the library loads and its bootstrap is sound; its texts are static and well formed; it exports one
-// symbol; unknown interfaces are NULL; each table is complete; each options schema is a draft 7 schema whose options
-// are described and whose defaults are valid; create with defaults succeeds or explains itself; create with broken
-// options gives an error with a message, for several kinds of broken; destroy takes NULL. [main thread, of a program
-// with one thread]
-std::vector<ContractCheck> ValidatePlugin(const std::filesystem::path& path);
+struct ValidateOptions {
+  // What `options:` of a pipeline would hold; of a plugin with several interfaces an object of these by role. Null:
+  // the defaults alone.
+  nlohmann::json options;
+  int seconds = 60;   // that a group of checks (one role's calls) may take
+  bool send = false;  // whether a coder that sends requests to a service may be asked for a kernel
+};
+
+// Checks, in order: the library loads and its bootstrap is sound; its texts are well formed; it exports one symbol;
+// unknown interfaces are NULL; each table is complete; each options schema is a draft 7 schema; create works or
+// explains itself; every function of each interface, called with made-up requests, keeps its word. Options that the
+// host would never send give warnings only. [main thread, of a program with one thread]
+std::vector<ContractCheck> ValidatePlugin(const std::filesystem::path& path, const ValidateOptions& options = {});
 
 }  // namespace kgrpo
 #endif

@@ -3,6 +3,7 @@
 #include <kgrpo/coder.h>
 #include <kgrpo/evaluator.h>
 #include <kgrpo/host.h>
+#include <kgrpo/observer.h>
 #include <kgrpo/policy.h>
 #include <kgrpo/reward.h>
 #include <kgrpo/tensor.h>

@@ -5,13 +5,21 @@
 #include <kgrpo/coder.h>
 #include <kgrpo/evaluator.h>
 #include <kgrpo/host.h>
+#include <kgrpo/observer.h>
 #include <kgrpo/policy.h>
 #include <kgrpo/reward.h>
 #include <kgrpo/tensor.h>
 #include <kgrpo/trainer.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
 #include <string>
+#include <type_traits>
+#include <vector>
 
 #include "plugin/role.h"
 
@@ -20,51 +28,70 @@ extern "C" int kgrpo_abi_compiles_as_c11(void);  // abi_c11.c
 namespace kgrpo {
 namespace {
 
+enum Growth { kGrows, kFrozen };
+
 struct Pin {
   const char* type;
-  size_t size, released_size;           // a size may grow, by members appended; frozen types may not
+  size_t size, released_size;           // a size may grow, by members appended; that of a frozen type may not
   size_t last_offset, released_offset;  // of the last member of the first release
+  Growth growth;
 };
 
+#define KGRPO_PIN(type, last, released_size, released_offset, growth) \
+  { #type, sizeof(type), released_size, offsetof(type, last), released_offset, growth }
+
+// Revision 1.0, in the order of the headers.
 const Pin kPins[] = {
-    {"kgrpo_str", sizeof(kgrpo_str), 16, offsetof(kgrpo_str, size), 8},
-    {"kgrpo_error", sizeof(kgrpo_error), 32, offsetof(kgrpo_error, release), 24},
-    {"kgrpo_metric", sizeof(kgrpo_metric), 24, offsetof(kgrpo_metric, value), 16},
-    {"kgrpo_metric_sink", sizeof(kgrpo_metric_sink), 16, offsetof(kgrpo_metric_sink, add), 8},
-    {"kgrpo_writer", sizeof(kgrpo_writer), 16, offsetof(kgrpo_writer, write), 8},
-    {"kgrpo_reader", sizeof(kgrpo_reader), 16, offsetof(kgrpo_reader, read), 8},
-    {"kgrpo_plugin", sizeof(kgrpo_plugin), 72, offsetof(kgrpo_plugin, get_interface), 64},
-    {"kgrpo_host", sizeof(kgrpo_host), 104, offsetof(kgrpo_host, rendezvous), 88},
-    {"kgrpo_tensor", sizeof(kgrpo_tensor), 48, offsetof(kgrpo_tensor, byte_offset), 40},
-    {"kgrpo_message", sizeof(kgrpo_message), 32, offsetof(kgrpo_message, content), 16},
-    {"kgrpo_token_sink", sizeof(kgrpo_token_sink), 16, offsetof(kgrpo_token_sink, put), 8},
-    {"kgrpo_text_sink", sizeof(kgrpo_text_sink), 16, offsetof(kgrpo_text_sink, put), 8},
-    {"kgrpo_policy_info", sizeof(kgrpo_policy_info), 72, offsetof(kgrpo_policy_info, end_id_count), 64},
-    {"kgrpo_chat_options", sizeof(kgrpo_chat_options), 12, offsetof(kgrpo_chat_options, enable_thinking), 8},
-    {"kgrpo_sampling", sizeof(kgrpo_sampling), 40, offsetof(kgrpo_sampling, min_p), 32},
-    {"kgrpo_generate_request", sizeof(kgrpo_generate_request), 24, offsetof(kgrpo_generate_request, seed), 16},
-    {"kgrpo_completion", sizeof(kgrpo_completion), 64, offsetof(kgrpo_completion, finish_reason), 56},
-    {"kgrpo_completion_sink", sizeof(kgrpo_completion_sink), 16, offsetof(kgrpo_completion_sink, put), 8},
-    {"kgrpo_sequence", sizeof(kgrpo_sequence), 32, offsetof(kgrpo_sequence, completion_size), 24},
-    {"kgrpo_forward_request", sizeof(kgrpo_forward_request), 48, offsetof(kgrpo_forward_request, need_gradient), 40},
-    {"kgrpo_parameter", sizeof(kgrpo_parameter), 40, offsetof(kgrpo_parameter, decay), 32},
-    {"kgrpo_policy_interface", sizeof(kgrpo_policy_interface), 144, offsetof(kgrpo_policy_interface, load), 136},
-    {"kgrpo_coder_request", sizeof(kgrpo_coder_request), 96, offsetof(kgrpo_coder_request, seed), 88},
-    {"kgrpo_coder_answer", sizeof(kgrpo_coder_answer), 96, offsetof(kgrpo_coder_answer, attempts), 88},
-    {"kgrpo_coder_done", sizeof(kgrpo_coder_done), 16, offsetof(kgrpo_coder_done, done), 8},
-    {"kgrpo_coder_interface", sizeof(kgrpo_coder_interface), 56, offsetof(kgrpo_coder_interface, suggestions), 48},
-    {"kgrpo_problem_info", sizeof(kgrpo_problem_info), 136, offsetof(kgrpo_problem_info, trait_count), 128},
-    {"kgrpo_evaluation", sizeof(kgrpo_evaluation), 112, offsetof(kgrpo_evaluation, metric_count), 104},
-    {"kgrpo_evaluation_sink", sizeof(kgrpo_evaluation_sink), 16, offsetof(kgrpo_evaluation_sink, put), 8},
-    {"kgrpo_evaluate_request", sizeof(kgrpo_evaluate_request), 48, offsetof(kgrpo_evaluate_request, show_hidden), 40},
-    {"kgrpo_evaluator_interface", sizeof(kgrpo_evaluator_interface), 80, offsetof(kgrpo_evaluator_interface, describe),
-     72},
-    {"kgrpo_reward_request", sizeof(kgrpo_reward_request), 56, offsetof(kgrpo_reward_request, rounds), 48},
-    {"kgrpo_reward_interface", sizeof(kgrpo_reward_interface), 48, offsetof(kgrpo_reward_interface, idle), 40},
-    {"kgrpo_sample", sizeof(kgrpo_sample), 88, offsetof(kgrpo_sample, truncated), 84},
-    {"kgrpo_trainer_plan", sizeof(kgrpo_trainer_plan), 32, offsetof(kgrpo_trainer_plan, max_completion_size), 24},
-    {"kgrpo_update_sink", sizeof(kgrpo_update_sink), 24, offsetof(kgrpo_update_sink, optimizer_step), 16},
-    {"kgrpo_trainer_interface", sizeof(kgrpo_trainer_interface), 80, offsetof(kgrpo_trainer_interface, load_state), 72},
+    KGRPO_PIN(kgrpo_str, size, 16, 8, kFrozen),
+    KGRPO_PIN(kgrpo_error, release, 32, 24, kGrows),
+    KGRPO_PIN(kgrpo_metric, value, 24, 16, kFrozen),
+    KGRPO_PIN(kgrpo_metric_sink, add, 16, 8, kFrozen),
+    KGRPO_PIN(kgrpo_text_sink, put, 16, 8, kFrozen),
+    KGRPO_PIN(kgrpo_token_sink, put, 16, 8, kFrozen),
+    KGRPO_PIN(kgrpo_writer, write, 16, 8, kFrozen),
+    KGRPO_PIN(kgrpo_reader, read, 16, 8, kFrozen),
+    KGRPO_PIN(kgrpo_plugin, get_interface, 72, 64, kFrozen),
+    KGRPO_PIN(kgrpo_tensor, byte_offset, 48, 40, kFrozen),
+    KGRPO_PIN(kgrpo_host, get_interface, 24, 16, kFrozen),
+    KGRPO_PIN(kgrpo_metric_declaration, combination, 80, 76, kGrows),
+    KGRPO_PIN(kgrpo_host_interface, option_count, 144, 136, kGrows),
+    KGRPO_PIN(kgrpo_coder_request, seed, 96, 88, kGrows),
+    KGRPO_PIN(kgrpo_coder_answer, estimated, 128, 120, kGrows),
+    KGRPO_PIN(kgrpo_coder_spending, lost_cost, 24, 16, kGrows),
+    KGRPO_PIN(kgrpo_coder_done, done, 16, 8, kFrozen),
+    KGRPO_PIN(kgrpo_coder_interface, spending, 80, 72, kGrows),
+    KGRPO_PIN(kgrpo_problem_info, trait_count, 136, 128, kGrows),
+    KGRPO_PIN(kgrpo_remark, share, 64, 56, kFrozen),
+    KGRPO_PIN(kgrpo_evaluation, remark_count, 152, 144, kGrows),
+    KGRPO_PIN(kgrpo_evaluation_sink, put, 16, 8, kFrozen),
+    KGRPO_PIN(kgrpo_evaluate_request, show_hidden, 40, 36, kGrows),
+    KGRPO_PIN(kgrpo_report_request, baseline, 56, 48, kGrows),
+    KGRPO_PIN(kgrpo_evaluator_interface, report, 88, 80, kGrows),
+    KGRPO_PIN(kgrpo_message, content, 32, 16, kFrozen),
+    KGRPO_PIN(kgrpo_policy_info, stream, 80, 72, kGrows),
+    KGRPO_PIN(kgrpo_chat_options, enable_thinking, 12, 8, kGrows),
+    KGRPO_PIN(kgrpo_sampling, min_p, 40, 32, kGrows),
+    KGRPO_PIN(kgrpo_completion, text, 48, 32, kGrows),
+    KGRPO_PIN(kgrpo_completion_done, done, 16, 8, kFrozen),
+    KGRPO_PIN(kgrpo_generate_request, done, 56, 40, kGrows),
+    KGRPO_PIN(kgrpo_sequence, completion_size, 32, 24, kFrozen),
+    KGRPO_PIN(kgrpo_forward_request, need_gradient, 48, 40, kGrows),
+    KGRPO_PIN(kgrpo_parameter, gradient, 40, 32, kGrows),
+    KGRPO_PIN(kgrpo_parameter_group, flat_gradient, 64, 56, kGrows),
+    KGRPO_PIN(kgrpo_policy_interface, load, 152, 144, kGrows),
+    KGRPO_PIN(kgrpo_reward_request, history, 64, 56, kGrows),
+    KGRPO_PIN(kgrpo_reward_interface, idle, 48, 40, kGrows),
+    KGRPO_PIN(kgrpo_sample, truncated, 88, 84, kGrows),
+    KGRPO_PIN(kgrpo_trainer_plan, max_completion_size, 32, 24, kGrows),
+    KGRPO_PIN(kgrpo_sample_outcome, advantage, 32, 24, kGrows),
+    KGRPO_PIN(kgrpo_update_sink, sample, 32, 24, kFrozen),
+    KGRPO_PIN(kgrpo_trainer_interface, load_state, 80, 72, kGrows),
+    KGRPO_PIN(kgrpo_run_info, resumed, 88, 80, kGrows),
+    KGRPO_PIN(kgrpo_round_event, speedup, 96, 88, kGrows),
+    KGRPO_PIN(kgrpo_metric_row, count, 16, 8, kFrozen),
+    KGRPO_PIN(kgrpo_step_event, optimizer_step_count, 72, 64, kGrows),
+    KGRPO_PIN(kgrpo_checkpoint_event, seconds, 40, 32, kGrows),
+    KGRPO_PIN(kgrpo_observer_interface, end, 72, 64, kGrows),
 };
 
 TEST(Abi, ReleasedMembersKeepTheirPlace) {
@@ -74,7 +101,7 @@ TEST(Abi, ReleasedMembersKeepTheirPlace) {
   }
 }
 
-// Members that were appended since, in their order.
+// Members that were appended since revision 1.0, in their order: KGRPO_APPENDED(kgrpo_sample, weight, 88).
 struct Appended {
   const char* type;
   const char* member;
@@ -84,50 +111,91 @@ struct Appended {
 #define KGRPO_APPENDED(type, member, released_offset) \
   { #type, #member, offsetof(type, member), sizeof(type::member), released_offset }
 
-const Appended kAppended[] = {
-    KGRPO_APPENDED(kgrpo_coder_answer, text, 96),        KGRPO_APPENDED(kgrpo_coder_answer, reused, 112),
-    KGRPO_APPENDED(kgrpo_coder_answer, estimated, 120),  KGRPO_APPENDED(kgrpo_coder_interface, describe_request, 56),
-    KGRPO_APPENDED(kgrpo_coder_interface, describe, 64),
-};
+const std::vector<Appended> kAppended = {};
 
 TEST(Abi, AppendedMembersKeepTheirPlace) {
   for (const Appended& member : kAppended)
     EXPECT_EQ(member.offset, member.released_offset) << member.type << "::" << member.member;
 }
 
-// Whoever appends a member pins it above.
-TEST(Abi, WhatATypeHasGrownByIsPinned) {
-  for (const Pin& pin : kPins) {
-    size_t pinned = pin.released_size;
-    for (const Appended& member : kAppended) {
-      if (std::string(pin.type) != member.type) continue;
-      // A struct_size that was released may count the padding at its end as well.
-      EXPECT_GE(member.released_offset, pinned) << member.type << "::" << member.member << " lies in padding";
-      pinned = (member.released_offset + member.size + 7) / 8 * 8;
-    }
-    EXPECT_EQ(pin.size, pinned) << pin.type;
+// What is wrong with how a type grew; empty when each member that it grew by is pinned, behind the padding that a
+// released struct_size may count.
+std::string GrowthMistake(const Pin& pin, const std::vector<Appended>& appended) {
+  size_t pinned = pin.released_size;
+  for (const Appended& member : appended) {
+    if (std::string(pin.type) != member.type) continue;
+    if (pin.growth == kFrozen) return std::string(pin.type) + " is frozen";
+    if (member.released_offset < pinned) return std::string(member.member) + " lies in padding";
+    pinned = (member.released_offset + member.size + 7) / 8 * 8;
   }
+  return pin.size == pinned ? ""
+                            : std::string(pin.type) + " has " + std::to_string(pin.size) + " bytes, pinned are " +
+                                  std::to_string(pinned);
 }
 
-TEST(Abi, FrozenTypesKeepTheirSize) {
-  for (const Pin& pin : kPins) {
-    const std::string type = pin.type;
-    const bool frozen = type == "kgrpo_str" || type == "kgrpo_metric" || type.ends_with("_sink") ||
-                        type == "kgrpo_writer" || type == "kgrpo_reader" || type == "kgrpo_plugin" ||
-                        type == "kgrpo_tensor" || type == "kgrpo_message" || type == "kgrpo_generate_request" ||
-                        type == "kgrpo_sequence" || type == "kgrpo_parameter" || type == "kgrpo_coder_done";
-    if (frozen) {
-      EXPECT_EQ(pin.size, pin.released_size) << pin.type;
+TEST(Abi, WhatATypeHasGrownByIsPinned) {
+  for (const Pin& pin : kPins) EXPECT_EQ(GrowthMistake(pin, kAppended), "");
+}
+
+// The check above has nothing to find yet, so it is tried on members that might be appended one day.
+TEST(Abi, MistakesOfGrowthAreFound) {
+  const Pin grown = {"kgrpo_sample", 96, 88, 84, 84, kGrows};
+  EXPECT_EQ(GrowthMistake(grown, {}), "kgrpo_sample has 96 bytes, pinned are 88");
+  EXPECT_EQ(GrowthMistake(grown, {{"kgrpo_sample", "weight", 88, 8, 88}}), "");
+  EXPECT_EQ(GrowthMistake(grown, {{"kgrpo_sample", "weight", 84, 4, 84}}), "weight lies in padding");
+  const Pin frozen = {"kgrpo_str", 24, 16, 8, 8, kFrozen};
+  EXPECT_EQ(GrowthMistake(frozen, {{"kgrpo_str", "hash", 16, 8, 16}}), "kgrpo_str is frozen");
+}
+
+std::string HeaderText(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  std::string text((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+  return std::regex_replace(text, std::regex("/\\*[^]*?\\*/"), "");
+}
+
+// Whoever adds a struct pins it above; a struct that is to grow begins with its size.
+TEST(Abi, EveryStructIsPinned) {
+  std::vector<std::string> found;
+  for (const auto& header : std::filesystem::directory_iterator(KGRPO_SOURCE_DIR "/core/abi/kgrpo")) {
+    const std::string text = HeaderText(header.path());
+    const std::regex definition("typedef struct (\\w+) \\{\\s*([^;]*);");
+    for (std::sregex_iterator match(text.begin(), text.end(), definition), end; match != end; ++match) {
+      found.push_back((*match)[1]);
+      const Pin* pin = std::find_if(std::begin(kPins), std::end(kPins),
+                                    [&](const Pin& candidate) { return found.back() == candidate.type; });
+      ASSERT_NE(pin, std::end(kPins)) << found.back() << " of " << header.path() << " is not pinned";
+      if (pin->growth == kGrows) {
+        EXPECT_EQ((*match)[2], "uint32_t struct_size") << found.back();
+      }
     }
   }
+  EXPECT_EQ(found.size(), std::size(kPins));
+}
+
+TEST(Abi, StructsAreC) {
+  EXPECT_TRUE(std::is_standard_layout_v<kgrpo_parameter_group> && std::is_trivial_v<kgrpo_parameter_group>);
+  EXPECT_TRUE(std::is_standard_layout_v<kgrpo_host_interface> && std::is_trivial_v<kgrpo_host_interface>);
 }
 
 TEST(Abi, InterfacesAreTheirFirstRelease) {
-  EXPECT_EQ(RoleInterfaceSize(Role::kPolicy), 144U);
-  EXPECT_EQ(RoleInterfaceSize(Role::kCoder), 56U);
-  EXPECT_EQ(RoleInterfaceSize(Role::kEvaluator), 80U);
+  EXPECT_EQ(RoleInterfaceSize(Role::kPolicy), 152U);
+  EXPECT_EQ(RoleInterfaceSize(Role::kCoder), 80U);
+  EXPECT_EQ(RoleInterfaceSize(Role::kEvaluator), 88U);
   EXPECT_EQ(RoleInterfaceSize(Role::kReward), 48U);
   EXPECT_EQ(RoleInterfaceSize(Role::kTrainer), 80U);
+  EXPECT_EQ(RoleInterfaceSize(Role::kObserver), 72U);
+  EXPECT_EQ(KGRPO_HOST_INTERFACE_SIZE_1, 144U);
+}
+
+TEST(Abi, IdsAreThoseOfTheFirstRelease) {
+  EXPECT_STREQ(RoleInterface(Role::kPolicy), "kgrpo.policy/1");
+  EXPECT_STREQ(RoleInterface(Role::kCoder), "kgrpo.coder/1");
+  EXPECT_STREQ(RoleInterface(Role::kEvaluator), "kgrpo.evaluator/1");
+  EXPECT_STREQ(RoleInterface(Role::kReward), "kgrpo.reward/1");
+  EXPECT_STREQ(RoleInterface(Role::kTrainer), "kgrpo.trainer/1");
+  EXPECT_STREQ(RoleInterface(Role::kObserver), "kgrpo.observer/1");
+  EXPECT_STREQ(KGRPO_HOST_INTERFACE, "kgrpo.host/1");
+  EXPECT_STREQ(KGRPO_PLUGIN_ENTRY, "kgrpo_plugin_entry");
 }
 
 TEST(Abi, CodesKeepTheirNumbers) {
@@ -144,6 +212,12 @@ TEST(Abi, CodesKeepTheirNumbers) {
   EXPECT_EQ(KGRPO_FINISH_LENGTH, 1);
   EXPECT_EQ(KGRPO_POLICY_REFERENCE, 1);
   EXPECT_EQ(KGRPO_TRAINER_DEMONSTRATIONS, 2);
+  EXPECT_EQ(KGRPO_LOG_ERROR, 3);
+  EXPECT_EQ(KGRPO_METRIC_DOLLARS, 5);
+  EXPECT_EQ(KGRPO_METRIC_LOWER_IS_BETTER, 2);
+  EXPECT_EQ(KGRPO_METRIC_MAXIMUM, 2);
+  EXPECT_EQ(KGRPO_DEVICE_CUDA, 2);
+  EXPECT_EQ(KGRPO_DTYPE_BFLOAT, 4);
 }
 
 TEST(Abi, HeadersCompileAsC11) {

@@ -254,24 +254,26 @@ TEST(MachineLockDirectory, IsTheUsersUnlessTheVariableNamesOne) {
 // A host that writes down what is asked of it.
 struct Recorder {
   std::vector<std::string> calls;
-  kgrpo_host table{};
+  kgrpo_host_interface api{};
+  kgrpo_host host{};
   Recorder() {
-    table.struct_size = sizeof(table);
-    table.context = this;
-    table.lock_device = [](void* context, kgrpo_str device) -> kgrpo_error* {
+    api.struct_size = sizeof(api);
+    api.lock_device = [](void* context, kgrpo_str device) -> kgrpo_error* {
       static_cast<Recorder*>(context)->calls.push_back("lock " + Copy(device));
       return nullptr;
     };
-    table.unlock_device = [](void* context, kgrpo_str device) {
+    api.unlock_device = [](void* context, kgrpo_str device) {
       static_cast<Recorder*>(context)->calls.push_back("unlock " + Copy(device));
     };
+    host = {sizeof(host), this,
+            [](void* context, kgrpo_str) -> const void* { return &static_cast<Recorder*>(context)->api; }};
   }
 };
 
 TEST(DeviceTurn, SettlesBeforeEveryUnlocking) {
   Recorder host;
   {
-    DeviceTurn turn(Host(&host.table), "cuda:1", [&] { host.calls.push_back("settle"); });
+    DeviceTurn turn(Host(&host.host), "cuda:1", [&] { host.calls.push_back("settle"); });
     EXPECT_FALSE(turn.SliceIsOver());
     turn.Pause();
     turn.Pause();
@@ -285,7 +287,7 @@ TEST(DeviceTurn, SettlesBeforeEveryUnlocking) {
 TEST(DeviceTurn, UnlocksWhereTheDeviceFails) {
   Recorder host;
   {
-    DeviceTurn turn(Host(&host.table), "cpu", [] { throw Error(KGRPO_ERROR_UNAVAILABLE, "fell off the bus"); });
+    DeviceTurn turn(Host(&host.host), "cpu", [] { throw Error(KGRPO_ERROR_UNAVAILABLE, "fell off the bus"); });
     EXPECT_THROW(turn.Pause(), Error);
     turn.Resume();
   }

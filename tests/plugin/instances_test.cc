@@ -7,18 +7,17 @@
 #include <kgrpo/sdk/text.h>
 
 #include <atomic>
-#include <filesystem>
-#include <functional>
+#include <fstream>
 #include <future>
+#include <iterator>
 #include <limits>
-#include <memory>
 #include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "host/services.h"
-#include "plugin/loader.h"
+#include "host/directories.h"
+#include "in_process.h"
 
 // Instances of the tables below.
 struct kgrpo_reward {};
@@ -32,25 +31,9 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::string MessageOf(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-const PluginLibrary& Fakes() {
-  static const PluginLibrary library(std::filesystem::path(KGRPO_BINARY_DIR) / "tests" / "plugins" / "fakes.so");
-  return library;
-}
-
-class InstancesTest : public testing::Test {
- protected:
-  HostServices services_{{}};
-  const kgrpo_host* host_ = services_.ForInstance("test");
-};
+using test::Fakes;
+using test::InstancesTest;
+using test::MessageOf;
 
 TEST_F(InstancesTest, PolicyCollectsWhatIsPushed) {
   Policy policy(Fakes().Table<kgrpo_policy_interface>(Role::kPolicy), host_, {{"model", "random"}});
@@ -61,8 +44,8 @@ TEST_F(InstancesTest, PolicyCollectsWhatIsPushed) {
   EXPECT_EQ(policy.Decode(policy.EncodeChat(messages, {false, std::nullopt})), "<user>hi\n");
 
   const std::vector<int32_t> prompt = {1};
-  std::vector<kgrpo_generate_request> requests;
-  for (uint64_t seed = 0; seed < 5; ++seed) requests.push_back({prompt.data(), prompt.size(), seed});
+  std::vector<Policy::GenerateRequest> requests;
+  for (uint64_t seed = 0; seed < 5; ++seed) requests.push_back({prompt, seed});
   kgrpo_sampling sampling{sizeof(kgrpo_sampling), 7, 1.0, 0, 1.0, 0.0};
   const std::vector<Completion> completions = policy.Generate(requests, sampling);
   ASSERT_EQ(completions.size(), 5U);
@@ -71,22 +54,6 @@ TEST_F(InstancesTest, PolicyCollectsWhatIsPushed) {
     const std::vector<kgrpo_sequence> one = {{prompt.data(), 1, completions[i].ids.data(), completions[i].ids.size()}};
     EXPECT_EQ(policy.LogProbabilities(one), completions[i].logprobs);
   }
-}
-
-TEST_F(InstancesTest, WhatAReceiverThrowsComesOutOnceThePluginReturned) {
-  Policy policy(Fakes().Table<kgrpo_policy_interface>(Role::kPolicy), host_, {{"model", "random"}});
-  const int32_t id = 1;
-  const kgrpo_generate_request requests[] = {{&id, 1, 1}, {&id, 1, 2}};
-  kgrpo_sampling sampling{sizeof(kgrpo_sampling), 2, 1.0, 0, 1.0, 0.0};
-  int calls = 0;
-  EXPECT_EQ(MessageOf([&] {
-              policy.Generate(requests, sampling, [&](const Completion&) {
-                ++calls;
-                throw Error(KGRPO_ERROR_INVALID, "receiver");
-              });
-            }),
-            "receiver");
-  EXPECT_EQ(calls, 1);
 }
 
 TEST_F(InstancesTest, CreateErrorsKeepTheirCode) {
@@ -109,12 +76,26 @@ TEST_F(InstancesTest, TrainerTrainsAndItsStateGoesThroughStreams) {
   const int32_t good = 'g', bad = 'b';
   std::vector<kgrpo_sample> samples(2);
   for (kgrpo_sample& sample : samples)
-    sample = {sizeof(kgrpo_sample), &good, 1, &good, nullptr, 1, 1.0, 0, 0, 0, 1, 0, 0};
+    sample = {.struct_size = sizeof(kgrpo_sample),
+              .prompt_ids = &good,
+              .prompt_size = 1,
+              .completion_ids = &good,
+              .logprobs = nullptr,
+              .completion_size = 1,
+              .reward = 1.0,
+              .idle_reward = 0,
+              .trajectory = 0,
+              .round = 0,
+              .rounds = 1,
+              .problem = 0,
+              .truncated = 0};
   samples[1].completion_ids = &bad;
   samples[1].reward = -1.0;
   const Trainer::Update update = trainer.Train(samples);
   ASSERT_EQ(update.optimizer_steps.size(), 1U);
   EXPECT_EQ(update.optimizer_steps[0][2].name, "grad_norm");
+  ASSERT_TRUE(update.samples[1].has_value());
+  EXPECT_EQ(update.samples[1]->advantage, -1.0);
   const std::vector<kgrpo_sequence> sequences = {{&good, 1, &good, 1}, {&good, 1, &bad, 1}};
   const std::vector<float> logprobs = policy.LogProbabilities(sequences);
   EXPECT_GT(logprobs[0], logprobs[1]);
@@ -149,10 +130,14 @@ TEST_F(InstancesTest, ScoresMustBeFiniteAndSet) {
         *score = std::numeric_limits<double>::infinity();
         return nullptr;
       });
-  EXPECT_THAT(MessageOf([&] { Reward(&infinite, host_, {}).Score(request); }), HasSubstr("not a finite number: inf"));
+  EXPECT_EQ(MessageOf([&] { Reward(&infinite, host_, {}).Score(request); }),
+            "reward: the score of round 1, is inf: it must be set and finite");
   const auto unset = RewardScoring([](const kgrpo_reward*, const kgrpo_reward_request*, kgrpo_metric_sink,
                                       double*) -> kgrpo_error* { return nullptr; });
-  EXPECT_THAT(MessageOf([&] { Reward(&unset, host_, {}).Score(request); }), HasSubstr("not a finite number"));
+  kgrpo_reward_request second{};
+  second.round = 1;
+  EXPECT_EQ(MessageOf([&] { Reward(&unset, host_, {}).Score(second, "vector_add"); }),
+            "reward: the score of problem vector_add, round 2, is nan: it must be set and finite");
   const auto fine = RewardScoring(
       [](const kgrpo_reward*, const kgrpo_reward_request*, kgrpo_metric_sink parts, double* score) -> kgrpo_error* {
         *score = 1.5;
@@ -163,6 +148,35 @@ TEST_F(InstancesTest, ScoresMustBeFiniteAndSet) {
   EXPECT_EQ(reward.Score(request).score, 1.5);
   EXPECT_THAT(reward.Score(request).parts, ElementsAre(Metric{"base", 1.5}));
   EXPECT_EQ(reward.Idle(request), 0.0) << "the table has no idle";
+}
+
+TEST_F(InstancesTest, AnObserverIsToldWhatItAsksFor) {
+  const TemporaryDirectory directory;
+  const std::string file = (directory.path() / "events").string();
+  {
+    Observer observer(Fakes().Table<kgrpo_observer_interface>(Role::kObserver), host_,
+                      {{"file", file}, {"stop_at", 0}, {"fail_at", 2}});
+    kgrpo_run_info run{};
+    run.struct_size = sizeof(run);
+    run.name = Str("quickstart");
+    run.steps = 2;
+    observer.Begin(run);
+    kgrpo_step_event step{};
+    step.struct_size = sizeof(step);
+    step.step = 1;
+    observer.Step(step);
+    step.step = 2;
+    EXPECT_EQ(MessageOf([&] { observer.Step(step); }), "nobody listens");
+    observer.End("failed");
+  }
+  std::ifstream stream(file);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(stream), {}),
+            "begin quickstart after 0 of 2\nstep 1\nstep 2\nend failed\n");
+
+  kgrpo_observer_interface deaf = *Fakes().Table<kgrpo_observer_interface>(Role::kObserver);
+  deaf.round = nullptr;
+  Observer observer(&deaf, host_, {{"file", file}, {"stop_at", 0}, {"fail_at", 0}});
+  observer.Round({});  // nothing is called
 }
 
 TEST_F(InstancesTest, TablesOfAnOlderMakeAreRefused) {
@@ -198,6 +212,7 @@ const kgrpo_coder_interface kSlowCoder = {
     [](kgrpo_coder*) {},
     nullptr,
     nullptr,
+    nullptr,
     nullptr};
 
 TEST_F(InstancesTest, ACoderMayDescribeItself) {
@@ -208,8 +223,6 @@ TEST_F(InstancesTest, ACoderMayDescribeItself) {
     return nullptr;
   };
   EXPECT_EQ(Coder(&table, host_, {}).Describe(), "slow, at no cost");
-  table.struct_size = offsetof(kgrpo_coder_interface, describe);  // of an older make
-  EXPECT_EQ(Coder(&table, host_, {}).Describe(), "");
 }
 
 TEST_F(InstancesTest, ACoderIsNotDestroyedBeforeItsAnswersCame) {
@@ -245,38 +258,6 @@ TEST_F(InstancesTest, ACodersContradictionsAreErrors) {
   EXPECT_EQ(MessageOf([&] { coder.Implement(request, [](auto, auto) { FAIL() << "nothing was accepted"; }); }),
             "no room");
   EXPECT_FALSE(coder.has_suggestions());
-}
-
-// What a plugin built against an earlier release delivers: the struct of then, with whatever lies behind it.
-TEST(CoderAnswers, OfTheirFirstReleaseAreReadUpToTheirEnd) {
-  kgrpo_coder_answer c{};
-  c.outcome = KGRPO_CODER_NO_CODE;
-  c.message = Str("no fence");
-  c.cost = 0.5;
-  c.attempts = 3;
-  c.text = {reinterpret_cast<const char*>(8), size_t{1} << 40};  // to read it is to crash
-  c.reused = c.estimated = 1;
-  constexpr uint32_t kFirstRelease = 96;
-  for (const uint32_t size : {uint32_t{KGRPO_CODER_ANSWER_SIZE_1}, kFirstRelease}) {
-    c.struct_size = size;
-    const CoderAnswer answer = CoderAnswer::FromC(c);
-    EXPECT_EQ(answer.message, "no fence");
-    EXPECT_EQ(answer.cost, 0.5);
-    EXPECT_EQ(answer.attempts, 3U);
-    EXPECT_EQ(answer.text, "");
-    EXPECT_FALSE(answer.reused);
-  }
-  c.text = Str("I would rather not.");
-  c.struct_size = KGRPO_SIZEOF_THROUGH(kgrpo_coder_answer, text);  // between the two
-  EXPECT_EQ(CoderAnswer::FromC(c).text, "I would rather not.");
-  EXPECT_FALSE(CoderAnswer::FromC(c).reused);
-  c.struct_size = 120;  // before `estimated`
-  EXPECT_TRUE(CoderAnswer::FromC(c).reused);
-  EXPECT_FALSE(CoderAnswer::FromC(c).estimated);
-  c.struct_size = sizeof(c);
-  EXPECT_TRUE(CoderAnswer::FromC(c).estimated);
-  c.struct_size = KGRPO_CODER_ANSWER_SIZE_1 - 1;
-  EXPECT_THAT(MessageOf([&] { CoderAnswer::FromC(c); }), HasSubstr("kgrpo_coder_answer with struct_size 91, below 92"));
 }
 
 TEST(Evaluation, RefusesContradictions) {

@@ -30,13 +30,6 @@ TEST(HostServices, MetricsAreMeansWhateverTheOrder) {
   EXPECT_TRUE(std::isnan(forward.TakeMetrics().at("m")));
 }
 
-TEST(HostServices, TotalsAreTheLatest) {
-  HostServices services({});
-  const Host host(services.ForInstance("x"));
-  for (const double total : {1.0, 3.0, 2.0}) host.Metric("spent_total", total);  // of threads: in any order
-  EXPECT_EQ(services.TakeMetrics().at("spent_total"), 3.0);
-}
-
 TEST(HostServices, FoldersAreMadeWhenAskedFor) {
   const TemporaryDirectory directory;
   HostOptions options;

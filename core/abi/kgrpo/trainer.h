@@ -6,7 +6,7 @@
  */
 #ifndef KGRPO_TRAINER_H
 #define KGRPO_TRAINER_H
-#include "abi.h"    /* kgrpo_str, kgrpo_error, kgrpo_metric_sink, kgrpo_writer, kgrpo_reader */
+#include "abi.h"    /* kgrpo_str, kgrpo_error, kgrpo_metric, kgrpo_writer, kgrpo_reader */
 #include "host.h"   /* kgrpo_host */
 #include "policy.h" /* kgrpo_policy_interface, kgrpo_policy */
 

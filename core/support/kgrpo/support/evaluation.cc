@@ -13,6 +13,12 @@ void RequireSize(uint32_t struct_size, size_t least, const char* type) {
                                         ": it must set struct_size to sizeof(" + type + ")");
 }
 
+void RequireArray(const void* data, size_t count, const char* what) {
+  if (data == nullptr && count > 0)
+    throw Error(KGRPO_ERROR_INTERNAL,
+                "the plugin delivered " + std::to_string(count) + " " + what + ", and NULL where they should be");
+}
+
 EvaluationView::EvaluationView(const Evaluation& evaluation) {
   metrics_.reserve(evaluation.metrics.size());
   for (const Metric& metric : evaluation.metrics) metrics_.push_back({Str(metric.name), metric.value});
@@ -53,6 +59,8 @@ Evaluation Evaluation::FromC(const kgrpo_evaluation& c) {
   evaluation.speedup = c.speedup;
   evaluation.speedup_low = c.speedup_low;
   evaluation.speedup_high = c.speedup_high;
+  RequireArray(c.remarks, c.remark_count, "remarks");
+  RequireArray(c.metrics, c.metric_count, "metrics");
   for (size_t i = 0; i < c.remark_count; ++i) {
     const kgrpo_remark& remark = c.remarks[i];
     evaluation.remarks.push_back(

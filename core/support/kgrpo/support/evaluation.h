@@ -63,8 +63,11 @@ struct Evaluation {
   EvaluationView ToC() const { return EvaluationView(*this); }
 };
 
-// Refuses a struct that is shorter than its first release: its later members would be read from whatever lies behind it.
+// Refuses a struct that is shorter than its first release: its later members would be read from whatever lies behind
+// it.
 void RequireSize(uint32_t struct_size, size_t least, const char* type);
+// Refuses a count of elements of a plugin without the elements.
+void RequireArray(const void* data, size_t count, const char* what);
 
 }  // namespace kgrpo
 #endif

@@ -1,0 +1,176 @@
+#include "plugin/validate_create.h"
+
+#include <kgrpo/sdk/text.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "config/load.h"
+#include "config/schema.h"
+#include "host/services.h"
+#include "plugin/validate_calls.h"
+
+namespace kgrpo::validate {
+namespace {
+
+using nlohmann::json;
+
+// create and destroy of any role: they have the same shape, and stand in the same places.
+struct Factory {
+  uint32_t struct_size;
+  kgrpo_str (*options_schema)(void);
+  kgrpo_error* (*create)(const kgrpo_host* host, kgrpo_str options, void** out);
+  void (*destroy)(void* self);
+};
+template <typename T>
+constexpr bool kHasFactory = offsetof(T, options_schema) == offsetof(Factory, options_schema) &&
+                             offsetof(T, create) == offsetof(Factory, create) &&
+                             offsetof(T, destroy) == offsetof(Factory, destroy);
+static_assert(kHasFactory<kgrpo_policy_interface> && kHasFactory<kgrpo_coder_interface> &&
+              kHasFactory<kgrpo_evaluator_interface> && kHasFactory<kgrpo_reward_interface> &&
+              kHasFactory<kgrpo_trainer_interface> && kHasFactory<kgrpo_observer_interface>);
+
+constexpr const char* kGiveOptions = "give options with --options FILE.json";
+
+// A host whose folders are in the subject's.
+HostServices Services(const Subject& subject) {
+  HostOptions options;
+  options.artifact_root = subject.directory / "artifacts";
+  options.cache_root = subject.directory / "cache";
+  return HostServices(std::move(options));
+}
+
+// The options to create with, defaults filled in; nothing where some have none. Throws what is wrong with those given.
+std::optional<std::string> Options(const Subject& subject) {
+  size_t roles = 0;
+  for (Role role : kRoles) roles += subject.library.Plays(role) ? 1 : 0;
+  json given = subject.options.options;
+  if (roles > 1 && given.is_object()) given = given.value(RoleName(subject.role), json());
+  const Schema schema = subject.library.OptionsSchema(subject.role);
+  if (!given.is_null()) return CheckOptions(nlohmann::ordered_json(given), schema, "", "--options").dump();
+  Node node = Node::Mapping({});
+  FillDefaults(schema, &node);
+  const json options = node.ToJson();
+  if (!Satisfies(options, schema, nullptr, nullptr)) return std::nullopt;
+  return options.dump();
+}
+
+}  // namespace
+
+void CheckCreation(Session& session, const Subject& subject) {
+  HostServices services = Services(subject);
+  const kgrpo_host* host = services.ForInstance(subject.library.name());
+  const auto* factory = subject.library.Table<Factory>(subject.role);
+  const std::string prefix = std::string(RoleName(subject.role)) + ": ";
+
+  session.Check(prefix + "destroy takes NULL", [&] {
+    factory->destroy(nullptr);
+    return std::string();
+  });
+  const std::string which = subject.options.options.is_null() ? "with defaults" : "with the options given";
+  session.Check(prefix + "create " + which + " works or says why not", [&]() -> std::string {
+    const std::optional<std::string> options = Options(subject);
+    if (!options) Skip(kGiveOptions);
+    void* instance = nullptr;
+    if (kgrpo_error* error = factory->create(host, Str(*options), &instance)) {
+      if (instance != nullptr) Fail("create failed and yet wrote its output");
+      return "refused: " + TakeMessage(error);
+    }
+    if (instance == nullptr) Fail("create reported success but made no instance");
+    factory->destroy(instance);
+    return "an instance was made and destroyed";
+  });
+}
+
+void CheckCalls(Session& session, const Subject& subject) {
+  HostServices services = Services(subject);
+  const kgrpo_host* host = services.ForInstance(subject.library.name());
+  const auto* factory = subject.library.Table<Factory>(subject.role);
+  const std::string prefix = std::string(RoleName(subject.role)) + ": ";
+
+  void* instance = nullptr;
+  session.Check(prefix + "an instance for the calls", [&] {
+    const std::optional<std::string> options = Options(subject);
+    if (!options) Skip(kGiveOptions);
+    if (kgrpo_error* error = factory->create(host, Str(*options), &instance)) {
+      instance = nullptr;
+      Skip("create refused: " + TakeMessage(error));
+    }
+    return std::string();
+  });
+  if (instance == nullptr) return;
+
+  const CallContext context = {subject.options, subject.directory};
+  const auto table = [&]<typename T>(const T*) -> const T& { return *subject.library.Table<T>(subject.role); };
+  switch (subject.role) {
+    case Role::kPolicy:
+      CheckPolicy(session, table(static_cast<const kgrpo_policy_interface*>(nullptr)),
+                  static_cast<kgrpo_policy*>(instance), context);
+      break;
+    case Role::kCoder:
+      CheckCoder(session, table(static_cast<const kgrpo_coder_interface*>(nullptr)),
+                 static_cast<kgrpo_coder*>(instance), context);
+      break;
+    case Role::kEvaluator:
+      CheckEvaluator(session, table(static_cast<const kgrpo_evaluator_interface*>(nullptr)),
+                     static_cast<kgrpo_evaluator*>(instance), context);
+      break;
+    case Role::kReward:
+      CheckReward(session, table(static_cast<const kgrpo_reward_interface*>(nullptr)),
+                  static_cast<kgrpo_reward*>(instance));
+      break;
+    case Role::kTrainer:
+      CheckTrainer(session, table(static_cast<const kgrpo_trainer_interface*>(nullptr)),
+                   static_cast<kgrpo_trainer*>(instance));
+      break;
+    case Role::kObserver:
+      CheckObserver(session, table(static_cast<const kgrpo_observer_interface*>(nullptr)),
+                    static_cast<kgrpo_observer*>(instance), context);
+      break;
+  }
+  session.Check(prefix + "destroy after the calls", [&] {
+    factory->destroy(instance);
+    return std::string();
+  });
+}
+
+void CheckOptionsOfNobody(Session& session, const Subject& subject) {
+  HostServices services = Services(subject);
+  const kgrpo_host* host = services.ForInstance(subject.library.name());
+  const auto* factory = subject.library.Table<Factory>(subject.role);
+  const std::string prefix = std::string(RoleName(subject.role)) + ": ";
+  const auto refusal = [&](const std::string& options) -> std::optional<std::string> {
+    void* instance = nullptr;
+    kgrpo_error* error = factory->create(host, Str(options), &instance);
+    if (error != nullptr) {
+      if (instance != nullptr) Fail("create failed and yet wrote its output");
+      return TakeMessage(error);
+    }
+    factory->destroy(instance);
+    return std::nullopt;
+  };
+
+  const std::pair<const char*, const char*> kBroken[] = {
+      {"text that is not JSON", "{\"a\": "}, {"a list", "[]"}, {"null", "null"}, {"nothing at all", ""}};
+  for (const auto& broken : kBroken) {
+    session.Check(prefix + "create refuses " + broken.first + " as options", [&]() -> std::string {
+      const std::optional<std::string> message = refusal(broken.second);
+      if (!message) Warn("create accepted them");
+      return *message;
+    });
+  }
+  session.Check(prefix + "create refuses options of the wrong type", [&]() -> std::string {
+    std::string accepted;
+    const Schema schema = subject.library.OptionsSchema(subject.role);
+    const Schema properties = schema.value("properties", Schema::object());
+    for (const auto& [key, property] : properties.items()) {
+      const json options = {{key, json::array({json::object()})}};
+      if (!refusal(options.dump())) accepted += (accepted.empty() ? "" : ", ") + key;
+    }
+    if (!accepted.empty()) Warn("create accepted them for " + accepted);
+    return std::to_string(properties.size()) + " refused";
+  });
+}
+
+}  // namespace kgrpo::validate

@@ -1,0 +1,29 @@
+// The checks of create and destroy, and an instance for the calls. Called by plugin/validate.cc within a child process.
+#ifndef KGRPO_PLUGIN_VALIDATE_CREATE_H
+#define KGRPO_PLUGIN_VALIDATE_CREATE_H
+
+#include <filesystem>
+
+#include "plugin/library.h"
+#include "plugin/validate.h"
+#include "plugin/validate_session.h"
+
+namespace kgrpo::validate {
+
+// One role of a plugin.
+struct Subject {
+  const PluginLibrary& library;
+  Role role;
+  const ValidateOptions& options;
+  std::filesystem::path directory;  // to write in
+};
+
+void CheckCreation(Session& session, const Subject& subject);
+// Every function of the role's interface, with made-up requests.
+void CheckCalls(Session& session, const Subject& subject);
+// Options that do not satisfy the schema: a host never sends them, so a plugin may do what it likes; but one that says
+// what is wrong is easier to use from elsewhere.
+void CheckOptionsOfNobody(Session& session, const Subject& subject);
+
+}  // namespace kgrpo::validate
+#endif

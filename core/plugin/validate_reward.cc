@@ -1,0 +1,134 @@
+// A reward is pure, finite, and adds up.
+#include <kgrpo/sdk/text.h>
+
+#include <cmath>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "plugin/validate_calls.h"
+#include "plugin/validate_made_up.h"
+
+namespace kgrpo::validate {
+namespace {
+
+// A NaN that no computation makes: what an output holds before the call.
+double Unset() {
+  const uint64_t bits = 0x7ff8'6b67'7270'6f00;
+  double value = 0;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+bool IsUnset(double value) {
+  const double unset = Unset();
+  return std::memcmp(&value, &unset, sizeof value) == 0;
+}
+
+// A score, or the words of a refusal.
+struct Said {
+  std::optional<double> score;
+  std::string refusal;
+  bool operator==(const Said&) const = default;
+};
+std::string Shown(const Said& said) {
+  return said.score ? validate::Shown(*said.score) : "refused: " + said.refusal;
+}
+
+// Checks what a call of score or idle gave.
+Said Read(kgrpo_error* error, double score, const char* what) {
+  if (error != nullptr) {
+    Said said = {std::nullopt, TakeMessage(error)};
+    if (!IsUnset(score)) Fail(std::string("it returned an error and yet set the ") + what);
+    return said;
+  }
+  if (IsUnset(score)) Fail(std::string("success without a ") + what);
+  if (!std::isfinite(score)) Fail(std::string("the ") + what + " is " + validate::Shown(score) + ": it must be finite");
+  return {score, ""};
+}
+
+Said Score(const kgrpo_reward_interface& api, const kgrpo_reward* reward, const kgrpo_reward_request& request) {
+  struct Parts {
+    double sum = 0;
+    size_t count = 0;
+  } parts;
+  const kgrpo_metric_sink sink = {&parts, [](void* context, kgrpo_metric part) {
+                                    static_cast<Parts*>(context)->sum += part.value;
+                                    ++static_cast<Parts*>(context)->count;
+                                  }};
+  double score = Unset();
+  kgrpo_error* error = api.score(reward, &request, sink, &score);
+  Said said = Read(error, score, "score");
+  const double tolerance = 1e-6 * std::max(1.0, std::abs(score));
+  if (said.score && parts.count > 0 && !(std::abs(parts.sum - score) <= tolerance))
+    Fail("the parts sum up to " + validate::Shown(parts.sum) + ", the score is " + validate::Shown(score));
+  return said;
+}
+
+Said Idle(const kgrpo_reward_interface& api, const kgrpo_reward* reward, const kgrpo_reward_request& request) {
+  double score = Unset();
+  kgrpo_error* error = api.idle(reward, &request, &score);
+  return Read(error, score, "idle score");
+}
+
+// The same answer from call to call, and from two threads at once.
+template <typename Call>
+std::string CallPure(Call call) {
+  const Said first = call();
+  const auto again = [&] {
+    const Said other = call();
+    if (!(other == first))
+      Fail("the same request gave " + Shown(first) + ", then " + Shown(other) + ": a reward keeps no state");
+  };
+  again();
+  OnTwoThreads(again);
+  return Shown(first);
+}
+
+}  // namespace
+
+void CheckReward(Session& session, const kgrpo_reward_interface& api, kgrpo_reward* reward) {
+  const kgrpo_evaluation reference = RightKernel(1e-3), faster = RightKernel(5e-4), slower = RightKernel(4e-3);
+  const kgrpo_evaluation wrong = WrongKernel("wrong"), broken = WrongKernel("not_compiled");
+  const kgrpo_coder_answer written = AnswerWith(MadeUpFasterKernel()), unclear = AnswerWithout(KGRPO_CODER_UNCLEAR),
+                           failed = AnswerWithout(KGRPO_CODER_FAILED);
+  const kgrpo_evaluation* const history[] = {&slower, nullptr};
+
+  struct Case {
+    const char* name;
+    const kgrpo_coder_answer* answer;
+    const kgrpo_evaluation* candidate;
+    bool unchanged = false;
+    uint32_t round = 0;
+  };
+  const Case cases[] = {{"a faster kernel", &written, &faster},
+                        {"a slower kernel", &written, &slower},
+                        {"a wrong kernel", &written, &wrong},
+                        {"a kernel that does not compile", &written, &broken},
+                        {"the kernel that it started from", &written, &reference, true},
+                        {"an unclear suggestion", &unclear, nullptr},
+                        {"a coder that failed", &failed, nullptr},
+                        {"the third round", &written, &faster, false, 2}};
+  for (const Case& made_up : cases) {
+    kgrpo_reward_request request{};
+    request.struct_size = sizeof(request);
+    request.baseline = &reference;
+    request.answer = made_up.answer;
+    request.candidate = made_up.candidate;
+    request.current = made_up.round > 0 ? &slower : &reference;
+    request.unchanged = made_up.unchanged ? 1 : 0;
+    request.round = made_up.round;
+    request.rounds = 3;
+    request.history = history;
+    session.Check(std::string("reward: score of ") + made_up.name,
+                  [&] { return CallPure([&] { return Score(api, reward, request); }); });
+    if (api.idle == nullptr || made_up.answer == &failed) continue;
+    session.Check(std::string("reward: idle in place of ") + made_up.name, [&] {
+      kgrpo_reward_request nothing = request;
+      nothing.answer = nullptr;
+      nothing.candidate = nullptr;
+      return CallPure([&] { return Idle(api, reward, nothing); });
+    });
+  }
+}
+
+}  // namespace kgrpo::validate

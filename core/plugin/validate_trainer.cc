@@ -1,0 +1,178 @@
+// A trainer changes the parameters of a policy, by finite figures, or says why not.
+#include <kgrpo/sdk/text.h>
+
+#include <cmath>
+#include <cstring>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "plugin/validate_calls.h"
+#include "plugin/validate_tiny_policy.h"
+
+namespace kgrpo::validate {
+namespace {
+
+constexpr size_t kProblems = 4, kEach = 4, kCompletion = 6;
+constexpr double kTemperature = 1.0;
+
+// A step's samples: four trajectories of one round for each of four problems, of which some were paid better.
+struct Step {
+  explicit Step(const TinyPolicy& policy) {
+    const size_t count = kProblems * kEach;
+    ids.resize(count * kCompletion);
+    for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(1 + (i * 7 + i / 5) % 31);
+    logprobs.resize(count);
+    samples.resize(count);
+    for (size_t i = 0; i < count; ++i) {
+      kgrpo_sample& sample = samples[i];
+      sample.struct_size = sizeof(sample);
+      sample.prompt_ids = prompt;
+      sample.prompt_size = std::size(prompt);
+      sample.completion_ids = &ids[i * kCompletion];
+      sample.completion_size = kCompletion - i % 3;
+      const kgrpo_sequence sequence = {prompt, std::size(prompt), sample.completion_ids, sample.completion_size};
+      logprobs[i] = policy.LogProbabilities(sequence, kTemperature);
+      sample.logprobs = logprobs[i].data();
+      sample.reward = static_cast<double>(i % kEach) - 1;
+      sample.trajectory = i;
+      sample.rounds = 1;
+      sample.problem = static_cast<uint32_t>(i / kEach);
+      pointers.push_back(&sample);
+    }
+  }
+
+  const int32_t prompt[3] = {1, 2, 3};
+  std::vector<int32_t> ids;
+  std::vector<std::vector<float>> logprobs;
+  std::vector<kgrpo_sample> samples;
+  std::vector<const kgrpo_sample*> pointers;
+};
+
+// What a trainer tells during an update; the first thing that is wrong with it.
+struct Told {
+  explicit Told(size_t count) : sample_count(count) {}
+
+  size_t sample_count;
+  size_t metrics = 0, rows = 0;
+  std::set<size_t> samples;
+  std::string mistake;
+
+  void Note(const std::string& what, double value) {
+    if (!std::isfinite(value) && mistake.empty()) mistake = what + " is " + Shown(value);
+  }
+  kgrpo_update_sink Sink() {
+    return {this,
+            [](void* context, kgrpo_metric metric) {
+              auto* self = static_cast<Told*>(context);
+              ++self->metrics;
+              self->Note("the metric \"" + Copy(metric.name) + "\"", metric.value);
+            },
+            [](void* context, const kgrpo_metric* row, size_t count) {
+              auto* self = static_cast<Told*>(context);
+              ++self->rows;
+              for (size_t i = 0; i < count; ++i)
+                self->Note("an optimiser step's \"" + Copy(row[i].name) + "\"", row[i].value);
+            },
+            [](void* context, const kgrpo_sample_outcome* outcome) {
+              auto* self = static_cast<Told*>(context);
+              if (outcome->struct_size < KGRPO_SAMPLE_OUTCOME_SIZE_1)
+                self->mistake = "a sample's outcome has struct_size " + std::to_string(outcome->struct_size);
+              else if (outcome->sample >= self->sample_count)
+                self->mistake = "it told of sample " + std::to_string(outcome->sample) + " of " +
+                                std::to_string(self->sample_count);
+              else if (!self->samples.insert(outcome->sample).second)
+                self->mistake = "it told of sample " + std::to_string(outcome->sample) + " twice";
+              else
+                self->Note("a sample's advantage", outcome->advantage);
+            }};
+  }
+};
+
+bool Finite(const std::vector<float>& values) {
+  for (float value : values) {
+    if (!std::isfinite(value)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void CheckTrainer(Session& session, const kgrpo_trainer_interface& api, kgrpo_trainer* trainer) {
+  static auto* policy = new TinyPolicy;  // outlives the trainer, whatever happens
+  uint32_t source = KGRPO_TRAINER_ROLLOUTS;
+  session.Check("trainer: source is one that this host knows", [&] {
+    source = api.source(trainer);
+    if (source > KGRPO_TRAINER_DEMONSTRATIONS) Fail("it is " + std::to_string(source));
+    if (api.source(trainer) != source) Fail("another call gave another one");
+    return std::string(source == KGRPO_TRAINER_ROLLOUTS   ? "rollouts"
+                       : source == KGRPO_TRAINER_OWN_DATA ? "its own data"
+                                                          : "demonstrations");
+  });
+  session.Check("trainer: needs_reference is the same each time", [&] {
+    const int32_t needed = api.needs_reference(trainer);
+    if (api.needs_reference(trainer) != needed) Fail("another call gave another answer");
+    return std::string(needed != 0 ? "it compares with the reference" : "no");
+  });
+
+  bool begun = false;
+  session.Check("trainer: begin takes a policy on the CPU", [&]() -> std::string {
+    Check(TinyPolicy::api()->freeze_reference(policy->raw()));  // as the host does for those that need it
+    kgrpo_trainer_plan plan{};
+    plan.struct_size = sizeof(plan);
+    plan.steps = 2;
+    plan.temperature = kTemperature;
+    plan.max_completion_size = kCompletion;
+    if (kgrpo_error* error = api.begin(trainer, TinyPolicy::api(), policy->raw(), &plan))
+      return "refused: " + TakeMessage(error);
+    begun = true;
+    return "";
+  });
+
+  session.Check("trainer: update trains", [&]() -> std::string {
+    if (!begun) Skip("begin was refused");
+    const Step step(*policy);
+    const size_t count = source == KGRPO_TRAINER_OWN_DATA ? 0 : step.pointers.size();
+    const std::vector<float> before = policy->Values();
+    Told told(count);
+    kgrpo_error* error = api.update(trainer, count > 0 ? step.pointers.data() : nullptr, count, told.Sink());
+    const std::vector<float> after = policy->Values();
+    if (!Finite(after)) Fail("it left parameters that are not finite");
+    if (error != nullptr) return "refused: " + TakeMessage(error);
+    if (!told.mistake.empty()) Fail(told.mistake);
+    if (told.metrics == 0) Fail("it pushed no metric: a run's record has nothing of the update");
+    if (after == before) Fail("success, and no parameter has changed");
+    return std::to_string(told.rows) + " optimiser steps, " + std::to_string(told.metrics) + " metrics";
+  });
+
+  session.Check("trainer: save_state and load_state fit each other", [&]() -> std::string {
+    if (!begun) Skip("begin was refused");
+    std::string saved;
+    const kgrpo_writer writer = {&saved, [](void* context, const void* data, size_t size) -> kgrpo_error* {
+                                   static_cast<std::string*>(context)->append(static_cast<const char*>(data), size);
+                                   return nullptr;
+                                 }};
+    if (kgrpo_error* error = api.save_state(trainer, writer)) Fail(TakeMessage(error));
+    struct Source {
+      const std::string* text;
+      size_t at = 0;
+    } from = {&saved};
+    const kgrpo_reader reader = {&from, [](void* context, void* data, size_t size, size_t* got) -> kgrpo_error* {
+                                   auto* self = static_cast<Source*>(context);
+                                   *got = std::min(size, self->text->size() - self->at);
+                                   if (*got > 0) std::memcpy(data, self->text->data() + self->at, *got);
+                                   self->at += *got;
+                                   return nullptr;
+                                 }};
+    if (kgrpo_error* error = api.load_state(trainer, reader))
+      Fail("it does not take back what it saved: " + TakeMessage(error));
+    std::string again;
+    kgrpo_writer second = writer;
+    second.context = &again;
+    if (kgrpo_error* error = api.save_state(trainer, second)) Fail(TakeMessage(error));
+    if (again != saved) Fail("what it saves after load_state differs from what was loaded");
+    return std::to_string(saved.size()) + " bytes";
+  });
+}
+
+}  // namespace kgrpo::validate

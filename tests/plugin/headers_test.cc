@@ -1,0 +1,126 @@
+// Each header of the ABI stands alone, in every language version that a plugin may be written in, with each compiler
+// that is installed; and includes no other header without need.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "host/directories.h"
+
+namespace kgrpo {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kAbi = fs::path(KGRPO_SOURCE_DIR) / "core/abi", kSdk = fs::path(KGRPO_SOURCE_DIR) / "core/sdk";
+
+std::string Read(const fs::path& file) {
+  std::ifstream stream(file);
+  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+}
+
+std::vector<fs::path> Headers(const fs::path& folder) {
+  std::vector<fs::path> headers;
+  for (const auto& entry : fs::directory_iterator(folder)) headers.push_back(entry.path());
+  return headers;
+}
+
+bool Installed(const std::string& compiler) {
+  return std::system((compiler + " --version > /dev/null 2>&1").c_str()) == 0;
+}
+
+// Compiles one file that includes the header twice and nothing else.
+void ExpectCompiles(const std::string& compiler, const std::string& language, const std::string& standard,
+                    const std::string& header) {
+  const TemporaryDirectory directory;
+  const fs::path source = directory.path() / "alone", log = directory.path() / "log";
+  std::ofstream(source) << "#include <kgrpo/" << header << ">\n#include <kgrpo/" << header << ">\n";
+  const std::string command = compiler + " -x " + language + " -std=" + standard +
+                              " -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I'" + kAbi.string() + "' -I'" +
+                              kSdk.string() + "' '" + source.string() + "' > '" + log.string() + "' 2>&1";
+  EXPECT_EQ(std::system(command.c_str()), 0) << command << "\n" << Read(log);
+}
+
+class Compiler : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (!Installed(GetParam())) GTEST_SKIP() << GetParam() << " is not installed";
+  }
+};
+
+TEST_P(Compiler, TakesEachHeaderOfTheAbiAlone) {
+  for (const fs::path& header : Headers(kAbi / "kgrpo")) {
+    for (const char* standard : {"c11", "c17"}) ExpectCompiles(GetParam(), "c", standard, header.filename());
+    for (const char* standard : {"c++17", "c++20"}) ExpectCompiles(GetParam(), "c++", standard, header.filename());
+  }
+}
+
+TEST_P(Compiler, TakesEachHeaderOfTheSdkAlone) {
+  for (const fs::path& header : Headers(kSdk / "kgrpo/sdk")) {
+    for (const char* standard : {"c++17", "c++20"})
+      ExpectCompiles(GetParam(), "c++", standard, "sdk/" + header.filename().string());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Installed, Compiler, testing::Values("gcc", "clang"),
+                         [](const auto& info) { return std::string(info.param); });
+
+std::string WithoutComments(const std::string& text) {
+  return std::regex_replace(text, std::regex("/\\*[^]*?\\*/"), "");
+}
+
+std::set<std::string> Words(const std::string& text) {
+  const std::regex word("\\w+");
+  return {std::sregex_token_iterator(text.begin(), text.end(), word), std::sregex_token_iterator()};
+}
+
+// What a header defines: names of types and macros.
+std::set<std::string> Defined(const std::string& text) {
+  std::set<std::string> names;
+  for (const char* pattern : {"#define (\\w+)", "typedef (?:struct|enum) (\\w+)"}) {
+    const std::regex definition(pattern);
+    for (std::sregex_iterator match(text.begin(), text.end(), definition), end; match != end; ++match)
+      names.insert((*match)[1]);
+  }
+  return names;
+}
+
+TEST(Headers, IncludeNothingWithoutNeed) {
+  for (const fs::path& header : Headers(kAbi / "kgrpo")) {
+    const std::string text = WithoutComments(Read(header));
+    const std::set<std::string> used = Words(text);
+    const std::regex include("#include \"(\\w+\\.h)\"");
+    for (std::sregex_iterator match(text.begin(), text.end(), include), end; match != end; ++match) {
+      const std::string name = (*match)[1];
+      bool needed = name == "abi.h" && std::regex_search(text, std::regex("\\bu?int\\d+_t\\b|\\bsize_t\\b"));
+      for (const std::string& defined : Defined(WithoutComments(Read(header.parent_path() / name))))
+        needed = needed || used.contains(defined);
+      EXPECT_TRUE(needed) << header.filename() << " includes " << name;
+    }
+  }
+}
+
+// Each says what it takes from a header that it includes: a comment that names what is no longer used is stale.
+TEST(Headers, SayTrulyWhatTheyIncludeOthersFor) {
+  for (const fs::path& header : Headers(kAbi / "kgrpo")) {
+    const std::string whole = Read(header), text = WithoutComments(whole);
+    const std::set<std::string> used = Words(text);
+    const std::regex include("#include \"\\w+\\.h\" */\\* ([^*]*) \\*/");
+    for (std::sregex_iterator match(whole.begin(), whole.end(), include), end; match != end; ++match) {
+      for (const std::string& word : Words((*match)[1])) {
+        if (word.starts_with("kgrpo_")) {
+          EXPECT_TRUE(used.contains(word)) << header.filename() << " uses no " << word;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kgrpo

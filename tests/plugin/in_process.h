@@ -1,0 +1,71 @@
+// What the tests of this folder share: the plugin of tests/fixtures, and structs that end where memory ends.
+#ifndef KGRPO_TESTS_PLUGIN_IN_PROCESS_H
+#define KGRPO_TESTS_PLUGIN_IN_PROCESS_H
+
+#include <gtest/gtest.h>
+#include <kgrpo/sdk/error.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "host/services.h"
+#include "plugin/library.h"
+
+namespace kgrpo::test {
+
+inline std::string MessageOf(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+inline const PluginLibrary& Fakes() {
+  static const PluginLibrary library(std::filesystem::path(KGRPO_BINARY_DIR) / "tests" / "plugins" / "fakes.so");
+  return library;
+}
+
+// A test with a host for the instances that it makes.
+class InstancesTest : public testing::Test {
+ protected:
+  HostServices services_{{}};
+  const kgrpo_host* host_ = services_.ForInstance("test");
+};
+
+// A struct as the other side made it, with `size` bytes of T, at the very end of a page that no readable one follows:
+// to read beyond its last 8 bytes is to crash. struct_size is set to `size`.
+template <typename T>
+class AtPageEnd {
+ public:
+  AtPageEnd(const T& value, size_t size) {
+    const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    length_ = 2 * page;
+    memory_ = static_cast<char*>(mmap(nullptr, length_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    mprotect(memory_ + page, page, PROT_NONE);
+    char* place = memory_ + page - (size + 7) / 8 * 8;
+    std::memset(place, 0xEE, (size + 7) / 8 * 8);
+    std::memcpy(place, &value, std::min(size, sizeof value));
+    object_ = reinterpret_cast<T*>(place);
+    object_->struct_size = static_cast<uint32_t>(size);
+  }
+  ~AtPageEnd() { munmap(memory_, length_); }
+  AtPageEnd(const AtPageEnd&) = delete;
+  AtPageEnd& operator=(const AtPageEnd&) = delete;
+
+  T* get() const { return object_; }
+  const T& operator*() const { return *object_; }
+
+ private:
+  size_t length_;
+  char* memory_;
+  T* object_;
+};
+
+}  // namespace kgrpo::test
+#endif

@@ -1,0 +1,145 @@
+// `plugins validate`: a sound plugin passes, and each broken one is found, with a sentence of its own.
+#include "plugin/validate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace kgrpo {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+const fs::path kGood = fs::path(KGRPO_BINARY_DIR) / "tests" / "plugins";
+const fs::path kBad = fs::path(KGRPO_BINARY_DIR) / "tests" / "bad_plugins";
+
+ValidateOptions Quick() {
+  ValidateOptions options;
+  options.seconds = 20;
+  return options;
+}
+
+// The checks of that outcome, each as "name: detail".
+std::vector<std::string> Found(const fs::path& path, CheckOutcome outcome, const ValidateOptions& options = Quick()) {
+  std::vector<std::string> found;
+  for (const ContractCheck& check : ValidatePlugin(path, options)) {
+    if (check.outcome == outcome) found.push_back(check.name + ": " + check.detail);
+  }
+  return found;
+}
+
+std::string FirstFailure(const std::string& bad, const ValidateOptions& options = Quick()) {
+  const std::vector<std::string> found = Found(kBad / (bad + ".so"), CheckOutcome::kFailed, options);
+  return found.empty() ? "none" : found.front();
+}
+
+TEST(ValidatePlugin, PassesASoundOne) {
+  ValidateOptions options = Quick();
+  options.options = {{"policy", {{"model", "random"}}}};
+  const std::vector<ContractCheck> checks = ValidatePlugin(kGood / "fakes.so", options);
+  EXPECT_GE(checks.size(), 90U);
+  for (const ContractCheck& check : checks)
+    EXPECT_EQ(check.outcome, CheckOutcome::kPassed) << check.name << ": " << check.detail;
+}
+
+TEST(ValidatePlugin, SkipsTheCallsOfOneThatNeedsOptions) {
+  EXPECT_THAT(
+      Found(kGood / "fakes.so", CheckOutcome::kSkipped),
+      testing::ElementsAre("policy: create with defaults works or says why not: give options with --options FILE.json",
+                           "policy: an instance for the calls: give options with --options FILE.json"));
+}
+
+TEST(ValidatePlugin, RefusesOptionsThatTheSchemaRefuses) {
+  ValidateOptions options = Quick();
+  options.options = {{"policy", {{"modle", "random"}}}};
+  EXPECT_THAT(Found(kGood / "fakes.so", CheckOutcome::kFailed, options), testing::Contains(HasSubstr("modle")));
+}
+
+TEST(ValidatePlugin, WarnsOfOptionsThatNobodySends) {
+  EXPECT_THAT(Found(kBad / "accepts_anything.so", CheckOutcome::kWarning),
+              testing::Contains("reward: create refuses text that is not JSON as options: create accepted them"));
+  EXPECT_EQ(FirstFailure("accepts_anything"), "none");
+}
+
+TEST(ValidatePlugin, FindsABrokenLibrary) {
+  EXPECT_THAT(FirstFailure("wrong_major"), HasSubstr("bootstrap is sound: built for plugin ABI 2"));
+  EXPECT_THAT(FirstFailure("crashes_at_load"), HasSubstr("crashed with signal 9"));
+  EXPECT_THAT(FirstFailure("null_table"), HasSubstr("it offers an interface: none"));
+  EXPECT_THAT(FirstFailure("null_function"), HasSubstr("reward: its table is complete: function 4"));
+  EXPECT_THAT(FirstFailure("short_table"), HasSubstr("reward: its table is complete: "));
+  EXPECT_THAT(FirstFailure("bad_schema"), HasSubstr("rate: unknown type \"nmber\""));
+}
+
+TEST(ValidatePlugin, FindsABrokenCreate) {
+  EXPECT_THAT(FirstFailure("throws_in_create"),
+              HasSubstr("create with defaults works or says why not: thrown across the boundary"));
+  EXPECT_THAT(FirstFailure("crashes_in_create"),
+              HasSubstr("reward: create with defaults works or says why not: crashed with signal 6"));
+}
+
+TEST(ValidatePlugin, FindsABrokenReward) {
+  const std::string score = "reward: score of a faster kernel: ";
+  EXPECT_EQ(FirstFailure("nan_score"), score + "the score is nan: it must be finite");
+  EXPECT_EQ(FirstFailure("infinite_score"), score + "the score is inf: it must be finite");
+  EXPECT_EQ(FirstFailure("score_not_set"), score + "success without a score");
+  EXPECT_EQ(FirstFailure("crashes_in_score"), score + "crashed with signal 11 (Segmentation fault)");
+  EXPECT_EQ(FirstFailure("overflows_in_score"), score + "crashed with signal 11 (Segmentation fault)");
+  EXPECT_EQ(FirstFailure("exits_in_score"), score + "ended the process with status 0 (it called exit)");
+  EXPECT_EQ(FirstFailure("forgetful_score"), score + "the same request gave 0, then 1: a reward keeps no state");
+  EXPECT_EQ(FirstFailure("parts_do_not_sum"), score + "the parts sum up to 0.75, the score is 1");
+  EXPECT_EQ(FirstFailure("error_and_score"), score + "it returned an error and yet set the score");
+  EXPECT_EQ(FirstFailure("error_without_message"), score + "the error has no message");
+  EXPECT_EQ(FirstFailure("prints_in_score"),
+            score +
+                "it wrote 72 bytes on the standard output (\"score: 1\\nscore: 1\\nscore: 1\\nscore: 1\\nscor\"), "
+                "where the host's results stand: log through the host instead");
+  ValidateOptions impatient;
+  impatient.seconds = 2;
+  EXPECT_EQ(FirstFailure("hangs_in_score", impatient), score + "did not finish within 2 s");
+}
+
+TEST(ValidatePlugin, FindsABrokenCoder) {
+  const std::string implement = "coder: implement answers each request once: ";
+  EXPECT_EQ(FirstFailure("echoes_input"),
+            implement + "it answered with the kernel that it was given: that has an outcome of its own");
+  EXPECT_EQ(FirstFailure("answers_twice"), implement + "a request was answered twice");
+  EXPECT_EQ(FirstFailure("kernel_without_ok"), implement + "the coder delivered outcome \"no_code\" with a kernel");
+  ValidateOptions impatient;
+  impatient.seconds = 3;
+  EXPECT_EQ(FirstFailure("never_answers", impatient), implement + "a request was not answered within 1 s");
+}
+
+TEST(ValidatePlugin, FindsABrokenEvaluator) {
+  EXPECT_EQ(
+      FirstFailure("opens_nothing"),
+      "evaluator: open_problem refuses a folder that is absent: it opened a problem in a folder that does not exist");
+}
+
+TEST(ValidatePlugin, FindsABrokenPolicy) {
+  EXPECT_EQ(FirstFailure("random_completions"),
+            "policy: generate writes the same from call to call: the same prompt and seed gave another completion in a "
+            "batch of three");
+  EXPECT_EQ(FirstFailure("lossy_decode"),
+            "policy: encode and decode are each other's inverse: the text came back as \"int main() { return 0; }\"");
+  EXPECT_EQ(FirstFailure("no_gradient"), "policy: forward and backward are finite: backward left all gradients at 0");
+  EXPECT_EQ(FirstFailure("frozen_with_gradient"),
+            "policy: its parameter groups are sound: parameter \"logits\": not trainable, and yet a gradient");
+}
+
+TEST(ValidatePlugin, FindsABrokenTrainer) {
+  EXPECT_EQ(FirstFailure("trains_nothing"), "trainer: update trains: success, and no parameter has changed");
+  EXPECT_EQ(FirstFailure("nan_parameters"), "trainer: update trains: it left parameters that are not finite");
+  EXPECT_EQ(FirstFailure("nan_loss"), "trainer: update trains: the metric \"loss\" is nan");
+}
+
+TEST(ValidatePlugin, FindsABrokenObserver) {
+  EXPECT_EQ(FirstFailure("observer_crashes"),
+            "observer: round without a kernel: crashed with signal 11 (Segmentation fault)");
+}
+
+}  // namespace
+}  // namespace kgrpo
