@@ -21,6 +21,10 @@ inline void AddRoute(CLI::App& app, std::string& route) {
   app.add_option("--route", route)->check(CLI::IsMember({"fast", "nvcc"}))->capture_default_str();
 }
 
+inline void AddChecks(CLI::App& app, std::string& checks) {
+  app.add_option("--checks", checks)->check(CLI::IsMember({"interpreted", "device"}))->capture_default_str();
+}
+
 inline CLI::Option* AddProblems(CLI::App& app, std::vector<std::string>& folders) {
   return app.add_option("problems", folders, "Folders of problems");
 }

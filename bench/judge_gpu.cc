@@ -101,7 +101,7 @@ int main(int argc, char** argv) {
   Arguments arguments;
   CLI::App app("Judges the reference kernels of problems as candidates.", "judge_gpu");
   bench::AddRoute(app, arguments.route);
-  app.add_option("--checks", arguments.checks)->check(CLI::IsMember({"interpreted", "device"}))->capture_default_str();
+  bench::AddChecks(app, arguments.checks);
   app.add_flag("--others", arguments.others, "Every other .cu file in the problems' folders too");
   app.add_option("--key", arguments.key, "Of the inputs")->capture_default_str();
   app.add_option("repetitions", arguments.repetitions, "Judgements of each")->required();

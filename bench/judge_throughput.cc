@@ -116,7 +116,7 @@ int main(int argc, char** argv) {
   Arguments arguments;
   CLI::App app("Judges the kernels of one step, several at once.", "judge_throughput");
   AddRoute(app, arguments.route);
-  app.add_option("--checks", arguments.checks)->check(CLI::IsMember({"interpreted", "device"}))->capture_default_str();
+  AddChecks(app, arguments.checks);
   AddThreads(app, arguments.threads);
   app.add_option("--count", arguments.count, "Kernels")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--budget", arguments.budget, "Seconds of the device for one kernel's timing")->capture_default_str();

@@ -1,4 +1,4 @@
-# The four kinds of target of this project, so that each folder's CMakeLists.txt is a list of files and no more.
+# The kinds of target of this project, so that each folder's CMakeLists.txt is a list of files and no more.
 find_program(KGRPO_CCACHE ccache)
 if(KGRPO_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${KGRPO_CCACHE}")
@@ -12,8 +12,9 @@ set(KGRPO_PLUGIN_DIRECTORY "${CMAKE_BINARY_DIR}/lib/kgrpo")
 add_library(kgrpo_options INTERFACE)
 # -Wno-restrict: g++ 12 warns wrongly of `"literal" + std::string` (GCC bug 105651).
 target_compile_options(kgrpo_options INTERFACE -Wall -Wextra -Wpedantic $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict> -ffp-contract=off)
+# Of core/ only what plugins may use; the rest is the host's (kgrpo_host_library). tests/boundary holds this.
 target_include_directories(kgrpo_options INTERFACE
-  "${PROJECT_SOURCE_DIR}/core" "${PROJECT_SOURCE_DIR}/core/abi" "${PROJECT_SOURCE_DIR}/core/sdk" "${PROJECT_SOURCE_DIR}/plugins")
+  "${PROJECT_SOURCE_DIR}/core/abi" "${PROJECT_SOURCE_DIR}/core/sdk" "${PROJECT_SOURCE_DIR}/core/support" "${PROJECT_SOURCE_DIR}/plugins")
 if(KGRPO_SANITIZE)
   target_compile_options(kgrpo_options INTERFACE -fsanitize=${KGRPO_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
   target_link_options(kgrpo_options INTERFACE -fsanitize=${KGRPO_SANITIZE})
@@ -26,10 +27,17 @@ function(kgrpo_library name)
   target_link_libraries(${name} PUBLIC kgrpo_options ${arg_LINK})
 endfunction()
 
+# kgrpo_host_library(NAME SOURCES ... LINK ...): the same for the host, whose own headers it and what links it see.
+function(kgrpo_host_library name)
+  kgrpo_library(${name} ${ARGN})
+  target_include_directories(${name} PUBLIC "${PROJECT_SOURCE_DIR}/core")
+endfunction()
+
 # kgrpo_plugin(NAME SOURCES ... LINK ...): build/lib/kgrpo/NAME.so, which exports kgrpo_plugin_entry and nothing else.
 function(kgrpo_plugin name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
   add_library(${name} MODULE ${arg_SOURCES})
+  set_property(GLOBAL APPEND PROPERTY KGRPO_PLUGINS ${name})
   set_target_properties(${name} PROPERTIES
     PREFIX "" SUFFIX ".so" LIBRARY_OUTPUT_DIRECTORY "${KGRPO_PLUGIN_DIRECTORY}"
     CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
@@ -55,7 +63,7 @@ function(kgrpo_test name)
 endfunction()
 
 # kgrpo_source_digest(TARGET FOLDER...): judging_digest.h for the target, which defines KGRPO_SOURCE_DIGEST, the SHA-256 of all
-# sources below the folders.
+# sources below the folders, but for those in folders named report: how a judgement is shown is no part of it.
 function(kgrpo_source_digest target)
   set(patterns)
   foreach(folder IN LISTS ARGN)
@@ -65,6 +73,7 @@ function(kgrpo_source_digest target)
     list(APPEND patterns "${folder}/host_include_std/*")
   endforeach()
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${patterns})
+  list(FILTER sources EXCLUDE REGEX "/report/")
   list(JOIN sources "\n" lines)
   file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/judging_sources.txt" CONTENT "${lines}\n")
   add_custom_command(OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/judging_digest.h"

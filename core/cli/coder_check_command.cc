@@ -12,10 +12,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include <kgrpo/support/number_text.h>  // FormatDollars
 #include "cli/command.h"
 #include "cli/problem_choice.h"
 #include "cli/session.h"
-#include "console/console.h"  // FormatDollars
 #include "host/cancel.h"
 #include "host/log.h"
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <kgrpo/support/evaluation_text.h>
 #include "cli/command.h"
 #include "cli/kernel_text.h"
 #include "cli/problem_choice.h"
@@ -18,8 +19,6 @@
 #include "host/log.h"
 #include "loop/coder_cost.h"
 #include "loop/evaluate_policy.h"
-#include "report/evaluation_text.h"
-#include "report/kernel_report.h"
 #include "store/files.h"  // WriteFileAtomically
 
 namespace kgrpo::cli {
@@ -52,7 +51,7 @@ void PrintJson(const Json& json) {
 
 std::string ReadKernel(const std::string& file) {
   if (std::filesystem::is_directory(file)) {
-    throw Error(KGRPO_ERROR_INVALID, "--kernel " + file + " is a folder: name a CUDA source, such as " +
+    throw Error(KGRPO_ERROR_INVALID, "--kernel " + file + " is a folder: name a source file, such as " +
                                          (std::filesystem::path(file) / "reference.cu").lexically_normal().string());
   }
   std::ifstream stream(file, std::ios::binary);
@@ -86,8 +85,8 @@ bool HasOption(Session& session, const std::string& plugin, const char* option) 
 void RequireProfiling(Session& session, const std::string& plugin) {
   if (HasOption(session, plugin, "profile")) return;
   throw Error(KGRPO_ERROR_INVALID, "--profile: the evaluator " + plugin +
-                                       " has no option \"profile\": it does not profile. evaluator_cuda does, on a "
-                                       "machine with a GPU and Nsight Compute (--evaluator evaluator_cuda)");
+                                       " has no option \"profile\": it does not profile. "
+                                       "Choose one that does by --evaluator PLUGIN");
 }
 
 // Before a judgement that may take a minute, whether its report can be written.
@@ -105,6 +104,7 @@ void RequireWritable(const std::string& file) {
 // An evaluator and the folder of the problem that is asked about.
 struct Asked {
   std::unique_ptr<Evaluator> evaluator;
+  std::string name;  // of the evaluator's plugin
   std::string folder;
 };
 
@@ -121,7 +121,7 @@ Asked AskedOf(Session& session, const EvalOptions& options) {
     if (options.quick && options.seed && HasOption(session, plugin, "seed"))
       settings.push_back("seed=" + std::to_string(*options.seed));
     session.StartServices(options.seed.value_or(0));
-    return {session.MakeEvaluator(plugin, OptionsFromSettings(settings)), folder};
+    return {session.MakeEvaluator(plugin, OptionsFromSettings(settings)), plugin, folder};
   }
   LoadRequest request;
   request.file = options.file;
@@ -138,7 +138,7 @@ Asked AskedOf(Session& session, const EvalOptions& options) {
   folders.insert(folders.end(), config.heldout_problems.begin(), config.heldout_problems.end());
   const std::string folder = ProblemFolder(options.problem, folders, options.file);
   session.StartServices(config.seed);
-  return {std::move(session.MakeParts(config, request.roles).evaluator), folder};
+  return {std::move(session.MakeParts(config, request.roles).evaluator), config.evaluator.plugin, folder};
 }
 
 // What the kernel is held against. A model's time depends a little on the compiler and on how many blocks it samples,
@@ -159,17 +159,19 @@ int EvaluateKernel(const Globals& globals, const EvalOptions& options) {
   const std::string source = ReadKernel(options.kernel);
   if (!options.report.empty()) RequireWritable(options.report);
   Session session(globals);
-  const auto [evaluator, folder] = AskedOf(session, options);
+  const auto [evaluator, name, folder] = AskedOf(session, options);
+  if (!options.report.empty() && evaluator->api()->report == nullptr)
+    throw Error(KGRPO_ERROR_UNSUPPORTED, "--report: the evaluator " + name + " writes no reports");
   const Problem problem = evaluator->OpenProblem(folder);
   const Evaluation baseline = BaselineOf(*evaluator, problem, options);
   const Evaluation candidate =
       evaluator->Evaluate(problem, source, options.seed.value_or(0), !options.quick, options.show_hidden);
   if (!options.report.empty()) {
-    WriteFileAtomically(options.report, KernelReportHtml({problem.name(), options.kernel, source, candidate, baseline,
-                                                          evaluator->Describe()}));
+    WriteFileAtomically(options.report,
+                        evaluator->Report(problem, source, options.kernel, candidate, baseline).value());
   }
   if (!options.json) {
-    PrintKernelText(candidate, baseline, problem.name(), source, evaluator->Describe());
+    PrintKernelText(candidate, baseline, problem.name(), source, evaluator->Describe(), session.metrics());
     if (!options.show_hidden && candidate.diagnosis.find(kHiddenSize) != std::string::npos)
       std::printf("\nhint       --show-hidden names the size that is not shown\n");
     if (!options.report.empty()) std::printf("\nreport     %s\n", PrintableText(options.report).c_str());
@@ -251,7 +253,7 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
   auto options = std::make_shared<EvalOptions>();
   CLI::App* command = app.add_subcommand("eval", "Judge one kernel, or play a policy on held-out problems");
   command->add_option("FILE", options->file, "A pipeline file; for --kernel, its evaluator is used");
-  command->add_option("--kernel", options->kernel, "A CUDA source to judge")->type_name("F.cu");
+  command->add_option("--kernel", options->kernel, "The source to judge")->type_name("F.cu");
   command
       ->add_option("--problem", options->problem,
                    "The problem that it is to solve: a folder, or a name among FILE's problems or in problems/")
@@ -272,7 +274,7 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
   command->add_flag("--show-hidden", options->show_hidden,
                     "With --kernel: name the sizes that the problem hides from policy and coder");
   command->add_flag("--profile", options->profile,
-                    "With --kernel: add what Nsight Compute counts, where the evaluator can (evaluator_cuda)");
+                    "With --kernel: add what a profiler counts, where the evaluator has the option profile");
   command
       ->add_option("--report", options->report, "With --kernel: write all of it as a web page that needs nothing else")
       ->type_name("FILE.html");

@@ -2,17 +2,17 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <optional>
+#include <sstream>
 #include <vector>
 
+#include <kgrpo/support/evaluation_text.h>
+#include <kgrpo/support/metrics.h>
+#include <kgrpo/support/number_text.h>
 #include "cli/table.h"
 #include "console/console.h"  // Columns
 #include "host/log.h"
-#include "prompt/metrics.h"
-#include "prompt/number_text.h"
-#include "prompt/template.h"  // FormatSeconds
-#include "report/evaluation_text.h"
-#include "report/source_notes.h"  // SplitLines
 
 namespace kgrpo::cli {
 namespace {
@@ -23,37 +23,45 @@ void PrintFacts(const std::vector<FactGroup>& groups) {
     for (const Fact& fact : group.facts) width = std::max(width, Columns(PrintableText(fact.label)));
   }
   for (const FactGroup& group : groups) {
-    std::printf("\n%s\n", group.title.c_str());
+    std::printf("\n%s\n", PrintableText(group.title).c_str());
     for (const Fact& fact : group.facts) {
       const std::string label = PrintableText(fact.label);
-      std::printf("  %s%s  %s\n", label.c_str(), std::string(width - Columns(label), ' ').c_str(), fact.value.c_str());
+      std::printf("  %s%s  %s\n", label.c_str(), std::string(width - Columns(label), ' ').c_str(),
+                  PrintableText(fact.value).c_str());
     }
   }
 }
 
-// A row a source line, with the line.
-void PrintLines(const std::vector<LineFacts>& lines, const std::string& source) {
+std::vector<std::string> SplitLines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(std::move(line));
+  return lines;
+}
+
+// Remarks on lines, a row each with the line: tables of their own, one a group.
+void PrintLines(const std::vector<Remark>& remarks, const std::string& source) {
   const std::vector<std::string> texts = SplitLines(source);
-  const auto number = [](const std::optional<double>& value) { return value ? ThreeDigits(*value) : std::string("-"); };
-  const auto percent = [](const std::optional<double>& value) { return value ? Percent(*value) : std::string("-"); };
-  std::vector<std::vector<std::string>> rows;
-  for (const LineFacts& line : lines) {
-    std::string text = line.line <= texts.size() ? texts[line.line - 1] : "";
+  std::map<std::string, std::vector<std::vector<std::string>>> rows;
+  for (const Remark& remark : remarks) {
+    if (remark.line == 0) continue;
+    std::string text = remark.line <= texts.size() ? texts[remark.line - 1] : "";
     const size_t first = text.find_first_not_of(" \t");
     text = first == std::string::npos ? "" : text.substr(first);
-    rows.push_back({"  " + std::to_string(line.line), percent(line.share), line.bound, number(line.sectors),
-                    percent(line.sectors_used), number(line.shared_cycles), percent(line.shared_conflicts), text});
+    const std::string words = remark.label + (remark.label.empty() ? "" : " ") + remark.text;
+    rows[remark.group].push_back(
+        {"  " + std::to_string(remark.line), remark.share > 0 ? Percent(remark.share) : std::string("-"), words, text});
   }
-  std::printf("\n%s\n", kLinesTitle);
-  PrintTable(
-      {"  line", "time", "mostly", "sectors/request", "bytes used", "cycles/shared access", "bank conflicts", "source"},
-      rows);
+  for (const auto& [group, table] : rows) {
+    std::printf("\n%s\n", PrintableText(group).c_str());
+    PrintTable({"  line", "time", "remark", "source"}, table);
+  }
 }
 
 }  // namespace
 
 void PrintKernelText(const Evaluation& candidate, const Evaluation& baseline, const std::string& problem,
-                     const std::string& source, const std::string& evaluator) {
+                     const std::string& source, const std::string& evaluator, const MetricRegistry& registry) {
   std::printf("problem    %s\nverdict    %s\n", problem.c_str(), candidate.verdict.c_str());
   if (!candidate.diagnosis.empty()) std::printf("found      %s\n", PrintableText(candidate.diagnosis).c_str());
   const std::string clock = (baseline.modelled ? "modelled: " : "measured: ") + baseline.time_source;
@@ -67,11 +75,10 @@ void PrintKernelText(const Evaluation& candidate, const Evaluation& baseline, co
     std::printf("error      at worst %s %s\n", ThreeDigits(error->ratio).c_str(),
                 PrintableText(WorstErrorWords(*error)).c_str());
   }
-  const std::vector<NamedNumber> metrics = NumbersOf(candidate);
-  std::vector<FactGroup> facts = GroupFacts(metrics);
-  std::erase_if(facts, [](const FactGroup& group) { return group.title == kLinesTitle; });
-  PrintFacts(facts);
-  if (const std::vector<LineFacts> lines = LinesOf(metrics); !lines.empty()) PrintLines(lines, source);
+  Evaluation whole = candidate;
+  std::erase_if(whole.remarks, [](const Remark& remark) { return remark.line > 0; });
+  PrintFacts(GroupFacts(whole, &registry));
+  PrintLines(candidate.remarks, source);
   if (evaluator.empty()) return;
   std::printf("\nEvaluator\n");
   for (const std::string& line : SplitLines(evaluator)) std::printf("  %s\n", PrintableText(line).c_str());

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include <kgrpo/support/metric_registry.h>
 #include "plugin/records.h"  // Evaluation
 
 namespace kgrpo::cli {
@@ -11,7 +12,7 @@ namespace kgrpo::cli {
 // The whole evidence: what was found, the times, every measured fact in groups, a table of the source lines that the
 // time is for, and what was in force while it was measured.
 void PrintKernelText(const Evaluation& candidate, const Evaluation& baseline, const std::string& problem,
-                     const std::string& source, const std::string& evaluator);
+                     const std::string& source, const std::string& evaluator, const MetricRegistry& registry);
 
 }  // namespace kgrpo::cli
 #endif

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
+#include <kgrpo/support/number_text.h>  // FormatSeconds
 #include "cli/command.h"
 #include "cli/parallel.h"
 #include "cli/session.h"
 #include "cli/table.h"
 #include "config/problems.h"
 #include "host/cancel.h"
-#include "prompt/template.h"  // FormatSeconds
 
 namespace kgrpo::cli {
 namespace {

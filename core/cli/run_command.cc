@@ -108,7 +108,7 @@ void AddResumeCommand(CLI::App& app, const Globals& globals, Action* action) {
   CLI::App* command = app.add_subcommand("resume", "Go on with a run that was stopped or killed");
   command->add_option("RUN", options->directory, "The run's folder")->required();
   AddSetOption(command, &options->settings,
-               "Changes one key from here on: of coder.options, checkpoint, or loop.workers");
+               "Changes one key from here on: of coder.options, checkpoint, observers, or loop.workers");
   command->footer(
       "Examples:\n"
       "  kgrpo-host resume runs/quickstart\n"

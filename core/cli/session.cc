@@ -5,7 +5,7 @@
 #include <sstream>
 #include <utility>
 
-#include "digest/sha256.h"
+#include <kgrpo/support/sha256.h>
 #include "host/cancel.h"
 
 namespace kgrpo::cli {
@@ -75,6 +75,7 @@ HostServices& Session::StartServices(uint64_t seed, const std::filesystem::path&
 PipelineParts Session::MakeParts(const PipelineConfig& config, const std::set<Role>& roles, bool identify) {
   PipelineParts parts;
   HostServices* services = services_.get();
+  parts.metrics = &services->metrics();
   parts.cancelled = CancelRequested;
   parts.seconds_waited = DeviceLocks::SecondsWaited;
   parts.all_seconds_waited = DeviceLocks::AllSecondsWaited;
@@ -116,6 +117,12 @@ PipelineParts Session::MakeParts(const PipelineConfig& config, const std::set<Ro
     for (size_t i = 0; i < config.stages.size(); ++i) {
       parts.trainers.push_back(make(Role::kTrainer, "trainer[" + std::to_string(i) + "]", config.stages[i].trainer,
                                     type_identity<Trainer>(), type_identity<kgrpo_trainer_interface>()));
+    }
+  }
+  if (roles.contains(Role::kObserver)) {
+    for (size_t i = 0; i < config.observers.size(); ++i) {
+      parts.observers.push_back(make(Role::kObserver, "observers[" + std::to_string(i) + "]", config.observers[i],
+                                     type_identity<Observer>(), type_identity<kgrpo_observer_interface>()));
     }
   }
   return parts;

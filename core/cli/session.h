@@ -45,6 +45,9 @@ class Session {
   // The services for a run's instances; once, before parts are made. `artifact_root` as in HostOptions.
   HostServices& StartServices(uint64_t seed, const std::filesystem::path& artifact_root = {});
 
+  // What the instances have declared of their metrics.
+  const MetricRegistry& metrics() const { return services_->metrics(); }
+
   // Instances of the roles; throws PartError where a plugin makes none. With `identify`, the libraries' digests are
   // taken for the run's records.
   PipelineParts MakeParts(const PipelineConfig& config, const std::set<Role>& roles, bool identify = false);

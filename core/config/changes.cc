@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<std::string_view, 3> kMayChange = {"coder.options", "loop.workers", "checkpoint"};
+constexpr std::array<std::string_view, 4> kMayChange = {"coder.options", "loop.workers", "checkpoint", "observers"};
 
 // Whether --set can name the key: it takes a path apart at these.
 bool CanBeNamed(const std::string& key) {
@@ -110,7 +110,7 @@ void CheckResumeSettings(const std::vector<std::string>& settings) {
     if (MayChangeOnResume(path)) continue;
     mistakes.push_back({at, path,
                         "a run goes on with the value that it began with; what may be changed then is all of "
-                        "coder.options, loop.workers and all of checkpoint",
+                        "coder.options, loop.workers, all of checkpoint and of observers",
                         ""});
   }
   if (!mistakes.empty()) throw ConfigError(std::move(mistakes));

@@ -16,6 +16,13 @@
 namespace kgrpo {
 namespace {
 
+const Position kDefault{"default", 0, 0, 0};
+
+// The key of a role's part.
+const char* KeyOf(Role role) {
+  return role == Role::kObserver ? "observers" : RoleName(role);
+}
+
 class Loader {
  public:
   Loader(const LoadRequest& request, const SchemaLookup& lookup) : request_(request), lookup_(lookup) {}
@@ -24,6 +31,7 @@ class Loader {
     std::vector<std::string> files;
     root_ = ReadWithBases(request_.file, &files, &diagnostics_);
     if (files.empty()) Finish();  // nothing was read: complaints about missing keys would only hide why
+    FillObservers();
     ApplySettings(request_.settings, &root_, &diagnostics_);
     for (const Diagnostic& diagnostic : diagnostics_) unreadable_.insert(diagnostic.path);
     unreadable_count_ = diagnostics_.size();
@@ -66,35 +74,43 @@ class Loader {
     throw ConfigError(std::move(diagnostics_));
   }
 
+  // The default list is there before the settings are applied: they can change its items.
+  void FillObservers() {
+    if (!root_.IsMapping() || root_.Find("observers") != nullptr) return;
+    const Schema& observers = PipelineSchema()["properties"]["observers"];
+    root_.members.push_back({"observers", kDefault, Node::FromJson(observers["default"], kDefault)});
+  }
+
   void CheckPresent() {
     for (Role role : request_.roles) {
-      if (root_.Find(RoleName(role)) == nullptr) {
-        Report(root_.at, "", std::string("the key \"") + RoleName(role) + "\" is missing");
+      if (root_.Find(KeyOf(role)) == nullptr) {
+        Report(root_.at, "", std::string("the key \"") + KeyOf(role) + "\" is missing");
       }
     }
   }
 
   void FillNames() {
-    const Position at{"default", 0, 0, 0};
     if (root_.Find("name") == nullptr) {
-      root_.members.push_back({"name", at, Node::Scalar(std::filesystem::path(request_.file).stem().string(), at)});
+      root_.members.push_back(
+          {"name", kDefault, Node::Scalar(std::filesystem::path(request_.file).stem().string(), kDefault)});
     }
     if (root_.Find("output_dir") == nullptr && root_.Get("name")->IsString()) {
       const std::string directory = "runs/" + root_.Get("name")->scalar.get<std::string>();
-      root_.members.push_back({"output_dir", at, Node::Scalar(directory, at)});
+      root_.members.push_back({"output_dir", kDefault, Node::Scalar(directory, kDefault)});
     }
     FillDefaults(PipelineSchema(), &root_);  // puts them in their place
   }
 
-  // The mappings {plugin, options} of a role: one, or each stage of a list of trainers.
+  // The mappings {plugin, options} of a role: one, or each of a list of trainers or observers.
   template <typename Body>
   void ForEachChoice(Role role, Body body) {
-    Node* node = root_.Get(RoleName(role));
+    const std::string key = KeyOf(role);
+    Node* node = root_.Get(key);
     if (node == nullptr) return;
-    if (node->IsMapping()) return body(node, RoleName(role));
-    if (role != Role::kTrainer) return;
+    if (node->IsMapping()) return body(node, key);
+    if (role != Role::kTrainer && role != Role::kObserver) return;
     for (size_t i = 0; i < node->items.size(); ++i) {
-      if (node->items[i].IsMapping()) body(&node->items[i], "trainer[" + std::to_string(i) + "]");
+      if (node->items[i].IsMapping()) body(&node->items[i], key + "[" + std::to_string(i) + "]");
     }
   }
 

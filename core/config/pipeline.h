@@ -14,7 +14,7 @@
 
 namespace kgrpo {
 
-// One of the five: `{plugin: NAME or path, options: {...}}`.
+// A part of the pipeline: `{plugin: NAME or path, options: {...}}`.
 struct PluginChoice {
   std::string plugin;
   nlohmann::json options = nlohmann::json::object();  // satisfies the plugin's schema, defaults filled in
@@ -111,6 +111,7 @@ struct PipelineConfig {
   CheckpointConfig checkpoint;
   EvaluationConfig evaluation;
   ControlsConfig controls;
+  std::vector<PluginChoice> observers;
   std::string output_dir;
   std::string resolved_yaml;  // the whole file with `extends` and `--set` applied and every default filled in
 };

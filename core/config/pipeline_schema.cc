@@ -127,6 +127,12 @@ constexpr const char kSchema[] = R"json({
       "shuffle_rewards": {"type": "boolean", "default": false, "description": "Rewards are permuted among the samples of a step."}
     }
   },
+  "observers": {
+    "type": "array",
+    "items": {"$ref": "#/definitions/choice"},
+    "default": [{"plugin": "observer_tensorboard"}, {"plugin": "observer_metrics"}],
+    "description": "Are told what happens in the run, step by step, and write it where somebody looks: TensorBoard, metrics.jsonl."
+  },
   "output_dir": {"type": "string", "minLength": 1, "description": "The run folder. Default: runs/ and the name."}
 }
 })json";

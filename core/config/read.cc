@@ -60,6 +60,7 @@ PipelineConfig ReadPipeline(const Node& root) {
   config.checkpoint = {checkpoint.at("every"), checkpoint.at("keep_last"), checkpoint.at("keep_best")};
   config.evaluation = {json.at("evaluation").at("every"), json.at("evaluation").at("episodes")};
   config.controls = {json.at("controls").at("shuffle_prompts"), json.at("controls").at("shuffle_rewards")};
+  for (const Json& observer : json.at("observers")) config.observers.push_back(ReadChoice(observer));
   config.output_dir = json.at("output_dir");
   config.resolved_yaml = EmitYaml(json);
   return config;

@@ -1,5 +1,6 @@
 #include "console/console.h"
 
+#include <kgrpo/support/number_text.h>  // FormatDollars
 #include "host/log.h"
 
 #include <sys/ioctl.h>
@@ -54,10 +55,6 @@ std::string StepText(const StepLine& line, bool whole) {
 size_t Columns(const std::string& text) {
   return static_cast<size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
-}
-
-std::string FormatDollars(double value) {
-  return value >= 0.1 || value == 0 ? Format("$%.2f", value) : Format("$%.2g", value);
 }
 
 Console::Console(std::ostream& out, bool terminal, size_t columns)

@@ -70,9 +70,6 @@ std::string Sparkline(const std::vector<double>& values, size_t width);
 // How many columns a text takes: bytes that continue a UTF-8 character take none.
 size_t Columns(const std::string& text);
 
-// "$12.35", "$0.0042": of a few cents enough digits to tell it from nothing.
-std::string FormatDollars(double value);
-
 // "45 s", "3 min 20 s", "2 h 5 min".
 std::string FormatDuration(double seconds);
 

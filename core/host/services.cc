@@ -49,6 +49,11 @@ struct HostServices::InstanceServices {
     return Guard([&] { From(context).services->registry_.Declare(*declaration); });
   }
 
+  static void ListMetrics(void* context, kgrpo_metric_declaration_sink sink) noexcept {
+    From(context).services->registry_.ForEach(
+        [&](const kgrpo_metric_declaration& declaration) { sink.put(sink.context, &declaration); });
+  }
+
   static void AddPoint(void* context, kgrpo_str name, double value) noexcept {
     try {
       From(context).services->AddMetric(View(name), value);
@@ -141,6 +146,7 @@ struct HostServices::InstanceServices {
                                                         MakeErrorOf,
                                                         Log,
                                                         DeclareMetric,
+                                                        ListMetrics,
                                                         AddPoint,
                                                         Cancelled,
                                                         SecondsLeft,

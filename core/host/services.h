@@ -20,9 +20,9 @@
 #include <string_view>
 #include <vector>
 
+#include <kgrpo/support/metric_registry.h>
 #include "host/device_locks.h"
 #include "host/directories.h"
-#include "host/metric_registry.h"
 
 namespace kgrpo {
 

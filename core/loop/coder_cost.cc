@@ -1,6 +1,6 @@
 #include "loop/coder_cost.h"
 
-#include "console/console.h"
+#include <kgrpo/support/number_text.h>  // FormatDollars
 #include "loop/trajectory.h"
 
 #include <kgrpo/sdk/error.h>

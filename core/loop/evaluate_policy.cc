@@ -1,5 +1,6 @@
 #include "loop/evaluate_policy.h"
 
+#include <kgrpo/support/number_text.h>  // FormatDollars
 #include "loop/heldout.h"
 #include "store/json.h"
 

@@ -1,8 +1,9 @@
-// The five plugin instances of a pipeline, and what of the host the loop needs: what a command hands to loop/run.h and
+// The plugin instances of a pipeline, and what of the host the loop needs: what a command hands to loop/run.h and
 // loop/evaluate_policy.h. Tests make it from tables within the process.
 #ifndef KGRPO_LOOP_PARTS_H
 #define KGRPO_LOOP_PARTS_H
 
+#include <kgrpo/support/metric_registry.h>
 #include "plugin/instances.h"
 
 #include <functional>
@@ -15,7 +16,7 @@ namespace kgrpo {
 
 // Which library plays a role, for the run's records.
 struct PluginIdentity {
-  std::string role;  // "policy", "coder", "evaluator", "reward", "trainer[0]"
+  std::string role;  // "policy", "coder", "evaluator", "reward", "trainer[0]", "observers[0]"
   std::string name, version;
   std::string path;    // of the library
   std::string sha256;  // of its bytes
@@ -26,8 +27,11 @@ struct PipelineParts {
   std::unique_ptr<Coder> coder;
   std::unique_ptr<Evaluator> evaluator;
   std::unique_ptr<Reward> reward;
-  std::vector<std::unique_ptr<Trainer>> trainers;  // one a stage, in order; destroyed before the policy
+  std::vector<std::unique_ptr<Trainer>> trainers;    // one a stage, in order; destroyed before the policy
+  std::vector<std::unique_ptr<Observer>> observers;  // in the pipeline's order
   std::vector<PluginIdentity> identities;
+
+  const MetricRegistry* metrics = nullptr;  // what the plugins call what they measure; null: they say nothing
 
   // Whether the user asked to stop (host/cancel.h), how long the calling thread has waited for devices so far
   // (DeviceLocks::SecondsWaited) and all threads together (AllSecondsWaited), and the metrics that plugins pushed since

@@ -85,8 +85,8 @@ class Rollout::Session {
     slot.round.round = trajectory.round();
     slot.round.code_a = trajectory.code_a();
     slot.round.code_b = trajectory.code_b();
-    const PromptState state =
-        slots_[request_.assignments[trajectory.record().trajectory].prompt_of].trajectory.Prompt();
+    const PromptState state = slots_[request_.assignments[trajectory.record().trajectory].prompt_of].trajectory.Prompt(
+        rollout_.parts_.metrics);
     slot.round.messages = PromptMessages(rollout_.system_, rollout_.user_, state);
     if (request_.suggester.kind == Suggester::Kind::kPolicy || request_.encode) {
       ChatOptions options;

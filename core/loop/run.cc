@@ -1,6 +1,7 @@
 #include "loop/run.h"
 
 #include "config/hidden_keys.h"
+#include "host/cancel.h"
 #include "loop/best_kernels.h"
 #include "loop/checkpoint.h"
 #include "loop/coder_cost.h"
@@ -8,6 +9,7 @@
 #include "loop/identity.h"
 #include "loop/learned.h"
 #include "loop/metrics.h"
+#include "loop/observers.h"
 #include "loop/stage.h"
 #include "loop/stopwatch.h"
 #include "loop/summary.h"
@@ -15,7 +17,6 @@
 #include "store/database.h"
 #include "store/kernels.h"
 #include "store/rollouts.h"
-#include "store/tensorboard.h"
 
 #include <kgrpo/sdk/error.h>
 
@@ -47,12 +48,28 @@ class Runner {
         problems_(problems.train),
         heldout_(problems.heldout),
         warning_(problems.warning),
-        rollout_(config, parts, problems_, pool_) {
+        rollout_(config, parts, problems_, pool_),
+        observers_(config, parts) {
     for (const StageConfig& stage : config_.stages) total_ += stage.steps;
     if (heldout_) heldout_rollout_.emplace(config_, parts_, *heldout_, pool_);
   }
 
   RunOutcome Run() {
+    try {
+      RunOutcome outcome = RunToItsEnd();
+      const bool finished =
+          outcome.status == RunOutcome::Status::kFinished || outcome.status == RunOutcome::Status::kNothingLearned;
+      const std::string failures = observers_.End(finished ? "finished" : "stopped");
+      if (!failures.empty()) outcome.message += (outcome.message.empty() ? "" : "; ") + failures;
+      return outcome;
+    } catch (...) {
+      observers_.End("failed");
+      throw;
+    }
+  }
+
+ private:
+  RunOutcome RunToItsEnd() {
     Open();
     try {
       RunStages();
@@ -69,7 +86,6 @@ class Runner {
                 ". final/ is the model as it was: mend the cause, and run again with --overwrite"};
   }
 
- private:
   // Where the run stands, and the first words about it.
   void Open() {
     if (options_.console != nullptr) ShowHeader(*options_.console, config_, parts_, problems_, folder_);
@@ -95,7 +111,7 @@ class Runner {
     for (uint64_t step = database_.LastJudging(done_) + 1; step <= done_; ++step) {
       best_->Add(step, database_.ReadStep(Purpose::kTrain, step));
     }
-    events_.emplace(folder_.path(), Now(), options_.resume ? std::optional(done_ + 1) : std::nullopt);
+    observers_.Begin(config_, folder_.path(), total_, done_, options_.resume);
     if (options_.resume) {
       std::string with;
       for (const std::string& setting : options_.overrides) with += (with.empty() ? ", now with " : ", ") + setting;
@@ -133,8 +149,10 @@ class Runner {
   void RunStep(uint64_t step) {
     const Stopwatch watch;
     at_ = step;
-    parts_.take_metrics();  // what plugins pushed before the step is no part of it
-    StepRecord record;
+    NoteStepUnderWay(step);
+    parts_.take_metrics();                               // what plugins pushed before the step is no part of it
+    const auto shared = std::make_shared<StepRecord>();  // with the observers, once it is recorded
+    StepRecord& record = *shared;
     record.step = step;
     record.stage = stage_->index();
     record.stage_name = config_.stages[stage_->index()].trainer.plugin;
@@ -165,22 +183,32 @@ class Runner {
     database_.WriteStep(record, judged);
     WriteRollouts(folder_.rollouts(), record);
     for (const BestKernel& kernel : judged.best) WriteBestKernel(folder_.kernels(), kernel);
-    events_->Add(step, record.finished_at, record.metrics);
     done_ = step;
     stage_->StepRecorded();
     reward_mean_ = record.has_rollouts ? std::optional(record.reward_mean) : std::nullopt;
+    observers_.Step(shared);
     if (CheckpointDue(step)) {
-      const Stopwatch writing;
-      models_.WriteCheckpoint(*stage_, done_, reward_mean_);
-      const Metric time = {"time/checkpoint", writing.seconds()};
+      const Metric time = {"time/checkpoint", WriteCheckpoint()};
       metrics.emplace(time.name, time.value);
       database_.AddMetric(step, time);
-      events_->Add(step, Now(), std::span(&time, 1));
     }
     if (options_.console != nullptr) {
       ShowStep(*options_.console, record, metrics, total_, problems_[0].baseline.modelled);
     }
+    observers_.ThrowFailure();
     if (done_ < total_) stage_->CheckAnswers(record);
+  }
+
+  // Of the step `done_`. Returns the seconds that it took. A resumed run tells no step up to its checkpoint again, so
+  // the observers are told of them first.
+  double WriteCheckpoint() {
+    observers_.Drain();
+    Pass(options_.faults, "observers: told");
+    const Stopwatch writing;
+    models_.WriteCheckpoint(*stage_, done_, reward_mean_);
+    const double seconds = writing.seconds();
+    observers_.Checkpoint(done_, models_.PathOf(done_), seconds);
+    return seconds;
   }
 
   // Kernels of the last steps whose judging was stopped.
@@ -220,7 +248,7 @@ class Runner {
     std::string kept;
     const std::optional<CheckpointState> last = models_.Last();
     if (stage_ != nullptr && !stage_->policy_in_doubt() && done_ > 0 && (!last || last->step < done_)) {
-      models_.WriteCheckpoint(*stage_, done_, reward_mean_);
+      WriteCheckpoint();
       kept = "a checkpoint of step " + std::to_string(done_) + " was written";
     } else if (last) {
       kept = "the last checkpoint is of step " + std::to_string(last->step);
@@ -268,9 +296,9 @@ class Runner {
   const std::optional<ProblemSet>& heldout_;
   const std::string& warning_;
   Rollout rollout_;
+  Observers observers_;
   std::optional<Rollout> heldout_rollout_;
   std::optional<BestKernels> best_;
-  std::optional<EventWriter> events_;
   std::optional<CheckpointState> checkpoint_;  // that the run goes on from
   std::unique_ptr<Stage> stage_;
   std::optional<double> begin_seconds_;  // what beginning the stage took, until a step's metrics hold it

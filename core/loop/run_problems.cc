@@ -19,7 +19,7 @@ RunProblems::RunProblems(const PipelineConfig& config, PipelineParts& parts)
   std::vector<PromptState> first_rounds;
   const auto add = [&](const ProblemSet& problems) {
     for (size_t i = 0; i < problems.size(); ++i)
-      first_rounds.push_back(Trajectory(0, 0, problems[i], config.loop).Prompt());
+      first_rounds.push_back(Trajectory(0, 0, problems[i], config.loop).Prompt(parts.metrics));
   };
   if (TrainsOnPrompts(parts.trainers)) add(train);
   if (heldout) add(*heldout);

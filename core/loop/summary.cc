@@ -1,5 +1,6 @@
 #include "loop/summary.h"
 
+#include <kgrpo/support/number_text.h>  // FormatDollars
 #include "loop/coder_cost.h"
 #include "loop/learned.h"
 #include "loop/metrics.h"
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <set>
 
 namespace kgrpo {
@@ -65,6 +67,16 @@ void ShowCoder(Console& console, RunDatabase& database) {
   }
 }
 
+// What the observers that come with kgrpo wrote there: "", or ", metrics.jsonl, TensorBoard events".
+std::string ObserversFiles(const std::filesystem::path& folder) {
+  std::string files = std::filesystem::exists(folder / "metrics.jsonl") ? ", metrics.jsonl" : "";
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().filename().string().find("tfevents") == std::string::npos) continue;
+    return files + ", TensorBoard events";
+  }
+  return files;
+}
+
 }  // namespace
 
 void ShowHeader(Console& console, const PipelineConfig& config, const PipelineParts& parts, const ProblemSet& problems,
@@ -119,7 +131,7 @@ void ShowStep(Console& console, const StepRecord& record, const MetricMap& metri
   line.not_applicable_rate = value("coder/not_applicable_rate");
   line.unclear_rate = value("coder/unclear_rate");
   line.coder_error_rate = value("coder/error_rate");
-  line.cost = value("coder/cost_total");
+  line.cost = value(kCostMetric);
   line.favourite_share = value("policy/favourite_share");
   line.entropy = value("policy/suggestion_entropy");
   line.has_loss = metrics.contains("loss");
@@ -197,8 +209,8 @@ void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& prob
   const std::string path = folder.path().string();
   const std::string kernels = best.empty() ? "" : "kernels/ (the best verified ones), ";
   const std::string model = learned ? "the trained model" : "the model as it was";
-  console.Note("left behind in " + path + ": final/ (" + model + "), " + kernels +
-               "run.sqlite, rollouts/, TensorBoard events" +
+  console.Note("left behind in " + path + ": final/ (" + model + "), " + kernels + "run.sqlite, rollouts/" +
+               ObserversFiles(folder.path()) +
                (best.empty() ? "; kernels/ is empty: no candidate was both right and faster than its reference" : ""));
   if (!learned) return;
   console.Note("next: kgrpo-host eval " + folder.resolved_yaml().string() + " --policy " +

@@ -43,7 +43,7 @@ bool Trajectory::Suggested(const std::string& suggestion) const {
                      [&](const RoundRecord& round) { return round.suggestion == suggestion; });
 }
 
-PromptState Trajectory::Prompt() const {
+PromptState Trajectory::Prompt(const MetricRegistry* metrics) const {
   PromptState state;
   state.problem = problem_->prompt;
   state.code_a = code_a_;
@@ -61,13 +61,9 @@ PromptState Trajectory::Prompt() const {
     past.speedup = round.speedup;
     past.diagnosis = round.evaluation ? round.evaluation->diagnosis : round.answer.message;
   }
-  if (current_.correct) {
-    state.current_speedup = problem_->baseline.seconds / current_.seconds;
-    state.current_seconds = current_.seconds;
-  }
-  state.current_diagnosis = current_.diagnosis;
-  state.current_verdict = current_.verdict;
-  for (const Metric& metric : current_.metrics) state.current_metrics.emplace_back(metric.name, metric.value);
+  state.current = current_;
+  if (current_.correct) state.current_speedup = problem_->baseline.seconds / current_.seconds;
+  state.metrics = metrics;
   return state;
 }
 
@@ -100,10 +96,10 @@ void Trajectory::Score(RoundRecord& round, const Reward& reward) const {
   request.round = round.round;
   request.rounds = record_.rounds;
   request.history = history.data();
-  Reward::Scored scored = reward.Score(request);
+  Reward::Scored scored = reward.Score(request, problem_->prompt.name);
   round.reward = scored.score;
   round.reward_parts = std::move(scored.parts);
-  round.idle_reward = reward.Idle(request);
+  round.idle_reward = reward.Idle(request, problem_->prompt.name);
 }
 
 void Trajectory::Finish(RoundRecord round) {

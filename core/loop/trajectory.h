@@ -32,7 +32,7 @@ class Trajectory {
   const TrajectoryRecord& record() const { return record_; }
   bool Suggested(const std::string& suggestion) const;  // in an earlier round
 
-  PromptState Prompt() const;
+  PromptState Prompt(const MetricRegistry* metrics) const;
   // For the record: it is given the prompts of a trajectory on that other problem.
   void SetPromptedAs(const std::string& problem) { record_.prompted_as = problem; }
 

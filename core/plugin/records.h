@@ -1,5 +1,6 @@
-// Owning copies of what crosses the plugin ABI by value: evaluations, coder answers, completions. Used wherever the
-// host keeps such a thing beyond the call that delivered it (loop/, store/, cli/).
+// Owning copies of what crosses the plugin ABI by value: coder answers, completions; evaluations are those of
+// kgrpo/support/evaluation.h. Used wherever the host keeps such a thing beyond the call that delivered it (loop/,
+// store/, cli/).
 //
 // FromC copies what a plugin pushed and throws kgrpo::Error when the plugin broke the contract. View structs lend a C
 // struct that points into the owning one: they must not outlive it, nor survive a change to it.
@@ -9,6 +10,7 @@
 #include <kgrpo/coder.h>
 #include <kgrpo/evaluator.h>
 #include <kgrpo/policy.h>
+#include <kgrpo/support/evaluation.h>
 
 #include <cstdint>
 #include <optional>
@@ -16,58 +18,6 @@
 #include <vector>
 
 namespace kgrpo {
-
-// Refuses a struct of a plugin that is shorter than its first release, `least`: its later members would be read from
-// whatever lies behind it.
-void RequireSize(uint32_t struct_size, size_t least, const char* type);
-
-// A named number, as plugins push them.
-struct Metric {
-  std::string name;
-  double value = 0;
-  bool operator==(const Metric&) const = default;
-};
-
-// A fact in words; kgrpo_remark.
-struct Remark {
-  std::string group, label, text;
-  uint32_t line = 0;
-  double share = 0;
-  bool operator==(const Remark&) const = default;
-};
-
-// A kgrpo_evaluation that points into an Evaluation.
-class EvaluationView {
- public:
-  explicit EvaluationView(const struct Evaluation& evaluation);
-  const kgrpo_evaluation* c() const { return &c_; }
-
- private:
-  std::vector<kgrpo_metric> metrics_;  // c_ points here; moving a vector keeps its elements in place
-  std::vector<kgrpo_remark> remarks_;
-  kgrpo_evaluation c_{};
-};
-
-// What an evaluator found about one kernel; kgrpo_evaluation says what each field means.
-struct Evaluation {
-  bool compiled = false;
-  bool correct = false;
-  std::string verdict;
-  double seconds = 0;
-  double seconds_low = 0;
-  double seconds_high = 0;
-  bool modelled = false;
-  std::string time_source;
-  std::string diagnosis;
-  double speedup = 0;
-  double speedup_low = 0;
-  double speedup_high = 0;
-  std::vector<Metric> metrics;
-  std::vector<Remark> remarks;
-
-  static Evaluation FromC(const kgrpo_evaluation& c);
-  EvaluationView ToC() const { return EvaluationView(*this); }
-};
 
 // What became of a request to a coder; kgrpo_coder_answer says what each field means.
 struct CoderAnswer {

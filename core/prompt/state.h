@@ -3,17 +3,15 @@
 #ifndef KGRPO_PROMPT_STATE_H
 #define KGRPO_PROMPT_STATE_H
 
+#include <kgrpo/support/evaluation.h>
+#include <kgrpo/support/metric_registry.h>
+#include <kgrpo/support/prompt_problem.h>
+
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace kgrpo {
-
-struct PromptProblem {
-  std::string name, title, family, task, signature;
-  std::vector<std::string> traits;
-};
 
 // A round that is over.
 struct PromptRound {
@@ -33,12 +31,10 @@ struct PromptState {
   std::string last_suggestion;  // what led from A to B
   uint32_t round = 1;           // from 1
   uint32_t rounds = 1;
-  std::vector<PromptRound> history;  // oldest first
-  double current_speedup = 0;        // of code_b over the reference; 0 unless right
-  double current_seconds = 0;        // 0 unless right
-  std::string current_diagnosis;
-  std::string current_verdict;
-  std::vector<std::pair<std::string, double>> current_metrics;  // as the evaluator pushed them
+  std::vector<PromptRound> history;         // oldest first
+  Evaluation current;                       // of code_b
+  double current_speedup = 0;               // over the reference; 0 unless right
+  const MetricRegistry* metrics = nullptr;  // what metrics are called; null: nobody said
 };
 
 }  // namespace kgrpo

@@ -1,12 +1,14 @@
 #include "prompt/template.h"
 
-#include "prompt/metrics.h"
-#include "prompt/template_data.h"
-
 #include <kgrpo/sdk/error.h>
+#include <kgrpo/support/metrics.h>
+#include <kgrpo/support/number_text.h>
+#include <kgrpo/support/template_data.h>
 
 #include <cstdio>
 #include <kainjow/mustache.hpp>
+
+#include "prompt/variables.h"
 
 namespace kgrpo {
 namespace {
@@ -47,12 +49,12 @@ mustache::data Root(const PromptState& state) {
 
   mustache::data current;
   current.set("speedup", Speedup(state.current_speedup));
-  current.set("time", TextData(state.current_seconds > 0 ? FormatSeconds(state.current_seconds) : ""));
-  current.set("diagnosis", TextData(state.current_diagnosis));
-  current.set("verdict", TextData(state.current_verdict));
-  current.set("right", mustache::data(state.current_verdict == "right"));
-  current.set("metrics", MetricsData(state.current_metrics));
-  current.set("evidence", TextData(EvidenceText(state.current_metrics)));
+  current.set("time", TextData(state.current.seconds > 0 ? FormatSeconds(state.current.seconds) : ""));
+  current.set("diagnosis", TextData(state.current.diagnosis));
+  current.set("verdict", TextData(state.current.verdict));
+  current.set("right", mustache::data(state.current.correct));
+  current.set("metrics", MetricsData(state.current.metrics, state.metrics));
+  current.set("evidence", TextData(EvidenceText(state.current, state.metrics)));
 
   mustache::data root;
   root.set("problem", ProblemData(state.problem));
@@ -73,6 +75,10 @@ mustache::data Root(const PromptState& state) {
 }
 
 }  // namespace
+
+std::vector<TemplateMistake> CheckTemplate(const std::string& text) {
+  return CheckTemplate(text, PromptVariables());
+}
 
 struct PromptTemplate::Compiled {
   explicit Compiled(const std::string& text) : mustache(text) {
@@ -97,24 +103,6 @@ PromptTemplate& PromptTemplate::operator=(PromptTemplate&&) noexcept = default;
 
 std::string PromptTemplate::Render(const PromptState& state) const {
   return compiled_->mustache.render(Root(state));
-}
-
-std::string FormatSeconds(double seconds) {
-  struct Unit {
-    double size;
-    const char* name;
-  };
-  static constexpr Unit kUnits[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}};
-  const Unit* unit = &kUnits[3];
-  for (const Unit& candidate : kUnits) {
-    if (seconds >= candidate.size) {
-      unit = &candidate;
-      break;
-    }
-  }
-  char text[48];
-  std::snprintf(text, sizeof text, "%.3g %s", seconds / unit->size, unit->name);
-  return text;
 }
 
 }  // namespace kgrpo

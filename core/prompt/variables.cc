@@ -1,5 +1,7 @@
 #include "prompt/variables.h"
 
+#include <kgrpo/support/template_data.h>  // ProblemVariable
+
 namespace kgrpo {
 
 const Variable& PromptVariables() {
@@ -17,15 +19,7 @@ const Variable& PromptVariables() {
                                 {"speedup", kText},
                                 {"diagnosis", kText}}};
   static const Variable kRoot{Kind::kRecord,
-                              {{"problem",
-                                {Kind::kRecord,
-                                 {{"name", kText},
-                                  {"title", kText},
-                                  {"family", kText},
-                                  {"task", kText},
-                                  {"signature", kText},
-                                  {"traits", kTexts},
-                                  {"traits_joined", kText}}}},
+                              {{"problem", ProblemVariable()},
                                {"code_a", kText},
                                {"code_b", kText},
                                {"last_suggestion", kText},

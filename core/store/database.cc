@@ -1,7 +1,7 @@
 // RunDatabase: opening it and writing; database_read.cc reads.
 #include "store/database.h"
 
-#include "digest/sha256.h"
+#include <kgrpo/support/sha256.h>
 #include "store/json.h"
 #include "store/schema.h"
 
@@ -84,7 +84,8 @@ void RunDatabase::WriteProblems(Purpose purpose, const std::vector<ProblemRecord
 }
 
 void RunDatabase::WriteTrajectories(Purpose purpose, uint64_t step, const std::vector<TrajectoryRecord>& trajectories) {
-  for (const char* table : {"trajectories", "rounds", "evaluations", "dropped_rounds", "reused_answers"}) {
+  for (const char* table :
+       {"trajectories", "rounds", "evaluations", "evaluation_details", "dropped_rounds", "reused_answers"}) {
     Statement clear(database_, std::string("DELETE FROM ") + table + " WHERE purpose = ? AND step = ?");
     (clear << PurposeName(purpose) << step).Run();
   }
@@ -95,6 +96,7 @@ void RunDatabase::WriteTrajectories(Purpose purpose, uint64_t step, const std::v
       "?, ?, ?, ?)");
   Statement insert_evaluation(database_,
                               "INSERT INTO evaluations VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Statement insert_details(database_, "INSERT INTO evaluation_details VALUES(?, ?, ?, ?, ?, ?, ?, ?)");
   for (const TrajectoryRecord& trajectory : trajectories) {
     (insert_trajectory << PurposeName(purpose) << step << trajectory.trajectory << trajectory.problem
                        << trajectory.problem_name << trajectory.family << trajectory.prompted_as
@@ -121,6 +123,10 @@ void RunDatabase::WriteTrajectories(Purpose purpose, uint64_t step, const std::v
                          << evaluation.verdict << evaluation.seconds << evaluation.seconds_low
                          << evaluation.seconds_high << evaluation.modelled << evaluation.time_source
                          << evaluation.diagnosis << MetricsToJson(evaluation.metrics) << round.evaluate_seconds)
+          .Run();
+      if (evaluation.speedup == 0 && evaluation.remarks.empty()) continue;
+      (insert_details << PurposeName(purpose) << step << trajectory.trajectory << round.round << evaluation.speedup
+                      << evaluation.speedup_low << evaluation.speedup_high << RemarksToJson(evaluation.remarks))
           .Run();
     }
   }

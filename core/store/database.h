@@ -3,9 +3,9 @@
 #ifndef KGRPO_STORE_DATABASE_H
 #define KGRPO_STORE_DATABASE_H
 
+#include <kgrpo/support/sqlite.h>
 #include "store/fault.h"
 #include "store/records.h"
-#include "store/sqlite.h"
 
 #include <cstdint>
 #include <filesystem>

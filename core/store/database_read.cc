@@ -58,10 +58,11 @@ std::vector<TrajectoryRecord> RunDatabase::ReadStep(Purpose purpose, uint64_t st
         "(SELECT text FROM sources WHERE hash = code_a), (SELECT text FROM sources WHERE hash = code_b), "
         "(SELECT text FROM sources WHERE hash = code_c), coder_outcome, coder_summary, coder_message, "
         "coder_prompt_tokens, coder_completion_tokens, coder_cost, coder_seconds, coder_attempts, unchanged, applied, "
-        "speedup, reward, idle_reward, reward_parts, seed, compiled, correct, verdict, seconds, seconds_low, "
+        "r.speedup, reward, idle_reward, reward_parts, seed, compiled, correct, verdict, seconds, seconds_low, "
         "seconds_high, modelled, time_source, diagnosis, metrics, evaluate_seconds, u.round IS NOT NULL, returned, "
-        "advantage "
+        "advantage, d.speedup, speedup_low, speedup_high, remarks "
         "FROM rounds r LEFT JOIN evaluations e USING(purpose, step, trajectory, round) "
+        "LEFT JOIN evaluation_details d USING(purpose, step, trajectory, round) "
         "LEFT JOIN reused_answers u USING(purpose, step, trajectory, round) "
         "LEFT JOIN sample_outcomes o ON o.step = r.step AND o.trajectory = r.trajectory AND o.round = r.round AND "
         "r.purpose = 'train' "
@@ -112,6 +113,11 @@ std::vector<TrajectoryRecord> RunDatabase::ReadStep(Purpose purpose, uint64_t st
       evaluation.diagnosis = rounds.Text(33);
       evaluation.metrics = MetricsFromJson(rounds.Text(34));
       round.evaluate_seconds = rounds.Real(35);
+      if (rounds.IsNull(42)) continue;
+      evaluation.speedup = rounds.Real(39);
+      evaluation.speedup_low = rounds.Real(40);
+      evaluation.speedup_high = rounds.Real(41);
+      evaluation.remarks = RemarksFromJson(rounds.Text(42));
     }
   }
   return trajectories;

@@ -36,6 +36,27 @@ std::vector<Metric> MetricsOf(const Json& json) {
   return metrics;
 }
 
+Json RemarksArray(const std::vector<Remark>& remarks) {
+  Json json = Json::array();
+  for (const Remark& remark : remarks) {
+    json.push_back({{"group", remark.group},
+                    {"label", remark.label},
+                    {"text", remark.text},
+                    {"line", remark.line},
+                    {"share", remark.share}});
+  }
+  return json;
+}
+
+std::vector<Remark> RemarksOf(const Json& json) {
+  std::vector<Remark> remarks;
+  for (const Json& remark : json) {
+    remarks.push_back(
+        {remark.at("group"), remark.at("label"), remark.at("text"), remark.at("line"), remark.at("share")});
+  }
+  return remarks;
+}
+
 }  // namespace
 
 std::string MetricsToJson(const std::vector<Metric>& metrics) {
@@ -45,12 +66,28 @@ std::vector<Metric> MetricsFromJson(const std::string& text) {
   return MetricsOf(Json::parse(text));
 }
 
+std::string RemarksToJson(const std::vector<Remark>& remarks) {
+  return DumpJson(RemarksArray(remarks));
+}
+std::vector<Remark> RemarksFromJson(const std::string& text) {
+  return RemarksOf(Json::parse(text));
+}
+
 Json EvaluationToJson(const Evaluation& evaluation) {
-  return {{"compiled", evaluation.compiled},       {"correct", evaluation.correct},
-          {"verdict", evaluation.verdict},         {"seconds", evaluation.seconds},
-          {"seconds_low", evaluation.seconds_low}, {"seconds_high", evaluation.seconds_high},
-          {"modelled", evaluation.modelled},       {"time_source", evaluation.time_source},
-          {"diagnosis", evaluation.diagnosis},     {"metrics", MetricsObject(evaluation.metrics)}};
+  return {{"compiled", evaluation.compiled},
+          {"correct", evaluation.correct},
+          {"verdict", evaluation.verdict},
+          {"seconds", evaluation.seconds},
+          {"seconds_low", evaluation.seconds_low},
+          {"seconds_high", evaluation.seconds_high},
+          {"modelled", evaluation.modelled},
+          {"time_source", evaluation.time_source},
+          {"diagnosis", evaluation.diagnosis},
+          {"speedup", evaluation.speedup},
+          {"speedup_low", evaluation.speedup_low},
+          {"speedup_high", evaluation.speedup_high},
+          {"metrics", MetricsObject(evaluation.metrics)},
+          {"remarks", RemarksArray(evaluation.remarks)}};
 }
 
 Evaluation EvaluationFromJson(const Json& json) {
@@ -65,6 +102,11 @@ Evaluation EvaluationFromJson(const Json& json) {
   evaluation.time_source = json.at("time_source");
   evaluation.diagnosis = json.at("diagnosis");
   evaluation.metrics = MetricsOf(json.at("metrics"));
+  if (!json.contains("remarks")) return evaluation;  // written by an earlier version
+  evaluation.speedup = json.at("speedup");
+  evaluation.speedup_low = json.at("speedup_low");
+  evaluation.speedup_high = json.at("speedup_high");
+  evaluation.remarks = RemarksOf(json.at("remarks"));
   return evaluation;
 }
 

@@ -1,4 +1,4 @@
-// JSON forms of what the store keeps as text: messages, metrics, evaluations. Used within store/.
+// JSON forms of what the store keeps as text: messages, metrics, remarks, evaluations. Used within store/.
 #ifndef KGRPO_STORE_JSON_H
 #define KGRPO_STORE_JSON_H
 
@@ -17,6 +17,8 @@ std::string MessagesToJson(const std::vector<ChatMessage>& messages);  // [{"rol
 std::vector<ChatMessage> MessagesFromJson(const std::string& text);
 std::string MetricsToJson(const std::vector<Metric>& metrics);  // {"name": value, ...}, order kept
 std::vector<Metric> MetricsFromJson(const std::string& text);
+std::string RemarksToJson(const std::vector<Remark>& remarks);  // [{"group": ..., "text": ...}, ...]
+std::vector<Remark> RemarksFromJson(const std::string& text);
 nlohmann::ordered_json EvaluationToJson(const Evaluation& evaluation);
 Evaluation EvaluationFromJson(const nlohmann::ordered_json& json);
 

@@ -1,6 +1,6 @@
 #include "store/kernels.h"
 
-#include "digest/sha256.h"
+#include <kgrpo/support/sha256.h>
 #include "store/files.h"
 #include "store/json.h"
 

@@ -1,7 +1,7 @@
 #include "store/run_folder.h"
 
+#include <kgrpo/support/number_text.h>  // FormatDollars
 #include "config/changes.h"
-#include "console/console.h"  // FormatDollars
 #include "store/database.h"
 #include "store/files.h"
 
@@ -45,9 +45,10 @@ bool HoldsAFile(const fs::path& folder) {
 
 // What a run writes, and therefore what --overwrite deletes.
 bool IsOurs(const std::string& name) {
-  for (const char* ours : {"resolved.yaml", "run.json", "run.sqlite", "run.sqlite-wal", "run.sqlite-shm", "run.lock",
-                           "log.txt", "rollouts", "checkpoints", "kernels", "final", "final.partial", "artifacts",
-                           kEarlierArtifacts, "report.html", "resolved.yaml.partial", "run.json.partial"}) {
+  for (const char* ours :
+       {"resolved.yaml", "run.json", "run.sqlite", "run.sqlite-wal", "run.sqlite-shm", "run.lock", "log.txt",
+        "rollouts", "checkpoints", "kernels", "final", "final.partial", "artifacts", kEarlierArtifacts, "report.html",
+        "resolved.yaml.partial", "run.json.partial", "metrics.jsonl", "rounds.jsonl"}) {
     if (name == ours) return true;
   }
   return name.find("tfevents") != std::string::npos;

@@ -80,6 +80,10 @@ CREATE TABLE IF NOT EXISTS dropped_rounds(
   coder_completion_tokens INTEGER NOT NULL, coder_cost REAL NOT NULL, coder_seconds REAL NOT NULL,
   coder_attempts INTEGER NOT NULL,
   PRIMARY KEY(purpose, step, trajectory)) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS evaluation_details(
+  purpose TEXT NOT NULL, step INTEGER NOT NULL, trajectory INTEGER NOT NULL, round INTEGER NOT NULL,
+  speedup REAL NOT NULL, speedup_low REAL NOT NULL, speedup_high REAL NOT NULL, remarks TEXT NOT NULL,
+  PRIMARY KEY(purpose, step, trajectory, round)) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS reused_answers(
   purpose TEXT NOT NULL, step INTEGER NOT NULL, trajectory INTEGER NOT NULL, round INTEGER NOT NULL,
   PRIMARY KEY(purpose, step, trajectory, round)) STRICT, WITHOUT ROWID;

@@ -1,7 +1,7 @@
 #include "coder_gpt4o/coder.h"
 
+#include <kgrpo/support/sha256.h>
 #include "coder_gpt4o/job.h"
-#include "digest/sha256.h"
 
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>
@@ -30,7 +30,7 @@ std::string ServiceOf(std::string_view url) {
 
 Coder::Coder(CoderOptions options, Service service, Recordings recordings, Reports reports)
     : options_(std::move(options)),
-      prompt_(options_.system_template, options_.user_template, options_.diagnosis_bytes),
+      prompt_(options_.system_template, options_.user_template, options_.diagnosis_bytes, names_),
       service_(std::move(service)),
       recordings_(std::move(recordings)),
       reports_(std::move(reports)),
@@ -41,9 +41,17 @@ Coder::~Coder() {
   EndWatching();
 }
 
-double Coder::spent() const {
+Spending Coder::Spending() const {
   const std::lock_guard lock(mutex_);
-  return budget_.spent();
+  return {budget_.spent(), lost_cost_};
+}
+
+// At the first request: every plugin is made by then, and has said what its metrics are called.
+const CoderPrompt& Coder::Prompt() const {
+  std::call_once(names_read_, [this] {
+    if (reports_.read_names) reports_.read_names(&names_);
+  });
+  return prompt_;
 }
 
 void Coder::OpenRecordings() {
@@ -108,7 +116,7 @@ std::string Coder::Describe() const {
 }
 
 std::string Coder::Describe(const kgrpo_coder_request& request) const {
-  nlohmann::json body = nlohmann::json::parse(TextOf(Body(prompt_.Messages(request), request.seed)));
+  nlohmann::json body = nlohmann::json::parse(TextOf(Body(Prompt().Messages(request), request.seed)));
   const nlohmann::json messages = std::move(body["messages"]);
   body.erase("messages");
   std::string text = options_.mode == Mode::kReplay
@@ -122,7 +130,7 @@ std::string Coder::Describe(const kgrpo_coder_request& request) const {
 }
 
 void Coder::Implement(const kgrpo_coder_request& request, kgrpo_coder_done done) {
-  Ask(std::make_shared<Job>(request, prompt_.Messages(request), prompt_.UnmeasuredMessages(request),
+  Ask(std::make_shared<Job>(request, Prompt().Messages(request), Prompt().UnmeasuredMessages(request),
                             options_.continuations, cancels_.load(), done));
 }
 
@@ -145,7 +153,6 @@ void Coder::Cancel() {
 void Coder::Ask(const JobPointer& job) {
   try {
     OpenRecordings();
-    ReportTotals();
     job->request = RequestOf(*job);
     if (UseRecorded(job)) return;
     if (options_.mode == Mode::kReplay) {

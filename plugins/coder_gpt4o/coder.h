@@ -5,6 +5,7 @@
 
 #include <kgrpo/coder.h>
 
+#include <kgrpo/support/metric_registry.h>
 #include "coder_gpt4o/budget.h"
 #include "coder_gpt4o/completion_client.h"
 #include "coder_gpt4o/options.h"
@@ -44,10 +45,17 @@ struct Recordings {
   std::shared_ptr<Recording> replay;                       // of mode replay: read
 };
 
-// What a person and a metric are told. Any thread.
+// What a person and a metric are told, and what the metrics of others are called. Any thread; each may be empty.
 struct Reports {
   std::function<void(std::string_view message)> warn;
   std::function<void(std::string_view name, double value)> metric;
+  std::function<void(MetricRegistry* names)> read_names = {};  // asked once, when all plugins have declared theirs
+};
+
+// US dollars.
+struct Spending {
+  double cost = 0;
+  double lost_cost = 0;  // of it: for attempts that gave no answer
 };
 
 class Coder {
@@ -68,8 +76,8 @@ class Coder {
   // What would be posted for the request, for a person: its keys as JSON, then each message. [any thread]
   std::string Describe(const kgrpo_coder_request& request) const;
 
-  // US dollars, with those of the run's earlier processes once there was a request. [any thread]
-  double spent() const;
+  // As kgrpo_coder_interface::spending, with that of the run's earlier processes once there was a request. [any thread]
+  coder_gpt4o::Spending Spending() const;
 
  private:
   using JobPointer = std::shared_ptr<Job>;
@@ -79,6 +87,7 @@ class Coder {
     std::unique_ptr<QuestionLock> lock;  // which keeps other processes from asking it
   };
 
+  const CoderPrompt& Prompt() const;
   void OpenRecordings();
   nlohmann::json Body(nlohmann::json messages, uint64_t sample) const;
   RecordedRequest RequestOf(const Job& job) const;
@@ -98,7 +107,6 @@ class Coder {
   std::string UnkeptMessage(const std::string& why) const;
   void Receive(const JobPointer& job, Completion completion);
   bool MaySend(Job& job, const Losses& losses);
-  void ReportTotals() const;
   void WarnOnce(std::atomic<bool>* told, const std::string& words);
   std::string BudgetMessage(double next) const;
   double LostCost(const Job& job, const Losses& losses) const;
@@ -107,7 +115,9 @@ class Coder {
   void Use(const JobPointer& job, const Completion& completion, double cost, bool reused);
 
   const CoderOptions options_;
-  const CoderPrompt prompt_;
+  mutable std::once_flag names_read_;
+  mutable MetricRegistry names_;
+  const CoderPrompt prompt_;  // after names_
   const Service service_;
   const Recordings recordings_;
   const Reports reports_;

@@ -112,19 +112,6 @@ std::string Coder::BudgetMessage(double next) const {
          " (raise it with --set coder.options.max_cost=...)";
 }
 
-// The run so far, calls included that a stop cut short: the host hears of no answer to those.
-void Coder::ReportTotals() const {
-  if (!reports_.metric || !options_.price_known || options_.mode == Mode::kReplay) return;
-  double spent = 0, lost = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    spent = budget_.spent();
-    lost = lost_cost_;
-  }
-  reports_.metric("coder/cost_total", spent);
-  reports_.metric("coder/lost_cost_total", lost);
-}
-
 // On the service's thread, before each attempt: those before it that were lost are part of what the call can cost now.
 bool Coder::MaySend(Job& job, const Losses& losses) {
   job.unwritten.clear();  // what could not be taken out before is no reason now
@@ -170,6 +157,7 @@ void Coder::Receive(const JobPointer& job, Completion completion) {
   } else {
     WriteReservation(*job, 0);
   }
+  job->lost_cost += lost;
   std::vector<JobPointer> waiting;
   {
     const std::lock_guard lock(mutex_);
@@ -183,7 +171,6 @@ void Coder::Receive(const JobPointer& job, Completion completion) {
     reports_.metric("coder/answer_seconds", completion.answer_seconds);
     reports_.metric("coder/attempts", completion.attempts);
   }
-  ReportTotals();
   if (reports_.metric && options_.price_known) reports_.metric("coder/lost_cost", lost);
   if (!unkept.empty() && options_.max_cost) {
     waiting.push_back(job);

@@ -19,7 +19,7 @@
 
 namespace kgrpo::coder_gpt4o {
 
-// Everything of the wire. The defaults are for OpenAI's service.
+// Everything of the wire. The defaults are for OpenAI's service. The options' schema holds the ranges: none is checked.
 struct ClientOptions {
   // --- where, and as whom ---
   // An http or https URL; "/chat/completions" is appended to its path, and its query is kept (Azure's api-version).
@@ -92,8 +92,18 @@ struct CompletionRequest {
   std::function<void(const Losses& so_far)> waits = {};
 };
 
+struct Answer {
+  std::string text;           // the content, whole
+  std::string refusal;        // the service's own refusal text, if any
+  std::string finish_reason;  // "stop", "length", "content_filter", ...; empty where the answer said none
+  std::string model;          // the model that answered, in the service's words; may be empty
+  uint64_t prompt_tokens = 0;
+  uint64_t completion_tokens = 0;
+  bool usage_known = false;  // whether the service said how many tokens there were
+};
+
 // What became of a request.
-struct Completion {
+struct Completion : Answer {
   enum class Outcome {
     kAnswered,   // the service answered: a text, or a refusal
     kFailed,     // no answer to this request: retries used up, or a request the service will not take
@@ -101,13 +111,6 @@ struct Completion {
     kFatal,      // the run cannot go on: a bad key, an unknown model, a wrong certificate, an outage that does not end
   };
   Outcome outcome = Outcome::kFailed;
-  std::string text;           // the answer's content, whole
-  std::string refusal;        // the service's own refusal text, if any
-  std::string finish_reason;  // "stop", "length", "content_filter", ...; empty where the answer said none
-  std::string model;          // the model that answered, in the service's words; may be empty
-  uint64_t prompt_tokens = 0;
-  uint64_t completion_tokens = 0;
-  bool usage_known = false;   // whether the service said how many tokens there were
   double seconds = 0;         // from Send to now, waiting and retries included
   double answer_seconds = 0;  // of the last attempt alone
   uint32_t attempts = 0;

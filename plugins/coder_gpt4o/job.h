@@ -34,6 +34,7 @@ class Job {
   double reserved = 0;      // the most that it can cost
   int64_t reservation = 0;  // its number in the run's recording; 0: it stands in none
   std::string unwritten;    // why it was not sent: it could not be written down
+  double lost_cost = 0;     // of the job's cost so far: for attempts that gave no answer
 
   // Takes what an exchange gave, and what it cost. `reused`: the service was not asked for it. True: the answer was cut
   // off, and the messages ask for the rest now. False: the host has its answer.

@@ -11,6 +11,17 @@
 #include <utility>
 
 namespace kgrpo::coder_gpt4o {
+
+// from_json of the options that are read as they stand; those that null or another option may decide are not among
+// them.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClientOptions, base_url, api_key_header, max_concurrency, requests_per_minute,
+                                   tokens_per_minute, stream, stream_usage, connect_timeout_seconds,
+                                   idle_timeout_seconds, total_timeout_seconds, max_answer_bytes, max_attempts,
+                                   backoff_base_seconds, backoff_cap_seconds, retry_budget_ratio,
+                                   retry_budget_per_second, retry_budget_reserve, breaker_failures,
+                                   breaker_pause_seconds, breaker_pause_cap_seconds, max_outage_seconds,
+                                   max_first_outage_seconds)
+
 namespace {
 
 using Json = nlohmann::json;
@@ -75,7 +86,6 @@ void ReadKey(const Json& json, const Environment& environment, CoderOptions& opt
 }
 
 void ReadHeaders(const Json& json, ClientOptions& client, OptionMistakes& mistakes) {
-  client.api_key_header = json.at("api_key_header").get<std::string>();
   for (const auto& [option, header] :
        {std::pair{"organization", "OpenAI-Organization"}, std::pair{"project", "OpenAI-Project"}}) {
     if (const std::string value = TextOr(json, option, ""); !value.empty()) client.headers.emplace_back(header, value);
@@ -131,10 +141,10 @@ void RefuseKeys(const Json& json, const Environment& environment, OptionMistakes
 }
 
 void ReadWire(const Json& json, const Environment& environment, CoderOptions& options, OptionMistakes& mistakes) {
-  ReadKey(json, environment, options, mistakes);
-  ReadHeaders(json, options.client, mistakes);
   ClientOptions& client = options.client;
-  client.base_url = json.at("base_url").get<std::string>();
+  from_json(json, client);
+  ReadKey(json, environment, options, mistakes);
+  ReadHeaders(json, client, mistakes);
   if (HasUser(client.base_url)) mistakes.Add("base_url", "it holds a user or a password; keys go by api_key_env");
   for (const std::string& name : SecretsInQuery(client.base_url)) {
     mistakes.Add("base_url", "its query has a parameter " + name +
@@ -155,31 +165,11 @@ void ReadWire(const Json& json, const Environment& environment, CoderOptions& op
   }
   client.ca_file = TextOr(json, "ca_file", "");
   client.ca_directory = TextOr(json, "ca_directory", "");
-  client.stream = json.at("stream").get<bool>();
-  client.stream_usage = json.at("stream_usage").get<bool>();
-  client.max_concurrency = json.at("max_concurrency").get<uint32_t>();
-  client.requests_per_minute = json.at("requests_per_minute").get<double>();
-  client.tokens_per_minute = json.at("tokens_per_minute").get<double>();
-  client.connect_timeout_seconds = json.at("connect_timeout_seconds").get<double>();
-  client.idle_timeout_seconds = json.at("idle_timeout_seconds").get<double>();
-  client.total_timeout_seconds = json.at("total_timeout_seconds").get<double>();
   if (const Json& response = json.at("response_timeout_seconds"); !response.is_null()) {
     client.response_timeout_seconds = response.get<double>();
   } else if (IsReasoningModel(options.model)) {
     client.response_timeout_seconds = client.total_timeout_seconds;  // silent while they think
   }
-  client.max_attempts = json.at("max_attempts").get<uint32_t>();
-  client.backoff_base_seconds = json.at("backoff_base_seconds").get<double>();
-  client.backoff_cap_seconds = json.at("backoff_cap_seconds").get<double>();
-  client.retry_budget_ratio = json.at("retry_budget_ratio").get<double>();
-  client.retry_budget_per_second = json.at("retry_budget_per_second").get<double>();
-  client.retry_budget_reserve = json.at("retry_budget_reserve").get<double>();
-  client.breaker_failures = json.at("breaker_failures").get<uint32_t>();
-  client.breaker_pause_seconds = json.at("breaker_pause_seconds").get<double>();
-  client.breaker_pause_cap_seconds = json.at("breaker_pause_cap_seconds").get<double>();
-  client.max_outage_seconds = json.at("max_outage_seconds").get<double>();
-  client.max_first_outage_seconds = json.at("max_first_outage_seconds").get<double>();
-  client.max_answer_bytes = json.at("max_answer_bytes").get<uint64_t>();
 }
 
 }  // namespace kgrpo::coder_gpt4o

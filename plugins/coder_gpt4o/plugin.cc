@@ -80,11 +80,22 @@ coder_gpt4o::Recordings RecordingsOf(const Host& host, const coder_gpt4o::CoderO
   return recordings;
 }
 
+constexpr const char* kGroup = "Coder";
+constexpr kgrpo::MetricDeclaration kMetrics[] = {
+    {"coder/recorded_rate", "requests that a recording answered", kGroup, KGRPO_METRIC_FRACTION},
+    {"coder/answer_seconds", "the service's time for an answer", kGroup, KGRPO_METRIC_SECONDS, "",
+     KGRPO_METRIC_LOWER_IS_BETTER},
+    {"coder/attempts", "attempts an answer", kGroup, KGRPO_METRIC_NUMBER, "", KGRPO_METRIC_LOWER_IS_BETTER},
+    {"coder/lost_cost", "cost of attempts without an answer", kGroup, KGRPO_METRIC_DOLLARS, "",
+     KGRPO_METRIC_LOWER_IS_BETTER, KGRPO_METRIC_SUM},
+};
+
 kgrpo_error* Create(const kgrpo_host* raw_host, kgrpo_str options_text, kgrpo_coder** out) {
   return Guard([&] {
     coder_gpt4o::CoderOptions options =
         coder_gpt4o::ReadOptions(View(options_text), [](const std::string& name) { return std::getenv(name.c_str()); });
     const Host host(raw_host);
+    for (const kgrpo::MetricDeclaration& metric : kMetrics) host.Declare(metric);
     auto self = std::make_unique<kgrpo_coder>();
     coder_gpt4o::Service service;
     if (options.mode != Mode::kReplay) {
@@ -115,7 +126,12 @@ kgrpo_error* Create(const kgrpo_host* raw_host, kgrpo_str options_text, kgrpo_co
     self->coder.emplace(
         std::move(options), std::move(service), std::move(recordings),
         coder_gpt4o::Reports{[host](std::string_view message) { host.Warn(message); },
-                             [host](std::string_view name, double value) { host.Metric(name, value); }});
+                             [host](std::string_view name, double value) { host.Metric(name, value); },
+                             [host](kgrpo::MetricRegistry* names) {
+                               host.ForEachDeclaration([names](const kgrpo_metric_declaration& declaration) {
+                                 names->Declare(declaration);
+                               });
+                             }});
     *out = self.release();
   });
 }
@@ -156,6 +172,14 @@ kgrpo_error* Describe(const kgrpo_coder* self, kgrpo_text_sink sink) {
   });
 }
 
+kgrpo_error* Spending(const kgrpo_coder* self, kgrpo_coder_spending* out) {
+  return Guard([&] {
+    const coder_gpt4o::Spending spending = self->coder->Spending();
+    out->cost = spending.cost;
+    out->lost_cost = spending.lost_cost;
+  });
+}
+
 constexpr kgrpo_coder_interface kInterface = {
     sizeof(kgrpo_coder_interface),
     OptionsSchema,
@@ -166,6 +190,7 @@ constexpr kgrpo_coder_interface kInterface = {
     nullptr,
     DescribeRequest,
     Describe,
+    Spending,
 };
 
 }  // namespace

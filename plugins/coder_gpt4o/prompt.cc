@@ -1,10 +1,10 @@
 #include "coder_gpt4o/prompt.h"
 
-#include "prompt/template.h"
-#include "prompt/template_data.h"
-#include "prompt/variables.h"
+#include <kgrpo/support/template_data.h>
 
 #include <kgrpo/sdk/text.h>
+#include <kgrpo/support/number_text.h>
+#include <kgrpo/support/template_check.h>
 
 #include <algorithm>
 
@@ -18,7 +18,7 @@ const Variable& Variables() {
   static const Variable kText{Kind::kText, {}};
   static const Variable kFlag{Kind::kFlag, {}};
   static const Variable kRoot{Kind::kRecord,
-                              {{"problem", *PromptVariables().Find("problem")},
+                              {{"problem", ProblemVariable()},
                                {"code_a", kText},
                                {"code_b", kText},
                                {"last_suggestion", kText},
@@ -62,20 +62,22 @@ PromptProblem ProblemOf(const kgrpo_problem_info& info) {
   return problem;
 }
 
-mustache::data Current(const kgrpo_evaluation* evaluation, size_t diagnosis_bytes, bool measured) {
-  if (evaluation == nullptr) return mustache::data(false);
-  const std::string diagnosis = measured ? Shortened(View(evaluation->diagnosis), diagnosis_bytes) : "";
-  std::vector<NamedNumber> metrics;
-  for (size_t i = 0; measured && i < evaluation->metric_count; ++i)
-    metrics.emplace_back(Copy(evaluation->metrics[i].name), evaluation->metrics[i].value);
+mustache::data Current(const kgrpo_evaluation* found, size_t diagnosis_bytes, const MetricRegistry& names,
+                       bool measured) {
+  if (found == nullptr) return mustache::data(false);
+  Evaluation evaluation = Evaluation::FromC(*found);
+  const bool right = evaluation.correct;
+  const std::string verdict = evaluation.verdict;
+  if (!measured) evaluation = {};
+  const std::string diagnosis = Shortened(evaluation.diagnosis, diagnosis_bytes);
   mustache::data current;
-  current.set("verdict", TextData(Copy(evaluation->verdict)));
-  current.set("right", mustache::data(evaluation->correct != 0));
-  current.set("time", TextData(measured && evaluation->correct != 0 ? FormatSeconds(evaluation->seconds) : ""));
+  current.set("verdict", TextData(verdict));
+  current.set("right", mustache::data(right));
+  current.set("time", TextData(evaluation.correct ? FormatSeconds(evaluation.seconds) : ""));
   current.set("diagnosis", TextData(diagnosis));
   current.set("quoted", TextData(Quoted(diagnosis)));
-  current.set("metrics", MetricsData(metrics));
-  current.set("evidence", TextData(EvidenceText(metrics)));
+  current.set("metrics", MetricsData(evaluation.metrics, &names));
+  current.set("evidence", TextData(EvidenceText(evaluation, &names)));
   return current;
 }
 
@@ -162,8 +164,9 @@ struct CoderPrompt::Templates {
   mustache::mustache system, user;
 };
 
-CoderPrompt::CoderPrompt(const std::string& system, const std::string& user, size_t diagnosis_bytes)
-    : diagnosis_bytes_(diagnosis_bytes), templates_(std::make_unique<Templates>(system, user)) {}
+CoderPrompt::CoderPrompt(const std::string& system, const std::string& user, size_t diagnosis_bytes,
+                         const MetricRegistry& names)
+    : diagnosis_bytes_(diagnosis_bytes), names_(names), templates_(std::make_unique<Templates>(system, user)) {}
 
 CoderPrompt::~CoderPrompt() = default;
 
@@ -185,7 +188,7 @@ nlohmann::json CoderPrompt::Render(const kgrpo_coder_request& request, bool meas
   root.set("suggestion", TextData(Copy(request.suggestion)));
   root.set("first_round", mustache::data(request.last_suggestion.size == 0));
   root.set("fence", mustache::data(Fence({code_a, code_b})));
-  root.set("current", Current(request.current, diagnosis_bytes_, measured));
+  root.set("current", Current(request.current, diagnosis_bytes_, names_, measured));
   nlohmann::json messages = nlohmann::json::array();
   const std::lock_guard lock(mutex_);
   if (std::string system = templates_->system.render(root); !system.empty())

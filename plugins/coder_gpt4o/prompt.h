@@ -12,6 +12,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <kgrpo/support/metric_registry.h>
+
 namespace kgrpo::coder_gpt4o {
 
 extern const char* const kDefaultSystem;
@@ -31,8 +33,8 @@ std::string Quoted(std::string_view text);
 class CoderPrompt {
  public:
   // Checked templates; an empty system template sends no system message. `diagnosis_bytes`: of what was found about the
-  // current kernel, at most.
-  CoderPrompt(const std::string& system, const std::string& user, size_t diagnosis_bytes);
+  // current kernel, at most. `names`: what metrics are called.
+  CoderPrompt(const std::string& system, const std::string& user, size_t diagnosis_bytes, const MetricRegistry& names);
   ~CoderPrompt();
 
   // A list of {"role", "content"}.
@@ -48,6 +50,7 @@ class CoderPrompt {
   nlohmann::json Render(const kgrpo_coder_request& request, bool measured) const;
 
   size_t diagnosis_bytes_;
+  const MetricRegistry& names_;
   mutable std::mutex mutex_;  // mustache renders for one thread at a time
   std::unique_ptr<Templates> templates_;
 };

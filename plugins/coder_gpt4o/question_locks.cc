@@ -1,6 +1,6 @@
 #include "coder_gpt4o/question_locks.h"
 
-#include "digest/sha256.h"
+#include <kgrpo/support/sha256.h>
 
 #include <fcntl.h>
 #include <unistd.h>

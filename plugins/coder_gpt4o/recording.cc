@@ -1,8 +1,8 @@
 #include "coder_gpt4o/recording.h"
 
+#include <kgrpo/support/sha256.h>
 #include "coder_gpt4o/difference.h"
 #include "coder_gpt4o/recording_tables.h"
-#include "digest/sha256.h"
 
 #include <kgrpo/sdk/error.h>
 

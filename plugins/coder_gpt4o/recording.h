@@ -4,8 +4,8 @@
 #ifndef KGRPO_CODER_GPT4O_RECORDING_H
 #define KGRPO_CODER_GPT4O_RECORDING_H
 
+#include <kgrpo/support/sqlite.h>           // Database
 #include "coder_gpt4o/completion_client.h"  // Completion
-#include "store/sqlite.h"                   // Database
 
 #include <chrono>
 #include <cstdint>

@@ -2,7 +2,7 @@
 #ifndef KGRPO_CODER_GPT4O_RECORDING_TABLES_H
 #define KGRPO_CODER_GPT4O_RECORDING_TABLES_H
 
-#include "store/sqlite.h"  // Database
+#include <kgrpo/support/sqlite.h>  // Database
 
 #include <chrono>
 #include <cstdint>

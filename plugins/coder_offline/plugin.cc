@@ -86,7 +86,16 @@ kgrpo_error* Suggestions(const kgrpo_coder*, kgrpo_text_sink sink) {
 }
 
 constexpr kgrpo_coder_interface kInterface = {
-    sizeof(kgrpo_coder_interface), OptionsSchema, Create, Destroy, Implement, Cancel, Suggestions, nullptr, nullptr,
+    sizeof(kgrpo_coder_interface),
+    OptionsSchema,
+    Create,
+    Destroy,
+    Implement,
+    Cancel,
+    Suggestions,
+    nullptr,
+    nullptr,
+    nullptr,
 };
 
 }  // namespace

@@ -51,11 +51,12 @@ InterpretedChecks::InterpretedChecks(const evaluator::Sandbox& sandbox, const st
 InterpretedChecks::Running InterpretedChecks::Start(const Problem& problem, const CompiledKernel& kernel,
                                                     std::vector<CorrectnessCase> cases, ExpectedOf expected) {
   Running running;
-  running.stop_ = std::make_shared<std::atomic<bool>>(false);
-  const auto run = [this, &problem, &kernel, stop = running.stop_, cases = std::move(cases),
+  running.stop_ = std::stop_source();
+  const auto run = [this, &problem, &kernel, stop = running.stop_.get_token(), cases = std::move(cases),
                     expected = std::move(expected)] {
     std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait(lock, [this] { return free_ > 0; });
+    if (!changed_.wait(lock, stop, [this] { return free_ > 0; }))
+      throw Error(KGRPO_ERROR_CANCELLED, "stopped while it waited for a thread");
     --free_;
     lock.unlock();
     const auto give_back = [this](void*) {
@@ -64,7 +65,7 @@ InterpretedChecks::Running InterpretedChecks::Start(const Problem& problem, cons
       changed_.notify_one();
     };
     const std::unique_ptr<void, decltype(give_back)> thread(this, give_back);
-    return Run(problem, kernel, cases, expected, *stop);
+    return Run(problem, kernel, cases, expected, stop);
   };
   running.future_ = std::async(std::launch::async, run);
   return running;
@@ -72,7 +73,7 @@ InterpretedChecks::Running InterpretedChecks::Start(const Problem& problem, cons
 
 InterpretedFinding InterpretedChecks::Run(const Problem& problem, const CompiledKernel& kernel,
                                           const std::vector<CorrectnessCase>& cases, const ExpectedOf& expected,
-                                          const std::atomic<bool>& stop) {
+                                          const std::stop_token& stop) {
   InterpretedFinding finding;
   Trouble trouble;
   try {
@@ -82,7 +83,8 @@ InterpretedFinding InterpretedChecks::Run(const Problem& problem, const Compiled
       trouble = loaded.Start();
       if (!trouble) {
         const auto before_each = [&] {
-          if (stop || (cancelled_ && cancelled_())) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
+          if (stop.stop_requested() || (cancelled_ && cancelled_()))
+            throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
         };
         interpreter::InterpretedCases interpreted(loaded, problem, cases,
                                                   {.expected = expected,

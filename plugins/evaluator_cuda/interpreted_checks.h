@@ -4,7 +4,6 @@
 #ifndef KGRPO_EVALUATOR_CUDA_INTERPRETED_CHECKS_H
 #define KGRPO_EVALUATOR_CUDA_INTERPRETED_CHECKS_H
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -13,6 +12,7 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -61,24 +61,22 @@ class InterpretedChecks {
   using ExpectedOf =
       std::function<std::vector<evaluator::Expected>(size_t i, const std::vector<evaluator::Argument>& arguments)>;
 
-  // A candidate under interpretation. Its end stops the run, and waits until it has stopped.
+  // A candidate under interpretation. Its end stops the run (at once where it waits for a thread, else before the next
+  // case), and waits until it has stopped.
   class Running {
    public:
     Running() = default;
     Running(Running&&) = default;
     Running& operator=(Running&&) = default;
-    ~Running() { Stop(); }
+    ~Running() { stop_.request_stop(); }
     bool valid() const { return future_.valid(); }
     bool IsDone() const { return future_.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }
     // Waits. Throws Error(KGRPO_ERROR_CANCELLED) where the user wants the run to end.
     InterpretedFinding Get() { return future_.get(); }
-    void Stop() {
-      if (stop_) *stop_ = true;
-    }
 
    private:
     friend class InterpretedChecks;
-    std::shared_ptr<std::atomic<bool>> stop_;
+    std::stop_source stop_{std::nostopstate};
     std::future<InterpretedFinding> future_;
   };
 
@@ -89,13 +87,13 @@ class InterpretedChecks {
  private:
   InterpretedFinding Run(const evaluator::Problem& problem, const evaluator::CompiledKernel& kernel,
                          const std::vector<evaluator::CorrectnessCase>& cases, const ExpectedOf& expected,
-                         const std::atomic<bool>& stop);
+                         const std::stop_token& stop);
 
   const simt::Device device_;
   const std::function<bool()> cancelled_;
   interpreter::WorkerPool workers_;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable_any changed_;
   size_t free_;  // guarded: of the threads
 };
 

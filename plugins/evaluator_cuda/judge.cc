@@ -6,6 +6,7 @@
 #include <chrono>
 #include <filesystem>
 #include <optional>
+#include <random>
 #include <sstream>
 #include <thread>
 #include <utility>
@@ -27,6 +28,11 @@ constexpr double kNotableShare = 0.04;             // of launches in a time, whi
 // Processes that hold a problem's reference kernel are kept, those used last: in an eighth of the device's memory at
 // most, since each takes half a gigabyte, and fewer where less than an eighth is left.
 constexpr uint64_t kFewestBaselines = 4, kMemoryOfBaseline = uint64_t{4} << 30, kReserve = 8;
+
+uint64_t DrawSecret() {
+  std::random_device system;
+  return uint64_t{system()} << 32 | system();
+}
 
 // libcudart.so.13 of a whole toolkit, or of the PyPI wheels.
 std::string FindRuntime(const evaluator::CudaToolkit& toolkit) {
@@ -51,6 +57,7 @@ Judge::Judge(const Options& options)
       worker_sandbox_(sandbox_),
       device_(options.device),
       busy_(device_.IsBusy()),
+      order_key_(DrawSecret()),
       clocks_(device_.bus_id()),
       compiler_(toolkit_, sandbox_, helper_directory_,
                 {.route = options.route,
@@ -69,21 +76,22 @@ Judge::Judge(const Options& options)
   worker.device_node = device_.node();
   worker.call_seconds = options.call_seconds;
   FindWorkerSandbox(worker);
-  try {
-    if (!options.interpret) throw Error(KGRPO_ERROR_UNAVAILABLE, "checks: device");
-    const int capability = device_.compute_capability();
-    interpreted_checks_ = std::make_unique<InterpretedChecks>(sandbox_, helper_directory_,
-                                                              capability == 80   ? "a100"
-                                                              : capability == 89 ? "l4"
-                                                                                 : "h100",
-                                                              options.compilers, options.cancelled);
-  } catch (const Error& error) {
-    not_interpreted_ = error.what();
-  }
+  if (options.interpret) PrepareInterpreter();
   if (options.profile) profiler_ = std::make_unique<Profiler>(sandbox_, ProfilerOptions(worker));
 }
 
 Judge::~Judge() = default;
+
+void Judge::PrepareInterpreter() {
+  const int capability = device_.compute_capability();
+  const char* const described_as = capability == 80 ? "a100" : capability == 89 ? "l4" : "h100";
+  try {
+    interpreted_checks_ = std::make_unique<InterpretedChecks>(sandbox_, helper_directory_, described_as,
+                                                              options_.compilers, options_.cancelled);
+  } catch (const Error& error) {
+    not_interpreted_ = error.what();
+  }
+}
 
 // Makes room for the problem's cases and for four sets at its timing size.
 void Judge::ReserveFor(const Problem& problem, const std::vector<Case>& cases) {
@@ -333,8 +341,8 @@ std::string Judge::Describe() const {
        << (busy_ ? "; kernels of another program run on it: times will not repeat" : "")
        << (clocks_.known() ? "" : "; NVML is not there, so throttled clocks go unnoticed");
   text << "\nchecks: "
-       << (interpreted_checks_ ? "every correctness case is interpreted too, with every check"
-                               : "device only: " + not_interpreted_);
+       << (interpreted_checks_ ? "every correctness case is interpreted too, with every check" : "device only")
+       << (not_interpreted_.empty() ? "" : ": " + not_interpreted_);
   if (profiler_) text << "\nprofiler: " << profiler_->Describe();
   return text.str();
 }

@@ -87,6 +87,7 @@ class Judge {
 
   std::vector<Case> DrawCases(const OpenProblem& open, uint64_t key, int seeds, bool show_hidden) const;
   void FindWorkerSandbox(const Worker::Options& worker);
+  void PrepareInterpreter();
   void CheckWorks();
   void ReserveFor(const evaluator::Problem& problem, const std::vector<Case>& cases);
   Trouble RunCase(Worker& worker, const LentMemory& memory, const evaluator::Problem& problem, const Case& one,
@@ -123,7 +124,8 @@ class Judge {
   std::string no_gates_;               // of workers
   evaluator::Sandbox worker_sandbox_;  // of workers: where CUDA does not work in all of it, less
   Device device_;
-  const bool busy_;  // with others' kernels, when the judge began
+  const bool busy_;           // with others' kernels, when the judge began
+  const uint64_t order_key_;  // Timer's
   Clocks clocks_;
   evaluator::Compiler compiler_;
   std::mutex mutex_;  // guards what follows: the device serves one judgement at a time
@@ -139,7 +141,7 @@ class Judge {
   std::unique_ptr<WorkerPool> workers_;
   std::unique_ptr<Profiler> profiler_;  // where it is asked for
   std::unique_ptr<InterpretedChecks> interpreted_checks_;
-  std::string not_interpreted_;  // why there are none
+  std::string not_interpreted_;  // why there are none though they are asked for
 };
 
 }  // namespace kgrpo::evaluator_cuda

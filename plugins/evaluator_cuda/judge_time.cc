@@ -95,7 +95,7 @@ Trouble Judge::Time(const OpenProblem& open, const evaluator::CompiledKernel& ke
   try {
     const TimingInputs inputs(device_, problem, evaluator::SubKey(look.key, 1));
     Timer timer(device_, clocks_, problem, inputs, BoundsOf(problem, largest.expected, largest.extremes), options,
-                evaluator::SubKey(look.key, 2));
+                evaluator::SubKey(look.key, 2), order_key_);
     const auto pair = [&](size_t which) -> Pair {
       return {{*(*workers)[which], candidate_memory_, 1},
               {BaselineWorker(open, look.thorough, which), candidate_memory_, 2}};

@@ -111,6 +111,7 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
   return Guard([&] {
     const nlohmann::json json = nlohmann::json::parse(View(options_text));
     const kgrpo::Host services(host);
+    kgrpo::evaluator::DeclareMetrics(services);
     Judge::Options options;
     const nlohmann::json device = json.value("device", nlohmann::json(0));
     const std::vector<int> devices =
@@ -204,6 +205,11 @@ kgrpo_str Describe(const kgrpo_evaluator* self) {
   return Str(self->description);
 }
 
+kgrpo_error* Report(const kgrpo_evaluator* self, const kgrpo_problem* problem, const kgrpo_report_request* request,
+                    kgrpo_text_sink html) {
+  return Guard([&] { kgrpo::evaluator::PutReport(problem->open.problem, self->description, *request, html); });
+}
+
 constexpr kgrpo_evaluator_interface kInterface = {sizeof(kgrpo_evaluator_interface),
                                                   OptionsSchema,
                                                   Create,
@@ -213,7 +219,8 @@ constexpr kgrpo_evaluator_interface kInterface = {sizeof(kgrpo_evaluator_interfa
                                                   ProblemInfo,
                                                   Baseline,
                                                   Evaluate,
-                                                  Describe};
+                                                  Describe,
+                                                  Report};
 
 }  // namespace
 

@@ -16,7 +16,6 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-constexpr uint64_t kOrderKey = 0x9d5c2f8e6b1a4073;  // of the sets in a round; nobody's secret
 constexpr uint64_t kMostSets = 96;
 constexpr uint64_t kFewestSets = 4;
 constexpr double kBatchSeconds = 2e-3;  // a long batch, where the sets suffice: host noise is microseconds
@@ -44,7 +43,7 @@ void LevelGates(std::vector<Pair>* pairs) {
 }  // namespace
 
 Timer::Timer(Device& device, Clocks& clocks, const evaluator::Problem& problem, const TimingInputs& inputs,
-             std::vector<evaluator::ErrorBound> bounds, const TimingOptions& options, uint64_t key)
+             std::vector<evaluator::ErrorBound> bounds, const TimingOptions& options, uint64_t key, uint64_t order_key)
     : device_(device),
       clocks_(clocks),
       problem_(problem),
@@ -52,6 +51,7 @@ Timer::Timer(Device& device, Clocks& clocks, const evaluator::Problem& problem, 
       bounds_(std::move(bounds)),
       options_(options),
       key_(key),
+      order_key_(order_key),
       sets_(std::clamp(options.memory_bytes / inputs.set_bytes(), kFewestSets, kMostSets)) {}
 
 uint64_t Timer::Random(uint64_t bound) {
@@ -171,9 +171,10 @@ Timer::Calls Timer::DrawCalls(const Rough& rough) {
 }
 
 // The sets of one of them. Which placement the short one has, and so the long one begins with, alternates by round. The
-// order is a function of the round alone, as the places of sets are: every kernel is timed in the same places.
+// order is a function of the judge's secret and the round, so that a judge times every kernel in the same places, and
+// no kernel knows which of them comes next.
 std::vector<uint64_t> Timer::TakeSets(const Calls& calls, bool is_long) const {
-  const uint64_t key = evaluator::SubKey(kOrderKey, round_);
+  const uint64_t key = evaluator::SubKey(order_key_, round_);
   std::vector<uint64_t> sets(sets_);
   std::iota(sets.begin(), sets.end(), 0);
   for (uint64_t i = sets_; i > 1; --i)

@@ -74,9 +74,11 @@ struct Timing {
 
 class Timer {
  public:
-  // `bounds`: for each output of the layout, how far candidate and baseline may be apart. All references outlive this.
+  // `bounds`: for each output of the layout, how far candidate and baseline may be apart. `key` is this measurement's,
+  // `order_key` the same for all kernels that compare: it orders the sets. Both are secret. All references outlive
+  // this.
   Timer(Device& device, Clocks& clocks, const evaluator::Problem& problem, const TimingInputs& inputs,
-        std::vector<evaluator::ErrorBound> bounds, const TimingOptions& options, uint64_t key);
+        std::vector<evaluator::ErrorBound> bounds, const TimingOptions& options, uint64_t key, uint64_t order_key);
 
   // Adds a pair of processes that have seen nothing yet, or none where none can be had. Trouble is the candidate's.
   using AddPair = std::function<Trouble(std::vector<Pair>*)>;
@@ -151,7 +153,7 @@ class Timer {
   const TimingInputs& inputs_;
   const std::vector<evaluator::ErrorBound> bounds_;
   const TimingOptions options_;
-  const uint64_t key_;
+  const uint64_t key_, order_key_;
   uint64_t drawn_ = 0;  // random numbers
   uint64_t round_ = 0;
   uint64_t content_ = 0;  // of the last batch: no two have the same inputs

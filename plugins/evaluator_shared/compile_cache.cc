@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "digest/sha256.h"
+#include <kgrpo/support/sha256.h>
 
 namespace kgrpo::evaluator {
 namespace {

@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <future>
 
-#include "digest/sha256.h"
+#include <kgrpo/support/sha256.h>
 #include "evaluator_shared/entry_shim.h"
 #include "evaluator_shared/fatbin.h"
 #include "evaluator_shared/frames.h"

@@ -2,6 +2,10 @@
 
 #include <kgrpo/sdk/text.h>
 
+#include "evaluator_shared/report/declared_metrics.h"
+#include "evaluator_shared/report/kernel_report.h"
+#include "evaluator_shared/report/remarks.h"
+
 namespace kgrpo::evaluator {
 
 ProblemDescription::ProblemDescription(const Problem& problem)
@@ -16,23 +20,37 @@ bool ShowsHidden(const kgrpo_evaluate_request& request) {
   return KGRPO_HAS_MEMBER(&request, kgrpo_evaluate_request, show_hidden) && request.show_hidden != 0;
 }
 
+void DeclareMetrics(const Host& host) {
+  for (const MetricDeclaration& metric : DeclaredMetrics()) host.Declare(metric);
+}
+
 void Put(const Judgement& judgement, bool modelled, const std::string& time_source, const kgrpo_evaluation_sink& sink) {
-  std::vector<kgrpo_metric> metrics;
-  for (const auto& [name, value] : judgement.metrics) metrics.push_back({Str(name), value});
-  kgrpo_evaluation evaluation = {};
-  evaluation.struct_size = sizeof evaluation;
-  evaluation.compiled = judgement.compiled ? 1 : 0;
-  evaluation.correct = judgement.correct ? 1 : 0;
-  evaluation.verdict = Str(judgement.verdict);
+  Evaluation evaluation;
+  evaluation.compiled = judgement.compiled;
+  evaluation.correct = judgement.correct;
+  evaluation.verdict = judgement.verdict;
   evaluation.seconds = judgement.seconds;
   evaluation.seconds_low = judgement.seconds_low;
   evaluation.seconds_high = judgement.seconds_high;
-  evaluation.modelled = modelled ? 1 : 0;
-  evaluation.time_source = Str(time_source);
-  evaluation.diagnosis = Str(judgement.diagnosis);
-  evaluation.metrics = metrics.data();
-  evaluation.metric_count = metrics.size();
-  sink.put(sink.context, &evaluation);
+  evaluation.modelled = modelled;
+  evaluation.time_source = time_source;
+  evaluation.diagnosis = judgement.diagnosis;
+  for (const auto& [name, value] : judgement.metrics) {
+    if (name == "speedup") evaluation.speedup = value;
+    if (name == "speedup_low") evaluation.speedup_low = value;
+    if (name == "speedup_high") evaluation.speedup_high = value;
+    evaluation.metrics.push_back({name, value});
+  }
+  evaluation.remarks = RemarksOf(evaluation.metrics);
+  sink.put(sink.context, evaluation.ToC().c());
+}
+
+void PutReport(const Problem& problem, const std::string& description, const kgrpo_report_request& request,
+               const kgrpo_text_sink& html) {
+  const std::string page =
+      KernelReportHtml({problem.name, Copy(request.source_name), Copy(request.source),
+                        Evaluation::FromC(*request.candidate), Evaluation::FromC(*request.baseline), description});
+  html.put(html.context, Str(page));
 }
 
 }  // namespace kgrpo::evaluator

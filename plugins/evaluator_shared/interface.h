@@ -1,8 +1,10 @@
-// What every evaluator's plugin.cc needs to speak the ABI: a problem's description and a judgement, as C structs.
+// What every evaluator's plugin.cc needs to speak the ABI: a problem's description and a judgement
+// as C structs, the names of metrics, and reports.
 #ifndef KGRPO_EVALUATOR_SHARED_INTERFACE_H
 #define KGRPO_EVALUATOR_SHARED_INTERFACE_H
 
 #include <kgrpo/evaluator.h>
+#include <kgrpo/sdk/host.h>
 
 #include <string>
 #include <vector>
@@ -29,8 +31,16 @@ class ProblemDescription {
 // Whether the caller asks for hidden sizes: one of a host that knows the member.
 bool ShowsHidden(const kgrpo_evaluate_request& request);
 
-// Hands the judgement to whoever asked for it.
+// Says what everything is called that evaluators measure: once, in create.
+void DeclareMetrics(const Host& host);
+
+// Hands the judgement to whoever asked for it, with remarks on it. The metrics "speedup", "speedup_low" and
+// "speedup_high" of a judge that times kernel and reference side by side become the evaluation's.
 void Put(const Judgement& judgement, bool modelled, const std::string& time_source, const kgrpo_evaluation_sink& sink);
+
+// Writes the report of kgrpo_evaluator_interface. `description`: what the evaluator says of itself.
+void PutReport(const Problem& problem, const std::string& description, const kgrpo_report_request& request,
+               const kgrpo_text_sink& html);
 
 }  // namespace kgrpo::evaluator
 

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "digest/sha256.h"
+#include <kgrpo/support/sha256.h>
 #include "evaluator_shared/subprocess.h"
 
 namespace kgrpo::evaluator {

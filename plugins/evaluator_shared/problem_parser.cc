@@ -8,7 +8,7 @@
 #include <set>
 #include <sstream>
 
-#include "digest/sha256.h"
+#include <kgrpo/support/sha256.h>
 #include "evaluator_shared/parameter_parser.h"
 #include "evaluator_shared/problem.h"
 

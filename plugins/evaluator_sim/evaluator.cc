@@ -1,6 +1,6 @@
 #include "evaluator_sim/evaluator.h"
 
-#include "digest/sha256.h"
+#include <kgrpo/support/sha256.h>
 #include "evaluator_shared/random.h"
 
 namespace kgrpo::evaluator_sim {

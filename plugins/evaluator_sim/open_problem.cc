@@ -9,7 +9,7 @@
 #include <cstring>
 #include <utility>
 
-#include "digest/sha256.h"
+#include <kgrpo/support/sha256.h>
 #include "evaluator_shared/random.h"
 #include "evaluator_sim/version.h"
 

@@ -85,6 +85,7 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
     options.seed = json.value("seed", uint64_t{0});
     options.cache = json.value("cache", true);
     const kgrpo::Host services(host);
+    kgrpo::evaluator::DeclareMetrics(services);
     options.judge.on_compile_fallback = [services](const std::string& why) {
       services.Warn(kgrpo::evaluator::FallbackNotice(why));
     };
@@ -130,6 +131,11 @@ kgrpo_str Describe(const kgrpo_evaluator* self) {
   return Str(self->description);
 }
 
+kgrpo_error* Report(const kgrpo_evaluator* self, const kgrpo_problem* problem, const kgrpo_report_request* request,
+                    kgrpo_text_sink html) {
+  return Guard([&] { kgrpo::evaluator::PutReport(problem->open->problem(), self->description, *request, html); });
+}
+
 constexpr kgrpo_evaluator_interface kInterface = {sizeof(kgrpo_evaluator_interface),
                                                   OptionsSchema,
                                                   Create,
@@ -139,7 +145,8 @@ constexpr kgrpo_evaluator_interface kInterface = {sizeof(kgrpo_evaluator_interfa
                                                   ProblemInfo,
                                                   Baseline,
                                                   Evaluate,
-                                                  Describe};
+                                                  Describe,
+                                                  Report};
 
 }  // namespace
 

@@ -45,6 +45,7 @@ simt::TimeEstimate DeviceSession::TimeOf(simt::LaunchResult& result, const simt:
   if (result.further.sampled_blocks == 0) return estimate;
   // What the blocks of a sample do to one place in memory together depends on how many they are.
   result.further.busiest_atomic_turns = result.counts.busiest_atomic_turns;
+  result.further.fewer_atomic_turns = result.counts.fewer_atomic_turns;
   result.further.busiest_blocks = result.counts.busiest_blocks;
   simt::L2Contents contents = before;
   const double others = simt::EstimateTime(result.further, resources, device_, &contents, false).seconds;

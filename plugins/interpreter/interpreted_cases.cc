@@ -37,8 +37,9 @@ InterpretedCases::InterpretedCases(LoadedKernel& loaded, const evaluator::Proble
 Trouble InterpretedCases::RunCase(size_t i, Pass pass) {
   options_.before_each();
   if (warp_instructions_ > options_.most_warp_instructions) {
-    return {"timeout", "The correctness cases execute more than " +
-                           std::to_string(options_.most_warp_instructions / 1'000'000) + " million warp instructions."};
+    return {"unavailable", "The correctness cases execute more than " +
+                               std::to_string(options_.most_warp_instructions / 1'000'000) +
+                               " million warp instructions."};
   }
   const CorrectnessCase& one = cases_[i];
   const std::string& where = one.where;
@@ -114,28 +115,29 @@ Trouble InterpretedCases::RunAll() {
 
 // A kernel was found to read vectors or matrices of shared memory that nothing has written as a whole. What nobody uses
 // of them harms nobody: it is not accused if it is right over zeros, over NaNs, which all arithmetic passes on, and
-// over large numbers, which what passes over NaNs (fmaxf) does not.
-bool InterpretedCases::IsRightOverOthers() {
+// over large numbers, which what passes over NaNs (fmaxf) does not. Returns `found`, the accusation, where a run gives
+// wrong values; any other trouble of such a run (a limit, a fault) is returned as it is, since it does not show a use.
+Trouble InterpretedCases::RunOverOthers(const Trouble& found) {
   values_decide_ = true;
   std::vector<std::vector<uint8_t>> of_first;
   for (const uint8_t unwritten : {0x7B, 0x00, 0xFF}) {
-    if (loaded_.Start()) return false;  // the call that was stopped has ended its process
+    // The call that was stopped has ended its process.
+    if (Trouble trouble = loaded_.Start()) return trouble;
     unwritten_shared_ = unwritten;
     first_outputs_.clear();
     worst_ = {};
-    if (RunAll()) return false;
+    if (const Trouble trouble = RunAll()) return IsOfValues(trouble) ? found : trouble;
     // Where nobody knows what is right, it must at least be the same.
     if (options_.expected) continue;
     if (of_first.empty()) of_first = first_outputs_;
-    if (first_outputs_ != of_first) return false;
+    if (first_outputs_ != of_first) return found;
   }
-  return true;
+  return {};
 }
 
 Trouble InterpretedCases::Run() {
   const Trouble trouble = RunAll();
-  if (trouble && may_be_unused_ && IsRightOverOthers()) return {};
-  return trouble;
+  return trouble && may_be_unused_ ? RunOverOthers(trouble) : trouble;
 }
 
 }  // namespace kgrpo::interpreter

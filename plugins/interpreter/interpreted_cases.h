@@ -28,7 +28,7 @@ class InterpretedCases {
     // only choose what is looked at, and the next case runs: approximations and the order of float atomics are the
     // interpreter's own.
     bool values_decide = true;
-    // Of all calls: no further one is made beyond, and the trouble is a `timeout`.
+    // Of all calls: no further one is made beyond, and the trouble is `unavailable`.
     uint64_t most_warp_instructions = UINT64_MAX;
   };
 
@@ -59,7 +59,7 @@ class InterpretedCases {
   enum class Pass { kChecked, kOtherOrder, kOtherOrderChecked, kRepeat };
   Trouble RunCase(size_t i, Pass pass);
   Trouble RunAll();
-  bool IsRightOverOthers();
+  Trouble RunOverOthers(const Trouble& found);
 
   LoadedKernel& loaded_;
   const evaluator::Problem& problem_;

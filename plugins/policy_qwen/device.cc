@@ -61,4 +61,9 @@ void WaitForDevice(at::Device device) {
   c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
 }
 
+void* CurrentStream(at::Device device) {
+  if (device.is_cpu()) return nullptr;
+  return c10::impl::VirtualGuardImpl(device.type()).getStream(device).native_handle();
+}
+
 }  // namespace kgrpo::policy

@@ -16,6 +16,10 @@ at::Device OpenDevice(const std::string& name);
 // Waits until the device has done all that this process gave it; nothing on the CPU.
 void WaitForDevice(at::Device device);
 
+// The stream on which libtorch queues this thread's work for the device: a cudaStream_t, null being the default stream;
+// null for a CPU.
+void* CurrentStream(at::Device device);
+
 }  // namespace kgrpo::policy
 
 #endif  // KGRPO_PLUGINS_POLICY_QWEN_DEVICE_H_

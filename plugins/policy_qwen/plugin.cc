@@ -1,14 +1,18 @@
 // The plugin policy_qwen: kgrpo.policy/1 over the Policy of policy.h. Only translation between C and C++ happens here.
+#include <ATen/ops/from_blob.h>
 #include <kgrpo/policy.h>
 #include <kgrpo/sdk/plugin.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "policy_qwen/completion_writer.h"
 #include "policy_qwen/device.h"
 #include "policy_qwen/model/safetensors.h"
 #include "policy_qwen/options.h"
+#include "policy_qwen/parameter_views.h"
 #include "policy_qwen/policy.h"
 
 namespace {
@@ -16,8 +20,6 @@ namespace {
 using kgrpo::Error;
 using kgrpo::Guard;
 using kgrpo::policy::Copy;
-using kgrpo::policy::ParameterSet;
-using kgrpo::policy::ParameterSpec;
 using kgrpo::policy::Policy;
 
 }  // namespace
@@ -35,7 +37,8 @@ struct kgrpo_policy {
                                                          : static_cast<size_t>(policy.config().vocabulary_size)),
             static_cast<uint32_t>(policy.config().context_length),
             policy.config().end_ids.data(),
-            policy.config().end_ids.size()};
+            policy.config().end_ids.size(),
+            kgrpo::policy::CurrentStream(policy.device())};
   }
 
   // The device for as long as the returned object lives: in every function that computes or copies there.
@@ -56,41 +59,32 @@ struct kgrpo_policy {
   Policy policy;
   std::string device;
   kgrpo_policy_info info;
-  std::vector<kgrpo_tensor> tensors;  // value and gradient of each parameter, in turn
-  std::vector<kgrpo_parameter> parameters;
-  std::vector<std::vector<int64_t>> shapes;
+  std::optional<kgrpo::policy::ParameterViews> parameters;                                // made when first asked for
+  kgrpo::policy::CompletionWriter writer{host, policy, [this] { return TakeDevice(); }};  // last: it has a thread
 };
 
 namespace {
 
-kgrpo_tensor MakeTensor(void* data, at::Device device, at::ScalarType dtype, std::vector<int64_t>& shape) {
-  kgrpo_tensor tensor = {};
-  tensor.data = data;
-  tensor.device.type = device.is_cuda() ? KGRPO_DEVICE_CUDA : KGRPO_DEVICE_CPU;
-  tensor.device.id = device.has_index() ? device.index() : 0;
-  tensor.ndim = static_cast<int32_t>(shape.size());
-  tensor.dtype.code = dtype == at::kBFloat16 ? KGRPO_DTYPE_BFLOAT : KGRPO_DTYPE_FLOAT;
-  tensor.dtype.bits = dtype == at::kBFloat16 ? 16 : 32;
-  tensor.dtype.lanes = 1;
-  tensor.shape = shape.data();
-  return tensor;
-}
-
-void MakeParameterViews(kgrpo_policy& self) {
-  const ParameterSet& values = self.policy.parameters();
-  const ParameterSet& gradients = self.policy.gradients();
-  const std::vector<ParameterSpec>& specs = values.specs();
-  for (const ParameterSpec& spec : specs) self.shapes.push_back(spec.shape);
-  self.tensors.reserve(2 * specs.size());  // pointers into it are handed out
-  for (size_t i = 0; i < specs.size(); ++i) {
-    for (const ParameterSet* set : {&values, &gradients}) {
-      const at::Tensor view = set->Get(i);
-      self.tensors.push_back(
-          MakeTensor(view.mutable_data_ptr(), self.policy.device(), view.scalar_type(), self.shapes[i]));
-    }
-    kgrpo_tensor* value = &self.tensors[self.tensors.size() - 2];
-    self.parameters.push_back({kgrpo::Str(specs[i].name), value, value + 1, specs[i].is_matrix ? 1 : 0});
+// float32 [size] in memory that a caller lent, on the CPU or where the policy is; undefined for none.
+at::Tensor Borrow(const Policy& policy, const kgrpo_tensor* tensor, size_t size, const std::string& name) {
+  if (tensor == nullptr) return {};
+  const auto refuse = [&](const std::string& problem) -> Error { return {KGRPO_ERROR_INVALID, name + ": " + problem}; };
+  if (tensor->dtype.code != KGRPO_DTYPE_FLOAT || tensor->dtype.bits != 32 || tensor->dtype.lanes != 1) {
+    throw refuse("expected float32");
   }
+  if (tensor->ndim != 1 || tensor->shape[0] != static_cast<int64_t>(size)) {
+    throw refuse("expected one dimension of " + std::to_string(size) + ", one for each completion token");
+  }
+  if (size > 1 && tensor->strides != nullptr && tensor->strides[0] != 1) throw refuse("expected compact memory");
+  at::Device device(at::kCPU);
+  if (tensor->device.type != KGRPO_DEVICE_CPU) {
+    device = policy.device();
+    if (tensor->device.type != KGRPO_DEVICE_CUDA || !device.is_cuda() || tensor->device.id != device.index()) {
+      throw refuse("expected memory of the CPU or of the policy's device, " + device.str());
+    }
+  }
+  return at::from_blob(static_cast<char*>(tensor->data) + tensor->byte_offset, {static_cast<int64_t>(size)},
+                       at::TensorOptions().dtype(at::kFloat).device(device));
 }
 
 std::vector<kgrpo::tokenizer::Message> ToMessages(const kgrpo_message* messages, size_t count) {
@@ -142,7 +136,7 @@ const kgrpo_policy_interface kInterface = {
     .info = [](const kgrpo_policy* self) -> const kgrpo_policy_info* { return &self->info; },
 
     .encode_chat =
-        [](kgrpo_policy* self, const kgrpo_message* messages, size_t count, const kgrpo_chat_options* options,
+        [](const kgrpo_policy* self, const kgrpo_message* messages, size_t count, const kgrpo_chat_options* options,
            kgrpo_token_sink sink) {
           return Guard([&] {
             const std::vector<int32_t> ids = self->policy.tokenizer().Encode(Render(*self, messages, count, *options));
@@ -151,7 +145,7 @@ const kgrpo_policy_interface kInterface = {
         },
 
     .render_chat =
-        [](kgrpo_policy* self, const kgrpo_message* messages, size_t count, const kgrpo_chat_options* options,
+        [](const kgrpo_policy* self, const kgrpo_message* messages, size_t count, const kgrpo_chat_options* options,
            kgrpo_text_sink sink) {
           return Guard([&] {
             const std::string text = Render(*self, messages, count, *options);
@@ -160,7 +154,7 @@ const kgrpo_policy_interface kInterface = {
         },
 
     .encode =
-        [](kgrpo_policy* self, kgrpo_str text, kgrpo_token_sink sink) {
+        [](const kgrpo_policy* self, kgrpo_str text, kgrpo_token_sink sink) {
           return Guard([&] {
             const std::vector<int32_t> ids = self->policy.tokenizer().Encode(kgrpo::View(text));
             sink.put(sink.context, ids.data(), ids.size());
@@ -168,78 +162,44 @@ const kgrpo_policy_interface kInterface = {
         },
 
     .decode =
-        [](kgrpo_policy* self, const int32_t* ids, size_t count, int32_t skip_special, kgrpo_text_sink sink) {
+        [](const kgrpo_policy* self, const int32_t* ids, size_t count, int32_t skip_special, kgrpo_text_sink sink) {
           return Guard([&] {
             const std::string text = self->policy.tokenizer().Decode({ids, count}, skip_special != 0);
             sink.put(sink.context, kgrpo::Str(text));
           });
         },
 
-    .generate =
-        [](kgrpo_policy* self, const kgrpo_generate_request* requests, size_t count, const kgrpo_sampling* sampling,
-           kgrpo_completion_sink sink) {
-          return Guard([&] {
-            std::vector<kgrpo::policy::GenerationRequest> batch(count);
-            for (size_t i = 0; i < count; ++i) {
-              batch[i].prompt.assign(requests[i].prompt_ids, requests[i].prompt_ids + requests[i].prompt_size);
-              batch[i].seed = requests[i].seed;
-            }
-            const kgrpo::policy::SamplingOptions options = {sampling->max_new_tokens, sampling->temperature,
-                                                            sampling->top_k, sampling->top_p, sampling->min_p};
-            const auto put = [&](const kgrpo::policy::Completion& completion) {
-              const std::string text = self->policy.tokenizer().Decode(completion.ids, /*skip_special=*/true);
-              const kgrpo_completion out = {
-                  sizeof(kgrpo_completion),
-                  completion.request,
-                  completion.ids.data(),
-                  completion.logprobs.data(),
-                  completion.ids.size(),
-                  kgrpo::Str(text),
-                  static_cast<uint32_t>(completion.ended ? KGRPO_FINISH_STOP : KGRPO_FINISH_LENGTH)};
-              sink.put(sink.context, &out);
-            };
-            // Completions are handed over between slices of the device's time and without its lock: a coder or a judge
-            // may want the device at once.
-            std::vector<kgrpo::policy::Completion> finished;
-            kgrpo::DeviceTurn turn = self->TakeDevice();
-            const auto hand_over = [&] {
-              turn.Pause();
-              for (const kgrpo::policy::Completion& completion : finished) put(completion);
-              finished.clear();
-            };
-            self->policy.Generate(
-                batch, options, [&](const kgrpo::policy::Completion& completion) { finished.push_back(completion); },
-                [&] {
-                  if (turn.SliceIsOver()) {
-                    hand_over();
-                    turn.Resume();
-                  }
-                  return self->host.Cancelled();
-                });
-            hand_over();
-          });
-        },
+    .generate = [](kgrpo_policy* self, const kgrpo_generate_request* const* requests,
+                   size_t count) { return Guard([&] { self->writer.Submit(requests, count); }); },
+
+    .cancel = [](kgrpo_policy* self) { self->writer.Cancel(); },
 
     .forward =
-        [](kgrpo_policy* self, const kgrpo_forward_request* request, float* logprobs, float* entropies,
-           kgrpo_forward_context** context) {
+        [](kgrpo_policy* self, const kgrpo_forward_request* request, const kgrpo_tensor* logprobs,
+           const kgrpo_tensor* entropies, kgrpo_forward_context** context) {
           return self->OnDevice([&] {
             std::vector<kgrpo::policy::ScoredSequence> sequences(request->sequence_count);
+            size_t tokens = 0;
             for (size_t i = 0; i < sequences.size(); ++i) {
               const kgrpo_sequence& from = request->sequences[i];
               sequences[i] = {{from.prompt_ids, from.prompt_size}, {from.completion_ids, from.completion_size}};
+              tokens += from.completion_size;
             }
             kgrpo::policy::ForwardContextPtr made =
                 self->policy.Forward(sequences, ToCopy(request->copy), request->temperature,
-                                     request->need_gradient != 0, logprobs, entropies);
+                                     request->need_gradient != 0, Borrow(self->policy, logprobs, tokens, "logprobs"),
+                                     Borrow(self->policy, entropies, tokens, "entropies"));
             if (made != nullptr) *context = reinterpret_cast<kgrpo_forward_context*>(made.release());
           });
         },
 
     .backward =
-        [](kgrpo_policy* self, kgrpo_forward_context* context, const float* d_logprobs) {
+        [](kgrpo_policy* self, kgrpo_forward_context* context, const kgrpo_tensor* d_logprobs) {
           kgrpo::policy::ForwardContextPtr owned(reinterpret_cast<kgrpo::policy::ForwardContext*>(context));
-          return self->OnDevice([&] { self->policy.Backward(std::move(owned), d_logprobs); });
+          return self->OnDevice([&] {
+            const size_t tokens = TokenCount(*owned);
+            self->policy.Backward(std::move(owned), Borrow(self->policy, d_logprobs, tokens, "dlogprobs"));
+          });
         },
 
     .release_context =
@@ -247,18 +207,18 @@ const kgrpo_policy_interface kInterface = {
           kgrpo::policy::ForwardContextDeleter()(reinterpret_cast<kgrpo::policy::ForwardContext*>(context));
         },
 
-    .parameters = [](kgrpo_policy* self, size_t* count) -> const kgrpo_parameter* {
-      if (self->parameters.empty() && self->policy.parameters().defined()) {
-        if (kgrpo_error* error = self->OnDevice([&] { MakeParameterViews(*self); })) {  // no memory for the gradients
-          self->host.raw()->log(self->host.raw()->context, KGRPO_LOG_ERROR, error->message);
-          error->release(error);
-          *count = 0;
-          return nullptr;
-        }
-      }
-      *count = self->parameters.size();
-      return self->parameters.data();
-    },
+    .parameters =
+        [](kgrpo_policy* self, const kgrpo_parameter_group* const** groups, size_t* count) {
+          const auto give = [&] {
+            *groups = self->parameters->groups().data();
+            *count = self->parameters->groups().size();
+          };
+          if (self->parameters) return Guard(give);
+          return self->OnDevice([&] {
+            self->parameters.emplace(self->policy);
+            give();
+          });
+        },
 
     .zero_gradients = [](kgrpo_policy* self) { return self->OnDevice([&] { self->policy.ZeroGradients(); }); },
 

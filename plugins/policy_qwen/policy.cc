@@ -1,7 +1,6 @@
 #include "policy_qwen/policy.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/from_blob.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/InferenceMode.h>
 #include <kgrpo/sdk/error.h>
@@ -70,6 +69,12 @@ struct ForwardContext {
   std::vector<Policy::Chunk> chunks;
   double temperature = 1.0;
 };
+
+size_t TokenCount(const ForwardContext& context) {
+  size_t count = 0;
+  for (const auto& chunk : context.chunks) count += chunk.places.size();
+  return count;
+}
 
 void ForwardContextDeleter::operator()(ForwardContext* context) const {
   delete context;
@@ -142,21 +147,21 @@ void Policy::CheckIds(std::span<const int32_t> ids, const std::string& what) con
   }
 }
 
+void Policy::CheckPrompt(std::span<const int32_t> prompt, const std::string& what) const {
+  if (prompt.empty()) throw Error(KGRPO_ERROR_INVALID, what + ": the prompt is empty");
+  if (static_cast<int64_t>(prompt.size()) >= config_.context_length) {
+    throw Error(KGRPO_ERROR_INVALID, what + ": its prompt of " + std::to_string(prompt.size()) +
+                                         " tokens leaves no room in the context of " +
+                                         std::to_string(config_.context_length));
+  }
+  CheckIds(prompt, what);
+}
+
 void Policy::Generate(const std::vector<GenerationRequest>& requests, const SamplingOptions& options,
                       const std::function<void(const Completion&)>& sink, const std::function<bool()>& cancelled) {
   RequireWeights();
   CheckSamplingOptions(options);
-  for (size_t i = 0; i < requests.size(); ++i) {
-    const std::string what = "request " + std::to_string(i);
-    const std::vector<int32_t>& prompt = requests[i].prompt;
-    if (prompt.empty()) throw Error(KGRPO_ERROR_INVALID, what + ": the prompt is empty");
-    if (static_cast<int64_t>(prompt.size()) >= config_.context_length) {
-      throw Error(KGRPO_ERROR_INVALID, what + ": its prompt of " + std::to_string(prompt.size()) +
-                                           " tokens leaves no room in the context of " +
-                                           std::to_string(config_.context_length));
-    }
-    CheckIds(prompt, what);
-  }
+  for (size_t i = 0; i < requests.size(); ++i) CheckPrompt(requests[i].prompt, "request " + std::to_string(i));
   UseThreads();
   const Scope scope(device_);
   policy::Generate(config_, current_.weights(), *rotary_, {options_.max_sequences, options_.max_tokens_per_chunk},
@@ -234,7 +239,7 @@ int64_t Policy::ActivationBytes(const Chunk& chunk) const {
 }
 
 ForwardContextPtr Policy::Forward(std::span<const ScoredSequence> sequences, Copy copy, double temperature,
-                                  bool need_gradient, float* logprobs, float* entropies) {
+                                  bool need_gradient, const at::Tensor& logprobs, const at::Tensor& entropies) {
   const Weights& weights = SetOf(copy).weights();
   if (!std::isfinite(temperature) || temperature <= 0) {
     throw Error(KGRPO_ERROR_INVALID, "forward: the temperature must be above 0");
@@ -256,14 +261,10 @@ ForwardContextPtr Policy::Forward(std::span<const ScoredSequence> sequences, Cop
         TransformerForward(config_, weights, chunk.batch, keep ? &chunk.activations : nullptr, nullptr);
     if (keep) chunk.hidden = hidden;
     const TokenLogprobs result =
-        ComputeTokenLogprobs(hidden, weights.head, chunk.targets, temperature, entropies != nullptr);
-    const auto scatter = [&](const at::Tensor& values, float* out) {
-      const at::Tensor host = values.cpu();
-      const float* data = host.const_data_ptr<float>();
-      for (size_t i = 0; i < chunk.places.size(); ++i) out[chunk.places[i]] = data[i];
-    };
-    scatter(result.logprobs, logprobs);
-    if (entropies != nullptr) scatter(result.entropies, entropies);
+        ComputeTokenLogprobs(hidden, weights.head, chunk.targets, temperature, entropies.defined());
+    const at::Tensor places = IndexTensor(chunk.places, logprobs.device());
+    at::Tensor(logprobs).index_copy_(0, places, result.logprobs.to(logprobs.device()));
+    if (entropies.defined()) at::Tensor(entropies).index_copy_(0, places, result.entropies.to(entropies.device()));
   }
   if (context != nullptr) {
     context->chunks = std::move(chunks);
@@ -272,7 +273,7 @@ ForwardContextPtr Policy::Forward(std::span<const ScoredSequence> sequences, Cop
   return context;
 }
 
-void Policy::Backward(ForwardContextPtr context, const float* d_logprobs) {
+void Policy::Backward(ForwardContextPtr context, const at::Tensor& d_logprobs) {
   const Weights& weights = current_.weights();
   const Weights& gradients = this->gradients().weights();
   UseThreads();
@@ -281,11 +282,7 @@ void Policy::Backward(ForwardContextPtr context, const float* d_logprobs) {
     if (!chunk.hidden.defined()) {
       chunk.hidden = TransformerForward(config_, weights, chunk.batch, &chunk.activations, nullptr);
     }
-    std::vector<float> ordered(chunk.places.size());
-    for (size_t i = 0; i < ordered.size(); ++i) ordered[i] = d_logprobs[chunk.places[i]];
-    const at::Tensor d =
-        at::from_blob(ordered.data(), {static_cast<int64_t>(ordered.size())}, at::TensorOptions().dtype(at::kFloat))
-            .to(device_);
+    const at::Tensor d = d_logprobs.index_select(0, IndexTensor(chunk.places, d_logprobs.device())).to(device_);
     const at::Tensor d_hidden =
         TokenLogprobsBackward(d, chunk.hidden, weights.head, gradients.head, chunk.targets, context->temperature);
     TransformerBackward(config_, weights, gradients, chunk.batch, chunk.activations, d_hidden);

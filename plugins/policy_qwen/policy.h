@@ -2,7 +2,8 @@
 // below are model/ (the transformer, its weights, sampling) and tokenizer/.
 //
 // Two copies of the parameters: the current one, and a frozen reference once FreezeReference was called or one was
-// loaded. One thread at a time. Errors are kgrpo::Error.
+// loaded. One thread at a time, but for what says otherwise; info, tokenizer and RenderChat may be used meanwhile by
+// any. Errors are kgrpo::Error.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_POLICY_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_POLICY_H_
 
@@ -55,6 +56,7 @@ struct ForwardContext;
 struct ForwardContextDeleter {
   void operator()(ForwardContext* context) const;
 };
+size_t TokenCount(const ForwardContext& context);  // of all completions
 using ForwardContextPtr = std::unique_ptr<ForwardContext, ForwardContextDeleter>;
 
 class Policy {
@@ -66,24 +68,30 @@ class Policy {
   const tokenizer::Tokenizer& tokenizer() const { return tokenizer_; }
   at::Device device() const { return device_; }
   int64_t parameter_count() const { return current_.defined() ? current_.parameter_count() : 0; }
+  // Throws KGRPO_ERROR_INVALID where only the tokenizer was loaded. Any thread.
+  void RequireWeights() const;
 
   // The text of a chat in the model's format. An unset enable_thinking takes the options' choice.
   std::string RenderChat(std::span<const tokenizer::Message> messages, bool add_generation_prompt,
                          std::optional<bool> enable_thinking) const;
 
+  // Throws KGRPO_ERROR_INVALID unless the prompt's ids are in the vocabulary and leave room in the context. `what`
+  // begins the message: "request 3". Any thread.
+  void CheckPrompt(std::span<const int32_t> prompt, const std::string& what) const;
+
   // See Generate in model/generator.h; checks the requests first.
   void Generate(const std::vector<GenerationRequest>& requests, const SamplingOptions& options,
                 const std::function<void(const Completion&)>& sink, const std::function<bool()>& cancelled);
 
-  // Log-probabilities (and entropies, unless null) of all completions' tokens under logits / temperature, sequence
-  // after sequence, into the caller's memory. With need_gradient (of the current copy only) returns what Backward
-  // needs.
+  // Log-probabilities (and entropies, unless undefined) of all completions' tokens under logits / temperature, sequence
+  // after sequence, into the caller's float32 [tokens], on the CPU or the policy's device. With need_gradient (of the
+  // current copy only) returns what Backward needs.
   ForwardContextPtr Forward(std::span<const ScoredSequence> sequences, Copy copy, double temperature,
-                            bool need_gradient, float* logprobs, float* entropies);
+                            bool need_gradient, const at::Tensor& logprobs, const at::Tensor& entropies);
 
-  // Adds sum_i d_logprobs[i] * d logprobs[i] / d parameter to the gradients; d_logprobs in the order of Forward's
-  // result. Ends the context. The parameters must be those of the forward.
-  void Backward(ForwardContextPtr context, const float* d_logprobs);
+  // Adds sum_i d_logprobs[i] * d logprobs[i] / d parameter to the gradients; d_logprobs as Forward's result. Ends the
+  // context. The parameters must be those of the forward.
+  void Backward(ForwardContextPtr context, const at::Tensor& d_logprobs);
 
   // The current copy and its gradients (float32, made and zeroed at the first call): their buffers stay where they are.
   const ParameterSet& parameters() const { return current_; }
@@ -101,7 +109,6 @@ class Policy {
   struct Chunk;
   friend struct ForwardContext;
 
-  void RequireWeights() const;
   const ParameterSet& SetOf(Copy copy) const;
   void UseThreads() const;
   void CheckIds(std::span<const int32_t> ids, const std::string& what) const;

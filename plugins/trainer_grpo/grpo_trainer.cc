@@ -60,10 +60,7 @@ bool ForEachPiece(std::span<Pointer const> samples, size_t max_tokens, Body&& bo
 
 GrpoTrainer::GrpoTrainer(const kgrpo_host* host, GrpoOptions options, trainer::CudaTensorMathFactory cuda)
     : host_(host), options_(options), cuda_(cuda) {
-  if (host->world_size > 1) {
-    throw Error(KGRPO_ERROR_UNSUPPORTED,
-                "trainer_grpo trains with one process; " + std::to_string(host->world_size) + " were started");
-  }
+  DeclareMetrics(Host(host));
 }
 
 GrpoTrainer::Stage& GrpoTrainer::stage() {
@@ -149,7 +146,7 @@ void GrpoTrainer::ScoreWithFixedPolicies(std::vector<TrainingSample>& samples, U
   });
 }
 
-void GrpoTrainer::Update(const kgrpo_sample* host_samples, size_t count, const kgrpo_update_sink& sink) {
+void GrpoTrainer::Update(const kgrpo_sample* const* host_samples, size_t count, const kgrpo_update_sink& sink) {
   Stage& stage = this->stage();
   if (count == 0) throw Error(KGRPO_ERROR_INVALID, "trainer_grpo: an update needs at least one sample");
   std::vector<TrainingSample> samples = ReadSamples(options_, host_samples, count);

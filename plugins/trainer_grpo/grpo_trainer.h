@@ -28,7 +28,7 @@ class GrpoTrainer {
   bool NeedsReference() const { return options_.needs_reference(); }
 
   void Begin(const kgrpo_policy_interface* api, kgrpo_policy* policy, const kgrpo_trainer_plan& plan);
-  void Update(const kgrpo_sample* samples, size_t count, const kgrpo_update_sink& sink);
+  void Update(const kgrpo_sample* const* samples, size_t count, const kgrpo_update_sink& sink);
   void SaveState(kgrpo_writer writer);
   void LoadState(kgrpo_reader reader);
 

@@ -44,13 +44,11 @@ void CheckSample(const GrpoOptions& options, const kgrpo_sample& sample, size_t 
 
 }  // namespace
 
-std::vector<TrainingSample> ReadSamples(const GrpoOptions& options, const kgrpo_sample* samples, size_t count) {
+std::vector<TrainingSample> ReadSamples(const GrpoOptions& options, const kgrpo_sample* const* samples, size_t count) {
   std::vector<TrainingSample> read;
   read.reserve(count);
-  // Elements lie as far apart as their writer's struct is large, which may be larger than the one known here.
-  const auto* bytes = reinterpret_cast<const char*>(samples);
   for (size_t i = 0; i < count; ++i) {
-    const auto& sample = *reinterpret_cast<const kgrpo_sample*>(bytes + i * samples->struct_size);
+    const kgrpo_sample& sample = *samples[i];
     CheckSample(options, sample, i);
     TrainingSample& made = read.emplace_back();
     made.sequence = {sample.prompt_ids, sample.prompt_size, sample.completion_ids, sample.completion_size};

@@ -30,7 +30,7 @@ struct TrainingSample {
 // Checks the host's samples: nothing empty, all numbers finite, log-probabilities present (where options need them) and
 // not above 0. Throws KGRPO_ERROR_INVALID naming the first sample that is wrong. Advantages and the like are not yet
 // set.
-std::vector<TrainingSample> ReadSamples(const GrpoOptions& options, const kgrpo_sample* samples, size_t count);
+std::vector<TrainingSample> ReadSamples(const GrpoOptions& options, const kgrpo_sample* const* samples, size_t count);
 
 // The factors of a sample's policy term that correct for the sampler: exp(old - behaviour) per token, or the product
 // over the sequence, within the options' bounds.

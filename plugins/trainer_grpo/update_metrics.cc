@@ -23,6 +23,44 @@ void Merge(const LossStatistics& from, LossStatistics& into) {
 
 }  // namespace
 
+void DeclareMetrics(const Host& host) {
+  trainer::DeclareTrainingMetrics(host);
+  const auto declare = [&](std::string_view name, std::string_view label, kgrpo_metric_kind kind = KGRPO_METRIC_NUMBER,
+                           std::string_view unit = {}, kgrpo_metric_direction direction = KGRPO_METRIC_NEUTRAL) {
+    host.Declare({.name = name,
+                  .label = label,
+                  .group = trainer::kMetricGroup,
+                  .kind = kind,
+                  .unit = unit,
+                  .direction = direction});
+  };
+  declare("reward", "reward", KGRPO_METRIC_NUMBER, {}, KGRPO_METRIC_HIGHER_IS_BETTER);
+  declare("reward_std", "standard deviation of rewards");
+  declare("frac_reward_zero_std", "samples of groups without variance", KGRPO_METRIC_FRACTION);
+  declare("kl", "KL divergence from the reference", KGRPO_METRIC_NUMBER, "nats");
+  declare("clip_ratio/region_mean", "tokens clipped", KGRPO_METRIC_FRACTION);
+  declare("clip_ratio/low_mean", "tokens clipped below", KGRPO_METRIC_FRACTION);
+  declare("clip_ratio/low_min", "tokens clipped below, least of a sample", KGRPO_METRIC_FRACTION);
+  declare("clip_ratio/high_mean", "tokens clipped above", KGRPO_METRIC_FRACTION);
+  declare("clip_ratio/high_max", "tokens clipped above, most of a sample", KGRPO_METRIC_FRACTION);
+  declare("cispo_clip_ratio", "tokens clipped", KGRPO_METRIC_FRACTION);
+  declare("completions/mean_length", "completion length, mean", KGRPO_METRIC_NUMBER, "tokens");
+  declare("completions/min_length", "completion length, least", KGRPO_METRIC_NUMBER, "tokens");
+  declare("completions/max_length", "completion length, greatest", KGRPO_METRIC_NUMBER, "tokens");
+  declare("completions/mean_terminated_length", "ended completions' length, mean", KGRPO_METRIC_NUMBER, "tokens");
+  declare("completions/min_terminated_length", "ended completions' length, least", KGRPO_METRIC_NUMBER, "tokens");
+  declare("completions/max_terminated_length", "ended completions' length, greatest", KGRPO_METRIC_NUMBER, "tokens");
+  declare("completions/clipped_ratio", "completions cut off by their length", KGRPO_METRIC_FRACTION, {},
+          KGRPO_METRIC_LOWER_IS_BETTER);
+  declare("sampling/sampling_logp_difference/mean", "log-probability, sampler against trainer, mean difference",
+          KGRPO_METRIC_NUMBER, "nats", KGRPO_METRIC_LOWER_IS_BETTER);
+  declare("sampling/sampling_logp_difference/max", "log-probability, sampler against trainer, greatest difference",
+          KGRPO_METRIC_NUMBER, "nats", KGRPO_METRIC_LOWER_IS_BETTER);
+  declare("sampling/importance_sampling_ratio/min", "importance ratio, least");
+  declare("sampling/importance_sampling_ratio/mean", "importance ratio, mean");
+  declare("sampling/importance_sampling_ratio/max", "importance ratio, greatest");
+}
+
 void UpdateMetrics::AddSamples(std::span<const TrainingSample> samples, const Advantages& advantages) {
   for (size_t i = 0; i < samples.size(); ++i) {
     const auto length = static_cast<double>(samples[i].completion_size());
@@ -31,6 +69,10 @@ void UpdateMetrics::AddSamples(std::span<const TrainingSample> samples, const Ad
     truncated_.Add(samples[i].truncated ? 1.0 : 0.0);
     if (!samples[i].truncated) terminated_length_.Add(length);
     zero_variance_.Add(advantages.zero_variance[i] ? 1.0 : 0.0);
+    if (sink_.sample == nullptr) continue;
+    const kgrpo_sample_outcome outcome = {sizeof(kgrpo_sample_outcome), i, advantages.returns[i],
+                                          advantages.advantages[i]};
+    sink_.sample(sink_.context, &outcome);
   }
 }
 

@@ -22,11 +22,14 @@ struct WindowFigures {
   trainer::Summary entropy;  // over tokens, nats
 };
 
+// Says what the metrics are that UpdateMetrics pushes.
+void DeclareMetrics(const Host& host);
+
 class UpdateMetrics {
  public:
   UpdateMetrics(const GrpoOptions& options, const kgrpo_update_sink& sink) : options_(options), sink_(sink) {}
 
-  // Rewards and lengths of everything the rollout brought.
+  // Rewards and lengths of everything the rollout brought. Pushes each sample's return and advantage at once.
   void AddSamples(std::span<const TrainingSample> samples, const Advantages& advantages);
   // A difference between the trainer's and the sampler's log-probability of one token.
   void AddSamplingDifference(double difference) { sampling_difference_.Add(std::abs(difference)); }

@@ -1,6 +1,7 @@
 #include "trainer_sft/sft_trainer.h"
 
 #include <kgrpo/sdk/error.h>
+#include <kgrpo/sdk/host.h>
 
 #include <algorithm>
 #include <cmath>
@@ -18,14 +19,12 @@ namespace {
 constexpr const char* kName = "trainer_sft";
 constexpr uint64_t kShuffleStream = 1;  // what the host's random numbers are drawn for
 
-std::vector<kgrpo_sequence> ReadDemonstrations(const kgrpo_sample* samples, size_t count) {
+std::vector<kgrpo_sequence> ReadDemonstrations(const kgrpo_sample* const* samples, size_t count) {
   std::vector<kgrpo_sequence> sequences;
-  // Elements lie as far apart as their writer's struct is large, which may be larger than the one known here.
-  const auto* bytes = reinterpret_cast<const char*>(samples);
   for (size_t i = 0; i < count; ++i) {
-    const auto& sample = *reinterpret_cast<const kgrpo_sample*>(bytes + i * samples->struct_size);
+    const kgrpo_sample& sample = *samples[i];
     if (sample.prompt_size == 0 || sample.completion_size == 0) {
-      throw Error(KGRPO_ERROR_INVALID, "trainer_sft: sample " + std::to_string(i) + " has an empty " +
+      throw Error(KGRPO_ERROR_INVALID, "sample " + std::to_string(i) + ": it has an empty " +
                                            (sample.prompt_size == 0 ? "prompt" : "completion"));
     }
     sequences.push_back({sample.prompt_ids, sample.prompt_size, sample.completion_ids, sample.completion_size});
@@ -43,10 +42,7 @@ struct SftTrainer::StepFigures {
 
 SftTrainer::SftTrainer(const kgrpo_host* host, SftOptions options, trainer::CudaTensorMathFactory cuda)
     : host_(host), options_(std::move(options)), cuda_(cuda) {
-  if (host->world_size > 1) {
-    throw Error(KGRPO_ERROR_UNSUPPORTED,
-                "trainer_sft trains with one process; " + std::to_string(host->world_size) + " were started");
-  }
+  trainer::DeclareTrainingMetrics(Host(host));
 }
 
 SftTrainer::Stage& SftTrainer::stage() {
@@ -112,7 +108,7 @@ SftTrainer::StepFigures SftTrainer::TakeStep(std::span<const kgrpo_sequence> bat
   return figures;
 }
 
-void SftTrainer::Update(const kgrpo_sample* samples, size_t count, const kgrpo_update_sink& sink) {
+void SftTrainer::Update(const kgrpo_sample* const* samples, size_t count, const kgrpo_update_sink& sink) {
   Stage& stage = this->stage();
   std::vector<kgrpo_sequence> sequences;
   if (!options_.pairs.empty()) {

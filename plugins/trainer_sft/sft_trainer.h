@@ -33,7 +33,7 @@ class SftTrainer {
   // Reads the pairs, if the options name a file.
   void Begin(const kgrpo_policy_interface* api, kgrpo_policy* policy, const kgrpo_trainer_plan& plan);
   // One optimiser step on the next batch of the file, or as many as it takes to go once through the samples.
-  void Update(const kgrpo_sample* samples, size_t count, const kgrpo_update_sink& sink);
+  void Update(const kgrpo_sample* const* samples, size_t count, const kgrpo_update_sink& sink);
   void SaveState(kgrpo_writer writer);
   void LoadState(kgrpo_reader reader);
 

@@ -1,6 +1,7 @@
-// metrics.h - the summaries that metrics are made of. Used by both trainers.
+// metrics.h - the summaries that metrics are made of, and what the metrics of every trainer are. Used by both trainers.
 #ifndef KGRPO_TRAINER_SHARED_METRICS_H
 #define KGRPO_TRAINER_SHARED_METRICS_H
+#include <kgrpo/sdk/host.h>
 #include <kgrpo/sdk/text.h>
 #include <kgrpo/trainer.h>
 
@@ -44,6 +45,11 @@ class Summary {
 inline void Push(const kgrpo_update_sink& sink, std::string_view name, double value) {
   sink.step(sink.context, {Str(name), value});
 }
+
+inline constexpr std::string_view kMetricGroup = "Training";
+
+// Says what the metrics are that both trainers push.
+void DeclareTrainingMetrics(const Host& host);
 
 }  // namespace kgrpo::trainer
 #endif

@@ -34,9 +34,10 @@ bool IsType(const kgrpo_tensor& tensor, uint8_t code, uint8_t bits) {
   return tensor.dtype.code == code && tensor.dtype.bits == bits && tensor.dtype.lanes == 1;
 }
 
-Parameter View(const kgrpo_parameter& source) {
+Parameter View(const kgrpo_parameter& source, bool decay) {
   Parameter view;
   view.name = Copy(source.name);
+  if (source.gradient == nullptr) Refuse(view.name, "it is in a trainable group and has no gradient");
   const kgrpo_tensor& value = *source.value;
   const kgrpo_tensor& gradient = *source.gradient;
   view.shape.assign(value.shape, value.shape + value.ndim);
@@ -56,31 +57,37 @@ Parameter View(const kgrpo_parameter& source) {
   }
   view.value = First(value);
   view.gradient = static_cast<float*>(First(gradient));
-  view.decay = source.decay != 0;
+  view.decay = decay;
   return view;
 }
 
 }  // namespace
 
 ParameterSet ViewParameters(const kgrpo_policy_interface& api, kgrpo_policy* policy) {
-  size_t count = 0;
-  const kgrpo_parameter* source = api.parameters(policy, &count);
-  if (count == 0) throw Error(KGRPO_ERROR_UNSUPPORTED, "the policy has no parameters to train");
+  const kgrpo_parameter_group* const* groups = nullptr;
+  size_t group_count = 0;
+  Check(api.parameters(policy, &groups, &group_count));
   ParameterSet set;
-  const kgrpo_tensor& first = *source[0].value;
-  if (first.device.type != KGRPO_DEVICE_CPU && first.device.type != KGRPO_DEVICE_CUDA) {
-    Refuse(Copy(source[0].name), "it lies on a device of a kind that is neither CPU nor CUDA");
-  }
-  set.on_cuda = first.device.type == KGRPO_DEVICE_CUDA;
-  set.device = first.device.id;
-  set.parameters.reserve(count);
-  for (size_t i = 0; i < count; ++i) {
-    const kgrpo_tensor& value = *source[i].value;
-    if (value.device.type != first.device.type || value.device.id != first.device.id) {
-      Refuse(Copy(source[i].name), "it lies on another device than \"" + Copy(source[0].name) + "\"");
+  const kgrpo_parameter* first = nullptr;
+  for (size_t g = 0; g < group_count; ++g) {
+    const kgrpo_parameter_group& group = *groups[g];
+    if (group.trainable == 0) continue;
+    for (size_t i = 0; i < group.parameter_count; ++i) {
+      const kgrpo_parameter& source = *group.parameters[i];
+      if (first == nullptr) first = &source;
+      const auto& device = source.value->device;
+      if (device.type != KGRPO_DEVICE_CPU && device.type != KGRPO_DEVICE_CUDA) {
+        Refuse(Copy(source.name), "it lies on a device of a kind that is neither CPU nor CUDA");
+      }
+      if (device.type != first->value->device.type || device.id != first->value->device.id) {
+        Refuse(Copy(source.name), "it lies on another device than \"" + Copy(first->name) + "\"");
+      }
+      set.parameters.push_back(View(source, group.decay != 0));
     }
-    set.parameters.push_back(View(source[i]));
   }
+  if (first == nullptr) throw Error(KGRPO_ERROR_UNSUPPORTED, "the policy has no parameters to train");
+  set.on_cuda = first->value->device.type == KGRPO_DEVICE_CUDA;
+  set.device = first->value->device.id;
   return set;
 }
 

@@ -30,9 +30,9 @@ struct ParameterSet {
   int device = 0;
 };
 
-// The policy's parameters. Throws KGRPO_ERROR_UNSUPPORTED, naming the tensor, when one is neither float32 nor bfloat16,
-// is not compact and row-major, has a gradient of another shape, type or device, or lies on another device than the
-// rest.
+// The parameters of the policy's trainable groups, group after group. Throws KGRPO_ERROR_UNSUPPORTED, naming the
+// tensor, when one is neither float32 nor bfloat16, is not compact and row-major, has a gradient of another shape, type
+// or device, or lies on another device than the rest.
 ParameterSet ViewParameters(const kgrpo_policy_interface& api, kgrpo_policy* policy);
 
 }  // namespace kgrpo::trainer

@@ -1,6 +1,7 @@
 #include "trainer_shared/policy_client.h"
 
 #include <kgrpo/sdk/error.h>
+#include <kgrpo/sdk/tensor.h>
 
 #include <utility>
 
@@ -20,8 +21,8 @@ TokenScores PolicyClient::Forward(std::span<const kgrpo_sequence> sequences, kgr
   request.copy = copy;
   request.temperature = temperature;
   request.need_gradient = context != nullptr;
-  float* entropies = context != nullptr ? scores.entropies.data() : nullptr;
-  Check(api_->forward(policy_, &request, scores.logprobs.data(), entropies, context));
+  const FloatTensor logprobs(scores.logprobs.data(), tokens), entropies(scores.entropies.data(), tokens);
+  Check(api_->forward(policy_, &request, logprobs.c(), context != nullptr ? entropies.c() : nullptr, context));
   return scores;
 }
 
@@ -46,8 +47,9 @@ TokenScores PolicyClient::Pass::Forward(std::span<const kgrpo_sequence> sequence
 }
 
 void PolicyClient::Pass::Backward(const std::vector<float>& gradient) {
+  const FloatTensor dlogprobs(gradient.data(), gradient.size());
   // backward ends the context even when it fails.
-  Check(client_.api_->backward(client_.policy_, std::exchange(context_, nullptr), gradient.data()));
+  Check(client_.api_->backward(client_.policy_, std::exchange(context_, nullptr), dlogprobs.c()));
 }
 
 }  // namespace kgrpo::trainer

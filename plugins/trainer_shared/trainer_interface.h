@@ -30,7 +30,8 @@ class TrainerInterface {
                             const kgrpo_trainer_plan* plan) {
     return Guard([&] { Of(self).Begin(api, policy, *plan); });
   }
-  static kgrpo_error* Update(kgrpo_trainer* self, const kgrpo_sample* samples, size_t count, kgrpo_update_sink sink) {
+  static kgrpo_error* Update(kgrpo_trainer* self, const kgrpo_sample* const* samples, size_t count,
+                             kgrpo_update_sink sink) {
     return Guard([&] { Of(self).Update(samples, count, sink); });
   }
   static kgrpo_error* SaveState(kgrpo_trainer* self, kgrpo_writer writer) {

@@ -54,7 +54,7 @@ TEST(CoderTest, ACachePaysOnlyForWhatIsNew) {
     EXPECT_EQ(answered[0].cost, 0);
     EXPECT_TRUE(answered[0].reused);
     EXPECT_FALSE(answered[1].reused);
-    EXPECT_DOUBLE_EQ(second.coder.spent(), 0.0045);
+    EXPECT_DOUBLE_EQ(second.coder.Spending().cost, 0.0045);
   }
   {  // resumed: it is known which of them the run had paid for
     Bench resumed(options, RecordedIn(folder / "two", folder / "cache.sqlite"));

@@ -42,8 +42,8 @@ TEST(CoderTest, HoldsCallsBackUntilTheirCostFitsAndThenStops) {
   EXPECT_EQ(fine + refused, 40u);
   EXPECT_GT(refused, 0u);
   EXPECT_GT(fine, 5u);
-  EXPECT_LE(bench.coder.spent(), 0.0901);
-  EXPECT_DOUBLE_EQ(bench.coder.spent(), static_cast<double>(fine) * 0.0045);
+  EXPECT_LE(bench.coder.Spending().cost, 0.0901);
+  EXPECT_DOUBLE_EQ(bench.coder.Spending().cost, static_cast<double>(fine) * 0.0045);
 }
 
 TEST(CoderTest, KnowsWhatTheRunSpentBefore) {
@@ -85,7 +85,7 @@ TEST(CoderTest, LostAttemptsCostToo) {
       EXPECT_DOUBLE_EQ(answered.cost, lost + answer);
     }
     all += lost + answer;
-    EXPECT_NEAR(bench.coder.spent(), all, 1e-12);
+    EXPECT_NEAR(bench.coder.Spending().cost, all, 1e-12);
   };
   charged(AnswerOf(Fenced(kKernelC)), 0, 0.0045);
   Completion completion = AnswerOf(Fenced(kKernelC));
@@ -147,7 +147,7 @@ TEST(CoderTest, AnAttemptAfterALostOneWaitsUntilItsCostFits) {
   EXPECT_THAT(answered.error->what(),
               AllOf(HasSubstr("of that for attempts that gave no answer, the commonest, 2 times: the answer stalled"),
                     HasSubstr("and the next call could cost")));
-  EXPECT_LE(bench.coder.spent(), 0.1);
+  EXPECT_LE(bench.coder.Spending().cost, 0.1);
 }
 
 TEST(CoderTest, AnAttemptAfterALostOneIsMadeWhereThereIsRoom) {
@@ -174,17 +174,17 @@ TEST(CoderTest, TellsWhatTheRunSpentWithWhatAStopCutShort) {
     cancelled.outcome = Completion::Outcome::kCancelled;
     cancelled.lost_attempts = cancelled.lost_silent = 1;
     bench.service.Answer(cancelled);
-    lost = bench.coder.spent();
+    lost = bench.coder.Spending().cost;
     EXPECT_GT(lost, 0.04);
   }
   Bench resumed(json{{"prices", kPrices}}, RecordedIn(folder));
   Answered answered;
   resumed.Ask(asked, answered);
-  EXPECT_THAT(resumed.metrics, testing::ElementsAre(testing::Pair("coder/cost_total", lost),
-                                                    testing::Pair("coder/lost_cost_total", lost)));
+  EXPECT_DOUBLE_EQ(resumed.coder.Spending().cost, lost);
+  EXPECT_DOUBLE_EQ(resumed.coder.Spending().lost_cost, lost);
   resumed.service.Answer(AnswerOf(Fenced(kKernelC)));
-  EXPECT_THAT(resumed.metrics, testing::Contains(testing::Pair("coder/cost_total", testing::DoubleEq(lost + 0.0045))));
-  EXPECT_THAT(resumed.metrics, testing::Contains(testing::Pair("coder/lost_cost_total", lost)).Times(2));
+  EXPECT_DOUBLE_EQ(resumed.coder.Spending().cost, lost + 0.0045);
+  EXPECT_DOUBLE_EQ(resumed.coder.Spending().lost_cost, lost);
 }
 
 // What stands in a run's recording while calls are in flight, and after them.
@@ -223,7 +223,7 @@ TEST(CoderTest, WritesDownWhatACallCanCostBeforeItIsSent) {
   bench.coder.Cancel();  // before it was lost to anybody
   EXPECT_EQ(cancelled.message, "cancelled");
   EXPECT_EQ(InFlight(folder, "count(*)"), 0);
-  EXPECT_DOUBLE_EQ(bench.coder.spent(), 2 * 0.0045);
+  EXPECT_DOUBLE_EQ(bench.coder.Spending().cost, 2 * 0.0045);
 }
 
 // Calls that wait for their turn, or for the end of an outage, cannot be billed.
@@ -266,7 +266,7 @@ TEST(CoderTest, CountsWhatAKilledProcessHadInFlight) {
                     HasSubstr("up to $0.09 of that for attempts that gave no answer, the commonest, 1 times: the run's "
                               "process was killed")));
   EXPECT_THAT(resumed.warnings, testing::ElementsAre(HasSubstr("1 call was in flight when the run's process was")));
-  EXPECT_THAT(resumed.metrics, testing::Contains(testing::Pair("coder/lost_cost_total", at_most)));
+  EXPECT_DOUBLE_EQ(resumed.coder.Spending().lost_cost, at_most);
 }
 
 // The reasons are those of the whole run, whoever of its processes met them.

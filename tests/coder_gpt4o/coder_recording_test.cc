@@ -30,7 +30,7 @@ TEST(CoderTest, AResumedRunDoesNotPayTwice) {
     EXPECT_EQ(after[i].cost, before[i].cost);
     EXPECT_FALSE(after[i].reused);  // this run paid for it
   }
-  EXPECT_DOUBLE_EQ(resumed.coder.spent(), 4 * 0.0045);
+  EXPECT_DOUBLE_EQ(resumed.coder.Spending().cost, 4 * 0.0045);
 }
 
 TEST(CoderTest, ReplaysByContentWithoutAService) {

@@ -80,8 +80,8 @@ TEST_F(SharedCacheTest, WhatOneAsksTheOtherDoesNotPayFor) {
   EXPECT_EQ(answered_.outcome.get(), kKernelC);
   EXPECT_DOUBLE_EQ(answered_.cost, 0.0045);
   EXPECT_EQ(second_->service.sent, 1u);
-  EXPECT_DOUBLE_EQ(first_->coder.spent(), 0.0045);
-  EXPECT_EQ(second_->coder.spent(), 0);
+  EXPECT_DOUBLE_EQ(first_->coder.Spending().cost, 0.0045);
+  EXPECT_EQ(second_->coder.Spending().cost, 0);
 }
 
 TEST_F(SharedCacheTest, WhatFailsForOneTheOtherTries) {

@@ -33,14 +33,27 @@ TEST(OptionsTest, TheSchemaIsSound) {
   EXPECT_THAT(FindSchemaMistakes(nlohmann::ordered_json::parse(OptionsSchema())), IsEmpty());
 }
 
-// Whatever the schema lets pass the client takes.
-TEST(OptionsTest, TheSchemaHasTheClientsLimits) {
-  const json properties = json::parse(OptionsSchema()).at("properties");
-  for (const char* name : {"connect_timeout_seconds", "idle_timeout_seconds", "total_timeout_seconds",
-                           "retry_budget_per_second", "breaker_pause_seconds"})
-    EXPECT_EQ(properties.at(name).value("exclusiveMinimum", -1), 0) << name;
-  for (const char* name : {"breaker_failures", "max_attempts", "max_concurrency", "continuations"})
-    EXPECT_LE(properties.at(name).value("maximum", uint64_t{1} << 32), 1000000u) << name;
+// The client does not look at ranges again.
+TEST(OptionsTest, TheSchemaRefusesNumbersOutOfRange) {
+  const auto schema = nlohmann::ordered_json::parse(OptionsSchema());
+  const auto takes = [&](const char* name, const json& value) {
+    json options = DefaultOptions();
+    options[name] = value;
+    return Satisfies(options, schema, nullptr, nullptr);
+  };
+  for (const char* name : {"connect_timeout_seconds", "response_timeout_seconds", "idle_timeout_seconds",
+                           "total_timeout_seconds", "retry_budget_per_second", "breaker_pause_seconds"}) {
+    for (const double value : {0.0, -1.0, 1e300}) EXPECT_FALSE(takes(name, value)) << name << value;
+    EXPECT_TRUE(takes(name, 1)) << name;
+  }
+  for (const char* name : {"backoff_base_seconds", "backoff_cap_seconds", "retry_budget_ratio", "retry_budget_reserve",
+                           "requests_per_minute", "tokens_per_minute", "breaker_pause_cap_seconds",
+                           "max_outage_seconds", "max_first_outage_seconds", "continuations"})
+    EXPECT_FALSE(takes(name, -1)) << name;
+  for (const char* name : {"max_concurrency", "max_attempts", "breaker_failures"}) {
+    EXPECT_FALSE(takes(name, 0)) << name;
+    EXPECT_FALSE(takes(name, 1000001)) << name;
+  }
 }
 
 TEST(OptionsTest, TheDefaults) {

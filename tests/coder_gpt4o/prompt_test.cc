@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <kgrpo/sdk/host.h>  // MetricDeclaration
 
 namespace kgrpo::coder_gpt4o {
 namespace {
@@ -14,15 +15,23 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
+// As an evaluator declares its own.
+const MetricRegistry& Names() {
+  static MetricRegistry names;
+  names.Declare(MetricDeclaration{"registers", "registers a thread", "Machine code"}.ToC());
+  return names;
+}
+
 std::string User(Asked& asked, const std::string& text = kDefaultUser, size_t limit = 2000) {
-  return CoderPrompt("", text, limit).Messages(asked.request()).at(0).at("content");
+  return CoderPrompt("", text, limit, Names()).Messages(asked.request()).at(0).at("content");
 }
 
 TEST(CoderPromptTest, TheDefaultsAreFine) {
   EXPECT_THAT(CheckPrompt(kDefaultSystem), IsEmpty());
   EXPECT_THAT(CheckPrompt(kDefaultUser), IsEmpty());
   Asked asked;
-  const nlohmann::json messages = CoderPrompt(kDefaultSystem, kDefaultUser, 2000).Messages(asked.request());
+  const CoderPrompt prompt(kDefaultSystem, kDefaultUser, 2000, Names());
+  const nlohmann::json messages = prompt.Messages(asked.request());
   ASSERT_EQ(messages.size(), 2u);
   EXPECT_EQ(messages[0]["role"], "system");
   EXPECT_EQ(messages[1]["role"], "user");
@@ -83,7 +92,7 @@ TEST(CoderPromptTest, MetricsAndEvidence) {
   EXPECT_EQ(
       User(asked, "{{current.metrics.registers}}|{{problem.traits_joined}}|{{#first_round}}first{{/first_round}}"),
       "30|streaming|first");
-  EXPECT_THAT(User(asked, "{{current.evidence}}"), HasSubstr("registers a thread 30"));
+  EXPECT_THAT(User(asked, "{{current.evidence}}"), HasSubstr("Machine code: registers a thread 30"));
 }
 
 TEST(CoderPromptTest, MisspeltVariablesAreMistakes) {

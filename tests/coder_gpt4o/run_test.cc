@@ -184,7 +184,7 @@ TEST_F(RunWithServiceTest, ARunWithAnotherLimitOfTheCostIsToldHowToGoOn) {
   EXPECT_THAT(
       other.err,
       AllOf(HasSubstr("--set: loop.rounds: a run goes on with the value that it began with; what may be changed "
-                      "then is all of coder.options, loop.workers and all of checkpoint"),
+                      "then is all of coder.options, loop.workers, all of checkpoint and of observers"),
             Not(HasSubstr("max_cost"))));
   EXPECT_EQ(Host("resume run --set coder.options.max_cots=100").code, 3);
   const Result replaced = Host("-q run " + run + " --set coder.options.max_cost=100 --overwrite");

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "digest/sha256.h"
+#include <kgrpo/support/sha256.h>
 #include "server.h"
 #include "socket_server.h"
 

@@ -64,6 +64,27 @@ TEST(ResponseReader, ReadsAStream) {
   EXPECT_EQ(reader->Result().completion_tokens, 7U);
 }
 
+TEST(ResponseReader, ReadsAChunkWithEveryKeyAndEscape) {
+  const auto reader = Read(
+      R"(data: {"id":"x","created":1,"model":"m","choices":[{"logprobs":{"content":[{"finish_reason":"stop"}],"error":1},)"
+      R"("index":0,"delta":{"role":"assistant","content":"\u003c<\"\\\/\b\f\n\r\t\u00df\u20ac€\ud83d\ude00","refusal":null,)"
+      R"("x":{"content":"c"}},"finish_reason":null}],"usage":null,"error":null,"more":[{"delta":{"content":"d"}}]})"
+      "\n\n");
+  EXPECT_EQ(reader->Result().text, "<<\"\\/\b\f\n\r\t\xC3\x9F\xE2\x82\xAC\xE2\x82\xAC\xF0\x9F\x98\x80");
+  EXPECT_FALSE(reader->Complete());
+  EXPECT_FALSE(reader->HasError());
+}
+
+TEST(ResponseReader, AChunkThatIsBrokenSpoilsTheStream) {
+  for (const char* content : {R"("a\ud83d")", R"("a\x")", R"("a\u12")", "\"a\nb\"", "\"\xFF\"", "\"\xC0\xAF\"",
+                              "\"\xED\xA0\x80\"", "\"\xF4\x90\x80\x80\"", "\"\xE2\x82\"", "\"a\",\"n\":01"}) {
+    const auto reader =
+        Read(Chunk(R"({"content":"before"})") + Chunk(std::string("{\"content\":") + content + "}") + kDone);
+    EXPECT_FALSE(reader->Complete()) << content;
+    EXPECT_EQ(reader->Result().text, "before") << content;
+  }
+}
+
 TEST(ResponseReader, AStreamThatBreaksOffIsNotComplete) {
   const auto reader = Read(Chunk(R"({"content":"half of"})"));
   EXPECT_FALSE(reader->Complete());

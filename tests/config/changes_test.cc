@@ -64,8 +64,9 @@ TEST(Changes, SaysHowARunIsResumedWithThem) {
 }
 
 TEST(Changes, OfARunThatGoesOnOnlyWhatNothingDependsOn) {
-  for (const char* path : {"coder.options", "coder.options.max_cost", "coder.options.extra_body.x", "checkpoint.every",
-                           "checkpoint", "loop.workers"})
+  for (const char* path :
+       {"coder.options", "coder.options.max_cost", "coder.options.extra_body.x", "checkpoint.every", "checkpoint",
+        "loop.workers", "observers", "observers[0].options.rounds", "observers.0.plugin"})
     EXPECT_TRUE(MayChangeOnResume(path)) << path;
   for (const char* path : {"", "coder", "coder.plugin", "coder.optionsx", "loop", "loop.workersx", "loop.rounds",
                            "seed", "policy.options.model"})
@@ -76,8 +77,9 @@ TEST(Changes, OfARunThatGoesOnOnlyWhatNothingDependsOn) {
     FAIL();
   } catch (const ConfigError& error) {
     ASSERT_EQ(error.diagnostics().size(), 2u);
-    EXPECT_THAT(error.what(), HasSubstr("--set: seed: a run goes on with the value that it began with; what may be "
-                                        "changed then is all of coder.options, loop.workers and all of checkpoint"));
+    EXPECT_THAT(error.what(),
+                HasSubstr("--set: seed: a run goes on with the value that it began with; what may be "
+                          "changed then is all of coder.options, loop.workers, all of checkpoint and of observers"));
     EXPECT_THAT(error.what(), Not(HasSubstr("loop.workers:")));
   }
 }

@@ -35,6 +35,10 @@ inline Schema FakeSchema(Role role, const std::string& plugin) {
           "epochs": {"type": "integer", "minimum": 1, "maximum": 100, "default": 2},
           "loss": {"enum": ["grpo", "dapo", "cispo"], "default": "grpo"},
           "clip": {"anyOf": [{"type": "number", "minimum": 0}, {"type": "array", "minItems": 2, "maxItems": 2, "items": {"type": "number"}}], "default": 0.2}}})"}},
+      {"observer_tensorboard",
+       {Role::kObserver, R"({"type": "object", "additionalProperties": false, "properties": {}})"}},
+      {"observer_metrics", {Role::kObserver, R"({"type": "object", "additionalProperties": false, "properties": {
+          "rounds": {"type": "boolean", "default": false}}})"}},
   };
   const auto known = kPlugins.find(plugin);
   if (known == kPlugins.end()) throw Error(KGRPO_ERROR_NOT_FOUND, "there is no plugin \"" + plugin + "\"");

@@ -120,7 +120,8 @@ TEST_F(LoadTest, ReadsEveryKey) {
       "punish, advance: correct, fresh_inputs: true}\n"
       "prompt: {system: be brief, user: 'do {{code_b}}', enable_thinking: false}\n"
       "checkpoint: {every: 2, keep_last: 3, keep_best: 0}\nevaluation: {every: 4, episodes: 5}\n"
-      "controls: {shuffle_prompts: true, shuffle_rewards: true}\noutput_dir: out/x\n");
+      "controls: {shuffle_prompts: true, shuffle_rewards: true}\noutput_dir: out/x\n"
+      "observers: [{plugin: observer_metrics, options: {rounds: true}}]\n");
   const PipelineConfig config = Load("all.yaml");
   EXPECT_EQ(config.name, "all-keys_1.0");
   EXPECT_EQ(config.seed, 18446744073709551615U);
@@ -158,6 +159,9 @@ TEST_F(LoadTest, ReadsEveryKey) {
   EXPECT_EQ(config.evaluation.episodes, 5U);
   EXPECT_TRUE(config.controls.shuffle_prompts);
   EXPECT_TRUE(config.controls.shuffle_rewards);
+  ASSERT_EQ(config.observers.size(), 1U);
+  EXPECT_EQ(config.observers[0].plugin, "observer_metrics");
+  EXPECT_EQ(config.observers[0].options["rounds"], true);
   EXPECT_EQ(config.output_dir, "out/x");
 }
 
@@ -244,6 +248,45 @@ TEST_F(LoadTest, SetCannotInventItemsOfAList) {
   Write("stages.yaml", "extends: base.yaml\ntrainer: [{plugin: fake_trainer}]\n");
   EXPECT_EQ(MessageOf("stages.yaml", {"trainer.1.steps=3"}),
             "--set: trainer[1].steps: \"1\" is not an item of the list, which has 1 (counted from 0)");
+}
+
+// ---- observers ----------------------------------------------------------------------------------
+
+TEST_F(LoadTest, ARunHasTwoObserversUnlessTheFileSaysOtherwise) {
+  const PipelineConfig config = Load("base.yaml");
+  ASSERT_EQ(config.observers.size(), 2U);
+  EXPECT_EQ(config.observers[0].plugin, "observer_tensorboard");
+  EXPECT_EQ(config.observers[1].plugin, "observer_metrics");
+  EXPECT_EQ(config.observers[1].options, nlohmann::json::parse(R"({"rounds": false})"));
+  EXPECT_THAT(config.resolved_yaml, HasSubstr("observers:\n"
+                                              "  - plugin: observer_tensorboard\n"
+                                              "    options: {}\n"
+                                              "  - plugin: observer_metrics\n"
+                                              "    options:\n"
+                                              "      rounds: false\n"));
+  Write("none.yaml", "extends: base.yaml\nobservers: []\n");
+  EXPECT_THAT(Load("none.yaml").observers, IsEmpty());
+  EXPECT_THAT(Load("none.yaml").resolved_yaml, HasSubstr("observers: []\n"));
+  Write("resolved.yaml", Load("none.yaml").resolved_yaml);
+  EXPECT_THAT(Load("resolved.yaml").observers, IsEmpty());
+}
+
+TEST_F(LoadTest, SetChangesObserversOfTheDefaultToo) {
+  EXPECT_EQ(Load("base.yaml", {"observers.1.options.rounds=true"}).observers[1].options["rounds"], true);
+  EXPECT_THAT(Load("base.yaml", {"observers=[]"}).observers, IsEmpty());
+  EXPECT_EQ(Load("base.yaml", {"observers[0].plugin=observer_metrics"}).observers[0].options["rounds"], false);
+  EXPECT_EQ(MessageOf("base.yaml", {"observers.1.options.round=true"}),
+            "--set: observers[1].options.round: unknown key; did you mean \"rounds\"?");
+  EXPECT_EQ(MessageOf("base.yaml", {"observers.2.plugin=observer_metrics"}),
+            "--set: observers[2].plugin: \"2\" is not an item of the list, which has 2 (counted from 0)");
+}
+
+TEST_F(LoadTest, ObserversOfTheExtendingFileReplaceTheBases) {
+  Write("middle.yaml", "extends: base.yaml\nobservers: [{plugin: observer_metrics, options: {rounds: true}}]\n");
+  Write("top.yaml", "extends: middle.yaml\nseed: 2\n");
+  EXPECT_EQ(Load("top.yaml").observers.at(0).options["rounds"], true);
+  Write("top.yaml", "extends: middle.yaml\nobservers: [{plugin: observer_metrics}]\n");
+  EXPECT_EQ(Load("top.yaml").observers.at(0).options["rounds"], false);
 }
 
 // ---- problems -----------------------------------------------------------------------------------

@@ -1,37 +1,39 @@
-// evaluator_sim through its ABI alone, as the host uses it: a fake host, the built plugin, a problem, a judgement.
+// evaluator_sim through its ABI alone, as the host uses it: the built plugin, a problem, a judgement, a report.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kgrpo/evaluator.h>
 #include <kgrpo/sdk/error.h>
+#include <kgrpo/sdk/host.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <vector>
+
+#include <kgrpo/support/evaluation.h>
+#include "host/services.h"
 
 namespace kgrpo {
 namespace {
 
 struct Kept {
-  std::string verdict, diagnosis, time_source;
-  double seconds = 0;
-  int correct = 0, modelled = 0, count = 0;
-  std::map<std::string, double> metrics;
+  Evaluation evaluation;
+  int count = 0;
+
+  double Metric(const std::string& name) const {
+    for (const kgrpo::Metric& metric : evaluation.metrics)
+      if (metric.name == name) return metric.value;
+    return std::numeric_limits<double>::quiet_NaN();
+  }
 };
 
 void Keep(void* context, const kgrpo_evaluation* evaluation) {
   auto* kept = static_cast<Kept*>(context);
-  *kept = {Copy(evaluation->verdict),
-           Copy(evaluation->diagnosis),
-           Copy(evaluation->time_source),
-           evaluation->seconds,
-           evaluation->correct,
-           evaluation->modelled,
-           kept->count + 1,
-           {}};
-  for (size_t i = 0; i < evaluation->metric_count; ++i)
-    kept->metrics[Copy(evaluation->metrics[i].name)] = evaluation->metrics[i].value;
+  *kept = {Evaluation::FromC(*evaluation), kept->count + 1};
 }
 
 TEST(EvaluatorSimPlugin, JudgesThroughTheAbi) {
@@ -48,19 +50,13 @@ TEST(EvaluatorSimPlugin, JudgesThroughTheAbi) {
     EXPECT_TRUE(property.contains("default") && property.contains("description")) << name;
   }
 
-  static std::string cache = testing::TempDir() + "/plugin_test_" + std::to_string(getpid());
-  std::filesystem::create_directories(cache);
-  kgrpo_host host = {};
-  host.struct_size = sizeof host;
-  host.log = [](void*, uint32_t, kgrpo_str) {};
-  host.cancelled = [](void*) { return 0; };
-  static std::map<std::string, double> metrics;
-  host.metric = [](void*, kgrpo_str name, double value) { metrics[Copy(name)] = value; };
-  host.cache_directory = [](void*) { return Str(cache); };
-  host.artifact_directory = [](void*) { return Str(cache); };
+  const std::filesystem::path root = testing::TempDir() + "/plugin_test_" + std::to_string(getpid());
+  HostServices services({.cache_root = root});
+  const kgrpo_host* host = services.ForInstance("evaluator");
+  const std::string cache = (root / "evaluator").string();
 
   kgrpo_evaluator* evaluator = nullptr;
-  Check(table->create(&host, Str("{}"), &evaluator));
+  Check(table->create(host, Str("{}"), &evaluator));
   EXPECT_THAT(Copy(table->describe(evaluator)), testing::HasSubstr("sandbox: "));
   kgrpo_problem* problem = nullptr;
   kgrpo_error* error = table->open_problem(evaluator, Str("/no/such/problem"), &problem);
@@ -78,19 +74,44 @@ TEST(EvaluatorSimPlugin, JudgesThroughTheAbi) {
 
   Kept baseline, candidate;
   Check(table->baseline(evaluator, problem, {&baseline, Keep}));
-  EXPECT_EQ(baseline.verdict, KGRPO_VERDICT_RIGHT) << baseline.diagnosis;
-  EXPECT_EQ(baseline.modelled, 1);
-  EXPECT_THAT(baseline.time_source, testing::HasSubstr("model"));
-  EXPECT_GT(baseline.seconds, 0);
-  EXPECT_GT(baseline.metrics["registers"], 0);
+  EXPECT_EQ(baseline.evaluation.verdict, KGRPO_VERDICT_RIGHT) << baseline.evaluation.diagnosis;
+  EXPECT_TRUE(baseline.evaluation.modelled);
+  EXPECT_THAT(baseline.evaluation.time_source, testing::HasSubstr("model"));
+  EXPECT_GT(baseline.evaluation.seconds, 0);
+  EXPECT_EQ(baseline.evaluation.speedup, 0) << "nothing is timed side by side";
+  EXPECT_GT(baseline.Metric("registers"), 0);
   for (const char* figure : {"spill_bytes", "static_shared_bytes", "stack_bytes", "constant_bytes"})
-    EXPECT_EQ(baseline.metrics.count(figure), 1u) << figure;
+    EXPECT_GE(baseline.Metric(figure), 0) << figure;
+  const MetricRegistry& names = services.metrics();
+  for (const Metric& metric : baseline.evaluation.metrics)
+    EXPECT_NE(names.Find(metric.name), nullptr) << metric.name << " is not declared";
+  std::vector<std::string> listed;  // as a coder is told of them
+  Host(host).ForEachDeclaration(
+      [&](const kgrpo_metric_declaration& declaration) { listed.push_back(Copy(declaration.name)); });
+  EXPECT_THAT(listed, testing::Contains("seconds/"));
+  EXPECT_EQ(listed.front(), "speedup");
+  std::set<std::string> remarks;
+  for (const Remark& remark : baseline.evaluation.remarks) {
+    remarks.insert(remark.group);
+    EXPECT_EQ(remark.line > 0, remark.share > 0) << remark.text;
+  }
+  EXPECT_THAT(remarks, testing::ElementsAre("By source line", "Occupancy"));
+
+  std::string html;
+  const EvaluationView view = baseline.evaluation.ToC();
+  const kgrpo_report_request asked = {sizeof asked, info->source, Str("affine.cu"), view.c(), view.c()};
+  Check(table->report(evaluator, problem, &asked,
+                      {&html, [](void* page, kgrpo_str text) { *static_cast<std::string*>(page) += View(text); }}));
+  EXPECT_THAT(html, testing::HasSubstr("affine.cu for affine: right"));
+  EXPECT_THAT(html, testing::HasSubstr("sandbox: "));
+
   const std::string source = "extern \"C\" void launch(const float*, const float*, float*, int) {}";
-  kgrpo_evaluate_request request = {sizeof request, Str(source), 7, 0, 0, 0};
+  kgrpo_evaluate_request request = {sizeof request, Str(source), 7, 0, 0};
   Check(table->evaluate(evaluator, problem, &request, {&candidate, Keep}));
-  EXPECT_EQ(candidate.verdict, "no_launch");
-  EXPECT_EQ(candidate.correct, 0);
+  EXPECT_EQ(candidate.evaluation.verdict, "no_launch");
+  EXPECT_FALSE(candidate.evaluation.correct);
   EXPECT_EQ(candidate.count, 1);
+  std::map<std::string, double> metrics = services.TakeMetrics();
   EXPECT_EQ(metrics.at("evaluator/cached"), 0);
   EXPECT_EQ(metrics.at("evaluator/compile_cached"), 0);
   EXPECT_GT(metrics.at("evaluator/compile_seconds"), 0);
@@ -100,18 +121,18 @@ TEST(EvaluatorSimPlugin, JudgesThroughTheAbi) {
   // Without its judgements a later run judges again, but does not compile again.
   for (const char* file : {"/judgements.sqlite", "/judgements.sqlite-wal", "/judgements.sqlite-shm"})
     std::filesystem::remove(cache + file);
-  metrics.clear();
-  Check(table->create(&host, Str("{}"), &evaluator));
+  Check(table->create(host, Str("{}"), &evaluator));
   Check(table->open_problem(evaluator, Str(std::string(KGRPO_SOURCE_DIR) + "/tests/evaluator/problems/affine"),
                             &problem));
   Check(table->baseline(evaluator, problem, {&candidate, Keep}));
-  EXPECT_EQ(candidate.metrics, baseline.metrics);
-  EXPECT_EQ(candidate.seconds, baseline.seconds);
+  EXPECT_EQ(candidate.evaluation.metrics, baseline.evaluation.metrics);
+  EXPECT_EQ(candidate.evaluation.seconds, baseline.evaluation.seconds);
+  metrics = services.TakeMetrics();
   EXPECT_EQ(metrics.at("evaluator/cached"), 0);
   EXPECT_EQ(metrics.at("evaluator/compile_cached"), 1);
   table->close_problem(evaluator, problem);
   table->destroy(evaluator);
-  std::filesystem::remove_all(cache);
+  std::filesystem::remove_all(root);
 }
 
 }  // namespace

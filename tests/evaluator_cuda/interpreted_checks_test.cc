@@ -6,11 +6,14 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "evaluator_shared/cases.h"
 #include "evaluator_shared/compiler.h"
 #include "evaluator_shared/cuda_toolkit.h"
+#include "interpreter/interpreted_cases.h"
+#include "interpreter/loaded_kernel.h"
 
 namespace kgrpo::evaluator_cuda {
 namespace {
@@ -41,21 +44,32 @@ TEST(InterpretedChecks, SayWhereBothEnd) {
   EXPECT_EQ(Decide({"timeout", "3 seconds"}, {"timeout", "line 9"}).sentence, "line 9");
   EXPECT_EQ(Decide({}, {"timeout", "line 9"}).code, "");
   EXPECT_EQ(Decide({}, {"trap", "line 7"}).code, "");
+  EXPECT_EQ(Decide({"timeout", "3 seconds"}, {"unavailable", "too many"}).sentence, "3 seconds");
 }
 
-// A kernel of the problem `affine` through the checks, without a GPU.
-InterpretedFinding Interpret(const std::string& kernel, const std::function<bool()>& cancelled = {}) {
+// Compiles kernels of the problem `affine`.
+struct Bench {
   const std::string helpers = evaluator::FindHelperDirectory();
   const evaluator::CudaToolkit toolkit = evaluator::CudaToolkit::Find("");
-  const evaluator::Sandbox sandbox(evaluator::SandboxMode::kAuto, helpers, toolkit.readable);
-  evaluator::Compiler compiler(toolkit, sandbox, helpers,
-                               {.route = evaluator::CompileRoute::kFast, .workers = 1, .library_directory = helpers});
+  const evaluator::Sandbox sandbox{evaluator::SandboxMode::kAuto, helpers, toolkit.readable};
+  evaluator::Compiler compiler{
+      toolkit, sandbox, helpers, {.route = evaluator::CompileRoute::kFast, .workers = 1, .library_directory = helpers}};
   const evaluator::Problem problem =
       evaluator::LoadProblem(std::string(KGRPO_SOURCE_DIR) + "/tests/evaluator/problems/affine");
-  const evaluator::CompileOutcome compiled = compiler.Compile(problem, kernel, false);
-  EXPECT_TRUE(compiled.Succeeded()) << compiled.diagnosis;
-  InterpretedChecks checks(sandbox, helpers, "h100", 2, cancelled);
-  return checks.Start(problem, compiled.kernel, evaluator::CorrectnessCases(problem, 1, 2), nullptr).Get();
+
+  evaluator::CompiledKernel Compile(const std::string& source) {
+    evaluator::CompileOutcome compiled = compiler.Compile(problem, source, false);
+    EXPECT_TRUE(compiled.Succeeded()) << compiled.diagnosis;
+    return std::move(compiled.kernel);
+  }
+};
+
+// A kernel through the checks, without a GPU.
+InterpretedFinding Interpret(const std::string& source, const std::function<bool()>& cancelled = {}) {
+  Bench bench;
+  const evaluator::CompiledKernel kernel = bench.Compile(source);
+  InterpretedChecks checks(bench.sandbox, bench.helpers, "h100", 2, cancelled);
+  return checks.Start(bench.problem, kernel, evaluator::CorrectnessCases(bench.problem, 1, 2), nullptr).Get();
 }
 
 std::string Affine(const std::string& body) {
@@ -92,22 +106,43 @@ TEST(InterpretedChecks, WhatCannotRunIsSaid) {
   EXPECT_EQ(Decide({}, finding.trouble).code, "");
 }
 
+// Stores two elements of a vector in shared memory and loads all four, a to d.
+std::string HalfSet(const std::string& result) {
+  return Affine(
+      "  __shared__ float4 pairs[256];\n  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+      "  if (i < n) { pairs[threadIdx.x].x = x[i]; pairs[threadIdx.x].y = y[i]; }\n  __syncthreads();\n"
+      "  float a, b, c, d;\n  unsigned at = (unsigned)__cvta_generic_to_shared(&pairs[threadIdx.x]);\n"
+      "  if (i >= n) return;\n"
+      "  asm volatile(\"ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];\" : \"=f\"(a), \"=f\"(b), \"=f\"(c), "
+      "\"=f\"(d) : \"r\"(at));\n  out[i] = " +
+      result + ";\n");
+}
+
 // Nobody says here what is right. Vectors of which some elements are nobody's are no finding where these change
 // nothing.
 TEST(InterpretedChecks, HalfSetVectorsAreFoundWhereAnythingDependsOnTheRest) {
-  const auto kernel = [](const std::string& result) {
-    return Affine(
-        "  __shared__ float4 pairs[256];\n  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
-        "  if (i < n) { pairs[threadIdx.x].x = x[i]; pairs[threadIdx.x].y = y[i]; }\n  __syncthreads();\n"
-        "  float a, b, c, d;\n  unsigned at = (unsigned)__cvta_generic_to_shared(&pairs[threadIdx.x]);\n"
-        "  if (i >= n) return;\n"
-        "  asm volatile(\"ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];\" : \"=f\"(a), \"=f\"(b), \"=f\"(c), "
-        "\"=f\"(d) : \"r\"(at));\n  out[i] = " +
-        result + ";\n");
-  };
-  const InterpretedFinding unused = Interpret(kernel("2.0f * a + b"));
+  const InterpretedFinding unused = Interpret(HalfSet("2.0f * a + b"));
   EXPECT_EQ(unused.trouble.code, "") << unused.trouble.sentence;
-  EXPECT_EQ(Interpret(kernel("2.0f * a + b + 0.0f * d")).trouble.code, "uninitialised");
+  EXPECT_EQ(Interpret(HalfSet("2.0f * a + b + 0.0f * d")).trouble.code, "uninitialised");
+}
+
+// Where the bound leaves no room for the runs that would show a use.
+TEST(InterpretedChecks, HalfSetVectorsAccuseNobodyBeyondTheBound) {
+  Bench bench;
+  const evaluator::CompiledKernel kernel = bench.Compile(HalfSet("2.0f * a + b + 0.0f * d"));
+  const simt::Device device = simt::Device::Load(bench.helpers + "/devices/h100.yaml");
+  interpreter::WorkerPool workers(bench.sandbox, bench.helpers, 1, 41);
+  Trouble trouble;
+  interpreter::LoadedKernel loaded(bench.problem, kernel, interpreter::ParsePtx(kernel, &trouble),
+                                   {device, workers, 400'000'000, 10});
+  ASSERT_FALSE(trouble || loaded.Start());
+  const std::vector<evaluator::CorrectnessCase> cases = evaluator::CorrectnessCases(bench.problem, 1, 2);
+  interpreter::InterpretedCases interpreted(
+      loaded, bench.problem, cases,
+      {.expected = {}, .before_each = [] {}, .values_decide = false, .most_warp_instructions = 1});
+  trouble = interpreted.Run();
+  EXPECT_FALSE(IsFinding(trouble));
+  EXPECT_EQ(trouble.sentence, "The correctness cases execute more than 0 million warp instructions.");
 }
 
 // A GPU's kernels reach memory that the host has pinned.
@@ -127,27 +162,29 @@ TEST(InterpretedChecks, PinnedHostMemoryAccusesNobody) {
 
 // More candidates than threads: each gets its own finding.
 TEST(InterpretedChecks, ManyAtOnceOnFewThreads) {
-  const std::string helpers = evaluator::FindHelperDirectory();
-  const evaluator::CudaToolkit toolkit = evaluator::CudaToolkit::Find("");
-  const evaluator::Sandbox sandbox(evaluator::SandboxMode::kAuto, helpers, toolkit.readable);
-  evaluator::Compiler compiler(toolkit, sandbox, helpers,
-                               {.route = evaluator::CompileRoute::kFast, .workers = 1, .library_directory = helpers});
-  const evaluator::Problem problem =
-      evaluator::LoadProblem(std::string(KGRPO_SOURCE_DIR) + "/tests/evaluator/problems/affine");
-  const evaluator::CompileOutcome right = compiler.Compile(problem, Affine(kPlain), false);
-  const evaluator::CompileOutcome beyond = compiler.Compile(
-      problem, Affine("  int i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i <= n) out[i] = 2.0f * x[i] + y[i];\n"),
-      false);
-  ASSERT_TRUE(right.Succeeded() && beyond.Succeeded());
-  InterpretedChecks checks(sandbox, helpers, "h100", 2, {});
+  Bench bench;
+  const evaluator::CompiledKernel right = bench.Compile(Affine(kPlain));
+  const evaluator::CompiledKernel beyond = bench.Compile(
+      Affine("  int i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i <= n) out[i] = 2.0f * x[i] + y[i];\n"));
+  InterpretedChecks checks(bench.sandbox, bench.helpers, "h100", 2, {});
   std::vector<InterpretedChecks::Running> findings;
   findings.reserve(12);
   for (int i = 0; i < 12; ++i) {
-    findings.push_back(checks.Start(problem, (i % 3 == 0 ? beyond : right).kernel,
-                                    evaluator::CorrectnessCases(problem, static_cast<uint64_t>(i), 1), nullptr));
+    findings.push_back(checks.Start(bench.problem, i % 3 == 0 ? beyond : right,
+                                    evaluator::CorrectnessCases(bench.problem, static_cast<uint64_t>(i), 1), nullptr));
   }
   for (size_t i = 0; i < findings.size(); ++i)
     EXPECT_EQ(findings[i].Get().trouble.code, i % 3 == 0 ? "out_of_bounds" : "");
+}
+
+// Of no threads none is ever free: the test ends only where a stop ends the wait for one.
+TEST(InterpretedChecks, AStopEndsTheWaitForAThread) {
+  Bench bench;
+  const evaluator::CompiledKernel kernel = bench.Compile(Affine(kPlain));
+  InterpretedChecks checks(bench.sandbox, bench.helpers, "h100", 0, {});
+  const InterpretedChecks::Running waits =
+      checks.Start(bench.problem, kernel, evaluator::CorrectnessCases(bench.problem, 1, 1), nullptr);
+  EXPECT_FALSE(waits.IsDone());
 }
 
 TEST(InterpretedChecks, EndWhenTheUserWantsTheRunToEnd) {

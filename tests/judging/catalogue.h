@@ -13,7 +13,7 @@
 //   // needs: namespaces                  where a sandbox without them, as auto allows, cannot do that
 //   // never: TEXT                         must not be in the diagnosis
 //   // says: TEXT                          must be in that of the judge without a GPU
-//   // open: cuda|sim: why                 that judge does not see to it yet; a test says so and is skipped
+//   // open: sim: why                      the judge without a GPU misses it so far; sim_test fails once it does not
 //   // differ: why                         the judges' verdicts on it need not agree as agreement.h says
 //
 // A file of bugs/ holds one mistake, as it is made in earnest, for the checks of the interpreter. Behind problem: it
@@ -50,7 +50,7 @@ struct Entry {
   std::string source;                                        // the whole file
   std::string problem;                                       // its folder, absolute
   std::map<std::string, std::vector<std::string>> verdicts;  // by judge: "cuda", "sim"
-  std::map<std::string, std::string> open;                   // by judge: why
+  std::string open;                                          // why
   std::optional<double> most_speedup;
   std::optional<double> least_seconds, most_seconds;  // modelled
   std::vector<std::string> never, says;

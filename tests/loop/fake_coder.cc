@@ -100,6 +100,10 @@ const kgrpo_coder_interface kCoder = {sizeof(kgrpo_coder_interface),
                                       },
                                       nullptr,
                                       nullptr,
-                                      nullptr};
+                                      [](const kgrpo_coder*, kgrpo_coder_spending* out) -> kgrpo_error* {
+                                        out->cost = knobs().coder_spent;
+                                        out->lost_cost = knobs().coder_lost;
+                                        return nullptr;
+                                      }};
 
 }  // namespace kgrpo::fakes

@@ -32,6 +32,8 @@ struct Knobs {
   std::atomic<int> delay_microseconds{2000};
   std::atomic<int> coder_fails_every{0};        // every so many-th request by content fails; 0: none
   std::atomic<double> coder_cost{0};            // US dollars of each answer, and as many thousand tokens
+  std::atomic<double> coder_spent{0};           // what the coder says of itself, US dollars; 0: it keeps no account
+  std::atomic<double> coder_lost{0};            // of it: for attempts without an answer
   std::atomic<int> coder_reuses_every{0};       // so many answers, about, one comes from a cache; 0: none
   std::atomic<bool> coder_error{false};         // the next request ends with a run-stopping error
   std::atomic<bool> coder_counts{false};        // answers carry a number that no replay would repeat

@@ -1,17 +1,44 @@
-// prompt/template.h: what templates render to, and which mistakes are found in them.
+// prompt/template.h and prompt/metrics.h: what templates render to, which mistakes are found in them, and how metrics
+// and remarks are shown.
 #include "prompt/template.h"
 
-#include "prompt/metrics.h"
-#include "prompt/occupancy_limit.h"
+#include <kgrpo/support/metrics.h>
+#include <kgrpo/support/number_text.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/error.h>
+#include <kgrpo/sdk/host.h>  // MetricDeclaration
 
 namespace kgrpo {
 namespace {
 
 using ::testing::HasSubstr;
+
+// As plugins declare theirs.
+const MetricRegistry& Registry() {
+  static MetricRegistry registry;
+  static const MetricDeclaration kDeclared[] = {
+      {"speedup", "speedup", ""},
+      {"time", "a call", "Speed", KGRPO_METRIC_SECONDS},
+      {"clock", "clock", "Speed", KGRPO_METRIC_NUMBER, "MHz"},
+      {"traffic", "traffic", "Speed", KGRPO_METRIC_QUANTITY, "B/s"},
+      {"seconds/", "", "Busy", KGRPO_METRIC_RUN_TIME},
+      {"occupancy", "occupancy", "Occupancy", KGRPO_METRIC_FRACTION},
+      {"saved", "saved", "Speed", KGRPO_METRIC_SECONDS},
+      {"size", "bytes", "Size", KGRPO_METRIC_QUANTITY, "B"},
+      {"same", "same twice", "Size", KGRPO_METRIC_FLAG},
+      {"registers", "registers a thread", "Machine code"},
+      {"profile.l2_hits", "L2 hits", "Profile", KGRPO_METRIC_FRACTION},
+      {"profile.stalls.", "warps' time lost to", "Profile", KGRPO_METRIC_FRACTION},
+      {"price", "price", "Size", KGRPO_METRIC_DOLLARS},
+      {"stalls.", "waits", "Size"},
+      {"used", "used", "Use", KGRPO_METRIC_FRACTION},
+      {"hidden", "hidden", ""},
+  };
+  for (const MetricDeclaration& metric : kDeclared) registry.Declare(metric.ToC());
+  return registry;
+}
 
 PromptState State() {
   PromptState state;
@@ -25,10 +52,12 @@ PromptState State() {
   state.history = {{1, "vectorise loads", "vectorised, 4 wide", "right", true, 1.25, "bound by DRAM"},
                    {2, "unroll", "", "not applicable", false, 0, "no loop"}};
   state.current_speedup = 1.25;
-  state.current_seconds = 1.234e-5;
-  state.current_diagnosis = "bound by DRAM";
-  state.current_verdict = "right";
-  state.current_metrics = {{"registers", 30},         {"speedup", 1.25},  {"speedup_low", 1.2},
+  state.current.correct = state.current.compiled = true;
+  state.current.seconds = 1.234e-5;
+  state.current.diagnosis = "bound by DRAM";
+  state.current.verdict = "right";
+  state.metrics = &Registry();
+  state.current.metrics = {{"registers", 30},         {"speedup", 1.25},  {"speedup_low", 1.2},
                            {"speedup_high", 1.3},     {"occupancy", 0.5}, {"profile.stalls.long_scoreboard", 0.625},
                            {"profile.l2_hits", 0.25}, {"warmth", 36.6}};
   return state;
@@ -68,7 +97,7 @@ TEST(PromptTemplateTest, SaysWhatWasMeasured) {
   EXPECT_EQ(Render("{{current.evidence}}"),
             "Occupancy: occupancy 50%\n"
             "Machine code: registers a thread 30\n"
-            "Profile (Nsight Compute): L2 hits 25%; warps' time lost to long scoreboard 62.5%\n"
+            "Profile: L2 hits 25%; warps' time lost to long scoreboard 62.5%\n"
             "Other: warmth 36.6");
   const auto bare = CheckTemplate("{{current.metrics}}");
   ASSERT_EQ(bare.size(), 1u);
@@ -80,101 +109,69 @@ TEST(PromptTemplateTest, SaysWhatWasMeasured) {
 
 TEST(PromptTemplateTest, SaysWhereTheTimeGoes) {
   PromptState state = State();
-  state.current_metrics = {{"seconds/dram", 1e-5}, {"seconds/shared atomics", 2e-6}, {"line_sectors/12", 16}};
+  state.current.metrics = {{"seconds/dram", 1e-5}, {"seconds/shared atomics", 2e-6}, {"line_sectors/12", 16}};
   EXPECT_EQ(Render("{{current.metrics.seconds/dram}}|{{current.metrics.seconds/shared atomics}}|"
                    "{{#current.metrics.line_sectors/12}}{{.}} sectors{{/current.metrics.line_sectors/12}}",
                    state),
             "10 us|2 us|16 sectors");
 }
 
-TEST(MetricsTest, GroupsLabelsAndUnits) {
-  const std::vector<FactGroup> groups = GroupFacts({{"strange", 1},
-                                                    {"clock_mhz", 1980},
-                                                    {"strange_low", 0.5},
-                                                    {"strange_high", 2},
-                                                    {"seconds/dram", 1.15e-5},
-                                                    {"lonely_low", 7},
-                                                    {"bytes_per_second", 3.02e12},
-                                                    {"measured_seconds", 1e-3},
-                                                    {"same_bits_twice", 1},
-                                                    {"registers of k<int>", 30},
-                                                    {"worst_error/out", 0.5},
-                                                    {"judge_time_seconds", 2},
-                                                    {"first_call_seconds", -2e-6}});
+TEST(MetricsTest, AreShownAsDeclared) {
+  Evaluation evaluation;
+  evaluation.metrics = {{"strange", 1},
+                        {"clock", 1980},
+                        {"strange_low", 0.5},
+                        {"strange_high", 2},
+                        {"lonely_low", 7},
+                        {"traffic", 3.02e12},
+                        {"size", 9999},
+                        {"size of k<int>", 65606997.3},
+                        {"time", 1e-3},
+                        {"same", 1},
+                        {"saved", -2e-6},
+                        {"price", 0.0042},
+                        {"stalls.on_memory", 2},
+                        {"hidden", 1},
+                        {"stalls.on_memory_low", 1},
+                        {"stalls.on_memory_high", 3}};
+  evaluation.remarks = {{"Speed", "limited by", "the clock"}};
   std::string text;
-  for (const FactGroup& group : groups) {
+  for (const FactGroup& group : GroupFacts(evaluation, &Registry())) {
     text += group.title + "\n";
     for (const Fact& fact : group.facts) text += "  " + fact.label + "=" + fact.value + "\n";
   }
   EXPECT_EQ(text,
-            "Time\n  a call, beside the reference=1 ms\n  clock=1980 MHz\n"
-            "Busy by memory level, each as if alone\n  dram (device memory)=11.5 us\n"
-            "Machine code\n  registers a thread, k<int>=30\n"
-            "Roofline\n  needed traffic=3.02 TB/s\n"
-            "Cross-checks\n  first call of a batch longer by=-2 us\n  same bits when called twice=yes\n"
-            "The judgement itself\n  timing=2 s\n"
+            "Speed\n  a call=1 ms\n  clock=1980 MHz\n  traffic=3.02 TB/s\n  saved=-2 us\n  limited by=the clock\n"
+            "Size\n  bytes=9999 B\n  bytes, k<int>=65.6 MB\n  same twice=yes\n  price=$0.0042\n"
+            "  waits on memory=2 (95%: 1 to 3)\n"
             "Other\n  strange=1 (95%: 0.5 to 2)\n  lonely_low=7\n");
-  EXPECT_TRUE(GroupFacts({}).empty());
-  EXPECT_EQ(FormatMetric("spill_bytes", 0), "0 bytes");
-  EXPECT_EQ(FormatMetric("l2_bytes", 65606997.3), "65.6 MB");
-  EXPECT_EQ(FormatMetric("checked_warp_instructions", 79651), "79651");
+  EXPECT_TRUE(GroupFacts({}, &Registry()).empty());
+  EXPECT_EQ(EvidenceText(evaluation, nullptr).substr(0, 43), "Speed: limited by the clock\nOther: strange 1")
+      << "nobody declared anything";
 }
 
-TEST(MetricsTest, SaysWhatPartOfTheTimeSomethingIs) {
-  const std::vector<FactGroup> groups =
-      GroupFacts({{"seconds/l2", 5e-5}, {"modelled_seconds", 1e-4}, {"load_sectors", 4}, {"active_lanes", 0.25}});
-  ASSERT_EQ(groups.size(), 4u);
+TEST(MetricsTest, ARunTimeIsToldAsPartOfTheWhole) {
+  Evaluation evaluation;
+  evaluation.metrics = {{"seconds/memory", 5e-5}, {"time", 1e-4}, {"used", 0.25}};
+  EXPECT_THAT(EvidenceText(evaluation, &Registry()), HasSubstr("memory 50 us\n")) << "no run time is known";
+  evaluation.seconds = 1e-4;
+  const std::vector<FactGroup> groups = GroupFacts(evaluation, &Registry());
+  ASSERT_EQ(groups.size(), 3u);
   EXPECT_EQ(groups[1].facts[0].value, "50 us (50%)");
   EXPECT_EQ(groups[1].facts[0].fraction, 0.5);
-  EXPECT_EQ(groups[2].facts[0].fraction, std::nullopt) << "a number of sectors is no part of anything";
-  EXPECT_EQ(groups[3].facts[0].fraction, 0.25);
+  EXPECT_EQ(groups[0].facts[0].fraction, std::nullopt) << "a time is no part of anything";
+  EXPECT_EQ(groups[2].facts[0].fraction, 0.25);
 }
 
-TEST(MetricsTest, NamesWhatLimitsOccupancy) {
-  const auto limit = [](double occupancy, double registers, double shared, double threads, double waves) {
-    return OccupancyLimit({{"occupancy", occupancy},
-                           {"resident_blocks_by/registers", registers},
-                           {"resident_blocks_by/shared_memory", shared},
-                           {"resident_blocks_by/threads", threads},
-                           {"resident_blocks_by/blocks", 32},
-                           {"waves", waves}});
-  };
-  EXPECT_EQ(limit(0.625, 5, 9, 8, 4), "registers (room for 5 blocks; block size for 8)");
-  EXPECT_EQ(limit(0.125, 5, 1, 8, 4), "shared memory (room for 1 block; registers for 5)");
-  EXPECT_EQ(limit(0.75, 2, 9, 2, 4), "registers and block size (room for 2 blocks; shared memory for 9)");
-  EXPECT_EQ(limit(0.5, 64, 64, 64, 4), "number of blocks (room for 32 blocks; registers for 64)");
-  EXPECT_EQ(limit(1, 8, 9, 8, 4), "nothing");
-  EXPECT_EQ(limit(1, 8, 9, 8, 0.25), "nothing but the grid: its blocks fill 25% of the places");
-  EXPECT_EQ(limit(0.625, 5, 9, 8, 0.5),
-            "registers (room for 5 blocks; block size for 8); and by the grid: its blocks fill 50% of the places");
-  EXPECT_EQ(OccupancyLimit({{"occupancy", 0.5}}), "") << "nobody says";
-  EXPECT_THAT(EvidenceText({{"occupancy", 0.625}, {"resident_blocks_by/registers", 5}}),
-              HasSubstr("occupancy 62.5%; limited by registers (room for 5 blocks)"))
-      << "prompts say it too";
-}
-
-TEST(MetricsTest, PutsTogetherWhatIsSaidOfALine) {
-  const std::vector<NamedNumber> metrics = {{"line/7 issue", 0.05},
-                                            {"line/12 dram", 0.5},
-                                            {"line/12 latency", 0.25},
-                                            {"line_sectors/12", 16},
-                                            {"line_sectors_used/12", 0.25},
-                                            {"line_shared_cycles/7", 2},
-                                            {"line_shared_conflicts/7", 0.5},
-                                            {"line/x", 1},
-                                            {"lines/3", 1}};
-  const std::vector<LineFacts> lines = LinesOf(metrics);
-  ASSERT_EQ(lines.size(), 2u);
-  EXPECT_EQ(lines[0].line, 12u);
-  EXPECT_EQ(lines[0].share, 0.75);
-  EXPECT_EQ(lines[0].Text(), "75% of the time, mostly dram; 16 sectors a request, 25% of their bytes used");
-  EXPECT_FALSE(lines[0].shared_cycles);
-  EXPECT_EQ(lines[1].Text(), "5% of the time, mostly issue; 2 cycles a shared memory access, 50% by bank conflicts");
+TEST(MetricsTest, RemarksOnLinesSayTheirShare) {
+  Evaluation evaluation;
+  evaluation.remarks = {
+      {"Lines", "", "mostly memory", 12, 0.75}, {"Lines", "", "", 7, 0.05}, {"Lines", "loop", "slow", 3}};
+  evaluation.metrics = {{"strange", 1}};
   EXPECT_EQ(
-      EvidenceText(metrics),
-      "By source line: line 12 75% of the time, mostly dram; 16 sectors a request, 25% of their bytes used; line 7 "
-      "5% of the time, mostly issue; 2 cycles a shared memory access, 50% by bank conflicts\n"
-      "Other: lines/3 1");
+      EvidenceText(evaluation, &Registry()),
+      "Lines: line 12 75% of the time, mostly memory; line 7 5% of the time; line 3, loop slow\nOther: strange 1");
+  EXPECT_EQ(GroupFacts(evaluation, nullptr)[0].facts[0].fraction, 0.75);
 }
 
 TEST(PromptTemplateTest, EscapesNothing) {

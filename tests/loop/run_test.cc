@@ -193,7 +193,7 @@ TEST_F(RunTest, LearnsAndTheControlsDoNot) {
     return sum / 3;
   };
   const double honest = gain("learn", false, false);
-  EXPECT_GT(honest, 0.8);
+  EXPECT_GT(honest, 0.6);
   // What is bad for every problem can be learned from shuffled prompts too; what is good for one cannot.
   EXPECT_LT(gain("learn_prompts", true, false), 0.7 * honest);
   EXPECT_LT(gain("learn_rewards", false, true), 0.3 * honest);

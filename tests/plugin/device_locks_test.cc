@@ -40,7 +40,11 @@ class MachineLocks : public ::testing::Test {
   DeviceLocks::Options Options(const std::string& identity = "GPU-1") {
     return {.identity = [identity](const std::string& name) { return name == "cuda:0" ? identity : ""; },
             .directory = folder_.path() / "locks",
-            .say = [this](const std::string& text) { said_.push_back(text); }};
+            .say =
+                [this](const std::string& text) {
+                  said_.push_back(text);
+                  has_said_ = true;
+                }};
   }
   bool IsFree() {
     MachineLock other(folder_.path() / "locks", "GPU-1");
@@ -49,6 +53,7 @@ class MachineLocks : public ::testing::Test {
 
   TemporaryDirectory folder_;
   std::vector<std::string> said_;
+  std::atomic<bool> has_said_ = false;
 };
 
 TEST(GpuUuidText, IsAsNvidiaSmiPrintsIt) {
@@ -163,7 +168,7 @@ TEST_F(MachineLocks, WaitForTheOtherProcessAndSaySoOnce) {
       got = true;
       locks.Unlock("cuda:0");
     });
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    Until([&] { return has_said_.load(); });  // the first time it waits; the second time, it may still be on its way
     EXPECT_FALSE(got);
     other.Release();
     judge.join();

@@ -59,7 +59,7 @@ TEST_P(GeneratorTest, BehaviourLogprobsAreTheTrainers) {
       count += completions[i].ids.size();
     }
     std::vector<float> logprobs(count);
-    policy.Forward(sequences, Copy::kCurrent, temperature, false, logprobs.data(), nullptr);
+    policy.Forward(sequences, Copy::kCurrent, temperature, false, ViewOf(logprobs), {});
     size_t next = 0;
     for (const Completion& completion : completions) {
       for (const float behaviour : completion.logprobs) ASSERT_NEAR(behaviour, logprobs[next++], 1e-4);

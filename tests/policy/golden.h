@@ -3,6 +3,7 @@
 #ifndef KGRPO_TESTS_POLICY_GOLDEN_H_
 #define KGRPO_TESTS_POLICY_GOLDEN_H_
 
+#include <ATen/ops/from_blob.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -73,6 +74,14 @@ inline std::vector<double> ToDoubles(const at::Tensor& tensor) {
   const at::Tensor flat = tensor.cpu().to(at::kDouble).contiguous().view({-1});
   const double* data = flat.const_data_ptr<double>();
   return std::vector<double>(data, data + flat.numel());
+}
+
+// Numbers as Policy::Forward and Backward take them; borrowed.
+inline at::Tensor ViewOf(std::vector<float>& values) {
+  return at::from_blob(values.data(), {static_cast<int64_t>(values.size())}, at::TensorOptions().dtype(at::kFloat));
+}
+inline at::Tensor ViewOf(const std::vector<float>& values) {
+  return ViewOf(const_cast<std::vector<float>&>(values));
 }
 
 // A folder that is removed with the object.

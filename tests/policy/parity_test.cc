@@ -67,7 +67,8 @@ TEST_P(ParityTest, GreedyTokensOneByOne) {
 TEST_P(ParityTest, LogprobsAndEntropies) {
   Policy policy(GoldenOptions(GetParam()), 0);
   std::vector<float> logprobs(sequences_.token_count), entropies(sequences_.token_count);
-  policy.Forward(sequences_.views, Copy::kCurrent, expected_["temperature"], false, logprobs.data(), entropies.data());
+  policy.Forward(sequences_.views, Copy::kCurrent, expected_["temperature"], false, ViewOf(logprobs),
+                 ViewOf(entropies));
   for (size_t i = 0; i < logprobs.size(); ++i) {
     EXPECT_NEAR(logprobs[i], expected_["logprobs"][i].get<double>(), 1e-5) << "token " << i;
     EXPECT_NEAR(entropies[i], expected_["entropies"][i].get<double>(), 1e-5) << "token " << i;
@@ -86,8 +87,8 @@ TEST_P(ParityTest, GradientOfEveryParameter) {
     Policy policy(options, 0);
     std::vector<float> logprobs(sequences_.token_count);
     ForwardContextPtr context =
-        policy.Forward(sequences_.views, Copy::kCurrent, expected_["temperature"], true, logprobs.data(), nullptr);
-    policy.Backward(std::move(context), coefficients.data());
+        policy.Forward(sequences_.views, Copy::kCurrent, expected_["temperature"], true, ViewOf(logprobs), {});
+    policy.Backward(std::move(context), ViewOf(coefficients));
     for (size_t i = 0; i < expected.specs().size(); ++i) {
       EXPECT_LT(RelativeL2(ToDoubles(policy.gradients().Get(i)), ToDoubles(expected.Get(i))), 1e-5)
           << expected.specs()[i].name << ", chunks of " << tokens << " tokens, " << memory << " MiB";

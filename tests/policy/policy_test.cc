@@ -25,7 +25,7 @@ class PolicyTest : public ::testing::Test {
 
   std::vector<float> Score(Policy& policy, Copy copy = Copy::kCurrent) {
     std::vector<float> logprobs(sequences_.token_count);
-    policy.Forward(sequences_.views, copy, 1.0, false, logprobs.data(), nullptr);
+    policy.Forward(sequences_.views, copy, 1.0, false, ViewOf(logprobs), {});
     return logprobs;
   }
 
@@ -35,8 +35,8 @@ class PolicyTest : public ::testing::Test {
     std::vector<float> logprobs(sequences_.token_count);
     policy.ZeroGradients();
     for (int i = 0; i < times; ++i) {
-      policy.Backward(policy.Forward(sequences_.views, Copy::kCurrent, 1.0, true, logprobs.data(), nullptr),
-                      coefficients.data());
+      policy.Backward(policy.Forward(sequences_.views, Copy::kCurrent, 1.0, true, ViewOf(logprobs), {}),
+                      ViewOf(coefficients));
     }
     return ToDoubles(policy.gradients().buffer());
   }
@@ -94,11 +94,10 @@ TEST_F(PolicyTest, SequencesLongerThanAScoreBlock) {
   cut_logprobs.resize(cut.size());
   const std::vector<ScoredSequence> one = {{all.first(1), all.subspan(1)}};
   policy.ZeroGradients();
-  policy.Backward(policy.Forward(one, Copy::kCurrent, 1.0, true, whole.data(), nullptr), coefficients.data());
+  policy.Backward(policy.Forward(one, Copy::kCurrent, 1.0, true, ViewOf(whole), {}), ViewOf(coefficients));
   const std::vector<double> whole_gradient = ToDoubles(policy.gradients().buffer());
   policy.ZeroGradients();
-  policy.Backward(policy.Forward(cut, Copy::kCurrent, 1.0, true, cut_logprobs.data(), nullptr),
-                  cut_coefficients.data());
+  policy.Backward(policy.Forward(cut, Copy::kCurrent, 1.0, true, ViewOf(cut_logprobs), {}), ViewOf(cut_coefficients));
   EXPECT_NEAR(whole[0], cut_logprobs[0], 1e-5);
   EXPECT_NEAR(whole[298], cut_logprobs[1], 1e-5);
   EXPECT_NEAR(whole[898], cut_logprobs[2], 1e-5);
@@ -212,7 +211,7 @@ TEST_F(PolicyTest, RefusesBadSequences) {
   const auto message = [&](const std::vector<int32_t>& prompt, const std::vector<int32_t>& completion,
                            double temperature = 1.0) {
     const std::vector<ScoredSequence> sequences = {{some, some}, {prompt, completion}};
-    return MessageOf([&] { policy.Forward(sequences, Copy::kCurrent, temperature, false, logprobs.data(), nullptr); });
+    return MessageOf([&] { policy.Forward(sequences, Copy::kCurrent, temperature, false, ViewOf(logprobs), {}); });
   };
   EXPECT_EQ(message(none, some), "sequence 1: the prompt is empty");
   EXPECT_EQ(message(some, none), "sequence 1: the completion is empty");
@@ -221,7 +220,7 @@ TEST_F(PolicyTest, RefusesBadSequences) {
   EXPECT_EQ(message(foreign, some), "sequence 1, prompt: token 1 is 300, outside the model's vocabulary of 300");
   EXPECT_EQ(message(some, some, 0.0), "forward: the temperature must be above 0");
   policy.FreezeReference();
-  EXPECT_EQ(MessageOf([&] { policy.Forward(sequences_.views, Copy::kReference, 1.0, true, logprobs.data(), nullptr); }),
+  EXPECT_EQ(MessageOf([&] { policy.Forward(sequences_.views, Copy::kReference, 1.0, true, ViewOf(logprobs), {}); }),
             "forward: only the current copy can be differentiated");
 }
 

@@ -105,6 +105,24 @@ TEST(Bulk, MessagesNameTheCopy) {
       << first("WrongNoProxyFence");
 }
 
+TEST(Bulk, OneBlockHasAtMostSoManyAtOnce) {
+  constexpr int kMost = 16384;
+  for (const Mode mode : {Mode::kChecked, Mode::kPlain}) {
+    const auto run = [&](int count) {
+      Bench bench("bulk");
+      return bench.Run("StoresAtOnce", Config({1}, {1}, mode), bench.Reserve<float>(4 * (kMost + 1), "y"), count);
+    };
+    EXPECT_CLEAN(run(kMost));
+    const LaunchResult beyond = run(kMost + 1);
+    ASSERT_EQ(beyond.findings.size(), 1u);
+    EXPECT_EQ(std::string(FindingName(beyond.findings[0].code)), "unsupported");
+    EXPECT_NE(beyond.findings[0].message.find("begins a bulk copy while 16384 of its block are not complete, the most "
+                                              "that the interpreter keeps"),
+              std::string::npos)
+        << Messages(beyond);
+  }
+}
+
 // A copy is the loads or stores that it takes the place of, past the L1; who waits for it waits as long as for them.
 TEST(Bulk, CopiesAreCounted) {
   const Counts counts = RunOf("ArriveTx", Mode::kCounted).result.counts;

@@ -1,9 +1,9 @@
 // store/run_folder.h: what a folder says of an earlier run, and that looking changes nothing.
 #include "store/run_folder.h"
 
+#include <kgrpo/support/sqlite.h>
 #include "store/database.h"
 #include "store/files.h"
-#include "store/sqlite.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

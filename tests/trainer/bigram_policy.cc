@@ -32,16 +32,16 @@ double Widen(uint16_t bits) {
 struct BigramApi {
   static BigramPolicy& Self(kgrpo_policy* policy) { return *reinterpret_cast<BigramPolicy*>(policy); }
 
-  static kgrpo_error* Encode(kgrpo_policy* policy, kgrpo_str text, kgrpo_token_sink sink) {
+  static kgrpo_error* Encode(const kgrpo_policy* policy, kgrpo_str text, kgrpo_token_sink sink) {
     return Guard([&] {
       std::vector<int32_t> ids;
-      const auto range = static_cast<int32_t>(Self(policy).vocabulary_ - 3);
+      const auto range = static_cast<int32_t>(reinterpret_cast<const BigramPolicy*>(policy)->vocabulary_ - 3);
       for (char c : View(text)) ids.push_back(3 + static_cast<unsigned char>(c) % range);
       sink.put(sink.context, ids.data(), ids.size());
     });
   }
 
-  static kgrpo_error* EncodeChat(kgrpo_policy* policy, const kgrpo_message* messages, size_t count,
+  static kgrpo_error* EncodeChat(const kgrpo_policy* policy, const kgrpo_message* messages, size_t count,
                                  const kgrpo_chat_options* options, kgrpo_token_sink sink) {
     return Guard([&] {
       const int32_t open = 1, end = 2;
@@ -54,9 +54,24 @@ struct BigramApi {
     });
   }
 
-  static kgrpo_error* Forward(kgrpo_policy* policy, const kgrpo_forward_request* request, float* logprobs,
-                              float* entropies, kgrpo_forward_context** context) {
+  // The numbers of a tensor of one dimension on the CPU; null for none.
+  static float* DataOf(const kgrpo_tensor* tensor) {
+    return tensor == nullptr ? nullptr : static_cast<float*>(tensor->data);
+  }
+
+  static kgrpo_error* Forward(kgrpo_policy* policy, const kgrpo_forward_request* request,
+                              const kgrpo_tensor* logprobs_tensor, const kgrpo_tensor* entropies_tensor,
+                              kgrpo_forward_context** context) {
     return Guard([&] {
+      float* logprobs = DataOf(logprobs_tensor);
+      float* entropies = DataOf(entropies_tensor);
+      size_t tokens = 0;
+      for (size_t i = 0; i < request->sequence_count; ++i) tokens += request->sequences[i].completion_size;
+      for (const kgrpo_tensor* tensor : {logprobs_tensor, entropies_tensor}) {
+        if (tensor != nullptr && (tensor->ndim != 1 || tensor->shape[0] != static_cast<int64_t>(tokens))) {
+          throw Error(KGRPO_ERROR_INVALID, "a result has another size than the completions");
+        }
+      }
       BigramPolicy& self = Self(policy);
       const int call = self.forwards++;
       if (call == self.fail_forward) throw Error(KGRPO_ERROR_UNAVAILABLE, "the device fell off the bus");
@@ -94,8 +109,9 @@ struct BigramApi {
   }
 
   // d log p(next) / d logit_k = ([k = next] - p_k) / temperature
-  static kgrpo_error* Backward(kgrpo_policy* policy, kgrpo_forward_context* context, const float* dlogprobs) {
+  static kgrpo_error* Backward(kgrpo_policy* policy, kgrpo_forward_context* context, const kgrpo_tensor* tensor) {
     return Guard([&] {
+      const float* dlogprobs = DataOf(tensor);
       BigramPolicy& self = Self(policy);
       for (const std::vector<int32_t>& ids : context->ids) {
         for (size_t t = 1; t < ids.size(); ++t) {
@@ -114,9 +130,10 @@ struct BigramApi {
     });
   }
 
-  static const kgrpo_parameter* Parameters(kgrpo_policy* policy, size_t* count) {
-    *count = Self(policy).views_.size();
-    return Self(policy).views_.data();
+  static kgrpo_error* Parameters(kgrpo_policy* policy, const kgrpo_parameter_group* const** groups, size_t* count) {
+    *groups = Self(policy).group_pointers_;
+    *count = 3;
+    return nullptr;
   }
 
   static kgrpo_error* ZeroGradients(kgrpo_policy* policy) {
@@ -160,8 +177,16 @@ BigramPolicy::BigramPolicy(size_t vocabulary, bool bfloat16) : vocabulary_(vocab
       view.data = tensor.wide.data();
     }
     tensor.value_tensor = view;
-    views_.push_back({Str(tensor.name), &tensor.value_tensor, &tensor.gradient_tensor, i == 0 ? 1 : 0});
+    tensor.view = {sizeof(kgrpo_parameter), Str(tensor.name), &tensor.value_tensor, &tensor.gradient_tensor};
+    tensor.pointer = &tensor.view;
+    groups_[i] = {
+        sizeof(kgrpo_parameter_group), Str(tensor.name), 1, i == 0 ? 1 : 0, &tensor.pointer, 1, nullptr, nullptr};
+    group_pointers_[i] = &groups_[i];
   }
+  // Frozen weights without a gradient, which trainers must leave alone.
+  frozen_ = {sizeof(kgrpo_parameter), Str("frozen"), &parameters_[1].value_tensor, nullptr};
+  groups_[2] = {sizeof(kgrpo_parameter_group), Str("frozen"), 0, 1, &frozen_pointer_, 1, nullptr, nullptr};
+  group_pointers_[2] = &groups_[2];
   info_.struct_size = sizeof(info_);
   info_.architecture = Str("Bigram");
   info_.device = Str("cpu");

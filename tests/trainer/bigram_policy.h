@@ -54,6 +54,8 @@ class BigramPolicy {
     std::vector<uint16_t> narrow;  // the values, when bfloat16
     std::vector<float> gradient;
     kgrpo_tensor value_tensor, gradient_tensor;
+    kgrpo_parameter view;
+    const kgrpo_parameter* pointer;  // to view: a group's array of one
   };
   double Value(size_t parameter, size_t index) const;
   std::vector<double> Distribution(int32_t previous, kgrpo_policy_copy copy, double temperature) const;
@@ -61,7 +63,10 @@ class BigramPolicy {
   size_t vocabulary_;
   bool bfloat16_;
   Tensor parameters_[2];
-  std::vector<kgrpo_parameter> views_;
+  kgrpo_parameter frozen_ = {};
+  const kgrpo_parameter* frozen_pointer_ = &frozen_;
+  kgrpo_parameter_group groups_[3] = {};
+  const kgrpo_parameter_group* group_pointers_[3] = {};
   std::vector<double> reference_[2];
   kgrpo_policy_info info_ = {};
   int32_t end_id_ = 2;

@@ -14,32 +14,43 @@ namespace kgrpo::testing {
 class FakeHost {
  public:
   explicit FakeHost(uint64_t seed = 0) : seed_(seed) {
-    host_.struct_size = sizeof(host_);
-    host_.context = this;
-    host_.log = [](void* context, uint32_t, kgrpo_str message) { Self(context).lines.push_back(Copy(message)); };
-    host_.metric = [](void*, kgrpo_str, double) {};
-    host_.lock_device = [](void* context, kgrpo_str device) -> kgrpo_error* {
+    api_.struct_size = sizeof(api_);
+    api_.log = [](void* context, uint32_t, kgrpo_str message) { Self(context).lines.push_back(Copy(message)); };
+    api_.declare_metric = [](void* context, const kgrpo_metric_declaration* declaration) -> kgrpo_error* {
+      Self(context).declared.push_back(
+          {Copy(declaration->name), Copy(declaration->label), Copy(declaration->group), declaration->direction});
+      return nullptr;
+    };
+    api_.add_metric = [](void*, kgrpo_str, double) {};
+    api_.lock_device = [](void* context, kgrpo_str device) -> kgrpo_error* {
       Self(context).locks.push_back("lock " + Copy(device));
       return nullptr;
     };
-    host_.unlock_device = [](void* context, kgrpo_str device) {
+    api_.unlock_device = [](void* context, kgrpo_str device) {
       Self(context).locks.push_back("unlock " + Copy(device));
     };
-    host_.cancelled = [](void* context) { return Self(context).cancel ? 1 : 0; };
-    host_.random = [](void* context, const uint64_t* key, size_t size, uint64_t index) {
+    api_.cancelled = [](void* context) { return Self(context).cancel ? 1 : 0; };
+    api_.random = [](void* context, const uint64_t* key, size_t size, uint64_t index) {
       uint64_t hash = Self(context).seed_;
       for (size_t i = 0; i < size; ++i) hash = Mix(hash ^ key[i]);
       return Mix(hash ^ index);
     };
-    host_.world_size = 1;
+    host_ = {sizeof(host_), this, [](void* context, kgrpo_str id) -> const void* {
+               return View(id) == KGRPO_HOST_INTERFACE ? &Self(context).api_ : nullptr;
+             }};
   }
   FakeHost(const FakeHost&) = delete;
   FakeHost& operator=(const FakeHost&) = delete;
 
   const kgrpo_host* get() const { return &host_; }
-  kgrpo_host* get() { return &host_; }
+
+  struct Declared {
+    std::string name, label, group;
+    uint32_t direction;
+  };
 
   std::vector<std::string> lines;
+  std::vector<Declared> declared;  // metrics, in order
   std::vector<std::string> locks;  // "lock cpu", "unlock cpu", as they came
   bool cancel = false;
 
@@ -54,6 +65,7 @@ class FakeHost {
   }
 
   kgrpo_host host_ = {};
+  kgrpo_host_interface api_ = {};
   uint64_t seed_;
 };
 

@@ -62,7 +62,9 @@ struct Bench {
     policy.FreezeReference();
     trainer.Begin(&testing::BigramPolicy::Api(), policy.get(), {sizeof(kgrpo_trainer_plan), steps, 1.0, 6});
   }
-  void Update(const Batch& batch) { trainer.Update(batch.samples.data(), batch.samples.size(), sink.get()); }
+  void Update(const Batch& batch) {
+    trainer.Update(testing::PointersTo(batch.samples).data(), batch.samples.size(), sink.get());
+  }
   std::vector<double> Values() const {
     std::vector<double> all = policy.Values(0);
     for (double value : policy.Values(1)) all.push_back(value);

@@ -58,15 +58,22 @@ TEST_P(TrainerPlugin, IsMadeFromItsDefaultsAndReportsFailuresAsErrors) {
   error->release(error);
   api.destroy(trainer);
   api.destroy(nullptr);
+}
 
-  kgrpo_trainer* const untouched = reinterpret_cast<kgrpo_trainer*>(&host);
-  trainer = untouched;
-  host.get()->world_size = 3;
-  error = api.create(host.get(), Str(options), &trainer);
-  ASSERT_NE(error, nullptr);
-  EXPECT_EQ(error->code, static_cast<uint32_t>(KGRPO_ERROR_UNSUPPORTED));
-  error->release(error);
-  EXPECT_EQ(trainer, untouched);
+TEST_P(TrainerPlugin, DeclaresItsMetricsWhenItIsMade) {
+  const auto& api = InterfaceOf<kgrpo_trainer_interface>(GetParam(), KGRPO_TRAINER_INTERFACE);
+  FakeHost host;
+  kgrpo_trainer* trainer = nullptr;
+  Check(api.create(host.get(), Str(OptionsJson(View(api.options_schema()))), &trainer));
+  api.destroy(trainer);
+  std::map<std::string, uint32_t> directions;
+  for (const FakeHost::Declared& metric : host.declared) {
+    EXPECT_FALSE(metric.label.empty()) << metric.name;
+    EXPECT_EQ(metric.group, "Training") << metric.name;
+    EXPECT_TRUE(directions.emplace(metric.name, metric.direction).second) << metric.name << " twice";
+  }
+  EXPECT_EQ(directions.at("loss"), static_cast<uint32_t>(KGRPO_METRIC_LOWER_IS_BETTER));
+  EXPECT_EQ(directions.at("grad_norm"), static_cast<uint32_t>(KGRPO_METRIC_NEUTRAL));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TrainerPlugin, ::testing::Values("trainer_grpo", "trainer_sft"),

@@ -10,13 +10,22 @@
 #include <cstring>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kgrpo::testing {
 
+// Samples as they cross: pointers to each.
+inline std::vector<const kgrpo_sample*> PointersTo(const std::vector<kgrpo_sample>& samples) {
+  std::vector<const kgrpo_sample*> pointers;
+  for (const kgrpo_sample& sample : samples) pointers.push_back(&sample);
+  return pointers;
+}
+
 struct RecordedSink {
   std::map<std::string, double> step;
   std::vector<std::map<std::string, double>> rows;
+  std::map<size_t, std::pair<double, double>> samples;  // return and advantage of each
 
   kgrpo_update_sink get() {
     return {this,
@@ -26,6 +35,9 @@ struct RecordedSink {
             [](void* context, const kgrpo_metric* row, size_t count) {
               auto& made = static_cast<RecordedSink*>(context)->rows.emplace_back();
               for (size_t i = 0; i < count; ++i) made[Copy(row[i].name)] = row[i].value;
+            },
+            [](void* context, const kgrpo_sample_outcome* outcome) {
+              static_cast<RecordedSink*>(context)->samples[outcome->sample] = {outcome->returned, outcome->advantage};
             }};
   }
 };

@@ -248,7 +248,7 @@ TEST(TrainerGrpo, ASamplerThatDisagreesIsReportedOnce) {
 }
 
 TEST(TrainerGrpo, SamplesOfANewerHostAreRead) {
-  // A host built with a longer kgrpo_sample puts the elements farther apart.
+  // A host built with a longer kgrpo_sample hands over pointers to those.
   struct LongerSample {
     kgrpo_sample known;
     uint64_t added[3];
@@ -260,9 +260,32 @@ TEST(TrainerGrpo, SamplesOfANewerHostAreRead) {
     longer.push_back({sample, {~0ull, ~0ull, ~0ull}});
     longer.back().known.struct_size = sizeof(LongerSample);
   }
-  bench.trainer.Update(&longer[0].known, longer.size(), bench.sink.get());
+  std::vector<const kgrpo_sample*> pointers;
+  for (const LongerSample& sample : longer) pointers.push_back(&sample.known);
+  bench.trainer.Update(pointers.data(), pointers.size(), bench.sink.get());
   same.Update(batch);
   EXPECT_EQ(bench.Values(), same.Values());
+}
+
+TEST(TrainerGrpo, ReturnAndAdvantageOfEverySampleArePushed) {
+  Bench bench({{"gamma", 0.5}, {"drop_zero_variance_groups", true}, {"advantage_group", "problem"}});
+  Batch batch(bench.policy, 18, 4);
+  for (kgrpo_sample& sample : batch.samples) {
+    if (sample.problem == 0) sample.reward = sample.round + 1 == sample.rounds ? 1.0 : 0.5;  // a return of 1 each
+  }
+  bench.Update(batch);
+  ASSERT_EQ(bench.sink.samples.size(), batch.samples.size()) << "those that were dropped too";
+  for (size_t i = 0; i < batch.samples.size(); ++i) {
+    double expected = 0, discount = 1;
+    for (size_t later = i; later < (i / 4 + 1) * 4; ++later, discount *= 0.5) {
+      expected += discount * batch.samples[later].reward;
+    }
+    EXPECT_NEAR(bench.sink.samples.at(i).first, expected, 1e-12) << i;
+    if (batch.samples[i].problem == 0) {
+      EXPECT_EQ(bench.sink.samples.at(i).second, 0) << i;
+    }
+  }
+  EXPECT_NE(bench.sink.samples.at(4).second, 0);
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ TEST(TrainerSft, EqualsPyTorch) {
         sample.completion_ids = completions[at].data();
         sample.completion_size = completions[at].size();
       }
-      bench.trainer.Update(batch.data(), batch.size(), bench.sink.get());
+      bench.trainer.Update(kgrpo::testing::PointersTo(batch).data(), batch.size(), bench.sink.get());
     }
     ASSERT_EQ(bench.sink.rows.size(), steps);
     for (size_t i = 0; i < steps; ++i) {

@@ -69,7 +69,8 @@ TEST_P(Update, EqualsPyTorch) {
   RecordedSink sink;
   GrpoTrainer trainer(host.get(), ReadGrpoOptions(kgrpo::testing::OptionsJson(GrpoOptionsSchema(), settings)), nullptr);
   trainer.Begin(&BigramPolicy::Api(), policy.get(), {sizeof(kgrpo_trainer_plan), updates, temperature, 6});
-  for (uint64_t i = 0; i < updates; ++i) trainer.Update(samples.samples.data(), samples.samples.size(), sink.get());
+  for (uint64_t i = 0; i < updates; ++i)
+    trainer.Update(kgrpo::testing::PointersTo(samples.samples).data(), samples.samples.size(), sink.get());
 
   const json& rows = c.at("rows");
   ASSERT_EQ(sink.rows.size(), rows.size());

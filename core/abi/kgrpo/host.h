@@ -43,7 +43,8 @@ typedef enum kgrpo_metric_kind {
   KGRPO_METRIC_SECONDS = 2,  /* "12.3 us" */
   KGRPO_METRIC_FRACTION = 3, /* "46%" */
   KGRPO_METRIC_FLAG = 4,     /* "yes", "no" */
-  KGRPO_METRIC_DOLLARS = 5   /* "$0.0123" */
+  KGRPO_METRIC_DOLLARS = 5,  /* "$0.0123" */
+  KGRPO_METRIC_RUN_TIME = 6  /* seconds of an evaluation's own run time: "12.3 us (46%)" */
 } kgrpo_metric_kind;
 
 typedef enum kgrpo_metric_direction {
@@ -73,6 +74,12 @@ typedef struct kgrpo_metric_declaration {
 
 #define KGRPO_METRIC_DECLARATION_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_metric_declaration, combination)
 
+/* Where declarations are pushed; valid during the call. Frozen. */
+typedef struct kgrpo_metric_declaration_sink {
+  void* context;
+  void (*put)(void* context, const kgrpo_metric_declaration* declaration);
+} kgrpo_metric_declaration_sink;
+
 typedef struct kgrpo_host_interface {
   uint32_t struct_size;
 
@@ -87,6 +94,9 @@ typedef struct kgrpo_host_interface {
    * what was declared. A metric that nobody declared is listed last, under its own name. Names ending in "_low" and
    * "_high" are the ends of a 95% interval of the metric without that ending and need no declaration. */
   kgrpo_error* (*declare_metric)(void* context, const kgrpo_metric_declaration* declaration);
+
+  /* Pushes what all instances have declared so far, in that order: for plugins that show metrics of others. */
+  void (*list_metrics)(void* context, kgrpo_metric_declaration_sink sink);
 
   /* Adds a point to a metric of the current step ("coder/latency"). Points of a step are combined as declared. */
   void (*add_metric)(void* context, kgrpo_str name, double value);

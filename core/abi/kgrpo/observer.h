@@ -3,10 +3,12 @@
  * An observer is told what happens in a run, and changes nothing of it: it writes metrics where somebody looks at them,
  * sends a message, asks for a stop (kgrpo_host_interface.request_stop). A pipeline has any number of them.
  *
- * All functions are called from one thread of the observer's own, off the loop's thread, in this order: begin; for each
- * step its rounds (by trajectory, then by round), then the step, then its checkpoint, if one was written; end. A step
- * is told once it is recorded, so a resumed run tells no step again; before a checkpoint is written the observers have
- * been told everything up to it. An error of an observer ends the run as other plugins' errors do.
+ * All functions are called from one thread of the observer's own, off the loop's thread, in this order: begin, which
+ * the host waits for; for each step its rounds (those of training, then those of a held-out measurement, by trajectory,
+ * then by round), then the step, then its checkpoint, if one was written; end. A step is told once it is recorded, and
+ * before a checkpoint is written the observers have been told everything up to it. A resumed run goes on after its last
+ * checkpoint (kgrpo_run_info.done): steps that follow it are told again. An error of an observer ends the run as other
+ * plugins' errors do; it is then told nothing more.
  */
 #ifndef KGRPO_OBSERVER_H
 #define KGRPO_OBSERVER_H
@@ -35,7 +37,8 @@ typedef struct kgrpo_run_info {
 
 #define KGRPO_RUN_INFO_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_run_info, resumed)
 
-/* One round of one trajectory, in training or in held-out episodes. */
+/* One round of one trajectory, in training or in held-out episodes. A round that the coder failed in, and that ended
+ * its trajectory, is not told. */
 typedef struct kgrpo_round_event {
   uint32_t struct_size;
   int32_t heldout; /* nonzero: of a measurement on held-out problems */
@@ -48,10 +51,12 @@ typedef struct kgrpo_round_event {
   const kgrpo_coder_answer* answer;
   const kgrpo_evaluation* evaluation; /* NULL when the coder wrote no kernel */
   double reward;
-  double speedup; /* over the reference; 0 unless correct */
+  double speedup;  /* over the reference; 0 unless correct */
+  double returned; /* what the trainer made of it (kgrpo_sample_outcome); NaN where it told nothing */
+  double advantage;
 } kgrpo_round_event;
 
-#define KGRPO_ROUND_EVENT_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_round_event, speedup)
+#define KGRPO_ROUND_EVENT_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_round_event, advantage)
 
 /* Figures of one optimiser step: loss, learning rate. Frozen. */
 typedef struct kgrpo_metric_row {
@@ -80,9 +85,10 @@ typedef struct kgrpo_checkpoint_event {
   uint64_t step;
   kgrpo_str directory; /* absolute */
   double seconds;      /* that writing it took */
+  double finished_at;  /* seconds since 1970 */
 } kgrpo_checkpoint_event;
 
-#define KGRPO_CHECKPOINT_EVENT_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_checkpoint_event, seconds)
+#define KGRPO_CHECKPOINT_EVENT_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_checkpoint_event, finished_at)
 
 typedef struct kgrpo_observer kgrpo_observer; /* an instance; the plugin's own type */
 

@@ -10,7 +10,7 @@
  *
  * Generation is a queue: requests are submitted at any time, any number are in flight, and each completion is pushed as
  * soon as it ends. A policy that can only generate batch after batch uses kgrpo/sdk/generation_queue.h. While requests
- * are in flight nobody changes the parameters: neither a trainer, nor load.
+ * are in flight nobody changes the parameters: neither a trainer, nor load. forward may be called meanwhile.
  *
  * **A completion depends on the prompt, the seed, the sampling and the parameters alone, bit for bit**: not on what
  * shares its batch, nor on when it was submitted. That is what makes a run reproducible however long its coder and its
@@ -48,7 +48,8 @@ typedef struct kgrpo_policy_info {
   const int32_t* end_ids;  /* every id that ends a completion */
   size_t end_id_count;
   void* stream; /* on a GPU the stream (a cudaStream_t) in whose order parameters, gradients and the results of forward
-                   are ready, and on which whoever changes them queues the work; NULL on a CPU */
+                   are ready, and on which whoever changes them queues the work; NULL is a GPU's default stream, and
+                   on a CPU nothing */
 } kgrpo_policy_info;
 
 #define KGRPO_POLICY_INFO_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_policy_info, stream)
@@ -197,7 +198,8 @@ typedef struct kgrpo_policy_interface {
    * accepted, and no `done` is called. [any thread] */
   kgrpo_error* (*generate)(kgrpo_policy* self, const kgrpo_generate_request* const* requests, size_t count);
 
-  /* Asks that every request in flight be ended soon, with KGRPO_ERROR_CANCELLED. [any thread] */
+  /* Asks that every request in flight be ended soon, with KGRPO_ERROR_CANCELLED. Requests that are submitted later are
+   * not. [any thread] */
   void (*cancel)(kgrpo_policy* self);
 
   /* Log-probabilities of the completions' tokens: for all tokens of all completions, sequence after sequence,

@@ -93,8 +93,7 @@ class CompletionClient::Impl {
     dispatcher_.Wake();
   }
 
-  ClientStatistics Statistics() const { return dispatcher_.Statistics(); }
-  const std::string& Address() const { return dispatcher_.Address(); }
+  const Dispatcher& dispatcher() const { return dispatcher_; }
 
  private:
   struct Sent {
@@ -149,11 +148,11 @@ void CompletionClient::Cancel() {
 }
 
 ClientStatistics CompletionClient::Statistics() const {
-  return impl_->Statistics();
+  return impl_->dispatcher().Statistics();
 }
 
 const std::string& CompletionClient::Address() const {
-  return impl_->Address();
+  return impl_->dispatcher().Address();
 }
 
 }  // namespace kgrpo::coder_gpt4o

@@ -22,6 +22,12 @@ std::string StreamingBody(const std::string& body, bool usage) {
   return streaming;
 }
 
+// std::erase_if, but `taken` may move from what it erases.
+template <typename Map, typename Taken>
+void EraseIf(Map& map, Taken taken) {
+  for (auto it = map.begin(); it != map.end();) it = taken(*it) ? map.erase(it) : std::next(it);
+}
+
 }  // namespace
 
 Dispatcher::Dispatcher(const ClientOptions& options)
@@ -59,63 +65,47 @@ void Dispatcher::Notice(std::string message) const {
   options_.notice(message);
 }
 
-void Dispatcher::Accept(uint64_t id, CompletionRequest request, Done done, double sent_at) {
+void Dispatcher::Accept(uint64_t id, CompletionRequest asked, Done done, double sent_at) {
   Count(&ClientStatistics::requests);
   budget_.OnRequest(sent_at);
-  Request accepted;
-  accepted.body = std::move(request.body);
-  accepted.tokens = request.tokens_at_most;
-  accepted.done = std::move(done);
-  accepted.sent_at = sent_at;
-  accepted.may_send = std::move(request.may_send);
-  accepted.waits = std::move(request.waits);
-  ready_.emplace(id, std::move(accepted));
+  ready_.emplace(id, Request{id, std::move(asked), std::move(done), sent_at, {}});
 }
 
 void Dispatcher::CancelBefore(uint64_t id) {
   std::vector<Request> cancelled;
-  for (auto it = ready_.begin(); it != ready_.end() && it->first < id; it = ready_.erase(it)) {
-    cancelled.push_back(std::move(it->second));
-  }
-  for (auto it = delayed_.begin(); it != delayed_.end();) {
-    if (it->second.first >= id) {
-      ++it;
-      continue;
-    }
-    cancelled.push_back(std::move(it->second.second));
-    it = delayed_.erase(it);
-  }
+  const auto take_waiting = [&](auto& entry) {
+    if (entry.second.id >= id) return false;
+    cancelled.push_back(std::move(entry.second));
+    return true;
+  };
+  EraseIf(ready_, take_waiting);
+  EraseIf(delayed_, take_waiting);
   std::vector<CURL*> whole;  // answers that are there and paid for
-  for (auto it = running_.begin(); it != running_.end();) {
-    if (it->second.id >= id || it->second.transfer->Whole()) {
-      if (it->second.id < id) whole.push_back(it->first);
-      ++it;
-      continue;
+  EraseIf(running_, [&](auto& entry) {
+    auto& [handle, attempt] = entry;
+    if (attempt.request.id >= id) return false;
+    if (attempt.transfer->Whole()) {
+      whole.push_back(handle);
+      return false;
     }
-    loop_.Remove(it->first);
-    if (it->second.probe) breaker_.OnProbeDropped();
+    loop_.Remove(handle);
+    if (attempt.probe) breaker_.OnProbeDropped();
     // A service that has refused every call will have refused this one.
-    const bool taken_on = !fatal_ || fatal_->http_status < 300 || answered_;
-    if (taken_on && NoteLost(it->second)) it->second.request.last_loss = "it was cancelled";
-    cancelled.push_back(std::move(it->second.request));
-    it = running_.erase(it);
-  }
-  for (const Request& request : cancelled) {
-    Completion completion;
-    completion.outcome = Completion::Outcome::kCancelled;
-    completion.failure = "cancelled";
-    completion.message = "cancelled";
-    Finish(request, std::move(completion));
-  }
+    const bool taken_on = !end_ || end_->status < 300 || answered_;
+    if (taken_on && NoteLost(attempt)) attempt.request.result.last_loss = "it was cancelled";
+    cancelled.push_back(std::move(attempt.request));
+    return true;
+  });
+  for (Request& request : cancelled) Finish(request, Outcome::kCancelled, "cancelled", "cancelled");
   for (CURL* handle : whole) Conclude(handle, true, CURLE_OK);
 }
 
 void Dispatcher::Turn() {
   const double now = Now();
   WakeDelayed(now);
-  if (fatal_) {
-    for (auto& [when, waiting] : std::exchange(delayed_, {})) ready_.insert(std::move(waiting));
-    for (auto& [id, request] : std::exchange(ready_, {})) Finish(request, *fatal_);
+  if (end_) {
+    for (auto& [when, request] : std::exchange(delayed_, {})) ready_.emplace(request.id, std::move(request));
+    for (auto& [id, request] : std::exchange(ready_, {})) FinishAsEnded(request);
   }
   const double start = StartWhatMay(now);
   loop_.Turn(std::min(start, NextEvent(now)));
@@ -123,7 +113,7 @@ void Dispatcher::Turn() {
   ConcludeDone();
   if (Silent().empty()) return;
   // This thread may have been held up, by callbacks or by the machine: what came meanwhile lies unread.
-  loop_.ReadAll(running_.size());
+  loop_.Turn(0);
   const std::vector<CURL*> silent = Silent();  // before callbacks hold it up again
   ConcludeDone();
   for (CURL* handle : silent) {
@@ -150,13 +140,13 @@ void Dispatcher::ConcludeDone() {
 // Lets those go whose backoff is over and whom the retry budget allows.
 void Dispatcher::WakeDelayed(double now) {
   for (auto it = delayed_.begin(); it != delayed_.end() && it->first <= now;) {
-    auto& [id, request] = it->second;
+    Request& request = it->second;
     if (request.needs_budget && !budget_.Take(now)) {
       ++it;
       continue;
     }
     request.needs_budget = false;
-    ready_.emplace(id, std::move(request));
+    ready_.emplace(request.id, std::move(request));
     it = delayed_.erase(it);
   }
 }
@@ -168,17 +158,14 @@ double Dispatcher::StartWhatMay(double now) {
     const size_t most = resolved_ ? concurrency_.Limit() : 1;
     if (running_.size() >= most) return kForever;
     const auto next = Next();
-    const double limits_wait = limits_.Wait(now, next->second.tokens);
+    const double limits_wait = limits_.Wait(now, next->second.asked.tokens_at_most);
     const double wait = std::max(breaker_.Wait(now), limits_wait);
     if (!breaker_.Open()) TellLongWait(now, limits_wait);
     if (wait > 0) return wait;
-    if (next->second.may_send && !next->second.may_send(LossesOf(next->second))) {
-      const Request request = std::move(next->second);
+    if (next->second.asked.may_send && !next->second.asked.may_send(next->second.Lost())) {
+      Request request = std::move(next->second);
       ready_.erase(next);
-      Completion completion;
-      completion.failure = "budget";
-      completion.message = request.last_loss;
-      Finish(request, std::move(completion));
+      Finish(request, Outcome::kFailed, "budget", request.result.last_loss);
       continue;
     }
     Start(next, now);
@@ -189,26 +176,26 @@ double Dispatcher::StartWhatMay(double now) {
 // The oldest; as a probe the one that was tried least: it might be the one prompt that breaks the service.
 Dispatcher::Waiting::iterator Dispatcher::Next() {
   if (!breaker_.Open()) return ready_.begin();
-  return std::min_element(ready_.begin(), ready_.end(),
-                          [](const auto& a, const auto& b) { return a.second.attempts < b.second.attempts; });
+  return std::min_element(ready_.begin(), ready_.end(), [](const auto& a, const auto& b) {
+    return a.second.result.attempts < b.second.result.attempts;
+  });
 }
 
 void Dispatcher::Start(Waiting::iterator next, double now) {
   Attempt attempt;
-  attempt.id = next->first;
   attempt.request = std::move(next->second);
   ready_.erase(next);
   Count(&ClientStatistics::attempts);
-  if (attempt.request.attempts++ > 0) Count(&ClientStatistics::retries);
-  limits_.Take(now, attempt.request.tokens);
+  if (attempt.request.result.attempts++ > 0) Count(&ClientStatistics::retries);
+  limits_.Take(now, attempt.request.asked.tokens_at_most);
   attempt.probe = breaker_.OnSend();
   attempt.asked_usage = stream_usage_;
   AttemptTimes times = {options_.response_timeout_seconds, options_.idle_timeout_seconds};
   if (attempt.probe) times.sign_by = now + breaker_.ProbeSeconds(now);
+  const std::string& body = attempt.request.asked.body;
   attempt.transfer = std::make_unique<Transfer>(
-      endpoint_, options_.stream ? StreamingBody(attempt.request.body, attempt.asked_usage) : attempt.request.body,
-      options_.stream, times, options_.max_answer_bytes, now,
-      [this](const ResponseHeaders& headers) { limits_.Learn(Now(), headers); });
+      endpoint_, options_.stream ? StreamingBody(body, attempt.asked_usage) : body, options_.stream, times,
+      options_.max_answer_bytes, now, [this](const ResponseHeaders& headers) { limits_.Learn(Now(), headers); });
   CURL* handle = attempt.transfer->Handle();
   running_.emplace(handle, std::move(attempt));
   loop_.Add(handle);

@@ -31,7 +31,7 @@ class Dispatcher {
   ~Dispatcher();                                      // every request was answered before
 
   // Takes a request; ids rise. It goes out in a Turn, at the earliest.
-  void Accept(uint64_t id, CompletionRequest request, Done done, double sent_at);
+  void Accept(uint64_t id, CompletionRequest asked, Done done, double sent_at);
 
   // Answers every request with a smaller id: kCancelled, but where its answer is there.
   void CancelBefore(uint64_t id);
@@ -44,29 +44,29 @@ class Dispatcher {
   const std::string& Address() const { return endpoint_.Url(); }  // [any thread] for people: without its query
 
  private:
+  using Outcome = Completion::Outcome;
   struct Request {
-    std::string body;
-    uint64_t tokens = 0;
+    uint64_t id = 0;
+    CompletionRequest asked;
     Done done;
     double sent_at = 0;
-    uint32_t attempts = 0;
-    uint32_t charged = 0;  // of the attempts: those that failed while there was no outage
-    uint32_t lost = 0;     // of the attempts: Completion::lost_attempts, and what belongs to them
-    uint32_t lost_silent = 0;
-    uint64_t lost_bytes = 0;
-    std::string last_loss;  // why
-    std::function<bool(const Losses&)> may_send;
-    std::function<void(const Losses&)> waits;
-    bool needs_budget = false;  // the next one is a retry that the budget must allow
+    Completion result;          // as far as it is known: attempts and losses, then the rest
+    uint32_t charged = 0;       // of the attempts: those that failed while there was no outage
+    bool needs_budget = false;  // the next attempt is a retry that the budget must allow
+
+    Losses Lost() const { return {result.lost_attempts, result.lost_silent, result.lost_bytes}; }
   };
   struct Attempt {
-    uint64_t id = 0;
     Request request;
     std::unique_ptr<Transfer> transfer;
     bool probe = false;
     bool asked_usage = false;
   };
   using Waiting = std::map<uint64_t, Request>;  // by id: the oldest first
+  struct End {                                  // of the run: what every further request is answered
+    std::string word, message;
+    int status = 0;
+  };
 
   void WakeDelayed(double now);
   double StartWhatMay(double now);
@@ -77,7 +77,6 @@ class Dispatcher {
   void ConcludeDone();
   void Conclude(CURL* handle, bool silent, CURLcode code);
   static bool NoteLost(Attempt& attempt);
-  static Losses LossesOf(const Request& request) { return {request.lost, request.lost_silent, request.lost_bytes}; }
   void OnFailure(Attempt attempt, Failure failure, double now);
   void TellLongWait(double now, double wait);
   void OnOverload(const Attempt& attempt, const Failure& failure, double now);
@@ -85,8 +84,8 @@ class Dispatcher {
   void CheckOutage();
   void NoteAlive();
   void EndRun(std::string word, std::string message, int status);
-  void Finish(const Request& request, Completion completion);
-  void FinishFailed(const Attempt& attempt, const Failure& failure, const std::string& prefix);
+  void Finish(Request& request, Outcome outcome, std::string failure = {}, std::string message = {});
+  void FinishAsEnded(Request& request);
   void Notice(std::string message) const;
   void TellRetry(const Request& request, const Failure& failure, double wait) const;
   void Count(uint64_t ClientStatistics::*member);
@@ -102,16 +101,16 @@ class Dispatcher {
   CircuitBreaker breaker_;
 
   Waiting ready_;
-  std::multimap<double, std::pair<uint64_t, Request>> delayed_;  // by the time when they are ready
+  std::multimap<double, Request> delayed_;  // by the time when they are ready
   std::map<CURL*, Attempt> running_;
 
   bool answered_ = false;  // the service has answered a request
   bool stream_usage_;
   uint32_t refusals_ = 0;  // in a row
   std::string last_failure_;
-  bool told_of_limit_ = false;       // a 429, whatever pause it brought
-  double told_until_ = 0;            // the end of the last wait of all requests that was told
-  std::optional<Completion> fatal_;  // what every further request is answered
+  bool told_of_limit_ = false;  // a 429, whatever pause it brought
+  double told_until_ = 0;       // the end of the last wait of all requests that was told
+  std::optional<End> end_;
 
   mutable std::mutex mutex_;
   ClientStatistics statistics_;  // guarded

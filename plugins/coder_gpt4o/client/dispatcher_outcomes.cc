@@ -35,10 +35,11 @@ void Dispatcher::Conclude(CURL* handle, bool silent, CURLcode code) {
   loop_.Remove(handle);
   const double now = Now();
   Transfer::Result result = silent ? attempt.transfer->ConcludeSilent() : attempt.transfer->Conclude(code);
-  const ResponseHeaders& headers = attempt.transfer->Headers();
+  attempt.request.result.answer_seconds = now - attempt.transfer->StartedAt();
+  attempt.request.result.http_status = attempt.transfer->Headers().status;
   if (attempt.transfer->MayBeTheService()) breaker_.OnContact();
   if (!result.answer) {
-    if (NoteLost(attempt)) attempt.request.last_loss = result.failure.message;
+    if (NoteLost(attempt)) attempt.request.result.last_loss = result.failure.message;
     OnFailure(std::move(attempt), std::move(result.failure), now);
     return;
   }
@@ -46,27 +47,18 @@ void Dispatcher::Conclude(CURL* handle, bool silent, CURLcode code) {
   concurrency_.OnAnswer();
   refusals_ = 0;
   answered_ = true;
-  Completion completion;
-  completion.outcome = Completion::Outcome::kAnswered;
-  completion.text = std::move(result.answer->text);
-  completion.refusal = std::move(result.answer->refusal);
-  completion.finish_reason = std::move(result.answer->finish_reason);
-  completion.model = std::move(result.answer->model);
-  completion.prompt_tokens = result.answer->prompt_tokens;
-  completion.completion_tokens = result.answer->completion_tokens;
-  completion.usage_known = result.answer->usage_known;
-  completion.answer_seconds = now - attempt.transfer->StartedAt();
-  completion.http_status = headers.status;
-  Finish(attempt.request, std::move(completion));
+  static_cast<Answer&>(attempt.request.result) = std::move(*result.answer);
+  Finish(attempt.request, Outcome::kAnswered);
 }
 
 // The service bills what it took on, whether or not its answer was of use.
 bool Dispatcher::NoteLost(Attempt& attempt) {
   const std::optional<uint64_t> text = attempt.transfer->LostText();
   if (!text) return false;
-  attempt.request.lost += 1;
-  attempt.request.lost_silent += *text == 0 ? 1 : 0;
-  attempt.request.lost_bytes += *text;
+  Completion& result = attempt.request.result;
+  result.lost_attempts += 1;
+  result.lost_silent += *text == 0 ? 1 : 0;
+  result.lost_bytes += *text;
   return true;
 }
 
@@ -94,7 +86,7 @@ void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
     if (attempt.probe) breaker_.OnProbeDropped();
   } else {
     const bool was_open = breaker_.Open();
-    breaker_.OnFailure(now, now - attempt.transfer->StartedAt(), attempt.id, attempt.probe);
+    breaker_.OnFailure(now, now - attempt.transfer->StartedAt(), attempt.request.id, attempt.probe);
     if (breaker_.Open() && !was_open) Count(&ClientStatistics::breaker_openings);
     if (breaker_.Open() && breaker_.SecondsLeft() > 0 && (!was_open || attempt.probe)) {
       const std::string fails =
@@ -111,13 +103,13 @@ void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
       failure.message.find("stream_options") != std::string::npos) {
     if (stream_usage_) Notice("the service does not know stream_options: token counts are not asked for any more");
     stream_usage_ = false;
-    ready_.emplace(attempt.id, std::move(attempt.request));
+    ready_.emplace(attempt.request.id, std::move(attempt.request));
     return;
   }
   switch (failure.remedy) {
     case Failure::Remedy::kFatal:
       EndRun(failure.word, failure.message, headers.status);
-      FinishFailed(attempt, failure, "");
+      Finish(attempt.request, Outcome::kFatal, failure.word, failure.message);
       return;
     case Failure::Remedy::kGiveUp:
       if (failure.word == "rejected" && ++refusals_ >= kRefusalsInARow) {
@@ -126,7 +118,7 @@ void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
                    failure.message + ". Check the coder's options, extra_body among them",
                headers.status);
       }
-      FinishFailed(attempt, failure, "");
+      Finish(attempt.request, Outcome::kFailed, failure.word, failure.message);
       return;
     case Failure::Remedy::kRetry:
       Retry(std::move(attempt), failure, now);
@@ -165,16 +157,13 @@ void Dispatcher::OnOverload(const Attempt& attempt, const Failure& failure, doub
 }
 
 void Dispatcher::Retry(Attempt attempt, const Failure& failure, double now) {
-  if (fatal_) {
-    Finish(attempt.request, *fatal_);
-    return;
-  }
   Request& request = attempt.request;
+  if (end_) return FinishAsEnded(request);
   double wait = attempt.transfer->Headers().retry_after.value_or(0);
   if (wait > options_.max_outage_seconds) {
-    FinishFailed(attempt, failure,
-                 "the service wants " + Seconds(wait) + " to pass before the next try, more than max_outage_seconds: ");
-    return;
+    const std::string wanted = "the service wants " + Seconds(wait) + " to pass before the next try";
+    return Finish(request, Outcome::kFailed, failure.word,
+                  wanted + ", more than max_outage_seconds: " + failure.message);
   }
   if (wait > kLongWaitSeconds && !failure.overload) {
     Notice("a request is tried again after " + Seconds(wait) + ", as the service asks: " + failure.message);
@@ -182,16 +171,15 @@ void Dispatcher::Retry(Attempt attempt, const Failure& failure, double now) {
   // A failure within an outage says nothing of this request, and the breaker paces what follows.
   if (!breaker_.Open()) {
     if (++request.charged >= options_.max_attempts) {
-      const std::string tries = std::to_string(request.charged);
-      FinishFailed(attempt, failure, request.charged > 1 ? "tried " + tries + " times; the last: " : "");
-      return;
+      const std::string tries = "tried " + std::to_string(request.charged) + " times; the last: ";
+      return Finish(request, Outcome::kFailed, failure.word, (request.charged > 1 ? tries : "") + failure.message);
     }
-    wait += backoff_.Seconds(request.body, request.charged);
+    wait += backoff_.Seconds(request.asked.body, request.charged);
     request.needs_budget = true;
   }
-  TellRetry(request, failure, std::max({wait, limits_.Wait(now, request.tokens), breaker_.Wait(now)}));
-  if (request.waits) request.waits(LossesOf(request));
-  delayed_.emplace(now + wait, std::pair(attempt.id, std::move(request)));
+  TellRetry(request, failure, std::max({wait, limits_.Wait(now, request.asked.tokens_at_most), breaker_.Wait(now)}));
+  if (request.asked.waits) request.asked.waits(request.Lost());
+  delayed_.emplace(now + wait, std::move(request));
 }
 
 // `wait`: as far as it is known now.
@@ -202,8 +190,9 @@ void Dispatcher::TellRetry(const Request& request, const Failure& failure, doubl
     std::snprintf(when.data(), when.size(), "in %.1f s", wait);
   else
     std::snprintf(when.data(), when.size(), "once a probe is answered");
-  std::string message = "attempt " + std::to_string(request.attempts) + " failed: " + failure.message + "; up to " +
-                        std::to_string(options_.max_attempts - request.charged) + " more, the next " + when.data();
+  std::string message = "attempt " + std::to_string(request.result.attempts) + " failed: " + failure.message +
+                        "; up to " + std::to_string(options_.max_attempts - request.charged) + " more, the next " +
+                        when.data();
   if (!breaker_.Contacted()) {
     message += "; nothing at " + endpoint_.Url() + " has answered yet as a service of chat completions does: check " +
                "base_url" + endpoint_.PathHint();
@@ -213,7 +202,7 @@ void Dispatcher::TellRetry(const Request& request, const Failure& failure, doubl
 }
 
 void Dispatcher::CheckOutage() {
-  if (fatal_ || !breaker_.Open() || breaker_.SecondsLeft() > 0) return;
+  if (end_ || !breaker_.Open() || breaker_.SecondsLeft() > 0) return;
   const std::string time = Passed(breaker_.OutageSeconds());
   EndRun("outage",
          breaker_.Contacted()
@@ -226,36 +215,23 @@ void Dispatcher::CheckOutage() {
 // What is under way may still be answered, unless the run cancels it: it is paid for. The rest, and all that comes, is
 // answered the same.
 void Dispatcher::EndRun(std::string word, std::string message, int status) {
-  if (fatal_) return;
-  fatal_.emplace();
-  fatal_->outcome = Completion::Outcome::kFatal;
-  fatal_->failure = std::move(word);
-  fatal_->message = std::move(message);
-  fatal_->http_status = status;
+  if (!end_) end_ = End{std::move(word), std::move(message), status};
 }
 
-void Dispatcher::FinishFailed(const Attempt& attempt, const Failure& failure, const std::string& prefix) {
-  Completion completion;
-  const bool fatal = failure.remedy == Failure::Remedy::kFatal;
-  completion.outcome = fatal ? Completion::Outcome::kFatal : Completion::Outcome::kFailed;
-  completion.failure = failure.word;
-  completion.message = prefix + failure.message;
-  completion.answer_seconds = Now() - attempt.transfer->StartedAt();
-  completion.http_status = attempt.transfer->Headers().status;
-  Finish(attempt.request, std::move(completion));
+void Dispatcher::FinishAsEnded(Request& request) {
+  request.result.http_status = end_->status;
+  Finish(request, Outcome::kFatal, end_->word, end_->message);
 }
 
-void Dispatcher::Finish(const Request& request, Completion completion) {
-  using Outcome = Completion::Outcome;
-  Count(completion.outcome == Outcome::kAnswered    ? &ClientStatistics::answered
-        : completion.outcome == Outcome::kCancelled ? &ClientStatistics::cancelled
-                                                    : &ClientStatistics::failed);
+void Dispatcher::Finish(Request& request, Outcome outcome, std::string failure, std::string message) {
+  Count(outcome == Outcome::kAnswered    ? &ClientStatistics::answered
+        : outcome == Outcome::kCancelled ? &ClientStatistics::cancelled
+                                         : &ClientStatistics::failed);
+  Completion completion = std::move(request.result);
+  completion.outcome = outcome;
+  completion.failure = std::move(failure);
+  completion.message = std::move(message);
   completion.seconds = Now() - request.sent_at;
-  completion.attempts = request.attempts;
-  completion.lost_attempts = request.lost;
-  completion.lost_silent = request.lost_silent;
-  completion.lost_bytes = request.lost_bytes;
-  completion.last_loss = request.last_loss;
   // A server may send back what it was sent, in an error or in an answer.
   endpoint_.Secrets().Apply(completion.message);
   endpoint_.Secrets().Apply(completion.last_loss);

@@ -90,37 +90,6 @@ void CheckExists(const std::string& path, const char* option, bool directory) {
   if (!there) Refuse(option, "'" + path + "' is no " + (directory ? "directory" : "file"));
 }
 
-void CheckTimes(const ClientOptions& options) {
-  const std::pair<const char*, double> positive[] = {
-      {"connect_timeout_seconds", options.connect_timeout_seconds},
-      {"response_timeout_seconds", options.response_timeout_seconds},
-      {"idle_timeout_seconds", options.idle_timeout_seconds},
-      {"total_timeout_seconds", options.total_timeout_seconds},
-      {"retry_budget_per_second", options.retry_budget_per_second},
-      {"breaker_pause_seconds", options.breaker_pause_seconds},
-  };
-  for (const auto& [name, value] : positive) {
-    if (!(value > 0) || value > 1e6) Refuse(name, "it must be more than 0, and 1,000,000 at most");
-  }
-  const std::pair<const char*, double> not_negative[] = {
-      {"backoff_base_seconds", options.backoff_base_seconds},
-      {"backoff_cap_seconds", options.backoff_cap_seconds},
-      {"retry_budget_ratio", options.retry_budget_ratio},
-      {"retry_budget_reserve", options.retry_budget_reserve},
-      {"requests_per_minute", options.requests_per_minute},
-      {"tokens_per_minute", options.tokens_per_minute},
-      {"breaker_pause_cap_seconds", options.breaker_pause_cap_seconds},
-      {"max_outage_seconds", options.max_outage_seconds},
-      {"max_first_outage_seconds", options.max_first_outage_seconds},
-  };
-  for (const auto& [name, value] : not_negative) {
-    if (!(value >= 0)) Refuse(name, "it must not be negative");
-  }
-  if (options.max_concurrency == 0) Refuse("max_concurrency", "it must be 1 or more");
-  if (options.max_attempts == 0) Refuse("max_attempts", "it must be 1 or more");
-  if (options.breaker_failures == 0) Refuse("breaker_failures", "it must be 1 or more");
-}
-
 // As the curl command does: libcurl itself does not look at these.
 std::string FromEnvironment(std::initializer_list<const char*> names) {
   for (const char* name : names) {
@@ -133,7 +102,6 @@ std::string FromEnvironment(std::initializer_list<const char*> names) {
 
 Endpoint::Endpoint(const ClientOptions& options, std::function<void()> on_connect)
     : options_(options), on_connect_(std::move(on_connect)) {
-  CheckTimes(options);
   url_ = CompletionsUrl(options.base_url);
   shown_url_ = url_.substr(0, url_.find('?'));
   HideQuery();

@@ -1,32 +1,18 @@
 #include "coder_gpt4o/client/excerpt.h"
 
+#include <utf8proc.h>
+
 namespace kgrpo::coder_gpt4o {
-namespace {
-
-// The length of the UTF-8 character at the beginning of `text`, 0 where none stands there.
-size_t CharacterLength(std::string_view text) {
-  const auto first = static_cast<unsigned char>(text.front());
-  const size_t length = first < 0x80                    ? 1
-                        : first >= 0xC2 && first < 0xE0 ? 2
-                        : (first & 0xF0) == 0xE0        ? 3
-                        : first >= 0xF0 && first < 0xF5 ? 4
-                                                        : 0;
-  if (length == 0 || length > text.size()) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) return 0;
-  }
-  return length;
-}
-
-}  // namespace
 
 std::string Excerpt(std::string_view text, size_t most) {
   std::string excerpt;
   bool in_tag = false;
   bool space = false;
   while (!text.empty()) {
-    const size_t length = CharacterLength(text);
-    const std::string_view character = text.substr(0, length == 0 ? 1 : length);
+    utf8proc_int32_t code = 0;
+    const utf8proc_ssize_t length = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                                                     static_cast<utf8proc_ssize_t>(text.size()), &code);
+    const std::string_view character = text.substr(0, length > 0 ? static_cast<size_t>(length) : 1);
     text.remove_prefix(character.size());
     const auto first = static_cast<unsigned char>(character.front());
     if (in_tag) {
@@ -39,7 +25,7 @@ std::string Excerpt(std::string_view text, size_t most) {
     } else {
       if (space && !excerpt.empty()) excerpt += ' ';
       space = false;
-      excerpt += length == 0 ? std::string_view("?") : character;
+      excerpt += length > 0 ? character : "?";
       if (excerpt.size() >= most) return excerpt + "...";
     }
   }

@@ -1,6 +1,9 @@
 #include "coder_gpt4o/client/redaction.h"
 
+#include <curl/curl.h>
+
 #include <algorithm>
+#include <new>
 
 namespace kgrpo::coder_gpt4o {
 namespace {
@@ -8,19 +11,11 @@ namespace {
 constexpr std::string_view kMask = "[hidden]";
 
 std::string PercentEncoded(std::string_view text) {
-  constexpr char kDigits[] = "0123456789ABCDEF";
-  std::string encoded;
-  for (const char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-                       c == '.' || c == '_' || c == '~';
-    if (plain) {
-      encoded += c;
-    } else {
-      const auto byte = static_cast<unsigned char>(c);
-      encoded += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
-    }
-  }
-  return encoded;
+  char* encoded = curl_easy_escape(nullptr, text.data(), static_cast<int>(text.size()));
+  if (encoded == nullptr) throw std::bad_alloc();
+  const std::string copy = encoded;
+  curl_free(encoded);
+  return copy;
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "coder_gpt4o/client/ascii.h"
-#include "coder_gpt4o/client/content_chunk.h"
 #include "coder_gpt4o/client/excerpt.h"
 
 namespace kgrpo::coder_gpt4o {
@@ -130,8 +129,6 @@ void ResponseReader::TakeEvent(std::string_view data) {
     complete_ = has_choice_;
     return;
   }
-  // The first chunk is read in full: it tells the model.
-  if (has_choice_ && TakeContentChunk(data, answer_.text)) return;
   const json object = json::parse(data, nullptr, /*allow_exceptions=*/false);
   if (object.is_discarded()) {
     if (complete_) return;  // the answer is whole and paid for

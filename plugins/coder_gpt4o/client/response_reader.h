@@ -10,18 +10,9 @@
 
 #include "coder_gpt4o/client/redaction.h"
 #include "coder_gpt4o/client/sse_parser.h"
+#include "coder_gpt4o/completion_client.h"  // Answer
 
 namespace kgrpo::coder_gpt4o {
-
-struct Answer {
-  std::string text;
-  std::string refusal;
-  std::string finish_reason;
-  std::string model;
-  uint64_t prompt_tokens = 0;
-  uint64_t completion_tokens = 0;
-  bool usage_known = false;
-};
 
 // What a service says of an error, in the shapes that are about: {"error": {...}}, {"error": "..."}, {"message": ...},
 // {"detail": ...}; or the beginning of a body that is no JSON, without its HTML.

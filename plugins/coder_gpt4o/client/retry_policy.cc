@@ -4,8 +4,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "digest/sha256.h"
-#include "random/keyed.h"
+#include <kgrpo/support/sha256.h>
 
 namespace kgrpo::coder_gpt4o {
 namespace {
@@ -16,11 +15,11 @@ constexpr double kEarningsLastSeconds = 60;
 
 double Backoff::Seconds(std::string_view body, uint32_t retry) const {
   // The request's name is its content: the order in which threads send requests is chance.
-  const std::string digest = Sha256(body);
-  uint64_t name = 0;
-  std::from_chars(digest.data(), digest.data() + 16, name, 16);
-  const double most = std::min(cap_, std::ldexp(base_, static_cast<int>(std::min(retry, 64U)) - 1));
-  return most * KeyedStream(seed_, "coder_gpt4o/backoff", {name, retry}).Uniform();
+  const std::string digest = Sha256OfParts({std::to_string(seed_), body, std::to_string(retry)});
+  uint64_t bits = 0;
+  std::from_chars(digest.data(), digest.data() + 16, bits, 16);
+  const double uniform = std::ldexp(static_cast<double>(bits >> 11), -53);
+  return uniform * std::min(cap_, std::ldexp(base_, static_cast<int>(std::min(retry, 64U)) - 1));
 }
 
 void RetryBudget::Advance(double now) {

@@ -102,8 +102,6 @@ void EndCopy(Warp& warp, const Instruction& in, int lane, const Access& target);
 bool TouchesCopies(const Warp& warp, uint32_t mask, const Access& access, bool writes);
 // The same for one lane; reports the race of the two. `verb` is what the lane does: "reads".
 bool ReportPending(Warp& warp, const Instruction& in, int lane, const Access& access, bool writes, const char* verb);
-// Finds anew which bytes of shared memory bulk stores will read.
-void FindSharedSources(Block& block);
 
 // The bits of `bytes` bytes at `offset` in their word of a bit a byte: they are aligned, so within one.
 inline uint64_t BitsOf(uint64_t offset, uint32_t bytes) {

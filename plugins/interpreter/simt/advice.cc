@@ -1,6 +1,7 @@
 #include "interpreter/simt/advice.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "interpreter/simt/time_sentence.h"
 
@@ -8,45 +9,62 @@ namespace kgrpo::simt {
 namespace {
 
 constexpr double kWorthIt = 1.05;  // times as fast
+constexpr double kAlone = 1.1;     // one array that gains less is named together with the others
 
-struct Change {
-  Counts counts;      // with it
-  std::string words;  // what to do
-};
+const std::string kNeighbours = "Let neighbouring threads ";
 
-// Every change whose cause was counted.
-std::vector<Change> Changes(const Counts& counts) {
-  std::vector<Change> changes;
-  const auto add = [&](std::string words) -> Counts& {
-    changes.push_back({counts, std::move(words)});
-    return changes.back().counts;
-  };
-  for (size_t i = 0; i < counts.arrays.size(); ++i) {
-    const ArrayTraffic& array = counts.arrays[i];
-    if (array.store_sectors > kWorthIt * array.store_ideal_sectors || array.store_partial_sectors > 0) {
-      ArrayTraffic& whole = add("Let neighbouring threads store neighbouring 16 bytes of " + array.name).arrays[i];
-      whole.store_sectors = array.store_ideal_sectors;
-      whole.store_partial_sectors = whole.store_partial_lines = 0;
-      whole.store_again = {};
-    }
-    if (array.load_sectors > kWorthIt * array.load_ideal_sectors) {
-      ArrayTraffic& whole = add("Let neighbouring threads load neighbouring 16 bytes of " + array.name).arrays[i];
-      const double used = array.load_ideal_sectors / array.load_sectors;
-      whole.load_sectors = array.load_ideal_sectors;
-      for (double& missed : whole.l1_miss_sectors) missed = std::min(missed, array.load_sectors * used);
-      whole.load_again = {};
-    }
+bool FillStores(ArrayTraffic& array) {
+  if (array.store_sectors <= kWorthIt * array.store_ideal_sectors && array.store_partial_sectors == 0) return false;
+  array.store_sectors = array.store_ideal_sectors;
+  array.store_partial_sectors = array.store_partial_lines = 0;
+  array.store_again = {};
+  return true;
+}
+
+bool FillLoads(ArrayTraffic& array) {
+  if (array.load_sectors <= kWorthIt * array.load_ideal_sectors) return false;
+  array.load_sectors = array.load_ideal_sectors;
+  for (double& missed : array.l1_miss_sectors) missed = std::min(missed, array.load_sectors);
+  array.load_again = {};
+  return true;
+}
+
+// "a", "a and b", "a, b and c"
+std::string Listed(const std::vector<std::string>& names) {
+  std::string text = names.front();
+  for (size_t i = 1; i < names.size(); ++i) text += (i + 1 == names.size() ? " and " : ", ") + names[i];
+  return text;
+}
+
+// The next step towards fewer atomics on global memory, and what is left of them then. "" where there is none.
+std::string FewerAtomics(const Counts& counts, double blocks_at_once, Counts* fewer) {
+  const double turns = counts.busiest_atomic_turns;
+  const FewerAtomicTurns& left = counts.fewer_atomic_turns;
+  if (turns == 0) return "";
+  // Lanes rarely meet where the data choose the address; then shuffles within the warp gain little.
+  constexpr double kMeet = 8, kFewer = 1.5;
+  if (turns >= kMeet * left.by_warp) {
+    double requests = 0;
+    for (const ArrayTraffic& array : counts.arrays) requests += array.atomic_requests;
+    constexpr double kShuffles = 5;  // and as many additions
+    fewer->busiest_atomic_turns = left.by_warp;
+    fewer->exchange_wavefronts += kShuffles * requests;
+    fewer->issued += 2 * kShuffles * requests;
+    return "Add up within each warp, for one atomic a warp instead of one a thread";
   }
-  if (counts.shared_wavefronts > kWorthIt * counts.shared_ideal_wavefronts)
-    add("Lay out shared memory without bank conflicts").shared_wavefronts = counts.shared_ideal_wavefronts;
-  if (counts.local_sectors > 0) add("Keep local arrays and spilled values in registers").local_sectors = 0;
-  if (counts.busiest_atomic_turns > 0) {
-    Counts& fewer = add("Add up within a block before atomics to global memory");
-    fewer.busiest_atomic_turns = fewer.global_atomic_operations = 0;
+  double kept = counts.atomic_operations_by_block / std::max(1.0, counts.global_atomic_operations);
+  std::string words = "Add up within each block before atomics to global memory";
+  fewer->busiest_atomic_turns = left.by_block;
+  if (turns < kFewer * left.by_block && kept * kFewer > 1) {
+    // A block adds to each address once already: only fewer blocks add less often.
+    fewer->busiest_atomic_turns = std::min(left.by_block, blocks_at_once * left.of_a_block);
+    if (left.of_a_block == 0 || fewer->busiest_atomic_turns >= left.by_block) return "";
+    kept *= fewer->busiest_atomic_turns / left.by_block;
+    words = "Give each block more elements, for fewer atomics";
   }
-  if (counts.shared_atomic_wavefronts > 0)
-    add("Add up within a warp, or in several copies, before atomics to shared memory").shared_atomic_wavefronts = 0;
-  return changes;
+  fewer->global_atomic_operations *= kept;
+  for (ArrayTraffic& array : fewer->arrays) array.atomic_sectors *= kept;
+  return words;
 }
 
 }  // namespace
@@ -55,13 +73,50 @@ std::string Advise(const Counts& counts, const KernelResources& resources, const
                    const L2Contents& before, double seconds) {
   double best = kWorthIt;
   std::string words;
-  for (const Change& change : Changes(counts)) {
+  // How many times as fast it is as `changed`, which `what` leads to.
+  const auto weigh = [&](const Counts& changed, const std::string& what) {
     L2Contents contents = before;
-    const double times = seconds / EstimateTime(change.counts, resources, device, &contents, false).seconds;
-    if (times <= best) continue;
-    best = times;
-    words = change.words;
+    const double times = seconds / EstimateTime(changed, resources, device, &contents, false).seconds;
+    if (times > best) {
+      best = times;
+      words = what;
+    }
+    return times;
+  };
+
+  Counts changed = counts, all = counts;  // one thing at a time; every array
+  std::vector<std::string> names;
+  double most_alone = 0;
+  for (size_t i = 0; i < counts.arrays.size(); ++i) {
+    const std::string& name = counts.arrays[i].name;
+    bool found = false;
+    const auto fill = [&](bool (*filled)(ArrayTraffic&), const char* access) {
+      if (!filled(changed.arrays[i])) return;
+      found = true;
+      filled(all.arrays[i]);
+      most_alone = std::max(most_alone, weigh(changed, kNeighbours + access + " neighbouring 16 bytes of " + name));
+      changed.arrays[i] = counts.arrays[i];
+    };
+    fill(FillStores, "store");
+    fill(FillLoads, "load");
+    if (found) names.push_back(name);
   }
+  if (names.size() > 1 && most_alone < kAlone)
+    weigh(all, kNeighbours + "access neighbouring 16 bytes of " + Listed(names));
+
+  const auto with = [&](double Counts::*figure, double value, const char* what) {
+    if (value >= counts.*figure) return;
+    changed.*figure = value;
+    weigh(changed, what);
+    changed.*figure = counts.*figure;
+  };
+  with(&Counts::shared_wavefronts, counts.shared_ideal_wavefronts, "Lay out shared memory without bank conflicts");
+  with(&Counts::local_sectors, 0, "Keep local arrays and spilled values in registers");
+  with(&Counts::shared_atomic_wavefronts, counts.shared_atomic_ideal_wavefronts,
+       "Add up within a warp, or in several copies, before atomics to shared memory");
+  const Occupancy occupancy = ComputeOccupancy(device, resources, counts.threads_per_block);
+  const double blocks_at_once = static_cast<double>(occupancy.blocks_per_multiprocessor) * device.multiprocessors;
+  if (const std::string what = FewerAtomics(counts, blocks_at_once, &changed); !what.empty()) weigh(changed, what);
   return words.empty() ? "" : words + Print(": about %.1f times as fast", best);
 }
 

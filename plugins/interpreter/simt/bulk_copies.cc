@@ -20,7 +20,8 @@
 namespace kgrpo::simt {
 namespace {
 
-constexpr uint32_t kPiece = 16;  // bytes: the unit of sizes and addresses
+constexpr uint32_t kPiece = 16;        // bytes: the unit of sizes and addresses
+constexpr size_t kMostCopies = 16384;  // of a block that are not complete: the smallest ones that fill 227 KiB
 
 // One lane's access to 16 bytes of the copy, `at` bytes from its start.
 Access PieceOf(Warp& warp, const BulkCopy& copy, bool shared, uint32_t at) {
@@ -129,10 +130,24 @@ void Arrive(Warp& warp, const BulkCopy& copy) {
   block.copies_pending -= copy.bytes / kPiece;
 }
 
-// A copy is work like as many instructions as it has pieces.
-void Charge(Grid& grid, const BulkCopy& copy) {
-  const uint64_t pieces = copy.bytes / kPiece;
-  grid.budget -= std::min(pieces, grid.budget);
+// A copy is work like as many instructions as it has pieces. `first`: of those that its instruction makes.
+void Add(Warp& warp, const Instruction& in, const BulkCopy& copy, bool first) {
+  Grid& grid = *warp.grid;
+  std::vector<BulkCopy>& copies = warp.block->bulk_copies;
+  if (copies.size() == kMostCopies) {
+    Refuse(warp, in, copy.lane, FindingCode::kUnsupported, copy.global,
+           "begins a bulk copy while " + std::to_string(kMostCopies) +
+               " of its block are not complete, the most that the interpreter keeps");
+  }
+  if (grid.counter != nullptr) grid.counter->CountBulk(warp, in, copy, !first);
+  Charge(grid, copy.bytes / kPiece);
+  copies.push_back(copy);
+}
+
+// Of a store: its source is to be read (1), or has been (-1).
+void CountSource(Block& block, const BulkCopy& copy, int change) {
+  for (uint64_t piece = copy.shared_offset / kPiece; piece < (copy.shared_offset + copy.bytes) / kPiece; ++piece)
+    block.shared_sources[piece] += static_cast<uint32_t>(change);
 }
 
 // A store has read its source, and its bytes are on their way: they count as there, but nobody may look yet.
@@ -148,12 +163,13 @@ void ReadSource(Warp& warp, BulkCopy& copy) {
   });
   if (!warp.grid->checked) return;
   block.copies_pending -= copy.bytes / kPiece;
-  FindSharedSources(block);
+  CountSource(block, copy, -1);
 }
 
 // Ends the stores of `lane` whose group is below `groups`; with `read` alone only their reading.
 void EndStores(Warp& warp, int lane, uint32_t groups, bool read) {
   std::vector<BulkCopy>& copies = warp.block->bulk_copies;
+  ChargeWalk(*warp.grid, copies.size());
   for (BulkCopy& copy : copies) {
     if (!copy.loads && copy.warp == warp.id && copy.lane == lane && copy.group < groups) ReadSource(warp, copy);
   }
@@ -208,9 +224,7 @@ void LoadBulk(Warp& warp, const Instruction& in, uint32_t mask) {
         return true;
       });
     }
-    if (grid.counter != nullptr) grid.counter->CountBulk(warp, in, copy, m != mask);
-    Charge(grid, copy);
-    warp.block->bulk_copies.push_back(copy);
+    Add(warp, in, copy, m == mask);
     ++barrier->second.copies;
   }
   if (grid.checked) ++warp.clock;
@@ -235,16 +249,12 @@ void StoreBulk(Warp& warp, const Instruction& in, uint32_t mask) {
         return grid.result->findings.size() == known;
       });
       warp.block->copies_pending += copy.bytes / kPiece;
+      CountSource(*warp.block, copy, 1);
     }
-    if (grid.counter != nullptr) grid.counter->CountBulk(warp, in, copy, m != mask);
-    Charge(grid, copy);
-    warp.block->bulk_copies.push_back(copy);
+    Add(warp, in, copy, m == mask);
     ++grid.bulk_stores;
   }
-  if (grid.checked) {
-    ++warp.clock;
-    FindSharedSources(*warp.block);
-  }
+  if (grid.checked) ++warp.clock;
 }
 
 void CommitBulkCopies(Warp& warp, const Instruction&, uint32_t mask) {
@@ -266,6 +276,7 @@ void EndBulkStores(Warp& warp, uint32_t mask) {
 
 void CompleteBulkLoads(Warp& warp, const Instruction& in, int lane, uint32_t offset, PhaseBarrier& barrier) {
   if (barrier.copies == 0 || barrier.pending > 0 || barrier.bytes <= 0) return;
+  ChargeWalk(*warp.grid, warp.block->bulk_copies.size());
   std::erase_if(warp.block->bulk_copies, [&](const BulkCopy& copy) {
     if (!copy.loads || copy.barrier != offset || barrier.bytes == 0) return false;
     if (copy.bytes > barrier.bytes)

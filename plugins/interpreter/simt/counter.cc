@@ -151,28 +151,6 @@ Counts Counter::Finish() {
   return counts_;
 }
 
-// A unit of the L2 serves every second 256 bytes of a kilobyte: two of the four parts. Which two belong together
-// depends on whether memory begins at an even or an odd multiple of 512 bytes; cudaMalloc gives either, so the mean of
-// both.
-void Counter::FindBusiestAtomics() {
-  const double scale = counts_.sampled_blocks == 0
-                           ? 0
-                           : static_cast<double>(counts_.grid_blocks) / static_cast<double>(counts_.sampled_blocks);
-  std::unordered_map<uint64_t, double> units[2];
-  double most[2] = {0, 0};
-  for (const auto& [number, part] : atomic_parts_) {
-    // A part that only one of several blocks touches is that block's own, as far as can be told.
-    const double times = part.blocks == 1 && counts_.sampled_blocks > 1 ? 1 : scale;
-    for (uint64_t placement = 0; placement < 2; ++placement) {
-      const uint64_t placed = number + 2 * placement;
-      double& turns = units[placement][placed / 4 * 2 + placed % 2];
-      turns += times * part.turns;
-      most[placement] = std::max(most[placement], turns);
-    }
-  }
-  counts_.busiest_atomic_turns = (most[0] + most[1]) / 2;
-}
-
 const char* PipeName(Pipe pipe) {
   switch (pipe) {
     case Pipe::kFp32:

@@ -97,15 +97,17 @@ class Counter {
   void ChangeWarps(Warp& warp);
   void CountReuse(Array& array, DeviceAddress start, uint64_t line, uint32_t sectors, bool load);
 
+  // counter_atomics.cc
+  void CountGlobalAtomic(const Instruction& in, uint32_t mask, const Access& access, DeviceAddress start);
+  void CountSharedAtomic(const Instruction& in, uint32_t mask, const Access& access);
+  void FindBusiestAtomics();
+
   // counter_memory.cc
   void CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
   bool TouchSectors(Array& array, DeviceAddress start, uint64_t line, uint32_t sectors, bool load);
-  void CountGlobalAtomic(const Instruction& in, uint32_t mask, const Access& access, DeviceAddress start);
-  void FindBusiestAtomics();
   void CountPartialSectors(Array& array, DeviceAddress start, uint32_t mask, const Access& access);
   void CountShared(const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
   void AddSharedWavefronts(const Instruction& in, const Access& access, uint32_t mask, uint32_t bytes, bool load);
-  void CountSharedAtomic(const Instruction& in, uint32_t mask, const Access& access);
   bool CountMergedLoad(const Instruction& in, uint32_t mask, const Access& access);
   uint32_t SharedWavefronts(const Instruction& in, const Access& access, uint32_t mask, uint32_t bytes, bool load);
   Array& ArrayOf(const Warp& warp, uint64_t address, const Access& access);
@@ -125,9 +127,13 @@ class Counter {
   // What atomics do at 256 bytes, which one unit of the L2 serves.
   static constexpr uint64_t kAtomicPart = 256, kAtomicPeriod = 1024;
   struct AtomicPart {
-    double turns = 0;
-    uint32_t block = 0;   // the last one that touched it
-    uint32_t blocks = 0;  // sampled blocks that did
+    double turns = 0, turns_by_warp = 0;  // as they are, and if lanes at one address added up first
+    bool is_float = false;
+    uint32_t block = 0;           // the last one that touched it
+    uint32_t blocks = 0;          // sampled blocks that did
+    uint8_t of_block = 0;         // sectors that the last one touched
+    uint8_t of_all = 0;           // that any did
+    double sectors_by_block = 0;  // sum over blocks of the sectors that each touched
   };
   std::unordered_map<uint64_t, AtomicPart> atomic_parts_;
   uint32_t blocks_ = 0;

@@ -12,10 +12,6 @@ namespace kgrpo::simt {
 namespace {
 
 constexpr uint64_t kSector = SectorCache::kSector, kLine = SectorCache::kLine;
-// Atomic additions of floats to shared memory, in turns of an integer's: alone, and where lanes meet at one address. To
-// one address of global memory: an integer's turns between two. Measured on an H100, and the last on an H200: 3.42 and
-// 1.43 cycles.
-constexpr double kFloatAtomicRound = 3.3, kFloatAtomicContended = 11.7, kFloatAtomicTurns = 2.39;
 
 uint32_t* MapWords(uint64_t count) {
   void* data = mmap(nullptr, count * 4, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -139,26 +135,6 @@ void Counter::CountShared(const Instruction& in, uint32_t mask, const Access& ac
   AddSharedWavefronts(in, access, mask, access.bytes, kind == AccessKind::kLoad);
 }
 
-void Counter::CountSharedAtomic(const Instruction& in, uint32_t mask, const Access& access) {
-  // Lanes at one address take turns.
-  uint64_t addresses[kLanes];
-  uint32_t count = 0;
-  for (uint32_t m = mask; m != 0; m &= m - 1) addresses[count++] = access.address[std::countr_zero(m)];
-  std::sort(addresses, addresses + count);
-  uint32_t most = 0;
-  for (uint32_t i = 0, run = 0; i < count; ++i) {
-    run = i > 0 && addresses[i] == addresses[i - 1] ? run + 1 : 1;
-    most = std::max(most, run);
-  }
-  // Integers are added in place. Floats are added by a loop that compares and swaps: each lane at one address needs a
-  // round.
-  double turns = std::max(most, BankCycles(access.address, mask, access.bytes));
-  if (grid_.kernel->float_atomic[in.index] != 0)
-    turns = most == 1 ? kFloatAtomicRound * turns : kFloatAtomicContended * most;
-  counts_.shared_atomic_wavefronts +=
-      grid_.kernel->uniform_address[in.index] != 0 && grid_.kernel->float_atomic[in.index] == 0 ? 1 : turns;
-}
-
 // A load that is part of a merged one costs what its share of the vector costs. False: it is not aligned, and stays
 // alone.
 bool Counter::CountMergedLoad(const Instruction& in, uint32_t mask, const Access& access) {
@@ -267,40 +243,6 @@ void Counter::CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, cons
   trace.unordered &= (in.flags & kFlagReadOnly) != 0;
   trace.loads += std::max<uint32_t>(1, in.count * std::max<uint32_t>(4, in.size) / 4);
   if (trace.loads >= kRegistersToYield) ChangeWarps(warp);
-}
-
-// The L2's unit adds to each address of a sector once in a turn. Lanes at one address need a turn each, and floats wait
-// for one another.
-void Counter::CountGlobalAtomic(const Instruction& in, uint32_t mask, const Access& access, DeviceAddress start) {
-  // Integers at an address that the compiler knows to be the same for the warp are summed within the warp first.
-  const bool is_float = grid_.kernel->float_atomic[in.index] != 0;
-  if (!is_float && grid_.kernel->uniform_address[in.index] != 0) mask &= ~mask + 1;
-  uint64_t addresses[kLanes];
-  uint32_t count = 0;
-  // As if the allocation began at a multiple of a kilobyte: see FindBusiestAtomics.
-  const uint64_t shift = (kAtomicPeriod - start % kAtomicPeriod) % kAtomicPeriod;
-  for (uint32_t m = mask; m != 0; m &= m - 1) addresses[count++] = access.address[std::countr_zero(m)] + shift;
-  std::sort(addresses, addresses + count);
-  for (uint32_t i = 0; i < count;) {
-    const uint64_t part = addresses[i] / kAtomicPart;
-    uint32_t turns = 0, most = 0;  // of all sectors, and of one address
-    while (i < count && addresses[i] / kAtomicPart == part) {
-      const uint64_t sector = addresses[i] / kSector;
-      uint32_t most_of_sector = 0, run = 0;
-      for (const uint32_t first = i; i < count && addresses[i] / kSector == sector; ++i) {
-        run = i > first && addresses[i] == addresses[i - 1] ? run + 1 : 1;
-        most_of_sector = std::max(most_of_sector, run);
-      }
-      turns += most_of_sector;
-      most = std::max(most, most_of_sector);
-    }
-    AtomicPart& busy = atomic_parts_[part];
-    busy.turns += is_float ? std::max<double>(turns, kFloatAtomicTurns * most) : turns;
-    if (busy.block != trace_->number) {
-      busy.block = trace_->number;
-      ++busy.blocks;
-    }
-  }
 }
 
 }  // namespace kgrpo::simt

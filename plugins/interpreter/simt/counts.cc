@@ -22,8 +22,10 @@ constexpr double Counts::*kSums[] = {&Counts::issued,
                                      &Counts::shared_ideal_wavefronts,
                                      &Counts::merged_loads,
                                      &Counts::shared_atomic_wavefronts,
+                                     &Counts::shared_atomic_ideal_wavefronts,
                                      &Counts::exchange_wavefronts,
                                      &Counts::global_atomic_operations,
+                                     &Counts::atomic_operations_by_block,
                                      &Counts::barriers,
                                      &Counts::divergent_branches,
                                      &Counts::branches};
@@ -73,7 +75,11 @@ void Counts::Add(const Counts& other) {
   sampled_blocks += other.sampled_blocks;
   for (double Counts::*figure : kSums) this->*figure += other.*figure;
   AddEach(pipe, other.pipe);
-  busiest_atomic_turns += other.busiest_atomic_turns;  // the same unit in both, as far as can be told
+  // The same unit in both, as far as can be told.
+  busiest_atomic_turns += other.busiest_atomic_turns;
+  fewer_atomic_turns.by_warp += other.fewer_atomic_turns.by_warp;
+  fewer_atomic_turns.by_block += other.fewer_atomic_turns.by_block;
+  fewer_atomic_turns.of_a_block = std::max(fewer_atomic_turns.of_a_block, other.fewer_atomic_turns.of_a_block);
   for (const ArrayTraffic& array : other.arrays) {
     const auto mine = std::find_if(arrays.begin(), arrays.end(),
                                    [&](const ArrayTraffic& one) { return one.address == array.address; });

@@ -93,6 +93,10 @@ struct LatencyPath {
     for (size_t i = 0; i < kLatencyTerms; ++i) cycles += steps[i] * by_term[i];
     return cycles;
   }
+  void Add(const LatencyPath& other, double times) {
+    issue += times * other.issue;
+    for (size_t i = 0; i < kLatencyTerms; ++i) steps[i] += times * other.steps[i];
+  }
 };
 
 // How much of the L1 a block has for itself, for which misses are counted: that much of its even share.
@@ -105,6 +109,11 @@ struct BlockLatency {
   LatencyPath miss;         // every L1 miss served by DRAM
   double instructions = 0;  // that the warp issued
   double weight = 1;        // blocks of the launch that it stands for, relative to the others'
+  // Adds `times` such chains, of whose L1 misses DRAM serves the part `from_dram`.
+  void AddTo(LatencyPath* sum, double times, double from_dram) const {
+    sum->Add(hit, times * (1 - from_dram));
+    sum->Add(miss, times * from_dram);
+  }
 };
 
 // What instructions ask of the device. The same figures as in Counts, but told apart by instruction or by source line.
@@ -131,6 +140,13 @@ struct LineDemand : Demand {
   int line = 0;
 };
 
+// What Counts::busiest_atomic_turns would be if less came to the L2: the inputs of advice.
+struct FewerAtomicTurns {
+  double by_warp = 0;     // if the lanes of a warp that meet at one address added up first
+  double by_block = 0;    // if all that a block adds to one address were added up first
+  double of_a_block = 0;  // what of that each block would add, if it met at the unit all that others do
+};
+
 struct Counts {
   std::string kernel;
   uint64_t grid_blocks = 0;
@@ -149,17 +165,20 @@ struct Counts {
   double l1_wavefronts = 0;          // cycles of the L1's tag stage: 128-byte lines touched, a request
   double local_sectors = 0;          // spilled or indexed local arrays
   double shared_requests = 0;
-  double shared_wavefronts = 0;         // cycles of shared memory, with bank conflicts
-  double shared_ideal_wavefronts = 0;   // without
-  double merged_loads = 0;              // shared loads that ptxas merges into another's vector load
-  double shared_atomic_wavefronts = 0;  // with same-address serialisation
+  double shared_wavefronts = 0;               // cycles of shared memory, with bank conflicts
+  double shared_ideal_wavefronts = 0;         // without
+  double merged_loads = 0;                    // shared loads that ptxas merges into another's vector load
+  double shared_atomic_wavefronts = 0;        // with same-address serialisation
+  double shared_atomic_ideal_wavefronts = 0;  // had lanes at one address added up first
   double exchange_wavefronts = 0;       // shuffles, and reads of threadIdx: they pass through shared memory's data path
   double global_atomic_operations = 0;  // 32-byte sectors that atomic instructions touch
   // Of the unit of the L2 that serves most atomics, extrapolated to the whole grid: turns, in each of which every
   // address of a sector is served once.
   double busiest_atomic_turns = 0;
-  double barriers = 0;            // warp arrivals
-  double divergent_branches = 0;  // branches that split a warp
+  FewerAtomicTurns fewer_atomic_turns;
+  double atomic_operations_by_block = 0;  // global_atomic_operations, likewise
+  double barriers = 0;                    // warp arrivals
+  double divergent_branches = 0;          // branches that split a warp
   double branches = 0;
   std::vector<BlockLatency> latency;  // one a sampled block
   std::vector<double> block_issued;   // issued, by sampled block: how uneven the work is

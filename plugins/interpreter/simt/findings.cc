@@ -50,6 +50,8 @@ const char* FindingName(FindingCode code) {
       return "invalid_shuffle";
     case FindingCode::kTrap:
       return "trap";
+    case FindingCode::kUnsupported:
+      return "unsupported";
   }
   return "unknown";
 }

@@ -2,227 +2,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
-#include <limits>
-#include <string>
-#include <unordered_map>
+#include <cstdint>
 
-#include "interpreter/simt/handlers.h"
+#include "interpreter/simt/integer_meaning.h"
 
 namespace kgrpo::simt {
 namespace {
-
-__extension__ using Wide = __int128;
-
-enum class Operation : uint8_t {
-  kCopy,
-  kAdd,
-  kSub,
-  kMulLo,
-  kMulHi,
-  kMulWide,
-  kMadLo,
-  kMadWide,
-  kDiv,
-  kRem,
-  kShl,
-  kShr,
-  kAnd,
-  kOr,
-  kMin,
-  kMax,
-  kNeg,
-  kNot,
-  kConvert,
-  kSelect,
-  kCompare,
-  kPredicate,
-};
-enum class Relation : uint8_t { kEq, kNe, kLt, kLe, kGt, kGe };
-enum class Logic : uint8_t { kMove, kNot, kAnd, kOr, kXor };
-
-struct Meaning {
-  Operation operation = Operation::kCopy;
-  Type type = Type::kU32;  // of the sources
-  Type to = Type::kU32;    // of the result
-  Relation relation = Relation::kEq;
-  Logic logic = Logic::kMove;
-};
-
-// What the handlers that FindAlu chooses for integers do. Types of one width may share a handler: then they mean the
-// same.
-const std::unordered_map<Handler, Meaning>& Meanings() {
-  static const std::unordered_map<Handler, Meaning> kMeanings = [] {
-    std::unordered_map<Handler, Meaning> all;
-    const auto add = [&](const std::string& name, const Meaning& meaning) {
-      if (const AluChoice choice = FindAlu(Opcode(name)); choice.handler != nullptr)
-        all.emplace(choice.handler, meaning);
-    };
-    struct Named {
-      const char* name;
-      Type type;
-      Type twice;
-    };
-    const Named types[] = {{"u32", Type::kU32, Type::kU64},
-                           {"s32", Type::kS32, Type::kS64},
-                           {"u64", Type::kU64, Type::kU64},
-                           {"s64", Type::kS64, Type::kS64}};
-    const std::pair<const char*, Operation> plain[] = {
-        {"mov", Operation::kCopy},     {"add", Operation::kAdd},      {"sub", Operation::kSub},
-        {"mul.lo", Operation::kMulLo}, {"mul.hi", Operation::kMulHi}, {"mad.lo", Operation::kMadLo},
-        {"div", Operation::kDiv},      {"rem", Operation::kRem},      {"shr", Operation::kShr},
-        {"min", Operation::kMin},      {"max", Operation::kMax},      {"neg", Operation::kNeg},
-        {"selp", Operation::kSelect}};
-    const std::pair<const char*, Relation> relations[] = {
-        {"eq", Relation::kEq}, {"ne", Relation::kNe}, {"lt", Relation::kLt}, {"le", Relation::kLe},
-        {"gt", Relation::kGt}, {"ge", Relation::kGe}, {"lo", Relation::kLt}, {"ls", Relation::kLe},
-        {"hi", Relation::kGt}, {"hs", Relation::kGe}};
-    for (const Named& type : types) {
-      const std::string suffix = std::string(".") + type.name;
-      for (const auto& [name, operation] : plain)
-        add(name + suffix, {.operation = operation, .type = type.type, .to = type.type});
-      for (const auto& [name, relation] : relations)
-        add(std::string("setp.") + name + suffix,
-            {.operation = Operation::kCompare, .type = type.type, .relation = relation});
-      if (TypeBytes(type.type) == 4) {
-        add("mul.wide" + suffix, {.operation = Operation::kMulWide, .type = type.type, .to = type.twice});
-        add("mad.wide" + suffix, {.operation = Operation::kMadWide, .type = type.type, .to = type.twice});
-      }
-      for (const Named& to : types)
-        add(std::string("cvt.") + to.name + suffix,
-            {.operation = Operation::kConvert, .type = type.type, .to = to.type});
-    }
-    for (const auto& [bits, type] : {std::pair{".b32", Type::kU32}, {".b64", Type::kU64}}) {
-      const std::pair<const char*, Operation> bitwise[] = {{"mov", Operation::kCopy}, {"shl", Operation::kShl},
-                                                           {"and", Operation::kAnd},  {"or", Operation::kOr},
-                                                           {"not", Operation::kNot},  {"selp", Operation::kSelect}};
-      for (const auto& [name, operation] : bitwise)
-        add(std::string(name) + bits, {.operation = operation, .type = type, .to = type});
-    }
-    const std::pair<const char*, Logic> logic[] = {{"mov.pred", Logic::kMove},
-                                                   {"not.pred", Logic::kNot},
-                                                   {"and.pred", Logic::kAnd},
-                                                   {"or.pred", Logic::kOr},
-                                                   {"xor.pred", Logic::kXor}};
-    for (const auto& [name, which] : logic) add(name, {.operation = Operation::kPredicate, .logic = which});
-    return all;
-  }();
-  return kMeanings;
-}
-
-Wide FloorDiv(Wide a, Wide b) {  // b > 0
-  return a >= 0 ? a / b : -((-a + b - 1) / b);
-}
-
-// The integers of a type that are the same bits as those from `low` to `high`, or all of it where these wrap around.
-template <typename Range>
-Range Within(Range value, Type type) {
-  const uint32_t bits = 8 * TypeBytes(type);
-  const Wide size = Wide{1} << bits, least = TypeIsSigned(type) ? -(size / 2) : Wide{0};
-  const Wide turn = FloorDiv(value.low - least, size);
-  if (turn == FloorDiv(value.high - least, size)) return {value.low - turn * size, value.high - turn * size};
-  return {least, least + size - 1};
-}
-
-template <typename Range, typename F>
-Range OfCorners(const Range& a, const Range& b, F f) {
-  const Wide corners[] = {f(a.low, b.low), f(a.low, b.high), f(a.high, b.low), f(a.high, b.high)};
-  return {*std::min_element(std::begin(corners), std::end(corners)),
-          *std::max_element(std::begin(corners), std::end(corners))};
-}
-
-// What the operation makes of operands within these ranges, as mathematics has it; `*any` where that is not known.
-template <typename Range>
-Range Result(Operation operation, Type type, const Range& a, const Range& b, const Range& c, bool* any) {
-  const auto product = [](Wide x, Wide y) { return x * y; };
-  const auto bits = static_cast<int>(8 * TypeBytes(type));
-  const bool one = b.low == b.high;
-  switch (operation) {
-    case Operation::kAdd:
-      return {a.low + b.low, a.high + b.high};
-    case Operation::kSub:
-      return {a.low - b.high, a.high - b.low};
-    case Operation::kMulLo:
-    case Operation::kMulWide:
-      if (bits == 64 && (std::max(a.high, -a.low) >> 62) != 0 && (std::max(b.high, -b.low) >> 62) != 0) break;
-      return OfCorners(a, b, product);
-    case Operation::kMadLo:
-    case Operation::kMadWide: {
-      if (bits == 64 && (std::max(a.high, -a.low) >> 62) != 0 && (std::max(b.high, -b.low) >> 62) != 0) break;
-      const Range p = OfCorners(a, b, product);
-      return {p.low + c.low, p.high + c.high};
-    }
-    case Operation::kMulHi: {
-      if (bits == 64 && ((std::max(a.high, -a.low) >> 63) != 0 || (std::max(b.high, -b.low) >> 63) != 0)) break;
-      const Range p = OfCorners(a, b, product);
-      return {p.low >> bits, p.high >> bits};
-    }
-    case Operation::kDiv:
-      if (b.low <= 0) break;
-      return OfCorners(a, b, [](Wide x, Wide y) { return x / y; });
-    case Operation::kRem:
-      if (!one || b.low <= 0) break;
-      if (a.low >= 0 && a.low / b.low == a.high / b.low) return {a.low % b.low, a.high % b.low};
-      return {a.low < 0 ? 1 - b.low : Wide{0}, a.high > 0 ? b.low - 1 : Wide{0}};
-    case Operation::kShl:
-      if (!one || b.low < 0 || b.low >= bits) break;
-      return {a.low * (Wide{1} << b.low), a.high * (Wide{1} << b.low)};
-    case Operation::kShr:
-      if (!one || b.low < 0 || b.low >= bits) break;
-      return {a.low >> b.low, a.high >> b.low};
-    case Operation::kAnd: {
-      if (a.low < 0 || b.low < 0) break;
-      const Range &x = one ? a : b, &m = one ? b : a;
-      if (m.low == m.high) {
-        const Wide mask = m.low, size = Wide{1} << bits;
-        if ((mask & (mask + 1)) == 0 && x.low / (mask + 1) == x.high / (mask + 1)) return {x.low & mask, x.high & mask};
-        const Wide hole = size - mask;  // a mask of all upper bits keeps the order
-        if (mask != 0 && (hole & (hole - 1)) == 0) return {x.low & mask, x.high & mask};
-      }
-      return {Wide{0}, std::min(a.high, b.high)};
-    }
-    case Operation::kOr:
-      if (a.low < 0 || b.low < 0) break;
-      return {std::max(a.low, b.low), a.high + b.high};
-    case Operation::kMin:
-      return {std::min(a.low, b.low), std::min(a.high, b.high)};
-    case Operation::kMax:
-      return {std::max(a.low, b.low), std::max(a.high, b.high)};
-    case Operation::kNeg:
-      return {-a.high, -a.low};
-    case Operation::kNot:
-      return {-1 - a.high, -1 - a.low};
-    case Operation::kCopy:
-    case Operation::kConvert:
-      return a;
-    default:
-      break;
-  }
-  *any = true;
-  return {};
-}
-
-// Whether the relation holds for all (1), for none (0) or perhaps (-1).
-template <typename Range>
-int Holds(Relation relation, const Range& a, const Range& b) {
-  switch (relation) {
-    case Relation::kEq:
-      return a.low == a.high && b.low == b.high && a.low == b.low ? 1 : a.high < b.low || b.high < a.low ? 0 : -1;
-    case Relation::kNe: {
-      const int equal = Holds(Relation::kEq, a, b);
-      return equal < 0 ? -1 : 1 - equal;
-    }
-    case Relation::kLt:
-      return a.high < b.low ? 1 : a.low >= b.high ? 0 : -1;
-    case Relation::kLe:
-      return a.high <= b.low ? 1 : a.low > b.high ? 0 : -1;
-    case Relation::kGt:
-      return Holds(Relation::kLt, b, a);
-    case Relation::kGe:
-      return Holds(Relation::kLe, b, a);
-  }
-  return -1;
-}
 
 uint32_t Flip(const Instruction& in) {
   return (in.flags & kFlagNegateC) != 0 ? kAllLanes : 0u;
@@ -279,8 +64,8 @@ uint8_t IntervalRegisters::Dependences(const Instruction& in) const {
   return depends;
 }
 
-IntervalRegisters::Range IntervalRegisters::Read(const Warp& warp, Operand at, Type type, int lane) const {
-  Range value;
+Interval IntervalRegisters::Read(const Warp& warp, Operand at, Type type, int lane) const {
+  Interval value;
   const auto l = static_cast<size_t>(lane);
   const int32_t index = SpreadOf(at);
   const bool wide = TypeBytes(type) == 8;
@@ -297,7 +82,7 @@ IntervalRegisters::Range IntervalRegisters::Read(const Warp& warp, Operand at, T
 }
 
 void IntervalRegisters::Write(Warp& warp, Operand at, uint32_t bytes, uint32_t mask, uint8_t depends,
-                              const std::array<Range, kLanes>& values) {
+                              const std::array<Interval, kLanes>& values) {
   const Type stored = bytes == 8 ? Type::kS64 : Type::kU32;
   const int32_t before = SpreadOf(at);
   if (used_ == spreads_.size()) spreads_.emplace_back();
@@ -309,7 +94,7 @@ void IntervalRegisters::Write(Warp& warp, Operand at, uint32_t bytes, uint32_t m
   for (int lane = 0; lane < kLanes; ++lane) {
     const auto l = static_cast<size_t>(lane);
     if (((mask >> lane) & 1u) != 0) {
-      const Range value = Within(values[l], stored);
+      const Interval value = Within(values[l], stored);
       next.low[l] = static_cast<int64_t>(value.low);
       next.high[l] = static_cast<int64_t>(value.high);
     } else if (keeps) {
@@ -371,7 +156,7 @@ void IntervalRegisters::AfterKnown(Warp& warp, const Instruction& in, uint32_t m
 }
 
 void IntervalRegisters::Compare(Warp& warp, const Instruction& in, uint32_t mask, uint8_t depends) {
-  const Meaning& meaning = Meanings().at(in.run);
+  const IntegerMeaning& meaning = *MeaningOf(in.run);
   uint32_t yes = 0, known = 0;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int lane = std::countr_zero(m);
@@ -407,7 +192,7 @@ void IntervalRegisters::Compare(Warp& warp, const Instruction& in, uint32_t mask
 }
 
 void IntervalRegisters::PredicateLogic(Warp& warp, const Instruction& in, uint32_t mask, uint8_t depends) {
-  const Logic logic = Meanings().at(in.run).logic;
+  const Logic logic = MeaningOf(in.run)->logic;
   const bool two = logic != Logic::kMove && logic != Logic::kNot;
   const uint32_t a = PredicateOf(warp, in.a), a_known = KnownOf(in.a);
   const uint32_t b = two ? PredicateOf(warp, in.b) : 0, b_known = two ? KnownOf(in.b) : kAllLanes;
@@ -439,17 +224,17 @@ void IntervalRegisters::Execute(Warp& warp, const Instruction& in, uint32_t mask
     return AfterKnown(warp, in, mask);
   }
   const uint8_t depends = Dependences(in);
-  const auto found = Meanings().find(in.run);
-  if (found == Meanings().end()) {
+  const IntegerMeaning* found = MeaningOf(in.run);
+  if (found == nullptr) {
     WriteAnything(in.d, mask, depends);
     if (IsPredicate(in.e)) WriteAnything(in.e, mask, depends);
     return;
   }
-  const Meaning& meaning = found->second;
+  const IntegerMeaning& meaning = *found;
   if (meaning.operation == Operation::kCompare) return Compare(warp, in, mask, depends);
   if (meaning.operation == Operation::kPredicate) return PredicateLogic(warp, in, mask, depends);
   if (in.d < 0 || in.d == kNoOperand) return;
-  std::array<Range, kLanes> values{};
+  std::array<Interval, kLanes> values{};
   const uint32_t p = meaning.operation == Operation::kSelect ? PredicateOf(warp, in.c) ^ Flip(in) : 0;
   const uint32_t p_known = meaning.operation == Operation::kSelect ? KnownOf(in.c) : 0;
   const bool shifts = meaning.operation == Operation::kShl || meaning.operation == Operation::kShr;
@@ -458,16 +243,16 @@ void IntervalRegisters::Execute(Warp& warp, const Instruction& in, uint32_t mask
                      meaning.operation == Operation::kNeg || meaning.operation == Operation::kNot;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int lane = std::countr_zero(m);
-    const Range a = Read(warp, in.a, meaning.type, lane);
-    const Range b = unary ? Range{} : Read(warp, in.b, shifts ? Type::kU32 : meaning.type, lane);
-    Range& value = values[static_cast<size_t>(lane)];
+    const Interval a = Read(warp, in.a, meaning.type, lane);
+    const Interval b = unary ? Interval{} : Read(warp, in.b, shifts ? Type::kU32 : meaning.type, lane);
+    Interval& value = values[static_cast<size_t>(lane)];
     if (meaning.operation == Operation::kSelect) {
       const bool known = ((p_known >> lane) & 1u) != 0, first = ((p >> lane) & 1u) != 0;
-      value = !known ? Range{std::min(a.low, b.low), std::max(a.high, b.high)} : first ? a : b;
+      value = !known ? Interval{std::min(a.low, b.low), std::max(a.high, b.high)} : first ? a : b;
       continue;
     }
     bool any = false;
-    value = Result(meaning.operation, meaning.type, a, b, adds ? Read(warp, in.c, meaning.to, lane) : Range{}, &any);
+    value = Apply(meaning.operation, meaning.type, a, b, adds ? Read(warp, in.c, meaning.to, lane) : Interval{}, &any);
     if (any) value = {0, Wide{1} << 64};
   }
   Write(warp, in.d, TypeBytes(meaning.to), mask, depends, values);

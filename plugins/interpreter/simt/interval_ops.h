@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "interpreter/simt/intervals.h"
 #include "interpreter/simt/machine.h"
 
 namespace kgrpo::simt {
@@ -36,10 +37,6 @@ class IntervalRegisters {
   void Execute(Warp& warp, const Instruction& in, uint32_t mask);
 
  private:
-  __extension__ using Wide = __int128;
-  struct Range {
-    Wide low = 0, high = 0;
-  };
   // Of 32-bit registers as unsigned numbers, of 64-bit ones as signed.
   struct Spread {
     uint32_t bytes = 0;
@@ -53,9 +50,9 @@ class IntervalRegisters {
   }
   bool IsKnown(Operand at) const;
   uint8_t Dependences(const Instruction& in) const;
-  Range Read(const Warp& warp, Operand at, Type type, int lane) const;
+  Interval Read(const Warp& warp, Operand at, Type type, int lane) const;
   void Write(Warp& warp, Operand at, uint32_t bytes, uint32_t mask, uint8_t depends,
-             const std::array<Range, kLanes>& values);
+             const std::array<Interval, kLanes>& values);
   void WriteAnything(Operand at, uint32_t mask, uint8_t depends);
   void AfterKnown(Warp& warp, const Instruction& in, uint32_t mask);
   void Compare(Warp& warp, const Instruction& in, uint32_t mask, uint8_t depends);

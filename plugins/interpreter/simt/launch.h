@@ -64,6 +64,7 @@ enum class FindingCode {
   kDivergentBarrier,  // threads of a block wait at different barriers or for threads that never arrive
   kInvalidShuffle,    // a warp operation whose mask names threads that are elsewhere, or not the caller
   kTrap,              // assert failed, __trap(), write to constant memory
+  kUnsupported,       // right perhaps, but beyond what can be followed here
 };
 const char* FindingName(FindingCode code);  // "out_of_bounds", "race", ...
 

@@ -185,7 +185,7 @@ void StartBlock(Block& block, Grid& grid, uint64_t index) {
   if (grid.checked) {
     block.shared_written.assign(grid.shared_limit / 64 + 1, 0);
     block.shared_pending.assign(grid.shared_limit / 64 + 1, 0);
-    block.shared_sources.assign(kernel.bulk_copies ? grid.shared_limit / 64 + 1 : 0, 0);
+    block.shared_sources.assign(kernel.bulk_copies ? grid.shared_limit / 16 + 1 : 0, 0);
     block.copies_pending = 0;
     // Local memory starts with anything too.
     std::fill(block.local.begin(), block.local.end(), std::byte{0xFF});

@@ -119,7 +119,7 @@ struct Block {
   std::vector<std::byte> shared_bytes;
   std::vector<uint64_t> shared_written;  // a bit a byte (checked)
   std::vector<uint64_t> shared_pending;  // a bit a byte that a cp.async will write (checked)
-  std::vector<uint64_t> shared_sources;  // a bit a byte that a bulk store will read (checked)
+  std::vector<uint32_t> shared_sources;  // by 16 bytes: how many bulk stores will read them (checked)
   uint32_t copies_pending = 0;           // how many such copies there are; of bulk copies, of 16 bytes each (checked)
   std::vector<BulkCopy> bulk_copies;     // that are not complete, in order of issue
   uint32_t bulk_clock = 0;               // (checked) of the engine that makes them

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "interpreter/simt/access.h"
+#include "interpreter/simt/bulk_copies.h"
 
 namespace kgrpo::simt {
 namespace {
@@ -17,17 +18,22 @@ bool Overlaps(uint64_t first, uint64_t bytes, uint64_t other, uint64_t other_byt
 // destinations nobody may touch, and the loads of its own, whose sources nobody may write to.
 template <typename Function>
 void ForGlobalCopies(const Warp& warp, bool writes, Function f) {
+  size_t walked = 0;
   if (warp.grid->bulk_stores != 0) {
     for (const Block* block : warp.grid->resident) {
+      walked += block->bulk_copies.size();
       for (const BulkCopy& copy : block->bulk_copies) {
         if (!copy.loads) f(*block, copy);
       }
     }
   }
-  if (!writes) return;
-  for (const BulkCopy& copy : warp.block->bulk_copies) {
-    if (copy.loads) f(*warp.block, copy);
+  if (writes) {
+    walked += warp.block->bulk_copies.size();
+    for (const BulkCopy& copy : warp.block->bulk_copies) {
+      if (copy.loads) f(*warp.block, copy);
+    }
   }
+  ChargeWalk(*warp.grid, walked);
 }
 
 void ReportCopy(Warp& warp, const Instruction& in, int lane, const Access& access, const ThreadId& other, uint32_t pc,
@@ -86,15 +92,6 @@ void EndCopy(Warp& warp, const Instruction& in, int lane, const Access& target) 
   CheckStoreOrder(warp, in, lane, target, AccessKind::kStore, true);
 }
 
-void FindSharedSources(Block& block) {
-  std::fill(block.shared_sources.begin(), block.shared_sources.end(), 0);
-  for (const BulkCopy& copy : block.bulk_copies) {
-    if (copy.loads || copy.source_read) continue;
-    for (uint64_t at = copy.shared_offset; at < copy.shared_offset + copy.bytes; at += 16)
-      block.shared_sources[at / 64] |= BitsOf(at, 16);
-  }
-}
-
 bool TouchesCopies(const Warp& warp, uint32_t mask, const Access& access, bool writes) {
   const Block& block = *warp.block;
   if (access.space == Space::kGlobal) {
@@ -112,14 +109,13 @@ bool TouchesCopies(const Warp& warp, uint32_t mask, const Access& access, bool w
   }
   if (block.copies_pending == 0 || access.space != Space::kShared) return false;
   const bool sources = writes && !block.shared_sources.empty();
-  uint64_t pending = 0;
+  bool touches = false;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const uint64_t offset = access.address[std::countr_zero(m)];
-    const uint64_t bits = BitsOf(offset, access.bytes);
-    pending |= block.shared_pending[offset / 64] & bits;
-    if (sources) pending |= block.shared_sources[offset / 64] & bits;
+    touches |= (block.shared_pending[offset / 64] & BitsOf(offset, access.bytes)) != 0;
+    touches |= sources && block.shared_sources[offset / 16] != 0;
   }
-  return pending != 0;
+  return touches;
 }
 
 bool ReportPending(Warp& warp, const Instruction& in, int lane, const Access& access, bool writes, const char* verb) {
@@ -136,6 +132,7 @@ bool ReportPending(Warp& warp, const Instruction& in, int lane, const Access& ac
       }
     }
   }
+  ChargeWalk(*warp.grid, warp.block->bulk_copies.size());
   for (const BulkCopy& copy : warp.block->bulk_copies) {
     if (copy.source_read || (!copy.loads && !writes)) continue;
     if (!Overlaps(offset, access.bytes, copy.shared_offset, copy.bytes)) continue;

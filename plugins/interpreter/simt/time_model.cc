@@ -129,23 +129,34 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
   // Latency: generations of resident blocks, one after the other. The first runs in step and finds nothing in the L2
   // but what earlier launches left; later ones find what earlier ones fetched.
   double first = 0, later = 0, longest = 0, mean = 0;
+  const double rounds = std::max(1.0, 0.5 * (generations + std::ceil(generations)));
   const double from_dram = std::min(1.0, traffic.dram_read / kSectorBytes / std::max(1.0, traffic.first_sectors));
   const double not_kept = 1 - traffic.kept_read / std::max(1.0, traffic.kept_read + traffic.dram_read);
   Latencies latencies = device.latencies;
   latencies.barrier += device.barrier_warp_cycles * counts.warps_per_block;
   double weights = 0;
   for (const BlockLatency& latency : counts.latency) weights += latency.weight;
+  LatencyPath chain;  // of all rounds together, as the sum below
+  const BlockLatency* longest_block = nullptr;
+  const double own_from_dram = counts.busiest_blocks > 0 ? not_kept : 0;
   for (const BlockLatency& latency : counts.latency) {
     const double share = latency.weight / weights;
     const double hit = latency.hit.Cycles(latencies), miss = latency.miss.Cycles(latencies);
     first += (hit + (miss - hit) * not_kept) * share;
     later += (hit + (miss - hit) * from_dram) * share;
     // Where blocks differ, the one that takes longest has most of what it loads to itself, and waits for DRAM.
-    const double own = counts.busiest_blocks > 0 ? hit + (miss - hit) * not_kept : hit;
+    const double own = hit + (miss - hit) * own_from_dram;
     mean += own * share;
-    longest = std::max(longest, own);
+    if (own > longest) {
+      longest = own;
+      longest_block = &latency;
+    }
+    if (!explain) continue;
+    latency.AddTo(&chain, share, not_kept);
+    latency.AddTo(&chain, share * (rounds - 1), from_dram);
+    latency.AddTo(&chain, -share, own_from_dram);
   }
-  const double rounds = std::max(1.0, 0.5 * (generations + std::ceil(generations)));
+  if (longest_block != nullptr) longest_block->AddTo(&chain, 1, own_from_dram);
   const double latency_total =
       first + (rounds - 1) * later + (longest - mean) + rounds * device.warp_start_cycles * counts.warps_per_block;
   const double latency_cycles = latency_total / rounds, waited = latency_total / device.clock_hz;
@@ -164,7 +175,8 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
   std::stable_sort(estimate.terms.begin(), estimate.terms.end(),
                    [](const TimeTerm& a, const TimeTerm& b) { return a.seconds > b.seconds; });
   estimate.bound = estimate.terms.front().name;
-  estimate.sentence = TimeSentence(counts, device, estimate, traffic, latency_cycles);
+  const Waiting waiting{chain, latencies, latency_total, rounds};
+  estimate.sentence = TimeSentence(counts, device, estimate, traffic, waiting);
   if (const std::string advice = Advise(counts, resources, device, before, estimate.seconds); !advice.empty())
     estimate.sentence += ". " + advice;
   return estimate;

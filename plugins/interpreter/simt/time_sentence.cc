@@ -1,11 +1,71 @@
 #include "interpreter/simt/time_sentence.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 namespace kgrpo::simt {
 
+namespace {
+
+constexpr double kLeastShare = 0.1;  // of the cycles, that is named
+constexpr size_t kMostShares = 3;
+
+const char* WaitText(LatencyTerm term) {
+  switch (term) {
+    case LatencyTerm::kAlu:
+      return "waiting for arithmetic";
+    case LatencyTerm::kFp64:
+      return "waiting for fp64 arithmetic";
+    case LatencyTerm::kSpecial:
+      return "waiting for special functions";
+    case LatencyTerm::kTensor:
+      return "waiting for tensor cores";
+    case LatencyTerm::kShared:
+      return "waiting for shared memory";
+    case LatencyTerm::kShuffle:
+      return "waiting for shuffles";
+    case LatencyTerm::kConstant:
+      return "waiting for constant memory";
+    case LatencyTerm::kL1:
+      return "waiting for the L1";
+    case LatencyTerm::kL2:
+      return "waiting for the L2";
+    case LatencyTerm::kDram:
+      return "waiting for DRAM";
+    case LatencyTerm::kAtomic:
+      return "waiting for atomics or fences";
+    case LatencyTerm::kBarrier:
+      return "at barriers";
+    case LatencyTerm::kCount:
+      break;
+  }
+  return "";
+}
+
+// "bound by latency: 61% waiting for DRAM, 20% at barriers (about 2310 cycles a warp)"
+std::string LatencyText(const Waiting& waiting) {
+  std::vector<std::pair<double, const char*>> shares;
+  double waited = waiting.chain.issue;
+  const auto by_term = waiting.latencies.ByTerm();
+  for (size_t i = 0; i < kLatencyTerms; ++i) {
+    const double cycles = waiting.chain.steps[i] * by_term[i];
+    waited += cycles;
+    shares.emplace_back(cycles, WaitText(static_cast<LatencyTerm>(i)));
+  }
+  shares.emplace_back(waiting.chain.issue, "issuing instructions");
+  shares.emplace_back(waiting.cycles - waited, "starting blocks");
+  std::stable_sort(shares.begin(), shares.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string text = "bound by latency";
+  for (size_t i = 0; i < kMostShares && shares[i].first >= kLeastShare * waiting.cycles; ++i)
+    text += Print("%s%.0f%% %s", i == 0 ? ": " : ", ", 100 * shares[i].first / waiting.cycles, shares[i].second);
+  return text + Print(" (about %.0f cycles a warp)", waiting.cycles / waiting.rounds);
+}
+
+}  // namespace
+
 std::string TimeSentence(const Counts& counts, const Device& device, const TimeEstimate& estimate,
-                         const Traffic& traffic, double latency_cycles) {
+                         const Traffic& traffic, const Waiting& waiting) {
   const std::string& bound = estimate.bound;
   const double requests = std::max(1.0, traffic.load_sectors + traffic.store_sectors);
   const double used = std::min(1.0, (traffic.useful_load + traffic.useful_store) / requests);
@@ -36,10 +96,10 @@ std::string TimeSentence(const Counts& counts, const Device& device, const TimeE
   } else if (bound == "blocks") {
     text = Print("bound by the number of blocks: %.0f with little work each", static_cast<double>(counts.grid_blocks));
   } else if (bound == "latency") {
-    text = Print("bound by latency: each warp waits through about %.0f cycles", latency_cycles);
+    text = LatencyText(waiting);
     const double blocks = static_cast<double>(counts.grid_blocks);
     if (blocks < device.multiprocessors)
-      text += Print(", and only %.0f of %d multiprocessors have a block", blocks, device.multiprocessors);
+      text += Print("; only %.0f of %d multiprocessors have a block", blocks, device.multiprocessors);
   } else if (bound == "launch") {
     text = "bound by the cost of launching a kernel";
   } else if (bound == "memory") {

@@ -22,8 +22,16 @@ inline std::string BytesText(double bytes) {
   return Print("%.1f kB", bytes / 1e3);
 }
 
+// What the warps of a multiprocessor wait for, one round of resident blocks after the other.
+struct Waiting {
+  LatencyPath chain;    // of all rounds together
+  Latencies latencies;  // that it waits for
+  double cycles = 0;    // of all rounds: the chain's, and those that blocks take to start
+  double rounds = 1;
+};
+
 std::string TimeSentence(const Counts& counts, const Device& device, const TimeEstimate& estimate,
-                         const Traffic& traffic, double latency_cycles);
+                         const Traffic& traffic, const Waiting& waiting);
 
 }  // namespace kgrpo::simt
 #endif  // KGRPO_INTERPRETER_SIMT_TIME_SENTENCE_H_

@@ -1,18 +1,17 @@
 #include "policy_qwen/model/generator.h"
 
-#include <ATen/ops/_softmax.h>
-#include <ATen/ops/bmm.h>
 #include <ATen/ops/cat.h>
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
-#include <cmath>
+#include <memory>
 #include <numeric>
 
+#include "policy_qwen/model/decoder.h"
 #include "policy_qwen/model/key_value_cache.h"
+#include "policy_qwen/model/ops.h"
 #include "policy_qwen/model/random.h"
 #include "policy_qwen/model/tensors.h"
-#include "policy_qwen/model/token_logprobs.h"
 
 namespace kgrpo::policy {
 namespace {
@@ -31,7 +30,8 @@ class Batch {
         rotary_(rotary),
         options_(options),
         device_(weights.embedding.device()),
-        cache_(MakeCache(config, weights, options, requests, members)) {
+        cache_(MakeCache(config, weights, options, requests, members)),
+        decoder_(MakeDecoder(config, weights, rotary)) {
     for (const size_t member : members) {
       const GenerationRequest& request = requests[member];
       Row row;
@@ -45,11 +45,10 @@ class Batch {
 
   void Run(int64_t max_tokens_per_chunk, const std::function<void(const Completion&)>& sink,
            const std::function<bool()>& cancelled) {
-    const auto stop_if_cancelled = [&] {
+    const std::function<void()> stop_if_cancelled = [&] {
       if (cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "cancelled while generating");
     };
-    stop_if_cancelled();
-    Append(ReadPrompts(max_tokens_per_chunk), sink);
+    Append(ReadPrompts(max_tokens_per_chunk, stop_if_cancelled), sink);
     while (DropFinished()) {
       stop_if_cancelled();
       Append(Step(), sink);
@@ -80,12 +79,15 @@ class Batch {
   }
 
   // Fills the cache from the prompts and returns the logits after each row's. Rows of the same prompt are neighbours.
-  at::Tensor ReadPrompts(int64_t max_tokens_per_chunk) {
+  at::Tensor ReadPrompts(int64_t max_tokens_per_chunk, const std::function<void()>& stop_if_cancelled) {
+    // libtorch's products of a prompt may differ in the last bit with what else is in them.
+    const int64_t limit = device_.is_cpu() ? 1 : max_tokens_per_chunk;
     std::vector<at::Tensor> hidden;
     std::vector<int64_t> hidden_of_row;
     int64_t unique_count = 0;
     size_t begin = 0;
     while (begin < rows_.size()) {
+      stop_if_cancelled();
       std::vector<PackedSequence> prompts;
       std::vector<int64_t> first_packed_row;  // of each row's prompt
       int64_t tokens = 0, start = 0;
@@ -94,7 +96,7 @@ class Batch {
         const std::vector<int32_t>& prompt = rows_[end].request->prompt;
         if (end == begin || prompt != rows_[end - 1].request->prompt) {
           const int64_t length = static_cast<int64_t>(prompt.size());
-          if (end > begin && tokens + length > max_tokens_per_chunk) break;
+          if (end > begin && tokens + length > limit) break;
           start = tokens;
           tokens += length;
           prompts.push_back({prompt, 1});
@@ -138,7 +140,7 @@ class Batch {
   }
 
   at::Tensor ComputeLogits(const at::Tensor& hidden) const {
-    return Logits(hidden, weights_.head, options_.temperature == 0.0 ? 1.0 : options_.temperature);
+    return decoder_->Logits(hidden, options_.temperature == 0.0 ? 1.0 : options_.temperature);
   }
 
   // Samples the next token of every row; hands over completions that this ends.
@@ -166,7 +168,7 @@ class Batch {
     }
     if (live.empty()) return false;
     if (static_cast<double>(live.size()) <= kDropBelow * static_cast<double>(rows_.size())) {
-      cache_.Keep(IndexTensor(live, device_));
+      cache_.Keep(live);
       std::erase_if(rows_, [](const Row& row) { return row.finished; });
     }
     return true;
@@ -175,50 +177,13 @@ class Batch {
   // Feeds the last token of every row, and returns the logits after it.
   at::Tensor Step() {
     std::vector<int64_t> ids, positions;
-    int64_t greatest = 0;
     for (Row& row : rows_) {
       ids.push_back(row.completion.ids.back());
       positions.push_back(row.position);
-      greatest = std::max(greatest, row.position);
       if (!row.finished) ++row.position;
     }
-    const RotaryAngles angles = rotary_.At(IndexTensor(positions, device_), greatest + 1);
     cache_.OpenColumn();
-    const at::Tensor mask = cache_.Mask();
-    at::Tensor x = GatherRows(weights_.embedding, IndexTensor(ids, device_));
-    for (int64_t i = 0; i < config_.layer_count; ++i) {
-      const LayerWeights& w = weights_.layers[static_cast<size_t>(i)];
-      const at::Tensor attention =
-          Attend(i, w, RmsNorm(x, w.attention_norm, config_.norm_epsilon, nullptr), angles, mask);
-      x = LinearAdd(x, attention, w.output, w.output_bias);
-      const at::Tensor mlp_input = RmsNorm(x, w.mlp_norm, config_.norm_epsilon, nullptr);
-      x = LinearAdd(x, SwiGlu(Linear(mlp_input, w.gate_up, w.gate_up_bias)), w.down, w.down_bias);
-    }
-    return ComputeLogits(RmsNorm(x, weights_.final_norm, config_.norm_epsilon, nullptr));
-  }
-
-  // Attention of one new token a row: [rows, hidden] -> [rows, query size].
-  at::Tensor Attend(int64_t layer, const LayerWeights& w, const at::Tensor& x, const RotaryAngles& angles,
-                    const at::Tensor& mask) {
-    const int64_t heads = config_.head_count, kv_heads = config_.kv_head_count, size = config_.head_size;
-    const int64_t rows = x.size(0);
-    const at::Tensor all =
-        Linear(x, w.query_key_value, w.query_key_value_bias).view({rows, heads + 2 * kv_heads, size});
-    at::Tensor query_key = all.narrow(1, 0, heads + kv_heads);
-    if (config_.query_key_norm) {
-      query_key = at::cat({RmsNorm(query_key.narrow(1, 0, heads), w.query_norm, config_.norm_epsilon, nullptr),
-                           RmsNorm(query_key.narrow(1, heads, kv_heads), w.key_norm, config_.norm_epsilon, nullptr)},
-                          1);
-    }
-    query_key = Rotate(query_key, angles);
-    cache_.WriteColumn(layer, query_key.narrow(1, heads, kv_heads), all.narrow(1, heads + kv_heads, kv_heads));
-
-    const at::Tensor query = query_key.narrow(1, 0, heads).reshape({rows * kv_heads, heads / kv_heads, size});
-    at::Tensor scores = at::bmm(query, cache_.Keys(layer).transpose(1, 2)).to(at::kFloat);
-    scores.mul_(1.0 / std::sqrt(static_cast<double>(size)));
-    if (mask.defined()) scores.view({rows, kv_heads, heads / kv_heads, -1}).add_(mask);
-    const at::Tensor probabilities = at::_softmax(scores, -1, false).to(query.scalar_type());
-    return at::bmm(probabilities, cache_.Values(layer)).view({rows, heads * size});
+    return ComputeLogits(decoder_->Step(ids, positions, cache_));
   }
 
   const ModelConfig& config_;
@@ -228,6 +193,7 @@ class Batch {
   at::Device device_;
   std::vector<Row> rows_;
   KeyValueCache cache_;
+  std::unique_ptr<Decoder> decoder_;
 };
 
 }  // namespace

@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
+
+#include "policy_qwen/model/tensors.h"
 
 namespace kgrpo::policy {
 namespace {
@@ -23,6 +26,7 @@ KeyValueCache::KeyValueCache(const ModelConfig& config, const std::vector<int64_
       max_columns_(max_columns),
       prompt_columns_(prompt_columns) {
   const int64_t rows = static_cast<int64_t>(prompt_lengths.size());
+  for (const int64_t length : prompt_lengths) first_columns_.push_back(prompt_columns - length);
   for (int64_t layer = 0; layer < config.layer_count; ++layer) {
     keys_.push_back(Allocate(rows));
     values_.push_back(Allocate(rows));
@@ -76,15 +80,20 @@ at::Tensor KeyValueCache::Mask() const {
   return mask_.defined() ? at::constant_pad_nd(mask_, {0, columns_ - prompt_columns_}) : at::Tensor();
 }
 
-void KeyValueCache::Keep(const at::Tensor& rows) {
+void KeyValueCache::Keep(const std::vector<int64_t>& rows) {
+  std::vector<int64_t> first_columns;
+  first_columns.reserve(rows.size());
+  for (const int64_t row : rows) first_columns.push_back(first_columns_[static_cast<size_t>(row)]);
+  first_columns_ = std::move(first_columns);
+  const at::Tensor index = IndexTensor(rows, options_.device());
   const auto keep = [&](at::Tensor& whole) {
-    at::Tensor kept = Allocate(rows.size(0));
-    kept.narrow(2, 0, columns_).copy_(whole.narrow(2, 0, columns_).index_select(0, rows));
+    at::Tensor kept = Allocate(index.size(0));
+    kept.narrow(2, 0, columns_).copy_(whole.narrow(2, 0, columns_).index_select(0, index));
     whole = kept;
   };
   std::ranges::for_each(keys_, keep);
   std::ranges::for_each(values_, keep);
-  if (mask_.defined()) mask_ = mask_.index_select(0, rows);
+  if (mask_.defined()) mask_ = mask_.index_select(0, index);
 }
 
 }  // namespace kgrpo::policy

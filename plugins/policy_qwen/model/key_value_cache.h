@@ -30,11 +30,19 @@ class KeyValueCache {
   at::Tensor Keys(int64_t layer) const { return Columns(keys_[static_cast<size_t>(layer)]); }
   at::Tensor Values(int64_t layer) const { return Columns(values_[static_cast<size_t>(layer)]); }
 
+  // The memory behind them: [rows, kv heads, capacity, head size].
+  const at::Tensor& WholeKeys(int64_t layer) const { return keys_[static_cast<size_t>(layer)]; }
+  const at::Tensor& WholeValues(int64_t layer) const { return values_[static_cast<size_t>(layer)]; }
+  int64_t capacity() const { return capacity_; }
+  int64_t columns() const { return columns_; }  // in use, the open one included
+  // Where a row's own columns begin; those before are padding.
+  int64_t first_column(int64_t row) const { return first_columns_[static_cast<size_t>(row)]; }
+
   // float32 [rows, 1, 1, columns] to add to scores: -inf where a row has no token. Undefined if all rows have all.
   at::Tensor Mask() const;
 
-  // Keeps only the given rows (int64 indices), in that order.
-  void Keep(const at::Tensor& rows);
+  // Keeps only the given rows, in that order.
+  void Keep(const std::vector<int64_t>& rows);
 
  private:
   at::Tensor Columns(const at::Tensor& whole) const;
@@ -48,6 +56,7 @@ class KeyValueCache {
   std::vector<at::Tensor> keys_, values_;  // a layer each: [rows, kv heads, capacity, head size]
   at::Tensor mask_;                        // [rows, 1, 1, prompt columns]; undefined if there is nothing to hide
   int64_t prompt_columns_;
+  std::vector<int64_t> first_columns_;  // of each row
 };
 
 }  // namespace kgrpo::policy

@@ -6,6 +6,7 @@
 #include <ATen/ops/zeros.h>
 #include <kgrpo/sdk/error.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -18,26 +19,37 @@ namespace {
 // Tensors begin at multiples of this many elements: 128 bytes in bfloat16, enough for any vector load.
 constexpr int64_t kAlignment = 64;
 
+int64_t Aligned(int64_t offset) {
+  return (offset + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// Matrices lie first in the buffer, norms and biases behind them, each kind in the order of the list.
 class SpecList {
  public:
-  // `joined`: lies directly behind the one before, with which it forms one matrix.
+  // `joined`: lies directly behind the one of its kind before it, with which it forms one matrix (one vector).
   void Add(std::string name, std::vector<int64_t> shape, bool joined = false) {
     ParameterSpec spec;
     spec.is_matrix = shape.size() == 2;
     spec.is_norm = name.ends_with("norm.weight");
     spec.name = std::move(name);
     spec.shape = std::move(shape);
-    if (!joined) end_ = (end_ + kAlignment - 1) / kAlignment * kAlignment;
-    spec.offset = end_;
-    end_ += spec.size();
+    int64_t& end = spec.is_matrix ? matrices_end_ : others_end_;
+    if (!joined) end = Aligned(end);
+    spec.offset = end;
+    end += spec.size();
     specs_.push_back(std::move(spec));
   }
 
-  std::vector<ParameterSpec> Take() { return std::move(specs_); }
+  std::vector<ParameterSpec> Take() {
+    for (ParameterSpec& spec : specs_) {
+      if (!spec.is_matrix) spec.offset += Aligned(matrices_end_);
+    }
+    return std::move(specs_);
+  }
 
  private:
   std::vector<ParameterSpec> specs_;
-  int64_t end_ = 0;
+  int64_t matrices_end_ = 0, others_end_ = 0;  // the latter from the first norm or bias
 };
 
 // Views of a buffer by parameter name.
@@ -197,14 +209,24 @@ std::vector<ParameterSpec> ParameterSpecs(const ModelConfig& config) {
 
 ParameterSet::ParameterSet(const ModelConfig& config, at::ScalarType dtype, at::Device device)
     : specs_(ParameterSpecs(config)) {
-  const int64_t elements = specs_.back().offset + specs_.back().size();
-  buffer_ = at::zeros({elements}, at::TensorOptions().dtype(dtype).device(device));
+  int64_t matrices_end = 0, end = 0;
+  for (const ParameterSpec& spec : specs_) {
+    int64_t& own_end = spec.is_matrix ? matrices_end : end;
+    own_end = std::max(own_end, spec.offset + spec.size());
+  }
+  others_begin_ = Aligned(matrices_end);
+  buffer_ = at::zeros({end}, at::TensorOptions().dtype(dtype).device(device));
   weights_ = MakeWeights(config, buffer_, specs_);
 }
 
 at::Tensor ParameterSet::Get(size_t index) const {
   const ParameterSpec& spec = specs_[index];
   return buffer_.narrow(0, spec.offset, spec.size()).view(spec.shape);
+}
+
+at::Tensor ParameterSet::Group(bool matrices) const {
+  return matrices ? buffer_.narrow(0, 0, others_begin_)
+                  : buffer_.narrow(0, others_begin_, buffer_.size(0) - others_begin_);
 }
 
 int64_t ParameterSet::parameter_count() const {

@@ -1,8 +1,9 @@
 // The parameters of a model and their gradients: which tensors an architecture has, where they lie, and how they are
 // read, initialised and written. Used by the model (Weights), the policy (everything else).
 //
-// All parameters of a copy lie in one buffer, so that copying or clearing them is one operation, and matrices that are
-// applied to the same input lie one after the other, so that q, k and v (gate and up) are also one matrix.
+// All parameters of a copy lie in one buffer, so that copying or clearing them is one operation: first all matrices,
+// then all norms and biases, so that each of the two groups is one slice. Matrices that are applied to the same input
+// lie one after the other, so that q, k and v (gate and up) are also one matrix.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_MODEL_PARAMETERS_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_MODEL_PARAMETERS_H_
 
@@ -26,7 +27,7 @@ struct ParameterSpec {
   int64_t size() const;
 };
 
-// Every parameter of an architecture, in the order of the buffer.
+// Every parameter of an architecture, in the order in which files hold them.
 std::vector<ParameterSpec> ParameterSpecs(const ModelConfig& config);
 
 // The tensors of one layer as views of a buffer. Linear weights are [outputs, inputs]; undefined where the architecture
@@ -62,10 +63,12 @@ class ParameterSet {
   at::Tensor Get(size_t index) const;  // the view of specs()[index]
   const Weights& weights() const { return weights_; }
   const at::Tensor& buffer() const { return buffer_; }
+  at::Tensor Group(bool matrices) const;  // the slice of the buffer with all matrices, or with all norms and biases
   int64_t parameter_count() const;
 
  private:
-  at::Tensor buffer_;  // [elements], padding between tensors zero
+  at::Tensor buffer_;         // [elements], padding between tensors zero
+  int64_t others_begin_ = 0;  // of norms and biases
   std::vector<ParameterSpec> specs_;
   Weights weights_;
 };

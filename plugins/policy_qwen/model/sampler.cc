@@ -1,6 +1,8 @@
 #include "policy_qwen/model/sampler.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/_log_softmax.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/searchsorted.h>
@@ -11,8 +13,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <tuple>
+
+#include "policy_qwen/model/row_kernels.h"
 
 namespace kgrpo::policy {
 namespace {
@@ -35,14 +40,15 @@ struct Candidates {
   at::Tensor weights;  // float64 [rows, n]
 };
 
-Candidates Filter(const at::Tensor& logprobs, const SamplingOptions& options) {
+// `weights_by_id`: in proportion to the probabilities.
+Candidates Filter(const at::Tensor& logits, const at::Tensor& weights_by_id, const SamplingOptions& options) {
   at::Tensor sorted, ids;
   if (options.top_k > 0) {
-    std::tie(sorted, ids) = at::topk(logprobs, std::min(options.top_k, logprobs.size(1)), 1, true, true);
+    std::tie(sorted, ids) = at::topk(logits, std::min(options.top_k, logits.size(1)), 1, true, true);
   } else {
-    std::tie(sorted, ids) = at::sort(logprobs, /*stable=*/true, /*dim=*/1, /*descending=*/true);
+    std::tie(sorted, ids) = at::sort(logits, /*stable=*/true, /*dim=*/1, /*descending=*/true);
   }
-  at::Tensor weights = sorted.to(at::kDouble).exp_();
+  at::Tensor weights = weights_by_id.gather(1, ids).to(at::kDouble);
   if (options.top_p < 1.0) {
     const at::Tensor sums = weights.cumsum(1);
     const at::Tensor total = sums.narrow(1, sums.size(1) - 1, 1);
@@ -56,6 +62,85 @@ Candidates Filter(const at::Tensor& logprobs, const SamplingOptions& options) {
     weights = weights.masked_fill(weights.lt(at::mul(likeliest, options.min_p)), 0.0);
   }
   return {ids, weights};
+}
+
+bool HasFilter(const SamplingOptions& options) {
+  return options.top_k > 0 || options.top_p < 1.0 || options.min_p > 0.0;
+}
+
+// exp(logit - greatest) of a row, with the sums of its blocks: so that finding the drawn token adds up blocks, and then
+// the tokens of one.
+class RowWeights {
+ public:
+  RowWeights(const RowKernels& kernels, const float* logits, int64_t size, float* weights)
+      : logits_(logits), weights_(weights), size_(size), greatest_(kernels.maximum(logits, size)) {
+    for (int64_t begin = 0; begin < size; begin += kBlock) {
+      const int64_t count = std::min(kBlock, size - begin);
+      sums_.push_back(static_cast<double>(kernels.exponentials(logits + begin, count, greatest_, weights + begin)));
+      total_ += sums_.back();
+    }
+  }
+
+  int64_t Likeliest() const { return std::find(logits_, logits_ + size_, greatest_) - logits_; }
+
+  // The first token at which the running sum of weights passes u times their total. One of weight 0 is never drawn.
+  int64_t Invert(double u) const {
+    const double threshold = u * total_;
+    double sum = 0;
+    size_t block = 0;
+    while (block + 1 < sums_.size() && !(sum + sums_[block] > threshold)) sum += sums_[block++];
+    while (block > 0 && !(sums_[block] > 0)) sum -= sums_[--block];  // rounding went past the last that has any
+    const int64_t begin = static_cast<int64_t>(block) * kBlock, end = std::min(begin + kBlock, size_);
+    int64_t last = begin;
+    for (int64_t i = begin; i < end; ++i) {
+      if (!(weights_[i] > 0)) continue;
+      last = i;
+      sum += static_cast<double>(weights_[i]);
+      if (sum > threshold) break;
+    }
+    return last;
+  }
+
+  float Logprob(int64_t id) const {
+    return static_cast<float>(static_cast<double>(logits_[id]) - static_cast<double>(greatest_) - std::log(total_));
+  }
+
+ private:
+  static constexpr int64_t kBlock = 256;
+  const float* logits_;
+  const float* weights_;
+  int64_t size_;
+  float greatest_;
+  std::vector<double> sums_;  // of each block
+  double total_ = 0;
+};
+
+// Each row by itself, in an order of its own: see row_kernels.h.
+SampledTokens SampleRows(const at::Tensor& logits, const SamplingOptions& options,
+                         const std::vector<double>& uniforms) {
+  const int64_t rows = logits.size(0), size = logits.size(1);
+  const float* from = logits.const_data_ptr<float>();
+  const at::Tensor weights = at::empty_like(logits);
+  float* to = weights.mutable_data_ptr<float>();
+  SampledTokens sampled;
+  sampled.ids.resize(static_cast<size_t>(rows));
+  sampled.logprobs.resize(static_cast<size_t>(rows));
+  std::vector<std::optional<RowWeights>> made(static_cast<size_t>(rows));
+  const bool is_greedy = options.temperature == 0.0;
+  at::parallel_for(0, rows, /*grain_size=*/1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const auto row = static_cast<size_t>(i);
+      const RowWeights& drawn = made[row].emplace(BestRowKernels(), from + i * size, size, to + i * size);
+      sampled.ids[row] = is_greedy ? drawn.Likeliest() : drawn.Invert(uniforms[row]);
+    }
+  });
+  if (!is_greedy && HasFilter(options)) {
+    const Candidates candidates = Filter(logits, weights, options);
+    const at::Tensor chosen = candidates.ids.gather(1, Invert(candidates.weights, uniforms));
+    std::copy_n(chosen.const_data_ptr<int64_t>(), rows, sampled.ids.begin());
+  }
+  for (size_t row = 0; row < made.size(); ++row) sampled.logprobs[row] = made[row]->Logprob(sampled.ids[row]);
+  return sampled;
 }
 
 }  // namespace
@@ -73,12 +158,13 @@ void CheckSamplingOptions(const SamplingOptions& options) {
 
 SampledTokens SampleTokens(const at::Tensor& logits, const SamplingOptions& options,
                            const std::vector<double>& uniforms) {
+  if (logits.is_cpu()) return SampleRows(logits, options, uniforms);
   const at::Tensor logprobs = at::_log_softmax(logits, -1, false);
   at::Tensor chosen;
   if (options.temperature == 0.0) {
     chosen = logprobs.argmax(1, /*keepdim=*/true);
-  } else if (options.top_k > 0 || options.top_p < 1.0 || options.min_p > 0.0) {
-    const Candidates candidates = Filter(logprobs, options);
+  } else if (HasFilter(options)) {
+    const Candidates candidates = Filter(logprobs, logprobs.to(at::kDouble).exp_(), options);
     chosen = candidates.ids.gather(1, Invert(candidates.weights, uniforms));
   } else {
     chosen = Invert(logprobs.to(at::kDouble).exp_(), uniforms);

@@ -27,8 +27,8 @@ struct SampledTokens {
   std::vector<float> logprobs;  // under softmax(logits) over the full vocabulary, whatever the filters
 };
 
-// `logits`: float32 [rows, vocabulary], already divided by the temperature (by 1 if that is 0). `uniforms`: a number in
-// [0, 1) for each row.
+// `logits`: float32 [rows, vocabulary], compact, already divided by the temperature (by 1 if that is 0). `uniforms`: a
+// number in [0, 1) for each row. On a CPU a row's result depends, bit for bit, on that row alone.
 SampledTokens SampleTokens(const at::Tensor& logits, const SamplingOptions& options,
                            const std::vector<double>& uniforms);
 

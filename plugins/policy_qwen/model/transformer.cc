@@ -1,12 +1,11 @@
 #include "policy_qwen/model/transformer.h"
 
-#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/from_blob.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
-#include <ATen/ops/mul.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "policy_qwen/model/tensors.h"
 
@@ -69,14 +68,23 @@ ProjectionGradients ProjectBackward(const ModelConfig& config, const LayerWeight
 RotaryTable::RotaryTable(const ModelConfig& config, at::ScalarType dtype, at::Device device)
     : frequencies_(RopeFrequencies(config)), dtype_(dtype), device_(device) {}
 
+// One position after the other by the same functions: libtorch's vectorised ones may round an entry differently when
+// the table has another size.
 void RotaryTable::Grow(int64_t positions) {
   const int64_t half = static_cast<int64_t>(frequencies_.size());
   const auto options = at::TensorOptions().dtype(at::kFloat);
-  const at::Tensor frequencies = at::from_blob(frequencies_.data(), {1, half}, options);
-  const at::Tensor angles = at::mul(at::arange(positions, options).unsqueeze(1), frequencies);  // [positions, half]
-  const at::Tensor cos = angles.cos();
-  cos_ = at::cat({cos, cos}, 1).unsqueeze(1).to(device_, dtype_);
-  sin_ = angles.sin().unsqueeze(1).to(device_, dtype_);
+  at::Tensor cos = at::empty({positions, 2 * half}, options), sin = at::empty({positions, half}, options);
+  float* cosines = cos.mutable_data_ptr<float>();
+  float* sines = sin.mutable_data_ptr<float>();
+  for (int64_t position = 0; position < positions; ++position, cosines += 2 * half, sines += half) {
+    for (int64_t i = 0; i < half; ++i) {
+      const float angle = static_cast<float>(position) * frequencies_[static_cast<size_t>(i)];
+      cosines[i] = cosines[half + i] = std::cos(angle);
+      sines[i] = std::sin(angle);
+    }
+  }
+  cos_ = cos.unsqueeze(1).to(device_, dtype_);
+  sin_ = sin.unsqueeze(1).to(device_, dtype_);
 }
 
 RotaryAngles RotaryTable::At(const at::Tensor& positions, int64_t limit) {

@@ -344,6 +344,20 @@ KERNEL WrongWaitForTooFewGroups(const float* x, float* y) {
     __syncthreads();
   }
 }
+// Of two stores from one place one has read it.
+KERNEL WrongSourceOfTheSecond(const float* x, float* y) {
+  __shared__ alignas(16) float tile[64];
+  tile[threadIdx.x] = x[threadIdx.x];
+  ptx::fence_proxy_async(ptx::space_shared);
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    Store(y + blockIdx.x * kFloats, tile, 256);
+    Store(y + blockIdx.x * kFloats + 64, tile + 32, 128);
+    ptx::cp_async_bulk_wait_group_read(ptx::n32_t<1>());
+  }
+  __syncthreads();
+  tile[threadIdx.x] = 0;  // expect: race
+}
 KERNEL WrongNoProxyFence(const float* x, float* y) {
   __shared__ alignas(16) float tile[kFloats];
   for (int i = threadIdx.x; i < kFloats; i += 64) tile[i] = 2 * x[blockIdx.x * kFloats + i];
@@ -385,4 +399,15 @@ KERNEL WrongSourceOfALoadWritten(float* x, float* y) {
   }
   Wait(&full, 0);
   y[threadIdx.x + blockIdx.x * kFloats] = tile[threadIdx.x];
+}
+
+// ---- the limit; bulk_test.cc runs it as <<<1, 1>>> ----
+
+extern "C" __global__ void StoresAtOnce(float* y, int count) {
+  __shared__ alignas(16) float tile[4];
+  for (int i = 0; i < 4; ++i) tile[i] = 1;
+  ptx::fence_proxy_async(ptx::space_shared);
+  for (int k = 0; k < count; ++k) {
+    Store(y + 4 * k, tile, 16);
+  }
 }

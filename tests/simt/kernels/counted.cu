@@ -91,3 +91,28 @@ extern "C" __global__ void CopyPacks(const Pack* in, Pack* out) {
   for (int k = 0; k < 4; ++k) pack.h[k] = __hadd2(pack.h[k], pack.h[k]);
   out[threadIdx.x] = pack;  // copied here
 }
+
+// A sum with an atomic for each thread, for each warp, and for each block.
+__device__ float StridedSum(const float* x, int n) {
+  float sum = 0;
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) sum += x[i];
+  return sum;
+}
+__device__ float WarpSum(float sum) {
+  for (int o = 16; o > 0; o /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, o);
+  return sum;
+}
+extern "C" __global__ void SumByThread(const float* x, float* sum, int n) { atomicAdd(sum, StridedSum(x, n)); }
+extern "C" __global__ void SumByWarp(const float* x, float* sum, int n) {
+  const float warp = WarpSum(StridedSum(x, n));
+  if (threadIdx.x % 32 == 0) atomicAdd(sum, warp);
+}
+extern "C" __global__ void SumByBlock(const float* x, float* sum, int n) {
+  __shared__ float warps[32];
+  const float warp = WarpSum(StridedSum(x, n));
+  if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = warp;
+  __syncthreads();
+  if (threadIdx.x >= 32) return;
+  const float block = WarpSum(threadIdx.x < blockDim.x / 32 ? warps[threadIdx.x] : 0);
+  if (threadIdx.x == 0) atomicAdd(sum, block);
+}

@@ -12,8 +12,10 @@
 #include <condition_variable>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <mutex>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -27,7 +29,9 @@ class PendingCompletion {
       : prompt_(request.prompt_ids, request.prompt_ids + request.prompt_size),
         seed_(request.seed),
         done_(request.done) {
-    std::memcpy(&sampling_, request.sampling, std::min<size_t>(sizeof(sampling_), request.sampling->struct_size));
+    const uint32_t known = std::min<uint32_t>(sizeof(sampling_), request.sampling->struct_size);
+    std::memcpy(&sampling_, request.sampling, known);
+    sampling_.struct_size = known;
   }
   PendingCompletion(PendingCompletion&& other) noexcept
       : prompt_(std::move(other.prompt_)),
@@ -36,6 +40,9 @@ class PendingCompletion {
         done_(std::exchange(other.done_, {})) {}
   PendingCompletion& operator=(PendingCompletion&&) = delete;
   ~PendingCompletion() { Fail(KGRPO_ERROR_INTERNAL, "the policy ended a batch without this completion"); }
+
+  // Takes the duty back: the request was not accepted after all.
+  void Abandon() noexcept { done_ = {}; }
 
   const std::vector<int32_t>& prompt() const { return prompt_; }
   uint64_t seed() const { return seed_; }
@@ -63,7 +70,8 @@ class PendingCompletion {
 
 class GenerationQueue {
  public:
-  // Writes the completions of a batch, on the queue's thread; whatever it leaves unended fails with what it throws.
+  // Writes the completions of a batch, on the queue's thread; whatever it leaves unended fails with what it throws. It
+  // asks Cancelled now and then. Nothing that `done` may want, such as the device's lock, is held when it ends one.
   using Batch = std::function<void(std::vector<PendingCompletion>& batch)>;
 
   explicit GenerationQueue(Batch write) : write_(std::move(write)), thread_([this] { Work(); }) {}
@@ -79,10 +87,20 @@ class GenerationQueue {
   GenerationQueue(const GenerationQueue&) = delete;
   GenerationQueue& operator=(const GenerationQueue&) = delete;
 
-  // Requests of one call are in one batch. [any thread]
-  void Submit(std::vector<PendingCompletion> requests) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (PendingCompletion& request : requests) waiting_.push_back(std::move(request));
+  // Copies the requests, which are in one batch. The policy has checked them before. When it throws (no memory), none
+  // was accepted and no `done` is called. [any thread]
+  void Submit(const kgrpo_generate_request* const* requests, size_t count) {
+    std::vector<PendingCompletion> accepted;
+    try {
+      accepted.reserve(count);
+      for (size_t i = 0; i < count; ++i) accepted.emplace_back(*requests[i]);
+      const std::lock_guard<std::mutex> lock(mutex_);
+      waiting_.reserve(waiting_.size() + count);
+      for (PendingCompletion& request : accepted) waiting_.push_back(std::move(request));
+    } catch (...) {
+      for (PendingCompletion& request : accepted) request.Abandon();
+      throw;
+    }
     wake_.notify_one();
   }
 
@@ -112,6 +130,7 @@ class GenerationQueue {
       working_ = true;
       lock.unlock();
       Write(batch);
+      batch.clear();
       lock.lock();
       working_ = false;
     }

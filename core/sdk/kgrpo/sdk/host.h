@@ -22,6 +22,17 @@ struct MetricDeclaration {
   std::string_view unit = {};
   kgrpo_metric_direction direction = KGRPO_METRIC_NEUTRAL;
   kgrpo_metric_combination combination = KGRPO_METRIC_MEAN;
+
+  kgrpo_metric_declaration ToC() const {  // borrows from this
+    return {sizeof(kgrpo_metric_declaration),
+            static_cast<uint32_t>(kind),
+            Str(name),
+            Str(label),
+            Str(unit),
+            Str(group),
+            static_cast<uint32_t>(direction),
+            static_cast<uint32_t>(combination)};
+  }
 };
 
 // A view of a kgrpo_host; copies refer to the same. Any thread.
@@ -38,15 +49,15 @@ class Host {
   void Log(kgrpo_log_level level, std::string_view message) const { api_->log(context(), level, Str(message)); }
 
   void Declare(const MetricDeclaration& metric) const {
-    const kgrpo_metric_declaration declaration = {sizeof(kgrpo_metric_declaration),
-                                                  static_cast<uint32_t>(metric.kind),
-                                                  Str(metric.name),
-                                                  Str(metric.label),
-                                                  Str(metric.unit),
-                                                  Str(metric.group),
-                                                  static_cast<uint32_t>(metric.direction),
-                                                  static_cast<uint32_t>(metric.combination)};
+    const kgrpo_metric_declaration declaration = metric.ToC();
     Check(api_->declare_metric(context(), &declaration));
+  }
+  // Hands each declaration of any instance to `use`, in order; must not throw.
+  template <typename Use>
+  void ForEachDeclaration(Use use) const {
+    api_->list_metrics(context(), {&use, [](void* target, const kgrpo_metric_declaration* declaration) {
+                                     (*static_cast<Use*>(target))(*declaration);
+                                   }});
   }
   void Metric(std::string_view name, double value) const { api_->add_metric(context(), Str(name), value); }
 

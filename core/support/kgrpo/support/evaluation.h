@@ -1,0 +1,70 @@
+// What an evaluator found about one kernel, as an owning copy of kgrpo_evaluation. Used by the host wherever it keeps
+// one, and by plugins that show or quote one.
+//
+// FromC copies what was pushed and throws kgrpo::Error where that breaks the contract. A view lends a C struct that
+// points into the owning one: it must not outlive it, nor survive a change to it.
+#ifndef KGRPO_SUPPORT_EVALUATION_H
+#define KGRPO_SUPPORT_EVALUATION_H
+
+#include <kgrpo/evaluator.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kgrpo {
+
+// A named number, as plugins push them.
+struct Metric {
+  std::string name;
+  double value = 0;
+  bool operator==(const Metric&) const = default;
+};
+
+// A fact in words; kgrpo_remark.
+struct Remark {
+  std::string group, label, text;
+  uint32_t line = 0;
+  double share = 0;
+  bool operator==(const Remark&) const = default;
+};
+
+// A kgrpo_evaluation that points into an Evaluation.
+class EvaluationView {
+ public:
+  explicit EvaluationView(const struct Evaluation& evaluation);
+  const kgrpo_evaluation* c() const { return &c_; }
+
+ private:
+  std::vector<kgrpo_metric> metrics_;  // c_ points here; moving a vector keeps its elements in place
+  std::vector<kgrpo_remark> remarks_;
+  kgrpo_evaluation c_{};
+};
+
+// What an evaluator found about one kernel; kgrpo_evaluation says what each field means.
+struct Evaluation {
+  bool compiled = false;
+  bool correct = false;
+  std::string verdict;
+  double seconds = 0;
+  double seconds_low = 0;
+  double seconds_high = 0;
+  bool modelled = false;
+  std::string time_source;
+  std::string diagnosis;
+  double speedup = 0;
+  double speedup_low = 0;
+  double speedup_high = 0;
+  std::vector<Metric> metrics;
+  std::vector<Remark> remarks;
+
+  static Evaluation FromC(const kgrpo_evaluation& c);
+  EvaluationView ToC() const { return EvaluationView(*this); }
+};
+
+// Refuses a struct that is shorter than its first release: its later members would be read from whatever lies behind it.
+void RequireSize(uint32_t struct_size, size_t least, const char* type);
+
+}  // namespace kgrpo
+#endif

@@ -1,0 +1,39 @@
+#include <kgrpo/support/evaluation_text.h>
+#include <kgrpo/support/number_text.h>  // FormatSeconds
+
+#include <cstdio>
+#include <string_view>
+
+namespace kgrpo {
+
+std::string IntervalText(const Evaluation& evaluation) {
+  if (evaluation.seconds_low == evaluation.seconds_high) return "";
+  return " (95%: " + FormatSeconds(evaluation.seconds_low) + " to " + FormatSeconds(evaluation.seconds_high) + ")";
+}
+
+std::string SpeedupText(const Evaluation& candidate, const Evaluation& baseline) {
+  char text[96];
+  int length = std::snprintf(text, sizeof text, "%.3g", baseline.seconds / candidate.seconds);
+  if (candidate.speedup > 0) {
+    std::snprintf(text + length, sizeof text - static_cast<size_t>(length), " (95%%: %.3g to %.3g)",
+                  candidate.speedup_low, candidate.speedup_high);
+  }
+  return text;
+}
+
+std::optional<WorstError> WorstErrorOf(const Evaluation& evaluation) {
+  constexpr std::string_view kFamily = "worst_error/";
+  std::optional<WorstError> worst;
+  for (const Metric& metric : evaluation.metrics) {
+    if (!metric.name.starts_with(kFamily) || (worst && worst->ratio >= metric.value)) continue;
+    worst = {metric.name.substr(kFamily.size()), metric.value};
+  }
+  return worst;
+}
+
+std::string WorstErrorWords(const WorstError& error) {
+  constexpr double kClose = 0.5;
+  return "of the tolerance, in " + error.output + (error.ratio > kClose ? " (close: other inputs may exceed it)" : "");
+}
+
+}  // namespace kgrpo

@@ -1,0 +1,30 @@
+// Words for the figures of an evaluation, as `kgrpo-host eval` and evaluators' reports show them.
+#ifndef KGRPO_SUPPORT_EVALUATION_TEXT_H
+#define KGRPO_SUPPORT_EVALUATION_TEXT_H
+
+#include <optional>
+#include <string>
+
+#include <kgrpo/support/evaluation.h>
+
+namespace kgrpo {
+
+// " (95%: 12.2 us to 12.4 us)", where there is an interval.
+std::string IntervalText(const Evaluation& evaluation);
+
+// The ratio of the times, with the interval of an evaluator that measures one.
+std::string SpeedupText(const Evaluation& candidate, const Evaluation& baseline);
+
+// How near to its tolerance a right kernel comes: the largest |got - expected| over what is allowed, and of which
+// output. Nothing where the evaluator does not tell.
+struct WorstError {
+  std::string output;
+  double ratio = 0;
+};
+std::optional<WorstError> WorstErrorOf(const Evaluation& evaluation);
+
+// "of the tolerance, in out", and a warning where other inputs may well exceed it.
+std::string WorstErrorWords(const WorstError& error);
+
+}  // namespace kgrpo
+#endif

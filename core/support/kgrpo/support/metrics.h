@@ -1,0 +1,40 @@
+// What an evaluator found, as lists of labelled facts: its metrics, as plugins declared them
+// (kgrpo/support/metric_registry.h), and its remarks. Used by `kgrpo-host eval`, by the variables current.metrics and
+// current.evidence of prompts, and by evaluators' reports. A metric that nobody declared is shown under its own name.
+#ifndef KGRPO_SUPPORT_METRICS_H
+#define KGRPO_SUPPORT_METRICS_H
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <kgrpo/support/evaluation.h>
+#include <kgrpo/support/metric_registry.h>
+
+namespace kgrpo {
+
+struct Fact {
+  std::string label;  // "registers a thread"
+  std::string value;  // "30"; with the 95% interval where NAME_low and NAME_high were pushed too
+  // Where it is a part of a whole, which: of the run time for what something would take alone, so above 1 too.
+  std::optional<double> fraction = std::nullopt;
+};
+
+struct FactGroup {
+  std::string title;  // "Machine code"
+  std::vector<Fact> facts;
+};
+
+// Metrics in the order of their declaration, each group's remarks behind them; then groups of remarks alone; metrics
+// that nobody declared last, in the order in which they were pushed. Those declared without a group are left out.
+// `registry` may be null: nothing is declared then.
+std::vector<FactGroup> GroupFacts(const Evaluation& evaluation, const MetricRegistry* registry);
+
+// The value of the metric `name` as its declaration has it: FormatMetric("occupancy", 0.5, ...) is "50%".
+std::string FormatMetric(const std::string& name, double value, const MetricRegistry* registry);
+
+// All facts as text, a line for each group: what prompts call current.evidence.
+std::string EvidenceText(const Evaluation& evaluation, const MetricRegistry* registry);
+
+}  // namespace kgrpo
+#endif

@@ -1,0 +1,21 @@
+// SHA-256 of bytes, as hexadecimal text: names of sources in run folders, keys of caches. Used by the host and by
+// plugins.
+#ifndef KGRPO_SUPPORT_SHA256_H
+#define KGRPO_SUPPORT_SHA256_H
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+namespace kgrpo {
+
+// The digest of one byte string (OpenSSL's), 64 hexadecimal digits.
+std::string Sha256(std::string_view bytes);
+
+// The digest of a list: each part is preceded by its length, so that moving a byte from one part to the next changes
+// it.
+std::string Sha256OfParts(std::initializer_list<std::string_view> parts);
+
+}  // namespace kgrpo
+
+#endif

@@ -1,0 +1,116 @@
+#include <kgrpo/support/sqlite.h>
+
+#include <kgrpo/sdk/error.h>
+
+#include <cstdio>
+#include <cstring>
+
+namespace kgrpo {
+namespace {
+
+// "file:" and the path, in which what an address reserves is written as %xx.
+std::string AddressOf(const std::filesystem::path& path) {
+  std::string address = "file:";
+  for (const char character : path.string()) {
+    if (std::strchr("%?#", character) == nullptr) {
+      address += character;
+      continue;
+    }
+    char code[4];
+    std::snprintf(code, sizeof code, "%%%02X", static_cast<unsigned char>(character));
+    address += code;
+  }
+  return address;
+}
+
+}  // namespace
+
+Database::Database(const std::filesystem::path& path, Mode mode) : path_(path.string()) {
+  const bool at_rest = mode == Mode::kAtRest;
+  const std::string name = at_rest ? AddressOf(path) + "?immutable=1" : path_;
+  const int flags = (mode == Mode::kReadWrite ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY) |
+                    (at_rest ? SQLITE_OPEN_URI : 0);
+  if (sqlite3_open_v2(name.c_str(), &raw_, flags, nullptr) != SQLITE_OK) {
+    const std::string reason = raw_ == nullptr ? "out of memory" : sqlite3_errmsg(raw_);
+    sqlite3_close_v2(raw_);
+    throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot open " + path_ + ": " + reason);
+  }
+  sqlite3_busy_timeout(raw_, 10000);  // a reader (a report, a person's shell) may hold it for a moment
+}
+
+void Database::Execute(const char* sql) {
+  if (sqlite3_exec(raw_, sql, nullptr, nullptr, nullptr) != SQLITE_OK) Fail(sql);
+}
+
+void Database::Fail(const std::string& what) const {
+  throw Error(KGRPO_ERROR_UNAVAILABLE, path_ + ": " + sqlite3_errmsg(raw_) + " (in: " + what.substr(0, 80) + ")");
+}
+
+Statement::Statement(Database& database, std::string_view sql) : database_(database) {
+  if (sqlite3_prepare_v2(database.raw(), sql.data(), static_cast<int>(sql.size()), &raw_, nullptr) != SQLITE_OK) {
+    database.Fail(std::string(sql));
+  }
+}
+
+void Statement::Bound(int result) {
+  if (result != SQLITE_OK) database_.Fail(sqlite3_sql(raw_));
+  ++next_;
+}
+
+Statement& Statement::operator<<(int64_t value) {
+  Bound(sqlite3_bind_int64(raw_, next_, value));
+  return *this;
+}
+
+Statement& Statement::operator<<(double value) {
+  Bound(sqlite3_bind_double(raw_, next_, value));
+  return *this;
+}
+
+Statement& Statement::operator<<(std::string_view text) {
+  Bound(sqlite3_bind_text64(raw_, next_, text.empty() ? "" : text.data(), text.size(), SQLITE_TRANSIENT, SQLITE_UTF8));
+  return *this;
+}
+
+Statement& Statement::operator<<(std::nullptr_t) {
+  Bound(sqlite3_bind_null(raw_, next_));
+  return *this;
+}
+
+Statement& Statement::BlobBytes(const void* data, size_t size) {
+  Bound(size == 0 ? sqlite3_bind_zeroblob(raw_, next_, 0)
+                  : sqlite3_bind_blob64(raw_, next_, data, size, SQLITE_TRANSIENT));
+  return *this;
+}
+
+bool Statement::Step() {
+  const int result = sqlite3_step(raw_);
+  if (result == SQLITE_ROW) return true;
+  if (result != SQLITE_DONE) database_.Fail(sqlite3_sql(raw_));
+  return false;
+}
+
+void Statement::Run() {
+  while (Step()) {
+  }
+  sqlite3_reset(raw_);
+  sqlite3_clear_bindings(raw_);
+  next_ = 1;
+}
+
+std::string Statement::Text(int column) const {
+  const unsigned char* text = sqlite3_column_text(raw_, column);
+  if (text == nullptr) return {};
+  return {reinterpret_cast<const char*>(text), static_cast<size_t>(sqlite3_column_bytes(raw_, column))};
+}
+
+void Transaction::Commit() {
+  database_.Execute("COMMIT");
+  open_ = false;
+}
+
+Transaction::~Transaction() {
+  if (open_) sqlite3_exec(database_.raw(), "ROLLBACK", nullptr, nullptr, nullptr);
+}
+
+}  // namespace kgrpo

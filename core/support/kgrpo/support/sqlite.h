@@ -1,0 +1,98 @@
+// The little of SQLite that the run store needs, with owners and exceptions. Used by store/database.cc and
+// database_read.cc, and by coder_gpt4o for its recordings.
+#ifndef KGRPO_SUPPORT_SQLITE_H
+#define KGRPO_SUPPORT_SQLITE_H
+
+#include <sqlite3.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace kgrpo {
+
+class Database;
+
+// A prepared statement: bind the parameters in order, then Step or Run.
+class Statement {
+ public:
+  Statement(Database& database, std::string_view sql);
+  ~Statement() { sqlite3_finalize(raw_); }
+  Statement(const Statement&) = delete;
+  Statement& operator=(const Statement&) = delete;
+
+  Statement& operator<<(int64_t value);
+  Statement& operator<<(uint64_t value) { return *this << static_cast<int64_t>(value); }
+  Statement& operator<<(uint32_t value) { return *this << static_cast<int64_t>(value); }
+  Statement& operator<<(int value) { return *this << static_cast<int64_t>(value); }
+  Statement& operator<<(bool value) { return *this << static_cast<int64_t>(value); }
+  Statement& operator<<(double value);  // NaN is stored as NULL
+  Statement& operator<<(std::string_view text);
+  Statement& operator<<(const std::string& text) { return *this << std::string_view(text); }
+  Statement& operator<<(const char* text) { return *this << std::string_view(text); }
+  Statement& operator<<(std::nullptr_t);
+  template <typename T>
+  Statement& Blob(std::span<const T> values) {
+    return BlobBytes(values.data(), values.size_bytes());
+  }
+
+  bool Step();  // true: a row is there
+  void Run();   // steps to the end and is ready to be bound again
+
+  int64_t Integer(int column) const { return sqlite3_column_int64(raw_, column); }
+  double Real(int column) const { return sqlite3_column_double(raw_, column); }
+  std::string Text(int column) const;
+  template <typename T>
+  std::span<const T> Values(int column) const {  // valid until the next Step
+    const void* data = sqlite3_column_blob(raw_, column);
+    return {static_cast<const T*>(data), static_cast<size_t>(sqlite3_column_bytes(raw_, column)) / sizeof(T)};
+  }
+  bool IsNull(int column) const { return sqlite3_column_type(raw_, column) == SQLITE_NULL; }
+
+ private:
+  Statement& BlobBytes(const void* data, size_t size);
+  void Bound(int result);
+
+  Database& database_;
+  sqlite3_stmt* raw_ = nullptr;
+  int next_ = 1;
+};
+
+// An open database. Throws KGRPO_ERROR_UNAVAILABLE with the file's name when SQLite reports a failure.
+class Database {
+ public:
+  enum class Mode {
+    kReadOnly,  // may leave files of SQLite's own beside it
+    kAtRest,    // read only, and nothing else is touched: for a file that nobody writes
+    kReadWrite
+  };
+  explicit Database(const std::filesystem::path& path, Mode mode = Mode::kReadWrite);
+  ~Database() { sqlite3_close_v2(raw_); }
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+
+  void Execute(const char* sql);
+  [[noreturn]] void Fail(const std::string& what) const;
+  sqlite3* raw() const { return raw_; }
+
+ private:
+  std::string path_;
+  sqlite3* raw_ = nullptr;
+};
+
+// Everything between construction and Commit happens or none of it.
+class Transaction {
+ public:
+  explicit Transaction(Database& database) : database_(database) { database_.Execute("BEGIN IMMEDIATE"); }
+  ~Transaction();
+  void Commit();
+
+ private:
+  Database& database_;
+  bool open_ = true;
+};
+
+}  // namespace kgrpo
+#endif

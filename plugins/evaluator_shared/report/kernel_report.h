@@ -1,0 +1,24 @@
+// The report of one kernel, kgrpo_evaluator_interface.report: a web page that needs neither scripts nor anything else.
+// What was not measured is left out. Sources, compilers' words and metrics' names are data: nothing of them becomes
+// markup.
+#ifndef KGRPO_EVALUATOR_SHARED_REPORT_KERNEL_REPORT_H
+#define KGRPO_EVALUATOR_SHARED_REPORT_KERNEL_REPORT_H
+
+#include <string>
+
+#include <kgrpo/support/evaluation.h>
+
+namespace kgrpo::evaluator {
+
+struct KernelReport {
+  std::string problem;
+  std::string file;  // of the kernel, as it is called
+  std::string source;
+  Evaluation candidate, baseline;
+  std::string evaluator;  // what it says of itself, a line each
+};
+
+std::string KernelReportHtml(const KernelReport& report);
+
+}  // namespace kgrpo::evaluator
+#endif

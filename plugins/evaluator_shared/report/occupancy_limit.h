@@ -1,0 +1,27 @@
+// What limits a kernel's occupancy, from the metrics of how many blocks each resource has room for. Used by remarks.cc.
+#ifndef KGRPO_EVALUATOR_SHARED_REPORT_OCCUPANCY_LIMIT_H
+#define KGRPO_EVALUATOR_SHARED_REPORT_OCCUPANCY_LIMIT_H
+
+#include <string>
+#include <vector>
+
+#include <kgrpo/support/evaluation.h>
+
+namespace kgrpo::evaluator {
+
+// How many blocks of a launch one resource of a multiprocessor has room for.
+struct OccupancyRoom {
+  std::string resource;  // "registers", "shared memory", "block size", "number of blocks"
+  double blocks = 0;
+  bool least = false;  // the limit, or one of several
+};
+
+// In the order of the metrics; empty where none says.
+std::vector<OccupancyRoom> OccupancyRooms(const std::vector<Metric>& metrics);
+
+// "registers (room for 5 blocks; block size for 8)", "nothing", and where the grid is too small for the device, that;
+// "" where nothing is known.
+std::string OccupancyLimit(const std::vector<Metric>& metrics);
+
+}  // namespace kgrpo::evaluator
+#endif

@@ -1,0 +1,16 @@
+// What metrics alone do not say, in words: what limits the occupancy, and which lines of the source the time is for.
+// Used by interface.cc.
+#ifndef KGRPO_EVALUATOR_SHARED_REPORT_REMARKS_H
+#define KGRPO_EVALUATOR_SHARED_REPORT_REMARKS_H
+
+#include <vector>
+
+#include <kgrpo/support/evaluation.h>
+
+namespace kgrpo::evaluator {
+
+// The lines that take most of the time first.
+std::vector<Remark> RemarksOf(const std::vector<Metric>& metrics);
+
+}  // namespace kgrpo::evaluator
+#endif

@@ -1,0 +1,46 @@
+// What a roofline picture shows: how fast a kernel works over how much it does for each byte that it moves, under what
+// the device can do. Taken from an evaluator's metrics; drawn by roofline_picture.cc.
+#ifndef KGRPO_EVALUATOR_SHARED_REPORT_ROOFLINE_H
+#define KGRPO_EVALUATOR_SHARED_REPORT_ROOFLINE_H
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <kgrpo/support/evaluation.h>
+
+namespace kgrpo::evaluator {
+
+struct Roofline {
+  struct Slope {
+    std::string name;  // "DRAM, reached"
+    double bytes_per_second = 0;
+    bool below = false;   // its name goes below the line
+    bool dashed = false;  // a data sheet's
+  };
+  struct Peak {
+    std::string name;  // "fp32"
+    double rate = 0;
+    bool dashed = false;
+  };
+  enum class Mark { kKernel, kKernelOtherLevel, kReference };
+  struct Point {
+    std::string name;
+    double intensity = 0, rate = 0;
+    Mark mark = Mark::kKernel;
+  };
+  std::string work;            // "operations", "warp instructions"
+  std::string rate_unit;       // "FLOP/s", "instructions/s"
+  std::string intensity_unit;  // "FLOP/byte"
+  std::vector<Slope> slopes;   // fastest first
+  std::vector<Peak> peaks;     // fastest first
+  std::vector<Point> points;
+  double needed_intensity = 0;  // at which a kernel works that moves no more than the problem needs; 0: not shown
+};
+
+// Of operations where the problem needs some (at least one for 100 bytes), else of instructions where the evaluator
+// counts them. Nothing where it says neither, or nothing of the device.
+std::optional<Roofline> RooflineOf(const Evaluation& candidate, const Evaluation& baseline);
+
+}  // namespace kgrpo::evaluator
+#endif

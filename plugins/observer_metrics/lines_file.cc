@@ -1,0 +1,54 @@
+#include "observer_metrics/lines_file.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace kgrpo::metrics {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The size of the lines up to that step.
+uintmax_t SizeThrough(const fs::path& path, uint64_t last_step) {
+  std::ifstream file(path, std::ios::binary);
+  uintmax_t size = 0;
+  size_t number = 1;
+  for (std::string line; std::getline(file, line) && !file.eof(); ++number) {  // at the end: it has no line break
+    const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_unsigned()) {
+      throw Error(KGRPO_ERROR_INVALID, path.string() + ":" + std::to_string(number) +
+                                           ": is no line of a step, so the file cannot be continued: move it away");
+    }
+    if (json["step"].get<uint64_t>() > last_step) break;
+    size += line.size() + 1;
+  }
+  return size;
+}
+
+}  // namespace
+
+LinesFile::LinesFile(fs::path path, uint64_t last_step) : path_(std::move(path)) {
+  // Truncation is one system call: whoever dies around it leaves the old file or the new one.
+  if (fs::exists(path_)) {
+    std::error_code error;
+    fs::resize_file(path_, SizeThrough(path_, last_step), error);
+    if (error) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot write " + path_.string() + ": " + error.message());
+  }
+  file_.open(path_, std::ios::binary | std::ios::app);
+  if (!file_) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot write " + path_.string() + ": " + std::strerror(errno));
+}
+
+void LinesFile::Add(const nlohmann::ordered_json& line) {
+  file_ << line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << '\n';
+}
+
+void LinesFile::Flush() {
+  file_.flush();
+  if (!file_) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot write " + path_.string() + ": is the disk full?");
+}
+
+}  // namespace kgrpo::metrics

@@ -1,0 +1,91 @@
+#include "policy_qwen/completion_writer.h"
+
+#include <kgrpo/sdk/error.h>
+#include <kgrpo/sdk/text.h>
+
+#include <algorithm>
+
+namespace kgrpo::policy {
+namespace {
+
+SamplingOptions ToOptions(const kgrpo_sampling& sampling) {
+  return {sampling.max_new_tokens, sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p};
+}
+
+bool AreAlike(const kgrpo_sampling& a, const kgrpo_sampling& b) {
+  return a.max_new_tokens == b.max_new_tokens && a.temperature == b.temperature && a.top_k == b.top_k &&
+         a.top_p == b.top_p && a.min_p == b.min_p;
+}
+
+}  // namespace
+
+void CompletionWriter::Submit(const kgrpo_generate_request* const* requests, size_t count) {
+  policy_.RequireWeights();
+  for (size_t i = 0; i < count; ++i) {
+    const std::string what = "request " + std::to_string(i);
+    policy_.CheckPrompt({requests[i]->prompt_ids, requests[i]->prompt_size}, what);
+    try {
+      CheckSamplingOptions(ToOptions(*requests[i]->sampling));
+    } catch (const Error& error) {
+      throw Error(error.code(), what + ": " + error.what());
+    }
+  }
+  queue_.Submit(requests, count);
+}
+
+// Those that are sampled alike are generated together; which those are changes nothing about any of them.
+void CompletionWriter::Write(std::vector<PendingCompletion>& batch) {
+  std::vector<std::vector<size_t>> groups;
+  for (size_t i = 0; i < batch.size(); ++i) {
+    const auto alike = std::ranges::find_if(groups, [&](const std::vector<size_t>& group) {
+      return AreAlike(batch[group.front()].sampling(), batch[i].sampling());
+    });
+    if (alike == groups.end()) {
+      groups.push_back({i});
+    } else {
+      alike->push_back(i);
+    }
+  }
+  DeviceTurn turn = take_device_();
+  for (const std::vector<size_t>& group : groups) {
+    turn.Resume();
+    WriteAlike(batch, group, turn);
+  }
+}
+
+void CompletionWriter::WriteAlike(std::vector<PendingCompletion>& batch, const std::vector<size_t>& members,
+                                  DeviceTurn& turn) {
+  std::vector<GenerationRequest> requests;
+  requests.reserve(members.size());
+  for (const size_t member : members) requests.push_back({batch[member].prompt(), batch[member].seed()});
+  // Completions are handed over between slices of the device's time and without its lock: a coder or a judge may want
+  // the device at once.
+  std::vector<Completion> finished;
+  const auto hand_over = [&] {
+    turn.Pause();
+    for (const Completion& completion : finished) {
+      const std::string text = policy_.tokenizer().Decode(completion.ids, /*skip_special=*/true);
+      batch[members[completion.request]].Finish(
+          {.struct_size = sizeof(kgrpo_completion),
+           .finish_reason = static_cast<uint32_t>(completion.ended ? KGRPO_FINISH_STOP : KGRPO_FINISH_LENGTH),
+           .ids = completion.ids.data(),
+           .logprobs = completion.logprobs.data(),
+           .size = completion.ids.size(),
+           .text = Str(text)});
+    }
+    finished.clear();
+  };
+  policy_.Generate(
+      requests, ToOptions(batch[members.front()].sampling()),
+      [&](const Completion& completion) { finished.push_back(completion); },
+      [&] {
+        if (turn.SliceIsOver()) {
+          hand_over();
+          turn.Resume();
+        }
+        return queue_.Cancelled() || host_.Cancelled();
+      });
+  hand_over();
+}
+
+}  // namespace kgrpo::policy
