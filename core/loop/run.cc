@@ -1,6 +1,7 @@
 #include "loop/run.h"
 
 #include "config/hidden_keys.h"
+#include "host/cancel.h"
 #include "loop/best_kernels.h"
 #include "loop/checkpoint.h"
 #include "loop/coder_cost.h"
@@ -148,6 +149,7 @@ class Runner {
   void RunStep(uint64_t step) {
     const Stopwatch watch;
     at_ = step;
+    NoteStepUnderWay(step);
     parts_.take_metrics();                               // what plugins pushed before the step is no part of it
     const auto shared = std::make_shared<StepRecord>();  // with the observers, once it is recorded
     StepRecord& record = *shared;

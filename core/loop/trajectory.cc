@@ -96,10 +96,10 @@ void Trajectory::Score(RoundRecord& round, const Reward& reward) const {
   request.round = round.round;
   request.rounds = record_.rounds;
   request.history = history.data();
-  Reward::Scored scored = reward.Score(request);
+  Reward::Scored scored = reward.Score(request, problem_->prompt.name);
   round.reward = scored.score;
   round.reward_parts = std::move(scored.parts);
-  round.idle_reward = reward.Idle(request);
+  round.idle_reward = reward.Idle(request, problem_->prompt.name);
 }
 
 void Trajectory::Finish(RoundRecord round) {

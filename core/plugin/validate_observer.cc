@@ -1,6 +1,8 @@
 // An observer takes a whole run: begin, rounds, a step, a checkpoint, the end.
 #include <kgrpo/sdk/text.h>
 
+#include <cmath>
+
 #include "plugin/validate_calls.h"
 #include "plugin/validate_made_up.h"
 
@@ -43,6 +45,7 @@ void CheckObserver(Session& session, const kgrpo_observer_interface& api, kgrpo_
     round.evaluation = kernel ? &faster : nullptr;
     round.reward = kernel ? 1 : -0.5;
     round.speedup = kernel ? 2 : 0;
+    round.returned = round.advantage = kernel ? 1 : std::nan("");  // what a trainer may leave untold
     check(kernel ? "round" : "round without a kernel", api.round != nullptr,
           [&] { return api.round(observer, &round); });
   }
@@ -69,6 +72,7 @@ void CheckObserver(Session& session, const kgrpo_observer_interface& api, kgrpo_
   checkpoint.step = 2;
   checkpoint.directory = Str(directory);
   checkpoint.seconds = 0.5;
+  checkpoint.finished_at = 1.7e9;
   check("checkpoint", api.checkpoint != nullptr, [&] { return api.checkpoint(observer, &checkpoint); });
   check("end", api.end != nullptr, [&] { return api.end(observer, KGRPO_LITERAL("finished")); });
 }

@@ -114,7 +114,6 @@ std::string CheckInfo(const kgrpo_policy_info* info) {
     if (info->end_ids[i] < 0 || static_cast<uint32_t>(info->end_ids[i]) >= info->vocabulary_size)
       Fail("the end token " + std::to_string(info->end_ids[i]) + " is outside the vocabulary");
   }
-  if (View(info->device).starts_with("cuda") && info->stream == nullptr) Warn("on a GPU without a stream of its own");
   return Copy(info->architecture) + " on " + Copy(info->device);
 }
 

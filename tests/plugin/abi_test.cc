@@ -54,7 +54,8 @@ const Pin kPins[] = {
     KGRPO_PIN(kgrpo_tensor, byte_offset, 48, 40, kFrozen),
     KGRPO_PIN(kgrpo_host, get_interface, 24, 16, kFrozen),
     KGRPO_PIN(kgrpo_metric_declaration, combination, 80, 76, kGrows),
-    KGRPO_PIN(kgrpo_host_interface, option_count, 144, 136, kGrows),
+    KGRPO_PIN(kgrpo_metric_declaration_sink, put, 16, 8, kFrozen),
+    KGRPO_PIN(kgrpo_host_interface, option_count, 152, 144, kGrows),
     KGRPO_PIN(kgrpo_coder_request, seed, 96, 88, kGrows),
     KGRPO_PIN(kgrpo_coder_answer, estimated, 128, 120, kGrows),
     KGRPO_PIN(kgrpo_coder_spending, lost_cost, 24, 16, kGrows),
@@ -87,10 +88,10 @@ const Pin kPins[] = {
     KGRPO_PIN(kgrpo_update_sink, sample, 32, 24, kFrozen),
     KGRPO_PIN(kgrpo_trainer_interface, load_state, 80, 72, kGrows),
     KGRPO_PIN(kgrpo_run_info, resumed, 88, 80, kGrows),
-    KGRPO_PIN(kgrpo_round_event, speedup, 96, 88, kGrows),
+    KGRPO_PIN(kgrpo_round_event, advantage, 112, 104, kGrows),
     KGRPO_PIN(kgrpo_metric_row, count, 16, 8, kFrozen),
     KGRPO_PIN(kgrpo_step_event, optimizer_step_count, 72, 64, kGrows),
-    KGRPO_PIN(kgrpo_checkpoint_event, seconds, 40, 32, kGrows),
+    KGRPO_PIN(kgrpo_checkpoint_event, finished_at, 48, 40, kGrows),
     KGRPO_PIN(kgrpo_observer_interface, end, 72, 64, kGrows),
 };
 
@@ -184,7 +185,7 @@ TEST(Abi, InterfacesAreTheirFirstRelease) {
   EXPECT_EQ(RoleInterfaceSize(Role::kReward), 48U);
   EXPECT_EQ(RoleInterfaceSize(Role::kTrainer), 80U);
   EXPECT_EQ(RoleInterfaceSize(Role::kObserver), 72U);
-  EXPECT_EQ(KGRPO_HOST_INTERFACE_SIZE_1, 144U);
+  EXPECT_EQ(KGRPO_HOST_INTERFACE_SIZE_1, 152U);
 }
 
 TEST(Abi, IdsAreThoseOfTheFirstRelease) {
@@ -213,7 +214,7 @@ TEST(Abi, CodesKeepTheirNumbers) {
   EXPECT_EQ(KGRPO_POLICY_REFERENCE, 1);
   EXPECT_EQ(KGRPO_TRAINER_DEMONSTRATIONS, 2);
   EXPECT_EQ(KGRPO_LOG_ERROR, 3);
-  EXPECT_EQ(KGRPO_METRIC_DOLLARS, 5);
+  EXPECT_EQ(KGRPO_METRIC_RUN_TIME, 6);
   EXPECT_EQ(KGRPO_METRIC_LOWER_IS_BETTER, 2);
   EXPECT_EQ(KGRPO_METRIC_MAXIMUM, 2);
   EXPECT_EQ(KGRPO_DEVICE_CUDA, 2);

@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/generation_queue.h>
 #include <kgrpo/sdk/text.h>
+#include <kgrpo/support/metric_registry.h>
 
 #include <string>
 #include <vector>
 
-#include "host/metric_registry.h"
 #include "in_process.h"
 #include "plugin/instances.h"
 

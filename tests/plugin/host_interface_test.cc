@@ -111,6 +111,17 @@ TEST_F(HostInterfaceTest, DeclaringAgainReplacesInPlace) {
   EXPECT_LT(a->order, services_.metrics().Find("b")->order);
 }
 
+TEST_F(HostInterfaceTest, DeclarationsOfAllInstancesAreListedInOrder) {
+  const Host first(host_), second(services_.ForInstance("y"));
+  first.Declare({.name = "b", .label = "bytes", .group = "Memory", .unit = "B"});
+  second.Declare({.name = "a", .label = "atoms", .group = ""});
+  std::string listed;
+  second.ForEachDeclaration([&](const kgrpo_metric_declaration& declaration) {
+    listed += Copy(declaration.name) + " " + Copy(declaration.label) + " " + Copy(declaration.unit) + ";";
+  });
+  EXPECT_EQ(listed, "b bytes B;a atoms ;");
+}
+
 TEST_F(HostInterfaceTest, BadDeclarationsAreRefused) {
   const auto refusal = [&](const std::function<void(kgrpo_metric_declaration&)>& spoil) {
     kgrpo_metric_declaration declaration{};
@@ -121,7 +132,7 @@ TEST_F(HostInterfaceTest, BadDeclarationsAreRefused) {
   };
   EXPECT_EQ(refusal([](auto&) {}), "no error");
   EXPECT_EQ(refusal([](auto& d) { d.name = {}; }), "the declaration of metric \"\": it has no name");
-  EXPECT_EQ(refusal([](auto& d) { d.kind = 6; }), "the declaration of metric \"m\": unknown kind 6");
+  EXPECT_EQ(refusal([](auto& d) { d.kind = 7; }), "the declaration of metric \"m\": unknown kind 7");
   EXPECT_EQ(refusal([](auto& d) { d.direction = 3; }), "the declaration of metric \"m\": unknown direction 3");
   EXPECT_EQ(refusal([](auto& d) { d.combination = 3; }), "the declaration of metric \"m\": unknown combination 3");
   EXPECT_EQ(refusal([](auto& d) { d.struct_size = 8; }), "the declaration of metric \"m\": struct_size is too small");
