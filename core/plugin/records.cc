@@ -3,19 +3,7 @@
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>
 
-#include <cmath>
-
 namespace kgrpo {
-namespace {
-
-// Refuses a count of elements without the elements.
-void RequireArray(const void* data, size_t count, const char* what) {
-  if (data == nullptr && count > 0)
-    throw Error(KGRPO_ERROR_INTERNAL,
-                "the plugin delivered " + std::to_string(count) + " " + what + ", and NULL where they should be");
-}
-
-}  // namespace
 
 CoderAnswer CoderAnswer::FromC(const kgrpo_coder_answer& c) {
   RequireSize(c.struct_size, KGRPO_CODER_ANSWER_SIZE_1, "kgrpo_coder_answer");

@@ -59,8 +59,8 @@ Evaluation Evaluation::FromC(const kgrpo_evaluation& c) {
   evaluation.speedup = c.speedup;
   evaluation.speedup_low = c.speedup_low;
   evaluation.speedup_high = c.speedup_high;
-  if ((c.remarks == nullptr && c.remark_count > 0) || (c.metrics == nullptr && c.metric_count > 0))
-    throw Error(KGRPO_ERROR_INTERNAL, "the evaluator delivered a count of metrics or remarks, and NULL in their place");
+  RequireArray(c.remarks, c.remark_count, "remarks");
+  RequireArray(c.metrics, c.metric_count, "metrics");
   for (size_t i = 0; i < c.remark_count; ++i) {
     const kgrpo_remark& remark = c.remarks[i];
     evaluation.remarks.push_back(
