@@ -53,7 +53,7 @@ void OnCrash(int signal, siginfo_t*, void* context) {
   while (which + 1 < std::size(kCrashes) && kCrashes[which].signal != signal) ++which;
   if (explaining.load() == getpid()) {
     const CallUnderWay call = CurrentCall();
-    const PluginIdentity* code = PluginOfCode(InstructionOf(context));
+    const PluginName* code = PluginOfCode(InstructionOf(context));
     SignalText text;
     text << "kgrpo-host: crashed in ";
     if (call.plugin != nullptr && (code == nullptr || code == call.plugin))

@@ -21,7 +21,7 @@ constinit internal::CallSlot slots[256];
 // The code of a plugin's library. Filled before `known` counts it, and never changed after.
 struct CodeRange {
   uintptr_t begin, end;
-  const PluginIdentity* plugin;
+  const PluginName* plugin;
 };
 constinit CodeRange ranges[64];
 constinit std::atomic<size_t> known{0};
@@ -47,7 +47,7 @@ std::string_view LibraryName(const char* path) {
   return name;
 }
 
-void NoteRange(uintptr_t base, const PluginIdentity* plugin) {
+void NoteRange(uintptr_t base, const PluginName* plugin) {
   CodeRange range = {base, base, plugin};
   dl_iterate_phdr(
       [](dl_phdr_info* info, size_t, void* context) {
@@ -73,7 +73,7 @@ void NoteRange(uintptr_t base, const PluginIdentity* plugin) {
 
 }  // namespace
 
-const PluginIdentity* PluginOfTable(const void* table, std::string_view otherwise) {
+const PluginName* PluginOfTable(const void* table, std::string_view otherwise) {
   Dl_info found{};
   Dl_info ourselves{};
   const bool library = dladdr(table, &found) != 0 && found.dli_fname != nullptr && dladdr(slots, &ourselves) != 0 &&
@@ -81,18 +81,18 @@ const PluginIdentity* PluginOfTable(const void* table, std::string_view otherwis
   const std::string_view name = library ? LibraryName(found.dli_fname) : otherwise;
 
   static std::mutex mutex;
-  static auto* plugins = new std::list<PluginIdentity>;  // never destroyed: see PluginIdentity
+  static auto* plugins = new std::list<PluginName>;  // never destroyed: see PluginName
   const std::lock_guard lock(mutex);
-  for (const PluginIdentity& plugin : *plugins) {
+  for (const PluginName& plugin : *plugins) {
     if (name.substr(0, sizeof(plugin.name) - 1) == plugin.name) return &plugin;
   }
-  PluginIdentity& made = plugins->emplace_back();
+  PluginName& made = plugins->emplace_back();
   std::memcpy(made.name, name.data(), std::min(name.size(), sizeof(made.name) - 1));
   if (library) NoteRange(reinterpret_cast<uintptr_t>(found.dli_fbase), &made);
   return &made;
 }
 
-const PluginIdentity* PluginOfCode(const void* address) {
+const PluginName* PluginOfCode(const void* address) {
   const auto at = reinterpret_cast<uintptr_t>(address);
   const size_t count = known.load(std::memory_order_acquire);
   for (size_t i = 0; i < count; ++i) {

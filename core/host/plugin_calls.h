@@ -13,23 +13,23 @@
 namespace kgrpo {
 
 // A plugin, by its library's name. Never freed: other threads may be reading it in a signal handler.
-struct PluginIdentity {
+struct PluginName {
   char name[64];
 };
 
 // The plugin whose library holds `table`, an interface table. `otherwise` is its name where no library does.
 // [any thread]
-const PluginIdentity* PluginOfTable(const void* table, std::string_view otherwise);
+const PluginName* PluginOfTable(const void* table, std::string_view otherwise);
 
 // The plugin whose code lies at `address`; null where it is no plugin's. For signal handlers too; knows the libraries
 // of PluginOfTable.
-const PluginIdentity* PluginOfCode(const void* address);
+const PluginName* PluginOfCode(const void* address);
 
 namespace internal {
 
 struct CallSlot {
   std::atomic<bool> taken{false};
-  std::atomic<const PluginIdentity*> plugin{nullptr};
+  std::atomic<const PluginName*> plugin{nullptr};
   std::atomic<const char*> function{nullptr};
 };
 inline constinit thread_local CallSlot* call_slot = nullptr;
@@ -41,7 +41,7 @@ CallSlot* TakeCallSlot();  // sets call_slot
 // calls the host back.
 class PluginCall {
  public:
-  PluginCall(const PluginIdentity* plugin, const char* function)
+  PluginCall(const PluginName* plugin, const char* function)
       : slot_(internal::call_slot != nullptr ? internal::call_slot : internal::TakeCallSlot()),
         outer_plugin_(slot_->plugin.load(std::memory_order_relaxed)),
         outer_function_(slot_->function.load(std::memory_order_relaxed)) {
@@ -57,13 +57,13 @@ class PluginCall {
 
  private:
   internal::CallSlot* slot_;
-  const PluginIdentity* outer_plugin_;
+  const PluginName* outer_plugin_;
   const char* outer_function_;
 };
 
 // The plugin whose function this thread is in, and that function; null where it is in none. For signal handlers too.
 struct CallUnderWay {
-  const PluginIdentity* plugin = nullptr;
+  const PluginName* plugin = nullptr;
   const char* function = nullptr;
 };
 CallUnderWay CurrentCall();

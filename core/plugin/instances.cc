@@ -107,7 +107,7 @@ template class Instance<kgrpo_observer_interface, kgrpo_observer>;
 
 // ---- evaluator ----------------------------------------------------------------------------------
 
-Problem::Problem(const kgrpo_evaluator_interface* api, kgrpo_evaluator* evaluator, const PluginIdentity* plugin,
+Problem::Problem(const kgrpo_evaluator_interface* api, kgrpo_evaluator* evaluator, const PluginName* plugin,
                  const std::string& directory)
     : api_(api), evaluator_(evaluator), plugin_(plugin) {
   const PluginCall call(plugin_, "open_problem");

@@ -55,13 +55,13 @@ class Instance {
   std::string plugin_name() const { return plugin_->name; }
 
  protected:
-  const PluginIdentity* plugin() const { return plugin_; }
+  const PluginName* plugin() const { return plugin_; }
   // To be held while the plugin's function of that name runs: what a crash is blamed on.
   PluginCall Calling(const char* function) const { return PluginCall(plugin_, function); }
 
  private:
   const Interface* api_;
-  const PluginIdentity* plugin_;
+  const PluginName* plugin_;
   Object* raw_ = nullptr;
 };
 
@@ -144,7 +144,7 @@ class Coder : public Instance<kgrpo_coder_interface, kgrpo_coder> {
 // An open problem.
 class Problem {
  public:
-  Problem(const kgrpo_evaluator_interface* api, kgrpo_evaluator* evaluator, const PluginIdentity* plugin,
+  Problem(const kgrpo_evaluator_interface* api, kgrpo_evaluator* evaluator, const PluginName* plugin,
           const std::string& directory);
   Problem(Problem&& other) noexcept
       : api_(other.api_),
@@ -162,7 +162,7 @@ class Problem {
  private:
   const kgrpo_evaluator_interface* api_;
   kgrpo_evaluator* evaluator_;
-  const PluginIdentity* plugin_;
+  const PluginName* plugin_;
   kgrpo_problem* raw_ = nullptr;
   const kgrpo_problem_info* info_ = nullptr;
 };

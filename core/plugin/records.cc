@@ -3,6 +3,8 @@
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>
 
+#include <cmath>
+
 namespace kgrpo {
 
 CoderAnswer CoderAnswer::FromC(const kgrpo_coder_answer& c) {

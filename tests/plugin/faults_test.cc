@@ -170,7 +170,7 @@ TEST_F(FaultsTest, CtrlCSaysAtOnceWhatItWaitsFor) {
 }
 
 TEST(PluginCall, NestsAndEnds) {
-  const PluginIdentity outer = {"outer"}, inner = {"inner"};
+  const PluginName outer = {"outer"}, inner = {"inner"};
   EXPECT_EQ(CurrentCall().plugin, nullptr);
   {
     const PluginCall first(&outer, "implement");
@@ -188,7 +188,7 @@ TEST(PluginCall, NestsAndEnds) {
 
 // Threads come and go by the thousand; slots are few, and are given back.
 TEST(PluginCall, SlotsAreReused) {
-  const PluginIdentity plugin = {"reward_x"};
+  const PluginName plugin = {"reward_x"};
   for (int round = 0; round < 40; ++round) {
     std::vector<std::thread> threads;
     for (int i = 0; i < 16; ++i) threads.emplace_back([&] { const PluginCall call(&plugin, "score"); });
@@ -201,7 +201,7 @@ TEST(PluginCall, SlotsAreReused) {
 }
 
 TEST(PluginCall, CostsNextToNothing) {
-  const PluginIdentity plugin = {"reward_x"};
+  const PluginName plugin = {"reward_x"};
   constexpr int kCalls = 1'000'000;
   const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < kCalls; ++i) {
