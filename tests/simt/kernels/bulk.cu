@@ -357,6 +357,7 @@ KERNEL WrongSourceOfTheSecond(const float* x, float* y) {
   }
   __syncthreads();
   tile[threadIdx.x] = 0;  // expect: race
+  __syncthreads();
 }
 KERNEL WrongNoProxyFence(const float* x, float* y) {
   __shared__ alignas(16) float tile[kFloats];
