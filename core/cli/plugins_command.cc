@@ -1,5 +1,4 @@
 // `kgrpo-host plugins list | describe NAME | validate PATH...`
-#include <CLI/Validators.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>

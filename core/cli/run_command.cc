@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -10,6 +11,7 @@
 #include "cli/session.h"
 #include "config/changes.h"
 #include "console/console.h"
+#include "host/cancel.h"
 #include "host/faults.h"
 #include "host/log.h"
 #include "loop/run.h"
@@ -20,6 +22,7 @@ namespace kgrpo::cli {
 namespace {
 
 int Report(const RunOutcome& outcome) {
+  if (SecondsToDeadline() == 0) std::fprintf(stderr, "the time limit is reached\n");
   if (!outcome.message.empty()) std::fprintf(stderr, "%s\n", outcome.message.c_str());
   return outcome.ExitCode();
 }
@@ -78,6 +81,17 @@ int Resume(const Globals& globals, const std::string& directory, const std::vect
   return Report(kgrpo::Run(config, parts, problems, folder, options));
 }
 
+// A run that a cluster ends at a fixed time ends itself before, with a checkpoint.
+void AddTimeLimit(CLI::App& command) {
+  command
+      .add_option_function<double>(
+          "--time-limit", [](const double& seconds) { SetDeadline(seconds); },
+          "Stop after so long, as Ctrl-C does: 90m, 3.5h, 600 (seconds)")
+      ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}},
+                                        CLI::AsNumberWithUnit::CASE_INSENSITIVE, "DURATION"))
+      ->check(CLI::PositiveNumber);
+}
+
 }  // namespace
 
 void AddRunCommand(CLI::App& app, const Globals& globals, Action* action) {
@@ -91,6 +105,7 @@ void AddRunCommand(CLI::App& app, const Globals& globals, Action* action) {
   command->add_option("FILE", options->file, "The pipeline file")->required();
   AddSetOption(command, &options->settings, "Changes one key of the file: --set loop.max_steps=5");
   command->add_flag("--overwrite", options->overwrite, "Delete the run that is in output_dir");
+  AddTimeLimit(*command);
   command->footer(
       "Example:\n  kgrpo-host configs/quickstart.yaml --set output_dir=runs/first\n"
       "  (the same as: kgrpo-host run configs/quickstart.yaml --set output_dir=runs/first)");
@@ -109,9 +124,10 @@ void AddResumeCommand(CLI::App& app, const Globals& globals, Action* action) {
   command->add_option("RUN", options->directory, "The run's folder")->required();
   AddSetOption(command, &options->settings,
                "Changes one key from here on: of coder.options, checkpoint, observers, or loop.workers");
+  AddTimeLimit(*command);
   command->footer(
       "Examples:\n"
-      "  kgrpo-host resume runs/quickstart\n"
+      "  kgrpo-host resume runs/quickstart --time-limit 3.5h\n"
       "  kgrpo-host resume runs/seed --set coder.options.max_cost=80");
   command->callback(
       [=, &globals] { *action = [=, &globals] { return Resume(globals, options->directory, options->settings); }; });
