@@ -100,12 +100,10 @@ TEST_F(CliTest, ResumeGoesOnToTheSameWeights) {
 // ---- eval ---------------------------------------------------------------------------------------
 
 TEST_F(CliTest, ATimeLimitStopsARunThatCanGoOn) {
-  const test::Result limited = Run("run p.yaml --set output_dir=limited --time-limit 0.001s");
+  const Result limited = Run("run p.yaml --set output_dir=limited --set loop.max_steps=1000000 --time-limit 3s");
   EXPECT_EQ(limited.code, 130) << limited.err;
   EXPECT_THAT(limited.err, HasSubstr("the time limit is reached"));
-  EXPECT_FALSE(fs::exists(directory_.path() / "limited" / "final"));
-  EXPECT_EQ(Run("resume limited --time-limit 1h").code, 0);
-  EXPECT_TRUE(fs::exists(directory_.path() / "limited" / "final"));
+  EXPECT_THAT(limited.err, HasSubstr("a checkpoint of step"));
   EXPECT_EQ(Run("run p.yaml --set output_dir=x --time-limit soon").code, 2);
 }
 
