@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <kgrpo/support/number_text.h>
 
 #include <sstream>
 
