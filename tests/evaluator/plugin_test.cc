@@ -51,7 +51,9 @@ TEST(EvaluatorSimPlugin, JudgesThroughTheAbi) {
   }
 
   const std::filesystem::path root = testing::TempDir() + "/plugin_test_" + std::to_string(getpid());
-  HostServices services({.cache_root = root});
+  HostOptions options;
+  options.cache_root = root;
+  HostServices services(options);
   const kgrpo_host* host = services.ForInstance("evaluator");
   const std::string cache = (root / "evaluator").string();
 
