@@ -125,11 +125,7 @@ kgrpo_error* Decode(const kgrpo_policy*, const int32_t* ids, size_t count, int32
 }
 
 kgrpo_error* Generate(kgrpo_policy* self, const kgrpo_generate_request* const* requests, size_t count) {
-  return Guard([&] {
-    std::vector<PendingCompletion> accepted;
-    for (size_t i = 0; i < count; ++i) accepted.emplace_back(*requests[i]);
-    self->queue->Submit(std::move(accepted));
-  });
+  return Guard([&] { self->queue->Submit(requests, count); });
 }
 
 kgrpo_error* Forward(kgrpo_policy* self, const kgrpo_forward_request* request, const kgrpo_tensor* logprob_tensor,

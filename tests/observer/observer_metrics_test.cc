@@ -130,7 +130,7 @@ TEST_F(ObserverMetricsTest, SaysWhereItCannotWrite) {
 
 TEST(ObserverMetrics, IsAPluginThatValidates) {
   for (const ContractCheck& check : ValidatePlugin(KGRPO_BINARY_DIR "/lib/kgrpo/observer_metrics.so"))
-    EXPECT_TRUE(check.passed) << check.name << ": " << check.detail;
+    EXPECT_EQ(check.outcome, CheckOutcome::kPassed) << check.name << ": " << check.detail;
 }
 
 }  // namespace

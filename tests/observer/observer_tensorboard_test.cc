@@ -96,7 +96,7 @@ TEST(ObserverTensorboard, MakesReadersForgetWhatAResumedRunTellsAgain) {
 
 TEST(ObserverTensorboard, IsAPluginThatValidates) {
   for (const ContractCheck& check : ValidatePlugin(KGRPO_BINARY_DIR "/lib/kgrpo/observer_tensorboard.so"))
-    EXPECT_TRUE(check.passed) << check.name << ": " << check.detail;
+    EXPECT_EQ(check.outcome, CheckOutcome::kPassed) << check.name << ": " << check.detail;
 }
 
 }  // namespace
