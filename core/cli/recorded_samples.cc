@@ -41,7 +41,7 @@ const std::vector<std::string> kIgnored = {
     "step",       "stage",         "rounds",           "family",        "prompted_as",   "prompt",
     "completion", "code_a",        "code_b",           "code_c",        "compiled",      "correct",
     "verdict",    "coder_outcome", "seconds",          "coder_summary", "coder_message", "modelled",
-    "speedup",    "return",        "baseline_seconds", "diagnosis",
+    "speedup",    "return",        "baseline_seconds", "diagnosis",     "advantage",
 };
 
 RecordedSample ReadSample(const JsonLine& line) {

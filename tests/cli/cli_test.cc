@@ -121,7 +121,7 @@ TEST_F(CliTest, EvalJudgesAKernel) {
   const std::string text = Run("eval --kernel k.cu --problem problems/one --evaluator fakes").out;
   EXPECT_THAT(text, HasSubstr("problem    one\nverdict    right\nfound      it has too few comments\n"
                               "reference  1 ms (modelled: comments)\nkernel     250 us\nspeedup    4\n"));
-  EXPECT_THAT(text, HasSubstr("\nOther\n  comments  3\n")) << "a metric that no table knows";
+  EXPECT_THAT(text, HasSubstr("\nSource\n  comments  3\n")) << "as the plugin declares it";
   const Result profile = Run("eval --kernel k.cu --problem problems/one --evaluator fakes --profile");
   EXPECT_EQ(profile.code, 3);
   EXPECT_THAT(profile.err, HasSubstr("--profile: the evaluator fakes has no option \"profile\""));
@@ -159,14 +159,14 @@ TEST_F(CliTest, PluginsListDescribeValidate) {
   const json plugins = json::parse(list.out);
   ASSERT_FALSE(plugins.empty());
   EXPECT_EQ(plugins[0]["name"], "fakes");
-  EXPECT_EQ(plugins[0]["roles"].size(), 5U);
+  EXPECT_EQ(plugins[0]["roles"].size(), 6U);
   const Result describe = Run("plugins describe fakes");
   EXPECT_THAT(describe.out, HasSubstr("As trainer:\n"));
   EXPECT_THAT(describe.out, HasSubstr("learning_rate  a number > 0  0.1      Of the gradient ascent."));
   EXPECT_EQ(Run("plugins validate fakes").code, 0);
   const Result bad = Run("plugins validate " KGRPO_BINARY_DIR "/tests/bad_plugins/crashes_in_create.so");
   EXPECT_EQ(bad.code, 3);
-  EXPECT_THAT(bad.out, HasSubstr("FAILED  reward: create with defaults works or says why not: crashed with signal 6"));
+  EXPECT_THAT(bad.out, HasSubstr("FAILED   reward: create with defaults works or says why not: crashed with signal 6"));
 }
 
 TEST_F(CliTest, ProblemsListAndCheck) {

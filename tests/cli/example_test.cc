@@ -2,6 +2,7 @@
 // folders; then the host uses them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -91,7 +92,7 @@ TEST_P(CExampleTest, BuildsByItsOwnCommandAndValidates) {
   EXPECT_THAT(Log(), HasSubstr("score of a faster kernel: 2.3"));
 
   std::ofstream(directory_.path() / "options.json") << R"({"failure": 1})";
-  EXPECT_EQ(Host("plugins validate plugin/reward_c.so --options options.json"), 3);
+  EXPECT_EQ(WEXITSTATUS(Host("plugins validate plugin/reward_c.so --options options.json")), 3);
   EXPECT_THAT(Log(), HasSubstr("failure"));
   std::ofstream(directory_.path() / "options.json") << R"({"failure": -0.5, "correct": -0.6})";
   EXPECT_EQ(Host("plugins validate plugin/reward_c.so --options options.json"), 0);

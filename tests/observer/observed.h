@@ -5,6 +5,7 @@
 #include <kgrpo/observer.h>
 #include <kgrpo/sdk/text.h>
 
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -58,6 +59,7 @@ class Observed {
     event.evaluation = evaluation;
     event.reward = 1.5;
     event.speedup = evaluation != nullptr ? 2.0 : 0.0;
+    event.returned = event.advantage = std::nan("");
     observer_->Round(event);
   }
 
