@@ -1,6 +1,6 @@
-// Exclusive use of devices: what kgrpo_host_interface.lock_device offers. Within this process by name; among the processes of one
-// machine by a lock file a device (machine_lock.h), so that two runs on one GPU don't disturb each other's timing. All
-// instances of a run share one of these.
+// Exclusive use of devices: what kgrpo_host_interface.lock_device offers. Within this process by name; among the
+// processes of one machine by a lock file a device (machine_lock.h), so that two runs on one GPU don't disturb each
+// other's timing. All instances of a run share one of these.
 //
 // Whoever waits longest comes next, in both: a policy that gives the device up between two pieces of work and asks for
 // it again at once does not starve the judges that wait.

@@ -56,7 +56,7 @@ TEST_F(CliTest, RunTrainsAndLeavesAFolder) {
   EXPECT_TRUE(fs::exists(run / "run.sqlite"));
   EXPECT_TRUE(fs::exists(run / "final" / "logits.bin"));
   const json identity = json::parse(Read(run / "run.json"));
-  EXPECT_EQ(identity["plugins"].size(), 5U);
+  EXPECT_EQ(identity["plugins"].size(), 7U);
   EXPECT_EQ(identity["plugins"][0]["sha256"].get<std::string>().size(), 64U);
 
   const Result again = Run("p.yaml --set output_dir=out_run");

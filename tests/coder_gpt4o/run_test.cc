@@ -29,7 +29,8 @@ TEST_F(RunWithServiceTest, CheckFindsWhatARunWouldComeToLater) {
                              Not(HasSubstr("known are"))));
   const Result uniform = Host("check p.yaml --set trainer.suggestions=uniform --set trainer.episodes=4");
   EXPECT_EQ(uniform.code, 3) << uniform.err;
-  EXPECT_THAT(uniform.err, AllOf(HasSubstr("stage 1 (fakes) draws suggestions uniformly"), HasSubstr("whose coder has a list")));
+  EXPECT_THAT(uniform.err,
+              AllOf(HasSubstr("stage 1 (fakes) draws suggestions uniformly"), HasSubstr("whose coder has a list")));
   const Result two = Host("check p.yaml --set coder.options.seed=mine --set coder.options.max_cost=0.001");
   EXPECT_THAT(two.err, AllOf(HasSubstr("coder (coder_gpt4o): options.seed: expected an integer"),
                              HasSubstr("\ncoder (coder_gpt4o): options.max_cost: it has room for no call"),
