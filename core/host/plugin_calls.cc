@@ -20,8 +20,8 @@ constinit internal::CallSlot slots[256];
 
 // The code of a plugin's library. Filled before `known` counts it, and never changed after.
 struct CodeRange {
-  uintptr_t begin, end;
-  const PluginName* plugin;
+  uintptr_t begin = 0, end = 0;
+  const PluginName* plugin = nullptr;
 };
 constinit CodeRange ranges[64];
 constinit std::atomic<size_t> known{0};

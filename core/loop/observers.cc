@@ -56,6 +56,7 @@ void TellStep(Observer& observer, const StepRecord& record) {
   const std::vector<kgrpo_metric> metrics = ToC(record.metrics);
   std::vector<std::vector<kgrpo_metric>> optimizer_metrics;
   std::vector<kgrpo_metric_row> optimizer_steps;
+  optimizer_steps.reserve(record.optimizer_steps.size());
   for (const std::vector<Metric>& row : record.optimizer_steps) optimizer_metrics.push_back(ToC(row));
   for (const std::vector<kgrpo_metric>& row : optimizer_metrics) optimizer_steps.push_back({row.data(), row.size()});
   kgrpo_step_event event{};

@@ -46,7 +46,7 @@ void RoundsInFlight::Suggest(const std::vector<Slot*>& slots) {
       ++generating_;
     }
   }
-  Submit(std::move(first));
+  Submit(first);
 }
 
 void RoundsInFlight::Implement(Slot& slot) {
@@ -89,7 +89,7 @@ void RoundsInFlight::Abandon() {
 // ---- any thread
 
 // Slots that count as generating.
-void RoundsInFlight::Submit(std::vector<Slot*> slots) {
+void RoundsInFlight::Submit(const std::vector<Slot*>& slots) {
   if (slots.empty()) return;
   std::vector<Policy::GenerateRequest> requests;
   for (const Slot* slot : slots) {
@@ -128,7 +128,7 @@ void RoundsInFlight::GenerationEnded() {
     }
     if (generating_ == 0) generate_seconds_ += generation_.seconds();
   }
-  Submit(std::move(next));
+  Submit(next);
 }
 
 void RoundsInFlight::Suggested(Slot& slot, Completion completion) {

@@ -57,7 +57,7 @@ class RoundsInFlight {
   double generate_seconds() const { return generate_seconds_; }
 
  private:
-  void Submit(std::vector<Slot*> slots);
+  void Submit(const std::vector<Slot*>& slots);
   void Suggested(Slot& slot, Completion completion);
   void GenerationEnded();
   void SendToCoder(Slot& slot);

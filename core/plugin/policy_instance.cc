@@ -174,9 +174,12 @@ std::span<const kgrpo_parameter_group* const> Policy::Parameters() {
   const PluginCall call = Calling("parameters");
   Check(api()->parameters(raw(), &groups, &count));
   for (size_t i = 0; i < count; ++i) {
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): of a member that is a pointer
     RequireSize(groups[i]->struct_size, KGRPO_PARAMETER_GROUP_SIZE_1, "kgrpo_parameter_group");
-    for (size_t j = 0; j < groups[i]->parameter_count; ++j)
+    for (size_t j = 0; j < groups[i]->parameter_count; ++j) {
+      // NOLINTNEXTLINE(bugprone-sizeof-expression): of a member that is a pointer
       RequireSize(groups[i]->parameters[j]->struct_size, KGRPO_PARAMETER_SIZE_1, "kgrpo_parameter");
+    }
   }
   return {groups, count};
 }

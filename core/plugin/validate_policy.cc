@@ -129,6 +129,7 @@ uintptr_t Begin(const kgrpo_tensor& tensor) {
 
 void CheckParameter(const kgrpo_parameter_group& group, const kgrpo_parameter& parameter) {
   const std::string name = "parameter \"" + Copy(parameter.name) + "\": ";
+  // NOLINTNEXTLINE(bugprone-sizeof-expression): of a member that is a pointer
   if (parameter.struct_size < KGRPO_PARAMETER_SIZE_1)
     Fail(name + "struct_size is " + std::to_string(parameter.struct_size));
   if (parameter.value == nullptr) Fail(name + "it has no value");
@@ -157,6 +158,7 @@ std::string CheckGroups(const kgrpo_policy_interface& api, kgrpo_policy* policy)
   std::set<std::string> names;
   uint64_t total = 0;
   for (size_t g = 0; g < count; ++g) {
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): of a member that is a pointer
     if (groups[g]->struct_size < KGRPO_PARAMETER_GROUP_SIZE_1)
       Fail("group " + std::to_string(g) + ": struct_size is " + std::to_string(groups[g]->struct_size));
     if (groups[g]->name.size == 0) Fail("group " + std::to_string(g) + " has no name");

@@ -1,6 +1,7 @@
 // A reward is pure, finite, and adds up.
 #include <kgrpo/sdk/text.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <optional>
@@ -20,8 +21,7 @@ double Unset() {
   return value;
 }
 bool IsUnset(double value) {
-  const double unset = Unset();
-  return std::memcmp(&value, &unset, sizeof value) == 0;
+  return std::bit_cast<uint64_t>(value) == std::bit_cast<uint64_t>(Unset());
 }
 
 // A score, or the words of a refusal.
