@@ -23,9 +23,9 @@
 #include <vector>
 
 #include "coder_gpt4o/completion_client.h"
-#include "command.h"
+#include "common/command.h"
+#include "common/figures.h"
 #include "delay_server.h"
-#include "figures.h"
 #include "process_holdings.h"
 
 namespace {

@@ -18,7 +18,7 @@
 #include <map>
 #include <string_view>
 
-#include "random/keyed.h"
+#include "base/keyed.h"
 
 namespace kgrpo::bench {
 namespace {

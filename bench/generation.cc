@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "figures.h"
+#include "common/figures.h"
 #include "policy_qwen/model/random.h"
 #include "policy_qwen/policy.h"
 

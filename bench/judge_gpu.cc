@@ -20,11 +20,11 @@
 #include <string>
 #include <vector>
 
-#include "cache_folder.h"
-#include "command.h"
+#include "common/cache_folder.h"
+#include "common/command.h"
+#include "common/figures.h"
 #include "evaluator_cuda/judge.h"
 #include "evaluator_shared/random.h"
-#include "figures.h"
 
 namespace {
 

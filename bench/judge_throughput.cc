@@ -22,13 +22,13 @@
 #include <thread>
 #include <vector>
 
-#include "cache_folder.h"
-#include "command.h"
+#include "common/cache_folder.h"
+#include "common/command.h"
+#include "common/figures.h"
+#include "common/parallel.h"
+#include "common/variants.h"
 #include "evaluator_cuda/judge.h"
 #include "evaluator_shared/random.h"
-#include "figures.h"
-#include "parallel.h"
-#include "variants.h"
 
 namespace {
 

@@ -17,10 +17,10 @@
 #include <set>
 #include <thread>
 
-#include "cache_folder.h"
 #include "calibrate/accuracy.h"
 #include "calibrate/counted_kernel.h"
-#include "command.h"
+#include "common/cache_folder.h"
+#include "common/command.h"
 
 namespace {
 

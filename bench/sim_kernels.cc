@@ -5,8 +5,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "cache_folder.h"
-#include "variants.h"
+#include "common/cache_folder.h"
+#include "common/variants.h"
 
 namespace kgrpo::bench {
 namespace {

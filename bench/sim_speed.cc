@@ -22,8 +22,9 @@
 #include <string>
 #include <vector>
 
-#include "cache_folder.h"
-#include "command.h"
+#include "common/cache_folder.h"
+#include "common/command.h"
+#include "common/parallel.h"
 #include "evaluator_shared/cases.h"
 #include "evaluator_shared/compiler.h"
 #include "evaluator_shared/cuda_toolkit.h"
@@ -31,7 +32,6 @@
 #include "interpreter/device_session.h"
 #include "interpreter/tensors.h"
 #include "interpreter/worker_pool.h"
-#include "parallel.h"
 #include "sim_kernels.h"
 
 namespace {

@@ -19,11 +19,11 @@
 #include <string>
 #include <vector>
 
-#include "command.h"
+#include "common/command.h"
+#include "common/figures.h"
+#include "common/parallel.h"
 #include "evaluator_shared/random.h"
 #include "evaluator_sim/judge.h"
-#include "figures.h"
-#include "parallel.h"
 #include "sim_kernels.h"
 
 namespace {

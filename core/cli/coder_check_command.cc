@@ -13,11 +13,11 @@
 #include <nlohmann/json.hpp>
 
 #include <kgrpo/support/number_text.h>  // FormatDollars
+#include "base/cancel.h"
+#include "base/log.h"
 #include "cli/command.h"
 #include "cli/problem_choice.h"
 #include "cli/session.h"
-#include "host/cancel.h"
-#include "host/log.h"
 
 namespace kgrpo::cli {
 namespace {

@@ -10,13 +10,13 @@
 #include <vector>
 
 #include <kgrpo/support/evaluation_text.h>
+#include "base/console.h"
+#include "base/log.h"
 #include "cli/command.h"
 #include "cli/kernel_text.h"
 #include "cli/problem_choice.h"
 #include "cli/session.h"
 #include "config/problems.h"  // ExpandFolders
-#include "console/console.h"
-#include "host/log.h"
 #include "loop/coder_cost.h"
 #include "loop/evaluate_policy.h"
 #include "store/files.h"  // WriteFileAtomically

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/keyed.h"
 #include "cli/command.h"
 #include "cli/model_input.h"
 #include "cli/session.h"
-#include "random/keyed.h"
 
 namespace kgrpo::cli {
 namespace {

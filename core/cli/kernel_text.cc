@@ -10,9 +10,9 @@
 #include <kgrpo/support/evaluation_text.h>
 #include <kgrpo/support/metrics.h>
 #include <kgrpo/support/number_text.h>
+#include "base/console.h"  // Columns
+#include "base/log.h"
 #include "cli/table.h"
-#include "console/console.h"  // Columns
-#include "host/log.h"
 
 namespace kgrpo::cli {
 namespace {

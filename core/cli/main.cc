@@ -8,12 +8,12 @@
 #include <system_error>
 #include <vector>
 
+#include "base/cancel.h"
+#include "base/faults.h"
+#include "base/log.h"
 #include "cli/command.h"
 #include "config/diagnostic.h"
 #include "config/hidden_keys.h"
-#include "host/cancel.h"
-#include "host/faults.h"
-#include "host/log.h"
 
 namespace kgrpo::cli {
 namespace {

@@ -1,7 +1,7 @@
 #include "cli/model_input.h"
 
+#include "base/cancel.h"
 #include "cli/session.h"
-#include "host/cancel.h"
 
 namespace kgrpo::cli {
 

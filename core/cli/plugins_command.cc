@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "base/directories.h"
 #include "cli/command.h"
 #include "cli/session.h"
 #include "cli/table.h"
-#include "host/directories.h"
 #include "plugin/catalog.h"
 #include "plugin/validate.h"
 

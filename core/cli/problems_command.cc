@@ -7,12 +7,12 @@
 #include <vector>
 
 #include <kgrpo/support/number_text.h>  // FormatSeconds
+#include "base/cancel.h"
 #include "cli/command.h"
 #include "cli/parallel.h"
 #include "cli/session.h"
 #include "cli/table.h"
 #include "config/problems.h"
-#include "host/cancel.h"
 
 namespace kgrpo::cli {
 namespace {

@@ -7,13 +7,13 @@
 #include <memory>
 #include <optional>
 
+#include "base/cancel.h"
+#include "base/console.h"
+#include "base/faults.h"
+#include "base/log.h"
 #include "cli/command.h"
 #include "cli/session.h"
 #include "config/changes.h"
-#include "console/console.h"
-#include "host/cancel.h"
-#include "host/faults.h"
-#include "host/log.h"
 #include "loop/run.h"
 #include "store/database.h"
 #include "store/run_folder.h"

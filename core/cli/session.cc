@@ -6,7 +6,7 @@
 #include <utility>
 
 #include <kgrpo/support/sha256.h>
-#include "host/cancel.h"
+#include "base/cancel.h"
 
 namespace kgrpo::cli {
 namespace {

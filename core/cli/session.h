@@ -10,10 +10,10 @@
 
 #include <kgrpo/sdk/error.h>
 
+#include "base/services.h"
 #include "cli/command.h"
 #include "config/load.h"
 #include "config/pipeline.h"
-#include "host/services.h"
 #include "loop/parts.h"
 #include "plugin/loader.h"
 

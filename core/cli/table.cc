@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "console/console.h"  // Columns
-#include "host/log.h"
+#include "base/console.h"  // Columns
+#include "base/log.h"
 
 namespace kgrpo::cli {
 namespace {

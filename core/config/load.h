@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "base/role.h"
 #include "config/diagnostic.h"
 #include "config/pipeline.h"
 #include "config/schema.h"
-#include "plugin/role.h"
 
 namespace kgrpo {
 

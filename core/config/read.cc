@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/role.h"
 #include "config/emit.h"
-#include "plugin/role.h"
 
 namespace kgrpo {
 namespace {

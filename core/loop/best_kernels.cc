@@ -1,6 +1,6 @@
 #include "loop/best_kernels.h"
 
-#include "random/keyed.h"
+#include "base/keyed.h"
 
 #include <kgrpo/sdk/error.h>
 

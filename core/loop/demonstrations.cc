@@ -1,8 +1,8 @@
 #include "loop/demonstrations.h"
 
+#include "base/keyed.h"
 #include "loop/draws.h"
 #include "loop/samples.h"
-#include "random/keyed.h"
 
 #include <kgrpo/sdk/error.h>
 

@@ -2,8 +2,8 @@
 #ifndef KGRPO_LOOP_DRAWS_H
 #define KGRPO_LOOP_DRAWS_H
 
+#include "base/keyed.h"
 #include "loop/rollout.h"
-#include "random/keyed.h"
 
 #include <cstddef>
 #include <cstdint>

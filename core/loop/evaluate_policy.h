@@ -3,8 +3,8 @@
 #ifndef KGRPO_LOOP_EVALUATE_POLICY_H
 #define KGRPO_LOOP_EVALUATE_POLICY_H
 
+#include "base/console.h"
 #include "config/pipeline.h"
-#include "console/console.h"
 #include "loop/coder_cost.h"
 #include "loop/metrics.h"
 #include "loop/parts.h"

@@ -1,8 +1,8 @@
 #include "loop/rollout.h"
 
+#include "base/keyed.h"
 #include "loop/rounds_in_flight.h"
 #include "loop/stopwatch.h"
-#include "random/keyed.h"
 
 #include <kgrpo/sdk/error.h>
 

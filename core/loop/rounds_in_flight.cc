@@ -1,6 +1,6 @@
 #include "loop/rounds_in_flight.h"
 
-#include "random/keyed.h"
+#include "base/keyed.h"
 
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>

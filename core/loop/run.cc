@@ -1,7 +1,7 @@
 #include "loop/run.h"
 
+#include "base/cancel.h"
 #include "config/hidden_keys.h"
-#include "host/cancel.h"
 #include "loop/best_kernels.h"
 #include "loop/checkpoint.h"
 #include "loop/coder_cost.h"

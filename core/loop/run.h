@@ -10,8 +10,8 @@
 #ifndef KGRPO_LOOP_RUN_H
 #define KGRPO_LOOP_RUN_H
 
+#include "base/console.h"
 #include "config/pipeline.h"
-#include "console/console.h"
 #include "loop/parts.h"
 #include "loop/run_problems.h"
 #include "store/fault.h"

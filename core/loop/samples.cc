@@ -1,6 +1,6 @@
 #include "loop/samples.h"
 
-#include "random/keyed.h"
+#include "base/keyed.h"
 
 namespace kgrpo {
 

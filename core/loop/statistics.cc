@@ -1,6 +1,6 @@
 #include "loop/statistics.h"
 
-#include "random/keyed.h"
+#include "base/keyed.h"
 
 #include <algorithm>
 #include <cmath>

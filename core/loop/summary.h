@@ -3,8 +3,8 @@
 #ifndef KGRPO_LOOP_SUMMARY_H
 #define KGRPO_LOOP_SUMMARY_H
 
+#include "base/console.h"
 #include "config/pipeline.h"
-#include "console/console.h"
 #include "loop/metrics.h"
 #include "loop/parts.h"
 #include "loop/problem_set.h"

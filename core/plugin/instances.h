@@ -28,7 +28,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "host/plugin_calls.h"
+#include "base/plugin_calls.h"
 #include "plugin/in_flight.h"
 #include "plugin/records.h"
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "host/faults.h"
+#include "base/faults.h"
 
 namespace kgrpo {
 namespace {

@@ -11,7 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "plugin/role.h"
+#include "base/role.h"
 
 namespace kgrpo {
 

@@ -14,8 +14,8 @@
 #include <sstream>
 #include <string>
 
+#include "base/directories.h"
 #include "config/schema.h"
-#include "host/directories.h"
 #include "plugin/child.h"
 #include "plugin/library.h"
 #include "plugin/validate_create.h"

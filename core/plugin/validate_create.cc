@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "base/services.h"
 #include "config/load.h"
 #include "config/schema.h"
-#include "host/services.h"
 #include "plugin/validate_calls.h"
 
 namespace kgrpo::validate {

@@ -27,7 +27,7 @@
 #include "coder_offline/coder.h"
 #include "coder_offline/techniques.h"
 
-#include "host/services.h"
+#include "base/services.h"
 #include "plugin/instances.h"
 #include "plugin/loader.h"
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "digest/sha256.h"
+#include <kgrpo/support/sha256.h>
 #include "evaluator_cuda/judges.h"
 #include "evaluator_shared/interface.h"
 #include "evaluator_shared/judgement_memory.h"

@@ -59,7 +59,7 @@ class Judge {
                      bool show_hidden = false);
 
   // What the launches of one call at the timing size are counted to do, without any verdict on `source`. Used to fit
-  // and to try the time model (bench/calibrate). [any thread]
+  // and to try the time model (tools/calibrate). [any thread]
   Trouble Count(const OpenProblem& open, const std::string& source, CallRecord* record);
 
   // "H100 model"

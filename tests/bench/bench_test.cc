@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "command.h"
-#include "figures.h"
-#include "variants.h"
+#include "common/command.h"
+#include "common/figures.h"
+#include "common/variants.h"
 
 namespace kgrpo::bench {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "host/directories.h"
+#include "base/directories.h"
 #include "host_binary.h"
 
 namespace kgrpo {

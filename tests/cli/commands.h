@@ -12,7 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "host/directories.h"
+#include "base/directories.h"
 #include "host_binary.h"
 
 namespace kgrpo {

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <string>
 
-#include "host/directories.h"
+#include "base/directories.h"
 
 namespace kgrpo {
 namespace {

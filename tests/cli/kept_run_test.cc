@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "host/directories.h"
+#include "base/directories.h"
 #include "host_binary.h"
 
 namespace kgrpo {

@@ -21,7 +21,7 @@
 #include <thread>
 #include <vector>
 
-#include "host/directories.h"
+#include "base/directories.h"
 #include "host_binary.h"
 
 namespace kgrpo {

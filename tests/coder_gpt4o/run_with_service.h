@@ -5,7 +5,7 @@
 
 #include "../cli/host_binary.h"
 #include "../coder_gpt4o_client/server.h"
-#include "host/directories.h"
+#include "base/directories.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

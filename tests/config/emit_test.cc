@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/keyed.h"
 #include "config/node.h"
-#include "random/keyed.h"
 
 namespace kgrpo {
 namespace {

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "base/directories.h"
 #include "config/pipeline_schema.h"
 #include "fake_schemas.h"
-#include "host/directories.h"
 
 namespace kgrpo {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "random/keyed.h"
+#include "base/keyed.h"
 
 namespace kgrpo {
 namespace {

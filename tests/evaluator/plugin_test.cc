@@ -15,7 +15,7 @@
 #include <vector>
 
 #include <kgrpo/support/evaluation.h>
-#include "host/services.h"
+#include "base/services.h"
 
 namespace kgrpo {
 namespace {

@@ -1,5 +1,5 @@
 // console/console.h: what a pipe and a terminal get.
-#include "console/console.h"
+#include "base/console.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

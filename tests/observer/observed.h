@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "host/directories.h"
-#include "host/services.h"
+#include "base/directories.h"
+#include "base/services.h"
 #include "plugin/instances.h"
 #include "plugin/loader.h"
 

@@ -21,7 +21,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "plugin/role.h"
+#include "base/role.h"
 
 extern "C" int kgrpo_abi_compiles_as_c11(void);  // abi_c11.c
 

@@ -1,5 +1,5 @@
 // Exclusive use of devices: one at a time, in the order of asking, and not while another process has the device.
-#include "host/device_locks.h"
+#include "base/device_locks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,8 +18,8 @@
 #include <thread>
 #include <vector>
 
-#include "host/cancel.h"
-#include "host/services.h"
+#include "base/cancel.h"
+#include "base/services.h"
 
 namespace kgrpo {
 namespace {

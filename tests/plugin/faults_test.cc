@@ -1,6 +1,6 @@
 // What the process says when a plugin crashes, calls exit() or is waited for after Ctrl-C. Each in a process of its
 // own.
-#include "host/faults.h"
+#include "base/faults.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -15,8 +15,8 @@
 #include <thread>
 #include <vector>
 
-#include "host/cancel.h"
-#include "host/plugin_calls.h"
+#include "base/cancel.h"
+#include "base/plugin_calls.h"
 #include "in_process.h"
 #include "plugin/instances.h"
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "host/directories.h"
+#include "base/directories.h"
 
 namespace kgrpo {
 namespace {

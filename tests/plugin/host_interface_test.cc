@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "host/cancel.h"
+#include "base/cancel.h"
 #include "in_process.h"
 
 namespace kgrpo {

@@ -12,7 +12,7 @@
 #include <functional>
 #include <string>
 
-#include "host/services.h"
+#include "base/services.h"
 #include "plugin/library.h"
 
 namespace kgrpo::test {

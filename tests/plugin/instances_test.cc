@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "host/directories.h"
+#include "base/directories.h"
 #include "in_process.h"
 
 // Instances of the tables below.

@@ -10,7 +10,7 @@
 #include <functional>
 #include <string>
 
-#include "host/directories.h"
+#include "base/directories.h"
 #include "plugin/catalog.h"
 #include "plugin/instances.h"
 

@@ -1,5 +1,5 @@
 // What the host offers to plugins: metrics, folders, random numbers, the stop flag. Device locks: device_locks_test.cc.
-#include "host/services.h"
+#include "base/services.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "host/log.h"
-#include "random/keyed.h"
+#include "base/keyed.h"
+#include "base/log.h"
 
 namespace kgrpo {
 namespace {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prints the lines of Keyed.NeverChanges in tests/random/keyed_test.cc.
 
-Philox4x32-10 and the cascade over it, written from the paper and from the comment in core/random/keyed.h.
+Philox4x32-10 and the cascade over it, written from the paper and from the comment in core/base/keyed.h.
 """
 MASK32 = 0xFFFFFFFF
 

@@ -1,4 +1,4 @@
-// Random well-formed kernels: the same number gives the same kernel everywhere. bench/sim_vs_gpu compares what a GPU
+// Random well-formed kernels: the same number gives the same kernel everywhere. tools/sim_vs_gpu compares what a GPU
 // and the interpreter make of them; generated_test.cc compares the interpreter with the host's compiler on those that a
 // host can run too.
 //

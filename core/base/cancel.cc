@@ -1,0 +1,79 @@
+#include "base/cancel.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <limits>
+
+#include "base/plugin_calls.h"
+#include "base/signal_text.h"
+
+namespace kgrpo {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::atomic<bool> cancel_requested{false};
+std::atomic<Clock::time_point> deadline{Clock::time_point::max()};
+std::atomic<uint64_t> step_under_way{0};
+bool on_terminal = false;  // standard error is one: "^C" stands on the line already
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<uint64_t>::is_always_lock_free,
+              "signal handlers use them");
+
+// A call of a plugin may take minutes to notice the stop: a person hears at once that it was seen.
+void OnSignal(int signal) {
+  RequestCancel();
+  SignalText text, calls;
+  const uint64_t step = step_under_way.load(std::memory_order_relaxed);
+  const bool called = AppendCallsUnderWay(calls);
+  text << (on_terminal ? "\n" : "") << "kgrpo-host: stopping";
+  if (step > 0) text << " after step " << step;
+  if (called) (text << (step > 0 ? ", now in " : " after ")).Append(calls);
+  text << (signal == SIGINT ? "; press Ctrl-C again to end now\n" : "; a second signal ends it now\n");
+  text.Write();
+}
+
+}  // namespace
+
+void HandleSignals() {
+  struct sigaction action = {};
+  on_terminal = isatty(STDERR_FILENO) == 1;
+  action.sa_handler = OnSignal;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);  // the next one finds the default action: it ends us
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  // A terminal that closes; under nohup it is ignored, and stays so.
+  struct sigaction before = {};
+  if (sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
+}
+
+void NoteStepUnderWay(uint64_t step) {
+  step_under_way = step;
+}
+
+void SetDeadline(double seconds) {
+  deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+double SecondsToDeadline() {
+  const Clock::time_point end = deadline;
+  if (end == Clock::time_point::max()) return std::numeric_limits<double>::infinity();
+  return std::max(0.0, std::chrono::duration<double>(end - Clock::now()).count());
+}
+
+bool CancelRequested() {
+  return cancel_requested.load(std::memory_order_relaxed) || SecondsToDeadline() == 0;
+}
+void RequestCancel() {
+  cancel_requested.store(true, std::memory_order_relaxed);
+}
+void ClearCancel() {
+  cancel_requested.store(false, std::memory_order_relaxed);
+  deadline = Clock::time_point::max();
+}
+
+}  // namespace kgrpo

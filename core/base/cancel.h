@@ -1,0 +1,29 @@
+// The one flag that says "the user asked to stop", and the time at which it will be set by itself. Set by Ctrl-C,
+// SIGTERM and SIGHUP once HandleSignals was called; polled by the loop, by long commands, and by plugins through
+// kgrpo_host_interface.
+#ifndef KGRPO_BASE_CANCEL_H
+#define KGRPO_BASE_CANCEL_H
+
+#include <cstdint>
+
+namespace kgrpo {
+
+// From now on the first SIGINT, SIGTERM or SIGHUP (unless that is ignored, as by nohup) requests a stop and says at
+// once on standard error what it waits for; a second one ends the process at once, as it would by default. Call once,
+// before threads start.
+void HandleSignals();
+
+// What the first of these signals says is waited for: "step 3", until the next call. 0: nothing in particular.
+// [any thread]
+void NoteStepUnderWay(uint64_t step);
+
+// Requests a stop that many seconds from now. Once a process. [any thread]
+void SetDeadline(double seconds);
+double SecondsToDeadline();  // infinity where none is set, at least 0. [any thread]
+
+bool CancelRequested();  // also once the deadline has passed. [any thread]
+void RequestCancel();    // [any thread, also a signal handler]
+void ClearCancel();      // for tests: as if nobody had asked
+
+}  // namespace kgrpo
+#endif

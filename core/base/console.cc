@@ -1,0 +1,170 @@
+#include "base/console.h"
+
+#include <kgrpo/support/number_text.h>  // FormatDollars
+#include "base/log.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstdio>
+#include <iostream>
+
+namespace kgrpo {
+namespace {
+
+template <typename... Arguments>
+std::string Format(const char* format, Arguments... arguments) {
+  char text[256];
+  std::snprintf(text, sizeof text, format, arguments...);
+  return text;
+}
+
+// `whole`: with the rates that a narrow terminal has no room for.
+std::string StepText(const StepLine& line, bool whole) {
+  const int width = static_cast<int>(std::to_string(line.steps).size());
+  std::string text = Format("step %*llu/%llu  %s", width, static_cast<unsigned long long>(line.step),
+                            static_cast<unsigned long long>(line.steps), line.stage.c_str());
+  if (line.has_rollouts) {
+    text += Format("  reward %6.3f  correct %3.0f%%", line.reward, 100 * line.correct_rate);
+    if (whole) {
+      text += Format("  failed %2.0f%%  n/a %2.0f%%  unclear %2.0f%%", 100 * line.failed_rate,
+                     100 * line.not_applicable_rate, 100 * line.unclear_rate);
+    }
+    text += line.speedup > 0 ? Format("  speedup %5.2fx%s", line.speedup, line.modelled ? " (modelled)" : "")
+                             : "  speedup   none";
+    text += Format("  favourite %2.0f%%", 100 * line.favourite_share);
+    if (whole) text += Format("  entropy %.1f", line.entropy);
+    if (line.coder_error_rate > 0) text += Format("  coder errors %.0f%%", std::ceil(100 * line.coder_error_rate));
+  }
+  if (line.cost > 0) text += "  " + FormatDollars(line.cost);
+  if (line.has_loss && !line.has_rollouts) text += Format("  loss %.4f", line.loss);
+  text += Format("  %.1f s", line.seconds);
+  if (!whole) return text;
+  std::string parts;
+  for (const auto& [name, seconds] : line.parts) {
+    if (seconds >= 0.05) parts += (parts.empty() ? "" : ", ") + name + Format(" %.1f", seconds);
+  }
+  return parts.empty() ? text : text + " (" + parts + ")";
+}
+
+}  // namespace
+
+size_t Columns(const std::string& text) {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
+
+Console::Console(std::ostream& out, bool terminal, size_t columns)
+    : out_(out), terminal_(terminal), columns_(columns) {}
+
+void Console::Clear() {
+  if (std::exchange(moving_, false)) out_ << "\r\033[K";
+}
+
+void Console::Finish() {
+  if (std::exchange(moving_, false)) out_ << '\n';
+  out_.flush();
+}
+
+void Console::Header(const std::string& title, const std::vector<std::pair<std::string, std::string>>& lines) {
+  Clear();
+  out_ << PrintableText(title) << '\n';
+  size_t width = 0;
+  for (const auto& line : lines) width = std::max(width, line.first.size());
+  for (const auto& [name, text] : lines) {
+    std::string indented;
+    for (const char c : PrintableText(text)) {
+      indented += c;
+      if (c == '\n') indented.append(width + 4, ' ');
+    }
+    out_ << "  " << name << std::string(width - name.size() + 2, ' ') << indented << '\n';
+  }
+  out_.flush();
+}
+
+void Console::Step(const StepLine& line) {
+  if (first_step_ == 0) first_step_ = line.step;
+  const std::string text = StepText(line, !terminal_);
+  if (!terminal_) {
+    out_ << text << '\n' << std::flush;
+    return;
+  }
+  if (line.has_rollouts) rewards_.push_back(line.reward);
+  const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  const double done = static_cast<double>(line.step - first_step_ + 1);
+  const double left = elapsed / done * static_cast<double>(line.steps - line.step);
+  std::string moving = text + "  " + FormatDuration(left) + " left";
+  const size_t used = Columns(moving) + 2;
+  if (!rewards_.empty() && used + 8 < columns_)
+    moving += "  " + Sparkline(rewards_, std::min<size_t>(columns_ - used - 1, 40));
+  if (Columns(moving) >= columns_) moving = text.substr(0, columns_ > 0 ? columns_ - 1 : 0);
+  out_ << "\r\033[K" << moving << std::flush;
+  moving_ = true;
+}
+
+void Console::Note(const std::string& text) {
+  Clear();
+  out_ << PrintableText(text) << '\n' << std::flush;
+}
+
+void Console::Table(const std::string& title, const std::vector<std::string>& columns,
+                    const std::vector<std::vector<std::string>>& rows) {
+  Clear();
+  std::vector<size_t> widths(columns.size());
+  std::vector<bool> numbers(columns.size(), true);  // a column of nothing else is aligned to the right
+  for (size_t i = 0; i < columns.size(); ++i) {
+    widths[i] = Columns(columns[i]);
+    for (const auto& row : rows) {
+      widths[i] = std::max(widths[i], Columns(row[i]));
+      if (row[i].empty() || (row[i][0] != '-' && std::isdigit(static_cast<unsigned char>(row[i][0])) == 0))
+        numbers[i] = false;
+    }
+  }
+  const auto write = [&](const std::vector<std::string>& row) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) {
+      const std::string padding(widths[i] - std::min(widths[i], Columns(row[i])), ' ');
+      const std::string cell = PrintableText(row[i]);
+      line += "  " + (numbers[i] ? padding + cell : cell + padding);
+    }
+    while (!line.empty() && line.back() == ' ') line.pop_back();
+    out_ << line << '\n';
+  };
+  if (!title.empty()) out_ << title << '\n';
+  write(columns);
+  for (const auto& row : rows) write(row);
+  out_.flush();
+}
+
+std::string Sparkline(const std::vector<double>& values, size_t width) {
+  static constexpr const char* kBars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  const size_t count = std::min(width, values.size());
+  if (count == 0) return "";
+  const auto first = values.end() - static_cast<std::ptrdiff_t>(count);
+  const auto [least, greatest] = std::minmax_element(first, values.end());
+  std::string line;
+  for (auto value = first; value != values.end(); ++value) {
+    const double share = *greatest > *least ? (*value - *least) / (*greatest - *least) : 0;
+    line += kBars[std::min<size_t>(7, static_cast<size_t>(share * 8))];
+  }
+  return line;
+}
+
+std::string FormatDuration(double seconds) {
+  const auto whole = static_cast<long long>(std::llround(seconds));
+  if (whole < 60) return Format("%lld s", whole);
+  if (whole < 3600) return Format("%lld min %lld s", whole / 60, whole % 60);
+  return Format("%lld h %lld min", whole / 3600, whole % 3600 / 60);
+}
+
+Console StandardConsole() {
+  winsize size{};
+  const bool terminal = isatty(STDOUT_FILENO) != 0;
+  const bool known = terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return Console(std::cout, terminal, known ? size.ws_col : 80);
+}
+
+}  // namespace kgrpo

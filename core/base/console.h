@@ -1,0 +1,80 @@
+// What a person sees of a run: a header, a line a step (or, on a terminal, one line that moves), what was measured on
+// held-out problems, and a summary. Plain text on a pipe: no carriage returns, no colours. Used by the loop; one
+// thread.
+//
+// Text from models, coders and compilers is data: control characters in it are shown, not sent.
+#ifndef KGRPO_BASE_CONSOLE_H
+#define KGRPO_BASE_CONSOLE_H
+
+#include <chrono>
+#include <cstdint>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kgrpo {
+
+// What is shown of a step.
+struct StepLine {
+  uint64_t step = 0, steps = 0;
+  std::string stage;
+  bool has_rollouts = false;
+  double reward = 0;
+  // Shares of the rounds: the kernel was right; it was wrong, or did not compile or run; the suggestion did not apply;
+  // it was not understood.
+  double correct_rate = 0, failed_rate = 0, not_applicable_rate = 0, unclear_rate = 0;
+  double speedup = 0;           // geometric mean over right kernels; 0 where there is none
+  double coder_error_rate = 0;  // of the coder's answers; shown where there are such
+  double cost = 0;              // of the coder in the run so far, US dollars; shown where there is any
+  double favourite_share = 0;
+  double entropy = 0;  // of the suggestions, in nats
+  double loss = 0;     // shown where there are no rollouts
+  bool has_loss = false;
+  double seconds = 0;
+  std::vector<std::pair<std::string, double>> parts;  // what they went into; those below a tenth are not shown
+  bool modelled = false;                              // speedups are of modelled times
+};
+
+class Console {
+ public:
+  // `terminal`: `out` is one, `columns` wide.
+  Console(std::ostream& out, bool terminal, size_t columns = 80);
+
+  // Named lines about what is in force: {"evaluator", "..."}; texts of several lines are indented.
+  void Header(const std::string& title, const std::vector<std::pair<std::string, std::string>>& lines);
+  void Step(const StepLine& line);
+  // A line that stays, about something that happened: a new stage, a checkpoint, a stop.
+  void Note(const std::string& text);
+  // Each row has a cell a column. Columns of numbers are aligned to the right.
+  void Table(const std::string& title, const std::vector<std::string>& columns,
+             const std::vector<std::vector<std::string>>& rows);
+  // Ends the moving line, if there is one.
+  void Finish();
+
+ private:
+  void Clear();
+
+  std::ostream& out_;
+  bool terminal_;
+  size_t columns_;
+  bool moving_ = false;  // the last thing written is the moving line
+  std::vector<double> rewards_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  uint64_t first_step_ = 0;
+};
+
+// Bars of eight heights, one a value, from the least to the greatest of the last `width`: "▁▂▅█".
+std::string Sparkline(const std::vector<double>& values, size_t width);
+
+// How many columns a text takes: bytes that continue a UTF-8 character take none.
+size_t Columns(const std::string& text);
+
+// "45 s", "3 min 20 s", "2 h 5 min".
+std::string FormatDuration(double seconds);
+
+// A console on standard output, and whether that is a terminal.
+Console StandardConsole();
+
+}  // namespace kgrpo
+#endif

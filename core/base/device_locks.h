@@ -1,0 +1,70 @@
+// Exclusive use of devices: what kgrpo_host_interface.lock_device offers. Within this process by name; among the
+// processes of one machine by a lock file a device (machine_lock.h), so that two runs on one GPU don't disturb each
+// other's timing. All instances of a run share one of these.
+//
+// Whoever waits longest comes next, in both: a policy that gives the device up between two pieces of work and asks for
+// it again at once does not starve the judges that wait.
+#ifndef KGRPO_BASE_DEVICE_LOCKS_H
+#define KGRPO_BASE_DEVICE_LOCKS_H
+
+#include <condition_variable>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "base/machine_lock.h"
+
+namespace kgrpo {
+
+class DeviceLocks {
+ public:
+  struct Options {
+    // A device's name on this machine, the same in every process ("GPU-8a3f..."); empty where no other process is to
+    // be kept away from it. Asked once a device.
+    std::function<std::string(const std::string& device)> identity;
+    std::filesystem::path directory;              // of the lock files
+    std::function<void(const std::string&)> say;  // a line for the user
+  };
+
+  DeviceLocks() = default;  // within this process alone
+  explicit DeviceLocks(Options options) : options_(std::move(options)) {}
+
+  // "cuda" is "cuda:0". Blocks until the device is free. Once the user asked to stop, other processes are no longer
+  // waited for: what this one still does is short, and must not fail (a last checkpoint). Throws
+  // kgrpo::Error(INTERNAL) when this thread holds the device already: it would wait for itself. [any thread]
+  void Lock(std::string_view device);
+
+  // Ends the calling thread's use of the device. Throws INTERNAL when it does not hold it. [the thread that locked]
+  void Unlock(std::string_view device);
+
+  // How long the calling thread has waited in Lock, of whichever object, since it began.
+  static double SecondsWaited();
+  // The same of all threads together.
+  static double AllSecondsWaited();
+
+ private:
+  struct Device {
+    std::deque<std::thread::id> line;  // the first has the device, the others wait in this order
+    bool opened = false;               // whether `machine` was tried; by whoever has the device
+    std::unique_ptr<MachineLock> machine;
+    bool said = false;  // that another process has it
+  };
+
+  void OpenMachineLock(const std::string& name, Device& device);
+  void LockMachine(const std::string& name, Device& device);
+  void Say(const std::string& text) const;
+
+  Options options_;
+  std::mutex mutex_;
+  std::condition_variable freed_;
+  std::map<std::string, Device> devices_;  // never shrinks
+};
+
+}  // namespace kgrpo
+#endif

@@ -1,0 +1,32 @@
+// Where files that outlive a run are kept, and folders that do not outlive a command. Used by services.h and the
+// commands.
+#ifndef KGRPO_BASE_DIRECTORIES_H
+#define KGRPO_BASE_DIRECTORIES_H
+
+#include <filesystem>
+
+namespace kgrpo {
+
+// $KGRPO_CACHE_DIR, else $XDG_CACHE_HOME/kgrpo, else ~/.cache/kgrpo; absolute. Throws kgrpo::Error when none is set. It
+// need not exist.
+std::filesystem::path CacheRoot();
+
+// Makes the folder and its parents; throws kgrpo::Error with the reason.
+void MakeDirectories(const std::filesystem::path& directory);
+
+// A new, empty folder under $TMPDIR, removed with everything in it when the object goes.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory();
+  ~TemporaryDirectory();
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace kgrpo
+#endif

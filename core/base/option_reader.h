@@ -1,0 +1,21 @@
+// Reads one value of options by its path: kgrpo_host_interface.option_number and its kin. Used by host/services.cc.
+#ifndef KGRPO_BASE_OPTION_READER_H
+#define KGRPO_BASE_OPTION_READER_H
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace kgrpo {
+
+// `options` is JSON; `path` is keys and array indices joined by dots. Each throws kgrpo::Error: INVALID where the text
+// is no JSON or the value has another type, NOT_FOUND where nothing is at the path.
+double OptionNumber(std::string_view options, std::string_view path);
+int64_t OptionInteger(std::string_view options, std::string_view path);
+bool OptionFlag(std::string_view options, std::string_view path);
+std::string OptionText(std::string_view options, std::string_view path);
+size_t OptionCount(std::string_view options, std::string_view path);  // of an array's elements or an object's members
+
+}  // namespace kgrpo
+#endif

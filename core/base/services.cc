@@ -1,0 +1,223 @@
+#include "base/services.h"
+
+#include <kgrpo/sdk/error.h>
+#include <kgrpo/sdk/text.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <compare>
+#include <exception>
+#include <numeric>
+#include <span>
+#include <utility>
+
+#include "base/cancel.h"
+#include "base/keyed.h"
+#include "base/log.h"
+#include "base/option_reader.h"
+
+namespace kgrpo {
+
+// The context behind one kgrpo_host.
+struct HostServices::InstanceServices {
+  HostServices* services;
+  std::string name;
+  std::string cache_name;
+  std::once_flag artifact_once, cache_once;
+  std::string artifact_directory, cache_directory;  // empty until asked for
+  kgrpo_host host{};
+
+  static InstanceServices& From(void* context) { return *static_cast<InstanceServices*>(context); }
+
+  static void Log(void* context, uint32_t level, kgrpo_str message) noexcept {
+    constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info, spdlog::level::warn,
+                                                     spdlog::level::err};
+    try {
+      const auto spdlog_level = level < std::size(kLevels) ? kLevels[level] : spdlog::level::err;
+      if (!spdlog::should_log(spdlog_level)) return;
+      spdlog::log(spdlog_level, "{}: {}", From(context).name, PrintableText(View(message)));
+    } catch (...) {
+      // Nobody is left to tell: a line that cannot be logged must not end the run.
+    }
+  }
+
+  static kgrpo_error* MakeErrorOf(void*, uint32_t code, kgrpo_str message) noexcept {
+    return MakeError(static_cast<kgrpo_error_code>(code), View(message));
+  }
+
+  static kgrpo_error* DeclareMetric(void* context, const kgrpo_metric_declaration* declaration) noexcept {
+    return Guard([&] { From(context).services->registry_.Declare(*declaration); });
+  }
+
+  static void ListMetrics(void* context, kgrpo_metric_declaration_sink sink) noexcept {
+    From(context).services->registry_.ForEach(
+        [&](const kgrpo_metric_declaration& declaration) { sink.put(sink.context, &declaration); });
+  }
+
+  static void AddPoint(void* context, kgrpo_str name, double value) noexcept {
+    try {
+      From(context).services->AddMetric(View(name), value);
+    } catch (...) {
+      // Out of memory for a figure: the allocation that matters will report it.
+    }
+  }
+
+  static int32_t Cancelled(void*) noexcept { return CancelRequested() ? 1 : 0; }
+  static double SecondsLeft(void*) noexcept { return SecondsToDeadline(); }
+  static void RequestStop(void* context, kgrpo_str reason) noexcept {
+    try {
+      spdlog::warn("{} asks to stop: {}", From(context).name, PrintableText(View(reason)));
+    } catch (...) {
+      // The stop matters more than its line.
+    }
+    RequestCancel();
+  }
+
+  static kgrpo_str ArtifactDirectory(void* context) noexcept {
+    InstanceServices& self = From(context);
+    return self.MadeOnce(&self.artifact_once, &self.artifact_directory,
+                         [&] { return self.services->ArtifactRoot() / self.name; });
+  }
+
+  static kgrpo_str CacheDirectory(void* context) noexcept {
+    InstanceServices& self = From(context);
+    return self.MadeOnce(&self.cache_once, &self.cache_directory, [&] {
+      const std::filesystem::path& root = self.services->options_.cache_root;
+      return std::filesystem::absolute(root.empty() ? CacheRoot() : root) / self.cache_name;
+    });
+  }
+
+  // The interface has no way to fail here: the reason is logged, and what the plugin then writes fails in its own
+  // words.
+  template <typename Place>
+  kgrpo_str MadeOnce(std::once_flag* once, std::string* directory, Place place) noexcept {
+    try {
+      std::call_once(*once, [&] {
+        try {
+          *directory = place().string();
+          MakeDirectories(*directory);
+        } catch (const std::exception& error) {
+          Log(this, KGRPO_LOG_ERROR, Str(error.what()));
+        }
+      });
+    } catch (...) {
+      // call_once has no threads to wait with: the empty text stands.
+    }
+    return Str(*directory);
+  }
+
+  static kgrpo_error* LockDevice(void* context, kgrpo_str device) noexcept {
+    return Guard([&] { From(context).services->device_locks_.Lock(View(device)); });
+  }
+
+  static void UnlockDevice(void* context, kgrpo_str device) noexcept {
+    kgrpo_error* error = Guard([&] { From(context).services->device_locks_.Unlock(View(device)); });
+    if (error == nullptr) return;
+    Log(context, KGRPO_LOG_ERROR, error->message);
+    error->release(error);
+  }
+
+  static uint64_t Random(void* context, const uint64_t* key, size_t key_size, uint64_t index) noexcept {
+    const InstanceServices& self = From(context);
+    return Keyed(self.services->options_.seed, self.name, std::span(key, key_size), index);
+  }
+
+  static kgrpo_error* NumberOption(void*, kgrpo_str options, kgrpo_str path, double* out) noexcept {
+    return Guard([&] { *out = OptionNumber(View(options), View(path)); });
+  }
+  static kgrpo_error* IntegerOption(void*, kgrpo_str options, kgrpo_str path, int64_t* out) noexcept {
+    return Guard([&] { *out = OptionInteger(View(options), View(path)); });
+  }
+  static kgrpo_error* FlagOption(void*, kgrpo_str options, kgrpo_str path, int32_t* out) noexcept {
+    return Guard([&] { *out = OptionFlag(View(options), View(path)) ? 1 : 0; });
+  }
+  static kgrpo_error* TextOption(void*, kgrpo_str options, kgrpo_str path, kgrpo_text_sink out) noexcept {
+    return Guard([&] {
+      const std::string text = OptionText(View(options), View(path));
+      out.put(out.context, Str(text));
+    });
+  }
+  static kgrpo_error* CountOption(void*, kgrpo_str options, kgrpo_str path, size_t* out) noexcept {
+    return Guard([&] { *out = OptionCount(View(options), View(path)); });
+  }
+
+  static const void* GetInterface(void*, kgrpo_str id) noexcept {
+    static constexpr kgrpo_host_interface kInterface = {sizeof(kgrpo_host_interface),
+                                                        MakeErrorOf,
+                                                        Log,
+                                                        DeclareMetric,
+                                                        ListMetrics,
+                                                        AddPoint,
+                                                        Cancelled,
+                                                        SecondsLeft,
+                                                        RequestStop,
+                                                        ArtifactDirectory,
+                                                        CacheDirectory,
+                                                        LockDevice,
+                                                        UnlockDevice,
+                                                        Random,
+                                                        NumberOption,
+                                                        IntegerOption,
+                                                        FlagOption,
+                                                        TextOption,
+                                                        CountOption};
+    return View(id) == KGRPO_HOST_INTERFACE ? &kInterface : nullptr;
+  }
+};
+
+HostServices::HostServices(HostOptions options)
+    : options_(std::move(options)),
+      device_locks_({.identity = CudaDeviceIdentity, .directory = MachineLockDirectory(), .say = [](const auto& text) {
+                       spdlog::info("{}", PrintableText(text));
+                     }}) {}
+
+HostServices::~HostServices() = default;
+
+std::filesystem::path HostServices::ArtifactRoot() {
+  if (!options_.artifact_root.empty()) return std::filesystem::absolute(options_.artifact_root);
+  std::call_once(temporary_made_, [&] { temporary_.emplace(); });
+  return temporary_->path();
+}
+
+const kgrpo_host* HostServices::ForInstance(const std::string& name, const std::string& cache_name) {
+  auto instance = std::make_unique<InstanceServices>();
+  instance->services = this;
+  instance->name = name;
+  instance->cache_name = cache_name;
+
+  instance->host = {sizeof(kgrpo_host), instance.get(), InstanceServices::GetInterface};
+  instances_.push_back(std::move(instance));
+  return &instances_.back()->host;
+}
+
+void HostServices::AddMetric(std::string_view name, double value) {
+  std::lock_guard lock(metrics_mutex_);
+  auto points = metrics_.find(name);
+  if (points == metrics_.end()) points = metrics_.emplace(name, std::vector<double>()).first;
+  points->second.push_back(value);
+}
+
+std::map<std::string, double> HostServices::TakeMetrics() {
+  decltype(metrics_) taken;
+  {
+    std::lock_guard lock(metrics_mutex_);
+    taken.swap(metrics_);
+  }
+  std::map<std::string, double> combined;
+  for (auto& [name, points] : taken) {
+    // Floating-point sums depend on the order, and figures must not depend on threads. strong_order has a place for
+    // NaN.
+    std::sort(points.begin(), points.end(), [](double a, double b) { return std::is_lt(std::strong_order(a, b)); });
+    const DeclaredMetric* declared = registry_.Find(name);
+    const kgrpo_metric_combination combination = declared == nullptr ? KGRPO_METRIC_MEAN : declared->combination;
+    if (combination == KGRPO_METRIC_MAXIMUM) {
+      combined[name] = points.back();
+      continue;
+    }
+    const double sum = std::accumulate(points.begin(), points.end(), 0.0);
+    combined[name] = combination == KGRPO_METRIC_SUM ? sum : sum / static_cast<double>(points.size());
+  }
+  return combined;
+}
+
+}  // namespace kgrpo

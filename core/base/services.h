@@ -1,0 +1,77 @@
+// What the host offers to plugins (kgrpo/host.h), made real: one HostServices a run or command, one kgrpo_host an
+// instance.
+//
+// Log lines go to spdlog's default logger under the instance's name; metrics gather until TakeMetrics; the stop flag
+// and the deadline are host/cancel.h's; device locks are shared by all instances; random numbers are random/keyed.h's
+// with the instance's name as the stream.
+#ifndef KGRPO_BASE_SERVICES_H
+#define KGRPO_BASE_SERVICES_H
+
+#include <kgrpo/host.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <kgrpo/support/metric_registry.h>
+#include "base/device_locks.h"
+#include "base/directories.h"
+
+namespace kgrpo {
+
+struct HostOptions {
+  uint64_t seed = 0;
+  std::filesystem::path
+      artifact_root;                 // each instance gets a folder in it; empty: a temporary folder, removed at the end
+  std::filesystem::path cache_root;  // each instance gets a folder in it; empty: CacheRoot()
+};
+
+class HostServices {
+ public:
+  explicit HostServices(HostOptions options);
+  ~HostServices();
+  HostServices(const HostServices&) = delete;
+  HostServices& operator=(const HostServices&) = delete;
+
+  // The services of a new instance, valid as long as this object. `name` is used in log lines, as the random stream and
+  // as the folders' name: unique within a run, the same when the run is resumed. Makes the folders; throws
+  // kgrpo::Error. `cache_name` names the cache folder where instances of one plugin are to share it. [main thread]
+  const kgrpo_host* ForInstance(const std::string& name) { return ForInstance(name, name); }
+  const kgrpo_host* ForInstance(const std::string& name, const std::string& cache_name);
+
+  // Each metric's points since the last call, combined as declared (their mean where nothing is), sorted by name,
+  // whatever order they came in. [any thread]
+  std::map<std::string, double> TakeMetrics();
+
+  // Adds a point, as plugins do. [any thread]
+  void AddMetric(std::string_view name, double value);
+
+  const MetricRegistry& metrics() const { return registry_; }
+  DeviceLocks& device_locks() { return device_locks_; }
+  const HostOptions& options() const { return options_; }
+
+ private:
+  struct InstanceServices;
+
+  // The root of artifact folders; made now if it is to be a temporary one. [any thread]
+  std::filesystem::path ArtifactRoot();
+
+  HostOptions options_;
+  std::once_flag temporary_made_;
+  std::optional<TemporaryDirectory> temporary_;
+  DeviceLocks device_locks_;
+  MetricRegistry registry_;
+  std::mutex metrics_mutex_;
+  std::map<std::string, std::vector<double>, std::less<>> metrics_;
+  std::list<std::unique_ptr<InstanceServices>> instances_;
+};
+
+}  // namespace kgrpo
+#endif
