@@ -3,6 +3,16 @@
 #include <nlohmann/json.hpp>
 
 namespace kgrpo::policy {
+namespace {
+
+// Unset where the key is absent or null.
+std::optional<int64_t> OptionalInteger(const nlohmann::json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || found->is_null()) return std::nullopt;
+  return found->get<int64_t>();
+}
+
+}  // namespace
 
 std::string_view OptionsSchema() {
   static constexpr std::string_view kSchema = R"json({
@@ -69,10 +79,10 @@ std::string_view OptionsSchema() {
     },
     "max_tokens_per_chunk": {
       "title": "tokens through the model at a time",
-      "description": "Prompts and training sequences go through the model in chunks of at most so many tokens (a longer sequence is a chunk of its own). Affects memory and speed; results change by rounding only.",
-      "type": "integer",
+      "description": "Prompts and training sequences go through the model in chunks of at most so many tokens (a longer sequence is a chunk of its own). Affects memory and speed; results change by rounding only. null: 2048 on a CPU, 16384 on a GPU.",
+      "type": ["integer", "null"],
       "minimum": 1,
-      "default": 2048
+      "default": null
     },
     "max_sequences": {
       "title": "sequences generated at a time",
@@ -83,10 +93,10 @@ std::string_view OptionsSchema() {
     },
     "activation_memory_mib": {
       "title": "memory for activations, MiB",
-      "description": "What a training forward may keep for its backward. Chunks beyond it are computed a second time in the backward.",
-      "type": "integer",
+      "description": "What a training forward may keep for its backward. Chunks beyond it are computed a second time in the backward, on a GPU layer by layer. null: 2048 on a CPU, half of what is free on a GPU.",
+      "type": ["integer", "null"],
       "minimum": 0,
-      "default": 2048
+      "default": null
     },
     "tokenizer_only": {
       "title": "tokenizer only",
@@ -110,9 +120,9 @@ PolicyOptions ParseOptions(std::string_view json) {
   options.device = object.value("device", defaults.device);
   options.threads = object.value("threads", defaults.threads);
   options.chat_template = object.value("chat_template", defaults.chat_template);
-  options.max_tokens_per_chunk = object.value("max_tokens_per_chunk", defaults.max_tokens_per_chunk);
+  options.max_tokens_per_chunk = OptionalInteger(object, "max_tokens_per_chunk");
   options.max_sequences = object.value("max_sequences", defaults.max_sequences);
-  options.activation_memory_mib = object.value("activation_memory_mib", defaults.activation_memory_mib);
+  options.activation_memory_mib = OptionalInteger(object, "activation_memory_mib");
   options.tokenizer_only = object.value("tokenizer_only", defaults.tokenizer_only);
   if (object.contains("default_system") && !object["default_system"].is_null()) {
     options.default_system = object["default_system"].get<std::string>();

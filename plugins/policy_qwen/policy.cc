@@ -30,6 +30,11 @@ constexpr const char* kCompanionFiles[] = {"config.json",
                                            "vocab.json",
                                            "merges.txt"};
 
+// What the options leave to the device: rows that go through the model together, and memory for activations. A GPU
+// wants large products, and takes what it has free.
+constexpr int64_t kTokensAChunkOnCpu = 2048, kTokensAChunkOnGpu = 16384;
+constexpr int64_t kActivationMibOnCpu = 2048;
+
 std::map<std::string, std::string> ReadCompanionFiles(const std::string& folder) {
   std::map<std::string, std::string> files;
   for (const char* name : kCompanionFiles) {
@@ -57,12 +62,18 @@ struct Scope {
 
 // Sequences that go through the model together, the shortest first.
 struct Policy::Chunk {
-  PackedBatch batch;
-  at::Tensor targets;            // int64 [outputs]: the completions' tokens
-  std::vector<int64_t> places;   // of each output in the caller's arrays
+  std::vector<PackedSequence> sequences;
+  std::vector<int64_t> targets;  // the completions' tokens
+  std::vector<int64_t> places;   // of each of them in the caller's arrays
   std::vector<int64_t> lengths;  // of the sequences
-  Activations activations;       // only where kept
-  at::Tensor hidden;             // only where kept
+
+  // On a CPU.
+  PackedBatch batch;
+  at::Tensor target_ids;    // int64 [outputs]
+  Activations activations;  // only where kept
+  at::Tensor hidden;        // only where kept
+
+  GpuPass pass;  // on a GPU
 };
 
 struct ForwardContext {
@@ -99,6 +110,7 @@ Policy::Policy(const PolicyOptions& options, uint64_t seed)
   const Scope scope(device_);
   current_ = ParameterSet(config_, dtype_, device_);
   rotary_ = std::make_unique<RotaryTable>(config_, dtype_, device_);
+  if (device_.is_cuda()) gpu_scorer_ = std::make_unique<GpuScorer>(config_, dtype_, device_);
   if (options_.random_weights) {
     InitializeParameters(config_, seed, current_);
   } else {
@@ -164,8 +176,9 @@ void Policy::Generate(const std::vector<GenerationRequest>& requests, const Samp
   for (size_t i = 0; i < requests.size(); ++i) CheckPrompt(requests[i].prompt, "request " + std::to_string(i));
   UseThreads();
   const Scope scope(device_);
-  policy::Generate(config_, current_.weights(), *rotary_, {options_.max_sequences, options_.max_tokens_per_chunk},
-                   requests, options, sink, cancelled);
+  policy::Generate(config_, current_.weights(), *rotary_,
+                   {options_.max_sequences, options_.max_tokens_per_chunk.value_or(kTokensAChunkOnCpu)}, requests,
+                   options, sink, cancelled);
 }
 
 void Policy::CheckSequences(std::span<const ScoredSequence> sequences) const {
@@ -185,7 +198,9 @@ void Policy::CheckSequences(std::span<const ScoredSequence> sequences) const {
 }
 
 // The last token of a completion is never an input; the row before each of its tokens predicts it.
-std::vector<Policy::Chunk> Policy::MakeChunks(std::span<const ScoredSequence> sequences) {
+std::vector<Policy::Chunk> Policy::MakeChunks(std::span<const ScoredSequence> sequences) const {
+  const int64_t most_rows =
+      options_.max_tokens_per_chunk.value_or(device_.is_cpu() ? kTokensAChunkOnCpu : kTokensAChunkOnGpu);
   std::vector<int64_t> first_place(sequences.size());
   int64_t place = 0;
   for (size_t i = 0; i < sequences.size(); ++i) {
@@ -202,26 +217,22 @@ std::vector<Policy::Chunk> Policy::MakeChunks(std::span<const ScoredSequence> se
   std::vector<Chunk> chunks;
   for (size_t begin = 0; begin < order.size();) {
     Chunk chunk;
-    std::vector<PackedSequence> packed;
-    std::vector<int64_t> targets;
     int64_t rows = 0;
     size_t end = begin;
-    for (; end < order.size() && (end == begin || rows + rows_of(order[end]) <= options_.max_tokens_per_chunk); ++end) {
+    for (; end < order.size() && (end == begin || rows + rows_of(order[end]) <= most_rows); ++end) {
       const ScoredSequence& sequence = sequences[order[end]];
       PackedSequence input;
       input.ids.assign(sequence.prompt.begin(), sequence.prompt.end());
       input.ids.insert(input.ids.end(), sequence.completion.begin(), sequence.completion.end() - 1);
       input.output_count = static_cast<int64_t>(sequence.completion.size());
       for (size_t j = 0; j < sequence.completion.size(); ++j) {
-        targets.push_back(sequence.completion[j]);
+        chunk.targets.push_back(sequence.completion[j]);
         chunk.places.push_back(first_place[order[end]] + static_cast<int64_t>(j));
       }
       rows += rows_of(order[end]);
       chunk.lengths.push_back(rows_of(order[end]));
-      packed.push_back(std::move(input));
+      chunk.sequences.push_back(std::move(input));
     }
-    chunk.batch = PackSequences(config_, packed, *rotary_, device_);
-    chunk.targets = IndexTensor(targets, device_);
     chunks.push_back(std::move(chunk));
     begin = end;
   }
@@ -238,6 +249,28 @@ int64_t Policy::ActivationBytes(const Chunk& chunk) const {
   return elements * config_.layer_count * static_cast<int64_t>(c10::elementSize(dtype_));
 }
 
+TokenLogprobs Policy::ForwardOnCpu(Chunk& chunk, const Weights& weights, double temperature, bool need_gradient,
+                                   bool want_entropies, int64_t& memory_left) {
+  chunk.batch = PackSequences(config_, chunk.sequences, *rotary_, device_);
+  chunk.target_ids = IndexTensor(chunk.targets, device_);
+  const bool keep = need_gradient && ActivationBytes(chunk) <= memory_left;
+  if (keep) memory_left -= ActivationBytes(chunk);
+  const at::Tensor hidden =
+      TransformerForward(config_, weights, chunk.batch, keep ? &chunk.activations : nullptr, nullptr);
+  if (keep) chunk.hidden = hidden;
+  return ComputeTokenLogprobs(hidden, weights.head, chunk.target_ids, temperature, want_entropies);
+}
+
+TokenLogprobs Policy::ForwardOnGpu(Chunk& chunk, const Weights& weights, double temperature, bool need_gradient,
+                                   bool want_entropies) {
+  std::optional<int64_t> memory = options_.activation_memory_mib;
+  if (memory) *memory <<= 20;
+  GpuScorer::Result result =
+      gpu_scorer_->Forward(weights, chunk.sequences, chunk.targets, temperature, want_entropies, need_gradient, memory);
+  chunk.pass = std::move(result.pass);
+  return {result.logprobs, result.entropies};
+}
+
 ForwardContextPtr Policy::Forward(std::span<const ScoredSequence> sequences, Copy copy, double temperature,
                                   bool need_gradient, const at::Tensor& logprobs, const at::Tensor& entropies) {
   const Weights& weights = SetOf(copy).weights();
@@ -252,16 +285,12 @@ ForwardContextPtr Policy::Forward(std::span<const ScoredSequence> sequences, Cop
   const Scope scope(device_);
 
   ForwardContextPtr context(need_gradient ? new ForwardContext : nullptr);
-  int64_t memory_left = options_.activation_memory_mib * 1024 * 1024;
+  int64_t memory_left = options_.activation_memory_mib.value_or(kActivationMibOnCpu) << 20;
   std::vector<Chunk> chunks = MakeChunks(sequences);
   for (Chunk& chunk : chunks) {
-    const bool keep = need_gradient && ActivationBytes(chunk) <= memory_left;
-    if (keep) memory_left -= ActivationBytes(chunk);
-    const at::Tensor hidden =
-        TransformerForward(config_, weights, chunk.batch, keep ? &chunk.activations : nullptr, nullptr);
-    if (keep) chunk.hidden = hidden;
     const TokenLogprobs result =
-        ComputeTokenLogprobs(hidden, weights.head, chunk.targets, temperature, entropies.defined());
+        device_.is_cpu() ? ForwardOnCpu(chunk, weights, temperature, need_gradient, entropies.defined(), memory_left)
+                         : ForwardOnGpu(chunk, weights, temperature, need_gradient, entropies.defined());
     const at::Tensor places = IndexTensor(chunk.places, logprobs.device());
     at::Tensor(logprobs).index_copy_(0, places, result.logprobs.to(logprobs.device()));
     if (entropies.defined()) at::Tensor(entropies).index_copy_(0, places, result.entropies.to(entropies.device()));
@@ -279,13 +308,17 @@ void Policy::Backward(ForwardContextPtr context, const at::Tensor& d_logprobs) {
   UseThreads();
   const Scope scope(device_);
   for (Chunk& chunk : context->chunks) {
-    if (!chunk.hidden.defined()) {
-      chunk.hidden = TransformerForward(config_, weights, chunk.batch, &chunk.activations, nullptr);
-    }
     const at::Tensor d = d_logprobs.index_select(0, IndexTensor(chunk.places, d_logprobs.device())).to(device_);
-    const at::Tensor d_hidden =
-        TokenLogprobsBackward(d, chunk.hidden, weights.head, gradients.head, chunk.targets, context->temperature);
-    TransformerBackward(config_, weights, gradients, chunk.batch, chunk.activations, d_hidden);
+    if (gpu_scorer_ != nullptr) {
+      gpu_scorer_->Backward(weights, gradients, std::move(chunk.pass), context->temperature, d);
+    } else {
+      if (!chunk.hidden.defined()) {
+        chunk.hidden = TransformerForward(config_, weights, chunk.batch, &chunk.activations, nullptr);
+      }
+      const at::Tensor d_hidden =
+          TokenLogprobsBackward(d, chunk.hidden, weights.head, gradients.head, chunk.target_ids, context->temperature);
+      TransformerBackward(config_, weights, gradients, chunk.batch, chunk.activations, d_hidden);
+    }
     chunk = Chunk();
   }
 }

@@ -18,9 +18,11 @@
 #include <string>
 #include <vector>
 
+#include "policy_qwen/gpu_training/gpu_scorer.h"
 #include "policy_qwen/model/config.h"
 #include "policy_qwen/model/generator.h"
 #include "policy_qwen/model/parameters.h"
+#include "policy_qwen/model/token_logprobs.h"
 #include "policy_qwen/model/transformer.h"
 #include "policy_qwen/tokenizer/chat_template.h"
 #include "policy_qwen/tokenizer/tokenizer.h"
@@ -37,9 +39,9 @@ struct PolicyOptions {
   std::string chat_template = "auto";
   std::optional<std::string> default_system;
   std::optional<bool> enable_thinking;
-  int64_t max_tokens_per_chunk = 2048;
+  std::optional<int64_t> max_tokens_per_chunk;  // unset: the device's choice
   int64_t max_sequences = 256;
-  int64_t activation_memory_mib = 2048;
+  std::optional<int64_t> activation_memory_mib;  // likewise
   bool tokenizer_only = false;
 };
 
@@ -113,8 +115,12 @@ class Policy {
   void UseThreads() const;
   void CheckIds(std::span<const int32_t> ids, const std::string& what) const;
   void CheckSequences(std::span<const ScoredSequence> sequences) const;
-  std::vector<Chunk> MakeChunks(std::span<const ScoredSequence> sequences);
+  std::vector<Chunk> MakeChunks(std::span<const ScoredSequence> sequences) const;
   int64_t ActivationBytes(const Chunk& chunk) const;
+  TokenLogprobs ForwardOnCpu(Chunk& chunk, const Weights& weights, double temperature, bool need_gradient,
+                             bool want_entropies, int64_t& memory_left);
+  TokenLogprobs ForwardOnGpu(Chunk& chunk, const Weights& weights, double temperature, bool need_gradient,
+                             bool want_entropies);
 
   PolicyOptions options_;
   tokenizer::Tokenizer tokenizer_;
@@ -124,6 +130,7 @@ class Policy {
   std::map<std::string, std::string> files_;  // of the model folder, besides weights: what Save writes again
   ParameterSet current_, reference_, gradients_;
   std::unique_ptr<RotaryTable> rotary_;
+  std::unique_ptr<GpuScorer> gpu_scorer_;  // on a GPU
 };
 
 }  // namespace kgrpo::policy

@@ -64,49 +64,49 @@ struct AdamW::Loaded {
 AdamW::AdamW(ParameterSet parameters, const AdamWOptions& options, CudaTensorMathFactory cuda)
     : set_(std::move(parameters)), options_(options), math_(MathFor(set_, cuda)) {}
 
-AdamW::Moments AdamW::MakeMoments(const Parameter& parameter) {
+AdamW::Moments AdamW::MakeMoments(const ParameterSpan& span) {
   Moments made;
-  made.first = math_->Allocate(parameter.count);
-  made.second = math_->Allocate(parameter.count);
-  if (parameter.value_type == ValueType::kBfloat16) made.master = math_->Allocate(parameter.count);
+  made.first = math_->Allocate(span.count);
+  made.second = math_->Allocate(span.count);
+  if (span.value_type == ValueType::kBfloat16) made.master = math_->Allocate(span.count);
   return made;
 }
 
 void AdamW::EnsureMoments() {
   if (!moments_.empty()) return;
   std::vector<Moments> made;
-  for (const Parameter& parameter : set_.parameters) {
-    made.push_back(MakeMoments(parameter));
-    if (made.back().master != nullptr) math_->Widen(parameter.value, made.back().master->data(), parameter.count);
+  for (const ParameterSpan& span : set_.spans) {
+    made.push_back(MakeMoments(span));
+    if (made.back().master != nullptr) math_->Widen(span.value, made.back().master->data(), span.count);
   }
   moments_ = std::move(made);
 }
 
 double AdamW::GradientNorm() {
   double sum = 0;
-  for (const Parameter& parameter : set_.parameters) sum += math_->SumOfSquares(parameter.gradient, parameter.count);
+  for (const ParameterSpan& span : set_.spans) sum += math_->SumOfSquares(span.gradient, span.count);
   return std::sqrt(sum);
 }
 
 void AdamW::Step(double learning_rate, double gradient_scale) {
   EnsureMoments();
   ++steps_;
-  for (size_t i = 0; i < set_.parameters.size(); ++i) {
-    const Parameter& parameter = set_.parameters[i];
+  for (size_t i = 0; i < set_.spans.size(); ++i) {
+    const ParameterSpan& span = set_.spans[i];
     AdamWTensor tensor;
-    tensor.value = parameter.value;
-    tensor.value_type = parameter.value_type;
+    tensor.value = span.value;
+    tensor.value_type = span.value_type;
     tensor.master = moments_[i].master == nullptr ? nullptr : moments_[i].master->data();
-    tensor.gradient = parameter.gradient;
+    tensor.gradient = span.gradient;
     tensor.first_moment = moments_[i].first->data();
     tensor.second_moment = moments_[i].second->data();
-    tensor.count = parameter.count;
+    tensor.count = span.count;
     AdamWScalars scalars;
     scalars.learning_rate = learning_rate;
     scalars.beta1 = options_.beta1;
     scalars.beta2 = options_.beta2;
     scalars.epsilon = options_.epsilon;
-    scalars.weight_decay = parameter.decay ? options_.weight_decay : 0.0;
+    scalars.weight_decay = span.decay ? options_.weight_decay : 0.0;
     scalars.step = steps_;
     scalars.gradient_scale = gradient_scale;
     math_->AdamWStep(tensor, scalars);
@@ -137,11 +137,12 @@ void AdamW::Save(StateWriter& writer) {
     for (int64_t extent : parameter.shape) writer.U64(static_cast<uint64_t>(extent));
     writer.U64(Fingerprint(parameter));
   }
-  for (size_t i = 0; i < moments_.size(); ++i) {
-    const size_t count = set_.parameters[i].count;
-    SaveArray(writer, *math_, moments_[i].first->data(), count);
-    SaveArray(writer, *math_, moments_[i].second->data(), count);
-    if (moments_[i].master != nullptr) SaveArray(writer, *math_, moments_[i].master->data(), count);
+  if (moments_.empty()) return;
+  for (const Parameter& parameter : set_.parameters) {
+    const Moments& moments = moments_[parameter.span];
+    for (DeviceArray* array : {moments.first.get(), moments.second.get(), moments.master.get()}) {
+      if (array != nullptr) SaveArray(writer, *math_, array->data() + parameter.offset, parameter.count);
+    }
   }
 }
 
@@ -170,12 +171,12 @@ std::shared_ptr<AdamW::Loaded> AdamW::Load(StateReader& reader) {
     }
   }
   if (!has_moments) return loaded;
+  for (const ParameterSpan& span : set_.spans) loaded->moments.push_back(MakeMoments(span));
   for (const Parameter& parameter : set_.parameters) {
-    loaded->moments.push_back(MakeMoments(parameter));
-    const Moments& moments = loaded->moments.back();
-    LoadArray(reader, *math_, moments.first->data(), parameter.count);
-    LoadArray(reader, *math_, moments.second->data(), parameter.count);
-    if (moments.master != nullptr) LoadArray(reader, *math_, moments.master->data(), parameter.count);
+    const Moments& moments = loaded->moments[parameter.span];
+    for (DeviceArray* array : {moments.first.get(), moments.second.get(), moments.master.get()}) {
+      if (array != nullptr) LoadArray(reader, *math_, array->data() + parameter.offset, parameter.count);
+    }
   }
   return loaded;
 }

@@ -53,14 +53,14 @@ class AdamW {
     std::unique_ptr<DeviceArray> master;  // null for float32 values
   };
 
-  Moments MakeMoments(const Parameter& parameter);
+  Moments MakeMoments(const ParameterSpan& span);
   void EnsureMoments();
   uint64_t Fingerprint(const Parameter& parameter);
 
   ParameterSet set_;
   AdamWOptions options_;
   std::unique_ptr<TensorMath> math_;
-  std::vector<Moments> moments_;  // empty before the first step
+  std::vector<Moments> moments_;  // a span each; empty before the first step
   uint64_t steps_ = 0;
 };
 

@@ -6,6 +6,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/InferenceMode.h>
@@ -47,11 +48,13 @@ class TorchTensorMath : public TensorMath {
 
   double SumOfSquares(const float* values, size_t count) override {
     c10::InferenceMode inference;
-    // By pieces, so that the double copy of an embedding's gradient does not need twice its memory.
+    // libtorch adds float32 in a tree, whose error is some 1e-7 of the sum; pieces bound the tree, doubles join them.
     constexpr size_t kPiece = size_t{1} << 24;
     at::Tensor sum = at::zeros({}, at::dtype(at::kDouble).device(device_));
     for (size_t begin = 0; begin < count; begin += kPiece) {
-      sum.add_(View(values + begin, std::min(kPiece, count - begin), at::kFloat).to(at::kDouble).square().sum());
+      const at::Tensor norm =
+          at::linalg_vector_norm(View(values + begin, std::min(kPiece, count - begin), at::kFloat)).to(at::kDouble);
+      sum.addcmul_(norm, norm);
     }
     return sum.item<double>();
   }
@@ -66,13 +69,14 @@ class TorchTensorMath : public TensorMath {
     c10::DeviceGuard guard(device_);
     float* parameter = tensor.master != nullptr ? tensor.master : static_cast<float*>(tensor.value);
     at::Tensor value = View(parameter, tensor.count, at::kFloat);
-    at::Tensor gradient = View(tensor.gradient, tensor.count, at::kFloat);
-    if (s.gradient_scale != 1.0) gradient = gradient.mul(s.gradient_scale);
+    const at::Tensor gradient = View(tensor.gradient, tensor.count, at::kFloat);
+    std::optional<at::Tensor> divisor;  // of the gradient, as loss scaling has it
+    if (s.gradient_scale != 1.0) divisor = at::full({}, 1.0 / s.gradient_scale, at::dtype(at::kFloat).device(device_));
     at::Tensor first = View(tensor.first_moment, tensor.count, at::kFloat);
     at::Tensor second = View(tensor.second_moment, tensor.count, at::kFloat);
     at::Tensor step = at::full({}, static_cast<double>(s.step), at::dtype(at::kFloat).device(device_));
     at::_fused_adamw_({value}, {gradient}, {first}, {second}, {}, {step}, s.learning_rate, s.beta1, s.beta2,
-                      s.weight_decay, s.epsilon, /*amsgrad=*/false, /*maximize=*/false);
+                      s.weight_decay, s.epsilon, /*amsgrad=*/false, /*maximize=*/false, divisor);
     if (tensor.master != nullptr) View(tensor.value, tensor.count, at::kBFloat16).copy_(value);
   }
 

@@ -34,7 +34,7 @@ bool IsType(const kgrpo_tensor& tensor, uint8_t code, uint8_t bits) {
   return tensor.dtype.code == code && tensor.dtype.bits == bits && tensor.dtype.lanes == 1;
 }
 
-Parameter View(const kgrpo_parameter& source, bool decay) {
+Parameter View(const kgrpo_parameter& source) {
   Parameter view;
   view.name = Copy(source.name);
   if (source.gradient == nullptr) Refuse(view.name, "it is in a trainable group and has no gradient");
@@ -57,8 +57,41 @@ Parameter View(const kgrpo_parameter& source, bool decay) {
   }
   view.value = First(value);
   view.gradient = static_cast<float*>(First(gradient));
-  view.decay = decay;
   return view;
+}
+
+ParameterSpan Span(const kgrpo_parameter_group& group) {
+  const kgrpo_tensor &value = *group.flat_value, &gradient = *group.flat_gradient;
+  ParameterSpan span;
+  span.count = CountOf(value);
+  if (IsType(value, KGRPO_DTYPE_BFLOAT, 16)) span.value_type = ValueType::kBfloat16;
+  span.value = First(value);
+  span.gradient = static_cast<float*>(First(gradient));
+  span.decay = group.decay != 0;
+  return span;
+}
+
+// Adds the group's parameters, and the memory that they lie in.
+void Add(const kgrpo_parameter_group& group, ParameterSet& set) {
+  const bool flat = group.flat_value != nullptr && group.flat_gradient != nullptr;
+  if (flat) set.spans.push_back(Span(group));
+  for (size_t i = 0; i < group.parameter_count; ++i) {
+    Parameter parameter = View(*group.parameters[i]);
+    if (!flat) {
+      set.spans.push_back(
+          {parameter.count, parameter.value_type, parameter.value, parameter.gradient, group.decay != 0});
+    }
+    const ParameterSpan& span = set.spans.back();
+    const char* const begin = static_cast<const char*>(span.value);
+    parameter.span = set.spans.size() - 1;
+    parameter.offset =
+        static_cast<size_t>(static_cast<const char*>(parameter.value) - begin) / SizeOf(parameter.value_type);
+    if (parameter.value_type != span.value_type || parameter.offset + parameter.count > span.count ||
+        parameter.gradient != span.gradient + parameter.offset) {
+      Refuse(parameter.name, "it is not the same slice of its group's flat values and gradients");
+    }
+    set.parameters.push_back(std::move(parameter));
+  }
 }
 
 }  // namespace
@@ -82,8 +115,8 @@ ParameterSet ViewParameters(const kgrpo_policy_interface& api, kgrpo_policy* pol
       if (device.type != first->value->device.type || device.id != first->value->device.id) {
         Refuse(Copy(source.name), "it lies on another device than \"" + Copy(first->name) + "\"");
       }
-      set.parameters.push_back(View(source, group.decay != 0));
     }
+    Add(group, set);
   }
   if (first == nullptr) throw Error(KGRPO_ERROR_UNSUPPORTED, "the policy has no parameters to train");
   set.on_cuda = first->value->device.type == KGRPO_DEVICE_CUDA;

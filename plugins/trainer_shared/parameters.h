@@ -1,5 +1,5 @@
-// parameters.h - a policy's parameters as the optimiser sees them: flat arrays, checked once. Used by adamw.cc and by
-// the trainers when a stage begins.
+// parameters.h - a policy's parameters as the optimiser sees them: flat arrays and the memory they lie in, checked
+// once. Used by adamw.cc and by the trainers when a stage begins.
 #ifndef KGRPO_TRAINER_SHARED_PARAMETERS_H
 #define KGRPO_TRAINER_SHARED_PARAMETERS_H
 #include <kgrpo/policy.h>
@@ -21,18 +21,29 @@ struct Parameter {
   ValueType value_type = ValueType::kFloat32;
   void* value = nullptr;
   float* gradient = nullptr;
+  size_t span = 0;    // the index of the span that it lies in
+  size_t offset = 0;  // of its first element in the span
+};
+
+// A run of memory that one operation steps: a group's flat buffers where the policy has them, else one parameter.
+struct ParameterSpan {
+  size_t count = 0;  // of elements
+  ValueType value_type = ValueType::kFloat32;
+  void* value = nullptr;
+  float* gradient = nullptr;
   bool decay = false;  // whether weight decay applies
 };
 
 struct ParameterSet {
   std::vector<Parameter> parameters;
+  std::vector<ParameterSpan> spans;
   bool on_cuda = false;  // where all of them lie
   int device = 0;
 };
 
 // The parameters of the policy's trainable groups, group after group. Throws KGRPO_ERROR_UNSUPPORTED, naming the
 // tensor, when one is neither float32 nor bfloat16, is not compact and row-major, has a gradient of another shape, type
-// or device, or lies on another device than the rest.
+// or device, lies on another device than the rest, or is no slice of its group's flat buffers.
 ParameterSet ViewParameters(const kgrpo_policy_interface& api, kgrpo_policy* policy);
 
 }  // namespace kgrpo::trainer
