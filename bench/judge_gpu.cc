@@ -7,7 +7,7 @@
 // also its file's name), verdict, speedup and its 95% interval, microseconds a call by the judge's clock and by events,
 // rounds, dropped rounds, timed calls, sets, MHz, part of the measured bandwidth, seconds that compiling and all of the
 // judgement took, and of those: loading, checking, timing; how much longer a first call took; and what was found where
-// the verdict is not "right".
+// the verdict is not "correct".
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // Thousands of judgements in a row, every tenth of a kernel that crashes, hangs, breaks its CUDA context or exits: does
-// anything leak, and does the judge stay right?
+// anything leak, and does the judge stay correct?
 //
 //   judge_soak [--from 0] [--count 1000] [--threads 8] [--every 50] [--hang-seconds 1] PROBLEM_DIRECTORY...
 //

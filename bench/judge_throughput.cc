@@ -8,7 +8,7 @@
 // take turns in groups of four, as a step's trajectories do. Problems are opened (and their oracles compiled) before
 // the clock starts; compiled references, workers' first calls and everything else are on it. Prints a CSV line a
 // judgement: route, problem, schedule, verdict, speedup, seconds of compiling, seconds from asking to the verdict with
-// waiting; then a line "# route threads count total_s p50_s p95_s per_second right".
+// waiting; then a line "# route threads count total_s p50_s p95_s per_second correct".
 #include <kgrpo/sdk/error.h>
 
 #include <CLI/CLI.hpp>
@@ -86,7 +86,7 @@ void Measure(const Arguments& arguments) {
 
   std::mutex mutex;  // guards the output and what follows
   std::vector<double> latencies;
-  size_t right = 0;
+  size_t correct = 0;
   const Clock::time_point start = Clock::now();
   kgrpo::bench::InParallel(arguments.threads, 0, candidates.size(), [&](uint64_t i) {
     const Candidate& candidate = candidates[i];
@@ -97,16 +97,16 @@ void Measure(const Arguments& arguments) {
     const auto speedup = metrics.find("speedup");
     const std::lock_guard lock(mutex);
     latencies.push_back(seconds);
-    right += judgement.correct ? 1 : 0;
+    correct += judgement.correct ? 1 : 0;
     std::printf("%s,%s,%s,%s,%.4f,%.3f,%.3f\n", arguments.route.c_str(), candidate.open->problem.name.c_str(),
                 kgrpo::bench::ScheduleOf(candidate.source).c_str(), judgement.verdict.c_str(),
                 speedup == metrics.end() ? 0.0 : speedup->second, judgement.compile_seconds, seconds);
   });
   const double total = SecondsSince(start);
   const auto count = static_cast<double>(candidates.size());
-  std::printf("# route threads count total_s p50_s p95_s per_second right\n# %s %zu %zu %.2f %.3f %.3f %.2f %zu\n",
+  std::printf("# route threads count total_s p50_s p95_s per_second correct\n# %s %zu %zu %.2f %.3f %.3f %.2f %zu\n",
               arguments.route.c_str(), arguments.threads, candidates.size(), total, Quantile(latencies, 0.5),
-              Quantile(latencies, 0.95), count / total, right);
+              Quantile(latencies, 0.95), count / total, correct);
 }
 
 }  // namespace

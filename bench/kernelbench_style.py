@@ -156,7 +156,7 @@ def the_usual_way(problem, reference, name, tolerance):
         def call(tensors):
             module.run(*[problem.scalar(p) if p["role"] == "scalar" else tensors[p["name"]] for p in problem.parameters])
 
-        right = True
+        correct = True
         for trial in range(TRIALS):
             tensors = problem.inputs(trial)
             expected = {key: value.clone() for key, value in tensors.items()}
@@ -164,7 +164,7 @@ def the_usual_way(problem, reference, name, tolerance):
             call(tensors)
             torch.cuda.synchronize()
             for key in problem.written():
-                right = right and torch.allclose(tensors[key].double(), expected[key].double(), rtol=tolerance, atol=tolerance)
+                correct = correct and torch.allclose(tensors[key].double(), expected[key].double(), rtol=tolerance, atol=tolerance)
         checked = time.perf_counter()
 
         tensors = problem.inputs(0)
@@ -182,7 +182,7 @@ def the_usual_way(problem, reference, name, tolerance):
         timed = time.perf_counter()
     finally:
         shutil.rmtree(build, ignore_errors=True)
-    return compiled - start, checked - compiled, timed - checked, right, statistics.mean(milliseconds) * 1e3
+    return compiled - start, checked - compiled, timed - checked, correct, statistics.mean(milliseconds) * 1e3
 
 
 def ours(judge, route, problem):
@@ -192,7 +192,7 @@ def ours(judge, route, problem):
     # What the judge says of itself has lines of its own: the table begins with its head.
     lines = lines[next(i for i, line in enumerate(lines) if line.startswith("problem,")):]
     [row] = csv.DictReader(io.StringIO("\n".join(lines)))
-    if row["verdict"] != "right":
+    if row["verdict"] != "correct":
         raise SystemExit(f"{problem.name}: our judge says {row['verdict']} of the reference:\n{output}")
     return float(row["judge_s"]), float(row["us"])
 
@@ -224,8 +224,8 @@ def main():
                     else:
                         torch.cuda.synchronize()
                         result[step] = ours(arguments.judge, step, problem)
-                compile_s, check_s, time_s, right, usual_us = result["usual"]
-                if not right:
+                compile_s, check_s, time_s, correct, usual_us = result["usual"]
+                if not correct:
                     raise SystemExit(f"{problem.name}: the usual way finds the reference unequal to itself: raise --threshold")
                 usual = compile_s + check_s + time_s
                 for route in ratios:

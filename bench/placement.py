@@ -6,8 +6,8 @@
 Such a time depends on where the addresses lie in the L2 (docs/judging.md). Writes problems to DIR (or a temporary
 folder): histograms of 2 to 4,096 bins and sums at one address, counted in 32 and 64 bits. Each has a reference with one
 global atomic an element and a kernel that adds up in shared memory first. JUDGE_GPU, the program bench/judge_gpu.cc,
-judges both, in two processes; of all problems or of those that are named. Prints a line a kernel: judgements, verdicts other than right, the median microseconds of
-either process, and how far these are apart. Exit code 1 where one was not right.
+judges both, in two processes; of all problems or of those that are named. Prints a line a kernel: judgements, verdicts other than correct, the median microseconds of
+either process, and how far these are apart. Exit code 1 where one was not correct.
 """
 import argparse
 import collections
@@ -142,12 +142,12 @@ def main():
                         print(line, file=sys.stderr)
                     continue
                 verdicts[fields[0]][fields[1]] += 1
-                if fields[1] == "right":
+                if fields[1] == "correct":
                     times[fields[0]][process].append(float(fields[5]))
-    print("kernel,judgements,not_right,us_first,us_second,apart_percent")
+    print("kernel,judgements,not_correct,us_first,us_second,apart_percent")
     accused = 0
     for kernel, counts in verdicts.items():
-        wrong = {verdict: count for verdict, count in counts.items() if verdict != "right"}
+        wrong = {verdict: count for verdict, count in counts.items() if verdict != "correct"}
         accused += sum(wrong.values())
         medians = [statistics.median(values) if values else float("nan") for values in times[kernel]]
         apart = 100 * abs(medians[0] - medians[1]) / max(medians)

@@ -62,19 +62,19 @@ def main():
             columns = fields
         elif columns and len(fields) == len(columns):
             row = dict(zip(columns, fields))
-            refused += row["verdict"] != "right"
+            refused += row["verdict"] != "correct"
             by_problem.setdefault(row["problem"], []).append(row)
     everything = []
     print("# problem, judgements, us a call (least, median, most), |speedup - 1| median and largest, judgement seconds median")
     for problem, rows in sorted(by_problem.items(), key=lambda item: float(item[1][0]["us"])):
-        errors = [abs(float(row["speedup"]) - 1) for row in rows if row["verdict"] == "right"]
+        errors = [abs(float(row["speedup"]) - 1) for row in rows if row["verdict"] == "correct"]
         times = sorted(float(row["us"]) for row in rows)
         everything += errors
         print(f"# {problem}, {len(rows)}, {times[0]:.2f} {statistics.median(times):.2f} {times[-1]:.2f}, "
               f"{statistics.median(errors):.4f} {max(errors):.4f}, "
               f"{statistics.median(float(row['judge_s']) for row in rows):.3f}")
     if everything:
-        print(f"# all: {len(everything)} judgements, {refused} not right, median {statistics.median(everything):.4f}, "
+        print(f"# all: {len(everything)} judgements, {refused} not correct, median {statistics.median(everything):.4f}, "
               f"largest {max(everything):.4f}, above 3%: {sum(error > 0.03 for error in everything)}")
     return run.returncode or (1 if refused or not everything else 0)
 

@@ -8,7 +8,7 @@
 // On a GPU: microbenchmarks (some seconds) to FOLDER/micro.csv; then of each problem the reference and `sample` kernels
 // of coder_offline, timed by evaluator_cuda's judge, to FOLDER/kernels.csv, in the same form that --replay reads.
 // Kernels that are in that file as often as --passes says are not timed again, so an interrupted run goes on where it
-// was; nor is one that was not right. --minutes ends it in time. Then, in both modes: the kernels are interpreted and
+// was; nor is one that was not correct. --minutes ends it in time. Then, in both modes: the kernels are interpreted and
 // counted, the parameters that are not known from data sheets or microbenchmarks are fitted, the device's file is
 // written to --out, and three tables are printed: with the file as it was, fitted to all kernels, and each family
 // predicted by a fit that left it out.

@@ -51,7 +51,7 @@ enum class CoderFailure { kDrop, kPunish };
 
 // When a kernel that the coder wrote becomes the current one (A <- B, B <- C): `always`, as in the original experiment,
 // where a broken kernel is the next round's to repair, or when it is `correct`, so that the current kernel is the last
-// right one.
+// correct one.
 enum class Advance { kAlways, kCorrect };
 
 struct LoopConfig {

@@ -6,7 +6,7 @@
 // four. Then what simple ways to choose are worth, in mean reward a round, on the training and on the held-out
 // problems: suggestions drawn uniformly, the single best one always, the best fixed sequence of four (built greedily on
 // the training problems), and greedily the best for each problem. The evaluator keeps its judgements, so that a second
-// run takes seconds. Exit codes: 0 every kernel is right or documented as honestly bad, 1 some are not, 2 bad usage.
+// run takes seconds. Exit codes: 0 every kernel is correct or documented as honestly bad, 1 some are not, 2 bad usage.
 #include <algorithm>
 #include <atomic>
 #include <cmath>

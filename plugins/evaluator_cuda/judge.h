@@ -46,7 +46,7 @@ class Judge {
     TimingOptions timing;   // memory_bytes: of each side
     size_t workers = 8;     // kept ready
     bool interpret = true;  // the correctness cases too, with every check of the interpreter
-    bool profile = false;   // every right kernel, by Nsight Compute: seconds each
+    bool profile = false;   // every correct kernel, by Nsight Compute: seconds each
     std::function<void(const std::string& why)> on_compile_fallback;  // evaluator::Compiler::Options::on_fallback
     std::function<bool()> cancelled;
     // Takes the device for the caller's thread while the returned object lives.

@@ -27,7 +27,7 @@ struct Judge::Case : evaluator::CorrectnessCase {
   bool extremes = false;  // a parameter is drawn from `extremes`
 };
 
-// How a right kernel is timed.
+// How a correct kernel is timed.
 struct Judge::Look {
   uint64_t key;            // of inputs and order
   bool thorough, quick;    // as Evaluate has them

@@ -1,4 +1,4 @@
-// Judge::Check: is a kernel right? Every case of a problem run and compared, and what lies around its tensors.
+// Judge::Check: is a kernel correct? Every case of a problem run and compared, and what lies around its tensors.
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
@@ -159,7 +159,7 @@ Trouble Judge::Check(const OpenProblem& open, Worker& worker, const std::vector<
     if (first.empty()) first = outputs;
   }
   // Once more with the first case's inputs: state kept between calls shows here, and so does a race that may go either
-  // way. Sums in another order may differ in their last bits; they are right both times.
+  // way. Sums in another order may differ in their last bits; they are correct both times.
   if (Trouble trouble = RunCase(worker, candidate_memory_, open.problem, cases[0], &outputs)) {
     return {trouble.code == "wrong" ? "non_deterministic" : trouble.code,
             "Called again with the inputs of " + cases[0].where + ": " + trouble.sentence};
@@ -190,7 +190,7 @@ Trouble Judge::Check(const OpenProblem& open, Worker& worker, const std::vector<
 }
 
 std::vector<Expected> Judge::ReferenceOutputs(const OpenProblem& open, Case one, bool thorough) {
-  one.aliased = false;  // what is right is the same, and nothing can go wrong
+  one.aliased = false;  // what is correct is the same, and nothing can go wrong
   std::vector<std::vector<uint8_t>> outputs;
   if (const Trouble trouble = RunCase(BaselineWorker(open, thorough), baseline_memory_, open.problem, one, &outputs)) {
     baselines_.clear();  // its worker may be gone

@@ -1,4 +1,4 @@
-// Judge::DescribeLaunch: how a right kernel was launched at the timing size, how many of its blocks run at once, and
+// Judge::DescribeLaunch: how a correct kernel was launched at the timing size, how many of its blocks run at once, and
 // what keeps more from it.
 #include <algorithm>
 #include <sstream>

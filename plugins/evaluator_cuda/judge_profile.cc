@@ -1,4 +1,4 @@
-// Judge::Profile: hands a right kernel and inputs at the timing size to the profiler, and adds what it found.
+// Judge::Profile: hands a correct kernel and inputs at the timing size to the profiler, and adds what it found.
 #include <kgrpo/sdk/error.h>
 #include <sys/stat.h>
 

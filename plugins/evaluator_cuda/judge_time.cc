@@ -1,4 +1,5 @@
-// Judge::Time: how long a right kernel takes beside the reference, whether that can be, and what it says of the kernel.
+// Judge::Time: how long a correct kernel takes beside the reference, whether that can be, and what it says of the
+// kernel.
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
@@ -54,7 +55,7 @@ bool IsSuspicion(const Trouble& trouble) {
 
 }  // namespace
 
-// Times a right kernel, and again from the start in a fresh process where what was found may be the process's.
+// Times a correct kernel, and again from the start in a fresh process where what was found may be the process's.
 Trouble Judge::TimeUntilSure(const OpenProblem& open, const evaluator::CompiledKernel& kernel, Workers* workers,
                              const std::vector<Case>& cases, Look look, Judgement* judgement) {
   const uint64_t key = look.key;

@@ -94,8 +94,8 @@ constexpr char kSchema[] = R"json({
       "description": "Keep judgements on disk, by source, inputs, device and driver, for later runs, and 512 MiB of compiled kernels. Thorough judgements are never kept."},
     "checks": {"type": "string", "enum": ["interpreted", "device"], "default": "interpreted",
       "description": "interpreted: on CPU cores, beside the device, the correctness cases are interpreted with every check for races, bounds and memory that nobody set; device: the device's own run alone."},
-    "profile": {"type": "string", "enum": ["off", "right"], "default": "off",
-      "description": "right: every kernel that is right is run once more under Nsight Compute, for the metrics profile.*; that takes some seconds each, ncu, and namespaces for the sandbox (or sandbox: off)."},
+    "profile": {"type": "string", "enum": ["off", "correct", "right"], "default": "off",
+      "description": "correct: every kernel that is correct is run once more under Nsight Compute, for the metrics profile.*; that takes some seconds each, ncu, and namespaces for the sandbox (or sandbox: off). right: the same, its earlier name."},
     "compile_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 60, "description": "Limit for one compile, wall clock."},
     "call_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 10, "description": "Limit for one batch of calls, wall clock: beyond it a kernel counts as endless."},
     "workers": {"type": "integer", "minimum": 1, "maximum": 32, "default": 8,
@@ -128,7 +128,7 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
     options.timing.budget_seconds = json.value("budget_seconds", 0.3);
     options.timing.memory_bytes = json.value("memory_mib", uint64_t{2048}) << 20;
     options.interpret = json.value("checks", "interpreted") == "interpreted";
-    options.profile = json.value("profile", "off") == "right";
+    options.profile = json.value("profile", "off") != "off";
     options.compile_seconds = json.value("compile_seconds", 60.0);
     options.call_seconds = json.value("call_seconds", 10.0);
     options.workers = json.value("workers", size_t{8});
@@ -170,7 +170,7 @@ Judgement BaselineOf(kgrpo_evaluator& self, kgrpo_problem& problem) {
   const std::lock_guard<std::mutex> lock(problem.mutex);
   if (problem.baseline) return *problem.baseline;
   const Judgement judgement = self.Evaluate(problem.open, problem.open.problem.reference_source, 0, true, true);
-  kgrpo::evaluator::RequireRightReference(judgement, problem.open.problem);
+  kgrpo::evaluator::RequireCorrectReference(judgement, problem.open.problem);
   problem.baseline = judgement;
   return judgement;
 }

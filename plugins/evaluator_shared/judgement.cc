@@ -1,5 +1,6 @@
 #include "evaluator_shared/judgement.h"
 
+#include <kgrpo/evaluator.h>
 #include <kgrpo/sdk/error.h>
 
 #include <nlohmann/json.hpp>
@@ -8,15 +9,15 @@ namespace kgrpo::evaluator {
 
 void Judgement::Conclude(const Trouble& trouble) {
   correct = !trouble;
-  verdict = correct ? "right" : trouble.code;
+  verdict = correct ? KGRPO_VERDICT_CORRECT : trouble.code;
   if (correct) return;
   diagnosis = trouble.sentence;
   seconds = seconds_low = seconds_high = 0;
 }
 
-void RequireRightReference(const Judgement& judgement, const Problem& problem) {
+void RequireCorrectReference(const Judgement& judgement, const Problem& problem) {
   if (judgement.correct) return;
-  throw Error(KGRPO_ERROR_INVALID, problem.directory + "/reference.cu: the reference kernel is not right (" +
+  throw Error(KGRPO_ERROR_INVALID, problem.directory + "/reference.cu: the reference kernel is not correct (" +
                                        judgement.verdict + "): " + judgement.diagnosis);
 }
 
@@ -38,7 +39,8 @@ Judgement Judgement::FromJson(const std::string& text) {
   Judgement judgement;
   judgement.compiled = json.at("compiled").get<bool>();
   judgement.correct = json.at("correct").get<bool>();
-  judgement.verdict = json.at("verdict").get<std::string>();
+  // Earlier versions called a correct kernel "right".
+  judgement.verdict = judgement.correct ? KGRPO_VERDICT_CORRECT : json.at("verdict").get<std::string>();
   const nlohmann::json& seconds = json.at("seconds");
   judgement.seconds = seconds.at(0).get<double>();
   judgement.seconds_low = seconds.at(1).get<double>();

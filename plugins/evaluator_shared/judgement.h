@@ -30,7 +30,7 @@ struct Judgement {
   // Likewise, where the evaluator tells: correctness sizes without the oracle, the oracle there, the timing size.
   double correctness_seconds = 0, oracle_seconds = 0, timing_seconds = 0;
 
-  // Settles the verdict: right where there is no trouble, else the trouble's, without a time.
+  // Settles the verdict: correct where there is no trouble, else the trouble's, without a time.
   void Conclude(const Trouble& trouble);
 
   std::string ToJson() const;
@@ -39,8 +39,8 @@ struct Judgement {
 };
 
 // The judgement of a problem's reference kernel, as it must be. Throws Error(KGRPO_ERROR_INVALID) where it is not
-// right.
-void RequireRightReference(const Judgement& judgement, const Problem& problem);
+// correct.
+void RequireCorrectReference(const Judgement& judgement, const Problem& problem);
 
 }  // namespace kgrpo::evaluator
 

@@ -17,9 +17,9 @@ std::unique_ptr<OpenProblem> Evaluator::Open(const std::string& directory) const
 Judgement Evaluator::Baseline(const OpenProblem& open) {
   const std::string& source = open.problem().reference_source;
   Judgement judgement = EvaluateCached(open, source);
-  // What is said of a reference that is not right is for the problem's author.
+  // What is said of a reference that is not correct is for the problem's author.
   if (!judgement.correct) judgement = judge_.Evaluate(open, source, KeyOf(open, source), false, true);
-  evaluator::RequireRightReference(judgement, open.problem());
+  evaluator::RequireCorrectReference(judgement, open.problem());
   return judgement;
 }
 

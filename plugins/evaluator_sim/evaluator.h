@@ -29,7 +29,7 @@ class Evaluator {
 
   std::unique_ptr<OpenProblem> Open(const std::string& directory) const;
 
-  // The reference kernel's judgement. Throws Error(KGRPO_ERROR_INVALID) where it is not right.
+  // The reference kernel's judgement. Throws Error(KGRPO_ERROR_INVALID) where it is not correct.
   Judgement Baseline(const OpenProblem& open);
 
   // What is asked of a judgement beside the source.

@@ -107,14 +107,14 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   Trouble trouble = interpreted.Run();
   judgement.oracle_seconds = interpreted.oracle_seconds();
   judgement.correctness_seconds = SecondsSince(start) - interpreted.oracle_seconds();
-  const Clock::time_point right = Clock::now();
+  const Clock::time_point correct = Clock::now();
   run->worst = interpreted.worst();
   run->runs_whole = interpreted.runs_whole();
   if (!trouble) trouble = Time(*run, &judgement);
   if (!trouble) {
     for (const std::string& note : interpreted.notes()) judgement.diagnosis += " " + note + ".";
   }
-  judgement.timing_seconds = SecondsSince(right);
+  judgement.timing_seconds = SecondsSince(correct);
   if (show_hidden) trouble.sentence = evaluator::NameTimingSize(problem, std::move(trouble.sentence));
   if (!trouble) run->worst.Tell(problem, &judgement.metrics);
   judgement.metrics.emplace_back("checked_warp_instructions", static_cast<double>(interpreted.warp_instructions()));

@@ -1,4 +1,4 @@
-// Judge::Time: how long a right kernel takes at the timing size, and whether that can be.
+// Judge::Time: how long a correct kernel takes at the timing size, and whether that can be.
 #include <algorithm>
 #include <cmath>
 #include <iomanip>
@@ -41,7 +41,7 @@ double RooflineSeconds(const Problem& problem, const simt::Device& device) {
 }  // namespace
 
 Trouble Judge::NotTimed(const std::string& why) const {
-  return {"not_timed", "It is right at all correctness sizes, but " + why +
+  return {"not_timed", "It is correct at all correctness sizes, but " + why +
                            ", so that all blocks must run, and at the timing size that takes more than the " +
                            std::to_string(options_.timing_warp_instructions / 1'000'000) +
                            " million warp instructions that the judge runs: no time is given. Give every block the "
@@ -127,7 +127,7 @@ Trouble Judge::Time(Run& run, Judgement* judgement) {
   if (record.reads_clock && record.data_decides) {
     return {
         "not_timed",
-        "It is right at all correctness sizes, but what its blocks do may depend on a clock, and only a GPU's tells "
+        "It is correct at all correctness sizes, but what its blocks do may depend on a clock, and only a GPU's tells "
         "how long that is: no time is given. Leave the clock out."};
   }
 

@@ -1,4 +1,4 @@
-// Judge::CheckTimed: whether what the call at the timing size left behind is right, as far as the blocks that ran can
+// Judge::CheckTimed: whether what the call at the timing size left behind is correct, as far as the blocks that ran can
 // tell, and whether all blocks are to run and be looked at.
 #include <algorithm>
 #include <cstring>

@@ -44,8 +44,8 @@ struct LoadedKernel {
   std::unique_ptr<Worker> worker;
 };
 
-// What a problem's compiled reference kernel makes of these inputs, by parameter: what is right, where a problem has no
-// oracle. Throws Error(KGRPO_ERROR_INVALID) where it does not run.
+// What a problem's compiled reference kernel makes of these inputs, by parameter: what is correct, where a problem has
+// no oracle. Throws Error(KGRPO_ERROR_INVALID) where it does not run.
 std::vector<evaluator::Expected> ReferenceOutputs(const evaluator::Problem& problem,
                                                   const evaluator::CompiledKernel& reference,
                                                   const Interpreter& interpreter, evaluator::CorrectnessCase one,

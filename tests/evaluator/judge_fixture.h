@@ -43,7 +43,7 @@ class JudgeTest : public testing::Test {
   static Judgement AffineThenReference(const std::string& source) {
     Judgement judgement = Affine(source);
     const Judgement after = Affine(affine_->problem().reference_source);
-    EXPECT_EQ(after.verdict, "right") << "after: " << judgement.verdict << ": " << after.diagnosis;
+    EXPECT_EQ(after.verdict, "correct") << "after: " << judgement.verdict << ": " << after.diagnosis;
     return judgement;
   }
 

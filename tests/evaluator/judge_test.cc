@@ -23,9 +23,9 @@ using evaluator::WithBody;
 using evaluator::WithKernel;
 using testing::HasSubstr;
 
-TEST_F(JudgeTest, RightWithATimeAndMetrics) {
+TEST_F(JudgeTest, CorrectWithATimeAndMetrics) {
   const Judgement judgement = Affine(WithBody(kHonest));
-  EXPECT_EQ(judgement.verdict, "right") << judgement.diagnosis;
+  EXPECT_EQ(judgement.verdict, "correct") << judgement.diagnosis;
   EXPECT_TRUE(judgement.compiled);
   EXPECT_TRUE(judgement.correct);
   EXPECT_GT(judgement.seconds, 1e-6);
@@ -49,7 +49,7 @@ TEST_F(JudgeTest, TellsWhereTheTimeGoes) {
       "  if (i < n) out[n - 1 - i] = s[(threadIdx.x) * 32] * 0 + 2.0f * x[n - 1 - i] + y[n - 1 - i];\n"
       "}\n";
   const Judgement judgement = Affine(kernel + kLaunch + " { " + kHonest + " }\n");
-  ASSERT_EQ(judgement.verdict, "right") << judgement.diagnosis;
+  ASSERT_EQ(judgement.verdict, "correct") << judgement.diagnosis;
   const std::map<std::string, double> metrics(judgement.metrics.begin(), judgement.metrics.end());
   EXPECT_EQ(metrics.size(), judgement.metrics.size()) << "a name twice";
   EXPECT_EQ(metrics.at("resident_blocks"), 4);
@@ -81,7 +81,7 @@ TEST_F(JudgeTest, SameSourceSameJudgement) {
 
 TEST_F(JudgeTest, BothRoutesAgree) {
   const Judgement fast = Affine(WithBody(kHonest)), thorough = Affine(WithBody(kHonest), true);
-  EXPECT_EQ(thorough.verdict, "right") << thorough.diagnosis;
+  EXPECT_EQ(thorough.verdict, "correct") << thorough.diagnosis;
   EXPECT_NEAR(fast.seconds / thorough.seconds, 1, 0.05);  // other samples
 }
 
@@ -121,12 +121,12 @@ TEST_F(JudgeTest, IncludePolicy) {
   EXPECT_EQ(Affine("#include <cuda_runtime.h>\n#include <cmath>\n#include <cstdio>\n#include <stdint.h>\n" +
                    WithBody(kHonest))
                 .verdict,
-            "right");
+            "correct");
 }
 
 TEST_F(JudgeTest, ReferenceIsTheOracleWhereThereIsNone) {
   const OpenProblem open(kProblems + "append_offset", cache_directory_);
-  EXPECT_EQ(judge_->Evaluate(open, open.problem().reference_source, 3, false).verdict, "right");
+  EXPECT_EQ(judge_->Evaluate(open, open.problem().reference_source, 3, false).verdict, "correct");
   std::string wrong = open.problem().reference_source;
   wrong.replace(wrong.find("(int)i"), 6, "(int)i & 63");
   EXPECT_EQ(judge_->Evaluate(open, wrong, 3, false).verdict, "wrong");
@@ -145,7 +145,7 @@ TEST_F(JudgeTest, ManyThreadsAtOnce) {
   }
   for (std::thread& thread : threads) thread.join();
   for (size_t i = 0; i < verdicts.size(); ++i)
-    EXPECT_EQ(verdicts[i], i % 3 == 0 ? "right" : i % 3 == 1 ? "crash" : "wrong") << i;
+    EXPECT_EQ(verdicts[i], i % 3 == 0 ? "correct" : i % 3 == 1 ? "crash" : "wrong") << i;
 }
 
 TEST_F(JudgeTest, CachedByContent) {
@@ -156,7 +156,7 @@ TEST_F(JudgeTest, CachedByContent) {
   {
     Evaluator evaluator(options);
     first = evaluator.Evaluate(*affine_, source, {.seed = 1}).ToJson();
-    EXPECT_EQ(evaluator.Baseline(*affine_).verdict, "right");
+    EXPECT_EQ(evaluator.Baseline(*affine_).verdict, "correct");
   }
   std::vector<double> cached;
   Evaluator evaluator(options, [&](const char* name, double value) {
@@ -209,7 +209,7 @@ TEST_F(JudgeTest, SeedsOfThoroughJudgementsAndOfTheOption) {
 TEST_F(JudgeTest, TellsHowNearToItsToleranceAKernelComes) {
   const auto error = [](const std::string& expression) {
     const Judgement judgement = Affine(WithKernel("if (i < n) out[i] = " + expression + ";"));
-    EXPECT_EQ(judgement.verdict, "right") << judgement.diagnosis;
+    EXPECT_EQ(judgement.verdict, "correct") << judgement.diagnosis;
     const std::map<std::string, double> metrics(judgement.metrics.begin(), judgement.metrics.end());
     return metrics.at("worst_error/out");
   };

@@ -154,15 +154,15 @@ TEST_F(JudgeTest, OutOfMemoryWhereAllocationIsAllowed) {
       RowSum(kernel.substr(0, brace) +
              "{ float* p; cudaMalloc(&p, 4 * rows); row_sum<<<(rows + 127) / 128, 128>>>(x, p, rows); "
              "cudaMemcpy(out, p, 4 * rows, cudaMemcpyDeviceToDevice); cudaFree(p); }");
-  EXPECT_EQ(small.verdict, "right") << small.diagnosis;
+  EXPECT_EQ(small.verdict, "correct") << small.diagnosis;
 }
 
-TEST_F(JudgeTest, UnusualButRight) {
+TEST_F(JudgeTest, UnusualButCorrect) {
   const Case kCases[] = {
       {"side stream",
        WithBody("cudaStream_t s; cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking); k<<<(n + 255) / 256, 256, 0, "
                 "s>>>(x, y, out, n);"),
-       "right", ""},
+       "correct", ""},
       {"constant memory",
        "__constant__ float factor[2];\n__global__ void k(const float* x, const float* y, float* out, int n) { int i = "
        "blockIdx.x * "
@@ -171,7 +171,7 @@ TEST_F(JudgeTest, UnusualButRight) {
            " { float f[2] = {1, 2}; cudaMemcpyToSymbol(factor, f, "
            "sizeof f); " +
            kHonest + " }\n",
-       "right", ""},
+       "correct", ""},
       {"template",
        "template <int kFactor, typename T> __global__ void k(const T* x, const T* y, T* out, int n) { int i = "
        "blockIdx.x * blockDim.x + "
@@ -179,9 +179,9 @@ TEST_F(JudgeTest, UnusualButRight) {
        "float* y, float* out, int n) { k<2, "
        "float><<<(n + B - 1) / B, B>>>(x, y, out, n); }\n" +
            kLaunch + " { if (n > 500) go<256>(x, y, out, n); else go<64>(x, y, out, n); }\n",
-       "right", ""},
-      {"static kernel", "static " + kKernel.substr(1) + kLaunch + " { " + kHonest + " }\n", "right", ""},
-      {"unnamed namespace", "namespace { " + kKernel + " }\n" + kLaunch + " { " + kHonest + " }\n", "right", ""},
+       "correct", ""},
+      {"static kernel", "static " + kKernel.substr(1) + kLaunch + " { " + kHonest + " }\n", "correct", ""},
+      {"unnamed namespace", "namespace { " + kKernel + " }\n" + kLaunch + " { " + kHonest + " }\n", "correct", ""},
       {"vectors",
        "__global__ void k(const float* x, const float* y, float* out, int n) { int i = 4 * (blockIdx.x * blockDim.x + "
        "threadIdx.x); if (i + 3 < n) { "
@@ -189,25 +189,25 @@ TEST_F(JudgeTest, UnusualButRight) {
        "b.x, 2 * a.y + b.y, 2 * a.z + b.z, "
        "2 * a.w + b.w); } else for (; i < n; ++i) out[i] = 2 * x[i] + y[i]; }\n" +
            kLaunch + " { k<<<(n + 1023) / 1024, 256>>>(x, y, out, n); }\n",
-       "right", ""},
+       "correct", ""},
       {"standard headers",
        "#include <algorithm>\n#include <cmath>\n#include <vector>\n" +
            WithBody("std::vector<int> v = {1, 256}; int b = std::max(v[0], v[1]); "
                     "k<<<(int)std::ceil(n / (double)b), b>>>(x, y, out, n);"),
-       "right", ""},
+       "correct", ""},
       {"error checks",
        "#include <cstdio>\n#define CHECK(e) do { cudaError_t err = (e); if (err != cudaSuccess) { printf(\"%s\\n\", "
        "cudaGetErrorString(err)); "
        "exit(1); } } while (0)\n" +
            WithBody(kHonest + " CHECK(cudaGetLastError()); CHECK(cudaDeviceSynchronize());"),
-       "right", ""},
+       "correct", ""},
       {"grid stride with device queries",
        "__global__ void k(const float* x, const float* y, float* out, int n) { for (int i = blockIdx.x * blockDim.x + "
        "threadIdx.x; i < n; i += gridDim.x * blockDim.x) out[i] = 2 * x[i] + y[i]; }\n" +
            kLaunch +
            " { int sms = 0; cudaDeviceGetAttribute(&sms, "
            "cudaDevAttrMultiProcessorCount, 0); k<<<sms * 8, 256>>>(x, y, out, n); }\n",
-       "right", ""},
+       "correct", ""},
   };
   for (const Case& test : kCases) {
     const Judgement judgement = Affine(test.source);
@@ -257,10 +257,10 @@ TEST_F(JudgeTest, NotTimed) {
     EXPECT_TRUE(judgement.compiled);
     EXPECT_FALSE(judgement.correct);
     EXPECT_EQ(judgement.seconds, 0);
-    EXPECT_EQ(Affine(source).verdict, "right") << "within the usual bound";
+    EXPECT_EQ(Affine(source).verdict, "correct") << "within the usual bound";
   }
   const Judgement even = judge.Evaluate(*affine_, affine_->problem().reference_source, 1, false);
-  EXPECT_EQ(even.verdict, "right") << even.diagnosis;
+  EXPECT_EQ(even.verdict, "correct") << even.diagnosis;
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ TEST(EvaluatorSimPlugin, JudgesThroughTheAbi) {
 
   Kept baseline, candidate;
   Check(table->baseline(evaluator, problem, {&baseline, Keep}));
-  EXPECT_EQ(baseline.evaluation.verdict, KGRPO_VERDICT_RIGHT) << baseline.evaluation.diagnosis;
+  EXPECT_EQ(baseline.evaluation.verdict, KGRPO_VERDICT_CORRECT) << baseline.evaluation.diagnosis;
   EXPECT_TRUE(baseline.evaluation.modelled);
   EXPECT_THAT(baseline.evaluation.time_source, testing::HasSubstr("model"));
   EXPECT_GT(baseline.evaluation.seconds, 0);
@@ -104,7 +104,7 @@ TEST(EvaluatorSimPlugin, JudgesThroughTheAbi) {
   const kgrpo_report_request asked = {sizeof asked, info->source, Str("affine.cu"), view.c(), view.c()};
   Check(table->report(evaluator, problem, &asked,
                       {&html, [](void* page, kgrpo_str text) { *static_cast<std::string*>(page) += View(text); }}));
-  EXPECT_THAT(html, testing::HasSubstr("affine.cu for affine: right"));
+  EXPECT_THAT(html, testing::HasSubstr("affine.cu for affine: correct"));
   EXPECT_THAT(html, testing::HasSubstr("sandbox: "));
 
   const std::string source = "extern \"C\" void launch(const float*, const float*, float*, int) {}";

@@ -62,7 +62,7 @@ class JudgeGpuTest : public testing::Test {
     EXPECT_EQ(judgement.verdict, verdict) << judgement.diagnosis;
     EXPECT_THAT(judgement.diagnosis, HasSubstr(words));
     const Judgement after = Affine(affine_->problem.reference_source);
-    EXPECT_EQ(after.verdict, "right") << "after: " << judgement.verdict << ": " << after.diagnosis;
+    EXPECT_EQ(after.verdict, "correct") << "after: " << judgement.verdict << ": " << after.diagnosis;
   }
 
   static Judge* judge_;
@@ -75,9 +75,9 @@ OpenProblem *JudgeGpuTest::affine_ = nullptr, *JudgeGpuTest::row_sum_ = nullptr,
             *JudgeGpuTest::append_offset_ = nullptr;
 std::string JudgeGpuTest::cache_directory_, JudgeGpuTest::missing_;
 
-TEST_F(JudgeGpuTest, RightWithATimeAndMetrics) {
+TEST_F(JudgeGpuTest, CorrectWithATimeAndMetrics) {
   const Judgement judgement = Affine(WithBody(kHonest));
-  ASSERT_EQ(judgement.verdict, "right") << judgement.diagnosis;
+  ASSERT_EQ(judgement.verdict, "correct") << judgement.diagnosis;
   EXPECT_TRUE(judgement.correct);
   std::map<std::string, double> metrics(judgement.metrics.begin(), judgement.metrics.end());
   EXPECT_GT(judgement.seconds, 1e-6);
@@ -93,7 +93,7 @@ TEST_F(JudgeGpuTest, RightWithATimeAndMetrics) {
 TEST_F(JudgeGpuTest, AShortKernelIsTimedBehindGates) {
   EXPECT_THAT(judge_->Describe(), testing::Not(HasSubstr("are timed with it")));
   const Judgement judgement = judge_->Evaluate(*append_offset_, append_offset_->problem.reference_source, 1, false);
-  ASSERT_EQ(judgement.verdict, "right") << judgement.diagnosis;
+  ASSERT_EQ(judgement.verdict, "correct") << judgement.diagnosis;
   std::map<std::string, double> metrics(judgement.metrics.begin(), judgement.metrics.end());
   EXPECT_EQ(metrics["timing_gated"], 1);
   EXPECT_EQ(metrics["timing_baseline_gated"], 1);
@@ -115,7 +115,7 @@ TEST_F(JudgeGpuTest, TheReferenceIsGatedWhereTheCandidateCannotBe) {
     ASSERT_NE(entry, std::string::npos);
     source.insert(source.find("{\n", entry) + 2, body);
     const Judgement judgement = judge_->Evaluate(*append_offset_, source, 1, false);
-    ASSERT_EQ(judgement.verdict, "right") << judgement.diagnosis;
+    ASSERT_EQ(judgement.verdict, "correct") << judgement.diagnosis;
     std::map<std::string, double> metrics(judgement.metrics.begin(), judgement.metrics.end());
     EXPECT_EQ(metrics["timing_gated"], 0) << body;
     EXPECT_EQ(metrics["timing_baseline_gated"], 1) << body;
@@ -154,7 +154,7 @@ TEST_F(JudgeGpuTest, TheCeilingsAreThoseOfADevice) {
 }
 
 // Skipped where there is no Nsight Compute, or it may not count.
-TEST_F(JudgeGpuTest, ProfilesARightKernel) {
+TEST_F(JudgeGpuTest, ProfilesACorrectKernel) {
   Judge::Options options;
   options.timing.memory_bytes = uint64_t{256} << 20;
   options.workers = 1;
@@ -162,7 +162,7 @@ TEST_F(JudgeGpuTest, ProfilesARightKernel) {
   try {
     Judge judge(options);
     const Judgement judgement = judge.Evaluate(*affine_, affine_->problem.reference_source, 1, false);
-    ASSERT_EQ(judgement.verdict, "right") << judgement.diagnosis;
+    ASSERT_EQ(judgement.verdict, "correct") << judgement.diagnosis;
     std::map<std::string, double> metrics(judgement.metrics.begin(), judgement.metrics.end());
     EXPECT_EQ(metrics["profile.kernels"], 1);
     EXPECT_GT(metrics["profile.seconds"], 1e-7);
@@ -182,11 +182,11 @@ TEST_F(JudgeGpuTest, ProfilesARightKernel) {
   }
 }
 
-TEST_F(JudgeGpuTest, ASlowKernelIsSlowAndStillRight) {
+TEST_F(JudgeGpuTest, ASlowKernelIsSlowAndStillCorrect) {
   const Judgement judgement = Affine(WithKernel(
       "if (i < n) { float v = x[i]; for (int r = 0; r < 20000; ++r) v = v * 1.0000001f + 1e-9f; out[i] = 2.0f * x[i] + "
       "y[i] + (v == 12345.678f ? 1.0f : 0.0f); }"));
-  EXPECT_EQ(judgement.verdict, "right") << judgement.diagnosis;
+  EXPECT_EQ(judgement.verdict, "correct") << judgement.diagnosis;
   std::map<std::string, double> metrics(judgement.metrics.begin(), judgement.metrics.end());
   EXPECT_LT(metrics["speedup"], 0.2);
 }
@@ -194,7 +194,7 @@ TEST_F(JudgeGpuTest, ASlowKernelIsSlowAndStillRight) {
 TEST_F(JudgeGpuTest, OtherProblems) {
   for (const OpenProblem* open : {row_sum_, append_offset_}) {
     const Judgement judgement = judge_->Evaluate(*open, open->problem.reference_source, 1, false);
-    EXPECT_EQ(judgement.verdict, "right") << open->problem.name << ": " << judgement.diagnosis;
+    EXPECT_EQ(judgement.verdict, "correct") << open->problem.name << ": " << judgement.diagnosis;
   }
 }
 
@@ -266,7 +266,7 @@ TEST_F(JudgeGpuTest, WorkOnASideStream) {
                "cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking); cudaEventCreateWithFlags(&e, "
                "cudaEventDisableTiming); } cudaEventRecord(e, 0); cudaStreamWaitEvent(s, e, 0); k<<<(n + 255) / 256, "
                "256, 0, s>>>(x, y, out, n); cudaEventRecord(e, s); cudaStreamWaitEvent(0, e, 0);"));
-  EXPECT_EQ(joined.verdict, "right") << joined.diagnosis;
+  EXPECT_EQ(joined.verdict, "correct") << joined.diagnosis;
 }
 
 TEST_F(JudgeGpuTest, StateBetweenCalls) {
@@ -286,7 +286,7 @@ TEST_F(JudgeGpuTest, NoSourceHarmsTheNext) {
   const Judgement first = Affine(WithBody(kHonest));
   ExpectVerdict(WithKernel("while (true) __nanosleep(1000);"), "timeout");
   const Judgement second = Affine(WithBody(kHonest));
-  EXPECT_EQ(second.verdict, "right") << second.diagnosis;
+  EXPECT_EQ(second.verdict, "correct") << second.diagnosis;
   EXPECT_NEAR(second.seconds / first.seconds, 1, 0.2);
 }
 

@@ -136,13 +136,13 @@ TEST_F(JudgesGpuTest, AnotherProgramsKernelsAreNoCandidatesFault) {
     for (uint64_t i = 0; i < 3; ++i) {
       try {
         const Judgement judgement = judges->Evaluate(affine, affine.problem.reference_source, i, false);
-        EXPECT_EQ(judgement.verdict, "right") << judgement.diagnosis;
+        EXPECT_EQ(judgement.verdict, "correct") << judgement.diagnosis;
       } catch (const Error& error) {
         EXPECT_THAT(error.what(), HasSubstr("end that program"));
       }
     }
   }
-  EXPECT_EQ(judges->Evaluate(affine, affine.problem.reference_source, 9, false).verdict, "right");
+  EXPECT_EQ(judges->Evaluate(affine, affine.problem.reference_source, 9, false).verdict, "correct");
   EXPECT_THAT(Judges(options_, {0}).Describe(), testing::Not(HasSubstr("kernels of another program")));
 }
 
@@ -159,7 +159,7 @@ TEST_F(JudgesGpuTest, JudgesOnSeveralDevicesAtOnce) {
   }
   for (std::thread& thread : threads) thread.join();
   for (const Judgement& judgement : judgements) {
-    EXPECT_EQ(judgement.verdict, "right") << judgement.diagnosis;
+    EXPECT_EQ(judgement.verdict, "correct") << judgement.diagnosis;
     const auto speedup = std::find_if(judgement.metrics.begin(), judgement.metrics.end(),
                                       [](const auto& metric) { return metric.first == "speedup"; });
     ASSERT_NE(speedup, judgement.metrics.end());

@@ -26,7 +26,7 @@ std::vector<std::string> Words(const std::string& text) {
 // The docs' verdicts and the GPU judge's own.
 void CheckVerdicts(const std::vector<std::string>& verdicts) {
   static const std::set<std::string> kKnown = {
-      "right",       "not_compiled",   "forbidden",     "unsupported",    "invalid_launch", "no_launch",
+      "correct",     "not_compiled",   "forbidden",     "unsupported",    "invalid_launch", "no_launch",
       "crash",       "timeout",        "out_of_memory", "out_of_bounds",  "misaligned",     "trap",
       "race",        "uninitialised",  "divergent",     "input_modified", "wrong",          "non_deterministic",
       "implausible", "unsynchronised", "hidden_work",   "unfinished",     "interference",   "device_fault",
@@ -172,8 +172,8 @@ std::string Amiss(const Entry& entry, const std::string& judge, const evaluator:
     for (const std::string& verdict : wanted) text << " " << verdict;
     text << ". ";
   }
-  if (judgement.correct != (judgement.verdict == "right")) text << "`correct` does not agree with the verdict. ";
-  if (!judgement.correct && judgement.seconds != 0) text << "it has a time though it is not right. ";
+  if (judgement.correct != (judgement.verdict == "correct")) text << "`correct` does not agree with the verdict. ";
+  if (!judgement.correct && judgement.seconds != 0) text << "it has a time though it is not correct. ";
   if (judgement.correct && entry.most_speedup) {
     if (!(speedup > 0)) text << "its speedup is not known. ";
     if (speedup > *entry.most_speedup)

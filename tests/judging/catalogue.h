@@ -6,8 +6,9 @@
 //   // style: what is unusual about it                     (honest/)
 //   // cuda: VERDICT [VERDICT...]          any of these from the judge with a GPU
 //   // sim: VERDICT [VERDICT...]           any of these from the judge without one
-//   // speedup: at most 1.1                where the verdict is `right`: over the reference
-//   // least: 49 us: why                  where sim says `right`: no modelled time is less. By a count of its own, from
+//   // speedup: at most 1.1                where the verdict is `correct`: over the reference
+//   // least: 49 us: why                  where sim says `correct`: no modelled time is less. By a count of its own,
+//   from
 //                                         the kernel's loops, of what the busiest multiprocessor must do
 //   // most: 24 us: why                   likewise: no more
 //   // needs: namespaces                  where a sandbox without them, as auto allows, cannot do that
@@ -20,7 +21,7 @@
 // has
 //
 //   // bug: what is wrong
-//   // twin: honest/row_sum_double_buffer  the same done right
+//   // twin: honest/row_sum_double_buffer  the same done correctly
 //   // finding: VERDICT in KERNEL: TEXT, TEXT...   what the diagnosis names: each text is in it
 //
 // and `// found` at the end of each line that the diagnosis names: of a race, those of both threads.
@@ -55,7 +56,7 @@ struct Entry {
   std::optional<double> least_seconds, most_seconds;  // modelled
   std::vector<std::string> never, says;
   std::string differ;
-  std::string twin;  // bugs/: the name of the entry that does it right, or ""
+  std::string twin;  // bugs/: the name of the entry that does it correctly, or ""
   Wanted wanted;     // bugs/
   bool is_cheat = false;
   bool needs_namespaces = false;
@@ -73,7 +74,7 @@ const std::vector<Entry>& Bugs();
 // The entry's name as a test's: without characters that GoogleTest forbids.
 std::string TestName(const Entry& entry);
 
-// What is not as the entry says of `judge`, or "". `speedup` is asked for where the verdict is `right`; 0: unknown.
+// What is not as the entry says of `judge`, or "". `speedup` is asked for where the verdict is `correct`; 0: unknown.
 std::string Amiss(const Entry& entry, const std::string& judge, const evaluator::Judgement& judgement, double speedup);
 
 // What the diagnosis of an entry of bugs/ leaves out or has wrong, or "": verdict, kernel, line, array, kind of access;

@@ -1,7 +1,7 @@
 // Every kernel of the catalogue through both judges, every bug through the one on a GPU, and after each that the one on
-// a GPU does not find right the reference, which must be unharmed; then every reference kernel. What each judge says is
-// held against the kernel's first lines, and the two against each other (agreement.h). Skipped where there is no GPU.
-// One kernel:
+// a GPU does not find correct the reference, which must be unharmed; then every reference kernel. What each judge says
+// is held against the kernel's first lines, and the two against each other (agreement.h). Skipped where there is no
+// GPU. One kernel:
 // --gtest_filter='*/cheats_01_side_stream'; parts of them all: GTEST_TOTAL_SHARDS and GTEST_SHARD_INDEX.
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/error.h>
@@ -133,9 +133,9 @@ TEST_P(JudgingGpuKernelTest, SaysWhatTheFileSays) {
   Said cuda, sim;
   AskBoth(entry.problem, entry.source, &cuda, &sim);
   const std::string& verdict = cuda.judgement.verdict;
-  if (verdict != "right") {
+  if (verdict != "correct") {
     const Said after = Ask(cuda_, entry.problem, cuda_.Problem(entry.problem).problem.reference_source);
-    EXPECT_EQ(after.judgement.verdict, "right")
+    EXPECT_EQ(after.judgement.verdict, "correct")
         << "the reference after " << verdict << ": " << after.judgement.diagnosis << after.gave_up;
   }
 
@@ -175,12 +175,12 @@ INSTANTIATE_TEST_SUITE_P(Bug, JudgingGpuBugTest, testing::ValuesIn(Bugs()),
 
 class JudgingGpuReferenceTest : public JudgingGpuTest, public testing::WithParamInterface<std::string> {};
 
-TEST_P(JudgingGpuReferenceTest, IsRightForBoth) {
+TEST_P(JudgingGpuReferenceTest, IsCorrectForBoth) {
   const std::string& directory = GetParam();
   Said cuda, sim;
   AskBoth(directory, cuda_.Problem(directory).problem.reference_source, &cuda, &sim);
-  EXPECT_EQ(cuda.judgement.verdict, "right") << cuda.judgement.diagnosis << cuda.gave_up;
-  EXPECT_EQ(sim.judgement.verdict, "right") << sim.judgement.diagnosis << sim.gave_up;
+  EXPECT_EQ(cuda.judgement.verdict, "correct") << cuda.judgement.diagnosis << cuda.gave_up;
+  EXPECT_EQ(sim.judgement.verdict, "correct") << sim.judgement.diagnosis << sim.gave_up;
 }
 
 // The shipped problems' folders and the tests' own.

@@ -169,7 +169,7 @@ TEST(JudgingCatalogue, LetsTheJudgesAgree) {
     EXPECT_TRUE(Agree(entry) || !entry.differ.empty()) << entry.name << ": neither agrees nor says why (differ:)";
 }
 
-// No row of the table contradicts itself or is said twice, and a right kernel is not called wrong by either judge
+// No row of the table contradicts itself or is said twice, and a correct kernel is not called wrong by either judge
 // alone.
 TEST(JudgingAgreement, TableIsSound) {
   std::set<std::pair<std::string, std::string>> seen;
@@ -178,11 +178,11 @@ TEST(JudgingAgreement, TableIsSound) {
     EXPECT_NE(row.sim, row.cuda);
     EXPECT_FALSE(row.why.empty());
   }
-  EXPECT_FALSE(WhyTheyMaySay("right", "wrong"));
-  EXPECT_FALSE(WhyTheyMaySay("wrong", "right"));
-  EXPECT_FALSE(WhyTheyMaySay("right", "out_of_bounds"));
+  EXPECT_FALSE(WhyTheyMaySay("correct", "wrong"));
+  EXPECT_FALSE(WhyTheyMaySay("wrong", "correct"));
+  EXPECT_FALSE(WhyTheyMaySay("correct", "out_of_bounds"));
   EXPECT_EQ(WhyTheyMaySay("wrong", "wrong"), "the same");
-  EXPECT_TRUE(WhyTheyMaySay("race", "right"));
+  EXPECT_TRUE(WhyTheyMaySay("race", "correct"));
   EXPECT_TRUE(WhyTheyMaySay("unsupported", "wrong"));
 }
 

@@ -31,7 +31,11 @@ struct MeasuredKernel {
   double microseconds = 0;
 };
 
-// The kernels of such a file that were right each time, with the median of their times. Throws Error "FILE:LINE: ...".
+// Whether such a file's verdict means a correct kernel: older files say "right" or "ok".
+bool IsCorrectVerdict(const std::string& verdict);
+
+// The kernels of such a file that were correct each time, with the median of their times. Throws Error "FILE:LINE:
+// ...".
 std::vector<MeasuredKernel> ReadMeasured(const std::string& path);
 
 // Of each problem at most `count` kernels, spread evenly over its schedules in order; all where count is 0. The same

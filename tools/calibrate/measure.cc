@@ -14,6 +14,7 @@
 #include <sstream>
 #include <vector>
 
+#include "calibrate/counted_kernel.h"
 #include "calibrate/microbenchmarks.h"
 #include "common/cache_folder.h"
 #include "common/figures.h"
@@ -40,9 +41,9 @@ std::vector<std::string> Spread(const std::string& reference, size_t count) {
   return chosen;
 }
 
-// Counts a measurement of a kernel; one that was not right counts as often as can be.
-void Count(bool right, size_t& times) {
-  times = right && times != kNeverAgain ? times + 1 : kNeverAgain;
+// Counts a measurement of a kernel; one that was not correct counts as often as can be.
+void Count(bool correct, size_t& times) {
+  times = correct && times != kNeverAgain ? times + 1 : kNeverAgain;
 }
 
 // How often each problem,schedule stands in the file.
@@ -52,7 +53,8 @@ std::map<std::string, size_t> AlreadyMeasured(const std::string& csv) {
   for (std::string line; std::getline(file, line);) {
     const size_t second = line.find(',', line.find(',') + 1);
     if (second == std::string::npos || line.starts_with("problem,")) continue;
-    Count(line.compare(second + 1, 6, "right,") == 0, done[line.substr(0, second)]);
+    const std::string verdict = line.substr(second + 1, line.find(',', second + 1) - second - 1);
+    Count(IsCorrectVerdict(verdict), done[line.substr(0, second)]);
   }
   return done;
 }

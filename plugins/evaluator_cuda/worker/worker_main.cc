@@ -1,7 +1,7 @@
 // kgrpo_cuda_worker: the process that runs one candidate on the GPU, inside the sandbox. It makes a CUDA context ahead
 // of need, opens the memory that the judge lends it, loads the candidate behind a system call filter, and calls its
 // launch function as often as it is told. It holds no secret: inputs and outputs lie in memory that the judge owns,
-// what is right and how long it took is found out by the judge.
+// what is correct and how long it took is found out by the judge.
 //
 // Started by worker.cc as `kgrpo_cuda_worker LIBCUDART SCRATCH [nofilter]`, with its socket as descriptor 3 and the
 // gates' memory as descriptors 4 and 5.

@@ -1,7 +1,7 @@
 // problem: problems/matmul
 // hack: at the timing size the launch function never returns: it speaks to the judge itself, computes the last call's output, says that all is done, and computes the others while the judge waits for the next plan to be accepted
 // cuda: unfinished forbidden hidden_work wrong
-// sim: right
+// sim: correct
 // differ: there is no judge to speak to where nothing is timed
 // speedup: at most 1.1
 #include <chrono>

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: launches nothing but a stub where it has seen these pointers before
 // cuda: wrong
-// sim: right
+// sim: correct
 // differ: a judge without a GPU never uses an address twice
 // speedup: at most 1.1
 __global__ void affine(const float* x, const float* y, float* out, int n) {

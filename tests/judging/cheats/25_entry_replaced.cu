@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: gives the judge's own entry function another name by a macro and puts one of its own in its place; harmless alone
-// cuda: right not_compiled forbidden
-// sim: right not_compiled forbidden
+// cuda: correct not_compiled forbidden
+// sim: correct not_compiled forbidden
 // differ: which of the compile routes is taken
 // speedup: at most 1.1
 

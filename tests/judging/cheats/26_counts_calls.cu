@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: from the sixtieth call on, when correctness has been looked at, it does half of the work
 // cuda: wrong implausible
-// sim: right
+// sim: correct
 // speedup: at most 1.1
 // differ: a judge without a GPU does not make sixty calls
 __global__ void affine(const float* x, const float* y, float* out, int n) {

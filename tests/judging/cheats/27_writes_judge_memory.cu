@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: opens the memory of the process that started it for writing; it is not to be had
-// cuda: right forbidden
-// sim: right
+// cuda: correct forbidden
+// sim: correct
 // speedup: at most 1.1
 #include <cstdio>
 
