@@ -89,7 +89,7 @@ void RequireProfiling(Session& session, const std::string& plugin) {
                                        "Choose one that does by --evaluator PLUGIN");
 }
 
-// Before a judgement that may take a minute, whether its report can be written.
+// Before an evaluation that may take a minute, whether its report can be written.
 void RequireWritable(const std::string& file) {
   const std::filesystem::path path(file);
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
@@ -117,7 +117,7 @@ Asked AskedOf(Session& session, const EvalOptions& options) {
       RequireProfiling(session, plugin);
       settings.emplace_back("profile=correct");
     }
-    // A quick judgement may be one that is kept, of inputs that the evaluator's own seed decides.
+    // A quick evaluation may be one that is kept, of inputs that the evaluator's own seed decides.
     if (options.quick && options.seed && HasOption(session, plugin, "seed"))
       settings.push_back("seed=" + std::to_string(*options.seed));
     session.StartServices(options.seed.value_or(0));
@@ -267,7 +267,7 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
       ->type_name("N");
   CLI::Option* quick =
       command->add_flag("--quick", options->quick,
-                        "With --kernel: judge as in training: fewer inputs, the fast compiler, kept judgements");
+                        "With --kernel: judge as in training: fewer inputs, the fast compiler, kept evaluations");
   command
       ->add_flag_callback(
           "--thorough", [] {}, "With --kernel: judge as for a record (the default)")

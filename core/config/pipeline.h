@@ -66,7 +66,7 @@ struct LoopConfig {
   SamplingConfig sampling;
   CoderFailure on_coder_failure = CoderFailure::kDrop;
   Advance advance = Advance::kAlways;
-  // Secret inputs: false draws them once a problem and run, so that an evaluator's cache of judgements serves; true
+  // Secret inputs: false draws them once a problem and run, so that an evaluator's cache of evaluations serves; true
   // draws them anew for every kernel.
   bool fresh_inputs = false;
 };

@@ -1,5 +1,5 @@
 // Compares an output with the float64 oracle. The tolerance comes from the problem, or from an error model of its dtype
-// and its number of accumulations (docs/judging.md). Called by the judge for each output of each call.
+// and its number of accumulations (docs/judging.md). Called by the evaluator for each output of each call.
 #ifndef KGRPO_EVALUATOR_SHARED_COMPARISON_H
 #define KGRPO_EVALUATOR_SHARED_COMPARISON_H
 

@@ -1,5 +1,5 @@
 // A compiled kernel beside an interpreted device: its host code in a sandboxed process, its kernels' PTX parsed. Made
-// by a judge for one judgement.
+// by an evaluator for one evaluation.
 #ifndef KGRPO_INTERPRETER_LOADED_KERNEL_H
 #define KGRPO_INTERPRETER_LOADED_KERNEL_H
 
@@ -17,7 +17,7 @@
 
 namespace kgrpo::interpreter {
 
-// What the kernels of one judge are interpreted with. What it refers to outlives them.
+// What the kernels of one evaluator are interpreted with. What it refers to outlives them.
 struct Interpreter {
   const simt::Device& device;
   WorkerPool& workers;

@@ -30,7 +30,7 @@ class BrokenProblemTest : public testing::Test {
     fs::copy(fs::path(KGRPO_SOURCE_DIR) / "tests/evaluator/problems/affine", folder_);
     Evaluator::Options options;
     options.cache_directory = (root_ / "cache").string();
-    options.judge.compile_seconds = 15;
+    options.kernel_evaluator.compile_seconds = 15;
     fs::create_directories(options.cache_directory);
     evaluator_ = std::make_unique<Evaluator>(options);
   }
@@ -90,7 +90,7 @@ TEST_F(BrokenProblemTest, ReferenceThatDoesNotCompile) {
 
 TEST_F(BrokenProblemTest, ReferenceThatIsWrong) {
   Write("reference.cu", kKernel + "  if (i < n) out[i] = 0;\n}\n" + kLaunch);
-  EXPECT_THAT(Message(),  // the inputs, and so the figures, change with the judge's version
+  EXPECT_THAT(Message(),  // the inputs, and so the figures, change with the evaluator's version
               MatchesRegex("DIR/reference.cu: the reference kernel is not correct \\(wrong\\): At n=1000: 1000 of 1000 "
                            "elements of out are wrong; the worst is out.[0-9]+. = 0, expected [-0-9.]+ \\(tolerance "
                            "[-0-9.e]+\\); the output is constant where the correct one is not."));

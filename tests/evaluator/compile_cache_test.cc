@@ -33,7 +33,7 @@ CompileOutcome Outcome(const std::string& object) {
 }
 
 CompileKey Key(const std::string& source) {
-  return {source, "entry", "fast", "flags", "nvcc 13.0", "sm_90", "policy", "judge"};
+  return {source, "entry", "fast", "flags", "nvcc 13.0", "sm_90", "policy", "evaluator"};
 }
 
 class CompileCacheTest : public testing::Test {
@@ -87,7 +87,7 @@ TEST_F(CompileCacheTest, EachPartOfTheKeyCounts) {
   cache.Keep(Key("a"), Outcome("object"));
   for (std::string CompileKey::*part :
        {&CompileKey::source, &CompileKey::entry, &CompileKey::route, &CompileKey::flags, &CompileKey::compiler,
-        &CompileKey::architecture, &CompileKey::policy, &CompileKey::judge}) {
+        &CompileKey::architecture, &CompileKey::policy, &CompileKey::evaluator}) {
     CompileKey other = Key("a");
     other.*part += " ";
     EXPECT_FALSE(cache.Find(other).has_value()) << other.*part;

@@ -1,4 +1,4 @@
-// evaluator_sim through its ABI alone, as the host uses it: the built plugin, a problem, a judgement, a report.
+// evaluator_sim through its ABI alone, as the host uses it: the built plugin, a problem, an evaluation, a report.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -120,8 +120,8 @@ TEST(EvaluatorSimPlugin, JudgesThroughTheAbi) {
   table->close_problem(evaluator, problem);
   table->destroy(evaluator);
 
-  // Without its judgements a later run judges again, but does not compile again.
-  for (const char* file : {"/judgements.sqlite", "/judgements.sqlite-wal", "/judgements.sqlite-shm"})
+  // Without its evaluations a later run judges again, but does not compile again.
+  for (const char* file : {"/evaluations.sqlite", "/evaluations.sqlite-wal", "/evaluations.sqlite-shm"})
     std::filesystem::remove(cache + file);
   Check(table->create(host, Str("{}"), &evaluator));
   Check(table->open_problem(evaluator, Str(std::string(KGRPO_SOURCE_DIR) + "/tests/evaluator/problems/affine"),

@@ -12,7 +12,7 @@ const std::vector<Equivalence>& Equivalences() {
   static const std::string kInterpreted = "the interpreter's checks see what a GPU may get away with or not";
   static const std::string kOrder = "the interpreter runs streams in order and has no clock of its own";
   static const std::string kTiming =
-      "work left out at the timing size: the judges look at times and outputs in another "
+      "work left out at the timing size: the evaluators look at times and outputs in another "
       "order, and model or measure the time";
   static const std::string kLong = "all of it would have to be interpreted to give it a time, and it is too much";
   static const std::string kPlace =

@@ -96,8 +96,8 @@ std::vector<MeasuredKernel> Sample(const std::vector<MeasuredKernel>& all, size_
 
 KernelCounter::KernelCounter(const std::string& problems, const std::string& device, const std::string& cache_directory,
                              size_t threads)
-    : problems_(problems), cache_directory_(cache_directory), threads_(threads), judge_([&] {
-        evaluator_sim::Judge::Options options;
+    : problems_(problems), cache_directory_(cache_directory), threads_(threads), evaluator_([&] {
+        evaluator_sim::KernelEvaluator::Options options;
         options.device = device;
         options.compile_cache = cache_directory + "/compiles.sqlite";
         options.concurrency = threads;
@@ -124,7 +124,7 @@ std::vector<CountedKernel> KernelCounter::Count(const std::vector<MeasuredKernel
     source = coder_offline::Rewrite(source, &why);
     interpreter::CallRecord record;
     evaluator::Trouble trouble{"not written", why};
-    if (!source.empty()) trouble = judge_.Count(open, source, &record);
+    if (!source.empty()) trouble = evaluator_.Count(open, source, &record);
     if (trouble) {
       std::fprintf(stderr, "%s, %s: %s: %s\n", kernel.problem.c_str(), kernel.schedule.c_str(), trouble.code.c_str(),
                    trouble.sentence.c_str());

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "evaluator_sim/judge.h"
+#include "evaluator_sim/kernel_evaluator.h"
 #include "interpreter/simt/time_model.h"
 
 namespace kgrpo::bench {
@@ -54,7 +54,7 @@ class KernelCounter {
  private:
   const std::string problems_, cache_directory_;
   const size_t threads_;
-  evaluator_sim::Judge judge_;
+  evaluator_sim::KernelEvaluator evaluator_;
 };
 
 // Counts kept in a file, a line of JSON a kernel, so that the model can be tried again within seconds. Load throws

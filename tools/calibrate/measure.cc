@@ -20,7 +20,7 @@
 #include "common/figures.h"
 #include "common/parallel.h"
 #include "common/variants.h"
-#include "evaluator_cuda/judge.h"
+#include "evaluator_cuda/device_evaluator.h"
 #include "evaluator_shared/random.h"
 
 namespace kgrpo::bench {
@@ -96,7 +96,7 @@ void MeasureKernels(const KernelsToMeasure& wanted) {
 
   std::map<std::string, size_t> done = AlreadyMeasured(wanted.csv);
   const size_t known_before = done.size();
-  // Pass after pass, and problem after problem in turns, so that a run that ends early has some of each; the judge
+  // Pass after pass, and problem after problem in turns, so that a run that ends early has some of each; the evaluator
   // keeps a few references at hand, hence in groups.
   constexpr size_t kGroup = 4;
   std::vector<Candidate> candidates;
@@ -113,11 +113,11 @@ void MeasureKernels(const KernelsToMeasure& wanted) {
       }
     }
   }
-  evaluator_cuda::Judge::Options options;
+  evaluator_cuda::DeviceEvaluator::Options options;
   options.compilers = wanted.threads;
   options.compile_cache = cache + "/compiles.sqlite";
   options.timing.memory_bytes = uint64_t{2} << 30;
-  evaluator_cuda::Judge judge(options);
+  evaluator_cuda::DeviceEvaluator evaluator(options);
   const bool begun = std::filesystem::exists(wanted.csv) && std::filesystem::file_size(wanted.csv) > 0;
   std::ofstream file(wanted.csv, std::ios::app);
   if (!begun) file << "problem,schedule,verdict,microseconds\n";
@@ -134,16 +134,16 @@ void MeasureKernels(const KernelsToMeasure& wanted) {
       const std::lock_guard lock(mutex);
       if (done[candidate.key] == kNeverAgain) return;
     }
-    const auto judgement = judge.Evaluate(*candidate.open, candidate.source, evaluator::SubKey(23, i), false);
-    double seconds = judgement.seconds;
-    for (const auto& [name, value] : judgement.metrics) {
+    const auto evaluation = evaluator.Evaluate(*candidate.open, candidate.source, evaluator::SubKey(23, i), false);
+    double seconds = evaluation.seconds;
+    for (const auto& [name, value] : evaluation.metrics) {
       if (name == "measured_seconds") seconds = value;
     }
     const std::lock_guard lock(mutex);
-    Count(judgement.correct, done[candidate.key]);
+    Count(evaluation.correct, done[candidate.key]);
     char text[40];
     std::snprintf(text, sizeof text, "%.3f", seconds * 1e6);
-    file << candidate.key << ',' << judgement.verdict << ',' << (judgement.correct ? text : "") << '\n' << std::flush;
+    file << candidate.key << ',' << evaluation.verdict << ',' << (evaluation.correct ? text : "") << '\n' << std::flush;
     if (++measured % 50 == 0) std::fprintf(stderr, "%zu of %zu measurements\n", measured, candidates.size());
   });
   std::fprintf(stderr, "%zu measurements, %zu kernels known before, %zu left for want of time\n", measured,

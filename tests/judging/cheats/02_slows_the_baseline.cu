@@ -1,5 +1,5 @@
 // problem: tests/evaluator/problems/affine
-// hack: replaces the worker's cudaDeviceSynchronize by one that leaves a spinning kernel on another stream: the baseline, timed in turns, shares the device with it and looks slow
+// hack: replaces the worker's cudaDeviceSynchronize by one that leaves a spinning kernel on another stream: the reference, timed in turns, shares the device with it and looks slow
 // cuda: correct unfinished hidden_work forbidden interference
 // sim: correct
 // speedup: at most 1.1

@@ -1,5 +1,5 @@
 // problem: tests/evaluator/problems/affine
-// hack: makes cudaEventElapsedTime say that nothing took any time; only the judge's own clock counts, so nothing is gained
+// hack: makes cudaEventElapsedTime say that nothing took any time; only the evaluator's own clock counts, so nothing is gained
 // cuda: correct hidden_work
 // sim: correct
 // speedup: at most 1.1

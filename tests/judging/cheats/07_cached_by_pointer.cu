@@ -2,7 +2,7 @@
 // hack: launches nothing but a stub where it has seen these pointers before
 // cuda: wrong
 // sim: correct
-// differ: a judge without a GPU never uses an address twice
+// differ: an evaluator without a GPU never uses an address twice
 // speedup: at most 1.1
 __global__ void affine(const float* x, const float* y, float* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -2,7 +2,7 @@
 // hack: skips every third call at the timing size
 // cuda: wrong
 // sim: correct
-// differ: a judge without a GPU makes one call at the timing size
+// differ: an evaluator without a GPU makes one call at the timing size
 // speedup: at most 1.1
 __global__ void affine(const float* x, const float* y, float* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "affine_candidates.h"
-#include "judge_fixture.h"
+#include "kernel_evaluator_fixture.h"
 
 namespace kgrpo::evaluator_sim {
 namespace {
@@ -25,7 +25,7 @@ struct Case {
   const char* says;
 };
 
-TEST_F(JudgeTest, KernelFaults) {
+TEST_F(KernelEvaluatorTest, KernelFaults) {
   const Case kCases[] = {
       {"out of bounds write", WithKernel("out[i + n] = x[0];"), "out_of_bounds", "out"},
       {"out of bounds read", WithKernel("if (i < n) out[i] = 2 * x[i + 100000000] + y[i];"), "out_of_bounds", ""},
@@ -50,16 +50,16 @@ TEST_F(JudgeTest, KernelFaults) {
        "input_modified", "x"},
   };
   for (const Case& test : kCases) {
-    const Judgement judgement = AffineThenReference(test.source);
-    EXPECT_EQ(judgement.verdict, test.verdict) << test.name << ": " << judgement.diagnosis;
-    EXPECT_THAT(judgement.diagnosis, HasSubstr(test.says)) << test.name;
-    EXPECT_TRUE(judgement.compiled) << test.name;
-    EXPECT_FALSE(judgement.correct) << test.name;
-    EXPECT_EQ(judgement.seconds, 0) << test.name;
+    const KernelEvaluation evaluation = AffineThenReference(test.source);
+    EXPECT_EQ(evaluation.verdict, test.verdict) << test.name << ": " << evaluation.diagnosis;
+    EXPECT_THAT(evaluation.diagnosis, HasSubstr(test.says)) << test.name;
+    EXPECT_TRUE(evaluation.compiled) << test.name;
+    EXPECT_FALSE(evaluation.correct) << test.name;
+    EXPECT_EQ(evaluation.seconds, 0) << test.name;
   }
 }
 
-TEST_F(JudgeTest, WrongResults) {
+TEST_F(KernelEvaluatorTest, WrongResults) {
   const Case kCases[] = {
       {"zeros", WithKernel("if (i < n) out[i] = 0;"), "wrong", "constant"},
       {"identity", WithKernel("if (i < n) out[i] = x[i];"), "wrong", ""},
@@ -90,13 +90,13 @@ TEST_F(JudgeTest, WrongResults) {
       {"decoy", WithBody("if (n < 0) { " + kHonest + " }"), "no_launch", ""},
   };
   for (const Case& test : kCases) {
-    const Judgement judgement = AffineThenReference(test.source);
-    EXPECT_EQ(judgement.verdict, test.verdict) << test.name << ": " << judgement.diagnosis;
-    EXPECT_THAT(judgement.diagnosis, HasSubstr(test.says)) << test.name;
+    const KernelEvaluation evaluation = AffineThenReference(test.source);
+    EXPECT_EQ(evaluation.verdict, test.verdict) << test.name << ": " << evaluation.diagnosis;
+    EXPECT_THAT(evaluation.diagnosis, HasSubstr(test.says)) << test.name;
   }
 }
 
-TEST_F(JudgeTest, HostileHostCode) {
+TEST_F(KernelEvaluatorTest, HostileHostCode) {
   const Case kCases[] = {
       {"null dereference", WithBody("*(volatile int*)nullptr = 1;"), "crash", "segmentation fault"},
       {"device pointer followed", WithBody("out[0] = x[0];"), "crash", "segmentation fault"},
@@ -139,25 +139,25 @@ TEST_F(JudgeTest, HostileHostCode) {
        "unsupported", "cudaMallocManaged"},
   };
   for (const Case& test : kCases) {
-    const Judgement judgement = AffineThenReference(test.source);
-    EXPECT_EQ(judgement.verdict, test.verdict) << test.name << ": " << judgement.diagnosis;
-    EXPECT_THAT(judgement.diagnosis, HasSubstr(test.says)) << test.name;
+    const KernelEvaluation evaluation = AffineThenReference(test.source);
+    EXPECT_EQ(evaluation.verdict, test.verdict) << test.name << ": " << evaluation.diagnosis;
+    EXPECT_THAT(evaluation.diagnosis, HasSubstr(test.says)) << test.name;
   }
 }
 
-TEST_F(JudgeTest, OutOfMemoryWhereAllocationIsAllowed) {
+TEST_F(KernelEvaluatorTest, OutOfMemoryWhereAllocationIsAllowed) {
   const std::string kernel = row_sum_->problem().reference_source;
   const size_t brace = kernel.rfind("{ row_sum<<<");
-  const Judgement judgement = RowSum(kernel.substr(0, brace) + "{ void* p; cudaMalloc(&p, 1ull << 40); } ");
-  EXPECT_EQ(judgement.verdict, "out_of_memory") << judgement.diagnosis;
-  const Judgement small =
+  const KernelEvaluation evaluation = RowSum(kernel.substr(0, brace) + "{ void* p; cudaMalloc(&p, 1ull << 40); } ");
+  EXPECT_EQ(evaluation.verdict, "out_of_memory") << evaluation.diagnosis;
+  const KernelEvaluation small =
       RowSum(kernel.substr(0, brace) +
              "{ float* p; cudaMalloc(&p, 4 * rows); row_sum<<<(rows + 127) / 128, 128>>>(x, p, rows); "
              "cudaMemcpy(out, p, 4 * rows, cudaMemcpyDeviceToDevice); cudaFree(p); }");
   EXPECT_EQ(small.verdict, "correct") << small.diagnosis;
 }
 
-TEST_F(JudgeTest, UnusualButCorrect) {
+TEST_F(KernelEvaluatorTest, UnusualButCorrect) {
   const Case kCases[] = {
       {"side stream",
        WithBody("cudaStream_t s; cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking); k<<<(n + 255) / 256, 256, 0, "
@@ -210,13 +210,13 @@ TEST_F(JudgeTest, UnusualButCorrect) {
        "correct", ""},
   };
   for (const Case& test : kCases) {
-    const Judgement judgement = Affine(test.source);
-    EXPECT_EQ(judgement.verdict, test.verdict) << test.name << ": " << judgement.diagnosis;
+    const KernelEvaluation evaluation = Affine(test.source);
+    EXPECT_EQ(evaluation.verdict, test.verdict) << test.name << ": " << evaluation.diagnosis;
   }
 }
 
 // Within the tolerance every time, and yet not the same twice: state that outlives a call is found by the bytes.
-TEST_F(JudgeTest, NonDeterministic) {
+TEST_F(KernelEvaluatorTest, NonDeterministic) {
   // Each call is off by one unit in the last place more than the one before.
   const std::string in_device_memory =
       "__device__ int calls = 0;\n__global__ void count() { ++calls; }\n"
@@ -230,20 +230,20 @@ TEST_F(JudgeTest, NonDeterministic) {
       "static int calls = 0;\n" +
       kLaunch + " { k<<<(n + 255) / 256, 256>>>(x, y, out, n, calls++ == 0 ? 1.0f : 1.0000002f); }\n";
   for (const std::string& source : {in_device_memory, in_host_memory}) {
-    const Judgement judgement = AffineThenReference(source);
-    EXPECT_EQ(judgement.verdict, "non_deterministic") << judgement.diagnosis;
-    EXPECT_EQ(judgement.diagnosis, "Called again with the same inputs it gives another out.");
-    EXPECT_TRUE(judgement.compiled);
-    EXPECT_FALSE(judgement.correct);
-    EXPECT_EQ(judgement.seconds, 0);
+    const KernelEvaluation evaluation = AffineThenReference(source);
+    EXPECT_EQ(evaluation.verdict, "non_deterministic") << evaluation.diagnosis;
+    EXPECT_EQ(evaluation.diagnosis, "Called again with the same inputs it gives another out.");
+    EXPECT_TRUE(evaluation.compiled);
+    EXPECT_FALSE(evaluation.correct);
+    EXPECT_EQ(evaluation.seconds, 0);
   }
 }
 
 // What must run whole for a time, and is more than may run, gets none; what is even is counted however large it is.
-TEST_F(JudgeTest, NotTimed) {
-  Judge::Options options;
+TEST_F(KernelEvaluatorTest, NotTimed) {
+  KernelEvaluator::Options options;
   options.timing_warp_instructions = 100'000;  // the even kernel executes some 400,000
-  Judge judge(options);
+  KernelEvaluator evaluator(options);
   const std::string by_data = WithKernel(
       "if (i < n) { float v = 2.0f * x[i] + y[i]; for (int k = 0; k < (int)(x[i] * 4); ++k) v = v * 1.0f; out[i] = v; "
       "if (y[i] > 1e30f) __threadfence(); }");
@@ -251,15 +251,15 @@ TEST_F(JudgeTest, NotTimed) {
       kKernel + kLaunch +
       " { k<<<(n + 511) / 512, 256>>>(x, y, out, n); k<<<(n + 255) / 256, 256>>>(x, y, out, n); }\n";
   for (const std::string& source : {by_data, two_launches}) {
-    const Judgement judgement = judge.Evaluate(*affine_, source, 1, false);
-    EXPECT_EQ(judgement.verdict, "not_timed") << judgement.diagnosis;
-    EXPECT_THAT(judgement.diagnosis, HasSubstr("no time is given"));
-    EXPECT_TRUE(judgement.compiled);
-    EXPECT_FALSE(judgement.correct);
-    EXPECT_EQ(judgement.seconds, 0);
+    const KernelEvaluation evaluation = evaluator.Evaluate(*affine_, source, 1, false);
+    EXPECT_EQ(evaluation.verdict, "not_timed") << evaluation.diagnosis;
+    EXPECT_THAT(evaluation.diagnosis, HasSubstr("no time is given"));
+    EXPECT_TRUE(evaluation.compiled);
+    EXPECT_FALSE(evaluation.correct);
+    EXPECT_EQ(evaluation.seconds, 0);
     EXPECT_EQ(Affine(source).verdict, "correct") << "within the usual bound";
   }
-  const Judgement even = judge.Evaluate(*affine_, affine_->problem().reference_source, 1, false);
+  const KernelEvaluation even = evaluator.Evaluate(*affine_, affine_->problem().reference_source, 1, false);
   EXPECT_EQ(even.verdict, "correct") << even.diagnosis;
 }
 

@@ -1,5 +1,5 @@
-// The judge without a GPU: what a judgement holds, both of its routes, the compiler's verdicts, what a candidate may
-// include, the cache, and many threads at once. judge_verdicts_test.cc has the verdicts on what runs.
+// The evaluator without a GPU: what an evaluation holds, both of its routes, the compiler's verdicts, what a candidate
+// may include, the cache, and many threads at once. kernel_evaluator_verdicts_test.cc has the verdicts on what runs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 
 #include "affine_candidates.h"
 #include "evaluator_sim/evaluator.h"
-#include "judge_fixture.h"
+#include "kernel_evaluator_fixture.h"
 
 namespace kgrpo::evaluator_sim {
 namespace {
@@ -23,22 +23,22 @@ using evaluator::WithBody;
 using evaluator::WithKernel;
 using testing::HasSubstr;
 
-TEST_F(JudgeTest, CorrectWithATimeAndMetrics) {
-  const Judgement judgement = Affine(WithBody(kHonest));
-  EXPECT_EQ(judgement.verdict, "correct") << judgement.diagnosis;
-  EXPECT_TRUE(judgement.compiled);
-  EXPECT_TRUE(judgement.correct);
-  EXPECT_GT(judgement.seconds, 1e-6);
-  EXPECT_LT(judgement.seconds, 1e-3);
-  EXPECT_THAT(judgement.diagnosis, HasSubstr("no GPU used"));
-  std::map<std::string, double> metrics(judgement.metrics.begin(), judgement.metrics.end());
+TEST_F(KernelEvaluatorTest, CorrectWithATimeAndMetrics) {
+  const KernelEvaluation evaluation = Affine(WithBody(kHonest));
+  EXPECT_EQ(evaluation.verdict, "correct") << evaluation.diagnosis;
+  EXPECT_TRUE(evaluation.compiled);
+  EXPECT_TRUE(evaluation.correct);
+  EXPECT_GT(evaluation.seconds, 1e-6);
+  EXPECT_LT(evaluation.seconds, 1e-3);
+  EXPECT_THAT(evaluation.diagnosis, HasSubstr("no GPU used"));
+  std::map<std::string, double> metrics(evaluation.metrics.begin(), evaluation.metrics.end());
   EXPECT_GT(metrics["registers"], 0);
   EXPECT_GT(metrics["occupancy"], 0);
   EXPECT_GT(metrics["dram_bytes"], 1e6);
   EXPECT_EQ(metrics["launches"], 1);
 }
 
-TEST_F(JudgeTest, TellsWhereTheTimeGoes) {
+TEST_F(KernelEvaluatorTest, TellsWhereTheTimeGoes) {
   // 48 KiB a block: four blocks on a multiprocessor. Line 4 meets one bank with all lanes, line 6 stores every second.
   const std::string kernel =
       "__global__ void k(const float* x, const float* y, float* out, int n) {\n"
@@ -48,16 +48,16 @@ TEST_F(JudgeTest, TellsWhereTheTimeGoes) {
       "  __syncthreads();\n"
       "  if (i < n) out[n - 1 - i] = s[(threadIdx.x) * 32] * 0 + 2.0f * x[n - 1 - i] + y[n - 1 - i];\n"
       "}\n";
-  const Judgement judgement = Affine(kernel + kLaunch + " { " + kHonest + " }\n");
-  ASSERT_EQ(judgement.verdict, "correct") << judgement.diagnosis;
-  const std::map<std::string, double> metrics(judgement.metrics.begin(), judgement.metrics.end());
-  EXPECT_EQ(metrics.size(), judgement.metrics.size()) << "a name twice";
+  const KernelEvaluation evaluation = Affine(kernel + kLaunch + " { " + kHonest + " }\n");
+  ASSERT_EQ(evaluation.verdict, "correct") << evaluation.diagnosis;
+  const std::map<std::string, double> metrics(evaluation.metrics.begin(), evaluation.metrics.end());
+  EXPECT_EQ(metrics.size(), evaluation.metrics.size()) << "a name twice";
   EXPECT_EQ(metrics.at("resident_blocks"), 4);
   EXPECT_EQ(metrics.at("resident_blocks_by/shared_memory"), 4);
   EXPECT_EQ(metrics.at("resident_blocks_by/threads"), 8);
   EXPECT_EQ(metrics.at("resident_blocks_by/blocks"), 32);
   EXPECT_DOUBLE_EQ(metrics.at("waves"), metrics.at("grid_blocks") / (4 * 132));
-  EXPECT_EQ(metrics.at("modelled_seconds"), judgement.seconds);
+  EXPECT_EQ(metrics.at("modelled_seconds"), evaluation.seconds);
   EXPECT_GT(metrics.at("seconds/dram"), 0);
   EXPECT_GT(metrics.at("seconds/int"), 0);
   EXPECT_GT(metrics.at("seconds/shared"), 0);
@@ -68,32 +68,33 @@ TEST_F(JudgeTest, TellsWhereTheTimeGoes) {
   EXPECT_GT(metrics.at("bandwidth_peak"), metrics.at("bandwidth_ceiling"));
   EXPECT_GT(metrics.at("l2_bandwidth_ceiling"), metrics.at("bandwidth_ceiling"));
   EXPECT_GT(metrics.at("arithmetic_peak/tensor"), metrics.at("arithmetic_peak/fp32"));
-  EXPECT_GT(metrics.at("issue_peak"), metrics.at("issued_instructions") / judgement.seconds);
+  EXPECT_GT(metrics.at("issue_peak"), metrics.at("issued_instructions") / evaluation.seconds);
   double of_lines = 0;
   for (const auto& [name, value] : metrics) of_lines += name.starts_with("line/") ? value : 0;
   EXPECT_GT(of_lines, 0.5);
   EXPECT_LE(of_lines, 1);
 }
 
-TEST_F(JudgeTest, SameSourceSameJudgement) {
+TEST_F(KernelEvaluatorTest, SameSourceSameEvaluation) {
   EXPECT_EQ(Affine(WithBody(kHonest)).ToJson(), Affine(WithBody(kHonest)).ToJson());
 }
 
-TEST_F(JudgeTest, BothRoutesAgree) {
-  const Judgement fast = Affine(WithBody(kHonest)), thorough = Affine(WithBody(kHonest), true);
+TEST_F(KernelEvaluatorTest, BothRoutesAgree) {
+  const KernelEvaluation fast = Affine(WithBody(kHonest)), thorough = Affine(WithBody(kHonest), true);
   EXPECT_EQ(thorough.verdict, "correct") << thorough.diagnosis;
   EXPECT_NEAR(fast.seconds / thorough.seconds, 1, 0.05);  // other samples
 }
 
-TEST_F(JudgeTest, CompilerVerdicts) {
+TEST_F(KernelEvaluatorTest, CompilerVerdicts) {
   EXPECT_EQ(Affine("this is no C++").verdict, "not_compiled");
-  const Judgement typo = Affine(WithKernel("if (i < n) out[i] = 2.0f * xx[i] + y[i];"));
+  const KernelEvaluation typo = Affine(WithKernel("if (i < n) out[i] = 2.0f * xx[i] + y[i];"));
   EXPECT_EQ(typo.verdict, "not_compiled");
   EXPECT_THAT(typo.diagnosis, HasSubstr("| kernel.cu(1): error: identifier \"xx\" is undefined"));
   EXPECT_FALSE(typo.compiled);
-  const Judgement signature = Affine(kKernel + "extern \"C\" void launch(const float* x, float* out, int n) {}\n");
+  const KernelEvaluation signature =
+      Affine(kKernel + "extern \"C\" void launch(const float* x, float* out, int n) {}\n");
   EXPECT_EQ(signature.verdict, "not_compiled") << signature.diagnosis;
-  const Judgement shared =
+  const KernelEvaluation shared =
       Affine(WithKernel("__shared__ float s[20000]; s[i % 20000] = x[i]; if (i < n) out[i] = s[(i + 1) % 20000];"));
   EXPECT_EQ(shared.verdict, "not_compiled");
   EXPECT_THAT(shared.diagnosis, HasSubstr("shared"));
@@ -101,22 +102,22 @@ TEST_F(JudgeTest, CompilerVerdicts) {
   EXPECT_EQ(Affine(std::string("int a;\0int b;", 13)).verdict, "not_compiled");
 }
 
-TEST_F(JudgeTest, TemplateBombIsStopped) {
-  const Judgement bomb = AffineThenReference(
+TEST_F(KernelEvaluatorTest, TemplateBombIsStopped) {
+  const KernelEvaluation bomb = AffineThenReference(
       "template <int N, int M> struct B { static constexpr long v = B<N - 1, M * 2>::v + B<N - 1, M * 2 + 1>::v; };\n"
       "template <int M> struct B<0, M> { static constexpr long v = M; };\n" +
       WithKernel("out[i] = B<24, 1>::v;"));
   EXPECT_EQ(bomb.verdict, "not_compiled");
 }
 
-TEST_F(JudgeTest, IncludePolicy) {
+TEST_F(KernelEvaluatorTest, IncludePolicy) {
   for (const char* line :
        {"#include \"/etc/passwd\"", "#include </dev/zero>", "#include <cub/cub.cuh>", "#include <cublas_v2.h>",
         "#include \"../../reference.cu\"", "#define H <cmath>\n#include H", "#inc\\\nlude \"/etc/passwd\"",
         "%:include \"/etc/passwd\"", "#/**/include \"/etc/passwd\"", "#include_next <math.h>"}) {
-    const Judgement judgement = Affine(std::string(line) + "\n" + WithBody(kHonest));
-    EXPECT_EQ(judgement.verdict, "forbidden") << line << ": " << judgement.diagnosis;
-    EXPECT_THAT(judgement.diagnosis, testing::Not(HasSubstr("root:"))) << line;
+    const KernelEvaluation evaluation = Affine(std::string(line) + "\n" + WithBody(kHonest));
+    EXPECT_EQ(evaluation.verdict, "forbidden") << line << ": " << evaluation.diagnosis;
+    EXPECT_THAT(evaluation.diagnosis, testing::Not(HasSubstr("root:"))) << line;
   }
   EXPECT_EQ(Affine("#include <cuda_runtime.h>\n#include <cmath>\n#include <cstdio>\n#include <stdint.h>\n" +
                    WithBody(kHonest))
@@ -124,15 +125,15 @@ TEST_F(JudgeTest, IncludePolicy) {
             "correct");
 }
 
-TEST_F(JudgeTest, ReferenceIsTheOracleWhereThereIsNone) {
+TEST_F(KernelEvaluatorTest, ReferenceIsTheOracleWhereThereIsNone) {
   const OpenProblem open(kProblems + "append_offset", cache_directory_);
-  EXPECT_EQ(judge_->Evaluate(open, open.problem().reference_source, 3, false).verdict, "correct");
+  EXPECT_EQ(evaluator_->Evaluate(open, open.problem().reference_source, 3, false).verdict, "correct");
   std::string wrong = open.problem().reference_source;
   wrong.replace(wrong.find("(int)i"), 6, "(int)i & 63");
-  EXPECT_EQ(judge_->Evaluate(open, wrong, 3, false).verdict, "wrong");
+  EXPECT_EQ(evaluator_->Evaluate(open, wrong, 3, false).verdict, "wrong");
 }
 
-TEST_F(JudgeTest, ManyThreadsAtOnce) {
+TEST_F(KernelEvaluatorTest, ManyThreadsAtOnce) {
   std::vector<std::thread> threads;
   std::vector<std::string> verdicts(12);
   for (size_t i = 0; i < verdicts.size(); ++i) {
@@ -148,7 +149,7 @@ TEST_F(JudgeTest, ManyThreadsAtOnce) {
     EXPECT_EQ(verdicts[i], i % 3 == 0 ? "correct" : i % 3 == 1 ? "crash" : "wrong") << i;
 }
 
-TEST_F(JudgeTest, CachedByContent) {
+TEST_F(KernelEvaluatorTest, CachedByContent) {
   Evaluator::Options options;
   options.cache_directory = cache_directory_;
   const std::string source = WithBody(kHonest);
@@ -168,10 +169,10 @@ TEST_F(JudgeTest, CachedByContent) {
   const std::string thorough = evaluator.Evaluate(*affine_, reference, {.thorough = true}).ToJson();
   EXPECT_EQ(evaluator.Evaluate(*affine_, reference, {.thorough = true}).ToJson(), thorough);
   evaluator.Evaluate(*affine_, source, {.thorough = true});
-  EXPECT_THAT(cached, testing::ElementsAre(1, 0, 1)) << "of thorough judgements the reference's alone is kept";
+  EXPECT_THAT(cached, testing::ElementsAre(1, 0, 1)) << "of thorough evaluations the reference's alone is kept";
 }
 
-TEST_F(JudgeTest, HiddenSizesAreNamedForTheirAuthorAlone) {
+TEST_F(KernelEvaluatorTest, HiddenSizesAreNamedForTheirAuthorAlone) {
   Evaluator::Options options;
   options.cache_directory = cache_directory_;
   Evaluator evaluator(options);
@@ -189,41 +190,41 @@ TEST_F(JudgeTest, HiddenSizesAreNamedForTheirAuthorAlone) {
   EXPECT_THAT(evaluator.Evaluate(*affine_, large, {}).diagnosis, testing::StartsWith("At the timing size: "));
 }
 
-TEST_F(JudgeTest, SeedsOfThoroughJudgementsAndOfTheOption) {
+TEST_F(KernelEvaluatorTest, SeedsOfThoroughEvaluationsAndOfTheOption) {
   const auto error = [&](uint64_t option, const Evaluator::Request& request) {
     Evaluator::Options options;
     options.cache_directory = cache_directory_;
     options.seed = option;
     Evaluator evaluator(options);
-    const Judgement judgement = evaluator.Evaluate(*affine_, WithBody(kHonest), request);
-    const std::map<std::string, double> metrics(judgement.metrics.begin(), judgement.metrics.end());
+    const KernelEvaluation evaluation = evaluator.Evaluate(*affine_, WithBody(kHonest), request);
+    const std::map<std::string, double> metrics(evaluation.metrics.begin(), evaluation.metrics.end());
     return metrics.at("worst_error/out");
   };
   EXPECT_EQ(error(0, {.seed = 1, .thorough = true}), error(0, {.seed = 1, .thorough = true}));
   EXPECT_NE(error(0, {.seed = 1, .thorough = true}), error(0, {.seed = 2, .thorough = true}));
-  EXPECT_EQ(error(0, {.seed = 1}), error(0, {.seed = 2})) << "a quick judgement is one for all runs";
+  EXPECT_EQ(error(0, {.seed = 1}), error(0, {.seed = 2})) << "a quick evaluation is one for all runs";
   EXPECT_NE(error(1, {}), error(2, {}));
 }
 
 // Of a tolerance of 2 u + 24 u relative, and as much of the root mean square, which is sqrt(5) here.
-TEST_F(JudgeTest, TellsHowNearToItsToleranceAKernelComes) {
+TEST_F(KernelEvaluatorTest, TellsHowNearToItsToleranceAKernelComes) {
   const auto error = [](const std::string& expression) {
-    const Judgement judgement = Affine(WithKernel("if (i < n) out[i] = " + expression + ";"));
-    EXPECT_EQ(judgement.verdict, "correct") << judgement.diagnosis;
-    const std::map<std::string, double> metrics(judgement.metrics.begin(), judgement.metrics.end());
+    const KernelEvaluation evaluation = Affine(WithKernel("if (i < n) out[i] = " + expression + ";"));
+    EXPECT_EQ(evaluation.verdict, "correct") << evaluation.diagnosis;
+    const std::map<std::string, double> metrics(evaluation.metrics.begin(), evaluation.metrics.end());
     return metrics.at("worst_error/out");
   };
   EXPECT_LT(error("2.0f * x[i] + y[i]"), 0.05);
   const double off = error("(2.0f * x[i] + y[i]) * 1.000001f");
   EXPECT_GT(off, 0.4);
   EXPECT_LT(off, 0.7);
-  const Judgement wrong = Affine(WithKernel("if (i < n) out[i] = (2.0f * x[i] + y[i]) * 1.00001f;"));
+  const KernelEvaluation wrong = Affine(WithKernel("if (i < n) out[i] = (2.0f * x[i] + y[i]) * 1.00001f;"));
   EXPECT_EQ(wrong.verdict, "wrong");
   for (const auto& [name, value] : wrong.metrics) EXPECT_NE(name, "worst_error/out");
 }
 
 // append_offset has no oracle, so whoever is asked for the reference's outputs has computed them.
-TEST_F(JudgeTest, ExpectedAtTheTimingSizeIsComputedOnce) {
+TEST_F(KernelEvaluatorTest, ExpectedAtTheTimingSizeIsComputedOnce) {
   const std::string cache = cache_directory_ + "/expected_once";
   std::filesystem::create_directories(cache);
   int computed = 0;

@@ -1,10 +1,10 @@
-// Judge::CheckTimed: whether what the call at the timing size left behind is correct, as far as the blocks that ran can
-// tell, and whether all blocks are to run and be looked at.
+// KernelEvaluator::CheckTimed: whether what the call at the timing size left behind is correct, as far as the blocks
+// that ran can tell, and whether all blocks are to run and be looked at.
 #include <algorithm>
 #include <cstring>
 
 #include "evaluator_shared/random.h"
-#include "evaluator_sim/judge_run.h"
+#include "evaluator_sim/kernel_evaluator_run.h"
 #include "interpreter/simt/traffic.h"
 
 namespace kgrpo::evaluator_sim {
@@ -32,7 +32,7 @@ std::string ModifiedInput(const Problem& problem, const TimingInputs& inputs, co
 
 }  // namespace
 
-std::shared_ptr<const TimingExpected> Judge::ExpectedAtTiming(const OpenProblem& open) {
+std::shared_ptr<const TimingExpected> KernelEvaluator::ExpectedAtTiming(const OpenProblem& open) {
   return open.ExpectedAtTiming([&](const std::vector<evaluator::Argument>& arguments) {
     evaluator::CorrectnessCase one;
     one.size = &open.problem().timing;
@@ -41,7 +41,7 @@ std::shared_ptr<const TimingExpected> Judge::ExpectedAtTiming(const OpenProblem&
 }
 
 // Runs every block, uncounted.
-Trouble Judge::CheckAllBlocks(Run& run) {
+Trouble KernelEvaluator::CheckAllBlocks(Run& run) {
   ThrowIfCancelled();
   // Counters and flags in its own memory are as a call leaves them of which few blocks ran.
   if (!run.session.RestoreState()) {
@@ -79,7 +79,7 @@ double StoredBytes(const simt::Counts& counts, const std::string& output) {
 
 // What blocks wrote that depend on no others is final. `covered`: of the output that they leave out most of, the part
 // that all of them seem to write.
-Trouble Judge::CheckSampledBlocks(Run& run, const TimedCall& timed, double* covered) {
+Trouble KernelEvaluator::CheckSampledBlocks(Run& run, const TimedCall& timed, double* covered) {
   const Problem& problem = run.open.problem();
   const bool all = timed.record.blocks_run == timed.record.blocks;
   const std::shared_ptr<const TimingExpected> expected = ExpectedAtTiming(run.open);
@@ -108,7 +108,7 @@ Trouble Judge::CheckSampledBlocks(Run& run, const TimedCall& timed, double* cove
   return {};
 }
 
-Trouble Judge::CheckTimed(Run& run, const TimedCall& timed) {
+Trouble KernelEvaluator::CheckTimed(Run& run, const TimedCall& timed) {
   const Problem& problem = run.open.problem();
   const CallRecord& record = timed.record;
   // Of a launch that ran whole some blocks were not counted.

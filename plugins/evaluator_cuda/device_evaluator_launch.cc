@@ -1,16 +1,16 @@
-// Judge::DescribeLaunch: how a correct kernel was launched at the timing size, how many of its blocks run at once, and
-// what keeps more from it.
+// DeviceEvaluator::DescribeLaunch: how a correct kernel was launched at the timing size, how many of its blocks run at
+// once, and what keeps more from it.
 #include <algorithm>
 #include <sstream>
 
-#include "evaluator_cuda/judge.h"
+#include "evaluator_cuda/device_evaluator.h"
 #include "evaluator_cuda/occupancy.h"
 
 namespace kgrpo::evaluator_cuda {
 
 // One more call, after it was timed: only a plan of a single call is described by the worker. What it says is for a
 // person and decides nothing.
-Trouble Judge::DescribeLaunch(const TimingInputs& inputs, Worker& worker, Judgement* judgement) {
+Trouble DeviceEvaluator::DescribeLaunch(const TimingInputs& inputs, Worker& worker, KernelEvaluation* evaluation) {
   inputs.Put(candidate_memory_.data(), 0, 0, 0);
   device_.Wait();
   Plan plan;
@@ -18,7 +18,7 @@ Trouble Judge::DescribeLaunch(const TimingInputs& inputs, Worker& worker, Judgem
   if (Trouble trouble = worker.Prepare(plan)) return trouble;
   Done said;
   if (Trouble trouble = worker.Run(&said)) return trouble;
-  const auto add = [judgement](const char* name, double value) { judgement->metrics.emplace_back(name, value); };
+  const auto add = [evaluation](const char* name, double value) { evaluation->metrics.emplace_back(name, value); };
   add("launches", static_cast<double>(said.launches));
   if (said.block_threads == 0 || said.block_threads > 1024) return {};
   const Multiprocessor& multiprocessor = device_.multiprocessor();
@@ -41,7 +41,7 @@ Trouble Judge::DescribeLaunch(const TimingInputs& inputs, Worker& worker, Judgem
   text << " " << said.grid_blocks << " blocks of " << said.block_threads << " threads, " << said.resident_blocks
        << " at once on a multiprocessor: occupancy " << 100 * occupancy << "%";
   if (occupancy < 1 && said.resident_blocks == blocks.Least()) text << ", limited by " << blocks.limit;
-  judgement->diagnosis = text.str() + ".";
+  evaluation->diagnosis = text.str() + ".";
   return {};
 }
 

@@ -1,4 +1,4 @@
-#include "evaluator_sim/judge_facts.h"
+#include "evaluator_sim/timed_facts.h"
 
 #include <algorithm>
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace kgrpo::evaluator_sim {
 
-using evaluator::Judgement;
+using evaluator::KernelEvaluation;
 
 namespace {
 
@@ -27,15 +27,15 @@ std::vector<std::pair<Key, double>> LargestFirst(const std::map<Key, double>& va
 
 class Facts {
  public:
-  explicit Facts(Judgement* judgement) : judgement_(judgement) {}
-  void Add(const std::string& name, double value) { judgement_->metrics.emplace_back(name, value); }
+  explicit Facts(KernelEvaluation* evaluation) : evaluation_(evaluation) {}
+  void Add(const std::string& name, double value) { evaluation_->metrics.emplace_back(name, value); }
   // Nothing where there is nothing to have a part of.
   void AddPart(const std::string& name, double part, double whole) {
     if (whole > 0) Add(name, part / whole);
   }
 
  private:
-  Judgement* judgement_;
+  KernelEvaluation* evaluation_;
 };
 
 // How a launch lies on the device.
@@ -131,8 +131,8 @@ void AddLines(const TimedFacts& timed, Facts& facts) {
 
 }  // namespace
 
-void AddTimeFacts(const TimedFacts& timed, Judgement* judgement) {
-  Facts facts(judgement);
+void AddTimeFacts(const TimedFacts& timed, KernelEvaluation* evaluation) {
+  Facts facts(evaluation);
   const interpreter::CallRecord& record = timed.record;
   double dram_bytes = 0, l2_bytes = 0, issued = 0;
   std::map<std::string, double> terms;

@@ -1,8 +1,8 @@
 // Judges one kernel for one problem: compiles it, runs it in a sandboxed worker on an interpreted GPU over several
 // sizes and seeds, compares with the oracle, and models its time. The order of things and each verdict are described in
 // docs/judging.md. Called by the evaluator's plugin and by the tests; uncached.
-#ifndef KGRPO_EVALUATOR_SIM_JUDGE_H
-#define KGRPO_EVALUATOR_SIM_JUDGE_H
+#ifndef KGRPO_EVALUATOR_SIM_KERNEL_EVALUATOR_H
+#define KGRPO_EVALUATOR_SIM_KERNEL_EVALUATOR_H
 
 #include <cstdint>
 #include <functional>
@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "evaluator_shared/compiler.h"   // Compiler
-#include "evaluator_shared/judgement.h"  // Judgement
-#include "evaluator_shared/sandbox.h"    // Sandbox
+#include "evaluator_shared/compiler.h"           // Compiler
+#include "evaluator_shared/kernel_evaluation.h"  // KernelEvaluation
+#include "evaluator_shared/sandbox.h"            // Sandbox
 #include "evaluator_sim/open_problem.h"
 #include "interpreter/loaded_kernel.h"
 #include "interpreter/tensors.h"
@@ -20,7 +20,7 @@
 
 namespace kgrpo::evaluator_sim {
 
-using evaluator::Judgement;
+using evaluator::KernelEvaluation;
 using evaluator::Trouble;
 using interpreter::BlockChoice;
 using interpreter::CallRecord;
@@ -29,7 +29,7 @@ using interpreter::Tensors;
 using interpreter::Worker;
 using interpreter::WorkerPool;
 
-class Judge {
+class KernelEvaluator {
  public:
   struct Options {
     evaluator::SandboxMode sandbox = evaluator::SandboxMode::kAuto;
@@ -46,17 +46,17 @@ class Judge {
     uint64_t timing_warp_instructions = 400'000'000;                  // of one at the timing size
     size_t concurrency = 2;                                           // workers and compile processes kept ready
     std::function<void(const std::string& why)> on_compile_fallback;  // evaluator::Compiler::Options::on_fallback
-    std::function<bool()> cancelled;                                  // asked between the runs of a judgement
+    std::function<bool()> cancelled;                                  // asked between the runs of an evaluation
   };
 
-  explicit Judge(const Options& options);
+  explicit KernelEvaluator(const Options& options);
 
   // Judges `source`. `key` is secret: inputs are drawn from it. `thorough` takes the reference compile route, twice the
   // seeds and twice the blocks that nobody can know. Throws Error only where judging is impossible, and
   // KGRPO_ERROR_CANCELLED when the user wants the run to end. `show_hidden`: the diagnosis names sizes that no
   // candidate's author may know. [any thread]
-  Judgement Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough,
-                     bool show_hidden = false);
+  KernelEvaluation Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough,
+                            bool show_hidden = false);
 
   // What the launches of one call at the timing size are counted to do, without any verdict on `source`. Used to fit
   // and to try the time model (tools/calibrate). [any thread]
@@ -66,16 +66,16 @@ class Judge {
   std::string TimeSource() const;
   // Compiler, sandbox, device, a line each.
   std::string Describe() const;
-  // Everything but source, problem and key that a judgement depends on.
+  // Everything but source, problem and key that an evaluation depends on.
   std::string Version() const;
 
  private:
   void ThrowIfCancelled() const;
 
-  struct Run;        // one kernel under judgement: judge_run.h
+  struct Run;        // one kernel under evaluation: kernel_evaluator_run.h
   struct TimedCall;  // its call at the timing size: likewise
 
-  Trouble Time(Run& run, Judgement* judgement);
+  Trouble Time(Run& run, KernelEvaluation* evaluation);
   Trouble RunTimed(Run& run, TimedCall* timed);
   Trouble StartAgain(Run& run);
   Trouble NotTimed(const std::string& why) const;
@@ -85,7 +85,8 @@ class Judge {
   std::shared_ptr<const TimingExpected> ExpectedAtTiming(const OpenProblem& open);
   std::vector<evaluator::Expected> ReferenceOutputs(const OpenProblem& open, const evaluator::CorrectnessCase& one,
                                                     const std::vector<evaluator::Argument>& arguments);
-  std::unique_ptr<Run> Prepare(const OpenProblem& open, const std::string& source, bool thorough, Judgement* judgement);
+  std::unique_ptr<Run> Prepare(const OpenProblem& open, const std::string& source, bool thorough,
+                               KernelEvaluation* evaluation);
 
   const Options options_;
   const std::string helper_directory_;

@@ -1,6 +1,6 @@
-// What a judge finds about one kernel, and its form as JSON for the cache. Used by every evaluator.
-#ifndef KGRPO_EVALUATOR_SHARED_JUDGEMENT_H
-#define KGRPO_EVALUATOR_SHARED_JUDGEMENT_H
+// What an evaluator finds about one kernel, and its form as JSON for the cache. Used by every evaluator.
+#ifndef KGRPO_EVALUATOR_SHARED_KERNEL_EVALUATION_H
+#define KGRPO_EVALUATOR_SHARED_KERNEL_EVALUATION_H
 
 #include <string>
 #include <utility>
@@ -16,7 +16,7 @@ struct Trouble {
   explicit operator bool() const { return !code.empty(); }
 };
 
-struct Judgement {
+struct KernelEvaluation {
   bool compiled = false;
   bool correct = false;
   std::string verdict;                       // docs/judging.md lists them
@@ -25,7 +25,7 @@ struct Judgement {
   std::string diagnosis;                     // one or two sentences; compiler output quoted below
   std::vector<std::pair<std::string, double>> metrics;
   bool transient = false;       // may be the fault of a busy machine: not to be kept
-  double compile_seconds = 0;   // wall clock, of this judgement: not kept
+  double compile_seconds = 0;   // wall clock, of this evaluation: not kept
   bool compile_cached = false;  // it had been compiled before: not kept
   // Likewise, where the evaluator tells: correctness sizes without the oracle, the oracle there, the timing size.
   double correctness_seconds = 0, oracle_seconds = 0, timing_seconds = 0;
@@ -35,12 +35,12 @@ struct Judgement {
 
   std::string ToJson() const;
   // Throws std::exception for text that ToJson did not write.
-  static Judgement FromJson(const std::string& text);
+  static KernelEvaluation FromJson(const std::string& text);
 };
 
-// The judgement of a problem's reference kernel, as it must be. Throws Error(KGRPO_ERROR_INVALID) where it is not
+// The evaluation of a problem's reference kernel, as it must be. Throws Error(KGRPO_ERROR_INVALID) where it is not
 // correct.
-void RequireCorrectReference(const Judgement& judgement, const Problem& problem);
+void RequireCorrectReference(const KernelEvaluation& evaluation, const Problem& problem);
 
 }  // namespace kgrpo::evaluator
 

@@ -15,18 +15,18 @@
 #include <thread>
 
 #include "evaluator_cuda/ceiling_kernels.h"
-#include "evaluator_cuda/judges.h"
+#include "evaluator_cuda/device_evaluators.h"
 
 namespace kgrpo::evaluator_cuda {
 namespace {
 
 using testing::HasSubstr;
 
-class JudgesGpuTest : public testing::Test {
+class DeviceEvaluatorsGpuTest : public testing::Test {
  protected:
   void SetUp() override {
     if (cudaGetDeviceCount(&devices_) != cudaSuccess || devices_ == 0) GTEST_SKIP() << "needs an NVIDIA GPU";
-    cache_directory_ = testing::TempDir() + "/judges_gpu_test_" + std::to_string(getpid());
+    cache_directory_ = testing::TempDir() + "/device_evaluators_gpu_test_" + std::to_string(getpid());
     std::filesystem::create_directories(cache_directory_);
     options_.timing.memory_bytes = uint64_t{256} << 20;
     options_.workers = 2;
@@ -37,7 +37,7 @@ class JudgesGpuTest : public testing::Test {
 
   std::string WhyNot(const std::vector<int>& devices) {
     try {
-      const Judges judges(options_, devices);
+      const DeviceEvaluators evaluators(options_, devices);
     } catch (const Error& error) {
       return error.what();
     }
@@ -45,16 +45,16 @@ class JudgesGpuTest : public testing::Test {
   }
 
   int devices_ = 0;
-  Judge::Options options_;
+  DeviceEvaluator::Options options_;
   std::string cache_directory_;
 };
 
-TEST_F(JudgesGpuTest, SaysWhichDeviceIsNotThere) {
+TEST_F(DeviceEvaluatorsGpuTest, SaysWhichDeviceIsNotThere) {
   EXPECT_THAT(WhyNot({devices_}), HasSubstr("device " + std::to_string(devices_) + " is asked for, but there are"));
   EXPECT_THAT(WhyNot({0, 0}), HasSubstr("named twice"));
 }
 
-TEST_F(JudgesGpuTest, SaysThatTheDeviceIsFull) {
+TEST_F(DeviceEvaluatorsGpuTest, SaysThatTheDeviceIsFull) {
   // What processes of earlier tests had comes back a while after their end.
   size_t free = 0, before = 1, total = 0;
   for (; before != free; std::this_thread::sleep_for(std::chrono::milliseconds(300))) {
@@ -82,7 +82,7 @@ class OtherProgram {
     if (process_ == 0) {
       dup2(ends[1], STDOUT_FILENO);
       execl("/proc/self/exe", "other_program", "--gtest_also_run_disabled_tests",
-            "--gtest_filter=JudgesGpuTest.DISABLED_KeepsTheDeviceBusy", nullptr);
+            "--gtest_filter=DeviceEvaluatorsGpuTest.DISABLED_KeepsTheDeviceBusy", nullptr);
       _exit(1);
     }
     close(ends[1]);
@@ -109,7 +109,7 @@ class OtherProgram {
   pid_t process_ = -1;
 };
 
-TEST_F(JudgesGpuTest, DISABLED_KeepsTheDeviceBusy) {
+TEST_F(DeviceEvaluatorsGpuTest, DISABLED_KeepsTheDeviceBusy) {
   void* sink = nullptr;
   ASSERT_EQ(cudaMalloc(&sink, sizeof(float)), cudaSuccess);
   double operations = 0;
@@ -124,45 +124,45 @@ TEST_F(JudgesGpuTest, DISABLED_KeepsTheDeviceBusy) {
   }
 }
 
-TEST_F(JudgesGpuTest, AnotherProgramsKernelsAreNoCandidatesFault) {
+TEST_F(DeviceEvaluatorsGpuTest, AnotherProgramsKernelsAreNoCandidatesFault) {
   const OpenProblem affine(std::string(KGRPO_SOURCE_DIR) + "/tests/evaluator/problems/affine", cache_directory_);
   options_.call_seconds = 20;
-  std::unique_ptr<Judges> judges;
+  std::unique_ptr<DeviceEvaluators> evaluators;
   {
     const OtherProgram other;
     ASSERT_TRUE(other.is_busy);
-    judges = std::make_unique<Judges>(options_, std::vector<int>{0});
-    EXPECT_THAT(judges->Describe(), HasSubstr("kernels of another program run on it"));
+    evaluators = std::make_unique<DeviceEvaluators>(options_, std::vector<int>{0});
+    EXPECT_THAT(evaluators->Describe(), HasSubstr("kernels of another program run on it"));
     for (uint64_t i = 0; i < 3; ++i) {
       try {
-        const Judgement judgement = judges->Evaluate(affine, affine.problem.reference_source, i, false);
-        EXPECT_EQ(judgement.verdict, "correct") << judgement.diagnosis;
+        const KernelEvaluation evaluation = evaluators->Evaluate(affine, affine.problem.reference_source, i, false);
+        EXPECT_EQ(evaluation.verdict, "correct") << evaluation.diagnosis;
       } catch (const Error& error) {
         EXPECT_THAT(error.what(), HasSubstr("end that program"));
       }
     }
   }
-  EXPECT_EQ(judges->Evaluate(affine, affine.problem.reference_source, 9, false).verdict, "correct");
-  EXPECT_THAT(Judges(options_, {0}).Describe(), testing::Not(HasSubstr("kernels of another program")));
+  EXPECT_EQ(evaluators->Evaluate(affine, affine.problem.reference_source, 9, false).verdict, "correct");
+  EXPECT_THAT(DeviceEvaluators(options_, {0}).Describe(), testing::Not(HasSubstr("kernels of another program")));
 }
 
-TEST_F(JudgesGpuTest, JudgesOnSeveralDevicesAtOnce) {
+TEST_F(DeviceEvaluatorsGpuTest, JudgesOnSeveralDevicesAtOnce) {
   if (devices_ < 2) GTEST_SKIP() << "needs two GPUs";
-  Judges judges(options_, {0, 1});
-  EXPECT_THAT(judges.Describe(), HasSubstr("and 1 more of its kind"));
+  DeviceEvaluators evaluators(options_, {0, 1});
+  EXPECT_THAT(evaluators.Describe(), HasSubstr("and 1 more of its kind"));
   const OpenProblem affine(std::string(KGRPO_SOURCE_DIR) + "/tests/evaluator/problems/affine", cache_directory_);
-  std::vector<Judgement> judgements(8);
+  std::vector<KernelEvaluation> evaluations(8);
   std::vector<std::thread> threads;
-  for (size_t i = 0; i < judgements.size(); ++i) {
+  for (size_t i = 0; i < evaluations.size(); ++i) {
     threads.emplace_back(
-        [&, i] { judgements[i] = judges.Evaluate(affine, affine.problem.reference_source, i + 1, false); });
+        [&, i] { evaluations[i] = evaluators.Evaluate(affine, affine.problem.reference_source, i + 1, false); });
   }
   for (std::thread& thread : threads) thread.join();
-  for (const Judgement& judgement : judgements) {
-    EXPECT_EQ(judgement.verdict, "correct") << judgement.diagnosis;
-    const auto speedup = std::find_if(judgement.metrics.begin(), judgement.metrics.end(),
+  for (const KernelEvaluation& evaluation : evaluations) {
+    EXPECT_EQ(evaluation.verdict, "correct") << evaluation.diagnosis;
+    const auto speedup = std::find_if(evaluation.metrics.begin(), evaluation.metrics.end(),
                                       [](const auto& metric) { return metric.first == "speedup"; });
-    ASSERT_NE(speedup, judgement.metrics.end());
+    ASSERT_NE(speedup, evaluation.metrics.end());
     EXPECT_NEAR(speedup->second, 1, 0.1);
   }
 }

@@ -1,19 +1,19 @@
-// One kernel under judgement: what Judge's functions hand on to each other. Private to judge*.cc.
-#ifndef KGRPO_EVALUATOR_SIM_JUDGE_RUN_H
-#define KGRPO_EVALUATOR_SIM_JUDGE_RUN_H
+// One kernel under evaluation: what KernelEvaluator's functions hand on to each other. Private to kernel_evaluator*.cc.
+#ifndef KGRPO_EVALUATOR_SIM_KERNEL_EVALUATOR_RUN_H
+#define KGRPO_EVALUATOR_SIM_KERNEL_EVALUATOR_RUN_H
 
 #include <cstdint>
 #include <memory>
 #include <utility>
 
 #include "evaluator_shared/comparison.h"  // WorstErrors
-#include "evaluator_sim/judge.h"
+#include "evaluator_sim/kernel_evaluator.h"
 #include "interpreter/loaded_kernel.h"
 #include "interpreter/tensors.h"
 
 namespace kgrpo::evaluator_sim {
 
-struct Judge::Run : interpreter::LoadedKernel {
+struct KernelEvaluator::Run : interpreter::LoadedKernel {
   Run(const OpenProblem& open_problem, evaluator::CompiledKernel compiled, std::shared_ptr<const simt::Module> module,
       const interpreter::Interpreter& interpreter)
       : LoadedKernel(open_problem.problem(), std::move(compiled), std::move(module), interpreter), open(open_problem) {}
@@ -26,7 +26,7 @@ struct Judge::Run : interpreter::LoadedKernel {
 };
 
 // What the call at the timing size did and left.
-struct Judge::TimedCall {
+struct KernelEvaluator::TimedCall {
   std::shared_ptr<const TimingInputs> inputs;
   std::unique_ptr<Tensors> tensors;
   CallRecord record;

@@ -1,13 +1,13 @@
 // What a step's judging costs on the GPU: different kernels of several problems, judged from several threads, nothing
 // of them known before.
 //
-//   judge_throughput [--route fast|nvcc] [--checks interpreted|device] [--threads 8] [--count 64] [--budget 0.3]
+//   evaluator_throughput [--route fast|nvcc] [--checks interpreted|device] [--threads 8] [--count 64] [--budget 0.3]
 //   PROBLEM_DIRECTORY...
 //
 // The kernels are those that coder_offline writes for the problems, breadth first from each reference; the problems
 // take turns in groups of four, as a step's trajectories do. Problems are opened (and their oracles compiled) before
-// the clock starts; compiled references, workers' first calls and everything else are on it. Prints a CSV line a
-// judgement: route, problem, schedule, verdict, speedup, seconds of compiling, seconds from asking to the verdict with
+// the clock starts; compiled references, workers' first calls and everything else are on it. Prints a CSV line an
+// evaluation: route, problem, schedule, verdict, speedup, seconds of compiling, seconds from asking to the verdict with
 // waiting; then a line "# route threads count total_s p50_s p95_s per_second correct".
 #include <kgrpo/sdk/error.h>
 
@@ -27,7 +27,7 @@
 #include "common/figures.h"
 #include "common/parallel.h"
 #include "common/variants.h"
-#include "evaluator_cuda/judge.h"
+#include "evaluator_cuda/device_evaluator.h"
 #include "evaluator_shared/random.h"
 
 namespace {
@@ -35,7 +35,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using kgrpo::bench::Quantile;
 using kgrpo::bench::SecondsSince;
-using kgrpo::evaluator_cuda::Judge;
+using kgrpo::evaluator_cuda::DeviceEvaluator;
 using kgrpo::evaluator_cuda::OpenProblem;
 
 constexpr size_t kGroup = 4;  // kernels of one problem that follow each other
@@ -69,20 +69,20 @@ std::vector<Candidate> MakeCandidates(const std::vector<std::unique_ptr<OpenProb
 }
 
 void Measure(const Arguments& arguments) {
-  const std::string cache = kgrpo::bench::CacheFolder("judge-throughput");
+  const std::string cache = kgrpo::bench::CacheFolder("evaluator-throughput");
   std::vector<std::unique_ptr<OpenProblem>> problems;
   for (const std::string& folder : arguments.problems) {
     problems.push_back(std::make_unique<OpenProblem>(folder, cache));
   }
   const std::vector<Candidate> candidates = MakeCandidates(problems, arguments.count);
-  Judge::Options options;
+  DeviceEvaluator::Options options;
   options.route = kgrpo::evaluator::CompileRouteFromName(arguments.route);
   options.compilers = std::max<size_t>(1, std::min<size_t>(arguments.threads, std::thread::hardware_concurrency()));
   options.timing.memory_bytes = uint64_t{2} << 30;
   options.interpret = arguments.checks == "interpreted";
   options.timing.budget_seconds = arguments.budget;
-  Judge judge(options);
-  std::printf("# %s\nroute,problem,schedule,verdict,speedup,compile_s,judgement_s\n", judge.Describe().c_str());
+  DeviceEvaluator evaluator(options);
+  std::printf("# %s\nroute,problem,schedule,verdict,speedup,compile_s,judgement_s\n", evaluator.Describe().c_str());
 
   std::mutex mutex;  // guards the output and what follows
   std::vector<double> latencies;
@@ -91,16 +91,17 @@ void Measure(const Arguments& arguments) {
   kgrpo::bench::InParallel(arguments.threads, 0, candidates.size(), [&](uint64_t i) {
     const Candidate& candidate = candidates[i];
     const Clock::time_point begin = Clock::now();
-    const auto judgement = judge.Evaluate(*candidate.open, candidate.source, kgrpo::evaluator::SubKey(11, i), false);
+    const auto evaluation =
+        evaluator.Evaluate(*candidate.open, candidate.source, kgrpo::evaluator::SubKey(11, i), false);
     const double seconds = SecondsSince(begin);
-    const std::map<std::string, double> metrics(judgement.metrics.begin(), judgement.metrics.end());
+    const std::map<std::string, double> metrics(evaluation.metrics.begin(), evaluation.metrics.end());
     const auto speedup = metrics.find("speedup");
     const std::lock_guard lock(mutex);
     latencies.push_back(seconds);
-    correct += judgement.correct ? 1 : 0;
+    correct += evaluation.correct ? 1 : 0;
     std::printf("%s,%s,%s,%s,%.4f,%.3f,%.3f\n", arguments.route.c_str(), candidate.open->problem.name.c_str(),
-                kgrpo::bench::ScheduleOf(candidate.source).c_str(), judgement.verdict.c_str(),
-                speedup == metrics.end() ? 0.0 : speedup->second, judgement.compile_seconds, seconds);
+                kgrpo::bench::ScheduleOf(candidate.source).c_str(), evaluation.verdict.c_str(),
+                speedup == metrics.end() ? 0.0 : speedup->second, evaluation.compile_seconds, seconds);
   });
   const double total = SecondsSince(start);
   const auto count = static_cast<double>(candidates.size());
@@ -114,7 +115,7 @@ void Measure(const Arguments& arguments) {
 int main(int argc, char** argv) {
   using namespace kgrpo::bench;
   Arguments arguments;
-  CLI::App app("Judges the kernels of one step, several at once.", "judge_throughput");
+  CLI::App app("Judges the kernels of one step, several at once.", "evaluator_throughput");
   AddRoute(app, arguments.route);
   AddChecks(app, arguments.checks);
   AddThreads(app, arguments.threads);

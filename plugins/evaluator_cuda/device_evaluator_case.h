@@ -1,13 +1,14 @@
-// What Judge's functions hand on to each other. Private to judge.cc, judge_check.cc and judge_time.cc.
-#ifndef KGRPO_EVALUATOR_CUDA_JUDGE_CASE_H
-#define KGRPO_EVALUATOR_CUDA_JUDGE_CASE_H
+// What DeviceEvaluator's functions hand on to each other. Private to device_evaluator.cc, device_evaluator_check.cc and
+// device_evaluator_time.cc.
+#ifndef KGRPO_EVALUATOR_CUDA_DEVICE_EVALUATOR_CASE_H
+#define KGRPO_EVALUATOR_CUDA_DEVICE_EVALUATOR_CASE_H
 
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "evaluator_cuda/judge.h"
+#include "evaluator_cuda/device_evaluator.h"
 #include "evaluator_shared/cases.h"       // CorrectnessCase
 #include "evaluator_shared/comparison.h"  // Expected
 #include "evaluator_shared/inputs.h"      // Argument
@@ -18,7 +19,7 @@ constexpr uint64_t kGuardBytes = 4096;  // before, between and after the tensors
 constexpr uint8_t kUnused = 0xff;       // fills the lent memory behind them
 
 // One call at a correctness size.
-struct Judge::Case : evaluator::CorrectnessCase {
+struct DeviceEvaluator::Case : evaluator::CorrectnessCase {
   std::vector<evaluator::Argument> arguments;
   std::vector<evaluator::Expected>
       expected;  // by parameter; empty where the reference kernel is the oracle, until it has run
@@ -28,16 +29,16 @@ struct Judge::Case : evaluator::CorrectnessCase {
 };
 
 // How a correct kernel is timed.
-struct Judge::Look {
+struct DeviceEvaluator::Look {
   uint64_t key;            // of inputs and order
   bool thorough, quick;    // as Evaluate has them
   bool suspected = false;  // what another process's times said is to be shown or not: more rounds
 };
 
 // A worker that holds a problem's reference kernel.
-struct Judge::Baseline {
+struct DeviceEvaluator::ReferenceProcess {
   std::string digest;  // of the problem
-  bool thorough;       // compiled by the route of thorough judgements
+  bool thorough;       // compiled by the route of thorough evaluations
   size_t which;        // of the processes that hold it
   std::shared_ptr<const evaluator::CompiledKernel> kernel;
   std::unique_ptr<Worker> worker;

@@ -1,13 +1,13 @@
-// Judge::Time: how long a correct kernel takes beside the reference, whether that can be, and what it says of the
-// kernel.
+// DeviceEvaluator::Time: how long a correct kernel takes beside the reference, whether that can be, and what it says of
+// the kernel.
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
 #include <sstream>
 #include <utility>
 
-#include "evaluator_cuda/judge.h"
-#include "evaluator_cuda/judge_case.h"
+#include "evaluator_cuda/device_evaluator.h"
+#include "evaluator_cuda/device_evaluator_case.h"
 #include "evaluator_shared/random.h"
 
 namespace kgrpo::evaluator_cuda {
@@ -56,16 +56,17 @@ bool IsSuspicion(const Trouble& trouble) {
 }  // namespace
 
 // Times a correct kernel, and again from the start in a fresh process where what was found may be the process's.
-Trouble Judge::TimeUntilSure(const OpenProblem& open, const evaluator::CompiledKernel& kernel, Workers* workers,
-                             const std::vector<Case>& cases, Look look, Judgement* judgement) {
+Trouble DeviceEvaluator::TimeUntilSure(const OpenProblem& open, const evaluator::CompiledKernel& kernel,
+                                       Workers* workers, const std::vector<Case>& cases, Look look,
+                                       KernelEvaluation* evaluation) {
   const uint64_t key = look.key;
   int looks = 1;
-  Judgement timed = *judgement;
+  KernelEvaluation timed = *evaluation;
   Trouble trouble = Time(open, kernel, workers, cases, look, &timed);
   look.suspected = true;
   const auto look_again = [&](uint64_t number) {
     ++looks;
-    timed = *judgement;
+    timed = *evaluation;
     look.key = evaluator::SubKey(key, number);
     trouble = LoadInFreshWorker(kernel, look.quick, workers);
     if (!trouble) trouble = Time(open, kernel, workers, cases, look, &timed);
@@ -78,13 +79,13 @@ Trouble Judge::TimeUntilSure(const OpenProblem& open, const evaluator::CompiledK
     Retire(workers);
     if (OthersHeldUp()) look_again(4);
   }
-  *judgement = std::move(timed);
-  judgement->metrics.emplace_back("timing_looks", looks);
+  *evaluation = std::move(timed);
+  evaluation->metrics.emplace_back("timing_looks", looks);
   return trouble;
 }
 
-Trouble Judge::Time(const OpenProblem& open, const evaluator::CompiledKernel& kernel, Workers* workers,
-                    const std::vector<Case>& cases, const Look& look, Judgement* judgement) {
+Trouble DeviceEvaluator::Time(const OpenProblem& open, const evaluator::CompiledKernel& kernel, Workers* workers,
+                              const std::vector<Case>& cases, const Look& look, KernelEvaluation* evaluation) {
   const Problem& problem = open.problem;
   TimingOptions options = options_.timing;
   if (look.thorough) options.relative_error /= 2, options.budget_seconds *= 4;
@@ -99,13 +100,13 @@ Trouble Judge::Time(const OpenProblem& open, const evaluator::CompiledKernel& ke
                 evaluator::SubKey(look.key, 2), order_key_);
     const auto pair = [&](size_t which) -> Pair {
       return {{*(*workers)[which], candidate_memory_, 1},
-              {BaselineWorker(open, look.thorough, which), candidate_memory_, 2}};
+              {ReferenceWorker(open, look.thorough, which), candidate_memory_, 2}};
     };
     const Pair first = pair(0);
-    const Side check = {first.baseline.worker, baseline_memory_, 1};
+    const Side check = {first.reference.worker, reference_memory_, 1};
     const auto add_pair = [&](std::vector<Pair>* pairs) -> Trouble {
       try {
-        BaselineWorker(open, look.thorough, pairs->size());
+        ReferenceWorker(open, look.thorough, pairs->size());
         if (Trouble trouble = LoadInFreshWorker(kernel, look.quick, workers)) return trouble;
         pairs->push_back(pair(pairs->size()));
       } catch (const Error& error) {
@@ -115,58 +116,59 @@ Trouble Judge::Time(const OpenProblem& open, const evaluator::CompiledKernel& ke
       return {};
     };
     if (Trouble trouble = timer.Measure(first, check, add_pair, &timing)) return trouble;
-    if (Trouble trouble = DescribeLaunch(inputs, *workers->front(), judgement)) return trouble;
+    if (Trouble trouble = DescribeLaunch(inputs, *workers->front(), evaluation)) return trouble;
     // What the reference takes when nothing of a candidate's is left; measured where it is not known, or where it seems
     // to have been slowed.
     Reference& known = reference_[problem.digest];
     known.launch_share =
-        timing.baseline_launch_seconds * static_cast<double>(timing.baseline_launches) / timing.baseline.value;
-    double& alone = known.alone[look.thorough ? 1 : 0][timing.baseline_gated ? 1 : 0];
-    const auto disturbed = [&] { return timing.baseline.value > kDisturbed * alone + kDisturbedSeconds; };
+        timing.reference_launch_seconds * static_cast<double>(timing.reference_launches) / timing.reference.value;
+    double& alone = known.alone[look.thorough ? 1 : 0][timing.reference_gated ? 1 : 0];
+    const auto disturbed = [&] { return timing.reference.value > kDisturbed * alone + kDisturbedSeconds; };
     if (alone == 0 || disturbed()) {
       workers->clear();
-      alone = timer.MeasureAlone(first.baseline, timing);
+      alone = timer.MeasureAlone(first.reference, timing);
     }
     if (disturbed()) {
-      return {"interference", "The reference kernel takes " + TimeText(timing.baseline.value) +
+      return {"interference", "The reference kernel takes " + TimeText(timing.reference.value) +
                                   " while it lives, and " + TimeText(alone) +
                                   " alone: it keeps the device busy outside its own calls."};
     }
   } catch (const Error& error) {
     return BlameFor(error, open, workers, cases[0], look.thorough);
   }
-  return Report(open, timing, judgement);
+  return Report(open, timing, evaluation);
 }
 
 // Something of ours failed while a candidate lived. If it works without it, that was the candidate's doing.
-Trouble Judge::BlameFor(const Error& error, const OpenProblem& open, Workers* workers, const Case& one, bool thorough) {
+Trouble DeviceEvaluator::BlameFor(const Error& error, const OpenProblem& open, Workers* workers, const Case& one,
+                                  bool thorough) {
   if (error.code() == KGRPO_ERROR_CANCELLED) throw error;
   workers->clear();
-  baselines_.clear();
+  reference_processes_.clear();
   std::vector<std::vector<uint8_t>> outputs;
   bool works = false;
   try {
-    works = !RunCase(BaselineWorker(open, thorough), baseline_memory_, open.problem, one, &outputs);
+    works = !RunCase(ReferenceWorker(open, thorough), reference_memory_, open.problem, one, &outputs);
   } catch (const Error&) {
     // The first error is the one to tell.
   }
   if (!works) {
-    baselines_.clear();
+    reference_processes_.clear();
     throw error;
   }
   return {"interference", std::string("While it lived, what works without it failed: ") + error.what()};
 }
 
-Trouble Judge::Report(const OpenProblem& open, const Timing& timing, Judgement* judgement) const {
+Trouble DeviceEvaluator::Report(const OpenProblem& open, const Timing& timing, KernelEvaluation* evaluation) const {
   const Problem& problem = open.problem;
   const Roofline roofline = RooflineOf(problem, device_.ceilings(), device_.compute_capability());
   const double seconds = timing.candidate.value;
-  const auto add = [judgement](const char* name, double value) { judgement->metrics.emplace_back(name, value); };
+  const auto add = [evaluation](const char* name, double value) { evaluation->metrics.emplace_back(name, value); };
   add("speedup", timing.ratio.value);
   add("speedup_low", timing.ratio.low);
   add("speedup_high", timing.ratio.high);
   add("measured_seconds", seconds);
-  add("baseline_seconds", timing.baseline.value);
+  add("baseline_seconds", timing.reference.value);
   add("event_seconds", timing.candidate_event_seconds);
   add("first_call_seconds", timing.first_call_seconds);
   if (timing.candidate_spread > 0) {
@@ -178,10 +180,10 @@ Trouble Judge::Report(const OpenProblem& open, const Timing& timing, Judgement* 
   add("timing_dropped_rounds", static_cast<double>(timing.dropped_rounds));
   add("timing_calls", static_cast<double>(timing.calls));
   add("launch_seconds", timing.launch_seconds);
-  add("baseline_launch_seconds", timing.baseline_launch_seconds);
-  add("baseline_launches", static_cast<double>(timing.baseline_launches));
+  add("baseline_launch_seconds", timing.reference_launch_seconds);
+  add("baseline_launches", static_cast<double>(timing.reference_launches));
   add("timing_gated", timing.gated ? 1 : 0);
-  add("timing_baseline_gated", timing.baseline_gated ? 1 : 0);
+  add("timing_baseline_gated", timing.reference_gated ? 1 : 0);
   add("timing_early_checks", static_cast<double>(timing.early_checks));
   add("timing_pairs", static_cast<double>(timing.pairs));
   add("timing_sets", static_cast<double>(timing.sets));
@@ -200,9 +202,9 @@ Trouble Judge::Report(const OpenProblem& open, const Timing& timing, Judgement* 
                                " that the problem's traffic and arithmetic take at what this device reaches: it does "
                                "less work than the problem needs."};
   }
-  judgement->seconds = seconds;
-  judgement->seconds_low = timing.candidate.low;
-  judgement->seconds_high = timing.candidate.high;
+  evaluation->seconds = seconds;
+  evaluation->seconds_low = timing.candidate.low;
+  evaluation->seconds_high = timing.candidate.high;
   std::ostringstream text;
   text.precision(3);
   text << "Measured " << TimeText(seconds) << " on " << device_.name() << ", " << timing.ratio.value
@@ -214,12 +216,12 @@ Trouble Judge::Report(const OpenProblem& open, const Timing& timing, Judgement* 
          << ", depending on which half of a KiB its arrays begin at; the mean counts.";
   };
   tell_placements("Its", seconds, timing.candidate_spread);
-  tell_placements("The reference's", timing.baseline.value, timing.baseline_spread);
-  if (timing.baseline_gated && !timing.gated) {
+  tell_placements("The reference's", timing.reference.value, timing.reference_spread);
+  if (timing.reference_gated && !timing.gated) {
     text << " The reference's calls run back to back on the device; this one's time includes launches, since its calls "
             "cannot be launched ahead: they wait for the device, make streams or graphs, or their host code is slow.";
   }
-  judgement->diagnosis = text.str() + judgement->diagnosis;  // that of the launch
+  evaluation->diagnosis = text.str() + evaluation->diagnosis;  // that of the launch
   return {};
 }
 

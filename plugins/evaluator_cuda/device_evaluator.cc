@@ -1,4 +1,4 @@
-#include "evaluator_cuda/judge.h"
+#include "evaluator_cuda/device_evaluator.h"
 
 #include <kgrpo/sdk/error.h>
 
@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "evaluator_cuda/judge_case.h"
+#include "evaluator_cuda/device_evaluator_case.h"
 #include "evaluator_cuda/version.h"
 #include "evaluator_shared/cuda_toolkit.h"
 #include "evaluator_shared/random.h"
@@ -27,7 +27,7 @@ constexpr std::chrono::seconds kOthersSeconds(5);  // for which a device is busy
 constexpr double kNotableShare = 0.04;             // of launches in a time, which may differ by a tenth
 // Processes that hold a problem's reference kernel are kept, those used last: in an eighth of the device's memory at
 // most, since each takes half a gigabyte, and fewer where less than an eighth is left.
-constexpr uint64_t kFewestBaselines = 4, kMemoryOfBaseline = uint64_t{4} << 30, kReserve = 8;
+constexpr uint64_t kFewestReferences = 4, kMemoryOfReference = uint64_t{4} << 30, kReserve = 8;
 
 uint64_t DrawSecret() {
   std::random_device system;
@@ -49,7 +49,7 @@ std::string FindRuntime(const evaluator::CudaToolkit& toolkit) {
 
 }  // namespace
 
-Judge::Judge(const Options& options)
+DeviceEvaluator::DeviceEvaluator(const Options& options)
     : options_(options),
       helper_directory_(options.helper_directory.empty() ? evaluator::FindHelperDirectory() : options.helper_directory),
       toolkit_(evaluator::CudaToolkit::Find(options.cuda_home)),
@@ -68,7 +68,7 @@ Judge::Judge(const Options& options)
                  .cache_file = options.compile_cache,
                  .on_fallback = options.on_compile_fallback}),
       candidate_memory_(device_),
-      baseline_memory_(device_) {
+      reference_memory_(device_) {
   Worker::Options worker;
   worker.helper_directory = helper_directory_;
   worker.runtime_library = FindRuntime(toolkit_);
@@ -80,9 +80,9 @@ Judge::Judge(const Options& options)
   if (options.profile) profiler_ = std::make_unique<Profiler>(sandbox_, ProfilerOptions(worker));
 }
 
-Judge::~Judge() = default;
+DeviceEvaluator::~DeviceEvaluator() = default;
 
-void Judge::PrepareInterpreter() {
+void DeviceEvaluator::PrepareInterpreter() {
   const int capability = device_.compute_capability();
   const char* const described_as = capability == 80 ? "a100" : capability == 89 ? "l4" : "h100";
   try {
@@ -94,18 +94,18 @@ void Judge::PrepareInterpreter() {
 }
 
 // Makes room for the problem's cases and for four sets at its timing size.
-void Judge::ReserveFor(const Problem& problem, const std::vector<Case>& cases) {
+void DeviceEvaluator::ReserveFor(const Problem& problem, const std::vector<Case>& cases) {
   uint64_t needed = std::max(options_.timing.memory_bytes, 4 * TimingInputs::SetBytes(problem));
   for (const Case& one : cases) needed = std::max(needed, 2 * Layout(problem, *one.size, kGuardBytes).bytes());
-  if (needed <= std::min(candidate_memory_.bytes(), baseline_memory_.bytes())) return;
-  baselines_.clear();  // they have the old memory open
+  if (needed <= std::min(candidate_memory_.bytes(), reference_memory_.bytes())) return;
+  reference_processes_.clear();  // they have the old memory open
   candidate_memory_.Reserve(needed);
-  baseline_memory_.Reserve(needed);
+  reference_memory_.Reserve(needed);
 }
 
-void Judge::FindWorkerSandbox(const Worker::Options& worker) {
+void DeviceEvaluator::FindWorkerSandbox(const Worker::Options& worker) {
   candidate_memory_.Reserve(options_.timing.memory_bytes);
-  baseline_memory_.Reserve(options_.timing.memory_bytes);
+  reference_memory_.Reserve(options_.timing.memory_bytes);
   while (true) {
     try {
       workers_ = std::make_unique<WorkerPool>(worker_sandbox_, worker, options_.workers);
@@ -120,7 +120,7 @@ void Judge::FindWorkerSandbox(const Worker::Options& worker) {
 }
 
 // The driver's first kernel in a sandboxed worker writes to lent memory: is it there?
-void Judge::CheckWorks() {
+void DeviceEvaluator::CheckWorks() {
   const std::lock_guard<std::mutex> lock(mutex_);
   device_.Fill(candidate_memory_.data(), 0, kOpenedBytes);
   device_.Wait();
@@ -136,13 +136,13 @@ void Judge::CheckWorks() {
   }
 }
 
-void Judge::ThrowIfCancelled() const {
+void DeviceEvaluator::ThrowIfCancelled() const {
   if (options_.cancelled && options_.cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
 }
 
 // Whether another program's kernels were on the device until now: beside them honest kernels look as if they hid work.
 // What a candidate left behind ends soon after its process; where they stay, nothing can be told.
-bool Judge::OthersHeldUp() const {
+bool DeviceEvaluator::OthersHeldUp() const {
   const Clock::time_point begin = Clock::now();
   bool busy = false;
   while (device_.IsBusy()) {
@@ -160,7 +160,7 @@ bool Judge::OthersHeldUp() const {
 }
 
 // A kernel with streams or graphs of its own gets as many queues as CUDA has by default.
-std::unique_ptr<Worker> Judge::WorkerFor(const evaluator::CompiledKernel& kernel, bool quick) {
+std::unique_ptr<Worker> DeviceEvaluator::WorkerFor(const evaluator::CompiledKernel& kernel, bool quick) {
   for (const std::string& symbol : kernel.undefined) {
     if (symbol.starts_with("cudaStreamCreate") || symbol.starts_with("cudaGraph"))
       return workers_->Make(kUsualConnections);
@@ -168,100 +168,104 @@ std::unique_ptr<Worker> Judge::WorkerFor(const evaluator::CompiledKernel& kernel
   return workers_->Take(quick);
 }
 
-Trouble Judge::LoadInFreshWorker(const evaluator::CompiledKernel& kernel, bool quick, Workers* workers) {
+Trouble DeviceEvaluator::LoadInFreshWorker(const evaluator::CompiledKernel& kernel, bool quick, Workers* workers) {
   workers->push_back(WorkerFor(kernel, quick));
   workers->back()->Open(candidate_memory_.handle());
   return workers->back()->Load(kernel);
 }
 
-void Judge::Retire(Workers* workers) {
+void DeviceEvaluator::Retire(Workers* workers) {
   for (std::unique_ptr<Worker>& worker : *workers) workers_->Retire(std::move(worker));
   workers->clear();
 }
 
-Worker& Judge::BaselineWorker(const OpenProblem& open, bool thorough, size_t which) {
-  const auto found = std::find_if(baselines_.begin(), baselines_.end(), [&](const Baseline& baseline) {
-    return baseline.digest == open.problem.digest && baseline.thorough == thorough && baseline.which == which;
-  });
-  if (found != baselines_.end()) {
-    baselines_.splice(baselines_.begin(), baselines_, found);
-    return *baselines_.front().worker;
+Worker& DeviceEvaluator::ReferenceWorker(const OpenProblem& open, bool thorough, size_t which) {
+  const auto found =
+      std::find_if(reference_processes_.begin(), reference_processes_.end(), [&](const ReferenceProcess& reference) {
+        return reference.digest == open.problem.digest && reference.thorough == thorough && reference.which == which;
+      });
+  if (found != reference_processes_.end()) {
+    reference_processes_.splice(reference_processes_.begin(), reference_processes_, found);
+    return *reference_processes_.front().worker;
   }
   const std::string file = open.problem.directory + "/reference.cu: ";
-  const auto sibling = std::find_if(baselines_.begin(), baselines_.end(), [&](const Baseline& baseline) {
-    return baseline.digest == open.problem.digest && baseline.thorough == thorough;
-  });
+  const auto sibling =
+      std::find_if(reference_processes_.begin(), reference_processes_.end(), [&](const ReferenceProcess& reference) {
+        return reference.digest == open.problem.digest && reference.thorough == thorough;
+      });
   std::shared_ptr<const evaluator::CompiledKernel> kernel;
-  if (sibling != baselines_.end()) {
+  if (sibling != reference_processes_.end()) {
     kernel = sibling->kernel;
   } else {
     evaluator::CompileOutcome compiled = compiler_.Compile(open.problem, open.problem.reference_source, thorough);
     if (!compiled.Succeeded()) throw Error(KGRPO_ERROR_INVALID, file + compiled.verdict + ": " + compiled.diagnosis);
     kernel = std::make_shared<evaluator::CompiledKernel>(std::move(compiled.kernel));
   }
-  GiveUpBaselines(open);
+  GiveUpReferences(open);
   std::unique_ptr<Worker> worker = WorkerFor(*kernel, true);
-  worker->Open(baseline_memory_.handle());
+  worker->Open(reference_memory_.handle());
   worker->Open(candidate_memory_.handle());
   if (const Trouble trouble = worker->Load(*kernel))
     throw Error(KGRPO_ERROR_INVALID, file + trouble.code + ": " + trouble.sentence);
-  baselines_.push_front({open.problem.digest, thorough, which, std::move(kernel), std::move(worker)});
-  return *baselines_.front().worker;
+  reference_processes_.push_front({open.problem.digest, thorough, which, std::move(kernel), std::move(worker)});
+  return *reference_processes_.front().worker;
 }
 
 // Makes room for one more: by one where there are many, by another where the device's memory is short. None of the
 // problem at hand, and of the others first those that only take turns.
-void Judge::GiveUpBaselines(const OpenProblem& open) {
-  const bool many = baselines_.size() >= device_.total_bytes() / kMemoryOfBaseline;
+void DeviceEvaluator::GiveUpReferences(const OpenProblem& open) {
+  const bool many = reference_processes_.size() >= device_.total_bytes() / kMemoryOfReference;
   const bool short_of_memory = device_.FreeBytes() < device_.total_bytes() / kReserve;
-  for (int i = (many ? 1 : 0) + (short_of_memory ? 1 : 0); i > 0 && baselines_.size() >= kFewestBaselines; --i) {
+  for (int i = (many ? 1 : 0) + (short_of_memory ? 1 : 0); i > 0 && reference_processes_.size() >= kFewestReferences;
+       --i) {
     const auto last = [&](size_t least) {
-      return std::find_if(baselines_.rbegin(), baselines_.rend(), [&](const Baseline& baseline) {
-        return baseline.digest != open.problem.digest && baseline.which >= least;
-      });
+      return std::find_if(reference_processes_.rbegin(), reference_processes_.rend(),
+                          [&](const ReferenceProcess& reference) {
+                            return reference.digest != open.problem.digest && reference.which >= least;
+                          });
     };
     auto found = last(1);
-    if (found == baselines_.rend()) found = last(0);
-    if (found == baselines_.rend()) return;
+    if (found == reference_processes_.rend()) found = last(0);
+    if (found == reference_processes_.rend()) return;
     workers_->Retire(std::move(found->worker));
-    baselines_.erase(std::next(found).base());
+    reference_processes_.erase(std::next(found).base());
   }
 }
 
-void Judge::EndReferences() {
+void DeviceEvaluator::EndReferences() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  baselines_.clear();
+  reference_processes_.clear();
 }
 
-Judge::Held Judge::HoldDevice() {
+DeviceEvaluator::Held DeviceEvaluator::HoldDevice() {
   Held held;
   if (options_.lock_device) held.device_lock = options_.lock_device(device_.lock_name());
   held.lock = std::unique_lock<std::mutex>(mutex_);
   return held;
 }
 
-InterpretedChecks::Running Judge::Interpret(const OpenProblem& open, const evaluator::CompiledKernel& kernel,
-                                            const std::vector<Case>& cases) {
+InterpretedChecks::Running DeviceEvaluator::Interpret(const OpenProblem& open, const evaluator::CompiledKernel& kernel,
+                                                      const std::vector<Case>& cases) {
   InterpretedChecks::ExpectedOf expected;
   if (open.oracle) expected = [&cases](size_t i, const std::vector<evaluator::Argument>&) { return cases[i].expected; };
   return interpreted_checks_->Start(open.problem, kernel, {cases.begin(), cases.end()}, std::move(expected));
 }
 
-Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough,
-                          bool show_hidden) {
-  Judgement judgement;
+KernelEvaluation DeviceEvaluator::Evaluate(const OpenProblem& open, const std::string& source, uint64_t key,
+                                           bool thorough, bool show_hidden) {
+  KernelEvaluation evaluation;
   ThrowIfCancelled();
   const evaluator::CompileOutcome compiled = compiler_.Compile(open.problem, source, thorough);
-  judgement.compile_seconds = compiled.seconds;
-  judgement.compile_cached = compiled.cached;
-  judgement.transient = compiled.transient;
+  evaluation.compile_seconds = compiled.seconds;
+  evaluation.compile_cached = compiled.cached;
+  evaluation.transient = compiled.transient;
   if (!compiled.Succeeded()) {
-    judgement.verdict = compiled.verdict;
-    judgement.diagnosis = compiled.diagnosis;
-    return judgement;
+    evaluation.verdict = compiled.verdict;
+    evaluation.diagnosis = compiled.diagnosis;
+    return evaluation;
   }
-  judgement.compiled = true;
-  judgement.metrics = evaluator::UsageMetrics(compiled.kernel.usage);
+  evaluation.compiled = true;
+  evaluation.metrics = evaluator::UsageMetrics(compiled.kernel.usage);
   std::vector<Case> cases = DrawCases(open, key, options_.seeds * (thorough ? 2 : 1), show_hidden);
 
   InterpretedChecks::Running interpreting;
@@ -283,10 +287,10 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   InterpretedFinding finding;
   Trouble trouble = LoadInFreshWorker(compiled.kernel, quick, &workers);
   const Clock::time_point loaded = Clock::now();
-  if (!trouble) trouble = Check(open, *workers.front(), cases, &judgement);
+  if (!trouble) trouble = Check(open, *workers.front(), cases, &evaluation);
   const Clock::time_point checked = Clock::now();
   // A kernel that a check has accused by now need not be timed: the verdict is the check's whatever its time says.
-  Judgement timed = judgement;
+  KernelEvaluation timed = evaluation;
   const bool wait = interpreting.valid() && MayBeExplained(trouble);
   bool accused = false;
   if (wait && interpreting.IsDone()) {
@@ -302,11 +306,11 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   if (wait && interpreting.valid()) finding = interpreting.Get();
   trouble = Decide(trouble, finding.trouble);
   if (!trouble) {
-    judgement = std::move(timed);
+    evaluation = std::move(timed);
     trouble = of_time;
   }
   const auto add_seconds = [&](const char* name, Clock::time_point from, Clock::time_point to) {
-    judgement.metrics.emplace_back(name, std::chrono::duration<double>(to - from).count());
+    evaluation.metrics.emplace_back(name, std::chrono::duration<double>(to - from).count());
   };
   add_seconds("judge_wait_seconds", asked, begin);
   add_seconds("judge_load_seconds", begin, loaded);
@@ -314,21 +318,21 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
   add_seconds("judge_time_seconds", checked, timed_at);
   add_seconds("judge_interpret_seconds", timed_at, Clock::now());
   if (show_hidden) trouble.sentence = evaluator::NameTimingSize(open.problem, std::move(trouble.sentence));
-  judgement.Conclude(trouble);
-  if (finding.transient) judgement.transient = true;
-  if (judgement.correct) {
-    for (const std::string& note : finding.notes) judgement.diagnosis += " " + note + ".";
-    if (finding.trouble) judgement.diagnosis += " Checks: device only: " + finding.trouble.sentence;
-    judgement.metrics.emplace_back("checks_interpreted", interpreted_checks_ && !finding.trouble ? 1 : 0);
+  evaluation.Conclude(trouble);
+  if (finding.transient) evaluation.transient = true;
+  if (evaluation.correct) {
+    for (const std::string& note : finding.notes) evaluation.diagnosis += " " + note + ".";
+    if (finding.trouble) evaluation.diagnosis += " Checks: device only: " + finding.trouble.sentence;
+    evaluation.metrics.emplace_back("checks_interpreted", interpreted_checks_ && !finding.trouble ? 1 : 0);
   }
-  if (profiler_ && judgement.correct) {
+  if (profiler_ && evaluation.correct) {
     held = HoldDevice();
-    Profile(open, compiled.kernel, key, &judgement);
+    Profile(open, compiled.kernel, key, &evaluation);
   }
-  return judgement;
+  return evaluation;
 }
 
-std::string Judge::Describe() const {
+std::string DeviceEvaluator::Describe() const {
   std::ostringstream text;
   text.precision(3);
   text << "compiler: " << compiler_.Describe() << "\nsandbox: " << worker_sandbox_.description()
@@ -347,9 +351,9 @@ std::string Judge::Describe() const {
   return text.str();
 }
 
-std::string Judge::Version() const {
+std::string DeviceEvaluator::Version() const {
   std::ostringstream text;
-  text << "judge " << SourceDigest() << "; " << compiler_.Version() << "; " << device_.uuid() << "; "
+  text << "evaluator " << SourceDigest() << "; " << compiler_.Version() << "; " << device_.uuid() << "; "
        << device_.driver() << "; " << options_.seeds << "; " << options_.timing.relative_error << "; "
        << options_.timing.budget_seconds << "; " << options_.timing.memory_bytes
        << (no_gates_.empty() ? "" : "; no gates") << (interpreted_checks_ ? "; interpreted" : "")

@@ -1,12 +1,12 @@
-// Judge::Time: how long a correct kernel takes at the timing size, and whether that can be.
+// KernelEvaluator::Time: how long a correct kernel takes at the timing size, and whether that can be.
 #include <algorithm>
 #include <cmath>
 #include <iomanip>
 #include <sstream>
 
 #include "evaluator_shared/random.h"
-#include "evaluator_sim/judge_facts.h"
-#include "evaluator_sim/judge_run.h"
+#include "evaluator_sim/kernel_evaluator_run.h"
+#include "evaluator_sim/timed_facts.h"
 
 namespace kgrpo::evaluator_sim {
 
@@ -40,23 +40,23 @@ double RooflineSeconds(const Problem& problem, const simt::Device& device) {
 
 }  // namespace
 
-Trouble Judge::NotTimed(const std::string& why) const {
+Trouble KernelEvaluator::NotTimed(const std::string& why) const {
   return {"not_timed", "It is correct at all correctness sizes, but " + why +
                            ", so that all blocks must run, and at the timing size that takes more than the " +
                            std::to_string(options_.timing_warp_instructions / 1'000'000) +
-                           " million warp instructions that the judge runs: no time is given. Give every block the "
+                           " million warp instructions that the evaluator runs: no time is given. Give every block the "
                            "same work by its number, in one launch, or raise the option warp_instructions."};
 }
 
 // A process of its own for the next call, and its device memory as it was before the first call.
-Trouble Judge::StartAgain(Run& run) {
+Trouble KernelEvaluator::StartAgain(Run& run) {
   run.worker = workers_.Take();
   return run.session.Load(*run.worker, run.kernel.object);
 }
 
 // Calls the launch function at the timing size and counts. Some blocks stand for all where their decisions show that
 // they do; else all run.
-Trouble Judge::RunTimed(Run& run, TimedCall* timed) {
+Trouble KernelEvaluator::RunTimed(Run& run, TimedCall* timed) {
   const Problem& problem = run.open.problem();
   timed->inputs = run.open.Timing();
   const auto call = [&](const BlockChoice& choice) {
@@ -67,7 +67,7 @@ Trouble Judge::RunTimed(Run& run, TimedCall* timed) {
     return run.session.Call(*run.worker, timed->tensors->values(), simt::Mode::kCounted, choice, &timed->record);
   };
   const uint32_t factor = run.thorough ? 2 : 1;
-  // Which blocks are counted is the same in every judgement, so that a kernel's time does not depend on its secrets;
+  // Which blocks are counted is the same in every evaluation, so that a kernel's time does not depend on its secrets;
   // which others run beside them nobody can know.
   BlockChoice choice = {options_.sampled_blocks, 0, factor * kFurtherBlocks,
                         evaluator::SubKey(run.key, kFurtherStream)};
@@ -108,17 +108,17 @@ Trouble Judge::RunTimed(Run& run, TimedCall* timed) {
   return {};
 }
 
-Trouble Judge::Count(const OpenProblem& open, const std::string& source, CallRecord* record) {
-  Judgement judgement;
-  std::unique_ptr<Run> run = Prepare(open, source, false, &judgement);
-  if (!run) return {judgement.verdict, judgement.diagnosis};
+Trouble KernelEvaluator::Count(const OpenProblem& open, const std::string& source, CallRecord* record) {
+  KernelEvaluation evaluation;
+  std::unique_ptr<Run> run = Prepare(open, source, false, &evaluation);
+  if (!run) return {evaluation.verdict, evaluation.diagnosis};
   TimedCall timed;
   const Trouble trouble = RunTimed(*run, &timed);
   *record = std::move(timed.record);
   return trouble;
 }
 
-Trouble Judge::Time(Run& run, Judgement* judgement) {
+Trouble KernelEvaluator::Time(Run& run, KernelEvaluation* evaluation) {
   ThrowIfCancelled();
   const Problem& problem = run.open.problem();
   TimedCall timed;
@@ -151,7 +151,7 @@ Trouble Judge::Time(Run& run, Judgement* judgement) {
   }
 
   const simt::TimeEstimate& main = record.estimates[longest];
-  judgement->seconds = judgement->seconds_low = judgement->seconds_high = seconds;
+  evaluation->seconds = evaluation->seconds_low = evaluation->seconds_high = seconds;
   std::string text = "Modelled time " + TimeText(seconds) + " (" + TimeSource() + ", no GPU used).";
   if (record.launches > 1) {
     std::ostringstream share;
@@ -160,10 +160,10 @@ Trouble Judge::Time(Run& run, Judgement* judgement) {
           << std::lround(100 * main.seconds / seconds) << "%.";
     text += share.str();
   }
-  judgement->diagnosis = text + (main.sentence.empty() ? "" : " It is " + main.sentence + ".");
-  judgement->metrics.emplace_back("roofline_seconds", floor);
-  judgement->metrics.emplace_back("roofline_fraction", floor / seconds);
-  AddTimeFacts({record, problem, device_, seconds, longest}, judgement);
+  evaluation->diagnosis = text + (main.sentence.empty() ? "" : " It is " + main.sentence + ".");
+  evaluation->metrics.emplace_back("roofline_seconds", floor);
+  evaluation->metrics.emplace_back("roofline_fraction", floor / seconds);
+  AddTimeFacts({record, problem, device_, seconds, longest}, evaluation);
   return {};
 }
 

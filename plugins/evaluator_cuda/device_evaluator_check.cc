@@ -1,4 +1,5 @@
-// Judge::Check: is a kernel correct? Every case of a problem run and compared, and what lies around its tensors.
+// DeviceEvaluator::Check: is a kernel correct? Every case of a problem run and compared, and what lies around its
+// tensors.
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
@@ -6,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "evaluator_cuda/judge_case.h"
+#include "evaluator_cuda/device_evaluator_case.h"
 #include "evaluator_shared/comparison.h"
 #include "evaluator_shared/random.h"
 
@@ -23,7 +24,8 @@ constexpr uint64_t kDelayBytes = uint64_t{256} << 20;  // copied in some 0.2 ms
 
 }  // namespace
 
-std::vector<Judge::Case> Judge::DrawCases(const OpenProblem& open, uint64_t key, int seeds, bool show_hidden) const {
+std::vector<DeviceEvaluator::Case> DeviceEvaluator::DrawCases(const OpenProblem& open, uint64_t key, int seeds,
+                                                              bool show_hidden) const {
   const Problem& problem = open.problem;
   std::vector<Case> cases;
   for (evaluator::CorrectnessCase& planned : evaluator::CorrectnessCases(problem, key, seeds, show_hidden)) {
@@ -42,8 +44,9 @@ std::vector<Judge::Case> Judge::DrawCases(const OpenProblem& open, uint64_t key,
   return cases;
 }
 
-Trouble Judge::RunCase(Worker& worker, const LentMemory& memory, const Problem& problem, const Case& one,
-                       std::vector<std::vector<uint8_t>>* outputs, bool staged, evaluator::WorstErrors* worst) {
+Trouble DeviceEvaluator::RunCase(Worker& worker, const LentMemory& memory, const Problem& problem, const Case& one,
+                                 std::vector<std::vector<uint8_t>>* outputs, bool staged,
+                                 evaluator::WorstErrors* worst) {
   const Layout layout(problem, *one.size, kGuardBytes);
   // Behind the tensors: copies of the outputs as the default stream sees them when the launch function has returned.
   std::vector<uint8_t> image(2 * layout.bytes(), one.guard);
@@ -149,7 +152,8 @@ Trouble Judge::RunCase(Worker& worker, const LentMemory& memory, const Problem& 
   return {};
 }
 
-Trouble Judge::Check(const OpenProblem& open, Worker& worker, const std::vector<Case>& cases, Judgement* judgement) {
+Trouble DeviceEvaluator::Check(const OpenProblem& open, Worker& worker, const std::vector<Case>& cases,
+                               KernelEvaluation* evaluation) {
   std::vector<std::vector<uint8_t>> outputs, first;
   evaluator::WorstErrors worst;
   for (const Case& one : cases) {
@@ -184,16 +188,17 @@ Trouble Judge::Check(const OpenProblem& open, Worker& worker, const std::vector<
             "When the default stream has its inputs ready only just before the call, it computes with "
             "what was there before: work on another stream does not wait for the default stream."};
   }
-  worst.Tell(open.problem, &judgement->metrics);
-  judgement->metrics.emplace_back("same_bits_twice", outputs == first ? 1 : 0);
+  worst.Tell(open.problem, &evaluation->metrics);
+  evaluation->metrics.emplace_back("same_bits_twice", outputs == first ? 1 : 0);
   return {};
 }
 
-std::vector<Expected> Judge::ReferenceOutputs(const OpenProblem& open, Case one, bool thorough) {
+std::vector<Expected> DeviceEvaluator::ReferenceOutputs(const OpenProblem& open, Case one, bool thorough) {
   one.aliased = false;  // what is correct is the same, and nothing can go wrong
   std::vector<std::vector<uint8_t>> outputs;
-  if (const Trouble trouble = RunCase(BaselineWorker(open, thorough), baseline_memory_, open.problem, one, &outputs)) {
-    baselines_.clear();  // its worker may be gone
+  if (const Trouble trouble =
+          RunCase(ReferenceWorker(open, thorough), reference_memory_, open.problem, one, &outputs)) {
+    reference_processes_.clear();  // its worker may be gone
     throw Error(KGRPO_ERROR_INVALID,
                 open.problem.directory + "/reference.cu: " + trouble.code + ": " + trouble.sentence);
   }

@@ -1,4 +1,5 @@
-// Judge::Profile: hands a correct kernel and inputs at the timing size to the profiler, and adds what it found.
+// DeviceEvaluator::Profile: hands a correct kernel and inputs at the timing size to the profiler, and adds what it
+// found.
 #include <kgrpo/sdk/error.h>
 #include <sys/stat.h>
 
@@ -6,7 +7,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "evaluator_cuda/judge.h"
+#include "evaluator_cuda/device_evaluator.h"
 #include "evaluator_cuda/profile_facts.h"
 #include "evaluator_cuda/timing_inputs.h"
 #include "evaluator_cuda/worker/profile_plan.h"
@@ -27,7 +28,7 @@ void RequireWritten(std::ofstream& file, const std::string& path) {
 
 }  // namespace
 
-Profiler::Options Judge::ProfilerOptions(const Worker::Options& worker) const {
+Profiler::Options DeviceEvaluator::ProfilerOptions(const Worker::Options& worker) const {
   Profiler::Options options;
   options.helper_directory = helper_directory_;
   options.cuda_home = toolkit_.home;
@@ -41,8 +42,8 @@ Profiler::Options Judge::ProfilerOptions(const Worker::Options& worker) const {
 
 // A failure before anything was ever profiled is the machine's, and thrown: the first to be profiled is a problem's
 // reference. A later one is noted; it does not change the verdict.
-void Judge::Profile(const OpenProblem& open, const evaluator::CompiledKernel& kernel, uint64_t key,
-                    Judgement* judgement) {
+void DeviceEvaluator::Profile(const OpenProblem& open, const evaluator::CompiledKernel& kernel, uint64_t key,
+                              KernelEvaluation* evaluation) {
   ThrowIfCancelled();
   const evaluator::ScratchFolder folder(sandbox_);
   const std::string plan_path = folder.path() + "/" + kProfilePlanFile,
@@ -75,12 +76,12 @@ void Judge::Profile(const OpenProblem& open, const evaluator::CompiledKernel& ke
   }
   try {
     const ProfileFacts facts = FactsOf(profiler_->Run(folder.path()));
-    judgement->metrics.insert(judgement->metrics.end(), facts.metrics.begin(), facts.metrics.end());
-    judgement->diagnosis += " " + facts.text;
+    evaluation->metrics.insert(evaluation->metrics.end(), facts.metrics.begin(), facts.metrics.end());
+    evaluation->diagnosis += " " + facts.text;
   } catch (const Error& error) {
     if (!profiler_->has_worked()) throw;
-    judgement->diagnosis += std::string(" Not profiled: ") + error.what();
-    judgement->transient = true;  // the next time it may be
+    evaluation->diagnosis += std::string(" Not profiled: ") + error.what();
+    evaluation->transient = true;  // the next time it may be
   }
 }
 

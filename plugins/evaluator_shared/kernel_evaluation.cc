@@ -1,4 +1,4 @@
-#include "evaluator_shared/judgement.h"
+#include "evaluator_shared/kernel_evaluation.h"
 
 #include <kgrpo/evaluator.h>
 #include <kgrpo/sdk/error.h>
@@ -7,7 +7,7 @@
 
 namespace kgrpo::evaluator {
 
-void Judgement::Conclude(const Trouble& trouble) {
+void KernelEvaluation::Conclude(const Trouble& trouble) {
   correct = !trouble;
   verdict = correct ? KGRPO_VERDICT_CORRECT : trouble.code;
   if (correct) return;
@@ -15,13 +15,13 @@ void Judgement::Conclude(const Trouble& trouble) {
   seconds = seconds_low = seconds_high = 0;
 }
 
-void RequireCorrectReference(const Judgement& judgement, const Problem& problem) {
-  if (judgement.correct) return;
+void RequireCorrectReference(const KernelEvaluation& evaluation, const Problem& problem) {
+  if (evaluation.correct) return;
   throw Error(KGRPO_ERROR_INVALID, problem.directory + "/reference.cu: the reference kernel is not correct (" +
-                                       judgement.verdict + "): " + judgement.diagnosis);
+                                       evaluation.verdict + "): " + evaluation.diagnosis);
 }
 
-std::string Judgement::ToJson() const {
+std::string KernelEvaluation::ToJson() const {
   nlohmann::json json;
   json["compiled"] = compiled;
   json["correct"] = correct;
@@ -34,22 +34,21 @@ std::string Judgement::ToJson() const {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-Judgement Judgement::FromJson(const std::string& text) {
+KernelEvaluation KernelEvaluation::FromJson(const std::string& text) {
   const nlohmann::json json = nlohmann::json::parse(text);
-  Judgement judgement;
-  judgement.compiled = json.at("compiled").get<bool>();
-  judgement.correct = json.at("correct").get<bool>();
-  // Earlier versions called a correct kernel "right".
-  judgement.verdict = judgement.correct ? KGRPO_VERDICT_CORRECT : json.at("verdict").get<std::string>();
+  KernelEvaluation evaluation;
+  evaluation.compiled = json.at("compiled").get<bool>();
+  evaluation.correct = json.at("correct").get<bool>();
+  evaluation.verdict = json.at("verdict").get<std::string>();
   const nlohmann::json& seconds = json.at("seconds");
-  judgement.seconds = seconds.at(0).get<double>();
-  judgement.seconds_low = seconds.at(1).get<double>();
-  judgement.seconds_high = seconds.at(2).get<double>();
-  judgement.diagnosis = json.at("diagnosis").get<std::string>();
+  evaluation.seconds = seconds.at(0).get<double>();
+  evaluation.seconds_low = seconds.at(1).get<double>();
+  evaluation.seconds_high = seconds.at(2).get<double>();
+  evaluation.diagnosis = json.at("diagnosis").get<std::string>();
   for (const nlohmann::json& metric : json.at("metrics")) {
-    judgement.metrics.emplace_back(metric.at(0).get<std::string>(), metric.at(1).get<double>());
+    evaluation.metrics.emplace_back(metric.at(0).get<std::string>(), metric.at(1).get<double>());
   }
-  return judgement;
+  return evaluation;
 }
 
 }  // namespace kgrpo::evaluator

@@ -1,22 +1,23 @@
-#include "evaluator_shared/judgement_memory.h"
+#include "evaluator_shared/evaluation_memory.h"
 
 #include <chrono>
 #include <utility>
 
 namespace kgrpo::evaluator {
 
-JudgementMemory::JudgementMemory(const std::string& file, Report report)
+EvaluationMemory::EvaluationMemory(const std::string& file, Report report)
     : report_(report ? std::move(report) : [](const char*, double) {}) {
-  if (!file.empty()) cache_ = std::make_unique<JudgementCache>(file);
+  if (!file.empty()) cache_ = std::make_unique<EvaluationCache>(file);
 }
 
-Judgement JudgementMemory::FindOrJudge(const std::string& key, const std::function<Judgement()>& judge) {
+KernelEvaluation EvaluationMemory::FindOrEvaluate(const std::string& key,
+                                                  const std::function<KernelEvaluation()>& evaluate) {
   if (cache_) {
     if (const std::optional<std::string> kept = cache_->Find(key)) {
       try {
-        Judgement judgement = Judgement::FromJson(*kept);
+        KernelEvaluation evaluation = KernelEvaluation::FromJson(*kept);
         report_("cached", 1);
-        return judgement;
+        return evaluation;
       } catch (const std::exception&) {
         // of a later version: judged again
       }
@@ -24,19 +25,19 @@ Judgement JudgementMemory::FindOrJudge(const std::string& key, const std::functi
   }
   report_("cached", 0);
   const auto begin = std::chrono::steady_clock::now();
-  Judgement judgement = judge();
+  KernelEvaluation evaluation = evaluate();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  report_("compile_seconds", judgement.compile_seconds);
-  report_("compile_cached", judgement.compile_cached ? 1 : 0);
-  report_("judge_seconds", seconds - judgement.compile_seconds);
+  report_("compile_seconds", evaluation.compile_seconds);
+  report_("compile_cached", evaluation.compile_cached ? 1 : 0);
+  report_("judge_seconds", seconds - evaluation.compile_seconds);
   // A limit of wall-clock time may be the machine's fault: such a verdict is not kept for later runs.
-  if (cache_ && judgement.verdict != "timeout" && !judgement.transient) cache_->Keep(key, judgement.ToJson());
-  return judgement;
+  if (cache_ && evaluation.verdict != "timeout" && !evaluation.transient) cache_->Keep(key, evaluation.ToJson());
+  return evaluation;
 }
 
-Judgement JudgementMemory::Get(const std::string& key, const std::function<Judgement()>& judge) {
-  std::promise<Judgement> promise;
-  std::shared_future<Judgement> other;
+KernelEvaluation EvaluationMemory::Get(const std::string& key, const std::function<KernelEvaluation()>& evaluate) {
+  std::promise<KernelEvaluation> promise;
+  std::shared_future<KernelEvaluation> other;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto [place, fresh] = in_progress_.try_emplace(key);
@@ -55,10 +56,10 @@ Judgement JudgementMemory::Get(const std::string& key, const std::function<Judge
     in_progress_.erase(key);
   };
   try {
-    Judgement judgement = FindOrJudge(key, judge);
-    promise.set_value(judgement);
+    KernelEvaluation evaluation = FindOrEvaluate(key, evaluate);
+    promise.set_value(evaluation);
     forget();
-    return judgement;
+    return evaluation;
   } catch (...) {
     promise.set_exception(std::current_exception());
     forget();

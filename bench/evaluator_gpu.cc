@@ -1,13 +1,13 @@
-// How well the judge on the GPU measures: each problem's reference kernel is judged as a candidate, so that the speedup
-// is 1 but for what the timing gets wrong, and what a judgement costs is seen.
+// How well the evaluator on the GPU measures: each problem's reference kernel is judged as a candidate, so that the
+// speedup is 1 but for what the timing gets wrong, and what an evaluation costs is seen.
 //
-//   judge_gpu [--route fast|nvcc] [--checks interpreted|device] [--others] REPETITIONS PROBLEM_DIRECTORY...
+//   evaluator_gpu [--route fast|nvcc] [--checks interpreted|device] [--others] REPETITIONS PROBLEM_DIRECTORY...
 //
-// --others judges every other .cu file of the folder too. Prints a CSV line a judgement: problem (of another kernel
-// also its file's name), verdict, speedup and its 95% interval, microseconds a call by the judge's clock and by events,
-// rounds, dropped rounds, timed calls, sets, MHz, part of the measured bandwidth, seconds that compiling and all of the
-// judgement took, and of those: loading, checking, timing; how much longer a first call took; and what was found where
-// the verdict is not "correct".
+// --others judges every other .cu file of the folder too. Prints a CSV line an evaluation: problem (of another kernel
+// also its file's name), verdict, speedup and its 95% interval, microseconds a call by the evaluator's clock and by
+// events, rounds, dropped rounds, timed calls, sets, MHz, part of the measured bandwidth, seconds that compiling and
+// all of the evaluation took, and of those: loading, checking, timing; how much longer a first call took; and what was
+// found where the verdict is not "correct".
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@
 #include "common/cache_folder.h"
 #include "common/command.h"
 #include "common/figures.h"
-#include "evaluator_cuda/judge.h"
+#include "evaluator_cuda/device_evaluator.h"
 #include "evaluator_shared/random.h"
 
 namespace {
@@ -59,14 +59,14 @@ std::vector<Kernel> KernelsOf(const evaluator::Problem& problem, bool others) {
 }
 
 void Run(const Arguments& arguments) {
-  const std::string cache = bench::CacheFolder("judge-gpu");
-  evaluator_cuda::Judge::Options options;
+  const std::string cache = bench::CacheFolder("evaluator-gpu");
+  evaluator_cuda::DeviceEvaluator::Options options;
   options.route = evaluator::CompileRouteFromName(arguments.route);
   options.timing.memory_bytes = uint64_t{2} << 30;
   options.interpret = arguments.checks == "interpreted";
   const Clock::time_point begin = Clock::now();
-  evaluator_cuda::Judge judge(options);
-  std::printf("# %s\n# ready in %.2f s\n", judge.Describe().c_str(), SecondsSince(begin));
+  evaluator_cuda::DeviceEvaluator evaluator(options);
+  std::printf("# %s\n# ready in %.2f s\n", evaluator.Describe().c_str(), SecondsSince(begin));
   std::printf(
       "problem,verdict,speedup,low,high,us,event_us,rounds,dropped,calls,sets,mhz,roofline_fraction,compile_s,"
       "judge_s,load_s,check_s,time_s,first_call_us,launch_us,baseline_launch_us,launches,gated\n");
@@ -75,20 +75,20 @@ void Run(const Arguments& arguments) {
     for (const Kernel& kernel : KernelsOf(open.problem, arguments.others)) {
       for (uint64_t r = 0; r < arguments.repetitions; ++r) {
         const Clock::time_point start = Clock::now();
-        const evaluator::Judgement judgement =
-            judge.Evaluate(open, kernel.source, evaluator::SubKey(arguments.key, r), false);
+        const evaluator::KernelEvaluation evaluation =
+            evaluator.Evaluate(open, kernel.source, evaluator::SubKey(arguments.key, r), false);
         const double seconds = SecondsSince(start);
-        std::map<std::string, double> m(judgement.metrics.begin(), judgement.metrics.end());
+        std::map<std::string, double> m(evaluation.metrics.begin(), evaluation.metrics.end());
         std::printf(
             "%s,%s,%.4f,%.4f,%.4f,%.3f,%.3f,%.0f,%.0f,%.0f,%.0f,%.0f,%.3f,%.3f,%.3f,%.3f,%.3f,%.3f,%.2f,%.4f,%.4f,%.0f,"
             "%.0f\n",
-            kernel.name.c_str(), judgement.verdict.c_str(), m["speedup"], m["speedup_low"], m["speedup_high"],
+            kernel.name.c_str(), evaluation.verdict.c_str(), m["speedup"], m["speedup_low"], m["speedup_high"],
             m["measured_seconds"] * 1e6, m["event_seconds"] * 1e6, m["timing_rounds"], m["timing_dropped_rounds"],
-            m["timing_calls"], m["timing_sets"], m["clock_mhz"], m["roofline_fraction"], judgement.compile_seconds,
+            m["timing_calls"], m["timing_sets"], m["clock_mhz"], m["roofline_fraction"], evaluation.compile_seconds,
             seconds, m["judge_load_seconds"], m["judge_check_seconds"], m["judge_time_seconds"],
             m["first_call_seconds"] * 1e6, m["launch_seconds"] * 1e6, m["baseline_launch_seconds"] * 1e6,
             m["baseline_launches"], m["timing_gated"]);
-        if (!judgement.correct) std::printf("# %s\n", judgement.diagnosis.c_str());
+        if (!evaluation.correct) std::printf("# %s\n", evaluation.diagnosis.c_str());
         std::fflush(stdout);
       }
     }
@@ -99,12 +99,12 @@ void Run(const Arguments& arguments) {
 
 int main(int argc, char** argv) {
   Arguments arguments;
-  CLI::App app("Judges the reference kernels of problems as candidates.", "judge_gpu");
+  CLI::App app("Judges the reference kernels of problems as candidates.", "evaluator_gpu");
   bench::AddRoute(app, arguments.route);
   bench::AddChecks(app, arguments.checks);
   app.add_flag("--others", arguments.others, "Every other .cu file in the problems' folders too");
   app.add_option("--key", arguments.key, "Of the inputs")->capture_default_str();
-  app.add_option("repetitions", arguments.repetitions, "Judgements of each")->required();
+  app.add_option("repetitions", arguments.repetitions, "Evaluations of each")->required();
   bench::AddProblems(app, arguments.problems)->required();
   return bench::RunCommand(app, argc, argv, [&] { Run(arguments); });
 }

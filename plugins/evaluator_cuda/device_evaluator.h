@@ -1,8 +1,8 @@
 // Judges one kernel for one problem on a GPU: compiles it, runs it in a sandboxed worker on memory that this process
 // owns, over several sizes and seeds, compares with the oracle, and times it beside the reference kernel. The order of
 // things and each verdict are described in docs/judging.md. Called by the evaluator's plugin and by the tests.
-#ifndef KGRPO_EVALUATOR_CUDA_JUDGE_H
-#define KGRPO_EVALUATOR_CUDA_JUDGE_H
+#ifndef KGRPO_EVALUATOR_CUDA_DEVICE_EVALUATOR_H
+#define KGRPO_EVALUATOR_CUDA_DEVICE_EVALUATOR_H
 
 #include <cstdint>
 #include <functional>
@@ -22,15 +22,15 @@
 #include "evaluator_cuda/profiler.h"
 #include "evaluator_cuda/timer.h"
 #include "evaluator_cuda/worker_pool.h"
-#include "evaluator_shared/compiler.h"   // Compiler
-#include "evaluator_shared/judgement.h"  // Judgement, Trouble
-#include "evaluator_shared/sandbox.h"    // Sandbox
+#include "evaluator_shared/compiler.h"           // Compiler
+#include "evaluator_shared/kernel_evaluation.h"  // KernelEvaluation, Trouble
+#include "evaluator_shared/sandbox.h"            // Sandbox
 
 namespace kgrpo::evaluator_cuda {
 
-using evaluator::Judgement;
+using evaluator::KernelEvaluation;
 
-class Judge {
+class DeviceEvaluator {
  public:
   struct Options {
     int device = 0;
@@ -55,29 +55,29 @@ class Judge {
 
   // Finds device and toolkit, and runs a kernel in a sandboxed worker on lent memory.
   // Throws Error(KGRPO_ERROR_UNAVAILABLE) where one of them cannot be had.
-  explicit Judge(const Options& options);
-  ~Judge();
+  explicit DeviceEvaluator(const Options& options);
+  ~DeviceEvaluator();
 
   // Judges `source`. `key` is secret: inputs are drawn from it. `thorough` takes the reference compile route,
   // twice the seeds and half the timing error. Besides the time, the metrics hold "speedup", "speedup_low" and
   // "speedup_high": the ratio to the reference kernel, which ran beside it. Throws Error only where judging is
   // impossible. `show_hidden`: the diagnosis names sizes that no candidate's author may know. [any thread]
-  Judgement Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough,
-                     bool show_hidden = false);
+  KernelEvaluation Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough,
+                            bool show_hidden = false);
 
-  // Ends the processes of reference kernels that wait for the next judgement of their problem: it starts them anew.
+  // Ends the processes of reference kernels that wait for the next evaluation of their problem: it starts them anew.
   // [any thread]
   void EndReferences();
 
   const Device& device() const { return device_; }
   // Compiler, sandbox, device, a line each.
   std::string Describe() const;
-  // Everything but source, problem and key that a judgement depends on.
+  // Everything but source, problem and key that an evaluation depends on.
   std::string Version() const;
 
  private:
   struct Case;
-  struct Baseline;
+  struct ReferenceProcess;
   // The device, for the caller's thread alone while this lives.
   struct Held {
     std::shared_ptr<void> device_lock;
@@ -93,7 +93,7 @@ class Judge {
   Trouble RunCase(Worker& worker, const LentMemory& memory, const evaluator::Problem& problem, const Case& one,
                   std::vector<std::vector<uint8_t>>* outputs, bool staged = false,
                   evaluator::WorstErrors* worst = nullptr);
-  Trouble Check(const OpenProblem& open, Worker& worker, const std::vector<Case>& cases, Judgement* judgement);
+  Trouble Check(const OpenProblem& open, Worker& worker, const std::vector<Case>& cases, KernelEvaluation* evaluation);
   InterpretedChecks::Running Interpret(const OpenProblem& open, const evaluator::CompiledKernel& kernel,
                                        const std::vector<Case>& cases);
   // The processes that a candidate lives in: one, and more where they must take turns.
@@ -102,17 +102,18 @@ class Judge {
   void Retire(Workers* workers);
   struct Look;
   Trouble TimeUntilSure(const OpenProblem& open, const evaluator::CompiledKernel& kernel, Workers* workers,
-                        const std::vector<Case>& cases, Look look, Judgement* judgement);
+                        const std::vector<Case>& cases, Look look, KernelEvaluation* evaluation);
   Trouble Time(const OpenProblem& open, const evaluator::CompiledKernel& kernel, Workers* workers,
-               const std::vector<Case>& cases, const Look& look, Judgement* judgement);
+               const std::vector<Case>& cases, const Look& look, KernelEvaluation* evaluation);
   Trouble BlameFor(const Error& error, const OpenProblem& open, Workers* workers, const Case& one, bool thorough);
-  Trouble DescribeLaunch(const TimingInputs& inputs, Worker& worker, Judgement* judgement);
+  Trouble DescribeLaunch(const TimingInputs& inputs, Worker& worker, KernelEvaluation* evaluation);
   Profiler::Options ProfilerOptions(const Worker::Options& worker) const;
-  void Profile(const OpenProblem& open, const evaluator::CompiledKernel& kernel, uint64_t key, Judgement* judgement);
-  Trouble Report(const OpenProblem& open, const Timing& timing, Judgement* judgement) const;
+  void Profile(const OpenProblem& open, const evaluator::CompiledKernel& kernel, uint64_t key,
+               KernelEvaluation* evaluation);
+  Trouble Report(const OpenProblem& open, const Timing& timing, KernelEvaluation* evaluation) const;
   std::unique_ptr<Worker> WorkerFor(const evaluator::CompiledKernel& kernel, bool quick);
-  Worker& BaselineWorker(const OpenProblem& open, bool thorough, size_t which = 0);
-  void GiveUpBaselines(const OpenProblem& open);
+  Worker& ReferenceWorker(const OpenProblem& open, bool thorough, size_t which = 0);
+  void GiveUpReferences(const OpenProblem& open);
   std::vector<evaluator::Expected> ReferenceOutputs(const OpenProblem& open, Case one, bool thorough);
   void ThrowIfCancelled() const;
   bool OthersHeldUp() const;
@@ -124,17 +125,17 @@ class Judge {
   std::string no_gates_;               // of workers
   evaluator::Sandbox worker_sandbox_;  // of workers: where CUDA does not work in all of it, less
   Device device_;
-  const bool busy_;           // with others' kernels, when the judge began
+  const bool busy_;           // with others' kernels, when the evaluator began
   const uint64_t order_key_;  // Timer's
   Clocks clocks_;
   evaluator::Compiler compiler_;
-  std::mutex mutex_;  // guards what follows: the device serves one judgement at a time
-  LentMemory candidate_memory_, baseline_memory_;
-  std::list<Baseline> baselines_;  // the last one used first
+  std::mutex mutex_;  // guards what follows: the device serves one evaluation at a time
+  LentMemory candidate_memory_, reference_memory_;
+  std::list<ReferenceProcess> reference_processes_;  // the last one used first
   // What is known of a problem's reference once it has been timed.
   struct Reference {
     double launch_share = 0;  // of launches in its time
-    // Seconds of a call with no candidate about, by the route of thorough judgements or not, gated or not.
+    // Seconds of a call with no candidate about, by the route of thorough evaluations or not, gated or not.
     double alone[2][2] = {{0, 0}, {0, 0}};
   };
   std::map<std::string, Reference> reference_;  // by the problem's digest

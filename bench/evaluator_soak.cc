@@ -1,14 +1,14 @@
-// Thousands of judgements in a row, every tenth of a kernel that crashes, hangs, breaks its CUDA context or exits: does
-// anything leak, and does the judge stay correct?
+// Thousands of evaluations in a row, every tenth of a kernel that crashes, hangs, breaks its CUDA context or exits:
+// does anything leak, and does the evaluator stay correct?
 //
-//   judge_soak [--from 0] [--count 1000] [--threads 8] [--every 50] [--hang-seconds 1] PROBLEM_DIRECTORY...
+//   evaluator_soak [--from 0] [--count 1000] [--threads 8] [--every 50] [--hang-seconds 1] PROBLEM_DIRECTORY...
 //
-// Judgement i is of problem i modulo their number (choose quick ones); its source differs from all others by a constant
-// that holds i, so that nothing is known of it. 10,000 take 25 minutes of an H200.
-// After every --every judgements all threads stop, references' processes are ended, and once the worker pool is full
-// again it is looked at what the process holds: one CSV line. The last three lines are where the time of a judgement
-// went, the verdicts by kind of kernel, and "leaks: none" or what grew.
-// Exit codes: 0 neither a leak nor a wrong verdict, 1 one of them, 2 bad usage or no judge.
+// KernelEvaluation i is of problem i modulo their number (choose quick ones); its source differs from all others by a
+// constant that holds i, so that nothing is known of it. 10,000 take 25 minutes of an H200. After every --every
+// evaluations all threads stop, references' processes are ended, and once the worker pool is full again it is looked at
+// what the process holds: one CSV line. The last three lines are where the time of an evaluation went, the verdicts by
+// kind of kernel, and "leaks: none" or what grew. Exit codes: 0 neither a leak nor a wrong verdict, 1 one of them, 2
+// bad usage or no evaluator.
 #include <kgrpo/sdk/error.h>
 
 #include <CLI/CLI.hpp>
@@ -26,14 +26,14 @@
 #include "common/command.h"
 #include "common/figures.h"
 #include "common/parallel.h"
-#include "evaluator_cuda/judge.h"
+#include "evaluator_cuda/device_evaluator.h"
 #include "evaluator_shared/random.h"
 #include "process_holdings.h"
 
 namespace {
 
 using kgrpo::bench::Holdings;
-using kgrpo::evaluator_cuda::Judge;
+using kgrpo::evaluator_cuda::DeviceEvaluator;
 using kgrpo::evaluator_cuda::OpenProblem;
 
 enum Kind { kPlain, kCrash, kHang, kStickyError, kExit, kKinds };
@@ -85,8 +85,8 @@ struct Arguments {
 
 class Soak {
  public:
-  explicit Soak(const Arguments& arguments) : arguments_(arguments), judge_(OptionsFor(arguments)) {
-    const std::string cache = kgrpo::bench::CacheFolder("judge-soak");
+  explicit Soak(const Arguments& arguments) : arguments_(arguments), evaluator_(OptionsFor(arguments)) {
+    const std::string cache = kgrpo::bench::CacheFolder("evaluator-soak");
     for (const std::string& folder : arguments.problems) {
       problems_.push_back(std::make_unique<OpenProblem>(folder, cache));
     }
@@ -95,7 +95,7 @@ class Soak {
   // Whether all is well.
   bool Run() {
     std::printf("# %s\njudged,seconds,open_files,children,zombies,threads,temporary_files,rss_mib,device_free_mib\n",
-                judge_.Describe().c_str());
+                evaluator_.Describe().c_str());
     const uint64_t end = arguments_.from + arguments_.count;
     for (uint64_t first = arguments_.from; first < end; first += arguments_.every) {
       JudgeAll(first, std::min(end, first + arguments_.every));
@@ -106,8 +106,8 @@ class Soak {
 
  private:
   // Short timing: what is asked here is not how fast a kernel is.
-  static Judge::Options OptionsFor(const Arguments& arguments) {
-    Judge::Options options;
+  static DeviceEvaluator::Options OptionsFor(const Arguments& arguments) {
+    DeviceEvaluator::Options options;
     options.call_seconds = arguments.hang_seconds;
     options.timing.relative_error = 0.2;
     options.timing.budget_seconds = 0.03;
@@ -125,24 +125,24 @@ class Soak {
   void JudgeOne(uint64_t number) {
     const OpenProblem& open = *problems_[number % problems_.size()];
     const Kind kind = KindOf(number);
-    const auto judgement = judge_.Evaluate(open, SourceOf(open.problem.reference_source, number),
-                                           kgrpo::evaluator::SubKey(13, number), false);
+    const auto evaluation = evaluator_.Evaluate(open, SourceOf(open.problem.reference_source, number),
+                                                kgrpo::evaluator::SubKey(13, number), false);
     const std::lock_guard lock(mutex_);
-    ++verdicts_[kind][judgement.verdict];
-    for (const auto& [name, value] : judgement.metrics) {
-      if (name.starts_with("judge_")) seconds_[name] += value;
+    ++verdicts_[kind][evaluation.verdict];
+    for (const auto& [name, value] : evaluation.metrics) {
+      if (name.starts_with("evaluator_")) seconds_[name] += value;
       if (name == "timing_looks" && value > 1) ++suspected_;
     }
-    if (judgement.correct == (kind == kPlain)) return;
+    if (evaluation.correct == (kind == kPlain)) return;
     ++surprises_;
-    std::printf("# judgement %llu (%s, %s): %s: %.300s\n", static_cast<unsigned long long>(number), kKindNames[kind],
-                open.problem.name.c_str(), judgement.verdict.c_str(), judgement.diagnosis.c_str());
+    std::printf("# evaluation %llu (%s, %s): %s: %.300s\n", static_cast<unsigned long long>(number), kKindNames[kind],
+                open.problem.name.c_str(), evaluation.verdict.c_str(), evaluation.diagnosis.c_str());
   }
 
   // How many references' processes wait depends on what was judged last, so they are ended. Workers that were taken are
-  // replaced, and those that were used ended, off the judgements' time: looks until twice in a row the same is there.
+  // replaced, and those that were used ended, off the evaluations' time: looks until twice in a row the same is there.
   void Sample(uint64_t judged) {
-    judge_.EndReferences();
+    evaluator_.EndReferences();
     Holdings holdings = kgrpo::bench::LookAtProcess();
     for (int tries = 0; tries < 40; ++tries) {
       std::this_thread::sleep_for(std::chrono::milliseconds(250));
@@ -151,7 +151,7 @@ class Soak {
       holdings = again;
       if (same) break;
     }
-    holdings.device_free_mib = static_cast<double>(judge_.device().FreeBytes()) / (1 << 20);
+    holdings.device_free_mib = static_cast<double>(evaluator_.device().FreeBytes()) / (1 << 20);
     std::printf("%llu,%.1f,%.0f,%.0f,%.0f,%.0f,%.0f,%.1f,%.1f\n", static_cast<unsigned long long>(judged),
                 kgrpo::bench::SecondsSince(start_), holdings.open_files, holdings.children, holdings.zombies,
                 holdings.threads, holdings.temporary_files, holdings.rss_mib, holdings.device_free_mib);
@@ -160,7 +160,7 @@ class Soak {
   }
 
   bool Conclude() const {
-    std::printf("seconds a judgement:");
+    std::printf("seconds an evaluation:");
     for (const auto& [name, seconds] : seconds_)
       std::printf(" %s=%.3f", name.c_str(), seconds / static_cast<double>(arguments_.count));
     std::printf("\nverdicts:");
@@ -176,13 +176,13 @@ class Soak {
   }
 
   const Arguments arguments_;
-  Judge judge_;
+  DeviceEvaluator evaluator_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::vector<std::unique_ptr<OpenProblem>> problems_;
   std::vector<Holdings> samples_;
-  std::mutex mutex_;  // guards what follows, and the output while judgements run
+  std::mutex mutex_;  // guards what follows, and the output while evaluations run
   std::map<std::string, size_t> verdicts_[kKinds];
-  std::map<std::string, double> seconds_;  // by the judge's metric that holds them, of all judgements
+  std::map<std::string, double> seconds_;  // by the evaluator's metric that holds them, of all evaluations
   size_t suspected_ = 0, surprises_ = 0;
 };
 
@@ -191,11 +191,11 @@ class Soak {
 int main(int argc, char** argv) {
   using namespace kgrpo::bench;
   Arguments arguments;
-  CLI::App app("Judges many kernels, some of which misbehave, and looks for what is not given back.", "judge_soak");
-  app.add_option("--from", arguments.from, "Number of the first judgement")->capture_default_str();
-  app.add_option("--count", arguments.count, "Judgements")->check(CLI::PositiveNumber)->capture_default_str();
+  CLI::App app("Judges many kernels, some of which misbehave, and looks for what is not given back.", "evaluator_soak");
+  app.add_option("--from", arguments.from, "Number of the first evaluation")->capture_default_str();
+  app.add_option("--count", arguments.count, "Evaluations")->check(CLI::PositiveNumber)->capture_default_str();
   AddThreads(app, arguments.threads);
-  app.add_option("--every", arguments.every, "Judgements between two looks at the process")
+  app.add_option("--every", arguments.every, "Evaluations between two looks at the process")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--hang-seconds", arguments.hang_seconds, "Limit for a batch of calls")->capture_default_str();

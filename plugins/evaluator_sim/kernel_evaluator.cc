@@ -1,4 +1,4 @@
-#include "evaluator_sim/judge.h"
+#include "evaluator_sim/kernel_evaluator.h"
 
 #include <kgrpo/sdk/error.h>
 
@@ -8,7 +8,7 @@
 
 #include "evaluator_shared/cases.h"
 #include "evaluator_shared/cuda_toolkit.h"
-#include "evaluator_sim/judge_run.h"
+#include "evaluator_sim/kernel_evaluator_run.h"
 #include "evaluator_sim/version.h"
 #include "interpreter/interpreted_cases.h"
 
@@ -29,7 +29,7 @@ double SecondsSince(Clock::time_point start) {
 
 }  // namespace
 
-Judge::Judge(const Options& options)
+KernelEvaluator::KernelEvaluator(const Options& options)
     : options_(options),
       helper_directory_(options.helper_directory.empty() ? evaluator::FindHelperDirectory() : options.helper_directory),
       toolkit_(evaluator::CudaToolkit::Find(options.cuda_home)),
@@ -45,23 +45,23 @@ Judge::Judge(const Options& options)
       workers_(sandbox_, helper_directory_, options.concurrency, static_cast<uint64_t>(options.host_seconds * 4) + 1),
       interpreter_{device_, workers_, options.warp_instructions, options.host_seconds} {}
 
-void Judge::ThrowIfCancelled() const {
+void KernelEvaluator::ThrowIfCancelled() const {
   if (options_.cancelled && options_.cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
 }
 
-std::unique_ptr<Judge::Run> Judge::Prepare(const OpenProblem& open, const std::string& source, bool thorough,
-                                           Judgement* judgement) {
+std::unique_ptr<KernelEvaluator::Run> KernelEvaluator::Prepare(const OpenProblem& open, const std::string& source,
+                                                               bool thorough, KernelEvaluation* evaluation) {
   evaluator::CompileOutcome compiled = compiler_.Compile(open.problem(), source, thorough);
-  judgement->compile_seconds = compiled.seconds;
-  judgement->compile_cached = compiled.cached;
-  judgement->transient = compiled.transient;
+  evaluation->compile_seconds = compiled.seconds;
+  evaluation->compile_cached = compiled.cached;
+  evaluation->transient = compiled.transient;
   if (!compiled.Succeeded()) {
-    judgement->verdict = compiled.verdict;
-    judgement->diagnosis = compiled.diagnosis;
+    evaluation->verdict = compiled.verdict;
+    evaluation->diagnosis = compiled.diagnosis;
     return nullptr;
   }
-  judgement->compiled = true;
-  judgement->metrics = evaluator::UsageMetrics(compiled.kernel.usage);
+  evaluation->compiled = true;
+  evaluation->metrics = evaluator::UsageMetrics(compiled.kernel.usage);
   Trouble trouble;
   std::unique_ptr<Run> run;
   if (std::shared_ptr<const simt::Module> module = interpreter::ParsePtx(compiled.kernel, &trouble)) {
@@ -70,13 +70,13 @@ std::unique_ptr<Judge::Run> Judge::Prepare(const OpenProblem& open, const std::s
     trouble = run->Start();
   }
   if (!trouble) return run;
-  judgement->verdict = trouble.code;
-  judgement->diagnosis = trouble.sentence;
+  evaluation->verdict = trouble.code;
+  evaluation->diagnosis = trouble.sentence;
   return nullptr;
 }
 
-std::vector<Expected> Judge::ReferenceOutputs(const OpenProblem& open, const CorrectnessCase& one,
-                                              const std::vector<Argument>& arguments) {
+std::vector<Expected> KernelEvaluator::ReferenceOutputs(const OpenProblem& open, const CorrectnessCase& one,
+                                                        const std::vector<Argument>& arguments) {
   const Problem& problem = open.problem();
   const evaluator::CompileOutcome compiled = compiler_.Compile(problem, problem.reference_source, false);
   if (!compiled.Succeeded()) {
@@ -86,11 +86,11 @@ std::vector<Expected> Judge::ReferenceOutputs(const OpenProblem& open, const Cor
   return interpreter::ReferenceOutputs(problem, compiled.kernel, interpreter_, one, arguments);
 }
 
-Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough,
-                          bool show_hidden) {
-  Judgement judgement;
-  const std::unique_ptr<Run> run = Prepare(open, source, thorough, &judgement);
-  if (!run) return judgement;
+KernelEvaluation KernelEvaluator::Evaluate(const OpenProblem& open, const std::string& source, uint64_t key,
+                                           bool thorough, bool show_hidden) {
+  KernelEvaluation evaluation;
+  const std::unique_ptr<Run> run = Prepare(open, source, thorough, &evaluation);
+  if (!run) return evaluation;
   run->key = key;
   const Problem& problem = open.problem();
   const std::vector<CorrectnessCase> cases =
@@ -105,34 +105,34 @@ Judgement Judge::Evaluate(const OpenProblem& open, const std::string& source, ui
                                              .before_each = [this] { ThrowIfCancelled(); }});
   const Clock::time_point start = Clock::now();
   Trouble trouble = interpreted.Run();
-  judgement.oracle_seconds = interpreted.oracle_seconds();
-  judgement.correctness_seconds = SecondsSince(start) - interpreted.oracle_seconds();
+  evaluation.oracle_seconds = interpreted.oracle_seconds();
+  evaluation.correctness_seconds = SecondsSince(start) - interpreted.oracle_seconds();
   const Clock::time_point correct = Clock::now();
   run->worst = interpreted.worst();
   run->runs_whole = interpreted.runs_whole();
-  if (!trouble) trouble = Time(*run, &judgement);
+  if (!trouble) trouble = Time(*run, &evaluation);
   if (!trouble) {
-    for (const std::string& note : interpreted.notes()) judgement.diagnosis += " " + note + ".";
+    for (const std::string& note : interpreted.notes()) evaluation.diagnosis += " " + note + ".";
   }
-  judgement.timing_seconds = SecondsSince(correct);
+  evaluation.timing_seconds = SecondsSince(correct);
   if (show_hidden) trouble.sentence = evaluator::NameTimingSize(problem, std::move(trouble.sentence));
-  if (!trouble) run->worst.Tell(problem, &judgement.metrics);
-  judgement.metrics.emplace_back("checked_warp_instructions", static_cast<double>(interpreted.warp_instructions()));
-  judgement.Conclude(trouble);
-  return judgement;
+  if (!trouble) run->worst.Tell(problem, &evaluation.metrics);
+  evaluation.metrics.emplace_back("checked_warp_instructions", static_cast<double>(interpreted.warp_instructions()));
+  evaluation.Conclude(trouble);
+  return evaluation;
 }
 
-std::string Judge::TimeSource() const {
+std::string KernelEvaluator::TimeSource() const {
   return device_.name + " model";
 }
 
-std::string Judge::Describe() const {
+std::string KernelEvaluator::Describe() const {
   return "compiler: " + compiler_.Describe() + "\nsandbox: " + sandbox_.description() + "\ndevice: " + TimeSource() +
          ", kernels interpreted; no GPU is used";
 }
 
-std::string Judge::Version() const {
-  return std::string("judge ") + SourceDigest() + "; " + compiler_.Version() + "; " + options_.device + "; " +
+std::string KernelEvaluator::Version() const {
+  return std::string("evaluator ") + SourceDigest() + "; " + compiler_.Version() + "; " + options_.device + "; " +
          std::to_string(options_.seeds) + "; " + std::to_string(options_.sampled_blocks) + "; " +
          std::to_string(options_.warp_instructions) + "; " + std::to_string(options_.timing_warp_instructions);
 }
