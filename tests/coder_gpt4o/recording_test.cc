@@ -204,6 +204,7 @@ TEST(RecordingTest, WaitsForAReaderWhenItIsOpened) {
   reader.Execute("BEGIN; SELECT * FROM spending");
   const VirtualSleep leaves(300ms, [&] { reader.Execute("COMMIT"); });
   EXPECT_NO_THROW(const Recording recording(file, Access::kReadWrite));
+  EXPECT_TRUE(leaves.over()) << "it need not have waited";
 }
 
 TEST(RecordingTest, WaitsForAWriterButNotOverAndOver) {
