@@ -295,7 +295,7 @@ def table(directory):
         writer.writerow((entry["name"], entry["folder"], entry["interpreter"], *cells))
         total = totals.setdefault(entry["folder"], [0] * (len(TOOLS) + 3))
         finds = ["error" in cell for cell in cells]
-        ours = entry["interpreter"] not in ("right", "unsupported")
+        ours = entry["interpreter"] not in ("correct", "right", "unsupported")
         for i, value in enumerate([True, ours, *finds, any(finds)]):
             total[i] += value
     for folder, total in totals.items():

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""What it costs to evaluate one kernel the usual way, beside our judge: seconds from source to verdict.
+"""What it costs to evaluate one kernel the usual way, beside our evaluator: seconds from source to verdict.
 
-    bench/kernelbench_style.py [--repetitions 3] [--judge build/bin/judge_gpu] [--threshold 0.01] PROBLEM_DIRECTORY...
+    bench/kernelbench_style.py [--repetitions 3] [--evaluator build/bin/evaluator_gpu] [--threshold 0.01] PROBLEM_DIRECTORY...
 
 The usual way (KernelBench and its like, on a machine with PyTorch): torch.utils.cpp_extension.load_inline of the source with a
 wrapping function, in an empty build directory; 5 trials with random inputs against the reference; 3 calls to warm up and 100 timed
 ones with CUDA events and a synchronisation each. In this process, without a sandbox. Importing torch and making the CUDA context
 are not counted, nor is compiling the reference that it compares with. The kernel is the problem's reference.cu on both sides.
 
-Ours: judge_gpu, a process a repetition, by nvcc and by the fast route; the clock runs from source to verdict, not over the start of
+Ours: evaluator_gpu, a process a repetition, by nvcc and by the fast route; the clock runs from source to verdict, not over the start of
 its compilers and workers, which happens once a run. It checks more (all sizes, secret seeds, guards) and times both kernels.
 
 The order changes with each repetition. Prints a CSV line a repetition, and a line a problem with the median of each ratio and its
@@ -156,7 +156,7 @@ def the_usual_way(problem, reference, name, tolerance):
         def call(tensors):
             module.run(*[problem.scalar(p) if p["role"] == "scalar" else tensors[p["name"]] for p in problem.parameters])
 
-        right = True
+        correct = True
         for trial in range(TRIALS):
             tensors = problem.inputs(trial)
             expected = {key: value.clone() for key, value in tensors.items()}
@@ -164,7 +164,7 @@ def the_usual_way(problem, reference, name, tolerance):
             call(tensors)
             torch.cuda.synchronize()
             for key in problem.written():
-                right = right and torch.allclose(tensors[key].double(), expected[key].double(), rtol=tolerance, atol=tolerance)
+                correct = correct and torch.allclose(tensors[key].double(), expected[key].double(), rtol=tolerance, atol=tolerance)
         checked = time.perf_counter()
 
         tensors = problem.inputs(0)
@@ -182,25 +182,25 @@ def the_usual_way(problem, reference, name, tolerance):
         timed = time.perf_counter()
     finally:
         shutil.rmtree(build, ignore_errors=True)
-    return compiled - start, checked - compiled, timed - checked, right, statistics.mean(milliseconds) * 1e3
+    return compiled - start, checked - compiled, timed - checked, correct, statistics.mean(milliseconds) * 1e3
 
 
-def ours(judge, route, problem):
-    """Seconds from source to verdict, and microseconds a call, of a judge that has seen nothing yet."""
-    output = subprocess.run([judge, "--route", route, "1", str(problem.folder)], check=True, capture_output=True, text=True).stdout
+def ours(evaluator, route, problem):
+    """Seconds from source to verdict, and microseconds a call, of an evaluator that has seen nothing yet."""
+    output = subprocess.run([evaluator, "--route", route, "1", str(problem.folder)], check=True, capture_output=True, text=True).stdout
     lines = [line for line in output.splitlines() if line and not line.startswith("#")]
-    # What the judge says of itself has lines of its own: the table begins with its head.
+    # What the evaluator says of itself has lines of its own: the table begins with its head.
     lines = lines[next(i for i, line in enumerate(lines) if line.startswith("problem,")):]
     [row] = csv.DictReader(io.StringIO("\n".join(lines)))
-    if row["verdict"] != "right":
-        raise SystemExit(f"{problem.name}: our judge says {row['verdict']} of the reference:\n{output}")
+    if row["verdict"] != "correct":
+        raise SystemExit(f"{problem.name}: our evaluator says {row['verdict']} of the reference:\n{output}")
     return float(row["judge_s"]), float(row["us"])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--judge", default="build/bin/judge_gpu")
+    parser.add_argument("--evaluator", "--judge", default="build/bin/evaluator_gpu")
     parser.add_argument("--threshold", type=float, default=1e-2, help="rtol and atol of the usual way's torch.allclose")
     parser.add_argument("problems", nargs="+")
     arguments = parser.parse_args()
@@ -223,9 +223,9 @@ def main():
                         result[step] = the_usual_way(problem, reference, name, arguments.threshold)
                     else:
                         torch.cuda.synchronize()
-                        result[step] = ours(arguments.judge, step, problem)
-                compile_s, check_s, time_s, right, usual_us = result["usual"]
-                if not right:
+                        result[step] = ours(arguments.evaluator, step, problem)
+                compile_s, check_s, time_s, correct, usual_us = result["usual"]
+                if not correct:
                     raise SystemExit(f"{problem.name}: the usual way finds the reference unequal to itself: raise --threshold")
                 usual = compile_s + check_s + time_s
                 for route in ratios:

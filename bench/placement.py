@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """How well times repeat that are spent on atomics at few addresses, and whether an honest kernel is accused for them.
 
-  bench/placement.py [--times 20] [--folder DIR] JUDGE_GPU [NAME...] > placement.csv
+  bench/placement.py [--times 20] [--folder DIR] EVALUATOR_GPU [NAME...] > placement.csv
 
 Such a time depends on where the addresses lie in the L2 (docs/judging.md). Writes problems to DIR (or a temporary
 folder): histograms of 2 to 4,096 bins and sums at one address, counted in 32 and 64 bits. Each has a reference with one
-global atomic an element and a kernel that adds up in shared memory first. JUDGE_GPU, the program bench/judge_gpu.cc,
-judges both, in two processes; of all problems or of those that are named. Prints a line a kernel: judgements, verdicts other than right, the median microseconds of
-either process, and how far these are apart. Exit code 1 where one was not right.
+global atomic an element and a kernel that adds up in shared memory first. EVALUATOR_GPU, the program bench/evaluator_gpu.cc,
+judges both, in two processes; of all problems or of those that are named. Prints a line a kernel: evaluations, verdicts other than correct, the median microseconds of
+either process, and how far these are apart. Exit code 1 where one was not correct.
 """
 import argparse
 import collections
@@ -125,7 +125,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--folder", type=pathlib.Path)
-    parser.add_argument("judge_gpu")
+    parser.add_argument("evaluator_gpu")
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
     times, verdicts = collections.defaultdict(lambda: ([], [])), collections.defaultdict(collections.Counter)
@@ -133,7 +133,7 @@ def main():
         folders = make_problems(arguments.folder or pathlib.Path(scratch))
         folders = [folder for folder in folders if not arguments.names or folder.name in arguments.names]
         for process in range(2):
-            run = subprocess.run([arguments.judge_gpu, "--others", "--key", str(process), str(arguments.times), *map(str, folders)],
+            run = subprocess.run([arguments.evaluator_gpu, "--others", "--key", str(process), str(arguments.times), *map(str, folders)],
                                  stdout=subprocess.PIPE, text=True, check=False)
             for line in run.stdout.splitlines():
                 fields = line.split(",")
@@ -142,12 +142,12 @@ def main():
                         print(line, file=sys.stderr)
                     continue
                 verdicts[fields[0]][fields[1]] += 1
-                if fields[1] == "right":
+                if fields[1] == "correct":
                     times[fields[0]][process].append(float(fields[5]))
-    print("kernel,judgements,not_right,us_first,us_second,apart_percent")
+    print("kernel,evaluations,not_correct,us_first,us_second,apart_percent")
     accused = 0
     for kernel, counts in verdicts.items():
-        wrong = {verdict: count for verdict, count in counts.items() if verdict != "right"}
+        wrong = {verdict: count for verdict, count in counts.items() if verdict != "correct"}
         accused += sum(wrong.values())
         medians = [statistics.median(values) if values else float("nan") for values in times[kernel]]
         apart = 100 * abs(medians[0] - medians[1]) / max(medians)

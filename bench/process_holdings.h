@@ -1,4 +1,4 @@
-// What a process holds of things that can leak, and whether they did. Used by judge_soak.cc.
+// What a process holds of things that can leak, and whether they did. Used by evaluator_soak.cc.
 #ifndef KGRPO_BENCH_PROCESS_HOLDINGS_H
 #define KGRPO_BENCH_PROCESS_HOLDINGS_H
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """How well a time repeats: reference kernels judged as candidates, many times each, from 5 us to 5 ms a call.
 
-  bench/repeatability.py [--times 20] JUDGE_GPU PROBLEMS [NAME...] > repeatability.csv
+  bench/repeatability.py [--times 20] EVALUATOR_GPU PROBLEMS [NAME...] > repeatability.csv
 
-JUDGE_GPU is the program bench/judge_gpu.cc, PROBLEMS the folder of problems. Without names: kernels of all lengths, of
-which the shortest and the longest are shipped problems with another timing size. Prints judge_gpu's lines, and for each
+EVALUATOR_GPU is the program bench/evaluator_gpu.cc, PROBLEMS the folder of problems. Without names: kernels of all lengths, of
+which the shortest and the longest are shipped problems with another timing size. Prints evaluator_gpu's lines, and for each
 problem and for all the median and the largest |speedup - 1|, which would be 0 for a perfect clock.
 """
 import argparse
@@ -43,7 +43,7 @@ def make_variants(problems, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--times", type=int, default=20)
-    parser.add_argument("judge_gpu")
+    parser.add_argument("evaluator_gpu")
     parser.add_argument("problems", type=pathlib.Path)
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
@@ -52,7 +52,7 @@ def main():
         if not folders:
             folders = make_variants(arguments.problems, pathlib.Path(scratch))
             folders += [arguments.problems / name for name in SHIPPED]
-        run = subprocess.run([arguments.judge_gpu, str(arguments.times), *map(str, folders)], stdout=subprocess.PIPE,
+        run = subprocess.run([arguments.evaluator_gpu, str(arguments.times), *map(str, folders)], stdout=subprocess.PIPE,
                              text=True, check=False)
     sys.stdout.write(run.stdout)
     columns, by_problem, refused = [], {}, 0
@@ -62,19 +62,19 @@ def main():
             columns = fields
         elif columns and len(fields) == len(columns):
             row = dict(zip(columns, fields))
-            refused += row["verdict"] != "right"
+            refused += row["verdict"] != "correct"
             by_problem.setdefault(row["problem"], []).append(row)
     everything = []
-    print("# problem, judgements, us a call (least, median, most), |speedup - 1| median and largest, judgement seconds median")
+    print("# problem, evaluations, us a call (least, median, most), |speedup - 1| median and largest, evaluation seconds median")
     for problem, rows in sorted(by_problem.items(), key=lambda item: float(item[1][0]["us"])):
-        errors = [abs(float(row["speedup"]) - 1) for row in rows if row["verdict"] == "right"]
+        errors = [abs(float(row["speedup"]) - 1) for row in rows if row["verdict"] == "correct"]
         times = sorted(float(row["us"]) for row in rows)
         everything += errors
         print(f"# {problem}, {len(rows)}, {times[0]:.2f} {statistics.median(times):.2f} {times[-1]:.2f}, "
               f"{statistics.median(errors):.4f} {max(errors):.4f}, "
               f"{statistics.median(float(row['judge_s']) for row in rows):.3f}")
     if everything:
-        print(f"# all: {len(everything)} judgements, {refused} not right, median {statistics.median(everything):.4f}, "
+        print(f"# all: {len(everything)} evaluations, {refused} not correct, median {statistics.median(everything):.4f}, "
               f"largest {max(everything):.4f}, above 3%: {sum(error > 0.03 for error in everything)}")
     return run.returncode or (1 if refused or not everything else 0)
 

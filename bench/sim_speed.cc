@@ -2,7 +2,8 @@
 //
 //   sim_speed [--threads 2] [--repeat 3] [--variants 4] [--folder tests/judging/honest] PROBLEM_DIRECTORY...
 //
-// Each kernel is called once for every correctness size with the first seed's inputs, as a judgement does; the best of
+// Each kernel is called once for every correctness size with the first seed's inputs, as an evaluation does; the best
+// of
 // --repeat is taken. Only the launches count (their setting up included), in CPU time of the thread that interprets, so
 // that other work on the machine matters little; --threads kernels are measured at once, and a rate is that of so many
 // threads together. Nothing is compiled or drawn meanwhile but for the call at hand. Prints a CSV line a kernel and
@@ -60,7 +61,7 @@ struct Measured {
   Trouble trouble;
 };
 
-// What running a kernel needs, without a judge around it.
+// What running a kernel needs, without an evaluator around it.
 class Bench {
  public:
   explicit Bench(const Arguments& arguments)

@@ -1,10 +1,10 @@
-// How long a verdict without a GPU takes, from source to judgement, and where that time goes.
+// How long a verdict without a GPU takes, from source to evaluation, and where that time goes.
 //
 //   sim_verdict [--route fast|nvcc] [--threads 1] [--variants 3] [--folder tests/judging/honest] PROBLEM_DIRECTORY...
 //
 // Nothing is cached but compiled oracles. A problem's reference comes before its other kernels: it pays for what is
 // computed once a problem and process, the inputs and the oracle at the timing size, and has percentiles of its own.
-// Prints a CSV line a judgement: route, kernel, first (of its problem), verdict, seconds of compiling, of the oracle
+// Prints a CSV line an evaluation: route, kernel, first (of its problem), verdict, seconds of compiling, of the oracle
 // and of everything else at correctness sizes, of the timing size, and from asking to the verdict; then lines
 // "# route threads first|later count p50_s p95_s" and the median of each stage. With several --threads the stages
 // include waiting for a core.
@@ -23,7 +23,7 @@
 #include "common/figures.h"
 #include "common/parallel.h"
 #include "evaluator_shared/random.h"
-#include "evaluator_sim/judge.h"
+#include "evaluator_sim/kernel_evaluator.h"
 #include "sim_kernels.h"
 
 namespace {
@@ -58,10 +58,10 @@ void Summarise(const Arguments& arguments, const char* name, const std::vector<S
 
 void Measure(const Arguments& arguments) {
   const kgrpo::bench::SimKernels kernels(arguments.problems, arguments.variants, arguments.folder);
-  kgrpo::evaluator_sim::Judge::Options options;
+  kgrpo::evaluator_sim::KernelEvaluator::Options options;
   options.route = kgrpo::evaluator::CompileRouteFromName(arguments.route);
   options.concurrency = arguments.threads;
-  kgrpo::evaluator_sim::Judge judge(options);
+  kgrpo::evaluator_sim::KernelEvaluator evaluator(options);
   std::printf("route,kernel,first,verdict,compile_s,oracle_s,correctness_s,timing_s,total_s\n");
   std::mutex mutex;  // guards the output and what follows
   std::map<const kgrpo::evaluator_sim::OpenProblem*, std::vector<SimKernel>> by_problem;
@@ -74,17 +74,17 @@ void Measure(const Arguments& arguments) {
   std::vector<Seconds> first_seconds, later_seconds;
   const auto work = [&](uint64_t i) {
     const Clock::time_point begin = Clock::now();
-    const auto judgement = judge.Evaluate(*order[i].open, order[i].source, kgrpo::evaluator::SubKey(11, i), false);
+    const auto evaluation = evaluator.Evaluate(*order[i].open, order[i].source, kgrpo::evaluator::SubKey(11, i), false);
     const double total = kgrpo::bench::SecondsSince(begin);
     const std::lock_guard lock(mutex);
     std::printf("%s,%s,%d,%s,%.3f,%.3f,%.3f,%.3f,%.3f\n", arguments.route.c_str(),
-                kgrpo::bench::CsvName(order[i].name).c_str(), i < firsts ? 1 : 0, judgement.verdict.c_str(),
-                judgement.compile_seconds, judgement.oracle_seconds, judgement.correctness_seconds,
-                judgement.timing_seconds, total);
+                kgrpo::bench::CsvName(order[i].name).c_str(), i < firsts ? 1 : 0, evaluation.verdict.c_str(),
+                evaluation.compile_seconds, evaluation.oracle_seconds, evaluation.correctness_seconds,
+                evaluation.timing_seconds, total);
     std::fflush(stdout);
     (i < firsts ? first_seconds : later_seconds)
-        .push_back({judgement.compile_seconds, judgement.oracle_seconds, judgement.correctness_seconds,
-                    judgement.timing_seconds, total});
+        .push_back({evaluation.compile_seconds, evaluation.oracle_seconds, evaluation.correctness_seconds,
+                    evaluation.timing_seconds, total});
   };
   kgrpo::bench::InParallel(arguments.threads, 0, firsts, work);
   kgrpo::bench::InParallel(arguments.threads, firsts, order.size(), work);

@@ -78,8 +78,8 @@ def identity(nvrtc, source, cuda):
 
 
 def agreement(groups):
-    """(tau-b, tau-b beyond noise, share of pairs right, share of those apart) of problems' (measured, true) times."""
-    taus, noisy, right, pairs, apart_right, apart = [], [], 0, 0, 0, 0
+    """(tau-b, tau-b beyond noise, share of pairs correct, share of those apart) of problems' (measured, true) times."""
+    taus, noisy, correct, pairs, apart_correct, apart = [], [], 0, 0, 0, 0
     for kernels in groups:
         for least, sums in ((1, taus), (NOISE, noisy)):
             score = count = tied = 0
@@ -96,16 +96,16 @@ def agreement(groups):
             for n, q in kernels[:i]:
                 good = 0.5 if p == q else (m > n) == (p > q)
                 far = abs(math.log(m / n)) > math.log(APART)
-                pairs, right, apart, apart_right = pairs + 1, right + good, apart + far, apart_right + good * far
-    return statistics.mean(taus), statistics.mean(noisy), right / pairs, apart_right / apart
+                pairs, correct, apart, apart_correct = pairs + 1, correct + good, apart + far, apart_correct + good * far
+    return statistics.mean(taus), statistics.mean(noisy), correct / pairs, apart_correct / apart
 
 
 def read_times(path, left_out):
-    """Problem -> {schedule: its times in microseconds} of a CSV's right kernels."""
+    """Problem -> {schedule: its times in microseconds} of a CSV's correct kernels."""
     times = collections.defaultdict(lambda: collections.defaultdict(list))
     for line in pathlib.Path(path).read_text().splitlines()[1:]:
         problem, schedule, verdict, microseconds = line.split(",")[:4]
-        if verdict in ("ok", "right") and problem not in left_out:
+        if verdict in ("ok", "right", "correct") and problem not in left_out:
             times[problem][schedule].append(float(microseconds))
     return times
 
@@ -141,9 +141,9 @@ def compare_measurements(one, other):
     if not groups:
         print("no two kernels of a problem were measured both times")
         return
-    tau, beyond, right, apart = agreement(groups)
+    tau, beyond, correct, apart = agreement(groups)
     print(f"{sum(map(len, groups))} kernels in both: tau {tau:.3f}, over pairs more than 3% apart {beyond:.3f}, "
-          f"pairs right {right:.1%}, more than 10% apart {apart:.1%}")
+          f"pairs correct {correct:.1%}, more than 10% apart {apart:.1%}")
 
 
 def main():
@@ -194,8 +194,8 @@ def main():
             # Two measurements differ by the noise of both.
             groups.append([(t * math.exp(draw.choice((-1, 1)) * draw.choice(noise) / math.sqrt(2)), t) for t in true])
         results.append(agreement(groups))
-    tau, beyond, right, apart = (statistics.mean(column) for column in zip(*results))
-    print(f"who knew true times: tau {tau:.3f}, over pairs more than 3% apart {beyond:.3f}, pairs right {right:.1%}, "
+    tau, beyond, correct, apart = (statistics.mean(column) for column in zip(*results))
+    print(f"who knew true times: tau {tau:.3f}, over pairs more than 3% apart {beyond:.3f}, pairs correct {correct:.1%}, "
           f"more than 10% apart {apart:.1%}")
 
 

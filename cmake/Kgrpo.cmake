@@ -62,8 +62,8 @@ function(kgrpo_test name)
   set_tests_properties(${name} PROPERTIES TIMEOUT 600)
 endfunction()
 
-# kgrpo_source_digest(TARGET FOLDER...): judging_digest.h for the target, which defines KGRPO_SOURCE_DIGEST, the SHA-256 of all
-# sources below the folders, but for those in folders named report: how a judgement is shown is no part of it.
+# kgrpo_source_digest(TARGET FOLDER...): source_digest.h for the target, which defines KGRPO_SOURCE_DIGEST, the SHA-256 of all
+# sources below the folders, but for those in folders named report: how an evaluation is shown is no part of it.
 function(kgrpo_source_digest target)
   set(patterns)
   foreach(folder IN LISTS ARGN)
@@ -75,11 +75,11 @@ function(kgrpo_source_digest target)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${patterns})
   list(FILTER sources EXCLUDE REGEX "/report/")
   list(JOIN sources "\n" lines)
-  file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/judging_sources.txt" CONTENT "${lines}\n")
-  add_custom_command(OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/judging_digest.h"
-    COMMAND ${CMAKE_COMMAND} -DLIST=${CMAKE_CURRENT_BINARY_DIR}/judging_sources.txt
-      -DOUTPUT=${CMAKE_CURRENT_BINARY_DIR}/judging_digest.h -P "${PROJECT_SOURCE_DIR}/cmake/SourceDigest.cmake"
-    DEPENDS ${sources} "${CMAKE_CURRENT_BINARY_DIR}/judging_sources.txt" "${PROJECT_SOURCE_DIR}/cmake/SourceDigest.cmake" VERBATIM)
-  target_sources(${target} PRIVATE "${CMAKE_CURRENT_BINARY_DIR}/judging_digest.h")
+  file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/source_digest_files.txt" CONTENT "${lines}\n")
+  add_custom_command(OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/source_digest.h"
+    COMMAND ${CMAKE_COMMAND} -DLIST=${CMAKE_CURRENT_BINARY_DIR}/source_digest_files.txt
+      -DOUTPUT=${CMAKE_CURRENT_BINARY_DIR}/source_digest.h -P "${PROJECT_SOURCE_DIR}/cmake/SourceDigest.cmake"
+    DEPENDS ${sources} "${CMAKE_CURRENT_BINARY_DIR}/source_digest_files.txt" "${PROJECT_SOURCE_DIR}/cmake/SourceDigest.cmake" VERBATIM)
+  target_sources(${target} PRIVATE "${CMAKE_CURRENT_BINARY_DIR}/source_digest.h")
   target_include_directories(${target} PRIVATE "${CMAKE_CURRENT_BINARY_DIR}")
 endfunction()

@@ -4,7 +4,7 @@
 The configuration is Qwen2-0.5B-Instruct's. Weights are drawn from a seed, in bfloat16 (988 MB). The tokenizer is a byte-level
 BPE trained on the problems' kernels, so that prompts have a realistic length; Qwen's special tokens have Qwen's ids. Most other
 ids spell filler ("w70123"), every 100th one a suggestion of coder_offline: what a random model writes then makes the coder and the
-judge work now and then. Needs torch, transformers and tokenizers; no network.
+evaluator work now and then. Needs torch, transformers and tokenizers; no network.
 
 example: scripts/make_random_qwen2.py --out build/models/random_qwen2
 """

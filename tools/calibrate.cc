@@ -6,9 +6,9 @@
 //       [--except attention,harmonic_sum] [--sample 24] [--counts FILE] [--offset 4.4] [--out FILE.yaml]
 //
 // On a GPU: microbenchmarks (some seconds) to FOLDER/micro.csv; then of each problem the reference and `sample` kernels
-// of coder_offline, timed by evaluator_cuda's judge, to FOLDER/kernels.csv, in the same form that --replay reads.
+// of coder_offline, timed by evaluator_cuda, to FOLDER/kernels.csv, in the same form that --replay reads.
 // Kernels that are in that file as often as --passes says are not timed again, so an interrupted run goes on where it
-// was; nor is one that was not right. --minutes ends it in time. Then, in both modes: the kernels are interpreted and
+// was; nor is one that was not correct. --minutes ends it in time. Then, in both modes: the kernels are interpreted and
 // counted, the parameters that are not known from data sheets or microbenchmarks are fitted, the device's file is
 // written to --out, and three tables are printed: with the file as it was, fitted to all kernels, and each family
 // predicted by a fit that left it out.
@@ -127,7 +127,7 @@ void Run(Arguments arguments) {
   if (kernels.empty()) throw kgrpo::Error(KGRPO_ERROR_INVALID, csv + ": no kernel that can be counted");
   std::vector<const CountedKernel*> all;
   for (const CountedKernel& kernel : kernels) all.push_back(&kernel);
-  const bool fit_offset = !arguments.replay.empty();  // the judge's own times are those of calls alone
+  const bool fit_offset = !arguments.replay.empty();  // the evaluator's own times are those of calls alone
   const double offset = arguments.offset * 1e-6;
   std::printf("\n%s%s", Heading().c_str(),
               Line("file as it was", Compare(Predict({simt::Device::Load(path), offset}, all))).c_str());

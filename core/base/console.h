@@ -21,10 +21,10 @@ struct StepLine {
   std::string stage;
   bool has_rollouts = false;
   double reward = 0;
-  // Shares of the rounds: the kernel was right; it was wrong, or did not compile or run; the suggestion did not apply;
-  // it was not understood.
+  // Shares of the rounds: the kernel was correct; it was wrong, or did not compile or run; the suggestion did not
+  // apply; it was not understood.
   double correct_rate = 0, failed_rate = 0, not_applicable_rate = 0, unclear_rate = 0;
-  double speedup = 0;           // geometric mean over right kernels; 0 where there is none
+  double speedup = 0;           // geometric mean over correct kernels; 0 where there is none
   double coder_error_rate = 0;  // of the coder's answers; shown where there are such
   double cost = 0;              // of the coder in the run so far, US dollars; shown where there is any
   double favourite_share = 0;

@@ -3,7 +3,7 @@
 // other's timing. All instances of a run share one of these.
 //
 // Whoever waits longest comes next, in both: a policy that gives the device up between two pieces of work and asks for
-// it again at once does not starve the judges that wait.
+// it again at once does not starve the evaluators that wait.
 #ifndef KGRPO_BASE_DEVICE_LOCKS_H
 #define KGRPO_BASE_DEVICE_LOCKS_H
 

@@ -89,7 +89,7 @@ void RequireProfiling(Session& session, const std::string& plugin) {
                                        "Choose one that does by --evaluator PLUGIN");
 }
 
-// Before a judgement that may take a minute, whether its report can be written.
+// Before an evaluation that may take a minute, whether its report can be written.
 void RequireWritable(const std::string& file) {
   const std::filesystem::path path(file);
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
@@ -115,9 +115,9 @@ Asked AskedOf(Session& session, const EvalOptions& options) {
     const std::string plugin = options.evaluator.empty() ? "evaluator_sim" : options.evaluator;
     if (options.profile) {
       RequireProfiling(session, plugin);
-      settings.emplace_back("profile=right");
+      settings.emplace_back("profile=correct");
     }
-    // A quick judgement may be one that is kept, of inputs that the evaluator's own seed decides.
+    // A quick evaluation may be one that is kept, of inputs that the evaluator's own seed decides.
     if (options.quick && options.seed && HasOption(session, plugin, "seed"))
       settings.push_back("seed=" + std::to_string(*options.seed));
     session.StartServices(options.seed.value_or(0));
@@ -127,7 +127,7 @@ Asked AskedOf(Session& session, const EvalOptions& options) {
   request.file = options.file;
   request.settings = std::move(settings);
   if (!options.evaluator.empty()) request.settings.push_back("evaluator.plugin=" + options.evaluator);
-  if (options.profile) request.settings.emplace_back("evaluator.options.profile=right");
+  if (options.profile) request.settings.emplace_back("evaluator.options.profile=correct");
   request.roles = {Role::kEvaluator};
   request.needs_train_problems = false;
   request.ignore_problems = NamesFolder(options.problem);
@@ -149,8 +149,9 @@ Evaluation BaselineOf(Evaluator& evaluator, const Problem& problem, const EvalOp
   baseline =
       evaluator.Evaluate(problem, Copy(problem.info().source), options.seed.value_or(0), true, options.show_hidden);
   if (!baseline.correct) {
-    throw Error(KGRPO_ERROR_INVALID, "the reference kernel of " + problem.name() + " is not right when it is judged " +
-                                         "thoroughly (" + baseline.verdict + "): " + baseline.diagnosis);
+    throw Error(KGRPO_ERROR_INVALID, "the reference kernel of " + problem.name() +
+                                         " is not correct when it is judged " + "thoroughly (" + baseline.verdict +
+                                         "): " + baseline.diagnosis);
   }
   return baseline;
 }
@@ -266,7 +267,7 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
       ->type_name("N");
   CLI::Option* quick =
       command->add_flag("--quick", options->quick,
-                        "With --kernel: judge as in training: fewer inputs, the fast compiler, kept judgements");
+                        "With --kernel: judge as in training: fewer inputs, the fast compiler, kept evaluations");
   command
       ->add_flag_callback(
           "--thorough", [] {}, "With --kernel: judge as for a record (the default)")

@@ -166,7 +166,9 @@ int Validate(const Globals& globals, const std::vector<std::string>& plugins, co
         std::printf("  %-7s  %s%s%s\n", OutcomeName(check.outcome), check.name.c_str(),
                     check.detail.empty() ? "" : ": ", check.detail.c_str());
     }
-    if (!as_json) std::printf("  %zu checks, %zu failed, %zu warnings\n", checks.size(), failed, warnings);
+    if (!as_json)
+      std::printf("  %zu checks, %zu failed, %zu warning%s\n", checks.size(), failed, warnings,
+                  warnings == 1 ? "" : "s");
     all.push_back({{"path", path.string()}, {"passed", failed == 0}, {"warnings", warnings}, {"checks", rows}});
     fine = fine && failed == 0;
   }

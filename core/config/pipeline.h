@@ -51,7 +51,7 @@ enum class CoderFailure { kDrop, kPunish };
 
 // When a kernel that the coder wrote becomes the current one (A <- B, B <- C): `always`, as in the original experiment,
 // where a broken kernel is the next round's to repair, or when it is `correct`, so that the current kernel is the last
-// right one.
+// correct one.
 enum class Advance { kAlways, kCorrect };
 
 struct LoopConfig {
@@ -66,7 +66,7 @@ struct LoopConfig {
   SamplingConfig sampling;
   CoderFailure on_coder_failure = CoderFailure::kDrop;
   Advance advance = Advance::kAlways;
-  // Secret inputs: false draws them once a problem and run, so that an evaluator's cache of judgements serves; true
+  // Secret inputs: false draws them once a problem and run, so that an evaluator's cache of evaluations serves; true
   // draws them anew for every kernel.
   bool fresh_inputs = false;
 };

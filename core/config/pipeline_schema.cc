@@ -81,8 +81,8 @@ constexpr const char kSchema[] = R"json({
         }
       },
       "on_coder_failure": {"enum": ["drop", "punish"], "default": "drop", "description": "A trajectory whose coder failed (refused, truncated, no code, no answer): `drop` it, or `punish` the suggestion like a kernel that does not compile."},
-      "advance": {"enum": ["always", "correct"], "default": "always", "description": "Which kernels of the coder become the current one: `always` every one, so that a broken one is the next round's to repair; `correct`: only right ones."},
-      "fresh_inputs": {"type": "boolean", "default": false, "description": "Offer the evaluator another seed of the secret inputs for each judgement, not one a problem and run."}
+      "advance": {"enum": ["always", "correct"], "default": "always", "description": "Which kernels of the coder become the current one: `always` every one, so that a broken one is the next round's to repair; `correct`: only correct ones."},
+      "fresh_inputs": {"type": "boolean", "default": false, "description": "Offer the evaluator another seed of the secret inputs for each evaluation, not one a problem and run."}
     }
   },
   "prompt": {

@@ -35,7 +35,7 @@ class BestKernels {
   // after Start nothing but Finish.
   void Start();
   // Waits, and returns what came of it; complete when Start was called since and the user did not stop it. A kernel
-  // that did not stand is never tried again. A judge that failed is an error here.
+  // that did not stand is never tried again. An evaluator that failed is an error here.
   JudgedKernels Finish();
 
   const std::map<std::string, BestKernel>& best() const { return best_; }

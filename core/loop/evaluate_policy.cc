@@ -119,7 +119,7 @@ PolicyReport EvaluatePolicy(const PipelineConfig& config, PipelineParts& parts, 
   report.coder = CountAnswers(trajectories);
   report.metrics = RolloutMetrics(trajectories);
   std::vector<std::vector<double>> rewards(problems.size()), speedups(problems.size());
-  std::vector<double> right_speedups;  // an episode's best right kernel; 0 where there was none
+  std::vector<double> correct_speedups;  // an episode's best correct kernel; 0 where there was none
   report.problems.resize(problems.size());
   std::vector<Tally> labels(problems.size());
   std::vector<size_t> rounds(problems.size()), correct(problems.size());
@@ -138,7 +138,7 @@ PolicyReport EvaluatePolicy(const PipelineConfig& config, PipelineParts& parts, 
     }
     rewards[p].push_back(Mean(of_episode));
     speedups[p].push_back(BestSpeedup(trajectory));
-    right_speedups.push_back(best);
+    correct_speedups.push_back(best);
     ++report.problems[p].episodes;
     ++report.episodes;
   }
@@ -157,9 +157,9 @@ PolicyReport EvaluatePolicy(const PipelineConfig& config, PipelineParts& parts, 
   report.reward = Bootstrap(rewards, config.seed, "bootstrap", mean);
   report.best_speedup = Bootstrap(speedups, config.seed, "bootstrap", geometric);
   for (const double p : {0.0, 0.5, 0.8, 1.0, 1.5, 2.0, 4.0}) {
-    const auto over = std::count_if(right_speedups.begin(), right_speedups.end(), [p](double s) { return s > p; });
+    const auto over = std::count_if(correct_speedups.begin(), correct_speedups.end(), [p](double s) { return s > p; });
     report.fast_p.emplace_back(
-        p, right_speedups.empty() ? 0 : static_cast<double>(over) / static_cast<double>(right_speedups.size()));
+        p, correct_speedups.empty() ? 0 : static_cast<double>(over) / static_cast<double>(correct_speedups.size()));
   }
   if (choice.needs_policy()) {
     report.token_entropy = TokenEntropy(*parts.policy, trajectories, config.loop.sampling.temperature);
@@ -219,7 +219,7 @@ void PolicyReport::Show(Console& console) const {
                                               ? "  (geometric mean over episodes; intervals need two a problem)"
                                               : "  (geometric mean over episodes; 95% intervals)")},
       {"fast_p", fast},
-      {"rounds", "right " + rate("kernel/correct_rate") + "  failed " + rate("kernel/failed_rate") +
+      {"rounds", "correct " + rate("kernel/correct_rate") + "  failed " + rate("kernel/failed_rate") +
                      "  not applicable " + rate("coder/not_applicable_rate") + "  unclear " +
                      rate("coder/unclear_rate") + "  coder errors " + rate("coder/error_rate")},
       {"suggestions",
@@ -247,7 +247,7 @@ void PolicyReport::Show(Console& console) const {
                     Format("%.0f%%", 100 * figures.correct_rate),
                     figures.favourite.substr(0, 32) + Format(" %.0f%%", 100 * figures.favourite_share), sample});
   }
-  console.Table("", {"problem", "reward", "best speedup", "right", "favourite", "a suggestion"}, rows);
+  console.Table("", {"problem", "reward", "best speedup", "correct", "favourite", "a suggestion"}, rows);
 }
 
 }  // namespace kgrpo

@@ -37,7 +37,7 @@ struct ProblemFigures {
   std::string problem, family;
   uint64_t episodes = 0;
   Interval reward;        // mean over rounds
-  Interval best_speedup;  // geometric mean over episodes of the best right kernel, at least 1
+  Interval best_speedup;  // geometric mean over episodes of the best correct kernel, at least 1
   double correct_rate = 0;
   std::string favourite;
   double favourite_share = 0;
@@ -52,7 +52,7 @@ struct PolicyReport {
   Interval reward;
   Interval best_speedup;
   std::vector<std::pair<double, double>>
-      fast_p;                // (p, share of episodes whose best kernel is right and over p times as fast)
+      fast_p;                // (p, share of episodes whose best kernel is correct and over p times as fast)
   double token_entropy = 0;  // mean over suggestion tokens, in nats; only of a policy
   CoderCounts coder;         // answers in all episodes
   MetricMap metrics;         // as loop/metrics.h names them

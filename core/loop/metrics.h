@@ -1,5 +1,6 @@
-// The figures of a rollout: what share of kernels compiled, was right, was faster; what the policy suggested; what the
-// time went into. docs/loop.md lists the names. Used by the loop (a step's metrics) and by the evaluation of policies.
+// The figures of a rollout: what share of kernels compiled, was correct, was faster; what the policy suggested; what
+// the time went into. docs/loop.md lists the names. Used by the loop (a step's metrics) and by the evaluation of
+// policies.
 #ifndef KGRPO_LOOP_METRICS_H
 #define KGRPO_LOOP_METRICS_H
 
@@ -27,7 +28,7 @@ MetricMap RolloutMetrics(const std::vector<TrajectoryRecord>& trajectories);
 // Over all rounds; 0 where there is none.
 double MeanReward(const std::vector<TrajectoryRecord>& trajectories);
 
-// The best right kernel's speedup in the trajectory; 1 when none was faster than the reference.
+// The best correct kernel's speedup in the trajectory; 1 when none was faster than the reference.
 double BestSpeedup(const TrajectoryRecord& trajectory);
 
 }  // namespace kgrpo

@@ -18,7 +18,7 @@ OpenProblem Open(Evaluator& evaluator, const std::string& directory) {
   Evaluation baseline = evaluator.Baseline(problem);
   if (!baseline.correct) {
     throw Error(KGRPO_ERROR_INVALID, "the reference kernel of problem " + prompt.name + " (" + directory +
-                                         ") is not right (" + baseline.verdict + "): " + baseline.diagnosis);
+                                         ") is not correct (" + baseline.verdict + "): " + baseline.diagnosis);
   }
   return {std::move(problem), prompt.name, prompt.family, std::move(source), prompt, std::move(baseline), directory};
 }

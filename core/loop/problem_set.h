@@ -18,7 +18,7 @@ struct OpenProblem {
   std::string name, family;
   std::string source;  // the reference kernel
   PromptProblem prompt;
-  Evaluation baseline;  // of the reference kernel: right, and its time is every speedup's numerator
+  Evaluation baseline;  // of the reference kernel: correct, and its time is every speedup's numerator
   std::string directory;
 };
 
@@ -29,7 +29,7 @@ PromptProblem MakePromptProblem(const kgrpo_problem_info& info);
 class ProblemSet {
  public:
   // Opens the folders and judges their reference kernels, on the pool. Throws when a folder is no problem, when two
-  // have one name, or when a reference kernel is not right.
+  // have one name, or when a reference kernel is not correct.
   ProblemSet(Evaluator& evaluator, const std::vector<std::string>& directories, WorkerPool& pool);
 
   size_t size() const { return problems_.size(); }

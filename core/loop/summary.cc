@@ -209,9 +209,10 @@ void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& prob
   const std::string path = folder.path().string();
   const std::string kernels = best.empty() ? "" : "kernels/ (the best verified ones), ";
   const std::string model = learned ? "the trained model" : "the model as it was";
-  console.Note("left behind in " + path + ": final/ (" + model + "), " + kernels + "run.sqlite, rollouts/" +
-               ObserversFiles(folder.path()) +
-               (best.empty() ? "; kernels/ is empty: no candidate was both right and faster than its reference" : ""));
+  console.Note(
+      "left behind in " + path + ": final/ (" + model + "), " + kernels + "run.sqlite, rollouts/" +
+      ObserversFiles(folder.path()) +
+      (best.empty() ? "; kernels/ is empty: no candidate was both correct and faster than its reference" : ""));
   if (!learned) return;
   console.Note("next: kgrpo-host eval " + folder.resolved_yaml().string() + " --policy " +
                folder.final_model().string());

@@ -22,7 +22,7 @@ constexpr size_t kMostSuggestions = 16;
 // A request, and what came of it. Never freed: a plugin that answers twice may do so late.
 class Asked {
  public:
-  Asked(const std::string& suggestion, uint64_t seed) : suggestion_(suggestion), current_(RightKernel(1e-3)) {
+  Asked(const std::string& suggestion, uint64_t seed) : suggestion_(suggestion), current_(CorrectKernel(1e-3)) {
     request_.struct_size = sizeof(request_);
     request_.problem = &MadeUpProblem();
     request_.code_a = request_.code_b = Str(MadeUpKernel());

@@ -51,7 +51,7 @@ const kgrpo_problem_info& MadeUpProblem() {
   return info;
 }
 
-kgrpo_evaluation RightKernel(double seconds) {
+kgrpo_evaluation CorrectKernel(double seconds) {
   // Lent by the evaluations that are returned, so they must live as long as the process.
   static std::map<double, std::vector<kgrpo_metric>> metrics;
   static const kgrpo_remark remark = {KGRPO_LITERAL("Memory"), KGRPO_LITERAL("bound by"), KGRPO_LITERAL("DRAM"), 0, 0};
@@ -64,7 +64,7 @@ kgrpo_evaluation RightKernel(double seconds) {
   kgrpo_evaluation evaluation{};
   evaluation.struct_size = sizeof(evaluation);
   evaluation.compiled = evaluation.correct = 1;
-  evaluation.verdict = KGRPO_LITERAL(KGRPO_VERDICT_RIGHT);
+  evaluation.verdict = KGRPO_LITERAL(KGRPO_VERDICT_CORRECT);
   evaluation.seconds = seconds;
   evaluation.seconds_low = seconds * 0.99;
   evaluation.seconds_high = seconds * 1.01;

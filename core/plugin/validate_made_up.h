@@ -14,8 +14,8 @@ const kgrpo_problem_info& MadeUpProblem();
 const char* MadeUpKernel();        // the reference
 const char* MadeUpFasterKernel();  // one that reads four floats at once
 
-// A right kernel of that run time, with metrics (dram_bytes falls with the time) and a remark.
-kgrpo_evaluation RightKernel(double seconds);
+// A correct kernel of that run time, with metrics (dram_bytes falls with the time) and a remark.
+kgrpo_evaluation CorrectKernel(double seconds);
 kgrpo_evaluation WrongKernel(const char* verdict);  // compiled unless the verdict is "not_compiled"
 
 kgrpo_coder_answer AnswerWith(const char* source);

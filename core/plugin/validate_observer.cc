@@ -31,7 +31,7 @@ void CheckObserver(Session& session, const kgrpo_observer_interface& api, kgrpo_
   run.steps = 2;
   check("begin", api.begin != nullptr, [&] { return api.begin(observer, &run); });
 
-  const kgrpo_evaluation faster = RightKernel(5e-4);
+  const kgrpo_evaluation faster = CorrectKernel(5e-4);
   const kgrpo_coder_answer written = AnswerWith(MadeUpFasterKernel()), unclear = AnswerWithout(KGRPO_CODER_UNCLEAR);
   for (const bool kernel : {true, false}) {
     kgrpo_round_event round{};

@@ -87,7 +87,7 @@ std::string CallPure(Call call) {
 }  // namespace
 
 void CheckReward(Session& session, const kgrpo_reward_interface& api, kgrpo_reward* reward) {
-  const kgrpo_evaluation reference = RightKernel(1e-3), faster = RightKernel(5e-4), slower = RightKernel(4e-3);
+  const kgrpo_evaluation reference = CorrectKernel(1e-3), faster = CorrectKernel(5e-4), slower = CorrectKernel(4e-3);
   const kgrpo_evaluation wrong = WrongKernel("wrong"), broken = WrongKernel("not_compiled");
   const kgrpo_coder_answer written = AnswerWith(MadeUpFasterKernel()), unclear = AnswerWithout(KGRPO_CODER_UNCLEAR),
                            failed = AnswerWithout(KGRPO_CODER_FAILED);

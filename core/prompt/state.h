@@ -18,9 +18,9 @@ struct PromptRound {
   uint32_t round = 0;  // from 1
   std::string suggestion;
   std::string summary;   // the coder's words for what it did; may be empty
-  std::string outcome;   // "right", another verdict, "not applicable", "unclear" or "coder failed"
+  std::string outcome;   // "correct", another verdict, "not applicable", "unclear" or "coder failed"
   bool applied = false;  // it led to a new kernel that became the current one
-  double speedup = 0;    // over the reference; 0 unless right
+  double speedup = 0;    // over the reference; 0 unless correct
   std::string diagnosis;
 };
 
@@ -33,7 +33,7 @@ struct PromptState {
   uint32_t rounds = 1;
   std::vector<PromptRound> history;         // oldest first
   Evaluation current;                       // of code_b
-  double current_speedup = 0;               // over the reference; 0 unless right
+  double current_speedup = 0;               // over the reference; 0 unless correct
   const MetricRegistry* metrics = nullptr;  // what metrics are called; null: nobody said
 };
 

@@ -32,7 +32,9 @@ mustache::data Round(const PromptRound& round) {
   data.set("suggestion", TextData(round.suggestion));
   data.set("summary", TextData(round.summary));
   data.set("outcome", TextData(round.outcome));
-  data.set("right", mustache::data(round.outcome == "right"));
+  const bool correct = round.outcome == KGRPO_VERDICT_CORRECT;
+  data.set("correct", mustache::data(correct));
+  data.set("right", mustache::data(correct));
   data.set("applied", mustache::data(round.applied));
   data.set("speedup", Speedup(round.speedup));
   data.set("diagnosis", TextData(round.diagnosis));
@@ -52,6 +54,7 @@ mustache::data Root(const PromptState& state) {
   current.set("time", TextData(state.current.seconds > 0 ? FormatSeconds(state.current.seconds) : ""));
   current.set("diagnosis", TextData(state.current.diagnosis));
   current.set("verdict", TextData(state.current.verdict));
+  current.set("correct", mustache::data(state.current.correct));
   current.set("right", mustache::data(state.current.correct));
   current.set("metrics", MetricsData(state.current.metrics, state.metrics));
   current.set("evidence", TextData(EvidenceText(state.current, state.metrics)));

@@ -14,10 +14,11 @@ const Variable& PromptVariables() {
                                 {"suggestion", kText},
                                 {"summary", kText},
                                 {"outcome", kText},
-                                {"right", kFlag},
+                                {"correct", kFlag},
                                 {"applied", kFlag},
                                 {"speedup", kText},
-                                {"diagnosis", kText}}};
+                                {"diagnosis", kText},
+                                {"right", kFlag, true}}};
   static const Variable kRoot{Kind::kRecord,
                               {{"problem", ProblemVariable()},
                                {"code_a", kText},
@@ -38,9 +39,10 @@ const Variable& PromptVariables() {
                                   {"time", kText},
                                   {"diagnosis", kText},
                                   {"verdict", kText},
-                                  {"right", kFlag},
+                                  {"correct", kFlag},
                                   {"metrics", {Kind::kNamed, {}}},
-                                  {"evidence", kText}}}}}};
+                                  {"evidence", kText},
+                                  {"right", kFlag, true}}}}}};
   return kRoot;
 }
 

@@ -104,7 +104,8 @@ std::vector<TrajectoryRecord> RunDatabase::ReadStep(Purpose purpose, uint64_t st
       Evaluation& evaluation = round.evaluation.emplace();
       evaluation.compiled = rounds.Integer(25) != 0;
       evaluation.correct = rounds.Integer(26) != 0;
-      evaluation.verdict = rounds.Text(27);
+      // Earlier versions called a correct kernel "right".
+      evaluation.verdict = evaluation.correct ? KGRPO_VERDICT_CORRECT : rounds.Text(27);
       evaluation.seconds = rounds.Real(28);
       evaluation.seconds_low = rounds.Real(29);
       evaluation.seconds_high = rounds.Real(30);

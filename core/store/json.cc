@@ -94,7 +94,8 @@ Evaluation EvaluationFromJson(const Json& json) {
   Evaluation evaluation;
   evaluation.compiled = json.at("compiled");
   evaluation.correct = json.at("correct");
-  evaluation.verdict = json.at("verdict");
+  // Earlier versions called a correct kernel "right".
+  evaluation.verdict = evaluation.correct ? KGRPO_VERDICT_CORRECT : json.at("verdict").get<std::string>();
   evaluation.seconds = json.at("seconds");
   evaluation.seconds_low = json.at("seconds_low");
   evaluation.seconds_high = json.at("seconds_high");

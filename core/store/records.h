@@ -37,7 +37,7 @@ struct RoundRecord {
   double evaluate_seconds = 0;  // how long judging took
   bool unchanged = false;       // the coder's kernel equals code_b
   bool applied = false;         // the kernel became the current one
-  double speedup = 0;           // of the kernel over the reference; 0 unless right
+  double speedup = 0;           // of the kernel over the reference; 0 unless correct
   double reward = 0;
   double idle_reward = 0;
   std::vector<Metric> reward_parts;

@@ -1,5 +1,5 @@
-// reward_bytes_saved - a reward for memory traffic: a right kernel is paid for the share of the reference's DRAM bytes
-// that it saves. The whole of a plugin: options, the interface, the bootstrap.
+// reward_bytes_saved - a reward for memory traffic: a correct kernel is paid for the share of the reference's DRAM
+// bytes that it saves. The whole of a plugin: options, the interface, the bootstrap.
 #include <kgrpo/reward.h>
 #include <kgrpo/sdk/plugin.h>
 
@@ -26,7 +26,7 @@ kgrpo_str OptionsSchema() {
       "weight": {"title": "weight", "type": "number", "minimum": 0, "default": 1.0,
                  "description": "Paid for a kernel that moves no bytes at all."},
       "failure": {"title": "failure", "type": "number", "maximum": 0, "default": -1.0,
-                  "description": "Paid for a kernel that is not right."}
+                  "description": "Paid for a kernel that is not correct."}
     }
   })json");
 }

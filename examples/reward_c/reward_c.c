@@ -1,4 +1,4 @@
-/* reward_c - a whole plugin in plain C11: a reward that pays for a right kernel and for its speed. It needs the headers
+/* reward_c - a whole plugin in plain C11: a reward that pays for a correct kernel and for its speed. It needs the headers
  * in core/abi and nothing else. Build it with one command (the first line is a version script: export one symbol):
  *
  *   echo '{ global: kgrpo_plugin_entry; local: *; };' > plugin.map
@@ -13,7 +13,7 @@
 
 /* The instance: what create makes and the other functions get back. The type is ours; the host has pointers only. */
 struct kgrpo_reward {
-  double correct; /* paid for a right kernel */
+  double correct; /* paid for a correct kernel */
   double speedup; /* paid for each time that it is as fast as the reference */
   double failure; /* paid otherwise */
 };
@@ -24,11 +24,11 @@ static kgrpo_str options_schema(void) {
   return KGRPO_LITERAL(
       "{\"title\": \"reward_c\", \"type\": \"object\", \"additionalProperties\": false, \"properties\": {"
       "\"correct\": {\"title\": \"correct\", \"type\": \"number\", \"default\": 0.3,"
-      "  \"description\": \"Paid for a right kernel before its speed.\"},"
+      "  \"description\": \"Paid for a correct kernel before its speed.\"},"
       "\"speedup\": {\"title\": \"speedup\", \"type\": \"number\", \"minimum\": 0, \"default\": 1.0,"
-      "  \"description\": \"Paid for each time that a right kernel is as fast as the reference.\"},"
+      "  \"description\": \"Paid for each time that a correct kernel is as fast as the reference.\"},"
       "\"failure\": {\"title\": \"failure\", \"type\": \"number\", \"maximum\": 0, \"default\": -1.0,"
-      "  \"description\": \"Paid for a kernel that is not right, or for none.\"}}}");
+      "  \"description\": \"Paid for a kernel that is not correct, or for none.\"}}}");
 }
 
 /* The host's functions: errors, log lines, options without a JSON library. */
@@ -115,7 +115,7 @@ const kgrpo_plugin* kgrpo_plugin_entry(void) {
                                       KGRPO_ABI_MINOR,
                                       TEXT("reward_c"),
                                       TEXT("0.1.0"),
-                                      TEXT("pays for right kernels and their speed, in plain C"),
+                                      TEXT("pays for correct kernels and their speed, in plain C"),
                                       get_interface};
   return &plugin;
 }

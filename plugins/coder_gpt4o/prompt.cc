@@ -28,12 +28,13 @@ const Variable& Variables() {
                                {"current",
                                 {Kind::kRecord,
                                  {{"verdict", kText},
-                                  {"right", kFlag},
+                                  {"correct", kFlag},
                                   {"time", kText},
                                   {"diagnosis", kText},
                                   {"quoted", kText},
                                   {"metrics", {Kind::kNamed, {}}},
-                                  {"evidence", kText}}}}}};
+                                  {"evidence", kText},
+                                  {"right", kFlag, true}}}}}};
   return kRoot;
 }
 
@@ -66,13 +67,14 @@ mustache::data Current(const kgrpo_evaluation* found, size_t diagnosis_bytes, co
                        bool measured) {
   if (found == nullptr) return mustache::data(false);
   Evaluation evaluation = Evaluation::FromC(*found);
-  const bool right = evaluation.correct;
+  const bool correct = evaluation.correct;
   const std::string verdict = evaluation.verdict;
   if (!measured) evaluation = {};
   const std::string diagnosis = Shortened(evaluation.diagnosis, diagnosis_bytes);
   mustache::data current;
   current.set("verdict", TextData(verdict));
-  current.set("right", mustache::data(right));
+  current.set("correct", mustache::data(correct));
+  current.set("right", mustache::data(correct));
   current.set("time", TextData(evaluation.correct ? FormatSeconds(evaluation.seconds) : ""));
   current.set("diagnosis", TextData(diagnosis));
   current.set("quoted", TextData(Quoted(diagnosis)));
@@ -112,7 +114,7 @@ What led from A to B: {{last_suggestion}}
 {{code_b}}
 {{fence}}
 
-{{#current}}B is {{#current.right}}right and takes {{current.time}}{{/current.right}}{{^current.right}}not right: {{current.verdict}}{{/current.right}}.
+{{#current}}B is {{#current.correct}}right and takes {{current.time}}{{/current.correct}}{{^current.correct}}not right: {{current.verdict}}{{/current.correct}}.
 {{#current.quoted}}What was found about it:
 {{current.quoted}}
 {{/current.quoted}}

@@ -5,8 +5,8 @@
 // For each problem: the speedup (or verdict) of each suggestion on the starting kernel, and the greedy sequence of
 // four. Then what simple ways to choose are worth, in mean reward a round, on the training and on the held-out
 // problems: suggestions drawn uniformly, the single best one always, the best fixed sequence of four (built greedily on
-// the training problems), and greedily the best for each problem. The evaluator keeps its judgements, so that a second
-// run takes seconds. Exit codes: 0 every kernel is right or documented as honestly bad, 1 some are not, 2 bad usage.
+// the training problems), and greedily the best for each problem. The evaluator keeps its evaluations, so that a second
+// run takes seconds. Exit codes: 0 every kernel is correct or documented as honestly bad, 1 some are not, 2 bad usage.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -56,7 +56,7 @@ std::string ScheduleOf(const std::string& source) {
   return source.substr(at + 13, source.find('\n', at) - at - 13);
 }
 
-// One problem, with every judgement made for it so far.
+// One problem, with every evaluation made for it so far.
 struct Subject {
   std::string name;
   std::string split;
@@ -65,7 +65,7 @@ struct Subject {
   double baseline = 0;
   std::map<std::string, Evaluation> judged;  // by source
 
-  double Speedup(const Evaluation& judgement) const { return judgement.correct ? baseline / judgement.seconds : 0; }
+  double Speedup(const Evaluation& evaluation) const { return evaluation.correct ? baseline / evaluation.seconds : 0; }
 };
 
 class Sweep {
@@ -104,18 +104,18 @@ class Sweep {
     for (size_t t = 0; t < threads_; ++t) {
       workers.emplace_back([&] {
         for (size_t i = next++; i < missing.size(); i = next++) {
-          Evaluation judgement = evaluator_->Evaluate(*subject.open, missing[i], 0, false);
+          Evaluation evaluation = evaluator_->Evaluate(*subject.open, missing[i], 0, false);
           const std::lock_guard<std::mutex> lock(mutex);
-          subject.judged[missing[i]] = std::move(judgement);
+          subject.judged[missing[i]] = std::move(evaluation);
         }
       });
     }
     for (std::thread& worker : workers) worker.join();
     for (const std::string& source : missing) {
-      const Evaluation& judgement = subject.judged.at(source);
-      if (judgement.correct || HonestlyBad(ScheduleOf(source))) continue;
+      const Evaluation& evaluation = subject.judged.at(source);
+      if (evaluation.correct || HonestlyBad(ScheduleOf(source))) continue;
       std::printf("UNEXPECTED %s: %s: %s\n", subject.name.c_str(), ScheduleOf(source).c_str(),
-                  judgement.diagnosis.c_str());
+                  evaluation.diagnosis.c_str());
       ++unexpected_;
     }
   }
@@ -129,9 +129,9 @@ class Sweep {
 
   double Reward(const Subject& subject, const std::string& source) const {
     if (source.empty()) return kNotApplicable;
-    const Evaluation& judgement = subject.judged.at(source);
-    if (!judgement.compiled) return kNotCompiled;
-    return judgement.correct ? kCorrect + std::min(cap_, subject.Speedup(judgement)) : kWrong;
+    const Evaluation& evaluation = subject.judged.at(source);
+    if (!evaluation.compiled) return kNotCompiled;
+    return evaluation.correct ? kCorrect + std::min(cap_, subject.Speedup(evaluation)) : kWrong;
   }
 
   // The reward of each round when `choose(round, source)` gives the suggestion's index. A failed kernel is not worked
@@ -186,14 +186,14 @@ void PrintTable(Sweep& sweep, Subject& subject) {
   std::vector<std::pair<double, std::string>> lines;
   for (size_t i = 0; i < steps.size(); ++i) {
     if (steps[i].empty()) continue;
-    const Evaluation& judgement = subject.judged.at(steps[i]);
+    const Evaluation& evaluation = subject.judged.at(steps[i]);
     char text[200];
-    if (judgement.correct) {
-      std::snprintf(text, sizeof text, "%s %.2f", Suggestions()[i].c_str(), subject.Speedup(judgement));
+    if (evaluation.correct) {
+      std::snprintf(text, sizeof text, "%s %.2f", Suggestions()[i].c_str(), subject.Speedup(evaluation));
     } else {
-      std::snprintf(text, sizeof text, "%s %s", Suggestions()[i].c_str(), judgement.verdict.c_str());
+      std::snprintf(text, sizeof text, "%s %s", Suggestions()[i].c_str(), evaluation.verdict.c_str());
     }
-    lines.emplace_back(subject.Speedup(judgement), text);
+    lines.emplace_back(subject.Speedup(evaluation), text);
   }
   std::stable_sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   for (size_t i = 0; i < lines.size(); ++i)

@@ -91,7 +91,7 @@ void RequireDevice(int index) {
       KGRPO_ERROR_UNAVAILABLE,
       "device " + std::to_string(index) + " is in compute mode " +
           (mode == cudaComputeModeProhibited ? "prohibited" : "exclusive") +
-          ", but judge and candidates are several processes: set it to the default one (as root: nvidia-smi -i " +
+          ", but evaluator and candidates are several processes: set it to the default one (as root: nvidia-smi -i " +
           std::to_string(index) + " -c DEFAULT), or choose another device");
 }
 

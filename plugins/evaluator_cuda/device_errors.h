@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "evaluator_shared/judgement.h"  // Trouble
+#include "evaluator_shared/kernel_evaluation.h"  // Trouble
 
 namespace kgrpo::evaluator_cuda {
 

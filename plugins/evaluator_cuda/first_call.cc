@@ -11,13 +11,13 @@ constexpr double kBeyondNoise = 2;     // times what is allowed
 
 }  // namespace
 
-FirstCall CompareFirstCalls(const std::vector<double>& rests, const std::vector<double>& baseline_rests,
+FirstCall CompareFirstCalls(const std::vector<double>& rests, const std::vector<double>& reference_rests,
                             double call_seconds) {
-  const Median own = MedianOf(rests), baseline = MedianOf(baseline_rests);
+  const Median own = MedianOf(rests), reference = MedianOf(reference_rests);
   const double allowed = kAllowedSeconds + kAllowedShare * call_seconds;
   FirstCall first;
-  first.seconds = own.value - baseline.value;
-  first.does_others = own.low - baseline.high > allowed || own.value - baseline.high > kBeyondNoise * allowed;
+  first.seconds = own.value - reference.value;
+  first.does_others = own.low - reference.high > allowed || own.value - reference.high > kBeyondNoise * allowed;
   return first;
 }
 

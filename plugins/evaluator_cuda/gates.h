@@ -1,4 +1,4 @@
-// The judge's side of the gates at which a worker's device waits (worker/protocol.h, OpenPage). Used by Worker.
+// The evaluator's side of the gates at which a worker's device waits (worker/protocol.h, OpenPage). Used by Worker.
 #ifndef KGRPO_EVALUATOR_CUDA_GATES_H
 #define KGRPO_EVALUATOR_CUDA_GATES_H
 

@@ -1,6 +1,7 @@
 // The interpreter's eyes beside a GPU: a candidate's correctness cases interpreted with every check, on CPU threads,
 // while the device runs the same cases and times them. What it finds (a race, an access out of bounds that the device
-// lets pass, memory that nobody set) is a verdict; what it computes is not: that is the device's. Used by the judge.
+// lets pass, memory that nobody set) is a verdict; what it computes is not: that is the device's. Used by the
+// evaluator.
 #ifndef KGRPO_EVALUATOR_CUDA_INTERPRETED_CHECKS_H
 #define KGRPO_EVALUATOR_CUDA_INTERPRETED_CHECKS_H
 
@@ -16,14 +17,14 @@
 #include <string>
 #include <vector>
 
-#include "evaluator_shared/cases.h"            // CorrectnessCase
-#include "evaluator_shared/comparison.h"       // Expected
-#include "evaluator_shared/compiled_kernel.h"  // CompiledKernel
-#include "evaluator_shared/inputs.h"           // Argument
-#include "evaluator_shared/judgement.h"        // Trouble
-#include "evaluator_shared/problem.h"          // Problem
-#include "evaluator_shared/sandbox.h"          // Sandbox
-#include "interpreter/simt/simt.h"             // Device
+#include "evaluator_shared/cases.h"              // CorrectnessCase
+#include "evaluator_shared/comparison.h"         // Expected
+#include "evaluator_shared/compiled_kernel.h"    // CompiledKernel
+#include "evaluator_shared/inputs.h"             // Argument
+#include "evaluator_shared/kernel_evaluation.h"  // Trouble
+#include "evaluator_shared/problem.h"            // Problem
+#include "evaluator_shared/sandbox.h"            // Sandbox
+#include "interpreter/simt/simt.h"               // Device
 #include "interpreter/worker_pool.h"
 
 namespace kgrpo::evaluator_cuda {

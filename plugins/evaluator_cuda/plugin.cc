@@ -1,4 +1,4 @@
-// evaluator_cuda as a plugin: the kgrpo.evaluator/1 interface over Judge.
+// evaluator_cuda as a plugin: the kgrpo.evaluator/1 interface over DeviceEvaluator.
 #include <kgrpo/evaluator.h>
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/host.h>
@@ -13,46 +13,47 @@
 #include <vector>
 
 #include <kgrpo/support/sha256.h>
-#include "evaluator_cuda/judges.h"
+#include "evaluator_cuda/device_evaluators.h"
+#include "evaluator_shared/evaluation_memory.h"
 #include "evaluator_shared/interface.h"
-#include "evaluator_shared/judgement_memory.h"
 #include "evaluator_shared/random.h"
 
 using kgrpo::Guard;
 using kgrpo::Str;
 using kgrpo::View;
-using kgrpo::evaluator::Judgement;
-using kgrpo::evaluator::JudgementMemory;
+using kgrpo::evaluator::EvaluationMemory;
+using kgrpo::evaluator::KernelEvaluation;
 using kgrpo::evaluator::Put;
-using kgrpo::evaluator_cuda::Judge;
-using kgrpo::evaluator_cuda::Judges;
+using kgrpo::evaluator_cuda::DeviceEvaluator;
+using kgrpo::evaluator_cuda::DeviceEvaluators;
 using kgrpo::evaluator_cuda::OpenProblem;
 
 // The ABI's opaque types are ours to define.
 struct kgrpo_evaluator {
-  kgrpo_evaluator(const kgrpo::Host& host, const Judge::Options& options, const std::vector<int>& devices,
+  kgrpo_evaluator(const kgrpo::Host& host, const DeviceEvaluator::Options& options, const std::vector<int>& devices,
                   uint64_t seed_option, bool cache)
       : cache_directory(host.CacheDirectory()),
         seed(seed_option),
-        judge(options, devices),
-        memory(cache ? cache_directory + "/judgements.sqlite" : "",
+        evaluators(options, devices),
+        memory(cache ? cache_directory + "/evaluations.sqlite" : "",
                [host](const char* name, double value) { host.Metric(std::string("evaluator/") + name, value); }),
-        description(judge.Describe()) {}
+        description(evaluators.Describe()) {}
   const std::string cache_directory;
   const uint64_t seed;
-  Judges judge;
-  JudgementMemory memory;
+  DeviceEvaluators evaluators;
+  EvaluationMemory memory;
   const std::string description;
 
   // Inputs are a function of the run's seed, the option of the file and the source, so that nobody meets them twice.
-  Judgement Evaluate(const OpenProblem& open, const std::string& source, uint64_t of_run, bool thorough,
-                     bool show_hidden) {
+  KernelEvaluation Evaluate(const OpenProblem& open, const std::string& source, uint64_t of_run, bool thorough,
+                            bool show_hidden) {
     const std::string digest = kgrpo::Sha256OfParts(
         {std::to_string(seed), std::to_string(of_run), thorough ? "thorough" : "", open.problem.digest, source});
     const auto judged = [&] {
-      return judge.Evaluate(open, source, kgrpo::evaluator::KeyFromText(digest), thorough, show_hidden);
+      return evaluators.Evaluate(open, source, kgrpo::evaluator::KeyFromText(digest), thorough, show_hidden);
     };
-    return thorough || show_hidden ? judged() : memory.Get(kgrpo::Sha256OfParts({judge.Version(), digest}), judged);
+    return thorough || show_hidden ? judged()
+                                   : memory.Get(kgrpo::Sha256OfParts({evaluators.Version(), digest}), judged);
   }
 };
 
@@ -62,7 +63,7 @@ struct kgrpo_problem {
   const OpenProblem open;
   const kgrpo::evaluator::ProblemDescription description;
   std::mutex mutex;
-  std::optional<Judgement> baseline;  // guarded: measured once
+  std::optional<KernelEvaluation> baseline;  // guarded: measured once
 };
 
 namespace {
@@ -78,7 +79,7 @@ constexpr char kSchema[] = R"json({
     "sandbox": {"type": "string", "enum": ["strict", "auto", "off"], "default": "auto",
       "description": "Isolation of compilers and candidates: strict refuses to run without namespaces and a system call filter, auto takes what the machine offers and says so, off is for debugging."},
     "compile": {"type": "string", "enum": ["fast", "nvcc"], "default": "fast",
-      "description": "fast: NVRTC and g++, some 50 ms a kernel, falling back to nvcc, with the same machine code; nvcc: always nvcc, about a second, as a plain build. A thorough judgement always takes nvcc."},
+      "description": "fast: NVRTC and g++, some 50 ms a kernel, falling back to nvcc, with the same machine code; nvcc: always nvcc, about a second, as a plain build. A thorough evaluation always takes nvcc."},
     "compilers": {"type": "integer", "minimum": 1, "maximum": 256, "default": 4, "description": "Compile processes kept ready, and kernels interpreted at once; about the number of CPU cores."},
     "cuda_home": {"type": "string", "default": "",
       "description": "The folder that holds bin/nvcc; empty: KGRPO_CUDA_HOME, CUDA_HOME, PATH and the usual places are searched."},
@@ -91,11 +92,11 @@ constexpr char kSchema[] = R"json({
     "memory_mib": {"type": "integer", "minimum": 64, "default": 2048,
       "description": "Device memory for the inputs of timed calls, for the candidate and once more for the reference; more where a problem needs more."},
     "cache": {"type": "boolean", "default": true,
-      "description": "Keep judgements on disk, by source, inputs, device and driver, for later runs, and 512 MiB of compiled kernels. Thorough judgements are never kept."},
+      "description": "Keep evaluations on disk, by source, inputs, device and driver, for later runs, and 512 MiB of compiled kernels. Thorough evaluations are never kept."},
     "checks": {"type": "string", "enum": ["interpreted", "device"], "default": "interpreted",
       "description": "interpreted: on CPU cores, beside the device, the correctness cases are interpreted with every check for races, bounds and memory that nobody set; device: the device's own run alone."},
-    "profile": {"type": "string", "enum": ["off", "right"], "default": "off",
-      "description": "right: every kernel that is right is run once more under Nsight Compute, for the metrics profile.*; that takes some seconds each, ncu, and namespaces for the sandbox (or sandbox: off)."},
+    "profile": {"type": "string", "enum": ["off", "correct", "right"], "default": "off",
+      "description": "correct: every kernel that is correct is run once more under Nsight Compute, for the metrics profile.*; that takes some seconds each, ncu, and namespaces for the sandbox (or sandbox: off). right: the same, its earlier name."},
     "compile_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 60, "description": "Limit for one compile, wall clock."},
     "call_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 10, "description": "Limit for one batch of calls, wall clock: beyond it a kernel counts as endless."},
     "workers": {"type": "integer", "minimum": 1, "maximum": 32, "default": 8,
@@ -112,7 +113,7 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
     const nlohmann::json json = nlohmann::json::parse(View(options_text));
     const kgrpo::Host services(host);
     kgrpo::evaluator::DeclareMetrics(services);
-    Judge::Options options;
+    DeviceEvaluator::Options options;
     const nlohmann::json device = json.value("device", nlohmann::json(0));
     const std::vector<int> devices =
         device.is_array() ? device.get<std::vector<int>>() : std::vector<int>{device.get<int>()};
@@ -128,7 +129,7 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
     options.timing.budget_seconds = json.value("budget_seconds", 0.3);
     options.timing.memory_bytes = json.value("memory_mib", uint64_t{2048}) << 20;
     options.interpret = json.value("checks", "interpreted") == "interpreted";
-    options.profile = json.value("profile", "off") == "right";
+    options.profile = json.value("profile", "off") != "off";
     options.compile_seconds = json.value("compile_seconds", 60.0);
     options.call_seconds = json.value("call_seconds", 10.0);
     options.workers = json.value("workers", size_t{8});
@@ -164,40 +165,40 @@ const kgrpo_problem_info* ProblemInfo(const kgrpo_problem* problem) {
   return &problem->description.info();
 }
 
-// The reference kernel's judgement, measured once for as long as the problem is open. It is thorough and so not kept;
+// The reference kernel's evaluation, measured once for as long as the problem is open. It is thorough and so not kept;
 // what is wrong with it is told to the problem's author alone, with the sizes that others may not know.
-Judgement BaselineOf(kgrpo_evaluator& self, kgrpo_problem& problem) {
+KernelEvaluation BaselineOf(kgrpo_evaluator& self, kgrpo_problem& problem) {
   const std::lock_guard<std::mutex> lock(problem.mutex);
   if (problem.baseline) return *problem.baseline;
-  const Judgement judgement = self.Evaluate(problem.open, problem.open.problem.reference_source, 0, true, true);
-  kgrpo::evaluator::RequireRightReference(judgement, problem.open.problem);
-  problem.baseline = judgement;
-  return judgement;
+  const KernelEvaluation evaluation = self.Evaluate(problem.open, problem.open.problem.reference_source, 0, true, true);
+  kgrpo::evaluator::RequireCorrectReference(evaluation, problem.open.problem);
+  problem.baseline = evaluation;
+  return evaluation;
 }
 
 kgrpo_error* Baseline(kgrpo_evaluator* self, kgrpo_problem* problem, kgrpo_evaluation_sink sink) {
-  return Guard([&] { Put(BaselineOf(*self, *problem), false, self->judge.device().name(), sink); });
+  return Guard([&] { Put(BaselineOf(*self, *problem), false, self->evaluators.device().name(), sink); });
 }
 
-// The judgement with the baseline's time over the speedup in place of the time itself, so that whoever divides the two
+// The evaluation with the baseline's time over the speedup in place of the time itself, so that whoever divides the two
 // has what was measured side by side, whatever the device did since the baseline was measured.
-Judgement BesideBaseline(Judgement judgement, double baseline_seconds) {
-  for (const auto& [name, value] : judgement.metrics) {
-    if (name == "speedup") judgement.seconds = baseline_seconds / value;
-    if (name == "speedup_low") judgement.seconds_high = baseline_seconds / value;
-    if (name == "speedup_high") judgement.seconds_low = baseline_seconds / value;
+KernelEvaluation BesideBaseline(KernelEvaluation evaluation, double baseline_seconds) {
+  for (const auto& [name, value] : evaluation.metrics) {
+    if (name == "speedup") evaluation.seconds = baseline_seconds / value;
+    if (name == "speedup_low") evaluation.seconds_high = baseline_seconds / value;
+    if (name == "speedup_high") evaluation.seconds_low = baseline_seconds / value;
   }
-  return judgement;
+  return evaluation;
 }
 
 kgrpo_error* Evaluate(kgrpo_evaluator* self, kgrpo_problem* problem, const kgrpo_evaluate_request* request,
                       kgrpo_evaluation_sink sink) {
   return Guard([&] {
     const double baseline_seconds = BaselineOf(*self, *problem).seconds;
-    Judgement judgement = self->Evaluate(problem->open, std::string(View(request->source)), request->seed,
-                                         request->thorough != 0, kgrpo::evaluator::ShowsHidden(*request));
-    if (judgement.correct) judgement = BesideBaseline(std::move(judgement), baseline_seconds);
-    Put(judgement, false, self->judge.device().name(), sink);
+    KernelEvaluation evaluation = self->Evaluate(problem->open, std::string(View(request->source)), request->seed,
+                                                 request->thorough != 0, kgrpo::evaluator::ShowsHidden(*request));
+    if (evaluation.correct) evaluation = BesideBaseline(std::move(evaluation), baseline_seconds);
+    Put(evaluation, false, self->evaluators.device().name(), sink);
   });
 }
 

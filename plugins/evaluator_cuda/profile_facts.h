@@ -1,5 +1,5 @@
 // What Nsight Compute is asked to count, and what its counts say: metrics profile.*, and a few sentences for a person
-// and for prompts. Used by the profiler and by the judge.
+// and for prompts. Used by the profiler and by the evaluator.
 #ifndef KGRPO_EVALUATOR_CUDA_PROFILE_FACTS_H
 #define KGRPO_EVALUATOR_CUDA_PROFILE_FACTS_H
 

@@ -2,7 +2,7 @@
 // program and speaks with it through sockets, which the candidates' system call filter forbids; so the whole of ncu
 // runs inside bubblewrap's namespaces, without a network but the loopback device, under the compilers' filter less
 // sockets. Without namespaces that would be less than candidates get elsewhere, and nothing is profiled unless the
-// sandbox is off. Used by the judge, under the device's lock.
+// sandbox is off. Used by the evaluator, under the device's lock.
 #ifndef KGRPO_EVALUATOR_CUDA_PROFILER_H
 #define KGRPO_EVALUATOR_CUDA_PROFILER_H
 

@@ -30,12 +30,12 @@ constexpr double kPatience = 10;       // budgets, before throttled rounds are t
 
 // Gates are for all pairs or for none.
 void LevelGates(std::vector<Pair>* pairs) {
-  const bool baselines =
-      std::all_of(pairs->begin(), pairs->end(), [](const Pair& pair) { return pair.baseline.gated; });
+  const bool references =
+      std::all_of(pairs->begin(), pairs->end(), [](const Pair& pair) { return pair.reference.gated; });
   const bool candidates =
-      baselines && std::all_of(pairs->begin(), pairs->end(), [](const Pair& pair) { return pair.candidate.gated; });
+      references && std::all_of(pairs->begin(), pairs->end(), [](const Pair& pair) { return pair.candidate.gated; });
   for (Pair& pair : *pairs) {
-    pair.baseline.gated = baselines;
+    pair.reference.gated = references;
     pair.candidate.gated = candidates;
   }
 }
@@ -65,7 +65,7 @@ std::vector<uint64_t> Timer::Shuffled(uint64_t count) {
   return order;
 }
 
-void Timer::ThrowOfBaseline(const Trouble& trouble) const {
+void Timer::ThrowOfReference(const Trouble& trouble) const {
   if (!trouble) return;
   throw Error(KGRPO_ERROR_INVALID,
               problem_.directory + "/reference.cu: at the timing size: " + trouble.code + ": " + trouble.sentence);
@@ -91,10 +91,10 @@ Trouble Timer::Estimate(Side* side, Rough* rough) {
 }
 
 // Where a call of either seems to take no longer than its launches, there are gates, if they work and what the sets
-// need in memory leaves room: for the baseline whatever the candidate does, so that no candidate chooses what it is
-// compared with; for the candidate where the baseline has them. Not where one makes streams: a gate holds up the
+// need in memory leaves room: for the reference whatever the candidate does, so that no candidate chooses what it is
+// compared with; for the candidate where the reference has them. Not where one makes streams: a gate holds up the
 // default stream only.
-Trouble Timer::DecideGates(Side* candidate, const Rough& of_candidate, Side* baseline, const Rough& of_baseline) {
+Trouble Timer::DecideGates(Side* candidate, const Rough& of_candidate, Side* reference, const Rough& of_reference) {
   const auto launch_bound = [](const Rough& rough) {
     return rough.seconds < kLaunchSeconds * static_cast<double>(rough.launches);
   };
@@ -102,17 +102,17 @@ Trouble Timer::DecideGates(Side* candidate, const Rough& of_candidate, Side* bas
     return side.worker.no_gates().empty() && side.worker.connections() == kFewConnections &&
            rough.launches <= kMostLaunches / 8;
   };
-  const uint64_t memory = std::min(candidate->memory.bytes(), baseline->memory.bytes());
+  const uint64_t memory = std::min(candidate->memory.bytes(), reference->memory.bytes());
   const uint64_t flush = 2 * device_.flush_bytes();
   const uint64_t sets = memory > flush ? (memory - flush) / 2 / inputs_.set_bytes() : 0;
-  if (sets < kFewestGatedSets || !fits(*baseline, of_baseline) ||
-      !(launch_bound(of_candidate) || launch_bound(of_baseline)))
+  if (sets < kFewestGatedSets || !fits(*reference, of_reference) ||
+      !(launch_bound(of_candidate) || launch_bound(of_reference)))
     return {};
   const uint64_t all_sets = std::exchange(sets_, std::min(sets_, sets));
   Batch tried;
-  baseline->gated = true;
-  ThrowOfBaseline(RunBatch(baseline, {0, 1, 2, 3}, &tried));
-  if (!baseline->gated) {
+  reference->gated = true;
+  ThrowOfReference(RunBatch(reference, {0, 1, 2, 3}, &tried));
+  if (!reference->gated) {
     sets_ = all_sets;
     return {};
   }
@@ -123,14 +123,14 @@ Trouble Timer::DecideGates(Side* candidate, const Rough& of_candidate, Side* bas
 // For all its life a process's launches take its device up to 3% more or less than another's, wherever the driver has
 // put what they need (docs/log.md). Where they are much of a call, several processes of either take turns: as many as
 // can be had, behind gates like the first.
-Trouble Timer::AddPairs(const Rough& of_candidate, const Rough& of_baseline, const AddPair& add_pair,
+Trouble Timer::AddPairs(const Rough& of_candidate, const Rough& of_reference, const AddPair& add_pair,
                         std::vector<Pair>* pairs) {
   const auto share = [](const Side& side, const Rough& rough) {
     return side.worker.launch_seconds() * static_cast<double>(rough.launches) / rough.seconds;
   };
   const Pair& first = pairs->front();
   if (!first.candidate.gated ||
-      std::max(share(first.candidate, of_candidate), share(first.baseline, of_baseline)) < kLaunchShare)
+      std::max(share(first.candidate, of_candidate), share(first.reference, of_reference)) < kLaunchShare)
     return {};
   while (pairs->size() < kPairs) {
     const size_t before = pairs->size();
@@ -140,13 +140,13 @@ Trouble Timer::AddPairs(const Rough& of_candidate, const Rough& of_baseline, con
     // As in the first pair, calls are launched ahead only when some were made.
     Rough rough;
     Batch tried;
-    ThrowOfBaseline(Estimate(&pair.baseline, &rough));
+    ThrowOfReference(Estimate(&pair.reference, &rough));
     if (Trouble trouble = Estimate(&pair.candidate, &rough)) return trouble;
     pair.candidate.gated = pair.candidate.worker.no_gates().empty();
-    pair.baseline.gated = pair.baseline.worker.no_gates().empty();
-    ThrowOfBaseline(RunBatch(&pair.baseline, {0, 1, 2, 3}, &tried));
+    pair.reference.gated = pair.reference.worker.no_gates().empty();
+    ThrowOfReference(RunBatch(&pair.reference, {0, 1, 2, 3}, &tried));
     if (Trouble trouble = RunBatch(&pair.candidate, {0, 1, 2, 3}, &tried)) return trouble;
-    if (!pair.candidate.gated || !pair.baseline.gated) {
+    if (!pair.candidate.gated || !pair.reference.gated) {
       pairs->pop_back();
       return {};
     }
@@ -171,8 +171,8 @@ Timer::Calls Timer::DrawCalls(const Rough& rough) {
 }
 
 // The sets of one of them. Which placement the short one has, and so the long one begins with, alternates by round. The
-// order is a function of the judge's secret and the round, so that a judge times every kernel in the same places, and
-// no kernel knows which of them comes next.
+// order is a function of the evaluator's secret and the round, so that an evaluator times every kernel in the same
+// places, and no kernel knows which of them comes next.
 std::vector<uint64_t> Timer::TakeSets(const Calls& calls, bool is_long) const {
   const uint64_t key = evaluator::SubKey(order_key_, round_);
   std::vector<uint64_t> sets(sets_);
@@ -186,29 +186,30 @@ std::vector<uint64_t> Timer::TakeSets(const Calls& calls, bool is_long) const {
 
 Trouble Timer::Measure(const Pair& first, const Side& check, const AddPair& add_pair, Timing* timing) {
   std::vector<Pair> pairs = {first};
-  Rough of_candidate, of_baseline;
-  ThrowOfBaseline(Estimate(&pairs[0].baseline, &of_baseline));
+  Rough of_candidate, of_reference;
+  ThrowOfReference(Estimate(&pairs[0].reference, &of_reference));
   if (Trouble trouble = Estimate(&pairs[0].candidate, &of_candidate)) return trouble;
-  if (Trouble trouble = DecideGates(&pairs[0].candidate, of_candidate, &pairs[0].baseline, of_baseline)) return trouble;
-  if (Trouble trouble = AddPairs(of_candidate, of_baseline, add_pair, &pairs)) return trouble;
+  if (Trouble trouble = DecideGates(&pairs[0].candidate, of_candidate, &pairs[0].reference, of_reference))
+    return trouble;
+  if (Trouble trouble = AddPairs(of_candidate, of_reference, add_pair, &pairs)) return trouble;
   LevelGates(&pairs);
 
-  slow_baseline_ = of_baseline.IsSlow();
-  const uint64_t fewest_rounds = options_.fewest_rounds / (of_candidate.IsSlow() || slow_baseline_ ? 2 : 1);
+  slow_reference_ = of_reference.IsSlow();
+  const uint64_t fewest_rounds = options_.fewest_rounds / (of_candidate.IsSlow() || slow_reference_ ? 2 : 1);
   std::vector<Sample> samples;
   std::vector<double> ratios;  // of rounds that were not throttled
   double used = 0;
   while (samples.size() < kMostRounds) {
     ++round_;
-    auto& [candidate, baseline] = pairs[samples.size() % pairs.size()];
-    const bool gated = candidate.gated, baseline_gated = baseline.gated;
+    auto& [candidate, reference] = pairs[samples.size() % pairs.size()];
+    const bool gated = candidate.gated, reference_gated = reference.gated;
     // What a batch takes beside its calls compares only where both sides are launched alike.
-    Side alike = baseline;
+    Side alike = reference;
     alike.gated = gated;
-    Side* const baselines[2] = {&baseline, &alike};
-    const uint64_t sides = gated == baseline_gated ? 2 : 3;
+    Side* const references[2] = {&reference, &alike};
+    const uint64_t sides = gated == reference_gated ? 2 : 3;
     Calls calls[3] = {DrawCalls(of_candidate)};
-    for (uint64_t side = 1; side < sides; ++side) calls[side] = DrawCalls(of_baseline);
+    for (uint64_t side = 1; side < sides; ++side) calls[side] = DrawCalls(of_reference);
     Batch batches[3][2];
     // One of a candidate's long batches, it cannot know which, shows whether it waits for the gate at all.
     const bool looks = gated && Random(std::max(fewest_rounds, round_)) < kEarlyChecks;
@@ -226,14 +227,14 @@ Trouble Timer::Measure(const Pair& first, const Side& check, const AddPair& add_
       const std::vector<uint64_t> sets = TakeSets(calls[side], is_long);
       Batch& batch = batches[side][turn % 2];
       if (side > 0) {
-        ThrowOfBaseline(RunBatch(baselines[side - 1], sets, &batch));
+        ThrowOfReference(RunBatch(references[side - 1], sets, &batch));
       } else if (Trouble trouble = RunAndCheck(&candidate, check, sets, &batch)) {
         return trouble;
       }
       used += batch.queue_seconds + batch.seconds;
     }
     LevelGates(&pairs);
-    if (gated != candidate.gated || baseline_gated != baseline.gated) {
+    if (gated != candidate.gated || reference_gated != reference.gated) {
       // What was measured behind gates does not compare with what follows.
       samples.clear();
       ratios.clear();
@@ -255,7 +256,7 @@ Trouble Timer::Measure(const Pair& first, const Side& check, const AddPair& add_
                        reading.throttled, reading.known ? reading.megahertz : 0, batches[0][1].allocates});
     timing->calls += calls[0].few + calls[0].many;
     const Sample& last = samples.back();
-    if (!last.throttled && last.candidate > 0 && last.baseline > 0) ratios.push_back(last.baseline / last.candidate);
+    if (!last.throttled && last.candidate > 0 && last.reference > 0) ratios.push_back(last.reference / last.candidate);
     const bool many = ratios.size() >= fewest_rounds;
     if (many && (used > options_.budget_seconds || MedianOf(ratios).RelativeError() <= options_.relative_error)) break;
     if (used > kPatience * options_.budget_seconds && samples.size() >= fewest_rounds) break;
@@ -263,26 +264,26 @@ Trouble Timer::Measure(const Pair& first, const Side& check, const AddPair& add_
   timing->sets = sets_;
   timing->pairs = pairs.size();
   timing->gated = pairs[0].candidate.gated;
-  timing->baseline_gated = pairs[0].baseline.gated;
+  timing->reference_gated = pairs[0].reference.gated;
   timing->launch_seconds = first.candidate.worker.launch_seconds();
-  timing->baseline_launch_seconds = first.baseline.worker.launch_seconds();
-  timing->baseline_launches = of_baseline.launches;
+  timing->reference_launch_seconds = first.reference.worker.launch_seconds();
+  timing->reference_launches = of_reference.launches;
   const bool allocated =
       std::any_of(pairs.begin(), pairs.end(), [](const Pair& pair) { return pair.candidate.allocated; });
   return Summarise(samples, fewest_rounds, allocated, timing);
 }
 
-double Timer::MeasureAlone(Side baseline, const Timing& timing) {
-  baseline.gated = timing.baseline_gated;
-  const Rough rough = {timing.baseline.value, timing.baseline_launches};
+double Timer::MeasureAlone(Side reference, const Timing& timing) {
+  reference.gated = timing.reference_gated;
+  const Rough rough = {timing.reference.value, timing.reference_launches};
   std::vector<double> seconds;
   round_ = 0;  // the places of the first rounds that were timed
   for (int i = 0; i < (rough.IsSlow() ? 3 : 6); ++i) {
     ++round_;
     const Calls calls = DrawCalls(rough);
     Batch few, many;
-    if (calls.few > 0) ThrowOfBaseline(RunBatch(&baseline, TakeSets(calls, false), &few));
-    ThrowOfBaseline(RunBatch(&baseline, TakeSets(calls, true), &many));
+    if (calls.few > 0) ThrowOfReference(RunBatch(&reference, TakeSets(calls, false), &few));
+    ThrowOfReference(RunBatch(&reference, TakeSets(calls, true), &many));
     seconds.push_back((many.seconds - few.seconds) / static_cast<double>(calls.many - calls.few));
   }
   return MedianOf(seconds).value;

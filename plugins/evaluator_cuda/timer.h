@@ -1,11 +1,11 @@
-// How long a candidate takes beside the baseline. The clock is the judge's own: it runs from the word to a worker until
-// the judge itself has read some of the results from the device, which gives it no turn before the worker's work is
-// done, or from when it lets the device begin with calls that are launched already; over batches of two lengths, and
-// the slope between them is the time of a call. What starting a batch costs falls out, and work on any stream or thread
-// is inside. Candidate and baseline take turns in random order; before every batch the cache is flushed, and every call
-// has inputs of its own. Both work in the same memory, at either placement (placements.h) equally often, since the same
-// tensors elsewhere can be some percent slower, or half as fast. Used by the judge under the device's lock.
-// docs/judging.md says why each of this is so.
+// How long a candidate takes beside the reference. The clock is the evaluator's own: it runs from the word to a worker
+// until the evaluator itself has read some of the results from the device, which gives it no turn before the worker's
+// work is done, or from when it lets the device begin with calls that are launched already; over batches of two
+// lengths, and the slope between them is the time of a call. What starting a batch costs falls out, and work on any
+// stream or thread is inside. Candidate and reference take turns in random order; before every batch the cache is
+// flushed, and every call has inputs of its own. Both work in the same memory, at either placement (placements.h)
+// equally often, since the same tensors elsewhere can be some percent slower, or half as fast. Used by the evaluator
+// under the device's lock. docs/judging.md says why each of this is so.
 #ifndef KGRPO_EVALUATOR_CUDA_TIMER_H
 #define KGRPO_EVALUATOR_CUDA_TIMER_H
 
@@ -35,9 +35,9 @@ struct Side {
   bool allocated = false;  // device memory, in any call so far
 };
 
-// A process of the candidate's and one of the baseline's, which take turns.
+// A process of the candidate's and one of the reference's, which take turns.
 struct Pair {
-  Side candidate, baseline;
+  Side candidate, reference;
 };
 
 struct TimingOptions {
@@ -49,32 +49,32 @@ struct TimingOptions {
 };
 
 struct Timing {
-  Median ratio;      // the baseline's time over the candidate's
+  Median ratio;      // the reference's time over the candidate's
   Median candidate;  // seconds of one call, the mean of both placements
-  Median baseline;
+  Median reference;
   // A call takes so much longer at one placement, and less at the other: seconds, 0 where that is not seen.
-  double candidate_spread = 0, baseline_spread = 0;
+  double candidate_spread = 0, reference_spread = 0;
   double candidate_event_seconds = 0;  // the same by events in the candidate's own process
   uint64_t rounds = 0;
   uint64_t throttled_rounds = 0;  // in which something held the clocks down,
   uint64_t dropped_rounds = 0;    // and that do not count: none where it was so nearly all the time
   uint64_t calls = 0;             // of the candidate, timed
   uint64_t sets = 0;
-  uint64_t pairs = 1;              // of processes that took turns
-  uint64_t baseline_launches = 0;  // of a call
-  double baseline_launch_seconds = 0;
-  double launch_seconds = 0;    // what a launch takes the device from the candidate's process
-  bool gated = false;           // the candidate's calls were launched before the clock began
-  bool baseline_gated = false;  // and the baseline's
-  uint64_t early_checks = 0;    // batches of the candidate's that showed whether it works before the clock begins
-  double clock_mhz = 0;         // median of what was seen
-  // How much longer the candidate's first call of a batch takes than the others, less what the baseline's does.
+  uint64_t pairs = 1;               // of processes that took turns
+  uint64_t reference_launches = 0;  // of a call
+  double reference_launch_seconds = 0;
+  double launch_seconds = 0;     // what a launch takes the device from the candidate's process
+  bool gated = false;            // the candidate's calls were launched before the clock began
+  bool reference_gated = false;  // and the reference's
+  uint64_t early_checks = 0;     // batches of the candidate's that showed whether it works before the clock begins
+  double clock_mhz = 0;          // median of what was seen
+  // How much longer the candidate's first call of a batch takes than the others, less what the reference's does.
   double first_call_seconds = 0;
 };
 
 class Timer {
  public:
-  // `bounds`: for each output of the layout, how far candidate and baseline may be apart. `key` is this measurement's,
+  // `bounds`: for each output of the layout, how far candidate and reference may be apart. `key` is this measurement's,
   // `order_key` the same for all kernels that compare: it orders the sets. Both are secret. All references outlive
   // this.
   Timer(Device& device, Clocks& clocks, const evaluator::Problem& problem, const TimingInputs& inputs,
@@ -83,13 +83,13 @@ class Timer {
   // Adds a pair of processes that have seen nothing yet, or none where none can be had. Trouble is the candidate's.
   using AddPair = std::function<Trouble(std::vector<Pair>*)>;
 
-  // Measures a candidate and the baseline in memory that both have open, where launches take much of a call in more
-  // pairs than `first`. `check` is a baseline's worker with memory that the candidate does not see: there it computes
-  // what the candidate's outputs are compared with. Trouble is the candidate's; a baseline that fails throws Error.
+  // Measures a candidate and the reference in memory that both have open, where launches take much of a call in more
+  // pairs than `first`. `check` is a reference's worker with memory that the candidate does not see: there it computes
+  // what the candidate's outputs are compared with. Trouble is the candidate's; a reference that fails throws Error.
   Trouble Measure(const Pair& first, const Side& check, const AddPair& add_pair, Timing* timing);
 
-  // Seconds of a call of the baseline while nothing else has the device; `timing` says how long it took otherwise.
-  double MeasureAlone(Side baseline, const Timing& timing);
+  // Seconds of a call of the reference while nothing else has the device; `timing` says how long it took otherwise.
+  double MeasureAlone(Side reference, const Timing& timing);
 
  private:
   // What one kernel's launch takes at most on a slow processor.
@@ -108,9 +108,9 @@ class Timer {
   };
   // What one round found.
   struct Sample {
-    double candidate, baseline, event;        // seconds of a call
-    RoundRest candidate_rest, baseline_rest;  // leading is 0 where there was no short batch
-    double baseline_start;                    // the judge's clock less the events in the baseline's process, a batch
+    double candidate, reference, event;        // seconds of a call
+    RoundRest candidate_rest, reference_rest;  // leading is 0 where there was no short batch
+    double reference_start;  // the evaluator's clock less the events in the reference's process, a batch
     bool throttled;
     double megahertz;  // 0: unknown
     bool allocates;    // device memory, in a call of the candidate
@@ -130,8 +130,8 @@ class Timer {
     uint64_t few = 0, many = 0;  // of the short and the long batch; few is 0 where there is none
   };
   Trouble Estimate(Side* side, Rough* rough);
-  Trouble DecideGates(Side* candidate, const Rough& of_candidate, Side* baseline, const Rough& of_baseline);
-  Trouble AddPairs(const Rough& of_candidate, const Rough& of_baseline, const AddPair& add_pair,
+  Trouble DecideGates(Side* candidate, const Rough& of_candidate, Side* reference, const Rough& of_reference);
+  Trouble AddPairs(const Rough& of_candidate, const Rough& of_reference, const AddPair& add_pair,
                    std::vector<Pair>* pairs);
   uint64_t LongCalls(const Rough& rough, uint64_t most) const;
   Calls DrawCalls(const Rough& rough);
@@ -143,7 +143,7 @@ class Timer {
   Trouble Summarise(const std::vector<Sample>& samples, uint64_t fewest_rounds, bool allocated, Timing* timing) const;
   std::vector<Place> PlacesIn(const Side& side, const std::vector<uint64_t>& sets, std::vector<uint64_t>* poisoned);
   std::vector<uint64_t> LookedAt(const std::vector<uint64_t>& sets, const std::vector<uint8_t>& early);
-  void ThrowOfBaseline(const Trouble& trouble) const;
+  void ThrowOfReference(const Trouble& trouble) const;
   uint64_t Random(uint64_t bound);
   std::vector<uint64_t> Shuffled(uint64_t count);
 
@@ -158,7 +158,7 @@ class Timer {
   uint64_t round_ = 0;
   uint64_t content_ = 0;  // of the last batch: no two have the same inputs
   uint64_t sets_ = 0;
-  bool slow_baseline_ = false;  // Rough::IsSlow
+  bool slow_reference_ = false;  // Rough::IsSlow
 };
 
 }  // namespace kgrpo::evaluator_cuda

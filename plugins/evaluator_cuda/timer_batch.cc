@@ -74,7 +74,7 @@ Trouble Timer::RunBatch(Side* side, const std::vector<uint64_t>& sets, Batch* ba
   }
 }
 
-// What the baseline makes of the last batch's inputs, with or without their change, where no candidate can look.
+// What the reference makes of the last batch's inputs, with or without their change, where no candidate can look.
 void Timer::ComputeElsewhere(const Side& check, const std::vector<uint64_t>& sets, bool changed) {
   Plan plan;
   for (const uint64_t set : sets) {
@@ -84,8 +84,8 @@ void Timer::ComputeElsewhere(const Side& check, const std::vector<uint64_t>& set
   }
   device_.Wait();
   Done done;
-  ThrowOfBaseline(check.worker.Prepare(plan));
-  ThrowOfBaseline(check.worker.Run(&done));
+  ThrowOfReference(check.worker.Prepare(plan));
+  ThrowOfReference(check.worker.Run(&done));
 }
 
 // Compares the candidate's outputs, and its inputs, with what is there.
@@ -131,16 +131,16 @@ std::vector<Place> Timer::PlacesIn(const Side& side, const std::vector<uint64_t>
 }
 
 // Which calls' outputs are compared: the last, one at random, and some where nothing was written as far as was seen.
-// One of the first two where the baseline, which computes them again, takes long.
+// One of the first two where the reference, which computes them again, takes long.
 std::vector<uint64_t> Timer::LookedAt(const std::vector<uint64_t>& sets, const std::vector<uint8_t>& early) {
   std::vector<uint64_t> looked_at;
   const auto add = [&](uint64_t set) {
     if (std::find(looked_at.begin(), looked_at.end(), set) == looked_at.end()) looked_at.push_back(set);
   };
   const uint64_t any = sets[Random(sets.size())];
-  const bool last = !slow_baseline_ || Random(2) == 0;
+  const bool last = !slow_reference_ || Random(2) == 0;
   if (last) add(sets.back());
-  if (!last || !slow_baseline_) add(any);
+  if (!last || !slow_reference_) add(any);
   for (size_t i = 0; i < sets.size() && looked_at.size() < 4; ++i) {
     const auto begin = early.begin() + static_cast<std::ptrdiff_t>(i * kPeekBytes);
     if (*begin == TimingInputs::kPoison && std::count(begin, begin + kPeekBytes, TimingInputs::kPoison) >= 4)

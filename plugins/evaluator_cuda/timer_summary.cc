@@ -9,9 +9,9 @@
 namespace kgrpo::evaluator_cuda {
 namespace {
 
-constexpr double kHiddenRatio = 1.5;     // the judge's clock over the worker's events
+constexpr double kHiddenRatio = 1.5;     // the evaluator's clock over the worker's events
 constexpr double kHiddenSeconds = 5e-6;  // below, a difference is launch overhead
-// Above, two batches of the baseline differ by more than what starting one takes.
+// Above, two batches of the reference differ by more than what starting one takes.
 constexpr double kLongCall = 0.2e-3;
 
 std::string Microseconds(double seconds) {
@@ -31,19 +31,19 @@ Trouble Timer::Summarise(const std::vector<Sample>& samples, uint64_t fewest_rou
   const bool drop = samples.size() - throttled >= fewest_rounds;
   timing->dropped_rounds = drop ? throttled : 0;
   timing->throttled_rounds = throttled;
-  std::vector<double> ratios, candidates, baselines, events, clock_values;
-  std::vector<double> starts;  // of the baseline's batches
-  std::vector<RoundRest> candidate_rests, baseline_rests;
+  std::vector<double> ratios, candidates, references, events, clock_values;
+  std::vector<double> starts;  // of the reference's batches
+  std::vector<RoundRest> candidate_rests, reference_rests;
   for (const Sample& sample : samples) {
     if (drop && sample.throttled) continue;
     ++timing->rounds;
-    if (sample.candidate > 0 && sample.baseline > 0) ratios.push_back(sample.baseline / sample.candidate);
+    if (sample.candidate > 0 && sample.reference > 0) ratios.push_back(sample.reference / sample.candidate);
     candidates.push_back(sample.candidate);
-    baselines.push_back(sample.baseline);
+    references.push_back(sample.reference);
     events.push_back(sample.event);
     if (sample.candidate_rest.leading > 0) candidate_rests.push_back(sample.candidate_rest);
-    starts.push_back(sample.baseline_start);
-    if (sample.baseline_rest.leading > 0) baseline_rests.push_back(sample.baseline_rest);
+    starts.push_back(sample.reference_start);
+    if (sample.reference_rest.leading > 0) reference_rests.push_back(sample.reference_rest);
     if (sample.megahertz > 0) clock_values.push_back(sample.megahertz);
   }
   // Noise can make the slope of very short calls negative now and then.
@@ -52,23 +52,24 @@ Trouble Timer::Summarise(const std::vector<Sample>& samples, uint64_t fewest_rou
             "A batch of many calls takes no longer than one of few: its calls are not what takes the time."};
   timing->ratio = MedianOf(ratios);
   timing->candidate = MedianOf(candidates);
-  timing->baseline = MedianOf(baselines);
+  timing->reference = MedianOf(references);
   timing->candidate_event_seconds = MedianOf(events).value;
   const Rests rests = PairRests(candidate_rests);
-  Rests of_baseline = PairRests(baseline_rests);
+  Rests of_reference = PairRests(reference_rests);
   timing->candidate_spread = PlacementSpread(rests.differences, timing->candidate.value);
-  timing->baseline_spread = PlacementSpread(of_baseline.differences, timing->baseline.value);
-  // The baseline's process is trusted: what starting a batch takes may be told by its events.
-  if (timing->baseline.value > kLongCall) of_baseline.seconds = starts;
+  timing->reference_spread = PlacementSpread(of_reference.differences, timing->reference.value);
+  // The reference's process is trusted: what starting a batch takes may be told by its events.
+  if (timing->reference.value > kLongCall) of_reference.seconds = starts;
   FirstCall first_call;
-  if (!rests.seconds.empty() && !of_baseline.seconds.empty())
-    first_call = CompareFirstCalls(rests.seconds, of_baseline.seconds, timing->candidate.value);
+  if (!rests.seconds.empty() && !of_reference.seconds.empty())
+    first_call = CompareFirstCalls(rests.seconds, of_reference.seconds, timing->candidate.value);
   timing->first_call_seconds = first_call.seconds;
   if (!clock_values.empty()) timing->clock_mhz = MedianOf(clock_values).value;
   const double seconds = timing->candidate.value, seen = timing->candidate_event_seconds;
   if (timing->gated && seen > kHiddenRatio * seconds && seen - seconds > kHiddenSeconds) {
     return {"hidden_work", "A call takes " + Microseconds(seen) + " as the default stream sees it, but only " +
-                               Microseconds(seconds) + " from when the judge let its device begin: it began before."};
+                               Microseconds(seconds) +
+                               " from when the evaluator let its device begin: it began before."};
   }
   if (seconds > kHiddenRatio * seen && seconds - seen > kHiddenSeconds) {
     return {"hidden_work",

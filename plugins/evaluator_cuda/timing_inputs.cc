@@ -15,7 +15,8 @@ using evaluator::Role;
 
 namespace {
 
-// Public, and the same in every judgement by design: every kernel is timed in the same places, also by another judge.
+// Public, and the same in every evaluation by design: every kernel is timed in the same places, also by another
+// evaluator.
 constexpr uint64_t kPlaceKey = 0x3b97d04ca8e2615f;
 constexpr uint64_t kVariants = 4;
 constexpr uint64_t kMostHalvings = 10;  // of a tensor, for the piece that changes

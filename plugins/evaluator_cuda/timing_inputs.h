@@ -1,5 +1,5 @@
 // Inputs at the timing size, drawn on the device: as many sets as a batch has calls, fresh for every round. Used by the
-// timer, for the candidate's and the baseline's memory alike.
+// timer, for the candidate's and the reference's memory alike.
 #ifndef KGRPO_EVALUATOR_CUDA_TIMING_INPUTS_H
 #define KGRPO_EVALUATOR_CUDA_TIMING_INPUTS_H
 

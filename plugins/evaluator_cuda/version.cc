@@ -1,6 +1,6 @@
 #include "evaluator_cuda/version.h"
 
-#include "judging_digest.h"  // made by the build
+#include "source_digest.h"  // made by the build
 
 namespace kgrpo::evaluator_cuda {
 

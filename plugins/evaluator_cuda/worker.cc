@@ -152,7 +152,7 @@ Trouble Worker::EndOf(Heard how) {
   socket_.Close();
   if (how == Heard::kNonsense) {
     process_->Kill();
-    return {"forbidden", "The host code wrote to the judge's own descriptor."};
+    return {"forbidden", "The host code wrote to the evaluator's own descriptor."};
   }
   std::optional<Subprocess::Result> end = process_->Wait(5);
   if (!end) {
@@ -182,7 +182,7 @@ Trouble Worker::Expect(Say wanted, std::vector<char>* payload, double seconds) {
                              " (no processes, threads, files to write or network)."};
   }
   process_->Kill();
-  return {"forbidden", "The host code spoke to the judge out of turn."};
+  return {"forbidden", "The host code spoke to the evaluator out of turn."};
 }
 
 void Worker::WaitReady() {
@@ -216,7 +216,7 @@ void Worker::Open(const std::vector<uint8_t>& ipc_handle) {
   Send(Ask::kOpen, ipc_handle.data(), ipc_handle.size());
   const Trouble trouble = Expect(Say::kOpened, &why, kStartSeconds);
   if (!trouble && why.empty()) return;
-  throw Error(KGRPO_ERROR_UNAVAILABLE, "the sandboxed worker process cannot open the judge's device memory: " +
+  throw Error(KGRPO_ERROR_UNAVAILABLE, "the sandboxed worker process cannot open the evaluator's device memory: " +
                                            (trouble ? trouble.sentence : std::string(why.begin(), why.end())));
 }
 
@@ -294,7 +294,7 @@ Trouble Worker::Finish(Done* done) {
 Trouble Worker::HearDone(Done* done) {
   std::vector<char> payload;
   if (Trouble trouble = Expect(Say::kDone, &payload, options_.call_seconds)) return trouble;
-  if (payload.size() != sizeof *done) return {"forbidden", "The host code spoke to the judge out of turn."};
+  if (payload.size() != sizeof *done) return {"forbidden", "The host code spoke to the evaluator out of turn."};
   std::memcpy(done, payload.data(), sizeof *done);
   return TroubleOf(done->launch_error, done->wait_error);
 }

@@ -1,5 +1,5 @@
-// The judge's side of one worker process (worker/worker_main.cc): starts it in the sandbox, asks, waits for answers
-// with a deadline, and says how it ended. Used by the pool, the judge and the timer. One thread at a time.
+// The evaluator's side of one worker process (worker/worker_main.cc): starts it in the sandbox, asks, waits for answers
+// with a deadline, and says how it ended. Used by the pool, the evaluator and the timer. One thread at a time.
 #ifndef KGRPO_EVALUATOR_CUDA_WORKER_H
 #define KGRPO_EVALUATOR_CUDA_WORKER_H
 
@@ -10,10 +10,10 @@
 
 #include "evaluator_cuda/gates.h"
 #include "evaluator_cuda/worker/protocol.h"
-#include "evaluator_shared/compiled_kernel.h"  // CompiledKernel
-#include "evaluator_shared/judgement.h"        // Trouble
-#include "evaluator_shared/sandbox.h"          // Sandbox, ScratchFolder
-#include "evaluator_shared/subprocess.h"       // Descriptor, Subprocess
+#include "evaluator_shared/compiled_kernel.h"    // CompiledKernel
+#include "evaluator_shared/kernel_evaluation.h"  // Trouble
+#include "evaluator_shared/sandbox.h"            // Sandbox, ScratchFolder
+#include "evaluator_shared/subprocess.h"         // Descriptor, Subprocess
 
 namespace kgrpo::evaluator_cuda {
 

@@ -1,6 +1,6 @@
 // Keeps workers with a live CUDA context waiting, so that a fresh process costs a candidate nothing. A thread of its
 // own replaces what is taken, also while something is timed: that was measured not to matter (docs/log.md). Used by the
-// judge.
+// evaluator.
 #ifndef KGRPO_EVALUATOR_CUDA_WORKER_POOL_H
 #define KGRPO_EVALUATOR_CUDA_WORKER_POOL_H
 

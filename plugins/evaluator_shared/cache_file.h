@@ -1,5 +1,5 @@
 // A cache's file in SQLite, open in several processes at once, that may be thrown away: where it is damaged, or of
-// another program, it is set aside and begun anew. Used by JudgementCache and CompileCache, which say what is in it.
+// another program, it is set aside and begun anew. Used by EvaluationCache and CompileCache, which say what is in it.
 #ifndef KGRPO_EVALUATOR_SHARED_CACHE_FILE_H
 #define KGRPO_EVALUATOR_SHARED_CACHE_FILE_H
 
@@ -16,7 +16,7 @@ namespace kgrpo::evaluator {
 class CacheFile {
  public:
   // Opens or makes the file. `application_id` tells this kind of cache from others; `tables` is the SQL that makes what
-  // is missing in it; `what` names it in errors: "the judgement cache". A file that is damaged or of another program
+  // is missing in it; `what` names it in errors: "the evaluation cache". A file that is damaged or of another program
   // becomes FILE.damaged; one that is only in use is waited for. Throws Error(KGRPO_ERROR_UNAVAILABLE) where it cannot
   // be written at all.
   CacheFile(std::string path, int application_id, std::string tables, const std::string& what);

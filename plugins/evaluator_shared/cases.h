@@ -1,5 +1,5 @@
-// Which calls a judgement makes at correctness sizes: what is drawn from which key, and which outputs lie in an input's
-// memory. Both judges run the same ones, in this order.
+// Which calls an evaluation makes at correctness sizes: what is drawn from which key, and which outputs lie in an
+// input's memory. Both evaluators run the same ones, in this order.
 #ifndef KGRPO_EVALUATOR_SHARED_CASES_H
 #define KGRPO_EVALUATOR_SHARED_CASES_H
 

@@ -62,7 +62,7 @@ double ErrorInBounds(double got, double expected, double highest, ErrorBound bou
   if (std::isnan(expected)) return std::isnan(got) ? 0 : INFINITY;
   if (std::isnan(got)) return INFINITY;
   if (got == expected) return 0;
-  if (std::isinf(got)) {  // right where the expected value is beyond the format's range
+  if (std::isinf(got)) {  // correct where the expected value is beyond the format's range
     const bool overflows =
         std::fabs(expected) * (1 + bound.relative) >= highest && std::signbit(got) == std::signbit(expected);
     return overflows ? 0 : INFINITY;
@@ -175,7 +175,7 @@ Comparison Compare(const Parameter& output, const std::vector<int64_t>& shape, c
          << ElementName(output, shape, worst) << " = " << value << ", expected " << wanted;
     if (info.is_floating) text << " (tolerance " << bound.absolute + bound.relative * std::fabs(wanted) << ")";
     if (got_is_constant && elements > 1 && !IsConstant(expected))
-      text << "; the output is constant where the right one is not";
+      text << "; the output is constant where the correct one is not";
   }
   result.sentence = text.str();
   return result;

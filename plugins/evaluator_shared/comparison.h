@@ -1,5 +1,5 @@
 // Compares an output with the float64 oracle. The tolerance comes from the problem, or from an error model of its dtype
-// and its number of accumulations (docs/judging.md). Called by the judge for each output of each call.
+// and its number of accumulations (docs/judging.md). Called by the evaluator for each output of each call.
 #ifndef KGRPO_EVALUATOR_SHARED_COMPARISON_H
 #define KGRPO_EVALUATOR_SHARED_COMPARISON_H
 
@@ -38,7 +38,7 @@ Expected ExpectedFrom(const Parameter& output, const std::vector<uint8_t>& bytes
 ErrorBound BoundFor(const Problem& problem, const Parameter& output, double accumulations, const Expected& expected,
                     bool extremes = false);
 
-// How far one element is off, in units of what is allowed: at most 1 is right. Both in `output`'s dtype.
+// How far one element is off, in units of what is allowed: at most 1 is correct. Both in `output`'s dtype.
 double ElementError(const Parameter& output, const uint8_t* got, const uint8_t* expected, ErrorBound bound);
 
 // "out[3][17]"
@@ -57,7 +57,7 @@ struct Comparison {
 Comparison Compare(const Parameter& output, const std::vector<int64_t>& shape, const std::vector<uint8_t>& got,
                    const Expected& expected, uint8_t poison, ErrorBound bound);
 
-// How near to its tolerance a right kernel comes: of each floating output the largest error of all comparisons.
+// How near to its tolerance a correct kernel comes: of each floating output the largest error of all comparisons.
 class WorstErrors {
  public:
   // `error` is in units of what is allowed there.

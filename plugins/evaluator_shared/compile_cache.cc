@@ -71,7 +71,7 @@ void PutNumber(std::string* bytes, int64_t number) {
 }  // namespace
 
 std::string CompileKey::Digest() const {
-  return Sha256OfParts({kForm, source, entry, route, flags, compiler, architecture, policy, judge});
+  return Sha256OfParts({kForm, source, entry, route, flags, compiler, architecture, policy, evaluator});
 }
 
 std::string ToBytes(const CompileOutcome& outcome) {

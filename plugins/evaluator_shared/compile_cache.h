@@ -1,5 +1,5 @@
 // Keeps what compiling gave, kernels and the compiler's refusals, by content in SQLite, so that the same source is
-// compiled once on a machine. Used by Compiler; beside judgements.sqlite in the evaluator's cache directory.
+// compiled once on a machine. Used by Compiler; beside evaluations.sqlite in the evaluator's cache directory.
 #ifndef KGRPO_EVALUATOR_SHARED_COMPILE_CACHE_H
 #define KGRPO_EVALUATOR_SHARED_COMPILE_CACHE_H
 
@@ -18,11 +18,11 @@ struct CompileKey {
   std::string source;        // the candidate's text
   std::string entry;         // what is put around it: the problem's launch function and the call of it
   std::string route;         // "fast", "nvcc"
-  std::string flags;         // of the compilers, as far as they are not in `judge`
+  std::string flags;         // of the compilers, as far as they are not in `evaluator`
   std::string compiler;      // versions of nvcc, NVRTC and g++
   std::string architecture;  // "sm_90"
   std::string policy;        // what may be included
-  std::string judge;         // digest of our sources: flags, headers of ours, how a source is split
+  std::string evaluator;     // digest of our sources: flags, headers of ours, how a source is split
 
   std::string Digest() const;
 };

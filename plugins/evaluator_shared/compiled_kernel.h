@@ -50,7 +50,7 @@ void ReadConstantBytes(const std::string& cubin, std::map<std::string, KernelUsa
 // "k" of "_Z1kPKfi": what a person calls the kernel.
 std::string KernelName(const std::string& linker_name);
 
-// What every judgement says of a compiled kernel: registers, spill_bytes (stores and loads), static_shared_bytes,
+// What every evaluation says of a compiled kernel: registers, spill_bytes (stores and loads), static_shared_bytes,
 // stack_bytes and constant_bytes, each the most that any of its kernels takes; and where there are several kernels,
 // those of each as "NAME of KERNEL", of at most eight.
 std::vector<std::pair<std::string, double>> UsageMetrics(const std::map<std::string, KernelUsage>& usage);

@@ -8,7 +8,7 @@
 #include "evaluator_shared/fatbin.h"
 #include "evaluator_shared/nvcc_compile.h"
 #include "evaluator_shared/source_policy.h"
-#include "judging_digest.h"  // made by the build
+#include "source_digest.h"  // made by the build
 
 namespace kgrpo::evaluator {
 
@@ -99,7 +99,7 @@ CompileKey Compiler::KeyOf(const Problem& problem, const std::string& source, bo
   key.compiler = toolkit_.Identity() + "; " + host_compiler_;
   key.architecture = "sm_" + std::to_string(options_.compute_capability);
   key.policy = IncludePolicy(problem.allowed_libraries);
-  key.judge = KGRPO_SOURCE_DIGEST;
+  key.evaluator = KGRPO_SOURCE_DIGEST;
   return key;
 }
 

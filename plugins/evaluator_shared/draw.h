@@ -1,5 +1,5 @@
-// The values of `normal`, `denormals` and `extremes` inputs. Here, and not in inputs.cc, since the GPU judge draws on
-// the device by the same code.
+// The values of `normal`, `denormals` and `extremes` inputs. Here, and not in inputs.cc, since the GPU evaluator draws
+// on the device by the same code.
 #ifndef KGRPO_EVALUATOR_SHARED_DRAW_H
 #define KGRPO_EVALUATOR_SHARED_DRAW_H
 

@@ -49,7 +49,7 @@ double DoubleFromHalf(uint16_t bits) {
 
 uint16_t Bfloat16FromDouble(double value) {
   if (std::isnan(value)) return 0x7fc0;
-  // Round to odd into float keeps the sticky bit, so that the second rounding is right.
+  // Round to odd into float keeps the sticky bit, so that the second rounding is correct.
   float narrowed = static_cast<float>(value);
   uint32_t bits = std::bit_cast<uint32_t>(narrowed);
   if (std::isfinite(narrowed) && static_cast<double>(narrowed) != value && (bits & 1) == 0) {

@@ -1,5 +1,5 @@
 // Arithmetic over a problem's size symbols: shapes, scalar values, needed bytes. Written by problem authors in
-// problem.yaml ("12*n", "(n + 1) / 2"), parsed by the problem parser, evaluated once a size by the judge.
+// problem.yaml ("12*n", "(n + 1) / 2"), parsed by the problem parser, evaluated once a size by the evaluator.
 #ifndef KGRPO_EVALUATOR_SHARED_EXPRESSION_H_
 #define KGRPO_EVALUATOR_SHARED_EXPRESSION_H_
 

@@ -1,5 +1,6 @@
-// Draws a problem's arguments: the values of inputs and scalars at one size, from a secret key. Called by the judges
-// for each correctness case; the arguments of the same (problem, size, key, variant) are the same on every machine.
+// Draws a problem's arguments: the values of inputs and scalars at one size, from a secret key. Called by the
+// evaluators for each correctness case; the arguments of the same (problem, size, key, variant) are the same on every
+// machine.
 #ifndef KGRPO_EVALUATOR_SHARED_INPUTS_H
 #define KGRPO_EVALUATOR_SHARED_INPUTS_H
 
@@ -22,7 +23,7 @@ struct Argument {
   double real = 0;
 };
 
-// Draws every argument. `variant` counts the seeds of one judgement from 0: odd variants of `normal` are shifted and
+// Draws every argument. `variant` counts the seeds of one evaluation from 0: odd variants of `normal` are shifted and
 // scaled, so that an output that merely resembles its input does not pass. Throws Error(KGRPO_ERROR_INVALID) where a
 // distribution's bounds make no sense at this size (low above high).
 std::vector<Argument> DrawArguments(const Problem& problem, const Bindings& size, uint64_t key, int variant);

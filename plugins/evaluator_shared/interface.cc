@@ -24,18 +24,19 @@ void DeclareMetrics(const Host& host) {
   for (const MetricDeclaration& metric : DeclaredMetrics()) host.Declare(metric);
 }
 
-void Put(const Judgement& judgement, bool modelled, const std::string& time_source, const kgrpo_evaluation_sink& sink) {
+void Put(const KernelEvaluation& found, bool modelled, const std::string& time_source,
+         const kgrpo_evaluation_sink& sink) {
   Evaluation evaluation;
-  evaluation.compiled = judgement.compiled;
-  evaluation.correct = judgement.correct;
-  evaluation.verdict = judgement.verdict;
-  evaluation.seconds = judgement.seconds;
-  evaluation.seconds_low = judgement.seconds_low;
-  evaluation.seconds_high = judgement.seconds_high;
+  evaluation.compiled = found.compiled;
+  evaluation.correct = found.correct;
+  evaluation.verdict = found.verdict;
+  evaluation.seconds = found.seconds;
+  evaluation.seconds_low = found.seconds_low;
+  evaluation.seconds_high = found.seconds_high;
   evaluation.modelled = modelled;
   evaluation.time_source = time_source;
-  evaluation.diagnosis = judgement.diagnosis;
-  for (const auto& [name, value] : judgement.metrics) {
+  evaluation.diagnosis = found.diagnosis;
+  for (const auto& [name, value] : found.metrics) {
     if (name == "speedup") evaluation.speedup = value;
     if (name == "speedup_low") evaluation.speedup_low = value;
     if (name == "speedup_high") evaluation.speedup_high = value;

@@ -1,4 +1,4 @@
-// What every evaluator's plugin.cc needs to speak the ABI: a problem's description and a judgement
+// What every evaluator's plugin.cc needs to speak the ABI: a problem's description and an evaluation
 // as C structs, the names of metrics, and reports.
 #ifndef KGRPO_EVALUATOR_SHARED_INTERFACE_H
 #define KGRPO_EVALUATOR_SHARED_INTERFACE_H
@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "evaluator_shared/judgement.h"  // Judgement
-#include "evaluator_shared/problem.h"    // Problem
+#include "evaluator_shared/kernel_evaluation.h"  // KernelEvaluation
+#include "evaluator_shared/problem.h"            // Problem
 
 namespace kgrpo::evaluator {
 
@@ -34,9 +34,10 @@ bool ShowsHidden(const kgrpo_evaluate_request& request);
 // Says what everything is called that evaluators measure: once, in create.
 void DeclareMetrics(const Host& host);
 
-// Hands the judgement to whoever asked for it, with remarks on it. The metrics "speedup", "speedup_low" and
-// "speedup_high" of a judge that times kernel and reference side by side become the evaluation's.
-void Put(const Judgement& judgement, bool modelled, const std::string& time_source, const kgrpo_evaluation_sink& sink);
+// Hands the evaluation to whoever asked for it, with remarks on it. The metrics "speedup", "speedup_low" and
+// "speedup_high" of an evaluator that times kernel and reference side by side become the evaluation's.
+void Put(const KernelEvaluation& found, bool modelled, const std::string& time_source,
+         const kgrpo_evaluation_sink& sink);
 
 // Writes the report of kgrpo_evaluator_interface. `description`: what the evaluator says of itself.
 void PutReport(const Problem& problem, const std::string& description, const kgrpo_report_request& request,

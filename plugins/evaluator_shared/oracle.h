@@ -1,5 +1,5 @@
 // The float64 oracle of a problem: oracle.cc, compiled once by the host's g++ and kept in the cache directory. Trusted
-// code, as the problem's author is: it runs in this process. Called by the judge for each (size, seed).
+// code, as the problem's author is: it runs in this process. Called by the evaluator for each (size, seed).
 #ifndef KGRPO_EVALUATOR_SHARED_ORACLE_H
 #define KGRPO_EVALUATOR_SHARED_ORACLE_H
 

@@ -229,7 +229,7 @@ void ParameterParser::ParseParameter(const YAML::Node& node, const std::string& 
     }
   }
   if (parameter.role == Role::kOutput && given.count("distribution")) {
-    Add(node, path + ".distribution", "an output is not drawn; the judge fills it with a poison pattern");
+    Add(node, path + ".distribution", "an output is not drawn; the evaluator fills it with a poison pattern");
   }
   if (given.count("may_alias") && parameter.role != Role::kOutput)
     Add(reading.nodes["may_alias"], path + ".may_alias", "has no meaning for this role: it belongs to an output");

@@ -50,7 +50,8 @@ uint64_t OpenProblem::TimingKey() const {
   return evaluator::KeyFromText(problem_.digest);
 }
 
-// Whatever the values depend on: the sources of the judge draw the inputs and, without an oracle, run the reference.
+// Whatever the values depend on: the sources of the evaluator draw the inputs and, without an oracle, run the
+// reference.
 std::string OpenProblem::ExpectedKey() const {
   return Sha256OfParts({SourceDigest(), problem_.digest, oracle_ ? oracle_->build() : "reference"}).substr(0, 40);
 }

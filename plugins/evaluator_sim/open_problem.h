@@ -1,4 +1,4 @@
-// A problem opened for judging: its oracle, and its inputs at the timing size. Used by the judge; made by the
+// A problem opened for judging: its oracle, and its inputs at the timing size. Used by the evaluator; made by the
 // evaluator.
 #ifndef KGRPO_EVALUATOR_SIM_OPEN_PROBLEM_H
 #define KGRPO_EVALUATOR_SIM_OPEN_PROBLEM_H

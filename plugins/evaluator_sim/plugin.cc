@@ -20,8 +20,8 @@ struct kgrpo_evaluator {
   kgrpo_evaluator(const kgrpo::Host& host, const Evaluator::Options& options)
       : evaluator(options,
                   [host](const char* name, double value) { host.Metric(std::string("evaluator/") + name, value); }),
-        description(evaluator.judge().Describe()),
-        time_source(evaluator.judge().TimeSource()) {}
+        description(evaluator.kernel_evaluator().Describe()),
+        time_source(evaluator.kernel_evaluator().TimeSource()) {}
   Evaluator evaluator;
   std::string description;
   std::string time_source;
@@ -44,7 +44,7 @@ constexpr char kSchema[] = R"json({
     "sandbox": {"type": "string", "enum": ["strict", "auto", "off"], "default": "auto",
       "description": "Isolation of compilers and candidates: strict refuses to run without namespaces and a system call filter, auto takes what the machine offers and says so, off is for debugging."},
     "compile": {"type": "string", "enum": ["fast", "nvcc"], "default": "fast",
-      "description": "fast: NVRTC and g++, some 50 ms a kernel, falling back to nvcc, with the same machine code; nvcc: always nvcc, about a second, as a plain build. A thorough judgement always takes nvcc."},
+      "description": "fast: NVRTC and g++, some 50 ms a kernel, falling back to nvcc, with the same machine code; nvcc: always nvcc, about a second, as a plain build. A thorough evaluation always takes nvcc."},
     "cuda_home": {"type": "string", "default": "",
       "description": "The folder that holds bin/nvcc; empty: KGRPO_CUDA_HOME, CUDA_HOME, PATH and the usual places are searched."},
     "device": {"type": "string", "enum": ["h100", "h200", "a100", "l4", "rtx4090"], "default": "h100", "description": "The GPU whose time is modelled (docs/time_model.md)."},
@@ -52,7 +52,7 @@ constexpr char kSchema[] = R"json({
     "seed": {"type": "integer", "minimum": 0, "default": 0, "description": "Changes every secret input."},
     "sampled_blocks": {"type": "integer", "minimum": 4, "maximum": 4096, "default": 24,
       "description": "Blocks interpreted at the timing size, and up to eight times as many where the lanes of an atomic may go to different addresses; more cost time and move the modelled time by about a percent."},
-    "cache": {"type": "boolean", "default": true, "description": "Keep judgements, compiled kernels (512 MiB) and what outputs must be at the timing size (4 GiB) on disk, by content, for later runs."},
+    "cache": {"type": "boolean", "default": true, "description": "Keep evaluations, compiled kernels (512 MiB) and what outputs must be at the timing size (4 GiB) on disk, by content, for later runs."},
     "compile_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 60, "description": "Limit for one compile, wall clock."},
     "host_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 10,
       "description": "Limit for the host code of one call of the launch function, wall clock."},
@@ -71,27 +71,27 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
   return Guard([&] {
     const nlohmann::json json = nlohmann::json::parse(View(options_text));
     Evaluator::Options options;
-    options.judge.sandbox = kgrpo::evaluator::SandboxModeFromName(json.value("sandbox", "auto"));
-    options.judge.route = kgrpo::evaluator::CompileRouteFromName(json.value("compile", "fast"));
-    options.judge.cuda_home = json.value("cuda_home", "");
-    options.judge.device = json.value("device", "h100");
-    options.judge.seeds = json.value("seeds", 2);
-    options.judge.sampled_blocks = json.value("sampled_blocks", 24u);
-    options.judge.compile_seconds = json.value("compile_seconds", 60.0);
-    options.judge.host_seconds = json.value("host_seconds", 10.0);
-    options.judge.warp_instructions = json.value("warp_instructions", uint64_t{400'000'000});
-    options.judge.timing_warp_instructions = options.judge.warp_instructions;
-    options.judge.concurrency = json.value("workers", size_t{2});
+    options.kernel_evaluator.sandbox = kgrpo::evaluator::SandboxModeFromName(json.value("sandbox", "auto"));
+    options.kernel_evaluator.route = kgrpo::evaluator::CompileRouteFromName(json.value("compile", "fast"));
+    options.kernel_evaluator.cuda_home = json.value("cuda_home", "");
+    options.kernel_evaluator.device = json.value("device", "h100");
+    options.kernel_evaluator.seeds = json.value("seeds", 2);
+    options.kernel_evaluator.sampled_blocks = json.value("sampled_blocks", 24u);
+    options.kernel_evaluator.compile_seconds = json.value("compile_seconds", 60.0);
+    options.kernel_evaluator.host_seconds = json.value("host_seconds", 10.0);
+    options.kernel_evaluator.warp_instructions = json.value("warp_instructions", uint64_t{400'000'000});
+    options.kernel_evaluator.timing_warp_instructions = options.kernel_evaluator.warp_instructions;
+    options.kernel_evaluator.concurrency = json.value("workers", size_t{2});
     options.seed = json.value("seed", uint64_t{0});
     options.cache = json.value("cache", true);
     const kgrpo::Host services(host);
     kgrpo::evaluator::DeclareMetrics(services);
-    options.judge.on_compile_fallback = [services](const std::string& why) {
+    options.kernel_evaluator.on_compile_fallback = [services](const std::string& why) {
       services.Warn(kgrpo::evaluator::FallbackNotice(why));
     };
-    options.judge.cancelled = [services] { return services.Cancelled(); };
+    options.kernel_evaluator.cancelled = [services] { return services.Cancelled(); };
     options.cache_directory = services.CacheDirectory();
-    if (options.cache) options.judge.compile_cache = options.cache_directory + "/compiles.sqlite";
+    if (options.cache) options.kernel_evaluator.compile_cache = options.cache_directory + "/compiles.sqlite";
     *out = new kgrpo_evaluator(services, options);
   });
 }

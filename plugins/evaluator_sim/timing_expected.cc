@@ -128,7 +128,7 @@ class TimingExpected::Tally {
     const bool single = parameter_.dtype == evaluator::DType::kFloat32;
     for (uint64_t i = 0; i < count; ++i) {
       const uint8_t *got = got_ + (element + i) * size_, *wanted = expected_ + (dense + i) * size_;
-      if (single) {  // by far the most common, and nearly always right
+      if (single) {  // by far the most common, and nearly always correct
         float g = 0, w = 0;
         std::memcpy(&g, got, sizeof g);
         std::memcpy(&w, wanted, sizeof w);

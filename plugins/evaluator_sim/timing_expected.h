@@ -1,5 +1,5 @@
 // What a problem's outputs must be at its timing size: computed once on a machine, kept in a file, and compared with
-// what some or all blocks of a candidate have written. Made by OpenProblem, asked by the judge.
+// what some or all blocks of a candidate have written. Made by OpenProblem, asked by the evaluator.
 #ifndef KGRPO_EVALUATOR_SIM_TIMING_EXPECTED_H
 #define KGRPO_EVALUATOR_SIM_TIMING_EXPECTED_H
 
@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "evaluator_shared/comparison.h"  // Expected, ErrorBound, WorstErrors
-#include "evaluator_shared/judgement.h"   // Trouble
-#include "evaluator_shared/kept_files.h"  // KeptFiles, MappedFile
-#include "evaluator_shared/problem.h"     // Problem
-#include "interpreter/simt/memory.h"      // Allocation
+#include "evaluator_shared/comparison.h"         // Expected, ErrorBound, WorstErrors
+#include "evaluator_shared/kept_files.h"         // KeptFiles, MappedFile
+#include "evaluator_shared/kernel_evaluation.h"  // Trouble
+#include "evaluator_shared/problem.h"            // Problem
+#include "interpreter/simt/memory.h"             // Allocation
 
 namespace kgrpo::evaluator_sim {
 

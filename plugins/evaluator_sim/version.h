@@ -1,4 +1,4 @@
-// Which way of judging this is, for the keys of kept judgements. Alone in its file, so that a change anywhere compiles
+// Which way of judging this is, for the keys of kept evaluations. Alone in its file, so that a change anywhere compiles
 // this one again and no other.
 #ifndef KGRPO_EVALUATOR_SIM_VERSION_H
 #define KGRPO_EVALUATOR_SIM_VERSION_H

@@ -72,7 +72,7 @@ Trouble DeviceSession::EndOf(Worker& worker, Worker::Event event) {
     return {"timeout", "The host code did not return within " + std::to_string(static_cast<int>(limits_.host_seconds)) +
                            " seconds."};
   }
-  if (worker.malformed()) return {"forbidden", "The host code wrote to the judge's own descriptor."};
+  if (worker.malformed()) return {"forbidden", "The host code wrote to the evaluator's own descriptor."};
   const evaluator::Subprocess::Result end = worker.End();
   if (end.signal == SIGXCPU || end.signal == SIGKILL) {
     return {"timeout", "The host code used up its limit of CPU time or memory."};
@@ -95,7 +95,7 @@ Trouble DeviceSession::ServeUntil(Worker& worker, Operation wanted, Request* req
                                " (no processes, threads, files to write or network)."};
     }
     if (operation == Operation::kReady || operation == Operation::kLoaded || operation == Operation::kReturned) {
-      return {"forbidden", "The host code spoke to the judge out of turn."};
+      return {"forbidden", "The host code spoke to the evaluator out of turn."};
     }
     try {
       Serve(worker, *request, *payload);

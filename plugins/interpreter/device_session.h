@@ -1,5 +1,5 @@
-// One candidate's device: its memory, its module, and the answers to its host code's questions. Made by the judge for
-// one judgement; lives beside the worker that asks.
+// One candidate's device: its memory, its module, and the answers to its host code's questions. Made by the evaluator
+// for one evaluation; lives beside the worker that asks.
 #ifndef KGRPO_INTERPRETER_DEVICE_SESSION_H
 #define KGRPO_INTERPRETER_DEVICE_SESSION_H
 
@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "evaluator_shared/compiled_kernel.h"  // KernelUsage
-#include "evaluator_shared/judgement.h"        // Trouble
-#include "interpreter/simt/simt.h"             // Module, DeviceMemory, Device
-#include "interpreter/worker_pool.h"           // Worker
+#include "evaluator_shared/compiled_kernel.h"    // KernelUsage
+#include "evaluator_shared/kernel_evaluation.h"  // Trouble
+#include "interpreter/simt/simt.h"               // Module, DeviceMemory, Device
+#include "interpreter/worker_pool.h"             // Worker
 
 namespace kgrpo::interpreter {
 

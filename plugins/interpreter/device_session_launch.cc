@@ -36,7 +36,7 @@ simt::KernelResources DeviceSession::ResourcesOf(int kernel, uint32_t dynamic_sh
   return resources;
 }
 
-// Which blocks are counted is the same in every judgement; which others run beside them nobody can know. Where those
+// Which blocks are counted is the same in every evaluation; which others run beside them nobody can know. Where those
 // take longer, the ones that are always counted are not what they seem: then the others are what is counted.
 simt::TimeEstimate DeviceSession::TimeOf(simt::LaunchResult& result, const simt::KernelResources& resources) {
   constexpr double kLonger = 1.25;  // more than the difference that a few blocks make

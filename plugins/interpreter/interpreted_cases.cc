@@ -100,7 +100,7 @@ Trouble InterpretedCases::RunCase(size_t i, Pass pass) {
 Trouble InterpretedCases::RunAll() {
   const auto ends = [&](const Trouble& trouble) { return trouble && (values_decide_ || !IsOfValues(trouble)); };
   for (size_t i = 0; i < cases_.size(); ++i) {
-    // Where nobody knows what is right, no value tells where to look: then the checks look everywhere.
+    // Where nobody knows what is correct, no value tells where to look: then the checks look everywhere.
     const Pass other = options_.expected ? Pass::kOtherOrder : Pass::kOtherOrderChecked;
     Trouble trouble = RunCase(i, cases_[i].variant == 0 ? Pass::kChecked : other);
     if (trouble.code == "wrong" && cases_[i].variant != 0) {
@@ -114,7 +114,7 @@ Trouble InterpretedCases::RunAll() {
 }
 
 // A kernel was found to read vectors or matrices of shared memory that nothing has written as a whole. What nobody uses
-// of them harms nobody: it is not accused if it is right over zeros, over NaNs, which all arithmetic passes on, and
+// of them harms nobody: it is not accused if it is correct over zeros, over NaNs, which all arithmetic passes on, and
 // over large numbers, which what passes over NaNs (fmaxf) does not. Returns `found`, the accusation, where a run gives
 // wrong values; any other trouble of such a run (a limit, a fault) is returned as it is, since it does not show a use.
 Trouble InterpretedCases::RunOverOthers(const Trouble& found) {
@@ -127,7 +127,7 @@ Trouble InterpretedCases::RunOverOthers(const Trouble& found) {
     first_outputs_.clear();
     worst_ = {};
     if (const Trouble trouble = RunAll()) return IsOfValues(trouble) ? found : trouble;
-    // Where nobody knows what is right, it must at least be the same.
+    // Where nobody knows what is correct, it must at least be the same.
     if (options_.expected) continue;
     if (of_first.empty()) of_first = first_outputs_;
     if (first_outputs_ != of_first) return found;

@@ -1,6 +1,6 @@
 // Runs a kernel's correctness cases on the interpreter: the first seed's with every check, the others' with bounds and
-// blocks in another order. Both judges do so: where there is no GPU it says whether a kernel is right, beside a GPU
-// only what the checks find.
+// blocks in another order. Both evaluators do so: where there is no GPU it says whether a kernel is correct, beside a
+// GPU only what the checks find.
 #ifndef KGRPO_INTERPRETER_INTERPRETED_CASES_H
 #define KGRPO_INTERPRETER_INTERPRETED_CASES_H
 
@@ -44,7 +44,7 @@ class InterpretedCases {
   uint64_t warp_instructions() const { return warp_instructions_; }
   // Wall clock, waiting for `expected`.
   double oracle_seconds() const { return oracle_seconds_; }
-  // Of all outputs that were right.
+  // Of all outputs that were correct.
   const evaluator::WorstErrors& worst() const { return worst_; }
   // CallRecord's, each once.
   const std::vector<std::string>& notes() const { return notes_; }

@@ -1,5 +1,5 @@
 // A compiled kernel beside an interpreted device: its host code in a sandboxed process, its kernels' PTX parsed. Made
-// by a judge for one judgement.
+// by an evaluator for one evaluation.
 #ifndef KGRPO_INTERPRETER_LOADED_KERNEL_H
 #define KGRPO_INTERPRETER_LOADED_KERNEL_H
 
@@ -17,7 +17,7 @@
 
 namespace kgrpo::interpreter {
 
-// What the kernels of one judge are interpreted with. What it refers to outlives them.
+// What the kernels of one evaluator are interpreted with. What it refers to outlives them.
 struct Interpreter {
   const simt::Device& device;
   WorkerPool& workers;
@@ -44,8 +44,8 @@ struct LoadedKernel {
   std::unique_ptr<Worker> worker;
 };
 
-// What a problem's compiled reference kernel makes of these inputs, by parameter: what is right, where a problem has no
-// oracle. Throws Error(KGRPO_ERROR_INVALID) where it does not run.
+// What a problem's compiled reference kernel makes of these inputs, by parameter: what is correct, where a problem has
+// no oracle. Throws Error(KGRPO_ERROR_INVALID) where it does not run.
 std::vector<evaluator::Expected> ReferenceOutputs(const evaluator::Problem& problem,
                                                   const evaluator::CompiledKernel& reference,
                                                   const Interpreter& interpreter, evaluator::CorrectnessCase one,

@@ -1,4 +1,4 @@
-// The tensors of one call of the launch function in the interpreted device's memory. Used by the judges.
+// The tensors of one call of the launch function in the interpreted device's memory. Used by the evaluators.
 #ifndef KGRPO_INTERPRETER_TENSORS_H
 #define KGRPO_INTERPRETER_TENSORS_H
 

@@ -1,5 +1,5 @@
 // Processes that run candidates' host code: started ahead of need inside the sandbox, each used for one candidate and
-// then ended. Used by the judge.
+// then ended. Used by the evaluator.
 #ifndef KGRPO_INTERPRETER_WORKER_POOL_H
 #define KGRPO_INTERPRETER_WORKER_POOL_H
 

@@ -58,8 +58,8 @@ void CompletionWriter::WriteAlike(std::vector<PendingCompletion>& batch, const s
   std::vector<GenerationRequest> requests;
   requests.reserve(members.size());
   for (const size_t member : members) requests.push_back({batch[member].prompt(), batch[member].seed()});
-  // Completions are handed over between slices of the device's time and without its lock: a coder or a judge may want
-  // the device at once.
+  // Completions are handed over between slices of the device's time and without its lock: a coder or an evaluator may
+  // want the device at once.
   std::vector<Completion> finished;
   const auto hand_over = [&] {
     turn.Pause();

@@ -19,12 +19,12 @@ std::string DeviceFile() {
 }
 
 TEST(Accuracy, CountsPairsWithinAProblem) {
-  // a: 1 < 2 < 4 predicted 1, 4, 2: two of three pairs right; b: one pair, 5% apart, wrong; none between a and b.
+  // a: 1 < 2 < 4 predicted 1, 4, 2: two of three pairs correct; b: one pair, 5% apart, wrong; none between a and b.
   const Accuracy accuracy = Compare({{"a", 1, 1}, {"a", 2, 4}, {"a", 4, 2}, {"b", 1.00, 2.0}, {"b", 1.05, 1.9}});
   EXPECT_EQ(accuracy.pairs, 4u);
-  EXPECT_EQ(accuracy.pairs_right, 2u);
+  EXPECT_EQ(accuracy.pairs_correct, 2u);
   EXPECT_EQ(accuracy.apart, 3u);
-  EXPECT_EQ(accuracy.apart_right, 2u);
+  EXPECT_EQ(accuracy.apart_correct, 2u);
   EXPECT_NEAR(accuracy.tau, (1.0 / 3 - 1) / 2, 1e-12);
   EXPECT_NEAR(accuracy.tau_beyond_noise, (1.0 / 3 - 1) / 2, 1e-12);
   // 2% apart may be noise: that pair is left out.
@@ -33,10 +33,11 @@ TEST(Accuracy, CountsPairsWithinAProblem) {
   EXPECT_NEAR(accuracy.median_factor, 2, 0.01);  // 1, 1.81, 2, 2, 2
 }
 
-TEST(MeasuredKernels, HaveTheMedianOfTheirTimesAndWereAlwaysRight) {
+TEST(MeasuredKernels, HaveTheMedianOfTheirTimesAndWereAlwaysCorrect) {
   const std::string path = testing::TempDir() + "kgrpo_measured_kernels.csv";
-  std::ofstream(path) << "problem,schedule,verdict,microseconds\na,map,right,12\na,rows,right,5\nb,map,right,1\n"
-                         "c,map,right,3\nc,map,wrong,\na,map,right,10\na,rows,right,6\na,map,right,99\n";
+  std::ofstream(path) << "problem,schedule,verdict,microseconds\na,map,correct,12\na,rows,correct,5\nb,map,right,1\n"
+                         "c,map,correct,3\nc,map,wrong,\na,map,correct,10\na,rows,correct,6\na,map,correct,99\n";
+  // "right" is the earlier word for "correct".
   const std::vector<MeasuredKernel> kernels = ReadMeasured(path);
   ASSERT_EQ(kernels.size(), 3u);
   EXPECT_EQ(kernels[0].problem + " " + kernels[0].schedule, "a map");

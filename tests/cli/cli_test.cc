@@ -112,14 +112,14 @@ TEST_F(CliTest, EvalJudgesAKernel) {
   const Result result = Run("eval --kernel k.cu --problem problems/one --evaluator fakes --json");
   ASSERT_EQ(result.code, 0) << result.err;
   const json verdict = json::parse(result.out);
-  EXPECT_EQ(verdict["verdict"], "right");
+  EXPECT_EQ(verdict["verdict"], "correct");
   EXPECT_EQ(verdict["speedup"], 4.0);
   EXPECT_EQ(verdict["baseline"]["seconds"], 0.001);
   EXPECT_EQ(verdict["metrics"]["comments"], 3.0);
   EXPECT_THAT(Run("eval --kernel k.cu --problem problems/one --evaluator fakes --set unit=0.5").out,
               HasSubstr("speedup    4\n"));
   const std::string text = Run("eval --kernel k.cu --problem problems/one --evaluator fakes").out;
-  EXPECT_THAT(text, HasSubstr("problem    one\nverdict    right\nfound      it has too few comments\n"
+  EXPECT_THAT(text, HasSubstr("problem    one\nverdict    correct\nfound      it has too few comments\n"
                               "reference  1 ms (modelled: comments)\nkernel     250 us\nspeedup    4\n"));
   EXPECT_THAT(text, HasSubstr("\nSource\n  comments  3\n")) << "as the plugin declares it";
   const Result profile = Run("eval --kernel k.cu --problem problems/one --evaluator fakes --profile");

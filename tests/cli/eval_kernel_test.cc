@@ -43,7 +43,7 @@ class EvalKernelTest : public CliTest {
   }
   double WorstError(const std::string& flags) {
     const json judged = json::parse(Affine("2.0f * x[i] + y[i]", "--json " + flags));
-    EXPECT_EQ(judged["verdict"], "right");
+    EXPECT_EQ(judged["verdict"], "correct");
     EXPECT_EQ(judged["worst_error"]["output"], "out");
     EXPECT_EQ(judged["worst_error"]["of_tolerance"], judged["metrics"]["worst_error/out"]);
     return judged["worst_error"]["of_tolerance"].get<double>();

@@ -36,7 +36,7 @@ using test::Write;
 
 constexpr microseconds kPoll{200};
 
-// The quickstart's model where scripts/setup has made it; else a smaller one, which learns too little to be right.
+// The quickstart's model where scripts/setup has made it; else a smaller one, which learns too little to be correct.
 fs::path Model() {
   const fs::path source(KGRPO_SOURCE_DIR);
   const fs::path tiny = source / "build/models/tiny";

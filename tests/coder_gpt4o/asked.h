@@ -40,7 +40,7 @@ struct Asked {
     info.trait_count = 1;
     current.struct_size = sizeof(current);
     current.compiled = current.correct = 1;
-    current.verdict = Str("right");
+    current.verdict = Str("correct");
     current.seconds = 12.3e-6;
     current.metric_count = 1;
   }

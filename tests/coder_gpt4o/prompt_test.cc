@@ -98,7 +98,8 @@ TEST(CoderPromptTest, MetricsAndEvidence) {
 TEST(CoderPromptTest, MisspeltVariablesAreMistakes) {
   EXPECT_THAT(CheckPrompt("a\n{{sugestion}}"),
               ElementsAre(HasSubstr("2:1: unknown variable \"sugestion\"; did you mean")));
-  EXPECT_THAT(CheckPrompt("{{current.right}}"), ElementsAre(HasSubstr("yes or no")));
+  EXPECT_THAT(CheckPrompt("{{current.correct}}"), ElementsAre(HasSubstr("yes or no")));
+  EXPECT_THAT(CheckPrompt("{{#current.right}}earlier name{{/current.right}}"), ElementsAre());
   EXPECT_THAT(CheckPrompt("{{#current}}"), ElementsAre(HasSubstr("1:1: ")));
   EXPECT_THAT(CheckPrompt("{{history}}"), ElementsAre(HasSubstr("unknown variable")));
 }

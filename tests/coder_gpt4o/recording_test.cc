@@ -3,18 +3,19 @@
 
 #include "asked.h"
 #include "coder_gpt4o/difference.h"
+#include "fixtures/virtual_sleep.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <fstream>
-#include <thread>
 
 namespace kgrpo::coder_gpt4o {
 namespace {
 
 namespace fs = std::filesystem;
+using namespace std::chrono_literals;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Access = Recording::Access;
@@ -201,35 +202,33 @@ TEST(RecordingTest, WaitsForAReaderWhenItIsOpened) {
   { const Recording recording(file, Access::kReadWrite); }
   Database reader(file, Database::Mode::kReadWrite);
   reader.Execute("BEGIN; SELECT * FROM spending");
-  std::thread leaves([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    reader.Execute("COMMIT");
-  });
+  const VirtualSleep leaves(300ms, [&] { reader.Execute("COMMIT"); });
   EXPECT_NO_THROW(const Recording recording(file, Access::kReadWrite));
-  leaves.join();
+  EXPECT_TRUE(leaves.over()) << "it need not have waited";
 }
 
 TEST(RecordingTest, WaitsForAWriterButNotOverAndOver) {
   const fs::path file = TestFolder("writer") / "r.sqlite";
   Recording recording(file, Access::kReadWrite, std::chrono::seconds(3));
   Database writer(file, Database::Mode::kReadWrite);
-  std::thread leaves;
-  const auto leave_soon = [&](int milliseconds) {
-    leaves = std::thread([&writer, milliseconds] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
-      writer.Execute("COMMIT");
-    });
-  };
+  const auto leave = [&] { writer.Execute("COMMIT"); };
   writer.Execute("BEGIN IMMEDIATE");
-  EXPECT_THROW(recording.Add(Request("{}", 1), Exchange("a"), true, true), Error);
-  leave_soon(2000);  // less than it waited before
-  EXPECT_THROW(recording.Add(Request("{}", 2), Exchange("b"), true, true), Error);
-  leaves.join();
+  {
+    const VirtualSleep leaves(3100ms, leave);  // more than its patience
+    EXPECT_THROW(recording.Add(Request("{}", 1), Exchange("a"), true, true), Error);
+    EXPECT_FALSE(leaves.over());
+  }
+  {
+    const VirtualSleep leaves(100ms, leave);  // less than it waited before
+    EXPECT_THROW(recording.Add(Request("{}", 2), Exchange("b"), true, true), Error);
+    EXPECT_FALSE(leaves.over());
+  }
+  leave();
   recording.Add(Request("{}", 3), Exchange("c"), true, true);
   writer.Execute("BEGIN IMMEDIATE");
-  leave_soon(300);
+  const VirtualSleep leaves(2000ms, leave);
   EXPECT_NO_THROW(recording.Add(Request("{}", 4), Exchange("d"), true, true));
-  leaves.join();
+  EXPECT_TRUE(leaves.over());
   EXPECT_EQ(recording.Exchanges(), 2u);
 }
 

@@ -1,4 +1,4 @@
-// The text of a few kernels, compared with committed files that were compiled by nvcc and judged right: any change of
+// The text of a few kernels, compared with committed files that were compiled by nvcc and judged correct: any change of
 // what the skeletons write shows here. To accept a change: run with KGRPO_UPDATE_GOLDEN=1, and judge the kernels again.
 #include <gtest/gtest.h>
 

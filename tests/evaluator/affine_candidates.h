@@ -1,5 +1,5 @@
 // Candidates for the problem `affine`, made of an honest kernel and launch with one of them replaced. Used by the tests
-// of both judges.
+// of both evaluators.
 #ifndef KGRPO_TESTS_EVALUATOR_AFFINE_CANDIDATES_H
 #define KGRPO_TESTS_EVALUATOR_AFFINE_CANDIDATES_H
 

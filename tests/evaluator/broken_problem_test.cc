@@ -30,7 +30,7 @@ class BrokenProblemTest : public testing::Test {
     fs::copy(fs::path(KGRPO_SOURCE_DIR) / "tests/evaluator/problems/affine", folder_);
     Evaluator::Options options;
     options.cache_directory = (root_ / "cache").string();
-    options.judge.compile_seconds = 15;
+    options.kernel_evaluator.compile_seconds = 15;
     fs::create_directories(options.cache_directory);
     evaluator_ = std::make_unique<Evaluator>(options);
   }
@@ -74,40 +74,42 @@ TEST_F(BrokenProblemTest, ReferenceThatDoesNotCompile) {
   Write("reference.cu", kKernel + "  if (i < n) out[i] = 2.0f * x[i] + z[i];\n}\n" + kLaunch);
   EXPECT_EQ(
       Message(),
-      "DIR/reference.cu: the reference kernel is not right (not_compiled): It does not compile. The compiler says:\n| "
+      "DIR/reference.cu: the reference kernel is not correct (not_compiled): It does not compile. The compiler "
+      "says:\n| "
       "kernel.cu(3): error: identifier \"z\" is undefined\n|     if (i < n) out[i] = 2.0f * x[i] + z[i];\n|            "
       "                           ^\n| 1 error detected in the compilation of \"kernel.cu\".");
   Write("reference.cu", "");
   EXPECT_EQ(Message(),
-            "DIR/reference.cu: the reference kernel is not right (not_compiled): The source does not define extern "
+            "DIR/reference.cu: the reference kernel is not correct (not_compiled): The source does not define extern "
             "\"C\" void launch(const float* x, const float* y, float* out, int n).");
   Write("reference.cu", "void other() {}\n");
   EXPECT_EQ(Message(),
-            "DIR/reference.cu: the reference kernel is not right (not_compiled): The source does not define extern "
+            "DIR/reference.cu: the reference kernel is not correct (not_compiled): The source does not define extern "
             "\"C\" void launch(const float* x, const float* y, float* out, int n).");
 }
 
 TEST_F(BrokenProblemTest, ReferenceThatIsWrong) {
   Write("reference.cu", kKernel + "  if (i < n) out[i] = 0;\n}\n" + kLaunch);
-  EXPECT_THAT(Message(),  // the inputs, and so the figures, change with the judge's version
-              MatchesRegex("DIR/reference.cu: the reference kernel is not right \\(wrong\\): At n=1000: 1000 of 1000 "
+  EXPECT_THAT(Message(),  // the inputs, and so the figures, change with the evaluator's version
+              MatchesRegex("DIR/reference.cu: the reference kernel is not correct \\(wrong\\): At n=1000: 1000 of 1000 "
                            "elements of out are wrong; the worst is out.[0-9]+. = 0, expected [-0-9.]+ \\(tolerance "
-                           "[-0-9.e]+\\); the output is constant where the right one is not."));
+                           "[-0-9.e]+\\); the output is constant where the correct one is not."));
   Write("reference.cu", kKernel + "  out[i] = 2.0f * x[i] + y[i];\n}\n" + kLaunch);
   EXPECT_EQ(Message(),
-            "DIR/reference.cu: the reference kernel is not right (out_of_bounds): At n=1000: kernel 'k', line 3: "
+            "DIR/reference.cu: the reference kernel is not correct (out_of_bounds): At n=1000: kernel 'k', line 3: "
             "thread (232,0,0) of block (3,0,0) reads 4 bytes out of bounds, just behind 'x' (4000 bytes)");
   Write("reference.cu", "extern \"C\" void launch(const float*, const float*, float*, int) {}\n");
-  EXPECT_EQ(Message(),
-            "DIR/reference.cu: the reference kernel is not right (no_launch): At n=1000: the launch function launches "
-            "no kernel.");
+  EXPECT_EQ(
+      Message(),
+      "DIR/reference.cu: the reference kernel is not correct (no_launch): At n=1000: the launch function launches "
+      "no kernel.");
 }
 
 TEST_F(BrokenProblemTest, ReferenceThatIsWrongWithoutAnOracle) {
   fs::remove(folder_ / "oracle.cc");
   Write("reference.cu", kKernel + "  if (i <= n) out[i] = 2.0f * x[i] + y[i];\n}\n" + kLaunch);
   EXPECT_EQ(Message(),
-            "DIR/reference.cu: the reference kernel is not right (out_of_bounds): At n=1000: kernel 'k', line 3: "
+            "DIR/reference.cu: the reference kernel is not correct (out_of_bounds): At n=1000: kernel 'k', line 3: "
             "thread (232,0,0) of block (3,0,0) reads 4 bytes out of bounds, just behind 'x' (4000 bytes)");
 }
 

@@ -14,6 +14,7 @@
 #include "evaluator_shared/compiler.h"
 #include "evaluator_shared/nvcc_compile.h"
 #include "fake_toolkit.h"
+#include "fixtures/virtual_sleep.h"
 
 namespace kgrpo::evaluator {
 namespace {
@@ -33,7 +34,7 @@ CompileOutcome Outcome(const std::string& object) {
 }
 
 CompileKey Key(const std::string& source) {
-  return {source, "entry", "fast", "flags", "nvcc 13.0", "sm_90", "policy", "judge"};
+  return {source, "entry", "fast", "flags", "nvcc 13.0", "sm_90", "policy", "evaluator"};
 }
 
 class CompileCacheTest : public testing::Test {
@@ -87,7 +88,7 @@ TEST_F(CompileCacheTest, EachPartOfTheKeyCounts) {
   cache.Keep(Key("a"), Outcome("object"));
   for (std::string CompileKey::*part :
        {&CompileKey::source, &CompileKey::entry, &CompileKey::route, &CompileKey::flags, &CompileKey::compiler,
-        &CompileKey::architecture, &CompileKey::policy, &CompileKey::judge}) {
+        &CompileKey::architecture, &CompileKey::policy, &CompileKey::evaluator}) {
     CompileKey other = Key("a");
     other.*part += " ";
     EXPECT_FALSE(cache.Find(other).has_value()) << other.*part;
@@ -151,14 +152,13 @@ TEST_F(CompileCacheTest, AFileInUseIsWaitedForAndKept) {
   ASSERT_EQ(sqlite3_open(file_.c_str(), &other), SQLITE_OK);
   ASSERT_EQ(sqlite3_exec(other, "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE", nullptr, nullptr, nullptr),
             SQLITE_OK);
-  std::thread opener([this] {
-    CompileCache cache(file_);
-    EXPECT_TRUE(cache.Find(Key("a")).has_value());
+  const VirtualSleep leaves(std::chrono::milliseconds(200), [other] {
+    sqlite3_exec(other, "COMMIT", nullptr, nullptr, nullptr);
+    sqlite3_close(other);
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  sqlite3_exec(other, "COMMIT", nullptr, nullptr, nullptr);
-  sqlite3_close(other);
-  opener.join();
+  CompileCache cache(file_);
+  EXPECT_TRUE(leaves.over()) << "it was not in use";
+  EXPECT_TRUE(cache.Find(Key("a")).has_value());
   EXPECT_FALSE(fs::exists(file_ + ".damaged"));
 }
 

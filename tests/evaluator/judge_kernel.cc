@@ -1,5 +1,5 @@
 // judge_kernel: judges one kernel by hand through the evaluator's C++ interface, with wall-clock times of each
-// judgement.
+// evaluation.
 //
 //   judge_kernel PROBLEM_DIRECTORY [KERNEL.cu] [--nvcc] [--thorough] [--repeat N]
 //
@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
     for (int i = 1; i < argc; ++i) {
       const std::string argument = argv[i];
       if (argument == "--nvcc") {
-        options.judge.route = kgrpo::evaluator::CompileRoute::kNvcc;
+        options.kernel_evaluator.route = kgrpo::evaluator::CompileRoute::kNvcc;
       } else if (argument == "--thorough") {
         thorough = true;
       } else if (argument == "--repeat" && i + 1 < argc) {
@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
       return 2;
     }
     Evaluator evaluator(options);
-    std::printf("%s\n", evaluator.judge().Describe().c_str());
+    std::printf("%s\n", evaluator.kernel_evaluator().Describe().c_str());
     const auto problem = evaluator.Open(directory);
     std::string source = problem->problem().reference_source;
     if (!kernel.empty()) {
@@ -53,15 +53,15 @@ int main(int argc, char** argv) {
     }
     for (int i = 0; i < repeat; ++i) {
       const auto begin = std::chrono::steady_clock::now();
-      const auto judgement =
+      const auto evaluation =
           evaluator.Evaluate(*problem, i == 0 ? source : source + "\n// " + std::to_string(i), {.thorough = thorough});
       const double milliseconds =
           std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
       std::printf("%s: %s (%.1f ms, compile %.1f ms)\n  %s\n", problem->problem().name.c_str(),
-                  judgement.verdict.c_str(), milliseconds, 1e3 * judgement.compile_seconds,
-                  judgement.diagnosis.c_str());
+                  evaluation.verdict.c_str(), milliseconds, 1e3 * evaluation.compile_seconds,
+                  evaluation.diagnosis.c_str());
       if (i + 1 < repeat) continue;
-      for (const auto& [name, value] : judgement.metrics) std::printf("  %s %g\n", name.c_str(), value);
+      for (const auto& [name, value] : evaluation.metrics) std::printf("  %s %g\n", name.c_str(), value);
     }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "judge_kernel: %s\n", error.what());

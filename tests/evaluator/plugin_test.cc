@@ -1,4 +1,4 @@
-// evaluator_sim through its ABI alone, as the host uses it: the built plugin, a problem, a judgement, a report.
+// evaluator_sim through its ABI alone, as the host uses it: the built plugin, a problem, an evaluation, a report.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -76,7 +76,7 @@ TEST(EvaluatorSimPlugin, JudgesThroughTheAbi) {
 
   Kept baseline, candidate;
   Check(table->baseline(evaluator, problem, {&baseline, Keep}));
-  EXPECT_EQ(baseline.evaluation.verdict, KGRPO_VERDICT_RIGHT) << baseline.evaluation.diagnosis;
+  EXPECT_EQ(baseline.evaluation.verdict, KGRPO_VERDICT_CORRECT) << baseline.evaluation.diagnosis;
   EXPECT_TRUE(baseline.evaluation.modelled);
   EXPECT_THAT(baseline.evaluation.time_source, testing::HasSubstr("model"));
   EXPECT_GT(baseline.evaluation.seconds, 0);
@@ -104,7 +104,7 @@ TEST(EvaluatorSimPlugin, JudgesThroughTheAbi) {
   const kgrpo_report_request asked = {sizeof asked, info->source, Str("affine.cu"), view.c(), view.c()};
   Check(table->report(evaluator, problem, &asked,
                       {&html, [](void* page, kgrpo_str text) { *static_cast<std::string*>(page) += View(text); }}));
-  EXPECT_THAT(html, testing::HasSubstr("affine.cu for affine: right"));
+  EXPECT_THAT(html, testing::HasSubstr("affine.cu for affine: correct"));
   EXPECT_THAT(html, testing::HasSubstr("sandbox: "));
 
   const std::string source = "extern \"C\" void launch(const float*, const float*, float*, int) {}";
@@ -120,8 +120,8 @@ TEST(EvaluatorSimPlugin, JudgesThroughTheAbi) {
   table->close_problem(evaluator, problem);
   table->destroy(evaluator);
 
-  // Without its judgements a later run judges again, but does not compile again.
-  for (const char* file : {"/judgements.sqlite", "/judgements.sqlite-wal", "/judgements.sqlite-shm"})
+  // Without its evaluations a later run judges again, but does not compile again.
+  for (const char* file : {"/evaluations.sqlite", "/evaluations.sqlite-wal", "/evaluations.sqlite-shm"})
     std::filesystem::remove(cache + file);
   Check(table->create(host, Str("{}"), &evaluator));
   Check(table->open_problem(evaluator, Str(std::string(KGRPO_SOURCE_DIR) + "/tests/evaluator/problems/affine"),

@@ -169,7 +169,7 @@ TEST(Comparison, NamesWhatWasNotWritten) {
   EXPECT_EQ(CompareFloats({poison, poison, poison, poison}, {1, 2, 3, 4}, {0, 0}).sentence, "out was never written");
   EXPECT_EQ(CompareFloats({1, 2, poison, 4}, {1, 2, 3, 4}, {0, 0}).sentence,
             "1 of 4 elements of out were never written, the first is out[1][0]");
-  EXPECT_NE(CompareFloats({5, 5, 5, 5}, {1, 2, 3, 4}, {0, 0}).sentence.find("constant where the right one is not"),
+  EXPECT_NE(CompareFloats({5, 5, 5, 5}, {1, 2, 3, 4}, {0, 0}).sentence.find("constant where the correct one is not"),
             std::string::npos);
 }
 

@@ -20,7 +20,7 @@ std::vector<double> Rests(size_t rounds, double middle, double width) {
   return rests;
 }
 
-TEST(FirstCall, IsComparedWithTheBaselines) {
+TEST(FirstCall, IsComparedWithTheReferences) {
   const FirstCall first = CompareFirstCalls(Rests(31, 90e-6, 2e-6), Rests(31, 80e-6, 2e-6), kCall);
   EXPECT_NEAR(first.seconds, 10e-6, 1e-9);
   EXPECT_FALSE(first.does_others);
@@ -38,7 +38,7 @@ TEST(FirstCall, IsNotFoundInNoise) {
 }
 
 // A reference whose own batches vary by more than what is looked for tells nothing.
-TEST(FirstCall, IsNotFoundInTheBaselinesNoise) {
+TEST(FirstCall, IsNotFoundInTheReferencesNoise) {
   EXPECT_FALSE(CompareFirstCalls(Rests(12, 80e-6, 2e-6), Rests(12, -300e-6, 2000e-6), kCall).does_others);
 }
 

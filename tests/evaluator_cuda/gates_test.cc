@@ -1,4 +1,4 @@
-// The judge's side of the gates, with the test in the worker's and the device's place.
+// The evaluator's side of the gates, with the test in the worker's and the device's place.
 #include "evaluator_cuda/gates.h"
 
 #include <fcntl.h>
@@ -54,7 +54,7 @@ TEST(GatesTest, OpensTheGatesOfTheLastPlanOnly) {
   EXPECT_LT(worker.Open(0), second);
 }
 
-// Whatever a worker's process tries with the memory that it was given: the judge alone opens its gates, before and
+// Whatever a worker's process tries with the memory that it was given: the evaluator alone opens its gates, before and
 // after the others have it.
 TEST(GatesTest, NobodyElseOpensThem) {
   Gates gates;
@@ -84,10 +84,10 @@ TEST(GatesTest, NobodyElseOpensThem) {
   EXPECT_LT(worker.Open(0), sequence);
   EXPECT_LT(worker.Open(1), sequence);
   gates.Open(1);
-  EXPECT_EQ(worker.Open(1), sequence) << "the judge still can";
+  EXPECT_EQ(worker.Open(1), sequence) << "the evaluator still can";
 }
 
-TEST(GatesTest, TheJudgeCannotBeMadeToReadWhereNothingIs) {
+TEST(GatesTest, TheEvaluatorCannotBeMadeToReadWhereNothingIs) {
   const Gates gates;
   if (!gates.sealed()) GTEST_SKIP() << "this system cannot seal memory against later writers";
   EXPECT_NE(ftruncate(gates.reached_descriptor(), 0), 0);

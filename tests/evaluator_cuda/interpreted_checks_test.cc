@@ -82,8 +82,8 @@ const char* const kPlain =
     "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i < n) out[i] = 2.0f * x[i] + y[i];\n";
 
 TEST(InterpretedChecks, FindWhatADeviceLetsPass) {
-  const InterpretedFinding right = Interpret(Affine(kPlain));
-  EXPECT_EQ(right.trouble.code, "") << right.trouble.sentence;
+  const InterpretedFinding correct = Interpret(Affine(kPlain));
+  EXPECT_EQ(correct.trouble.code, "") << correct.trouble.sentence;
   const InterpretedFinding unset =
       Interpret(Affine("  __shared__ float never[256];\n  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
                        "  if (i < n) out[i] = 2.0f * x[i] + y[i] + 0.0f * ((volatile float*)never)[threadIdx.x];\n"));
@@ -118,7 +118,7 @@ std::string HalfSet(const std::string& result) {
       result + ";\n");
 }
 
-// Nobody says here what is right. Vectors of which some elements are nobody's are no finding where these change
+// Nobody says here what is correct. Vectors of which some elements are nobody's are no finding where these change
 // nothing.
 TEST(InterpretedChecks, HalfSetVectorsAreFoundWhereAnythingDependsOnTheRest) {
   const InterpretedFinding unused = Interpret(HalfSet("2.0f * a + b"));
@@ -163,14 +163,14 @@ TEST(InterpretedChecks, PinnedHostMemoryAccusesNobody) {
 // More candidates than threads: each gets its own finding.
 TEST(InterpretedChecks, ManyAtOnceOnFewThreads) {
   Bench bench;
-  const evaluator::CompiledKernel right = bench.Compile(Affine(kPlain));
+  const evaluator::CompiledKernel correct = bench.Compile(Affine(kPlain));
   const evaluator::CompiledKernel beyond = bench.Compile(
       Affine("  int i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i <= n) out[i] = 2.0f * x[i] + y[i];\n"));
   InterpretedChecks checks(bench.sandbox, bench.helpers, "h100", 2, {});
   std::vector<InterpretedChecks::Running> findings;
   findings.reserve(12);
   for (int i = 0; i < 12; ++i) {
-    findings.push_back(checks.Start(bench.problem, i % 3 == 0 ? beyond : right,
+    findings.push_back(checks.Start(bench.problem, i % 3 == 0 ? beyond : correct,
                                     evaluator::CorrectnessCases(bench.problem, static_cast<uint64_t>(i), 1), nullptr));
   }
   for (size_t i = 0; i < findings.size(); ++i)

@@ -1,5 +1,5 @@
 // evaluator_cuda/profiler.h with a program in ncu's place: how it is found, how it is called, and what becomes of its
-// complaints. The real one needs a GPU (judge_gpu_test.cc).
+// complaints. The real one needs a GPU (device_evaluator_gpu_test.cc).
 #include "evaluator_cuda/profiler.h"
 
 #include <gmock/gmock.h>

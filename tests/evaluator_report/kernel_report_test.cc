@@ -18,10 +18,10 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-Evaluation Right(double seconds) {
+Evaluation Correct(double seconds) {
   Evaluation evaluation;
   evaluation.compiled = evaluation.correct = true;
-  evaluation.verdict = "right";
+  evaluation.verdict = "correct";
   evaluation.seconds = evaluation.seconds_low = evaluation.seconds_high = seconds;
   evaluation.modelled = true;
   evaluation.time_source = "H100 model";
@@ -30,7 +30,8 @@ Evaluation Right(double seconds) {
 
 // As evaluator_sim tells of a kernel.
 KernelReport Modelled() {
-  KernelReport report{"scale", "mine.cu", "// first\nout[i] = 2 * x[i];\n", Right(1e-4), Right(2e-4), "device: H100\n"};
+  KernelReport report{"scale",       "mine.cu",     "// first\nout[i] = 2 * x[i];\n",
+                      Correct(1e-4), Correct(2e-4), "device: H100\n"};
   report.candidate.diagnosis = "bound by DRAM traffic";
   report.candidate.metrics = {{"modelled_seconds", 1e-4},
                               {"seconds/dram", 8e-5},
@@ -61,7 +62,7 @@ KernelReport Modelled() {
 
 // As evaluator_cuda measures one, without a profile.
 KernelReport Measured() {
-  KernelReport report{"scale", "mine.cu", "code\n", Right(1e-4), Right(2e-4), ""};
+  KernelReport report{"scale", "mine.cu", "code\n", Correct(1e-4), Correct(2e-4), ""};
   for (Evaluation* evaluation : {&report.candidate, &report.baseline}) {
     evaluation->modelled = false;
     evaluation->time_source = "NVIDIA H100 80GB HBM3";
@@ -92,7 +93,7 @@ std::vector<std::string> TagsOf(const std::string& html) {
 
 TEST(KernelReportTest, SaysVerdictTimesAndWhereTheTimeGoes) {
   const std::string html = KernelReportHtml(Modelled());
-  EXPECT_THAT(html, HasSubstr("<span class=\"verdict right\">right</span>"));
+  EXPECT_THAT(html, HasSubstr("<span class=\"verdict correct\">correct</span>"));
   EXPECT_THAT(html, HasSubstr("bound by DRAM traffic"));
   EXPECT_THAT(html, HasSubstr("<b>100 us</b>"));
   EXPECT_THAT(html, HasSubstr("<b>200 us</b>"));

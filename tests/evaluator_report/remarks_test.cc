@@ -58,7 +58,7 @@ TEST(DeclaredMetricsTest, AreShownInGroupsWithUnits) {
             "Machine code: registers a thread, k<int> 30; registers spilled 0 B\n"
             "Roofline: needed traffic 3.02 TB/s\n"
             "Cross-checks: first call of a batch longer by -2 us; same bits when called twice yes\n"
-            "The judgement itself: timing 2 s\n"
+            "The evaluation itself: timing 2 s\n"
             "By source line: line 12 16 sectors a request\n"
             "Other: strange 1");
   EXPECT_EQ(FormatMetric("l2_bytes", 65606997.3, &Names()), "65.6 MB");

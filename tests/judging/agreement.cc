@@ -12,7 +12,7 @@ const std::vector<Equivalence>& Equivalences() {
   static const std::string kInterpreted = "the interpreter's checks see what a GPU may get away with or not";
   static const std::string kOrder = "the interpreter runs streams in order and has no clock of its own";
   static const std::string kTiming =
-      "work left out at the timing size: the judges look at times and outputs in another "
+      "work left out at the timing size: the evaluators look at times and outputs in another "
       "order, and model or measure the time";
   static const std::string kLong = "all of it would have to be interpreted to give it a time, and it is too much";
   static const std::string kPlace =
@@ -30,33 +30,33 @@ const std::vector<Equivalence>& Equivalences() {
       {"wrong", "out_of_bounds", kLooksOn},
       {"wrong", "uninitialised", kLooksOn},
       {"wrong", "race", kLooksOn},
-      {"race", "right", kInterpreted},
+      {"race", "correct", kInterpreted},
       {"race", "wrong", kInterpreted},
       {"race", "non_deterministic", kInterpreted},
       {"race", "input_modified", kInterpreted},
-      {"uninitialised", "right", kInterpreted},
+      {"uninitialised", "correct", kInterpreted},
       {"uninitialised", "wrong", kInterpreted},
       {"uninitialised", "non_deterministic", kInterpreted},
-      {"divergent", "right", kInterpreted},
+      {"divergent", "correct", kInterpreted},
       {"divergent", "wrong", kInterpreted},
       {"divergent", "timeout", kInterpreted},
-      {"right", "unsynchronised", kOrder},
-      {"right", "hidden_work", kOrder},
-      {"right", "unfinished", kOrder},
-      {"right", "interference", kOrder},
+      {"correct", "unsynchronised", kOrder},
+      {"correct", "hidden_work", kOrder},
+      {"correct", "unfinished", kOrder},
+      {"correct", "interference", kOrder},
       {"no_launch", "wrong", kTiming},
       {"no_launch", "implausible", kTiming},
       {"wrong", "implausible", kTiming},
       {"implausible", "wrong", kTiming},
-      {"not_timed", "right", kLong},
+      {"not_timed", "correct", kLong},
       {"not_timed", "wrong", kLong},
-      {"out_of_bounds", "right", kPlace},
+      {"out_of_bounds", "correct", kPlace},
       {"out_of_bounds", "wrong", kPlace},
       {"out_of_bounds", "input_modified", kPlace},
       {"unsupported", kAny, kLacking},
-      {"non_deterministic", "right", kBits},
+      {"non_deterministic", "correct", kBits},
       {"non_deterministic", "wrong", kBits},
-      {"right", "forbidden", kOthers},
+      {"correct", "forbidden", kOthers},
       {"crash", "forbidden", kEnd},
       {"forbidden", "crash", kEnd},
   };

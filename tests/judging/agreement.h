@@ -1,4 +1,4 @@
-// Which verdicts of the two judges say the same of a kernel, and where they may differ by nature. Shared by
+// Which verdicts of the two evaluators say the same of a kernel, and where they may differ by nature. Shared by
 // sim_test.cc, which holds the catalogue's first lines against it, and gpu_test.cc, which holds verdicts against it.
 #ifndef KGRPO_TESTS_JUDGING_AGREEMENT_H
 #define KGRPO_TESTS_JUDGING_AGREEMENT_H
@@ -9,7 +9,7 @@
 
 namespace kgrpo::judging {
 
-// A pair of verdicts on one kernel that both judges may be right to give.
+// A pair of verdicts on one kernel that both evaluators may be right to give.
 struct Equivalence {
   std::string sim, cuda;
   std::string why;
@@ -18,7 +18,7 @@ struct Equivalence {
 // All pairs but those of a verdict with itself.
 const std::vector<Equivalence>& Equivalences();
 
-// Why the judge without a GPU may say `sim` where the one with a GPU says `cuda`; "the same" for the same verdict;
+// Why the evaluator without a GPU may say `sim` where the one with a GPU says `cuda`; "the same" for the same verdict;
 // nothing where they contradict each other.
 std::optional<std::string> WhyTheyMaySay(const std::string& sim, const std::string& cuda);
 

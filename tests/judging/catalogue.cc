@@ -23,17 +23,17 @@ std::vector<std::string> Words(const std::string& text) {
   return words;
 }
 
-// The docs' verdicts and the GPU judge's own.
+// The docs' verdicts and the GPU evaluator's own.
 void CheckVerdicts(const std::vector<std::string>& verdicts) {
   static const std::set<std::string> kKnown = {
-      "right",       "not_compiled",   "forbidden",     "unsupported",    "invalid_launch", "no_launch",
+      "correct",     "not_compiled",   "forbidden",     "unsupported",    "invalid_launch", "no_launch",
       "crash",       "timeout",        "out_of_memory", "out_of_bounds",  "misaligned",     "trap",
       "race",        "uninitialised",  "divergent",     "input_modified", "wrong",          "non_deterministic",
       "implausible", "unsynchronised", "hidden_work",   "unfinished",     "interference",   "device_fault",
       "not_timed"};
   if (verdicts.empty()) throw std::runtime_error("a verdict is missing");
   for (const std::string& verdict : verdicts) {
-    if (kKnown.count(verdict) == 0) throw std::runtime_error("no judge says \"" + verdict + "\"");
+    if (kKnown.count(verdict) == 0) throw std::runtime_error("no evaluator says \"" + verdict + "\"");
   }
 }
 
@@ -164,55 +164,56 @@ std::string TestName(const Entry& entry) {
   return name;
 }
 
-std::string Amiss(const Entry& entry, const std::string& judge, const evaluator::Judgement& judgement, double speedup) {
-  const std::vector<std::string>& wanted = entry.verdicts.at(judge);
+std::string Amiss(const Entry& entry, const std::string& evaluator, const evaluator::KernelEvaluation& evaluation,
+                  double speedup) {
+  const std::vector<std::string>& wanted = entry.verdicts.at(evaluator);
   std::ostringstream text;
-  if (std::find(wanted.begin(), wanted.end(), judgement.verdict) == wanted.end()) {
-    text << "the verdict is " << judgement.verdict << ", not";
+  if (std::find(wanted.begin(), wanted.end(), evaluation.verdict) == wanted.end()) {
+    text << "the verdict is " << evaluation.verdict << ", not";
     for (const std::string& verdict : wanted) text << " " << verdict;
     text << ". ";
   }
-  if (judgement.correct != (judgement.verdict == "right")) text << "`correct` does not agree with the verdict. ";
-  if (!judgement.correct && judgement.seconds != 0) text << "it has a time though it is not right. ";
-  if (judgement.correct && entry.most_speedup) {
+  if (evaluation.correct != (evaluation.verdict == "correct")) text << "`correct` does not agree with the verdict. ";
+  if (!evaluation.correct && evaluation.seconds != 0) text << "it has a time though it is not correct. ";
+  if (evaluation.correct && entry.most_speedup) {
     if (!(speedup > 0)) text << "its speedup is not known. ";
     if (speedup > *entry.most_speedup)
       text << "its speedup is " << speedup << ", above " << *entry.most_speedup << ". ";
   }
-  if (judgement.correct && judge == "sim") {
-    if (entry.least_seconds && judgement.seconds < *entry.least_seconds)
-      text << "it is modelled at " << judgement.seconds << " s, less than " << *entry.least_seconds << ". ";
-    if (entry.most_seconds && judgement.seconds > *entry.most_seconds)
-      text << "it is modelled at " << judgement.seconds << " s, more than " << *entry.most_seconds << ". ";
+  if (evaluation.correct && evaluator == "sim") {
+    if (entry.least_seconds && evaluation.seconds < *entry.least_seconds)
+      text << "it is modelled at " << evaluation.seconds << " s, less than " << *entry.least_seconds << ". ";
+    if (entry.most_seconds && evaluation.seconds > *entry.most_seconds)
+      text << "it is modelled at " << evaluation.seconds << " s, more than " << *entry.most_seconds << ". ";
   }
   for (const std::string& never : entry.never) {
-    if (judgement.diagnosis.find(never) != std::string::npos) text << "the diagnosis holds \"" << never << "\". ";
+    if (evaluation.diagnosis.find(never) != std::string::npos) text << "the diagnosis holds \"" << never << "\". ";
   }
   for (const std::string& says : entry.says) {
-    if (judge == "sim" && judgement.diagnosis.find(says) == std::string::npos)
+    if (evaluator == "sim" && evaluation.diagnosis.find(says) == std::string::npos)
       text << "the diagnosis does not say \"" << says << "\". ";
   }
   // What comes from a candidate is quoted, and drives no terminal.
-  std::istringstream lines(judgement.diagnosis);
+  std::istringstream lines(evaluation.diagnosis);
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
     if (std::any_of(line.begin(), line.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }))
       text << "the diagnosis holds a control character. ";
-    if (judgement.verdict == "not_compiled" && number > 1 && line.rfind("| ", 0) != 0 &&
+    if (evaluation.verdict == "not_compiled" && number > 1 && line.rfind("| ", 0) != 0 &&
         line.rfind("The problem asks for ", 0) != 0)
       text << "the diagnosis has a line that is not quoted. ";
   }
   const std::string amiss = text.str();
-  return amiss.empty() ? "" : amiss + "The diagnosis: " + judgement.diagnosis;
+  return amiss.empty() ? "" : amiss + "The diagnosis: " + evaluation.diagnosis;
 }
 
-std::string AmissInFinding(const Entry& entry, const evaluator::Judgement& judgement) {
+std::string AmissInFinding(const Entry& entry, const evaluator::KernelEvaluation& evaluation) {
   static const std::regex kLine("line (\\d+)"), kThread("(thread \\([0-9,]+\\) of block \\([0-9,]+\\))");
-  const std::string& said = judgement.diagnosis;
+  const std::string& said = evaluation.diagnosis;
   const Wanted& wanted = entry.wanted;
   std::ostringstream text;
   const std::string& verdict = entry.verdicts.at("sim").front();
-  if (judgement.verdict != verdict) text << "the verdict is " << judgement.verdict << ", not " << verdict << ". ";
+  if (evaluation.verdict != verdict) text << "the verdict is " << evaluation.verdict << ", not " << verdict << ". ";
   if (said.find("kernel '" + wanted.kernel + "', line ") == std::string::npos)
     text << "it does not name kernel " << wanted.kernel << " and a line. ";
   for (const std::string& part : wanted.texts) {

@@ -1,7 +1,7 @@
-// Every kernel of the catalogue through both judges, every bug through the one on a GPU, and after each that the one on
-// a GPU does not find right the reference, which must be unharmed; then every reference kernel. What each judge says is
-// held against the kernel's first lines, and the two against each other (agreement.h). Skipped where there is no GPU.
-// One kernel:
+// Every kernel of the catalogue through both evaluators, every bug through the one on a GPU, and after each that the
+// one on a GPU does not find correct the reference, which must be unharmed; then every reference kernel. What each
+// evaluator says is held against the kernel's first lines, and the two against each other (agreement.h). Skipped where
+// there is no GPU. One kernel:
 // --gtest_filter='*/cheats_01_side_stream'; parts of them all: GTEST_TOTAL_SHARDS and GTEST_SHARD_INDEX.
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/error.h>
@@ -17,20 +17,20 @@
 
 #include "agreement.h"
 #include "catalogue.h"
-#include "evaluator_cuda/judge.h"
-#include "evaluator_sim/judge.h"
+#include "evaluator_cuda/device_evaluator.h"
+#include "evaluator_sim/kernel_evaluator.h"
 
 namespace kgrpo::judging {
 namespace {
 
-using evaluator::Judgement;
+using evaluator::KernelEvaluation;
 
 constexpr uint64_t kKey = 0x6a3f8d21c4b57e09;  // of the inputs: nothing that a kernel would guess
 
-// A judge and the problems that were opened for it.
-template <typename Judge, typename OpenProblem>
+// An evaluator and the problems that were opened for it.
+template <typename Evaluator, typename OpenProblem>
 struct Bench {
-  std::unique_ptr<Judge> judge;
+  std::unique_ptr<Evaluator> evaluator;
   std::map<std::string, std::unique_ptr<OpenProblem>> problems;
   std::string cache_directory;
 
@@ -39,39 +39,39 @@ struct Bench {
     if (!problem) problem = std::make_unique<OpenProblem>(directory, cache_directory);
     return *problem;
   }
-  Judgement Evaluate(const std::string& directory, const std::string& source) {
-    return judge->Evaluate(Problem(directory), source, kKey, false);
+  KernelEvaluation Evaluate(const std::string& directory, const std::string& source) {
+    return evaluator->Evaluate(Problem(directory), source, kKey, false);
   }
 };
 
-// What a judge says, or that it gave up: no candidate may make it do that.
+// What an evaluator says, or that it gave up: no candidate may make it do that.
 struct Said {
-  Judgement judgement;
+  KernelEvaluation evaluation;
   std::string gave_up;
 };
 
 class JudgingGpuTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    if (cuda_.judge || !missing_.empty()) return;
+    if (cuda_.evaluator || !missing_.empty()) return;
     const std::string directory = testing::TempDir() + "/judging_gpu_test_" + std::to_string(getpid());
     std::filesystem::create_directories(directory);
     cuda_.cache_directory = sim_.cache_directory = directory;
-    evaluator_cuda::Judge::Options options;
+    evaluator_cuda::DeviceEvaluator::Options options;
     options.call_seconds = 3;
     options.compile_seconds = 20;
     options.timing.memory_bytes = uint64_t{512} << 20;
     try {
-      cuda_.judge = std::make_unique<evaluator_cuda::Judge>(options);
+      cuda_.evaluator = std::make_unique<evaluator_cuda::DeviceEvaluator>(options);
     } catch (const Error& error) {
       missing_ = error.what();
       return;
     }
-    evaluator_sim::Judge::Options sim_options;  // as sim_test.cc has them
+    evaluator_sim::KernelEvaluator::Options sim_options;  // as sim_test.cc has them
     sim_options.host_seconds = 2;
     sim_options.warp_instructions = 30'000'000;
     sim_options.compile_seconds = 20;
-    sim_.judge = std::make_unique<evaluator_sim::Judge>(sim_options);
+    sim_.evaluator = std::make_unique<evaluator_sim::KernelEvaluator>(sim_options);
   }
   static void TearDownTestSuite() {
     sim_seconds_.clear();
@@ -81,7 +81,7 @@ class JudgingGpuTest : public testing::Test {
     if (!directory.empty()) std::filesystem::remove_all(directory);
   }
   void SetUp() override {
-    if (cuda_.judge) return;
+    if (cuda_.evaluator) return;
     if (missing_.find("needs an NVIDIA GPU") == std::string::npos) FAIL() << missing_;
     GTEST_SKIP() << missing_;
   }
@@ -90,10 +90,10 @@ class JudgingGpuTest : public testing::Test {
   static Said Ask(AnyBench& bench, const std::string& directory, const std::string& source) {
     Said said;
     try {
-      said.judgement = bench.Evaluate(directory, source);
+      said.evaluation = bench.Evaluate(directory, source);
     } catch (const std::exception& error) {
-      said.gave_up = std::string("the judge gave up: ") + error.what();
-      said.judgement.verdict = "none";
+      said.gave_up = std::string("the evaluator gave up: ") + error.what();
+      said.evaluation.verdict = "none";
     }
     return said;
   }
@@ -105,7 +105,7 @@ class JudgingGpuTest : public testing::Test {
     *sim = other.get();
   }
 
-  // Of the reference over what took `seconds`, as the judge without a GPU models both.
+  // Of the reference over what took `seconds`, as the evaluator without a GPU models both.
   static double SimSpeedup(const std::string& directory, double seconds) {
     double& reference = sim_seconds_[directory];
     if (reference == 0)
@@ -113,14 +113,14 @@ class JudgingGpuTest : public testing::Test {
     return reference / seconds;
   }
 
-  static Bench<evaluator_cuda::Judge, evaluator_cuda::OpenProblem> cuda_;
-  static Bench<evaluator_sim::Judge, evaluator_sim::OpenProblem> sim_;
+  static Bench<evaluator_cuda::DeviceEvaluator, evaluator_cuda::OpenProblem> cuda_;
+  static Bench<evaluator_sim::KernelEvaluator, evaluator_sim::OpenProblem> sim_;
   static std::map<std::string, double> sim_seconds_;
   static std::string missing_;
 };
 
-Bench<evaluator_cuda::Judge, evaluator_cuda::OpenProblem> JudgingGpuTest::cuda_;
-Bench<evaluator_sim::Judge, evaluator_sim::OpenProblem> JudgingGpuTest::sim_;
+Bench<evaluator_cuda::DeviceEvaluator, evaluator_cuda::OpenProblem> JudgingGpuTest::cuda_;
+Bench<evaluator_sim::KernelEvaluator, evaluator_sim::OpenProblem> JudgingGpuTest::sim_;
 std::map<std::string, double> JudgingGpuTest::sim_seconds_;
 std::string JudgingGpuTest::missing_;
 
@@ -128,32 +128,32 @@ class JudgingGpuKernelTest : public JudgingGpuTest, public testing::WithParamInt
 
 TEST_P(JudgingGpuKernelTest, SaysWhatTheFileSays) {
   const Entry& entry = GetParam();
-  if (entry.needs_namespaces && cuda_.judge->Describe().find("mount namespaces") == std::string::npos)
-    GTEST_SKIP() << "this machine's sandbox has no namespaces: " << cuda_.judge->Describe();
+  if (entry.needs_namespaces && cuda_.evaluator->Describe().find("mount namespaces") == std::string::npos)
+    GTEST_SKIP() << "this machine's sandbox has no namespaces: " << cuda_.evaluator->Describe();
   Said cuda, sim;
   AskBoth(entry.problem, entry.source, &cuda, &sim);
-  const std::string& verdict = cuda.judgement.verdict;
-  if (verdict != "right") {
+  const std::string& verdict = cuda.evaluation.verdict;
+  if (verdict != "correct") {
     const Said after = Ask(cuda_, entry.problem, cuda_.Problem(entry.problem).problem.reference_source);
-    EXPECT_EQ(after.judgement.verdict, "right")
-        << "the reference after " << verdict << ": " << after.judgement.diagnosis << after.gave_up;
+    EXPECT_EQ(after.evaluation.verdict, "correct")
+        << "the reference after " << verdict << ": " << after.evaluation.diagnosis << after.gave_up;
   }
 
   const double sim_speedup =
-      sim.judgement.correct && entry.most_speedup ? SimSpeedup(entry.problem, sim.judgement.seconds) : 0;
-  const std::string sim_amiss = sim.gave_up.empty() ? Amiss(entry, "sim", sim.judgement, sim_speedup) : sim.gave_up;
+      sim.evaluation.correct && entry.most_speedup ? SimSpeedup(entry.problem, sim.evaluation.seconds) : 0;
+  const std::string sim_amiss = sim.gave_up.empty() ? Amiss(entry, "sim", sim.evaluation, sim_speedup) : sim.gave_up;
   if (entry.open.empty()) EXPECT_EQ(sim_amiss, "") << "(without a GPU)";  // else sim_test says when it is seen to
   if (entry.differ.empty() && entry.open.empty() && cuda.gave_up.empty() && sim.gave_up.empty()) {
-    EXPECT_TRUE(WhyTheyMaySay(sim.judgement.verdict, verdict))
-        << "the judges contradict each other: on a GPU " << verdict << ": " << cuda.judgement.diagnosis
-        << "\nwithout: " << sim.judgement.verdict << ": " << sim.judgement.diagnosis;
+    EXPECT_TRUE(WhyTheyMaySay(sim.evaluation.verdict, verdict))
+        << "the evaluators contradict each other: on a GPU " << verdict << ": " << cuda.evaluation.diagnosis
+        << "\nwithout: " << sim.evaluation.verdict << ": " << sim.evaluation.diagnosis;
   }
 
   double speedup = 0;
-  for (const auto& [name, value] : cuda.judgement.metrics) {
+  for (const auto& [name, value] : cuda.evaluation.metrics) {
     if (name == "speedup") speedup = value;
   }
-  const std::string amiss = cuda.gave_up.empty() ? Amiss(entry, "cuda", cuda.judgement, speedup) : cuda.gave_up;
+  const std::string amiss = cuda.gave_up.empty() ? Amiss(entry, "cuda", cuda.evaluation, speedup) : cuda.gave_up;
   EXPECT_EQ(amiss, "");
 }
 
@@ -167,7 +167,7 @@ TEST_P(JudgingGpuBugTest, IsFoundAsTheFileSays) {
   const Entry& entry = GetParam();
   const Said cuda = Ask(cuda_, entry.problem, entry.source);
   EXPECT_EQ(cuda.gave_up, "");
-  EXPECT_EQ(AmissInFinding(entry, cuda.judgement), "");
+  EXPECT_EQ(AmissInFinding(entry, cuda.evaluation), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Bug, JudgingGpuBugTest, testing::ValuesIn(Bugs()),
@@ -175,12 +175,12 @@ INSTANTIATE_TEST_SUITE_P(Bug, JudgingGpuBugTest, testing::ValuesIn(Bugs()),
 
 class JudgingGpuReferenceTest : public JudgingGpuTest, public testing::WithParamInterface<std::string> {};
 
-TEST_P(JudgingGpuReferenceTest, IsRightForBoth) {
+TEST_P(JudgingGpuReferenceTest, IsCorrectForBoth) {
   const std::string& directory = GetParam();
   Said cuda, sim;
   AskBoth(directory, cuda_.Problem(directory).problem.reference_source, &cuda, &sim);
-  EXPECT_EQ(cuda.judgement.verdict, "right") << cuda.judgement.diagnosis << cuda.gave_up;
-  EXPECT_EQ(sim.judgement.verdict, "right") << sim.judgement.diagnosis << sim.gave_up;
+  EXPECT_EQ(cuda.evaluation.verdict, "correct") << cuda.evaluation.diagnosis << cuda.gave_up;
+  EXPECT_EQ(sim.evaluation.verdict, "correct") << sim.evaluation.diagnosis << sim.gave_up;
 }
 
 // The shipped problems' folders and the tests' own.

@@ -1,5 +1,5 @@
-// Every kernel of the catalogue, and every bug, through the judge without a GPU. Two threads judge ahead of the tests
-// that will run, since much of a judgement is waiting for compilers and for time limits.
+// Every kernel of the catalogue, and every bug, through the evaluator without a GPU. Two threads judge ahead of the
+// tests that will run, since much of an evaluation is waiting for compilers and for time limits.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -15,18 +15,18 @@
 
 #include "agreement.h"
 #include "catalogue.h"
-#include "evaluator_sim/judge.h"
+#include "evaluator_sim/kernel_evaluator.h"
 
 namespace kgrpo::judging {
 namespace {
 
-using evaluator::Judgement;
-using evaluator_sim::Judge;
+using evaluator::KernelEvaluation;
+using evaluator_sim::KernelEvaluator;
 using evaluator_sim::OpenProblem;
 
 constexpr uint64_t kKey = 0x6a3f8d21c4b57e09;  // of the inputs: nothing that a kernel would guess
 
-// The catalogue and the bugs: one suite, which shares one judge.
+// The catalogue and the bugs: one suite, which shares one evaluator.
 const std::vector<Entry>& All() {
   static const std::vector<Entry> kEntries = [] {
     std::vector<Entry> entries = Catalogue();
@@ -41,12 +41,12 @@ class JudgingSimTest : public testing::TestWithParam<Entry> {
   static void SetUpTestSuite() {
     cache_directory_ = testing::TempDir() + "/judging_sim_test_" + std::to_string(getpid());
     std::filesystem::create_directories(cache_directory_);
-    Judge::Options options;
+    KernelEvaluator::Options options;
     options.host_seconds = 2;
     options.warp_instructions = 30'000'000;
     options.compile_seconds = 20;
     options.concurrency = 3;  // those below and the references
-    judge_ = new Judge(options);
+    evaluator_ = new KernelEvaluator(options);
     std::set<std::string> wanted;
     const testing::UnitTest& all = *testing::UnitTest::GetInstance();
     for (int i = 0; i < all.total_test_suite_count(); ++i) {
@@ -59,8 +59,8 @@ class JudgingSimTest : public testing::TestWithParam<Entry> {
     for (const Entry& entry : All()) {
       if (wanted.count(TestName(entry)) == 0) continue;
       const OpenProblem& problem = Problem(entry.problem);
-      tasks_.emplace_back([&entry, &problem] { return judge_->Evaluate(problem, entry.source, kKey, false); });
-      judgements_[entry.name] = tasks_.back().get_future();
+      tasks_.emplace_back([&entry, &problem] { return evaluator_->Evaluate(problem, entry.source, kKey, false); });
+      evaluations_[entry.name] = tasks_.back().get_future();
     }
     for (int i = 0; i < 2; ++i) {
       threads_.emplace_back([] {
@@ -70,7 +70,7 @@ class JudgingSimTest : public testing::TestWithParam<Entry> {
   }
   static void TearDownTestSuite() {
     for (std::thread& thread : threads_) thread.join();
-    delete judge_;
+    delete evaluator_;
     problems_.clear();
     reference_seconds_.clear();
     std::filesystem::remove_all(cache_directory_);
@@ -86,14 +86,14 @@ class JudgingSimTest : public testing::TestWithParam<Entry> {
     if (reference_seconds_.count(directory) == 0) {
       const OpenProblem& problem = Problem(directory);
       reference_seconds_[directory] =
-          judge_->Evaluate(problem, problem.problem().reference_source, kKey, false).seconds;
+          evaluator_->Evaluate(problem, problem.problem().reference_source, kKey, false).seconds;
     }
     return reference_seconds_[directory];
   }
 
-  static Judge* judge_;
-  static std::vector<std::packaged_task<Judgement()>> tasks_;
-  static std::map<std::string, std::future<Judgement>> judgements_;  // by entry
+  static KernelEvaluator* evaluator_;
+  static std::vector<std::packaged_task<KernelEvaluation()>> tasks_;
+  static std::map<std::string, std::future<KernelEvaluation>> evaluations_;  // by entry
   static std::atomic<size_t> next_task_;
   static std::vector<std::thread> threads_;
   static std::map<std::string, std::unique_ptr<OpenProblem>> problems_;
@@ -101,9 +101,9 @@ class JudgingSimTest : public testing::TestWithParam<Entry> {
   static std::string cache_directory_;
 };
 
-Judge* JudgingSimTest::judge_ = nullptr;
-std::vector<std::packaged_task<Judgement()>> JudgingSimTest::tasks_;
-std::map<std::string, std::future<Judgement>> JudgingSimTest::judgements_;
+KernelEvaluator* JudgingSimTest::evaluator_ = nullptr;
+std::vector<std::packaged_task<KernelEvaluation()>> JudgingSimTest::tasks_;
+std::map<std::string, std::future<KernelEvaluation>> JudgingSimTest::evaluations_;
 std::atomic<size_t> JudgingSimTest::next_task_{0};
 std::vector<std::thread> JudgingSimTest::threads_;
 std::map<std::string, std::unique_ptr<OpenProblem>> JudgingSimTest::problems_;
@@ -112,17 +112,17 @@ std::string JudgingSimTest::cache_directory_;
 
 TEST_P(JudgingSimTest, SaysWhatTheFileSays) {
   const Entry& entry = GetParam();
-  if (entry.needs_namespaces && judge_->Describe().find("mount namespaces") == std::string::npos)
-    GTEST_SKIP() << "this machine's sandbox has no namespaces: " << judge_->Describe();
-  const Judgement judgement = judgements_.at(entry.name).get();
+  if (entry.needs_namespaces && evaluator_->Describe().find("mount namespaces") == std::string::npos)
+    GTEST_SKIP() << "this machine's sandbox has no namespaces: " << evaluator_->Describe();
+  const KernelEvaluation evaluation = evaluations_.at(entry.name).get();
   const double speedup =
-      judgement.correct && entry.most_speedup ? ReferenceSeconds(entry.problem) / judgement.seconds : 0;
+      evaluation.correct && entry.most_speedup ? ReferenceSeconds(entry.problem) / evaluation.seconds : 0;
   const std::string amiss =
-      entry.wanted.lines.empty() ? Amiss(entry, "sim", judgement, speedup) : AmissInFinding(entry, judgement);
+      entry.wanted.lines.empty() ? Amiss(entry, "sim", evaluation, speedup) : AmissInFinding(entry, evaluation);
   if (entry.open.empty()) {
     EXPECT_EQ(amiss, "");
   } else if (amiss.empty()) {
-    ADD_FAILURE() << "It is seen to now (" << judgement.verdict << "): take out the line `open: sim: " << entry.open
+    ADD_FAILURE() << "It is seen to now (" << evaluation.verdict << "): take out the line `open: sim: " << entry.open
                   << "`";
   } else {
     GTEST_SKIP() << "open: " << entry.open << "\n" << amiss;
@@ -163,13 +163,13 @@ bool Agree(const Entry& entry) {
   return false;
 }
 
-// Every kernel's file lets the judges agree, or says why they need not.
-TEST(JudgingCatalogue, LetsTheJudgesAgree) {
+// Every kernel's file lets the evaluators agree, or says why they need not.
+TEST(JudgingCatalogue, LetsTheEvaluatorsAgree) {
   for (const Entry& entry : Catalogue())
     EXPECT_TRUE(Agree(entry) || !entry.differ.empty()) << entry.name << ": neither agrees nor says why (differ:)";
 }
 
-// No row of the table contradicts itself or is said twice, and a right kernel is not called wrong by either judge
+// No row of the table contradicts itself or is said twice, and a correct kernel is not called wrong by either evaluator
 // alone.
 TEST(JudgingAgreement, TableIsSound) {
   std::set<std::pair<std::string, std::string>> seen;
@@ -178,11 +178,11 @@ TEST(JudgingAgreement, TableIsSound) {
     EXPECT_NE(row.sim, row.cuda);
     EXPECT_FALSE(row.why.empty());
   }
-  EXPECT_FALSE(WhyTheyMaySay("right", "wrong"));
-  EXPECT_FALSE(WhyTheyMaySay("wrong", "right"));
-  EXPECT_FALSE(WhyTheyMaySay("right", "out_of_bounds"));
+  EXPECT_FALSE(WhyTheyMaySay("correct", "wrong"));
+  EXPECT_FALSE(WhyTheyMaySay("wrong", "correct"));
+  EXPECT_FALSE(WhyTheyMaySay("correct", "out_of_bounds"));
   EXPECT_EQ(WhyTheyMaySay("wrong", "wrong"), "the same");
-  EXPECT_TRUE(WhyTheyMaySay("race", "right"));
+  EXPECT_TRUE(WhyTheyMaySay("race", "correct"));
   EXPECT_TRUE(WhyTheyMaySay("unsupported", "wrong"));
 }
 

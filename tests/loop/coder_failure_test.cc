@@ -100,7 +100,7 @@ TEST_F(CoderFailureTest, ARunWithoutASampleEndsAsAFailure) {
   EXPECT_THAT(out.str(), testing::ContainsRegex("; the commonest, [0-9]+ times, is [a-z_]+: the line was cut"));
   EXPECT_THAT(out.str(), HasSubstr("nothing was learned: in no step was a sample left to train on"));
   EXPECT_THAT(out.str(), HasSubstr(": final/ (the model as it was), run.sqlite, rollouts/; kernels/ is "
-                                   "empty: no candidate was both right and faster than its reference\n"));
+                                   "empty: no candidate was both correct and faster than its reference\n"));
   EXPECT_THAT(out.str(), Not(HasSubstr("next: ")));
   EXPECT_TRUE(fs::exists(fs::path(config.output_dir) / "final"));
   EXPECT_EQ(fakes::RunIn(config, true).ExitCode(), 1);  // nor later

@@ -49,7 +49,7 @@ kgrpo_error* OpenProblem(kgrpo_evaluator*, kgrpo_str directory, kgrpo_problem** 
 Evaluation Judge(const kgrpo_problem& problem, const std::string& source) {
   Evaluation evaluation;
   evaluation.compiled = evaluation.correct = true;
-  evaluation.verdict = "right";
+  evaluation.verdict = "correct";
   evaluation.modelled = true;
   evaluation.time_source = "table";
   evaluation.seconds = 1e-3;

@@ -37,8 +37,8 @@ struct Knobs {
   std::atomic<int> coder_reuses_every{0};       // so many answers, about, one comes from a cache; 0: none
   std::atomic<bool> coder_error{false};         // the next request ends with a run-stopping error
   std::atomic<bool> coder_counts{false};        // answers carry a number that no replay would repeat
-  std::atomic<bool> cancel_in_thorough{false};  // thorough judgement meets a user's stop
-  std::atomic<bool> thorough_refutes{false};    // thorough judgement calls every kernel wrong
+  std::atomic<bool> cancel_in_thorough{false};  // thorough evaluation meets a user's stop
+  std::atomic<bool> thorough_refutes{false};    // thorough evaluation calls every kernel wrong
   std::atomic<int> not_finite_at{0};            // the trainer's so many-th update says that numbers are not finite
   std::atomic<bool> forgets_state{false};       // the trainer reads its saved state and makes nothing of it
   std::atomic<bool> cancelled{false};

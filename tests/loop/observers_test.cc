@@ -183,7 +183,7 @@ TEST_F(ObserversTest, TellAStepWithItsRoundsInOrder) {
   trajectory.rounds_done.resize(2);
   trajectory.rounds_done[0].suggestion = "tile";
   trajectory.rounds_done[0].answer.outcome = KGRPO_CODER_OK;
-  trajectory.rounds_done[0].evaluation.emplace().verdict = "right";
+  trajectory.rounds_done[0].evaluation.emplace().verdict = "correct";
   trajectory.rounds_done[0].reward = 1.25;
   trajectory.rounds_done[0].speedup = 2;
   trajectory.rounds_done[1].round = 1;
@@ -196,9 +196,9 @@ TEST_F(ObserversTest, TellAStepWithItsRoundsInOrder) {
   observers_->Checkpoint(3, "step-3", 0.5);
   EXPECT_EQ(observers_->End("finished"), "");
   EXPECT_THAT(recorder->told,
-              ElementsAre("begin r seed 0 steps 10 done 0 resumed 0", "round 3 train 0 0/2 p \"tile\" 0 right 1.25 2",
-                          "round 3 train 0 1/2 p \"\" 2 - 0 0", "round 3 train 1 0/2 p \"tile\" 0 right 1.25 2",
-                          "round 3 train 1 1/2 p \"\" 2 - 0 0", "round 3 heldout 0 0/2 p \"tile\" 0 right 1.25 2",
+              ElementsAre("begin r seed 0 steps 10 done 0 resumed 0", "round 3 train 0 0/2 p \"tile\" 0 correct 1.25 2",
+                          "round 3 train 0 1/2 p \"\" 2 - 0 0", "round 3 train 1 0/2 p \"tile\" 0 correct 1.25 2",
+                          "round 3 train 1 1/2 p \"\" 2 - 0 0", "round 3 heldout 0 0/2 p \"tile\" 0 correct 1.25 2",
                           "step 3 stage 1 t reward 0.5 0: loss 2 1: loss 1", "checkpoint 3 step-3", "end finished"));
   EXPECT_EQ(recorder->threads.size(), 1U);
   EXPECT_FALSE(recorder->threads.contains(std::this_thread::get_id()));

@@ -49,13 +49,13 @@ PromptState State() {
   state.round = 3;
   state.rounds = 4;
   state.last_suggestion = "unroll";
-  state.history = {{1, "vectorise loads", "vectorised, 4 wide", "right", true, 1.25, "bound by DRAM"},
+  state.history = {{1, "vectorise loads", "vectorised, 4 wide", "correct", true, 1.25, "bound by DRAM"},
                    {2, "unroll", "", "not applicable", false, 0, "no loop"}};
   state.current_speedup = 1.25;
   state.current.correct = state.current.compiled = true;
   state.current.seconds = 1.234e-5;
   state.current.diagnosis = "bound by DRAM";
-  state.current.verdict = "right";
+  state.current.verdict = "correct";
   state.metrics = &Registry();
   state.current.metrics = {{"registers", 30},         {"speedup", 1.25},  {"speedup_low", 1.2},
                            {"speedup_high", 1.3},     {"occupancy", 0.5}, {"profile.stalls.long_scoreboard", 0.625},
@@ -75,15 +75,15 @@ TEST(PromptTemplateTest, RendersEveryVariable) {
   EXPECT_EQ(Render("{{code_b}} {{last_suggestion}} {{round}}/{{rounds}} {{rounds_left}}"), "B unroll 3/4 1");
   EXPECT_EQ(Render("{{#history}}{{round}}:{{suggestion}}={{outcome}}{{#applied}}!{{/applied}}{{#speedup}} "
                    "x{{.}}{{/speedup}};{{/history}}"),
-            "1:vectorise loads=right! x1.25;2:unroll=not applicable;");
+            "1:vectorise loads=correct! x1.25;2:unroll=not applicable;");
   EXPECT_EQ(Render("{{applied_joined}}|{{#applied}}[{{.}}]{{/applied}}"), "vectorised, 4 wide|[vectorised, 4 wide]");
   EXPECT_EQ(Render("{{last.suggestion}}: {{last.outcome}}, {{last.diagnosis}}"), "unroll: not applicable, no loop");
   EXPECT_EQ(Render("{{current.speedup}} {{current.time}} {{current.diagnosis}} {{current.verdict}}"),
-            "1.25 12.3 us bound by DRAM right");
-  EXPECT_EQ(
-      Render(
-          "{{#current.right}}ok{{/current.right}}{{#first_round}}1{{/first_round}}{{^last_round}}more{{/last_round}}"),
-      "okmore");
+            "1.25 12.3 us bound by DRAM correct");
+  EXPECT_EQ(Render("{{#current.correct}}ok{{/current.correct}}{{#first_round}}1{{/first_round}}{{^last_round}}more{{/"
+                   "last_round}}"),
+            "okmore");
+  EXPECT_EQ(Render("{{#current.right}}the earlier name{{/current.right}}"), "the earlier name");
 }
 
 TEST(PromptTemplateTest, SaysWhatWasMeasured) {

@@ -138,7 +138,7 @@ TEST_F(RunStopsTest, SaysWhatIsWrongWithTheConfiguration) {
   config = fakes::Config("");
   config.train_problems = {"map_broken"};
   EXPECT_THAT(message(config),
-              HasSubstr("the reference kernel of problem map_broken (map_broken) is not right (wrong)"));
+              HasSubstr("the reference kernel of problem map_broken (map_broken) is not correct (wrong)"));
   config = fakes::Config("");
   config.stages[0].episodes = 0;
   EXPECT_THAT(message(config), HasSubstr("`episodes` is 0"));

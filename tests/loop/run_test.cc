@@ -93,7 +93,7 @@ TEST_F(RunTest, StateFollowsTheRounds) {
           continue;
         }
         wrong += round.evaluation->correct ? 0 : 1;
-        EXPECT_TRUE(round.applied);  // right or wrong: `advance: always`
+        EXPECT_TRUE(round.applied);  // correct or wrong: `advance: always`
         a = b;
         b = round.answer.source;
         const double speedup = round.evaluation->correct ? 1e-3 / round.evaluation->seconds : 0;
@@ -104,7 +104,7 @@ TEST_F(RunTest, StateFollowsTheRounds) {
   EXPECT_GT(wrong, 0u);
 }
 
-TEST_F(RunTest, AdvanceCorrectKeepsTheLastRightKernel) {
+TEST_F(RunTest, AdvanceCorrectKeepsTheLastCorrectKernel) {
   PipelineConfig config = fakes::Config(Folder("advance"), 0, 4);
   config.loop.advance = Advance::kCorrect;
   RunIn(config);
@@ -244,7 +244,7 @@ TEST_F(RunTest, ABestKernelIsJudgedAgainBeforeItCounts) {
   const fs::path kernels = fs::path(config.output_dir) / "kernels";
   const auto evidence = nlohmann::json::parse(ReadFile(kernels / "map_a" / "evidence.json"));
   EXPECT_GT(evidence["speedup"], 1.0);
-  EXPECT_EQ(evidence["evaluation"]["verdict"], "right");
+  EXPECT_EQ(evidence["evaluation"]["verdict"], "correct");
   EXPECT_THAT(ReadFile(kernels / "map_a" / "best.cu"), HasSubstr("// kernel of map_a"));
   RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
   EXPECT_EQ(database.ReadBest(6).at("map_a").source, ReadFile(kernels / "map_a" / "best.cu"));

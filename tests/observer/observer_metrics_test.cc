@@ -58,7 +58,7 @@ TEST_F(ObserverMetricsTest, WritesALineARoundWhereAsked) {
   observed_.Begin(kRoundsToo);
   kgrpo_evaluation evaluation{};
   evaluation.struct_size = sizeof(evaluation);
-  evaluation.verdict = Str("right");
+  evaluation.verdict = Str("correct");
   evaluation.seconds = 0.25;
   observed_.Round(1, &evaluation);
   observed_.Round(1, nullptr);
@@ -66,7 +66,7 @@ TEST_F(ObserverMetricsTest, WritesALineARoundWhereAsked) {
   EXPECT_EQ(
       Rounds(),
       R"({"step":1,"heldout":false,"trajectory":1,"round":2,"rounds":3,"problem":"matmul","suggestion":"tile it",)"
-      R"("coder_outcome":"ok","coder_cost":0.25,"verdict":"right","seconds":0.25,"speedup":2.0,"reward":1.5})"
+      R"("coder_outcome":"ok","coder_cost":0.25,"verdict":"correct","seconds":0.25,"speedup":2.0,"reward":1.5})"
       "\n"
       R"({"step":1,"heldout":false,"trajectory":1,"round":2,"rounds":3,"problem":"matmul","suggestion":"tile it",)"
       R"("coder_outcome":"not_applicable","coder_cost":0.25,"verdict":"","seconds":0.0,"speedup":0.0,"reward":1.5})"

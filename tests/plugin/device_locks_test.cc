@@ -108,7 +108,7 @@ TEST(DeviceLocks, WhoWaitsIsNotPassedByWhoComesBack) {
   locks.Lock("cuda:0");
   std::atomic<int> served = 0;
   std::atomic<bool> asking = false;
-  std::jthread judge([&] {
+  std::jthread evaluator([&] {
     asking = true;
     locks.Lock("cuda:0");
     ++served;
@@ -163,7 +163,7 @@ TEST_F(MachineLocks, WaitForTheOtherProcessAndSaySoOnce) {
   for (int i = 0; i < 2; ++i) {
     ASSERT_TRUE(other.TryTake());
     std::atomic<bool> got = false;
-    std::jthread judge([&] {
+    std::jthread evaluator([&] {
       locks.Lock("cuda:0");
       got = true;
       locks.Unlock("cuda:0");
@@ -171,7 +171,7 @@ TEST_F(MachineLocks, WaitForTheOtherProcessAndSaySoOnce) {
     Until([&] { return has_said_.load(); });  // the first time it waits; the second time, it may still be on its way
     EXPECT_FALSE(got);
     other.Release();
-    judge.join();
+    evaluator.join();
     EXPECT_TRUE(got);
   }
   ASSERT_THAT(said_, SizeIs(1));

@@ -200,19 +200,5 @@ TEST(PluginCall, SlotsAreReused) {
   EXPECT_TRUE(AppendCallsUnderWay(none));
 }
 
-TEST(PluginCall, CostsNextToNothing) {
-  const PluginName plugin = {"reward_x"};
-  constexpr int kCalls = 1'000'000;
-  const auto begin = std::chrono::steady_clock::now();
-  for (int i = 0; i < kCalls; ++i) {
-    const PluginCall call(&plugin, "score");
-    asm volatile("" ::: "memory");
-  }
-  const std::chrono::duration<double, std::nano> taken = std::chrono::steady_clock::now() - begin;
-  RecordProperty("nanoseconds", std::to_string(taken.count() / kCalls));
-  std::printf("%.1f ns a call\n", taken.count() / kCalls);
-  EXPECT_LT(taken.count() / kCalls, 1000) << "a lock or an allocation has crept in";
-}
-
 }  // namespace
 }  // namespace kgrpo

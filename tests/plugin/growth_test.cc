@@ -30,11 +30,11 @@ struct Longer {
   Longer() { known.struct_size = sizeof(*this); }
 };
 
-kgrpo_evaluation RightKernel(double seconds) {
+kgrpo_evaluation CorrectKernel(double seconds) {
   kgrpo_evaluation c{};
   c.struct_size = sizeof(c);
   c.compiled = c.correct = 1;
-  c.verdict = Str("right");
+  c.verdict = Str("correct");
   c.seconds = c.seconds_low = c.seconds_high = seconds;
   return c;
 }
@@ -142,7 +142,7 @@ TEST_F(InstancesTest, APolicyTakesRequestsThatAreLongerThanItKnows) {
 
 TEST(Growth, WhatIsLongerIsReadAsFarAsItIsKnown) {
   Longer<kgrpo_evaluation> evaluation;
-  evaluation.known = RightKernel(2);
+  evaluation.known = CorrectKernel(2);
   evaluation.known.struct_size = sizeof evaluation;
   EXPECT_EQ(Evaluation::FromC(evaluation.known).seconds, 2);
   Longer<kgrpo_coder_answer> answer;
@@ -153,7 +153,7 @@ TEST(Growth, WhatIsLongerIsReadAsFarAsItIsKnown) {
 
 // To read beyond what revision 1.0 had is to crash.
 TEST(Growth, WhatTheFirstReleaseWroteIsReadUpToItsEnd) {
-  const AtPageEnd evaluation(RightKernel(2), KGRPO_EVALUATION_SIZE_1);
+  const AtPageEnd evaluation(CorrectKernel(2), KGRPO_EVALUATION_SIZE_1);
   EXPECT_EQ(Evaluation::FromC(*evaluation).seconds, 2);
 
   kgrpo_coder_answer made{};
@@ -190,7 +190,7 @@ TEST(Growth, AShorterSamplingIsCopiedUpToItsEnd) {
 
 TEST_F(InstancesTest, APluginOfTheFirstReleaseIsAskedForNothingLater) {
   const AtPageEnd table(*Fakes().Table<kgrpo_reward_interface>(Role::kReward), KGRPO_REWARD_INTERFACE_SIZE_1);
-  const kgrpo_evaluation baseline = RightKernel(2), candidate = RightKernel(1);
+  const kgrpo_evaluation baseline = CorrectKernel(2), candidate = CorrectKernel(1);
   kgrpo_reward_request request{};
   request.struct_size = sizeof(request);
   request.baseline = &baseline;
@@ -201,7 +201,7 @@ TEST_F(InstancesTest, APluginOfTheFirstReleaseIsAskedForNothingLater) {
 }
 
 TEST(Growth, WhatIsShorterThanTheFirstReleaseIsRefused) {
-  kgrpo_evaluation evaluation = RightKernel(2);
+  kgrpo_evaluation evaluation = CorrectKernel(2);
   evaluation.struct_size = KGRPO_EVALUATION_SIZE_1 - 1;
   EXPECT_EQ(MessageOf([&] { Evaluation::FromC(evaluation); }),
             "the plugin delivered a kgrpo_evaluation with struct_size 151, below 152: it must set struct_size to "

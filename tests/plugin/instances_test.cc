@@ -267,11 +267,11 @@ TEST(Evaluation, RefusesContradictions) {
   c.verdict = Str("wrong");
   c.seconds = 1;
   EXPECT_THAT(MessageOf([&] { Evaluation::FromC(c); }), HasSubstr("verdict \"wrong\" of a kernel it calls correct"));
-  c.verdict = Str("right");
+  c.verdict = Str("correct");
   c.seconds = 0;
   EXPECT_THAT(MessageOf([&] { Evaluation::FromC(c); }), HasSubstr("run time"));
   c.seconds = 1;
-  EXPECT_EQ(Evaluation::FromC(c).verdict, "right");
+  EXPECT_EQ(Evaluation::FromC(c).verdict, "correct");
   c.struct_size = 20;
   EXPECT_THAT(MessageOf([&] { Evaluation::FromC(c); }), HasSubstr("struct_size 20"));
 }

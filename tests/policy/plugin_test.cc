@@ -448,7 +448,7 @@ TEST_F(PluginTest, CompletionsAreHandedOverWithoutTheDevice) {
   std::vector<Wish> wishes;
   for (uint64_t seed = 0; seed < 6; ++seed) wishes.push_back({prompt, seed, Sampling(1.0)});
   Outcome outcome;
-  outcome.on_put = [&] { EXPECT_EQ(host_.held, "") << "a judge may want it at once"; };
+  outcome.on_put = [&] { EXPECT_EQ(host_.held, "") << "an evaluator may want it at once"; };
   Submit(wishes, outcome);
   EXPECT_EQ(outcome.Wait(6).size(), 6u);
 }

@@ -1,4 +1,4 @@
-// The kernels of each instruction set that this processor has: right numbers, and the same bits for a row in any
+// The kernels of each instruction set that this processor has: correct numbers, and the same bits for a row in any
 // company.
 #include "policy_qwen/model/row_kernels.h"
 

@@ -1,4 +1,4 @@
-// Bulk copies: right ones copy and are not accused, wrong ones are found at their line, and all are counted.
+// Bulk copies: correct ones copy and are not accused, wrong ones are found at their line, and all are counted.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -47,11 +47,11 @@ std::map<std::string, std::pair<int, std::set<std::string>>> Expectations() {
   return expectations;
 }
 
-TEST(Bulk, RightCopiesAreRightAndNotAccused) {
-  size_t right = 0;
+TEST(Bulk, CorrectCopiesAreCorrectAndNotAccused) {
+  size_t correct = 0;
   for (const auto& [kernel, expected] : Expectations()) {
     if (!expected.second.empty()) continue;
-    ++right;
+    ++correct;
     for (const Mode mode : {Mode::kChecked, Mode::kPlain, Mode::kCounted}) {
       SCOPED_TRACE(kernel + " in mode " + std::to_string(static_cast<int>(mode)));
       const Ran ran = RunOf(kernel, mode, mode == Mode::kPlain);
@@ -59,7 +59,7 @@ TEST(Bulk, RightCopiesAreRightAndNotAccused) {
       for (size_t i = 0; i < kFloats; ++i) ASSERT_EQ(ran.y[i], 2 * ran.x[i]) << i;
     }
   }
-  EXPECT_GE(right, 8u);
+  EXPECT_GE(correct, 8u);
 }
 
 TEST(Bulk, MistakesAreFoundAtTheirLine) {

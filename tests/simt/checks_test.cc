@@ -1,4 +1,4 @@
-// Each check finds its mistake, at its line; and nothing is said of right kernels in unusual styles.
+// Each check finds its mistake, at its line; and nothing is said of correct kernels in unusual styles.
 #include <cmath>
 #include <map>
 #include <set>
@@ -131,7 +131,7 @@ TEST(Checks, ManyBlocksMayWaitForTheLast) {
   }
 }
 
-TEST(Checks, HonestKernelsComputeTheRightThing) {
+TEST(Checks, HonestKernelsComputeTheCorrectThing) {
   Bench bench("honest");
   const auto x = NoiseVector(kCount);
   std::vector<float> y;

@@ -101,20 +101,20 @@ TEST(TimeModel, OrdersKernelsAsAnH100Does) {
     EXPECT_LT(factors.back(), 2.5) << m.group << " " << m.kernel << ": measured " << m.microseconds << " us, modelled "
                                    << modelled.back();
   }
-  int pairs = 0, right = 0;
+  int pairs = 0, correct = 0;
   for (size_t i = 0; i < measured.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       const double a = measured[i].microseconds, b = measured[j].microseconds;
       if (measured[i].group != measured[j].group || std::max(a / b, b / a) <= 1.1) continue;
       ++pairs;
-      right += (a < b) == (modelled[i] < modelled[j]);
+      correct += (a < b) == (modelled[i] < modelled[j]);
     }
   }
   std::sort(factors.begin(), factors.end());
   RecordProperty("pairs", pairs);
-  RecordProperty("right", right);
+  RecordProperty("correct", correct);
   EXPECT_GE(pairs, 40);
-  EXPECT_GE(right, 0.93 * pairs) << right << " of " << pairs;
+  EXPECT_GE(correct, 0.93 * pairs) << correct << " of " << pairs;
   EXPECT_LT(factors[factors.size() / 2], 1.2);
   EXPECT_LT(factors[factors.size() * 9 / 10], 1.7);
 }

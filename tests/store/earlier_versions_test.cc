@@ -52,6 +52,7 @@ TEST_P(EarlierVersionTest, IsReadWhole) {
   EXPECT_EQ(round.answer.source, "c");
   EXPECT_EQ(round.reward, 2.3);
   ASSERT_TRUE(round.evaluation);
+  EXPECT_EQ(round.evaluation->verdict, KGRPO_VERDICT_CORRECT) << "which was \"right\"";
   EXPECT_EQ(round.evaluation->seconds, 1e-5);
   EXPECT_EQ(round.evaluation_seed, ~uint64_t{0});
   EXPECT_FALSE(round.answer.reused) << "nobody said so";
@@ -64,6 +65,7 @@ TEST_P(EarlierVersionTest, IsReadWhole) {
     EXPECT_FALSE(step[1].failed_round->answer.reused);
   }
   EXPECT_EQ(database.ReadBest(4).at("vector_add").source, "c");
+  EXPECT_EQ(database.ReadBest(4).at("vector_add").evaluation.verdict, KGRPO_VERDICT_CORRECT);
   EXPECT_EQ(database.ReadBest(4).at("vector_add").evaluation.seconds, 1e-5);
   EXPECT_TRUE(database.ReadRefuted(4).contains({"vector_add", "wrong"}));
   EXPECT_EQ(database.LastJudging(4), 4u);

@@ -51,7 +51,7 @@ TrajectoryRecord Trajectory(uint64_t number) {
   first.answer.prompt_tokens = 12;
   Evaluation& evaluation = first.evaluation.emplace();
   evaluation.compiled = evaluation.correct = true;
-  evaluation.verdict = "right";
+  evaluation.verdict = "correct";
   evaluation.seconds = 1e-5;
   evaluation.seconds_low = 0.9e-5;
   evaluation.seconds_high = 1.1e-5;

@@ -11,7 +11,7 @@ namespace {
 constexpr double kApart = 1.1;
 // Nine of ten pairs of kernels with the same machine code were measured less than this apart (docs/time_model.md).
 constexpr double kNoise = 1.03;
-// Predictions nearer than this say "the same", which is neither right nor wrong of a pair: half a point.
+// Predictions nearer than this say "the same", which is neither correct nor wrong of a pair: half a point.
 constexpr double kSame = 1e-9;
 
 // Kendall's tau-b of one problem after the other, and their mean.
@@ -72,16 +72,16 @@ Accuracy Compare(const std::vector<Timed>& kernels) {
           halves += 0.5;
           halves_apart += apart ? 0.5 : 0;
         } else if ((m > 0) == (p > 0)) {
-          ++result.pairs_right;
-          result.apart_right += apart ? 1 : 0;
+          ++result.pairs_correct;
+          result.apart_correct += apart ? 1 : 0;
         }
       }
     }
     all.FinishProblem();
     beyond_noise.FinishProblem();
   }
-  result.pairs_right += static_cast<size_t>(halves);
-  result.apart_right += static_cast<size_t>(halves_apart);
+  result.pairs_correct += static_cast<size_t>(halves);
+  result.apart_correct += static_cast<size_t>(halves_apart);
   result.tau = all.Mean();
   result.tau_beyond_noise = beyond_noise.Mean();
   std::sort(factors.begin(), factors.end());
@@ -101,7 +101,7 @@ std::string Heading() {
 std::string Line(const std::string& name, const Accuracy& a) {
   char text[200];
   std::snprintf(text, sizeof text, "%-26s %7zu %6.1f%% %6.1f%% %7.3f %7.3f %7.2f %7.2f %7.2f\n", name.c_str(),
-                a.kernels, 100 * a.PairsRight(), 100 * a.ApartRight(), a.tau, a.tau_beyond_noise, a.median_factor,
+                a.kernels, 100 * a.PairsCorrect(), 100 * a.ApartCorrect(), a.tau, a.tau_beyond_noise, a.median_factor,
                 a.percentile_90_factor, a.bias);
   return text;
 }

@@ -15,15 +15,19 @@ struct Timed {
 
 struct Accuracy {
   size_t kernels = 0;
-  size_t pairs = 0, pairs_right = 0;                   // of kernels of the same problem
-  size_t apart = 0, apart_right = 0;                   // of those, measured more than 10% apart
+  size_t pairs = 0, pairs_correct = 0;                 // of kernels of the same problem
+  size_t apart = 0, apart_correct = 0;                 // of those, measured more than 10% apart
   double tau = 0;                                      // Kendall's tau-b within a problem, the mean over problems
   double tau_beyond_noise = 0;                         // the same over pairs measured more than 3% apart
   double median_factor = 0, percentile_90_factor = 0;  // of max(predicted / measured, measured / predicted)
   double bias = 0;                                     // geometric mean of predicted / measured
 
-  double PairsRight() const { return pairs == 0 ? 1 : static_cast<double>(pairs_right) / static_cast<double>(pairs); }
-  double ApartRight() const { return apart == 0 ? 1 : static_cast<double>(apart_right) / static_cast<double>(apart); }
+  double PairsCorrect() const {
+    return pairs == 0 ? 1 : static_cast<double>(pairs_correct) / static_cast<double>(pairs);
+  }
+  double ApartCorrect() const {
+    return apart == 0 ? 1 : static_cast<double>(apart_correct) / static_cast<double>(apart);
+  }
 };
 
 Accuracy Compare(const std::vector<Timed>& kernels);

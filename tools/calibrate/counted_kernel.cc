@@ -47,12 +47,16 @@ double CountedKernel::Predict(const simt::Device& device) const {
   return seconds;
 }
 
+bool IsCorrectVerdict(const std::string& verdict) {
+  return verdict == "correct" || verdict == "right" || verdict == "ok";
+}
+
 std::vector<MeasuredKernel> ReadMeasured(const std::string& path) {
   std::ifstream file(path);
   if (!file) throw Error(KGRPO_ERROR_NOT_FOUND, path + ": cannot be read");
   std::vector<MeasuredKernel> all;
   std::map<std::string, std::vector<double>> times;  // by problem,schedule
-  std::set<std::string> not_right;
+  std::set<std::string> not_correct;
   int number = 0;
   for (std::string line; std::getline(file, line);) {
     ++number;
@@ -60,8 +64,8 @@ std::vector<MeasuredKernel> ReadMeasured(const std::string& path) {
     std::vector<std::string> fields;
     std::stringstream text(line);
     for (std::string field; std::getline(text, field, ',');) fields.push_back(field);
-    if (fields.size() >= 3 && fields[2] != "ok" && fields[2] != "right") {
-      not_right.insert(fields[0] + "," + fields[1]);
+    if (fields.size() >= 3 && !IsCorrectVerdict(fields[2])) {
+      not_correct.insert(fields[0] + "," + fields[1]);
       continue;
     }
     try {
@@ -75,7 +79,7 @@ std::vector<MeasuredKernel> ReadMeasured(const std::string& path) {
     }
   }
   for (MeasuredKernel& kernel : all) kernel.microseconds = Median(times.at(kernel.problem + "," + kernel.schedule));
-  std::erase_if(all, [&](const MeasuredKernel& k) { return not_right.contains(k.problem + "," + k.schedule); });
+  std::erase_if(all, [&](const MeasuredKernel& k) { return not_correct.contains(k.problem + "," + k.schedule); });
   return all;
 }
 
@@ -92,8 +96,8 @@ std::vector<MeasuredKernel> Sample(const std::vector<MeasuredKernel>& all, size_
 
 KernelCounter::KernelCounter(const std::string& problems, const std::string& device, const std::string& cache_directory,
                              size_t threads)
-    : problems_(problems), cache_directory_(cache_directory), threads_(threads), judge_([&] {
-        evaluator_sim::Judge::Options options;
+    : problems_(problems), cache_directory_(cache_directory), threads_(threads), evaluator_([&] {
+        evaluator_sim::KernelEvaluator::Options options;
         options.device = device;
         options.compile_cache = cache_directory + "/compiles.sqlite";
         options.concurrency = threads;
@@ -120,7 +124,7 @@ std::vector<CountedKernel> KernelCounter::Count(const std::vector<MeasuredKernel
     source = coder_offline::Rewrite(source, &why);
     interpreter::CallRecord record;
     evaluator::Trouble trouble{"not written", why};
-    if (!source.empty()) trouble = judge_.Count(open, source, &record);
+    if (!source.empty()) trouble = evaluator_.Count(open, source, &record);
     if (trouble) {
       std::fprintf(stderr, "%s, %s: %s: %s\n", kernel.problem.c_str(), kernel.schedule.c_str(), trouble.code.c_str(),
                    trouble.sentence.c_str());

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "evaluator_sim/judge.h"
+#include "evaluator_sim/kernel_evaluator.h"
 #include "interpreter/simt/time_model.h"
 
 namespace kgrpo::bench {
@@ -31,7 +31,11 @@ struct MeasuredKernel {
   double microseconds = 0;
 };
 
-// The kernels of such a file that were right each time, with the median of their times. Throws Error "FILE:LINE: ...".
+// Whether such a file's verdict means a correct kernel: older files say "right" or "ok".
+bool IsCorrectVerdict(const std::string& verdict);
+
+// The kernels of such a file that were correct each time, with the median of their times. Throws Error "FILE:LINE:
+// ...".
 std::vector<MeasuredKernel> ReadMeasured(const std::string& path);
 
 // Of each problem at most `count` kernels, spread evenly over its schedules in order; all where count is 0. The same
@@ -50,7 +54,7 @@ class KernelCounter {
  private:
   const std::string problems_, cache_directory_;
   const size_t threads_;
-  evaluator_sim::Judge judge_;
+  evaluator_sim::KernelEvaluator evaluator_;
 };
 
 // Counts kept in a file, a line of JSON a kernel, so that the model can be tried again within seconds. Load throws

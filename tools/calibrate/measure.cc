@@ -14,12 +14,13 @@
 #include <sstream>
 #include <vector>
 
+#include "calibrate/counted_kernel.h"
 #include "calibrate/microbenchmarks.h"
 #include "common/cache_folder.h"
 #include "common/figures.h"
 #include "common/parallel.h"
 #include "common/variants.h"
-#include "evaluator_cuda/judge.h"
+#include "evaluator_cuda/device_evaluator.h"
 #include "evaluator_shared/random.h"
 
 namespace kgrpo::bench {
@@ -40,9 +41,9 @@ std::vector<std::string> Spread(const std::string& reference, size_t count) {
   return chosen;
 }
 
-// Counts a measurement of a kernel; one that was not right counts as often as can be.
-void Count(bool right, size_t& times) {
-  times = right && times != kNeverAgain ? times + 1 : kNeverAgain;
+// Counts a measurement of a kernel; one that was not correct counts as often as can be.
+void Count(bool correct, size_t& times) {
+  times = correct && times != kNeverAgain ? times + 1 : kNeverAgain;
 }
 
 // How often each problem,schedule stands in the file.
@@ -52,7 +53,8 @@ std::map<std::string, size_t> AlreadyMeasured(const std::string& csv) {
   for (std::string line; std::getline(file, line);) {
     const size_t second = line.find(',', line.find(',') + 1);
     if (second == std::string::npos || line.starts_with("problem,")) continue;
-    Count(line.compare(second + 1, 6, "right,") == 0, done[line.substr(0, second)]);
+    const std::string verdict = line.substr(second + 1, line.find(',', second + 1) - second - 1);
+    Count(IsCorrectVerdict(verdict), done[line.substr(0, second)]);
   }
   return done;
 }
@@ -94,7 +96,7 @@ void MeasureKernels(const KernelsToMeasure& wanted) {
 
   std::map<std::string, size_t> done = AlreadyMeasured(wanted.csv);
   const size_t known_before = done.size();
-  // Pass after pass, and problem after problem in turns, so that a run that ends early has some of each; the judge
+  // Pass after pass, and problem after problem in turns, so that a run that ends early has some of each; the evaluator
   // keeps a few references at hand, hence in groups.
   constexpr size_t kGroup = 4;
   std::vector<Candidate> candidates;
@@ -111,11 +113,11 @@ void MeasureKernels(const KernelsToMeasure& wanted) {
       }
     }
   }
-  evaluator_cuda::Judge::Options options;
+  evaluator_cuda::DeviceEvaluator::Options options;
   options.compilers = wanted.threads;
   options.compile_cache = cache + "/compiles.sqlite";
   options.timing.memory_bytes = uint64_t{2} << 30;
-  evaluator_cuda::Judge judge(options);
+  evaluator_cuda::DeviceEvaluator evaluator(options);
   const bool begun = std::filesystem::exists(wanted.csv) && std::filesystem::file_size(wanted.csv) > 0;
   std::ofstream file(wanted.csv, std::ios::app);
   if (!begun) file << "problem,schedule,verdict,microseconds\n";
@@ -132,16 +134,16 @@ void MeasureKernels(const KernelsToMeasure& wanted) {
       const std::lock_guard lock(mutex);
       if (done[candidate.key] == kNeverAgain) return;
     }
-    const auto judgement = judge.Evaluate(*candidate.open, candidate.source, evaluator::SubKey(23, i), false);
-    double seconds = judgement.seconds;
-    for (const auto& [name, value] : judgement.metrics) {
+    const auto evaluation = evaluator.Evaluate(*candidate.open, candidate.source, evaluator::SubKey(23, i), false);
+    double seconds = evaluation.seconds;
+    for (const auto& [name, value] : evaluation.metrics) {
       if (name == "measured_seconds") seconds = value;
     }
     const std::lock_guard lock(mutex);
-    Count(judgement.correct, done[candidate.key]);
+    Count(evaluation.correct, done[candidate.key]);
     char text[40];
     std::snprintf(text, sizeof text, "%.3f", seconds * 1e6);
-    file << candidate.key << ',' << judgement.verdict << ',' << (judgement.correct ? text : "") << '\n' << std::flush;
+    file << candidate.key << ',' << evaluation.verdict << ',' << (evaluation.correct ? text : "") << '\n' << std::flush;
     if (++measured % 50 == 0) std::fprintf(stderr, "%zu of %zu measurements\n", measured, candidates.size());
   });
   std::fprintf(stderr, "%zu measurements, %zu kernels known before, %zu left for want of time\n", measured,

@@ -28,7 +28,7 @@ void InParallel(size_t threads, uint64_t first, uint64_t end, Work work) {
           work(i);
         } catch (const Error& error) {
           const std::lock_guard lock(mutex);
-          failure = "judgement " + std::to_string(i) + ": " + error.what();
+          failure = "evaluation " + std::to_string(i) + ": " + error.what();
           next = end;
         }
       }

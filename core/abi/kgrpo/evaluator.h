@@ -1,6 +1,6 @@
 /* kgrpo/evaluator.h - the evaluator interface, "kgrpo.evaluator/1".
  *
- * An evaluator owns what a problem is, and judges kernels for it: does the source compile, is it right, how long does
+ * An evaluator owns what a problem is, and judges kernels for it: does the source compile, is it correct, how long does
  * it take. Called by the host's rollout from many threads at once, and by `kgrpo-host eval` and `problems`.
  *
  * Candidates are not trusted: whatever a kernel does is a verdict, never a failure of evaluate().
@@ -19,7 +19,7 @@ extern "C" {
 /* The verdict of a correct kernel. Every other verdict is a lower-case word that says what failed; those of the shipped
  * evaluators are listed in docs/judging.md: not_compiled, unsupported, crash, timeout, out_of_memory, out_of_bounds,
  * misaligned, race, uninitialised, divergent, wrong, non_deterministic, ... */
-#define KGRPO_VERDICT_RIGHT "right"
+#define KGRPO_VERDICT_CORRECT "correct"
 
 /* What a problem says of itself. Lives as long as the problem is open. */
 typedef struct kgrpo_problem_info {
@@ -50,8 +50,8 @@ typedef struct kgrpo_remark {
 typedef struct kgrpo_evaluation {
   uint32_t struct_size;
   int32_t compiled;   /* nonzero: it compiled */
-  int32_t correct;    /* nonzero: compiled, and right in everything that was checked */
-  kgrpo_str verdict;  /* "right", or why not */
+  int32_t correct;    /* nonzero: compiled, and correct in everything that was checked */
+  kgrpo_str verdict;  /* "correct", or why not */
   double seconds;     /* run time at the problem's timing size; 0 unless correct */
   double seconds_low; /* 95% confidence interval of it; equal to it where the time is modelled */
   double seconds_high;
@@ -116,8 +116,8 @@ typedef struct kgrpo_evaluator_interface {
   void (*close_problem)(kgrpo_evaluator* self, kgrpo_problem* problem);    /* NULL is allowed. [any thread] */
   const kgrpo_problem_info* (*problem_info)(const kgrpo_problem* problem); /* [any thread] */
 
-  /* Judges the reference kernel: its time is the numerator of every speedup. A reference that is not right is an error
-   * of the problem. [any thread, blocking] */
+  /* Judges the reference kernel: its time is the numerator of every speedup. A reference that is not correct is an
+   * error of the problem. [any thread, blocking] */
   kgrpo_error* (*baseline)(kgrpo_evaluator* self, kgrpo_problem* problem, kgrpo_evaluation_sink sink);
 
   /* Judges a candidate. Fails only where judging is impossible (no compiler, no device, cancelled). [any thread,

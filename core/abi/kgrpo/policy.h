@@ -14,7 +14,7 @@
  *
  * **A completion depends on the prompt, the seed, the sampling and the parameters alone, bit for bit**: not on what
  * shares its batch, nor on when it was submitted. That is what makes a run reproducible however long its coder and its
- * judge take.
+ * evaluator take.
  *
  * Two copies of the parameters exist: the current one, which trains, and a frozen reference, absent until
  * freeze_reference is called.

@@ -1,5 +1,6 @@
-// What the judge writes to a file for kgrpo_cuda_profile (profile_main.cc): the candidate's machine code where it is
-// not in its object, and the arguments of a call, tensors with their contents. Written by judge_profile.cc.
+// What the evaluator writes to a file for kgrpo_cuda_profile (profile_main.cc): the candidate's machine code where it
+// is not in its object, and the arguments of a call, tensors with their contents. Written by
+// device_evaluator_profile.cc.
 #ifndef KGRPO_EVALUATOR_CUDA_WORKER_PROFILE_PLAN_H
 #define KGRPO_EVALUATOR_CUDA_WORKER_PROFILE_PLAN_H
 

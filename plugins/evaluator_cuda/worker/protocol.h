@@ -1,5 +1,6 @@
-// What judge and worker say to each other, over a socket pair. The judge asks, the worker answers; nothing that the
-// worker says is believed: results are read from memory that the judge owns, time is taken by the judge's own clock.
+// What evaluator and worker say to each other, over a socket pair. The evaluator asks, the worker answers; nothing that
+// the worker says is believed: results are read from memory that the evaluator owns, time is taken by the evaluator's
+// own clock.
 #ifndef KGRPO_EVALUATOR_CUDA_WORKER_PROTOCOL_H
 #define KGRPO_EVALUATOR_CUDA_WORKER_PROTOCOL_H
 
@@ -8,7 +9,7 @@
 namespace kgrpo::evaluator_cuda {
 
 constexpr int kSocket = 3;   // the worker's end
-constexpr int kGates = 4;    // memory shared with the judge that holds an OpenPage,
+constexpr int kGates = 4;    // memory shared with the evaluator that holds an OpenPage,
 constexpr int kReached = 5;  // and a ReachedPage
 // What a worker writes at the start of lent memory as soon as it has opened it.
 constexpr int kOpenedByte = 0x5a;
@@ -39,7 +40,7 @@ struct Message {
 
 struct Ready {
   uint64_t launch_picoseconds;  // that a launch takes the device
-  int64_t gates_error;          // a cudaError_t: why the device cannot read the judge's OpenPage; 0: it can
+  int64_t gates_error;          // a cudaError_t: why the device cannot read the evaluator's OpenPage; 0: it can
 };
 
 struct LoadHeader {
@@ -47,16 +48,17 @@ struct LoadHeader {
   uint64_t may_be_placed;  // where it holds its own: kernels and variables are named to functions of ours alone
 };
 
-// Two places on the default stream at which the device waits for the judge: before the staged copies, and after them,
-// before the first call. What is launched meanwhile runs without a gap once the second one opens, so that a kernel of a
-// few microseconds does not take as long as its launch does. Each number is on a line of its own. What opens a gate is
-// sealed memory, which the worker's process and its device can only read: a candidate lives in that process.
+// Two places on the default stream at which the device waits for the evaluator: before the staged copies, and after
+// them, before the first call. What is launched meanwhile runs without a gap once the second one opens, so that a
+// kernel of a few microseconds does not take as long as its launch does. Each number is on a line of its own. What
+// opens a gate is sealed memory, which the worker's process and its device can only read: a candidate lives in that
+// process.
 constexpr uint32_t kGateCount = 2;
 struct alignas(128) GateLine {
   uint32_t sequence;
 };
 struct OpenPage {
-  GateLine open[kGateCount];  // written by the judge: the gates of plans up to this one are open
+  GateLine open[kGateCount];  // written by the evaluator: the gates of plans up to this one are open
 };
 struct ReachedPage {
   GateLine reached[kGateCount];  // written by the device, or by a candidate: no time is taken from it
@@ -87,7 +89,7 @@ struct Done {
   double event_seconds;  // between events on the default stream around the calls, as the worker's process sees it
   uint64_t launches;     // kernels launched through the runtime
   uint64_t allocations;  // of device memory
-  uint64_t refused;      // calls of the runtime that the judge does not allow
+  uint64_t refused;      // calls of the runtime that the evaluator does not allow
   // Of the launch with the most threads, where a single call was made; for a person, as the worker's process says it.
   uint64_t grid_blocks;
   uint32_t block_threads;

@@ -1,7 +1,7 @@
 // kgrpo_cuda_worker: the process that runs one candidate on the GPU, inside the sandbox. It makes a CUDA context ahead
-// of need, opens the memory that the judge lends it, loads the candidate behind a system call filter, and calls its
-// launch function as often as it is told. It holds no secret: inputs and outputs lie in memory that the judge owns,
-// what is right and how long it took is found out by the judge.
+// of need, opens the memory that the evaluator lends it, loads the candidate behind a system call filter, and calls its
+// launch function as often as it is told. It holds no secret: inputs and outputs lie in memory that the evaluator owns,
+// what is correct and how long it took is found out by the evaluator.
 //
 // Started by worker.cc as `kgrpo_cuda_worker LIBCUDART SCRATCH [nofilter]`, with its socket as descriptor 3 and the
 // gates' memory as descriptors 4 and 5.
@@ -30,8 +30,8 @@ namespace {
 
 using namespace kgrpo::evaluator_cuda;
 
-constexpr uint64_t kPatienceNanoseconds = 2000000000;  // at a gate; then the judge is gone or has given up
-constexpr int64_t kSpinNanoseconds = 20000000;         // the judge draws inputs meanwhile
+constexpr uint64_t kPatienceNanoseconds = 2000000000;  // at a gate; then the evaluator is gone or has given up
+constexpr int64_t kSpinNanoseconds = 20000000;         // the evaluator draws inputs meanwhile
 
 bool ReadAll(void* data, size_t bytes) {
   auto* at = static_cast<char*>(data);
@@ -44,7 +44,7 @@ bool ReadAll(void* data, size_t bytes) {
   return true;
 }
 
-// Waits for the judge's next word without going to sleep, for a while: to be woken takes a time that depends on the
+// Waits for the evaluator's next word without going to sleep, for a while: to be woken takes a time that depends on the
 // processor core that a worker happens to be on.
 void SpinForWord() {
   timespec begin = {}, now = {};
@@ -102,7 +102,7 @@ struct Runtime {
   decltype(&cudaEventElapsedTime) elapsed = RUNTIME(cudaEventElapsedTime);
 };
 
-// The plan as the judge sent it, with pointers in place of offsets.
+// The plan as the evaluator sent it, with pointers in place of offsets.
 struct Plan {
   uint32_t calls = 0;
   std::vector<uint64_t> values;  // what the arguments point to

@@ -7,7 +7,7 @@ constexpr const char *kTime = "Time", *kCode = "Machine code", *kLaunch = "Launc
                      *kChecks = "Cross-checks", *kProfile = "Profile (Nsight Compute)",
                      *kPipes = "Busy by pipe, each as if alone", *kLevels = "Busy by memory level, each as if alone",
                      *kWaiting = "Waiting and fixed costs", *kAccesses = "Memory accesses",
-                     *kInstructions = "Instructions", *kJudge = "The judgement itself", *kSteps = "Evaluator";
+                     *kInstructions = "Instructions", *kEvaluation = "The evaluation itself", *kSteps = "Evaluator";
 
 constexpr auto kNumber = KGRPO_METRIC_NUMBER, kQuantity = KGRPO_METRIC_QUANTITY, kSeconds = KGRPO_METRIC_SECONDS,
                kRunTime = KGRPO_METRIC_RUN_TIME, kFraction = KGRPO_METRIC_FRACTION, kFlag = KGRPO_METRIC_FLAG;
@@ -124,11 +124,11 @@ constexpr MetricDeclaration kDeclared[] = {
     {"same_bits_twice", "same bits when called twice", kChecks, kFlag},
     {"checked_warp_instructions", "warp instructions checked", kChecks},
 
-    {"judge_wait_seconds", "wait for the device", kJudge, kSeconds},
-    {"judge_load_seconds", "loading", kJudge, kSeconds},
-    {"judge_check_seconds", "correctness", kJudge, kSeconds},
-    {"judge_time_seconds", "timing", kJudge, kSeconds},
-    {"judge_interpret_seconds", "wait for the interpreter, after the device", kJudge, kSeconds},
+    {"judge_wait_seconds", "wait for the device", kEvaluation, kSeconds},
+    {"judge_load_seconds", "loading", kEvaluation, kSeconds},
+    {"judge_check_seconds", "correctness", kEvaluation, kSeconds},
+    {"judge_time_seconds", "timing", kEvaluation, kSeconds},
+    {"judge_interpret_seconds", "wait for the interpreter, after the device", kEvaluation, kSeconds},
 
     // Told as remarks on lines: RemarksOf.
     {"line/", "", "", kFraction},
@@ -137,7 +137,7 @@ constexpr MetricDeclaration kDeclared[] = {
     {"line_shared_cycles/", "", ""},
     {"line_shared_conflicts/", "", "", kFraction},
 
-    {"evaluator/cached", "judgements that were kept", kSteps, kFraction},
+    {"evaluator/cached", "evaluations that were kept", kSteps, kFraction},
     {"evaluator/compile_seconds", "compiling a kernel", kSteps, kSeconds},
     {"evaluator/compile_cached", "kernels that had been compiled before", kSteps, kFraction},
     {"evaluator/judge_seconds", "judging a kernel", kSteps, kSeconds},

@@ -109,7 +109,7 @@ Data SourceOf(const KernelReport& report) {
     largest = std::max(largest, remark.share);
   }
   std::map<unsigned, std::vector<std::string>> notes;
-  // What is said of a right kernel is about its time, which the lines' own figures tell.
+  // What is said of a correct kernel is about its time, which the lines' own figures tell.
   if (!report.candidate.correct) notes = NotesByLine(report.candidate.diagnosis);
   Data rows(Data::type::list);
   unsigned number = 0;
@@ -161,7 +161,7 @@ std::string KernelReportHtml(const KernelReport& report) {
   const bool has_shares = std::any_of(candidate.remarks.begin(), candidate.remarks.end(),
                                       [](const Remark& remark) { return remark.line > 0; });
   Data data = Record({{"problem", report.problem}, {"file", report.file}, {"verdict", candidate.verdict}});
-  data.set("right", Data(candidate.correct));
+  data.set("correct", Data(candidate.correct));
   data.set("diagnosis", candidate.diagnosis.empty() ? Data(false) : Data(candidate.diagnosis));
   data.set("figures", FiguresOf(report));
   data.set("roofline", RooflineData(report));

@@ -20,10 +20,10 @@ h2 { font-size: 16px; margin: 28px 0 8px; }
 h3 { font-size: 14px; margin: 0 0 6px; }
 .soft { color: var(--soft); }
 .verdict { font-weight: 600; padding: 1px 8px; border-radius: 4px; color: #fff; background: var(--bad); }
-.verdict.right { background: var(--good); }
+.verdict.correct { background: var(--good); }
 .found { white-space: pre-wrap; overflow-wrap: anywhere; border-left: 4px solid var(--bad); padding: 6px 12px; margin: 12px 0;
          background: #fafafa; }
-.found.right { border-color: var(--good); }
+.found.correct { border-color: var(--good); }
 .figures { display: flex; flex-wrap: wrap; gap: 12px 40px; margin: 16px 0; }
 .figures b { display: block; font-size: 20px; }
 svg { max-width: 860px; width: 100%; height: auto; display: block; }
@@ -50,15 +50,15 @@ svg { max-width: 860px; width: 100%; height: auto; display: block; }
 </head>
 <body>
 <h1>{{file}}</h1>
-<p class="soft">judged for the problem {{problem}} <span class="verdict{{#right}} right{{/right}}">{{verdict}}</span></p>
-{{#diagnosis}}<div class="found{{#right}} right{{/right}}">{{diagnosis}}</div>
+<p class="soft">judged for the problem {{problem}} <span class="verdict{{#correct}} correct{{/correct}}">{{verdict}}</span></p>
+{{#diagnosis}}<div class="found{{#correct}} correct{{/correct}}">{{diagnosis}}</div>
 {{/diagnosis}}<div class="figures">
 {{#figures}}<div><span class="soft">{{label}}</span><b>{{value}}</b><span class="soft">{{beside}}</span></div>
 {{/figures}}</div>
 {{#roofline}}<h2>Roofline</h2>
 {{{picture}}}
 <p class="soft">{{words}}</p>
-{{/roofline}}{{#has_groups}}<h2>{{#right}}Where the time goes{{/right}}{{^right}}What was measured{{/right}}</h2>
+{{/roofline}}{{#has_groups}}<h2>{{#correct}}Where the time goes{{/correct}}{{^correct}}What was measured{{/correct}}</h2>
 <div class="groups">
 {{#groups}}<div class="group"><h3>{{title}}</h3>
 <table>

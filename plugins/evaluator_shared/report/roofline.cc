@@ -56,7 +56,7 @@ void AddPeaks(const Evaluation& candidate, const Evaluation& baseline, const Eva
 }  // namespace
 
 std::optional<Roofline> RooflineOf(const Evaluation& candidate, const Evaluation& baseline) {
-  // A kernel that is not right has no time; the reference knows the device too.
+  // A kernel that is not correct has no time; the reference knows the device too.
   const Evaluation& device = candidate.correct ? candidate : baseline;
   const double needed_bytes = MetricOf(device, "bytes_per_second") * device.seconds;
   const double operations = MetricOf(device, "operations_per_second") * device.seconds;

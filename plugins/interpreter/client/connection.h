@@ -9,7 +9,7 @@
 
 // Exported by our libcudart.so.13 under a version of its own. Sends a request with up to two pieces of payload and
 // waits for the reply. `target` receives at most `capacity` bytes of the reply's payload; what is longer is read and
-// dropped. Ends the process when the judge is gone.
+// dropped. Ends the process when the evaluator is gone.
 extern "C" kgrpo::interpreter::Reply kgrpo_ask(kgrpo::interpreter::Request request, const void* payload,
                                                const void* more_payload, size_t more_bytes, void* target,
                                                size_t capacity);

@@ -1,8 +1,8 @@
 // Our libcudart.so.13, first part: registration, launches, memory; the others are cudart_device.cc and
 // cudart_streams.cc. A candidate's
 // host code is linked against it as against NVIDIA's; each call that touches the device becomes a question to the
-// judge, where memory and interpreter are. What is not here fails to load, by name. Runs in the sandboxed worker;
-// nothing in it is trusted by the judge.
+// evaluator, where memory and interpreter are. What is not here fails to load, by name. Runs in the sandboxed worker;
+// nothing in it is trusted by the evaluator.
 #include <cstdint>
 #include <cstdlib>
 #include <utility>

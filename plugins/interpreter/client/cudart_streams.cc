@@ -1,6 +1,6 @@
 // Our libcudart.so.13, third part: streams and events (everything runs in order of issue), and graphs of launches,
 // copies and memsets, captured from streams or put together of kernel nodes. A graph runs in order of its nodes; each
-// is then to the judge what it would be without the graph. See cudart.cc; what is not here fails to load, by name.
+// is then to the evaluator what it would be without the graph. See cudart.cc; what is not here fails to load, by name.
 #include <algorithm>
 #include <cstring>
 #include <memory>

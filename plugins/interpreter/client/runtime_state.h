@@ -39,7 +39,7 @@ void AddVariable(const void* host, const char* name);
 KnownKernel* FindKernel(const void* host);
 const char* VariableName(const void* host);
 
-// Asks the judge for the kernel's parameter layout, once. Returns a CudaError, also for nullptr.
+// Asks the evaluator for the kernel's parameter layout, once. Returns a CudaError, also for nullptr.
 int Resolve(KnownKernel* kernel);
 
 // Each returns a CudaError; `function` is a kernel's host address.

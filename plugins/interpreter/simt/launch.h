@@ -64,7 +64,7 @@ enum class FindingCode {
   kDivergentBarrier,  // threads of a block wait at different barriers or for threads that never arrive
   kInvalidShuffle,    // a warp operation whose mask names threads that are elsewhere, or not the caller
   kTrap,              // assert failed, __trap(), write to constant memory
-  kUnsupported,       // right perhaps, but beyond what can be followed here
+  kUnsupported,       // correct perhaps, but beyond what can be followed here
 };
 const char* FindingName(FindingCode code);  // "out_of_bounds", "race", ...
 
@@ -100,7 +100,7 @@ enum class LaunchStatus {
 struct LaunchResult {
   LaunchStatus status = LaunchStatus::kCompleted;
   std::vector<Finding> findings;   // one a code and source line, in order of discovery
-  std::vector<std::string> notes;  // kChecked: sentences, without a full stop, of what is right and yet worth a word
+  std::vector<std::string> notes;  // kChecked: sentences, without a full stop, of what is correct and yet worth a word
   std::string unfinished;          // kBudgetExceeded: a sentence that says which thread was where
   uint64_t warp_instructions = 0;
   uint64_t blocks_run = 0;

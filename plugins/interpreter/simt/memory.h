@@ -1,5 +1,5 @@
-// The memory of the modelled GPU: allocations that only the judge's process holds. Filled and read by the judge and by
-// the memory copies of a candidate's host code (forwarded), read and written by interpreted kernels.
+// The memory of the modelled GPU: allocations that only the evaluator's process holds. Filled and read by the evaluator
+// and by the memory copies of a candidate's host code (forwarded), read and written by interpreted kernels.
 #ifndef KGRPO_INTERPRETER_SIMT_MEMORY_H_
 #define KGRPO_INTERPRETER_SIMT_MEMORY_H_
 
@@ -79,7 +79,7 @@ class Allocation {
   uint64_t uninitialised_;       // zero bits in written_
 };
 
-// A device's memory. Not thread-safe: one DeviceMemory a judgement; different ones in different threads are
+// A device's memory. Not thread-safe: one DeviceMemory an evaluation; different ones in different threads are
 // independent. The same sequence of calls yields the same addresses in every process.
 class DeviceMemory {
  public:
@@ -106,7 +106,7 @@ class DeviceMemory {
   // Whether [address, address + bytes) lies within one allocation.
   bool Contains(DeviceAddress address, uint64_t bytes) const;
 
-  // Host <-> device and device <-> device copies, by the judge or for a forwarded cudaMemcpy. Read and Copy work on
+  // Host <-> device and device <-> device copies, by the evaluator or for a forwarded cudaMemcpy. Read and Copy work on
   // uninitialised bytes too (Copy copies their state). All throw kgrpo::Error(KGRPO_ERROR_INVALID) that names the range
   // where it is not within one allocation; nothing is then changed.
   void Write(DeviceAddress address, const void* source, uint64_t bytes);

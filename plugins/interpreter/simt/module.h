@@ -1,5 +1,5 @@
-// PTX, parsed once and decoded for the interpreter. The judge parses what nvcc embedded in a candidate, then makes an
-// instance (its global variables in a DeviceMemory) for each run.
+// PTX, parsed once and decoded for the interpreter. The evaluator parses what nvcc embedded in a candidate, then makes
+// an instance (its global variables in a DeviceMemory) for each run.
 #ifndef KGRPO_INTERPRETER_SIMT_MODULE_H_
 #define KGRPO_INTERPRETER_SIMT_MODULE_H_
 

@@ -1,4 +1,4 @@
-// Which source lines a launch's modelled time is spent for. Used by the judge, for people and prompts.
+// Which source lines a launch's modelled time is spent for. Used by the evaluator, for people and prompts.
 #ifndef KGRPO_INTERPRETER_SIMT_TIME_BY_LINE_H_
 #define KGRPO_INTERPRETER_SIMT_TIME_BY_LINE_H_
 

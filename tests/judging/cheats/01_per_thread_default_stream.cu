@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: the per-thread default stream instead of the legacy one; they wait for each other, so nothing is gained
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 // speedup: at most 1.1
 __global__ void affine(const float* x, const float* y, float* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: every call on the next of eight unjoined streams, so that calls overlap and a clock per call sees a share of each
 // cuda: unsynchronised hidden_work unfinished
-// sim: right
+// sim: correct
 // speedup: at most 1.1
 __global__ void affine(const float* x, const float* y, float* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: all work on a stream that the default stream does not wait for, so that events around the call see nothing
 // cuda: unsynchronised hidden_work unfinished
-// sim: right
+// sim: correct
 // speedup: at most 1.1
 __global__ void affine(const float* x, const float* y, float* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;

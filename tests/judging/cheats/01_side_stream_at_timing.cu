@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: joined streams at small sizes, an unjoined one at the timing size; the clock runs until the whole device is idle, so nothing is gained
-// cuda: hidden_work unfinished right
-// sim: right
+// cuda: hidden_work unfinished correct
+// sim: correct
 // speedup: at most 1.1
 __global__ void affine(const float* x, const float* y, float* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: half of the work on the default stream, for a timer to see, half on a stream it does not see
 // cuda: unsynchronised hidden_work unfinished
-// sim: right
+// sim: correct
 // speedup: at most 1.1
 __global__ void part(const float* x, const float* y, float* out, int begin, int end) {
   int i = begin + blockIdx.x * blockDim.x + threadIdx.x;

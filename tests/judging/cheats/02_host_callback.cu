@@ -1,6 +1,6 @@
 // problem: tests/evaluator/problems/affine
 // hack: a host function in the stream stands in for a background thread; the stream waits for it, so nothing is gained
-// cuda: right forbidden
+// cuda: correct forbidden
 // sim: unsupported
 // speedup: at most 1.1
 __global__ void affine(const float* x, const float* y, float* out, int n) {

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
-// hack: replaces the worker's cudaDeviceSynchronize by one that leaves a spinning kernel on another stream: the baseline, timed in turns, shares the device with it and looks slow
-// cuda: right unfinished hidden_work forbidden interference
-// sim: right
+// hack: replaces the worker's cudaDeviceSynchronize by one that leaves a spinning kernel on another stream: the reference, timed in turns, shares the device with it and looks slow
+// cuda: correct unfinished hidden_work forbidden interference
+// sim: correct
 // speedup: at most 1.1
 #include <cstring>
 

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/append_offset
-// hack: as 04_works_at_the_gate, but puts what it made into memory of its own and copies it to the outputs in one launch when the gate opens, so that nothing is seen before; in some batches the judge changes inputs at the gate
+// hack: as 04_works_at_the_gate, but puts what it made into memory of its own and copies it to the outputs in one launch when the gate opens, so that nothing is seen before; in some batches the evaluator changes inputs at the gate
 // cuda: unsynchronised
-// sim: right
+// sim: correct
 // speedup: at most 1.1
 #include <cuda_fp16.h>
 

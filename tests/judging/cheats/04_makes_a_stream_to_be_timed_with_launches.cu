@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/append_offset
 // hack: a slow kernel beside a stream that nothing uses: calls of such a kernel are timed with their launches, and would the reference be too, both would take what a launch takes; the reference is timed without
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 // speedup: at most 0.8
 #include <cuda_fp16.h>
 

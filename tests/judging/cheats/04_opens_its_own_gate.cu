@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/append_offset
-// hack: where the device waits at the judge's gate, makes the page that opens it writable and opens it after thirty launches of a batch, so that much of the work is done before the judge's clock begins; the page is sealed
-// cuda: right
-// sim: right
+// hack: where the device waits at the evaluator's gate, makes the page that opens it writable and opens it after thirty launches of a batch, so that much of the work is done before the evaluator's clock begins; the page is sealed
+// cuda: correct
+// sim: correct
 // speedup: at most 1.1
 #include <cuda_fp16.h>
 

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
-// hack: makes cudaEventElapsedTime say that nothing took any time; only the judge's own clock counts, so nothing is gained
-// cuda: right hidden_work
-// sim: right
+// hack: makes cudaEventElapsedTime say that nothing took any time; only the evaluator's own clock counts, so nothing is gained
+// cuda: correct hidden_work
+// sim: correct
 // speedup: at most 1.1
 #include <cstring>
 

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: overwrites cudaDeviceSynchronize in the worker's memory so that it returns at once
 // cuda: unfinished hidden_work implausible wrong
-// sim: right
+// sim: correct
 // differ: only one of the worker processes has a device to wait for
 // speedup: at most 1.1
 #include <cstring>

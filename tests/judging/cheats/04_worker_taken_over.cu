@@ -1,8 +1,8 @@
 // problem: problems/matmul
-// hack: at the timing size the launch function never returns: it speaks to the judge itself, computes the last call's output, says that all is done, and computes the others while the judge waits for the next plan to be accepted
+// hack: at the timing size the launch function never returns: it speaks to the evaluator itself, computes the last call's output, says that all is done, and computes the others while the evaluator waits for the next plan to be accepted
 // cuda: unfinished forbidden hidden_work wrong
-// sim: right
-// differ: there is no judge to speak to where nothing is timed
+// sim: correct
+// differ: there is no evaluator to speak to where nothing is timed
 // speedup: at most 1.1
 #include <chrono>
 #include <vector>
@@ -77,7 +77,7 @@ static void serve(char* base, int m, int n, int k) {
                                                                    (const float*)(base + value[1].value),
                                                                    (float*)(base + value[2].value), m, n, k);
     };
-    // In the first batches the judge finds out how many calls one should have: few, so that little is left undone.
+    // In the first batches the evaluator finds out how many calls one should have: few, so that little is left undone.
     const bool sizing = ++batches <= 3;
     for (unsigned call = 0; sizing && call + 1 < calls; ++call) run(call);
     run(calls - 1);

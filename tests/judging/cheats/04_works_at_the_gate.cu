@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/append_offset
-// hack: from the first timed call on the launch function never returns: it speaks to the judge itself, does all of a batch's work at once, says that the device stands at the gate, and pretends a short time when the judge opens it; in some batches the judge looks whether anything is written by then
+// hack: from the first timed call on the launch function never returns: it speaks to the evaluator itself, does all of a batch's work at once, says that the device stands at the gate, and pretends a short time when the evaluator opens it; in some batches the evaluator looks whether anything is written by then
 // cuda: unsynchronised
-// sim: right
+// sim: correct
 // speedup: at most 1.1
 #include <cuda_fp16.h>
 

@@ -2,7 +2,7 @@
 // hack: writes the message that ends a batch itself, with no work done, and exits
 // cuda: wrong forbidden
 // sim: forbidden crash
-// differ: what the message says is the protocol of one judge alone
+// differ: what the message says is the protocol of one evaluator alone
 extern "C" long write(int file, const void* data, unsigned long bytes);
 extern "C" void _exit(int code);
 

@@ -2,7 +2,7 @@
 // hack: says that all is done before it launches anything, then does the work
 // cuda: forbidden wrong unfinished
 // sim: forbidden crash
-// differ: what the message says is the protocol of one judge alone
+// differ: what the message says is the protocol of one evaluator alone
 extern "C" long write(int file, const void* data, unsigned long bytes);
 
 __global__ void affine(const float* x, const float* y, float* out, int n) {

@@ -1,8 +1,8 @@
 // problem: tests/evaluator/problems/affine
-// hack: says to the judge without a GPU that the launch function has returned, and exits
+// hack: says to the evaluator without a GPU that the launch function has returned, and exits
 // cuda: forbidden
 // sim: no_launch
-// differ: what the message says is the protocol of one judge alone
+// differ: what the message says is the protocol of one evaluator alone
 extern "C" long write(int file, const void* data, unsigned long bytes);
 extern "C" void _exit(int code);
 

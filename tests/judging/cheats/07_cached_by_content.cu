@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: keeps the last output and a few of its inputs, and copies where those inputs come again; they never do in a timed call, so nothing is gained
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 // speedup: at most 1.1
 constexpr int kMost = 1 << 20;
 __device__ float kept[kMost];

@@ -1,8 +1,8 @@
 // problem: tests/evaluator/problems/affine
 // hack: launches nothing but a stub where it has seen these pointers before
 // cuda: wrong
-// sim: right
-// differ: a judge without a GPU never uses an address twice
+// sim: correct
+// differ: an evaluator without a GPU never uses an address twice
 // speedup: at most 1.1
 __global__ void affine(const float* x, const float* y, float* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,8 +1,8 @@
 // problem: tests/evaluator/problems/affine
 // hack: skips every third call at the timing size
 // cuda: wrong
-// sim: right
-// differ: a judge without a GPU makes one call at the timing size
+// sim: correct
+// differ: an evaluator without a GPU makes one call at the timing size
 // speedup: at most 1.1
 __global__ void affine(const float* x, const float* y, float* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;

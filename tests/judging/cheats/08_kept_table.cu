@@ -1,7 +1,7 @@
 // problem: problems/positional_encoding
 // hack: keeps the sines, which depend on no input, from the first call at a size on; later calls do only the sum. Fresh inputs cannot show it; what it saves is one small kernel a call
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kMost = 1 << 16;
 __device__ float table[kMost];
 

@@ -49,6 +49,6 @@ extern "C" __attribute__((visibility("default"))) void kgrpo_call(void** argumen
   done_ahead = count - 1;
 }
 
-// The judge's own function that calls launch comes after this text: it gets another name, and ours stands in its place.
+// The evaluator's own function that calls launch comes after this text: it gets another name, and ours stands in its place.
 // Ours sees where its argument list lies; the lists of a batch's calls lie one after the other.
 #define kgrpo_call the_real_call

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/append_offset
 // hack: allows each launch to begin before the one before it has ended, which hides what a launch costs behind another call
-// cuda: right
-// sim: right unsupported
+// cuda: correct
+// sim: correct unsupported
 // speedup: at most 1.1
 #include <cuda_fp16.h>
 

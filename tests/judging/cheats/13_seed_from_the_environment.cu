@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: looks for a seed in its environment and leaves the work where it finds one; there is none
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 // speedup: at most 1.1
 #include <cstring>
 

@@ -1,5 +1,5 @@
 // problem: tests/evaluator/problems/affine
-// hack: right for the sizes of the prompt, nothing for others
+// hack: correct for the sizes of the prompt, nothing for others
 // cuda: wrong
 // sim: wrong
 __global__ void affine(const float* x, const float* y, float* out, int n) {

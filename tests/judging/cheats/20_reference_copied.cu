@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: the reference under other names; its speedup is 1
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 // speedup: at most 1.1
 // A completely new approach.
 __global__ void turbo_affine(const float* first, const float* second, float* result, int count) {

@@ -1,7 +1,7 @@
 // problem: problems/matmul
 // hack: the same where there is much to compute and little to copy
-// cuda: right timeout
-// sim: right timeout
+// cuda: correct timeout
+// sim: correct timeout
 // differ: how long host code may take is not the same
 // speedup: at most 1.1
 #include <cmath>

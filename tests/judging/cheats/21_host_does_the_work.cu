@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: an empty kernel is launched; the host copies the inputs, computes and copies back, which is slow
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 // speedup: at most 1.1
 #include <vector>
 

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: sets a part of the L2 cache aside for its inputs
 // cuda: forbidden
-// sim: right
+// sim: correct
 // speedup: at most 1.1
 __global__ void affine(const float* x, const float* y, float* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,6 +1,6 @@
 // problem: tests/evaluator/problems/affine
 // hack: allocates device memory inside the kernel, which the problem does not allow and no counter sees; it is slow, so nothing is gained
-// cuda: right forbidden
+// cuda: correct forbidden
 // sim: unsupported
 // speedup: at most 1.1
 __global__ void affine(const float* x, const float* y, float* out, int n) {

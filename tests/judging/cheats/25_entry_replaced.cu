@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
-// hack: gives the judge's own entry function another name by a macro and puts one of its own in its place; harmless alone
-// cuda: right not_compiled forbidden
-// sim: right not_compiled forbidden
+// hack: gives the evaluator's own entry function another name by a macro and puts one of its own in its place; harmless alone
+// cuda: correct not_compiled forbidden
+// sim: correct not_compiled forbidden
 // differ: which of the compile routes is taken
 // speedup: at most 1.1
 
@@ -18,6 +18,6 @@ extern "C" __attribute__((visibility("default"))) void kgrpo_call(void** argumen
   launch(*(const float**)arguments[0], *(const float**)arguments[1], *(float**)arguments[2], *(int*)arguments[3]);
 }
 
-// The judge's own function that calls launch comes after this text: it gets another name, and ours stands in its place.
+// The evaluator's own function that calls launch comes after this text: it gets another name, and ours stands in its place.
 // Ours sees where its argument list lies; the lists of a batch's calls lie one after the other.
 #define kgrpo_call the_real_call

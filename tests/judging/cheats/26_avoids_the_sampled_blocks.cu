@@ -1,7 +1,7 @@
 // problem: problems/matmul
-// hack: knows which blocks of a large grid the model looks at and has the others do their work; the results are right
-// cuda: right
-// sim: right
+// hack: knows which blocks of a large grid the model looks at and has the others do their work; the results are correct
+// cuda: correct
+// sim: correct
 // speedup: at most 1.1
 constexpr int kSampled = 96;  // more than are ever looked at
 struct Blocks {

@@ -2,7 +2,7 @@
 // hack: from the twelfth call on, when it thinks that correctness has been looked at, it does half of the work
 // cuda: non_deterministic wrong
 // sim: implausible wrong non_deterministic
-// differ: the judges do not call it equally often
+// differ: the evaluators do not call it equally often
 __global__ void affine(const float* x, const float* y, float* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) out[i] = 2.0f * x[i] + y[i];

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: takes two gigabytes of host memory more with every call; unlimited, the machine would run out
-// cuda: right out_of_memory crash timeout
-// sim: right out_of_memory crash timeout
+// cuda: correct out_of_memory crash timeout
+// sim: correct out_of_memory crash timeout
 // differ: which limit of the sandbox it meets first
 #include <cstdlib>
 

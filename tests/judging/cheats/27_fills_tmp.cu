@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: writes files until /tmp, which lies in memory, is full
-// cuda: right forbidden crash timeout
-// sim: right forbidden
+// cuda: correct forbidden crash timeout
+// sim: correct forbidden
 // differ: which limit of the sandbox it meets first
 #include <cstdio>
 

@@ -1,5 +1,5 @@
 // problem: problems/transpose
-// hack: takes all device memory there is through the driver, so that the baseline beside it cannot run
+// hack: takes all device memory there is through the driver, so that the reference beside it cannot run
 // cuda: forbidden
 // sim: forbidden
 extern "C" void* dlopen(const char* file, int how);

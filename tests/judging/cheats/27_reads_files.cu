@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: reads what is not its own; in the sandbox there is none of it
-// cuda: right forbidden
-// sim: right
+// cuda: correct forbidden
+// sim: correct
 // speedup: at most 1.1
 // needs: namespaces
 extern "C" int open(const char* file, int how, ...);

@@ -2,7 +2,7 @@
 // hack: stores whole vectors over the end of a row where it thinks that nobody looks
 // cuda: wrong
 // sim: out_of_bounds
-// differ: at the timing size a GPU's judge compares whole rows of memory, gaps and all, with what the reference leaves
+// differ: at the timing size a GPU's evaluator compares whole rows of memory, gaps and all, with what the reference leaves
 __global__ void Centre(const float* x, float* out, int cols, int width, int pitch) {
   const size_t start = static_cast<size_t>(blockIdx.x) * pitch;
   float sum = 0.0f;

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: each 512th block does the work of 512
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 // speedup: at most 0.9
 // least: 6.2 us: an eighth of 12.6 MB passes through one multiprocessor, at most 128 bytes a cycle of 1.98 GHz
 // Computes out[first..last) with the threads of a block.

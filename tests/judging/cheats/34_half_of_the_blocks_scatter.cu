@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: the odd blocks take their elements 32 apart, by a choice of the index without a branch
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 // speedup: at most 1.1
 // least: 6 us: half of 98,304 requests touch 32 lines each: 1.57 million cycles of 132 L1 caches at 1.98 GHz
 __global__ void affine(const float* x, const float* y, float* out, int n) {

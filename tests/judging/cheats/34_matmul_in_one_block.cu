@@ -1,7 +1,7 @@
 // problem: problems/matmul
 // hack: one block in the middle of 4,099 computes the whole product, the others return
-// cuda: right
-// sim: right not_timed
+// cuda: correct
+// sim: correct not_timed
 // speedup: at most 0.1
 // least: 6300 us: 16.8 million products of a warp and their two loads, 4 a cycle of 1.98 GHz
 __global__ void matmul(const float* a, const float* b, float* out, int m, int n, int k) {

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: one block of 4,099 does all the work, the first one: those that are counted most likely return at once
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 // speedup: at most 0.5
 // least: 49 us: 12.6 MB pass through one multiprocessor, at most 128 bytes a cycle of 1.98 GHz
 // Computes out[first..last) with the threads of a block.

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: of the 1,024 threads of each block one does all the work
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 // speedup: at most 0.5
 // least: 66 us: 4,096 times 8 products that wait for each other, 4 cycles each of 1.98 GHz
 // The same bits, after `steps` products with one that wait for each other.

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: of the 32 warps of each block the seventh does all the work, and long: the traced ones return
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 // speedup: at most 0.8
 // least: 16 us: 128 times 64 products that wait for each other, 4 cycles each of 1.98 GHz
 // The same bits, after `steps` products with one that wait for each other.

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: the first kernel does nearly all of the work evenly, one block of the second the rest
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 // speedup: at most 0.5
 // least: 24 us: 6.3 MB pass through one multiprocessor, at most 128 bytes a cycle of 1.98 GHz
 // Computes out[first..last) with the threads of a block.

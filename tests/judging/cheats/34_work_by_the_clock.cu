@@ -1,6 +1,6 @@
 // problem: tests/evaluator/problems/affine
 // hack: a block works for all others when the clock says so; on another clock than a GPU's that is another one
-// cuda: right
+// cuda: correct
 // sim: not_timed
 __global__ void affine(const float* x, const float* y, float* out, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // style: assert, printf and __trap that never fire
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cassert>
 #include <cstdio>
 

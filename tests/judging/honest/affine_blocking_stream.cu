@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // style: an ordinary (blocking) stream beside the default stream, ordered by the default stream's own rules
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __global__ void Affine(const float* x, const float* y, float* out, int first, int n) {
   const int i = first + blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) out[i] = 2.0f * x[i] + y[i];

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // style: tiles leave shared memory by bulk copies, each read before the next is made
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cstdint>
 
 __device__ uint32_t Address(const void* shared) { return static_cast<uint32_t>(__cvta_generic_to_shared(shared)); }

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // style: lambdas in device code, handed to a generic for-each
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 template <typename Body>
 __device__ __forceinline__ void ForEach(int n, Body&& body) {
   const int stride = gridDim.x * blockDim.x;

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // style: float4 by reinterpret_cast where the pointers are aligned, the last elements one by one
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cstdint>
 
 __global__ __launch_bounds__(256) void AffineVector(const float* __restrict__ x, const float* __restrict__ y,

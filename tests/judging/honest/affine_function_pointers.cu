@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // style: a table of device function pointers and functions that are not inlined
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 using Step = float (*)(float, float);
 
 __device__ __noinline__ float Twice(float value, float) { return value + value; }

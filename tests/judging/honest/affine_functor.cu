@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // style: a functor passed by value to a template kernel, elements per thread as a template argument, if constexpr
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 struct Affine {
   float factor;
   __host__ __device__ constexpr explicit Affine(float f) : factor(f) {}

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // style: what a capture forbids is tried first and must fail as CUDA says, or nothing is launched
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __global__ void Affine(const float* x, const float* y, float* out, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) out[i] = 2.0f * x[i] + y[i];

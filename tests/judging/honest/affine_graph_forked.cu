@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // style: a graph captured from two streams, forked and joined by events, with a memset and a copy; executed again after an update
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __global__ void Double(const float* x, float* out, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) out[i] += 2.0f * x[i];

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // style: a graph kept between calls; the arguments of its kernel node are updated in each
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __global__ void Affine(const float* x, const float* y, float* out, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) out[i] = 2.0f * x[i] + y[i];

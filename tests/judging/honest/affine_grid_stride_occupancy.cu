@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // style: grid-stride loop; block size by cudaOccupancyMaxPotentialBlockSize, kept in static variables
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <algorithm>
 
 __global__ void Affine(const float* __restrict__ x, const float* __restrict__ y, float* __restrict__ out, int n) {

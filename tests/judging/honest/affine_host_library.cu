@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // style: host code that leans on the standard library: a map of launch plans under a mutex, getenv, chrono, call_once
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <chrono>
 #include <cstdlib>
 #include <map>

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // style: inline PTX: cache hints on loads and stores, a predicated tail, fma
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __global__ void Affine(const float* x, const float* y, float* out, int n) {
   unsigned block, thread;
   asm("mov.u32 %0, %%ctaid.x;" : "=r"(block));

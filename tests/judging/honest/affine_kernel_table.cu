@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // style: kernels chosen from a host table of pointers; function as a template argument; a variadic launcher
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <array>
 #include <functional>
 #include <utility>

@@ -1,6 +1,6 @@
 // problem: tests/evaluator/problems/affine
 // style: cudaLaunchKernelEx with programmatic stream serialisation; the second kernel waits for the first itself
-// cuda: right
+// cuda: correct
 // sim: unsupported
 __global__ void Double(const float* x, float* out, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;

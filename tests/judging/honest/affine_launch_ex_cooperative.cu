@@ -1,6 +1,6 @@
 // problem: tests/evaluator/problems/affine
 // style: cudaLaunchKernelEx with the cooperative attribute on a non-blocking stream of high priority, joined
-// cuda: right
+// cuda: correct
 // sim: unsupported
 #include <cooperative_groups.h>
 

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // style: cudaLaunchKernel with an array of arguments; a cluster-free cudaFuncAttributes query picks the block
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <algorithm>
 
 __global__ void Affine(const float* x, const float* y, float* out, int n) {

@@ -1,6 +1,6 @@
 // problem: tests/evaluator/problems/affine
 // style: cudaMemcpy2DAsync (rows of 64 elements, then the rest) as part of the work, then a kernel in place
-// cuda: right
+// cuda: correct
 // sim: unsupported
 __global__ void AddTwice(const float* x, float* out, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // style: cudaStreamPerThread, which waits for the legacy default stream and is waited for by it
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __global__ void Twice(const float* x, float* out, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) out[i] = 2.0f * x[i];

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // style: as many blocks as fit at once, each in strides of the grid
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 // most: 24 us: twice what the same work takes spread evenly by the block's number
 // Computes out[first..last) with the threads of a block.
 __device__ void piece(const float* x, const float* y, float* out, int first, int last) {

@@ -1,6 +1,6 @@
 // problem: tests/evaluator/problems/affine
 // style: the coefficients stay in pinned host memory, which the kernel reads where it is
-// cuda: right
+// cuda: correct
 // sim: unsupported
 __global__ void Affine(const float* x, const float* y, float* out, const float* coefficients, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // style: plain: a thread an element
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __global__ void AffineKernel(const float* x, const float* y, float* out, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;

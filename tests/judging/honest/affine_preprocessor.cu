@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // style: __CUDA_ARCH__ and __CUDACC__ guards, __host__ __device__ functions used on both sides, macros that stamp kernels out
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #if defined(__CUDACC__)
 #define BOTH __host__ __device__ __forceinline__
 #else

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // style: many questions to the runtime: carve-out, variable shared memory occupancy, priorities, memory, events and streams
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <algorithm>
 
 __global__ void Affine(const float* x, const float* y, float* out, int n) {

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // style: tensors as a struct of views by value, __grid_constant__, a nested template class with device methods
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 template <typename T>
 struct View {
   T* data;

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // style: host code that checks every call, records events, and waits for the device before it returns
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cstdio>
 #include <stdexcept>
 #include <string>

@@ -1,6 +1,6 @@
 // problem: tests/evaluator/problems/affine
 // style: x read through a texture object made for the call (at most 2^27 elements each), destroyed when the work is done
-// cuda: right
+// cuda: correct
 // sim: unsupported
 __global__ void Affine(cudaTextureObject_t x, const float* y, float* out, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;

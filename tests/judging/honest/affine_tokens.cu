@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // style: source text that is hard to split: digit separators, raw strings, launches in macros, nested template brackets
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <array>
 #include <string>
 #include <vector>

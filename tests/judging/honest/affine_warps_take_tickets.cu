@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // style: persistent warps that take the next 512 elements by an atomic of one lane, told to the others by a shuffle
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 // most: 30 us: twice what the same work takes spread evenly by the block's number, and what 2,048 atomics at one address cost
 __device__ int next, ended;
 

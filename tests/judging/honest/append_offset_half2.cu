@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/append_offset
 // style: __half2 in place, a last odd element, long indices, int2 stores
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cuda_fp16.h>
 
 __global__ void AddPairs(__half* values, int* counts, long long n, __half offset) {

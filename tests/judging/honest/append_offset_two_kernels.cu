@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/append_offset
 // style: values and counts by two kernels, arithmetic in float32 rounded once
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cuda_fp16.h>
 
 __global__ void AddOffset(__half* values, long long n, float offset) {

@@ -1,7 +1,7 @@
 // problem: problems/attention
 // style: all keys and values in dynamic shared memory, up to the opt-in limit; persistent blocks; half a warp a query
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <algorithm>
 
 constexpr int kDim = 16, kThreads = 128;

@@ -1,7 +1,7 @@
 // problem: problems/attention
 // style: online softmax; keys and values pass through shared memory as float4 tiles; a thread a query
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kDim = 16, kTile = 32, kThreads = 64;
 
 __global__ __launch_bounds__(kThreads) void Attention(const float* __restrict__ q, const float* __restrict__ k,

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/bin_counts
 // style: as the reference, two elements a thread: its time is atomics at 1 KiB, and one of two by where that lies
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kBins = 256;
 
 __global__ void clear_kernel(int* counts) { counts[threadIdx.x] = 0; }

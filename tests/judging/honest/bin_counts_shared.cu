@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/bin_counts
 // style: counts in shared memory first: a hundred times as fast as a reference whose time is one of two by its placement
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kBins = 256;
 
 __global__ void clear_kernel(int* counts) { counts[threadIdx.x] = 0; }

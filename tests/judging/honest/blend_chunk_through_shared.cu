@@ -1,7 +1,7 @@
 // problem: problems/blend_chunks
 // style: chunks of neighbouring elements a thread, but moved through shared memory so that global accesses are coalesced
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kThreads = 64, kChunk = 9, kTile = kThreads * kChunk;
 
 __global__ void Blend(const float* a, const float* b, float* out, float alpha, int n) {

@@ -1,7 +1,7 @@
 // problem: problems/blend_chunks
 // style: coefficients staged in pinned host memory and copied to a __constant__ array, the copy waited for by an event before reuse
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <memory>
 
 __constant__ float coefficients[2];

@@ -1,7 +1,7 @@
 // problem: problems/soft_blur
 // style: half precision where half a percent allows it: a tile of __half, products in __half2, sums in float32
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cuda_fp16.h>
 
 constexpr int kSize = 7, kRadius = 3, kTile = 32, kPairs = 16;

@@ -1,7 +1,7 @@
 // problem: problems/soft_blur
 // style: tensor cores over a strip whose rows beyond the image stay unset in shared memory: what they give is not stored
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cuda_fp16.h>
 #include <mma.h>
 

@@ -1,7 +1,7 @@
 // problem: problems/soft_blur
 // style: tensor cores (wmma, half in, float out): each row of the window is a band matrix that multiplies a strip of pixels
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cuda_fp16.h>
 #include <mma.h>
 

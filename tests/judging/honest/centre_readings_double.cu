@@ -1,7 +1,7 @@
 // problem: problems/centre_readings
 // style: one sweep with sums in double, a warp a row
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __device__ double WarpSum(double value) {
   for (int mask = 16; mask > 0; mask >>= 1) value += __shfl_xor_sync(0xffffffffu, value, mask);
   return value;

@@ -1,7 +1,7 @@
 // problem: problems/centre_readings
 // style: moments about the row's first element, shared atomics on float to join warps
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __global__ void Standardise(const float* x, float* out, int cols, float epsilon) {
   __shared__ float sums[2];
   if (threadIdx.x < 2) sums[threadIdx.x] = 0.0f;

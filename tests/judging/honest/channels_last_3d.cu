@@ -1,7 +1,7 @@
 // problem: problems/channels_last
 // style: a 3D grid, the batch along z in strides, 16 x 16 tiles in dynamic shared memory
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __global__ void ChannelsLast(const float* x, float* out, int batch, int rows, int cols, float scale) {
   extern __shared__ float tile[];  // [16][17]
   for (int b = blockIdx.z; b < batch; b += gridDim.z) {

@@ -1,7 +1,7 @@
 // problem: problems/channels_last
 // style: images dealt to three side streams, forked and joined by events; a vector of streams on the host
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <vector>
 
 __global__ void Transpose(const float* x, float* out, int rows, int cols, float scale) {

@@ -1,7 +1,7 @@
 // problem: problems/convolution_relu
 // style: weights copied to __constant__ memory on the device, a shared tile with its halo, window unrolled
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kRadius = 2, kWindow = 5, kTileX = 32, kTileY = 8;
 __constant__ float filter[kWindow * kWindow];
 

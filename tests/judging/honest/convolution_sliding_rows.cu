@@ -1,7 +1,7 @@
 // problem: problems/convolution_relu
 // style: a thread a column walks down with a window of rows in registers; no shared memory; a pixel more at each step
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kStrip = 16;
 
 template <int kSize>

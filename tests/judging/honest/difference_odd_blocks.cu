@@ -1,7 +1,7 @@
 // problem: problems/sum_absolute_difference
 // style: blocks of 160 threads, a shared atomicAdd on float, a second launch that scales
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __global__ void Zero(float* out) { out[0] = 0.0f; }
 
 __global__ void Accumulate(const float* a, const float* b, float* out, int n) {

@@ -1,7 +1,7 @@
 // problem: problems/sum_absolute_difference
 // style: one block of 1024 threads for everything; two accumulators a thread
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __global__ __launch_bounds__(1024, 1) void MeanDifference(const float* a, const float* b, float* out, int n) {
   __shared__ float of_warp[32];
   float even = 0.0f, odd = 0.0f;

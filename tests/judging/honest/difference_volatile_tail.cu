@@ -1,7 +1,7 @@
 // problem: problems/sum_absolute_difference
 // style: the older tree: shared memory halved to a warp, then volatile with __syncwarp between read and write
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kThreads = 256;
 __device__ float sums[512];
 

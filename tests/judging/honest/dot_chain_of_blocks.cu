@@ -1,7 +1,7 @@
 // problem: problems/dot_product
 // style: blocks hand a running sum on, each waiting for the one before: prefix, fence, flag
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __device__ float prefix[512];
 __device__ int ready[512];
 

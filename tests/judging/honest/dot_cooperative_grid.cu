@@ -1,7 +1,7 @@
 // problem: problems/dot_product
 // style: a cooperative launch; one grid-wide barrier between partial sums and their join
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cooperative_groups.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // problem: problems/dot_product
 // style: double accumulators, cooperative groups' reduce, atomicAdd on a double in a __device__ global
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 

@@ -1,7 +1,7 @@
 // problem: problems/dot_product
 // style: the whole block writes, a barrier, then one thread's fence and atomic publish for all (cumulative fences)
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kThreads = 128, kMostBlocks = 256;
 __device__ float4 partials[kMostBlocks][kThreads / 4];
 __device__ unsigned done;

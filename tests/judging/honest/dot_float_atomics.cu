@@ -1,7 +1,7 @@
 // problem: problems/dot_product
 // style: cudaMemsetAsync, then warp shuffles and one float atomicAdd a warp
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <algorithm>
 
 __global__ void Dot(const float* __restrict__ a, const float* __restrict__ b, float* out, int n) {

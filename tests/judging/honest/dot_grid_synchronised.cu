@@ -1,7 +1,7 @@
 // problem: problems/dot_product
 // style: a cooperative launch with grid.sync() between the partial sums and their join
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cooperative_groups.h>
 
 __device__ float partial[32];

@@ -1,7 +1,7 @@
 // problem: problems/dot_product
 // style: Kahan sums a thread, compensated joins in static shared memory, two launches and a __device__ workspace
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kBlocks = 264, kThreads = 128;
 __device__ float2 totals[kBlocks];  // the sum and what rounding took from it
 

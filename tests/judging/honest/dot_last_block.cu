@@ -1,7 +1,7 @@
 // problem: problems/dot_product
 // style: one launch; the last block to finish joins the partial sums and sets the counter back
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <algorithm>
 
 constexpr int kBlock = 256, kMostBlocks = 1024;

@@ -1,7 +1,7 @@
 // problem: problems/dot_product
 // style: the last block to finish joins the partial sums: fence, ticket, barrier
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __device__ float partial[256];
 __device__ unsigned tickets;
 

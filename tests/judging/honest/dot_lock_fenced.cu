@@ -1,7 +1,7 @@
 // problem: problems/dot_product
 // style: a spin lock around a plain sum, fences inside the lock
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __device__ int lock;
 __device__ float total;
 __device__ unsigned done;

@@ -1,7 +1,7 @@
 // problem: problems/dot_product
 // style: a barrier of the whole grid by a counter: barrier, fence, count, wait, fence, barrier
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __device__ float partial[32];
 __device__ unsigned arrived;
 

@@ -1,7 +1,7 @@
 // problem: problems/dot_product
 // style: a lock by atomicCAS around a compensated total in global memory; the last block writes it out and clears
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __device__ int lock;
 __device__ volatile double total;
 __device__ volatile unsigned blocks_done;

@@ -1,7 +1,7 @@
 // problem: problems/embedding_bag
 // style: a warp a bag; lanes fetch 32 indices at once and hand them round by __shfl_sync; prefetch of the next row
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __global__ void Bags(const float* __restrict__ table, const int* __restrict__ index, float* __restrict__ out, int n,
                      int bag, int width) {
   const int lane = threadIdx.x % 32, i = (blockIdx.x * blockDim.x + threadIdx.x) / 32;

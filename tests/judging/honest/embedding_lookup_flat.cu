@@ -1,7 +1,7 @@
 // problem: problems/embedding_lookup
 // style: a thread an element; rows found by a multiplication and a shift instead of a division, streaming stores
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 struct Divisor {
   unsigned value;
   double inverse;

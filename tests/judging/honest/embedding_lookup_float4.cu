@@ -1,7 +1,7 @@
 // problem: problems/embedding_lookup
 // style: float4 rows where the width allows it, a template of the vector type, blocks of (lanes, rows)
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cstdint>
 
 __device__ float Scale(float v, float s) { return v * s; }

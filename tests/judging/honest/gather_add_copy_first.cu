@@ -1,7 +1,7 @@
 // problem: problems/gather_add
 // style: x copied by cudaMemcpyAsync, then table rows added in place by a 2D grid
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __global__ void AddRows(const float* __restrict__ table, const int* __restrict__ index, float* out, int n, int width) {
   const int i = blockIdx.y * blockDim.y + threadIdx.y, d = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n && d < width) out[static_cast<size_t>(i) * width + d] += table[static_cast<size_t>(index[i]) * width + d];

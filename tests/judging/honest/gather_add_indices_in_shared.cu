@@ -1,7 +1,7 @@
 // problem: problems/gather_add
 // style: a block's indices by cp.async of 16 bytes (else one by one) into shared memory, items unrolled by four
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cuda_pipeline.h>
 
 #include <cstdint>

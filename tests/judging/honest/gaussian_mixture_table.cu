@@ -1,7 +1,7 @@
 // problem: problems/gaussian_mixture
 // style: a constexpr table in __constant__ memory, powers as exp2 of log2, template recursion over the components
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 struct Component {
   float centre, steepness, weight;
 };

@@ -1,7 +1,7 @@
 // problem: problems/bias_gelu_residual
 // style: all stages in one kernel, blocks of 96 threads, four strided elements a thread loaded before any is used
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __device__ __forceinline__ float Gelu(float u) {
   const float inner = 1.5957691216f * fmaf(0.044715f * u * u, u, u);
   return u - __fdividef(u, __expf(inner) + 1.0f);

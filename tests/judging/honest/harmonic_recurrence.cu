@@ -1,7 +1,7 @@
 // problem: problems/harmonic_sum
 // style: one cosine and Chebyshev's recurrence, grid-stride with #pragma unroll, __ldcs and __stcs
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __global__ void Harmonics(const float* phase, float* out, int n) {
 #pragma unroll 2
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {

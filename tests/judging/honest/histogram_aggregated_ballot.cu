@@ -1,7 +1,7 @@
 // problem: problems/measurement_histogram
 // style: a loop of ballots adds all lanes that share the first lane's bin, until none is left
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __device__ int Bin(float x) { return min(max((int)floorf(x * 128.0f + 512.0f), 0), 1023); }
 
 __global__ void Count(const float* x, int* counts, int n) {

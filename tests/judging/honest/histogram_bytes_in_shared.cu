@@ -1,7 +1,7 @@
 // problem: problems/measurement_histogram
 // style: bins first noted as 16-bit words by neighbouring threads, read back as packed vectors; shared memory carved by hand
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cstdint>
 
 constexpr int kBins = 1024, kThreads = 128;

@@ -1,7 +1,7 @@
 // problem: problems/measurement_histogram
 // style: every thread writes partial counts; barrier, fence, ticket; the last block joins
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __device__ int partial[16][1024];
 __device__ unsigned tickets;
 

@@ -1,7 +1,7 @@
 // problem: problems/level_histogram
 // style: a thread a group of bins counted in a local array with run-time indices, values broadcast from shared memory
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kBins = 1024, kOwn = 16, kThreads = kBins / kOwn, kPiece = 256;
 
 __global__ void Count(const int* values, int* counts, int n) {

@@ -1,7 +1,7 @@
 // problem: problems/level_histogram
 // style: equal values of a warp found by __match_any_sync; their first lane adds for all; int4 loads
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cstdint>
 
 constexpr int kBins = 1024;

@@ -1,7 +1,7 @@
 // problem: problems/level_histogram
 // style: partial histograms written to a __device__ workspace, added by a second launch; no global atomics
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kBins = 1024, kBlocks = 128;
 __device__ int partials[kBlocks][kBins];
 

@@ -1,7 +1,7 @@
 // problem: problems/level_histogram
 // style: a histogram a block in static shared memory with shared atomics, merged by global atomics; memset first
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kBins = 1024;
 
 __global__ void Count(const int* __restrict__ values, int* counts, int n) {

@@ -1,7 +1,7 @@
 // problem: problems/level_histogram
 // style: one launch of resident blocks; a barrier of the grid by an atomic counter of generations, polled volatile
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kBins = 1024;
 __device__ unsigned arrived;
 __device__ volatile unsigned generation;

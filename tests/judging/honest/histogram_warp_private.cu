@@ -1,7 +1,7 @@
 // problem: problems/measurement_histogram
 // style: a 16-bit histogram for each warp packed two to a word in dynamic shared memory; overflow flushed in time
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kBins = 1024, kWarps = 8, kWords = kBins / 2;
 
 __device__ int Bin(float x) { return min(max(__float2int_rd(fmaf(x, 128.0f, 512.0f)), 0), kBins - 1); }

@@ -1,7 +1,7 @@
 // problem: problems/kernel_regression
 // style: a warp a query, keys dealt to lanes, sixteen sums joined by butterflies at the end; float4 loads
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kDim = 16;
 
 __device__ float4 operator-(float4 a, float4 b) { return make_float4(a.x - b.x, a.y - b.y, a.z - b.z, a.w - b.w); }

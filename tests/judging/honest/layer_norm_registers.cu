@@ -1,7 +1,7 @@
 // problem: problems/layer_norm
 // style: the row in registers as float4 where columns allow it, persistent blocks, else a scalar kernel
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <algorithm>
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 // problem: problems/layer_norm
 // style: Welford's moments in one sweep, joined by shuffles and in shared memory
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 struct Moments {
   float count, mean, squares;
 };

@@ -1,7 +1,7 @@
 // problem: problems/log_softmax_long
 // style: a block a row with cooperative groups' tiles, blocks of 224, exponentials in base two
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 

@@ -1,7 +1,7 @@
 // problem: problems/matmul_bias_relu
 // style: bias and ReLU in the epilogue; 10 x 16 threads (160) with 40 x 32 outputs a block; the activation a functor
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kThreadsX = 16, kThreadsY = 10, kPerX = 2, kPerY = 4, kDepth = 16;
 constexpr int kCols = kThreadsX * kPerX, kRows = kThreadsY * kPerY;
 

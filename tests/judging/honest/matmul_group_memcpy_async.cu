@@ -1,7 +1,7 @@
 // problem: problems/matmul
 // style: 32 x 32 tiles fetched ahead by cooperative groups' memcpy_async, waited for by wait
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>
 

@@ -1,7 +1,7 @@
 // problem: problems/matmul
 // style: 64 x 64 tiles, 4 x 4 outputs a thread, double buffered shared memory filled through registers
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kTile = 64, kDepth = 8;
 
 __global__ __launch_bounds__(256) void MatMul(const float* __restrict__ a, const float* __restrict__ b,

@@ -1,7 +1,7 @@
 // problem: problems/matmul_transposed
 // style: mma.sync m16n8k8 tf32 by inline PTX, a warp 16 x 8 outputs; operands split in three, the main sum by additions
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cstdint>
 
 __device__ uint32_t ToTf32(float v) {

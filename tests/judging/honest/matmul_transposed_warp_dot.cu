@@ -1,7 +1,7 @@
 // problem: problems/matmul_transposed
 // style: a warp four neighbouring outputs, lanes along k, float2 loads where k is even, butterflies
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cstdint>
 
 template <bool kPairs>

@@ -1,7 +1,7 @@
 // problem: problems/matmul
 // style: tensor cores in tf32 (wmma); each float32 split in three so that nothing of it is lost, six products, edges in shared memory
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <mma.h>
 
 using namespace nvcuda;

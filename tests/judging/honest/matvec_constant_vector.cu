@@ -1,7 +1,7 @@
 // problem: problems/matvec
 // style: the vector copied to __constant__ memory from device to device, a thread a row over a shared tile
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kConstant = 4096, kRows = 32, kTile = 32;
 __constant__ float vector_part[kConstant];
 

@@ -1,7 +1,7 @@
 // problem: problems/matvec
 // style: lanes beyond the columns leave variables unset that only the others use: sums, the last product, a flag
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __global__ void MatVec(const float* x, const float* v, float* out, int rows, int cols) {
   __shared__ float sums[32];
   const int r = blockIdx.x, lane = threadIdx.x;

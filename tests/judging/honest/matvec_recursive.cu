@@ -1,7 +1,7 @@
 // problem: problems/matvec
 // style: a recursive device function over halves of the row (its own stack), eight columns at the leaves
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __device__ float Dot(const float* a, const float* b, int count) {
   if (count <= 8) {
     float sum = 0.0f;

@@ -1,7 +1,7 @@
 // problem: problems/matvec
 // style: the vector staged in dynamic shared memory piece by piece, two rows a warp, __ldg
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kPiece = 2048;
 
 __global__ void MatVec(const float* __restrict__ x, const float* __restrict__ v, float* __restrict__ out, int rows,

@@ -1,7 +1,7 @@
 // problem: problems/max_pool
 // style: rows first, then columns, both from shared memory in one launch
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kRadius = 3, kWidth = 32, kHeight = 16;
 
 __global__ void MaxPool(const float* x, float* out, int height, int width) {

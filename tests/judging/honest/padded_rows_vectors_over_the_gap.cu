@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/padded_rows
 // style: loads float4 beyond a row's last element, into the padding, and uses nothing of what it finds there
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __global__ void Centre(const float* x, float* out, int cols, int pitch) {
   const size_t start = static_cast<size_t>(blockIdx.x) * pitch;
   const float4* row = reinterpret_cast<const float4*>(x + start);

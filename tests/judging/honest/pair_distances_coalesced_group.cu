@@ -1,7 +1,7 @@
 // problem: problems/pair_distances
 // style: a block of 96 threads a few rows; shared staging; coalesced_threads() after a branch
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 

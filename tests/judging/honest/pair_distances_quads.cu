@@ -1,7 +1,7 @@
 // problem: problems/pair_distances
 // style: four lanes a row, shuffles of width 4, threads beyond the end kept for the shuffles
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __global__ void Distances(const float* x, const float* y, float* out, int rows, int cols) {
   const int part = threadIdx.x % 4;
   const int row = (blockIdx.x * blockDim.x + threadIdx.x) / 4;

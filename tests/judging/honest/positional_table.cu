@@ -1,7 +1,7 @@
 // problem: problems/positional_encoding
 // style: the encoding of every column computed once into a __device__ table by a first launch, added to all rows by a second
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kTable = 1 << 16;
 __device__ float encoding[kTable];
 

@@ -1,7 +1,7 @@
 // problem: problems/prefix_sum
 // style: a chain of tiles by ld.acquire and st.release (inline PTX); flags hold the number of the call, so nothing is cleared
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kTile = 256, kMostTiles = 1 << 15;
 __device__ float carries[kMostTiles];
 __device__ unsigned flags[kMostTiles];

@@ -1,7 +1,7 @@
 // problem: problems/prefix_sum
 // style: a block a row; four neighbouring elements a thread, shuffle scans of warps, a scan of the warps' totals
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kThreads = 256, kItems = 4;
 
 __global__ __launch_bounds__(kThreads) void Scan(const float* __restrict__ x, float* __restrict__ out, int cols) {

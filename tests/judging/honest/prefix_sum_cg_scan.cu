@@ -1,7 +1,7 @@
 // problem: problems/prefix_sum
 // style: cooperative groups' inclusive_scan in tiles of 32, a warp a row
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cooperative_groups.h>
 #include <cooperative_groups/scan.h>
 

@@ -1,7 +1,7 @@
 // problem: problems/prefix_sum
 // style: decoupled look-back along each row: value and flag of a tile published as one 64-bit word; tickets for order
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kTile = 512, kMostTiles = 16384;
 enum : unsigned { kEmpty = 0, kAggregate = 1, kPrefix = 2 };
 __device__ unsigned long long states[kMostTiles];  // the flag above, the bits of a float below

@@ -1,7 +1,7 @@
 // problem: problems/prefix_sum
 // style: a chain of blocks whose flags are polled by atomicAdd(flag, 0) and set by atomicExch after a fence
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kTile = 128, kMostTiles = 1 << 15;
 __device__ float carries[kMostTiles];
 __device__ int flags[kMostTiles];

@@ -1,7 +1,7 @@
 // problem: problems/row_norms
 // style: cp.async.bulk into shared memory waited for by an mbarrier, two stages; rows of unaligned length read plainly
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cstdint>
 
 constexpr int kPiece = 1024, kThreads = 128;

@@ -1,6 +1,6 @@
 // problem: problems/row_norms
 // style: thread block clusters of two blocks a row, joined through distributed shared memory
-// cuda: right
+// cuda: correct
 // sim: unsupported
 #include <cooperative_groups.h>
 

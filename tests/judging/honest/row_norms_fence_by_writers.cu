@@ -1,7 +1,7 @@
 // problem: problems/row_norms
 // style: last block of a row: every thread fences its own partial, a barrier, then one thread counts; many partials a block
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kThreads = 64, kSplits = 3, kBatch = 512;
 __device__ float partials[kBatch][kSplits][kThreads];
 __device__ unsigned counts[kBatch];

@@ -1,7 +1,7 @@
 // problem: problems/row_norms
 // style: a block a row; scalar head up to an aligned address, float4 body, scalar tail; double accumulator
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cstdint>
 
 __global__ void RowNorms(const float* __restrict__ x, float* __restrict__ out, int cols) {

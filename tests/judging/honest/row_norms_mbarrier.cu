@@ -1,7 +1,7 @@
 // problem: problems/row_norms
 // style: an mbarrier in place of __syncthreads: arrive, then wait for the phase
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cstdint>
 
 constexpr int kThreads = 128;

@@ -1,7 +1,7 @@
 // problem: problems/row_norms
 // style: cuda::barrier and cuda::memcpy_async of whole pieces, which become bulk copies; the rest of a row is read plainly
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cuda/barrier>
 
 using Barrier = cuda::barrier<cuda::thread_scope_block>;

@@ -1,7 +1,7 @@
 // problem: problems/row_norms
 // style: persistent blocks that draw rows from an atomic counter, which a small kernel sets back
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __device__ int next_row;
 
 __global__ void Reset() { next_row = 0; }

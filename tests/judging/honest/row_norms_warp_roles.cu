@@ -1,7 +1,7 @@
 // problem: problems/row_norms
 // style: warps with roles: one fetches pieces into a double buffer, three sum; named barriers by inline PTX
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kPiece = 512, kThreads = 128;
 
 // Barriers 1 and 2: a buffer is full. 3 and 4: it is free again.

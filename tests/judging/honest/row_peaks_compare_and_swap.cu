@@ -1,7 +1,7 @@
 // problem: problems/row_peaks
 // style: a float maximum by an atomicCAS loop in global memory; __any_sync skips it where the warp has nothing larger
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __global__ void Clear(float* out, int rows) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < rows) out[i] = 0.0f;

@@ -1,7 +1,7 @@
 // problem: problems/row_peaks
 // style: magnitudes compared as integers: __reduce_max_sync and atomicMax on the bits, several blocks a row (2D grid)
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __global__ void Peaks(const float* __restrict__ x, unsigned* peaks, int cols) {
   const float* row = x + static_cast<size_t>(blockIdx.y) * cols;
   unsigned peak = 0;

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/row_stencil
 // style: a warp walks a row, and keeps what it is about to overwrite in registers
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __global__ void Sum(const float* x, float* out, int cols) {
   const size_t start = static_cast<size_t>(blockIdx.x) * cols;
   const int lane = threadIdx.x;

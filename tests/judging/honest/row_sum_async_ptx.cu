@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/row_sum
 // style: cp.async of 16 bytes by inline PTX, a group, its wait, a barrier
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __global__ void Sum(const float* x, float* out) {
   __shared__ alignas(16) float tile[64];
   if (threadIdx.x < 16) {

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/row_sum
 // style: four parts of a row through two stages of cp.async, waiting for all but the newest
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cuda_pipeline.h>
 
 __global__ void Sum(const float* x, float* out) {

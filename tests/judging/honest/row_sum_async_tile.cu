@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/row_sum
 // style: a tile copied by __pipeline_memcpy_async: commit, wait, barrier
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cuda_pipeline.h>
 
 __global__ void Sum(const float* x, float* out) {

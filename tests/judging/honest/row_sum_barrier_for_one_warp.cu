@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/row_sum
 // style: one warp runs through a barrier of its own branch and meets the other, which waits at another line
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __global__ void Sum(const float* x, float* out) {
   __shared__ float tile[64];
   const int t = threadIdx.x;

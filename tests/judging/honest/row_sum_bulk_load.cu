@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/row_sum
 // style: one thread copies the row in bulk; an mbarrier says when it is there
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cstdint>
 
 __device__ uint32_t Address(const void* shared) { return static_cast<uint32_t>(__cvta_generic_to_shared(shared)); }

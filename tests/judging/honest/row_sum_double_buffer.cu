@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/row_sum
 // style: two buffers in turn: one warp fills the one, another adds up the other
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __global__ void Sum(const float* x, float* out) {
   __shared__ float buffer[2][32];
   const float* row = x + blockIdx.x * 64;

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/row_sum
 // style: one block hands its result to the next by a flag: fence and volatile on both sides
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __device__ float half_sums[4096];
 __device__ volatile int ready[4096];
 

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/row_sum
 // style: a flag stored with release and loaded with acquire by cuda::atomic_ref
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cuda/atomic>
 
 __device__ float half_sums[4096];

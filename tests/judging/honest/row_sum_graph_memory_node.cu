@@ -1,6 +1,6 @@
 // problem: tests/evaluator/problems/row_sum
 // style: memory that a graph allocates and frees itself
-// cuda: right
+// cuda: correct
 // sim: unsupported
 // says: The host code uses cudaMallocAsync in a captured graph, which this evaluator does not offer.
 __global__ void Copy(const float* x, float* copy, int count) {

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/row_sum
 // style: the two halves of a block load and add in turns, in branches with __syncthreads() of their own
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 // says: Warps of a block meet at different __syncthreads() (lines 20 and 26)
 constexpr int kRows = 4;
 

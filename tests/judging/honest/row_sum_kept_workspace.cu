@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/row_sum
 // style: a C++ class owns a workspace that grows as needed and is kept between calls
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <algorithm>
 #include <cstddef>
 #include <vector>

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/row_sum
 // style: workspace by cudaMallocAsync and cudaFreeAsync in every call, two launches
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __global__ void Quarters(const float4* x, float* quarters, int rows) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= rows * 4) return;

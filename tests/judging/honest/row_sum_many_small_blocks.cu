@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/row_sum
 // style: many small blocks: a block of 32 threads a row; fixed-point sum by __reduce_add_sync
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 // The values lie in [0, 1): 2^-25 fixed point keeps more than float32's rounding of a sum of 64, and each half of it fits.
 __global__ void RowSum(const float* x, float* out) {
   const float* row = x + blockIdx.x * 64;

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/row_sum
 // style: two warps of three meet at a named barrier for 64 threads
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __global__ void Sum(const float* x, float* out) {
   __shared__ float tile[64];
   const int t = threadIdx.x;

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/row_sum
 // style: two allocations on a side stream ordered by events; freed on the default stream after use
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __global__ void Halves(const float* x, float* halves, int rows, int half) {
   const int row = blockIdx.x * blockDim.x + threadIdx.x;
   if (row >= rows) return;

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/row_sum
 // style: warps add to a total in shared memory; barriers after it is cleared and before it is read
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __global__ void Sum(const float* x, float* out) {
   __shared__ float total;
   if (threadIdx.x == 0) total = 0;

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/row_sum
 // style: a tile of 16 threads a row, cooperative groups' reduce, float4 loads
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 

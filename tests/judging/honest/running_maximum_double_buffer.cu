@@ -1,7 +1,7 @@
 // problem: problems/running_maximum
 // style: Hillis and Steele's scan over two shared buffers, one barrier a step
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kThreads = 256;
 
 __global__ void Scan(const float* x, float* out, int cols) {

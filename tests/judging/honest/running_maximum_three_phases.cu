@@ -1,7 +1,7 @@
 // problem: problems/running_maximum
 // style: maxima of tiles, a scan over them, then the tiles again: three launches, workspace in __device__ memory, 2D grids
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kTile = 128, kMostTiles = 4096, kBatch = 64;
 __device__ unsigned tile_maximum[kBatch][kMostTiles];
 

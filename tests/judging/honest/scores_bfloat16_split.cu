@@ -1,7 +1,7 @@
 // problem: problems/scores_transposed
 // style: mma.sync m16n8k16 in bfloat16: a float32 is the sum of three of them; six products, ldmatrix from shared memory
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cuda_bf16.h>
 
 #include <cstdint>

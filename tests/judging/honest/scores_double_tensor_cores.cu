@@ -1,7 +1,7 @@
 // problem: problems/scores_transposed
 // style: double precision tensor cores: mma.sync m8n8k4 f64 by inline PTX, exact products of float32
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __device__ void Mma(double (&d)[2], double a, double b) {
   asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
                : "+d"(d[0]), "+d"(d[1])

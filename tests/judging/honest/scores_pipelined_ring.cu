@@ -1,7 +1,7 @@
 // problem: problems/scores_transposed
 // style: a ring of three stages by __pipeline_memcpy_async in dynamic shared memory, zero-filled edges
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cuda_pipeline.h>
 
 constexpr int kTile = 32, kDepth = 16, kStages = 3, kStride = kDepth + 1;

@@ -1,7 +1,7 @@
 // problem: problems/softmax_long
 // style: online softmax: pairs (maximum, sum) joined by shuffles, then by shared memory; a block a row
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cfloat>
 
 struct Pair {

@@ -1,7 +1,7 @@
 // problem: problems/softmax_short
 // style: a warp a row kept in registers, ex2.approx by inline PTX, a template of the row's length
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __device__ __forceinline__ float Exp2(float value) {
   float result;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(value));

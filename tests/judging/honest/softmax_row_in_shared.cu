@@ -1,7 +1,7 @@
 // problem: problems/softmax_long
 // style: the row kept in dynamic shared memory above 48 KiB after cudaFuncSetAttribute; another kernel for rows that do not fit
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kThreads = 512, kWarps = kThreads / 32;
 
 template <bool kMaximum>

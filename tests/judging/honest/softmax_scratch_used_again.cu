@@ -1,7 +1,7 @@
 // problem: problems/softmax_long
 // style: one scratch array for two reductions, with a barrier before it is used again
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __device__ float Reduce(float v, float* scratch, bool maximum) {
   for (int d = 16; d > 0; d /= 2) {
     const float other = __shfl_xor_sync(0xffffffffu, v, d);

@@ -1,7 +1,7 @@
 // problem: problems/softmax_temperature
 // style: a struct of parameters set by cudaMemcpyToSymbolAsync from the host, a class around the launch
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <algorithm>
 #include <cmath>
 

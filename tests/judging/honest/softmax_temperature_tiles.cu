@@ -1,7 +1,7 @@
 // problem: problems/softmax_temperature
 // style: tiles of eight lanes a row (cooperative groups), the bias in shared memory, exponentials kept in the output
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 

@@ -1,7 +1,7 @@
 // problem: problems/softmax_short
 // style: a thread a row; 64 rows staged coalesced through dynamic shared memory with a padded stride
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kRows = 64;
 
 __global__ void Softmax(const float* x, float* out, int rows, int cols) {

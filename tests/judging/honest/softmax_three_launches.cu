@@ -1,7 +1,7 @@
 // problem: problems/softmax_long
 // style: maxima, sums and quotients by three launches; the statistics of rows in __device__ globals, rows in batches
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kBatch = 256;
 __device__ float maxima[kBatch];
 __device__ float sums[kBatch];

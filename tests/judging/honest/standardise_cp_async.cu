@@ -1,7 +1,7 @@
 // problem: problems/standardise_readings
 // style: the row fetched by cp.async (inline PTX) into dynamic shared memory above 48 KiB, commit and wait groups
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kThreads = 256, kMostCols = 16384;
 
 __device__ __forceinline__ void CopyAsync4(float* to, const float* from) {

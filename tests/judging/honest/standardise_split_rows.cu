@@ -1,7 +1,7 @@
 // problem: problems/standardise_readings
 // style: several blocks a row; sums of the row by double atomics in a __device__ workspace that the last block clears
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kSplits = 4, kBatch = 128, kThreads = 128;
 struct RowState {
   double sum, squares;

@@ -1,7 +1,7 @@
 // problem: problems/swiglu
 // style: float2 with an unaligned-safe fallback in the kernel itself, __launch_bounds__, a sigmoid by tanh
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cstdint>
 
 __device__ __forceinline__ float Stage(float gate, float up, float residual, float scale) {

@@ -1,7 +1,7 @@
 // problem: problems/swiglu
 // style: two independent kernels, one on a non-blocking side stream, then a third that needs both; a __device__ workspace in pieces
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kPiece = 1 << 20;
 __device__ float activated[kPiece];
 

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/three_quarters
 // style: half and a quarter: one more rounding of subnormal numbers than the reference, and no overflow
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __global__ void Scale(const float* x, float* out, int n) {
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
     const float value = x[i];

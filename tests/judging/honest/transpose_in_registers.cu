@@ -1,7 +1,7 @@
 // problem: problems/transpose
 // style: a warp transposes 32 x 32 by shuffles in registers alone (butterflies), no shared memory
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __global__ __launch_bounds__(32) void Transpose(const float* x, float* out, int rows, int cols) {
   const int lane = threadIdx.x, first_row = blockIdx.y * 32, first_col = blockIdx.x * 32;
   float v[32];

@@ -1,7 +1,7 @@
 // problem: problems/transpose
 // style: a padded 32 x 33 tile, blocks of 32 x 8
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __global__ void Transpose(const float* __restrict__ x, float* __restrict__ out, int rows, int cols) {
   __shared__ float tile[32][33];
   int col = blockIdx.x * 32 + threadIdx.x, row = blockIdx.y * 32 + threadIdx.y;

@@ -1,7 +1,7 @@
 // problem: problems/transpose_swish
 // style: fused: tile, swish and sum in one kernel; blocks of 96 threads, tiles of 24 x 32
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kRows = 24, kCols = 32, kThreads = 96;
 
 __device__ __forceinline__ float Swish(float u) { return u / (1.0f + __expf(-u)); }

@@ -1,7 +1,7 @@
 // problem: problems/transpose
 // style: XOR-swizzled tiles filled by __pipeline_memcpy_async, double buffered along a strip of tiles
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 #include <cuda_pipeline.h>
 
 constexpr int kTile = 32, kTilesABlock = 4;

@@ -1,7 +1,7 @@
 // problem: problems/transpose
 // style: tiles read back as float4 although their last elements may not be written: those are not stored
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kTile = 32;
 
 __global__ void Transpose(const float* x, float* out, int rows, int cols) {

@@ -1,7 +1,7 @@
 // problem: problems/transpose
 // style: each warp turns a tile of its own in shared memory, ordered by __syncwarp() alone
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 __global__ void Transpose(const float* x, float* out, int rows, int cols) {
   __shared__ float tile[32][33];
   const int lane = threadIdx.x, row = blockIdx.y * 32, col = blockIdx.x * 32;

@@ -1,7 +1,7 @@
 // problem: problems/window_frames
 // style: coefficients of 256 columns in shared memory, all rows of a 3D grid's slice walked by one block
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 constexpr int kColumns = 256;
 
 __device__ float Coefficient(int column, int cols, float power) {

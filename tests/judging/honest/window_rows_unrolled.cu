@@ -1,7 +1,7 @@
 // problem: problems/window_frames
 // style: an early exit of whole blocks, the row loop unrolled by a template, coefficients held in registers
-// cuda: right
-// sim: right
+// cuda: correct
+// sim: correct
 template <int kRows>
 __global__ void Window(const float* __restrict__ x, float* __restrict__ out, int rows, int cols, float power) {
   const int first = blockIdx.y * kRows;

@@ -33,7 +33,7 @@ __device__ void Wait(unsigned long long* barrier, int parity) {
   }
 }
 
-// ---- right: y = 2 x ----
+// ---- correct: y = 2 x ----
 
 // As the CUDA programming guide has it.
 KERNEL GuideRoundTrip(float* x, float* y) {

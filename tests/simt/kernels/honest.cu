@@ -1,4 +1,4 @@
-// Right kernels in styles that a careless checker would accuse. All take (x, y, n) as in buggy.cu.
+// Correct kernels in styles that a careless checker would accuse. All take (x, y, n) as in buggy.cu.
 #include <cooperative_groups.h>
 
 extern "C" __global__ void EarlyReturnBeforeBarrier(const float* x, float* y, int n) {

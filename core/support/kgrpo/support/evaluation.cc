@@ -73,7 +73,7 @@ Evaluation Evaluation::FromC(const kgrpo_evaluation& c) {
   if (evaluation.correct && !evaluation.compiled) {
     throw Error(KGRPO_ERROR_INTERNAL, "the evaluator called a kernel correct that it says did not compile");
   }
-  if (evaluation.correct != (evaluation.verdict == KGRPO_VERDICT_RIGHT)) {
+  if (evaluation.correct != (evaluation.verdict == KGRPO_VERDICT_CORRECT)) {
     throw Error(KGRPO_ERROR_INTERNAL, "the evaluator contradicts itself: verdict \"" + evaluation.verdict +
                                           "\" of a kernel it calls " +
                                           (evaluation.correct ? "correct" : "not correct"));

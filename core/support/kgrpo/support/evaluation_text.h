@@ -15,7 +15,7 @@ std::string IntervalText(const Evaluation& evaluation);
 // The ratio of the times, with the interval of an evaluator that measures one.
 std::string SpeedupText(const Evaluation& candidate, const Evaluation& baseline);
 
-// How near to its tolerance a right kernel comes: the largest |got - expected| over what is allowed, and of which
+// How near to its tolerance a correct kernel comes: the largest |got - expected| over what is allowed, and of which
 // output. Nothing where the evaluator does not tell.
 struct WorstError {
   std::string output;

@@ -142,10 +142,13 @@ class Checker {
   std::vector<std::string> Known() const {
     std::vector<std::string> names;
     for (size_t i = scopes_.size(); i-- > 0;) {
-      for (const auto& [name, variable] : scopes_[i]->members) {
+      for (const auto& [name, variable, earlier] : scopes_[i]->members) {
+        if (earlier) continue;
         if (variable.kind == Kind::kRecord) {
-          for (const auto& member : variable.members)
+          for (const auto& member : variable.members) {
+            if (member.earlier) continue;
             names.push_back(name + "." + member.name + (member.variable.kind == Kind::kNamed ? ".NAME" : ""));
+          }
         } else {
           names.push_back(name);
         }

@@ -30,11 +30,12 @@ struct Variable {
 struct NamedVariable {
   std::string name;
   Variable variable;
+  bool earlier = false;  // an earlier name of another: templates may use it, no message lists it
 };
 
 inline const Variable* Variable::Find(const std::string& name) const {
-  for (const auto& [member_name, member] : members) {
-    if (member_name == name) return &member;
+  for (const NamedVariable& member : members) {
+    if (member.name == name) return &member.variable;
   }
   return nullptr;
 }

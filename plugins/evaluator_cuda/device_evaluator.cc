@@ -1,0 +1,364 @@
+#include "evaluator_cuda/device_evaluator.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <random>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+#include "evaluator_cuda/device_evaluator_case.h"
+#include "evaluator_cuda/version.h"
+#include "evaluator_shared/cuda_toolkit.h"
+#include "evaluator_shared/random.h"
+
+namespace kgrpo::evaluator_cuda {
+
+using Clock = std::chrono::steady_clock;
+using evaluator::Problem;
+
+namespace {
+
+constexpr std::chrono::seconds kOthersSeconds(5);  // for which a device is busy where it is not a candidate's doing
+constexpr double kNotableShare = 0.04;             // of launches in a time, which may differ by a tenth
+// Processes that hold a problem's reference kernel are kept, those used last: in an eighth of the device's memory at
+// most, since each takes half a gigabyte, and fewer where less than an eighth is left.
+constexpr uint64_t kFewestReferences = 4, kMemoryOfReference = uint64_t{4} << 30, kReserve = 8;
+
+uint64_t DrawSecret() {
+  std::random_device system;
+  return uint64_t{system()} << 32 | system();
+}
+
+// libcudart.so.13 of a whole toolkit, or of the PyPI wheels.
+std::string FindRuntime(const evaluator::CudaToolkit& toolkit) {
+  std::string tried;
+  for (const char* folder : {"/lib64", "/lib", "/targets/x86_64-linux/lib"}) {
+    const std::string path = toolkit.home + folder + "/libcudart.so.13";
+    std::error_code code;
+    if (std::filesystem::exists(path, code)) return std::filesystem::canonical(path, code).string();
+    tried += "\n  " + path;
+  }
+  throw Error(KGRPO_ERROR_UNAVAILABLE,
+              "the CUDA toolkit at " + toolkit.home + " lacks libcudart.so.13; tried:" + tried);
+}
+
+}  // namespace
+
+DeviceEvaluator::DeviceEvaluator(const Options& options)
+    : options_(options),
+      helper_directory_(options.helper_directory.empty() ? evaluator::FindHelperDirectory() : options.helper_directory),
+      toolkit_(evaluator::CudaToolkit::Find(options.cuda_home)),
+      sandbox_(options.sandbox, helper_directory_, toolkit_.readable),
+      worker_sandbox_(sandbox_),
+      device_(options.device),
+      busy_(device_.IsBusy()),
+      order_key_(DrawSecret()),
+      clocks_(device_.bus_id()),
+      compiler_(toolkit_, sandbox_, helper_directory_,
+                {.route = options.route,
+                 .seconds = options.compile_seconds,
+                 .workers = options.compilers,
+                 .library_directory = helper_directory_,
+                 .compute_capability = device_.compute_capability(),
+                 .cache_file = options.compile_cache,
+                 .on_fallback = options.on_compile_fallback}),
+      candidate_memory_(device_),
+      reference_memory_(device_) {
+  Worker::Options worker;
+  worker.helper_directory = helper_directory_;
+  worker.runtime_library = FindRuntime(toolkit_);
+  worker.device_uuid = device_.uuid();
+  worker.device_node = device_.node();
+  worker.call_seconds = options.call_seconds;
+  FindWorkerSandbox(worker);
+  if (options.interpret) PrepareInterpreter();
+  if (options.profile) profiler_ = std::make_unique<Profiler>(sandbox_, ProfilerOptions(worker));
+}
+
+DeviceEvaluator::~DeviceEvaluator() = default;
+
+void DeviceEvaluator::PrepareInterpreter() {
+  const int capability = device_.compute_capability();
+  const char* const described_as = capability == 80 ? "a100" : capability == 89 ? "l4" : "h100";
+  try {
+    interpreted_checks_ = std::make_unique<InterpretedChecks>(sandbox_, helper_directory_, described_as,
+                                                              options_.compilers, options_.cancelled);
+  } catch (const Error& error) {
+    not_interpreted_ = error.what();
+  }
+}
+
+// Makes room for the problem's cases and for four sets at its timing size.
+void DeviceEvaluator::ReserveFor(const Problem& problem, const std::vector<Case>& cases) {
+  uint64_t needed = std::max(options_.timing.memory_bytes, 4 * TimingInputs::SetBytes(problem));
+  for (const Case& one : cases) needed = std::max(needed, 2 * Layout(problem, *one.size, kGuardBytes).bytes());
+  if (needed <= std::min(candidate_memory_.bytes(), reference_memory_.bytes())) return;
+  reference_processes_.clear();  // they have the old memory open
+  candidate_memory_.Reserve(needed);
+  reference_memory_.Reserve(needed);
+}
+
+void DeviceEvaluator::FindWorkerSandbox(const Worker::Options& worker) {
+  candidate_memory_.Reserve(options_.timing.memory_bytes);
+  reference_memory_.Reserve(options_.timing.memory_bytes);
+  while (true) {
+    try {
+      workers_ = std::make_unique<WorkerPool>(worker_sandbox_, worker, options_.workers);
+      return CheckWorks();
+    } catch (const Error& error) {
+      workers_.reset();
+      std::optional<evaluator::Sandbox> weaker = worker_sandbox_.Weaker(error.what());
+      if (!weaker) throw;
+      worker_sandbox_ = *std::move(weaker);
+    }
+  }
+}
+
+// The driver's first kernel in a sandboxed worker writes to lent memory: is it there?
+void DeviceEvaluator::CheckWorks() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  device_.Fill(candidate_memory_.data(), 0, kOpenedBytes);
+  device_.Wait();
+  std::unique_ptr<Worker> worker = workers_->Take(false);
+  worker->Open(candidate_memory_.handle());
+  std::vector<uint8_t> seen(kOpenedBytes);
+  device_.Read(seen.data(), candidate_memory_.data(), seen.size());
+  no_gates_ = worker->no_gates();
+  workers_->Retire(std::move(worker));
+  if (!std::all_of(seen.begin(), seen.end(), [](uint8_t byte) { return byte == kOpenedByte; })) {
+    throw Error(KGRPO_ERROR_UNAVAILABLE,
+                "what a sandboxed worker writes to lent device memory does not arrive: CUDA IPC does not work here");
+  }
+}
+
+void DeviceEvaluator::ThrowIfCancelled() const {
+  if (options_.cancelled && options_.cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
+}
+
+// Whether another program's kernels were on the device until now: beside them honest kernels look as if they hid work.
+// What a candidate left behind ends soon after its process; where they stay, nothing can be told.
+bool DeviceEvaluator::OthersHeldUp() const {
+  const Clock::time_point begin = Clock::now();
+  bool busy = false;
+  while (device_.IsBusy()) {
+    busy = true;
+    ThrowIfCancelled();
+    if (Clock::now() - begin > kOthersSeconds) {
+      throw Error(KGRPO_ERROR_UNAVAILABLE,
+                  "kernels of another program run on " + device_.name() + " (" + device_.uuid() +
+                      "), so what a candidate's time says cannot be told: end that program (nvidia-smi lists them), or "
+                      "choose another device with the evaluator's option device");
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  return busy;
+}
+
+// A kernel with streams or graphs of its own gets as many queues as CUDA has by default.
+std::unique_ptr<Worker> DeviceEvaluator::WorkerFor(const evaluator::CompiledKernel& kernel, bool quick) {
+  for (const std::string& symbol : kernel.undefined) {
+    if (symbol.starts_with("cudaStreamCreate") || symbol.starts_with("cudaGraph"))
+      return workers_->Make(kUsualConnections);
+  }
+  return workers_->Take(quick);
+}
+
+Trouble DeviceEvaluator::LoadInFreshWorker(const evaluator::CompiledKernel& kernel, bool quick, Workers* workers) {
+  workers->push_back(WorkerFor(kernel, quick));
+  workers->back()->Open(candidate_memory_.handle());
+  return workers->back()->Load(kernel);
+}
+
+void DeviceEvaluator::Retire(Workers* workers) {
+  for (std::unique_ptr<Worker>& worker : *workers) workers_->Retire(std::move(worker));
+  workers->clear();
+}
+
+Worker& DeviceEvaluator::ReferenceWorker(const OpenProblem& open, bool thorough, size_t which) {
+  const auto found =
+      std::find_if(reference_processes_.begin(), reference_processes_.end(), [&](const ReferenceProcess& reference) {
+        return reference.digest == open.problem.digest && reference.thorough == thorough && reference.which == which;
+      });
+  if (found != reference_processes_.end()) {
+    reference_processes_.splice(reference_processes_.begin(), reference_processes_, found);
+    return *reference_processes_.front().worker;
+  }
+  const std::string file = open.problem.directory + "/reference.cu: ";
+  const auto sibling =
+      std::find_if(reference_processes_.begin(), reference_processes_.end(), [&](const ReferenceProcess& reference) {
+        return reference.digest == open.problem.digest && reference.thorough == thorough;
+      });
+  std::shared_ptr<const evaluator::CompiledKernel> kernel;
+  if (sibling != reference_processes_.end()) {
+    kernel = sibling->kernel;
+  } else {
+    evaluator::CompileOutcome compiled = compiler_.Compile(open.problem, open.problem.reference_source, thorough);
+    if (!compiled.Succeeded()) throw Error(KGRPO_ERROR_INVALID, file + compiled.verdict + ": " + compiled.diagnosis);
+    kernel = std::make_shared<evaluator::CompiledKernel>(std::move(compiled.kernel));
+  }
+  GiveUpReferences(open);
+  std::unique_ptr<Worker> worker = WorkerFor(*kernel, true);
+  worker->Open(reference_memory_.handle());
+  worker->Open(candidate_memory_.handle());
+  if (const Trouble trouble = worker->Load(*kernel))
+    throw Error(KGRPO_ERROR_INVALID, file + trouble.code + ": " + trouble.sentence);
+  reference_processes_.push_front({open.problem.digest, thorough, which, std::move(kernel), std::move(worker)});
+  return *reference_processes_.front().worker;
+}
+
+// Makes room for one more: by one where there are many, by another where the device's memory is short. None of the
+// problem at hand, and of the others first those that only take turns.
+void DeviceEvaluator::GiveUpReferences(const OpenProblem& open) {
+  const bool many = reference_processes_.size() >= device_.total_bytes() / kMemoryOfReference;
+  const bool short_of_memory = device_.FreeBytes() < device_.total_bytes() / kReserve;
+  for (int i = (many ? 1 : 0) + (short_of_memory ? 1 : 0); i > 0 && reference_processes_.size() >= kFewestReferences;
+       --i) {
+    const auto last = [&](size_t least) {
+      return std::find_if(reference_processes_.rbegin(), reference_processes_.rend(),
+                          [&](const ReferenceProcess& reference) {
+                            return reference.digest != open.problem.digest && reference.which >= least;
+                          });
+    };
+    auto found = last(1);
+    if (found == reference_processes_.rend()) found = last(0);
+    if (found == reference_processes_.rend()) return;
+    workers_->Retire(std::move(found->worker));
+    reference_processes_.erase(std::next(found).base());
+  }
+}
+
+void DeviceEvaluator::EndReferences() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  reference_processes_.clear();
+}
+
+DeviceEvaluator::Held DeviceEvaluator::HoldDevice() {
+  Held held;
+  if (options_.lock_device) held.device_lock = options_.lock_device(device_.lock_name());
+  held.lock = std::unique_lock<std::mutex>(mutex_);
+  return held;
+}
+
+InterpretedChecks::Running DeviceEvaluator::Interpret(const OpenProblem& open, const evaluator::CompiledKernel& kernel,
+                                                      const std::vector<Case>& cases) {
+  InterpretedChecks::ExpectedOf expected;
+  if (open.oracle) expected = [&cases](size_t i, const std::vector<evaluator::Argument>&) { return cases[i].expected; };
+  return interpreted_checks_->Start(open.problem, kernel, {cases.begin(), cases.end()}, std::move(expected));
+}
+
+KernelEvaluation DeviceEvaluator::Evaluate(const OpenProblem& open, const std::string& source, uint64_t key,
+                                           bool thorough, bool show_hidden) {
+  KernelEvaluation evaluation;
+  ThrowIfCancelled();
+  const evaluator::CompileOutcome compiled = compiler_.Compile(open.problem, source, thorough);
+  evaluation.compile_seconds = compiled.seconds;
+  evaluation.compile_cached = compiled.cached;
+  evaluation.transient = compiled.transient;
+  if (!compiled.Succeeded()) {
+    evaluation.verdict = compiled.verdict;
+    evaluation.diagnosis = compiled.diagnosis;
+    return evaluation;
+  }
+  evaluation.compiled = true;
+  evaluation.metrics = evaluator::UsageMetrics(compiled.kernel.usage);
+  std::vector<Case> cases = DrawCases(open, key, options_.seeds * (thorough ? 2 : 1), show_hidden);
+
+  InterpretedChecks::Running interpreting;
+  if (interpreted_checks_) interpreting = Interpret(open, compiled.kernel, cases);
+  const Clock::time_point asked = Clock::now();
+  std::optional<Held> held = HoldDevice();
+  const Clock::time_point begin = Clock::now();
+  ReserveFor(open.problem, cases);
+  if (!open.oracle) {
+    for (Case& one : cases) one.expected = ReferenceOutputs(open, one, thorough);
+  }
+  device_.Fill(candidate_memory_.data(), kUnused,
+               candidate_memory_.bytes());  // nothing of an earlier candidate is left
+  device_.Wait();
+  // Where launches are a notable part of the reference's time, they should take both sides the same.
+  const auto known = reference_.find(open.problem.digest);
+  const bool quick = known == reference_.end() || known->second.launch_share > kNotableShare;
+  Workers workers;
+  InterpretedFinding finding;
+  Trouble trouble = LoadInFreshWorker(compiled.kernel, quick, &workers);
+  const Clock::time_point loaded = Clock::now();
+  if (!trouble) trouble = Check(open, *workers.front(), cases, &evaluation);
+  const Clock::time_point checked = Clock::now();
+  // A kernel that a check has accused by now need not be timed: the verdict is the check's whatever its time says.
+  KernelEvaluation timed = evaluation;
+  const bool wait = interpreting.valid() && MayBeExplained(trouble);
+  bool accused = false;
+  if (wait && interpreting.IsDone()) {
+    finding = interpreting.Get();
+    accused = IsFinding(finding.trouble);
+  }
+  Trouble of_time;
+  if (!trouble && !accused)
+    of_time = TimeUntilSure(open, compiled.kernel, &workers, cases, {key, thorough, quick}, &timed);
+  Retire(&workers);
+  const Clock::time_point timed_at = Clock::now();
+  held.reset();
+  if (wait && interpreting.valid()) finding = interpreting.Get();
+  trouble = Decide(trouble, finding.trouble);
+  if (!trouble) {
+    evaluation = std::move(timed);
+    trouble = of_time;
+  }
+  const auto add_seconds = [&](const char* name, Clock::time_point from, Clock::time_point to) {
+    evaluation.metrics.emplace_back(name, std::chrono::duration<double>(to - from).count());
+  };
+  add_seconds("judge_wait_seconds", asked, begin);
+  add_seconds("judge_load_seconds", begin, loaded);
+  add_seconds("judge_check_seconds", loaded, checked);
+  add_seconds("judge_time_seconds", checked, timed_at);
+  add_seconds("judge_interpret_seconds", timed_at, Clock::now());
+  if (show_hidden) trouble.sentence = evaluator::NameTimingSize(open.problem, std::move(trouble.sentence));
+  evaluation.Conclude(trouble);
+  if (finding.transient) evaluation.transient = true;
+  if (evaluation.correct) {
+    for (const std::string& note : finding.notes) evaluation.diagnosis += " " + note + ".";
+    if (finding.trouble) evaluation.diagnosis += " Checks: device only: " + finding.trouble.sentence;
+    evaluation.metrics.emplace_back("checks_interpreted", interpreted_checks_ && !finding.trouble ? 1 : 0);
+  }
+  if (profiler_ && evaluation.correct) {
+    held = HoldDevice();
+    Profile(open, compiled.kernel, key, &evaluation);
+  }
+  return evaluation;
+}
+
+std::string DeviceEvaluator::Describe() const {
+  std::ostringstream text;
+  text.precision(3);
+  text << "compiler: " << compiler_.Describe() << "\nsandbox: " << worker_sandbox_.description()
+       << "\ndevice: " << device_.name() << ", driver for CUDA " << device_.driver() << "; reaches "
+       << device_.ceilings().read_bytes_per_second * 1e-9 << " GB/s of reads and "
+       << device_.ceilings().fp32_operations_per_second * 1e-12 << " TFLOP/s in fp32, "
+       << device_.ceilings().fp64_operations_per_second * 1e-12 << " in fp64, "
+       << device_.ceilings().tensor_operations_per_second * 1e-12 << " on tensor cores by mma.sync"
+       << (no_gates_.empty() ? "" : "; kernels shorter than their launch are timed with it: " + no_gates_)
+       << (busy_ ? "; kernels of another program run on it: times will not repeat" : "")
+       << (clocks_.known() ? "" : "; NVML is not there, so throttled clocks go unnoticed");
+  text << "\nchecks: "
+       << (interpreted_checks_ ? "every correctness case is interpreted too, with every check" : "device only")
+       << (not_interpreted_.empty() ? "" : ": " + not_interpreted_);
+  if (profiler_) text << "\nprofiler: " << profiler_->Describe();
+  return text.str();
+}
+
+std::string DeviceEvaluator::Version() const {
+  std::ostringstream text;
+  text << "evaluator " << SourceDigest() << "; " << compiler_.Version() << "; " << device_.uuid() << "; "
+       << device_.driver() << "; " << options_.seeds << "; " << options_.timing.relative_error << "; "
+       << options_.timing.budget_seconds << "; " << options_.timing.memory_bytes
+       << (no_gates_.empty() ? "" : "; no gates") << (interpreted_checks_ ? "; interpreted" : "")
+       << (profiler_ ? "; " + profiler_->Describe() : "");
+  return text.str();
+}
+
+}  // namespace kgrpo::evaluator_cuda

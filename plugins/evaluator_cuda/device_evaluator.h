@@ -1,0 +1,150 @@
+// Judges one kernel for one problem on a GPU: compiles it, runs it in a sandboxed worker on memory that this process
+// owns, over several sizes and seeds, compares with the oracle, and times it beside the reference kernel. The order of
+// things and each verdict are described in docs/judging.md. Called by the evaluator's plugin and by the tests.
+#ifndef KGRPO_EVALUATOR_CUDA_DEVICE_EVALUATOR_H
+#define KGRPO_EVALUATOR_CUDA_DEVICE_EVALUATOR_H
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <kgrpo/sdk/error.h>
+
+#include "evaluator_cuda/clocks.h"
+#include "evaluator_cuda/device.h"
+#include "evaluator_cuda/interpreted_checks.h"
+#include "evaluator_cuda/open_problem.h"
+#include "evaluator_cuda/profiler.h"
+#include "evaluator_cuda/timer.h"
+#include "evaluator_cuda/worker_pool.h"
+#include "evaluator_shared/compiler.h"           // Compiler
+#include "evaluator_shared/kernel_evaluation.h"  // KernelEvaluation, Trouble
+#include "evaluator_shared/sandbox.h"            // Sandbox
+
+namespace kgrpo::evaluator_cuda {
+
+using evaluator::KernelEvaluation;
+
+class DeviceEvaluator {
+ public:
+  struct Options {
+    int device = 0;
+    evaluator::SandboxMode sandbox = evaluator::SandboxMode::kAuto;
+    std::string cuda_home;         // "" to search
+    std::string helper_directory;  // "" to search
+    std::string compile_cache;     // evaluator::Compiler::Options::cache_file
+    evaluator::CompileRoute route = evaluator::CompileRoute::kFast;
+    size_t compilers = 2;  // compile processes kept ready
+    int seeds = 2;         // a size
+    double compile_seconds = 60;
+    double call_seconds = 10;
+    TimingOptions timing;   // memory_bytes: of each side
+    size_t workers = 8;     // kept ready
+    bool interpret = true;  // the correctness cases too, with every check of the interpreter
+    bool profile = false;   // every correct kernel, by Nsight Compute: seconds each
+    std::function<void(const std::string& why)> on_compile_fallback;  // evaluator::Compiler::Options::on_fallback
+    std::function<bool()> cancelled;
+    // Takes the device for the caller's thread while the returned object lives.
+    std::function<std::shared_ptr<void>(const std::string& device)> lock_device;
+  };
+
+  // Finds device and toolkit, and runs a kernel in a sandboxed worker on lent memory.
+  // Throws Error(KGRPO_ERROR_UNAVAILABLE) where one of them cannot be had.
+  explicit DeviceEvaluator(const Options& options);
+  ~DeviceEvaluator();
+
+  // Judges `source`. `key` is secret: inputs are drawn from it. `thorough` takes the reference compile route,
+  // twice the seeds and half the timing error. Besides the time, the metrics hold "speedup", "speedup_low" and
+  // "speedup_high": the ratio to the reference kernel, which ran beside it. Throws Error only where judging is
+  // impossible. `show_hidden`: the diagnosis names sizes that no candidate's author may know. [any thread]
+  KernelEvaluation Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough,
+                            bool show_hidden = false);
+
+  // Ends the processes of reference kernels that wait for the next evaluation of their problem: it starts them anew.
+  // [any thread]
+  void EndReferences();
+
+  const Device& device() const { return device_; }
+  // Compiler, sandbox, device, a line each.
+  std::string Describe() const;
+  // Everything but source, problem and key that an evaluation depends on.
+  std::string Version() const;
+
+ private:
+  struct Case;
+  struct ReferenceProcess;
+  // The device, for the caller's thread alone while this lives.
+  struct Held {
+    std::shared_ptr<void> device_lock;
+    std::unique_lock<std::mutex> lock;
+  };
+  Held HoldDevice();
+
+  std::vector<Case> DrawCases(const OpenProblem& open, uint64_t key, int seeds, bool show_hidden) const;
+  void FindWorkerSandbox(const Worker::Options& worker);
+  void PrepareInterpreter();
+  void CheckWorks();
+  void ReserveFor(const evaluator::Problem& problem, const std::vector<Case>& cases);
+  Trouble RunCase(Worker& worker, const LentMemory& memory, const evaluator::Problem& problem, const Case& one,
+                  std::vector<std::vector<uint8_t>>* outputs, bool staged = false,
+                  evaluator::WorstErrors* worst = nullptr);
+  Trouble Check(const OpenProblem& open, Worker& worker, const std::vector<Case>& cases, KernelEvaluation* evaluation);
+  InterpretedChecks::Running Interpret(const OpenProblem& open, const evaluator::CompiledKernel& kernel,
+                                       const std::vector<Case>& cases);
+  // The processes that a candidate lives in: one, and more where they must take turns.
+  using Workers = std::vector<std::unique_ptr<Worker>>;
+  Trouble LoadInFreshWorker(const evaluator::CompiledKernel& kernel, bool quick, Workers* workers);
+  void Retire(Workers* workers);
+  struct Look;
+  Trouble TimeUntilSure(const OpenProblem& open, const evaluator::CompiledKernel& kernel, Workers* workers,
+                        const std::vector<Case>& cases, Look look, KernelEvaluation* evaluation);
+  Trouble Time(const OpenProblem& open, const evaluator::CompiledKernel& kernel, Workers* workers,
+               const std::vector<Case>& cases, const Look& look, KernelEvaluation* evaluation);
+  Trouble BlameFor(const Error& error, const OpenProblem& open, Workers* workers, const Case& one, bool thorough);
+  Trouble DescribeLaunch(const TimingInputs& inputs, Worker& worker, KernelEvaluation* evaluation);
+  Profiler::Options ProfilerOptions(const Worker::Options& worker) const;
+  void Profile(const OpenProblem& open, const evaluator::CompiledKernel& kernel, uint64_t key,
+               KernelEvaluation* evaluation);
+  Trouble Report(const OpenProblem& open, const Timing& timing, KernelEvaluation* evaluation) const;
+  std::unique_ptr<Worker> WorkerFor(const evaluator::CompiledKernel& kernel, bool quick);
+  Worker& ReferenceWorker(const OpenProblem& open, bool thorough, size_t which = 0);
+  void GiveUpReferences(const OpenProblem& open);
+  std::vector<evaluator::Expected> ReferenceOutputs(const OpenProblem& open, Case one, bool thorough);
+  void ThrowIfCancelled() const;
+  bool OthersHeldUp() const;
+
+  const Options options_;
+  const std::string helper_directory_;
+  const evaluator::CudaToolkit toolkit_;
+  const evaluator::Sandbox sandbox_;   // of compilers
+  std::string no_gates_;               // of workers
+  evaluator::Sandbox worker_sandbox_;  // of workers: where CUDA does not work in all of it, less
+  Device device_;
+  const bool busy_;           // with others' kernels, when the evaluator began
+  const uint64_t order_key_;  // Timer's
+  Clocks clocks_;
+  evaluator::Compiler compiler_;
+  std::mutex mutex_;  // guards what follows: the device serves one evaluation at a time
+  LentMemory candidate_memory_, reference_memory_;
+  std::list<ReferenceProcess> reference_processes_;  // the last one used first
+  // What is known of a problem's reference once it has been timed.
+  struct Reference {
+    double launch_share = 0;  // of launches in its time
+    // Seconds of a call with no candidate about, by the route of thorough evaluations or not, gated or not.
+    double alone[2][2] = {{0, 0}, {0, 0}};
+  };
+  std::map<std::string, Reference> reference_;  // by the problem's digest
+  std::unique_ptr<WorkerPool> workers_;
+  std::unique_ptr<Profiler> profiler_;  // where it is asked for
+  std::unique_ptr<InterpretedChecks> interpreted_checks_;
+  std::string not_interpreted_;  // why there are none though they are asked for
+};
+
+}  // namespace kgrpo::evaluator_cuda
+
+#endif

@@ -1,0 +1,49 @@
+// What DeviceEvaluator's functions hand on to each other. Private to device_evaluator.cc, device_evaluator_check.cc and
+// device_evaluator_time.cc.
+#ifndef KGRPO_EVALUATOR_CUDA_DEVICE_EVALUATOR_CASE_H
+#define KGRPO_EVALUATOR_CUDA_DEVICE_EVALUATOR_CASE_H
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "evaluator_cuda/device_evaluator.h"
+#include "evaluator_shared/cases.h"       // CorrectnessCase
+#include "evaluator_shared/comparison.h"  // Expected
+#include "evaluator_shared/inputs.h"      // Argument
+
+namespace kgrpo::evaluator_cuda {
+
+constexpr uint64_t kGuardBytes = 4096;  // before, between and after the tensors of a correctness case
+constexpr uint8_t kUnused = 0xff;       // fills the lent memory behind them
+
+// One call at a correctness size.
+struct DeviceEvaluator::Case : evaluator::CorrectnessCase {
+  std::vector<evaluator::Argument> arguments;
+  std::vector<evaluator::Expected>
+      expected;  // by parameter; empty where the reference kernel is the oracle, until it has run
+  double accumulations = 1;
+  uint8_t guard = 0, poison = 0;
+  bool extremes = false;  // a parameter is drawn from `extremes`
+};
+
+// How a correct kernel is timed.
+struct DeviceEvaluator::Look {
+  uint64_t key;            // of inputs and order
+  bool thorough, quick;    // as Evaluate has them
+  bool suspected = false;  // what another process's times said is to be shown or not: more rounds
+};
+
+// A worker that holds a problem's reference kernel.
+struct DeviceEvaluator::ReferenceProcess {
+  std::string digest;  // of the problem
+  bool thorough;       // compiled by the route of thorough evaluations
+  size_t which;        // of the processes that hold it
+  std::shared_ptr<const evaluator::CompiledKernel> kernel;
+  std::unique_ptr<Worker> worker;
+};
+
+}  // namespace kgrpo::evaluator_cuda
+
+#endif

@@ -1,0 +1,214 @@
+// DeviceEvaluator::Check: is a kernel correct? Every case of a problem run and compared, and what lies around its
+// tensors.
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "evaluator_cuda/device_evaluator_case.h"
+#include "evaluator_shared/comparison.h"
+#include "evaluator_shared/random.h"
+
+namespace kgrpo::evaluator_cuda {
+
+using evaluator::Expected;
+using evaluator::Parameter;
+using evaluator::Problem;
+using evaluator::Role;
+
+namespace {
+
+constexpr uint64_t kDelayBytes = uint64_t{256} << 20;  // copied in some 0.2 ms
+
+}  // namespace
+
+std::vector<DeviceEvaluator::Case> DeviceEvaluator::DrawCases(const OpenProblem& open, uint64_t key, int seeds,
+                                                              bool show_hidden) const {
+  const Problem& problem = open.problem;
+  std::vector<Case> cases;
+  for (evaluator::CorrectnessCase& planned : evaluator::CorrectnessCases(problem, key, seeds, show_hidden)) {
+    Case one;
+    static_cast<evaluator::CorrectnessCase&>(one) = std::move(planned);
+    one.arguments = evaluator::DrawArguments(problem, one);
+    if (open.oracle) one.expected = open.oracle->Run(problem, one.arguments);
+    one.accumulations = problem.accumulations.Evaluate(*one.size);
+    // The first seed's guards are NaNs to whoever reads them as numbers; the others' are not, so that writing NaNs
+    // there shows too.
+    one.guard = one.GapByte();
+    one.poison = one.variant % 2 == 0 ? 0xff : static_cast<uint8_t>(0x80 | evaluator::RandomBits(one.key, 8) % 128);
+    one.extremes = one.DrawsExtremes(problem);
+    cases.push_back(std::move(one));
+  }
+  return cases;
+}
+
+Trouble DeviceEvaluator::RunCase(Worker& worker, const LentMemory& memory, const Problem& problem, const Case& one,
+                                 std::vector<std::vector<uint8_t>>* outputs, bool staged,
+                                 evaluator::WorstErrors* worst) {
+  const Layout layout(problem, *one.size, kGuardBytes);
+  // Behind the tensors: copies of the outputs as the default stream sees them when the launch function has returned.
+  std::vector<uint8_t> image(2 * layout.bytes(), one.guard);
+  // Where a parameter's tensor is: an output may lie in an input's memory.
+  const auto place_of = [&](const Layout::Tensor& tensor) -> const Layout::Tensor& {
+    const std::optional<size_t>& input = problem.parameters[tensor.parameter].may_alias;
+    return one.aliased && input ? *std::find_if(layout.tensors().begin(), layout.tensors().end(),
+                                                [&](const Layout::Tensor& t) { return t.parameter == *input; })
+                                : tensor;
+  };
+  Plan plan;
+  plan.calls.push_back(layout.Arguments(1, 0));
+  for (const Layout::Tensor& tensor : layout.tensors()) plan.calls[0][tensor.parameter].value = place_of(tensor).offset;
+  if (staged) {
+    // Something to keep the default stream busy for a while, with memory that is lent and free: the worker's process
+    // must look to a kernel as it does when it is timed.
+    const uint64_t used = 2 * layout.bytes();
+    const uint64_t half = std::min((memory.bytes() - used) / 2, kDelayBytes) / Layout::kAlignment * Layout::kAlignment;
+    plan.staged.push_back({used + half, used, half});
+  }
+  for (const Layout::Tensor& tensor : layout.tensors()) {
+    const Parameter& parameter = problem.parameters[tensor.parameter];
+    const evaluator::Rows rows = parameter.RowsAt(*one.size);
+    std::vector<uint8_t> dense = one.arguments[tensor.parameter].bytes;
+    if (parameter.role == Role::kOutput) std::fill(dense.begin(), dense.end(), one.poison);
+    const std::vector<uint8_t> bytes =
+        evaluator::SpreadRows(rows, parameter.dtype, std::move(dense), one.GapByte(parameter.role));
+    const bool late = staged && parameter.role != Role::kOutput;
+    std::memcpy(image.data() + (late ? layout.bytes() : 0) + tensor.offset, bytes.data(), tensor.bytes);
+    if (late) plan.staged.push_back({tensor.offset, layout.bytes() + tensor.offset, tensor.bytes});
+    if (parameter.IsWritten())
+      plan.copies.push_back({layout.bytes() + tensor.offset, place_of(tensor).offset, tensor.bytes});
+  }
+  device_.Write(memory.data(), image.data(), image.size());
+  if (Trouble trouble = worker.Prepare(plan)) return trouble;
+  Done done;
+  if (Trouble trouble = worker.Run(&done)) return trouble;
+  std::vector<uint8_t> after(image.size());
+  device_.Read(after.data(), memory.data(), after.size());
+
+  if (done.refused > 0)
+    return {"forbidden", "The host code calls a function of the CUDA runtime that would change the device for others."};
+  if (done.allocations > 0 && !problem.allow_device_malloc)
+    return {"forbidden", "The host code allocates device memory, which the problem does not allow."};
+  if (done.launches == 0) return {"no_launch", "The launch function launches no kernel."};
+  const auto bytes_of = [&](const Layout::Tensor& tensor) {
+    const auto begin = after.begin() + static_cast<std::ptrdiff_t>(tensor.offset);
+    return std::vector<uint8_t>(begin, begin + static_cast<std::ptrdiff_t>(tensor.bytes));
+  };
+  uint64_t at = 0;
+  std::string before;
+  for (const Layout::Tensor& tensor : layout.tensors()) {
+    const Parameter& parameter = problem.parameters[tensor.parameter];
+    const auto changed = [&](uint64_t begin, uint64_t end) {
+      return std::memcmp(image.data() + begin, after.data() + begin, end - begin) != 0;
+    };
+    if (changed(at, tensor.offset)) {
+      return {"out_of_bounds",
+              "It writes outside its tensors, " +
+                  (before.empty() ? "before " + parameter.name : "between " + before + " and " + parameter.name) + "."};
+    }
+    at = tensor.offset + tensor.bytes;
+    before = parameter.name;
+    if (!evaluator::GapsHold(parameter.RowsAt(*one.size), parameter.dtype, bytes_of(tensor),
+                             one.GapByte(parameter.role)))
+      return {"out_of_bounds", "It writes between the rows of " + parameter.name + "."};
+    const bool in_use = std::any_of(layout.tensors().begin(), layout.tensors().end(), [&](const Layout::Tensor& t) {
+      return t.parameter != tensor.parameter && &place_of(t) == &tensor;
+    });
+    if (parameter.role == Role::kInput && !staged && !in_use && changed(tensor.offset, at))
+      return {"input_modified", "The input " + parameter.name + " was overwritten."};
+  }
+  if (std::memcmp(image.data() + at, after.data() + at, layout.bytes() - at) != 0)
+    return {"out_of_bounds", "It writes outside its tensors, after " + before + "."};
+  outputs->clear();
+  std::string early;
+  for (const Layout::Tensor& tensor : layout.tensors()) {
+    const Parameter& parameter = problem.parameters[tensor.parameter];
+    if (!parameter.IsWritten()) continue;
+    std::vector<uint8_t> memory = bytes_of(place_of(tensor));
+    if (std::memcmp(memory.data(), after.data() + layout.bytes() + tensor.offset, tensor.bytes) != 0)
+      early = parameter.name;
+    outputs->push_back(evaluator::GatherRows(parameter.RowsAt(*one.size), parameter.dtype, std::move(memory)));
+  }
+  if (one.expected.empty()) return {};
+  size_t output = 0;
+  for (const Layout::Tensor& tensor : layout.tensors()) {
+    const Parameter& parameter = problem.parameters[tensor.parameter];
+    if (!parameter.IsWritten()) continue;
+    const Expected& expected = one.expected[tensor.parameter];
+    const evaluator::ErrorBound bound =
+        evaluator::BoundFor(problem, parameter, one.accumulations, expected, one.extremes);
+    const evaluator::Comparison comparison =
+        evaluator::Compare(parameter, parameter.ShapeAt(*one.size), (*outputs)[output++], expected, one.poison, bound);
+    if (!comparison.matches) return {"wrong", comparison.sentence + "."};
+    if (worst != nullptr) worst->Add(tensor.parameter, comparison.largest_error);
+  }
+  if (!early.empty()) {
+    return {"unsynchronised", "When the launch function has returned, " + early +
+                                  " is not what it is once the whole device is idle: work on another stream is not "
+                                  "joined to the default stream."};
+  }
+  return {};
+}
+
+Trouble DeviceEvaluator::Check(const OpenProblem& open, Worker& worker, const std::vector<Case>& cases,
+                               KernelEvaluation* evaluation) {
+  std::vector<std::vector<uint8_t>> outputs, first;
+  evaluator::WorstErrors worst;
+  for (const Case& one : cases) {
+    ThrowIfCancelled();
+    if (Trouble trouble = RunCase(worker, candidate_memory_, open.problem, one, &outputs, false, &worst))
+      return {trouble.code, "At " + one.where + ": " + trouble.sentence};
+    if (first.empty()) first = outputs;
+  }
+  // Once more with the first case's inputs: state kept between calls shows here, and so does a race that may go either
+  // way. Sums in another order may differ in their last bits; they are correct both times.
+  if (Trouble trouble = RunCase(worker, candidate_memory_, open.problem, cases[0], &outputs)) {
+    return {trouble.code == "wrong" ? "non_deterministic" : trouble.code,
+            "Called again with the inputs of " + cases[0].where + ": " + trouble.sentence};
+  }
+  uint64_t used = 0;
+  for (const Case& one : cases) used = std::max(used, 2 * Layout(open.problem, *one.size, kGuardBytes).bytes());
+  if (device_.CountOther(candidate_memory_.data() + used, candidate_memory_.bytes() - used, kUnused) > 0)
+    return {"out_of_bounds", "It writes far behind its tensors, to memory that it was not given."};
+  // With its inputs copied into place on the default stream, just before: work on a stream that does not wait for that
+  // one reads what was there.
+  if (Trouble trouble = RunCase(worker, candidate_memory_, open.problem, cases[0], &outputs, true)) {
+    if (trouble.code != "wrong") {
+      return {trouble.code,
+              "Called again, with inputs that come to the default stream just before: " + trouble.sentence};
+    }
+    // Is it that, or that it was called once more?
+    if (Trouble again = RunCase(worker, candidate_memory_, open.problem, cases[0], &outputs)) {
+      return {again.code == "wrong" ? "non_deterministic" : again.code,
+              "Called again with the inputs of " + cases[0].where + ": " + again.sentence};
+    }
+    return {"unsynchronised",
+            "When the default stream has its inputs ready only just before the call, it computes with "
+            "what was there before: work on another stream does not wait for the default stream."};
+  }
+  worst.Tell(open.problem, &evaluation->metrics);
+  evaluation->metrics.emplace_back("same_bits_twice", outputs == first ? 1 : 0);
+  return {};
+}
+
+std::vector<Expected> DeviceEvaluator::ReferenceOutputs(const OpenProblem& open, Case one, bool thorough) {
+  one.aliased = false;  // what is correct is the same, and nothing can go wrong
+  std::vector<std::vector<uint8_t>> outputs;
+  if (const Trouble trouble =
+          RunCase(ReferenceWorker(open, thorough), reference_memory_, open.problem, one, &outputs)) {
+    reference_processes_.clear();  // its worker may be gone
+    throw Error(KGRPO_ERROR_INVALID,
+                open.problem.directory + "/reference.cu: " + trouble.code + ": " + trouble.sentence);
+  }
+  std::vector<Expected> expected(open.problem.parameters.size());
+  size_t output = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const Parameter& parameter = open.problem.parameters[i];
+    if (parameter.IsWritten()) expected[i] = evaluator::ExpectedFrom(parameter, outputs[output++]);
+  }
+  return expected;
+}
+
+}  // namespace kgrpo::evaluator_cuda

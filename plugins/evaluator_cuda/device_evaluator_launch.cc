@@ -1,0 +1,48 @@
+// DeviceEvaluator::DescribeLaunch: how a correct kernel was launched at the timing size, how many of its blocks run at
+// once, and what keeps more from it.
+#include <algorithm>
+#include <sstream>
+
+#include "evaluator_cuda/device_evaluator.h"
+#include "evaluator_cuda/occupancy.h"
+
+namespace kgrpo::evaluator_cuda {
+
+// One more call, after it was timed: only a plan of a single call is described by the worker. What it says is for a
+// person and decides nothing.
+Trouble DeviceEvaluator::DescribeLaunch(const TimingInputs& inputs, Worker& worker, KernelEvaluation* evaluation) {
+  inputs.Put(candidate_memory_.data(), 0, 0, 0);
+  device_.Wait();
+  Plan plan;
+  plan.calls.push_back(inputs.Arguments(1, 0, 0));
+  if (Trouble trouble = worker.Prepare(plan)) return trouble;
+  Done said;
+  if (Trouble trouble = worker.Run(&said)) return trouble;
+  const auto add = [evaluation](const char* name, double value) { evaluation->metrics.emplace_back(name, value); };
+  add("launches", static_cast<double>(said.launches));
+  if (said.block_threads == 0 || said.block_threads > 1024) return {};
+  const Multiprocessor& multiprocessor = device_.multiprocessor();
+  const ResidentBlocks blocks =
+      CountResidentBlocks(multiprocessor, {said.block_threads, std::min(said.registers, 255u),
+                                           uint64_t{said.static_shared_bytes} + said.dynamic_shared_bytes});
+  const double occupancy =
+      static_cast<double>(said.resident_blocks) * said.block_threads / static_cast<double>(multiprocessor.threads);
+  add("grid_blocks", static_cast<double>(said.grid_blocks));
+  add("block_threads", said.block_threads);
+  add("dynamic_shared_bytes", said.dynamic_shared_bytes);
+  add("occupancy", occupancy);
+  add("resident_blocks", said.resident_blocks);
+  add("resident_blocks_by/registers", blocks.by_registers);
+  add("resident_blocks_by/shared_memory", blocks.by_shared_memory);
+  add("resident_blocks_by/threads", blocks.by_threads);
+  add("resident_blocks_by/blocks", blocks.by_blocks);
+  std::ostringstream text;
+  text.precision(3);
+  text << " " << said.grid_blocks << " blocks of " << said.block_threads << " threads, " << said.resident_blocks
+       << " at once on a multiprocessor: occupancy " << 100 * occupancy << "%";
+  if (occupancy < 1 && said.resident_blocks == blocks.Least()) text << ", limited by " << blocks.limit;
+  evaluation->diagnosis = text.str() + ".";
+  return {};
+}
+
+}  // namespace kgrpo::evaluator_cuda

@@ -1,0 +1,228 @@
+// DeviceEvaluator::Time: how long a correct kernel takes beside the reference, whether that can be, and what it says of
+// the kernel.
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <sstream>
+#include <utility>
+
+#include "evaluator_cuda/device_evaluator.h"
+#include "evaluator_cuda/device_evaluator_case.h"
+#include "evaluator_shared/random.h"
+
+namespace kgrpo::evaluator_cuda {
+
+using evaluator::Parameter;
+using evaluator::Problem;
+
+namespace {
+
+constexpr double kImplausible = 0.75;  // of the least time by measured ceilings: below, a time is not believed
+// The reference beside a candidate may be this much slower than alone.
+constexpr double kDisturbed = 1.15, kDisturbedSeconds = 2e-6;
+constexpr uint64_t kRoundsOfSuspects = 30;  // at least, where a second process is to show what a first one did
+
+std::string TimeText(double seconds) {
+  std::ostringstream text;
+  text.precision(4);
+  if (seconds < 1e-3) {
+    text << seconds * 1e6 << " us";
+  } else {
+    text << seconds * 1e3 << " ms";
+  }
+  return text.str();
+}
+
+// How far a candidate's outputs at the timing size may be from the oracle's. How large those are is not known there;
+// the bounds take it from the largest correctness case.
+std::vector<evaluator::ErrorBound> BoundsOf(const Problem& problem, const std::vector<evaluator::Expected>& expected,
+                                            bool extremes) {
+  std::vector<evaluator::ErrorBound> bounds;
+  const double accumulations = problem.accumulations.Evaluate(problem.timing);
+  for (size_t i = 0; i < problem.parameters.size(); ++i) {
+    const Parameter& parameter = problem.parameters[i];
+    if (parameter.IsWritten())
+      bounds.push_back(evaluator::BoundFor(problem, parameter, accumulations, expected[i], extremes));
+  }
+  return bounds;
+}
+
+// Verdicts that follow from how long something took. A process that the machine treats badly for its whole life looks
+// the same, so they must be found in two.
+bool IsSuspicion(const Trouble& trouble) {
+  return trouble.code == "hidden_work" || trouble.code == "interference" || trouble.code == "implausible";
+}
+
+}  // namespace
+
+// Times a correct kernel, and again from the start in a fresh process where what was found may be the process's.
+Trouble DeviceEvaluator::TimeUntilSure(const OpenProblem& open, const evaluator::CompiledKernel& kernel,
+                                       Workers* workers, const std::vector<Case>& cases, Look look,
+                                       KernelEvaluation* evaluation) {
+  const uint64_t key = look.key;
+  int looks = 1;
+  KernelEvaluation timed = *evaluation;
+  Trouble trouble = Time(open, kernel, workers, cases, look, &timed);
+  look.suspected = true;
+  const auto look_again = [&](uint64_t number) {
+    ++looks;
+    timed = *evaluation;
+    look.key = evaluator::SubKey(key, number);
+    trouble = LoadInFreshWorker(kernel, look.quick, workers);
+    if (!trouble) trouble = Time(open, kernel, workers, cases, look, &timed);
+  };
+  if (IsSuspicion(trouble)) {
+    Retire(workers);
+    look_again(3);
+  }
+  if (IsSuspicion(trouble)) {
+    Retire(workers);
+    if (OthersHeldUp()) look_again(4);
+  }
+  *evaluation = std::move(timed);
+  evaluation->metrics.emplace_back("timing_looks", looks);
+  return trouble;
+}
+
+Trouble DeviceEvaluator::Time(const OpenProblem& open, const evaluator::CompiledKernel& kernel, Workers* workers,
+                              const std::vector<Case>& cases, const Look& look, KernelEvaluation* evaluation) {
+  const Problem& problem = open.problem;
+  TimingOptions options = options_.timing;
+  if (look.thorough) options.relative_error /= 2, options.budget_seconds *= 4;
+  if (look.suspected) options.fewest_rounds = std::max(options.fewest_rounds, kRoundsOfSuspects);
+  const Case& largest = *std::max_element(cases.begin(), cases.end(), [&](const Case& a, const Case& b) {
+    return Layout(problem, *a.size, 0).bytes() < Layout(problem, *b.size, 0).bytes();
+  });
+  Timing timing;
+  try {
+    const TimingInputs inputs(device_, problem, evaluator::SubKey(look.key, 1));
+    Timer timer(device_, clocks_, problem, inputs, BoundsOf(problem, largest.expected, largest.extremes), options,
+                evaluator::SubKey(look.key, 2), order_key_);
+    const auto pair = [&](size_t which) -> Pair {
+      return {{*(*workers)[which], candidate_memory_, 1},
+              {ReferenceWorker(open, look.thorough, which), candidate_memory_, 2}};
+    };
+    const Pair first = pair(0);
+    const Side check = {first.reference.worker, reference_memory_, 1};
+    const auto add_pair = [&](std::vector<Pair>* pairs) -> Trouble {
+      try {
+        ReferenceWorker(open, look.thorough, pairs->size());
+        if (Trouble trouble = LoadInFreshWorker(kernel, look.quick, workers)) return trouble;
+        pairs->push_back(pair(pairs->size()));
+      } catch (const Error& error) {
+        // No room for more processes is nobody's fault: those that there are will do.
+        if (error.code() != KGRPO_ERROR_UNAVAILABLE) throw;
+      }
+      return {};
+    };
+    if (Trouble trouble = timer.Measure(first, check, add_pair, &timing)) return trouble;
+    if (Trouble trouble = DescribeLaunch(inputs, *workers->front(), evaluation)) return trouble;
+    // What the reference takes when nothing of a candidate's is left; measured where it is not known, or where it seems
+    // to have been slowed.
+    Reference& known = reference_[problem.digest];
+    known.launch_share =
+        timing.reference_launch_seconds * static_cast<double>(timing.reference_launches) / timing.reference.value;
+    double& alone = known.alone[look.thorough ? 1 : 0][timing.reference_gated ? 1 : 0];
+    const auto disturbed = [&] { return timing.reference.value > kDisturbed * alone + kDisturbedSeconds; };
+    if (alone == 0 || disturbed()) {
+      workers->clear();
+      alone = timer.MeasureAlone(first.reference, timing);
+    }
+    if (disturbed()) {
+      return {"interference", "The reference kernel takes " + TimeText(timing.reference.value) +
+                                  " while it lives, and " + TimeText(alone) +
+                                  " alone: it keeps the device busy outside its own calls."};
+    }
+  } catch (const Error& error) {
+    return BlameFor(error, open, workers, cases[0], look.thorough);
+  }
+  return Report(open, timing, evaluation);
+}
+
+// Something of ours failed while a candidate lived. If it works without it, that was the candidate's doing.
+Trouble DeviceEvaluator::BlameFor(const Error& error, const OpenProblem& open, Workers* workers, const Case& one,
+                                  bool thorough) {
+  if (error.code() == KGRPO_ERROR_CANCELLED) throw error;
+  workers->clear();
+  reference_processes_.clear();
+  std::vector<std::vector<uint8_t>> outputs;
+  bool works = false;
+  try {
+    works = !RunCase(ReferenceWorker(open, thorough), reference_memory_, open.problem, one, &outputs);
+  } catch (const Error&) {
+    // The first error is the one to tell.
+  }
+  if (!works) {
+    reference_processes_.clear();
+    throw error;
+  }
+  return {"interference", std::string("While it lived, what works without it failed: ") + error.what()};
+}
+
+Trouble DeviceEvaluator::Report(const OpenProblem& open, const Timing& timing, KernelEvaluation* evaluation) const {
+  const Problem& problem = open.problem;
+  const Roofline roofline = RooflineOf(problem, device_.ceilings(), device_.compute_capability());
+  const double seconds = timing.candidate.value;
+  const auto add = [evaluation](const char* name, double value) { evaluation->metrics.emplace_back(name, value); };
+  add("speedup", timing.ratio.value);
+  add("speedup_low", timing.ratio.low);
+  add("speedup_high", timing.ratio.high);
+  add("measured_seconds", seconds);
+  add("baseline_seconds", timing.reference.value);
+  add("event_seconds", timing.candidate_event_seconds);
+  add("first_call_seconds", timing.first_call_seconds);
+  if (timing.candidate_spread > 0) {
+    add("placement_fastest_seconds", seconds - timing.candidate_spread);
+    add("placement_slowest_seconds", seconds + timing.candidate_spread);
+  }
+  add("timing_rounds", static_cast<double>(timing.rounds));
+  add("timing_throttled_rounds", static_cast<double>(timing.throttled_rounds));
+  add("timing_dropped_rounds", static_cast<double>(timing.dropped_rounds));
+  add("timing_calls", static_cast<double>(timing.calls));
+  add("launch_seconds", timing.launch_seconds);
+  add("baseline_launch_seconds", timing.reference_launch_seconds);
+  add("baseline_launches", static_cast<double>(timing.reference_launches));
+  add("timing_gated", timing.gated ? 1 : 0);
+  add("timing_baseline_gated", timing.reference_gated ? 1 : 0);
+  add("timing_early_checks", static_cast<double>(timing.early_checks));
+  add("timing_pairs", static_cast<double>(timing.pairs));
+  add("timing_sets", static_cast<double>(timing.sets));
+  add("clock_mhz", timing.clock_mhz);
+  add("bytes_per_second", roofline.bytes / seconds);
+  add("bandwidth_fraction", roofline.bytes / seconds / roofline.bandwidth);
+  add("bandwidth_ceiling", roofline.bandwidth);
+  add("operations_per_second", roofline.operations / seconds);
+  add("arithmetic_fraction", roofline.operations / seconds / roofline.rate);
+  add("arithmetic_ceiling", roofline.rate);
+  add("roofline_seconds", roofline.seconds);
+  add("roofline_fraction", roofline.seconds / seconds);
+  add("least_seconds", roofline.least_seconds);
+  if (seconds < kImplausible * roofline.least_seconds) {
+    return {"implausible", "Its time, " + TimeText(seconds) + ", is below the " + TimeText(roofline.least_seconds) +
+                               " that the problem's traffic and arithmetic take at what this device reaches: it does "
+                               "less work than the problem needs."};
+  }
+  evaluation->seconds = seconds;
+  evaluation->seconds_low = timing.candidate.low;
+  evaluation->seconds_high = timing.candidate.high;
+  std::ostringstream text;
+  text.precision(3);
+  text << "Measured " << TimeText(seconds) << " on " << device_.name() << ", " << timing.ratio.value
+       << " times as fast as the reference (95%: " << timing.ratio.low << " to " << timing.ratio.high << "). "
+       << RooflineText(roofline, seconds);
+  const auto tell_placements = [&](const char* whose, double mean, double spread) {
+    if (spread == 0) return;
+    text << " " << whose << " time by placement: " << TimeText(mean - spread) << " to " << TimeText(mean + spread)
+         << ", depending on which half of a KiB its arrays begin at; the mean counts.";
+  };
+  tell_placements("Its", seconds, timing.candidate_spread);
+  tell_placements("The reference's", timing.reference.value, timing.reference_spread);
+  if (timing.reference_gated && !timing.gated) {
+    text << " The reference's calls run back to back on the device; this one's time includes launches, since its calls "
+            "cannot be launched ahead: they wait for the device, make streams or graphs, or their host code is slow.";
+  }
+  evaluation->diagnosis = text.str() + evaluation->diagnosis;  // that of the launch
+  return {};
+}
+
+}  // namespace kgrpo::evaluator_cuda

@@ -1,0 +1,34 @@
+// Keeps evaluations by content in SQLite, so that the same source is judged once on a machine, whatever run or process
+// asks. Used by each evaluator; what a key is made of is the evaluator's own.
+#ifndef KGRPO_EVALUATOR_SHARED_EVALUATION_CACHE_H
+#define KGRPO_EVALUATOR_SHARED_EVALUATION_CACHE_H
+
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "evaluator_shared/cache_file.h"  // CacheFile
+
+namespace kgrpo::evaluator {
+
+// [any thread]; several processes may have the same file open.
+class EvaluationCache {
+ public:
+  // Opens or makes the file. A file that is damaged, or of another program, is set aside as FILE.damaged and begun
+  // anew, since a cache can be rebuilt. Throws Error(KGRPO_ERROR_UNAVAILABLE) where it cannot be written at all.
+  explicit EvaluationCache(const std::string& path);
+
+  // What was kept under the key, if anything. A failing disk is a miss.
+  std::optional<std::string> Find(const std::string& key);
+
+  // Keeps a value; the first one stays where two processes race. Failing to is no error: it is judged again.
+  void Keep(const std::string& key, const std::string& value);
+
+ private:
+  std::mutex mutex_;
+  CacheFile file_;
+};
+
+}  // namespace kgrpo::evaluator
+
+#endif

@@ -1,0 +1,44 @@
+// An evaluator's memory: the same question is judged once, also when several threads ask it at the same time, and the
+// answer is kept on disk for later runs. Used by each evaluator; what makes two questions the same is the evaluator's
+// own.
+#ifndef KGRPO_EVALUATOR_SHARED_EVALUATION_MEMORY_H
+#define KGRPO_EVALUATOR_SHARED_EVALUATION_MEMORY_H
+
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "evaluator_shared/evaluation_cache.h"   // EvaluationCache
+#include "evaluator_shared/kernel_evaluation.h"  // KernelEvaluation
+
+namespace kgrpo::evaluator {
+
+// [any thread]
+class EvaluationMemory {
+ public:
+  // Told of each question: "cached" (1 or 0) and, where it was judged, "compile_seconds" and "judge_seconds", wall
+  // clock.
+  using Report = std::function<void(const char* name, double value)>;
+
+  // `file`: where answers are kept; "" for not at all.
+  EvaluationMemory(const std::string& file, Report report);
+
+  // The answer to the question `key`; `evaluate` finds it where it is not known. What `evaluate` throws is thrown to
+  // everybody who asked meanwhile, and forgotten.
+  KernelEvaluation Get(const std::string& key, const std::function<KernelEvaluation()>& evaluate);
+
+ private:
+  KernelEvaluation FindOrEvaluate(const std::string& key, const std::function<KernelEvaluation()>& evaluate);
+
+  const Report report_;
+  std::unique_ptr<EvaluationCache> cache_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_future<KernelEvaluation>> in_progress_;
+};
+
+}  // namespace kgrpo::evaluator
+
+#endif

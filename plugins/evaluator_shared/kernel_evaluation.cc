@@ -1,0 +1,54 @@
+#include "evaluator_shared/kernel_evaluation.h"
+
+#include <kgrpo/evaluator.h>
+#include <kgrpo/sdk/error.h>
+
+#include <nlohmann/json.hpp>
+
+namespace kgrpo::evaluator {
+
+void KernelEvaluation::Conclude(const Trouble& trouble) {
+  correct = !trouble;
+  verdict = correct ? KGRPO_VERDICT_CORRECT : trouble.code;
+  if (correct) return;
+  diagnosis = trouble.sentence;
+  seconds = seconds_low = seconds_high = 0;
+}
+
+void RequireCorrectReference(const KernelEvaluation& evaluation, const Problem& problem) {
+  if (evaluation.correct) return;
+  throw Error(KGRPO_ERROR_INVALID, problem.directory + "/reference.cu: the reference kernel is not correct (" +
+                                       evaluation.verdict + "): " + evaluation.diagnosis);
+}
+
+std::string KernelEvaluation::ToJson() const {
+  nlohmann::json json;
+  json["compiled"] = compiled;
+  json["correct"] = correct;
+  json["verdict"] = verdict;
+  json["seconds"] = {seconds, seconds_low, seconds_high};
+  json["diagnosis"] = diagnosis;
+  json["metrics"] = nlohmann::json::array();
+  for (const auto& [name, value] : metrics) json["metrics"].push_back({name, value});
+  // Text of a candidate may not be UTF-8.
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+KernelEvaluation KernelEvaluation::FromJson(const std::string& text) {
+  const nlohmann::json json = nlohmann::json::parse(text);
+  KernelEvaluation evaluation;
+  evaluation.compiled = json.at("compiled").get<bool>();
+  evaluation.correct = json.at("correct").get<bool>();
+  evaluation.verdict = json.at("verdict").get<std::string>();
+  const nlohmann::json& seconds = json.at("seconds");
+  evaluation.seconds = seconds.at(0).get<double>();
+  evaluation.seconds_low = seconds.at(1).get<double>();
+  evaluation.seconds_high = seconds.at(2).get<double>();
+  evaluation.diagnosis = json.at("diagnosis").get<std::string>();
+  for (const nlohmann::json& metric : json.at("metrics")) {
+    evaluation.metrics.emplace_back(metric.at(0).get<std::string>(), metric.at(1).get<double>());
+  }
+  return evaluation;
+}
+
+}  // namespace kgrpo::evaluator

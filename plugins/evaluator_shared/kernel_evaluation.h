@@ -1,0 +1,47 @@
+// What an evaluator finds about one kernel, and its form as JSON for the cache. Used by every evaluator.
+#ifndef KGRPO_EVALUATOR_SHARED_KERNEL_EVALUATION_H
+#define KGRPO_EVALUATOR_SHARED_KERNEL_EVALUATION_H
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "evaluator_shared/problem.h"  // Problem
+
+namespace kgrpo::evaluator {
+
+// Why a candidate gets no further: a verdict and a sentence; nothing when `code` is empty.
+struct Trouble {
+  std::string code, sentence;
+  explicit operator bool() const { return !code.empty(); }
+};
+
+struct KernelEvaluation {
+  bool compiled = false;
+  bool correct = false;
+  std::string verdict;                       // docs/judging.md lists them
+  double seconds = 0;                        // measured or modelled, at the timing size; 0 unless correct
+  double seconds_low = 0, seconds_high = 0;  // 95% confidence interval of it; equal to it where it is modelled
+  std::string diagnosis;                     // one or two sentences; compiler output quoted below
+  std::vector<std::pair<std::string, double>> metrics;
+  bool transient = false;       // may be the fault of a busy machine: not to be kept
+  double compile_seconds = 0;   // wall clock, of this evaluation: not kept
+  bool compile_cached = false;  // it had been compiled before: not kept
+  // Likewise, where the evaluator tells: correctness sizes without the oracle, the oracle there, the timing size.
+  double correctness_seconds = 0, oracle_seconds = 0, timing_seconds = 0;
+
+  // Settles the verdict: correct where there is no trouble, else the trouble's, without a time.
+  void Conclude(const Trouble& trouble);
+
+  std::string ToJson() const;
+  // Throws std::exception for text that ToJson did not write.
+  static KernelEvaluation FromJson(const std::string& text);
+};
+
+// The evaluation of a problem's reference kernel, as it must be. Throws Error(KGRPO_ERROR_INVALID) where it is not
+// correct.
+void RequireCorrectReference(const KernelEvaluation& evaluation, const Problem& problem);
+
+}  // namespace kgrpo::evaluator
+
+#endif

@@ -1,0 +1,140 @@
+#include "evaluator_sim/kernel_evaluator.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "evaluator_shared/cases.h"
+#include "evaluator_shared/cuda_toolkit.h"
+#include "evaluator_sim/kernel_evaluator_run.h"
+#include "evaluator_sim/version.h"
+#include "interpreter/interpreted_cases.h"
+
+namespace kgrpo::evaluator_sim {
+
+using evaluator::Argument;
+using evaluator::CorrectnessCase;
+using evaluator::Expected;
+using evaluator::Problem;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace
+
+KernelEvaluator::KernelEvaluator(const Options& options)
+    : options_(options),
+      helper_directory_(options.helper_directory.empty() ? evaluator::FindHelperDirectory() : options.helper_directory),
+      toolkit_(evaluator::CudaToolkit::Find(options.cuda_home)),
+      sandbox_(options.sandbox, helper_directory_, toolkit_.readable),
+      device_(simt::Device::Load(helper_directory_ + "/devices/" + options.device + ".yaml")),
+      compiler_(toolkit_, sandbox_, helper_directory_,
+                {.route = options.route,
+                 .seconds = options.compile_seconds,
+                 .workers = options.concurrency,
+                 .library_directory = helper_directory_,
+                 .cache_file = options.compile_cache,
+                 .on_fallback = options.on_compile_fallback}),
+      workers_(sandbox_, helper_directory_, options.concurrency, static_cast<uint64_t>(options.host_seconds * 4) + 1),
+      interpreter_{device_, workers_, options.warp_instructions, options.host_seconds} {}
+
+void KernelEvaluator::ThrowIfCancelled() const {
+  if (options_.cancelled && options_.cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
+}
+
+std::unique_ptr<KernelEvaluator::Run> KernelEvaluator::Prepare(const OpenProblem& open, const std::string& source,
+                                                               bool thorough, KernelEvaluation* evaluation) {
+  evaluator::CompileOutcome compiled = compiler_.Compile(open.problem(), source, thorough);
+  evaluation->compile_seconds = compiled.seconds;
+  evaluation->compile_cached = compiled.cached;
+  evaluation->transient = compiled.transient;
+  if (!compiled.Succeeded()) {
+    evaluation->verdict = compiled.verdict;
+    evaluation->diagnosis = compiled.diagnosis;
+    return nullptr;
+  }
+  evaluation->compiled = true;
+  evaluation->metrics = evaluator::UsageMetrics(compiled.kernel.usage);
+  Trouble trouble;
+  std::unique_ptr<Run> run;
+  if (std::shared_ptr<const simt::Module> module = interpreter::ParsePtx(compiled.kernel, &trouble)) {
+    run = std::make_unique<Run>(open, std::move(compiled.kernel), std::move(module), interpreter_);
+    run->thorough = thorough;
+    trouble = run->Start();
+  }
+  if (!trouble) return run;
+  evaluation->verdict = trouble.code;
+  evaluation->diagnosis = trouble.sentence;
+  return nullptr;
+}
+
+std::vector<Expected> KernelEvaluator::ReferenceOutputs(const OpenProblem& open, const CorrectnessCase& one,
+                                                        const std::vector<Argument>& arguments) {
+  const Problem& problem = open.problem();
+  const evaluator::CompileOutcome compiled = compiler_.Compile(problem, problem.reference_source, false);
+  if (!compiled.Succeeded()) {
+    throw Error(KGRPO_ERROR_INVALID,
+                problem.directory + "/reference.cu: " + compiled.verdict + ": " + compiled.diagnosis);
+  }
+  return interpreter::ReferenceOutputs(problem, compiled.kernel, interpreter_, one, arguments);
+}
+
+KernelEvaluation KernelEvaluator::Evaluate(const OpenProblem& open, const std::string& source, uint64_t key,
+                                           bool thorough, bool show_hidden) {
+  KernelEvaluation evaluation;
+  const std::unique_ptr<Run> run = Prepare(open, source, thorough, &evaluation);
+  if (!run) return evaluation;
+  run->key = key;
+  const Problem& problem = open.problem();
+  const std::vector<CorrectnessCase> cases =
+      evaluator::CorrectnessCases(problem, key, options_.seeds * (thorough ? 2 : 1), show_hidden);
+  interpreter::InterpretedCases interpreted(*run, problem, cases,
+                                            {.expected =
+                                                 [&](size_t i, const std::vector<Argument>& arguments) {
+                                                   return open.oracle() != nullptr
+                                                              ? open.oracle()->Run(problem, arguments)
+                                                              : ReferenceOutputs(open, cases[i], arguments);
+                                                 },
+                                             .before_each = [this] { ThrowIfCancelled(); }});
+  const Clock::time_point start = Clock::now();
+  Trouble trouble = interpreted.Run();
+  evaluation.oracle_seconds = interpreted.oracle_seconds();
+  evaluation.correctness_seconds = SecondsSince(start) - interpreted.oracle_seconds();
+  const Clock::time_point correct = Clock::now();
+  run->worst = interpreted.worst();
+  run->runs_whole = interpreted.runs_whole();
+  if (!trouble) trouble = Time(*run, &evaluation);
+  if (!trouble) {
+    for (const std::string& note : interpreted.notes()) evaluation.diagnosis += " " + note + ".";
+  }
+  evaluation.timing_seconds = SecondsSince(correct);
+  if (show_hidden) trouble.sentence = evaluator::NameTimingSize(problem, std::move(trouble.sentence));
+  if (!trouble) run->worst.Tell(problem, &evaluation.metrics);
+  evaluation.metrics.emplace_back("checked_warp_instructions", static_cast<double>(interpreted.warp_instructions()));
+  evaluation.Conclude(trouble);
+  return evaluation;
+}
+
+std::string KernelEvaluator::TimeSource() const {
+  return device_.name + " model";
+}
+
+std::string KernelEvaluator::Describe() const {
+  return "compiler: " + compiler_.Describe() + "\nsandbox: " + sandbox_.description() + "\ndevice: " + TimeSource() +
+         ", kernels interpreted; no GPU is used";
+}
+
+std::string KernelEvaluator::Version() const {
+  return std::string("evaluator ") + SourceDigest() + "; " + compiler_.Version() + "; " + options_.device + "; " +
+         std::to_string(options_.seeds) + "; " + std::to_string(options_.sampled_blocks) + "; " +
+         std::to_string(options_.warp_instructions) + "; " + std::to_string(options_.timing_warp_instructions);
+}
+
+}  // namespace kgrpo::evaluator_sim

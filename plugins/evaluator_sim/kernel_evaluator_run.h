@@ -1,0 +1,37 @@
+// One kernel under evaluation: what KernelEvaluator's functions hand on to each other. Private to kernel_evaluator*.cc.
+#ifndef KGRPO_EVALUATOR_SIM_KERNEL_EVALUATOR_RUN_H
+#define KGRPO_EVALUATOR_SIM_KERNEL_EVALUATOR_RUN_H
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "evaluator_shared/comparison.h"  // WorstErrors
+#include "evaluator_sim/kernel_evaluator.h"
+#include "interpreter/loaded_kernel.h"
+#include "interpreter/tensors.h"
+
+namespace kgrpo::evaluator_sim {
+
+struct KernelEvaluator::Run : interpreter::LoadedKernel {
+  Run(const OpenProblem& open_problem, evaluator::CompiledKernel compiled, std::shared_ptr<const simt::Module> module,
+      const interpreter::Interpreter& interpreter)
+      : LoadedKernel(open_problem.problem(), std::move(compiled), std::move(module), interpreter), open(open_problem) {}
+  const OpenProblem& open;
+  evaluator::WorstErrors worst;
+  uint64_t key = 0;  // secret
+  bool thorough = false;
+  // By what the cases did: all blocks must run, or none stand for the others, or what they write is not final.
+  bool runs_whole = false;
+};
+
+// What the call at the timing size did and left.
+struct KernelEvaluator::TimedCall {
+  std::shared_ptr<const TimingInputs> inputs;
+  std::unique_ptr<Tensors> tensors;
+  CallRecord record;
+};
+
+}  // namespace kgrpo::evaluator_sim
+
+#endif

@@ -1,0 +1,170 @@
+// KernelEvaluator::Time: how long a correct kernel takes at the timing size, and whether that can be.
+#include <algorithm>
+#include <cmath>
+#include <iomanip>
+#include <sstream>
+
+#include "evaluator_shared/random.h"
+#include "evaluator_sim/kernel_evaluator_run.h"
+#include "evaluator_sim/timed_facts.h"
+
+namespace kgrpo::evaluator_sim {
+
+using evaluator::Problem;
+
+namespace {
+
+constexpr double kImplausible = 0.9;                // of the roofline
+constexpr uint32_t kFurtherBlocks = 8;              // run at the timing size beside those that are counted
+constexpr uint64_t kFurtherStream = ~uint64_t{16};  // of the key
+
+std::string TimeText(double seconds) {
+  std::ostringstream text;
+  text << std::setprecision(4);
+  if (seconds < 1e-3) {
+    text << seconds * 1e6 << " us";
+  } else {
+    text << seconds * 1e3 << " ms";
+  }
+  return text.str();
+}
+
+// The least time the problem's traffic and arithmetic allow on the device.
+double RooflineSeconds(const Problem& problem, const simt::Device& device) {
+  const double bytes = problem.needed_bytes.Evaluate(problem.timing),
+               flops = problem.needed_flops.Evaluate(problem.timing);
+  const double fastest_pipe = std::max({device.fp32_rate * 64, device.half_rate * 128, device.tensor_flops_per_cycle});
+  return std::max(bytes / device.dram_bytes_per_second,
+                  flops / (fastest_pipe * device.multiprocessors * device.clock_hz));
+}
+
+}  // namespace
+
+Trouble KernelEvaluator::NotTimed(const std::string& why) const {
+  return {"not_timed", "It is correct at all correctness sizes, but " + why +
+                           ", so that all blocks must run, and at the timing size that takes more than the " +
+                           std::to_string(options_.timing_warp_instructions / 1'000'000) +
+                           " million warp instructions that the evaluator runs: no time is given. Give every block the "
+                           "same work by its number, in one launch, or raise the option warp_instructions."};
+}
+
+// A process of its own for the next call, and its device memory as it was before the first call.
+Trouble KernelEvaluator::StartAgain(Run& run) {
+  run.worker = workers_.Take();
+  return run.session.Load(*run.worker, run.kernel.object);
+}
+
+// Calls the launch function at the timing size and counts. Some blocks stand for all where their decisions show that
+// they do; else all run.
+Trouble KernelEvaluator::RunTimed(Run& run, TimedCall* timed) {
+  const Problem& problem = run.open.problem();
+  timed->inputs = run.open.Timing();
+  const auto call = [&](const BlockChoice& choice) {
+    timed->record = CallRecord();
+    timed->tensors.reset();
+    timed->tensors = std::make_unique<Tensors>(run.session.memory(), problem, *timed->inputs,
+                                               evaluator::KeyFromText(problem.digest));
+    return run.session.Call(*run.worker, timed->tensors->values(), simt::Mode::kCounted, choice, &timed->record);
+  };
+  const uint32_t factor = run.thorough ? 2 : 1;
+  // Which blocks are counted is the same in every evaluation, so that a kernel's time does not depend on its secrets;
+  // which others run beside them nobody can know.
+  BlockChoice choice = {options_.sampled_blocks, 0, factor * kFurtherBlocks,
+                        evaluator::SubKey(run.key, kFurtherStream)};
+  choice.warp_instructions = options_.timing_warp_instructions;
+  run.session.KeepState();
+  if (!run.runs_whole) {
+    const Trouble trouble = call(choice);
+    if (trouble && (trouble.code == "crash" || trouble.code == "forbidden" || trouble.code == "invalid_launch"))
+      return {trouble.code, "At the timing size: " + trouble.sentence};
+    // A kernel that works on what skipped blocks should have written may fault or wait for ever, and one whose host
+    // code looks at results may decide on garbage. What others complete is not final: all of that is to be compared.
+    const CallRecord& record = timed->record;
+    const bool final = record.launches == 1 && record.independent && !record.host_writes && !record.reads_back;
+    const bool complete = record.launches != 0 && record.blocks_run == record.blocks;
+    if (!trouble && (complete || (final && !record.must_run_whole))) return {};
+    timed->tensors.reset();
+    if (trouble || !final || !run.session.RestoreState()) {
+      if (Trouble again = StartAgain(run)) return again;
+    }
+  }
+  choice.whole = true;
+  std::vector<std::vector<uint64_t>> work;
+  for (int pass = 0; pass < 2; ++pass) {
+    if (const Trouble trouble = call(choice)) {
+      if (timed->record.out_of_budget) return NotTimed("its blocks may differ");
+      return {trouble.code, "At the timing size: " + trouble.sentence};
+    }
+    if (timed->record.launches == 0) return {"no_launch", "At the timing size the launch function launches no kernel."};
+    if (timed->record.sample_stands || pass > 0) break;
+    // Those that were counted do not stand for the others. Now it is known which ones do.
+    work = std::move(timed->record.work);
+    choice.known_work = &work;
+    timed->tensors.reset();
+    if (!run.session.RestoreState()) {
+      if (Trouble again = StartAgain(run)) return again;
+    }
+  }
+  return {};
+}
+
+Trouble KernelEvaluator::Count(const OpenProblem& open, const std::string& source, CallRecord* record) {
+  KernelEvaluation evaluation;
+  std::unique_ptr<Run> run = Prepare(open, source, false, &evaluation);
+  if (!run) return {evaluation.verdict, evaluation.diagnosis};
+  TimedCall timed;
+  const Trouble trouble = RunTimed(*run, &timed);
+  *record = std::move(timed.record);
+  return trouble;
+}
+
+Trouble KernelEvaluator::Time(Run& run, KernelEvaluation* evaluation) {
+  ThrowIfCancelled();
+  const Problem& problem = run.open.problem();
+  TimedCall timed;
+  if (Trouble trouble = RunTimed(run, &timed)) return trouble;
+  const CallRecord& record = timed.record;
+  if (record.reads_clock && record.data_decides) {
+    return {
+        "not_timed",
+        "It is correct at all correctness sizes, but what its blocks do may depend on a clock, and only a GPU's tells "
+        "how long that is: no time is given. Leave the clock out."};
+  }
+
+  double seconds = record.copy_seconds;
+  size_t longest = 0;
+  for (size_t i = 0; i < record.estimates.size(); ++i) {
+    const simt::TimeEstimate& estimate = record.estimates[i];
+    if (!std::isfinite(estimate.seconds)) return {"invalid_launch", estimate.sentence};
+    seconds += estimate.seconds;
+    if (estimate.seconds > record.estimates[longest].seconds) longest = i;
+  }
+  if (Trouble trouble = CheckTimed(run, timed)) {
+    if (trouble.code == "not_timed") return trouble;
+    return {trouble.code, "At the timing size: " + trouble.sentence};
+  }
+  const double floor = RooflineSeconds(problem, device_);
+  if (seconds < kImplausible * floor) {
+    return {"implausible", "Its modelled time, " + TimeText(seconds) + ", is below the " + TimeText(floor) +
+                               " that the problem's traffic and arithmetic take on this device: it does less work than "
+                               "the problem needs."};
+  }
+
+  const simt::TimeEstimate& main = record.estimates[longest];
+  evaluation->seconds = evaluation->seconds_low = evaluation->seconds_high = seconds;
+  std::string text = "Modelled time " + TimeText(seconds) + " (" + TimeSource() + ", no GPU used).";
+  if (record.launches > 1) {
+    std::ostringstream share;
+    share << " " << record.launches << " launches; the longest, "
+          << evaluator::KernelName(record.counts[longest].kernel) << ", takes "
+          << std::lround(100 * main.seconds / seconds) << "%.";
+    text += share.str();
+  }
+  evaluation->diagnosis = text + (main.sentence.empty() ? "" : " It is " + main.sentence + ".");
+  evaluation->metrics.emplace_back("roofline_seconds", floor);
+  evaluation->metrics.emplace_back("roofline_fraction", floor / seconds);
+  AddTimeFacts({record, problem, device_, seconds, longest}, evaluation);
+  return {};
+}
+
+}  // namespace kgrpo::evaluator_sim

@@ -1,0 +1,26 @@
+// What an evaluation tells of the call at the timing size: where its time goes, as named metrics. docs/judging.md lists
+// them; core/prompt/metrics.cc says how they are shown. Called by KernelEvaluator::Time.
+#ifndef KGRPO_EVALUATOR_SIM_TIMED_FACTS_H
+#define KGRPO_EVALUATOR_SIM_TIMED_FACTS_H
+
+#include <cstddef>
+
+#include "evaluator_shared/kernel_evaluation.h"
+#include "evaluator_shared/problem.h"
+#include "interpreter/device_session.h"  // CallRecord
+
+namespace kgrpo::evaluator_sim {
+
+struct TimedFacts {
+  const interpreter::CallRecord& record;
+  const evaluator::Problem& problem;
+  const simt::Device& device;
+  double seconds;  // of the call
+  size_t longest;  // of the record's launches
+};
+
+void AddTimeFacts(const TimedFacts& facts, evaluator::KernelEvaluation* evaluation);
+
+}  // namespace kgrpo::evaluator_sim
+
+#endif

@@ -1,0 +1,267 @@
+// Every verdict with a real kernel, compiled, run in the sandbox and interpreted; the known cheats; and after each of
+// them an honest kernel, which must be unharmed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "affine_candidates.h"
+#include "kernel_evaluator_fixture.h"
+
+namespace kgrpo::evaluator_sim {
+namespace {
+
+using evaluator::kHonest;
+using evaluator::kKernel;
+using evaluator::kLaunch;
+using evaluator::WithBody;
+using evaluator::WithKernel;
+using testing::HasSubstr;
+
+struct Case {
+  const char* name;
+  std::string source;
+  const char* verdict;
+  const char* says;
+};
+
+TEST_F(KernelEvaluatorTest, KernelFaults) {
+  const Case kCases[] = {
+      {"out of bounds write", WithKernel("out[i + n] = x[0];"), "out_of_bounds", "out"},
+      {"out of bounds read", WithKernel("if (i < n) out[i] = 2 * x[i + 100000000] + y[i];"), "out_of_bounds", ""},
+      {"one past the end", WithKernel("if (i <= n) out[i] = 2.0f * x[i] + y[i];"), "out_of_bounds", ""},
+      {"null pointer", WithKernel("*(volatile int*)nullptr = i;"), "out_of_bounds", ""},
+      {"misaligned", WithKernel("if (i == 0) out[0] = *(const float*)((const char*)x + 1);"), "misaligned", ""},
+      {"uninitialised", WithKernel("__shared__ float s[256]; if (i < n) out[i] = s[255 - threadIdx.x] + x[i];"),
+       "uninitialised", ""},
+      {"race",
+       WithKernel("__shared__ float s[256]; s[threadIdx.x] = 0; __syncthreads(); s[threadIdx.x] = i < n ? 2.0f * x[i] "
+                  "+ y[i] : 0.0f; "
+                  "float v = s[255 - threadIdx.x]; __syncthreads(); if (i < n) out[i] = s[threadIdx.x] + 0 * v;"),
+       "race", ""},
+      {"divergent barrier",
+       WithKernel("if (threadIdx.x < 40) __syncthreads(); else if (i < n) __syncthreads(); if (i < n) out[i] = 2.0f * "
+                  "x[i] + y[i];"),
+       "divergent", ""},
+      {"trap", WithKernel("if (i == 3) __trap(); if (i < n) out[i] = 2.0f * x[i] + y[i];"), "trap", ""},
+      {"endless", WithKernel("while (true) { if (*(volatile const float*)x > 1e30f) break; }"), "timeout",
+       "warp instructions"},
+      {"input overwritten", WithKernel("if (i < n) { out[i] = 2.0f * x[i] + y[i]; ((float*)x)[i] = 0; }"),
+       "input_modified", "x"},
+  };
+  for (const Case& test : kCases) {
+    const KernelEvaluation evaluation = AffineThenReference(test.source);
+    EXPECT_EQ(evaluation.verdict, test.verdict) << test.name << ": " << evaluation.diagnosis;
+    EXPECT_THAT(evaluation.diagnosis, HasSubstr(test.says)) << test.name;
+    EXPECT_TRUE(evaluation.compiled) << test.name;
+    EXPECT_FALSE(evaluation.correct) << test.name;
+    EXPECT_EQ(evaluation.seconds, 0) << test.name;
+  }
+}
+
+TEST_F(KernelEvaluatorTest, WrongResults) {
+  const Case kCases[] = {
+      {"zeros", WithKernel("if (i < n) out[i] = 0;"), "wrong", "constant"},
+      {"identity", WithKernel("if (i < n) out[i] = x[i];"), "wrong", ""},
+      {"nothing written", WithKernel("if (i < 0) out[i] = 0;"), "wrong", "never written"},
+      {"one element missing",
+       WithKernel("if (i < n - 1 || n == 1) out[i < n ? i : 0] = 2.0f * x[i < n ? i : 0] + y[i < n ? i : 0];"), "wrong",
+       "never written"},
+      {"half precision",
+       "#include <cuda_fp16.h>\n" +
+           WithKernel(
+               "if (i < n) out[i] = __half2float(__hfma(__float2half(2.0f), __float2half(x[i]), __float2half(y[i])));"),
+       "wrong", "tolerance"},
+      {"special-cased shape", WithKernel("if (i < n && (n == 1000 || n == 256)) out[i] = 2.0f * x[i] + y[i];"), "wrong",
+       "a size that is not shown"},
+      {"first call computes, later calls skip",
+       kKernel + "static int calls = 0;\n" + kLaunch + " { if (calls++ < 1) { " + kHonest +
+           " } else { k<<<1, 1>>>(x, y, out, 1); } }",
+       "wrong", ""},
+      {"cached by size",
+       kKernel + "static float* old_out[4096]; " + kLaunch +
+           " { if (old_out[n % 4096]) { cudaMemcpy(out, old_out[n % 4096], n * 4, "
+           "cudaMemcpyDeviceToDevice); k<<<1, 1>>>(x, y, out, 1); } else { " +
+           kHonest + " old_out[n % 4096] = out; } }",
+       "out_of_bounds", ""},
+      {"skipped at the timing size", WithBody("k<<<n > 100000 ? 8 : (n + 255) / 256, 256>>>(x, y, out, n);"), "wrong",
+       "never written"},
+      {"no launch", WithBody(""), "no_launch", "launches no kernel"},
+      {"decoy", WithBody("if (n < 0) { " + kHonest + " }"), "no_launch", ""},
+  };
+  for (const Case& test : kCases) {
+    const KernelEvaluation evaluation = AffineThenReference(test.source);
+    EXPECT_EQ(evaluation.verdict, test.verdict) << test.name << ": " << evaluation.diagnosis;
+    EXPECT_THAT(evaluation.diagnosis, HasSubstr(test.says)) << test.name;
+  }
+}
+
+TEST_F(KernelEvaluatorTest, HostileHostCode) {
+  const Case kCases[] = {
+      {"null dereference", WithBody("*(volatile int*)nullptr = 1;"), "crash", "segmentation fault"},
+      {"device pointer followed", WithBody("out[0] = x[0];"), "crash", "segmentation fault"},
+      {"exit", WithBody("exit(0);"), "crash", "exit code 0"},
+      {"abort", WithBody("abort();"), "crash", "abort"},
+      {"endless loop", WithBody("volatile int i = 0; while (true) i = i + 1;"), "timeout", "2 seconds"},
+      {"endless constructor",
+       "struct S { S() { volatile int i = 0; while (true) i = i + 1; } } s;\n" + WithBody(kHonest), "timeout", ""},
+      {"fork", "#include <unistd.h>\n" + WithBody("while (true) fork();"), "forbidden", ""},
+      {"fork without a header", "extern \"C\" int fork();\n" + WithBody("while (true) fork();"), "forbidden", "clone"},
+      {"exec",
+       "extern \"C\" int execl(const char*, const char*, ...);\n" + WithBody("execl(\"/bin/sh\", \"sh\", (char*)0);"),
+       "forbidden", "execve"},
+      {"socket", "extern \"C\" int socket(int, int, int);\n" + WithBody("socket(2, 1, 0);"), "forbidden", "socket"},
+      {"kill", "extern \"C\" int kill(int, int);\n" + WithBody("kill(-1, 9);"), "forbidden", "kill"},
+      {"ptrace", "extern \"C\" long ptrace(int, ...);\n" + WithBody("ptrace(0, 0, 0, 0);"), "forbidden", "ptrace"},
+      {"unlink", "extern \"C\" int unlink(const char*);\n" + WithBody("unlink(\"/tmp/x\");"), "forbidden", "unlink"},
+      {"filter removed", "extern \"C\" int prctl(int, ...);\n" + WithBody("prctl(22, 0);"), "forbidden", "prctl"},
+      {"forged bytes",
+       "extern \"C\" long write(int, const void*, unsigned long);\n" +
+           WithBody("char junk[4096]; for (int i = 0; i < 4096; ++i) junk[i] = (char)(i * 7); write(3, junk, 4096);"),
+       "forbidden", "descriptor"},
+      {"forged return",
+       "extern \"C\" long write(int, const void*, unsigned long);\n" +
+           WithBody("struct { unsigned op, r; unsigned long a, b, c, p; } m = {3, 0, 0, 0, 0, 0}; write(3, &m, sizeof "
+                    "m); exit(0);"),
+       "no_launch", ""},
+      {"terabyte of device memory", WithBody("void* p; cudaMalloc(&p, 1ull << 40); " + kHonest), "forbidden",
+       "allocates device memory"},
+      {"frees an output", WithBody(kHonest + "cudaFree(out);"), "crash", "frees"},
+      {"copies beyond a buffer", WithBody("cudaMemcpy(out, x, 4ul * n + 4, cudaMemcpyDeviceToDevice);" + kHonest),
+       "out_of_bounds", ""},
+      {"too many threads", WithBody("k<<<1, 2048>>>(x, y, out, n);"), "invalid_launch", "1024"},
+      {"empty grid", WithBody("k<<<0, 256>>>(x, y, out, n);"), "invalid_launch", "0"},
+      {"too much dynamic shared memory", WithBody("k<<<(n + 255) / 256, 256, 64 * 1024>>>(x, y, out, n);"),
+       "invalid_launch", "cudaFuncSetAttribute"},
+      {"an API that is not offered",
+       "extern \"C\" int cudaMallocManaged(void**, unsigned long, unsigned);\n" +
+           WithBody("void* p; cudaMallocManaged(&p, 4, 1); " + kHonest),
+       "unsupported", "cudaMallocManaged"},
+  };
+  for (const Case& test : kCases) {
+    const KernelEvaluation evaluation = AffineThenReference(test.source);
+    EXPECT_EQ(evaluation.verdict, test.verdict) << test.name << ": " << evaluation.diagnosis;
+    EXPECT_THAT(evaluation.diagnosis, HasSubstr(test.says)) << test.name;
+  }
+}
+
+TEST_F(KernelEvaluatorTest, OutOfMemoryWhereAllocationIsAllowed) {
+  const std::string kernel = row_sum_->problem().reference_source;
+  const size_t brace = kernel.rfind("{ row_sum<<<");
+  const KernelEvaluation evaluation = RowSum(kernel.substr(0, brace) + "{ void* p; cudaMalloc(&p, 1ull << 40); } ");
+  EXPECT_EQ(evaluation.verdict, "out_of_memory") << evaluation.diagnosis;
+  const KernelEvaluation small =
+      RowSum(kernel.substr(0, brace) +
+             "{ float* p; cudaMalloc(&p, 4 * rows); row_sum<<<(rows + 127) / 128, 128>>>(x, p, rows); "
+             "cudaMemcpy(out, p, 4 * rows, cudaMemcpyDeviceToDevice); cudaFree(p); }");
+  EXPECT_EQ(small.verdict, "correct") << small.diagnosis;
+}
+
+TEST_F(KernelEvaluatorTest, UnusualButCorrect) {
+  const Case kCases[] = {
+      {"side stream",
+       WithBody("cudaStream_t s; cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking); k<<<(n + 255) / 256, 256, 0, "
+                "s>>>(x, y, out, n);"),
+       "correct", ""},
+      {"constant memory",
+       "__constant__ float factor[2];\n__global__ void k(const float* x, const float* y, float* out, int n) { int i = "
+       "blockIdx.x * "
+       "blockDim.x + threadIdx.x; if (i < n) out[i] = factor[1] * x[i] + y[i]; }\n" +
+           kLaunch +
+           " { float f[2] = {1, 2}; cudaMemcpyToSymbol(factor, f, "
+           "sizeof f); " +
+           kHonest + " }\n",
+       "correct", ""},
+      {"template",
+       "template <int kFactor, typename T> __global__ void k(const T* x, const T* y, T* out, int n) { int i = "
+       "blockIdx.x * blockDim.x + "
+       "threadIdx.x; if (i < n) out[i] = kFactor * x[i] + y[i]; }\ntemplate <int B> void go(const float* x, const "
+       "float* y, float* out, int n) { k<2, "
+       "float><<<(n + B - 1) / B, B>>>(x, y, out, n); }\n" +
+           kLaunch + " { if (n > 500) go<256>(x, y, out, n); else go<64>(x, y, out, n); }\n",
+       "correct", ""},
+      {"static kernel", "static " + kKernel.substr(1) + kLaunch + " { " + kHonest + " }\n", "correct", ""},
+      {"unnamed namespace", "namespace { " + kKernel + " }\n" + kLaunch + " { " + kHonest + " }\n", "correct", ""},
+      {"vectors",
+       "__global__ void k(const float* x, const float* y, float* out, int n) { int i = 4 * (blockIdx.x * blockDim.x + "
+       "threadIdx.x); if (i + 3 < n) { "
+       "float4 a = *(const float4*)(x + i), b = *(const float4*)(y + i); *(float4*)(out + i) = make_float4(2 * a.x + "
+       "b.x, 2 * a.y + b.y, 2 * a.z + b.z, "
+       "2 * a.w + b.w); } else for (; i < n; ++i) out[i] = 2 * x[i] + y[i]; }\n" +
+           kLaunch + " { k<<<(n + 1023) / 1024, 256>>>(x, y, out, n); }\n",
+       "correct", ""},
+      {"standard headers",
+       "#include <algorithm>\n#include <cmath>\n#include <vector>\n" +
+           WithBody("std::vector<int> v = {1, 256}; int b = std::max(v[0], v[1]); "
+                    "k<<<(int)std::ceil(n / (double)b), b>>>(x, y, out, n);"),
+       "correct", ""},
+      {"error checks",
+       "#include <cstdio>\n#define CHECK(e) do { cudaError_t err = (e); if (err != cudaSuccess) { printf(\"%s\\n\", "
+       "cudaGetErrorString(err)); "
+       "exit(1); } } while (0)\n" +
+           WithBody(kHonest + " CHECK(cudaGetLastError()); CHECK(cudaDeviceSynchronize());"),
+       "correct", ""},
+      {"grid stride with device queries",
+       "__global__ void k(const float* x, const float* y, float* out, int n) { for (int i = blockIdx.x * blockDim.x + "
+       "threadIdx.x; i < n; i += gridDim.x * blockDim.x) out[i] = 2 * x[i] + y[i]; }\n" +
+           kLaunch +
+           " { int sms = 0; cudaDeviceGetAttribute(&sms, "
+           "cudaDevAttrMultiProcessorCount, 0); k<<<sms * 8, 256>>>(x, y, out, n); }\n",
+       "correct", ""},
+  };
+  for (const Case& test : kCases) {
+    const KernelEvaluation evaluation = Affine(test.source);
+    EXPECT_EQ(evaluation.verdict, test.verdict) << test.name << ": " << evaluation.diagnosis;
+  }
+}
+
+// Within the tolerance every time, and yet not the same twice: state that outlives a call is found by the bytes.
+TEST_F(KernelEvaluatorTest, NonDeterministic) {
+  // Each call is off by one unit in the last place more than the one before.
+  const std::string in_device_memory =
+      "__device__ int calls = 0;\n__global__ void count() { ++calls; }\n"
+      "__global__ void k(const float* x, const float* y, float* out, int n) { int i = blockIdx.x * blockDim.x + "
+      "threadIdx.x; if (i < n) out[i] = (2.0f * x[i] + y[i]) * (1.0f + 1.1920929e-7f * calls); }\n" +
+      kLaunch + " { count<<<1, 1>>>(); " + kHonest + " }\n";
+  // The host keeps count: from the second call on the first element is off by two units in the last place.
+  const std::string in_host_memory =
+      "__global__ void k(const float* x, const float* y, float* out, int n, float nudge) { int i = blockIdx.x * "
+      "blockDim.x + threadIdx.x; if (i < n) out[i] = (2.0f * x[i] + y[i]) * (i == 0 ? nudge : 1.0f); }\n"
+      "static int calls = 0;\n" +
+      kLaunch + " { k<<<(n + 255) / 256, 256>>>(x, y, out, n, calls++ == 0 ? 1.0f : 1.0000002f); }\n";
+  for (const std::string& source : {in_device_memory, in_host_memory}) {
+    const KernelEvaluation evaluation = AffineThenReference(source);
+    EXPECT_EQ(evaluation.verdict, "non_deterministic") << evaluation.diagnosis;
+    EXPECT_EQ(evaluation.diagnosis, "Called again with the same inputs it gives another out.");
+    EXPECT_TRUE(evaluation.compiled);
+    EXPECT_FALSE(evaluation.correct);
+    EXPECT_EQ(evaluation.seconds, 0);
+  }
+}
+
+// What must run whole for a time, and is more than may run, gets none; what is even is counted however large it is.
+TEST_F(KernelEvaluatorTest, NotTimed) {
+  KernelEvaluator::Options options;
+  options.timing_warp_instructions = 100'000;  // the even kernel executes some 400,000
+  KernelEvaluator evaluator(options);
+  const std::string by_data = WithKernel(
+      "if (i < n) { float v = 2.0f * x[i] + y[i]; for (int k = 0; k < (int)(x[i] * 4); ++k) v = v * 1.0f; out[i] = v; "
+      "if (y[i] > 1e30f) __threadfence(); }");
+  const std::string two_launches =
+      kKernel + kLaunch +
+      " { k<<<(n + 511) / 512, 256>>>(x, y, out, n); k<<<(n + 255) / 256, 256>>>(x, y, out, n); }\n";
+  for (const std::string& source : {by_data, two_launches}) {
+    const KernelEvaluation evaluation = evaluator.Evaluate(*affine_, source, 1, false);
+    EXPECT_EQ(evaluation.verdict, "not_timed") << evaluation.diagnosis;
+    EXPECT_THAT(evaluation.diagnosis, HasSubstr("no time is given"));
+    EXPECT_TRUE(evaluation.compiled);
+    EXPECT_FALSE(evaluation.correct);
+    EXPECT_EQ(evaluation.seconds, 0);
+    EXPECT_EQ(Affine(source).verdict, "correct") << "within the usual bound";
+  }
+  const KernelEvaluation even = evaluator.Evaluate(*affine_, affine_->problem().reference_source, 1, false);
+  EXPECT_EQ(even.verdict, "correct") << even.diagnosis;
+}
+
+}  // namespace
+}  // namespace kgrpo::evaluator_sim
