@@ -1,55 +1,21 @@
 // How fast policy_qwen generates: tokens a second of the quickstart's model and of SmolLM2-135M's shape, random
 // weights. example: build/bin/generation --shape 135m --requests 16 --prompts 4 --dtype float32
 #include <kgrpo/sdk/error.h>
-#include <stdlib.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "common/figures.h"
+#include "model_folder.h"
 #include "policy_qwen/model/random.h"
 #include "policy_qwen/policy.h"
 
 namespace {
 
-namespace fs = std::filesystem;
 using kgrpo::policy::GenerationRequest;
 using kgrpo::policy::RandomBits;
-
-// A model folder of that shape without weights; its tokenizer is not used.
-class ModelFolder {
- public:
-  explicit ModelFolder(const std::string& shape) {
-    std::string pattern = (fs::temp_directory_path() / "kgrpo-generation-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-    path_ = pattern;
-    fs::copy_file(fs::path(KGRPO_SOURCE_DIR) / "tests/golden/policy/qwen2/tokenizer.json",
-                  fs::path(path_) / "tokenizer.json");
-    const char* const sizes = shape == "tiny" ? R"("vocab_size": 768, "hidden_size": 128, "intermediate_size": 384,
-      "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "architectures": ["Qwen2ForCausalLM"],
-      "model_type": "qwen2", "max_position_embeddings": 512)"
-                                              : R"("vocab_size": 49152, "hidden_size": 576, "intermediate_size": 1536,
-      "num_hidden_layers": 30, "num_attention_heads": 9, "num_key_value_heads": 3,
-      "architectures": ["LlamaForCausalLM"], "model_type": "llama", "max_position_embeddings": 8192)";
-    std::ofstream(path_ + "/config.json")
-        << "{" << sizes << R"(, "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "hidden_act": "silu",
-      "initializer_range": 0.02, "tie_word_embeddings": true, "eos_token_id": 2})";
-  }
-  ~ModelFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  ModelFolder(const ModelFolder&) = delete;
-  ModelFolder& operator=(const ModelFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 }  // namespace
 
@@ -60,7 +26,9 @@ int main(int argc, char** argv) {
   int threads = 1;
   kgrpo::policy::SamplingOptions sampling;
   sampling.max_new_tokens = 16;
-  app.add_option("--shape", shape, "tiny or 135m")->check(CLI::IsMember({"tiny", "135m"}))->capture_default_str();
+  app.add_option("--shape", shape, "tiny, 135m or qwen2-0.5b")
+      ->check(CLI::IsMember(kgrpo::bench::ModelShapes()))
+      ->capture_default_str();
   app.add_option("--requests", count, "completions")->capture_default_str();
   app.add_option("--prompts", prompts, "distinct prompts among them")->capture_default_str();
   app.add_option("--prompt-tokens", prompt_tokens, "mean length of a prompt")->capture_default_str();
@@ -72,7 +40,7 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", rounds, "timed repetitions")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   try {
-    const ModelFolder folder(shape);
+    const kgrpo::bench::ModelFolder folder(shape);
     kgrpo::policy::PolicyOptions options;
     options.model = folder.path();
     options.random_weights = true;

@@ -58,6 +58,13 @@ std::string_view OptionsSchema() {
       "maximum": 1024,
       "default": 1
     },
+    "training": {
+      "title": "how the model is scored and differentiated",
+      "description": "libtorch: by its operators, on any device. fused: on a GPU by flash attention and kernels of our own. fused is complete and tested without a GPU, and not measured on one yet.",
+      "type": "string",
+      "enum": ["libtorch", "fused"],
+      "default": "libtorch"
+    },
     "chat_template": {
       "title": "chat format",
       "description": "auto recognises the model's own template; chatml and qwen3 name one for models that have none, or one that is not recognised.",
@@ -79,7 +86,7 @@ std::string_view OptionsSchema() {
     },
     "max_tokens_per_chunk": {
       "title": "tokens through the model at a time",
-      "description": "Prompts and training sequences go through the model in chunks of at most so many tokens (a longer sequence is a chunk of its own). Affects memory and speed; results change by rounding only. null: 2048 on a CPU, 16384 on a GPU.",
+      "description": "Prompts and training sequences go through the model in chunks of at most so many tokens (a longer sequence is a chunk of its own). Affects memory and speed; results change by rounding only. null: 2048, with training: fused 16384.",
       "type": ["integer", "null"],
       "minimum": 1,
       "default": null
@@ -93,7 +100,7 @@ std::string_view OptionsSchema() {
     },
     "activation_memory_mib": {
       "title": "memory for activations, MiB",
-      "description": "What a training forward may keep for its backward. Chunks beyond it are computed a second time in the backward, on a GPU layer by layer. null: 2048 on a CPU, half of what is free on a GPU.",
+      "description": "What a training forward may keep for its backward. Chunks beyond it are computed a second time in the backward, with training: fused layer by layer. null: 2048, with training: fused half of what is free.",
       "type": ["integer", "null"],
       "minimum": 0,
       "default": null
@@ -119,6 +126,7 @@ PolicyOptions ParseOptions(std::string_view json) {
   options.bfloat16 = dtype == "bfloat16" || dtype == "bf16";
   options.device = object.value("device", defaults.device);
   options.threads = object.value("threads", defaults.threads);
+  options.fused_training = object.value("training", "libtorch") == "fused";
   options.chat_template = object.value("chat_template", defaults.chat_template);
   options.max_tokens_per_chunk = OptionalInteger(object, "max_tokens_per_chunk");
   options.max_sequences = object.value("max_sequences", defaults.max_sequences);

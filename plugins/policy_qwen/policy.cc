@@ -12,6 +12,7 @@
 #include <numeric>
 
 #include "policy_qwen/device.h"
+#include "policy_qwen/gpu_training/gpu_kernels.h"
 #include "policy_qwen/model/files.h"
 #include "policy_qwen/model/tensors.h"
 #include "policy_qwen/model/token_logprobs.h"
@@ -30,10 +31,10 @@ constexpr const char* kCompanionFiles[] = {"config.json",
                                            "vocab.json",
                                            "merges.txt"};
 
-// What the options leave to the device: rows that go through the model together, and memory for activations. A GPU
-// wants large products, and takes what it has free.
-constexpr int64_t kTokensAChunkOnCpu = 2048, kTokensAChunkOnGpu = 16384;
-constexpr int64_t kActivationMibOnCpu = 2048;
+// What the options leave open: rows that go through the model together, and memory for activations. The fused kernels
+// want large products, and take what is free.
+constexpr int64_t kTokensAChunk = 2048, kTokensAFusedChunk = 16384;
+constexpr int64_t kActivationMib = 2048;
 
 std::map<std::string, std::string> ReadCompanionFiles(const std::string& folder) {
   std::map<std::string, std::string> files;
@@ -67,13 +68,13 @@ struct Policy::Chunk {
   std::vector<int64_t> places;   // of each of them in the caller's arrays
   std::vector<int64_t> lengths;  // of the sequences
 
-  // On a CPU.
+  // By libtorch's operators.
   PackedBatch batch;
   at::Tensor target_ids;    // int64 [outputs]
   Activations activations;  // only where kept
   at::Tensor hidden;        // only where kept
 
-  GpuPass pass;  // on a GPU
+  GpuPass pass;  // by fused kernels
 };
 
 struct ForwardContext {
@@ -110,7 +111,11 @@ Policy::Policy(const PolicyOptions& options, uint64_t seed)
   const Scope scope(device_);
   current_ = ParameterSet(config_, dtype_, device_);
   rotary_ = std::make_unique<RotaryTable>(config_, dtype_, device_);
-  if (device_.is_cuda()) gpu_scorer_ = std::make_unique<GpuScorer>(config_, dtype_, device_);
+  if (options_.fused_training) {
+    if (device_.is_cpu()) throw Error(KGRPO_ERROR_INVALID, "training: fused needs a GPU, and device is cpu");
+    gpu_scorer_ = std::make_unique<GpuScorer>(config_, dtype_, device_, LoadGpuKernels(),
+                                              [device = device_] { return FreeBytesOf(device); });
+  }
   if (options_.random_weights) {
     InitializeParameters(config_, seed, current_);
   } else {
@@ -177,8 +182,8 @@ void Policy::Generate(const std::vector<GenerationRequest>& requests, const Samp
   UseThreads();
   const Scope scope(device_);
   policy::Generate(config_, current_.weights(), *rotary_,
-                   {options_.max_sequences, options_.max_tokens_per_chunk.value_or(kTokensAChunkOnCpu)}, requests,
-                   options, sink, cancelled);
+                   {options_.max_sequences, options_.max_tokens_per_chunk.value_or(kTokensAChunk)}, requests, options,
+                   sink, cancelled);
 }
 
 void Policy::CheckSequences(std::span<const ScoredSequence> sequences) const {
@@ -200,7 +205,7 @@ void Policy::CheckSequences(std::span<const ScoredSequence> sequences) const {
 // The last token of a completion is never an input; the row before each of its tokens predicts it.
 std::vector<Policy::Chunk> Policy::MakeChunks(std::span<const ScoredSequence> sequences) const {
   const int64_t most_rows =
-      options_.max_tokens_per_chunk.value_or(device_.is_cpu() ? kTokensAChunkOnCpu : kTokensAChunkOnGpu);
+      options_.max_tokens_per_chunk.value_or(gpu_scorer_ == nullptr ? kTokensAChunk : kTokensAFusedChunk);
   std::vector<int64_t> first_place(sequences.size());
   int64_t place = 0;
   for (size_t i = 0; i < sequences.size(); ++i) {
@@ -249,8 +254,8 @@ int64_t Policy::ActivationBytes(const Chunk& chunk) const {
   return elements * config_.layer_count * static_cast<int64_t>(c10::elementSize(dtype_));
 }
 
-TokenLogprobs Policy::ForwardOnCpu(Chunk& chunk, const Weights& weights, double temperature, bool need_gradient,
-                                   bool want_entropies, int64_t& memory_left) {
+TokenLogprobs Policy::ForwardByLibtorch(Chunk& chunk, const Weights& weights, double temperature, bool need_gradient,
+                                        bool want_entropies, int64_t& memory_left) {
   chunk.batch = PackSequences(config_, chunk.sequences, *rotary_, device_);
   chunk.target_ids = IndexTensor(chunk.targets, device_);
   const bool keep = need_gradient && ActivationBytes(chunk) <= memory_left;
@@ -261,7 +266,7 @@ TokenLogprobs Policy::ForwardOnCpu(Chunk& chunk, const Weights& weights, double 
   return ComputeTokenLogprobs(hidden, weights.head, chunk.target_ids, temperature, want_entropies);
 }
 
-TokenLogprobs Policy::ForwardOnGpu(Chunk& chunk, const Weights& weights, double temperature, bool need_gradient,
+TokenLogprobs Policy::ForwardFused(Chunk& chunk, const Weights& weights, double temperature, bool need_gradient,
                                    bool want_entropies) {
   std::optional<int64_t> memory = options_.activation_memory_mib;
   if (memory) *memory <<= 20;
@@ -285,12 +290,13 @@ ForwardContextPtr Policy::Forward(std::span<const ScoredSequence> sequences, Cop
   const Scope scope(device_);
 
   ForwardContextPtr context(need_gradient ? new ForwardContext : nullptr);
-  int64_t memory_left = options_.activation_memory_mib.value_or(kActivationMibOnCpu) << 20;
+  int64_t memory_left = options_.activation_memory_mib.value_or(kActivationMib) << 20;
   std::vector<Chunk> chunks = MakeChunks(sequences);
   for (Chunk& chunk : chunks) {
     const TokenLogprobs result =
-        device_.is_cpu() ? ForwardOnCpu(chunk, weights, temperature, need_gradient, entropies.defined(), memory_left)
-                         : ForwardOnGpu(chunk, weights, temperature, need_gradient, entropies.defined());
+        gpu_scorer_ == nullptr
+            ? ForwardByLibtorch(chunk, weights, temperature, need_gradient, entropies.defined(), memory_left)
+            : ForwardFused(chunk, weights, temperature, need_gradient, entropies.defined());
     const at::Tensor places = IndexTensor(chunk.places, logprobs.device());
     at::Tensor(logprobs).index_copy_(0, places, result.logprobs.to(logprobs.device()));
     if (entropies.defined()) at::Tensor(entropies).index_copy_(0, places, result.entropies.to(entropies.device()));

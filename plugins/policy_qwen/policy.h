@@ -39,9 +39,10 @@ struct PolicyOptions {
   std::string chat_template = "auto";
   std::optional<std::string> default_system;
   std::optional<bool> enable_thinking;
-  std::optional<int64_t> max_tokens_per_chunk;  // unset: the device's choice
+  std::optional<int64_t> max_tokens_per_chunk;  // unset: policy.cc says
   int64_t max_sequences = 256;
   std::optional<int64_t> activation_memory_mib;  // likewise
+  bool fused_training = false;                   // score and differentiate by gpu_training/
   bool tokenizer_only = false;
 };
 
@@ -117,9 +118,9 @@ class Policy {
   void CheckSequences(std::span<const ScoredSequence> sequences) const;
   std::vector<Chunk> MakeChunks(std::span<const ScoredSequence> sequences) const;
   int64_t ActivationBytes(const Chunk& chunk) const;
-  TokenLogprobs ForwardOnCpu(Chunk& chunk, const Weights& weights, double temperature, bool need_gradient,
-                             bool want_entropies, int64_t& memory_left);
-  TokenLogprobs ForwardOnGpu(Chunk& chunk, const Weights& weights, double temperature, bool need_gradient,
+  TokenLogprobs ForwardByLibtorch(Chunk& chunk, const Weights& weights, double temperature, bool need_gradient,
+                                  bool want_entropies, int64_t& memory_left);
+  TokenLogprobs ForwardFused(Chunk& chunk, const Weights& weights, double temperature, bool need_gradient,
                              bool want_entropies);
 
   PolicyOptions options_;
@@ -130,7 +131,7 @@ class Policy {
   std::map<std::string, std::string> files_;  // of the model folder, besides weights: what Save writes again
   ParameterSet current_, reference_, gradients_;
   std::unique_ptr<RotaryTable> rotary_;
-  std::unique_ptr<GpuScorer> gpu_scorer_;  // on a GPU
+  std::unique_ptr<GpuScorer> gpu_scorer_;  // with fused_training
 };
 
 }  // namespace kgrpo::policy

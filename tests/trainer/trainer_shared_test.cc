@@ -130,7 +130,8 @@ TEST(AdamW, AThousandTinyStepsOfABfloat16PolicyAreThoseOfPyTorchsMasters) {
     value.push_back(static_cast<uint16_t>(std::bit_cast<uint32_t>(start) >> 16));
   }
   ParameterSet set;
-  set.parameters.push_back({"w", {64}, 64, ValueType::kBfloat16, value.data(), summed.data(), true});
+  set.parameters.push_back({"w", {64}, 64, ValueType::kBfloat16, value.data(), summed.data()});
+  set.spans.push_back({64, ValueType::kBfloat16, value.data(), summed.data(), true});
   AdamWOptions options;
   options.weight_decay = golden.at("weight_decay").get<double>();
   auto optimizer = std::make_unique<AdamW>(set, options, nullptr);

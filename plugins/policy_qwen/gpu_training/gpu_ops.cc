@@ -6,7 +6,6 @@
 #include <ATen/ops/sum.h>
 
 #include "policy_qwen/device.h"
-#include "policy_qwen/gpu_training/gpu_kernels.h"
 
 namespace kgrpo::policy {
 namespace {
@@ -20,8 +19,6 @@ at::TensorOptions Floats(const at::Tensor& like) {
 }
 
 }  // namespace
-
-GpuOps::GpuOps(at::Device device) : kernels_(LoadGpuKernels()), device_(device) {}
 
 void* GpuOps::Stream() const {
   return CurrentStream(device_);

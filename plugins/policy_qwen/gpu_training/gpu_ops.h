@@ -19,8 +19,8 @@ struct GpuAngles {
 
 class GpuOps {
  public:
-  // Loads the kernels; see LoadGpuKernels.
-  explicit GpuOps(at::Device device);
+  // `kernels` as LoadGpuKernels returns them; outlive the operators.
+  GpuOps(const GpuKernels& kernels, at::Device device) : kernels_(kernels), device_(device) {}
 
   struct Normed {
     at::Tensor rows;   // as x

@@ -26,26 +26,27 @@ void ForBlocks(int64_t rows, int64_t a_block, Body&& body) {
 
 }  // namespace
 
-GpuScorer::GpuScorer(const ModelConfig& config, at::ScalarType dtype, at::Device device)
+GpuScorer::GpuScorer(const ModelConfig& config, at::ScalarType dtype, at::Device device, const GpuKernels& kernels,
+                     std::function<int64_t()> free_bytes)
     : config_(config),
       dtype_(dtype),
       device_(device),
-      ops_(device),
+      free_bytes_(std::move(free_bytes)),
+      ops_(kernels, device),
       transformer_(config, ops_),
       rotary_(config, at::kFloat, device) {}
 
-// What the device has free, and what libtorch holds of it without using it.
-int64_t GpuScorer::FreeBytes() const {
-  c10::DeviceAllocator& allocator = *c10::getDeviceAllocator(device_.type());
-  const auto stats = allocator.getDeviceStats(device_.index());
+int64_t FreeBytesOf(at::Device device) {
+  c10::DeviceAllocator& allocator = *c10::getDeviceAllocator(device.type());
+  const auto stats = allocator.getDeviceStats(device.index());
   constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-  return static_cast<int64_t>(allocator.getMemoryInfo(device_.index()).first) + stats.reserved_bytes[kAll].current -
+  return static_cast<int64_t>(allocator.getMemoryInfo(device.index()).first) + stats.reserved_bytes[kAll].current -
          stats.allocated_bytes[kAll].current;
 }
 
 int64_t GpuScorer::RowsABlock() const {
   const int64_t a_row = config_.vocabulary_size * static_cast<int64_t>(c10::elementSize(dtype_));
-  const int64_t bytes = std::min(kLogitsBytes, static_cast<int64_t>(kLogitsShare * static_cast<double>(FreeBytes())));
+  const int64_t bytes = std::min(kLogitsBytes, static_cast<int64_t>(kLogitsShare * static_cast<double>(free_bytes_())));
   return std::max<int64_t>(bytes / a_row, 1);
 }
 
@@ -59,7 +60,8 @@ GpuScorer::Result GpuScorer::Forward(const Weights& weights, const std::vector<P
   Keep keep = Keep::kNothing;
   if (gradient) {
     const int64_t all = transformer_.BytesARow(Keep::kAll, dtype_) * pass.batch.ids.size(0);
-    const int64_t room = memory ? *memory : static_cast<int64_t>(kActivationsShare * static_cast<double>(FreeBytes()));
+    const int64_t room =
+        memory ? *memory : static_cast<int64_t>(kActivationsShare * static_cast<double>(free_bytes_()));
     keep = all <= room ? Keep::kAll : Keep::kLayerInputs;
   }
   pass.hidden = transformer_.Forward(weights, pass.batch, keep, gradient ? &pass.activations : nullptr);

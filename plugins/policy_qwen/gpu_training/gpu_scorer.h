@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -28,8 +29,9 @@ struct GpuPass {
 // One thread, inside an InferenceMode with the device current. An allocation that fails throws c10::OutOfMemoryError.
 class GpuScorer {
  public:
-  // `config` outlives the scorer. Loads the kernels (gpu_kernels.h).
-  GpuScorer(const ModelConfig& config, at::ScalarType dtype, at::Device device);
+  // `config` and `kernels` (LoadGpuKernels) outlive the scorer. `free_bytes` says how much memory there is to take.
+  GpuScorer(const ModelConfig& config, at::ScalarType dtype, at::Device device, const GpuKernels& kernels,
+            std::function<int64_t()> free_bytes);
 
   struct Result {
     at::Tensor logprobs;   // float32 [outputs], sequence after sequence
@@ -48,16 +50,19 @@ class GpuScorer {
                 const at::Tensor& d_logprobs);
 
  private:
-  int64_t FreeBytes() const;
   int64_t RowsABlock() const;
 
   const ModelConfig& config_;
   at::ScalarType dtype_;
   at::Device device_;
+  std::function<int64_t()> free_bytes_;
   GpuOps ops_;
   GpuTransformer transformer_;
   RotaryTable rotary_;
 };
+
+// Bytes that the GPU has free, with what libtorch holds of it without using it.
+int64_t FreeBytesOf(at::Device device);
 
 }  // namespace kgrpo::policy
 

@@ -29,6 +29,7 @@ struct Softmax {
   }
 
   __device__ void Add(float z) {
+    if (z == -INFINITY) return;  // adds nothing, and has no distance
     if (z > maximum) Rebase(z);
     const float below = z - maximum;
     const float e = __expf(below);

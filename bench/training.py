@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""A training step of ours and of transformers', alternating: Qwen2-0.5B's shape, random weights, on a GPU.
+
+usage: training.py --bench build/bin/training [--rounds 3] [--sequences 16 4]
+example: bench/training.py --bench build/bin/training > bench/results/h200_training.txt
+
+Needs torch and transformers. A step: log-probabilities under a reference, forward, backward, clipping to norm 1, fused AdamW on
+float32 masters. transformers runs with flash attention (sdpa), logits for the completions alone, no padding."""
+import argparse
+import statistics
+import subprocess
+import time
+
+
+def transformers_step(sequences, prompt, completion, steps=7):
+    import torch
+    import transformers
+
+    config = transformers.Qwen2Config(
+        vocab_size=151936, hidden_size=896, intermediate_size=4864, num_hidden_layers=24, num_attention_heads=14,
+        num_key_value_heads=2, rope_theta=1e6, tie_word_embeddings=True, max_position_embeddings=32768)
+    make = lambda: transformers.Qwen2ForCausalLM._from_config(
+        config, dtype=torch.bfloat16, attn_implementation="sdpa").cuda()
+    torch.manual_seed(0)
+    model, reference = make(), make().eval().requires_grad_(False)
+    masters = [p.detach().float().requires_grad_() for p in model.parameters()]
+    optimizer = torch.optim.AdamW(masters, lr=1e-6, weight_decay=0.0, fused=True)
+    ids = torch.randint(3, 700, (sequences, prompt + completion), device="cuda")
+    targets = ids[:, prompt:]
+
+    def logprobs(of):
+        logits = of(input_ids=ids, logits_to_keep=completion + 1, use_cache=False).logits[:, :-1].float()
+        return torch.log_softmax(logits, -1).gather(2, targets.unsqueeze(2)).squeeze(2)
+
+    times = []
+    for step in range(steps + 2):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        with torch.no_grad():
+            logprobs(reference)
+        logprobs(model).mean().backward()
+        for master, parameter in zip(masters, model.parameters()):
+            master.grad = parameter.grad.float()
+        torch.nn.utils.clip_grad_norm_(masters, 1.0)
+        optimizer.step()
+        with torch.no_grad():
+            torch._foreach_copy_(list(model.parameters()), masters)
+        model.zero_grad(set_to_none=True)
+        torch.cuda.synchronize()
+        if step >= 2:
+            times.append(1e3 * (time.perf_counter() - start))
+    return times
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bench", required=True, help="build/bin/training")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--sequences", type=int, nargs="+", default=[16, 4])
+    options = parser.parse_args()
+    for sequences in options.sequences:
+        theirs = []
+        for _ in range(options.rounds):
+            for training in ["fused", "libtorch"]:
+                result = subprocess.run(
+                    [options.bench, "--device", "cuda", "--training", training, "--sequences", str(sequences)],
+                    capture_output=True, text=True)
+                print((result.stdout or result.stderr).strip(), flush=True)
+            theirs += transformers_step(sequences, 512, 128)
+            import torch
+            torch.cuda.empty_cache()
+        print(f"transformers, {sequences} x (512 + 128): {statistics.median(theirs):.2f} ms a step "
+              f"(least {min(theirs):.2f}, most {max(theirs):.2f})", flush=True)
+
+
+if __name__ == "__main__":
+    main()

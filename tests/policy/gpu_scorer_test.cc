@@ -1,0 +1,202 @@
+// The GPU's way through the model, GpuScorer, computes what transformers computed (tests/golden/policy):
+// log-probabilities, entropies and the gradient of every parameter, whether activations are kept or computed again.
+// Without a GPU: on the CPU in float32, with plain functions in place of the kernels, which gpu_kernels_test.cc tests.
+#include "policy_qwen/gpu_training/gpu_scorer.h"
+
+#include <ATen/Parallel.h>
+#include <c10/core/InferenceMode.h>
+
+#include <cmath>
+
+#include "golden.h"
+
+namespace kgrpo::policy {
+namespace {
+
+const float* Floats(const void* data) {
+  return static_cast<const float*>(data);
+}
+
+// kernels.h's functions for float32 in host memory, from their formulas.
+const GpuKernels kPlainKernels = {
+    .struct_size = sizeof(GpuKernels),
+    .rms_norm =
+        [](Element, const void* x, int64_t x_stride, const void* weight, float epsilon, int64_t rows, int64_t columns,
+           void* y, float* scale, void*) {
+          for (int64_t row = 0; row < rows; ++row) {
+            const float* from = Floats(x) + row * x_stride;
+            double squares = 0;
+            for (int64_t i = 0; i < columns; ++i) squares += static_cast<double>(from[i]) * from[i];
+            scale[row] = static_cast<float>(1 / std::sqrt(squares / static_cast<double>(columns) + epsilon));
+            for (int64_t i = 0; i < columns; ++i) {
+              static_cast<float*>(y)[row * columns + i] = from[i] * scale[row] * Floats(weight)[i];
+            }
+          }
+        },
+    .rms_norm_backward =
+        [](Element, const void* dy, const void* x, int64_t x_stride, const void* weight, const float* scale,
+           const void* add, int64_t rows, int64_t columns, void* dx, void*) {
+          for (int64_t row = 0; row < rows; ++row) {
+            const float *d = Floats(dy) + row * columns, *from = Floats(x) + row * x_stride;
+            double mean = 0;
+            for (int64_t i = 0; i < columns; ++i) mean += static_cast<double>(d[i] * Floats(weight)[i]) * from[i];
+            mean *= scale[row] / static_cast<double>(columns);
+            for (int64_t i = 0; i < columns; ++i) {
+              const int64_t at = row * columns + i;
+              const float change =
+                  scale[row] * (d[i] * Floats(weight)[i] - from[i] * scale[row] * static_cast<float>(mean));
+              static_cast<float*>(dx)[at] = change + (add != nullptr ? Floats(add)[at] : 0);
+            }
+          }
+        },
+    .rms_norm_weight_gradient =
+        [](Element, const void* dy, const void* x, int64_t x_stride, const float* scale, int64_t rows, int64_t columns,
+           float*, float* gradient, void*) {
+          for (int64_t row = 0; row < rows; ++row) {
+            for (int64_t i = 0; i < columns; ++i) {
+              gradient[i] += Floats(dy)[row * columns + i] * Floats(x)[row * x_stride + i] * scale[row];
+            }
+          }
+        },
+    .rotate =
+        [](Element, const void* x, int64_t x_stride, void* y, int64_t y_stride, int64_t rows, int64_t heads,
+           int64_t head_size, const float* cos, const float* sin, float direction, void*) {
+          const int64_t half = head_size / 2;
+          for (int64_t row = 0; row < rows; ++row) {
+            for (int64_t head = 0; head < heads; ++head) {
+              const float* from = Floats(x) + row * x_stride + head * head_size;
+              float* to = static_cast<float*>(y) + row * y_stride + head * head_size;
+              for (int64_t i = 0; i < half; ++i) {
+                const float a = from[i], b = from[i + half], c = cos[row * half + i],
+                            s = direction * sin[row * half + i];
+                to[i] = a * c - b * s;
+                to[i + half] = b * c + a * s;
+              }
+            }
+          }
+        },
+    .swiglu =
+        [](Element, const void* x, int64_t rows, int64_t columns, void* y, void*) {
+          for (int64_t row = 0; row < rows; ++row) {
+            for (int64_t i = 0; i < columns; ++i) {
+              const float gate = Floats(x)[row * 2 * columns + i], up = Floats(x)[(row * 2 + 1) * columns + i];
+              static_cast<float*>(y)[row * columns + i] = gate / (1 + std::exp(-gate)) * up;
+            }
+          }
+        },
+    .swiglu_backward =
+        [](Element, const void* dy, const void* x, int64_t rows, int64_t columns, void* dx, void*) {
+          for (int64_t row = 0; row < rows; ++row) {
+            for (int64_t i = 0; i < columns; ++i) {
+              const int64_t at = row * 2 * columns + i;
+              const float gate = Floats(x)[at], up = Floats(x)[at + columns], d = Floats(dy)[row * columns + i];
+              const float s = 1 / (1 + std::exp(-gate));
+              static_cast<float*>(dx)[at] = d * up * s * (1 + gate * (1 - s));
+              static_cast<float*>(dx)[at + columns] = d * gate * s;
+            }
+          }
+        },
+    .token_logprobs =
+        [](Element, const void* logits, const int64_t* targets, float temperature, int64_t rows, int64_t vocabulary,
+           float* logprobs, float* normalizers, float* entropies, void*) {
+          for (int64_t row = 0; row < rows; ++row) {
+            const float* z = Floats(logits) + row * vocabulary;
+            double sum = 0, entropy = 0;
+            for (int64_t i = 0; i < vocabulary; ++i) sum += std::exp(z[i] / temperature);
+            const double normalizer = std::log(sum);
+            for (int64_t i = 0; i < vocabulary; ++i) {
+              const double logprob = z[i] / temperature - normalizer;
+              entropy -= std::exp(logprob) * logprob;
+            }
+            normalizers[row] = static_cast<float>(normalizer);
+            logprobs[row] = static_cast<float>(z[targets[row]] / temperature - normalizer);
+            if (entropies != nullptr) entropies[row] = static_cast<float>(entropy);
+          }
+        },
+    .token_logprobs_backward =
+        [](Element, void* logits, const int64_t* targets, const float* normalizers, const float* d_logprobs,
+           float temperature, int64_t rows, int64_t vocabulary, void*) {
+          for (int64_t row = 0; row < rows; ++row) {
+            float* z = static_cast<float*>(logits) + row * vocabulary;
+            for (int64_t i = 0; i < vocabulary; ++i) {
+              const float p = std::exp(z[i] / temperature - normalizers[row]);
+              z[i] = d_logprobs[row] / temperature * ((i == targets[row] ? 1.0F : 0.0F) - p);
+            }
+          }
+        },
+};
+
+class GpuScorerTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  GpuScorerTest()
+      : expected_(Expected(GetParam())),
+        sequences_(expected_),
+        config_(ReadModelConfig(GoldenFolder(GetParam()))),
+        weights_(config_, at::kFloat, at::kCPU) {
+    at::set_num_threads(1);
+    ReadParameters(GoldenFolder(GetParam()), config_, weights_);
+    for (size_t i = 0; i < sequences_.prompts.size(); ++i) {
+      const std::vector<int32_t>& completion = sequences_.completions[i];
+      PackedSequence packed = {sequences_.prompts[i], static_cast<int64_t>(completion.size())};
+      packed.ids.insert(packed.ids.end(), completion.begin(), completion.end() - 1);
+      packed_.push_back(std::move(packed));
+      targets_.insert(targets_.end(), completion.begin(), completion.end());
+    }
+  }
+
+  // A scorer that may take so many bytes: how many rows of logits exist at a time follows.
+  GpuScorer Scorer(int64_t free_bytes) const {
+    return {config_, at::kFloat, at::kCPU, kPlainKernels, [free_bytes] { return free_bytes; }};
+  }
+
+  c10::InferenceMode inference_;
+  nlohmann::json expected_;
+  GoldenSequences sequences_;
+  ModelConfig config_;
+  ParameterSet weights_;
+  std::vector<PackedSequence> packed_;
+  std::vector<int64_t> targets_;
+};
+
+constexpr int64_t kMuch = int64_t{1} << 30, kLittle = 4 * 7 * 300 * 4;  // of logits: all rows at once; seven
+
+TEST_P(GpuScorerTest, LogprobsAndEntropies) {
+  for (const int64_t free_bytes : {kMuch, kLittle}) {
+    GpuScorer scorer = Scorer(free_bytes);
+    const GpuScorer::Result result =
+        scorer.Forward(weights_.weights(), packed_, targets_, expected_["temperature"], true, false, {});
+    const std::vector<double> logprobs = ToDoubles(result.logprobs), entropies = ToDoubles(result.entropies);
+    ASSERT_EQ(logprobs.size(), sequences_.token_count);
+    for (size_t i = 0; i < logprobs.size(); ++i) {
+      EXPECT_NEAR(logprobs[i], expected_["logprobs"][i].get<double>(), 2e-5) << "token " << i;
+      EXPECT_NEAR(entropies[i], expected_["entropies"][i].get<double>(), 1e-5) << "token " << i;
+    }
+  }
+}
+
+TEST_P(GpuScorerTest, GradientOfEveryParameter) {
+  ParameterSet expected(config_, at::kFloat, at::kCPU);
+  ReadParameters(GoldenFolder(GetParam()) + "/gradients", config_, expected);
+  const auto coefficients = expected_["coefficients"].get<std::vector<float>>();
+  std::vector<std::vector<double>> gradients;
+  for (const int64_t kept : {kMuch, int64_t{0}}) {  // every activation; the layers' inputs alone
+    GpuScorer scorer = Scorer(kLittle);
+    ParameterSet found(config_, at::kFloat, at::kCPU);
+    GpuScorer::Result result =
+        scorer.Forward(weights_.weights(), packed_, targets_, expected_["temperature"], false, true, kept);
+    scorer.Backward(weights_.weights(), found.weights(), std::move(result.pass), expected_["temperature"],
+                    ViewOf(coefficients));
+    for (size_t i = 0; i < expected.specs().size(); ++i) {
+      EXPECT_LT(RelativeL2(ToDoubles(found.Get(i)), ToDoubles(expected.Get(i))), 1e-5)
+          << expected.specs()[i].name << ", " << kept << " bytes";
+    }
+    gradients.push_back(ToDoubles(found.buffer()));
+  }
+  EXPECT_EQ(gradients[0], gradients[1]) << "computing a layer again gives the same bits";
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GpuScorerTest, ::testing::ValuesIn(GoldenModels()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace kgrpo::policy
