@@ -57,7 +57,8 @@ int Run(const Globals& globals, const std::string& file, const std::vector<std::
   return Report(kgrpo::Run(config, parts, problems, folder, options));
 }
 
-int Resume(const Globals& globals, const std::string& directory, const std::vector<std::string>& settings) {
+int Resume(const Globals& globals, const std::string& directory, const std::vector<std::string>& settings,
+           std::optional<uint64_t> from_step) {
   CheckResumeSettings(settings);
   Session session(globals);
   const RunFolder folder = RunFolder::Open(directory);
@@ -76,6 +77,7 @@ int Resume(const Globals& globals, const std::string& directory, const std::vect
   Console console = StandardConsole();
   RunOptions options;
   options.resume = true;
+  options.from_step = from_step;
   options.overrides = settings;  // resolved.yaml takes them up once the run goes on
   options.console = globals.quiet ? nullptr : &console;
   return Report(kgrpo::Run(config, parts, problems, folder, options));
@@ -118,19 +120,26 @@ void AddResumeCommand(CLI::App& app, const Globals& globals, Action* action) {
   struct Options {
     std::string directory;
     std::vector<std::string> settings;
+    std::optional<uint64_t> from_step;
   };
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("resume", "Go on with a run that was stopped or killed");
   command->add_option("RUN", options->directory, "The run's folder")->required();
   AddSetOption(command, &options->settings,
                "Changes one key from here on: of coder.options, checkpoint, observers, or loop.workers");
+  command
+      ->add_option("--from-step", options->from_step,
+                   "Go on after this step's checkpoint, not the last whole one; later ones are set aside")
+      ->type_name("N");
   AddTimeLimit(*command);
   command->footer(
       "Examples:\n"
       "  kgrpo-host resume runs/quickstart --time-limit 3.5h\n"
+      "  kgrpo-host resume runs/quickstart --from-step 120\n"
       "  kgrpo-host resume runs/seed --set coder.options.max_cost=80");
-  command->callback(
-      [=, &globals] { *action = [=, &globals] { return Resume(globals, options->directory, options->settings); }; });
+  command->callback([=, &globals] {
+    *action = [=, &globals] { return Resume(globals, options->directory, options->settings, options->from_step); };
+  });
 }
 
 }  // namespace kgrpo::cli
