@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,6 +21,30 @@
 
 namespace kgrpo::cli {
 namespace {
+
+// What a person sees of a run, and the same in the folder's run.log, to which log lines go as well. One a process.
+class RunConsole {
+ public:
+  RunConsole(const RunFolder& folder, bool quiet) : quiet_(quiet) {
+    static std::ofstream log_lines;  // the logger may write to it until the process ends
+    for (std::ofstream* file : {&log_lines, &shown_}) {
+      file->open(folder.path() / "run.log", std::ios::app);
+      if (!*file) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot write " + (folder.path() / "run.log").string());
+    }
+    AlsoLogTo(log_lines);
+    terminal_.AlsoTo(&log_);
+  }
+  RunConsole(const RunConsole&) = delete;
+  RunConsole& operator=(const RunConsole&) = delete;
+
+  Console* get() { return quiet_ ? &log_ : &terminal_; }
+
+ private:
+  bool quiet_;
+  std::ofstream shown_;  // another than the logger's: the two are written by different threads
+  Console log_{shown_, /*terminal=*/false};
+  Console terminal_ = StandardConsole();
+};
 
 int Report(const RunOutcome& outcome) {
   if (SecondsToDeadline() == 0) std::fprintf(stderr, "the time limit is reached\n");
@@ -51,8 +76,8 @@ int Run(const Globals& globals, const std::string& file, const std::vector<std::
   const RunFolder folder =
       RunFolder::Create(config.output_dir, config.resolved_yaml, overwrite, claim ? &*claim : nullptr);
   NoteResumableRun(folder.path().string());
-  Console console = StandardConsole();
-  options.console = globals.quiet ? nullptr : &console;
+  RunConsole console(folder, globals.quiet);
+  options.console = console.get();
   options.overrides = settings;
   return Report(kgrpo::Run(config, parts, problems, folder, options));
 }
@@ -74,12 +99,12 @@ int Resume(const Globals& globals, const std::string& directory, const std::vect
   PipelineParts parts = session.MakeParts(config, request.roles, /*identify=*/true);
   RunProblems problems(config, parts);
   NoteResumableRun(folder.path().string());
-  Console console = StandardConsole();
+  RunConsole console(folder, globals.quiet);
   RunOptions options;
   options.resume = true;
   options.from_step = from_step;
   options.overrides = settings;  // resolved.yaml takes them up once the run goes on
-  options.console = globals.quiet ? nullptr : &console;
+  options.console = console.get();
   return Report(kgrpo::Run(config, parts, problems, folder, options));
 }
 

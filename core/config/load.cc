@@ -16,6 +16,8 @@
 namespace kgrpo {
 namespace {
 
+constexpr const char* kUnknownKey = "unknown key";  // schema.cc's words
+
 const Position kDefault{"default", 0, 0, 0};
 
 // The key of a role's part.
@@ -125,6 +127,7 @@ class Loader {
     } catch (const Error& error) {
       return Report(plugin->at, path + ".plugin", error.what());
     }
+    SuggestOptions(schema, path + ".options");
     if (options == nullptr || !options->value.IsMapping()) return;
     // Options that nobody wrote are judged at the plugin's name.
     if (options->value.at.line == 0 && options->value.at.file == "default") options->value.at = plugin->at;
@@ -135,6 +138,22 @@ class Loader {
     } catch (const Error& error) {
       Report(plugin->at, path + ".plugin",
              "the options schema that the plugin publishes is broken: " + std::string(error.what()));
+    }
+  }
+
+  // An unknown key elsewhere that is an option of this plugin was probably meant to be that.
+  void SuggestOptions(const Schema& schema, const std::string& options_path) {
+    if (!schema.is_object() || !schema.contains("properties")) return;
+    for (Diagnostic& diagnostic : diagnostics_) {
+      const std::string key = diagnostic.path.substr(diagnostic.path.rfind('.') + 1);
+      const bool unplaced = unplaced_keys_.contains(diagnostic.path);
+      if (!diagnostic.message.starts_with(kUnknownKey) || (!diagnostic.suggestion.empty() && !unplaced) ||
+          diagnostic.path.starts_with(options_path) || !schema["properties"].contains(key)) {
+        continue;
+      }
+      unplaced_keys_.insert(diagnostic.path);
+      diagnostic.message = kUnknownKey;
+      diagnostic.suggestion += (diagnostic.suggestion.empty() ? "" : "\" or \"") + options_path + "." + key;
     }
   }
 
@@ -200,6 +219,7 @@ class Loader {
   std::vector<Diagnostic> diagnostics_;
   std::set<std::string> unreadable_;  // paths of what reading refused: the first unreadable_count_ diagnostics
   size_t unreadable_count_ = 0;
+  std::set<std::string> unplaced_keys_;  // paths of unknown keys that SuggestOptions found a place for
 };
 
 }  // namespace

@@ -285,7 +285,7 @@ class Runner {
 
   void Finish() {
     models_.WriteFinal();
-    database_.Set("finished", std::to_string(Now()));
+    database_.SetFinished(Now());
     if (options_.console == nullptr) return;
     options_.console->Finish();
     ShowSummary(*options_.console, database_, problems_, folder_);
