@@ -13,6 +13,7 @@
 #include "base/faults.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/experiment.h"
 #include "cli/session.h"
 #include "config/changes.h"
 #include "loop/run.h"
@@ -82,6 +83,27 @@ int Run(const Globals& globals, const std::string& file, const std::vector<std::
   return Report(kgrpo::Run(config, parts, problems, folder, options));
 }
 
+// One run, or all those that the file describes.
+int RunFile(const Globals& globals, const std::string& file, const std::vector<std::string>& settings,
+            const ExperimentOptions& options) {
+  LoadRequest request;
+  request.file = file;
+  request.settings = settings;
+  const std::optional<std::vector<ExperimentRun>> runs = ReadExperiment(request);
+  if (!runs) {
+    if (!options.variant.empty()) throw Error(KGRPO_ERROR_INVALID, "--variant: " + file + " has no variants");
+    return Run(globals, file, settings, options.overwrite);
+  }
+  request.of_experiment = true;
+  std::vector<PlannedRun> planned;
+  {
+    Session session(globals);
+    planned = PlanExperiment(session, request, *runs);
+  }
+  RequireVariant(*runs, options.variant);
+  return RunExperiment(globals, planned, options);
+}
+
 int Resume(const Globals& globals, const std::string& directory, const std::vector<std::string>& settings,
            std::optional<uint64_t> from_step) {
   CheckResumeSettings(settings);
@@ -125,19 +147,27 @@ void AddRunCommand(CLI::App& app, const Globals& globals, Action* action) {
   struct Options {
     std::string file;
     std::vector<std::string> settings;
-    bool overwrite = false;
+    ExperimentOptions experiment;
   };
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("run", "Train as a pipeline file says");
   command->add_option("FILE", options->file, "The pipeline file")->required();
   AddSetOption(command, &options->settings, "Changes one key of the file: --set loop.max_steps=5");
-  command->add_flag("--overwrite", options->overwrite, "Delete the run that is in output_dir");
+  command->add_flag("--overwrite", options->experiment.overwrite, "Delete the run that is in output_dir");
+  command->add_option("--variant", options->experiment.variant, "Of a file with variants: run only this one")
+      ->type_name("NAME");
+  command
+      ->add_option("--jobs", options->experiment.jobs,
+                   "Of a file with variants or seeds: so many runs at a time, each logging to its folder's run.log")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
   AddTimeLimit(*command);
   command->footer(
       "Example:\n  kgrpo-host configs/quickstart.yaml --set output_dir=runs/first\n"
-      "  (the same as: kgrpo-host run configs/quickstart.yaml --set output_dir=runs/first)");
+      "  (the same as: kgrpo-host run configs/quickstart.yaml --set output_dir=runs/first)\n"
+      "  kgrpo-host ab.yaml --jobs 2                  every variant and seed of the file; again: what is unfinished");
   command->callback([=, &globals] {
-    *action = [=, &globals] { return Run(globals, options->file, options->settings, options->overwrite); };
+    *action = [=, &globals] { return RunFile(globals, options->file, options->settings, options->experiment); };
   });
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "config/experiment.h"
 #include "config/merge.h"
 #include "config/node.h"
 #include "config/pipeline_schema.h"
@@ -35,6 +36,7 @@ class Loader {
     if (files.empty()) Finish();  // nothing was read: complaints about missing keys would only hide why
     FillObservers();
     ApplySettings(request_.settings, &root_, &diagnostics_);
+    LeaveOutExperiment();
     for (const Diagnostic& diagnostic : diagnostics_) unreadable_.insert(diagnostic.path);
     unreadable_count_ = diagnostics_.size();
     const bool readable = std::none_of(diagnostics_.begin(), diagnostics_.end(), [](const Diagnostic& d) {
@@ -74,6 +76,19 @@ class Loader {
         diagnostics_.end());
     SortDiagnostics(&diagnostics_);
     throw ConfigError(std::move(diagnostics_));
+  }
+
+  void LeaveOutExperiment() {
+    for (const char* key : kExperimentKeys) {
+      const Node::Member* member = root_.Find(key);
+      if (member == nullptr) continue;
+      if (!request_.of_experiment) {
+        Report(member->at, key,
+               "this file describes several runs, and this command takes one: give the resolved.yaml in the folder of one of "
+               "them");
+      }
+      root_.Erase(key);
+    }
   }
 
   // The default list is there before the settings are applied: they can change its items.

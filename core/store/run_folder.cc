@@ -69,6 +69,7 @@ std::string WhyNotWritable(const fs::path& path) {
   std::error_code error;
   fs::path there = fs::absolute(path);
   while (!fs::exists(there, error) && there != there.root_path()) there = there.parent_path();
+  if (!fs::is_directory(there, error)) return "";  // IsEmptyOrAbsent tells of that
   return access(there.c_str(), W_OK | X_OK) == 0 ? "" : there.string() + ": " + std::strerror(errno);
 }
 
@@ -217,6 +218,10 @@ RunFolder RunFolder::Create(const fs::path& path, const std::string& resolved_ya
 }
 
 RunFolder RunFolder::Open(const fs::path& path) {
+  if (fs::exists(path / "experiment.json")) {
+    throw Error(KGRPO_ERROR_INVALID,
+                path.string() + " holds the runs of an experiment: run its file again to go on with all of them, or name one");
+  }
   if (!fs::exists(path / "run.sqlite") || !fs::exists(path / "resolved.yaml")) {
     throw Error(KGRPO_ERROR_NOT_FOUND,
                 "there is no run in " + path.string() + ": a run's folder holds run.sqlite and resolved.yaml");
