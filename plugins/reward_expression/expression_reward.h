@@ -1,0 +1,37 @@
+// A reward as an expression over what a round came to: "0.3 + log2(min(speedup, 8))". Used by plugin.cc.
+#ifndef KGRPO_PLUGINS_REWARD_EXPRESSION_EXPRESSION_REWARD_H
+#define KGRPO_PLUGINS_REWARD_EXPRESSION_EXPRESSION_REWARD_H
+
+#include <kgrpo/reward.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace kgrpo::reward {
+
+// JSON Schema of the options, and with it the list of what an expression may name. Static.
+std::string_view ExpressionRewardSchema();
+
+class ExpressionReward {
+ public:
+  // `options` is JSON that satisfies the schema, defaults filled in. Throws KGRPO_ERROR_INVALID where an expression
+  // cannot be read, with the place in it.
+  explicit ExpressionReward(std::string_view options);
+  ~ExpressionReward();
+
+  // Of one round. Throws KGRPO_ERROR_INVALID where the value is no finite number, with what it was computed from, or
+  // where a metric is named that the kernel's evaluation has not. [any thread]
+  double Score(const kgrpo_reward_request& request) const;
+
+  // What the current kernel would be paid as new work. [any thread]
+  double Idle(const kgrpo_reward_request& request) const;
+
+ private:
+  class Expression;
+  std::unique_ptr<Expression> score_, no_kernel_;
+};
+
+}  // namespace kgrpo::reward
+
+#endif  // KGRPO_PLUGINS_REWARD_EXPRESSION_EXPRESSION_REWARD_H

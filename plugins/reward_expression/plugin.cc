@@ -1,0 +1,45 @@
+// plugin.cc - reward_expression as kgrpo.reward/1.
+#include <kgrpo/reward.h>
+#include <kgrpo/sdk/plugin.h>
+
+#include "reward_expression/expression_reward.h"
+
+struct kgrpo_reward {
+  kgrpo::reward::ExpressionReward reward;
+};
+
+namespace kgrpo::reward {
+namespace {
+
+kgrpo_str OptionsSchema() {
+  return Str(ExpressionRewardSchema());
+}
+
+kgrpo_error* Create(const kgrpo_host*, kgrpo_str options, kgrpo_reward** out) {
+  return Guard([&] { *out = new kgrpo_reward{ExpressionReward(View(options))}; });
+}
+
+void Destroy(kgrpo_reward* self) {
+  delete self;
+}
+
+kgrpo_error* ScoreRound(const kgrpo_reward* self, const kgrpo_reward_request* request, kgrpo_metric_sink sink,
+                        double* score) {
+  return Guard([&] {
+    *score = self->reward.Score(*request);
+    sink.add(sink.context, {Str("score"), *score});
+  });
+}
+
+kgrpo_error* Idle(const kgrpo_reward* self, const kgrpo_reward_request* request, double* score) {
+  return Guard([&] { *score = self->reward.Idle(*request); });
+}
+
+const kgrpo_reward_interface kRewardInterface = {
+    sizeof(kgrpo_reward_interface), OptionsSchema, Create, Destroy, ScoreRound, Idle};
+
+}  // namespace
+}  // namespace kgrpo::reward
+
+KGRPO_PLUGIN("reward_expression", "0.1.0", "a reward written in the pipeline file: 0.3 + log2(min(speedup, 8))",
+             {KGRPO_REWARD_INTERFACE, &kgrpo::reward::kRewardInterface});

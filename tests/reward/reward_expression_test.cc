@@ -1,0 +1,145 @@
+// Rewards written as expressions: what they may name, what a round without a kernel is paid, and what is refused.
+#include "reward_expression/expression_reward.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <kgrpo/sdk/error.h>
+#include <kgrpo/sdk/text.h>
+
+#include <cmath>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace kgrpo::reward {
+namespace {
+
+using ::testing::HasSubstr;
+
+kgrpo_evaluation Kernel(bool compiled, bool correct, double seconds) {
+  kgrpo_evaluation evaluation = {};
+  evaluation.struct_size = sizeof(evaluation);
+  evaluation.compiled = compiled;
+  evaluation.correct = correct;
+  evaluation.seconds = seconds;
+  return evaluation;
+}
+
+// The third of four rounds: the reference takes 1 ms, the current kernel 0.5 ms, the candidate 0.25 ms; the best before
+// was 5 times as fast.
+struct Round {
+  kgrpo_evaluation baseline = Kernel(true, true, 1e-3), current = Kernel(true, true, 0.5e-3);
+  kgrpo_evaluation candidate = Kernel(true, true, 0.25e-3), earlier = Kernel(true, true, 0.2e-3);
+  const kgrpo_evaluation* history[2] = {&earlier, nullptr};
+  kgrpo_coder_answer answer = {};
+  kgrpo_metric metric = {Str("registers"), 42};
+  bool has_candidate = true, unchanged = false;
+
+  kgrpo_reward_request request() {
+    candidate.metrics = &metric;
+    candidate.metric_count = 1;
+    kgrpo_reward_request made = {};
+    made.struct_size = sizeof(made);
+    made.baseline = &baseline;
+    made.current = &current;
+    made.candidate = has_candidate ? &candidate : nullptr;
+    made.answer = &answer;
+    made.unchanged = unchanged;
+    made.round = 2;
+    made.rounds = 4;
+    made.history = history;
+    return made;
+  }
+  double Score(const std::string& expression, const std::string& no_kernel = "not_applicable ? 0 : -0.5") {
+    return ExpressionReward(nlohmann::json{{"score", expression}, {"no_kernel", no_kernel}}.dump()).Score(request());
+  }
+};
+
+std::string ErrorOf(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), KGRPO_ERROR_INVALID);
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST(RewardExpression, NamesWhatTheRoundCameTo) {
+  Round round;
+  EXPECT_DOUBLE_EQ(round.Score("0.3 + log2(min(speedup, 8))"), 2.3);
+  EXPECT_DOUBLE_EQ(round.Score("seconds / baseline_seconds"), 0.25);
+  EXPECT_DOUBLE_EQ(round.Score("speedup - previous"), 2);
+  EXPECT_DOUBLE_EQ(round.Score("best + 10 * round + 100 * rounds"), 5 + 30 + 400);
+  EXPECT_DOUBLE_EQ(round.Score("metric(\"registers\") / 2"), 21);
+  EXPECT_DOUBLE_EQ(round.Score("clamp(speedup, 0, 3)"), 3);
+  EXPECT_DOUBLE_EQ(round.Score("compiled + 2 * correct + 4 * unchanged"), 3);
+}
+
+TEST(RewardExpression, PaysTheOriginalsTable) {
+  const std::string table = "compiled == 0 ? -1 : correct == 0 ? -0.5 : 0.3 + speedup";
+  Round round;
+  EXPECT_DOUBLE_EQ(round.Score(table), 4.3);
+  round.candidate = Kernel(true, false, 0);
+  EXPECT_DOUBLE_EQ(round.Score(table), -0.5);
+  EXPECT_DOUBLE_EQ(round.Score("speedup"), 0) << "a wrong kernel has no speedup";
+  round.candidate = Kernel(false, false, 0);
+  EXPECT_DOUBLE_EQ(round.Score(table), -1);
+}
+
+TEST(RewardExpression, ARoundWithoutAKernelHasItsOwn) {
+  Round round;
+  round.has_candidate = false;
+  const std::string own = "1 * not_applicable + 2 * unclear + 4 * failed";
+  round.answer.outcome = KGRPO_CODER_NOT_APPLICABLE;
+  EXPECT_DOUBLE_EQ(round.Score("7", own), 1);
+  EXPECT_DOUBLE_EQ(round.Score("7"), 0);
+  round.answer.outcome = KGRPO_CODER_UNCLEAR;
+  EXPECT_DOUBLE_EQ(round.Score("7", own), 2);
+  round.answer.outcome = KGRPO_CODER_REFUSED;
+  EXPECT_DOUBLE_EQ(round.Score("7", own), 4);
+  // Given back as it was, and not evaluated again: it is the kernel that the round started from.
+  round.answer.outcome = KGRPO_CODER_OK;
+  round.unchanged = true;
+  EXPECT_DOUBLE_EQ(round.Score("unchanged ? -speedup : 7"), -2);
+}
+
+TEST(RewardExpression, DoingNothingIsPaidAsTheCurrentKernel) {
+  Round round;
+  const ExpressionReward reward(R"({"score": "unchanged ? -9 : speedup", "no_kernel": "0"})");
+  EXPECT_DOUBLE_EQ(reward.Idle(round.request()), 2);
+}
+
+TEST(RewardExpression, MistakesAreToldWithTheirPlace) {
+  Round round;
+  EXPECT_THAT(ErrorOf([&] { round.Score("0.3 + * speedup"); }), HasSubstr("options.score: at character 7 of "));
+  EXPECT_THAT(ErrorOf([&] { round.Score("speedup", "1 +"); }), HasSubstr("options.no_kernel: at character"));
+  EXPECT_THAT(ErrorOf([&] { round.Score("speed + 1"); }), HasSubstr("\"speed\""));
+  EXPECT_THAT(ErrorOf([&] { round.Score("metric(\"register\")"); }),
+              HasSubstr("metric(\"register\"): the evaluator measured no such thing"));
+  EXPECT_THAT(ErrorOf([&] { round.Score("1 / (speedup - 4)"); }), HasSubstr("no finite number where speedup = 4.0"));
+  EXPECT_THAT(ErrorOf([&] { round.Score("log2(-correct)"); }), HasSubstr("no finite number where correct = 1.0"));
+}
+
+TEST(RewardExpression, SeveralThreadsScoreAtOnce) {
+  const ExpressionReward reward(R"({"score": "speedup * 2", "no_kernel": "0"})");
+  std::vector<std::thread> threads;
+  std::vector<int> wrong(4);
+  for (int thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (int i = 1; i < 2000; ++i) {
+        Round round;
+        round.candidate.seconds = 1e-3 / (thread * 2000 + i);
+        wrong[static_cast<size_t>(thread)] +=
+            std::abs(reward.Score(round.request()) - 2 * (thread * 2000 + i)) > 1e-6 ? 1 : 0;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, (std::vector<int>(4)));
+}
+
+}  // namespace
+}  // namespace kgrpo::reward
