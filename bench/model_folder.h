@@ -1,4 +1,4 @@
-// Model folders without weights, of the shapes that are measured. Used by generation.cc and training.cc.
+// Model folders without weights, of the shapes that are measured. Used by generation.cc, policy.cc and training.cc.
 #ifndef KGRPO_BENCH_MODEL_FOLDER_H_
 #define KGRPO_BENCH_MODEL_FOLDER_H_
 

@@ -35,6 +35,10 @@ void CompletionWriter::Submit(const kgrpo_generate_request* const* requests, siz
 
 // Those that are sampled alike are generated together; which those are changes nothing about any of them.
 void CompletionWriter::Write(std::vector<PendingCompletion>& batch) {
+  if (policy_.has_engine()) {
+    WriteByEngine(batch);
+    return;
+  }
   std::vector<std::vector<size_t>> groups;
   for (size_t i = 0; i < batch.size(); ++i) {
     const auto alike = std::ranges::find_if(groups, [&](const std::vector<size_t>& group) {
@@ -64,14 +68,7 @@ void CompletionWriter::WriteAlike(std::vector<PendingCompletion>& batch, const s
   const auto hand_over = [&] {
     turn.Pause();
     for (const Completion& completion : finished) {
-      const std::string text = policy_.tokenizer().Decode(completion.ids, /*skip_special=*/true);
-      batch[members[completion.request]].Finish(
-          {.struct_size = sizeof(kgrpo_completion),
-           .finish_reason = static_cast<uint32_t>(completion.ended ? KGRPO_FINISH_STOP : KGRPO_FINISH_LENGTH),
-           .ids = completion.ids.data(),
-           .logprobs = completion.logprobs.data(),
-           .size = completion.ids.size(),
-           .text = Str(text)});
+      Finish(batch[members[completion.request]], completion);
     }
     finished.clear();
   };
@@ -86,6 +83,47 @@ void CompletionWriter::WriteAlike(std::vector<PendingCompletion>& batch, const s
         return queue_.Cancelled() || host_.Cancelled();
       });
   hand_over();
+}
+
+// Requests that arrive meanwhile join at once. Between turns of the scheduler nothing is queued on the device.
+void CompletionWriter::WriteByEngine(std::vector<PendingCompletion>& batch) {
+  DeviceTurn turn = take_device_();
+  GenerationScheduler& scheduler = policy_.Engine();
+  size_t submitted = 0;
+  std::vector<Completion> finished;
+  try {
+    do {
+      if (queue_.Cancelled() || host_.Cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "cancelled while generating");
+      queue_.TakeWaiting(batch);
+      for (; submitted < batch.size(); ++submitted) {
+        PendingCompletion& request = batch[submitted];
+        try {
+          scheduler.Submit(submitted, {request.prompt(), request.seed()}, ToOptions(request.sampling()));
+        } catch (const Error& error) {
+          request.Fail(error.code(), error.what());
+        }
+      }
+      scheduler.Turn([&](const Completion& completion) { finished.push_back(completion); });
+      if (finished.empty() && !turn.SliceIsOver()) continue;
+      turn.Pause();
+      for (const Completion& completion : finished) Finish(batch[completion.request], completion);
+      finished.clear();
+      turn.Resume();
+    } while (!scheduler.idle());
+  } catch (...) {
+    scheduler.Clear();
+    throw;
+  }
+}
+
+void CompletionWriter::Finish(PendingCompletion& request, const Completion& completion) const {
+  const std::string text = policy_.tokenizer().Decode(completion.ids, /*skip_special=*/true);
+  request.Finish({.struct_size = sizeof(kgrpo_completion),
+                  .finish_reason = static_cast<uint32_t>(completion.ended ? KGRPO_FINISH_STOP : KGRPO_FINISH_LENGTH),
+                  .ids = completion.ids.data(),
+                  .logprobs = completion.logprobs.data(),
+                  .size = completion.ids.size(),
+                  .text = Str(text)});
 }
 
 }  // namespace kgrpo::policy

@@ -65,6 +65,20 @@ std::string_view OptionsSchema() {
       "enum": ["libtorch", "fused"],
       "default": "libtorch"
     },
+    "generation": {
+      "title": "how completions are generated",
+      "description": "libtorch: by its operators, on any device. engine: on a GPU by kernels of our own, requests joining at any time; a completion's bits are its own. engine is complete and tested without a GPU, and not measured on one yet.",
+      "type": "string",
+      "enum": ["libtorch", "engine"],
+      "default": "libtorch"
+    },
+    "generation_memory_mib": {
+      "title": "memory of the engine's cache, MiB",
+      "description": "With generation: engine, what keys and values of all sequences may take. null: a quarter of what is free at the first request.",
+      "type": ["integer", "null"],
+      "minimum": 1,
+      "default": null
+    },
     "chat_template": {
       "title": "chat format",
       "description": "auto recognises the model's own template; chatml and qwen3 name one for models that have none, or one that is not recognised.",
@@ -127,6 +141,8 @@ PolicyOptions ParseOptions(std::string_view json) {
   options.device = object.value("device", defaults.device);
   options.threads = object.value("threads", defaults.threads);
   options.fused_training = object.value("training", "libtorch") == "fused";
+  options.engine_generation = object.value("generation", "libtorch") == "engine";
+  options.generation_memory_mib = OptionalInteger(object, "generation_memory_mib");
   options.chat_template = object.value("chat_template", defaults.chat_template);
   options.max_tokens_per_chunk = OptionalInteger(object, "max_tokens_per_chunk");
   options.max_sequences = object.value("max_sequences", defaults.max_sequences);

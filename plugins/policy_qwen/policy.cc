@@ -111,6 +111,10 @@ Policy::Policy(const PolicyOptions& options, uint64_t seed)
   const Scope scope(device_);
   current_ = ParameterSet(config_, dtype_, device_);
   rotary_ = std::make_unique<RotaryTable>(config_, dtype_, device_);
+  if (options_.engine_generation) {
+    if (device_.is_cpu()) throw Error(KGRPO_ERROR_INVALID, "generation: engine needs a GPU, and device is cpu");
+    GpuModel::CheckShape(config_);
+  }
   if (options_.fused_training) {
     if (device_.is_cpu()) throw Error(KGRPO_ERROR_INVALID, "training: fused needs a GPU, and device is cpu");
     gpu_scorer_ = std::make_unique<GpuScorer>(config_, dtype_, device_, LoadGpuKernels(),
@@ -184,6 +188,16 @@ void Policy::Generate(const std::vector<GenerationRequest>& requests, const Samp
   policy::Generate(config_, current_.weights(), *rotary_,
                    {options_.max_sequences, options_.max_tokens_per_chunk.value_or(kTokensAChunk)}, requests, options,
                    sink, cancelled);
+}
+
+GenerationScheduler& Policy::Engine() {
+  if (engine_ == nullptr) {
+    const Scope scope(device_);
+    const EngineOptions options = {static_cast<int32_t>(options_.max_sequences), options_.generation_memory_mib};
+    engine_ = std::make_unique<GenerationEngine>(config_, current_.weights(), *rotary_, device_, options);
+    WaitForDevice(device_);
+  }
+  return engine_->Use();
 }
 
 void Policy::CheckSequences(std::span<const ScoredSequence> sequences) const {

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "policy_qwen/gpu_generation/generation_engine.h"
 #include "policy_qwen/gpu_training/gpu_scorer.h"
 #include "policy_qwen/model/config.h"
 #include "policy_qwen/model/generator.h"
@@ -43,6 +44,8 @@ struct PolicyOptions {
   int64_t max_sequences = 256;
   std::optional<int64_t> activation_memory_mib;  // likewise
   bool fused_training = false;                   // score and differentiate by gpu_training/
+  bool engine_generation = false;                // generate by gpu_generation/
+  std::optional<int64_t> generation_memory_mib;  // of the engine's cache
   bool tokenizer_only = false;
 };
 
@@ -85,6 +88,11 @@ class Policy {
   // See Generate in model/generator.h; checks the requests first.
   void Generate(const std::vector<GenerationRequest>& requests, const SamplingOptions& options,
                 const std::function<void(const Completion&)>& sink, const std::function<bool()>& cancelled);
+
+  // Whether completions come from the engine on the GPU, and that engine, made at the first call. One thread at a time,
+  // the device being held; RequireWeights before.
+  bool has_engine() const { return options_.engine_generation; }
+  GenerationScheduler& Engine();
 
   // Log-probabilities (and entropies, unless undefined) of all completions' tokens under logits / temperature, sequence
   // after sequence, into the caller's float32 [tokens], on the CPU or the policy's device. With need_gradient (of the
@@ -131,6 +139,7 @@ class Policy {
   std::map<std::string, std::string> files_;  // of the model folder, besides weights: what Save writes again
   ParameterSet current_, reference_, gradients_;
   std::unique_ptr<RotaryTable> rotary_;
+  std::unique_ptr<GenerationEngine> engine_;
   std::unique_ptr<GpuScorer> gpu_scorer_;  // with fused_training
 };
 

@@ -224,5 +224,18 @@ TEST_F(PolicyTest, RefusesBadSequences) {
             "forward: only the current copy can be differentiated");
 }
 
+// Without a GPU the engine is refused with the option to change, not replaced in silence.
+TEST(PolicyOptionsTest, TheEngineNeedsAGpu) {
+  PolicyOptions options = GoldenOptions("qwen2");
+  options.device = "cpu";
+  options.engine_generation = true;
+  try {
+    const Policy policy(options, 0);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "generation: engine needs a GPU, and device is cpu");
+  }
+}
+
 }  // namespace
 }  // namespace kgrpo::policy

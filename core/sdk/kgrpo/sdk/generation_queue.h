@@ -115,6 +115,16 @@ class GenerationQueue {
     for (PendingCompletion& request : dropped) request.Fail(KGRPO_ERROR_CANCELLED, "cancelled");
   }
 
+  // Adds the requests that wait to the end of the batch under way, for a policy that admits them at any time. Not once
+  // it is cancelled. [the queue's thread]
+  void TakeWaiting(std::vector<PendingCompletion>& batch) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (cancelled_) return;
+    batch.reserve(batch.size() + waiting_.size());
+    for (PendingCompletion& request : waiting_) batch.push_back(std::move(request));
+    waiting_.clear();
+  }
+
   // Whether the batch under way was cancelled. [the queue's thread]
   bool Cancelled() const { return cancelled_; }
 

@@ -1,0 +1,144 @@
+// Milliseconds of a decode step and of reading prompts, with random weights; bench/policy.py alternates it with
+// transformers. --check compares the engine's tokens with libtorch's and its bits alone and together instead.
+//   build/bin/policy --device cuda --dtype bfloat16 --generation engine --batch 16
+#include <kgrpo/sdk/error.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "common/figures.h"
+#include "model_folder.h"
+#include "policy_qwen/device.h"
+#include "policy_qwen/model/random.h"
+#include "policy_qwen/policy.h"
+
+namespace {
+
+using kgrpo::policy::Completion;
+using kgrpo::policy::GenerationRequest;
+using kgrpo::policy::Policy;
+using kgrpo::policy::SamplingOptions;
+
+// Different from the first token on: nothing can be shared.
+std::vector<GenerationRequest> MakeRequests(size_t count, size_t prompt_tokens) {
+  std::vector<GenerationRequest> requests(count);
+  for (size_t i = 0; i < count; ++i) {
+    for (uint64_t j = 0; j < prompt_tokens; ++j)
+      requests[i].prompt.push_back(static_cast<int32_t>(3 + (j == 0 ? i : kgrpo::policy::RandomBits(i, j) % 700)));
+    requests[i].seed = i;
+  }
+  return requests;
+}
+
+std::vector<Completion> Generate(Policy& policy, const std::vector<GenerationRequest>& requests,
+                                 const SamplingOptions& sampling) {
+  std::vector<Completion> completions(requests.size());
+  const auto sink = [&](const Completion& completion) { completions[completion.request] = completion; };
+  if (!policy.has_engine()) {
+    policy.Generate(requests, sampling, sink, [] { return false; });
+    return completions;
+  }
+  kgrpo::policy::GenerationScheduler& scheduler = policy.Engine();
+  for (size_t i = 0; i < requests.size(); ++i) scheduler.Submit(i, requests[i], sampling);
+  while (!scheduler.idle()) scheduler.Turn(sink);
+  return completions;
+}
+
+// Milliseconds.
+double Time(Policy& policy, const std::vector<GenerationRequest>& requests, const SamplingOptions& sampling) {
+  const auto start = std::chrono::steady_clock::now();
+  Generate(policy, requests, sampling);
+  kgrpo::policy::WaitForDevice(policy.device());
+  return 1e3 * kgrpo::bench::SecondsSince(start);
+}
+
+void Check(const kgrpo::policy::PolicyOptions& options, size_t prompt_tokens, SamplingOptions sampling) {
+  kgrpo::policy::PolicyOptions plain = options, engine = options;
+  plain.engine_generation = false;
+  engine.engine_generation = true;
+  Policy ours(engine, 1), reference(plain, 1);
+  const std::vector<GenerationRequest> requests = MakeRequests(16, prompt_tokens);
+  for (const double temperature : {0.0, 1.0}) {
+    sampling.temperature = temperature;
+    const auto found = Generate(ours, requests, sampling), expected = Generate(reference, requests, sampling);
+    size_t equal = 0, tokens = 0, alone_equal = 0;
+    double greatest = 0, sum = 0;
+    for (size_t i = 0; i < requests.size(); ++i) {
+      // Until the first other token the contexts are the same.
+      for (size_t j = 0; j < std::min(found[i].ids.size(), expected[i].ids.size()); ++j) {
+        ++tokens;
+        if (found[i].ids[j] != expected[i].ids[j]) break;
+        ++equal;
+        const double difference = std::abs(found[i].logprobs[j] - expected[i].logprobs[j]);
+        greatest = std::max(greatest, difference);
+        sum += difference;
+      }
+      const Completion alone = Generate(ours, {requests[i]}, sampling)[0];
+      alone_equal += alone.ids == found[i].ids && alone.logprobs == found[i].logprobs;
+    }
+    std::printf(
+        "temperature %.0f: %zu of %zu tokens as libtorch's, |log-probability difference| mean %.2e, greatest %.2e; "
+        "%zu of %zu completions bit for bit the same alone\n",
+        temperature, equal, tokens, sum / static_cast<double>(std::max<size_t>(equal, 1)), greatest, alone_equal,
+        requests.size());
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("milliseconds of a decode step and of reading prompts, by rounds");
+  std::string shape = "qwen2-0.5b", dtype = "bfloat16", device = "cuda", generation = "engine";
+  size_t batch = 16, prompt_tokens = 512, rounds = 5;
+  bool check = false;
+  kgrpo::policy::PolicyOptions options;
+  SamplingOptions sampling;
+  sampling.max_new_tokens = 128;
+  app.add_option("--shape", shape, "tiny, 135m or qwen2-0.5b")->check(CLI::IsMember(kgrpo::bench::ModelShapes()));
+  app.add_option("--generation", generation, "libtorch or engine")->capture_default_str();
+  app.add_option("--batch", batch, "completions at a time")->capture_default_str();
+  app.add_option("--prompt-tokens", prompt_tokens, "of each")->capture_default_str();
+  app.add_option("--new-tokens", sampling.max_new_tokens, "of each")->capture_default_str();
+  app.add_option("--top-p", sampling.top_p, "nucleus")->capture_default_str();
+  app.add_option("--dtype", dtype, "float32 or bfloat16")->capture_default_str();
+  app.add_option("--device", device, "cpu or cuda:N")->capture_default_str();
+  app.add_option("--rounds", rounds, "timed repetitions")->capture_default_str();
+  app.add_flag("--check", check, "compare the engine with libtorch's path, and with itself");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    const kgrpo::bench::ModelFolder folder(shape);
+    options.model = folder.path();
+    options.random_weights = true;
+    options.bfloat16 = dtype == "bfloat16";
+    options.device = device;
+    options.engine_generation = generation == "engine";
+    if (check) {
+      Check(options, prompt_tokens, sampling);
+      return 0;
+    }
+    Policy policy(options, 1);
+    const std::vector<GenerationRequest> requests = MakeRequests(batch, prompt_tokens);
+    SamplingOptions first_only = sampling;
+    first_only.max_new_tokens = 1;
+    std::vector<double> reads, steps;
+    for (size_t round = 0; round <= rounds; ++round) {
+      const double read = Time(policy, requests, first_only), all = Time(policy, requests, sampling);
+      if (round == 0) continue;  // warms up
+      reads.push_back(read);
+      steps.push_back((all - read) / static_cast<double>(sampling.max_new_tokens - 1));
+    }
+    using kgrpo::bench::Median;
+    using kgrpo::bench::Quantile;
+    std::printf("%s %s %s batch %zu: decode %.3f ms a step (%.3f to %.3f), prompts of %zu %.2f ms (%.2f to %.2f)\n",
+                shape.c_str(), dtype.c_str(), generation.c_str(), batch, Median(steps), Quantile(steps, 0),
+                Quantile(steps, 1), prompt_tokens, Median(reads), Quantile(reads, 0), Quantile(reads, 1));
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "policy: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}

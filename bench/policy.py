@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""A decode step and the reading of prompts, ours and transformers', alternating: Qwen2-0.5B's shape, random weights, on a GPU.
+
+usage: policy.py --bench build/bin/policy [--rounds 2] [--batch 1 16 64 256] [--no-compile]
+example: bench/policy.py --bench build/bin/policy > bench/results/h200_policy.txt
+
+Needs torch and transformers. First the engine is compared with libtorch's path and with itself (policy --check), then every row
+is measured in each round, ours by a process of its own. transformers: sdpa attention, sampling at temperature 1, with its
+dynamic cache and with the static cache and torch.compile."""
+import argparse
+import statistics
+import subprocess
+import time
+
+PROMPT, NEW = 512, 128
+
+
+def make_model():
+    import torch
+    import transformers
+
+    config = transformers.Qwen2Config(
+        vocab_size=151936, hidden_size=896, intermediate_size=4864, num_hidden_layers=24, num_attention_heads=14,
+        num_key_value_heads=2, rope_theta=1e6, tie_word_embeddings=True, max_position_embeddings=32768)
+    torch.manual_seed(0)
+    return transformers.Qwen2ForCausalLM._from_config(config, dtype=torch.bfloat16, attn_implementation="sdpa").cuda().eval()
+
+
+def transformers_times(model, batch, static, repeats=3):
+    """Milliseconds of a decode step and of the prompts, a pair a repeat."""
+    import torch
+
+    ids = torch.randint(3, 700, (batch, PROMPT), device="cuda")
+    more = {"cache_implementation": "static"} if static else {}
+
+    def run(new):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=True, top_k=0, temperature=1.0, pad_token_id=0,
+                       min_new_tokens=new, max_new_tokens=new, **more)
+        torch.cuda.synchronize()
+        return 1e3 * (time.perf_counter() - start)
+
+    for _ in range(2):  # compiles
+        run(NEW)
+    pairs = []
+    for _ in range(repeats):
+        read = run(1)
+        pairs.append(((run(NEW) - read) / (NEW - 1), read))
+    return pairs
+
+
+def ours(bench, *arguments):
+    result = subprocess.run([bench, "--device", "cuda", *arguments], capture_output=True, text=True)
+    print((result.stdout or result.stderr).strip(), flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bench", required=True, help="build/bin/policy")
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--batch", type=int, nargs="+", default=[1, 16, 64, 256])
+    parser.add_argument("--no-compile", action="store_true", help="leave out transformers' static cache")
+    options = parser.parse_args()
+    for dtype in ["float32", "bfloat16"]:
+        ours(options.bench, "--check", "--dtype", dtype, "--new-tokens", "32", "--prompt-tokens", "200")
+    for round_ in range(options.rounds):
+        for batch in options.batch:
+            for generation in ["engine", "libtorch"]:
+                ours(options.bench, "--generation", generation, "--batch", str(batch), "--rounds", "3")
+        model = make_model()
+        for static in [False] if options.no_compile else [False, True]:
+            for batch in options.batch:
+                pairs = transformers_times(model, batch, static)
+                steps, reads = zip(*pairs)
+                print(f"transformers{' static + compile' if static else ''} batch {batch}: decode {statistics.median(steps):.3f} ms "
+                      f"a step ({min(steps):.3f} to {max(steps):.3f}), prompts of {PROMPT} {statistics.median(reads):.2f} ms", flush=True)
+        del model
+        import torch
+        torch._dynamo.reset()
+        torch.cuda.empty_cache()
+
+
+if __name__ == "__main__":
+    main()

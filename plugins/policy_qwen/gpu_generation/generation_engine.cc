@@ -1,0 +1,100 @@
+#include "policy_qwen/gpu_generation/generation_engine.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "policy_qwen/gpu_library.h"
+#include "policy_qwen/model/tensors.h"
+
+namespace kgrpo::policy {
+namespace {
+
+template <typename Table, typename Entry>
+const Table& Open(const char* name) {
+  const GpuLibrary library = OpenGpuLibrary("libkgrpo_gpu_generation.so");
+  const auto entry = reinterpret_cast<Entry>(library.Symbol(name));
+  const Table* table = entry == nullptr ? nullptr : entry();
+  if (table == nullptr || table->struct_size != sizeof(Table)) {
+    throw Error(KGRPO_ERROR_UNAVAILABLE, "device cuda: " + library.path + " is of another build than this policy");
+  }
+  return *table;
+}
+
+void Check(const char* failure) {
+  if (failure != nullptr) throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("generation on the GPU: ") + failure);
+}
+
+}  // namespace
+
+GpuWeights PlacesOf(const Weights& weights, const RotaryAngles& angles,
+                    const std::function<const void*(const at::Tensor&)>& place) {
+  const auto at = [&](const at::Tensor& tensor) { return tensor.defined() ? place(tensor) : nullptr; };
+  GpuWeights places;
+  places.embedding = at(weights.embedding);
+  places.final_norm = at(weights.final_norm);
+  places.head = weights.head.is_same(weights.embedding) ? places.embedding : at(weights.head);
+  places.cos = at(angles.cos);
+  places.sin = at(angles.sin);
+  for (const LayerWeights& w : weights.layers) {
+    places.layers.push_back({.attention_norm = at(w.attention_norm),
+                             .query_key_value = at(w.query_key_value),
+                             .query_key_value_bias = at(w.query_key_value_bias),
+                             .query_norm = at(w.query_norm),
+                             .key_norm = at(w.key_norm),
+                             .output = at(w.output),
+                             .output_bias = at(w.output_bias),
+                             .mlp_norm = at(w.mlp_norm),
+                             .gate_up = at(w.gate_up),
+                             .gate_up_bias = at(w.gate_up_bias),
+                             .down = at(w.down),
+                             .down_bias = at(w.down_bias)});
+  }
+  return places;
+}
+
+GenerationEngine::GenerationEngine(const ModelConfig& config, const Weights& weights, RotaryTable& rotary,
+                                   at::Device device, const EngineOptions& options)
+    : runtime_(Open<GpuRuntime, GpuRuntimeEntry>(kGpuRuntimeEntry)), device_(device.index()) {
+  GpuModel::CheckShape(config);
+  Check(runtime_.use_device(device_));
+  std::vector<int64_t> positions(static_cast<size_t>(config.context_length));
+  std::iota(positions.begin(), positions.end(), 0);
+  angles_ = rotary.At(IndexTensor(positions, device), config.context_length);
+
+  const Element type = weights.embedding.scalar_type() == at::kBFloat16 ? Element::kBfloat16 : Element::kFloat32;
+  SchedulerLimits limits;
+  limits.slots = options.max_sequences;
+  limits.context_length = static_cast<int32_t>(config.context_length);
+  uint64_t free = 0;
+  Check(runtime_.free_bytes(&free));
+  const uint64_t page = GpuModel::PageBytes(config, type), others = GpuModel::BufferBytes(config, type, limits);
+  const uint64_t wanted = options.memory_mib ? static_cast<uint64_t>(*options.memory_mib) << 20 : free / 4;
+  const auto pages_a_slot = (config.context_length + kPageSize - 1) / kPageSize;
+  limits.pages =
+      static_cast<int32_t>(std::min<uint64_t>(wanted / page, static_cast<uint64_t>(limits.slots * pages_a_slot)));
+  const uint64_t needed = limits.pages * page + others;
+  if (limits.pages == 0 || needed > free) {
+    throw Error(KGRPO_ERROR_UNAVAILABLE,
+                "generation: engine needs " + std::to_string(std::max(needed, page + others) >> 20) + " MiB (cache " +
+                    std::to_string(limits.pages * page >> 20) + " MiB, buffers for " + std::to_string(limits.slots) +
+                    " sequences " + std::to_string(others >> 20) + " MiB), and " + std::to_string(free >> 20) +
+                    " MiB of the GPU's memory are free; " +
+                    (limits.pages == 0 ? "raise generation_memory_mib or lower max_sequences"
+                                       : "lower generation_memory_mib or max_sequences"));
+  }
+  model_.emplace(config, type,
+                 PlacesOf(weights, angles_, [](const at::Tensor& tensor) { return tensor.const_data_ptr(); }), limits,
+                 Open<GenerationKernels, GenerationKernelsEntry>(kGenerationKernelsEntry), runtime_);
+  scheduler_.emplace(*model_, limits);
+}
+
+GenerationScheduler& GenerationEngine::Use() {
+  Check(runtime_.use_device(device_));
+  return *scheduler_;
+}
+
+}  // namespace kgrpo::policy

@@ -1,0 +1,48 @@
+// Generation on a GPU: the model there and the scheduler that fills it. Made by the policy with the option
+// "generation": "engine"; used by completion_writer.cc.
+#ifndef KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_GENERATION_ENGINE_H_
+#define KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_GENERATION_ENGINE_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "policy_qwen/gpu_generation/generation_scheduler.h"
+#include "policy_qwen/gpu_generation/gpu_model.h"
+#include "policy_qwen/model/parameters.h"
+#include "policy_qwen/model/transformer.h"
+
+namespace kgrpo::policy {
+
+// The model's tensors by their places on the device, as `place` says: their own data on a GPU.
+GpuWeights PlacesOf(const Weights& weights, const RotaryAngles& angles,
+                    const std::function<const void*(const at::Tensor&)>& place);
+
+struct EngineOptions {
+  int32_t max_sequences = 256;
+  std::optional<int64_t> memory_mib;  // of the cache; unset: a quarter of what is free
+};
+
+// One thread at a time.
+class GenerationEngine {
+ public:
+  // Takes the cache's memory. The weights are on `device`, a GPU, and keep their addresses; all outlive the engine.
+  GenerationEngine(const ModelConfig& config, const Weights& weights, RotaryTable& rotary, at::Device device,
+                   const EngineOptions& options);
+
+  // The scheduler; makes the GPU current in this thread first.
+  GenerationScheduler& Use();
+
+ private:
+  const GpuRuntime& runtime_;
+  int32_t device_;
+  RotaryAngles angles_;  // of all positions
+  std::optional<GpuModel> model_;
+  std::optional<GenerationScheduler> scheduler_;
+};
+
+}  // namespace kgrpo::policy
+
+#endif  // KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_GENERATION_ENGINE_H_

@@ -1,0 +1,266 @@
+#include "policy_qwen/gpu_generation/gpu_model.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace kgrpo::policy {
+namespace {
+
+uint64_t ElementBytes(Element type) {
+  return type == Element::kBfloat16 ? 2 : 4;
+}
+
+int64_t Width(const ModelConfig& config) {  // of q, k and v together
+  return config.query_size() + 2 * config.kv_size();
+}
+
+int64_t PartialElements(const ModelConfig& config) {  // a row, at most 8 splits each
+  return 8 * std::max(Width(config), config.hidden_size);
+}
+
+int64_t StepRows(const SchedulerLimits& limits) {
+  return std::max<int64_t>(std::bit_ceil(static_cast<uint32_t>(limits.slots)), limits.rows_a_read);
+}
+
+std::string Mib(uint64_t bytes) {
+  return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB";
+}
+
+}  // namespace
+
+GpuMemory::GpuMemory(const GpuRuntime& runtime, uint64_t bytes, const std::string& what)
+    : runtime_(&runtime), bytes_(bytes) {
+  const char* failure = runtime.allocate(bytes, &data_);
+  if (failure == nullptr) return;
+  const std::string reason = failure;
+  data_ = nullptr;
+  uint64_t free = 0;
+  static_cast<void>(runtime.free_bytes(&free));
+  throw Error(KGRPO_ERROR_UNAVAILABLE, "generation: engine needs " + Mib(bytes) + " for " + what + ", and " +
+                                           Mib(free) + " of the GPU's memory are free (" + reason +
+                                           "); lower generation_memory_mib or max_sequences");
+}
+
+void GpuModel::CheckShape(const ModelConfig& config) {
+  const auto check = [&](bool fits, const std::string& problem) {
+    if (!fits) {
+      throw Error(KGRPO_ERROR_UNSUPPORTED, "generation: engine: " + problem + "; use \"generation\": \"libtorch\"");
+    }
+  };
+  check(config.head_size == 64 || config.head_size == 128,
+        "head_dim is " + std::to_string(config.head_size) + ", expected 64 or 128");
+  check(config.head_count / config.kv_head_count <= 8, "more than 8 query heads share a key");
+  check(config.hidden_size % 8 == 0, "hidden_size is " + std::to_string(config.hidden_size) + ", no multiple of 8");
+  check(config.intermediate_size % 8 == 0,
+        "intermediate_size is " + std::to_string(config.intermediate_size) + ", no multiple of 8");
+  check(config.vocabulary_size <= kMaxVocabulary,
+        "vocab_size is " + std::to_string(config.vocabulary_size) + ", above " + std::to_string(kMaxVocabulary));
+}
+
+uint64_t GpuModel::PageBytes(const ModelConfig& config, Element type) {
+  return static_cast<uint64_t>(2 * config.layer_count * config.kv_size() * kPageSize) * ElementBytes(type);
+}
+
+uint64_t GpuModel::BufferBytes(const ModelConfig& config, Element type, const SchedulerLimits& limits) {
+  const int64_t elements = 2 * config.hidden_size + 2 * config.query_size() + config.intermediate_size;
+  const auto rows = static_cast<uint64_t>(StepRows(limits));
+  const auto sampled = std::bit_ceil(static_cast<uint64_t>(limits.slots));
+  return rows * (static_cast<uint64_t>(elements) * ElementBytes(type) +
+                 static_cast<uint64_t>(PartialElements(config)) * sizeof(float)) +
+         sampled * static_cast<uint64_t>(config.vocabulary_size) * ElementBytes(type);
+}
+
+GpuModel::GpuModel(const ModelConfig& config, Element type, GpuWeights weights, const SchedulerLimits& limits,
+                   const GenerationKernels& kernels, const GpuRuntime& runtime)
+    : config_(config),
+      type_(type),
+      weights_(std::move(weights)),
+      limits_(limits),
+      kernels_(kernels),
+      runtime_(runtime),
+      rows_(StepRows(limits)),
+      pages_per_slot_((limits.context_length + kPageSize - 1) / kPageSize) {
+  CheckShape(config);
+  const auto slots = static_cast<uint64_t>(limits.slots), rows = static_cast<uint64_t>(rows_);
+  const auto take = [&](uint64_t bytes, const char* what) { return GpuMemory(runtime_, bytes, what); };
+  const auto elements = [&](uint64_t count, int64_t width) {
+    return take(count * static_cast<uint64_t>(width) * ElementBytes(type_), "a step's rows");
+  };
+  slots_ = take(slots * sizeof(Slot), "slots");
+  pages_ = take(slots * static_cast<uint64_t>(pages_per_slot_) * sizeof(int32_t), "slots");
+  end_ids_ = take(std::max<uint64_t>(1, config.end_ids.size()) * sizeof(int32_t), "slots");
+  step_rows_ = take(rows * sizeof(StepRow), "a step's rows");
+  sampled_rows_ = take(slots * sizeof(int32_t), "a step's rows");
+  places_ = take(rows * sizeof(Place), "a step's rows");
+  x_ = elements(rows, config.hidden_size);
+  normed_ = elements(rows, config.hidden_size);
+  partial_ = take(rows * static_cast<uint64_t>(PartialElements(config)) * sizeof(float), "a step's rows");
+  query_ = elements(rows, config.query_size());
+  attended_ = elements(rows, config.query_size());
+  gated_ = elements(rows, config.intermediate_size);
+  logits_ = take(std::bit_ceil(slots) * static_cast<uint64_t>(config.vocabulary_size) * ElementBytes(type_), "logits");
+  const uint64_t cache = static_cast<uint64_t>(limits.pages) * PageBytes(config, type_) / 2;
+  keys_ = take(cache, "the cache's keys");
+  values_ = take(cache, "the cache's values");
+  Check(runtime_.create_stream(&stream_));
+  Upload(end_ids_, 0, std::span<const int32_t>(config.end_ids));
+}
+
+GpuModel::~GpuModel() {
+  DropGraphs();
+  if (stream_ != nullptr) runtime_.destroy_stream(stream_);
+}
+
+void GpuModel::Check(const char* failure) const {
+  if (failure != nullptr) throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("generation on the GPU: ") + failure);
+}
+
+template <typename T>
+void GpuModel::Upload(const GpuMemory& to, size_t offset, std::span<const T> values) const {
+  if (values.empty()) return;
+  Check(runtime_.upload(to.As<T>() + offset, values.data(), values.size_bytes(), stream_));
+}
+
+// Completions of so many tokens and attention over so many positions. What grows moves, and graphs name its place.
+void GpuModel::MakeRoom(int64_t new_tokens, int64_t positions) {
+  const auto slots = static_cast<uint64_t>(limits_.slots);
+  if (new_tokens > new_tokens_) {
+    // Slots under way have tokens there, in rows of the old length.
+    const auto wanted = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(new_tokens)));
+    const auto count = slots * static_cast<uint64_t>(new_tokens_);
+    std::vector<int32_t> ids(count), wide_ids(slots * static_cast<uint64_t>(wanted));
+    std::vector<float> logprobs(count), wide_logprobs(wide_ids.size());
+    if (count > 0) {
+      Check(runtime_.download(ids.data(), ids_.As<void>(), count * sizeof(int32_t), stream_));
+      Check(runtime_.download(logprobs.data(), logprobs_.As<void>(), count * sizeof(float), stream_));
+      for (uint64_t slot = 0; slot < slots; ++slot) {
+        const auto from = static_cast<ptrdiff_t>(slot) * new_tokens_, to = static_cast<ptrdiff_t>(slot) * wanted;
+        std::copy_n(ids.begin() + from, new_tokens_, wide_ids.begin() + to);
+        std::copy_n(logprobs.begin() + from, new_tokens_, wide_logprobs.begin() + to);
+      }
+    }
+    DropGraphs();
+    new_tokens_ = wanted;
+    ids_ = GpuMemory(runtime_, wide_ids.size() * sizeof(int32_t), "completions");
+    logprobs_ = GpuMemory(runtime_, wide_logprobs.size() * sizeof(float), "completions");
+    Upload(ids_, 0, std::span<const int32_t>(wide_ids));
+    Upload(logprobs_, 0, std::span<const float>(wide_logprobs));
+  }
+  const int64_t splits = (positions + kAttentionSplit - 1) / kAttentionSplit;
+  if (splits > position_splits_) {
+    DropGraphs();
+    position_splits_ = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(splits)));
+    const auto sums = static_cast<uint64_t>(rows_ * config_.head_count * position_splits_) * sizeof(float);
+    Check(runtime_.wait(stream_));
+    attention_sums_ = GpuMemory();
+    attention_sums_ = GpuMemory(runtime_, sums * static_cast<uint64_t>(config_.head_size), "attention");
+    attention_bounds_ = GpuMemory(runtime_, 2 * sums, "attention");
+  }
+}
+
+void GpuModel::DropGraphs() {
+  if (graphs_.empty()) return;
+  static_cast<void>(runtime_.wait(stream_));
+  for (const auto& [key, graph] : graphs_) runtime_.destroy_graph(graph);
+  graphs_.clear();
+}
+
+void GpuModel::Admit(int32_t slot, const Slot& start, std::span<const int32_t> pages) {
+  MakeRoom(start.limit, static_cast<int64_t>(pages.size()) * kPageSize);
+  Upload(slots_, static_cast<size_t>(slot), std::span<const Slot>(&start, 1));
+  Upload(pages_, static_cast<size_t>(slot) * static_cast<size_t>(pages_per_slot_), pages);
+}
+
+void GpuModel::QueueStep(int64_t rows, int64_t position_splits, const int32_t* sampled, int64_t sampled_count) {
+  const HeadShape shape = {static_cast<int32_t>(config_.head_count), static_cast<int32_t>(config_.kv_head_count),
+                           static_cast<int32_t>(config_.head_size)};
+  const int64_t hidden = config_.hidden_size, width = Width(config_), query = config_.query_size();
+  const int64_t intermediate = config_.intermediate_size;
+  const auto epsilon = static_cast<float>(config_.norm_epsilon);
+  auto* const places = places_.As<Place>();
+  auto* const partial = partial_.As<float>();
+  void* const x = x_.As<void>();
+  void* const normed = normed_.As<void>();
+  const uint64_t layer_bytes = keys_.bytes() / static_cast<uint64_t>(config_.layer_count);
+
+  kernels_.embed(type_, step_rows_.As<StepRow>(), slots_.As<Slot>(), weights_.embedding, rows, hidden, x, places,
+                 stream_);
+  const float* to_add = nullptr;  // of the product before, to the residual stream
+  const void* bias = nullptr;
+  int64_t splits = 1;
+  for (size_t i = 0; i < weights_.layers.size(); ++i) {
+    const GpuLayerWeights& w = weights_.layers[i];
+    const LayerCache cache = {keys_.As<char>() + i * layer_bytes, values_.As<char>() + i * layer_bytes,
+                              pages_.As<int32_t>(), pages_per_slot_};
+    kernels_.add_norm(type_, to_add, splits, bias, x, w.attention_norm, epsilon, rows, hidden, nullptr, rows, normed,
+                      stream_);
+    kernels_.product(type_, ProductMode::kPartial, normed, w.query_key_value, nullptr, rows, hidden, width, partial,
+                     stream_);
+    kernels_.finish_query_key_value(type_, partial, kernels_.product_splits(hidden, width), w.query_key_value_bias,
+                                    w.query_norm, w.key_norm, epsilon, weights_.cos, weights_.sin, places, rows, shape,
+                                    cache, query_.As<void>(), stream_);
+    kernels_.attention(type_, query_.As<void>(), cache, places, rows, shape, position_splits,
+                       attention_sums_.As<float>(), attention_bounds_.As<float>(), attended_.As<void>(), stream_);
+    kernels_.product(type_, ProductMode::kPartial, attended_.As<void>(), w.output, nullptr, rows, query, hidden,
+                     partial, stream_);
+    kernels_.add_norm(type_, partial, kernels_.product_splits(query, hidden), w.output_bias, x, w.mlp_norm, epsilon,
+                      rows, hidden, nullptr, rows, normed, stream_);
+    kernels_.product(type_, ProductMode::kSwiGlu, normed, w.gate_up, w.gate_up_bias, rows, hidden, 2 * intermediate,
+                     gated_.As<void>(), stream_);
+    kernels_.product(type_, ProductMode::kPartial, gated_.As<void>(), w.down, nullptr, rows, intermediate, hidden,
+                     partial, stream_);
+    to_add = partial;
+    bias = w.down_bias;
+    splits = kernels_.product_splits(intermediate, hidden);
+  }
+  if (sampled_count == 0) return;  // a prompt's middle: only its keys and values were wanted
+  kernels_.add_norm(type_, to_add, splits, bias, x, weights_.final_norm, epsilon, rows, hidden, sampled, sampled_count,
+                    normed, stream_);
+  kernels_.product(type_, ProductMode::kPlain, normed, weights_.head, nullptr, sampled_count, hidden,
+                   config_.vocabulary_size, logits_.As<void>(), stream_);
+  kernels_.sample(type_, logits_.As<void>(), sampled_count, config_.vocabulary_size, sampled, places, slots_.As<Slot>(),
+                  end_ids_.As<int32_t>(), static_cast<int32_t>(config_.end_ids.size()), ids_.As<int32_t>(),
+                  logprobs_.As<float>(), new_tokens_, stream_);
+}
+
+void GpuModel::ReadPrompts(std::span<const StepRow> rows, std::span<const int32_t> sampled) {
+  int32_t last = 0;
+  for (const StepRow& row : rows) last = std::max(last, row.position);
+  Upload(step_rows_, 0, rows);
+  Upload(sampled_rows_, 0, sampled);
+  QueueStep(static_cast<int64_t>(rows.size()), last / kAttentionSplit + 1, sampled_rows_.As<int32_t>(),
+            static_cast<int64_t>(sampled.size()));
+}
+
+void GpuModel::Decode(std::span<const int32_t> slots, int32_t positions, int32_t steps) {
+  const auto rows = static_cast<int64_t>(std::bit_ceil(slots.size()));
+  const auto needed = static_cast<uint64_t>((positions + kAttentionSplit - 1) / kAttentionSplit);
+  const auto splits = std::min(position_splits_, static_cast<int64_t>(std::bit_ceil(needed)));
+  std::vector<StepRow> step_rows(static_cast<size_t>(rows), {-1, -1, 0});
+  for (size_t i = 0; i < slots.size(); ++i) step_rows[i].slot = slots[i];
+  Upload(step_rows_, 0, std::span<const StepRow>(step_rows));
+  void*& graph = graphs_[{rows, splits}];
+  if (graph == nullptr) {
+    Check(runtime_.begin_graph(stream_));
+    QueueStep(rows, splits, nullptr, rows);
+    Check(runtime_.end_graph(stream_, &graph));
+  }
+  for (int32_t step = 0; step < steps; ++step) Check(runtime_.launch_graph(graph, stream_));
+}
+
+std::vector<Slot> GpuModel::ReadSlots() {
+  std::vector<Slot> slots(static_cast<size_t>(limits_.slots));
+  Check(runtime_.wait(stream_));
+  Check(runtime_.download(slots.data(), slots_.As<void>(), slots.size() * sizeof(Slot), stream_));
+  return slots;
+}
+
+void GpuModel::Fetch(int32_t slot, Completion& completion) {
+  const auto first = static_cast<size_t>(slot) * static_cast<size_t>(new_tokens_), count = completion.ids.size();
+  Check(runtime_.download(completion.ids.data(), ids_.As<int32_t>() + first, count * sizeof(int32_t), stream_));
+  Check(runtime_.download(completion.logprobs.data(), logprobs_.As<float>() + first, count * sizeof(float), stream_));
+}
+
+}  // namespace kgrpo::policy

@@ -1,0 +1,122 @@
+// The kernels of generation on a GPU, as plain functions over device pointers. They lie in a shared library of their
+// own, compiled by nvcc (kernels.cu lists the entry), which the policy loads when its device is a GPU. No header of
+// CUDA or libtorch is needed to call them. Used by gpu_model.cc.
+//
+// A step computes `rows` rows. A row is one token of one slot at one position: the last sampled token of a slot that
+// decodes, or a token of a prompt. Each row's results depend, bit for bit, on its own inputs alone: how a sum is split
+// depends on the model's shape and the row's position, never on how many rows there are, and the tiles that are chosen
+// by the number of rows add in the same order. A row of slot -1, or of a slot that has ended, is computed in vain.
+//
+// Arrays are row-major and compact. Every function queues its work on `stream` (a cudaStream_t) and returns; none waits
+// or allocates. Sizes are positive.
+#ifndef KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_KERNELS_H_
+#define KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_KERNELS_H_
+
+#include <cstdint>
+
+#include "policy_qwen/gpu_training/kernels.h"  // Element
+
+namespace kgrpo::policy {
+
+inline constexpr int32_t kPageSize = 16;         // positions that a page of the cache holds
+inline constexpr int32_t kAttentionSplit = 128;  // positions that one block of attention covers
+inline constexpr int32_t kMaxVocabulary = 1 << 19;
+
+// Why a slot's completion is over.
+enum class SlotEnd : int32_t { kNone = 0, kStop = 1, kLength = 2 };
+
+// A slot's state on the device. The host writes it when a request is admitted; the sampler changes the last four.
+struct Slot {
+  uint64_t seed;
+  double top_p, min_p;  // as SamplingOptions
+  float temperature;
+  int32_t top_k;
+  int32_t limit;     // tokens the completion may have
+  int32_t token;     // the last one sampled
+  int32_t position;  // of `token` in the context
+  int32_t count;     // tokens sampled
+  SlotEnd end;
+};
+
+// One row of a step, as the host queues it.
+struct StepRow {
+  int32_t slot;      // -1: none
+  int32_t position;  // in the context; -1: the slot's own token and position
+  int32_t token;
+};
+
+// A row as the kernels see it.
+struct Place {
+  int32_t slot;
+  int32_t position;  // -1: in vain
+};
+
+// The cache of one layer: [pages, kv heads, kPageSize, head size] each.
+struct LayerCache {
+  void* keys;
+  void* values;
+  const int32_t* pages;  // [slots, pages_per_slot]: where each slot's positions lie
+  int32_t pages_per_slot;
+};
+
+// How a product's result leaves it.
+enum class ProductMode : int32_t {
+  kPartial,  // float32 [splits, rows, outputs]: to be summed over the splits in order
+  kSwiGlu,   // silu(gate) up, of weights with gate above up: elements [rows, outputs / 2]
+  kPlain,    // elements [rows, outputs]
+};
+
+struct HeadShape {
+  int32_t heads, kv_heads;  // heads / kv_heads from 1 to 8
+  int32_t size;             // 64 or 128
+};
+
+struct GenerationKernels {
+  uint32_t struct_size;
+
+  // x = the rows' embeddings (zeros for rows in vain), and places [rows].
+  void (*embed)(Element type, const StepRow* rows, const Slot* slots, const void* embedding, int64_t row_count,
+                int64_t hidden, void* x, Place* places, void* stream);
+
+  // x += the sum of `partial` (float32 [splits, rows, hidden], null for none) + bias (null for none), rounded after
+  // each; y = RMSNorm(x) weight, as transformers rounds it. With `gather` (int32 [out_rows]) y's rows are those of x
+  // that it names, and x stays as it is in the others; without, out_rows is row_count.
+  void (*add_norm)(Element type, const float* partial, int64_t splits, const void* bias, void* x, const void* weight,
+                   float epsilon, int64_t row_count, int64_t hidden, const int32_t* gather, int64_t out_rows, void* y,
+                   void* stream);
+
+  // Into how many sums a product of that shape is split, in modes but kPartial 1.
+  int64_t (*product_splits)(int64_t inputs, int64_t outputs);
+
+  // y = x weight^T (+ bias, in modes but kPartial): x [rows, inputs], weight [outputs, inputs]. inputs is a multiple
+  // of 8, and pointers of 16 bytes.
+  void (*product)(Element type, ProductMode mode, const void* x, const void* weight, const void* bias,
+                  int64_t row_count, int64_t inputs, int64_t outputs, void* y, void* stream);
+
+  // From the product that makes q, k and v (partial: [splits, rows, (heads + 2 kv_heads) size]): bias (null for none),
+  // norms of each head of q and k (null for none), rotary positions; q to `query`, k and v to the cache. cos:
+  // [positions, size], sin: [positions, size / 2].
+  void (*finish_query_key_value)(Element type, const float* partial, int64_t splits, const void* bias,
+                                 const void* query_norm, const void* key_norm, float epsilon, const void* cos,
+                                 const void* sin, const Place* places, int64_t row_count, HeadShape shape,
+                                 LayerCache cache, void* query, void* stream);
+
+  // y [rows, heads size] = attention of each row over positions 0 to its own. position_splits: enough for the greatest,
+  // ceil((position + 1) / kAttentionSplit). sums: float32 [rows, heads, position_splits, size], bounds: [.., 2].
+  void (*attention)(Element type, const void* query, LayerCache cache, const Place* places, int64_t row_count,
+                    HeadShape shape, int64_t position_splits, float* sums, float* bounds, void* y, void* stream);
+
+  // Samples the next token of the slot of places[rows[i]] (places[i] where `rows` is null) from logits row i, as
+  // model/sampler.h says, writes it to ids and logprobs [slots, max_new_tokens], and moves the slot on. A row in vain
+  // is passed over.
+  void (*sample)(Element type, const void* logits, int64_t sampled_rows, int64_t vocabulary, const int32_t* rows,
+                 const Place* places, Slot* slots, const int32_t* end_ids, int32_t end_id_count, int32_t* ids,
+                 float* logprobs, int64_t max_new_tokens, void* stream);
+};
+
+inline constexpr const char* kGenerationKernelsEntry = "kgrpo_policy_generation_kernels";
+using GenerationKernelsEntry = const GenerationKernels* (*)();
+
+}  // namespace kgrpo::policy
+
+#endif  // KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_KERNELS_H_

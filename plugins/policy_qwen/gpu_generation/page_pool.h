@@ -1,0 +1,52 @@
+// The pages of the cache: which are free, which hold the beginning of a prompt that others may share. Used by the
+// scheduler.
+#ifndef KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_PAGE_POOL_H_
+#define KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_PAGE_POOL_H_
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace kgrpo::policy {
+
+class PagePool {
+ public:
+  explicit PagePool(int32_t count) : pages_(static_cast<size_t>(count)) { Clear(); }
+
+  // Pages for a sequence: `total` of them, the first of which hold what earlier prompts have left of this prompt's
+  // first `shareable` whole pages. `shared` receives how many those are. The others of the shareable ones are offered
+  // to later calls. Nothing, and nothing changed, where there are not enough.
+  std::optional<std::vector<int32_t>> Take(std::span<const int32_t> prompt, int32_t shareable, int32_t total,
+                                           int32_t& shared);
+  // Gives them back. What they hold may still be shared until they are taken.
+  void Release(std::span<const int32_t> pages);
+  // All pages are free, and hold nothing.
+  void Clear();
+
+  int32_t size() const { return static_cast<int32_t>(pages_.size()); }
+
+ private:
+  // A page's content is its tokens and all before it: the content of the page before, by a number never used again.
+  using Content = std::pair<uint64_t, std::vector<int32_t>>;
+  struct Page {
+    int32_t users = 0;
+    uint64_t number = 0;  // of its content; 0: nothing to share
+    std::map<Content, int32_t>::iterator content;
+    std::list<int32_t>::iterator place;  // in unused_, while it has no users
+  };
+
+  Page& At(int32_t page) { return pages_[static_cast<size_t>(page)]; }
+
+  std::vector<Page> pages_;
+  std::list<int32_t> unused_;  // the longest unused first
+  std::map<Content, int32_t> shared_;
+  uint64_t next_number_ = 1;
+};
+
+}  // namespace kgrpo::policy
+
+#endif  // KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_PAGE_POOL_H_

@@ -1,0 +1,189 @@
+// What goes over single rows between the products: embedding, residual + RMSNorm, and what makes q, k and v of their
+// product's partial sums: kernels.h.
+#include <cuda_runtime.h>
+
+#include <type_traits>
+
+#include "policy_qwen/gpu_generation/launchers.h"
+#include "policy_qwen/gpu_training/vectors.cuh"
+
+namespace kgrpo::policy {
+namespace {
+
+constexpr int kThreads = 256;
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    EmbedKernel(const StepRow* __restrict__ rows, const Slot* __restrict__ slots, const T* __restrict__ embedding,
+                int64_t hidden, T* __restrict__ x, Place* __restrict__ places) {
+  const int64_t row = blockIdx.x;
+  const StepRow step = rows[row];
+  Place place{step.slot, step.position};
+  int32_t token = step.token;
+  if (step.slot < 0) {
+    place.position = -1;
+  } else if (step.position < 0) {
+    const Slot& slot = slots[step.slot];
+    token = slot.token;
+    place.position = slot.end == SlotEnd::kNone ? slot.position : -1;
+  }
+  if (threadIdx.x == 0) places[row] = place;
+  for (int64_t column = threadIdx.x; column < hidden; column += kThreads) {
+    x[row * hidden + column] =
+        place.position < 0 ? FromFloat<T>(0.0F) : embedding[static_cast<int64_t>(token) * hidden + column];
+  }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    AddNormKernel(const float* __restrict__ partial, int64_t splits, const T* __restrict__ bias, T* x,
+                  const T* __restrict__ weight, float epsilon, int64_t row_count, int64_t hidden,
+                  const int32_t* __restrict__ gather, T* __restrict__ y) {
+  __shared__ float sums[kThreads / 32];
+  const int64_t row = gather == nullptr ? blockIdx.x : gather[blockIdx.x];
+  float squares = 0;
+  for (int64_t column = threadIdx.x; column < hidden; column += kThreads) {
+    float value = ToFloat(x[row * hidden + column]);
+    if (partial != nullptr) {
+      float sum = partial[row * hidden + column];
+      for (int64_t split = 1; split < splits; ++split) sum += partial[(split * row_count + row) * hidden + column];
+      value = Rounded<T>(value + sum);
+      if (bias != nullptr) value = Rounded<T>(value + ToFloat(bias[column]));
+      x[row * hidden + column] = FromFloat<T>(value);
+    }
+    squares = fmaf(value, value, squares);
+  }
+  squares = WarpSum(squares);
+  if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = squares;
+  __syncthreads();
+  float sum = 0;
+#pragma unroll
+  for (int i = 0; i < kThreads / 32; ++i) sum += sums[i];
+  const float r = 1.0F / sqrtf(sum / static_cast<float>(hidden) + epsilon);
+  for (int64_t column = threadIdx.x; column < hidden; column += kThreads) {
+    const float value = Rounded<T>(ToFloat(x[row * hidden + column]) * r);
+    y[static_cast<int64_t>(blockIdx.x) * hidden + column] = FromFloat<T>(value * ToFloat(weight[column]));
+  }
+}
+
+// A warp takes a head of a row. A lane holds the pairs (i, i + D / 2) for i = lane, lane + 32.
+template <typename T, int D>
+__global__ void __launch_bounds__(128)
+    FinishQueryKeyValueKernel(const float* __restrict__ partial, int64_t splits, const T* __restrict__ bias,
+                              const T* __restrict__ query_norm, const T* __restrict__ key_norm, float epsilon,
+                              const T* __restrict__ cos, const T* __restrict__ sin, const Place* __restrict__ places,
+                              int64_t row_count, HeadShape shape, LayerCache cache, T* __restrict__ query) {
+  constexpr int kHalf = D / 2, kPairs = kHalf / 32;
+  const int64_t heads = shape.heads + 2 * shape.kv_heads;
+  const int64_t index = static_cast<int64_t>(blockIdx.x) * 4 + threadIdx.x / 32;
+  if (index >= row_count * heads) return;
+  const int64_t row = index / heads, head = index % heads;
+  const int lane = threadIdx.x % 32;
+  const Place place = places[row];
+  const bool is_query = head < shape.heads, is_value = head >= shape.heads + shape.kv_heads;
+  float first[kPairs], second[kPairs];
+#pragma unroll
+  for (int i = 0; i < kPairs; ++i) {
+#pragma unroll
+    for (int part = 0; part < 2; ++part) {
+      const int64_t column = head * D + part * kHalf + i * 32 + lane;
+      float sum = partial[row * heads * D + column];
+      for (int64_t split = 1; split < splits; ++split) sum += partial[(split * row_count + row) * heads * D + column];
+      if (bias != nullptr) sum += ToFloat(bias[column]);
+      (part == 0 ? first[i] : second[i]) = Rounded<T>(sum);
+    }
+  }
+  if (place.position < 0) {  // in vain: the attention reads the query all the same
+    if (!is_query) return;
+#pragma unroll
+    for (int i = 0; i < kPairs; ++i) first[i] = second[i] = 0;
+  } else if (!is_value) {
+    const T* norm = is_query ? query_norm : key_norm;
+    if (norm != nullptr) {
+      float squares = 0;
+#pragma unroll
+      for (int i = 0; i < kPairs; ++i) squares = fmaf(first[i], first[i], fmaf(second[i], second[i], squares));
+      const float r = 1.0F / sqrtf(WarpSum(squares) / static_cast<float>(D) + epsilon);
+#pragma unroll
+      for (int i = 0; i < kPairs; ++i) {
+        const int column = i * 32 + lane;
+        first[i] = Rounded<T>(Rounded<T>(first[i] * r) * ToFloat(norm[column]));
+        second[i] = Rounded<T>(Rounded<T>(second[i] * r) * ToFloat(norm[kHalf + column]));
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kPairs; ++i) {
+      const int64_t column = i * 32 + lane, position = place.position;
+      const float a = first[i], b = second[i], sine = ToFloat(sin[position * kHalf + column]);
+      first[i] = Rounded<T>(a * ToFloat(cos[position * D + column])) - b * sine;
+      second[i] = Rounded<T>(b * ToFloat(cos[position * D + kHalf + column])) + a * sine;
+    }
+  }
+  T* to;
+  if (is_query) {
+    to = query + (row * shape.heads + head) * D;
+  } else {
+    const int64_t kv_head = head - shape.heads - (is_value ? shape.kv_heads : 0);
+    const int64_t page =
+        cache.pages[static_cast<int64_t>(place.slot) * cache.pages_per_slot + place.position / kPageSize];
+    to = static_cast<T*>(is_value ? cache.values : cache.keys) +
+         ((page * shape.kv_heads + kv_head) * kPageSize + place.position % kPageSize) * D;
+  }
+#pragma unroll
+  for (int i = 0; i < kPairs; ++i) {
+    to[i * 32 + lane] = FromFloat<T>(first[i]);
+    to[kHalf + i * 32 + lane] = FromFloat<T>(second[i]);
+  }
+}
+
+template <typename Body>
+void ForElement(Element type, Body&& body) {
+  if (type == Element::kBfloat16) {
+    body(__nv_bfloat16());
+  } else {
+    body(float());
+  }
+}
+
+}  // namespace
+
+void Embed(Element type, const StepRow* rows, const Slot* slots, const void* embedding, int64_t row_count,
+           int64_t hidden, void* x, Place* places, void* stream) {
+  ForElement(type, [&](auto element) {
+    using T = decltype(element);
+    EmbedKernel<T><<<static_cast<unsigned>(row_count), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
+        rows, slots, static_cast<const T*>(embedding), hidden, static_cast<T*>(x), places);
+  });
+}
+
+void AddNorm(Element type, const float* partial, int64_t splits, const void* bias, void* x, const void* weight,
+             float epsilon, int64_t row_count, int64_t hidden, const int32_t* gather, int64_t out_rows, void* y,
+             void* stream) {
+  ForElement(type, [&](auto element) {
+    using T = decltype(element);
+    AddNormKernel<T><<<static_cast<unsigned>(out_rows), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
+        partial, splits, static_cast<const T*>(bias), static_cast<T*>(x), static_cast<const T*>(weight), epsilon,
+        row_count, hidden, gather, static_cast<T*>(y));
+  });
+}
+
+void FinishQueryKeyValue(Element type, const float* partial, int64_t splits, const void* bias, const void* query_norm,
+                         const void* key_norm, float epsilon, const void* cos, const void* sin, const Place* places,
+                         int64_t row_count, HeadShape shape, LayerCache cache, void* query, void* stream) {
+  ForElement(type, [&](auto element) {
+    using T = decltype(element);
+    const auto launch = [&](auto kernel) {
+      kernel<<<Blocks(row_count * (shape.heads + 2 * shape.kv_heads), 4), 128, 0, static_cast<cudaStream_t>(stream)>>>(
+          partial, splits, static_cast<const T*>(bias), static_cast<const T*>(query_norm),
+          static_cast<const T*>(key_norm), epsilon, static_cast<const T*>(cos), static_cast<const T*>(sin), places,
+          row_count, shape, cache, static_cast<T*>(query));
+    };
+    if (shape.size == 64) {
+      launch(FinishQueryKeyValueKernel<T, 64>);
+    } else {
+      launch(FinishQueryKeyValueKernel<T, 128>);
+    }
+  });
+}
+
+}  // namespace kgrpo::policy

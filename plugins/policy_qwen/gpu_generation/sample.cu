@@ -1,0 +1,307 @@
+// Draws tokens without sorting the vocabulary: kernels.h. One block a row.
+//
+// Every filter keeps a beginning of the tokens in falling order (of equal ones the smaller id first), so the shortest
+// kept beginning is the one of least weight, and a token is found by searching for a weight in that order: a histogram
+// of the distance from the greatest logit, then the logit's bits, eight at a time. Weights are integers,
+// exp(logit - greatest) in units of 2^-40: their sums are exact, whatever the order in which threads add.
+#include <cuda_runtime.h>
+
+#include "policy_qwen/gpu_generation/launchers.h"
+#include "policy_qwen/gpu_training/vectors.cuh"
+#include "policy_qwen/model/random.h"
+
+namespace kgrpo::policy {
+namespace {
+
+constexpr int kThreads = 512, kWarps = kThreads / 32;
+constexpr int kSegment = 1024;  // ids whose sum is kept, to find one by its id
+constexpr int kSegments = kMaxVocabulary / kSegment;
+constexpr int kBins = 256;
+constexpr float kBinsANat = 8;
+constexpr float kUnits = 0x1p40F;
+
+struct Shared {
+  uint64_t segment_sums[kSegments];
+  uint64_t bin_weights[kBins];
+  uint32_t bin_counts[kBins];
+  uint64_t warp_sums[kWarps];
+  float warp_values[kWarps];
+  int warp_ids[kWarps];
+  int found;
+  uint64_t before_weight;
+  uint32_t before_count;
+};
+
+// Grows with the logit.
+__device__ inline uint32_t KeyOf(float z) {
+  const uint32_t bits = __float_as_uint(z);
+  return bits ^ ((bits & 0x80000000u) != 0 ? 0xffffffffu : 0x80000000u);
+}
+
+__device__ inline float LogitOf(uint32_t key) {
+  return __uint_as_float(key ^ ((key & 0x80000000u) != 0 ? 0x80000000u : 0xffffffffu));
+}
+
+__device__ inline uint64_t WarpSum64(uint64_t value) {
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
+  return value;
+}
+
+// A token of the falling order: its key, and count and weight of all tokens with greater keys.
+struct Found {
+  uint32_t key;
+  uint32_t before_count;
+  uint64_t before_weight;
+};
+
+template <typename T>
+class Row {
+ public:
+  __device__ Row(const T* logits, int size, float temperature, Shared& shared)
+      : logits_(logits), size_(size), temperature_(temperature), shared_(shared) {}
+
+  __device__ float At(int id) const { return ToFloat(logits_[id]) / temperature_; }
+  __device__ uint64_t Weight(float z) const { return __float2ull_rn(expf(z - greatest_) * kUnits); }
+  __device__ float greatest() const { return greatest_; }
+
+  // The first of the greatest.
+  __device__ int FindGreatest() {
+    float value = -INFINITY;
+    int id = 0;
+    for (int i = threadIdx.x; i < size_; i += kThreads) {
+      const float z = At(i);
+      if (z > value) {
+        value = z;
+        id = i;
+      }
+    }
+    const auto take = [&](float other, int other_id) {
+      if (other > value || (other == value && other_id < id)) {
+        value = other;
+        id = other_id;
+      }
+    };
+    for (int offset = 16; offset > 0; offset /= 2) {
+      const float other = __shfl_xor_sync(0xffffffffu, value, offset);
+      take(other, __shfl_xor_sync(0xffffffffu, id, offset));
+    }
+    if (threadIdx.x % 32 == 0) {
+      shared_.warp_values[threadIdx.x / 32] = value;
+      shared_.warp_ids[threadIdx.x / 32] = id;
+    }
+    __syncthreads();
+    for (int i = 0; i < kWarps; ++i) take(shared_.warp_values[i], shared_.warp_ids[i]);
+    greatest_ = value;
+    __syncthreads();
+    return id;
+  }
+
+  // The sum of measure(z) over all ids; each segment's stays in shared memory.
+  template <typename Measure>
+  __device__ uint64_t SumSegments(Measure measure) {
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    uint64_t total = 0;
+    for (int segment = warp; segment * kSegment < size_; segment += kWarps) {
+      uint64_t sum = 0;
+      for (int i = segment * kSegment + lane; i < min(size_, (segment + 1) * kSegment); i += 32) sum += measure(At(i));
+      sum = WarpSum64(sum);
+      if (lane == 0) shared_.segment_sums[segment] = sum;
+      total += sum;
+    }
+    return SumOfWarps(total);
+  }
+
+  // After SumSegments: the first id at which the running sum in the order of ids is above `limit`, which is below the
+  // whole sum.
+  template <typename Measure>
+  __device__ int FindById(Measure measure, uint64_t limit) {
+    if (threadIdx.x < 32) {
+      const int lane = threadIdx.x;
+      uint64_t sum = 0;
+      int segment = 0;
+      while (sum + shared_.segment_sums[segment] <= limit) sum += shared_.segment_sums[segment++];
+      for (int base = segment * kSegment;; base += 32) {
+        const int id = base + lane;
+        uint64_t running = id < size_ ? measure(At(id)) : 0;
+        for (int offset = 1; offset < 32; offset *= 2) {
+          const uint64_t other = __shfl_up_sync(0xffffffffu, running, offset);
+          if (lane >= offset) running += other;
+        }
+        const unsigned above = __ballot_sync(0xffffffffu, sum + running > limit);
+        if (above != 0) {
+          if (lane == 0) shared_.found = base + __ffs(static_cast<int>(above)) - 1;
+          break;
+        }
+        sum += __shfl_sync(0xffffffffu, running, 31);
+      }
+    }
+    __syncthreads();
+    const int found = shared_.found;
+    __syncthreads();
+    return found;
+  }
+
+  // The sum of the weights of at least `least` units.
+  __device__ uint64_t SumAbove(uint64_t least) {
+    uint64_t sum = 0;
+    for (int i = threadIdx.x; i < size_; i += kThreads) {
+      const uint64_t weight = Weight(At(i));
+      if (weight >= least) sum += weight;
+    }
+    return SumOfWarps(WarpSum64(sum));
+  }
+
+  // In the falling order, the first token at which the running weight (with kByCount, the running count) is above
+  // `limit`, which is below the whole sum.
+  template <bool kByCount>
+  __device__ Found Find(uint64_t limit) {
+    Found found = {0, 0, 0};
+    const uint32_t bin = Narrow<kByCount>(
+        limit, found, [&](float) { return true; }, [&](float z) { return BinOf(z); });
+    for (int shift = 24; shift >= 0; shift -= 8) {
+      const uint32_t known = shift == 24 ? 0 : 0xffffffffu << (shift + 8);
+      const uint32_t digit = Narrow<kByCount>(
+          limit, found, [&](float z) { return BinOf(z) == bin && ((KeyOf(z) ^ found.key) & known) == 0; },
+          [&](float z) { return 255 - (KeyOf(z) >> shift & 255); });
+      found.key |= (255 - digit) << shift;
+    }
+    return found;
+  }
+
+ private:
+  __device__ uint32_t BinOf(float z) const {
+    return static_cast<uint32_t>(fminf((greatest_ - z) * kBinsANat, static_cast<float>(kBins - 1)));
+  }
+
+  // `value`: a sum of each warp, the same in all its lanes.
+  __device__ uint64_t SumOfWarps(uint64_t value) {
+    if (threadIdx.x % 32 == 0) shared_.warp_sums[threadIdx.x / 32] = value;
+    __syncthreads();
+    uint64_t sum = 0;
+    for (int i = 0; i < kWarps; ++i) sum += shared_.warp_sums[i];
+    __syncthreads();
+    return sum;
+  }
+
+  // The bin, among tokens that `takes`, in which the running sum passes the limit; adds to `found` those before it.
+  template <bool kByCount, typename Takes, typename Bin>
+  __device__ uint32_t Narrow(uint64_t limit, Found& found, Takes takes, Bin bin) {
+    for (int i = threadIdx.x; i < kBins; i += kThreads) {
+      shared_.bin_weights[i] = 0;
+      shared_.bin_counts[i] = 0;
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < size_; i += kThreads) {
+      const float z = At(i);
+      if (!takes(z)) continue;
+      const uint32_t at = bin(z);
+      atomicAdd(reinterpret_cast<unsigned long long*>(&shared_.bin_weights[at]), Weight(z));
+      atomicAdd(&shared_.bin_counts[at], 1u);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      uint64_t weight = found.before_weight;
+      uint32_t count = found.before_count;
+      int at = 0;
+      while ((kByCount ? count + shared_.bin_counts[at] : weight + shared_.bin_weights[at]) <= limit) {
+        weight += shared_.bin_weights[at];
+        count += shared_.bin_counts[at++];
+      }
+      shared_.found = at;
+      shared_.before_weight = weight;
+      shared_.before_count = count;
+    }
+    __syncthreads();
+    found.before_weight = shared_.before_weight;
+    found.before_count = shared_.before_count;
+    const auto result = static_cast<uint32_t>(shared_.found);
+    __syncthreads();
+    return result;
+  }
+
+  const T* logits_;
+  int size_;
+  float temperature_;
+  float greatest_ = 0;
+  Shared& shared_;
+};
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    SampleKernel(const T* __restrict__ logits, int vocabulary, const int32_t* __restrict__ rows,
+                 const Place* __restrict__ places, Slot* slots, const int32_t* __restrict__ end_ids, int end_id_count,
+                 int32_t* __restrict__ ids, float* __restrict__ logprobs, int64_t max_new_tokens) {
+  __shared__ Shared shared;
+  const int64_t i = blockIdx.x;
+  const Place place = places[rows == nullptr ? i : rows[i]];
+  if (place.position < 0) return;
+  const Slot slot = slots[place.slot];
+  __syncthreads();  // all have read the slot before thread 0 moves it on
+  const bool is_greedy = slot.temperature == 0;
+  Row<T> row(logits + i * vocabulary, vocabulary, is_greedy ? 1.0F : slot.temperature, shared);
+  const auto weight = [&](float z) { return row.Weight(z); };
+
+  int id = row.FindGreatest();
+  const uint64_t total = row.SumSegments(weight);
+  if (!is_greedy) {
+    uint64_t kept = total;
+    if (slot.top_k > 0 && slot.top_k < vocabulary) {
+      const Found last = row.template Find<true>(static_cast<uint64_t>(slot.top_k) - 1);
+      const uint64_t ties = static_cast<uint64_t>(slot.top_k) - last.before_count;
+      kept = last.before_weight + ties * row.Weight(LogitOf(last.key));
+    }
+    if (slot.top_p < 1) {
+      // Tokens stay while those before them have not reached the limit.
+      const double reached = ceil(slot.top_p * static_cast<double>(kept));
+      const uint64_t limit = min(static_cast<uint64_t>(fmax(1.0, reached)), kept) - 1;
+      const Found last = row.template Find<false>(limit);
+      const uint64_t each = row.Weight(LogitOf(last.key));
+      kept = last.before_weight + ((limit - last.before_weight) / each + 1) * each;
+    }
+    if (slot.min_p > 0) kept = min(kept, row.SumAbove(static_cast<uint64_t>(ceil(slot.min_p * double{kUnits}))));
+    const uint64_t uniform = RandomBits(slot.seed, static_cast<uint64_t>(slot.count)) >> 11 << 11;
+    const uint64_t limit = __umul64hi(uniform, kept);
+    if (slot.top_k == 0 && slot.top_p >= 1 && slot.min_p <= 0) {
+      id = row.FindById(weight, limit);
+    } else {
+      const Found drawn = row.template Find<false>(limit);
+      const uint64_t each = row.Weight(LogitOf(drawn.key));
+      const auto is_tie = [&](float z) { return uint64_t{KeyOf(z) == drawn.key}; };
+      row.SumSegments(is_tie);
+      id = row.FindById(is_tie, (limit - drawn.before_weight) / each);
+    }
+  }
+  if (threadIdx.x != 0) return;
+  const double logprob = static_cast<double>(row.At(id)) - static_cast<double>(row.greatest()) -
+                         log(static_cast<double>(total) / double{kUnits});
+  ids[place.slot * max_new_tokens + slot.count] = id;
+  logprobs[place.slot * max_new_tokens + slot.count] = static_cast<float>(logprob);
+  Slot& next = slots[place.slot];
+  next.token = id;
+  next.position = place.position + 1;
+  next.count = slot.count + 1;
+  SlotEnd end = next.count >= slot.limit ? SlotEnd::kLength : SlotEnd::kNone;
+  for (int e = 0; e < end_id_count; ++e) {
+    if (end_ids[e] == id) end = SlotEnd::kStop;
+  }
+  next.end = end;
+}
+
+}  // namespace
+
+void Sample(Element type, const void* logits, int64_t sampled_rows, int64_t vocabulary, const int32_t* rows,
+            const Place* places, Slot* slots, const int32_t* end_ids, int32_t end_id_count, int32_t* ids,
+            float* logprobs, int64_t max_new_tokens, void* stream) {
+  const auto launch = [&](auto kernel, auto* typed) {
+    kernel<<<static_cast<unsigned>(sampled_rows), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
+        typed, static_cast<int>(vocabulary), rows, places, slots, end_ids, end_id_count, ids, logprobs, max_new_tokens);
+  };
+  if (type == Element::kBfloat16) {
+    launch(SampleKernel<__nv_bfloat16>, static_cast<const __nv_bfloat16*>(logits));
+  } else {
+    launch(SampleKernel<float>, static_cast<const float*>(logits));
+  }
+}
+
+}  // namespace kgrpo::policy

@@ -1,0 +1,306 @@
+// The kernels of generation on a GPU compute what their formulas say, at sizes that fit no tile, and a row's bits are
+// the same alone and among others. On the PTX interpreter, with its checks for races, bounds and unset memory.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "gpu_elements.h"
+
+namespace kgrpo::policy {
+namespace {
+
+class GenerationKernelsTest : public ::testing::TestWithParam<Element> {
+ protected:
+  void TearDown() override {
+    EXPECT_EQ(on_.gpu.TakeFindings(), "");
+    EXPECT_GT(on_.gpu.launches(), 0U);
+  }
+  Element type() const { return GetParam(); }
+  float epsilon() const { return type() == Element::kFloat32 ? 2e-6F : 1.0F / 128; }
+  std::vector<float> Normal(int64_t count, float scale = 1) {
+    return on_.Normal(type(), static_cast<size_t>(count), scale);
+  }
+  ElementArray OnGpu(const std::vector<float>& values) { return {on_.gpu, type(), values}; }
+  ElementArray OnGpu(int64_t count) { return {on_.gpu, type(), static_cast<size_t>(count)}; }
+
+  GenerationGpu on_;
+};
+
+float Silu(float x) {
+  return x / (1 + std::exp(-x));
+}
+
+struct ProductShape {
+  int64_t inputs, outputs;
+};
+
+// Rows from 1 to more than a wide tile, through every kernel; the first row is the same everywhere.
+TEST_P(GenerationKernelsTest, ProductsAreRightAndTheirBitsAreTheRowsOwn) {
+  for (const auto& [inputs, outputs] : {ProductShape{64, 48}, {136, 42}, {576, 70}, {1032, 16}}) {
+    const std::vector<float> weights = Normal(inputs * outputs), biases = Normal(outputs), rows = Normal(70 * inputs);
+    const ElementArray weight = OnGpu(weights), bias = OnGpu(biases);
+    std::vector<float> alone[3];
+    for (const int64_t count : {1, 7, 9, 30, 50, 70}) {
+      const ElementArray x = OnGpu(std::vector<float>(rows.begin(), rows.begin() + count * inputs));
+      const auto expected = [&](int64_t row, int64_t output) {
+        return std::inner_product(rows.begin() + row * inputs, rows.begin() + (row + 1) * inputs,
+                                  weights.begin() + output * inputs, 0.0);
+      };
+      const double scale = std::sqrt(static_cast<double>(inputs));
+      const auto check = [&](int mode, const std::vector<float>& found, int64_t width) {
+        std::vector<float> first(found.begin(), found.begin() + width);
+        if (alone[mode].empty()) alone[mode] = first;
+        EXPECT_EQ(alone[mode], first) << inputs << " " << outputs << " " << count;
+      };
+
+      const int64_t splits = on_.kernels.product_splits(inputs, outputs);
+      GpuArray<float> partial(on_.gpu, static_cast<size_t>(splits * count * outputs));
+      on_.kernels.product(type(), ProductMode::kPartial, x.data(), weight.data(), nullptr, count, inputs, outputs,
+                          partial.data(), nullptr);
+      ASSERT_TRUE(partial.AllWritten());
+      const std::vector<float> parts = partial.Read();
+      std::vector<float> sums(static_cast<size_t>(count * outputs));
+      for (size_t i = 0; i < parts.size(); ++i) sums[i % sums.size()] += parts[i];
+      for (int64_t i = 0; i < count * outputs; ++i) {
+        ASSERT_NEAR(sums[static_cast<size_t>(i)], expected(i / outputs, i % outputs), 1e-5 * scale) << i;
+      }
+      check(0, sums, outputs);
+
+      const ElementArray plain = OnGpu(count * outputs);
+      on_.kernels.product(type(), ProductMode::kPlain, x.data(), weight.data(), bias.data(), count, inputs, outputs,
+                          plain.data(), nullptr);
+      ASSERT_TRUE(plain.AllWritten());
+      const std::vector<float> values = plain.Read();
+      for (int64_t i = 0; i < count * outputs; ++i) {
+        const double value = expected(i / outputs, i % outputs) + biases[static_cast<size_t>(i % outputs)];
+        ASSERT_NEAR(values[static_cast<size_t>(i)], value, epsilon() * (scale + std::abs(value))) << i;
+      }
+      check(1, values, outputs);
+
+      const int64_t half = outputs / 2;
+      const ElementArray gated = OnGpu(count * half);
+      on_.kernels.product(type(), ProductMode::kSwiGlu, x.data(), weight.data(), bias.data(), count, inputs, outputs,
+                          gated.data(), nullptr);
+      ASSERT_TRUE(gated.AllWritten());
+      const std::vector<float> gates = gated.Read();
+      for (int64_t i = 0; i < count * half; ++i) {
+        const int64_t row = i / half, j = i % half;
+        const auto gate = static_cast<float>(expected(row, j)) + biases[static_cast<size_t>(j)];
+        const auto up = static_cast<float>(expected(row, half + j)) + biases[static_cast<size_t>(half + j)];
+        ASSERT_NEAR(gates[static_cast<size_t>(i)], Silu(gate) * up, 10 * epsilon() * scale * (1 + std::abs(up))) << i;
+      }
+      check(2, gates, half);
+    }
+  }
+}
+
+TEST_P(GenerationKernelsTest, EmbedTakesTokensOfRowsOrSlots) {
+  const int64_t hidden = 70, vocabulary = 11;
+  const std::vector<float> table = Normal(vocabulary * hidden);
+  const ElementArray embedding = OnGpu(table);
+  std::vector<Slot> slots(3);
+  slots[1].token = 4;
+  slots[1].position = 17;
+  slots[2].token = 5;
+  slots[2].end = SlotEnd::kStop;
+  const GpuArray<Slot> on_gpu(on_.gpu, slots);
+  const GpuArray<StepRow> rows(on_.gpu, {{0, 9, 3}, {1, -1, -1}, {2, -1, -1}, {-1, -1, -1}});
+  const ElementArray x = OnGpu(4 * hidden);
+  GpuArray<Place> places(on_.gpu, 4);
+  on_.kernels.embed(type(), rows.data(), on_gpu.data(), embedding.data(), 4, hidden, x.data(), places.data(), nullptr);
+  const std::vector<Place> found = places.Read();
+  EXPECT_EQ(found[0].position, 9);
+  EXPECT_EQ(found[1].position, 17);
+  EXPECT_EQ(found[1].slot, 1);
+  EXPECT_EQ(found[2].position, -1);
+  EXPECT_EQ(found[3].position, -1);
+  std::vector<float> expected(table.begin() + 3 * hidden, table.begin() + 5 * hidden);
+  expected.resize(static_cast<size_t>(4 * hidden));
+  EXPECT_EQ(x.Read(), expected);
+}
+
+TEST_P(GenerationKernelsTest, AddNormAddsInOrderAndNormalises) {
+  const int64_t rows = 5, hidden = 300, splits = 3;
+  const std::vector<float> before = Normal(rows * hidden), bias = Normal(hidden), weight = Normal(hidden);
+  std::vector<float> parts(static_cast<size_t>(splits * rows * hidden));
+  for (float& part : parts) part = std::normal_distribution<float>()(on_.random);
+  const ElementArray biases = OnGpu(bias), weights = OnGpu(weight);
+  const GpuArray<float> partial(on_.gpu, parts);
+  for (const std::vector<int32_t>& gather : {std::vector<int32_t>(), std::vector<int32_t>{4, 1}}) {
+    const ElementArray x = OnGpu(before);
+    const auto out_rows = gather.empty() ? rows : static_cast<int64_t>(gather.size());
+    const ElementArray y = OnGpu(out_rows * hidden);
+    const GpuArray<int32_t> gathered(on_.gpu, gather.empty() ? std::vector<int32_t>{0} : gather);
+    on_.kernels.add_norm(type(), partial.data(), splits, biases.data(), x.data(), weights.data(), 1e-6F, rows, hidden,
+                         gather.empty() ? nullptr : gathered.data(), out_rows, y.data(), nullptr);
+    const std::vector<float> sums = x.Read(), normed = y.Read();
+    for (int64_t out = 0; out < out_rows; ++out) {
+      const int64_t row = gather.empty() ? out : gather[static_cast<size_t>(out)];
+      double squares = 0;
+      for (int64_t i = 0; i < hidden; ++i) {
+        const auto at = static_cast<size_t>(row * hidden + i);
+        float sum = parts[at];
+        for (int64_t s = 1; s < splits; ++s) sum += parts[at + static_cast<size_t>(s * rows * hidden)];
+        const float value = RoundTo(type(), RoundTo(type(), before[at] + sum) + bias[static_cast<size_t>(i)]);
+        ASSERT_EQ(sums[at], value);
+        squares += static_cast<double>(value) * value;
+      }
+      const double r = 1 / std::sqrt(squares / static_cast<double>(hidden) + 1e-6);
+      for (int64_t i = 0; i < hidden; ++i) {
+        const double value = sums[static_cast<size_t>(row * hidden + i)] * r * weight[static_cast<size_t>(i)];
+        ASSERT_NEAR(normed[static_cast<size_t>(out * hidden + i)], value, 2 * epsilon() * (0.01 + std::abs(value)));
+      }
+    }
+  }
+}
+
+struct HeadCase {
+  int32_t heads, kv_heads, size;
+  bool norms;
+};
+
+// Rows of several slots, one of them with a long context, and one in vain: q, k, v and the attention over what the
+// cache then holds, against the formulas; and each row alone.
+TEST_P(GenerationKernelsTest, AttentionOverRaggedPagedPositions) {
+  for (const HeadCase& c :
+       {HeadCase{14, 2, 64, false}, {3, 3, 64, true}, {8, 4, 128, true}, {9, 3, 64, false}, {8, 1, 128, false}}) {
+    const HeadShape shape = {c.heads, c.kv_heads, c.size};
+    const int64_t width = (c.heads + 2 * c.kv_heads) * c.size, size = c.size, half = size / 2,
+                  each = c.heads / c.kv_heads;
+    const std::vector<Place> places = {{0, 0}, {1, 15}, {2, -1}, {3, 300}, {1, 16}, {0, 1}};
+    const auto rows = static_cast<int64_t>(places.size());
+    constexpr int64_t kPagesASlot = 20, kSlots = 4, kPositions = 301;
+    std::vector<int32_t> pages(kSlots * kPagesASlot);
+    std::iota(pages.begin(), pages.end(), 0);
+    std::ranges::shuffle(pages, on_.random);
+
+    const int64_t cache_size = kSlots * kPagesASlot * c.kv_heads * kPageSize * size;
+    std::vector<float> keys = Normal(cache_size), values = Normal(cache_size);
+    const ElementArray key_cache = OnGpu(keys), value_cache = OnGpu(values);
+    const GpuArray<int32_t> page_table(on_.gpu, pages);
+    const LayerCache cache = {key_cache.data(), value_cache.data(), page_table.data(), kPagesASlot};
+
+    std::vector<float> parts(static_cast<size_t>(2 * rows * width));
+    for (float& part : parts) part = std::normal_distribution<float>()(on_.random);
+    const std::vector<float> bias = Normal(width), query_norm = Normal(size), key_norm = Normal(size);
+    std::vector<float> cos(static_cast<size_t>(kPositions * size)), sin(static_cast<size_t>(kPositions * half));
+    for (int64_t p = 0; p < kPositions; ++p) {
+      for (int64_t i = 0; i < half; ++i) {
+        const float angle = static_cast<float>(p) * std::pow(1e4F, -static_cast<float>(i) / static_cast<float>(half));
+        cos[static_cast<size_t>(p * size + i)] = cos[static_cast<size_t>(p * size + half + i)] =
+            RoundTo(type(), std::cos(angle));
+        sin[static_cast<size_t>(p * half + i)] = RoundTo(type(), std::sin(angle));
+      }
+    }
+    const ElementArray biases = OnGpu(bias), query_norms = OnGpu(query_norm), key_norms = OnGpu(key_norm),
+                       cosines = OnGpu(cos), sines = OnGpu(sin);
+
+    const auto run = [&](const std::vector<int64_t>& which) {
+      std::vector<Place> chosen;
+      std::vector<float> chosen_parts;
+      for (int64_t split = 0; split < 2; ++split) {
+        for (const int64_t row : which) {
+          const auto begin = parts.begin() + (split * rows + row) * width;
+          chosen_parts.insert(chosen_parts.end(), begin, begin + width);
+        }
+      }
+      for (const int64_t row : which) chosen.push_back(places[static_cast<size_t>(row)]);
+      const auto count = static_cast<int64_t>(which.size());
+      const GpuArray<Place> on_gpu(on_.gpu, chosen);
+      const GpuArray<float> partial(on_.gpu, chosen_parts);
+      const ElementArray query = OnGpu(count * c.heads * size), y = OnGpu(count * c.heads * size);
+      on_.kernels.finish_query_key_value(type(), partial.data(), 2, biases.data(),
+                                         c.norms ? query_norms.data() : nullptr, c.norms ? key_norms.data() : nullptr,
+                                         1e-6F, cosines.data(), sines.data(), on_gpu.data(), count, shape, cache,
+                                         query.data(), nullptr);
+      constexpr int64_t kSplits = kPositions / kAttentionSplit + 1;
+      const auto sums_count = static_cast<size_t>(count * c.heads * kSplits);
+      GpuArray<float> sums(on_.gpu, sums_count * static_cast<size_t>(size)), bounds(on_.gpu, sums_count * 2);
+      on_.kernels.attention(type(), query.data(), cache, on_gpu.data(), count, shape, kSplits, sums.data(),
+                            bounds.data(), y.data(), nullptr);
+      EXPECT_TRUE(y.AllWritten());
+      return y.Read();
+    };
+    const std::vector<float> found = run({0, 1, 2, 3, 4, 5});
+    const std::vector<float> keys_after = key_cache.Read(), values_after = value_cache.Read();
+
+    // What a head of a row is after bias, norm and rotation.
+    const auto head_of = [&](int64_t row, int64_t head, const std::vector<float>* norm, bool rotate) {
+      std::vector<double> x(static_cast<size_t>(size));
+      double squares = 0;
+      for (int64_t i = 0; i < size; ++i) {
+        const auto at = static_cast<size_t>(row * width + head * size + i);
+        x[static_cast<size_t>(i)] =
+            parts[at] + parts[at + static_cast<size_t>(rows * width)] + bias[static_cast<size_t>(head * size + i)];
+        squares += x[static_cast<size_t>(i)] * x[static_cast<size_t>(i)];
+      }
+      if (norm != nullptr) {
+        for (size_t i = 0; i < x.size(); ++i)
+          x[i] *= (*norm)[i] / std::sqrt(squares / static_cast<double>(size) + 1e-6);
+      }
+      if (!rotate) return x;
+      std::vector<double> y = x;
+      const int64_t p = places[static_cast<size_t>(row)].position;
+      for (int64_t i = 0; i < half; ++i) {
+        const auto a = static_cast<size_t>(i), b = static_cast<size_t>(half + i);
+        const double cosine = cos[static_cast<size_t>(p * size + i)], sine = sin[static_cast<size_t>(p * half + i)];
+        y[a] = x[a] * cosine - x[b] * sine;
+        y[b] = x[b] * cosine + x[a] * sine;
+      }
+      return y;
+    };
+    const auto place_in_cache = [&](const Place& place, int64_t kv_head, int64_t position) {
+      const int64_t page = pages[static_cast<size_t>(place.slot * kPagesASlot + position / kPageSize)];
+      return ((page * c.kv_heads + kv_head) * kPageSize + position % kPageSize) * size;
+    };
+    for (int64_t row = 0; row < rows; ++row) {
+      const Place place = places[static_cast<size_t>(row)];
+      for (int64_t head = 0; head < c.heads; ++head) {
+        const auto begin = found.begin() + (row * c.heads + head) * size;
+        if (place.position < 0) {
+          ASSERT_TRUE(std::all_of(begin, begin + size, [](float value) { return value == 0; }));
+          continue;
+        }
+        const int64_t kv_head = head / each;
+        if (head % each == 0) {
+          const auto key = head_of(row, c.heads + kv_head, c.norms ? &key_norm : nullptr, true);
+          const auto value = head_of(row, c.heads + c.kv_heads + kv_head, nullptr, false);
+          const auto at = static_cast<size_t>(place_in_cache(place, kv_head, place.position));
+          for (size_t i = 0; i < key.size(); ++i) {
+            ASSERT_NEAR(keys_after[at + i], key[i], 3 * epsilon() * (1 + std::abs(key[i])));
+            ASSERT_NEAR(values_after[at + i], value[i], 2 * epsilon() * (0.1 + std::abs(value[i])));
+          }
+        }
+        const auto query = head_of(row, head, c.norms ? &query_norm : nullptr, true);
+        std::vector<double> weights, out(static_cast<size_t>(size));
+        double greatest = -INFINITY, total = 0;
+        for (int64_t p = 0; p <= place.position; ++p) {
+          const auto at = static_cast<size_t>(place_in_cache(place, kv_head, p));
+          double score = 0;
+          for (size_t i = 0; i < query.size(); ++i) score += query[i] * static_cast<double>(keys_after[at + i]);
+          weights.push_back(score / std::sqrt(static_cast<double>(size)));
+          greatest = std::max(greatest, weights.back());
+        }
+        for (double& weight : weights) total += weight = std::exp(weight - greatest);
+        for (int64_t p = 0; p <= place.position; ++p) {
+          const auto at = static_cast<size_t>(place_in_cache(place, kv_head, p));
+          for (size_t i = 0; i < out.size(); ++i)
+            out[i] += weights[static_cast<size_t>(p)] / total * static_cast<double>(values_after[at + i]);
+        }
+        for (size_t i = 0; i < out.size(); ++i) {
+          ASSERT_NEAR(begin[static_cast<ptrdiff_t>(i)], out[i], type() == Element::kFloat32 ? 2e-5 : 0.05)
+              << row << " " << head << " " << i;
+        }
+      }
+      const std::vector<float> alone = run({row});
+      ASSERT_TRUE(std::equal(alone.begin(), alone.end(), found.begin() + row * c.heads * size)) << row;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GenerationKernelsTest, ::testing::Values(Element::kFloat32, Element::kBfloat16),
+                         [](const auto& info) { return NameOf(info.param); });
+
+}  // namespace
+}  // namespace kgrpo::policy

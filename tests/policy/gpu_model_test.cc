@@ -1,0 +1,197 @@
+// The engine as a whole, on the PTX interpreter: model, cache, graphs and scheduler give in float32 the tokens and
+// log-probabilities that the CPU path gives, and in both dtypes bits that no other request changes.
+#include "policy_qwen/gpu_generation/gpu_model.h"
+
+#include <gtest/gtest.h>
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "gpu_elements.h"
+#include "policy_qwen/gpu_generation/generation_engine.h"
+#include "policy_qwen/model/generator.h"
+#include "policy_qwen/model/random.h"
+#include "policy_qwen/model/tensors.h"
+
+namespace kgrpo::policy {
+namespace {
+
+InterpretedGpu* g_gpu = nullptr;
+
+// gpu_runtime.h over the interpreter's memory.
+const GpuRuntime kRuntime = {
+    .struct_size = sizeof(GpuRuntime),
+    .use_device = [](int32_t) -> const char* { return nullptr; },
+    .free_bytes = [](uint64_t* bytes) -> const char* {
+      *bytes = 3 << 20;
+      return nullptr;
+    },
+    .allocate = [](uint64_t bytes, void** memory) -> const char* {
+      if (bytes > uint64_t{1} << 32) return "out of memory";
+      *memory = reinterpret_cast<void*>(g_gpu->memory().Allocate(bytes, "engine"));
+      return nullptr;
+    },
+    .release = [](void* memory) { g_gpu->memory().Free(reinterpret_cast<simt::DeviceAddress>(memory)); },
+    .create_stream = [](void**) -> const char* { return nullptr; },
+    .destroy_stream = [](void*) {},
+    .upload = [](void* to, const void* from, uint64_t bytes, void*) -> const char* {
+      g_gpu->memory().Write(reinterpret_cast<simt::DeviceAddress>(to), from, bytes);
+      return nullptr;
+    },
+    .download = [](void* to, const void* from, uint64_t bytes, void*) -> const char* {
+      g_gpu->memory().Read(reinterpret_cast<simt::DeviceAddress>(from), to, bytes);
+      return nullptr;
+    },
+    .wait = [](void*) -> const char* { return nullptr; },
+    .begin_graph = [](void*) -> const char* {
+      g_gpu->BeginGraph();
+      return nullptr;
+    },
+    .end_graph = [](void*, void** graph) -> const char* {
+      *graph = new InterpretedGpu::Graph(g_gpu->EndGraph());
+      return nullptr;
+    },
+    .launch_graph = [](void* graph, void*) -> const char* {
+      for (const auto& launch : *static_cast<InterpretedGpu::Graph*>(graph)) launch();
+      return nullptr;
+    },
+    .destroy_graph = [](void* graph) { delete static_cast<InterpretedGpu::Graph*>(graph); },
+};
+
+ModelConfig SmallModel(Architecture architecture, int64_t head_size) {
+  ModelConfig config;
+  config.architecture = architecture;
+  config.vocabulary_size = 301;
+  config.hidden_size = 72;
+  config.intermediate_size = 88;
+  config.layer_count = 2;
+  config.head_count = 3;
+  config.kv_head_count = 1;
+  config.head_size = head_size;
+  config.context_length = 200;
+  config.initializer_range = 0.2;
+  config.tied_head = architecture != Architecture::kLlama;
+  config.query_key_norm = architecture == Architecture::kQwen3;
+  config.attention_input_bias = architecture == Architecture::kQwen2;
+  config.end_ids = {5, 77};
+  return config;
+}
+
+class GpuModelTest : public ::testing::Test {
+ protected:
+  void Make(const ModelConfig& config, Element type) {
+    config_ = config;
+    const at::ScalarType dtype = type == Element::kBfloat16 ? at::kBFloat16 : at::kFloat;
+    parameters_ = ParameterSet(config_, dtype, at::kCPU);
+    InitializeParameters(config_, 3, parameters_);
+    for (size_t i = 0; i < parameters_.specs().size(); ++i) {
+      // Norms and biases that are none would hide mistakes.
+      const at::Tensor tensor = parameters_.Get(i);
+      if (parameters_.specs()[i].is_matrix) continue;
+      for (int64_t j = 0; j < tensor.numel(); ++j) {
+        tensor[j] += 0.3 * RandomNormal(i, static_cast<uint64_t>(j));
+      }
+    }
+    rotary_ = std::make_unique<RotaryTable>(config_, dtype, at::kCPU);
+    g_gpu = &on_.gpu;
+    std::vector<int64_t> positions(static_cast<size_t>(config_.context_length));
+    for (size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<int64_t>(i);
+    weights_ = PlacesOf(parameters_.weights(), rotary_->At(IndexTensor(positions, at::kCPU), config_.context_length),
+                        [&](const at::Tensor& tensor) {
+                          const at::Tensor compact = tensor.contiguous();
+                          const auto address = on_.gpu.memory().Allocate(compact.nbytes(), "weight");
+                          on_.gpu.memory().Write(address, compact.const_data_ptr(), compact.nbytes());
+                          return reinterpret_cast<const void*>(address);
+                        });
+    type_ = type;
+  }
+  void TearDown() override { EXPECT_EQ(on_.gpu.TakeFindings(), ""); }
+
+  std::vector<Completion> Run(const std::vector<GenerationRequest>& requests, const SamplingOptions& options,
+                              const SchedulerLimits& limits) {
+    GpuModel model(config_, type_, weights_, limits, on_.kernels, kRuntime);
+    GenerationScheduler scheduler(model, limits);
+    std::vector<Completion> completions(requests.size());
+    for (size_t i = 0; i < requests.size(); ++i) scheduler.Submit(i, requests[i], options);
+    while (!scheduler.idle()) {
+      scheduler.Turn([&](const Completion& completion) { completions[completion.request] = completion; });
+    }
+    return completions;
+  }
+
+  std::vector<GenerationRequest> Requests(size_t count) {
+    std::vector<GenerationRequest> requests(count);
+    for (size_t i = 0; i < count; ++i) {
+      std::vector<int32_t> prompt(1 + on_.random() % 40);
+      for (int32_t& id : prompt) id = static_cast<int32_t>(on_.random() % 301);
+      if (i == 1) prompt.resize(140, 9);  // two splits of attention
+      if (i % 3 == 2) prompt = requests[i - 1].prompt;
+      requests[i] = {prompt, i + 11};
+    }
+    return requests;
+  }
+
+  GenerationGpu on_;
+  ModelConfig config_;
+  ParameterSet parameters_;
+  std::unique_ptr<RotaryTable> rotary_;
+  GpuWeights weights_;
+  Element type_ = Element::kFloat32;
+};
+
+TEST_F(GpuModelTest, GivesTheTokensOfTheCpuPath) {
+  for (const auto& [architecture, head_size] :
+       {std::pair{Architecture::kQwen2, 64}, {Architecture::kQwen3, 128}, {Architecture::kLlama, 64}}) {
+    Make(SmallModel(architecture, head_size), Element::kFloat32);
+    const std::vector<GenerationRequest> requests = Requests(4);
+    for (const SamplingOptions& options : {SamplingOptions{8, 0.0, 0, 1.0, 0.0}, SamplingOptions{8, 1.0, 0, 1.0, 0.0},
+                                           SamplingOptions{8, 0.8, 20, 0.9, 0.01}}) {
+      std::vector<Completion> expected(requests.size());
+      Generate(
+          config_, parameters_.weights(), *rotary_, {}, requests, options,
+          [&](const Completion& completion) { expected[completion.request] = completion; }, [] { return false; });
+      const auto found = Run(requests, options, {.slots = 3, .pages = 40, .context_length = 200, .rows_a_read = 50});
+      for (size_t i = 0; i < requests.size(); ++i) {
+        ASSERT_EQ(found[i].ids, expected[i].ids) << i;
+        EXPECT_EQ(found[i].ended, expected[i].ended);
+        for (size_t j = 0; j < found[i].ids.size(); ++j)
+          ASSERT_NEAR(found[i].logprobs[j], expected[i].logprobs[j], 1e-4);
+      }
+    }
+  }
+}
+
+TEST_F(GpuModelTest, BitsAreTheRequestsOwn) {
+  for (const Element type : {Element::kFloat32, Element::kBfloat16}) {
+    Make(SmallModel(Architecture::kQwen2, 64), type);
+    const std::vector<GenerationRequest> requests = Requests(10);
+    const SamplingOptions options = {6, 1.0, 0, 0.95, 0.0};
+    // Chunks that fill the wide product, and those that don't; all at once and one after the other.
+    const auto together =
+        Run(requests, options, {.slots = 10, .pages = 130, .context_length = 200, .rows_a_read = 100});
+    const auto apart = Run(requests, options, {.slots = 1, .pages = 13, .context_length = 200, .rows_a_read = 9});
+    for (size_t i = 0; i < requests.size(); ++i) {
+      EXPECT_EQ(together[i].ids, apart[i].ids) << i;
+      EXPECT_EQ(together[i].logprobs, apart[i].logprobs) << i;
+    }
+  }
+}
+
+TEST_F(GpuModelTest, TooLittleMemoryIsNamed) {
+  Make(SmallModel(Architecture::kQwen2, 64), Element::kFloat32);
+  try {
+    const GpuModel model(config_, type_, weights_, {.slots = 1, .pages = 1 << 30, .context_length = 200}, on_.kernels,
+                         kRuntime);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("for the cache's keys, and 3 MiB of the GPU's memory are free"),
+              std::string::npos)
+        << error.what();
+  }
+  config_.head_size = 96;
+  EXPECT_THROW(GpuModel::CheckShape(config_), Error);
+}
+
+}  // namespace
+}  // namespace kgrpo::policy
