@@ -65,11 +65,13 @@ void Console::Clear() {
 }
 
 void Console::Finish() {
+  if (also_ != nullptr) also_->Finish();
   if (std::exchange(moving_, false)) out_ << '\n';
   out_.flush();
 }
 
 void Console::Header(const std::string& title, const std::vector<std::pair<std::string, std::string>>& lines) {
+  if (also_ != nullptr) also_->Header(title, lines);
   Clear();
   out_ << PrintableText(title) << '\n';
   size_t width = 0;
@@ -86,6 +88,7 @@ void Console::Header(const std::string& title, const std::vector<std::pair<std::
 }
 
 void Console::Step(const StepLine& line) {
+  if (also_ != nullptr) also_->Step(line);
   if (first_step_ == 0) first_step_ = line.step;
   const std::string text = StepText(line, !terminal_);
   if (!terminal_) {
@@ -106,12 +109,14 @@ void Console::Step(const StepLine& line) {
 }
 
 void Console::Note(const std::string& text) {
+  if (also_ != nullptr) also_->Note(text);
   Clear();
   out_ << PrintableText(text) << '\n' << std::flush;
 }
 
 void Console::Table(const std::string& title, const std::vector<std::string>& columns,
                     const std::vector<std::vector<std::string>>& rows) {
+  if (also_ != nullptr) also_->Table(title, columns, rows);
   Clear();
   std::vector<size_t> widths(columns.size());
   std::vector<bool> numbers(columns.size(), true);  // a column of nothing else is aligned to the right

@@ -41,6 +41,9 @@ class Console {
   // `terminal`: `out` is one, `columns` wide.
   Console(std::ostream& out, bool terminal, size_t columns = 80);
 
+  // Another console that shows all of this too: the run's log. Outlives this one; null for none.
+  void AlsoTo(Console* other) { also_ = other; }
+
   // Named lines about what is in force: {"evaluator", "..."}; texts of several lines are indented.
   void Header(const std::string& title, const std::vector<std::pair<std::string, std::string>>& lines);
   void Step(const StepLine& line);
@@ -56,6 +59,7 @@ class Console {
   void Clear();
 
   std::ostream& out_;
+  Console* also_ = nullptr;
   bool terminal_;
   size_t columns_;
   bool moving_ = false;  // the last thing written is the moving line

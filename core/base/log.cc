@@ -1,8 +1,10 @@
 #include "base/log.h"
 
+#include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <memory>
 
 namespace kgrpo {
@@ -17,15 +19,28 @@ spdlog::level::level_enum SpdlogLevel(LogLevel level) {
 
 }  // namespace
 
+// The logger lets through what any of its sinks wants; each sink has its own least level, the first the terminal's.
 void InitLog(LogLevel least) {
-  auto logger = std::make_shared<spdlog::logger>("kgrpo", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
-  logger->set_level(SpdlogLevel(least));
-  logger->set_pattern("%^%l:%$ %v");
+  auto terminal = std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
+  terminal->set_pattern("%^%l:%$ %v");
+  auto logger = std::make_shared<spdlog::logger>("kgrpo", std::move(terminal));
   spdlog::set_default_logger(std::move(logger));
+  SetLogLevel(least);
+}
+
+void AlsoLogTo(std::ostream& stream) {
+  auto file = std::make_shared<spdlog::sinks::ostream_sink_mt>(stream, /*force_flush=*/true);
+  file->set_pattern("%Y-%m-%d %H:%M:%S %l: %v");
+  file->set_level(spdlog::level::info);
+  spdlog::logger& logger = *spdlog::default_logger();
+  logger.sinks().push_back(std::move(file));
+  logger.set_level(std::min(logger.level(), spdlog::level::info));
 }
 
 void SetLogLevel(LogLevel least) {
-  spdlog::default_logger()->set_level(SpdlogLevel(least));
+  spdlog::logger& logger = *spdlog::default_logger();
+  logger.sinks().front()->set_level(SpdlogLevel(least));
+  logger.set_level(logger.sinks().size() > 1 ? std::min(SpdlogLevel(least), spdlog::level::info) : SpdlogLevel(least));
 }
 
 std::string PrintableText(std::string_view text) {

@@ -2,6 +2,7 @@
 #ifndef KGRPO_BASE_LOG_H
 #define KGRPO_BASE_LOG_H
 
+#include <ostream>
 #include <string>
 #include <string_view>
 
@@ -12,6 +13,10 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError };
 // Log lines go to standard error ("info: text"; with colour on a terminal), so that standard output holds results
 // alone.
 void InitLog(LogLevel least);
+
+// From here on log lines go to `stream` too, with the time of day, down to kInfo whatever InitLog was told. `stream`
+// outlives the process's logging, and is written under a lock of the logger's own.
+void AlsoLogTo(std::ostream& stream);
 
 // Changes what InitLog was told. [any thread]
 void SetLogLevel(LogLevel least);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/command.h"
+#include "cli/experiment.h"
 #include "cli/parallel.h"
 #include "cli/session.h"
 #include "config/diagnostic.h"
@@ -23,6 +24,7 @@ struct CheckOptionsGiven {
   bool resolve = false;
   bool json = false;
   bool file_only = false;
+  std::string variant;
 };
 
 // What a check found.
@@ -83,11 +85,37 @@ void LookAtContext(const PipelineConfig& config, const PipelineParts& parts,
   }
 }
 
+// Of a file that describes several runs, each is loaded; one, given.variant or the first, is then checked as a whole.
+void LookAtExperiment(Session& session, const CheckOptionsGiven& given, LoadRequest* request, Findings* findings) {
+  try {
+    const std::optional<std::vector<ExperimentRun>> runs = ReadExperiment(*request);
+    if (!runs) return;
+    RequireVariant(*runs, given.variant);
+    request->of_experiment = true;
+    const std::vector<PlannedRun> planned = PlanExperiment(session, *request, *runs);
+    std::string names;
+    const PlannedRun* chosen = nullptr;
+    for (const PlannedRun& run : planned) {
+      names += (names.empty() ? "" : ", ") + run.run.folder;
+      if (chosen == nullptr && (given.variant.empty() || run.run.variant == given.variant)) chosen = &run;
+    }
+    findings->notes.push_back(std::to_string(planned.size()) + " runs: " + names +
+                              "; looked at here: " + chosen->run.folder);
+    request->settings.insert(request->settings.end(), chosen->run.settings.begin(), chosen->run.settings.end());
+    request->settings.push_back("output_dir=" + nlohmann::json(chosen->config.output_dir).dump());
+  } catch (const ConfigError& error) {
+    findings->mistakes = error.diagnostics();
+    findings->exit_code = kBadInput;
+  }
+}
+
 Findings Check(Session& session, const CheckOptionsGiven& given) {
   Findings findings;
   LoadRequest request;
   request.file = given.file;
   request.settings = given.settings;
+  LookAtExperiment(session, given, &request, &findings);
+  if (!findings.mistakes.empty()) return findings;
   std::optional<PipelineConfig> evaluator_alone;
   try {
     findings.config = session.Load(request);
@@ -206,6 +234,7 @@ void AddCheckCommand(CLI::App& app, const Globals& globals, Action* action) {
   command->add_flag("--resolve", given->resolve,
                     "Print the file with `extends` and --set applied and every default filled in");
   command->add_flag("--file-only", given->file_only, "Check the file and its options; load no model, open no problem");
+  command->add_option("--variant", given->variant, "Of a file with variants: look at this one")->type_name("NAME");
   command->add_flag("--json", given->json, "Print what was found as JSON");
   command->footer("Example:\n  kgrpo-host check configs/seed.yaml --resolve");
   command->callback([=, &globals] {

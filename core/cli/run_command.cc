@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "base/faults.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/experiment.h"
 #include "cli/session.h"
 #include "config/changes.h"
 #include "loop/run.h"
@@ -20,6 +22,30 @@
 
 namespace kgrpo::cli {
 namespace {
+
+// What a person sees of a run, and the same in the folder's run.log, to which log lines go as well. One a process.
+class RunConsole {
+ public:
+  RunConsole(const RunFolder& folder, bool quiet) : quiet_(quiet) {
+    static std::ofstream log_lines;  // the logger may write to it until the process ends
+    for (std::ofstream* file : {&log_lines, &shown_}) {
+      file->open(folder.path() / "run.log", std::ios::app);
+      if (!*file) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot write " + (folder.path() / "run.log").string());
+    }
+    AlsoLogTo(log_lines);
+    terminal_.AlsoTo(&log_);
+  }
+  RunConsole(const RunConsole&) = delete;
+  RunConsole& operator=(const RunConsole&) = delete;
+
+  Console* get() { return quiet_ ? &log_ : &terminal_; }
+
+ private:
+  bool quiet_;
+  std::ofstream shown_;  // another than the logger's: the two are written by different threads
+  Console log_{shown_, /*terminal=*/false};
+  Console terminal_ = StandardConsole();
+};
 
 int Report(const RunOutcome& outcome) {
   if (SecondsToDeadline() == 0) std::fprintf(stderr, "the time limit is reached\n");
@@ -51,13 +77,35 @@ int Run(const Globals& globals, const std::string& file, const std::vector<std::
   const RunFolder folder =
       RunFolder::Create(config.output_dir, config.resolved_yaml, overwrite, claim ? &*claim : nullptr);
   NoteResumableRun(folder.path().string());
-  Console console = StandardConsole();
-  options.console = globals.quiet ? nullptr : &console;
+  RunConsole console(folder, globals.quiet);
+  options.console = console.get();
   options.overrides = settings;
   return Report(kgrpo::Run(config, parts, problems, folder, options));
 }
 
-int Resume(const Globals& globals, const std::string& directory, const std::vector<std::string>& settings) {
+// One run, or all those that the file describes.
+int RunFile(const Globals& globals, const std::string& file, const std::vector<std::string>& settings,
+            const ExperimentOptions& options) {
+  LoadRequest request;
+  request.file = file;
+  request.settings = settings;
+  const std::optional<std::vector<ExperimentRun>> runs = ReadExperiment(request);
+  if (!runs) {
+    if (!options.variant.empty()) throw Error(KGRPO_ERROR_INVALID, "--variant: " + file + " has no variants");
+    return Run(globals, file, settings, options.overwrite);
+  }
+  request.of_experiment = true;
+  std::vector<PlannedRun> planned;
+  {
+    Session session(globals);
+    planned = PlanExperiment(session, request, *runs);
+  }
+  RequireVariant(*runs, options.variant);
+  return RunExperiment(globals, planned, options);
+}
+
+int Resume(const Globals& globals, const std::string& directory, const std::vector<std::string>& settings,
+           std::optional<uint64_t> from_step) {
   CheckResumeSettings(settings);
   Session session(globals);
   const RunFolder folder = RunFolder::Open(directory);
@@ -73,11 +121,12 @@ int Resume(const Globals& globals, const std::string& directory, const std::vect
   PipelineParts parts = session.MakeParts(config, request.roles, /*identify=*/true);
   RunProblems problems(config, parts);
   NoteResumableRun(folder.path().string());
-  Console console = StandardConsole();
+  RunConsole console(folder, globals.quiet);
   RunOptions options;
   options.resume = true;
+  options.from_step = from_step;
   options.overrides = settings;  // resolved.yaml takes them up once the run goes on
-  options.console = globals.quiet ? nullptr : &console;
+  options.console = console.get();
   return Report(kgrpo::Run(config, parts, problems, folder, options));
 }
 
@@ -98,19 +147,27 @@ void AddRunCommand(CLI::App& app, const Globals& globals, Action* action) {
   struct Options {
     std::string file;
     std::vector<std::string> settings;
-    bool overwrite = false;
+    ExperimentOptions experiment;
   };
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("run", "Train as a pipeline file says");
   command->add_option("FILE", options->file, "The pipeline file")->required();
   AddSetOption(command, &options->settings, "Changes one key of the file: --set loop.max_steps=5");
-  command->add_flag("--overwrite", options->overwrite, "Delete the run that is in output_dir");
+  command->add_flag("--overwrite", options->experiment.overwrite, "Delete the run that is in output_dir");
+  command->add_option("--variant", options->experiment.variant, "Of a file with variants: run only this one")
+      ->type_name("NAME");
+  command
+      ->add_option("--jobs", options->experiment.jobs,
+                   "Of a file with variants or seeds: so many runs at a time, each logging to its folder's run.log")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
   AddTimeLimit(*command);
   command->footer(
       "Example:\n  kgrpo-host configs/quickstart.yaml --set output_dir=runs/first\n"
-      "  (the same as: kgrpo-host run configs/quickstart.yaml --set output_dir=runs/first)");
+      "  (the same as: kgrpo-host run configs/quickstart.yaml --set output_dir=runs/first)\n"
+      "  kgrpo-host ab.yaml --jobs 2                  every variant and seed of the file; again: what is unfinished");
   command->callback([=, &globals] {
-    *action = [=, &globals] { return Run(globals, options->file, options->settings, options->overwrite); };
+    *action = [=, &globals] { return RunFile(globals, options->file, options->settings, options->experiment); };
   });
 }
 
@@ -118,19 +175,26 @@ void AddResumeCommand(CLI::App& app, const Globals& globals, Action* action) {
   struct Options {
     std::string directory;
     std::vector<std::string> settings;
+    std::optional<uint64_t> from_step;
   };
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("resume", "Go on with a run that was stopped or killed");
   command->add_option("RUN", options->directory, "The run's folder")->required();
   AddSetOption(command, &options->settings,
                "Changes one key from here on: of coder.options, checkpoint, observers, or loop.workers");
+  command
+      ->add_option("--from-step", options->from_step,
+                   "Go on after this step's checkpoint, not the last whole one; later ones are set aside")
+      ->type_name("N");
   AddTimeLimit(*command);
   command->footer(
       "Examples:\n"
       "  kgrpo-host resume runs/quickstart --time-limit 3.5h\n"
+      "  kgrpo-host resume runs/quickstart --from-step 120\n"
       "  kgrpo-host resume runs/seed --set coder.options.max_cost=80");
-  command->callback(
-      [=, &globals] { *action = [=, &globals] { return Resume(globals, options->directory, options->settings); }; });
+  command->callback([=, &globals] {
+    *action = [=, &globals] { return Resume(globals, options->directory, options->settings, options->from_step); };
+  });
 }
 
 }  // namespace kgrpo::cli

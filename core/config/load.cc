@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "config/experiment.h"
 #include "config/merge.h"
 #include "config/node.h"
 #include "config/pipeline_schema.h"
@@ -15,6 +16,8 @@
 
 namespace kgrpo {
 namespace {
+
+constexpr const char* kUnknownKey = "unknown key";  // schema.cc's words
 
 const Position kDefault{"default", 0, 0, 0};
 
@@ -33,6 +36,7 @@ class Loader {
     if (files.empty()) Finish();  // nothing was read: complaints about missing keys would only hide why
     FillObservers();
     ApplySettings(request_.settings, &root_, &diagnostics_);
+    LeaveOutExperiment();
     for (const Diagnostic& diagnostic : diagnostics_) unreadable_.insert(diagnostic.path);
     unreadable_count_ = diagnostics_.size();
     const bool readable = std::none_of(diagnostics_.begin(), diagnostics_.end(), [](const Diagnostic& d) {
@@ -72,6 +76,19 @@ class Loader {
         diagnostics_.end());
     SortDiagnostics(&diagnostics_);
     throw ConfigError(std::move(diagnostics_));
+  }
+
+  void LeaveOutExperiment() {
+    for (const char* key : kExperimentKeys) {
+      const Node::Member* member = root_.Find(key);
+      if (member == nullptr) continue;
+      if (!request_.of_experiment) {
+        Report(member->at, key,
+               "this file describes several runs, and this command takes one: give the resolved.yaml in the folder of one of "
+               "them");
+      }
+      root_.Erase(key);
+    }
   }
 
   // The default list is there before the settings are applied: they can change its items.
@@ -125,6 +142,7 @@ class Loader {
     } catch (const Error& error) {
       return Report(plugin->at, path + ".plugin", error.what());
     }
+    SuggestOptions(schema, path + ".options");
     if (options == nullptr || !options->value.IsMapping()) return;
     // Options that nobody wrote are judged at the plugin's name.
     if (options->value.at.line == 0 && options->value.at.file == "default") options->value.at = plugin->at;
@@ -135,6 +153,22 @@ class Loader {
     } catch (const Error& error) {
       Report(plugin->at, path + ".plugin",
              "the options schema that the plugin publishes is broken: " + std::string(error.what()));
+    }
+  }
+
+  // An unknown key elsewhere that is an option of this plugin was probably meant to be that.
+  void SuggestOptions(const Schema& schema, const std::string& options_path) {
+    if (!schema.is_object() || !schema.contains("properties")) return;
+    for (Diagnostic& diagnostic : diagnostics_) {
+      const std::string key = diagnostic.path.substr(diagnostic.path.rfind('.') + 1);
+      const bool unplaced = unplaced_keys_.contains(diagnostic.path);
+      if (!diagnostic.message.starts_with(kUnknownKey) || (!diagnostic.suggestion.empty() && !unplaced) ||
+          diagnostic.path.starts_with(options_path) || !schema["properties"].contains(key)) {
+        continue;
+      }
+      unplaced_keys_.insert(diagnostic.path);
+      diagnostic.message = kUnknownKey;
+      diagnostic.suggestion += (diagnostic.suggestion.empty() ? "" : "\" or \"") + options_path + "." + key;
     }
   }
 
@@ -200,6 +234,7 @@ class Loader {
   std::vector<Diagnostic> diagnostics_;
   std::set<std::string> unreadable_;  // paths of what reading refused: the first unreadable_count_ diagnostics
   size_t unreadable_count_ = 0;
+  std::set<std::string> unplaced_keys_;  // paths of unknown keys that SuggestOptions found a place for
 };
 
 }  // namespace

@@ -27,6 +27,7 @@ struct LoadRequest {
   std::set<Role> roles = {kRoles.begin(), kRoles.end()};
   bool needs_train_problems = true;
   bool needs_heldout_problems = false;
+  bool of_experiment = false;    // one run of a file that describes several: its keys for that are left out
   bool ignore_problems = false;  // `problems` is not looked at: its patterns stay as they are written
 };
 

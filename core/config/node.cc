@@ -5,6 +5,7 @@
 #include "config/hidden_keys.h"
 #include "config/quotes.h"
 #include "config/verbatim.h"
+#include "config/yaml_words.h"
 
 #include <charconv>
 #include <cmath>
@@ -258,14 +259,13 @@ Node ParseYaml(const std::string& text, const std::string& file, int rank, std::
     if (node.IsScalar() && node.scalar.is_null()) node.at = start;
     return node;
   } catch (const YAML::Exception& error) {
-    // Of two versions of yaml-cpp one adds the anchor's name to this message.
-    static const std::string kAnchor = "the referenced anchor is not defined";
-    std::string message = error.msg.rfind(kAnchor, 0) == 0 ? kAnchor : error.msg;
     const Position at = converter.At(error.mark);
+    std::string message = YamlMistake(error.msg, text, at.line, at.column);
     if (quoted && quoted->line < quoted->last_line && quoted->last_line == at.line)
       message += "; the text in quotes that ends on this line begins on line " + std::to_string(quoted->line) +
                  ": was a quote forgotten there?";
-    converter.Report(at, "", "not valid YAML: " + message);
+    converter.Report(at, "",
+                     "not valid YAML: " + message + (file == "--set" ? "" : ShowPlace(text, at.line, at.column)));
     return Node::Scalar(nullptr, start);
   }
 }

@@ -2,15 +2,62 @@
 
 #include "store/files.h"
 
+#include <algorithm>
 #include <system_error>
 
 namespace kgrpo {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+// "10, 20 or 30"
+std::string StepsText(const std::vector<uint64_t>& steps) {
+  std::string text;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    text += (i == 0 ? "" : i + 1 == steps.size() ? " or " : ", ") + std::to_string(steps[i]);
+  }
+  return steps.empty() ? "no step" : text;
+}
+
+}  // namespace
+
 SavedModels::SavedModels(const CheckpointConfig& config, Policy& policy, const RunFolder& folder,
                          const FaultPoints& faults)
     : config_(config), policy_(policy), folder_(folder), faults_(faults), checkpoints_(folder.checkpoints(), faults) {}
+
+std::optional<CheckpointState> SavedModels::GoBackTo(std::optional<uint64_t> from,
+                                                     const std::function<void(const std::string&)>& note) {
+  const std::vector<uint64_t> steps = checkpoints_.Steps();
+  if (from) {
+    const bool there = std::ranges::find(steps, *from) != steps.end();
+    const std::string damage = there ? checkpoints_.Damage(*from) : "";
+    if (!there || !damage.empty()) {
+      throw Error(KGRPO_ERROR_INVALID, "cannot go on after step " + std::to_string(*from) + ": " +
+                                           (there ? damage : "it has no checkpoint") + "; there are checkpoints of " +
+                                           StepsText(steps));
+    }
+  }
+  for (size_t i = steps.size(); i-- > 0;) {
+    if (from && steps[i] == *from) break;
+    const std::string damage = from ? "" : checkpoints_.Damage(steps[i]);
+    if (!from && damage.empty()) break;
+    if (!damage.empty()) {
+      note("checkpoint step-" + std::to_string(steps[i]) + " is damaged (" + damage + "): it is set aside, and " +
+           (i > 0 ? "the one before is taken" : "there is no other"));
+    }
+    checkpoints_.SetAside(steps[i]);
+  }
+  return checkpoints_.Last();
+}
+
+Error SavedModels::WithWayOn(const Error& error, uint64_t step) const {
+  std::vector<uint64_t> older = checkpoints_.Steps();
+  std::erase_if(older, [step](uint64_t other) { return other >= step; });
+  if (older.empty()) return error;
+  return {error.code(), std::string(error.what()) + "; to go on from an older checkpoint: kgrpo-host resume " +
+                            folder_.path().string() + " --from-step N, where N is " + StepsText(older)};
+}
 
 void SavedModels::Load(uint64_t step) {
   const fs::path path = checkpoints_.PathOf(step);

@@ -10,9 +10,13 @@
 #include "store/fault.h"
 #include "store/run_folder.h"
 
+#include <kgrpo/sdk/error.h>
+
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
+#include <string>
 
 namespace kgrpo {
 
@@ -22,6 +26,14 @@ class SavedModels {
   SavedModels(const CheckpointConfig& config, Policy& policy, const RunFolder& folder, const FaultPoints& faults);
 
   std::optional<CheckpointState> Last() const { return checkpoints_.Last(); }
+
+  // Where a run goes on: after step `from` where that is given, else after the last checkpoint whose files are whole.
+  // Later checkpoints are set aside, and `note` is told of each that is damaged. Nothing where there is none. Throws
+  // KGRPO_ERROR_INVALID, naming those that are there, where `from` is not a whole one.
+  std::optional<CheckpointState> GoBackTo(std::optional<uint64_t> from,
+                                          const std::function<void(const std::string&)>& note);
+  // Adds to an error of reading a checkpoint's files how to go on from an older one, if there is one.
+  Error WithWayOn(const Error& error, uint64_t step) const;
   std::filesystem::path PathOf(uint64_t step) const { return checkpoints_.PathOf(step); }
 
   // Makes the policy, and the reference if there was one, what they were after that step.

@@ -1,6 +1,7 @@
 #include "loop/evaluate_policy.h"
 
 #include <kgrpo/support/number_text.h>  // FormatDollars
+#include "config/diagnostic.h"          // Closest
 #include "loop/heldout.h"
 #include "store/json.h"
 
@@ -62,6 +63,24 @@ std::string IntervalText(const Interval& interval, const char* unit) {
 
 }  // namespace
 
+namespace {
+
+// A coder with a list does what is on it: another technique would be played in vain.
+void RequireListed(const std::vector<std::string>& techniques, const Coder& coder, const std::string& name) {
+  const std::vector<std::string> listed = coder.Suggestions();
+  if (listed.empty()) return;
+  for (const std::string& technique : techniques) {
+    if (std::ranges::find(listed, technique) != listed.end()) continue;
+    const std::string closest = Closest(technique, listed);
+    std::string all;
+    for (const std::string& suggestion : listed) all += (all.empty() ? "" : ", ") + suggestion;
+    throw Error(KGRPO_ERROR_INVALID, "--policy fixed: \"" + technique + "\" is not in " + name + "'s list" +
+                                         (closest.empty() ? ": " + all : "; did you mean \"" + closest + "\"?"));
+  }
+}
+
+}  // namespace
+
 PolicyChoice ParsePolicyChoice(const std::string& text) {
   PolicyChoice choice;
   choice.label = text;
@@ -87,6 +106,10 @@ PolicyChoice ParsePolicyChoice(const std::string& text) {
       throw Error(KGRPO_ERROR_NOT_FOUND,
                   "--policy " + text + " is neither \"uniform\", nor \"fixed:TECHNIQUE,...\", nor a model's folder");
     }
+    if (std::filesystem::exists(std::filesystem::path(text) / "run.sqlite")) {
+      throw Error(KGRPO_ERROR_INVALID, "--policy " + text + " is a run's folder; its trained model is " +
+                                           (std::filesystem::path(text) / "final").string());
+    }
     choice.model = text;
   }
   return choice;
@@ -101,6 +124,7 @@ PolicyReport EvaluatePolicy(const PipelineConfig& config, PipelineParts& parts, 
   if (choice.needs_policy() && parts.policy == nullptr) {
     throw Error(KGRPO_ERROR_INTERNAL, "no policy was loaded for --policy " + choice.label);
   }
+  RequireListed(choice.suggester.sequence, *parts.coder, config.coder.plugin);
   if (!choice.model.empty()) parts.policy->Load(KGRPO_POLICY_CURRENT, choice.model);
   WorkerPool pool(config.loop.workers);
   const ProblemSet problems(*parts.evaluator, config.heldout_problems, pool);

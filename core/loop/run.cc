@@ -21,6 +21,7 @@
 #include <kgrpo/sdk/error.h>
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -93,10 +94,12 @@ class Runner {
     HideKeys(&notice);  // of output_dir, which takes any text
     Note(notice);
     Note(warning_);
-    checkpoint_ = models_.Last();
+    checkpoint_ = options_.resume
+                      ? models_.GoBackTo(options_.from_step, [this](const std::string& text) { Note(text); })
+                      : models_.Last();
     if (!options_.resume && checkpoint_) throw Error(KGRPO_ERROR_INTERNAL, "a new run's folder holds a checkpoint");
     if (checkpoint_) {
-      models_.Load(checkpoint_->step);
+      OrWayOn([this] { models_.Load(checkpoint_->step); });
       done_ = checkpoint_->step;
     }
     database_.WriteProblems(Purpose::kTrain, problems_.Records());
@@ -121,6 +124,15 @@ class Runner {
     }
   }
 
+  // Reads the checkpoint's files; a failure tells how to go on without them.
+  void OrWayOn(const std::function<void()>& read) const {
+    try {
+      read();
+    } catch (const Error& error) {
+      throw models_.WithWayOn(error, checkpoint_->step);
+    }
+  }
+
   void RunStages() {
     uint64_t first = 1;
     for (size_t i = 0; i < config_.stages.size(); ++i) {
@@ -131,7 +143,7 @@ class Runner {
         stage_ = std::make_unique<Stage>(config_, parts_, rollout_, problems_, database_, i, first,
                                          [this](const std::string& text) { Note(text); });
         if (checkpoint_ && checkpoint_->stage == i && checkpoint_->stage_steps > 0) {
-          stage_->Restore(models_.PathOf(checkpoint_->step));
+          OrWayOn([this] { stage_->Restore(models_.PathOf(checkpoint_->step)); });
         } else if (stage_->Begin()) {
           models_.ReferenceFrozen();
         }
@@ -273,7 +285,7 @@ class Runner {
 
   void Finish() {
     models_.WriteFinal();
-    database_.Set("finished", std::to_string(Now()));
+    database_.SetFinished(Now());
     if (options_.console == nullptr) return;
     options_.console->Finish();
     ShowSummary(*options_.console, database_, problems_, folder_);

@@ -18,6 +18,7 @@
 #include "store/run_folder.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ namespace kgrpo {
 
 struct RunOptions {
   bool resume = false;                 // the folder holds a run that is to go on
+  std::optional<uint64_t> from_step;   // with resume: after this step, not after the last checkpoint
   Console* console = nullptr;          // absent: nothing is shown
   std::vector<std::string> overrides;  // of the command line, for the run's records; `config` holds them already
   std::string notice;                  // for the user, at the beginning; may be empty

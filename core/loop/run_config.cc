@@ -23,6 +23,11 @@ std::string FileMistake(const PipelineConfig& config) {
   }
   if (loop.batch_size == 0 || loop.rounds == 0) return "loop.batch_size and loop.rounds must be at least 1";
   if (problems == 0) return "problems.train names no problem";
+  constexpr uint64_t kMostRounds = 1'000'000;  // of a step: what fits in memory, and in a lifetime
+  if (loop.batch_size > kMostRounds / loop.rounds) {
+    return "loop.batch_size x loop.rounds is " + std::to_string(loop.batch_size) + " x " + std::to_string(loop.rounds) +
+           ": a step takes at most " + std::to_string(kMostRounds) + " rounds";
+  }
   const uint64_t in_a_step = loop.batch_size / loop.trajectories_per_problem;
   if (config.controls.shuffle_prompts && (problems < 2 || in_a_step < 2)) {
     return "controls.shuffle_prompts needs two problems in a step: problems.train has " + std::to_string(problems) +

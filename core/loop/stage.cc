@@ -7,6 +7,8 @@
 
 #include <kgrpo/sdk/error.h>
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <utility>
 
@@ -15,6 +17,16 @@ namespace {
 
 constexpr const char* kTrainerState = "trainer.state";
 constexpr size_t kUselessSteps = 3;  // in a row, of the coder's faults alone: then a run ends
+
+// Errors of `work` name the file.
+template <typename Work>
+void NamingFile(const std::filesystem::path& file, Work&& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    throw Error(error.code(), file.string() + ": " + error.what());
+  }
+}
 
 }  // namespace
 
@@ -52,18 +64,17 @@ void Stage::Restore(const std::filesystem::path& checkpoint) {
   BeginTrainer();
   std::ifstream state(checkpoint / kTrainerState, std::ios::binary);
   if (!state) throw Error(KGRPO_ERROR_NOT_FOUND, "checkpoint " + checkpoint.string() + " lacks " + kTrainerState);
-  trainer_.LoadState(state);
+  NamingFile(checkpoint / kTrainerState, [&] { trainer_.LoadState(state); });
   if (source_ == KGRPO_TRAINER_DEMONSTRATIONS) GetDemonstrations();
 }
 
 void Stage::Save(const std::filesystem::path& checkpoint) {
   std::ofstream state(checkpoint / kTrainerState, std::ios::binary);
-  trainer_.SaveState(state);
-  state.close();
-  if (!state) {
-    throw Error(KGRPO_ERROR_UNAVAILABLE,
-                "cannot write " + (checkpoint / kTrainerState).string() + ": is the disk full?");
-  }
+  NamingFile(checkpoint / kTrainerState, [&] {
+    trainer_.SaveState(state);
+    state.close();
+    if (!state) throw Error(KGRPO_ERROR_UNAVAILABLE, std::strerror(errno));
+  });
 }
 
 Suggester Stage::MakeSuggester() const {

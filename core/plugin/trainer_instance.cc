@@ -1,6 +1,9 @@
 // Trainer of instances.h.
 #include <kgrpo/sdk/error.h>
+
 #include <kgrpo/sdk/text.h>
+#include <cerrno>
+#include <cstring>
 
 #include <istream>
 #include <ostream>
@@ -80,14 +83,16 @@ Trainer::Update Trainer::Train(std::span<const kgrpo_sample> samples) {
 }
 
 void Trainer::SaveState(std::ostream& out) {
-  const kgrpo_writer writer = {&out, [](void* context, const void* data, size_t size) {
-                                 return Guard([&] {
-                                   auto* stream = static_cast<std::ostream*>(context);
-                                   stream->write(static_cast<const char*>(data), static_cast<std::streamsize>(size));
-                                   if (!*stream)
-                                     throw Error(KGRPO_ERROR_UNAVAILABLE, "the trainer's state could not be written");
-                                 });
-                               }};
+  const kgrpo_writer writer = {
+      &out, [](void* context, const void* data, size_t size) {
+        return Guard([&] {
+          auto* stream = static_cast<std::ostream*>(context);
+          stream->write(static_cast<const char*>(data), static_cast<std::streamsize>(size));
+          if (!*stream)
+            throw Error(KGRPO_ERROR_UNAVAILABLE,
+                        std::string("the trainer's state could not be written: ") + std::strerror(errno));
+        });
+      }};
   const PluginCall call = Calling("save_state");
   Check(api()->save_state(raw(), writer));
 }
@@ -98,7 +103,9 @@ void Trainer::LoadState(std::istream& in) {
                                    auto* stream = static_cast<std::istream*>(context);
                                    stream->read(static_cast<char*>(data), static_cast<std::streamsize>(size));
                                    if (stream->bad())
-                                     throw Error(KGRPO_ERROR_UNAVAILABLE, "the trainer's state could not be read");
+                                     throw Error(
+                                         KGRPO_ERROR_UNAVAILABLE,
+                                         std::string("the trainer's state could not be read: ") + std::strerror(errno));
                                    *got = static_cast<size_t>(stream->gcount());
                                  });
                                }};

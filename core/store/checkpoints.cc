@@ -6,7 +6,10 @@
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
+#include <charconv>
+#include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 namespace kgrpo {
@@ -16,7 +19,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kPartial = ".partial";  // being written
 constexpr const char* kRemoved = ".removed";  // being deleted
-constexpr int kFormat = 1;                    // of state.json
+constexpr const char* kSetAside = ".set_aside";
+constexpr int kFormat = 1;  // of state.json
 
 CheckpointState ReadState(const fs::path& checkpoint) {
   try {
@@ -35,8 +39,23 @@ CheckpointState ReadState(const fs::path& checkpoint) {
   }
 }
 
-bool EndsWith(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+// The step of a checkpoint's folder name, "step-40"; nothing for any other name.
+std::optional<uint64_t> StepOf(const std::string& name) {
+  constexpr std::string_view kPrefix = "step-";
+  uint64_t step = 0;
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  const char* const end = name.data() + name.size();
+  const auto [rest, error] = std::from_chars(name.data() + kPrefix.size(), end, step);
+  return error == std::errc() && rest == end ? std::optional(step) : std::nullopt;
+}
+
+// Path below `folder` -> bytes, of every file.
+std::map<std::string, uint64_t> FileSizes(const fs::path& folder) {
+  std::map<std::string, uint64_t> sizes;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) sizes[fs::relative(entry.path(), folder).generic_string()] = entry.file_size();
+  }
+  return sizes;
 }
 
 }  // namespace
@@ -45,7 +64,7 @@ Checkpoints::Checkpoints(const fs::path& directory, FaultPoints faults)
     : directory_(directory), faults_(std::move(faults)) {
   for (const fs::directory_entry& entry : fs::directory_iterator(directory_)) {
     const std::string name = entry.path().filename().string();
-    if (EndsWith(name, kPartial) || EndsWith(name, kRemoved)) fs::remove_all(entry.path());
+    if (name.ends_with(kPartial) || name.ends_with(kRemoved)) fs::remove_all(entry.path());
   }
 }
 
@@ -64,6 +83,7 @@ void Checkpoints::Write(const CheckpointState& state, const std::function<void(c
   nlohmann::ordered_json json = {
       {"format", kFormat}, {"step", state.step}, {"stage", state.stage}, {"stage_steps", state.stage_steps}};
   json["reward_mean"] = state.reward_mean ? nlohmann::ordered_json(*state.reward_mean) : nlohmann::ordered_json();
+  json["files"] = FileSizes(partial);  // in bytes, so that a file that was cut off later is seen
   WriteFileAtomically(partial / "state.json", DumpJson(json, 2) + "\n");
   Pass(faults_, "checkpoint: before rename");
   if (fs::exists(target)) {
@@ -77,15 +97,46 @@ void Checkpoints::Write(const CheckpointState& state, const std::function<void(c
   Pass(faults_, "checkpoint: renamed");
 }
 
+std::vector<uint64_t> Checkpoints::Steps() const {
+  std::vector<uint64_t> steps;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory_)) {
+    if (const std::optional<uint64_t> step = StepOf(entry.path().filename().string())) steps.push_back(*step);
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
 std::vector<CheckpointState> Checkpoints::List() const {
   std::vector<CheckpointState> states;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory_)) {
-    const std::string name = entry.path().filename().string();
-    if (name.rfind("step-", 0) != 0 || EndsWith(name, kPartial) || EndsWith(name, kRemoved)) continue;
-    states.push_back(ReadState(entry.path()));
-  }
-  std::sort(states.begin(), states.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
+  for (const uint64_t step : Steps()) states.push_back(ReadState(PathOf(step)));
   return states;
+}
+
+std::string Checkpoints::Damage(uint64_t step) const {
+  const fs::path path = PathOf(step);
+  try {
+    ReadState(path);
+    const auto json = nlohmann::ordered_json::parse(ReadFile(path / "state.json"));
+    const auto found = FileSizes(path);
+    for (const auto& [name, bytes] : json.value("files", std::map<std::string, uint64_t>())) {
+      const auto file = found.find(name);
+      if (file == found.end()) return (path / name).string() + " is missing";
+      if (file->second != bytes) {
+        return (path / name).string() + " has " + std::to_string(file->second) + " bytes, and " +
+               std::to_string(bytes) + " were written";
+      }
+    }
+    return "";
+  } catch (const Error& error) {
+    if (error.code() == KGRPO_ERROR_UNSUPPORTED) throw;  // of another version: not damaged
+    return error.what();
+  }
+}
+
+void Checkpoints::SetAside(uint64_t step) {
+  const fs::path target = PathOf(step).string() + kSetAside;
+  fs::remove_all(target);
+  fs::rename(PathOf(step), target);
 }
 
 std::optional<CheckpointState> Checkpoints::Last() const {

@@ -35,6 +35,13 @@ class Checkpoints {
   // Deletes all but the last `keep_last` and the `keep_best` of the highest reward_mean. The very last always stays.
   void Prune(uint32_t keep_last, uint32_t keep_best);
 
+  // What is wrong with the files of checkpoints/step-N, as far as their sizes tell, in words; empty: nothing.
+  std::string Damage(uint64_t step) const;
+  // Renames checkpoints/step-N to step-N.set_aside: it is kept, and is no checkpoint any more.
+  void SetAside(uint64_t step);
+  // The steps of all checkpoints in order, whether they can be read or not.
+  std::vector<uint64_t> Steps() const;
+
   std::optional<CheckpointState> Last() const;
   std::optional<CheckpointState> Best() const;  // by reward_mean
   std::vector<CheckpointState> List() const;    // by step

@@ -66,6 +66,9 @@ class RunDatabase {
   explicit RunDatabase(const std::filesystem::path& path, FaultPoints faults = {});
 
   // Named texts about the run: "resolved_yaml", "evaluator", "finished", "coder_cost".
+  // Records that the run is through at `time` (seconds since 1970), and leaves one plain file, which can be read where
+  // nothing can be written.
+  void SetFinished(double time);
   void Set(const std::string& key, const std::string& value);
   std::optional<std::string> Get(const std::string& key);
 

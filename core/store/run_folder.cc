@@ -46,7 +46,7 @@ bool HoldsAFile(const fs::path& folder) {
 // What a run writes, and therefore what --overwrite deletes.
 bool IsOurs(const std::string& name) {
   for (const char* ours :
-       {"resolved.yaml", "run.json", "run.sqlite", "run.sqlite-wal", "run.sqlite-shm", "run.lock", "log.txt",
+       {"resolved.yaml", "run.json", "run.sqlite", "run.sqlite-wal", "run.sqlite-shm", "run.lock", "run.log",
         "rollouts", "checkpoints", "kernels", "final", "final.partial", "artifacts", kEarlierArtifacts, "report.html",
         "resolved.yaml.partial", "run.json.partial", "metrics.jsonl", "rounds.jsonl"}) {
     if (name == ours) return true;
@@ -62,6 +62,24 @@ int LockFolder(const fs::path& path) {
   if (flock(lock, LOCK_EX | LOCK_NB) == 0) return lock;
   close(lock);
   throw Error(KGRPO_ERROR_UNAVAILABLE, "another process is running in " + path.string() + ": wait for it or stop it");
+}
+
+// Why nothing can be written to the folder, or to the one that it is to be made in; empty where it can.
+std::string WhyNotWritable(const fs::path& path) {
+  std::error_code error;
+  fs::path there = fs::absolute(path);
+  while (!fs::exists(there, error) && there != there.root_path()) there = there.parent_path();
+  if (!fs::is_directory(there, error)) return "";  // IsEmptyOrAbsent tells of that
+  return access(there.c_str(), W_OK | X_OK) == 0 ? "" : there.string() + ": " + std::strerror(errno);
+}
+
+// Whether another process holds the folder's lock. Touches nothing.
+bool IsLocked(const fs::path& path) {
+  const int lock = open((path / "run.lock").c_str(), O_RDONLY | O_CLOEXEC);
+  if (lock < 0) return false;
+  const bool held = flock(lock, LOCK_SH | LOCK_NB) != 0;
+  close(lock);
+  return held;
 }
 
 // What of the new configuration differs from that of the run in the folder; nothing where that one cannot be read.
@@ -81,8 +99,11 @@ void PutBackEarlierArtifacts(const fs::path& path) {
 }  // namespace
 
 std::string RunFolder::Refusal(const fs::path& path, const std::string& resolved_yaml) {
-  if (IsEmptyOrAbsent(path)) return "";
   const std::string there = "output_dir " + path.string() + " ";
+  if (const std::string reason = WhyNotWritable(path); !reason.empty()) {
+    return there + "cannot be written (" + reason + "): name another folder (--set output_dir=...)";
+  }
+  if (IsEmptyOrAbsent(path)) return "";
   if (!fs::exists(path / "run.sqlite")) {
     for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
       if (IsOurs(entry.path().filename().string())) continue;
@@ -90,6 +111,10 @@ std::string RunFolder::Refusal(const fs::path& path, const std::string& resolved
              "): name another folder (--set output_dir=...)";
     }
     return "";  // a run that failed before it had anything to keep
+  }
+  if (IsLocked(path)) {
+    return there + "holds a run that another process is writing: wait for it, stop it, or name another folder " +
+           "(--set output_dir=...)";
   }
   const RunProgress progress = ReadProgress(path / "run.sqlite");
   const std::string paid =
@@ -193,6 +218,10 @@ RunFolder RunFolder::Create(const fs::path& path, const std::string& resolved_ya
 }
 
 RunFolder RunFolder::Open(const fs::path& path) {
+  if (fs::exists(path / "experiment.json")) {
+    throw Error(KGRPO_ERROR_INVALID,
+                path.string() + " holds the runs of an experiment: run its file again to go on with all of them, or name one");
+  }
   if (!fs::exists(path / "run.sqlite") || !fs::exists(path / "resolved.yaml")) {
     throw Error(KGRPO_ERROR_NOT_FOUND,
                 "there is no run in " + path.string() + ": a run's folder holds run.sqlite and resolved.yaml");

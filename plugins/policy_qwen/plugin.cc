@@ -1,5 +1,6 @@
 // The plugin policy_qwen: kgrpo.policy/1 over the Policy of policy.h. Only translation between C and C++ happens here.
 #include <ATen/ops/from_blob.h>
+#include <c10/util/Exception.h>
 #include <kgrpo/policy.h>
 #include <kgrpo/sdk/plugin.h>
 
@@ -21,6 +22,22 @@ using kgrpo::Error;
 using kgrpo::Guard;
 using kgrpo::policy::Copy;
 using kgrpo::policy::Policy;
+
+// Guard, with libtorch's errors as a user can read them: without its own stack.
+template <typename Body>
+kgrpo_error* GuardLibtorch(Body&& body) noexcept {
+  return Guard([&] {
+    try {
+      body();
+    } catch (const c10::OutOfMemoryError& error) {
+      throw Error(KGRPO_ERROR_UNAVAILABLE,
+                  std::string("the GPU's memory is full: ") + error.what_without_backtrace() +
+                      "; lower activation_memory_mib, max_tokens_per_chunk or max_sequences, or take a smaller model");
+    } catch (const c10::Error& error) {
+      throw Error(KGRPO_ERROR_UNAVAILABLE, error.what_without_backtrace());
+    }
+  });
+}
 
 }  // namespace
 
@@ -48,7 +65,7 @@ struct kgrpo_policy {
   // Runs `work` on the device. Its errors are told even where they come to light only when the device is waited for.
   template <typename Work>
   kgrpo_error* OnDevice(Work&& work) {
-    return Guard([&] {
+    return GuardLibtorch([&] {
       kgrpo::DeviceTurn turn = TakeDevice();
       work();
       turn.Pause();
@@ -116,7 +133,7 @@ const kgrpo_policy_interface kInterface = {
 
     .create =
         [](const kgrpo_host* host, kgrpo_str options, kgrpo_policy** out) {
-          return Guard([&] {
+          return GuardLibtorch([&] {
             constexpr uint64_t kInitialWeights = 0;
             const uint64_t seed = kgrpo::Host(host).Random({kInitialWeights}, 0);
             const kgrpo::policy::PolicyOptions parsed = kgrpo::policy::ParseOptions(kgrpo::View(options));

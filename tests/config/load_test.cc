@@ -234,7 +234,7 @@ TEST_F(LoadTest, SettingAPluginDropsTheFormerOptionsWhateverTheOrder) {
 TEST_F(LoadTest, MistakesInSettingsAreReportedWithTheRest) {
   EXPECT_EQ(MessageOf("base.yaml",
                       {"loop.rouds=1", "seed=[", "novalue", "a..b=1", "trainer.0.x=1", "loop.rounds.x=1", "name=x/y"}),
-            "--set: seed: not valid YAML: end of sequence flow not found\n"
+            "--set: seed: not valid YAML: the list that '[' begins lacks a ',' here or its ']'\n"
             "--set: expected KEY.KEY=VALUE, found \"novalue\"\n"
             "--set: a..b: the path has an empty part\n"
             "--set: loop.rounds.x: \"rounds\" is 3: it has no keys\n"

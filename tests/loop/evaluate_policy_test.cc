@@ -101,7 +101,9 @@ TEST(EvaluatePolicyTest, ACoderThatIsOfNoUseEndsIt) {
       EXPECT_EQ(error.code(), KGRPO_ERROR_UNAVAILABLE);
       EXPECT_THAT(error.what(), HasSubstr("answers were all useless for a fault of its own; the commonest, "));
     }
-    if (episodes > 1) EXPECT_LT(fakes::knobs().coder_calls, 100);
+    if (episodes > 1) {
+      EXPECT_LT(fakes::knobs().coder_calls, 100);
+    }
   }
   fakes::Reset();
 }

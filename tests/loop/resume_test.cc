@@ -149,6 +149,27 @@ TEST_F(ResumeTest, ResumesInAFolderThatWasMoved) {
   ExpectSame(config);
 }
 
+// A file that was cut off after it was written: the run goes back to the checkpoint before, to the same end.
+TEST_F(ResumeTest, ADamagedCheckpointIsSetAsideForTheOneBefore) {
+  PipelineConfig config = fakes::Config(fakes::Folder("damaged"));
+  config.checkpoint.keep_last = 3;
+  EXPECT_FALSE(RunChild(config, false, Unbroken().points * 3 / 4, std::chrono::microseconds(0)));
+  const fs::path folder = fs::path(config.output_dir) / "checkpoints";
+  const std::vector<uint64_t> steps = Checkpoints(folder).Steps();
+  ASSERT_GE(steps.size(), 2U);
+  const fs::path last = Checkpoints(folder).PathOf(steps.back());
+  EXPECT_EQ(Checkpoints(folder).Damage(steps.back()), "");
+  for (const auto& entry : fs::recursive_directory_iterator(last)) {
+    if (entry.is_regular_file() && entry.path().filename() != "state.json" && entry.file_size() > 1) {
+      fs::resize_file(entry.path(), entry.file_size() / 2);
+    }
+  }
+  EXPECT_NE(Checkpoints(folder).Damage(steps.back()), "");
+  EXPECT_TRUE(RunChild(config, true, 0, std::chrono::microseconds(0)));
+  ExpectSame(config);
+  EXPECT_TRUE(fs::exists(last.string() + ".set_aside"));
+}
+
 TEST_F(ResumeTest, AFinishedRunResumesToItself) {
   const PipelineConfig config = fakes::Config(fakes::Folder("finished"));
   EXPECT_TRUE(RunChild(config, false, 0, std::chrono::microseconds(0)));

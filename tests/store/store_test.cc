@@ -271,6 +271,26 @@ TEST(CheckpointsTest, AreThereWholeOrNotAtAll) {
   EXPECT_FALSE(checkpoints.Last()->reward_mean);
 }
 
+TEST(CheckpointsTest, DamageIsSeenByTheFilesSizes) {
+  const fs::path folder = Folder("damage");
+  Checkpoints checkpoints(folder);
+  const auto fill = [](const fs::path& path) {
+    fs::create_directory(path / "policy");
+    std::ofstream(path / "policy/weights") << "12345";
+  };
+  for (const uint64_t step : {5, 10, 15}) checkpoints.Write({.step = step, .stage = 0, .stage_steps = step, .reward_mean = {}}, fill);
+  EXPECT_EQ(checkpoints.Damage(5), "");
+  fs::resize_file(checkpoints.PathOf(5) / "policy/weights", 3);
+  EXPECT_NE(checkpoints.Damage(5).find("policy/weights has 3 bytes, and 5 were written"), std::string::npos);
+  fs::remove(checkpoints.PathOf(10) / "policy/weights");
+  EXPECT_NE(checkpoints.Damage(10).find("policy/weights is missing"), std::string::npos);
+  std::ofstream(checkpoints.PathOf(15) / "state.json") << "{";
+  EXPECT_NE(checkpoints.Damage(15).find("state.json is damaged"), std::string::npos);
+  checkpoints.SetAside(15);
+  EXPECT_EQ(checkpoints.Steps(), (std::vector<uint64_t>{5, 10}));
+  EXPECT_EQ(checkpoints.Last()->step, 10U);
+}
+
 TEST(CheckpointsTest, KeepTheLastAndTheBest) {
   const fs::path folder = Folder("prune");
   Checkpoints checkpoints(folder);

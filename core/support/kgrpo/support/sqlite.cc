@@ -43,6 +43,13 @@ void Database::Execute(const char* sql) {
 }
 
 void Database::Fail(const std::string& what) const {
+  const int code = sqlite3_errcode(raw_);
+  if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {
+    throw Error(KGRPO_ERROR_UNAVAILABLE,
+                path_ + (code == SQLITE_NOTADB ? " is no SQLite database" : " is damaged: parts of it cannot be read") +
+                    "; put back a copy of it, or save what is left of it with: sqlite3 " + path_ +
+                    " .recover | sqlite3 recovered.sqlite");
+  }
   throw Error(KGRPO_ERROR_UNAVAILABLE, path_ + ": " + sqlite3_errmsg(raw_) + " (in: " + what.substr(0, 80) + ")");
 }
 

@@ -1,0 +1,220 @@
+#include "cli/experiment.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/cancel.h"
+#include "base/console.h"
+#include "store/database.h"
+#include "store/files.h"
+#include "store/run_folder.h"
+
+namespace kgrpo::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// "log, seed 2"
+std::string NameOf(const ExperimentRun& run) {
+  return run.variant + (run.seed ? ", seed " + std::to_string(*run.seed) : "");
+}
+
+fs::path FileOf(const PlannedRun& planned) {
+  return planned.config.output_dir + ".yaml";
+}
+
+// The folder that all runs' folders are in.
+fs::path ExperimentFolder(const PlannedRun& planned) {
+  const std::string& own = planned.config.output_dir;
+  return fs::path(own.substr(0, own.size() - planned.run.folder.size() - 1));
+}
+
+enum class State { kNew, kUnfinished, kFinished };
+
+// How far the run is. Throws KGRPO_ERROR_INVALID where its folder holds a run of another configuration.
+State StateOf(const PlannedRun& planned) {
+  const fs::path folder = planned.config.output_dir;
+  if (!fs::exists(folder / "run.sqlite")) return State::kNew;
+  const RunProgress progress = ReadProgress(folder / "run.sqlite");
+  if (fs::exists(FileOf(planned)) && ReadFile(FileOf(planned)) != planned.config.resolved_yaml) {
+    throw Error(KGRPO_ERROR_INVALID, folder.string() + " holds a run of another configuration, that in " +
+                                         FileOf(planned).string() +
+                                         ": give the experiment another output_dir, or begin it anew with --overwrite");
+  }
+  if (progress.finished) return State::kFinished;
+  return progress.steps > 0 ? State::kUnfinished : State::kNew;
+}
+
+void WriteList(const fs::path& folder, const std::vector<PlannedRun>& runs) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const PlannedRun& planned : runs) {
+    nlohmann::ordered_json entry = {{"folder", planned.run.folder}, {"variant", planned.run.variant}};
+    entry["seed"] = planned.config.seed;
+    entry["settings"] = planned.run.settings;
+    list.push_back(std::move(entry));
+  }
+  WriteFileAtomically(folder / "experiment.json",
+                      nlohmann::ordered_json({{"format", 1}, {"runs", list}}).dump(2) + "\n");
+}
+
+// Starts `kgrpo-host run` or `resume` for one of the runs; returns its process.
+pid_t Start(const Globals& globals, const PlannedRun& planned, State state, const ExperimentOptions& options) {
+  std::vector<std::string> arguments = {"kgrpo-host"};
+  for (const std::string& path : globals.plugin_path) arguments.insert(arguments.end(), {"--plugin-path", path});
+  if (globals.verbose) arguments.emplace_back("--verbose");
+  if (globals.quiet || options.jobs > 1) arguments.emplace_back("--quiet");
+  if (state == State::kUnfinished && !options.overwrite) {
+    arguments.insert(arguments.end(), {"resume", planned.config.output_dir});
+  } else {
+    arguments.insert(arguments.end(), {"run", FileOf(planned).string()});
+    if (options.overwrite) arguments.emplace_back("--overwrite");
+  }
+  if (const double left = SecondsToDeadline(); std::isfinite(left)) {
+    arguments.insert(arguments.end(), {"--time-limit", std::to_string(std::max(left, 1.0))});
+  }
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child < 0) throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("cannot start a run: ") + std::strerror(errno));
+  if (child > 0) return child;
+  ::execv("/proc/self/exe", pointers.data());
+  std::fprintf(stderr, "error: cannot start %s: %s\n", "/proc/self/exe", std::strerror(errno));
+  ::_exit(kUnavailable);
+}
+
+int CodeOf(int status) {
+  return WIFEXITED(status) ? WEXITSTATUS(status) : kFailed;
+}
+
+// Waits for one of the processes. A stop that was asked of us by a signal to us alone is handed on.
+std::pair<pid_t, int> WaitForOne(const std::map<pid_t, const PlannedRun*>& under_way) {
+  for (bool told = false;;) {
+    int status = 0;
+    const pid_t ended = ::waitpid(-1, &status, WNOHANG);
+    if (under_way.contains(ended)) return {ended, CodeOf(status)};
+    if (CancelRequested() && !std::exchange(told, true)) {
+      for (const auto& [process, run] : under_way) ::kill(process, SIGTERM);
+    }
+    ::usleep(50'000);
+  }
+}
+
+}  // namespace
+
+std::vector<PlannedRun> PlanExperiment(Session& session, const LoadRequest& request,
+                                       const std::vector<ExperimentRun>& runs) {
+  std::vector<PlannedRun> planned;
+  std::vector<Diagnostic> mistakes;
+  std::map<std::string, const ExperimentRun*> by_configuration;
+  const std::string output_dir = session.Load(request).output_dir;
+  for (const ExperimentRun& run : runs) {
+    LoadRequest own = request;
+    own.settings.insert(own.settings.end(), run.settings.begin(), run.settings.end());
+    own.settings.push_back("output_dir=" + nlohmann::json(output_dir).dump());
+    try {
+      const auto [same, is_new] = by_configuration.emplace(session.Load(own).resolved_yaml, &run);
+      if (!is_new) {
+        mistakes.push_back(
+            {run.at, "",
+             "the variant \"" + run.variant + "\" changes nothing: it is the same as \"" + same->second->variant + "\"",
+             ""});
+      }
+      own.settings.back() = "output_dir=" + nlohmann::json((fs::path(output_dir) / run.folder).string()).dump();
+      planned.push_back({run, session.Load(own)});
+    } catch (const ConfigError& error) {
+      for (Diagnostic mistake : error.diagnostics()) {
+        if (mistake.at.line == 0)
+          mistake = {run.at, mistake.path, run.variant + ": " + mistake.message, mistake.suggestion};
+        const bool known = std::ranges::any_of(
+            mistakes, [&](const Diagnostic& other) { return other.ToString() == mistake.ToString(); });
+        if (!known) mistakes.push_back(std::move(mistake));
+      }
+    }
+  }
+  if (!mistakes.empty()) {
+    SortDiagnostics(&mistakes);
+    throw ConfigError(std::move(mistakes));
+  }
+  return planned;
+}
+
+void RequireVariant(const std::vector<ExperimentRun>& runs, const std::string& name) {
+  std::vector<std::string> names;
+  for (const ExperimentRun& run : runs) {
+    if (names.empty() || names.back() != run.variant) names.push_back(run.variant);
+  }
+  if (name.empty() || std::ranges::find(names, name) != names.end()) return;
+  std::string all;
+  for (const std::string& each : names) all += (all.empty() ? "" : ", ") + each;
+  throw Error(KGRPO_ERROR_INVALID, "--variant " + name + ": there are " + all);
+}
+
+int RunExperiment(const Globals& globals, const std::vector<PlannedRun>& runs, const ExperimentOptions& options) {
+  const fs::path folder = ExperimentFolder(runs.front());
+  std::vector<std::pair<const PlannedRun*, State>> waiting;
+  size_t finished = 0;
+  for (const PlannedRun& planned : runs) {
+    if (!options.variant.empty() && planned.run.variant != options.variant) continue;
+    const State state = options.overwrite ? State::kNew : StateOf(planned);
+    if (state == State::kFinished) {
+      ++finished;
+    } else {
+      waiting.emplace_back(&planned, state);
+    }
+  }
+  fs::create_directories(folder);
+  WriteList(folder, runs);
+  const size_t total = waiting.size() + finished;
+  if (finished > 0) std::printf("%zu of %zu runs are finished\n", finished, total);
+
+  int code = kFine;
+  std::map<pid_t, const PlannedRun*> under_way;
+  std::vector<std::string> failed;
+  for (auto next = waiting.begin(); next != waiting.end() || !under_way.empty();) {
+    if (next != waiting.end() && under_way.size() < options.jobs && !CancelRequested()) {
+      const auto& [planned, state] = *next++;
+      fs::create_directories(FileOf(*planned).parent_path());
+      WriteFileAtomically(FileOf(*planned), planned->config.resolved_yaml);
+      std::printf("[%zu/%zu] %s%s: %s\n", finished + static_cast<size_t>(next - waiting.begin()), total,
+                  NameOf(planned->run).c_str(), state == State::kUnfinished ? " goes on" : "",
+                  planned->config.output_dir.c_str());
+      under_way.emplace(Start(globals, *planned, state, options), planned);
+      continue;
+    }
+    if (under_way.empty()) break;  // stopped before all began
+    const auto [process, result] = WaitForOne(under_way);
+    const PlannedRun& ended = *under_way.at(process);
+    if (options.jobs > 1) {
+      std::printf("%s: %s\n", NameOf(ended.run).c_str(),
+                  result == kFine ? "finished" : ("ended with exit code " + std::to_string(result)).c_str());
+    }
+    if (result != kFine) {
+      failed.push_back(NameOf(ended.run));
+      if (code == kFine) code = result;
+    }
+    under_way.erase(process);
+  }
+  if (CancelRequested()) code = kInterrupted;
+  if (!failed.empty()) {
+    std::string names;
+    for (const std::string& name : failed) names += (names.empty() ? "" : "; ") + name;
+    std::fprintf(stderr, "not finished: %s. The same command goes on with them\n", names.c_str());
+  } else if (code == kFine) {
+    std::printf("next: kgrpo-host compare %s\n", folder.string().c_str());
+  }
+  return code;
+}
+
+}  // namespace kgrpo::cli

@@ -1,0 +1,247 @@
+#include "compare/compare.h"
+
+#include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+#include <cstdio>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/keyed.h"
+
+namespace kgrpo {
+namespace {
+
+constexpr double kError = 0.05;  // of all statements together
+
+double MeanOf(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+double VarianceOf(const std::vector<double>& values) {
+  const double mean = MeanOf(values);
+  double sum = 0;
+  for (const double value : values) sum += (value - mean) * (value - mean);
+  return sum / static_cast<double>(values.size() - 1);
+}
+
+double StudentQuantile(double degrees, double error) {
+  return boost::math::quantile(boost::math::complement(boost::math::students_t(degrees), error / 2));
+}
+
+struct Estimate {
+  double value, low, high;
+};
+
+// Student's t interval of the mean of paired differences; exact where they are normal, for any number of them. A
+// percentile bootstrap over three seeds would exclude a true zero in a third of all cases (docs/log.md).
+Estimate PairedInterval(const std::vector<double>& differences, double error) {
+  const double n = static_cast<double>(differences.size());
+  const double mean = MeanOf(differences);
+  const double half = StudentQuantile(n - 1, error) * std::sqrt(VarianceOf(differences) / n);
+  return {mean, mean - half, mean + half};
+}
+
+// Welch's t interval (1947) of the difference of two means.
+Estimate WelchInterval(const std::vector<double>& first, const std::vector<double>& other, double error) {
+  const double a = VarianceOf(first) / static_cast<double>(first.size());
+  const double b = VarianceOf(other) / static_cast<double>(other.size());
+  const double difference = MeanOf(other) - MeanOf(first);
+  if (a + b == 0) return {difference, difference, difference};
+  const double degrees =
+      (a + b) * (a + b) /
+      (a * a / static_cast<double>(first.size() - 1) + b * b / static_cast<double>(other.size() - 1));
+  const double half = StudentQuantile(degrees, error) * std::sqrt(a + b);
+  return {difference, difference - half, difference + half};
+}
+
+// The percentile bootstrap over problems of their mean difference.
+Estimate BootstrapInterval(const std::vector<double>& differences, double error) {
+  constexpr size_t kResamples = 4000;
+  std::vector<double> means;
+  for (size_t sample = 0; sample < kResamples; ++sample) {
+    double sum = 0;
+    for (size_t i = 0; i < differences.size(); ++i) {
+      sum += differences[Keyed(0, "compare/bootstrap", {sample}, i) % differences.size()];
+    }
+    means.push_back(sum / static_cast<double>(differences.size()));
+  }
+  std::ranges::sort(means);
+  const auto at = [&](double share) {
+    return means[static_cast<size_t>(std::clamp(share, 0.0, 1.0) * static_cast<double>(kResamples - 1))];
+  };
+  return {MeanOf(differences), at(error / 2), at(1 - error / 2)};
+}
+
+std::optional<double> ValueOf(const RunMeasures& run, const Measure& measure) {
+  const auto found = run.values.find(measure.name);
+  if (found == run.values.end() || (measure.is_ratio && found->second <= 0)) return std::nullopt;
+  return measure.is_ratio ? std::log(found->second) : found->second;
+}
+
+const RunMeasures* OfSeed(const RunGroup& group, uint64_t seed) {
+  const auto found = std::ranges::find(group.runs, seed, &RunMeasures::seed);
+  return found == group.runs.end() ? nullptr : &*found;
+}
+
+std::vector<double> ByProblem(const RunMeasures& first, const RunMeasures& other, const Measure& measure) {
+  std::vector<double> differences;
+  const auto a = first.by_problem.find(measure.name), b = other.by_problem.find(measure.name);
+  if (a == first.by_problem.end() || b == other.by_problem.end()) return differences;
+  for (const auto& [problem, value] : a->second) {
+    const auto found = b->second.find(problem);
+    if (found == b->second.end()) continue;
+    differences.push_back(measure.is_ratio ? std::log(found->second / value) : found->second - value);
+  }
+  return differences;
+}
+
+std::optional<Comparison> CompareOne(const std::vector<RunGroup>& groups, size_t other, const Measure& measure,
+                                     bool paired, double error) {
+  const RunGroup &a = groups.front(), &b = groups[other];
+  std::vector<double> first, second, differences;
+  const RunMeasures *one = nullptr, *its_pair = nullptr;
+  for (const RunMeasures& run : a.runs) {
+    if (const auto value = ValueOf(run, measure)) first.push_back(*value);
+    const RunMeasures* pair = OfSeed(b, run.seed);
+    if (pair == nullptr || !ValueOf(run, measure) || !ValueOf(*pair, measure)) continue;
+    differences.push_back(*ValueOf(*pair, measure) - *ValueOf(run, measure));
+    one = &run;
+    its_pair = pair;
+  }
+  for (const RunMeasures& run : b.runs) {
+    if (const auto value = ValueOf(run, measure)) second.push_back(*value);
+  }
+  if (first.empty() || second.empty()) return std::nullopt;
+  Comparison result;
+  result.measure = &measure;
+  result.other = other;
+  const double plain = MeanOf(second) - MeanOf(first);
+  Estimate estimate = {plain, plain, plain};
+  if (paired && differences.size() >= 2) {
+    estimate = PairedInterval(differences, error);
+    result.basis = Basis::kPairedSeeds;
+    result.seeds = differences.size();
+  } else if (!paired && first.size() >= 2 && second.size() >= 2) {
+    estimate = WelchInterval(first, second, error);
+    result.basis = Basis::kSeeds;
+    result.seeds = std::min(first.size(), second.size());
+  } else if (one != nullptr) {
+    const std::vector<double> by_problem = ByProblem(*one, *its_pair, measure);
+    if (by_problem.size() >= 5) {
+      estimate = BootstrapInterval(by_problem, error);
+      result.basis = Basis::kProblems;
+      result.seeds = 1;
+    }
+  }
+  const auto back = [&](double value) { return measure.is_ratio ? std::exp(value) : value; };
+  result.effect = back(estimate.value);
+  result.low = back(estimate.low);
+  result.high = back(estimate.high);
+  return result;
+}
+
+}  // namespace
+
+std::vector<RunGroup> GroupRuns(std::vector<RunMeasures> runs) {
+  std::vector<RunGroup> groups;
+  for (RunMeasures& run : runs) {
+    const auto found = std::ranges::find_if(groups, [&](const RunGroup& group) {
+      return group.runs.front().variant == run.variant && group.runs.front().configuration == run.configuration;
+    });
+    if (found != groups.end()) {
+      found->runs.push_back(std::move(run));
+    } else {
+      const std::string label = run.variant.empty() ? run.folder.lexically_normal().string() : run.variant;
+      groups.push_back({label, {}});
+      groups.back().runs.push_back(std::move(run));
+    }
+  }
+  return groups;
+}
+
+std::map<std::string, std::vector<std::string>> Differences(const std::vector<RunGroup>& groups) {
+  std::set<std::string> keys;
+  for (const RunGroup& group : groups) {
+    for (const auto& [key, value] : group.runs.front().configuration) keys.insert(key);
+  }
+  std::map<std::string, std::vector<std::string>> differences;
+  for (const std::string& key : keys) {
+    std::vector<std::string> values;
+    for (const RunGroup& group : groups) {
+      const auto found = group.runs.front().configuration.find(key);
+      values.push_back(found == group.runs.front().configuration.end() ? "-" : found->second);
+    }
+    if (std::ranges::any_of(values, [&](const std::string& value) { return value != values.front(); })) {
+      differences[key] = std::move(values);
+    }
+  }
+  return differences;
+}
+
+bool Comparison::differs() const {
+  const double none = measure->is_ratio ? 1 : 0;
+  return basis != Basis::kNone && (low > none || high < none);
+}
+
+bool ArePaired(const RunGroup& a, const RunGroup& b) {
+  bool any = false;
+  for (const RunMeasures& run : a.runs) {
+    const RunMeasures* pair = OfSeed(b, run.seed);
+    if (pair == nullptr) continue;
+    any = true;
+    const size_t common = std::min(run.drawn.size(), pair->drawn.size());
+    if (!std::equal(run.drawn.begin(), run.drawn.begin() + static_cast<ptrdiff_t>(common), pair->drawn.begin()))
+      return false;
+  }
+  return any;
+}
+
+bool SameReward(const std::vector<RunGroup>& groups) {
+  const auto differences = Differences(groups);
+  return std::ranges::none_of(differences, [](const auto& entry) { return entry.first.starts_with("reward."); });
+}
+
+std::vector<Comparison> Compare(const std::vector<RunGroup>& groups) {
+  std::vector<Comparison> comparisons;
+  if (groups.size() < 2) return comparisons;
+  const double error = kError / static_cast<double>(groups.size() - 1);
+  const bool same_reward = SameReward(groups);
+  for (size_t other = 1; other < groups.size(); ++other) {
+    const bool paired = ArePaired(groups.front(), groups[other]);
+    for (const Measure& measure : Measures()) {
+      if (measure.own_scale && !same_reward) continue;
+      if (auto comparison = CompareOne(groups, other, measure, paired, error)) comparisons.push_back(*comparison);
+    }
+  }
+  return comparisons;
+}
+
+std::string InWords(const Comparison& comparison, const std::vector<RunGroup>& groups) {
+  const std::string &first = groups.front().label, &other = groups[comparison.other].label;
+  const bool ratio = comparison.measure->is_ratio;
+  const bool above = comparison.effect > (ratio ? 1 : 0);
+  const auto number = [&](double value) {
+    char text[48];
+    std::snprintf(text, sizeof text, ratio ? "%.2fx" : "%.3g", value);
+    return std::string(text);
+  };
+  if (comparison.basis == Basis::kNone) {
+    return std::string(comparison.measure->label) + ": " + other + " is at " + number(comparison.effect) +
+           (ratio ? " of " : " against ") + first + "; too few runs to tell more";
+  }
+  if (!comparison.differs()) {
+    return "no difference seen in " + std::string(comparison.measure->label) + " between " + other + " and " + first +
+           ": " + number(comparison.effect) + " [" + number(comparison.low) + ", " + number(comparison.high) + "]";
+  }
+  // The better one first; the effect is then that of the better over the worse.
+  const auto turned = [&](double value) { return above ? value : ratio ? 1 / value : -value; };
+  return (above ? other : first) + " beats " + (above ? first : other) + " in " + comparison.measure->label + " by " +
+         number(turned(comparison.effect)) + " [" + number(turned(above ? comparison.low : comparison.high)) + ", " +
+         number(turned(above ? comparison.high : comparison.low)) + "]";
+}
+
+}  // namespace kgrpo

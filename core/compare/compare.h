@@ -1,0 +1,61 @@
+// Is one configuration better than another? Runs are grouped by configuration; groups are compared with the first one,
+// measure by measure, seed by seed. Used by `kgrpo-host compare`.
+#ifndef KGRPO_COMPARE_COMPARE_H
+#define KGRPO_COMPARE_COMPARE_H
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "compare/run_measures.h"
+
+namespace kgrpo {
+
+// Runs that differ in their seeds alone.
+struct RunGroup {
+  std::string label;  // the variant's name, or the first run's folder
+  std::vector<RunMeasures> runs;
+};
+
+// Groups in the order of their first runs.
+std::vector<RunGroup> GroupRuns(std::vector<RunMeasures> runs);
+
+// What differs between the groups' configurations: key -> each group's value, "-" where it has none.
+std::map<std::string, std::vector<std::string>> Differences(const std::vector<RunGroup>& groups);
+
+enum class Basis {
+  kPairedSeeds,  // differences of runs of one seed, which drew the same problems: Student's t over seeds
+  kSeeds,        // runs that drew other problems: Welch's t over seeds
+  kProblems,     // one seed: differences by problem, bootstrapped; says nothing of other seeds
+  kNone,         // too little to tell
+};
+
+// By how much `other` is above `first`: a difference, or for ratios (speedups) a quotient.
+struct Comparison {
+  const Measure* measure = nullptr;
+  size_t other = 0;  // index of the group
+  double effect = 0;
+  double low = 0, high = 0;  // the interval; effect itself on kNone
+  Basis basis = Basis::kNone;
+  size_t seeds = 0;  // that it rests on
+
+  bool differs() const;  // the interval leaves out no effect
+};
+
+// All groups against the first, for each measure that both have. Intervals hold together with 95%: where several groups
+// are compared, each with 1 - 0.05 / their number (Bonferroni).
+std::vector<Comparison> Compare(const std::vector<RunGroup>& groups);
+
+// Whether the two groups' runs of one seed drew the same problems for their first trajectories.
+bool ArePaired(const RunGroup& a, const RunGroup& b);
+
+// Whether all groups score by the same reward: else measures with own_scale cannot be compared.
+bool SameReward(const std::vector<RunGroup>& groups);
+
+// "log beats base in held-out reward by 0.12 [0.05, 0.19]", "no difference seen in ...".
+std::string InWords(const Comparison& comparison, const std::vector<RunGroup>& groups);
+
+}  // namespace kgrpo
+
+#endif  // KGRPO_COMPARE_COMPARE_H

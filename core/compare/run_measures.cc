@@ -1,0 +1,207 @@
+#include "compare/run_measures.h"
+
+#include <kgrpo/sdk/error.h>
+#include <kgrpo/support/sqlite.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "config/node.h"
+#include "store/database.h"
+#include "store/files.h"
+
+namespace kgrpo {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What is told of one trajectory.
+struct Episode {
+  uint64_t step = 0;
+  std::string problem;
+  double reward = 0;        // mean over its rounds
+  double best_speedup = 1;  // at least 1: the reference is always there
+  double correct = 0;       // share of its rounds
+};
+
+std::vector<Episode> ReadEpisodes(Database& database, const char* purpose) {
+  Statement select(database,
+                   "SELECT rounds.step, problem_name, avg(reward), max(rounds.speedup), avg(coalesce(correct, 0)) "
+                   "FROM rounds JOIN trajectories USING(purpose, step, trajectory) "
+                   "LEFT JOIN evaluations USING(purpose, step, trajectory, round) "
+                   "WHERE purpose = ? GROUP BY rounds.step, rounds.trajectory ORDER BY rounds.step, rounds.trajectory");
+  select << purpose;
+  std::vector<Episode> episodes;
+  while (select.Step()) {
+    episodes.push_back({static_cast<uint64_t>(select.Integer(0)), select.Text(1), select.Real(2),
+                        std::max(select.Real(3), 1.0), select.Real(4)});
+  }
+  return episodes;
+}
+
+double MeanOf(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+// Means over episodes and by problem: of rewards and shares as they are, of speedups geometric.
+void Summarise(const std::vector<Episode>& episodes, const std::string& prefix, RunMeasures* run) {
+  if (episodes.empty()) return;
+  const auto add = [&](const std::string& name, auto&& value, bool geometric) {
+    std::vector<double> all;
+    std::map<std::string, std::vector<double>> by_problem;
+    for (const Episode& episode : episodes) {
+      const double one = geometric ? std::log(value(episode)) : value(episode);
+      all.push_back(one);
+      by_problem[episode.problem].push_back(one);
+    }
+    const auto mean = [geometric](const std::vector<double>& of) {
+      return geometric ? std::exp(MeanOf(of)) : MeanOf(of);
+    };
+    run->values[prefix + name] = mean(all);
+    for (const auto& [problem, values] : by_problem) run->by_problem[prefix + name][problem] = mean(values);
+  };
+  add(
+      "reward", [](const Episode& e) { return e.reward; }, false);
+  add(
+      "speedup", [](const Episode& e) { return e.best_speedup; }, true);
+  add(
+      "correct", [](const Episode& e) { return e.correct; }, false);
+}
+
+void ReadTraining(Database& database, RunMeasures* run) {
+  std::vector<uint64_t> steps;
+  Statement select(database, "SELECT step, reward_mean FROM steps WHERE has_rollouts != 0 ORDER BY step");
+  while (select.Step()) {
+    steps.push_back(static_cast<uint64_t>(select.Integer(0)));
+    run->rewards.push_back(select.Real(1));
+  }
+  if (steps.empty()) return;
+  const std::vector<Episode> episodes = ReadEpisodes(database, "train");
+  const size_t tenth = std::max<size_t>(1, steps.size() / 10);
+  const uint64_t first_of_last = steps[steps.size() - tenth];
+  std::vector<Episode> last;
+  std::ranges::copy_if(episodes, std::back_inserter(last),
+                       [&](const Episode& episode) { return episode.step >= first_of_last; });
+  Summarise(last, "", run);
+  const auto window = [&](size_t begin) {
+    return MeanOf({run->rewards.begin() + static_cast<ptrdiff_t>(begin),
+                   run->rewards.begin() + static_cast<ptrdiff_t>(begin + tenth)});
+  };
+  double best = window(0);
+  for (size_t begin = 1; begin + tenth <= run->rewards.size(); ++begin) best = std::max(best, window(begin));
+  run->values["reward_first"] = window(0);
+  run->values["reward_best"] = best;
+  run->values["reward_area"] = MeanOf(run->rewards);
+  constexpr size_t kCompared = 256;
+  for (const Episode& episode : episodes) {
+    if (run->drawn.size() < kCompared) run->drawn.push_back(episode.problem);
+  }
+}
+
+void ReadHeldout(Database& database, RunMeasures* run) {
+  std::vector<Episode> episodes = ReadEpisodes(database, "heldout");
+  if (episodes.empty()) return;
+  const uint64_t last = episodes.back().step;
+  std::erase_if(episodes, [last](const Episode& episode) { return episode.step != last; });
+  Summarise(episodes, "heldout_", run);
+}
+
+std::optional<double> Number(Database& database, const char* question) {
+  Statement select(database, question);
+  if (!select.Step() || select.IsNull(0)) return std::nullopt;
+  return select.Real(0);
+}
+
+void Flatten(const nlohmann::ordered_json& json, const std::string& path, std::map<std::string, std::string>* flat) {
+  if (json.is_object() && !json.empty()) {
+    for (const auto& [key, value] : json.items()) Flatten(value, path.empty() ? key : path + "." + key, flat);
+  } else if (json.is_array() && std::ranges::any_of(json, [](const auto& item) { return item.is_object(); })) {
+    for (size_t i = 0; i < json.size(); ++i) Flatten(json[i], path + "[" + std::to_string(i) + "]", flat);
+  } else {
+    (*flat)[path] = json.dump();
+  }
+}
+
+}  // namespace
+
+const std::vector<Measure>& Measures() {
+  static const std::vector<Measure> measures = {
+      {"heldout_reward", "held-out reward", false, true, true},
+      {"heldout_speedup", "held-out best speedup", true, false, true},
+      {"heldout_correct", "held-out correct rate", false, false, true},
+      {"reward", "reward, last tenth", false, true, true},
+      {"speedup", "best speedup, last tenth", true, false, true},
+      {"correct", "correct rate, last tenth", false, false, true},
+      {"reward_first", "reward, first tenth", false, true, false},
+      {"reward_best", "reward, best tenth", false, true, false},
+      {"reward_area", "reward, mean of all steps", false, true, true},
+      {"cost", "cost of the coder, $", false, false, false},
+      {"seconds", "seconds", false, false, false},
+  };
+  return measures;
+}
+
+RunMeasures ReadMeasures(const fs::path& folder, const std::string& variant) {
+  if (!fs::exists(folder / "run.sqlite") || !fs::exists(folder / "resolved.yaml")) {
+    throw Error(KGRPO_ERROR_NOT_FOUND,
+                "there is no run in " + folder.string() + ": a run's folder holds run.sqlite and resolved.yaml");
+  }
+  const RunProgress progress = ReadProgress(folder / "run.sqlite");
+  if (progress.is_foreign) {
+    throw Error(KGRPO_ERROR_UNSUPPORTED, (folder / "run.sqlite").string() + " is of another version of this program");
+  }
+  RunMeasures run;
+  run.folder = folder;
+  run.variant = variant;
+  run.finished = progress.finished;
+  run.steps = progress.steps;
+  std::vector<Diagnostic> mistakes;
+  const nlohmann::ordered_json resolved =
+      ParseYaml(ReadFile(folder / "resolved.yaml"), (folder / "resolved.yaml").string(), 0, &mistakes).ToJson();
+  if (!mistakes.empty()) throw ConfigError(std::move(mistakes));
+  run.seed = resolved.value("seed", uint64_t{0});
+  Flatten(resolved, "", &run.configuration);
+  for (const char* own : {"seed", "name", "output_dir"}) run.configuration.erase(own);
+
+  const bool logged = fs::exists(folder / "run.sqlite-wal");
+  Database database(folder / "run.sqlite", logged ? Database::Mode::kReadOnly : Database::Mode::kAtRest);
+  ReadTraining(database, &run);
+  ReadHeldout(database, &run);
+  if (progress.coder_cost > 0) run.values["cost"] = progress.coder_cost;
+  if (const auto seconds =
+          Number(database,
+                 "SELECT sum(value) FROM metrics WHERE name IN ('time/begin_stage', "
+                 "'time/rollout', 'time/train', 'time/judge_best', 'time/checkpoint', 'time/heldout')")) {
+    run.values["seconds"] = *seconds;
+  }
+  return run;
+}
+
+std::vector<RunMeasures> ReadRuns(const std::vector<std::string>& folders) {
+  std::vector<RunMeasures> runs;
+  for (const std::string& name : folders) {
+    const fs::path folder = name;
+    if (!fs::exists(folder / "experiment.json")) {
+      runs.push_back(ReadMeasures(folder, ""));
+      continue;
+    }
+    nlohmann::json experiment;
+    try {
+      experiment = nlohmann::json::parse(ReadFile(folder / "experiment.json"));
+      for (const nlohmann::json& entry : experiment.at("runs")) {
+        const fs::path run = folder / entry.at("folder").get<std::string>();
+        if (fs::exists(run / "run.sqlite")) runs.push_back(ReadMeasures(run, entry.at("variant")));
+      }
+    } catch (const nlohmann::json::exception& error) {
+      throw Error(KGRPO_ERROR_INVALID, (folder / "experiment.json").string() + " is damaged: " + error.what());
+    }
+  }
+  return runs;
+}
+
+}  // namespace kgrpo

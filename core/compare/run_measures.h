@@ -1,0 +1,48 @@
+// What a finished or unfinished run came to, read from its folder: its configuration, and each measure as one number
+// and by problem. Read only: the folder stays as it is. Used by compare.h.
+#ifndef KGRPO_COMPARE_RUN_MEASURES_H
+#define KGRPO_COMPARE_RUN_MEASURES_H
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace kgrpo {
+
+struct Measure {
+  const char* name;   // "heldout_reward": in JSON
+  const char* label;  // "held-out reward": for people
+  bool is_ratio;      // compared by the quotient, as speedups are
+  bool own_scale;     // in units of the run's own reward: comparable where the rewards are the same
+  bool is_outcome;    // something a run is judged by; else a fact beside it
+};
+
+// Every measure, in the order of reports. Training measures are over the last tenth of the steps with rollouts, but for
+// those that say otherwise.
+const std::vector<Measure>& Measures();
+
+struct RunMeasures {
+  std::filesystem::path folder;
+  std::string variant;  // of an experiment; empty for a run of its own
+  uint64_t seed = 0;
+  bool finished = false;
+  uint64_t steps = 0;                                // done
+  std::map<std::string, std::string> configuration;  // "loop.rounds" -> "4"; without seed, name and output_dir
+  std::map<std::string, double> values;              // by measure; absent where there is nothing to measure
+  std::map<std::string, std::map<std::string, double>> by_problem;  // by measure, then by problem
+  std::vector<double> rewards;                                      // of each step with rollouts
+  std::vector<std::string> drawn;  // problems of the first steps' trajectories, in order
+};
+
+// Throws kgrpo::Error naming the file where the folder holds no run, or one that cannot be read.
+RunMeasures ReadMeasures(const std::filesystem::path& folder, const std::string& variant);
+
+// The runs of the given folders, each a run's or an experiment's (then all of its runs that have begun). Throws as
+// ReadMeasures does.
+std::vector<RunMeasures> ReadRuns(const std::vector<std::string>& folders);
+
+}  // namespace kgrpo
+
+#endif  // KGRPO_COMPARE_RUN_MEASURES_H

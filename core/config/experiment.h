@@ -1,0 +1,42 @@
+// Several runs described by one pipeline file: `variants` (named deltas over it), `sweep` (a grid of values) and
+// `seeds`. Read by the commands run, check and compare; load.h leaves these three keys out of each run's own
+// configuration.
+//
+//   variants: {log: {reward: {options: {formula: log}}}}    # beside the file itself, which is the variant "base"
+//   sweep: {"trainer[1].options.gamma": [0, 0.4]}
+//   seeds: [1, 2, 3]                                        # 2 variants x 2 points x 3 seeds: 12 runs
+#ifndef KGRPO_CONFIG_EXPERIMENT_H
+#define KGRPO_CONFIG_EXPERIMENT_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/diagnostic.h"
+#include "config/load.h"
+
+namespace kgrpo {
+
+// The keys of a pipeline file that describe several runs.
+inline constexpr const char* kExperimentKeys[] = {"variants", "sweep", "seeds"};
+
+// The name of the file itself among its variants.
+inline constexpr const char* kBaseVariant = "base";
+
+struct ExperimentRun {
+  std::string variant;                // "base", "log", "log,gamma=0.4"; "gamma=0.4" where only a sweep varies
+  std::optional<uint64_t> seed;       // of `seeds`; unset: the file's
+  std::vector<std::string> settings;  // as --set takes them: the delta, the point of the sweep, the seed
+  std::string folder;                 // below the experiment's: "log/seed-2", "log"
+  Position at;                        // where the variant is written
+};
+
+// The runs in order: variants as written, points of the sweep (the last key changes fastest), seeds. Nothing where the
+// file has none of the three keys. Of the request only file and settings matter. Throws ConfigError with every mistake
+// of the three keys.
+std::optional<std::vector<ExperimentRun>> ReadExperiment(const LoadRequest& request);
+
+}  // namespace kgrpo
+
+#endif  // KGRPO_CONFIG_EXPERIMENT_H

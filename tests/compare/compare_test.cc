@@ -1,0 +1,144 @@
+// Comparing groups of runs: statements of difference are wrong as seldom as they say, real differences are found, and
+// what cannot be compared is not.
+#include "compare/compare.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+namespace kgrpo {
+namespace {
+
+using testing::HasSubstr;
+
+RunMeasures OneRun(const std::string& variant, uint64_t seed, double reward, double speedup = 2) {
+  RunMeasures run;
+  run.folder = variant + "/seed-" + std::to_string(seed);
+  run.variant = variant;
+  run.seed = seed;
+  run.finished = true;
+  run.configuration = {{"loop.rounds", "4"}, {"trainer.options.gamma", variant == "a" ? "0.4" : "0"}};
+  run.values = {{"heldout_reward", reward}, {"heldout_speedup", speedup}};
+  run.drawn = {"p" + std::to_string(seed), "q"};
+  return run;
+}
+
+const Comparison& Of(const std::vector<Comparison>& comparisons, const std::string& measure) {
+  for (const Comparison& comparison : comparisons) {
+    if (comparison.measure->name == measure) return comparison;
+  }
+  throw std::runtime_error(measure + " was not compared");
+}
+
+// Groups that are alike: what a run's seed decides is shared by the pair, noise is not.
+TEST(CompareTest, AStatementOfDifferenceIsWrongAsSeldomAsItSays) {
+  std::mt19937 random(3);
+  std::normal_distribution<double> normal(0, 1);
+  for (const uint64_t seeds : {2, 3, 5}) {
+    constexpr int kPairs = 2000;
+    int wrong = 0;
+    for (int pair = 0; pair < kPairs; ++pair) {
+      std::vector<RunMeasures> runs;
+      for (uint64_t seed = 0; seed < seeds; ++seed) {
+        const double shared = 3 * normal(random);
+        runs.push_back(OneRun("a", seed, 10 + shared + normal(random)));
+        runs.push_back(OneRun("b", seed, 10 + shared + normal(random)));
+      }
+      wrong += Of(Compare(GroupRuns(runs)), "heldout_reward").differs() ? 1 : 0;
+    }
+    // 5%, give or take four standard deviations of a count of 2,000.
+    EXPECT_NEAR(static_cast<double>(wrong) / kPairs, 0.05, 0.02) << seeds << " seeds";
+  }
+}
+
+TEST(CompareTest, ThreeVariantsTogetherAreWrongAsSeldomAsTwo) {
+  std::mt19937 random(4);
+  std::normal_distribution<double> normal(0, 1);
+  constexpr int kExperiments = 2000;
+  int wrong = 0;
+  for (int experiment = 0; experiment < kExperiments; ++experiment) {
+    std::vector<RunMeasures> runs;
+    for (const char* variant : {"a", "b", "c", "d"}) {
+      for (uint64_t seed = 0; seed < 3; ++seed) runs.push_back(OneRun(variant, seed, normal(random)));
+    }
+    bool any = false;
+    for (const Comparison& comparison : Compare(GroupRuns(runs))) {
+      if (std::string(comparison.measure->name) == "heldout_reward") any |= comparison.differs();
+    }
+    wrong += any ? 1 : 0;
+  }
+  EXPECT_LE(static_cast<double>(wrong) / kExperiments, 0.07);
+}
+
+TEST(CompareTest, PairingFindsADifferenceThatTheSeedsSpreadWouldHide) {
+  std::vector<RunMeasures> runs;
+  for (uint64_t seed = 0; seed < 3; ++seed) {
+    const double shared = 5.0 * static_cast<double>(seed);
+    runs.push_back(OneRun("a", seed, shared, 2));
+    runs.push_back(OneRun("b", seed, shared + 0.5 + 0.01 * static_cast<double>(seed), 3));
+  }
+  const std::vector<RunGroup> groups = GroupRuns(runs);
+  const std::vector<Comparison> comparisons = Compare(groups);
+  const Comparison& reward = Of(comparisons, "heldout_reward");
+  EXPECT_EQ(reward.basis, Basis::kPairedSeeds);
+  EXPECT_NEAR(reward.effect, 0.51, 1e-9);
+  EXPECT_TRUE(reward.differs());
+  const Comparison& speedup = Of(comparisons, "heldout_speedup");
+  EXPECT_NEAR(speedup.effect, 1.5, 1e-9) << "speedups are compared by their quotient";
+  EXPECT_EQ(InWords(reward, groups), "b beats a in held-out reward by 0.51 [0.485, 0.535]");
+  // The other way round it is the same statement.
+  std::ranges::reverse(runs);
+  const std::vector<RunGroup> turned = GroupRuns(runs);
+  EXPECT_EQ(InWords(Of(Compare(turned), "heldout_reward"), turned),
+            "b beats a in held-out reward by 0.51 [0.485, 0.535]");
+}
+
+TEST(CompareTest, RunsThatDrewOtherProblemsAreNotPaired) {
+  std::vector<RunMeasures> runs;
+  for (uint64_t seed = 0; seed < 3; ++seed) {
+    runs.push_back(OneRun("a", seed, static_cast<double>(seed)));
+    runs.push_back(OneRun("b", seed, static_cast<double>(seed) + 0.1));
+    runs.back().drawn[0] = "another";
+  }
+  const std::vector<RunGroup> groups = GroupRuns(runs);
+  EXPECT_FALSE(ArePaired(groups[0], groups[1]));
+  const std::vector<Comparison> comparisons = Compare(groups);
+  const Comparison& reward = Of(comparisons, "heldout_reward");
+  EXPECT_EQ(reward.basis, Basis::kSeeds);
+  EXPECT_FALSE(reward.differs());
+}
+
+TEST(CompareTest, OneSeedIsComparedByProblemsAndSaysSo) {
+  RunMeasures a = OneRun("a", 1, 1.0), b = OneRun("b", 1, 1.3);
+  for (int problem = 0; problem < 12; ++problem) {
+    a.by_problem["heldout_reward"]["p" + std::to_string(problem)] = problem;
+    b.by_problem["heldout_reward"]["p" + std::to_string(problem)] = problem + 0.2 + 0.02 * problem;
+  }
+  const std::vector<Comparison> comparisons = Compare(GroupRuns({a, b}));
+  const Comparison& reward = Of(comparisons, "heldout_reward");
+  EXPECT_EQ(reward.basis, Basis::kProblems);
+  EXPECT_TRUE(reward.differs());
+  const Comparison& speedup = Of(comparisons, "heldout_speedup");  // not known by problem
+  EXPECT_EQ(speedup.basis, Basis::kNone);
+  EXPECT_FALSE(speedup.differs());
+  EXPECT_THAT(InWords(speedup, GroupRuns({a, b})), HasSubstr("too few runs"));
+}
+
+TEST(CompareTest, RewardsOfDifferentScalesAreNotCompared) {
+  std::vector<RunMeasures> runs;
+  for (uint64_t seed = 0; seed < 3; ++seed) {
+    runs.push_back(OneRun("a", seed, 1));
+    runs.push_back(OneRun("b", seed, 2));
+    runs.back().configuration["reward.options.speedup_cap"] = "2";
+  }
+  const std::vector<RunGroup> groups = GroupRuns(runs);
+  EXPECT_FALSE(SameReward(groups));
+  EXPECT_EQ(Differences(groups).at("reward.options.speedup_cap"), (std::vector<std::string>{"-", "2"}));
+  for (const Comparison& comparison : Compare(groups)) EXPECT_FALSE(comparison.measure->own_scale);
+}
+
+}  // namespace
+}  // namespace kgrpo
