@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/table.h"
 #include "compare/compare.h"
+#include "compare/comparison_json.h"
 
 namespace kgrpo::cli {
 namespace {
@@ -42,97 +43,6 @@ std::string CellOf(const RunGroup& group, const Measure& measure) {
   return mean + " (" + Number(least, measure.is_ratio) + " to " + Number(most, measure.is_ratio) + ")";
 }
 
-// What a reader must know of the runs before the figures.
-std::vector<std::string> Notes(const std::vector<RunGroup>& groups) {
-  std::vector<std::string> notes;
-  size_t fewest = groups.front().runs.size();
-  for (const RunGroup& group : groups) {
-    fewest = std::min(fewest, group.runs.size());
-    for (const RunMeasures& run : group.runs) {
-      if (!run.finished)
-        notes.push_back(run.folder.string() + " is not finished: " + std::to_string(run.steps) + " steps so far");
-    }
-  }
-  if (groups.size() < 2) return notes;
-  for (size_t other = 1; other < groups.size(); ++other) {
-    if (!ArePaired(groups.front(), groups[other])) {
-      notes.push_back(groups[other].label + " and " + groups.front().label +
-                      " are not paired: no two runs of one seed drew the same problems");
-    }
-  }
-  if (!SameReward(groups)) {
-    notes.push_back(
-        "the rewards differ, each on a scale of its own: rewards are not compared, speedups and correct rates are");
-  }
-  if (fewest == 1) {
-    notes.push_back("one seed: intervals are over problems, and say nothing of other seeds");
-  } else if (fewest < 5) {
-    notes.push_back(std::to_string(fewest) + " seeds: weak evidence; five or more tell smaller differences");
-  }
-  if (groups.size() > 2) {
-    notes.push_back("intervals against " + groups.front().label +
-                    " hold together at 95% for each measure (Bonferroni)");
-  }
-  return notes;
-}
-
-std::vector<std::string> Words(const std::vector<RunGroup>& groups, const std::vector<Comparison>& comparisons) {
-  std::vector<std::string> words;
-  for (const Comparison& comparison : comparisons) {
-    if (comparison.measure->is_outcome) words.push_back(InWords(comparison, groups));
-  }
-  return words;
-}
-
-const char* NameOf(Basis basis) {
-  switch (basis) {
-    case Basis::kPairedSeeds:
-      return "paired seeds";
-    case Basis::kSeeds:
-      return "seeds";
-    case Basis::kProblems:
-      return "problems";
-    case Basis::kNone:
-      return "none";
-  }
-  return "none";
-}
-
-void PrintJson(const std::vector<RunGroup>& groups, const std::vector<Comparison>& comparisons) {
-  Json json;
-  json["groups"] = Json::array();
-  for (const RunGroup& group : groups) {
-    Json runs = Json::array();
-    for (const RunMeasures& run : group.runs) {
-      runs.push_back({{"folder", run.folder.string()},
-                      {"seed", run.seed},
-                      {"finished", run.finished},
-                      {"steps", run.steps},
-                      {"measures", run.values},
-                      {"by_problem", run.by_problem},
-                      {"rewards", run.rewards}});
-    }
-    json["groups"].push_back({{"label", group.label}, {"runs", runs}});
-  }
-  json["differences"] = Differences(groups);
-  json["comparisons"] = Json::array();
-  for (const Comparison& comparison : comparisons) {
-    json["comparisons"].push_back({{"measure", comparison.measure->name},
-                                   {"first", groups.front().label},
-                                   {"other", groups[comparison.other].label},
-                                   {"is_ratio", comparison.measure->is_ratio},
-                                   {"effect", comparison.effect},
-                                   {"low", comparison.low},
-                                   {"high", comparison.high},
-                                   {"basis", NameOf(comparison.basis)},
-                                   {"seeds", comparison.seeds},
-                                   {"differs", comparison.differs()}});
-  }
-  json["words"] = Words(groups, comparisons);
-  json["notes"] = Notes(groups);
-  std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
-}
-
 void PrintMarkdownTable(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows) {
   const auto print = [](const std::vector<std::string>& cells) {
     std::string line = "|";
@@ -148,7 +58,8 @@ void PrintMarkdownTable(const std::vector<std::string>& header, const std::vecto
   std::printf("\n");
 }
 
-void PrintText(const std::vector<RunGroup>& groups, const std::vector<Comparison>& comparisons, bool markdown) {
+void PrintText(const std::vector<RunGroup>& groups, const std::vector<Comparison>& comparisons,
+               const std::vector<std::string>& left_out, bool markdown) {
   const auto table = [markdown](const auto& header, const auto& rows) {
     if (markdown)
       PrintMarkdownTable(header, rows);
@@ -184,22 +95,24 @@ void PrintText(const std::vector<RunGroup>& groups, const std::vector<Comparison
   std::vector<std::string> header = {"measure"};
   header.insert(header.end(), labels.begin(), labels.end());
   table(header, rows);
-  const std::vector<std::string> words = Words(groups, comparisons);
+  const std::vector<std::string> words = WordsOf(groups, comparisons);
   if (!words.empty()) heading("Verdict (95% intervals)");
   for (const std::string& line : words) std::printf("- %s\n", line.c_str());
-  const std::vector<std::string> notes = Notes(groups);
+  const std::vector<std::string> notes = NotesOf(groups, left_out);
   if (!notes.empty()) std::printf("\n");
   for (const std::string& note : notes) std::printf("note: %s\n", note.c_str());
 }
 
 int RunCompare(const CompareOptions& options) {
-  const std::vector<RunGroup> groups = GroupRuns(ReadRuns(options.folders));
-  if (groups.empty()) throw Error(KGRPO_ERROR_NOT_FOUND, "none of the experiment's runs has begun");
+  std::vector<std::string> left_out;
+  const std::vector<RunGroup> groups = GroupRuns(ReadRuns(options.folders, &left_out));
   const std::vector<Comparison> comparisons = Compare(groups);
   if (options.json)
-    PrintJson(groups, comparisons);
+    std::printf(
+        "%s\n",
+        ComparisonToJson(groups, comparisons, left_out).dump(2, ' ', false, Json::error_handler_t::replace).c_str());
   else
-    PrintText(groups, comparisons, options.markdown);
+    PrintText(groups, comparisons, left_out, options.markdown);
   return kFine;
 }
 

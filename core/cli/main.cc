@@ -62,6 +62,7 @@ int Main(int argc, char** argv) {
       "  kgrpo-host configs/quickstart.yaml            run a pipeline\n"
       "  kgrpo-host check configs/seed.yaml            everything short of running it\n"
       "  kgrpo-host compare runs/one runs/two          is one better than the other?\n"
+      "  kgrpo-host report runs/one                    one page that shows a run, every sample included\n"
       "  kgrpo-host plugins list                       what there is to choose from\n"
       "Exit codes: 0 fine, 1 the run failed, 2 wrong usage, 3 bad input, 4 something needed is missing, 130 "
       "interrupted.");
@@ -77,7 +78,7 @@ int Main(int argc, char** argv) {
   app.add_flag("-q,--quiet", globals.quiet, "Log warnings only; no progress");
 
   Action action;
-  for (auto* add : {AddRunCommand, AddResumeCommand, AddCheckCommand, AddCompareCommand, AddCoderCheckCommand,
+  for (auto* add : {AddRunCommand, AddResumeCommand, AddCheckCommand, AddCompareCommand, AddReportCommand, AddCoderCheckCommand,
                     AddEvalCommand, AddPluginsCommand, AddProblemsCommand, AddTokenizeCommand, AddScoreCommand,
                     AddGenerateCommand, AddUpdateCommand}) {
     add(app, globals, &action);

@@ -182,25 +182,43 @@ RunMeasures ReadMeasures(const fs::path& folder, const std::string& variant) {
   return run;
 }
 
-std::vector<RunMeasures> ReadRuns(const std::vector<std::string>& folders) {
+std::vector<RunMeasures> ReadRuns(const std::vector<std::string>& folders, std::vector<std::string>* left_out) {
   std::vector<RunMeasures> runs;
+  std::optional<Error> first_failure;
+  const auto read = [&](const fs::path& folder, const std::string& variant) {
+    try {
+      runs.push_back(ReadMeasures(folder, variant));
+    } catch (const Error& error) {
+      if (!first_failure) first_failure = error;
+      left_out->push_back(folder.string() + " is left out: " + error.what());
+    }
+  };
   for (const std::string& name : folders) {
     const fs::path folder = name;
     if (!fs::exists(folder / "experiment.json")) {
-      runs.push_back(ReadMeasures(folder, ""));
+      read(folder, "");
       continue;
     }
-    nlohmann::json experiment;
+    const auto damaged = [&folder](const std::string& reason) {
+      return Error(KGRPO_ERROR_INVALID, (folder / "experiment.json").string() + " is damaged: " + reason +
+                                            ". Name its runs' folders one by one");
+    };
     try {
-      experiment = nlohmann::json::parse(ReadFile(folder / "experiment.json"));
+      const auto experiment = nlohmann::json::parse(ReadFile(folder / "experiment.json"));
       for (const nlohmann::json& entry : experiment.at("runs")) {
         const fs::path run = folder / entry.at("folder").get<std::string>();
-        if (fs::exists(run / "run.sqlite")) runs.push_back(ReadMeasures(run, entry.at("variant")));
+        if (fs::exists(run / "run.sqlite")) {
+          read(run, entry.at("variant"));
+        } else {
+          left_out->push_back(run.string() + " has not begun");
+        }
       }
     } catch (const nlohmann::json::exception& error) {
-      throw Error(KGRPO_ERROR_INVALID, (folder / "experiment.json").string() + " is damaged: " + error.what());
+      throw damaged(error.what());
     }
   }
+  if (runs.empty() && first_failure) throw Error(*first_failure);
+  if (runs.empty()) throw Error(KGRPO_ERROR_NOT_FOUND, "none of the experiment's runs has begun");
   return runs;
 }
 

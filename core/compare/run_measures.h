@@ -39,9 +39,10 @@ struct RunMeasures {
 // Throws kgrpo::Error naming the file where the folder holds no run, or one that cannot be read.
 RunMeasures ReadMeasures(const std::filesystem::path& folder, const std::string& variant);
 
-// The runs of the given folders, each a run's or an experiment's (then all of its runs that have begun). Throws as
-// ReadMeasures does.
-std::vector<RunMeasures> ReadRuns(const std::vector<std::string>& folders);
+// The runs of the given folders, each a run's or an experiment's (then all of its runs that have begun). A run that
+// cannot be read is left out: *left_out receives a sentence for each. Throws as ReadMeasures does where no run is left,
+// and KGRPO_ERROR_INVALID for an experiment whose list of runs is damaged.
+std::vector<RunMeasures> ReadRuns(const std::vector<std::string>& folders, std::vector<std::string>* left_out);
 
 }  // namespace kgrpo
 

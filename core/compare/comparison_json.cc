@@ -1,0 +1,104 @@
+#include "compare/comparison_json.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace kgrpo {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* NameOf(Basis basis) {
+  switch (basis) {
+    case Basis::kPairedSeeds:
+      return "paired seeds";
+    case Basis::kSeeds:
+      return "seeds";
+    case Basis::kProblems:
+      return "problems";
+    case Basis::kNone:
+      return "none";
+  }
+  return "none";
+}
+
+}  // namespace
+
+std::vector<std::string> NotesOf(const std::vector<RunGroup>& groups, const std::vector<std::string>& left_out) {
+  std::vector<std::string> notes = left_out;
+  size_t fewest = groups.front().runs.size();
+  for (const RunGroup& group : groups) {
+    fewest = std::min(fewest, group.runs.size());
+    for (const RunMeasures& run : group.runs) {
+      if (!run.finished)
+        notes.push_back(run.folder.string() + " is not finished: " + std::to_string(run.steps) + " steps so far");
+    }
+  }
+  if (groups.size() < 2) return notes;
+  for (size_t other = 1; other < groups.size(); ++other) {
+    if (!ArePaired(groups.front(), groups[other])) {
+      notes.push_back(groups[other].label + " and " + groups.front().label +
+                      " are not paired: no two runs of one seed drew the same problems");
+    }
+  }
+  if (!SameReward(groups)) {
+    notes.push_back(
+        "the rewards differ, each on a scale of its own: rewards are not compared, speedups and correct rates are");
+  }
+  if (fewest == 1) {
+    notes.push_back("one seed: intervals are over problems, and say nothing of other seeds");
+  } else if (fewest < 5) {
+    notes.push_back(std::to_string(fewest) + " seeds: weak evidence; five or more tell smaller differences");
+  }
+  if (groups.size() > 2) {
+    notes.push_back("intervals against " + groups.front().label +
+                    " hold together at 95% for each measure (Bonferroni)");
+  }
+  return notes;
+}
+
+std::vector<std::string> WordsOf(const std::vector<RunGroup>& groups, const std::vector<Comparison>& comparisons) {
+  std::vector<std::string> words;
+  for (const Comparison& comparison : comparisons) {
+    if (comparison.measure->is_outcome) words.push_back(InWords(comparison, groups));
+  }
+  return words;
+}
+
+Json ComparisonToJson(const std::vector<RunGroup>& groups, const std::vector<Comparison>& comparisons,
+                      const std::vector<std::string>& left_out) {
+  Json json;
+  json["groups"] = Json::array();
+  for (const RunGroup& group : groups) {
+    Json runs = Json::array();
+    for (const RunMeasures& run : group.runs) {
+      runs.push_back({{"folder", run.folder.string()},
+                      {"seed", run.seed},
+                      {"finished", run.finished},
+                      {"steps", run.steps},
+                      {"measures", run.values},
+                      {"by_problem", run.by_problem},
+                      {"rewards", run.rewards}});
+    }
+    json["groups"].push_back({{"label", group.label}, {"runs", runs}});
+  }
+  json["differences"] = Differences(groups);
+  json["comparisons"] = Json::array();
+  for (const Comparison& comparison : comparisons) {
+    json["comparisons"].push_back({{"measure", comparison.measure->name},
+                                   {"first", groups.front().label},
+                                   {"other", groups[comparison.other].label},
+                                   {"is_ratio", comparison.measure->is_ratio},
+                                   {"effect", comparison.effect},
+                                   {"low", comparison.low},
+                                   {"high", comparison.high},
+                                   {"basis", NameOf(comparison.basis)},
+                                   {"seeds", comparison.seeds},
+                                   {"differs", comparison.differs()}});
+  }
+  json["words"] = WordsOf(groups, comparisons);
+  json["notes"] = NotesOf(groups, left_out);
+  return json;
+}
+
+}  // namespace kgrpo

@@ -1,0 +1,246 @@
+#include "report/run_figures.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "loop/metrics.h"  // SuggestionLabel
+#include "report/tables.h"
+
+namespace kgrpo {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kWindows = 20;
+constexpr size_t kLabels = 40;  // suggestions that are listed
+
+Json Number(double value) {
+  return std::isfinite(value) ? Json(value) : Json();
+}
+
+// Every metric that a page draws; `reward/problem/...` and the like stay in the database.
+Json ReadCurves(Database& database) {
+  Statement select(database,
+                   "SELECT name, step, value FROM metrics WHERE value IS NOT NULL AND name NOT LIKE 'reward/problem/%' "
+                   "ORDER BY name, step");
+  Json curves = Json::object();
+  std::string name;
+  Json* points = nullptr;
+  while (select.Step()) {
+    if (std::string now = select.Text(0); points == nullptr || now != name) {
+      name = std::move(now);
+      points = &(curves[name] = Json::array());
+    }
+    points->push_back({select.Integer(1), Number(select.Real(2))});
+  }
+  return curves;
+}
+
+Json ReadStages(Database& database) {
+  Statement select(database, "SELECT stage_name, min(step) FROM steps GROUP BY stage ORDER BY stage");
+  Json stages = Json::array();
+  while (select.Step()) stages.push_back({select.Text(0), select.Integer(1)});
+  return stages;
+}
+
+// What came of each training round. The order is that of the picture, from below.
+Json ReadOutcomes(Database& database) {
+  const std::string dropped =
+      HasTable(database, "dropped_rounds")
+          ? " UNION ALL SELECT step, 7 AS kind, count(*) FROM dropped_rounds WHERE purpose = 'train' GROUP BY step"
+          : "";
+  Statement select(
+      database,
+      "SELECT r.step, CASE WHEN e.correct = 1 AND r.speedup > 1 THEN 0 WHEN e.correct = 1 THEN 1 "
+      "WHEN e.compiled = 0 THEN 4 WHEN e.verdict IN ('crash', 'timeout') THEN 3 WHEN e.compiled = 1 THEN 2 "
+      "WHEN r.coder_outcome = 1 THEN 5 WHEN r.coder_outcome = 2 THEN 6 ELSE 7 END AS kind, count(*) "
+      "FROM rounds r LEFT JOIN evaluations e USING(purpose, step, trajectory, round) "
+      "WHERE r.purpose = 'train' GROUP BY r.step, kind" +
+          dropped + " ORDER BY 1");
+  const Json kinds = {"correct and faster",   "correct, not faster", "wrong",
+                      "crash or timeout",     "does not compile",    "not applicable",
+                      "unclear to the coder", "the coder's fault"};
+  Json steps = Json::array();
+  while (select.Step()) {
+    if (steps.empty() || steps.back()[0] != select.Integer(0)) {
+      Json row = Json::array({select.Integer(0)});
+      for (size_t i = 0; i < kinds.size(); ++i) row.push_back(0);
+      steps.push_back(std::move(row));
+    }
+    Json& count = steps.back()[static_cast<size_t>(select.Integer(1)) + 1];
+    count = count.get<int64_t>() + select.Integer(2);
+  }
+  return {{"kinds", kinds}, {"steps", std::move(steps)}};
+}
+
+struct LabelFigures {
+  std::vector<int64_t> windows = std::vector<int64_t>(kWindows);
+  int64_t count = 0, correct = 0, advantages = 0;
+  double reward = 0, log_speedup = 0, advantage = 0;
+};
+
+void ReadSuggestions(Database& database, Json* figures) {
+  std::vector<int64_t> steps;
+  Statement select_steps(database, "SELECT step FROM steps WHERE has_rollouts != 0 ORDER BY step");
+  while (select_steps.Step()) steps.push_back(select_steps.Integer(0));
+  const bool outcomes = HasTable(database, "sample_outcomes");
+  Statement select(
+      database,
+      std::string("SELECT r.step, r.coder_summary, r.suggestion, r.reward, coalesce(e.correct, 0), r.speedup, ") +
+          (outcomes ? "o.advantage" : "NULL") +
+          " FROM rounds r LEFT JOIN evaluations e USING(purpose, step, trajectory, round) " +
+          (outcomes ? "LEFT JOIN sample_outcomes o ON o.step = r.step AND o.trajectory = r.trajectory AND "
+                      "o.round = r.round "
+                    : "") +
+          "WHERE r.purpose = 'train'");
+  std::map<std::string, LabelFigures> labels;
+  std::vector<int64_t> totals(kWindows);
+  RoundRecord round;
+  while (select.Step()) {
+    const auto place = std::ranges::lower_bound(steps, select.Integer(0)) - steps.begin();
+    const auto window =
+        std::min(kWindows - 1, static_cast<size_t>(place) * kWindows / std::max<size_t>(1, steps.size()));
+    round.answer.summary = select.Text(1);
+    round.suggestion = select.Text(2);
+    LabelFigures& label = labels[SuggestionLabel(round)];
+    ++totals[window];
+    ++label.windows[window];
+    ++label.count;
+    label.reward += select.Real(3);
+    if (select.Integer(4) != 0 && select.Real(5) > 0) {
+      ++label.correct;
+      label.log_speedup += std::log(select.Real(5));
+    }
+    if (!select.IsNull(6)) {
+      ++label.advantages;
+      label.advantage += select.Real(6);
+    }
+  }
+  std::vector<std::pair<std::string, LabelFigures>> order(labels.begin(), labels.end());
+  std::ranges::stable_sort(order, [](const auto& a, const auto& b) { return a.second.count > b.second.count; });
+  Json rows = Json::array();
+  for (size_t i = 0; i < std::min(order.size(), kLabels); ++i) {
+    const auto& [name, of] = order[i];
+    const auto n = static_cast<double>(of.count);
+    Json row;
+    row["label"] = name;
+    row["count"] = of.count;
+    row["reward"] = Number(of.reward / n);
+    row["correct"] = static_cast<double>(of.correct) / n;
+    row["speedup"] = of.correct == 0 ? Json() : Number(std::exp(of.log_speedup / static_cast<double>(of.correct)));
+    row["advantage"] = of.advantages == 0 ? Json() : Number(of.advantage / static_cast<double>(of.advantages));
+    row["windows"] = of.windows;
+    rows.push_back(std::move(row));
+  }
+  (*figures)["suggestions"] = std::move(rows);
+  (*figures)["distinct_suggestions"] = order.size();
+  (*figures)["windows"] = totals;
+  (*figures)["rollout_steps"] = steps.empty() ? Json::array() : Json::array({steps.front(), steps.back()});
+}
+
+// A member of an evaluation in its JSON form, or null.
+Json Member(const Json& evaluation, const char* name) {
+  const auto found = evaluation.find(name);
+  return found == evaluation.end() ? Json() : *found;
+}
+
+Json ReadProblems(Database& database, TrajectoryParts* parts) {
+  std::map<std::string, Json> best;
+  Statement select_best(database,
+                        "SELECT problem, step, trajectory, round, source, speedup, evaluation, suggestions FROM "
+                        "best_kernels ORDER BY judged_step");
+  while (select_best.Step()) {
+    const Json evaluation = Json::parse(select_best.Text(6), nullptr, false);
+    Json kernel;
+    kernel["speedup"] = Number(select_best.Real(5));
+    kernel["step"] = select_best.Integer(1);
+    kernel["trajectory"] = select_best.Integer(2);
+    kernel["round"] = select_best.Integer(3);
+    kernel["source"] = parts->SourceNumber(database, select_best.Text(4));
+    kernel["suggestions"] = Json::parse(select_best.Text(7), nullptr, false);
+    if (evaluation.is_object()) {
+      kernel["seconds"] = Member(evaluation, "seconds");
+      kernel["diagnosis"] = Member(evaluation, "diagnosis");
+      const Json metrics = Member(evaluation, "metrics");
+      // The part of the problem's least time on the device; evaluators that know it declare it under this name.
+      if (metrics.is_object()) kernel["roofline"] = Member(metrics, "roofline_fraction");
+    }
+    best[select_best.Text(0)] = std::move(kernel);  // a later one is better: that is why it was written
+  }
+  Statement select(database,
+                   "SELECT name, title, family, baseline_seconds, modelled, time_source, source FROM problems WHERE "
+                   "purpose = 'train' ORDER BY name");
+  Json problems = Json::array();
+  while (select.Step()) {
+    Json problem;
+    problem["problem"] = select.Text(0);
+    problem["title"] = select.Text(1);
+    problem["family"] = select.Text(2);
+    problem["baseline"] = Number(select.Real(3));
+    problem["modelled"] = select.Integer(4) != 0;
+    problem["time_source"] = select.Text(5);
+    problem["source"] = parts->SourceNumber(database, select.Text(6));
+    const auto found = best.find(select.Text(0));
+    problem["best"] = found == best.end() ? Json() : found->second;
+    problems.push_back(std::move(problem));
+  }
+  return problems;
+}
+
+Json ReadTimes(Database& database) {
+  Statement select(database,
+                   "SELECT name, SUM(value) FROM metrics WHERE name LIKE 'time/%' OR name = 'step_time' GROUP BY name");
+  Json times = Json::object();
+  while (select.Step()) times[select.Text(0)] = Number(select.Real(1));
+  return times;
+}
+
+// By problem, what the first and the last held-out measurement found.
+Json ReadHeldout(Database& database) {
+  Statement range(database,
+                  "SELECT min(step), max(step), count(DISTINCT step) FROM trajectories WHERE purpose = 'heldout'");
+  if (!range.Step() || range.IsNull(0)) return nullptr;
+  const int64_t first = range.Integer(0), last = range.Integer(1);
+  Json heldout = {{"first", first}, {"last", last}, {"measurements", range.Integer(2)}, {"problems", Json::array()}};
+  Statement select(
+      database,
+      "SELECT problem_name, step, count(*), avg(reward), avg(best), avg(correct) FROM (SELECT problem_name, "
+      "r.step AS step, avg(reward) AS reward, ln(max(1, max(r.speedup))) AS best, "
+      "avg(coalesce(correct, 0)) AS correct FROM rounds r JOIN trajectories USING(purpose, step, trajectory) "
+      "LEFT JOIN evaluations USING(purpose, step, trajectory, round) WHERE purpose = 'heldout' AND "
+      "(r.step = ?1 OR r.step = ?2) GROUP BY r.step, r.trajectory) GROUP BY problem_name, step "
+      "ORDER BY problem_name, step");
+  select << first << last;
+  Json& problems = heldout["problems"];
+  while (select.Step()) {
+    if (problems.empty() || problems.back()["problem"] != select.Text(0))
+      problems.push_back({{"problem", select.Text(0)}});
+    Json figures = {{"episodes", select.Integer(2)},
+                    {"reward", Number(select.Real(3))},
+                    {"speedup", Number(std::exp(select.Real(4)))},
+                    {"correct", Number(select.Real(5))}};
+    if (select.Integer(1) == last) problems.back()["last"] = figures;
+    if (select.Integer(1) == first) problems.back()["first"] = std::move(figures);
+  }
+  return heldout;
+}
+
+}  // namespace
+
+Json ReadFigures(Database& database, TrajectoryParts* parts) {
+  Json figures;
+  figures["curves"] = ReadCurves(database);
+  figures["stages"] = ReadStages(database);
+  figures["outcomes"] = ReadOutcomes(database);
+  ReadSuggestions(database, &figures);
+  figures["problems"] = ReadProblems(database, parts);
+  figures["times"] = ReadTimes(database);
+  figures["heldout"] = ReadHeldout(database);
+  return figures;
+}
+
+}  // namespace kgrpo

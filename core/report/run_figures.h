@@ -1,0 +1,25 @@
+// The figures of one run as the page draws them: curves, outcomes and suggestions by step, best kernels, times, cost,
+// held-out measurements. Read only. Used by report/report.cc.
+#ifndef KGRPO_REPORT_RUN_FIGURES_H
+#define KGRPO_REPORT_RUN_FIGURES_H
+
+#include <kgrpo/support/sqlite.h>
+
+#include <nlohmann/json.hpp>
+
+#include "report/trajectory_parts.h"
+
+namespace kgrpo {
+
+// {"curves": {metric: [[step, value], ...]},
+//  "stages": [[name, first step], ...],
+//  "outcomes": {"kinds": [...], "steps": [[step, count of each kind, ...], ...]},
+//  "suggestions": [{"label", "count", "first", "last", "reward", "correct", "speedup", "advantage", "windows"}, ...],
+//  "windows": rounds in each window, "problems": [{"problem", "baseline", "modelled", "time_source", ...}],
+//  "times": [[name, seconds], ...], "heldout": {"first": step, "last": step, "problems": [...]}}
+// `windows`: the steps with rollouts cut into twenty. Kernels go to *parts, and are named by their places there.
+nlohmann::ordered_json ReadFigures(Database& database, TrajectoryParts* parts);
+
+}  // namespace kgrpo
+
+#endif  // KGRPO_REPORT_RUN_FIGURES_H

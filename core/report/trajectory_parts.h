@@ -1,0 +1,54 @@
+// The samples of runs as compressed parts of a page, one a step, which the page opens when somebody looks at them.
+// Kernels are stored once each, however many rounds hold them. Used by report/report.cc.
+//
+//   part of a step     {"trajectories": [{"trajectory", "problem", ..., "rounds": [{"prompt", "suggestion", ...}]}]}
+//   part of sources    [text, ...], kSourcesAPart kernels; a round names kernels by their place among all
+//
+// In a prompt, "\u0001A\u0001" and "\u0001B\u0001" stand for the round's code_a and code_b.
+#ifndef KGRPO_REPORT_TRAJECTORY_PARTS_H
+#define KGRPO_REPORT_TRAJECTORY_PARTS_H
+
+#include <kgrpo/support/sqlite.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace kgrpo {
+
+class TrajectoryParts {
+ public:
+  static constexpr size_t kSourcesAPart = 32;
+
+  // Reads every round of a run, training and held-out. Returns what the page must know beforehand: {"steps": [[purpose,
+  // step, part], ...], "tokens": {id: text}}.
+  nlohmann::ordered_json AddRun(Database& database, const std::filesystem::path& folder);
+
+  // A kernel's place among the sources; -1 for none.
+  int64_t SourceNumber(Database& database, const std::string& hash);
+
+  // Closes the sources; then parts() is complete: the steps' parts by their numbers, and the sources' parts.
+  void Finish();
+  const std::vector<std::string>& steps() const { return steps_; }
+  const std::vector<std::string>& sources() const { return sources_; }
+
+ private:
+  struct RunReader;
+
+  void CloseSources();
+
+  std::vector<std::string> steps_, sources_;  // DeflatedBase64 of JSON
+  std::unordered_map<std::string, int64_t> numbers_;
+  std::unordered_map<std::string, std::string> texts_;  // of the run that is being read, by hash
+  nlohmann::ordered_json open_sources_ = nlohmann::ordered_json::array();
+};
+
+}  // namespace kgrpo
+
+#endif  // KGRPO_REPORT_TRAJECTORY_PARTS_H
