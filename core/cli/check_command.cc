@@ -103,6 +103,8 @@ void LookAtExperiment(Session& session, const CheckOptionsGiven& given, LoadRequ
                               "; looked at here: " + chosen->run.folder);
     request->settings.insert(request->settings.end(), chosen->run.settings.begin(), chosen->run.settings.end());
     request->settings.push_back("output_dir=" + nlohmann::json(chosen->config.output_dir).dump());
+    request->run_settings = chosen->run.settings.size() + 1;
+    request->run_name = "run " + chosen->run.folder;
   } catch (const ConfigError& error) {
     findings->mistakes = error.diagnostics();
     findings->exit_code = kBadInput;
@@ -199,7 +201,10 @@ void PrintJson(const CheckOptionsGiven& given, const Findings& findings) {
   json["failures"] = findings.failures;
   json["notes"] = findings.notes;
   if (findings.config) json["output_dir"] = {{"path", findings.config->output_dir}, {"refusal", findings.refusal}};
-  if (given.resolve && findings.config) json["resolved"] = findings.config->resolved_yaml;
+  if (given.resolve && findings.config) {
+    json["resolved"] = findings.config->resolved_yaml;
+    json["resolved_with_origins"] = findings.config->origins_yaml;
+  }
   std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
 }
 
@@ -212,7 +217,7 @@ void PrintText(const CheckOptionsGiven& given, const Findings& findings) {
   if (!findings.config) return;
   const PipelineConfig& config = *findings.config;
   if (given.resolve) {
-    std::printf("%s", config.resolved_yaml.c_str());
+    std::printf("%s", config.origins_yaml.c_str());
   } else if (findings.exit_code == kFine) {
     uint64_t steps = 0;
     for (const StageConfig& stage : config.stages) steps += stage.steps;
@@ -231,12 +236,16 @@ void AddCheckCommand(CLI::App& app, const Globals& globals, Action* action) {
   CLI::App* command = app.add_subcommand("check", "Check a pipeline file: everything short of running it");
   command->add_option("FILE", given->file, "The pipeline file")->required();
   AddSetOption(command, &given->settings, "Changes one key of the file");
-  command->add_flag("--resolve", given->resolve,
-                    "Print the file with `extends` and --set applied and every default filled in");
+  command->add_flag(
+      "--resolve", given->resolve,
+      "Print the file with `extends`, --set and the variant applied and every default filled in, each value with "
+      "where it came from");
   command->add_flag("--file-only", given->file_only, "Check the file and its options; load no model, open no problem");
   command->add_option("--variant", given->variant, "Of a file with variants: look at this one")->type_name("NAME");
   command->add_flag("--json", given->json, "Print what was found as JSON");
-  command->footer("Example:\n  kgrpo-host check configs/seed.yaml --resolve");
+  command->footer(
+      "Examples:\n  kgrpo-host check configs/seed.yaml --resolve\n  kgrpo-host check ab.yaml --variant short "
+      "--resolve");
   command->callback([=, &globals] {
     *action = [=, &globals] {
       Session session(globals);

@@ -45,6 +45,7 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddPluginsCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddProblemsCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddReportCommand(CLI::App& app, const Globals& globals, Action* action);
+void AddExportCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddTokenizeCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddScoreCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddGenerateCommand(CLI::App& app, const Globals& globals, Action* action);

@@ -1,15 +1,19 @@
 // `kgrpo-host compare RUN...`: what differs between runs, and whether one configuration is better than another.
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/session.h"
 #include "cli/table.h"
 #include "compare/compare.h"
 #include "compare/comparison_json.h"
+#include "compare/rescore.h"
 
 namespace kgrpo::cli {
 namespace {
@@ -59,7 +63,7 @@ void PrintMarkdownTable(const std::vector<std::string>& header, const std::vecto
 }
 
 void PrintText(const std::vector<RunGroup>& groups, const std::vector<Comparison>& comparisons,
-               const std::vector<std::string>& left_out, bool markdown) {
+               const std::vector<std::string>& left_out, const std::vector<Measure>& measures, bool markdown) {
   const auto table = [markdown](const auto& header, const auto& rows) {
     if (markdown)
       PrintMarkdownTable(header, rows);
@@ -86,7 +90,7 @@ void PrintText(const std::vector<RunGroup>& groups, const std::vector<Comparison
   }
   heading("Measures (mean over seeds, least to most)");
   std::vector<std::vector<std::string>> rows;
-  for (const Measure& measure : Measures()) {
+  for (const Measure& measure : measures) {
     std::vector<std::string> row = {measure.label};
     for (const RunGroup& group : groups) row.push_back(CellOf(group, measure));
     if (std::any_of(row.begin() + 1, row.end(), [](const std::string& cell) { return cell != "-"; }))
@@ -103,22 +107,64 @@ void PrintText(const std::vector<RunGroup>& groups, const std::vector<Comparison
   for (const std::string& note : notes) std::printf("note: %s\n", note.c_str());
 }
 
-int RunCompare(const CompareOptions& options) {
+// Where the groups' rewards differ, scores every group's rounds by each of the rewards. Returns those measures.
+// *notes receives why a reward could not be used.
+std::vector<Measure> ScoreByEachReward(const Globals& globals, std::vector<RunGroup>* groups,
+                                       std::vector<std::string>* notes) {
+  std::vector<Measure> measures;
+  if (groups->size() < 2 || SameReward(*groups)) return measures;
+  std::set<std::map<std::string, std::string>> seen;
+  for (const RunGroup& whose : *groups) {
+    const RunMeasures& run = whose.runs.front();
+    std::map<std::string, std::string> configuration;
+    for (const auto& [key, value] : run.configuration) {
+      if (key.starts_with("reward.")) configuration[key] = value;
+    }
+    if (!seen.insert(configuration).second) continue;
+    try {
+      Session session(globals);
+      LoadRequest request;
+      request.file = (run.folder / "resolved.yaml").string();
+      request.roles = {Role::kReward};
+      request.needs_train_problems = false;
+      request.ignore_problems = true;
+      const PipelineConfig config = session.Load(request);
+      session.StartServices(config.seed);
+      const PipelineParts parts = session.MakeParts(config, request.roles);
+      for (RunGroup& group : *groups) {
+        for (RunMeasures& each : group.runs) Rescore(*parts.reward, whose.label, &each);
+      }
+      measures.push_back(
+          {"heldout_reward_by/" + whose.label, "held-out reward by " + whose.label + "'s reward", false, false, true});
+      measures.push_back(
+          {"reward_by/" + whose.label, "reward by " + whose.label + "'s reward, last tenth", false, false, true});
+    } catch (const Error& error) {
+      notes->push_back("no round is scored by the reward of " + whose.label + ": " + error.what());
+    }
+  }
+  return measures;
+}
+
+int RunCompare(const Globals& globals, const CompareOptions& options) {
   std::vector<std::string> left_out;
-  const std::vector<RunGroup> groups = GroupRuns(ReadRuns(options.folders, &left_out));
-  const std::vector<Comparison> comparisons = Compare(groups);
-  if (options.json)
+  std::vector<RunGroup> groups = GroupRuns(ReadRuns(options.folders, &left_out));
+  std::vector<Measure> measures = Measures();
+  const std::vector<Measure> common = ScoreByEachReward(globals, &groups, &left_out);
+  measures.insert(measures.begin(), common.begin(), common.end());
+  const std::vector<Comparison> comparisons = Compare(groups, measures);
+  if (options.json) {
     std::printf(
         "%s\n",
         ComparisonToJson(groups, comparisons, left_out).dump(2, ' ', false, Json::error_handler_t::replace).c_str());
-  else
-    PrintText(groups, comparisons, left_out, options.markdown);
+  } else {
+    PrintText(groups, comparisons, left_out, measures, options.markdown);
+  }
   return kFine;
 }
 
 }  // namespace
 
-void AddCompareCommand(CLI::App& app, const Globals&, Action* action) {
+void AddCompareCommand(CLI::App& app, const Globals& globals, Action* action) {
   auto options = std::make_shared<CompareOptions>();
   CLI::App* command = app.add_subcommand("compare", "Is one configuration better than another?");
   command->add_option("RUN", options->folders, "Folders of runs, or of an experiment")->required();
@@ -128,7 +174,7 @@ void AddCompareCommand(CLI::App& app, const Globals&, Action* action) {
       "Examples:\n"
       "  kgrpo-host compare runs/ab                    all variants of an experiment, against the first\n"
       "  kgrpo-host compare runs/one runs/two --markdown > comparison.md");
-  command->callback([=] { *action = [=] { return RunCompare(*options); }; });
+  command->callback([=, &globals] { *action = [=, &globals] { return RunCompare(globals, *options); }; });
 }
 
 }  // namespace kgrpo::cli

@@ -10,16 +10,14 @@
 #include <vector>
 
 #include <kgrpo/support/evaluation_text.h>
-#include "base/console.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/eval_policy.h"
 #include "cli/kernel_text.h"
 #include "cli/problem_choice.h"
 #include "cli/session.h"
 #include "config/problems.h"  // ExpandFolders
-#include "loop/coder_cost.h"
-#include "loop/evaluate_policy.h"
-#include "store/files.h"  // WriteFileAtomically
+#include "store/files.h"      // WriteFileAtomically
 
 namespace kgrpo::cli {
 namespace {
@@ -32,11 +30,10 @@ constexpr const char* kHiddenSize = "a size that is not shown";
 struct EvalOptions {
   std::string file;
   std::string kernel, problem, evaluator;
-  std::string policy;
   std::string report;
   std::vector<std::string> settings;
   std::optional<uint64_t> seed;
-  uint64_t episodes = 0;  // 0: evaluation.episodes of the file
+  PolicyEvalOptions policies;
   bool quick = false;
   bool show_hidden = false;
   bool profile = false;
@@ -187,46 +184,9 @@ int EvaluateKernel(const Globals& globals, const EvalOptions& options) {
   return kFine;
 }
 
-// ---- a policy -----------------------------------------------------------------------------------
-
-int EvaluateHeldOut(const Globals& globals, const EvalOptions& options) {
-  const PolicyChoice choice = ParsePolicyChoice(options.policy);
-  Session session(globals);
-  LoadRequest request;
-  request.file = options.file;
-  request.settings = options.settings;
-  request.roles = {Role::kCoder, Role::kEvaluator, Role::kReward};
-  if (choice.needs_policy()) request.roles.insert(Role::kPolicy);
-  request.needs_train_problems = false;
-  request.needs_heldout_problems = true;
-  const PipelineConfig config = session.Load(request);
-  session.StartServices(config.seed);
-  PipelineParts parts = session.MakeParts(config, request.roles);
-  const uint64_t episodes = options.episodes > 0 ? options.episodes : config.evaluation.episodes;
-  const PolicyReport report = [&] {
-    try {
-      return EvaluatePolicy(config, parts, choice, episodes);
-    } catch (const Error& error) {
-      // The message of a coder's own limit says what it has cost.
-      if (error.code() == KGRPO_ERROR_BUDGET)
-        throw Error(error.code(), error.what() + std::string("; an eval begins anew each time"));
-      CoderSpending spending;
-      TakeSpending(*parts.coder, &spending);
-      throw Error(error.code(), error.what() + CostSoFarText(spending));
-    }
-  }();
-  if (options.json) {
-    PrintJson(report.ToJson());
-  } else {
-    Console console = StandardConsole();
-    report.Show(console);
-  }
-  return kFine;
-}
-
 int Evaluate(const Globals& globals, const EvalOptions& options) {
   const bool of_kernel = !options.kernel.empty();
-  const bool of_policy = !options.policy.empty();
+  const bool of_policy = !options.policies.policies.empty() || !options.policies.checkpoints.empty();
   const auto refuse = [](const char* message) {
     std::fprintf(stderr, "%s; see kgrpo-host eval --help\n", message);
     return static_cast<int>(kUsage);
@@ -245,7 +205,9 @@ int Evaluate(const Globals& globals, const EvalOptions& options) {
     return refuse("--show-hidden goes with --kernel: a policy may not know what is hidden");
   if (of_policy && !options.problem.empty())
     return refuse("--problem goes with --kernel; choose problems with --set problems.heldout=[DIR]");
-  return of_kernel ? EvaluateKernel(globals, options) : EvaluateHeldOut(globals, options);
+  if (of_kernel && options.policies.IsAskedFor())
+    return refuse("--episodes, --repeat and --save-kernels go with --policy");
+  return of_kernel ? EvaluateKernel(globals, options) : EvaluatePolicies(globals, options.policies);
 }
 
 }  // namespace
@@ -279,11 +241,7 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
   command
       ->add_option("--report", options->report, "With --kernel: write all of it as a web page that needs nothing else")
       ->type_name("FILE.html");
-  command->add_option("--policy", options->policy, "A model folder, uniform, or fixed:TECHNIQUE[,TECHNIQUE...]")
-      ->type_name("POLICY");
-  command->add_option("--episodes", options->episodes, "Episodes of each held-out problem (default: the file's)")
-      ->type_name("N")
-      ->check(CLI::PositiveNumber);
+  AddPolicyEvalOptions(command, &options->policies);
   AddSetOption(command, &options->settings, "Changes one key of FILE; without FILE, an option of the evaluator");
   command->add_flag("--json", options->json, "Print as JSON");
   command->footer(
@@ -292,8 +250,18 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
       "  kgrpo-host eval --kernel mine.cu --problem my_problem/ --seed 2 --show-hidden --json\n"
       "  kgrpo-host eval --kernel mine.cu --problem problems/softmax_long --report mine.html\n"
       "  kgrpo-host eval --kernel mine.cu --problem problems/softmax_long --evaluator evaluator_cuda --profile\n"
-      "  kgrpo-host eval configs/quickstart.yaml --policy runs/quickstart/final --episodes 8");
-  command->callback([=, &globals] { *action = [=, &globals] { return Evaluate(globals, *options); }; });
+      "  kgrpo-host eval configs/quickstart.yaml --policy runs/quickstart/final --episodes 8\n"
+      "  kgrpo-host eval configs/quickstart.yaml --policy uniform --policy runs/a/final --policy runs/b/final\n"
+      "  kgrpo-host eval configs/quickstart.yaml --checkpoints runs/quickstart\n"
+      "  kgrpo-host eval configs/quickstart.yaml --policy runs/quickstart/final --save-kernels best/");
+  command->callback([=, &globals] {
+    *action = [=, &globals] {
+      options->policies.file = options->file;
+      options->policies.settings = options->settings;
+      options->policies.json = options->json;
+      return Evaluate(globals, *options);
+    };
+  });
 }
 
 }  // namespace kgrpo::cli

@@ -205,14 +205,14 @@ bool SameReward(const std::vector<RunGroup>& groups) {
   return std::ranges::none_of(differences, [](const auto& entry) { return entry.first.starts_with("reward."); });
 }
 
-std::vector<Comparison> Compare(const std::vector<RunGroup>& groups) {
+std::vector<Comparison> Compare(const std::vector<RunGroup>& groups, const std::vector<Measure>& measures) {
   std::vector<Comparison> comparisons;
   if (groups.size() < 2) return comparisons;
   const double error = kError / static_cast<double>(groups.size() - 1);
   const bool same_reward = SameReward(groups);
   for (size_t other = 1; other < groups.size(); ++other) {
     const bool paired = ArePaired(groups.front(), groups[other]);
-    for (const Measure& measure : Measures()) {
+    for (const Measure& measure : measures) {
       if (measure.own_scale && !same_reward) continue;
       if (auto comparison = CompareOne(groups, other, measure, paired, error)) comparisons.push_back(*comparison);
     }
@@ -230,12 +230,12 @@ std::string InWords(const Comparison& comparison, const std::vector<RunGroup>& g
     return std::string(text);
   };
   if (comparison.basis == Basis::kNone) {
-    return std::string(comparison.measure->label) + ": " + other + " is at " + number(comparison.effect) +
+    return comparison.measure->label + ": " + other + " is at " + number(comparison.effect) +
            (ratio ? " of " : " against ") + first + "; too few runs to tell more";
   }
   if (!comparison.differs()) {
-    return "no difference seen in " + std::string(comparison.measure->label) + " between " + other + " and " + first +
-           ": " + number(comparison.effect) + " [" + number(comparison.low) + ", " + number(comparison.high) + "]";
+    return "no difference seen in " + comparison.measure->label + " between " + other + " and " + first + ": " +
+           number(comparison.effect) + " [" + number(comparison.low) + ", " + number(comparison.high) + "]";
   }
   // The better one first; the effect is then that of the better over the worse.
   const auto turned = [&](double value) { return above ? value : ratio ? 1 / value : -value; };

@@ -45,7 +45,8 @@ struct Comparison {
 
 // All groups against the first, for each measure that both have. Intervals hold together with 95%: where several groups
 // are compared, each with 1 - 0.05 / their number (Bonferroni).
-std::vector<Comparison> Compare(const std::vector<RunGroup>& groups);
+// `measures` outlive what is returned.
+std::vector<Comparison> Compare(const std::vector<RunGroup>& groups, const std::vector<Measure>& measures = Measures());
 
 // Whether the two groups' runs of one seed drew the same problems for their first trajectories.
 bool ArePaired(const RunGroup& a, const RunGroup& b);

@@ -43,7 +43,9 @@ std::vector<std::string> NotesOf(const std::vector<RunGroup>& groups, const std:
   }
   if (!SameReward(groups)) {
     notes.push_back(
-        "the rewards differ, each on a scale of its own: rewards are not compared, speedups and correct rates are");
+        "the rewards differ, each on a scale of its own: each run's rounds are scored by every one of them where they "
+        "can be "
+        "loaded; speedups and correct rates are on one scale");
   }
   if (fewest == 1) {
     notes.push_back("one seed: intervals are over problems, and say nothing of other seeds");

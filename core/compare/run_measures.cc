@@ -27,13 +27,15 @@ struct Episode {
   double correct = 0;       // share of its rounds
 };
 
-std::vector<Episode> ReadEpisodes(Database& database, const char* purpose) {
+// Those of the steps from `first` on: a long run's rounds are most of its database.
+std::vector<Episode> ReadEpisodes(Database& database, const char* purpose, uint64_t first) {
   Statement select(database,
                    "SELECT rounds.step, problem_name, avg(reward), max(rounds.speedup), avg(coalesce(correct, 0)) "
                    "FROM rounds JOIN trajectories USING(purpose, step, trajectory) "
                    "LEFT JOIN evaluations USING(purpose, step, trajectory, round) "
-                   "WHERE purpose = ? GROUP BY rounds.step, rounds.trajectory ORDER BY rounds.step, rounds.trajectory");
-  select << purpose;
+                   "WHERE purpose = ? AND rounds.step >= ? GROUP BY rounds.step, rounds.trajectory ORDER BY "
+                   "rounds.step, rounds.trajectory");
+  select << purpose << first;
   std::vector<Episode> episodes;
   while (select.Step()) {
     episodes.push_back({static_cast<uint64_t>(select.Integer(0)), select.Text(1), select.Real(2),
@@ -81,13 +83,8 @@ void ReadTraining(Database& database, RunMeasures* run) {
     run->rewards.push_back(select.Real(1));
   }
   if (steps.empty()) return;
-  const std::vector<Episode> episodes = ReadEpisodes(database, "train");
   const size_t tenth = std::max<size_t>(1, steps.size() / 10);
-  const uint64_t first_of_last = steps[steps.size() - tenth];
-  std::vector<Episode> last;
-  std::ranges::copy_if(episodes, std::back_inserter(last),
-                       [&](const Episode& episode) { return episode.step >= first_of_last; });
-  Summarise(last, "", run);
+  Summarise(ReadEpisodes(database, "train", steps[steps.size() - tenth]), "", run);
   const auto window = [&](size_t begin) {
     return MeanOf({run->rewards.begin() + static_cast<ptrdiff_t>(begin),
                    run->rewards.begin() + static_cast<ptrdiff_t>(begin + tenth)});
@@ -97,17 +94,17 @@ void ReadTraining(Database& database, RunMeasures* run) {
   run->values["reward_first"] = window(0);
   run->values["reward_best"] = best;
   run->values["reward_area"] = MeanOf(run->rewards);
-  constexpr size_t kCompared = 256;
-  for (const Episode& episode : episodes) {
-    if (run->drawn.size() < kCompared) run->drawn.push_back(episode.problem);
-  }
+  // Where runs draw different problems, they do so from the first steps on.
+  Statement drawn(database,
+                  "SELECT problem_name FROM trajectories WHERE purpose = 'train' ORDER BY step, trajectory LIMIT 256");
+  while (drawn.Step()) run->drawn.push_back(drawn.Text(0));
 }
 
 void ReadHeldout(Database& database, RunMeasures* run) {
-  std::vector<Episode> episodes = ReadEpisodes(database, "heldout");
-  if (episodes.empty()) return;
-  const uint64_t last = episodes.back().step;
-  std::erase_if(episodes, [last](const Episode& episode) { return episode.step != last; });
+  Statement last(database, "SELECT max(step) FROM trajectories WHERE purpose = 'heldout'");
+  if (!last.Step() || last.IsNull(0)) return;
+  run->heldout_step = static_cast<uint64_t>(last.Integer(0));
+  const std::vector<Episode> episodes = ReadEpisodes(database, "heldout", run->heldout_step);
   Summarise(episodes, "heldout_", run);
 }
 

@@ -12,8 +12,8 @@
 namespace kgrpo {
 
 struct Measure {
-  const char* name;   // "heldout_reward": in JSON
-  const char* label;  // "held-out reward": for people
+  std::string name;   // "heldout_reward": in JSON
+  std::string label;  // "held-out reward": for people
   bool is_ratio;      // compared by the quotient, as speedups are
   bool own_scale;     // in units of the run's own reward: comparable where the rewards are the same
   bool is_outcome;    // something a run is judged by; else a fact beside it
@@ -29,6 +29,7 @@ struct RunMeasures {
   uint64_t seed = 0;
   bool finished = false;
   uint64_t steps = 0;                                // done
+  uint64_t heldout_step = 0;                         // of the last held-out measurement; 0: none
   std::map<std::string, std::string> configuration;  // "loop.rounds" -> "4"; without seed, name and output_dir
   std::map<std::string, double> values;              // by measure; absent where there is nothing to measure
   std::map<std::string, std::map<std::string, double>> by_problem;  // by measure, then by problem

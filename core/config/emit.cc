@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "config/node.h"
+#include "config/schema.h"  // JoinPath
 
 namespace kgrpo {
 namespace {
@@ -71,26 +72,50 @@ std::string EmitShortList(const Json& value) {
   return line + "]";
 }
 
-std::string Emit(const Json& value, const std::string& indent);
+// Where values came from, told behind them as comments; none of it where there is no tree to tell from.
+struct Origins {
+  const Node* node = nullptr;
+  std::string path;
+  const OriginText* text = nullptr;
+
+  Origins Of(const std::string& key) const {
+    if (node == nullptr || !node->IsMapping()) return {};
+    return {node->Get(key), JoinPath(path, key), text};
+  }
+  Origins Of(size_t item) const {
+    if (node == nullptr || !node->IsList() || item >= node->items.size()) return {};
+    return {&node->items[item], path + "[" + std::to_string(item) + "]", text};
+  }
+  // "  # pipeline.yaml:3:7", behind a line's value.
+  std::string Comment() const {
+    if (node == nullptr) return "";
+    const std::string origin = (*text)(path, node->at);
+    return origin.empty() ? "" : "  # " + origin;
+  }
+};
+
+std::string Emit(const Json& value, const std::string& indent, const Origins& origins);
 
 // What follows "key:" or "-".
-std::string EmitMember(const Json& value, const std::string& indent, bool in_list) {
-  if (value.is_string() && FitsLiteral(value.get<std::string>()))
-    return EmitLiteral(value.get<std::string>(), indent + "  ");
-  if (IsShortList(value)) return " " + EmitShortList(value) + "\n";
-  if (value.is_primitive()) return " " + EmitScalar(value) + "\n";
-  if (value.empty()) return value.is_object() ? " {}\n" : " []\n";
-  const std::string inner = Emit(value, indent + "  ");
+std::string EmitMember(const Json& value, const std::string& indent, bool in_list, const Origins& origins) {
+  if (value.is_string() && FitsLiteral(value.get<std::string>())) {
+    std::string block = EmitLiteral(value.get<std::string>(), indent + "  ");
+    return block.insert(block.find('\n'), origins.Comment());
+  }
+  if (IsShortList(value)) return " " + EmitShortList(value) + origins.Comment() + "\n";
+  if (value.is_primitive()) return " " + EmitScalar(value) + origins.Comment() + "\n";
+  if (value.empty()) return value.is_object() ? " {}\n" : " []" + origins.Comment() + "\n";
+  const std::string inner = Emit(value, indent + "  ", origins);
   return in_list ? " " + inner.substr(indent.size() + 2) : "\n" + inner;
 }
 
-std::string Emit(const Json& value, const std::string& indent) {
+std::string Emit(const Json& value, const std::string& indent, const Origins& origins) {
   std::string text;
   if (value.is_object()) {
     for (const auto& [key, member] : value.items())
-      text += indent + EmitScalar(key) + ":" + EmitMember(member, indent, false);
+      text += indent + EmitScalar(key) + ":" + EmitMember(member, indent, false, origins.Of(key));
   } else {
-    for (const Json& item : value) text += indent + "-" + EmitMember(item, indent, true);
+    for (size_t i = 0; i < value.size(); ++i) text += indent + "-" + EmitMember(value[i], indent, true, origins.Of(i));
   }
   return text;
 }
@@ -100,7 +125,11 @@ std::string Emit(const Json& value, const std::string& indent) {
 std::string EmitYaml(const nlohmann::ordered_json& value) {
   if (value.is_primitive()) return EmitScalar(value) + "\n";
   if (value.empty()) return value.is_object() ? "{}\n" : "[]\n";
-  return Emit(value, "");
+  return Emit(value, "", {});
+}
+
+std::string EmitYamlWithOrigins(const Node& root, const OriginText& origin) {
+  return Emit(root.ToJson(), "", {&root, "", &origin});
 }
 
 }  // namespace kgrpo

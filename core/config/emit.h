@@ -2,7 +2,10 @@
 #ifndef KGRPO_CONFIG_EMIT_H
 #define KGRPO_CONFIG_EMIT_H
 
+#include <functional>
 #include <string>
+
+#include "config/node.h"
 
 #include <nlohmann/json.hpp>
 
@@ -10,6 +13,12 @@ namespace kgrpo {
 
 // Block style, keys in the given order; texts of several lines as literal blocks; short lists of scalars on one line.
 std::string EmitYaml(const nlohmann::ordered_json& value);
+
+// What is told of a value's origin, by its path and the place that it was written at; empty: nothing.
+using OriginText = std::function<std::string(const std::string& path, const Position& at)>;
+
+// The same of a mapping, with the origin of each value as a comment behind it.
+std::string EmitYamlWithOrigins(const Node& root, const OriginText& origin);
 
 }  // namespace kgrpo
 #endif

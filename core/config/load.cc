@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "config/emit.h"
 #include "config/experiment.h"
 #include "config/merge.h"
 #include "config/node.h"
@@ -58,7 +59,10 @@ class Loader {
       ExpandProblemLists(&root_, request_.needs_train_problems, request_.needs_heldout_problems, &diagnostics_);
     }
     Finish();
-    return ReadPipeline(root_);
+    PipelineConfig config = ReadPipeline(root_);
+    config.origins_yaml =
+        EmitYamlWithOrigins(root_, [this](const std::string& path, const Position& at) { return OriginOf(path, at); });
+    return config;
   }
 
  private:
@@ -78,13 +82,27 @@ class Loader {
     throw ConfigError(std::move(diagnostics_));
   }
 
+  // "configs/quickstart.yaml:12:9", "--set", "variant short", "default".
+  std::string OriginOf(const std::string& path, const Position& at) const {
+    if (at.file != "--set") return at.line > 0 ? at.ToString() : "default";
+    const size_t first = request_.settings.size() - std::min(request_.run_settings, request_.settings.size());
+    for (size_t i = request_.settings.size(); i-- > first;) {
+      const std::string key = request_.settings[i].substr(0, request_.settings[i].find('='));
+      const bool within =
+          path.starts_with(key) && (path.size() == key.size() || path[key.size()] == '.' || path[key.size()] == '[');
+      if (within) return request_.run_name;
+    }
+    return "--set";
+  }
+
   void LeaveOutExperiment() {
     for (const char* key : kExperimentKeys) {
       const Node::Member* member = root_.Find(key);
       if (member == nullptr) continue;
       if (!request_.of_experiment) {
         Report(member->at, key,
-               "this file describes several runs, and this command takes one: give the resolved.yaml in the folder of one of "
+               "this file describes several runs, and this command takes one: give the resolved.yaml in the folder of "
+               "one of "
                "them");
       }
       root_.Erase(key);

@@ -22,6 +22,9 @@ using SchemaLookup = std::function<Schema(Role role, const std::string& plugin)>
 struct LoadRequest {
   std::string file;
   std::vector<std::string> settings;  // each --set
+  // Of an experiment: how many of the last settings are the run's own, and its name for people ("short, seed 2").
+  size_t run_settings = 0;
+  std::string run_name;
   // The parts that will be used: they must be present and their options valid. Others may be absent; where they are
   // written, only their shape is checked.
   std::set<Role> roles = {kRoles.begin(), kRoles.end()};

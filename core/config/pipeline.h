@@ -113,6 +113,7 @@ struct PipelineConfig {
   ControlsConfig controls;
   std::vector<PluginChoice> observers;
   std::string output_dir;
+  std::string origins_yaml;   // resolved_yaml with a comment behind each value: where it came from
   std::string resolved_yaml;  // the whole file with `extends` and `--set` applied and every default filled in
 };
 

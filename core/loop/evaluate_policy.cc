@@ -1,15 +1,14 @@
 #include "loop/evaluate_policy.h"
 
-#include <kgrpo/support/number_text.h>  // FormatDollars
-#include "config/diagnostic.h"          // Closest
+#include "config/diagnostic.h"  // Closest
+#include "loop/best_kernels.h"
 #include "loop/heldout.h"
-#include "store/json.h"
+#include "store/kernels.h"
 
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <map>
 
@@ -17,12 +16,6 @@ namespace kgrpo {
 namespace {
 
 constexpr size_t kMostFaults = 32;  // with nothing else: a coder that is of use now and then gets by
-
-std::string Format(const char* format, auto... arguments) {
-  char text[256];
-  std::snprintf(text, sizeof text, format, arguments...);
-  return text;
-}
 
 std::string Trim(const std::string& text) {
   const size_t first = text.find_first_not_of(" \t");
@@ -51,19 +44,6 @@ double TokenEntropy(Policy& policy, const std::vector<TrajectoryRecord>& traject
   }
   return count == 0 ? 0 : sum / static_cast<double>(count);
 }
-
-nlohmann::ordered_json IntervalJson(const Interval& interval) {
-  return {{"value", interval.value}, {"low", interval.low}, {"high", interval.high}};
-}
-
-std::string IntervalText(const Interval& interval, const char* unit) {
-  if (std::isnan(interval.low)) return Format("%.2f%s", interval.value, unit);  // one episode a problem
-  return Format("%.2f%s [%.2f, %.2f]", interval.value, unit, interval.low, interval.high);
-}
-
-}  // namespace
-
-namespace {
 
 // A coder with a list does what is on it: another technique would be played in vain.
 void RequireListed(const std::vector<std::string>& techniques, const Coder& coder, const std::string& name) {
@@ -115,8 +95,62 @@ PolicyChoice ParsePolicyChoice(const std::string& text) {
   return choice;
 }
 
+namespace {
+
+// The expected largest of k values drawn without replacement: in ascending order, the i-th (from 0) is the largest in
+// C(i, k - 1) of the C(n, k) draws.
+double ExpectedLargest(std::vector<double> values, uint64_t k) {
+  std::ranges::sort(values);
+  const double n = static_cast<double>(values.size()), count = static_cast<double>(k);
+  double weight = count / n, sum = 0;  // of the last one: C(n - 1, k - 1) / C(n, k)
+  for (size_t i = values.size(); i-- > 0;) {
+    sum += weight * values[i];
+    const double at = static_cast<double>(i);
+    if (i > 0) weight *= std::max(0.0, at - count + 1) / at;
+  }
+  return sum;
+}
+
+// `speedups`: best speedups of each problem's episodes.
+std::vector<std::pair<uint64_t, double>> BestOf(const std::vector<std::vector<double>>& speedups) {
+  size_t fewest = ~size_t{0};
+  for (const std::vector<double>& of_problem : speedups) {
+    if (!of_problem.empty()) fewest = std::min(fewest, of_problem.size());
+  }
+  std::vector<std::pair<uint64_t, double>> best_of;
+  for (uint64_t k = 1; fewest != ~size_t{0} && k <= fewest; k *= 2) {
+    std::vector<double> logarithms;
+    for (const std::vector<double>& of_problem : speedups) {
+      std::vector<double> values;
+      for (const double speedup : of_problem) values.push_back(std::log(speedup));
+      if (!values.empty()) logarithms.push_back(ExpectedLargest(std::move(values), k));
+    }
+    best_of.emplace_back(k, std::exp(Mean(logarithms)));
+  }
+  return best_of;
+}
+
+// Judges the fastest kernels thoroughly and writes those that stand.
+std::vector<std::pair<std::string, double>> KeepKernels(const std::filesystem::path& folder, uint64_t seed,
+                                                        const ProblemSet& problems, PipelineParts& parts,
+                                                        WorkerPool& pool,
+                                                        const std::vector<TrajectoryRecord>& trajectories) {
+  BestKernels best(problems, parts, pool, seed, {}, {});
+  best.Add(0, trajectories);
+  best.Start();
+  std::vector<std::pair<std::string, double>> kept;
+  for (const BestKernel& kernel : best.Finish().best) {
+    WriteBestKernel(folder, kernel);
+    kept.emplace_back(kernel.problem, kernel.speedup);
+  }
+  return kept;
+}
+
+}  // namespace
+
 PolicyReport EvaluatePolicy(const PipelineConfig& config, PipelineParts& parts, const PolicyChoice& choice,
-                            uint64_t episodes) {
+                            const EpisodePlan& plan) {
+  const uint64_t episodes = plan.episodes;
   if (config.heldout_problems.empty()) {
     throw Error(KGRPO_ERROR_INVALID, "problems.heldout names no problem: there is nothing to evaluate on");
   }
@@ -128,13 +162,42 @@ PolicyReport EvaluatePolicy(const PipelineConfig& config, PipelineParts& parts, 
   if (!choice.model.empty()) parts.policy->Load(KGRPO_POLICY_CURRENT, choice.model);
   WorkerPool pool(config.loop.workers);
   const ProblemSet problems(*parts.evaluator, config.heldout_problems, pool);
-  Rollout rollout(config, parts, problems, pool);
-  // Step 0: no step of a training run, so that a policy is not evaluated with what it may have been trained on.
-  RolloutRequest request = HeldoutRequest(config, problems.families(), 0, episodes, choice.suggester);
-  request.most_faults = std::min(kMostFaults, request.assignments.size());
-  const std::vector<TrajectoryRecord> trajectories = rollout.Collect(request).trajectories;
-
   PolicyReport report;
+  std::vector<TrajectoryRecord> trajectories;
+  for (uint64_t repeat = 0; repeat < plan.repeats; ++repeat) {
+    PipelineConfig own = config;
+    own.seed += repeat;
+    Rollout rollout(own, parts, problems, pool);
+    // Step 0: no step of a training run, so that a policy is not evaluated with what it may have been trained on.
+    RolloutRequest request = HeldoutRequest(own, problems.families(), 0, episodes, choice.suggester);
+    request.most_faults = std::min(kMostFaults, request.assignments.size());
+    std::vector<double> rewards, speedups;
+    for (TrajectoryRecord& trajectory : rollout.Collect(request).trajectories) {
+      EpisodeFigures& figures = report.all_episodes.emplace_back();
+      figures.problem = trajectory.problem_name;
+      figures.repeat = repeat;
+      figures.episode = trajectory.trajectory % episodes;
+      figures.dropped = trajectory.dropped;
+      std::vector<double> of_rounds;
+      size_t correct = 0;
+      for (const RoundRecord& round : trajectory.rounds_done) {
+        of_rounds.push_back(round.reward);
+        if (round.speedup > 0) ++correct;
+      }
+      trajectory.trajectory += repeat * problems.size() * episodes;
+      if (!of_rounds.empty()) {
+        figures.reward = Mean(of_rounds);
+        figures.best_speedup = BestSpeedup(trajectory);
+        figures.correct_rate = static_cast<double>(correct) / static_cast<double>(of_rounds.size());
+        rewards.push_back(figures.reward);
+        speedups.push_back(figures.best_speedup);
+      }
+      trajectories.push_back(std::move(trajectory));
+    }
+    report.repeats.emplace_back(Mean(rewards), speedups.empty() ? 1 : GeometricMean(speedups));
+  }
+  if (!plan.kernels.empty())
+    report.kernels = KeepKernels(plan.kernels, config.seed, problems, parts, pool, trajectories);
   report.policy = choice.label;
   report.seed = config.seed;
   report.rounds = config.loop.rounds;
@@ -180,6 +243,7 @@ PolicyReport EvaluatePolicy(const PipelineConfig& config, PipelineParts& parts, 
   }
   report.reward = Bootstrap(rewards, config.seed, "bootstrap", mean);
   report.best_speedup = Bootstrap(speedups, config.seed, "bootstrap", geometric);
+  report.best_of = BestOf(speedups);
   for (const double p : {0.0, 0.5, 0.8, 1.0, 1.5, 2.0, 4.0}) {
     const auto over = std::count_if(correct_speedups.begin(), correct_speedups.end(), [p](double s) { return s > p; });
     report.fast_p.emplace_back(
@@ -189,89 +253,6 @@ PolicyReport EvaluatePolicy(const PipelineConfig& config, PipelineParts& parts, 
     report.token_entropy = TokenEntropy(*parts.policy, trajectories, config.loop.sampling.temperature);
   }
   return report;
-}
-
-nlohmann::ordered_json PolicyReport::ToJson() const {
-  using Json = nlohmann::ordered_json;
-  Json by_problem = Json::array();
-  for (const ProblemFigures& figures : problems) {
-    by_problem.push_back({{"problem", figures.problem},
-                          {"family", figures.family},
-                          {"episodes", figures.episodes},
-                          {"reward", IntervalJson(figures.reward)},
-                          {"best_speedup_geomean", IntervalJson(figures.best_speedup)},
-                          {"correct_rate", figures.correct_rate},
-                          {"favourite", figures.favourite},
-                          {"favourite_share", figures.favourite_share},
-                          {"samples", figures.samples}});
-  }
-  Json fast = Json::object();
-  for (const auto& [p, share] : fast_p) fast[Format("%g", p)] = share;
-  Json rates = Json::object();
-  for (const auto& [name, value] : metrics) rates[name] = value;
-  return {{"policy", policy},
-          {"seed", seed},
-          {"episodes", episodes},
-          {"rounds", rounds},
-          {"modelled", modelled},
-          {"time_source", time_source},
-          {"reward", IntervalJson(reward)},
-          {"best_speedup_geomean", IntervalJson(best_speedup)},
-          {"fast_p", fast},
-          {"token_entropy", token_entropy},
-          {"coder_answers", coder.answers},
-          {"coder_answers_reused", coder.reused},
-          {"metrics", rates},
-          {"problems", by_problem}};
-}
-
-void PolicyReport::Show(Console& console) const {
-  const auto rate = [&](const char* name) {
-    const auto found = metrics.find(name);
-    return Format("%.0f%%", 100 * (found == metrics.end() ? 0.0 : found->second));
-  };
-  std::string fast;
-  for (const auto& [p, share] : fast_p) fast += Format("%sfast_%g %.0f%%", fast.empty() ? "" : "  ", p, 100 * share);
-  const std::string times = (modelled ? "MODELLED, no device ran: " : "measured: ") + time_source;
-  std::vector<std::pair<std::string, std::string>> lines = {
-      {"episodes", Format("%llu of %llu rounds, seed %llu", static_cast<unsigned long long>(episodes),
-                          static_cast<unsigned long long>(rounds), static_cast<unsigned long long>(seed))},
-      {"times", times},
-      {"reward", IntervalText(reward, "")},
-      {"best speedup",
-       IntervalText(best_speedup, "x") + (std::isnan(best_speedup.low)
-                                              ? "  (geometric mean over episodes; intervals need two a problem)"
-                                              : "  (geometric mean over episodes; 95% intervals)")},
-      {"fast_p", fast},
-      {"rounds", "correct " + rate("kernel/correct_rate") + "  failed " + rate("kernel/failed_rate") +
-                     "  not applicable " + rate("coder/not_applicable_rate") + "  unclear " +
-                     rate("coder/unclear_rate") + "  coder errors " + rate("coder/error_rate")},
-      {"suggestions",
-       "favourite " + rate("policy/favourite_share") +
-           Format("  distinct %.0f",
-                  metrics.contains("policy/distinct_suggestions") ? metrics.at("policy/distinct_suggestions") : 0.0) +
-           (token_entropy > 0 ? Format("  entropy %.3f nats a token", token_entropy) : "")}};
-  const std::string reused = ReusedText(coder);
-  if (const auto cost = metrics.find("coder/cost"); cost != metrics.end() && cost->second > 0) {
-    lines.emplace_back("coder", FormatDollars(cost->second) + Format(", %.0f tokens", metrics.at("coder/tokens")) +
-                                    (reused.empty() ? "" : "; " + reused));
-  } else if (!reused.empty()) {
-    lines.emplace_back("coder", reused);
-  }
-  console.Header("policy: " + policy, lines);
-  std::vector<std::vector<std::string>> rows;
-  for (const ProblemFigures& figures : problems) {
-    std::string sample = figures.samples.empty() ? "-" : figures.samples.front().substr(0, 40);
-    for (char& c : sample) c = c == '\n' ? ' ' : c;
-    if (figures.episodes == 0) {  // all were dropped: there is no figure
-      rows.push_back({figures.problem, "-", "-", "-", "-", "-"});
-      continue;
-    }
-    rows.push_back({figures.problem, IntervalText(figures.reward, ""), IntervalText(figures.best_speedup, "x"),
-                    Format("%.0f%%", 100 * figures.correct_rate),
-                    figures.favourite.substr(0, 32) + Format(" %.0f%%", 100 * figures.favourite_share), sample});
-  }
-  console.Table("", {"problem", "reward", "best speedup", "correct", "favourite", "a suggestion"}, rows);
 }
 
 }  // namespace kgrpo

@@ -12,6 +12,7 @@
 #include "loop/statistics.h"
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +33,23 @@ struct PolicyChoice {
 // "uniform", "fixed:TECHNIQUE[,TECHNIQUE...]" (one a round, the last one repeated) or a model folder. Throws
 // KGRPO_ERROR_INVALID for an empty technique, KGRPO_ERROR_NOT_FOUND for a folder that is not there.
 PolicyChoice ParsePolicyChoice(const std::string& text);
+
+// What is played.
+struct EpisodePlan {
+  uint64_t episodes = 1;          // of each problem
+  uint64_t repeats = 1;           // all of it so many times, with the seeds config.seed, config.seed + 1, ...
+  std::filesystem::path kernels;  // where the best kernel of each problem is kept; empty: nowhere
+};
+
+// One episode. Those of two policies with equal problem, repeat and episode drew the same inputs and random numbers.
+struct EpisodeFigures {
+  std::string problem;
+  uint64_t repeat = 0, episode = 0;  // from 0
+  double reward = 0;                 // mean over its rounds
+  double best_speedup = 1;           // at least 1: the reference is always there
+  double correct_rate = 0;           // of its rounds
+  std::string dropped;               // why it ended early; empty for a whole one
+};
 
 struct ProblemFigures {
   std::string problem, family;
@@ -57,14 +75,20 @@ struct PolicyReport {
   CoderCounts coder;         // answers in all episodes
   MetricMap metrics;         // as loop/metrics.h names them
   std::vector<ProblemFigures> problems;
+  std::vector<EpisodeFigures> all_episodes;
+  // (k, best speedup that k episodes on a problem come to, expected; geometric mean over problems), k = 1, 2, 4, ...
+  std::vector<std::pair<uint64_t, double>> best_of;
+  std::vector<std::pair<double, double>> repeats;       // each repeat's mean reward and geometric mean of best speedups
+  std::vector<std::pair<std::string, double>> kernels;  // that were kept: problem, speedup by a thorough evaluation
 
   nlohmann::ordered_json ToJson() const;
   void Show(Console& console) const;
 };
 
-// Plays `episodes` trajectories on each of config.heldout_problems. The choice's model is loaded into parts.policy.
+// Plays the plan on config.heldout_problems. The choice's model is loaded into parts.policy. A kernel is kept, as
+// store/kernels.h writes it, where it beats its reference in a thorough evaluation with other inputs, too.
 PolicyReport EvaluatePolicy(const PipelineConfig& config, PipelineParts& parts, const PolicyChoice& choice,
-                            uint64_t episodes);
+                            const EpisodePlan& plan);
 
 }  // namespace kgrpo
 #endif

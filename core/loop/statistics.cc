@@ -36,7 +36,7 @@ double GeometricMean(std::span<const double> values) {
 }
 
 Interval Bootstrap(const std::vector<std::vector<double>>& groups, uint64_t seed, std::string_view stream,
-                   const std::function<double(std::span<const double>)>& statistic, size_t resamples) {
+                   const std::function<double(std::span<const double>)>& statistic, size_t resamples, double error) {
   std::vector<double> all;
   for (const std::vector<double>& group : groups) all.insert(all.end(), group.begin(), group.end());
   Interval interval;
@@ -60,8 +60,8 @@ Interval Bootstrap(const std::vector<std::vector<double>>& groups, uint64_t seed
   const auto at = [&](double share) {
     return results[static_cast<size_t>(share * static_cast<double>(resamples - 1))];
   };
-  interval.low = at(0.025);
-  interval.high = at(0.975);
+  interval.low = at(error / 2);
+  interval.high = at(1 - error / 2);
   return interval;
 }
 

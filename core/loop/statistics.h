@@ -23,11 +23,12 @@ struct Interval {
   double low = 0, high = 0;  // not numbers where there is nothing to tell them from
 };
 
-// The 95% percentile bootstrap of a statistic: `groups` are resampled within themselves (episodes within their
-// problem), so that the interval speaks of other episodes on the same problems; a group of one value has no spread to
-// tell, and then there is no interval. Draws are keyed by (seed, stream).
+// The percentile bootstrap of a statistic, of 95% unless `error` says otherwise: `groups` are resampled within
+// themselves (episodes within their problem), so that the interval speaks of other episodes on the same problems; a
+// group of one value has no spread to tell, and then there is no interval. Draws are keyed by (seed, stream).
 Interval Bootstrap(const std::vector<std::vector<double>>& groups, uint64_t seed, std::string_view stream,
-                   const std::function<double(std::span<const double>)>& statistic, size_t resamples = 2000);
+                   const std::function<double(std::span<const double>)>& statistic, size_t resamples = 2000,
+                   double error = 0.05);
 
 // How often each label occurs.
 class Tally {

@@ -71,35 +71,39 @@ bool Trajectory::Drops(const RoundRecord& round) const {
   return CoderFailed(round.answer) && on_coder_failure_ == CoderFailure::kDrop;
 }
 
-void Trajectory::Score(RoundRecord& round, const Reward& reward) const {
-  if (Drops(round)) return;
-  const EvaluationView baseline = problem_->baseline.ToC();
-  const EvaluationView current = current_.ToC();
+void ScoreRound(const Reward& reward, const Evaluation& baseline, const Evaluation& current,
+                const TrajectoryRecord& before, RoundRecord* round) {
+  const EvaluationView baseline_view = baseline.ToC();
+  const EvaluationView current_view = current.ToC();
   const Evaluation none;
-  const EvaluationView candidate = round.evaluation ? round.evaluation->ToC() : none.ToC();
+  const EvaluationView candidate = round->evaluation ? round->evaluation->ToC() : none.ToC();
   std::vector<EvaluationView> earlier;
   std::vector<const kgrpo_evaluation*> history;
-  for (const RoundRecord& past : record_.rounds_done) {
+  for (const RoundRecord& past : before.rounds_done) {
     if (past.evaluation) earlier.push_back(past.evaluation->ToC());
   }
   size_t next = 0;
-  for (const RoundRecord& past : record_.rounds_done)
-    history.push_back(past.evaluation ? earlier[next++].c() : nullptr);
-  const kgrpo_coder_answer answer = round.answer.ToC();
+  for (const RoundRecord& past : before.rounds_done) history.push_back(past.evaluation ? earlier[next++].c() : nullptr);
+  const kgrpo_coder_answer answer = round->answer.ToC();
   kgrpo_reward_request request{};
   request.struct_size = sizeof(request);
-  request.baseline = baseline.c();
+  request.baseline = baseline_view.c();
   request.answer = &answer;
-  request.candidate = round.evaluation ? candidate.c() : nullptr;
-  request.current = current.c();
-  request.unchanged = round.unchanged;
-  request.round = round.round;
-  request.rounds = record_.rounds;
+  request.candidate = round->evaluation ? candidate.c() : nullptr;
+  request.current = current_view.c();
+  request.unchanged = round->unchanged;
+  request.round = round->round;
+  request.rounds = before.rounds;
   request.history = history.data();
-  Reward::Scored scored = reward.Score(request, problem_->prompt.name);
-  round.reward = scored.score;
-  round.reward_parts = std::move(scored.parts);
-  round.idle_reward = reward.Idle(request, problem_->prompt.name);
+  Reward::Scored scored = reward.Score(request, before.problem_name);
+  round->reward = scored.score;
+  round->reward_parts = std::move(scored.parts);
+  round->idle_reward = reward.Idle(request, before.problem_name);
+}
+
+void Trajectory::Score(RoundRecord& round, const Reward& reward) const {
+  if (Drops(round)) return;
+  ScoreRound(reward, problem_->baseline, current_, record_, &round);
 }
 
 void Trajectory::Finish(RoundRecord round) {

@@ -56,6 +56,11 @@ class Trajectory {
   TrajectoryRecord record_;
 };
 
+// Sets what a reward makes of a round whose answer and evaluation are in. `current`: of the kernel that the round
+// started from. `before`: the trajectory with its earlier rounds. [any thread, blocking]
+void ScoreRound(const Reward& reward, const Evaluation& baseline, const Evaluation& current,
+                const TrajectoryRecord& before, RoundRecord* round);
+
 // Whether the coder gave no kernel for a fault of its own, and not of the suggestion.
 bool CoderFailed(const CoderAnswer& answer);
 

@@ -65,6 +65,10 @@ class RunDatabase {
   // Opens the file, and makes it and its tables where it is new. A file of another schema is KGRPO_ERROR_UNSUPPORTED.
   explicit RunDatabase(const std::filesystem::path& path, FaultPoints faults = {});
 
+  // To be read alone: the file must be there, and stays as it is. One of an earlier time may lack tables that a call
+  // reads: KGRPO_ERROR_UNAVAILABLE then.
+  static RunDatabase ToRead(const std::filesystem::path& path);
+
   // Named texts about the run: "resolved_yaml", "evaluator", "finished", "coder_cost".
   // Records that the run is through at `time` (seconds since 1970), and leaves one plain file, which can be read where
   // nothing can be written.
@@ -109,6 +113,9 @@ class RunDatabase {
   std::vector<TrajectoryRecord> ReadStep(Purpose purpose, uint64_t step);
 
  private:
+  struct ReadOnly {};
+  RunDatabase(const std::filesystem::path& path, ReadOnly);
+
   void InsertJudged(uint64_t step, const JudgedKernels& judged);
   void WriteTrajectories(Purpose purpose, uint64_t step, const std::vector<TrajectoryRecord>& trajectories);
   void WriteFailedRound(Purpose purpose, uint64_t step, uint64_t trajectory, const RoundRecord& round);

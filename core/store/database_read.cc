@@ -30,6 +30,14 @@ RunProgress ReadProgress(const std::filesystem::path& path) {
           .coder_cost = cost.Step() ? cost.Real(0) : 0};
 }
 
+RunDatabase::RunDatabase(const std::filesystem::path& path, ReadOnly)
+    : database_(path, std::filesystem::exists(path.string() + "-wal") ? Database::Mode::kReadOnly
+                                                                      : Database::Mode::kAtRest) {}
+
+RunDatabase RunDatabase::ToRead(const std::filesystem::path& path) {
+  return RunDatabase(path, ReadOnly());
+}
+
 std::vector<TrajectoryRecord> RunDatabase::ReadDemonstrations(uint64_t first_step) {
   return ReadStep(Purpose::kDemonstration, first_step);
 }

@@ -45,10 +45,26 @@ bool HoldsAFile(const fs::path& folder) {
 
 // What a run writes, and therefore what --overwrite deletes.
 bool IsOurs(const std::string& name) {
-  for (const char* ours :
-       {"resolved.yaml", "run.json", "run.sqlite", "run.sqlite-wal", "run.sqlite-shm", "run.lock", "run.log",
-        "rollouts", "checkpoints", "kernels", "final", "final.partial", "artifacts", kEarlierArtifacts, "report.html",
-        "resolved.yaml.partial", "run.json.partial", "metrics.jsonl", "rounds.jsonl"}) {
+  for (const char* ours : {"resolved.yaml",
+                           "run.json",
+                           "run.sqlite",
+                           "run.sqlite-wal",
+                           "run.sqlite-shm",
+                           "run.lock",
+                           "run.log",
+                           "rollouts",
+                           "checkpoints",
+                           "kernels",
+                           "final",
+                           "final.partial",
+                           "artifacts",
+                           kEarlierArtifacts,
+                           "report.html",
+                           "dataset",
+                           "resolved.yaml.partial",
+                           "run.json.partial",
+                           "metrics.jsonl",
+                           "rounds.jsonl"}) {
     if (name == ours) return true;
   }
   return name.find("tfevents") != std::string::npos;
@@ -219,8 +235,9 @@ RunFolder RunFolder::Create(const fs::path& path, const std::string& resolved_ya
 
 RunFolder RunFolder::Open(const fs::path& path) {
   if (fs::exists(path / "experiment.json")) {
-    throw Error(KGRPO_ERROR_INVALID,
-                path.string() + " holds the runs of an experiment: run its file again to go on with all of them, or name one");
+    throw Error(
+        KGRPO_ERROR_INVALID,
+        path.string() + " holds the runs of an experiment: run its file again to go on with all of them, or name one");
   }
   if (!fs::exists(path / "run.sqlite") || !fs::exists(path / "resolved.yaml")) {
     throw Error(KGRPO_ERROR_NOT_FOUND,

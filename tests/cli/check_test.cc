@@ -28,9 +28,13 @@ TEST_F(CliTest, CheckPassesARightFile) {
 
 TEST_F(CliTest, CheckResolvePrintsAFileThatRuns) {
   const Result resolved = Run("check p.yaml --resolve --set seed=8");
-  EXPECT_THAT(resolved.out, HasSubstr("seed: 8\n"));
+  EXPECT_THAT(resolved.out, HasSubstr("seed: 8  # --set\n"));
+  EXPECT_THAT(resolved.out, HasSubstr("  plugin: fakes  # p.yaml:3:17\n"));
+  EXPECT_THAT(resolved.out, HasSubstr("  rounds: 2  # p.yaml:"));
+  EXPECT_THAT(resolved.out, HasSubstr("  workers: 0  # default\n"));
   Write("again.yaml", resolved.out);
-  EXPECT_EQ(Run("check again.yaml --resolve").out, resolved.out);
+  const auto plain = [](const Result& checked) { return nlohmann::json::parse(checked.out)["resolved"]; };
+  EXPECT_EQ(plain(Run("check again.yaml --resolve --json")), plain(Run("check p.yaml --resolve --set seed=8 --json")));
 }
 
 TEST_F(CliTest, CheckReportsEverythingAtOnce) {

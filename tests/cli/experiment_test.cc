@@ -72,7 +72,54 @@ TEST_F(ExperimentCliTest, RefusesWhatWouldCompareNothing) {
   EXPECT_EQ(Run("p.yaml --variant base").code, 3);
   EXPECT_THAT(Run("eval ab.yaml --policy uniform").err, HasSubstr("several runs"));
   EXPECT_EQ(Run("compare nowhere").code, 3);
+  const Result resolved = Run("check ab.yaml --variant short --resolve --file-only --set loop.batch_size=2");
+  EXPECT_THAT(resolved.out, HasSubstr("  rounds: 1  # run short/seed-1\n"));
+  EXPECT_THAT(resolved.out, HasSubstr("seed: 1  # run short/seed-1\n"));
+  EXPECT_THAT(resolved.out, HasSubstr("  batch_size: 2  # --set\n"));
   EXPECT_THAT(Run("check ab.yaml").err, HasSubstr("4 runs: base/seed-1, base/seed-2, short/seed-1, short/seed-2"));
+}
+
+// Each reward is on a scale of its own; the rounds are known, so each reward can tell what it would have paid.
+TEST_F(ExperimentCliTest, RunsOfDifferentRewardsAreScoredByEachOfThem) {
+  Write("rewards.yaml",
+        "extends: p.yaml\noutput_dir: rewards\nreward: {plugin: reward_speedup}\nvariants:\n"
+        "  tripled: {reward: {options: {correct: 10, speedup_weight: 3}}}\n");
+  ASSERT_EQ(Run("rewards.yaml --jobs 2").code, 0);
+  const Result result = Run("compare rewards --json");
+  ASSERT_EQ(result.code, 0) << result.err;
+  const json compared = json::parse(result.out);
+  for (const json& group : compared["groups"]) {
+    const json& measures = group["runs"][0]["measures"];
+    // A run's own reward, applied again, pays what it paid.
+    EXPECT_NEAR(measures["reward_by/" + group["label"].get<std::string>()].get<double>(),
+                measures["reward"].get<double>(), 1e-9);
+    EXPECT_NE(measures["reward_by/base"], measures["reward_by/tripled"]);
+  }
+  bool compared_on_one_scale = false;
+  for (const json& one : compared["comparisons"]) {
+    EXPECT_NE(one["measure"], "reward");
+    compared_on_one_scale |= one["measure"] == "reward_by/base";
+  }
+  EXPECT_TRUE(compared_on_one_scale);
+}
+
+TEST_F(ExperimentCliTest, ReportAndExportShowWhatARunLeft) {
+  ASSERT_EQ(Run("ab.yaml --variant short --jobs 2").code, 0);
+  const Result report = Run("report runs");
+  EXPECT_EQ(report.code, 0) << report.err;
+  EXPECT_THAT(report.err, HasSubstr("base/seed-1 has not begun"));
+  EXPECT_THAT(Read(directory_.path() / "runs/report.html"), HasSubstr("id=\"data\""));
+  const Result lines = Run("export runs/short/seed-1");
+  ASSERT_EQ(lines.code, 0) << lines.err;
+  const std::vector<json> rows = Lines(lines.out);
+  ASSERT_EQ(rows.size(), 12U);  // 3 steps of 4 trajectories of 1 round
+  EXPECT_EQ(rows[0]["completion"][0]["role"], "assistant");
+  EXPECT_EQ(rows[0]["logprobs"].size(), rows[0]["completion_ids"].size());
+  EXPECT_EQ(Run("export runs/short/seed-1 --format datasets").code, 0);
+  EXPECT_EQ(Lines(Read(directory_.path() / "runs/short/seed-1/dataset/train.jsonl")), rows);
+  EXPECT_THAT(Read(directory_.path() / "runs/short/seed-1/dataset/README.md"), HasSubstr("path: train.jsonl"));
+  EXPECT_THAT(Run("export runs").err, HasSubstr("name one of them"));
+  EXPECT_THAT(Run("export nowhere").err, HasSubstr("there is no run in nowhere"));
 }
 
 }  // namespace

@@ -2,12 +2,17 @@
 #include "loop/evaluate_policy.h"
 
 #include "fakes.h"
+#include "loop/compare_policies.h"
 #include "store/database.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/error.h>
 
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
 #include <sstream>
 
 namespace kgrpo {
@@ -18,7 +23,7 @@ using ::testing::HasSubstr;
 PolicyReport Evaluate(const std::string& policy, uint64_t episodes = 6) {
   const PipelineConfig config = fakes::Config("");
   PipelineParts parts = fakes::Parts(config);
-  return EvaluatePolicy(config, parts, ParsePolicyChoice(policy), episodes);
+  return EvaluatePolicy(config, parts, ParsePolicyChoice(policy), {episodes});
 }
 
 TEST(ParsePolicyChoiceTest, ReadsTheThreeForms) {
@@ -75,8 +80,8 @@ TEST(EvaluatePolicyTest, ATrainedPolicyBeatsTheUntrained) {
   PipelineParts parts = fakes::Parts(config);
   PolicyChoice untrained;
   untrained.label = "untrained";
-  const PolicyReport before = EvaluatePolicy(config, parts, untrained, 10);
-  const PolicyReport after = EvaluatePolicy(config, parts, ParsePolicyChoice(config.output_dir + "/final"), 10);
+  const PolicyReport before = EvaluatePolicy(config, parts, untrained, {10});
+  const PolicyReport after = EvaluatePolicy(config, parts, ParsePolicyChoice(config.output_dir + "/final"), {10});
   EXPECT_GT(after.reward.low, before.reward.high);
   EXPECT_LT(after.token_entropy, before.token_entropy);
   EXPECT_NEAR(before.token_entropy, std::log(6) / 2, 1e-5);  // a technique of six, and the certain end
@@ -95,7 +100,7 @@ TEST(EvaluatePolicyTest, ACoderThatIsOfNoUseEndsIt) {
     const PipelineConfig config = fakes::Config("");
     PipelineParts parts = fakes::Parts(config);
     try {
-      EvaluatePolicy(config, parts, ParsePolicyChoice("uniform"), episodes);
+      EvaluatePolicy(config, parts, ParsePolicyChoice("uniform"), {episodes});
       ADD_FAILURE() << "it went on";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), KGRPO_ERROR_UNAVAILABLE);
@@ -112,11 +117,112 @@ TEST(EvaluatePolicyTest, RefusesWhatItCannotDo) {
   PipelineConfig config = fakes::Config("");
   PipelineParts parts = fakes::Parts(config);
   parts.policy.reset();
-  EXPECT_NO_THROW(EvaluatePolicy(config, parts, ParsePolicyChoice("uniform"), 1));  // needs none
-  EXPECT_THROW(EvaluatePolicy(config, parts, ParsePolicyChoice("/tmp"), 1), Error);
-  EXPECT_THROW(EvaluatePolicy(config, parts, ParsePolicyChoice("uniform"), 0), Error);
+  EXPECT_NO_THROW(EvaluatePolicy(config, parts, ParsePolicyChoice("uniform"), {1}));  // needs none
+  EXPECT_THROW(EvaluatePolicy(config, parts, ParsePolicyChoice("/tmp"), {1}), Error);
+  EXPECT_THROW(EvaluatePolicy(config, parts, ParsePolicyChoice("uniform"), {0}), Error);
   config.heldout_problems.clear();
-  EXPECT_THROW(EvaluatePolicy(config, parts, ParsePolicyChoice("uniform"), 1), Error);
+  EXPECT_THROW(EvaluatePolicy(config, parts, ParsePolicyChoice("uniform"), {1}), Error);
+}
+
+// The mean over all subsets of k episodes of the best among them, counted out.
+double BestOfCountedOut(const std::vector<double>& speedups, size_t k) {
+  double sum = 0;
+  size_t count = 0;
+  for (uint32_t subset = 0; subset < 1U << speedups.size(); ++subset) {
+    if (static_cast<size_t>(__builtin_popcount(subset)) != k) continue;
+    double best = 0;
+    for (size_t i = 0; i < speedups.size(); ++i) {
+      if ((subset >> i & 1) != 0) best = std::max(best, std::log(speedups[i]));
+    }
+    sum += best;
+    ++count;
+  }
+  return sum / static_cast<double>(count);
+}
+
+TEST(EvaluatePolicyTest, BestOfKIsTheMeanOverAllChoicesOfKEpisodes) {
+  fakes::Reset();
+  const PolicyReport report = Evaluate("uniform", 8);
+  std::map<std::string, std::vector<double>> by_problem;
+  for (const EpisodeFigures& episode : report.all_episodes) by_problem[episode.problem].push_back(episode.best_speedup);
+  ASSERT_EQ(report.best_of.size(), 4U);  // 1, 2, 4, 8
+  for (const auto& [k, speedup] : report.best_of) {
+    double sum = 0;
+    for (const auto& [problem, speedups] : by_problem) sum += BestOfCountedOut(speedups, k);
+    EXPECT_NEAR(std::log(speedup), sum / static_cast<double>(by_problem.size()), 1e-12) << k;
+  }
+  EXPECT_NEAR(report.best_of[0].second, report.best_speedup.value, 1e-12);
+}
+
+TEST(EvaluatePolicyTest, RepeatsAreOtherEpisodesAndAllOfThemCount) {
+  fakes::Reset();
+  const PipelineConfig config = fakes::Config("");
+  PipelineParts parts = fakes::Parts(config);
+  const PolicyReport twice = EvaluatePolicy(config, parts, ParsePolicyChoice("uniform"), {3, 2});
+  const PolicyReport once = EvaluatePolicy(config, parts, ParsePolicyChoice("uniform"), {3});
+  ASSERT_EQ(twice.repeats.size(), 2U);
+  EXPECT_EQ(twice.repeats[0], once.repeats[0]);
+  EXPECT_NE(twice.repeats[1], once.repeats[0]);
+  EXPECT_EQ(twice.episodes, 2 * once.episodes);
+  EXPECT_EQ(twice.all_episodes.back().repeat, 1U);
+  PipelineConfig next = config;
+  ++next.seed;
+  EXPECT_EQ(EvaluatePolicy(next, parts, ParsePolicyChoice("uniform"), {3}).repeats[0], twice.repeats[1]);
+}
+
+TEST(EvaluatePolicyTest, KeepsTheKernelsThatAThoroughEvaluationConfirms) {
+  fakes::Reset();
+  const PipelineConfig config = fakes::Config("");
+  PipelineParts parts = fakes::Parts(config);
+  const std::filesystem::path folder = fakes::Folder("kept_kernels");
+  const PolicyReport report = EvaluatePolicy(config, parts, ParsePolicyChoice("uniform"), {6, 1, folder});
+  ASSERT_FALSE(report.kernels.empty());
+  for (const auto& [problem, speedup] : report.kernels) {
+    EXPECT_GT(speedup, 1);
+    EXPECT_TRUE(std::filesystem::exists(folder / problem / "best.cu")) << problem;
+    EXPECT_TRUE(std::filesystem::exists(folder / problem / "evidence.json")) << problem;
+  }
+}
+
+PolicyReport Report(const std::string& name, const std::vector<double>& rewards) {
+  PolicyReport report;
+  report.policy = name;
+  for (size_t i = 0; i < rewards.size(); ++i) {
+    EpisodeFigures episode;
+    episode.problem = i % 2 == 0 ? "one" : "two";
+    episode.episode = i / 2;
+    episode.reward = rewards[i];
+    episode.best_speedup = std::exp(rewards[i]);
+    report.all_episodes.push_back(episode);
+  }
+  return report;
+}
+
+TEST(ComparePoliciesTest, PairsEpisodesSoThatASmallDifferenceIsSeen) {
+  std::vector<double> first, second, third;
+  for (int i = 0; i < 24; ++i) {
+    const double shared = (i * 7 % 24) * 0.5;  // by far the largest part
+    first.push_back(shared);
+    second.push_back(shared + 0.1 + 0.001 * (i % 5));
+    third.push_back(shared + (i % 4 < 2 ? 0.2 : -0.2));
+  }
+  std::vector<PolicyReport> reports = {Report("a", first), Report("b", second), Report("c", third)};
+  const std::vector<PolicyDifference> differences = ComparePolicies(reports);
+  ASSERT_EQ(differences.size(), 2U);
+  EXPECT_EQ(differences[0].episodes, 24U);
+  EXPECT_NEAR(differences[0].reward.value, 0.102, 1e-3);
+  EXPECT_GT(differences[0].reward.low, 0.1);
+  EXPECT_NEAR(std::log(differences[0].speedup.value), differences[0].reward.value, 1e-12);
+  EXPECT_LT(differences[1].reward.low, 0);
+  EXPECT_GT(differences[1].reward.high, 0);
+  std::ostringstream out;
+  Console console(out, false);
+  ShowPolicies(console, reports);
+  EXPECT_THAT(out.str(), HasSubstr("b beats a in reward by 0.102 [0.10"));
+  EXPECT_THAT(out.str(), HasSubstr("no difference seen in reward between c and a"));
+  // A dropped episode has no pair.
+  reports[1].all_episodes[0].dropped = "the coder failed";
+  EXPECT_EQ(ComparePolicies(reports)[0].episodes, 23U);
 }
 
 }  // namespace

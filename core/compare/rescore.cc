@@ -1,0 +1,71 @@
+#include "compare/rescore.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "loop/trajectory.h"
+#include "store/database.h"
+
+namespace kgrpo {
+namespace {
+
+struct Sum {
+  double total = 0;
+  size_t count = 0;
+  void Add(double value) { total += value, ++count; }
+  double mean() const { return total / static_cast<double>(count); }
+};
+
+// Adds the mean reward of each trajectory's rounds, as run_measures.cc does with the rewards that were paid.
+void ScoreStep(const Reward& reward, bool always_advances, std::vector<TrajectoryRecord> trajectories, Sum* all,
+               std::map<std::string, Sum>* by_problem) {
+  for (TrajectoryRecord& recorded : trajectories) {
+    Evaluation baseline;
+    baseline.compiled = baseline.correct = true;
+    baseline.verdict = KGRPO_VERDICT_CORRECT;
+    baseline.seconds = baseline.seconds_low = baseline.seconds_high = recorded.baseline_seconds;
+    Evaluation current = baseline;
+    Sum of_trajectory;
+    std::vector<RoundRecord> rounds = std::exchange(recorded.rounds_done, {});
+    for (RoundRecord& round : rounds) {
+      ScoreRound(reward, baseline, current, recorded, &round);
+      of_trajectory.Add(round.reward);
+      if (round.evaluation && (always_advances || round.evaluation->correct)) current = *round.evaluation;
+      recorded.rounds_done.push_back(std::move(round));
+    }
+    if (of_trajectory.count == 0) continue;
+    all->Add(of_trajectory.mean());
+    (*by_problem)[recorded.problem_name].Add(of_trajectory.mean());
+  }
+}
+
+void Keep(const std::string& measure, const Sum& all, const std::map<std::string, Sum>& by_problem, RunMeasures* run) {
+  if (all.count == 0) return;
+  run->values[measure] = all.mean();
+  for (const auto& [problem, sum] : by_problem) run->by_problem[measure][problem] = sum.mean();
+}
+
+}  // namespace
+
+void Rescore(const Reward& reward, const std::string& label, RunMeasures* run) {
+  RunDatabase database = RunDatabase::ToRead(run->folder / "run.sqlite");
+  const auto advance = run->configuration.find("loop.advance");
+  const bool always = advance == run->configuration.end() || advance->second == "\"always\"";
+  std::vector<uint64_t> steps;
+  for (const StepSummary& step : database.Steps()) {
+    if (step.has_rollouts) steps.push_back(step.step);
+  }
+  Sum all;
+  std::map<std::string, Sum> by_problem;
+  for (size_t i = steps.size() - std::min(steps.size(), std::max<size_t>(1, steps.size() / 10)); i < steps.size(); ++i)
+    ScoreStep(reward, always, database.ReadStep(Purpose::kTrain, steps[i]), &all, &by_problem);
+  Keep("reward_by/" + label, all, by_problem, run);
+  if (run->heldout_step == 0) return;
+  all = {};
+  by_problem.clear();
+  ScoreStep(reward, always, database.ReadStep(Purpose::kHeldout, run->heldout_step), &all, &by_problem);
+  Keep("heldout_reward_by/" + label, all, by_problem, run);
+}
+
+}  // namespace kgrpo

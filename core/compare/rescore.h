@@ -1,0 +1,20 @@
+// What another reward would have paid for the rounds of a run: rewards that differ are on scales of their own, and only
+// a common one can be compared. Used by the command compare.
+#ifndef KGRPO_COMPARE_RESCORE_H
+#define KGRPO_COMPARE_RESCORE_H
+
+#include <string>
+
+#include "compare/run_measures.h"
+#include "plugin/instances.h"
+
+namespace kgrpo {
+
+// Adds to the run's values, as a mean over rounds and by problem: "reward_by/LABEL", of the last tenth of its steps
+// with rollouts, and "heldout_reward_by/LABEL", of its last held-out measurement. Of a baseline the time alone is
+// known. Throws kgrpo::Error where the run's database or the reward fails.
+void Rescore(const Reward& reward, const std::string& label, RunMeasures* run);
+
+}  // namespace kgrpo
+
+#endif  // KGRPO_COMPARE_RESCORE_H
