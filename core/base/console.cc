@@ -22,32 +22,76 @@ std::string Format(const char* format, Arguments... arguments) {
   return text;
 }
 
-// `whole`: with the rates that a narrow terminal has no room for.
-std::string StepText(const StepLine& line, bool whole) {
+// A step on a pipe: everything on one line.
+std::string StepText(const StepLine& line) {
   const int width = static_cast<int>(std::to_string(line.steps).size());
   std::string text = Format("step %*llu/%llu  %s", width, static_cast<unsigned long long>(line.step),
                             static_cast<unsigned long long>(line.steps), line.stage.c_str());
   if (line.has_rollouts) {
     text += Format("  reward %6.3f  correct %3.0f%%", line.reward, 100 * line.correct_rate);
-    if (whole) {
-      text += Format("  failed %2.0f%%  n/a %2.0f%%  unclear %2.0f%%", 100 * line.failed_rate,
-                     100 * line.not_applicable_rate, 100 * line.unclear_rate);
-    }
+    text += Format("  failed %2.0f%%  n/a %2.0f%%  unclear %2.0f%%", 100 * line.failed_rate,
+                   100 * line.not_applicable_rate, 100 * line.unclear_rate);
     text += line.speedup > 0 ? Format("  speedup %5.2fx%s", line.speedup, line.modelled ? " (modelled)" : "")
                              : "  speedup   none";
-    text += Format("  favourite %2.0f%%", 100 * line.favourite_share);
-    if (whole) text += Format("  entropy %.1f", line.entropy);
+    text += Format("  favourite %2.0f%%  entropy %.1f", 100 * line.favourite_share, line.entropy);
     if (line.coder_error_rate > 0) text += Format("  coder errors %.0f%%", std::ceil(100 * line.coder_error_rate));
   }
   if (line.cost > 0) text += "  " + FormatDollars(line.cost);
   if (line.has_loss && !line.has_rollouts) text += Format("  loss %.4f", line.loss);
   text += Format("  %.1f s", line.seconds);
-  if (!whole) return text;
   std::string parts;
   for (const auto& [name, seconds] : line.parts) {
     if (seconds >= 0.05) parts += (parts.empty() ? "" : ", ") + name + Format(" %.1f", seconds);
   }
   return parts.empty() ? text : text + " (" + parts + ")";
+}
+
+constexpr size_t kBlockLines = 3;  // of the block that moves on a terminal
+
+// The first `columns` characters.
+std::string Cut(const std::string& text, size_t columns) {
+  size_t end = 0, taken = 0;
+  for (; end < text.size(); ++end) {
+    const bool begins = (static_cast<unsigned char>(text[end]) & 0xc0) != 0x80;
+    if (begins && taken++ == columns) break;
+  }
+  return text.substr(0, end);
+}
+
+// Shares of the rounds as one bar: correct, not applicable or unclear, failed.
+std::string RoundsBar(const StepLine& line, size_t width) {
+  const auto cells = [width](double share) {
+    return static_cast<size_t>(std::lround(share * static_cast<double>(width)));
+  };
+  const size_t correct = std::min(width, cells(line.correct_rate));
+  const size_t failed = std::min(width - correct, cells(line.failed_rate));
+  std::string bar;
+  for (size_t i = 0; i < width; ++i) bar += i < correct ? "\u2588" : i < width - failed ? "\u2591" : "\u2592";
+  return bar;
+}
+
+// The lines of the block: where the run is, how it learns, what came of the step's rounds.
+std::vector<std::string> BlockLines(const StepLine& line, const std::vector<double>& rewards, double seconds_left,
+                                    size_t columns) {
+  std::vector<std::string> lines(kBlockLines);
+  lines[0] = Format("step %llu/%llu  %s  %.1f s a step  ", static_cast<unsigned long long>(line.step),
+                    static_cast<unsigned long long>(line.steps), line.stage.c_str(), line.seconds) +
+             FormatDuration(seconds_left) + " left";
+  if (line.cost > 0) lines[0] += "  " + FormatDollars(line.cost);
+  if (!line.has_rollouts) {
+    if (line.has_loss) lines[1] = Format("  loss    %.4f", line.loss);
+    return lines;
+  }
+  lines[1] = Format("  reward  %6.3f  ", line.reward);
+  lines[1] += Sparkline(rewards, columns > Columns(lines[1]) + 1 ? columns - Columns(lines[1]) - 1 : 0);
+  const std::string shares =
+      Format("  correct %.0f%%  failed %.0f%%  n/a %.0f%%  ", 100 * line.correct_rate, 100 * line.failed_rate,
+             100 * (line.not_applicable_rate + line.unclear_rate)) +
+      (line.speedup > 0 ? Format("%.2fx%s", line.speedup, line.modelled ? " modelled" : "") : "no speedup") +
+      (line.coder_error_rate > 0 ? Format("  coder errors %.0f%%", std::ceil(100 * line.coder_error_rate)) : "");
+  const size_t used = 10 + Columns(shares) + 1;
+  lines[2] = "  rounds  " + (columns > used + 4 ? RoundsBar(line, std::min<size_t>(20, columns - used)) : "") + shares;
+  return lines;
 }
 
 }  // namespace
@@ -61,7 +105,8 @@ Console::Console(std::ostream& out, bool terminal, size_t columns)
     : out_(out), terminal_(terminal), columns_(columns) {}
 
 void Console::Clear() {
-  if (std::exchange(moving_, false)) out_ << "\r\033[K";
+  // To the block's first line, and everything from there on away.
+  if (std::exchange(moving_, false)) out_ << "\r\033[" << kBlockLines - 1 << "A\033[J";
 }
 
 void Console::Finish() {
@@ -90,21 +135,19 @@ void Console::Header(const std::string& title, const std::vector<std::pair<std::
 void Console::Step(const StepLine& line) {
   if (also_ != nullptr) also_->Step(line);
   if (first_step_ == 0) first_step_ = line.step;
-  const std::string text = StepText(line, !terminal_);
   if (!terminal_) {
-    out_ << text << '\n' << std::flush;
+    out_ << StepText(line) << '\n' << std::flush;
     return;
   }
   if (line.has_rollouts) rewards_.push_back(line.reward);
   const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   const double done = static_cast<double>(line.step - first_step_ + 1);
   const double left = elapsed / done * static_cast<double>(line.steps - line.step);
-  std::string moving = text + "  " + FormatDuration(left) + " left";
-  const size_t used = Columns(moving) + 2;
-  if (!rewards_.empty() && used + 8 < columns_)
-    moving += "  " + Sparkline(rewards_, std::min<size_t>(columns_ - used - 1, 40));
-  if (Columns(moving) >= columns_) moving = text.substr(0, columns_ > 0 ? columns_ - 1 : 0);
-  out_ << "\r\033[K" << moving << std::flush;
+  Clear();
+  const std::vector<std::string> block = BlockLines(line, rewards_, left, columns_);
+  for (size_t i = 0; i < block.size(); ++i)
+    out_ << (i > 0 ? "\n" : "") << Cut(PrintableText(block[i]), columns_ > 0 ? columns_ - 1 : 0);
+  out_ << std::flush;
   moving_ = true;
 }
 

@@ -1,4 +1,4 @@
-// What a person sees of a run: a header, a line a step (or, on a terminal, one line that moves), what was measured on
+// What a person sees of a run: a header, a line a step (or, on a terminal, a block of three that moves), what was measured on
 // held-out problems, and a summary. Plain text on a pipe: no carriage returns, no colours. Used by the loop; one
 // thread.
 //
@@ -52,7 +52,7 @@ class Console {
   // Each row has a cell a column. Columns of numbers are aligned to the right.
   void Table(const std::string& title, const std::vector<std::string>& columns,
              const std::vector<std::vector<std::string>>& rows);
-  // Ends the moving line, if there is one.
+  // Ends the moving block, if there is one.
   void Finish();
 
  private:
@@ -62,7 +62,7 @@ class Console {
   Console* also_ = nullptr;
   bool terminal_;
   size_t columns_;
-  bool moving_ = false;  // the last thing written is the moving line
+  bool moving_ = false;  // the last thing written is the moving block
   std::vector<double> rewards_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   uint64_t first_step_ = 0;

@@ -83,7 +83,7 @@ TEST_F(ExperimentCliTest, RefusesWhatWouldCompareNothing) {
 TEST_F(ExperimentCliTest, RunsOfDifferentRewardsAreScoredByEachOfThem) {
   Write("rewards.yaml",
         "extends: p.yaml\noutput_dir: rewards\nreward: {plugin: reward_speedup}\nvariants:\n"
-        "  tripled: {reward: {options: {correct: 10, speedup_weight: 3}}}\n");
+        "  harsh: {reward: {options: {correct: 10, wrong: -2, unclear: -2, coder_error: -2}}}\n");
   ASSERT_EQ(Run("rewards.yaml --jobs 2").code, 0);
   const Result result = Run("compare rewards --json");
   ASSERT_EQ(result.code, 0) << result.err;
@@ -93,7 +93,7 @@ TEST_F(ExperimentCliTest, RunsOfDifferentRewardsAreScoredByEachOfThem) {
     // A run's own reward, applied again, pays what it paid.
     EXPECT_NEAR(measures["reward_by/" + group["label"].get<std::string>()].get<double>(),
                 measures["reward"].get<double>(), 1e-9);
-    EXPECT_NE(measures["reward_by/base"], measures["reward_by/tripled"]);
+    EXPECT_NE(measures["reward_by/base"], measures["reward_by/harsh"]);
   }
   bool compared_on_one_scale = false;
   for (const json& one : compared["comparisons"]) {

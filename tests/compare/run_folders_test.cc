@@ -93,6 +93,7 @@ TEST(CompareFoldersTest, WhatCannotBeReadIsLeftOutWithASentence) {
     Database database(other / "run.sqlite");
     database.Execute("PRAGMA user_version = 999");
   }
+  fs::remove_all(empty);
   fs::create_directories(empty);
   std::vector<std::string> left_out;
   const auto runs = ReadRuns({good.string(), half.string(), other.string(), empty.string()}, &left_out);

@@ -6,6 +6,8 @@
 #include <kgrpo/support/number_text.h>
 
 #include <sstream>
+#include <string>
+#include <vector>
 
 namespace kgrpo {
 namespace {
@@ -66,22 +68,55 @@ TEST(ConsoleTest, MoneyAndErrorsAreShownWhereThereAreSome) {
   EXPECT_THAT(out.str(), HasSubstr("  entropy 3.1  coder errors 1%  $12.35  2.0 s\n"));
 }
 
-TEST(ConsoleTest, ATerminalGetsALineThatMoves) {
-  std::ostringstream out;
-  Console console(out, true, 160);
-  for (uint64_t step = 1; step <= 3; ++step) console.Step(Line(step, static_cast<double>(step)));
-  EXPECT_THAT(out.str(), HasSubstr("\r\033[Kstep   3/100"));
-  EXPECT_THAT(out.str(), HasSubstr(" left  ▁▅█"));
-  EXPECT_EQ(out.str().find('\n'), std::string::npos);
-  console.Note("a note");
-  EXPECT_THAT(out.str(), HasSubstr("\r\033[Ka note\n"));
+// The lines of what is on the screen after these bytes, as far as the console uses it.
+std::vector<std::string> Screen(const std::string& bytes) {
+  std::vector<std::string> lines(1);
+  size_t row = 0;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    if (bytes[i] == '\r') continue;  // only ever before moving up
+    if (bytes[i] == '\n') {
+      if (++row == lines.size()) lines.emplace_back();
+    } else if (bytes.compare(i, 2, "\033[") == 0) {
+      const size_t end = bytes.find_first_of("AJ", i);
+      if (bytes[end] == 'A') row -= std::stoul(bytes.substr(i + 2, end - i - 2));
+      if (bytes[end] == 'J') {
+        lines.resize(row + 1);
+        lines[row].clear();
+      }
+      i = end;
+    } else {
+      lines[row] += bytes[i];
+    }
+  }
+  return lines;
 }
 
-TEST(ConsoleTest, TheMovingLineFitsANarrowTerminal) {
+TEST(ConsoleTest, ATerminalGetsABlockThatMoves) {
   std::ostringstream out;
-  Console console(out, true, 40);
-  console.Step(Line(1, 1));
-  EXPECT_EQ(out.str().size(), std::string("\r\033[K").size() + 39);
+  Console console(out, true, 80);
+  console.Note("before");
+  for (uint64_t step = 1; step <= 3; ++step) console.Step(Line(step, static_cast<double>(step)));
+  std::vector<std::string> screen = Screen(out.str());
+  ASSERT_EQ(screen.size(), 4U);
+  EXPECT_EQ(screen[0], "before");
+  EXPECT_EQ(screen[1], "step 3/100  trainer_grpo  2.0 s a step  0 s left");
+  EXPECT_EQ(screen[2], "  reward   3.000  ▁▅█");
+  EXPECT_EQ(screen[3], "  rounds  ██████████████████░▒  correct 88%  failed 3%  n/a 9%  1.50x modelled");
+  console.Note("a note");
+  screen = Screen(out.str());
+  EXPECT_EQ(screen, (std::vector<std::string>{"before", "a note", ""}));
+  console.Step(Line(4, 1));
+  console.Finish();
+  EXPECT_EQ(Screen(out.str()).size(), 6U) << "the last block stays";
+}
+
+TEST(ConsoleTest, TheMovingBlockFitsANarrowTerminal) {
+  for (const size_t columns : {0, 1, 10, 40, 60, 80}) {
+    std::ostringstream out;
+    Console console(out, true, columns);
+    for (uint64_t step = 1; step <= 90; ++step) console.Step(Line(step, static_cast<double>(step % 7)));
+    for (const std::string& line : Screen(out.str())) EXPECT_LE(Columns(line), columns == 0 ? 0 : columns - 1);
+  }
 }
 
 TEST(ConsoleTest, ShowsControlCharactersInsteadOfSendingThem) {
