@@ -182,7 +182,7 @@ __global__ void __launch_bounds__(128) WideKernel(Task task) {
   }
   const auto fetch = [&](int64_t step) {
     if (step < end) {
-      const int stage = static_cast<int>((step - begin) % kStages);
+      const int stage = static_cast<int>(step - begin) % kStages;
       const bool inside = step * kStep + part * 8 < task.inputs;
       const auto copy = [&](uint4* to, const __nv_bfloat16* from, const void* any) {
         const bool valid = inside && from != nullptr;
@@ -224,12 +224,16 @@ __global__ void __launch_bounds__(128) WideKernel(Task task) {
   };
 
   for (int stage = 0; stage < kStages - 1; ++stage) fetch(begin + stage);
+  int64_t slice_end = SliceBegin(steps, split, splits, 1);  // a division: not for each step
   for (int64_t step = begin; step < end; ++step) {
-    while (step == SliceBegin(steps, split, splits, slice + 1)) end_slice();
+    while (step == slice_end) {
+      end_slice();
+      slice_end = SliceBegin(steps, split, splits, slice + 1);
+    }
     asm volatile("cp.async.wait_group %0;" ::"n"(kStages - 2) : "memory");
     __syncthreads();
     fetch(step + kStages - 1);  // into what the step before read
-    const int stage = static_cast<int>((step - begin) % kStages);
+    const int stage = static_cast<int>(step - begin) % kStages;
     Fragment x[4];
 #pragma unroll
     for (int n = 0; n < 4; ++n) x[n] = fragment_of(inputs[stage][rows_at + n * 8 + lane / 4][lane % 4]);
