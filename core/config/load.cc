@@ -84,7 +84,8 @@ class Loader {
       if (member == nullptr) continue;
       if (!request_.of_experiment) {
         Report(member->at, key,
-               "this file describes several runs, and this command takes one: give the resolved.yaml in the folder of one of "
+               "this file describes several runs, and this command takes one: give the resolved.yaml in the folder of "
+               "one of "
                "them");
       }
       root_.Erase(key);

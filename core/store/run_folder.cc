@@ -219,8 +219,9 @@ RunFolder RunFolder::Create(const fs::path& path, const std::string& resolved_ya
 
 RunFolder RunFolder::Open(const fs::path& path) {
   if (fs::exists(path / "experiment.json")) {
-    throw Error(KGRPO_ERROR_INVALID,
-                path.string() + " holds the runs of an experiment: run its file again to go on with all of them, or name one");
+    throw Error(
+        KGRPO_ERROR_INVALID,
+        path.string() + " holds the runs of an experiment: run its file again to go on with all of them, or name one");
   }
   if (!fs::exists(path / "run.sqlite") || !fs::exists(path / "resolved.yaml")) {
     throw Error(KGRPO_ERROR_NOT_FOUND,
