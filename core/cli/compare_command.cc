@@ -72,6 +72,7 @@ void PrintText(const std::vector<RunGroup>& groups, const std::vector<Comparison
   };
   const auto heading = [markdown](const char* text) { std::printf(markdown ? "## %s\n\n" : "\n%s\n", text); };
   std::vector<std::string> labels;
+  labels.reserve(groups.size());
   for (const RunGroup& group : groups) {
     labels.push_back(group.label + (group.runs.size() > 1 ? " (" + std::to_string(group.runs.size()) + " seeds)" : ""));
   }

@@ -83,6 +83,7 @@ pid_t Start(const Globals& globals, const PlannedRun& planned, State state, cons
     arguments.insert(arguments.end(), {"--time-limit", std::to_string(std::max(left, 1.0))});
   }
   std::vector<char*> pointers;
+  pointers.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
   std::fflush(nullptr);

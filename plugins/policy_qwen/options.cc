@@ -60,14 +60,14 @@ std::string_view OptionsSchema() {
     },
     "training": {
       "title": "how the model is scored and differentiated",
-      "description": "libtorch: by its operators, on any device. fused: on a GPU by flash attention and kernels of our own. fused is complete and tested without a GPU, and not measured on one yet.",
+      "description": "libtorch: by its operators, on any device. fused: on a GPU by flash attention and kernels of our own. fused is 8 to 10 times as fast on an H200; learning with it was not measured yet.",
       "type": "string",
       "enum": ["libtorch", "fused"],
       "default": "libtorch"
     },
     "generation": {
       "title": "how completions are generated",
-      "description": "libtorch: by its operators, on any device. engine: on a GPU by kernels of our own, requests joining at any time; a completion's bits are its own. engine is complete and tested without a GPU, and not measured on one yet.",
+      "description": "libtorch: by its operators, on any device. engine: on a GPU by kernels of our own, requests joining at any time; a completion's bits are its own. engine is 4 times as fast a step at 16 completions on an H200, and slower in reading long prompts.",
       "type": "string",
       "enum": ["libtorch", "engine"],
       "default": "libtorch"

@@ -30,7 +30,7 @@ struct AdamWScalars {
 struct AdamWTensor {
   void* value = nullptr;  // written
   ValueType value_type = ValueType::kFloat32;
-  float* master = nullptr;  // float32 copy of a bfloat16 value; null when value is float32 and is its own master
+  float* master = nullptr;    // float32 copy of a bfloat16 value; null when value is float32 and is its own master
   float* gradient = nullptr;  // may be left scaled by gradient_scale
   float* first_moment = nullptr;
   float* second_moment = nullptr;

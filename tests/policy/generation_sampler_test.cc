@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "gpu_elements.h"
@@ -128,6 +129,46 @@ TEST_P(GenerationSamplerTest, DrawsWhatASortWouldGive) {
     }
   }
   EXPECT_EQ(after[0].end, SlotEnd::kStop);
+}
+
+// A model that has diverged: nothing is read or written out of bounds, and an all-NaN row says so.
+TEST_P(GenerationSamplerTest, LogitsThatAreNoNumbersEndNothing) {
+  GenerationGpu on;
+  constexpr size_t kVocabulary = 700, kRows = 6;
+  std::vector<float> logits(kVocabulary * kRows, std::nanf(""));
+  for (size_t i = 0; i < kVocabulary; ++i) {
+    logits[2 * kVocabulary + i] = i % 3 == 0 ? std::nanf("") : 1.0F;
+    logits[3 * kVocabulary + i] = i % 3 == 0 ? std::nanf("") : 1.0F;
+    logits[4 * kVocabulary + i] = i == 9 ? INFINITY : 1.0F;
+    logits[5 * kVocabulary + i] = -INFINITY;
+  }
+  std::vector<Slot> slots(kRows);
+  std::vector<Place> places(kRows);
+  for (size_t i = 0; i < kRows; ++i) {
+    slots[i].seed = i;
+    slots[i].temperature = 1;
+    slots[i].top_p = i % 2 == 0 ? 1 : 0.9;
+    slots[i].top_k = i % 2 == 0 ? 0 : 50;
+    slots[i].limit = 2;
+    places[i] = {static_cast<int32_t>(i), 3};
+  }
+  const ElementArray on_gpu(on.gpu, GetParam(), logits);
+  const GpuArray<Place> place_array(on.gpu, places);
+  GpuArray<Slot> state(on.gpu, slots);
+  const GpuArray<int32_t> end_ids(on.gpu, std::vector<int32_t>{1});
+  GpuArray<int32_t> ids(on.gpu, std::vector<int32_t>(kRows * 2, -7));
+  GpuArray<float> logprobs(on.gpu, std::vector<float>(kRows * 2));
+  on.kernels.sample(GetParam(), on_gpu.data(), kRows, kVocabulary, nullptr, place_array.data(), state.data(),
+                    end_ids.data(), 1, ids.data(), logprobs.data(), 2, nullptr);
+  EXPECT_EQ(on.gpu.TakeFindings(), "");
+  const std::vector<int32_t> found = ids.Read();
+  for (size_t i = 0; i < kRows; ++i) {
+    EXPECT_GE(found[i * 2], 0);
+    EXPECT_LT(found[i * 2], static_cast<int32_t>(kVocabulary));
+    EXPECT_EQ(state.Read()[i].count, 1);
+  }
+  EXPECT_EQ(found[4 * 2], 9);
+  EXPECT_TRUE(std::isnan(logprobs.Read()[0]));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GenerationSamplerTest, ::testing::Values(Element::kFloat32, Element::kBfloat16),

@@ -278,7 +278,8 @@ TEST(CheckpointsTest, DamageIsSeenByTheFilesSizes) {
     fs::create_directory(path / "policy");
     std::ofstream(path / "policy/weights") << "12345";
   };
-  for (const uint64_t step : {5, 10, 15}) checkpoints.Write({.step = step, .stage = 0, .stage_steps = step, .reward_mean = {}}, fill);
+  for (const uint64_t step : {5, 10, 15})
+    checkpoints.Write({.step = step, .stage = 0, .stage_steps = step, .reward_mean = {}}, fill);
   EXPECT_EQ(checkpoints.Damage(5), "");
   fs::resize_file(checkpoints.PathOf(5) / "policy/weights", 3);
   EXPECT_NE(checkpoints.Damage(5).find("policy/weights has 3 bytes, and 5 were written"), std::string::npos);

@@ -1,6 +1,9 @@
 // Attention of single rows over the paged cache: kernels.h. A block covers kAttentionSplit positions for the query
 // heads that share a KV head; a second kernel joins the splits. Where a split begins depends on positions alone.
+// bfloat16 runs on the tensor cores, float32 in plain multiply-adds.
 #include <cuda_runtime.h>
+
+#include <type_traits>
 
 #include "policy_qwen/gpu_generation/launchers.h"
 #include "policy_qwen/gpu_training/vectors.cuh"
@@ -97,6 +100,168 @@ __global__ void __launch_bounds__(32 * kWarps)
   }
 }
 
+// ---- bfloat16 ----
+
+// d += a b, a 16 x 16 with zeros in its rows 8 to 15, b 16 x 8. A lane (g = lane / 4, t = lane % 4) holds of a row g,
+// columns 2t, 2t + 1 (a0) and 8 further (a2); of b column g, rows 2t, 2t + 1 (b0) and 8 further (b1); of d row g,
+// columns 2t and 2t + 1 (d[0], d[1]).
+__device__ inline void Mma(float (&d)[4], uint32_t a0, uint32_t a2, uint32_t b0, uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %5}, {%7, %8}, {%0, %1, %2, "
+      "%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a0), "r"(0U), "r"(a2), "r"(b0), "r"(b1));
+}
+
+__device__ inline uint32_t Pack(float low, float high) {
+  uint32_t pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+}
+
+__device__ inline uint4 Load16(const __nv_bfloat16* from) {
+  return *reinterpret_cast<const uint4*>(from);
+}
+
+// A warp takes 32 neighbouring positions, all query heads of the KV head at once: the heads are the rows of both
+// products. Operands go from memory to the tensor cores as they lie there: which element of a head an instruction calls
+// its first is free as long as both operands agree, and so is which column of the result holds which element.
+template <int D>
+__global__ void __launch_bounds__(32 * kWarps)
+    TensorAttentionKernel(const __nv_bfloat16* __restrict__ query, LayerCache cache, const Place* __restrict__ places,
+                          HeadShape shape, float scale, float* __restrict__ sums, float* __restrict__ bounds) {
+  constexpr int kHeads = 8, kKeys = 32, kSteps = D / 32, kWide = D / 64;
+  static_assert(kWarps * kKeys == kAttentionSplit);
+  __shared__ __align__(16) float joined[kWarps][kHeads][D + 4];
+  __shared__ float greatest[kWarps][kHeads], totals[kWarps][kHeads];
+  const int64_t row = blockIdx.x;
+  const int kv_head = blockIdx.y, split = blockIdx.z, splits = gridDim.z;
+  const Place place = places[row];
+  const int begin = split * kAttentionSplit, end = min(place.position + 1, begin + kAttentionSplit);
+  if (begin >= end) return;
+  const int each = shape.heads / shape.kv_heads, first_head = kv_head * each;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
+  const int first = begin + warp * kKeys;
+
+  float most = -INFINITY, total = 0, values[kWide * 8][4] = {};
+  if (first < end) {
+    const int32_t* pages = cache.pages + static_cast<int64_t>(place.slot) * cache.pages_per_slot;
+    // Element `element` of position first + key; zeros behind the row's own.
+    const auto load = [&](const void* from, int key, int element) {
+      const int position = first + key;
+      if (position >= end) return make_uint4(0, 0, 0, 0);
+      const int64_t line = (static_cast<int64_t>(pages[position / kPageSize]) * shape.kv_heads + kv_head) * kPageSize +
+                           position % kPageSize;
+      return Load16(static_cast<const __nv_bfloat16*>(from) + line * D + element);
+    };
+    // Of the sums of values an instruction takes 16 positions; a lane those of rows 2t, 2t + 1 and 8 further.
+    const auto value = [&](int half, int i, int wide) {
+      return load(cache.values, half * 16 + 2 * t + i % 2 + i / 2 * 8, wide * 64 + g * 8);
+    };
+    uint4 early[2][4];  // on their way while the scores are computed
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) early[half][i] = value(half, i, 0);
+    }
+    uint4 q[kSteps];
+#pragma unroll
+    for (int i = 0; i < kSteps; ++i) {
+      q[i] =
+          g < each ? Load16(query + (row * shape.heads + first_head + g) * D + i * 32 + t * 8) : make_uint4(0, 0, 0, 0);
+    }
+    float scores[4][4] = {};
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+#pragma unroll
+      for (int i = 0; i < kSteps; ++i) {
+        const uint4 key = load(cache.keys, j * 8 + g, i * 32 + t * 8);
+        Mma(scores[j], q[i].x, q[i].y, key.x, key.y);
+        Mma(scores[j], q[i].z, q[i].w, key.z, key.w);
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+#pragma unroll
+      for (int v = 0; v < 2; ++v) {
+        scores[j][v] = first + j * 8 + 2 * t + v < end ? scores[j][v] * scale : -INFINITY;
+        most = fmaxf(most, scores[j][v]);
+      }
+    }
+    most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
+    most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+#pragma unroll
+      for (int v = 0; v < 2; ++v) {
+        scores[j][v] = exp2f(scores[j][v] - most);
+        total += scores[j][v];
+      }
+    }
+    total += __shfl_xor_sync(0xffffffffu, total, 1);
+    total += __shfl_xor_sync(0xffffffffu, total, 2);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const uint32_t a0 = Pack(scores[2 * half][0], scores[2 * half][1]);
+      const uint32_t a2 = Pack(scores[2 * half + 1][0], scores[2 * half + 1][1]);
+#pragma unroll
+      for (int wide = 0; wide < kWide; ++wide) {
+        uint32_t words[4][4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const uint4 loaded = wide == 0 ? early[half][i] : value(half, i, wide);
+          words[i][0] = loaded.x;
+          words[i][1] = loaded.y;
+          words[i][2] = loaded.z;
+          words[i][3] = loaded.w;
+        }
+        // Column g of instruction e is element 8 g + e: what a lane loaded of one position is its part of eight.
+#pragma unroll
+        for (int e = 0; e < 8; ++e) {
+          const uint32_t choice = e % 2 == 0 ? 0x5410 : 0x7632;
+          Mma(values[wide * 8 + e], a0, a2, __byte_perm(words[0][e / 2], words[1][e / 2], choice),
+              __byte_perm(words[2][e / 2], words[3][e / 2], choice));
+        }
+      }
+    }
+  }
+#pragma unroll
+  for (int wide = 0; wide < kWide; ++wide) {
+#pragma unroll
+    for (int v = 0; v < 2; ++v) {
+      float* to = &joined[warp][g][wide * 64 + 8 * (2 * t + v)];
+#pragma unroll
+      for (int e = 0; e < 8; e += 4) {
+        *reinterpret_cast<float4*>(to + e) = make_float4(values[wide * 8 + e][v], values[wide * 8 + e + 1][v],
+                                                         values[wide * 8 + e + 2][v], values[wide * 8 + e + 3][v]);
+      }
+    }
+  }
+  if (t == 0) {
+    greatest[warp][g] = most;
+    totals[warp][g] = total;
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < each * D; i += 32 * kWarps) {
+    const int head = i / D, d = i % D;
+    float top = greatest[0][head];
+#pragma unroll
+    for (int w = 1; w < kWarps; ++w) top = fmaxf(top, greatest[w][head]);
+    float out = 0, weight = 0;
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) {
+      const float factor = exp2f(greatest[w][head] - top);
+      out = fmaf(joined[w][head][d], factor, out);
+      weight = fmaf(totals[w][head], factor, weight);
+    }
+    const int64_t place_of_head = (row * shape.heads + first_head + head) * splits + split;
+    sums[place_of_head * D + d] = out;
+    if (d == 0) {
+      bounds[place_of_head * 2] = top;
+      bounds[place_of_head * 2 + 1] = weight;
+    }
+  }
+}
+
 template <typename T, int D>
 __global__ void __launch_bounds__(D)
     JoinSplitsKernel(const float* __restrict__ sums, const float* __restrict__ bounds, const Place* __restrict__ places,
@@ -125,7 +290,9 @@ void Launch(const void* query, LayerCache cache, const Place* places, int64_t ro
     kernel<<<grid, 32 * kWarps, 0, stream>>>(static_cast<const T*>(query), cache, places, shape, scale, sums, bounds);
   };
   const int each = shape.heads / shape.kv_heads;
-  if (each == 1) {
+  if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+    launch(TensorAttentionKernel<D>);
+  } else if (each == 1) {
     launch(AttentionKernel<T, D, 1>);
   } else if (each == 2) {
     launch(AttentionKernel<T, D, 2>);

@@ -80,7 +80,7 @@ struct GenerationKernels {
 
   // x += the sum of `partial` (float32 [splits, rows, hidden], null for none) + bias (null for none), rounded after
   // each; y = RMSNorm(x) weight, as transformers rounds it. With `gather` (int32 [out_rows]) y's rows are those of x
-  // that it names, and x stays as it is in the others; without, out_rows is row_count.
+  // that it names, and x stays as it is in the others; without, out_rows is row_count. hidden is a multiple of 4.
   void (*add_norm)(Element type, const float* partial, int64_t splits, const void* bias, void* x, const void* weight,
                    float epsilon, int64_t row_count, int64_t hidden, const int32_t* gather, int64_t out_rows, void* y,
                    void* stream);

@@ -168,22 +168,31 @@ __global__ void __launch_bounds__(128) WideKernel(Task task) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, tiles_at = warp / 2 * 2, rows_at = warp % 2 * 32;
   const int64_t begin = SliceBegin(steps, split, splits, 0), end = SliceBegin(steps, split, splits, kSlices);
 
+  // A thread copies the same 8 inputs of a step of two rows of each: where they begin is worked out once.
+  const int part = threadIdx.x % 4;
+  const __nv_bfloat16 *weight_from[2], *row_from[2];
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const int at = i * 32 + threadIdx.x / 4;
+    const int64_t weight_row = WeightRow<M>(task, first_tile + at / 16, at % 16), row = first_row + at;
+    const auto* const weight = static_cast<const __nv_bfloat16*>(task.weight) + part * 8;
+    const auto* const x = static_cast<const __nv_bfloat16*>(task.x) + part * 8;
+    weight_from[i] = weight_row >= 0 ? weight + weight_row * task.inputs : nullptr;
+    row_from[i] = row < task.rows ? x + row * task.inputs : nullptr;
+  }
   const auto fetch = [&](int64_t step) {
     if (step < end) {
-      const int stage = static_cast<int>((step - begin) % kStages);
+      const int stage = static_cast<int>(step - begin) % kStages;
+      const bool inside = step * kStep + part * 8 < task.inputs;
+      const auto copy = [&](uint4* to, const __nv_bfloat16* from, const void* any) {
+        const bool valid = inside && from != nullptr;
+        CopyAsync(to, valid ? static_cast<const void*>(from + step * kStep) : any, valid);
+      };
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        const int at = i * 32 + threadIdx.x / 4, part = threadIdx.x % 4;
-        const int64_t column = step * kStep + part * 8;
-        const int64_t weight_row = WeightRow<M>(task, first_tile + at / 16, at % 16);
-        const bool has_weight = weight_row >= 0 && column < task.inputs;
-        CopyAsync(&weights[stage][at][part],
-                  static_cast<const __nv_bfloat16*>(task.weight) + (has_weight ? weight_row * task.inputs + column : 0),
-                  has_weight);
-        const int64_t row = first_row + at;
-        const bool has_row = row < task.rows && column < task.inputs;
-        CopyAsync(&inputs[stage][at][part],
-                  static_cast<const __nv_bfloat16*>(task.x) + (has_row ? row * task.inputs + column : 0), has_row);
+        const int at = i * 32 + threadIdx.x / 4;
+        copy(&weights[stage][at][part], weight_from[i], task.weight);
+        copy(&inputs[stage][at][part], row_from[i], task.x);
       }
     }
     asm volatile("cp.async.commit_group;" ::: "memory");
@@ -215,12 +224,16 @@ __global__ void __launch_bounds__(128) WideKernel(Task task) {
   };
 
   for (int stage = 0; stage < kStages - 1; ++stage) fetch(begin + stage);
+  int64_t slice_end = SliceBegin(steps, split, splits, 1);  // a division: not for each step
   for (int64_t step = begin; step < end; ++step) {
-    while (step == SliceBegin(steps, split, splits, slice + 1)) end_slice();
+    while (step == slice_end) {
+      end_slice();
+      slice_end = SliceBegin(steps, split, splits, slice + 1);
+    }
     asm volatile("cp.async.wait_group %0;" ::"n"(kStages - 2) : "memory");
     __syncthreads();
     fetch(step + kStages - 1);  // into what the step before read
-    const int stage = static_cast<int>((step - begin) % kStages);
+    const int stage = static_cast<int>(step - begin) % kStages;
     Fragment x[4];
 #pragma unroll
     for (int n = 0; n < 4; ++n) x[n] = fragment_of(inputs[stage][rows_at + n * 8 + lane / 4][lane % 4]);

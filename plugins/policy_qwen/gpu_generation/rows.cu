@@ -41,17 +41,31 @@ __global__ void __launch_bounds__(kThreads)
                   const int32_t* __restrict__ gather, T* __restrict__ y) {
   __shared__ float sums[kThreads / 32];
   const int64_t row = gather == nullptr ? blockIdx.x : gather[blockIdx.x];
+  // Four neighbours a thread: models are 1024 wide or little more, and what one trip waits for is all there is to wait
+  // for.
+  using Four = Lanes<T, 4>;
   float squares = 0;
-  for (int64_t column = threadIdx.x; column < hidden; column += kThreads) {
-    float value = ToFloat(x[row * hidden + column]);
+  for (int64_t column = threadIdx.x * 4; column < hidden; column += kThreads * 4) {
+    Four value = Four::Load(x + row * hidden + column);
     if (partial != nullptr) {
-      float sum = partial[row * hidden + column];
-      for (int64_t split = 1; split < splits; ++split) sum += partial[(split * row_count + row) * hidden + column];
-      value = Rounded<T>(value + sum);
-      if (bias != nullptr) value = Rounded<T>(value + ToFloat(bias[column]));
-      x[row * hidden + column] = FromFloat<T>(value);
+      auto sum = Lanes<float, 4>::Load(partial + row * hidden + column);
+#pragma unroll 4
+      for (int64_t split = 1; split < splits; ++split) {
+        const auto part = Lanes<float, 4>::Load(partial + (split * row_count + row) * hidden + column);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) sum.at[i] += part.at[i];
+      }
+      Four added{};
+      if (bias != nullptr) added = Four::Load(bias + column);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        value.at[i] = Rounded<T>(value.at[i] + sum.at[i]);
+        if (bias != nullptr) value.at[i] = Rounded<T>(value.at[i] + added.at[i]);
+      }
+      value.Store(x + row * hidden + column);
     }
-    squares = fmaf(value, value, squares);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) squares = fmaf(value.at[i], value.at[i], squares);
   }
   squares = WarpSum(squares);
   if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = squares;
@@ -60,9 +74,12 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
   for (int i = 0; i < kThreads / 32; ++i) sum += sums[i];
   const float r = 1.0F / sqrtf(sum / static_cast<float>(hidden) + epsilon);
-  for (int64_t column = threadIdx.x; column < hidden; column += kThreads) {
-    const float value = Rounded<T>(ToFloat(x[row * hidden + column]) * r);
-    y[static_cast<int64_t>(blockIdx.x) * hidden + column] = FromFloat<T>(value * ToFloat(weight[column]));
+  for (int64_t column = threadIdx.x * 4; column < hidden; column += kThreads * 4) {
+    Four value = Four::Load(x + row * hidden + column);  // this thread's own
+    const Four factor = Four::Load(weight + column);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) value.at[i] = Rounded<T>(value.at[i] * r) * factor.at[i];
+    value.Store(y + static_cast<int64_t>(blockIdx.x) * hidden + column);
   }
 }
 

@@ -62,7 +62,8 @@ class Row {
       : logits_(logits), size_(size), temperature_(temperature), shared_(shared) {}
 
   __device__ float At(int id) const { return ToFloat(logits_[id]) / temperature_; }
-  __device__ uint64_t Weight(float z) const { return __float2ull_rn(expf(z - greatest_) * kUnits); }
+  // Never above kUnits, not even of a NaN, so that sums stay whole and searches end.
+  __device__ uint64_t Weight(float z) const { return __float2ull_rn(fminf(expf(z - greatest_), 1.0F) * kUnits); }
   __device__ float greatest() const { return greatest_; }
 
   // The first of the greatest.
@@ -227,6 +228,21 @@ class Row {
   Shared& shared_;
 };
 
+// What thread 0 does with the token.
+__device__ inline void MoveOn(Slot& slot, int id, float logprob, const Place& place, const int32_t* end_ids,
+                              int end_id_count, int32_t* ids, float* logprobs, int64_t max_new_tokens) {
+  ids[place.slot * max_new_tokens + slot.count] = id;
+  logprobs[place.slot * max_new_tokens + slot.count] = logprob;
+  slot.token = id;
+  slot.position = place.position + 1;
+  ++slot.count;
+  SlotEnd end = slot.count >= slot.limit ? SlotEnd::kLength : SlotEnd::kNone;
+  for (int e = 0; e < end_id_count; ++e) {
+    if (end_ids[e] == id) end = SlotEnd::kStop;
+  }
+  slot.end = end;
+}
+
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     SampleKernel(const T* __restrict__ logits, int vocabulary, const int32_t* __restrict__ rows,
@@ -243,6 +259,11 @@ __global__ void __launch_bounds__(kThreads)
   const auto weight = [&](float z) { return row.Weight(z); };
 
   int id = row.FindGreatest();
+  if (!isfinite(row.greatest())) {  // of a model that has diverged: the log-probability says so
+    if (threadIdx.x != 0) return;
+    MoveOn(slots[place.slot], id, nanf(""), place, end_ids, end_id_count, ids, logprobs, max_new_tokens);
+    return;
+  }
   const uint64_t total = row.SumSegments(weight);
   if (!is_greedy) {
     uint64_t kept = total;
@@ -275,17 +296,8 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x != 0) return;
   const double logprob = static_cast<double>(row.At(id)) - static_cast<double>(row.greatest()) -
                          log(static_cast<double>(total) / double{kUnits});
-  ids[place.slot * max_new_tokens + slot.count] = id;
-  logprobs[place.slot * max_new_tokens + slot.count] = static_cast<float>(logprob);
-  Slot& next = slots[place.slot];
-  next.token = id;
-  next.position = place.position + 1;
-  next.count = slot.count + 1;
-  SlotEnd end = next.count >= slot.limit ? SlotEnd::kLength : SlotEnd::kNone;
-  for (int e = 0; e < end_id_count; ++e) {
-    if (end_ids[e] == id) end = SlotEnd::kStop;
-  }
-  next.end = end;
+  MoveOn(slots[place.slot], id, static_cast<float>(logprob), place, end_ids, end_id_count, ids, logprobs,
+         max_new_tokens);
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ class DeterministicScope {
         warn_only_before_(at::globalContext().deterministicAlgorithmsWarnOnly()),
         fill_before_(at::globalContext().deterministicFillUninitializedMemory()) {
     at::globalContext().setDeterministicFillUninitializedMemory(false);
-    at::globalContext().setDeterministicAlgorithms(true, true);
+    at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);  // with true it only warns
   }
   ~DeterministicScope() {
     at::globalContext().setDeterministicAlgorithms(before_, warn_only_before_);
