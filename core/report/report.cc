@@ -88,7 +88,10 @@ std::string MakeReport(std::vector<RunMeasures> runs, bool samples, const std::v
   page["comparison"] = ComparisonToJson(groups, Compare(groups), left_out);
   page["sources_a_part"] = TrajectoryParts::kSourcesAPart;
 
-  std::string title = groups.size() == 1 ? groups.front().label : std::to_string(groups.size()) + " configurations";
+  const size_t seeds = groups.front().runs.size();
+  const std::string title = groups.size() > 1 ? std::to_string(groups.size()) + " configurations"
+                            : seeds > 1       ? groups.front().label + " (" + std::to_string(seeds) + " seeds)"
+                                              : groups.front().label;
   std::string data = "<script type=\"application/json\" id=\"data\">" + ForScript(page) + "</script>\n";
   for (size_t i = 0; i < parts.sources().size(); ++i) data += Part("sources" + std::to_string(i), parts.sources()[i]);
   for (size_t i = 0; i < parts.steps().size(); ++i) data += Part("step" + std::to_string(i), parts.steps()[i]);
