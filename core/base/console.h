@@ -1,6 +1,6 @@
-// What a person sees of a run: a header, a line a step (or, on a terminal, a block of three that moves), what was measured on
-// held-out problems, and a summary. Plain text on a pipe: no carriage returns, no colours. Used by the loop; one
-// thread.
+// What a person sees of a run: a header, a line a step (or, on a terminal, a block of three that moves), what was
+// measured on held-out problems, and a summary. Plain text on a pipe: no carriage returns, no colours. Used by the
+// loop; one thread.
 //
 // Text from models, coders and compilers is data: control characters in it are shown, not sent.
 #ifndef KGRPO_BASE_CONSOLE_H

@@ -67,6 +67,7 @@ std::vector<PolicyDifference> ComparePolicies(const std::vector<PolicyReport>& r
     if (difference.episodes == 0) continue;
     const auto interval = [&](const std::map<std::string, std::vector<double>>& by_problem) {
       std::vector<std::vector<double>> groups;
+      groups.reserve(by_problem.size());
       for (const auto& [problem, values] : by_problem) groups.push_back(values);
       constexpr size_t kResamples = 4000;
       return Bootstrap(
