@@ -46,12 +46,33 @@ std::string Traits(const kgrpo_problem_info& info, const char* separator) {
   return traits;
 }
 
+// Why the problem cannot be judged; empty where it can.
+std::string RefusalOf(const kgrpo_problem_info& info) {
+  return KGRPO_HAS_MEMBER(&info, kgrpo_problem_info, refused) ? Copy(info.refused) : std::string();
+}
+
+std::vector<std::string> FlagsOf(const kgrpo_problem_info& info) {
+  std::vector<std::string> flags;
+  if (!KGRPO_HAS_MEMBER(&info, kgrpo_problem_info, flag_count)) return flags;
+  for (size_t i = 0; i < info.flag_count; ++i) flags.push_back(Copy(info.flags[i]));
+  return flags;
+}
+
+// Traits, then what to beware of.
+std::string Words(const kgrpo_problem_info& info) {
+  std::string words = Traits(info, ", ");
+  for (const std::string& flag : FlagsOf(info)) words += (words.empty() ? "! " : "; ! ") + flag;
+  return words;
+}
+
 Json ToJson(const kgrpo_problem_info& info, const std::string& folder) {
   Json json = {{"name", Copy(info.name)},     {"folder", folder},          {"title", Copy(info.title)},
                {"family", Copy(info.family)}, {"split", Copy(info.split)}, {"signature", Copy(info.signature)},
                {"task", Copy(info.task)}};
   json["traits"] = Json::array();
   for (size_t i = 0; i < info.trait_count; ++i) json["traits"].push_back(Copy(info.traits[i]));
+  if (const std::string refused = RefusalOf(info); !refused.empty()) json["refused"] = refused;
+  if (const std::vector<std::string> flags = FlagsOf(info); !flags.empty()) json["flags"] = flags;
   return json;
 }
 
@@ -73,7 +94,8 @@ std::vector<Looked> Look(Evaluator& evaluator, const std::vector<std::string>& f
     if (CancelRequested()) throw Error(KGRPO_ERROR_CANCELLED, "interrupted");
     try {
       looked[i].problem.emplace(evaluator.OpenProblem(folders[i]));
-      if (judge) looked[i].baseline = evaluator.Baseline(*looked[i].problem);
+      if (judge && RefusalOf(looked[i].problem->info()).empty())
+        looked[i].baseline = evaluator.Baseline(*looked[i].problem);
     } catch (const Error& error) {
       // A mistake of the problem is a finding; a missing compiler or device is a failure of the command.
       if (ExitCodeOf(error.code()) != kBadInput) throw;
@@ -107,17 +129,19 @@ int Show(const Globals& globals, const ProblemsOptions& options, bool judge) {
     all.push_back(std::move(json));
     if (!one.error.empty()) continue;
     const kgrpo_problem_info& info = one.problem->info();
-    std::vector<std::string> row = {Copy(info.name), Copy(info.family), Copy(info.split)};
+    const bool refused = !RefusalOf(info).empty();
+    std::vector<std::string> row = {Copy(info.name), Copy(info.family), refused ? "refused" : Copy(info.split)};
+    if (judge && !one.baseline) row.emplace_back("-");
     if (one.baseline)
       row.push_back(FormatSeconds(one.baseline->seconds) + (one.baseline->modelled ? " (modelled)" : ""));
-    row.push_back(judge ? one.baseline->diagnosis : Traits(info, ", "));
+    row.push_back(refused ? RefusalOf(info) : judge ? one.baseline->diagnosis : Words(info));
     rows.push_back(std::move(row));
   }
   if (options.json) {
     PrintJson(all);
   } else {
     if (!rows.empty() && judge) PrintTable({"PROBLEM", "FAMILY", "SPLIT", "REFERENCE", "FOUND"}, rows);
-    if (!rows.empty() && !judge) PrintTable({"PROBLEM", "FAMILY", "SPLIT", "TRAITS"}, rows);
+    if (!rows.empty() && !judge) PrintTable({"PROBLEM", "FAMILY", "SPLIT", "TRAITS, ! FLAGS"}, rows);
     for (const Looked& one : looked) {
       if (!one.error.empty()) std::fprintf(stderr, "%s\n", one.error.c_str());
     }
