@@ -1,4 +1,5 @@
-// `kgrpo-host problems list | check [DIR...]`: what the evaluator finds in problem folders.
+// `kgrpo-host problems list | check [DIR...]`: what the evaluator finds in problem folders. `problems import` is in
+// import_command.cc.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -154,7 +155,7 @@ int Show(const Globals& globals, const ProblemsOptions& options, bool judge) {
 
 void AddProblemsCommand(CLI::App& app, const Globals& globals, Action* action) {
   auto options = std::make_shared<ProblemsOptions>();
-  CLI::App* command = app.add_subcommand("problems", "List and check problem folders");
+  CLI::App* command = app.add_subcommand("problems", "List, check and import problem folders");
   command->require_subcommand(1);
   command->footer("Example:\n  kgrpo-host problems list");
   const auto add = [&](const char* name, const char* description, const char* footer, bool judge) {
@@ -168,6 +169,7 @@ void AddProblemsCommand(CLI::App& app, const Globals& globals, Action* action) {
     part->callback([=, &globals] { *action = [=, &globals] { return Show(globals, *options, judge); }; });
   };
   add("list", "Name, family, split and traits of each", "Example:\n  kgrpo-host problems list 'problems/*'", false);
+  AddImportCommand(command, action);
   add("check", "Open each and judge its reference kernel", "Example:\n  kgrpo-host problems check problems/matmul",
       true);
 }

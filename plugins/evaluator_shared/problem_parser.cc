@@ -32,8 +32,8 @@ class ProblemParser : public ParameterParser {
 
   void Parse(const std::string& text);
 
-  // The files of `oracle: torchscript` and `distribution: torchscript`; their contents are added to `parts`.
-  void FindTorchFiles(std::vector<std::string>* parts);
+  // Finds the files of `oracle: torchscript` and `distribution: torchscript`; returns their digests.
+  std::string FindTorchFiles();
 
  private:
   void ParseSize(const YAML::Node& node, const std::string& path, Bindings& out);
@@ -192,7 +192,8 @@ void ProblemParser::Parse(const std::string& text) {
   CheckParameters();
 }
 
-void ProblemParser::FindTorchFiles(std::vector<std::string>* parts) {
+std::string ProblemParser::FindTorchFiles() {
+  std::string digests;
   const auto find = [&](const std::string& path, bool optional,
                         std::vector<std::pair<Bindings, std::string>>* files, const Bindings& size) {
     std::error_code code;
@@ -203,7 +204,7 @@ void ProblemParser::FindTorchFiles(std::vector<std::string>* parts) {
       diagnostics().AddFile(file.string(), "is larger than 1 MiB");
     } else {
       files->emplace_back(size, file.string());
-      parts->push_back(ReadFile(file));
+      digests += Sha256OfParts({ReadFile(file)});
     }
   };
   for (const auto& [name, size] : problem_.SizesByName()) {
@@ -215,6 +216,7 @@ void ProblemParser::FindTorchFiles(std::vector<std::string>* parts) {
         find("inputs/" + parameter.name + "." + name + ".pt", false, &parameter.distribution.tapes, *size);
     }
   }
+  return digests;
 }
 
 }  // namespace
@@ -257,12 +259,11 @@ Problem LoadProblem(const std::string& directory) {
       problem.oracle = OracleKind::kSource;
     }
   }
-  std::vector<std::string> torch_files;
-  if (parser.diagnostics().empty() && problem.refused.empty()) parser.FindTorchFiles(&torch_files);
+  std::string torch_files;  // their digests
+  if (parser.diagnostics().empty() && problem.refused.empty()) torch_files = parser.FindTorchFiles();
   parser.diagnostics().ThrowIfAny();
-  std::vector<std::string> parts = {yaml_text, problem.reference_source, problem.oracle_source.value_or("")};
-  for (const std::string& text : torch_files) parts.push_back(Sha256OfParts({text}));
-  problem.digest = Sha256OfParts(parts);
+  problem.digest =
+      Sha256OfParts({yaml_text, problem.reference_source, problem.oracle_source.value_or("") + torch_files});
   return problem;
 }
 

@@ -92,6 +92,7 @@ def grid(count):
 def elementwise(ref, name, comment, result, operands, expression):
     """result = expression, in which {0}, {1}... are the operands' elements."""
     flat = result.contiguous() and all(o is None or (o.contiguous() and o.dims == result.dims) for o in operands)
+    ref.maps.append((name, result, operands, expression, flat))
     names = names_or_zero(result.dims, index_names(result.rank))
     body = threads_over(result.numel())
     if flat:
@@ -257,6 +258,7 @@ def triangle(keep):
 
 
 def _product_kernel(ref, a, b, bias, result, alpha=1, beta=1):
+    ref.products.append((a, b, bias, result, alpha))
     rank = result.rank
     names = names_or_zero(result.dims, index_names(rank))
     body = threads_over(result.numel()) + split_index("i", result.dims, index_names(rank))

@@ -7,6 +7,7 @@ import re
 
 import torch
 
+import offline_style
 from record import View, views
 
 MOST_CALLS = 300
@@ -129,6 +130,7 @@ class Reference:
         import operators  # here, since it imports this module
         self.importer, self.all_symbols = importer, importer.symbols
         self.kernels, self.kernel_names, self.steps = {}, {}, []
+        self.maps, self.products = [], []  # what offline_style.py looks at
         traced = importer.traced
         names = [call.name for call in traced[0].calls]
         if any([call.name for call in other.calls] != names for other in traced[1:]):
@@ -141,6 +143,7 @@ class Reference:
         if original is not None and [call.name for call in original.calls] == names:
             self.columns.append(original)
         self.buffers = {}  # by the storage at the first size
+        self._numbers = {}  # constants of forward's own, by the call that takes them
         self.symbols = ""
         self._add_parameters()
         unknown = sorted({call.operator for call in work} - set(operators.KERNELS))
@@ -210,7 +213,9 @@ class Reference:
             raise Missing("a constant that forward makes outside of PyTorch's operators")
         columns_there = [view for view in columns if view.tensor.device.type != "meta"]
         whole = [view.tensor.untyped_storage().nbytes() // view.tensor.element_size() for view in columns_there]
-        whole_view = all(n == view.numel() and _is_contiguous(view) for n, view in zip(whole, columns))
+        # Of a number that an operator summed in place, the memory is what was summed.
+        whole_view = all((n == view.numel() or view.shape == ()) and view.offset == 0 and _is_contiguous(view)
+                         for n, view in zip(whole, columns))
         is_output = (storage == self.output[0].storage and whole_view and
                      all(_is_contiguous(view) and view.offset == 0 for view in self.output))
         if is_output:
@@ -219,8 +224,8 @@ class Reference:
             buffer = Buffer(self._fresh(f"{self.call.operator.strip('_')}_{len(self.buffers)}"),
                             c_type(columns[0].dtype), "own", columns)
             dims = [self.express([view.shape[d] for view in columns]) for d in range(len(columns[0].shape))]
-            if not whole_view:
-                raise Missing("a result that is not contiguous")
+            if not whole_view and any(n != view.numel() or view.offset for n, view in zip(whole, columns)):
+                raise Missing("a result with gaps")
             self.steps.append(("allocate", buffer, product(dims)))
         self.buffers[storage] = buffer
         return buffer
@@ -245,7 +250,7 @@ class Reference:
             if len(call.args) > position:
                 return call.args[position]
             return call.kwargs.get(name, default)
-        column = self._column(path)
+        column = [self._plain(value) for value in self._column(path)]
         if all(value == column[0] for value in column[1:]):
             return column[0]
         if all(type(value) is int for value in column):
@@ -269,7 +274,23 @@ class Reference:
         return Tensor(self, self._buffer(column, False), column)
 
     def is_tensor(self, position):
-        return len(self.call.args) > position and isinstance(self.call.args[position], View)
+        if len(self.call.args) <= position or not isinstance(self.call.args[position], View):
+            return False
+        return not self._is_number(self.call.args[position])
+
+    def _is_number(self, view):
+        """Whether a tensor is torch.tensor(1.5), made by forward itself."""
+        return view.shape == () and view.storage not in self.buffers
+
+    def _plain(self, value):
+        """A constant of forward's own as the number that it is."""
+        if not isinstance(value, View):
+            return value
+        constant = self._numbers.get(self.index)
+        if constant is None:
+            view = value if value.tensor.device.type != "meta" else None
+            constant = self._numbers[self.index] = view.tensor.item() if view is not None else None
+        return constant
 
     def tensor_list(self, position):
         count = len(self.call.args[position])
@@ -371,7 +392,13 @@ class Reference:
         operators.copy(self, source, target)
 
     def source(self):
-        """A function of the whole signature that gives reference.cu's text."""
+        """A function of the whole signature that gives reference.cu's text; the scalars that it asks for by name and value,
+        None for the symbols themselves; and new names of parameters."""
+        styled = offline_style.styled(self)
+        if styled is not None:
+            text, scalars, names = styled
+            self.symbols = " ".join(scalars.values())
+            return lambda signature: text, scalars, names
         declared = {}
         for key, name in self.kernels.items():
             declared.setdefault(name, key)
@@ -414,7 +441,7 @@ class Reference:
                 if dtype in types:
                     text = f"#include <{header}>\n" + text
             return text
-        return write
+        return write, None, {}
 
 
 class _Contiguous:
