@@ -44,6 +44,7 @@ void AddCoderCheckCommand(CLI::App& app, const Globals& globals, Action* action)
 void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddPluginsCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddProblemsCommand(CLI::App& app, const Globals& globals, Action* action);
+void AddImportCommand(CLI::App* problems, Action* action);  // `problems import`
 void AddTokenizeCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddScoreCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddGenerateCommand(CLI::App& app, const Globals& globals, Action* action);

@@ -1,4 +1,5 @@
-// `kgrpo-host eval`: the verdict on one kernel (--kernel), or what a policy is worth on held-out problems (--policy).
+// `kgrpo-host eval`: the verdict on one kernel (--kernel), a kernel for each problem of a suite (--suite; suite.cc), or what
+// a policy is worth on held-out problems (--policy).
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -16,6 +17,7 @@
 #include "cli/kernel_text.h"
 #include "cli/problem_choice.h"
 #include "cli/session.h"
+#include "cli/suite.h"
 #include "config/problems.h"  // ExpandFolders
 #include "loop/coder_cost.h"
 #include "loop/evaluate_policy.h"
@@ -34,6 +36,9 @@ struct EvalOptions {
   std::string kernel, problem, evaluator;
   std::string policy;
   std::string report;
+  std::string suite, kernels;
+  uint64_t jobs = 0;
+  bool thorough = false, markdown = false;
   std::vector<std::string> settings;
   std::optional<uint64_t> seed;
   uint64_t episodes = 0;  // 0: evaluation.episodes of the file
@@ -231,6 +236,18 @@ int Evaluate(const Globals& globals, const EvalOptions& options) {
     std::fprintf(stderr, "%s; see kgrpo-host eval --help\n", message);
     return static_cast<int>(kUsage);
   };
+  if (!options.suite.empty() || !options.kernels.empty()) {
+    if (of_kernel || of_policy || options.suite.empty() || options.kernels.empty() || !options.file.empty())
+      return refuse("--suite DIR and --kernels FOLDER go together, with neither FILE nor --kernel nor --policy");
+    return EvaluateSuite(globals, {.suite = options.suite,
+                                   .kernels = options.kernels,
+                                   .evaluator = options.evaluator.empty() ? "evaluator_sim" : options.evaluator,
+                                   .settings = options.settings,
+                                   .jobs = options.jobs,
+                                   .thorough = options.thorough,
+                                   .json = options.json,
+                                   .markdown = options.markdown});
+  }
   if (of_kernel == of_policy) return refuse("eval takes either --kernel F.cu and --problem DIR, or FILE and --policy");
   if (of_kernel && options.problem.empty())
     return refuse("--kernel needs --problem DIR: what the kernel is to compute");
@@ -270,7 +287,8 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
                         "With --kernel: judge as in training: fewer inputs, the fast compiler, kept evaluations");
   command
       ->add_flag_callback(
-          "--thorough", [] {}, "With --kernel: judge as for a record (the default)")
+          "--thorough", [options] { options->thorough = true; },
+          "Judge as for a record: the default with --kernel, not with --suite")
       ->excludes(quick);
   command->add_flag("--show-hidden", options->show_hidden,
                     "With --kernel: name the sizes that the problem hides from policy and coder");
@@ -279,6 +297,13 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
   command
       ->add_option("--report", options->report, "With --kernel: write all of it as a web page that needs nothing else")
       ->type_name("FILE.html");
+  command->add_option("--suite", options->suite, "Judge a kernel for each problem in this folder, and count fast_p")
+      ->type_name("DIR");
+  command->add_option("--kernels", options->kernels, "With --suite: PROBLEM.cu of each; results.jsonl is kept there")
+      ->type_name("FOLDER");
+  command->add_option("--jobs", options->jobs, "With --suite: kernels at once (default: as many as cores)")
+      ->type_name("N");
+  command->add_flag("--markdown", options->markdown, "With --suite: print the table as Markdown");
   command->add_option("--policy", options->policy, "A model folder, uniform, or fixed:TECHNIQUE[,TECHNIQUE...]")
       ->type_name("POLICY");
   command->add_option("--episodes", options->episodes, "Episodes of each held-out problem (default: the file's)")
@@ -292,6 +317,7 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
       "  kgrpo-host eval --kernel mine.cu --problem my_problem/ --seed 2 --show-hidden --json\n"
       "  kgrpo-host eval --kernel mine.cu --problem problems/softmax_long --report mine.html\n"
       "  kgrpo-host eval --kernel mine.cu --problem problems/softmax_long --evaluator evaluator_cuda --profile\n"
+      "  kgrpo-host eval --suite kernelbench/ --kernels mine/ --jobs 2\n"
       "  kgrpo-host eval configs/quickstart.yaml --policy runs/quickstart/final --episodes 8");
   command->callback([=, &globals] { *action = [=, &globals] { return Evaluate(globals, *options); }; });
 }

@@ -15,7 +15,7 @@ struct OpenProblem {
   // Throws Error for a malformed problem or an oracle that does not compile.
   OpenProblem(const std::string& directory, const std::string& cache_directory)
       : problem(evaluator::LoadProblem(directory)),
-        oracle(problem.oracle_source ? evaluator::Oracle::Load(problem, cache_directory) : nullptr) {}
+        oracle(evaluator::Oracle::Load(problem, cache_directory)) {}
 
   const evaluator::Problem problem;
   const std::shared_ptr<const evaluator::Oracle> oracle;  // null: the reference kernel is the oracle

@@ -170,6 +170,7 @@ const kgrpo_problem_info* ProblemInfo(const kgrpo_problem* problem) {
 KernelEvaluation BaselineOf(kgrpo_evaluator& self, kgrpo_problem& problem) {
   const std::lock_guard<std::mutex> lock(problem.mutex);
   if (problem.baseline) return *problem.baseline;
+  kgrpo::evaluator::RequireReference(problem.open.problem);
   const KernelEvaluation evaluation = self.Evaluate(problem.open, problem.open.problem.reference_source, 0, true, true);
   kgrpo::evaluator::RequireCorrectReference(evaluation, problem.open.problem);
   problem.baseline = evaluation;

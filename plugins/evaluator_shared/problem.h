@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "evaluator_shared/dtype.h"       // DType
@@ -27,7 +28,8 @@ struct Distribution {
     kOffsets,
     kConstant,
     kDenormals,
-    kExtremes
+    kExtremes,
+    kTorchScript
   };
   Kind kind = Kind::kNormal;
   std::optional<Expression> low, high;    // uniform, integers; high of offsets
@@ -37,6 +39,7 @@ struct Distribution {
   double value = 0;                       // constant
   double ordinary = 0.1;                  // denormals: the share of values from a bell curve
   bool infinities = false, nans = false;  // extremes: some of these too
+  std::vector<std::pair<Bindings, std::string>> tapes;  // torchscript: the file that draws it at each size
 };
 
 // "large_offset": what problem.yaml calls it.
@@ -80,6 +83,13 @@ struct Tolerance {
   std::optional<double> relative, absolute;
 };
 
+// What says which outputs are correct.
+enum class OracleKind {
+  kReference,    // the reference kernel itself
+  kSource,       // oracle.cc
+  kTorchScript,  // oracle/*.pt, a file a size
+};
+
 struct Problem {
   std::string directory;  // absolute
   std::string name, title, family, split, description;
@@ -94,9 +104,19 @@ struct Problem {
   bool allow_device_malloc = false;
   std::vector<std::string> allowed_libraries;
 
+  std::string refused;             // why an import left it out: then nothing below here is there
+  std::vector<std::string> flags;  // what its author warns of: "zeros pass KernelBench's tolerance"
+
+  bool has_reference = true;                 // false: reference.cu says what is to be computed, and computes nothing
   std::string reference_source;              // the text of reference.cu
+  OracleKind oracle = OracleKind::kReference;
   std::optional<std::string> oracle_source;  // the text of oracle.cc, where there is one
-  std::string digest;                        // SHA-256 over all three files
+  std::vector<std::pair<Bindings, std::string>> oracle_files;  // of kTorchScript: a size's file, absolute
+  DType oracle_dtype = DType::kFloat64;                        // what kTorchScript computes in
+  std::string digest;                                          // SHA-256 over all its files
+
+  // "visible_0", "hidden_2", "timing": what files that belong to a size are named by.
+  std::vector<std::pair<std::string, const Bindings*>> SizesByName() const;
 
   // `extern "C" void launch(const float* a, float* out, int n)`: what reference.cu and every candidate define.
   std::string Signature() const;
@@ -108,6 +128,11 @@ struct Problem {
 // Reads and checks a problem's folder. Throws Error(KGRPO_ERROR_INVALID) with every mistake found, a line each, as
 // `file:line:column: path: message`; Error(KGRPO_ERROR_NOT_FOUND) where there is no such folder. [any thread]
 Problem LoadProblem(const std::string& directory);
+
+// Throws Error(KGRPO_ERROR_INVALID) for a problem that an import refused.
+void RequireNotRefused(const Problem& problem);
+// Likewise, and for one with `reference: none`.
+void RequireReference(const Problem& problem);
 
 }  // namespace kgrpo::evaluator
 

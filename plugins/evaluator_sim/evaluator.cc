@@ -15,6 +15,7 @@ std::unique_ptr<OpenProblem> Evaluator::Open(const std::string& directory) const
 }
 
 KernelEvaluation Evaluator::Baseline(const OpenProblem& open) {
+  evaluator::RequireReference(open.problem());
   const std::string& source = open.problem().reference_source;
   KernelEvaluation evaluation = EvaluateCached(open, source);
   // What is said of a reference that is not correct is for the problem's author.
@@ -24,6 +25,7 @@ KernelEvaluation Evaluator::Baseline(const OpenProblem& open) {
 }
 
 KernelEvaluation Evaluator::Evaluate(const OpenProblem& open, const std::string& source, const Request& request) {
+  evaluator::RequireNotRefused(open.problem());
   if (!request.thorough && !request.show_hidden) return EvaluateCached(open, source);
   if (!request.thorough) return kernel_evaluator_.Evaluate(open, source, KeyOf(open, source), false, true);
   const std::string inputs =

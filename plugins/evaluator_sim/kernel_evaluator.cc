@@ -99,7 +99,7 @@ KernelEvaluation KernelEvaluator::Evaluate(const OpenProblem& open, const std::s
                                             {.expected =
                                                  [&](size_t i, const std::vector<Argument>& arguments) {
                                                    return open.oracle() != nullptr
-                                                              ? open.oracle()->Run(problem, arguments)
+                                                              ? open.oracle()->Run(problem, *cases[i].size, arguments)
                                                               : ReferenceOutputs(open, cases[i], arguments);
                                                  },
                                              .before_each = [this] { ThrowIfCancelled(); }});

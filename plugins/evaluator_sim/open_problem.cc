@@ -43,7 +43,7 @@ evaluator::Descriptor FileOf(const std::vector<uint8_t>& bytes) {
 
 OpenProblem::OpenProblem(const std::string& directory, const std::string& cache_directory, bool keep)
     : problem_(evaluator::LoadProblem(directory)), kept_(cache_directory + "/expected", kKeptExpectedBytes, keep) {
-  if (problem_.oracle_source) oracle_ = evaluator::Oracle::Load(problem_, cache_directory);
+  oracle_ = evaluator::Oracle::Load(problem_, cache_directory);
 }
 
 uint64_t OpenProblem::TimingKey() const {
@@ -72,7 +72,7 @@ std::shared_ptr<const TimingExpected> OpenProblem::ExpectedAtTiming(const Refere
         evaluator::DrawArguments(problem_, problem_.timing, TimingKey(), 0);
     std::vector<evaluator::Expected> expected;
     try {
-      expected = oracle_ ? oracle_->Run(problem_, arguments) : reference(arguments);
+      expected = oracle_ ? oracle_->Run(problem_, problem_.timing, arguments) : reference(arguments);
     } catch (const Error& error) {
       if (error.code() == KGRPO_ERROR_CANCELLED) throw;  // the next one asks again
       return;
