@@ -1,5 +1,5 @@
-// `kgrpo-host eval`: the verdict on one kernel (--kernel), a kernel for each problem of a suite (--suite; suite.cc), or what
-// a policy is worth on held-out problems (--policy).
+// `kgrpo-host eval`: the verdict on one kernel (--kernel), a kernel for each problem of a suite (--suite; suite.cc), or
+// what a policy is worth on held-out problems (--policy).
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -38,7 +38,8 @@ struct EvalOptions {
   std::string report;
   std::string suite, kernels;
   uint64_t jobs = 0;
-  bool thorough = false, markdown = false;
+  bool thorough = false, markdown = false, kernelbench = false;
+  std::string pytorch_times;
   std::vector<std::string> settings;
   std::optional<uint64_t> seed;
   uint64_t episodes = 0;  // 0: evaluation.episodes of the file
@@ -245,9 +246,13 @@ int Evaluate(const Globals& globals, const EvalOptions& options) {
                                    .settings = options.settings,
                                    .jobs = options.jobs,
                                    .thorough = options.thorough,
+                                   .kernelbench = options.kernelbench || !options.pytorch_times.empty(),
+                                   .pytorch_times = options.pytorch_times,
                                    .json = options.json,
                                    .markdown = options.markdown});
   }
+  if (options.kernelbench || !options.pytorch_times.empty())
+    return refuse("--as-kernelbench and --pytorch-times go with --suite");
   if (of_kernel == of_policy) return refuse("eval takes either --kernel F.cu and --problem DIR, or FILE and --policy");
   if (of_kernel && options.problem.empty())
     return refuse("--kernel needs --problem DIR: what the kernel is to compute");
@@ -303,6 +308,12 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
       ->type_name("FOLDER");
   command->add_option("--jobs", options->jobs, "With --suite: kernels at once (default: as many as cores)")
       ->type_name("N");
+  command->add_flag("--as-kernelbench", options->kernelbench,
+                    "With --suite: count by KernelBench's rules too, and name each verdict that differs");
+  command
+      ->add_option("--pytorch-times", options->pytorch_times,
+                   "With --as-kernelbench: speedups over PyTorch's times, by a file of KernelBench's results/timing")
+      ->type_name("FILE.json");
   command->add_flag("--markdown", options->markdown, "With --suite: print the table as Markdown");
   command->add_option("--policy", options->policy, "A model folder, uniform, or fixed:TECHNIQUE[,TECHNIQUE...]")
       ->type_name("POLICY");
@@ -317,7 +328,7 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
       "  kgrpo-host eval --kernel mine.cu --problem my_problem/ --seed 2 --show-hidden --json\n"
       "  kgrpo-host eval --kernel mine.cu --problem problems/softmax_long --report mine.html\n"
       "  kgrpo-host eval --kernel mine.cu --problem problems/softmax_long --evaluator evaluator_cuda --profile\n"
-      "  kgrpo-host eval --suite kernelbench/ --kernels mine/ --jobs 2\n"
+      "  kgrpo-host eval --suite kernelbench/ --kernels mine/ --jobs 2 --as-kernelbench\n"
       "  kgrpo-host eval configs/quickstart.yaml --policy runs/quickstart/final --episodes 8");
   command->callback([=, &globals] { *action = [=, &globals] { return Evaluate(globals, *options); }; });
 }

@@ -9,15 +9,17 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <tuple>
 #include <utility>
 
 #include <kgrpo/support/sha256.h>
 #include "base/cancel.h"
 #include "base/log.h"
+#include "cli/kernelbench_rules.h"
 #include "cli/parallel.h"
 #include "cli/session.h"
-#include "cli/suite_counts.h"
-#include "cli/table.h"
+#include "cli/suite_report.h"
 #include "config/problems.h"  // ExpandFolders
 #include "store/files.h"      // ReadFile
 
@@ -28,10 +30,9 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 // A problem of the suite with its kernel.
-struct Entry {
-  std::string folder, kernel_file, source, key;  // key: what the result depends on
-  std::optional<Problem> problem;
-  SuiteResult result;
+struct Entry : SuiteEntry {
+  std::string folder, source;
+  std::unique_ptr<Problem> problem;
   bool known = false;  // from an earlier call
 };
 
@@ -58,43 +59,25 @@ bool IsRefused(const kgrpo_problem_info& info) {
   return KGRPO_HAS_MEMBER(&info, kgrpo_problem_info, refused) && info.refused.size > 0;
 }
 
-Json ToJson(const Entry& entry) {
-  const SuiteResult& result = entry.result;
-  Json json = {{"problem", result.problem},   {"group", result.group},     {"verdict", result.verdict},
-               {"compiled", result.compiled}, {"correct", result.correct}, {"seconds", result.seconds}};
-  if (result.speedup) json["speedup"] = *result.speedup;
-  json["modelled"] = result.modelled;
-  json["diagnosis"] = result.diagnosis;
-  json["kernel"] = entry.kernel_file;
-  json["key"] = entry.key;
-  return json;
-}
-
 // Results of earlier calls by key. A line that a killed process left half written is passed over.
-std::map<std::string, SuiteResult> ReadResults(const fs::path& file) {
-  std::map<std::string, SuiteResult> results;
+using KnownResults = std::map<std::string, std::pair<SuiteResult, std::optional<SuiteResult>>>;
+KnownResults ReadResults(const fs::path& file) {
+  KnownResults results;
   std::ifstream stream(file);
   for (std::string line; std::getline(stream, line);) {
     const Json json = Json::parse(line, nullptr, false);
     if (!json.is_object() || !json.contains("key")) continue;
-    SuiteResult result;
-    result.problem = json.value("problem", "");
-    result.group = json.value("group", "");
-    result.verdict = json.value("verdict", "");
-    result.compiled = json.value("compiled", false);
-    result.correct = json.value("correct", false);
-    result.seconds = json.value("seconds", 0.0);
-    if (json.contains("speedup")) result.speedup = json["speedup"].get<double>();
-    result.modelled = json.value("modelled", false);
-    result.diagnosis = json.value("diagnosis", "");
-    results[json["key"].get<std::string>()] = std::move(result);
+    std::optional<SuiteResult> published;
+    if (json.contains("as_kernelbench")) published = SuiteResultFromJson(json["as_kernelbench"]);
+    results[json["key"].get<std::string>()] = {SuiteResultFromJson(json), std::move(published)};
   }
   return results;
 }
 
-void Judge(Evaluator& evaluator, const SuiteOptions& options, Entry& entry) {
-  SuiteResult& result = entry.result;
-  const Evaluation found = evaluator.Evaluate(*entry.problem, entry.source, 0, options.thorough);
+// Of problems in results that name problem and group. `pytorch`: what speedups are over, where it knows.
+void Judge(Evaluator& evaluator, Problem& problem, const std::string& source, bool thorough,
+           std::optional<double> pytorch, SuiteResult& result) {
+  const Evaluation found = evaluator.Evaluate(problem, source, 0, thorough);
   result.verdict = found.verdict;
   result.compiled = found.compiled;
   result.correct = found.correct;
@@ -102,8 +85,10 @@ void Judge(Evaluator& evaluator, const SuiteOptions& options, Entry& entry) {
   if (!found.correct) return;
   result.seconds = found.seconds;
   result.modelled = found.modelled;
+  if (pytorch && found.seconds > 0) result.speedup = *pytorch / found.seconds;
+  if (pytorch) return;
   try {
-    const Evaluation baseline = evaluator.Baseline(*entry.problem);
+    const Evaluation baseline = evaluator.Baseline(problem);
     if (found.seconds > 0) result.speedup = baseline.seconds / found.seconds;
   } catch (const Error& error) {
     // A problem without a usable reference has no speedups; its kernels are correct or not all the same.
@@ -111,110 +96,27 @@ void Judge(Evaluator& evaluator, const SuiteOptions& options, Entry& entry) {
   }
 }
 
-std::string ShareText(const Share& share) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.3f (%.2f-%.2f)", share.value, share.low, share.high);
-  return text;
-}
-
-std::string Number(double value, const char* format) {
-  char text[32];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
-
-std::vector<std::string> Header() {
-  std::vector<std::string> header = {"GROUP", "PROBLEMS", "KERNELS", "COMPILED", "CORRECT"};
-  for (const double p : kFastP) header.push_back("fast_" + Number(p, "%g"));
-  header.emplace_back("GEOMEAN");
-  return header;
-}
-
-std::vector<std::string> Row(const SuiteCounts& counts) {
-  std::vector<std::string> row = {counts.group, std::to_string(counts.problems), std::to_string(counts.kernels),
-                                  std::to_string(counts.compiled), std::to_string(counts.correct)};
-  for (const Share& share : counts.fast) row.push_back(ShareText(share));
-  row.push_back(counts.timed > 0 ? Number(counts.geometric_mean, "%.3f") : "-");
-  return row;
-}
-
-void PrintMarkdown(const std::vector<std::vector<std::string>>& rows) {
-  for (size_t r = 0; r < rows.size(); ++r) {
-    std::string line = "|";
-    for (const std::string& cell : rows[r]) line += " " + cell + " |";
-    std::printf("%s\n", line.c_str());
-    if (r > 0) continue;
-    line = "|";
-    for (size_t i = 0; i < rows[0].size(); ++i) line += i == 0 ? "---|" : "---:|";
-    std::printf("%s\n", line.c_str());
-  }
-}
-
-Json ToJson(const SuiteCounts& counts) {
-  Json fast = Json::object();
-  for (size_t i = 0; i < kFastP.size(); ++i) {
-    const Share& share = counts.fast[i];
-    fast[Number(kFastP[i], "%g")] = {{"value", share.value}, {"low", share.low}, {"high", share.high}};
-  }
-  return {{"group", counts.group},       {"problems", counts.problems}, {"kernels", counts.kernels},
-          {"compiled", counts.compiled}, {"correct", counts.correct},   {"fast_p", fast},
-          {"timed", counts.timed},       {"geometric_mean", counts.geometric_mean}};
-}
-
-void Print(const SuiteOptions& options, const std::vector<Entry>& entries, size_t refused,
-           const std::string& description) {
-  std::map<std::string, std::vector<SuiteResult>> groups;
-  std::vector<SuiteResult> all;
-  for (const Entry& entry : entries) {
-    groups[entry.result.group].push_back(entry.result);
-    all.push_back(entry.result);
-  }
-  std::vector<SuiteCounts> counts;
-  for (const auto& [group, results] : groups) counts.push_back(CountsOf(group, results));
-  if (groups.size() > 1) counts.push_back(CountsOf("all", all));
-  if (options.json) {
-    Json json = {{"suite", options.suite}, {"kernels", options.kernels}, {"refused_problems", refused}};
-    for (const SuiteCounts& one : counts) json["groups"].push_back(ToJson(one));
-    for (const Entry& entry : entries) json["results"].push_back(ToJson(entry));
-    json["evaluator"] = description;
-    std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
-    return;
-  }
-  std::vector<std::vector<std::string>> rows;
-  for (const SuiteCounts& one : counts) rows.push_back(Row(one));
-  if (options.markdown) {
-    rows.insert(rows.begin(), Header());
-    return PrintMarkdown(rows);
-  }
-  PrintTable(Header(), rows);
-  std::map<std::string, size_t> verdicts;
-  bool modelled = false;
-  for (const SuiteResult& result : all) {
-    ++verdicts[result.verdict];
-    modelled = modelled || result.modelled;
-  }
-  std::string line;
-  for (const auto& [verdict, count] : verdicts)
-    line += (line.empty() ? "" : ", ") + std::to_string(count) + " " + verdict;
-  std::printf("\nverdicts: %s\n", line.c_str());
-  if (refused > 0) std::printf("refused problems, not counted: %zu\n", refused);
-  std::printf("shares are of all problems of a group, with 95%% intervals; speedups are over the problems' references%s\n",
-              modelled ? ", by modelled times" : "");
-}
-
 }  // namespace
 
 int EvaluateSuite(const Globals& globals, const SuiteOptions& options) {
   const fs::path kernels(options.kernels);
   if (!fs::is_directory(kernels))
-    throw Error(KGRPO_ERROR_NOT_FOUND, "--kernels " + options.kernels + ": there is no such folder; it holds PROBLEM.cu");
+    throw Error(KGRPO_ERROR_NOT_FOUND,
+                "--kernels " + options.kernels + ": there is no such folder; it holds PROBLEM.cu");
   const std::vector<std::string> folders = FoldersOf(options.suite);
   Session session(globals);
   session.StartServices(0);
   const std::unique_ptr<Evaluator> evaluator =
       session.MakeEvaluator(options.evaluator, OptionsFromSettings(options.settings));
+  const PytorchTimes pytorch = options.pytorch_times.empty() ? PytorchTimes() : PytorchTimes(options.pytorch_times);
+  std::unique_ptr<Evaluator> as_kernelbench;
+  if (options.kernelbench) {
+    std::vector<std::string> settings = options.settings;
+    settings.emplace_back("rules=kernelbench");
+    as_kernelbench = session.MakeEvaluator(options.evaluator, OptionsFromSettings(settings));
+  }
   const fs::path results_file = kernels / "results.jsonl";
-  const std::map<std::string, SuiteResult> known = ReadResults(results_file);
+  const KnownResults known = ReadResults(results_file);
 
   std::vector<Entry> entries(folders.size());
   ParallelFor(
@@ -222,7 +124,7 @@ int EvaluateSuite(const Globals& globals, const SuiteOptions& options) {
       [&](size_t i) {
         Entry& entry = entries[i];
         entry.folder = folders[i];
-        entry.problem.emplace(evaluator->OpenProblem(folders[i]));
+        entry.problem = std::make_unique<Problem>(evaluator->OpenProblem(folders[i]));
         const kgrpo_problem_info& info = entry.problem->info();
         entry.result.problem = Copy(info.name);
         entry.result.group = GroupOf(info);
@@ -231,10 +133,11 @@ int EvaluateSuite(const Globals& globals, const SuiteOptions& options) {
         if (!fs::exists(entry.kernel_file) || IsRefused(info)) return;
         entry.source = ReadFile(entry.kernel_file);
         entry.key = Sha256OfParts({entry.source, Copy(info.task), Copy(info.source), evaluator->Describe(),
-                                   options.thorough ? "thorough" : "quick"})
+                                   options.thorough ? "thorough" : "quick",
+                                   options.kernelbench ? "kernelbench" + options.pytorch_times : ""})
                         .substr(0, 32);
         if (const auto found = known.find(entry.key); found != known.end()) {
-          entry.result = found->second;
+          std::tie(entry.result, entry.published) = found->second;
           entry.known = true;
         }
       },
@@ -257,15 +160,20 @@ int EvaluateSuite(const Globals& globals, const SuiteOptions& options) {
       [&](size_t i) {
         if (CancelRequested()) throw Error(KGRPO_ERROR_CANCELLED, "interrupted; the same command goes on from here");
         Entry& entry = entries[open[i]];
-        Judge(*evaluator, options, entry);
+        if (as_kernelbench) {
+          SuiteResult& published = entry.published.emplace(entry.result);
+          Problem problem = as_kernelbench->OpenProblem(entry.folder);
+          Judge(*as_kernelbench, problem, entry.source, false, pytorch.SecondsOf(published.problem), published);
+          published.correct = CountsAsCorrect(published.verdict);
+        }
+        Judge(*evaluator, *entry.problem, entry.source, options.thorough, std::nullopt, entry.result);
         const std::lock_guard<std::mutex> lock(mutex);
-        file << ToJson(entry).dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
-        if (terminal)
-          std::fprintf(stderr, "\r%zu/%zu %-60.60s", ++done, open.size(), entry.result.problem.c_str());
+        file << SuiteEntryToJson(entry).dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
+        if (terminal) std::fprintf(stderr, "\r%zu/%zu %-60.60s", ++done, open.size(), entry.result.problem.c_str());
       },
       options.jobs);
   if (terminal && !open.empty()) std::fprintf(stderr, "\r%-80s\r", "");
-  Print(options, entries, refused, evaluator->Describe());
+  PrintSuite(options, {entries.begin(), entries.end()}, refused, evaluator->Describe(), pytorch.hardware());
   return kFine;
 }
 

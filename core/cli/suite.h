@@ -1,5 +1,5 @@
-// `kgrpo-host eval --suite DIR --kernels FOLDER`: a kernel for each problem of a folder, judged and counted as papers count.
-// Called by eval_command.cc.
+// `kgrpo-host eval --suite DIR --kernels FOLDER`: a kernel for each problem of a folder, judged and counted as papers
+// count. Called by eval_command.cc.
 #ifndef KGRPO_CLI_SUITE_H
 #define KGRPO_CLI_SUITE_H
 
@@ -17,6 +17,8 @@ struct SuiteOptions {
   std::vector<std::string> settings;
   uint64_t jobs = 0;  // kernels at once; 0: as many as cores
   bool thorough = false;
+  bool kernelbench = false;   // a second time by KernelBench's rules
+  std::string pytorch_times;  // a file of KernelBench's: what its speedups are over; "": the references
   bool json = false, markdown = false;
 };
 

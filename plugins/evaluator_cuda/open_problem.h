@@ -8,13 +8,15 @@
 
 #include "evaluator_shared/oracle.h"   // Oracle
 #include "evaluator_shared/problem.h"  // Problem
+#include "evaluator_shared/rules.h"    // Rules
 
 namespace kgrpo::evaluator_cuda {
 
 struct OpenProblem {
   // Throws Error for a malformed problem or an oracle that does not compile.
-  OpenProblem(const std::string& directory, const std::string& cache_directory)
-      : problem(evaluator::LoadProblem(directory)),
+  OpenProblem(const std::string& directory, const std::string& cache_directory,
+              evaluator::Rules rules = evaluator::Rules::kOurs)
+      : problem(evaluator::UnderRules(evaluator::LoadProblem(directory), rules)),
         oracle(evaluator::Oracle::Load(problem, cache_directory)) {}
 
   const evaluator::Problem problem;

@@ -11,7 +11,7 @@ Evaluator::Evaluator(const Options& options, Report report)
       memory_(options.cache ? options.cache_directory + "/evaluations.sqlite" : "", std::move(report)) {}
 
 std::unique_ptr<OpenProblem> Evaluator::Open(const std::string& directory) const {
-  return std::make_unique<OpenProblem>(directory, options_.cache_directory, options_.cache);
+  return std::make_unique<OpenProblem>(directory, options_.cache_directory, options_.cache, options_.rules);
 }
 
 KernelEvaluation Evaluator::Baseline(const OpenProblem& open) {

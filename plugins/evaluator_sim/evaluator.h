@@ -20,6 +20,7 @@ class Evaluator {
     std::string cache_directory;  // for oracles and evaluations; must exist
     bool cache = true;            // keep evaluations on disk
     uint64_t seed = 0;            // changes every secret input
+    evaluator::Rules rules = evaluator::Rules::kOurs;
   };
 
   // Told of each evaluation but the thorough ones.

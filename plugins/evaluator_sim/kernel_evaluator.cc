@@ -104,7 +104,7 @@ KernelEvaluation KernelEvaluator::Evaluate(const OpenProblem& open, const std::s
                                                  },
                                              .before_each = [this] { ThrowIfCancelled(); }});
   const Clock::time_point start = Clock::now();
-  Trouble trouble = interpreted.Run();
+  Trouble trouble = options_.timing_size_only ? Trouble{} : interpreted.Run();
   evaluation.oracle_seconds = interpreted.oracle_seconds();
   evaluation.correctness_seconds = SecondsSince(start) - interpreted.oracle_seconds();
   const Clock::time_point correct = Clock::now();
@@ -134,7 +134,8 @@ std::string KernelEvaluator::Describe() const {
 std::string KernelEvaluator::Version() const {
   return std::string("evaluator ") + SourceDigest() + "; " + compiler_.Version() + "; " + options_.device + "; " +
          std::to_string(options_.seeds) + "; " + std::to_string(options_.sampled_blocks) + "; " +
-         std::to_string(options_.warp_instructions) + "; " + std::to_string(options_.timing_warp_instructions);
+         std::to_string(options_.warp_instructions) + "; " + std::to_string(options_.timing_warp_instructions) +
+         (options_.timing_size_only ? "; timing size only" : "");
 }
 
 }  // namespace kgrpo::evaluator_sim

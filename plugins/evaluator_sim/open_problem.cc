@@ -23,6 +23,9 @@ namespace {
 constexpr uint64_t kKeptTimingBytes = uint64_t{1} << 30;    // of all open problems
 constexpr uint64_t kKeptExpectedBytes = uint64_t{4} << 30;  // on disk, of all problems
 
+// Twice what is allowed at correctness sizes, as on a GPU: inputs at the timing size are not drawn for it.
+constexpr double kSlack = 2;
+
 std::atomic<uint64_t> g_kept_timing_bytes{0};
 
 // An unnamed file that holds these bytes.
@@ -41,8 +44,11 @@ evaluator::Descriptor FileOf(const std::vector<uint8_t>& bytes) {
 
 }  // namespace
 
-OpenProblem::OpenProblem(const std::string& directory, const std::string& cache_directory, bool keep)
-    : problem_(evaluator::LoadProblem(directory)), kept_(cache_directory + "/expected", kKeptExpectedBytes, keep) {
+OpenProblem::OpenProblem(const std::string& directory, const std::string& cache_directory, bool keep,
+                         evaluator::Rules rules)
+    : problem_(evaluator::UnderRules(evaluator::LoadProblem(directory), rules)),
+      slack_(rules == evaluator::Rules::kOurs ? kSlack : 1),
+      kept_(cache_directory + "/expected", kKeptExpectedBytes, keep) {
   oracle_ = evaluator::Oracle::Load(problem_, cache_directory);
 }
 
@@ -78,7 +84,7 @@ std::shared_ptr<const TimingExpected> OpenProblem::ExpectedAtTiming(const Refere
       return;
     }
     expected_ = TimingExpected::Read(problem_, kept_.Keep(key, [&](const evaluator::KeptFiles::Append& append) {
-      TimingExpected::Write(problem_, expected, append);
+      TimingExpected::Write(problem_, expected, slack_, append);
     }));
   });
   return expected_;

@@ -14,6 +14,7 @@
 #include "evaluator_shared/kept_files.h"  // KeptFiles
 #include "evaluator_shared/oracle.h"      // Oracle
 #include "evaluator_shared/problem.h"     // Problem
+#include "evaluator_shared/rules.h"       // Rules
 #include "evaluator_sim/timing_expected.h"
 #include "interpreter/tensors.h"  // MappedArguments
 
@@ -25,8 +26,9 @@ using TimingInputs = interpreter::MappedArguments;
 class OpenProblem {
  public:
   // Throws Error for a malformed problem or an oracle that does not compile. `keep`: what is expected at the timing
-  // size stays in the cache directory for later processes, up to 4 GiB for all problems.
-  OpenProblem(const std::string& directory, const std::string& cache_directory, bool keep = true);
+  // size stays in the cache directory for later processes, up to 4 GiB for all problems. `rules`: what becomes of it.
+  OpenProblem(const std::string& directory, const std::string& cache_directory, bool keep = true,
+              evaluator::Rules rules = evaluator::Rules::kOurs);
   ~OpenProblem();
   OpenProblem(const OpenProblem&) = delete;
   OpenProblem& operator=(const OpenProblem&) = delete;
@@ -47,7 +49,8 @@ class OpenProblem {
   uint64_t TimingKey() const;
   std::string ExpectedKey() const;
 
-  evaluator::Problem problem_;
+  const evaluator::Problem problem_;
+  const double slack_;
   std::shared_ptr<const evaluator::Oracle> oracle_;
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const TimingInputs> timing_;
