@@ -140,7 +140,8 @@ Trouble DeviceEvaluator::RunCase(Worker& worker, const LentMemory& memory, const
     const evaluator::ErrorBound bound =
         evaluator::BoundFor(problem, parameter, one.accumulations, expected, one.extremes);
     const evaluator::Comparison comparison =
-        evaluator::Compare(parameter, parameter.ShapeAt(*one.size), (*outputs)[output++], expected, one.poison, bound);
+        evaluator::Compare(parameter, parameter.ShapeAt(*one.size), (*outputs)[output++], expected, one.poison, bound,
+                           problem.tolerance.Differing(parameter.Elements(*one.size)));
     if (!comparison.matches) return {"wrong", comparison.sentence + "."};
     if (worst != nullptr) worst->Add(tensor.parameter, comparison.largest_error);
   }

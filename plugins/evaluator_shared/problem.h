@@ -32,13 +32,13 @@ struct Distribution {
     kTorchScript
   };
   Kind kind = Kind::kNormal;
-  std::optional<Expression> low, high;    // uniform, integers; high of offsets
-  std::optional<double> mean, deviation;  // normal
-  double offset = 1000;                   // large_offset
-  double density = 0.1;                   // sparse
-  double value = 0;                       // constant
-  double ordinary = 0.1;                  // denormals: the share of values from a bell curve
-  bool infinities = false, nans = false;  // extremes: some of these too
+  std::optional<Expression> low, high;                  // uniform, integers; high of offsets
+  std::optional<double> mean, deviation;                // normal
+  double offset = 1000;                                 // large_offset
+  double density = 0.1;                                 // sparse
+  double value = 0;                                     // constant
+  double ordinary = 0.1;                                // denormals: the share of values from a bell curve
+  bool infinities = false, nans = false;                // extremes: some of these too
   std::vector<std::pair<Bindings, std::string>> tapes;  // torchscript: the file that draws it at each size
 };
 
@@ -81,6 +81,10 @@ std::string SizeText(const Bindings& size);
 
 struct Tolerance {
   std::optional<double> relative, absolute;
+  double differing = 0;  // this share of an output's elements may be off by more
+
+  // How many of so many elements.
+  int64_t Differing(int64_t elements) const { return static_cast<int64_t>(differing * static_cast<double>(elements)); }
 };
 
 // What says which outputs are correct.
@@ -107,10 +111,10 @@ struct Problem {
   std::string refused;             // why an import left it out: then nothing below here is there
   std::vector<std::string> flags;  // what its author warns of: "zeros pass KernelBench's tolerance"
 
-  bool has_reference = true;                 // false: reference.cu says what is to be computed, and computes nothing
-  std::string reference_source;              // the text of reference.cu
+  bool has_reference = true;     // false: reference.cu says what is to be computed, and computes nothing
+  std::string reference_source;  // the text of reference.cu
   OracleKind oracle = OracleKind::kReference;
-  std::optional<std::string> oracle_source;  // the text of oracle.cc, where there is one
+  std::optional<std::string> oracle_source;                    // the text of oracle.cc, where there is one
   std::vector<std::pair<Bindings, std::string>> oracle_files;  // of kTorchScript: a size's file, absolute
   DType oracle_dtype = DType::kFloat64;                        // what kTorchScript computes in
   std::string digest;                                          // SHA-256 over all its files

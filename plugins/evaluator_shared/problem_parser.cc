@@ -16,6 +16,7 @@ namespace kgrpo::evaluator {
 namespace {
 
 constexpr size_t kLargestFile = size_t{1} << 20;
+constexpr double kMostDiffering = 0.1;
 
 std::string ReadFile(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -159,7 +160,15 @@ void ProblemParser::Parse(const std::string& text) {
       {"tolerance",
        [&, this](const YAML::Node& n, const std::string& p) {
          Map(n, p,
-             {{"relative", positive(problem_.tolerance.relative)}, {"absolute", positive(problem_.tolerance.absolute)}},
+             {{"relative", positive(problem_.tolerance.relative)},
+              {"absolute", positive(problem_.tolerance.absolute)},
+              {"differing",
+               [this](const YAML::Node& v, const std::string& q) {
+                 double share = 0;
+                 if (!Number(v, q, share)) return;
+                 if (share < 0 || share > kMostDiffering) return Add(v, q, "must be a share from 0 to 0.1");
+                 problem_.tolerance.differing = share;
+               }}},
              {});
        }},
       {"accumulations", expression(problem_.accumulations, true)},
@@ -180,8 +189,7 @@ void ProblemParser::Parse(const std::string& text) {
        }},
   };
   std::vector<std::string> required = {"name", "title", "family", "split", "traits", "description"};
-  if (!root.IsMap() || !root["refused"].IsDefined())
-    required.insert(required.end(), {"parameters", "sizes", "needs"});
+  if (!root.IsMap() || !root["refused"].IsDefined()) required.insert(required.end(), {"parameters", "sizes", "needs"});
   if (!Map(root, "", fields, required)) {
     if (!root.IsMap()) return;
   }
@@ -194,8 +202,8 @@ void ProblemParser::Parse(const std::string& text) {
 
 std::string ProblemParser::FindTorchFiles() {
   std::string digests;
-  const auto find = [&](const std::string& path, bool optional,
-                        std::vector<std::pair<Bindings, std::string>>* files, const Bindings& size) {
+  const auto find = [&](const std::string& path, bool optional, std::vector<std::pair<Bindings, std::string>>* files,
+                        const Bindings& size) {
     std::error_code code;
     const std::filesystem::path file = directory_ / path;
     if (!std::filesystem::is_regular_file(file, code)) {

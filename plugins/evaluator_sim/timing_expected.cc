@@ -174,7 +174,9 @@ Trouble TimingExpected::Compare(size_t index, const simt::Allocation& memory, in
     return evaluator::ElementName(parameter, parameter.ShapeAt(problem_.timing), static_cast<int64_t>(dense));
   };
   if (tally.in_gap) return {"out_of_bounds", "It writes between the rows of " + parameter.name + "."};
-  if (tally.wrong > 0) {
+  // Of what some of the blocks wrote, the same share.
+  const int64_t differing = problem_.tolerance.Differing(static_cast<int64_t>(tally.compared));
+  if (tally.wrong > static_cast<uint64_t>(differing)) {
     return {"wrong", std::to_string(tally.wrong) + " of " + std::to_string(tally.compared) + " elements of " +
                          parameter.name + (all ? "" : " that some of the blocks wrote") + " are wrong; the worst is " +
                          name(tally.worst) + "."};
