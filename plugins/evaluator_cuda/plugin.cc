@@ -17,6 +17,7 @@
 #include "evaluator_shared/evaluation_memory.h"
 #include "evaluator_shared/interface.h"
 #include "evaluator_shared/random.h"
+#include "evaluator_shared/timing_sizes.h"
 
 using kgrpo::Guard;
 using kgrpo::Str;
@@ -46,9 +47,17 @@ struct kgrpo_evaluator {
   EvaluationMemory memory;
   const std::string description;
 
-  // Inputs are a function of the run's seed, the option of the file and the source, so that nobody meets them twice.
   KernelEvaluation Evaluate(const OpenProblem& open, const std::string& source, uint64_t of_run, bool thorough,
                             bool show_hidden) {
+    return kgrpo::evaluator::OverTimingSizes(1 + open.further.size(), [&](size_t i) {
+      return EvaluateOne(i == 0 ? open : *open.further[i - 1], source, of_run, thorough, show_hidden);
+    });
+  }
+
+  // At one timing size. Inputs are a function of the run's seed, the option of the file and the source, so that nobody
+  // meets them twice.
+  KernelEvaluation EvaluateOne(const OpenProblem& open, const std::string& source, uint64_t of_run, bool thorough,
+                               bool show_hidden) {
     const std::string digest = kgrpo::Sha256OfParts(
         {std::to_string(seed), std::to_string(of_run), thorough ? "thorough" : "", open.problem.digest, source});
     const auto judged = [&] {

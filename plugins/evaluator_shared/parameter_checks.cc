@@ -54,10 +54,11 @@ void ParameterParser::CheckBytes(size_t tensor) {
       const bool row = d + 1 == parameter.shape.size() && parameter.pitch;
       bytes *= (row ? *parameter.pitch : parameter.shape[d]).Evaluate(*size);
     }
-    if (bytes <= (size == &problem_.timing ? kLargestTimedTensor : kLargestTensor)) continue;
+    const bool timed = name.starts_with("sizes.timing");
+    if (bytes <= (timed ? kLargestTimedTensor : kLargestTensor)) continue;
     return Add(list_[tensor], "parameters[" + std::to_string(tensor) + "]",
-               size == &problem_.timing ? "the tensor is larger than 64 GiB at the timing size"
-                                        : "the tensor is larger than 2 GiB at one of the sizes");
+               timed ? "the tensor is larger than 64 GiB at the timing size"
+                     : "the tensor is larger than 2 GiB at one of the sizes");
   }
 }
 

@@ -28,20 +28,23 @@ std::vector<std::pair<std::string, const Bindings*>> Problem::SizesByName() cons
   for (size_t i = 0; i < visible.size(); ++i) sizes.emplace_back("visible_" + std::to_string(i), &visible[i]);
   for (size_t i = 0; i < hidden.size(); ++i) sizes.emplace_back("hidden_" + std::to_string(i), &hidden[i]);
   sizes.emplace_back("timing", &timing);
+  for (size_t i = 0; i < further_timing.size(); ++i)
+    sizes.emplace_back("timing_" + std::to_string(i + 1), &further_timing[i]);
   return sizes;
 }
 
 void RequireNotRefused(const Problem& problem) {
   if (problem.refused.empty()) return;
-  throw Error(KGRPO_ERROR_INVALID, problem.directory + ": the problem was refused when it was imported: " +
-                                       problem.refused);
+  throw Error(KGRPO_ERROR_INVALID,
+              problem.directory + ": the problem was refused when it was imported: " + problem.refused);
 }
 
 void RequireReference(const Problem& problem) {
   RequireNotRefused(problem);
   if (problem.has_reference) return;
-  throw Error(KGRPO_ERROR_INVALID, problem.directory + ": the problem has no reference kernel (`reference: none`), so "
-                                                       "there is no baseline; write one into reference.cu");
+  throw Error(KGRPO_ERROR_INVALID, problem.directory +
+                                       ": the problem has no reference kernel (`reference: none`), so "
+                                       "there is no baseline; write one into reference.cu");
 }
 
 std::string SizeText(const Bindings& size) {

@@ -102,6 +102,7 @@ struct Problem {
   std::vector<Parameter> parameters;
   std::vector<Bindings> visible, hidden;
   Bindings timing;
+  std::vector<Bindings> further_timing;  // timed too: timing_sizes.h
   Tolerance tolerance;
   Expression accumulations{1};
   Expression needed_bytes, needed_flops;
@@ -119,7 +120,7 @@ struct Problem {
   DType oracle_dtype = DType::kFloat64;                        // what kTorchScript computes in
   std::string digest;                                          // SHA-256 over all its files
 
-  // "visible_0", "hidden_2", "timing": what files that belong to a size are named by.
+  // "visible_0", "hidden_2", "timing", "timing_1" (the second): what files that belong to a size are named by.
   std::vector<std::pair<std::string, const Bindings*>> SizesByName() const;
 
   // `extern "C" void launch(const float* a, float* out, int n)`: what reference.cu and every candidate define.

@@ -39,6 +39,7 @@ class ProblemParser : public ParameterParser {
  private:
   void ParseSize(const YAML::Node& node, const std::string& path, Bindings& out);
   void ParseSizeList(const YAML::Node& node, const std::string& path, std::vector<Bindings>& out);
+  void ParseTiming(const YAML::Node& node, const std::string& path);
   void ParseSizes(const YAML::Node& node, const std::string& path);
 
   std::filesystem::path directory_;
@@ -71,11 +72,21 @@ void ProblemParser::ParseSizeList(const YAML::Node& node, const std::string& pat
   }
 }
 
+// One size, or a list of them.
+void ProblemParser::ParseTiming(const YAML::Node& node, const std::string& path) {
+  if (!node.IsSequence()) return ParseSize(node, path, problem_.timing);
+  std::vector<Bindings> sizes;
+  ParseSizeList(node, path, sizes);
+  if (sizes.empty()) return;
+  problem_.timing = sizes[0];
+  problem_.further_timing.assign(sizes.begin() + 1, sizes.end());
+}
+
 void ProblemParser::ParseSizes(const YAML::Node& node, const std::string& path) {
   Map(node, path,
       {{"visible", [this](const YAML::Node& n, const std::string& p) { ParseSizeList(n, p, problem_.visible); }},
        {"hidden", [this](const YAML::Node& n, const std::string& p) { ParseSizeList(n, p, problem_.hidden); }},
-       {"timing", [this](const YAML::Node& n, const std::string& p) { ParseSize(n, p, problem_.timing); }}},
+       {"timing", [this](const YAML::Node& n, const std::string& p) { ParseTiming(n, p); }}},
       {"visible", "hidden", "timing"});
   // Every size binds the same symbols; the timing size is the one the others are held against.
   if (problem_.timing.empty()) return;
@@ -216,9 +227,9 @@ std::string ProblemParser::FindTorchFiles() {
     }
   };
   for (const auto& [name, size] : problem_.SizesByName()) {
-    // Where the timing size's is missing, the reference kernel says what is expected there.
+    // Where a timing size's is missing, the reference kernel says what is expected there.
     if (problem_.oracle == OracleKind::kTorchScript)
-      find("oracle/" + name + ".pt", name == "timing", &problem_.oracle_files, *size);
+      find("oracle/" + name + ".pt", name.starts_with("timing"), &problem_.oracle_files, *size);
     for (Parameter& parameter : problem_.parameters) {
       if (parameter.IsTensor() && parameter.distribution.kind == Distribution::Kind::kTorchScript)
         find("inputs/" + parameter.name + "." + name + ".pt", false, &parameter.distribution.tapes, *size);

@@ -48,6 +48,8 @@ class Evaluator {
   const KernelEvaluator& kernel_evaluator() const { return kernel_evaluator_; }
 
  private:
+  // At one timing size.
+  KernelEvaluation EvaluateOne(const OpenProblem& open, const std::string& source, const Request& request);
   KernelEvaluation EvaluateCached(const OpenProblem& open, const std::string& source);
   uint64_t KeyOf(const OpenProblem& open, const std::string& source) const;
 

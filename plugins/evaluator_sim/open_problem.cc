@@ -11,6 +11,7 @@
 
 #include <kgrpo/support/sha256.h>
 #include "evaluator_shared/random.h"
+#include "evaluator_shared/timing_sizes.h"
 #include "evaluator_sim/version.h"
 
 namespace kgrpo::evaluator_sim {
@@ -46,10 +47,16 @@ evaluator::Descriptor FileOf(const std::vector<uint8_t>& bytes) {
 
 OpenProblem::OpenProblem(const std::string& directory, const std::string& cache_directory, bool keep,
                          evaluator::Rules rules)
-    : problem_(evaluator::UnderRules(evaluator::LoadProblem(directory), rules)),
+    : OpenProblem(evaluator::LoadProblem(directory), cache_directory, keep, rules) {}
+
+OpenProblem::OpenProblem(const evaluator::Problem& problem, const std::string& cache_directory, bool keep,
+                         evaluator::Rules rules)
+    : problem_(evaluator::UnderRules(problem, rules)),
       slack_(rules == evaluator::Rules::kOurs ? kSlack : 1),
       kept_(cache_directory + "/expected", kKeptExpectedBytes, keep) {
   oracle_ = evaluator::Oracle::Load(problem_, cache_directory);
+  for (const evaluator::Problem& one : evaluator::FurtherTimingProblems(problem))
+    further_.push_back(std::make_unique<OpenProblem>(one, cache_directory, keep, rules));
 }
 
 uint64_t OpenProblem::TimingKey() const {
