@@ -55,6 +55,14 @@ std::string GroupOf(const kgrpo_problem_info& info) {
   return Copy(info.family);
 }
 
+// PyTorch's time where the file has one and the problem is timed at the size that it is for.
+std::optional<double> PytorchSeconds(const PytorchTimes& times, const kgrpo_problem_info& info) {
+  for (size_t i = 0; i < info.trait_count; ++i) {
+    if (Copy(info.traits[i]) == "small sizes") return std::nullopt;
+  }
+  return times.SecondsOf(Copy(info.name));
+}
+
 bool IsRefused(const kgrpo_problem_info& info) {
   return KGRPO_HAS_MEMBER(&info, kgrpo_problem_info, refused) && info.refused.size > 0;
 }
@@ -85,6 +93,7 @@ void Judge(Evaluator& evaluator, Problem& problem, const std::string& source, bo
   if (!found.correct) return;
   result.seconds = found.seconds;
   result.modelled = found.modelled;
+  result.pytorch_seconds = pytorch;
   if (pytorch && found.seconds > 0) result.speedup = *pytorch / found.seconds;
   if (pytorch) return;
   try {
@@ -109,6 +118,7 @@ int EvaluateSuite(const Globals& globals, const SuiteOptions& options) {
   const std::unique_ptr<Evaluator> evaluator =
       session.MakeEvaluator(options.evaluator, OptionsFromSettings(options.settings));
   const PytorchTimes pytorch = options.pytorch_times.empty() ? PytorchTimes() : PytorchTimes(options.pytorch_times);
+  const std::string pytorch_text = options.pytorch_times.empty() ? "" : ReadFile(options.pytorch_times);
   std::unique_ptr<Evaluator> as_kernelbench;
   if (options.kernelbench) {
     std::vector<std::string> settings = options.settings;
@@ -132,9 +142,10 @@ int EvaluateSuite(const Globals& globals, const SuiteOptions& options) {
         entry.kernel_file = (kernels / (entry.result.problem + ".cu")).string();
         if (!fs::exists(entry.kernel_file) || IsRefused(info)) return;
         entry.source = ReadFile(entry.kernel_file);
-        entry.key = Sha256OfParts({entry.source, Copy(info.task), Copy(info.source), evaluator->Describe(),
-                                   options.thorough ? "thorough" : "quick",
-                                   options.kernelbench ? "kernelbench" + options.pytorch_times : ""})
+        const std::string yaml = ReadFile((fs::path(folders[i]) / "problem.yaml").string());
+        entry.key = Sha256OfParts({entry.source, yaml, Copy(info.source), evaluator->Describe(),
+                                   options.thorough ? "thorough" : "quick", options.kernelbench ? "kernelbench" : "",
+                                   pytorch_text})
                         .substr(0, 32);
         if (const auto found = known.find(entry.key); found != known.end()) {
           std::tie(entry.result, entry.published) = found->second;
@@ -163,7 +174,7 @@ int EvaluateSuite(const Globals& globals, const SuiteOptions& options) {
         if (as_kernelbench) {
           SuiteResult& published = entry.published.emplace(entry.result);
           Problem problem = as_kernelbench->OpenProblem(entry.folder);
-          Judge(*as_kernelbench, problem, entry.source, false, pytorch.SecondsOf(published.problem), published);
+          Judge(*as_kernelbench, problem, entry.source, false, PytorchSeconds(pytorch, problem.info()), published);
           published.correct = CountsAsCorrect(published.verdict);
         }
         Judge(*evaluator, *entry.problem, entry.source, options.thorough, std::nullopt, entry.result);

@@ -16,8 +16,9 @@ struct SuiteResult {
   std::string verdict;         // "no kernel" where there is none
   std::string diagnosis;
   bool compiled = false, correct = false;
-  std::optional<double> speedup;  // over the problem's reference; none where there is no reference
-  double seconds = 0;             // the kernel's time; 0 unless correct
+  std::optional<double> speedup;          // over the problem's reference; none where there is no reference
+  double seconds = 0;                     // the kernel's time; 0 unless correct
+  std::optional<double> pytorch_seconds;  // what the speedup is over instead, where it is known
   bool modelled = false;
 };
 

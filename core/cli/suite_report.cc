@@ -1,5 +1,6 @@
 #include "cli/suite_report.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <utility>
@@ -15,6 +16,7 @@ Json ToJson(const SuiteResult& result) {
   Json json = {{"problem", result.problem},   {"group", result.group},     {"verdict", result.verdict},
                {"compiled", result.compiled}, {"correct", result.correct}, {"seconds", result.seconds}};
   if (result.speedup) json["speedup"] = *result.speedup;
+  if (result.pytorch_seconds) json["pytorch_seconds"] = *result.pytorch_seconds;
   json["modelled"] = result.modelled;
   json["diagnosis"] = result.diagnosis;
   return json;
@@ -39,6 +41,7 @@ SuiteResult SuiteResultFromJson(const Json& json) {
   result.correct = json.value("correct", false);
   result.seconds = json.value("seconds", 0.0);
   if (json.contains("speedup")) result.speedup = json["speedup"].get<double>();
+  if (json.contains("pytorch_seconds")) result.pytorch_seconds = json["pytorch_seconds"].get<double>();
   result.modelled = json.value("modelled", false);
   result.diagnosis = json.value("diagnosis", "");
   return result;
@@ -178,9 +181,16 @@ void PrintSuite(const SuiteOptions& options, const std::vector<SuiteEntry>& entr
   std::printf(
       "shares are of all problems of a group, with 95%% intervals; speedups are over the problems' references%s\n",
       modelled ? ", by modelled times" : "");
-  if (!options.pytorch_times.empty())
-    std::printf("as KernelBench counts, speedups are over PyTorch's times of %s, measured on %s\n",
-                options.pytorch_times.c_str(), hardware.empty() ? "a device that it does not name" : hardware.c_str());
+  if (options.pytorch_times.empty()) return;
+  const auto over_pytorch = std::count_if(published.begin(), published.end(), [](const SuiteResult& result) {
+    return result.correct && result.pytorch_seconds;
+  });
+  const auto correct =
+      std::count_if(published.begin(), published.end(), [](const auto& result) { return result.correct; });
+  std::printf("as KernelBench counts, %td of %td speedups are over PyTorch's times of %s, measured on %s%s\n",
+              over_pytorch, correct, options.pytorch_times.c_str(),
+              hardware.empty() ? "a device that it does not name" : hardware.c_str(),
+              over_pytorch == correct ? "" : "; the others' problems have small sizes, or no time there");
 }
 
 }  // namespace kgrpo::cli

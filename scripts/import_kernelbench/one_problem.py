@@ -356,7 +356,11 @@ class Importer:
     def _base(self):
         return {"name": self.name, "title": self.title, "source": self.file, "description": self._describe(),
                 "family": "refused", "split": "heldout" if self.number % 5 == 0 else "train",
-                "traits": [f"KernelBench level {self.level}"], "flags": self.flags}
+                "traits": [f"KernelBench level {self.level}"] + self._size_traits(), "flags": self.flags}
+
+    def _size_traits(self):
+        """`eval --suite` compares no times at other sizes with PyTorch's at the original ones."""
+        return ["small sizes"] if self.options["sizes"] == "small" else []
 
     def refuse(self, folder, why):
         """A folder that says why the problem is not there."""

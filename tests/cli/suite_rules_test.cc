@@ -27,12 +27,13 @@ class SuiteRulesTest : public CliTest {
     Write("times.json", R"({"level1": {"1_Affine.py": {"mean": 0.5, "hardware": "a device"}}})");
   }
 
-  void Add(const std::string& name) {
+  void Add(const std::string& name, const std::string& traits = "KernelBench level 1") {
     const std::string yaml = "name: " + name + R"(
 title: Affine map
 family: elementwise
 split: train
-traits: [KernelBench level 1]
+traits: [)" + traits +
+                             R"(]
 description: out[i] = 2 x[i] + y[i] for n float32 values.
 parameters:
   - {name: x, role: input, dtype: float32, shape: [n], distribution: normal}
@@ -80,6 +81,16 @@ TEST_F(SuiteRulesTest, CountsByBothRulesAndNamesWhatDiffers) {
   EXPECT_THAT(table.out, HasSubstr("**as KernelBench counts**"));
   EXPECT_THAT(table.out, HasSubstr("| kb_l1_001_affine | wrong | correct | At n=100: "));
   EXPECT_THAT(Run("eval --suite suite --kernels kernels").out, Not(HasSubstr("KernelBench counts")));
+}
+
+// PyTorch's times are of the original sizes.
+TEST_F(SuiteRulesTest, ComparesNoSmallSizesWithPytorch) {
+  const std::string command = "eval --suite suite --kernels kernels --pytorch-times times.json";
+  EXPECT_THAT(Run(command).out,
+              HasSubstr("1 of 2 speedups are over PyTorch's times of times.json, measured on a device"));
+  Add("kb_l1_001_affine", "KernelBench level 1, small sizes");
+  const Result result = Run(command);
+  EXPECT_THAT(result.out, HasSubstr("0 of 2 speedups are over PyTorch's times")) << "a changed problem is judged again";
 }
 
 TEST_F(SuiteRulesTest, RefusesFilesWithoutTimes) {
