@@ -104,6 +104,7 @@ std::vector<SuiteCounts> CountsByGroup(const std::vector<SuiteResult>& all) {
   std::map<std::string, std::vector<SuiteResult>> groups;
   for (const SuiteResult& result : all) groups[result.group].push_back(result);
   std::vector<SuiteCounts> counts;
+  counts.reserve(groups.size() + 1);
   for (const auto& [group, results] : groups) counts.push_back(CountsOf(group, results));
   if (groups.size() > 1) counts.push_back(CountsOf("all", all));
   return counts;
@@ -113,6 +114,7 @@ void PrintCounts(const SuiteOptions& options, const std::string& title, const st
   if (options.kernelbench)
     std::printf("%s%s%s\n\n", options.markdown ? "**" : "", title.c_str(), options.markdown ? "**" : ":");
   std::vector<std::vector<std::string>> rows;
+  rows.reserve(counts.size() + 1);
   for (const SuiteCounts& one : counts) rows.push_back(Row(one));
   if (options.markdown) {
     rows.insert(rows.begin(), Header());
