@@ -1,4 +1,5 @@
-// `kgrpo-host eval`: the verdict on one kernel (--kernel), or what a policy is worth on held-out problems (--policy).
+// `kgrpo-host eval`: the verdict on one kernel (--kernel), a kernel for each problem of a suite (--suite; suite.cc), or
+// what a policy is worth on held-out problems (--policy).
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -16,6 +17,7 @@
 #include "cli/kernel_text.h"
 #include "cli/problem_choice.h"
 #include "cli/session.h"
+#include "cli/suite.h"
 #include "config/problems.h"  // ExpandFolders
 #include "store/files.h"      // WriteFileAtomically
 
@@ -31,6 +33,10 @@ struct EvalOptions {
   std::string file;
   std::string kernel, problem, evaluator;
   std::string report;
+  std::string suite, kernels;
+  uint64_t jobs = 0;
+  bool thorough = false, markdown = false, kernelbench = false;
+  std::string pytorch_times;
   std::vector<std::string> settings;
   std::optional<uint64_t> seed;
   PolicyEvalOptions policies;
@@ -191,6 +197,22 @@ int Evaluate(const Globals& globals, const EvalOptions& options) {
     std::fprintf(stderr, "%s; see kgrpo-host eval --help\n", message);
     return static_cast<int>(kUsage);
   };
+  if (!options.suite.empty() || !options.kernels.empty()) {
+    if (of_kernel || of_policy || options.suite.empty() || options.kernels.empty() || !options.file.empty())
+      return refuse("--suite DIR and --kernels FOLDER go together, with neither FILE nor --kernel nor --policy");
+    return EvaluateSuite(globals, {.suite = options.suite,
+                                   .kernels = options.kernels,
+                                   .evaluator = options.evaluator.empty() ? "evaluator_sim" : options.evaluator,
+                                   .settings = options.settings,
+                                   .jobs = options.jobs,
+                                   .thorough = options.thorough,
+                                   .kernelbench = options.kernelbench || !options.pytorch_times.empty(),
+                                   .pytorch_times = options.pytorch_times,
+                                   .json = options.json,
+                                   .markdown = options.markdown});
+  }
+  if (options.kernelbench || !options.pytorch_times.empty())
+    return refuse("--as-kernelbench and --pytorch-times go with --suite");
   if (of_kernel == of_policy) return refuse("eval takes either --kernel F.cu and --problem DIR, or FILE and --policy");
   if (of_kernel && options.problem.empty())
     return refuse("--kernel needs --problem DIR: what the kernel is to compute");
@@ -232,7 +254,8 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
                         "With --kernel: judge as in training: fewer inputs, the fast compiler, kept evaluations");
   command
       ->add_flag_callback(
-          "--thorough", [] {}, "With --kernel: judge as for a record (the default)")
+          "--thorough", [options] { options->thorough = true; },
+          "Judge as for a record: the default with --kernel, not with --suite")
       ->excludes(quick);
   command->add_flag("--show-hidden", options->show_hidden,
                     "With --kernel: name the sizes that the problem hides from policy and coder");
@@ -242,6 +265,19 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
       ->add_option("--report", options->report, "With --kernel: write all of it as a web page that needs nothing else")
       ->type_name("FILE.html");
   AddPolicyEvalOptions(command, &options->policies);
+  command->add_option("--suite", options->suite, "Judge a kernel for each problem in this folder, and count fast_p")
+      ->type_name("DIR");
+  command->add_option("--kernels", options->kernels, "With --suite: PROBLEM.cu of each; results.jsonl is kept there")
+      ->type_name("FOLDER");
+  command->add_option("--jobs", options->jobs, "With --suite: kernels at once (default: as many as cores)")
+      ->type_name("N");
+  command->add_flag("--as-kernelbench", options->kernelbench,
+                    "With --suite: count by KernelBench's rules too, and name each verdict that differs");
+  command
+      ->add_option("--pytorch-times", options->pytorch_times,
+                   "With --as-kernelbench: speedups over PyTorch's times, by a file of KernelBench's results/timing")
+      ->type_name("FILE.json");
+  command->add_flag("--markdown", options->markdown, "With --suite: print the table as Markdown");
   AddSetOption(command, &options->settings, "Changes one key of FILE; without FILE, an option of the evaluator");
   command->add_flag("--json", options->json, "Print as JSON");
   command->footer(
@@ -250,6 +286,7 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
       "  kgrpo-host eval --kernel mine.cu --problem my_problem/ --seed 2 --show-hidden --json\n"
       "  kgrpo-host eval --kernel mine.cu --problem problems/softmax_long --report mine.html\n"
       "  kgrpo-host eval --kernel mine.cu --problem problems/softmax_long --evaluator evaluator_cuda --profile\n"
+      "  kgrpo-host eval --suite kernelbench/ --kernels mine/ --jobs 2 --as-kernelbench\n"
       "  kgrpo-host eval configs/quickstart.yaml --policy runs/quickstart/final --episodes 8\n"
       "  kgrpo-host eval configs/quickstart.yaml --policy uniform --policy runs/a/final --policy runs/b/final\n"
       "  kgrpo-host eval configs/quickstart.yaml --checkpoints runs/quickstart\n"

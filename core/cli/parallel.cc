@@ -8,7 +8,7 @@
 
 namespace kgrpo::cli {
 
-void ParallelFor(size_t count, const std::function<void(size_t)>& body) {
+void ParallelFor(size_t count, const std::function<void(size_t)>& body, size_t workers) {
   std::vector<std::exception_ptr> thrown(count);
   std::atomic<size_t> next{0};
   const auto work = [&] {
@@ -22,7 +22,8 @@ void ParallelFor(size_t count, const std::function<void(size_t)>& body) {
   };
   {
     std::vector<std::jthread> threads;
-    const size_t workers = std::min<size_t>(count, std::max(1U, std::thread::hardware_concurrency()));
+    if (workers == 0) workers = std::max(1U, std::thread::hardware_concurrency());
+    workers = std::min(count, workers);
     for (size_t i = 1; i < workers; ++i) threads.emplace_back(work);
     work();
   }

@@ -1,4 +1,4 @@
-// A loop over independent items on several threads. Used by `check` and `problems`.
+// A loop over independent items on several threads. Used by `check`, `problems` and `eval --suite`.
 #ifndef KGRPO_CLI_PARALLEL_H
 #define KGRPO_CLI_PARALLEL_H
 
@@ -7,9 +7,9 @@
 
 namespace kgrpo::cli {
 
-// body(0) .. body(count - 1), on as many threads as there are cores. Returns when all are done; what one throws is
+// body(0) .. body(count - 1), on `workers` threads (0: as many as there are cores). Returns when all are done; what one throws is
 // thrown once the others have ended, the lowest index first.
-void ParallelFor(size_t count, const std::function<void(size_t)>& body);
+void ParallelFor(size_t count, const std::function<void(size_t)>& body, size_t workers = 0);
 
 }  // namespace kgrpo::cli
 #endif

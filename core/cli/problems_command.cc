@@ -1,4 +1,5 @@
-// `kgrpo-host problems list | check [DIR...]`: what the evaluator finds in problem folders.
+// `kgrpo-host problems list | check [DIR...]`: what the evaluator finds in problem folders. `problems import` is in
+// import_command.cc.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -46,12 +47,33 @@ std::string Traits(const kgrpo_problem_info& info, const char* separator) {
   return traits;
 }
 
+// Why the problem cannot be judged; empty where it can.
+std::string RefusalOf(const kgrpo_problem_info& info) {
+  return KGRPO_HAS_MEMBER(&info, kgrpo_problem_info, refused) ? Copy(info.refused) : std::string();
+}
+
+std::vector<std::string> FlagsOf(const kgrpo_problem_info& info) {
+  std::vector<std::string> flags;
+  if (!KGRPO_HAS_MEMBER(&info, kgrpo_problem_info, flag_count)) return flags;
+  for (size_t i = 0; i < info.flag_count; ++i) flags.push_back(Copy(info.flags[i]));
+  return flags;
+}
+
+// Traits, then what to beware of.
+std::string Words(const kgrpo_problem_info& info) {
+  std::string words = Traits(info, ", ");
+  for (const std::string& flag : FlagsOf(info)) words += (words.empty() ? "! " : "; ! ") + flag;
+  return words;
+}
+
 Json ToJson(const kgrpo_problem_info& info, const std::string& folder) {
   Json json = {{"name", Copy(info.name)},     {"folder", folder},          {"title", Copy(info.title)},
                {"family", Copy(info.family)}, {"split", Copy(info.split)}, {"signature", Copy(info.signature)},
                {"task", Copy(info.task)}};
   json["traits"] = Json::array();
   for (size_t i = 0; i < info.trait_count; ++i) json["traits"].push_back(Copy(info.traits[i]));
+  if (const std::string refused = RefusalOf(info); !refused.empty()) json["refused"] = refused;
+  if (const std::vector<std::string> flags = FlagsOf(info); !flags.empty()) json["flags"] = flags;
   return json;
 }
 
@@ -73,7 +95,8 @@ std::vector<Looked> Look(Evaluator& evaluator, const std::vector<std::string>& f
     if (CancelRequested()) throw Error(KGRPO_ERROR_CANCELLED, "interrupted");
     try {
       looked[i].problem.emplace(evaluator.OpenProblem(folders[i]));
-      if (judge) looked[i].baseline = evaluator.Baseline(*looked[i].problem);
+      if (judge && RefusalOf(looked[i].problem->info()).empty())
+        looked[i].baseline = evaluator.Baseline(*looked[i].problem);
     } catch (const Error& error) {
       // A mistake of the problem is a finding; a missing compiler or device is a failure of the command.
       if (ExitCodeOf(error.code()) != kBadInput) throw;
@@ -107,17 +130,19 @@ int Show(const Globals& globals, const ProblemsOptions& options, bool judge) {
     all.push_back(std::move(json));
     if (!one.error.empty()) continue;
     const kgrpo_problem_info& info = one.problem->info();
-    std::vector<std::string> row = {Copy(info.name), Copy(info.family), Copy(info.split)};
+    const bool refused = !RefusalOf(info).empty();
+    std::vector<std::string> row = {Copy(info.name), Copy(info.family), refused ? "refused" : Copy(info.split)};
+    if (judge && !one.baseline) row.emplace_back("-");
     if (one.baseline)
       row.push_back(FormatSeconds(one.baseline->seconds) + (one.baseline->modelled ? " (modelled)" : ""));
-    row.push_back(judge ? one.baseline->diagnosis : Traits(info, ", "));
+    row.push_back(refused ? RefusalOf(info) : judge ? one.baseline->diagnosis : Words(info));
     rows.push_back(std::move(row));
   }
   if (options.json) {
     PrintJson(all);
   } else {
     if (!rows.empty() && judge) PrintTable({"PROBLEM", "FAMILY", "SPLIT", "REFERENCE", "FOUND"}, rows);
-    if (!rows.empty() && !judge) PrintTable({"PROBLEM", "FAMILY", "SPLIT", "TRAITS"}, rows);
+    if (!rows.empty() && !judge) PrintTable({"PROBLEM", "FAMILY", "SPLIT", "TRAITS, ! FLAGS"}, rows);
     for (const Looked& one : looked) {
       if (!one.error.empty()) std::fprintf(stderr, "%s\n", one.error.c_str());
     }
@@ -130,7 +155,7 @@ int Show(const Globals& globals, const ProblemsOptions& options, bool judge) {
 
 void AddProblemsCommand(CLI::App& app, const Globals& globals, Action* action) {
   auto options = std::make_shared<ProblemsOptions>();
-  CLI::App* command = app.add_subcommand("problems", "List and check problem folders");
+  CLI::App* command = app.add_subcommand("problems", "List, check and import problem folders");
   command->require_subcommand(1);
   command->footer("Example:\n  kgrpo-host problems list");
   const auto add = [&](const char* name, const char* description, const char* footer, bool judge) {
@@ -144,6 +169,7 @@ void AddProblemsCommand(CLI::App& app, const Globals& globals, Action* action) {
     part->callback([=, &globals] { *action = [=, &globals] { return Show(globals, *options, judge); }; });
   };
   add("list", "Name, family, split and traits of each", "Example:\n  kgrpo-host problems list 'problems/*'", false);
+  AddImportCommand(command, action);
   add("check", "Open each and judge its reference kernel", "Example:\n  kgrpo-host problems check problems/matmul",
       true);
 }

@@ -32,7 +32,7 @@ std::vector<DeviceEvaluator::Case> DeviceEvaluator::DrawCases(const OpenProblem&
     Case one;
     static_cast<evaluator::CorrectnessCase&>(one) = std::move(planned);
     one.arguments = evaluator::DrawArguments(problem, one);
-    if (open.oracle) one.expected = open.oracle->Run(problem, one.arguments);
+    if (open.oracle) one.expected = open.oracle->Run(problem, *one.size, one.arguments);
     one.accumulations = problem.accumulations.Evaluate(*one.size);
     // The first seed's guards are NaNs to whoever reads them as numbers; the others' are not, so that writing NaNs
     // there shows too.
@@ -140,7 +140,8 @@ Trouble DeviceEvaluator::RunCase(Worker& worker, const LentMemory& memory, const
     const evaluator::ErrorBound bound =
         evaluator::BoundFor(problem, parameter, one.accumulations, expected, one.extremes);
     const evaluator::Comparison comparison =
-        evaluator::Compare(parameter, parameter.ShapeAt(*one.size), (*outputs)[output++], expected, one.poison, bound);
+        evaluator::Compare(parameter, parameter.ShapeAt(*one.size), (*outputs)[output++], expected, one.poison, bound,
+                           problem.tolerance.Differing(parameter.Elements(*one.size)));
     if (!comparison.matches) return {"wrong", comparison.sentence + "."};
     if (worst != nullptr) worst->Add(tensor.parameter, comparison.largest_error);
   }

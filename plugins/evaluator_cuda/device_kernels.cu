@@ -163,6 +163,12 @@ cudaError_t WithType(DType dtype, Body body) {
     case DType::kUint8:
       body(static_cast<uint8_t*>(nullptr));
       break;
+    case DType::kInt8:
+      body(static_cast<int8_t*>(nullptr));
+      break;
+    case DType::kBool:  // a byte that is 0 or 1
+      body(static_cast<uint8_t*>(nullptr));
+      break;
     case DType::kUint32:
       body(static_cast<uint32_t*>(nullptr));
       break;

@@ -6,19 +6,28 @@
 #include <memory>
 #include <string>
 
-#include "evaluator_shared/oracle.h"   // Oracle
-#include "evaluator_shared/problem.h"  // Problem
+#include "evaluator_shared/oracle.h"        // Oracle
+#include "evaluator_shared/problem.h"       // Problem
+#include "evaluator_shared/rules.h"         // Rules
+#include "evaluator_shared/timing_sizes.h"  // FurtherTimingProblems
 
 namespace kgrpo::evaluator_cuda {
 
 struct OpenProblem {
   // Throws Error for a malformed problem or an oracle that does not compile.
-  OpenProblem(const std::string& directory, const std::string& cache_directory)
-      : problem(evaluator::LoadProblem(directory)),
-        oracle(problem.oracle_source ? evaluator::Oracle::Load(problem, cache_directory) : nullptr) {}
+  OpenProblem(const std::string& directory, const std::string& cache_directory,
+              evaluator::Rules rules = evaluator::Rules::kOurs)
+      : OpenProblem(evaluator::LoadProblem(directory), cache_directory, rules) {}
+  // Likewise, of a problem that has been read.
+  OpenProblem(const evaluator::Problem& loaded, const std::string& cache_directory, evaluator::Rules rules)
+      : problem(evaluator::UnderRules(loaded, rules)), oracle(evaluator::Oracle::Load(problem, cache_directory)) {
+    for (const evaluator::Problem& one : evaluator::FurtherTimingProblems(loaded))
+      further.push_back(std::make_unique<const OpenProblem>(one, cache_directory, rules));
+  }
 
   const evaluator::Problem problem;
-  const std::shared_ptr<const evaluator::Oracle> oracle;  // null: the reference kernel is the oracle
+  const std::shared_ptr<const evaluator::Oracle> oracle;    // null: the reference kernel is the oracle
+  std::vector<std::unique_ptr<const OpenProblem>> further;  // one for each timing size but the first
 };
 
 }  // namespace kgrpo::evaluator_cuda

@@ -17,6 +17,7 @@
 #include "evaluator_shared/evaluation_memory.h"
 #include "evaluator_shared/interface.h"
 #include "evaluator_shared/random.h"
+#include "evaluator_shared/timing_sizes.h"
 
 using kgrpo::Guard;
 using kgrpo::Str;
@@ -31,22 +32,32 @@ using kgrpo::evaluator_cuda::OpenProblem;
 // The ABI's opaque types are ours to define.
 struct kgrpo_evaluator {
   kgrpo_evaluator(const kgrpo::Host& host, const DeviceEvaluator::Options& options, const std::vector<int>& devices,
-                  uint64_t seed_option, bool cache)
+                  uint64_t seed_option, bool cache, kgrpo::evaluator::Rules rules_option)
       : cache_directory(host.CacheDirectory()),
         seed(seed_option),
+        rules(rules_option),
         evaluators(options, devices),
         memory(cache ? cache_directory + "/evaluations.sqlite" : "",
                [host](const char* name, double value) { host.Metric(std::string("evaluator/") + name, value); }),
         description(evaluators.Describe()) {}
   const std::string cache_directory;
   const uint64_t seed;
+  const kgrpo::evaluator::Rules rules;
   DeviceEvaluators evaluators;
   EvaluationMemory memory;
   const std::string description;
 
-  // Inputs are a function of the run's seed, the option of the file and the source, so that nobody meets them twice.
   KernelEvaluation Evaluate(const OpenProblem& open, const std::string& source, uint64_t of_run, bool thorough,
                             bool show_hidden) {
+    return kgrpo::evaluator::OverTimingSizes(1 + open.further.size(), [&](size_t i) {
+      return EvaluateOne(i == 0 ? open : *open.further[i - 1], source, of_run, thorough, show_hidden);
+    });
+  }
+
+  // At one timing size. Inputs are a function of the run's seed, the option of the file and the source, so that nobody
+  // meets them twice.
+  KernelEvaluation EvaluateOne(const OpenProblem& open, const std::string& source, uint64_t of_run, bool thorough,
+                               bool show_hidden) {
     const std::string digest = kgrpo::Sha256OfParts(
         {std::to_string(seed), std::to_string(of_run), thorough ? "thorough" : "", open.problem.digest, source});
     const auto judged = [&] {
@@ -58,8 +69,8 @@ struct kgrpo_evaluator {
 };
 
 struct kgrpo_problem {
-  kgrpo_problem(const std::string& directory, const std::string& cache_directory)
-      : open(directory, cache_directory), description(open.problem) {}
+  kgrpo_problem(const std::string& directory, const std::string& cache_directory, kgrpo::evaluator::Rules rules)
+      : open(directory, cache_directory, rules), description(open.problem) {}
   const OpenProblem open;
   const kgrpo::evaluator::ProblemDescription description;
   std::mutex mutex;
@@ -83,6 +94,8 @@ constexpr char kSchema[] = R"json({
     "compilers": {"type": "integer", "minimum": 1, "maximum": 256, "default": 4, "description": "Compile processes kept ready, and kernels interpreted at once; about the number of CPU cores."},
     "cuda_home": {"type": "string", "default": "",
       "description": "The folder that holds bin/nvcc; empty: KGRPO_CUDA_HOME, CUDA_HOME, PATH and the usual places are searched."},
+    "rules": {"type": "string", "enum": ["ours", "kernelbench"], "default": "ours",
+      "description": "kernelbench: judge as KernelBench does, for figures that compare with published ones: the timing size alone, its tolerance, none of our other checks (docs/judging.md)."},
     "seeds": {"type": "integer", "minimum": 1, "maximum": 16, "default": 2, "description": "Secret inputs tried at each size."},
     "seed": {"type": "integer", "minimum": 0, "default": 0, "description": "Changes every secret input."},
     "relative_error": {"type": "number", "exclusiveMinimum": 0, "maximum": 0.5, "default": 0.02,
@@ -130,6 +143,11 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
     options.timing.memory_bytes = json.value("memory_mib", uint64_t{2048}) << 20;
     options.interpret = json.value("checks", "interpreted") == "interpreted";
     options.profile = json.value("profile", "off") != "off";
+    const kgrpo::evaluator::Rules rules = kgrpo::evaluator::RulesFromName(json.value("rules", "ours"));
+    if (rules == kgrpo::evaluator::Rules::kKernelBench) {
+      options.seeds = kgrpo::evaluator::kKernelBenchTrials;
+      options.interpret = false;
+    }
     options.compile_seconds = json.value("compile_seconds", 60.0);
     options.call_seconds = json.value("call_seconds", 10.0);
     options.workers = json.value("workers", size_t{8});
@@ -145,7 +163,7 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
     std::vector<std::unique_ptr<kgrpo::DeviceLock>> locks;
     for (const int number : std::set<int>(devices.begin(), devices.end()))
       locks.push_back(std::make_unique<kgrpo::DeviceLock>(services, "cuda:" + std::to_string(number)));
-    *out = new kgrpo_evaluator(services, options, devices, json.value("seed", uint64_t{0}), cache);
+    *out = new kgrpo_evaluator(services, options, devices, json.value("seed", uint64_t{0}), cache, rules);
   });
 }
 
@@ -154,7 +172,7 @@ void Destroy(kgrpo_evaluator* self) {
 }
 
 kgrpo_error* OpenOne(kgrpo_evaluator* self, kgrpo_str directory, kgrpo_problem** out) {
-  return Guard([&] { *out = new kgrpo_problem(std::string(View(directory)), self->cache_directory); });
+  return Guard([&] { *out = new kgrpo_problem(std::string(View(directory)), self->cache_directory, self->rules); });
 }
 
 void Close(kgrpo_evaluator*, kgrpo_problem* problem) {
@@ -170,6 +188,7 @@ const kgrpo_problem_info* ProblemInfo(const kgrpo_problem* problem) {
 KernelEvaluation BaselineOf(kgrpo_evaluator& self, kgrpo_problem& problem) {
   const std::lock_guard<std::mutex> lock(problem.mutex);
   if (problem.baseline) return *problem.baseline;
+  kgrpo::evaluator::RequireReference(problem.open.problem);
   const KernelEvaluation evaluation = self.Evaluate(problem.open, problem.open.problem.reference_source, 0, true, true);
   kgrpo::evaluator::RequireCorrectReference(evaluation, problem.open.problem);
   problem.baseline = evaluation;

@@ -29,7 +29,8 @@ uint64_t SlackOf(const evaluator::Problem& problem) {
 
 bool DrawnByTheHost(const Parameter& parameter) {
   return parameter.distribution.kind == Distribution::Kind::kPermutation ||
-         parameter.distribution.kind == Distribution::Kind::kOffsets;
+         parameter.distribution.kind == Distribution::Kind::kOffsets ||
+         parameter.distribution.kind == Distribution::Kind::kTorchScript;
 }
 
 Draw DrawOf(const Parameter& parameter, const Bindings& size, uint64_t key) {
@@ -76,6 +77,7 @@ Draw DrawOf(const Parameter& parameter, const Bindings& size, uint64_t key) {
       break;
     case Distribution::Kind::kPermutation:
     case Distribution::Kind::kOffsets:
+    case Distribution::Kind::kTorchScript:
       break;  // DrawnByTheHost
   }
   return draw;

@@ -53,9 +53,10 @@ struct Comparison {
 };
 
 // Compares `got` (bytes of `output`'s dtype) with `expected`; `poison` is the byte that filled the output before the
-// call. The sentence names the element by its indices in `shape`.
+// call. So many elements as `differing` may be off by more than `bound`, if they were written. The sentence names the
+// element by its indices in `shape`.
 Comparison Compare(const Parameter& output, const std::vector<int64_t>& shape, const std::vector<uint8_t>& got,
-                   const Expected& expected, uint8_t poison, ErrorBound bound);
+                   const Expected& expected, uint8_t poison, ErrorBound bound, int64_t differing = 0);
 
 // How near to its tolerance a correct kernel comes: of each floating output the largest error of all comparisons.
 class WorstErrors {

@@ -19,6 +19,8 @@ constexpr DTypeInfo kInfos[] = {
     {DType::kInt64, "int64", "long long", 8, false, 0, -9223372036854775808.0, 9223372036854775807.0, 0, 0},
     {DType::kUint8, "uint8", "unsigned char", 1, false, 0, 0.0, 255.0, 0, 0},
     {DType::kUint32, "uint32", "unsigned int", 4, false, 0, 0.0, 4294967295.0, 0, 0},
+    {DType::kInt8, "int8", "signed char", 1, false, 0, -128.0, 127.0, 0, 0},
+    {DType::kBool, "bool", "bool", 1, false, 0, 0.0, 1.0, 0, 0},
 };
 
 // Rounds a double straight into IEEE binary16 (going through float first would round twice).
@@ -122,6 +124,10 @@ void StoreDouble(DType dtype, double value, void* element) {
       return Put(element, Saturate<uint8_t>(value));
     case DType::kUint32:
       return Put(element, Saturate<uint32_t>(value));
+    case DType::kInt8:
+      return Put(element, Saturate<int8_t>(value));
+    case DType::kBool:
+      return Put(element, static_cast<uint8_t>(value != 0));
   }
 }
 
@@ -135,6 +141,10 @@ void StoreInteger(DType dtype, int64_t value, void* element) {
       return Put(element, static_cast<uint8_t>(value));
     case DType::kUint32:
       return Put(element, static_cast<uint32_t>(value));
+    case DType::kInt8:
+      return Put(element, static_cast<int8_t>(value));
+    case DType::kBool:
+      return Put(element, static_cast<uint8_t>(value != 0));
     default:
       return StoreDouble(dtype, static_cast<double>(value), element);
   }
@@ -165,6 +175,10 @@ int64_t LoadInteger(DType dtype, const void* element) {
       return Get<uint8_t>(element);
     case DType::kUint32:
       return Get<uint32_t>(element);
+    case DType::kInt8:
+      return Get<int8_t>(element);
+    case DType::kBool:
+      return Get<uint8_t>(element);
     default:
       return static_cast<int64_t>(LoadDouble(dtype, element));
   }

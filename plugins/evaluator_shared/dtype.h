@@ -11,7 +11,7 @@
 
 namespace kgrpo::evaluator {
 
-enum class DType { kFloat32, kFloat64, kFloat16, kBfloat16, kInt32, kInt64, kUint8, kUint32 };
+enum class DType { kFloat32, kFloat64, kFloat16, kBfloat16, kInt32, kInt64, kUint8, kUint32, kInt8, kBool };
 
 struct DTypeInfo {
   DType dtype;

@@ -62,7 +62,10 @@ std::vector<std::pair<std::string, const Bindings*>> ExpressionReader::NamedSize
     sizes.emplace_back("sizes.visible[" + std::to_string(i) + "]", &problem_.visible[i]);
   for (size_t i = 0; i < problem_.hidden.size(); ++i)
     sizes.emplace_back("sizes.hidden[" + std::to_string(i) + "]", &problem_.hidden[i]);
-  sizes.emplace_back("sizes.timing", &problem_.timing);
+  const bool several = !problem_.further_timing.empty();
+  sizes.emplace_back(several ? "sizes.timing[0]" : "sizes.timing", &problem_.timing);
+  for (size_t i = 0; i < problem_.further_timing.size(); ++i)
+    sizes.emplace_back("sizes.timing[" + std::to_string(i + 1) + "]", &problem_.further_timing[i]);
   return sizes;
 }
 

@@ -9,6 +9,7 @@
 
 #include "evaluator_shared/draw.h"
 #include "evaluator_shared/random.h"
+#include "evaluator_shared/torch_worker.h"
 
 namespace kgrpo::evaluator {
 namespace {
@@ -67,6 +68,33 @@ void FillOffsets(const Parameter& parameter, const Distribution& distribution, c
   for (size_t i = 0; i < cuts.size(); ++i) StoreInteger(parameter.dtype, cuts[i], argument.bytes.data() + i * stride);
 }
 
+// Draws by the recorded calls of PyTorch that belong to the size.
+void FillByTape(const Parameter& parameter, const Distribution& distribution, const Bindings& size, uint64_t key,
+                Argument& argument) {
+  for (const auto& [bound, file] : distribution.tapes) {
+    if (bound != size) continue;
+    const std::vector<TorchTensor> drawn = TorchWorker::Shared().Replay(file, key);
+    const std::optional<DType> dtype = drawn.size() == 1 ? DTypeFromName(drawn[0].dtype) : std::nullopt;
+    const size_t elements = dtype ? drawn[0].bytes.size() / Info(*dtype).size : 0;
+    if (elements != static_cast<size_t>(argument.elements)) {
+      throw Error(KGRPO_ERROR_INVALID, file + ": draws no tensor of " + std::to_string(argument.elements) +
+                                           " elements for " + parameter.name);
+    }
+    const auto* bytes = reinterpret_cast<const uint8_t*>(drawn[0].bytes.data());
+    for (size_t i = 0; i < elements; ++i) {
+      const uint8_t* from = bytes + i * Info(*dtype).size;
+      uint8_t* to = argument.bytes.data() + i * Info(parameter.dtype).size;
+      if (Info(*dtype).is_floating) {
+        StoreDouble(parameter.dtype, LoadDouble(*dtype, from), to);
+      } else {
+        StoreInteger(parameter.dtype, LoadInteger(*dtype, from), to);
+      }
+    }
+    return;
+  }
+  throw Error(KGRPO_ERROR_INVALID, "parameter " + parameter.name + ": no tape draws it at " + SizeText(size));
+}
+
 void FillTensor(const Parameter& parameter, const Distribution& distribution, const Bindings& size, uint64_t key,
                 int variant, Argument& argument) {
   const FloatFormat format = {Info(parameter.dtype).digits, Info(parameter.dtype).least_exponent};
@@ -117,6 +145,8 @@ void FillTensor(const Parameter& parameter, const Distribution& distribution, co
       return FillPermutation(parameter, key, argument);
     case Distribution::Kind::kOffsets:
       return FillOffsets(parameter, distribution, size, key, argument);
+    case Distribution::Kind::kTorchScript:
+      return FillByTape(parameter, distribution, size, key, argument);
   }
 }
 

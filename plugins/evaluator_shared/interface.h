@@ -24,7 +24,7 @@ class ProblemDescription {
 
  private:
   std::string task_, signature_;
-  std::vector<kgrpo_str> traits_;
+  std::vector<kgrpo_str> traits_, flags_;
   kgrpo_problem_info info_;
 };
 

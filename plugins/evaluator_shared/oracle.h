@@ -1,5 +1,7 @@
-// The float64 oracle of a problem: oracle.cc, compiled once by the host's g++ and kept in the cache directory. Trusted
-// code, as the problem's author is: it runs in this process. Called by the evaluator for each (size, seed).
+// What a problem's outputs must be, in float64: by oracle.cc, compiled once by the host's g++ and kept in the cache
+// directory, which runs in this process (oracle.cc beside this file's source_oracle.cc); or by TorchScript files, which
+// a process of their own runs (torch_oracle.cc). Trusted code, as the problem's author is. Called by the evaluators for
+// each (size, seed).
 #ifndef KGRPO_EVALUATOR_SHARED_ORACLE_H
 #define KGRPO_EVALUATOR_SHARED_ORACLE_H
 
@@ -15,31 +17,35 @@
 
 namespace kgrpo::evaluator {
 
+// [any thread, if oracle.cc keeps no state]
 class Oracle {
  public:
-  // Compiles `problem.oracle_source` (which must be there), or loads what an earlier call left in `cache_directory`.
-  // Throws Error(KGRPO_ERROR_INVALID) with the compiler's words where it does not compile,
+  // Null where the reference kernel is the oracle. Of oracle.cc it compiles the source, or loads what an earlier call
+  // left in `cache_directory`. Throws Error(KGRPO_ERROR_INVALID) with the compiler's words where it does not compile,
   // Error(KGRPO_ERROR_UNAVAILABLE) where there is no g++ (or the compiler that CXX names).
   static std::shared_ptr<const Oracle> Load(const Problem& problem, const std::string& cache_directory);
-  ~Oracle();
+  virtual ~Oracle() = default;
   Oracle(const Oracle&) = delete;
   Oracle& operator=(const Oracle&) = delete;
 
-  // The digest of what it was compiled from, how and by which compiler.
+  // The digest of what it was made from and how.
   const std::string& build() const { return build_; }
 
-  // What each output and inout must hold after the call; by parameter, empty for inputs and scalars. [any thread, if
-  // oracle.cc keeps no state]
-  std::vector<Expected> Run(const Problem& problem, const std::vector<Argument>& arguments) const;
+  // What each output and inout must hold after the call at one of the problem's sizes; by parameter, empty for inputs and
+  // scalars. Throws Error where it cannot be computed.
+  virtual std::vector<Expected> Run(const Problem& problem, const Bindings& size,
+                                    const std::vector<Argument>& arguments) const = 0;
+
+ protected:
+  explicit Oracle(std::string build) : build_(std::move(build)) {}
 
  private:
-  using Call = void (*)(void** tensors, const double* reals, const int64_t* wholes);
-  Oracle(void* library, Call call, std::string build) : library_(library), call_(call), build_(std::move(build)) {}
-
-  void* library_;
-  Call call_;
   const std::string build_;
 };
+
+// The oracle of a problem with oracle.cc, of one with `oracle: torchscript`. Used by Load.
+std::shared_ptr<const Oracle> LoadSourceOracle(const Problem& problem, const std::string& cache_directory);
+std::shared_ptr<const Oracle> LoadTorchOracle(const Problem& problem);
 
 }  // namespace kgrpo::evaluator
 

@@ -11,7 +11,8 @@ using Kind = Distribution::Kind;
 
 // By Distribution::Kind.
 const std::vector<std::string> kDistributionNames = {"normal",      "uniform", "integers", "large_offset", "sparse",
-                                                     "permutation", "offsets", "constant", "denormals",    "extremes"};
+                                                     "permutation", "offsets", "constant", "denormals",    "extremes",
+                                                     "torchscript"};
 
 // Which distributions each setting belongs to.
 const std::map<std::string, std::set<Kind>> kSettings = {{"low", {Kind::kUniform, Kind::kIntegers}},

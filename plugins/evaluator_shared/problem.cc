@@ -1,5 +1,7 @@
 #include "evaluator_shared/problem.h"
 
+#include <kgrpo/sdk/error.h>
+
 #include <sstream>
 
 namespace kgrpo::evaluator {
@@ -20,6 +22,30 @@ const char* RoleText(Role role) {
 }
 
 }  // namespace
+
+std::vector<std::pair<std::string, const Bindings*>> Problem::SizesByName() const {
+  std::vector<std::pair<std::string, const Bindings*>> sizes;
+  for (size_t i = 0; i < visible.size(); ++i) sizes.emplace_back("visible_" + std::to_string(i), &visible[i]);
+  for (size_t i = 0; i < hidden.size(); ++i) sizes.emplace_back("hidden_" + std::to_string(i), &hidden[i]);
+  sizes.emplace_back("timing", &timing);
+  for (size_t i = 0; i < further_timing.size(); ++i)
+    sizes.emplace_back("timing_" + std::to_string(i + 1), &further_timing[i]);
+  return sizes;
+}
+
+void RequireNotRefused(const Problem& problem) {
+  if (problem.refused.empty()) return;
+  throw Error(KGRPO_ERROR_INVALID,
+              problem.directory + ": the problem was refused when it was imported: " + problem.refused);
+}
+
+void RequireReference(const Problem& problem) {
+  RequireNotRefused(problem);
+  if (problem.has_reference) return;
+  throw Error(KGRPO_ERROR_INVALID, problem.directory +
+                                       ": the problem has no reference kernel (`reference: none`), so "
+                                       "there is no baseline; write one into reference.cu");
+}
 
 std::string SizeText(const Bindings& size) {
   std::string text;
@@ -67,6 +93,7 @@ std::string Problem::Signature() const {
 
 std::string Problem::TaskText() const {
   std::ostringstream text;
+  if (!refused.empty()) return "Refused: " + refused + ".\n";
   text << description;
   if (description.empty() || description.back() != '\n') text << "\n";
   text << "Define " << Signature() << ". It launches on the default stream; every pointer is a device pointer.\n";

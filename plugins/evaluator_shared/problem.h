@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "evaluator_shared/dtype.h"       // DType
@@ -27,16 +28,18 @@ struct Distribution {
     kOffsets,
     kConstant,
     kDenormals,
-    kExtremes
+    kExtremes,
+    kTorchScript
   };
   Kind kind = Kind::kNormal;
-  std::optional<Expression> low, high;    // uniform, integers; high of offsets
-  std::optional<double> mean, deviation;  // normal
-  double offset = 1000;                   // large_offset
-  double density = 0.1;                   // sparse
-  double value = 0;                       // constant
-  double ordinary = 0.1;                  // denormals: the share of values from a bell curve
-  bool infinities = false, nans = false;  // extremes: some of these too
+  std::optional<Expression> low, high;                  // uniform, integers; high of offsets
+  std::optional<double> mean, deviation;                // normal
+  double offset = 1000;                                 // large_offset
+  double density = 0.1;                                 // sparse
+  double value = 0;                                     // constant
+  double ordinary = 0.1;                                // denormals: the share of values from a bell curve
+  bool infinities = false, nans = false;                // extremes: some of these too
+  std::vector<std::pair<Bindings, std::string>> tapes;  // torchscript: the file that draws it at each size
 };
 
 // "large_offset": what problem.yaml calls it.
@@ -78,6 +81,17 @@ std::string SizeText(const Bindings& size);
 
 struct Tolerance {
   std::optional<double> relative, absolute;
+  double differing = 0;  // this share of an output's elements may be off by more
+
+  // How many of so many elements.
+  int64_t Differing(int64_t elements) const { return static_cast<int64_t>(differing * static_cast<double>(elements)); }
+};
+
+// What says which outputs are correct.
+enum class OracleKind {
+  kReference,    // the reference kernel itself
+  kSource,       // oracle.cc
+  kTorchScript,  // oracle/*.pt, a file a size
 };
 
 struct Problem {
@@ -88,15 +102,26 @@ struct Problem {
   std::vector<Parameter> parameters;
   std::vector<Bindings> visible, hidden;
   Bindings timing;
+  std::vector<Bindings> further_timing;  // timed too: timing_sizes.h
   Tolerance tolerance;
   Expression accumulations{1};
   Expression needed_bytes, needed_flops;
   bool allow_device_malloc = false;
   std::vector<std::string> allowed_libraries;
 
-  std::string reference_source;              // the text of reference.cu
-  std::optional<std::string> oracle_source;  // the text of oracle.cc, where there is one
-  std::string digest;                        // SHA-256 over all three files
+  std::string refused;             // why an import left it out: then nothing below here is there
+  std::vector<std::string> flags;  // what its author warns of: "zeros pass KernelBench's tolerance"
+
+  bool has_reference = true;     // false: reference.cu says what is to be computed, and computes nothing
+  std::string reference_source;  // the text of reference.cu
+  OracleKind oracle = OracleKind::kReference;
+  std::optional<std::string> oracle_source;                    // the text of oracle.cc, where there is one
+  std::vector<std::pair<Bindings, std::string>> oracle_files;  // of kTorchScript: a size's file, absolute
+  DType oracle_dtype = DType::kFloat64;                        // what kTorchScript computes in
+  std::string digest;                                          // SHA-256 over all its files
+
+  // "visible_0", "hidden_2", "timing", "timing_1" (the second): what files that belong to a size are named by.
+  std::vector<std::pair<std::string, const Bindings*>> SizesByName() const;
 
   // `extern "C" void launch(const float* a, float* out, int n)`: what reference.cu and every candidate define.
   std::string Signature() const;
@@ -108,6 +133,11 @@ struct Problem {
 // Reads and checks a problem's folder. Throws Error(KGRPO_ERROR_INVALID) with every mistake found, a line each, as
 // `file:line:column: path: message`; Error(KGRPO_ERROR_NOT_FOUND) where there is no such folder. [any thread]
 Problem LoadProblem(const std::string& directory);
+
+// Throws Error(KGRPO_ERROR_INVALID) for a problem that an import refused.
+void RequireNotRefused(const Problem& problem);
+// Likewise, and for one with `reference: none`.
+void RequireReference(const Problem& problem);
 
 }  // namespace kgrpo::evaluator
 

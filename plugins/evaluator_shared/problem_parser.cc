@@ -16,6 +16,7 @@ namespace kgrpo::evaluator {
 namespace {
 
 constexpr size_t kLargestFile = size_t{1} << 20;
+constexpr double kMostDiffering = 0.1;
 
 std::string ReadFile(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -32,9 +33,13 @@ class ProblemParser : public ParameterParser {
 
   void Parse(const std::string& text);
 
+  // Finds the files of `oracle: torchscript` and `distribution: torchscript`; returns their digests.
+  std::string FindTorchFiles();
+
  private:
   void ParseSize(const YAML::Node& node, const std::string& path, Bindings& out);
   void ParseSizeList(const YAML::Node& node, const std::string& path, std::vector<Bindings>& out);
+  void ParseTiming(const YAML::Node& node, const std::string& path);
   void ParseSizes(const YAML::Node& node, const std::string& path);
 
   std::filesystem::path directory_;
@@ -67,11 +72,21 @@ void ProblemParser::ParseSizeList(const YAML::Node& node, const std::string& pat
   }
 }
 
+// One size, or a list of them.
+void ProblemParser::ParseTiming(const YAML::Node& node, const std::string& path) {
+  if (!node.IsSequence()) return ParseSize(node, path, problem_.timing);
+  std::vector<Bindings> sizes;
+  ParseSizeList(node, path, sizes);
+  if (sizes.empty()) return;
+  problem_.timing = sizes[0];
+  problem_.further_timing.assign(sizes.begin() + 1, sizes.end());
+}
+
 void ProblemParser::ParseSizes(const YAML::Node& node, const std::string& path) {
   Map(node, path,
       {{"visible", [this](const YAML::Node& n, const std::string& p) { ParseSizeList(n, p, problem_.visible); }},
        {"hidden", [this](const YAML::Node& n, const std::string& p) { ParseSizeList(n, p, problem_.hidden); }},
-       {"timing", [this](const YAML::Node& n, const std::string& p) { ParseSize(n, p, problem_.timing); }}},
+       {"timing", [this](const YAML::Node& n, const std::string& p) { ParseTiming(n, p); }}},
       {"visible", "hidden", "timing"});
   // Every size binds the same symbols; the timing size is the one the others are held against.
   if (problem_.timing.empty()) return;
@@ -127,6 +142,23 @@ void ProblemParser::Parse(const std::string& text) {
        }},
       {"title", [this](const YAML::Node& n, const std::string& p) { Text(n, p, problem_.title); }},
       {"family", [this](const YAML::Node& n, const std::string& p) { Text(n, p, problem_.family); }},
+      {"refused", [this](const YAML::Node& n, const std::string& p) { Text(n, p, problem_.refused); }},
+      {"flags", [this](const YAML::Node& n, const std::string& p) { TextList(n, p, problem_.flags); }},
+      {"oracle",
+       [this](const YAML::Node& n, const std::string& p) {
+         size_t kind = 0;
+         if (Choice(n, p, {"torchscript"}, kind)) problem_.oracle = OracleKind::kTorchScript;
+       }},
+      {"oracle_dtype",
+       [this](const YAML::Node& n, const std::string& p) {
+         size_t kind = 0;
+         if (Choice(n, p, {"float64", "float32"}, kind) && kind == 1) problem_.oracle_dtype = DType::kFloat32;
+       }},
+      {"reference",
+       [this](const YAML::Node& n, const std::string& p) {
+         size_t kind = 0;
+         if (Choice(n, p, {"none"}, kind)) problem_.has_reference = false;
+       }},
       {"split",
        [&, this](const YAML::Node& n, const std::string& p) {
          Choice(n, p, {"train", "heldout"}, split);
@@ -139,7 +171,15 @@ void ProblemParser::Parse(const std::string& text) {
       {"tolerance",
        [&, this](const YAML::Node& n, const std::string& p) {
          Map(n, p,
-             {{"relative", positive(problem_.tolerance.relative)}, {"absolute", positive(problem_.tolerance.absolute)}},
+             {{"relative", positive(problem_.tolerance.relative)},
+              {"absolute", positive(problem_.tolerance.absolute)},
+              {"differing",
+               [this](const YAML::Node& v, const std::string& q) {
+                 double share = 0;
+                 if (!Number(v, q, share)) return;
+                 if (share < 0 || share > kMostDiffering) return Add(v, q, "must be a share from 0 to 0.1");
+                 problem_.tolerance.differing = share;
+               }}},
              {});
        }},
       {"accumulations", expression(problem_.accumulations, true)},
@@ -159,8 +199,9 @@ void ProblemParser::Parse(const std::string& text) {
              {});
        }},
   };
-  if (!Map(root, "", fields,
-           {"name", "title", "family", "split", "traits", "description", "parameters", "sizes", "needs"})) {
+  std::vector<std::string> required = {"name", "title", "family", "split", "traits", "description"};
+  if (!root.IsMap() || !root["refused"].IsDefined()) required.insert(required.end(), {"parameters", "sizes", "needs"});
+  if (!Map(root, "", fields, required)) {
     if (!root.IsMap()) return;
   }
   problem_.split = split == 0 ? "train" : "heldout";
@@ -168,6 +209,33 @@ void ProblemParser::Parse(const std::string& text) {
   CheckExpressions();
   if (!diagnostics().empty()) return;
   CheckParameters();
+}
+
+std::string ProblemParser::FindTorchFiles() {
+  std::string digests;
+  const auto find = [&](const std::string& path, bool optional, std::vector<std::pair<Bindings, std::string>>* files,
+                        const Bindings& size) {
+    std::error_code code;
+    const std::filesystem::path file = directory_ / path;
+    if (!std::filesystem::is_regular_file(file, code)) {
+      if (!optional) diagnostics().AddFile(file.string(), "there is no such file, which `torchscript` asks for");
+    } else if (std::filesystem::file_size(file, code) > kLargestFile) {
+      diagnostics().AddFile(file.string(), "is larger than 1 MiB");
+    } else {
+      files->emplace_back(size, file.string());
+      digests += Sha256OfParts({ReadFile(file)});
+    }
+  };
+  for (const auto& [name, size] : problem_.SizesByName()) {
+    // Where a timing size's is missing, the reference kernel says what is expected there.
+    if (problem_.oracle == OracleKind::kTorchScript)
+      find("oracle/" + name + ".pt", name.starts_with("timing"), &problem_.oracle_files, *size);
+    for (Parameter& parameter : problem_.parameters) {
+      if (parameter.IsTensor() && parameter.distribution.kind == Distribution::Kind::kTorchScript)
+        find("inputs/" + parameter.name + "." + name + ".pt", false, &parameter.distribution.tapes, *size);
+    }
+  }
+  return digests;
 }
 
 }  // namespace
@@ -187,7 +255,7 @@ Problem LoadProblem(const std::string& directory) {
   ProblemParser parser(folder, yaml.string(), problem);
   std::string yaml_text;
   for (const fs::path& file : {yaml, reference, oracle}) {
-    const bool optional = file == oracle;
+    const bool optional = file == oracle || !problem.refused.empty();
     if (!fs::is_regular_file(file, code)) {
       if (!optional) parser.diagnostics().AddFile(file.string(), "there is no such file");
       continue;
@@ -204,10 +272,17 @@ Problem LoadProblem(const std::string& directory) {
       problem.reference_source = std::move(text);
     } else {
       problem.oracle_source = std::move(text);
+      if (problem.oracle == OracleKind::kTorchScript) {
+        parser.diagnostics().AddFile(file.string(), "problem.yaml says `oracle: torchscript`: remove one of them");
+      }
+      problem.oracle = OracleKind::kSource;
     }
   }
+  std::string torch_files;  // their digests
+  if (parser.diagnostics().empty() && problem.refused.empty()) torch_files = parser.FindTorchFiles();
   parser.diagnostics().ThrowIfAny();
-  problem.digest = Sha256OfParts({yaml_text, problem.reference_source, problem.oracle_source.value_or("")});
+  problem.digest =
+      Sha256OfParts({yaml_text, problem.reference_source, problem.oracle_source.value_or("") + torch_files});
   return problem;
 }
 

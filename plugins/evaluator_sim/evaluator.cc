@@ -2,6 +2,7 @@
 
 #include <kgrpo/support/sha256.h>
 #include "evaluator_shared/random.h"
+#include "evaluator_shared/timing_sizes.h"
 
 namespace kgrpo::evaluator_sim {
 
@@ -11,19 +12,27 @@ Evaluator::Evaluator(const Options& options, Report report)
       memory_(options.cache ? options.cache_directory + "/evaluations.sqlite" : "", std::move(report)) {}
 
 std::unique_ptr<OpenProblem> Evaluator::Open(const std::string& directory) const {
-  return std::make_unique<OpenProblem>(directory, options_.cache_directory, options_.cache);
+  return std::make_unique<OpenProblem>(directory, options_.cache_directory, options_.cache, options_.rules);
 }
 
 KernelEvaluation Evaluator::Baseline(const OpenProblem& open) {
+  evaluator::RequireReference(open.problem());
   const std::string& source = open.problem().reference_source;
-  KernelEvaluation evaluation = EvaluateCached(open, source);
+  KernelEvaluation evaluation = Evaluate(open, source, {});
   // What is said of a reference that is not correct is for the problem's author.
-  if (!evaluation.correct) evaluation = kernel_evaluator_.Evaluate(open, source, KeyOf(open, source), false, true);
+  if (!evaluation.correct) evaluation = Evaluate(open, source, {.show_hidden = true});
   evaluator::RequireCorrectReference(evaluation, open.problem());
   return evaluation;
 }
 
 KernelEvaluation Evaluator::Evaluate(const OpenProblem& open, const std::string& source, const Request& request) {
+  evaluator::RequireNotRefused(open.problem());
+  return evaluator::OverTimingSizes(1 + open.further().size(), [&](size_t i) {
+    return EvaluateOne(i == 0 ? open : *open.further()[i - 1], source, request);
+  });
+}
+
+KernelEvaluation Evaluator::EvaluateOne(const OpenProblem& open, const std::string& source, const Request& request) {
   if (!request.thorough && !request.show_hidden) return EvaluateCached(open, source);
   if (!request.thorough) return kernel_evaluator_.Evaluate(open, source, KeyOf(open, source), false, true);
   const std::string inputs =

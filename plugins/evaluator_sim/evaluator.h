@@ -20,6 +20,7 @@ class Evaluator {
     std::string cache_directory;  // for oracles and evaluations; must exist
     bool cache = true;            // keep evaluations on disk
     uint64_t seed = 0;            // changes every secret input
+    evaluator::Rules rules = evaluator::Rules::kOurs;
   };
 
   // Told of each evaluation but the thorough ones.
@@ -47,6 +48,8 @@ class Evaluator {
   const KernelEvaluator& kernel_evaluator() const { return kernel_evaluator_; }
 
  private:
+  // At one timing size.
+  KernelEvaluation EvaluateOne(const OpenProblem& open, const std::string& source, const Request& request);
   KernelEvaluation EvaluateCached(const OpenProblem& open, const std::string& source);
   uint64_t KeyOf(const OpenProblem& open, const std::string& source) const;
 

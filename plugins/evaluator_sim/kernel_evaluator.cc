@@ -99,12 +99,12 @@ KernelEvaluation KernelEvaluator::Evaluate(const OpenProblem& open, const std::s
                                             {.expected =
                                                  [&](size_t i, const std::vector<Argument>& arguments) {
                                                    return open.oracle() != nullptr
-                                                              ? open.oracle()->Run(problem, arguments)
+                                                              ? open.oracle()->Run(problem, *cases[i].size, arguments)
                                                               : ReferenceOutputs(open, cases[i], arguments);
                                                  },
                                              .before_each = [this] { ThrowIfCancelled(); }});
   const Clock::time_point start = Clock::now();
-  Trouble trouble = interpreted.Run();
+  Trouble trouble = options_.timing_size_only ? Trouble{} : interpreted.Run();
   evaluation.oracle_seconds = interpreted.oracle_seconds();
   evaluation.correctness_seconds = SecondsSince(start) - interpreted.oracle_seconds();
   const Clock::time_point correct = Clock::now();
@@ -134,7 +134,8 @@ std::string KernelEvaluator::Describe() const {
 std::string KernelEvaluator::Version() const {
   return std::string("evaluator ") + SourceDigest() + "; " + compiler_.Version() + "; " + options_.device + "; " +
          std::to_string(options_.seeds) + "; " + std::to_string(options_.sampled_blocks) + "; " +
-         std::to_string(options_.warp_instructions) + "; " + std::to_string(options_.timing_warp_instructions);
+         std::to_string(options_.warp_instructions) + "; " + std::to_string(options_.timing_warp_instructions) +
+         (options_.timing_size_only ? "; timing size only" : "");
 }
 
 }  // namespace kgrpo::evaluator_sim

@@ -34,12 +34,13 @@ class KernelEvaluator {
   struct Options {
     evaluator::SandboxMode sandbox = evaluator::SandboxMode::kAuto;
     evaluator::CompileRoute route = evaluator::CompileRoute::kFast;
-    std::string cuda_home;         // "" to search
-    std::string helper_directory;  // "" to search
-    std::string device = "h100";   // devices/NAME.yaml
-    int seeds = 2;                 // a size
-    uint32_t sampled_blocks = 24;  // at the timing size
-    std::string compile_cache;     // evaluator::Compiler::Options::cache_file
+    std::string cuda_home;          // "" to search
+    std::string helper_directory;   // "" to search
+    std::string device = "h100";    // devices/NAME.yaml
+    int seeds = 2;                  // a size
+    bool timing_size_only = false;  // no correctness cases: for a problem under KernelBench's rules
+    uint32_t sampled_blocks = 24;   // at the timing size
+    std::string compile_cache;      // evaluator::Compiler::Options::cache_file
     double compile_seconds = 60;
     double host_seconds = 10;
     uint64_t warp_instructions = 400'000'000;                         // of a call at a correctness size

@@ -11,6 +11,7 @@
 
 #include <kgrpo/support/sha256.h>
 #include "evaluator_shared/random.h"
+#include "evaluator_shared/timing_sizes.h"
 #include "evaluator_sim/version.h"
 
 namespace kgrpo::evaluator_sim {
@@ -22,6 +23,9 @@ namespace {
 
 constexpr uint64_t kKeptTimingBytes = uint64_t{1} << 30;    // of all open problems
 constexpr uint64_t kKeptExpectedBytes = uint64_t{4} << 30;  // on disk, of all problems
+
+// Twice what is allowed at correctness sizes, as on a GPU: inputs at the timing size are not drawn for it.
+constexpr double kSlack = 2;
 
 std::atomic<uint64_t> g_kept_timing_bytes{0};
 
@@ -41,9 +45,18 @@ evaluator::Descriptor FileOf(const std::vector<uint8_t>& bytes) {
 
 }  // namespace
 
-OpenProblem::OpenProblem(const std::string& directory, const std::string& cache_directory, bool keep)
-    : problem_(evaluator::LoadProblem(directory)), kept_(cache_directory + "/expected", kKeptExpectedBytes, keep) {
-  if (problem_.oracle_source) oracle_ = evaluator::Oracle::Load(problem_, cache_directory);
+OpenProblem::OpenProblem(const std::string& directory, const std::string& cache_directory, bool keep,
+                         evaluator::Rules rules)
+    : OpenProblem(evaluator::LoadProblem(directory), cache_directory, keep, rules) {}
+
+OpenProblem::OpenProblem(const evaluator::Problem& problem, const std::string& cache_directory, bool keep,
+                         evaluator::Rules rules)
+    : problem_(evaluator::UnderRules(problem, rules)),
+      slack_(rules == evaluator::Rules::kOurs ? kSlack : 1),
+      kept_(cache_directory + "/expected", kKeptExpectedBytes, keep) {
+  oracle_ = evaluator::Oracle::Load(problem_, cache_directory);
+  for (const evaluator::Problem& one : evaluator::FurtherTimingProblems(problem))
+    further_.push_back(std::make_unique<OpenProblem>(one, cache_directory, keep, rules));
 }
 
 uint64_t OpenProblem::TimingKey() const {
@@ -72,13 +85,13 @@ std::shared_ptr<const TimingExpected> OpenProblem::ExpectedAtTiming(const Refere
         evaluator::DrawArguments(problem_, problem_.timing, TimingKey(), 0);
     std::vector<evaluator::Expected> expected;
     try {
-      expected = oracle_ ? oracle_->Run(problem_, arguments) : reference(arguments);
+      expected = oracle_ ? oracle_->Run(problem_, problem_.timing, arguments) : reference(arguments);
     } catch (const Error& error) {
       if (error.code() == KGRPO_ERROR_CANCELLED) throw;  // the next one asks again
       return;
     }
     expected_ = TimingExpected::Read(problem_, kept_.Keep(key, [&](const evaluator::KeptFiles::Append& append) {
-      TimingExpected::Write(problem_, expected, append);
+      TimingExpected::Write(problem_, expected, slack_, append);
     }));
   });
   return expected_;

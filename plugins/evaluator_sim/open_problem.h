@@ -14,6 +14,7 @@
 #include "evaluator_shared/kept_files.h"  // KeptFiles
 #include "evaluator_shared/oracle.h"      // Oracle
 #include "evaluator_shared/problem.h"     // Problem
+#include "evaluator_shared/rules.h"       // Rules
 #include "evaluator_sim/timing_expected.h"
 #include "interpreter/tensors.h"  // MappedArguments
 
@@ -25,14 +26,19 @@ using TimingInputs = interpreter::MappedArguments;
 class OpenProblem {
  public:
   // Throws Error for a malformed problem or an oracle that does not compile. `keep`: what is expected at the timing
-  // size stays in the cache directory for later processes, up to 4 GiB for all problems.
-  OpenProblem(const std::string& directory, const std::string& cache_directory, bool keep = true);
+  // size stays in the cache directory for later processes, up to 4 GiB for all problems. `rules`: what becomes of it.
+  OpenProblem(const std::string& directory, const std::string& cache_directory, bool keep = true,
+              evaluator::Rules rules = evaluator::Rules::kOurs);
+  // Likewise, of a problem that has been read.
+  OpenProblem(const evaluator::Problem& problem, const std::string& cache_directory, bool keep, evaluator::Rules rules);
   ~OpenProblem();
   OpenProblem(const OpenProblem&) = delete;
   OpenProblem& operator=(const OpenProblem&) = delete;
 
   const evaluator::Problem& problem() const { return problem_; }
   const evaluator::Oracle* oracle() const { return oracle_.get(); }  // null: the reference kernel is the oracle
+  // One for each timing size but the first.
+  const std::vector<std::unique_ptr<OpenProblem>>& further() const { return further_; }
 
   // The inputs at the timing size: the same for every candidate, so kept as long as those of all problems together stay
   // within a gigabyte.
@@ -47,8 +53,10 @@ class OpenProblem {
   uint64_t TimingKey() const;
   std::string ExpectedKey() const;
 
-  evaluator::Problem problem_;
+  const evaluator::Problem problem_;
+  const double slack_;
   std::shared_ptr<const evaluator::Oracle> oracle_;
+  std::vector<std::unique_ptr<OpenProblem>> further_;
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const TimingInputs> timing_;
   mutable uint64_t kept_bytes_ = 0;

@@ -50,6 +50,8 @@ constexpr char kSchema[] = R"json({
     "device": {"type": "string", "enum": ["h100", "h200", "a100", "l4", "rtx4090"], "default": "h100", "description": "The GPU whose time is modelled (docs/time_model.md)."},
     "seeds": {"type": "integer", "minimum": 1, "maximum": 16, "default": 2, "description": "Secret inputs tried at each size."},
     "seed": {"type": "integer", "minimum": 0, "default": 0, "description": "Changes every secret input."},
+    "rules": {"type": "string", "enum": ["ours", "kernelbench"], "default": "ours",
+      "description": "kernelbench: judge as KernelBench does, for figures that compare with published ones: the timing size alone, its tolerance, none of our other checks (docs/judging.md)."},
     "sampled_blocks": {"type": "integer", "minimum": 4, "maximum": 4096, "default": 24,
       "description": "Blocks interpreted at the timing size, and up to eight times as many where the lanes of an atomic may go to different addresses; more cost time and move the modelled time by about a percent."},
     "cache": {"type": "boolean", "default": true, "description": "Keep evaluations, compiled kernels (512 MiB) and what outputs must be at the timing size (4 GiB) on disk, by content, for later runs."},
@@ -84,6 +86,8 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
     options.kernel_evaluator.concurrency = json.value("workers", size_t{2});
     options.seed = json.value("seed", uint64_t{0});
     options.cache = json.value("cache", true);
+    options.rules = kgrpo::evaluator::RulesFromName(json.value("rules", "ours"));
+    options.kernel_evaluator.timing_size_only = options.rules == kgrpo::evaluator::Rules::kKernelBench;
     const kgrpo::Host services(host);
     kgrpo::evaluator::DeclareMetrics(services);
     options.kernel_evaluator.on_compile_fallback = [services](const std::string& why) {

@@ -15,9 +15,6 @@ using evaluator::Trouble;
 
 namespace {
 
-// Twice what is allowed at correctness sizes, as on a GPU: inputs at the timing size are not drawn for it.
-constexpr double kSlack = 2;
-
 // In the file, an output's: the bound, then its elements.
 struct Record {
   double relative, absolute;
@@ -60,13 +57,13 @@ void WriteElements(const Parameter& parameter, const evaluator::Expected& expect
 }  // namespace
 
 void TimingExpected::Write(const evaluator::Problem& problem, const std::vector<evaluator::Expected>& expected,
-                           const evaluator::KeptFiles::Append& append) {
+                           double slack, const evaluator::KeptFiles::Append& append) {
   const double accumulations = problem.accumulations.Evaluate(problem.timing);
   for (size_t i = 0; i < expected.size(); ++i) {
     const Parameter& parameter = problem.parameters[i];
     if (!parameter.IsWritten()) continue;
     const evaluator::ErrorBound bound = evaluator::BoundFor(problem, parameter, accumulations, expected[i]);
-    const Record record = {kSlack * bound.relative, kSlack * bound.absolute, BytesOf(parameter, problem.timing)};
+    const Record record = {slack * bound.relative, slack * bound.absolute, BytesOf(parameter, problem.timing)};
     append(&record, sizeof record);
     WriteElements(parameter, expected[i], append);
   }
@@ -177,7 +174,9 @@ Trouble TimingExpected::Compare(size_t index, const simt::Allocation& memory, in
     return evaluator::ElementName(parameter, parameter.ShapeAt(problem_.timing), static_cast<int64_t>(dense));
   };
   if (tally.in_gap) return {"out_of_bounds", "It writes between the rows of " + parameter.name + "."};
-  if (tally.wrong > 0) {
+  // Of what some of the blocks wrote, the same share.
+  const int64_t differing = problem_.tolerance.Differing(static_cast<int64_t>(tally.compared));
+  if (tally.wrong > static_cast<uint64_t>(differing)) {
     return {"wrong", std::to_string(tally.wrong) + " of " + std::to_string(tally.compared) + " elements of " +
                          parameter.name + (all ? "" : " that some of the blocks wrote") + " are wrong; the worst is " +
                          name(tally.worst) + "."};

@@ -22,8 +22,8 @@ class TimingExpected {
   // Of what Write wrote for the same problem, which outlives this. Null where it has another form.
   static std::shared_ptr<const TimingExpected> Read(const evaluator::Problem& problem,
                                                     std::shared_ptr<const evaluator::MappedFile> file);
-  // Appends what Read reads.
-  static void Write(const evaluator::Problem& problem, const std::vector<evaluator::Expected>& expected,
+  // Appends what Read reads. `slack`: errors may be this many times what is allowed at correctness sizes.
+  static void Write(const evaluator::Problem& problem, const std::vector<evaluator::Expected>& expected, double slack,
                     const evaluator::KeptFiles::Append& append);
 
   // Compares what `memory` holds of output `parameter`. `all`: every element must be there; else only those that were

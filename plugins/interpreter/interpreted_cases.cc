@@ -90,7 +90,8 @@ Trouble InterpretedCases::RunCase(size_t i, Pass pass) {
     if (!parameter.IsWritten()) continue;
     const evaluator::ErrorBound bound = evaluator::BoundFor(problem_, parameter, accumulations, expected[p], extremes);
     const evaluator::Comparison comparison =
-        evaluator::Compare(parameter, parameter.ShapeAt(*one.size), outputs[p], expected[p], tensors.Poison(p), bound);
+        evaluator::Compare(parameter, parameter.ShapeAt(*one.size), outputs[p], expected[p], tensors.Poison(p), bound,
+                           problem_.tolerance.Differing(parameter.Elements(*one.size)));
     if (!comparison.matches) return {"wrong", "At " + where + ": " + comparison.sentence + "."};
     worst_.Add(p, comparison.largest_error);
   }

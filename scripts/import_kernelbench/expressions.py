@@ -9,8 +9,12 @@ means the same in problem.yaml and in C.
 import itertools
 
 
+class Unknown(Exception):
+    """A number that no expression gives, and whose value is not known at every size."""
+
+
 class Symbols:
-    """`values`: name -> its value at each size, in one order for all."""
+    """`values`: name -> its value at each size, in one order for all. Numbers may be known at the first sizes alone."""
 
     def __init__(self, values):
         self.values = dict(values)
@@ -42,6 +46,8 @@ class Symbols:
         return text
 
     def _new_symbol(self, numbers, hint):
+        if len(numbers) < self.count:
+            raise Unknown(f"a dimension that is {', '.join(map(str, numbers))} at the sizes tried")
         name, n = hint, 1
         while name in self.values:
             n += 1
@@ -54,7 +60,7 @@ class Symbols:
         if len(set(numbers)) == 1:
             return str(numbers[0]), ()
         for chosen, product in self._all_monomials():
-            if tuple(product) == numbers:
+            if tuple(product[:len(numbers)]) == numbers:
                 return "*".join(chosen), chosen
         best = None
         for chosen, product in self._all_monomials():
@@ -88,6 +94,8 @@ def _plus(constant):
 def _affine(chosen, product, numbers):
     """(cost, text, symbols) of a*product + b, or None."""
     pairs = [(i, j) for i in range(len(numbers)) for j in range(i) if product[i] != product[j]]
+    if not pairs:
+        return None
     i, j = pairs[0]
     a, remainder = divmod(numbers[i] - numbers[j], product[i] - product[j])
     if remainder or not 1 <= a <= 4096:

@@ -30,8 +30,8 @@ def parse_arguments():
     parser.add_argument("--sizes", choices=["original", "small"], default="original",
                         help="the timing size: KernelBench's, or one that suits a machine without a GPU")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--memory", type=float, default=6, metavar="GB", help="of one problem's process (default: 6)")
-    parser.add_argument("--seconds", type=float, default=180, help="of one problem's process (default: 180)")
+    parser.add_argument("--memory", type=float, default=10, metavar="GB", help="of one problem's process (default: 10)")
+    parser.add_argument("--seconds", type=float, default=400, help="of one problem's process (default: 400)")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
     parser.add_argument("--debug", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -51,7 +51,16 @@ def import_torch():
              f"  Install it there: {sys.executable} -m pip install torch==2.11.0 numpy einops\n"
              "  or name another Python by --python PATH. Judging needs none of this.", 4)
     torch.set_num_threads(1)
-    return torch
+
+
+def warm_up():
+    """What PyTorch loads at the first use of these, once here and not once a child: 3 s each."""
+    import torch
+    from record import Recorder
+    from torch.utils.flop_counter import FlopCounterMode
+    with torch.device("meta"), torch.no_grad(), FlopCounterMode(display=False), Recorder():
+        torch.nn.Conv1d(2, 2, 1)(torch.rand(2, 2, 2))
+    torch.jit.trace(lambda x: x + 1, torch.rand(2), check_trace=False)
 
 
 def find_problems(path, levels):
@@ -246,10 +255,11 @@ def main():
         problems = [problem for problem in problems if problem[1] in numbers]
     import_torch()
     import one_problem  # noqa: F401  before the forks, so that each child has it
+    warm_up()
     print_licence(arguments.path)
     os.makedirs(os.path.join(arguments.out, ".import"), exist_ok=True)
     options = {"precision": arguments.precision, "sizes": arguments.sizes, "seconds": arguments.seconds,
-               "debug": arguments.debug, "search_seconds": min(30.0, arguments.seconds / 4)}
+               "debug": arguments.debug, "search_seconds": min(20.0, arguments.seconds / 4)}
     options["key"] = hashlib.sha256((digest_of_scripts() + json.dumps(options, sort_keys=True)).encode()).hexdigest()[:16]
     rows = run_all(problems, options, arguments.out, max(1, arguments.jobs), arguments.memory)
     if arguments.json:

@@ -30,6 +30,8 @@ def run_on(source, values, device):
         inputs = module.get_inputs()
         with FlopCounterMode(display=False) as flops, Recorder() as recorder:
             out = model(*inputs)
+    if any(view.numel() == 0 for call in recorder.calls for view in views(call.results)):
+        raise ValueError("a result without elements")
     parameters = tuple(p.dim() for p in model.parameters())
     moved = sum(view.numel() for call in recorder.calls for view in views(call.results))
     moved += sum(p.numel() for p in model.parameters())
@@ -39,7 +41,7 @@ def run_on(source, values, device):
 
 def _candidates(value, target, taken):
     """Values to try in a slot that holds `value`, best first: near `target`, odd and unlike others where possible."""
-    primes = [p for p in PRIMES if p <= 2 * target and p < value]
+    primes = [p for p in PRIMES if p <= 2 * target and p < value and target <= PRIMES[-1]]
     primes.sort(key=lambda p: (p in taken, abs(p - target)))
     halves, half = [], value
     while half > 2:
@@ -48,8 +50,8 @@ def _candidates(value, target, taken):
         half //= 2
         if half <= 4 * target:
             halves.append(half)
-    divisors = [d for d in range(2, min(value, 4 * target)) if value % d == 0]
-    powers = [p for p in (2, 4, 8, 16, 32, 64, 128, 256) if p < value]
+    divisors = [d for d in range(2, min(value, 4 * target, 512)) if value % d == 0]
+    powers = [p for p in (2**n for n in range(1, 15)) if p < value]
     near = sorted(set(halves + divisors + powers), key=lambda d: (d in taken, abs(d - target)))
     larger = sorted((d for d in set(halves + divisors + powers) if d > target))
     chosen = []

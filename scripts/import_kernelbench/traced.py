@@ -5,6 +5,7 @@ Used by one_problem.py.
 import copy
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.utils.stateless import _reparametrize_module
 
 from record import Recorder
@@ -71,7 +72,9 @@ class Traced:
 
     def run(self):
         """forward's output, recorded in self.calls."""
-        with torch.device(self.device), torch.no_grad(), Recorder() as recorder:
+        # As plain operators: attention as products and softmax, recurrent layers as their steps.
+        with torch.device(self.device), torch.no_grad(), sdpa_kernel(SDPBackend.MATH), \
+                torch.backends.mkldnn.flags(enabled=False), Recorder() as recorder:
             out = self.model(*self.inputs)
         self.calls = recorder.calls
         if not isinstance(out, torch.Tensor):

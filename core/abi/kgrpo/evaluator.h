@@ -33,6 +33,9 @@ typedef struct kgrpo_problem_info {
   kgrpo_str source;        /* the reference kernel: where optimisation starts */
   const kgrpo_str* traits; /* words for the kernel's nature: "memory-bound" */
   size_t trait_count;
+  kgrpo_str refused;      /* why it cannot be judged; empty: it can */
+  const kgrpo_str* flags; /* what to know of its evaluations: "zeros pass KernelBench's tolerance" */
+  size_t flag_count;
 } kgrpo_problem_info;
 
 #define KGRPO_PROBLEM_INFO_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_problem_info, trait_count)

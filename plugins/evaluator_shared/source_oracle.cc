@@ -55,9 +55,24 @@ std::string Signature(const Problem& problem) {
   return text + ")";
 }
 
+class SourceOracle : public Oracle {
+ public:
+  using Call = void (*)(void** tensors, const double* reals, const int64_t* wholes);
+  SourceOracle(void* library, Call call, std::string build)
+      : Oracle(std::move(build)), library_(library), call_(call) {}
+  ~SourceOracle() override { dlclose(library_); }
+
+  std::vector<Expected> Run(const Problem& problem, const Bindings& size,
+                            const std::vector<Argument>& arguments) const override;
+
+ private:
+  void* library_;
+  Call call_;
+};
+
 }  // namespace
 
-std::shared_ptr<const Oracle> Oracle::Load(const Problem& problem, const std::string& cache_directory) {
+std::shared_ptr<const Oracle> LoadSourceOracle(const Problem& problem, const std::string& cache_directory) {
   const char* from_environment = std::getenv("CXX");
   const std::string compiler = from_environment != nullptr && *from_environment != '\0' ? from_environment : "g++";
   const std::string source = "#include <cstdint>\n#include <cmath>\n#line 1 \"" + problem.directory + "/oracle.cc\"\n" +
@@ -101,14 +116,11 @@ std::shared_ptr<const Oracle> Oracle::Load(const Problem& problem, const std::st
     dlclose(handle);
     throw Error(KGRPO_ERROR_INTERNAL, library.string() + ": has no kgrpo_call_oracle; remove it");
   }
-  return std::shared_ptr<const Oracle>(new Oracle(handle, reinterpret_cast<Call>(symbol), build));
+  return std::make_shared<SourceOracle>(handle, reinterpret_cast<SourceOracle::Call>(symbol), build);
 }
 
-Oracle::~Oracle() {
-  dlclose(library_);
-}
-
-std::vector<Expected> Oracle::Run(const Problem& problem, const std::vector<Argument>& arguments) const {
+std::vector<Expected> SourceOracle::Run(const Problem& problem, const Bindings&,
+                                        const std::vector<Argument>& arguments) const {
   const size_t count = problem.parameters.size();
   std::vector<Expected> values(count);
   std::vector<void*> tensors(count, nullptr);

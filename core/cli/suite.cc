@@ -1,0 +1,191 @@
+#include "cli/suite.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include <kgrpo/support/sha256.h>
+#include "base/cancel.h"
+#include "base/log.h"
+#include "cli/kernelbench_rules.h"
+#include "cli/parallel.h"
+#include "cli/session.h"
+#include "cli/suite_report.h"
+#include "config/problems.h"  // ExpandFolders
+#include "store/files.h"      // ReadFile
+
+namespace kgrpo::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+// A problem of the suite with its kernel.
+struct Entry : SuiteEntry {
+  std::string folder, source;
+  std::unique_ptr<Problem> problem;
+  bool known = false;  // from an earlier call
+};
+
+std::vector<std::string> FoldersOf(const std::string& suite) {
+  std::vector<std::string> folders;
+  for (const std::string& folder : ExpandFolders(IsPattern(suite) ? suite : suite + "/*")) {
+    if (fs::exists(fs::path(folder) / "problem.yaml")) folders.push_back(folder);
+  }
+  if (folders.empty()) throw Error(KGRPO_ERROR_NOT_FOUND, "--suite " + suite + ": holds no folder with a problem.yaml");
+  std::sort(folders.begin(), folders.end());
+  return folders;
+}
+
+// The rows of the table: a suite's levels where its problems name one, else their families.
+std::string GroupOf(const kgrpo_problem_info& info) {
+  for (size_t i = 0; i < info.trait_count; ++i) {
+    const std::string trait = Copy(info.traits[i]);
+    if (trait.find(" level ") != std::string::npos) return trait;
+  }
+  return Copy(info.family);
+}
+
+// PyTorch's time where the file has one and the problem is timed at the size that it is for.
+std::optional<double> PytorchSeconds(const PytorchTimes& times, const kgrpo_problem_info& info) {
+  for (size_t i = 0; i < info.trait_count; ++i) {
+    if (Copy(info.traits[i]) == "small sizes") return std::nullopt;
+  }
+  return times.SecondsOf(Copy(info.name));
+}
+
+bool IsRefused(const kgrpo_problem_info& info) {
+  return KGRPO_HAS_MEMBER(&info, kgrpo_problem_info, refused) && info.refused.size > 0;
+}
+
+// Results of earlier calls by key. A line that a killed process left half written is passed over.
+using KnownResults = std::map<std::string, std::pair<SuiteResult, std::optional<SuiteResult>>>;
+KnownResults ReadResults(const fs::path& file) {
+  KnownResults results;
+  std::ifstream stream(file);
+  for (std::string line; std::getline(stream, line);) {
+    const Json json = Json::parse(line, nullptr, false);
+    if (!json.is_object() || !json.contains("key")) continue;
+    std::optional<SuiteResult> published;
+    if (json.contains("as_kernelbench")) published = SuiteResultFromJson(json["as_kernelbench"]);
+    results[json["key"].get<std::string>()] = {SuiteResultFromJson(json), std::move(published)};
+  }
+  return results;
+}
+
+// Of problems in results that name problem and group. `pytorch`: what speedups are over, where it knows.
+void Judge(Evaluator& evaluator, Problem& problem, const std::string& source, bool thorough,
+           std::optional<double> pytorch, SuiteResult& result) {
+  const Evaluation found = evaluator.Evaluate(problem, source, 0, thorough);
+  result.verdict = found.verdict;
+  result.compiled = found.compiled;
+  result.correct = found.correct;
+  result.diagnosis = found.diagnosis;
+  if (!found.correct) return;
+  result.seconds = found.seconds;
+  result.modelled = found.modelled;
+  result.pytorch_seconds = pytorch;
+  if (pytorch && found.seconds > 0) result.speedup = *pytorch / found.seconds;
+  if (pytorch) return;
+  try {
+    const Evaluation baseline = evaluator.Baseline(problem);
+    if (found.seconds > 0) result.speedup = baseline.seconds / found.seconds;
+  } catch (const Error& error) {
+    // A problem without a usable reference has no speedups; its kernels are correct or not all the same.
+    if (ExitCodeOf(error.code()) != kBadInput) throw;
+  }
+}
+
+}  // namespace
+
+int EvaluateSuite(const Globals& globals, const SuiteOptions& options) {
+  const fs::path kernels(options.kernels);
+  if (!fs::is_directory(kernels))
+    throw Error(KGRPO_ERROR_NOT_FOUND,
+                "--kernels " + options.kernels + ": there is no such folder; it holds PROBLEM.cu");
+  const std::vector<std::string> folders = FoldersOf(options.suite);
+  Session session(globals);
+  session.StartServices(0);
+  const std::unique_ptr<Evaluator> evaluator =
+      session.MakeEvaluator(options.evaluator, OptionsFromSettings(options.settings));
+  const PytorchTimes pytorch = options.pytorch_times.empty() ? PytorchTimes() : PytorchTimes(options.pytorch_times);
+  const std::string pytorch_text = options.pytorch_times.empty() ? "" : ReadFile(options.pytorch_times);
+  std::unique_ptr<Evaluator> as_kernelbench;
+  if (options.kernelbench) {
+    std::vector<std::string> settings = options.settings;
+    settings.emplace_back("rules=kernelbench");
+    as_kernelbench = session.MakeEvaluator(options.evaluator, OptionsFromSettings(settings));
+  }
+  const fs::path results_file = kernels / "results.jsonl";
+  const KnownResults known = ReadResults(results_file);
+
+  std::vector<Entry> entries(folders.size());
+  ParallelFor(
+      folders.size(),
+      [&](size_t i) {
+        Entry& entry = entries[i];
+        entry.folder = folders[i];
+        entry.problem = std::make_unique<Problem>(evaluator->OpenProblem(folders[i]));
+        const kgrpo_problem_info& info = entry.problem->info();
+        entry.result.problem = Copy(info.name);
+        entry.result.group = GroupOf(info);
+        entry.result.verdict = "no kernel";
+        entry.kernel_file = (kernels / (entry.result.problem + ".cu")).string();
+        if (!fs::exists(entry.kernel_file) || IsRefused(info)) return;
+        entry.source = ReadFile(entry.kernel_file);
+        const std::string yaml = ReadFile((fs::path(folders[i]) / "problem.yaml").string());
+        entry.key = Sha256OfParts({entry.source, yaml, Copy(info.source), evaluator->Describe(),
+                                   options.thorough ? "thorough" : "quick", options.kernelbench ? "kernelbench" : "",
+                                   pytorch_text})
+                        .substr(0, 32);
+        if (const auto found = known.find(entry.key); found != known.end()) {
+          std::tie(entry.result, entry.published) = found->second;
+          entry.known = true;
+        }
+      },
+      options.jobs);
+  const size_t before = entries.size();
+  std::erase_if(entries, [](const Entry& entry) { return IsRefused(entry.problem->info()); });
+  const size_t refused = before - entries.size();
+
+  std::vector<size_t> open;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (!entries[i].source.empty() && !entries[i].known) open.push_back(i);
+  }
+  std::mutex mutex;
+  size_t done = 0;
+  const bool terminal = isatty(STDERR_FILENO) != 0 && !globals.quiet;
+  std::ofstream file(results_file, std::ios::app);
+  if (!file) throw Error(KGRPO_ERROR_UNAVAILABLE, results_file.string() + ": cannot be written");
+  ParallelFor(
+      open.size(),
+      [&](size_t i) {
+        if (CancelRequested()) throw Error(KGRPO_ERROR_CANCELLED, "interrupted; the same command goes on from here");
+        Entry& entry = entries[open[i]];
+        if (as_kernelbench) {
+          SuiteResult& published = entry.published.emplace(entry.result);
+          Problem problem = as_kernelbench->OpenProblem(entry.folder);
+          Judge(*as_kernelbench, problem, entry.source, false, PytorchSeconds(pytorch, problem.info()), published);
+          published.correct = CountsAsCorrect(published.verdict);
+        }
+        Judge(*evaluator, *entry.problem, entry.source, options.thorough, std::nullopt, entry.result);
+        const std::lock_guard<std::mutex> lock(mutex);
+        file << SuiteEntryToJson(entry).dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
+        if (terminal) std::fprintf(stderr, "\r%zu/%zu %-60.60s", ++done, open.size(), entry.result.problem.c_str());
+      },
+      options.jobs);
+  if (terminal && !open.empty()) std::fprintf(stderr, "\r%-80s\r", "");
+  PrintSuite(options, {entries.begin(), entries.end()}, refused, evaluator->Describe(), pytorch.hardware());
+  return kFine;
+}
+
+}  // namespace kgrpo::cli

@@ -1,0 +1,29 @@
+// `kgrpo-host eval --suite DIR --kernels FOLDER`: a kernel for each problem of a folder, judged and counted as papers
+// count. Called by eval_command.cc.
+#ifndef KGRPO_CLI_SUITE_H
+#define KGRPO_CLI_SUITE_H
+
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+
+namespace kgrpo::cli {
+
+struct SuiteOptions {
+  std::string suite;      // a folder of problem folders, or a pattern
+  std::string kernels;    // a folder of NAME.cu, by the problems' names
+  std::string evaluator;  // a plugin
+  std::vector<std::string> settings;
+  uint64_t jobs = 0;  // kernels at once; 0: as many as cores
+  bool thorough = false;
+  bool kernelbench = false;   // a second time by KernelBench's rules
+  std::string pytorch_times;  // a file of KernelBench's: what its speedups are over; "": the references
+  bool json = false, markdown = false;
+};
+
+// Judges every kernel that has no result yet, prints the table, and keeps the results in KERNELS/results.jsonl.
+int EvaluateSuite(const Globals& globals, const SuiteOptions& options);
+
+}  // namespace kgrpo::cli
+#endif

@@ -1,0 +1,45 @@
+// What a suite's results amount to: fast_p with intervals, geometric mean of the speedups. Used by suite.cc.
+#ifndef KGRPO_CLI_SUITE_COUNTS_H
+#define KGRPO_CLI_SUITE_COUNTS_H
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kgrpo::cli {
+
+// One problem of the suite and what came of its kernel.
+struct SuiteResult {
+  std::string problem, group;  // group: what rows of the table are, "KernelBench level 1" or a family
+  std::string verdict;         // "no kernel" where there is none
+  std::string diagnosis;
+  bool compiled = false, correct = false;
+  std::optional<double> speedup;          // over the problem's reference; none where there is no reference
+  double seconds = 0;                     // the kernel's time; 0 unless correct
+  std::optional<double> pytorch_seconds;  // what the speedup is over instead, where it is known
+  bool modelled = false;
+};
+
+// A share of n with its 95% interval by Wilson's score, which holds for small n and for shares of 0 and 1.
+struct Share {
+  double value = 0, low = 0, high = 0;
+};
+Share ShareOf(size_t count, size_t n);
+
+// The p of fast_p: a kernel counts where it is correct and its speedup is more than p.
+constexpr std::array<double, 6> kFastP = {0, 0.5, 0.8, 1, 1.5, 2};
+
+struct SuiteCounts {
+  std::string group;
+  size_t problems = 0, kernels = 0, compiled = 0, correct = 0, timed = 0;
+  std::array<Share, kFastP.size()> fast;
+  double geometric_mean = 0;  // of the speedups of correct kernels; 0 where none has one
+};
+
+// fast_0 counts correct kernels without a baseline too; fast_p beyond it cannot.
+SuiteCounts CountsOf(const std::string& group, const std::vector<SuiteResult>& results);
+
+}  // namespace kgrpo::cli
+#endif

@@ -1,0 +1,198 @@
+#include "cli/suite_report.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <utility>
+
+#include "cli/table.h"
+
+namespace kgrpo::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json ToJson(const SuiteResult& result) {
+  Json json = {{"problem", result.problem},   {"group", result.group},     {"verdict", result.verdict},
+               {"compiled", result.compiled}, {"correct", result.correct}, {"seconds", result.seconds}};
+  if (result.speedup) json["speedup"] = *result.speedup;
+  if (result.pytorch_seconds) json["pytorch_seconds"] = *result.pytorch_seconds;
+  json["modelled"] = result.modelled;
+  json["diagnosis"] = result.diagnosis;
+  return json;
+}
+
+}  // namespace
+
+Json SuiteEntryToJson(const SuiteEntry& entry) {
+  Json json = ToJson(entry.result);
+  if (entry.published) json["as_kernelbench"] = ToJson(*entry.published);
+  json["kernel"] = entry.kernel_file;
+  json["key"] = entry.key;
+  return json;
+}
+
+SuiteResult SuiteResultFromJson(const Json& json) {
+  SuiteResult result;
+  result.problem = json.value("problem", "");
+  result.group = json.value("group", "");
+  result.verdict = json.value("verdict", "");
+  result.compiled = json.value("compiled", false);
+  result.correct = json.value("correct", false);
+  result.seconds = json.value("seconds", 0.0);
+  if (json.contains("speedup")) result.speedup = json["speedup"].get<double>();
+  if (json.contains("pytorch_seconds")) result.pytorch_seconds = json["pytorch_seconds"].get<double>();
+  result.modelled = json.value("modelled", false);
+  result.diagnosis = json.value("diagnosis", "");
+  return result;
+}
+
+namespace {
+
+std::string ShareText(const Share& share) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.3f (%.2f-%.2f)", share.value, share.low, share.high);
+  return text;
+}
+
+std::string Number(double value, const char* format) {
+  char text[32];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+std::vector<std::string> Header() {
+  std::vector<std::string> header = {"GROUP", "PROBLEMS", "KERNELS", "COMPILED", "CORRECT"};
+  for (const double p : kFastP) header.push_back("fast_" + Number(p, "%g"));
+  header.emplace_back("GEOMEAN");
+  return header;
+}
+
+std::vector<std::string> Row(const SuiteCounts& counts) {
+  std::vector<std::string> row = {counts.group, std::to_string(counts.problems), std::to_string(counts.kernels),
+                                  std::to_string(counts.compiled), std::to_string(counts.correct)};
+  for (const Share& share : counts.fast) row.push_back(ShareText(share));
+  row.push_back(counts.timed > 0 ? Number(counts.geometric_mean, "%.3f") : "-");
+  return row;
+}
+
+void PrintMarkdown(const std::vector<std::vector<std::string>>& rows) {
+  for (size_t r = 0; r < rows.size(); ++r) {
+    std::string line = "|";
+    for (const std::string& cell : rows[r]) line += " " + cell + " |";
+    std::printf("%s\n", line.c_str());
+    if (r > 0) continue;
+    line = "|";
+    for (size_t i = 0; i < rows[0].size(); ++i) line += i == 0 ? "---|" : "---:|";
+    std::printf("%s\n", line.c_str());
+  }
+}
+
+Json ToJson(const SuiteCounts& counts) {
+  Json fast = Json::object();
+  for (size_t i = 0; i < kFastP.size(); ++i) {
+    const Share& share = counts.fast[i];
+    fast[Number(kFastP[i], "%g")] = {{"value", share.value}, {"low", share.low}, {"high", share.high}};
+  }
+  return {{"group", counts.group},     {"problems", counts.problems},
+          {"kernels", counts.kernels}, {"compiled", counts.compiled},
+          {"correct", counts.correct}, {"fast_p", fast},
+          {"timed", counts.timed},     {"geometric_mean", counts.geometric_mean}};
+}
+
+std::vector<SuiteCounts> CountsByGroup(const std::vector<SuiteResult>& all) {
+  std::map<std::string, std::vector<SuiteResult>> groups;
+  for (const SuiteResult& result : all) groups[result.group].push_back(result);
+  std::vector<SuiteCounts> counts;
+  counts.reserve(groups.size() + 1);
+  for (const auto& [group, results] : groups) counts.push_back(CountsOf(group, results));
+  if (groups.size() > 1) counts.push_back(CountsOf("all", all));
+  return counts;
+}
+
+void PrintCounts(const SuiteOptions& options, const std::string& title, const std::vector<SuiteCounts>& counts) {
+  if (options.kernelbench)
+    std::printf("%s%s%s\n\n", options.markdown ? "**" : "", title.c_str(), options.markdown ? "**" : ":");
+  std::vector<std::vector<std::string>> rows;
+  rows.reserve(counts.size() + 1);
+  for (const SuiteCounts& one : counts) rows.push_back(Row(one));
+  if (options.markdown) {
+    rows.insert(rows.begin(), Header());
+    PrintMarkdown(rows);
+  } else {
+    PrintTable(Header(), rows);
+  }
+}
+
+// Every kernel that is correct by one of both rules alone.
+void PrintDifferences(const std::vector<SuiteEntry>& entries, bool markdown) {
+  std::vector<std::vector<std::string>> rows;
+  for (const SuiteEntry& entry : entries) {
+    if (!entry.published || entry.published->correct == entry.result.correct) continue;
+    const SuiteResult& told = entry.result.correct ? *entry.published : entry.result;
+    rows.push_back({entry.result.problem, entry.result.verdict, entry.published->verdict, told.diagnosis});
+  }
+  if (rows.empty()) return static_cast<void>(std::printf("\nboth count the same kernels as correct\n"));
+  const std::vector<std::string> header = {"PROBLEM", "WE", "KERNELBENCH", "WHY"};
+  std::printf("\nkernels on whose correctness the two differ: %zu\n\n", rows.size());
+  if (!markdown) return PrintTable(header, rows);
+  rows.insert(rows.begin(), header);
+  PrintMarkdown(rows);
+}
+
+}  // namespace
+
+void PrintSuite(const SuiteOptions& options, const std::vector<SuiteEntry>& entries, size_t refused,
+                const std::string& description, const std::string& hardware) {
+  std::vector<SuiteResult> all, published;
+  for (const SuiteEntry& entry : entries) {
+    all.push_back(entry.result);
+    published.push_back(entry.published.value_or(entry.result));
+  }
+  const std::vector<SuiteCounts> counts = CountsByGroup(all), published_counts = CountsByGroup(published);
+  if (options.json) {
+    Json json = {{"suite", options.suite}, {"kernels", options.kernels}, {"refused_problems", refused}};
+    for (const SuiteCounts& one : counts) json["groups"].push_back(ToJson(one));
+    for (const SuiteCounts& one : published_counts) {
+      if (options.kernelbench) json["groups_as_kernelbench"].push_back(ToJson(one));
+    }
+    if (!hardware.empty()) json["pytorch_hardware"] = hardware;
+    for (const SuiteEntry& entry : entries) json["results"].push_back(SuiteEntryToJson(entry));
+    json["evaluator"] = description;
+    std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+    return;
+  }
+  PrintCounts(options, "as we judge", counts);
+  if (options.kernelbench) {
+    std::printf("\n");
+    PrintCounts(options, "as KernelBench counts", published_counts);
+    PrintDifferences(entries, options.markdown);
+  }
+  if (options.markdown) return;
+  std::map<std::string, size_t> verdicts;
+  bool modelled = false;
+  for (const SuiteResult& result : all) {
+    ++verdicts[result.verdict];
+    modelled = modelled || result.modelled;
+  }
+  std::string line;
+  for (const auto& [verdict, count] : verdicts)
+    line += (line.empty() ? "" : ", ") + std::to_string(count) + " " + verdict;
+  std::printf("\nverdicts: %s\n", line.c_str());
+  if (refused > 0) std::printf("refused problems, not counted: %zu\n", refused);
+  std::printf(
+      "shares are of all problems of a group, with 95%% intervals; speedups are over the problems' references%s\n",
+      modelled ? ", by modelled times" : "");
+  if (options.pytorch_times.empty()) return;
+  const auto over_pytorch = std::count_if(published.begin(), published.end(), [](const SuiteResult& result) {
+    return result.correct && result.pytorch_seconds;
+  });
+  const auto correct =
+      std::count_if(published.begin(), published.end(), [](const auto& result) { return result.correct; });
+  std::printf("as KernelBench counts, %td of %td speedups are over PyTorch's times of %s, measured on %s%s\n",
+              over_pytorch, correct, options.pytorch_times.c_str(),
+              hardware.empty() ? "a device that it does not name" : hardware.c_str(),
+              over_pytorch == correct ? "" : "; the others' problems have small sizes, or no time there");
+}
+
+}  // namespace kgrpo::cli

@@ -1,0 +1,33 @@
+// The table of eval --suite, and its results as JSON. Used by suite.cc.
+#ifndef KGRPO_CLI_SUITE_REPORT_H
+#define KGRPO_CLI_SUITE_REPORT_H
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/suite.h"         // SuiteOptions
+#include "cli/suite_counts.h"  // SuiteResult
+
+namespace kgrpo::cli {
+
+// A problem's kernel and what came of it.
+struct SuiteEntry {
+  std::string kernel_file, key;  // key: what the result depends on
+  SuiteResult result;
+  std::optional<SuiteResult> published;  // by KernelBench's rules
+};
+
+// A line of results.jsonl; what it holds of one result.
+nlohmann::ordered_json SuiteEntryToJson(const SuiteEntry& entry);
+SuiteResult SuiteResultFromJson(const nlohmann::ordered_json& json);
+
+// Prints the table, as the options ask for. `refused`: problems that are not counted; `description`: of the evaluator;
+// `hardware`: what PyTorch's times were measured on, "" without any.
+void PrintSuite(const SuiteOptions& options, const std::vector<SuiteEntry>& entries, size_t refused,
+                const std::string& description, const std::string& hardware);
+
+}  // namespace kgrpo::cli
+#endif

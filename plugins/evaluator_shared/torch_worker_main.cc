@@ -1,0 +1,140 @@
+// kgrpo_torch_worker: runs TorchScript files for a problem with `oracle: torchscript`, so that no evaluator links
+// libtorch. Started by torch_worker.cc; talks in frames over descriptor 3:
+//   {"run", file, dtype, tensors, bytes}    ->  {"ok", tensors, bytes} | {"error", why}
+//   {"tape", file, seed}                    ->  the same
+// `tensors` has a line each, "float32 5 7"; `bytes` holds their elements one after another. "run" calls the file's
+// forward with them, floating ones in `dtype`; "tape" seeds PyTorch's generator and calls a forward without arguments,
+// which returns a list. Results are contiguous, floating ones as they come.
+#include <ATen/Parallel.h>
+#include <torch/csrc/jit/passes/tensorexpr_fuser.h>
+#include <torch/csrc/jit/runtime/graph_executor.h>
+#include <torch/script.h>
+
+#include <cstring>
+#include <exception>
+#include <map>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "evaluator_shared/frames.h"
+
+namespace {
+
+using Parts = std::vector<std::string>;
+
+constexpr int kSocket = 3;
+constexpr size_t kMostBytes = size_t{16} << 30;
+constexpr size_t kKeptModules = 16;
+
+const std::pair<const char*, at::ScalarType> kTypes[] = {
+    {"float32", at::kFloat}, {"float64", at::kDouble}, {"float16", at::kHalf}, {"bfloat16", at::kBFloat16},
+    {"int32", at::kInt},     {"int64", at::kLong},     {"uint8", at::kByte},   {"int8", at::kChar},
+    {"bool", at::kBool},     {"uint32", at::kUInt32}};
+
+at::ScalarType TypeOf(const std::string& name) {
+  for (const auto& [known, type] : kTypes) {
+    if (name == known) return type;
+  }
+  throw std::runtime_error("no dtype \"" + name + "\"");
+}
+
+std::string NameOf(at::ScalarType type) {
+  for (const auto& [name, known] : kTypes) {
+    if (type == known) return name;
+  }
+  throw std::runtime_error(std::string("the result is ") + at::toString(type) + ", which no problem knows");
+}
+
+std::vector<at::Tensor> ReadTensors(const std::string& lines, const std::string& bytes) {
+  std::vector<at::Tensor> tensors;
+  std::istringstream stream(lines);
+  size_t at = 0;
+  for (std::string line; std::getline(stream, line);) {
+    std::istringstream words(line);
+    std::string type;
+    words >> type;
+    std::vector<int64_t> shape;
+    for (int64_t extent; words >> extent;) shape.push_back(extent);
+    at::Tensor tensor = at::empty(shape, TypeOf(type));
+    if (at + tensor.nbytes() > bytes.size()) throw std::runtime_error("a request holds too few bytes");
+    std::memcpy(tensor.data_ptr(), bytes.data() + at, tensor.nbytes());
+    at += tensor.nbytes();
+    tensors.push_back(tensor);
+  }
+  return tensors;
+}
+
+Parts Answer(const std::vector<at::Tensor>& tensors) {
+  std::string lines, bytes;
+  for (const at::Tensor& one : tensors) {
+    const at::Tensor tensor = one.contiguous();
+    lines += NameOf(tensor.scalar_type());
+    for (const int64_t extent : tensor.sizes()) lines += " " + std::to_string(extent);
+    lines += "\n";
+    bytes.append(static_cast<const char*>(tensor.data_ptr()), tensor.nbytes());
+  }
+  return {"ok", lines, std::move(bytes)};
+}
+
+// Loading takes ten times as long as a call at a small size.
+torch::jit::Module& Module(const std::string& file) {
+  static std::map<std::string, torch::jit::Module> modules;
+  const auto found = modules.find(file);
+  if (found != modules.end()) return found->second;
+  if (modules.size() >= kKeptModules) modules.clear();
+  return modules.emplace(file, torch::jit::load(file, at::kCPU)).first->second;
+}
+
+std::vector<at::Tensor> TensorsOf(const torch::jit::IValue& value) {
+  if (value.isTensor()) return {value.toTensor()};
+  if (value.isTensorList()) return value.toTensorVector();
+  std::vector<at::Tensor> tensors;
+  if (value.isTuple()) {
+    for (const torch::jit::IValue& item : value.toTupleRef().elements()) tensors.push_back(item.toTensor());
+    return tensors;
+  }
+  throw std::runtime_error("it returns a " + value.tagKind() + ", not tensors");
+}
+
+Parts Run(const Parts& request) {
+  std::vector<torch::jit::IValue> arguments;
+  const at::ScalarType type = TypeOf(request.at(2));
+  for (const at::Tensor& tensor : ReadTensors(request.at(3), request.at(4)))
+    arguments.emplace_back(tensor.is_floating_point() ? tensor.to(type) : tensor);
+  return Answer(TensorsOf(Module(request.at(1)).forward(std::move(arguments))));
+}
+
+Parts Replay(const Parts& request) {
+  at::manual_seed(std::stoull(request.at(2)));
+  return Answer(TensorsOf(Module(request.at(1)).forward({})));
+}
+
+Parts Serve(const Parts& request) {
+  try {
+    const c10::InferenceMode guard;
+    if (request.at(0) == "run") return Run(request);
+    if (request.at(0) == "tape") return Replay(request);
+    return {"error", "unknown request " + request.at(0)};
+  } catch (const c10::Error& error) {
+    return {"error", error.what_without_backtrace()};
+  } catch (const std::exception& error) {
+    return {"error", error.what()};
+  }
+}
+
+}  // namespace
+
+int main() {
+  // Each file is called a few times: as it is written, without compiling it for the shapes it is called with.
+  torch::jit::setGraphExecutorOptimize(false);
+  torch::jit::setTensorExprFuserEnabled(false);
+  torch::jit::getProfilingMode() = false;
+  at::set_num_threads(1);  // the same bits on every machine
+  Parts request;
+  while (kgrpo::evaluator::ReadFrames(kSocket, &request, -1, kMostBytes)) {
+    if (!kgrpo::evaluator::WriteFrames(kSocket, Serve(request))) break;
+  }
+  return 0;
+}

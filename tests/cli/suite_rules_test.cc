@@ -1,0 +1,110 @@
+// `eval --suite --as-kernelbench`: both counts, the verdicts that differ, speedups over PyTorch's times. Judged by
+// evaluator_sim.
+#include "commands.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+namespace kgrpo {
+namespace {
+
+using nlohmann::json;
+using test::Result;
+using testing::HasSubstr;
+using testing::Not;
+
+class SuiteRulesTest : public CliTest {
+ protected:
+  SuiteRulesTest() {
+    Add("kb_l1_001_affine");
+    Add("kb_l1_002_affine");
+    Write("kernels/kb_l1_001_affine.cu", Kernel("1.00005f"));
+    Write("kernels/kb_l1_002_affine.cu", Kernel("1.0f"));
+    Write("times.json", R"({"level1": {"1_Affine.py": {"mean": 0.5, "hardware": "a device"}}})");
+  }
+
+  void Add(const std::string& name, const std::string& traits = "KernelBench level 1") {
+    const std::string yaml = "name: " + name + R"(
+title: Affine map
+family: elementwise
+split: train
+traits: [)" + traits +
+                             R"(]
+description: out[i] = 2 x[i] + y[i] for n float32 values.
+parameters:
+  - {name: x, role: input, dtype: float32, shape: [n], distribution: normal}
+  - {name: y, role: input, dtype: float32, shape: [n], distribution: normal}
+  - {name: out, role: output, dtype: float32, shape: [n]}
+  - {name: n, role: scalar, dtype: int32, value: n}
+sizes: {visible: [{n: 100}], hidden: [{n: 33}], timing: {n: 65536}}
+needs: {bytes: "12*n", flops: "2*n"}
+)";
+    Write("suite/" + name + "/problem.yaml", yaml);
+    Write("suite/" + name + "/reference.cu", Kernel("1.0f"));
+    Write("suite/" + name + "/oracle.cc",
+          "extern \"C\" void oracle(const double* x, const double* y, double* out, int64_t n) {\n"
+          "  for (int64_t i = 0; i < n; ++i) out[i] = 2 * x[i] + y[i];\n}\n");
+  }
+
+  static std::string Kernel(const std::string& factor) {
+    return "__global__ void k(const float* x, const float* y, float* out, int n) {\n"
+           "  const int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+           "  if (i < n) out[i] = (2.0f * x[i] + y[i]) * " +
+           factor +
+           ";\n}\nextern \"C\" void launch(const float* x, const float* y, float* out, int n) {\n"
+           "  k<<<(n + 255) / 256, 256>>>(x, y, out, n);\n}\n";
+  }
+};
+
+TEST_F(SuiteRulesTest, CountsByBothRulesAndNamesWhatDiffers) {
+  const Result result = Run("eval --suite suite --kernels kernels --pytorch-times times.json --json");
+  ASSERT_EQ(result.code, 0) << result.err;
+  const json found = json::parse(result.out);
+  EXPECT_EQ(found["groups"][0]["correct"], 1);
+  EXPECT_EQ(found["groups_as_kernelbench"][0]["correct"], 2);
+  EXPECT_EQ(found["pytorch_hardware"], "a device");
+  const json& first = found["results"][0];
+  EXPECT_EQ(first["verdict"], "wrong");
+  EXPECT_EQ(first["as_kernelbench"]["verdict"], "correct");
+  const double seconds = first["as_kernelbench"]["seconds"].get<double>();
+  EXPECT_NEAR(first["as_kernelbench"]["speedup"].get<double>(), 0.5e-3 / seconds, 1e-3 * 0.5e-3 / seconds);
+  EXPECT_NEAR(found["results"][1]["as_kernelbench"]["speedup"].get<double>(), 1, 0.01)
+      << "PyTorch's time is not known: over the reference";
+
+  const Result again = Run("eval --suite suite --kernels kernels --pytorch-times times.json --json");
+  EXPECT_EQ(again.out, result.out);
+  const Result table = Run("eval --suite suite --kernels kernels --pytorch-times times.json --markdown");
+  EXPECT_THAT(table.out, HasSubstr("**as KernelBench counts**"));
+  EXPECT_THAT(table.out, HasSubstr("| kb_l1_001_affine | wrong | correct | At n=100: "));
+  EXPECT_THAT(Run("eval --suite suite --kernels kernels").out, Not(HasSubstr("KernelBench counts")));
+}
+
+// PyTorch's times are of the original sizes.
+TEST_F(SuiteRulesTest, ComparesNoSmallSizesWithPytorch) {
+  const std::string command = "eval --suite suite --kernels kernels --pytorch-times times.json";
+  EXPECT_THAT(Run(command).out,
+              HasSubstr("1 of 2 speedups are over PyTorch's times of times.json, measured on a device"));
+  Add("kb_l1_001_affine", "KernelBench level 1, small sizes");
+  const Result result = Run(command);
+  EXPECT_THAT(result.out, HasSubstr("0 of 2 speedups are over PyTorch's times")) << "a changed problem is judged again";
+}
+
+TEST_F(SuiteRulesTest, RefusesFilesWithoutTimes) {
+  Write("none.json", R"({"level1": {"1_Affine.py": {"mean": "fast"}}})");
+  Write("text.json", "no JSON");
+  const std::string suite = "eval --suite suite --kernels kernels --pytorch-times ";
+  for (const char* file : {"none.json", "text.json"}) {
+    const Result result = Run(suite + file);
+    EXPECT_EQ(result.code, 3);
+    EXPECT_THAT(result.err, HasSubstr(std::string(file) + ": holds no times; expected"));
+  }
+  EXPECT_THAT(Run(suite + "missing.json").err, HasSubstr("there is no such file"));
+  EXPECT_EQ(Run("eval --kernel kernels/kb_l1_001_affine.cu --problem suite/kb_l1_001_affine --as-kernelbench").code, 2);
+}
+
+}  // namespace
+}  // namespace kgrpo
