@@ -30,7 +30,7 @@ using Json = nlohmann::ordered_json;
 // A problem of the suite with its kernel.
 struct Entry {
   std::string folder, kernel_file, source, key;  // key: what the result depends on
-  std::optional<Problem> problem;
+  std::unique_ptr<Problem> problem;
   SuiteResult result;
   bool known = false;  // from an earlier call
 };
@@ -222,7 +222,7 @@ int EvaluateSuite(const Globals& globals, const SuiteOptions& options) {
       [&](size_t i) {
         Entry& entry = entries[i];
         entry.folder = folders[i];
-        entry.problem.emplace(evaluator->OpenProblem(folders[i]));
+        entry.problem = std::make_unique<Problem>(evaluator->OpenProblem(folders[i]));
         const kgrpo_problem_info& info = entry.problem->info();
         entry.result.problem = Copy(info.name);
         entry.result.group = GroupOf(info);
