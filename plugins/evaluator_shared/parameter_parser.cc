@@ -186,6 +186,8 @@ void ParameterParser::ParseAlso(Reading& reading) {
       continue;
     }
     distribution.kind = static_cast<Kind>(kind);
+    if (distribution.kind == Kind::kTorchScript)
+      Add(item, item_path, "torchscript can only be a parameter's first distribution");
     CheckDistribution(reading, item, item_path, given, distribution);
     reading.parameter.also.push_back(distribution);
   }

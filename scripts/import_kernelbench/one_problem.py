@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import time
+import urllib.error
 
 import torch
 
@@ -162,6 +163,8 @@ class Importer:
             except RuntimeError as error:
                 if attempt == torch.float32:
                     raise Refused(f"no oracle: {first_line(error)}") from None
+            except MemoryError:
+                raise Refused("it needs more memory than the import may take (--memory)") from None
 
     def _write_oracle(self, i, dtype, file):
         traced = Traced(self.source, self.sizes[i])
@@ -434,6 +437,11 @@ def _factor(dimension):
 
 
 def first_line(error):
+    """What an error of the problem's own code says, in a line."""
+    if "can't allocate memory" in str(error):
+        return "it needs more memory than the import may take (--memory)"
+    if isinstance(error, (ConnectionError, urllib.error.URLError)):
+        return f"it downloads something: {error}"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[-1] if lines and lines[0].startswith('The following') else lines[0] if lines else ''}"[:300]
 

@@ -366,8 +366,10 @@ class Reference:
         text = re.sub(r"\bI\b", index, text)
         used = sorted(s for s in self.all_symbols.values if re.search(rf"\b{re.escape(s)}\b", text))
         # The same operator on other tensors is the same kernel: pointers are named by their places.
-        places = {buffer.name: f"{'out' if id(buffer) in written else 'in'}{i if len(buffers) > 2 else ''}"
-                  for i, buffer in enumerate(buffers)}
+        places = {}
+        for kind, chosen in (("in", [b for b in buffers if id(b) not in written]),
+                             ("out", [b for b in buffers if id(b) in written])):
+            places.update((b.name, kind if len(chosen) == 1 else f"{kind}{i}") for i, b in enumerate(chosen))
         text = re.sub(r"\b(" + "|".join(map(re.escape, places)) + r")\[", lambda m: places[m[1]] + "[", text)
         parameters = [f"{'' if id(b) in written else 'const '}{b.type}* {places[b.name]}" for b in buffers]
         parameters += [f"{index} {symbol}" for symbol in used]

@@ -110,7 +110,7 @@ TEST_F(ProblemTest, EverySignatureType) {
             "extern \"C\" void launch(const float* float32_in, const double* float64_in, const __half* float16_in, "
             "const __nv_bfloat16* bfloat16_in, const int* int32_in, const long long* int64_in, const unsigned char* "
             "uint8_in, "
-            "const unsigned int* uint32_in, float* out, int n)");
+            "const unsigned int* uint32_in, const signed char* int8_in, const bool* bool_in, float* out, int n)");
 }
 
 struct Mistake {
@@ -142,7 +142,7 @@ TEST_F(ProblemTest, ExactMessages) {
       {"distribution: normal", "distribution: normall",
        "problem.yaml:8:70: parameters[0].distribution: \"normall\" is not one of normal, uniform, integers, "
        "large_offset, sparse, "
-       "permutation, offsets, constant, denormals, extremes; did you mean \"normal\"?"},
+       "permutation, offsets, constant, denormals, extremes, torchscript; did you mean \"normal\"?"},
       {"distribution: normal", "distribution: uniform, low: 0",
        "problem.yaml:8:5: parameters[0].high: is missing: the distribution uniform needs it"},
       {"distribution: normal", "distribution: normal, low: 0",
@@ -157,7 +157,7 @@ TEST_F(ProblemTest, ExactMessages) {
        "problem.yaml:8:84: parameters[0].also: expected a list of at least one distribution"},
       {"distribution: normal", "distribution: normal, also: [sparse, denormal]",
        "problem.yaml:8:93: parameters[0].also[1]: \"denormal\" is not one of normal, uniform, integers, large_offset, "
-       "sparse, permutation, offsets, constant, denormals, extremes; did you mean \"denormals\"?"},
+       "sparse, permutation, offsets, constant, denormals, extremes, torchscript; did you mean \"denormals\"?"},
       {"distribution: normal", "distribution: normal, also: [{distribution: uniform, low: m, high: 1}]",
        "problem.yaml:8:114: parameters[0].also[0].low: unknown symbol \"m\": the sizes do not bind it; did you mean "
        "\"n\"?"},
@@ -201,9 +201,10 @@ TEST_F(ProblemTest, ExactMessages) {
        "problem.yaml:13:12: sizes.hidden[0]: binds \"m\", which sizes.timing does not"},
       {"hidden: [{n: 5}]", "hidden: [{n: 0}]",
        "problem.yaml:13:16: sizes.hidden[0].n: expected a whole number of at least 1"},
-      {"timing: {n: 100}", "timing: {n: 1000000000}",
-       "problem.yaml:8:5: parameters[0]: the tensor is larger than 2 GiB at one of the sizes\n"
-       "problem.yaml:9:5: parameters[1]: the tensor is larger than 2 GiB at one of the sizes"},
+      {"shape: [n], distribution: normal", "shape: [n, n, n, n, n, n], distribution: normal",
+       "problem.yaml:8:5: parameters[0]: the tensor is larger than 64 GiB at the timing size"},
+      {"shape: [n], distribution: normal", "shape: [n, 1000000000], distribution: normal",
+       "problem.yaml:8:5: parameters[0]: the tensor is larger than 2 GiB at one of the sizes"},
       {"needs: {bytes: \"8*n\", flops: 0}", "needs: {bytes: \"8*n\"}", "problem.yaml:15:8: needs.flops: is missing"},
       {"traits: [streaming]", "traits: streaming", "problem.yaml:5:9: traits: expected a list"},
       {"needs:", "tolerance: {relative: -1}\nneeds:", "problem.yaml:15:23: tolerance.relative: must not be negative"},

@@ -1,0 +1,91 @@
+"""Imports the problems of this folder and looks at what comes of each. Ends with 77 (skipped) where PyTorch is missing.
+
+usage: import_test.py BUILD_FOLDER
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+REASONS = {
+    "kb_l1_011_syntax_error": "not Python: ",
+    "kb_l1_012_no_model": "defines no Model",
+    "kb_l1_013_forward_raises": "ValueError: no such axis",
+    "kb_l1_014_downloads": "it downloads something: ",
+    "kb_l1_015_two_outputs": "forward returns a tuple, not one tensor",
+    "kb_l1_016_random": "forward draws random numbers (bernoulli_)",
+    "kb_l1_017_constant": "degenerate: the output is the same for all inputs and weights",
+    "kb_l1_018_too_much_memory": "it needs more memory than the import may take (--memory)",
+    "kb_l1_019_ends_its_process": "its process ended without a word",
+    "kb_l1_020_keeps_state": "forward keeps state: ",
+}
+
+
+def run(*words):
+    return subprocess.run(words, capture_output=True, text=True)
+
+
+def main():
+    host = os.path.join(sys.argv[1], "bin", "kgrpo-host")
+    try:
+        import einops, numpy, torch  # noqa: F401, E401
+    except ImportError as error:
+        print(f"skipped: {sys.executable} has no PyTorch to import with ({error})")
+        sys.exit(77)
+    failures = []
+
+    def expect(condition, what):
+        if not condition:
+            failures.append(what)
+
+    with tempfile.TemporaryDirectory() as out:
+        words = (host, "problems", "import", "kernelbench", os.path.join(HERE, "problems"), "--out", out, "--sizes", "small",
+                 "--python", sys.executable, "--json")
+        done = run(*words)
+        expect(done.returncode == 0, f"the import ended with {done.returncode}: {done.stderr}")
+        rows = {row["name"]: row for row in json.loads(done.stdout)}
+        for name, reason in REASONS.items():
+            expect(rows[name]["status"] == "refused", f"{name} was imported")
+            expect(rows[name].get("reason", "").startswith(reason), f"{name}: {rows[name].get('reason')}")
+        imported = sorted(name for name, row in rows.items() if row["status"] == "imported")
+        expect(imported == ["kb_l1_001_scaled_rows", "kb_l1_002_symmetric_product", "kb_l1_003_conv_norm_pool",
+                            "kb_l1_004_chain"], f"imported: {imported}")
+        expect(all(rows[name]["reference"] == "generated" for name in imported), "a reference is missing")
+        expect(all(rows[name]["taped"] for name in imported), "weights are not replayed bit for bit")
+        # Imported again, nothing is done anew.
+        stamp = os.stat(os.path.join(out, "kb_l1_004_chain", "problem.yaml")).st_mtime_ns
+        expect(run(*words).returncode == 0, "a second import failed")
+        expect(os.stat(os.path.join(out, "kb_l1_004_chain", "problem.yaml")).st_mtime_ns == stamp, "imported again")
+        check = run(host, "problems", "check", os.path.join(out, "kb_*"))
+        expect(check.returncode == 0, f"problems check: {check.stdout}{check.stderr}")
+        expect("forward draws random numbers" in check.stdout, "a refusal is not shown")
+        # As a suite: references, one of them replaced by zeros.
+        kernels = os.path.join(out, "kernels")
+        os.makedirs(kernels)
+        for name in imported:
+            with open(os.path.join(out, name, "reference.cu"), encoding="utf-8") as file:
+                source = file.read()
+            if name == "kb_l1_004_chain":
+                source = source.replace("output[i] = ", "output[i] = 0.0f * ")
+            with open(os.path.join(kernels, name + ".cu"), "w", encoding="utf-8") as file:
+                file.write(source)
+        suite = run(host, "eval", "--suite", out, "--kernels", kernels, "--json")
+        expect(suite.returncode == 0, f"eval --suite: {suite.stderr}")
+        result = json.loads(suite.stdout)
+        verdicts = {row["problem"]: row["verdict"] for row in result["results"]}
+        expect(verdicts == {**{name: "correct" for name in imported}, "kb_l1_004_chain": "wrong"}, f"{verdicts}")
+        expect(result["refused_problems"] == len(REASONS), "refused problems are counted")
+        expect(result["groups"][0]["correct"] == 3, f"{result['groups'][0]}")
+        expect(run(host, "eval", "--suite", out, "--kernels", kernels, "--json").stdout == suite.stdout,
+               "a second call differs")
+    for failure in failures:
+        print(f"FAILED: {failure}")
+    print(f"{'failed' if failures else 'passed'}")
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()

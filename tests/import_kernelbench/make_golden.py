@@ -1,0 +1,41 @@
+"""Makes golden/: two problems of problems/ as the import writes them, and the bits that PyTorch itself draws for them.
+
+usage: python make_golden.py    (a Python with torch 2.11.0, numpy and einops)
+"""
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+import torch
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SCRIPT = os.path.join(HERE, "../../scripts/import_kernelbench/import_kernelbench.py")
+KEPT = ("kb_l1_001_scaled_rows", "kb_l1_002_symmetric_product", "kb_l1_016_random")
+
+
+def bits(tensor):
+    return " ".join(struct.pack(">f", value).hex() for value in tensor.flatten()[:8].tolist())
+
+
+def main():
+    golden = os.path.join(HERE, "golden")
+    shutil.rmtree(golden, ignore_errors=True)
+    os.makedirs(golden)
+    with tempfile.TemporaryDirectory() as out:
+        subprocess.run([sys.executable, SCRIPT, os.path.join(HERE, "problems"), "--out", out, "--sizes", "small"], check=True)
+        for name in KEPT:
+            shutil.copytree(os.path.join(out, name), os.path.join(golden, name))
+    # By eager PyTorch, without the tapes.
+    torch.manual_seed(42)
+    weights = torch.randn(512)
+    torch.manual_seed(7)
+    a = torch.rand(512, 512)
+    with open(os.path.join(golden, "bits.txt"), "w", encoding="utf-8") as file:
+        file.write(f"weights {bits(weights)}\nsymmetric {bits((a + a.T) / 2)}\n")
+
+
+if __name__ == "__main__":
+    main()
