@@ -30,8 +30,8 @@ struct ImportOptions {
 std::string ProgramOf(const std::string& format) {
   std::error_code code;
   const fs::path host = fs::read_symlink("/proc/self/exe", code);
-  const fs::path program = (host.parent_path() / "../lib/kgrpo" / ("import_" + format) / ("import_" + format + ".py"))
-                               .lexically_normal();
+  const fs::path program =
+      (host.parent_path() / "../lib/kgrpo" / ("import_" + format) / ("import_" + format + ".py")).lexically_normal();
   if (!fs::exists(program, code))
     throw Error(KGRPO_ERROR_UNAVAILABLE, program.string() + ": is missing; build the target import_kernelbench");
   return program.string();
@@ -71,8 +71,8 @@ void AddImportCommand(CLI::App* problems, Action* action) {
       ->required()
       ->check(CLI::IsMember({"kernelbench"}));
   command->add_option("PATH", options->path, "A clone of the data set, or a folder of its parquet files")->required();
-  options->values = {{"--out", ""},  {"--level", ""},  {"--only", ""},    {"--precision", ""},
-                     {"--sizes", ""}, {"--jobs", ""}, {"--memory", ""}, {"--seconds", ""}};
+  options->values = {{"--out", ""},   {"--level", ""}, {"--only", ""},   {"--precision", ""},
+                     {"--sizes", ""}, {"--jobs", ""},  {"--memory", ""}, {"--seconds", ""}};
   const char* descriptions[] = {"The folder that receives a folder a problem",
                                 "Levels, such as 1,2,3 (default: all three)",
                                 "Only problems of these numbers, such as 1,7",

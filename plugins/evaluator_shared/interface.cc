@@ -12,9 +12,10 @@ ProblemDescription::ProblemDescription(const Problem& problem)
     : task_(problem.TaskText()), signature_(problem.Signature()) {
   for (const std::string& trait : problem.traits) traits_.push_back(Str(trait));
   for (const std::string& flag : problem.flags) flags_.push_back(Str(flag));
-  info_ = {sizeof info_,       Str(problem.name), Str(problem.title), Str(problem.family),
-           Str(problem.split), Str(task_),        Str(signature_),    Str(problem.reference_source),
-           traits_.data(),     traits_.size(),      Str(problem.refused), flags_.data(), flags_.size()};
+  info_ = {sizeof info_,       Str(problem.name), Str(problem.title),   Str(problem.family),
+           Str(problem.split), Str(task_),        Str(signature_),      Str(problem.reference_source),
+           traits_.data(),     traits_.size(),    Str(problem.refused), flags_.data(),
+           flags_.size()};
 }
 
 bool ShowsHidden(const kgrpo_evaluate_request& request) {

@@ -10,9 +10,9 @@ namespace {
 using Kind = Distribution::Kind;
 
 // By Distribution::Kind.
-const std::vector<std::string> kDistributionNames = {"normal",      "uniform", "integers", "large_offset", "sparse",
-                                                     "permutation", "offsets", "constant", "denormals",    "extremes",
-                                                     "torchscript"};
+const std::vector<std::string> kDistributionNames = {"normal",    "uniform",     "integers",   "large_offset",
+                                                     "sparse",    "permutation", "offsets",    "constant",
+                                                     "denormals", "extremes",    "torchscript"};
 
 // Which distributions each setting belongs to.
 const std::map<std::string, std::set<Kind>> kSettings = {{"low", {Kind::kUniform, Kind::kIntegers}},

@@ -81,13 +81,13 @@ std::vector<TorchTensor> TorchWorker::Ask(const std::vector<std::string>& reques
   std::vector<std::string> answer;
   if (!WriteFrames(socket_.get(), request) || !ReadFrames(socket_.get(), &answer, kSeconds, kMostBytes)) {
     process_.reset();
-    throw Error(KGRPO_ERROR_UNAVAILABLE, request.at(1) + ": kgrpo_torch_worker gave no answer: it ran out of memory, or "
-                                                         "took longer than " +
+    throw Error(KGRPO_ERROR_UNAVAILABLE, request.at(1) +
+                                             ": kgrpo_torch_worker gave no answer: it ran out of memory, or "
+                                             "took longer than " +
                                              std::to_string(static_cast<int>(kSeconds)) + " s");
   }
   if (answer.size() == 3 && answer[0] == "ok") return Parse(answer[1], answer[2]);
-  throw Error(KGRPO_ERROR_INVALID,
-              request.at(1) + ": PyTorch says: " + (answer.size() > 1 ? answer[1] : "nothing"));
+  throw Error(KGRPO_ERROR_INVALID, request.at(1) + ": PyTorch says: " + (answer.size() > 1 ? answer[1] : "nothing"));
 }
 
 std::vector<TorchTensor> TorchWorker::Run(const std::string& file, const std::string& dtype,

@@ -26,8 +26,8 @@ class TorchWorker {
   // The one of this process.
   static TorchWorker& Shared();
 
-  // forward(tensors) of a TorchScript file, floating tensors converted to `dtype`. Throws Error(KGRPO_ERROR_INVALID) with
-  // PyTorch's words where that fails, Error(KGRPO_ERROR_UNAVAILABLE) where the worker cannot be started.
+  // forward(tensors) of a TorchScript file, floating tensors converted to `dtype`. Throws Error(KGRPO_ERROR_INVALID)
+  // with PyTorch's words where that fails, Error(KGRPO_ERROR_UNAVAILABLE) where the worker cannot be started.
   std::vector<TorchTensor> Run(const std::string& file, const std::string& dtype,
                                const std::vector<TorchTensor>& tensors);
 

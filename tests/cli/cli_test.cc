@@ -173,7 +173,7 @@ TEST_F(CliTest, PluginsListDescribeValidate) {
 TEST_F(CliTest, ProblemsListAndCheck) {
   const Result list = Run("problems list --evaluator fakes");
   EXPECT_EQ(list.code, 0) << list.err;
-  EXPECT_EQ(list.out, "PROBLEM  FAMILY  SPLIT  TRAITS\none      fake    train\ntwo      fake    train\n");
+  EXPECT_EQ(list.out, "PROBLEM  FAMILY  SPLIT  TRAITS, ! FLAGS\none      fake    train\ntwo      fake    train\n");
   EXPECT_EQ(json::parse(Run("problems check --evaluator fakes --json 'problems/*'").out)[1]["baseline"]["seconds"],
             0.0005);
   Write("problems/bad/reference.cu", "#error\n");

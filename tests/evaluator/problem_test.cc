@@ -130,7 +130,7 @@ TEST_F(ProblemTest, ExactMessages) {
       {"dtype: float32, shape: [n], distribution", "dtype: flaot32, shape: [n], distribution",
        "problem.yaml:8:35: parameters[0].dtype: \"flaot32\" is not one of float32, float64, float16, bfloat16, int32, "
        "int64, uint8, "
-       "uint32; did you mean \"float32\"?"},
+       "uint32, int8, bool; did you mean \"float32\"?"},
       {"shape: [n], distribution", "shape: [k], distribution",
        "problem.yaml:8:52: parameters[0].shape[0]: unknown symbol \"k\": the sizes do not bind it; did you mean "
        "\"n\"?"},

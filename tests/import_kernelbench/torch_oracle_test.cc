@@ -1,4 +1,5 @@
-// Problems whose oracle and inputs are TorchScript, as the import of KernelBench wrote them (golden/, by make_golden.py).
+// Problems whose oracle and inputs are TorchScript, as the import of KernelBench wrote them (golden/, by
+// make_golden.py).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/error.h>
@@ -120,8 +121,8 @@ std::string ErrorOf(const std::string& folder) {
 }
 
 TEST(TorchOracle, SaysWhichFileIsMissing) {
-  const fs::path folder = fs::path(testing::TempDir()) / ("torch_missing_" + std::to_string(getpid())) /
-                          "kb_l1_002_symmetric_product";
+  const fs::path folder =
+      fs::path(testing::TempDir()) / ("torch_missing_" + std::to_string(getpid())) / "kb_l1_002_symmetric_product";
   fs::remove_all(folder);
   fs::create_directories(folder.parent_path());
   fs::copy(kSymmetric, folder, fs::copy_options::recursive);

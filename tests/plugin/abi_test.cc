@@ -112,7 +112,11 @@ struct Appended {
 #define KGRPO_APPENDED(type, member, released_offset) \
   { #type, #member, offsetof(type, member), sizeof(type::member), released_offset }
 
-const std::vector<Appended> kAppended = {};
+const std::vector<Appended> kAppended = {
+    KGRPO_APPENDED(kgrpo_problem_info, refused, 136),
+    KGRPO_APPENDED(kgrpo_problem_info, flags, 152),
+    KGRPO_APPENDED(kgrpo_problem_info, flag_count, 160),
+};
 
 TEST(Abi, AppendedMembersKeepTheirPlace) {
   for (const Appended& member : kAppended)
