@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "policy_qwen/gpu_generation/launchers.h"
+#include "policy_qwen/gpu_generation/overlap.cuh"
 #include "policy_qwen/gpu_training/vectors.cuh"
 
 namespace kgrpo::policy {
@@ -17,11 +18,13 @@ constexpr int kWarps = 4;
 // position with an online softmax (Milakov and Gimelshein, 2018) of its own; the streams are joined in order.
 template <typename T, int D, int G>
 __global__ void __launch_bounds__(32 * kWarps)
-    AttentionKernel(const T* __restrict__ query, LayerCache cache, const Place* __restrict__ places, HeadShape shape,
-                    float scale, float* __restrict__ sums, float* __restrict__ bounds) {
+    AttentionKernel(const T* query, LayerCache cache, const Place* places, HeadShape shape, float scale,
+                    float* __restrict__ sums, float* __restrict__ bounds) {
   constexpr int N = kWide<T>, kLanes = D / N, kKeys = 32 / kLanes, kStreams = kWarps * kKeys;
   __shared__ float joined[kStreams][G][D];
   __shared__ float greatest[kStreams][G], totals[kStreams][G];
+  LetNextBegin();
+  WaitForPrevious();
   const int64_t row = blockIdx.x;
   const int kv_head = blockIdx.y, split = blockIdx.z, splits = gridDim.z;
   const Place place = places[row];
@@ -127,12 +130,14 @@ __device__ inline uint4 Load16(const __nv_bfloat16* from) {
 // its first is free as long as both operands agree, and so is which column of the result holds which element.
 template <int D>
 __global__ void __launch_bounds__(32 * kWarps)
-    TensorAttentionKernel(const __nv_bfloat16* __restrict__ query, LayerCache cache, const Place* __restrict__ places,
-                          HeadShape shape, float scale, float* __restrict__ sums, float* __restrict__ bounds) {
+    TensorAttentionKernel(const __nv_bfloat16* query, LayerCache cache, const Place* places, HeadShape shape,
+                          float scale, float* __restrict__ sums, float* __restrict__ bounds) {
   constexpr int kHeads = 8, kKeys = 32, kSteps = D / 32, kWide = D / 64;
   static_assert(kWarps * kKeys == kAttentionSplit);
   __shared__ __align__(16) float joined[kWarps][kHeads][D + 4];
   __shared__ float greatest[kWarps][kHeads], totals[kWarps][kHeads];
+  LetNextBegin();
+  WaitForPrevious();
   const int64_t row = blockIdx.x;
   const int kv_head = blockIdx.y, split = blockIdx.z, splits = gridDim.z;
   const Place place = places[row];
@@ -263,9 +268,10 @@ __global__ void __launch_bounds__(32 * kWarps)
 }
 
 template <typename T, int D>
-__global__ void __launch_bounds__(D)
-    JoinSplitsKernel(const float* __restrict__ sums, const float* __restrict__ bounds, const Place* __restrict__ places,
-                     int heads, int splits, T* __restrict__ y) {
+__global__ void __launch_bounds__(D) JoinSplitsKernel(const float* sums, const float* bounds, const Place* places,
+                                                      int heads, int splits, T* __restrict__ y) {
+  LetNextBegin();
+  WaitForPrevious();
   const int64_t row = blockIdx.x, at = row * heads + blockIdx.y;
   const int position = places[row].position, d = threadIdx.x;
   const int used = position < 0 ? 0 : position / kAttentionSplit + 1;
@@ -287,7 +293,8 @@ void Launch(const void* query, LayerCache cache, const Place* places, int64_t ro
   constexpr float kLog2E = 1.4426950408889634F;
   const float scale = kLog2E / sqrtf(static_cast<float>(D));
   const auto launch = [&](auto kernel) {
-    kernel<<<grid, 32 * kWarps, 0, stream>>>(static_cast<const T*>(query), cache, places, shape, scale, sums, bounds);
+    LaunchOverlapping(kernel, grid, 32 * kWarps, stream, static_cast<const T*>(query), cache, places, shape, scale,
+                      sums, bounds);
   };
   const int each = shape.heads / shape.kv_heads;
   if constexpr (std::is_same_v<T, __nv_bfloat16>) {
@@ -301,8 +308,9 @@ void Launch(const void* query, LayerCache cache, const Place* places, int64_t ro
   } else {
     launch(AttentionKernel<T, D, 8>);
   }
-  JoinSplitsKernel<T, D><<<dim3(static_cast<unsigned>(row_count), static_cast<unsigned>(shape.heads)), D, 0, stream>>>(
-      sums, bounds, places, shape.heads, static_cast<int>(position_splits), static_cast<T*>(y));
+  LaunchOverlapping(JoinSplitsKernel<T, D>, dim3(static_cast<unsigned>(row_count), static_cast<unsigned>(shape.heads)),
+                    D, stream, sums, bounds, places, shape.heads, static_cast<int>(position_splits),
+                    static_cast<T*>(y));
 }
 
 }  // namespace

@@ -7,6 +7,9 @@
 // depends on the model's shape and the row's position, never on how many rows there are, and the tiles that are chosen
 // by the number of rows add in the same order. A row of slot -1, or of a slot that has ended, is computed in vain.
 //
+// A kernel may begin before the one before it on the stream has ended (overlap.cuh): weights are read while what writes
+// them is over, so whoever changes weights waits for the device before the next step.
+//
 // Arrays are row-major and compact. Every function queues its work on `stream` (a cudaStream_t) and returns; none waits
 // or allocates. Sizes are positive.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_KERNELS_H_

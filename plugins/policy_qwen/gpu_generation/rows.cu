@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "policy_qwen/gpu_generation/launchers.h"
+#include "policy_qwen/gpu_generation/overlap.cuh"
 #include "policy_qwen/gpu_training/vectors.cuh"
 
 namespace kgrpo::policy {
@@ -16,6 +17,7 @@ template <typename T>
 __global__ void __launch_bounds__(kThreads)
     EmbedKernel(const StepRow* __restrict__ rows, const Slot* __restrict__ slots, const T* __restrict__ embedding,
                 int64_t hidden, T* __restrict__ x, Place* __restrict__ places) {
+  LetNextBegin();
   const int64_t row = blockIdx.x;
   const StepRow step = rows[row];
   Place place{step.slot, step.position};
@@ -36,10 +38,12 @@ __global__ void __launch_bounds__(kThreads)
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    AddNormKernel(const float* __restrict__ partial, int64_t splits, const T* __restrict__ bias, T* x,
-                  const T* __restrict__ weight, float epsilon, int64_t row_count, int64_t hidden,
-                  const int32_t* __restrict__ gather, T* __restrict__ y) {
+    AddNormKernel(const float* partial, int64_t splits, const T* __restrict__ bias, T* x, const T* __restrict__ weight,
+                  float epsilon, int64_t row_count, int64_t hidden, const int32_t* __restrict__ gather,
+                  T* __restrict__ y) {
   __shared__ float sums[kThreads / 32];
+  LetNextBegin();
+  WaitForPrevious();
   const int64_t row = gather == nullptr ? blockIdx.x : gather[blockIdx.x];
   // Four neighbours a thread: models are 1024 wide or little more, and what one trip waits for is all there is to wait
   // for.
@@ -86,11 +90,13 @@ __global__ void __launch_bounds__(kThreads)
 // A warp takes a head of a row. A lane holds the pairs (i, i + D / 2) for i = lane, lane + 32.
 template <typename T, int D>
 __global__ void __launch_bounds__(128)
-    FinishQueryKeyValueKernel(const float* __restrict__ partial, int64_t splits, const T* __restrict__ bias,
+    FinishQueryKeyValueKernel(const float* partial, int64_t splits, const T* __restrict__ bias,
                               const T* __restrict__ query_norm, const T* __restrict__ key_norm, float epsilon,
-                              const T* __restrict__ cos, const T* __restrict__ sin, const Place* __restrict__ places,
+                              const T* __restrict__ cos, const T* __restrict__ sin, const Place* places,
                               int64_t row_count, HeadShape shape, LayerCache cache, T* __restrict__ query) {
   constexpr int kHalf = D / 2, kPairs = kHalf / 32;
+  LetNextBegin();
+  WaitForPrevious();
   const int64_t heads = shape.heads + 2 * shape.kv_heads;
   const int64_t index = static_cast<int64_t>(blockIdx.x) * 4 + threadIdx.x / 32;
   if (index >= row_count * heads) return;
@@ -178,9 +184,9 @@ void AddNorm(Element type, const float* partial, int64_t splits, const void* bia
              void* stream) {
   ForElement(type, [&](auto element) {
     using T = decltype(element);
-    AddNormKernel<T><<<static_cast<unsigned>(out_rows), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
-        partial, splits, static_cast<const T*>(bias), static_cast<T*>(x), static_cast<const T*>(weight), epsilon,
-        row_count, hidden, gather, static_cast<T*>(y));
+    LaunchOverlapping(AddNormKernel<T>, static_cast<unsigned>(out_rows), kThreads, static_cast<cudaStream_t>(stream),
+                      partial, splits, static_cast<const T*>(bias), static_cast<T*>(x), static_cast<const T*>(weight),
+                      epsilon, row_count, hidden, gather, static_cast<T*>(y));
   });
 }
 
@@ -190,10 +196,11 @@ void FinishQueryKeyValue(Element type, const float* partial, int64_t splits, con
   ForElement(type, [&](auto element) {
     using T = decltype(element);
     const auto launch = [&](auto kernel) {
-      kernel<<<Blocks(row_count * (shape.heads + 2 * shape.kv_heads), 4), 128, 0, static_cast<cudaStream_t>(stream)>>>(
-          partial, splits, static_cast<const T*>(bias), static_cast<const T*>(query_norm),
-          static_cast<const T*>(key_norm), epsilon, static_cast<const T*>(cos), static_cast<const T*>(sin), places,
-          row_count, shape, cache, static_cast<T*>(query));
+      LaunchOverlapping(kernel, Blocks(row_count * (shape.heads + 2 * shape.kv_heads), 4), 128,
+                        static_cast<cudaStream_t>(stream), partial, splits, static_cast<const T*>(bias),
+                        static_cast<const T*>(query_norm), static_cast<const T*>(key_norm), epsilon,
+                        static_cast<const T*>(cos), static_cast<const T*>(sin), places, row_count, shape, cache,
+                        static_cast<T*>(query));
     };
     if (shape.size == 64) {
       launch(FinishQueryKeyValueKernel<T, 64>);

@@ -7,6 +7,7 @@
 #include <cuda_runtime.h>
 
 #include "policy_qwen/gpu_generation/launchers.h"
+#include "policy_qwen/gpu_generation/overlap.cuh"
 #include "policy_qwen/gpu_training/vectors.cuh"
 #include "policy_qwen/model/random.h"
 
@@ -245,10 +246,12 @@ __device__ inline void MoveOn(Slot& slot, int id, float logprob, const Place& pl
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    SampleKernel(const T* __restrict__ logits, int vocabulary, const int32_t* __restrict__ rows,
-                 const Place* __restrict__ places, Slot* slots, const int32_t* __restrict__ end_ids, int end_id_count,
-                 int32_t* __restrict__ ids, float* __restrict__ logprobs, int64_t max_new_tokens) {
+    SampleKernel(const T* logits, int vocabulary, const int32_t* __restrict__ rows, const Place* places, Slot* slots,
+                 const int32_t* __restrict__ end_ids, int end_id_count, int32_t* __restrict__ ids,
+                 float* __restrict__ logprobs, int64_t max_new_tokens) {
   __shared__ Shared shared;
+  LetNextBegin();
+  WaitForPrevious();
   const int64_t i = blockIdx.x;
   const Place place = places[rows == nullptr ? i : rows[i]];
   if (place.position < 0) return;
@@ -306,8 +309,9 @@ void Sample(Element type, const void* logits, int64_t sampled_rows, int64_t voca
             const Place* places, Slot* slots, const int32_t* end_ids, int32_t end_id_count, int32_t* ids,
             float* logprobs, int64_t max_new_tokens, void* stream) {
   const auto launch = [&](auto kernel, auto* typed) {
-    kernel<<<static_cast<unsigned>(sampled_rows), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
-        typed, static_cast<int>(vocabulary), rows, places, slots, end_ids, end_id_count, ids, logprobs, max_new_tokens);
+    LaunchOverlapping(kernel, static_cast<unsigned>(sampled_rows), kThreads, static_cast<cudaStream_t>(stream), typed,
+                      static_cast<int>(vocabulary), rows, places, slots, end_ids, end_id_count, ids, logprobs,
+                      max_new_tokens);
   };
   if (type == Element::kBfloat16) {
     launch(SampleKernel<__nv_bfloat16>, static_cast<const __nv_bfloat16*>(logits));
