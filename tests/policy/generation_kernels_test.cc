@@ -219,9 +219,12 @@ TEST_P(GenerationKernelsTest, AttentionOverRaggedPagedPositions) {
       constexpr int64_t kSplits = kPositions / kAttentionSplit + 1;
       const auto sums_count = static_cast<size_t>(count * c.heads * kSplits);
       GpuArray<float> sums(on_.gpu, sums_count * static_cast<size_t>(size)), bounds(on_.gpu, sums_count * 2);
+      const std::vector<int32_t> none(static_cast<size_t>(count * c.kv_heads));
+      const GpuArray<int32_t> arrived(on_.gpu, none);
       on_.kernels.attention(type(), query.data(), cache, on_gpu.data(), count, shape, kSplits, sums.data(),
-                            bounds.data(), y.data(), nullptr);
+                            bounds.data(), arrived.data(), y.data(), nullptr);
       EXPECT_TRUE(y.AllWritten());
+      EXPECT_EQ(arrived.Read(), none);
       return y.Read();
     };
     const std::vector<float> found = run({0, 1, 2, 3, 4, 5});

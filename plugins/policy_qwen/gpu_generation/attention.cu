@@ -1,6 +1,6 @@
 // Attention of single rows over the paged cache: kernels.h. A block covers kAttentionSplit positions for the query
-// heads that share a KV head; a second kernel joins the splits. Where a split begins depends on positions alone.
-// bfloat16 runs on the tensor cores, float32 in plain multiply-adds.
+// heads that share a KV head; the last of a row's blocks to arrive joins them, in order. Where a split begins depends
+// on positions alone. bfloat16 runs on the tensor cores, float32 in plain multiply-adds.
 #include <cuda_runtime.h>
 
 #include <type_traits>
@@ -14,12 +14,66 @@ namespace {
 
 constexpr int kWarps = 4;
 
+// Where a block's part of the result goes.
+struct Parts {
+  float* sums;       // [rows, heads, splits, D]
+  float* bounds;     // [rows, heads, splits, 2]: the greatest score and the sum of weights
+  int32_t* arrived;  // [rows, kv heads], zeros between launches
+};
+
+// What block (row, kv_head, split) does at first: false where it has no positions. A row in vain gets zeros.
+template <typename T, int D>
+__device__ inline bool HasPositions(const Place& place, HeadShape shape, T* y) {
+  const int64_t row = blockIdx.x;
+  const int split = blockIdx.z, each = shape.heads / shape.kv_heads;
+  if (place.position < 0 && split == 0) {
+    T* to = y + (row * shape.heads + static_cast<int>(blockIdx.y) * each) * D;
+    for (int i = threadIdx.x; i < each * D; i += 32 * kWarps) to[i] = FromFloat<T>(0.0F);
+  }
+  return split * kAttentionSplit <= place.position;
+}
+
+// What every block does at last, all its threads, after its part is stored: the last to arrive joins the row's parts.
+template <typename T, int D>
+__device__ inline void JoinParts(const Place& place, HeadShape shape, const Parts& parts, T* y) {
+  __shared__ bool is_last;
+  const int64_t row = blockIdx.x;
+  const int splits = gridDim.z, used = place.position / kAttentionSplit + 1, each = shape.heads / shape.kv_heads;
+  if (used > 1) __threadfence();
+  __syncthreads();
+  if (used > 1) {
+    if (threadIdx.x == 0) {
+      int32_t* arrived = parts.arrived + row * shape.kv_heads + blockIdx.y;
+      is_last = atomicAdd(arrived, 1) + 1 == used;
+      if (is_last) *arrived = 0;
+    }
+    __syncthreads();
+    if (!is_last) return;
+    __threadfence();
+  }
+  for (int i = threadIdx.x; i < each * D; i += 32 * kWarps) {
+    const int d = i % D;
+    const int64_t at = row * shape.heads + static_cast<int>(blockIdx.y) * each + i / D;
+    const float* bounds = parts.bounds + at * splits * 2;
+    const float* sums = parts.sums + at * splits * D + d;
+    float top = -INFINITY, out = 0, weight = 0;
+    for (int s = 0; s < used; ++s) top = fmaxf(top, __ldcg(bounds + s * 2));
+#pragma unroll 4
+    for (int s = 0; s < used; ++s) {
+      const float factor = exp2f(__ldcg(bounds + s * 2) - top);
+      out = fmaf(__ldcg(sums + s * D), factor, out);
+      weight = fmaf(__ldcg(bounds + s * 2 + 1), factor, weight);
+    }
+    y[at * D + d] = FromFloat<T>(out / weight);
+  }
+}
+
 // G: query heads a KV head, rounded up. Lanes that hold one key together are a stream: it goes over every kStreams-th
 // position with an online softmax (Milakov and Gimelshein, 2018) of its own; the streams are joined in order.
 template <typename T, int D, int G>
 __global__ void __launch_bounds__(32 * kWarps)
-    AttentionKernel(const T* query, LayerCache cache, const Place* places, HeadShape shape, float scale,
-                    float* __restrict__ sums, float* __restrict__ bounds) {
+    AttentionKernel(const T* query, LayerCache cache, const Place* places, HeadShape shape, float scale, Parts parts,
+                    T* __restrict__ y) {
   constexpr int N = kWide<T>, kLanes = D / N, kKeys = 32 / kLanes, kStreams = kWarps * kKeys;
   __shared__ float joined[kStreams][G][D];
   __shared__ float greatest[kStreams][G], totals[kStreams][G];
@@ -29,7 +83,7 @@ __global__ void __launch_bounds__(32 * kWarps)
   const int kv_head = blockIdx.y, split = blockIdx.z, splits = gridDim.z;
   const Place place = places[row];
   const int begin = split * kAttentionSplit, end = min(place.position + 1, begin + kAttentionSplit);
-  if (begin >= end) return;
+  if (!HasPositions<T, D>(place, shape, y)) return;
   const int each = shape.heads / shape.kv_heads, first_head = kv_head * each;
   const int lane = threadIdx.x % 32, stream = threadIdx.x / 32 * kKeys + lane / kLanes, column = lane % kLanes * N;
 
@@ -95,12 +149,13 @@ __global__ void __launch_bounds__(32 * kWarps)
       weight = fmaf(totals[s][g], factor, weight);
     }
     const int64_t place_of_head = (row * shape.heads + first_head + g) * splits + split;
-    sums[place_of_head * D + d] = out;
+    parts.sums[place_of_head * D + d] = out;
     if (d == 0) {
-      bounds[place_of_head * 2] = top;
-      bounds[place_of_head * 2 + 1] = weight;
+      parts.bounds[place_of_head * 2] = top;
+      parts.bounds[place_of_head * 2 + 1] = weight;
     }
   }
+  JoinParts<T, D>(place, shape, parts, y);
 }
 
 // ---- bfloat16 ----
@@ -131,7 +186,7 @@ __device__ inline uint4 Load16(const __nv_bfloat16* from) {
 template <int D>
 __global__ void __launch_bounds__(32 * kWarps)
     TensorAttentionKernel(const __nv_bfloat16* query, LayerCache cache, const Place* places, HeadShape shape,
-                          float scale, float* __restrict__ sums, float* __restrict__ bounds) {
+                          float scale, Parts parts, __nv_bfloat16* __restrict__ y) {
   constexpr int kHeads = 8, kKeys = 32, kSteps = D / 32, kWide = D / 64;
   static_assert(kWarps * kKeys == kAttentionSplit);
   __shared__ __align__(16) float joined[kWarps][kHeads][D + 4];
@@ -142,7 +197,7 @@ __global__ void __launch_bounds__(32 * kWarps)
   const int kv_head = blockIdx.y, split = blockIdx.z, splits = gridDim.z;
   const Place place = places[row];
   const int begin = split * kAttentionSplit, end = min(place.position + 1, begin + kAttentionSplit);
-  if (begin >= end) return;
+  if (!HasPositions<__nv_bfloat16, D>(place, shape, y)) return;
   const int each = shape.heads / shape.kv_heads, first_head = kv_head * each;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
   const int first = begin + warp * kKeys;
@@ -259,42 +314,25 @@ __global__ void __launch_bounds__(32 * kWarps)
       weight = fmaf(totals[w][head], factor, weight);
     }
     const int64_t place_of_head = (row * shape.heads + first_head + head) * splits + split;
-    sums[place_of_head * D + d] = out;
+    parts.sums[place_of_head * D + d] = out;
     if (d == 0) {
-      bounds[place_of_head * 2] = top;
-      bounds[place_of_head * 2 + 1] = weight;
+      parts.bounds[place_of_head * 2] = top;
+      parts.bounds[place_of_head * 2 + 1] = weight;
     }
   }
-}
-
-template <typename T, int D>
-__global__ void __launch_bounds__(D) JoinSplitsKernel(const float* sums, const float* bounds, const Place* places,
-                                                      int heads, int splits, T* __restrict__ y) {
-  LetNextBegin();
-  WaitForPrevious();
-  const int64_t row = blockIdx.x, at = row * heads + blockIdx.y;
-  const int position = places[row].position, d = threadIdx.x;
-  const int used = position < 0 ? 0 : position / kAttentionSplit + 1;
-  float top = -INFINITY, out = 0, weight = 0;
-  for (int s = 0; s < used; ++s) top = fmaxf(top, bounds[(at * splits + s) * 2]);
-  for (int s = 0; s < used; ++s) {
-    const float factor = exp2f(bounds[(at * splits + s) * 2] - top);
-    out = fmaf(sums[(at * splits + s) * D + d], factor, out);
-    weight = fmaf(bounds[(at * splits + s) * 2 + 1], factor, weight);
-  }
-  y[at * D + d] = FromFloat<T>(used == 0 ? 0.0F : out / weight);
+  JoinParts<__nv_bfloat16, D>(place, shape, parts, y);
 }
 
 template <typename T, int D>
 void Launch(const void* query, LayerCache cache, const Place* places, int64_t row_count, HeadShape shape,
-            int64_t position_splits, float* sums, float* bounds, void* y, cudaStream_t stream) {
+            int64_t position_splits, const Parts& parts, void* y, cudaStream_t stream) {
   const dim3 grid(static_cast<unsigned>(row_count), static_cast<unsigned>(shape.kv_heads),
                   static_cast<unsigned>(position_splits));
   constexpr float kLog2E = 1.4426950408889634F;
   const float scale = kLog2E / sqrtf(static_cast<float>(D));
   const auto launch = [&](auto kernel) {
     LaunchOverlapping(kernel, grid, 32 * kWarps, stream, static_cast<const T*>(query), cache, places, shape, scale,
-                      sums, bounds);
+                      parts, static_cast<T*>(y));
   };
   const int each = shape.heads / shape.kv_heads;
   if constexpr (std::is_same_v<T, __nv_bfloat16>) {
@@ -308,17 +346,15 @@ void Launch(const void* query, LayerCache cache, const Place* places, int64_t ro
   } else {
     launch(AttentionKernel<T, D, 8>);
   }
-  LaunchOverlapping(JoinSplitsKernel<T, D>, dim3(static_cast<unsigned>(row_count), static_cast<unsigned>(shape.heads)),
-                    D, stream, sums, bounds, places, shape.heads, static_cast<int>(position_splits),
-                    static_cast<T*>(y));
 }
 
 }  // namespace
 
 void Attention(Element type, const void* query, LayerCache cache, const Place* places, int64_t row_count,
-               HeadShape shape, int64_t position_splits, float* sums, float* bounds, void* y, void* stream) {
+               HeadShape shape, int64_t position_splits, float* sums, float* bounds, int32_t* arrived, void* y,
+               void* stream) {
   const auto launch = [&](auto function) {
-    function(query, cache, places, row_count, shape, position_splits, sums, bounds, y,
+    function(query, cache, places, row_count, shape, position_splits, Parts{sums, bounds, arrived}, y,
              static_cast<cudaStream_t>(stream));
   };
   if (type == Element::kBfloat16) {

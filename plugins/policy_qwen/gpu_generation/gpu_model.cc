@@ -81,6 +81,8 @@ GpuModel::GpuModel(const ModelConfig& config, Element type, GpuWeights weights, 
       kernels_(kernels),
       runtime_(runtime),
       rows_(StepRows(limits)),
+      attention_rows_(
+          std::min<int64_t>(rows_, std::max<int64_t>(512, std::bit_ceil(static_cast<uint32_t>(limits.slots))))),
       pages_per_slot_((limits.context_length + kPageSize - 1) / kPageSize) {
   CheckShape(config);
   const auto slots = static_cast<uint64_t>(limits.slots), rows = static_cast<uint64_t>(rows_);
@@ -106,6 +108,9 @@ GpuModel::GpuModel(const ModelConfig& config, Element type, GpuWeights weights, 
   values_ = take(cache, "the cache's values");
   Check(runtime_.create_stream(&stream_));
   Upload(end_ids_, 0, std::span<const int32_t>(config.end_ids));
+  const std::vector<int32_t> none(static_cast<size_t>(attention_rows_ * config.kv_head_count));
+  attention_arrived_ = take(none.size() * sizeof(int32_t), "attention");
+  Upload(attention_arrived_, 0, std::span<const int32_t>(none));
 }
 
 GpuModel::~GpuModel() {
@@ -152,7 +157,7 @@ void GpuModel::MakeRoom(int64_t new_tokens, int64_t positions) {
   if (splits > position_splits_) {
     DropGraphs();
     position_splits_ = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(splits)));
-    const auto sums = static_cast<uint64_t>(rows_ * config_.head_count * position_splits_) * sizeof(float);
+    const auto sums = static_cast<uint64_t>(attention_rows_ * config_.head_count * position_splits_) * sizeof(float);
     Check(runtime_.wait(stream_));
     attention_sums_ = GpuMemory();
     attention_sums_ = GpuMemory(runtime_, sums * static_cast<uint64_t>(config_.head_size), "attention");
@@ -201,8 +206,13 @@ void GpuModel::QueueStep(int64_t rows, int64_t position_splits, const int32_t* s
     kernels_.finish_query_key_value(type_, partial, kernels_.product_splits(hidden, width), w.query_key_value_bias,
                                     w.query_norm, w.key_norm, epsilon, weights_.cos, weights_.sin, places, rows, shape,
                                     cache, query_.As<void>(), stream_);
-    kernels_.attention(type_, query_.As<void>(), cache, places, rows, shape, position_splits,
-                       attention_sums_.As<float>(), attention_bounds_.As<float>(), attended_.As<void>(), stream_);
+    for (int64_t first = 0; first < rows; first += attention_rows_) {
+      const uint64_t offset = static_cast<uint64_t>(first * query) * ElementBytes(type_);
+      kernels_.attention(type_, query_.As<char>() + offset, cache, places + first,
+                         std::min(rows - first, attention_rows_), shape, position_splits, attention_sums_.As<float>(),
+                         attention_bounds_.As<float>(), attention_arrived_.As<int32_t>(), attended_.As<char>() + offset,
+                         stream_);
+    }
     kernels_.product(type_, ProductMode::kPartial, attended_.As<void>(), w.output, nullptr, rows, query, hidden,
                      partial, stream_);
     kernels_.add_norm(type_, partial, kernels_.product_splits(query, hidden), w.output_bias, x, w.mlp_norm, epsilon,

@@ -106,8 +106,10 @@ struct GenerationKernels {
 
   // y [rows, heads size] = attention of each row over positions 0 to its own. position_splits: enough for the greatest,
   // ceil((position + 1) / kAttentionSplit). sums: float32 [rows, heads, position_splits, size], bounds: [.., 2].
+  // arrived: [rows, kv_heads], zeros, and zeros again afterwards.
   void (*attention)(Element type, const void* query, LayerCache cache, const Place* places, int64_t row_count,
-                    HeadShape shape, int64_t position_splits, float* sums, float* bounds, void* y, void* stream);
+                    HeadShape shape, int64_t position_splits, float* sums, float* bounds, int32_t* arrived, void* y,
+                    void* stream);
 
   // Samples the next token of the slot of places[rows[i]] (places[i] where `rows` is null) from logits row i, as
   // model/sampler.h says, writes it to ids and logprobs [slots, max_new_tokens], and moves the slot on. A row in vain

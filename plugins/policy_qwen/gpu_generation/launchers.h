@@ -23,7 +23,8 @@ void Product(Element type, ProductMode mode, const void* x, const void* weight, 
 
 // attention.cu
 void Attention(Element type, const void* query, LayerCache cache, const Place* places, int64_t row_count,
-               HeadShape shape, int64_t position_splits, float* sums, float* bounds, void* y, void* stream);
+               HeadShape shape, int64_t position_splits, float* sums, float* bounds, int32_t* arrived, void* y,
+               void* stream);
 
 // sample.cu
 void Sample(Element type, const void* logits, int64_t sampled_rows, int64_t vocabulary, const int32_t* rows,
