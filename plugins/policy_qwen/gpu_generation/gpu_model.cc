@@ -103,6 +103,8 @@ GpuModel::GpuModel(const ModelConfig& config, Element type, GpuWeights weights, 
   attended_ = elements(rows, config.query_size());
   gated_ = elements(rows, config.intermediate_size);
   logits_ = take(std::bit_ceil(slots) * static_cast<uint64_t>(config.vocabulary_size) * ElementBytes(type_), "logits");
+  const auto segments = static_cast<uint64_t>((config.vocabulary_size + kSampleSegment - 1) / kSampleSegment);
+  sample_parts_ = take(std::bit_ceil(slots) * segments * sizeof(SamplePart), "logits");
   const uint64_t cache = static_cast<uint64_t>(limits.pages) * PageBytes(config, type_) / 2;
   keys_ = take(cache, "the cache's keys");
   values_ = take(cache, "the cache's values");
@@ -231,8 +233,8 @@ void GpuModel::QueueStep(int64_t rows, int64_t position_splits, const int32_t* s
   kernels_.product(type_, ProductMode::kPlain, normed, weights_.head, nullptr, sampled_count, hidden,
                    config_.vocabulary_size, logits_.As<void>(), stream_);
   kernels_.sample(type_, logits_.As<void>(), sampled_count, config_.vocabulary_size, sampled, places, slots_.As<Slot>(),
-                  end_ids_.As<int32_t>(), static_cast<int32_t>(config_.end_ids.size()), ids_.As<int32_t>(),
-                  logprobs_.As<float>(), new_tokens_, stream_);
+                  end_ids_.As<int32_t>(), static_cast<int32_t>(config_.end_ids.size()), sample_parts_.As<SamplePart>(),
+                  ids_.As<int32_t>(), logprobs_.As<float>(), new_tokens_, stream_);
 }
 
 void GpuModel::ReadPrompts(std::span<const StepRow> rows, std::span<const int32_t> sampled) {

@@ -99,7 +99,7 @@ class GpuModel final : public GenerationDevice {
   const int32_t pages_per_slot_;
   void* stream_ = nullptr;
   GpuMemory slots_, end_ids_, pages_, step_rows_, sampled_rows_, places_;
-  GpuMemory x_, normed_, partial_, query_, attended_, gated_, logits_;
+  GpuMemory x_, normed_, partial_, query_, attended_, gated_, logits_, sample_parts_;
   GpuMemory keys_, values_;  // [layers, pages, kv heads, kPageSize, head size]
   GpuMemory attention_sums_, attention_bounds_, attention_arrived_;
   GpuMemory ids_, logprobs_;  // [slots, new_tokens_]

@@ -48,6 +48,14 @@ struct StepRow {
   int32_t token;
 };
 
+// What the sampler finds of kSampleSegment neighbouring logits of a row at first.
+inline constexpr int32_t kSampleSegment = 1024;
+struct SamplePart {
+  uint64_t sum;    // of the weights
+  float greatest;  // over the temperature
+  int32_t id;      // of the greatest
+};
+
 // A row as the kernels see it.
 struct Place {
   int32_t slot;
@@ -113,10 +121,10 @@ struct GenerationKernels {
 
   // Samples the next token of the slot of places[rows[i]] (places[i] where `rows` is null) from logits row i, as
   // model/sampler.h says, writes it to ids and logprobs [slots, max_new_tokens], and moves the slot on. A row in vain
-  // is passed over.
+  // is passed over. parts: room for [sampled_rows, ceil(vocabulary / kSampleSegment)].
   void (*sample)(Element type, const void* logits, int64_t sampled_rows, int64_t vocabulary, const int32_t* rows,
-                 const Place* places, Slot* slots, const int32_t* end_ids, int32_t end_id_count, int32_t* ids,
-                 float* logprobs, int64_t max_new_tokens, void* stream);
+                 const Place* places, Slot* slots, const int32_t* end_ids, int32_t end_id_count, SamplePart* parts,
+                 int32_t* ids, float* logprobs, int64_t max_new_tokens, void* stream);
 };
 
 inline constexpr const char* kGenerationKernelsEntry = "kgrpo_policy_generation_kernels";

@@ -28,8 +28,8 @@ void Attention(Element type, const void* query, LayerCache cache, const Place* p
 
 // sample.cu
 void Sample(Element type, const void* logits, int64_t sampled_rows, int64_t vocabulary, const int32_t* rows,
-            const Place* places, Slot* slots, const int32_t* end_ids, int32_t end_id_count, int32_t* ids,
-            float* logprobs, int64_t max_new_tokens, void* stream);
+            const Place* places, Slot* slots, const int32_t* end_ids, int32_t end_id_count, SamplePart* parts,
+            int32_t* ids, float* logprobs, int64_t max_new_tokens, void* stream);
 
 }  // namespace kgrpo::policy
 
