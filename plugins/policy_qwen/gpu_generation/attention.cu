@@ -5,6 +5,7 @@
 
 #include <type_traits>
 
+#include "policy_qwen/gpu_generation/heads.cuh"
 #include "policy_qwen/gpu_generation/launchers.h"
 #include "policy_qwen/gpu_generation/overlap.cuh"
 #include "policy_qwen/gpu_training/vectors.cuh"
@@ -31,6 +32,40 @@ __device__ inline bool HasPositions(const Place& place, HeadShape shape, T* y) {
     for (int i = threadIdx.x; i < each * D; i += 32 * kWarps) to[i] = FromFloat<T>(0.0F);
   }
   return split * kAttentionSplit <= place.position;
+}
+
+// Where a kernel finds its queries: made before, or, of rows that are alone in their slots (kNew), still to be made of
+// the product's sums, with the row's own key and value.
+template <typename T>
+struct Queries {
+  const T* made;  // [rows, heads, D], or null
+  HeadInputs<T> inputs;
+};
+
+// With kNew the block makes what it needs, all its threads. Returns its first query.
+template <typename T, int D, bool kNew>
+__device__ inline const T* QueriesOf(const Queries<T>& queries, const Place& place, HeadShape shape,
+                                     const LayerCache& cache) {
+  const int64_t row = blockIdx.x, kv_head = blockIdx.y;
+  const int each = shape.heads / shape.kv_heads;
+  if constexpr (!kNew) {
+    return queries.made + (row * shape.heads + kv_head * each) * D;
+  } else {
+    __shared__ __align__(16) T made[8 * D];
+    const bool has_own = place.position / kAttentionSplit == static_cast<int>(blockIdx.z);
+    for (int i = threadIdx.x / 32; i < each + (has_own ? 2 : 0); i += kWarps) {
+      const int64_t head = i < each ? kv_head * each + i : shape.heads + (i - each) * shape.kv_heads + kv_head;
+      const Head<T, D> finished = FinishHead<T, D>(queries.inputs, shape, row, head, place.position);
+      if (i < each) {
+        finished.Store(made + i * D);
+      } else {
+        finished.Store(static_cast<T*>(i == each ? cache.keys : cache.values) +
+                       CacheOffset<D>(cache, shape, place, kv_head));
+      }
+    }
+    __syncthreads();
+    return made;
+  }
 }
 
 // What every block does at last, all its threads, after its part is stored: the last to arrive joins the row's parts.
@@ -70,10 +105,10 @@ __device__ inline void JoinParts(const Place& place, HeadShape shape, const Part
 
 // G: query heads a KV head, rounded up. Lanes that hold one key together are a stream: it goes over every kStreams-th
 // position with an online softmax (Milakov and Gimelshein, 2018) of its own; the streams are joined in order.
-template <typename T, int D, int G>
+template <typename T, int D, int G, bool kNew>
 __global__ void __launch_bounds__(32 * kWarps)
-    AttentionKernel(const T* query, LayerCache cache, const Place* places, HeadShape shape, float scale, Parts parts,
-                    T* __restrict__ y) {
+    AttentionKernel(Queries<T> queries, LayerCache cache, const Place* places, HeadShape shape, float scale,
+                    Parts parts, T* __restrict__ y) {
   constexpr int N = kWide<T>, kLanes = D / N, kKeys = 32 / kLanes, kStreams = kWarps * kKeys;
   __shared__ float joined[kStreams][G][D];
   __shared__ float greatest[kStreams][G], totals[kStreams][G];
@@ -84,6 +119,7 @@ __global__ void __launch_bounds__(32 * kWarps)
   const Place place = places[row];
   const int begin = split * kAttentionSplit, end = min(place.position + 1, begin + kAttentionSplit);
   if (!HasPositions<T, D>(place, shape, y)) return;
+  const T* query = QueriesOf<T, D, kNew>(queries, place, shape, cache);
   const int each = shape.heads / shape.kv_heads, first_head = kv_head * each;
   const int lane = threadIdx.x % 32, stream = threadIdx.x / 32 * kKeys + lane / kLanes, column = lane % kLanes * N;
 
@@ -92,7 +128,7 @@ __global__ void __launch_bounds__(32 * kWarps)
   for (int g = 0; g < G; ++g) {
     most[g] = -INFINITY;
     total[g] = 0;
-    const auto lanes = Lanes<T, N>::Load(query + (row * shape.heads + first_head + min(g, each - 1)) * D + column);
+    const auto lanes = Lanes<T, N>::Load(query + min(g, each - 1) * D + column);
 #pragma unroll
     for (int i = 0; i < N; ++i) {
       q[g][i] = lanes.at[i] * scale;
@@ -183,9 +219,9 @@ __device__ inline uint4 Load16(const __nv_bfloat16* from) {
 // A warp takes 32 neighbouring positions, all query heads of the KV head at once: the heads are the rows of both
 // products. Operands go from memory to the tensor cores as they lie there: which element of a head an instruction calls
 // its first is free as long as both operands agree, and so is which column of the result holds which element.
-template <int D>
+template <int D, bool kNew>
 __global__ void __launch_bounds__(32 * kWarps)
-    TensorAttentionKernel(const __nv_bfloat16* query, LayerCache cache, const Place* places, HeadShape shape,
+    TensorAttentionKernel(Queries<__nv_bfloat16> queries, LayerCache cache, const Place* places, HeadShape shape,
                           float scale, Parts parts, __nv_bfloat16* __restrict__ y) {
   constexpr int kHeads = 8, kKeys = 32, kSteps = D / 32, kWide = D / 64;
   static_assert(kWarps * kKeys == kAttentionSplit);
@@ -198,6 +234,7 @@ __global__ void __launch_bounds__(32 * kWarps)
   const Place place = places[row];
   const int begin = split * kAttentionSplit, end = min(place.position + 1, begin + kAttentionSplit);
   if (!HasPositions<__nv_bfloat16, D>(place, shape, y)) return;
+  const __nv_bfloat16* query = QueriesOf<__nv_bfloat16, D, kNew>(queries, place, shape, cache);
   const int each = shape.heads / shape.kv_heads, first_head = kv_head * each;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
   const int first = begin + warp * kKeys;
@@ -226,8 +263,7 @@ __global__ void __launch_bounds__(32 * kWarps)
     uint4 q[kSteps];
 #pragma unroll
     for (int i = 0; i < kSteps; ++i) {
-      q[i] =
-          g < each ? Load16(query + (row * shape.heads + first_head + g) * D + i * 32 + t * 8) : make_uint4(0, 0, 0, 0);
+      q[i] = g < each ? Load16(query + g * D + i * 32 + t * 8) : make_uint4(0, 0, 0, 0);
     }
     float scores[4][4] = {};
 #pragma unroll
@@ -323,28 +359,42 @@ __global__ void __launch_bounds__(32 * kWarps)
   JoinParts<__nv_bfloat16, D>(place, shape, parts, y);
 }
 
-template <typename T, int D>
-void Launch(const void* query, LayerCache cache, const Place* places, int64_t row_count, HeadShape shape,
+template <typename T, int D, bool kNew>
+void Launch(const Queries<T>& queries, LayerCache cache, const Place* places, int64_t row_count, HeadShape shape,
             int64_t position_splits, const Parts& parts, void* y, cudaStream_t stream) {
   const dim3 grid(static_cast<unsigned>(row_count), static_cast<unsigned>(shape.kv_heads),
                   static_cast<unsigned>(position_splits));
   constexpr float kLog2E = 1.4426950408889634F;
   const float scale = kLog2E / sqrtf(static_cast<float>(D));
   const auto launch = [&](auto kernel) {
-    LaunchOverlapping(kernel, grid, 32 * kWarps, stream, static_cast<const T*>(query), cache, places, shape, scale,
-                      parts, static_cast<T*>(y));
+    LaunchOverlapping(kernel, grid, 32 * kWarps, stream, queries, cache, places, shape, scale, parts,
+                      static_cast<T*>(y));
   };
   const int each = shape.heads / shape.kv_heads;
   if constexpr (std::is_same_v<T, __nv_bfloat16>) {
-    launch(TensorAttentionKernel<D>);
+    launch(TensorAttentionKernel<D, kNew>);
   } else if (each == 1) {
-    launch(AttentionKernel<T, D, 1>);
+    launch(AttentionKernel<T, D, 1, kNew>);
   } else if (each == 2) {
-    launch(AttentionKernel<T, D, 2>);
+    launch(AttentionKernel<T, D, 2, kNew>);
   } else if (each <= 4) {
-    launch(AttentionKernel<T, D, 4>);
+    launch(AttentionKernel<T, D, 4, kNew>);
   } else {
-    launch(AttentionKernel<T, D, 8>);
+    launch(AttentionKernel<T, D, 8, kNew>);
+  }
+}
+
+// Calls body<T, D>().
+template <typename Body>
+void ForHeads(Element type, HeadShape shape, Body&& body) {
+  if (type == Element::kBfloat16 && shape.size == 64) {
+    body.template operator()<__nv_bfloat16, 64>();
+  } else if (type == Element::kBfloat16) {
+    body.template operator()<__nv_bfloat16, 128>();
+  } else if (shape.size == 64) {
+    body.template operator()<float, 64>();
+  } else {
+    body.template operator()<float, 128>();
   }
 }
 
@@ -353,15 +403,29 @@ void Launch(const void* query, LayerCache cache, const Place* places, int64_t ro
 void Attention(Element type, const void* query, LayerCache cache, const Place* places, int64_t row_count,
                HeadShape shape, int64_t position_splits, float* sums, float* bounds, int32_t* arrived, void* y,
                void* stream) {
-  const auto launch = [&](auto function) {
-    function(query, cache, places, row_count, shape, position_splits, Parts{sums, bounds, arrived}, y,
-             static_cast<cudaStream_t>(stream));
-  };
-  if (type == Element::kBfloat16) {
-    launch(shape.size == 64 ? Launch<__nv_bfloat16, 64> : Launch<__nv_bfloat16, 128>);
-  } else {
-    launch(shape.size == 64 ? Launch<float, 64> : Launch<float, 128>);
-  }
+  ForHeads(type, shape, [&]<typename T, int D>() {
+    Launch<T, D, false>({static_cast<const T*>(query), {}}, cache, places, row_count, shape, position_splits,
+                        {sums, bounds, arrived}, y, static_cast<cudaStream_t>(stream));
+  });
+}
+
+void AttentionOfNew(Element type, const float* partial, int64_t splits, const void* bias, const void* query_norm,
+                    const void* key_norm, float epsilon, const void* cos, const void* sin, LayerCache cache,
+                    const Place* places, int64_t row_count, HeadShape shape, int64_t position_splits, float* sums,
+                    float* bounds, int32_t* arrived, void* y, void* stream) {
+  ForHeads(type, shape, [&]<typename T, int D>() {
+    const HeadInputs<T> inputs = {partial,
+                                  splits,
+                                  row_count,
+                                  static_cast<const T*>(bias),
+                                  static_cast<const T*>(query_norm),
+                                  static_cast<const T*>(key_norm),
+                                  epsilon,
+                                  static_cast<const T*>(cos),
+                                  static_cast<const T*>(sin)};
+    Launch<T, D, true>({nullptr, inputs}, cache, places, row_count, shape, position_splits, {sums, bounds, arrived}, y,
+                       static_cast<cudaStream_t>(stream));
+  });
 }
 
 }  // namespace kgrpo::policy

@@ -205,15 +205,23 @@ void GpuModel::QueueStep(int64_t rows, int64_t position_splits, const int32_t* s
                       stream_);
     kernels_.product(type_, ProductMode::kPartial, normed, w.query_key_value, nullptr, rows, hidden, width, partial,
                      stream_);
-    kernels_.finish_query_key_value(type_, partial, kernels_.product_splits(hidden, width), w.query_key_value_bias,
-                                    w.query_norm, w.key_norm, epsilon, weights_.cos, weights_.sin, places, rows, shape,
-                                    cache, query_.As<void>(), stream_);
-    for (int64_t first = 0; first < rows; first += attention_rows_) {
-      const uint64_t offset = static_cast<uint64_t>(first * query) * ElementBytes(type_);
-      kernels_.attention(type_, query_.As<char>() + offset, cache, places + first,
-                         std::min(rows - first, attention_rows_), shape, position_splits, attention_sums_.As<float>(),
-                         attention_bounds_.As<float>(), attention_arrived_.As<int32_t>(), attended_.As<char>() + offset,
-                         stream_);
+    const int64_t width_splits = kernels_.product_splits(hidden, width);
+    if (sampled == nullptr) {  // a row a slot
+      kernels_.attention_of_new(type_, partial, width_splits, w.query_key_value_bias, w.query_norm, w.key_norm, epsilon,
+                                weights_.cos, weights_.sin, cache, places, rows, shape, position_splits,
+                                attention_sums_.As<float>(), attention_bounds_.As<float>(),
+                                attention_arrived_.As<int32_t>(), attended_.As<void>(), stream_);
+    } else {
+      kernels_.finish_query_key_value(type_, partial, width_splits, w.query_key_value_bias, w.query_norm, w.key_norm,
+                                      epsilon, weights_.cos, weights_.sin, places, rows, shape, cache,
+                                      query_.As<void>(), stream_);
+      for (int64_t first = 0; first < rows; first += attention_rows_) {
+        const uint64_t offset = static_cast<uint64_t>(first * query) * ElementBytes(type_);
+        kernels_.attention(type_, query_.As<char>() + offset, cache, places + first,
+                           std::min(rows - first, attention_rows_), shape, position_splits, attention_sums_.As<float>(),
+                           attention_bounds_.As<float>(), attention_arrived_.As<int32_t>(),
+                           attended_.As<char>() + offset, stream_);
+      }
     }
     kernels_.product(type_, ProductMode::kPartial, attended_.As<void>(), w.output, nullptr, rows, query, hidden,
                      partial, stream_);

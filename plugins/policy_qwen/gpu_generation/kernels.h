@@ -119,6 +119,12 @@ struct GenerationKernels {
                     HeadShape shape, int64_t position_splits, float* sums, float* bounds, int32_t* arrived, void* y,
                     void* stream);
 
+  // finish_query_key_value and attention in one, for rows of which no two are of one slot: the same bits.
+  void (*attention_of_new)(Element type, const float* partial, int64_t splits, const void* bias, const void* query_norm,
+                           const void* key_norm, float epsilon, const void* cos, const void* sin, LayerCache cache,
+                           const Place* places, int64_t row_count, HeadShape shape, int64_t position_splits,
+                           float* sums, float* bounds, int32_t* arrived, void* y, void* stream);
+
   // Samples the next token of the slot of places[rows[i]] (places[i] where `rows` is null) from logits row i, as
   // model/sampler.h says, writes it to ids and logprobs [slots, max_new_tokens], and moves the slot on. A row in vain
   // is passed over. parts: room for [sampled_rows, ceil(vocabulary / kSampleSegment)].

@@ -25,6 +25,10 @@ void Product(Element type, ProductMode mode, const void* x, const void* weight, 
 void Attention(Element type, const void* query, LayerCache cache, const Place* places, int64_t row_count,
                HeadShape shape, int64_t position_splits, float* sums, float* bounds, int32_t* arrived, void* y,
                void* stream);
+void AttentionOfNew(Element type, const float* partial, int64_t splits, const void* bias, const void* query_norm,
+                    const void* key_norm, float epsilon, const void* cos, const void* sin, LayerCache cache,
+                    const Place* places, int64_t row_count, HeadShape shape, int64_t position_splits, float* sums,
+                    float* bounds, int32_t* arrived, void* y, void* stream);
 
 // sample.cu
 void Sample(Element type, const void* logits, int64_t sampled_rows, int64_t vocabulary, const int32_t* rows,

@@ -187,7 +187,7 @@ struct WideShape {
   static constexpr int kThreads = 32 * kTileWarps * kRowWarps;
   static constexpr int kBlockTiles = kTileWarps * kTiles, kBlockRows = kRowWarps * kGroups * 8;
 };
-using Wide = WideShape<2, 2, 2, 4>;    // 64 outputs, 64 rows
+using Wide = WideShape<2, 2, 2, 6>;    // 64 outputs, 64 rows
 using Widest = WideShape<2, 4, 4, 3>;  // 128 outputs, 128 rows
 
 __device__ inline void CopyAsync(void* to, const void* from, bool valid) {
