@@ -123,7 +123,7 @@ TEST_P(GenerationKernelsTest, EmbedTakesTokensOfRowsOrSlots) {
 }
 
 TEST_P(GenerationKernelsTest, AddNormAddsInOrderAndNormalises) {
-  const int64_t rows = 5, hidden = 300, splits = 3;
+  const int64_t rows = 5, hidden = 1100, splits = 3;
   const std::vector<float> before = Normal(rows * hidden), bias = Normal(hidden), weight = Normal(hidden);
   std::vector<float> parts(static_cast<size_t>(splits * rows * hidden));
   for (float& part : parts) part = std::normal_distribution<float>()(on_.random);

@@ -43,14 +43,17 @@ __global__ void __launch_bounds__(kThreads)
                   float epsilon, int64_t row_count, int64_t hidden, const int32_t* __restrict__ gather,
                   T* __restrict__ y) {
   __shared__ float sums[kThreads / 32];
+  // Four neighbours a thread: models are 1024 wide or little more, and what one trip waits for is all there is to wait
+  // for. The first four stay in registers; their weights come before the wait.
+  using Four = Lanes<T, 4>;
   LetNextBegin();
+  const int64_t own = threadIdx.x * 4;
+  Four first{}, first_factor{};
+  if (own < hidden) first_factor = Four::Load(weight + own);
   WaitForPrevious();
   const int64_t row = gather == nullptr ? blockIdx.x : gather[blockIdx.x];
-  // Four neighbours a thread: models are 1024 wide or little more, and what one trip waits for is all there is to wait
-  // for.
-  using Four = Lanes<T, 4>;
   float squares = 0;
-  for (int64_t column = threadIdx.x * 4; column < hidden; column += kThreads * 4) {
+  const auto add = [&](int64_t column) {
     Four value = Four::Load(x + row * hidden + column);
     if (partial != nullptr) {
       auto sum = Lanes<float, 4>::Load(partial + row * hidden + column);
@@ -71,7 +74,10 @@ __global__ void __launch_bounds__(kThreads)
     }
 #pragma unroll
     for (int i = 0; i < 4; ++i) squares = fmaf(value.at[i], value.at[i], squares);
-  }
+    return value;
+  };
+  if (own < hidden) first = add(own);
+  for (int64_t column = own + kThreads * 4; column < hidden; column += kThreads * 4) add(column);
   squares = WarpSum(squares);
   if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = squares;
   __syncthreads();
@@ -79,12 +85,14 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
   for (int i = 0; i < kThreads / 32; ++i) sum += sums[i];
   const float r = 1.0F / sqrtf(sum / static_cast<float>(hidden) + epsilon);
-  for (int64_t column = threadIdx.x * 4; column < hidden; column += kThreads * 4) {
-    Four value = Four::Load(x + row * hidden + column);  // this thread's own
-    const Four factor = Four::Load(weight + column);
+  const auto store = [&](int64_t column, Four value, const Four& factor) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) value.at[i] = Rounded<T>(value.at[i] * r) * factor.at[i];
     value.Store(y + static_cast<int64_t>(blockIdx.x) * hidden + column);
+  };
+  if (own < hidden) store(own, first, first_factor);
+  for (int64_t column = own + kThreads * 4; column < hidden; column += kThreads * 4) {
+    store(column, Four::Load(x + row * hidden + column), Four::Load(weight + column));
   }
 }
 
