@@ -21,10 +21,10 @@ namespace kgrpo::serve {
 struct ServiceOptions {
   size_t workers = 1;         // kernels judged at the same time
   size_t queue = 256;         // evaluations that wait, at most
-  std::string token;          // what clients must send; empty: nothing
+  std::string token = {};     // what clients must send; empty: nothing
   bool inline_code = false;   // problems in requests may hold native code
   double drain_seconds = 60;  // for what is under way, once a stop is asked for
-  HttpLimits http;
+  HttpLimits http = {};
 };
 
 class Service {
