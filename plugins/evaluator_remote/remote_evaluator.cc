@@ -12,6 +12,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// For a first answer: `check` and `plugins validate` make an instance too, and should not seem to hang.
+constexpr double kFirstWaitSeconds = 5;
+
 Json Parsed(const HttpAnswer& answer) {
   return Json::parse(answer.body, nullptr, false);
 }
@@ -88,7 +91,7 @@ void RemoteProblem::Describe(const Json& json) {
 
 RemoteEvaluator::RemoteEvaluator(const Host& host, RemoteOptions options)
     : device_(std::move(options.device)), pool_(std::move(options.pool)) {
-  const HttpAnswer answer = pool_.Ask("/v1/evaluator", "", IsObject);
+  const HttpAnswer answer = pool_.Ask("/v1/evaluator", "", IsObject, kFirstWaitSeconds);
   if (answer.status != 200) ThrowRefusal(answer);
   const Json about = Parsed(answer);
   Declare(about, host);

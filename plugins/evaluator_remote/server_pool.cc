@@ -1,6 +1,7 @@
 #include "evaluator_remote/server_pool.h"
 
 #include <kgrpo/sdk/error.h>
+#include <kgrpo/support/number_text.h>
 
 #include <algorithm>
 #include <cmath>
@@ -83,8 +84,9 @@ void ServerPool::Rest(Server& server, const HttpAnswer& answer) {
 }
 
 HttpAnswer ServerPool::Ask(const std::string& path, const std::string& body,
-                           const std::function<bool(const HttpAnswer&)>& usable) {
-  Clock::time_point end = Clock::now() + Seconds(options_.wait_seconds);
+                           const std::function<bool(const HttpAnswer&)>& usable, double most_seconds) {
+  const double wait_seconds = std::min(options_.wait_seconds, most_seconds);
+  Clock::time_point end = Clock::now() + Seconds(wait_seconds);
   for (;;) {
     if (options_.http.cancelled && options_.http.cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
     Server* server = Pick();
@@ -110,7 +112,7 @@ HttpAnswer ServerPool::Ask(const std::string& path, const std::string& body,
       answer.failure = "an answer that cannot be read";
     }
     Rest(*server, answer);
-    if (answer.status == kTooManyRequests) end = Clock::now() + Seconds(options_.wait_seconds);  // it lives
+    if (answer.status == kTooManyRequests) end = Clock::now() + Seconds(wait_seconds);  // it lives
     if (Clock::now() >= end) break;
   }
   std::string all;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -30,10 +31,11 @@ class ServerPool {
   explicit ServerPool(PoolOptions options);
 
   // The answer of some server to POST (or GET, where `body` is empty): 200, or a 4xx other than 408 and 429, which no
-  // other server would answer otherwise. `usable` says of a 200 whether it is one; what is not is tried again. Throws
-  // KGRPO_ERROR_UNAVAILABLE with each server's last failure, KGRPO_ERROR_CANCELLED.
-  HttpAnswer Ask(const std::string& path, const std::string& body,
-                 const std::function<bool(const HttpAnswer&)>& usable);
+  // other server would answer otherwise. `usable` says of a 200 whether it is one; what is not is tried again. Waits
+  // for wait_seconds, `most_seconds` at most. Throws KGRPO_ERROR_UNAVAILABLE with each server's last failure,
+  // KGRPO_ERROR_CANCELLED.
+  HttpAnswer Ask(const std::string& path, const std::string& body, const std::function<bool(const HttpAnswer&)>& usable,
+                 double most_seconds = std::numeric_limits<double>::infinity());
 
   // One GET of each server, without waiting.
   HttpAnswer AskOne(size_t server, const std::string& path) {
