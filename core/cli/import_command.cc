@@ -54,6 +54,7 @@ int Import(const ImportOptions& options) {
   }
   if (options.json) words.emplace_back("--json");
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   std::fflush(nullptr);

@@ -8,7 +8,8 @@
 namespace kgrpo::policy {
 namespace {
 
-// Beside the plugin; for a program that links the policy (tests), in the build's plugin folder.
+// Beside the plugin; for a program that links the policy (tests), in the build's plugin folder. Where it is missing,
+// the path it should have had.
 std::filesystem::path FindLibrary(const std::string& file) {
   Dl_info info;
   if (::dladdr(reinterpret_cast<void*>(&FindLibrary), &info) == 0) {
@@ -19,22 +20,28 @@ std::filesystem::path FindLibrary(const std::string& file) {
   for (const std::filesystem::path& place : {folder, folder.parent_path() / "lib/kgrpo"}) {
     if (std::filesystem::exists(place / name)) return place / name;
   }
-  throw Error(
-      KGRPO_ERROR_UNAVAILABLE,
-      "device cuda: " + (folder / name).string() +
-          " is missing: kgrpo was built without its GPU kernels. Build again with KGRPO_GPU=1 scripts/setup, or "
-          "use \"device\": \"cpu\"");
+  return folder / name;
 }
 
 }  // namespace
 
 GpuLibrary OpenGpuLibrary(const std::string& file) {
   const std::string path = FindLibrary(file);
+  if (!std::filesystem::exists(path)) {
+    throw Error(KGRPO_ERROR_UNAVAILABLE,
+                "device cuda: " + path +
+                    " is missing: kgrpo was built without its GPU kernels. Build again with KGRPO_GPU=1 scripts/setup, "
+                    "or use \"device\": \"cpu\"");
+  }
   void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     throw Error(KGRPO_ERROR_UNAVAILABLE, "device cuda: cannot load " + path + ": " + ::dlerror());
   }
   return {path, handle};
+}
+
+bool HasGpuLibrary(const std::string& file) {
+  return std::filesystem::exists(FindLibrary(file));
 }
 
 void* GpuLibrary::Symbol(const char* name) const {

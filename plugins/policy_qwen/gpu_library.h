@@ -13,9 +13,15 @@ struct GpuLibrary {
   void* Symbol(const char* name) const;  // null where it has none
 };
 
+inline constexpr const char* kTrainingLibrary = "libkgrpo_gpu_training.so";
+inline constexpr const char* kGenerationLibrary = "libkgrpo_gpu_generation.so";
+
 // policy_qwen/`file` beside this plugin; it stays loaded. Throws KGRPO_ERROR_UNAVAILABLE when it is not there (it is
 // built only where there is a GPU, or with KGRPO_GPU=ON). Any thread.
 GpuLibrary OpenGpuLibrary(const std::string& file);
+
+// Whether it is there. Any thread.
+bool HasGpuLibrary(const std::string& file);
 
 }  // namespace kgrpo::policy
 

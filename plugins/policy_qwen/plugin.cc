@@ -144,6 +144,11 @@ const kgrpo_policy_interface kInterface = {
             const kgrpo::DeviceLock lock(kgrpo::Host(host), parsed.device);
             auto made = std::make_unique<kgrpo_policy>(host, parsed, seed);
             kgrpo::policy::WaitForDevice(made->policy.device());
+            if (made->policy.device().is_cuda()) {
+              kgrpo::Host(host).Info(std::string("policy on ") + parsed.device + ": generation by " +
+                                     (made->policy.has_engine() ? "the engine" : "libtorch") + ", training by " +
+                                     (made->policy.is_fused() ? "fused kernels" : "libtorch"));
+            }
             *out = made.release();
           });
         },

@@ -12,6 +12,7 @@
 #include <numeric>
 
 #include "policy_qwen/device.h"
+#include "policy_qwen/gpu_library.h"
 #include "policy_qwen/gpu_training/gpu_kernels.h"
 #include "policy_qwen/model/files.h"
 #include "policy_qwen/model/tensors.h"
@@ -111,11 +112,13 @@ Policy::Policy(const PolicyOptions& options, uint64_t seed)
   const Scope scope(device_);
   current_ = ParameterSet(config_, dtype_, device_);
   rotary_ = std::make_unique<RotaryTable>(config_, dtype_, device_);
-  if (options_.engine_generation) {
+  has_engine_ = options_.engine_generation.value_or(device_.is_cuda() && HasGpuLibrary(kGenerationLibrary) &&
+                                                    GpuModel::Covers(config_));
+  if (has_engine_) {
     if (device_.is_cpu()) throw Error(KGRPO_ERROR_INVALID, "generation: engine needs a GPU, and device is cpu");
     GpuModel::CheckShape(config_);
   }
-  if (options_.fused_training) {
+  if (options_.fused_training.value_or(device_.is_cuda() && HasGpuLibrary(kTrainingLibrary))) {
     if (device_.is_cpu()) throw Error(KGRPO_ERROR_INVALID, "training: fused needs a GPU, and device is cpu");
     gpu_scorer_ = std::make_unique<GpuScorer>(config_, dtype_, device_, LoadGpuKernels(),
                                               [device = device_] { return FreeBytesOf(device); });

@@ -43,8 +43,8 @@ struct PolicyOptions {
   std::optional<int64_t> max_tokens_per_chunk;  // unset: policy.cc says
   int64_t max_sequences = 256;
   std::optional<int64_t> activation_memory_mib;  // likewise
-  bool fused_training = false;                   // score and differentiate by gpu_training/
-  bool engine_generation = false;                // generate by gpu_generation/
+  // By gpu_training/ and gpu_generation/, or by libtorch's operators. Unset: by the former where they can.
+  std::optional<bool> fused_training, engine_generation;
   std::optional<int64_t> generation_memory_mib;  // of the engine's cache
   bool tokenizer_only = false;
 };
@@ -91,7 +91,9 @@ class Policy {
 
   // Whether completions come from the engine on the GPU, and that engine, made at the first call. One thread at a time,
   // the device being held; RequireWeights before.
-  bool has_engine() const { return options_.engine_generation; }
+  bool has_engine() const { return has_engine_; }
+  // Whether it is scored and differentiated by the fused kernels. Any thread.
+  bool is_fused() const { return gpu_scorer_ != nullptr; }
   GenerationScheduler& Engine();
 
   // Log-probabilities (and entropies, unless undefined) of all completions' tokens under logits / temperature, sequence
@@ -140,7 +142,8 @@ class Policy {
   ParameterSet current_, reference_, gradients_;
   std::unique_ptr<RotaryTable> rotary_;
   std::unique_ptr<GenerationEngine> engine_;
-  std::unique_ptr<GpuScorer> gpu_scorer_;  // with fused_training
+  bool has_engine_ = false;
+  std::unique_ptr<GpuScorer> gpu_scorer_;  // null: by libtorch's operators
 };
 
 }  // namespace kgrpo::policy

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import sys
 import time
@@ -170,8 +171,9 @@ def ended(job, status, out, options):
             why = f"it took longer than {options['seconds']:.0f} s"
         elif status and os.WIFSIGNALED(status):
             why = f"its process was ended by {signal.Signals(os.WTERMSIG(status)).name}"
-        from one_problem import Importer
+        from one_problem import Importer, working_folder
         importer = Importer(*job.problem, options)
+        shutil.rmtree(working_folder(out, importer.name), ignore_errors=True)
         importer.refuse(os.path.join(out, importer.name), why)
         row = {"level": job.problem[0], "number": job.problem[1], "name": importer.name, "file": job.problem[2],
                "status": "refused", "reason": why, "key": key}

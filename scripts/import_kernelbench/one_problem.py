@@ -446,12 +446,17 @@ def first_line(error):
     return f"{type(error).__name__}: {lines[-1] if lines and lines[0].startswith('The following') else lines[0] if lines else ''}"[:300]
 
 
+def working_folder(out, name):
+    """Where a problem is written before it takes its place in OUT."""
+    return os.path.join(out, ".import", name)
+
+
 def import_problem(level, number, file, text, options, out):
     """Writes OUT/NAME; returns the summary's row. Never raises for what the problem does."""
     importer = Importer(level, number, file, text, options)
     row = {"level": level, "number": number, "name": importer.name, "file": file}
     folder = os.path.join(out, importer.name)
-    working = folder + ".partial"
+    working = working_folder(out, importer.name)
     shutil.rmtree(working, ignore_errors=True)
     os.makedirs(working)
     started = time.process_time()

@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from reference import Missing, Tensor, factor, product
+from reference import Missing, Tensor, divisor, factor, product
 
 _JOIN = """\
 // The {what} of one value a thread, over a block of 256 threads; every thread gets it.
@@ -59,8 +59,8 @@ def split_index(source, dims, names, indent=""):
         return [f"{indent}const I {names[d]} = {source};" for d in kept]
     lines.append(f"{indent}I rest_{source} = {source};")
     for d in reversed(kept[1:]):
-        lines.append(f"{indent}const I {names[d]} = rest_{source} % {factor(dims[d])};")
-        lines.append(f"{indent}rest_{source} /= {factor(dims[d])};")
+        lines.append(f"{indent}const I {names[d]} = rest_{source} % {divisor(dims[d])};")
+        lines.append(f"{indent}rest_{source} /= {divisor(dims[d])};")
     lines.append(f"{indent}const I {names[kept[0]]} = rest_{source};")
     return lines
 

@@ -55,6 +55,11 @@ def factor(text):
     return text if re.fullmatch(r"[\w*]+", text) else f"({text})"
 
 
+def divisor(text):
+    """The right operand of / or %, to which a product is no operand of its own."""
+    return text if re.fullmatch(r"\w+", text) else f"({text})"
+
+
 def product(dims):
     kept = [factor(d) for d in dims if d != "1"]
     return "*".join(kept) if kept else "1"

@@ -110,7 +110,12 @@ struct Appended {
 };
 
 #define KGRPO_APPENDED(type, member, released_offset) \
-  { #type, #member, offsetof(type, member), sizeof(type::member), released_offset }
+  { #type, #member, offsetof(type, member), SizeOf(&type::member), released_offset }
+
+template <typename Type, typename Member>
+constexpr size_t SizeOf(Member Type::*) {
+  return sizeof(Member);
+}
 
 const std::vector<Appended> kAppended = {
     KGRPO_APPENDED(kgrpo_problem_info, refused, 136),

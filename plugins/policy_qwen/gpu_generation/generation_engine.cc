@@ -15,7 +15,7 @@ namespace {
 
 template <typename Table, typename Entry>
 const Table& Open(const char* name) {
-  const GpuLibrary library = OpenGpuLibrary("libkgrpo_gpu_generation.so");
+  const GpuLibrary library = OpenGpuLibrary(kGenerationLibrary);
   const auto entry = reinterpret_cast<Entry>(library.Symbol(name));
   const Table* table = entry == nullptr ? nullptr : entry();
   if (table == nullptr || table->struct_size != sizeof(Table)) {

@@ -43,20 +43,32 @@ GpuMemory::GpuMemory(const GpuRuntime& runtime, uint64_t bytes, const std::strin
                                            "); lower generation_memory_mib or max_sequences");
 }
 
+namespace {
+
+// What of the shape the kernels do not cover, with the key of config.json; empty: nothing.
+std::string UncoveredShape(const ModelConfig& config) {
+  const auto is = [](const char* key, int64_t value) { return std::string(key) + " is " + std::to_string(value); };
+  if (config.head_size != 64 && config.head_size != 128)
+    return is("head_dim", config.head_size) + ", expected 64 or 128";
+  if (config.head_count / config.kv_head_count > 8) return "more than 8 query heads share a key";
+  if (config.hidden_size % 8 != 0) return is("hidden_size", config.hidden_size) + ", no multiple of 8";
+  if (config.intermediate_size % 8 != 0)
+    return is("intermediate_size", config.intermediate_size) + ", no multiple of 8";
+  if (config.vocabulary_size > kMaxVocabulary)
+    return is("vocab_size", config.vocabulary_size) + ", above " + std::to_string(kMaxVocabulary);
+  return "";
+}
+
+}  // namespace
+
 void GpuModel::CheckShape(const ModelConfig& config) {
-  const auto check = [&](bool fits, const std::string& problem) {
-    if (!fits) {
-      throw Error(KGRPO_ERROR_UNSUPPORTED, "generation: engine: " + problem + "; use \"generation\": \"libtorch\"");
-    }
-  };
-  check(config.head_size == 64 || config.head_size == 128,
-        "head_dim is " + std::to_string(config.head_size) + ", expected 64 or 128");
-  check(config.head_count / config.kv_head_count <= 8, "more than 8 query heads share a key");
-  check(config.hidden_size % 8 == 0, "hidden_size is " + std::to_string(config.hidden_size) + ", no multiple of 8");
-  check(config.intermediate_size % 8 == 0,
-        "intermediate_size is " + std::to_string(config.intermediate_size) + ", no multiple of 8");
-  check(config.vocabulary_size <= kMaxVocabulary,
-        "vocab_size is " + std::to_string(config.vocabulary_size) + ", above " + std::to_string(kMaxVocabulary));
+  const std::string problem = UncoveredShape(config);
+  if (problem.empty()) return;
+  throw Error(KGRPO_ERROR_UNSUPPORTED, "generation: engine: " + problem + "; use \"generation\": \"libtorch\"");
+}
+
+bool GpuModel::Covers(const ModelConfig& config) {
+  return UncoveredShape(config).empty();
 }
 
 uint64_t GpuModel::PageBytes(const ModelConfig& config, Element type) {

@@ -63,6 +63,7 @@ class GpuModel final : public GenerationDevice {
  public:
   // Throws KGRPO_ERROR_UNSUPPORTED, naming the key of config.json, for shapes that the kernels do not cover.
   static void CheckShape(const ModelConfig& config);
+  static bool Covers(const ModelConfig& config);  // whether CheckShape passes
   // Bytes of one page of the cache, over all layers.
   static uint64_t PageBytes(const ModelConfig& config, Element type);
   // Bytes of everything but the cache.

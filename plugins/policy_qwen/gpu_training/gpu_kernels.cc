@@ -8,7 +8,7 @@ namespace kgrpo::policy {
 namespace {
 
 const GpuKernels* Open() {
-  const GpuLibrary library = OpenGpuLibrary("libkgrpo_gpu_training.so");
+  const GpuLibrary library = OpenGpuLibrary(kTrainingLibrary);
   const auto entry = reinterpret_cast<GpuKernelsEntry>(library.Symbol(kGpuKernelsEntry));
   const GpuKernels* kernels = entry == nullptr ? nullptr : entry();
   if (kernels == nullptr || kernels->struct_size != sizeof(GpuKernels)) {
