@@ -80,7 +80,7 @@ int Main(int argc, char** argv) {
   Action action;
   for (auto* add : {AddRunCommand, AddResumeCommand, AddCheckCommand, AddCompareCommand, AddReportCommand,
                     AddExportCommand, AddCoderCheckCommand, AddEvalCommand, AddPluginsCommand, AddProblemsCommand,
-                    AddTokenizeCommand, AddScoreCommand, AddGenerateCommand, AddUpdateCommand}) {
+                    AddServeCommand, AddTokenizeCommand, AddScoreCommand, AddGenerateCommand, AddUpdateCommand}) {
     add(app, globals, &action);
   }
   std::vector<std::string> commands;
