@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <kgrpo/support/evaluation_text.h>
+#include "base/directories.h"  // ShippedProblems
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/eval_policy.h"
@@ -114,7 +115,8 @@ struct Asked {
 Asked AskedOf(Session& session, const EvalOptions& options) {
   std::vector<std::string> settings = options.settings;
   if (options.file.empty()) {
-    const std::string folder = ProblemFolder(options.problem, ExpandFolders("problems/*"), "problems/");
+    const std::string folder =
+        ProblemFolder(options.problem, ExpandFolders((ShippedProblems() / "*").string()), "problems/");
     const std::string plugin = options.evaluator.empty() ? "evaluator_sim" : options.evaluator;
     if (options.profile) {
       RequireProfiling(session, plugin);

@@ -9,6 +9,7 @@
 
 #include <kgrpo/support/number_text.h>  // FormatSeconds
 #include "base/cancel.h"
+#include "base/directories.h"  // ShippedProblems
 #include "cli/command.h"
 #include "cli/parallel.h"
 #include "cli/session.h"
@@ -21,7 +22,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct ProblemsOptions {
-  std::vector<std::string> folders = {"problems/*"};
+  std::vector<std::string> folders = {(ShippedProblems() / "*").string()};
   std::string evaluator = "evaluator_sim";
   std::vector<std::string> settings;
   bool json = false;

@@ -36,9 +36,9 @@ PolicyChoice ParsePolicyChoice(const std::string& text);
 
 // What is played.
 struct EpisodePlan {
-  uint64_t episodes = 1;          // of each problem
-  uint64_t repeats = 1;           // all of it so many times, with the seeds config.seed, config.seed + 1, ...
-  std::filesystem::path kernels;  // where the best kernel of each problem is kept; empty: nowhere
+  uint64_t episodes = 1;               // of each problem
+  uint64_t repeats = 1;                // all of it so many times, with the seeds config.seed, config.seed + 1, ...
+  std::filesystem::path kernels = {};  // where the best kernel of each problem is kept; empty: nowhere
 };
 
 // One episode. Those of two policies with equal problem, repeat and episode drew the same inputs and random numbers.
