@@ -9,7 +9,10 @@ execute_process(
     find "$1/bin" "$1/lib/kgrpo" -type f \( -perm -u+x -o -name '*.so*' \) | while read -r file; do
       needed=$(objdump -p "$file" 2>/dev/null | awk '$1 == "NEEDED" {print $2}') || continue
       for name in $needed; do ldconfig -p | awk -v name="$name" '$1 == name && /x86-64|AArch64/ {print $NF; exit}'; done
-    done | sort -u | xargs -r readlink -f | sort -u | xargs -r -n1 dpkg -S 2>/dev/null | cut -d: -f1 | sort -u
+    done | sort -u | xargs -r readlink -f | sort -u | while read -r library; do
+      # Some packages say /lib where the file is in /usr/lib.
+      dpkg -S "$library" 2>/dev/null || dpkg -S "${library#/usr}" 2>/dev/null || true
+    done | cut -d: -f1 | sort -u
   ]] bash "${CPACK_KGRPO_BUILD}"
   OUTPUT_VARIABLE packages OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE result)
 if(NOT packages)
