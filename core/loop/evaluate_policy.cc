@@ -2,6 +2,7 @@
 
 #include "config/diagnostic.h"  // Closest
 #include "loop/best_kernels.h"
+#include "loop/coder_faults.h"
 #include "loop/heldout.h"
 #include "store/kernels.h"
 
@@ -205,6 +206,12 @@ PolicyReport EvaluatePolicy(const PipelineConfig& config, PipelineParts& parts, 
   report.modelled = problems[0].baseline.modelled;
   report.time_source = problems[0].baseline.time_source;
   report.coder = CountAnswers(trajectories);
+  CoderFaults refusals;
+  ForEachAnswer(trajectories, [&](const CoderAnswer& answer) {
+    if (answer.outcome != KGRPO_CODER_OK) refusals.Count(answer.outcome, answer.message, 1);
+  });
+  report.without_kernel = refusals.count();
+  report.commonest_refusal = refusals.Commonest();
   report.metrics = RolloutMetrics(trajectories);
   std::vector<std::vector<double>> rewards(problems.size()), speedups(problems.size());
   std::vector<double> correct_speedups;  // an episode's best correct kernel; 0 where there was none

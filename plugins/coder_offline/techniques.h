@@ -28,6 +28,8 @@ enum class Technique {
   kHalf,        // half precision
   kPrivatize,   // private copies of contended counters
   kPrefetch,    // load the next tile while computing on this one
+  kLaunchBounds,  // __launch_bounds__: the compiler knows the block size
+  kNarrow,        // 32-bit indices in place of 64-bit ones
 };
 
 // What one suggestion asks for: a technique and, where the text names one, its parameter.
