@@ -361,8 +361,7 @@ PlainResult VectorElements(const PlainSource& source, int width) {
       if (!reason.empty()) break;
       if (!elements->strides) reason = WhyNotGrid(source, *launch);
       for (size_t i = 0; i < kernel.parameters.size() && i < launch->arguments.size(); ++i) {
-        const Range argument = launch->arguments[i];
-        if (kernel.parameters[i].pointer && argument.end != argument.begin + 1)
+        if (kernel.parameters[i].pointer && source.PointerName(launch->arguments[i]).empty())
           reason = kernel.name + " is launched on a part of an array, whose address may not be a multiple of 16 bytes";
       }
     }

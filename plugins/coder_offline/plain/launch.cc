@@ -155,17 +155,12 @@ PlainResult LaunchBounds(const PlainSource& source) {
     if (!kernel.global || source.Has({kernel.first, kernel.name_token}, "__launch_bounds__")) continue;
     int most = 0;
     for (const PlainLaunch* launch : source.LaunchesOf(kernel)) {
-      auto number = source.Number(launch->block);
-      if (!number && source.Follows(launch->block.begin, {"dim3", "("})) {  // dim3(16, 16)
-        number = PlainNumber{1, 0, 0};
-        for (const Range& part : source.Split({launch->block.begin + 2, launch->block.end - 1})) {
-          const auto extent = source.Number(part);
-          number->value = extent ? number->value * extent->value : 0;
-        }
+      const auto threads = source.Threads(*launch);
+      if (!threads) {
+        return {"", "the block size of " + kernel.name + ", '" + source.Text(launch->block) +
+                        "', is not known before it runs"};
       }
-      if (!number || number->value <= 0)
-        return {"", "the block size of " + kernel.name + ", '" + source.Text(launch->block) + "', is not known before it runs"};
-      most = std::max(most, number->value);
+      most = std::max(most, *threads);
     }
     if (most == 0 || most > 1024) continue;
     const size_t at = source.At(kernel.name_token).begin;

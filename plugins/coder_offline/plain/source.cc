@@ -185,6 +185,33 @@ std::optional<Range> PlainSource::Initializer(Range body, std::string_view name)
   return std::nullopt;
 }
 
+std::string PlainSource::PointerName(Range argument) const {
+  if (At(argument.begin).Is("(") && Follows(Close(argument.begin) - 1, {"*", ")"})) argument.begin = Close(argument.begin) + 1;
+  const bool name = argument.end == argument.begin + 1 && IsName(argument.begin);
+  return name ? std::string(At(argument.begin).text) : "";
+}
+
+std::optional<int> PlainSource::Threads(const PlainLaunch& launch) const {
+  if (const auto number = Number(launch.block)) return number->value;
+  size_t open = 0;  // of dim3(16, 16), or of `dim3 threads(16, 16);`
+  if (Follows(launch.block.begin, {"dim3", "("})) {
+    open = launch.block.begin + 1;
+  } else if (launch.block.end == launch.block.begin + 1) {
+    const Range host = functions_[launch.host].body;
+    for (size_t i = host.begin; i < host.end; ++i) {
+      if (Follows(i, {"dim3", At(launch.block.begin).text, "("})) open = open == 0 ? i + 2 : size();
+    }
+  }
+  if (open == 0 || open >= size()) return std::nullopt;
+  int threads = 1;
+  for (const Range& part : Split({open + 1, Close(open)})) {
+    const auto extent = Number(part);
+    if (!extent || extent->value > 1024) return std::nullopt;
+    threads *= extent->value;
+  }
+  return threads;
+}
+
 std::string PlainSource::Fresh(std::string name) const {
   while (names_.count(name) != 0) name += "_";
   return name;
@@ -227,8 +254,8 @@ bool PlainSource::MayAlias(const PlainFunction& kernel) const {
     std::set<std::string> given;
     for (size_t i = 0; i < kernel.parameters.size(); ++i) {
       if (!kernel.parameters[i].pointer) continue;
-      const Range argument = launch->arguments[i];
-      if (argument.end != argument.begin + 1 || !given.insert(Text(argument)).second) return true;
+      const std::string name = PointerName(launch->arguments[i]);
+      if (name.empty() || !given.insert(name).second) return true;
     }
   }
   return false;

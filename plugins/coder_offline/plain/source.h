@@ -80,6 +80,10 @@ class PlainSource {
   std::optional<int> Value(size_t token) const;     // of a whole number without a decimal point
   std::optional<PlainNumber> Number(Range) const;   // a literal, `dim3(256)`, or a name defined as one of them
   std::optional<Range> Initializer(Range body, std::string_view name) const;  // of `type name = ...;`
+  // The name alone of a pointer that a launch is given, `x` or `(float*)x`; empty for a part of an array.
+  std::string PointerName(Range argument) const;
+  // The threads of a launch's block over all its axes, where they are numbers.
+  std::optional<int> Threads(const PlainLaunch& launch) const;
   std::string Fresh(std::string name) const;  // with underscores until the source does not have it
   std::string Edited(std::vector<Edit> edits) const;
   // Whether an element of a pointer may be another name for one of another pointer in some launch of this kernel.

@@ -1,4 +1,4 @@
-__global__ void matmul(float* A, float* B, float* C, int N) {
+__global__ void matmul(const float* A, const float *B, float* C, int N) {
     int row = blockIdx.y * blockDim.y + threadIdx.y;
     int col = blockIdx.x * blockDim.x + threadIdx.x;
     if (row < N && col < N) {
@@ -10,7 +10,7 @@ __global__ void matmul(float* A, float* B, float* C, int N) {
     }
 }
 
-extern "C" void launch(float* A, float* B, float* C, int n) {
+extern "C" void launch(const float* A, const float* B, float* C, int n) {
     dim3 threads(16, 16);
     dim3 blocks((n + 15) / 16, (n + 15) / 16);
     matmul<<<blocks, threads>>>(A, B, C, n);
