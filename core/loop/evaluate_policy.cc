@@ -4,6 +4,7 @@
 #include "loop/best_kernels.h"
 #include "loop/coder_faults.h"
 #include "loop/heldout.h"
+#include "loop/trajectory.h"
 #include "store/kernels.h"
 
 #include <kgrpo/sdk/error.h>

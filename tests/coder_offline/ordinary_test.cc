@@ -1,5 +1,5 @@
-// Every technique on ordinary kernels, none with a schedule line (ordinary/): what applies to which, and what comes out is
-// judged by the interpreter against the kernel that it came from. Tests plain/.
+// Every technique on ordinary kernels, none with a schedule line (ordinary/): what applies to which, and what comes out
+// is judged by the interpreter against the kernel that it came from. Tests plain/.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -29,8 +29,8 @@ struct Suggested {
 };
 
 constexpr Suggested kSuggested[] = {
-    {'r', "read only restrict"}, {'b', "block size 128"},   {'B', "block size 512"},   {'l', "launch bounds"},
-    {'u', "unroll 4"},           {'f', "fast intrinsics"},  {'i', "32-bit indices"},   {'g', "grid stride loop"},
+    {'r', "read only restrict"}, {'b', "block size 128"},    {'B', "block size 512"},         {'l', "launch bounds"},
+    {'u', "unroll 4"},           {'f', "fast intrinsics"},   {'i', "32-bit indices"},         {'g', "grid stride loop"},
     {'2', "vectorize loads 2"},  {'4', "vectorize loads 4"}, {'s', "warp shuffle reduction"},
 };
 
@@ -92,7 +92,8 @@ TEST_P(OrdinaryKernel, WhatEachTechniqueMakesOfItIsCorrect) {
   if (all != source) made.emplace(all, all_words);
   EXPECT_EQ(applied, GetParam().apply);
   const Answer once = Implement(
-      source, "32-bit indices, restrict, grid stride loop, float4, warp shuffles, fast intrinsics, unroll 8, launch bounds");
+      source,
+      "32-bit indices, restrict, grid stride loop, float4, warp shuffles, fast intrinsics, unroll 8, launch bounds");
   if (once.status == Status::kOk) made.emplace(once.source, "all at once");
   std::vector<std::pair<std::string, std::future<evaluator::KernelEvaluation>>> judged;
   double baseline = 0;
@@ -121,15 +122,16 @@ TEST_P(OrdinaryKernel, WhatEachTechniqueMakesOfItIsCorrect) {
   settle(0);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Styles, OrdinaryKernel,
-    testing::Values(Ordinary{"vector_add", "rbBlg24"}, Ordinary{"saxpy", "rBlig24"}, Ordinary{"gelu", "rblfg24"},
-                    Ordinary{"sigmoid_stride", "rbBluf24"}, Ordinary{"bias_relu", "rbBlg24"},
-                    Ordinary{"block_sum", "rbBlus"}, Ordinary{"row_max", "rluis"},
-                    Ordinary{"softmax_rows", "rbBlufs"}, Ordinary{"naive_matmul", "rlui"},
-                    Ordinary{"rms_norm", "rlufi"}, Ordinary{"gather_rows", "rbBlig24"},
-                    Ordinary{"two_stages", "rbBlfg24"}, Ordinary{"histogram_counts", "rlg"}),
-    [](const testing::TestParamInfo<Ordinary>& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Styles, OrdinaryKernel,
+                         testing::Values(Ordinary{"vector_add", "rbBlg24"}, Ordinary{"saxpy", "rBlig24"},
+                                         Ordinary{"gelu", "rblfg24"}, Ordinary{"sigmoid_stride", "rbBluf24"},
+                                         Ordinary{"bias_relu", "rbBlg24"}, Ordinary{"block_sum", "rbBlus"},
+                                         Ordinary{"row_max", "rluis"}, Ordinary{"softmax_rows", "rbBlufs"},
+                                         Ordinary{"naive_matmul", "rlui"}, Ordinary{"rms_norm", "rlufi"},
+                                         Ordinary{"gather_rows", "rbBlig24"}, Ordinary{"two_stages", "rbBlfg24"},
+                                         Ordinary{"histogram_counts", "rlg"}, Ordinary{"imported_chain", "rbBlfg24"},
+                                         Ordinary{"imported_row_mean", "rlus"}),
+                         [](const testing::TestParamInfo<Ordinary>& info) { return std::string(info.param.name); });
 
 TEST(Ordinary, CommentsAndStringsAreLeftAlone) {
   const std::string source = R"(// expf(x) and for (;;) in a comment, float* a
@@ -145,24 +147,27 @@ extern "C" void launch(float* x, float* out, int n) { k<<<(n + 255) / 256, 256>>
   EXPECT_THAT(fast.source, HasSubstr("// expf(x) and for"));
   EXPECT_THAT(fast.source, HasSubstr("2.0f * __expf(v)"));
   const Answer restricted = Implement(source, "restrict");
-  EXPECT_THAT(restricted.source, HasSubstr("const float* __restrict__ x, float* __restrict__ out, int n) {  // const float* x"));
+  EXPECT_THAT(restricted.source,
+              HasSubstr("const float* __restrict__ x, float* __restrict__ out, int n) {  // const float* x"));
   EXPECT_THAT(restricted.source, HasSubstr("/* x[i] */"));
   EXPECT_THAT(restricted.source, HasSubstr("out[i] = Twice(__ldg(&x[i]));  // out[i] = x[i]"));
 }
 
-
 TEST(Ordinary, RefusalsSayWhatIsInTheWay) {
   const std::string head = "__global__ void k(float* x, float* y, int n) {\n";
   const std::string index = "int i = blockIdx.x * blockDim.x + threadIdx.x;\n";
-  const std::string host = "}\nextern \"C\" void launch(float* x, float* y, int n) { k<<<(n + 255) / 256, 256>>>(x, y, n); }";
+  const std::string host =
+      "}\nextern \"C\" void launch(float* x, float* y, int n) { k<<<(n + 255) / 256, 256>>>(x, y, n); }";
   const auto kernel = [&](const std::string& body) { return head + body + host; };
-  const std::string in_place = "__global__ void k(float* x, float* y, int n) { y[threadIdx.x] = x[0]; }\n"
-                               "void launch(float* x, int n) { k<<<1, 32>>>(x, x, n); }";
+  const std::string in_place =
+      "__global__ void k(float* x, float* y, int n) { y[threadIdx.x] = x[0]; }\n"
+      "void launch(float* x, int n) { k<<<1, 32>>>(x, x, n); }";
   const std::vector<std::tuple<std::string, const char*, const char*>> refusals = {
       {"", "restrict", "no __global__ function"},
       {"#ifdef X\n#endif\n" + kernel(""), "restrict", "compiled under conditions (#ifdef)"},
       {"#define AT(i) x[i]\n" + kernel(""), "restrict", "a macro of its own hides"},
-      {"template <int N> __global__ void k(float* x) {}\nvoid launch(float* x) { k<4><<<1, 1>>>(x); }", "restrict", "template"},
+      {"template <int N> __global__ void k(float* x) {}\nvoid launch(float* x) { k<4><<<1, 1>>>(x); }", "restrict",
+       "template"},
       {in_place, "restrict", "may name the same memory"},
       {kernel(index + "if (i < n) y[i] = x[i + 1];"), "float4", "at other places than its own element"},
       {kernel(index + "if (i < n) { if (x[i] > 0) return; y[i] = 1.0f; }"), "float4", "has return in it"},

@@ -23,8 +23,8 @@ bool Written(const PlainSource& source, size_t begin, size_t end) {
   if (source.Follows(end, {"."}) || source.Follows(end, {"->"})) return Written(source, end + 1, end + 2);
   if (begin == 0 || !source.At(begin - 1).Is("&")) return false;
   if (begin >= 2 && source.At(begin - 2).Is("&")) return false;  // a && x[i]
-  const bool operand = begin >= 2 && (source.IsName(begin - 2) || source.Value(begin - 2) || source.At(begin - 2).Is(")") ||
-                                      source.At(begin - 2).Is("]"));
+  const bool operand = begin >= 2 && (source.IsName(begin - 2) || source.Value(begin - 2) ||
+                                      source.At(begin - 2).Is(")") || source.At(begin - 2).Is("]"));
   return !operand;
 }
 
@@ -119,7 +119,8 @@ std::string WhyNotIndices(const PlainSource& source, const PlainFunction& functi
   for (size_t i = function.body.begin; i < function.body.end; ++i) {
     if (source.At(i).Is("^") || source.At(i).Is("~") || source.Follows(i, {"<", "<"}))
       return function.name + " works on bits, so its 64-bit numbers may not be indices";
-    if (source.At(i).kind == evaluator::Token::Kind::kNumber && source.At(i).text.find_first_of("lL") != std::string_view::npos)
+    if (source.At(i).kind == evaluator::Token::Kind::kNumber &&
+        source.At(i).text.find_first_of("lL") != std::string_view::npos)
       return function.name + " has a constant of 64 bits";
     if (source.Follows(i, {"+", "="})) {
       size_t k = i;
@@ -203,7 +204,8 @@ PlainResult NarrowIndices(const PlainSource& source) {
     edits.insert(edits.end(), here.begin(), here.end());
   }
   if (edits.empty()) return {"", why.empty() ? "its kernels have no 64-bit indices" : why};
-  return {source.Edited(edits), std::to_string(edits.size()) + " 64-bit indices in 32 bits, for arrays below 2^31 elements"};
+  return {source.Edited(edits),
+          std::to_string(edits.size()) + " 64-bit indices in 32 bits, for arrays below 2^31 elements"};
 }
 
 }  // namespace kgrpo::coder_offline

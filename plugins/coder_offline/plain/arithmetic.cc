@@ -12,9 +12,8 @@ namespace {
 using evaluator::Token;
 
 constexpr std::pair<std::string_view, std::string_view> kFast[] = {
-    {"expf", "__expf"},   {"logf", "__logf"},     {"log2f", "__log2f"}, {"log10f", "__log10f"},
-    {"sinf", "__sinf"},   {"cosf", "__cosf"},     {"tanf", "__tanf"},   {"exp10f", "__exp10f"},
-    {"powf", "__powf"},   {"fdividef", "__fdividef"},
+    {"expf", "__expf"}, {"logf", "__logf"}, {"log2f", "__log2f"},   {"log10f", "__log10f"}, {"sinf", "__sinf"},
+    {"cosf", "__cosf"}, {"tanf", "__tanf"}, {"exp10f", "__exp10f"}, {"powf", "__powf"},     {"fdividef", "__fdividef"},
 };
 
 bool IsFloatLiteral(const PlainSource& source, size_t i) {
@@ -53,8 +52,8 @@ bool AnyDouble(const PlainSource& source, Range range) {
   return false;
 }
 
-// The end of the divisor at `i`: a float name, a group in parentheses that holds a float literal or name, or a call of a
-// function whose name ends in f. 0 where it is something else.
+// The end of the divisor at `i`: a float name, a group in parentheses that holds a float literal or name, or a call of
+// a function whose name ends in f. 0 where it is something else.
 size_t DivisorEnd(const PlainSource& source, size_t i, const std::set<std::string, std::less<>>& floats) {
   size_t end = 0;
   if (source.At(i).Is("(")) {
@@ -82,8 +81,10 @@ int Divisions(const PlainSource& source, const PlainFunction& function, std::vec
     const size_t left = i - 1;
     const Token& before = source.At(left - 1);
     const bool leading = before.Is("(") || before.Is(",") || before.Is("=") || before.Is("return") || before.Is("+") ||
-                         before.Is("-") || before.Is("?") || before.Is(":") || (before.Is("*") && IsFloatLiteral(source, left));
-    const bool number = IsFloatLiteral(source, left) || (source.IsName(left) && floats.count(source.At(left).text) != 0);
+                         before.Is("-") || before.Is("?") || before.Is(":") ||
+                         (before.Is("*") && IsFloatLiteral(source, left));
+    const bool number =
+        IsFloatLiteral(source, left) || (source.IsName(left) && floats.count(source.At(left).text) != 0);
     if (!leading || !number || (left > 1 && source.At(left - 2).Is("/"))) continue;
     if (IsOne(source, left) && source.Follows(i + 1, {"sqrtf", "("})) {
       edits->push_back({source.At(left).begin, source.At(i + 1).end, "rsqrtf"});
@@ -139,7 +140,8 @@ PlainResult UnrollLoops(const PlainSource& source, int times) {
   }
   if (!loops) return {"", "its kernels have no for loop"};
   if (edits.empty()) return {"", "already applied: its inner loops are unrolled"};
-  return {source.Edited(edits), std::to_string(edits.size()) + " inner loops unrolled " + pragma.substr(15) + " times"};
+  return {source.Edited(edits), std::to_string(edits.size()) + (edits.size() == 1 ? " inner loop" : " inner loops") +
+                                    " unrolled " + pragma.substr(15) + " times"};
 }
 
 PlainResult FastIntrinsics(const PlainSource& source) {
@@ -158,8 +160,8 @@ PlainResult FastIntrinsics(const PlainSource& source) {
     divisions += Divisions(source, function, &edits);
   }
   if (edits.empty()) return {"", "it calls no function that has a fast intrinsic, and has no plain division of floats"};
-  return {source.Edited(edits), std::to_string(calls) + " calls and " + std::to_string(divisions) +
-                                    " divisions replaced by fast intrinsics"};
+  return {source.Edited(edits),
+          std::to_string(calls) + " calls and " + std::to_string(divisions) + " divisions replaced by fast intrinsics"};
 }
 
 }  // namespace kgrpo::coder_offline

@@ -13,9 +13,9 @@ namespace kgrpo::coder_offline {
 namespace {
 
 // In this order they are applied: a later one reads what an earlier one writes.
-constexpr Technique kOrder[] = {Technique::kNarrow,  Technique::kRestrict,     Technique::kGridStride,
-                                Technique::kVectorize, Technique::kShuffle, Technique::kFast,
-                                Technique::kUnroll,  Technique::kBlock,        Technique::kLaunchBounds};
+constexpr Technique kOrder[] = {Technique::kNarrow,    Technique::kRestrict, Technique::kGridStride,
+                                Technique::kVectorize, Technique::kShuffle,  Technique::kFast,
+                                Technique::kUnroll,    Technique::kBlock,    Technique::kLaunchBounds};
 
 // The value nearest to the one asked for, `preferred` where none is.
 int Nearest(int asked, std::initializer_list<int> values, int preferred) {
@@ -64,7 +64,8 @@ Answer ImplementPlain(std::string_view source, const std::vector<Ask>& asks) {
   for (const Ask& ask : ordered) {
     std::string why;
     const PlainSource read(text, &why);
-    if (!why.empty()) return {Status::kNotApplicable, "", "", "not applicable: this coder can't read the kernel: " + why};
+    if (!why.empty())
+      return {Status::kNotApplicable, "", "", "not applicable: this coder can't read the kernel: " + why};
     PlainResult result = Apply(read, ask);
     if (!result.source.empty()) {
       text = std::move(result.source);

@@ -32,20 +32,23 @@ class NumberChange {
  public:
   NumberChange(const PlainSource& source, int from, int to) : source_(source), from_(from), to_(to) {}
 
-  bool In(Range range, Range host) {
+  bool In(Range range, Range host, int depth = 0) {
     bool found = false;
+    if (depth > 4) return false;  // functions that call each other
     for (size_t i = range.begin; i < range.end; ++i) {
       if (const auto value = source_.Value(i)) {
         if (*value != from_ && *value != from_ - 1) continue;
         edits.push_back({source_.At(i).begin, source_.At(i).end, std::to_string(to_ - (from_ - *value))});
         found = true;
+      } else if (const PlainFunction* helper = HostFunction(i)) {  // blocks_for(n)
+        found = In(helper->body, helper->body, depth + 1) || found;
       } else if (source_.IsName(i)) {
         const auto number = source_.Number({i, i + 1});
         if (number && number->value == from_) {
           edits.push_back({number->begin, number->end, std::to_string(to_)});
           found = true;
         } else if (const auto value = source_.Initializer(host, source_.At(i).text)) {
-          if (value->begin > i || value->end <= i) found = In(*value, {host.begin, value->begin}) || found;
+          if (value->begin > i || value->end <= i) found = In(*value, {host.begin, value->begin}, depth + 1) || found;
         }
       }
     }
@@ -55,6 +58,13 @@ class NumberChange {
   std::vector<Edit> edits;
 
  private:
+  // The function on the host that is called at `i`, but for the one that stands around; null where there is none.
+  const PlainFunction* HostFunction(size_t i) const {
+    const PlainFunction* function = source_.Follows(i + 1, {"("}) ? source_.Find(source_.At(i).text) : nullptr;
+    const bool other = function != nullptr && !function->global && !function->device && !function->body.Holds(i);
+    return other ? function : nullptr;
+  }
+
   const PlainSource& source_;
   const int from_, to_;
 };

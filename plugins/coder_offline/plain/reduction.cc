@@ -10,12 +10,12 @@ namespace {
 
 // for (int s = blockDim.x / 2; s > 0; s >>= 1) { if (t < s) a[t] += a[t + s]; __syncthreads(); }
 struct Tree {
-  size_t begin = 0, end = 0;     // tokens of the loop
-  std::string array, thread;     // a, and threadIdx.x or the name that it has
-  std::string type;              // of the array's elements
+  size_t begin = 0, end = 0;           // tokens of the loop
+  std::string array, thread;           // a, and threadIdx.x or the name that it has
+  std::string type;                    // of the array's elements
   std::string before, between, after;  // a[t] joined with a[t + s]: before a[t] between a[t + s] after
-  std::string warps;             // how many there are, an expression
-  bool known = true;             // threads are a literal of the loop, or blockDim.x
+  std::string warps;                   // how many there are, an expression
+  bool known = true;                   // threads are a literal of the loop, or blockDim.x
 };
 
 // The element type of a __shared__ array; empty where there is none of this name.
@@ -24,7 +24,8 @@ std::string SharedType(const PlainSource& source, Range body, std::string_view n
     if (!source.At(i).Is("__shared__")) continue;
     size_t k = i + 1;
     std::string type;
-    while (source.IsName(k) && source.IsName(k + 1)) type += (type.empty() ? "" : " ") + std::string(source.At(k++).text);
+    while (source.IsName(k) && source.IsName(k + 1))
+      type += (type.empty() ? "" : " ") + std::string(source.At(k++).text);
     if (source.At(k).Is(name) && source.At(k + 1).Is("[") && !source.At(source.Close(k + 1) + 1).Is("[")) return type;
   }
   return "";
@@ -59,7 +60,8 @@ std::optional<Tree> ReadTree(const PlainSource& source, const PlainFunction& fun
     if (!number || (!halved && marks[0] != value + 1)) return std::nullopt;
     const int threads = halved ? number->value : 2 * number->value;
     if (threads < 64 || threads > 1024 || (threads & (threads - 1)) != 0) return std::nullopt;
-    tree.warps = halved && source.IsName(value) ? std::string(source.At(value).text) + " / 32" : std::to_string(threads / 32);
+    tree.warps =
+        halved && source.IsName(value) ? std::string(source.At(value).text) + " / 32" : std::to_string(threads / 32);
   }
   // The body: the lower half joins the upper one, and a barrier.
   size_t i = close + 1;
@@ -121,7 +123,8 @@ std::string WhyNot(const PlainSource& source, const PlainFunction& function, con
     if (index == "0" || index == tree.thread) continue;
     size_t loop = i;  // the next tree over the same array
     while (loop > tree.end && !source.At(loop).Is("for")) --loop;
-    if (loop == tree.end || !ReadTree(source, function, loop)) return "more than " + tree.array + "[0] is used after the tree";
+    if (loop == tree.end || !ReadTree(source, function, loop))
+      return "more than " + tree.array + "[0] is used after the tree";
   }
   if (tree.known) return "";
   for (const PlainLaunch& launch : source.launches()) {
@@ -158,8 +161,9 @@ std::string Shuffles(const PlainSource& source, const Tree& tree, const std::str
 
 PlainResult ShuffleReduction(const PlainSource& source) {
   std::vector<Edit> edits;
-  std::string why = "it has no tree over shared memory of the form: for (s = blockDim.x / 2; s > 0; s >>= 1) { if (t < s) "
-                    "a[t] += a[t + s]; __syncthreads(); }";
+  std::string why =
+      "it has no tree over shared memory of the form: for (s = blockDim.x / 2; s > 0; s >>= 1) { if (t < s) "
+      "a[t] += a[t + s]; __syncthreads(); }";
   for (const PlainFunction& function : source.functions()) {
     if (!function.global && !function.device) continue;
     for (size_t i = function.body.begin; i < function.body.end; ++i) {
@@ -172,7 +176,8 @@ PlainResult ShuffleReduction(const PlainSource& source) {
       }
       size_t begin = i;
       if (source.At(i - 1).kind == evaluator::Token::Kind::kDirective) begin = i - 1;  // its #pragma unroll
-      edits.push_back({source.At(begin).begin, source.At(tree->end - 1).end, Shuffles(source, *tree, source.Indentation(i))});
+      edits.push_back(
+          {source.At(begin).begin, source.At(tree->end - 1).end, Shuffles(source, *tree, source.Indentation(i))});
       i = tree->end - 1;
     }
   }

@@ -56,7 +56,8 @@ PlainSource::PlainSource(std::string text, std::string* why) : text_(std::move(t
     if (open.empty() || open.back() != token.text) lexed.understood = false;
     if (!open.empty()) open.pop_back();
   }
-  if (!lexed.understood || !open.empty()) *why = "a string, a comment or a bracket does not end, or a line is continued";
+  if (!lexed.understood || !open.empty())
+    *why = "a string, a comment or a bracket does not end, or a line is continued";
   if (why->empty()) ReadFunctions(why);
   if (why->empty()) ReadLaunches(why);
 }
@@ -186,7 +187,8 @@ std::optional<Range> PlainSource::Initializer(Range body, std::string_view name)
 }
 
 std::string PlainSource::PointerName(Range argument) const {
-  if (At(argument.begin).Is("(") && Follows(Close(argument.begin) - 1, {"*", ")"})) argument.begin = Close(argument.begin) + 1;
+  if (At(argument.begin).Is("(") && Follows(Close(argument.begin) - 1, {"*", ")"}))
+    argument.begin = Close(argument.begin) + 1;
   const bool name = argument.end == argument.begin + 1 && IsName(argument.begin);
   return name ? std::string(At(argument.begin).text) : "";
 }
@@ -286,9 +288,9 @@ void PlainSource::ReadFunctions(std::string* why) {
   for (size_t i = 0; i < size(); ++i) {
     const Token& token = At(i);
     if (token.Is(";") || token.Is("}") || token.kind == Token::Kind::kDirective) first = i + 1;
-    const bool scope = token.Is("{") && i > 0 &&
-                       (At(i - 1).kind == Token::Kind::kString || At(i - 1).Is("namespace") ||
-                        (i > 1 && At(i - 2).Is("namespace")));
+    const bool scope =
+        token.Is("{") && i > 0 &&
+        (At(i - 1).kind == Token::Kind::kString || At(i - 1).Is("namespace") || (i > 1 && At(i - 2).Is("namespace")));
     if (scope) {
       first = i + 1;
     } else if (token.Is("{")) {

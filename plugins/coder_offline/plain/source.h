@@ -76,9 +76,9 @@ class PlainSource {
   std::string Text(Range range) const;   // as it stands in the source
   std::string Plain(Range range) const;  // tokens without blanks and without casts to numbers
   std::string Indentation(size_t token) const;
-  std::vector<Range> Split(Range range) const;      // at the commas outside of brackets
-  std::optional<int> Value(size_t token) const;     // of a whole number without a decimal point
-  std::optional<PlainNumber> Number(Range) const;   // a literal, `dim3(256)`, or a name defined as one of them
+  std::vector<Range> Split(Range range) const;     // at the commas outside of brackets
+  std::optional<int> Value(size_t token) const;    // of a whole number without a decimal point
+  std::optional<PlainNumber> Number(Range) const;  // a literal, `dim3(256)`, or a name defined as one of them
   std::optional<Range> Initializer(Range body, std::string_view name) const;  // of `type name = ...;`
   // The name alone of a pointer that a launch is given, `x` or `(float*)x`; empty for a part of an array.
   std::string PointerName(Range argument) const;
