@@ -2,7 +2,6 @@
 
 #include "config/diagnostic.h"  // Closest
 #include "loop/best_kernels.h"
-#include "loop/coder_faults.h"
 #include "loop/heldout.h"
 #include "loop/trajectory.h"
 #include "store/kernels.h"
@@ -207,12 +206,15 @@ PolicyReport EvaluatePolicy(const PipelineConfig& config, PipelineParts& parts, 
   report.modelled = problems[0].baseline.modelled;
   report.time_source = problems[0].baseline.time_source;
   report.coder = CountAnswers(trajectories);
-  CoderFaults refusals;
+  std::map<std::string, uint64_t> refusals;  // by the coder's message
   ForEachAnswer(trajectories, [&](const CoderAnswer& answer) {
-    if (answer.outcome != KGRPO_CODER_OK) refusals.Count(answer.outcome, answer.message, 1);
+    if (answer.outcome == KGRPO_CODER_OK) return;
+    ++report.without_kernel;
+    const uint64_t times = ++refusals[answer.message];
+    if (times <= report.commonest_refusals) return;
+    report.commonest_refusals = times;
+    report.commonest_refusal = answer.message;
   });
-  report.without_kernel = refusals.count();
-  report.commonest_refusal = refusals.Commonest();
   report.metrics = RolloutMetrics(trajectories);
   std::vector<std::vector<double>> rewards(problems.size()), speedups(problems.size());
   std::vector<double> correct_speedups;  // an episode's best correct kernel; 0 where there was none

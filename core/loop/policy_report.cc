@@ -111,8 +111,10 @@ void PolicyReport::Show(Console& console) const {
                   metrics.contains("policy/distinct_suggestions") ? metrics.at("policy/distinct_suggestions") : 0.0) +
            (token_entropy > 0 ? Format("  entropy %.3f nats a token", token_entropy) : "")}};
   if (without_kernel > 0) {
-    lines.emplace_back("no kernel", Format("%llu of %llu answers; ", static_cast<unsigned long long>(without_kernel),
-                                           static_cast<unsigned long long>(coder.answers)) +
+    lines.emplace_back("no kernel", Format("%llu of %llu answers; the commonest reason, %llu times: ",
+                                           static_cast<unsigned long long>(without_kernel),
+                                           static_cast<unsigned long long>(coder.answers),
+                                           static_cast<unsigned long long>(commonest_refusals)) +
                                         commonest_refusal);
   }
   if (repeats.size() > 1) {
