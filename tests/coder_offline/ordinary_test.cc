@@ -175,6 +175,8 @@ TEST(Ordinary, RefusalsSayWhatIsInTheWay) {
       {kernel("int i = blockIdx.x * 256 + threadIdx.x; if (i < n) y[i] = x[i];"), "block size 128", "the number 256"},
       {kernel("__shared__ float s[300]; s[threadIdx.x] = 1;"), "block size 128", "shared array of a fixed length"},
       {kernel(index + "if (i < n) y[i] = x[i];"), "block size 256", "already applied"},
+      {head + "}\nvoid launch(float* x, float* y, int n) { int t = 256; if (n < 9) t = 32; k<<<n, t>>>(x, y, n); }",
+       "launch bounds", "not known before it runs"},
       {kernel(index + "if (i < n) y[i] = x[i];"), "unroll 4", "no for loop"},
       {kernel(index + "if (i < n) y[i] = x[i];"), "fast intrinsics", "no function that has a fast intrinsic"},
       {kernel("unsigned long long h = n; h ^= h >> 3; y[0] = h;"), "32-bit indices", "works on bits"},

@@ -164,11 +164,10 @@ std::optional<PlainNumber> PlainSource::Number(Range range) const {
       if (error != std::errc() || end != number.data() + number.size()) continue;
       const size_t at = At(i).begin + At(i).text.rfind(number);
       take({value, at, at + number.size()});
-    } else if (Follows(i, {name, "="}) && Value(i + 2) && At(i + 3).Is(";") && i > 1 && At(i - 1).Is("int") &&
-               (At(i - 2).Is("const") || At(i - 2).Is("constexpr"))) {
-      take({*Value(i + 2), At(i + 2).begin, At(i + 2).end});
     } else if (Follows(i, {name, "="}) && Value(i + 2) && At(i + 3).Is(";") && i > 0 && At(i - 1).Is("int")) {
       take({*Value(i + 2), At(i + 2).begin, At(i + 2).end});
+    } else if (Follows(i, {name, "="}) && !Follows(i, {name, "=", "="})) {
+      found = PlainNumber{-1, 0, 0};  // not known before it runs
     } else if (i > 0 && At(i - 1).Is("dim3") && Follows(i, {name, "("}) && Close(i + 1) == i + 3 && Value(i + 2)) {
       take({*Value(i + 2), At(i + 2).begin, At(i + 2).end});
     }

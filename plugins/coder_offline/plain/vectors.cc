@@ -117,7 +117,7 @@ std::string Deeper(const std::string& text, int levels) {
   std::string result;
   for (const char c : text) {
     result += c;
-    if (c == '\n') result.append(static_cast<size_t>(2 * levels), ' ');
+    if (c == '\n') result.append(2 * static_cast<size_t>(levels), ' ');
   }
   return result;
 }
