@@ -47,6 +47,7 @@ void AddProblemsCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddReportCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddExportCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddImportCommand(CLI::App* problems, Action* action);  // `problems import`
+void AddNewCommand(CLI::App* problems, Action* action);     // `problems new`
 void AddTokenizeCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddScoreCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddGenerateCommand(CLI::App& app, const Globals& globals, Action* action);
