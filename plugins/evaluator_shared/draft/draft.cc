@@ -80,6 +80,7 @@ class Drafter {
     for (DraftParameter& parameter : draft_.parameters) {
       if (parameter.source.pointer) ReadTensor(&parameter);
     }
+    ReadFurtherSizes();
     if (draft_.function->kernel) ReadLaunch();
     if (!missing_.empty()) {
       std::string all;
@@ -143,12 +144,15 @@ class Drafter {
 
   void RequireKnownNames() const {
     for (const auto& [option, values] : options_) {
+      if (option == "size" || option == "multiple") continue;  // ReadFurtherSizes
       for (const auto& [name, value] : values) {
-        if (name.empty() || draft_.function->IndexOf(name) >= 0) continue;
-        source_.Fail(draft_.function->begin,
-                     "--" + option + " " + name + ": " + draft_.function->name + " has no parameter of that name");
+        if (!name.empty() && draft_.function->IndexOf(name) < 0) FailUnknown(option, name);
       }
     }
+  }
+  [[noreturn]] void FailUnknown(const std::string& option, const std::string& name) const {
+    source_.Fail(draft_.function->begin,
+                 "--" + option + " " + name + ": " + draft_.function->name + " has no parameter of that name");
   }
 
   DraftParameter Begin(const FunctionParameter& parameter) const {
@@ -171,11 +175,56 @@ class Drafter {
       return;
     }
     parameter->value = name;
+    AddSize(name);
+  }
+
+  void AddSize(const std::string& name) {
     const std::string text = Need("size", name, "N", "the value of the size " + name + " for timing, such as 1048576");
     if (text.empty()) return;
     draft_.sizes.emplace_back(name, Whole("size", name, text));
     if (const std::string multiple = Given("multiple", name); !multiple.empty())
       draft_.multiples[name] = Whole("multiple", name, multiple);
+  }
+
+  // Sizes that shapes mention and the kernel is not told, such as the entries of a table.
+  void ReadFurtherSizes() {
+    for (DraftParameter& parameter : draft_.parameters) {
+      for (std::string& dimension : parameter.shape) dimension = WithValues(dimension);
+    }
+    std::set<std::string> known, wanted;
+    for (const DraftParameter& parameter : draft_.parameters) {
+      if (!parameter.source.pointer) known.insert(parameter.source.name);
+      for (const std::string& text : parameter.shape) AddSymbols(text, &wanted);
+      AddSymbols(parameter.low + " " + parameter.high, &wanted);
+    }
+    for (const std::string& name : wanted) {
+      if (known.insert(name).second) AddSize(name);
+    }
+    for (const char* option : {"size", "multiple"}) {
+      const auto values = options_.find(option);
+      if (values == options_.end()) continue;
+      for (const auto& [name, value] : values->second) {
+        if (!known.contains(name)) FailUnknown(option, name);
+      }
+    }
+  }
+
+  // An expression with the values of the parameters that are no sizes.
+  std::string WithValues(const std::string& expression) const {
+    std::string text;
+    for (const Token& token : Lex(expression).tokens) {
+      const std::string value = Given("value", std::string(token.text));
+      text += value.empty() ? std::string(token.text) : value;
+    }
+    return text;
+  }
+
+  static void AddSymbols(const std::string& text, std::set<std::string>* symbols) {
+    const LexedSource lexed = Lex(text);
+    for (size_t i = 0; i < lexed.tokens.size(); ++i) {
+      const bool called = i + 1 < lexed.tokens.size() && lexed.tokens[i + 1].Is("(");  // min(a, b)
+      if (lexed.tokens[i].kind == Token::Kind::kIdentifier && !called) symbols->emplace(lexed.tokens[i].text);
+    }
   }
 
   int64_t Whole(const std::string& option, const std::string& name, const std::string& text) const {
@@ -235,11 +284,6 @@ class Drafter {
       parameter->shape = SplitCommas(given);
     } else if (uses.shape) {
       parameter->shape = *uses.shape;
-      return;
-    } else if (draft_.sizes.size() == 1 && missing_.empty()) {
-      parameter->shape = {draft_.sizes[0].first};
-      draft_.guesses.push_back(name + " has " + draft_.sizes[0].first + " elements (--shape " + name + "=D,D)");
-      return;
     } else {
       parameter->shape = SplitCommas(Need("shape", name, "D,D", "the dimensions of " + name + ", such as rows,cols"));
     }

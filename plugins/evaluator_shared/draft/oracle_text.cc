@@ -4,6 +4,7 @@
 #include <set>
 #include <vector>
 
+#include "evaluator_shared/draft/float64_words.h"
 #include "evaluator_shared/draft/uses.h"
 #include "evaluator_shared/problem_findings.h"  // kOracleToWrite
 
@@ -17,64 +18,6 @@ struct NotAMap {
   size_t token;
   std::string what;
 };
-
-// Functions of one value that C++ has under the name at the right.
-const std::map<std::string, std::string>& MathFunctions() {
-  static const std::map<std::string, std::string> kFunctions = [] {
-    std::map<std::string, std::string> functions = {
-        {"fmax", "fmax"},    {"fmin", "fmin"},       {"max", "fmax"},   {"min", "fmin"},   {"abs", "fabs"},
-        {"__expf", "exp"},   {"__logf", "log"},      {"__sinf", "sin"}, {"__cosf", "cos"}, {"__powf", "pow"},
-        {"__log2f", "log2"}, {"__fsqrt_rn", "sqrt"}, {"fmaxf", "fmax"}, {"fminf", "fmin"}, {"__fmaf_rn", "fma"}};
-    for (const char* name :
-         {"exp",   "log",   "sqrt",  "fabs", "tanh",  "sin",  "cos",   "tan",   "pow",      "erf",   "erfc",
-          "floor", "ceil",  "round", "rint", "trunc", "fma",  "log1p", "expm1", "log2",     "log10", "exp2",
-          "atan",  "atan2", "asin",  "acos", "sinh",  "cosh", "cbrt",  "fmod",  "copysign", "hypot"}) {
-      functions[name] = name;
-      functions[std::string(name) + "f"] = name;
-    }
-    return functions;
-  }();
-  return kFunctions;
-}
-
-// Those that are written out, once, in the oracle.
-constexpr const char* kHelpers =
-    "double rsqrtf(double x) { return 1.0 / std::sqrt(x); }\n"
-    "double rsqrt(double x) { return 1.0 / std::sqrt(x); }\n"
-    "double fdividef(double x, double y) { return x / y; }\n"
-    "double __fdividef(double x, double y) { return x / y; }\n"
-    "double __frcp_rn(double x) { return 1.0 / x; }\n"
-    "double __half2float(double x) { return x; }\n"
-    "double __float2half(double x) { return x; }\n"
-    "double __bfloat162float(double x) { return x; }\n"
-    "double __float2bfloat16(double x) { return x; }\n";
-
-std::string Helper(const std::string& name) {
-  const std::string text(kHelpers);
-  const size_t at = text.find("double " + name + "(");
-  return at == std::string::npos ? "" : "static " + text.substr(at, text.find('\n', at) + 1 - at);
-}
-
-bool IsFloatType(const Token& token) {
-  for (const char* type : {"float", "half", "__half", "__nv_bfloat16", "nv_bfloat16"}) {
-    if (token.Is(type)) return true;
-  }
-  return false;
-}
-
-bool IsKnownWord(const Token& token) {
-  static const std::set<std::string, std::less<>> kWords = {
-      "const",   "constexpr",   "int",     "unsigned", "long",  "short", "bool",   "double",   "auto",   "size_t",
-      "int64_t", "if",          "else",    "for",      "while", "do",    "break",  "continue", "true",   "false",
-      "return",  "static_cast", "int32_t", "uint32_t", "char",  "void",  "switch", "case",     "default"};
-  return kWords.contains(token.text);
-}
-
-bool IsDeclaring(const Token& token) {
-  static const std::set<std::string, std::less<>> kTypes = {
-      "int", "unsigned", "long", "short", "bool", "double", "auto", "size_t", "int64_t", "int32_t", "uint32_t"};
-  return kTypes.contains(token.text) || IsFloatType(token);
-}
 
 class Translator {
  public:
@@ -249,6 +192,7 @@ class Translator {
     if (IsDeclaring(token) && *i + 1 < end && tokens_.At(*i + 1).kind == Kind::kIdentifier)
       locals_.insert(std::string(tokens_.At(*i + 1).text));
     if (IsKnownWord(token)) return name == "return" && of_element ? throw NotAMap{*i, "a return"} : name;
+    if (!of_element && locals_.contains(name) && !tokens_.At(*i + 1).Is("(")) return name;
     if (const auto tensor = tensors_.find(name); tensor != tensors_.end()) {
       const bool element =
           *i + 3 < end && tokens_.At(*i + 1).Is("[") && tokens_.At(*i + 2).Is(index_) && tokens_.At(*i + 3).Is("]");
@@ -277,7 +221,7 @@ class Translator {
       const bool qualified = *i > 0 && tokens_.At(*i - 1).Is("::");
       return (qualified ? "" : "std::") + found->second;
     }
-    if (const std::string helper = Helper(name); !helper.empty()) {
+    if (const std::string helper = HelperText(name); !helper.empty()) {
       if (defined_.insert(name).second) prelude_ += helper;
       return name;
     }
@@ -305,9 +249,7 @@ class Translator {
     while (!tokens_.At(name).Is(function.name)) ++name;
     for (size_t i = begin; i < name; ++i)
       head += (IsFloatType(tokens_.At(i)) ? "double" : std::string(tokens_.At(i).text)) + " ";
-    const int before = operations_;
     const std::string rest = Translate(name + 1, function.end, false);
-    operations_ = before + (operations_ - before);
     prelude_ += "static " + head + function.name + rest + "\n";
     locals_ = outer;
   }

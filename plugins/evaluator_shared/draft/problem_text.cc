@@ -1,9 +1,12 @@
 #include "evaluator_shared/draft/problem_text.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
-#include <set>
+#include <stdexcept>
 #include <vector>
+
+#include "evaluator_shared/expression.h"
 
 namespace kgrpo::evaluator {
 namespace {
@@ -77,6 +80,41 @@ std::string HeadingOf(const std::string& text) {
   return heading;
 }
 
+// Each size gets a value of the list, in turn, rounded up to its multiple; never above that for timing.
+Bindings SizeOf(const Draft& draft, const std::vector<int64_t>& values) {
+  Bindings size;
+  for (size_t i = 0; i < draft.sizes.size(); ++i) {
+    const auto& [name, timing] = draft.sizes[i];
+    int64_t value = std::min(values[i % values.size()], timing);
+    if (const auto multiple = draft.multiples.find(name); multiple != draft.multiples.end())
+      value = (value + multiple->second - 1) / multiple->second * multiple->second;
+    size[name] = value;
+  }
+  return size;
+}
+
+// In the order of the parameters.
+std::string BindingText(const Draft& draft, const Bindings& size) {
+  std::string text;
+  for (const auto& [name, timing] : draft.sizes)
+    text += (text.empty() ? "" : ", ") + name + ": " + std::to_string(size.at(name));
+  return text;
+}
+
+// Whether every dimension is at least 1.
+bool IsPossible(const Draft& draft, const Bindings& size) {
+  for (const DraftParameter& parameter : draft.parameters) {
+    for (const std::string& dimension : parameter.shape) {
+      try {
+        if (Expression::Parse(dimension).EvaluateInteger(size) < 1) return false;
+      } catch (const std::invalid_argument&) {
+        return true;  // reading the problem says what is wrong with the expression
+      }
+    }
+  }
+  return true;
+}
+
 // Correctness sizes: odd ones, one, and none that is a multiple of a tile; never above the timing size.
 std::string SizesText(const Draft& draft) {
   using Values = std::vector<std::vector<int64_t>>;
@@ -87,29 +125,22 @@ std::string SizesText(const Draft& draft) {
   const Values hidden = count == 1   ? Values{{1}, {33}, {3333}}
                         : count == 2 ? Values{{1, 1}, {3, 1027}, {65, 37}}
                                      : Values{{1, 1, 1}, {5, 37, 12}, {33, 7, 65}};
-  std::set<std::string> seen;
-  const auto binding = [&](const std::vector<int64_t>* values) {
-    std::string text;
-    for (size_t i = 0; i < count; ++i) {
-      const auto& [name, timing] = draft.sizes[i];
-      int64_t value = values == nullptr ? timing : std::min((*values)[i % values->size()], timing);
-      if (const auto multiple = draft.multiples.find(name); multiple != draft.multiples.end())
-        value = (value + multiple->second - 1) / multiple->second * multiple->second;
-      text += (text.empty() ? "" : ", ") + name + ": " + std::to_string(value);
-    }
-    return "{" + text + "}";
-  };
   const auto list = [&](const Values& values) {
     std::string text;
     for (const std::vector<int64_t>& one : values) {
-      const std::string size = binding(&one);
-      if (!seen.insert(size).second && !text.empty()) continue;
-      text += (text.empty() ? "" : ", ") + size;
+      const Bindings size = SizeOf(draft, one);
+      const std::string written = "{" + BindingText(draft, size) + "}";
+      if (IsPossible(draft, size) && text.find(written) == std::string::npos)
+        text += (text.empty() ? "" : ", ") + written;
     }
-    return "[" + text + "]";
+    if (!text.empty()) return "[" + text + "]";
+    // None fits, as where a window is larger than the image: the smallest that does, all alike.
+    int64_t most = 1;
+    while (most < INT32_MAX && !IsPossible(draft, SizeOf(draft, {most}))) most *= 2;
+    return "[{" + BindingText(draft, SizeOf(draft, {most})) + "}]";
   };
-  return "sizes:\n  visible: " + list(visible) + "\n  hidden: " + list(hidden) + "\n  timing: " + binding(nullptr) +
-         "\n";
+  const std::string timing = BindingText(draft, SizeOf(draft, {INT64_MAX / 2}));
+  return "sizes:\n  visible: " + list(visible) + "\n  hidden: " + list(hidden) + "\n  timing: {" + timing + "}\n";
 }
 
 std::string ParameterText(const DraftParameter& parameter) {

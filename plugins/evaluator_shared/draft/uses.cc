@@ -51,20 +51,24 @@ class Finder {
   Finder(const CudaSource& source, std::string grid)
       : source_(source), tokens_(source.tokens()), grid_(std::move(grid)) {}
 
-  void Walk(const CudaFunction& function, const std::string& parameter, const Renaming& renaming, int depth) {
+  // `whole`: the parameter is the tensor's begin, so that its indices tell the tensor's shape.
+  void Walk(const CudaFunction& function, const std::string& parameter, const Renaming& renaming, int depth,
+            bool whole = true) {
     std::set<std::string> names = {parameter};
+    const auto look_at = [&](size_t begin, size_t end) {
+      if (!uses_.shape) uses_.shape = ShapeBy(begin, end, function, renaming);
+    };
     for (size_t i = function.body; i < function.end; ++i) {
       const Token& token = tokens_.At(i);
       if (token.kind != Kind::kIdentifier || !names.contains(std::string(token.text))) continue;
       if (tokens_.At(i - 1).Is(".") || tokens_.At(i - 1).Is("->")) continue;
       if (const std::string alias = AliasAt(i, function); !alias.empty()) {
         names.insert(alias);
-        if (!uses_.shape && tokens_.At(i + 1).Is("+"))
-          uses_.shape = ShapeBy(i + 2, EndOfSum(i + 2, function.end), function, renaming);
+        if (whole && tokens_.At(i + 1).Is("+")) look_at(i + 2, EndOfSum(i + 2, function.end));
         continue;
       }
       if (tokens_.At(i + 1).Is("[")) {
-        if (!uses_.shape) uses_.shape = ShapeBy(i + 2, tokens_.SkipGroup(i + 1, function.end) - 1, function, renaming);
+        if (whole && token.Is(parameter)) look_at(i + 2, tokens_.SkipGroup(i + 1, function.end) - 1);
         if (!tokens_.At(i - 1).Is("&")) {
           Classify(tokens_.SkipGroup(i + 1, function.end), i);
           continue;
@@ -73,6 +77,7 @@ class Finder {
         Classify(i + 1, i);
         continue;
       }
+      if (whole && token.Is(parameter) && tokens_.At(i + 1).Is("+")) look_at(i + 2, EndOfSum(i + 2, function.end));
       Passed(i, function, renaming, depth);
     }
   }
@@ -161,7 +166,8 @@ class Finder {
         if (outer != renaming.end()) inner[called->parameters[p].name] = outer->second;
       }
       if (tokens_.At(open - 1).Is(">>>")) grid_ = GridOf(callee, renaming);
-      return Walk(*called, called->parameters[position].name, inner, depth + 1);
+      const bool at_begin = arguments[position].second - arguments[position].first == 1;
+      return Walk(*called, called->parameters[position].name, inner, depth + 1, at_begin);
     }
     if (name.rfind("atomic", 0) == 0) {
       if (!uses_.shape && arguments[0].second - arguments[0].first == 1) uses_.shape = {"1"};
@@ -188,6 +194,11 @@ class Finder {
   std::optional<std::vector<std::string>> ShapeBy(size_t begin, size_t end, const CudaFunction& function,
                                                   const Renaming& renaming) const {
     if (end - begin == 1 && tokens_.At(begin).text == "0") return std::vector<std::string>{"1"};
+    const bool cast = begin + 3 < end && tokens_.At(begin).Is("(") && tokens_.At(begin + 2).Is(")");  // (size_t)row
+    if (cast) begin += 3;
+    const bool neighbour = end - begin == 3 && IsOneOf(tokens_.At(begin + 1), "+-") &&
+                           tokens_.At(begin + 2).kind == Kind::kNumber;  // of the element at i
+    if (neighbour) end = begin + 1;
     size_t star = begin, plus = begin;
     while (star < end && !tokens_.At(star).Is("*")) ++star;
     while (plus < end && !tokens_.At(plus).Is("+")) ++plus;
@@ -227,8 +238,9 @@ class Finder {
     for (const Token& token : Lex(expression).tokens) {
       if (token.kind == Kind::kIdentifier) {
         const auto found = renaming.find(std::string(token.text));
-        if (found == renaming.end()) return "";
-        renamed += found->second;
+        const std::string name = found == renaming.end() ? ConstantOf(std::string(token.text)) : found->second;
+        if (name.empty()) return "";
+        renamed += name;
       } else if (token.kind == Kind::kNumber || IsOneOf(token, "*+-()")) {
         renamed += token.text;
       } else {
@@ -236,6 +248,16 @@ class Finder {
       }
     }
     return renamed;
+  }
+
+  // The number of `constexpr int kBins = 1024;`; "" where there is none of that name.
+  std::string ConstantOf(const std::string& name) const {
+    for (size_t i = 2; i + 3 < tokens_.size(); ++i) {
+      const bool defined = tokens_.At(i).Is(name) && tokens_.At(i - 2).Is("constexpr") && tokens_.At(i + 1).Is("=");
+      if (defined && tokens_.At(i + 2).kind == Kind::kNumber && tokens_.At(i + 3).Is(";"))
+        return std::string(tokens_.At(i + 2).text);
+    }
+    return "";
   }
 
   const CudaSource& source_;
@@ -281,7 +303,8 @@ std::string BoundOf(const CudaSource& source, const CudaFunction& function, cons
     const size_t begin = i + (below ? 2 : 3);
     size_t end = begin;
     while (end < function.end && !IsOneOf(tokens.At(end), ";)&|,?")) ++end;
-    return source.TextOf(begin, end);
+    const std::string bound = source.TextOf(begin, end);
+    if (bound != "0") return bound;  // `row >= 0` is the other side's
   }
   return "";
 }
