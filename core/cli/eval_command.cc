@@ -235,6 +235,12 @@ int Evaluate(const Globals& globals, const EvalOptions& options) {
   if (!options.suite.empty() || !options.kernels.empty()) {
     if (of_kernel || of_policy || options.suite.empty() || options.kernels.empty() || !options.file.empty())
       return refuse("--suite DIR and --kernels FOLDER go together, with neither FILE nor --kernel nor --policy");
+    if (!options.problem.empty() || !options.report.empty() || options.seed || options.quick || options.show_hidden ||
+        options.profile || options.policies.IsAskedFor())
+      return refuse(
+          "--problem, --report, --seed, --quick, --show-hidden and --profile go with --kernel, --episodes, --repeat "
+          "and "
+          "--save-kernels with --policy; --suite has none of them");
     return EvaluateSuite(globals, {.suite = options.suite,
                                    .kernels = options.kernels,
                                    .evaluator = options.evaluator.empty() ? "evaluator_sim" : options.evaluator,
@@ -246,8 +252,8 @@ int Evaluate(const Globals& globals, const EvalOptions& options) {
                                    .json = options.json,
                                    .markdown = options.markdown});
   }
-  if (options.kernelbench || !options.pytorch_times.empty())
-    return refuse("--as-kernelbench and --pytorch-times go with --suite");
+  if (options.kernelbench || !options.pytorch_times.empty() || options.jobs > 0 || options.markdown)
+    return refuse("--as-kernelbench, --pytorch-times, --jobs and --markdown go with --suite");
   if (of_kernel == of_policy) return refuse("eval takes either --kernel F.cu and --problem DIR, or FILE and --policy");
   if (options.dispute_bound && !options.report.empty())
     return refuse("--dispute-bound prints what was counted and writes no report: leave --report out");
@@ -258,8 +264,8 @@ int Evaluate(const Globals& globals, const EvalOptions& options) {
   if (of_policy && options.profile)
     return refuse("--profile goes with --kernel; a policy's evaluator profiles by its own option profile");
   if (of_policy && !options.report.empty()) return refuse("--report goes with --kernel: it is about one kernel");
-  if (of_policy && (options.seed || options.quick))
-    return refuse("--seed and --quick go with --kernel; a policy's episodes follow --set seed=N");
+  if (of_policy && (options.seed || options.quick || options.thorough))
+    return refuse("--seed, --quick and --thorough go with --kernel; a policy's episodes follow --set seed=N");
   if (of_policy && options.show_hidden)
     return refuse("--show-hidden goes with --kernel: a policy may not know what is hidden");
   if (of_policy && !options.problem.empty())
