@@ -79,7 +79,7 @@ int Main(int argc, char** argv) {
 
   Action action;
   for (auto* add : {AddRunCommand, AddResumeCommand, AddCheckCommand, AddCompareCommand, AddReportCommand,
-                    AddExportCommand, AddCoderCheckCommand, AddEvalCommand, AddPluginsCommand, AddProblemsCommand,
+                    AddExportCommand, AddCoderCheckCommand, AddEvalCommand, AddOptimizeCommand, AddPluginsCommand, AddProblemsCommand,
                     AddTokenizeCommand, AddScoreCommand, AddGenerateCommand, AddUpdateCommand}) {
     add(app, globals, &action);
   }
