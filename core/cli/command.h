@@ -42,6 +42,7 @@ void AddCheckCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddCompareCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddCoderCheckCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action);
+void AddOptimizeCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddPluginsCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddProblemsCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddReportCommand(CLI::App& app, const Globals& globals, Action* action);
