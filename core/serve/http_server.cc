@@ -262,7 +262,7 @@ HttpServer::HttpServer(const HttpLimits& limits) : limits_(limits), stop_event_(
     CloseAfterwards();
     return 413;
   });
-  set_exception_handler([](const httplib::Request&, httplib::Response& response, std::exception_ptr thrown) {
+  set_exception_handler([](const httplib::Request&, httplib::Response& response, const std::exception_ptr& thrown) {
     try {
       std::rethrow_exception(thrown);
     } catch (const HttpError& error) {

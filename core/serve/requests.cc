@@ -24,7 +24,8 @@ std::string In(const std::string& path, const std::string& key) {
 
 void RequireKeys(const Json& object, const std::string& path, std::initializer_list<const char*> known) {
   if (!object.is_object()) Refuse(path, std::string("expected an object, not ") + object.type_name());
-  for (const auto& [key, value] : object.items()) {
+  for (const auto& item : object.items()) {
+    const std::string& key = item.key();
     if (std::ranges::find_if(known, [&](const char* one) { return key == one; }) != known.end()) continue;
     const std::string closest = Closest(key, {known.begin(), known.end()});
     std::string all;

@@ -63,6 +63,7 @@ void Declare(const Json& about, const Host& host) {
 
 std::vector<kgrpo_str> Views(const std::vector<std::string>& texts) {
   std::vector<kgrpo_str> views;
+  views.reserve(texts.size());
   for (const std::string& text : texts) views.push_back(Str(text));
   return views;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -86,12 +87,17 @@ void ServerPool::Rest(Server& server, const HttpAnswer& answer) {
 HttpAnswer ServerPool::Ask(const std::string& path, const std::string& body,
                            const std::function<bool(const HttpAnswer&)>& usable, double most_seconds) {
   const double wait_seconds = std::min(options_.wait_seconds, most_seconds);
-  Clock::time_point end = Clock::now() + Seconds(wait_seconds);
+  std::optional<Clock::time_point>
+      end;  // from the first failure: the time of an evaluation that was lost is none of it
+  const auto over = [&] {
+    if (!end) end = Clock::now() + Seconds(wait_seconds);
+    return Clock::now() >= *end;
+  };
   for (;;) {
     if (options_.http.cancelled && options_.http.cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
     Server* server = Pick();
     if (server == nullptr) {
-      if (Clock::now() >= end) break;
+      if (over()) break;
       std::this_thread::sleep_for(kLookEvery);
       continue;
     }
@@ -112,15 +118,14 @@ HttpAnswer ServerPool::Ask(const std::string& path, const std::string& body,
       answer.failure = "an answer that cannot be read";
     }
     Rest(*server, answer);
-    if (answer.status == kTooManyRequests) end = Clock::now() + Seconds(wait_seconds);  // it lives
-    if (Clock::now() >= end) break;
+    if (answer.status == kTooManyRequests) end.reset();  // it lives
+    if (over()) break;
   }
   std::string all;
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const Server& server : servers_)
     all += "\n  " + server.address + ": " + (server.last_failure.empty() ? "busy" : server.last_failure);
-  throw Error(KGRPO_ERROR_UNAVAILABLE, "no server judged within " +
-                                           std::to_string(static_cast<int>(options_.wait_seconds)) +
+  throw Error(KGRPO_ERROR_UNAVAILABLE, "no server answered within " + ThreeDigits(wait_seconds) +
                                            " s (start one by `kgrpo-host serve`, or raise wait_seconds):" + all);
 }
 

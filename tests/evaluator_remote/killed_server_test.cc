@@ -2,6 +2,8 @@
 // without servers records, each evaluation once.
 #include <gtest/gtest.h>
 #include <httplib.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -131,7 +133,7 @@ class KilledServerTest : public testing::Test {
     std::thread run([&] {
       remote = RunHost(directory_.path(),
                        "p.yaml --set output_dir=remote --set evaluator.plugin=evaluator_remote --set "
-                       "'evaluator.options={servers: [" +
+                       "'evaluator.options={request_seconds: 20, servers: [" +
                            addresses + "]}'");
     });
     int before = 0;
@@ -171,8 +173,15 @@ TEST_F(KilledServerTest, TheRunGoesOnAndRecordsEachEvaluationOnce) {
 
 // A port that was free a moment ago.
 int FreePort() {
-  httplib::Server server;
-  return server.bind_to_any_port("127.0.0.1");
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  EXPECT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), size), 0);
+  EXPECT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  close(listener);
+  return ntohs(address.sin_port);
 }
 
 TEST_F(KilledServerTest, SoItDoesBehindHaproxyAsTheExampleSetsItUp) {

@@ -112,8 +112,9 @@ TEST_F(RemoteTest, UsesAServerAgainThatCameBack) {
 
 TEST_F(RemoteTest, SaysWhyNobodyJudges) {
   const std::string nobody = MessageOf([&] { Remote({kNobody}, {{"wait_seconds", 0.3}}); });
-  EXPECT_EQ(nobody.substr(0, 100),
-            "no server judged within 0 s (start one by `kgrpo-host serve`, or raise wait_seconds):\n  http://127.0");
+  EXPECT_EQ(
+      nobody.substr(0, 104),
+      "no server answered within 0.3 s (start one by `kgrpo-host serve`, or raise wait_seconds):\n  http://127.0");
   EXPECT_NE(nobody.find("Failed to connect"), std::string::npos) << nobody;
   EXPECT_EQ(MessageOf([&] { Remote({"10.0.0.1:80"}); }),
             "options.servers: \"10.0.0.1:80\" is no address; expected one such as http://10.0.0.7:8421");
