@@ -79,8 +79,8 @@ int Main(int argc, char** argv) {
 
   Action action;
   for (auto* add : {AddRunCommand, AddResumeCommand, AddCheckCommand, AddCompareCommand, AddReportCommand,
-                    AddExportCommand, AddCoderCheckCommand, AddEvalCommand, AddOptimizeCommand, AddPluginsCommand, AddProblemsCommand,
-                    AddTokenizeCommand, AddScoreCommand, AddGenerateCommand, AddUpdateCommand}) {
+                    AddExportCommand, AddCoderCheckCommand, AddEvalCommand, AddOptimizeCommand, AddPluginsCommand,
+                    AddProblemsCommand, AddTokenizeCommand, AddScoreCommand, AddGenerateCommand, AddUpdateCommand}) {
     add(app, globals, &action);
   }
   std::vector<std::string> commands;
