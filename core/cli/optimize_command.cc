@@ -118,16 +118,21 @@ struct Outcome {
 };
 
 Outcome BestOf(const PipelineConfig& config, PipelineParts& parts, const OpenProblem& problem, const std::string& start,
-               const Evaluation& start_evaluation, const SearchResult& result) {
+               const Evaluation& start_evaluation, SearchResult* result) {
   Outcome outcome;
-  if (!result.stopped) {
-    outcome.kernel = Confirm(config, parts, problem, start, result.candidates);
-    return outcome;
+  if (!result->stopped) {
+    try {
+      outcome.kernel = Confirm(config, parts, problem, start, result->candidates);
+      return outcome;
+    } catch (const Error& error) {
+      if (error.code() != KGRPO_ERROR_CANCELLED) throw;
+      result->stopped = true;
+    }
   }
   outcome.thorough = false;
   outcome.kernel.source = start;
   outcome.kernel.start = outcome.kernel.evaluation = start_evaluation;
-  for (const SearchCandidate& candidate : result.candidates) {
+  for (const SearchCandidate& candidate : result->candidates) {
     if (candidate.speedup == 0 || candidate.evaluation->seconds >= outcome.kernel.evaluation.seconds) continue;
     outcome.kernel.source = candidate.source;
     outcome.kernel.evaluation = *candidate.evaluation;
@@ -244,6 +249,7 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
   session.StartServices(config.seed);
   const fs::path out = OutOf(options, target.folder);
   PipelineParts parts = session.MakeParts(config, request.roles);
+  RequireListed(policy.choice.suggester.sequence, *parts.coder, config.coder.plugin);
   if (!policy.choice.model.empty()) parts.policy->Load(KGRPO_POLICY_CURRENT, policy.choice.model);
 
   WorkerPool pool(config.loop.workers);
@@ -255,7 +261,7 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
   Console console = StandardConsole();
   const bool talks = !options.json && !globals.quiet;
   const double start_speedup = start_evaluation.correct ? problem.baseline.seconds / start_evaluation.seconds : 1;
-  const SearchResult result = Search(
+  SearchResult result = Search(
       config, parts, problem, start, start_evaluation, pool, options.plan, [&](const SearchCandidate& candidate) {
         if (!talks) return;
         console.Note(std::to_string(candidate.evaluations) + "/" + std::to_string(options.plan.evaluations) +
@@ -264,7 +270,7 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
                      (candidate.repeated ? " (known)" : "") + "  best " +
                      Times(candidate.best_speedup / start_speedup));
       });
-  const Outcome outcome = BestOf(config, parts, problem, start, start_evaluation, result);
+  const Outcome outcome = BestOf(config, parts, problem, start, start_evaluation, &result);
   const Json evidence = EvidenceOf(options, config, parts, problem, result, outcome);
   Write(out, options, problem, start, parts, result, outcome, evidence);
   if (options.json) {

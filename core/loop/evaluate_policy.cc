@@ -46,7 +46,8 @@ double TokenEntropy(Policy& policy, const std::vector<TrajectoryRecord>& traject
   return count == 0 ? 0 : sum / static_cast<double>(count);
 }
 
-// A coder with a list does what is on it: another technique would be played in vain.
+}  // namespace
+
 void RequireListed(const std::vector<std::string>& techniques, const Coder& coder, const std::string& name) {
   const std::vector<std::string> listed = coder.Suggestions();
   if (listed.empty()) return;
@@ -59,8 +60,6 @@ void RequireListed(const std::vector<std::string>& techniques, const Coder& code
                                          (closest.empty() ? ": " + all : "; did you mean \"" + closest + "\"?"));
   }
 }
-
-}  // namespace
 
 PolicyChoice ParsePolicyChoice(const std::string& text) {
   PolicyChoice choice;

@@ -34,6 +34,10 @@ struct PolicyChoice {
 // KGRPO_ERROR_INVALID for an empty technique, KGRPO_ERROR_NOT_FOUND for a folder that is not there.
 PolicyChoice ParsePolicyChoice(const std::string& text);
 
+// Throws KGRPO_ERROR_INVALID where a technique is not in the list of a coder that has one: it would be played in vain.
+// `name` is the coder's, for the message.
+void RequireListed(const std::vector<std::string>& techniques, const Coder& coder, const std::string& name);
+
 // What is played.
 struct EpisodePlan {
   uint64_t episodes = 1;               // of each problem

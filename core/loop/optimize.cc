@@ -158,7 +158,11 @@ class Searching {
     } catch (const Error& error) {
       flight.Abandon();
       parts.cancelled = user;
-      if (error.code() != KGRPO_ERROR_CANCELLED) throw;
+      // What was paid for is kept.
+      if (error.code() == KGRPO_ERROR_BUDGET)
+        result_.ended = "the coder's own limit";
+      else if (error.code() != KGRPO_ERROR_CANCELLED)
+        throw;
     } catch (...) {
       flight.Abandon();
       parts.cancelled = user;

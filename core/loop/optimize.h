@@ -63,7 +63,8 @@ struct SearchResult {
   uint64_t waves = 0;
   double cost = 0;       // of the coder, US dollars
   double seconds = 0;    // of the clock
-  std::string ended;     // why: "200 evaluations", "the time", "the cost", "nothing new", "stopped by the user"
+  std::string ended;     // why: "200 evaluations", "the time", "the cost", "the coder's own limit", "nothing new",
+                         // "stopped by the user"
   bool stopped = false;  // by the user
 };
 
