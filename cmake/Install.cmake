@@ -19,7 +19,7 @@ endforeach()
 
 # The evaluators' helper programs.
 set_target_properties(kgrpo_torch_worker PROPERTIES INSTALL_RPATH "$ORIGIN/../libtorch/lib;${KGRPO_LIBTORCH}/lib")
-foreach(helper sandbox_launcher kgrpo_compile_worker kgrpo_torch_worker kgrpo_sim_worker kgrpo_cuda_worker kgrpo_cuda_profile)
+foreach(helper sandbox_launcher kgrpo_compile_worker kgrpo_draft_problem kgrpo_torch_worker kgrpo_sim_worker kgrpo_cuda_worker kgrpo_cuda_profile)
   if(TARGET ${helper})
     install(TARGETS ${helper} RUNTIME DESTINATION lib/kgrpo/evaluator COMPONENT runtime)
   endif()
@@ -28,6 +28,7 @@ install(TARGETS kgrpo_sim_cudart LIBRARY DESTINATION lib/kgrpo/evaluator COMPONE
 install(DIRECTORY plugins/evaluator_shared/host_include plugins/evaluator_shared/host_include_std plugins/interpreter/devices
   DESTINATION lib/kgrpo/evaluator COMPONENT runtime)
 install(DIRECTORY scripts/import_kernelbench DESTINATION lib/kgrpo COMPONENT runtime PATTERN __pycache__ EXCLUDE)
+install(DIRECTORY python DESTINATION share/kgrpo COMPONENT runtime PATTERN __pycache__ EXCLUDE)
 
 install(DIRECTORY problems configs DESTINATION share/kgrpo COMPONENT runtime)
 install(DIRECTORY docs DESTINATION share/doc/kgrpo COMPONENT runtime)
