@@ -64,6 +64,7 @@ class ThreadRanks {
     }
   }
 
+  static const kgrpo_rank_info* Info(void* context) { return &Of(context).infos_[Host(context).rank]; }
   static kgrpo_error* AllReduce(void* context, const kgrpo_tensor* values, uint32_t reduction) {
     return Together(context, values, [&](std::vector<kgrpo_tensor>& tensors) {
       tensors[0].dtype.bits == 64 ? Reduce<double>(tensors, reduction) : Reduce<float>(tensors, reduction);
@@ -104,12 +105,7 @@ class ThreadRanks {
   }
 
   static constexpr kgrpo_collective_interface kInterface = {
-      sizeof(kgrpo_collective_interface),
-      [](void* context) -> const kgrpo_rank_info* { return &Of(context).infos_[Host(context).rank]; },
-      AllReduce,
-      ReduceScatter,
-      AllGather,
-      Broadcast};
+      sizeof(kgrpo_collective_interface), Info, AllReduce, ReduceScatter, AllGather, Broadcast};
 
   std::barrier<> barrier_;
   std::vector<kgrpo_rank_info> infos_;
