@@ -12,9 +12,11 @@
 #include "base/cancel.h"
 #include "base/console.h"
 #include "base/faults.h"
+#include "base/launch.h"
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/experiment.h"
+#include "cli/ranked_run.h"
 #include "cli/session.h"
 #include "config/changes.h"
 #include "loop/run.h"
@@ -72,11 +74,19 @@ int Report(const RunOutcome& outcome) {
   return outcome.ExitCode();
 }
 
+// Of the leader: ends the others as this process ends.
+int Ended(RankedRun* ranked, int code) {
+  if (ranked != nullptr) ranked->ranks().End(code);
+  return code;
+}
+
 int Run(const Globals& globals, const std::string& file, const std::vector<std::string>& settings, bool overwrite) {
   Session session(globals);
   LoadRequest request;
   request.file = file;
   request.settings = settings;
+  const std::unique_ptr<RankedRun> ranked = RankedRun::Meet(session);
+  if (ranked && !ranked->leads()) return ranked->Follow(session, request);
   const PipelineConfig config = session.Load(request);
   RunOptions options;
   if (!overwrite) {  // said before any plugin starts, and before anything is written
@@ -91,7 +101,9 @@ int Run(const Globals& globals, const std::string& file, const std::vector<std::
     claim.emplace(config.output_dir);
   }
   session.StartServices(config.seed, std::filesystem::path(config.output_dir) / "artifacts");
+  if (ranked) ranked->Join(session, config);
   PipelineParts parts = session.MakeParts(config, request.roles, /*identify=*/true);
+  if (ranked) ranked->Agree(config, parts);
   RunProblems problems(config, parts, OpeningLine(globals.quiet));
   const RunFolder folder =
       RunFolder::Create(config.output_dir, config.resolved_yaml, overwrite, claim ? &*claim : nullptr);
@@ -99,7 +111,9 @@ int Run(const Globals& globals, const std::string& file, const std::vector<std::
   RunConsole console(folder, globals.quiet);
   options.console = console.get();
   options.overrides = settings;
-  return Report(kgrpo::Run(config, parts, problems, folder, options));
+  if (ranked)
+    ranked->ranks().SetWayOn("kgrpo-host resume " + folder.path().string() + " goes on after the last checkpoint");
+  return Ended(ranked.get(), Report(kgrpo::Run(config, parts, problems, folder, options)));
 }
 
 // One run, or all those that the file describes.
@@ -112,6 +126,11 @@ int RunFile(const Globals& globals, const std::string& file, const std::vector<s
   if (!runs) {
     if (!options.variant.empty()) throw Error(KGRPO_ERROR_INVALID, "--variant: " + file + " has no variants");
     return Run(globals, file, settings, options.overwrite);
+  }
+  if (ReadLaunch()) {
+    throw Error(KGRPO_ERROR_UNSUPPORTED, file +
+                                             " describes several runs, and several ranks train one: start it alone, "
+                                             "or write each variant to a file of its own");
   }
   request.of_experiment = true;
   std::vector<PlannedRun> planned;
@@ -134,10 +153,14 @@ int Resume(const Globals& globals, const std::string& directory, const std::vect
   LoadRequest request;
   request.file = folder.resolved_yaml().string();
   request.settings = settings;
+  const std::unique_ptr<RankedRun> ranked = RankedRun::Meet(session);
+  if (ranked && !ranked->leads()) return ranked->Follow(session, request);
   PipelineConfig config = session.Load(request);
   config.output_dir = directory;  // the folder may have been moved
   session.StartServices(config.seed, folder.path() / "artifacts");
+  if (ranked) ranked->Join(session, config);
   PipelineParts parts = session.MakeParts(config, request.roles, /*identify=*/true);
+  if (ranked) ranked->Agree(config, parts);
   RunProblems problems(config, parts, OpeningLine(globals.quiet));
   NoteResumableRun(folder.path().string());
   RunConsole console(folder, globals.quiet);
@@ -146,7 +169,8 @@ int Resume(const Globals& globals, const std::string& directory, const std::vect
   options.from_step = from_step;
   options.overrides = settings;  // resolved.yaml takes them up once the run goes on
   options.console = console.get();
-  return Report(kgrpo::Run(config, parts, problems, folder, options));
+  if (ranked) ranked->ranks().SetWayOn("kgrpo-host resume " + directory + " goes on after the last checkpoint");
+  return Ended(ranked.get(), Report(kgrpo::Run(config, parts, problems, folder, options)));
 }
 
 // A run that a cluster ends at a fixed time ends itself before, with a checkpoint.
