@@ -9,6 +9,7 @@
 #include <kgrpo/sdk/error.h>
 
 #include <exception>
+#include <optional>
 
 namespace kgrpo::cli {
 namespace {
@@ -60,8 +61,14 @@ int RankedRun::Follow(Session& session, const LoadRequest& request) {
     Join(session, config);
     PipelineParts parts = session.MakeParts(config, request.roles, /*identify=*/true);
     Agree(config, parts);
-    RunProblems problems(config, parts);
-    return kgrpo::Follow(config, parts, problems, ranks_);
+    std::optional<RunProblems> problems;
+    try {
+      problems.emplace(config, parts);
+    } catch (const Error& error) {
+      if (error.code() != KGRPO_ERROR_CANCELLED) throw;
+      return RefuseOrders(ranks_, error);
+    }
+    return kgrpo::Follow(config, parts, *problems, ranks_);
   } catch (const std::exception& error) {
     ranks_.Fail(error.what());
   }

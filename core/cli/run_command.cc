@@ -146,15 +146,18 @@ int Resume(const Globals& globals, const std::string& directory, const std::vect
            std::optional<uint64_t> from_step) {
   CheckResumeSettings(settings);
   Session session(globals);
+  LoadRequest request;
+  request.settings = settings;
+  const std::unique_ptr<RankedRun> ranked = RankedRun::Meet(session);
+  if (ranked && !ranked->leads()) {  // the folder is the leader's: it is read, not opened
+    request.file = RunFolder::ResolvedYamlOf(directory).string();
+    return ranked->Follow(session, request);
+  }
   const RunFolder folder = RunFolder::Open(directory);
   if (!settings.empty() && ReadProgress(folder.database()).finished)
     throw Error(KGRPO_ERROR_INVALID,
                 "the run in " + directory + " is finished: there is nothing left to change by --set");
-  LoadRequest request;
   request.file = folder.resolved_yaml().string();
-  request.settings = settings;
-  const std::unique_ptr<RankedRun> ranked = RankedRun::Meet(session);
-  if (ranked && !ranked->leads()) return ranked->Follow(session, request);
   PipelineConfig config = session.Load(request);
   config.output_dir = directory;  // the folder may have been moved
   session.StartServices(config.seed, folder.path() / "artifacts");

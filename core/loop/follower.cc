@@ -17,6 +17,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+int Ended(Ranks& ranks, const Json& order) {
+  ranks.Together([] { return std::string(); });
+  return order.at("code").get<int>();
+}
+
 class Follower {
  public:
   Follower(const PipelineConfig& config, PipelineParts& parts, RunProblems& problems, Ranks& ranks)
@@ -28,10 +33,7 @@ class Follower {
     for (;;) {
       const Json order = ranks_.NextOrder();
       const std::string what = order.at("do");
-      if (what == "end") {
-        ranks_.Together([] { return std::string(); });
-        return order.at("code").get<int>();
-      }
+      if (what == "end") return Ended(ranks_, order);
       try {
         Do(what, order);
       } catch (const Error&) {
@@ -80,6 +82,18 @@ class Follower {
 };
 
 }  // namespace
+
+int RefuseOrders(Ranks& ranks, const Error& why) {
+  for (;;) {
+    const Json order = ranks.NextOrder();
+    if (order.at("do") == "end") return Ended(ranks, order);
+    try {
+      ranks.Together([&]() -> std::string { throw why; });
+    } catch (const Error&) {
+      // The leader was told.
+    }
+  }
+}
 
 int Follow(const PipelineConfig& config, PipelineParts& parts, RunProblems& problems, Ranks& ranks) {
   return Follower(config, parts, problems, ranks).Run();

@@ -179,7 +179,7 @@ void Ranks::Fail(const std::string& message) {
     transport_.Put(FailedKey(rank_), message);
     std::this_thread::sleep_for(patience_.silence);  // the leader says it, and its watch ends this process
   } catch (const Error&) {
-    // The leader is gone, and said why or was missed.
+    std::this_thread::sleep_for(3 * patience_.beat);  // the leader is gone: the watch says so
   }
   _exit(kFailedCode);
 }

@@ -28,7 +28,7 @@ class Ranks {
  public:
   struct Patience {
     std::chrono::milliseconds beat{1000};     // between a rank's signs of life
-    std::chrono::milliseconds silence{8000};  // without one, it counts as lost
+    std::chrono::milliseconds silence{7000};  // without one, it counts as lost
   };
 
   // Every rank makes one. `transport` outlives it.

@@ -1,11 +1,13 @@
 #include "transport_torch/torch_transport.h"
 
 #include <ATen/ATen.h>
+#include <c10/util/Logging.h>
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <utility>
@@ -67,6 +69,9 @@ int64_t SliceBegin(int64_t count, uint32_t rank, uint32_t size) {
 }  // namespace
 
 TorchTransport::TorchTransport(Options options) : options_(std::move(options)) {
+  // libtorch's own words on a lost connection are a stack trace; the host says which rank was lost.
+  setenv("TORCH_CPP_LOG_LEVEL", "ERROR", /*overwrite=*/0);
+  c10::initLogging();
   info_ = {sizeof(info_), options_.rank, options_.size, options_.local_rank, options_.local_size};
   store_ = Connect(options_, options_.rank == 0, options_.patience);
   words_ = Connect(options_, false, kWordSeconds);
