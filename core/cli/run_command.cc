@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/experiment.h"
+#include "cli/local_ranks.h"
 #include "cli/ranked_run.h"
 #include "cli/session.h"
 #include "config/changes.h"
@@ -187,6 +188,14 @@ void AddTimeLimit(CLI::App& command) {
       ->check(CLI::PositiveNumber);
 }
 
+void AddRanks(CLI::App* command, unsigned* ranks) {
+  command
+      ->add_option("--ranks", *ranks,
+                   "Train as so many processes on this machine; over several machines: torchrun, srun or mpirun")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+}
+
 }  // namespace
 
 void AddRunCommand(CLI::App& app, const Globals& globals, Action* action) {
@@ -194,6 +203,7 @@ void AddRunCommand(CLI::App& app, const Globals& globals, Action* action) {
     std::string file;
     std::vector<std::string> settings;
     ExperimentOptions experiment;
+    unsigned ranks = 1;
   };
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("run", "Train as a pipeline file says");
@@ -208,12 +218,16 @@ void AddRunCommand(CLI::App& app, const Globals& globals, Action* action) {
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
   AddTimeLimit(*command);
+  AddRanks(command, &options->ranks);
   command->footer(
       "Example:\n  kgrpo-host configs/quickstart.yaml --set output_dir=runs/first\n"
       "  (the same as: kgrpo-host run configs/quickstart.yaml --set output_dir=runs/first)\n"
       "  kgrpo-host ab.yaml --jobs 2                  every variant and seed of the file; again: what is unfinished");
   command->callback([=, &globals] {
-    *action = [=, &globals] { return RunFile(globals, options->file, options->settings, options->experiment); };
+    *action = [=, &globals] {
+      if (StartsRanks(options->ranks)) return RunLocalRanks(options->ranks);
+      return RunFile(globals, options->file, options->settings, options->experiment);
+    };
   });
 }
 
@@ -222,6 +236,7 @@ void AddResumeCommand(CLI::App& app, const Globals& globals, Action* action) {
     std::string directory;
     std::vector<std::string> settings;
     std::optional<uint64_t> from_step;
+    unsigned ranks = 1;
   };
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("resume", "Go on with a run that was stopped or killed");
@@ -233,13 +248,17 @@ void AddResumeCommand(CLI::App& app, const Globals& globals, Action* action) {
                    "Go on after this step's checkpoint, not the last whole one; later ones are set aside")
       ->type_name("N");
   AddTimeLimit(*command);
+  AddRanks(command, &options->ranks);
   command->footer(
       "Examples:\n"
       "  kgrpo-host resume runs/quickstart --time-limit 3.5h\n"
       "  kgrpo-host resume runs/quickstart --from-step 120\n"
       "  kgrpo-host resume runs/seed --set coder.options.max_cost=80");
   command->callback([=, &globals] {
-    *action = [=, &globals] { return Resume(globals, options->directory, options->settings, options->from_step); };
+    *action = [=, &globals] {
+      if (StartsRanks(options->ranks)) return RunLocalRanks(options->ranks);
+      return Resume(globals, options->directory, options->settings, options->from_step);
+    };
   });
 }
 

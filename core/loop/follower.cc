@@ -18,7 +18,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 int Ended(Ranks& ranks, const Json& order) {
-  ranks.Together([] { return std::string(); });
+  ranks.Part();
   return order.at("code").get<int>();
 }
 
@@ -54,21 +54,23 @@ class Follower {
       std::ostream nowhere(nullptr);
       nowhere.exceptions(std::ios::goodbit);
       ranks_.InStep([&] { TrainerOf(order).SaveState(nowhere, /*keep_going=*/true); });
-    } else {
+    } else if (what == "begin") {
+      ranks_.InStep([&] {
+        if (order.at("freeze").get<bool>()) parts_.policy->FreezeReference();
+        BeginTrainer(config_, parts_, order.at("stage"));
+      });
+    } else if (what == "restore") {
+      ranks_.InStep([&] {
+        BeginTrainer(config_, parts_, order.at("stage"));
+        RestoreTrainer(TrainerOf(order), order.at("state").get<std::string>());
+      });
+    } else if (what == "load") {
       ranks_.Together([&] {
-        if (what == "load") {
-          parts_.policy->Load(static_cast<kgrpo_policy_copy>(order.at("copy").get<int>()), order.at("folder"));
-        } else if (what == "begin") {
-          if (order.at("freeze").get<bool>()) parts_.policy->FreezeReference();
-          BeginTrainer(config_, parts_, order.at("stage"));
-        } else if (what == "restore") {
-          BeginTrainer(config_, parts_, order.at("stage"));
-          RestoreTrainer(TrainerOf(order), order.at("state").get<std::string>());
-        } else {
-          throw Error(KGRPO_ERROR_INTERNAL, "the leader ordered \"" + what + "\"");
-        }
+        parts_.policy->Load(static_cast<kgrpo_policy_copy>(order.at("copy").get<int>()), order.at("folder"));
         return std::string();
       });
+    } else {
+      throw Error(KGRPO_ERROR_INTERNAL, "the leader ordered \"" + what + "\"");
     }
   }
 

@@ -45,12 +45,16 @@ Ranks::~Ranks() {
       // Nobody is left to be told.
     }
   }
+  StopWatching();
+}
+
+void Ranks::StopWatching() {
   {
     const std::lock_guard lock(mutex_);
     watching_ = false;
   }
   changed_.notify_all();
-  watch_.join();
+  if (watch_.joinable()) watch_.join();
 }
 
 void Ranks::SetWayOn(const std::string& way_on) {
@@ -171,7 +175,12 @@ void Ranks::End(int exit_code) {
     return;
   }
   Order(EndOrder(exit_code));
+  Part();
+}
+
+void Ranks::Part() {
   Together([] { return std::string(); });
+  StopWatching();
 }
 
 void Ranks::Fail(const std::string& message) {

@@ -63,6 +63,8 @@ class Ranks {
 
   // The leader's last order: the others end with that exit code.
   void End(int exit_code);
+  // A follower's answer to it: from here on nobody misses the others.
+  void Part();
   // Of a follower whose work failed outside of an order: tells the leader, who ends the run.
   [[noreturn]] void Fail(const std::string& message);
 
@@ -70,6 +72,7 @@ class Ranks {
   template <typename Call>
   auto Connected(Call&& call);
   void Watch();
+  void StopWatching();
   void WatchFollowers();
   void WatchLeader();
   void Lose(const std::string& who);

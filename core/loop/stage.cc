@@ -47,7 +47,7 @@ Stage::Stage(const PipelineConfig& config, PipelineParts& parts, Rollout& rollou
 
 bool Stage::Begin() {
   const bool freeze = trainer_.needs_reference();
-  OnAllRanks(parts_.ranks, BeginOrder(index_, freeze), [&] {
+  InStepOnAllRanks(parts_.ranks, BeginOrder(index_, freeze), [&] {
     if (freeze) parts_.policy->FreezeReference();
     BeginTrainer(config_, parts_, index_);
   });
@@ -74,7 +74,7 @@ void RestoreTrainer(Trainer& trainer, const std::filesystem::path& state) {
 }
 
 void Stage::Restore(const std::filesystem::path& checkpoint) {
-  OnAllRanks(parts_.ranks, RestoreOrder(index_, checkpoint / kTrainerState), [&] {
+  InStepOnAllRanks(parts_.ranks, RestoreOrder(index_, checkpoint / kTrainerState), [&] {
     BeginTrainer(config_, parts_, index_);
     RestoreTrainer(trainer_, checkpoint / kTrainerState);
   });

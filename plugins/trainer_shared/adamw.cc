@@ -51,7 +51,9 @@ struct AdamW::Loaded {
 };
 
 AdamW::AdamW(ParameterSet parameters, const AdamWOptions& options, CudaTensorMathFactory cuda, const Collective& ranks)
-    : set_(std::move(parameters)), options_(options), ranks_(ranks), math_(MathFor(set_, cuda)) {}
+    : set_(std::move(parameters)), options_(options), ranks_(ranks), math_(MathFor(set_, cuda)) {
+  for (const ParameterSpan& span : set_.spans) ranks_.Broadcast(Values(span), 0);
+}
 
 AdamW::Slice AdamW::SliceOf(const ParameterSpan& span, uint32_t rank) const {
   return {Collective::SliceBegin(span.count, rank, ranks_.size()),

@@ -27,7 +27,8 @@ struct AdamWOptions {
 // and all call the same functions.
 class AdamW {
  public:
-  // `parameters` are borrowed and outlive the optimiser. `cuda` may be null: CUDA parameters are then refused.
+  // `parameters` are borrowed and outlive the optimiser; of several ranks all begin with the first's. `cuda` may be
+  // null: CUDA parameters are then refused.
   AdamW(ParameterSet parameters, const AdamWOptions& options, CudaTensorMathFactory cuda, const Collective& ranks = {});
 
   // Makes the gradients of this rank's slices the sums over all ranks.

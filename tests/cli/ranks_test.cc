@@ -153,7 +153,7 @@ TEST_F(RanksTest, SeveralDoWhatOneDoes) {
 // At random moments random ranks are killed; the run is resumed each time, and ends as an unbroken one of as many
 // ranks.
 TEST_F(RanksTest, KilledRanksGoOnToTheSameEnd) {
-  Write(directory() / "p.yaml", Pipeline(12, 6));
+  Write(directory() / "p.yaml", Pipeline(40, 16));
   const std::vector<int> unbroken = Run(2, "whole");
   if (unbroken[0] == 4 && LacksCompiler(directory())) GTEST_SKIP() << Said(0);
   ASSERT_EQ(unbroken, (std::vector<int>{0, 0})) << Said(0) << Said(1);
@@ -166,7 +166,7 @@ TEST_F(RanksTest, KilledRanksGoOnToTheSameEnd) {
   int lost = 0;
   for (int kill = 0; kill < 4; ++kill) {
     RankProcesses ranks(directory(), 2, arguments());
-    std::this_thread::sleep_for(std::chrono::milliseconds(1500 + random() % 2500));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500 + random() % 3000));
     const size_t victim = random() % 2;
     ranks[victim].Signal(SIGKILL);
     const auto killed = std::chrono::steady_clock::now();
@@ -186,12 +186,25 @@ TEST_F(RanksTest, KilledRanksGoOnToTheSameEnd) {
 }
 
 TEST_F(RanksTest, ARunGoesOnAtAnotherNumberOfRanks) {
-  Write(directory() / "p.yaml", Pipeline(4, 2));
-  const std::vector<int> codes =
-      RankProcesses(directory(), 3, {"-q", "run", "p.yaml", "--set", "output_dir=run", "--time-limit", "1"}).Wait();
+  Write(directory() / "p.yaml", Pipeline(4, 24));
+  RankProcesses three(directory(), 3, {"-q", "run", "p.yaml", "--set", "output_dir=run"});
+  while (!three[0].Ended() && !fs::exists(directory() / "run/checkpoints/step-8"))
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  three[0].Signal(SIGINT);
+  const std::vector<int> codes = three.Wait();
   if (codes[0] == 4 && LacksCompiler(directory())) GTEST_SKIP() << Said(0);
   ASSERT_EQ(codes, (std::vector<int>{130, 130, 130})) << Said(0) << Said(1);
   EXPECT_EQ(RankProcesses(directory(), 2, {"-q", "resume", "run"}).Wait(), (std::vector<int>{0, 0})) << Said(0);
+  EXPECT_TRUE(fs::exists(directory() / "run/final/model.safetensors"));
+}
+
+TEST_F(RanksTest, TheCommandStartsRanksItself) {
+  Write(directory() / "p.yaml", Pipeline(2, 1));
+  HostProcess host(directory(), {"-q", "run", "p.yaml", "--ranks", "2", "--set", "output_dir=run"}, {}, "rank0");
+  const int code = host.Wait();
+  if (code == 4 && LacksCompiler(directory())) GTEST_SKIP() << Said(0);
+  EXPECT_EQ(code, 0) << Said(0);
+  EXPECT_EQ(Said(0), "");
   EXPECT_TRUE(fs::exists(directory() / "run/final/model.safetensors"));
 }
 

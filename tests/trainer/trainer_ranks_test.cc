@@ -29,10 +29,12 @@ struct RankedBench {
       policies[rank]->FreezeReference();
       trainers.push_back(std::make_unique<GrpoTrainer>(
           hosts[rank]->get(), ReadGrpoOptions(testing::OptionsJson(GrpoOptionsSchema(), options)), nullptr));
-      trainers[rank]->Begin(&testing::BigramPolicy::Api(), policies[rank]->get(),
-                            {sizeof(kgrpo_trainer_plan), 10, 1.0, 6});
       sinks.push_back(std::make_unique<testing::RecordedSink>());
     }
+    ranks.Run([&](uint32_t rank) {
+      trainers[rank]->Begin(&testing::BigramPolicy::Api(), policies[rank]->get(),
+                            {sizeof(kgrpo_trainer_plan), 10, 1.0, 6});
+    });
   }
   void Update(const Batch& batch) {
     ranks.Run([&](uint32_t rank) {
