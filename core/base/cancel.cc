@@ -20,6 +20,7 @@ std::atomic<bool> cancel_requested{false};
 std::atomic<Clock::time_point> deadline{Clock::time_point::max()};
 std::atomic<uint64_t> step_under_way{0};
 thread_local const std::atomic<bool>* thread_flag = nullptr;
+std::atomic<bool> silent{false};
 bool on_terminal = false;  // standard error is one: "^C" stands on the line already
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<uint64_t>::is_always_lock_free,
               "signal handlers use them");
@@ -27,6 +28,7 @@ static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<uint64_t>::i
 // A call of a plugin may take minutes to notice the stop: a person hears at once that it was seen.
 void OnSignal(int signal) {
   RequestCancel();
+  if (silent.load(std::memory_order_relaxed)) return;
   SignalText text, calls;
   const uint64_t step = step_under_way.load(std::memory_order_relaxed);
   const bool called = AppendCallsUnderWay(calls);
@@ -50,6 +52,10 @@ void HandleSignals() {
   // A terminal that closes; under nohup it is ignored, and stays so.
   struct sigaction before = {};
   if (sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
+}
+
+void HearSignalsSilently() {
+  silent = true;
 }
 
 void NoteStepUnderWay(uint64_t step) {

@@ -43,6 +43,11 @@ void SetLogLevel(LogLevel least) {
   logger.set_level(logger.sinks().size() > 1 ? std::min(SpdlogLevel(least), spdlog::level::info) : SpdlogLevel(least));
 }
 
+void LogAsRank(uint32_t rank) {
+  SetLogLevel(LogLevel::kWarning);
+  spdlog::default_logger()->sinks().front()->set_pattern("rank " + std::to_string(rank) + ": %^%l:%$ %v");
+}
+
 std::string PrintableText(std::string_view text) {
   constexpr char kHex[] = "0123456789abcdef";
   std::string printable;

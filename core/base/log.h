@@ -2,6 +2,7 @@
 #ifndef KGRPO_BASE_LOG_H
 #define KGRPO_BASE_LOG_H
 
+#include <cstdint>
 #include <ostream>
 #include <string>
 #include <string_view>
@@ -20,6 +21,9 @@ void AlsoLogTo(std::ostream& stream);
 
 // Changes what InitLog was told. [any thread]
 void SetLogLevel(LogLevel least);
+
+// From here on lines on standard error begin "rank 3: warning: ", and are warnings at least.
+void LogAsRank(uint32_t rank);
 
 // `text` with control characters other than tabs and newlines written as \x1b: kernels, compilers and models must not
 // steer a person's terminal. Lines after the first are indented.

@@ -141,7 +141,25 @@ struct HostServices::InstanceServices {
     return Guard([&] { *out = OptionCount(View(options), View(path)); });
   }
 
-  static const void* GetInterface(void*, kgrpo_str id) noexcept {
+  static const kgrpo_rank_info* RankInfo(void* context) noexcept {
+    HostServices& services = *From(context).services;
+    return services.collective_->info(services.collective_context_);
+  }
+  // Hands a call on to the transport.
+  template <auto kFunction, typename... Arguments>
+  static kgrpo_error* Collectively(void* context, Arguments... arguments) noexcept {
+    HostServices& services = *From(context).services;
+    return (services.collective_->*kFunction)(services.collective_context_, arguments...);
+  }
+
+  static const void* GetInterface(void* context, kgrpo_str id) noexcept {
+    static constexpr kgrpo_collective_interface kCollective = {
+        sizeof(kgrpo_collective_interface),
+        RankInfo,
+        Collectively<&kgrpo_collective_interface::all_reduce, const kgrpo_tensor*, uint32_t>,
+        Collectively<&kgrpo_collective_interface::reduce_scatter, const kgrpo_tensor*>,
+        Collectively<&kgrpo_collective_interface::all_gather, const kgrpo_tensor*>,
+        Collectively<&kgrpo_collective_interface::broadcast, const kgrpo_tensor*, uint32_t>};
     static constexpr kgrpo_host_interface kInterface = {sizeof(kgrpo_host_interface),
                                                         MakeErrorOf,
                                                         Log,
@@ -161,7 +179,9 @@ struct HostServices::InstanceServices {
                                                         FlagOption,
                                                         TextOption,
                                                         CountOption};
-    return View(id) == KGRPO_HOST_INTERFACE ? &kInterface : nullptr;
+    if (View(id) == KGRPO_HOST_INTERFACE) return &kInterface;
+    const bool several = From(context).services->collective_ != nullptr;
+    return several && View(id) == KGRPO_COLLECTIVE_INTERFACE ? &kCollective : nullptr;
   }
 };
 
@@ -188,6 +208,11 @@ const kgrpo_host* HostServices::ForInstance(const std::string& name, const std::
   instance->host = {sizeof(kgrpo_host), instance.get(), InstanceServices::GetInterface};
   instances_.push_back(std::move(instance));
   return &instances_.back()->host;
+}
+
+void HostServices::SetCollective(const kgrpo_collective_interface* collective, void* context) {
+  collective_ = collective;
+  collective_context_ = context;
 }
 
 void HostServices::AddMetric(std::string_view name, double value) {

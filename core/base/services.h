@@ -7,6 +7,7 @@
 #ifndef KGRPO_BASE_SERVICES_H
 #define KGRPO_BASE_SERVICES_H
 
+#include <kgrpo/collective.h>
 #include <kgrpo/host.h>
 
 #include <cstdint>
@@ -46,6 +47,10 @@ class HostServices {
   const kgrpo_host* ForInstance(const std::string& name) { return ForInstance(name, name); }
   const kgrpo_host* ForInstance(const std::string& name, const std::string& cache_name);
 
+  // Instances made from now on find the other ranks' interface; `context` is its functions' first argument. Both
+  // outlive the instances. [main thread]
+  void SetCollective(const kgrpo_collective_interface* collective, void* context);
+
   // Each metric's points since the last call, combined as declared (their mean where nothing is), sorted by name,
   // whatever order they came in. [any thread]
   std::map<std::string, double> TakeMetrics();
@@ -66,6 +71,8 @@ class HostServices {
   HostOptions options_;
   std::once_flag temporary_made_;
   std::optional<TemporaryDirectory> temporary_;
+  const kgrpo_collective_interface* collective_ = nullptr;  // of the transport; null where this process is alone
+  void* collective_context_ = nullptr;
   DeviceLocks device_locks_;
   MetricRegistry registry_;
   std::mutex metrics_mutex_;

@@ -12,9 +12,12 @@
 #include "base/cancel.h"
 #include "base/console.h"
 #include "base/faults.h"
+#include "base/launch.h"
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/experiment.h"
+#include "cli/local_ranks.h"
+#include "cli/ranked_run.h"
 #include "cli/session.h"
 #include "config/changes.h"
 #include "loop/run.h"
@@ -72,11 +75,19 @@ int Report(const RunOutcome& outcome) {
   return outcome.ExitCode();
 }
 
+// Of the leader: ends the others as this process ends.
+int Ended(RankedRun* ranked, int code) {
+  if (ranked != nullptr) ranked->ranks().End(code);
+  return code;
+}
+
 int Run(const Globals& globals, const std::string& file, const std::vector<std::string>& settings, bool overwrite) {
   Session session(globals);
   LoadRequest request;
   request.file = file;
   request.settings = settings;
+  const std::unique_ptr<RankedRun> ranked = RankedRun::Meet(session);
+  if (ranked && !ranked->leads()) return ranked->Follow(session, request);
   const PipelineConfig config = session.Load(request);
   RunOptions options;
   if (!overwrite) {  // said before any plugin starts, and before anything is written
@@ -91,7 +102,9 @@ int Run(const Globals& globals, const std::string& file, const std::vector<std::
     claim.emplace(config.output_dir);
   }
   session.StartServices(config.seed, std::filesystem::path(config.output_dir) / "artifacts");
+  if (ranked) ranked->Join(session, config);
   PipelineParts parts = session.MakeParts(config, request.roles, /*identify=*/true);
+  if (ranked) ranked->Agree(config, parts);
   RunProblems problems(config, parts, OpeningLine(globals.quiet));
   const RunFolder folder =
       RunFolder::Create(config.output_dir, config.resolved_yaml, overwrite, claim ? &*claim : nullptr);
@@ -99,7 +112,9 @@ int Run(const Globals& globals, const std::string& file, const std::vector<std::
   RunConsole console(folder, globals.quiet);
   options.console = console.get();
   options.overrides = settings;
-  return Report(kgrpo::Run(config, parts, problems, folder, options));
+  if (ranked)
+    ranked->ranks().SetWayOn("kgrpo-host resume " + folder.path().string() + " goes on after the last checkpoint");
+  return Ended(ranked.get(), Report(kgrpo::Run(config, parts, problems, folder, options)));
 }
 
 // One run, or all those that the file describes.
@@ -112,6 +127,11 @@ int RunFile(const Globals& globals, const std::string& file, const std::vector<s
   if (!runs) {
     if (!options.variant.empty()) throw Error(KGRPO_ERROR_INVALID, "--variant: " + file + " has no variants");
     return Run(globals, file, settings, options.overwrite);
+  }
+  if (ReadLaunch()) {
+    throw Error(KGRPO_ERROR_UNSUPPORTED, file +
+                                             " describes several runs, and several ranks train one: start it alone, "
+                                             "or write each variant to a file of its own");
   }
   request.of_experiment = true;
   std::vector<PlannedRun> planned;
@@ -127,17 +147,24 @@ int Resume(const Globals& globals, const std::string& directory, const std::vect
            std::optional<uint64_t> from_step) {
   CheckResumeSettings(settings);
   Session session(globals);
+  LoadRequest request;
+  request.settings = settings;
+  const std::unique_ptr<RankedRun> ranked = RankedRun::Meet(session);
+  if (ranked && !ranked->leads()) {  // the folder is the leader's: it is read, not opened
+    request.file = RunFolder::ResolvedYamlOf(directory).string();
+    return ranked->Follow(session, request);
+  }
   const RunFolder folder = RunFolder::Open(directory);
   if (!settings.empty() && ReadProgress(folder.database()).finished)
     throw Error(KGRPO_ERROR_INVALID,
                 "the run in " + directory + " is finished: there is nothing left to change by --set");
-  LoadRequest request;
   request.file = folder.resolved_yaml().string();
-  request.settings = settings;
   PipelineConfig config = session.Load(request);
   config.output_dir = directory;  // the folder may have been moved
   session.StartServices(config.seed, folder.path() / "artifacts");
+  if (ranked) ranked->Join(session, config);
   PipelineParts parts = session.MakeParts(config, request.roles, /*identify=*/true);
+  if (ranked) ranked->Agree(config, parts);
   RunProblems problems(config, parts, OpeningLine(globals.quiet));
   NoteResumableRun(folder.path().string());
   RunConsole console(folder, globals.quiet);
@@ -146,7 +173,8 @@ int Resume(const Globals& globals, const std::string& directory, const std::vect
   options.from_step = from_step;
   options.overrides = settings;  // resolved.yaml takes them up once the run goes on
   options.console = console.get();
-  return Report(kgrpo::Run(config, parts, problems, folder, options));
+  if (ranked) ranked->ranks().SetWayOn("kgrpo-host resume " + directory + " goes on after the last checkpoint");
+  return Ended(ranked.get(), Report(kgrpo::Run(config, parts, problems, folder, options)));
 }
 
 // A run that a cluster ends at a fixed time ends itself before, with a checkpoint.
@@ -160,6 +188,14 @@ void AddTimeLimit(CLI::App& command) {
       ->check(CLI::PositiveNumber);
 }
 
+void AddRanks(CLI::App* command, unsigned* ranks) {
+  command
+      ->add_option("--ranks", *ranks,
+                   "Train as so many processes on this machine; over several machines: torchrun, srun or mpirun")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+}
+
 }  // namespace
 
 void AddRunCommand(CLI::App& app, const Globals& globals, Action* action) {
@@ -167,6 +203,7 @@ void AddRunCommand(CLI::App& app, const Globals& globals, Action* action) {
     std::string file;
     std::vector<std::string> settings;
     ExperimentOptions experiment;
+    unsigned ranks = 1;
   };
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("run", "Train as a pipeline file says");
@@ -181,12 +218,16 @@ void AddRunCommand(CLI::App& app, const Globals& globals, Action* action) {
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
   AddTimeLimit(*command);
+  AddRanks(command, &options->ranks);
   command->footer(
       "Example:\n  kgrpo-host configs/quickstart.yaml --set output_dir=runs/first\n"
       "  (the same as: kgrpo-host run configs/quickstart.yaml --set output_dir=runs/first)\n"
       "  kgrpo-host ab.yaml --jobs 2                  every variant and seed of the file; again: what is unfinished");
   command->callback([=, &globals] {
-    *action = [=, &globals] { return RunFile(globals, options->file, options->settings, options->experiment); };
+    *action = [=, &globals] {
+      if (StartsRanks(options->ranks)) return RunLocalRanks(options->ranks);
+      return RunFile(globals, options->file, options->settings, options->experiment);
+    };
   });
 }
 
@@ -195,6 +236,7 @@ void AddResumeCommand(CLI::App& app, const Globals& globals, Action* action) {
     std::string directory;
     std::vector<std::string> settings;
     std::optional<uint64_t> from_step;
+    unsigned ranks = 1;
   };
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("resume", "Go on with a run that was stopped or killed");
@@ -206,13 +248,17 @@ void AddResumeCommand(CLI::App& app, const Globals& globals, Action* action) {
                    "Go on after this step's checkpoint, not the last whole one; later ones are set aside")
       ->type_name("N");
   AddTimeLimit(*command);
+  AddRanks(command, &options->ranks);
   command->footer(
       "Examples:\n"
       "  kgrpo-host resume runs/quickstart --time-limit 3.5h\n"
       "  kgrpo-host resume runs/quickstart --from-step 120\n"
       "  kgrpo-host resume runs/seed --set coder.options.max_cost=80");
   command->callback([=, &globals] {
-    *action = [=, &globals] { return Resume(globals, options->directory, options->settings, options->from_step); };
+    *action = [=, &globals] {
+      if (StartsRanks(options->ranks)) return RunLocalRanks(options->ranks);
+      return Resume(globals, options->directory, options->settings, options->from_step);
+    };
   });
 }
 

@@ -45,6 +45,8 @@ class Session {
   // The services for a run's instances; once, before parts are made. `artifact_root` as in HostOptions.
   HostServices& StartServices(uint64_t seed, const std::filesystem::path& artifact_root = {});
 
+  HostServices& services() { return *services_; }
+
   // What the instances have declared of their metrics.
   const MetricRegistry& metrics() const { return services_->metrics(); }
 

@@ -1,5 +1,7 @@
 #include "loop/checkpoint.h"
 
+#include "loop/ranks.h"
+#include "loop/wire.h"
 #include "store/files.h"
 
 #include <algorithm>
@@ -22,9 +24,14 @@ std::string StepsText(const std::vector<uint64_t>& steps) {
 
 }  // namespace
 
-SavedModels::SavedModels(const CheckpointConfig& config, Policy& policy, const RunFolder& folder,
+SavedModels::SavedModels(const CheckpointConfig& config, PipelineParts& parts, const RunFolder& folder,
                          const FaultPoints& faults)
-    : config_(config), policy_(policy), folder_(folder), faults_(faults), checkpoints_(folder.checkpoints(), faults) {}
+    : config_(config),
+      policy_(*parts.policy),
+      ranks_(parts.ranks),
+      folder_(folder),
+      faults_(faults),
+      checkpoints_(folder.checkpoints(), faults) {}
 
 std::optional<CheckpointState> SavedModels::GoBackTo(std::optional<uint64_t> from,
                                                      const std::function<void(const std::string&)>& note) {
@@ -61,11 +68,16 @@ Error SavedModels::WithWayOn(const Error& error, uint64_t step) const {
 
 void SavedModels::Load(uint64_t step) {
   const fs::path path = checkpoints_.PathOf(step);
-  policy_.Load(KGRPO_POLICY_CURRENT, path / "policy");
+  LoadCopy(KGRPO_POLICY_CURRENT, path / "policy");
   if (!fs::exists(path / "reference")) return;
-  policy_.Load(KGRPO_POLICY_REFERENCE, path / "reference");
+  LoadCopy(KGRPO_POLICY_REFERENCE, path / "reference");
   reference_present_ = true;
   saved_reference_ = path / "reference";
+}
+
+// Every rank reads the files: the run's folder is on a file system that all of them see.
+void SavedModels::LoadCopy(kgrpo_policy_copy copy, const fs::path& folder) {
+  OnAllRanks(ranks_, LoadOrder(copy, folder), [&] { policy_.Load(copy, folder); });
 }
 
 void SavedModels::ReferenceFrozen() {

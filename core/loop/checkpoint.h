@@ -23,7 +23,7 @@ namespace kgrpo {
 class SavedModels {
  public:
   // All references outlive this.
-  SavedModels(const CheckpointConfig& config, Policy& policy, const RunFolder& folder, const FaultPoints& faults);
+  SavedModels(const CheckpointConfig& config, PipelineParts& parts, const RunFolder& folder, const FaultPoints& faults);
 
   std::optional<CheckpointState> Last() const { return checkpoints_.Last(); }
 
@@ -48,10 +48,12 @@ class SavedModels {
   void WriteFinal();
 
  private:
+  void LoadCopy(kgrpo_policy_copy copy, const std::filesystem::path& folder);
   void SaveReference(const std::filesystem::path& target);
 
   const CheckpointConfig& config_;
   Policy& policy_;
+  Ranks* ranks_;
   const RunFolder& folder_;
   const FaultPoints& faults_;
   Checkpoints checkpoints_;

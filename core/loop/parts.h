@@ -14,6 +14,8 @@
 
 namespace kgrpo {
 
+class Ranks;
+
 // Which library plays a role, for the run's records.
 struct PluginIdentity {
   std::string role;  // "policy", "coder", "evaluator", "reward", "trainer[0]", "observers[0]"
@@ -30,6 +32,8 @@ struct PipelineParts {
   std::vector<std::unique_ptr<Trainer>> trainers;    // one a stage, in order; destroyed before the policy
   std::vector<std::unique_ptr<Observer>> observers;  // in the pipeline's order
   std::vector<PluginIdentity> identities;
+
+  Ranks* ranks = nullptr;  // of a run of several; null: this process is alone
 
   const MetricRegistry* metrics = nullptr;  // what the plugins call what they measure; null: they say nothing
 

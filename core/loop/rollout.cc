@@ -3,6 +3,7 @@
 #include "base/keyed.h"
 #include "loop/rounds_in_flight.h"
 #include "loop/stopwatch.h"
+#include "loop/wire.h"
 
 #include <kgrpo/sdk/error.h>
 
@@ -23,16 +24,20 @@ std::vector<ChatMessage> PromptMessages(const PromptTemplate& system, const Prom
 // One Collect.
 class Rollout::Session {
  public:
-  Session(Rollout& rollout, const RolloutRequest& request)
-      : rollout_(rollout), request_(request), flight_(rollout.config_, rollout.parts_, rollout.pool_, request) {
-    for (size_t i = 0; i < request.assignments.size(); ++i) {
+  // Of the request's trajectories, those from `begin` to `end`.
+  Session(Rollout& rollout, const RolloutRequest& request, size_t begin, size_t end)
+      : rollout_(rollout),
+        request_(request),
+        begin_(begin),
+        flight_(rollout.config_, rollout.parts_, rollout.pool_, request) {
+    for (size_t i = begin; i < end; ++i) {
       const uint32_t problem = request.assignments[i].problem;
       slots_.emplace_back(Trajectory(i, problem, rollout.problems_[problem], rollout.config_.loop));
     }
-    for (size_t i = 0; i < slots_.size(); ++i) {
+    for (size_t i = begin; i < end; ++i) {
       const uint32_t other = request.assignments[i].prompt_of;
       if (other == i) continue;
-      slots_[i].trajectory.SetPromptedAs(slots_[other].trajectory.problem().name);
+      Of(i).SetPromptedAs(Of(other).problem().name);
       lock_step_ = true;
     }
   }
@@ -65,6 +70,8 @@ class Rollout::Session {
  private:
   using Slot = RoundsInFlight::Slot;
 
+  Trajectory& Of(size_t trajectory) { return slots_.at(trajectory - begin_).trajectory; }
+
   // Sends the next round of each of them that has rounds left on its way, and empties the list. How many it sent.
   size_t BeginRounds(std::vector<Slot*>& ready) {
     std::erase_if(ready, [](const Slot* slot) { return slot->trajectory.done(); });
@@ -85,8 +92,8 @@ class Rollout::Session {
     slot.round.round = trajectory.round();
     slot.round.code_a = trajectory.code_a();
     slot.round.code_b = trajectory.code_b();
-    const PromptState state = slots_[request_.assignments[trajectory.record().trajectory].prompt_of].trajectory.Prompt(
-        rollout_.parts_.metrics);
+    const PromptState state =
+        Of(request_.assignments[trajectory.record().trajectory].prompt_of).Prompt(rollout_.parts_.metrics);
     slot.round.messages = PromptMessages(rollout_.system_, rollout_.user_, state);
     if (request_.suggester.kind == Suggester::Kind::kPolicy || request_.encode) {
       ChatOptions options;
@@ -124,6 +131,7 @@ class Rollout::Session {
 
   Rollout& rollout_;
   const RolloutRequest& request_;
+  const size_t begin_;
   std::deque<Slot> slots_;  // a deque: what is in flight stays where it is
   // Under the shuffle_prompts control a round begins when all have ended theirs, so that there is another one's prompt
   // of the same round (of the last one that it came to, where its coder failed and it was dropped).
@@ -152,7 +160,33 @@ RolloutResult Rollout::Collect(const RolloutRequest& request) {
   if (suggester.kind == Suggester::Kind::kFixed && suggester.sequence.empty()) {
     throw Error(KGRPO_ERROR_INVALID, "a fixed sequence of suggestions is empty");
   }
-  return Session(*this, request).Run();
+  if (parts_.ranks == nullptr) return Session(*this, request, 0, request.assignments.size()).Run();
+  parts_.ranks->Order(CollectOrder(request));
+  return CollectShare(request, *parts_.ranks);
+}
+
+// Shares are consecutive, whole groups of trajectories on one problem where they come out even: they share prompts.
+RolloutResult Rollout::CollectShare(const RolloutRequest& request, Ranks& ranks) {
+  const Stopwatch watch;
+  const size_t together = config_.loop.trajectories_per_problem;
+  const size_t groups = (request.assignments.size() + together - 1) / together;
+  const auto begin_of = [&](uint32_t rank) {
+    return std::min(groups * rank / ranks.size() * together, request.assignments.size());
+  };
+  RolloutResult own;
+  const std::vector<std::string> shares = ranks.Together([&] {
+    own = Session(*this, request, begin_of(ranks.rank()), begin_of(ranks.rank() + 1)).Run();
+    return ToBytes(TrajectoriesToJson(own.trajectories));
+  });
+  RolloutResult all;
+  all.seconds = watch.seconds();
+  all.generate_seconds = own.generate_seconds;
+  all.wait_seconds = own.wait_seconds;
+  for (const std::string& share : shares) {
+    for (TrajectoryRecord& trajectory : TrajectoriesFromJson(FromBytes(share)))
+      all.trajectories.push_back(std::move(trajectory));
+  }
+  return all;
 }
 
 }  // namespace kgrpo

@@ -9,6 +9,7 @@
 #include "config/pipeline.h"
 #include "loop/parts.h"
 #include "loop/problem_set.h"
+#include "loop/ranks.h"
 #include "loop/worker_pool.h"
 #include "prompt/template.h"
 #include "store/records.h"
@@ -67,8 +68,10 @@ class Rollout {
   Rollout(const PipelineConfig& config, PipelineParts& parts, const ProblemSet& problems, WorkerPool& pool);
 
   // Throws what the policy, the coder or the evaluator failed with, or KGRPO_ERROR_CANCELLED once the user asked to
-  // stop; nothing is in flight then. One thread.
+  // stop; nothing is in flight then. Of several ranks the leader calls it, and each collects its share. One thread.
   RolloutResult Collect(const RolloutRequest& request);
+  // This rank's part of a Collect that the leader has ordered; all trajectories are returned on every rank.
+  RolloutResult CollectShare(const RolloutRequest& request, Ranks& ranks);
 
  private:
   class Session;

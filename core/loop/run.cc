@@ -44,7 +44,7 @@ class Runner {
         folder_(folder),
         options_(options),
         database_(folder.database(), options.faults),
-        models_(config.checkpoint, *parts.policy, folder, options.faults),
+        models_(config.checkpoint, parts, folder, options.faults),
         pool_(problems.pool),
         problems_(problems.train),
         heldout_(problems.heldout),

@@ -1,8 +1,10 @@
 #include "loop/stage.h"
 
 #include "loop/draws.h"
+#include "loop/ranks.h"
 #include "loop/samples.h"
 #include "loop/stopwatch.h"
+#include "loop/wire.h"
 #include "store/files.h"
 
 #include <kgrpo/sdk/error.h>
@@ -45,33 +47,46 @@ Stage::Stage(const PipelineConfig& config, PipelineParts& parts, Rollout& rollou
 
 bool Stage::Begin() {
   const bool freeze = trainer_.needs_reference();
-  if (freeze) parts_.policy->FreezeReference();
-  BeginTrainer();
+  InStepOnAllRanks(parts_.ranks, BeginOrder(index_, freeze), [&] {
+    if (freeze) parts_.policy->FreezeReference();
+    BeginTrainer(config_, parts_, index_);
+  });
   if (source_ == KGRPO_TRAINER_DEMONSTRATIONS) GetDemonstrations();
   return freeze;
 }
 
-void Stage::BeginTrainer() {
+void BeginTrainer(const PipelineConfig& config, PipelineParts& parts, size_t stage) {
   kgrpo_trainer_plan plan{};
   plan.struct_size = sizeof(plan);
-  plan.steps = config_.stages[index_].steps;
-  plan.temperature = config_.loop.sampling.temperature;
-  plan.max_completion_size = config_.loop.sampling.max_new_tokens;
-  trainer_.Begin(*parts_.policy, plan);
+  plan.steps = config.stages.at(stage).steps;
+  plan.temperature = config.loop.sampling.temperature;
+  plan.max_completion_size = config.loop.sampling.max_new_tokens;
+  parts.trainers.at(stage)->Begin(*parts.policy, plan);
+}
+
+void RestoreTrainer(Trainer& trainer, const std::filesystem::path& state) {
+  std::ifstream stream(state, std::ios::binary);
+  if (!stream) {
+    throw Error(KGRPO_ERROR_NOT_FOUND,
+                "checkpoint " + state.parent_path().string() + " lacks " + state.filename().string());
+  }
+  NamingFile(state, [&] { trainer.LoadState(stream); });
 }
 
 void Stage::Restore(const std::filesystem::path& checkpoint) {
-  BeginTrainer();
-  std::ifstream state(checkpoint / kTrainerState, std::ios::binary);
-  if (!state) throw Error(KGRPO_ERROR_NOT_FOUND, "checkpoint " + checkpoint.string() + " lacks " + kTrainerState);
-  NamingFile(checkpoint / kTrainerState, [&] { trainer_.LoadState(state); });
+  InStepOnAllRanks(parts_.ranks, RestoreOrder(index_, checkpoint / kTrainerState), [&] {
+    BeginTrainer(config_, parts_, index_);
+    RestoreTrainer(trainer_, checkpoint / kTrainerState);
+  });
   if (source_ == KGRPO_TRAINER_DEMONSTRATIONS) GetDemonstrations();
 }
 
 void Stage::Save(const std::filesystem::path& checkpoint) {
   std::ofstream state(checkpoint / kTrainerState, std::ios::binary);
   NamingFile(checkpoint / kTrainerState, [&] {
-    trainer_.SaveState(state);
+    // Ranks that wait for each other while they save must come to the end, whatever becomes of the file.
+    const bool keep_going = parts_.ranks != nullptr;
+    InStepOnAllRanks(parts_.ranks, SaveOrder(index_), [&] { trainer_.SaveState(state, keep_going); });
     state.close();
     if (!state) throw Error(KGRPO_ERROR_UNAVAILABLE, std::strerror(errno));
   });
@@ -159,7 +174,8 @@ void Stage::Train(std::vector<kgrpo_sample> samples, StepRecord& record, MetricM
   policy_in_doubt_ = true;
   Trainer::Update update;
   try {
-    update = trainer_.Train(samples);
+    InStepOnAllRanks(parts_.ranks, parts_.ranks == nullptr ? nlohmann::ordered_json() : TrainOrder(index_, samples),
+                     [&] { update = trainer_.Train(samples); });
   } catch (const Error& error) {
     if (error.code() == KGRPO_ERROR_NOT_FINITE) policy_in_doubt_ = false;
     throw;

@@ -56,7 +56,6 @@ class Stage {
   void CheckAnswers(const StepRecord& record);
 
  private:
-  void BeginTrainer();
   void GetDemonstrations();
   Suggester MakeSuggester() const;
   void Train(std::vector<kgrpo_sample> samples, StepRecord& record, MetricMap& metrics);
@@ -75,6 +74,11 @@ class Stage {
   std::optional<Demonstrations> demonstrations_;  // where the trainer imitates
   bool policy_in_doubt_ = false;
 };
+
+// Begins the stage of that index, as this rank's part of it.
+void BeginTrainer(const PipelineConfig& config, PipelineParts& parts, size_t stage);
+// Reads a trainer's part of a checkpoint. Errors name the file.
+void RestoreTrainer(Trainer& trainer, const std::filesystem::path& state);
 
 }  // namespace kgrpo
 #endif

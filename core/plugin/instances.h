@@ -226,7 +226,8 @@ class Trainer : public Instance<kgrpo_trainer_interface, kgrpo_trainer> {
   };
   Update Train(std::span<const kgrpo_sample> samples);
 
-  void SaveState(std::ostream& out);
+  // `keep_going`: a stream that fails does not end the saving; the caller looks at it afterwards.
+  void SaveState(std::ostream& out, bool keep_going = false);
   void LoadState(std::istream& in);
 };
 

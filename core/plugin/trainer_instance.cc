@@ -82,13 +82,17 @@ Trainer::Update Trainer::Train(std::span<const kgrpo_sample> samples) {
   return std::move(context.update);
 }
 
-void Trainer::SaveState(std::ostream& out) {
+void Trainer::SaveState(std::ostream& out, bool keep_going) {
+  struct Target {
+    std::ostream* stream;
+    bool keep_going;
+  } target = {&out, keep_going};
   const kgrpo_writer writer = {
-      &out, [](void* context, const void* data, size_t size) {
+      &target, [](void* context, const void* data, size_t size) {
         return Guard([&] {
-          auto* stream = static_cast<std::ostream*>(context);
+          const auto& [stream, keep_going] = *static_cast<Target*>(context);
           stream->write(static_cast<const char*>(data), static_cast<std::streamsize>(size));
-          if (!*stream)
+          if (!*stream && !keep_going)
             throw Error(KGRPO_ERROR_UNAVAILABLE,
                         std::string("the trainer's state could not be written: ") + std::strerror(errno));
         });

@@ -54,7 +54,9 @@ class RunFolder {
   RunFolder& operator=(RunFolder&&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path resolved_yaml() const { return path_ / "resolved.yaml"; }
+  std::filesystem::path resolved_yaml() const { return ResolvedYamlOf(path_); }
+  // Of a folder that another process has opened.
+  static std::filesystem::path ResolvedYamlOf(const std::filesystem::path& path) { return path / "resolved.yaml"; }
   std::filesystem::path run_json() const { return path_ / "run.json"; }
   std::filesystem::path database() const { return path_ / "run.sqlite"; }
   std::filesystem::path rollouts() const { return path_ / "rollouts"; }

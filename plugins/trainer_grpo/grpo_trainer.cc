@@ -12,6 +12,7 @@
 #include "trainer_grpo/loss.h"
 #include "trainer_shared/batching.h"
 #include "trainer_shared/progress.h"
+#include "trainer_shared/ranks.h"
 
 namespace kgrpo::grpo {
 namespace {
@@ -59,7 +60,7 @@ bool ForEachPiece(std::span<Pointer const> samples, size_t max_tokens, Body&& bo
 }  // namespace
 
 GrpoTrainer::GrpoTrainer(const kgrpo_host* host, GrpoOptions options, trainer::CudaTensorMathFactory cuda)
-    : host_(host), options_(options), cuda_(cuda) {
+    : host_(host), ranks_(host), options_(options), cuda_(cuda) {
   DeclareMetrics(Host(host));
 }
 
@@ -100,26 +101,43 @@ void GrpoTrainer::AssignAdvantages(std::vector<TrainingSample>& samples, UpdateM
 template <typename Use>
 void GrpoTrainer::ForEachScored(std::vector<TrainingSample>& samples, kgrpo_policy_copy copy, Use&& use) {
   std::vector<TrainingSample*> wanted;
+  std::vector<size_t> costs, first;  // first: of the sample's tokens in `logprobs`
+  size_t tokens = 0;
   for (TrainingSample& sample : samples) {
-    if (!sample.masked) wanted.push_back(&sample);
+    if (sample.masked) continue;
+    wanted.push_back(&sample);
+    costs.push_back(sample.tokens());
+    first.push_back(tokens);
+    tokens += sample.completion_size();
   }
-  for (size_t begin = 0; begin < wanted.size(); begin += options_.mini_batch_size) {
-    const size_t size = std::min<size_t>(options_.mini_batch_size, wanted.size() - begin);
-    // Nothing has changed yet, so stopping here loses nothing but this update.
-    Host(host_).ThrowIfCancelled();
-    ForEachPiece(std::span<TrainingSample* const>(wanted).subspan(begin, size), options_.max_tokens_per_forward,
-                 [&](std::span<TrainingSample* const> piece) {
-                   const std::vector<const TrainingSample*> constant(piece.begin(), piece.end());
+  std::vector<double> logprobs(tokens, 0.0);
+  const std::vector<size_t> share = trainer::ShareOf(ranks_, costs);
+  for (size_t begin = 0; begin < share.size(); begin += options_.mini_batch_size) {
+    const auto mini_batch =
+        std::span(share).subspan(begin, std::min<size_t>(options_.mini_batch_size, share.size() - begin));
+    // Nothing has changed yet, so stopping here loses nothing but this update. Ranks stop together, where they meet.
+    if (ranks_.alone()) Host(host_).ThrowIfCancelled();
+    std::vector<const TrainingSample*> constant;
+    for (size_t index : mini_batch) constant.push_back(wanted[index]);
+    auto index = mini_batch.begin();
+    ForEachPiece(std::span<const TrainingSample* const>(constant), options_.max_tokens_per_forward,
+                 [&](std::span<const TrainingSample* const> piece) {
                    const trainer::TokenScores scores =
-                       stage().policy.Score(SequencesOf(constant), copy, stage().plan.temperature);
+                       stage().policy.Score(SequencesOf(piece), copy, stage().plan.temperature);
                    auto token = scores.logprobs.begin();
-                   for (TrainingSample* sample : piece) {
+                   for (const TrainingSample* sample : piece) {
                      const auto end = token + static_cast<std::ptrdiff_t>(sample->completion_size());
-                     use(*sample, std::vector<double>(token, end));
+                     std::copy(token, end, logprobs.begin() + static_cast<std::ptrdiff_t>(first[*index++]));
                      token = end;
                    }
                    return true;
                  });
+  }
+  if (ranks_.Max(Host(host_).Cancelled() ? 1 : 0) > 0) throw Error(KGRPO_ERROR_CANCELLED, "cancelled");
+  ranks_.Sum(logprobs);  // zero but for the share of each
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const auto begin = logprobs.begin() + static_cast<std::ptrdiff_t>(first[i]);
+    use(*wanted[i], std::vector<double>(begin, begin + static_cast<std::ptrdiff_t>(wanted[i]->completion_size())));
   }
 }
 
@@ -135,15 +153,17 @@ void GrpoTrainer::ScoreWithFixedPolicies(std::vector<TrainingSample>& samples, U
     }
     return;
   }
+  trainer::Summary difference;
   ForEachScored(samples, KGRPO_POLICY_CURRENT, [&](TrainingSample& sample, std::vector<double> logprobs) {
     sample.old_logprobs = std::move(logprobs);
     if (sample.behaviour_logprobs == nullptr) return;
     for (size_t t = 0; t < sample.completion_size(); ++t) {
-      metrics.AddSamplingDifference(sample.old_logprobs[t] - static_cast<double>(sample.behaviour_logprobs[t]));
+      difference.Add(std::abs(sample.old_logprobs[t] - static_cast<double>(sample.behaviour_logprobs[t])));
     }
     sample.corrections = SamplerCorrections(options_, sample);
     metrics.AddSamplerCorrections(sample.corrections);
   });
+  metrics.SetSamplingDifference(difference);
 }
 
 void GrpoTrainer::Update(const kgrpo_sample* const* host_samples, size_t count, const kgrpo_update_sink& sink) {
@@ -168,7 +188,8 @@ void GrpoTrainer::Update(const kgrpo_sample* const* host_samples, size_t count, 
       const auto window = std::span(order).subspan(begin, std::min(window_size, order.size() - begin));
       stage.policy.ZeroGradients();
       const bool unchanged = position.step == 0 && options_.old_logprobs == OldLogprobs::kBehaviour;
-      const WindowFigures figures = AccumulateWindow(samples, window, metrics, unchanged);
+      const WindowFigures figures = AccumulateWindow(samples, window, unchanged);
+      if (unchanged) metrics.SetSamplingDifference(figures.sampling_difference);
       metrics.AddStep(figures, stage.optimizer.Step(figures.loss, position));
     }
   }
@@ -181,29 +202,31 @@ void GrpoTrainer::Update(const kgrpo_sample* const* host_samples, size_t count, 
 }
 
 WindowFigures GrpoTrainer::AccumulateWindow(std::span<const TrainingSample> samples, std::span<const size_t> window,
-                                            UpdateMetrics& metrics, bool compare) {
+                                            bool compare) {
   const size_t max_length =
       options_.max_completion_length != 0 ? options_.max_completion_length : stage().plan.max_completion_size;
   const WindowSizes sizes = SizesOf(samples, window, max_length);
+  std::vector<size_t> costs;
+  // A masked sequence has no gradient; it counts in the sizes only.
+  for (size_t index : window) costs.push_back(samples[index].masked ? 0 : samples[index].tokens());
+  const std::vector<size_t> share = trainer::ShareOf(ranks_, costs);
   WindowFigures figures;
-  for (size_t begin = 0; begin < window.size(); begin += options_.mini_batch_size) {
+  for (size_t begin = 0; begin < share.size(); begin += options_.mini_batch_size) {
     std::vector<const TrainingSample*> mini_batch;
-    for (size_t i = begin; i < std::min<size_t>(begin + options_.mini_batch_size, window.size()); ++i) {
-      // A masked sequence has no gradient; it counts in the sizes only.
-      if (!samples[window[i]].masked) mini_batch.push_back(&samples[window[i]]);
+    for (size_t i = begin; i < std::min<size_t>(begin + options_.mini_batch_size, share.size()); ++i) {
+      const TrainingSample& sample = samples[window[share[i]]];
+      if (!sample.masked) mini_batch.push_back(&sample);
     }
-    const bool finite =
-        ForEachPiece(std::span<const TrainingSample* const>(mini_batch), options_.max_tokens_per_forward,
-                     [&](std::span<const TrainingSample* const> piece) {
-                       return AccumulatePiece(piece, sizes, figures, metrics, compare);
-                     });
+    const bool finite = ForEachPiece(
+        std::span<const TrainingSample* const>(mini_batch), options_.max_tokens_per_forward,
+        [&](std::span<const TrainingSample* const> piece) { return AccumulatePiece(piece, sizes, figures, compare); });
     if (!finite) break;  // the step will be skipped: the rest of the window would be work for nothing
   }
-  return figures;
+  return CombinedOver(ranks_, figures);
 }
 
 bool GrpoTrainer::AccumulatePiece(std::span<const TrainingSample* const> piece, const WindowSizes& sizes,
-                                  WindowFigures& figures, UpdateMetrics& metrics, bool compare) {
+                                  WindowFigures& figures, bool compare) {
   const std::vector<kgrpo_sequence> sequences = SequencesOf(piece);
   auto loss_gradient = [&](const trainer::TokenScores& scores) {
     const std::vector<double> logprobs(scores.logprobs.begin(), scores.logprobs.end());
@@ -221,7 +244,7 @@ bool GrpoTrainer::AccumulatePiece(std::span<const TrainingSample* const> piece, 
                                            std::span(gradient).subspan(first, size), figures.statistics);
       for (size_t t = first; t < first + size; ++t) {
         figures.entropy.Add(static_cast<double>(scores.entropies[t]));
-        if (compare) metrics.AddSamplingDifference(logprobs[t] - sample->old_logprobs[t - first]);
+        if (compare) figures.sampling_difference.Add(std::abs(logprobs[t] - sample->old_logprobs[t - first]));
       }
       first += size;
     }

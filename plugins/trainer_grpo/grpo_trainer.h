@@ -46,19 +46,21 @@ class GrpoTrainer {
   void AssignAdvantages(std::vector<TrainingSample>& samples, UpdateMetrics& metrics) const;
   // Sets old and reference log-probabilities and the sampler's corrections.
   void ScoreWithFixedPolicies(std::vector<TrainingSample>& samples, UpdateMetrics& metrics);
-  // Calls use(sample, scores of its tokens) for each sample, under one copy of the parameters.
+  // Calls use(sample, scores of its tokens) for each sample, under one copy of the parameters. Each rank computes its
+  // share of the scores and is told all.
   template <typename Use>
   void ForEachScored(std::vector<TrainingSample>& samples, kgrpo_policy_copy copy, Use&& use);
-  // Accumulates the gradient of the window's loss, mini-batch by mini-batch. With `compare`, the policy is still the
-  // one that sampled, and its log-probabilities are compared with the sampler's.
-  WindowFigures AccumulateWindow(std::span<const TrainingSample> samples, std::span<const size_t> window,
-                                 UpdateMetrics& metrics, bool compare);
+  // Accumulates the gradient of the window's loss, mini-batch by mini-batch: of this rank's share of the window;
+  // figures are those of all ranks. With `compare`, the policy is still the one that sampled, and its log-probabilities
+  // are compared with the sampler's.
+  WindowFigures AccumulateWindow(std::span<const TrainingSample> samples, std::span<const size_t> window, bool compare);
   // The part of that for a piece of a mini-batch: false when its loss is not finite, and then nothing is accumulated.
   bool AccumulatePiece(std::span<const TrainingSample* const> piece, const WindowSizes& sizes, WindowFigures& figures,
-                       UpdateMetrics& metrics, bool compare);
+                       bool compare);
   void WarnOfSamplerMismatch(const UpdateMetrics& metrics);
 
   const kgrpo_host* host_;
+  Collective ranks_;
   GrpoOptions options_;
   trainer::CudaTensorMathFactory cuda_;
   std::optional<Stage> stage_;

@@ -23,6 +23,30 @@ void Merge(const LossStatistics& from, LossStatistics& into) {
 
 }  // namespace
 
+WindowFigures CombinedOver(const Collective& ranks, const WindowFigures& own) {
+  if (ranks.alone()) return own;
+  const LossStatistics& statistics = own.statistics;
+  double sums[] = {own.loss,
+                   static_cast<double>(statistics.tokens),
+                   statistics.kl_sum,
+                   static_cast<double>(statistics.ratios),
+                   static_cast<double>(statistics.low_clipped),
+                   static_cast<double>(statistics.high_clipped)};
+  ranks.Sum(sums);
+  WindowFigures all;
+  all.loss = sums[0];
+  all.statistics.tokens = static_cast<size_t>(sums[1]);
+  all.statistics.kl_sum = sums[2];
+  all.statistics.ratios = static_cast<size_t>(sums[3]);
+  all.statistics.low_clipped = static_cast<size_t>(sums[4]);
+  all.statistics.high_clipped = static_cast<size_t>(sums[5]);
+  all.statistics.low_fraction_min = ranks.Min(statistics.low_fraction_min);
+  all.statistics.high_fraction_max = ranks.Max(statistics.high_fraction_max);
+  all.entropy = trainer::CombinedOver(ranks, own.entropy);
+  all.sampling_difference = trainer::CombinedOver(ranks, own.sampling_difference);
+  return all;
+}
+
 void DeclareMetrics(const Host& host) {
   trainer::DeclareTrainingMetrics(host);
   const auto declare = [&](std::string_view name, std::string_view label, kgrpo_metric_kind kind = KGRPO_METRIC_NUMBER,

@@ -12,6 +12,7 @@
 #include "trainer_grpo/samples.h"
 #include "trainer_shared/metrics.h"
 #include "trainer_shared/optimizer.h"
+#include "trainer_shared/ranks.h"
 
 namespace kgrpo::grpo {
 
@@ -19,8 +20,12 @@ namespace kgrpo::grpo {
 struct WindowFigures {
   double loss = 0;
   LossStatistics statistics;
-  trainer::Summary entropy;  // over tokens, nats
+  trainer::Summary entropy;              // over tokens, nats
+  trainer::Summary sampling_difference;  // of the tokens' log-probabilities, trainer against sampler, where compared
 };
+
+// Of all ranks, from each rank's own. Every rank calls it.
+WindowFigures CombinedOver(const Collective& ranks, const WindowFigures& own);
 
 // Says what the metrics are that UpdateMetrics pushes.
 void DeclareMetrics(const Host& host);
@@ -31,8 +36,8 @@ class UpdateMetrics {
 
   // Rewards and lengths of everything the rollout brought. Pushes each sample's return and advantage at once.
   void AddSamples(std::span<const TrainingSample> samples, const Advantages& advantages);
-  // A difference between the trainer's and the sampler's log-probability of one token.
-  void AddSamplingDifference(double difference) { sampling_difference_.Add(std::abs(difference)); }
+  // Differences between the trainer's and the sampler's log-probabilities of tokens; once an update.
+  void SetSamplingDifference(const trainer::Summary& difference) { sampling_difference_ = difference; }
   void AddSamplerCorrections(std::span<const double> corrections);
   // Pushes the optimiser step's row at once.
   void AddStep(const WindowFigures& window, const trainer::StepOutcome& outcome);

@@ -12,6 +12,7 @@
 #include "trainer_shared/batching.h"
 #include "trainer_shared/metrics.h"
 #include "trainer_shared/progress.h"
+#include "trainer_shared/ranks.h"
 
 namespace kgrpo::sft {
 namespace {
@@ -41,7 +42,7 @@ struct SftTrainer::StepFigures {
 };
 
 SftTrainer::SftTrainer(const kgrpo_host* host, SftOptions options, trainer::CudaTensorMathFactory cuda)
-    : host_(host), options_(std::move(options)), cuda_(cuda) {
+    : host_(host), ranks_(host), options_(std::move(options)), cuda_(cuda) {
   trainer::DeclareTrainingMetrics(Host(host));
 }
 
@@ -94,16 +95,28 @@ SftTrainer::StepFigures SftTrainer::TakeStep(std::span<const kgrpo_sequence> bat
   StepFigures figures;
   stage.policy.ZeroGradients();
   size_t begin = 0;
-  for (size_t end : trainer::PieceEnds(lengths, options_.max_tokens_per_forward)) {
-    stage.policy.Differentiate(batch.subspan(begin, end - begin), 1.0, [&](const trainer::TokenScores& scores) {
-      for (float logprob : scores.logprobs) figures.loss -= weight * static_cast<double>(logprob);
-      for (float entropy : scores.entropies) figures.entropy.Add(static_cast<double>(entropy));
-      if (!std::isfinite(figures.loss)) return std::vector<float>();
-      return std::vector<float>(scores.logprobs.size(), static_cast<float>(-weight));
-    });
+  const std::vector<size_t> share = trainer::ShareOf(ranks_, lengths);
+  std::vector<kgrpo_sequence> own;
+  std::vector<size_t> own_lengths;
+  for (size_t index : share) {
+    own.push_back(batch[index]);
+    own_lengths.push_back(lengths[index]);
+  }
+  for (size_t end : trainer::PieceEnds(own_lengths, options_.max_tokens_per_forward)) {
+    stage.policy.Differentiate(std::span(own).subspan(begin, end - begin), 1.0,
+                               [&](const trainer::TokenScores& scores) {
+                                 for (float logprob : scores.logprobs)
+                                   figures.loss -= weight * static_cast<double>(logprob);
+                                 for (float entropy : scores.entropies)
+                                   figures.entropy.Add(static_cast<double>(entropy));
+                                 if (!std::isfinite(figures.loss)) return std::vector<float>();
+                                 return std::vector<float>(scores.logprobs.size(), static_cast<float>(-weight));
+                               });
     if (!std::isfinite(figures.loss)) break;  // the step will be skipped
     begin = end;
   }
+  figures.loss = ranks_.Sum(figures.loss);
+  figures.entropy = trainer::CombinedOver(ranks_, figures.entropy);
   figures.outcome = stage.optimizer.Step(figures.loss, position);
   return figures;
 }

@@ -10,8 +10,10 @@
 #include <span>
 #include <vector>
 
+#include <kgrpo/sdk/collective.h>
 #include "trainer_sft/pairs.h"
 #include "trainer_sft/sft_options.h"
+
 #include "trainer_shared/optimizer.h"
 #include "trainer_shared/policy_client.h"
 
@@ -51,6 +53,7 @@ class SftTrainer {
   StepFigures TakeStep(std::span<const kgrpo_sequence> batch, const trainer::SchedulePosition& position);
 
   const kgrpo_host* host_;
+  Collective ranks_;
   SftOptions options_;
   trainer::CudaTensorMathFactory cuda_;
   std::optional<Stage> stage_;

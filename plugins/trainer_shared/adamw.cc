@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <span>
 
 namespace kgrpo::trainer {
 namespace {
@@ -33,25 +34,13 @@ std::string TypeText(ValueType type) {
   return type == ValueType::kFloat32 ? "float32" : "bfloat16";
 }
 
+void* ValueAt(const ParameterSpan& span, size_t element) {
+  return static_cast<char*>(span.value) + element * SizeOf(span.value_type);
+}
+
 // Calls piece(offset in bytes, size) for consecutive pieces of an array of `bytes`.
 void InPieces(size_t bytes, const std::function<void(size_t, size_t)>& piece) {
   for (size_t offset = 0; offset < bytes; offset += kCopyBytes) piece(offset, std::min(kCopyBytes, bytes - offset));
-}
-
-void SaveArray(StateWriter& writer, TensorMath& math, const float* array, size_t count) {
-  std::vector<char> buffer(std::min(kCopyBytes, count * sizeof(float)));
-  InPieces(count * sizeof(float), [&](size_t offset, size_t size) {
-    math.CopyToHost(buffer.data(), reinterpret_cast<const char*>(array) + offset, size);
-    writer.Bytes(buffer.data(), size);
-  });
-}
-
-void LoadArray(StateReader& reader, TensorMath& math, float* array, size_t count) {
-  std::vector<char> buffer(std::min(kCopyBytes, count * sizeof(float)));
-  InPieces(count * sizeof(float), [&](size_t offset, size_t size) {
-    reader.Bytes(buffer.data(), size);
-    math.CopyFromHost(reinterpret_cast<char*>(array) + offset, buffer.data(), size);
-  });
 }
 
 }  // namespace
@@ -61,14 +50,37 @@ struct AdamW::Loaded {
   std::vector<Moments> moments;
 };
 
-AdamW::AdamW(ParameterSet parameters, const AdamWOptions& options, CudaTensorMathFactory cuda)
-    : set_(std::move(parameters)), options_(options), math_(MathFor(set_, cuda)) {}
+AdamW::AdamW(ParameterSet parameters, const AdamWOptions& options, CudaTensorMathFactory cuda, const Collective& ranks)
+    : set_(std::move(parameters)), options_(options), ranks_(ranks), math_(MathFor(set_, cuda)) {
+  for (const ParameterSpan& span : set_.spans) ranks_.Broadcast(Values(span), 0);
+}
+
+AdamW::Slice AdamW::SliceOf(const ParameterSpan& span, uint32_t rank) const {
+  return {Collective::SliceBegin(span.count, rank, ranks_.size()),
+          Collective::SliceBegin(span.count, rank + 1, ranks_.size())};
+}
+
+ArrayTensor AdamW::Values(const ParameterSpan& span) const {
+  const bool narrow = span.value_type == ValueType::kBfloat16;
+  return {span.value,
+          span.count,
+          static_cast<uint8_t>(narrow ? KGRPO_DTYPE_BFLOAT : KGRPO_DTYPE_FLOAT),
+          static_cast<uint8_t>(narrow ? 16 : 32),
+          set_.on_cuda ? KGRPO_DEVICE_CUDA : KGRPO_DEVICE_CPU,
+          set_.device};
+}
+
+ArrayTensor AdamW::Gradients(const ParameterSpan& span) const {
+  return {span.gradient, span.count, KGRPO_DTYPE_FLOAT, 32, set_.on_cuda ? KGRPO_DEVICE_CUDA : KGRPO_DEVICE_CPU,
+          set_.device};
+}
 
 AdamW::Moments AdamW::MakeMoments(const ParameterSpan& span) {
   Moments made;
-  made.first = math_->Allocate(span.count);
-  made.second = math_->Allocate(span.count);
-  if (span.value_type == ValueType::kBfloat16) made.master = math_->Allocate(span.count);
+  const size_t count = SliceOf(span).count();
+  made.first = math_->Allocate(count);
+  made.second = math_->Allocate(count);
+  if (span.value_type == ValueType::kBfloat16) made.master = math_->Allocate(count);
   return made;
 }
 
@@ -77,15 +89,26 @@ void AdamW::EnsureMoments() {
   std::vector<Moments> made;
   for (const ParameterSpan& span : set_.spans) {
     made.push_back(MakeMoments(span));
-    if (made.back().master != nullptr) math_->Widen(span.value, made.back().master->data(), span.count);
+    const Slice slice = SliceOf(span);
+    if (made.back().master != nullptr)
+      math_->Widen(ValueAt(span, slice.begin), made.back().master->data(), slice.count());
   }
   moments_ = std::move(made);
 }
 
+void AdamW::ReduceGradients() {
+  if (ranks_.alone()) return;
+  math_->Wait();  // until the policy's gradients are there
+  for (const ParameterSpan& span : set_.spans) ranks_.ReduceScatter(Gradients(span));
+}
+
 double AdamW::GradientNorm() {
   double sum = 0;
-  for (const ParameterSpan& span : set_.spans) sum += math_->SumOfSquares(span.gradient, span.count);
-  return std::sqrt(sum);
+  for (const ParameterSpan& span : set_.spans) {
+    const Slice slice = SliceOf(span);
+    sum += math_->SumOfSquares(span.gradient + slice.begin, slice.count());
+  }
+  return std::sqrt(ranks_.Sum(sum));
 }
 
 void AdamW::Step(double learning_rate, double gradient_scale) {
@@ -94,13 +117,14 @@ void AdamW::Step(double learning_rate, double gradient_scale) {
   for (size_t i = 0; i < set_.spans.size(); ++i) {
     const ParameterSpan& span = set_.spans[i];
     AdamWTensor tensor;
-    tensor.value = span.value;
+    const Slice slice = SliceOf(span);
+    tensor.value = ValueAt(span, slice.begin);
     tensor.value_type = span.value_type;
     tensor.master = moments_[i].master == nullptr ? nullptr : moments_[i].master->data();
-    tensor.gradient = span.gradient;
+    tensor.gradient = span.gradient + slice.begin;
     tensor.first_moment = moments_[i].first->data();
     tensor.second_moment = moments_[i].second->data();
-    tensor.count = span.count;
+    tensor.count = slice.count();
     AdamWScalars scalars;
     scalars.learning_rate = learning_rate;
     scalars.beta1 = options_.beta1;
@@ -111,6 +135,43 @@ void AdamW::Step(double learning_rate, double gradient_scale) {
     scalars.gradient_scale = gradient_scale;
     math_->AdamWStep(tensor, scalars);
   }
+  if (ranks_.alone()) return;
+  math_->Wait();
+  for (const ParameterSpan& span : set_.spans) ranks_.AllGather(Values(span));
+}
+
+// The parameter's part of an array that lies in the ranks' slices: each piece comes from the rank that has it.
+void AdamW::SaveArray(StateWriter& writer, const Parameter& parameter, DeviceArray& array) {
+  const ParameterSpan& span = set_.spans[parameter.span];
+  const size_t end = parameter.offset + parameter.count;
+  std::vector<unsigned char> buffer;
+  for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+    const Slice slice = SliceOf(span, rank);
+    const size_t first = std::max(parameter.offset, slice.begin), last = std::min(end, slice.end);
+    if (first >= last) continue;
+    InPieces((last - first) * sizeof(float), [&](size_t offset, size_t size) {
+      buffer.resize(size);
+      if (rank == ranks_.rank())
+        math_->CopyToHost(buffer.data(), reinterpret_cast<char*>(array.data() + (first - slice.begin)) + offset, size);
+      ranks_.Broadcast(ArrayTensor(std::span(buffer)), rank);
+      writer.Bytes(buffer.data(), size);
+    });
+  }
+}
+
+// Every rank reads the whole, and keeps what lies in its slice.
+void AdamW::LoadArray(StateReader& reader, const Parameter& parameter, DeviceArray& array) {
+  const Slice slice = SliceOf(set_.spans[parameter.span]);
+  std::vector<float> buffer;
+  InPieces(parameter.count * sizeof(float), [&](size_t offset, size_t size) {
+    buffer.resize(size / sizeof(float));
+    reader.Bytes(buffer.data(), size);
+    const size_t begin = parameter.offset + offset / sizeof(float), end = begin + buffer.size();
+    const size_t first = std::max(begin, slice.begin), last = std::min(end, slice.end);
+    if (first >= last) return;
+    math_->CopyFromHost(array.data() + (first - slice.begin), buffer.data() + (first - begin),
+                        (last - first) * sizeof(float));
+  });
 }
 
 uint64_t AdamW::Fingerprint(const Parameter& parameter) {
@@ -141,7 +202,7 @@ void AdamW::Save(StateWriter& writer) {
   for (const Parameter& parameter : set_.parameters) {
     const Moments& moments = moments_[parameter.span];
     for (DeviceArray* array : {moments.first.get(), moments.second.get(), moments.master.get()}) {
-      if (array != nullptr) SaveArray(writer, *math_, array->data() + parameter.offset, parameter.count);
+      if (array != nullptr) SaveArray(writer, parameter, *array);
     }
   }
 }
@@ -175,7 +236,7 @@ std::shared_ptr<AdamW::Loaded> AdamW::Load(StateReader& reader) {
   for (const Parameter& parameter : set_.parameters) {
     const Moments& moments = loaded->moments[parameter.span];
     for (DeviceArray* array : {moments.first.get(), moments.second.get(), moments.master.get()}) {
-      if (array != nullptr) LoadArray(reader, *math_, array->data() + parameter.offset, parameter.count);
+      if (array != nullptr) LoadArray(reader, parameter, *array);
     }
   }
   return loaded;

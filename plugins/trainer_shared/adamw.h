@@ -2,6 +2,8 @@
 // optimizer.cc, which adds clipping, the schedule and the treatment of non-finite gradients.
 #ifndef KGRPO_TRAINER_SHARED_ADAMW_H
 #define KGRPO_TRAINER_SHARED_ADAMW_H
+#include <kgrpo/sdk/collective.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -21,11 +23,16 @@ struct AdamWOptions {
 };
 
 // One thread. Moments and masters are made at the first step, so that an optimiser that only loads never holds them
-// twice.
+// twice. Of several ranks each holds and steps its slice of every span (ZeRO's first stage; Rajbhandari et al. 2020),
+// and all call the same functions.
 class AdamW {
  public:
-  // `parameters` are borrowed and outlive the optimiser. `cuda` may be null: CUDA parameters are then refused.
-  AdamW(ParameterSet parameters, const AdamWOptions& options, CudaTensorMathFactory cuda);
+  // `parameters` are borrowed and outlive the optimiser; of several ranks all begin with the first's. `cuda` may be
+  // null: CUDA parameters are then refused.
+  AdamW(ParameterSet parameters, const AdamWOptions& options, CudaTensorMathFactory cuda, const Collective& ranks = {});
+
+  // Makes the gradients of this rank's slices the sums over all ranks.
+  void ReduceGradients();
 
   // Euclidean norm of all gradients together; not finite when one of them is not.
   double GradientNorm();
@@ -39,9 +46,9 @@ class AdamW {
   std::string device() const { return set_.on_cuda ? "cuda:" + std::to_string(set_.device) : "cpu"; }
   void Wait() { math_->Wait(); }
 
-  // Step count, moments, masters, and a fingerprint of the values. Load changes nothing unless it succeeds, and throws
-  // KGRPO_ERROR_INVALID when the state is of another model or of other weights than the parameters now have. Commit
-  // comes last, after the reader's Finish.
+  // Step count, moments, masters, and a fingerprint of the values: the same bytes whatever the number of ranks. Load
+  // changes nothing unless it succeeds, and throws KGRPO_ERROR_INVALID when the state is of another model or of other
+  // weights than the parameters now have. Commit comes last, after the reader's Finish.
   void Save(StateWriter& writer);
   struct Loaded;
   std::shared_ptr<Loaded> Load(StateReader& reader);
@@ -53,14 +60,27 @@ class AdamW {
     std::unique_ptr<DeviceArray> master;  // null for float32 values
   };
 
+  // The elements of a span that this rank steps.
+  struct Slice {
+    size_t begin = 0, end = 0;
+    size_t count() const { return end - begin; }
+  };
+  Slice SliceOf(const ParameterSpan& span, uint32_t rank) const;
+  Slice SliceOf(const ParameterSpan& span) const { return SliceOf(span, ranks_.rank()); }
+  ArrayTensor Values(const ParameterSpan& span) const;
+  ArrayTensor Gradients(const ParameterSpan& span) const;
+
   Moments MakeMoments(const ParameterSpan& span);
   void EnsureMoments();
   uint64_t Fingerprint(const Parameter& parameter);
+  void SaveArray(StateWriter& writer, const Parameter& parameter, DeviceArray& array);
+  void LoadArray(StateReader& reader, const Parameter& parameter, DeviceArray& array);
 
   ParameterSet set_;
   AdamWOptions options_;
+  Collective ranks_;
   std::unique_ptr<TensorMath> math_;
-  std::vector<Moments> moments_;  // a span each; empty before the first step
+  std::vector<Moments> moments_;  // of this rank's slice of each span; empty before the first step
   uint64_t steps_ = 0;
 };
 

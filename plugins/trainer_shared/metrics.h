@@ -16,6 +16,11 @@ namespace kgrpo::trainer {
 // Count, mean, extremes and spread of a stream of numbers, in one pass (Welford 1962).
 class Summary {
  public:
+  Summary() = default;
+  // Of values that were added elsewhere. `squares`: of their distances from the mean, added up.
+  Summary(size_t count, double mean, double squares, double min, double max)
+      : count_(count), mean_(mean), squares_(squares), min_(min), max_(max) {}
+
   void Add(double value) {
     ++count_;
     const double distance = value - mean_;
@@ -28,6 +33,7 @@ class Summary {
   size_t count() const { return count_; }
   bool empty() const { return count_ == 0; }
   double mean() const { return mean_; }
+  double squares() const { return squares_; }
   double min() const { return min_; }
   double max() const { return max_; }
   // With n - 1 below; 0 for fewer than two.

@@ -54,7 +54,7 @@ OptimizerOptions ReadOptimizerOptions(const nlohmann::json& json) {
 
 Optimizer::Optimizer(const OptimizerOptions& options, const kgrpo_host* host, const kgrpo_policy_interface& api,
                      kgrpo_policy* policy, CudaTensorMathFactory cuda)
-    : options_(options), host_(host), adamw_(ViewParameters(api, policy), options.adamw, cuda) {}
+    : options_(options), host_(host), adamw_(ViewParameters(api, policy), options.adamw, cuda, Collective(host)) {}
 
 DeviceTurn Optimizer::TakeDevice() {
   return {Host(host_), adamw_.device(), [this] { adamw_.Wait(); }};
@@ -64,6 +64,7 @@ StepOutcome Optimizer::Step(double loss, const SchedulePosition& position) {
   DeviceTurn turn = TakeDevice();
   StepOutcome outcome;
   outcome.learning_rate = LearningRate(options_.schedule, position);
+  adamw_.ReduceGradients();
   outcome.gradient_norm = adamw_.GradientNorm();
   if (!std::isfinite(loss) || !std::isfinite(outcome.gradient_norm)) {
     outcome.skipped = true;

@@ -43,9 +43,9 @@ class Optimizer {
   Optimizer(const OptimizerOptions& options, const kgrpo_host* host, const kgrpo_policy_interface& api,
             kgrpo_policy* policy, CudaTensorMathFactory cuda);
 
-  // Takes a step with the gradients that the policy has accumulated. Throws KGRPO_ERROR_NOT_FINITE at the last of
-  // max_non_finite_steps skipped steps in a row.
-  // Like Save and Load it locks the device meanwhile.
+  // Takes a step with the gradients that the policies of all ranks have accumulated; `loss` is the same on each. Throws
+  // KGRPO_ERROR_NOT_FINITE at the last of max_non_finite_steps skipped steps in a row. Like Save and Load it locks the
+  // device meanwhile.
   StepOutcome Step(double loss, const SchedulePosition& position);
 
   uint64_t skipped_steps() const { return skipped_steps_; }  // since the stage began

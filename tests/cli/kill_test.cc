@@ -2,17 +2,13 @@
 // trainers as the quickstart has them, small. What is left in the end must be what an unbroken run leaves: the same
 // weights, the same samples, the same best kernels, byte for byte. tests/loop/resume_test.cc does the same at every
 // instant with fakes.
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -23,6 +19,7 @@
 
 #include "base/directories.h"
 #include "host_binary.h"
+#include "host_process.h"
 
 namespace kgrpo {
 namespace {
@@ -30,24 +27,17 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
+using test::HostProcess;
+using test::QuickstartModel;
 using test::Read;
 using test::Tree;
 using test::Write;
-
-constexpr microseconds kPoll{200};
-
-// The quickstart's model where scripts/setup has made it; else a smaller one, which learns too little to be correct.
-fs::path Model() {
-  const fs::path source(KGRPO_SOURCE_DIR);
-  const fs::path tiny = source / "build/models/tiny";
-  return fs::exists(tiny / "tokenizer.json") ? tiny : source / "tests/golden/policy/qwen2";
-}
 
 std::string Pipeline() {
   const std::string problems = std::string(KGRPO_SOURCE_DIR) + "/problems/";
   return "name: small\nseed: 3\n"
          "policy: {plugin: policy_qwen, options: {model: " +
-         Model().string() +
+         QuickstartModel().string() +
          ", init: random, threads: 1}}\n"
          "coder: {plugin: coder_offline}\nevaluator: {plugin: evaluator_sim}\nreward: {plugin: reward_speedup}\n"
          "trainer:\n"
@@ -73,64 +63,20 @@ size_t Count(const fs::path& folder, const std::string& ending) {
   return count;
 }
 
-// kgrpo-host in a process of its own, with its caches in `directory` / cache.
-class Host {
- public:
-  Host(const fs::path& directory, std::vector<std::string> arguments) {
-    const std::string binary = KGRPO_BINARY_DIR "/bin/kgrpo-host";
-    arguments.insert(arguments.begin(), binary);
-    std::vector<char*> argv;
-    for (std::string& argument : arguments) argv.push_back(argument.data());
-    argv.push_back(nullptr);
-    child_ = fork();
-    if (child_ != 0) return;
-    const int log = chdir(directory.c_str()) == 0 ? open("err", O_WRONLY | O_CREAT | O_APPEND, 0644) : -1;
-    dup2(log, STDOUT_FILENO);
-    dup2(log, STDERR_FILENO);
-    setenv("KGRPO_CACHE_DIR", "cache", 1);
-    execv(binary.c_str(), argv.data());
-    _exit(127);
-  }
-
-  bool Ended() {
-    if (!ended_) ended_ = waitpid(child_, &status_, WNOHANG) == child_;
-    return ended_;
-  }
-
-  // Kills it as soon as `instant` says so; returns whether it came to that. Waits for the end either way.
-  bool KillWhen(const std::function<bool()>& instant) {
-    while (!Ended() && !instant()) std::this_thread::sleep_for(kPoll);
-    if (!ended_) kill(child_, SIGKILL);
-    Wait();
-    return WIFSIGNALED(status_);
-  }
-
-  // The exit code, or -1 if it died of a signal.
-  int Wait() {
-    if (!ended_) waitpid(child_, &status_, 0);
-    ended_ = true;
-    return WIFEXITED(status_) ? WEXITSTATUS(status_) : -1;
-  }
-
- private:
-  pid_t child_;
-  int status_ = 0;
-  bool ended_ = false;
-};
-
 TEST(KilledRun, EndsAsTheUnbrokenOne) {
   const TemporaryDirectory temporary;
   const fs::path& directory = temporary.path();
   Write(directory / "p.yaml", Pipeline());
-  const int code = Host(directory, {"-q", "run", "p.yaml", "--set", "output_dir=whole"}).Wait();
+  const int code = HostProcess(directory, {"-q", "run", "p.yaml", "--set", "output_dir=whole"}).Wait();
   const std::string says = Read(directory / "err");
   if (code == 4 && says.find("no CUDA toolkit with nvcc was found") != std::string::npos) GTEST_SKIP() << says;
   ASSERT_EQ(code, 0) << says;
 
   const fs::path run = directory / "broken";
   const auto start = [&] {  // a run that was killed before its folder held one has nothing to resume
-    return fs::exists(run / "run.sqlite") ? Host(directory, {"-q", "resume", "broken"})
-                                          : Host(directory, {"-q", "run", "p.yaml", "--set", "output_dir=broken"});
+    return fs::exists(run / "run.sqlite")
+               ? HostProcess(directory, {"-q", "resume", "broken"})
+               : HostProcess(directory, {"-q", "run", "p.yaml", "--set", "output_dir=broken"});
   };
   std::mt19937_64 random(20);
   const auto below = [&](microseconds limit) { return microseconds(random() % static_cast<uint64_t>(limit.count())); };
@@ -198,7 +144,7 @@ TEST(KilledRun, EndsAsTheUnbrokenOne) {
   EXPECT_EQ(Count(whole / "rollouts", ".jsonl"), 4U);  // one a step of GRPO
   EXPECT_TRUE(fs::exists(run / "final/model.safetensors"));
   EXPECT_EQ(Count(run / "checkpoints", ".partial") + Count(run / "checkpoints", ".removed"), 0U);
-  if (Model().filename() == "tiny") {  // rewards differed, so GRPO had something to learn from
+  if (QuickstartModel().filename() == "tiny") {  // rewards differed, so GRPO had something to learn from
     EXPECT_THAT(Read(whole / "rollouts/step-000026.jsonl"), testing::HasSubstr("\"correct\":true"));
     EXPECT_FALSE(Tree(whole / "kernels").empty());
   }

@@ -2,6 +2,7 @@
 // cancels.
 #ifndef KGRPO_TESTS_TRAINER_FAKE_HOST_H
 #define KGRPO_TESTS_TRAINER_FAKE_HOST_H
+#include <kgrpo/collective.h>
 #include <kgrpo/host.h>
 #include <kgrpo/sdk/text.h>
 
@@ -36,6 +37,7 @@ class FakeHost {
       return Mix(hash ^ index);
     };
     host_ = {sizeof(host_), this, [](void* context, kgrpo_str id) -> const void* {
+               if (View(id) == KGRPO_COLLECTIVE_INTERFACE) return Self(context).collective;
                return View(id) == KGRPO_HOST_INTERFACE ? &Self(context).api_ : nullptr;
              }};
   }
@@ -53,6 +55,9 @@ class FakeHost {
   std::vector<Declared> declared;  // metrics, in order
   std::vector<std::string> locks;  // "lock cpu", "unlock cpu", as they came
   bool cancel = false;
+  const kgrpo_collective_interface* collective = nullptr;  // whose context is this; see thread_ranks.h
+  void* ranks = nullptr;                                   // theirs
+  uint32_t rank = 0;
 
  private:
   static FakeHost& Self(void* context) { return *static_cast<FakeHost*>(context); }

@@ -1,0 +1,35 @@
+// Which rank of a run this process is, by what torchrun, srun and mpirun tell their processes. Used by the commands
+// that train.
+#ifndef KGRPO_BASE_LAUNCH_H
+#define KGRPO_BASE_LAUNCH_H
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace kgrpo {
+
+struct Launch {
+  std::string by;  // "torchrun", "srun", "mpirun"
+  uint32_t rank = 0, size = 1;
+  uint32_t local_rank = 0, local_size = 1;  // on this machine
+  std::string address;                      // where the ranks meet
+  uint16_t port = 0;
+  bool hosted = false;  // the launcher has opened that place; else rank 0 does
+  std::string run;      // of runs that meet at one place, which; never empty
+};
+
+// What an environment variable holds; absent or empty: nothing.
+using Environment = std::function<std::string(const char* name)>;
+
+// Nothing where this process was started alone. Throws KGRPO_ERROR_INVALID, naming the variable, where one is missing
+// or senseless.
+std::optional<Launch> ReadLaunch(const Environment& environment);
+std::optional<Launch> ReadLaunch();  // of this process
+
+// The first host of a Slurm list: "node07" of "node[07-12,20],login1".
+std::string FirstHost(const std::string& list);
+
+}  // namespace kgrpo
+#endif

@@ -1,0 +1,77 @@
+#include "cli/ranked_run.h"
+
+#include "base/cancel.h"
+#include "base/launch.h"
+#include "base/log.h"
+#include "loop/follower.h"
+#include "loop/run_problems.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <exception>
+#include <optional>
+
+namespace kgrpo::cli {
+namespace {
+
+constexpr double kPatience = 300;  // seconds until all ranks have come: containers start at their own pace
+
+std::string Versions(const PipelineParts& parts) {
+  std::string all = "kgrpo " KGRPO_VERSION;
+  for (const PluginIdentity& plugin : parts.identities)
+    all += ", " + plugin.name + " " + plugin.version + " (" + plugin.sha256.substr(0, 8) + ")";
+  return all;
+}
+
+}  // namespace
+
+std::unique_ptr<RankedRun> RankedRun::Meet(Session& session) {
+  const std::optional<Launch> launch = ReadLaunch();
+  if (!launch) return nullptr;
+  if (launch->rank > 0) {
+    LogAsRank(launch->rank);
+    HearSignalsSilently();
+  }
+  return std::unique_ptr<RankedRun>(new RankedRun(session.loader().Load("transport_torch"), *launch));
+}
+
+RankedRun::RankedRun(const PluginLibrary& library, const Launch& launch)
+    : services_(HostOptions()),
+      transport_(library, services_.ForInstance("transport"), launch, kPatience),
+      ranks_(transport_) {}
+
+void RankedRun::Join(Session& session, const PipelineConfig& config) {
+  if (config.controls.shuffle_prompts) {
+    throw Error(KGRPO_ERROR_UNSUPPORTED,
+                "controls.shuffle_prompts gives trajectories each other's prompts, which several ranks do not have: "
+                "start one process");
+  }
+  session.services().SetCollective(transport_.collective(), transport_.context());
+}
+
+void RankedRun::Agree(const PipelineConfig& config, PipelineParts& parts) {
+  ranks_.Agree(Versions(parts), config.resolved_yaml);
+  parts.ranks = &ranks_;
+}
+
+int RankedRun::Follow(Session& session, const LoadRequest& request) {
+  try {
+    const PipelineConfig config = session.Load(request);
+    session.StartServices(config.seed);
+    Join(session, config);
+    PipelineParts parts = session.MakeParts(config, request.roles, /*identify=*/true);
+    Agree(config, parts);
+    std::optional<RunProblems> problems;
+    try {
+      problems.emplace(config, parts);
+    } catch (const Error& error) {
+      if (error.code() != KGRPO_ERROR_CANCELLED) throw;
+      return RefuseOrders(ranks_, error);
+    }
+    return kgrpo::Follow(config, parts, *problems, ranks_);
+  } catch (const std::exception& error) {
+    ranks_.Fail(error.what());
+  }
+}
+
+}  // namespace kgrpo::cli

@@ -1,0 +1,42 @@
+// What `run` and `resume` do where torchrun, srun or mpirun started several ranks: meet, agree, and on every rank but
+// the first follow.
+#ifndef KGRPO_CLI_RANKED_RUN_H
+#define KGRPO_CLI_RANKED_RUN_H
+
+#include "base/services.h"
+#include "cli/session.h"
+#include "config/load.h"
+#include "loop/ranks.h"
+#include "plugin/transport.h"
+
+#include <memory>
+#include <string>
+
+namespace kgrpo::cli {
+
+class RankedRun {
+ public:
+  // Meets the other ranks; null where this process was started alone.
+  static std::unique_ptr<RankedRun> Meet(Session& session);
+
+  Ranks& ranks() { return ranks_; }
+  bool leads() const { return ranks_.leads(); }
+
+  // On every rank: has the session's instances find each other, and refuses what takes one process.
+  void Join(Session& session, const PipelineConfig& config);
+  // On every rank, once its parts are made.
+  void Agree(const PipelineConfig& config, PipelineParts& parts);
+
+  // On a follower: the whole run of that pipeline. Returns the process's exit code.
+  int Follow(Session& session, const LoadRequest& request);
+
+ private:
+  RankedRun(const PluginLibrary& library, const Launch& launch);
+
+  HostServices services_;  // the transport's
+  Transport transport_;
+  Ranks ranks_;
+};
+
+}  // namespace kgrpo::cli
+#endif

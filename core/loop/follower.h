@@ -1,0 +1,23 @@
+// A rank that follows: does what the leader orders (loop/ranks.h) until the run ends. Called by the commands `run` and
+// `resume` on every rank but the first.
+#ifndef KGRPO_LOOP_FOLLOWER_H
+#define KGRPO_LOOP_FOLLOWER_H
+
+#include "config/pipeline.h"
+#include "loop/parts.h"
+#include "loop/ranks.h"
+#include "loop/run_problems.h"
+
+#include <kgrpo/sdk/error.h>
+
+namespace kgrpo {
+
+// Returns the process's exit code. Writes nothing. One thread.
+int Follow(const PipelineConfig& config, PipelineParts& parts, RunProblems& problems, Ranks& ranks);
+
+// For a follower that cannot begin, and was stopped like the others: every order fails with `why` until the leader ends
+// the run. Returns the process's exit code.
+int RefuseOrders(Ranks& ranks, const Error& why);
+
+}  // namespace kgrpo
+#endif

@@ -1,0 +1,290 @@
+#include "loop/ranks.h"
+
+#include "base/cancel.h"
+#include "loop/wire.h"
+
+#include <kgrpo/sdk/error.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+namespace kgrpo {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kFailedCode = 1;
+
+std::string AliveKey(uint32_t rank) {
+  return "alive/" + std::to_string(rank);
+}
+std::string FailedKey(uint32_t rank) {
+  return "failed/" + std::to_string(rank);
+}
+const char* const kOverKey = "over";  // the leader has said why the run ends
+const char* const kStopKey = "stop";  // the leader's user asked to stop
+
+}  // namespace
+
+Ranks::Ranks(Transport& transport, Patience patience)
+    : transport_(transport), patience_(patience), rank_(transport.rank()), size_(transport.size()) {
+  signs_.assign(size_, {"", Clock::now()});
+  watch_ = std::thread([this] { Watch(); });
+}
+
+Ranks::~Ranks() {
+  if (leads() && !over_) {
+    try {
+      End(kFailedCode);
+    } catch (const std::exception&) {
+      // Nobody is left to be told.
+    }
+  }
+  StopWatching();
+}
+
+void Ranks::StopWatching() {
+  {
+    const std::lock_guard lock(mutex_);
+    watching_ = false;
+  }
+  changed_.notify_all();
+  if (watch_.joinable()) watch_.join();
+}
+
+void Ranks::SetWayOn(const std::string& way_on) {
+  const std::lock_guard lock(mutex_);
+  way_on_ = way_on;
+}
+
+// Runs a call of the transport. Where another rank was lost in it, the watch says which, shortly after, and ends this
+// process.
+template <typename Call>
+auto Ranks::Connected(Call&& call) {
+  if (broken_) throw Error(KGRPO_ERROR_UNAVAILABLE, "the ranks have lost each other");
+  try {
+    return std::forward<Call>(call)();
+  } catch (const Error&) {
+    broken_ = true;
+    std::this_thread::sleep_for(patience_.silence + 4 * patience_.beat);
+    throw;
+  }
+}
+
+void Ranks::Agree(const std::string& versions, const std::string& pipeline) {
+  const std::vector<std::string> all = Together([&] { return ToBytes(Json::array({versions, pipeline})); });
+  const Json leader = FromBytes(all[0]);
+  for (uint32_t rank = 1; rank < size_; ++rank) {
+    const Json one = FromBytes(all[rank]);
+    const std::string name = "rank " + std::to_string(rank);
+    if (one[0] != leader[0]) {
+      throw Error(KGRPO_ERROR_INVALID, name + " runs other programs than rank 0 (" + one[0].get<std::string>() +
+                                           ", not " + leader[0].get<std::string>() +
+                                           "): start the same build on every machine");
+    }
+    std::istringstream of_leader(leader[1].get<std::string>()), of_one(one[1].get<std::string>());
+    for (std::string left, right; of_leader || of_one;) {
+      std::getline(of_leader, left);
+      std::getline(of_one, right);
+      if (left == right) continue;
+      throw Error(KGRPO_ERROR_INVALID, name + " reads another pipeline than rank 0: it has \"" + right +
+                                           "\" where rank 0 has \"" + left + "\"");
+    }
+  }
+  agreed_ = true;
+}
+
+void Ranks::Order(const Json& order) {
+  ++orders_;
+  Connected([&] { return transport_.Broadcast(ToBytes(order), 0); });
+}
+
+Json Ranks::NextOrder() {
+  ++orders_;
+  return FromBytes(Connected([&] { return transport_.Broadcast("", 0); }));
+}
+
+std::vector<std::string> Ranks::Together(const std::function<std::string()>& work) {
+  Json own;
+  try {
+    own = {{"result", work()}};
+  } catch (const Error& error) {
+    own = {{"code", static_cast<int>(error.code())}, {"error", error.what()}};
+  } catch (const std::exception& error) {
+    own = {{"code", static_cast<int>(KGRPO_ERROR_INTERNAL)}, {"error", error.what()}};
+  }
+  std::vector<std::string> results;
+  std::optional<Error> failure;
+  for (uint32_t rank = 0; rank < size_; ++rank) {
+    const Json one =
+        FromBytes(Connected([&] { return transport_.Broadcast(rank == rank_ ? ToBytes(own) : "", rank); }));
+    if (one.contains("result")) {
+      results.push_back(one.at("result"));
+    } else if (!failure) {
+      const std::string name = rank == 0 ? "" : "rank " + std::to_string(rank) + ": ";
+      failure.emplace(static_cast<kgrpo_error_code>(one.at("code").get<int>()),
+                      name + one.at("error").get<std::string>());
+    }
+  }
+  if (failure) throw *failure;
+  return results;
+}
+
+// Ranks that failed say so by a word, since those that did not wait elsewhere.
+bool Ranks::AllFailedToo() {
+  const std::string prefix = "trouble/" + std::to_string(orders_) + "/";
+  try {
+    transport_.Put(prefix + std::to_string(rank_), "1");
+    const auto deadline = Clock::now() + patience_.silence;
+    for (uint32_t rank = 0; rank < size_;) {
+      if (transport_.Get(prefix + std::to_string(rank))) {
+        ++rank;
+        continue;
+      }
+      if (Clock::now() >= deadline) return false;
+      std::this_thread::sleep_for(patience_.beat / 10);
+    }
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
+void Ranks::InStep(const std::function<void()>& work) {
+  try {
+    Connected([] { return 0; });
+    work();
+  } catch (const std::exception& error) {
+    if (!broken_ && AllFailedToo()) throw;
+    broken_ = true;
+    if (!leads()) Fail(error.what());
+    throw;
+  }
+}
+
+void Ranks::End(int exit_code) {
+  over_ = true;
+  if (broken_ || !agreed_) {
+    transport_.Put(kOverKey, "1");
+    std::this_thread::sleep_for(patience_.beat + patience_.beat / 2);  // so that the others hear of it
+    return;
+  }
+  Order(EndOrder(exit_code));
+  Part();
+}
+
+void Ranks::Part() {
+  Together([] { return std::string(); });
+  StopWatching();
+}
+
+void Ranks::Fail(const std::string& message) {
+  try {
+    transport_.Put(FailedKey(rank_), message);
+    std::this_thread::sleep_for(patience_.silence);  // the leader says it, and its watch ends this process
+  } catch (const Error&) {
+    std::this_thread::sleep_for(3 * patience_.beat);  // the leader is gone: the watch says so
+  }
+  _exit(kFailedCode);
+}
+
+void Ranks::Watch() {
+  for (uint64_t beat = 1;; ++beat) {
+    try {
+      transport_.Put(AliveKey(rank_), std::to_string(beat));
+      leads() ? WatchFollowers() : WatchLeader();
+    } catch (const Error&) {
+      std::unique_lock lock(mutex_);
+      // At the end of a run the leader, and with it the place where words are kept, may be gone already.
+      if (changed_.wait_for(lock, patience_.beat, [this] { return !watching_; })) return;
+      lock.unlock();
+      Lose(leads() ? "the place where the ranks meet" : "rank 0");
+    }
+    std::unique_lock lock(mutex_);
+    if (changed_.wait_for(lock, patience_.beat, [this] { return !watching_; })) return;
+  }
+}
+
+void Ranks::WatchFollowers() {
+  for (uint32_t rank = 1; rank < size_; ++rank) {
+    if (const auto failure = transport_.Get(FailedKey(rank))) {
+      // The leader may be about to say the same of itself: then it is not that rank's fault.
+      if (!failure_seen_) failure_seen_ = Clock::now();
+      if (Clock::now() - *failure_seen_ >= 2 * patience_.beat)
+        LeaveWith("rank " + std::to_string(rank) + ": " + *failure);
+      continue;
+    }
+    const std::string sign = transport_.Get(AliveKey(rank)).value_or("");
+    if (sign != signs_[rank].last) {
+      signs_[rank] = {sign, Clock::now()};
+    } else if (Clock::now() - signs_[rank].since >= patience_.silence) {
+      Lose("rank " + std::to_string(rank));
+    }
+  }
+  if (!stop_told_ && CancelRequested()) {
+    transport_.Put(kStopKey, "1");
+    stop_told_ = true;
+  }
+}
+
+void Ranks::WatchLeader() {
+  if (transport_.Get(kOverKey)) _exit(kFailedCode);
+  if (!stop_told_ && transport_.Get(kStopKey)) {
+    RequestCancel();
+    stop_told_ = true;
+  }
+  const std::string sign = transport_.Get(AliveKey(0)).value_or("");
+  if (sign != signs_[0].last) {
+    signs_[0] = {sign, Clock::now()};
+  } else if (Clock::now() - signs_[0].since >= patience_.silence) {
+    Lose("rank 0");
+  }
+}
+
+void Ranks::Lose(const std::string& who) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(patience_.silence).count();
+  // Of the followers one speaks, since all of them miss the leader.
+  if (rank_ > 1) _exit(kFailedCode);
+  LeaveWith(who + " is lost: it has ended, or has given no sign of life for " + std::to_string(seconds) + " s");
+}
+
+void Ranks::LeaveWith(const std::string& message) {
+  std::string way_on;
+  {
+    const std::lock_guard lock(mutex_);
+    way_on = way_on_;
+  }
+  spdlog::error("{}; the run ends on all ranks{}", message, way_on.empty() ? "" : ": " + way_on);
+  spdlog::default_logger()->flush();
+  if (leads()) {
+    try {
+      transport_.Put(kOverKey, "1");
+      std::this_thread::sleep_for(patience_.beat + patience_.beat / 2);
+    } catch (const Error&) {
+      // They will miss the leader.
+    }
+  }
+  _exit(kFailedCode);
+}
+
+void OnAllRanks(Ranks* ranks, const Json& order, const std::function<void()>& work) {
+  if (ranks == nullptr) return work();
+  ranks->Order(order);
+  ranks->Together([&] {
+    work();
+    return std::string();
+  });
+}
+
+void InStepOnAllRanks(Ranks* ranks, const Json& order, const std::function<void()>& work) {
+  if (ranks == nullptr) return work();
+  ranks->Order(order);
+  ranks->InStep(work);
+}
+
+}  // namespace kgrpo

@@ -1,0 +1,111 @@
+// The ranks of a run, as the loop sees them: rank 0 leads, the others follow (loop/follower.h). The leader runs the
+// loop of loop/run.h as if it were alone, and gives an order wherever others can help or must keep up: a share of a
+// rollout, an update, a checkpoint to load. So every decision, and everything on disk, is the leader's.
+//
+// A watch of its own thread tells a rank that died or stopped answering from one that is busy: each rank says every
+// second that it lives. Where one doesn't, the leader says which, and all ranks end at once; the run goes on from its
+// last checkpoint with `resume`. A leader that is lost is missed by all.
+#ifndef KGRPO_LOOP_RANKS_H
+#define KGRPO_LOOP_RANKS_H
+
+#include "plugin/transport.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace kgrpo {
+
+class Ranks {
+ public:
+  struct Patience {
+    std::chrono::milliseconds beat{1000};     // between a rank's signs of life
+    std::chrono::milliseconds silence{7000};  // without one, it counts as lost
+  };
+
+  // Every rank makes one. `transport` outlives it.
+  explicit Ranks(Transport& transport) : Ranks(transport, Patience()) {}
+  Ranks(Transport& transport, Patience patience);
+  // A leader that ends without End ends the others as failed.
+  ~Ranks();
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
+
+  uint32_t rank() const { return rank_; }
+  uint32_t size() const { return size_; }
+  bool leads() const { return rank_ == 0; }
+
+  // The first that the ranks do together: throws on each where they are not about to do the same run. `versions` and
+  // `pipeline` are equal on all ranks of a run; lines of the pipeline that differ are quoted.
+  void Agree(const std::string& versions, const std::string& pipeline);
+
+  // How to go on after a rank was lost, for the leader's last words: "kgrpo-host resume RUN goes on". [any thread]
+  void SetWayOn(const std::string& way_on);
+
+  // The leader's; the others wait for it. Every order is followed by one of the two functions below on every rank.
+  void Order(const nlohmann::ordered_json& order);
+  nlohmann::ordered_json NextOrder();
+
+  // Runs this rank's work for the order, and returns what the works of all ranks returned, by rank. Where any failed,
+  // throws on every rank what the first of them failed with, under its name unless it is the leader's.
+  std::vector<std::string> Together(const std::function<std::string()>& work);
+  // The same for work within which the ranks wait for each other. What all of them fail with alike is thrown; a failure
+  // of some leaves the rest waiting, and ends the run.
+  void InStep(const std::function<void()>& work);
+
+  // The leader's last order: the others end with that exit code.
+  void End(int exit_code);
+  // A follower's answer to it: from here on nobody misses the others.
+  void Part();
+  // Of a follower whose work failed outside of an order: tells the leader, who ends the run.
+  [[noreturn]] void Fail(const std::string& message);
+
+ private:
+  template <typename Call>
+  auto Connected(Call&& call);
+  void Watch();
+  void StopWatching();
+  void WatchFollowers();
+  void WatchLeader();
+  void Lose(const std::string& who);
+  [[noreturn]] void LeaveWith(const std::string& message);
+  bool AllFailedToo();
+
+  Transport& transport_;
+  const Patience patience_;
+  const uint32_t rank_, size_;
+  uint64_t orders_ = 0;
+  bool agreed_ = false;
+  bool over_ = false;    // the ranks have parted
+  bool broken_ = false;  // some of them may wait for what will not come
+
+  struct Sign {
+    std::string last;
+    std::chrono::steady_clock::time_point since;
+  };
+  std::vector<Sign> signs_;                                            // of life, by rank; the watch's
+  bool stop_told_ = false;                                             // the watch's
+  std::optional<std::chrono::steady_clock::time_point> failure_seen_;  // the watch's
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  bool watching_ = true;
+  std::string way_on_;
+  std::thread watch_;
+};
+
+// Does `work` here; where there are other ranks, tells them the order, and waits until they have done theirs.
+void OnAllRanks(Ranks* ranks, const nlohmann::ordered_json& order, const std::function<void()>& work);
+// The same for work within which the ranks wait for each other.
+void InStepOnAllRanks(Ranks* ranks, const nlohmann::ordered_json& order, const std::function<void()>& work);
+
+}  // namespace kgrpo
+#endif

@@ -1,0 +1,44 @@
+// A connection to the other ranks of a run, as a C++ object over kgrpo.transport/1. Used by loop/ranks.h; what it
+// offers to plugins is handed on by base/services.h.
+#ifndef KGRPO_PLUGIN_TRANSPORT_H
+#define KGRPO_PLUGIN_TRANSPORT_H
+
+#include <kgrpo/collective.h>
+
+#include <optional>
+#include <string>
+
+#include "base/launch.h"
+#include "plugin/library.h"
+
+namespace kgrpo {
+
+// Methods throw kgrpo::Error; threads are those of kgrpo/collective.h.
+class Transport {
+ public:
+  // Returns once all ranks have come; waits `patience` seconds for them. `host` outlives this.
+  Transport(const PluginLibrary& library, const kgrpo_host* host, const Launch& launch, double patience);
+  ~Transport();
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+
+  uint32_t rank() const { return collective()->info(context())->rank; }
+  uint32_t size() const { return collective()->info(context())->size; }
+
+  // What plugins are offered, with context() as its functions' first argument.
+  const kgrpo_collective_interface* collective() const { return api_->collective; }
+  void* context() const { return raw_; }
+
+  // The bytes of rank `root`, on every rank.
+  std::string Broadcast(std::string bytes, uint32_t root);
+
+  void Put(const std::string& key, const std::string& value);
+  std::optional<std::string> Get(const std::string& key);
+
+ private:
+  const kgrpo_transport_interface* api_;
+  kgrpo_transport* raw_ = nullptr;
+};
+
+}  // namespace kgrpo
+#endif

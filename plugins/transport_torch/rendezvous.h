@@ -1,0 +1,41 @@
+// Where ranks meet: c10d's TCPStore, opened by rank 0 or by torchrun's agent. Used by torch_transport.cc.
+#ifndef KGRPO_TRANSPORT_TORCH_RENDEZVOUS_H
+#define KGRPO_TRANSPORT_TORCH_RENDEZVOUS_H
+
+#include <c10/util/intrusive_ptr.h>
+
+#include <cstdint>
+#include <string>
+
+namespace c10d {
+class Store;
+}
+
+namespace kgrpo::transport {
+
+struct Options {
+  uint32_t rank = 0, size = 1;
+  uint32_t local_rank = 0, local_size = 1;
+  std::string address;  // of the rendezvous: a host name or an IP address
+  uint16_t port = 0;
+  bool hosted = false;    // it is there already; else rank 0 opens it
+  std::string run;        // what keys begin with, so that runs at one rendezvous are apart
+  double patience = 300;  // seconds to wait for the other ranks
+};
+
+const char* OptionsSchema();
+// Of JSON that satisfies the schema.
+Options ReadOptions(const std::string& json);
+
+// A connection to the rendezvous whose operations wait for `seconds` at most. Throws KGRPO_ERROR_UNAVAILABLE, naming
+// address and port. `opens`: this one opens it, where it is not hosted elsewhere.
+c10::intrusive_ptr<c10d::Store> Connect(const Options& options, bool opens, double seconds);
+
+// "10.0.0.1:29500"
+std::string PlaceText(const Options& options);
+
+// The address of this machine's interface that leads to the rendezvous: where other ranks reach this one.
+std::string OwnAddress(const Options& options);
+
+}  // namespace kgrpo::transport
+#endif

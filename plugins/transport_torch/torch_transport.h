@@ -1,0 +1,50 @@
+// One rank's connection to the others: Gloo's collectives for tensors on the CPU, and the rendezvous's keys. plugin.cc
+// offers it as kgrpo.transport/1.
+#ifndef KGRPO_TRANSPORT_TORCH_TORCH_TRANSPORT_H
+#define KGRPO_TRANSPORT_TORCH_TORCH_TRANSPORT_H
+
+#include <kgrpo/collective.h>
+
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "transport_torch/rendezvous.h"
+
+namespace c10d {
+class Backend;
+class Work;
+}  // namespace c10d
+
+namespace kgrpo::transport {
+
+// Functions mirror kgrpo_collective_interface and kgrpo_transport_interface, and throw where those return errors.
+class TorchTransport {
+ public:
+  // Returns once all ranks are there.
+  explicit TorchTransport(Options options);
+  ~TorchTransport();
+  TorchTransport(const TorchTransport&) = delete;
+  TorchTransport& operator=(const TorchTransport&) = delete;
+
+  const kgrpo_rank_info& info() const { return info_; }
+
+  void AllReduce(const kgrpo_tensor& values, kgrpo_reduction reduction);
+  void ReduceScatter(const kgrpo_tensor& values);
+  void AllGather(const kgrpo_tensor& values);
+  void Broadcast(const kgrpo_tensor& values, uint32_t root);
+
+  void Put(const std::string& key, const std::string& value);
+  std::optional<std::string> Get(const std::string& key);
+
+ private:
+  Options options_;
+  kgrpo_rank_info info_{};
+  c10::intrusive_ptr<c10d::Store> store_;  // for meeting: waits for minutes
+  std::mutex words_mutex_;
+  c10::intrusive_ptr<c10d::Store> words_;  // for put and get: a connection of their own, which gives up in seconds
+  c10::intrusive_ptr<c10d::Backend> group_;
+};
+
+}  // namespace kgrpo::transport
+#endif

@@ -1,0 +1,79 @@
+// kgrpo-host as a child process that can be watched and killed. Used by the tests of runs that are killed.
+#ifndef KGRPO_TESTS_CLI_HOST_PROCESS_H
+#define KGRPO_TESTS_CLI_HOST_PROCESS_H
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace kgrpo::test {
+
+// The quickstart's model where scripts/setup has made it; else a smaller one, which learns too little to be correct.
+inline std::filesystem::path QuickstartModel() {
+  const std::filesystem::path source(KGRPO_SOURCE_DIR);
+  const std::filesystem::path tiny = source / "build/models/tiny";
+  return std::filesystem::exists(tiny / "tokenizer.json") ? tiny : source / "tests/golden/policy/qwen2";
+}
+
+// kgrpo-host in a process of its own, in `directory` and with its caches in
+// `directory` / cache; what it prints is added to a file there.
+class HostProcess {
+ public:
+  HostProcess(const std::filesystem::path& directory, std::vector<std::string> arguments,
+              const std::map<std::string, std::string>& environment = {}, const std::string& log_name = "err") {
+    const std::string binary = KGRPO_BINARY_DIR "/bin/kgrpo-host";
+    arguments.insert(arguments.begin(), binary);
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    child_ = fork();
+    if (child_ != 0) return;
+    const int log = chdir(directory.c_str()) == 0 ? open(log_name.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644) : -1;
+    dup2(log, STDOUT_FILENO);
+    dup2(log, STDERR_FILENO);
+    setenv("KGRPO_CACHE_DIR", "cache", 1);
+    for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+    execv(binary.c_str(), argv.data());
+    _exit(127);
+  }
+
+  bool Ended() {
+    if (!ended_) ended_ = waitpid(child_, &status_, WNOHANG) == child_;
+    return ended_;
+  }
+
+  // Kills it as soon as `instant` says so; returns whether it came to that. Waits for the end either way.
+  bool KillWhen(const std::function<bool()>& instant) {
+    while (!Ended() && !instant()) std::this_thread::sleep_for(std::chrono::microseconds(200));
+    if (!ended_) kill(child_, SIGKILL);
+    Wait();
+    return WIFSIGNALED(status_);
+  }
+
+  void Signal(int signal) { kill(child_, signal); }
+
+  // The exit code, or -1 if it died of a signal.
+  int Wait() {
+    if (!ended_) waitpid(child_, &status_, 0);
+    ended_ = true;
+    return WIFEXITED(status_) ? WEXITSTATUS(status_) : -1;
+  }
+
+ private:
+  pid_t child_;
+  int status_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace kgrpo::test
+#endif

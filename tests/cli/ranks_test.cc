@@ -1,0 +1,241 @@
+// Several ranks train one policy, as processes that meet on this machine: they do what one does, they are killed and go
+// on to the same end, and what cannot work is refused by rank 0 in a sentence.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/directories.h"
+#include "host_binary.h"
+#include "host_process.h"
+
+namespace kgrpo {
+namespace {
+
+namespace fs = std::filesystem;
+using test::HostProcess;
+using test::Read;
+using test::Tree;
+using test::Write;
+using ::testing::HasSubstr;
+
+std::string Pipeline(int warm_up, int steps) {
+  const std::string problems = std::string(KGRPO_SOURCE_DIR) + "/problems/";
+  return "name: small\nseed: 3\n"
+         "policy: {plugin: policy_qwen, options: {model: " +
+         test::QuickstartModel().string() +
+         ", init: random, threads: 1}}\n"
+         "coder: {plugin: coder_offline}\nevaluator: {plugin: evaluator_sim}\nreward: {plugin: reward_speedup}\n"
+         "trainer:\n"
+         "  - {plugin: trainer_sft, steps: " +
+         std::to_string(warm_up) +
+         ", suggestions: uniform, episodes: 6, demonstrations_per_step: 8,\n"
+         "     options: {learning_rate: 1.0e-2}}\n"
+         "  - {plugin: trainer_grpo, steps: " +
+         std::to_string(steps) +
+         ", options: {learning_rate: 1.0e-3, mini_batch_size: 3, beta: 0.1,\n"
+         "     gradient_accumulation_steps: 2, shuffle: true}}\n"
+         "problems: {train: [" +
+         problems + "transpose, " + problems +
+         "row_norms]}\n"
+         "loop: {batch_size: 6, rounds: 2, generation_batch: 2, workers: 1, sampling: {max_new_tokens: 8}}\n"
+         "prompt: {user: 'suggest for {{problem.family}}:'}\n"
+         "checkpoint: {every: 2, keep_last: 2, keep_best: 1}\n";
+}
+
+// Processes of one run, as torchrun starts them.
+class RankProcesses {
+ public:
+  // What rank R prints goes to `directory` / rankR. `last`: added to the last rank's arguments.
+  RankProcesses(const fs::path& directory, size_t size, const std::vector<std::string>& arguments,
+                const std::vector<std::string>& last = {}) {
+    static int port = 21000 + getpid() % 8000;
+    ++port;
+    for (size_t rank = 0; rank < size; ++rank) {
+      std::vector<std::string> own = arguments;
+      if (rank + 1 == size) own.insert(own.end(), last.begin(), last.end());
+      std::map<std::string, std::string> environment;
+      if (size > 1) {
+        environment = {{"RANK", std::to_string(rank)},       {"WORLD_SIZE", std::to_string(size)},
+                       {"LOCAL_RANK", std::to_string(rank)}, {"LOCAL_WORLD_SIZE", std::to_string(size)},
+                       {"MASTER_ADDR", "127.0.0.1"},         {"MASTER_PORT", std::to_string(port)}};
+      }
+      const std::string log = "rank" + std::to_string(rank);
+      fs::remove(directory / log);
+      ranks_.push_back(std::make_unique<HostProcess>(directory, own, environment, log));
+    }
+  }
+
+  HostProcess& operator[](size_t rank) { return *ranks_.at(rank); }
+  std::vector<int> Wait() {
+    std::vector<int> codes;
+    for (const auto& rank : ranks_) codes.push_back(rank->Wait());
+    return codes;
+  }
+
+ private:
+  std::vector<std::unique_ptr<HostProcess>> ranks_;
+};
+
+// All float32 tensors of a safetensors file, in the order of their names.
+std::vector<float> Weights(const fs::path& file) {
+  const std::string bytes = Read(file);
+  uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  const auto json = nlohmann::json::parse(bytes.substr(8, header));
+  std::vector<float> values;
+  for (const auto& [name, tensor] : json.items()) {
+    if (name == "__metadata__") continue;
+    const uint64_t begin = tensor["data_offsets"][0], end = tensor["data_offsets"][1];
+    const size_t before = values.size();
+    values.resize(before + (end - begin) / sizeof(float));
+    std::memcpy(values.data() + before, bytes.data() + 8 + header + begin, end - begin);
+  }
+  return values;
+}
+
+bool LacksCompiler(const fs::path& directory) {
+  return Read(directory / "rank0").find("no CUDA toolkit with nvcc was found") != std::string::npos;
+}
+
+class RanksTest : public ::testing::Test {
+ protected:
+  const fs::path& directory() const { return temporary_.path(); }
+  std::string Said(size_t rank) const { return Read(directory() / ("rank" + std::to_string(rank))); }
+  std::vector<int> Run(size_t ranks, const std::string& output) {
+    return RankProcesses(directory(), ranks, {"-q", "run", "p.yaml", "--set", "output_dir=" + output}).Wait();
+  }
+
+ private:
+  TemporaryDirectory temporary_;
+};
+
+TEST_F(RanksTest, SeveralDoWhatOneDoes) {
+  Write(directory() / "p.yaml", Pipeline(4, 1));
+  const std::vector<int> alone = Run(1, "one");
+  if (alone[0] == 4 && LacksCompiler(directory())) GTEST_SKIP() << Said(0);
+  ASSERT_EQ(alone[0], 0) << Said(0);
+  const std::vector<float> expected = Weights(directory() / "one/final/model.safetensors");
+  for (size_t size : {2U, 4U}) {
+    SCOPED_TRACE(size);
+    const std::string output = "of" + std::to_string(size);
+    ASSERT_EQ(Run(size, output), std::vector<int>(size, 0)) << Said(0) << Said(1);
+    for (size_t rank = 1; rank < size; ++rank) EXPECT_EQ(Said(rank), "");
+    const std::vector<float> found = Weights(directory() / output / "final/model.safetensors");
+    ASSERT_EQ(found.size(), expected.size());
+    // float32 sums in another order; AdamW makes a step of 0.01 of what is rounding alone, so a few may differ by that.
+    double squares = 0;
+    size_t far = 0;
+    for (size_t i = 0; i < found.size(); ++i) {
+      const double distance = std::abs(static_cast<double>(found[i]) - static_cast<double>(expected[i]));
+      squares += distance * distance;
+      if (distance > 1e-4) ++far;
+    }
+    std::printf("%zu ranks: root mean square difference of weights %.2g, %zu of %zu above 1e-4\n", size,
+                std::sqrt(squares / static_cast<double>(found.size())), far, found.size());
+    EXPECT_LT(static_cast<double>(far), 1e-3 * static_cast<double>(found.size()));
+    EXPECT_LT(std::sqrt(squares / static_cast<double>(found.size())), 1e-4);
+  }
+}
+
+// At random moments random ranks are killed; the run is resumed each time, and ends as an unbroken one of as many
+// ranks.
+TEST_F(RanksTest, KilledRanksGoOnToTheSameEnd) {
+  Write(directory() / "p.yaml", Pipeline(40, 16));
+  const std::vector<int> unbroken = Run(2, "whole");
+  if (unbroken[0] == 4 && LacksCompiler(directory())) GTEST_SKIP() << Said(0);
+  ASSERT_EQ(unbroken, (std::vector<int>{0, 0})) << Said(0) << Said(1);
+  const fs::path run = directory() / "broken";
+  const auto arguments = [&]() -> std::vector<std::string> {
+    if (fs::exists(run / "run.sqlite")) return {"-q", "resume", "broken"};
+    return {"-q", "run", "p.yaml", "--set", "output_dir=broken"};
+  };
+  std::mt19937_64 random(7);
+  int lost = 0;
+  for (int kill = 0; kill < 4; ++kill) {
+    RankProcesses ranks(directory(), 2, arguments());
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500 + random() % 3000));
+    const size_t victim = random() % 2;
+    ranks[victim].Signal(SIGKILL);
+    const auto killed = std::chrono::steady_clock::now();
+    const std::vector<int> codes = ranks.Wait();
+    if (codes[victim] != -1) continue;  // it was through
+    ++lost;
+    EXPECT_EQ(codes[1 - victim], 1);
+    EXPECT_LT(std::chrono::steady_clock::now() - killed, std::chrono::seconds(30));  // 10, on a quiet machine
+    EXPECT_THAT(Said(1 - victim), HasSubstr("is lost"));
+  }
+  EXPECT_GE(lost, 2) << "too few to mean anything";
+  const std::vector<int> codes = RankProcesses(directory(), 2, arguments()).Wait();
+  EXPECT_EQ(codes, (std::vector<int>{0, 0})) << Said(0) << Said(1);
+  for (const char* part : {"final", "rollouts", "kernels"}) {
+    EXPECT_TRUE(Tree(directory() / "whole" / part) == Tree(run / part)) << part;
+  }
+}
+
+TEST_F(RanksTest, ARunGoesOnAtAnotherNumberOfRanks) {
+  Write(directory() / "p.yaml", Pipeline(4, 24));
+  RankProcesses three(directory(), 3, {"-q", "run", "p.yaml", "--set", "output_dir=run"});
+  while (!three[0].Ended() && !fs::exists(directory() / "run/checkpoints/step-8"))
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  three[0].Signal(SIGINT);
+  const std::vector<int> codes = three.Wait();
+  if (codes[0] == 4 && LacksCompiler(directory())) GTEST_SKIP() << Said(0);
+  ASSERT_EQ(codes, (std::vector<int>{130, 130, 130})) << Said(0) << Said(1);
+  EXPECT_EQ(RankProcesses(directory(), 2, {"-q", "resume", "run"}).Wait(), (std::vector<int>{0, 0})) << Said(0);
+  EXPECT_TRUE(fs::exists(directory() / "run/final/model.safetensors"));
+}
+
+TEST_F(RanksTest, TheCommandStartsRanksItself) {
+  Write(directory() / "p.yaml", Pipeline(2, 1));
+  HostProcess host(directory(), {"-q", "run", "p.yaml", "--ranks", "2", "--set", "output_dir=run"}, {}, "rank0");
+  const int code = host.Wait();
+  if (code == 4 && LacksCompiler(directory())) GTEST_SKIP() << Said(0);
+  EXPECT_EQ(code, 0) << Said(0);
+  EXPECT_EQ(Said(0), "");
+  EXPECT_TRUE(fs::exists(directory() / "run/final/model.safetensors"));
+}
+
+TEST_F(RanksTest, RanksThatDisagreeAreNamedByTheFirst) {
+  Write(directory() / "p.yaml", Pipeline(1, 1));
+  const std::vector<int> codes =
+      RankProcesses(directory(), 2, {"-q", "run", "p.yaml", "--set", "output_dir=run"}, {"--set", "seed=9"}).Wait();
+  EXPECT_EQ(codes, (std::vector<int>{3, 1})) << Said(1);
+  EXPECT_THAT(Said(0),
+              HasSubstr("rank 1 reads another pipeline than rank 0: it has \"seed: 9\" where rank 0 has \"seed: 3\""));
+  EXPECT_EQ(Said(1), "");
+  EXPECT_FALSE(fs::exists(directory() / "run"));
+}
+
+TEST_F(RanksTest, AMistakeOfTheFileIsSaidOnce) {
+  Write(directory() / "p.yaml", Pipeline(1, 1) + "bogus: 1\n");
+  const std::vector<int> codes = Run(2, "run");
+  EXPECT_EQ(codes[0], 3) << Said(0);
+  EXPECT_THAT(Said(0), HasSubstr("bogus"));
+  EXPECT_EQ(Said(1), "");
+}
+
+TEST_F(RanksTest, AFollowersOwnFaultEndsTheRun) {
+  Write(directory() / "p.yaml", Pipeline(1, 1));
+  const std::vector<int> codes = RankProcesses(directory(), 2, {"-q", "run", "p.yaml", "--set", "output_dir=run"},
+                                               {"--set", "policy.options.model=nowhere"})
+                                     .Wait();
+  EXPECT_EQ(codes, (std::vector<int>{1, 1}));
+  EXPECT_THAT(Said(0), HasSubstr("rank 1: policy (policy_qwen)"));
+  EXPECT_EQ(Said(1), "");
+}
+
+}  // namespace
+}  // namespace kgrpo

@@ -1,0 +1,116 @@
+// thread_ranks.h - ranks of one run as threads of one process: kgrpo.collective/1 over a FakeHost each. Sums are taken
+// in the order of the ranks.
+#ifndef KGRPO_TESTS_TRAINER_THREAD_RANKS_H
+#define KGRPO_TESTS_TRAINER_THREAD_RANKS_H
+#include <kgrpo/sdk/collective.h>
+
+#include <algorithm>
+#include <barrier>
+#include <cstring>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "fake_host.h"
+
+namespace kgrpo::testing {
+
+class ThreadRanks {
+ public:
+  explicit ThreadRanks(uint32_t size) : barrier_(size), tensors_(size) {
+    for (uint32_t rank = 0; rank < size; ++rank) infos_.push_back({sizeof(kgrpo_rank_info), rank, size, rank, size});
+  }
+
+  // Makes `host` that rank's; before a trainer is made with it. One rank stays alone.
+  void Join(FakeHost& host, uint32_t rank) {
+    if (infos_.size() == 1) return;
+    host.collective = &kInterface;
+    host.ranks = this;
+    host.rank = rank;
+  }
+
+  // Runs work(rank) on a thread each.
+  void Run(const std::function<void(uint32_t rank)>& work) const {
+    std::vector<std::jthread> threads;
+    for (uint32_t rank = 0; rank < infos_.size(); ++rank) threads.emplace_back(work, rank);
+  }
+
+ private:
+  static FakeHost& Host(void* context) { return *static_cast<FakeHost*>(context); }
+  static ThreadRanks& Of(void* context) { return *static_cast<ThreadRanks*>(Host(context).ranks); }
+
+  // Calls `combine` on one thread while all tensors of the others are there to be read and written.
+  template <typename Combine>
+  static kgrpo_error* Together(void* context, const kgrpo_tensor* values, Combine combine) {
+    ThreadRanks& self = Of(context);
+    self.tensors_[Host(context).rank] = *values;
+    self.barrier_.arrive_and_wait();
+    if (Host(context).rank == 0) combine(self.tensors_);
+    self.barrier_.arrive_and_wait();
+    return nullptr;
+  }
+
+  template <typename T>
+  static void Reduce(std::vector<kgrpo_tensor>& tensors, uint32_t reduction) {
+    for (int64_t i = 0; i < tensors[0].shape[0]; ++i) {
+      T all = static_cast<T*>(tensors[0].data)[i];
+      for (size_t rank = 1; rank < tensors.size(); ++rank) {
+        const T one = static_cast<T*>(tensors[rank].data)[i];
+        all = reduction == KGRPO_REDUCTION_MIN   ? std::min(all, one)
+              : reduction == KGRPO_REDUCTION_MAX ? std::max(all, one)
+                                                 : all + one;
+      }
+      for (kgrpo_tensor& tensor : tensors) static_cast<T*>(tensor.data)[i] = all;
+    }
+  }
+
+  static const kgrpo_rank_info* Info(void* context) { return &Of(context).infos_[Host(context).rank]; }
+  static kgrpo_error* AllReduce(void* context, const kgrpo_tensor* values, uint32_t reduction) {
+    return Together(context, values, [&](std::vector<kgrpo_tensor>& tensors) {
+      tensors[0].dtype.bits == 64 ? Reduce<double>(tensors, reduction) : Reduce<float>(tensors, reduction);
+    });
+  }
+  // What is not the caller's slice is spoiled, since nobody may rely on it.
+  static kgrpo_error* ReduceScatter(void* context, const kgrpo_tensor* values) {
+    return Together(context, values, [&](std::vector<kgrpo_tensor>& tensors) {
+      Reduce<float>(tensors, KGRPO_REDUCTION_SUM);
+      const auto count = static_cast<size_t>(tensors[0].shape[0]);
+      for (uint32_t rank = 0; rank < tensors.size(); ++rank) {
+        float* data = static_cast<float*>(tensors[rank].data);
+        const auto size = static_cast<uint32_t>(tensors.size());
+        std::fill(data, data + Collective::SliceBegin(count, rank, size), 1e30F);
+        std::fill(data + Collective::SliceBegin(count, rank + 1, size), data + count, 1e30F);
+      }
+    });
+  }
+  static kgrpo_error* AllGather(void* context, const kgrpo_tensor* values) {
+    return Together(context, values, [&](std::vector<kgrpo_tensor>& tensors) {
+      const auto count = static_cast<size_t>(tensors[0].shape[0]);
+      const size_t bytes = tensors[0].dtype.bits / 8;
+      const auto size = static_cast<uint32_t>(tensors.size());
+      for (uint32_t from = 0; from < size; ++from) {
+        const size_t begin = Collective::SliceBegin(count, from, size) * bytes;
+        const size_t end = Collective::SliceBegin(count, from + 1, size) * bytes;
+        for (kgrpo_tensor& to : tensors)
+          std::memmove(static_cast<char*>(to.data) + begin, static_cast<char*>(tensors[from].data) + begin,
+                       end - begin);
+      }
+    });
+  }
+  static kgrpo_error* Broadcast(void* context, const kgrpo_tensor* values, uint32_t root) {
+    return Together(context, values, [&](std::vector<kgrpo_tensor>& tensors) {
+      const size_t bytes = static_cast<size_t>(tensors[0].shape[0]) * tensors[0].dtype.bits / 8;
+      for (kgrpo_tensor& to : tensors) std::memmove(to.data, tensors[root].data, bytes);
+    });
+  }
+
+  static constexpr kgrpo_collective_interface kInterface = {
+      sizeof(kgrpo_collective_interface), Info, AllReduce, ReduceScatter, AllGather, Broadcast};
+
+  std::barrier<> barrier_;
+  std::vector<kgrpo_rank_info> infos_;
+  std::vector<kgrpo_tensor> tensors_;
+};
+
+}  // namespace kgrpo::testing
+#endif
