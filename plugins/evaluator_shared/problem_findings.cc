@@ -148,7 +148,7 @@ class Search {
       for (int redraw = 1; redraw <= kRedraws; ++redraw) {
         std::vector<Argument> arguments = tried.arguments;
         arguments[p] =
-            DrawTensor(input, *tried.one->size, SubKey(tried.one->key, static_cast<uint64_t>(1000 + redraw)), redraw);
+            DrawTensor(input, *tried.one->size, SubKey(tried.one->key, 1000 + static_cast<uint64_t>(redraw)), redraw);
         if (arguments[p].bytes == tried.arguments[p].bytes) continue;
         varied = true;
         const std::vector<Expected> outputs = expected_(*tried.one, arguments);

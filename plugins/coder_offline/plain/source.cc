@@ -164,12 +164,15 @@ std::optional<PlainNumber> PlainSource::Number(Range range) const {
       if (error != std::errc() || end != number.data() + number.size()) continue;
       const size_t at = At(i).begin + At(i).text.rfind(number);
       take({value, at, at + number.size()});
-    } else if (Follows(i, {name, "="}) && Value(i + 2) && At(i + 3).Is(";") && i > 0 && At(i - 1).Is("int")) {
+      continue;
+    }
+    const bool of_int = Follows(i, {name, "="}) && Value(i + 2) && At(i + 3).Is(";") && i > 0 && At(i - 1).Is("int");
+    const bool of_dim3 =
+        Follows(i, {name, "("}) && Close(i + 1) == i + 3 && Value(i + 2) && i > 0 && At(i - 1).Is("dim3");
+    if (of_int || of_dim3) {
       take({*Value(i + 2), At(i + 2).begin, At(i + 2).end});
     } else if (Follows(i, {name, "="}) && !Follows(i, {name, "=", "="})) {
       found = PlainNumber{-1, 0, 0};  // not known before it runs
-    } else if (i > 0 && At(i - 1).Is("dim3") && Follows(i, {name, "("}) && Close(i + 1) == i + 3 && Value(i + 2)) {
-      take({*Value(i + 2), At(i + 2).begin, At(i + 2).end});
     }
   }
   return found && found->value > 0 ? found : std::nullopt;

@@ -253,13 +253,11 @@ class Drafter {
 
   void ReadRole(const Uses& uses, DraftParameter* parameter) {
     const std::string& name = parameter->source.name;
-    if (Has("input", name)) {
-      parameter->role = Role::kInput;
-    } else if (Has("output", name)) {
+    if (Has("output", name)) {
       parameter->role = Role::kOutput;
     } else if (Has("inout", name)) {
       parameter->role = Role::kInout;
-    } else if (parameter->source.constant || (uses.read && !uses.written)) {
+    } else if (Has("input", name) || parameter->source.constant || (uses.read && !uses.written)) {
       parameter->role = Role::kInput;
     } else if (uses.written_first) {
       parameter->role = Role::kOutput;
