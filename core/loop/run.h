@@ -36,7 +36,7 @@ struct RunOptions {
 struct RunOutcome {
   enum class Status {
     kFinished,        // every step is done, final/ is there
-    kNothingLearned,  // the same, but no step ever had a sample to learn from: final/ is the model as it was
+    kNothingLearned,  // the same, but no step ever had a sample to learn from: final/ is the model it started from
     kInterrupted,     // the user asked to stop
     kStopped,         // the trainer or a budget asked to stop
   };
