@@ -3,7 +3,7 @@
 
   bench/placement.py [--times 20] [--folder DIR] EVALUATOR_GPU [NAME...] > placement.csv
 
-Such a time depends on where the addresses lie in the L2 (docs/judging.md). Writes problems to DIR (or a temporary
+Such a time depends on where the addresses lie in the L2 (docs/evaluator_cuda.md). Writes problems to DIR (or a temporary
 folder): histograms of 2 to 4,096 bins and sums at one address, counted in 32 and 64 bits. Each has a reference with one
 global atomic an element and a kernel that adds up in shared memory first. EVALUATOR_GPU, the program bench/evaluator_gpu.cc,
 judges both, in two processes; of all problems or of those that are named. Prints a line a kernel: evaluations, verdicts other than correct, the median microseconds of

@@ -1,8 +1,8 @@
-// What a person sees of a run: a header, a line a step (or, on a terminal, a block of three that moves), what was
-// measured on held-out problems, and a summary. Plain text on a pipe: no carriage returns, no colours. Used by the
+// A run's output on the terminal: a header, a line a step (or, on a terminal, a block of three lines that is redrawn),
+// the figures on held-out problems, and a summary. Plain text on a pipe: no carriage returns, no colours. Used by the
 // loop; one thread.
 //
-// Text from models, coders and compilers is data: control characters in it are shown, not sent.
+// Text from models, coders and compilers is data: control characters in it are shown as text.
 #ifndef KGRPO_BASE_CONSOLE_H
 #define KGRPO_BASE_CONSOLE_H
 

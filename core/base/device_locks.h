@@ -2,8 +2,8 @@
 // processes of one machine by a lock file a device (machine_lock.h), so that two runs on one GPU don't disturb each
 // other's timing. All instances of a run share one of these.
 //
-// Whoever waits longest comes next, in both: a policy that gives the device up between two pieces of work and asks for
-// it again at once does not starve the evaluators that wait.
+// Both serve waiters in order: a policy that releases the device between two batches and asks for it again at once does
+// not starve waiting evaluators.
 #ifndef KGRPO_BASE_DEVICE_LOCKS_H
 #define KGRPO_BASE_DEVICE_LOCKS_H
 

@@ -1,4 +1,4 @@
-// What the host says when a plugin ends the process: by a crash, or by calling exit(). Plugins run in the host's
+// The host's message when a plugin ends the process, by a crash or by calling exit(). Plugins run in the host's
 // process with all its rights, so neither can be prevented.
 #ifndef KGRPO_BASE_FAULTS_H
 #define KGRPO_BASE_FAULTS_H

@@ -1,6 +1,6 @@
-// One device's lock among the processes of a machine: advisory locks (flock) on two files, which the kernel gives back
-// when a process ends, however it ends. Used by device_locks.cc, where only the thread that has the device in its own
-// process calls this.
+// One device's lock among the processes of a machine: advisory locks (flock) on two files, which the kernel releases
+// when a process ends, however it ends. Called by device_locks.cc, only from the thread that holds the device within
+// its process.
 //
 // IDENTITY.lock is held by the process that has the device, IDENTITY.next by the one that waits for it longest: flock
 // alone lets a process that releases and takes again at once keep all others away.

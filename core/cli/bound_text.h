@@ -1,5 +1,5 @@
-// What `kgrpo-host eval --kernel --dispute-bound` prints: what a problem says that it needs, beside what was counted.
-// Used by eval_command.cc alone.
+// The output of `kgrpo-host eval --kernel --dispute-bound`: a problem's `needs` beside the counted work. Used by
+// eval_command.cc.
 #ifndef KGRPO_CLI_BOUND_TEXT_H
 #define KGRPO_CLI_BOUND_TEXT_H
 

@@ -241,8 +241,8 @@ void AddCheckCommand(CLI::App& app, const Globals& globals, Action* action) {
       "Print the file with `extends`, --set and the variant applied and every default filled in, each value with "
       "where it came from");
   command->add_flag("--file-only", given->file_only, "Check the file and its options; load no model, open no problem");
-  command->add_option("--variant", given->variant, "Of a file with variants: look at this one")->type_name("NAME");
-  command->add_flag("--json", given->json, "Print what was found as JSON");
+  command->add_option("--variant", given->variant, "Check only this variant of the file")->type_name("NAME");
+  command->add_flag("--json", given->json, "Print the findings as JSON");
   command->footer(
       "Examples:\n  kgrpo-host check configs/seed.yaml --resolve\n  kgrpo-host check ab.yaml --variant short "
       "--resolve");

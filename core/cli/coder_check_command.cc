@@ -147,8 +147,8 @@ void PrintAnswer(const CoderAnswer& answer) {
               answer.cost);
   if (answer.estimated)
     std::printf(
-        "estimate  some of these tokens and of this cost: the service told no counts, or may bill an attempt that gave "
-        "no answer\n");
+        "estimate  some of these tokens and of this cost: the service reported no counts, or may bill an attempt that "
+        "gave no answer\n");
 }
 
 int CheckCoder(const Globals& globals, const CoderCheckOptions& options) {

@@ -291,8 +291,7 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
       ->add_option("--evaluator", options->evaluator,
                    "The evaluator plugin where there is no FILE (default: evaluator_sim)")
       ->type_name("PLUGIN");
-  command->add_option("--seed", options->seed, "Of the secret inputs of --kernel: another N, other inputs (default: 0)")
-      ->type_name("N");
+  command->add_option("--seed", options->seed, "Seed of the secret inputs of --kernel (default: 0)")->type_name("N");
   CLI::Option* quick =
       command->add_flag("--quick", options->quick,
                         "With --kernel: judge as in training: fewer inputs, the fast compiler, kept evaluations");
@@ -306,7 +305,7 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
   command->add_flag("--profile", options->profile,
                     "With --kernel: add what a profiler counts, where the evaluator has the option profile");
   command->add_flag("--dispute-bound", options->dispute_bound,
-                    "With --kernel: show what the problem's `needs` ask for beside what was counted");
+                    "With --kernel: compare the problem's `needs` with the counted work");
   command
       ->add_option("--report", options->report, "With --kernel: write all of it as a web page that needs nothing else")
       ->type_name("FILE.html");

@@ -1,4 +1,5 @@
-// `kgrpo-host eval FILE --policy ...`: what policies are worth on held-out problems. Used by eval_command.cc alone.
+// `kgrpo-host eval FILE --policy ...`: plays policies on held-out problems and compares them. Used by
+// eval_command.cc.
 #ifndef KGRPO_CLI_EVAL_POLICY_H
 #define KGRPO_CLI_EVAL_POLICY_H
 

@@ -49,7 +49,7 @@ State StateOf(const PlannedRun& planned) {
   if (fs::exists(FileOf(planned)) && ReadFile(FileOf(planned)) != planned.config.resolved_yaml) {
     throw Error(KGRPO_ERROR_INVALID, folder.string() + " holds a run of another configuration, that in " +
                                          FileOf(planned).string() +
-                                         ": give the experiment another output_dir, or begin it anew with --overwrite");
+                                         ": give the experiment another output_dir, or start again with --overwrite");
   }
   if (progress.finished) return State::kFinished;
   return progress.steps > 0 ? State::kUnfinished : State::kNew;
@@ -211,7 +211,7 @@ int RunExperiment(const Globals& globals, const std::vector<PlannedRun>& runs, c
   if (!failed.empty()) {
     std::string names;
     for (const std::string& name : failed) names += (names.empty() ? "" : "; ") + name;
-    std::fprintf(stderr, "not finished: %s. The same command goes on with them\n", names.c_str());
+    std::fprintf(stderr, "not finished: %s. The same command continues them\n", names.c_str());
   } else if (code == kFine) {
     std::printf("next: kgrpo-host compare %s\n", folder.string().c_str());
   }

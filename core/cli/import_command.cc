@@ -91,7 +91,7 @@ void AddImportCommand(CLI::App* problems, Action* action) {
       ->type_name("PATH");
   command->add_flag("--json", options->json, "Print the summary as JSON");
   command->footer(
-      "An import that was stopped goes on where it was. What is refused, and why, ends the summary.\n"
+      "A stopped import continues where it was. The summary ends with the refused problems and the reasons.\n"
       "Example:\n  kgrpo-host problems import kernelbench KernelBench/ --out kernelbench --sizes small");
   command->callback([=] { *action = [=] { return Import(*options); }; });
 }

@@ -1,4 +1,4 @@
-// What `kgrpo-host eval --kernel` prints of one kernel on a terminal. Used by eval_command.cc alone.
+// The output of `kgrpo-host eval --kernel` on a terminal. Used by eval_command.cc.
 #ifndef KGRPO_CLI_KERNEL_TEXT_H
 #define KGRPO_CLI_KERNEL_TEXT_H
 

@@ -1,5 +1,5 @@
-// The column "as KernelBench counts" of eval --suite: which verdicts of an evaluator under `rules: kernelbench` its own
-// evaluation would let pass, and its files of PyTorch's times. Used by suite.cc.
+// The column "as KernelBench counts" of eval --suite: which verdicts of an evaluator under `rules: kernelbench` count
+// as correct in KernelBench's own evaluation, and its files of PyTorch's times. Used by suite.cc.
 #ifndef KGRPO_CLI_KERNELBENCH_RULES_H
 #define KGRPO_CLI_KERNELBENCH_RULES_H
 

@@ -236,7 +236,7 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
   request.file = options.pipeline.empty() ? policy.pipeline : options.pipeline;
   if (request.file.empty())
     throw Error(KGRPO_ERROR_INVALID, "--policy " + options.policy +
-                                         " tells no coder and no evaluator: name a pipeline "
+                                         " names no coder and no evaluator: name a pipeline "
                                          "by --pipeline FILE");
   request.settings = options.settings;
   if (options.seed) request.settings.push_back("seed=" + std::to_string(*options.seed));
@@ -304,7 +304,7 @@ void AddOptimizeCommand(CLI::App& app, const Globals& globals, Action* action) {
   command->add_option("--problem", options->problem, "With KERNEL.cu: what it computes")->type_name("DIR|NAME");
   command
       ->add_option("--policy", options->policy,
-                   "Who suggests: a run's or a model's folder, uniform, or fixed:TECHNIQUE[,TECHNIQUE...]")
+                   "The policy: a run's or a model's folder, uniform, or fixed:TECHNIQUE[,TECHNIQUE...]")
       ->type_name("POLICY");
   command->add_option("--pipeline", options->pipeline, "Coder, evaluator and prompt (default: the run's resolved.yaml)")
       ->type_name("FILE");
@@ -314,10 +314,10 @@ void AddOptimizeCommand(CLI::App& app, const Globals& globals, Action* action) {
       ->capture_default_str();
   command->add_option("--budget", options->budget, "Time to search at most: 90s, 2m, 1h")->type_name("TIME");
   command
-      ->add_option("--max-cost", options->plan.max_cost, "US dollars of the coder; ends after the wave that passes it")
+      ->add_option("--max-cost", options->plan.max_cost, "US dollars for the coder; the search ends after exceeding it")
       ->type_name("USD")
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--beam", options->plan.beam, "Kernels that a round goes on from")
+  command->add_option("--beam", options->plan.beam, "Kernels that each round continues from")
       ->type_name("N")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
@@ -325,10 +325,10 @@ void AddOptimizeCommand(CLI::App& app, const Globals& globals, Action* action) {
       ->type_name("N")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  command->add_option("--rounds", options->rounds, "Rounds before it begins again (default: the pipeline's)")
+  command->add_option("--rounds", options->rounds, "Rounds before the search restarts (default: the pipeline's)")
       ->type_name("N")
       ->check(CLI::Range(1, 1000));
-  command->add_option("--seed", options->seed, "Of all randomness (default: the pipeline's)")->type_name("N");
+  command->add_option("--seed", options->seed, "The search's seed (default: the pipeline's)")->type_name("N");
   command->add_option("--out", options->out, "Where the result goes (default: optimized/PROBLEM)")->type_name("DIR");
   AddSetOption(command, &options->settings, "Changes one key of the pipeline");
   command->add_flag("--json", options->json, "Print the evidence as JSON, and no candidates");
@@ -337,7 +337,7 @@ void AddOptimizeCommand(CLI::App& app, const Globals& globals, Action* action) {
       "  kgrpo-host optimize softmax_long --policy runs/quickstart --evaluations 100\n"
       "  kgrpo-host optimize mine.cu --problem my_problem/ --policy runs/quickstart --budget 2m --out faster\n"
       "  kgrpo-host optimize softmax_long --policy uniform --pipeline configs/quickstart.yaml\n"
-      "Writes best.cu, best.diff, evidence.json, candidates.jsonl, and report.html where the evaluator writes "
+      "Writes best.cu, best.diff, evidence.json, candidates.jsonl, and report.html if the evaluator writes "
       "reports.");
   command->callback([=, &globals] { *action = [=, &globals] { return RunOptimize(globals, *options); }; });
 }

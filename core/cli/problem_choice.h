@@ -1,4 +1,5 @@
-// What --problem names: a problem's folder, or one of some problems by its name. Used by the commands that take one.
+// Finds the problem that --problem names: a folder, or the name of one of several problems. Used by the commands that
+// have the option.
 #ifndef KGRPO_CLI_PROBLEM_CHOICE_H
 #define KGRPO_CLI_PROBLEM_CHOICE_H
 

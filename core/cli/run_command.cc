@@ -182,7 +182,7 @@ void AddTimeLimit(CLI::App& command) {
   command
       .add_option_function<double>(
           "--time-limit", [](const double& seconds) { SetDeadline(seconds); },
-          "Stop after so long, as Ctrl-C does: 90m, 3.5h, 600 (seconds)")
+          "Stop after this time, as Ctrl-C does: 90m, 3.5h, 600 (seconds)")
       ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}},
                                         CLI::AsNumberWithUnit::CASE_INSENSITIVE, "DURATION"))
       ->check(CLI::PositiveNumber);
@@ -210,11 +210,10 @@ void AddRunCommand(CLI::App& app, const Globals& globals, Action* action) {
   command->add_option("FILE", options->file, "The pipeline file")->required();
   AddSetOption(command, &options->settings, "Changes one key of the file: --set loop.max_steps=5");
   command->add_flag("--overwrite", options->experiment.overwrite, "Delete the run that is in output_dir");
-  command->add_option("--variant", options->experiment.variant, "Of a file with variants: run only this one")
-      ->type_name("NAME");
+  command->add_option("--variant", options->experiment.variant, "Run only this variant of the file")->type_name("NAME");
   command
       ->add_option("--jobs", options->experiment.jobs,
-                   "Of a file with variants or seeds: so many runs at a time, each logging to its folder's run.log")
+                   "Runs at a time, of a file with variants or seeds; each logs to its folder's run.log")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
   AddTimeLimit(*command);
@@ -222,7 +221,7 @@ void AddRunCommand(CLI::App& app, const Globals& globals, Action* action) {
   command->footer(
       "Example:\n  kgrpo-host configs/quickstart.yaml --set output_dir=runs/first\n"
       "  (the same as: kgrpo-host run configs/quickstart.yaml --set output_dir=runs/first)\n"
-      "  kgrpo-host ab.yaml --jobs 2                  every variant and seed of the file; again: what is unfinished");
+      "  kgrpo-host ab.yaml --jobs 2                  every variant and seed; called again, it continues");
   command->callback([=, &globals] {
     *action = [=, &globals] {
       if (StartsRanks(options->ranks)) return RunLocalRanks(options->ranks);
@@ -239,13 +238,13 @@ void AddResumeCommand(CLI::App& app, const Globals& globals, Action* action) {
     unsigned ranks = 1;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("resume", "Go on with a run that was stopped or killed");
+  CLI::App* command = app.add_subcommand("resume", "Continue a run that was stopped or killed");
   command->add_option("RUN", options->directory, "The run's folder")->required();
   AddSetOption(command, &options->settings,
                "Changes one key from here on: of coder.options, checkpoint, observers, or loop.workers");
   command
       ->add_option("--from-step", options->from_step,
-                   "Go on after this step's checkpoint, not the last whole one; later ones are set aside")
+                   "Continue after this step's checkpoint, not the last whole one; later ones are set aside")
       ->type_name("N");
   AddTimeLimit(*command);
   AddRanks(command, &options->ranks);

@@ -1,4 +1,4 @@
-// What most commands begin with: plugins found, a pipeline read, instances made. Used by the commands in this folder.
+// The beginning of most commands: find plugins, read a pipeline, make instances. Used by the commands in this folder.
 #ifndef KGRPO_CLI_SESSION_H
 #define KGRPO_CLI_SESSION_H
 

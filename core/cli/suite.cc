@@ -186,7 +186,7 @@ int EvaluateSuite(const Globals& globals, const SuiteOptions& options) {
   ParallelFor(
       open.size(),
       [&](size_t i) {
-        if (CancelRequested()) throw Error(KGRPO_ERROR_CANCELLED, "interrupted; the same command goes on from here");
+        if (CancelRequested()) throw Error(KGRPO_ERROR_CANCELLED, "interrupted; the same command continues from here");
         Entry& entry = entries[open[i]];
         if (as_kernelbench) {
           SuiteResult& published = entry.published.emplace(entry.result);

@@ -1,4 +1,4 @@
-// What a suite's results amount to: fast_p with intervals, geometric mean of the speedups. Used by suite.cc.
+// Summarises a suite's results: fast_p with intervals, geometric mean of the speedups. Used by suite.cc.
 #ifndef KGRPO_CLI_SUITE_COUNTS_H
 #define KGRPO_CLI_SUITE_COUNTS_H
 

@@ -230,8 +230,8 @@ std::string InWords(const Comparison& comparison, const std::vector<RunGroup>& g
     return std::string(text);
   };
   if (comparison.basis == Basis::kNone) {
-    return comparison.measure->label + ": " + other + " is at " + number(comparison.effect) +
-           (ratio ? " of " : " against ") + first + "; too few runs to tell more";
+    return comparison.measure->label + ": " + other + (ratio ? " has " : " differs by ") + number(comparison.effect) +
+           (ratio ? " that of " : " from ") + first + "; too few runs for an interval";
   }
   if (!comparison.differs()) {
     return "no difference seen in " + comparison.measure->label + " between " + other + " and " + first + ": " +

@@ -43,14 +43,13 @@ std::vector<std::string> NotesOf(const std::vector<RunGroup>& groups, const std:
   }
   if (!SameReward(groups)) {
     notes.push_back(
-        "the rewards differ, each on a scale of its own: each run's rounds are scored by every one of them where they "
-        "can be "
-        "loaded; speedups and correct rates are on one scale");
+        "the rewards differ, so their scales do: each run's rounds are scored by every one of them that can be loaded; "
+        "speedups and correct rates are on one scale");
   }
   if (fewest == 1) {
-    notes.push_back("one seed: intervals are over problems, and say nothing of other seeds");
+    notes.push_back("one seed: intervals are over problems, and say nothing about other seeds");
   } else if (fewest < 5) {
-    notes.push_back(std::to_string(fewest) + " seeds: weak evidence; five or more tell smaller differences");
+    notes.push_back(std::to_string(fewest) + " seeds: weak evidence; five or more show smaller differences");
   }
   if (groups.size() > 2) {
     notes.push_back("intervals against " + groups.front().label +

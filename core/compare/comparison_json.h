@@ -1,4 +1,4 @@
-// What a comparison found, for readers: in words, and as JSON. Used by the commands compare and report.
+// A comparison's results as sentences and as JSON. Used by the commands compare and report.
 #ifndef KGRPO_COMPARE_COMPARISON_JSON_H
 #define KGRPO_COMPARE_COMPARISON_JSON_H
 

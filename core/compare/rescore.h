@@ -1,5 +1,5 @@
-// What another reward would have paid for the rounds of a run: rewards that differ are on scales of their own, and only
-// a common one can be compared. Used by the command compare.
+// Scores the rounds of a run by another reward: different rewards have different scales, and only scores by one reward
+// can be compared. Used by the command compare.
 #ifndef KGRPO_COMPARE_RESCORE_H
 #define KGRPO_COMPARE_RESCORE_H
 

@@ -1,5 +1,5 @@
-// What a finished or unfinished run came to, read from its folder: its configuration, and each measure as one number
-// and by problem. Read only: the folder stays as it is. Used by compare.h.
+// The results of a finished or unfinished run, read from its folder: its configuration, and each measure as one number
+// and by problem. Read only. Used by compare.h.
 #ifndef KGRPO_COMPARE_RUN_MEASURES_H
 #define KGRPO_COMPARE_RUN_MEASURES_H
 

@@ -109,7 +109,7 @@ void CheckResumeSettings(const std::vector<std::string>& settings) {
     const std::string path = setting.substr(0, setting.find('='));
     if (MayChangeOnResume(path)) continue;
     mistakes.push_back({at, path,
-                        "a run goes on with the value that it began with; what may be changed then is all of "
+                        "a resumed run keeps the value that it began with; what can be changed is all of "
                         "coder.options, loop.workers, all of checkpoint and of observers",
                         ""});
   }

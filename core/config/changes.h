@@ -1,4 +1,4 @@
-// What differs between two resolved pipelines, and what of it a run that goes on may take up. Used by
+// The differences between two resolved pipelines, and which of them a resumed run may adopt. Used by
 // store/run_folder.cc, to say why a new run may not use a folder, by the command resume, for its --set, and by
 // loop/identity.cc, to record what that replaced.
 #ifndef KGRPO_CONFIG_CHANGES_H

@@ -1,5 +1,5 @@
-// Keeps keys of services out of messages: one that was written into a file, at whatever place, must not go on to a
-// terminal, a log or somebody's report. Used for all that is shown of a file's text: by config/diagnostic.cc,
+// Keeps API keys out of messages: a key that was written anywhere into a file must not reach a terminal, a log or a
+// report. Used for all text of a file that is shown: by config/diagnostic.cc,
 // config/node.cc, cli/main.cc, cli/check_command.cc and loop/run.cc; refuse_keys.h refuses a file that holds one.
 #ifndef KGRPO_CONFIG_HIDDEN_KEYS_H
 #define KGRPO_CONFIG_HIDDEN_KEYS_H

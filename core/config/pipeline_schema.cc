@@ -91,7 +91,7 @@ constexpr const char kSchema[] = R"json({
     "default": {},
     "description": "What the policy reads: mustache templates over the trajectory's state; docs/prompts.md lists the variables.",
     "properties": {
-      "system": {"type": "string", "default": "", "description": "The system message; empty: none of ours (the model's chat template may have its own)."},
+      "system": {"type": "string", "default": "", "description": "The system message; empty: none is sent (the model's chat template may have its own)."},
       "user": {"type": "string", "minLength": 1, "description": "The user message.", "default": "Suggest the one change that would make this CUDA kernel fastest. Answer with the change alone, in one or two sentences, without code.\n\nTask: {{problem.task}}\n\nPrevious kernel:\n```cuda\n{{code_a}}\n```\n\nCurrent kernel:\n```cuda\n{{code_b}}\n```\n{{#last_suggestion}}\nThe last suggestion was: {{last_suggestion}}\n{{/last_suggestion}}{{#current.diagnosis}}\nWhat was found about the current kernel: {{current.diagnosis}}\n{{/current.diagnosis}}"},
       "enable_thinking": {"type": ["boolean", "null"], "default": null, "description": "The thinking switch of chat templates that have one; unset: as the template has it."}
     }
@@ -131,7 +131,7 @@ constexpr const char kSchema[] = R"json({
     "type": "array",
     "items": {"$ref": "#/definitions/choice"},
     "default": [{"plugin": "observer_tensorboard"}, {"plugin": "observer_metrics"}],
-    "description": "Are told what happens in the run, step by step, and write it where somebody looks: TensorBoard, metrics.jsonl."
+    "description": "Record what happens in the run, step by step: TensorBoard, metrics.jsonl."
   },
   "output_dir": {"type": "string", "minLength": 1, "description": "The run folder. Default: runs/ and the name."}
 }

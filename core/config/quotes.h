@@ -1,5 +1,5 @@
-// Finds the quote that was forgotten: yaml-cpp takes the rest of the file for text and says nothing, or complains of
-// what comes out of it. Used by config/node.cc.
+// Finds the unclosed quote: yaml-cpp reads the rest of the file as text and reports nothing, or an error far from the
+// quote. Used by config/node.cc.
 #ifndef KGRPO_CONFIG_QUOTES_H
 #define KGRPO_CONFIG_QUOTES_H
 

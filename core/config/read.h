@@ -1,4 +1,4 @@
-// From a tree that was found right to the PipelineConfig that the loop works with. Used by load.cc.
+// Converts a checked tree to the PipelineConfig that the loop uses. Used by load.cc.
 #ifndef KGRPO_CONFIG_READ_H
 #define KGRPO_CONFIG_READ_H
 

@@ -1,5 +1,5 @@
-// Refuses keys of services that were written into a pipeline file or a --set: what is accepted goes on into a run's
-// resolved.yaml, its database and its prompts. Used by merge.cc, for all that is read.
+// Refuses API keys in a pipeline file or a --set: their text would be copied into a run's resolved.yaml, its database
+// and its prompts. Used by merge.cc, for everything it reads.
 #ifndef KGRPO_CONFIG_REFUSE_KEYS_H
 #define KGRPO_CONFIG_REFUSE_KEYS_H
 

@@ -1,4 +1,4 @@
-// What yaml-cpp says of a file that is not YAML, in words that name the likely mistake. Used by node.cc.
+// Turns yaml-cpp's errors into messages that name the likely mistake. Used by node.cc.
 #ifndef KGRPO_CONFIG_YAML_WORDS_H
 #define KGRPO_CONFIG_YAML_WORDS_H
 

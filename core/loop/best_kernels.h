@@ -1,5 +1,5 @@
-// Notes kernels that beat the best known of their problem; at every checkpoint has the fastest of them judged again
-// with the evaluator's greatest care, and keeps those that stand. Used by the loop.
+// Remembers kernels that beat the best known of their problem; at every checkpoint has the fastest of them judged again
+// thoroughly, and keeps those that are confirmed. Used by the loop.
 #ifndef KGRPO_LOOP_BEST_KERNELS_H
 #define KGRPO_LOOP_BEST_KERNELS_H
 

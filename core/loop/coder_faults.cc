@@ -44,8 +44,9 @@ std::string CoderFaults::Add(const std::vector<TrajectoryRecord>& trajectories, 
     faults_.clear();
     if (kernels > 0 || told) return "";
     return "none of the coder's " + std::to_string(answers) +
-           " answers was a new kernel: what was suggested did not apply, or was not understood. Where that lasts, " +
-           "nothing is learned";
+           " answers was a new kernel: the suggestions did not apply, or were not understood. If that lasts, nothing "
+           "is " +
+           "learned";
   }
   if (++steps_ >= enough) Throw("last", "resume");
   if (steps_ > 1) return "";
@@ -53,13 +54,14 @@ std::string CoderFaults::Add(const std::vector<TrajectoryRecord>& trajectories, 
 }
 
 std::string CoderFaults::What() const {
-  return std::to_string(count_) + " answers were all useless for a fault of its own; " + Commonest() + ". ";
+  return std::to_string(count_) + " answers all failed; " + Commonest() + ". ";
 }
 
 void CoderFaults::Throw(const std::string& which, const std::string& then) const {
-  throw Error(KGRPO_ERROR_UNAVAILABLE, "the coder's " + which + " " + What() +
-                                           "Nothing comes of such answers: mend the cause, in the coder's options or " +
-                                           "at its service, then " + then);
+  throw Error(KGRPO_ERROR_UNAVAILABLE,
+              "the coder's " + which + " " + What() +
+                  "Nothing can be learned from them: fix the cause, in the coder's options or " +
+                  "at its service, then " + then);
 }
 
 }  // namespace kgrpo

@@ -1,6 +1,5 @@
-// Notices a coder that gives nothing but faults of its own, step after step: a run would pay for it to the end and
-// learn nothing. Used by loop/stage.cc; by loop/rounds_in_flight.cc where an evaluation would; and by loop/learned.cc
-// to say what was commonest.
+// Detects a coder whose every answer fails, step after step: a run would pay for it to the end and learn nothing. Used
+// by loop/stage.cc, by loop/rounds_in_flight.cc in an evaluation, and by loop/learned.cc to name the commonest failure.
 #ifndef KGRPO_LOOP_CODER_FAULTS_H
 #define KGRPO_LOOP_CODER_FAULTS_H
 

@@ -1,5 +1,5 @@
 // Whether a run's prompts fit the policy's context. Used by loop/run.cc before a run has a folder, and by the command
-// check, which has nothing measured yet.
+// check, before anything is measured.
 #ifndef KGRPO_LOOP_CONTEXT_ROOM_H
 #define KGRPO_LOOP_CONTEXT_ROOM_H
 

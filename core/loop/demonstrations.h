@@ -1,9 +1,9 @@
-// What a warm start imitates: states that were reached and judged, each with a suggestion drawn afresh. Used by Stage.
+// The samples of a warm start: states that were reached and judged, each with a newly drawn suggestion. Used by Stage.
 //
 // A state comes from a trajectory whose suggestions were drawn uniformly. Each time it is used, the suggestion to
 // imitate is drawn again, uniformly over those that its trajectory had not used by then. So the policy learns the form
-// of a suggestion and the uniform distribution over them, and cannot learn the few draws of a small set of trajectories
-// by heart.
+// of a suggestion and the uniform distribution over them, and cannot memorise the few draws of a small set of
+// trajectories.
 #ifndef KGRPO_LOOP_DEMONSTRATIONS_H
 #define KGRPO_LOOP_DEMONSTRATIONS_H
 

@@ -1,4 +1,4 @@
-// What a policy is worth on held-out problems, without training: `kgrpo-host eval FILE --policy ...`. Episodes are
+// Measures a policy on held-out problems, without training: `kgrpo-host eval FILE --policy ...`. Episodes are
 // drawn with the same random streams whichever policy is evaluated, and figures come with 95% intervals over episodes.
 #ifndef KGRPO_LOOP_EVALUATE_POLICY_H
 #define KGRPO_LOOP_EVALUATE_POLICY_H

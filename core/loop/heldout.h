@@ -1,4 +1,4 @@
-// Episodes on held-out problems, without training: what they are, and their figures. Used by the loop (every so many
+// Plans episodes on held-out problems, without training, and computes their figures. Used by the loop (every so many
 // steps) and by the evaluation of policies.
 #ifndef KGRPO_LOOP_HELDOUT_H
 #define KGRPO_LOOP_HELDOUT_H

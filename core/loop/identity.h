@@ -1,5 +1,5 @@
-// What produced a run's folder: its plugins, seed, command line. Written to run.json and to the database when a run
-// begins and when it goes on. Used by loop/run.cc.
+// The origin of a run's folder: its plugins, seed, command line. Written to run.json and to the database when a run
+// begins and when it is resumed. Used by loop/run.cc.
 #ifndef KGRPO_LOOP_IDENTITY_H
 #define KGRPO_LOOP_IDENTITY_H
 

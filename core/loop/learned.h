@@ -1,4 +1,4 @@
-// Whether a run that came to its end has learned anything, and if not, why. Used by loop/run.cc, which ends such a run
+// Whether a completed run has learned anything, and if not, why. Used by loop/run.cc, which ends such a run
 // as a failure, and by loop/summary.cc.
 #ifndef KGRPO_LOOP_LEARNED_H
 #define KGRPO_LOOP_LEARNED_H

@@ -1,5 +1,5 @@
-// The figures of a rollout: what share of kernels compiled, was correct, was faster; what the policy suggested; what
-// the time went into. docs/loop.md lists the names. Used by the loop (a step's metrics) and by the evaluation of
+// The figures of a rollout: what share of kernels compiled, was correct, was faster; what the policy suggested; where
+// the time went. docs/loop.md lists the names. Used by the loop (a step's metrics) and by the evaluation of
 // policies.
 #ifndef KGRPO_LOOP_METRICS_H
 #define KGRPO_LOOP_METRICS_H

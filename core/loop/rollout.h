@@ -1,8 +1,8 @@
 // Collects trajectories: the policy suggests, the coder implements, the evaluator judges.
 //
-// Each trajectory goes on as soon as its round is over (loop/rounds_in_flight.h); none waits for another. All
+// Each trajectory continues as soon as its round is over (loop/rounds_in_flight.h); none waits for another. All
 // randomness is keyed, a completion does not depend on what is generated beside it (kgrpo/policy.h), and records are in
-// the order of the trajectories: what comes out does not depend on how long anything takes.
+// the order of the trajectories, so the result does not depend on how long anything takes.
 #ifndef KGRPO_LOOP_ROLLOUT_H
 #define KGRPO_LOOP_ROLLOUT_H
 

@@ -1,9 +1,9 @@
 // Rounds under way: the policy writes the suggestion, the coder the kernel, the evaluator judges it, the reward scores
-// it. Each round passes through these by itself, none waits for another; where a round is, is nobody's business but its
-// own. Used by loop/rollout.cc, whose thread calls this.
+// it. Each round passes through these stages independently of the others. Used by loop/rollout.cc, whose thread calls
+// this.
 //
-// That thread owns the slots; one in flight belongs to whoever works on it (the policy's or the coder's callback, then
-// a worker), and comes back under the mutex.
+// That thread owns the slots. A slot in flight belongs to the thread that works on it (the policy's or the coder's
+// callback, then a worker), and is returned under the mutex.
 #ifndef KGRPO_LOOP_ROUNDS_IN_FLIGHT_H
 #define KGRPO_LOOP_ROUNDS_IN_FLIGHT_H
 

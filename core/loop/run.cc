@@ -83,8 +83,8 @@ class Runner {
     if (!NothingWasLearned(database_)) return {RunOutcome::Status::kFinished, done_, ""};
     const std::string commonest = CommonestFault(database_);
     return {RunOutcome::Status::kNothingLearned, done_,
-            kNothingLearned + (commonest.empty() ? "" : "; of the coder's faults " + commonest) +
-                ". final/ is the model as it was: mend the cause, and run again with --overwrite"};
+            kNothingLearned + (commonest.empty() ? "" : "; of the coder's failures " + commonest) +
+                ". final/ is the model that the run started from: fix the cause, and run again with --overwrite"};
   }
 
   // Where the run stands, and the first words about it.
@@ -106,7 +106,7 @@ class Runner {
     if (heldout_) database_.WriteProblems(Purpose::kHeldout, heldout_->Records());
     if (!WriteIdentity(config_, parts_, total_, options_.overrides,
                        options_.resume ? std::optional(done_) : std::nullopt, folder_, database_)) {
-      Note("the plugins differ from those that this run began with: what follows may not be what they would have done");
+      Note("the plugins differ from those that this run began with: results from here on may differ");
     }
     best_.emplace(problems_, parts_, pool_, config_.seed, database_.ReadBest(done_), database_.ReadRefuted(done_));
     for (const auto& [name, kernel] : best_->best()) WriteBestKernel(folder_.kernels(), kernel);
@@ -118,7 +118,7 @@ class Runner {
     if (options_.resume) {
       std::string with;
       for (const std::string& setting : options_.overrides) with += (with.empty() ? ", now with " : ", ") + setting;
-      Note((checkpoint_ ? "going on after step " + std::to_string(done_) + " of " + std::to_string(total_)
+      Note((checkpoint_ ? "continuing after step " + std::to_string(done_) + " of " + std::to_string(total_)
                         : "no checkpoint was written yet: starting again from the beginning") +
            with);
     }
@@ -271,7 +271,7 @@ class Runner {
     KeepCost(database_, &spending_);
     // The message of a coder's own limit says what it has cost.
     if (error.code() != KGRPO_ERROR_BUDGET) kept += CostSoFarText(spending_);
-    kept += "; to go on: kgrpo-host resume " + folder_.path().string();
+    kept += "; to continue: kgrpo-host resume " + folder_.path().string();
     if (options_.console != nullptr) options_.console->Finish();
     if (!cancelled && error.code() != KGRPO_ERROR_NOT_FINITE && error.code() != KGRPO_ERROR_BUDGET) {
       throw Error(error.code(), "step " + std::to_string(at_) + ": " + error.what() + " (" + kept + ")");

@@ -1,10 +1,10 @@
-// A run: every stage of a pipeline, step after step, with everything that is left behind in its folder. Called by the
+// A run: every stage of a pipeline, step after step, with everything that it writes to its folder. Called by the
 // commands `run` and `resume`.
 //
 //   for each step: problems -> trajectories (loop/rollout.h) -> update (loop/stage.h) -> one transaction -> checkpoint
 //
-// Killed at any instant, a run goes on from its last checkpoint: the steps after it are done again, with the same
-// random numbers and with the recorded answers of coder and evaluator, and replace what was recorded of them. With a
+// A run may be killed at any instant and resumed from its last checkpoint: the steps after it are done again, with the
+// same random numbers and the recorded answers of coder and evaluator, and replace their records. With a
 // deterministic policy and trainer (a CPU) the resumed run ends with the same samples and the same weights, bit for
 // bit.
 #ifndef KGRPO_LOOP_RUN_H
@@ -36,7 +36,7 @@ struct RunOptions {
 struct RunOutcome {
   enum class Status {
     kFinished,        // every step is done, final/ is there
-    kNothingLearned,  // the same, but no step ever had a sample to learn from: final/ is the model as it was
+    kNothingLearned,  // the same, but no step ever had a sample to learn from: final/ is the model it started from
     kInterrupted,     // the user asked to stop
     kStopped,         // the trainer or a budget asked to stop
   };

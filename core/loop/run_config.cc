@@ -41,9 +41,8 @@ std::string SuggestionsMistake(const PipelineConfig& config, const Coder& coder)
     if (config.stages[i].suggestions != SuggestionSource::kUniform || !coder.Suggestions().empty()) continue;
     return "stage " + std::to_string(i + 1) + " (" + config.stages[i].trainer.plugin +
            ") draws suggestions uniformly from the coder's list, and " + config.coder.plugin +
-           " has none (it takes any text): leave this stage out, or train it in a run of its own, whose coder has a "
-           "list, "
-           "and begin with the model that this gives";
+           " has none (it takes any text): leave this stage out, or train it in another run, whose coder has a list, "
+           "and start from its model";
   }
   return "";
 }

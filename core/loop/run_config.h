@@ -1,5 +1,5 @@
-// What a pipeline file's schema cannot say, since it takes two keys together, or what the parts offer. Used by
-// loop/run.cc before a run has a folder; the command check, which makes its parts one by one, asks FileMistake and
+// Checks of a pipeline that its schema cannot express: rules over two keys, or over what the plugins offer. Used by
+// loop/run.cc before a run has a folder; the command check, which makes its parts one by one, calls FileMistake and
 // SuggestionsMistake.
 #ifndef KGRPO_LOOP_RUN_CONFIG_H
 #define KGRPO_LOOP_RUN_CONFIG_H

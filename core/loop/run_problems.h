@@ -1,4 +1,4 @@
-// What a run works on, opened and checked before its folder is touched. Made by the commands `run` and `resume`, for
+// A run's problems, opened and checked before its folder is touched. Made by the commands `run` and `resume`, for
 // loop/run.h.
 #ifndef KGRPO_LOOP_RUN_PROBLEMS_H
 #define KGRPO_LOOP_RUN_PROBLEMS_H

@@ -1,4 +1,4 @@
-// What the loop's times are taken with.
+// Measures the loop's times.
 #ifndef KGRPO_LOOP_STOPWATCH_H
 #define KGRPO_LOOP_STOPWATCH_H
 

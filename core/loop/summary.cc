@@ -50,8 +50,8 @@ void ShowCoder(Console& console, RunDatabase& database) {
   const CoderTotals totals = database.ReadCoderTotals(kAllSteps);
   if (totals.errors > 0) {
     const std::string commonest = CommonestFault(database);
-    console.Note("the coder gave no kernel, for a fault of its own, in " + std::to_string(totals.errors) + " of " +
-                 std::to_string(totals.answers) + " answers" + (commonest.empty() ? "" : "; " + commonest));
+    console.Note("the coder failed in " + std::to_string(totals.errors) + " of " + std::to_string(totals.answers) +
+                 " answers" + (commonest.empty() ? "" : "; " + commonest));
   }
   const CoderSpending spending = ReadSpending(database, kAllSteps);
   const std::string what =
@@ -61,9 +61,10 @@ void ShowCoder(Console& console, RunDatabase& database) {
     console.Note("the coder cost " + FormatDollars(spending.cost) + LostText(spending) + what +
                  (reused.empty() ? "" : "; " + reused));
   } else if (totals.reused > 0) {
-    console.Note("the coder: " + reused + (totals.reused < totals.answers ? "; of the others it told no cost" : ""));
+    console.Note("the coder: " + reused +
+                 (totals.reused < totals.answers ? "; it reported no cost for the others" : ""));
   } else if (totals.tokens > 0) {
-    console.Note("the coder told no cost (none was paid, or its prices are not known)" + what);
+    console.Note("the coder reported no cost (none was paid, or its prices are not known)" + what);
   }
 }
 
@@ -103,7 +104,7 @@ void ShowHeader(Console& console, const PipelineConfig& config, const PipelinePa
   if (problems.size() > 0) {
     const Evaluation& baseline = problems[0].baseline;
     lines.emplace_back("times",
-                       (baseline.modelled ? "MODELLED, no device runs: " : "measured: ") + baseline.time_source);
+                       (baseline.modelled ? "MODELLED, no GPU is used: " : "measured: ") + baseline.time_source);
   }
   lines.emplace_back("seed", std::to_string(config.seed));
   if (config.controls.shuffle_prompts)
@@ -210,9 +211,9 @@ void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& prob
   if (!learned) console.Note(kNothingLearned);
   const std::string path = folder.path().string();
   const std::string kernels = best.empty() ? "" : "kernels/ (the best verified ones), ";
-  const std::string model = learned ? "the trained model" : "the model as it was";
+  const std::string model = learned ? "the trained model" : "the model it started from";
   console.Note(
-      "left behind in " + path + ": final/ (" + model + "), " + kernels + "run.sqlite, rollouts/" +
+      "written to " + path + ": final/ (" + model + "), " + kernels + "run.sqlite, rollouts/" +
       ObserversFiles(folder.path()) +
       (best.empty() ? "; kernels/ is empty: no candidate was both correct and faster than its reference" : ""));
   if (!learned) return;

@@ -1,5 +1,5 @@
-// What is said of a run: at its beginning what is in force; a line a step; at its end what became of the reward and of
-// each problem. Used by loop/run.cc.
+// A run's messages: at its beginning the configuration in force; a line a step; at its end the reward and each
+// problem's result. Used by loop/run.cc.
 #ifndef KGRPO_LOOP_SUMMARY_H
 #define KGRPO_LOOP_SUMMARY_H
 

@@ -1,4 +1,4 @@
-// What plugins there are: `kgrpo-host plugins list`.
+// Lists the plugins: `kgrpo-host plugins list`.
 #ifndef KGRPO_PLUGIN_CATALOG_H
 #define KGRPO_PLUGIN_CATALOG_H
 

@@ -1,8 +1,8 @@
 // Requests of one instance that a plugin has accepted and not ended. Used by plugin/policy_instance.cc and
 // plugin/coder_instance.cc.
 //
-// What a plugin gets as `context` of its `done` is a number, not an address: a plugin that ends a request twice, or one
-// that it refused, is found out instead of reaching freed memory. The instance then refuses further requests.
+// The `context` of a plugin's `done` is a number, not an address: a plugin that ends a request twice, or one that it
+// refused, is detected instead of reaching freed memory. The instance then refuses further requests.
 #ifndef KGRPO_PLUGIN_IN_FLIGHT_H
 #define KGRPO_PLUGIN_IN_FLIGHT_H
 

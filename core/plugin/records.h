@@ -1,6 +1,6 @@
 // Owning copies of what crosses the plugin ABI by value: coder answers, completions; evaluations are those of
-// kgrpo/support/evaluation.h. Used wherever the host keeps such a thing beyond the call that delivered it (loop/,
-// store/, cli/).
+// kgrpo/support/evaluation.h. Used wherever the host keeps a result beyond the call that delivered it (loop/, store/,
+// cli/).
 //
 // FromC copies what a plugin pushed and throws kgrpo::Error when the plugin broke the contract. View structs lend a C
 // struct that points into the owning one: they must not outlive it, nor survive a change to it.

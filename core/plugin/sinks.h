@@ -1,5 +1,5 @@
-// Sinks that hand what a plugin pushes to C++ code, and carry what that code throws past the plugin's frames. Used by
-// the wrappers of instances.h alone.
+// Sinks that pass a plugin's results to C++ code, and carry that code's exceptions past the plugin's frames. Used by
+// the wrappers of instances.h.
 #ifndef KGRPO_PLUGIN_SINKS_H
 #define KGRPO_PLUGIN_SINKS_H
 

@@ -72,7 +72,7 @@ class Asked {
         if (answer == nullptr) Fail("it delivered neither an answer nor an error");
         const CoderAnswer copied = CoderAnswer::FromC(*answer);
         if (copied.source == MadeUpKernel())
-          Fail("it answered with the kernel that it was given: that has an outcome of its own");
+          Fail("it returned the kernel that it was given as a new one: answer not_applicable instead");
         if (copied.outcome != KGRPO_CODER_OK && copied.message.empty())
           Fail(std::string("the outcome \"") + CoderOutcomeName(copied.outcome) + "\" came without a message");
         if (!std::isfinite(copied.cost) || copied.cost < copied.lost_cost || copied.lost_cost < 0)

@@ -1,4 +1,4 @@
-// A problem, kernels and what was found about them, as no run has had them: what validate_*.cc ask plugins about.
+// A made-up problem with kernels and evaluations, for the calls of validate_*.cc.
 #ifndef KGRPO_PLUGIN_VALIDATE_MADE_UP_H
 #define KGRPO_PLUGIN_VALIDATE_MADE_UP_H
 

@@ -165,7 +165,7 @@ void CheckTrainer(Session& session, const kgrpo_trainer_interface& api, kgrpo_tr
                                    return nullptr;
                                  }};
     if (kgrpo_error* error = api.load_state(trainer, reader))
-      Fail("it does not take back what it saved: " + TakeMessage(error));
+      Fail("it cannot load what it saved: " + TakeMessage(error));
     std::string again;
     kgrpo_writer second = writer;
     second.context = &again;

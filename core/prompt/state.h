@@ -1,4 +1,4 @@
-// What a prompt can speak of: the state of one trajectory at the start of a round. Filled by the loop
+// The data of a prompt: the state of one trajectory at the start of a round. Filled by the loop
 // (loop/trajectory.cc), rendered by prompt/template.h; docs/prompts.md describes each variable for users.
 #ifndef KGRPO_PROMPT_STATE_H
 #define KGRPO_PROMPT_STATE_H

@@ -1,5 +1,5 @@
-// Compressed parts of a page: deflated and written in base64, which the page's script turns back when a part is looked
-// at. Used by report/.
+// Compressed parts of a page: deflated and written in base64, which the page's script decodes when a part is
+// shown. Used by report/.
 #ifndef KGRPO_REPORT_DEFLATE_H
 #define KGRPO_REPORT_DEFLATE_H
 

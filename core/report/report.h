@@ -1,4 +1,4 @@
-// One HTML file that shows runs: what they came to, how they got there, and every sample. It needs no network and no
+// One HTML file that shows runs: their results, their curves, and every sample. It needs no network and no
 // other file. Used by `kgrpo-host report`.
 #ifndef KGRPO_REPORT_REPORT_H
 #define KGRPO_REPORT_REPORT_H

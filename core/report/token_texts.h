@@ -1,4 +1,5 @@
-// What a run's token ids say, by the tokenizer.json that its model was saved with. Used by report/trajectory_parts.cc.
+// The text of a run's token ids, by the tokenizer.json that its model was saved with. Used by
+// report/trajectory_parts.cc.
 #ifndef KGRPO_REPORT_TOKEN_TEXTS_H
 #define KGRPO_REPORT_TOKEN_TEXTS_H
 

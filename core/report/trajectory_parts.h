@@ -1,4 +1,4 @@
-// The samples of runs as compressed parts of a page, one a step, which the page opens when somebody looks at them.
+// The samples of runs as compressed parts of a page, one a step, which the page decodes when they are shown.
 // Kernels are stored once each, however many rounds hold them. Used by report/report.cc.
 //
 //   part of a step     {"trajectories": [{"trajectory", "problem", ..., "rounds": [{"prompt", "suggestion", ...}]}]}

@@ -1,4 +1,4 @@
-// cpp-httplib's server with what a service for strangers needs beyond it: a limit on connections, on the bytes and the
+// cpp-httplib's server with additions for untrusted clients: a limit on connections, on the bytes and the
 // time of a whole request, a way to notice that the client left, and errors as JSON. Used by service.cc.
 //
 // Each connection has a thread, from its first byte to its end.

@@ -38,7 +38,7 @@ constexpr char kOpenApi[] = R"json({
     "/v1/problems": {
       "get": {"summary": "The problems of this service: name and digest of the files", "responses": {"200": {"description": "A list"}}},
       "post": {
-        "summary": "What a problem that is sent with its files says of itself",
+        "summary": "Checks a problem sent with its files; returns its digest and what the evaluator reads in it",
         "requestBody": {"required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}},
         "responses": {"200": {"description": "As GET /v1/problems/{name}"}, "422": {"$ref": "#/components/responses/Error"}}
       }
@@ -51,7 +51,7 @@ constexpr char kOpenApi[] = R"json({
       }
     },
     "/v1/evaluator": {
-      "get": {"summary": "What judges: plugin, version, digest, options, devices, and what its metrics are called", "responses": {"200": {"description": "The evaluator"}}}
+      "get": {"summary": "The evaluator: plugin, version, digest, options, devices, labels of its metrics", "responses": {"200": {"description": "The evaluator"}}}
     },
     "/healthz": {
       "get": {"summary": "200 while it takes work, 503 while it drains; needs no token", "security": [], "responses": {"200": {"description": "ok"}, "503": {"description": "draining"}}}

@@ -1,4 +1,4 @@
-// What a request to the service asks for: its JSON read and checked, every mistake with its place. Used by service.cc.
+// Reads and checks the JSON of a request to the service, and reports every mistake with its place. Used by service.cc.
 #ifndef KGRPO_SERVE_REQUESTS_H
 #define KGRPO_SERVE_REQUESTS_H
 

@@ -1,4 +1,4 @@
-// What the service counts, as Prometheus reads it. Filled by service.cc.
+// The service's counters in Prometheus' format. Filled by service.cc.
 #ifndef KGRPO_SERVE_SERVICE_METRICS_H
 #define KGRPO_SERVE_SERVICE_METRICS_H
 

@@ -1,6 +1,5 @@
-// checkpoints/step-N: folders that are whole or not there. A checkpoint is filled in a folder of another name, brought
-// to the disk and renamed; it is removed by renaming it away first. What goes into one is the loop's business
-// (loop/checkpoint.h).
+// checkpoints/step-N: folders that are complete or absent. A checkpoint is filled in a folder of another name, flushed
+// to the disk and renamed; it is removed by renaming it away first. loop/checkpoint.h defines its contents.
 #ifndef KGRPO_STORE_CHECKPOINTS_H
 #define KGRPO_STORE_CHECKPOINTS_H
 

@@ -1,5 +1,5 @@
-// Named points at which a run may be killed: the seam through which tests of resume end the process inside a checkpoint
-// or a commit. A run calls the function at each point it passes; without one, nothing happens.
+// Named points at which a run may be killed: tests of resume use them to end the process inside a checkpoint or a
+// commit. A run calls the function at each point it passes; without one, nothing happens.
 #ifndef KGRPO_STORE_FAULT_H
 #define KGRPO_STORE_FAULT_H
 

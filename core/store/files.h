@@ -1,4 +1,4 @@
-// Files that are there whole or not at all, whenever the process or the machine dies. Used by everything in store/.
+// Writes files that are complete or absent, whenever the process or the machine dies. Used by everything in store/.
 #ifndef KGRPO_STORE_FILES_H
 #define KGRPO_STORE_FILES_H
 

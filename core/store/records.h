@@ -1,4 +1,4 @@
-// What happened, as the loop hands it to the run store: rounds, trajectories, steps. Plain data, made by loop/, written
+// The records that the loop passes to the run store: rounds, trajectories, steps. Plain data, made by loop/, written
 // by store/ (database, rollouts), summarised by loop/metrics.h.
 #ifndef KGRPO_STORE_RECORDS_H
 #define KGRPO_STORE_RECORDS_H

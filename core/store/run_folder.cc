@@ -123,7 +123,7 @@ std::string RunFolder::Refusal(const fs::path& path, const std::string& resolved
   if (!fs::exists(path / "run.sqlite")) {
     for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
       if (IsOurs(entry.path().filename().string())) continue;
-      return there + "is not empty, and what is in it is no run (" + entry.path().filename().string() +
+      return there + "is not empty and holds no run (" + entry.path().filename().string() +
              "): name another folder (--set output_dir=...)";
     }
     return "";  // a run that failed before it had anything to keep
@@ -151,10 +151,11 @@ std::string RunFolder::Refusal(const fs::path& path, const std::string& resolved
     const std::string settings = ResumeSettingsFor(*changes);
     return there + "holds an unfinished run of another configuration (" + NamesOf(*changes) +
            (changes->size() == 1 ? " differs" : " differ") + "): " +
-           (settings.empty() ? choices : "to go on with it so: " + resume + " " + settings + "; otherwise " + choices);
+           (settings.empty() ? choices
+                             : "to resume it with them: " + resume + " " + settings + "; otherwise " + choices);
   }
   return there + "holds an unfinished run of this configuration (" + std::to_string(progress.steps) +
-         " steps done). To go on with it: " + resume + "; to start again, without it" + paid + ": --overwrite";
+         " steps done). To continue it: " + resume + "; to delete it" + paid + " and start again: --overwrite";
 }
 
 std::string RunFolder::PaidFor(const fs::path& path) {
@@ -163,7 +164,7 @@ std::string RunFolder::PaidFor(const fs::path& path) {
   try {
     progress = ReadProgress(path / "run.sqlite");
   } catch (const Error&) {
-    return "";  // what is broken can be replaced too, and nobody knows what it has cost
+    return "";  // a broken run can be replaced too; its cost is not known
   }
   if (progress.is_foreign) return "";
   const std::string run = "the run in " + path.string();
@@ -172,15 +173,15 @@ std::string RunFolder::PaidFor(const fs::path& path) {
            FormatDollars(progress.coder_cost);
   }
   if (progress.steps > 0 || !HoldsAFile(path / "artifacts")) return "";
-  return run + " has no finished step; what its plugins kept in artifacts/, such as answers that its coder was paid " +
-         "for, is deleted once the new one begins (without --overwrite that would take it up)";
+  return run + " has no finished step; its plugins' files in artifacts/, such as paid answers of its coder, are " +
+         "deleted once the new one begins (without --overwrite the new one would keep them)";
 }
 
 std::string RunFolder::Leftover(const fs::path& path) {
   if (IsEmptyOrAbsent(path)) return "";
   const bool kept = fs::exists(path / "artifacts") && HoldsAFile(path / "artifacts");
-  return "output_dir " + path.string() + " holds a run without a finished step: a new run takes its place" +
-         (kept ? ", and takes up what its plugins kept in artifacts/, such as the coder's answers" : "");
+  return "output_dir " + path.string() + " holds a run without a finished step: a new run replaces it" +
+         (kept ? ", and keeps its plugins' files in artifacts/, such as the coder's answers" : "");
 }
 
 RunFolder::RunFolder(const fs::path& path) : path_(path) {}
@@ -237,7 +238,7 @@ RunFolder RunFolder::Open(const fs::path& path) {
   if (fs::exists(path / "experiment.json")) {
     throw Error(
         KGRPO_ERROR_INVALID,
-        path.string() + " holds the runs of an experiment: run its file again to go on with all of them, or name one");
+        path.string() + " holds the runs of an experiment: run its file again to continue all of them, or name one");
   }
   if (!fs::exists(path / "run.sqlite") || !fs::exists(path / "resolved.yaml")) {
     throw Error(KGRPO_ERROR_NOT_FOUND,

@@ -1,4 +1,4 @@
-// The folder that a run leaves behind: what is in it, who may write to it, and when a command refuses it.
+// A run's output folder: its contents, who may write to it, and when a command refuses it.
 // docs/run_folder.md describes it for users. Made by the loop; the commands use the paths.
 #ifndef KGRPO_STORE_RUN_FOLDER_H
 #define KGRPO_STORE_RUN_FOLDER_H

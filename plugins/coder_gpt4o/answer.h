@@ -1,5 +1,5 @@
 // The kernel in a service's answer, or why there is none. Every answer ends in exactly one outcome of kgrpo/coder.h;
-// the kernel that was asked about is never given back as if it were a new one. Used by coder.cc.
+// the kernel of the request is never returned as a new one. Used by coder.cc.
 #ifndef KGRPO_CODER_GPT4O_ANSWER_H
 #define KGRPO_CODER_GPT4O_ANSWER_H
 

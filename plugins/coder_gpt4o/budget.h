@@ -1,4 +1,4 @@
-// What calls cost, and a limit that is kept: before a call is made, the most that it can cost is put aside. Used by
+// The cost of calls, and a limit on it: before a call is made, its highest possible cost is reserved. Used by
 // coder.cc, under its mutex.
 #ifndef KGRPO_CODER_GPT4O_BUDGET_H
 #define KGRPO_CODER_GPT4O_BUDGET_H

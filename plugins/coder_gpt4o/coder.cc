@@ -73,8 +73,8 @@ void Coder::OpenRecordings() {
     const char* one_or_many = left.calls == 1 ? " call was" : " calls were";
     if (reports_.warn)
       reports_.warn(std::to_string(left.calls) + one_or_many +
-                    " in flight when the run's process was killed: the service may bill them, so they count as " +
-                    Dollars(left.cost) + " of what the coder has cost");
+                    " in flight when the run's process was killed: the service may bill them, so " +
+                    Dollars(left.cost) + " are added to the coder's cost");
   });
 }
 
@@ -158,7 +158,7 @@ void Coder::Ask(const JobPointer& job) {
     if (options_.mode == Mode::kReplay) {
       throw Error(KGRPO_ERROR_NOT_FOUND, "the recording " + source_->file().string() +
                                              " has no answer to this request; " + source_->Difference(job->request) +
-                                             " (mode cache would ask the service for what its recording lacks)");
+                                             " (mode cache would ask the service)");
     }
     if (WaitsForSame(job)) return;
   } catch (const Error& error) {

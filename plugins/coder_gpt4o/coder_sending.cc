@@ -45,15 +45,15 @@ bool Coder::WriteReservation(Job& job, double cost) {
       run_->Raise(job.reservation, cost);
     return true;
   } catch (const std::exception& error) {  // a full disk
-    WarnOnce(&warned_of_reservations_, std::string("what calls can cost cannot be written down: ") + error.what());
+    WarnOnce(&warned_of_reservations_, std::string("the possible cost of calls cannot be recorded: ") + error.what());
     job.unwritten = error.what();
     return false;
   }
 }
 
 std::string Coder::UnkeptMessage(const std::string& why) const {
-  return "what the coder costs cannot be kept in " + run_->file().string() + " (" + why +
-         "), and without it a resumed run would spend more than max_cost: make room, then resume";
+  return "the coder's spending cannot be recorded in " + run_->file().string() + " (" + why +
+         "), so a resumed run could exceed max_cost: make room, then resume";
 }
 
 // Sends what is held as far as the most that it can cost fits beside the calls in flight. Where there are none to wait

@@ -78,7 +78,7 @@ void Coder::WaitForOther(const JobPointer& job) {
   }
   if (cancelled) return job->End(KGRPO_CODER_FAILED, "cancelled");
   if (tell && reports_.warn)
-    reports_.warn("another process with the same cache is asking what is to be asked here: its answers are waited for");
+    reports_.warn("another process with the same cache is asking the same questions: waiting for its answers");
 }
 
 // On a thread of its own, which there is once somebody had to wait.

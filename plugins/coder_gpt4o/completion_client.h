@@ -1,11 +1,11 @@
 // The client of a service that speaks OpenAI's chat completions: many calls in flight on one thread of its own, with
 // limits, retries and a circuit breaker. Called by the plugin for every request to the coder; docs/coder_service.md
-// says what an operator sees of it.
+// describes it for operators.
 //
-// What happens to a call, in short: it waits for a free place (max_concurrency), for the rate limits and for the
-// breaker; it is posted; a failure that may pass is tried again after a backoff with full jitter, at most max_attempts
-// times and only as fast as the retry budget allows. While the service as a whole is down, calls are neither failed nor
-// sent: they wait, one at a time probes, and only an outage of max_outage_seconds ends the run.
+// A call waits for a free place (max_concurrency), for the rate limits and for the breaker; then it is posted. A
+// temporary failure is retried after a backoff with full jitter, at most max_attempts times and only as fast as the
+// retry budget allows. While the service as a whole is down, calls neither fail nor are sent: they wait, one at a time
+// probes, and only an outage of max_outage_seconds ends the run.
 #ifndef KGRPO_CODER_GPT4O_COMPLETION_CLIENT_H
 #define KGRPO_CODER_GPT4O_COMPLETION_CLIENT_H
 

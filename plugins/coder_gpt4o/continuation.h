@@ -1,5 +1,5 @@
-// Going on with an answer that was cut off at the limit of its tokens: the service is shown what it wrote so far and
-// asked for the rest. Used by coder.cc where the option `continuations` allows it.
+// Continues an answer that was cut off at its token limit: the service is shown its text so far and asked for the rest.
+// Used by coder.cc where the option `continuations` allows it.
 #ifndef KGRPO_CODER_GPT4O_CONTINUATION_H
 #define KGRPO_CODER_GPT4O_CONTINUATION_H
 

@@ -122,7 +122,7 @@ std::string NearestRequest::Difference() const {
     if (wanted != recorded) add(name + ", " + TextDifference(wanted, recorded));
   }
   if (a.size() != b.size()) add(std::to_string(a.size()) + " messages, recorded are " + std::to_string(b.size()));
-  return "the nearest of what is recorded differs in this: " + text;
+  return "the nearest recorded request differs in this: " + text;
 }
 
 }  // namespace kgrpo::coder_gpt4o

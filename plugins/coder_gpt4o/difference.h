@@ -1,4 +1,4 @@
-// How a request differs from those that were recorded: what a replay says when it has no answer. Used by recording.cc.
+// Describes how a request differs from the recorded ones, for a replay that has no answer. Used by recording.cc.
 #ifndef KGRPO_CODER_GPT4O_DIFFERENCE_H
 #define KGRPO_CODER_GPT4O_DIFFERENCE_H
 

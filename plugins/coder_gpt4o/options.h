@@ -1,4 +1,4 @@
-// The plugin's options: their schema, and what they come to once they are checked. docs/coder_gpt4o.md explains each
+// The plugin's options: their schema, and their checked values. docs/coder_gpt4o.md explains each
 // for users. Used by plugin.cc.
 #ifndef KGRPO_CODER_GPT4O_OPTIONS_H
 #define KGRPO_CODER_GPT4O_OPTIONS_H

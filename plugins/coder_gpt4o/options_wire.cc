@@ -47,7 +47,7 @@ std::string ObjectionToKey(const std::string& variable, std::string_view value) 
   for (const std::string_view scheme : {"bearer", "authorization:"}) {
     if (lower.starts_with(scheme) && lower.size() > scheme.size() &&
         !std::isalnum(static_cast<unsigned char>(lower[scheme.size()])))
-      return "begins as the header does that the key is sent in, which is added to it" + alone;
+      return "begins with the header's own word, which is added to the key" + alone;
   }
   if (value.starts_with(variable + "=")) return "begins with the variable's own name" + alone;
   if (has([](char c) { return c == '"' || c == '\'' || c == '`'; })) return "has quotes in it" + alone;

@@ -1,4 +1,4 @@
-// Of options.h: the key, and everything of the wire. Used by options.cc.
+// The part of options.h for the key and the connection. Used by options.cc.
 #ifndef KGRPO_CODER_GPT4O_OPTIONS_WIRE_H
 #define KGRPO_CODER_GPT4O_OPTIONS_WIRE_H
 

@@ -1,4 +1,4 @@
-// What the model is told: two mustache templates over a request. Used by options.cc (which checks them) and coder.cc.
+// The prompt: two mustache templates over a request. Used by options.cc (which checks them) and coder.cc.
 #ifndef KGRPO_CODER_GPT4O_PROMPT_H
 #define KGRPO_CODER_GPT4O_PROMPT_H
 

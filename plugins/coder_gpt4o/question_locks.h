@@ -1,5 +1,5 @@
-// Which process asks what, of those that share a cache: while one asks, the others wait for its answer instead of
-// paying for the same. The kernel takes the locks of a process that ends, however it ends. Used by coder.cc.
+// Locks for processes that share a cache: while one asks a question, the others wait for its answer instead of paying
+// for the same. The operating system releases the locks of a process that ends, however it ends. Used by coder.cc.
 #ifndef KGRPO_CODER_GPT4O_QUESTION_LOCKS_H
 #define KGRPO_CODER_GPT4O_QUESTION_LOCKS_H
 

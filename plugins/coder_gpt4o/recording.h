@@ -1,6 +1,6 @@
-// Exchanges with a service, kept in an SQLite file: what was asked, word for word, and what came back. From it the same
-// questions are answered again without the service (modes replay and cache), and a resumed run takes up what it has
-// paid for already. docs/coder_gpt4o.md describes the tables. Used by coder.cc.
+// Exchanges with a service, kept in an SQLite file: the exact request and the answer. The modes replay and cache answer
+// the same questions from it without the service, and a resumed run reuses the answers that it has paid for.
+// docs/coder_gpt4o.md describes the tables. Used by coder.cc.
 #ifndef KGRPO_CODER_GPT4O_RECORDING_H
 #define KGRPO_CODER_GPT4O_RECORDING_H
 

@@ -1,4 +1,4 @@
-// What can be said of CUDA source without a compiler: whether it defines a function, whether it is cut off, whether it
+// Facts about CUDA source without a compiler: whether it defines a function, whether it is cut off, whether it
 // is the same kernel as another one. Used by answer.cc, which picks the kernel out of an answer.
 #ifndef KGRPO_CODER_GPT4O_SOURCE_TEXT_H
 #define KGRPO_CODER_GPT4O_SOURCE_TEXT_H

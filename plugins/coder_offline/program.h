@@ -8,7 +8,7 @@
 //   <the kernels and the launch function, written by a skeleton from the schedule>
 //
 // The schedule line is the whole state: no other memory links one round to the next, and the name of the problem plays
-// no part, so a kernel of one's own written in this style works as the shipped ones do.
+// no part, so a user's kernel written in this style works as the shipped ones do.
 #ifndef KGRPO_PLUGINS_CODER_OFFLINE_PROGRAM_H_
 #define KGRPO_PLUGINS_CODER_OFFLINE_PROGRAM_H_
 

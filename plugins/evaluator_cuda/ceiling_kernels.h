@@ -1,4 +1,4 @@
-// Kernels that find out what the device's arithmetic units reach at most. Called by device.cc; compiled by nvcc.
+// Kernels that measure the peak rates of the device's arithmetic units. Called by device.cc; compiled by nvcc.
 #ifndef KGRPO_EVALUATOR_CUDA_CEILING_KERNELS_H
 #define KGRPO_EVALUATOR_CUDA_CEILING_KERNELS_H
 

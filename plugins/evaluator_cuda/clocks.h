@@ -1,4 +1,4 @@
-// The device's clock and whether something holds it down, by NVML. Used by the timer.
+// The device's clock and whether it is throttled, by NVML. Used by the timer.
 #ifndef KGRPO_EVALUATOR_CUDA_CLOCKS_H
 #define KGRPO_EVALUATOR_CUDA_CLOCKS_H
 

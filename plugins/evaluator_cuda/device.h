@@ -1,5 +1,5 @@
-// One GPU as the evaluator's process uses it: memory that it owns and lends, copies, its own kernels, and what the
-// device can do at most, measured. Made by the evaluator; used by the evaluator under the device's lock.
+// One GPU as the evaluator's process uses it: memory that it owns and lends, copies, its own kernels, and the
+// device's measured peak rates. Made by the evaluator; used by the evaluator under the device's lock.
 #ifndef KGRPO_EVALUATOR_CUDA_DEVICE_H
 #define KGRPO_EVALUATOR_CUDA_DEVICE_H
 

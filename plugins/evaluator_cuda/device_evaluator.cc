@@ -151,7 +151,7 @@ bool DeviceEvaluator::OthersHeldUp() const {
     if (Clock::now() - begin > kOthersSeconds) {
       throw Error(KGRPO_ERROR_UNAVAILABLE,
                   "kernels of another program run on " + device_.name() + " (" + device_.uuid() +
-                      "), so what a candidate's time says cannot be told: end that program (nvidia-smi lists them), or "
+                      "), so a candidate's time cannot be judged: end that program (nvidia-smi lists them), or "
                       "choose another device with the evaluator's option device");
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -341,9 +341,9 @@ std::string DeviceEvaluator::Describe() const {
        << device_.ceilings().fp32_operations_per_second * 1e-12 << " TFLOP/s in fp32, "
        << device_.ceilings().fp64_operations_per_second * 1e-12 << " in fp64, "
        << device_.ceilings().tensor_operations_per_second * 1e-12 << " on tensor cores by mma.sync"
-       << (no_gates_.empty() ? "" : "; kernels shorter than their launch are timed with it: " + no_gates_)
+       << (no_gates_.empty() ? "" : "; short kernels are timed with their launches: " + no_gates_)
        << (busy_ ? "; kernels of another program run on it: times will not repeat" : "")
-       << (clocks_.known() ? "" : "; NVML is not there, so throttled clocks go unnoticed");
+       << (clocks_.known() ? "" : "; NVML is missing, so throttled clocks are not detected");
   text << "\nchecks: "
        << (interpreted_checks_ ? "every correctness case is interpreted too, with every check" : "device only")
        << (not_interpreted_.empty() ? "" : ": " + not_interpreted_);

@@ -1,6 +1,7 @@
 // Judges one kernel for one problem on a GPU: compiles it, runs it in a sandboxed worker on memory that this process
-// owns, over several sizes and seeds, compares with the oracle, and times it beside the reference kernel. The order of
-// things and each verdict are described in docs/judging.md. Called by the evaluator's plugin and by the tests.
+// owns, over several sizes and seeds, compares with the oracle, and times it beside the reference kernel. The steps
+// are described in docs/evaluator_cuda.md, the verdicts in docs/judging.md. Called by the evaluator's plugin and by the
+// tests.
 #ifndef KGRPO_EVALUATOR_CUDA_DEVICE_EVALUATOR_H
 #define KGRPO_EVALUATOR_CUDA_DEVICE_EVALUATOR_H
 

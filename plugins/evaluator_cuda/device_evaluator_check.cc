@@ -146,9 +146,10 @@ Trouble DeviceEvaluator::RunCase(Worker& worker, const LentMemory& memory, const
     if (worst != nullptr) worst->Add(tensor.parameter, comparison.largest_error);
   }
   if (!early.empty()) {
-    return {"unsynchronised", "When the launch function has returned, " + early +
-                                  " is not what it is once the whole device is idle: work on another stream is not "
-                                  "joined to the default stream."};
+    return {"unsynchronised",
+            "When the launch function has returned, " + early +
+                " is not final: it still changes until the whole device is idle. Work on another stream "
+                "is not joined to the default stream."};
   }
   return {};
 }

@@ -156,7 +156,9 @@ Trouble DeviceEvaluator::BlameFor(const Error& error, const OpenProblem& open, W
     reference_processes_.clear();
     throw error;
   }
-  return {"interference", std::string("While it lived, what works without it failed: ") + error.what()};
+  return {
+      "interference",
+      std::string("While its process lived the reference failed, and without it the reference works: ") + error.what()};
 }
 
 Trouble DeviceEvaluator::Report(const OpenProblem& open, const Timing& timing, KernelEvaluation* evaluation) const {

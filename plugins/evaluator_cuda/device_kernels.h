@@ -1,5 +1,5 @@
 // The evaluator's own kernels: inputs drawn on the device, and outputs compared there, so that every timed call can
-// have fresh inputs and be looked at. Called by device.cc; compiled by nvcc.
+// have fresh inputs and be checked. Called by device.cc; compiled by nvcc.
 #ifndef KGRPO_EVALUATOR_CUDA_DEVICE_KERNELS_H
 #define KGRPO_EVALUATOR_CUDA_DEVICE_KERNELS_H
 

@@ -1,6 +1,6 @@
-// The interpreter's eyes beside a GPU: a candidate's correctness cases interpreted with every check, on CPU threads,
-// while the device runs the same cases and times them. What it finds (a race, an access out of bounds that the device
-// lets pass, memory that nobody set) is a verdict; what it computes is not: that is the device's. Used by the
+// The interpreter's checks beside a GPU: interprets a candidate's correctness cases with every check, on CPU threads,
+// while the device runs the same cases and times them. Its findings (a race, an access out of bounds that the device
+// lets pass, uninitialised memory) become verdicts; outputs are judged by the device's results only. Used by the
 // evaluator.
 #ifndef KGRPO_EVALUATOR_CUDA_INTERPRETED_CHECKS_H
 #define KGRPO_EVALUATOR_CUDA_INTERPRETED_CHECKS_H

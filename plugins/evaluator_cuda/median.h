@@ -1,4 +1,4 @@
-// A median and what is known of it. Used by the timer to say how long a call takes and when it has seen enough.
+// A median and its confidence interval. Used by the timer for the time of a call and to decide when to stop.
 #ifndef KGRPO_EVALUATOR_CUDA_MEDIAN_H
 #define KGRPO_EVALUATOR_CUDA_MEDIAN_H
 

@@ -1,4 +1,4 @@
-// Reads what Nsight Compute's command line program prints: the table of `ncu --csv`, and its complaints. Used by the
+// Reads the output of Nsight Compute's command line program: the table of `ncu --csv`, and its errors. Used by the
 // profiler.
 #ifndef KGRPO_EVALUATOR_CUDA_NCU_REPORT_H
 #define KGRPO_EVALUATOR_CUDA_NCU_REPORT_H

@@ -1,5 +1,5 @@
-// How many blocks of a launch fit on a multiprocessor at once, by each of its resources, and which of them is short.
-// Used by the evaluator to say what limits a kernel's occupancy.
+// How many blocks of a launch fit on a multiprocessor at once, by each of its resources, and which of them limits it.
+// Used by the evaluator for its diagnosis.
 #ifndef KGRPO_EVALUATOR_CUDA_OCCUPANCY_H
 #define KGRPO_EVALUATOR_CUDA_OCCUPANCY_H
 

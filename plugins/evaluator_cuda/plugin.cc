@@ -107,7 +107,7 @@ constexpr char kSchema[] = R"json({
     "cache": {"type": "boolean", "default": true,
       "description": "Keep evaluations on disk, by source, inputs, device and driver, for later runs, and 512 MiB of compiled kernels. Thorough evaluations are never kept."},
     "checks": {"type": "string", "enum": ["interpreted", "device"], "default": "interpreted",
-      "description": "interpreted: on CPU cores, beside the device, the correctness cases are interpreted with every check for races, bounds and memory that nobody set; device: the device's own run alone."},
+      "description": "interpreted: on CPU cores, beside the device, the correctness cases are interpreted with every check for races, bounds and uninitialised memory; device: only the device's own run."},
     "profile": {"type": "string", "enum": ["off", "correct", "right"], "default": "off",
       "description": "correct: every kernel that is correct is run once more under Nsight Compute, for the metrics profile.*; that takes some seconds each, ncu, and namespaces for the sandbox (or sandbox: off). right: the same, its earlier name."},
     "compile_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 60, "description": "Limit for one compile, wall clock."},

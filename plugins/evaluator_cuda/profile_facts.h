@@ -1,5 +1,5 @@
-// What Nsight Compute is asked to count, and what its counts say: metrics profile.*, and a few sentences for a person
-// and for prompts. Used by the profiler and by the evaluator.
+// The counters requested from Nsight Compute, and their results: metrics profile.*, and a few sentences for users and
+// prompts. Used by the profiler and by the evaluator.
 #ifndef KGRPO_EVALUATOR_CUDA_PROFILE_FACTS_H
 #define KGRPO_EVALUATOR_CUDA_PROFILE_FACTS_H
 
@@ -15,7 +15,7 @@ namespace kgrpo::evaluator_cuda {
 std::vector<std::string> NcuMetrics(int compute_capability);
 
 struct ProfileFacts {
-  std::vector<std::pair<std::string, double>> metrics;  // profile.seconds, ...: docs/judging.md lists them
+  std::vector<std::pair<std::string, double>> metrics;  // profile.seconds, ...: docs/metrics.md lists them
   std::string text;
 };
 

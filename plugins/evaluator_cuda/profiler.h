@@ -1,8 +1,8 @@
-// Runs a compiled candidate once under Nsight Compute (ncu), in the sandbox. ncu puts a library of its own into the
-// program and speaks with it through sockets, which the candidates' system call filter forbids; so the whole of ncu
-// runs inside bubblewrap's namespaces, without a network but the loopback device, under the compilers' filter less
-// sockets. Without namespaces that would be less than candidates get elsewhere, and nothing is profiled unless the
-// sandbox is off. Used by the evaluator, under the device's lock.
+// Runs a compiled candidate once under Nsight Compute (ncu), in the sandbox. ncu loads a library into the
+// program and talks to it through sockets, which the candidates' system call filter forbids. So all of ncu runs inside
+// bubblewrap's namespaces, with no network but the loopback device, under the compilers' filter with sockets allowed.
+// Without namespaces that sandbox would be weaker than the candidates', so nothing is profiled unless it is off. Used
+// by the evaluator, under the device's lock.
 #ifndef KGRPO_EVALUATOR_CUDA_PROFILER_H
 #define KGRPO_EVALUATOR_CUDA_PROFILER_H
 

@@ -1,5 +1,5 @@
-// What a problem's needs take at the rates that this device reaches: the roofline that a kernel is told it is so and so
-// far from, and the time below which it is not believed. Used by the evaluator.
+// The time of a problem's needs at this device's measured rates: the roofline used for "x% of peak" in reports, and the
+// least time, below which a kernel is implausible. Used by the evaluator.
 #ifndef KGRPO_EVALUATOR_CUDA_ROOFLINE_H
 #define KGRPO_EVALUATOR_CUDA_ROOFLINE_H
 

@@ -1,11 +1,17 @@
-// How long a candidate takes beside the reference. The clock is the evaluator's own: it runs from the word to a worker
-// until the evaluator itself has read some of the results from the device, which gives it no turn before the worker's
-// work is done, or from when it lets the device begin with calls that are launched already; over batches of two
-// lengths, and the slope between them is the time of a call. What starting a batch costs falls out, and work on any
-// stream or thread is inside. Candidate and reference take turns in random order; before every batch the cache is
-// flushed, and every call has inputs of its own. Both work in the same memory, at either placement (placements.h)
-// equally often, since the same tensors elsewhere can be some percent slower, or half as fast. Used by the evaluator
-// under the device's lock. docs/judging.md says why each of this is so.
+// Times a candidate in turns with the reference. Used by the evaluator under the device's lock; docs/evaluator_cuda.md
+// explains the design.
+//
+//  - The clock is the evaluator's own. It starts with the command to a worker, or when the evaluator opens the gate for
+//    calls that are launched already. It stops when the evaluator has read some of the results from the device, which
+//    serves it only after the worker's work is done.
+//  - Batches of two lengths are timed; the slope between them is the time of a call. So the cost of starting a batch
+//    cancels, and work on any stream or thread is included.
+//  - Candidate and reference take turns in random order. Before every batch the cache is flushed, and every call has
+//  its
+//    own inputs.
+//  - Both use the same memory, at either placement (placements.h) equally often, since the same tensors elsewhere can
+//  be
+//    some percent slower, or half as fast.
 #ifndef KGRPO_EVALUATOR_CUDA_TIMER_H
 #define KGRPO_EVALUATOR_CUDA_TIMER_H
 

@@ -49,7 +49,7 @@ Trouble Timer::Summarise(const std::vector<Sample>& samples, uint64_t fewest_rou
   // Noise can make the slope of very short calls negative now and then.
   if (2 * ratios.size() <= candidates.size())
     return {"hidden_work",
-            "A batch of many calls takes no longer than one of few: its calls are not what takes the time."};
+            "A batch of many calls takes no longer than one of few: the time is not spent in its calls."};
   timing->ratio = MedianOf(ratios);
   timing->candidate = MedianOf(candidates);
   timing->reference = MedianOf(references);
@@ -69,7 +69,7 @@ Trouble Timer::Summarise(const std::vector<Sample>& samples, uint64_t fewest_rou
   if (timing->gated && seen > kHiddenRatio * seconds && seen - seconds > kHiddenSeconds) {
     return {"hidden_work", "A call takes " + Microseconds(seen) + " as the default stream sees it, but only " +
                                Microseconds(seconds) +
-                               " from when the evaluator let its device begin: it began before."};
+                               " from when the evaluator let its device begin: it began earlier."};
   }
   if (seconds > kHiddenRatio * seen && seconds - seen > kHiddenSeconds) {
     return {"hidden_work",

@@ -1,5 +1,5 @@
-// Which way of judging this is, for the keys of kept evaluations. Alone in its file, so that a change anywhere compiles
-// this one again and no other.
+// The evaluator's version, for the keys of cached evaluations. In a file of its own, so that a change anywhere
+// recompiles only this one.
 #ifndef KGRPO_EVALUATOR_CUDA_VERSION_H
 #define KGRPO_EVALUATOR_CUDA_VERSION_H
 

@@ -1,5 +1,5 @@
-// An evaluator whose work is done by servers (`kgrpo-host serve`). Problems travel by name and digest, and with their
-// files where a server does not know them. Used by plugin.cc.
+// An evaluator that asks servers (`kgrpo-host serve`). Problems travel by name and digest, and with their
+// files if a server does not have them. Used by plugin.cc.
 #ifndef KGRPO_EVALUATOR_REMOTE_REMOTE_EVALUATOR_H
 #define KGRPO_EVALUATOR_REMOTE_REMOTE_EVALUATOR_H
 

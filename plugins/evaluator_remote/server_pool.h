@@ -1,5 +1,5 @@
-// The servers that an evaluator_remote may ask: picks the one with the least under way, rests one that fails, and asks
-// elsewhere until there is an answer or the time is over. Used by remote_evaluator.cc.
+// The servers that an evaluator_remote may ask: picks the one with the fewest requests in flight, pauses one that
+// fails, and tries the others until there is an answer or the time is over. Used by remote_evaluator.cc.
 #ifndef KGRPO_EVALUATOR_REMOTE_SERVER_POOL_H
 #define KGRPO_EVALUATOR_REMOTE_SERVER_POOL_H
 

@@ -1,5 +1,5 @@
-// A cache's file in SQLite, open in several processes at once, that may be thrown away: where it is damaged, or of
-// another program, it is set aside and begun anew. Used by EvaluationCache and CompileCache, which say what is in it.
+// A cache's file in SQLite, shared by several processes. A damaged file, or one of another program, is set aside and
+// created again. Used by EvaluationCache and CompileCache, which define its tables.
 #ifndef KGRPO_EVALUATOR_SHARED_CACHE_FILE_H
 #define KGRPO_EVALUATOR_SHARED_CACHE_FILE_H
 

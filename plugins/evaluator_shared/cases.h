@@ -1,5 +1,5 @@
-// Which calls an evaluation makes at correctness sizes: what is drawn from which key, and which outputs lie in an
-// input's memory. Both evaluators run the same ones, in this order.
+// The calls of an evaluation at correctness sizes: the key of each one's inputs, and which outputs lie in an input's
+// memory. Both evaluators run the same calls, in this order.
 #ifndef KGRPO_EVALUATOR_SHARED_CASES_H
 #define KGRPO_EVALUATOR_SHARED_CASES_H
 

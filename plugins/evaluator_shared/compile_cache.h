@@ -1,4 +1,4 @@
-// Keeps what compiling gave, kernels and the compiler's refusals, by content in SQLite, so that the same source is
+// Keeps compiled kernels and the compiler's refusals by content in SQLite, so that the same source is
 // compiled once on a machine. Used by Compiler; beside evaluations.sqlite in the evaluator's cache directory.
 #ifndef KGRPO_EVALUATOR_SHARED_COMPILE_CACHE_H
 #define KGRPO_EVALUATOR_SHARED_COMPILE_CACHE_H

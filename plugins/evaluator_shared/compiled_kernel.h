@@ -1,4 +1,4 @@
-// What a compile yields: the shared object with the host code, the PTX, and what ptxas says each kernel needs.
+// What a compile yields: the shared object with the host code, the PTX, and each kernel's resources by ptxas.
 #ifndef KGRPO_EVALUATOR_SHARED_COMPILED_KERNEL_H
 #define KGRPO_EVALUATOR_SHARED_COMPILED_KERNEL_H
 

@@ -115,7 +115,7 @@ std::string Compiler::Version() const {
 
 std::string FallbackNotice(const std::string& why) {
   return "a kernel was compiled by nvcc, in about a second, since the fast route refused it: " + why +
-         " (said once: it may happen to others too)";
+         " (reported once; later ones are not)";
 }
 
 }  // namespace kgrpo::evaluator

@@ -1,5 +1,5 @@
-// Finds the CUDA toolkit: nvcc, its headers, NVRTC, and the host's g++, and finds out what is wrong with them before
-// anything is judged. Whole toolkits and the PyPI wheels' folder are both understood. Called by each evaluator's
+// Finds the CUDA toolkit: nvcc, its headers, NVRTC, and the host's g++, and checks them before anything
+// is judged. Both whole toolkits and the PyPI wheels' folder are supported. Called by each evaluator's
 // create().
 #ifndef KGRPO_EVALUATOR_SHARED_CUDA_TOOLKIT_H
 #define KGRPO_EVALUATOR_SHARED_CUDA_TOOLKIT_H

@@ -1,4 +1,4 @@
-// The few lines put before and after a candidate's source: a declaration that holds it to the problem's signature, and
+// The few lines put before and after a candidate's source: a declaration that enforces the problem's signature, and
 // a function through which the worker calls it with arguments in memory. Both compile routes use them.
 #ifndef KGRPO_EVALUATOR_SHARED_ENTRY_SHIM_H
 #define KGRPO_EVALUATOR_SHARED_ENTRY_SHIM_H

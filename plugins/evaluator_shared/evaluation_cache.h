@@ -1,5 +1,5 @@
-// Keeps evaluations by content in SQLite, so that the same source is judged once on a machine, whatever run or process
-// asks. Used by each evaluator; what a key is made of is the evaluator's own.
+// Keeps evaluations by content in SQLite, so that the same source is judged once on a machine, in whatever run or
+// process. Used by each evaluator, which defines the key.
 #ifndef KGRPO_EVALUATOR_SHARED_EVALUATION_CACHE_H
 #define KGRPO_EVALUATOR_SHARED_EVALUATION_CACHE_H
 

@@ -1,6 +1,5 @@
-// An evaluator's memory: the same question is judged once, also when several threads ask it at the same time, and the
-// answer is kept on disk for later runs. Used by each evaluator; what makes two questions the same is the evaluator's
-// own.
+// An evaluator's cache in memory: equal requests are judged once, also when several threads make them at the same time,
+// and the evaluation is kept on disk for later runs. Used by each evaluator, which defines when requests are equal.
 #ifndef KGRPO_EVALUATOR_SHARED_EVALUATION_MEMORY_H
 #define KGRPO_EVALUATOR_SHARED_EVALUATION_MEMORY_H
 

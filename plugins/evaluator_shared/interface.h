@@ -1,5 +1,5 @@
-// What every evaluator's plugin.cc needs to speak the ABI: a problem's description and an evaluation
-// as C structs, the names of metrics, and reports.
+// Shared by every evaluator's plugin.cc for the ABI: a problem's description and an evaluation as C structs, the names
+// of metrics, and reports.
 #ifndef KGRPO_EVALUATOR_SHARED_INTERFACE_H
 #define KGRPO_EVALUATOR_SHARED_INTERFACE_H
 

@@ -1,5 +1,5 @@
-// Files kept by content in a folder of the cache directory, so that what is dear to compute is computed once on a
-// machine. Several processes may use the folder at once. Used for what outputs must be at a problem's timing size.
+// Files kept by content in a folder of the cache directory, so that expensive results are computed once on a machine.
+// Several processes may use the folder at once. Used for the expected outputs at a problem's timing size.
 #ifndef KGRPO_EVALUATOR_SHARED_KEPT_FILES_H
 #define KGRPO_EVALUATOR_SHARED_KEPT_FILES_H
 

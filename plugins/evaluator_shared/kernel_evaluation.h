@@ -1,4 +1,4 @@
-// What an evaluator finds about one kernel, and its form as JSON for the cache. Used by every evaluator.
+// The evaluation of one kernel, and its form as JSON for the cache. Used by every evaluator.
 #ifndef KGRPO_EVALUATOR_SHARED_KERNEL_EVALUATION_H
 #define KGRPO_EVALUATOR_SHARED_KERNEL_EVALUATION_H
 

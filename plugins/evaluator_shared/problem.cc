@@ -107,13 +107,13 @@ std::string Problem::TaskText() const {
       text << "], row-major";
       if (parameter.pitch) {
         text << "; a row begins " << parameter.pitch->text()
-             << " elements after the one before, and what lies between two rows belongs to nobody";
+             << " elements after the one before; the gap between two rows is no part of the tensor";
       }
       if (parameter.may_alias) text << "; it may be the same memory as " << parameters[*parameter.may_alias].name;
     }
     text << "\n";
   }
-  text << "It must be right for every size, for example: ";
+  text << "It must be correct for every size, for example: ";
   for (size_t i = 0; i < visible.size(); ++i) text << (i > 0 ? "; " : "") << SizeText(visible[i]);
   text << ".\n";
   return text.str();

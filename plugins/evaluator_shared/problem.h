@@ -1,4 +1,4 @@
-// What a problem is: parameters, sizes, tolerance, needs. Read from problems/<name>/problem.yaml by LoadProblem; used
+// A problem: parameters, sizes, tolerance, needs. Read from problems/<name>/problem.yaml by LoadProblem; used
 // by every evaluator. The format is described in docs/problems.md.
 #ifndef KGRPO_EVALUATOR_SHARED_PROBLEM_H
 #define KGRPO_EVALUATOR_SHARED_PROBLEM_H

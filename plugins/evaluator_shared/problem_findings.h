@@ -1,5 +1,5 @@
-// What makes a problem degenerate: a kernel that does not do the work is judged correct. Found by trying such outputs
-// against what is expected, so no kernel runs. Called by evaluators' check_problem.
+// Finds degenerate problems, where a kernel that does not do the work is judged correct. It compares such outputs with
+// the expected ones, so no kernel runs. Called by evaluators' check_problem.
 #ifndef KGRPO_EVALUATOR_SHARED_PROBLEM_FINDINGS_H
 #define KGRPO_EVALUATOR_SHARED_PROBLEM_FINDINGS_H
 

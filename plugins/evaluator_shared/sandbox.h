@@ -1,5 +1,5 @@
 // The sandbox that compilers and candidates run in. Probed once: bubblewrap's namespaces where the machine allows them,
-// and always resource limits, no_new_privs and a system call filter; what is in force is described in one sentence.
+// and always resource limits, no_new_privs and a system call filter; one sentence describes what is in force.
 // Used by the compilers here and by each evaluator's worker pool.
 #ifndef KGRPO_EVALUATOR_SHARED_SANDBOX_H
 #define KGRPO_EVALUATOR_SHARED_SANDBOX_H

@@ -1,4 +1,4 @@
-// What a candidate's text may include. Checked before any compiler sees it; the sandbox holds where this is got around.
+// Checks a candidate's includes before any compiler sees it. If this check is evaded, the sandbox still holds.
 #ifndef KGRPO_EVALUATOR_SHARED_SOURCE_POLICY_H
 #define KGRPO_EVALUATOR_SHARED_SOURCE_POLICY_H
 

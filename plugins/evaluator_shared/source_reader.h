@@ -1,4 +1,4 @@
-// Reads a CUDA source by its tokens: brackets, and what each declaration at namespace scope says of itself. Understands
+// Reads a CUDA source by its tokens: brackets, and the properties of each declaration at namespace scope. Understands
 // the declarations that people write; throws NotUnderstood at others. Used by source_split.cc, which decides which
 // compiler gets what.
 #ifndef KGRPO_EVALUATOR_SHARED_SOURCE_READER_H

@@ -1,5 +1,5 @@
-// Child processes: started with exactly the descriptors they are given, in a session of their own, killed with all that
-// they started, output capped, wall clock limited. Used for compilers, and below the sandbox for everything else.
+// Child processes: started with exactly the descriptors they are given, in a session of their own, killed with all
+// their children, output capped, wall clock limited. Used for compilers, and below the sandbox for everything else.
 #ifndef KGRPO_EVALUATOR_SHARED_SUBPROCESS_H
 #define KGRPO_EVALUATOR_SHARED_SUBPROCESS_H
 

@@ -78,8 +78,8 @@ KernelEvaluation OverTimingSizes(size_t count, const std::function<KernelEvaluat
     if (IsSpeedup(name)) mean(&value);
   }
   result.metrics.insert(result.metrics.end(), times.begin(), times.end());
-  result.diagnosis += " This is said of the first of " + std::to_string(count) +
-                      " timing sizes; what counts is the geometric mean over them.";
+  result.diagnosis += " This describes the first of " + std::to_string(count) +
+                      " timing sizes; the time is the geometric mean over them.";
   return result;
 }
 

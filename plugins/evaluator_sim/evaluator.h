@@ -1,5 +1,5 @@
-// KernelEvaluator with a memory: evaluations kept by content, one evaluation at a time for the same content, baselines.
-// What plugin.cc offers through the ABI.
+// KernelEvaluator with a cache: evaluations kept by content, one evaluation at a time for the same content, baselines.
+// plugin.cc offers it through the ABI.
 #ifndef KGRPO_EVALUATOR_SIM_EVALUATOR_H
 #define KGRPO_EVALUATOR_SIM_EVALUATOR_H
 

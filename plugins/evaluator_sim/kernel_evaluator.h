@@ -1,6 +1,6 @@
 // Judges one kernel for one problem: compiles it, runs it in a sandboxed worker on an interpreted GPU over several
-// sizes and seeds, compares with the oracle, and models its time. The order of things and each verdict are described in
-// docs/judging.md. Called by the evaluator's plugin and by the tests; uncached.
+// sizes and seeds, compares with the oracle, and models its time. The steps are described in
+// docs/evaluator_sim.md, the verdicts in docs/judging.md. Called by the evaluator's plugin and by the tests; uncached.
 #ifndef KGRPO_EVALUATOR_SIM_KERNEL_EVALUATOR_H
 #define KGRPO_EVALUATOR_SIM_KERNEL_EVALUATOR_H
 

@@ -1,4 +1,5 @@
-// One kernel under evaluation: what KernelEvaluator's functions hand on to each other. Private to kernel_evaluator*.cc.
+// One kernel under evaluation: the values that KernelEvaluator's functions pass to each other. Private to
+// kernel_evaluator*.cc.
 #ifndef KGRPO_EVALUATOR_SIM_KERNEL_EVALUATOR_RUN_H
 #define KGRPO_EVALUATOR_SIM_KERNEL_EVALUATOR_RUN_H
 

@@ -1,5 +1,5 @@
-// What an evaluation tells of the call at the timing size: where its time goes, as named metrics. docs/judging.md lists
-// them; core/prompt/metrics.cc says how they are shown. Called by KernelEvaluator::Time.
+// The metrics of the call at the timing size: where its time goes. docs/metrics.md lists them;
+// evaluator_shared/report/declared_metrics.cc has their labels. Called by KernelEvaluator::Time.
 #ifndef KGRPO_EVALUATOR_SIM_TIMED_FACTS_H
 #define KGRPO_EVALUATOR_SIM_TIMED_FACTS_H
 

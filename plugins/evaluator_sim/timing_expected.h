@@ -1,5 +1,5 @@
-// What a problem's outputs must be at its timing size: computed once on a machine, kept in a file, and compared with
-// what some or all blocks of a candidate have written. Made by OpenProblem, asked by the evaluator.
+// A problem's expected outputs at its timing size: computed once on a machine, kept in a file, and compared with the
+// outputs of some or all blocks of a candidate. Made by OpenProblem, used by the evaluator.
 #ifndef KGRPO_EVALUATOR_SIM_TIMING_EXPECTED_H
 #define KGRPO_EVALUATOR_SIM_TIMING_EXPECTED_H
 

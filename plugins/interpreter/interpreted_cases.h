@@ -1,6 +1,6 @@
 // Runs a kernel's correctness cases on the interpreter: the first seed's with every check, the others' with bounds and
-// blocks in another order. Both evaluators do so: where there is no GPU it says whether a kernel is correct, beside a
-// GPU only what the checks find.
+// blocks in another order. Used by both evaluators: without a GPU it decides whether a kernel is correct; beside a
+// GPU only the checks' findings count.
 #ifndef KGRPO_INTERPRETER_INTERPRETED_CASES_H
 #define KGRPO_INTERPRETER_INTERPRETED_CASES_H
 

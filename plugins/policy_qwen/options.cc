@@ -67,21 +67,21 @@ std::string_view OptionsSchema() {
     },
     "training": {
       "title": "how the model is scored and differentiated",
-      "description": "libtorch: by its operators, on any device. fused: on a GPU by flash attention and kernels of our own, 8 to 10 times as fast on an H200. auto: fused on a GPU where its kernels were built, else libtorch.",
+      "description": "libtorch: by its operators, on any device. fused: on a GPU by flash attention and our own kernels, 8 to 10 times as fast on an H200. auto: fused on a GPU where its kernels were built, else libtorch.",
       "type": "string",
       "enum": ["auto", "libtorch", "fused"],
       "default": "auto"
     },
     "generation": {
       "title": "how completions are generated",
-      "description": "libtorch: by its operators, on any device. engine: on a GPU by kernels of our own, requests joining at any time; a completion's bits are its own, and a step at 16 completions takes a seventh of the time on an H200. auto: engine on a GPU where its kernels were built and cover the model, else libtorch.",
+      "description": "libtorch: by its operators, on any device. engine: on a GPU by our own kernels, requests joining at any time; a completion's bits do not depend on its batch, and a step at 16 completions takes a seventh of the time on an H200. auto: engine on a GPU where its kernels were built and cover the model, else libtorch.",
       "type": "string",
       "enum": ["auto", "libtorch", "engine"],
       "default": "auto"
     },
     "generation_memory_mib": {
       "title": "memory of the engine's cache, MiB",
-      "description": "With generation: engine, what keys and values of all sequences may take. null: a quarter of what is free at the first request.",
+      "description": "With generation: engine, memory for the keys and values of all sequences. null: a quarter of the free memory at the first request.",
       "type": ["integer", "null"],
       "minimum": 1,
       "default": null
@@ -95,7 +95,7 @@ std::string_view OptionsSchema() {
     },
     "default_system": {
       "title": "default system message",
-      "description": "With chat_template chatml or qwen3: what goes in front of a chat that has no system message. null: nothing.",
+      "description": "With chat_template chatml or qwen3: the system message of a chat that has none. null: none.",
       "type": ["string", "null"],
       "default": null
     },
@@ -107,7 +107,7 @@ std::string_view OptionsSchema() {
     },
     "max_tokens_per_chunk": {
       "title": "tokens through the model at a time",
-      "description": "Prompts and training sequences go through the model in chunks of at most so many tokens (a longer sequence is a chunk of its own). Affects memory and speed; results change by rounding only. null: 2048, with training: fused 16384.",
+      "description": "Prompts and training sequences go through the model in chunks of at most this many tokens (a longer sequence is one chunk). Affects memory and speed; results change by rounding only. null: 2048, with training: fused 16384.",
       "type": ["integer", "null"],
       "minimum": 1,
       "default": null
@@ -121,7 +121,7 @@ std::string_view OptionsSchema() {
     },
     "activation_memory_mib": {
       "title": "memory for activations, MiB",
-      "description": "What a training forward may keep for its backward. Chunks beyond it are computed a second time in the backward, with training: fused layer by layer. null: 2048, with training: fused half of what is free.",
+      "description": "Memory that a training forward pass may keep for its backward pass. Chunks beyond it are computed again in the backward pass, with training: fused layer by layer. null: 2048, with training: fused half of the free memory.",
       "type": ["integer", "null"],
       "minimum": 0,
       "default": null

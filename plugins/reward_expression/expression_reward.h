@@ -1,4 +1,4 @@
-// A reward as an expression over what a round came to: "0.3 + log2(min(speedup, 8))". Used by plugin.cc.
+// A reward as an expression over a round's results: "0.3 + log2(min(speedup, 8))". Used by plugin.cc.
 #ifndef KGRPO_PLUGINS_REWARD_EXPRESSION_EXPRESSION_REWARD_H
 #define KGRPO_PLUGINS_REWARD_EXPRESSION_EXPRESSION_REWARD_H
 

@@ -1,4 +1,4 @@
-// speedup_reward.h - what a round is worth: penalties for kernels that do not compile or are wrong, a base for correct
+// speedup_reward.h - the reward of a round: penalties for kernels that do not compile or are wrong, a base for correct
 // ones, and the speedup over the reference. plugin.cc offers it as kgrpo.reward/1.
 #ifndef KGRPO_REWARD_SPEEDUP_SPEEDUP_REWARD_H
 #define KGRPO_REWARD_SPEEDUP_SPEEDUP_REWARD_H

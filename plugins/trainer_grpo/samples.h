@@ -1,4 +1,4 @@
-// samples.h - the samples of an update, checked, with what the loss needs of each beside it. Made by grpo_trainer.cc.
+// samples.h - the samples of an update, checked, each with the data that the loss needs. Made by grpo_trainer.cc.
 #ifndef KGRPO_TRAINER_GRPO_SAMPLES_H
 #define KGRPO_TRAINER_GRPO_SAMPLES_H
 #include <kgrpo/trainer.h>

@@ -1,4 +1,4 @@
-// metrics.h - the summaries that metrics are made of, and what the metrics of every trainer are. Used by both trainers.
+// metrics.h - the summaries behind metrics, and the metrics common to all trainers. Used by both trainers.
 #ifndef KGRPO_TRAINER_SHARED_METRICS_H
 #define KGRPO_TRAINER_SHARED_METRICS_H
 #include <kgrpo/sdk/host.h>

@@ -1,5 +1,6 @@
-// optimizer.h - what happens once gradients are accumulated: norm, clipping, learning rate, AdamW; or, where loss or
-// gradient is not finite, nothing but counting. Used by trainer_grpo and trainer_sft; its options are shared by both.
+// optimizer.h - the optimiser step after gradients are accumulated: norm, clipping, learning rate, AdamW. If loss or
+// gradient is not finite, the step is only counted. Used by trainer_grpo and trainer_sft; its options are shared by
+// both.
 #ifndef KGRPO_TRAINER_SHARED_OPTIMIZER_H
 #define KGRPO_TRAINER_SHARED_OPTIMIZER_H
 #include <kgrpo/host.h>

@@ -1,4 +1,4 @@
-// How far a stage has come, and its optimiser with it, as saved state. Used by the trainers' SaveState and LoadState.
+// A stage's progress and its optimiser's, as saved state. Used by the trainers' SaveState and LoadState.
 #ifndef KGRPO_TRAINER_SHARED_PROGRESS_H
 #define KGRPO_TRAINER_SHARED_PROGRESS_H
 

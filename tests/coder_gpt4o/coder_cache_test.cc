@@ -147,7 +147,7 @@ TEST(CoderTest, SpendingThatCannotBeKeptEndsARunWithALimit) {
       }
       ASSERT_TRUE(one.error);
       EXPECT_EQ(one.error->code(), KGRPO_ERROR_UNAVAILABLE);
-      EXPECT_THAT(one.error->what(), AllOf(HasSubstr("cannot be kept in"), HasSubstr("no such table: spending")));
+      EXPECT_THAT(one.error->what(), AllOf(HasSubstr("cannot be recorded in"), HasSubstr("no such table: spending")));
     }
     EXPECT_EQ(Recording(folder / "cache.sqlite", Recording::Access::kReadWrite).Exchanges(), 2u);  // the cache has it
   }

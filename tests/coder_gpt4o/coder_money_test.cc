@@ -327,11 +327,11 @@ TEST(CoderTest, SendsNothingWhoseCostCannotBeWrittenDown) {
     bench.Ask(other, second);
     EXPECT_EQ(bench.service.sent, limited ? 1u : 2u);
     if (limited) bench.service.Answer(Unsent());
-    EXPECT_THAT(bench.warnings, testing::ElementsAre(HasSubstr("cannot be written down")));
+    EXPECT_THAT(bench.warnings, testing::ElementsAre(HasSubstr("cannot be recorded")));
     if (!limited) continue;
     ASSERT_TRUE(second.error);
     EXPECT_EQ(second.error->code(), KGRPO_ERROR_UNAVAILABLE);
-    EXPECT_THAT(second.error->what(), HasSubstr("would spend more than max_cost"));
+    EXPECT_THAT(second.error->what(), HasSubstr("could exceed max_cost"));
     writer.Execute("COMMIT");
     Answered again;  // nothing is held back for the one that was not sent
     bench.Ask(other, again);

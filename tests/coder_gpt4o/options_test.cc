@@ -120,7 +120,7 @@ TEST(OptionsTest, AnUnsetVariable) {
 TEST(OptionsTest, WhatComesAlongWithAKeyIsRefusedAndNotRepeated) {
   const auto refusal = [](const std::string& value) { return Refusal({}, value.c_str()); };
   for (const char* value : {"Bearer sk-abcdefgh", "bearer: sk-abcdefgh", "Authorization: Bearer sk-abcdefgh"})
-    EXPECT_THAT(refusal(value), AllOf(HasSubstr("begins as the header does"), Not(HasSubstr("abcd")))) << value;
+    EXPECT_THAT(refusal(value), AllOf(HasSubstr("begins with the header's own word"), Not(HasSubstr("abcd")))) << value;
   EXPECT_THAT(refusal("OPENAI_API_KEY=sk-abcdefgh"),
               AllOf(HasSubstr("the variable's own name"), Not(HasSubstr("abcd"))));
   for (const char* value : {"\"sk-abcdefgh\"", "'sk-abcdefgh'", "sk-abcdefgh\""})

@@ -61,8 +61,7 @@ TEST_F(RunWithServiceTest, ANewRunTakesUpTheAnswersOfOneThatFailedAtOnce) {
   EXPECT_NE(Host(run).code, 0);
   EXPECT_EQ(answered, 3);
   const std::string notice =
-      "output_dir run holds a run without a finished step: a new run takes its place, and takes up what its plugins "
-      "kept "
+      "output_dir run holds a run without a finished step: a new run replaces it, and keeps its plugins' files "
       "in artifacts/, such as the coder's answers\n";
   EXPECT_THAT(Host("check " + run).err, HasSubstr("note: " + notice));
   healthy = true;

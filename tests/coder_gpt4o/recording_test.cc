@@ -260,7 +260,7 @@ TEST(DifferenceTest, NamesKeysAndLines) {
                     HasSubstr("temperature is 0.0, recorded is 1.0"), HasSubstr("message 2 (user)")));
   nearest.Consider(Body("gpt-4o", "one\n2\nthree"));
   EXPECT_EQ(nearest.Difference(),
-            "the nearest of what is recorded differs in this: message 2 (user), line 2 is \"two\", recorded is \"2\"");
+            "the nearest recorded request differs in this: message 2 (user), line 2 is \"two\", recorded is \"2\"");
   nearest.Consider(Body("gpt-4o", "entirely different"));  // no nearer
   nearest.Consider("not json");
   EXPECT_THAT(nearest.Difference(), HasSubstr("recorded is \"2\""));

@@ -130,7 +130,7 @@ TEST_F(RunWithServiceTest, TheLimitOfTheCostStopsARunThatCanGoOn) {
   EXPECT_LE(Number(recording, "SELECT cost FROM spending"), 1.1);
   EXPECT_DOUBLE_EQ(Number(recording, "SELECT cost FROM spending"), 0.025 * static_cast<double>(before));
   EXPECT_THAT(stopped.err, AllOf(HasSubstr(" (raise it with --set coder.options.max_cost=...); "),
-                                 HasSubstr("to go on: kgrpo-host resume run\n")));
+                                 HasSubstr("to continue: kgrpo-host resume run\n")));
   // Resumed, it is as far as before; with more money it goes on, and pays nothing twice.
   EXPECT_EQ(Host("resume run").code, 1);
   EXPECT_EQ(server.Count(), before);
@@ -170,22 +170,22 @@ TEST_F(RunWithServiceTest, ARunWithAnotherLimitOfTheCostIsToldHowToGoOn) {
   char cost[32];
   std::snprintf(cost, sizeof cost, "$%.2f", spent);
   const std::string advice =
-      "output_dir run holds an unfinished run of another configuration (coder.options.max_cost differs): to go on with "
-      "it so: kgrpo-host resume run --set coder.options.max_cost=100; otherwise name another folder "
+      "output_dir run holds an unfinished run of another configuration (coder.options.max_cost differs): to resume it "
+      "with them: kgrpo-host resume run --set coder.options.max_cost=100; otherwise name another folder "
       "(--set output_dir=...), or delete that run (its coder's answers cost " +
       std::string(cost) + ") with --overwrite";
   const Result refused = Host("run " + run + " --set coder.options.max_cost=100");
   EXPECT_EQ(refused.code, 3);
   EXPECT_THAT(refused.err, HasSubstr(advice));
   EXPECT_THAT(Host("check " + run + " --set coder.options.max_cost=100").out, HasSubstr(advice));
-  EXPECT_THAT(Host("run " + run).err, HasSubstr("to start again, without it (its coder's answers cost " +
-                                                std::string(cost) + "): --overwrite"));
+  EXPECT_THAT(Host("run " + run).err, HasSubstr("to delete it (its coder's answers cost " + std::string(cost) +
+                                                ") and start again: --overwrite"));
   const Result other = Host("resume run --set coder.options.max_cost=100 --set loop.rounds=3");
   EXPECT_EQ(other.code, 3);
   EXPECT_THAT(
       other.err,
-      AllOf(HasSubstr("--set: loop.rounds: a run goes on with the value that it began with; what may be changed "
-                      "then is all of coder.options, loop.workers, all of checkpoint and of observers"),
+      AllOf(HasSubstr("--set: loop.rounds: a resumed run keeps the value that it began with; what can be changed "
+                      "is all of coder.options, loop.workers, all of checkpoint and of observers"),
             Not(HasSubstr("max_cost"))));
   EXPECT_EQ(Host("resume run --set coder.options.max_cots=100").code, 3);
   const Result replaced = Host("-q run " + run + " --set coder.options.max_cost=100 --overwrite");
@@ -229,7 +229,7 @@ TEST_F(RunWithServiceTest, AKeyThatIsRefusedStopsTheRunAndIsNotShown) {
   WritePipeline(server.Url());
   const Result result = Host("p.yaml --set output_dir=run");
   EXPECT_EQ(result.code, 4) << result.err;
-  EXPECT_THAT(result.err, HasSubstr("(there is no checkpoint yet: a resumed run starts at the beginning; to go on: "
+  EXPECT_THAT(result.err, HasSubstr("(there is no checkpoint yet: a resumed run starts at the beginning; to continue: "
                                     "kgrpo-host resume run)"));
   EXPECT_THAT(result.err, AllOf(HasSubstr("401"), Not(HasSubstr(kKey))));
 }

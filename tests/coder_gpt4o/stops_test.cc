@@ -53,10 +53,10 @@ TEST_F(RunWithServiceTest, AStoppedRunTellsWhatItHasCost) {
   server.End();
   EXPECT_EQ(result.code, 130);
   // Three answers of $0.025, and the prompt and max_tokens of the one that was cut short.
-  EXPECT_THAT(result.err,
-              AllOf(ContainsRegex("stopped by the user; there is no checkpoint yet: [^;]*; the coder has cost "
-                                  "\\$[0-9.]+ so far, of it up to \\$[0-9.]+ for attempts without an answer; to go on: "
-                                  "kgrpo-host resume ")));
+  EXPECT_THAT(result.err, AllOf(ContainsRegex(
+                              "stopped by the user; there is no checkpoint yet: [^;]*; the coder has cost "
+                              "\\$[0-9.]+ so far, of it up to \\$[0-9.]+ for attempts without an answer; to continue: "
+                              "kgrpo-host resume ")));
   const double spent =
       Number(directory_.path() / word / "artifacts/coder/exchanges.sqlite", "SELECT cost FROM spending");
   EXPECT_GT(spent, 3 * 0.025);
@@ -73,17 +73,16 @@ TEST_F(RunWithServiceTest, ARunWithoutAnAnswerOfUseFails) {
   EXPECT_EQ(shorter.code, 1);
   EXPECT_THAT(shorter.err,
               ContainsRegex("nothing was learned: in no step was a sample left to train on; of the coder's "
-                            "faults the commonest, 8 times, is no_code: "));
-  EXPECT_THAT(shorter.out, AllOf(ContainsRegex("step 1: the coder's 4 answers were all useless for a fault of its own; "
+                            "failures the commonest, 8 times, is no_code: "));
+  EXPECT_THAT(shorter.out, AllOf(ContainsRegex("step 1: the coder's 4 answers all failed; "
                                                "the commonest, 4 times, is no_code: .*\\. After 3 such steps in a row "
                                                "the run stops\n"),
-                                 HasSubstr("final/ (the model as it was)")));
+                                 HasSubstr("final/ (the model it started from)")));
   const Result longer = Host("p.yaml -q --set output_dir=long --set loop.max_steps=5");
   EXPECT_EQ(longer.code, 4);
-  EXPECT_THAT(longer.err,
-              ContainsRegex("error: step 3: the coder's last 12 answers were all useless .*\\(a checkpoint of "
-                            "step 3 was written; the coder has cost \\$[0-9.]+ so far; to go on: "
-                            "kgrpo-host resume long\\)"));
+  EXPECT_THAT(longer.err, ContainsRegex("error: step 3: the coder's last 12 answers all failed; .*\\(a checkpoint of "
+                                        "step 3 was written; the coder has cost \\$[0-9.]+ so far; to continue: "
+                                        "kgrpo-host resume long\\)"));
 }
 
 TEST_F(RunWithServiceTest, ATerminalThatClosesStopsARunCleanly) {

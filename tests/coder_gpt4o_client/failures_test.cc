@@ -224,7 +224,7 @@ TEST(Failures, ARateLimitIsToldInTheServicesWords) {
   const std::string told = notices.All();
   const std::string words =
       "the service's rate limit of tokens was hit: the service answered 429: Limit 30000 tokens per min (TPM) "
-      "(rate_limit_exceeded). Fewer requests go out at once";
+      "(rate_limit_exceeded). Fewer requests are sent at a time";
   EXPECT_THAT(told, HasSubstr(words));
   EXPECT_EQ(told.find(words), told.rfind(words)) << told;
 }

@@ -78,8 +78,8 @@ TEST(Changes, OfARunThatGoesOnOnlyWhatNothingDependsOn) {
   } catch (const ConfigError& error) {
     ASSERT_EQ(error.diagnostics().size(), 2u);
     EXPECT_THAT(error.what(),
-                HasSubstr("--set: seed: a run goes on with the value that it began with; what may be "
-                          "changed then is all of coder.options, loop.workers, all of checkpoint and of observers"));
+                HasSubstr("--set: seed: a resumed run keeps the value that it began with; what can be "
+                          "changed is all of coder.options, loop.workers, all of checkpoint and of observers"));
     EXPECT_THAT(error.what(), Not(HasSubstr("loop.workers:")));
   }
 }

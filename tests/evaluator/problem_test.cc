@@ -88,7 +88,7 @@ TEST_F(ProblemTest, TaskTextShowsVisibleSizesOnly) {
             "  x: input, float32 [n], row-major\n"
             "  out: output, float32 [n], row-major\n"
             "  n: scalar, int32 = n\n"
-            "It must be right for every size, for example: n=4.\n");
+            "It must be correct for every size, for example: n=4.\n");
 }
 
 TEST_F(ProblemTest, DigestFollowsEveryFile) {

@@ -105,7 +105,7 @@ TEST(KernelReportTest, SaysVerdictTimesAndWhereTheTimeGoes) {
   EXPECT_THAT(html, HasSubstr("80 us (80%)"));
   EXPECT_THAT(html, HasSubstr("registers (room for 5 blocks; block size for 8)"));
   EXPECT_THAT(html, HasSubstr("sectors a load request"));
-  EXPECT_THAT(html, HasSubstr("of them by bank conflicts"));
+  EXPECT_THAT(html, HasSubstr("share of bank conflicts"));
   EXPECT_THAT(html, HasSubstr("<svg "));
   EXPECT_THAT(html, HasSubstr("<tr id=\"line2\" class=\"told\">"));
   EXPECT_THAT(html, HasSubstr("mostly dram; 4 sectors a request, 50% of their bytes used"));
@@ -127,7 +127,7 @@ TEST(KernelReportTest, LeavesOutWhatWasNotMeasured) {
   EXPECT_THAT(html, HasSubstr("<b>2</b><span class=\"soft\">(95%: 1.9 to 2.1)</span>"));
   EXPECT_THAT(html, HasSubstr("<b>measured</b>"));
   EXPECT_THAT(html, HasSubstr("arithmetic, reached"));
-  for (const char* modelled : {"Busy by", "Waiting", "L2", "limited by", "sectors", "bank conflicts", "with its time",
+  for (const char* modelled : {"Time by", "Waiting", "L2", "limited by", "sectors", "bank conflicts", "with its time",
                                "modelled", "Evaluator", "kernel, by DRAM traffic"})
     EXPECT_THAT(html, Not(HasSubstr(modelled)));
   KernelReport bare = Measured();

@@ -53,11 +53,11 @@ TEST(DeclaredMetricsTest, AreShownInGroupsWithUnits) {
                       {"spill_bytes", 0},
                       {"first_call_seconds", -2e-6}},
                      1e-4),
-            "Time: a call, beside the reference 100 us; clock 1980 MHz\n"
-            "Busy by memory level, each as if alone: dram (device memory) 50 us (50%)\n"
+            "Time: a call, in turns with the reference 100 us; clock 1980 MHz\n"
+            "Time by memory level, each alone: dram (device memory) 50 us (50%)\n"
             "Machine code: registers a thread, k<int> 30; registers spilled 0 B\n"
             "Roofline: needed traffic 3.02 TB/s\n"
-            "Cross-checks: first call of a batch longer by -2 us; same bits when called twice yes\n"
+            "Cross-checks: extra time of a batch's first call -2 us; same bits when called twice yes\n"
             "The evaluation itself: timing 2 s\n"
             "By source line: line 12 16 sectors a request\n"
             "Other: strange 1");
@@ -84,10 +84,9 @@ TEST(RemarksTest, NameWhatLimitsOccupancy) {
   EXPECT_EQ(limit(0.625, 5, 9, 8, 0.5),
             "registers (room for 5 blocks; block size for 8); and by the grid: its blocks fill 50% of the places");
   EXPECT_EQ(OccupancyLimit({{"occupancy", 0.5}}), "") << "nobody says";
-  EXPECT_EQ(
-      Evidence({{"occupancy", 0.625}, {"resident_blocks_by/registers", 5}}),
-      "Occupancy: occupancy 62.5%; blocks at once as far as it goes by registers 5; limited by registers (room for "
-      "5 blocks)");
+  EXPECT_EQ(Evidence({{"occupancy", 0.625}, {"resident_blocks_by/registers", 5}}),
+            "Occupancy: occupancy 62.5%; blocks at once, limit by registers 5; limited by registers (room for "
+            "5 blocks)");
 }
 
 TEST(RemarksTest, PutTogetherWhatIsSaidOfALine) {

@@ -79,8 +79,7 @@ TEST_F(CoderFailureTest, EveryAnswerIsPaidForAndCounted) {
   std::snprintf(cost, sizeof cost, "the coder cost $%.2f: ", totals.cost);
   EXPECT_THAT(out.str(), HasSubstr(cost));
   EXPECT_THAT(out.str(), HasSubstr("  coder errors "));
-  EXPECT_THAT(out.str(),
-              HasSubstr("the coder gave no kernel, for a fault of its own, in " + std::to_string(totals.errors)));
+  EXPECT_THAT(out.str(), HasSubstr("the coder failed in " + std::to_string(totals.errors)));
 }
 
 // It must not look like a success: neither on the screen nor to a script.
@@ -95,11 +94,11 @@ TEST_F(CoderFailureTest, ARunWithoutASampleEndsAsAFailure) {
   EXPECT_EQ(outcome.steps, 2u);
   EXPECT_THAT(outcome.message,
               testing::ContainsRegex("^nothing was learned: in no step was a sample left to train on; of the coder's "
-                                     "faults the commonest, [0-9]+ times, is [a-z_]+: the line was cut\\. final/ is "
-                                     "the model as it was"));
+                                     "failures the commonest, [0-9]+ times, is [a-z_]+: the line was cut\\. final/ is "
+                                     "the model that the run started from"));
   EXPECT_THAT(out.str(), testing::ContainsRegex("; the commonest, [0-9]+ times, is [a-z_]+: the line was cut"));
   EXPECT_THAT(out.str(), HasSubstr("nothing was learned: in no step was a sample left to train on"));
-  EXPECT_THAT(out.str(), HasSubstr(": final/ (the model as it was), run.sqlite, rollouts/; kernels/ is "
+  EXPECT_THAT(out.str(), HasSubstr(": final/ (the model it started from), run.sqlite, rollouts/; kernels/ is "
                                    "empty: no candidate was both correct and faster than its reference\n"));
   EXPECT_THAT(out.str(), Not(HasSubstr("next: ")));
   EXPECT_TRUE(fs::exists(fs::path(config.output_dir) / "final"));
@@ -155,7 +154,7 @@ TEST_F(CoderFailureTest, ReusedAnswersAreCountedAndSaid) {
   out.str("");
   fakes::RunIn(fakes::Config(fakes::Folder("coder_reused_unpriced"), 0, 2), false, {}, &console);
   EXPECT_THAT(out.str(), testing::ContainsRegex("the coder: [0-9]+ of [0-9]+ answers came from a recording or a cache, "
-                                                "and nothing was paid for them; of the others it told no cost"));
+                                                "and nothing was paid for them; it reported no cost for the others"));
 }
 
 TEST_F(CoderFailureTest, WhatADroppedRoundWasIsKept) {
@@ -248,16 +247,16 @@ TEST_F(CoderFailureTest, ACoderThatIsOfNoUseEndsTheRunWithACheckpoint) {
       ADD_FAILURE() << "the run went on";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), KGRPO_ERROR_UNAVAILABLE);
-      EXPECT_THAT(error.what(), HasSubstr(drop ? "step 5: the coder's last 24 answers were all useless"
-                                               : "step 5: the coder's last 72 answers were all useless"));
+      EXPECT_THAT(error.what(), HasSubstr(drop ? "step 5: the coder's last 24 answers all failed"
+                                               : "step 5: the coder's last 72 answers all failed"));
       EXPECT_THAT(error.what(), HasSubstr(": the line was cut"));
-      EXPECT_THAT(error.what(),
-                  HasSubstr("(a checkpoint of step 5 was written; to go on: kgrpo-host resume " + config.output_dir));
+      EXPECT_THAT(error.what(), HasSubstr("(a checkpoint of step 5 was written; to continue: kgrpo-host resume " +
+                                          config.output_dir));
     }
     EXPECT_EQ(knobs().updates, drop ? 2 : 5);  // of dropped trajectories nothing is learned
     // Told at once, and once.
     EXPECT_THAT(out.str(), testing::ContainsRegex(
-                               "step 3: the coder's (8|24) answers were all useless for a fault of its own; the "
+                               "step 3: the coder's (8|24) answers all failed; the "
                                "commonest, [0-9]+ times, is [a-z_]+: the line was cut\\. After 3 such steps in a row "
                                "the run stops\n"));
     EXPECT_THAT(out.str(), Not(HasSubstr("step 4: the coder's")));
@@ -278,9 +277,10 @@ TEST_F(CoderFailureTest, DemonstrationsThatFailedAreAskedForAgain) {
     fakes::RunIn(config);
     ADD_FAILURE() << "the run went on";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("(there is no checkpoint yet: a resumed run starts at the beginning; to go on: "
-                                        "kgrpo-host resume " +
-                                        config.output_dir));
+    EXPECT_THAT(error.what(),
+                HasSubstr("(there is no checkpoint yet: a resumed run starts at the beginning; to continue: "
+                          "kgrpo-host resume " +
+                          config.output_dir));
   }
   knobs().coder_fails_every = 0;
   EXPECT_EQ(fakes::RunIn(config, true).status, RunOutcome::Status::kFinished);
@@ -309,7 +309,7 @@ TEST_F(CoderFailureTest, OneGoodAnswerIsEnoughAndFewBadStepsAreChance) {
   EXPECT_EQ(faults.Add(Answers({{KGRPO_CODER_UNCLEAR, "what?"}, {KGRPO_CODER_OK, ""}}), kEnough), "");
   for (int series = 0; series < 2; ++series) {
     EXPECT_EQ(faults.Add(bad, kEnough),
-              "the coder's 3 answers were all useless for a fault of its own; the commonest, 2 times, is truncated: "
+              "the coder's 3 answers all failed; the commonest, 2 times, is truncated: "
               "cut. After 3 such steps in a row the run stops");
     EXPECT_EQ(faults.Add(bad, kEnough), "");
     if (series == 0) {
@@ -343,7 +343,7 @@ TEST_F(CoderFailureTest, AStopTellsWhatWasPaidForNothing) {
   knobs().coder_lost = 60;
   knobs().cancel_after_updates = 2;
   const char* words =
-      "; the coder has cost $100.00 so far, of it up to $60.00 for attempts without an answer; to go on";
+      "; the coder has cost $100.00 so far, of it up to $60.00 for attempts without an answer; to continue";
   EXPECT_THAT(run(false), HasSubstr(words));
   knobs().coder_spent = knobs().coder_lost = 0;  // the resumed run's coder has asked nothing yet
   EXPECT_THAT(run(true), HasSubstr(words));      // stopped before its first step

@@ -104,7 +104,7 @@ TEST(EvaluatePolicyTest, ACoderThatIsOfNoUseEndsIt) {
       ADD_FAILURE() << "it went on";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), KGRPO_ERROR_UNAVAILABLE);
-      EXPECT_THAT(error.what(), HasSubstr("answers were all useless for a fault of its own; the commonest, "));
+      EXPECT_THAT(error.what(), HasSubstr("answers all failed; the commonest, "));
     }
     if (episodes > 1) {
       EXPECT_LT(fakes::knobs().coder_calls, 100);

@@ -282,7 +282,7 @@ TEST_F(RunTest, TheConsoleShowsALineAStepAndASummary) {
   RunIn(fakes::Config(Folder("console")), false, {}, &console);
   const std::string text = out.str();
   EXPECT_EQ(text.find('\r'), std::string::npos);
-  EXPECT_THAT(text, HasSubstr("MODELLED, no device runs: table"));
+  EXPECT_THAT(text, HasSubstr("MODELLED, no GPU is used: table"));
   EXPECT_THAT(text, HasSubstr("a table of speedups,"));
   EXPECT_THAT(text, HasSubstr("step  4/11  fake_climber  reward "));
   EXPECT_THAT(text, HasSubstr("step  2/11  fake_imitation  loss "));

@@ -105,7 +105,7 @@ TEST(ValidatePlugin, FindsABrokenReward) {
 TEST(ValidatePlugin, FindsABrokenCoder) {
   const std::string implement = "coder: implement answers each request once: ";
   EXPECT_EQ(FirstFailure("echoes_input"),
-            implement + "it answered with the kernel that it was given: that has an outcome of its own");
+            implement + "it returned the kernel that it was given as a new one: answer not_applicable instead");
   EXPECT_EQ(FirstFailure("answers_twice"), implement + "a request was answered twice");
   EXPECT_EQ(FirstFailure("kernel_without_ok"), implement + "the coder delivered outcome \"no_code\" with a kernel");
   ValidateOptions impatient;

@@ -71,7 +71,7 @@ std::string Found(const std::string& body) {
 
 void ExpectFound(const std::string& body, const std::string& what) {
   const std::string message = Found(body);
-  EXPECT_NE(message.find(what + " that comes from a variable which nothing has set"), std::string::npos)
+  EXPECT_NE(message.find(what + " that comes from a variable that was never set"), std::string::npos)
       << body << "\n"
       << (message.empty() ? "nothing is found" : message);
 }

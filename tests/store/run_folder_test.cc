@@ -62,11 +62,11 @@ TEST_F(RunFolderTest, SaysWhatBecomesOfARunWithoutAFinishedStep) {
   { const RunDatabase database(folder_ / "run.sqlite"); }
   fs::create_directories(folder_ / "artifacts/coder");
   const std::string replaced =
-      "output_dir " + folder_.string() + " holds a run without a finished step: a new run takes its place";
+      "output_dir " + folder_.string() + " holds a run without a finished step: a new run replaces it";
   EXPECT_EQ(RunFolder::Leftover(folder_), replaced);
   std::ofstream(folder_ / "artifacts/coder/a") << "paid for";
   EXPECT_EQ(RunFolder::Leftover(folder_),
-            replaced + ", and takes up what its plugins kept in artifacts/, such as the coder's answers");
+            replaced + ", and keeps its plugins' files in artifacts/, such as the coder's answers");
   const RunFolder run = RunFolder::Create(folder_, "name: a\n", false);
   EXPECT_TRUE(fs::exists(folder_ / "artifacts/coder/a")) << "as it was said";
   EXPECT_FALSE(fs::exists(folder_ / "run.sqlite"));
@@ -83,7 +83,7 @@ TEST_F(RunFolderTest, AFinishedAndAnUnfinishedRun) {
   WriteFileAtomically(folder_ / "resolved.yaml", "name: b\n");
   EXPECT_THAT(Refusal(), HasSubstr("of another configuration (name differs): name another folder"));
   WriteFileAtomically(folder_ / "resolved.yaml", "name: a\n");
-  EXPECT_THAT(Refusal(), HasSubstr("(1 steps done). To go on with it: kgrpo-host resume"));
+  EXPECT_THAT(Refusal(), HasSubstr("(1 steps done). To continue it: kgrpo-host resume"));
   { RunDatabase(folder_ / "run.sqlite").Set("finished", "yes"); }
   EXPECT_THAT(Refusal(), HasSubstr("holds a finished run"));
 }
@@ -103,7 +103,7 @@ TEST_F(RunFolderTest, SaysHowAnUnfinishedRunGoesOnWithWhatIsNew) {
   WriteRun(folder_, 0, "seed: 1\ncoder: {options: {max_cost: 5, model: m}}\nloop: {workers: 1}\n");
   const std::string there = "output_dir " + folder_.string() + " holds an unfinished run of another configuration ";
   EXPECT_EQ(refusal("seed: 1\ncoder: {options: {max_cost: 80, model: m}}\nloop: {workers: 2}\n"),
-            there + "(coder.options.max_cost and loop.workers differ): to go on with it so: kgrpo-host resume " +
+            there + "(coder.options.max_cost and loop.workers differ): to resume it with them: kgrpo-host resume " +
                 folder_.string() +
                 " --set coder.options.max_cost=80 --set loop.workers=2; otherwise name another "
                 "folder (--set output_dir=...), or delete that run with --overwrite");
@@ -119,12 +119,12 @@ TEST_F(RunFolderTest, SaysWhatThatWasPaidForWouldBeDeleted) {
   EXPECT_EQ(RunFolder::PaidFor(folder_), "");
   fs::create_directories(folder_ / "artifacts/coder");
   std::ofstream(folder_ / "artifacts/coder/a") << "paid for";
-  EXPECT_THAT(RunFolder::PaidFor(folder_), HasSubstr("has no finished step; what its plugins kept in artifacts/"));
+  EXPECT_THAT(RunFolder::PaidFor(folder_), HasSubstr("has no finished step; its plugins' files in artifacts/"));
   WriteRun(folder_, 12.3, "name: a\n");
   const std::string paid = RunFolder::PaidFor(folder_);
   EXPECT_EQ(paid, "the run in " + folder_.string() +
                       " is deleted once the new one begins, and with it its coder's answers, which cost $12.30");
-  EXPECT_THAT(Refusal(), HasSubstr("without it (its coder's answers cost $12.30): --overwrite"));
+  EXPECT_THAT(Refusal(), HasSubstr("to delete it (its coder's answers cost $12.30) and start again: --overwrite"));
   { RunDatabase(folder_ / "run.sqlite").Set("coder_cost", "12.9"); }  // with those of a step that was not finished
   EXPECT_THAT(RunFolder::PaidFor(folder_), HasSubstr("which cost $12.90"));
   { RunDatabase(folder_ / "run.sqlite").Set("finished", "yes"); }

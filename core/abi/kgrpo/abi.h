@@ -1,19 +1,19 @@
-/* kgrpo/abi.h - what every header of the plugin ABI is built from: strings, errors, sinks, struct sizes, and the one
+/* kgrpo/abi.h - the types that every header of the plugin ABI uses: strings, errors, sinks, struct sizes, and the one
  * exported function of a plugin.
  *
  * Included by each interface header (policy.h, coder.h, ...). Plain C11, also valid C++17.
  *
  * The rules of this ABI, which every header follows:
- *  - A struct that crosses begins with struct_size, set by whoever fills it to the size it was compiled with. Members
- *    are only ever appended, behind the padding of what was released, which struct_size counts too. A reader tests
- *    KGRPO_HAS_MEMBER before it reads a member that came after revision 1.0.
+ *  - A struct that crosses begins with struct_size; the side that fills it sets the size it was compiled with. Members
+ *    are only ever appended, behind the padding of released versions, which struct_size counts too. A reader tests
+ *    KGRPO_HAS_MEMBER before it reads a member that was added after revision 1.0.
  *    Small value types are exceptions, frozen for ever: kgrpo_str and those whose comment says "frozen".
  *  - An array of growable structs crosses as an array of pointers: the two sides may have compiled different sizes, so
- *    nobody may index such structs in place. Arrays of frozen types and of plain numbers are contiguous.
+ *    such structs must not be indexed in place. Arrays of frozen types and of plain numbers are contiguous.
  *  - A call that can fail returns kgrpo_error*: NULL is success; otherwise outputs are untouched and the caller
  *    releases the error. No C++ exception crosses in either direction.
- *  - Whoever allocates frees. What is returned in quantity is pushed into a sink, a callback of the receiver, and is
- *    valid during that callback only.
+ *  - The side that allocates frees. Lists of results are pushed into a sink, a callback of the receiver, and are valid
+ *    during that callback only.
  *  - Each function states who may call it: [main thread], [one thread] (any, but one at a time), [any thread]; and
  *    [blocking] where it may take long.
  *  - An optional function may be NULL, and says so.

@@ -3,8 +3,7 @@
  * A coder writes the kernel that a suggestion describes. It is a black box: a paid service, a local model, or rules.
  * Called by the host's rollout, with many requests in flight.
  *
- * A coder never answers with the kernel it was given as if that were its work: what is not a new kernel has its own
- * outcome.
+ * A coder never returns the kernel it was given as a new one: every answer without a new kernel has its own outcome.
  */
 #ifndef KGRPO_CODER_H
 #define KGRPO_CODER_H

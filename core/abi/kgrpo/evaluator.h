@@ -1,7 +1,7 @@
 /* kgrpo/evaluator.h - the evaluator interface, "kgrpo.evaluator/1".
  *
- * An evaluator owns what a problem is, and judges kernels for it: does the source compile, is it correct, how long does
- * it take. Called by the host's rollout from many threads at once, and by `kgrpo-host eval` and `problems`.
+ * An evaluator defines the format of problems and judges kernels for them: does the source compile, is it correct, how
+ * long does it take. Called by the host's rollout from many threads at once, and by `kgrpo-host eval` and `problems`.
  *
  * Candidates are not trusted: whatever a kernel does is a verdict, never a failure of evaluate().
  */

@@ -1,14 +1,14 @@
 /* kgrpo/observer.h - the observer interface, "kgrpo.observer/1".
  *
- * An observer is told what happens in a run, and changes nothing of it: it writes metrics where somebody looks at them,
- * sends a message, asks for a stop (kgrpo_host_interface.request_stop). A pipeline has any number of them.
+ * An observer is told what happens in a run and does not change it: it writes metrics, sends a message, or asks for a
+ * stop (kgrpo_host_interface.request_stop). A pipeline has any number of them.
  *
  * All functions are called from one thread of the observer's own, off the loop's thread, in this order: begin, which
  * the host waits for; for each step its rounds (those of training, then those of a held-out measurement, by trajectory,
- * then by round), then the step, then its checkpoint, if one was written; end. A step is told once it is recorded, and
- * before a checkpoint is written the observers have been told everything up to it. A resumed run goes on after its last
- * checkpoint (kgrpo_run_info.done): steps that follow it are told again. An error of an observer ends the run as other
- * plugins' errors do; it is then told nothing more.
+ * then by round), then the step, then its checkpoint, if one was written; end. A step is told after it is recorded;
+ * before a checkpoint is written the observers have been told everything up to it. A resumed run continues after its
+ * last checkpoint (kgrpo_run_info.done), and steps that follow it are told again. An observer's error ends the run as
+ * other plugins' errors do; the observer gets no further calls but destroy.
  */
 #ifndef KGRPO_OBSERVER_H
 #define KGRPO_OBSERVER_H

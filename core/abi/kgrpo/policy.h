@@ -1,8 +1,8 @@
 /* kgrpo/policy.h - the policy interface, "kgrpo.policy/1".
  *
- * A policy is a language model with its tokenizer and chat template. It writes suggestions (generate), tells how likely
- * given completions are (forward), and accumulates gradients for whatever a trainer wants (backward): the trainer hands
- * over the derivative of its loss by each token's log-probability and needs to know nothing else about the model.
+ * A policy is a language model with its tokenizer and chat template. It writes suggestions (generate), computes the
+ * log-probabilities of given completions (forward), and accumulates gradients (backward): the trainer passes the
+ * derivative of its loss by each token's log-probability and needs to know nothing else about the model.
  *
  * Called by the host's rollout (encode_chat, generate), by trainers (forward, backward, parameters), and by the host's
  * checkpoints (save, load). A policy locks its device itself, in every function that works there
@@ -10,10 +10,10 @@
  *
  * Generation is a queue: requests are submitted at any time, any number are in flight, and each completion is pushed as
  * soon as it ends. A policy that can only generate batch after batch uses kgrpo/sdk/generation_queue.h. While requests
- * are in flight nobody changes the parameters: neither a trainer, nor load. forward may be called meanwhile.
+ * are in flight the parameters must not change, neither by a trainer nor by load; forward may be called.
  *
- * **A completion depends on the prompt, the seed, the sampling and the parameters alone, bit for bit**: not on what
- * shares its batch, nor on when it was submitted. That is what makes a run reproducible however long its coder and its
+ * **A completion depends only on the prompt, the seed, the sampling and the parameters, bit for bit**: not on the
+ * rest of its batch, nor on when it was submitted. This makes a run reproducible however long its coder and its
  * evaluator take.
  *
  * Two copies of the parameters exist: the current one, which trains, and a frozen reference, absent until

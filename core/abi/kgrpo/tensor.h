@@ -1,11 +1,11 @@
 /* kgrpo/tensor.h - how tensors cross: DLPack's DLTensor, declared here so that plugins need no other header.
  *
  * kgrpo_tensor has the layout of DLTensor as DLPack 1.x defines it (github.com/dmlc/dlpack, dlpack.h), and may be cast
- * to it. Tensors that cross this ABI are always borrowed views: who lends them says for how long, and nobody else frees
+ * to it. Tensors that cross this ABI are always borrowed views: the lender says for how long, and only the lender frees
  * them.
  *
  * A tensor on a GPU is ready in the order of the stream that crosses with it (kgrpo_policy_info.stream): work queued on
- * that stream, or behind an event of it, sees the values. Nobody waits for the whole device at a crossing.
+ * that stream, or behind an event of it, sees the values. No call waits for the whole device.
  */
 #ifndef KGRPO_TENSOR_H
 #define KGRPO_TENSOR_H

@@ -1,5 +1,5 @@
-// Tells an outage of the service from the failure of single requests, and stops sending during one but for probes. Used
-// by dispatcher.cc, on its thread. Times are seconds of one steady clock, given by the caller.
+// Distinguishes an outage of the service from failures of single requests; during an outage it lets only probes out.
+// Used by dispatcher.cc, on its thread. Times are seconds of one steady clock, given by the caller.
 #ifndef KGRPO_CODER_GPT4O_CLIENT_CIRCUIT_BREAKER_H
 #define KGRPO_CODER_GPT4O_CLIENT_CIRCUIT_BREAKER_H
 

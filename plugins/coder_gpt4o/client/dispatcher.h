@@ -1,6 +1,6 @@
-// Decides which request goes out when (dispatcher.cc) and what becomes of each (dispatcher_outcomes.cc): the client's
-// logic, without its thread. Used by completion_client.cc, which calls everything but Wake and Statistics from one
-// thread.
+// Decides which request is sent when (dispatcher.cc) and what follows from its outcome (dispatcher_outcomes.cc): the
+// client's logic, without its thread. Used by completion_client.cc, which calls everything but Wake and Statistics from
+// one thread.
 #ifndef KGRPO_CODER_GPT4O_CLIENT_DISPATCHER_H
 #define KGRPO_CODER_GPT4O_CLIENT_DISPATCHER_H
 

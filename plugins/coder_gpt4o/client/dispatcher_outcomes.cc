@@ -150,7 +150,7 @@ void Dispatcher::OnOverload(const Attempt& attempt, const Failure& failure, doub
     Notice(failure.message + ". Nothing is sent for " + Seconds(wait));
     told_until_ = now + wait;
   } else if (failure.word == "rate_limited" && !told_of_limit_) {
-    Notice(failure.message + ". Fewer requests go out at once while it lasts");
+    Notice(failure.message + ". Fewer requests are sent at a time while this lasts");
   }
   told_of_limit_ = told_of_limit_ || failure.word == "rate_limited";
   limits_.Pause(now, wait);

@@ -1,4 +1,4 @@
-// Words of others made fit for a message. Used wherever this client quotes a server or an option.
+// Makes text of a server or an option safe and short enough to quote in a message.
 #ifndef KGRPO_CODER_GPT4O_CLIENT_EXCERPT_H
 #define KGRPO_CODER_GPT4O_CLIENT_EXCERPT_H
 

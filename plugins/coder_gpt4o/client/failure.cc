@@ -93,7 +93,7 @@ Failure ByStatus(const ResponseHeaders& headers, const ServiceError& error) {
   }
   if (status == 401 || status == 403) {
     Failure failure =
-        Make(Remedy::kFatal, "unauthorized", words + ". Check the key that api_key_env names, and what it may use");
+        Make(Remedy::kFatal, "unauthorized", words + ". Check the key that api_key_env names, and its permissions");
     failure.forbidden = status == 403;
     return failure;
   }

@@ -1,4 +1,4 @@
-// What a failed attempt means: try again, give this request up, or end the run. Used by transfer.cc, which judges each
+// Classifies a failed attempt: retry, give this request up, or end the run. Used by transfer.cc, which judges each
 // attempt, and by dispatcher.cc, which acts on it.
 #ifndef KGRPO_CODER_GPT4O_CLIENT_FAILURE_H
 #define KGRPO_CODER_GPT4O_CLIENT_FAILURE_H

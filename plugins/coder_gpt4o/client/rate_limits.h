@@ -1,5 +1,5 @@
-// How fast requests may be sent: requests and tokens a minute, as configured and as the service tells, and its requests
-// to wait. Used by dispatcher.cc, on its thread. Times are seconds of one steady clock, given by the caller.
+// How fast requests may be sent: requests and tokens a minute, as configured and as the service reports, and its
+// requests to wait. Used by dispatcher.cc, on its thread. Times are seconds of one steady clock, given by the caller.
 #ifndef KGRPO_CODER_GPT4O_CLIENT_RATE_LIMITS_H
 #define KGRPO_CODER_GPT4O_CLIENT_RATE_LIMITS_H
 

@@ -1,5 +1,5 @@
-// Keeps secrets out of what people read. Used by the dispatcher on everything that leaves the client, and by
-// response_reader.cc on what it shortens.
+// Removes secrets from text. Used by the dispatcher on everything that leaves the client, and by response_reader.cc
+// before it shortens a text.
 #ifndef KGRPO_CODER_GPT4O_CLIENT_REDACTION_H
 #define KGRPO_CODER_GPT4O_CLIENT_REDACTION_H
 

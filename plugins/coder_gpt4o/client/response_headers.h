@@ -1,5 +1,5 @@
-// What this client reads from an answer's headers: the status, the type, when to come again and how much of the rate
-// limits is left. Used by transfer.cc, which feeds them as they arrive.
+// Reads an answer's headers: the status, the type, when to retry and how much of the rate limits is left. Used by
+// transfer.cc, which feeds them as they arrive.
 #ifndef KGRPO_CODER_GPT4O_CLIENT_RESPONSE_HEADERS_H
 #define KGRPO_CODER_GPT4O_CLIENT_RESPONSE_HEADERS_H
 

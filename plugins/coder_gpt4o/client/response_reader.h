@@ -1,5 +1,5 @@
 // An answer's body, streamed (server-sent events) or whole (one JSON object), read into an Answer. Lenient where
-// servers differ without harm, strict where an answer could pass for whole that is not. Used by transfer.cc.
+// servers differ without harm, strict where an incomplete answer could pass for a complete one. Used by transfer.cc.
 #ifndef KGRPO_CODER_GPT4O_CLIENT_RESPONSE_READER_H
 #define KGRPO_CODER_GPT4O_CLIENT_RESPONSE_READER_H
 

@@ -1,5 +1,5 @@
-// While it lives, also where no thread can be made, this thread gets no signals, and a thread made meanwhile none ever:
-// they are for the host's own threads. Used where the coder makes threads.
+// Blocks signals for this thread while the object lives. Threads made meanwhile inherit that and never get signals,
+// which are for the host's own threads. Used where the coder makes threads.
 #ifndef KGRPO_CODER_GPT4O_CLIENT_SIGNALS_BLOCKED_H
 #define KGRPO_CODER_GPT4O_CLIENT_SIGNALS_BLOCKED_H
 

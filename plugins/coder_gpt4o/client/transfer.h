@@ -1,4 +1,4 @@
-// One attempt at one request: a curl handle, what came back so far, and what it means in the end. Used by
+// One attempt at one request: a curl handle, the data received so far, and the outcome. Used by
 // dispatcher.cc, on its thread. Times are seconds of one steady clock, given by the caller.
 #ifndef KGRPO_CODER_GPT4O_CLIENT_TRANSFER_H
 #define KGRPO_CODER_GPT4O_CLIENT_TRANSFER_H

@@ -1,5 +1,5 @@
-// Techniques for ordinary kernels, without a schedule line. Each looks for a form that it knows and answers with the
-// new source; what it does not know it leaves alone and says so. Used by plain/coder.cc.
+// Techniques for ordinary kernels, without a schedule line. Each looks for a form that it knows and returns the
+// new source; it leaves other forms unchanged and says so. Used by plain/coder.cc.
 #ifndef KGRPO_PLUGINS_CODER_OFFLINE_PLAIN_TECHNIQUES_H_
 #define KGRPO_PLUGINS_CODER_OFFLINE_PLAIN_TECHNIQUES_H_
 

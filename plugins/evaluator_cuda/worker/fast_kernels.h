@@ -1,7 +1,7 @@
 // Kernels whose machine code the worker has loaded itself. That of the fast compile route comes beside the candidate's
 // host object, which holds empty functions and variables in the kernels' place; nvcc's is in the object, and loaded
 // once more where that places it better (placement.h). Used by the worker, which loads the code, and by interposed.cc,
-// which puts the kernel where the runtime is given the function.
+// which substitutes the kernel where the runtime gets the function.
 #ifndef KGRPO_EVALUATOR_CUDA_WORKER_FAST_KERNELS_H
 #define KGRPO_EVALUATOR_CUDA_WORKER_FAST_KERNELS_H
 

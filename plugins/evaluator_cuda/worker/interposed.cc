@@ -1,6 +1,6 @@
 // Functions of the CUDA runtime that candidates find here first: kernel launches and allocations are counted, what
 // would change the device for others is refused. A candidate can get around this; what it gains by that is caught
-// elsewhere (docs/judging.md).
+// elsewhere (docs/evaluator_cuda.md).
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <unistd.h>

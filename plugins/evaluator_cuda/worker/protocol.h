@@ -1,5 +1,5 @@
-// What evaluator and worker say to each other, over a socket pair. The evaluator asks, the worker answers; nothing that
-// the worker says is believed: results are read from memory that the evaluator owns, time is taken by the evaluator's
+// The messages between evaluator and worker, over a socket pair. The evaluator asks, the worker answers. The worker's
+// answers are not trusted: results are read from memory that the evaluator owns, and times are taken by the evaluator's
 // own clock.
 #ifndef KGRPO_EVALUATOR_CUDA_WORKER_PROTOCOL_H
 #define KGRPO_EVALUATOR_CUDA_WORKER_PROTOCOL_H

@@ -1,5 +1,5 @@
-// The functions of somebody's CUDA file: launchers, kernels and device functions, with their parameters. Used by what
-// drafts a problem from the file.
+// The functions of a user's CUDA file: launchers, kernels and device functions, with their parameters. Used to
+// draft a problem from the file.
 #ifndef KGRPO_EVALUATOR_SHARED_DRAFT_CUDA_SOURCE_H
 #define KGRPO_EVALUATOR_SHARED_DRAFT_CUDA_SOURCE_H
 

@@ -1,4 +1,4 @@
-// A problem as it is drafted from somebody's kernel: what signature and uses tell, and what a person or an option adds.
+// A problem drafted from a user's kernel: from its signature and uses, and from the user's answers or options.
 // Used by draft_problem_main.cc; the files are written by problem_text.h and oracle_text.h.
 #ifndef KGRPO_EVALUATOR_SHARED_DRAFT_DRAFT_H
 #define KGRPO_EVALUATOR_SHARED_DRAFT_DRAFT_H

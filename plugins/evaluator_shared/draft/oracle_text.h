@@ -1,5 +1,5 @@
-// oracle.cc of a drafted problem: an elementwise map is translated to float64, of anything else there is a skeleton
-// that `problems check` refuses until somebody writes it. Used by draft_problem_main.cc.
+// oracle.cc of a drafted problem: an elementwise map is translated to float64; for anything else it is a skeleton
+// that `problems check` refuses until it is filled in. Used by draft_problem_main.cc.
 #ifndef KGRPO_EVALUATOR_SHARED_DRAFT_ORACLE_TEXT_H
 #define KGRPO_EVALUATOR_SHARED_DRAFT_ORACLE_TEXT_H
 

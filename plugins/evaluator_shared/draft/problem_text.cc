@@ -227,8 +227,8 @@ std::string ProblemText(const CudaSource& source, const Draft& draft, const Orac
       operations = std::to_string(oracle.operations) + "*" + Draft::Elements(parameter);
   }
   text +=
-      "# Every tensor once; the operations of the kernel as it stands, 0 where nobody counted: lower them where fewer "
-      "do.\n";
+      "# Every tensor once; the operations of this kernel, 0 if they were not counted: lower them if fewer "
+      "suffice.\n";
   return text + "needs: {bytes: \"" + BytesText(draft) + "\", flops: \"" + operations + "\"}\n";
 }
 

@@ -1,6 +1,6 @@
 // What a candidate's host code sees of the CUDA runtime in the fast compile route: types, the calls that our
-// libcudart.so.13 offers, and kernel launches. Written to be parsed in a few milliseconds. What is missing here fails
-// to compile, and nvcc then judges.
+// libcudart.so.13 offers, and kernel launches. Written to be parsed in a few milliseconds. Code that needs more
+// fails to compile, and nvcc then decides.
 #ifndef KGRPO_HOST_CUDA_RUNTIME_H
 #define KGRPO_HOST_CUDA_RUNTIME_H
 

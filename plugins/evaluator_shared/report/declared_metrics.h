@@ -1,5 +1,5 @@
-// What the evaluators' metrics are called: those of an evaluation, in the order in which they are listed, and those of
-// a step. Declared by each evaluator's create; docs/judging.md lists the names for users.
+// Labels of the evaluators' metrics: those of an evaluation, in the order in which they are listed, and those of a
+// step. Declared by each evaluator's create; docs/metrics.md lists the names for users.
 #ifndef KGRPO_EVALUATOR_SHARED_REPORT_DECLARED_METRICS_H
 #define KGRPO_EVALUATOR_SHARED_REPORT_DECLARED_METRICS_H
 

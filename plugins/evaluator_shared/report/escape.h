@@ -1,5 +1,5 @@
-// Text of others (kernels, compilers, third parties' metrics) as text of a web page. Used by everything in report/ that
-// writes HTML or SVG.
+// Escapes untrusted text (kernels, compilers' output, third parties' metrics) for a web page. Used by everything in
+// report/ that writes HTML or SVG.
 #ifndef KGRPO_EVALUATOR_SHARED_REPORT_ESCAPE_H
 #define KGRPO_EVALUATOR_SHARED_REPORT_ESCAPE_H
 

@@ -1,6 +1,5 @@
 // The report of one kernel, kgrpo_evaluator_interface.report: a web page that needs neither scripts nor anything else.
-// What was not measured is left out. Sources, compilers' words and metrics' names are data: nothing of them becomes
-// markup.
+// Missing measurements are left out. Sources, compilers' output and metrics' names are data and never become markup.
 #ifndef KGRPO_EVALUATOR_SHARED_REPORT_KERNEL_REPORT_H
 #define KGRPO_EVALUATOR_SHARED_REPORT_KERNEL_REPORT_H
 

@@ -1,5 +1,5 @@
-// What an evaluator measured of each line of the source, put together from its metrics: "line/12 dram" (of the time,
-// and what most of it is for), "line_sectors/12" and so on. Used by remarks.cc and by the report.
+// An evaluator's measurements by line of the source, collected from its metrics: "line/12 dram" (the share of the time,
+// and its largest term), "line_sectors/12" and so on. Used by remarks.cc and by the report.
 #ifndef KGRPO_EVALUATOR_SHARED_REPORT_LINE_FACTS_H
 #define KGRPO_EVALUATOR_SHARED_REPORT_LINE_FACTS_H
 

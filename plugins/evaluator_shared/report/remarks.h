@@ -1,4 +1,4 @@
-// What metrics alone do not say, in words: what limits the occupancy, and which lines of the source the time is for.
+// An evaluation's remarks: what limits the occupancy, and which lines of the source take the time.
 // Used by interface.cc.
 #ifndef KGRPO_EVALUATOR_SHARED_REPORT_REMARKS_H
 #define KGRPO_EVALUATOR_SHARED_REPORT_REMARKS_H

@@ -1,5 +1,5 @@
-// What a roofline picture shows: how fast a kernel works over how much it does for each byte that it moves, under what
-// the device can do. Taken from an evaluator's metrics; drawn by roofline_picture.cc.
+// The data of a roofline picture: a kernel's rate over its operations for each byte moved, below the device's limits.
+// Taken from an evaluator's metrics; drawn by roofline_picture.cc.
 #ifndef KGRPO_EVALUATOR_SHARED_REPORT_ROOFLINE_H
 #define KGRPO_EVALUATOR_SHARED_REPORT_ROOFLINE_H
 

@@ -1,4 +1,4 @@
-// What is said of the lines of a kernel's source: findings that name a line, and the compiler's complaints. Used by
+// Notes on the lines of a kernel's source: findings that name a line, and the compiler's errors. Used by
 // kernel_report.cc and, for its lines, by what `kgrpo-host eval` prints.
 #ifndef KGRPO_EVALUATOR_SHARED_REPORT_SOURCE_NOTES_H
 #define KGRPO_EVALUATOR_SHARED_REPORT_SOURCE_NOTES_H

@@ -1,4 +1,4 @@
-// What a stream is given to do: launches, copies and memsets, run at once or kept in a graph.
+// The work of a stream: launches, copies and memsets, run at once or kept in a graph.
 #ifndef KGRPO_INTERPRETER_CLIENT_DEVICE_WORK_H
 #define KGRPO_INTERPRETER_CLIENT_DEVICE_WORK_H
 

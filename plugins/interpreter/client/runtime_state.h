@@ -1,5 +1,5 @@
-// What the two halves of our libcudart (cudart.cc, cudart_device.cc) share: the last error, the candidate's kernels and
-// device variables, and questions about kernels.
+// State shared by the two halves of our libcudart (cudart.cc, cudart_device.cc): the last error, the candidate's
+// kernels and device variables, and questions about kernels.
 #ifndef KGRPO_INTERPRETER_CLIENT_RUNTIME_STATE_H
 #define KGRPO_INTERPRETER_CLIENT_RUNTIME_STATE_H
 

@@ -1,5 +1,5 @@
-// Streams, events and graphs: everything runs in order of issue, but for what goes to a stream whose work is captured:
-// that is kept in a graph, to run when the graph is launched. The rules and errors are CUDA's (CUDA programming guide,
+// Streams, events and graphs: everything runs in order of issue, except work on a stream that is captured: it is kept
+// in a graph, to run when the graph is launched. The rules and errors are CUDA's (CUDA programming guide,
 // stream capture). One thread at a time, as the sandbox allows a candidate no more.
 #ifndef KGRPO_INTERPRETER_CLIENT_STREAM_CAPTURE_H
 #define KGRPO_INTERPRETER_CLIENT_STREAM_CAPTURE_H

@@ -1,4 +1,4 @@
-// What loads, stores, atomics and asynchronous copies have in common: from addresses to host memory, with bounds,
+// Shared by loads, stores, atomics and asynchronous copies: from addresses to host memory, with bounds,
 // alignment, and the checks and counts of the launch's mode.
 #ifndef KGRPO_INTERPRETER_SIMT_ACCESS_H_
 #define KGRPO_INTERPRETER_SIMT_ACCESS_H_

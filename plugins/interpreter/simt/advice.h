@@ -1,4 +1,4 @@
-// Which one change to a kernel would gain most, by the model itself: its time is estimated again with one thing mended.
+// Finds the one change to a kernel that would gain most: its time is estimated again with one cost removed.
 // Used by the time model when it explains an estimate.
 #ifndef KGRPO_INTERPRETER_SIMT_ADVICE_H_
 #define KGRPO_INTERPRETER_SIMT_ADVICE_H_

@@ -1,5 +1,5 @@
-// How much each block of a launch does, told by its decisions alone: only the instructions that branches depend on are
-// evaluated, for ranges of blocks at once.
+// Finds how much work each block of a launch does, from its decisions: only the instructions that branches depend on
+// are evaluated, for ranges of blocks at once.
 //
 // A range on whose decisions all blocks agree is done; else it is halved, down to single blocks, on which intervals are
 // exact. So `if (i < n)` costs an evaluation or two, whatever the grid.

@@ -1,5 +1,5 @@
-// Bulk copies between their issue and their end; see bulk_copies.cc. Used by barriers, exits and the checks of all that
-// touches memory.
+// Bulk copies between their issue and their end; see bulk_copies.cc. Used by barriers, exits and the checks of all
+// memory accesses.
 #ifndef KGRPO_INTERPRETER_SIMT_BULK_COPIES_H_
 #define KGRPO_INTERPRETER_SIMT_BULK_COPIES_H_
 

@@ -1,6 +1,6 @@
-// What decides how much each block of a kernel does: nothing that differs among blocks, the block's number, or data.
-// Found once a kernel, from its code alone. A launch that counts some of its blocks needs it to know what these stand
-// for: see block_census.h.
+// Finds what the work of a kernel's blocks depends on: nothing that differs among blocks, the block's number, or data.
+// Computed once a kernel, from its code. A launch that counts some of its blocks needs it to know which others they
+// represent: see block_census.h.
 #ifndef KGRPO_INTERPRETER_SIMT_CONTROL_FLOW_H_
 #define KGRPO_INTERPRETER_SIMT_CONTROL_FLOW_H_
 

@@ -1,4 +1,4 @@
-// What the integer instructions compute, for those who compute it with something else than the values of one block.
+// The integer instructions as generic functions, for evaluation over other types than the values of one block.
 // Used by the census of blocks (interval_ops.h).
 #ifndef KGRPO_INTERPRETER_SIMT_INTEGER_MEANING_H_
 #define KGRPO_INTERPRETER_SIMT_INTEGER_MEANING_H_

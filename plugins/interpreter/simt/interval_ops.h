@@ -1,8 +1,8 @@
 // Integer arithmetic on intervals, lane by lane: what a warp's registers hold in any of several blocks at once. Used by
 // the census of blocks (block_census.h).
 //
-// A register that is the same in all of these blocks is where it always is, in the warp's registers. Of one that may
-// differ, each lane has the least and the greatest value beside them. Where a result may wrap around in some block and
+// A register that is equal in all of these blocks is kept in the warp's registers. For one that may differ, each lane
+// has the least and the greatest value beside them. Where a result may wrap around in some block and
 // not in others, or its operation is not known here, it may be anything.
 #ifndef KGRPO_INTERPRETER_SIMT_INTERVAL_OPS_H_
 #define KGRPO_INTERPRETER_SIMT_INTERVAL_OPS_H_

@@ -1,4 +1,4 @@
-// What ptxas makes of a kernel's PTX as far as it changes what instructions cost. Used by counter.cc.
+// Models what ptxas does to a kernel's PTX, as far as it changes the cost of instructions. Used by counter.cc.
 #ifndef KGRPO_INTERPRETER_SIMT_MACHINE_CODE_H_
 #define KGRPO_INTERPRETER_SIMT_MACHINE_CODE_H_
 

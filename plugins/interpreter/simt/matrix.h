@@ -1,4 +1,4 @@
-// What the tensor core instructions share: their shapes, and elements of fragments. Used by mma_ops.cc and wmma_ops.cc.
+// Shared by the tensor core instructions: their shapes, and elements of fragments. Used by mma_ops.cc and wmma_ops.cc.
 //
 // Sums are taken in double precision and rounded once: a tensor core keeps fewer bits, differently on each generation.
 #ifndef KGRPO_INTERPRETER_SIMT_MATRIX_H_

@@ -1,4 +1,4 @@
-// What race.cc and race_together.cc share: the order of a warp's accesses and those noted before.
+// Shared by race.cc and race_together.cc: the order between a warp's accesses and earlier ones.
 #ifndef KGRPO_INTERPRETER_SIMT_RACE_ORDER_H_
 #define KGRPO_INTERPRETER_SIMT_RACE_ORDER_H_
 

@@ -1,4 +1,4 @@
-// Who last touched each byte of a memory, for finding unordered accesses. Used by the loads, stores and atomics of
+// Records the last accesses to each byte of a memory, to find unordered ones. Used by the loads, stores and atomics of
 // checked launches.
 //
 // Order is kept in vector clocks. Each warp has a clock that ticks when it synchronises; `known[w]` of a warp says
@@ -9,8 +9,8 @@
 // volatile store after it (by that warp, or by one that met it at a barrier) releases what is covered; an atomic or
 // volatile load of that address acquires that, and all that was released before it.
 //
-// What is known of an access (its warp, clock, place) is the same for all lanes of an instruction. It is noted once, in
-// an event; a memory cell keeps the event's number and the lane.
+// An access's warp, clock and place are the same for all lanes of an instruction. They are stored once, in an event; a
+// memory cell keeps the event's number and the lane.
 #ifndef KGRPO_INTERPRETER_SIMT_RACE_SHADOW_H_
 #define KGRPO_INTERPRETER_SIMT_RACE_SHADOW_H_
 

@@ -1,5 +1,6 @@
-// Which instructions of a trace ptxas schedules together: more than a basic block. Short branches become predicates,
-// but for those over a jump back, and small loops are unrolled, so that loads of several turns are under way at once.
+// Finds which instructions of a trace ptxas schedules together: more than a basic block. Short branches become
+// predicates, except those over a jump back, and small loops are unrolled, so that loads of several iterations are
+// pending at once.
 // Used by the scoreboard.
 #ifndef KGRPO_INTERPRETER_SIMT_REGIONS_H_
 #define KGRPO_INTERPRETER_SIMT_REGIONS_H_

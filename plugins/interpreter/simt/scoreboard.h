@@ -1,5 +1,5 @@
-// How long one warp takes from start to end if it had a multiprocessor for itself: the latency that only other warps
-// can hide.
+// The time of one warp from start to end if it had a multiprocessor for itself: the latency that only other warps can
+// hide.
 //
 // Machine code is not in PTX's order: ptxas moves loads up and their uses down. So each region's instructions
 // (regions.h) are first ordered by a list scheduler (longest path first), then issued in that order, each waiting for

@@ -1,4 +1,4 @@
-// Which source lines a launch's modelled time is spent for. Used by the evaluator, for people and prompts.
+// Divides a launch's modelled time among source lines. Used by the evaluator, for users and prompts.
 #ifndef KGRPO_INTERPRETER_SIMT_TIME_BY_LINE_H_
 #define KGRPO_INTERPRETER_SIMT_TIME_BY_LINE_H_
 

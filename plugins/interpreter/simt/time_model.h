@@ -1,4 +1,4 @@
-// Seconds that a counted kernel would take on a GPU described by a data sheet, and what bounds it.
+// Estimates a counted kernel's seconds on a GPU described by a data sheet, and what bounds it.
 #ifndef KGRPO_INTERPRETER_SIMT_TIME_MODEL_H_
 #define KGRPO_INTERPRETER_SIMT_TIME_MODEL_H_
 

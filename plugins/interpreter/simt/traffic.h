@@ -1,4 +1,4 @@
-// What a counted launch asks of the L2 and of DRAM. Part of the time model.
+// A counted launch's traffic at the L2 and at DRAM. Part of the time model.
 #ifndef KGRPO_INTERPRETER_SIMT_TRAFFIC_H_
 #define KGRPO_INTERPRETER_SIMT_TRAFFIC_H_
 

@@ -32,7 +32,7 @@ void ReportUnset(Warp& warp, const Instruction& in, uint32_t lanes, int32_t reg,
   const int line = LineOf(warp, in.index), read = LineOf(warp, ReadAt(warp, reg, in.index) - 1);
   const std::string where = address == 0 ? "" : warp.grid->memory->Describe(address);
   Report(warp, in.index, std::countr_zero(lanes), FindingCode::kUninitialised, fatal, address, where,
-         std::string(what) + " that comes from a variable which nothing has set" +
+         std::string(what) + " that comes from a variable that was never set" +
              (read > 0 && read != line ? " (read at line " + std::to_string(read) + ")" : "") +
              (where.empty() ? "" : ", " + where));
   if (fatal) throw Fault{};

@@ -1,6 +1,6 @@
-// Registers that hold what nothing has set: what the compiler leaves of a variable that is read before it is written.
-// Which registers those may be, and which instructions touch them, is known when a kernel is lowered
-// (lowering_unset.cc); in checked launches those instructions alone are watched (unset_uses.cc), others never.
+// Finds uses of registers that were never set: the compiler's remains of variables that are read before they are
+// written. Lowering finds which registers those may be, and which instructions touch them (lowering_unset.cc); checked
+// launches watch only those instructions (unset_uses.cc).
 #ifndef KGRPO_INTERPRETER_SIMT_UNSET_USES_H_
 #define KGRPO_INTERPRETER_SIMT_UNSET_USES_H_
 

@@ -1,4 +1,4 @@
-// What warp operations and reconvergence share.
+// Shared by warp operations and reconvergence.
 #ifndef KGRPO_INTERPRETER_SIMT_WARP_SYNC_H_
 #define KGRPO_INTERPRETER_SIMT_WARP_SYNC_H_
 

@@ -1,6 +1,6 @@
-// What the engine needs of the CUDA runtime besides kernels: memory, copies, a stream, graphs. A second table of the
+// The engine's part of the CUDA runtime besides kernels: memory, copies, a stream, graphs. A second table of the
 // library of kernels.h, so that neither the policy nor its tests need a header or library of CUDA. Used by
-// gpu_model.cc; tests put one of their own in its place.
+// gpu_model.cc; tests replace it.
 //
 // Functions that can fail return null, or a message that is valid until the thread's next call. All act on the device
 // that is current in the calling thread.

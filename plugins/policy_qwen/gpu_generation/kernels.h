@@ -3,12 +3,12 @@
 // CUDA or libtorch is needed to call them. Used by gpu_model.cc.
 //
 // A step computes `rows` rows. A row is one token of one slot at one position: the last sampled token of a slot that
-// decodes, or a token of a prompt. Each row's results depend, bit for bit, on its own inputs alone: how a sum is split
-// depends on the model's shape and the row's position, never on how many rows there are, and the tiles that are chosen
-// by the number of rows add in the same order. A row of slot -1, or of a slot that has ended, is computed in vain.
+// decodes, or a token of a prompt. Each row's results depend, bit for bit, only on its own inputs: how a sum is split
+// depends on the model's shape and the row's position, never on the number of rows, and the tiles chosen by the number
+// of rows add in the same order. Results of a row of slot -1, or of a slot that has ended, are unused.
 //
-// A kernel may begin before the one before it on the stream has ended (overlap.cuh): weights are read while what writes
-// them is over, so whoever changes weights waits for the device before the next step.
+// A kernel may begin before the one before it on the stream has ended (overlap.cuh): weights are read early, so
+// code that changes weights must wait for the device before the next step.
 //
 // Arrays are row-major and compact. Every function queues its work on `stream` (a cudaStream_t) and returns; none waits
 // or allocates. Sizes are positive.

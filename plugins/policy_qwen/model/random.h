@@ -1,4 +1,4 @@
-// Random numbers that are pure functions of what they are for: sampling draws from (sequence seed, position), random
+// Random numbers that are pure functions of a key: sampling draws from (sequence seed, position), random
 // initialisation from (seed, tensor name, index). Nothing depends on the order of calls.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_MODEL_RANDOM_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_MODEL_RANDOM_H_

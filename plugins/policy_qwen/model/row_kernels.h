@@ -1,6 +1,6 @@
-// The arithmetic of a decoding step on a CPU. Every result's bits depend on its own operands alone: not on how many
-// rows are computed together, nor on where among them a row lies, nor on the number of threads. That is what makes
-// completions independent of their batch. Used by the row decoder and the sampler.
+// The arithmetic of a decoding step on a CPU. Every result's bits depend only on its own operands: not on how many
+// rows are computed together, nor on a row's place among them, nor on the number of threads. This makes completions
+// independent of their batch. Used by the row decoder and the sampler.
 //
 // One implementation (row_kernels.inc) is compiled for several instruction sets; bits differ between those.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_MODEL_ROW_KERNELS_H_

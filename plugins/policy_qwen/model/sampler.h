@@ -1,5 +1,5 @@
-// Draws tokens from logits. Which token is drawn depends on the logits and one uniform number a row, which the caller
-// takes from a keyed stream: nothing else. Used by the generator.
+// Draws tokens from logits. The drawn token depends only on the logits and one uniform number a row, which the caller
+// takes from a keyed stream. Used by the generator.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_MODEL_SAMPLER_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_MODEL_SAMPLER_H_
 

@@ -1,5 +1,5 @@
-// The added tokens of a tokenizer.json: whole strings, such as <|im_end|>, that are found in a text before anything
-// else looks at it. Used by Tokenizer.
+// The added tokens of a tokenizer.json: whole strings, such as <|im_end|>, that are found in a text before it is
+// split further. Used by Tokenizer.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_ADDED_TOKENS_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_ADDED_TOKENS_H_
 #include <array>

@@ -2,7 +2,7 @@
 // SmolLM and GPT-2 families. Start here: the policy loads one Tokenizer from its model folder, and a ChatTemplate
 // (chat_template.h) beside it; `kgrpo-host tokenize` needs nothing more.
 //
-// A text goes through: added_tokens.h (cuts out <|im_end|> and its like), normalizer.h (NFC), pre_tokenizer.h (words),
+// A text goes through: added_tokens.h (cuts out <|im_end|> and the like), normalizer.h (NFC), pre_tokenizer.h (words),
 // bpe.h (tokens).
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_TOKENIZER_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_TOKENIZER_H_

@@ -1,4 +1,4 @@
-// What lies beside tokenizer.json: tokenizer_config.json and chat_template.jinja. Read by Tokenizer (the roles of
+// The files beside tokenizer.json: tokenizer_config.json and chat_template.jinja. Read by Tokenizer (the roles of
 // tokens) and by ChatTemplate (the template).
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_TOKENIZER_CONFIG_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_TOKENIZER_CONFIG_H_

@@ -1,7 +1,7 @@
 // problem: problems/soft_blur
 // bug: the accumulators of the tensor cores are never filled
 // twin: honest/blur_tensor_cores
-// finding: uninitialised in Blur: stores a matrix that comes from a variable which nothing has set
+// finding: uninitialised in Blur: stores a matrix that comes from a variable that was never set
 #include <cuda_fp16.h>
 #include <mma.h>
 

@@ -1,6 +1,6 @@
 // problem: problems/row_peaks
 // bug: where the peak is stays unset when no element is above the start, as in a row of small values
-// finding: uninitialised in Peaks: uses an address that comes from a variable which nothing has set
+// finding: uninitialised in Peaks: uses an address that comes from a variable that was never set
 __global__ void Peaks(const float* x, float* out, int rows, int cols) {
   const int r = blockIdx.x * blockDim.x + threadIdx.x;
   if (r >= rows) return;

@@ -1,6 +1,6 @@
 // problem: problems/row_peaks
 // bug: the maximum starts with whatever its register holds; on a GPU often 0, so that it is correct at times
-// finding: uninitialised in Peaks: stores a value that comes from a variable which nothing has set, of 'out'
+// finding: uninitialised in Peaks: stores a value that comes from a variable that was never set, of 'out'
 __global__ void Peaks(const float* x, float* out, int rows, int cols) {
   const int r = blockIdx.x * blockDim.x + threadIdx.x;
   if (r >= rows) return;

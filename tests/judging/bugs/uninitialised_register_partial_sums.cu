@@ -1,6 +1,6 @@
 // problem: problems/matvec
 // bug: the lanes of a warp join their sums by shuffles, but a lane beyond the columns has none
-// finding: uninitialised in MatVec: stores a value that comes from a variable which nothing has set, of 'out'
+// finding: uninitialised in MatVec: stores a value that comes from a variable that was never set, of 'out'
 __global__ void MatVec(const float* x, const float* v, float* out, int rows, int cols) {
   const int r = blockIdx.x, lane = threadIdx.x;
   float sum;

@@ -1,4 +1,4 @@
-// What an evaluator found about one kernel, as an owning copy of kgrpo_evaluation. Used by the host wherever it keeps
+// One kernel's evaluation, as an owning copy of kgrpo_evaluation. Used by the host wherever it keeps
 // one, and by plugins that show or quote one.
 //
 // FromC copies what was pushed and throws kgrpo::Error where that breaks the contract. A view lends a C struct that

@@ -1,6 +1,6 @@
-// What an evaluator found, as lists of labelled facts: its metrics, as plugins declared them
+// An evaluation as lists of labelled facts: its metrics, as plugins declared them
 // (kgrpo/support/metric_registry.h), and its remarks. Used by `kgrpo-host eval`, by the variables current.metrics and
-// current.evidence of prompts, and by evaluators' reports. A metric that nobody declared is shown under its own name.
+// current.evidence of prompts, and by evaluators' reports. An undeclared metric is shown under its own name.
 #ifndef KGRPO_SUPPORT_METRICS_H
 #define KGRPO_SUPPORT_METRICS_H
 

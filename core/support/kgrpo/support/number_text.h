@@ -1,5 +1,5 @@
-// Figures as people read them: three digits, with a percent sign or a decimal prefix; durations; sums of money. Used by
-// what shows metrics, in prompts, on a terminal and in reports.
+// Figures as people read them: three digits, with a percent sign or a decimal prefix; durations; sums of money. Used
+// wherever metrics are shown: in prompts, on a terminal and in reports.
 #ifndef KGRPO_SUPPORT_NUMBER_TEXT_H
 #define KGRPO_SUPPORT_NUMBER_TEXT_H
 

@@ -1,4 +1,4 @@
-// What templates can say of a problem. Filled by the loop from the pipeline and by coders from the ABI.
+// A problem's data for templates. Filled by the loop from the pipeline and by coders from the ABI.
 #ifndef KGRPO_SUPPORT_PROMPT_PROBLEM_H
 #define KGRPO_SUPPORT_PROMPT_PROBLEM_H
 
