@@ -45,9 +45,7 @@ void AddMergeCommand(CLI::App& app, const Globals& globals, Action* action) {
   ModelOptions& model = given->model;
   command->add_option("ADAPTER_DIR", model.model, "A PEFT folder, such as the final/ of a run with an adapter")
       ->required();
-  command->add_option("-o,--output", given->output, "The folder to write; new, or empty")
-      ->type_name("DIR")
-      ->required();
+  command->add_option("-o,--output", given->output, "The folder to write; new, or empty")->type_name("DIR")->required();
   command->add_option("--plugin", model.plugin, "The policy plugin")->capture_default_str();
   AddSetOption(command, &model.settings, "An option of the policy plugin");
   command->add_option("--dtype", model.dtype, "fp32 or bf16")->type_name("DTYPE");

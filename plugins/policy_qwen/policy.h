@@ -2,8 +2,9 @@
 // below are model/ (the transformer, its weights, sampling) and tokenizer/.
 //
 // Two copies of the parameters: the current one, and a frozen reference once FreezeReference was called or one was
-// loaded. With an adapter (trained_adapter.h) the two are one copy of the weights, frozen, and two adapters. One thread at a time, but for what says otherwise; info, tokenizer and RenderChat may be used meanwhile by
-// any. Errors are kgrpo::Error.
+// loaded. With an adapter (trained_adapter.h) the two are one copy of the weights, frozen, and two adapters. One thread
+// at a time, but for what says otherwise; info, tokenizer and RenderChat may be used meanwhile by any. Errors are
+// kgrpo::Error.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_POLICY_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_POLICY_H_
 
@@ -33,7 +34,7 @@ namespace kgrpo::policy {
 
 // What plugin options say; options.cc describes each to users.
 struct PolicyOptions {
-  std::string model;  // the model folder, or an adapter's, which is merged into its base
+  std::string model;                      // the model folder, or an adapter's, which is merged into its base
   std::optional<AdapterOptions> adapter;  // train one instead of the weights
   bool random_weights = false;
   bool bfloat16 = false;
@@ -117,8 +118,6 @@ class Policy {
   void ZeroGradients();
 
   void FreezeReference();
-
-
 
   // Writes a Hugging Face folder of that copy to an existing, empty directory: a whole model, or an adapter's folder.
   void Save(Copy copy, const std::string& directory);

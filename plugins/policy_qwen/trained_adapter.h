@@ -28,8 +28,8 @@ class TrainedAdapter {
  public:
   // Reads or initialises the factors; `seed` decides new ones. `base` outlives the adapter; `base_folder` is where it
   // was read from. Throws KGRPO_ERROR_INVALID where the options contradict the folder that they start from.
-  TrainedAdapter(const AdapterOptions& options, const ModelConfig& config, const Weights& base,
-                 std::string base_folder, at::Device device, uint64_t seed);
+  TrainedAdapter(const AdapterOptions& options, const ModelConfig& config, const Weights& base, std::string base_folder,
+                 at::Device device, uint64_t seed);
 
   const AdapterConfig& config() const { return config_; }
   const AdapterSet& factors() const { return factors_; }

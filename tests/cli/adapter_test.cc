@@ -84,8 +84,9 @@ TEST_F(AdapterRunTest, WhatItLeavesOpensAsAModel) {
   // An adapter goes on from the folder, and one of another shape does not.
   const Result further = Run("run lora.yaml --set output_dir=further --set policy.options.adapter.start=run/final -q");
   EXPECT_EQ(further.code, 0) << further.err;
-  const Result other = Run("check lora.yaml --set policy.options.adapter.start=run/final "
-                           "--set policy.options.adapter.rank=3");
+  const Result other =
+      Run("check lora.yaml --set policy.options.adapter.start=run/final "
+          "--set policy.options.adapter.rank=3");
   EXPECT_NE(other.code, 0);
   EXPECT_THAT(other.err, HasSubstr("run/final has rank 2, alpha 8, targets q_proj v_proj down_proj"));
   EXPECT_THAT(Run("merge run/final -o merged").err, HasSubstr("merged is not empty"));

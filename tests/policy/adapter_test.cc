@@ -36,7 +36,8 @@ PolicyOptions Adapted(const std::string& model) {
 
 // A copy of an adapter's folder with one entry of its configuration replaced.
 void Rewrite(const std::string& from, const std::string& to, const std::string& key, const nlohmann::json& value) {
-  std::filesystem::copy(from, to, std::filesystem::copy_options::overwrite_existing | std::filesystem::copy_options::recursive);
+  std::filesystem::copy(from, to,
+                        std::filesystem::copy_options::overwrite_existing | std::filesystem::copy_options::recursive);
   nlohmann::json config = nlohmann::json::parse(std::ifstream(from + "/adapter_config.json"));
   config[key] = value;
   std::ofstream(to + "/adapter_config.json") << config;
@@ -180,9 +181,9 @@ TEST_P(AdapterTest, BFloat16IsCloseToFloat32) {
   Differentiate(exact);
   Differentiate(rounded);
   EXPECT_EQ(rounded.adapter()->factors().buffer().scalar_type(), at::kFloat) << "the factors stay float32";
-  EXPECT_LT(RelativeL2(ToDoubles(rounded.adapter()->gradients().buffer()),
-                       ToDoubles(exact.adapter()->gradients().buffer())),
-            0.1);
+  EXPECT_LT(
+      RelativeL2(ToDoubles(rounded.adapter()->gradients().buffer()), ToDoubles(exact.adapter()->gradients().buffer())),
+      0.1);
   EXPECT_LT(GenerationAgainstForward(rounded), 0.3);
 }
 

@@ -19,8 +19,8 @@ namespace {
 // A linear layer that can be adapted: where its factors are, and the rows of the (joined) weight that are its own.
 struct Target {
   std::string_view name, path;
-  LowRank LayerAdapter::* factors;
-  at::Tensor LayerWeights::* weight;
+  LowRank LayerAdapter::*factors;
+  at::Tensor LayerWeights::*weight;
   int64_t (*first_row)(const ModelConfig&);
   int64_t (*outputs)(const ModelConfig&);
   int64_t (*inputs)(const ModelConfig&);

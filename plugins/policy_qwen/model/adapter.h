@@ -20,7 +20,7 @@ const std::vector<std::string>& AllTargets();
 struct AdapterConfig {
   int64_t rank = 16;
   double alpha = 32;
-  bool rank_stabilized = false;  // the scale is alpha / sqrt(rank) (PEFT: use_rslora)
+  bool rank_stabilized = false;                     // the scale is alpha / sqrt(rank) (PEFT: use_rslora)
   std::vector<std::string> targets = AllTargets();  // "q_proj", ...; in AllTargets' order
 
   double scale() const;

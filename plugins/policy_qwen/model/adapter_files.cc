@@ -58,7 +58,8 @@ std::vector<std::string> ReadTargets(const std::string& path, const json& object
     given.insert(name);
   }
   std::vector<std::string> targets;
-  std::ranges::copy_if(AllTargets(), std::back_inserter(targets), [&](const auto& name) { return given.contains(name); });
+  std::ranges::copy_if(AllTargets(), std::back_inserter(targets),
+                       [&](const auto& name) { return given.contains(name); });
   return targets;
 }
 
@@ -85,7 +86,8 @@ AdapterConfig ReadAdapterConfig(const std::string& folder) {
   AdapterConfig config;
   const json rank = object.value("r", json()), alpha = object.value("lora_alpha", json());
   if (!rank.is_number_integer() || rank <= 0) throw refuse("\"r\" is " + rank.dump() + ": expected a positive number");
-  if (!alpha.is_number() || alpha <= 0) throw refuse("\"lora_alpha\" is " + alpha.dump() + ": expected a positive number");
+  if (!alpha.is_number() || alpha <= 0)
+    throw refuse("\"lora_alpha\" is " + alpha.dump() + ": expected a positive number");
   config.rank = rank.get<int64_t>();
   config.alpha = alpha.get<double>();
   config.rank_stabilized = !IsIdle(object, "use_rslora");
@@ -131,8 +133,8 @@ void ReadAdapter(const std::string& folder, const std::string& base, AdapterSet&
 
 void WriteAdapter(const std::string& folder, const std::string& base, const AdapterConfig& adapter,
                   const AdapterSet& set) {
-  const json alpha = adapter.alpha == std::floor(adapter.alpha) ? json(static_cast<int64_t>(adapter.alpha))
-                                                                : json(adapter.alpha);
+  const json alpha =
+      adapter.alpha == std::floor(adapter.alpha) ? json(static_cast<int64_t>(adapter.alpha)) : json(adapter.alpha);
   const nlohmann::ordered_json object = {
       {"peft_type", "LORA"},
       {"task_type", "CAUSAL_LM"},
