@@ -112,11 +112,9 @@ std::string MemoryText(Policy& policy) {
   const kgrpo::policy::TrainedAdapter* adapter = policy.adapter();
   const auto trained =
       static_cast<uint64_t>(adapter != nullptr ? adapter->factors().parameter_count() : policy.parameter_count());
-  std::string text =
-      std::to_string(trained) + " of " +
-      std::to_string(static_cast<uint64_t>(policy.parameter_count()) + (adapter != nullptr ? trained : uint64_t{0})) +
-      " parameters train" + (adapter != nullptr ? " (the adapter's, beside frozen weights)" : "") +
-      "; memory: weights " + mib(weights);
+  std::string text = std::to_string(trained) + " of " + std::to_string(policy.parameter_count()) + " parameters train" +
+                     (adapter != nullptr ? " (the adapter's, beside frozen weights)" : "") + "; memory: weights " +
+                     mib(weights);
   if (adapter != nullptr) {
     text += ", adapter " + mib(trained * sizeof(float)) + ", merged weights for generation " +
             mib(static_cast<uint64_t>(adapter->merged_bytes()));

@@ -166,6 +166,11 @@ void Policy::ReadWeights(const std::string& folder, ParameterSet& set) const {
   MergeAdapter(config_, factors.Attached(set.weights()), set.weights());
 }
 
+int64_t Policy::parameter_count() const {
+  if (!current_.defined()) return 0;
+  return current_.parameter_count() + (adapter_ ? adapter_->factors().parameter_count() : 0);
+}
+
 void Policy::RequireWeights() const {
   if (!current_.defined()) {
     throw Error(KGRPO_ERROR_INVALID, "the policy was made with \"tokenizer_only\": it has no weights");

@@ -76,7 +76,8 @@ class Policy {
   const ModelConfig& config() const { return config_; }
   const tokenizer::Tokenizer& tokenizer() const { return tokenizer_; }
   at::Device device() const { return device_; }
-  int64_t parameter_count() const { return current_.defined() ? current_.parameter_count() : 0; }
+  // The adapter's included.
+  int64_t parameter_count() const;
   // Throws KGRPO_ERROR_INVALID where only the tokenizer was loaded. Any thread.
   void RequireWeights() const;
 

@@ -93,5 +93,11 @@ TEST_F(AdapterRunTest, WhatItLeavesOpensAsAModel) {
   EXPECT_THAT(Run("merge merged -o again").err, HasSubstr("holds no adapter"));
 }
 
+TEST_F(AdapterRunTest, ThePluginKeepsTheContract) {
+  Write("options.json", json({{"model", base_}, {"chat_template", "chatml"}, {"adapter", {{"rank", 2}}}}).dump());
+  const Result result = Run("plugins validate policy_qwen --options options.json");
+  EXPECT_EQ(result.code, 0) << result.out << result.err;
+}
+
 }  // namespace
 }  // namespace kgrpo
