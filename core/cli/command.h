@@ -53,6 +53,7 @@ void AddNewCommand(CLI::App* problems, Action* action);  // `problems new`
 void AddTokenizeCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddScoreCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddGenerateCommand(CLI::App& app, const Globals& globals, Action* action);
+void AddMergeCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddUpdateCommand(CLI::App& app, const Globals& globals, Action* action);
 
 // `--set KEY=VALUE`, as many as wanted: one value each, so that what follows is not swallowed.

@@ -81,7 +81,7 @@ int Main(int argc, char** argv) {
   for (auto* add :
        {AddRunCommand, AddResumeCommand, AddCheckCommand, AddCompareCommand, AddReportCommand, AddExportCommand,
         AddCoderCheckCommand, AddEvalCommand, AddOptimizeCommand, AddPluginsCommand, AddProblemsCommand,
-        AddServeCommand, AddTokenizeCommand, AddScoreCommand, AddGenerateCommand, AddUpdateCommand}) {
+        AddServeCommand, AddTokenizeCommand, AddScoreCommand, AddGenerateCommand, AddMergeCommand, AddUpdateCommand}) {
     add(app, globals, &action);
   }
   std::vector<std::string> commands;

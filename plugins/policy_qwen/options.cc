@@ -5,18 +5,29 @@
 namespace kgrpo::policy {
 namespace {
 
-// Unset where the key is absent or null.
-std::optional<int64_t> OptionalInteger(const nlohmann::json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end() || found->is_null()) return std::nullopt;
-  return found->get<int64_t>();
-}
-
 // Whether a key that is "auto", "libtorch" or `ours` says `ours`; unset for "auto".
 std::optional<bool> Chosen(const nlohmann::json& object, const char* key, const char* ours) {
   const std::string value = object.value(key, "auto");
   if (value == "auto") return std::nullopt;
   return value == ours;
+}
+
+// Unset where the key is absent or null.
+template <typename T>
+std::optional<T> Optional(const nlohmann::json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || found->is_null()) return std::nullopt;
+  return found->get<T>();
+}
+
+AdapterOptions ToAdapterOptions(const nlohmann::json& object) {
+  AdapterOptions options;
+  options.start = Optional<std::string>(object, "start").value_or("");
+  options.rank = Optional<int64_t>(object, "rank");
+  options.alpha = Optional<double>(object, "alpha");
+  options.rank_stabilized = Optional<bool>(object, "use_rslora");
+  options.targets = Optional<std::vector<std::string>>(object, "targets");
+  return options;
 }
 
 }  // namespace
@@ -32,7 +43,7 @@ std::string_view OptionsSchema() {
   "properties": {
     "model": {
       "title": "model folder",
-      "description": "A Hugging Face folder: config.json, tokenizer.json, and *.safetensors unless init is random. No model is downloaded.",
+      "description": "A Hugging Face folder: config.json, tokenizer.json, and *.safetensors unless init is random; or a PEFT folder, whose adapter is merged into the base that it names. No model is downloaded.",
       "type": "string",
       "minLength": 1
     },
@@ -42,6 +53,51 @@ std::string_view OptionsSchema() {
       "type": "string",
       "enum": ["pretrained", "random"],
       "default": "pretrained"
+    },
+    "adapter": {
+      "title": "LoRA adapter",
+      "description": "Train low-rank factors A and B of the linear layers instead of all weights, which stay frozen: the weight in use is W + alpha / rank * B A. Saved as a PEFT folder. null: all weights train.",
+      "type": ["object", "null"],
+      "default": null,
+      "additionalProperties": false,
+      "properties": {
+        "rank": {
+          "title": "rank",
+          "description": "Rows of A and columns of B. null: 16, or the rank of start.",
+          "type": ["integer", "null"],
+          "minimum": 1,
+          "default": null
+        },
+        "alpha": {
+          "title": "alpha",
+          "description": "The adapter counts alpha / rank times. null: 32, or the alpha of start.",
+          "type": ["number", "null"],
+          "exclusiveMinimum": 0,
+          "default": null
+        },
+        "use_rslora": {
+          "title": "rank-stabilized scale",
+          "description": "The adapter counts alpha / sqrt(rank) times. null: false, or as in start.",
+          "type": ["boolean", "null"],
+          "default": null
+        },
+        "targets": {
+          "title": "adapted layers",
+          "description": "Linear layers of every transformer layer. null: all of them, or those of start.",
+          "type": ["array", "null"],
+          "items": {"type": "string", "enum": ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]},
+          "minItems": 1,
+          "uniqueItems": true,
+          "default": null
+        },
+        "start": {
+          "title": "adapter to start from",
+          "description": "A PEFT folder of an adapter of this model, such as a run's final. null: a new one, which changes nothing until it is trained.",
+          "type": ["string", "null"],
+          "minLength": 1,
+          "default": null
+        }
+      }
     },
     "dtype": {
       "title": "number format of the weights",
@@ -143,24 +199,21 @@ PolicyOptions ParseOptions(std::string_view json) {
   PolicyOptions options;
   options.model = object.at("model").get<std::string>();
   options.random_weights = object.value("init", "pretrained") == "random";
+  if (object.contains("adapter") && !object["adapter"].is_null()) options.adapter = ToAdapterOptions(object["adapter"]);
   const std::string dtype = object.value("dtype", "float32");
   options.bfloat16 = dtype == "bfloat16" || dtype == "bf16";
   options.device = object.value("device", defaults.device);
   options.threads = object.value("threads", defaults.threads);
   options.fused_training = Chosen(object, "training", "fused");
   options.engine_generation = Chosen(object, "generation", "engine");
-  options.generation_memory_mib = OptionalInteger(object, "generation_memory_mib");
+  options.generation_memory_mib = Optional<int64_t>(object, "generation_memory_mib");
   options.chat_template = object.value("chat_template", defaults.chat_template);
-  options.max_tokens_per_chunk = OptionalInteger(object, "max_tokens_per_chunk");
+  options.max_tokens_per_chunk = Optional<int64_t>(object, "max_tokens_per_chunk");
   options.max_sequences = object.value("max_sequences", defaults.max_sequences);
-  options.activation_memory_mib = OptionalInteger(object, "activation_memory_mib");
+  options.activation_memory_mib = Optional<int64_t>(object, "activation_memory_mib");
   options.tokenizer_only = object.value("tokenizer_only", defaults.tokenizer_only);
-  if (object.contains("default_system") && !object["default_system"].is_null()) {
-    options.default_system = object["default_system"].get<std::string>();
-  }
-  if (object.contains("enable_thinking") && !object["enable_thinking"].is_null()) {
-    options.enable_thinking = object["enable_thinking"].get<bool>();
-  }
+  options.default_system = Optional<std::string>(object, "default_system");
+  options.enable_thinking = Optional<bool>(object, "enable_thinking");
   return options;
 }
 

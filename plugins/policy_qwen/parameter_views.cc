@@ -5,7 +5,12 @@
 namespace kgrpo::policy {
 
 ParameterViews::ParameterViews(Policy& policy) {
-  const ParameterSet& gradients = policy.gradients();
+  const ParameterSet* gradients = nullptr;
+  if (TrainedAdapter* adapter = policy.adapter()) {
+    AddAdapter(adapter->factors(), adapter->gradients());
+  } else {
+    gradients = &policy.gradients();
+  }
   AddGroup("matrices", true, policy.parameters(), gradients);
   AddGroup("norms and biases", false, policy.parameters(), gradients);
 }
@@ -25,23 +30,41 @@ const kgrpo_tensor* ParameterViews::View(const at::Tensor& tensor) {
   return &view;
 }
 
+template <typename Set>
+void ParameterViews::AddParameters(Group& made, const Set& values, const Set* gradients, size_t index) {
+  made.parameters.push_back({sizeof(kgrpo_parameter), Str(values.specs()[index].name), View(values.Get(index)),
+                             gradients == nullptr ? nullptr : View(gradients->Get(index))});
+  made.pointers.push_back(&made.parameters.back());
+}
+
 void ParameterViews::AddGroup(std::string_view name, bool matrices, const ParameterSet& values,
-                              const ParameterSet& gradients) {
+                              const ParameterSet* gradients) {
   Group& made = owned_.emplace_back();
   for (size_t i = 0; i < values.specs().size(); ++i) {
-    const ParameterSpec& spec = values.specs()[i];
-    if (spec.is_matrix != matrices) continue;
-    made.parameters.push_back({sizeof(kgrpo_parameter), Str(spec.name), View(values.Get(i)), View(gradients.Get(i))});
-    made.pointers.push_back(&made.parameters.back());
+    if (values.specs()[i].is_matrix == matrices) AddParameters(made, values, gradients, i);
   }
   made.group = {.struct_size = sizeof(kgrpo_parameter_group),
                 .name = Str(name),
-                .trainable = 1,
+                .trainable = gradients == nullptr ? 0 : 1,
                 .decay = matrices ? 1 : 0,
                 .parameters = made.pointers.data(),
                 .parameter_count = made.pointers.size(),
                 .flat_value = View(values.Group(matrices)),
-                .flat_gradient = View(gradients.Group(matrices))};
+                .flat_gradient = gradients == nullptr ? nullptr : View(gradients->Group(matrices))};
+  groups_.push_back(&made.group);
+}
+
+void ParameterViews::AddAdapter(const AdapterSet& values, const AdapterSet& gradients) {
+  Group& made = owned_.emplace_back();
+  for (size_t i = 0; i < values.specs().size(); ++i) AddParameters(made, values, &gradients, i);
+  made.group = {.struct_size = sizeof(kgrpo_parameter_group),
+                .name = Str("adapter"),
+                .trainable = 1,
+                .decay = 1,
+                .parameters = made.pointers.data(),
+                .parameter_count = made.pointers.size(),
+                .flat_value = View(values.buffer()),
+                .flat_gradient = View(gradients.buffer())};
   groups_.push_back(&made.group);
 }
 

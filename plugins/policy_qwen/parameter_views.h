@@ -13,6 +13,7 @@
 namespace kgrpo::policy {
 
 // Two groups, each in the order in which files hold its parameters: "matrices", which decay, and "norms and biases".
+// With an adapter these are frozen, and a third before them trains: "adapter", which decays.
 // Borrows the policy's memory, which stays where it is.
 class ParameterViews {
  public:
@@ -30,8 +31,12 @@ class ParameterViews {
     std::vector<const kgrpo_parameter*> pointers;
   };
 
+  template <typename Set>
+  void AddParameters(Group& made, const Set& values, const Set* gradients, size_t index);
   const kgrpo_tensor* View(const at::Tensor& tensor);
-  void AddGroup(std::string_view name, bool matrices, const ParameterSet& values, const ParameterSet& gradients);
+  // `gradients` is null where the group is frozen.
+  void AddGroup(std::string_view name, bool matrices, const ParameterSet& values, const ParameterSet* gradients);
+  void AddAdapter(const AdapterSet& values, const AdapterSet& gradients);
 
   // Deques: what is pointed to never moves.
   std::deque<kgrpo_tensor> tensors_;

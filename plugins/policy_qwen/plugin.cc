@@ -104,6 +104,27 @@ at::Tensor Borrow(const Policy& policy, const kgrpo_tensor* tensor, size_t size,
                        at::TensorOptions().dtype(at::kFloat).device(device));
 }
 
+// What the policy takes and what training it adds, in MiB by part.
+std::string MemoryText(Policy& policy) {
+  const auto mib = [](uint64_t bytes) { return std::to_string((bytes + (1 << 19)) >> 20) + " MiB"; };
+  const uint64_t weights = policy.parameters().buffer().nbytes();
+  const bool masters = policy.adapter() == nullptr && policy.parameters().buffer().scalar_type() == at::kBFloat16;
+  const kgrpo::policy::TrainedAdapter* adapter = policy.adapter();
+  const auto trained =
+      static_cast<uint64_t>(adapter != nullptr ? adapter->factors().parameter_count() : policy.parameter_count());
+  std::string text = std::to_string(trained) + " of " + std::to_string(policy.parameter_count()) + " parameters train" +
+                     (adapter != nullptr ? " (the adapter's, beside frozen weights)" : "") + "; memory: weights " +
+                     mib(weights);
+  if (adapter != nullptr) {
+    text += ", adapter " + mib(trained * sizeof(float)) + ", merged weights for generation " +
+            mib(static_cast<uint64_t>(adapter->merged_bytes()));
+  } else {
+    text += ", a reference where the trainer wants one " + mib(weights);
+  }
+  return text + ", gradients " + mib(trained * sizeof(float)) + ", AdamW's state " +
+         mib(trained * sizeof(float) * (masters ? 3 : 2)) + ", and activations";
+}
+
 std::vector<kgrpo::tokenizer::Message> ToMessages(const kgrpo_message* messages, size_t count) {
   std::vector<kgrpo::tokenizer::Message> result(count);
   for (size_t i = 0; i < count; ++i) {
@@ -148,6 +169,9 @@ const kgrpo_policy_interface kInterface = {
               kgrpo::Host(host).Info(std::string("policy on ") + parsed.device + ": generation by " +
                                      (made->policy.has_engine() ? "the engine" : "libtorch") + ", training by " +
                                      (made->policy.is_fused() ? "fused kernels" : "libtorch"));
+            }
+            if (made->policy.parameter_count() > 0 && (made->policy.device().is_cuda() || parsed.adapter)) {
+              kgrpo::Host(host).Info(MemoryText(made->policy));
             }
             *out = made.release();
           });

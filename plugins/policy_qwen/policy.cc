@@ -60,6 +60,16 @@ struct Scope {
   c10::DeviceGuard device_guard;
 };
 
+// The folder with the configuration and the tokenizer: an adapter's base, or the folder itself.
+std::string ModelFolder(const PolicyOptions& options) {
+  if (!IsAdapterFolder(options.model)) return options.model;
+  if (options.adapter) {
+    throw Error(KGRPO_ERROR_INVALID, "model: " + options.model + " holds an adapter; to train it on, set model to " +
+                                         "its base, " + BaseOfAdapter(options.model) + ", and adapter.start to it");
+  }
+  return BaseOfAdapter(options.model);
+}
+
 }  // namespace
 
 // Sequences that go through the model together, the shortest first.
@@ -95,15 +105,16 @@ void ForwardContextDeleter::operator()(ForwardContext* context) const {
 
 Policy::Policy(const PolicyOptions& options, uint64_t seed)
     : options_(options),
-      tokenizer_(tokenizer::Tokenizer::Load(options.model)),
+      folder_(ModelFolder(options)),
+      tokenizer_(tokenizer::Tokenizer::Load(folder_)),
       device_(at::kCPU),
       dtype_(options.bfloat16 ? at::kBFloat16 : at::kFloat),
-      files_(ReadCompanionFiles(options.model)) {
+      files_(ReadCompanionFiles(folder_)) {
   if (options_.tokenizer_only) return;
-  config_ = ReadModelConfig(options_.model);
+  config_ = ReadModelConfig(folder_);
   if (static_cast<int64_t>(tokenizer_.vocabulary_size()) > config_.vocabulary_size) {
     throw Error(KGRPO_ERROR_INVALID,
-                options_.model + ": tokenizer.json has ids up to " + std::to_string(tokenizer_.vocabulary_size() - 1) +
+                folder_ + ": tokenizer.json has ids up to " + std::to_string(tokenizer_.vocabulary_size() - 1) +
                     ", but \"vocab_size\" in config.json is " + std::to_string(config_.vocabulary_size));
   }
   if (config_.end_ids.empty() && tokenizer_.eos_id() >= 0) config_.end_ids.push_back(tokenizer_.eos_id());
@@ -118,6 +129,15 @@ Policy::Policy(const PolicyOptions& options, uint64_t seed)
     if (device_.is_cpu()) throw Error(KGRPO_ERROR_INVALID, "generation: engine needs a GPU, and device is cpu");
     GpuModel::CheckShape(config_);
   }
+  if (options_.adapter) {
+    if (options_.random_weights) {
+      throw Error(KGRPO_ERROR_INVALID, "init: random leaves nothing to adapt: an adapter needs pretrained weights");
+    }
+    if (options_.fused_training.value_or(false)) {
+      throw Error(KGRPO_ERROR_UNSUPPORTED, "training: fused trains all weights; with an adapter set it to auto");
+    }
+    options_.fused_training = false;
+  }
   if (options_.fused_training.value_or(device_.is_cuda() && HasGpuLibrary(kTrainingLibrary))) {
     if (device_.is_cpu()) throw Error(KGRPO_ERROR_INVALID, "training: fused needs a GPU, and device is cpu");
     gpu_scorer_ = std::make_unique<GpuScorer>(config_, dtype_, device_, LoadGpuKernels(),
@@ -126,8 +146,29 @@ Policy::Policy(const PolicyOptions& options, uint64_t seed)
   if (options_.random_weights) {
     InitializeParameters(config_, seed, current_);
   } else {
-    ReadParameters(options_.model, config_, current_);
+    ReadWeights(options_.model, current_);
   }
+  if (options_.adapter) {
+    adapter_.emplace(*options_.adapter, config_, current_.weights(), folder_, device_, seed);
+  }
+}
+
+// An adapter's folder: its base, with the adapter merged in.
+void Policy::ReadWeights(const std::string& folder, ParameterSet& set) const {
+  if (!IsAdapterFolder(folder)) {
+    ReadParameters(folder, config_, set);
+    return;
+  }
+  const std::string base = BaseOfAdapter(folder);
+  ReadParameters(base, config_, set);
+  AdapterSet factors(config_, ReadAdapterConfig(folder), device_);
+  ReadAdapter(folder, base, factors);
+  MergeAdapter(config_, factors.Attached(set.weights()), set.weights());
+}
+
+int64_t Policy::parameter_count() const {
+  if (!current_.defined()) return 0;
+  return current_.parameter_count() + (adapter_ ? adapter_->factors().parameter_count() : 0);
 }
 
 void Policy::RequireWeights() const {
@@ -136,13 +177,22 @@ void Policy::RequireWeights() const {
   }
 }
 
-const ParameterSet& Policy::SetOf(Copy copy) const {
+const Weights& Policy::WeightsOf(Copy copy) const {
   RequireWeights();
-  if (copy == Copy::kCurrent) return current_;
-  if (!reference_.defined()) {
+  if (copy == Copy::kCurrent) return adapter_ ? adapter_->weights() : current_.weights();
+  if (adapter_ ? !adapter_->has_reference() : !reference_.defined()) {
     throw Error(KGRPO_ERROR_INVALID, "the policy has no reference copy yet: freeze_reference or load makes it");
   }
-  return reference_;
+  return adapter_ ? adapter_->reference_weights() : reference_.weights();
+}
+
+// Called before requests are served, when none is under way: then alone the parameters may have changed.
+const Weights& Policy::GenerationWeights() {
+  if (!adapter_) return current_.weights();
+  bool changed = false;
+  const Weights& merged = adapter_->Merged(&changed);
+  if (changed) WaitForDevice(device_);  // the engine has a stream of its own
+  return merged;
 }
 
 // The number is the process's: another plugin may have set its own since.
@@ -155,7 +205,7 @@ std::string Policy::RenderChat(std::span<const tokenizer::Message> messages, boo
   // Looked at only now: a model without a chat template is of use as long as nobody chats with it.
   const tokenizer::ChatTemplate chat_template =
       options_.chat_template == "auto"
-          ? tokenizer::ChatTemplate::Detect(options_.model)
+          ? tokenizer::ChatTemplate::Detect(folder_)
           : tokenizer::ChatTemplate::ByName(options_.chat_template, options_.default_system);
   return chat_template.Render(messages, add_generation_prompt,
                               enable_thinking.has_value() ? enable_thinking : options_.enable_thinking);
@@ -188,16 +238,17 @@ void Policy::Generate(const std::vector<GenerationRequest>& requests, const Samp
   for (size_t i = 0; i < requests.size(); ++i) CheckPrompt(requests[i].prompt, "request " + std::to_string(i));
   UseThreads();
   const Scope scope(device_);
-  policy::Generate(config_, current_.weights(), *rotary_,
+  policy::Generate(config_, GenerationWeights(), *rotary_,
                    {options_.max_sequences, options_.max_tokens_per_chunk.value_or(kTokensAChunk)}, requests, options,
                    sink, cancelled);
 }
 
 GenerationScheduler& Policy::Engine() {
+  const Scope scope(device_);
+  const Weights& weights = GenerationWeights();
   if (engine_ == nullptr) {
-    const Scope scope(device_);
     const EngineOptions options = {static_cast<int32_t>(options_.max_sequences), options_.generation_memory_mib};
-    engine_ = std::make_unique<GenerationEngine>(config_, current_.weights(), *rotary_, device_, options);
+    engine_ = std::make_unique<GenerationEngine>(config_, weights, *rotary_, device_, options);
     WaitForDevice(device_);
   }
   return engine_->Use();
@@ -295,7 +346,7 @@ TokenLogprobs Policy::ForwardFused(Chunk& chunk, const Weights& weights, double 
 
 ForwardContextPtr Policy::Forward(std::span<const ScoredSequence> sequences, Copy copy, double temperature,
                                   bool need_gradient, const at::Tensor& logprobs, const at::Tensor& entropies) {
-  const Weights& weights = SetOf(copy).weights();
+  const Weights& weights = WeightsOf(copy);
   if (!std::isfinite(temperature) || temperature <= 0) {
     throw Error(KGRPO_ERROR_INVALID, "forward: the temperature must be above 0");
   }
@@ -326,10 +377,10 @@ ForwardContextPtr Policy::Forward(std::span<const ScoredSequence> sequences, Cop
 }
 
 void Policy::Backward(ForwardContextPtr context, const at::Tensor& d_logprobs) {
-  const Weights& weights = current_.weights();
-  const Weights& gradients = this->gradients().weights();
   UseThreads();
   const Scope scope(device_);
+  const Weights& weights = WeightsOf(Copy::kCurrent);
+  const Weights& gradients = adapter_ ? adapter_->gradient_weights() : this->gradients().weights();
   for (Chunk& chunk : context->chunks) {
     const at::Tensor d = d_logprobs.index_select(0, IndexTensor(chunk.places, d_logprobs.device())).to(device_);
     if (gpu_scorer_ != nullptr) {
@@ -348,6 +399,7 @@ void Policy::Backward(ForwardContextPtr context, const at::Tensor& d_logprobs) {
 
 const ParameterSet& Policy::gradients() {
   RequireWeights();
+  if (adapter_) throw Error(KGRPO_ERROR_INVALID, "the weights are frozen: the adapter trains");
   if (!gradients_.defined()) {
     const Scope scope(device_);
     gradients_ = ParameterSet(config_, at::kFloat, device_);
@@ -357,32 +409,45 @@ const ParameterSet& Policy::gradients() {
 
 void Policy::ZeroGradients() {
   const Scope scope(device_);
-  at::Tensor(gradients().buffer()).zero_();
+  at::Tensor(adapter_ ? adapter_->gradients().buffer() : gradients().buffer()).zero_();
 }
 
 void Policy::FreezeReference() {
   RequireWeights();
   const Scope scope(device_);
+  if (adapter_) {
+    adapter_->FreezeReference();
+    return;
+  }
   if (!reference_.defined()) reference_ = ParameterSet(config_, dtype_, device_);
   at::Tensor(reference_.buffer()).copy_(current_.buffer());
 }
 
 void Policy::Save(Copy copy, const std::string& directory) {
-  const ParameterSet& set = SetOf(copy);
+  WeightsOf(copy);  // throws where there is no such copy
   const Scope scope(device_);
   for (const auto& [name, content] : files_) {
     const bool is_config = name == "config.json";
+    if (adapter_ && (is_config || name == "generation_config.json")) continue;  // the base's
     const std::string text = is_config ? WithDtype(content, options_.bfloat16 ? "bfloat16" : "float32") : content;
     WriteFileAtomically(directory + "/" + name, {text});
   }
-  WriteParameters(directory, set);
+  if (adapter_) {
+    adapter_->Save(copy == Copy::kReference, directory);
+  } else {
+    WriteParameters(directory, copy == Copy::kCurrent ? current_ : reference_);
+  }
 }
 
 void Policy::Load(Copy copy, const std::string& directory) {
   RequireWeights();
   const Scope scope(device_);
+  if (adapter_) {
+    adapter_->Load(copy == Copy::kReference, directory);
+    return;
+  }
   ParameterSet loaded(config_, dtype_, device_);
-  ReadParameters(directory, config_, loaded);
+  ReadWeights(directory, loaded);
   if (copy == Copy::kCurrent) {
     at::Tensor(current_.buffer()).copy_(loaded.buffer());  // in place: others hold views
   } else {

@@ -2,8 +2,9 @@
 // below are model/ (the transformer, its weights, sampling) and tokenizer/.
 //
 // Two copies of the parameters: the current one, and a frozen reference once FreezeReference was called or one was
-// loaded. One thread at a time, but for what says otherwise; info, tokenizer and RenderChat may be used meanwhile by
-// any. Errors are kgrpo::Error.
+// loaded. With an adapter (trained_adapter.h) the two are one copy of the weights, frozen, and two adapters. One thread
+// at a time, but for what says otherwise; info, tokenizer and RenderChat may be used meanwhile by any. Errors are
+// kgrpo::Error.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_POLICY_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_POLICY_H_
 
@@ -27,12 +28,14 @@
 #include "policy_qwen/model/transformer.h"
 #include "policy_qwen/tokenizer/chat_template.h"
 #include "policy_qwen/tokenizer/tokenizer.h"
+#include "policy_qwen/trained_adapter.h"
 
 namespace kgrpo::policy {
 
 // What plugin options say; options.cc describes each to users.
 struct PolicyOptions {
-  std::string model;  // the model folder
+  std::string model;                      // the model folder, or an adapter's, which is merged into its base
+  std::optional<AdapterOptions> adapter;  // train one instead of the weights
   bool random_weights = false;
   bool bfloat16 = false;
   std::string device = "cpu";
@@ -73,7 +76,8 @@ class Policy {
   const ModelConfig& config() const { return config_; }
   const tokenizer::Tokenizer& tokenizer() const { return tokenizer_; }
   at::Device device() const { return device_; }
-  int64_t parameter_count() const { return current_.defined() ? current_.parameter_count() : 0; }
+  // The adapter's included.
+  int64_t parameter_count() const;
   // Throws KGRPO_ERROR_INVALID where only the tokenizer was loaded. Any thread.
   void RequireWeights() const;
 
@@ -107,22 +111,28 @@ class Policy {
   void Backward(ForwardContextPtr context, const at::Tensor& d_logprobs);
 
   // The current copy and its gradients (float32, made and zeroed at the first call): their buffers stay where they are.
+  // With an adapter: the frozen base, and no gradients.
   const ParameterSet& parameters() const { return current_; }
   const ParameterSet& gradients();
+  // Null where all weights train.
+  TrainedAdapter* adapter() { return adapter_ ? &*adapter_ : nullptr; }
   void ZeroGradients();
 
   void FreezeReference();
 
-  // Writes a Hugging Face folder of that copy to an existing, empty directory.
+  // Writes a Hugging Face folder of that copy to an existing, empty directory: a whole model, or an adapter's folder.
   void Save(Copy copy, const std::string& directory);
-  // Replaces that copy's weights; on failure they are as before.
+  // Replaces that copy's weights, or its adapter; on failure they are as before. Without an adapter of its own a policy
+  // loads an adapter's folder merged into the base that it names.
   void Load(Copy copy, const std::string& directory);
 
  private:
   struct Chunk;
   friend struct ForwardContext;
 
-  const ParameterSet& SetOf(Copy copy) const;
+  void ReadWeights(const std::string& folder, ParameterSet& set) const;
+  const Weights& WeightsOf(Copy copy) const;
+  const Weights& GenerationWeights();
   void UseThreads() const;
   void CheckIds(std::span<const int32_t> ids, const std::string& what) const;
   void CheckSequences(std::span<const ScoredSequence> sequences) const;
@@ -134,12 +144,14 @@ class Policy {
                              bool want_entropies);
 
   PolicyOptions options_;
+  std::string folder_;  // options_.model, or the base of the adapter there
   tokenizer::Tokenizer tokenizer_;
   ModelConfig config_;
   at::Device device_;
   at::ScalarType dtype_;
   std::map<std::string, std::string> files_;  // of the model folder, besides weights: what Save writes again
   ParameterSet current_, reference_, gradients_;
+  std::optional<TrainedAdapter> adapter_;
   std::unique_ptr<RotaryTable> rotary_;
   std::unique_ptr<GenerationEngine> engine_;
   bool has_engine_ = false;

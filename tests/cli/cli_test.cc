@@ -26,7 +26,7 @@ using testing::Not;
 TEST_F(CliTest, EveryCommandHasHelpWithAnExample) {
   for (const char* command : {"run", "resume", "check", "compare", "coder-check", "eval", "plugins", "plugins list",
                               "plugins describe", "plugins validate", "problems", "problems list", "problems check",
-                              "problems new", "tokenize", "score", "generate", "update"}) {
+                              "problems new", "tokenize", "score", "generate", "merge", "update"}) {
     const Result result = Run(std::string(command) + " --help");
     EXPECT_EQ(result.code, 0) << command;
     EXPECT_THAT(result.out, HasSubstr("Example")) << command;

@@ -47,7 +47,9 @@ at::Tensor LinearAdd(const at::Tensor& residual, const at::Tensor& x, const at::
 
 void LinearBackwardParameters(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight_gradient,
                               const at::Tensor& bias_gradient) {
-  if (dy.scalar_type() == weight_gradient.scalar_type()) {
+  if (!weight_gradient.defined()) {
+    // Frozen.
+  } else if (dy.scalar_type() == weight_gradient.scalar_type()) {
     weight_gradient.addmm_(dy.t(), x);
   } else {
     weight_gradient.add_(at::mm(dy.t(), x));
@@ -72,7 +74,7 @@ at::Tensor RmsNormBackward(const at::Tensor& dy, const at::Tensor& x, const at::
   const at::Tensor normalized = at::mul(x, scale);  // float32: so is scale
   at::Tensor product = at::mul(dy32, normalized);
   const int64_t columns = x.size(-1);
-  at::Tensor(weight_gradient).add_(at::sum(product.view({-1, columns}), {0}));
+  if (weight_gradient.defined()) at::Tensor(weight_gradient).add_(at::sum(product.view({-1, columns}), {0}));
   product.mul_(weight);
   const at::Tensor mean = at::mean(product, {-1}, true);
   at::Tensor dx = at::mul(dy32, weight);

@@ -17,13 +17,14 @@ at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
 at::Tensor LinearAdd(const at::Tensor& residual, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 
 // The parameters' part of Linear's derivative: weight_gradient += dy^T x, bias_gradient += the column sums of dy. The
-// gradients are undefined where the layer has no such parameter.
+// gradients are undefined where the layer has no such parameter, or it is frozen.
 void LinearBackwardParameters(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight_gradient,
                               const at::Tensor& bias_gradient);
 
 // RMSNorm (Zhang and Sennrich, 2019) over the last dimension: x / sqrt(mean(x^2) + epsilon), computed in float32 and
 // rounded to x's dtype, then times weight. `scale` receives 1 / sqrt(...) as float32 [..., 1] for the backward.
 at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double epsilon, at::Tensor* scale);
+// weight_gradient is undefined where the weight is frozen.
 at::Tensor RmsNormBackward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,
                            const at::Tensor& weight_gradient);
 

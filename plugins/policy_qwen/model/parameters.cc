@@ -11,17 +11,12 @@
 #include <set>
 
 #include "policy_qwen/model/random.h"
-#include "policy_qwen/model/safetensors.h"
 
 namespace kgrpo::policy {
 namespace {
 
 // Tensors begin at multiples of this many elements: 128 bytes in bfloat16, enough for any vector load.
 constexpr int64_t kAlignment = 64;
-
-int64_t Aligned(int64_t offset) {
-  return (offset + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 // Matrices lie first in the buffer, norms and biases behind them, each kind in the order of the list.
 class SpecList {
@@ -34,7 +29,7 @@ class SpecList {
     spec.name = std::move(name);
     spec.shape = std::move(shape);
     int64_t& end = spec.is_matrix ? matrices_end_ : others_end_;
-    if (!joined) end = Aligned(end);
+    if (!joined) end = AlignedSize(end);
     spec.offset = end;
     end += spec.size();
     specs_.push_back(std::move(spec));
@@ -42,7 +37,7 @@ class SpecList {
 
   std::vector<ParameterSpec> Take() {
     for (ParameterSpec& spec : specs_) {
-      if (!spec.is_matrix) spec.offset += Aligned(matrices_end_);
+      if (!spec.is_matrix) spec.offset += AlignedSize(matrices_end_);
     }
     return std::move(specs_);
   }
@@ -161,6 +156,10 @@ void CheckNames(const std::string& folder, const ModelConfig& config, const std:
 
 }  // namespace
 
+int64_t AlignedSize(int64_t size) {
+  return (size + kAlignment - 1) / kAlignment * kAlignment;
+}
+
 int64_t ParameterSpec::size() const {
   int64_t size = 1;
   for (const int64_t extent : shape) size *= extent;
@@ -214,7 +213,7 @@ ParameterSet::ParameterSet(const ModelConfig& config, at::ScalarType dtype, at::
     int64_t& own_end = spec.is_matrix ? matrices_end : end;
     own_end = std::max(own_end, spec.offset + spec.size());
   }
-  others_begin_ = Aligned(matrices_end);
+  others_begin_ = AlignedSize(matrices_end);
   buffer_ = at::zeros({end}, at::TensorOptions().dtype(dtype).device(device));
   weights_ = MakeWeights(config, buffer_, specs_);
 }
@@ -235,6 +234,18 @@ int64_t ParameterSet::parameter_count() const {
   return count;
 }
 
+at::Tensor ToTensor(const StoredTensor& stored, const std::string& name) {
+  // The data may begin at any byte, which from_blob's users do not expect: copied to aligned memory first.
+  at::Tensor aligned = at::empty(stored.shape, at::TensorOptions().dtype(TorchType(stored, name)));
+  std::memcpy(aligned.mutable_data_ptr(), stored.data.data(), stored.data.size());
+  const auto [least, greatest] = at::aminmax(aligned.view({-1}).to(at::kFloat));
+  if (!std::isfinite(least.item<float>()) || !std::isfinite(greatest.item<float>())) {
+    throw Error(KGRPO_ERROR_INVALID,
+                stored.file + ": tensor \"" + name + "\" holds values that are not finite (NaN or infinity)");
+  }
+  return aligned;
+}
+
 void ReadParameters(const std::string& folder, const ModelConfig& config, ParameterSet& set) {
   const TensorFiles files(folder);
   CheckNames(folder, config, set.specs(), files.tensors());
@@ -245,16 +256,7 @@ void ReadParameters(const std::string& folder, const ModelConfig& config, Parame
       throw Error(KGRPO_ERROR_INVALID, stored.file + ": tensor \"" + spec.name + "\" has shape " +
                                            ShapeText(stored.shape) + "; config.json says " + ShapeText(spec.shape));
     }
-    const at::ScalarType type = TorchType(stored, spec.name);
-    // The data may begin at any byte, which from_blob's users do not expect: copied to aligned memory first.
-    at::Tensor aligned = at::empty(spec.shape, at::TensorOptions().dtype(type));
-    std::memcpy(aligned.mutable_data_ptr(), stored.data.data(), stored.data.size());
-    const auto [least, greatest] = at::aminmax(aligned.view({-1}).to(at::kFloat));
-    if (!std::isfinite(least.item<float>()) || !std::isfinite(greatest.item<float>())) {
-      throw Error(KGRPO_ERROR_INVALID,
-                  stored.file + ": tensor \"" + spec.name + "\" holds values that are not finite (NaN or infinity)");
-    }
-    set.Get(i).copy_(aligned);
+    set.Get(i).copy_(ToTensor(stored, spec.name));
   }
 }
 

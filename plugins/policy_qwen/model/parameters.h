@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "policy_qwen/model/config.h"
+#include "policy_qwen/model/low_rank.h"
+#include "policy_qwen/model/safetensors.h"
 
 namespace kgrpo::policy {
 
@@ -42,6 +44,7 @@ struct LayerWeights {
   at::Tensor mlp_norm;                               // [hidden]
   at::Tensor gate_up, gate_up_bias;                  // gate above up: [2 intermediate, hidden], [2 intermediate]
   at::Tensor down, down_bias;                        // [hidden, intermediate], [hidden]
+  LayerAdapter adapter;                              // undefined factors where the model is trained or run as it is
 };
 
 struct Weights {
@@ -72,6 +75,13 @@ class ParameterSet {
   std::vector<ParameterSpec> specs_;
   Weights weights_;
 };
+
+// A size rounded up to where the next tensor may begin, in elements.
+int64_t AlignedSize(int64_t size);
+
+// The values of a tensor of a file, on the CPU. Throws kgrpo::Error for dtypes that are no floats, and where a value is
+// not finite.
+at::Tensor ToTensor(const StoredTensor& stored, const std::string& name);
 
 // Fills `set` from the safetensors of `folder`, converted to its dtype. Every tensor of the architecture must be there
 // with its shape, no other may be, and all values must be finite; else throws kgrpo::Error naming file, tensor,

@@ -152,6 +152,12 @@ TensorFiles::TensorFiles(const std::string& folder) {
   }
 }
 
+TensorFiles TensorFiles::OfFile(const std::string& path) {
+  TensorFiles files;
+  files.Open(path);
+  return files;
+}
+
 void TensorFiles::Open(const std::string& path) {
   files_.push_back(std::make_unique<MappedFile>(path));
   const std::span<const uint8_t> bytes = files_.back()->bytes();

@@ -30,10 +30,13 @@ class TensorFiles {
  public:
   // Opens and checks all headers. Throws kgrpo::Error naming file, tensor, what was expected and what was found.
   explicit TensorFiles(const std::string& folder);
+  // Those of a single file.
+  static TensorFiles OfFile(const std::string& path);
 
   const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
 
  private:
+  TensorFiles() = default;
   void Open(const std::string& path);
   void OpenShards(const std::string& folder, const std::string& index_path);
 

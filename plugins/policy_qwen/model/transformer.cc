@@ -21,8 +21,14 @@ struct QueryKeyValue {
 QueryKeyValue Project(const ModelConfig& config, const LayerWeights& w, const PackedBatch& batch, bool is_last,
                       const at::Tensor& rows, const at::Tensor& query_rows, LayerActivations* saved) {
   const int64_t kv_heads = config.kv_head_count;
-  at::Tensor query = Linear(query_rows, w.query, w.query_bias).view({-1, config.head_count, config.head_size});
-  const at::Tensor key_value = Linear(rows, w.key_value, w.key_value_bias).view({-1, 2 * kv_heads, config.head_size});
+  const int64_t kv_size = config.kv_size();
+  at::Tensor query = Linear(query_rows, w.query, w.query_bias);
+  AddLowRank(query, query_rows, w.adapter.query);
+  query = query.view({-1, config.head_count, config.head_size});
+  at::Tensor key_value = Linear(rows, w.key_value, w.key_value_bias);
+  AddLowRank(key_value.narrow(1, 0, kv_size), rows, w.adapter.key);
+  AddLowRank(key_value.narrow(1, kv_size, kv_size), rows, w.adapter.value);
+  key_value = key_value.view({-1, 2 * kv_heads, config.head_size});
   at::Tensor key = key_value.narrow(1, 0, kv_heads);
   if (config.query_key_norm) {
     key = key.contiguous();
@@ -60,7 +66,14 @@ ProjectionGradients ProjectBackward(const ModelConfig& config, const LayerWeight
   const at::Tensor d_key_value = at::cat({d_key, d.v}, 1).view({-1, 2 * config.kv_size()});
   LinearBackwardParameters(d_query, saved.query_input, gradients.query, gradients.query_bias);
   LinearBackwardParameters(d_key_value, saved.attention_input, gradients.key_value, gradients.key_value_bias);
-  return {at::mm(d_query, w.query), at::mm(d_key_value, w.key_value)};
+  const ProjectionGradients result = {at::mm(d_query, w.query), at::mm(d_key_value, w.key_value)};
+  const int64_t kv_size = config.kv_size();
+  LowRankBackward(d_query, saved.query_input, w.adapter.query, gradients.adapter.query, result.query_rows);
+  LowRankBackward(d_key_value.narrow(1, 0, kv_size), saved.attention_input, w.adapter.key, gradients.adapter.key,
+                  result.rows);
+  LowRankBackward(d_key_value.narrow(1, kv_size, kv_size), saved.attention_input, w.adapter.value,
+                  gradients.adapter.value, result.rows);
+  return result;
 }
 
 }  // namespace
@@ -140,8 +153,11 @@ at::Tensor TransformerForward(const ModelConfig& config, const Weights& weights,
     const at::Tensor attention = Attention(config, is_last ? batch.output_plan : batch.plan, qkv.query, qkv.key,
                                            qkv.value, layer != nullptr ? &layer->attention : nullptr);
     const at::Tensor middle = LinearAdd(residual, attention, w.output, w.output_bias);
+    AddLowRank(middle, attention, w.adapter.output);
     const at::Tensor mlp_input = RmsNorm(middle, w.mlp_norm, config.norm_epsilon, &mlp_scale);
     const at::Tensor gate_up = Linear(mlp_input, w.gate_up, w.gate_up_bias);
+    AddLowRank(gate_up.narrow(1, 0, config.intermediate_size), mlp_input, w.adapter.gate);
+    AddLowRank(gate_up.narrow(1, config.intermediate_size, config.intermediate_size), mlp_input, w.adapter.up);
     const at::Tensor mlp_hidden = SwiGlu(gate_up);
     if (layer != nullptr) {
       layer->input = x;
@@ -156,6 +172,7 @@ at::Tensor TransformerForward(const ModelConfig& config, const Weights& weights,
       layer->mlp_hidden = mlp_hidden;
     }
     x = LinearAdd(middle, mlp_hidden, w.down, w.down_bias);
+    AddLowRank(x, mlp_hidden, w.adapter.down);
   }
   at::Tensor final_scale;
   at::Tensor hidden = RmsNorm(x, weights.final_norm, config.norm_epsilon, &final_scale);
@@ -178,14 +195,22 @@ void TransformerBackward(const ModelConfig& config, const Weights& weights, cons
 
     // The MLP: x = middle + down(swiglu(gate_up(norm(middle)))).
     LinearBackwardParameters(dx, layer.mlp_hidden, g.down, g.down_bias);
-    const at::Tensor d_gate_up = SwiGluBackward(at::mm(dx, w.down), layer.gate_up);
+    const at::Tensor d_mlp_hidden = at::mm(dx, w.down);
+    LowRankBackward(dx, layer.mlp_hidden, w.adapter.down, g.adapter.down, d_mlp_hidden);
+    const at::Tensor d_gate_up = SwiGluBackward(d_mlp_hidden, layer.gate_up);
     LinearBackwardParameters(d_gate_up, layer.mlp_input, g.gate_up, g.gate_up_bias);
-    dx.add_(RmsNormBackward(at::mm(d_gate_up, w.gate_up), layer.middle, w.mlp_norm, layer.mlp_scale, g.mlp_norm));
+    const at::Tensor d_mlp_input = at::mm(d_gate_up, w.gate_up);
+    const int64_t size = config.intermediate_size;
+    LowRankBackward(d_gate_up.narrow(1, 0, size), layer.mlp_input, w.adapter.gate, g.adapter.gate, d_mlp_input);
+    LowRankBackward(d_gate_up.narrow(1, size, size), layer.mlp_input, w.adapter.up, g.adapter.up, d_mlp_input);
+    dx.add_(RmsNormBackward(d_mlp_input, layer.middle, w.mlp_norm, layer.mlp_scale, g.mlp_norm));
 
     // The attention: middle = input + output(attention(norm(input))).
     LinearBackwardParameters(dx, layer.attention_output, g.output, g.output_bias);
+    const at::Tensor d_attention_output = at::mm(dx, w.output);
+    LowRankBackward(dx, layer.attention_output, w.adapter.output, g.adapter.output, d_attention_output);
     const AttentionGradients d_attention =
-        AttentionBackward(config, is_last ? batch.output_plan : batch.plan, layer.attention, at::mm(dx, w.output));
+        AttentionBackward(config, is_last ? batch.output_plan : batch.plan, layer.attention, d_attention_output);
     ProjectionGradients d = ProjectBackward(config, w, g, batch, is_last, layer, d_attention);
     if (is_last) {
       AddRows(d.rows, batch.output_rows, d.query_rows);
@@ -202,7 +227,7 @@ void TransformerBackward(const ModelConfig& config, const Weights& weights, cons
     }
     layer = LayerActivations();  // frees memory as the pass goes back
   }
-  AddRows(gradients.embedding, batch.ids, dx);
+  if (gradients.embedding.defined()) AddRows(gradients.embedding, batch.ids, dx);
 }
 
 }  // namespace kgrpo::policy

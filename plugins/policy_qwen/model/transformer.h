@@ -90,6 +90,7 @@ at::Tensor TransformerForward(const ModelConfig& config, const Weights& weights,
                               Activations* saved, const KeyValueSink& sink);
 
 // Adds to `gradients` the derivatives by all parameters but the head's, given that by TransformerForward's result.
+// Those of frozen parameters are undefined there, and not computed.
 // Consumes `saved`, layer by layer.
 void TransformerBackward(const ModelConfig& config, const Weights& weights, const Weights& gradients,
                          const PackedBatch& batch, Activations& saved, const at::Tensor& d_hidden);

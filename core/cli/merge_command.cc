@@ -1,0 +1,56 @@
+// `kgrpo-host merge ADAPTER_DIR`: an adapter and its base as one whole model.
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/model_input.h"
+#include "cli/session.h"
+#include "store/files.h"
+
+namespace kgrpo::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The policy plugin opens an adapter's folder merged into its base: what it saves then is the whole model.
+int Merge(const Globals& globals, const ModelOptions& options, const std::string& output) {
+  if (!fs::exists(fs::path(options.model) / "adapter_config.json"))
+    throw Error(KGRPO_ERROR_INVALID, options.model + " holds no adapter: it has no adapter_config.json");
+  if (fs::exists(output) && !fs::is_empty(output))
+    throw Error(KGRPO_ERROR_INVALID, output + " is not empty: name another folder");
+  Session session(globals);
+  session.StartServices(0);
+  const std::unique_ptr<Policy> policy = session.MakePolicy(options.plugin, PluginOptions(options));
+  const fs::path target = fs::absolute(output), partial = target.string() + ".partial";
+  fs::remove_all(partial);
+  fs::create_directories(partial);
+  policy->Save(KGRPO_POLICY_CURRENT, partial);
+  fs::remove_all(target);
+  PublishDirectory(partial, target);
+  std::printf("%s: %s merged into its base\n", output.c_str(), options.model.c_str());
+  return kFine;
+}
+
+}  // namespace
+
+void AddMergeCommand(CLI::App& app, const Globals& globals, Action* action) {
+  struct Given {
+    ModelOptions model;
+    std::string output;
+  };
+  auto given = std::make_shared<Given>();
+  CLI::App* command = app.add_subcommand("merge", "An adapter and its base as one whole model");
+  ModelOptions& model = given->model;
+  command->add_option("ADAPTER_DIR", model.model, "A PEFT folder, such as the final/ of a run with an adapter")
+      ->required();
+  command->add_option("-o,--output", given->output, "The folder to write; new, or empty")->type_name("DIR")->required();
+  command->add_option("--plugin", model.plugin, "The policy plugin")->capture_default_str();
+  AddSetOption(command, &model.settings, "An option of the policy plugin");
+  command->add_option("--dtype", model.dtype, "fp32 or bf16")->type_name("DTYPE");
+  command->footer("Example:\n  kgrpo-host merge runs/quickstart_lora/final -o merged");
+  command->callback([=, &globals] { *action = [=, &globals] { return Merge(globals, given->model, given->output); }; });
+}
+
+}  // namespace kgrpo::cli

@@ -1,0 +1,203 @@
+#include "policy_qwen/model/adapter.h"
+
+#include <ATen/ops/count_nonzero.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/zeros.h>
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <string_view>
+
+#include "policy_qwen/model/random.h"
+
+namespace kgrpo::policy {
+namespace {
+
+// A linear layer that can be adapted: where its factors are, and the rows of the (joined) weight that are its own.
+struct Target {
+  std::string_view name, path;
+  LowRank LayerAdapter::*factors;
+  at::Tensor LayerWeights::*weight;
+  int64_t (*first_row)(const ModelConfig&);
+  int64_t (*outputs)(const ModelConfig&);
+  int64_t (*inputs)(const ModelConfig&);
+};
+
+int64_t None(const ModelConfig&) {
+  return 0;
+}
+int64_t Hidden(const ModelConfig& c) {
+  return c.hidden_size;
+}
+int64_t Intermediate(const ModelConfig& c) {
+  return c.intermediate_size;
+}
+int64_t Query(const ModelConfig& c) {
+  return c.query_size();
+}
+int64_t KeyValue(const ModelConfig& c) {
+  return c.kv_size();
+}
+int64_t QueryAndKey(const ModelConfig& c) {
+  return c.query_size() + c.kv_size();
+}
+
+constexpr auto kJoined = &LayerWeights::query_key_value;
+constexpr std::array<Target, 7> kTargets = {{
+    {"q_proj", "self_attn.q_proj", &LayerAdapter::query, kJoined, None, Query, Hidden},
+    {"k_proj", "self_attn.k_proj", &LayerAdapter::key, kJoined, Query, KeyValue, Hidden},
+    {"v_proj", "self_attn.v_proj", &LayerAdapter::value, kJoined, QueryAndKey, KeyValue, Hidden},
+    {"o_proj", "self_attn.o_proj", &LayerAdapter::output, &LayerWeights::output, None, Hidden, Query},
+    {"gate_proj", "mlp.gate_proj", &LayerAdapter::gate, &LayerWeights::gate_up, None, Intermediate, Hidden},
+    {"up_proj", "mlp.up_proj", &LayerAdapter::up, &LayerWeights::gate_up, Intermediate, Intermediate, Hidden},
+    {"down_proj", "mlp.down_proj", &LayerAdapter::down, &LayerWeights::down, None, Hidden, Intermediate},
+}};
+
+bool Adapts(const AdapterConfig& adapter, const Target& target) {
+  return std::ranges::find(adapter.targets, target.name) != adapter.targets.end();
+}
+
+at::Tensor OwnRows(const ModelConfig& config, const Target& target, const LayerWeights& weights) {
+  return (weights.*target.weight).narrow(0, target.first_row(config), target.outputs(config));
+}
+
+}  // namespace
+
+const std::vector<std::string>& AllTargets() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> list;
+    for (const Target& target : kTargets) list.emplace_back(target.name);
+    return list;
+  }();
+  return names;
+}
+
+double AdapterConfig::scale() const {
+  return alpha / (rank_stabilized ? std::sqrt(static_cast<double>(rank)) : static_cast<double>(rank));
+}
+
+AdapterSet::AdapterSet(const ModelConfig& config, const AdapterConfig& adapter, at::Device device) {
+  int64_t end = 0;
+  const auto add = [&](const std::string& name, std::vector<int64_t> shape) {
+    ParameterSpec spec;
+    spec.name = name;
+    spec.shape = std::move(shape);
+    spec.is_matrix = true;
+    spec.offset = end;
+    end += AlignedSize(spec.size());
+    specs_.push_back(std::move(spec));
+  };
+  for (int64_t layer = 0; layer < config.layer_count; ++layer) {
+    for (const Target& target : kTargets) {
+      if (!Adapts(adapter, target)) continue;
+      const int64_t inputs = target.inputs(config), outputs = target.outputs(config);
+      if (adapter.rank > std::min(inputs, outputs)) {
+        throw Error(KGRPO_ERROR_INVALID, "adapter: rank " + std::to_string(adapter.rank) + " is above the size of " +
+                                             std::string(target.name) + ", " + ShapeText({{outputs, inputs}}));
+      }
+      const std::string prefix =
+          "base_model.model.model.layers." + std::to_string(layer) + "." + std::string(target.path);
+      add(prefix + ".lora_A.weight", {adapter.rank, inputs});
+      add(prefix + ".lora_B.weight", {outputs, adapter.rank});
+    }
+  }
+  buffer_ = at::zeros({end}, at::TensorOptions().dtype(at::kFloat).device(device));
+  size_t next = 0;
+  layers_.resize(static_cast<size_t>(config.layer_count));
+  for (LayerAdapter& layer : layers_) {
+    for (const Target& target : kTargets) {
+      if (!Adapts(adapter, target)) continue;
+      layer.*target.factors = {Get(next), Get(next + 1), adapter.scale()};
+      next += 2;
+    }
+  }
+}
+
+at::Tensor AdapterSet::Get(size_t index) const {
+  const ParameterSpec& spec = specs_[index];
+  return buffer_.narrow(0, spec.offset, spec.size()).view(spec.shape);
+}
+
+int64_t AdapterSet::parameter_count() const {
+  int64_t count = 0;
+  for (const ParameterSpec& spec : specs_) count += spec.size();
+  return count;
+}
+
+bool AdapterSet::IsOff() const {
+  for (size_t i = 1; i < specs_.size(); i += 2) {
+    if (at::count_nonzero(Get(i)).item<int64_t>() > 0) return false;
+  }
+  return true;
+}
+
+Weights AdapterSet::Attached(const Weights& base) const {
+  Weights weights = base;
+  for (size_t i = 0; i < layers_.size(); ++i) weights.layers[i].adapter = layers_[i];
+  return weights;
+}
+
+Weights AdapterSet::Alone() const {
+  Weights nothing;
+  nothing.layers.resize(layers_.size());
+  return Attached(nothing);
+}
+
+// The bound is that of kaiming_uniform_ with a = sqrt(5), PyTorch's default for a linear layer.
+void InitializeAdapter(uint64_t seed, AdapterSet& set) {
+  at::Tensor(set.buffer()).zero_();
+  for (size_t i = 0; i < set.specs().size(); i += 2) {
+    const ParameterSpec& spec = set.specs()[i];
+    const double bound = 1.0 / std::sqrt(static_cast<double>(spec.shape[1]));
+    const uint64_t tensor_seed = SeedFor(seed, spec.name);
+    std::vector<float> values(static_cast<size_t>(spec.size()));
+    for (size_t j = 0; j < values.size(); ++j) {
+      values[j] = static_cast<float>(bound * (2 * RandomUniform(tensor_seed, j) - 1));
+    }
+    set.Get(i).copy_(at::from_blob(values.data(), spec.shape, at::TensorOptions().dtype(at::kFloat)));
+  }
+}
+
+Weights CopyTargets(const ModelConfig& config, const AdapterConfig& adapter, const Weights& base) {
+  Weights copy = base;
+  for (size_t i = 0; i < copy.layers.size(); ++i) {
+    for (const Target& target : kTargets) {
+      const at::Tensor& shared = base.layers[i].*target.weight;
+      at::Tensor& own = copy.layers[i].*target.weight;
+      if (Adapts(adapter, target) && own.is_same(shared)) own = shared.clone();
+    }
+    LayerWeights& layer = copy.layers[i];
+    layer.query = layer.query_key_value.narrow(0, 0, config.query_size());
+    layer.key_value = layer.query_key_value.narrow(0, config.query_size(), 2 * config.kv_size());
+  }
+  return copy;
+}
+
+int64_t CopiedBytes(const AdapterConfig& adapter, const Weights& base) {
+  int64_t bytes = 0;
+  for (const LayerWeights& layer : base.layers) {
+    std::set<const void*> counted;
+    for (const Target& target : kTargets) {
+      const at::Tensor& weight = layer.*target.weight;
+      if (Adapts(adapter, target) && counted.insert(weight.const_data_ptr()).second)
+        bytes += static_cast<int64_t>(weight.nbytes());
+    }
+  }
+  return bytes;
+}
+
+void MergeAdapter(const ModelConfig& config, const Weights& adapted, const Weights& merged) {
+  for (size_t i = 0; i < adapted.layers.size(); ++i) {
+    const LayerWeights& from = adapted.layers[i];
+    for (const Target& target : kTargets) {
+      const LowRank& factors = from.adapter.*target.factors;
+      if (factors.defined())
+        MergeLowRank(OwnRows(config, target, from), factors, OwnRows(config, target, merged.layers[i]));
+    }
+  }
+}
+
+}  // namespace kgrpo::policy

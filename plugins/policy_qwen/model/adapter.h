@@ -1,0 +1,83 @@
+// LoRA adapters of a model: which linear layers are adapted, the factors of all of them in one buffer, and the folders
+// of PEFT (adapter_config.json, adapter_model.safetensors) that hold them. Used by trained_adapter.cc and the policy.
+#ifndef KGRPO_PLUGINS_POLICY_QWEN_MODEL_ADAPTER_H_
+#define KGRPO_PLUGINS_POLICY_QWEN_MODEL_ADAPTER_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "policy_qwen/model/config.h"
+#include "policy_qwen/model/parameters.h"
+
+namespace kgrpo::policy {
+
+// PEFT's "all-linear": every linear layer but the head, in the order of a layer.
+const std::vector<std::string>& AllTargets();
+
+struct AdapterConfig {
+  int64_t rank = 16;
+  double alpha = 32;
+  bool rank_stabilized = false;                     // the scale is alpha / sqrt(rank) (PEFT: use_rslora)
+  std::vector<std::string> targets = AllTargets();  // "q_proj", ...; in AllTargets' order
+
+  double scale() const;
+  bool operator==(const AdapterConfig&) const = default;
+};
+
+// The factors of an adapter, or their gradients: float32, in one buffer. Owns the memory; views share it.
+class AdapterSet {
+ public:
+  AdapterSet() = default;
+  // Zeros. Throws KGRPO_ERROR_INVALID for a rank above a target's sizes.
+  AdapterSet(const ModelConfig& config, const AdapterConfig& adapter, at::Device device);
+
+  bool defined() const { return buffer_.defined(); }
+  const std::vector<ParameterSpec>& specs() const { return specs_; }  // named as PEFT's files name them
+  at::Tensor Get(size_t index) const;                                 // the view of specs()[index]
+  const at::Tensor& buffer() const { return buffer_; }
+  int64_t parameter_count() const;
+  // Whether every B is zero: then the adapted model is the base, bit for bit.
+  bool IsOff() const;
+
+  // `base` with the adapter's factors beside its tensors, which are shared.
+  Weights Attached(const Weights& base) const;
+  // Frozen weights: no tensor but the factors. What TransformerBackward takes as gradients.
+  Weights Alone() const;
+
+ private:
+  std::vector<ParameterSpec> specs_;
+  std::vector<LayerAdapter> layers_;
+  at::Tensor buffer_;
+};
+
+// A random A (uniform within 1 / sqrt(inputs), as peft draws it) and a zero B; a pure function of (seed, tensor name,
+// index).
+void InitializeAdapter(uint64_t seed, AdapterSet& set);
+
+// `base` with the targets' weights replaced by copies that MergeAdapter can fill; all else is shared with it.
+Weights CopyTargets(const ModelConfig& config, const AdapterConfig& adapter, const Weights& base);
+// Bytes of those copies.
+int64_t CopiedBytes(const AdapterConfig& adapter, const Weights& base);
+// The targets' weights of `merged` := those of `adapted` plus scale B A. `merged` may share `adapted`'s tensors.
+void MergeAdapter(const ModelConfig& config, const Weights& adapted, const Weights& merged);
+
+// Whether a folder holds an adapter, and no weights of its own.
+bool IsAdapterFolder(const std::string& folder);
+// What adapter_config.json says. Throws kgrpo::Error naming file and key for what is no LoRA adapter of linear layers.
+AdapterConfig ReadAdapterConfig(const std::string& folder);
+// The model folder that an adapter was trained on. Throws KGRPO_ERROR_NOT_FOUND where it is not there.
+std::string BaseOfAdapter(const std::string& folder);
+
+// Fills `set` from adapter_model.safetensors, in any dtype. `base` names the model in messages. On failure `set` is
+// partly written. Throws kgrpo::Error in one sentence where the adapter belongs to another model.
+void ReadAdapter(const std::string& folder, const std::string& base, AdapterSet& set);
+// Writes both files to `folder`; `base` is the model's folder.
+void WriteAdapter(const std::string& folder, const std::string& base, const AdapterConfig& adapter,
+                  const AdapterSet& set);
+
+}  // namespace kgrpo::policy
+
+#endif  // KGRPO_PLUGINS_POLICY_QWEN_MODEL_ADAPTER_H_

@@ -1,0 +1,139 @@
+#include "policy_qwen/trained_adapter.h"
+
+#include <ATen/ops/equal.h>
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace kgrpo::policy {
+namespace {
+
+// Targets as AdapterConfig has them: AllTargets' order, each once.
+std::vector<std::string> InOrder(const std::vector<std::string>& targets) {
+  std::vector<std::string> ordered;
+  std::ranges::copy_if(AllTargets(), std::back_inserter(ordered),
+                       [&](const std::string& name) { return std::ranges::find(targets, name) != targets.end(); });
+  return ordered;
+}
+
+std::string NumberText(double value) {
+  std::string text = std::to_string(value);
+  text.erase(text.find_last_not_of('0') + 1);
+  return text.ends_with('.') ? text.substr(0, text.size() - 1) : text;
+}
+
+std::string TextOf(const AdapterConfig& config) {
+  std::string text = "rank " + std::to_string(config.rank) + ", alpha " + NumberText(config.alpha) +
+                     (config.rank_stabilized ? ", rank-stabilized" : "") + ", targets ";
+  for (size_t i = 0; i < config.targets.size(); ++i) text += (i > 0 ? " " : "") + config.targets[i];
+  return text;
+}
+
+AdapterConfig Resolve(const AdapterOptions& options) {
+  AdapterConfig config = options.start.empty() ? AdapterConfig() : ReadAdapterConfig(options.start);
+  const AdapterConfig stored = config;
+  if (options.rank) config.rank = *options.rank;
+  if (options.alpha) config.alpha = *options.alpha;
+  if (options.rank_stabilized) config.rank_stabilized = *options.rank_stabilized;
+  if (options.targets) config.targets = InOrder(*options.targets);
+  if (!options.start.empty() && config != stored) {
+    throw Error(KGRPO_ERROR_INVALID, "adapter: " + options.start + " has " + TextOf(stored) + ", and the options say " +
+                                         TextOf(config) + "; leave rank, alpha, use_rslora and targets out");
+  }
+  return config;
+}
+
+}  // namespace
+
+TrainedAdapter::TrainedAdapter(const AdapterOptions& options, const ModelConfig& config, const Weights& base,
+                               std::string base_folder, at::Device device, uint64_t seed)
+    : config_(Resolve(options)),
+      model_(config),
+      base_(base),
+      base_folder_(std::move(base_folder)),
+      device_(device),
+      factors_(config, config_, device),
+      weights_(factors_.Attached(base)) {
+  if (options.start.empty()) {
+    InitializeAdapter(seed, factors_);
+  } else {
+    ReadAdapter(options.start, base_folder_, factors_);
+  }
+}
+
+const AdapterSet& TrainedAdapter::gradients() {
+  if (!gradients_.defined()) {
+    gradients_ = AdapterSet(model_, config_, device_);
+    gradient_weights_ = gradients_.Alone();
+  }
+  return gradients_;
+}
+
+const Weights& TrainedAdapter::gradient_weights() {
+  gradients();
+  return gradient_weights_;
+}
+
+const Weights& TrainedAdapter::reference_weights() const {
+  return reference_.defined() ? reference_weights_ : base_;
+}
+
+const Weights& TrainedAdapter::Merged(bool* changed) {
+  *changed = !merged_ || !at::equal(merged_factors_, factors_.buffer());
+  if (*changed) {
+    if (!merged_) merged_ = CopyTargets(model_, config_, base_);
+    MergeAdapter(model_, weights_, *merged_);
+    merged_factors_ = factors_.buffer().clone();
+  }
+  return *merged_;
+}
+
+int64_t TrainedAdapter::merged_bytes() const {
+  return CopiedBytes(config_, base_);
+}
+
+void TrainedAdapter::SetReference(const AdapterSet& factors) {
+  has_reference_ = true;
+  reference_ = AdapterSet();
+  if (factors.IsOff()) return;
+  reference_ = AdapterSet(model_, config_, device_);
+  at::Tensor(reference_.buffer()).copy_(factors.buffer());
+  reference_weights_ = reference_.Attached(base_);
+}
+
+void TrainedAdapter::FreezeReference() {
+  SetReference(factors_);
+}
+
+void TrainedAdapter::Save(bool reference, const std::string& directory) const {
+  if (!reference) {
+    WriteAdapter(directory, base_folder_, config_, factors_);
+  } else if (reference_.defined()) {
+    WriteAdapter(directory, base_folder_, config_, reference_);
+  } else {
+    WriteAdapter(directory, base_folder_, config_, AdapterSet(model_, config_, at::kCPU));
+  }
+}
+
+void TrainedAdapter::Load(bool reference, const std::string& directory) {
+  if (!IsAdapterFolder(directory)) {
+    throw Error(KGRPO_ERROR_INVALID, directory +
+                                         " holds no adapter, and this policy trains one; for a whole model set "
+                                         "policy.options.adapter=null");
+  }
+  const AdapterConfig stored = ReadAdapterConfig(directory);
+  if (stored != config_) {
+    throw Error(KGRPO_ERROR_INVALID,
+                directory + " holds an adapter of " + TextOf(stored) + "; the policy's has " + TextOf(config_));
+  }
+  AdapterSet loaded(model_, config_, device_);
+  ReadAdapter(directory, base_folder_, loaded);
+  if (reference) {
+    SetReference(loaded);
+  } else {
+    at::Tensor(factors_.buffer()).copy_(loaded.buffer());  // in place: others hold views
+  }
+}
+
+}  // namespace kgrpo::policy

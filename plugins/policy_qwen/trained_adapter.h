@@ -1,0 +1,74 @@
+// A policy's adapter while it trains: the factors, their gradients, the reference's factors, and the weights merged for
+// generation. Used by the policy where the option `adapter` is given; the base's weights stay the policy's.
+#ifndef KGRPO_PLUGINS_POLICY_QWEN_TRAINED_ADAPTER_H_
+#define KGRPO_PLUGINS_POLICY_QWEN_TRAINED_ADAPTER_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "policy_qwen/model/adapter.h"
+
+namespace kgrpo::policy {
+
+// What the option `adapter` says. Unset: what `start` has, else AdapterConfig's defaults.
+struct AdapterOptions {
+  std::string start = "";  // an adapter's folder; empty: a new one
+  std::optional<int64_t> rank = std::nullopt;
+  std::optional<double> alpha = std::nullopt;
+  std::optional<bool> rank_stabilized = std::nullopt;
+  std::optional<std::vector<std::string>> targets = std::nullopt;  // in any order
+};
+
+// One thread at a time.
+class TrainedAdapter {
+ public:
+  // Reads or initialises the factors; `seed` decides new ones. `base` outlives the adapter; `base_folder` is where it
+  // was read from. Throws KGRPO_ERROR_INVALID where the options contradict the folder that they start from.
+  TrainedAdapter(const AdapterOptions& options, const ModelConfig& config, const Weights& base, std::string base_folder,
+                 at::Device device, uint64_t seed);
+
+  const AdapterConfig& config() const { return config_; }
+  const AdapterSet& factors() const { return factors_; }
+  const AdapterSet& gradients();  // zeros at the first call
+
+  // The base with the current factors beside it, and the gradients that its backward adds to.
+  const Weights& weights() const { return weights_; }
+  const Weights& gradient_weights();
+  // The base with the reference's factors beside it, or the base alone where those change nothing.
+  bool has_reference() const { return has_reference_; }
+  const Weights& reference_weights() const;
+
+  // The base's weights with the adapter in them, for generation. Merged again where the factors have changed since;
+  // the tensors stay where they are. `changed` receives whether they were written.
+  const Weights& Merged(bool* changed);
+  // Bytes that the merged weights take beyond the base's.
+  int64_t merged_bytes() const;
+
+  void FreezeReference();
+  void Save(bool reference, const std::string& directory) const;
+  // On failure the factors are as before. Throws KGRPO_ERROR_INVALID for an adapter of another shape.
+  void Load(bool reference, const std::string& directory);
+
+ private:
+  void SetReference(const AdapterSet& factors);
+
+  AdapterConfig config_;
+  const ModelConfig& model_;
+  const Weights& base_;
+  std::string base_folder_;
+  at::Device device_;
+  AdapterSet factors_, gradients_;
+  AdapterSet reference_;  // undefined: none, or all its B are zero
+  bool has_reference_ = false;
+  Weights weights_, gradient_weights_, reference_weights_;
+  std::optional<Weights> merged_;
+  at::Tensor merged_factors_;  // those in merged_
+};
+
+}  // namespace kgrpo::policy
+
+#endif  // KGRPO_PLUGINS_POLICY_QWEN_TRAINED_ADAPTER_H_

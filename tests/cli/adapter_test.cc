@@ -1,0 +1,103 @@
+// A run that trains a LoRA adapter: what its folder holds, that resume ends with the same bits, and `merge`.
+#include "commands.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+namespace kgrpo {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using test::Read;
+using test::Result;
+using testing::HasSubstr;
+
+class AdapterRunTest : public CliTest {
+ protected:
+  AdapterRunTest() {
+    Write("lora.yaml",
+          "seed: 5\n"
+          "policy: {plugin: policy_qwen, options: {model: " +
+              base_ +
+              ", chat_template: chatml, adapter: {rank: 2, alpha: 8, targets: [q_proj, v_proj, down_proj]}}}\n"
+              "coder: {plugin: fakes}\nevaluator: {plugin: fakes}\nreward: {plugin: fakes}\n"
+              "trainer: {plugin: trainer_grpo, steps: 4, options: {learning_rate: 1.0e-2, beta: 0.1}}\n"
+              "problems: {train: ['problems/*']}\n"
+              "loop: {batch_size: 4, rounds: 2, sampling: {max_new_tokens: 6}}\n"
+              "prompt: {user: '{{problem.name}}'}\n"
+              "checkpoint: {every: 1, keep_last: 4}\n");
+  }
+
+  const std::string base_ = std::string(KGRPO_SOURCE_DIR) + "/tests/golden/policy/qwen2";
+};
+
+TEST_F(AdapterRunTest, ResumeEndsWithTheSameBits) {
+  const Result whole = Run("lora.yaml --set output_dir=whole");
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  const fs::path run = directory_.path() / "whole", part = directory_.path() / "part";
+  const json config = json::parse(Read(run / "final/adapter_config.json"));
+  EXPECT_EQ(config["r"], 2);
+  EXPECT_EQ(config["base_model_name_or_path"], base_);
+  EXPECT_TRUE(fs::exists(run / "final/tokenizer.json"));
+  const std::string first = Read(run / "checkpoints/step-1/policy/adapter_model.safetensors");
+  EXPECT_NE(first, Read(run / "final/adapter_model.safetensors")) << "it does not learn";
+  // Nothing of the base is written, and the trainer keeps two moments of the factors alone.
+  const auto factors = fs::file_size(run / "final/adapter_model.safetensors");
+  for (const auto& entry : fs::recursive_directory_iterator(run)) {
+    EXPECT_NE(entry.path().filename(), "model.safetensors") << entry.path();
+    if (entry.path().string().find("checkpoints") != std::string::npos && entry.is_regular_file() &&
+        entry.path().filename() != "tokenizer.json") {
+      EXPECT_LT(entry.file_size(), 3 * factors) << entry.path();
+    }
+  }
+
+  fs::copy(run, part, fs::copy_options::recursive);
+  fs::remove_all(part / "final");
+  for (const char* step : {"step-3", "step-4"}) fs::remove_all(part / "checkpoints" / step);
+  const Result resumed = Run("resume part");
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  for (const char* folder : {"final", "rollouts", "checkpoints/step-4/reference"})
+    EXPECT_EQ(test::Tree(part / folder), test::Tree(run / folder)) << folder;
+}
+
+TEST_F(AdapterRunTest, WhatItLeavesOpensAsAModel) {
+  ASSERT_EQ(Run("lora.yaml --set output_dir=run").code, 0);
+  const std::string prompt = "{\"prompt\": \"tile the loop\"}\n";
+  const std::string arguments = " --temperature 0 --max-new-tokens 8";
+  const Result adapted = Run("generate run/final" + arguments, prompt);
+  ASSERT_EQ(adapted.code, 0) << adapted.err;
+
+  const Result merged = Run("merge run/final -o merged");
+  ASSERT_EQ(merged.code, 0) << merged.err;
+  EXPECT_THAT(merged.out, HasSubstr("merged"));
+  EXPECT_TRUE(fs::exists(directory_.path() / "merged/model.safetensors"));
+  EXPECT_TRUE(fs::exists(directory_.path() / "merged/config.json"));
+  EXPECT_FALSE(fs::exists(directory_.path() / "merged/adapter_config.json"));
+  EXPECT_EQ(Run("generate merged" + arguments, prompt).out, adapted.out);
+
+  // An adapter goes on from the folder, and one of another shape does not.
+  const Result further = Run("run lora.yaml --set output_dir=further --set policy.options.adapter.start=run/final -q");
+  EXPECT_EQ(further.code, 0) << further.err;
+  const Result other =
+      Run("check lora.yaml --set policy.options.adapter.start=run/final "
+          "--set policy.options.adapter.rank=3");
+  EXPECT_NE(other.code, 0);
+  EXPECT_THAT(other.err, HasSubstr("run/final has rank 2, alpha 8, targets q_proj v_proj down_proj"));
+  EXPECT_THAT(Run("merge run/final -o merged").err, HasSubstr("merged is not empty"));
+  EXPECT_THAT(Run("merge merged -o again").err, HasSubstr("holds no adapter"));
+}
+
+TEST_F(AdapterRunTest, ThePluginKeepsTheContract) {
+  Write("options.json", json({{"model", base_}, {"chat_template", "chatml"}, {"adapter", {{"rank", 2}}}}).dump());
+  const Result result = Run("plugins validate policy_qwen --options options.json");
+  EXPECT_EQ(result.code, 0) << result.out << result.err;
+}
+
+}  // namespace
+}  // namespace kgrpo
