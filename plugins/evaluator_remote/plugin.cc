@@ -106,6 +106,7 @@ constexpr kgrpo_evaluator_interface kInterface = {sizeof(kgrpo_evaluator_interfa
                                                   Baseline,
                                                   Evaluate,
                                                   Describe,
+                                                  nullptr,
                                                   nullptr};
 
 }  // namespace
