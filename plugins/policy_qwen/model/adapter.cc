@@ -69,6 +69,7 @@ at::Tensor OwnRows(const ModelConfig& config, const Target& target, const LayerW
 const std::vector<std::string>& AllTargets() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> list;
+    list.reserve(kTargets.size());
     for (const Target& target : kTargets) list.emplace_back(target.name);
     return list;
   }();

@@ -7,11 +7,11 @@ namespace kgrpo::policy {
 namespace {
 
 // to += scale x y, the product being float32.
-void AddProduct(at::Tensor to, const at::Tensor& x, const at::Tensor& y, double scale) {
+void AddProduct(const at::Tensor& to, const at::Tensor& x, const at::Tensor& y, double scale) {
   if (to.scalar_type() == at::kFloat) {
-    to.addmm_(x, y, 1, scale);
+    at::Tensor(to).addmm_(x, y, 1, scale);
   } else {
-    to.copy_(at::addmm(to.to(at::kFloat), x, y, 1, scale));
+    at::Tensor(to).copy_(at::addmm(to.to(at::kFloat), x, y, 1, scale));
   }
 }
 
