@@ -1,7 +1,8 @@
-// JSON forms of what the store keeps as text: messages, metrics, remarks, evaluations. Used within store/.
+// JSON forms of what the store keeps as text: messages, metrics, remarks; evaluations are support's. Used within store/.
 #ifndef KGRPO_STORE_JSON_H
 #define KGRPO_STORE_JSON_H
 
+#include <kgrpo/support/evaluation_json.h>
 #include "plugin/records.h"
 
 #include <nlohmann/json.hpp>
@@ -19,8 +20,6 @@ std::string MetricsToJson(const std::vector<Metric>& metrics);  // {"name": valu
 std::vector<Metric> MetricsFromJson(const std::string& text);
 std::string RemarksToJson(const std::vector<Remark>& remarks);  // [{"group": ..., "text": ...}, ...]
 std::vector<Remark> RemarksFromJson(const std::string& text);
-nlohmann::ordered_json EvaluationToJson(const Evaluation& evaluation);
-Evaluation EvaluationFromJson(const nlohmann::ordered_json& json);
 
 }  // namespace kgrpo
 #endif
