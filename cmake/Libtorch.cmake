@@ -20,5 +20,4 @@ add_library(kgrpo_libtorch INTERFACE)
 target_include_directories(kgrpo_libtorch SYSTEM INTERFACE
   "${KGRPO_LIBTORCH}/include" "${KGRPO_LIBTORCH}/include/torch/csrc/api/include")
 target_link_libraries(kgrpo_libtorch INTERFACE "${KGRPO_LIBTORCH}/lib/libtorch_cpu.so" "${KGRPO_LIBTORCH}/lib/libc10.so")
-target_link_options(kgrpo_libtorch INTERFACE "LINKER:-rpath,${KGRPO_LIBTORCH}/lib"
-  "LINKER:-rpath-link,${KGRPO_LIBTORCH}/lib" "LINKER:--allow-shlib-undefined")
+target_link_options(kgrpo_libtorch INTERFACE "LINKER:-rpath-link,${KGRPO_LIBTORCH}/lib" "LINKER:--allow-shlib-undefined")

@@ -19,6 +19,7 @@ using Clock = std::chrono::steady_clock;
 std::atomic<bool> cancel_requested{false};
 std::atomic<Clock::time_point> deadline{Clock::time_point::max()};
 std::atomic<uint64_t> step_under_way{0};
+thread_local const std::atomic<bool>* thread_flag = nullptr;
 bool on_terminal = false;  // standard error is one: "^C" stands on the line already
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<uint64_t>::is_always_lock_free,
               "signal handlers use them");
@@ -66,6 +67,7 @@ double SecondsToDeadline() {
 }
 
 bool CancelRequested() {
+  if (thread_flag != nullptr && thread_flag->load(std::memory_order_relaxed)) return true;
   return cancel_requested.load(std::memory_order_relaxed) || SecondsToDeadline() == 0;
 }
 void RequestCancel() {
@@ -74,6 +76,13 @@ void RequestCancel() {
 void ClearCancel() {
   cancel_requested.store(false, std::memory_order_relaxed);
   deadline = Clock::time_point::max();
+}
+
+CancelScope::CancelScope(const std::atomic<bool>* flag) {
+  thread_flag = flag;
+}
+CancelScope::~CancelScope() {
+  thread_flag = nullptr;
 }
 
 }  // namespace kgrpo

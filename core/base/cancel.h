@@ -4,6 +4,7 @@
 #ifndef KGRPO_BASE_CANCEL_H
 #define KGRPO_BASE_CANCEL_H
 
+#include <atomic>
 #include <cstdint>
 
 namespace kgrpo {
@@ -21,9 +22,18 @@ void NoteStepUnderWay(uint64_t step);
 void SetDeadline(double seconds);
 double SecondsToDeadline();  // infinity where none is set, at least 0. [any thread]
 
-bool CancelRequested();  // also once the deadline has passed. [any thread]
+bool CancelRequested();  // also once the deadline has passed, or where this thread's CancelScope says so. [any thread]
 void RequestCancel();    // [any thread, also a signal handler]
 void ClearCancel();      // for tests: as if nobody had asked
+
+// While it lives, work of this thread stops for `flag` too: how one evaluation of many is cancelled. Not nested.
+class CancelScope {
+ public:
+  explicit CancelScope(const std::atomic<bool>* flag);
+  ~CancelScope();
+  CancelScope(const CancelScope&) = delete;
+  CancelScope& operator=(const CancelScope&) = delete;
+};
 
 }  // namespace kgrpo
 #endif

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdio>
 #include <iostream>
+#include <numeric>
 
 namespace kgrpo {
 namespace {
@@ -47,6 +48,7 @@ std::string StepText(const StepLine& line) {
 }
 
 constexpr size_t kBlockLines = 3;  // of the block that moves on a terminal
+constexpr size_t kStepsOfAnEstimate = 20;
 
 // The first `columns` characters.
 std::string Cut(const std::string& text, size_t columns) {
@@ -70,13 +72,21 @@ std::string RoundsBar(const StepLine& line, size_t width) {
   return bar;
 }
 
+// "3 min 20 s left", "18 s left in this stage": by the mean of `seconds`, those of the stage's last steps.
+std::string TimeLeft(const StepLine& line, const std::vector<double>& seconds) {
+  if (line.stage_end < line.step) return "";
+  const double mean = std::accumulate(seconds.begin(), seconds.end(), 0.0) / static_cast<double>(seconds.size());
+  return FormatDuration(mean * static_cast<double>(line.stage_end - line.step)) +
+         (line.stage_end < line.steps ? " left in this stage" : " left");
+}
+
 // The lines of the block: where the run is, how it learns, what came of the step's rounds.
-std::vector<std::string> BlockLines(const StepLine& line, const std::vector<double>& rewards, double seconds_left,
-                                    size_t columns) {
+std::vector<std::string> BlockLines(const StepLine& line, const std::vector<double>& rewards,
+                                    const std::string& time_left, size_t columns) {
   std::vector<std::string> lines(kBlockLines);
-  lines[0] = Format("step %llu/%llu  %s  %.1f s a step  ", static_cast<unsigned long long>(line.step),
-                    static_cast<unsigned long long>(line.steps), line.stage.c_str(), line.seconds) +
-             FormatDuration(seconds_left) + " left";
+  lines[0] = Format("step %llu/%llu  ", static_cast<unsigned long long>(line.step),
+                    static_cast<unsigned long long>(line.steps)) +
+             (time_left.empty() ? "" : time_left + "  ") + line.stage + Format("  %.1f s a step", line.seconds);
   if (line.cost > 0) lines[0] += "  " + FormatDollars(line.cost);
   if (!line.has_rollouts) {
     if (line.has_loss) lines[1] = Format("  loss    %.4f", line.loss);
@@ -134,15 +144,15 @@ void Console::Header(const std::string& title, const std::vector<std::pair<std::
 
 void Console::Step(const StepLine& line) {
   if (also_ != nullptr) also_->Step(line);
-  if (first_step_ == 0) first_step_ = line.step;
+  if (std::exchange(stage_, line.stage) != line.stage) seconds_.clear();
+  if (seconds_.size() == kStepsOfAnEstimate) seconds_.erase(seconds_.begin());
+  seconds_.push_back(line.seconds);
+  const std::string left = TimeLeft(line, seconds_);
   if (!terminal_) {
-    out_ << StepText(line) << '\n' << std::flush;
+    out_ << StepText(line) << (left.empty() ? "" : "  " + left) << '\n' << std::flush;
     return;
   }
   if (line.has_rollouts) rewards_.push_back(line.reward);
-  const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  const double done = static_cast<double>(line.step - first_step_ + 1);
-  const double left = elapsed / done * static_cast<double>(line.steps - line.step);
   Clear();
   const std::vector<std::string> block = BlockLines(line, rewards_, left, columns_);
   for (size_t i = 0; i < block.size(); ++i)

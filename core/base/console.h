@@ -6,7 +6,6 @@
 #ifndef KGRPO_BASE_CONSOLE_H
 #define KGRPO_BASE_CONSOLE_H
 
-#include <chrono>
 #include <cstdint>
 #include <ostream>
 #include <string>
@@ -18,6 +17,7 @@ namespace kgrpo {
 // What is shown of a step.
 struct StepLine {
   uint64_t step = 0, steps = 0;
+  uint64_t stage_end = 0;  // the last step of its stage; what later stages take is not known before they begin
   std::string stage;
   bool has_rollouts = false;
   double reward = 0;
@@ -64,8 +64,8 @@ class Console {
   size_t columns_;
   bool moving_ = false;  // the last thing written is the moving block
   std::vector<double> rewards_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  uint64_t first_step_ = 0;
+  std::string stage_;            // of the last step
+  std::vector<double> seconds_;  // of the stage's last steps
 };
 
 // Bars of eight heights, one a value, from the least to the greatest of the last `width`: "▁▂▅█".

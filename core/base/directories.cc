@@ -28,6 +28,19 @@ std::filesystem::path CacheRoot() {
               "no folder for caches: set KGRPO_CACHE_DIR (neither XDG_CACHE_HOME nor HOME is set)");
 }
 
+std::filesystem::path HostFolder() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+}
+
+std::filesystem::path ShippedProblems() {
+  std::error_code error;
+  const std::filesystem::path installed = (HostFolder() / "../share/kgrpo/problems").lexically_normal();
+  return !std::filesystem::is_directory("problems", error) && std::filesystem::is_directory(installed, error)
+             ? installed
+             : std::filesystem::path("problems");
+}
+
 void MakeDirectories(const std::filesystem::path& directory) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);

@@ -11,6 +11,13 @@ namespace kgrpo {
 // need not exist.
 std::filesystem::path CacheRoot();
 
+// The folder that kgrpo-host was started from: build/bin, or bin where it is installed. Empty where that cannot be
+// told.
+std::filesystem::path HostFolder();
+
+// The problems that come with kgrpo: "problems" where the working folder has it, else share/kgrpo/problems beside bin.
+std::filesystem::path ShippedProblems();
+
 // Makes the folder and its parents; throws kgrpo::Error with the reason.
 void MakeDirectories(const std::filesystem::path& directory);
 

@@ -42,11 +42,14 @@ void AddCheckCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddCompareCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddCoderCheckCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action);
+void AddOptimizeCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddPluginsCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddProblemsCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddReportCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddExportCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddImportCommand(CLI::App* problems, Action* action);  // `problems import`
+void AddServeCommand(CLI::App& app, const Globals& globals, Action* action);
+void AddNewCommand(CLI::App* problems, Action* action);  // `problems new`
 void AddTokenizeCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddScoreCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddGenerateCommand(CLI::App& app, const Globals& globals, Action* action);

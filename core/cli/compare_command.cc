@@ -14,6 +14,7 @@
 #include "compare/compare.h"
 #include "compare/comparison_json.h"
 #include "compare/rescore.h"
+#include "loop/statistics.h"  // Mean, GeometricMean
 
 namespace kgrpo::cli {
 namespace {
@@ -31,7 +32,7 @@ std::string Number(double value, bool ratio) {
   return text;
 }
 
-// "1.23 (1.1 to 1.4)": the mean over seeds, and the range.
+// "1.23 (1.1 to 1.4)": the mean over seeds, of ratios the geometric one, and the range.
 std::string CellOf(const RunGroup& group, const Measure& measure) {
   std::vector<double> values;
   for (const RunMeasures& run : group.runs) {
@@ -39,36 +40,18 @@ std::string CellOf(const RunGroup& group, const Measure& measure) {
     if (found != run.values.end()) values.push_back(found->second);
   }
   if (values.empty()) return "-";
-  double sum = 0;
-  for (const double value : values) sum += value;
-  const std::string mean = Number(sum / static_cast<double>(values.size()), measure.is_ratio);
+  const std::string mean = Number(measure.is_ratio ? GeometricMean(values) : Mean(values), measure.is_ratio);
   if (values.size() == 1) return mean;
   const auto [least, most] = std::ranges::minmax(values);
   return mean + " (" + Number(least, measure.is_ratio) + " to " + Number(most, measure.is_ratio) + ")";
 }
 
-void PrintMarkdownTable(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows) {
-  const auto print = [](const std::vector<std::string>& cells) {
-    std::string line = "|";
-    for (std::string cell : cells) {
-      for (size_t at = 0; (at = cell.find('|', at)) != std::string::npos; at += 2) cell.insert(at, "\\");
-      line += " " + cell + " |";
-    }
-    std::printf("%s\n", line.c_str());
-  };
-  print(header);
-  print(std::vector<std::string>(header.size(), "---"));
-  for (const auto& row : rows) print(row);
-  std::printf("\n");
-}
-
 void PrintText(const std::vector<RunGroup>& groups, const std::vector<Comparison>& comparisons,
                const std::vector<std::string>& left_out, const std::vector<Measure>& measures, bool markdown) {
   const auto table = [markdown](const auto& header, const auto& rows) {
-    if (markdown)
-      PrintMarkdownTable(header, rows);
-    else
-      PrintTable(header, rows);
+    if (!markdown) return PrintTable(header, rows);
+    PrintMarkdownTable(header, rows);
+    std::printf("\n");
   };
   const auto heading = [markdown](const char* text) { std::printf(markdown ? "## %s\n\n" : "\n%s\n", text); };
   std::vector<std::string> labels;

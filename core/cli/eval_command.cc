@@ -11,7 +11,9 @@
 #include <vector>
 
 #include <kgrpo/support/evaluation_text.h>
+#include "base/directories.h"  // ShippedProblems
 #include "base/log.h"
+#include "cli/bound_text.h"
 #include "cli/command.h"
 #include "cli/eval_policy.h"
 #include "cli/kernel_text.h"
@@ -43,6 +45,7 @@ struct EvalOptions {
   bool quick = false;
   bool show_hidden = false;
   bool profile = false;
+  bool dispute_bound = false;
   bool json = false;
 };
 
@@ -114,7 +117,8 @@ struct Asked {
 Asked AskedOf(Session& session, const EvalOptions& options) {
   std::vector<std::string> settings = options.settings;
   if (options.file.empty()) {
-    const std::string folder = ProblemFolder(options.problem, ExpandFolders("problems/*"), "problems/");
+    const std::string folder =
+        ProblemFolder(options.problem, ExpandFolders((ShippedProblems() / "*").string()), "problems/");
     const std::string plugin = options.evaluator.empty() ? "evaluator_sim" : options.evaluator;
     if (options.profile) {
       RequireProfiling(session, plugin);
@@ -159,11 +163,42 @@ Evaluation BaselineOf(Evaluator& evaluator, const Problem& problem, const EvalOp
   return baseline;
 }
 
+// What the problem says that it needs against what the kernel was counted to do. Without a baseline: where the bound is
+// too high, the reference is beyond it too.
+int DisputeBound(const EvalOptions& options, const Asked& asked, const std::string& source) {
+  const Problem problem = asked.evaluator->OpenProblem(asked.folder);
+  const Evaluation candidate =
+      asked.evaluator->Evaluate(problem, source, options.seed.value_or(0), !options.quick, options.show_hidden);
+  const std::optional<Bound> bound = BoundOf(candidate);
+  const bool counted = candidate.correct || candidate.verdict == "implausible";
+  if (!bound && counted) {
+    throw Error(KGRPO_ERROR_UNSUPPORTED, "--dispute-bound: the evaluator " + asked.name +
+                                             " does not count what a kernel does; ask --evaluator evaluator_sim");
+  }
+  if (options.json) {
+    Json json = {{"problem", problem.name()}, {"kernel", options.kernel}};
+    json.update(ToJson(candidate));
+    if (bound) json["bound"] = bound->ToJson();
+    PrintJson(json);
+    return kFine;
+  }
+  std::printf("problem    %s\nverdict    %s\n", problem.name().c_str(), candidate.verdict.c_str());
+  if (!candidate.diagnosis.empty()) std::printf("found      %s\n", PrintableText(candidate.diagnosis).c_str());
+  if (bound) {
+    PrintBound(*bound);
+  } else {
+    std::printf("\nThe bound is asked of kernels that pass every other check.\n");
+  }
+  return kFine;
+}
+
 int EvaluateKernel(const Globals& globals, const EvalOptions& options) {
   const std::string source = ReadKernel(options.kernel);
   if (!options.report.empty()) RequireWritable(options.report);
   Session session(globals);
-  const auto [evaluator, name, folder] = AskedOf(session, options);
+  const Asked asked = AskedOf(session, options);
+  if (options.dispute_bound) return DisputeBound(options, asked, source);
+  const auto& [evaluator, name, folder] = asked;
   if (!options.report.empty() && evaluator->api()->report == nullptr)
     throw Error(KGRPO_ERROR_UNSUPPORTED, "--report: the evaluator " + name + " writes no reports");
   const Problem problem = evaluator->OpenProblem(folder);
@@ -200,6 +235,12 @@ int Evaluate(const Globals& globals, const EvalOptions& options) {
   if (!options.suite.empty() || !options.kernels.empty()) {
     if (of_kernel || of_policy || options.suite.empty() || options.kernels.empty() || !options.file.empty())
       return refuse("--suite DIR and --kernels FOLDER go together, with neither FILE nor --kernel nor --policy");
+    if (!options.problem.empty() || !options.report.empty() || options.seed || options.quick || options.show_hidden ||
+        options.profile || options.policies.IsAskedFor())
+      return refuse(
+          "--problem, --report, --seed, --quick, --show-hidden and --profile go with --kernel, --episodes, --repeat "
+          "and "
+          "--save-kernels with --policy; --suite has none of them");
     return EvaluateSuite(globals, {.suite = options.suite,
                                    .kernels = options.kernels,
                                    .evaluator = options.evaluator.empty() ? "evaluator_sim" : options.evaluator,
@@ -211,9 +252,11 @@ int Evaluate(const Globals& globals, const EvalOptions& options) {
                                    .json = options.json,
                                    .markdown = options.markdown});
   }
-  if (options.kernelbench || !options.pytorch_times.empty())
-    return refuse("--as-kernelbench and --pytorch-times go with --suite");
+  if (options.kernelbench || !options.pytorch_times.empty() || options.jobs > 0 || options.markdown)
+    return refuse("--as-kernelbench, --pytorch-times, --jobs and --markdown go with --suite");
   if (of_kernel == of_policy) return refuse("eval takes either --kernel F.cu and --problem DIR, or FILE and --policy");
+  if (options.dispute_bound && !options.report.empty())
+    return refuse("--dispute-bound prints what was counted and writes no report: leave --report out");
   if (of_kernel && options.problem.empty())
     return refuse("--kernel needs --problem DIR: what the kernel is to compute");
   if (of_policy && options.file.empty())
@@ -221,12 +264,13 @@ int Evaluate(const Globals& globals, const EvalOptions& options) {
   if (of_policy && options.profile)
     return refuse("--profile goes with --kernel; a policy's evaluator profiles by its own option profile");
   if (of_policy && !options.report.empty()) return refuse("--report goes with --kernel: it is about one kernel");
-  if (of_policy && (options.seed || options.quick))
-    return refuse("--seed and --quick go with --kernel; a policy's episodes follow --set seed=N");
+  if (of_policy && (options.seed || options.quick || options.thorough))
+    return refuse("--seed, --quick and --thorough go with --kernel; a policy's episodes follow --set seed=N");
   if (of_policy && options.show_hidden)
     return refuse("--show-hidden goes with --kernel: a policy may not know what is hidden");
   if (of_policy && !options.problem.empty())
     return refuse("--problem goes with --kernel; choose problems with --set problems.heldout=[DIR]");
+  if (of_policy && options.dispute_bound) return refuse("--dispute-bound goes with --kernel: it is about one kernel");
   if (of_kernel && options.policies.IsAskedFor())
     return refuse("--episodes, --repeat and --save-kernels go with --policy");
   return of_kernel ? EvaluateKernel(globals, options) : EvaluatePolicies(globals, options.policies);
@@ -261,6 +305,8 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
                     "With --kernel: name the sizes that the problem hides from policy and coder");
   command->add_flag("--profile", options->profile,
                     "With --kernel: add what a profiler counts, where the evaluator has the option profile");
+  command->add_flag("--dispute-bound", options->dispute_bound,
+                    "With --kernel: show what the problem's `needs` ask for beside what was counted");
   command
       ->add_option("--report", options->report, "With --kernel: write all of it as a web page that needs nothing else")
       ->type_name("FILE.html");
@@ -286,6 +332,7 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
       "  kgrpo-host eval --kernel mine.cu --problem my_problem/ --seed 2 --show-hidden --json\n"
       "  kgrpo-host eval --kernel mine.cu --problem problems/softmax_long --report mine.html\n"
       "  kgrpo-host eval --kernel mine.cu --problem problems/softmax_long --evaluator evaluator_cuda --profile\n"
+      "  kgrpo-host eval --kernel mine.cu --problem my_problem/ --dispute-bound\n"
       "  kgrpo-host eval --suite kernelbench/ --kernels mine/ --jobs 2 --as-kernelbench\n"
       "  kgrpo-host eval configs/quickstart.yaml --policy runs/quickstart/final --episodes 8\n"
       "  kgrpo-host eval configs/quickstart.yaml --policy uniform --policy runs/a/final --policy runs/b/final\n"

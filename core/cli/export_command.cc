@@ -51,8 +51,7 @@ int RunExport(const ExportOptions& options) {
     throw Error(KGRPO_ERROR_NOT_FOUND, "there is no run in " + options.run + ": it has no run.sqlite");
   if (ReadProgress(file).is_foreign)
     throw Error(KGRPO_ERROR_UNSUPPORTED, file.string() + " is of another version of this program");
-  const bool logged = fs::exists(folder / "run.sqlite-wal");
-  Database database(file, logged ? Database::Mode::kReadOnly : Database::Mode::kAtRest);
+  Database database(file, Database::ToRead(file));
   const std::set<std::string> parts = ExportedParts(database);
   if (options.format == "jsonl") {
     const auto print = [](const std::string& line) { std::printf("%s\n", line.c_str()); };
@@ -77,7 +76,8 @@ int RunExport(const ExportOptions& options) {
     splits.emplace_back(purpose);
   }
   if (splits.empty()) throw Error(KGRPO_ERROR_NOT_FOUND, options.run + " holds no rounds yet");
-  WriteFileAtomically(output / "README.md", DatasetCard(folder.filename().string(), splits, parts));
+  WriteFileAtomically(output / "README.md",
+                      DatasetCard((folder / "").parent_path().filename().string(), splits, parts));
   std::printf("open it: datasets.load_dataset(\"%s\")\n", output.c_str());
   return kFine;
 }

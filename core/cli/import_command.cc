@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/directories.h"
 #include "cli/command.h"
 
 namespace kgrpo::cli {
@@ -29,9 +30,8 @@ struct ImportOptions {
 // The program: beside the host's own plugins, where the build puts it.
 std::string ProgramOf(const std::string& format) {
   std::error_code code;
-  const fs::path host = fs::read_symlink("/proc/self/exe", code);
   const fs::path program =
-      (host.parent_path() / "../lib/kgrpo" / ("import_" + format) / ("import_" + format + ".py")).lexically_normal();
+      (HostFolder() / "../lib/kgrpo" / ("import_" + format) / ("import_" + format + ".py")).lexically_normal();
   if (!fs::exists(program, code))
     throw Error(KGRPO_ERROR_UNAVAILABLE, program.string() + ": is missing; build the target import_kernelbench");
   return program.string();

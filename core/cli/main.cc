@@ -78,9 +78,10 @@ int Main(int argc, char** argv) {
   app.add_flag("-q,--quiet", globals.quiet, "Log warnings only; no progress");
 
   Action action;
-  for (auto* add : {AddRunCommand, AddResumeCommand, AddCheckCommand, AddCompareCommand, AddReportCommand,
-                    AddExportCommand, AddCoderCheckCommand, AddEvalCommand, AddPluginsCommand, AddProblemsCommand,
-                    AddTokenizeCommand, AddScoreCommand, AddGenerateCommand, AddUpdateCommand}) {
+  for (auto* add :
+       {AddRunCommand, AddResumeCommand, AddCheckCommand, AddCompareCommand, AddReportCommand, AddExportCommand,
+        AddCoderCheckCommand, AddEvalCommand, AddOptimizeCommand, AddPluginsCommand, AddProblemsCommand,
+        AddServeCommand, AddTokenizeCommand, AddScoreCommand, AddGenerateCommand, AddUpdateCommand}) {
     add(app, globals, &action);
   }
   std::vector<std::string> commands;

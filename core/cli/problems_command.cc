@@ -1,5 +1,5 @@
 // `kgrpo-host problems list | check [DIR...]`: what the evaluator finds in problem folders. `problems import` is in
-// import_command.cc.
+// import_command.cc, `problems new` in new_command.cc.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -9,6 +9,7 @@
 
 #include <kgrpo/support/number_text.h>  // FormatSeconds
 #include "base/cancel.h"
+#include "base/directories.h"  // ShippedProblems
 #include "cli/command.h"
 #include "cli/parallel.h"
 #include "cli/session.h"
@@ -21,7 +22,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct ProblemsOptions {
-  std::vector<std::string> folders = {"problems/*"};
+  std::vector<std::string> folders = {(ShippedProblems() / "*").string()};
   std::string evaluator = "evaluator_sim";
   std::vector<std::string> settings;
   bool json = false;
@@ -77,33 +78,102 @@ Json ToJson(const kgrpo_problem_info& info, const std::string& folder) {
   return json;
 }
 
+Json ToJson(const std::vector<ProblemFinding>& findings) {
+  Json json = Json::array();
+  for (const ProblemFinding& finding : findings)
+    json.push_back({{"code", finding.code}, {"sentence", finding.sentence}, {"advice", finding.advice}});
+  return json;
+}
+
 void PrintJson(const Json& json) {
   std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
 }
+
+// A reference this fast leaves little to gain: a launch alone takes some 2 to 3 us of it.
+constexpr double kShortSeconds = 10e-6;
 
 // What is known of one folder.
 struct Looked {
   std::optional<Problem> problem;
   std::optional<Evaluation> baseline;
-  std::string error;
+  std::vector<ProblemFinding> findings;
+  std::string error;  // why it cannot be read
 };
 
-// Opens each folder, and with `judge` its reference kernel is judged too.
+// A mistake of the problem is a result of the check; a missing compiler or device is a failure of the command.
+void RequireBadInput(const Error& error) {
+  if (ExitCodeOf(error.code()) != kBadInput) throw error;
+}
+
+void Check(Evaluator& evaluator, Looked* looked) {
+  if (!RefusalOf(looked->problem->info()).empty()) return;
+  try {
+    looked->findings = evaluator.CheckProblem(*looked->problem).value_or(std::vector<ProblemFinding>());
+    for (const ProblemFinding& finding : looked->findings)
+      if (finding.code == "oracle_not_written") return;  // nothing says whether the reference is correct
+    looked->baseline = evaluator.Baseline(*looked->problem);
+  } catch (const Error& error) {
+    RequireBadInput(error);
+    const std::string what = error.what();
+    if (what.find("(implausible)") != std::string::npos) {
+      looked->findings.push_back({"bound_beaten", what,
+                                  "eval --kernel reference.cu --problem DIR --dispute-bound shows what was counted; "
+                                  "lower needs in problem.yaml, or correct the kernel."});
+    } else {
+      looked->findings.push_back({"reference_wrong", what,
+                                  "Correct reference.cu or the oracle: one of them does not do what the other does."});
+    }
+    return;
+  }
+  if (looked->baseline->seconds >= kShortSeconds) return;
+  looked->findings.push_back({"too_short",
+                              "The reference takes " + FormatSeconds(looked->baseline->seconds) +
+                                  ": much of that is the launch, which no kernel avoids.",
+                              "Raise sizes.timing until the reference takes 20 us or more."});
+}
+
+// Opens each folder; with `judge` looks for what makes it degenerate, and judges its reference kernel.
 std::vector<Looked> Look(Evaluator& evaluator, const std::vector<std::string>& folders, bool judge) {
   std::vector<Looked> looked(folders.size());
   ParallelFor(folders.size(), [&](size_t i) {
     if (CancelRequested()) throw Error(KGRPO_ERROR_CANCELLED, "interrupted");
     try {
       looked[i].problem.emplace(evaluator.OpenProblem(folders[i]));
-      if (judge && RefusalOf(looked[i].problem->info()).empty())
-        looked[i].baseline = evaluator.Baseline(*looked[i].problem);
     } catch (const Error& error) {
-      // A mistake of the problem is a finding; a missing compiler or device is a failure of the command.
-      if (ExitCodeOf(error.code()) != kBadInput) throw;
+      RequireBadInput(error);
       looked[i].error = error.what();
+      return;
     }
+    if (judge) Check(evaluator, &looked[i]);
   });
   return looked;
+}
+
+void PrintFindings(const std::vector<Looked>& looked) {
+  std::vector<std::vector<std::string>> rows;
+  for (const Looked& one : looked) {
+    for (const ProblemFinding& finding : one.findings)
+      rows.push_back({Copy(one.problem->info().name), finding.code, finding.sentence + " " + finding.advice});
+  }
+  if (rows.empty()) return;
+  std::printf("\n");
+  PrintTable({"PROBLEM", "FINDING", "WHAT IS WRONG, WHAT TO DO"}, rows);
+}
+
+// Says on standard error which folders cannot be read, and how many of each kind there are. `judge`: of `check`.
+int Conclude(const std::vector<Looked>& looked, bool judge) {
+  size_t unreadable = 0, degenerate = 0;
+  for (const Looked& one : looked) {
+    unreadable += !one.error.empty();
+    degenerate += !one.findings.empty();
+    if (!one.error.empty()) std::fprintf(stderr, "%s\n", one.error.c_str());
+  }
+  if (judge) {
+    std::fprintf(stderr, "%zu problems, %zu degenerate, %zu unreadable\n", looked.size(), degenerate, unreadable);
+  } else if (unreadable > 0) {
+    std::fprintf(stderr, "%zu problems, %zu unreadable\n", looked.size(), unreadable);
+  }
+  return unreadable > 0 ? kBadInput : degenerate > 0 ? kFailed : kFine;
 }
 
 int Show(const Globals& globals, const ProblemsOptions& options, bool judge) {
@@ -115,10 +185,8 @@ int Show(const Globals& globals, const ProblemsOptions& options, bool judge) {
   const std::vector<Looked> looked = Look(*evaluator, folders, judge);
   Json all = Json::array();
   std::vector<std::vector<std::string>> rows;
-  size_t bad = 0;
   for (size_t i = 0; i < folders.size(); ++i) {
     const Looked& one = looked[i];
-    bad += !one.error.empty();
     Json json = one.problem ? ToJson(one.problem->info(), folders[i]) : Json{{"folder", folders[i]}};
     if (!one.error.empty()) json["error"] = one.error;
     if (one.baseline) {
@@ -127,6 +195,7 @@ int Show(const Globals& globals, const ProblemsOptions& options, bool judge) {
                           {"time_source", one.baseline->time_source},
                           {"diagnosis", one.baseline->diagnosis}};
     }
+    if (judge) json["findings"] = ToJson(one.findings);
     all.push_back(std::move(json));
     if (!one.error.empty()) continue;
     const kgrpo_problem_info& info = one.problem->info();
@@ -135,7 +204,7 @@ int Show(const Globals& globals, const ProblemsOptions& options, bool judge) {
     if (judge && !one.baseline) row.emplace_back("-");
     if (one.baseline)
       row.push_back(FormatSeconds(one.baseline->seconds) + (one.baseline->modelled ? " (modelled)" : ""));
-    row.push_back(refused ? RefusalOf(info) : judge ? one.baseline->diagnosis : Words(info));
+    row.push_back(refused ? RefusalOf(info) : !judge ? Words(info) : one.baseline ? one.baseline->diagnosis : "below");
     rows.push_back(std::move(row));
   }
   if (options.json) {
@@ -143,19 +212,16 @@ int Show(const Globals& globals, const ProblemsOptions& options, bool judge) {
   } else {
     if (!rows.empty() && judge) PrintTable({"PROBLEM", "FAMILY", "SPLIT", "REFERENCE", "FOUND"}, rows);
     if (!rows.empty() && !judge) PrintTable({"PROBLEM", "FAMILY", "SPLIT", "TRAITS, ! FLAGS"}, rows);
-    for (const Looked& one : looked) {
-      if (!one.error.empty()) std::fprintf(stderr, "%s\n", one.error.c_str());
-    }
-    if (judge || bad > 0) std::fprintf(stderr, "%zu problems, %zu bad\n", folders.size(), bad);
+    PrintFindings(looked);
   }
-  return bad == 0 ? kFine : kBadInput;
+  return Conclude(looked, judge);
 }
 
 }  // namespace
 
 void AddProblemsCommand(CLI::App& app, const Globals& globals, Action* action) {
   auto options = std::make_shared<ProblemsOptions>();
-  CLI::App* command = app.add_subcommand("problems", "List, check and import problem folders");
+  CLI::App* command = app.add_subcommand("problems", "List, check, draft and import problem folders");
   command->require_subcommand(1);
   command->footer("Example:\n  kgrpo-host problems list");
   const auto add = [&](const char* name, const char* description, const char* footer, bool judge) {
@@ -170,7 +236,11 @@ void AddProblemsCommand(CLI::App& app, const Globals& globals, Action* action) {
   };
   add("list", "Name, family, split and traits of each", "Example:\n  kgrpo-host problems list 'problems/*'", false);
   AddImportCommand(command, action);
-  add("check", "Open each and judge its reference kernel", "Example:\n  kgrpo-host problems check problems/matmul",
+  AddNewCommand(command, action);
+  add("check", "Find degenerate problems, and judge each one's reference kernel",
+      "Finds outputs that are constant or do not depend on an input, tolerances that zeros or a copied input pass, a\n"
+      "reference that is not correct, and one that is too short to time. Exit code 1 where there is any.\n"
+      "Examples:\n  kgrpo-host problems check problems/matmul\n  kgrpo-host problems check 'mine/*' --json",
       true);
 }
 

@@ -1,5 +1,6 @@
 // `kgrpo-host run FILE` and `kgrpo-host resume RUN`: train, or go on training.
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -47,6 +48,24 @@ class RunConsole {
   Console terminal_ = StandardConsole();
 };
 
+// Each problem's reference is measured before the first step, which takes seconds without another word: on a terminal a
+// line that moves and goes, on a pipe one line.
+RunProblems::Opening OpeningLine(bool quiet) {
+  if (quiet) return {};
+  return [terminal = isatty(STDOUT_FILENO) != 0](size_t open, size_t total) {
+    if (terminal) {
+      if (open < total) {
+        std::printf("\ropening problems %zu/%zu", open, total);
+      } else {
+        std::printf("\r\033[K");
+      }
+    } else if (open == 0) {
+      std::printf("opening %zu problems\n", total);
+    }
+    std::fflush(stdout);
+  };
+}
+
 int Report(const RunOutcome& outcome) {
   if (SecondsToDeadline() == 0) std::fprintf(stderr, "the time limit is reached\n");
   if (!outcome.message.empty()) std::fprintf(stderr, "%s\n", outcome.message.c_str());
@@ -73,7 +92,7 @@ int Run(const Globals& globals, const std::string& file, const std::vector<std::
   }
   session.StartServices(config.seed, std::filesystem::path(config.output_dir) / "artifacts");
   PipelineParts parts = session.MakeParts(config, request.roles, /*identify=*/true);
-  RunProblems problems(config, parts);
+  RunProblems problems(config, parts, OpeningLine(globals.quiet));
   const RunFolder folder =
       RunFolder::Create(config.output_dir, config.resolved_yaml, overwrite, claim ? &*claim : nullptr);
   NoteResumableRun(folder.path().string());
@@ -119,7 +138,7 @@ int Resume(const Globals& globals, const std::string& directory, const std::vect
   config.output_dir = directory;  // the folder may have been moved
   session.StartServices(config.seed, folder.path() / "artifacts");
   PipelineParts parts = session.MakeParts(config, request.roles, /*identify=*/true);
-  RunProblems problems(config, parts);
+  RunProblems problems(config, parts, OpeningLine(globals.quiet));
   NoteResumableRun(folder.path().string());
   RunConsole console(folder, globals.quiet);
   RunOptions options;

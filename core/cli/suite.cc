@@ -67,6 +67,19 @@ bool IsRefused(const kgrpo_problem_info& info) {
   return KGRPO_HAS_MEMBER(&info, kgrpo_problem_info, refused) && info.refused.size > 0;
 }
 
+// Of all that a problem is made of: problem.yaml, its kernels, oracles and tapes.
+std::string DigestOfFolder(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  std::string digest;
+  for (const fs::path& file : files)
+    digest = Sha256OfParts({digest, file.lexically_relative(folder).string(), ReadFile(file)});
+  return digest;
+}
+
 // Results of earlier calls by key. A line that a killed process left half written is passed over.
 using KnownResults = std::map<std::string, std::pair<SuiteResult, std::optional<SuiteResult>>>;
 KnownResults ReadResults(const fs::path& file) {
@@ -125,6 +138,8 @@ int EvaluateSuite(const Globals& globals, const SuiteOptions& options) {
     settings.emplace_back("rules=kernelbench");
     as_kernelbench = session.MakeEvaluator(options.evaluator, OptionsFromSettings(settings));
   }
+  std::string settings;
+  for (const std::string& setting : options.settings) settings = Sha256OfParts({settings, setting});
   const fs::path results_file = kernels / "results.jsonl";
   const KnownResults known = ReadResults(results_file);
 
@@ -142,8 +157,7 @@ int EvaluateSuite(const Globals& globals, const SuiteOptions& options) {
         entry.kernel_file = (kernels / (entry.result.problem + ".cu")).string();
         if (!fs::exists(entry.kernel_file) || IsRefused(info)) return;
         entry.source = ReadFile(entry.kernel_file);
-        const std::string yaml = ReadFile((fs::path(folders[i]) / "problem.yaml").string());
-        entry.key = Sha256OfParts({entry.source, yaml, Copy(info.source), evaluator->Describe(),
+        entry.key = Sha256OfParts({entry.source, DigestOfFolder(folders[i]), evaluator->Describe(), settings,
                                    options.thorough ? "thorough" : "quick", options.kernelbench ? "kernelbench" : "",
                                    pytorch_text})
                         .substr(0, 32);
@@ -165,7 +179,10 @@ int EvaluateSuite(const Globals& globals, const SuiteOptions& options) {
   size_t done = 0;
   const bool terminal = isatty(STDERR_FILENO) != 0 && !globals.quiet;
   std::ofstream file(results_file, std::ios::app);
-  if (!file) throw Error(KGRPO_ERROR_UNAVAILABLE, results_file.string() + ": cannot be written");
+  const auto require_written = [&] {
+    if (!file) throw Error(KGRPO_ERROR_UNAVAILABLE, results_file.string() + ": cannot be written; is there room?");
+  };
+  require_written();
   ParallelFor(
       open.size(),
       [&](size_t i) {
@@ -180,6 +197,7 @@ int EvaluateSuite(const Globals& globals, const SuiteOptions& options) {
         Judge(*evaluator, *entry.problem, entry.source, options.thorough, std::nullopt, entry.result);
         const std::lock_guard<std::mutex> lock(mutex);
         file << SuiteEntryToJson(entry).dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
+        require_written();
         if (terminal) std::fprintf(stderr, "\r%zu/%zu %-60.60s", ++done, open.size(), entry.result.problem.c_str());
       },
       options.jobs);

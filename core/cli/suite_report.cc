@@ -76,18 +76,6 @@ std::vector<std::string> Row(const SuiteCounts& counts) {
   return row;
 }
 
-void PrintMarkdown(const std::vector<std::vector<std::string>>& rows) {
-  for (size_t r = 0; r < rows.size(); ++r) {
-    std::string line = "|";
-    for (const std::string& cell : rows[r]) line += " " + cell + " |";
-    std::printf("%s\n", line.c_str());
-    if (r > 0) continue;
-    line = "|";
-    for (size_t i = 0; i < rows[0].size(); ++i) line += i == 0 ? "---|" : "---:|";
-    std::printf("%s\n", line.c_str());
-  }
-}
-
 Json ToJson(const SuiteCounts& counts) {
   Json fast = Json::object();
   for (size_t i = 0; i < kFastP.size(); ++i) {
@@ -116,12 +104,8 @@ void PrintCounts(const SuiteOptions& options, const std::string& title, const st
   std::vector<std::vector<std::string>> rows;
   rows.reserve(counts.size() + 1);
   for (const SuiteCounts& one : counts) rows.push_back(Row(one));
-  if (options.markdown) {
-    rows.insert(rows.begin(), Header());
-    PrintMarkdown(rows);
-  } else {
-    PrintTable(Header(), rows);
-  }
+  if (options.markdown) return PrintMarkdownTable(Header(), rows, true);
+  PrintTable(Header(), rows);
 }
 
 // Every kernel that is correct by one of both rules alone.
@@ -136,8 +120,7 @@ void PrintDifferences(const std::vector<SuiteEntry>& entries, bool markdown) {
   const std::vector<std::string> header = {"PROBLEM", "WE", "KERNELBENCH", "WHY"};
   std::printf("\nkernels on whose correctness the two differ: %zu\n\n", rows.size());
   if (!markdown) return PrintTable(header, rows);
-  rows.insert(rows.begin(), header);
-  PrintMarkdown(rows);
+  PrintMarkdownTable(header, rows);
 }
 
 }  // namespace

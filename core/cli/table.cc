@@ -64,4 +64,22 @@ void PrintTable(const std::vector<std::string>& header, const std::vector<std::v
   }
 }
 
+void PrintMarkdownTable(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows,
+                        bool numbers) {
+  const auto print = [](const std::vector<std::string>& cells) {
+    std::string line = "|";
+    for (const std::string& cell : cells) {
+      line += ' ';
+      for (const char c : PrintableText(cell)) line += c == '|' ? "\\|" : c == '\n' ? " " : std::string(1, c);
+      line += " |";
+    }
+    std::printf("%s\n", line.c_str());
+  };
+  print(header);
+  std::string rule = "|---|";
+  for (size_t i = 1; i < header.size(); ++i) rule += numbers ? "---:|" : "---|";
+  std::printf("%s\n", rule.c_str());
+  for (const auto& row : rows) print(row);
+}
+
 }  // namespace kgrpo::cli

@@ -10,5 +10,9 @@ namespace kgrpo::cli {
 // Columns aligned to the left, two spaces between them. On a terminal the last column is wrapped to its width.
 void PrintTable(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows);
 
+// The same as a Markdown table; the columns after the first are aligned to the right where `numbers`.
+void PrintMarkdownTable(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows,
+                        bool numbers = false);
+
 }  // namespace kgrpo::cli
 #endif

@@ -165,8 +165,7 @@ RunMeasures ReadMeasures(const fs::path& folder, const std::string& variant) {
   Flatten(resolved, "", &run.configuration);
   for (const char* own : {"seed", "name", "output_dir"}) run.configuration.erase(own);
 
-  const bool logged = fs::exists(folder / "run.sqlite-wal");
-  Database database(folder / "run.sqlite", logged ? Database::Mode::kReadOnly : Database::Mode::kAtRest);
+  Database database(folder / "run.sqlite", Database::ToRead(folder / "run.sqlite"));
   ReadTraining(database, &run);
   ReadHeldout(database, &run);
   if (progress.coder_cost > 0) run.values["cost"] = progress.coder_cost;

@@ -3,6 +3,7 @@
 #include "config/diagnostic.h"  // Closest
 #include "loop/best_kernels.h"
 #include "loop/heldout.h"
+#include "loop/trajectory.h"
 #include "store/kernels.h"
 
 #include <kgrpo/sdk/error.h>
@@ -45,7 +46,8 @@ double TokenEntropy(Policy& policy, const std::vector<TrajectoryRecord>& traject
   return count == 0 ? 0 : sum / static_cast<double>(count);
 }
 
-// A coder with a list does what is on it: another technique would be played in vain.
+}  // namespace
+
 void RequireListed(const std::vector<std::string>& techniques, const Coder& coder, const std::string& name) {
   const std::vector<std::string> listed = coder.Suggestions();
   if (listed.empty()) return;
@@ -58,8 +60,6 @@ void RequireListed(const std::vector<std::string>& techniques, const Coder& code
                                          (closest.empty() ? ": " + all : "; did you mean \"" + closest + "\"?"));
   }
 }
-
-}  // namespace
 
 PolicyChoice ParsePolicyChoice(const std::string& text) {
   PolicyChoice choice;
@@ -205,6 +205,15 @@ PolicyReport EvaluatePolicy(const PipelineConfig& config, PipelineParts& parts, 
   report.modelled = problems[0].baseline.modelled;
   report.time_source = problems[0].baseline.time_source;
   report.coder = CountAnswers(trajectories);
+  std::map<std::string, uint64_t> refusals;  // by the coder's message
+  ForEachAnswer(trajectories, [&](const CoderAnswer& answer) {
+    if (answer.outcome == KGRPO_CODER_OK) return;
+    ++report.without_kernel;
+    const uint64_t times = ++refusals[answer.message];
+    if (times <= report.commonest_refusals) return;
+    report.commonest_refusals = times;
+    report.commonest_refusal = answer.message;
+  });
   report.metrics = RolloutMetrics(trajectories);
   std::vector<std::vector<double>> rewards(problems.size()), speedups(problems.size());
   std::vector<double> correct_speedups;  // an episode's best correct kernel; 0 where there was none

@@ -34,11 +34,15 @@ struct PolicyChoice {
 // KGRPO_ERROR_INVALID for an empty technique, KGRPO_ERROR_NOT_FOUND for a folder that is not there.
 PolicyChoice ParsePolicyChoice(const std::string& text);
 
+// Throws KGRPO_ERROR_INVALID where a technique is not in the list of a coder that has one: it would be played in vain.
+// `name` is the coder's, for the message.
+void RequireListed(const std::vector<std::string>& techniques, const Coder& coder, const std::string& name);
+
 // What is played.
 struct EpisodePlan {
-  uint64_t episodes = 1;          // of each problem
-  uint64_t repeats = 1;           // all of it so many times, with the seeds config.seed, config.seed + 1, ...
-  std::filesystem::path kernels;  // where the best kernel of each problem is kept; empty: nowhere
+  uint64_t episodes = 1;               // of each problem
+  uint64_t repeats = 1;                // all of it so many times, with the seeds config.seed, config.seed + 1, ...
+  std::filesystem::path kernels = {};  // where the best kernel of each problem is kept; empty: nowhere
 };
 
 // One episode. Those of two policies with equal problem, repeat and episode drew the same inputs and random numbers.
@@ -70,10 +74,13 @@ struct PolicyReport {
   Interval reward;
   Interval best_speedup;
   std::vector<std::pair<double, double>>
-      fast_p;                // (p, share of episodes whose best kernel is correct and over p times as fast)
-  double token_entropy = 0;  // mean over suggestion tokens, in nats; only of a policy
-  CoderCounts coder;         // answers in all episodes
-  MetricMap metrics;         // as loop/metrics.h names them
+      fast_p;                       // (p, share of episodes whose best kernel is correct and over p times as fast)
+  double token_entropy = 0;         // mean over suggestion tokens, in nats; only of a policy
+  CoderCounts coder;                // answers in all episodes
+  uint64_t without_kernel = 0;      // of them
+  uint64_t commonest_refusals = 0;  // of those: with the message that is the commonest
+  std::string commonest_refusal;    // it; empty where every answer was a kernel
+  MetricMap metrics;                // as loop/metrics.h names them
   std::vector<ProblemFigures> problems;
   std::vector<EpisodeFigures> all_episodes;
   // (k, best speedup that k episodes on a problem come to, expected; geometric mean over problems), k = 1, 2, 4, ...

@@ -4,6 +4,7 @@
 #include <kgrpo/sdk/text.h>
 
 #include <map>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -36,9 +37,15 @@ PromptProblem MakePromptProblem(const kgrpo_problem_info& info) {
   return prompt;
 }
 
-ProblemSet::ProblemSet(Evaluator& evaluator, const std::vector<std::string>& directories, WorkerPool& pool) {
+ProblemSet::ProblemSet(Evaluator& evaluator, const std::vector<std::string>& directories, WorkerPool& pool,
+                       const std::function<void()>& opened_one) {
   std::vector<std::optional<OpenProblem>> opened(directories.size());
-  pool.ForEach(directories.size(), [&](size_t i) { opened[i].emplace(Open(evaluator, directories[i])); });
+  std::mutex telling;
+  pool.ForEach(directories.size(), [&](size_t i) {
+    opened[i].emplace(Open(evaluator, directories[i]));
+    const std::lock_guard<std::mutex> lock(telling);
+    if (opened_one) opened_one();
+  });
   std::map<std::string, std::string> directory_of;
   problems_.reserve(opened.size());
   for (std::optional<OpenProblem>& problem : opened) {

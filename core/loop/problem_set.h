@@ -8,6 +8,7 @@
 #include "store/database.h"
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -29,8 +30,10 @@ PromptProblem MakePromptProblem(const kgrpo_problem_info& info);
 class ProblemSet {
  public:
   // Opens the folders and judges their reference kernels, on the pool. Throws when a folder is no problem, when two
-  // have one name, or when a reference kernel is not correct.
-  ProblemSet(Evaluator& evaluator, const std::vector<std::string>& directories, WorkerPool& pool);
+  // have one name, or when a reference kernel is not correct. `opened_one` is called after each, from any thread, one
+  // call at a time.
+  ProblemSet(Evaluator& evaluator, const std::vector<std::string>& directories, WorkerPool& pool,
+             const std::function<void()>& opened_one = {});
 
   size_t size() const { return problems_.size(); }
   const OpenProblem& operator[](size_t index) const { return problems_[index]; }

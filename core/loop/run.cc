@@ -205,7 +205,7 @@ class Runner {
       database_.AddMetric(step, time);
     }
     if (options_.console != nullptr) {
-      ShowStep(*options_.console, record, metrics, total_, problems_[0].baseline.modelled);
+      ShowStep(*options_.console, record, metrics, total_, stage_->last_step(), problems_[0].baseline.modelled);
     }
     observers_.ThrowFailure();
     if (done_ < total_) stage_->CheckAnswers(record);

@@ -10,11 +10,28 @@
 
 namespace kgrpo {
 
-RunProblems::RunProblems(const PipelineConfig& config, PipelineParts& parts)
-    : pool(config.loop.workers), train(*parts.evaluator, config.train_problems, pool) {
-  if (config.evaluation.every > 0 && !config.heldout_problems.empty()) {
-    heldout.emplace(*parts.evaluator, config.heldout_problems, pool);
-  }
+namespace {
+
+bool Measures(const PipelineConfig& config) {
+  return config.evaluation.every > 0 && !config.heldout_problems.empty();
+}
+
+// Counts the problems that are opened; the first training problem is the first.
+std::function<void()> Counter(const PipelineConfig& config, const RunProblems::Opening& opening) {
+  if (!opening) return {};
+  const size_t total = config.train_problems.size() + (Measures(config) ? config.heldout_problems.size() : 0);
+  opening(0, total);
+  return [opening, total, open = size_t{0}]() mutable { opening(++open, total); };
+}
+
+}  // namespace
+
+RunProblems::RunProblems(const PipelineConfig& config, PipelineParts& parts, const Opening& opening)
+    : RunProblems(config, parts, Counter(config, opening)) {}
+
+RunProblems::RunProblems(const PipelineConfig& config, PipelineParts& parts, const std::function<void()>& opened_one)
+    : pool(config.loop.workers), train(*parts.evaluator, config.train_problems, pool, opened_one) {
+  if (Measures(config)) heldout.emplace(*parts.evaluator, config.heldout_problems, pool, opened_one);
   CheckRunConfig(config, parts);
   std::vector<PromptState> first_rounds;
   const auto add = [&](const ProblemSet& problems) {

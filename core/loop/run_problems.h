@@ -8,6 +8,7 @@
 #include "loop/problem_set.h"
 #include "loop/worker_pool.h"
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -17,12 +18,18 @@ namespace kgrpo {
 // is broken, or a configuration that makes no sense, then costs nobody the run that --overwrite would delete. The parts
 // outlive it.
 struct RunProblems {
-  RunProblems(const PipelineConfig& config, PipelineParts& parts);
+  // `opening` is told how many are open, of how many: from any thread, one at a time.
+  using Opening = std::function<void(size_t open, size_t total)>;
+
+  RunProblems(const PipelineConfig& config, PipelineParts& parts, const Opening& opening = {});
 
   WorkerPool pool;
   ProblemSet train;
   std::optional<ProblemSet> heldout;  // where the run measures on them
   std::string warning;                // of what the run can go on with, for its user; or empty
+
+ private:
+  RunProblems(const PipelineConfig& config, PipelineParts& parts, const std::function<void()>& opened_one);
 };
 
 }  // namespace kgrpo

@@ -100,6 +100,7 @@ void Stage::GetDemonstrations() {
     request.encode = true;
     request.assignments = DrawAssignments(config_.seed, Purpose::kDemonstration, first_step_, episodes, 1,
                                           problems_.families(), config_.controls.shuffle_prompts);
+    note_("collecting " + std::to_string(episodes) + " trajectories to learn from");
     trajectories = rollout_.Collect(request).trajectories;
     // Before they are kept, so that a resumed run asks again.
     const std::string useless = coder_faults_.Add(trajectories, 1);

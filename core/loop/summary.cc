@@ -114,7 +114,8 @@ void ShowHeader(Console& console, const PipelineConfig& config, const PipelinePa
   console.Header(config.name, lines);
 }
 
-void ShowStep(Console& console, const StepRecord& record, const MetricMap& metrics, uint64_t steps, bool modelled) {
+void ShowStep(Console& console, const StepRecord& record, const MetricMap& metrics, uint64_t steps, uint64_t stage_end,
+              bool modelled) {
   const auto value = [&](const char* name) {
     const auto found = metrics.find(name);
     return found == metrics.end() ? 0.0 : found->second;
@@ -122,6 +123,7 @@ void ShowStep(Console& console, const StepRecord& record, const MetricMap& metri
   StepLine line;
   line.step = record.step;
   line.steps = steps;
+  line.stage_end = stage_end;
   line.stage = record.stage_name;
   line.has_rollouts = record.has_rollouts;
   line.reward = record.reward_mean;

@@ -19,8 +19,9 @@ namespace kgrpo {
 void ShowHeader(Console& console, const PipelineConfig& config, const PipelineParts& parts, const ProblemSet& problems,
                 const RunFolder& folder);
 
-// `steps`: of the whole run; `modelled`: speedups are of modelled times.
-void ShowStep(Console& console, const StepRecord& record, const MetricMap& metrics, uint64_t steps, bool modelled);
+// `steps`: of the whole run; `stage_end`: the last of the stage; `modelled`: speedups are of modelled times.
+void ShowStep(Console& console, const StepRecord& record, const MetricMap& metrics, uint64_t steps, uint64_t stage_end,
+              bool modelled);
 
 void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& problems, const RunFolder& folder);
 

@@ -38,6 +38,17 @@ Trajectory::Trajectory(uint64_t number, uint32_t problem_index, const OpenProble
   record_.rounds = loop.rounds;
 }
 
+void Trajectory::StartFrom(const std::string& source, const Evaluation& evaluation) {
+  code_a_ = code_b_ = source;
+  current_ = evaluation;
+}
+
+Trajectory Trajectory::Fork(uint64_t number) const {
+  Trajectory fork = *this;
+  fork.record_.trajectory = number;
+  return fork;
+}
+
 bool Trajectory::Suggested(const std::string& suggestion) const {
   return std::any_of(record_.rounds_done.begin(), record_.rounds_done.end(),
                      [&](const RoundRecord& round) { return round.suggestion == suggestion; });

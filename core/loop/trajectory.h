@@ -33,6 +33,11 @@ class Trajectory {
   bool Suggested(const std::string& suggestion) const;  // in an earlier round
 
   PromptState Prompt(const MetricRegistry* metrics) const;
+  // Before its first round: begins at another correct kernel than the reference.
+  void StartFrom(const std::string& source, const Evaluation& evaluation);
+  // A copy that goes on by itself, under another number.
+  Trajectory Fork(uint64_t number) const;
+
   // For the record: it is given the prompts of a trajectory on that other problem.
   void SetPromptedAs(const std::string& problem) { record_.prompted_as = problem; }
 

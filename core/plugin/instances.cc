@@ -170,6 +170,18 @@ std::optional<std::string> Evaluator::Report(const Problem& problem, std::string
   return CollectText([&](kgrpo_text_sink sink) { return api()->report(raw(), problem.raw(), &request, sink); });
 }
 
+std::optional<std::vector<ProblemFinding>> Evaluator::CheckProblem(const Problem& problem) {
+  if (!KGRPO_HAS_MEMBER(api(), kgrpo_evaluator_interface, check_problem) || api()->check_problem == nullptr)
+    return std::nullopt;
+  std::vector<ProblemFinding> findings;
+  Receiver receiver{Carrier(), [&](const kgrpo_problem_finding& finding) {
+                      findings.push_back({Copy(finding.code), Copy(finding.sentence), Copy(finding.advice)});
+                    }};
+  const PluginCall call = Calling("check_problem");
+  receiver.carrier.Finish(api()->check_problem(raw(), problem.raw(), FindingSink(receiver)));
+  return findings;
+}
+
 // ---- reward -------------------------------------------------------------------------------------
 
 namespace {

@@ -167,6 +167,11 @@ class Problem {
   const kgrpo_problem_info* info_ = nullptr;
 };
 
+// kgrpo_problem_finding as C++.
+struct ProblemFinding {
+  std::string code, sentence, advice;
+};
+
 class Evaluator : public Instance<kgrpo_evaluator_interface, kgrpo_evaluator> {
  public:
   using Instance::Instance;
@@ -181,6 +186,9 @@ class Evaluator : public Instance<kgrpo_evaluator_interface, kgrpo_evaluator> {
   // A web page on one kernel; nothing for an evaluator that writes none.
   std::optional<std::string> Report(const Problem& problem, std::string_view source, std::string_view source_name,
                                     const Evaluation& candidate, const Evaluation& baseline) const;
+
+  // What makes a problem degenerate; nothing for an evaluator that does not look. [any thread]
+  std::optional<std::vector<ProblemFinding>> CheckProblem(const Problem& problem);
 };
 
 class Reward : public Instance<kgrpo_reward_interface, kgrpo_reward> {

@@ -73,6 +73,14 @@ kgrpo_evaluation_sink EvaluationSink(R& receiver) {
           }};
 }
 
+template <typename R>
+kgrpo_problem_finding_sink FindingSink(R& receiver) {
+  return {&receiver, [](void* context, const kgrpo_problem_finding* finding) {
+            auto* self = static_cast<R*>(context);
+            self->carrier.Run([&] { self->receive(*finding); });
+          }};
+}
+
 // Calls `call(sink)` and returns all the text it pushed.
 template <typename Call>
 std::string CollectText(Call call) {

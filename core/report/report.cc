@@ -9,7 +9,6 @@
 #include "compare/comparison_json.h"
 #include "report/page.h"
 #include "report/run_figures.h"
-#include "report/tables.h"
 #include "report/trajectory_parts.h"
 #include "store/files.h"
 #include "store/json.h"
@@ -75,9 +74,9 @@ std::string MakeReport(std::vector<RunMeasures> runs, bool samples, const std::v
     for (const RunMeasures& run : group.runs) {
       indices.push_back(all.size());
       Json json = ReadFolder(run);
-      const auto database = OpenToRead(run.folder / "run.sqlite");
-      json["figures"] = ReadFigures(*database, &parts);
-      if (samples) json["samples"] = parts.AddRun(*database, run.folder);
+      Database database(run.folder / "run.sqlite", Database::ToRead(run.folder / "run.sqlite"));
+      json["figures"] = ReadFigures(database, &parts);
+      if (samples) json["samples"] = parts.AddRun(database, run.folder);
       all.push_back(std::move(json));
     }
     group_list.push_back({{"label", group.label}, {"runs", std::move(indices)}});

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "loop/metrics.h"  // SuggestionLabel
-#include "report/tables.h"
 
 namespace kgrpo {
 namespace {
@@ -50,7 +49,7 @@ Json ReadStages(Database& database) {
 // What came of each training round. The order is that of the picture, from below.
 Json ReadOutcomes(Database& database) {
   const std::string dropped =
-      HasTable(database, "dropped_rounds")
+      database.HasTable("dropped_rounds")
           ? " UNION ALL SELECT step, 7 AS kind, count(*) FROM dropped_rounds WHERE purpose = 'train' GROUP BY step"
           : "";
   Statement select(
@@ -87,7 +86,7 @@ void ReadSuggestions(Database& database, Json* figures) {
   std::vector<int64_t> steps;
   Statement select_steps(database, "SELECT step FROM steps WHERE has_rollouts != 0 ORDER BY step");
   while (select_steps.Step()) steps.push_back(select_steps.Integer(0));
-  const bool outcomes = HasTable(database, "sample_outcomes");
+  const bool outcomes = database.HasTable("sample_outcomes");
   Statement select(
       database,
       std::string("SELECT r.step, r.coder_summary, r.suggestion, r.reward, coalesce(e.correct, 0), r.speedup, ") +

@@ -14,9 +14,10 @@ namespace kgrpo {
 // {"curves": {metric: [[step, value], ...]},
 //  "stages": [[name, first step], ...],
 //  "outcomes": {"kinds": [...], "steps": [[step, count of each kind, ...], ...]},
-//  "suggestions": [{"label", "count", "first", "last", "reward", "correct", "speedup", "advantage", "windows"}, ...],
-//  "windows": rounds in each window, "problems": [{"problem", "baseline", "modelled", "time_source", ...}],
-//  "times": [[name, seconds], ...], "heldout": {"first": step, "last": step, "problems": [...]}}
+//  "suggestions": [{"label", "count", "reward", "correct", "speedup", "advantage", "windows"}, ...],
+//  "distinct_suggestions": count, "windows": rounds in each window, "rollout_steps": [first, last],
+//  "problems": [{"problem", "baseline", "modelled", "time_source", ...}],
+//  "times": {metric: seconds}, "heldout": {"first": step, "last": step, "problems": [...]}}
 // `windows`: the steps with rollouts cut into twenty. Kernels go to *parts, and are named by their places there.
 nlohmann::ordered_json ReadFigures(Database& database, TrajectoryParts* parts);
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "report/deflate.h"
-#include "report/tables.h"
 #include "report/token_texts.h"
 #include "store/json.h"
 
@@ -14,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Numbers of four significant digits are what a reader sees; more would double the page.
+// Numbers of five significant digits are what a reader sees; more would double the page.
 Json Rounded(double value) {
   if (!std::isfinite(value)) return nullptr;
   if (value == 0) return 0;
@@ -55,7 +54,7 @@ void TrajectoryParts::Finish() {
 
 Json TrajectoryParts::AddRun(Database& database, const std::filesystem::path& folder) {
   texts_.clear();
-  const bool outcomes = HasTable(database, "sample_outcomes");
+  const bool outcomes = database.HasTable("sample_outcomes");
   Statement rounds(
       database,
       std::string("SELECT r.purpose, r.step, r.trajectory, r.round, t.problem_name, t.prompted_as, t.dropped, "
@@ -129,9 +128,10 @@ Json TrajectoryParts::AddRun(Database& database, const std::filesystem::path& fo
     for (const Metric& part : MetricsFromJson(rounds.Text(23))) parts[part.name] = Rounded(part.value);
     round["parts"] = std::move(parts);
     if (!rounds.IsNull(24)) {
+      const bool correct = rounds.Integer(25) != 0;
       // Earlier versions called a correct kernel "right".
-      round["verdict"] = rounds.Integer(25) != 0 ? KGRPO_VERDICT_CORRECT : rounds.Text(24);
-      round["seconds"] = {Rounded(rounds.Real(26)), Rounded(rounds.Real(27)), Rounded(rounds.Real(28))};
+      round["verdict"] = correct ? KGRPO_VERDICT_CORRECT : rounds.Text(24);
+      if (correct) round["seconds"] = {Rounded(rounds.Real(26)), Rounded(rounds.Real(27)), Rounded(rounds.Real(28))};
       round["diagnosis"] = rounds.Text(30);
     }
     if (!rounds.IsNull(31)) {

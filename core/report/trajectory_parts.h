@@ -39,8 +39,6 @@ class TrajectoryParts {
   const std::vector<std::string>& sources() const { return sources_; }
 
  private:
-  struct RunReader;
-
   void CloseSources();
 
   std::vector<std::string> steps_, sources_;  // DeflatedBase64 of JSON

@@ -8,10 +8,7 @@
 namespace kgrpo {
 
 RunProgress ReadProgress(const std::filesystem::path& path) {
-  // Where a run writes or was killed, what is new is in the log beside the file.
-  std::filesystem::path log = path;
-  log += "-wal";
-  Database database(path, std::filesystem::exists(log) ? Database::Mode::kReadOnly : Database::Mode::kAtRest);
+  Database database(path, Database::ToRead(path));
   const auto number = [&database](const char* question) {
     Statement statement(database, question);
     return statement.Step() ? statement.Integer(0) : 0;
@@ -30,9 +27,7 @@ RunProgress ReadProgress(const std::filesystem::path& path) {
           .coder_cost = cost.Step() ? cost.Real(0) : 0};
 }
 
-RunDatabase::RunDatabase(const std::filesystem::path& path, ReadOnly)
-    : database_(path, std::filesystem::exists(path.string() + "-wal") ? Database::Mode::kReadOnly
-                                                                      : Database::Mode::kAtRest) {}
+RunDatabase::RunDatabase(const std::filesystem::path& path, ReadOnly) : database_(path, Database::ToRead(path)) {}
 
 RunDatabase RunDatabase::ToRead(const std::filesystem::path& path) {
   return RunDatabase(path, ReadOnly());

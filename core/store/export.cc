@@ -30,12 +30,6 @@ Json ListOf(const Statement& select, int column) {
   return list;
 }
 
-bool HasTable(Database& database, const char* name) {
-  Statement select(database, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?");
-  select << name;
-  return select.Step() && select.Integer(0) > 0;
-}
-
 }  // namespace
 
 const std::vector<ExportColumn>& ExportColumns() {
@@ -82,7 +76,7 @@ std::set<std::string> ExportedParts(Database& database) {
 
 uint64_t ExportRounds(Database& database, const std::string& purpose, const std::set<std::string>& parts,
                       const std::function<void(const std::string& line)>& write) {
-  const bool outcomes = purpose == "train" && HasTable(database, "sample_outcomes");
+  const bool outcomes = purpose == "train" && database.HasTable("sample_outcomes");
   Statement select(
       database,
       std::string(
@@ -126,7 +120,7 @@ uint64_t ExportRounds(Database& database, const std::string& purpose, const std:
     // Earlier versions called a correct kernel "right".
     row["verdict"] = correct ? KGRPO_VERDICT_CORRECT : select.Text(19);
     row["correct"] = correct;
-    row["seconds"] = select.IsNull(21) ? Json() : RealOrNull(select, 21);
+    row["seconds"] = correct ? RealOrNull(select, 21) : Json();
     row["baseline_seconds"] = select.Real(22);
     row["speedup"] = select.Real(23);
     row["modelled"] = select.Integer(24) != 0;

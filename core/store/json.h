@@ -1,4 +1,5 @@
-// JSON forms of what the store keeps as text: messages, metrics, remarks; evaluations are support's. Used within store/.
+// JSON forms of what the store keeps as text: messages, metrics, remarks; evaluations are support's. Used within
+// store/.
 #ifndef KGRPO_STORE_JSON_H
 #define KGRPO_STORE_JSON_H
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "coder_offline/plain/coder.h"
 #include "coder_offline/program.h"
 #include "coder_offline/skeleton.h"
 #include "coder_offline/techniques.h"
@@ -114,6 +115,7 @@ Answer Implement(std::string_view source, std::string_view suggestion) {
             "the suggestion names no technique that this coder knows; try \"tile in shared memory 32\" or \"vectorize "
             "loads 4\""};
   }
+  if (!HasSchedule(source)) return ImplementPlain(source, asks);
   std::string why;
   std::optional<Read> read = ReadSource(source, &why);
   if (!read) return {Status::kNotApplicable, "", "", "not applicable: this coder can't read the kernel: " + why};

@@ -22,7 +22,8 @@ struct Answer {
 };
 
 // Applies `suggestion` to `source`. With several techniques those that apply are applied, in an order of their own that
-// does not depend on the text, and the summary names the others; the answer is kNotApplicable when none does.
+// does not depend on the text, and the summary names the others; the answer is kNotApplicable when none does. A source
+// without a schedule line is an ordinary kernel: techniques apply that need only its tokens (plain/).
 Answer Implement(std::string_view source, std::string_view suggestion);
 
 // Writes `source` again from its own schedule. What Implement answers, and every shipped reference.cu, is a fixed

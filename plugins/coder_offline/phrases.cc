@@ -261,6 +261,18 @@ constexpr Phrase kPhrases[] = {
     {"pipelin*", Technique::kPrefetch},
     {"next tile*", Technique::kPrefetch},
     {"overlap load* compute", Technique::kPrefetch},
+
+    {"launch bound*", Technique::kLaunchBounds},
+    {"limit register*", Technique::kLaunchBounds},
+
+    {"32 bit ind*", Technique::kNarrow, 32},
+    {"32 bit integer*", Technique::kNarrow, 32},
+    {"32 bit offset*", Technique::kNarrow, 32},
+    {"32 bit arithmetic", Technique::kNarrow, 32},
+    {"int32 ind*", Technique::kNarrow, 32},
+    {"int ind*", Technique::kNarrow, 32},
+    {"narrow* ind*", Technique::kNarrow},
+    {"64 bit ind*", Technique::kNarrow, 32},
 };
 
 }  // namespace

@@ -188,6 +188,13 @@ const Parameter* Program::Output() const {
   return output;
 }
 
+bool HasSchedule(std::string_view source) {
+  for (const std::string& line : SplitLines(source)) {
+    if (StartsWith(line, kScheduleMark)) return true;
+  }
+  return false;
+}
+
 std::optional<Program> ParseProgram(std::string_view source, std::string* why) {
   Program program;
   enum { kHeading, kProblem, kKernels } part = kHeading;

@@ -61,6 +61,9 @@ struct Program {
   const Parameter* Output() const;
 };
 
+// Whether a line of the source says how its kernels are laid out; without one it is an ordinary kernel (plain/).
+bool HasSchedule(std::string_view source);
+
 // Reads a source. On failure returns nothing and says in *why what is missing.
 std::optional<Program> ParseProgram(std::string_view source, std::string* why);
 

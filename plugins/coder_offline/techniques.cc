@@ -147,6 +147,10 @@ std::string_view NameOf(Technique technique) {
       return "private counters";
     case Technique::kPrefetch:
       return "prefetching";
+    case Technique::kLaunchBounds:
+      return "launch bounds";
+    case Technique::kNarrow:
+      return "32-bit indices";
   }
   return "";
 }

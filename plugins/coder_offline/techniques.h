@@ -9,25 +9,27 @@
 namespace kgrpo::coder_offline {
 
 enum class Technique {
-  kTile,        // stage a tile in shared memory
-  kRegister,    // several outputs a thread, kept in registers
-  kVectorize,   // float2 or float4 loads and stores
-  kUnroll,      // unroll the inner loop
-  kGridStride,  // a fixed grid that strides over the data
-  kCoalesce,    // neighbouring threads touch neighbouring addresses
-  kFuse,        // several kernels into one
-  kShuffle,     // exchange within a warp by shuffles
-  kCooperate,   // a block works on what one thread did
-  kOnePass,     // several sweeps over the data into one
-  kRestrict,    // const __restrict__ pointers, the read-only path
-  kBlock,       // threads a block
-  kHoist,       // take repeated work out of the loop
-  kBranchless,  // remove divergent branches
-  kPad,         // pad shared memory against bank conflicts
-  kFast,        // approximate intrinsics
-  kHalf,        // half precision
-  kPrivatize,   // private copies of contended counters
-  kPrefetch,    // load the next tile while computing on this one
+  kTile,          // stage a tile in shared memory
+  kRegister,      // several outputs a thread, kept in registers
+  kVectorize,     // float2 or float4 loads and stores
+  kUnroll,        // unroll the inner loop
+  kGridStride,    // a fixed grid that strides over the data
+  kCoalesce,      // neighbouring threads touch neighbouring addresses
+  kFuse,          // several kernels into one
+  kShuffle,       // exchange within a warp by shuffles
+  kCooperate,     // a block works on what one thread did
+  kOnePass,       // several sweeps over the data into one
+  kRestrict,      // const __restrict__ pointers, the read-only path
+  kBlock,         // threads a block
+  kHoist,         // take repeated work out of the loop
+  kBranchless,    // remove divergent branches
+  kPad,           // pad shared memory against bank conflicts
+  kFast,          // approximate intrinsics
+  kHalf,          // half precision
+  kPrivatize,     // private copies of contended counters
+  kPrefetch,      // load the next tile while computing on this one
+  kLaunchBounds,  // __launch_bounds__: the compiler knows the block size
+  kNarrow,        // 32-bit indices in place of 64-bit ones
 };
 
 // What one suggestion asks for: a technique and, where the text names one, its parameter.

@@ -240,7 +240,8 @@ constexpr kgrpo_evaluator_interface kInterface = {sizeof(kgrpo_evaluator_interfa
                                                   Baseline,
                                                   Evaluate,
                                                   Describe,
-                                                  Report};
+                                                  Report,
+                                                  nullptr};
 
 }  // namespace
 

@@ -56,4 +56,11 @@ void PutReport(const Problem& problem, const std::string& description, const kgr
   html.put(html.context, Str(page));
 }
 
+void PutFindings(const std::vector<ProblemFinding>& findings, const kgrpo_problem_finding_sink& sink) {
+  for (const ProblemFinding& finding : findings) {
+    const kgrpo_problem_finding c = {Str(finding.code), Str(finding.sentence), Str(finding.advice)};
+    sink.put(sink.context, &c);
+  }
+}
+
 }  // namespace kgrpo::evaluator

@@ -11,6 +11,7 @@
 
 #include "evaluator_shared/kernel_evaluation.h"  // KernelEvaluation
 #include "evaluator_shared/problem.h"            // Problem
+#include "evaluator_shared/problem_findings.h"   // ProblemFinding
 
 namespace kgrpo::evaluator {
 
@@ -42,6 +43,9 @@ void Put(const KernelEvaluation& found, bool modelled, const std::string& time_s
 // Writes the report of kgrpo_evaluator_interface. `description`: what the evaluator says of itself.
 void PutReport(const Problem& problem, const std::string& description, const kgrpo_report_request& request,
                const kgrpo_text_sink& html);
+
+// Hands the findings to whoever asked for them.
+void PutFindings(const std::vector<ProblemFinding>& findings, const kgrpo_problem_finding_sink& sink);
 
 }  // namespace kgrpo::evaluator
 

@@ -70,8 +70,8 @@ void TorchWorker::Start() {
   const Descriptor theirs(ends[1]);
   Subprocess::Spec spec;
   spec.argv = {program};
-  spec.descriptors = {{theirs.get(), 3}, {2, 2}};
-  spec.own_session = false;  // it ends with this process's group
+  spec.descriptors = {{theirs.get(), 3}, {2, 1}, {2, 2}};  // what a file prints is no output of this program's
+  spec.own_session = false;                                // it ends with this process's group
   process_ = std::make_unique<Subprocess>(spec);
 }
 

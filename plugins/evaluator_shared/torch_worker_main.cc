@@ -10,6 +10,7 @@
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/script.h>
 
+#include <csignal>
 #include <cstring>
 #include <exception>
 #include <map>
@@ -127,6 +128,7 @@ Parts Serve(const Parts& request) {
 }  // namespace
 
 int main() {
+  std::signal(SIGINT, SIG_IGN);  // Ctrl-C asks the host to stop after what it is doing; it ends us by the socket
   // Each file is called a few times: as it is written, without compiling it for the shapes it is called with.
   torch::jit::setGraphExecutorOptimize(false);
   torch::jit::setTensorExprFuserEnabled(false);

@@ -45,6 +45,13 @@ KernelEvaluation Evaluator::EvaluateOne(const OpenProblem& open, const std::stri
   return memory_.Get(Sha256OfParts({kernel_evaluator_.Version(), "thorough", inputs}), judged);
 }
 
+std::vector<evaluator::ProblemFinding> Evaluator::Check(const OpenProblem& open) {
+  return evaluator::FindDegenerate(
+      open.problem(), [&](const evaluator::CorrectnessCase& one, const std::vector<evaluator::Argument>& arguments) {
+        return kernel_evaluator_.ExpectedOf(open, one, arguments);
+      });
+}
+
 // The inputs are a function of seed, problem and source alone: a new version of the evaluator tries the same ones.
 uint64_t Evaluator::KeyOf(const OpenProblem& open, const std::string& source) const {
   return evaluator::KeyFromText(Sha256OfParts({std::to_string(options_.seed), open.problem().digest, source}));

@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "evaluator_shared/evaluation_memory.h"  // EvaluationMemory
+#include "evaluator_shared/problem_findings.h"   // ProblemFinding
 #include "evaluator_sim/kernel_evaluator.h"      // KernelEvaluator, OpenProblem
 
 namespace kgrpo::evaluator_sim {
@@ -44,6 +46,9 @@ class Evaluator {
   // same source gets the same evaluation in every run, and no author of a source can know its inputs. A thorough
   // evaluation draws from the request's seed as well.
   KernelEvaluation Evaluate(const OpenProblem& open, const std::string& source, const Request& request);
+
+  // What makes the problem degenerate, by its oracle or, without one, its reference kernel.
+  std::vector<evaluator::ProblemFinding> Check(const OpenProblem& open);
 
   const KernelEvaluator& kernel_evaluator() const { return kernel_evaluator_; }
 

@@ -86,6 +86,12 @@ std::vector<Expected> KernelEvaluator::ReferenceOutputs(const OpenProblem& open,
   return interpreter::ReferenceOutputs(problem, compiled.kernel, interpreter_, one, arguments);
 }
 
+std::vector<Expected> KernelEvaluator::ExpectedOf(const OpenProblem& open, const CorrectnessCase& one,
+                                                  const std::vector<Argument>& arguments) {
+  if (open.oracle() != nullptr) return open.oracle()->Run(open.problem(), *one.size, arguments);
+  return ReferenceOutputs(open, one, arguments);
+}
+
 KernelEvaluation KernelEvaluator::Evaluate(const OpenProblem& open, const std::string& source, uint64_t key,
                                            bool thorough, bool show_hidden) {
   KernelEvaluation evaluation;
@@ -95,14 +101,11 @@ KernelEvaluation KernelEvaluator::Evaluate(const OpenProblem& open, const std::s
   const Problem& problem = open.problem();
   const std::vector<CorrectnessCase> cases =
       evaluator::CorrectnessCases(problem, key, options_.seeds * (thorough ? 2 : 1), show_hidden);
-  interpreter::InterpretedCases interpreted(*run, problem, cases,
-                                            {.expected =
-                                                 [&](size_t i, const std::vector<Argument>& arguments) {
-                                                   return open.oracle() != nullptr
-                                                              ? open.oracle()->Run(problem, *cases[i].size, arguments)
-                                                              : ReferenceOutputs(open, cases[i], arguments);
-                                                 },
-                                             .before_each = [this] { ThrowIfCancelled(); }});
+  interpreter::InterpretedCases interpreted(
+      *run, problem, cases,
+      {.expected = [&](size_t i,
+                       const std::vector<Argument>& arguments) { return ExpectedOf(open, cases[i], arguments); },
+       .before_each = [this] { ThrowIfCancelled(); }});
   const Clock::time_point start = Clock::now();
   Trouble trouble = options_.timing_size_only ? Trouble{} : interpreted.Run();
   evaluation.oracle_seconds = interpreted.oracle_seconds();

@@ -63,6 +63,11 @@ class KernelEvaluator {
   // and to try the time model (tools/calibrate). [any thread]
   Trouble Count(const OpenProblem& open, const std::string& source, CallRecord* record);
 
+  // What the outputs of a correctness case must be: by the oracle or, without one, by the reference kernel. [any
+  // thread]
+  std::vector<evaluator::Expected> ExpectedOf(const OpenProblem& open, const evaluator::CorrectnessCase& one,
+                                              const std::vector<evaluator::Argument>& arguments);
+
   // "H100 model"
   std::string TimeSource() const;
   // Compiler, sandbox, device, a line each.

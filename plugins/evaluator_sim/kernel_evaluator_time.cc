@@ -144,6 +144,9 @@ Trouble KernelEvaluator::Time(Run& run, KernelEvaluation* evaluation) {
     return {trouble.code, "At the timing size: " + trouble.sentence};
   }
   const double floor = RooflineSeconds(problem, device_);
+  evaluation->metrics.emplace_back("roofline_seconds", floor);
+  evaluation->metrics.emplace_back("roofline_fraction", floor / seconds);
+  AddTimeFacts({record, problem, device_, seconds, longest}, evaluation);
   if (seconds < kImplausible * floor) {
     return {"implausible", "Its modelled time, " + TimeText(seconds) + ", is below the " + TimeText(floor) +
                                " that the problem's traffic and arithmetic take on this device: it does less work than "
@@ -161,9 +164,6 @@ Trouble KernelEvaluator::Time(Run& run, KernelEvaluation* evaluation) {
     text += share.str();
   }
   evaluation->diagnosis = text + (main.sentence.empty() ? "" : " It is " + main.sentence + ".");
-  evaluation->metrics.emplace_back("roofline_seconds", floor);
-  evaluation->metrics.emplace_back("roofline_fraction", floor / seconds);
-  AddTimeFacts({record, problem, device_, seconds, longest}, evaluation);
   return {};
 }
 

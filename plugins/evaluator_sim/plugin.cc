@@ -140,6 +140,10 @@ kgrpo_error* Report(const kgrpo_evaluator* self, const kgrpo_problem* problem, c
   return Guard([&] { kgrpo::evaluator::PutReport(problem->open->problem(), self->description, *request, html); });
 }
 
+kgrpo_error* CheckProblem(kgrpo_evaluator* self, const kgrpo_problem* problem, kgrpo_problem_finding_sink sink) {
+  return Guard([&] { kgrpo::evaluator::PutFindings(self->evaluator.Check(*problem->open), sink); });
+}
+
 constexpr kgrpo_evaluator_interface kInterface = {sizeof(kgrpo_evaluator_interface),
                                                   OptionsSchema,
                                                   Create,
@@ -150,7 +154,8 @@ constexpr kgrpo_evaluator_interface kInterface = {sizeof(kgrpo_evaluator_interfa
                                                   Baseline,
                                                   Evaluate,
                                                   Describe,
-                                                  Report};
+                                                  Report,
+                                                  CheckProblem};
 
 }  // namespace
 

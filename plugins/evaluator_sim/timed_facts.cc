@@ -90,6 +90,31 @@ void AddAccesses(const simt::Counts& counts, Facts& facts) {
   facts.AddPart("divergent_branches", counts.divergent_branches, counts.branches);
 }
 
+// What the problem says that it needs, beside what a kernel could do with at least and what was counted.
+void AddBound(const TimedFacts& timed, Facts& facts) {
+  const evaluator::Problem& problem = timed.problem;
+  double tensor_bytes = 0, operations = 0;
+  for (const evaluator::Parameter& parameter : problem.parameters) {
+    if (!parameter.IsTensor()) continue;
+    const auto bytes = static_cast<double>(parameter.Elements(problem.timing)) *
+                       static_cast<double>(evaluator::Info(parameter.dtype).size);
+    tensor_bytes += parameter.role == evaluator::Role::kInout ? 2 * bytes : bytes;
+  }
+  for (const simt::Counts& counts : timed.record.counts) {
+    if (counts.sampled_blocks == 0) continue;
+    const auto pipe = [&](simt::Pipe of) { return counts.pipe[static_cast<size_t>(of)]; };
+    // At most: as ceilings count them, two a lane, for halves four, special functions one. Integer products share the
+    // fp32 pipe.
+    const double counted = 64 * (pipe(simt::Pipe::kFp32) + pipe(simt::Pipe::kFp64)) + 128 * pipe(simt::Pipe::kHalf) +
+                           32 * pipe(simt::Pipe::kSpecial) + counts.tensor_flops;
+    operations += counted * static_cast<double>(counts.grid_blocks) / static_cast<double>(counts.sampled_blocks);
+  }
+  facts.Add("needed_bytes", problem.needed_bytes.Evaluate(problem.timing));
+  facts.Add("tensor_bytes", tensor_bytes);
+  facts.Add("needed_operations", problem.needed_flops.Evaluate(problem.timing));
+  facts.Add("counted_operations", operations);
+}
+
 // Which lines the time is for, and how they access memory.
 void AddLines(const TimedFacts& timed, Facts& facts) {
   std::map<std::pair<int, std::string>, double> times;  // by line of the source and what bounds it there
@@ -156,6 +181,7 @@ void AddTimeFacts(const TimedFacts& timed, KernelEvaluation* evaluation) {
   facts.Add("issued_instructions", issued);
   const double bytes = timed.problem.needed_bytes.Evaluate(timed.problem.timing),
                operations = timed.problem.needed_flops.Evaluate(timed.problem.timing);
+  AddBound(timed, facts);
   facts.Add("bytes_per_second", bytes / timed.seconds);
   facts.Add("bandwidth_fraction", bytes / timed.seconds / timed.device.dram_bytes_per_second);
   facts.Add("operations_per_second", operations / timed.seconds);

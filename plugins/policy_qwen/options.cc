@@ -74,7 +74,7 @@ std::string_view OptionsSchema() {
     },
     "generation": {
       "title": "how completions are generated",
-      "description": "libtorch: by its operators, on any device. engine: on a GPU by kernels of our own, requests joining at any time; a completion's bits are its own, and a step at 16 completions takes a sixth of the time on an H200. auto: engine on a GPU where its kernels were built and cover the model, else libtorch.",
+      "description": "libtorch: by its operators, on any device. engine: on a GPU by kernels of our own, requests joining at any time; a completion's bits are its own, and a step at 16 completions takes a seventh of the time on an H200. auto: engine on a GPU where its kernels were built and cover the model, else libtorch.",
       "type": "string",
       "enum": ["auto", "libtorch", "engine"],
       "default": "auto"

@@ -113,15 +113,15 @@ def digest_of_scripts():
 class Job:
     """A problem being imported by a child."""
 
-    def __init__(self, problem, options, out, memory):
+    def __init__(self, problem, options, out):
         self.problem, self.started = problem, time.time()
         self.row_file = row_file(out, problem)
         sys.stdout.flush()
         self.pid = os.fork()
         if self.pid == 0:
-            self._child(options, out, memory)
+            self._child(options, out)
 
-    def _child(self, options, out, memory):
+    def _child(self, options, out):
         code = 1
         try:
             os.setsid()
@@ -129,13 +129,21 @@ class Job:
             if not options["debug"]:
                 os.dup2(sink, 1)
                 os.dup2(sink, 2)
-            resource.setrlimit(resource.RLIMIT_DATA, (int(memory * 2**30),) * 2)
+            resource.setrlimit(resource.RLIMIT_DATA, (int(options["memory"] * 2**30),) * 2)
             from one_problem import import_problem
             row = import_problem(*self.problem, options, out)
             write_row(self.row_file, {**row, "key": options["key"] + text_digest(self.problem[3])})
             code = 0
         finally:
             os._exit(code)
+
+    def kill(self):
+        """Ends the child and what it started."""
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except ProcessLookupError:  # it has no session of its own yet
+            os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
 
 
 def text_digest(text):
@@ -181,9 +189,19 @@ def ended(job, status, out, options):
     return row
 
 
-def run_all(problems, options, out, jobs, memory):
-    waiting, running, rows = list(problems), [], []
-    total = len(problems)
+def run_all(problems, options, out, jobs):
+    """The rows of all problems, in order. No child outlives it."""
+    running = []
+    try:
+        rows = run_jobs(list(problems), running, options, out, jobs)
+    finally:
+        for job in running:  # they have sessions of their own: Ctrl-C reaches none of them
+            job.kill()
+    return sorted(rows, key=lambda row: (row["level"], row["number"]))
+
+
+def run_jobs(waiting, running, options, out, jobs):
+    rows, total = [], len(waiting)
     terminal = sys.stderr.isatty()
     while waiting or running:
         while waiting and len(running) < jobs:
@@ -192,12 +210,11 @@ def run_all(problems, options, out, jobs, memory):
             if row is not None and os.path.isdir(os.path.join(out, row["name"])):
                 rows.append(row)
                 continue
-            running.append(Job(problem, options, out, memory))
+            running.append(Job(problem, options, out))
         for job in list(running):
             pid, status = os.waitpid(job.pid, os.WNOHANG)
             if pid == 0 and time.time() - job.started > options["seconds"]:
-                os.killpg(job.pid, signal.SIGKILL)
-                os.waitpid(job.pid, 0)
+                job.kill()
                 pid, status = job.pid, "time"
             if pid:
                 running.remove(job)
@@ -207,7 +224,7 @@ def run_all(problems, options, out, jobs, memory):
         time.sleep(0.02)
     if terminal:
         print("\r" + " " * 80 + "\r", end="", file=sys.stderr)
-    return sorted(rows, key=lambda row: (row["level"], row["number"]))
+    return rows
 
 
 def print_summary(rows, seconds):
@@ -253,6 +270,8 @@ def main():
         fail("--level 4: its problems download weights from Hugging Face; levels 1, 2 and 3 can be imported")
     problems = find_problems(arguments.path, levels)
     if arguments.only:
+        if not re.fullmatch(r"\d+(,\d+)*", arguments.only):
+            fail(f"--only {arguments.only}: expected numbers such as 1,7", 2)
         numbers = {int(number) for number in arguments.only.split(",")}
         problems = [problem for problem in problems if problem[1] in numbers]
     import_torch()
@@ -261,9 +280,12 @@ def main():
     print_licence(arguments.path)
     os.makedirs(os.path.join(arguments.out, ".import"), exist_ok=True)
     options = {"precision": arguments.precision, "sizes": arguments.sizes, "seconds": arguments.seconds,
-               "debug": arguments.debug, "search_seconds": min(20.0, arguments.seconds / 4)}
+               "memory": arguments.memory, "debug": arguments.debug, "search_seconds": min(20.0, arguments.seconds / 4)}
     options["key"] = hashlib.sha256((digest_of_scripts() + json.dumps(options, sort_keys=True)).encode()).hexdigest()[:16]
-    rows = run_all(problems, options, arguments.out, max(1, arguments.jobs), arguments.memory)
+    try:
+        rows = run_all(problems, options, arguments.out, max(1, arguments.jobs))
+    except KeyboardInterrupt:
+        fail("interrupted; the same command goes on from here", 130)
     if arguments.json:
         print(json.dumps([{k: v for k, v in row.items() if k != "key"} for row in rows], indent=1))
     else:

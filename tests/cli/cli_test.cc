@@ -24,9 +24,9 @@ using testing::Not;
 // ---- usage --------------------------------------------------------------------------------------
 
 TEST_F(CliTest, EveryCommandHasHelpWithAnExample) {
-  for (const char* command :
-       {"run", "resume", "check", "compare", "coder-check", "eval", "plugins", "plugins list", "plugins describe",
-        "plugins validate", "problems", "problems list", "problems check", "tokenize", "score", "generate", "update"}) {
+  for (const char* command : {"run", "resume", "check", "compare", "coder-check", "eval", "plugins", "plugins list",
+                              "plugins describe", "plugins validate", "problems", "problems list", "problems check",
+                              "problems new", "tokenize", "score", "generate", "update"}) {
     const Result result = Run(std::string(command) + " --help");
     EXPECT_EQ(result.code, 0) << command;
     EXPECT_THAT(result.out, HasSubstr("Example")) << command;
@@ -178,8 +178,9 @@ TEST_F(CliTest, ProblemsListAndCheck) {
             0.0005);
   Write("problems/bad/reference.cu", "#error\n");
   const Result check = Run("problems check --evaluator fakes");
-  EXPECT_EQ(check.code, 3);
-  EXPECT_EQ(check.err, "bad: the reference kernel does not compile\n3 problems, 1 bad\n");
+  EXPECT_EQ(check.code, 1);
+  EXPECT_THAT(check.out, HasSubstr("bad      reference_wrong  bad: the reference kernel does not compile "));
+  EXPECT_EQ(check.err, "3 problems, 1 degenerate, 0 unreadable\n");
   EXPECT_EQ(Run("problems list nowhere --evaluator fakes").code, 3);
 }
 

@@ -1,5 +1,5 @@
-// The example plugins are built as their authors would: copied elsewhere, with nothing of this tree but the header
-// folders; then the host uses them.
+// The example plugins are built as their authors would: copied elsewhere, with nothing of this tree but what
+// the package kgrpo-dev holds; then the host uses them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -23,12 +23,7 @@ class ExampleTest : public testing::Test {
   void Copy(const std::string& example) {
     const fs::path source(KGRPO_SOURCE_DIR);
     fs::copy(source / "examples" / example, directory_.path() / "plugin", fs::copy_options::recursive);
-    fs::create_directories(directory_.path() / "include");
-    fs::copy(source / "core" / "abi" / "kgrpo", directory_.path() / "include" / "kgrpo", fs::copy_options::recursive);
-  }
-  void CopySdk() {
-    fs::copy(fs::path(KGRPO_SOURCE_DIR) / "core" / "sdk" / "kgrpo" / "sdk",
-             directory_.path() / "include" / "kgrpo" / "sdk", fs::copy_options::recursive);
+    ASSERT_EQ(Run("cmake --install '" KGRPO_BINARY_DIR "' --component development --prefix kgrpo"), 0) << Log();
   }
   int Run(const std::string& command) {
     return std::system(("cd '" + directory_.path().string() + "' && (" + command + ") > log 2>&1").c_str());
@@ -46,8 +41,7 @@ class ExampleTest : public testing::Test {
 
 TEST_F(ExampleTest, RewardBytesSavedBuildsOutOfTreeAndValidates) {
   Copy("reward_bytes_saved");
-  CopySdk();
-  ASSERT_EQ(Run("cmake -G Ninja -S plugin -B build -DKGRPO_INCLUDE=include"), 0) << Log();
+  ASSERT_EQ(Run("cmake -G Ninja -S plugin -B build -Dkgrpo_ROOT=$PWD/kgrpo"), 0) << Log();
   ASSERT_EQ(Run("cmake --build build"), 0) << Log();
   EXPECT_EQ(Host("plugins validate build/reward_bytes_saved.so"), 0) << Log();
   EXPECT_THAT(Log(), HasSubstr(" 0 failed, 0 warnings"));
@@ -73,7 +67,7 @@ std::string CommandOf(const fs::path& source, const std::string& compiler) {
   command.resize(command.size() - 4);
   command.replace(command.find("gcc"), 3, compiler + " -Wpedantic -Werror");
   for (size_t at; (at = command.find("$KGRPO/core/abi")) != std::string::npos;)
-    command.replace(at, std::string("$KGRPO/core/abi").size(), "../include");
+    command.replace(at, std::string("$KGRPO/core/abi").size(), "../kgrpo/include");
   return "cd plugin && " + command;
 }
 
@@ -100,7 +94,7 @@ TEST_P(CExampleTest, BuildsByItsOwnCommandAndValidates) {
 }
 
 TEST_P(CExampleTest, BuildsByItsCMakeListsToo) {
-  ASSERT_EQ(Run("CC=" + std::string(GetParam()) + " cmake -G Ninja -S plugin -B build -DKGRPO_INCLUDE=include"), 0)
+  ASSERT_EQ(Run("CC=" + std::string(GetParam()) + " cmake -G Ninja -S plugin -B build -Dkgrpo_ROOT=$PWD/kgrpo"), 0)
       << Log();
   ASSERT_EQ(Run("cmake --build build"), 0) << Log();
   EXPECT_EQ(Host("plugins describe build/reward_c.so"), 0) << Log();

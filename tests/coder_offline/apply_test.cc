@@ -134,8 +134,8 @@ TEST(Apply, SaysWhyAKernelCantBeRead) {
     return changed.replace(at, text.size(), instead);
   };
   const std::vector<std::pair<std::string, const char*>> cases = {
-      {"", "no line '// schedule: ...'"},
-      {"int main() {}", "no line '// schedule: ...'"},
+      {"", "no __global__ function"},
+      {"int main() {}", "no __global__ function"},
       {"// schedule: matmul\n", "no line '// kernels: ...'"},
       {without("// schedule: matmul coalesce", "// schedule:"), "names no kind"},
       {without("// schedule: matmul coalesce", "// schedule: sorting"),

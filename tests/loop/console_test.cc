@@ -49,6 +49,27 @@ TEST(ConsoleTest, APipeGetsALineAStep) {
             "(modelled)  favourite 25%  entropy 3.1  2.0 s\n");
 }
 
+// A stage's steps say nothing of the next stage's.
+TEST(ConsoleTest, TheTimeLeftIsThatOfTheStage) {
+  std::ostringstream out;
+  Console console(out, false);
+  StepLine line = Line(1, 1);
+  line.stage = "trainer_sft";
+  line.stage_end = 10;
+  line.seconds = 1;
+  console.Step(line);
+  EXPECT_THAT(out.str(), HasSubstr("  1.0 s  9 s left in this stage\n"));
+  line.step = 2;
+  line.seconds = 3;
+  console.Step(line);
+  EXPECT_THAT(out.str(), HasSubstr("  3.0 s  16 s left in this stage\n"));
+  line = Line(11, 1);
+  line.stage_end = 100;
+  line.seconds = 10;
+  console.Step(line);
+  EXPECT_THAT(out.str(), HasSubstr("  10.0 s  14 min 50 s left\n"));
+}
+
 TEST(ConsoleTest, APipeGetsWhatTheTimeWentInto) {
   std::ostringstream out;
   Console console(out, false);
@@ -95,11 +116,15 @@ TEST(ConsoleTest, ATerminalGetsABlockThatMoves) {
   std::ostringstream out;
   Console console(out, true, 80);
   console.Note("before");
-  for (uint64_t step = 1; step <= 3; ++step) console.Step(Line(step, static_cast<double>(step)));
+  for (uint64_t step = 1; step <= 3; ++step) {
+    StepLine line = Line(step, static_cast<double>(step));
+    line.stage_end = 100;
+    console.Step(line);
+  }
   std::vector<std::string> screen = Screen(out.str());
   ASSERT_EQ(screen.size(), 4U);
   EXPECT_EQ(screen[0], "before");
-  EXPECT_EQ(screen[1], "step 3/100  trainer_grpo  2.0 s a step  0 s left");
+  EXPECT_EQ(screen[1], "step 3/100  3 min 18 s left  trainer_grpo  2.0 s a step");
   EXPECT_EQ(screen[2], "  reward   3.000  ▁▅█");
   EXPECT_EQ(screen[3], "  rounds  ██████████████████░▒  correct 88%  failed 3%  n/a 9%  1.50x modelled");
   console.Note("a note");

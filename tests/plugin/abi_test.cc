@@ -67,6 +67,8 @@ const Pin kPins[] = {
     KGRPO_PIN(kgrpo_evaluation_sink, put, 16, 8, kFrozen),
     KGRPO_PIN(kgrpo_evaluate_request, show_hidden, 40, 36, kGrows),
     KGRPO_PIN(kgrpo_report_request, baseline, 56, 48, kGrows),
+    KGRPO_PIN(kgrpo_problem_finding, advice, 48, 32, kFrozen),
+    KGRPO_PIN(kgrpo_problem_finding_sink, put, 16, 8, kFrozen),
     KGRPO_PIN(kgrpo_evaluator_interface, report, 88, 80, kGrows),
     KGRPO_PIN(kgrpo_message, content, 32, 16, kFrozen),
     KGRPO_PIN(kgrpo_policy_info, stream, 80, 72, kGrows),
@@ -121,6 +123,7 @@ const std::vector<Appended> kAppended = {
     KGRPO_APPENDED(kgrpo_problem_info, refused, 136),
     KGRPO_APPENDED(kgrpo_problem_info, flags, 152),
     KGRPO_APPENDED(kgrpo_problem_info, flag_count, 160),
+    KGRPO_APPENDED(kgrpo_evaluator_interface, check_problem, 88),
 };
 
 TEST(Abi, AppendedMembersKeepTheirPlace) {

@@ -102,9 +102,10 @@ TEST_P(GenerationSamplerTest, DrawsWhatASortWouldGive) {
   const GpuArray<int32_t> end_ids(on.gpu, {1, stop});
   GpuArray<int32_t> ids(on.gpu, std::vector<int32_t>(count * 3, -7));
   GpuArray<float> logprobs(on.gpu, count * 3);
+  const GpuArray<SamplePart> parts(on.gpu, count * (vocabulary / kSampleSegment + 1));
   on.kernels.sample(GetParam(), on_gpu.data(), static_cast<int64_t>(count), static_cast<int64_t>(vocabulary),
-                    row_array.data(), place_array.data(), state.data(), end_ids.data(), 2, ids.data(), logprobs.data(),
-                    3, nullptr);
+                    row_array.data(), place_array.data(), state.data(), end_ids.data(), 2, parts.data(), ids.data(),
+                    logprobs.data(), 3, nullptr);
   EXPECT_EQ(on.gpu.TakeFindings(), "");
   const std::vector<int32_t> found = ids.Read();
   const std::vector<float> found_logprobs = logprobs.Read();
@@ -158,8 +159,9 @@ TEST_P(GenerationSamplerTest, LogitsThatAreNoNumbersEndNothing) {
   const GpuArray<int32_t> end_ids(on.gpu, std::vector<int32_t>{1});
   GpuArray<int32_t> ids(on.gpu, std::vector<int32_t>(kRows * 2, -7));
   GpuArray<float> logprobs(on.gpu, std::vector<float>(kRows * 2));
+  const GpuArray<SamplePart> parts(on.gpu, kRows * (kVocabulary / kSampleSegment + 1));
   on.kernels.sample(GetParam(), on_gpu.data(), kRows, kVocabulary, nullptr, place_array.data(), state.data(),
-                    end_ids.data(), 1, ids.data(), logprobs.data(), 2, nullptr);
+                    end_ids.data(), 1, parts.data(), ids.data(), logprobs.data(), 2, nullptr);
   EXPECT_EQ(on.gpu.TakeFindings(), "");
   const std::vector<int32_t> found = ids.Read();
   for (size_t i = 0; i < kRows; ++i) {

@@ -178,6 +178,20 @@ TEST_F(GpuModelTest, BitsAreTheRequestsOwn) {
   }
 }
 
+// More rows at a time than a launch of attention takes.
+TEST_F(GpuModelTest, ManyRowsAtATimeChangeNoBits) {
+  Make(SmallModel(Architecture::kQwen2, 64), Element::kBfloat16);
+  std::vector<GenerationRequest> requests = Requests(6);
+  for (GenerationRequest& request : requests) request.prompt.resize(150, request.prompt[0]);
+  const SamplingOptions options = {2, 1.0, 0, 1.0, 0.0};
+  const auto together = Run(requests, options, {.slots = 6, .pages = 78, .context_length = 200, .rows_a_read = 600});
+  const auto apart = Run(requests, options, {.slots = 1, .pages = 13, .context_length = 200, .rows_a_read = 60});
+  for (size_t i = 0; i < requests.size(); ++i) {
+    EXPECT_EQ(together[i].ids, apart[i].ids) << i;
+    EXPECT_EQ(together[i].logprobs, apart[i].logprobs) << i;
+  }
+}
+
 TEST_F(GpuModelTest, TooLittleMemoryIsNamed) {
   Make(SmallModel(Architecture::kQwen2, 64), Element::kFloat32);
   try {

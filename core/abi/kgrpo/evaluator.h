@@ -101,6 +101,20 @@ typedef struct kgrpo_report_request {
 
 #define KGRPO_REPORT_REQUEST_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_report_request, baseline)
 
+/* A reason why evaluations of a problem say little: some kernel that does not do the work is judged correct, or no
+ * kernel's time can be told from another's. Valid during the callback that receives it. Frozen. */
+typedef struct kgrpo_problem_finding {
+  kgrpo_str code;     /* a lower-case word: "zeros_pass"; docs/problems.md lists those of the shipped evaluators */
+  kgrpo_str sentence; /* what was found, with the parameter's name */
+  kgrpo_str advice;   /* what to change */
+} kgrpo_problem_finding;
+
+/* Where findings are pushed, each once. Frozen. */
+typedef struct kgrpo_problem_finding_sink {
+  void* context;
+  void (*put)(void* context, const kgrpo_problem_finding* finding);
+} kgrpo_problem_finding_sink;
+
 typedef struct kgrpo_evaluator kgrpo_evaluator; /* an instance; the plugin's own type */
 typedef struct kgrpo_problem kgrpo_problem;     /* an open problem; the plugin's own type */
 
@@ -136,6 +150,11 @@ typedef struct kgrpo_evaluator_interface {
    * [any thread] */
   kgrpo_error* (*report)(const kgrpo_evaluator* self, const kgrpo_problem* problem, const kgrpo_report_request* request,
                          kgrpo_text_sink html);
+
+  /* Looks for what makes a problem degenerate, with inputs of its own; pushes nothing for a sound one. Called by
+   * `kgrpo-host problems check`. NULL, or beyond struct_size, for an evaluator that does not look..
+   * [any thread, blocking] */
+  kgrpo_error* (*check_problem)(kgrpo_evaluator* self, const kgrpo_problem* problem, kgrpo_problem_finding_sink sink);
 } kgrpo_evaluator_interface;
 
 /* The size of the struct as released in revision 1.0. Members are appended below, never moved: this never changes. */

@@ -87,6 +87,10 @@ constexpr MetricDeclaration kDeclared[] = {
 
     {"roofline_fraction", "the roofline's time, of the call's", kRoofline, kFraction, "", kHigherIsBetter},
     {"roofline_seconds", "a call at the roofline", kRoofline, kSeconds},
+    {"needed_bytes", "traffic needed (needs.bytes)", kRoofline, kQuantity, "B"},
+    {"tensor_bytes", "every tensor once", kRoofline, kQuantity, "B"},
+    {"needed_operations", "operations needed (needs.flops)", kRoofline, kQuantity},
+    {"counted_operations", "floating-point operations, at most", kRoofline, kQuantity},
     {"bytes_per_second", "needed traffic", kRoofline, kQuantity, "B/s"},
     {"bandwidth_fraction", "needed traffic, of the bandwidth", kRoofline, kFraction, "", kHigherIsBetter},
     {"bandwidth_peak", "DRAM bandwidth by the data sheet", kRoofline, kQuantity, "B/s"},

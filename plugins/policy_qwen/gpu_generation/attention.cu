@@ -1,11 +1,13 @@
 // Attention of single rows over the paged cache: kernels.h. A block covers kAttentionSplit positions for the query
-// heads that share a KV head; a second kernel joins the splits. Where a split begins depends on positions alone.
-// bfloat16 runs on the tensor cores, float32 in plain multiply-adds.
+// heads that share a KV head; the last of a row's blocks to arrive joins them, in order. Where a split begins depends
+// on positions alone. bfloat16 runs on the tensor cores, float32 in plain multiply-adds.
 #include <cuda_runtime.h>
 
 #include <type_traits>
 
+#include "policy_qwen/gpu_generation/heads.cuh"
 #include "policy_qwen/gpu_generation/launchers.h"
+#include "policy_qwen/gpu_generation/overlap.cuh"
 #include "policy_qwen/gpu_training/vectors.cuh"
 
 namespace kgrpo::policy {
@@ -13,20 +15,111 @@ namespace {
 
 constexpr int kWarps = 4;
 
+// Where a block's part of the result goes.
+struct Parts {
+  float* sums;       // [rows, heads, splits, D]
+  float* bounds;     // [rows, heads, splits, 2]: the greatest score and the sum of weights
+  int32_t* arrived;  // [rows, kv heads], zeros between launches
+};
+
+// What block (row, kv_head, split) does at first: false where it has no positions. A row in vain gets zeros.
+template <typename T, int D>
+__device__ inline bool HasPositions(const Place& place, HeadShape shape, T* y) {
+  const int64_t row = blockIdx.x;
+  const int split = blockIdx.z, each = shape.heads / shape.kv_heads;
+  if (place.position < 0 && split == 0) {
+    T* to = y + (row * shape.heads + static_cast<int>(blockIdx.y) * each) * D;
+    for (int i = threadIdx.x; i < each * D; i += 32 * kWarps) to[i] = FromFloat<T>(0.0F);
+  }
+  return split * kAttentionSplit <= place.position;
+}
+
+// Where a kernel finds its queries: made before, or, of rows that are alone in their slots (kNew), still to be made of
+// the product's sums, with the row's own key and value.
+template <typename T>
+struct Queries {
+  const T* made;  // [rows, heads, D], or null
+  HeadInputs<T> inputs;
+};
+
+// With kNew the block makes what it needs, all its threads. Returns its first query.
+template <typename T, int D, bool kNew>
+__device__ inline const T* QueriesOf(const Queries<T>& queries, const Place& place, HeadShape shape,
+                                     const LayerCache& cache) {
+  const int64_t row = blockIdx.x, kv_head = blockIdx.y;
+  const int each = shape.heads / shape.kv_heads;
+  if constexpr (!kNew) {
+    return queries.made + (row * shape.heads + kv_head * each) * D;
+  } else {
+    __shared__ __align__(16) T made[8 * D];
+    const bool has_own = place.position / kAttentionSplit == static_cast<int>(blockIdx.z);
+    for (int i = threadIdx.x / 32; i < each + (has_own ? 2 : 0); i += kWarps) {
+      const int64_t head = i < each ? kv_head * each + i : shape.heads + (i - each) * shape.kv_heads + kv_head;
+      const Head<T, D> finished = FinishHead<T, D>(queries.inputs, shape, row, head, place.position);
+      if (i < each) {
+        finished.Store(made + i * D);
+      } else {
+        finished.Store(static_cast<T*>(i == each ? cache.keys : cache.values) +
+                       CacheOffset<D>(cache, shape, place, kv_head));
+      }
+    }
+    __syncthreads();
+    return made;
+  }
+}
+
+// What every block does at last, all its threads, after its part is stored: the last to arrive joins the row's parts.
+template <typename T, int D>
+__device__ inline void JoinParts(const Place& place, HeadShape shape, const Parts& parts, T* y) {
+  __shared__ bool is_last;
+  const int64_t row = blockIdx.x;
+  const int splits = gridDim.z, used = place.position / kAttentionSplit + 1, each = shape.heads / shape.kv_heads;
+  if (used > 1) __threadfence();
+  __syncthreads();
+  if (used > 1) {
+    if (threadIdx.x == 0) {
+      int32_t* arrived = parts.arrived + row * shape.kv_heads + blockIdx.y;
+      is_last = atomicAdd(arrived, 1) + 1 == used;
+      if (is_last) *arrived = 0;
+    }
+    __syncthreads();
+    if (!is_last) return;
+    __threadfence();
+  }
+  for (int i = threadIdx.x; i < each * D; i += 32 * kWarps) {
+    const int d = i % D;
+    const int64_t at = row * shape.heads + static_cast<int>(blockIdx.y) * each + i / D;
+    const float* bounds = parts.bounds + at * splits * 2;
+    const float* sums = parts.sums + at * splits * D + d;
+    float top = -INFINITY, out = 0, weight = 0;
+    for (int s = 0; s < used; ++s) top = fmaxf(top, __ldcg(bounds + s * 2));
+#pragma unroll 4
+    for (int s = 0; s < used; ++s) {
+      const float factor = exp2f(__ldcg(bounds + s * 2) - top);
+      out = fmaf(__ldcg(sums + s * D), factor, out);
+      weight = fmaf(__ldcg(bounds + s * 2 + 1), factor, weight);
+    }
+    y[at * D + d] = FromFloat<T>(out / weight);
+  }
+}
+
 // G: query heads a KV head, rounded up. Lanes that hold one key together are a stream: it goes over every kStreams-th
 // position with an online softmax (Milakov and Gimelshein, 2018) of its own; the streams are joined in order.
-template <typename T, int D, int G>
+template <typename T, int D, int G, bool kNew>
 __global__ void __launch_bounds__(32 * kWarps)
-    AttentionKernel(const T* __restrict__ query, LayerCache cache, const Place* __restrict__ places, HeadShape shape,
-                    float scale, float* __restrict__ sums, float* __restrict__ bounds) {
+    AttentionKernel(Queries<T> queries, LayerCache cache, const Place* places, HeadShape shape, float scale,
+                    Parts parts, T* __restrict__ y) {
   constexpr int N = kWide<T>, kLanes = D / N, kKeys = 32 / kLanes, kStreams = kWarps * kKeys;
   __shared__ float joined[kStreams][G][D];
   __shared__ float greatest[kStreams][G], totals[kStreams][G];
+  LetNextBegin();
+  WaitForPrevious();
   const int64_t row = blockIdx.x;
   const int kv_head = blockIdx.y, split = blockIdx.z, splits = gridDim.z;
   const Place place = places[row];
   const int begin = split * kAttentionSplit, end = min(place.position + 1, begin + kAttentionSplit);
-  if (begin >= end) return;
+  if (!HasPositions<T, D>(place, shape, y)) return;
+  const T* query = QueriesOf<T, D, kNew>(queries, place, shape, cache);
   const int each = shape.heads / shape.kv_heads, first_head = kv_head * each;
   const int lane = threadIdx.x % 32, stream = threadIdx.x / 32 * kKeys + lane / kLanes, column = lane % kLanes * N;
 
@@ -35,7 +128,7 @@ __global__ void __launch_bounds__(32 * kWarps)
   for (int g = 0; g < G; ++g) {
     most[g] = -INFINITY;
     total[g] = 0;
-    const auto lanes = Lanes<T, N>::Load(query + (row * shape.heads + first_head + min(g, each - 1)) * D + column);
+    const auto lanes = Lanes<T, N>::Load(query + min(g, each - 1) * D + column);
 #pragma unroll
     for (int i = 0; i < N; ++i) {
       q[g][i] = lanes.at[i] * scale;
@@ -92,12 +185,13 @@ __global__ void __launch_bounds__(32 * kWarps)
       weight = fmaf(totals[s][g], factor, weight);
     }
     const int64_t place_of_head = (row * shape.heads + first_head + g) * splits + split;
-    sums[place_of_head * D + d] = out;
+    parts.sums[place_of_head * D + d] = out;
     if (d == 0) {
-      bounds[place_of_head * 2] = top;
-      bounds[place_of_head * 2 + 1] = weight;
+      parts.bounds[place_of_head * 2] = top;
+      parts.bounds[place_of_head * 2 + 1] = weight;
     }
   }
+  JoinParts<T, D>(place, shape, parts, y);
 }
 
 // ---- bfloat16 ----
@@ -125,19 +219,22 @@ __device__ inline uint4 Load16(const __nv_bfloat16* from) {
 // A warp takes 32 neighbouring positions, all query heads of the KV head at once: the heads are the rows of both
 // products. Operands go from memory to the tensor cores as they lie there: which element of a head an instruction calls
 // its first is free as long as both operands agree, and so is which column of the result holds which element.
-template <int D>
+template <int D, bool kNew>
 __global__ void __launch_bounds__(32 * kWarps)
-    TensorAttentionKernel(const __nv_bfloat16* __restrict__ query, LayerCache cache, const Place* __restrict__ places,
-                          HeadShape shape, float scale, float* __restrict__ sums, float* __restrict__ bounds) {
+    TensorAttentionKernel(Queries<__nv_bfloat16> queries, LayerCache cache, const Place* places, HeadShape shape,
+                          float scale, Parts parts, __nv_bfloat16* __restrict__ y) {
   constexpr int kHeads = 8, kKeys = 32, kSteps = D / 32, kWide = D / 64;
   static_assert(kWarps * kKeys == kAttentionSplit);
   __shared__ __align__(16) float joined[kWarps][kHeads][D + 4];
   __shared__ float greatest[kWarps][kHeads], totals[kWarps][kHeads];
+  LetNextBegin();
+  WaitForPrevious();
   const int64_t row = blockIdx.x;
   const int kv_head = blockIdx.y, split = blockIdx.z, splits = gridDim.z;
   const Place place = places[row];
   const int begin = split * kAttentionSplit, end = min(place.position + 1, begin + kAttentionSplit);
-  if (begin >= end) return;
+  if (!HasPositions<__nv_bfloat16, D>(place, shape, y)) return;
+  const __nv_bfloat16* query = QueriesOf<__nv_bfloat16, D, kNew>(queries, place, shape, cache);
   const int each = shape.heads / shape.kv_heads, first_head = kv_head * each;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
   const int first = begin + warp * kKeys;
@@ -166,8 +263,7 @@ __global__ void __launch_bounds__(32 * kWarps)
     uint4 q[kSteps];
 #pragma unroll
     for (int i = 0; i < kSteps; ++i) {
-      q[i] =
-          g < each ? Load16(query + (row * shape.heads + first_head + g) * D + i * 32 + t * 8) : make_uint4(0, 0, 0, 0);
+      q[i] = g < each ? Load16(query + g * D + i * 32 + t * 8) : make_uint4(0, 0, 0, 0);
     }
     float scores[4][4] = {};
 #pragma unroll
@@ -254,70 +350,82 @@ __global__ void __launch_bounds__(32 * kWarps)
       weight = fmaf(totals[w][head], factor, weight);
     }
     const int64_t place_of_head = (row * shape.heads + first_head + head) * splits + split;
-    sums[place_of_head * D + d] = out;
+    parts.sums[place_of_head * D + d] = out;
     if (d == 0) {
-      bounds[place_of_head * 2] = top;
-      bounds[place_of_head * 2 + 1] = weight;
+      parts.bounds[place_of_head * 2] = top;
+      parts.bounds[place_of_head * 2 + 1] = weight;
     }
   }
+  JoinParts<__nv_bfloat16, D>(place, shape, parts, y);
 }
 
-template <typename T, int D>
-__global__ void __launch_bounds__(D)
-    JoinSplitsKernel(const float* __restrict__ sums, const float* __restrict__ bounds, const Place* __restrict__ places,
-                     int heads, int splits, T* __restrict__ y) {
-  const int64_t row = blockIdx.x, at = row * heads + blockIdx.y;
-  const int position = places[row].position, d = threadIdx.x;
-  const int used = position < 0 ? 0 : position / kAttentionSplit + 1;
-  float top = -INFINITY, out = 0, weight = 0;
-  for (int s = 0; s < used; ++s) top = fmaxf(top, bounds[(at * splits + s) * 2]);
-  for (int s = 0; s < used; ++s) {
-    const float factor = exp2f(bounds[(at * splits + s) * 2] - top);
-    out = fmaf(sums[(at * splits + s) * D + d], factor, out);
-    weight = fmaf(bounds[(at * splits + s) * 2 + 1], factor, weight);
-  }
-  y[at * D + d] = FromFloat<T>(used == 0 ? 0.0F : out / weight);
-}
-
-template <typename T, int D>
-void Launch(const void* query, LayerCache cache, const Place* places, int64_t row_count, HeadShape shape,
-            int64_t position_splits, float* sums, float* bounds, void* y, cudaStream_t stream) {
+template <typename T, int D, bool kNew>
+void Launch(const Queries<T>& queries, LayerCache cache, const Place* places, int64_t row_count, HeadShape shape,
+            int64_t position_splits, const Parts& parts, void* y, cudaStream_t stream) {
   const dim3 grid(static_cast<unsigned>(row_count), static_cast<unsigned>(shape.kv_heads),
                   static_cast<unsigned>(position_splits));
   constexpr float kLog2E = 1.4426950408889634F;
   const float scale = kLog2E / sqrtf(static_cast<float>(D));
   const auto launch = [&](auto kernel) {
-    kernel<<<grid, 32 * kWarps, 0, stream>>>(static_cast<const T*>(query), cache, places, shape, scale, sums, bounds);
+    LaunchOverlapping(kernel, grid, 32 * kWarps, stream, queries, cache, places, shape, scale, parts,
+                      static_cast<T*>(y));
   };
   const int each = shape.heads / shape.kv_heads;
   if constexpr (std::is_same_v<T, __nv_bfloat16>) {
-    launch(TensorAttentionKernel<D>);
+    launch(TensorAttentionKernel<D, kNew>);
   } else if (each == 1) {
-    launch(AttentionKernel<T, D, 1>);
+    launch(AttentionKernel<T, D, 1, kNew>);
   } else if (each == 2) {
-    launch(AttentionKernel<T, D, 2>);
+    launch(AttentionKernel<T, D, 2, kNew>);
   } else if (each <= 4) {
-    launch(AttentionKernel<T, D, 4>);
+    launch(AttentionKernel<T, D, 4, kNew>);
   } else {
-    launch(AttentionKernel<T, D, 8>);
+    launch(AttentionKernel<T, D, 8, kNew>);
   }
-  JoinSplitsKernel<T, D><<<dim3(static_cast<unsigned>(row_count), static_cast<unsigned>(shape.heads)), D, 0, stream>>>(
-      sums, bounds, places, shape.heads, static_cast<int>(position_splits), static_cast<T*>(y));
+}
+
+// Calls body<T, D>().
+template <typename Body>
+void ForHeads(Element type, HeadShape shape, Body&& body) {
+  if (type == Element::kBfloat16 && shape.size == 64) {
+    body.template operator()<__nv_bfloat16, 64>();
+  } else if (type == Element::kBfloat16) {
+    body.template operator()<__nv_bfloat16, 128>();
+  } else if (shape.size == 64) {
+    body.template operator()<float, 64>();
+  } else {
+    body.template operator()<float, 128>();
+  }
 }
 
 }  // namespace
 
 void Attention(Element type, const void* query, LayerCache cache, const Place* places, int64_t row_count,
-               HeadShape shape, int64_t position_splits, float* sums, float* bounds, void* y, void* stream) {
-  const auto launch = [&](auto function) {
-    function(query, cache, places, row_count, shape, position_splits, sums, bounds, y,
-             static_cast<cudaStream_t>(stream));
-  };
-  if (type == Element::kBfloat16) {
-    launch(shape.size == 64 ? Launch<__nv_bfloat16, 64> : Launch<__nv_bfloat16, 128>);
-  } else {
-    launch(shape.size == 64 ? Launch<float, 64> : Launch<float, 128>);
-  }
+               HeadShape shape, int64_t position_splits, float* sums, float* bounds, int32_t* arrived, void* y,
+               void* stream) {
+  ForHeads(type, shape, [&]<typename T, int D>() {
+    Launch<T, D, false>({static_cast<const T*>(query), {}}, cache, places, row_count, shape, position_splits,
+                        {sums, bounds, arrived}, y, static_cast<cudaStream_t>(stream));
+  });
+}
+
+void AttentionOfNew(Element type, const float* partial, int64_t splits, const void* bias, const void* query_norm,
+                    const void* key_norm, float epsilon, const void* cos, const void* sin, LayerCache cache,
+                    const Place* places, int64_t row_count, HeadShape shape, int64_t position_splits, float* sums,
+                    float* bounds, int32_t* arrived, void* y, void* stream) {
+  ForHeads(type, shape, [&]<typename T, int D>() {
+    const HeadInputs<T> inputs = {partial,
+                                  splits,
+                                  row_count,
+                                  static_cast<const T*>(bias),
+                                  static_cast<const T*>(query_norm),
+                                  static_cast<const T*>(key_norm),
+                                  epsilon,
+                                  static_cast<const T*>(cos),
+                                  static_cast<const T*>(sin)};
+    Launch<T, D, true>({nullptr, inputs}, cache, places, row_count, shape, position_splits, {sums, bounds, arrived}, y,
+                       static_cast<cudaStream_t>(stream));
+  });
 }
 
 }  // namespace kgrpo::policy

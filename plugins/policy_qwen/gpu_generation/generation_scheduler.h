@@ -39,7 +39,7 @@ struct SchedulerLimits {
   int32_t slots = 256;
   int32_t pages = 0;                 // of the cache
   int32_t context_length = 0;        // tokens
-  int32_t rows_a_read = 512;         // of prompts
+  int32_t rows_a_read = 2048;        // of prompts
   int32_t steps_between_checks = 8;  // of decoding, after which slots that ended are seen
 };
 

@@ -93,6 +93,8 @@ GpuModel::GpuModel(const ModelConfig& config, Element type, GpuWeights weights, 
       kernels_(kernels),
       runtime_(runtime),
       rows_(StepRows(limits)),
+      attention_rows_(
+          std::min<int64_t>(rows_, std::max<int64_t>(512, std::bit_ceil(static_cast<uint32_t>(limits.slots))))),
       pages_per_slot_((limits.context_length + kPageSize - 1) / kPageSize) {
   CheckShape(config);
   const auto slots = static_cast<uint64_t>(limits.slots), rows = static_cast<uint64_t>(rows_);
@@ -113,11 +115,16 @@ GpuModel::GpuModel(const ModelConfig& config, Element type, GpuWeights weights, 
   attended_ = elements(rows, config.query_size());
   gated_ = elements(rows, config.intermediate_size);
   logits_ = take(std::bit_ceil(slots) * static_cast<uint64_t>(config.vocabulary_size) * ElementBytes(type_), "logits");
+  const auto segments = static_cast<uint64_t>((config.vocabulary_size + kSampleSegment - 1) / kSampleSegment);
+  sample_parts_ = take(std::bit_ceil(slots) * segments * sizeof(SamplePart), "logits");
   const uint64_t cache = static_cast<uint64_t>(limits.pages) * PageBytes(config, type_) / 2;
   keys_ = take(cache, "the cache's keys");
   values_ = take(cache, "the cache's values");
   Check(runtime_.create_stream(&stream_));
   Upload(end_ids_, 0, std::span<const int32_t>(config.end_ids));
+  const std::vector<int32_t> none(static_cast<size_t>(attention_rows_ * config.kv_head_count));
+  attention_arrived_ = take(none.size() * sizeof(int32_t), "attention");
+  Upload(attention_arrived_, 0, std::span<const int32_t>(none));
 }
 
 GpuModel::~GpuModel() {
@@ -164,7 +171,7 @@ void GpuModel::MakeRoom(int64_t new_tokens, int64_t positions) {
   if (splits > position_splits_) {
     DropGraphs();
     position_splits_ = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(splits)));
-    const auto sums = static_cast<uint64_t>(rows_ * config_.head_count * position_splits_) * sizeof(float);
+    const auto sums = static_cast<uint64_t>(attention_rows_ * config_.head_count * position_splits_) * sizeof(float);
     Check(runtime_.wait(stream_));
     attention_sums_ = GpuMemory();
     attention_sums_ = GpuMemory(runtime_, sums * static_cast<uint64_t>(config_.head_size), "attention");
@@ -210,11 +217,24 @@ void GpuModel::QueueStep(int64_t rows, int64_t position_splits, const int32_t* s
                       stream_);
     kernels_.product(type_, ProductMode::kPartial, normed, w.query_key_value, nullptr, rows, hidden, width, partial,
                      stream_);
-    kernels_.finish_query_key_value(type_, partial, kernels_.product_splits(hidden, width), w.query_key_value_bias,
-                                    w.query_norm, w.key_norm, epsilon, weights_.cos, weights_.sin, places, rows, shape,
-                                    cache, query_.As<void>(), stream_);
-    kernels_.attention(type_, query_.As<void>(), cache, places, rows, shape, position_splits,
-                       attention_sums_.As<float>(), attention_bounds_.As<float>(), attended_.As<void>(), stream_);
+    const int64_t width_splits = kernels_.product_splits(hidden, width);
+    if (sampled == nullptr) {  // a row a slot
+      kernels_.attention_of_new(type_, partial, width_splits, w.query_key_value_bias, w.query_norm, w.key_norm, epsilon,
+                                weights_.cos, weights_.sin, cache, places, rows, shape, position_splits,
+                                attention_sums_.As<float>(), attention_bounds_.As<float>(),
+                                attention_arrived_.As<int32_t>(), attended_.As<void>(), stream_);
+    } else {
+      kernels_.finish_query_key_value(type_, partial, width_splits, w.query_key_value_bias, w.query_norm, w.key_norm,
+                                      epsilon, weights_.cos, weights_.sin, places, rows, shape, cache,
+                                      query_.As<void>(), stream_);
+      for (int64_t first = 0; first < rows; first += attention_rows_) {
+        const uint64_t offset = static_cast<uint64_t>(first * query) * ElementBytes(type_);
+        kernels_.attention(type_, query_.As<char>() + offset, cache, places + first,
+                           std::min(rows - first, attention_rows_), shape, position_splits, attention_sums_.As<float>(),
+                           attention_bounds_.As<float>(), attention_arrived_.As<int32_t>(),
+                           attended_.As<char>() + offset, stream_);
+      }
+    }
     kernels_.product(type_, ProductMode::kPartial, attended_.As<void>(), w.output, nullptr, rows, query, hidden,
                      partial, stream_);
     kernels_.add_norm(type_, partial, kernels_.product_splits(query, hidden), w.output_bias, x, w.mlp_norm, epsilon,
@@ -233,8 +253,8 @@ void GpuModel::QueueStep(int64_t rows, int64_t position_splits, const int32_t* s
   kernels_.product(type_, ProductMode::kPlain, normed, weights_.head, nullptr, sampled_count, hidden,
                    config_.vocabulary_size, logits_.As<void>(), stream_);
   kernels_.sample(type_, logits_.As<void>(), sampled_count, config_.vocabulary_size, sampled, places, slots_.As<Slot>(),
-                  end_ids_.As<int32_t>(), static_cast<int32_t>(config_.end_ids.size()), ids_.As<int32_t>(),
-                  logprobs_.As<float>(), new_tokens_, stream_);
+                  end_ids_.As<int32_t>(), static_cast<int32_t>(config_.end_ids.size()), sample_parts_.As<SamplePart>(),
+                  ids_.As<int32_t>(), logprobs_.As<float>(), new_tokens_, stream_);
 }
 
 void GpuModel::ReadPrompts(std::span<const StepRow> rows, std::span<const int32_t> sampled) {

@@ -95,13 +95,14 @@ class GpuModel final : public GenerationDevice {
   const SchedulerLimits limits_;
   const GenerationKernels& kernels_;
   const GpuRuntime& runtime_;
-  const int64_t rows_;  // of a step, at most
+  const int64_t rows_;            // of a step, at most
+  const int64_t attention_rows_;  // of a launch of attention, whose sums may be large
   const int32_t pages_per_slot_;
   void* stream_ = nullptr;
   GpuMemory slots_, end_ids_, pages_, step_rows_, sampled_rows_, places_;
-  GpuMemory x_, normed_, partial_, query_, attended_, gated_, logits_;
+  GpuMemory x_, normed_, partial_, query_, attended_, gated_, logits_, sample_parts_;
   GpuMemory keys_, values_;  // [layers, pages, kv heads, kPageSize, head size]
-  GpuMemory attention_sums_, attention_bounds_;
+  GpuMemory attention_sums_, attention_bounds_, attention_arrived_;
   GpuMemory ids_, logprobs_;  // [slots, new_tokens_]
   int64_t new_tokens_ = 0, position_splits_ = 0;
   std::map<std::pair<int64_t, int64_t>, void*> graphs_;  // by rows and position splits

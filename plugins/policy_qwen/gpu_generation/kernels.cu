@@ -14,6 +14,7 @@ kgrpo_policy_generation_kernels() {
       .product = Product,
       .finish_query_key_value = FinishQueryKeyValue,
       .attention = Attention,
+      .attention_of_new = AttentionOfNew,
       .sample = Sample,
   };
   return &kKernels;

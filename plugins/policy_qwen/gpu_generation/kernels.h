@@ -7,6 +7,9 @@
 // depends on the model's shape and the row's position, never on how many rows there are, and the tiles that are chosen
 // by the number of rows add in the same order. A row of slot -1, or of a slot that has ended, is computed in vain.
 //
+// A kernel may begin before the one before it on the stream has ended (overlap.cuh): weights are read while what writes
+// them is over, so whoever changes weights waits for the device before the next step.
+//
 // Arrays are row-major and compact. Every function queues its work on `stream` (a cudaStream_t) and returns; none waits
 // or allocates. Sizes are positive.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_KERNELS_H_
@@ -43,6 +46,14 @@ struct StepRow {
   int32_t slot;      // -1: none
   int32_t position;  // in the context; -1: the slot's own token and position
   int32_t token;
+};
+
+// What the sampler finds of kSampleSegment neighbouring logits of a row at first.
+inline constexpr int32_t kSampleSegment = 1024;
+struct SamplePart {
+  uint64_t sum;    // of the weights
+  float greatest;  // over the temperature
+  int32_t id;      // of the greatest
 };
 
 // A row as the kernels see it.
@@ -103,15 +114,23 @@ struct GenerationKernels {
 
   // y [rows, heads size] = attention of each row over positions 0 to its own. position_splits: enough for the greatest,
   // ceil((position + 1) / kAttentionSplit). sums: float32 [rows, heads, position_splits, size], bounds: [.., 2].
+  // arrived: [rows, kv_heads], zeros, and zeros again afterwards.
   void (*attention)(Element type, const void* query, LayerCache cache, const Place* places, int64_t row_count,
-                    HeadShape shape, int64_t position_splits, float* sums, float* bounds, void* y, void* stream);
+                    HeadShape shape, int64_t position_splits, float* sums, float* bounds, int32_t* arrived, void* y,
+                    void* stream);
+
+  // finish_query_key_value and attention in one, for rows of which no two are of one slot: the same bits.
+  void (*attention_of_new)(Element type, const float* partial, int64_t splits, const void* bias, const void* query_norm,
+                           const void* key_norm, float epsilon, const void* cos, const void* sin, LayerCache cache,
+                           const Place* places, int64_t row_count, HeadShape shape, int64_t position_splits,
+                           float* sums, float* bounds, int32_t* arrived, void* y, void* stream);
 
   // Samples the next token of the slot of places[rows[i]] (places[i] where `rows` is null) from logits row i, as
   // model/sampler.h says, writes it to ids and logprobs [slots, max_new_tokens], and moves the slot on. A row in vain
-  // is passed over.
+  // is passed over. parts: room for [sampled_rows, ceil(vocabulary / kSampleSegment)].
   void (*sample)(Element type, const void* logits, int64_t sampled_rows, int64_t vocabulary, const int32_t* rows,
-                 const Place* places, Slot* slots, const int32_t* end_ids, int32_t end_id_count, int32_t* ids,
-                 float* logprobs, int64_t max_new_tokens, void* stream);
+                 const Place* places, Slot* slots, const int32_t* end_ids, int32_t end_id_count, SamplePart* parts,
+                 int32_t* ids, float* logprobs, int64_t max_new_tokens, void* stream);
 };
 
 inline constexpr const char* kGenerationKernelsEntry = "kgrpo_policy_generation_kernels";

@@ -23,12 +23,17 @@ void Product(Element type, ProductMode mode, const void* x, const void* weight, 
 
 // attention.cu
 void Attention(Element type, const void* query, LayerCache cache, const Place* places, int64_t row_count,
-               HeadShape shape, int64_t position_splits, float* sums, float* bounds, void* y, void* stream);
+               HeadShape shape, int64_t position_splits, float* sums, float* bounds, int32_t* arrived, void* y,
+               void* stream);
+void AttentionOfNew(Element type, const float* partial, int64_t splits, const void* bias, const void* query_norm,
+                    const void* key_norm, float epsilon, const void* cos, const void* sin, LayerCache cache,
+                    const Place* places, int64_t row_count, HeadShape shape, int64_t position_splits, float* sums,
+                    float* bounds, int32_t* arrived, void* y, void* stream);
 
 // sample.cu
 void Sample(Element type, const void* logits, int64_t sampled_rows, int64_t vocabulary, const int32_t* rows,
-            const Place* places, Slot* slots, const int32_t* end_ids, int32_t end_id_count, int32_t* ids,
-            float* logprobs, int64_t max_new_tokens, void* stream);
+            const Place* places, Slot* slots, const int32_t* end_ids, int32_t end_id_count, SamplePart* parts,
+            int32_t* ids, float* logprobs, int64_t max_new_tokens, void* stream);
 
 }  // namespace kgrpo::policy
 

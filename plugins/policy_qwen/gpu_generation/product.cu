@@ -5,11 +5,14 @@
 // after step, a split adds its kSlices slices in order, whoever reads the result adds the splits in order. All of that
 // follows from the weight's shape. The narrow kernel gives each slice to a warp, the wide one goes through the slices
 // of a split one after the other: the same sums, so that rows may move from one to the other without a changed bit.
+//
+// Weights are no kernel's output: their first steps are on their way before the kernel waits for the one before it.
 #include <cuda_runtime.h>
 
 #include <algorithm>
 
 #include "policy_qwen/gpu_generation/launchers.h"
+#include "policy_qwen/gpu_generation/overlap.cuh"
 #include "policy_qwen/gpu_training/vectors.cuh"
 
 namespace kgrpo::policy {
@@ -19,8 +22,8 @@ constexpr int kSlices = 4;          // of a split: the warps of a narrow block
 constexpr int kStep = 32;           // inputs
 constexpr int kBlocksWanted = 264;  // two for each multiprocessor of an H100
 
-__host__ __device__ inline int64_t StepCount(int64_t inputs) {
-  return (inputs + kStep - 1) / kStep;
+__host__ __device__ inline int StepCount(int64_t inputs) {
+  return static_cast<int>((inputs + kStep - 1) / kStep);
 }
 
 // What a kernel needs to know of a product. A tile is 16 rows of the weight: with kSwiGlu 8 of gate and 8 of up.
@@ -70,12 +73,21 @@ __device__ inline void Finish(const Task& task, int64_t tile, int i, int64_t row
   }
 }
 
-// The steps of slice `slice` of split `split`: [begin, end).
-__device__ inline int64_t SliceBegin(int64_t steps, int64_t split, int64_t splits, int slice) {
+// The first step of slice `slice` of split `split`.
+__device__ inline int SliceBegin(int steps, int split, int splits, int slice) {
   return steps * (split * kSlices + slice) / (splits * kSlices);
 }
 
 // ---- bfloat16 ----
+
+// Weights are read once a step: they shall not push what the kernels exchange out of the L1 cache.
+__device__ inline uint4 LoadWeights(const __nv_bfloat16* from) {
+  uint4 words;
+  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+               : "l"(from));
+  return words;
+}
 
 // Inputs of a row that a lane holds in a step: 8 neighbours, lane % 4 saying which. The first 4 are the lane's in the
 // step's first mma, the others in its second.
@@ -83,17 +95,8 @@ struct Fragment {
   uint32_t word[4] = {0, 0, 0, 0};
 };
 
-__device__ inline Fragment LoadFragment(const void* matrix, int64_t row, int64_t inputs, int64_t column) {
-  Fragment fragment;
-  if (row >= 0 && column < inputs) {
-    const uint4 words =
-        *reinterpret_cast<const uint4*>(static_cast<const __nv_bfloat16*>(matrix) + row * inputs + column);
-    fragment.word[0] = words.x;
-    fragment.word[1] = words.y;
-    fragment.word[2] = words.z;
-    fragment.word[3] = words.w;
-  }
-  return fragment;
+__device__ inline Fragment FragmentOf(const uint4& words) {
+  return {{words.x, words.y, words.z, words.w}};
 }
 
 __device__ inline void Mma(float (&sum)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0,
@@ -110,25 +113,53 @@ __device__ inline void AddStep(float (&sum)[4], const Fragment& top, const Fragm
   Mma(sum, top.word[2], bottom.word[2], top.word[3], bottom.word[3], x.word[2], x.word[3]);
 }
 
-// A block: one tile, 8 NT rows, a warp for each slice.
+// A block: one tile, 8 NT rows, a warp for each slice. Weights go from memory to registers, kDepth steps ahead.
 template <ProductMode M, int NT>
 __global__ void __launch_bounds__(32 * kSlices) NarrowKernel(Task task) {
+  constexpr int kDepth = NT == 4 ? 4 : 8;
   __shared__ float sums[kSlices][NT][32][4];
   const int64_t tile = blockIdx.x, first_row = static_cast<int64_t>(blockIdx.y) * 8 * NT;
-  const int64_t split = blockIdx.z, splits = gridDim.z, steps = StepCount(task.inputs);
-  const int lane = threadIdx.x % 32, slice = threadIdx.x / 32;
-  const int64_t top_row = WeightRow<M>(task, tile, lane / 4), bottom_row = WeightRow<M>(task, tile, lane / 4 + 8);
-  float sum[NT][4] = {};
-  const int64_t end = SliceBegin(steps, split, splits, slice + 1);
-#pragma unroll 4
-  for (int64_t step = SliceBegin(steps, split, splits, slice); step < end; ++step) {
-    const int64_t column = step * kStep + lane % 4 * 8;
-    const Fragment top = LoadFragment(task.weight, top_row, task.inputs, column);
-    const Fragment bottom = LoadFragment(task.weight, bottom_row, task.inputs, column);
+  const int split = blockIdx.z, splits = gridDim.z, steps = StepCount(task.inputs);
+  const int lane = threadIdx.x % 32, slice = threadIdx.x / 32, part = lane % 4 * 8;
+  const int begin = SliceBegin(steps, split, splits, slice), end = SliceBegin(steps, split, splits, slice + 1);
+  LetNextBegin();
+  const int64_t weight_rows[2] = {WeightRow<M>(task, tile, lane / 4), WeightRow<M>(task, tile, lane / 4 + 8)};
+  uint4 ring[kDepth][2];
+  const auto fetch = [&](int slot, int step) {
 #pragma unroll
-    for (int n = 0; n < NT; ++n) {
-      const int64_t row = first_row + n * 8 + lane / 4;
-      AddStep(sum[n], top, bottom, LoadFragment(task.x, row < task.rows ? row : -1, task.inputs, column));
+    for (int i = 0; i < 2; ++i) {
+      const bool inside = weight_rows[i] >= 0 && step * kStep + part < task.inputs;
+      const auto* const weight = static_cast<const __nv_bfloat16*>(task.weight) + part;
+      ring[slot][i] =
+          inside ? LoadWeights(weight + weight_rows[i] * task.inputs + step * kStep) : make_uint4(0, 0, 0, 0);
+    }
+  };
+#pragma unroll
+  for (int i = 0; i < kDepth; ++i) {
+    if (begin + i < end) fetch(i, begin + i);
+  }
+  WaitForPrevious();
+  const __nv_bfloat16* row_from[NT];
+#pragma unroll
+  for (int n = 0; n < NT; ++n) {
+    const int64_t row = first_row + n * 8 + lane / 4;
+    row_from[n] = row < task.rows ? static_cast<const __nv_bfloat16*>(task.x) + row * task.inputs + part : nullptr;
+  }
+  float sum[NT][4] = {};
+  for (int first = begin; first < end; first += kDepth) {
+#pragma unroll
+    for (int i = 0; i < kDepth; ++i) {
+      const int step = first + i;
+      if (step >= end) break;
+      const Fragment top = FragmentOf(ring[i][0]), bottom = FragmentOf(ring[i][1]);
+#pragma unroll
+      for (int n = 0; n < NT; ++n) {
+        const bool inside = row_from[n] != nullptr && step * kStep + part < task.inputs;
+        AddStep(
+            sum[n], top, bottom,
+            FragmentOf(inside ? *reinterpret_cast<const uint4*>(row_from[n] + step * kStep) : make_uint4(0, 0, 0, 0)));
+      }
+      if (step + kDepth < end) fetch(i, step + kDepth);
     }
   }
 #pragma unroll
@@ -149,7 +180,15 @@ __global__ void __launch_bounds__(32 * kSlices) NarrowKernel(Task task) {
   }
 }
 
-constexpr int kWideTiles = 4, kWideRows = 64, kStages = 4;
+// The wide kernel's block: kTileWarps x kRowWarps warps, each of kTiles tiles and 8 kGroups rows.
+template <int TileWarps, int RowWarps, int Tiles, int Stages>
+struct WideShape {
+  static constexpr int kTileWarps = TileWarps, kRowWarps = RowWarps, kTiles = Tiles, kGroups = 4, kStages = Stages;
+  static constexpr int kThreads = 32 * kTileWarps * kRowWarps;
+  static constexpr int kBlockTiles = kTileWarps * kTiles, kBlockRows = kRowWarps * kGroups * 8;
+};
+using Wide = WideShape<2, 2, 2, 6>;    // 64 outputs, 64 rows
+using Widest = WideShape<2, 4, 4, 3>;  // 128 outputs, 128 rows
 
 __device__ inline void CopyAsync(void* to, const void* from, bool valid) {
   const auto shared = static_cast<uint32_t>(__cvta_generic_to_shared(to));
@@ -157,54 +196,65 @@ __device__ inline void CopyAsync(void* to, const void* from, bool valid) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(from), "r"(bytes) : "memory");
 }
 
-// A block: four tiles, 64 rows; a warp takes two tiles and 32 rows. Steps come through shared memory, kStages ahead.
-template <ProductMode M>
-__global__ void __launch_bounds__(128) WideKernel(Task task) {
-  __shared__ uint4 weights[kStages][kWideTiles * 16][4];
-  __shared__ uint4 inputs[kStages][kWideRows][4];
-  const int64_t first_tile = static_cast<int64_t>(blockIdx.y) * kWideTiles;
-  const int64_t first_row = static_cast<int64_t>(blockIdx.x) * kWideRows;
-  const int64_t split = blockIdx.z, splits = gridDim.z, steps = StepCount(task.inputs);
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, tiles_at = warp / 2 * 2, rows_at = warp % 2 * 32;
-  const int64_t begin = SliceBegin(steps, split, splits, 0), end = SliceBegin(steps, split, splits, kSlices);
+// Steps come through shared memory, kStages ahead.
+template <ProductMode M, typename Shape>
+__global__ void __launch_bounds__(Shape::kThreads) WideKernel(Task task) {
+  constexpr int kStages = Shape::kStages, kTiles = Shape::kTiles, kGroups = Shape::kGroups;
+  constexpr int kLines = Shape::kThreads / 4;  // that the block copies at a time, four threads a line
+  constexpr int kWeightCopies = Shape::kBlockTiles * 16 / kLines, kRowCopies = Shape::kBlockRows / kLines;
+  __shared__ uint4 weights[kStages][Shape::kBlockTiles * 16][4];
+  __shared__ uint4 inputs[kStages][Shape::kBlockRows][4];
+  const int64_t first_tile = static_cast<int64_t>(blockIdx.y) * Shape::kBlockTiles;
+  const int64_t first_row = static_cast<int64_t>(blockIdx.x) * Shape::kBlockRows;
+  const int split = blockIdx.z, splits = gridDim.z, steps = StepCount(task.inputs);
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int tiles_at = warp / Shape::kRowWarps * kTiles, rows_at = warp % Shape::kRowWarps * kGroups * 8;
+  const int begin = SliceBegin(steps, split, splits, 0), end = SliceBegin(steps, split, splits, kSlices);
+  LetNextBegin();
 
-  // A thread copies the same 8 inputs of a step of two rows of each: where they begin is worked out once.
-  const int part = threadIdx.x % 4;
-  const __nv_bfloat16 *weight_from[2], *row_from[2];
+  // A thread copies the same 8 inputs of a step of the same lines: where they begin is worked out once.
+  const int line = threadIdx.x / 4, part = threadIdx.x % 4;
+  const __nv_bfloat16 *weight_from[kWeightCopies], *row_from[kRowCopies];
 #pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    const int at = i * 32 + threadIdx.x / 4;
-    const int64_t weight_row = WeightRow<M>(task, first_tile + at / 16, at % 16), row = first_row + at;
+  for (int i = 0; i < kWeightCopies; ++i) {
+    const int at = i * kLines + line;
+    const int64_t row = WeightRow<M>(task, first_tile + at / 16, at % 16);
     const auto* const weight = static_cast<const __nv_bfloat16*>(task.weight) + part * 8;
+    weight_from[i] = row >= 0 ? weight + row * task.inputs : nullptr;
+  }
+#pragma unroll
+  for (int i = 0; i < kRowCopies; ++i) {
+    const int64_t row = first_row + i * kLines + line;
     const auto* const x = static_cast<const __nv_bfloat16*>(task.x) + part * 8;
-    weight_from[i] = weight_row >= 0 ? weight + weight_row * task.inputs : nullptr;
     row_from[i] = row < task.rows ? x + row * task.inputs : nullptr;
   }
-  const auto fetch = [&](int64_t step) {
-    if (step < end) {
-      const int stage = static_cast<int>(step - begin) % kStages;
-      const bool inside = step * kStep + part * 8 < task.inputs;
-      const auto copy = [&](uint4* to, const __nv_bfloat16* from, const void* any) {
-        const bool valid = inside && from != nullptr;
-        CopyAsync(to, valid ? static_cast<const void*>(from + step * kStep) : any, valid);
-      };
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const int at = i * 32 + threadIdx.x / 4;
-        copy(&weights[stage][at][part], weight_from[i], task.weight);
-        copy(&inputs[stage][at][part], row_from[i], task.x);
-      }
-    }
-    asm volatile("cp.async.commit_group;" ::: "memory");
+  const auto copy = [&](uint4* to, const __nv_bfloat16* from, const void* any, int step) {
+    const bool valid = from != nullptr && step * kStep + part * 8 < task.inputs;
+    CopyAsync(to, valid ? static_cast<const void*>(from + step * kStep) : any, valid);
   };
+  const auto fetch_weights = [&](int step) {
+    if (step >= end) return;
+#pragma unroll
+    for (int i = 0; i < kWeightCopies; ++i) {
+      copy(&weights[(step - begin) % kStages][i * kLines + line][part], weight_from[i], task.weight, step);
+    }
+  };
+  const auto fetch_rows = [&](int step) {
+    if (step >= end) return;
+#pragma unroll
+    for (int i = 0; i < kRowCopies; ++i) {
+      copy(&inputs[(step - begin) % kStages][i * kLines + line][part], row_from[i], task.x, step);
+    }
+  };
+  const auto commit = [] { asm volatile("cp.async.commit_group;" ::: "memory"); };
 
-  float total[2][4][4] = {}, sum[2][4][4] = {};
+  float total[kTiles][kGroups][4] = {}, sum[kTiles][kGroups][4] = {};
   int slice = 0;
   const auto end_slice = [&] {
 #pragma unroll
-    for (int m = 0; m < 2; ++m) {
+    for (int m = 0; m < kTiles; ++m) {
 #pragma unroll
-      for (int n = 0; n < 4; ++n) {
+      for (int n = 0; n < kGroups; ++n) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           total[m][n][i] += sum[m][n][i];
@@ -214,43 +264,42 @@ __global__ void __launch_bounds__(128) WideKernel(Task task) {
     }
     ++slice;
   };
-  const auto fragment_of = [&](const uint4& words) {
-    Fragment fragment;
-    fragment.word[0] = words.x;
-    fragment.word[1] = words.y;
-    fragment.word[2] = words.z;
-    fragment.word[3] = words.w;
-    return fragment;
-  };
 
-  for (int stage = 0; stage < kStages - 1; ++stage) fetch(begin + stage);
-  int64_t slice_end = SliceBegin(steps, split, splits, 1);  // a division: not for each step
-  for (int64_t step = begin; step < end; ++step) {
+  for (int stage = 0; stage < kStages - 1; ++stage) fetch_weights(begin + stage);
+  WaitForPrevious();
+  for (int stage = 0; stage < kStages - 1; ++stage) {
+    fetch_rows(begin + stage);
+    commit();  // with the first, all weights so far
+  }
+  int slice_end = SliceBegin(steps, split, splits, 1);  // a division: not for each step
+  for (int step = begin; step < end; ++step) {
     while (step == slice_end) {
       end_slice();
       slice_end = SliceBegin(steps, split, splits, slice + 1);
     }
     asm volatile("cp.async.wait_group %0;" ::"n"(kStages - 2) : "memory");
     __syncthreads();
-    fetch(step + kStages - 1);  // into what the step before read
-    const int stage = static_cast<int>(step - begin) % kStages;
-    Fragment x[4];
+    fetch_weights(step + kStages - 1);  // into what the step before read
+    fetch_rows(step + kStages - 1);
+    commit();
+    const int stage = (step - begin) % kStages;
+    Fragment x[kGroups];
 #pragma unroll
-    for (int n = 0; n < 4; ++n) x[n] = fragment_of(inputs[stage][rows_at + n * 8 + lane / 4][lane % 4]);
+    for (int n = 0; n < kGroups; ++n) x[n] = FragmentOf(inputs[stage][rows_at + n * 8 + lane / 4][lane % 4]);
 #pragma unroll
-    for (int m = 0; m < 2; ++m) {
+    for (int m = 0; m < kTiles; ++m) {
       const int at = (tiles_at + m) * 16 + lane / 4;
-      const Fragment top = fragment_of(weights[stage][at][lane % 4]);
-      const Fragment bottom = fragment_of(weights[stage][at + 8][lane % 4]);
+      const Fragment top = FragmentOf(weights[stage][at][lane % 4]);
+      const Fragment bottom = FragmentOf(weights[stage][at + 8][lane % 4]);
 #pragma unroll
-      for (int n = 0; n < 4; ++n) AddStep(sum[m][n], top, bottom, x[n]);
+      for (int n = 0; n < kGroups; ++n) AddStep(sum[m][n], top, bottom, x[n]);
     }
   }
   while (slice < kSlices) end_slice();
 #pragma unroll
-  for (int m = 0; m < 2; ++m) {
+  for (int m = 0; m < kTiles; ++m) {
 #pragma unroll
-    for (int n = 0; n < 4; ++n) {
+    for (int n = 0; n < kGroups; ++n) {
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
         Finish<__nv_bfloat16, M>(task, first_tile + tiles_at + m, lane / 4,
@@ -267,12 +316,15 @@ __global__ void __launch_bounds__(128) WideKernel(Task task) {
 template <ProductMode M>
 __global__ void __launch_bounds__(64 * kSlices) FloatKernel(Task task) {
   __shared__ float sums[kSlices][64][2];
-  const int64_t tile = blockIdx.x, split = blockIdx.z, splits = gridDim.z, steps = StepCount(task.inputs);
+  LetNextBegin();
+  WaitForPrevious();
+  const int64_t tile = blockIdx.x;
+  const int split = blockIdx.z, splits = gridDim.z, steps = StepCount(task.inputs);
   const int slice = threadIdx.x / 64, item = threadIdx.x % 64, output = item % 8;
   const int64_t row = static_cast<int64_t>(blockIdx.y) * 8 + item / 8;
   const int64_t top_row = WeightRow<M>(task, tile, output), bottom_row = WeightRow<M>(task, tile, output + 8);
-  const int64_t begin = SliceBegin(steps, split, splits, slice) * kStep;
-  const int64_t end = min(task.inputs, SliceBegin(steps, split, splits, slice + 1) * kStep);
+  const int64_t begin = int64_t{SliceBegin(steps, split, splits, slice)} * kStep;
+  const int64_t end = min(task.inputs, int64_t{SliceBegin(steps, split, splits, slice + 1)} * kStep);
   float low = 0, high = 0;
   if (row < task.rows) {
     const float* x = static_cast<const float*>(task.x) + row * task.inputs;
@@ -302,24 +354,31 @@ __global__ void __launch_bounds__(64 * kSlices) FloatKernel(Task task) {
   Finish<float, M>(task, tile, output, row, split, low, high);
 }
 
-// Rows from which the wide kernel is the better one.
-constexpr int64_t kWideFrom = 48;
+// Rows from which the wide kernel is the better one, and that of large tiles.
+constexpr int64_t kWideFrom = 48, kWidestFrom = 512;
 
 template <ProductMode M>
 void Launch(Element type, const Task& task, cudaStream_t stream) {
   const int64_t tiles = M == ProductMode::kSwiGlu ? (task.outputs / 2 + 7) / 8 : (task.outputs + 15) / 16;
   const auto splits = static_cast<unsigned>(M == ProductMode::kPartial ? ProductSplits(task.inputs, task.outputs) : 1);
   const auto grid = [&](int64_t rows) { return dim3(static_cast<unsigned>(tiles), Blocks(task.rows, rows), splits); };
+  const auto wide = [&]<typename Shape>(Shape) {
+    LaunchOverlapping(WideKernel<M, Shape>,
+                      dim3(Blocks(task.rows, Shape::kBlockRows), Blocks(tiles, Shape::kBlockTiles), splits),
+                      Shape::kThreads, stream, task);
+  };
   if (type == Element::kFloat32) {
-    FloatKernel<M><<<grid(8), 64 * kSlices, 0, stream>>>(task);
+    LaunchOverlapping(FloatKernel<M>, grid(8), 64 * kSlices, stream, task);
+  } else if (task.rows >= kWidestFrom) {
+    wide(Widest());
   } else if (task.rows >= kWideFrom) {
-    WideKernel<M><<<dim3(Blocks(task.rows, kWideRows), Blocks(tiles, kWideTiles), splits), 128, 0, stream>>>(task);
+    wide(Wide());
   } else if (task.rows <= 8) {
-    NarrowKernel<M, 1><<<grid(8), 32 * kSlices, 0, stream>>>(task);
+    LaunchOverlapping(NarrowKernel<M, 1>, grid(8), 32 * kSlices, stream, task);
   } else if (task.rows <= 16) {
-    NarrowKernel<M, 2><<<grid(16), 32 * kSlices, 0, stream>>>(task);
+    LaunchOverlapping(NarrowKernel<M, 2>, grid(16), 32 * kSlices, stream, task);
   } else {
-    NarrowKernel<M, 4><<<grid(32), 32 * kSlices, 0, stream>>>(task);
+    LaunchOverlapping(NarrowKernel<M, 4>, grid(32), 32 * kSlices, stream, task);
   }
 }
 

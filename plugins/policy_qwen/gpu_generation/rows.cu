@@ -4,7 +4,9 @@
 
 #include <type_traits>
 
+#include "policy_qwen/gpu_generation/heads.cuh"
 #include "policy_qwen/gpu_generation/launchers.h"
+#include "policy_qwen/gpu_generation/overlap.cuh"
 #include "policy_qwen/gpu_training/vectors.cuh"
 
 namespace kgrpo::policy {
@@ -16,6 +18,7 @@ template <typename T>
 __global__ void __launch_bounds__(kThreads)
     EmbedKernel(const StepRow* __restrict__ rows, const Slot* __restrict__ slots, const T* __restrict__ embedding,
                 int64_t hidden, T* __restrict__ x, Place* __restrict__ places) {
+  LetNextBegin();
   const int64_t row = blockIdx.x;
   const StepRow step = rows[row];
   Place place{step.slot, step.position};
@@ -36,16 +39,21 @@ __global__ void __launch_bounds__(kThreads)
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    AddNormKernel(const float* __restrict__ partial, int64_t splits, const T* __restrict__ bias, T* x,
-                  const T* __restrict__ weight, float epsilon, int64_t row_count, int64_t hidden,
-                  const int32_t* __restrict__ gather, T* __restrict__ y) {
+    AddNormKernel(const float* partial, int64_t splits, const T* __restrict__ bias, T* x, const T* __restrict__ weight,
+                  float epsilon, int64_t row_count, int64_t hidden, const int32_t* __restrict__ gather,
+                  T* __restrict__ y) {
   __shared__ float sums[kThreads / 32];
-  const int64_t row = gather == nullptr ? blockIdx.x : gather[blockIdx.x];
   // Four neighbours a thread: models are 1024 wide or little more, and what one trip waits for is all there is to wait
-  // for.
+  // for. The first four stay in registers; their weights come before the wait.
   using Four = Lanes<T, 4>;
+  LetNextBegin();
+  const int64_t own = threadIdx.x * 4;
+  Four first{}, first_factor{};
+  if (own < hidden) first_factor = Four::Load(weight + own);
+  WaitForPrevious();
+  const int64_t row = gather == nullptr ? blockIdx.x : gather[blockIdx.x];
   float squares = 0;
-  for (int64_t column = threadIdx.x * 4; column < hidden; column += kThreads * 4) {
+  const auto add = [&](int64_t column) {
     Four value = Four::Load(x + row * hidden + column);
     if (partial != nullptr) {
       auto sum = Lanes<float, 4>::Load(partial + row * hidden + column);
@@ -66,7 +74,10 @@ __global__ void __launch_bounds__(kThreads)
     }
 #pragma unroll
     for (int i = 0; i < 4; ++i) squares = fmaf(value.at[i], value.at[i], squares);
-  }
+    return value;
+  };
+  if (own < hidden) first = add(own);
+  for (int64_t column = own + kThreads * 4; column < hidden; column += kThreads * 4) add(column);
   squares = WarpSum(squares);
   if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = squares;
   __syncthreads();
@@ -74,82 +85,40 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
   for (int i = 0; i < kThreads / 32; ++i) sum += sums[i];
   const float r = 1.0F / sqrtf(sum / static_cast<float>(hidden) + epsilon);
-  for (int64_t column = threadIdx.x * 4; column < hidden; column += kThreads * 4) {
-    Four value = Four::Load(x + row * hidden + column);  // this thread's own
-    const Four factor = Four::Load(weight + column);
+  const auto store = [&](int64_t column, Four value, const Four& factor) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) value.at[i] = Rounded<T>(value.at[i] * r) * factor.at[i];
     value.Store(y + static_cast<int64_t>(blockIdx.x) * hidden + column);
+  };
+  if (own < hidden) store(own, first, first_factor);
+  for (int64_t column = own + kThreads * 4; column < hidden; column += kThreads * 4) {
+    store(column, Four::Load(x + row * hidden + column), Four::Load(weight + column));
   }
 }
 
-// A warp takes a head of a row. A lane holds the pairs (i, i + D / 2) for i = lane, lane + 32.
+// A warp takes a head of a row.
 template <typename T, int D>
 __global__ void __launch_bounds__(128)
-    FinishQueryKeyValueKernel(const float* __restrict__ partial, int64_t splits, const T* __restrict__ bias,
-                              const T* __restrict__ query_norm, const T* __restrict__ key_norm, float epsilon,
-                              const T* __restrict__ cos, const T* __restrict__ sin, const Place* __restrict__ places,
-                              int64_t row_count, HeadShape shape, LayerCache cache, T* __restrict__ query) {
-  constexpr int kHalf = D / 2, kPairs = kHalf / 32;
+    FinishQueryKeyValueKernel(HeadInputs<T> in, const Place* places, HeadShape shape, LayerCache cache, T* query) {
+  LetNextBegin();
+  WaitForPrevious();
   const int64_t heads = shape.heads + 2 * shape.kv_heads;
   const int64_t index = static_cast<int64_t>(blockIdx.x) * 4 + threadIdx.x / 32;
-  if (index >= row_count * heads) return;
+  if (index >= in.row_count * heads) return;
   const int64_t row = index / heads, head = index % heads;
-  const int lane = threadIdx.x % 32;
   const Place place = places[row];
-  const bool is_query = head < shape.heads, is_value = head >= shape.heads + shape.kv_heads;
-  float first[kPairs], second[kPairs];
-#pragma unroll
-  for (int i = 0; i < kPairs; ++i) {
-#pragma unroll
-    for (int part = 0; part < 2; ++part) {
-      const int64_t column = head * D + part * kHalf + i * 32 + lane;
-      float sum = partial[row * heads * D + column];
-      for (int64_t split = 1; split < splits; ++split) sum += partial[(split * row_count + row) * heads * D + column];
-      if (bias != nullptr) sum += ToFloat(bias[column]);
-      (part == 0 ? first[i] : second[i]) = Rounded<T>(sum);
+  if (head < shape.heads) {
+    T* const to = query + (row * shape.heads + head) * D;
+    if (place.position < 0) {  // in vain: the attention reads the query all the same
+      Head<T, D>().Store(to);
+    } else {
+      FinishHead<T, D>(in, shape, row, head, place.position).Store(to);
     }
-  }
-  if (place.position < 0) {  // in vain: the attention reads the query all the same
-    if (!is_query) return;
-#pragma unroll
-    for (int i = 0; i < kPairs; ++i) first[i] = second[i] = 0;
-  } else if (!is_value) {
-    const T* norm = is_query ? query_norm : key_norm;
-    if (norm != nullptr) {
-      float squares = 0;
-#pragma unroll
-      for (int i = 0; i < kPairs; ++i) squares = fmaf(first[i], first[i], fmaf(second[i], second[i], squares));
-      const float r = 1.0F / sqrtf(WarpSum(squares) / static_cast<float>(D) + epsilon);
-#pragma unroll
-      for (int i = 0; i < kPairs; ++i) {
-        const int column = i * 32 + lane;
-        first[i] = Rounded<T>(Rounded<T>(first[i] * r) * ToFloat(norm[column]));
-        second[i] = Rounded<T>(Rounded<T>(second[i] * r) * ToFloat(norm[kHalf + column]));
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < kPairs; ++i) {
-      const int64_t column = i * 32 + lane, position = place.position;
-      const float a = first[i], b = second[i], sine = ToFloat(sin[position * kHalf + column]);
-      first[i] = Rounded<T>(a * ToFloat(cos[position * D + column])) - b * sine;
-      second[i] = Rounded<T>(b * ToFloat(cos[position * D + kHalf + column])) + a * sine;
-    }
-  }
-  T* to;
-  if (is_query) {
-    to = query + (row * shape.heads + head) * D;
-  } else {
+  } else if (place.position >= 0) {
+    const bool is_value = head >= shape.heads + shape.kv_heads;
     const int64_t kv_head = head - shape.heads - (is_value ? shape.kv_heads : 0);
-    const int64_t page =
-        cache.pages[static_cast<int64_t>(place.slot) * cache.pages_per_slot + place.position / kPageSize];
-    to = static_cast<T*>(is_value ? cache.values : cache.keys) +
-         ((page * shape.kv_heads + kv_head) * kPageSize + place.position % kPageSize) * D;
-  }
-#pragma unroll
-  for (int i = 0; i < kPairs; ++i) {
-    to[i * 32 + lane] = FromFloat<T>(first[i]);
-    to[kHalf + i * 32 + lane] = FromFloat<T>(second[i]);
+    FinishHead<T, D>(in, shape, row, head, place.position)
+        .Store(static_cast<T*>(is_value ? cache.values : cache.keys) + CacheOffset<D>(cache, shape, place, kv_head));
   }
 }
 
@@ -178,9 +147,9 @@ void AddNorm(Element type, const float* partial, int64_t splits, const void* bia
              void* stream) {
   ForElement(type, [&](auto element) {
     using T = decltype(element);
-    AddNormKernel<T><<<static_cast<unsigned>(out_rows), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
-        partial, splits, static_cast<const T*>(bias), static_cast<T*>(x), static_cast<const T*>(weight), epsilon,
-        row_count, hidden, gather, static_cast<T*>(y));
+    LaunchOverlapping(AddNormKernel<T>, static_cast<unsigned>(out_rows), kThreads, static_cast<cudaStream_t>(stream),
+                      partial, splits, static_cast<const T*>(bias), static_cast<T*>(x), static_cast<const T*>(weight),
+                      epsilon, row_count, hidden, gather, static_cast<T*>(y));
   });
 }
 
@@ -189,11 +158,18 @@ void FinishQueryKeyValue(Element type, const float* partial, int64_t splits, con
                          int64_t row_count, HeadShape shape, LayerCache cache, void* query, void* stream) {
   ForElement(type, [&](auto element) {
     using T = decltype(element);
+    const HeadInputs<T> in = {partial,
+                              splits,
+                              row_count,
+                              static_cast<const T*>(bias),
+                              static_cast<const T*>(query_norm),
+                              static_cast<const T*>(key_norm),
+                              epsilon,
+                              static_cast<const T*>(cos),
+                              static_cast<const T*>(sin)};
     const auto launch = [&](auto kernel) {
-      kernel<<<Blocks(row_count * (shape.heads + 2 * shape.kv_heads), 4), 128, 0, static_cast<cudaStream_t>(stream)>>>(
-          partial, splits, static_cast<const T*>(bias), static_cast<const T*>(query_norm),
-          static_cast<const T*>(key_norm), epsilon, static_cast<const T*>(cos), static_cast<const T*>(sin), places,
-          row_count, shape, cache, static_cast<T*>(query));
+      LaunchOverlapping(kernel, Blocks(row_count * (shape.heads + 2 * shape.kv_heads), 4), 128,
+                        static_cast<cudaStream_t>(stream), in, places, shape, cache, static_cast<T*>(query));
     };
     if (shape.size == 64) {
       launch(FinishQueryKeyValueKernel<T, 64>);

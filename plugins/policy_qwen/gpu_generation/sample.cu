@@ -1,4 +1,5 @@
-// Draws tokens without sorting the vocabulary: kernels.h. One block a row.
+// Draws tokens without sorting the vocabulary: kernels.h. What every row needs, the greatest logit and the sum of all
+// weights, is found by a block for each segment of the vocabulary; then one block a row draws.
 //
 // Every filter keeps a beginning of the tokens in falling order (of equal ones the smaller id first), so the shortest
 // kept beginning is the one of least weight, and a token is found by searching for a weight in that order: a histogram
@@ -6,7 +7,10 @@
 // exp(logit - greatest) in units of 2^-40: their sums are exact, whatever the order in which threads add.
 #include <cuda_runtime.h>
 
+#include <type_traits>
+
 #include "policy_qwen/gpu_generation/launchers.h"
+#include "policy_qwen/gpu_generation/overlap.cuh"
 #include "policy_qwen/gpu_training/vectors.cuh"
 #include "policy_qwen/model/random.h"
 
@@ -14,7 +18,8 @@ namespace kgrpo::policy {
 namespace {
 
 constexpr int kThreads = 512, kWarps = kThreads / 32;
-constexpr int kSegment = 1024;  // ids whose sum is kept, to find one by its id
+constexpr int kPartThreads = 128, kPartWarps = kPartThreads / 32;
+constexpr int kSegment = kSampleSegment;  // ids whose sum is kept, to find one by its id
 constexpr int kSegments = kMaxVocabulary / kSegment;
 constexpr int kBins = 256;
 constexpr float kBinsANat = 8;
@@ -25,8 +30,6 @@ struct Shared {
   uint64_t bin_weights[kBins];
   uint32_t bin_counts[kBins];
   uint64_t warp_sums[kWarps];
-  float warp_values[kWarps];
-  int warp_ids[kWarps];
   int found;
   uint64_t before_weight;
   uint32_t before_count;
@@ -48,6 +51,91 @@ __device__ inline uint64_t WarpSum64(uint64_t value) {
   return value;
 }
 
+// The greatest of some logits, of equal ones that of the smallest id. A NaN is never it.
+struct Best {
+  float value = -INFINITY;
+  int32_t id = 0;
+
+  __device__ void Take(const Best& other) {
+    if (other.value > value || (other.value == value && other.id < id)) *this = other;
+  }
+};
+
+// Of a block of 32 kCount threads, in every thread.
+template <int kCount>
+__device__ inline Best BestOfBlock(Best best) {
+  __shared__ Best of_warps[kCount];
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2) {
+    const float value = __shfl_xor_sync(0xffffffffu, best.value, offset);
+    best.Take({value, __shfl_xor_sync(0xffffffffu, best.id, offset)});
+  }
+  if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = best;
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) best.Take(of_warps[i]);
+  return best;
+}
+
+template <int kCount>
+__device__ inline Best BestOfParts(const SamplePart* parts, int count) {
+  Best best;
+  for (int i = threadIdx.x; i < count; i += 32 * kCount) best.Take({parts[i].greatest, parts[i].id});
+  return BestOfBlock<kCount>(best);
+}
+
+__device__ inline float TemperatureOf(const Slot& slot) {
+  return slot.temperature == 0 ? 1.0F : slot.temperature;
+}
+
+// Never above kUnits, not even of a NaN, so that sums stay whole and searches end.
+__device__ inline uint64_t WeightOf(float z, float greatest) {
+  return __float2ull_rn(fminf(expf(z - greatest), 1.0F) * kUnits);
+}
+
+// Block (segment, i) of either kernel leaves what parts[i, segment] says of the segment. The second needs the first's.
+template <typename T, bool kSums>
+__global__ void __launch_bounds__(kPartThreads)
+    SegmentKernel(const T* logits, int vocabulary, const int32_t* __restrict__ rows, const Place* places,
+                  const Slot* slots, SamplePart* parts) {
+  LetNextBegin();
+  WaitForPrevious();
+  const int64_t i = blockIdx.y;
+  const int segments = gridDim.x, first = blockIdx.x * kSegment, end = min(vocabulary, first + kSegment);
+  const Place place = places[rows == nullptr ? i : rows[i]];
+  if (place.position < 0) return;
+  const float temperature = TemperatureOf(slots[place.slot]);
+  logits += i * vocabulary;
+  parts += i * segments;
+  if constexpr (kSums) {
+    __shared__ uint64_t warp_sums[kPartWarps];
+    const float greatest = BestOfParts<kPartWarps>(parts, segments).value;
+    uint64_t sum = 0;
+#pragma unroll 8
+    for (int id = first + threadIdx.x; id < end; id += kPartThreads) {
+      sum += WeightOf(ToFloat(logits[id]) / temperature, greatest);
+    }
+    sum = WarpSum64(sum);
+    if (threadIdx.x % 32 == 0) warp_sums[threadIdx.x / 32] = sum;
+    __syncthreads();
+    if (threadIdx.x != 0) return;
+    sum = 0;
+    for (const uint64_t of_warp : warp_sums) sum += of_warp;
+    parts[blockIdx.x].sum = sum;
+  } else {
+    Best best;
+#pragma unroll 8
+    for (int id = first + threadIdx.x; id < end; id += kPartThreads) {
+      const float z = ToFloat(logits[id]) / temperature;
+      if (z > best.value) best = {z, id};
+    }
+    best = BestOfBlock<kPartWarps>(best);
+    if (threadIdx.x != 0) return;
+    parts[blockIdx.x].greatest = best.value;
+    parts[blockIdx.x].id = best.id;
+  }
+}
+
 // A token of the falling order: its key, and count and weight of all tokens with greater keys.
 struct Found {
   uint32_t key;
@@ -62,40 +150,19 @@ class Row {
       : logits_(logits), size_(size), temperature_(temperature), shared_(shared) {}
 
   __device__ float At(int id) const { return ToFloat(logits_[id]) / temperature_; }
-  // Never above kUnits, not even of a NaN, so that sums stay whole and searches end.
-  __device__ uint64_t Weight(float z) const { return __float2ull_rn(fminf(expf(z - greatest_), 1.0F) * kUnits); }
+  __device__ uint64_t Weight(float z) const { return WeightOf(z, greatest_); }
   __device__ float greatest() const { return greatest_; }
 
-  // The first of the greatest.
-  __device__ int FindGreatest() {
-    float value = -INFINITY;
-    int id = 0;
-    for (int i = threadIdx.x; i < size_; i += kThreads) {
-      const float z = At(i);
-      if (z > value) {
-        value = z;
-        id = i;
-      }
-    }
-    const auto take = [&](float other, int other_id) {
-      if (other > value || (other == value && other_id < id)) {
-        value = other;
-        id = other_id;
-      }
-    };
-    for (int offset = 16; offset > 0; offset /= 2) {
-      const float other = __shfl_xor_sync(0xffffffffu, value, offset);
-      take(other, __shfl_xor_sync(0xffffffffu, id, offset));
-    }
-    if (threadIdx.x % 32 == 0) {
-      shared_.warp_values[threadIdx.x / 32] = value;
-      shared_.warp_ids[threadIdx.x / 32] = id;
-    }
-    __syncthreads();
-    for (int i = 0; i < kWarps; ++i) take(shared_.warp_values[i], shared_.warp_ids[i]);
-    greatest_ = value;
-    __syncthreads();
-    return id;
+  // From the parts of the row: the first of the greatest; then the sum of all weights, each segment's in shared memory.
+  __device__ int FindGreatest(const SamplePart* parts, int segments) {
+    const Best best = BestOfParts<kWarps>(parts, segments);
+    greatest_ = best.value;
+    return best.id;
+  }
+  __device__ uint64_t TakeSegments(const SamplePart* parts, int segments) {
+    uint64_t total = 0;
+    for (int i = threadIdx.x; i < segments; i += kThreads) total += shared_.segment_sums[i] = parts[i].sum;
+    return SumOfWarps(WarpSum64(total));
   }
 
   // The sum of measure(z) over all ids; each segment's stays in shared memory.
@@ -245,26 +312,30 @@ __device__ inline void MoveOn(Slot& slot, int id, float logprob, const Place& pl
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    SampleKernel(const T* __restrict__ logits, int vocabulary, const int32_t* __restrict__ rows,
-                 const Place* __restrict__ places, Slot* slots, const int32_t* __restrict__ end_ids, int end_id_count,
-                 int32_t* __restrict__ ids, float* __restrict__ logprobs, int64_t max_new_tokens) {
+    SampleKernel(const T* logits, int vocabulary, const int32_t* __restrict__ rows, const Place* places, Slot* slots,
+                 const int32_t* __restrict__ end_ids, int end_id_count, int32_t* __restrict__ ids,
+                 float* __restrict__ logprobs, int64_t max_new_tokens, const SamplePart* parts) {
   __shared__ Shared shared;
+  LetNextBegin();
+  WaitForPrevious();
   const int64_t i = blockIdx.x;
   const Place place = places[rows == nullptr ? i : rows[i]];
   if (place.position < 0) return;
   const Slot slot = slots[place.slot];
   __syncthreads();  // all have read the slot before thread 0 moves it on
   const bool is_greedy = slot.temperature == 0;
-  Row<T> row(logits + i * vocabulary, vocabulary, is_greedy ? 1.0F : slot.temperature, shared);
+  Row<T> row(logits + i * vocabulary, vocabulary, TemperatureOf(slot), shared);
   const auto weight = [&](float z) { return row.Weight(z); };
 
-  int id = row.FindGreatest();
+  const int segments = (vocabulary + kSegment - 1) / kSegment;
+  parts += i * segments;
+  int id = row.FindGreatest(parts, segments);
   if (!isfinite(row.greatest())) {  // of a model that has diverged: the log-probability says so
     if (threadIdx.x != 0) return;
     MoveOn(slots[place.slot], id, nanf(""), place, end_ids, end_id_count, ids, logprobs, max_new_tokens);
     return;
   }
-  const uint64_t total = row.SumSegments(weight);
+  const uint64_t total = row.TakeSegments(parts, segments);
   if (!is_greedy) {
     uint64_t kept = total;
     if (slot.top_k > 0 && slot.top_k < vocabulary) {
@@ -303,16 +374,22 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void Sample(Element type, const void* logits, int64_t sampled_rows, int64_t vocabulary, const int32_t* rows,
-            const Place* places, Slot* slots, const int32_t* end_ids, int32_t end_id_count, int32_t* ids,
-            float* logprobs, int64_t max_new_tokens, void* stream) {
-  const auto launch = [&](auto kernel, auto* typed) {
-    kernel<<<static_cast<unsigned>(sampled_rows), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
-        typed, static_cast<int>(vocabulary), rows, places, slots, end_ids, end_id_count, ids, logprobs, max_new_tokens);
+            const Place* places, Slot* slots, const int32_t* end_ids, int32_t end_id_count, SamplePart* parts,
+            int32_t* ids, float* logprobs, int64_t max_new_tokens, void* stream) {
+  const auto size = static_cast<int>(vocabulary);
+  const auto queue = static_cast<cudaStream_t>(stream);
+  const auto launch = [&](auto* typed) {
+    using T = std::remove_cvref_t<decltype(*typed)>;
+    const dim3 grid(Blocks(vocabulary, kSegment), static_cast<unsigned>(sampled_rows));
+    LaunchOverlapping(SegmentKernel<T, false>, grid, kPartThreads, queue, typed, size, rows, places, slots, parts);
+    LaunchOverlapping(SegmentKernel<T, true>, grid, kPartThreads, queue, typed, size, rows, places, slots, parts);
+    LaunchOverlapping(SampleKernel<T>, static_cast<unsigned>(sampled_rows), kThreads, queue, typed, size, rows, places,
+                      slots, end_ids, end_id_count, ids, logprobs, max_new_tokens, parts);
   };
   if (type == Element::kBfloat16) {
-    launch(SampleKernel<__nv_bfloat16>, static_cast<const __nv_bfloat16*>(logits));
+    launch(static_cast<const __nv_bfloat16*>(logits));
   } else {
-    launch(SampleKernel<float>, static_cast<const float*>(logits));
+    launch(static_cast<const float*>(logits));
   }
 }
 

@@ -81,7 +81,8 @@ Evaluation EvaluationFromJson(const Json& json) {
 Evaluation EvaluationFromAnswer(const Json& json) {
   try {
     if (!json.is_object() || !json.contains("correct"))
-      throw Error(KGRPO_ERROR_INTERNAL, "an evaluation is an object with \"correct\", and \"seconds\" where it is true");
+      throw Error(KGRPO_ERROR_INTERNAL,
+                  "an evaluation is an object with \"correct\", and \"seconds\" where it is true");
     const bool correct = json.at("correct");
     const double seconds = json.value("seconds", 0.0);
     Json whole = {{"compiled", true},

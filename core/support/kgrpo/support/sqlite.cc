@@ -38,6 +38,16 @@ Database::Database(const std::filesystem::path& path, Mode mode) : path_(path.st
   sqlite3_busy_timeout(raw_, 10000);  // a reader (a report, a person's shell) may hold it for a moment
 }
 
+Database::Mode Database::ToRead(const std::filesystem::path& path) {
+  return std::filesystem::exists(path.string() + "-wal") ? Mode::kReadOnly : Mode::kAtRest;
+}
+
+bool Database::HasTable(const char* name) {
+  Statement select(*this, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?");
+  select << name;
+  return select.Step() && select.Integer(0) > 0;
+}
+
 void Database::Execute(const char* sql) {
   if (sqlite3_exec(raw_, sql, nullptr, nullptr, nullptr) != SQLITE_OK) Fail(sql);
 }

@@ -1,5 +1,5 @@
-// The little of SQLite that the run store needs, with owners and exceptions. Used by store/database.cc and
-// database_read.cc, and by coder_gpt4o for its recordings.
+// The little of SQLite that the run store needs, with owners and exceptions. Used by store/, by
+// compare/ and report/ for what they read of a run, and by coder_gpt4o for its recordings.
 #ifndef KGRPO_SUPPORT_SQLITE_H
 #define KGRPO_SUPPORT_SQLITE_H
 
@@ -73,7 +73,12 @@ class Database {
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
+  // How to open a file that is to be read alone. Where somebody writes it, or was killed, what is new is in the log
+  // beside it.
+  static Mode ToRead(const std::filesystem::path& path);
+
   void Execute(const char* sql);
+  bool HasTable(const char* name);
   [[noreturn]] void Fail(const std::string& what) const;
   sqlite3* raw() const { return raw_; }
 

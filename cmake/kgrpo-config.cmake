@@ -1,0 +1,35 @@
+# find_package(kgrpo): for plugins built outside kgrpo's tree. In an installed kgrpo and, as cmake/, in a checkout.
+#
+#   find_package(kgrpo REQUIRED)                        # -Dkgrpo_ROOT=/path/to/kgrpo where it is not found
+#   kgrpo_add_plugin(my_reward SOURCES my_reward.cc)    # my_reward.so, in the build folder
+#
+# kgrpo::sdk are the headers: <kgrpo/abi.h> and its kin for C, <kgrpo/sdk/plugin.h> for C++ (which wants nlohmann_json).
+if(EXISTS "${CMAKE_CURRENT_LIST_DIR}/../core/abi/kgrpo/abi.h")
+  get_filename_component(kgrpo_source "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
+  set(kgrpo_INCLUDE_DIRS "${kgrpo_source}/core/abi" "${kgrpo_source}/core/sdk")
+else()
+  get_filename_component(kgrpo_INCLUDE_DIRS "${CMAKE_CURRENT_LIST_DIR}/../../../include" ABSOLUTE)
+endif()
+set(kgrpo_PLUGIN_MAP "${CMAKE_CURRENT_LIST_DIR}/plugin.map")
+
+if(NOT TARGET kgrpo::sdk)
+  add_library(kgrpo::sdk INTERFACE IMPORTED)
+  set_target_properties(kgrpo::sdk PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "${kgrpo_INCLUDE_DIRS}")
+endif()
+
+# kgrpo_add_plugin(NAME SOURCES ... [LINK ...]): NAME.so, which exports kgrpo_plugin_entry and nothing else and has no undefined
+# symbols, so that mistakes show when it is built and not when it is loaded.
+function(kgrpo_add_plugin name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
+  if(NOT arg_SOURCES)
+    message(FATAL_ERROR "kgrpo_add_plugin(${name}): SOURCES is missing")
+  endif()
+  add_library(${name} MODULE ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE kgrpo::sdk ${arg_LINK})
+  target_compile_options(${name} PRIVATE -Wall -Wextra)
+  target_link_options(${name} PRIVATE "LINKER:--version-script=${kgrpo_PLUGIN_MAP}" "LINKER:-z,defs")
+  set_target_properties(${name} PROPERTIES
+    PREFIX "" SUFFIX ".so" LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}" POSITION_INDEPENDENT_CODE ON
+    C_STANDARD 11 CXX_STANDARD 17 CXX_STANDARD_REQUIRED ON
+    CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+endfunction()

@@ -1,0 +1,345 @@
+// `kgrpo-host optimize`: searches for a faster kernel of one problem with a policy's suggestions (loop/optimize.h).
+#include <cstdio>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kgrpo/support/sha256.h>
+#include "base/console.h"
+#include "cli/command.h"
+#include "cli/line_diff.h"
+#include "cli/problem_choice.h"
+#include "cli/session.h"
+#include "config/problems.h"  // ExpandFolders
+#include "loop/evaluate_policy.h"
+#include "loop/optimize.h"
+#include "store/files.h"
+#include "store/json.h"
+
+namespace kgrpo::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+struct OptimizeOptions {
+  std::string target, problem, policy, pipeline, out, budget;
+  std::vector<std::string> settings;
+  std::optional<uint64_t> seed;
+  uint32_t rounds = 0;  // 0: the pipeline's
+  SearchPlan plan;
+  bool json = false;
+};
+
+// "90", "90s", "2m", "1h" in seconds.
+double SecondsOf(const std::string& text) {
+  size_t end = 0;
+  double value = 0;
+  try {
+    value = std::stod(text, &end);
+  } catch (const std::exception&) {
+    end = 0;
+  }
+  const std::string unit = text.substr(end);
+  const double scale = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  if (end == 0 || scale == 0 || !(value > 0) || value > 1e9)
+    throw Error(KGRPO_ERROR_INVALID, "--budget " + text + " is no time: write 90s, 2m or 1h");
+  return value * scale;
+}
+
+// A policy, and the pipeline that it was trained with where its folder tells.
+struct PolicySource {
+  PolicyChoice choice;
+  std::string pipeline;
+};
+
+PolicySource PolicyOf(const std::string& given) {
+  std::error_code code;
+  fs::path folder = fs::path(given).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();
+  if (!fs::is_directory(folder, code)) return {ParsePolicyChoice(given), ""};
+  fs::path run;
+  if (fs::exists(folder / "run.sqlite", code)) {
+    run = folder;
+    folder /= "final";
+    if (!fs::is_directory(folder, code))
+      throw Error(KGRPO_ERROR_INVALID, "--policy " + given + " is a run without final/: it has not ended; finish it " +
+                                           "with kgrpo-host resume " + given + ", or name one of its checkpoints");
+  } else if (fs::exists(folder.parent_path() / "resolved.yaml", code)) {
+    run = folder.parent_path();
+  }
+  if (fs::is_empty(folder, code))
+    throw Error(KGRPO_ERROR_INVALID, "--policy " + given + " is an empty folder: it holds no model");
+  PolicySource source{ParsePolicyChoice(folder.string()), ""};
+  source.choice.label = given;
+  if (!run.empty() && fs::exists(run / "resolved.yaml", code)) source.pipeline = (run / "resolved.yaml").string();
+  return source;
+}
+
+// What is optimised: a problem's folder, and the kernel to begin with where it is not the reference.
+struct Target {
+  std::string folder;
+  std::optional<std::string> start;
+};
+
+Target TargetOf(const OptimizeOptions& options) {
+  std::error_code code;
+  const bool is_kernel = options.target.ends_with(".cu") || fs::is_regular_file(options.target, code);
+  if (!is_kernel) {
+    if (!options.problem.empty())
+      throw Error(KGRPO_ERROR_INVALID, "--problem goes with a kernel: " + options.target + " names a problem itself");
+    return {ProblemFolder(options.target, ExpandFolders("problems/*"), "problems/"), {}};
+  }
+  Target target{"", ReadFile(options.target)};
+  if (!options.problem.empty()) {
+    target.folder = ProblemFolder(options.problem, ExpandFolders("problems/*"), "problems/");
+    return target;
+  }
+  const fs::path folder = fs::absolute(options.target).parent_path();
+  if (!fs::exists(folder / "problem.yaml", code))
+    throw Error(KGRPO_ERROR_INVALID,
+                options.target +
+                    " lies in no problem's folder, so nothing says what it computes: name its problem by "
+                    "--problem DIR, or draft one with kgrpo-host problems new " +
+                    options.target);
+  target.folder = folder.string();
+  return target;
+}
+
+// What is written and shown at the end.
+struct Outcome {
+  ConfirmedKernel kernel;
+  bool thorough = true;  // false: the user stopped the search, and the best is as it was found
+  double speedup() const { return kernel.start.seconds / kernel.evaluation.seconds; }
+};
+
+Outcome BestOf(const PipelineConfig& config, PipelineParts& parts, const OpenProblem& problem, const std::string& start,
+               const Evaluation& start_evaluation, SearchResult* result) {
+  Outcome outcome;
+  if (!result->stopped) {
+    try {
+      outcome.kernel = Confirm(config, parts, problem, start, result->candidates);
+      return outcome;
+    } catch (const Error& error) {
+      if (error.code() != KGRPO_ERROR_CANCELLED) throw;
+      result->stopped = true;
+    }
+  }
+  outcome.thorough = false;
+  outcome.kernel.source = start;
+  outcome.kernel.start = outcome.kernel.evaluation = start_evaluation;
+  for (const SearchCandidate& candidate : result->candidates) {
+    if (candidate.speedup == 0 || candidate.evaluation->seconds >= outcome.kernel.evaluation.seconds) continue;
+    outcome.kernel.source = candidate.source;
+    outcome.kernel.evaluation = *candidate.evaluation;
+    outcome.kernel.suggestions = candidate.suggestions;
+    outcome.kernel.seed = candidate.evaluation_seed;
+  }
+  return outcome;
+}
+
+Json LineOf(const SearchCandidate& candidate) {
+  Json line = {{"wave", candidate.wave},
+               {"round", candidate.round},
+               {"suggestion", candidate.suggestion},
+               {"outcome", candidate.outcome},
+               {"speedup", candidate.speedup},
+               {"repeated", candidate.repeated},
+               {"evaluations", candidate.evaluations},
+               {"best_speedup", candidate.best_speedup},
+               {"suggestions", candidate.suggestions}};
+  if (!candidate.message.empty()) line["message"] = candidate.message;
+  if (candidate.evaluation) {
+    line["evaluation_seed"] = candidate.evaluation_seed;
+    line["seconds"] = {candidate.evaluation->seconds_low, candidate.evaluation->seconds,
+                       candidate.evaluation->seconds_high};
+    line["diagnosis"] = candidate.evaluation->diagnosis;
+    line["source_sha256"] = Sha256(candidate.source);
+    if (!candidate.repeated) line["source"] = candidate.source;
+  }
+  return line;
+}
+
+Json EvidenceOf(const OptimizeOptions& options, const PipelineConfig& config, const PipelineParts& parts,
+                const OpenProblem& problem, const SearchResult& result, const Outcome& outcome) {
+  return {{"problem", problem.name},
+          {"speedup", outcome.speedup()},
+          {"speedup_is_over", "the start"},
+          {"thorough", outcome.thorough},
+          {"modelled", outcome.kernel.evaluation.modelled},
+          {"suggestions", outcome.kernel.suggestions},
+          {"source_sha256", Sha256(outcome.kernel.source)},
+          {"evaluation", EvaluationToJson(outcome.kernel.evaluation)},
+          {"start", EvaluationToJson(outcome.kernel.start)},
+          {"input_seed", outcome.kernel.seed},
+          {"refuted", outcome.kernel.refuted},
+          {"policy", options.policy},
+          {"seed", config.seed},
+          {"rounds", config.loop.rounds},
+          {"beam", options.plan.beam},
+          {"samples", options.plan.samples},
+          {"evaluations", result.evaluations},
+          {"candidates", result.candidates.size()},
+          {"cost", result.cost},
+          {"ended", result.ended},
+          {"evaluator", parts.evaluator->Describe()}};
+}
+
+void Write(const fs::path& folder, const OptimizeOptions& options, const OpenProblem& problem, const std::string& start,
+           PipelineParts& parts, const SearchResult& result, const Outcome& outcome, const Json& evidence) {
+  std::string lines;
+  for (const SearchCandidate& candidate : result.candidates) lines += DumpJson(LineOf(candidate)) + "\n";
+  WriteFileAtomically(folder / "candidates.jsonl", lines);
+  WriteFileAtomically(folder / "best.cu", outcome.kernel.source);
+  const std::string name = options.target.ends_with(".cu") ? options.target : "reference.cu";
+  WriteFileAtomically(folder / "best.diff", UnifiedDiff(start, outcome.kernel.source, name, "best.cu"));
+  const auto page = outcome.thorough ? parts.evaluator->Report(problem.problem, outcome.kernel.source, "best.cu",
+                                                               outcome.kernel.evaluation, outcome.kernel.start)
+                                     : std::nullopt;
+  if (page) WriteFileAtomically(folder / "report.html", *page);
+  WriteFileAtomically(folder / "evidence.json", DumpJson(evidence, 2) + "\n");
+}
+
+std::string Times(double factor) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.2fx", factor);
+  return text;
+}
+
+fs::path OutOf(const OptimizeOptions& options, const std::string& problem_folder) {
+  const fs::path out =
+      options.out.empty() ? fs::path("optimized") / fs::path(problem_folder).filename() : fs::path(options.out);
+  std::error_code code;
+  if (fs::exists(out / "evidence.json", code))
+    throw Error(KGRPO_ERROR_INVALID, out.string() +
+                                         " holds the result of an earlier search: name another --out, or "
+                                         "delete it");
+  fs::create_directories(out, code);
+  if (code) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot make the folder " + out.string() + ": " + code.message());
+  return out;
+}
+
+int RunOptimize(const Globals& globals, OptimizeOptions options) {
+  if (!options.budget.empty()) options.plan.seconds = SecondsOf(options.budget);
+  if (options.policy.empty())
+    throw Error(KGRPO_ERROR_INVALID,
+                "optimize needs --policy: a run's folder, a model's folder, uniform, or fixed:TECHNIQUE,...");
+  const Target target = TargetOf(options);
+  const PolicySource policy = PolicyOf(options.policy);
+  options.plan.suggester = policy.choice.suggester;
+  Session session(globals);
+  LoadRequest request;
+  request.file = options.pipeline.empty() ? policy.pipeline : options.pipeline;
+  if (request.file.empty())
+    throw Error(KGRPO_ERROR_INVALID, "--policy " + options.policy +
+                                         " tells no coder and no evaluator: name a pipeline "
+                                         "by --pipeline FILE");
+  request.settings = options.settings;
+  if (options.seed) request.settings.push_back("seed=" + std::to_string(*options.seed));
+  if (options.rounds > 0) request.settings.push_back("loop.rounds=" + std::to_string(options.rounds));
+  request.roles = {Role::kCoder, Role::kEvaluator, Role::kReward};
+  if (policy.choice.needs_policy()) request.roles.insert(Role::kPolicy);
+  request.needs_train_problems = false;
+  request.ignore_problems = true;
+  const PipelineConfig config = session.Load(request);
+  session.StartServices(config.seed);
+  const fs::path out = OutOf(options, target.folder);
+  PipelineParts parts = session.MakeParts(config, request.roles);
+  RequireListed(policy.choice.suggester.sequence, *parts.coder, config.coder.plugin);
+  if (!policy.choice.model.empty()) parts.policy->Load(KGRPO_POLICY_CURRENT, policy.choice.model);
+
+  WorkerPool pool(config.loop.workers);
+  const ProblemSet problems(*parts.evaluator, {target.folder}, pool);
+  const OpenProblem& problem = problems[0];
+  const std::string start = target.start.value_or(problem.source);
+  const Evaluation start_evaluation =
+      start == problem.source ? problem.baseline : parts.evaluator->Evaluate(problem.problem, start, config.seed);
+  Console console = StandardConsole();
+  const bool talks = !options.json && !globals.quiet;
+  const double start_speedup = start_evaluation.correct ? problem.baseline.seconds / start_evaluation.seconds : 1;
+  SearchResult result = Search(
+      config, parts, problem, start, start_evaluation, pool, options.plan, [&](const SearchCandidate& candidate) {
+        if (!talks) return;
+        console.Note(std::to_string(candidate.evaluations) + "/" + std::to_string(options.plan.evaluations) +
+                     "  round " + std::to_string(candidate.round + 1) + "  " + candidate.suggestion + ": " +
+                     candidate.outcome + (candidate.speedup > 0 ? " " + Times(candidate.speedup / start_speedup) : "") +
+                     (candidate.repeated ? " (known)" : "") + "  best " +
+                     Times(candidate.best_speedup / start_speedup));
+      });
+  const Outcome outcome = BestOf(config, parts, problem, start, start_evaluation, &result);
+  const Json evidence = EvidenceOf(options, config, parts, problem, result, outcome);
+  Write(out, options, problem, start, parts, result, outcome, evidence);
+  if (options.json) {
+    std::printf("%s\n", DumpJson(evidence, 2).c_str());
+  } else {
+    const bool faster = outcome.kernel.source != start;
+    std::string path;
+    for (const std::string& suggestion : outcome.kernel.suggestions) path += (path.empty() ? "" : ", ") + suggestion;
+    console.Header(problem.name,
+                   {{"best", !faster ? "nothing faster than the start was found"
+                                     : Times(outcome.speedup()) + " as fast as the start" +
+                                           (outcome.kernel.evaluation.modelled ? ", by modelled times" : "") +
+                                           (outcome.thorough ? "" : "; not confirmed by a thorough evaluation")},
+                    {"suggestions", path.empty() ? "none" : path},
+                    {"searched", std::to_string(result.evaluations) + " kernels in " + FormatDuration(result.seconds) +
+                                     "; ended by: " + result.ended},
+                    {"written to", out.string()}});
+  }
+  return result.stopped ? kInterrupted : kFine;
+}
+
+}  // namespace
+
+void AddOptimizeCommand(CLI::App& app, const Globals& globals, Action* action) {
+  auto options = std::make_shared<OptimizeOptions>();
+  CLI::App* command = app.add_subcommand("optimize", "Search for a faster kernel of one problem");
+  command
+      ->add_option("PROBLEM", options->target, "A problem's folder, its name in problems/, or a kernel to begin with")
+      ->type_name("PROBLEM|KERNEL.cu")
+      ->required();
+  command->add_option("--problem", options->problem, "With KERNEL.cu: what it computes")->type_name("DIR|NAME");
+  command
+      ->add_option("--policy", options->policy,
+                   "Who suggests: a run's or a model's folder, uniform, or fixed:TECHNIQUE[,TECHNIQUE...]")
+      ->type_name("POLICY");
+  command->add_option("--pipeline", options->pipeline, "Coder, evaluator and prompt (default: the run's resolved.yaml)")
+      ->type_name("FILE");
+  command->add_option("--evaluations", options->plan.evaluations, "Kernels to judge at most")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--budget", options->budget, "Time to search at most: 90s, 2m, 1h")->type_name("TIME");
+  command
+      ->add_option("--max-cost", options->plan.max_cost, "US dollars of the coder; ends after the wave that passes it")
+      ->type_name("USD")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--beam", options->plan.beam, "Kernels that a round goes on from")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_option("--samples", options->plan.samples, "Suggestions for each of them")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_option("--rounds", options->rounds, "Rounds before it begins again (default: the pipeline's)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000));
+  command->add_option("--seed", options->seed, "Of all randomness (default: the pipeline's)")->type_name("N");
+  command->add_option("--out", options->out, "Where the result goes (default: optimized/PROBLEM)")->type_name("DIR");
+  AddSetOption(command, &options->settings, "Changes one key of the pipeline");
+  command->add_flag("--json", options->json, "Print the evidence as JSON, and no candidates");
+  command->footer(
+      "Examples:\n"
+      "  kgrpo-host optimize softmax_long --policy runs/quickstart --evaluations 100\n"
+      "  kgrpo-host optimize mine.cu --problem my_problem/ --policy runs/quickstart --budget 2m --out faster\n"
+      "  kgrpo-host optimize softmax_long --policy uniform --pipeline configs/quickstart.yaml\n"
+      "Writes best.cu, best.diff, evidence.json, candidates.jsonl, and report.html where the evaluator writes "
+      "reports.");
+  command->callback([=, &globals] { *action = [=, &globals] { return RunOptimize(globals, *options); }; });
+}
+
+}  // namespace kgrpo::cli

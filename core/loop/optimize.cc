@@ -1,0 +1,285 @@
+#include "loop/optimize.h"
+
+#include "base/keyed.h"
+#include "loop/rounds_in_flight.h"
+#include "loop/stopwatch.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <deque>
+#include <set>
+#include <utility>
+
+namespace kgrpo {
+namespace {
+
+constexpr uint64_t kIdleStarts = 8;    // from the start to the last round without a new kernel: then there are none
+constexpr size_t kConfirmations = 16;  // thorough evaluations at most
+constexpr size_t kMostFaults = 32;     // of a coder that answers nothing else
+
+class Searching {
+ public:
+  Searching(const PipelineConfig& config, PipelineParts& parts, const OpenProblem& problem, const std::string& start,
+            const Evaluation& start_evaluation, WorkerPool& pool, const SearchPlan& plan,
+            const std::function<void(const SearchCandidate&)>& tell)
+      : config_(config),
+        parts_(parts),
+        problem_(problem),
+        pool_(pool),
+        plan_(plan),
+        tell_(tell),
+        system_(config.prompt.system, "prompt.system"),
+        user_(config.prompt.user, "prompt.user"),
+        known_suggestions_(parts.coder->Suggestions()),
+        start_(0, 0, problem, config_.loop) {
+    start_.StartFrom(start, start_evaluation);
+    seen_ = {start, problem.source};
+    best_ = problem.baseline.seconds / start_evaluation.seconds;
+  }
+
+  SearchResult Run() {
+    uint64_t idle = 0;
+    while (!Over()) {
+      const uint64_t before = result_.evaluations;
+      std::vector<Trajectory> beam = {start_};
+      while (!beam.empty() && !beam.front().done() && !Over()) beam = Wave(beam);
+      idle = result_.evaluations > before ? 0 : idle + 1;
+      if (idle == kIdleStarts && result_.ended.empty()) result_.ended = "nothing new";
+    }
+    result_.seconds = watch_.seconds();
+    return std::move(result_);
+  }
+
+ private:
+  using Slot = RoundsInFlight::Slot;
+
+  bool Over() {
+    if (!result_.ended.empty()) return true;
+    if (parts_.cancelled()) {
+      result_.stopped = true;
+      result_.ended = "stopped by the user";
+    } else if (result_.evaluations >= plan_.evaluations) {
+      result_.ended = std::to_string(plan_.evaluations) + " evaluations";
+    } else if (watch_.seconds() >= plan_.seconds) {
+      result_.ended = "the time";
+    } else if (result_.cost >= plan_.max_cost) {
+      result_.ended = "the cost";
+    }
+    return !result_.ended.empty();
+  }
+
+  // One round from each kernel of the beam; returns the next beam.
+  std::vector<Trajectory> Wave(const std::vector<Trajectory>& beam) {
+    // Each suggestion may be a new kernel.
+    const uint64_t most = std::min(plan_.samples * beam.size(), plan_.evaluations - result_.evaluations);
+    std::deque<Slot> slots;  // a deque: what is in flight stays where it is
+    for (uint64_t i = 0; i < most; ++i) {
+      // In turns, so that a small wave serves the whole beam.
+      Slot& slot = slots.emplace_back(beam[i % beam.size()].Fork(i));
+      slot.round.round = slot.trajectory.round();
+      slot.round.code_a = slot.trajectory.code_a();
+      slot.round.code_b = slot.trajectory.code_b();
+      slot.round.messages = PromptMessages(system_, user_, slot.trajectory.Prompt(parts_.metrics));
+    }
+    Suggest(slots, beam.size());
+    Play(slots);
+    ++result_.waves;
+    for (const Slot& slot : slots) Count(slot);
+    return Fastest(slots);
+  }
+
+  void Suggest(std::deque<Slot>& slots, size_t parents) {
+    const Suggester& suggester = plan_.suggester;
+    if (suggester.kind == Suggester::Kind::kPolicy) return SuggestByPolicy(slots);
+    for (size_t i = 0; i < slots.size(); ++i) {
+      Slot& slot = slots[i];
+      if (suggester.kind == Suggester::Kind::kFixed) {
+        slot.round.suggestion = suggester.sequence[std::min<size_t>(slot.round.round, suggester.sequence.size() - 1)];
+        continue;
+      }
+      // Those of one parent differ: they are places in one random order.
+      std::vector<std::string> unused;
+      for (const std::string& suggestion : known_suggestions_) {
+        if (!slot.trajectory.Suggested(suggestion)) unused.push_back(suggestion);
+      }
+      if (unused.empty()) unused = known_suggestions_;
+      KeyedStream random(config_.seed, "optimize uniform", {result_.waves, i % parents});
+      slot.round.suggestion = unused[random.Permutation(unused.size())[(i / parents) % unused.size()]];
+    }
+  }
+
+  void SuggestByPolicy(std::deque<Slot>& slots) {
+    kgrpo_sampling sampling{};
+    sampling.struct_size = sizeof(sampling);
+    sampling.max_new_tokens = config_.loop.sampling.max_new_tokens;
+    sampling.temperature = config_.loop.sampling.temperature;
+    sampling.top_k = config_.loop.sampling.top_k;
+    sampling.top_p = config_.loop.sampling.top_p;
+    sampling.min_p = config_.loop.sampling.min_p;
+    ChatOptions chat;
+    chat.enable_thinking = config_.prompt.enable_thinking;
+    std::vector<Policy::GenerateRequest> requests;
+    for (size_t i = 0; i < slots.size(); ++i) {
+      slots[i].round.prompt_ids = parts_.policy->EncodeChat(slots[i].round.messages, chat);
+      requests.push_back({slots[i].round.prompt_ids, Keyed(config_.seed, "optimize", {result_.waves, i}, 0)});
+    }
+    const size_t batch = config_.loop.generation_batch == 0 ? requests.size() : config_.loop.generation_batch;
+    for (size_t first = 0; first < requests.size(); first += batch) {
+      const auto chunk = std::span(requests).subspan(first, std::min(batch, requests.size() - first));
+      std::vector<Completion> completions = parts_.policy->Generate(chunk, sampling);
+      for (size_t i = 0; i < chunk.size(); ++i) {
+        RoundRecord& round = slots[first + i].round;
+        round.completion_ids = std::move(completions[i].ids);
+        round.suggestion = std::move(completions[i].text);
+        round.truncated = completions[i].finish_reason == KGRPO_FINISH_LENGTH;
+      }
+    }
+  }
+
+  // Sends all to the coder and waits. After a stop, those that have landed have an outcome.
+  void Play(std::deque<Slot>& slots) {
+    RolloutRequest request;
+    request.purpose = Purpose::kHeldout;
+    request.step = result_.waves;
+    request.most_faults = std::min<size_t>(kMostFaults, slots.size());
+    PipelineParts& parts = parts_;
+    const std::function<bool()> user = parts.cancelled;
+    parts.cancelled = [this, &user] { return user() || watch_.seconds() >= plan_.seconds; };
+    RoundsInFlight flight(config_, parts_, pool_, request);
+    try {
+      for (Slot& slot : slots) flight.Implement(slot);
+      for (size_t under_way = slots.size(); under_way > 0;) {
+        const std::vector<Slot*> landed = flight.Landed();
+        under_way -= landed.size();
+        for (Slot* slot : landed) slot->trajectory.Finish(slot->round);
+      }
+      parts.cancelled = user;
+    } catch (const Error& error) {
+      flight.Abandon();
+      parts.cancelled = user;
+      // What was paid for is kept.
+      if (error.code() == KGRPO_ERROR_BUDGET)
+        result_.ended = "the coder's own limit";
+      else if (error.code() != KGRPO_ERROR_CANCELLED)
+        throw;
+    } catch (...) {
+      flight.Abandon();
+      parts.cancelled = user;
+      throw;
+    }
+  }
+
+  void Count(const Slot& slot) {
+    const RoundRecord& round = slot.round;
+    const TrajectoryRecord& record = slot.trajectory.record();
+    result_.cost += round.answer.cost;
+    // The round did not land: the search was stopped.
+    if (!record.failed_round && record.rounds_done.size() == round.round) return;
+    SearchCandidate candidate;
+    candidate.wave = result_.waves - 1;
+    candidate.round = round.round;
+    candidate.suggestion = round.suggestion;
+    for (const RoundRecord& past : record.rounds_done) {
+      if (past.applied) candidate.suggestions.push_back(past.suggestion);
+    }
+    if (round.evaluation) {
+      candidate.source = round.answer.source;
+      candidate.outcome = round.evaluation->verdict;
+      candidate.evaluation = round.evaluation;
+      candidate.evaluation_seed = round.evaluation_seed;
+      candidate.repeated = !seen_.insert(candidate.source).second;
+      if (!candidate.repeated) ++result_.evaluations;
+      if (round.evaluation->correct) candidate.speedup = problem_.baseline.seconds / round.evaluation->seconds;
+    } else {
+      candidate.outcome = CoderOutcomeName(round.answer.outcome);
+      candidate.message = round.answer.message;
+    }
+    best_ = std::max(best_, candidate.speedup);
+    candidate.evaluations = result_.evaluations;
+    candidate.best_speedup = best_;
+    tell_(candidate);
+    result_.candidates.push_back(std::move(candidate));
+  }
+
+  std::vector<Trajectory> Fastest(const std::deque<Slot>& slots) const {
+    std::vector<const Trajectory*> order;
+    for (const Slot& slot : slots) {
+      if (slot.trajectory.record().dropped.empty()) order.push_back(&slot.trajectory);
+    }
+    std::ranges::stable_sort(order, {}, [](const Trajectory* t) { return t->current().seconds; });
+    std::vector<Trajectory> beam;
+    std::set<std::string> sources;
+    for (const Trajectory* trajectory : order) {
+      if (beam.size() == plan_.beam) break;
+      if (sources.insert(trajectory->code_b()).second) beam.push_back(*trajectory);
+    }
+    return beam;
+  }
+
+  const PipelineConfig& config_;
+  PipelineParts& parts_;
+  const OpenProblem& problem_;
+  WorkerPool& pool_;
+  const SearchPlan& plan_;
+  const std::function<void(const SearchCandidate&)>& tell_;
+  PromptTemplate system_, user_;
+  std::vector<std::string> known_suggestions_;
+  Trajectory start_;
+  std::set<std::string> seen_;  // sources that were judged
+  double best_ = 0;
+  Stopwatch watch_;
+  SearchResult result_;
+};
+
+}  // namespace
+
+SearchResult Search(const PipelineConfig& config, PipelineParts& parts, const OpenProblem& problem,
+                    const std::string& start, const Evaluation& start_evaluation, WorkerPool& pool,
+                    const SearchPlan& plan, const std::function<void(const SearchCandidate&)>& tell) {
+  if (plan.beam == 0 || plan.samples == 0 || plan.evaluations == 0)
+    throw Error(KGRPO_ERROR_INVALID, "beam, samples and evaluations must be at least 1");
+  if (!start_evaluation.correct)
+    throw Error(KGRPO_ERROR_INVALID, "the kernel to begin with is not correct (" + start_evaluation.verdict +
+                                         "): " + start_evaluation.diagnosis);
+  if (plan.suggester.kind == Suggester::Kind::kPolicy && parts.policy == nullptr)
+    throw Error(KGRPO_ERROR_INVALID, "this search needs a policy, and the pipeline has none");
+  if (plan.suggester.kind == Suggester::Kind::kUniform && parts.coder->Suggestions().empty())
+    throw Error(KGRPO_ERROR_UNSUPPORTED,
+                "this coder has no list of suggestions (it takes any text), so they cannot be drawn uniformly from it");
+  PipelineConfig own = config;
+  own.loop.advance = Advance::kCorrect;  // a wrong kernel is never gone on from
+  own.loop.fresh_inputs = false;         // kernels are compared on the same inputs
+  return Searching(own, parts, problem, start, start_evaluation, pool, plan, tell).Run();
+}
+
+ConfirmedKernel Confirm(const PipelineConfig& config, PipelineParts& parts, const OpenProblem& problem,
+                        const std::string& start, const std::vector<SearchCandidate>& candidates) {
+  ConfirmedKernel confirmed;
+  confirmed.seed = Keyed(config.seed, "thorough inputs/" + problem.name, {}, 0);
+  confirmed.source = start;
+  confirmed.start = parts.evaluator->Evaluate(problem.problem, start, confirmed.seed, true);
+  if (!confirmed.start.correct)
+    throw Error(KGRPO_ERROR_INVALID, "the kernel to begin with is not correct when it is judged thoroughly (" +
+                                         confirmed.start.verdict + "): " + confirmed.start.diagnosis);
+  confirmed.evaluation = confirmed.start;
+  std::vector<const SearchCandidate*> order;
+  for (const SearchCandidate& candidate : candidates) {
+    if (candidate.speedup > 0 && !candidate.repeated) order.push_back(&candidate);
+  }
+  std::ranges::stable_sort(order, std::ranges::greater(), &SearchCandidate::speedup);
+  if (order.size() > kConfirmations) order.resize(kConfirmations);
+  for (const SearchCandidate* candidate : order) {
+    Evaluation evaluation = parts.evaluator->Evaluate(problem.problem, candidate->source, confirmed.seed, true);
+    if (evaluation.correct && evaluation.seconds < confirmed.start.seconds) {
+      confirmed.source = candidate->source;
+      confirmed.evaluation = std::move(evaluation);
+      confirmed.suggestions = candidate->suggestions;
+      break;
+    }
+    ++confirmed.refuted;
+  }
+  return confirmed;
+}
+
+}  // namespace kgrpo

@@ -1,0 +1,84 @@
+// A search at inference time for one problem's fastest kernel: `kgrpo-host optimize` (cli/optimize_command.cc).
+//
+// A beam over kernels. A wave plays one round from each kernel of the beam with several suggestions; the fastest
+// correct kernels that differ are the next beam. After loop.rounds waves the search begins at the start again, with
+// other random numbers. A kernel that was not judged correct is never in the beam.
+#ifndef KGRPO_LOOP_OPTIMIZE_H
+#define KGRPO_LOOP_OPTIMIZE_H
+
+#include "config/pipeline.h"
+#include "loop/parts.h"
+#include "loop/problem_set.h"
+#include "loop/rollout.h"
+#include "loop/worker_pool.h"
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kgrpo {
+
+struct SearchPlan {
+  Suggester suggester;
+  uint64_t beam = 4;     // kernels that a wave goes on from
+  uint64_t samples = 8;  // suggestions for each of them
+  // Limits. A kernel that was judged before costs no evaluation. The last wave may exceed max_cost by its own cost.
+  uint64_t evaluations = 200;
+  double seconds = std::numeric_limits<double>::infinity();
+  double max_cost = std::numeric_limits<double>::infinity();  // of the coder, US dollars
+};
+
+// One suggestion and what came of it, in an order that does not depend on what finished first.
+struct SearchCandidate {
+  uint64_t wave = 0;   // from 0
+  uint32_t round = 0;  // from 0, since the start
+  std::string suggestion;
+  std::string outcome;                   // the evaluation's verdict, or the coder's outcome where there is no kernel
+  std::string message;                   // the coder's, where there is no kernel
+  std::string source;                    // empty where there is no kernel
+  bool repeated = false;                 // this source was judged before
+  std::optional<Evaluation> evaluation;  // absent where there is no kernel
+  uint64_t evaluation_seed = 0;
+  double speedup = 0;                    // over the reference; 0 unless correct
+  std::vector<std::string> suggestions;  // that led here from the start, those of kernels that were left out
+  uint64_t evaluations = 0;              // so far, this one included
+  double best_speedup = 0;               // so far, over the reference, the start included
+};
+
+// The fastest kernel that a thorough evaluation with other inputs confirms.
+struct ConfirmedKernel {
+  std::string source;
+  Evaluation evaluation, start;          // thorough ones, of the same inputs
+  std::vector<std::string> suggestions;  // empty for the start itself
+  uint64_t seed = 0;                     // of the inputs
+  uint64_t refuted = 0;                  // faster kernels that did not stand
+};
+
+struct SearchResult {
+  std::vector<SearchCandidate> candidates;
+  uint64_t evaluations = 0;  // distinct kernels judged
+  uint64_t waves = 0;
+  double cost = 0;       // of the coder, US dollars
+  double seconds = 0;    // of the clock
+  std::string ended;     // why: "200 evaluations", "the time", "the cost", "the coder's own limit", "nothing new",
+                         // "stopped by the user"
+  bool stopped = false;  // by the user
+};
+
+// Searches from `start`, a correct kernel of the problem whose evaluation is given. `config.seed` keys all randomness:
+// equal inputs give equal candidates, unless time ends the search. `tell` is called with each candidate, in order, on
+// this thread. A stop by the user ends the search and is no error. Throws what a plugin failed with.
+SearchResult Search(const PipelineConfig& config, PipelineParts& parts, const OpenProblem& problem,
+                    const std::string& start, const Evaluation& start_evaluation, WorkerPool& pool,
+                    const SearchPlan& plan, const std::function<void(const SearchCandidate&)>& tell);
+
+// Judges the start and then the fastest candidates thoroughly, until one is correct and faster than the start; else the
+// start is what is confirmed. At most 16 are judged. Throws KGRPO_ERROR_INVALID where the start itself does not stand.
+ConfirmedKernel Confirm(const PipelineConfig& config, PipelineParts& parts, const OpenProblem& problem,
+                        const std::string& start, const std::vector<SearchCandidate>& candidates);
+
+}  // namespace kgrpo
+#endif

@@ -1,0 +1,78 @@
+// cpp-httplib's server with what a service for strangers needs beyond it: a limit on connections, on the bytes and the
+// time of a whole request, a way to notice that the client left, and errors as JSON. Used by service.cc.
+//
+// Each connection has a thread, from its first byte to its end.
+#ifndef KGRPO_SERVE_HTTP_SERVER_H
+#define KGRPO_SERVE_HTTP_SERVER_H
+
+#include <httplib.h>
+
+#include <atomic>
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+
+namespace kgrpo::serve {
+
+struct HttpLimits {
+  size_t connections = 512;
+  size_t header_bytes = size_t{32} << 10;
+  size_t body_bytes = size_t{16} << 20;
+  double request_seconds = 30;  // from a request's first byte to its last
+  double write_seconds = 60;    // for one piece of an answer to be taken
+  double idle_seconds = 75;     // between two requests of a connection
+};
+
+// An answer that is an error: {"error": {"code": ..., "message": ...}}. Handlers throw it.
+class HttpError : public std::runtime_error {
+ public:
+  HttpError(int status, std::string code, const std::string& message, int retry_after = 0)
+      : std::runtime_error(message), status(status), code(std::move(code)), retry_after(retry_after) {}
+  int status;
+  std::string code;  // a word for programs: "queue_full"
+  int retry_after;   // seconds; 0: not said
+};
+
+// What an HttpError is as an answer.
+void Answer(const HttpError& error, httplib::Response& response);
+
+class HttpServer : public httplib::Server {
+ public:
+  explicit HttpServer(const HttpLimits& limits);
+  ~HttpServer() override;
+
+  // Listens; port 0 takes a free one. Returns the port. Throws kgrpo::Error with the reason. Once.
+  int Bind(const std::string& host, int port);
+
+  // Answers until Stop; returns when the last connection has ended. Bind came before.
+  void Run();
+  // [any thread]
+  void Stop();
+
+  size_t connections() const { return connections_; }
+  size_t refused_connections() const { return refused_; }
+
+  // The body of the request that this thread answers. Throws HttpError where it is too large or too slow.
+  static std::string ReadBody(const httplib::Request& request, const httplib::ContentReader& read);
+
+  // Whether the client of the request that this thread answers has closed its connection.
+  static bool ClientGone();
+
+  // The connection ends after the request that this thread answers.
+  static void CloseAfterwards();
+
+ private:
+  class Connection;
+  class ConnectionThreads;
+
+  bool process_and_close_socket(socket_t socket) override;
+  void Refuse(socket_t socket);
+
+  const HttpLimits limits_;
+  int listener_ = -1;
+  int stop_event_ = -1;  // readable once Stop was called
+  std::atomic<size_t> connections_{0}, refused_{0};
+};
+
+}  // namespace kgrpo::serve
+#endif

@@ -1,0 +1,135 @@
+#include "serve/requests.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <string_view>
+
+#include "config/diagnostic.h"  // Closest
+#include "serve/http_server.h"  // HttpError
+
+namespace kgrpo::serve {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kDeepest = 32;
+
+[[noreturn]] void Refuse(const std::string& path, const std::string& what) {
+  throw HttpError(400, "invalid", (path.empty() ? "the body" : path) + ": " + what);
+}
+
+std::string In(const std::string& path, const std::string& key) {
+  return path.empty() ? key : path + "." + key;
+}
+
+void RequireKeys(const Json& object, const std::string& path, std::initializer_list<const char*> known) {
+  if (!object.is_object()) Refuse(path, std::string("expected an object, not ") + object.type_name());
+  for (const auto& item : object.items()) {
+    const std::string& key = item.key();
+    if (std::ranges::find_if(known, [&](const char* one) { return key == one; }) != known.end()) continue;
+    const std::string closest = Closest(key, {known.begin(), known.end()});
+    std::string all;
+    for (const char* one : known) all += (all.empty() ? "" : ", ") + std::string(one);
+    Refuse(In(path, key),
+           closest.empty() ? "no such key; there are " + all : "no such key; did you mean \"" + closest + "\"?");
+  }
+}
+
+std::string Text(const Json& object, const char* key, const std::string& path) {
+  const Json& value = object.at(key);
+  if (!value.is_string()) Refuse(In(path, key), std::string("expected text, not ") + value.type_name());
+  return value;
+}
+
+bool Flag(const Json& object, const char* key, const std::string& path) {
+  if (!object.contains(key)) return false;
+  if (!object[key].is_boolean()) Refuse(In(path, key), "expected true or false");
+  return object[key];
+}
+
+EvaluationRequest ReadOne(const Json& json, const std::string& path, bool alone) {
+  if (alone)
+    RequireKeys(json, path, {"problem", "source", "seed", "thoroughness", "devices", "stream"});
+  else
+    RequireKeys(json, path, {"problem", "source", "seed", "thoroughness", "devices"});
+  EvaluationRequest request;
+  if (!json.contains("problem")) Refuse(In(path, "problem"), "missing: a problem's name, or an object with its files");
+  request.problem = ReadProblem(json["problem"], In(path, "problem"));
+  if (json.contains("source") && !json["source"].is_null()) request.source = Text(json, "source", path);
+  if (json.contains("seed")) {
+    if (!json["seed"].is_number_unsigned()) Refuse(In(path, "seed"), "expected a whole number of at least 0");
+    request.seed = json["seed"];
+  }
+  if (json.contains("thoroughness")) {
+    const std::string word = Text(json, "thoroughness", path);
+    if (word != "quick" && word != "thorough") Refuse(In(path, "thoroughness"), R"(expected "quick" or "thorough")");
+    request.thorough = word == "thorough";
+  }
+  if (json.contains("devices")) {
+    const Json& devices = json["devices"];
+    if (!devices.is_array() || devices.empty()) Refuse(In(path, "devices"), R"(expected a list of names: ["h100"])");
+    for (size_t i = 0; i < devices.size(); ++i) {
+      const std::string place = In(path, "devices[" + std::to_string(i) + "]");
+      if (!devices[i].is_string()) Refuse(place, "expected text");
+      request.devices.push_back(devices[i]);
+      if (std::ranges::count(request.devices, request.devices.back()) > 1) Refuse(place, "named twice");
+    }
+  }
+  return request;
+}
+
+}  // namespace
+
+Json ParseBody(const std::string& body) {
+  const auto depth_checked = [](int depth, Json::parse_event_t event, const Json&) {
+    const bool opens = event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
+    if (opens && depth >= kDeepest)
+      throw HttpError(400, "too_deep", "the body: JSON nested deeper than " + std::to_string(kDeepest) + " levels");
+    return true;
+  };
+  try {
+    return Json::parse(body, depth_checked);
+  } catch (const Json::exception& error) {
+    throw HttpError(400, "not_json", std::string("the body is not JSON: ") + error.what());
+  }
+}
+
+ProblemRequest ReadProblem(const Json& json, const std::string& path) {
+  ProblemRequest problem;
+  if (json.is_string()) {
+    problem.name = json;
+    return problem;
+  }
+  RequireKeys(json, path, {"name", "sha256", "files"});
+  if (!json.contains("name")) Refuse(In(path, "name"), "missing");
+  problem.name = Text(json, "name", path);
+  if (json.contains("sha256")) problem.sha256 = Text(json, "sha256", path);
+  if (json.contains("files")) {
+    problem.files.emplace();
+    if (!json["files"].is_object()) Refuse(In(path, "files"), "expected an object: content by file name");
+    for (const auto& [name, content] : json["files"].items()) {
+      if (!content.is_string()) Refuse(In(path, "files." + name), "expected text");
+      problem.files->emplace(name, content.get<std::string>());
+    }
+  }
+  return problem;
+}
+
+EvaluationsRequest ReadEvaluations(const Json& body) {
+  EvaluationsRequest request;
+  if (!body.is_object()) Refuse("", std::string("expected an object, not ") + body.type_name());
+  request.batch = body.contains("evaluations");
+  request.stream = Flag(body, "stream", "");
+  if (!request.batch) {
+    request.evaluations.push_back(ReadOne(body, "", true));
+    return request;
+  }
+  RequireKeys(body, "", {"evaluations", "stream"});
+  const Json& list = body["evaluations"];
+  if (!list.is_array() || list.empty()) Refuse("evaluations", "expected a list of at least one evaluation");
+  for (size_t i = 0; i < list.size(); ++i)
+    request.evaluations.push_back(ReadOne(list[i], "evaluations[" + std::to_string(i) + "]", false));
+  return request;
+}
+
+}  // namespace kgrpo::serve

@@ -1,0 +1,46 @@
+// What a request to the service asks for: its JSON read and checked, every mistake with its place. Used by service.cc.
+#ifndef KGRPO_SERVE_REQUESTS_H
+#define KGRPO_SERVE_REQUESTS_H
+
+#include <kgrpo/support/problem_files.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace kgrpo::serve {
+
+// A problem by name, by the digest of its files, or with its files.
+struct ProblemRequest {
+  std::string name;
+  std::string sha256;  // empty: whatever has the name
+  std::optional<ProblemFiles> files;
+};
+
+// One kernel, for one device or several.
+struct EvaluationRequest {
+  ProblemRequest problem;
+  std::optional<std::string> source;  // nothing: the reference alone is judged
+  uint64_t seed = 0;
+  bool thorough = false;
+  std::vector<std::string> devices;  // empty: the service's first
+};
+
+struct EvaluationsRequest {
+  std::vector<EvaluationRequest> evaluations;
+  bool batch = false;   // given as a list, and so answered
+  bool stream = false;  // each result as soon as it is there
+};
+
+// JSON of at most 32 levels. Throws HttpError.
+nlohmann::ordered_json ParseBody(const std::string& body);
+
+// Throw HttpError with the path of the mistake: "evaluations[2].seed: ...".
+EvaluationsRequest ReadEvaluations(const nlohmann::ordered_json& body);
+ProblemRequest ReadProblem(const nlohmann::ordered_json& json, const std::string& path);
+
+}  // namespace kgrpo::serve
+#endif

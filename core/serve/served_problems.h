@@ -1,0 +1,86 @@
+// The problems that the service judges for: those it was started with, and those that came with a request. Each is
+// opened once a device, when first asked for, and its baseline is kept. Used by service.cc.
+#ifndef KGRPO_SERVE_SERVED_PROBLEMS_H
+#define KGRPO_SERVE_SERVED_PROBLEMS_H
+
+#include <cstdint>
+#include <filesystem>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/directories.h"
+#include "plugin/instances.h"
+#include "serve/requests.h"
+
+namespace kgrpo::serve {
+
+// An evaluator and what requests call it: one modelled GPU of several, say.
+struct ServedDevice {
+  std::string name;
+  std::unique_ptr<Evaluator> evaluator;
+};
+
+// A problem's folder, and the problem as each device's evaluator has it. [any thread]
+class ServedProblem {
+ public:
+  // `remove`: the folder goes with the object.
+  ServedProblem(std::string name, std::string directory, std::string sha256, size_t devices, bool remove);
+  ~ServedProblem();
+  ServedProblem(const ServedProblem&) = delete;
+  ServedProblem& operator=(const ServedProblem&) = delete;
+
+  const std::string& name() const { return name_; }
+  const std::string& sha256() const { return sha256_; }
+
+  // Opens it where that was not done. Throws kgrpo::Error, whose text names no folder of this machine.
+  const Problem& Open(const ServedDevice& device, size_t number);
+
+  // What a kernel that is judged so is compared with: the evaluation of the reference. A model's time depends a little
+  // on how thoroughly a kernel is judged, so the reference is then judged as the kernel is.
+  Evaluation Baseline(const ServedDevice& device, size_t number, uint64_t seed, bool thorough);
+
+ private:
+  struct Opened {
+    std::mutex mutex;  // while it is opened, and while its baseline is judged
+    std::optional<Problem> problem;
+    std::mutex baseline_mutex;
+    std::optional<Evaluation> baseline;
+  };
+
+  const std::string name_, directory_, sha256_;
+  const bool remove_;
+  std::vector<Opened> opened_;  // by device
+};
+
+// [any thread]
+class ServedProblems {
+ public:
+  // `folders`: those to serve. `inline_code`: problems that come with a request may hold native code.
+  ServedProblems(const std::vector<std::string>& folders, size_t devices, bool inline_code);
+
+  // Throws HttpError: 404 "unknown_problem" where the files are wanted, 422 where they cannot be taken.
+  std::shared_ptr<ServedProblem> Find(const ProblemRequest& request);
+
+  // Those it was started with, by name.
+  const std::map<std::string, std::shared_ptr<ServedProblem>>& named() const { return named_; }
+
+ private:
+  std::shared_ptr<ServedProblem> Keep(const ProblemRequest& request, const std::string& sha256);
+
+  const size_t devices_;
+  const bool inline_code_;
+  TemporaryDirectory directory_;  // of those that came with requests
+  std::map<std::string, std::shared_ptr<ServedProblem>> named_;
+  std::map<std::string, std::shared_ptr<ServedProblem>> by_digest_;
+  std::mutex mutex_;
+  std::list<std::shared_ptr<ServedProblem>> inline_;  // the latest used first
+  uint64_t kept_ = 0;                                 // so many ever: their folders' names
+};
+
+}  // namespace kgrpo::serve
+#endif

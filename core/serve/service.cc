@@ -1,0 +1,441 @@
+#include "serve/service.h"
+
+#include <kgrpo/sdk/error.h>
+#include <kgrpo/sdk/text.h>
+#include <kgrpo/support/evaluation_json.h>
+#include <openssl/crypto.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "base/cancel.h"
+#include "serve/openapi.h"
+
+namespace kgrpo::serve {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kLookEvery = std::chrono::milliseconds(20);  // whether the client has left, whether a stop was asked for
+constexpr int kLongestRetryAfter = 60;
+constexpr int kTries = 10;        // of an evaluation that others cancelled
+constexpr int kClientGone = 499;  // nobody reads it; nginx's number, for the metrics
+
+std::string Dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+void AnswerJson(const Json& json, httplib::Response& response) {
+  response.set_content(Dump(json), "application/json");
+}
+
+double SecondsBetween(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+// An evaluator's failure, as programs read it.
+struct Failure {
+  int status;
+  const char* code;
+};
+Failure FailureOf(kgrpo_error_code code) {
+  switch (code) {
+    case KGRPO_ERROR_INVALID:
+    case KGRPO_ERROR_NOT_FOUND:
+      return {422, "invalid_problem"};
+    case KGRPO_ERROR_UNSUPPORTED:
+      return {422, "unsupported"};
+    case KGRPO_ERROR_UNAVAILABLE:
+      return {503, "unavailable"};
+    case KGRPO_ERROR_CANCELLED:
+      return {503, "cancelled"};
+    default:
+      return {500, "internal"};
+  }
+}
+
+double ResidentBytes() {
+  std::ifstream stream("/proc/self/statm");
+  double all = 0, resident = 0;
+  stream >> all >> resident;
+  return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+double OpenDescriptors() {
+  std::error_code code;
+  double count = 0;
+  for (std::filesystem::directory_iterator at("/proc/self/fd", code), end; !code && at != end; at.increment(code))
+    ++count;
+  return count;
+}
+
+// As the metrics name it: never a client's own words.
+std::string RouteOf(const std::string& path) {
+  for (const char* known :
+       {"/", "/openapi.json", "/healthz", "/metrics", "/v1/evaluator", "/v1/problems", "/v1/evaluations"}) {
+    if (path == known) return path;
+  }
+  return path.starts_with("/v1/problems/") ? "/v1/problems/{name}" : "other";
+}
+
+}  // namespace
+
+// One kernel on one device.
+struct Service::Unit {
+  size_t evaluation;  // of the request's
+  size_t device;
+  std::shared_ptr<ServedProblem> problem;
+
+  // Of its end:
+  std::optional<Evaluation> found, baseline;
+  std::optional<HttpError> error;
+  double queue_seconds = 0, seconds = 0;
+};
+
+// A request under way. Lives until its answer is written and its last job has ended.
+struct Service::Pending {
+  EvaluationsRequest request;
+  std::vector<Unit> units;
+  std::shared_ptr<EvaluationQueue::Ticket> ticket;
+  std::atomic<bool> cancelled{false};
+  Clock::time_point start = Clock::now();
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<size_t> ended;  // units, in the order of their ends
+};
+
+// A request that is being answered, while it lives.
+class Service::Active {
+ public:
+  explicit Active(std::atomic<size_t>& count) : count_(count) { ++count_; }
+  ~Active() { --count_; }
+  Active(const Active&) = delete;
+  Active& operator=(const Active&) = delete;
+
+ private:
+  std::atomic<size_t>& count_;
+};
+
+Service::Service(ServiceOptions options, std::vector<ServedDevice> devices, const std::vector<std::string>& problems,
+                 Json about)
+    : options_(std::move(options)),
+      devices_(std::move(devices)),
+      about_(std::move(about)),
+      problems_(problems, devices_.size(), options_.inline_code),
+      queue_(options_.workers, options_.queue),
+      http_(options_.http) {
+  AddRoutes();
+}
+
+Service::~Service() = default;
+
+void Service::Run(const std::function<bool()>& stop) {
+  std::thread http([this] { http_.Run(); });
+  while (!stop()) std::this_thread::sleep_for(kLookEvery);
+  draining_ = true;
+  spdlog::info("draining: {} requests are being answered", active_.load());
+  const Clock::time_point start = Clock::now();
+  bool cancelled = false;
+  while (active_ > 0) {
+    if (!cancelled && SecondsBetween(start, Clock::now()) > options_.drain_seconds) {
+      spdlog::warn("{} requests are not answered after {} s: their evaluations are cancelled", active_.load(),
+                   options_.drain_seconds);
+      RequestCancel();
+      cancelled = true;
+    }
+    std::this_thread::sleep_for(kLookEvery);
+  }
+  http_.Stop();
+  http.join();
+}
+
+// ---- what is where ------------------------------------------------------------------------------
+
+void Service::AddRoutes() {
+  http_.set_pre_routing_handler([this](const httplib::Request& request, httplib::Response&) {
+    CheckToken(request);
+    return httplib::Server::HandlerResponse::Unhandled;
+  });
+  http_.set_logger([this](const httplib::Request& request, const httplib::Response& response) {
+    const std::string route = RouteOf(request.path);
+    metrics_.Count("requests_total", {{"path", route}, {"status", std::to_string(response.status)}});
+  });
+  http_.Get("/", [this](const httplib::Request&, httplib::Response& response) {
+    response.set_content(OpenApiPage(), "text/html; charset=utf-8");
+  });
+  http_.Get("/openapi.json",
+            [](const httplib::Request&, httplib::Response& response) { AnswerJson(OpenApi(), response); });
+  http_.Get("/healthz", [this](const httplib::Request&, httplib::Response& response) {
+    AnswerJson(Health(), response);
+    if (draining_) response.status = 503;
+  });
+  http_.Get("/metrics", [this](const httplib::Request&, httplib::Response& response) {
+    response.set_content(MetricsText(), "text/plain; version=0.0.4");
+  });
+  http_.Get("/v1/evaluator", [this](const httplib::Request&, httplib::Response& response) {
+    Json json = about_;
+    json["devices"] = Json::array();
+    for (const ServedDevice& device : devices_)
+      json["devices"].push_back({{"name", device.name}, {"description", device.evaluator->Describe()}});
+    AnswerJson(json, response);
+  });
+  http_.Get("/v1/problems", [this](const httplib::Request&, httplib::Response& response) {
+    Json list = Json::array();
+    for (const auto& [name, problem] : problems_.named())
+      list.push_back({{"name", name}, {"sha256", problem->sha256()}});
+    AnswerJson({{"problems", list}}, response);
+  });
+  http_.Get(R"(/v1/problems/([A-Za-z0-9_.-]+))", [this](const httplib::Request& request, httplib::Response& response) {
+    AnswerJson(DescribeProblem(*problems_.Find({request.matches[1], "", {}})), response);
+  });
+  http_.Post("/v1/problems", [this](const httplib::Request& request, httplib::Response& response,
+                                    const httplib::ContentReader& read) {
+    const Active active(active_);
+    AnswerJson(DescribeProblem(*problems_.Find(ReadProblem(ParseBody(HttpServer::ReadBody(request, read)), ""))),
+               response);
+  });
+  http_.Post("/v1/evaluations",
+             [this](const httplib::Request& request, httplib::Response& response, const httplib::ContentReader& read) {
+               PostEvaluations(request, response, read);
+             });
+}
+
+// Health is for load balancers, which have no token.
+void Service::CheckToken(const httplib::Request& request) const {
+  if (options_.token.empty() || request.path == "/healthz") return;
+  const std::string given = request.get_header_value("Authorization"), wanted = "Bearer " + options_.token;
+  if (given.size() == wanted.size() && CRYPTO_memcmp(given.data(), wanted.data(), wanted.size()) == 0) return;
+  HttpServer::CloseAfterwards();  // a body is not read
+  throw HttpError(401, "unauthorized",
+                  given.empty() ? "this service wants a token: send \"Authorization: Bearer TOKEN\""
+                                : "the token is not this service's");
+}
+
+Json Service::Health() const {
+  return {{"status", draining_ ? "draining" : "ok"},
+          {"waiting", queue_.waiting()},
+          {"running", queue_.running()},
+          {"workers", queue_.workers()},
+          {"queue", queue_.limit()}};
+}
+
+std::string Service::MetricsText() const {
+  return metrics_.Text({{"queue_waiting", static_cast<double>(queue_.waiting())},
+                        {"queue_limit", static_cast<double>(queue_.limit())},
+                        {"evaluations_running", static_cast<double>(queue_.running())},
+                        {"workers", static_cast<double>(queue_.workers())},
+                        {"requests_active", static_cast<double>(active_)},
+                        {"connections", static_cast<double>(http_.connections())},
+                        {"connections_refused", static_cast<double>(http_.refused_connections())},
+                        {"draining", draining_ ? 1.0 : 0.0},
+                        {"process_resident_bytes", ResidentBytes()},
+                        {"process_open_descriptors", OpenDescriptors()}});
+}
+
+Json Service::DescribeProblem(ServedProblem& problem) const {
+  try {
+    const kgrpo_problem_info& info = problem.Open(devices_.front(), 0).info();
+    Json json = {{"name", Copy(info.name)},     {"sha256", problem.sha256()}, {"title", Copy(info.title)},
+                 {"family", Copy(info.family)}, {"split", Copy(info.split)},  {"signature", Copy(info.signature)},
+                 {"task", Copy(info.task)},     {"source", Copy(info.source)}};
+    json["traits"] = Json::array();
+    for (size_t i = 0; i < info.trait_count; ++i) json["traits"].push_back(Copy(info.traits[i]));
+    if (KGRPO_HAS_MEMBER(&info, kgrpo_problem_info, flag_count)) {
+      json["refused"] = Copy(info.refused);
+      json["flags"] = Json::array();
+      for (size_t i = 0; i < info.flag_count; ++i) json["flags"].push_back(Copy(info.flags[i]));
+    }
+    return json;
+  } catch (const Error& error) {
+    const Failure failure = FailureOf(error.code());
+    throw HttpError(failure.status, failure.code, error.what());
+  }
+}
+
+// ---- evaluations --------------------------------------------------------------------------------
+
+std::vector<Service::Unit> Service::UnitsOf(const EvaluationsRequest& request) {
+  std::vector<Unit> units;
+  for (size_t i = 0; i < request.evaluations.size(); ++i) {
+    const EvaluationRequest& one = request.evaluations[i];
+    const std::shared_ptr<ServedProblem> problem = problems_.Find(one.problem);
+    if (one.devices.empty()) units.push_back({i, 0, problem, {}, {}, {}});
+    for (const std::string& name : one.devices) {
+      const auto found = std::ranges::find(devices_, name, &ServedDevice::name);
+      if (found == devices_.end()) {
+        std::string all;
+        for (const ServedDevice& device : devices_) all += (all.empty() ? "" : ", ") + device.name;
+        throw HttpError(400, "unknown_device",
+                        "devices: this service does not judge for \"" + name + "\"; it does for " + all);
+      }
+      units.push_back({i, static_cast<size_t>(found - devices_.begin()), problem, {}, {}, {}});
+    }
+  }
+  return units;
+}
+
+void Service::PostEvaluations(const httplib::Request& request, httplib::Response& response,
+                              const httplib::ContentReader& read) {
+  auto active = std::make_shared<Active>(active_);
+  if (draining_) {
+    HttpServer::CloseAfterwards();
+    throw HttpError(503, "draining", "the service is shutting down", 1);
+  }
+  const std::shared_ptr<Pending> pending = Submit(ReadEvaluations(ParseBody(HttpServer::ReadBody(request, read))));
+  if (!pending->request.stream) return AnswerWhole(*pending, response);
+  Stream(pending, response, [this, pending, active](bool) { CancelUnlessEnded(*pending); });
+}
+
+void Service::CancelUnlessEnded(Pending& pending) {
+  {
+    const std::lock_guard<std::mutex> lock(pending.mutex);
+    if (pending.ended.size() == pending.units.size()) return;
+  }
+  pending.cancelled = true;
+  queue_.Cancel(*pending.ticket);
+  metrics_.Count("requests_aborted_total");
+}
+
+std::shared_ptr<Service::Pending> Service::Submit(EvaluationsRequest request) {
+  auto pending = std::make_shared<Pending>();
+  pending->units = UnitsOf(request);
+  pending->request = std::move(request);
+  const size_t count = pending->units.size();
+  if (count > queue_.limit()) {
+    throw HttpError(413, "too_many",
+                    "the request asks for " + std::to_string(count) + " evaluations, and the queue holds " +
+                        std::to_string(queue_.limit()) + ": send them in parts");
+  }
+  std::vector<std::function<void()>> jobs;
+  for (size_t i = 0; i < count; ++i) jobs.emplace_back([this, pending, i] { Judge(*pending, i); });
+  pending->ticket = queue_.Submit(std::move(jobs));
+  if (pending->ticket == nullptr) {
+    metrics_.Count("requests_refused_total", {{"reason", "queue_full"}});
+    const int seconds = std::clamp(static_cast<int>(std::ceil(queue_.SecondsUntilRoom(count))), 1, kLongestRetryAfter);
+    throw HttpError(429, "queue_full",
+                    "the queue is full: " + std::to_string(queue_.waiting()) +
+                        " evaluations wait; try again in about " + std::to_string(seconds) + " s, or elsewhere",
+                    seconds);
+  }
+  return pending;
+}
+
+// [a thread of the queue]
+void Service::Judge(Pending& pending, size_t number) {
+  Unit& unit = pending.units[number];
+  const EvaluationRequest& asked = pending.request.evaluations[unit.evaluation];
+  const ServedDevice& device = devices_[unit.device];
+  const Clock::time_point start = Clock::now();
+  unit.queue_seconds = SecondsBetween(pending.start, start);
+  const CancelScope scope(&pending.cancelled);
+  for (int left = kTries; left > 0; --left) {
+    try {
+      if (CancelRequested()) throw Error(KGRPO_ERROR_CANCELLED, "the service is shutting down");
+      unit.baseline = unit.problem->Baseline(device, unit.device, asked.seed, asked.thorough);
+      if (asked.source)
+        unit.found = device.evaluator->Evaluate(unit.problem->Open(device, unit.device), *asked.source, asked.seed,
+                                                asked.thorough);
+    } catch (const Error& error) {
+      // An evaluator may judge equal kernels once for several requests: one that left takes nothing from the others.
+      if (error.code() == KGRPO_ERROR_CANCELLED && !CancelRequested() && left > 1) continue;
+      const Failure failure = FailureOf(error.code());
+      unit.error.emplace(failure.status, failure.code, error.what());
+    } catch (const std::exception& error) {
+      unit.error.emplace(500, "internal", error.what());
+    }
+    break;
+  }
+  unit.seconds = SecondsBetween(start, Clock::now());
+  metrics_.Observe("queue_seconds", {}, unit.queue_seconds);
+  metrics_.Observe("evaluation_seconds", {{"device", device.name}}, unit.seconds);
+  if (unit.error)
+    metrics_.Count("evaluation_errors_total", {{"device", device.name}, {"code", unit.error->code}});
+  else
+    metrics_.Count("evaluations_total",
+                   {{"device", device.name}, {"verdict", (unit.found ? unit.found : unit.baseline)->verdict}});
+  const std::lock_guard<std::mutex> lock(pending.mutex);
+  pending.ended.push_back(number);
+  pending.changed.notify_one();
+}
+
+Json Service::ResultJson(const Pending& pending, size_t number) const {
+  const Unit& unit = pending.units[number];
+  Json json = {{"device", devices_[unit.device].name}};
+  if (unit.error) {
+    json["error"] = {{"code", unit.error->code}, {"message", unit.error->what()}};
+    return json;
+  }
+  if (unit.found) {
+    json["evaluation"] = EvaluationToJson(*unit.found);
+    if (unit.found->correct) json["speedup"] = unit.baseline->seconds / unit.found->seconds;
+  }
+  json["baseline"] = EvaluationToJson(*unit.baseline);
+  json["queue_seconds"] = unit.queue_seconds;
+  json["evaluate_seconds"] = unit.seconds;
+  return json;
+}
+
+void Service::AnswerWhole(Pending& pending, httplib::Response& response) {
+  {
+    std::unique_lock<std::mutex> lock(pending.mutex);
+    while (!pending.changed.wait_for(lock, kLookEvery, [&] { return pending.ended.size() == pending.units.size(); })) {
+      if (!HttpServer::ClientGone()) continue;
+      lock.unlock();
+      CancelUnlessEnded(pending);
+      HttpServer::CloseAfterwards();
+      throw HttpError(kClientGone, "client_gone", "the client has left");
+    }
+  }
+  std::vector<Json> answers;
+  for (const EvaluationRequest& one : pending.request.evaluations)
+    answers.push_back({{"problem", one.problem.name}, {"results", Json::array()}});
+  if (std::ranges::all_of(pending.units, [](const Unit& unit) { return unit.error.has_value(); }))
+    throw HttpError(*pending.units.front().error);  // nothing could be judged
+  for (size_t i = 0; i < pending.units.size(); ++i)
+    answers[pending.units[i].evaluation]["results"].push_back(ResultJson(pending, i));
+  if (pending.request.batch)
+    AnswerJson({{"evaluations", answers}}, response);
+  else
+    AnswerJson(answers.front(), response);
+}
+
+// A line a result, as each ends, and a last one that says that all are there.
+void Service::Stream(const std::shared_ptr<Pending>& pending, httplib::Response& response,
+                     httplib::ContentProviderResourceReleaser ended) {
+  const auto provide = [this, pending, sent = size_t{0}](size_t, httplib::DataSink& sink) mutable {
+    std::vector<size_t> ended;
+    {
+      std::unique_lock<std::mutex> lock(pending->mutex);
+      while (!pending->changed.wait_for(lock, kLookEvery, [&] { return pending->ended.size() > sent; })) {
+        if (HttpServer::ClientGone()) return false;
+      }
+      ended.assign(pending->ended.begin() + static_cast<std::ptrdiff_t>(sent), pending->ended.end());
+    }
+    for (const size_t number : ended) {
+      const size_t evaluation = pending->units[number].evaluation;
+      Json line = {{"index", evaluation}, {"problem", pending->request.evaluations[evaluation].problem.name}};
+      line.update(ResultJson(*pending, number));
+      const std::string text = Dump(line);
+      if (!sink.write(text.data(), text.size())) return false;
+    }
+    sent += ended.size();
+    if (sent < pending->units.size()) return true;
+    const std::string end = Dump({{"done", true}, {"results", sent}});
+    if (!sink.write(end.data(), end.size())) return false;
+    sink.done();
+    return true;
+  };
+  response.set_chunked_content_provider("application/x-ndjson", provide, std::move(ended));
+}
+
+}  // namespace kgrpo::serve

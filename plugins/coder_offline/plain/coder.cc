@@ -1,0 +1,83 @@
+#include "coder_offline/plain/coder.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <initializer_list>
+#include <iterator>
+#include <string>
+
+#include "coder_offline/plain/source.h"
+#include "coder_offline/plain/techniques.h"
+
+namespace kgrpo::coder_offline {
+namespace {
+
+// In this order they are applied: a later one reads what an earlier one writes.
+constexpr Technique kOrder[] = {Technique::kNarrow,    Technique::kRestrict, Technique::kGridStride,
+                                Technique::kVectorize, Technique::kShuffle,  Technique::kFast,
+                                Technique::kUnroll,    Technique::kBlock,    Technique::kLaunchBounds};
+
+// The value nearest to the one asked for, `preferred` where none is.
+int Nearest(int asked, std::initializer_list<int> values, int preferred) {
+  if (asked <= 0) return preferred;
+  return *std::min_element(values.begin(), values.end(),
+                           [&](int a, int b) { return std::abs(a - asked) < std::abs(b - asked); });
+}
+
+PlainResult Apply(const PlainSource& source, const Ask& ask) {
+  switch (ask.technique) {
+    case Technique::kNarrow:
+      return NarrowIndices(source);
+    case Technique::kRestrict:
+      return ReadOnlyPointers(source);
+    case Technique::kGridStride:
+      return GridStride(source);
+    case Technique::kVectorize:
+      return VectorElements(source, Nearest(ask.value, {2, 4}, 4));
+    case Technique::kShuffle:
+      return ShuffleReduction(source);
+    case Technique::kFast:
+      return FastIntrinsics(source);
+    case Technique::kUnroll:
+      return UnrollLoops(source, Nearest(ask.value, {2, 4, 8, 16}, 4));
+    case Technique::kBlock:
+      return BlockSize(source, Nearest(ask.value, {64, 128, 256, 512, 1024}, 256));
+    case Technique::kLaunchBounds:
+      return LaunchBounds(source);
+    default:
+      return {"", "it needs a kernel with a '// schedule:' line, and this one has none"};
+  }
+}
+
+}  // namespace
+
+Answer ImplementPlain(std::string_view source, const std::vector<Ask>& asks) {
+  std::vector<Ask> ordered;
+  for (const Technique technique : kOrder) {
+    std::copy_if(asks.begin(), asks.end(), std::back_inserter(ordered),
+                 [&](const Ask& ask) { return ask.technique == technique; });
+  }
+  std::copy_if(asks.begin(), asks.end(), std::back_inserter(ordered), [](const Ask& ask) {
+    return std::find(std::begin(kOrder), std::end(kOrder), ask.technique) == std::end(kOrder);
+  });
+  std::string text(source), done, left_out, reason;
+  for (const Ask& ask : ordered) {
+    std::string why;
+    const PlainSource read(text, &why);
+    if (!why.empty())
+      return {Status::kNotApplicable, "", "", "not applicable: this coder can't read the kernel: " + why};
+    PlainResult result = Apply(read, ask);
+    if (!result.source.empty()) {
+      text = std::move(result.source);
+      done += (done.empty() ? "" : "; ") + result.words;
+      continue;
+    }
+    reason = result.words;
+    left_out += (left_out.empty() ? "" : "; ") + std::string(NameOf(ask.technique)) + " is not applicable: " + reason;
+  }
+  if (done.empty()) return {Status::kNotApplicable, "", "", asks.size() == 1 ? "not applicable: " + reason : left_out};
+  if (!left_out.empty()) done += " (" + left_out + ")";
+  return {Status::kOk, text, done, ""};
+}
+
+}  // namespace kgrpo::coder_offline

@@ -1,0 +1,19 @@
+// The offline coder on a kernel without a schedule line: techniques that need only the source's tokens. Called by
+// coder.cc.
+#ifndef KGRPO_PLUGINS_CODER_OFFLINE_PLAIN_CODER_H_
+#define KGRPO_PLUGINS_CODER_OFFLINE_PLAIN_CODER_H_
+
+#include <string_view>
+#include <vector>
+
+#include "coder_offline/coder.h"
+#include "coder_offline/techniques.h"
+
+namespace kgrpo::coder_offline {
+
+// As Implement: applies those of `asks` that apply, in an order of its own; `asks` is not empty.
+Answer ImplementPlain(std::string_view source, const std::vector<Ask>& asks);
+
+}  // namespace kgrpo::coder_offline
+
+#endif  // KGRPO_PLUGINS_CODER_OFFLINE_PLAIN_CODER_H_

@@ -1,0 +1,106 @@
+// An ordinary CUDA source, read by its tokens: functions with their parameters, launches, and numbers that have names.
+// No schedule line is needed. Used by the techniques of this folder; comments and strings are never looked into.
+#ifndef KGRPO_PLUGINS_CODER_OFFLINE_PLAIN_SOURCE_H_
+#define KGRPO_PLUGINS_CODER_OFFLINE_PLAIN_SOURCE_H_
+
+#include <initializer_list>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "evaluator_shared/source_lexer.h"
+
+namespace kgrpo::coder_offline {
+
+// Tokens [begin, end).
+struct Range {
+  size_t begin = 0, end = 0;
+  bool Holds(size_t i) const { return begin <= i && i < end; }
+};
+
+struct PlainParameter {
+  std::string type;  // without const, * and __restrict__: "float", "unsigned int"
+  std::string name;
+  bool pointer = false, constant = false, restrict = false;
+  Range tokens;
+};
+
+struct PlainFunction {
+  std::string name;
+  bool global = false, device = false;  // neither: on the host
+  size_t first = 0, name_token = 0;
+  std::vector<PlainParameter> parameters;
+  Range body;  // between its braces
+};
+
+// kernel<<<grid, block, shared>>>(arguments) in `host`, an index of the functions.
+struct PlainLaunch {
+  std::string kernel;
+  size_t host = 0;
+  Range grid, block, shared;
+  std::vector<Range> arguments;
+};
+
+// A whole number, and where its digits stand: at the place of use, or where its name is defined.
+struct PlainNumber {
+  int value = 0;
+  size_t begin = 0, end = 0;  // offsets in the text
+};
+
+struct Edit {
+  size_t begin, end;  // offsets in the text
+  std::string text;
+};
+
+class PlainSource {
+ public:
+  // `why`: empty, or why nothing can be done with this source.
+  PlainSource(std::string text, std::string* why);
+  PlainSource(const PlainSource&) = delete;
+  PlainSource& operator=(const PlainSource&) = delete;
+
+  const std::vector<PlainFunction>& functions() const { return functions_; }
+  const std::vector<PlainLaunch>& launches() const { return launches_; }
+  const PlainFunction* Find(std::string_view name) const;
+  std::vector<const PlainLaunch*> LaunchesOf(const PlainFunction& kernel) const;
+
+  size_t size() const { return tokens_.size(); }
+  const evaluator::Token& At(size_t i) const { return tokens_[i]; }
+  // Whether the tokens from `i` on are these; false beyond the end.
+  bool Follows(size_t i, std::initializer_list<std::string_view> words) const;
+  bool IsName(size_t i) const { return i < size() && At(i).kind == evaluator::Token::Kind::kIdentifier; }
+  bool Has(Range range, std::string_view word) const;
+  size_t Close(size_t open) const;       // the bracket that closes the one at `open`
+  std::string Text(Range range) const;   // as it stands in the source
+  std::string Plain(Range range) const;  // tokens without blanks and without casts to numbers
+  std::string Indentation(size_t token) const;
+  std::vector<Range> Split(Range range) const;     // at the commas outside of brackets
+  std::optional<int> Value(size_t token) const;    // of a whole number without a decimal point
+  std::optional<PlainNumber> Number(Range) const;  // a literal, `dim3(256)`, or a name defined as one of them
+  std::optional<Range> Initializer(Range body, std::string_view name) const;  // of `type name = ...;`
+  // The name alone of a pointer that a launch is given, `x` or `(float*)x`; empty for a part of an array.
+  std::string PointerName(Range argument) const;
+  // The threads of a launch's block over all its axes, where they are numbers.
+  std::optional<int> Threads(const PlainLaunch& launch) const;
+  std::string Fresh(std::string name) const;  // with underscores until the source does not have it
+  std::string Edited(std::vector<Edit> edits) const;
+  // Whether an element of a pointer may be another name for one of another pointer in some launch of this kernel.
+  bool MayAlias(const PlainFunction& kernel) const;
+
+ private:
+  void ReadFunctions(std::string* why);
+  void ReadLaunches(std::string* why);
+  PlainParameter ReadParameter(Range range) const;
+
+  const std::string text_;
+  std::vector<evaluator::Token> tokens_;
+  std::vector<PlainFunction> functions_;
+  std::vector<PlainLaunch> launches_;
+  std::set<std::string, std::less<>> names_;
+};
+
+}  // namespace kgrpo::coder_offline
+
+#endif  // KGRPO_PLUGINS_CODER_OFFLINE_PLAIN_SOURCE_H_

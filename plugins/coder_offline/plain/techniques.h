@@ -1,0 +1,29 @@
+// Techniques for ordinary kernels, without a schedule line. Each looks for a form that it knows and answers with the
+// new source; what it does not know it leaves alone and says so. Used by plain/coder.cc.
+#ifndef KGRPO_PLUGINS_CODER_OFFLINE_PLAIN_TECHNIQUES_H_
+#define KGRPO_PLUGINS_CODER_OFFLINE_PLAIN_TECHNIQUES_H_
+
+#include <string>
+
+#include "coder_offline/plain/source.h"
+
+namespace kgrpo::coder_offline {
+
+struct PlainResult {
+  std::string source;  // empty where nothing was done
+  std::string words;   // what was done; else why not
+};
+
+PlainResult ReadOnlyPointers(const PlainSource& source);        // const, __restrict__, __ldg
+PlainResult BlockSize(const PlainSource& source, int threads);  // threads: 0 for 256
+PlainResult LaunchBounds(const PlainSource& source);
+PlainResult UnrollLoops(const PlainSource& source, int times);  // times: 0 for 4
+PlainResult FastIntrinsics(const PlainSource& source);
+PlainResult NarrowIndices(const PlainSource& source);  // 64-bit indices to 32 bits
+PlainResult GridStride(const PlainSource& source);
+PlainResult VectorElements(const PlainSource& source, int width);  // width: 0 for 4
+PlainResult ShuffleReduction(const PlainSource& source);
+
+}  // namespace kgrpo::coder_offline
+
+#endif  // KGRPO_PLUGINS_CODER_OFFLINE_PLAIN_TECHNIQUES_H_

@@ -1,0 +1,132 @@
+#include "evaluator_remote/server_pool.h"
+
+#include <kgrpo/sdk/error.h>
+#include <kgrpo/support/number_text.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+namespace kgrpo::evaluator_remote {
+namespace {
+
+constexpr double kShortestRest = 0.2, kLongestRest = 10;  // seconds; doubled with each failure in a row
+constexpr auto kLookEvery = std::chrono::milliseconds(50);
+constexpr int kTooManyRequests = 429, kRequestTimeout = 408;
+
+// What a server's error answer says.
+std::string MessageOf(const HttpAnswer& answer) {
+  if (answer.status == 0) return answer.failure;
+  const nlohmann::json json = nlohmann::json::parse(answer.body, nullptr, false);
+  const std::string status = "HTTP " + std::to_string(answer.status);
+  if (json.is_object() && json.contains("error") && json["error"].is_object())
+    return status + ": " + json["error"].value("message", "");
+  return status;
+}
+
+bool IsFinal(const HttpAnswer& answer) {
+  return answer.status >= 400 && answer.status < 500 && answer.status != kTooManyRequests &&
+         answer.status != kRequestTimeout;
+}
+
+ServerPool::Clock::duration Seconds(double seconds) {
+  return std::chrono::duration_cast<ServerPool::Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+}  // namespace
+
+ServerPool::ServerPool(PoolOptions options) : options_(std::move(options)), caller_(options_.http) {
+  for (std::string address : options_.servers) {
+    while (address.ends_with('/')) address.pop_back();
+    if (!address.starts_with("http://") && !address.starts_with("https://"))
+      throw Error(KGRPO_ERROR_INVALID,
+                  "options.servers: \"" + address + "\" is no address; expected one such as http://10.0.0.7:8421");
+    servers_.emplace_back().address = address;
+  }
+}
+
+ServerPool::Server* ServerPool::Pick() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const Clock::time_point now = Clock::now();
+  Server* best = nullptr;
+  for (Server& server : servers_) {
+    if (server.rests_until > now) continue;
+    // One that failed is tried by one call at a time.
+    if (server.failures > 0 && server.under_way > 0) continue;
+    if (best == nullptr || std::tie(server.under_way, server.picked) < std::tie(best->under_way, best->picked))
+      best = &server;
+  }
+  if (best == nullptr) return nullptr;
+  ++best->under_way;
+  best->picked = ++picks_;
+  return best;
+}
+
+void ServerPool::Rest(Server& server, const HttpAnswer& answer) {
+  std::string warning;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    server.last_failure = MessageOf(answer);
+    double seconds = answer.retry_after;
+    if (answer.status != kTooManyRequests) {
+      if (server.failures++ == 0)
+        warning = server.address + " does not judge: " + server.last_failure + "; its evaluations go elsewhere";
+      seconds = std::max(seconds,
+                         std::min(kLongestRest, kShortestRest * std::exp2(static_cast<double>(server.failures - 1))));
+    }
+    server.rests_until = Clock::now() + Seconds(std::clamp(seconds, kShortestRest, kLongestRest));
+  }
+  if (!warning.empty() && options_.warn) options_.warn(warning);
+}
+
+HttpAnswer ServerPool::Ask(const std::string& path, const std::string& body,
+                           const std::function<bool(const HttpAnswer&)>& usable, double most_seconds) {
+  const double wait_seconds = std::min(options_.wait_seconds, most_seconds);
+  std::optional<Clock::time_point>
+      end;  // from the first failure: the time of an evaluation that was lost is none of it
+  const auto over = [&] {
+    if (!end) end = Clock::now() + Seconds(wait_seconds);
+    return Clock::now() >= *end;
+  };
+  for (;;) {
+    if (options_.http.cancelled && options_.http.cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
+    Server* server = Pick();
+    if (server == nullptr) {
+      if (over()) break;
+      std::this_thread::sleep_for(kLookEvery);
+      continue;
+    }
+    HttpAnswer answer = caller_.Call(server->address + path, body);
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      --server->under_way;
+    }
+    if (answer.cancelled) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
+    const bool good = answer.status == 200 && usable(answer);
+    if (good || IsFinal(answer)) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      server->failures = 0;
+      return answer;
+    }
+    if (answer.status == 200) {
+      answer = {};
+      answer.failure = "an answer that cannot be read";
+    }
+    Rest(*server, answer);
+    if (answer.status == kTooManyRequests) end.reset();  // it lives
+    if (over()) break;
+  }
+  std::string all;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const Server& server : servers_)
+    all += "\n  " + server.address + ": " + (server.last_failure.empty() ? "busy" : server.last_failure);
+  throw Error(KGRPO_ERROR_UNAVAILABLE, "no server answered within " + ThreeDigits(wait_seconds) +
+                                           " s (start one by `kgrpo-host serve`, or raise wait_seconds):" + all);
+}
+
+}  // namespace kgrpo::evaluator_remote

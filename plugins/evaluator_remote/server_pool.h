@@ -1,0 +1,68 @@
+// The servers that an evaluator_remote may ask: picks the one with the least under way, rests one that fails, and asks
+// elsewhere until there is an answer or the time is over. Used by remote_evaluator.cc.
+#ifndef KGRPO_EVALUATOR_REMOTE_SERVER_POOL_H
+#define KGRPO_EVALUATOR_REMOTE_SERVER_POOL_H
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "evaluator_remote/http_call.h"
+
+namespace kgrpo::evaluator_remote {
+
+struct PoolOptions {
+  std::vector<std::string> servers;  // "http://10.0.0.7:8421"
+  double wait_seconds = 300;         // for a server that answers, before a call fails; one that is busy has answered
+  HttpOptions http;
+  std::function<void(const std::string&)> warn;
+};
+
+// [any thread]
+class ServerPool {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // Throws kgrpo::Error for an address that is none.
+  explicit ServerPool(PoolOptions options);
+
+  // The answer of some server to POST (or GET, where `body` is empty): 200, or a 4xx other than 408 and 429, which no
+  // other server would answer otherwise. `usable` says of a 200 whether it is one; what is not is tried again. Waits
+  // for wait_seconds, `most_seconds` at most. Throws KGRPO_ERROR_UNAVAILABLE with each server's last failure,
+  // KGRPO_ERROR_CANCELLED.
+  HttpAnswer Ask(const std::string& path, const std::string& body, const std::function<bool(const HttpAnswer&)>& usable,
+                 double most_seconds = std::numeric_limits<double>::infinity());
+
+  // One GET of each server, without waiting.
+  HttpAnswer AskOne(size_t server, const std::string& path) {
+    return caller_.Call(servers_[server].address + path, "");
+  }
+  size_t size() const { return servers_.size(); }
+  const std::string& address(size_t server) const { return servers_[server].address; }
+
+ private:
+  struct Server {
+    std::string address;
+    size_t under_way = 0;
+    size_t failures = 0;              // in a row
+    Clock::time_point rests_until{};  // after a failure, or as it asked for
+    std::string last_failure;
+    uint64_t picked = 0;
+  };
+
+  Server* Pick();  // null where all rest
+  void Rest(Server& server, const HttpAnswer& answer);
+
+  const PoolOptions options_;
+  HttpCaller caller_;
+  std::mutex mutex_;
+  std::vector<Server> servers_;
+  uint64_t picks_ = 0;
+};
+
+}  // namespace kgrpo::evaluator_remote
+#endif

@@ -1,0 +1,54 @@
+// A problem as it is drafted from somebody's kernel: what signature and uses tell, and what a person or an option adds.
+// Used by draft_problem_main.cc; the files are written by problem_text.h and oracle_text.h.
+#ifndef KGRPO_EVALUATOR_SHARED_DRAFT_DRAFT_H
+#define KGRPO_EVALUATOR_SHARED_DRAFT_DRAFT_H
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "evaluator_shared/draft/cuda_source.h"
+#include "evaluator_shared/dtype.h"
+#include "evaluator_shared/problem.h"  // Role
+
+namespace kgrpo::evaluator {
+
+struct DraftParameter {
+  FunctionParameter source;  // as the file has it
+  Role role = Role::kScalar;
+  DType dtype = DType::kFloat32;
+  std::vector<std::string> shape;  // of tensors: expressions
+  std::string value;               // of scalars: a number, or a size's name
+  std::string low, high;           // of integer inputs
+};
+
+struct Draft {
+  std::string name;
+  const CudaFunction* function = nullptr;  // the launcher, or the kernel that gets one
+  // In the function's order; a stream is left out, and is 0.
+  std::vector<DraftParameter> parameters;
+  std::vector<std::pair<std::string, int64_t>> sizes;  // for timing
+  std::map<std::string, int64_t> multiples;            // of sizes
+  std::string grid, block, shared;                     // of a kernel that gets a launcher
+  std::vector<std::string> guesses;                    // sentences on what is to be looked at
+
+  // The number of its elements: "rows*cols".
+  static std::string Elements(const DraftParameter& parameter);
+};
+
+// What the command line says, by option: --size n=1048576 is options["size"]["n"] = "1048576"; an option without a name
+// has the key "".
+using DraftOptions = std::map<std::string, std::map<std::string, std::string>>;
+
+// Asks a person: the question, and the option that answers it. Returns "" where nobody answers.
+using Ask = std::function<std::string(const std::string& question, const std::string& option)>;
+
+// Throws Error(KGRPO_ERROR_INVALID) where the file has no function to draft from, one has a type that problems do not
+// have, or with every option that is missing.
+Draft MakeDraft(const CudaSource& source, const std::string& name, const DraftOptions& options, const Ask& ask);
+
+}  // namespace kgrpo::evaluator
+
+#endif

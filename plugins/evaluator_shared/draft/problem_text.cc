@@ -1,0 +1,235 @@
+#include "evaluator_shared/draft/problem_text.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <stdexcept>
+#include <vector>
+
+#include "evaluator_shared/expression.h"
+
+namespace kgrpo::evaluator {
+namespace {
+
+// A parameter as the launch function declares it.
+std::string DeclarationOf(const DraftParameter& parameter) {
+  const std::string type = Info(parameter.dtype).c_type;
+  if (!parameter.source.pointer) return type + " " + parameter.source.name;
+  return (parameter.role == Role::kInput ? "const " : "") + type + "* " + parameter.source.name;
+}
+
+// Whether the file's function can be the launch function as it stands.
+bool FitsAsItIs(const CudaSource& source, const Draft& draft) {
+  const CudaFunction& function = *draft.function;
+  if (function.kernel || !function.returns_void || function.parameters.size() != draft.parameters.size()) return false;
+  if (source.tokens().At(function.begin).Is("static")) return false;
+  return std::all_of(draft.parameters.begin(), draft.parameters.end(), [](const DraftParameter& parameter) {
+    const bool same_constness =
+        !parameter.source.pointer || parameter.source.constant == (parameter.role == Role::kInput);
+    return same_constness && parameter.source.type == Info(parameter.dtype).c_type;
+  });
+}
+
+std::string ArgumentOf(const DraftParameter& parameter) {
+  const std::string& name = parameter.source.name;
+  const std::string& type = parameter.source.type;
+  if (!parameter.source.pointer)
+    return type == Info(parameter.dtype).c_type ? name : "static_cast<" + type + ">(" + name + ")";
+  const bool input = parameter.role == Role::kInput;
+  std::string argument = input && !parameter.source.constant
+                             ? "const_cast<" + std::string(Info(parameter.dtype).c_type) + "*>(" + name + ")"
+                             : name;
+  if (type != Info(parameter.dtype).c_type)
+    argument =
+        "reinterpret_cast<" + std::string(parameter.source.constant ? "const " : "") + type + "*>(" + argument + ")";
+  return argument;
+}
+
+std::string Dimensions(const std::string& text) {
+  return text.find(',') == std::string::npos ? text : "dim3(" + text + ")";
+}
+
+std::string LauncherText(const CudaSource& source, const Draft& draft) {
+  std::string declarations, arguments;
+  for (const DraftParameter& parameter : draft.parameters)
+    declarations += (declarations.empty() ? "" : ", ") + DeclarationOf(parameter);
+  for (const FunctionParameter& parameter : draft.function->parameters) {
+    const auto drafted = std::find_if(draft.parameters.begin(), draft.parameters.end(),
+                                      [&](const DraftParameter& one) { return one.source.name == parameter.name; });
+    arguments += (arguments.empty() ? "" : ", ") + (drafted == draft.parameters.end() ? "0" : ArgumentOf(*drafted));
+  }
+  std::string call = draft.function->name;
+  if (draft.function->kernel) {
+    call += "<<<" + Dimensions(draft.grid) + ", " + Dimensions(draft.block) +
+            (draft.shared.empty() ? "" : ", " + draft.shared) + ">>>";
+  }
+  return "\nextern \"C\" void " + EntryOf(source, draft) + "(" + declarations + ") {\n  " + call + "(" + arguments +
+         ");\n}\n";
+}
+
+// The lines of comment that the file begins with.
+std::string HeadingOf(const std::string& text) {
+  std::string heading;
+  for (size_t at = 0; text.compare(at, 2, "//") == 0;) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const size_t begin = std::min(text.find_first_not_of("/ ", at), end);
+    heading += (heading.empty() ? "" : " ") + text.substr(begin, end - begin);
+    at = end + 1;
+    if (at >= text.size()) break;
+  }
+  return heading;
+}
+
+// Each size gets a value of the list, in turn, rounded up to its multiple; never above that for timing.
+Bindings SizeOf(const Draft& draft, const std::vector<int64_t>& values) {
+  Bindings size;
+  for (size_t i = 0; i < draft.sizes.size(); ++i) {
+    const auto& [name, timing] = draft.sizes[i];
+    int64_t value = std::min(values[i % values.size()], timing);
+    if (const auto multiple = draft.multiples.find(name); multiple != draft.multiples.end())
+      value = (value + multiple->second - 1) / multiple->second * multiple->second;
+    size[name] = value;
+  }
+  return size;
+}
+
+// In the order of the parameters.
+std::string BindingText(const Draft& draft, const Bindings& size) {
+  std::string text;
+  for (const auto& [name, timing] : draft.sizes)
+    text += (text.empty() ? "" : ", ") + name + ": " + std::to_string(size.at(name));
+  return text;
+}
+
+// Whether every dimension is at least 1.
+bool IsPossible(const Draft& draft, const Bindings& size) {
+  for (const DraftParameter& parameter : draft.parameters) {
+    for (const std::string& dimension : parameter.shape) {
+      try {
+        if (Expression::Parse(dimension).EvaluateInteger(size) < 1) return false;
+      } catch (const std::invalid_argument&) {
+        return true;  // reading the problem says what is wrong with the expression
+      }
+    }
+  }
+  return true;
+}
+
+// Correctness sizes: odd ones, one, and none that is a multiple of a tile; never above the timing size.
+std::string SizesText(const Draft& draft) {
+  using Values = std::vector<std::vector<int64_t>>;
+  const size_t count = draft.sizes.size();
+  const Values visible = count == 1   ? Values{{1000}, {4099}}
+                         : count == 2 ? Values{{5, 256}, {33, 100}}
+                                      : Values{{17, 33, 20}, {8, 16, 64}};
+  const Values hidden = count == 1   ? Values{{1}, {33}, {3333}}
+                        : count == 2 ? Values{{1, 1}, {3, 1027}, {65, 37}}
+                                     : Values{{1, 1, 1}, {5, 37, 12}, {33, 7, 65}};
+  const auto list = [&](const Values& values) {
+    std::string text;
+    for (const std::vector<int64_t>& one : values) {
+      const Bindings size = SizeOf(draft, one);
+      const std::string written = "{" + BindingText(draft, size) + "}";
+      if (IsPossible(draft, size) && text.find(written) == std::string::npos)
+        text += (text.empty() ? "" : ", ") + written;
+    }
+    if (!text.empty()) return "[" + text + "]";
+    // None fits, as where a window is larger than the image: the smallest that does, all alike.
+    int64_t most = 1;
+    while (most < INT32_MAX && !IsPossible(draft, SizeOf(draft, {most}))) most *= 2;
+    return "[{" + BindingText(draft, SizeOf(draft, {most})) + "}]";
+  };
+  const std::string timing = BindingText(draft, SizeOf(draft, {INT64_MAX / 2}));
+  return "sizes:\n  visible: " + list(visible) + "\n  hidden: " + list(hidden) + "\n  timing: {" + timing + "}\n";
+}
+
+std::string ParameterText(const DraftParameter& parameter) {
+  static const std::map<Role, std::string> kRoles = {
+      {Role::kInput, "input"}, {Role::kOutput, "output"}, {Role::kInout, "inout"}, {Role::kScalar, "scalar"}};
+  std::string text = "  - {name: " + parameter.source.name + ", role: " + kRoles.at(parameter.role) +
+                     ", dtype: " + Info(parameter.dtype).name;
+  if (!parameter.source.pointer) return text + ", value: " + parameter.value + "}\n";
+  text += ", shape: [";
+  for (size_t i = 0; i < parameter.shape.size(); ++i) text += (i == 0 ? "" : ", ") + parameter.shape[i];
+  text += "]";
+  if (parameter.role == Role::kInput || parameter.role == Role::kInout) {
+    text += parameter.low.empty() ? ", distribution: normal"
+                                  : ", distribution: integers, low: " + parameter.low + ", high: " + parameter.high;
+  }
+  return text + "}\n";
+}
+
+// Every tensor once, an inout twice: "12*n + 4*n*m".
+std::string BytesText(const Draft& draft) {
+  std::map<std::string, size_t> bytes;
+  std::vector<std::string> order;
+  for (const DraftParameter& parameter : draft.parameters) {
+    if (!parameter.source.pointer) continue;
+    const std::string elements = Draft::Elements(parameter);
+    if (!bytes.contains(elements)) order.push_back(elements);
+    bytes[elements] += Info(parameter.dtype).size * (parameter.role == Role::kInout ? 2 : 1);
+  }
+  std::string text;
+  for (const std::string& elements : order)
+    text += (text.empty() ? "" : " + ") + std::to_string(bytes[elements]) + "*" + elements;
+  return text;
+}
+
+// Sizes that inputs have and no output has: what a result sums over.
+std::string AccumulationsText(const Draft& draft) {
+  std::string outputs, text;
+  for (const DraftParameter& parameter : draft.parameters) {
+    if (parameter.role == Role::kOutput || parameter.role == Role::kInout) outputs += Draft::Elements(parameter) + "*";
+  }
+  for (const auto& [size, value] : draft.sizes) {
+    const bool used = std::any_of(draft.parameters.begin(), draft.parameters.end(), [&, name = size](const auto& one) {
+      return std::find(one.shape.begin(), one.shape.end(), name) != one.shape.end();
+    });
+    const bool in_outputs = ("*" + outputs).find("*" + size + "*") != std::string::npos;
+    if (used && !in_outputs) text += (text.empty() ? "" : "*") + size;
+  }
+  return text.empty() ? "1" : text;
+}
+
+}  // namespace
+
+std::string EntryOf(const CudaSource& source, const Draft& draft) {
+  if (FitsAsItIs(source, draft)) return draft.function->name;
+  return source.Find("launch") == nullptr ? "launch" : "launch_problem";
+}
+
+std::string ReferenceText(const CudaSource& source, const Draft& draft) {
+  std::string text = source.text();
+  if (const CudaFunction* main = source.Find("main"))
+    text.erase(source.tokens().At(main->begin).begin,
+               source.tokens().At(main->end - 1).end - source.tokens().At(main->begin).begin);
+  if (!text.empty() && text.back() != '\n') text += '\n';
+  return FitsAsItIs(source, draft) ? text : text + LauncherText(source, draft);
+}
+
+std::string ProblemText(const CudaSource& source, const Draft& draft, const OracleText& oracle) {
+  std::string title = draft.name;
+  std::replace(title.begin(), title.end(), '_', ' ');
+  const std::string heading = HeadingOf(source.text());
+  std::string text = "name: \"" + draft.name + "\"\ntitle: \"" + title +
+                     "\"\nfamily: " + (oracle.translated ? "elementwise" : "unsorted") + "\nsplit: train\ntraits: [" +
+                     (oracle.translated ? "elementwise" : "drafted") + "]\ndescription: >\n  " +
+                     (heading.empty() ? "What the function " + draft.function->name + " computes." : heading) + "\n";
+  for (const std::string& guess : draft.guesses) text += "# Guessed: " + guess + ".\n";
+  if (const std::string entry = EntryOf(source, draft); entry != "launch") text += "entry: " + entry + "\n";
+  text += "parameters:\n";
+  for (const DraftParameter& parameter : draft.parameters) text += ParameterText(parameter);
+  text += SizesText(draft);
+  text += "accumulations: \"" + AccumulationsText(draft) + "\"  # the terms that one result sums\n";
+  std::string operations = "0";
+  for (const DraftParameter& parameter : draft.parameters) {
+    if (oracle.translated && (parameter.role == Role::kOutput || parameter.role == Role::kInout))
+      operations = std::to_string(oracle.operations) + "*" + Draft::Elements(parameter);
+  }
+  text +=
+      "# Every tensor once; the operations of the kernel as it stands, 0 where nobody counted: lower them where fewer "
+      "do.\n";
+  return text + "needs: {bytes: \"" + BytesText(draft) + "\", flops: \"" + operations + "\"}\n";
+}
+
+}  // namespace kgrpo::evaluator

@@ -1,0 +1,22 @@
+// problem.yaml and reference.cu of a drafted problem. Used by draft_problem_main.cc.
+#ifndef KGRPO_EVALUATOR_SHARED_DRAFT_PROBLEM_TEXT_H
+#define KGRPO_EVALUATOR_SHARED_DRAFT_PROBLEM_TEXT_H
+
+#include <string>
+
+#include "evaluator_shared/draft/draft.h"
+#include "evaluator_shared/draft/oracle_text.h"
+
+namespace kgrpo::evaluator {
+
+// The file, with a launch function of the problem's types where it has none.
+std::string ReferenceText(const CudaSource& source, const Draft& draft);
+
+// What the launch function is called: the file's own, or one that is added.
+std::string EntryOf(const CudaSource& source, const Draft& draft);
+
+std::string ProblemText(const CudaSource& source, const Draft& draft, const OracleText& oracle);
+
+}  // namespace kgrpo::evaluator
+
+#endif

@@ -1,0 +1,214 @@
+#include "evaluator_shared/problem_findings.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <utility>
+
+#include "evaluator_shared/dtype.h"
+#include "evaluator_shared/random.h"
+
+namespace kgrpo::evaluator {
+namespace {
+
+constexpr int kSeeds = 2;    // the second is drawn from another normal distribution
+constexpr int kRedraws = 2;  // of one input, in each case
+
+// One case with what it must give.
+struct Tried {
+  const CorrectnessCase* one;
+  std::vector<Argument> arguments;
+  std::vector<Expected> expected;
+};
+
+class Search {
+ public:
+  Search(const Problem& problem, const ExpectedOf& expected) : problem_(problem), expected_(expected) {}
+
+  std::vector<ProblemFinding> Run() {
+    const std::vector<CorrectnessCase> cases = CorrectnessCases(problem_, KeyFromText(problem_.digest), kSeeds, true);
+    for (const CorrectnessCase& one : cases) {
+      if (one.alternative || one.aliased) continue;
+      Tried tried{&one, DrawArguments(problem_, one), {}};
+      tried.expected = expected_(one, tried.arguments);
+      tried_.push_back(std::move(tried));
+    }
+    for (size_t p = 0; p < problem_.parameters.size(); ++p) {
+      if (problem_.parameters[p].IsWritten()) LookAtOutput(p);
+    }
+    for (size_t p = 0; p < problem_.parameters.size(); ++p) {
+      const Role role = problem_.parameters[p].role;
+      if (role == Role::kInput || role == Role::kInout) LookAtInput(p);
+    }
+    return std::move(findings_);
+  }
+
+ private:
+  void Add(const std::string& code, const std::string& sentence, const std::string& advice) {
+    findings_.push_back({code, sentence, advice});
+  }
+
+  // Whether bytes in the place of output `p` would be judged correct in this case.
+  bool Passes(const Tried& tried, size_t p, const std::vector<uint8_t>& bytes) const {
+    const Parameter& output = problem_.parameters[p];
+    const Bindings& size = *tried.one->size;
+    const ErrorBound bound = BoundFor(problem_, output, problem_.accumulations.Evaluate(size), tried.expected[p]);
+    const uint8_t poison = PoisonByte(output, ~tried.one->key);
+    const Comparison comparison = Compare(output, output.ShapeAt(size), bytes, tried.expected[p], poison, bound,
+                                          problem_.tolerance.Differing(output.Elements(size)));
+    // An element that happens to equal the poison was written here.
+    return comparison.matches || comparison.mismatches == comparison.unwritten;
+  }
+
+  // What outputs would be if each element were `value`.
+  std::vector<uint8_t> Filled(const Tried& tried, size_t p, double value) const {
+    const Parameter& output = problem_.parameters[p];
+    const size_t bytes = Info(output.dtype).size;
+    const auto elements = static_cast<size_t>(output.Elements(*tried.one->size));
+    std::vector<uint8_t> filled(elements * bytes);
+    for (size_t i = 0; i < elements; ++i) StoreDouble(output.dtype, value, &filled[i * bytes]);
+    return filled;
+  }
+
+  static size_t Count(const Expected& expected) { return std::max(expected.reals.size(), expected.wholes.size()); }
+  static double At(const Expected& expected, size_t i) {
+    return expected.reals.empty() ? static_cast<double>(expected.wholes[i]) : expected.reals[i];
+  }
+  static double Mean(const Expected& expected) {
+    double sum = 0;
+    for (size_t i = 0; i < Count(expected); ++i) sum += At(expected, i);
+    return Count(expected) == 0 ? 0 : sum / static_cast<double>(Count(expected));
+  }
+
+  // Whether `passes` holds in every case, of which there is at least one.
+  template <typename Test>
+  bool InAll(Test passes) const {
+    return !tried_.empty() && std::all_of(tried_.begin(), tried_.end(), passes);
+  }
+
+  void LookAtOutput(size_t p) {
+    const std::string& name = problem_.parameters[p].name;
+    const double first = Count(tried_[0].expected[p]) == 0 ? 0 : At(tried_[0].expected[p], 0);
+    const bool constant = InAll([&](const Tried& tried) {
+      for (size_t i = 0; i < Count(tried.expected[p]); ++i) {
+        const double value = At(tried.expected[p], i);
+        if (value != first && !(std::isnan(value) && std::isnan(first))) return false;
+      }
+      return true;
+    });
+    if (constant) {
+      return Add("constant_output", name + " is " + NumberText(first) + " in every element, whatever the inputs are.",
+                 "Check the oracle, and whether the inputs' distributions reach the kernel's work.");
+    }
+    if (InAll([&](const Tried& tried) { return Passes(tried, p, Filled(tried, p, 0)); })) {
+      return Add("zeros_pass", "A kernel that writes zeros to " + name + " is within the tolerance at every size.",
+                 "Lower tolerance.absolute below the size of the results, or draw inputs that give larger ones.");
+    }
+    LookForEqualElements(p);
+    LookForCopies(p);
+  }
+
+  // Of a result of one element nothing is said.
+  void LookForEqualElements(size_t p) {
+    bool any = false;
+    const bool all = InAll([&](const Tried& tried) {
+      if (Count(tried.expected[p]) < 2) return true;
+      any = true;
+      return Passes(tried, p, Filled(tried, p, Mean(tried.expected[p])));
+    });
+    if (!all || !any) return;
+    Add("equal_elements",
+        "All elements of " + problem_.parameters[p].name + " are the same within the tolerance, in every case.",
+        "Lower the tolerance, or draw inputs that spread the results.");
+  }
+
+  void LookForCopies(size_t p) {
+    const Parameter& output = problem_.parameters[p];
+    for (size_t i = 0; i < problem_.parameters.size(); ++i) {
+      const Parameter& input = problem_.parameters[i];
+      if (input.role != Role::kInput && input.role != Role::kInout) continue;
+      const bool copies = InAll([&](const Tried& tried) {
+        return input.dtype == output.dtype && input.Elements(*tried.one->size) == output.Elements(*tried.one->size) &&
+               Passes(tried, p, tried.arguments[i].bytes);
+      });
+      if (!copies) continue;
+      const std::string what = i == p ? "A kernel that leaves " + output.name + " as it is"
+                                      : "A kernel that copies " + input.name + " to " + output.name;
+      Add("input_passes", what + " is within the tolerance at every size.",
+          "If copying is not the task, lower the tolerance, or draw inputs for which the result differs.");
+    }
+  }
+
+  // Whether another draw of input `p` alone changes nothing that is compared.
+  void LookAtInput(size_t p) {
+    const Parameter& input = problem_.parameters[p];
+    bool varied = false, exactly = true;
+    const bool all = InAll([&](const Tried& tried) {
+      for (int redraw = 1; redraw <= kRedraws; ++redraw) {
+        std::vector<Argument> arguments = tried.arguments;
+        arguments[p] =
+            DrawTensor(input, *tried.one->size, SubKey(tried.one->key, 1000 + static_cast<uint64_t>(redraw)), redraw);
+        if (arguments[p].bytes == tried.arguments[p].bytes) continue;
+        varied = true;
+        const std::vector<Expected> outputs = expected_(*tried.one, arguments);
+        for (size_t o = 0; o < problem_.parameters.size(); ++o) {
+          const Parameter& output = problem_.parameters[o];
+          if (!output.IsWritten()) continue;
+          if (outputs[o].reals == tried.expected[o].reals && outputs[o].wholes == tried.expected[o].wholes) continue;
+          exactly = false;
+          if (!Passes(tried, o, BytesOf(output, outputs[o]))) return false;
+        }
+      }
+      return true;
+    });
+    if (!varied) {
+      return Add("input_constant", "The input " + input.name + " holds the same values in every draw.",
+                 "Draw it from a distribution, or fix its value in the kernel and leave the parameter out.");
+    }
+    if (!all) return;
+    Add("input_unused",
+        exactly ? "No output depends on the input " + input.name + "."
+                : "What " + input.name + " changes in the outputs is within the tolerance: a kernel may ignore it.",
+        exactly ? "Leave the parameter out, or check that the oracle reads it."
+                : "Lower the tolerance, or draw " + input.name + " from a wider distribution.");
+  }
+
+  static std::vector<uint8_t> BytesOf(const Parameter& output, const Expected& expected) {
+    const size_t bytes = Info(output.dtype).size;
+    std::vector<uint8_t> stored(Count(expected) * bytes);
+    for (size_t i = 0; i < Count(expected); ++i) {
+      if (expected.reals.empty()) {
+        StoreInteger(output.dtype, expected.wholes[i], &stored[i * bytes]);
+      } else {
+        StoreDouble(output.dtype, expected.reals[i], &stored[i * bytes]);
+      }
+    }
+    return stored;
+  }
+
+  static std::string NumberText(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.6g", value);
+    return text;
+  }
+
+  const Problem& problem_;
+  const ExpectedOf& expected_;
+  std::vector<Tried> tried_;
+  std::vector<ProblemFinding> findings_;
+};
+
+}  // namespace
+
+std::vector<ProblemFinding> FindDegenerate(const Problem& problem, const ExpectedOf& expected) {
+  if (!problem.refused.empty()) return {};
+  if (problem.oracle_source && problem.oracle_source->find(kOracleToWrite) != std::string::npos) {
+    return {
+        {"oracle_not_written", "oracle.cc is a draft: its body is still to be written.",
+         "Write what the kernel computes, in double, and delete the line \"" + std::string(kOracleToWrite) + "\"."}};
+  }
+  return Search(problem, expected).Run();
+}
+
+}  // namespace kgrpo::evaluator

@@ -1,0 +1,35 @@
+// What makes a problem degenerate: a kernel that does not do the work is judged correct. Found by trying such outputs
+// against what is expected, so no kernel runs. Called by evaluators' check_problem.
+#ifndef KGRPO_EVALUATOR_SHARED_PROBLEM_FINDINGS_H
+#define KGRPO_EVALUATOR_SHARED_PROBLEM_FINDINGS_H
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "evaluator_shared/cases.h"       // CorrectnessCase
+#include "evaluator_shared/comparison.h"  // Expected
+#include "evaluator_shared/inputs.h"      // Argument
+#include "evaluator_shared/problem.h"     // Problem
+
+namespace kgrpo::evaluator {
+
+// An oracle.cc with this line has no body yet: `problems new` writes it where it cannot translate the kernel.
+inline constexpr const char* kOracleToWrite = "// ORACLE TO BE WRITTEN";
+
+struct ProblemFinding {
+  std::string code;      // "constant_output": docs/problems.md lists them
+  std::string sentence;  // names the parameter
+  std::string advice;
+};
+
+// What a case's outputs must be, by parameter.
+using ExpectedOf = std::function<std::vector<Expected>(const CorrectnessCase&, const std::vector<Argument>&)>;
+
+// Tries the correctness sizes with inputs of its own, the same each time. Empty for a sound problem, and for one that
+// an import refused. Throws what `expected` throws. [any thread, if `expected` allows it]
+std::vector<ProblemFinding> FindDegenerate(const Problem& problem, const ExpectedOf& expected);
+
+}  // namespace kgrpo::evaluator
+
+#endif

@@ -1,0 +1,51 @@
+// Programmatic dependent launch: a kernel begins while the one before it still runs, reads what no kernel writes (a
+// weight), and waits for it before it touches anything else. Used by this folder's kernels, all of which launch so.
+//
+// A kernel calls LetNextBegin() first, and WaitForPrevious() in every thread before it reads or writes what another
+// kernel writes. As each of them waits, the end of one means the end of all before it. What a kernel before it writes
+// must not be a const __restrict__ parameter: such loads may be moved up over the wait.
+//
+// From compute capability 9.0 on. Before it, kernels follow one another as usual.
+#pragma once
+#include <cuda_runtime.h>
+
+#include <utility>
+
+namespace kgrpo::policy {
+
+__device__ inline void LetNextBegin() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+__device__ inline void WaitForPrevious() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// Whether the current device knows it.
+inline bool CanOverlap() {
+  int device = 0, major = 0;
+  return cudaGetDevice(&device) == cudaSuccess &&
+         cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess && major >= 9;
+}
+
+// Queues a kernel that may overlap the one before it on `stream`. Failures stay with the runtime, as of <<<>>>.
+template <typename... Parameters, typename... Arguments>
+void LaunchOverlapping(void (*kernel)(Parameters...), dim3 grid, unsigned threads, cudaStream_t stream,
+                       Arguments&&... arguments) {
+  cudaLaunchAttribute overlap{};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = dim3(threads);
+  config.stream = stream;
+  config.attrs = &overlap;
+  config.numAttrs = CanOverlap() ? 1 : 0;
+  static_cast<void>(cudaLaunchKernelEx(&config, kernel, Parameters(std::forward<Arguments>(arguments))...));
+}
+
+}  // namespace kgrpo::policy

@@ -1,0 +1,116 @@
+// From a kernel to a problem that is judged: `problems new`, `problems check` and `eval --dispute-bound`, with
+// evaluator_sim.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+
+namespace kgrpo {
+namespace {
+
+using nlohmann::json;
+using test::Result;
+using testing::HasSubstr;
+
+class ProblemDraftsTest : public CliTest {
+ protected:
+  ProblemDraftsTest() {
+    Write("blend.cu",
+          "__global__ void blend(const float* a, const float* b, float t, float* out, int n) {\n"
+          "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+          "  if (i < n) out[i] = a[i] + t * (b[i] - a[i]);\n"
+          "}\n");
+  }
+
+  // The codes of `problems check --json` on one folder, and its exit code.
+  std::string Codes(const std::string& folder) {
+    const Result result = Run("problems check --json " + folder);
+    std::string codes = std::to_string(result.code);
+    const json checked = json::parse(result.out, nullptr, false);
+    EXPECT_FALSE(checked.is_discarded()) << result.err;
+    for (const json& finding : checked[0]["findings"]) codes += " " + finding["code"].get<std::string>();
+    return codes;
+  }
+
+  // Replaces a text that is there in a file of the working folder.
+  void Replace(const std::string& file, const std::string& from, const std::string& to) {
+    std::string text = test::Read(directory_.path() / file);
+    ASSERT_NE(text.find(from), std::string::npos) << text;
+    Write(file, text.replace(text.find(from), from.size(), to));
+  }
+};
+
+TEST_F(ProblemDraftsTest, ADraftedMapIsJudgedAsItStands) {
+  const Result drafted = Run("problems new blend.cu --out mine/blend --size n=4194304 --value t=0.3");
+  EXPECT_EQ(drafted.code, 0) << drafted.err;
+  EXPECT_THAT(drafted.out, HasSubstr("mine/blend: drafted from blend of blend.cu\n"));
+  EXPECT_EQ(Codes("mine/blend"), "0");
+  EXPECT_EQ(Run("problems new blend.cu --out mine/blend --size n=4194304 --value t=0.3").code, 3);
+
+  Replace("mine/blend/problem.yaml", "accumulations", "tolerance: {relative: 0, absolute: 100}\naccumulations");
+  EXPECT_EQ(Codes("mine/blend"), "1 zeros_pass input_unused input_unused");
+  const Result table = Run("problems check mine/blend");
+  EXPECT_THAT(table.out, HasSubstr("blend    zeros_pass    A kernel that writes zeros to out is within the tolerance"));
+  EXPECT_THAT(table.err, HasSubstr("1 problems, 1 degenerate, 0 unreadable\n"));
+}
+
+TEST_F(ProblemDraftsTest, ASkeletonIsRefusedUntilItIsWritten) {
+  Write("total.cu",
+        "__global__ void total(const float* x, float* out, int rows, int cols) {\n"
+        "  const float* row = x + blockIdx.x * cols;\n"
+        "  float sum = 0;\n"
+        "  for (int c = 0; c < cols; ++c) sum += row[c];\n"
+        "  if (threadIdx.x == 0) out[blockIdx.x] = sum;\n"
+        "}\n"
+        "void launch(const float* x, float* out, int rows, int cols) { total<<<rows, 32>>>(x, out, rows, cols); }\n");
+  const Result drafted = Run("problems new total.cu --size rows=2048 --size cols=512");
+  EXPECT_EQ(drafted.code, 0) << drafted.err;
+  EXPECT_EQ(Codes("total"), "1 oracle_not_written");
+  Write("total/oracle.cc",
+        "extern \"C\" void oracle(const double* x, double* out, int64_t rows, int64_t cols) {\n"
+        "  for (int64_t r = 0; r < rows; ++r)\n"
+        "    for (int64_t c = 0; c < cols; ++c) out[r] += x[r * cols + c];\n"
+        "}\n");
+  EXPECT_EQ(Codes("total"), "0");
+  Replace("total/oracle.cc", "+=", "-=");
+  EXPECT_EQ(Codes("total"), "1 reference_wrong");
+  Replace("total/problem.yaml", "timing: {rows: 2048, cols: 512}", "timing: {rows: 64, cols: 8}");
+  Replace("total/oracle.cc", "-=", "+=");
+  EXPECT_EQ(Codes("total"), "1 too_short");
+}
+
+TEST_F(ProblemDraftsTest, WithoutATerminalTheMissingOptionsAreNamed) {
+  const Result result = Run("problems new blend.cu");
+  EXPECT_EQ(result.code, 3);
+  EXPECT_THAT(result.err, HasSubstr("  --value t=X: the value of the scalar t\n"
+                                    "  --size n=N: the value of the size n for timing, such as 1048576\n"));
+  EXPECT_THAT(Run("problems new nothing.cu").err, HasSubstr("cannot read the kernel nothing.cu"));
+  EXPECT_THAT(Run("problems new blend.cu --size 7").err, HasSubstr("--size 7: expected NAME=VALUE"));
+  EXPECT_FALSE(std::filesystem::exists(directory_.path() / "blend"));
+}
+
+TEST_F(ProblemDraftsTest, ABoundThatTheReferenceBeatsShowsWhatWasCounted) {
+  ASSERT_EQ(Run("problems new blend.cu --size n=4194304 --value t=0.3").code, 0);
+  const std::string dispute = "eval --kernel blend/reference.cu --problem blend/ --dispute-bound --json";
+  json bound = json::parse(Run(dispute).out)["bound"];
+  EXPECT_EQ(bound["needed_bytes"], 12.0 * 4194304);
+  EXPECT_EQ(bound["tensor_bytes"], 12.0 * 4194304);
+  EXPECT_NEAR(bound["counted_bytes"].get<double>(), 12.0 * 4194304, 1e6);
+  EXPECT_EQ(bound["beaten"], false);
+  Replace("blend/problem.yaml", "12*n", "60*n");
+  EXPECT_EQ(Codes("blend"), "1 bound_beaten");
+  bound = json::parse(Run(dispute).out)["bound"];
+  EXPECT_EQ(bound["beaten"], true);
+  EXPECT_THAT(bound["conclusion"].get<std::string>(),
+              HasSubstr("needs.bytes asks for more than any kernel has to move"));
+  EXPECT_THAT(Run("eval --kernel blend/reference.cu --problem blend/ --dispute-bound").out,
+              HasSubstr("  bytes       needed 252 MB, counted 50.3 MB, every tensor once 50.3 MB\n"));
+  EXPECT_EQ(Run("eval p.yaml --policy uniform --dispute-bound").code, 2);
+}
+
+}  // namespace
+}  // namespace kgrpo

@@ -1,0 +1,129 @@
+// FindDegenerate: each way in which a problem is degenerate, by an oracle of that kind, and none for a sound problem.
+#include "evaluator_shared/problem_findings.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "evaluator_shared/dtype.h"
+
+namespace kgrpo::evaluator {
+namespace {
+
+// out[i] by x and y, n elements each.
+Problem Elementwise(double relative, double absolute) {
+  Problem problem;
+  problem.name = "sample";
+  problem.digest = "some digest";
+  for (const char* name : {"x", "y", "out"}) {
+    Parameter parameter;
+    parameter.name = name;
+    parameter.role = std::string(name) == "out" ? Role::kOutput : Role::kInput;
+    parameter.shape = {Expression::Parse("n")};
+    problem.parameters.push_back(parameter);
+  }
+  problem.visible = {{{"n", 40}}};
+  problem.hidden = {{{"n", 1}}, {{"n", 33}}};
+  problem.timing = {{"n", 1000}};
+  problem.tolerance.relative = relative;
+  problem.tolerance.absolute = absolute;
+  return problem;
+}
+
+// The oracle that computes each element by `of`.
+template <typename Function>
+ExpectedOf Each(Function of) {
+  return [of](const CorrectnessCase&, const std::vector<Argument>& arguments) {
+    std::vector<Expected> expected(3);
+    for (int64_t i = 0; i < arguments[2].elements; ++i) {
+      const auto at = [&](size_t p) {
+        return LoadDouble(DType::kFloat32, &arguments[p].bytes[static_cast<size_t>(i) * sizeof(float)]);
+      };
+      expected[2].reals.push_back(of(at(0), at(1)));
+    }
+    return expected;
+  };
+}
+
+// "zeros_pass out; ...": codes, and the parameters that are named.
+std::string CodesOf(const std::vector<ProblemFinding>& findings) {
+  std::string codes;
+  for (const ProblemFinding& finding : findings) {
+    codes += (codes.empty() ? "" : ", ") + finding.code;
+    EXPECT_FALSE(finding.sentence.empty());
+    EXPECT_FALSE(finding.advice.empty());
+  }
+  return codes;
+}
+
+TEST(ProblemFindings, NothingIsWrongWithASoundProblem) {
+  const auto sum = Each([](double x, double y) { return x + 2 * y; });
+  EXPECT_EQ(CodesOf(FindDegenerate(Elementwise(1e-5, 1e-6), sum)), "");
+}
+
+TEST(ProblemFindings, AConstantOutput) {
+  const auto findings = FindDegenerate(Elementwise(1e-5, 1e-6), Each([](double, double) { return 7.5; }));
+  EXPECT_EQ(CodesOf(findings), "constant_output, input_unused, input_unused");
+  EXPECT_EQ(findings[0].sentence, "out is 7.5 in every element, whatever the inputs are.");
+}
+
+TEST(ProblemFindings, AnUnusedInputIsNamed) {
+  const auto findings = FindDegenerate(Elementwise(1e-5, 1e-6), Each([](double x, double) { return 2 * x; }));
+  ASSERT_EQ(CodesOf(findings), "input_unused");
+  EXPECT_EQ(findings[0].sentence, "No output depends on the input y.");
+}
+
+TEST(ProblemFindings, AnInputWhoseEffectTheToleranceHides) {
+  const auto oracle = Each([](double x, double y) { return 10 * x + 1e-6 * y; });
+  const auto findings = FindDegenerate(Elementwise(1e-4, 1e-3), oracle);
+  ASSERT_EQ(CodesOf(findings), "input_unused");
+  EXPECT_EQ(findings[0].sentence, "What y changes in the outputs is within the tolerance: a kernel may ignore it.");
+  EXPECT_EQ(CodesOf(FindDegenerate(Elementwise(0, 1e-9), oracle)), "");
+}
+
+TEST(ProblemFindings, ZerosThatTheToleranceLetsPass) {
+  const auto small = Each([](double x, double y) { return 1e-4 * (x + y); });
+  const auto findings = FindDegenerate(Elementwise(1e-5, 0.01), small);
+  EXPECT_EQ(CodesOf(findings), "zeros_pass, input_unused, input_unused");
+  EXPECT_EQ(findings[0].sentence, "A kernel that writes zeros to out is within the tolerance at every size.");
+  EXPECT_EQ(CodesOf(FindDegenerate(Elementwise(1e-5, 1e-9), small)), "");
+}
+
+TEST(ProblemFindings, ElementsThatAreTheSameWithinTheTolerance) {
+  const auto oracle = Each([](double x, double y) { return 5 + 1e-4 * (x + y); });
+  EXPECT_EQ(CodesOf(FindDegenerate(Elementwise(1e-3, 0), oracle)), "equal_elements, input_unused, input_unused");
+}
+
+TEST(ProblemFindings, ACopyThatPasses) {
+  const auto oracle = Each([](double x, double y) { return x + 1e-3 * std::tanh(y); });
+  const auto findings = FindDegenerate(Elementwise(0, 0.01), oracle);
+  EXPECT_EQ(CodesOf(findings), "input_passes, input_unused");
+  EXPECT_EQ(findings[0].sentence, "A kernel that copies x to out is within the tolerance at every size.");
+  EXPECT_EQ(CodesOf(FindDegenerate(Elementwise(0, 1e-6), oracle)), "");
+}
+
+TEST(ProblemFindings, AnInputThatNeverChanges) {
+  Problem problem = Elementwise(1e-5, 1e-6);
+  problem.parameters[1].distribution.kind = Distribution::Kind::kConstant;
+  problem.parameters[1].distribution.value = 3;
+  const auto sum = Each([](double x, double y) { return x + y; });
+  EXPECT_EQ(CodesOf(FindDegenerate(problem, sum)), "input_constant");
+}
+
+TEST(ProblemFindings, ADraftIsRefusedAndNothingIsRun) {
+  Problem problem = Elementwise(1e-5, 1e-6);
+  problem.oracle_source = std::string(kOracleToWrite) + "\nextern \"C\" void oracle() {}\n";
+  const ExpectedOf never = [](const CorrectnessCase&, const std::vector<Argument>&) -> std::vector<Expected> {
+    ADD_FAILURE();
+    return {};
+  };
+  EXPECT_EQ(CodesOf(FindDegenerate(problem, never)), "oracle_not_written");
+  problem.oracle_source.reset();
+  problem.refused = "it draws random numbers";
+  EXPECT_EQ(CodesOf(FindDegenerate(problem, never)), "");
+}
+
+}  // namespace
+}  // namespace kgrpo::evaluator

@@ -1,0 +1,125 @@
+// loop/optimize.h: the search for one problem's fastest kernel.
+#include "loop/optimize.h"
+
+#include "fakes.h"
+
+#include <gtest/gtest.h>
+#include <kgrpo/sdk/error.h>
+
+#include <memory>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace kgrpo {
+namespace {
+
+class OptimizeTest : public testing::Test {
+ protected:
+  OptimizeTest() {
+    fakes::Reset();
+    plan_.suggester.kind = Suggester::Kind::kUniform;
+    plan_.beam = 2;
+    plan_.samples = 3;
+    plan_.evaluations = 12;
+  }
+
+  SearchResult Search() {
+    const OpenProblem& problem = problems_[0];
+    return kgrpo::Search(config_, parts_, problem, problem.source, problem.baseline, pool_, plan_,
+                         [this](const SearchCandidate&) { ++told_; });
+  }
+
+  using Row = std::tuple<std::string, std::string, double, uint64_t>;
+  static std::vector<Row> Rows(const SearchResult& result) {
+    std::vector<Row> rows;
+    for (const SearchCandidate& c : result.candidates)
+      rows.emplace_back(c.suggestion, c.source, c.speedup, c.evaluations);
+    return rows;
+  }
+
+  PipelineConfig config_ = fakes::Config("");
+  PipelineParts parts_ = fakes::Parts(config_);
+  WorkerPool pool_{4};
+  ProblemSet problems_{*parts_.evaluator, config_.heldout_problems, pool_};
+  SearchPlan plan_;
+  size_t told_ = 0;
+};
+
+TEST_F(OptimizeTest, JudgesAsManyKernelsAsItMay) {
+  const SearchResult result = Search();
+  std::set<std::string> sources;
+  for (const SearchCandidate& c : result.candidates) {
+    if (c.evaluation && c.source != problems_[0].source) sources.insert(c.source);
+  }
+  EXPECT_EQ(result.evaluations, 12u);
+  EXPECT_EQ(sources.size(), 12u);
+  EXPECT_EQ(told_, result.candidates.size());
+  EXPECT_GT(result.candidates.back().best_speedup, 1);
+}
+
+TEST_F(OptimizeTest, TheOrderOfCompletionChangesNothing) {
+  const std::vector<Row> rows = Rows(Search());
+  for (const uint64_t delays : {1, 2}) {
+    fakes::knobs().delay_seed = delays;
+    EXPECT_EQ(Rows(Search()), rows);
+  }
+  config_.seed += 1;
+  EXPECT_NE(Rows(Search()), rows);
+}
+
+TEST_F(OptimizeTest, GoesOnFromCorrectKernelsOnly) {
+  const SearchResult result = Search();
+  std::set<std::string> wrong;  // suggestions never led to a kernel that was left
+  for (const SearchCandidate& c : result.candidates) {
+    if (c.evaluation && !c.evaluation->correct) {
+      EXPECT_EQ(c.speedup, 0);
+      wrong.insert(c.suggestion);
+    }
+  }
+  ASSERT_FALSE(wrong.empty());
+  for (const SearchCandidate& c : result.candidates) {
+    if (c.speedup == 0) continue;
+    for (const std::string& suggestion : c.suggestions) EXPECT_NE(suggestion, "overflow");
+  }
+}
+
+TEST_F(OptimizeTest, AFixedSequenceEndsWhereNothingIsNew) {
+  plan_.suggester.kind = Suggester::Kind::kFixed;
+  plan_.suggester.sequence = {"tile"};
+  const SearchResult result = Search();
+  EXPECT_EQ(result.ended, "nothing new");
+  EXPECT_EQ(result.evaluations, 1u);
+}
+
+TEST_F(OptimizeTest, AStopEndsItAndTheFastestIsConfirmed) {
+  const SearchResult result = Search();
+  fakes::knobs().cancelled = true;
+  const SearchResult stopped = Search();
+  EXPECT_TRUE(stopped.stopped);
+  EXPECT_TRUE(stopped.candidates.empty());
+  fakes::knobs().cancelled = false;
+  const ConfirmedKernel best = Confirm(config_, parts_, problems_[0], problems_[0].source, result.candidates);
+  EXPECT_LT(best.evaluation.seconds, best.start.seconds);
+  EXPECT_FALSE(best.suggestions.empty());
+}
+
+TEST_F(OptimizeTest, EndsAtTheCost) {
+  fakes::knobs().coder_cost = 0.5;
+  plan_.max_cost = 1;
+  const SearchResult result = Search();
+  EXPECT_EQ(result.ended, "the cost");
+  EXPECT_EQ(result.candidates.size(), 3u);  // one wave of three from the start
+  EXPECT_DOUBLE_EQ(result.cost, 1.5);
+}
+
+TEST_F(OptimizeTest, RefusesAStartThatIsNotCorrect) {
+  Evaluation wrong = problems_[0].baseline;
+  wrong.correct = false;
+  EXPECT_THROW(kgrpo::Search(config_, parts_, problems_[0], "x", wrong, pool_, plan_, [](const SearchCandidate&) {}),
+               Error);
+}
+
+}  // namespace
+}  // namespace kgrpo
