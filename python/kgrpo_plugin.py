@@ -177,6 +177,12 @@ def _answer(role, method, params, options):
     raise ValueError("there is no method %r for a %s" % (method, role))
 
 
+def _place(error):
+    """Where in the author's code an exception was raised: " (reward.py:6)"."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
+    return " (%s:%d)" % (os.path.basename(frames[-1].filename), frames[-1].lineno) if frames else ""
+
+
 class _Server:
     def __init__(self, answers):
         self.answers, self.lock, self.role, self.options = answers, threading.Lock(), None, {}
@@ -213,7 +219,7 @@ class _Server:
             self.send({"jsonrpc": "2.0", "id": request.id, "result": result})
         except (Exception, SystemExit) as error:  # told to the host, which decides what becomes of the run
             traceback.print_exc()
-            message = "%s: %s" % (type(error).__name__, error)
+            message = "%s: %s%s" % (type(error).__name__, error, _place(error))
             self.send({"jsonrpc": "2.0", "id": request.id, "error": {"code": -32000, "message": message}})
 
     def serve(self, requests):

@@ -15,8 +15,8 @@
 struct kgrpo_coder {
   kgrpo_coder(const kgrpo::Host& host, const kgrpo::program::PoolOptions& options)
       : pool(host, "coder", options),
-        description(pool.hello().name + " " + pool.hello().version + ", a program: " +
-                    kgrpo::program::Joined(options.command)) {}
+        description(pool.hello().name + " " + pool.hello().version +
+                    ", a program: " + kgrpo::program::Joined(options.command)) {}
   kgrpo::program::Pool pool;
   std::string description;
 };
@@ -77,9 +77,16 @@ kgrpo_error* Describe(const kgrpo_coder* self, kgrpo_text_sink sink) {
   return Guard([&] { sink.put(sink.context, Str(self->description)); });
 }
 
-constexpr kgrpo_coder_interface kInterface = {
-    sizeof(kgrpo_coder_interface), Schema,  Create,   Destroy, Implement, Cancel, /*suggestions=*/nullptr,
-    /*describe_request=*/nullptr,  Describe, /*spending=*/nullptr};
+constexpr kgrpo_coder_interface kInterface = {sizeof(kgrpo_coder_interface),
+                                              Schema,
+                                              Create,
+                                              Destroy,
+                                              Implement,
+                                              Cancel,
+                                              /*suggestions=*/nullptr,
+                                              /*describe_request=*/nullptr,
+                                              Describe,
+                                              /*spending=*/nullptr};
 
 }  // namespace
 }  // namespace kgrpo::program

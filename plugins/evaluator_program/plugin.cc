@@ -13,8 +13,8 @@
 struct kgrpo_evaluator {
   kgrpo_evaluator(const kgrpo::Host& host, const kgrpo::program::PoolOptions& options)
       : pool(host, "evaluator", options),
-        description(pool.hello().name + " " + pool.hello().version + ", a program: " +
-                    kgrpo::program::Joined(options.command)) {}
+        description(pool.hello().name + " " + pool.hello().version +
+                    ", a program: " + kgrpo::program::Joined(options.command)) {}
   kgrpo::program::Pool pool;
   std::string description;
 };
@@ -98,7 +98,8 @@ constexpr kgrpo_evaluator_interface kInterface = {sizeof(kgrpo_evaluator_interfa
                                                   Baseline,
                                                   Evaluate,
                                                   Describe,
-                                                  nullptr};
+                                                  /*report=*/nullptr,
+                                                  /*check_problem=*/nullptr};
 
 }  // namespace
 }  // namespace kgrpo::program

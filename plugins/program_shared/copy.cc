@@ -81,12 +81,7 @@ Hello Pool::Copy::Start() {
   const Clock::time_point deadline = Clock::now() + Seconds(pool_->options_.start_seconds);
   connection_ = std::make_unique<Connection>(pool_->options_.command, log);
   try {
-    const json said = Handshake(0, "initialize",
-                                {{"protocol", kProtocol},
-                                 {"role", pool_->role_},
-                                 {"artifact_directory", pool_->host_.ArtifactDirectory()},
-                                 {"cache_directory", pool_->host_.CacheDirectory()}},
-                                deadline);
+    const json said = Handshake(0, "initialize", {{"protocol", kProtocol}, {"role", pool_->role_}}, deadline);
     Hello hello = ReadHello(said, pool_->role_);
     const json options = CheckProgramOptions(pool_->options_.options, said.value("options_schema", json()));
     const json configured = Handshake(1, "configure", {{"options", options}}, deadline);
@@ -199,7 +194,8 @@ void Pool::Copy::Receive(const std::string& line) {
   flight_.erase(found);
   if (request.done) {
     if (answer.failed) {
-      request.done({}, Failure(KGRPO_ERROR_INTERNAL, Name() + " failed at \"" + request.method + "\": " + answer.error));
+      request.done({},
+                   Failure(KGRPO_ERROR_INTERNAL, Name() + " failed at \"" + request.method + "\": " + answer.error));
     } else {
       request.done(std::move(answer.result), nullptr);
     }

@@ -61,7 +61,8 @@ Answer ParseAnswer(std::string_view line) {
   Answer answer;
   answer.id = message["id"].get<uint64_t>();
   const bool has_result = message.contains("result"), has_error = message.contains("error");
-  if (has_result == has_error) throw Broken("wrote an answer that needs either \"result\" or \"error\": " + Excerpt(line));
+  if (has_result == has_error)
+    throw Broken("wrote an answer that needs either \"result\" or \"error\": " + Excerpt(line));
   answer.failed = has_error;
   if (has_result) {
     answer.result = message["result"];

@@ -89,8 +89,8 @@ class Pool {
   std::mutex mutex_;
   std::deque<Request> queue_;
   std::vector<std::unique_ptr<Copy>> copies_;
-  uint64_t next_id_ = 2;  // 0 and 1 are the start's
-  uint64_t cancelled_below_ = 0;  // requests with a lower id are answered with KGRPO_ERROR_CANCELLED
+  uint64_t next_id_ = 2;              // 0 and 1 are the start's
+  uint64_t cancelled_below_ = 0;      // requests with a lower id are answered with KGRPO_ERROR_CANCELLED
   std::atomic<bool> ending_ = false;  // set under mutex_; nothing is assigned any more
 };
 

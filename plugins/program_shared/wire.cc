@@ -60,9 +60,9 @@ json RewardParams(const kgrpo_reward_request& request) {
                  {"rounds", request.rounds},
                  {"history", std::move(history)}};
   if (const kgrpo_coder_answer* answer = request.answer) {
-    params["answer"] = {{"outcome", OutcomeName(answer->outcome)}, {"source", View(answer->source)},
-                        {"summary", View(answer->summary)},        {"message", View(answer->message)},
-                        {"cost", answer->cost},                    {"seconds", answer->seconds}};
+    params["answer"] = {
+        {"outcome", OutcomeName(answer->outcome)}, {"source", View(answer->source)}, {"summary", View(answer->summary)},
+        {"message", View(answer->message)},        {"cost", answer->cost},           {"seconds", answer->seconds}};
   } else {
     params["answer"] = nullptr;
   }
@@ -155,8 +155,16 @@ OpenedProblem::OpenedProblem(std::string directory, const json& result) : direct
     traits_.push_back(trait);
   }
   for (const std::string& trait : traits_) trait_texts_.push_back(Str(trait));
-  info_ = {sizeof info_, Str(name_), Str(title_),     Str(family_), Str(split_),
-           Str(task_),   Str(signature_), Str(source_), trait_texts_.data(), trait_texts_.size()};
+  info_.struct_size = sizeof info_;
+  info_.name = Str(name_);
+  info_.title = Str(title_);
+  info_.family = Str(family_);
+  info_.split = Str(split_);
+  info_.task = Str(task_);
+  info_.signature = Str(signature_);
+  info_.source = Str(source_);
+  info_.traits = trait_texts_.data();
+  info_.trait_count = trait_texts_.size();
 }
 
 }  // namespace kgrpo::program

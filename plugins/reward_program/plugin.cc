@@ -57,9 +57,8 @@ kgrpo_error* Score(const kgrpo_reward* self, const kgrpo_reward_request* request
 }
 
 kgrpo_error* Idle(const kgrpo_reward* self, const kgrpo_reward_request* request, double* score) {
-  return Guard([&] {
-    *score = self->pool.hello().idle ? ScoreOf(self->pool.Call("idle", RewardParams(*request))) : 0;
-  });
+  return Guard(
+      [&] { *score = self->pool.hello().idle ? ScoreOf(self->pool.Call("idle", RewardParams(*request))) : 0; });
 }
 
 constexpr kgrpo_reward_interface kInterface = {sizeof(kgrpo_reward_interface), Schema, Create, Destroy, Score, Idle};

@@ -79,7 +79,7 @@ TEST_F(Faults, WhatItForkedEndsWithIt) {
 TEST_F(Faults, AStartThatFailsSaysWhy) {
   PoolOptions absent = Faulty("");
   absent.command = {"/no/such/program"};
-  EXPECT_THAT(Starting(absent), HasSubstr("cannot start \"/no/such/program\": No such file or directory"));
+  EXPECT_THAT(Starting(absent), HasSubstr("/no/such/program: cannot be started: No such file or directory"));
   EXPECT_THAT(Starting(Faulty("garbage_hello")), HasSubstr("is not JSON: \"Hello! I am a reward.\""));
   EXPECT_THAT(Starting(Faulty("dies_at_once")),
               HasSubstr("ended with exit code 3; the last it said: \"no module named torch\""));

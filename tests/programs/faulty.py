@@ -1,7 +1,6 @@
-"""A program that answers as told, or fails in one way: faulty.py HOW. Method "die" fails, all others are answered."""
+"""A program that answers, or fails in one way: faulty.py HOW [STATE FILE]. Method "fail" fails, all others are answered."""
 import json
 import os
-import subprocess
 import sys
 import time
 
@@ -75,9 +74,9 @@ for line in sys.stdin:
     elif how == "never":
         time.sleep(60)
     elif how == "forks":  # the child holds our streams open, and says where it is
-        child = subprocess.Popen(["sleep", "60"])
+        child = os.spawnlp(os.P_NOWAIT, "sleep", "sleep", "60")
         with open(state, "w") as file:
-            file.write(str(child.pid))
+            file.write(str(child))
         os._exit(4)
     elif how == "dies_once":  # the second copy finds the file
         if not os.path.exists(state):

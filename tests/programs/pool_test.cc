@@ -28,7 +28,8 @@ TEST_F(PoolTest, DefaultsOfTheProgramsOptionsAreFilledIn) {
 TEST_F(PoolTest, AnswersComeInAnyOrder) {
   Pool pool(host(), "reward", Faulty("unordered"));
   std::vector<std::future<json>> answers;
-  for (int i = 0; i < 8; ++i) answers.push_back(std::async(std::launch::async, [&, i] { return pool.Call("echo", i); }));
+  for (int i = 0; i < 8; ++i)
+    answers.push_back(std::async(std::launch::async, [&, i] { return pool.Call("echo", i); }));
   for (int i = 0; i < 8; ++i) EXPECT_EQ(answers[static_cast<size_t>(i)].get(), i);
 }
 
