@@ -72,6 +72,20 @@ class Round(Record):
         return self.candidate.metrics.get(name, default) if self.candidate else default
 
 
+def example_round(speedup=1.0, compiled=True, correct=True, metrics=None):
+    """A made-up round for a reward's own test, whose candidate is `speedup` times as fast as the reference."""
+
+    def evaluation(seconds, compiled=True, correct=True):
+        verdict = "correct" if correct else "wrong" if compiled else "not_compiled"
+        return Record(compiled=compiled, correct=correct, verdict=verdict, seconds=seconds if correct else 0.0,
+                      diagnosis="", metrics=Record(metrics or {}), remarks=[])
+
+    reference = evaluation(1e-3)
+    candidate = evaluation(1e-3 / speedup, compiled, compiled and correct)
+    return Round(baseline=reference, current=reference, candidate=candidate, answer=None, unchanged=False, round=0,
+                 rounds=4, history=[])
+
+
 class NotApplicable(Exception):
     """Raised by a coder: the suggestion does not apply to this kernel."""
 
