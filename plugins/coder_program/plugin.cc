@@ -77,16 +77,11 @@ kgrpo_error* Describe(const kgrpo_coder* self, kgrpo_text_sink sink) {
   return Guard([&] { sink.put(sink.context, Str(self->description)); });
 }
 
-constexpr kgrpo_coder_interface kInterface = {sizeof(kgrpo_coder_interface),
-                                              Schema,
-                                              Create,
-                                              Destroy,
-                                              Implement,
-                                              Cancel,
-                                              /*suggestions=*/nullptr,
-                                              /*describe_request=*/nullptr,
-                                              Describe,
-                                              /*spending=*/nullptr};
+constexpr kgrpo_coder_interface kInterface = {
+    sizeof(kgrpo_coder_interface), Schema,   Create, Destroy, Implement, Cancel,
+    /*suggestions=*/nullptr,
+    /*describe_request=*/nullptr,  Describe,
+    /*spending=*/nullptr};
 
 }  // namespace
 }  // namespace kgrpo::program

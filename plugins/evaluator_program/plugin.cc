@@ -26,8 +26,6 @@ struct kgrpo_problem {
 namespace kgrpo::program {
 namespace {
 
-using nlohmann::json;
-
 kgrpo_str Schema() {
   static const std::string schema = OptionsSchema("evaluator_program options", "[python3, my_evaluator.py]", 600);
   return Str(schema);
@@ -75,11 +73,11 @@ kgrpo_error* Baseline(kgrpo_evaluator* self, kgrpo_problem* problem, kgrpo_evalu
 kgrpo_error* Evaluate(kgrpo_evaluator* self, kgrpo_problem* problem, const kgrpo_evaluate_request* request,
                       kgrpo_evaluation_sink sink) {
   return Guard([&] {
-    const json params = {{"directory", problem->opened.directory()},
-                         {"source", View(request->source)},
-                         {"seed", request->seed},
-                         {"thorough", request->thorough != 0},
-                         {"show_hidden", request->show_hidden != 0}};
+    const nlohmann::ordered_json params = {{"directory", problem->opened.directory()},
+                                           {"source", View(request->source)},
+                                           {"seed", WireSeed(request->seed)},
+                                           {"thorough", request->thorough != 0},
+                                           {"show_hidden", request->show_hidden != 0}};
     Put(EvaluationFromAnswer(self->pool.Call("evaluate", params)), sink);
   });
 }

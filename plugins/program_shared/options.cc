@@ -105,7 +105,7 @@ Hello ReadHello(const json& said, std::string_view role) {
   Hello hello;
   hello.name = TextOf(said, "name", "a program");
   hello.version = TextOf(said, "version", "");
-  const json concurrency = said.value("concurrency", json(1));
+  const json concurrency = said.value("concurrency", json(1U));
   if (!concurrency.is_number_unsigned() || concurrency < 1 || concurrency > 65536)
     throw Broken("wants a concurrency of " + Excerpt(concurrency.dump()) + ", which is no number from 1 to 65536");
   hello.concurrency = concurrency;

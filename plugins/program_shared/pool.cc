@@ -76,7 +76,7 @@ void Pool::Lost(Copy& copy, size_t requests, std::deque<Request> again) {
   AnswerCancelled(again);
 }
 
-void Pool::Submit(std::string_view method, const json& params, Done done) {
+void Pool::Submit(std::string_view method, const nlohmann::ordered_json& params, Done done) {
   const std::string text = params.dump(-1, ' ', false, json::error_handler_t::replace);
   if (text.size() > kLongestLine) {
     throw Error(KGRPO_ERROR_INVALID, "a request of " + std::to_string(text.size() >> 20) +
@@ -93,7 +93,7 @@ void Pool::Submit(std::string_view method, const json& params, Done done) {
   Assign();
 }
 
-json Pool::Call(std::string_view method, const json& params) {
+json Pool::Call(std::string_view method, const nlohmann::ordered_json& params) {
   struct Waiting {
     std::mutex mutex;
     std::condition_variable changed;

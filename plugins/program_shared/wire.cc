@@ -12,12 +12,13 @@ namespace kgrpo::program {
 namespace {
 
 using nlohmann::json;
+using nlohmann::ordered_json;
 
 constexpr std::array<const char*, 7> kOutcomes = {"ok",        "not_applicable", "unclear", "refused",
                                                   "truncated", "no_code",        "failed"};
 
-json EvaluationJson(const kgrpo_evaluation* evaluation) {
-  return evaluation == nullptr ? json() : json(EvaluationToJson(Evaluation::FromC(*evaluation)));
+ordered_json EvaluationJson(const kgrpo_evaluation* evaluation) {
+  return evaluation == nullptr ? ordered_json() : EvaluationToJson(Evaluation::FromC(*evaluation));
 }
 
 std::string OutcomeName(uint32_t outcome) {
@@ -49,16 +50,20 @@ uint64_t CountOf(const json& object, const char* key, uint64_t otherwise) {
 
 }  // namespace
 
-json RewardParams(const kgrpo_reward_request& request) {
-  json history = json::array();
+uint64_t WireSeed(uint64_t seed) {
+  return seed & ((uint64_t{1} << 53) - 1);
+}
+
+ordered_json RewardParams(const kgrpo_reward_request& request) {
+  ordered_json history = ordered_json::array();
   for (uint32_t i = 0; i < request.round; ++i) history.push_back(EvaluationJson(request.history[i]));
-  json params = {{"baseline", EvaluationJson(request.baseline)},
-                 {"candidate", EvaluationJson(request.candidate)},
-                 {"current", EvaluationJson(request.current)},
-                 {"unchanged", request.unchanged != 0},
-                 {"round", request.round},
-                 {"rounds", request.rounds},
-                 {"history", std::move(history)}};
+  ordered_json params = {{"baseline", EvaluationJson(request.baseline)},
+                         {"candidate", EvaluationJson(request.candidate)},
+                         {"current", EvaluationJson(request.current)},
+                         {"unchanged", request.unchanged != 0},
+                         {"round", request.round},
+                         {"rounds", request.rounds},
+                         {"history", std::move(history)}};
   if (const kgrpo_coder_answer* answer = request.answer) {
     params["answer"] = {
         {"outcome", OutcomeName(answer->outcome)}, {"source", View(answer->source)}, {"summary", View(answer->summary)},
@@ -69,9 +74,9 @@ json RewardParams(const kgrpo_reward_request& request) {
   return params;
 }
 
-json CoderParams(const kgrpo_coder_request& request) {
+ordered_json CoderParams(const kgrpo_coder_request& request) {
   const kgrpo_problem_info& problem = *request.problem;
-  json traits = json::array();
+  ordered_json traits = ordered_json::array();
   for (size_t i = 0; i < problem.trait_count; ++i) traits.push_back(View(problem.traits[i]));
   return {{"problem",
            {{"name", View(problem.name)},
@@ -86,7 +91,7 @@ json CoderParams(const kgrpo_coder_request& request) {
           {"last_suggestion", View(request.last_suggestion)},
           {"suggestion", View(request.suggestion)},
           {"current", EvaluationJson(request.current)},
-          {"seed", request.seed}};
+          {"seed", WireSeed(request.seed)}};
 }
 
 Implementation ReadImplementation(const json& result) {

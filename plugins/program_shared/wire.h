@@ -13,11 +13,14 @@
 
 namespace kgrpo::program {
 
+// The lowest 53 bits: what every language reads exactly from JSON.
+uint64_t WireSeed(uint64_t seed);
+
 // Parameters of "score" and "idle".
-nlohmann::json RewardParams(const kgrpo_reward_request& request);
+nlohmann::ordered_json RewardParams(const kgrpo_reward_request& request);
 
 // Parameters of "implement".
-nlohmann::json CoderParams(const kgrpo_coder_request& request);
+nlohmann::ordered_json CoderParams(const kgrpo_coder_request& request);
 
 // The answer to "implement". Throws KGRPO_ERROR_INTERNAL with what is wrong with it.
 struct Implementation {

@@ -31,6 +31,9 @@ for line in sys.stdin:
         if how == "dies_at_once":
             print("no module named torch", file=sys.stderr, flush=True)
             sys.exit(3)
+        if how == "terse":
+            result(request, {"protocol": 1, "roles": ["reward"]})
+            continue
         schema = {"type": "object", "additionalProperties": False, "properties": {"cap": {"type": "number", "default": 8}}}
         result(request, {"protocol": 2 if how == "other_protocol" else 1, "roles": ["coder" if how == "other_role" else "reward"],
                          "name": how, "concurrency": 4 if how in ("unordered", "dies_with_four") else 1,

@@ -61,7 +61,8 @@ TEST_F(NewProjectTest, SaysWhatItCannotWrite) {
   EXPECT_NE(Shell("mkdir mine; kgrpo-host plugins new reward mine"), 0);
   EXPECT_THAT(Log(), HasSubstr("mine exists already: choose another name"));
   EXPECT_NE(Shell("kgrpo-host plugins new trainer mine"), 0);
-  EXPECT_THAT(Log(), HasSubstr("no project for a plugin of kind trainer in c++; there are: reward in c, reward in c++"));
+  EXPECT_THAT(Log(),
+              HasSubstr("no project for a plugin of kind trainer in c++; there are: reward in c, reward in c++"));
   EXPECT_NE(Shell("kgrpo-host plugins new reward ../Mine"), 0);
   EXPECT_THAT(Log(), HasSubstr("a plugin's name is lower-case letters, digits and _"));
 }

@@ -25,6 +25,14 @@ TEST_F(PoolTest, DefaultsOfTheProgramsOptionsAreFilledIn) {
   EXPECT_EQ(pool.Call("options", nullptr), json({{"cap", 8}}));
 }
 
+TEST_F(PoolTest, AProgramMayStateItsProtocolAndRolesAlone) {
+  PoolOptions options = Faulty("terse");
+  options.options = {{"any", "thing"}};
+  Pool pool(host(), "reward", options);
+  EXPECT_EQ(pool.Call("options", nullptr), json({{"any", "thing"}}));
+  EXPECT_EQ(pool.hello().concurrency, 1U);
+}
+
 TEST_F(PoolTest, AnswersComeInAnyOrder) {
   Pool pool(host(), "reward", Faulty("unordered"));
   std::vector<std::future<json>> answers;
