@@ -256,6 +256,7 @@ def run():
     """Serves what was decorated until the host closes standard input. The last line of a script."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # print() and C code too: standard output is for answers alone
+    sys.stdout.reconfigure(line_buffering=True)  # in the log at once, and not lost where the process is killed
     requests = os.fdopen(os.dup(0), "r", encoding="utf-8")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     _Server(answers).serve(requests)

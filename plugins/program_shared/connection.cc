@@ -61,6 +61,7 @@ Connection::Connection(const std::vector<std::string>& command, std::function<vo
 Connection::~Connection() {
   input_.Close();
   process_->Wait(1);
+  ReadErrors(true);
 }
 
 void Connection::Send(std::string_view line) {

@@ -67,7 +67,10 @@ json Pool::Copy::Handshake(uint64_t id, const char* method, const json& params, 
     if (Clock::now() >= deadline)
       throw Broken("did not answer \"" + std::string(method) + "\" within " + Shown(pool_->options_.start_seconds) +
                    " (start_seconds)");
-    for (const std::string& line : connection_->Wait(kGlance, -1)) {
+    const std::vector<std::string> lines = connection_->Wait(kGlance, -1);
+    if (lines.size() > 1)
+      throw Broken("wrote further lines after its answer to \"" + std::string(method) + "\": " + Excerpt(lines[1]));
+    for (const std::string& line : lines) {
       Answer answer = ParseAnswer(line);
       if (answer.id != id) throw Broken("answered request " + std::to_string(answer.id) + " before it was asked");
       if (answer.failed) throw Error(KGRPO_ERROR_INVALID, Name() + " refused: " + answer.error);
@@ -113,6 +116,7 @@ void Pool::Copy::Work() {
       Lose(std::string("cannot be spoken with: ") + error.what(), 0);
     }
   }
+  connection_.reset();  // here and not in the destructor: all copies end at once
 }
 
 // Moves the inbox into flight. What was cancelled is answered; the program may still answer it too. False once the
