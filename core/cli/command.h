@@ -50,7 +50,7 @@ void AddExportCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddImportCommand(CLI::App* problems, Action* action);  // `problems import`
 void AddServeCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddNewCommand(CLI::App* problems, Action* action);        // `problems new`
-void AddPluginsNewCommand(CLI::App* plugins, Action* action);  // of `plugins`
+void AddPluginsNewCommand(CLI::App* plugins, Action* action);  // `plugins new`
 void AddTokenizeCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddScoreCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddGenerateCommand(CLI::App& app, const Globals& globals, Action* action);
