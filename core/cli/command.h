@@ -49,7 +49,8 @@ void AddReportCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddExportCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddImportCommand(CLI::App* problems, Action* action);  // `problems import`
 void AddServeCommand(CLI::App& app, const Globals& globals, Action* action);
-void AddNewCommand(CLI::App* problems, Action* action);  // `problems new`
+void AddNewCommand(CLI::App* problems, Action* action);        // `problems new`
+void AddPluginsNewCommand(CLI::App* plugins, Action* action);  // `plugins new`
 void AddTokenizeCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddScoreCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddGenerateCommand(CLI::App& app, const Globals& globals, Action* action);

@@ -188,7 +188,7 @@ void AddPluginsCommand(CLI::App& app, const Globals& globals, Action* action) {
     bool json = false;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("plugins", "List, describe and validate plugins");
+  CLI::App* command = app.add_subcommand("plugins", "List, describe, validate and begin plugins");
   command->require_subcommand(1);
   command->footer("Example:\n  kgrpo-host plugins list");
 
@@ -223,6 +223,7 @@ void AddPluginsCommand(CLI::App& app, const Globals& globals, Action* action) {
       return Validate(globals, options->paths, chosen, options->json);
     };
   });
+  AddPluginsNewCommand(command, action);
 }
 
 }  // namespace kgrpo::cli

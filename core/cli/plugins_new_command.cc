@@ -1,0 +1,111 @@
+// `kgrpo-host plugins new KIND NAME [--lang c|c++|python]`: writes a project that builds, validates and passes its own
+// test: an example of examples/, under the author's name.
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "cli/command.h"
+
+namespace kgrpo::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ProjectFile {
+  const char *project, *name, *text;
+};
+constexpr ProjectFile kFiles[] = {
+#include "project_files.inc"
+};
+
+struct Project {
+  const char *kind, *language, *example;
+};
+constexpr std::array<Project, 5> kProjects = {{{"reward", "c", "reward_c"},
+                                               {"reward", "c++", "reward_bytes_saved"},
+                                               {"reward", "python", "reward_python"},
+                                               {"coder", "c++", "coder_launch_bounds"},
+                                               {"coder", "python", "coder_python"}}};
+
+const Project& Find(const std::string& kind, const std::string& language) {
+  std::string there;
+  for (const Project& project : kProjects) {
+    if (kind == project.kind && language == project.language) return project;
+    there += std::string(there.empty() ? "" : ", ") + project.kind + " in " + project.language;
+  }
+  throw Error(KGRPO_ERROR_UNSUPPORTED, "there is no project for a plugin of kind " + kind + " in " + language +
+                                           "; there are: " + there + ". docs/plugins.md has the steps for any other");
+}
+
+// What file, symbol and module may be called.
+void CheckName(const std::string& name) {
+  const bool fine = !name.empty() &&
+                    name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos &&
+                    name[0] >= 'a';
+  if (!fine) {
+    throw Error(KGRPO_ERROR_INVALID,
+                "\"" + name + "\": a plugin's name is lower-case letters, digits and _, and begins with a letter");
+  }
+}
+
+std::string Replaced(std::string text, std::string_view from, std::string_view to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+void Write(const fs::path& file, const std::string& text) {
+  std::ofstream stream(file, std::ios::binary);
+  stream << text;
+  stream.close();
+  if (!stream) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot write " + file.string());
+}
+
+int New(const std::string& kind, const std::string& name, const std::string& language) {
+  CheckName(name);
+  const Project& project = Find(kind, language);
+  std::error_code code;
+  if (fs::exists(name, code)) throw Error(KGRPO_ERROR_INVALID, name + " exists already: choose another name");
+  if (!fs::create_directory(name, code)) {
+    throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot make the folder " + name + ": " + code.message());
+  }
+  for (const ProjectFile& file : kFiles) {
+    if (std::string_view(file.project) != project.example) continue;
+    const std::string target = Replaced(file.name, project.example, name);
+    Write(fs::path(name) / target, Replaced(file.text, project.example, name));
+    std::printf("%s/%s\n", name.c_str(), target.c_str());
+  }
+  const char* shown = name.c_str();
+  if (language == "python") {
+    std::printf(
+        "\nNext:\n  cd %s\n  python3 test_%s.py\n  kgrpo-host plugins validate %s_program --options options.json\n",
+        shown, shown, kind.c_str());
+  } else {
+    std::printf("\nNext:\n  cd %s\n  cmake -B build\n  cmake --build build\n  ctest --test-dir build\n", shown);
+  }
+  return kFine;
+}
+
+}  // namespace
+
+void AddPluginsNewCommand(CLI::App* plugins, Action* action) {
+  struct Options {
+    std::string kind, name, language = "c++";
+  };
+  auto options = std::make_shared<Options>();
+  CLI::App* command = plugins->add_subcommand("new", "Begin a plugin: a project that builds, validates and has a test");
+  command->add_option("KIND", options->kind, "reward or coder")->required();
+  command->add_option("NAME", options->name, "The plugin's name, and the folder to write; must not exist")->required();
+  command->add_option("--lang", options->language, "c (a reward), c++ or python")->capture_default_str();
+  command->footer(
+      "Examples:\n"
+      "  kgrpo-host plugins new reward my_reward --lang python\n"
+      "  kgrpo-host plugins new coder my_coder");
+  command->callback([=] { *action = [=] { return New(options->kind, options->name, options->language); }; });
+}
+
+}  // namespace kgrpo::cli

@@ -1,0 +1,21 @@
+"""python3 test_reward_python.py: the reward's own test, without the host."""
+import unittest
+
+from kgrpo_plugin import example_round
+from reward_python import score
+
+
+class Test(unittest.TestCase):
+    def test_order(self):
+        broken, wrong = score(example_round(compiled=False)), score(example_round(correct=False))
+        slow, fast = (sum(score(example_round(speedup=s)).values()) for s in (1.0, 2.0))
+        self.assertLess(broken, wrong)
+        self.assertLess(wrong, slow)
+        self.assertLess(slow, fast)
+
+    def test_cap(self):
+        self.assertEqual(score(example_round(speedup=100.0), cap=4.0)["speedup"], 2.0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,90 @@
+// coder_program as kgrpo.coder/1: a program in any language writes kernels.
+#include <kgrpo/coder.h>
+#include <kgrpo/sdk/plugin.h>
+
+#include <chrono>
+#include <exception>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "program_shared/options.h"
+#include "program_shared/pool.h"
+#include "program_shared/wire.h"
+
+struct kgrpo_coder {
+  kgrpo_coder(const kgrpo::Host& host, const kgrpo::program::PoolOptions& options)
+      : pool(host, "coder", options),
+        description(pool.hello().name + " " + pool.hello().version +
+                    ", a program: " + kgrpo::program::Joined(options.command)) {}
+  kgrpo::program::Pool pool;
+  std::string description;
+};
+
+namespace kgrpo::program {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+kgrpo_str Schema() {
+  static const std::string schema = OptionsSchema("coder_program options", "[python3, my_coder.py]", 600);
+  return Str(schema);
+}
+
+kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options, kgrpo_coder** out) {
+  return Guard([&] { *out = new kgrpo_coder(Host(host), ReadOptions(View(options))); });
+}
+
+void Destroy(kgrpo_coder* self) {
+  delete self;
+}
+
+// A program that fails at a request costs that request, as a service that does not answer does; what it says is kept.
+Implementation Read(const nlohmann::json& result, const std::exception_ptr& error, const std::string& current) {
+  Implementation read;
+  try {
+    if (error) std::rethrow_exception(error);
+    read = ReadImplementation(result);
+    if (read.outcome == KGRPO_CODER_OK && read.source == current) {
+      read.outcome = KGRPO_CODER_NOT_APPLICABLE;
+      read.source.clear();
+      read.message = "the coder gave the kernel back as it was";
+    }
+  } catch (const std::exception& failure) {
+    read.outcome = KGRPO_CODER_FAILED;
+    read.message = failure.what();
+  }
+  return read;
+}
+
+kgrpo_error* Implement(kgrpo_coder* self, const kgrpo_coder_request* request, kgrpo_coder_done done) {
+  return Guard([&] {
+    const auto answer = [done, begun = Clock::now(), current = Copy(request->code_b)](nlohmann::json result,
+                                                                                      std::exception_ptr error) {
+      const Implementation read = Read(result, error, current);
+      const kgrpo_coder_answer c = read.ToC(std::chrono::duration<double>(Clock::now() - begun).count());
+      done.done(done.context, &c, nullptr);
+    };
+    self->pool.Submit("implement", CoderParams(*request), answer);
+  });
+}
+
+void Cancel(kgrpo_coder* self) {
+  self->pool.Cancel();
+}
+
+kgrpo_error* Describe(const kgrpo_coder* self, kgrpo_text_sink sink) {
+  return Guard([&] { sink.put(sink.context, Str(self->description)); });
+}
+
+constexpr kgrpo_coder_interface kInterface = {
+    sizeof(kgrpo_coder_interface), Schema,   Create, Destroy, Implement, Cancel,
+    /*suggestions=*/nullptr,
+    /*describe_request=*/nullptr,  Describe,
+    /*spending=*/nullptr};
+
+}  // namespace
+}  // namespace kgrpo::program
+
+KGRPO_PLUGIN("coder_program", "0.1.0", "a coder that is a program in any language, over JSON lines",
+             {KGRPO_CODER_INTERFACE, &kgrpo::program::kInterface});

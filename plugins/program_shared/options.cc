@@ -1,0 +1,158 @@
+#define VALIJSON_USE_EXCEPTIONS 1  // without it valijson ends the process at a malformed schema
+#include "program_shared/options.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <array>
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validation_results.hpp>
+#include <valijson/validator.hpp>
+
+namespace kgrpo::program {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kSchema = R"json({
+  "$schema": "http://json-schema.org/draft-07/schema#",
+  "title": "",
+  "type": "object",
+  "additionalProperties": false,
+  "required": ["command"],
+  "properties": {
+    "command": {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1,
+      "description": "The program and its arguments, started in the working directory of kgrpo-host."},
+    "options": {"type": "object", "default": {},
+      "description": "The program's own options; it publishes which there are, and they are checked when it is started."},
+    "copies": {"type": "integer", "minimum": 1, "maximum": 256, "default": 1,
+      "description": "How many of it may run at once. Further ones are started when all are busy."},
+    "start_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 60,
+      "description": "Limit from its start until it is ready."},
+    "request_seconds": {"type": "number", "exclusiveMinimum": 0,
+      "description": "Limit for one answer. A copy that is later is ended, with its process group."}
+  }
+})json";
+
+std::string TextOf(const json& object, const char* key, const std::string& otherwise) {
+  const json value = object.value(key, json());
+  return value.is_string() ? value.get<std::string>() : otherwise;
+}
+
+void FillDefaults(const json& schema, json* value) {
+  if (!schema.is_object() || !schema.contains("properties") || !value->is_object()) return;
+  for (const auto& [key, property] : schema["properties"].items()) {
+    if (!property.is_object()) continue;
+    if (!value->contains(key) && property.contains("default")) (*value)[key] = property["default"];
+    if (value->contains(key)) FillDefaults(property, &(*value)[key]);
+  }
+}
+
+std::string PathOf(const std::vector<std::string>& context) {
+  std::string path = "options.options";
+  for (size_t i = 1; i < context.size(); ++i) path += "." + context[i].substr(1, context[i].size() - 2);  // "[cap]"
+  return path;
+}
+
+}  // namespace
+
+std::string OptionsSchema(std::string_view title, std::string_view example, double request_seconds) {
+  json schema = json::parse(kSchema);
+  schema["title"] = title;
+  json& properties = schema["properties"];
+  properties["command"]["description"] =
+      properties["command"]["description"].get<std::string>() + " Example: " + std::string(example);
+  properties["request_seconds"]["default"] = request_seconds;
+  return schema.dump();
+}
+
+PoolOptions ReadOptions(std::string_view text) {
+  try {
+    const json given = json::parse(text);
+    PoolOptions options;
+    options.command = given.at("command").get<std::vector<std::string>>();
+    if (options.command.empty()) throw Error(KGRPO_ERROR_INVALID, "options.command: the list is empty");
+    options.options = given.value("options", json::object());
+    options.copies = given.value("copies", size_t{1});
+    options.start_seconds = given.value("start_seconds", 60.0);
+    options.request_seconds = given.value("request_seconds", 60.0);
+    return options;
+  } catch (const json::exception& error) {
+    throw Error(KGRPO_ERROR_INVALID, std::string("options: ") + error.what());
+  }
+}
+
+std::string Joined(const std::vector<std::string>& command) {
+  std::string joined;
+  for (const std::string& word : command) joined += (joined.empty() ? "" : " ") + word;
+  return joined;
+}
+
+Hello ReadHello(const json& said, std::string_view role) {
+  if (!said.is_object() || !said.contains("protocol") || !said["protocol"].is_number_integer())
+    throw Broken("answered \"initialize\" without a \"protocol\": " + Excerpt(said.dump()));
+  if (said["protocol"] != kProtocol) {
+    throw Error(KGRPO_ERROR_UNSUPPORTED, "the program speaks protocol " + said["protocol"].dump() +
+                                             ", this plugin protocol " + std::to_string(kProtocol));
+  }
+  const json roles = said.value("roles", json());
+  if (!roles.is_array() || std::ranges::find(roles, json(role)) == roles.end()) {
+    throw Error(KGRPO_ERROR_UNSUPPORTED,
+                "the program is no " + std::string(role) + ": it offers " + Excerpt(roles.dump()));
+  }
+  Hello hello;
+  hello.name = TextOf(said, "name", "a program");
+  hello.version = TextOf(said, "version", "");
+  const json concurrency = said.value("concurrency", json(1U));
+  if (!concurrency.is_number_unsigned() || concurrency < 1 || concurrency > 65536)
+    throw Broken("wants a concurrency of " + Excerpt(concurrency.dump()) + ", which is no number from 1 to 65536");
+  hello.concurrency = concurrency;
+  hello.idle = said.value("idle", json()) == true;
+  return hello;
+}
+
+json CheckProgramOptions(const json& given, const json& schema) {
+  if (schema.is_null()) return given;
+  json options = given;
+  FillDefaults(schema, &options);
+  std::string mistakes;
+  try {
+    valijson::Schema compiled;
+    valijson::SchemaParser(valijson::SchemaParser::kDraft7)
+        .populateSchema(valijson::adapters::NlohmannJsonAdapter(schema), compiled);
+    valijson::ValidationResults results;
+    valijson::Validator validator;
+    if (validator.validate(compiled, valijson::adapters::NlohmannJsonAdapter(options), &results)) return options;
+    for (valijson::ValidationResults::Error error; results.popError(error);) {
+      if (error.description.starts_with("Failed to validate against schema associated with property")) continue;
+      mistakes += (mistakes.empty() ? "" : "\n") + PathOf(error.context) + ": " + error.description;
+    }
+  } catch (const std::exception& error) {
+    throw Error(KGRPO_ERROR_INVALID, std::string("the program's options_schema is no JSON Schema: ") + error.what());
+  }
+  throw Error(KGRPO_ERROR_INVALID, mistakes);
+}
+
+void DeclareMetrics(const Host& host, const json& metrics) {
+  constexpr std::array<const char*, 7> kKinds = {"number", "quantity", "seconds", "fraction",
+                                                 "flag",   "dollars",  "run_time"};
+  if (!metrics.is_array()) return;
+  for (const json& metric : metrics) {
+    if (!metric.is_object()) continue;
+    const std::string name = TextOf(metric, "name", ""), label = TextOf(metric, "label", name);
+    const std::string group = TextOf(metric, "group", ""), unit = TextOf(metric, "unit", "");
+    const std::string kind = TextOf(metric, "kind", "number"), better = TextOf(metric, "better", "");
+    if (name.empty()) continue;
+    MetricDeclaration declaration = {.name = name, .label = label, .group = group, .unit = unit};
+    const auto found = std::ranges::find(kKinds, kind);
+    if (found != kKinds.end()) declaration.kind = static_cast<kgrpo_metric_kind>(found - kKinds.begin());
+    declaration.direction = better == "higher"  ? KGRPO_METRIC_HIGHER_IS_BETTER
+                            : better == "lower" ? KGRPO_METRIC_LOWER_IS_BETTER
+                                                : KGRPO_METRIC_NEUTRAL;
+    host.Declare(declaration);
+  }
+}
+
+}  // namespace kgrpo::program

@@ -1,0 +1,37 @@
+// What pipelines say of a program, and what it says of itself when it is started. Used by pool.h's parts and the
+// plugins.
+#ifndef KGRPO_PROGRAM_SHARED_OPTIONS_H
+#define KGRPO_PROGRAM_SHARED_OPTIONS_H
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "program_shared/pool.h"
+
+namespace kgrpo::program {
+
+// JSON Schema of a plugin's options. `title`: "reward_program options"; `example`: a command of that role.
+std::string OptionsSchema(std::string_view title, std::string_view example, double request_seconds);
+
+// `text` is JSON that satisfies the schema, defaults filled in. Throws KGRPO_ERROR_INVALID otherwise.
+PoolOptions ReadOptions(std::string_view text);
+
+// "python3 reward.py"
+std::string Joined(const std::vector<std::string>& command);
+
+// Throws Broken where a program's answer to `initialize` is none, KGRPO_ERROR_UNSUPPORTED where it speaks another
+// protocol or plays another role.
+Hello ReadHello(const nlohmann::json& said, std::string_view role);
+
+// The options for the program, its schema's defaults filled in. Throws KGRPO_ERROR_INVALID where they do not satisfy
+// the schema, a line each mistake. A null schema takes anything.
+nlohmann::json CheckProgramOptions(const nlohmann::json& given, const nlohmann::json& schema);
+
+// [{"name": "tiles", "label": "tiles", "unit": "", "group": "Shape", "kind": "number"}]; null: none.
+void DeclareMetrics(const Host& host, const nlohmann::json& metrics);
+
+}  // namespace kgrpo::program
+
+#endif  // KGRPO_PROGRAM_SHARED_OPTIONS_H

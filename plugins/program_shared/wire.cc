@@ -1,0 +1,175 @@
+#include "program_shared/wire.h"
+
+#include <kgrpo/sdk/error.h>
+#include <kgrpo/sdk/text.h>
+#include <kgrpo/support/evaluation_json.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace kgrpo::program {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr std::array<const char*, 7> kOutcomes = {"ok",        "not_applicable", "unclear", "refused",
+                                                  "truncated", "no_code",        "failed"};
+
+ordered_json EvaluationJson(const kgrpo_evaluation* evaluation) {
+  return evaluation == nullptr ? ordered_json() : EvaluationToJson(Evaluation::FromC(*evaluation));
+}
+
+std::string OutcomeName(uint32_t outcome) {
+  return outcome < kOutcomes.size() ? kOutcomes[outcome] : "failed";
+}
+
+[[noreturn]] void Refuse(const std::string& what) {
+  throw Error(KGRPO_ERROR_INTERNAL, "the program's answer: " + what);
+}
+
+std::string TextOf(const json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || found->is_null()) return "";
+  if (!found->is_string()) Refuse("\"" + std::string(key) + "\": expected a text, found " + found->type_name());
+  return found->get<std::string>();
+}
+
+double MoneyOf(const json& object, const char* key) {
+  const json value = object.value(key, json(0));
+  if (!value.is_number() || value < 0) Refuse("\"" + std::string(key) + "\": expected an amount of at least 0");
+  return value;
+}
+
+uint64_t CountOf(const json& object, const char* key, uint64_t otherwise) {
+  const json value = object.value(key, json(otherwise));
+  if (!value.is_number_unsigned()) Refuse("\"" + std::string(key) + "\": expected a whole number of at least 0");
+  return value;
+}
+
+}  // namespace
+
+uint64_t WireSeed(uint64_t seed) {
+  return seed & ((uint64_t{1} << 53) - 1);
+}
+
+ordered_json RewardParams(const kgrpo_reward_request& request) {
+  ordered_json history = ordered_json::array();
+  for (uint32_t i = 0; i < request.round; ++i) history.push_back(EvaluationJson(request.history[i]));
+  ordered_json params = {{"baseline", EvaluationJson(request.baseline)},
+                         {"candidate", EvaluationJson(request.candidate)},
+                         {"current", EvaluationJson(request.current)},
+                         {"unchanged", request.unchanged != 0},
+                         {"round", request.round},
+                         {"rounds", request.rounds},
+                         {"history", std::move(history)}};
+  if (const kgrpo_coder_answer* answer = request.answer) {
+    params["answer"] = {
+        {"outcome", OutcomeName(answer->outcome)}, {"source", View(answer->source)}, {"summary", View(answer->summary)},
+        {"message", View(answer->message)},        {"cost", answer->cost},           {"seconds", answer->seconds}};
+  } else {
+    params["answer"] = nullptr;
+  }
+  return params;
+}
+
+ordered_json CoderParams(const kgrpo_coder_request& request) {
+  const kgrpo_problem_info& problem = *request.problem;
+  ordered_json traits = ordered_json::array();
+  for (size_t i = 0; i < problem.trait_count; ++i) traits.push_back(View(problem.traits[i]));
+  return {{"problem",
+           {{"name", View(problem.name)},
+            {"title", View(problem.title)},
+            {"family", View(problem.family)},
+            {"task", View(problem.task)},
+            {"signature", View(problem.signature)},
+            {"source", View(problem.source)},
+            {"traits", std::move(traits)}}},
+          {"code_a", View(request.code_a)},
+          {"code_b", View(request.code_b)},
+          {"last_suggestion", View(request.last_suggestion)},
+          {"suggestion", View(request.suggestion)},
+          {"current", EvaluationJson(request.current)},
+          {"seed", WireSeed(request.seed)}};
+}
+
+Implementation ReadImplementation(const json& result) {
+  if (!result.is_object()) Refuse("expected an object with an \"outcome\"");
+  Implementation read;
+  const std::string outcome = TextOf(result, "outcome");
+  const auto found = std::ranges::find(kOutcomes, outcome);
+  if (found == kOutcomes.end()) {
+    std::string known;
+    for (const char* name : kOutcomes) known += (known.empty() ? "" : ", ") + std::string(name);
+    Refuse("\"outcome\": expected one of " + known + "; found \"" + outcome + "\"");
+  }
+  read.outcome = static_cast<kgrpo_coder_outcome>(found - kOutcomes.begin());
+  read.source = TextOf(result, "source");
+  read.summary = TextOf(result, "summary");
+  read.message = TextOf(result, "message");
+  read.text = TextOf(result, "text");
+  if (read.outcome == KGRPO_CODER_OK && read.source.empty()) Refuse("the outcome is \"ok\" and there is no \"source\"");
+  if (read.outcome != KGRPO_CODER_OK) {
+    read.source.clear();
+    if (read.message.empty()) read.message = "the program does not say why";
+  }
+  read.prompt_tokens = CountOf(result, "prompt_tokens", 0);
+  read.completion_tokens = CountOf(result, "completion_tokens", 0);
+  read.cost = MoneyOf(result, "cost");
+  read.lost_cost = MoneyOf(result, "lost_cost");
+  read.attempts = static_cast<uint32_t>(std::min<uint64_t>(CountOf(result, "attempts", 1), UINT32_MAX));
+  read.reused = result.value("reused", json(false)) == true;
+  return read;
+}
+
+kgrpo_coder_answer Implementation::ToC(double seconds) const {
+  kgrpo_coder_answer answer{};
+  answer.struct_size = sizeof answer;
+  answer.outcome = outcome;
+  answer.source = Str(source);
+  answer.summary = Str(summary);
+  answer.message = Str(message);
+  answer.text = Str(text);
+  answer.prompt_tokens = prompt_tokens;
+  answer.completion_tokens = completion_tokens;
+  answer.cost = cost;
+  answer.lost_cost = lost_cost;
+  answer.seconds = seconds;
+  answer.attempts = attempts;
+  answer.reused = reused ? 1 : 0;
+  return answer;
+}
+
+OpenedProblem::OpenedProblem(std::string directory, const json& result) : directory_(std::move(directory)) {
+  if (!result.is_object()) Refuse("expected an object with the problem's \"name\" and \"source\"");
+  name_ = TextOf(result, "name");
+  source_ = TextOf(result, "source");
+  if (name_.empty() || source_.empty()) Refuse("a problem needs a \"name\" and a \"source\"");
+  title_ = TextOf(result, "title");
+  if (title_.empty()) title_ = name_;
+  family_ = TextOf(result, "family");
+  split_ = TextOf(result, "split");
+  if (split_.empty()) split_ = "train";
+  task_ = TextOf(result, "task");
+  signature_ = TextOf(result, "signature");
+  const json traits = result.value("traits", json::array());
+  if (!traits.is_array()) Refuse("\"traits\": expected a list of words");
+  for (const json& trait : traits) {
+    if (!trait.is_string()) Refuse("\"traits\": expected a list of words");
+    traits_.push_back(trait);
+  }
+  for (const std::string& trait : traits_) trait_texts_.push_back(Str(trait));
+  info_.struct_size = sizeof info_;
+  info_.name = Str(name_);
+  info_.title = Str(title_);
+  info_.family = Str(family_);
+  info_.split = Str(split_);
+  info_.task = Str(task_);
+  info_.signature = Str(signature_);
+  info_.source = Str(source_);
+  info_.traits = trait_texts_.data();
+  info_.trait_count = trait_texts_.size();
+}
+
+}  // namespace kgrpo::program

@@ -1,0 +1,56 @@
+// What crosses the ABI, as the JSON that programs read and write. Used by the plugins for programs.
+#ifndef KGRPO_PROGRAM_SHARED_WIRE_H
+#define KGRPO_PROGRAM_SHARED_WIRE_H
+
+#include <kgrpo/coder.h>
+#include <kgrpo/evaluator.h>
+#include <kgrpo/reward.h>
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace kgrpo::program {
+
+// The lowest 53 bits: what every language reads exactly from JSON.
+uint64_t WireSeed(uint64_t seed);
+
+// Parameters of "score" and "idle".
+nlohmann::ordered_json RewardParams(const kgrpo_reward_request& request);
+
+// Parameters of "implement".
+nlohmann::ordered_json CoderParams(const kgrpo_coder_request& request);
+
+// The answer to "implement". Throws KGRPO_ERROR_INTERNAL with what is wrong with it.
+struct Implementation {
+  kgrpo_coder_outcome outcome = KGRPO_CODER_FAILED;
+  std::string source, summary, message, text;
+  uint64_t prompt_tokens = 0, completion_tokens = 0;
+  double cost = 0, lost_cost = 0;
+  uint32_t attempts = 1;
+  bool reused = false;
+
+  kgrpo_coder_answer ToC(double seconds) const;  // points into this
+};
+Implementation ReadImplementation(const nlohmann::json& result);
+
+// The answer to "open_problem", owned. Throws KGRPO_ERROR_INTERNAL with what is wrong with it.
+class OpenedProblem {
+ public:
+  OpenedProblem(std::string directory, const nlohmann::json& result);
+  OpenedProblem(const OpenedProblem&) = delete;
+  OpenedProblem& operator=(const OpenedProblem&) = delete;
+  const std::string& directory() const { return directory_; }
+  const kgrpo_problem_info& info() const { return info_; }
+
+ private:
+  std::string directory_, name_, title_, family_, split_, task_, signature_, source_;
+  std::vector<std::string> traits_;
+  std::vector<kgrpo_str> trait_texts_;
+  kgrpo_problem_info info_{};
+};
+
+}  // namespace kgrpo::program
+
+#endif  // KGRPO_PROGRAM_SHARED_WIRE_H

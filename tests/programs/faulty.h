@@ -1,0 +1,65 @@
+// A Pool of tests/programs/faulty.py, told how to fail. Used by the tests of this folder.
+#ifndef KGRPO_TESTS_PROGRAMS_FAULTY_H
+#define KGRPO_TESTS_PROGRAMS_FAULTY_H
+
+#include <gtest/gtest.h>
+#include <kgrpo/sdk/error.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/directories.h"
+#include "base/services.h"
+#include "program_shared/pool.h"
+
+namespace kgrpo::program {
+
+class ProgramTest : public testing::Test {
+ protected:
+  ProgramTest() {
+    HostOptions options;
+    options.cache_root = directory_.path() / "cache";
+    services_ = std::make_unique<HostServices>(std::move(options));
+  }
+
+  PoolOptions Faulty(const std::string& how) const {
+    PoolOptions options;
+    options.command = {"python3", "-S", "-E", KGRPO_SOURCE_DIR "/tests/programs/faulty.py", how, state()};
+    options.request_seconds = 20;
+    options.options = nlohmann::json::object();
+    return options;
+  }
+  Host host() { return Host(services_->ForInstance("program")); }
+  std::string state() const { return (directory_.path() / "state").string(); }
+
+  // What a request to a copy that fails comes to: the error's text, or the answer as JSON.
+  std::string Failing(Pool& pool) const {
+    try {
+      return pool.Call("fail", nullptr).dump();
+    } catch (const Error& error) {
+      return error.what();
+    }
+  }
+  std::string Failing(const std::string& how) {
+    Pool pool(host(), "reward", Faulty(how));
+    const std::string message = Failing(pool);
+    EXPECT_EQ(pool.Call("echo", 7), 7) << "it is not started anew";
+    return message;
+  }
+  std::string Starting(const PoolOptions& options) {
+    try {
+      Pool pool(host(), "reward", options);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "it started";
+  }
+
+  TemporaryDirectory directory_;
+  std::unique_ptr<HostServices> services_;
+};
+
+}  // namespace kgrpo::program
+
+#endif  // KGRPO_TESTS_PROGRAMS_FAULTY_H
