@@ -59,8 +59,8 @@ Implementation Read(const nlohmann::json& result, const std::exception_ptr& erro
 
 kgrpo_error* Implement(kgrpo_coder* self, const kgrpo_coder_request* request, kgrpo_coder_done done) {
   return Guard([&] {
-    const auto answer = [done, begun = Clock::now(), current = Copy(request->code_b)](nlohmann::json result,
-                                                                                      std::exception_ptr error) {
+    const auto answer = [done, begun = Clock::now(), current = Copy(request->code_b)](const nlohmann::json& result,
+                                                                                      const std::exception_ptr& error) {
       const Implementation read = Read(result, error, current);
       const kgrpo_coder_answer c = read.ToC(std::chrono::duration<double>(Clock::now() - begun).count());
       done.done(done.context, &c, nullptr);
