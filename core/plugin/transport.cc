@@ -5,7 +5,6 @@
 #include <kgrpo/sdk/text.h>
 
 #include <nlohmann/json.hpp>
-#include <span>
 
 namespace kgrpo {
 
@@ -35,9 +34,9 @@ Transport::~Transport() {
 
 std::string Transport::Broadcast(std::string bytes, uint32_t root) {
   auto size = static_cast<double>(bytes.size());  // exact up to 2^53
-  Check(collective()->broadcast(context(), ArrayTensor(std::span(&size, 1)).c(), root));
+  Check(collective()->broadcast(context(), ArrayTensor(&size, 1).c(), root));
   bytes.resize(static_cast<size_t>(size));
-  const ArrayTensor data(std::span(reinterpret_cast<unsigned char*>(bytes.data()), bytes.size()));
+  const ArrayTensor data(reinterpret_cast<unsigned char*>(bytes.data()), bytes.size());
   Check(collective()->broadcast(context(), data.c(), root));
   return bytes;
 }

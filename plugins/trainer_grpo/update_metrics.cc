@@ -40,8 +40,8 @@ WindowFigures CombinedOver(const Collective& ranks, const WindowFigures& own) {
   all.statistics.ratios = static_cast<size_t>(sums[3]);
   all.statistics.low_clipped = static_cast<size_t>(sums[4]);
   all.statistics.high_clipped = static_cast<size_t>(sums[5]);
-  all.statistics.low_fraction_min = ranks.Min(statistics.low_fraction_min);
-  all.statistics.high_fraction_max = ranks.Max(statistics.high_fraction_max);
+  all.statistics.low_fraction_min = ranks.MinOf(statistics.low_fraction_min);
+  all.statistics.high_fraction_max = ranks.MaxOf(statistics.high_fraction_max);
   all.entropy = trainer::CombinedOver(ranks, own.entropy);
   all.sampling_difference = trainer::CombinedOver(ranks, own.sampling_difference);
   return all;

@@ -115,7 +115,7 @@ SftTrainer::StepFigures SftTrainer::TakeStep(std::span<const kgrpo_sequence> bat
     if (!std::isfinite(figures.loss)) break;  // the step will be skipped
     begin = end;
   }
-  figures.loss = ranks_.Sum(figures.loss);
+  figures.loss = ranks_.SumOf(figures.loss);
   figures.entropy = trainer::CombinedOver(ranks_, figures.entropy);
   figures.outcome = stage.optimizer.Step(figures.loss, position);
   return figures;

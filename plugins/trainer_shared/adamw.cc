@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <span>
 
 namespace kgrpo::trainer {
 namespace {
@@ -108,7 +107,7 @@ double AdamW::GradientNorm() {
     const Slice slice = SliceOf(span);
     sum += math_->SumOfSquares(span.gradient + slice.begin, slice.count());
   }
-  return std::sqrt(ranks_.Sum(sum));
+  return std::sqrt(ranks_.SumOf(sum));
 }
 
 void AdamW::Step(double learning_rate, double gradient_scale) {
@@ -153,7 +152,7 @@ void AdamW::SaveArray(StateWriter& writer, const Parameter& parameter, DeviceArr
       buffer.resize(size);
       if (rank == ranks_.rank())
         math_->CopyToHost(buffer.data(), reinterpret_cast<char*>(array.data() + (first - slice.begin)) + offset, size);
-      ranks_.Broadcast(ArrayTensor(std::span(buffer)), rank);
+      ranks_.Broadcast(ArrayTensor(buffer.data(), buffer.size()), rank);
       writer.Bytes(buffer.data(), size);
     });
   }

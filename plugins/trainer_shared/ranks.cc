@@ -27,8 +27,8 @@ Summary CombinedOver(const Collective& ranks, const Summary& own) {
   ranks.Sum(sums);
   const double mean = sums[0] == 0 ? 0 : sums[1] / sums[0];
   const double distance = own.mean() - mean;
-  const double squares = ranks.Sum(own.squares() + count * distance * distance);
-  return {static_cast<size_t>(sums[0]), mean, squares, ranks.Min(own.min()), ranks.Max(own.max())};
+  const double squares = ranks.SumOf(own.squares() + count * distance * distance);
+  return {static_cast<size_t>(sums[0]), mean, squares, ranks.MinOf(own.min()), ranks.MaxOf(own.max())};
 }
 
 }  // namespace kgrpo::trainer

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -165,8 +166,15 @@ TEST_F(RanksTest, KilledRanksGoOnToTheSameEnd) {
   std::mt19937_64 random(7);
   int lost = 0;
   for (int kill = 0; kill < 4; ++kill) {
+    // At the beginning, then a little after more steps were recorded.
+    const auto steps = [&] {
+      std::error_code error;
+      return std::distance(fs::directory_iterator(run / "rollouts", error), fs::directory_iterator());
+    };
+    const auto goal = kill == 0 ? 0 : steps() + 2;
     RankProcesses ranks(directory(), 2, arguments());
-    std::this_thread::sleep_for(std::chrono::milliseconds(1500 + random() % 3000));
+    while (!ranks[0].Ended() && steps() < goal) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(random() % (kill == 0 ? 2000 : 100)));
     const size_t victim = random() % 2;
     ranks[victim].Signal(SIGKILL);
     const auto killed = std::chrono::steady_clock::now();

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <kgrpo/abi.h>
 #include <kgrpo/coder.h>
+#include <kgrpo/collective.h>
 #include <kgrpo/evaluator.h>
 #include <kgrpo/host.h>
 #include <kgrpo/observer.h>
@@ -95,6 +96,9 @@ const Pin kPins[] = {
     KGRPO_PIN(kgrpo_step_event, optimizer_step_count, 72, 64, kGrows),
     KGRPO_PIN(kgrpo_checkpoint_event, finished_at, 48, 40, kGrows),
     KGRPO_PIN(kgrpo_observer_interface, end, 72, 64, kGrows),
+    KGRPO_PIN(kgrpo_rank_info, local_size, 20, 16, kGrows),
+    KGRPO_PIN(kgrpo_collective_interface, broadcast, 48, 40, kGrows),
+    KGRPO_PIN(kgrpo_transport_interface, get, 56, 48, kGrows),
 };
 
 TEST(Abi, ReleasedMembersKeepTheirPlace) {

@@ -7,7 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <iterator>
 
 namespace kgrpo {
 
@@ -26,8 +26,8 @@ class ArrayTensor {
     c_.dtype.lanes = 1;
     c_.shape = &shape_;
   }
-  explicit ArrayTensor(std::span<double> values) : ArrayTensor(values.data(), values.size(), KGRPO_DTYPE_FLOAT, 64) {}
-  explicit ArrayTensor(std::span<unsigned char> bytes) : ArrayTensor(bytes.data(), bytes.size(), KGRPO_DTYPE_UINT, 8) {}
+  ArrayTensor(double* values, size_t count) : ArrayTensor(values, count, KGRPO_DTYPE_FLOAT, 64) {}
+  ArrayTensor(unsigned char* bytes, size_t count) : ArrayTensor(bytes, count, KGRPO_DTYPE_UINT, 8) {}
   ArrayTensor(const ArrayTensor&) = delete;
   ArrayTensor& operator=(const ArrayTensor&) = delete;
 
@@ -69,21 +69,21 @@ class Collective {
     if (!alone()) Check(api_->broadcast(context_, values.c(), root));
   }
 
-  void Sum(std::span<double> values) const { AllReduce(ArrayTensor(values)); }
-  double Sum(double value) const {
-    Sum(std::span(&value, 1));
-    return value;
+  // Of an array or a container of double.
+  template <typename Values>
+  void Sum(Values& values) const {
+    AllReduce(ArrayTensor(std::data(values), std::size(values)));
   }
-  double Max(double value) const {
-    AllReduce(ArrayTensor(std::span(&value, 1)), KGRPO_REDUCTION_MAX);
-    return value;
-  }
-  double Min(double value) const {
-    AllReduce(ArrayTensor(std::span(&value, 1)), KGRPO_REDUCTION_MIN);
+  double SumOf(double value) const { return Reduced(value, KGRPO_REDUCTION_SUM); }
+  double MinOf(double value) const { return Reduced(value, KGRPO_REDUCTION_MIN); }
+  double MaxOf(double value) const { return Reduced(value, KGRPO_REDUCTION_MAX); }
+
+ private:
+  double Reduced(double value, kgrpo_reduction reduction) const {
+    AllReduce(ArrayTensor(&value, 1), reduction);
     return value;
   }
 
- private:
   void* context_ = nullptr;
   const kgrpo_collective_interface* api_ = nullptr;
 };
