@@ -80,7 +80,13 @@ std::string DigestOfFolder(const fs::path& folder) {
   return digest;
 }
 
-// Results of earlier calls by key. A line that a killed process left half written is passed over.
+// A busy machine's doing, maybe: to be judged again.
+bool OfTheMoment(const std::optional<SuiteResult>& result) {
+  return result && (result->verdict == "timeout" || result->verdict == "interference");
+}
+
+// Results of earlier calls by key, but for those of the moment. A line that a killed process left half written is
+// passed over.
 using KnownResults = std::map<std::string, std::pair<SuiteResult, std::optional<SuiteResult>>>;
 KnownResults ReadResults(const fs::path& file) {
   KnownResults results;
@@ -90,7 +96,9 @@ KnownResults ReadResults(const fs::path& file) {
     if (!json.is_object() || !json.contains("key")) continue;
     std::optional<SuiteResult> published;
     if (json.contains("as_kernelbench")) published = SuiteResultFromJson(json["as_kernelbench"]);
-    results[json["key"].get<std::string>()] = {SuiteResultFromJson(json), std::move(published)};
+    SuiteResult result = SuiteResultFromJson(json);
+    if (OfTheMoment(result) || OfTheMoment(published)) continue;
+    results[json["key"].get<std::string>()] = {std::move(result), std::move(published)};
   }
   return results;
 }

@@ -62,11 +62,15 @@ void Ranks::SetWayOn(const std::string& way_on) {
   way_on_ = way_on;
 }
 
+void Ranks::RequireConnected() const {
+  if (broken_) throw Error(KGRPO_ERROR_UNAVAILABLE, "the ranks have lost each other");
+}
+
 // Runs a call of the transport. Where another rank was lost in it, the watch says which, shortly after, and ends this
 // process.
 template <typename Call>
 auto Ranks::Connected(Call&& call) {
-  if (broken_) throw Error(KGRPO_ERROR_UNAVAILABLE, "the ranks have lost each other");
+  RequireConnected();
   try {
     return std::forward<Call>(call)();
   } catch (const Error&) {
@@ -156,8 +160,8 @@ bool Ranks::AllFailedToo() {
 }
 
 void Ranks::InStep(const std::function<void()>& work) {
+  RequireConnected();
   try {
-    Connected([] { return 0; });
     work();
   } catch (const std::exception& error) {
     if (!broken_ && AllFailedToo()) throw;

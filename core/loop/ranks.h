@@ -69,6 +69,7 @@ class Ranks {
   [[noreturn]] void Fail(const std::string& message);
 
  private:
+  void RequireConnected() const;
   template <typename Call>
   auto Connected(Call&& call);
   void Watch();
