@@ -166,14 +166,16 @@ TEST_F(RanksTest, KilledRanksGoOnToTheSameEnd) {
   std::mt19937_64 random(7);
   int lost = 0;
   for (int kill = 0; kill < 4; ++kill) {
-    // At the beginning, then a little after more steps were recorded.
+    // Once the ranks have met (before that they wait for each other for minutes): at the beginning, then a little after
+    // more steps were recorded.
     const auto steps = [&] {
       std::error_code error;
       return std::distance(fs::directory_iterator(run / "rollouts", error), fs::directory_iterator());
     };
     const auto goal = kill == 0 ? 0 : steps() + 2;
     RankProcesses ranks(directory(), 2, arguments());
-    while (!ranks[0].Ended() && steps() < goal) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (!ranks[0].Ended() && (steps() < goal || !fs::exists(run / "run.log")))
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::this_thread::sleep_for(std::chrono::milliseconds(random() % (kill == 0 ? 2000 : 100)));
     const size_t victim = random() % 2;
     ranks[victim].Signal(SIGKILL);
