@@ -289,7 +289,8 @@ HttpServer::HttpServer(const HttpLimits& limits) : limits_(limits), stop_event_(
     }
     return HandlerResponse::Handled;
   }));
-  set_post_routing_handler([](const httplib::Request&, httplib::Response& response) {
+  set_post_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
+    if (on_answer_) on_answer_(request, response);
     if (!Connection::current_->last()) return;
     response.headers.erase("Keep-Alive");
     response.headers.erase("Connection");

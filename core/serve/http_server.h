@@ -46,6 +46,10 @@ class HttpServer : public httplib::Server {
 
   // Answers until Stop; returns when the last connection has ended. Bind came before.
   void Run();
+
+  // `seen` is told of every answer before it is sent, so that its client finds it counted. Before Run. [any thread]
+  void OnAnswer(httplib::Logger seen) { on_answer_ = std::move(seen); }
+
   // [any thread]
   void Stop();
 
@@ -69,6 +73,7 @@ class HttpServer : public httplib::Server {
   void Refuse(socket_t socket);
 
   const HttpLimits limits_;
+  httplib::Logger on_answer_;
   int listener_ = -1;
   int stop_event_ = -1;  // readable once Stop was called
   std::atomic<size_t> connections_{0}, refused_{0};

@@ -166,7 +166,7 @@ void Service::AddRoutes() {
     CheckToken(request);
     return httplib::Server::HandlerResponse::Unhandled;
   });
-  http_.set_logger([this](const httplib::Request& request, const httplib::Response& response) {
+  http_.OnAnswer([this](const httplib::Request& request, const httplib::Response& response) {
     const std::string route = RouteOf(request.path);
     metrics_.Count("requests_total", {{"path", route}, {"status", std::to_string(response.status)}});
   });
