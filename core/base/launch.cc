@@ -96,15 +96,15 @@ struct MpiNames {
 };
 constexpr MpiNames kMpi[] = {
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
-    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"}};  // MPICH, Intel MPI
+    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"}};  // Hydra: MPICH, Intel MPI
 
 Launch ReadMpi(const Reader& reader, const MpiNames& names) {
   Launch launch;
   launch.by = "mpirun";
   launch.rank = reader.Count(names.rank);
   launch.size = reader.Count(names.size);
-  launch.local_rank = reader.CountOr(names.local_rank, launch.rank);
-  launch.local_size = reader.CountOr(names.local_size, launch.size);
+  launch.local_rank = reader.Count(names.local_rank);
+  launch.local_size = reader.Count(names.local_size);
   launch.address = reader.Text("MASTER_ADDR");
   if (launch.address.empty()) {
     if (launch.local_size < launch.size) {
@@ -123,8 +123,9 @@ Launch ReadMpi(const Reader& reader, const MpiNames& names) {
 
 std::optional<Launch> ReadAny(const Reader& reader) {
   if (reader.Has("RANK") && reader.Has("WORLD_SIZE")) return ReadTorchrun(reader);
+  // Slurm's own PMI sets PMI_RANK too, but knows nothing of MPI_LOCALNRANKS.
   for (const MpiNames& names : kMpi) {
-    if (reader.Has(names.rank) && reader.Has(names.size)) return ReadMpi(reader, names);
+    if (reader.Has(names.rank) && reader.Has(names.size) && reader.Has(names.local_size)) return ReadMpi(reader, names);
   }
   if (reader.Has("SLURM_PROCID") && reader.Has("SLURM_STEP_NUM_TASKS")) return ReadSlurm(reader);
   return std::nullopt;

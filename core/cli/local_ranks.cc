@@ -10,17 +10,23 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <iterator>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace kgrpo::cli {
 namespace {
+
+constexpr std::chrono::seconds kGrace{15};  // longer than ranks take to miss one (loop/ranks.cc)
 
 // A port that nobody listens at now.
 uint16_t FreePort() {
@@ -46,6 +52,7 @@ std::vector<std::string> OwnArguments() {
 
 [[noreturn]] void BecomeRank(std::vector<std::string> arguments, unsigned rank, unsigned ranks, uint16_t port,
                              pid_t parent) {
+  setpgid(0, 0);  // a terminal's Ctrl-C must come once: from the parent
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(1);
   const std::string number = std::to_string(rank), count = std::to_string(ranks);
@@ -55,6 +62,7 @@ std::vector<std::string> OwnArguments() {
   setenv("LOCAL_WORLD_SIZE", count.c_str(), 1);
   setenv("MASTER_ADDR", "127.0.0.1", 1);
   setenv("MASTER_PORT", std::to_string(port).c_str(), 1);
+  unsetenv("TORCHELASTIC_USE_AGENT_STORE");  // of a job that this was started in
   std::vector<char*> words;
   words.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) words.push_back(argument.data());
@@ -63,10 +71,52 @@ std::vector<std::string> OwnArguments() {
   _exit(127);
 }
 
-std::vector<pid_t> children;  // the handler's; set before it is
+std::vector<pid_t> children;  // the handler's; those of ranks that have ended are 0
 
 void HandOn(int signal) {
-  for (const pid_t child : children) kill(child, signal);
+  const int error = errno;
+  for (const pid_t child : children) {
+    if (child > 0) kill(child, signal);
+  }
+  errno = error;
+}
+
+constexpr int kHandedOn[] = {SIGINT, SIGTERM, SIGHUP};
+
+void HandOnSignals() {
+  struct sigaction action = {};
+  action.sa_handler = HandOn;
+  action.sa_flags = SA_RESTART;
+  for (const int signal : kHandedOn) sigaction(signal, &action, nullptr);
+}
+
+// Returns rank 0's exit code once all have ended. Ranks that have met end by themselves soon after one was killed;
+// those that still wait for it are ended.
+int WaitForAll() {
+  using Clock = std::chrono::steady_clock;
+  std::optional<Clock::time_point> killed;
+  bool told = false;
+  int code = 1;
+  for (size_t left = children.size(); left > 0;) {
+    int status = 0;
+    const pid_t ended = waitpid(-1, &status, killed ? WNOHANG : 0);
+    if (ended > 0) {
+      if (ended == children.front() && WIFEXITED(status)) code = WEXITSTATUS(status);
+      if (WIFSIGNALED(status) && !killed) killed = Clock::now();
+      *std::find(children.begin(), children.end(), ended) = 0;
+      --left;
+    } else if (ended < 0) {
+      break;  // whoever started this process has had its children's codes thrown away
+    } else {
+      if (!told && Clock::now() - *killed > kGrace) {
+        std::fprintf(stderr, "a rank was killed before all had met: the others are ended\n");
+        HandOn(SIGKILL);
+        told = true;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+  }
+  return code;
 }
 
 }  // namespace
@@ -79,29 +129,27 @@ int RunLocalRanks(unsigned ranks) {
   const std::vector<std::string> arguments = OwnArguments();
   const uint16_t port = FreePort();
   const pid_t parent = getpid();
+  children.assign(ranks, 0);
+  sigset_t handed_on, before;
+  sigemptyset(&handed_on);
+  for (const int signal : kHandedOn) sigaddset(&handed_on, signal);
+  sigprocmask(SIG_BLOCK, &handed_on, &before);  // one that comes meanwhile is for all of them
   for (unsigned rank = 0; rank < ranks; ++rank) {
     const pid_t child = fork();
-    if (child == 0) BecomeRank(arguments, rank, ranks, port, parent);
+    if (child == 0) {
+      sigprocmask(SIG_SETMASK, &before, nullptr);
+      BecomeRank(arguments, rank, ranks, port, parent);
+    }
     if (child < 0) {
       const std::string reason = std::strerror(errno);
-      HandOn(SIGTERM);
+      HandOn(SIGKILL);
       throw Error(KGRPO_ERROR_UNAVAILABLE, "rank " + std::to_string(rank) + " cannot be started: " + reason);
     }
-    // A terminal's Ctrl-C must come once: from here.
-    setpgid(child, child);
-    children.push_back(child);
+    children[rank] = child;
   }
-  struct sigaction action = {};
-  action.sa_handler = HandOn;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
-  int code = 1;
-  for (const pid_t child : children) {
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
-    if (child == children.front()) code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-  }
-  return code;
+  HandOnSignals();
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  return WaitForAll();
 }
 
 }  // namespace kgrpo::cli

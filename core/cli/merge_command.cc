@@ -7,7 +7,7 @@
 #include "cli/command.h"
 #include "cli/model_input.h"
 #include "cli/session.h"
-#include "store/files.h"
+#include "loop/checkpoint.h"
 
 namespace kgrpo::cli {
 namespace {
@@ -23,12 +23,7 @@ int Merge(const Globals& globals, const ModelOptions& options, const std::string
   Session session(globals);
   session.StartServices(0);
   const std::unique_ptr<Policy> policy = session.MakePolicy(options.plugin, PluginOptions(options));
-  const fs::path target = fs::absolute(output), partial = target.string() + ".partial";
-  fs::remove_all(partial);
-  fs::create_directories(partial);
-  policy->Save(KGRPO_POLICY_CURRENT, partial);
-  fs::remove_all(target);
-  PublishDirectory(partial, target);
+  WriteModel(*policy, fs::absolute(output));
   std::printf("%s: %s merged into its base\n", output.c_str(), options.model.c_str());
   return kFine;
 }

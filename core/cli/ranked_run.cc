@@ -4,12 +4,10 @@
 #include "base/launch.h"
 #include "base/log.h"
 #include "loop/follower.h"
-#include "loop/run_problems.h"
 
 #include <kgrpo/sdk/error.h>
 
 #include <exception>
-#include <optional>
 
 namespace kgrpo::cli {
 namespace {
@@ -49,9 +47,13 @@ void RankedRun::Join(Session& session, const PipelineConfig& config) {
   session.services().SetCollective(transport_.collective(), transport_.context());
 }
 
-void RankedRun::Agree(const PipelineConfig& config, PipelineParts& parts) {
-  ranks_.Agree(Versions(parts), config.resolved_yaml);
+std::unique_ptr<RunProblems> RankedRun::OpenProblems(const PipelineConfig& config, PipelineParts& parts,
+                                                     const RunProblems::Opening& opening) {
+  std::unique_ptr<RunProblems> problems;
+  ranks_.Agree(Versions(parts), config.resolved_yaml,
+               [&] { problems = std::make_unique<RunProblems>(config, parts, opening); });
   parts.ranks = &ranks_;
+  return problems;
 }
 
 int RankedRun::Follow(Session& session, const LoadRequest& request) {
@@ -60,14 +62,7 @@ int RankedRun::Follow(Session& session, const LoadRequest& request) {
     session.StartServices(config.seed);
     Join(session, config);
     PipelineParts parts = session.MakeParts(config, request.roles, /*identify=*/true);
-    Agree(config, parts);
-    std::optional<RunProblems> problems;
-    try {
-      problems.emplace(config, parts);
-    } catch (const Error& error) {
-      if (error.code() != KGRPO_ERROR_CANCELLED) throw;
-      return RefuseOrders(ranks_, error);
-    }
+    const std::unique_ptr<RunProblems> problems = OpenProblems(config, parts, {});
     return kgrpo::Follow(config, parts, *problems, ranks_);
   } catch (const std::exception& error) {
     ranks_.Fail(error.what());

@@ -7,6 +7,7 @@
 #include "cli/session.h"
 #include "config/load.h"
 #include "loop/ranks.h"
+#include "loop/run_problems.h"
 #include "plugin/transport.h"
 
 #include <memory>
@@ -24,8 +25,9 @@ class RankedRun {
 
   // On every rank: has the session's instances find each other, and refuses what takes one process.
   void Join(Session& session, const PipelineConfig& config);
-  // On every rank, once its parts are made.
-  void Agree(const PipelineConfig& config, PipelineParts& parts);
+  // On every rank, once its parts are made: the problems of a run that all ranks are about to do.
+  std::unique_ptr<RunProblems> OpenProblems(const PipelineConfig& config, PipelineParts& parts,
+                                            const RunProblems::Opening& opening);
 
   // On a follower: the whole run of that pipeline. Returns the process's exit code.
   int Follow(Session& session, const LoadRequest& request);

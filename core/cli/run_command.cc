@@ -69,6 +69,12 @@ RunProblems::Opening OpeningLine(bool quiet) {
   };
 }
 
+std::unique_ptr<RunProblems> OpenProblems(RankedRun* ranked, const PipelineConfig& config, PipelineParts& parts,
+                                          const RunProblems::Opening& opening) {
+  if (ranked != nullptr) return ranked->OpenProblems(config, parts, opening);
+  return std::make_unique<RunProblems>(config, parts, opening);
+}
+
 int Report(const RunOutcome& outcome) {
   if (SecondsToDeadline() == 0) std::fprintf(stderr, "the time limit is reached\n");
   if (!outcome.message.empty()) std::fprintf(stderr, "%s\n", outcome.message.c_str());
@@ -104,8 +110,7 @@ int Run(const Globals& globals, const std::string& file, const std::vector<std::
   session.StartServices(config.seed, std::filesystem::path(config.output_dir) / "artifacts");
   if (ranked) ranked->Join(session, config);
   PipelineParts parts = session.MakeParts(config, request.roles, /*identify=*/true);
-  if (ranked) ranked->Agree(config, parts);
-  RunProblems problems(config, parts, OpeningLine(globals.quiet));
+  const std::unique_ptr<RunProblems> problems = OpenProblems(ranked.get(), config, parts, OpeningLine(globals.quiet));
   const RunFolder folder =
       RunFolder::Create(config.output_dir, config.resolved_yaml, overwrite, claim ? &*claim : nullptr);
   NoteResumableRun(folder.path().string());
@@ -114,7 +119,7 @@ int Run(const Globals& globals, const std::string& file, const std::vector<std::
   options.overrides = settings;
   if (ranked)
     ranked->ranks().SetWayOn("kgrpo-host resume " + folder.path().string() + " goes on after the last checkpoint");
-  return Ended(ranked.get(), Report(kgrpo::Run(config, parts, problems, folder, options)));
+  return Ended(ranked.get(), Report(kgrpo::Run(config, parts, *problems, folder, options)));
 }
 
 // One run, or all those that the file describes.
@@ -164,8 +169,7 @@ int Resume(const Globals& globals, const std::string& directory, const std::vect
   session.StartServices(config.seed, folder.path() / "artifacts");
   if (ranked) ranked->Join(session, config);
   PipelineParts parts = session.MakeParts(config, request.roles, /*identify=*/true);
-  if (ranked) ranked->Agree(config, parts);
-  RunProblems problems(config, parts, OpeningLine(globals.quiet));
+  const std::unique_ptr<RunProblems> problems = OpenProblems(ranked.get(), config, parts, OpeningLine(globals.quiet));
   NoteResumableRun(folder.path().string());
   RunConsole console(folder, globals.quiet);
   RunOptions options;
@@ -174,7 +178,7 @@ int Resume(const Globals& globals, const std::string& directory, const std::vect
   options.overrides = settings;  // resolved.yaml takes them up once the run goes on
   options.console = console.get();
   if (ranked) ranked->ranks().SetWayOn("kgrpo-host resume " + directory + " goes on after the last checkpoint");
-  return Ended(ranked.get(), Report(kgrpo::Run(config, parts, problems, folder, options)));
+  return Ended(ranked.get(), Report(kgrpo::Run(config, parts, *problems, folder, options)));
 }
 
 // A run that a cluster ends at a fixed time ends itself before, with a checkpoint.

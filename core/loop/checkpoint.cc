@@ -77,7 +77,8 @@ void SavedModels::Load(uint64_t step) {
 
 // Every rank reads the files: the run's folder is on a file system that all of them see.
 void SavedModels::LoadCopy(kgrpo_policy_copy copy, const fs::path& folder) {
-  OnAllRanks(ranks_, LoadOrder(copy, folder), [&] { policy_.Load(copy, folder); });
+  OnAllRanks(
+      ranks_, [&] { return LoadOrder(copy, folder); }, [&] { policy_.Load(copy, folder); });
 }
 
 void SavedModels::ReferenceFrozen() {
@@ -120,14 +121,18 @@ void SavedModels::SaveReference(const fs::path& target) {
 }
 
 void SavedModels::WriteFinal() {
-  const fs::path partial = folder_.final_model().string() + ".partial";
+  WriteModel(policy_, folder_.final_model(), faults_);
+}
+
+void WriteModel(Policy& policy, const fs::path& target, const FaultPoints& faults) {
+  const fs::path partial = target.string() + ".partial";
   fs::remove_all(partial);
   fs::create_directories(partial);
-  policy_.Save(KGRPO_POLICY_CURRENT, partial);
-  Pass(faults_, "final: filled");
-  fs::remove_all(folder_.final_model());
-  PublishDirectory(partial, folder_.final_model());
-  Pass(faults_, "final: renamed");
+  policy.Save(KGRPO_POLICY_CURRENT, partial);
+  Pass(faults, "final: filled");
+  fs::remove_all(target);
+  PublishDirectory(partial, target);
+  Pass(faults, "final: renamed");
 }
 
 }  // namespace kgrpo

@@ -20,6 +20,9 @@
 
 namespace kgrpo {
 
+// Writes the policy's current model to `target`, in place of what is there: whole or not at all.
+void WriteModel(Policy& policy, const std::filesystem::path& target, const FaultPoints& faults = {});
+
 class SavedModels {
  public:
   // All references outlive this.

@@ -6,21 +6,14 @@
 
 #include <kgrpo/sdk/error.h>
 
-#include <fstream>
 #include <optional>
 #include <ostream>
-#include <streambuf>
 #include <string>
 
 namespace kgrpo {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-int Ended(Ranks& ranks, const Json& order) {
-  ranks.Part();
-  return order.at("code").get<int>();
-}
 
 class Follower {
  public:
@@ -33,7 +26,10 @@ class Follower {
     for (;;) {
       const Json order = ranks_.NextOrder();
       const std::string what = order.at("do");
-      if (what == "end") return Ended(ranks_, order);
+      if (what == "end") {
+        ranks_.Part();
+        return order.at("code").get<int>();
+      }
       try {
         Do(what, order);
       } catch (const Error&) {
@@ -52,7 +48,6 @@ class Follower {
       ranks_.InStep([&] { TrainerOf(order).Train(samples.samples); });
     } else if (what == "save") {
       std::ostream nowhere(nullptr);
-      nowhere.exceptions(std::ios::goodbit);
       ranks_.InStep([&] { TrainerOf(order).SaveState(nowhere, /*keep_going=*/true); });
     } else if (what == "begin") {
       ranks_.InStep([&] {
@@ -84,18 +79,6 @@ class Follower {
 };
 
 }  // namespace
-
-int RefuseOrders(Ranks& ranks, const Error& why) {
-  for (;;) {
-    const Json order = ranks.NextOrder();
-    if (order.at("do") == "end") return Ended(ranks, order);
-    try {
-      ranks.Together([&]() -> std::string { throw why; });
-    } catch (const Error&) {
-      // The leader was told.
-    }
-  }
-}
 
 int Follow(const PipelineConfig& config, PipelineParts& parts, RunProblems& problems, Ranks& ranks) {
   return Follower(config, parts, problems, ranks).Run();

@@ -8,16 +8,10 @@
 #include "loop/ranks.h"
 #include "loop/run_problems.h"
 
-#include <kgrpo/sdk/error.h>
-
 namespace kgrpo {
 
 // Returns the process's exit code. Writes nothing. One thread.
 int Follow(const PipelineConfig& config, PipelineParts& parts, RunProblems& problems, Ranks& ranks);
-
-// For a follower that cannot begin, and was stopped like the others: every order fails with `why` until the leader ends
-// the run. Returns the process's exit code.
-int RefuseOrders(Ranks& ranks, const Error& why);
 
 }  // namespace kgrpo
 #endif

@@ -1,6 +1,7 @@
 #include "loop/ranks.h"
 
 #include "base/cancel.h"
+#include "config/hidden_keys.h"
 #include "loop/wire.h"
 
 #include <kgrpo/sdk/error.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <future>
 #include <optional>
 #include <sstream>
 #include <utility>
@@ -19,6 +21,8 @@ using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kFailedCode = 1;
+constexpr std::chrono::milliseconds kBeat{1000};     // between a rank's signs of life
+constexpr std::chrono::milliseconds kSilence{7000};  // without one, it counts as lost
 
 std::string AliveKey(uint32_t rank) {
   return "alive/" + std::to_string(rank);
@@ -31,8 +35,7 @@ const char* const kStopKey = "stop";  // the leader's user asked to stop
 
 }  // namespace
 
-Ranks::Ranks(Transport& transport, Patience patience)
-    : transport_(transport), patience_(patience), rank_(transport.rank()), size_(transport.size()) {
+Ranks::Ranks(Transport& transport) : transport_(transport), rank_(transport.rank()), size_(transport.size()) {
   signs_.assign(size_, {"", Clock::now()});
   watch_ = std::thread([this] { Watch(); });
 }
@@ -75,15 +78,29 @@ auto Ranks::Connected(Call&& call) {
     return std::forward<Call>(call)();
   } catch (const Error&) {
     broken_ = true;
-    std::this_thread::sleep_for(patience_.silence + 4 * patience_.beat);
+    std::this_thread::sleep_for(kSilence + 4 * kBeat);
     throw;
   }
 }
 
-void Ranks::Agree(const std::string& versions, const std::string& pipeline) {
-  const std::vector<std::string> all = Together([&] { return ToBytes(Json::array({versions, pipeline})); });
+void Ranks::Agree(const std::string& versions, const std::string& pipeline, const std::function<void()>& prepare) {
+  try {
+    Compare(Together([&] { return ToBytes(Json::array({versions, pipeline})); }));
+    Together([&] {
+      prepare();
+      return std::string();
+    });
+  } catch (const Error&) {
+    if (leads() || broken_) throw;
+    for (;;) std::this_thread::sleep_for(kSilence);  // until the watch hears that the leader has said it
+  }
+  agreed_ = true;
+}
+
+// What each rank is about to run, by rank.
+void Ranks::Compare(const std::vector<std::string>& all) {
   const Json leader = FromBytes(all[0]);
-  for (uint32_t rank = 1; rank < size_; ++rank) {
+  for (size_t rank = 1; rank < all.size(); ++rank) {
     const Json one = FromBytes(all[rank]);
     const std::string name = "rank " + std::to_string(rank);
     if (one[0] != leader[0]) {
@@ -100,7 +117,6 @@ void Ranks::Agree(const std::string& versions, const std::string& pipeline) {
                                            "\" where rank 0 has \"" + left + "\"");
     }
   }
-  agreed_ = true;
 }
 
 void Ranks::Order(const Json& order) {
@@ -144,14 +160,14 @@ bool Ranks::AllFailedToo() {
   const std::string prefix = "trouble/" + std::to_string(orders_) + "/";
   try {
     transport_.Put(prefix + std::to_string(rank_), "1");
-    const auto deadline = Clock::now() + patience_.silence;
+    const auto deadline = Clock::now() + kSilence;
     for (uint32_t rank = 0; rank < size_;) {
       if (transport_.Get(prefix + std::to_string(rank))) {
         ++rank;
         continue;
       }
       if (Clock::now() >= deadline) return false;
-      std::this_thread::sleep_for(patience_.beat / 10);
+      std::this_thread::sleep_for(kBeat / 10);
     }
   } catch (const Error&) {
     return false;
@@ -175,7 +191,7 @@ void Ranks::End(int exit_code) {
   over_ = true;
   if (broken_ || !agreed_) {
     transport_.Put(kOverKey, "1");
-    std::this_thread::sleep_for(patience_.beat + patience_.beat / 2);  // so that the others hear of it
+    std::this_thread::sleep_for(kBeat + kBeat / 2);  // so that the others hear of it
     return;
   }
   Order(EndOrder(exit_code));
@@ -190,28 +206,40 @@ void Ranks::Part() {
 void Ranks::Fail(const std::string& message) {
   try {
     transport_.Put(FailedKey(rank_), message);
-    std::this_thread::sleep_for(patience_.silence);  // the leader says it, and its watch ends this process
+    std::this_thread::sleep_for(kSilence);  // the leader says it, and its watch ends this process
   } catch (const Error&) {
-    std::this_thread::sleep_for(3 * patience_.beat);  // the leader is gone: the watch says so
+    std::this_thread::sleep_for(3 * kBeat);  // the leader is gone: the watch says so
   }
   _exit(kFailedCode);
 }
 
 void Ranks::Watch() {
-  for (uint64_t beat = 1;; ++beat) {
+  for (;;) {
+    bool reached = true;
     try {
-      transport_.Put(AliveKey(rank_), std::to_string(beat));
-      leads() ? WatchFollowers() : WatchLeader();
+      // A machine without power closes no connection, so a word to it may wait for ever.
+      std::future<void> look = std::async(std::launch::async, [this] { LookAround(); });
+      if (look.wait_for(kSilence) == std::future_status::timeout) Lose(PlaceOwner());
+      look.get();
     } catch (const Error&) {
-      std::unique_lock lock(mutex_);
-      // At the end of a run the leader, and with it the place where words are kept, may be gone already.
-      if (changed_.wait_for(lock, patience_.beat, [this] { return !watching_; })) return;
-      lock.unlock();
-      Lose(leads() ? "the place where the ranks meet" : "rank 0");
+      reached = false;
     }
     std::unique_lock lock(mutex_);
-    if (changed_.wait_for(lock, patience_.beat, [this] { return !watching_; })) return;
+    if (changed_.wait_for(lock, kBeat, [this] { return !watching_; })) return;
+    lock.unlock();
+    // At the end of a run the leader, and with it the place where words are kept, is gone before this thread is told.
+    if (!reached) Lose(PlaceOwner());
   }
+}
+
+// Who is gone where words can no longer be exchanged.
+const char* Ranks::PlaceOwner() const {
+  return leads() ? "the place where the ranks meet" : "rank 0";
+}
+
+void Ranks::LookAround() {
+  transport_.Put(AliveKey(rank_), std::to_string(++beat_));
+  leads() ? WatchFollowers() : WatchLeader();
 }
 
 void Ranks::WatchFollowers() {
@@ -219,14 +247,14 @@ void Ranks::WatchFollowers() {
     if (const auto failure = transport_.Get(FailedKey(rank))) {
       // The leader may be about to say the same of itself: then it is not that rank's fault.
       if (!failure_seen_) failure_seen_ = Clock::now();
-      if (Clock::now() - *failure_seen_ >= 2 * patience_.beat)
-        LeaveWith("rank " + std::to_string(rank) + ": " + *failure);
+      if (Clock::now() - *failure_seen_ >= 2 * kBeat)
+        LeaveWith("rank " + std::to_string(rank) + ": " + *failure, /*tell=*/true);
       continue;
     }
     const std::string sign = transport_.Get(AliveKey(rank)).value_or("");
     if (sign != signs_[rank].last) {
       signs_[rank] = {sign, Clock::now()};
-    } else if (Clock::now() - signs_[rank].since >= patience_.silence) {
+    } else if (Clock::now() - signs_[rank].since >= kSilence) {
       Lose("rank " + std::to_string(rank));
     }
   }
@@ -245,30 +273,32 @@ void Ranks::WatchLeader() {
   const std::string sign = transport_.Get(AliveKey(0)).value_or("");
   if (sign != signs_[0].last) {
     signs_[0] = {sign, Clock::now()};
-  } else if (Clock::now() - signs_[0].since >= patience_.silence) {
+  } else if (Clock::now() - signs_[0].since >= kSilence) {
     Lose("rank 0");
   }
 }
 
 void Ranks::Lose(const std::string& who) {
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(patience_.silence).count();
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(kSilence).count();
   // Of the followers one speaks, since all of them miss the leader.
   if (rank_ > 1) _exit(kFailedCode);
-  LeaveWith(who + " is lost: it has ended, or has given no sign of life for " + std::to_string(seconds) + " s");
+  LeaveWith(who + " is lost: it has ended, or has given no sign of life for " + std::to_string(seconds) + " s",
+            leads() && who != PlaceOwner());
 }
 
-void Ranks::LeaveWith(const std::string& message) {
-  std::string way_on;
+// `tell`: the others can still be reached.
+void Ranks::LeaveWith(std::string message, bool tell) {
+  HideKeys(&message);  // a follower's own words come unseen
   {
     const std::lock_guard lock(mutex_);
-    way_on = way_on_;
+    message += "; the run ends on all ranks" + (way_on_.empty() ? "" : ": " + way_on_);
   }
-  spdlog::error("{}; the run ends on all ranks{}", message, way_on.empty() ? "" : ": " + way_on);
+  spdlog::error("{}", message);
   spdlog::default_logger()->flush();
-  if (leads()) {
+  if (tell) {
     try {
       transport_.Put(kOverKey, "1");
-      std::this_thread::sleep_for(patience_.beat + patience_.beat / 2);
+      std::this_thread::sleep_for(kBeat + kBeat / 2);
     } catch (const Error&) {
       // They will miss the leader.
     }
@@ -276,18 +306,18 @@ void Ranks::LeaveWith(const std::string& message) {
   _exit(kFailedCode);
 }
 
-void OnAllRanks(Ranks* ranks, const Json& order, const std::function<void()>& work) {
+void OnAllRanks(Ranks* ranks, const std::function<Json()>& order, const std::function<void()>& work) {
   if (ranks == nullptr) return work();
-  ranks->Order(order);
+  ranks->Order(order());
   ranks->Together([&] {
     work();
     return std::string();
   });
 }
 
-void InStepOnAllRanks(Ranks* ranks, const Json& order, const std::function<void()>& work) {
+void InStepOnAllRanks(Ranks* ranks, const std::function<Json()>& order, const std::function<void()>& work) {
   if (ranks == nullptr) return work();
-  ranks->Order(order);
+  ranks->Order(order());
   ranks->InStep(work);
 }
 

@@ -26,14 +26,8 @@ namespace kgrpo {
 
 class Ranks {
  public:
-  struct Patience {
-    std::chrono::milliseconds beat{1000};     // between a rank's signs of life
-    std::chrono::milliseconds silence{7000};  // without one, it counts as lost
-  };
-
   // Every rank makes one. `transport` outlives it.
-  explicit Ranks(Transport& transport) : Ranks(transport, Patience()) {}
-  Ranks(Transport& transport, Patience patience);
+  explicit Ranks(Transport& transport);
   // A leader that ends without End ends the others as failed.
   ~Ranks();
   Ranks(const Ranks&) = delete;
@@ -43,9 +37,10 @@ class Ranks {
   uint32_t size() const { return size_; }
   bool leads() const { return rank_ == 0; }
 
-  // The first that the ranks do together: throws on each where they are not about to do the same run. `versions` and
-  // `pipeline` are equal on all ranks of a run; lines of the pipeline that differ are quoted.
-  void Agree(const std::string& versions, const std::string& pipeline);
+  // The first that the ranks do together: makes sure that they are about to do the same run, then has each `prepare`
+  // for it. `versions` and `pipeline` are equal on all ranks of a run; lines of the pipeline that differ are quoted.
+  // What is wrong on any rank is thrown on the leader; a follower then does not return, and ends with the leader.
+  void Agree(const std::string& versions, const std::string& pipeline, const std::function<void()>& prepare);
 
   // How to go on after a rank was lost, for the leader's last words: "kgrpo-host resume RUN goes on". [any thread]
   void SetWayOn(const std::string& way_on);
@@ -72,16 +67,18 @@ class Ranks {
   void RequireConnected() const;
   template <typename Call>
   auto Connected(Call&& call);
+  static void Compare(const std::vector<std::string>& all);
   void Watch();
+  void LookAround();
+  const char* PlaceOwner() const;
   void StopWatching();
   void WatchFollowers();
   void WatchLeader();
-  void Lose(const std::string& who);
-  [[noreturn]] void LeaveWith(const std::string& message);
+  [[noreturn]] void Lose(const std::string& who);
+  [[noreturn]] void LeaveWith(std::string message, bool tell);
   bool AllFailedToo();
 
   Transport& transport_;
-  const Patience patience_;
   const uint32_t rank_, size_;
   uint64_t orders_ = 0;
   bool agreed_ = false;
@@ -93,6 +90,7 @@ class Ranks {
     std::chrono::steady_clock::time_point since;
   };
   std::vector<Sign> signs_;                                            // of life, by rank; the watch's
+  uint64_t beat_ = 0;                                                  // the watch's
   bool stop_told_ = false;                                             // the watch's
   std::optional<std::chrono::steady_clock::time_point> failure_seen_;  // the watch's
 
@@ -103,10 +101,11 @@ class Ranks {
   std::thread watch_;
 };
 
-// Does `work` here; where there are other ranks, tells them the order, and waits until they have done theirs.
-void OnAllRanks(Ranks* ranks, const nlohmann::ordered_json& order, const std::function<void()>& work);
+// Does `work` here; where there are other ranks, tells them what `order` makes, and waits until they have done theirs.
+void OnAllRanks(Ranks* ranks, const std::function<nlohmann::ordered_json()>& order, const std::function<void()>& work);
 // The same for work within which the ranks wait for each other.
-void InStepOnAllRanks(Ranks* ranks, const nlohmann::ordered_json& order, const std::function<void()>& work);
+void InStepOnAllRanks(Ranks* ranks, const std::function<nlohmann::ordered_json()>& order,
+                      const std::function<void()>& work);
 
 }  // namespace kgrpo
 #endif

@@ -47,10 +47,12 @@ Stage::Stage(const PipelineConfig& config, PipelineParts& parts, Rollout& rollou
 
 bool Stage::Begin() {
   const bool freeze = trainer_.needs_reference();
-  InStepOnAllRanks(parts_.ranks, BeginOrder(index_, freeze), [&] {
-    if (freeze) parts_.policy->FreezeReference();
-    BeginTrainer(config_, parts_, index_);
-  });
+  InStepOnAllRanks(
+      parts_.ranks, [&] { return BeginOrder(index_, freeze); },
+      [&] {
+        if (freeze) parts_.policy->FreezeReference();
+        BeginTrainer(config_, parts_, index_);
+      });
   if (source_ == KGRPO_TRAINER_DEMONSTRATIONS) GetDemonstrations();
   return freeze;
 }
@@ -74,10 +76,12 @@ void RestoreTrainer(Trainer& trainer, const std::filesystem::path& state) {
 }
 
 void Stage::Restore(const std::filesystem::path& checkpoint) {
-  InStepOnAllRanks(parts_.ranks, RestoreOrder(index_, checkpoint / kTrainerState), [&] {
-    BeginTrainer(config_, parts_, index_);
-    RestoreTrainer(trainer_, checkpoint / kTrainerState);
-  });
+  InStepOnAllRanks(
+      parts_.ranks, [&] { return RestoreOrder(index_, checkpoint / kTrainerState); },
+      [&] {
+        BeginTrainer(config_, parts_, index_);
+        RestoreTrainer(trainer_, checkpoint / kTrainerState);
+      });
   if (source_ == KGRPO_TRAINER_DEMONSTRATIONS) GetDemonstrations();
 }
 
@@ -86,7 +90,8 @@ void Stage::Save(const std::filesystem::path& checkpoint) {
   NamingFile(checkpoint / kTrainerState, [&] {
     // Ranks that wait for each other while they save must come to the end, whatever becomes of the file.
     const bool keep_going = parts_.ranks != nullptr;
-    InStepOnAllRanks(parts_.ranks, SaveOrder(index_), [&] { trainer_.SaveState(state, keep_going); });
+    InStepOnAllRanks(
+        parts_.ranks, [&] { return SaveOrder(index_); }, [&] { trainer_.SaveState(state, keep_going); });
     state.close();
     if (!state) throw Error(KGRPO_ERROR_UNAVAILABLE, std::strerror(errno));
   });
@@ -174,8 +179,8 @@ void Stage::Train(std::vector<kgrpo_sample> samples, StepRecord& record, MetricM
   policy_in_doubt_ = true;
   Trainer::Update update;
   try {
-    InStepOnAllRanks(parts_.ranks, parts_.ranks == nullptr ? nlohmann::ordered_json() : TrainOrder(index_, samples),
-                     [&] { update = trainer_.Train(samples); });
+    InStepOnAllRanks(
+        parts_.ranks, [&] { return TrainOrder(index_, samples); }, [&] { update = trainer_.Train(samples); });
   } catch (const Error& error) {
     if (error.code() == KGRPO_ERROR_NOT_FINITE) policy_in_doubt_ = false;
     throw;

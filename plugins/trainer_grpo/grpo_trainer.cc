@@ -133,7 +133,8 @@ void GrpoTrainer::ForEachScored(std::vector<TrainingSample>& samples, kgrpo_poli
                    return true;
                  });
   }
-  if (ranks_.MaxOf(Host(host_).Cancelled() ? 1 : 0) > 0) throw Error(KGRPO_ERROR_CANCELLED, "cancelled");
+  if (!ranks_.alone() && ranks_.MaxOf(Host(host_).Cancelled() ? 1 : 0) > 0)
+    throw Error(KGRPO_ERROR_CANCELLED, "cancelled");
   ranks_.Sum(logprobs);  // zero but for the share of each
   for (size_t i = 0; i < wanted.size(); ++i) {
     const auto begin = logprobs.begin() + static_cast<std::ptrdiff_t>(first[i]);

@@ -13,15 +13,10 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 namespace kgrpo::transport {
-namespace {
-
-// What libtorch says of itself in an exception: the first sentence, without the C++ stack that it appends.
 std::string Reason(const std::exception& error) {
   const std::string text = error.what();
   return text.substr(0, text.find('\n'));
 }
-
-}  // namespace
 
 const char* OptionsSchema() {
   return R"json({

@@ -5,6 +5,7 @@
 #include <c10/util/intrusive_ptr.h>
 
 #include <cstdint>
+#include <exception>
 #include <string>
 
 namespace c10d {
@@ -30,6 +31,9 @@ Options ReadOptions(const std::string& json);
 // A connection to the rendezvous whose operations wait for `seconds` at most. Throws KGRPO_ERROR_UNAVAILABLE, naming
 // address and port. `opens`: this one opens it, where it is not hosted elsewhere.
 c10::intrusive_ptr<c10d::Store> Connect(const Options& options, bool opens, double seconds);
+
+// What libtorch says of itself in an exception: the first line, without the C++ stack that it appends.
+std::string Reason(const std::exception& error);
 
 // "10.0.0.1:29500"
 std::string PlaceText(const Options& options);

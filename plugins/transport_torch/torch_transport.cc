@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <c10/util/Logging.h>
+#include <kgrpo/sdk/collective.h>
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
@@ -18,13 +19,8 @@ namespace {
 
 constexpr double kWordSeconds = 8;
 // A rank may wait for another's rollouts, which may wait for a coder for hours; that a rank is gone is known from its
-// closed connection, or from its silence (core/ranks).
+// closed connection, or from its silence (loop/ranks.h).
 constexpr auto kCollectivePatience = std::chrono::hours(24 * 7);
-
-std::string FirstLine(const std::exception& error) {
-  const std::string text = error.what();
-  return text.substr(0, text.find('\n'));
-}
 
 at::ScalarType TypeOf(const kgrpo_tensor& tensor) {
   const auto& type = tensor.dtype;
@@ -57,13 +53,8 @@ void Finish(const char* what, Start&& start) {
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    throw Error(KGRPO_ERROR_UNAVAILABLE,
-                std::string("another rank was lost in ") + what + " (" + FirstLine(error) + ")");
+    throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("another rank was lost in ") + what + " (" + Reason(error) + ")");
   }
-}
-
-int64_t SliceBegin(int64_t count, uint32_t rank, uint32_t size) {
-  return count * static_cast<int64_t>(rank) / static_cast<int64_t>(size);
 }
 
 }  // namespace
@@ -75,8 +66,8 @@ TorchTransport::TorchTransport(Options options) : options_(std::move(options)) {
   info_ = {sizeof(info_), options_.rank, options_.size, options_.local_rank, options_.local_size};
   store_ = Connect(options_, options_.rank == 0, options_.patience);
   words_ = Connect(options_, false, kWordSeconds);
-  auto gloo = c10d::ProcessGroupGloo::Options::create_default(
-      std::chrono::duration_cast<std::chrono::milliseconds>(kCollectivePatience));
+  const std::chrono::milliseconds patience(static_cast<int64_t>(options_.patience * 1000));
+  auto gloo = c10d::ProcessGroupGloo::Options::create_default(patience);
   gloo->threads = 1;
   gloo->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(OwnAddress(options_)));
   try {
@@ -84,8 +75,7 @@ TorchTransport::TorchTransport(Options options) : options_(std::move(options)) {
     store_->set("here/" + std::to_string(options_.rank), "1");
     for (uint32_t rank = 0; rank < options_.size; ++rank) {
       try {
-        store_->wait({"here/" + std::to_string(rank)},
-                     std::chrono::milliseconds(static_cast<int64_t>(options_.patience * 1000)));
+        store_->wait({"here/" + std::to_string(rank)}, patience);
       } catch (const std::exception&) {
         throw Error(KGRPO_ERROR_UNAVAILABLE, "rank " + std::to_string(rank) + " of " + std::to_string(options_.size) +
                                                  " did not come to " + PlaceText(options_) + " within " +
@@ -94,10 +84,11 @@ TorchTransport::TorchTransport(Options options) : options_(std::move(options)) {
     }
     group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(store_, static_cast<int>(options_.rank),
                                                          static_cast<int>(options_.size), gloo);
+    group_->setTimeout(kCollectivePatience);
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    throw Error(KGRPO_ERROR_UNAVAILABLE, "the ranks cannot be connected: " + FirstLine(error));
+    throw Error(KGRPO_ERROR_UNAVAILABLE, "the ranks cannot be connected: " + Reason(error));
   }
 }
 
@@ -119,9 +110,10 @@ void TorchTransport::ReduceScatter(const kgrpo_tensor& values) {
 
 void TorchTransport::AllGather(const kgrpo_tensor& values) {
   const at::Tensor all = Flat(values);
+  const auto count = static_cast<size_t>(all.numel());
   for (uint32_t rank = 0; rank < options_.size; ++rank) {
-    const int64_t begin = SliceBegin(all.numel(), rank, options_.size);
-    const int64_t end = SliceBegin(all.numel(), rank + 1, options_.size);
+    const auto begin = static_cast<int64_t>(Collective::SliceBegin(count, rank, options_.size));
+    const auto end = static_cast<int64_t>(Collective::SliceBegin(count, rank + 1, options_.size));
     if (begin == end) continue;
     std::vector<at::Tensor> slice = {all.slice(0, begin, end)};
     c10d::BroadcastOptions from;
@@ -142,7 +134,7 @@ void TorchTransport::Put(const std::string& key, const std::string& value) {
   try {
     words_->set("word/" + key, value);
   } catch (const std::exception& error) {
-    throw Error(KGRPO_ERROR_UNAVAILABLE, PlaceText(options_) + " is gone (" + FirstLine(error) + ")");
+    throw Error(KGRPO_ERROR_UNAVAILABLE, PlaceText(options_) + " is gone (" + Reason(error) + ")");
   }
 }
 
@@ -153,7 +145,7 @@ std::optional<std::string> TorchTransport::Get(const std::string& key) {
     const std::vector<uint8_t> value = words_->get("word/" + key);
     return std::string(value.begin(), value.end());
   } catch (const std::exception& error) {
-    throw Error(KGRPO_ERROR_UNAVAILABLE, PlaceText(options_) + " is gone (" + FirstLine(error) + ")");
+    throw Error(KGRPO_ERROR_UNAVAILABLE, PlaceText(options_) + " is gone (" + Reason(error) + ")");
   }
 }
 

@@ -62,13 +62,13 @@ TEST(Launch, Torchrun) {
 }
 
 TEST(Launch, Slurm) {
-  const Variables variables = {{"SLURM_PROCID", "9"},
-                               {"SLURM_STEP_NUM_TASKS", "16"},
-                               {"SLURM_LOCALID", "1"},
-                               {"SLURM_STEP_TASKS_PER_NODE", "8(x2)"},
-                               {"SLURM_STEP_NODELIST", "gpu[07-08]"},
-                               {"SLURM_JOB_ID", "4294967000"},
-                               {"SLURM_STEP_ID", "0"}};
+  Variables variables = {{"SLURM_PROCID", "9"},
+                         {"SLURM_STEP_NUM_TASKS", "16"},
+                         {"SLURM_LOCALID", "1"},
+                         {"SLURM_STEP_TASKS_PER_NODE", "8(x2)"},
+                         {"SLURM_STEP_NODELIST", "gpu[07-08]"},
+                         {"SLURM_JOB_ID", "4294967000"},
+                         {"SLURM_STEP_ID", "0"}};
   const auto launch = Read(variables);
   ASSERT_TRUE(launch);
   EXPECT_EQ(launch->by, "srun");
@@ -78,6 +78,9 @@ TEST(Launch, Slurm) {
   EXPECT_EQ(launch->address, "gpu07");
   EXPECT_GE(launch->port, 20000);
   EXPECT_LT(launch->port, 32000);
+  variables["PMI_RANK"] = "9";  // srun --mpi=pmi2 sets these too, and no local size
+  variables["PMI_SIZE"] = "16";
+  EXPECT_EQ(Read(variables)->address, "gpu07");
 }
 
 TEST(Launch, Mpirun) {
@@ -91,7 +94,7 @@ TEST(Launch, Mpirun) {
   EXPECT_THAT(Refusal(variables), HasSubstr("MASTER_ADDR"));
   variables["MASTER_ADDR"] = "node01";
   EXPECT_EQ(Read(variables)->address, "node01");
-  EXPECT_EQ(Read({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}})->rank, 1U);
+  EXPECT_EQ(Read({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}})->rank, 1U);
 }
 
 TEST(Launch, SenselessVariablesAreNamed) {

@@ -31,6 +31,7 @@ using test::Read;
 using test::Tree;
 using test::Write;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string Pipeline(int warm_up, int steps) {
   const std::string problems = std::string(KGRPO_SOURCE_DIR) + "/problems/";
@@ -235,6 +236,29 @@ TEST_F(RanksTest, AMistakeOfTheFileIsSaidOnce) {
   EXPECT_EQ(codes[0], 3) << Said(0);
   EXPECT_THAT(Said(0), HasSubstr("bogus"));
   EXPECT_EQ(Said(1), "");
+}
+
+TEST_F(RanksTest, WhatOnlyTheProblemsShowIsSaidByTheFirst) {
+  Write(directory() / "p.yaml", Pipeline(1, 1));
+  const std::vector<int> codes = RankProcesses(directory(), 2,
+                                               {"-q", "run", "p.yaml", "--set", "output_dir=run", "--set",
+                                                "loop.batch_size=5", "--set", "loop.trajectories_per_problem=2"})
+                                     .Wait();
+  EXPECT_EQ(codes, (std::vector<int>{3, 1})) << Said(1);
+  EXPECT_THAT(Said(0), Not(HasSubstr("rank 1")));
+  EXPECT_EQ(Said(1), "");
+}
+
+TEST_F(RanksTest, AFrozenLeaderIsMissed) {
+  Write(directory() / "p.yaml", Pipeline(4, 1000));
+  RankProcesses two(directory(), 2, {"-q", "run", "p.yaml", "--set", "output_dir=run"});
+  while (!two[0].Ended() && !fs::exists(directory() / "run/checkpoints/step-2"))
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  if (two[0].Ended() && LacksCompiler(directory())) GTEST_SKIP() << Said(0);
+  two[0].Signal(SIGSTOP);
+  EXPECT_EQ(two[1].Wait(), 1);
+  EXPECT_THAT(Said(1), HasSubstr("rank 0 is lost"));
+  two[0].Signal(SIGKILL);
 }
 
 TEST_F(RanksTest, AFollowersOwnFaultEndsTheRun) {
