@@ -3,12 +3,12 @@
 #include <array>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "cli/command.h"
+#include "store/files.h"
 
 namespace kgrpo::cli {
 namespace {
@@ -58,13 +58,6 @@ std::string Replaced(std::string text, std::string_view from, std::string_view t
   return text;
 }
 
-void Write(const fs::path& file, const std::string& text) {
-  std::ofstream stream(file, std::ios::binary);
-  stream << text;
-  stream.close();
-  if (!stream) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot write " + file.string());
-}
-
 int New(const std::string& kind, const std::string& name, const std::string& language) {
   CheckName(name);
   const Project& project = Find(kind, language);
@@ -76,7 +69,7 @@ int New(const std::string& kind, const std::string& name, const std::string& lan
   for (const ProjectFile& file : kFiles) {
     if (std::string_view(file.project) != project.example) continue;
     const std::string target = Replaced(file.name, project.example, name);
-    Write(fs::path(name) / target, Replaced(file.text, project.example, name));
+    WriteFileAtomically(fs::path(name) / target, Replaced(file.text, project.example, name));
     std::printf("%s/%s\n", name.c_str(), target.c_str());
   }
   const char* shown = name.c_str();

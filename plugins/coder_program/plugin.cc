@@ -13,12 +13,7 @@
 #include "program_shared/wire.h"
 
 struct kgrpo_coder {
-  kgrpo_coder(const kgrpo::Host& host, const kgrpo::program::PoolOptions& options)
-      : pool(host, "coder", options),
-        description(pool.hello().name + " " + pool.hello().version +
-                    ", a program: " + kgrpo::program::Joined(options.command)) {}
   kgrpo::program::Pool pool;
-  std::string description;
 };
 
 namespace kgrpo::program {
@@ -32,7 +27,7 @@ kgrpo_str Schema() {
 }
 
 kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options, kgrpo_coder** out) {
-  return Guard([&] { *out = new kgrpo_coder(Host(host), ReadOptions(View(options))); });
+  return Guard([&] { *out = new kgrpo_coder{Pool(Host(host), "coder", ReadOptions(View(options)))}; });
 }
 
 void Destroy(kgrpo_coder* self) {
@@ -40,11 +35,12 @@ void Destroy(kgrpo_coder* self) {
 }
 
 // A program that fails at a request costs that request, as a service that does not answer does; what it says is kept.
-Implementation Read(const nlohmann::json& result, const std::exception_ptr& error, const std::string& current) {
-  Implementation read;
+CoderAnswer Read(const nlohmann::json& result, const std::exception_ptr& error, const std::string& current) {
+  CoderAnswer read;
+  read.attempts = 1;
   try {
     if (error) std::rethrow_exception(error);
-    read = ReadImplementation(result);
+    read = ReadCoderAnswer(result);
     if (read.outcome == KGRPO_CODER_OK && read.source == current) {
       read.outcome = KGRPO_CODER_NOT_APPLICABLE;
       read.source.clear();
@@ -61,8 +57,9 @@ kgrpo_error* Implement(kgrpo_coder* self, const kgrpo_coder_request* request, kg
   return Guard([&] {
     const auto answer = [done, begun = Clock::now(), current = Copy(request->code_b)](const nlohmann::json& result,
                                                                                       const std::exception_ptr& error) {
-      const Implementation read = Read(result, error, current);
-      const kgrpo_coder_answer c = read.ToC(std::chrono::duration<double>(Clock::now() - begun).count());
+      CoderAnswer read = Read(result, error, current);
+      read.seconds = std::chrono::duration<double>(Clock::now() - begun).count();
+      const kgrpo_coder_answer c = read.ToC();
       done.done(done.context, &c, nullptr);
     };
     self->pool.Submit("implement", CoderParams(*request), answer);
@@ -74,7 +71,7 @@ void Cancel(kgrpo_coder* self) {
 }
 
 kgrpo_error* Describe(const kgrpo_coder* self, kgrpo_text_sink sink) {
-  return Guard([&] { sink.put(sink.context, Str(self->description)); });
+  return Guard([&] { sink.put(sink.context, Str(self->pool.description())); });
 }
 
 constexpr kgrpo_coder_interface kInterface = {

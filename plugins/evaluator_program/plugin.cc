@@ -11,12 +11,7 @@
 #include "program_shared/wire.h"
 
 struct kgrpo_evaluator {
-  kgrpo_evaluator(const kgrpo::Host& host, const kgrpo::program::PoolOptions& options)
-      : pool(host, "evaluator", options),
-        description(pool.hello().name + " " + pool.hello().version +
-                    ", a program: " + kgrpo::program::Joined(options.command)) {}
   kgrpo::program::Pool pool;
-  std::string description;
 };
 
 struct kgrpo_problem {
@@ -32,7 +27,7 @@ kgrpo_str Schema() {
 }
 
 kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options, kgrpo_evaluator** out) {
-  return Guard([&] { *out = new kgrpo_evaluator(Host(host), ReadOptions(View(options))); });
+  return Guard([&] { *out = new kgrpo_evaluator{Pool(Host(host), "evaluator", ReadOptions(View(options)))}; });
 }
 
 void Destroy(kgrpo_evaluator* self) {
@@ -83,7 +78,7 @@ kgrpo_error* Evaluate(kgrpo_evaluator* self, kgrpo_problem* problem, const kgrpo
 }
 
 kgrpo_str Describe(const kgrpo_evaluator* self) {
-  return Str(self->description);
+  return Str(self->pool.description());
 }
 
 constexpr kgrpo_evaluator_interface kInterface = {sizeof(kgrpo_evaluator_interface),

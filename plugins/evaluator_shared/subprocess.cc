@@ -87,6 +87,13 @@ Subprocess::Subprocess(const Spec& spec) {
   }
 }
 
+std::pair<Descriptor, Descriptor> MakePipe() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("cannot make a pipe: ") + std::strerror(errno));
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
 Subprocess::~Subprocess() {
   if (pid_ < 0 || result_) return;
   Kill();
@@ -128,11 +135,7 @@ std::optional<Subprocess::Result> Subprocess::Wait(double seconds) {
 }
 
 Subprocess::Result Subprocess::Run(Spec spec, double seconds, size_t output_cap) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0)
-    throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("cannot make a pipe: ") + std::strerror(errno));
-  const Descriptor reader(ends[0]);
-  Descriptor writer(ends[1]);
+  auto [reader, writer] = MakePipe();
   spec.descriptors.emplace_back(writer.get(), 1);
   spec.descriptors.emplace_back(writer.get(), 2);
   Subprocess child(spec);

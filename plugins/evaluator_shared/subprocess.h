@@ -32,6 +32,9 @@ class Descriptor {
   int fd_;
 };
 
+// The reading and the writing end of a new pipe, which children do not inherit. Throws KGRPO_ERROR_UNAVAILABLE.
+std::pair<Descriptor, Descriptor> MakePipe();
+
 // A running child. Destroying it kills it. One thread at a time.
 class Subprocess {
  public:

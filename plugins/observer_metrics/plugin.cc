@@ -2,6 +2,7 @@
 // for, rounds.jsonl, a line a round. docs/run_folder.md lists the keys.
 #include <kgrpo/observer.h>
 #include <kgrpo/sdk/plugin.h>
+#include <kgrpo/support/coder_answer.h>
 
 #include <cmath>
 #include <filesystem>
@@ -33,26 +34,6 @@ constexpr std::string_view kSchema = R"json({
       "description": "Write rounds.jsonl too: one JSON object a round, with suggestion, verdict and reward."}
   }
 })json";
-
-// As rollouts name them.
-const char* OutcomeName(uint32_t outcome) {
-  switch (outcome) {
-    case KGRPO_CODER_OK:
-      return "ok";
-    case KGRPO_CODER_NOT_APPLICABLE:
-      return "not_applicable";
-    case KGRPO_CODER_UNCLEAR:
-      return "unclear";
-    case KGRPO_CODER_REFUSED:
-      return "refused";
-    case KGRPO_CODER_TRUNCATED:
-      return "truncated";
-    case KGRPO_CODER_NO_CODE:
-      return "no_code";
-    default:
-      return "failed";
-  }
-}
 
 kgrpo_str OptionsSchema() {
   return Str(kSchema);
@@ -89,7 +70,7 @@ kgrpo_error* Round(kgrpo_observer* self, const kgrpo_round_event* event) {
     line["rounds"] = event->rounds;
     line["problem"] = View(event->problem);
     line["suggestion"] = View(event->suggestion);
-    line["coder_outcome"] = OutcomeName(event->answer->outcome);
+    line["coder_outcome"] = CoderOutcomeName(static_cast<kgrpo_coder_outcome>(event->answer->outcome));
     line["coder_cost"] = event->answer->cost;
     line["verdict"] = evaluation == nullptr ? std::string_view() : View(evaluation->verdict);
     line["seconds"] = evaluation == nullptr ? 0.0 : evaluation->seconds;

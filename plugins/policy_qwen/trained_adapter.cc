@@ -3,19 +3,10 @@
 #include <ATen/ops/equal.h>
 #include <kgrpo/sdk/error.h>
 
-#include <algorithm>
 #include <utility>
 
 namespace kgrpo::policy {
 namespace {
-
-// Targets as AdapterConfig has them: AllTargets' order, each once.
-std::vector<std::string> InOrder(const std::vector<std::string>& targets) {
-  std::vector<std::string> ordered;
-  std::ranges::copy_if(AllTargets(), std::back_inserter(ordered),
-                       [&](const std::string& name) { return std::ranges::find(targets, name) != targets.end(); });
-  return ordered;
-}
 
 std::string NumberText(double value) {
   std::string text = std::to_string(value);
@@ -36,7 +27,7 @@ AdapterConfig Resolve(const AdapterOptions& options) {
   if (options.rank) config.rank = *options.rank;
   if (options.alpha) config.alpha = *options.alpha;
   if (options.rank_stabilized) config.rank_stabilized = *options.rank_stabilized;
-  if (options.targets) config.targets = InOrder(*options.targets);
+  if (options.targets) config.targets = InTargetOrder(*options.targets);
   if (!options.start.empty() && config != stored) {
     throw Error(KGRPO_ERROR_INVALID, "adapter: " + options.start + " has " + TextOf(stored) + ", and the options say " +
                                          TextOf(config) + "; leave rank, alpha, use_rslora and targets out");

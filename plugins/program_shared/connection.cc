@@ -30,14 +30,6 @@ bool ReadAvailable(int descriptor, size_t most, std::string* text) {
   return true;
 }
 
-// The reading and the writing end of a new pipe.
-std::pair<evaluator::Descriptor, evaluator::Descriptor> MakePipe() {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0)
-    throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("cannot make a pipe: ") + std::strerror(errno));
-  return {evaluator::Descriptor(ends[0]), evaluator::Descriptor(ends[1])};
-}
-
 std::string EndOf(const evaluator::Subprocess::Result& result) {
   if (result.signal == 0) return "exit code " + std::to_string(result.exit_code);
   return "signal " + std::to_string(result.signal) + " (" + strsignal(result.signal) + ")";
@@ -47,9 +39,9 @@ std::string EndOf(const evaluator::Subprocess::Result& result) {
 
 Connection::Connection(const std::vector<std::string>& command, std::function<void(std::string_view)> log)
     : log_(std::move(log)) {
-  auto [their_input, our_input] = MakePipe();
-  auto [our_output, their_output] = MakePipe();
-  auto [our_error, their_error] = MakePipe();
+  auto [their_input, our_input] = evaluator::MakePipe();
+  auto [our_output, their_output] = evaluator::MakePipe();
+  auto [our_error, their_error] = evaluator::MakePipe();
   input_ = std::move(our_input);
   output_ = std::move(our_output);
   error_ = std::move(our_error);

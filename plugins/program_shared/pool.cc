@@ -21,6 +21,7 @@ Pool::Pool(const Host& host, std::string role, PoolOptions options)
              BlockSignals();
              return copies_[0]->Start();
            }).get();
+  description_ = hello_.name + " " + hello_.version + ", a program: " + Joined(options_.command);
   copies_[0]->up = true;
   DeclareMetrics(host_, hello_.metrics);
   for (const auto& copy : copies_) copy->Begin();

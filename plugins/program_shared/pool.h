@@ -53,6 +53,8 @@ class Pool {
   Pool& operator=(const Pool&) = delete;
 
   const Hello& hello() const { return hello_; }
+  // "name version, a program: its command"
+  const std::string& description() const { return description_; }
 
   // Queues a request. A copy that breaks down is started anew, and what it had not answered is sent once more to
   // another; a request that is not answered in time, or breaks down two copies, fails with KGRPO_ERROR_UNAVAILABLE.
@@ -86,6 +88,7 @@ class Pool {
   const std::string role_;
   const PoolOptions options_;
   Hello hello_;
+  std::string description_;
   std::mutex mutex_;
   std::deque<Request> queue_;
   std::vector<std::unique_ptr<Copy>> copies_;

@@ -5,7 +5,6 @@
 #include <kgrpo/support/evaluation_json.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 namespace kgrpo::program {
@@ -14,15 +13,8 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr std::array<const char*, 7> kOutcomes = {"ok",        "not_applicable", "unclear", "refused",
-                                                  "truncated", "no_code",        "failed"};
-
 ordered_json EvaluationJson(const kgrpo_evaluation* evaluation) {
   return evaluation == nullptr ? ordered_json() : EvaluationToJson(Evaluation::FromC(*evaluation));
-}
-
-std::string OutcomeName(uint32_t outcome) {
-  return outcome < kOutcomes.size() ? kOutcomes[outcome] : "failed";
 }
 
 [[noreturn]] void Refuse(const std::string& what) {
@@ -48,6 +40,16 @@ uint64_t CountOf(const json& object, const char* key, uint64_t otherwise) {
   return value;
 }
 
+kgrpo_coder_outcome OutcomeNamed(const std::string& name) {
+  std::string known;
+  for (int i = KGRPO_CODER_OK; i <= KGRPO_CODER_FAILED; ++i) {
+    const auto outcome = static_cast<kgrpo_coder_outcome>(i);
+    if (name == CoderOutcomeName(outcome)) return outcome;
+    known += (known.empty() ? "" : ", ") + std::string(CoderOutcomeName(outcome));
+  }
+  Refuse("\"outcome\": expected one of " + known + "; found \"" + name + "\"");
+}
+
 }  // namespace
 
 uint64_t WireSeed(uint64_t seed) {
@@ -65,9 +67,12 @@ ordered_json RewardParams(const kgrpo_reward_request& request) {
                          {"rounds", request.rounds},
                          {"history", std::move(history)}};
   if (const kgrpo_coder_answer* answer = request.answer) {
-    params["answer"] = {
-        {"outcome", OutcomeName(answer->outcome)}, {"source", View(answer->source)}, {"summary", View(answer->summary)},
-        {"message", View(answer->message)},        {"cost", answer->cost},           {"seconds", answer->seconds}};
+    params["answer"] = {{"outcome", CoderOutcomeName(static_cast<kgrpo_coder_outcome>(answer->outcome))},
+                        {"source", View(answer->source)},
+                        {"summary", View(answer->summary)},
+                        {"message", View(answer->message)},
+                        {"cost", answer->cost},
+                        {"seconds", answer->seconds}};
   } else {
     params["answer"] = nullptr;
   }
@@ -94,17 +99,10 @@ ordered_json CoderParams(const kgrpo_coder_request& request) {
           {"seed", WireSeed(request.seed)}};
 }
 
-Implementation ReadImplementation(const json& result) {
+CoderAnswer ReadCoderAnswer(const json& result) {
   if (!result.is_object()) Refuse("expected an object with an \"outcome\"");
-  Implementation read;
-  const std::string outcome = TextOf(result, "outcome");
-  const auto found = std::ranges::find(kOutcomes, outcome);
-  if (found == kOutcomes.end()) {
-    std::string known;
-    for (const char* name : kOutcomes) known += (known.empty() ? "" : ", ") + std::string(name);
-    Refuse("\"outcome\": expected one of " + known + "; found \"" + outcome + "\"");
-  }
-  read.outcome = static_cast<kgrpo_coder_outcome>(found - kOutcomes.begin());
+  CoderAnswer read;
+  read.outcome = OutcomeNamed(TextOf(result, "outcome"));
   read.source = TextOf(result, "source");
   read.summary = TextOf(result, "summary");
   read.message = TextOf(result, "message");
@@ -121,24 +119,6 @@ Implementation ReadImplementation(const json& result) {
   read.attempts = static_cast<uint32_t>(std::min<uint64_t>(CountOf(result, "attempts", 1), UINT32_MAX));
   read.reused = result.value("reused", json(false)) == true;
   return read;
-}
-
-kgrpo_coder_answer Implementation::ToC(double seconds) const {
-  kgrpo_coder_answer answer{};
-  answer.struct_size = sizeof answer;
-  answer.outcome = outcome;
-  answer.source = Str(source);
-  answer.summary = Str(summary);
-  answer.message = Str(message);
-  answer.text = Str(text);
-  answer.prompt_tokens = prompt_tokens;
-  answer.completion_tokens = completion_tokens;
-  answer.cost = cost;
-  answer.lost_cost = lost_cost;
-  answer.seconds = seconds;
-  answer.attempts = attempts;
-  answer.reused = reused ? 1 : 0;
-  return answer;
 }
 
 OpenedProblem::OpenedProblem(std::string directory, const json& result) : directory_(std::move(directory)) {

@@ -5,6 +5,7 @@
 #include <kgrpo/coder.h>
 #include <kgrpo/evaluator.h>
 #include <kgrpo/reward.h>
+#include <kgrpo/support/coder_answer.h>
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -22,18 +23,8 @@ nlohmann::ordered_json RewardParams(const kgrpo_reward_request& request);
 // Parameters of "implement".
 nlohmann::ordered_json CoderParams(const kgrpo_coder_request& request);
 
-// The answer to "implement". Throws KGRPO_ERROR_INTERNAL with what is wrong with it.
-struct Implementation {
-  kgrpo_coder_outcome outcome = KGRPO_CODER_FAILED;
-  std::string source, summary, message, text;
-  uint64_t prompt_tokens = 0, completion_tokens = 0;
-  double cost = 0, lost_cost = 0;
-  uint32_t attempts = 1;
-  bool reused = false;
-
-  kgrpo_coder_answer ToC(double seconds) const;  // points into this
-};
-Implementation ReadImplementation(const nlohmann::json& result);
+// The answer to "implement", but for how long it took. Throws KGRPO_ERROR_INTERNAL with what is wrong with it.
+CoderAnswer ReadCoderAnswer(const nlohmann::json& result);
 
 // The answer to "open_problem", owned. Throws KGRPO_ERROR_INTERNAL with what is wrong with it.
 class OpenedProblem {

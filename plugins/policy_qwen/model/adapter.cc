@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <set>
 #include <string_view>
 
@@ -74,6 +75,13 @@ const std::vector<std::string>& AllTargets() {
     return list;
   }();
   return names;
+}
+
+std::vector<std::string> InTargetOrder(const std::vector<std::string>& given) {
+  std::vector<std::string> ordered;
+  std::ranges::copy_if(AllTargets(), std::back_inserter(ordered),
+                       [&](const std::string& name) { return std::ranges::find(given, name) != given.end(); });
+  return ordered;
 }
 
 double AdapterConfig::scale() const {

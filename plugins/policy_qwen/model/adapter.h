@@ -16,6 +16,8 @@ namespace kgrpo::policy {
 
 // PEFT's "all-linear": every linear layer but the head, in the order of a layer.
 const std::vector<std::string>& AllTargets();
+// Those of them that are given, each once.
+std::vector<std::string> InTargetOrder(const std::vector<std::string>& given);
 
 struct AdapterConfig {
   int64_t rank = 16;

@@ -20,17 +20,6 @@ using nlohmann::json;
 constexpr const char* kConfigFile = "/adapter_config.json";
 constexpr const char* kTensorFile = "/adapter_model.safetensors";
 
-json ReadConfigObject(const std::string& path) {
-  json object;
-  try {
-    object = json::parse(ReadFile(path));
-  } catch (const json::exception& error) {
-    throw Error(KGRPO_ERROR_INVALID, path + ": not valid JSON: " + error.what());
-  }
-  if (!object.is_object()) throw Error(KGRPO_ERROR_INVALID, path + ": expected a JSON object");
-  return object;
-}
-
 // Whether a key says nothing: absent, null, false, or an empty list or object.
 bool IsIdle(const json& object, const char* key) {
   if (!object.contains(key)) return true;
@@ -41,7 +30,7 @@ bool IsIdle(const json& object, const char* key) {
 std::vector<std::string> ReadTargets(const std::string& path, const json& object) {
   const json value = object.value("target_modules", json());
   if (value == "all-linear") return AllTargets();
-  std::set<std::string> given;
+  std::vector<std::string> given;
   if (!value.is_array() || value.empty()) {
     throw Error(KGRPO_ERROR_UNSUPPORTED,
                 path + ": \"target_modules\" is " + value.dump() + ": expected a list of names, or \"all-linear\"");
@@ -55,12 +44,9 @@ std::vector<std::string> ReadTargets(const std::string& path, const json& object
                   path + ": \"target_modules\" holds " + entry.dump() +
                       ": supported are q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj and down_proj");
     }
-    given.insert(name);
+    given.push_back(name);
   }
-  std::vector<std::string> targets;
-  std::ranges::copy_if(AllTargets(), std::back_inserter(targets),
-                       [&](const auto& name) { return given.contains(name); });
-  return targets;
+  return InTargetOrder(given);
 }
 
 }  // namespace
@@ -71,7 +57,7 @@ bool IsAdapterFolder(const std::string& folder) {
 
 AdapterConfig ReadAdapterConfig(const std::string& folder) {
   const std::string path = folder + kConfigFile;
-  const json object = ReadConfigObject(path);
+  const json object = ReadJsonObject(path);
   const auto refuse = [&](const std::string& what) { return Error(KGRPO_ERROR_UNSUPPORTED, path + ": " + what); };
   const json type = object.value("peft_type", json());
   if (type != "LORA") throw refuse("\"peft_type\" is " + type.dump() + "; only LORA is supported");
@@ -97,7 +83,7 @@ AdapterConfig ReadAdapterConfig(const std::string& folder) {
 
 std::string BaseOfAdapter(const std::string& folder) {
   const std::string path = folder + kConfigFile;
-  const json object = ReadConfigObject(path);
+  const json object = ReadJsonObject(path);
   const json name = object.value("base_model_name_or_path", json());
   if (!name.is_string() || !FileExists(name.get<std::string>() + "/config.json")) {
     throw Error(KGRPO_ERROR_NOT_FOUND,

@@ -72,17 +72,6 @@ class Reader {
   const json& object_;
 };
 
-json ReadJsonObject(const std::string& path) {
-  json value;
-  try {
-    value = json::parse(ReadFile(path));
-  } catch (const json::exception& error) {
-    throw Error(KGRPO_ERROR_INVALID, path + ": not valid JSON: " + error.what());
-  }
-  if (!value.is_object()) throw Error(KGRPO_ERROR_INVALID, path + ": expected a JSON object");
-  return value;
-}
-
 void ReadArchitecture(const Reader& reader, ModelConfig& config) {
   std::string name;
   if (reader.Has("architectures")) {

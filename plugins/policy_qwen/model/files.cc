@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 namespace kgrpo::policy {
@@ -67,6 +68,17 @@ bool FileExists(const std::string& path) {
 std::string ReadFile(const std::string& path) {
   const MappedFile file(path);
   return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+}
+
+nlohmann::json ReadJsonObject(const std::string& path) {
+  nlohmann::json value;
+  try {
+    value = nlohmann::json::parse(ReadFile(path));
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(KGRPO_ERROR_INVALID, path + ": not valid JSON: " + error.what());
+  }
+  if (!value.is_object()) throw Error(KGRPO_ERROR_INVALID, path + ": expected a JSON object");
+  return value;
 }
 
 void WriteFileAtomically(const std::string& path, const std::vector<std::string_view>& pieces) {

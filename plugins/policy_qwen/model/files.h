@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +16,9 @@ bool FileExists(const std::string& path);
 
 // The whole content of a file.
 std::string ReadFile(const std::string& path);
+
+// The JSON object that a file is. Throws KGRPO_ERROR_INVALID, naming the file, where it is anything else.
+nlohmann::json ReadJsonObject(const std::string& path);
 
 // Writes pieces one after the other to a temporary file beside `path`, flushes it to the disk, and renames it to
 // `path`: after a crash there is either the old file or the whole new one.

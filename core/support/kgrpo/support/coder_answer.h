@@ -1,0 +1,38 @@
+// What became of a request to a coder, as an owning copy of kgrpo_coder_answer, and what outcomes are called. Used by
+// the host wherever it keeps one, and by plugins that make or name one.
+#ifndef KGRPO_SUPPORT_CODER_ANSWER_H
+#define KGRPO_SUPPORT_CODER_ANSWER_H
+
+#include <kgrpo/coder.h>
+
+#include <cstdint>
+#include <string>
+
+namespace kgrpo {
+
+// What became of a request to a coder; kgrpo_coder_answer says what each field means.
+struct CoderAnswer {
+  kgrpo_coder_outcome outcome = KGRPO_CODER_FAILED;
+  std::string source;
+  std::string summary;
+  std::string message;
+  uint64_t prompt_tokens = 0;
+  uint64_t completion_tokens = 0;
+  double cost = 0;
+  double lost_cost = 0;  // of it: for attempts that gave no answer
+  double seconds = 0;
+  uint32_t attempts = 0;
+  std::string text;        // what a model answered, word for word; mostly empty
+  bool reused = false;     // from a recording, a cache or another request: nothing was asked and paid for it
+  bool estimated = false;  // some of the tokens or of the cost is an estimate; not kept in a run's database
+
+  static CoderAnswer FromC(const kgrpo_coder_answer& c);
+  kgrpo_coder_answer ToC() const;  // borrows from this
+};
+
+// "ok", "not_applicable", "unclear", "refused", "truncated", "no_code", "failed": as logs, stores and reports name
+// them.
+const char* CoderOutcomeName(kgrpo_coder_outcome outcome);
+
+}  // namespace kgrpo
+#endif
