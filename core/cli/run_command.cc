@@ -157,7 +157,7 @@ int Resume(const Globals& globals, const std::string& directory, const std::vect
   const std::unique_ptr<RankedRun> ranked = RankedRun::Meet(session);
   if (ranked && !ranked->leads()) {  // the folder is the leader's: it is read, not opened
     request.file = RunFolder::ResolvedYamlOf(directory).string();
-    return ranked->Follow(session, request);
+    return ranked->Follow(session, request, directory);
   }
   const RunFolder folder = RunFolder::Open(directory);
   if (!settings.empty() && ReadProgress(folder.database()).finished)
