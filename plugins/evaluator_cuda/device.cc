@@ -108,6 +108,11 @@ void CheckCuda(cudaError_t status, const char* what) {
               std::string(what) + " failed: " + cudaGetErrorName(status) + ": " + cudaGetErrorString(status) + advice);
 }
 
+int DeviceCount() {
+  int count = 0;
+  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
 Device::Device(int index) : index_(index), lock_name_("cuda:" + std::to_string(index)) {
   RequireDevice(index);
   Use();

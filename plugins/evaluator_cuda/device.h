@@ -18,6 +18,9 @@ namespace kgrpo::evaluator_cuda {
 // Throws Error(KGRPO_ERROR_UNAVAILABLE) that names `what` unless `status` is cudaSuccess.
 void CheckCuda(cudaError_t status, const char* what);
 
+// How many this process sees; 0 also where there is no driver.
+int DeviceCount();
+
 // One thread at a time, but for the constants.
 class Device {
  public:

@@ -1,5 +1,6 @@
 // evaluator_cuda as a plugin: the kgrpo.evaluator/1 interface over DeviceEvaluator.
 #include <kgrpo/evaluator.h>
+#include <kgrpo/sdk/collective.h>
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/host.h>
 #include <kgrpo/sdk/plugin.h>
@@ -85,8 +86,8 @@ constexpr char kSchema[] = R"json({
   "type": "object",
   "additionalProperties": false,
   "properties": {
-    "device": {"type": ["integer", "array"], "minimum": 0, "items": {"type": "integer", "minimum": 0}, "minItems": 1, "default": 0,
-      "description": "Which GPU, as CUDA counts them; or a list of several of one kind, which judge side by side."},
+    "device": {"type": ["integer", "array", "string"], "minimum": 0, "items": {"type": "integer", "minimum": 0}, "minItems": 1, "pattern": "^auto$", "default": "auto",
+      "description": "Which GPU, as CUDA counts them; or a list of several of one kind, which judge side by side. auto: the first, and of several ranks on a machine each takes its own."},
     "sandbox": {"type": "string", "enum": ["strict", "auto", "off"], "default": "auto",
       "description": "Isolation of compilers and candidates: strict refuses to run without namespaces and a system call filter, auto takes what the machine offers and says so, off is for debugging."},
     "compile": {"type": "string", "enum": ["fast", "nvcc"], "default": "fast",
@@ -117,6 +118,13 @@ constexpr char kSchema[] = R"json({
   }
 })json";
 
+std::vector<int> DevicesOf(const nlohmann::json& option, const kgrpo::Collective& ranks) {
+  if (option.is_array()) return option.get<std::vector<int>>();
+  if (option.is_number()) return {option.get<int>()};
+  const int count = kgrpo::evaluator_cuda::DeviceCount();
+  return {count == 0 ? 0 : static_cast<int>(ranks.local_rank()) % count};
+}
+
 kgrpo_str OptionsSchema() {
   return {kSchema, sizeof kSchema - 1};
 }
@@ -127,9 +135,7 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
     const kgrpo::Host services(host);
     kgrpo::evaluator::DeclareMetrics(services);
     DeviceEvaluator::Options options;
-    const nlohmann::json device = json.value("device", nlohmann::json(0));
-    const std::vector<int> devices =
-        device.is_array() ? device.get<std::vector<int>>() : std::vector<int>{device.get<int>()};
+    const std::vector<int> devices = DevicesOf(json.value("device", nlohmann::json("auto")), kgrpo::Collective(host));
     options.sandbox = kgrpo::evaluator::SandboxModeFromName(json.value("sandbox", "auto"));
     options.route = kgrpo::evaluator::CompileRouteFromName(json.value("compile", "fast"));
     options.compilers = json.value("compilers", size_t{4});

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <kgrpo/sdk/error.h>
 
+#include <algorithm>
 #include <filesystem>
 
 namespace kgrpo::policy {
@@ -29,6 +30,11 @@ void LoadCudaLibrary() {
   static_cast<void>(loaded);
 }
 
+int DeviceCount() {
+  LoadCudaLibrary();
+  return at::globalContext().hasCUDA() ? at::detail::getCUDAHooks().deviceCount() : 0;
+}
+
 }  // namespace
 
 at::Device OpenDevice(const std::string& name) {
@@ -40,8 +46,7 @@ at::Device OpenDevice(const std::string& name) {
   }
   if (device.is_cpu()) return device;
   if (!device.is_cuda()) throw Error(KGRPO_ERROR_UNSUPPORTED, "device \"" + name + "\": expected cpu, cuda or cuda:N");
-  LoadCudaLibrary();
-  const int count = at::globalContext().hasCUDA() ? at::detail::getCUDAHooks().deviceCount() : 0;
+  const int count = DeviceCount();
   if (count == 0) {
     throw Error(KGRPO_ERROR_UNAVAILABLE,
                 "device \"" + name +
@@ -54,6 +59,11 @@ at::Device OpenDevice(const std::string& name) {
   }
   at::globalContext().lazyInitDevice(at::kCUDA);
   return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index));
+}
+
+std::string DeviceOfRank(const std::string& name, uint32_t local_rank) {
+  if (name != "cuda" || local_rank == 0) return name;
+  return "cuda:" + std::to_string(local_rank % static_cast<uint32_t>(std::max(DeviceCount(), 1)));
 }
 
 void WaitForDevice(at::Device device) {

@@ -5,6 +5,7 @@
 
 #include <c10/core/Device.h>
 
+#include <cstdint>
 #include <string>
 
 namespace kgrpo::policy {
@@ -12,6 +13,9 @@ namespace kgrpo::policy {
 // "cpu", "cuda" or "cuda:N" as a device that is there. Throws kgrpo::Error saying what is missing: the library, a
 // driver, or that many GPUs.
 at::Device OpenDevice(const std::string& name);
+
+// Of several ranks on a machine each takes its own GPU for "cuda"; what names one stays as it is. Throws as OpenDevice.
+std::string DeviceOfRank(const std::string& name, uint32_t local_rank);
 
 // Waits until the device has done all that this process gave it; nothing on the CPU.
 void WaitForDevice(at::Device device);

@@ -108,7 +108,7 @@ std::string_view OptionsSchema() {
     },
     "device": {
       "title": "device",
-      "description": "cpu, cuda (the first GPU) or cuda:N.",
+      "description": "cpu, cuda (the first GPU; of several ranks on a machine each takes its own) or cuda:N.",
       "type": "string",
       "pattern": "^(cpu|cuda(:[0-9]+)?)$",
       "default": "cpu"

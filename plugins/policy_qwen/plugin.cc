@@ -2,6 +2,7 @@
 #include <ATen/ops/from_blob.h>
 #include <c10/util/Exception.h>
 #include <kgrpo/policy.h>
+#include <kgrpo/sdk/collective.h>
 #include <kgrpo/sdk/plugin.h>
 
 #include <memory>
@@ -157,7 +158,8 @@ const kgrpo_policy_interface kInterface = {
           return GuardLibtorch([&] {
             constexpr uint64_t kInitialWeights = 0;
             const uint64_t seed = kgrpo::Host(host).Random({kInitialWeights}, 0);
-            const kgrpo::policy::PolicyOptions parsed = kgrpo::policy::ParseOptions(kgrpo::View(options));
+            kgrpo::policy::PolicyOptions parsed = kgrpo::policy::ParseOptions(kgrpo::View(options));
+            parsed.device = kgrpo::policy::DeviceOfRank(parsed.device, kgrpo::Collective(host).local_rank());
             if (parsed.random_weights && kgrpo::policy::HasTensorFiles(parsed.model)) {
               kgrpo::Host(host).Warn("init: random: the weights in " + parsed.model +
                                      " are not read; to start from them, set init: pretrained");

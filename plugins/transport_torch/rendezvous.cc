@@ -35,7 +35,9 @@ const char* OptionsSchema() {
     "port": {"title": "Port", "type": "integer", "minimum": 1, "maximum": 65535, "description": "Of the rendezvous."},
     "hosted": {"title": "Hosted", "type": "boolean", "default": false, "description": "The rendezvous is there already (torchrun's agent); else rank 0 opens it."},
     "run": {"title": "Run", "type": "string", "default": "kgrpo", "description": "Keeps runs at one rendezvous apart."},
-    "patience": {"title": "Patience", "type": "number", "exclusiveMinimum": 0, "default": 300, "description": "Seconds to wait for the other ranks."}
+    "patience": {"title": "Patience", "type": "number", "exclusiveMinimum": 0, "default": 300, "description": "Seconds to wait for the other ranks."},
+    "nccl": {"title": "NCCL", "type": "string", "default": "libnccl.so.2", "description": "The library's name or path, for ranks on GPUs."},
+    "cudart": {"title": "CUDA runtime", "type": "string", "default": "libcudart.so.13", "description": "The same of CUDA's runtime."}
   }
 })json";
 }
@@ -52,6 +54,8 @@ Options ReadOptions(const std::string& text) {
   options.hosted = json.at("hosted").get<bool>();
   options.run = json.at("run").get<std::string>();
   options.patience = json.at("patience").get<double>();
+  options.nccl = json.value("nccl", options.nccl);
+  options.cudart = json.value("cudart", options.cudart);
   if (options.rank >= options.size)
     throw Error(KGRPO_ERROR_INVALID, "rank " + std::to_string(options.rank) + " of " + std::to_string(options.size));
   return options;

@@ -22,6 +22,7 @@ struct Options {
   bool hosted = false;    // it is there already; else rank 0 opens it
   std::string run;        // what keys begin with, so that runs at one rendezvous are apart
   double patience = 300;  // seconds to wait for the other ranks
+  std::string nccl = "libnccl.so.2", cudart = "libcudart.so.13";  // what libtorch's wheel brings
 };
 
 const char* OptionsSchema();

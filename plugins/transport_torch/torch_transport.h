@@ -1,20 +1,18 @@
-// One rank's connection to the others: Gloo's collectives for tensors on the CPU, and the rendezvous's keys. plugin.cc
+// One rank's connection to the others: collectives by Gloo for tensors on the CPU, by NCCL for those on a GPU, and the
+// rendezvous's keys. plugin.cc
 // offers it as kgrpo.transport/1.
 #ifndef KGRPO_TRANSPORT_TORCH_TORCH_TRANSPORT_H
 #define KGRPO_TRANSPORT_TORCH_TORCH_TRANSPORT_H
 
 #include <kgrpo/collective.h>
 
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 
+#include "transport_torch/group.h"
 #include "transport_torch/rendezvous.h"
-
-namespace c10d {
-class Backend;
-class Work;
-}  // namespace c10d
 
 namespace kgrpo::transport {
 
@@ -38,12 +36,16 @@ class TorchTransport {
   std::optional<std::string> Get(const std::string& key);
 
  private:
+  void MeetAll();
+  Group& GroupOf(const kgrpo_tensor& values);
+
   Options options_;
   kgrpo_rank_info info_{};
   c10::intrusive_ptr<c10d::Store> store_;  // for meeting: waits for minutes
   std::mutex words_mutex_;
   c10::intrusive_ptr<c10d::Store> words_;  // for put and get: a connection of their own, which gives up in seconds
-  c10::intrusive_ptr<c10d::Backend> group_;
+  std::unique_ptr<Group> cpus_;
+  std::unique_ptr<Group> gpus_;  // made by the first tensor that is on one
 };
 
 }  // namespace kgrpo::transport

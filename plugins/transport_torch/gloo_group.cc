@@ -1,0 +1,97 @@
+#include "transport_torch/gloo_group.h"
+
+#include <ATen/ATen.h>
+#include <kgrpo/sdk/collective.h>
+#include <kgrpo/sdk/error.h>
+
+#include <chrono>
+#include <string>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+#include <utility>
+#include <vector>
+
+namespace kgrpo::transport {
+namespace {
+
+// A rank may wait for another's rollouts, which may wait for a coder for hours; that a rank is gone is known from its
+// closed connection, or from its silence (loop/ranks.h).
+constexpr auto kCollectivePatience = std::chrono::hours(24 * 7);
+
+at::ScalarType TypeOf(const kgrpo_tensor& tensor) {
+  const auto& type = tensor.dtype;
+  if (type.code == KGRPO_DTYPE_FLOAT && type.bits == 32) return at::kFloat;
+  if (type.code == KGRPO_DTYPE_FLOAT && type.bits == 64) return at::kDouble;
+  if (type.code == KGRPO_DTYPE_BFLOAT && type.bits == 16) return at::kBFloat16;
+  if (type.code == KGRPO_DTYPE_UINT && type.bits == 8) return at::kByte;
+  if (type.code == KGRPO_DTYPE_INT && type.bits == 64) return at::kLong;
+  throw Error(KGRPO_ERROR_UNSUPPORTED, CannotBeSent(tensor));
+}
+
+// The elements as one dimension, borrowed.
+at::Tensor Flat(const kgrpo_tensor& tensor) {
+  return at::from_blob(DataOf(tensor), {static_cast<int64_t>(CountOf(tensor))}, at::TensorOptions(TypeOf(tensor)));
+}
+
+// Runs a collective and waits for it.
+template <typename Start>
+void Finish(const char* what, Start&& start) {
+  try {
+    std::forward<Start>(start)()->wait();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("another rank was lost in ") + what + " (" + Reason(error) + ")");
+  }
+}
+
+}  // namespace
+
+GlooGroup::GlooGroup(const Options& options, const c10::intrusive_ptr<c10d::Store>& store) : size_(options.size) {
+  auto gloo = c10d::ProcessGroupGloo::Options::create_default(
+      std::chrono::milliseconds(static_cast<int64_t>(options.patience * 1000)));
+  gloo->threads = 1;
+  gloo->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(OwnAddress(options)));
+  group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(store, static_cast<int>(options.rank),
+                                                       static_cast<int>(options.size), gloo);
+  group_->setTimeout(kCollectivePatience);
+}
+
+GlooGroup::~GlooGroup() = default;
+
+void GlooGroup::AllReduce(const kgrpo_tensor& values, kgrpo_reduction reduction) {
+  std::vector<at::Tensor> tensors = {Flat(values)};
+  c10d::AllreduceOptions how;
+  how.reduceOp = reduction == KGRPO_REDUCTION_MIN   ? c10d::ReduceOp::MIN
+                 : reduction == KGRPO_REDUCTION_MAX ? c10d::ReduceOp::MAX
+                                                    : c10d::ReduceOp::SUM;
+  if (tensors[0].numel() > 0) Finish("all_reduce", [&] { return group_->allreduce(tensors, how); });
+}
+
+// Gloo has no reduce_scatter of its own that is faster.
+void GlooGroup::ReduceScatter(const kgrpo_tensor& values) {
+  AllReduce(values, KGRPO_REDUCTION_SUM);
+}
+
+void GlooGroup::AllGather(const kgrpo_tensor& values) {
+  const at::Tensor all = Flat(values);
+  const auto count = static_cast<size_t>(all.numel());
+  for (uint32_t rank = 0; rank < size_; ++rank) {
+    const auto begin = static_cast<int64_t>(Collective::SliceBegin(count, rank, size_));
+    const auto end = static_cast<int64_t>(Collective::SliceBegin(count, rank + 1, size_));
+    if (begin == end) continue;
+    std::vector<at::Tensor> slice = {all.slice(0, begin, end)};
+    c10d::BroadcastOptions from;
+    from.rootRank = rank;
+    Finish("all_gather", [&] { return group_->broadcast(slice, from); });
+  }
+}
+
+void GlooGroup::Broadcast(const kgrpo_tensor& values, uint32_t root) {
+  std::vector<at::Tensor> tensors = {Flat(values)};
+  c10d::BroadcastOptions from;
+  from.rootRank = root;
+  if (tensors[0].numel() > 0) Finish("broadcast", [&] { return group_->broadcast(tensors, from); });
+}
+
+}  // namespace kgrpo::transport

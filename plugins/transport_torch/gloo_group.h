@@ -1,0 +1,33 @@
+// Collectives among CPUs, by Gloo. Used by torch_transport.cc.
+#ifndef KGRPO_TRANSPORT_TORCH_GLOO_GROUP_H
+#define KGRPO_TRANSPORT_TORCH_GLOO_GROUP_H
+
+#include "transport_torch/group.h"
+#include "transport_torch/rendezvous.h"
+
+#include <c10/util/intrusive_ptr.h>
+
+namespace c10d {
+class Backend;
+}
+
+namespace kgrpo::transport {
+
+class GlooGroup : public Group {
+ public:
+  // Returns once all ranks have connected, within options.patience.
+  GlooGroup(const Options& options, const c10::intrusive_ptr<c10d::Store>& store);
+  ~GlooGroup() override;
+
+  void AllReduce(const kgrpo_tensor& values, kgrpo_reduction reduction) override;
+  void ReduceScatter(const kgrpo_tensor& values) override;
+  void AllGather(const kgrpo_tensor& values) override;
+  void Broadcast(const kgrpo_tensor& values, uint32_t root) override;
+
+ private:
+  const uint32_t size_;
+  c10::intrusive_ptr<c10d::Backend> group_;
+};
+
+}  // namespace kgrpo::transport
+#endif

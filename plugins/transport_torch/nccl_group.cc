@@ -1,0 +1,177 @@
+#include "transport_torch/nccl_group.h"
+
+#include <kgrpo/sdk/collective.h>
+#include <kgrpo/sdk/error.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <climits>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <string>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+#include <vector>
+
+namespace kgrpo::transport {
+namespace {
+
+int TypeOf(const kgrpo_tensor& tensor) {
+  const auto& type = tensor.dtype;
+  if (type.code == KGRPO_DTYPE_FLOAT && type.bits == 32) return NcclLibrary::kFloat32;
+  if (type.code == KGRPO_DTYPE_FLOAT && type.bits == 64) return NcclLibrary::kFloat64;
+  if (type.code == KGRPO_DTYPE_BFLOAT && type.bits == 16) return NcclLibrary::kBfloat16;
+  if (type.code == KGRPO_DTYPE_UINT && type.bits == 8) return NcclLibrary::kUint8;
+  if (type.code == KGRPO_DTYPE_INT && type.bits == 64) return NcclLibrary::kInt64;
+  throw Error(KGRPO_ERROR_UNSUPPORTED, CannotBeSent(tensor));
+}
+
+std::string Text(const std::vector<uint8_t>& bytes) {
+  return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace
+
+// The thread's current device is the policy's business: it is put back.
+class NcclGroup::OnDevice {
+ public:
+  explicit OnDevice(const NcclGroup& group) : group_(group) {
+    group_.CheckCuda("cudaGetDevice", group_.library_.cuda_get_device(&before_));
+    group_.CheckCuda("cudaSetDevice", group_.library_.cuda_set_device(group_.device_));
+  }
+  ~OnDevice() { group_.library_.cuda_set_device(before_); }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+ private:
+  const NcclGroup& group_;
+  int before_ = 0;
+};
+
+NcclGroup::NcclGroup(const Options& options, c10d::Store& store, int device)
+    : library_(OpenNccl(options.nccl, options.cudart)), options_(options), device_(device) {
+  RequireGpusOfTheirOwn(store);
+  const OnDevice here(*this);
+  NcclLibrary::UniqueId id{};
+  const std::string key = "nccl";
+  if (options_.rank == 0) {
+    CheckNccl("ncclGetUniqueId", library_.get_unique_id(&id));
+    store.set(key, std::vector<uint8_t>(std::begin(id.bytes), std::end(id.bytes)));
+  } else {
+    const std::vector<uint8_t> given = store.get(key);  // waits for it
+    if (given.size() != sizeof(id.bytes)) throw Error(KGRPO_ERROR_UNAVAILABLE, "rank 0 has another NCCL");
+    std::memcpy(id.bytes, given.data(), given.size());
+  }
+  CheckNccl("ncclCommInitRank",
+            library_.init_rank(&communicator_, static_cast<int>(options_.size), id, static_cast<int>(options_.rank)));
+  CheckCuda("cudaStreamCreate", library_.cuda_stream_create(&stream_, NcclLibrary::kNonBlocking));
+}
+
+NcclGroup::~NcclGroup() {
+  // Nothing is under way, and whether the others are still there does not matter.
+  if (stream_ != nullptr) library_.cuda_stream_destroy(stream_);
+  if (communicator_ != nullptr) library_.abort(communicator_);
+}
+
+// NCCL's own word for two ranks on one device is an invalid use.
+void NcclGroup::RequireGpusOfTheirOwn(c10d::Store& store) const {
+  char bus[64] = {}, host[HOST_NAME_MAX + 1] = {};
+  CheckCuda("cudaDeviceGetPCIBusId", library_.cuda_bus_id(bus, sizeof(bus), device_));
+  gethostname(host, HOST_NAME_MAX);
+  const std::string own = std::string("GPU ") + bus + " of " + host;
+  store.set("gpu/" + std::to_string(options_.rank), std::vector<uint8_t>(own.begin(), own.end()));
+  std::map<std::string, uint32_t> ranks;
+  for (uint32_t rank = 0; rank < options_.size; ++rank) {
+    const std::string place = Text(store.get("gpu/" + std::to_string(rank)));
+    const auto [other, alone] = ranks.emplace(place, rank);
+    if (!alone) {
+      throw Error(KGRPO_ERROR_INVALID, "ranks " + std::to_string(other->second) + " and " + std::to_string(rank) +
+                                           " are both on " + place + ": start as many ranks as there are GPUs");
+    }
+  }
+}
+
+void NcclGroup::AllReduce(const kgrpo_tensor& values, kgrpo_reduction reduction) {
+  const int operation = reduction == KGRPO_REDUCTION_MIN   ? NcclLibrary::kMin
+                        : reduction == KGRPO_REDUCTION_MAX ? NcclLibrary::kMax
+                                                           : NcclLibrary::kSum;
+  Run("all_reduce", values, [&] {
+    return library_.all_reduce(DataOf(values), DataOf(values), CountOf(values), TypeOf(values), operation,
+                               communicator_, stream_);
+  });
+}
+
+void NcclGroup::ReduceScatter(const kgrpo_tensor& values) {
+  const size_t count = CountOf(values);
+  Run("reduce_scatter", values, [&] {
+    if (count % options_.size == 0) {
+      char* const own = DataOf(values) + SliceBegin(values, options_.rank) * (values.dtype.bits / 8U);
+      return library_.reduce_scatter(DataOf(values), own, count / options_.size, TypeOf(values), NcclLibrary::kSum,
+                                     communicator_, stream_);
+    }
+    return EachSlice(values, [&](char* slice, size_t elements, int rank) {
+      return library_.reduce(slice, slice, elements, TypeOf(values), NcclLibrary::kSum, rank, communicator_, stream_);
+    });
+  });
+}
+
+void NcclGroup::AllGather(const kgrpo_tensor& values) {
+  const size_t count = CountOf(values);
+  Run("all_gather", values, [&] {
+    if (count % options_.size == 0) {
+      const char* const own = DataOf(values) + SliceBegin(values, options_.rank) * (values.dtype.bits / 8U);
+      return library_.all_gather(own, DataOf(values), count / options_.size, TypeOf(values), communicator_, stream_);
+    }
+    return EachSlice(values, [&](char* slice, size_t elements, int rank) {
+      return library_.broadcast(slice, slice, elements, TypeOf(values), rank, communicator_, stream_);
+    });
+  });
+}
+
+void NcclGroup::Broadcast(const kgrpo_tensor& values, uint32_t root) {
+  Run("broadcast", values, [&] {
+    return library_.broadcast(DataOf(values), DataOf(values), CountOf(values), TypeOf(values), static_cast<int>(root),
+                              communicator_, stream_);
+  });
+}
+
+size_t NcclGroup::SliceBegin(const kgrpo_tensor& values, uint32_t rank) const {
+  return Collective::SliceBegin(CountOf(values), rank, options_.size);
+}
+
+// Slices of unequal size, which NCCL's own operations do not know, as one launch.
+int NcclGroup::EachSlice(const kgrpo_tensor& values,
+                         const std::function<int(char* slice, size_t count, int rank)>& start) const {
+  int failure = library_.group_start();
+  for (uint32_t rank = 0; rank < options_.size && failure == 0; ++rank) {
+    const size_t begin = SliceBegin(values, rank), end = SliceBegin(values, rank + 1);
+    if (begin < end)
+      failure = start(DataOf(values) + begin * (values.dtype.bits / 8U), end - begin, static_cast<int>(rank));
+  }
+  const int ended = library_.group_end();
+  return failure != 0 ? failure : ended;
+}
+
+void NcclGroup::Run(const char* what, const kgrpo_tensor& values, const std::function<int()>& start) {
+  if (values.device.id != device_)
+    throw Error(KGRPO_ERROR_INVALID, "a rank's tensors are on one GPU, and these are on two");
+  if (CountOf(values) == 0) return;
+  const OnDevice here(*this);
+  CheckNccl(what, start());
+  CheckCuda(what, library_.cuda_stream_wait(stream_));
+}
+
+void NcclGroup::CheckNccl(const char* what, int result) const {
+  if (result == 0) return;
+  const char* const more = library_.last_error(communicator_);
+  throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("NCCL failed in ") + what + ": " + library_.error_text(result) +
+                                           (more == nullptr || *more == '\0' ? "" : std::string(" (") + more + ")") +
+                                           "; NCCL_DEBUG=WARN says more");
+}
+
+void NcclGroup::CheckCuda(const char* what, int result) const {
+  if (result == 0) return;
+  throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("CUDA failed in ") + what + ": " + library_.cuda_error_text(result));
+}
+
+}  // namespace kgrpo::transport

@@ -1,0 +1,46 @@
+// Collectives among GPUs, one a rank, by NCCL. Used by torch_transport.cc.
+#ifndef KGRPO_TRANSPORT_TORCH_NCCL_GROUP_H
+#define KGRPO_TRANSPORT_TORCH_NCCL_GROUP_H
+
+#include "transport_torch/group.h"
+#include "transport_torch/nccl_library.h"
+#include "transport_torch/rendezvous.h"
+
+#include <functional>
+
+namespace kgrpo::transport {
+
+// Calls wait until the device has done them, on a stream of their own.
+class NcclGroup : public Group {
+ public:
+  // Returns once all ranks have come with theirs, within options.patience. `device`: as this process counts. Throws
+  // KGRPO_ERROR_INVALID, naming two ranks, where they are on one GPU.
+  NcclGroup(const Options& options, c10d::Store& store, int device);
+  ~NcclGroup() override;
+  NcclGroup(const NcclGroup&) = delete;
+  NcclGroup& operator=(const NcclGroup&) = delete;
+
+  void AllReduce(const kgrpo_tensor& values, kgrpo_reduction reduction) override;
+  void ReduceScatter(const kgrpo_tensor& values) override;
+  void AllGather(const kgrpo_tensor& values) override;
+  void Broadcast(const kgrpo_tensor& values, uint32_t root) override;
+
+ private:
+  class OnDevice;
+
+  void RequireGpusOfTheirOwn(c10d::Store& store) const;
+  void Run(const char* what, const kgrpo_tensor& values, const std::function<int()>& start);
+  size_t SliceBegin(const kgrpo_tensor& values, uint32_t rank) const;
+  int EachSlice(const kgrpo_tensor& values, const std::function<int(char* slice, size_t count, int rank)>& start) const;
+  void CheckNccl(const char* what, int result) const;
+  void CheckCuda(const char* what, int result) const;
+
+  const NcclLibrary library_;
+  const Options options_;
+  const int device_;
+  NcclLibrary::Communicator communicator_ = nullptr;
+  NcclLibrary::Stream stream_ = nullptr;
+};
+
+}  // namespace kgrpo::transport
+#endif

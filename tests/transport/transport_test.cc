@@ -1,0 +1,200 @@
+// The collectives of transport_torch among threads that are the ranks: by Gloo on the CPU, and by NCCL on "GPUs" that
+// fake_nccl.cc stands in for. What they do is computed here element by element.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <kgrpo/sdk/collective.h>
+#include <kgrpo/sdk/error.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "transport_torch/torch_transport.h"
+
+namespace kgrpo::transport {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Runs `work` on each of `size` ranks that have met, and returns what each threw, or "".
+std::vector<std::string> OnRanks(uint32_t size, const std::function<void(TorchTransport&)>& work) {
+  static std::atomic<int> runs{0};
+  Options options;
+  options.size = options.local_size = size;
+  options.address = "127.0.0.1";
+  options.port = static_cast<uint16_t>(20000 + (getpid() * 16 + ++runs) % 12000);
+  options.run = "test";
+  options.patience = 20;
+  options.nccl = options.cudart = KGRPO_BINARY_DIR "/tests/libfake_nccl.so";
+  std::vector<std::string> thrown(size);
+  std::vector<std::thread> ranks;
+  for (uint32_t rank = 0; rank < size; ++rank) {
+    ranks.emplace_back([&, rank] {
+      Options own = options;
+      own.rank = own.local_rank = rank;
+      try {
+        TorchTransport transport(own);
+        work(transport);
+      } catch (const Error& error) {
+        thrown[rank] = error.what();
+      }
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+  return thrown;
+}
+
+template <typename Value>
+struct TypeOf;
+template <>
+struct TypeOf<float> {
+  static constexpr uint8_t kCode = KGRPO_DTYPE_FLOAT;
+};
+template <>
+struct TypeOf<double> {
+  static constexpr uint8_t kCode = KGRPO_DTYPE_FLOAT;
+};
+template <>
+struct TypeOf<uint8_t> {
+  static constexpr uint8_t kCode = KGRPO_DTYPE_UINT;
+};
+template <>
+struct TypeOf<uint16_t> {  // the bits of a bfloat16
+  static constexpr uint8_t kCode = KGRPO_DTYPE_BFLOAT;
+};
+template <>
+struct TypeOf<int64_t> {
+  static constexpr uint8_t kCode = KGRPO_DTYPE_INT;
+};
+
+// What rank `rank` has at first.
+template <typename Value>
+std::vector<Value> Mine(uint32_t rank, size_t count) {
+  std::vector<Value> values(count);
+  for (size_t i = 0; i < count; ++i) values[i] = static_cast<Value>((i * 7 + rank * 31) % 50);
+  return values;
+}
+
+class Collectives : public ::testing::TestWithParam<bool> {
+ protected:
+  template <typename Value>
+  ArrayTensor Tensor(std::vector<Value>& values, uint32_t rank) const {
+    return {values.data(),
+            values.size(),
+            TypeOf<Value>::kCode,
+            static_cast<uint8_t>(sizeof(Value) * 8),
+            GetParam() ? KGRPO_DEVICE_CUDA : KGRPO_DEVICE_CPU,
+            GetParam() ? static_cast<int32_t>(rank) : 0};
+  }
+
+  template <typename Value>
+  void Reduce(TorchTransport& transport, size_t count) const {
+    const uint32_t rank = transport.info().rank, size = transport.info().size;
+    for (const kgrpo_reduction reduction : {KGRPO_REDUCTION_SUM, KGRPO_REDUCTION_MIN, KGRPO_REDUCTION_MAX}) {
+      std::vector<Value> values = Mine<Value>(rank, count), expected = Mine<Value>(0, count);
+      for (uint32_t other = 1; other < size; ++other) {
+        const std::vector<Value> theirs = Mine<Value>(other, count);
+        for (size_t i = 0; i < count; ++i) {
+          expected[i] = reduction == KGRPO_REDUCTION_SUM   ? expected[i] + theirs[i]
+                        : reduction == KGRPO_REDUCTION_MIN ? std::min(expected[i], theirs[i])
+                                                           : std::max(expected[i], theirs[i]);
+        }
+      }
+      transport.AllReduce(*Tensor(values, rank).c(), reduction);
+      EXPECT_EQ(values, expected);
+      if (reduction != KGRPO_REDUCTION_SUM || sizeof(Value) != 4) continue;
+      std::vector<Value> scattered = Mine<Value>(rank, count);
+      transport.ReduceScatter(*Tensor(scattered, rank).c());
+      for (size_t i = Collective::SliceBegin(count, rank, size); i < Collective::SliceBegin(count, rank + 1, size); ++i)
+        EXPECT_EQ(scattered[i], expected[i]) << i;
+    }
+  }
+
+  template <typename Value>
+  void Move(TorchTransport& transport, size_t count) const {
+    const uint32_t rank = transport.info().rank, size = transport.info().size;
+    std::vector<Value> gathered = Mine<Value>(rank, count), expected(count);
+    for (uint32_t other = 0; other < size; ++other) {
+      const std::vector<Value> theirs = Mine<Value>(other, count);
+      for (size_t i = Collective::SliceBegin(count, other, size); i < Collective::SliceBegin(count, other + 1, size);
+           ++i)
+        expected[i] = theirs[i];
+    }
+    transport.AllGather(*Tensor(gathered, rank).c());
+    EXPECT_EQ(gathered, expected);
+    for (uint32_t root = 0; root < size; ++root) {
+      std::vector<Value> values = Mine<Value>(rank, count);
+      transport.Broadcast(*Tensor(values, rank).c(), root);
+      EXPECT_EQ(values, Mine<Value>(root, count));
+    }
+  }
+};
+
+TEST_P(Collectives, DoWhatTheyPromise) {
+  for (const uint32_t size : {2U, 3U}) {
+    const auto thrown = OnRanks(size, [&](TorchTransport& transport) {
+      for (const size_t count : {size_t{0}, size_t{1}, size_t{6}, size_t{1000}, size_t{1003}}) {
+        Reduce<float>(transport, count);
+        Reduce<double>(transport, count);
+        Move<float>(transport, count);
+        Move<uint8_t>(transport, count);
+        Move<uint16_t>(transport, count);
+        Move<int64_t>(transport, count);
+      }
+    });
+    EXPECT_EQ(thrown, std::vector<std::string>(size));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Device, Collectives, ::testing::Bool(),
+                         [](const auto& of) { return of.param ? "Gpu" : "Cpu"; });
+
+kgrpo_tensor OnGpu(std::vector<float>& values, int64_t* shape, int device) {
+  kgrpo_tensor tensor{};
+  tensor.data = values.data();
+  tensor.device = {KGRPO_DEVICE_CUDA, device};
+  tensor.ndim = 1;
+  tensor.dtype = {KGRPO_DTYPE_FLOAT, 32, 1};
+  *shape = static_cast<int64_t>(values.size());
+  tensor.shape = shape;
+  return tensor;
+}
+
+TEST(NcclGroup, TwoRanksOnOneGpuAreNamed) {
+  const auto thrown = OnRanks(3, [&](TorchTransport& transport) {
+    std::vector<float> values(4);
+    int64_t shape = 0;
+    transport.AllReduce(OnGpu(values, &shape, transport.info().rank == 0 ? 0 : 1), KGRPO_REDUCTION_SUM);
+  });
+  for (const std::string& one : thrown) EXPECT_THAT(one, HasSubstr("ranks 1 and 2 are both on GPU 0000:01:00.0 of "));
+}
+
+TEST(NcclGroup, ItsErrorsAreToldWithItsWords) {
+  const auto thrown = OnRanks(2, [&](TorchTransport& transport) {
+    std::vector<float> values(1313);
+    int64_t shape = 0;
+    transport.AllReduce(OnGpu(values, &shape, static_cast<int>(transport.info().rank)), KGRPO_REDUCTION_SUM);
+  });
+  for (const std::string& one : thrown)
+    EXPECT_THAT(one, HasSubstr("NCCL failed in all_reduce: invalid usage (as the test asked)"));
+}
+
+TEST(NcclGroup, ARanksTensorsAreOnOneGpu) {
+  const auto thrown = OnRanks(2, [&](TorchTransport& transport) {
+    std::vector<float> values(4);
+    int64_t shape = 0;
+    const int own = static_cast<int>(transport.info().rank);
+    transport.AllReduce(OnGpu(values, &shape, own), KGRPO_REDUCTION_SUM);
+    transport.AllReduce(OnGpu(values, &shape, own + 2), KGRPO_REDUCTION_SUM);
+  });
+  for (const std::string& one : thrown) EXPECT_THAT(one, HasSubstr("on one GPU"));
+}
+
+}  // namespace
+}  // namespace kgrpo::transport
