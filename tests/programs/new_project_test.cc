@@ -44,10 +44,12 @@ TEST_P(CompiledProjectTest, BuildsValidatesAndPassesItsTest) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kind, CompiledProjectTest,
-                         testing::Values("reward mine --lang c", "reward mine", "coder mine --lang c++"));
+                         testing::Values("reward mine --lang c", "reward mine", "coder mine --lang c++",
+                                         "evaluator mine", "trainer mine", "policy mine", "observer mine",
+                                         "observer mine --lang c"));
 
 TEST_F(NewProjectTest, PythonProjectsValidateAndPassTheirTests) {
-  for (const std::string role : {"reward", "coder"}) {
+  for (const std::string role : {"reward", "coder", "evaluator"}) {
     ASSERT_EQ(Shell("kgrpo-host plugins new " + role + " my_" + role + " --lang python; cd my_" + role +
                     "; python3 -B test_my_" + role + ".py; kgrpo-host plugins validate " + role +
                     "_program --options options.json"),
@@ -60,9 +62,9 @@ TEST_F(NewProjectTest, PythonProjectsValidateAndPassTheirTests) {
 TEST_F(NewProjectTest, SaysWhatItCannotWrite) {
   EXPECT_NE(Shell("mkdir mine; kgrpo-host plugins new reward mine"), 0);
   EXPECT_THAT(Log(), HasSubstr("mine exists already: choose another name"));
-  EXPECT_NE(Shell("kgrpo-host plugins new trainer mine"), 0);
+  EXPECT_NE(Shell("kgrpo-host plugins new trainer mine --lang python"), 0);
   EXPECT_THAT(Log(),
-              HasSubstr("no project for a plugin of kind trainer in c++; there are: reward in c, reward in c++"));
+              HasSubstr("no project for a plugin of kind trainer in python; there are: reward in c, reward in c++"));
   EXPECT_NE(Shell("kgrpo-host plugins new reward ../Mine"), 0);
   EXPECT_THAT(Log(), HasSubstr("a plugin's name is lower-case letters, digits and _"));
 }
