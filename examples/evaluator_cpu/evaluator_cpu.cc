@@ -3,22 +3,12 @@
 //
 // A candidate runs in a process of its own with limits of time and memory, but not in a sandbox, and its process
 // holds the clock: use it with coders that you trust.
-#include <kgrpo/evaluator.h>
+#include <kgrpo/sdk/evaluator.h>
 #include <kgrpo/sdk/plugin.h>
-#include <kgrpo/sdk/problem_folder.h>
 #include <kgrpo/sdk/process.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
-
-struct kgrpo_evaluator {
-  kgrpo::Host host;
-  std::string compiler;
-  double seconds;
-};
-struct kgrpo_problem {
-  kgrpo::ProblemFolder folder;
-};
 
 namespace {
 
@@ -56,9 +46,9 @@ int main(int argc, char** argv) {
 )c";
 constexpr int kSizes[] = {1, 1000, 1 << 16};  // the last is timed
 
-// What `options:` may hold. The host checks the pipeline against it and fills the defaults in before Create is called.
-kgrpo_str OptionsSchema() {
-  return kgrpo::Str(R"json({
+// What `options:` may hold. The host checks the pipeline against it and fills the defaults in before Make is called.
+std::string_view OptionsSchema() {
+  return R"json({
     "title": "evaluator_cpu",
     "type": "object",
     "additionalProperties": false,
@@ -67,44 +57,15 @@ kgrpo_str OptionsSchema() {
       "seconds": {"title": "seconds", "type": "number", "exclusiveMinimum": 0, "default": 10,
                   "description": "How long a kernel's process may take."}
     }
-  })json");
-}
-
-kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options, kgrpo_evaluator** out) {
-  return kgrpo::Guard([&] {
-    const auto json = nlohmann::json::parse(kgrpo::View(options));
-    *out = new kgrpo_evaluator{kgrpo::Host(host), json.at("compiler").get<std::string>(),
-                               json.at("seconds").get<double>()};
-  });
-}
-void Destroy(kgrpo_evaluator* self) {
-  delete self;
-}
-
-kgrpo_error* OpenProblem(kgrpo_evaluator*, kgrpo_str folder, kgrpo_problem** out) {
-  return kgrpo::Guard([&] {
-    *out = new kgrpo_problem{{kgrpo::View(folder), "reference.c", "void kernel(const float* x, float* y, int n);",
-                              "Compute what the reference computes, for x of n numbers in [-1, 1)."}};
-  });
-}
-void CloseProblem(kgrpo_evaluator*, kgrpo_problem* problem) {
-  delete problem;
-}
-const kgrpo_problem_info* ProblemInfo(const kgrpo_problem* problem) {
-  return &problem->folder.info();
+  })json";
 }
 
 // A kernel that is compiled, or the compiler's words.
 struct Program {
-  Program(const kgrpo_evaluator& self, std::string_view source) {
-    built = kgrpo::RunProcess({self.compiler, "-O2", "-o", folder.File("program"), folder.Write("main.c", kMain),
-                               folder.Write("kernel.c", source), "-lm"},
-                              {/*seconds=*/60});
-  }
-  kgrpo::ProcessResult Run(const kgrpo_evaluator& self, int n, uint64_t seed) const {
-    const kgrpo::DeviceLock lock(self.host, "cpu");  // nothing else of ours is timed or trains meanwhile
-    return kgrpo::RunProcess({folder.File("program"), std::to_string(n), std::to_string(seed)}, {self.seconds});
-  }
+  Program(const std::string& compiler, std::string_view source)
+      : built(kgrpo::RunProcess({compiler, "-O2", "-o", folder.File("program"), folder.Write("main.c", kMain),
+                                 folder.Write("kernel.c", source), "-lm"},
+                                {/*seconds=*/60})) {}
   kgrpo::TemporaryFolder folder;
   kgrpo::ProcessResult built;
 };
@@ -122,63 +83,57 @@ std::string Difference(const std::string& got, const std::string& expected, int 
   return "";
 }
 
-void Judge(const kgrpo_evaluator& self, const kgrpo_problem& problem, std::string_view source, uint64_t seed,
-           kgrpo_evaluation_sink sink) {
-  kgrpo_evaluation found{};
-  found.struct_size = sizeof found;
-  found.time_source = KGRPO_LITERAL("this CPU");
-  std::string diagnosis;
-  const auto put = [&](std::string_view verdict) {
-    found.verdict = kgrpo::Str(verdict);
-    found.correct = verdict == KGRPO_VERDICT_CORRECT;
-    found.diagnosis = kgrpo::Str(diagnosis);
-    sink.put(sink.context, &found);
-  };
-  const Program reference(self, problem.folder.source()), candidate(self, source);
-  if (!reference.built.ok()) throw kgrpo::Error(KGRPO_ERROR_INVALID, "reference.c: " + reference.built.errors);
-  diagnosis = candidate.built.errors.substr(0, 2000);
-  if (!candidate.built.ok()) return put("not_compiled");
-  found.compiled = 1;
-  for (int n : kSizes) {
-    const kgrpo::ProcessResult expected = reference.Run(self, n, seed), got = candidate.Run(self, n, seed);
-    if (!expected.ok()) throw kgrpo::Error(KGRPO_ERROR_INVALID, "reference.c: it crashes, or takes too long");
-    diagnosis = "signal " + std::to_string(got.signal) + ", n = " + std::to_string(n);
-    if (got.timed_out || !got.ok()) return put(got.timed_out ? "timeout" : "crash");
-    diagnosis = Difference(got.output, expected.output, n);
-    if (!diagnosis.empty()) return put("wrong");
-    if (std::sscanf(got.errors.c_str(), "%lf %lf %lf", &found.seconds, &found.seconds_low, &found.seconds_high) != 3) {
-      diagnosis = "the kernel must not print";
-      return put("wrong");
-    }
+// Called from any thread, several at once.
+class CpuEvaluator {
+ public:
+  CpuEvaluator(const kgrpo_host* host, std::string compiler, double seconds)
+      : host_(host), compiler_(std::move(compiler)), seconds_(seconds) {}
+
+  std::unique_ptr<kgrpo::ProblemFolder> Open(std::string_view folder) const {
+    return std::make_unique<kgrpo::ProblemFolder>(folder, "reference.c",
+                                                  "void kernel(const float* x, float* y, int n);",
+                                                  "Compute what the reference does, for n numbers x in [-1, 1).");
   }
-  put(KGRPO_VERDICT_CORRECT);
-}
 
-kgrpo_error* Baseline(kgrpo_evaluator* self, kgrpo_problem* problem, kgrpo_evaluation_sink sink) {
-  return kgrpo::Guard([&] { Judge(*self, *problem, problem->folder.source(), /*seed=*/1, sink); });
-}
-kgrpo_error* Evaluate(kgrpo_evaluator* self, kgrpo_problem* problem, const kgrpo_evaluate_request* request,
-                      kgrpo_evaluation_sink sink) {
-  return kgrpo::Guard([&] { Judge(*self, *problem, kgrpo::View(request->source), request->seed, sink); });
-}
+  kgrpo::Found Judge(const kgrpo::ProblemFolder& problem, std::string_view source, uint64_t seed) const {
+    const Program reference(compiler_, problem.source()), candidate(compiler_, source);
+    if (!reference.built.ok()) throw kgrpo::Error(KGRPO_ERROR_INVALID, "reference.c: " + reference.built.errors);
+    if (!candidate.built.ok()) return {"not_compiled", candidate.built.errors.substr(0, 2000)};
+    kgrpo::Found found{KGRPO_VERDICT_CORRECT};
+    for (int n : kSizes) {
+      const kgrpo::ProcessResult expected = Run(reference, n, seed), got = Run(candidate, n, seed);
+      if (!expected.ok()) throw kgrpo::Error(KGRPO_ERROR_INVALID, "reference.c: it crashes, or takes too long");
+      if (got.timed_out) return {"timeout", "n = " + std::to_string(n)};
+      if (!got.ok()) return {"crash", "signal " + std::to_string(got.signal) + ", n = " + std::to_string(n)};
+      const std::string difference = Difference(got.output, expected.output, n);
+      if (!difference.empty()) return {"wrong", difference};
+      if (std::sscanf(got.errors.c_str(), "%lf %lf %lf", &found.seconds, &found.seconds_low, &found.seconds_high) != 3)
+        return {"wrong", "the kernel must not print"};
+    }
+    return found;
+  }
 
-kgrpo_str Describe(const kgrpo_evaluator*) {
-  return KGRPO_LITERAL("C functions, compiled with -O2, timed on this CPU; no sandbox");
-}
+  const std::string& Describe() const { return description_; }
+  const std::string& time_source() const { return time_source_; }
 
-const kgrpo_evaluator_interface kInterface = {sizeof(kgrpo_evaluator_interface),
-                                              OptionsSchema,
-                                              Create,
-                                              Destroy,
-                                              OpenProblem,
-                                              CloseProblem,
-                                              ProblemInfo,
-                                              Baseline,
-                                              Evaluate,
-                                              Describe,
-                                              /*report=*/nullptr,
-                                              /*check_problem=*/nullptr};
+ private:
+  kgrpo::ProcessResult Run(const Program& program, int n, uint64_t seed) const {
+    const kgrpo::DeviceLock lock(host_, "cpu");  // nothing else of ours is timed or trains meanwhile
+    return kgrpo::RunProcess({program.folder.File("program"), std::to_string(n), std::to_string(seed)}, {seconds_});
+  }
+
+  kgrpo::Host host_;
+  std::string compiler_;
+  double seconds_;
+  std::string description_ = "C functions, compiled with -O2, timed on this CPU; no sandbox", time_source_ = "this CPU";
+};
+
+std::unique_ptr<CpuEvaluator> Make(const kgrpo_host* host, std::string_view options) {
+  const auto json = nlohmann::json::parse(options);
+  return std::make_unique<CpuEvaluator>(host, json.at("compiler").get<std::string>(), json.at("seconds").get<double>());
+}
 
 }  // namespace
 
-KGRPO_PLUGIN("evaluator_cpu", "0.1.0", "judges C functions on the CPU", {KGRPO_EVALUATOR_INTERFACE, &kInterface});
+KGRPO_PLUGIN("evaluator_cpu", "0.1.0", "judges C functions on the CPU",
+             {KGRPO_EVALUATOR_INTERFACE, &kgrpo::EvaluatorInterface<CpuEvaluator, OptionsSchema, Make>::kInterface});

@@ -1,5 +1,6 @@
 // trainer_reinforce - REINFORCE with a baseline: a completion becomes more likely by how much more it was paid than the
 // mean of its problem. Adam on the CPU. The whole of a plugin: options, the trainer, its state, the bootstrap.
+#include <kgrpo/sdk/adam.h>
 #include <kgrpo/sdk/plugin.h>
 #include <kgrpo/sdk/policy_client.h>
 #include <kgrpo/sdk/trainer.h>
@@ -37,10 +38,7 @@ class Reinforce {
   void Begin(const kgrpo_policy_interface* api, kgrpo_policy* policy, const kgrpo_trainer_plan& plan) {
     policy_.emplace(*api, policy);
     temperature_ = plan.temperature > 0 ? plan.temperature : 1;
-    parameters_ = policy_->TrainableFloats();
-    size_t count = 0;
-    for (const kgrpo::FloatParameter& parameter : parameters_) count += parameter.size;
-    moments_.assign(2 * count, 0);
+    adam_.emplace(policy_->TrainableFloats());
   }
 
   void Update(const kgrpo_sample* const* samples, size_t count, kgrpo_update_sink sink) {
@@ -66,55 +64,25 @@ class Reinforce {
         return std::vector<float>(scores.logprobs.size(), static_cast<float>(-weight));
       });
     }
-    const double norm = GradientNorm();
+    const double norm = adam_->GradientNorm();
     if (!std::isfinite(loss + norm)) throw kgrpo::Error(KGRPO_ERROR_NOT_FINITE, "the loss or a gradient is not finite");
-    Step();
-    for (const kgrpo_metric& metric : {kgrpo_metric{kgrpo::Str("loss"), loss}, {kgrpo::Str("grad_norm"), norm}})
-      sink.step(sink.context, metric);
+    {
+      const kgrpo::DeviceLock lock(host_, kgrpo::Copy(policy_->info().device));
+      adam_->Step(learning_rate_);
+    }
+    sink.step(sink.context, {kgrpo::Str("loss"), loss});
+    sink.step(sink.context, {kgrpo::Str("grad_norm"), norm});
   }
 
   // What a resumed run needs to go on bit for bit. The host keeps the policy's parameters itself.
-  void SaveState(kgrpo_writer writer) const {
-    kgrpo::SaveNumbers(writer, std::vector<uint64_t>{steps_});
-    kgrpo::SaveNumbers(writer, moments_);
-  }
-  void LoadState(kgrpo_reader reader) {
-    std::vector<uint64_t> steps(1);
-    kgrpo::LoadNumbers(reader, &steps);
-    kgrpo::LoadNumbers(reader, &moments_);
-    steps_ = steps[0];
-  }
+  void SaveState(kgrpo_writer writer) const { adam_->Save(writer); }
+  void LoadState(kgrpo_reader reader) { adam_->Load(reader); }
 
  private:
-  double GradientNorm() const {
-    double squares = 0;
-    for (const kgrpo::FloatParameter& parameter : parameters_) {
-      for (size_t i = 0; i < parameter.size; ++i) squares += std::pow(parameter.gradients[i], 2.0);
-    }
-    return std::sqrt(squares);
-  }
-
-  void Step() {  // of Adam (Kingma and Ba 2015), beta 0.9 and 0.999
-    const kgrpo::DeviceLock lock(host_, kgrpo::Copy(policy_->info().device));
-    ++steps_;
-    const double rate = learning_rate_ * std::sqrt(1 - std::pow(0.999, steps_)) / (1 - std::pow(0.9, steps_));
-    double* moment = moments_.data();
-    for (const kgrpo::FloatParameter& parameter : parameters_) {
-      for (size_t i = 0; i < parameter.size; ++i, moment += 2) {
-        const double gradient = parameter.gradients[i];
-        moment[0] = 0.9 * moment[0] + 0.1 * gradient;
-        moment[1] = 0.999 * moment[1] + 0.001 * gradient * gradient;
-        parameter.values[i] -= static_cast<float>(rate * moment[0] / (std::sqrt(moment[1]) + 1e-8));
-      }
-    }
-  }
-
   kgrpo::Host host_;
   double learning_rate_, temperature_ = 1;
-  std::optional<kgrpo::PolicyClient> policy_;  // from Begin on, as the two below
-  std::vector<kgrpo::FloatParameter> parameters_;
-  std::vector<double> moments_;  // two of each number
-  uint64_t steps_ = 0;
+  std::optional<kgrpo::PolicyClient> policy_;  // from Begin on, as Adam
+  std::optional<kgrpo::Adam> adam_;
 };
 
 std::unique_ptr<Reinforce> Make(const kgrpo_host* host, std::string_view options) {
