@@ -2,6 +2,8 @@
 #
 #   find_package(kgrpo REQUIRED)                        # -Dkgrpo_ROOT=/path/to/kgrpo where it is not found
 #   kgrpo_add_plugin(my_reward SOURCES my_reward.cc)    # my_reward.so, in the build folder
+#   enable_testing()
+#   kgrpo_test_plugin(my_reward)                        # ctest: `kgrpo-host plugins validate` of it
 #
 # kgrpo::sdk are the headers: <kgrpo/abi.h> and its kin for C, <kgrpo/sdk/plugin.h> for C++ (which wants nlohmann_json).
 if(EXISTS "${CMAKE_CURRENT_LIST_DIR}/../core/abi/kgrpo/abi.h")
@@ -32,4 +34,15 @@ function(kgrpo_add_plugin name)
     PREFIX "" SUFFIX ".so" LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}" POSITION_INDEPENDENT_CODE ON
     C_STANDARD 11 CXX_STANDARD 17 CXX_STANDARD_REQUIRED ON
     CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+endfunction()
+
+# kgrpo_test_plugin(NAME): the test `validate`, in which the host calls every function with made-up requests, from two threads too.
+# KGRPO_HOST is the host, for further tests; where there is none, there is no test.
+find_program(KGRPO_HOST kgrpo-host HINTS "${kgrpo_ROOT}/bin")
+function(kgrpo_test_plugin name)
+  if(KGRPO_HOST)
+    add_test(NAME validate COMMAND "${KGRPO_HOST}" plugins validate "$<TARGET_FILE:${name}>")
+  else()
+    message(STATUS "kgrpo-host is not on PATH: ${name} is not tested. -DKGRPO_HOST=/path/to/kgrpo-host")
+  endif()
 endfunction()

@@ -25,11 +25,17 @@ constexpr ProjectFile kFiles[] = {
 struct Project {
   const char *kind, *language, *example;
 };
-constexpr std::array<Project, 5> kProjects = {{{"reward", "c", "reward_c"},
-                                               {"reward", "c++", "reward_bytes_saved"},
-                                               {"reward", "python", "reward_python"},
-                                               {"coder", "c++", "coder_launch_bounds"},
-                                               {"coder", "python", "coder_python"}}};
+constexpr std::array kProjects = {Project{"reward", "c", "reward_c"},
+                                  Project{"reward", "c++", "reward_bytes_saved"},
+                                  Project{"reward", "python", "reward_python"},
+                                  Project{"coder", "c++", "coder_launch_bounds"},
+                                  Project{"coder", "python", "coder_python"},
+                                  Project{"evaluator", "c++", "evaluator_cpu"},
+                                  Project{"evaluator", "python", "evaluator_python"},
+                                  Project{"trainer", "c++", "trainer_reinforce"},
+                                  Project{"policy", "c++", "policy_bandit"},
+                                  Project{"observer", "c", "observer_c"},
+                                  Project{"observer", "c++", "observer_collapse"}};
 
 const Project& Find(const std::string& kind, const std::string& language) {
   std::string there;
@@ -37,8 +43,8 @@ const Project& Find(const std::string& kind, const std::string& language) {
     if (kind == project.kind && language == project.language) return project;
     there += std::string(there.empty() ? "" : ", ") + project.kind + " in " + project.language;
   }
-  throw Error(KGRPO_ERROR_UNSUPPORTED, "there is no project for a plugin of kind " + kind + " in " + language +
-                                           "; there are: " + there + ". docs/plugins.md has the steps for any other");
+  throw Error(KGRPO_ERROR_UNSUPPORTED,
+              "there is no project for a plugin of kind " + kind + " in " + language + "; there are: " + there);
 }
 
 // What file, symbol and module may be called.
@@ -69,7 +75,9 @@ int New(const std::string& kind, const std::string& name, const std::string& lan
   for (const ProjectFile& file : kFiles) {
     if (std::string_view(file.project) != project.example) continue;
     const std::string target = Replaced(file.name, project.example, name);
-    WriteFileAtomically(fs::path(name) / target, Replaced(file.text, project.example, name));
+    const fs::path path = fs::path(name) / target;
+    fs::create_directories(path.parent_path());
+    WriteFileAtomically(path, Replaced(file.text, project.example, name));
     std::printf("%s/%s\n", name.c_str(), target.c_str());
   }
   const char* shown = name.c_str();
@@ -91,13 +99,16 @@ void AddPluginsNewCommand(CLI::App* plugins, Action* action) {
   };
   auto options = std::make_shared<Options>();
   CLI::App* command = plugins->add_subcommand("new", "Begin a plugin: a project that builds, validates and has a test");
-  command->add_option("KIND", options->kind, "reward or coder")->required();
+  command->add_option("KIND", options->kind, "reward, coder, evaluator, trainer, policy or observer")->required();
   command->add_option("NAME", options->name, "The plugin's name, and the folder to write; must not exist")->required();
-  command->add_option("--lang", options->language, "c (a reward), c++ or python")->capture_default_str();
+  command
+      ->add_option("--lang", options->language,
+                   "c++; c for a reward or an observer; python for a reward, a coder or an evaluator")
+      ->capture_default_str();
   command->footer(
       "Examples:\n"
       "  kgrpo-host plugins new reward my_reward --lang python\n"
-      "  kgrpo-host plugins new coder my_coder");
+      "  kgrpo-host plugins new trainer my_trainer");
   command->callback([=] { *action = [=] { return New(options->kind, options->name, options->language); }; });
 }
 

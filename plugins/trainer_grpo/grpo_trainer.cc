@@ -79,8 +79,8 @@ void GrpoTrainer::Begin(const kgrpo_policy_interface* api, kgrpo_policy* policy,
                 "loss_type dr_grpo divides by the longest possible completion: set "
                 "max_completion_length");
   }
-  stage_.emplace(Stage{trainer::PolicyClient(*api, policy), plan,
-                       trainer::Optimizer(options_.optimizer, host_, *api, policy, cuda_)});
+  stage_.emplace(
+      Stage{PolicyClient(*api, policy), plan, trainer::Optimizer(options_.optimizer, host_, *api, policy, cuda_)});
 }
 
 void GrpoTrainer::AssignAdvantages(std::vector<TrainingSample>& samples, UpdateMetrics& metrics) const {
@@ -122,8 +122,7 @@ void GrpoTrainer::ForEachScored(std::vector<TrainingSample>& samples, kgrpo_poli
     auto index = mini_batch.begin();
     ForEachPiece(std::span<const TrainingSample* const>(constant), options_.max_tokens_per_forward,
                  [&](std::span<const TrainingSample* const> piece) {
-                   const trainer::TokenScores scores =
-                       stage().policy.Score(SequencesOf(piece), copy, stage().plan.temperature);
+                   const TokenScores scores = stage().policy.Score(SequencesOf(piece), copy, stage().plan.temperature);
                    auto token = scores.logprobs.begin();
                    for (const TrainingSample* sample : piece) {
                      const auto end = token + static_cast<std::ptrdiff_t>(sample->completion_size());
@@ -229,7 +228,7 @@ WindowFigures GrpoTrainer::AccumulateWindow(std::span<const TrainingSample> samp
 bool GrpoTrainer::AccumulatePiece(std::span<const TrainingSample* const> piece, const WindowSizes& sizes,
                                   WindowFigures& figures, bool compare) {
   const std::vector<kgrpo_sequence> sequences = SequencesOf(piece);
-  auto loss_gradient = [&](const trainer::TokenScores& scores) {
+  auto loss_gradient = [&](const TokenScores& scores) {
     const std::vector<double> logprobs(scores.logprobs.begin(), scores.logprobs.end());
     std::vector<double> gradient(logprobs.size());
     size_t first = 0;

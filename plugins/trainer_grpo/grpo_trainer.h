@@ -2,6 +2,7 @@
 #ifndef KGRPO_TRAINER_GRPO_GRPO_TRAINER_H
 #define KGRPO_TRAINER_GRPO_GRPO_TRAINER_H
 #include <kgrpo/host.h>
+#include <kgrpo/sdk/policy_client.h>
 #include <kgrpo/trainer.h>
 
 #include <cstdint>
@@ -13,7 +14,6 @@
 #include "trainer_grpo/samples.h"
 #include "trainer_grpo/update_metrics.h"
 #include "trainer_shared/optimizer.h"
-#include "trainer_shared/policy_client.h"
 
 namespace kgrpo::grpo {
 
@@ -35,7 +35,7 @@ class GrpoTrainer {
  private:
   // Everything that exists from Begin on.
   struct Stage {
-    trainer::PolicyClient policy;
+    PolicyClient policy;
     kgrpo_trainer_plan plan;
     trainer::Optimizer optimizer;
   };

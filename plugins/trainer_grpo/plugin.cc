@@ -1,8 +1,10 @@
 // plugin.cc - trainer_grpo as kgrpo.trainer/1.
+#include <kgrpo/sdk/plugin.h>
+#include <kgrpo/sdk/trainer.h>
+
 #include "trainer_grpo/grpo_options.h"
 #include "trainer_grpo/grpo_trainer.h"
 #include "trainer_shared/cuda_tensor_math.h"
-#include "trainer_shared/trainer_interface.h"
 
 namespace kgrpo::grpo {
 namespace {
@@ -16,5 +18,5 @@ std::unique_ptr<GrpoTrainer> Make(const kgrpo_host* host, std::string_view optio
 
 KGRPO_PLUGIN("trainer_grpo", "0.1.0", "group-relative policy optimisation (GRPO and its kin) with AdamW",
              {KGRPO_TRAINER_INTERFACE,
-              &kgrpo::trainer::TrainerInterface<kgrpo::grpo::GrpoTrainer, kgrpo::grpo::GrpoOptionsSchema,
-                                                kgrpo::grpo::Make>::kInterface});
+              &kgrpo::TrainerInterface<kgrpo::grpo::GrpoTrainer, kgrpo::grpo::GrpoOptionsSchema,
+                                       kgrpo::grpo::Make>::kInterface});

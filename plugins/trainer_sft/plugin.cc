@@ -1,8 +1,10 @@
 // plugin.cc - trainer_sft as kgrpo.trainer/1.
+#include <kgrpo/sdk/plugin.h>
+#include <kgrpo/sdk/trainer.h>
+
 #include "trainer_sft/sft_options.h"
 #include "trainer_sft/sft_trainer.h"
 #include "trainer_shared/cuda_tensor_math.h"
-#include "trainer_shared/trainer_interface.h"
 
 namespace kgrpo::sft {
 namespace {
@@ -14,7 +16,7 @@ std::unique_ptr<SftTrainer> Make(const kgrpo_host* host, std::string_view option
 }  // namespace
 }  // namespace kgrpo::sft
 
-KGRPO_PLUGIN("trainer_sft", "0.1.0", "supervised warm start: cross-entropy of completions, with AdamW",
-             {KGRPO_TRAINER_INTERFACE,
-              &kgrpo::trainer::TrainerInterface<kgrpo::sft::SftTrainer, kgrpo::sft::SftOptionsSchema,
-                                                kgrpo::sft::Make>::kInterface});
+KGRPO_PLUGIN(
+    "trainer_sft", "0.1.0", "supervised warm start: cross-entropy of completions, with AdamW",
+    {KGRPO_TRAINER_INTERFACE,
+     &kgrpo::TrainerInterface<kgrpo::sft::SftTrainer, kgrpo::sft::SftOptionsSchema, kgrpo::sft::Make>::kInterface});

@@ -54,7 +54,7 @@ SftTrainer::Stage& SftTrainer::stage() {
 void SftTrainer::Begin(const kgrpo_policy_interface* api, kgrpo_policy* policy, const kgrpo_trainer_plan& plan) {
   std::vector<Pair> pairs;
   if (!options_.pairs.empty()) pairs = ReadPairs(*api, policy, options_.pairs);
-  stage_.emplace(Stage{trainer::PolicyClient(*api, policy), plan,
+  stage_.emplace(Stage{PolicyClient(*api, policy), plan,
                        trainer::Optimizer(options_.optimizer, host_, *api, policy, cuda_), std::move(pairs)});
   order_.clear();
 }
@@ -103,15 +103,12 @@ SftTrainer::StepFigures SftTrainer::TakeStep(std::span<const kgrpo_sequence> bat
     own_lengths.push_back(lengths[index]);
   }
   for (size_t end : trainer::PieceEnds(own_lengths, options_.max_tokens_per_forward)) {
-    stage.policy.Differentiate(std::span(own).subspan(begin, end - begin), 1.0,
-                               [&](const trainer::TokenScores& scores) {
-                                 for (float logprob : scores.logprobs)
-                                   figures.loss -= weight * static_cast<double>(logprob);
-                                 for (float entropy : scores.entropies)
-                                   figures.entropy.Add(static_cast<double>(entropy));
-                                 if (!std::isfinite(figures.loss)) return std::vector<float>();
-                                 return std::vector<float>(scores.logprobs.size(), static_cast<float>(-weight));
-                               });
+    stage.policy.Differentiate(std::span(own).subspan(begin, end - begin), 1.0, [&](const TokenScores& scores) {
+      for (float logprob : scores.logprobs) figures.loss -= weight * static_cast<double>(logprob);
+      for (float entropy : scores.entropies) figures.entropy.Add(static_cast<double>(entropy));
+      if (!std::isfinite(figures.loss)) return std::vector<float>();
+      return std::vector<float>(scores.logprobs.size(), static_cast<float>(-weight));
+    });
     if (!std::isfinite(figures.loss)) break;  // the step will be skipped
     begin = end;
   }

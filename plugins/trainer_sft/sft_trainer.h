@@ -3,6 +3,7 @@
 #ifndef KGRPO_TRAINER_SFT_SFT_TRAINER_H
 #define KGRPO_TRAINER_SFT_SFT_TRAINER_H
 #include <kgrpo/host.h>
+#include <kgrpo/sdk/policy_client.h>
 #include <kgrpo/trainer.h>
 
 #include <cstdint>
@@ -15,7 +16,6 @@
 #include "trainer_sft/sft_options.h"
 
 #include "trainer_shared/optimizer.h"
-#include "trainer_shared/policy_client.h"
 
 namespace kgrpo::sft {
 
@@ -41,7 +41,7 @@ class SftTrainer {
 
  private:
   struct Stage {
-    trainer::PolicyClient policy;
+    PolicyClient policy;
     kgrpo_trainer_plan plan;
     trainer::Optimizer optimizer;
     std::vector<Pair> pairs;

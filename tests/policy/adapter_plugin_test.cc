@@ -2,12 +2,12 @@
 // step of the trainers' AdamW is PyTorch's on peft's model (tests/golden/policy/make_adapters.py).
 #include <dlfcn.h>
 #include <kgrpo/policy.h>
+#include <kgrpo/sdk/policy_client.h>
 #include <kgrpo/sdk/text.h>
 
 #include "golden.h"
 #include "policy_qwen/model/adapter.h"
 #include "trainer_shared/adamw.h"
-#include "trainer_shared/policy_client.h"
 
 namespace kgrpo::policy {
 namespace {
@@ -71,9 +71,9 @@ TEST_P(AdapterPluginTest, AStepIsPyTorchsOnPeftsModel) {
     std::vector<kgrpo_sequence> views;
     for (const ScoredSequence& view : sequences.views)
       views.push_back({view.prompt.data(), view.prompt.size(), view.completion.data(), view.completion.size()});
-    trainer::PolicyClient client(Api(), policy);
+    PolicyClient client(Api(), policy);
     client.ZeroGradients();
-    client.Differentiate(views, golden["temperature"], [&](const trainer::TokenScores& scores) {
+    client.Differentiate(views, golden["temperature"], [&](const TokenScores& scores) {
       EXPECT_NEAR(scores.logprobs[0], golden["on"][0].get<double>(), 2e-5);
       return golden["coefficients"].get<std::vector<float>>();
     });

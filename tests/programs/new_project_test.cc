@@ -44,10 +44,12 @@ TEST_P(CompiledProjectTest, BuildsValidatesAndPassesItsTest) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kind, CompiledProjectTest,
-                         testing::Values("reward mine --lang c", "reward mine", "coder mine --lang c++"));
+                         testing::Values("reward mine --lang c", "reward mine", "coder mine --lang c++",
+                                         "evaluator mine", "trainer mine", "policy mine", "observer mine",
+                                         "observer mine --lang c"));
 
 TEST_F(NewProjectTest, PythonProjectsValidateAndPassTheirTests) {
-  for (const std::string role : {"reward", "coder"}) {
+  for (const std::string role : {"reward", "coder", "evaluator"}) {
     ASSERT_EQ(Shell("kgrpo-host plugins new " + role + " my_" + role + " --lang python; cd my_" + role +
                     "; python3 -B test_my_" + role + ".py; kgrpo-host plugins validate " + role +
                     "_program --options options.json"),
@@ -60,17 +62,24 @@ TEST_F(NewProjectTest, PythonProjectsValidateAndPassTheirTests) {
 TEST_F(NewProjectTest, SaysWhatItCannotWrite) {
   EXPECT_NE(Shell("mkdir mine; kgrpo-host plugins new reward mine"), 0);
   EXPECT_THAT(Log(), HasSubstr("mine exists already: choose another name"));
-  EXPECT_NE(Shell("kgrpo-host plugins new trainer mine"), 0);
+  EXPECT_NE(Shell("kgrpo-host plugins new trainer mine --lang python"), 0);
   EXPECT_THAT(Log(),
-              HasSubstr("no project for a plugin of kind trainer in c++; there are: reward in c, reward in c++"));
+              HasSubstr("no project for a plugin of kind trainer in python; there are: reward in c, reward in c++"));
   EXPECT_NE(Shell("kgrpo-host plugins new reward ../Mine"), 0);
   EXPECT_THAT(Log(), HasSubstr("a plugin's name is lower-case letters, digits and _"));
 }
 
+struct Page {
+  const char* name;
+  int commands;  // at least
+};
+
+class PageTest : public NewProjectTest, public testing::WithParamInterface<Page> {};
+
 // Indented lines are commands, a ```python block is the file that its first comment names.
-TEST_F(NewProjectTest, ThePageAboutRewardsCanBeFollowed) {
+TEST_P(PageTest, CanBeFollowed) {
   Install();
-  std::istringstream page(test::Read(KGRPO_SOURCE_DIR "/docs/reward.md"));
+  std::istringstream page(test::Read(std::string(KGRPO_SOURCE_DIR "/docs/") + GetParam().name));
   std::string file, text;
   int commands = 0;
   for (std::string line; std::getline(page, line);) {
@@ -94,7 +103,42 @@ TEST_F(NewProjectTest, ThePageAboutRewardsCanBeFollowed) {
       ++commands;
     }
   }
-  EXPECT_GE(commands, 12);
+  EXPECT_GE(commands, GetParam().commands);
+}
+
+INSTANTIATE_TEST_SUITE_P(Docs, PageTest, testing::Values(Page{"reward.md", 12}, Page{"trainer.md", 7}),
+                         [](const auto& info) { return std::filesystem::path(info.param.name).stem().string(); });
+
+// The trainer and the policy that `plugins new` writes, on a coder that knows two of the policy's five suggestions; and
+// what they save, resumed.
+TEST_F(NewProjectTest, NewTrainerAndPolicyLearn) {
+  Install();
+  ASSERT_EQ(Shell("for kind in trainer policy; do kgrpo-host plugins new $kind my_$kind; cd my_$kind; "
+                  "cmake -B build; cmake --build build; cd ..; done"),
+            0)
+      << Log();
+  const std::string parts =
+      " --set 'policy={plugin: my_policy/build/my_policy.so}' --set loop.batch_size=16 "
+      "--set 'trainer={plugin: my_trainer/build/my_trainer.so, options: {learning_rate: 0.1}}' --set loop.max_steps=40 "
+      "--set 'checkpoint={every: 10, keep_last: 5}' ";
+  const auto weights = [this](const std::string& run) {
+    return test::Read(directory_.path() / run / "final/parameters.bin");
+  };
+  ASSERT_EQ(Shell("kgrpo-host pipeline.yaml --set output_dir=whole" + parts), 0) << Log();
+  const std::vector<nlohmann::json> steps = Lines(test::Read(directory_.path() / "whole/metrics.jsonl"));
+  ASSERT_EQ(steps.size(), 40u);
+  double first = 0, last = 0;
+  for (size_t i = 0; i < 5; ++i) {
+    first += steps[i].at("reward").get<double>() / 5;
+    last += steps[35 + i].at("reward").get<double>() / 5;
+  }
+  EXPECT_GT(last, first + 1);
+  EXPECT_EQ(weights("whole").size(), 5 * sizeof(float));
+
+  const std::string before = weights("whole");
+  ASSERT_EQ(Shell("kgrpo-host resume whole --from-step 20"), 0) << Log();
+  EXPECT_THAT(Log(), HasSubstr("step 21/40"));
+  EXPECT_EQ(weights("whole"), before);
 }
 
 }  // namespace

@@ -1,14 +1,16 @@
-// trainer_interface.h - the functions of kgrpo.trainer/1 over a trainer class. Included by each trainer's plugin.cc.
-#ifndef KGRPO_TRAINER_SHARED_TRAINER_INTERFACE_H
-#define KGRPO_TRAINER_SHARED_TRAINER_INTERFACE_H
-#include <kgrpo/sdk/plugin.h>
+// kgrpo/sdk/trainer.h - the functions of kgrpo.trainer/1 over a trainer class, and arrays as saved state.
+#ifndef KGRPO_SDK_TRAINER_H
+#define KGRPO_SDK_TRAINER_H
+#include <kgrpo/sdk/error.h>
 #include <kgrpo/trainer.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <vector>
 
-namespace kgrpo::trainer {
+namespace kgrpo {
 
 // `Trainer` has Source, NeedsReference, Begin, Update, SaveState and LoadState, which mirror the interface and throw
 // where it returns errors; `Schema` gives its options' JSON Schema, `Make` makes one from (host, options as JSON).
@@ -54,6 +56,21 @@ class TrainerInterface {
                                                          LoadState};
 };
 
-}  // namespace kgrpo::trainer
+// Numbers of a trainer's state, written as they lie in memory.
+template <typename Number>
+void SaveNumbers(kgrpo_writer writer, const std::vector<Number>& numbers) {
+  Check(writer.write(writer.context, numbers.data(), numbers.size() * sizeof(Number)));
+}
 
+// As many numbers as `numbers` holds. Throws KGRPO_ERROR_INVALID where the state ends before.
+template <typename Number>
+void LoadNumbers(kgrpo_reader reader, std::vector<Number>* numbers) {
+  auto* bytes = reinterpret_cast<char*>(numbers->data());
+  for (size_t left = numbers->size() * sizeof(Number), got = 0; left > 0; left -= got, bytes += got) {
+    Check(reader.read(reader.context, bytes, left, &got));
+    if (got == 0) throw Error(KGRPO_ERROR_INVALID, "the saved trainer state is cut short, or of another policy");
+  }
+}
+
+}  // namespace kgrpo
 #endif

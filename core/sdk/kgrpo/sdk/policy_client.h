@@ -1,0 +1,142 @@
+// kgrpo/sdk/policy_client.h - kgrpo.policy/1 as trainers call it, in C++: log-probabilities, their backward,
+// parameters.
+#ifndef KGRPO_SDK_POLICY_CLIENT_H
+#define KGRPO_SDK_POLICY_CLIENT_H
+#include <kgrpo/policy.h>
+#include <kgrpo/sdk/error.h>
+#include <kgrpo/sdk/tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kgrpo {
+
+// Log-probabilities of all completion tokens, sequence after sequence; entropies (nats) where a gradient is wanted:
+// nobody asks for those of a fixed policy, and they are not free.
+struct TokenScores {
+  std::vector<float> logprobs;
+  std::vector<float> entropies;
+};
+
+// A trainable parameter on the CPU: `size` float32 numbers and their gradients, the policy's.
+struct FloatParameter {
+  std::string name;
+  float* values;
+  const float* gradients;
+  size_t size;
+  bool decay;  // weight decay applies
+};
+
+// Borrows the policy. One thread. Every function throws what the policy failed with. `Sequences` is a container of
+// kgrpo_sequence that lies in one piece: a std::vector, a std::array.
+class PolicyClient {
+ public:
+  PolicyClient(const kgrpo_policy_interface& api, kgrpo_policy* policy) : api_(&api), policy_(policy) {}
+
+  // Scores under one copy of the parameters; nothing to differentiate.
+  template <typename Sequences>
+  TokenScores Score(const Sequences& sequences, kgrpo_policy_copy copy, double temperature) {
+    return Forward(std::data(sequences), std::size(sequences), copy, temperature, nullptr);
+  }
+
+  // Scores under the current parameters, calls loss_gradient(scores) for the derivative of the loss by each
+  // log-probability, and has the policy add the parameters' gradients. When loss_gradient returns an empty vector,
+  // nothing is added.
+  template <typename Sequences, typename LossGradient>
+  void Differentiate(const Sequences& sequences, double temperature, LossGradient&& loss_gradient) {
+    Pass pass{this};
+    const TokenScores scores =
+        Forward(std::data(sequences), std::size(sequences), KGRPO_POLICY_CURRENT, temperature, &pass.context);
+    const std::vector<float> gradient = loss_gradient(scores);
+    if (!gradient.empty()) pass.Backward(gradient);
+  }
+
+  void ZeroGradients() { Check(api_->zero_gradients(policy_)); }
+  void FreezeReference() { Check(api_->freeze_reference(policy_)); }
+
+  // The trainable parameters, valid as long as the policy, for an optimiser that is a loop. Throws
+  // KGRPO_ERROR_UNSUPPORTED where one is not float32 in one piece on the CPU. Take the policy's device
+  // (info().device) while you write.
+  std::vector<FloatParameter> TrainableFloats() const {
+    const kgrpo_parameter_group* const* groups = nullptr;
+    size_t count = 0;
+    Check(api_->parameters(policy_, &groups, &count));
+    std::vector<FloatParameter> found;
+    for (size_t g = 0; g < count; ++g) {
+      for (size_t p = 0; groups[g]->trainable != 0 && p < groups[g]->parameter_count; ++p) {
+        const kgrpo_parameter& parameter = *groups[g]->parameters[p];
+        const std::string name = Copy(parameter.name);
+        size_t size = 1;
+        for (int32_t d = 0; d < parameter.value->ndim; ++d) size *= static_cast<size_t>(parameter.value->shape[d]);
+        found.push_back(
+            {name, Floats(*parameter.value, name), Floats(*parameter.gradient, name), size, groups[g]->decay != 0});
+      }
+    }
+    return found;
+  }
+
+  const kgrpo_policy_info& info() const { return *api_->info(policy_); }
+  const kgrpo_policy_interface& api() const { return *api_; }
+  kgrpo_policy* policy() const { return policy_; }
+
+ private:
+  // A forward pass whose context is ended whatever happens.
+  struct Pass {
+    PolicyClient* client;
+    kgrpo_forward_context* context = nullptr;
+
+    explicit Pass(PolicyClient* its_client) : client(its_client) {}
+    ~Pass() {
+      if (context != nullptr) client->api_->release_context(client->policy_, context);
+    }
+    Pass(const Pass&) = delete;
+    Pass& operator=(const Pass&) = delete;
+    void Backward(const std::vector<float>& gradient) {
+      const FloatTensor dlogprobs(gradient.data(), gradient.size());
+      // backward ends the context even when it fails.
+      Check(client->api_->backward(client->policy_, std::exchange(context, nullptr), dlogprobs.c()));
+    }
+  };
+
+  TokenScores Forward(const kgrpo_sequence* sequences, size_t count, kgrpo_policy_copy copy, double temperature,
+                      kgrpo_forward_context** context) {
+    size_t tokens = 0;
+    for (size_t i = 0; i < count; ++i) tokens += sequences[i].completion_size;
+    TokenScores scores;
+    scores.logprobs.resize(tokens);
+    if (context != nullptr) scores.entropies.resize(tokens);
+    kgrpo_forward_request request = {};
+    request.struct_size = sizeof(request);
+    request.sequences = sequences;
+    request.sequence_count = count;
+    request.copy = static_cast<uint32_t>(copy);
+    request.temperature = temperature;
+    request.need_gradient = context != nullptr ? 1 : 0;
+    const FloatTensor logprobs(scores.logprobs.data(), tokens), entropies(scores.entropies.data(), tokens);
+    Check(api_->forward(policy_, &request, logprobs.c(), context != nullptr ? entropies.c() : nullptr, context));
+    return scores;
+  }
+
+  static float* Floats(const kgrpo_tensor& tensor, const std::string& name) {
+    int64_t compact = 1;
+    bool fits =
+        tensor.device.type == KGRPO_DEVICE_CPU && tensor.dtype.code == KGRPO_DTYPE_FLOAT && tensor.dtype.bits == 32;
+    for (int32_t d = tensor.ndim; d-- > 0; compact *= tensor.shape[d])
+      fits = fits && (tensor.strides == nullptr || tensor.shape[d] <= 1 || tensor.strides[d] == compact);
+    if (!fits) {
+      throw Error(KGRPO_ERROR_UNSUPPORTED,
+                  "parameter " + name + " is not float32 on the CPU; choose a policy that runs there in float32");
+    }
+    return reinterpret_cast<float*>(static_cast<char*>(tensor.data) + tensor.byte_offset);
+  }
+
+  const kgrpo_policy_interface* api_;
+  kgrpo_policy* policy_;
+};
+
+}  // namespace kgrpo
+#endif
