@@ -11,7 +11,7 @@
 #include <cmath>
 #include <cstdio>
 #include <iostream>
-#include <numeric>
+#include <utility>
 
 namespace kgrpo {
 namespace {
@@ -24,10 +24,11 @@ std::string Format(const char* format, Arguments... arguments) {
 }
 
 // A step on a pipe: everything on one line.
-std::string StepText(const StepLine& line) {
+std::string StepText(const StepLine& line, const std::string& time_left) {
   const int width = static_cast<int>(std::to_string(line.steps).size());
-  std::string text = Format("step %*llu/%llu  %s", width, static_cast<unsigned long long>(line.step),
-                            static_cast<unsigned long long>(line.steps), line.stage.c_str());
+  std::string text = Format("step %*llu/%llu  ", width, static_cast<unsigned long long>(line.step),
+                            static_cast<unsigned long long>(line.steps)) +
+                     (time_left.empty() ? "" : time_left + "  ") + line.stage;
   if (line.has_rollouts) {
     text += Format("  reward %6.3f  correct %3.0f%%", line.reward, 100 * line.correct_rate);
     text += Format("  failed %2.0f%%  n/a %2.0f%%  unclear %2.0f%%", 100 * line.failed_rate,
@@ -49,6 +50,7 @@ std::string StepText(const StepLine& line) {
 
 constexpr size_t kBlockLines = 3;  // of the block that moves on a terminal
 constexpr size_t kStepsOfAnEstimate = 20;
+constexpr std::chrono::seconds kProgressEvery{5};  // on a pipe
 
 // The first `columns` characters.
 std::string Cut(const std::string& text, size_t columns) {
@@ -72,11 +74,13 @@ std::string RoundsBar(const StepLine& line, size_t width) {
   return bar;
 }
 
-// "3 min 20 s left", "18 s left in this stage": by the mean of `seconds`, those of the stage's last steps.
-std::string TimeLeft(const StepLine& line, const std::vector<double>& seconds) {
+// "3 min 20 s left", "18 s left in this stage": by the median of `seconds`, those of the stage's last steps, which a
+// step with a checkpoint in it does not move.
+std::string TimeLeft(const StepLine& line, std::vector<double> seconds) {
   if (line.stage_end < line.step) return "";
-  const double mean = std::accumulate(seconds.begin(), seconds.end(), 0.0) / static_cast<double>(seconds.size());
-  return FormatDuration(mean * static_cast<double>(line.stage_end - line.step)) +
+  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
+  std::nth_element(seconds.begin(), middle, seconds.end());
+  return FormatDuration(*middle * static_cast<double>(line.stage_end - line.step)) +
          (line.stage_end < line.steps ? " left in this stage" : " left");
 }
 
@@ -86,7 +90,8 @@ std::vector<std::string> BlockLines(const StepLine& line, const std::vector<doub
   std::vector<std::string> lines(kBlockLines);
   lines[0] = Format("step %llu/%llu  ", static_cast<unsigned long long>(line.step),
                     static_cast<unsigned long long>(line.steps)) +
-             (time_left.empty() ? "" : time_left + "  ") + line.stage + Format("  %.1f s a step", line.seconds);
+             (time_left.empty() ? "" : time_left + "  ") + line.stage +
+             Format(line.seconds < 0.1 ? "  %.2f s a step" : "  %.1f s a step", line.seconds);
   if (line.cost > 0) lines[0] += "  " + FormatDollars(line.cost);
   if (!line.has_rollouts) {
     if (line.has_loss) lines[1] = Format("  loss    %.4f", line.loss);
@@ -95,8 +100,8 @@ std::vector<std::string> BlockLines(const StepLine& line, const std::vector<doub
   lines[1] = Format("  reward  %6.3f  ", line.reward);
   lines[1] += Sparkline(rewards, columns > Columns(lines[1]) + 1 ? columns - Columns(lines[1]) - 1 : 0);
   const std::string shares =
-      Format("  correct %.0f%%  failed %.0f%%  n/a %.0f%%  ", 100 * line.correct_rate, 100 * line.failed_rate,
-             100 * (line.not_applicable_rate + line.unclear_rate)) +
+      Format("  correct %.0f%%  failed %.0f%%  n/a %.0f%%  unclear %.0f%%  ", 100 * line.correct_rate,
+             100 * line.failed_rate, 100 * line.not_applicable_rate, 100 * line.unclear_rate) +
       (line.speedup > 0 ? Format("%.2fx%s", line.speedup, line.modelled ? " modelled" : "") : "no speedup") +
       (line.coder_error_rate > 0 ? Format("  coder errors %.0f%%", std::ceil(100 * line.coder_error_rate)) : "");
   const size_t used = 10 + Columns(shares) + 1;
@@ -111,10 +116,31 @@ size_t Columns(const std::string& text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
 
+void ProgressLine::Show(const std::string& what, size_t done, size_t total) {
+  if (terminal_) {
+    Clear();
+    moving_ = done < total;
+    if (moving_) out_ << what << ' ' << done << '/' << total << std::flush;
+    return;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  if (done >= total) {
+    written_.reset();
+  } else if (!written_ || now - *written_ >= kProgressEvery) {
+    out_ << what << ' ' << done << '/' << total << '\n' << std::flush;
+    written_ = now;
+  }
+}
+
+void ProgressLine::Clear() {
+  if (std::exchange(moving_, false)) out_ << "\r\033[K" << std::flush;
+}
+
 Console::Console(std::ostream& out, bool terminal, size_t columns)
-    : out_(out), terminal_(terminal), columns_(columns) {}
+    : out_(out), terminal_(terminal), columns_(columns), progress_(out, terminal) {}
 
 void Console::Clear() {
+  progress_.Clear();
   // To the block's first line, and everything from there on away.
   if (std::exchange(moving_, false)) out_ << "\r\033[" << kBlockLines - 1 << "A\033[J";
 }
@@ -149,7 +175,7 @@ void Console::Step(const StepLine& line) {
   seconds_.push_back(line.seconds);
   const std::string left = TimeLeft(line, seconds_);
   if (!terminal_) {
-    out_ << StepText(line) << (left.empty() ? "" : "  " + left) << '\n' << std::flush;
+    out_ << StepText(line, left) << '\n' << std::flush;
     return;
   }
   if (line.has_rollouts) rewards_.push_back(line.reward);
@@ -159,6 +185,12 @@ void Console::Step(const StepLine& line) {
     out_ << (i > 0 ? "\n" : "") << Cut(PrintableText(block[i]), columns_ > 0 ? columns_ - 1 : 0);
   out_ << std::flush;
   moving_ = true;
+}
+
+void Console::Progress(const std::string& what, size_t done, size_t total) {
+  if (also_ != nullptr) also_->Progress(what, done, total);
+  Clear();
+  progress_.Show(what, done, total);
 }
 
 void Console::Note(const std::string& text) {

@@ -6,7 +6,10 @@
 #ifndef KGRPO_BASE_CONSOLE_H
 #define KGRPO_BASE_CONSOLE_H
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -36,6 +39,23 @@ struct StepLine {
   bool modelled = false;                              // speedups are of modelled times
 };
 
+// How far work is that takes seconds: on a terminal one line that moves and goes, on a pipe a line now and then.
+class ProgressLine {
+ public:
+  ProgressLine(std::ostream& out, bool terminal) : out_(out), terminal_(terminal) {}
+
+  // "opening problems 12/39"; `done` equal to `total` ends it.
+  void Show(const std::string& what, size_t done, size_t total);
+  // Takes the moving line away.
+  void Clear();
+
+ private:
+  std::ostream& out_;
+  bool terminal_;
+  bool moving_ = false;
+  std::optional<std::chrono::steady_clock::time_point> written_;  // on a pipe: when the last line was
+};
+
 class Console {
  public:
   // `terminal`: `out` is one, `columns` wide.
@@ -47,6 +67,8 @@ class Console {
   // Named lines about what is in force: {"evaluator", "..."}; texts of several lines are indented.
   void Header(const std::string& title, const std::vector<std::pair<std::string, std::string>>& lines);
   void Step(const StepLine& line);
+  // How far the work before a stage's first step is, as ProgressLine has it.
+  void Progress(const std::string& what, size_t done, size_t total);
   // A line that stays, about something that happened: a new stage, a checkpoint, a stop.
   void Note(const std::string& text);
   // Each row has a cell a column. Columns of numbers are aligned to the right.
@@ -62,6 +84,7 @@ class Console {
   Console* also_ = nullptr;
   bool terminal_;
   size_t columns_;
+  ProgressLine progress_;
   bool moving_ = false;  // the last thing written is the moving block
   std::vector<double> rewards_;
   std::string stage_;            // of the last step

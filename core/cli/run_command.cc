@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -51,21 +52,11 @@ class RunConsole {
   Console terminal_ = StandardConsole();
 };
 
-// Each problem's reference is measured before the first step, which takes seconds without another word: on a terminal a
-// line that moves and goes, on a pipe one line.
+// Each problem's reference is measured before the first step.
 RunProblems::Opening OpeningLine(bool quiet) {
   if (quiet) return {};
-  return [terminal = isatty(STDOUT_FILENO) != 0](size_t open, size_t total) {
-    if (terminal) {
-      if (open < total) {
-        std::printf("\ropening problems %zu/%zu", open, total);
-      } else {
-        std::printf("\r\033[K");
-      }
-    } else if (open == 0) {
-      std::printf("opening %zu problems\n", total);
-    }
-    std::fflush(stdout);
+  return [line = std::make_shared<ProgressLine>(std::cout, isatty(STDOUT_FILENO) != 0)](size_t open, size_t total) {
+    line->Show("opening problems", open, total);
   };
 }
 

@@ -52,6 +52,7 @@ class Rollout::Session {
         std::vector<Slot*> landed = flight_.Landed();
         under_way -= landed.size();
         for (Slot* slot : landed) slot->trajectory.Finish(std::move(slot->round));
+        TellProgress(landed);
         ready.insert(ready.end(), landed.begin(), landed.end());
         if (!lock_step_ || under_way == 0) under_way += BeginRounds(ready);
       }
@@ -69,6 +70,12 @@ class Rollout::Session {
 
  private:
   using Slot = RoundsInFlight::Slot;
+
+  void TellProgress(const std::vector<Slot*>& landed) {
+    done_ += static_cast<size_t>(
+        std::count_if(landed.begin(), landed.end(), [](const Slot* slot) { return slot->trajectory.done(); }));
+    if (request_.progress) request_.progress(done_, slots_.size());
+  }
 
   Trajectory& Of(size_t trajectory) { return slots_.at(trajectory - begin_).trajectory; }
 
@@ -132,6 +139,7 @@ class Rollout::Session {
   Rollout& rollout_;
   const RolloutRequest& request_;
   const size_t begin_;
+  size_t done_ = 0;         // trajectories
   std::deque<Slot> slots_;  // a deque: what is in flight stays where it is
   // Under the shuffle_prompts control a round begins when all have ended theirs, so that there is another one's prompt
   // of the same round (of the last one that it came to, where its coder failed and it was dropped).

@@ -14,7 +14,9 @@
 #include "prompt/template.h"
 #include "store/records.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -49,6 +51,8 @@ struct RolloutRequest {
   // Collect throws KGRPO_ERROR_UNAVAILABLE once the coder has answered so often with nothing but faults of its own, so
   // that no more is paid for nothing; 0: whatever it answers.
   size_t most_faults = 0;
+  // Told how many trajectories are done, of how many of this rank's; on the collecting thread. May be empty.
+  std::function<void(size_t done, size_t total)> progress;
 };
 
 struct RolloutResult {

@@ -140,8 +140,7 @@ class Runner {
       if (done_ < last) {
         const Stopwatch beginning;
         at_ = done_ + 1;
-        stage_ = std::make_unique<Stage>(config_, parts_, rollout_, problems_, database_, i, first,
-                                         [this](const std::string& text) { Note(text); });
+        stage_ = std::make_unique<Stage>(config_, parts_, rollout_, problems_, database_, i, first, options_.console);
         if (checkpoint_ && checkpoint_->stage == i && checkpoint_->stage_steps > 0) {
           OrWayOn([this] { stage_->Restore(models_.PathOf(checkpoint_->step)); });
         } else if (stage_->Begin()) {

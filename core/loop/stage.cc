@@ -33,7 +33,7 @@ void NamingFile(const std::filesystem::path& file, Work&& work) {
 }  // namespace
 
 Stage::Stage(const PipelineConfig& config, PipelineParts& parts, Rollout& rollout, const ProblemSet& problems,
-             RunDatabase& database, size_t index, uint64_t first_step, Note note)
+             RunDatabase& database, size_t index, uint64_t first_step, Console* console)
     : config_(config),
       parts_(parts),
       rollout_(rollout),
@@ -41,9 +41,13 @@ Stage::Stage(const PipelineConfig& config, PipelineParts& parts, Rollout& rollou
       database_(database),
       index_(index),
       first_step_(first_step),
-      note_(std::move(note)),
+      console_(console),
       trainer_(*parts.trainers.at(index)),
       source_(trainer_.source()) {}
+
+void Stage::Note(const std::string& text) const {
+  if (console_ != nullptr) console_->Note(text);
+}
 
 bool Stage::Begin() {
   const bool freeze = trainer_.needs_reference();
@@ -120,11 +124,13 @@ void Stage::GetDemonstrations() {
     request.encode = true;
     request.assignments = DrawAssignments(config_.seed, Purpose::kDemonstration, first_step_, episodes, 1,
                                           problems_.families(), config_.controls.shuffle_prompts);
-    note_("collecting " + std::to_string(episodes) + " trajectories to learn from");
+    Note("collecting " + std::to_string(episodes) + " trajectories to learn from");
+    if (console_ != nullptr)
+      request.progress = [this](size_t done, size_t total) { console_->Progress("trajectories", done, total); };
     trajectories = rollout_.Collect(request).trajectories;
     // Before they are kept, so that a resumed run asks again.
     const std::string useless = coder_faults_.Add(trajectories, 1);
-    if (!useless.empty()) note_(useless);
+    if (!useless.empty()) Note(useless);
     database_.WriteDemonstrations(first_step_, trajectories);
   }
   demonstrations_.emplace(std::move(trajectories), parts_.coder->Suggestions(), *parts_.policy);
@@ -171,7 +177,7 @@ void Stage::Step(uint64_t step, StepRecord& record, MetricMap& metrics,
 void Stage::CheckAnswers(const StepRecord& record) {
   if (!record.has_rollouts) return;
   const std::string useless = coder_faults_.Add(record.trajectories, kUselessSteps);
-  if (!useless.empty()) note_("step " + std::to_string(record.step) + ": " + useless);
+  if (!useless.empty()) Note("step " + std::to_string(record.step) + ": " + useless);
 }
 
 void Stage::Train(std::vector<kgrpo_sample> samples, StepRecord& record, MetricMap& metrics) {

@@ -3,6 +3,7 @@
 #ifndef KGRPO_LOOP_STAGE_H
 #define KGRPO_LOOP_STAGE_H
 
+#include "base/console.h"
 #include "config/pipeline.h"
 #include "loop/coder_faults.h"
 #include "loop/demonstrations.h"
@@ -23,11 +24,10 @@ namespace kgrpo {
 
 class Stage {
  public:
-  using Note = std::function<void(const std::string& text)>;
-
-  // `first_step`: of the whole run, from 1. `note`: tells the user of what goes wrong. All references outlive this.
+  // `first_step`: of the whole run, from 1. `console`: where the user is told of what goes wrong and of how far it is;
+  // may be null. All references outlive this.
   Stage(const PipelineConfig& config, PipelineParts& parts, Rollout& rollout, const ProblemSet& problems,
-        RunDatabase& database, size_t index, uint64_t first_step, Note note);
+        RunDatabase& database, size_t index, uint64_t first_step, Console* console);
 
   uint64_t first_step() const { return first_step_; }
   uint64_t last_step() const { return first_step_ + config_.stages[index_].steps - 1; }
@@ -56,6 +56,7 @@ class Stage {
   void CheckAnswers(const StepRecord& record);
 
  private:
+  void Note(const std::string& text) const;
   void GetDemonstrations();
   Suggester MakeSuggester() const;
   void Train(std::vector<kgrpo_sample> samples, StepRecord& record, MetricMap& metrics);
@@ -67,7 +68,7 @@ class Stage {
   RunDatabase& database_;
   size_t index_;
   uint64_t first_step_;
-  Note note_;
+  Console* console_;
   Trainer& trainer_;
   kgrpo_trainer_source source_;
   CoderFaults coder_faults_;

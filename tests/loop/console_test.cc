@@ -58,16 +58,28 @@ TEST(ConsoleTest, TheTimeLeftIsThatOfTheStage) {
   line.stage_end = 10;
   line.seconds = 1;
   console.Step(line);
-  EXPECT_THAT(out.str(), HasSubstr("  1.0 s  9 s left in this stage\n"));
+  EXPECT_THAT(out.str(), HasSubstr("step   1/100  9 s left in this stage  trainer_sft"));
   line.step = 2;
-  line.seconds = 3;
   console.Step(line);
-  EXPECT_THAT(out.str(), HasSubstr("  3.0 s  16 s left in this stage\n"));
+  line.step = 3;
+  line.seconds = 40;  // a checkpoint, once
+  console.Step(line);
+  EXPECT_THAT(out.str(), HasSubstr("step   3/100  7 s left in this stage"));
   line = Line(11, 1);
   line.stage_end = 100;
   line.seconds = 10;
   console.Step(line);
-  EXPECT_THAT(out.str(), HasSubstr("  10.0 s  14 min 50 s left\n"));
+  EXPECT_THAT(out.str(), HasSubstr("step  11/100  14 min 50 s left  trainer_grpo"));
+}
+
+TEST(ConsoleTest, ProgressMovesOnATerminalAndIsRareOnAPipe) {
+  std::ostringstream terminal, pipe;
+  Console moving(terminal, true), written(pipe, false);
+  moving.AlsoTo(&written);
+  for (size_t done = 0; done <= 3; ++done) moving.Progress("trajectories", done, 3);
+  moving.Note("begun");
+  EXPECT_EQ(terminal.str(), "trajectories 0/3\r\033[Ktrajectories 1/3\r\033[Ktrajectories 2/3\r\033[Kbegun\n");
+  EXPECT_EQ(pipe.str(), "trajectories 0/3\nbegun\n");
 }
 
 TEST(ConsoleTest, APipeGetsWhatTheTimeWentInto) {
@@ -126,7 +138,7 @@ TEST(ConsoleTest, ATerminalGetsABlockThatMoves) {
   EXPECT_EQ(screen[0], "before");
   EXPECT_EQ(screen[1], "step 3/100  3 min 18 s left  trainer_grpo  2.0 s a step");
   EXPECT_EQ(screen[2], "  reward   3.000  ▁▅█");
-  EXPECT_EQ(screen[3], "  rounds  ██████████████████░▒  correct 88%  failed 3%  n/a 9%  1.50x modelled");
+  EXPECT_EQ(screen[3], "  rounds  ████████░  correct 88%  failed 3%  n/a 7%  unclear 2%  1.50x modelled");
   console.Note("a note");
   screen = Screen(out.str());
   EXPECT_EQ(screen, (std::vector<std::string>{"before", "a note", ""}));

@@ -284,8 +284,8 @@ TEST_F(RunTest, TheConsoleShowsALineAStepAndASummary) {
   EXPECT_EQ(text.find('\r'), std::string::npos);
   EXPECT_THAT(text, HasSubstr("MODELLED, no GPU is used: table"));
   EXPECT_THAT(text, HasSubstr("a table of speedups,"));
-  EXPECT_THAT(text, HasSubstr("step  4/11  fake_climber  reward "));
-  EXPECT_THAT(text, HasSubstr("step  2/11  fake_imitation  loss "));
+  EXPECT_THAT(text, HasSubstr("  fake_climber  reward "));
+  EXPECT_THAT(text, HasSubstr("  fake_imitation  loss "));
   EXPECT_THAT(text, HasSubstr("held-out after step 8: reward "));
   EXPECT_THAT(text, HasSubstr("mean reward: "));
   EXPECT_THAT(text, HasSubstr(": final/ (the trained model), kernels/ (the best verified ones), run.sqlite, "));
