@@ -117,7 +117,10 @@ void ExpectExit() {
 
 void WatchExit() {
   // Functions run in the reverse order of their registration, destructors of libraries among them.
-  if (explaining.load() != 0) std::atexit(OnExit);
+  if (explaining.load() != 0) {
+    std::atexit(OnExit);
+    std::at_quick_exit(OnExit);
+  }
 }
 
 void NoteResumableRun(std::string_view directory) {

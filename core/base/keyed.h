@@ -1,6 +1,6 @@
 // Every random number of a run: a pure function of the seed, the name of a stream, a key that says what is drawn (step,
 // trajectory, round) and an index. So results depend neither on the order of calls nor on threads, and a resumed run
-// draws what the unbroken one would have. Used by the loop (loop/), and by plugins through host/services.h.
+// draws what the unbroken one would have. Used by the loop (loop/), and by plugins through base/services.h.
 #ifndef KGRPO_BASE_KEYED_H
 #define KGRPO_BASE_KEYED_H
 

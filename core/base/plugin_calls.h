@@ -1,6 +1,6 @@
 // Which plugin function each thread is in, so that a crash, an exit() or a stop can name it.
 //
-// The wrappers of plugin/instances.h hold a PluginCall around every call; host/faults.cc and host/cancel.cc read in
+// The wrappers of plugin/instances.h hold a PluginCall around every call; base/faults.cc and base/cancel.cc read in
 // signal handlers, whatever the threads are at. A call costs a few stores into a slot of its thread and no lock.
 #ifndef KGRPO_BASE_PLUGIN_CALLS_H
 #define KGRPO_BASE_PLUGIN_CALLS_H

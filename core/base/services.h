@@ -2,7 +2,7 @@
 // instance.
 //
 // Log lines go to spdlog's default logger under the instance's name; metrics gather until TakeMetrics; the stop flag
-// and the deadline are host/cancel.h's; device locks are shared by all instances; random numbers are random/keyed.h's
+// and the deadline are base/cancel.h's; device locks are shared by all instances; random numbers are base/keyed.h's
 // with the instance's name as the stream.
 #ifndef KGRPO_BASE_SERVICES_H
 #define KGRPO_BASE_SERVICES_H

@@ -153,11 +153,12 @@ int Validate(const Globals& globals, const std::vector<std::string>& plugins, co
     const std::filesystem::path path = LibraryOf(session.loader(), plugin);
     const std::vector<ContractCheck> checks = ValidatePlugin(path, options);
     Json rows = Json::array();
-    size_t failed = 0, warnings = 0;
+    size_t failed = 0, warnings = 0, skipped = 0;
     if (!as_json) std::printf("%s\n", path.c_str());
     for (const ContractCheck& check : checks) {
       failed += check.outcome == CheckOutcome::kFailed ? 1 : 0;
       warnings += check.outcome == CheckOutcome::kWarning ? 1 : 0;
+      skipped += check.outcome == CheckOutcome::kSkipped ? 1 : 0;
       rows.push_back({{"check", check.name},
                       {"passed", check.outcome != CheckOutcome::kFailed},
                       {"outcome", OutcomeName(check.outcome)},
@@ -167,8 +168,9 @@ int Validate(const Globals& globals, const std::vector<std::string>& plugins, co
                     check.detail.empty() ? "" : ": ", check.detail.c_str());
     }
     if (!as_json)
-      std::printf("  %zu checks, %zu failed, %zu warning%s\n", checks.size(), failed, warnings,
-                  warnings == 1 ? "" : "s");
+      std::printf("  %zu checks, %zu failed, %zu warning%s%s\n", checks.size(), failed, warnings,
+                  warnings == 1 ? "" : "s",
+                  skipped == 0 ? "" : (", " + std::to_string(skipped) + " skipped: give --options").c_str());
     all.push_back({{"path", path.string()}, {"passed", failed == 0}, {"warnings", warnings}, {"checks", rows}});
     fine = fine && failed == 0;
   }

@@ -48,14 +48,8 @@ std::string Traits(const kgrpo_problem_info& info, const char* separator) {
   return traits;
 }
 
-// Why the problem cannot be judged; empty where it can.
-std::string RefusalOf(const kgrpo_problem_info& info) {
-  return KGRPO_HAS_MEMBER(&info, kgrpo_problem_info, refused) ? Copy(info.refused) : std::string();
-}
-
 std::vector<std::string> FlagsOf(const kgrpo_problem_info& info) {
   std::vector<std::string> flags;
-  if (!KGRPO_HAS_MEMBER(&info, kgrpo_problem_info, flag_count)) return flags;
   for (size_t i = 0; i < info.flag_count; ++i) flags.push_back(Copy(info.flags[i]));
   return flags;
 }
@@ -73,7 +67,7 @@ Json ToJson(const kgrpo_problem_info& info, const std::string& folder) {
                {"task", Copy(info.task)}};
   json["traits"] = Json::array();
   for (size_t i = 0; i < info.trait_count; ++i) json["traits"].push_back(Copy(info.traits[i]));
-  if (const std::string refused = RefusalOf(info); !refused.empty()) json["refused"] = refused;
+  if (info.refused.size > 0) json["refused"] = Copy(info.refused);
   if (const std::vector<std::string> flags = FlagsOf(info); !flags.empty()) json["flags"] = flags;
   return json;
 }
@@ -106,7 +100,7 @@ void RequireBadInput(const Error& error) {
 }
 
 void Check(Evaluator& evaluator, Looked* looked) {
-  if (!RefusalOf(looked->problem->info()).empty()) return;
+  if (looked->problem->info().refused.size > 0) return;
   try {
     looked->findings = evaluator.CheckProblem(*looked->problem).value_or(std::vector<ProblemFinding>());
     for (const ProblemFinding& finding : looked->findings)
@@ -199,12 +193,12 @@ int Show(const Globals& globals, const ProblemsOptions& options, bool judge) {
     all.push_back(std::move(json));
     if (!one.error.empty()) continue;
     const kgrpo_problem_info& info = one.problem->info();
-    const bool refused = !RefusalOf(info).empty();
+    const bool refused = info.refused.size > 0;
     std::vector<std::string> row = {Copy(info.name), Copy(info.family), refused ? "refused" : Copy(info.split)};
     if (judge && !one.baseline) row.emplace_back("-");
     if (one.baseline)
       row.push_back(FormatSeconds(one.baseline->seconds) + (one.baseline->modelled ? " (modelled)" : ""));
-    row.push_back(refused ? RefusalOf(info) : !judge ? Words(info) : one.baseline ? one.baseline->diagnosis : "below");
+    row.push_back(refused ? Copy(info.refused) : !judge ? Words(info) : one.baseline ? one.baseline->diagnosis : "below");
     rows.push_back(std::move(row));
   }
   if (options.json) {

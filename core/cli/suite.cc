@@ -64,7 +64,7 @@ std::optional<double> PytorchSeconds(const PytorchTimes& times, const kgrpo_prob
 }
 
 bool IsRefused(const kgrpo_problem_info& info) {
-  return KGRPO_HAS_MEMBER(&info, kgrpo_problem_info, refused) && info.refused.size > 0;
+  return info.refused.size > 0;
 }
 
 // Of all that a problem is made of: problem.yaml, its kernels, oracles and tapes.

@@ -37,7 +37,7 @@ struct PipelineParts {
 
   const MetricRegistry* metrics = nullptr;  // what the plugins call what they measure; null: they say nothing
 
-  // Whether the user asked to stop (host/cancel.h), how long the calling thread has waited for devices so far
+  // Whether the user asked to stop (base/cancel.h), how long the calling thread has waited for devices so far
   // (DeviceLocks::SecondsWaited) and all threads together (AllSecondsWaited), and the metrics that plugins pushed since
   // the last call (HostServices::TakeMetrics).
   std::function<bool()> cancelled = [] { return false; };

@@ -171,8 +171,7 @@ std::optional<std::string> Evaluator::Report(const Problem& problem, std::string
 }
 
 std::optional<std::vector<ProblemFinding>> Evaluator::CheckProblem(const Problem& problem) {
-  if (!KGRPO_HAS_MEMBER(api(), kgrpo_evaluator_interface, check_problem) || api()->check_problem == nullptr)
-    return std::nullopt;
+  if (api()->check_problem == nullptr) return std::nullopt;
   std::vector<ProblemFinding> findings;
   Receiver receiver{Carrier(), [&](const kgrpo_problem_finding& finding) {
                       findings.push_back({Copy(finding.code), Copy(finding.sentence), Copy(finding.advice)});

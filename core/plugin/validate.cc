@@ -2,6 +2,7 @@
 // validate_create.cc's, the calls of each role validate_<role>.cc's.
 #include "plugin/validate.h"
 
+#include <kgrpo/collective.h>
 #include <kgrpo/sdk/text.h>
 
 #include <algorithm>
@@ -66,7 +67,8 @@ std::set<size_t> OptionalFunctions(Role role) {
               index(offsetof(kgrpo_coder_interface, describe_request)),
               index(offsetof(kgrpo_coder_interface, describe)), index(offsetof(kgrpo_coder_interface, spending))};
     case Role::kEvaluator:
-      return {index(offsetof(kgrpo_evaluator_interface, report))};
+      return {index(offsetof(kgrpo_evaluator_interface, report)),
+              index(offsetof(kgrpo_evaluator_interface, check_problem))};
     case Role::kReward:
       return {index(offsetof(kgrpo_reward_interface, idle))};
     case Role::kObserver:
@@ -80,18 +82,31 @@ std::set<size_t> OptionalFunctions(Role role) {
   return {};
 }
 
-std::string CheckTable(const PluginLibrary& library, Role role) {
-  const void* table = library.Table<void>(role);
-  if (library.Table<void>(role) != table) Fail("get_interface returns another table each time: tables are static");
+// `size`: of the struct as released.
+std::string CheckFunctions(const void* table, size_t size, const std::set<size_t>& optional) {
   const auto* functions = reinterpret_cast<void* const*>(table) + 1;
-  const size_t count = RoleInterfaceSize(role) / sizeof(void*) - 1;
-  const std::set<size_t> optional = OptionalFunctions(role);
+  const size_t count = size / sizeof(void*) - 1;
   for (size_t i = 0; i < count; ++i) {
     if (functions[i] == nullptr && !optional.contains(i)) {
       Fail("function " + std::to_string(i + 1) + " of the table (in the header's order) is NULL, and is not optional");
     }
   }
   return std::to_string(count) + " functions";
+}
+
+std::string CheckTable(const PluginLibrary& library, Role role) {
+  const void* table = library.Table<void>(role);
+  if (library.Table<void>(role) != table) Fail("get_interface returns another table each time: tables are static");
+  return CheckFunctions(table, RoleInterfaceSize(role), OptionalFunctions(role));
+}
+
+// A transport plays no role of a pipeline; what it does takes several ranks.
+std::string CheckTransport(const kgrpo_transport_interface& transport) {
+  if (transport.struct_size < KGRPO_TRANSPORT_INTERFACE_SIZE_1)
+    Fail("its table has " + std::to_string(transport.struct_size) + " bytes of " +
+         std::to_string(KGRPO_TRANSPORT_INTERFACE_SIZE_1));
+  CheckFunctions(&transport, KGRPO_TRANSPORT_INTERFACE_SIZE_1, {});
+  return CheckFunctions(transport.collective, KGRPO_COLLECTIVE_INTERFACE_SIZE_1, {}) + " of the collective";
 }
 
 std::string CheckSchema(const PluginLibrary& library, Role role) {
@@ -143,14 +158,18 @@ void CheckBootstrap(Session& session, const std::filesystem::path& path) {
     }
     return "";
   });
+  const auto* transport = static_cast<const kgrpo_transport_interface*>(
+      library->bootstrap().get_interface(KGRPO_LITERAL(KGRPO_TRANSPORT_INTERFACE)));
   session.Check("it offers an interface", [&]() -> std::string {
-    std::string roles;
+    std::string roles = transport == nullptr ? "" : KGRPO_TRANSPORT_INTERFACE;
     for (Role role : kRoles) {
       if (library->Plays(role)) roles += (roles.empty() ? "" : ", ") + std::string(RoleInterface(role));
     }
     if (roles.empty()) Fail("none that this host knows");
     return roles;
   });
+  if (transport != nullptr)
+    session.Check("transport: its table is complete", [&] { return CheckTransport(*transport); });
   for (Role role : kRoles) {
     if (!library->Plays(role)) continue;
     const std::string prefix = std::string(RoleName(role)) + ": ";

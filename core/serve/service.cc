@@ -250,11 +250,9 @@ Json Service::DescribeProblem(ServedProblem& problem) const {
                  {"task", Copy(info.task)},     {"source", Copy(info.source)}};
     json["traits"] = Json::array();
     for (size_t i = 0; i < info.trait_count; ++i) json["traits"].push_back(Copy(info.traits[i]));
-    if (KGRPO_HAS_MEMBER(&info, kgrpo_problem_info, flag_count)) {
-      json["refused"] = Copy(info.refused);
-      json["flags"] = Json::array();
-      for (size_t i = 0; i < info.flag_count; ++i) json["flags"].push_back(Copy(info.flags[i]));
-    }
+    json["refused"] = Copy(info.refused);
+    json["flags"] = Json::array();
+    for (size_t i = 0; i < info.flag_count; ++i) json["flags"].push_back(Copy(info.flags[i]));
     return json;
   } catch (const Error& error) {
     const Failure failure = FailureOf(error.code());

@@ -46,6 +46,17 @@ TEST(ValidatePlugin, PassesASoundOne) {
     EXPECT_EQ(check.outcome, CheckOutcome::kPassed) << check.name << ": " << check.detail;
 }
 
+// Those that need a GPU, a model or a program say so, and skip the calls.
+TEST(ValidatePlugin, PassesWhatIsShipped) {
+  size_t plugins = 0;
+  for (const auto& entry : fs::directory_iterator(fs::path(KGRPO_BINARY_DIR) / "lib" / "kgrpo")) {
+    if (entry.path().extension() != ".so") continue;
+    ++plugins;
+    EXPECT_THAT(Found(entry.path(), CheckOutcome::kFailed), testing::IsEmpty()) << entry.path();
+  }
+  EXPECT_GE(plugins, 5U);
+}
+
 TEST(ValidatePlugin, SkipsTheCallsOfOneThatNeedsOptions) {
   EXPECT_THAT(
       Found(kGood / "fakes.so", CheckOutcome::kSkipped),

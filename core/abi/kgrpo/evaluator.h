@@ -38,7 +38,7 @@ typedef struct kgrpo_problem_info {
   size_t flag_count;
 } kgrpo_problem_info;
 
-#define KGRPO_PROBLEM_INFO_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_problem_info, trait_count)
+#define KGRPO_PROBLEM_INFO_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_problem_info, flag_count)
 
 /* A fact in words, on a whole kernel or on one line of its source: what a number alone does not say. Frozen. */
 typedef struct kgrpo_remark {
@@ -152,13 +152,12 @@ typedef struct kgrpo_evaluator_interface {
                          kgrpo_text_sink html);
 
   /* Looks for what makes a problem degenerate, with inputs of its own; pushes nothing for a sound one. Called by
-   * `kgrpo-host problems check`. NULL, or beyond struct_size, for an evaluator that does not look..
-   * [any thread, blocking] */
+   * `kgrpo-host problems check`. NULL for an evaluator that does not look. [any thread, blocking] */
   kgrpo_error* (*check_problem)(kgrpo_evaluator* self, const kgrpo_problem* problem, kgrpo_problem_finding_sink sink);
 } kgrpo_evaluator_interface;
 
 /* The size of the struct as released in revision 1.0. Members are appended below, never moved: this never changes. */
-#define KGRPO_EVALUATOR_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_evaluator_interface, report)
+#define KGRPO_EVALUATOR_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_evaluator_interface, check_problem)
 
 #ifdef __cplusplus
 }

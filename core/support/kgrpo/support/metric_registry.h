@@ -1,4 +1,4 @@
-// The metrics that plugins declared: kgrpo_host_interface.declare_metric. Filled by host/services.cc;
+// The metrics that plugins declared: kgrpo_host_interface.declare_metric. Filled by base/services.cc;
 // read wherever metrics are combined (HostServices::TakeMetrics) or shown (prompt/metrics.h).
 #ifndef KGRPO_SUPPORT_METRIC_REGISTRY_H
 #define KGRPO_SUPPORT_METRIC_REGISTRY_H
