@@ -68,14 +68,13 @@ json Pool::Copy::Handshake(uint64_t id, const char* method, const json& params, 
       throw Broken("did not answer \"" + std::string(method) + "\" within " + Shown(pool_->options_.start_seconds) +
                    " (start_seconds)");
     const std::vector<std::string> lines = connection_->Wait(kGlance, -1);
+    if (lines.empty()) continue;
+    Answer answer = ParseAnswer(lines[0]);
+    if (answer.id != id) throw Broken("answered request " + std::to_string(answer.id) + " before it was asked");
+    if (answer.failed) throw Error(KGRPO_ERROR_INVALID, Name() + " refused: " + answer.error);
     if (lines.size() > 1)
       throw Broken("wrote further lines after its answer to \"" + std::string(method) + "\": " + Excerpt(lines[1]));
-    for (const std::string& line : lines) {
-      Answer answer = ParseAnswer(line);
-      if (answer.id != id) throw Broken("answered request " + std::to_string(answer.id) + " before it was asked");
-      if (answer.failed) throw Error(KGRPO_ERROR_INVALID, Name() + " refused: " + answer.error);
-      return std::move(answer.result);
-    }
+    return std::move(answer.result);
   }
 }
 
