@@ -110,11 +110,12 @@ def reward(function=None, *, idle=None):
     return _offer("reward", function, {"idle": idle})
 
 
-def coder(function=None, *, concurrency=1):
+def coder(function=None, *, concurrency=1, suggestions=()):
     """Offers function(request, **options) -> the new kernel's source, or a dict with "source" and what else the answer
     has (summary, cost, ...). It may raise NotApplicable, Unclear or Refused. `concurrency`: how many requests this
-    process works on at once, each in a thread."""
-    return _offer("coder", function, {"concurrency": concurrency})
+    process works on at once, each in a thread. `suggestions`: a list of what it understands, for warm starts and
+    baselines that draw from it."""
+    return _offer("coder", function, {"concurrency": concurrency, "suggestions": list(suggestions)})
 
 
 def evaluator(function=None, *, problem=None, concurrency=1):
@@ -227,7 +228,9 @@ class _Server:
             if request.method == "initialize":
                 result = self.hello(request.params)
             elif request.method == "configure":
-                self.options, result = request.params.options, {}
+                self.options = request.params.options
+                suggestions = _offered[self.role][1].get("suggestions")
+                result = {"suggestions": suggestions} if suggestions else {}
             else:
                 result = _answer(self.role, request.method, request.params, self.options)
             self.send({"jsonrpc": "2.0", "id": request.id, "result": result})

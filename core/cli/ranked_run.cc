@@ -8,6 +8,7 @@
 #include <kgrpo/sdk/error.h>
 
 #include <exception>
+#include <filesystem>
 
 namespace kgrpo::cli {
 namespace {
@@ -53,13 +54,19 @@ std::unique_ptr<RunProblems> RankedRun::OpenProblems(const PipelineConfig& confi
   ranks_.Agree(Versions(parts), config.resolved_yaml,
                [&] { problems = std::make_unique<RunProblems>(config, parts, opening); });
   parts.ranks = &ranks_;
+  parts.cancelled = [this] { return CancelRequested() || ranks_.AnotherFailed(); };
   return problems;
 }
 
-int RankedRun::Follow(Session& session, const LoadRequest& request) {
+// What plugins keep of a rank's work, such as the answers that its coder was paid for, stays with the run.
+std::filesystem::path RankedRun::ArtifactRoot(const std::string& output_dir) const {
+  return std::filesystem::path(output_dir) / "artifacts" / ("rank-" + std::to_string(ranks_.rank()));
+}
+
+int RankedRun::Follow(Session& session, const LoadRequest& request, const std::string& output_dir) {
   try {
     const PipelineConfig config = session.Load(request);
-    session.StartServices(config.seed);
+    session.StartServices(config.seed, ArtifactRoot(output_dir.empty() ? config.output_dir : output_dir));
     Join(session, config);
     PipelineParts parts = session.MakeParts(config, request.roles, /*identify=*/true);
     const std::unique_ptr<RunProblems> problems = OpenProblems(config, parts, {});

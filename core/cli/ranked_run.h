@@ -10,6 +10,7 @@
 #include "loop/run_problems.h"
 #include "plugin/transport.h"
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -29,11 +30,13 @@ class RankedRun {
   std::unique_ptr<RunProblems> OpenProblems(const PipelineConfig& config, PipelineParts& parts,
                                             const RunProblems::Opening& opening);
 
-  // On a follower: the whole run of that pipeline. Returns the process's exit code.
-  int Follow(Session& session, const LoadRequest& request);
+  // On a follower: the whole run of that pipeline, in `output_dir` where that is not the pipeline's. Returns the
+  // process's exit code.
+  int Follow(Session& session, const LoadRequest& request, const std::string& output_dir = "");
 
  private:
   RankedRun(const PluginLibrary& library, const Launch& launch);
+  std::filesystem::path ArtifactRoot(const std::string& output_dir) const;
 
   HostServices services_;  // the transport's
   Transport transport_;

@@ -157,7 +157,7 @@ int Resume(const Globals& globals, const std::string& directory, const std::vect
   const std::unique_ptr<RankedRun> ranked = RankedRun::Meet(session);
   if (ranked && !ranked->leads()) {  // the folder is the leader's: it is read, not opened
     request.file = RunFolder::ResolvedYamlOf(directory).string();
-    return ranked->Follow(session, request);
+    return ranked->Follow(session, request, directory);
   }
   const RunFolder folder = RunFolder::Open(directory);
   if (!settings.empty() && ReadProgress(folder.database()).finished)
@@ -245,7 +245,8 @@ void AddResumeCommand(CLI::App& app, const Globals& globals, Action* action) {
   CLI::App* command = app.add_subcommand("resume", "Continue a run that was stopped or killed");
   command->add_option("RUN", options->directory, "The run's folder")->required();
   AddSetOption(command, &options->settings,
-               "Changes one key from here on: of coder.options, checkpoint, observers, or loop.workers");
+               "Changes one key from here on: of coder.options, checkpoint, observers, loop.workers, or "
+               "evaluator.options.servers");
   command
       ->add_option("--from-step", options->from_step,
                    "Continue after this step's checkpoint, not the last whole one; later ones are set aside")

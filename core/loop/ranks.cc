@@ -30,6 +30,9 @@ std::string AliveKey(uint32_t rank) {
 std::string FailedKey(uint32_t rank) {
   return "failed/" + std::to_string(rank);
 }
+std::string FailingKey(uint64_t order) {
+  return "failing/" + std::to_string(order);
+}
 const char* const kOverKey = "over";  // the leader has said why the run ends
 const char* const kStopKey = "stop";  // the leader's user asked to stop
 
@@ -139,25 +142,34 @@ std::vector<std::string> Ranks::Together(const std::function<std::string()>& wor
     own = {{"code", static_cast<int>(KGRPO_ERROR_INTERNAL)}, {"error", error.what()}};
   }
   std::vector<std::string> results;
-  std::optional<Error> failure;
+  std::optional<Error> failure;  // the first, but for those that gave up for another's
   for (uint32_t rank = 0; rank < size_; ++rank) {
     const Json one =
         FromBytes(Connected([&] { return transport_.Broadcast(rank == rank_ ? ToBytes(own) : "", rank); }));
     if (one.contains("result")) {
       results.push_back(one.at("result"));
-    } else if (!failure) {
-      const std::string name = rank == 0 ? "" : "rank " + std::to_string(rank) + ": ";
-      failure.emplace(static_cast<kgrpo_error_code>(one.at("code").get<int>()),
-                      name + one.at("error").get<std::string>());
+      continue;
     }
+    const auto code = static_cast<kgrpo_error_code>(one.at("code").get<int>());
+    if (failure && (failure->code() != KGRPO_ERROR_CANCELLED || code == KGRPO_ERROR_CANCELLED)) continue;
+    failure.emplace(code,
+                    (rank == 0 ? "" : "rank " + std::to_string(rank) + ": ") + one.at("error").get<std::string>());
   }
   if (failure) throw *failure;
   return results;
 }
 
+void Ranks::TellFailing() {
+  try {
+    transport_.Put(FailingKey(orders_), "1");
+  } catch (const Error&) {
+    // The watch says who is lost.
+  }
+}
+
 // Ranks that failed say so by a word, since those that did not wait elsewhere.
 bool Ranks::AllFailedToo() {
-  const std::string prefix = "trouble/" + std::to_string(orders_) + "/";
+  const std::string prefix = "trouble/" + std::to_string(orders_.load()) + "/";
   try {
     transport_.Put(prefix + std::to_string(rank_), "1");
     const auto deadline = Clock::now() + kSilence;
@@ -240,6 +252,8 @@ const char* Ranks::PlaceOwner() const {
 void Ranks::LookAround() {
   transport_.Put(AliveKey(rank_), std::to_string(++beat_));
   leads() ? WatchFollowers() : WatchLeader();
+  const uint64_t order = orders_;
+  if (transport_.Get(FailingKey(order))) failing_order_ = order;
 }
 
 void Ranks::WatchFollowers() {

@@ -10,6 +10,7 @@
 
 #include "plugin/transport.h"
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -52,6 +53,10 @@ class Ranks {
   // Runs this rank's work for the order, and returns what the works of all ranks returned, by rank. Where any failed,
   // throws on every rank what the first of them failed with, under its name unless it is the leader's.
   std::vector<std::string> Together(const std::function<std::string()>& work);
+  // Called within that work where it fails: the others see AnotherFailed soon, and may give theirs up.
+  void TellFailing();
+  // [any thread]
+  bool AnotherFailed() const { return failing_order_ == orders_; }
   // The same for work within which the ranks wait for each other. What all of them fail with alike is thrown; a failure
   // of some leaves the rest waiting, and ends the run.
   void InStep(const std::function<void()>& work);
@@ -80,7 +85,8 @@ class Ranks {
 
   Transport& transport_;
   const uint32_t rank_, size_;
-  uint64_t orders_ = 0;
+  std::atomic<uint64_t> orders_{0};
+  std::atomic<uint64_t> failing_order_{0};  // the last in which a rank's work failed
   bool agreed_ = false;
   bool over_ = false;    // the ranks have parted
   bool broken_ = false;  // some of them may wait for what will not come

@@ -175,7 +175,12 @@ RolloutResult Rollout::CollectShare(const RolloutRequest& request, Ranks& ranks)
   };
   RolloutResult own;
   const std::vector<std::string> shares = ranks.Together([&] {
-    own = Session(*this, request, begin_of(ranks.rank()), begin_of(ranks.rank() + 1)).Run();
+    try {
+      own = Session(*this, request, begin_of(ranks.rank()), begin_of(ranks.rank() + 1)).Run();
+    } catch (const Error&) {
+      ranks.TellFailing();  // the others need not pay for theirs
+      throw;
+    }
     return ToBytes(TrajectoriesToJson(own.trajectories));
   });
   RolloutResult all;

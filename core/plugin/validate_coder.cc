@@ -119,11 +119,10 @@ void CheckCoder(Session& session, const kgrpo_coder_interface& api, kgrpo_coder*
   if (api.suggestions != nullptr) {
     session.Check("coder: suggestions are the same each time", [&] {
       const std::vector<std::string> first = SuggestionsOf(api, coder);
-      if (first.empty()) Fail("it pushed none: suggestions is NULL for a coder that takes any text");
       OnTwoThreads([&] {
         if (SuggestionsOf(api, coder) != first) Fail("another call pushed others, or in another order");
       });
-      suggestions = first;
+      if (!first.empty()) suggestions = first;
       return std::to_string(first.size()) + " suggestions";
     });
   }

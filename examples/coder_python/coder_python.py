@@ -9,7 +9,7 @@ A coder that asks a service belongs here too: give @coder a concurrency, and it 
 from kgrpo_plugin import NotApplicable, Unclear, coder, run
 
 
-@coder
+@coder(suggestions=["launch bounds"])
 def write(request, *, threads=1024):
     """The kernel request.code_b, changed as request.suggestion says. Its blocks have at most `threads` threads."""
     if "launch bounds" not in request.suggestion:

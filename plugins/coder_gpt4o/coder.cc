@@ -110,7 +110,12 @@ std::string Coder::Describe() const {
     return options_.model + " as recorded in " + source_->file().string() + ", mode replay: nothing is asked or paid";
   std::string text = options_.model + " at " + ServiceOf(options_.client.base_url) +
                      (options_.mode == Mode::kCache ? ", mode cache" : ", mode live");
-  text += options_.max_cost ? ", at most " + Dollars(*options_.max_cost) + " in all" : ", without max_cost";
+  if (!options_.max_cost) {
+    text += ", without max_cost";
+  } else {
+    text += ", at most " + Dollars(*options_.max_cost * options_.ranks) + " in all";
+    if (options_.ranks > 1) text += ", " + Dollars(*options_.max_cost) + " a rank";
+  }
   if (!options_.price_known) return text + "; its price is not known";
   return text + "; a call costs up to " + Dollars(options_.price.Of(0, options_.max_tokens)) + ", besides its prompt";
 }

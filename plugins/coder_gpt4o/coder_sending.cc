@@ -100,6 +100,7 @@ std::string Coder::BudgetMessage(double next) const {
   {
     const std::lock_guard lock(mutex_);
     message = "the coder has cost " + Dollars(budget_.spent()) + " of max_cost " + Dollars(*options_.max_cost);
+    if (options_.ranks > 1) message += " (a rank's share of " + Dollars(*options_.max_cost * options_.ranks) + ")";
     if (lost_cost_ > 0) {
       estimate = "up to " + Dollars(lost_cost_) + " of that for attempts that gave no answer";
       const auto commonest = std::max_element(losses_.begin(), losses_.end(),

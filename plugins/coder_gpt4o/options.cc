@@ -34,7 +34,10 @@ bool Mentions(std::string_view text, std::string_view variable) {
 
 class OptionsReader {
  public:
-  OptionsReader(const Json& json, const Environment& environment) : json_(json), environment_(environment) {}
+  OptionsReader(const Json& json, const Environment& environment, uint32_t ranks)
+      : json_(json), environment_(environment) {
+    options_.ranks = ranks;
+  }
 
   CoderOptions Read() {
     RefuseKeys(json_, environment_, mistakes_);
@@ -110,11 +113,12 @@ class OptionsReader {
       options_.price_known = true;
     }
     if (const Json& limit = json_.at("max_cost"); !limit.is_null()) {
-      options_.max_cost = limit.get<double>();
+      options_.max_cost = limit.get<double>() / options_.ranks;
       const double answer = options_.price.Of(0, options_.max_tokens);
       const bool pays = json_.at("mode") != "replay";
       if (pays && options_.price_known && answer > *options_.max_cost) {
-        mistakes_.Add("max_cost", "it has room for no call: an answer of max_tokens (" +
+        mistakes_.Add("max_cost", (options_.ranks == 1 ? "it" : "a rank's equal share of it") +
+                                      std::string(" has room for no call: an answer of max_tokens (") +
                                       std::to_string(options_.max_tokens) + ") alone can cost " + Dollars(answer) +
                                       "; raise it, or lower max_tokens");
       } else if (pays && !options_.price_known) {
@@ -184,11 +188,11 @@ std::string PriceWarning(const CoderOptions& options) {
          (options.max_cost ? ": max_cost limits nothing otherwise" : "");
 }
 
-CoderOptions ReadOptions(std::string_view text, const Environment& environment) {
+CoderOptions ReadOptions(std::string_view text, const Environment& environment, uint32_t ranks) {
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) throw Error(KGRPO_ERROR_INVALID, "the options are no JSON object");
   try {
-    return OptionsReader(json, environment).Read();
+    return OptionsReader(json, environment, ranks).Read();
   } catch (const Json::exception&) {  // its message may repeat a value
     throw Error(KGRPO_ERROR_INVALID,
                 "an option is missing or of the wrong kind: they must satisfy the schema, defaults filled in");

@@ -39,7 +39,8 @@ struct CoderOptions {
   uint32_t continuations = 0;  // further requests for the rest of an answer that was cut off
   Price price;                 // of the model; zero where none is given
   bool price_known = false;
-  std::optional<double> max_cost;  // US dollars
+  std::optional<double> max_cost;  // US dollars; of a run's ranks, this one's equal share
+  uint32_t ranks = 1;              // that share it
   Mode mode = Mode::kLive;
   std::string recording;  // to replay from, or to cache in; empty: not given
   bool record = true;     // keep exchanges in the run's own recording
@@ -53,9 +54,10 @@ using Environment = std::function<const char*(const std::string& name)>;
 // JSON Schema, draft 7.
 std::string_view OptionsSchema();
 
+// `ranks`: of the run, each with a coder of its own.
 // Throws KGRPO_ERROR_INVALID or KGRPO_ERROR_NOT_FOUND with every mistake, a line each; none of the messages repeats
 // what may be a key.
-CoderOptions ReadOptions(std::string_view json, const Environment& environment);
+CoderOptions ReadOptions(std::string_view json, const Environment& environment, uint32_t ranks = 1);
 
 // What is odd about a price that is so low that it must be one of fewer tokens than a million. Empty: nothing.
 std::string PriceWarning(const CoderOptions& options);

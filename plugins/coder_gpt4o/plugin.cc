@@ -1,5 +1,6 @@
 // The plugin coder_gpt4o: kgrpo.coder/1 over the coder of coder.h and the client of completion_client.h.
 #include <kgrpo/coder.h>
+#include <kgrpo/sdk/collective.h>
 #include <kgrpo/sdk/plugin.h>
 
 #include "coder_gpt4o/coder.h"
@@ -92,8 +93,9 @@ constexpr kgrpo::MetricDeclaration kMetrics[] = {
 
 kgrpo_error* Create(const kgrpo_host* raw_host, kgrpo_str options_text, kgrpo_coder** out) {
   return Guard([&] {
-    coder_gpt4o::CoderOptions options =
-        coder_gpt4o::ReadOptions(View(options_text), [](const std::string& name) { return std::getenv(name.c_str()); });
+    coder_gpt4o::CoderOptions options = coder_gpt4o::ReadOptions(
+        View(options_text), [](const std::string& name) { return std::getenv(name.c_str()); },
+        kgrpo::Collective(raw_host).size());
     const Host host(raw_host);
     for (const kgrpo::MetricDeclaration& metric : kMetrics) host.Declare(metric);
     auto self = std::make_unique<kgrpo_coder>();

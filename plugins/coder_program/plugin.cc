@@ -70,13 +70,18 @@ void Cancel(kgrpo_coder* self) {
   self->pool.Cancel();
 }
 
+kgrpo_error* Suggestions(const kgrpo_coder* self, kgrpo_text_sink sink) {
+  return Guard([&] {
+    for (const std::string& suggestion : self->pool.hello().suggestions) sink.put(sink.context, Str(suggestion));
+  });
+}
+
 kgrpo_error* Describe(const kgrpo_coder* self, kgrpo_text_sink sink) {
   return Guard([&] { sink.put(sink.context, Str(self->pool.description())); });
 }
 
 constexpr kgrpo_coder_interface kInterface = {
-    sizeof(kgrpo_coder_interface), Schema,   Create, Destroy, Implement, Cancel,
-    /*suggestions=*/nullptr,
+    sizeof(kgrpo_coder_interface), Schema,   Create, Destroy, Implement, Cancel, Suggestions,
     /*describe_request=*/nullptr,  Describe,
     /*spending=*/nullptr};
 

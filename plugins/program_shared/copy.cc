@@ -87,7 +87,7 @@ Hello Pool::Copy::Start() {
     Hello hello = ReadHello(said, pool_->role_);
     const json options = CheckProgramOptions(pool_->options_.options, said.value("options_schema", json()));
     const json configured = Handshake(1, "configure", {{"options", options}}, deadline);
-    if (configured.is_object()) hello.metrics = configured.value("metrics", json());
+    ReadConfigured(configured, &hello);
     return hello;
   } catch (const Broken& broken) {
     connection_->Kill();

@@ -155,4 +155,14 @@ void DeclareMetrics(const Host& host, const json& metrics) {
   }
 }
 
+void ReadConfigured(const json& said, Hello* hello) {
+  if (!said.is_object()) return;
+  hello->metrics = said.value("metrics", json());
+  const json suggestions = said.value("suggestions", json::array());
+  const auto is_text = [](const json& one) { return one.is_string() && !one.get_ref<const std::string&>().empty(); };
+  if (!suggestions.is_array() || !std::ranges::all_of(suggestions, is_text))
+    throw Broken("gave suggestions that are no list of texts: " + Excerpt(suggestions.dump()));
+  hello->suggestions = suggestions.get<std::vector<std::string>>();
+}
+
 }  // namespace kgrpo::program

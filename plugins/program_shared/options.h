@@ -25,6 +25,9 @@ std::string Joined(const std::vector<std::string>& command);
 // protocol or plays another role.
 Hello ReadHello(const nlohmann::json& said, std::string_view role);
 
+// Adds what it answered to `configure`. Throws Broken where that makes no sense.
+void ReadConfigured(const nlohmann::json& said, Hello* hello);
+
 // The options for the program, its schema's defaults filled in. Throws KGRPO_ERROR_INVALID where they do not satisfy
 // the schema, a line each mistake. A null schema takes anything.
 nlohmann::json CheckProgramOptions(const nlohmann::json& given, const nlohmann::json& schema);

@@ -34,7 +34,9 @@ struct Hello {
   std::string name, version;
   size_t concurrency = 1;  // requests that one copy takes at once
   bool idle = false;       // a reward that answers "idle"
-  nlohmann::json metrics;  // declarations, as `configure` answered them; may be null
+  // As `configure` answered, once the options were known:
+  nlohmann::json metrics;                // declarations; may be null
+  std::vector<std::string> suggestions;  // that a coder understands
 };
 
 // Any thread, but for construction and destruction.

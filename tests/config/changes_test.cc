@@ -77,9 +77,9 @@ TEST(Changes, OfARunThatGoesOnOnlyWhatNothingDependsOn) {
     FAIL();
   } catch (const ConfigError& error) {
     ASSERT_EQ(error.diagnostics().size(), 2u);
-    EXPECT_THAT(error.what(),
-                HasSubstr("--set: seed: a resumed run keeps the value that it began with; what can be "
-                          "changed is all of coder.options, loop.workers, all of checkpoint and of observers"));
+    EXPECT_THAT(error.what(), HasSubstr("--set: seed: a resumed run keeps the value that it began with; what can be "
+                                        "changed is all of coder.options, evaluator.options.servers, loop.workers, all "
+                                        "of checkpoint and of observers"));
     EXPECT_THAT(error.what(), Not(HasSubstr("loop.workers:")));
   }
 }

@@ -76,5 +76,26 @@ TEST_F(ProgramPipelineTest, CheckFindsAMisspeltOptionOfTheScript) {
   EXPECT_THAT(checked.out + checked.err, HasSubstr("cup"));
 }
 
+TEST_F(ProgramPipelineTest, ACodersSuggestionsArePlayedAsABaseline) {
+  const auto play = [&](const std::string& suggestions) {
+    Write("coder.py",
+          "from kgrpo_plugin import coder, run\n"
+          "@coder(suggestions=" +
+              suggestions +
+              ")\n"
+              "def write(request):\n"
+              "    return request.code_b + '// ' + request.suggestion + '\\n'\n"
+              "run()\n");
+    return Run(
+        "eval p.yaml --policy uniform --episodes 2 --json --set coder.plugin=coder_program "
+        "--set 'coder.options={command: [python3, coder.py]}'");
+  };
+  const test::Result played = play("['unroll', 'tile']");
+  ASSERT_EQ(played.code, 0) << played.err;
+  EXPECT_EQ(nlohmann::json::parse(played.out).at("metrics").at("policy/distinct_suggestions"), 2);
+  EXPECT_THAT(play("[]").err, HasSubstr("no list of suggestions"));
+  EXPECT_THAT(play("[3]").err, HasSubstr("gave suggestions that are no list of texts"));
+}
+
 }  // namespace
 }  // namespace kgrpo

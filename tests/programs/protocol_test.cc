@@ -49,7 +49,7 @@ const char* const kAllRoles = R"(from kgrpo_plugin import NotApplicable, coder, 
 def score(round):
     return {"correct": 1.0, "speed": round.speedup} if round.correct else -1
 
-@coder
+@coder(suggestions=["add a comment"])
 def write(request):
     if request.seed % 3 == 0:
         raise NotApplicable("not today")

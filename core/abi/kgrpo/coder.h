@@ -102,7 +102,8 @@ typedef struct kgrpo_coder_interface {
   void (*cancel)(kgrpo_coder* self);
 
   /* Pushes suggestions that this coder understands, in a fixed order: one a technique and parameter. They serve the
-   * uniform and fixed baselines and warm starts. NULL for a coder that takes any text. [any thread] */
+   * uniform and fixed baselines and warm starts. NULL, or none is pushed, for a coder that takes any text.
+   * [any thread] */
   kgrpo_error* (*suggestions)(const kgrpo_coder* self, kgrpo_text_sink sink);
 
   /* Pushes what would be sent for a request, once, without secrets: for a person. Sends nothing. NULL for a coder that

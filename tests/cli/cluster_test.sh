@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# configs/cluster.sbatch in a job whose two nodes are this machine: stopped before its time is over it leaves a checkpoint
+# and asks for another turn, and then goes on to the end. Called by ctest: cluster_test.sh HOST SOURCE
+set -euo pipefail
+host=$1
+source=$2
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch"
+if [ -z "$(command -v nvcc)" ] && [ ! -x /usr/local/cuda/bin/nvcc ]; then echo "skipped: kernels cannot be compiled without nvcc"; exit 77; fi
+
+# What Slurm would give: its commands, and the job's variables.
+mkdir bin
+cat >bin/scontrol <<'EOF'
+#!/usr/bin/env bash
+if [ "$1" = requeue ]; then echo "$2" >>requeued; else printf '127.0.0.1\n127.0.0.1\n'; fi
+EOF
+cat >bin/srun <<'EOF'
+#!/usr/bin/env bash
+while [ "${1#--}" != "$1" ]; do shift 2; done
+exec "$@"
+EOF
+chmod +x bin/*
+export PATH="$scratch/bin:$PATH" XDG_CACHE_HOME="$scratch/cache"
+export SLURM_JOB_NODELIST="node[1-2]" SLURM_JOB_ID=$$ KGRPO=$host PIPELINE=run.yaml JUDGE=judge.yaml RUN=run
+
+model=$source/build/models/tiny
+[ -e "$model/tokenizer.json" ] || model=$source/tests/golden/policy/qwen2
+cat >run.yaml <<EOF
+seed: 3
+policy: {plugin: policy_qwen, options: {model: $model, init: random, threads: 1}}
+coder: {plugin: coder_offline}
+evaluator: {plugin: evaluator_remote, options: {wait_seconds: 60}}
+reward: {plugin: reward_speedup}
+trainer:
+  - {plugin: trainer_sft, steps: 2, suggestions: uniform, episodes: 2, demonstrations_per_step: 4}
+  - {plugin: trainer_grpo, steps: 60}
+problems: {train: [$source/problems/transpose]}
+loop: {batch_size: 2, rounds: 2, workers: 2, sampling: {max_new_tokens: 8}}
+prompt: {user: "suggest for {{problem.family}}:"}
+checkpoint: {every: 2}
+EOF
+sed 's/evaluator: .*/evaluator: {plugin: evaluator_sim}/' run.yaml >judge.yaml
+
+failed() { echo "FAILED: $1"; cat log; exit 1; }
+"$source/configs/cluster.sbatch" >log 2>&1 &
+job=$!
+until [ -e run/checkpoints/step-4 ]; do
+  kill -0 "$job" 2>/dev/null || failed "the job ended early"
+  sleep 0.05
+done
+kill -TERM "$job"
+code=0
+wait "$job" || code=$?
+[ "$code" = 130 ] || failed "stopped in time it ends with code $code"
+[ "$(cat requeued)" = "$SLURM_JOB_ID" ] || failed "it asked for no other turn"
+
+"$source/configs/cluster.sbatch" >log 2>&1 || failed "the second turn ended with code $?"
+[ -e run/final/model.safetensors ] || failed "there is no model"
+[ "$(wc -l <requeued)" = 1 ] || failed "a finished run is put into the queue"
+if pgrep -f "serve judge.yaml --listen 0.0.0.0:$((20000 + SLURM_JOB_ID % 12000))" >/dev/null; then failed "a server was left behind"; fi
+
+SLURM_JOB_NODELIST="" "$source/configs/cluster.sbatch" >log 2>&1 && failed "it ran outside a job"
+grep -q "start it with sbatch" log || failed "it does not say how it is started"
+echo "{" >judge.yaml
+RUN=other "$source/configs/cluster.sbatch" >log 2>&1 && failed "it ran without a judge"
+grep -q "no node could start a judge" log || failed "it does not say that there is no judge"
+echo "passed"
