@@ -20,7 +20,7 @@ std::string_view OptionsSchema() {
                 "description": "A folder that a run has saved; empty: all suggestions are equally likely."},
       "suggestions": {"title": "suggestions", "type": "array", "minItems": 1, "uniqueItems": true,
                       "items": {"type": "string", "minLength": 1},
-                      "default": ["tile", "unroll", "vectorize", "use shared memory", "launch bounds"],
+                      "default": ["vectorize loads 4", "unroll 4", "shared memory tile", "warp shuffle reduction", "fast intrinsics"],
                       "description": "What it may suggest. A saved model goes with the list that it was trained with."}
     }
   })json";

@@ -114,7 +114,9 @@ json Pool::Call(std::string_view method, const nlohmann::ordered_json& params) {
   while (!waiting->changed.wait_for(lock, std::chrono::milliseconds(100), [&] { return waiting->answered; })) {
     host_.ThrowIfCancelled();
   }
-  if (waiting->error) std::rethrow_exception(waiting->error);
+  // Taken out, so that the exception ends on this thread, which reads it, and not with the answering thread's copy of
+  // the callback.
+  if (std::exception_ptr error = std::exchange(waiting->error, nullptr)) std::rethrow_exception(std::move(error));
   return std::move(waiting->result);
 }
 

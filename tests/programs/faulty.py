@@ -25,7 +25,7 @@ for line in sys.stdin:
         continue
     if method == "initialize":
         if how == "garbage_hello":
-            put("Hello! I am a reward.")
+            sys.stdout.write("Hello! I am a reward.\n")  # arrives with the answer, in one piece
         if how == "late":
             time.sleep(60)
         if how == "dies_at_once":

@@ -95,6 +95,7 @@ struct Pipe {
 // a process group of its own. Throws only where it cannot be started.
 inline ProcessResult RunProcess(const std::vector<std::string>& arguments, const ProcessLimits& limits = {}) {
   std::vector<char*> argv;
+  argv.reserve(arguments.size() + 1);
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   internal::Pipe output, errors, started;  // `started` carries errno where exec fails, and closes where it does not
