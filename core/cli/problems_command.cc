@@ -198,7 +198,10 @@ int Show(const Globals& globals, const ProblemsOptions& options, bool judge) {
     if (judge && !one.baseline) row.emplace_back("-");
     if (one.baseline)
       row.push_back(FormatSeconds(one.baseline->seconds) + (one.baseline->modelled ? " (modelled)" : ""));
-    row.push_back(refused ? Copy(info.refused) : !judge ? Words(info) : one.baseline ? one.baseline->diagnosis : "below");
+    row.push_back(refused        ? Copy(info.refused)
+                  : !judge       ? Words(info)
+                  : one.baseline ? one.baseline->diagnosis
+                                 : "below");
     rows.push_back(std::move(row));
   }
   if (options.json) {

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/log.h"
+
 namespace kgrpo {
 namespace {
 
@@ -48,6 +50,7 @@ TEST(ValidatePlugin, PassesASoundOne) {
 
 // Those that need a GPU, a model or a program say so, and skip the calls.
 TEST(ValidatePlugin, PassesWhatIsShipped) {
+  InitLog(LogLevel::kWarning);  // to standard error, as in the host
   size_t plugins = 0;
   for (const auto& entry : fs::directory_iterator(fs::path(KGRPO_BINARY_DIR) / "lib" / "kgrpo")) {
     if (entry.path().extension() != ".so") continue;
