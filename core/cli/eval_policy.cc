@@ -68,9 +68,10 @@ fs::path KernelsOf(const PolicyEvalOptions& options, const PolicyChoice& choice,
 
 void AddPolicyEvalOptions(CLI::App* command, PolicyEvalOptions* options) {
   command
-      ->add_option("--policy", options->policies,
-                   "A model folder, uniform, or fixed:TECHNIQUE[,TECHNIQUE...]; several are compared with the first, "
-                   "episode by episode")
+      ->add_option(
+          "--policy", options->policies,
+          "A run, a model folder, uniform, or fixed:TECHNIQUE[,TECHNIQUE...]; several are compared with the first, "
+          "episode by episode")
       ->type_name("POLICY")
       ->expected(1)
       ->take_all();

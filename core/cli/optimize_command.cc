@@ -65,10 +65,7 @@ PolicySource PolicyOf(const std::string& given) {
   fs::path run;
   if (fs::exists(folder / "run.sqlite", code)) {
     run = folder;
-    folder /= "final";
-    if (!fs::is_directory(folder, code))
-      throw Error(KGRPO_ERROR_INVALID, "--policy " + given + " is a run without final/: it has not ended; finish it " +
-                                           "with kgrpo-host resume " + given + ", or name one of its checkpoints");
+    folder = ParsePolicyChoice(given).model;
   } else if (fs::exists(folder.parent_path() / "resolved.yaml", code)) {
     run = folder.parent_path();
   }

@@ -7,8 +7,10 @@
 #include "store/kernels.h"
 
 #include <kgrpo/sdk/error.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -61,6 +63,36 @@ void RequireListed(const std::vector<std::string>& techniques, const Coder& code
   }
 }
 
+namespace {
+
+// The trained model of a run's folder; of one that has not ended, that of its last checkpoint.
+std::string PolicyOfRun(const std::filesystem::path& run) {
+  namespace fs = std::filesystem;
+  std::error_code code;
+  if (fs::is_directory(run / "final", code)) return (run / "final").string();
+  std::string newest;
+  uint64_t last = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(run / "checkpoints", code)) {
+    const std::string name = entry.path().filename().string();
+    uint64_t step = 0;
+    const std::string prefix = "step-";
+    if (!name.starts_with(prefix)) continue;
+    const auto [end, error] = std::from_chars(name.data() + prefix.size(), name.data() + name.size(), step);
+    if (error != std::errc() || end != name.data() + name.size() || step < last) continue;  // "step-4.partial"
+    if (!fs::is_directory(entry.path() / "policy", code)) continue;
+    last = step;
+    newest = (entry.path() / "policy").string();
+  }
+  if (newest.empty()) {
+    throw Error(KGRPO_ERROR_INVALID, "--policy " + run.string() +
+                                         " is a run without final/ and without a checkpoint: it holds no model yet");
+  }
+  spdlog::warn("{} has not ended: its policy after step {} is taken", run.string(), last);
+  return newest;
+}
+
+}  // namespace
+
 PolicyChoice ParsePolicyChoice(const std::string& text) {
   PolicyChoice choice;
   choice.label = text;
@@ -86,11 +118,7 @@ PolicyChoice ParsePolicyChoice(const std::string& text) {
       throw Error(KGRPO_ERROR_NOT_FOUND,
                   "--policy " + text + " is neither \"uniform\", nor \"fixed:TECHNIQUE,...\", nor a model's folder");
     }
-    if (std::filesystem::exists(std::filesystem::path(text) / "run.sqlite")) {
-      throw Error(KGRPO_ERROR_INVALID, "--policy " + text + " is a run's folder; its trained model is " +
-                                           (std::filesystem::path(text) / "final").string());
-    }
-    choice.model = text;
+    choice.model = std::filesystem::exists(std::filesystem::path(text) / "run.sqlite") ? PolicyOfRun(text) : text;
   }
   return choice;
 }

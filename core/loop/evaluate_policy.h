@@ -30,8 +30,9 @@ struct PolicyChoice {
   bool needs_policy() const { return suggester.kind == Suggester::Kind::kPolicy; }
 };
 
-// "uniform", "fixed:TECHNIQUE[,TECHNIQUE...]" (one a round, the last one repeated) or a model folder. Throws
-// KGRPO_ERROR_INVALID for an empty technique, KGRPO_ERROR_NOT_FOUND for a folder that is not there.
+// "uniform", "fixed:TECHNIQUE[,TECHNIQUE...]" (one a round, the last one repeated), a model folder, or a run's,
+// which stands for its trained model. Throws KGRPO_ERROR_INVALID for an empty technique and a run without a model,
+// KGRPO_ERROR_NOT_FOUND for a folder that is not there.
 PolicyChoice ParsePolicyChoice(const std::string& text);
 
 // Throws KGRPO_ERROR_INVALID where a technique is not in the list of a coder that has one: it would be played in vain.

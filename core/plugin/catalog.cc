@@ -31,6 +31,7 @@ Json Ask(const std::filesystem::path& path) {
           for (Role role : kRoles) {
             if (library.Plays(role)) answer["roles"].push_back(RoleName(role));
           }
+          if (library.transport() != nullptr) answer["roles"].push_back("transport");
           if (answer["roles"].empty()) answer["error"] = "it offers no interface that this host knows";
         } catch (const std::exception& error) {
           answer = {{"error", error.what()}};

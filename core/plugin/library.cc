@@ -93,6 +93,11 @@ bool PluginLibrary::Plays(Role role) const {
   return plugin_->get_interface(Str(RoleInterface(role))) != nullptr;
 }
 
+const kgrpo_transport_interface* PluginLibrary::transport() const {
+  return static_cast<const kgrpo_transport_interface*>(
+      plugin_->get_interface(KGRPO_LITERAL(KGRPO_TRANSPORT_INTERFACE)));
+}
+
 const void* PluginLibrary::CheckedTable(Role role) const {
   const void* table = plugin_->get_interface(Str(RoleInterface(role)));
   if (table == nullptr) {

@@ -4,6 +4,7 @@
 #define KGRPO_PLUGIN_LIBRARY_H
 
 #include <kgrpo/abi.h>
+#include <kgrpo/collective.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -29,6 +30,9 @@ class PluginLibrary {
   const kgrpo_plugin& bootstrap() const { return *plugin_; }
 
   bool Plays(Role role) const;
+  // Null where it carries no collective between ranks. No part of a pipeline: the host loads it where several ranks
+  // were started.
+  const kgrpo_transport_interface* transport() const;
 
   // The table of the role's interface, at least as large as first released. Throws kgrpo::Error, naming what the plugin
   // does offer, when it has none. `T` is the role's table type.

@@ -9,8 +9,7 @@
 namespace kgrpo {
 
 Transport::Transport(const PluginLibrary& library, const kgrpo_host* host, const Launch& launch, double patience)
-    : api_(static_cast<const kgrpo_transport_interface*>(
-          library.bootstrap().get_interface(KGRPO_LITERAL(KGRPO_TRANSPORT_INTERFACE)))) {
+    : api_(library.transport()) {
   if (api_ == nullptr || api_->struct_size < KGRPO_TRANSPORT_INTERFACE_SIZE_1) {
     throw Error(KGRPO_ERROR_UNSUPPORTED, "plugin \"" + library.name() + "\" (" + library.path().string() +
                                              ") offers no " KGRPO_TRANSPORT_INTERFACE);

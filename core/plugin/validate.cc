@@ -158,8 +158,7 @@ void CheckBootstrap(Session& session, const std::filesystem::path& path) {
     }
     return "";
   });
-  const auto* transport = static_cast<const kgrpo_transport_interface*>(
-      library->bootstrap().get_interface(KGRPO_LITERAL(KGRPO_TRANSPORT_INTERFACE)));
+  const kgrpo_transport_interface* const transport = library->transport();
   session.Check("it offers an interface", [&]() -> std::string {
     std::string roles = transport == nullptr ? "" : KGRPO_TRANSPORT_INTERFACE;
     for (Role role : kRoles) {

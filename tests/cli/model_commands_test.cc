@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -115,6 +116,20 @@ TEST_F(CliTest, UpdateReplaysSamples) {
       Lines(Run("score updated --plugin fakes", "{\"prompt_ids\": [1], \"completion_ids\": [71, 66]}\n").out);
   EXPECT_GT(scores[0]["logprobs"][0], scores[0]["logprobs"][1]);
   EXPECT_THAT(Run("update two.yaml --rollouts r.jsonl --out updated").err, HasSubstr("not an empty folder"));
+}
+
+TEST_F(CliTest, ARunStandsForItsTrainedModel) {
+  ASSERT_EQ(Run("-q run p.yaml --set output_dir=run --set checkpoint.every=1").code, 0);
+  const auto rows = [&](const std::string& policy) {
+    const auto played = Run("eval p.yaml --episodes 2 --json --policy " + policy);
+    return played.code == 0 ? json::parse(played.out)["episode_rows"].dump() : played.err;
+  };
+  EXPECT_EQ(rows("run"), rows("run/final"));
+  std::filesystem::remove_all(directory_.path() / "run/final");
+  EXPECT_EQ(rows("run"), rows("run/checkpoints/step-3/policy"));
+  EXPECT_THAT(Run("eval p.yaml --episodes 2 --policy run").err, HasSubstr("its policy after step 3 is taken"));
+  std::filesystem::remove_all(directory_.path() / "run/checkpoints");
+  EXPECT_THAT(rows("run"), HasSubstr("it holds no model yet"));
 }
 
 }  // namespace
