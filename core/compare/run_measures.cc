@@ -161,6 +161,8 @@ RunMeasures ReadMeasures(const fs::path& folder, const std::string& variant) {
   const nlohmann::ordered_json resolved =
       ParseYaml(ReadFile(folder / "resolved.yaml"), (folder / "resolved.yaml").string(), 0, &mistakes).ToJson();
   if (!mistakes.empty()) throw ConfigError(std::move(mistakes));
+  if (!resolved.is_object())
+    throw Error(KGRPO_ERROR_INVALID, (folder / "resolved.yaml").string() + " is empty: it holds no pipeline");
   run.seed = resolved.value("seed", uint64_t{0});
   Flatten(resolved, "", &run.configuration);
   for (const char* own : {"seed", "name", "output_dir"}) run.configuration.erase(own);

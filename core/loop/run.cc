@@ -19,6 +19,7 @@
 #include "store/rollouts.h"
 
 #include <kgrpo/sdk/error.h>
+#include <spdlog/spdlog.h>
 
 #include <chrono>
 #include <functional>
@@ -94,9 +95,12 @@ class Runner {
     HideKeys(&notice);  // of output_dir, which takes any text
     Note(notice);
     Note(warning_);
-    checkpoint_ = options_.resume
-                      ? models_.GoBackTo(options_.from_step, [this](const std::string& text) { Note(text); })
-                      : models_.Last();
+    bool damaged = false;
+    const auto note = [&](const std::string& text) {
+      damaged = true;
+      Note(text);
+    };
+    checkpoint_ = options_.resume ? models_.GoBackTo(options_.from_step, note) : models_.Last();
     if (!options_.resume && checkpoint_) throw Error(KGRPO_ERROR_INTERNAL, "a new run's folder holds a checkpoint");
     if (checkpoint_) {
       OrWayOn([this] { models_.Load(checkpoint_->step); });
@@ -119,16 +123,18 @@ class Runner {
       std::string with;
       for (const std::string& setting : options_.overrides) with += (with.empty() ? ", now with " : ", ") + setting;
       Note((checkpoint_ ? "continuing after step " + std::to_string(done_) + " of " + std::to_string(total_)
+            : damaged   ? "no whole checkpoint is left: starting again from the beginning"
                         : "no checkpoint was written yet: starting again from the beginning") +
            with);
     }
   }
 
   // Reads the checkpoint's files; a failure tells how to go on without them.
-  void OrWayOn(const std::function<void()>& read) const {
+  void OrWayOn(const std::function<void()>& read) {
     try {
       read();
     } catch (const Error& error) {
+      cannot_go_on_ = true;
       throw models_.WithWayOn(error, checkpoint_->step);
     }
   }
@@ -253,21 +259,35 @@ class Runner {
     metrics["time/heldout"] = watch.seconds();
   }
 
+  // What a run that ends with `error` leaves to go on from.
+  std::string KeepCheckpoint(const Error& error) {
+    const std::optional<CheckpointState> last = models_.Last();
+    std::string failed;
+    if (stage_ != nullptr && !stage_->policy_in_doubt() && done_ > 0 && (!last || last->step < done_)) {
+      try {
+        WriteCheckpoint();
+        return "a checkpoint of step " + std::to_string(done_) + " was written";
+      } catch (const Error& failure) {
+        failed = "no checkpoint of step " + std::to_string(done_) + " could be written";
+        if (failure.what() != std::string(error.what())) failed += std::string(" (") + failure.what() + ")";
+        failed += "; ";
+      }
+    }
+    if (last) return failed + "the last checkpoint is of step " + std::to_string(last->step);
+    return failed + "there is no checkpoint yet: a resumed run starts at the beginning";
+  }
+
   // The end of a run that did not reach its end: with a checkpoint of the last whole step, where that can be had.
   RunOutcome Stopped(const Error& error) {
+    if (cannot_go_on_) throw error;
     const bool cancelled = error.code() == KGRPO_ERROR_CANCELLED;
-    std::string kept;
-    const std::optional<CheckpointState> last = models_.Last();
-    if (stage_ != nullptr && !stage_->policy_in_doubt() && done_ > 0 && (!last || last->step < done_)) {
-      WriteCheckpoint();
-      kept = "a checkpoint of step " + std::to_string(done_) + " was written";
-    } else if (last) {
-      kept = "the last checkpoint is of step " + std::to_string(last->step);
-    } else {
-      kept = "there is no checkpoint yet: a resumed run starts at the beginning";
-    }
+    std::string kept = KeepCheckpoint(error);
     TakeSpending(*parts_.coder, &spending_);
-    KeepCost(database_, &spending_);
+    try {
+      KeepCost(database_, &spending_);
+    } catch (const Error& failure) {  // a full disk: the first error counts
+      spdlog::error("what the coder has cost cannot be recorded: {}", failure.what());
+    }
     // The message of a coder's own limit says what it has cost.
     if (error.code() != KGRPO_ERROR_BUDGET) kept += CostSoFarText(spending_);
     kept += "; to continue: kgrpo-host resume " + folder_.path().string();
@@ -315,6 +335,7 @@ class Runner {
   std::optional<double> begin_seconds_;  // what beginning the stage took, until a step's metrics hold it
   uint64_t total_ = 0;
   uint64_t at_ = 1;                    // the step that is being done
+  bool cannot_go_on_ = false;          // a checkpoint's files could not be read
   uint64_t done_ = 0;                  // steps in the database and in the policy
   std::optional<double> reward_mean_;  // of the last step, if it had rollouts
   CoderSpending spending_;             // of the run so far

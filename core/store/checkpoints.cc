@@ -78,7 +78,12 @@ void Checkpoints::Write(const CheckpointState& state, const std::function<void(c
   fs::remove_all(partial);
   fs::create_directories(partial);
   Pass(faults_, "checkpoint: begun");
-  fill(partial);
+  try {
+    fill(partial);
+  } catch (const Error&) {  // a full disk has no room for half of one
+    fs::remove_all(partial);
+    throw;
+  }
   Pass(faults_, "checkpoint: filled");
   nlohmann::ordered_json json = {
       {"format", kFormat}, {"step", state.step}, {"stage", state.stage}, {"stage_steps", state.stage_steps}};

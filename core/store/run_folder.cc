@@ -85,7 +85,10 @@ std::string WhyNotWritable(const fs::path& path) {
   std::error_code error;
   fs::path there = fs::absolute(path);
   while (!fs::exists(there, error) && there != there.root_path()) there = there.parent_path();
-  if (!fs::is_directory(there, error)) return "";  // IsEmptyOrAbsent tells of that
+  if (!fs::is_directory(there, error)) {
+    // IsEmptyOrAbsent tells of the folder itself.
+    return there == fs::absolute(path) ? "" : there.string() + " is a file";
+  }
   return access(there.c_str(), W_OK | X_OK) == 0 ? "" : there.string() + ": " + std::strerror(errno);
 }
 

@@ -72,6 +72,25 @@ TEST_F(RunStopsTest, AUsersStopCanBeResumedToTheSameEnd) {
   }
 }
 
+// Checkpoints that a full disk has no room for: the first failure is told with the way on, and half of none is left.
+TEST_F(RunStopsTest, AFullDiskLeavesTheWayOn) {
+  const PipelineConfig config = fakes::Config(Folder("full_disk"), 0, 8);  // a checkpoint every three steps
+  std::string told;
+  try {
+    RunIn(config, false, [](const char* point) {
+      if (std::string(point) == "checkpoint: policy written" && knobs().updates == 6)
+        throw Error(KGRPO_ERROR_UNAVAILABLE, "No space left on device");
+    });
+  } catch (const Error& error) {
+    told = error.what();
+  }
+  EXPECT_THAT(told,
+              HasSubstr("No space left on device (no checkpoint of step 6 could be written; the last checkpoint is "
+                        "of step 3; to continue: kgrpo-host resume "));
+  EXPECT_FALSE(fs::exists(fs::path(config.output_dir) / "checkpoints/step-6.partial"));
+  EXPECT_EQ(RunIn(config, true).status, RunOutcome::Status::kFinished);
+}
+
 TEST_F(RunStopsTest, ReplayedStepsAskTheCoderNothingTwice) {
   // A coder that never answers the same: only recorded answers can give the same samples again.
   knobs().coder_counts = true;
