@@ -170,7 +170,7 @@ int Validate(const Globals& globals, const std::vector<std::string>& plugins, co
     if (!as_json)
       std::printf("  %zu checks, %zu failed, %zu warning%s%s\n", checks.size(), failed, warnings,
                   warnings == 1 ? "" : "s",
-                  skipped == 0 ? "" : (", " + std::to_string(skipped) + " skipped: give --options").c_str());
+                  skipped == 0 ? "" : (", " + std::to_string(skipped) + " skipped: why stands above").c_str());
     all.push_back({{"path", path.string()}, {"passed", failed == 0}, {"warnings", warnings}, {"checks", rows}});
     fine = fine && failed == 0;
   }
@@ -186,6 +186,7 @@ void AddPluginsCommand(CLI::App& app, const Globals& globals, Action* action) {
     std::vector<std::string> paths;
     std::string options_file;
     int seconds = ValidateOptions().seconds;
+    std::string problem;
     bool send = false;
     bool json = false;
   };
@@ -217,11 +218,14 @@ void AddPluginsCommand(CLI::App& app, const Globals& globals, Action* action) {
       ->check(CLI::Range(1, 86400))
       ->capture_default_str();
   validate->add_flag("--send", options->send, "Let a coder send one request to its service, which may cost money");
+  validate->add_option("--problem", options->problem, "A problem that an evaluator judges: its reference, many times")
+      ->type_name("DIR");
   validate->add_flag("--json", options->json, "Print as JSON");
   validate->footer("Example:\n  kgrpo-host plugins validate build/lib/kgrpo/reward_speedup.so");
   validate->callback([=, &globals] {
     *action = [=, &globals] {
-      const ValidateOptions chosen = {ReadOptions(options->options_file), options->seconds, options->send};
+      const ValidateOptions chosen = {ReadOptions(options->options_file), options->seconds, options->send,
+                                      options->problem};
       return Validate(globals, options->paths, chosen, options->json);
     };
   });

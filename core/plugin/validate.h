@@ -23,8 +23,9 @@ struct ValidateOptions {
   // What `options:` of a pipeline would hold; of a plugin with several interfaces an object of these by role. Null:
   // the defaults alone.
   nlohmann::json options;
-  int seconds = 60;   // that a group of checks (one role's calls) may take
-  bool send = false;  // whether a coder that sends requests to a service may be asked for a kernel
+  int seconds = 60;          // that a group of checks (one role's calls) may take
+  bool send = false;         // whether a coder that sends requests to a service may be asked for a kernel
+  std::string problem = {};  // a problem's folder, for an evaluator to judge its reference; empty: it judges none
 };
 
 // Checks, in order: the library loads and its bootstrap is sound; its texts are well formed; it exports one symbol;

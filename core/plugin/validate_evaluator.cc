@@ -1,7 +1,12 @@
-// An evaluator says what is in force and what is wrong with a folder. Judging kernels needs problems of its own kind,
-// which only its author has: `kgrpo-host problems check` goes on from here.
+// An evaluator says what is in force and what is wrong with a folder. Judging kernels needs a problem of its own kind,
+// which its author names: then the reference is judged, twice and from two threads.
 #include <kgrpo/sdk/text.h>
 
+#include <cmath>
+#include <functional>
+#include <string>
+
+#include "plugin/sinks.h"
 #include "plugin/validate_calls.h"
 
 namespace kgrpo::validate {
@@ -17,6 +22,120 @@ std::string OpenAbsent(const kgrpo_evaluator_interface& api, kgrpo_evaluator* ev
   const std::string message = TakeMessage(error);
   if (problem != nullptr) Fail("it returned an error and yet set the problem");
   return message;
+}
+
+// What is kept of an evaluation.
+struct Seen {
+  bool correct = false;
+  std::string verdict;
+  double seconds = 0;
+};
+
+void RequireSense(const kgrpo_evaluation& one) {
+  const std::string verdict = Copy(one.verdict);
+  if (verdict.empty()) Fail("an evaluation without a verdict");
+  if ((one.correct != 0) != (verdict == KGRPO_VERDICT_CORRECT))
+    Fail("correct is " + std::to_string(one.correct) + " and the verdict \"" + verdict + "\"");
+  if (one.correct != 0 && one.compiled == 0) Fail("a kernel that is correct did not compile");
+  if (one.correct == 0) return;
+  if (!std::isfinite(one.seconds) || one.seconds <= 0) Fail("a correct kernel takes " + Shown(one.seconds) + " s");
+  if (!(one.seconds_low <= one.seconds && one.seconds <= one.seconds_high))
+    Fail("the time " + Shown(one.seconds) + " s is not within its interval, " + Shown(one.seconds_low) + " to " +
+         Shown(one.seconds_high));
+}
+
+// Calls what pushes one evaluation. Throws its error's message, and where it pushed none or several.
+Seen Judged(const std::function<kgrpo_error*(kgrpo_evaluation_sink)>& call) {
+  size_t pushed = 0;
+  Seen seen;
+  Receiver receiver{Carrier(), [&](const kgrpo_evaluation& one) {
+                      ++pushed;
+                      RequireSense(one);
+                      seen = {one.correct != 0, Copy(one.verdict), one.seconds};
+                    }};
+  kgrpo_error* const error = call(EvaluationSink(receiver));
+  if (error != nullptr) Fail(TakeMessage(error) + (pushed > 0 ? " (an error beside an evaluation)" : ""));
+  receiver.carrier.Finish(nullptr);
+  if (pushed != 1) Fail("it pushed " + std::to_string(pushed) + " evaluations: it is to push one");
+  return seen;
+}
+
+// An open problem; closed with it.
+class Opened {
+ public:
+  Opened(const kgrpo_evaluator_interface& api, kgrpo_evaluator* evaluator, const std::string& folder)
+      : api_(api), evaluator_(evaluator) {
+    if (kgrpo_error* error = api.open_problem(evaluator, Str(folder), &problem_)) Fail(TakeMessage(error));
+    if (problem_ == nullptr) Fail("it returned no error and set no problem");
+  }
+  ~Opened() { api_.close_problem(evaluator_, problem_); }
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
+
+  const kgrpo_problem_info& Info() const {
+    const kgrpo_problem_info* const info = api_.problem_info(problem_);
+    if (info == nullptr) Fail("problem_info is NULL");
+    if (info->struct_size < KGRPO_PROBLEM_INFO_SIZE_1)
+      Fail("problem_info has struct_size " + std::to_string(info->struct_size));
+    if (info->name.size == 0 || info->source.size == 0) Fail("it names neither problem nor reference");
+    return *info;
+  }
+  Seen Baseline() const {
+    return Judged([this](kgrpo_evaluation_sink sink) { return api_.baseline(evaluator_, problem_, sink); });
+  }
+  Seen Evaluate(kgrpo_str source) const {
+    kgrpo_evaluate_request request{};
+    request.struct_size = sizeof(request);
+    request.source = source;
+    request.seed = 1;
+    return Judged([&](kgrpo_evaluation_sink sink) { return api_.evaluate(evaluator_, problem_, &request, sink); });
+  }
+  size_t Findings() const {
+    size_t count = 0;
+    Receiver receiver{Carrier(), [&](const kgrpo_problem_finding& one) {
+                        if (one.code.size == 0 || one.sentence.size == 0) Fail("a finding without code or sentence");
+                        ++count;
+                      }};
+    if (kgrpo_error* error = api_.check_problem(evaluator_, problem_, FindingSink(receiver))) Fail(TakeMessage(error));
+    receiver.carrier.Finish(nullptr);
+    return count;
+  }
+
+ private:
+  const kgrpo_evaluator_interface& api_;
+  kgrpo_evaluator* evaluator_;
+  kgrpo_problem* problem_ = nullptr;
+};
+
+void CheckJudging(Session& session, const kgrpo_evaluator_interface& api, kgrpo_evaluator* evaluator,
+                  const std::string& folder) {
+  session.Check("evaluator: the problem opens", [&] {
+    if (folder.empty()) Skip("name a problem's folder with --problem DIR");
+    return Copy(Opened(api, evaluator, folder).Info().name);
+  });
+  if (folder.empty()) return;
+  session.Check("evaluator: baseline judges the reference, and says the same again", [&] {
+    const Opened problem(api, evaluator, folder);
+    const Seen first = problem.Baseline(), second = problem.Baseline();
+    if (!first.correct || !second.correct) Fail("the reference is " + (first.correct ? second : first).verdict);
+    return Shown(first.seconds) + " s";
+  });
+  session.Check("evaluator: evaluate finds the reference correct, from two threads too", [&] {
+    const Opened problem(api, evaluator, folder);
+    const kgrpo_str source = problem.Info().source;
+    OnTwoThreads([&] {
+      if (const Seen seen = problem.Evaluate(source); !seen.correct) Fail("the reference is " + seen.verdict);
+    });
+    return std::string();
+  });
+  session.Check("evaluator: evaluate does not find correct what does not compile", [&] {
+    const Seen seen = Opened(api, evaluator, folder).Evaluate(KGRPO_LITERAL("#error this is no kernel\n"));
+    if (seen.correct) Fail("a file of one #error is correct");
+    return seen.verdict;
+  });
+  if (api.check_problem == nullptr) return;
+  session.Check("evaluator: check_problem says what it found",
+                [&] { return std::to_string(Opened(api, evaluator, folder).Findings()) + " findings"; });
 }
 
 }  // namespace
@@ -41,6 +160,7 @@ void CheckEvaluator(Session& session, const kgrpo_evaluator_interface& api, kgrp
     api.close_problem(evaluator, nullptr);
     return std::string();
   });
+  CheckJudging(session, api, evaluator, context.options.problem);
 }
 
 }  // namespace kgrpo::validate

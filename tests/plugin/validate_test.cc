@@ -42,6 +42,7 @@ std::string FirstFailure(const std::string& bad, const ValidateOptions& options 
 TEST(ValidatePlugin, PassesASoundOne) {
   ValidateOptions options = Quick();
   options.options = {{"policy", {{"model", "random"}}}};
+  options.problem = KGRPO_SOURCE_DIR "/problems/transpose";
   const std::vector<ContractCheck> checks = ValidatePlugin(kGood / "fakes.so", options);
   EXPECT_GE(checks.size(), 90U);
   for (const ContractCheck& check : checks)
@@ -64,7 +65,8 @@ TEST(ValidatePlugin, SkipsTheCallsOfOneThatNeedsOptions) {
   EXPECT_THAT(
       Found(kGood / "fakes.so", CheckOutcome::kSkipped),
       testing::ElementsAre("policy: create with defaults works or says why not: give options with --options FILE.json",
-                           "policy: an instance for the calls: give options with --options FILE.json"));
+                           "policy: an instance for the calls: give options with --options FILE.json",
+                           "evaluator: the problem opens: name a problem's folder with --problem DIR"));
 }
 
 TEST(ValidatePlugin, RefusesOptionsThatTheSchemaRefuses) {
@@ -131,6 +133,30 @@ TEST(ValidatePlugin, FindsABrokenEvaluator) {
   EXPECT_EQ(
       FirstFailure("opens_nothing"),
       "evaluator: open_problem refuses a folder that is absent: it opened a problem in a folder that does not exist");
+  ValidateOptions judging = Quick();
+  judging.problem = KGRPO_SOURCE_DIR "/problems/transpose";
+  EXPECT_EQ(
+      FirstFailure("evaluates_twice", judging),
+      "evaluator: evaluate finds the reference correct, from two threads too: it pushed 2 evaluations: it is to push "
+      "one");
+  EXPECT_EQ(FirstFailure("all_is_correct", judging),
+            "evaluator: evaluate does not find correct what does not compile: a file of one #error is correct");
+  EXPECT_THAT(FirstFailure("crashes_in_evaluate", judging),
+              HasSubstr("evaluator: evaluate finds the reference correct, from two threads too: "));
+}
+
+// The evaluator that needs no GPU judges a real problem, where there is a compiler for it.
+TEST(ValidatePlugin, JudgesAProblemThatIsNamed) {
+  ValidateOptions judging;
+  judging.problem = KGRPO_SOURCE_DIR "/problems/transpose";
+  const fs::path sim = fs::path(KGRPO_BINARY_DIR) / "lib/kgrpo/evaluator_sim.so";
+  if (!fs::exists(sim)) GTEST_SKIP() << "evaluator_sim was not built";
+  const std::vector<ContractCheck> checks = ValidatePlugin(sim, judging);
+  for (const ContractCheck& check : checks) {
+    if (check.detail.find("no CUDA toolkit") != std::string::npos) GTEST_SKIP() << check.detail;
+    EXPECT_NE(check.outcome, CheckOutcome::kFailed) << check.name << ": " << check.detail;
+  }
+  EXPECT_EQ(checks.back().outcome, CheckOutcome::kPassed) << checks.back().name;
 }
 
 TEST(ValidatePlugin, FindsABrokenPolicy) {
