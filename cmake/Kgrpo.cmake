@@ -34,6 +34,9 @@ set(KGRPO_PRECOMPILED_STANDARD <algorithm> <filesystem> <functional> <map> <memo
 function(kgrpo_precompile target)
   if(KGRPO_PRECOMPILE)
     target_precompile_headers(${target} PRIVATE ${KGRPO_PRECOMPILED_STANDARD} ${ARGN})
+    # From such headers g++ 12 warns wrongly of the standard library's own copies of strings.
+    target_compile_options(${target} PRIVATE
+      $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow> $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds>)
   endif()
 endfunction()
 

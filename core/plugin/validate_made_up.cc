@@ -47,7 +47,10 @@ const kgrpo_problem_info& MadeUpProblem() {
       .signature = KGRPO_LITERAL("extern \"C\" void launch(const float* a, const float* b, float* c, int n)"),
       .source = Str(MadeUpKernel()),
       .traits = traits,
-      .trait_count = 1};
+      .trait_count = 1,
+      .refused = {},
+      .flags = nullptr,
+      .flag_count = 0};
   return info;
 }
 
