@@ -156,6 +156,7 @@ class Importer:
                         continue
                     self._write_oracle(i, attempt, os.path.join(folder, "oracle", name + ".pt"))
                 self.oracle_dtype = "float64" if attempt == torch.float64 else "float32"
+                self._write_eager(os.path.join(folder, "oracle", "eager.pt"))
                 return
             except Refused:
                 if attempt == torch.float32:
@@ -186,6 +187,24 @@ class Importer:
                 raise Degenerate(f"degenerate: float32 and float64 differ by {error:.1e} of the output's magnitude")
         elif float((got != expected).double().mean()) > 1e-3:
             raise Refused("the oracle differs from eager PyTorch")
+
+    def _write_eager(self, file):
+        """forward in the problem's own precision, at any size: what a GPU times as PyTorch's baseline. None where the
+        trace of one size does not hold at the others."""
+        dtype = PRECISIONS[self.options["precision"]]
+        function = Traced(self.source, self.sizes[0]).oracle(dtype)
+        try:
+            for values in self.sizes:
+                traced = Traced(self.source, values)
+                expected = traced.run()
+                tensors = list(traced.tensors().values()) + [tensor.detach() for tensor in traced.weights.values()]
+                got = function(*(as_dtype(tensor, dtype).clone() for tensor in tensors))
+                tolerance = 1e-4 if dtype == torch.float32 else 5e-2
+                if not torch.allclose(got.to(expected.dtype), expected, rtol=tolerance, atol=tolerance):
+                    return
+        except RuntimeError:  # sizes that the trace holds as numbers do not fit the tensors
+            return
+        function.save(file)
 
     # ---- parameters ---------------------------------------------------------------------------------------------
 
@@ -284,7 +303,9 @@ class Importer:
         os.makedirs(os.path.join(folder, "inputs"), exist_ok=True)
         for name, traced in zip(NAMES, self.traced):
             if name == "timing" and self.options["sizes"] == "original":
-                traced = self.at_original
+                # The meta device holds no values, which a tensor of a fixed shape may be made from.
+                same = tensors_of(self.at_original)[i].shape == tensors_of(self.traced[0])[i].shape
+                traced = self.traced[0] if same else self.at_original
             calls = traced.input_calls if kind == "input" else traced.init_calls
             try:
                 function = tape.script(calls, [tensors_of(traced)[i]])

@@ -88,6 +88,13 @@ def main():
         expect(result["groups"][0]["correct"] == 4, f"{result['groups'][0]}")
         expect(run(host, "eval", "--suite", out, "--kernels", kernels, "--json").stdout == suite.stdout,
                "a second call differs")
+    # At KernelBench's own sizes: shapes by the meta device, and PyTorch's own computation for a GPU to time.
+    with tempfile.TemporaryDirectory() as out:
+        done = run(host, "problems", "import", "kernelbench", os.path.join(HERE, "problems"), "--out", out, "--sizes",
+                   "original", "--only", "1,2,3,4,5", "--python", sys.executable, "--json")
+        for row in json.loads(done.stdout):
+            expect(row["status"] == "imported", f"at the original size: {row}")
+            expect(os.path.exists(os.path.join(out, row["name"], "oracle", "eager.pt")), f"{row['name']}: no eager.pt")
     for failure in failures:
         print(f"FAILED: {failure}")
     print(f"{'failed' if failures else 'passed'}")
