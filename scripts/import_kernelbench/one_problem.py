@@ -74,13 +74,13 @@ class Importer:
                 size = (self.source.original(), shrinker.original)
             if size is None:
                 # Whatever is wrong shows where it is computed.
-                size = (self._batch_of_two(), None)
+                size = (self._batch_of(2), None)
             found.append(size[0])
         self.sizes = found
         self.shrinker = shrinker
 
-    def _batch_of_two(self):
-        return {name: 2 if "batch" in name.lower() else value for name, value in self.source.original().items()}
+    def _batch_of(self, count):
+        return {name: count if "batch" in name.lower() else value for name, value in self.source.original().items()}
 
     # ---- what forward does ----------------------------------------------------------------------------------------
 
@@ -189,22 +189,34 @@ class Importer:
             raise Refused("the oracle differs from eager PyTorch")
 
     def _write_eager(self, file):
-        """forward in the problem's own precision, at any size: what a GPU times as PyTorch's baseline. None where the
-        trace of one size does not hold at the others."""
+        """forward in the problem's own precision: what a GPU times as PyTorch's baseline. A trace of small sizes where it
+        holds at all of them; else, where it holds layers' sizes as numbers, one of the original size with a small batch.
+        None where neither can be had."""
+        few = [self._batch_of(2), self._batch_of(3)]
+        for sizes in [self.sizes] + ([few] if few[0] != few[1] else []):
+            function = self._trace_that_holds(sizes)
+            if function is not None:
+                function.save(file)
+                if os.path.getsize(file) <= TAPE_BYTES:
+                    return
+                os.remove(file)
+
+    def _trace_that_holds(self, sizes):
+        """forward as a function of inputs and weights, traced at the first size and right at all; else None."""
         dtype = PRECISIONS[self.options["precision"]]
-        function = Traced(self.source, self.sizes[0]).oracle(dtype)
+        tolerance = 1e-4 if dtype == torch.float32 else 5e-2
         try:
-            for values in self.sizes:
+            function = Traced(self.source, sizes[0]).oracle(dtype)
+            for values in sizes:
                 traced = Traced(self.source, values)
                 expected = traced.run()
                 tensors = list(traced.tensors().values()) + [tensor.detach() for tensor in traced.weights.values()]
                 got = function(*(as_dtype(tensor, dtype).clone() for tensor in tensors))
-                tolerance = 1e-4 if dtype == torch.float32 else 5e-2
                 if not torch.allclose(got.to(expected.dtype), expected, rtol=tolerance, atol=tolerance):
-                    return
-        except RuntimeError:  # sizes that the trace holds as numbers do not fit the tensors
-            return
-        function.save(file)
+                    return None
+        except (RuntimeError, MemoryError):  # numbers of one size do not fit the tensors of another; or no room
+            return None
+        return function
 
     # ---- parameters ---------------------------------------------------------------------------------------------
 
