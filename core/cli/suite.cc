@@ -103,10 +103,20 @@ KnownResults ReadResults(const fs::path& file) {
   return results;
 }
 
-// Of problems in results that name problem and group. `pytorch`: what speedups are over, where it knows.
+// Of problems in results that name problem and group. `pytorch`: what speedups are over, where a file of times knows;
+// else they are over PyTorch's time where the evaluator measured it, else over the reference's.
 void Judge(Evaluator& evaluator, Problem& problem, const std::string& source, bool thorough,
            std::optional<double> pytorch, SuiteResult& result) {
-  const Evaluation found = evaluator.Evaluate(problem, source, 0, thorough);
+  Evaluation found;
+  try {
+    found = evaluator.Evaluate(problem, source, 0, thorough);
+  } catch (const Error& error) {
+    // A problem whose reference does not work on this device is one row, and not the end of the suite.
+    if (ExitCodeOf(error.code()) != kBadInput) throw;
+    result.verdict = "not judged";
+    result.diagnosis = error.what();
+    return;
+  }
   result.verdict = found.verdict;
   result.compiled = found.compiled;
   result.correct = found.correct;
@@ -119,7 +129,10 @@ void Judge(Evaluator& evaluator, Problem& problem, const std::string& source, bo
   if (pytorch) return;
   try {
     const Evaluation baseline = evaluator.Baseline(problem);
-    if (found.seconds > 0) result.speedup = baseline.seconds / found.seconds;
+    for (const Metric& metric : baseline.metrics) {
+      if (metric.name == "pytorch_seconds") result.pytorch_seconds = metric.value;
+    }
+    if (found.seconds > 0) result.speedup = result.pytorch_seconds.value_or(baseline.seconds) / found.seconds;
   } catch (const Error& error) {
     // A problem without a usable reference has no speedups; its kernels are correct or not all the same.
     if (ExitCodeOf(error.code()) != kBadInput) throw;

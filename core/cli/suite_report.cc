@@ -166,16 +166,20 @@ void PrintSuite(const SuiteOptions& options, const std::vector<SuiteEntry>& entr
   std::printf(
       "shares are of all problems of a group, with 95%% intervals; speedups are over the problems' references%s\n",
       modelled ? ", by modelled times" : "");
-  if (options.pytorch_times.empty()) return;
   const auto over_pytorch = std::count_if(published.begin(), published.end(), [](const SuiteResult& result) {
     return result.correct && result.pytorch_seconds;
   });
   const auto correct =
       std::count_if(published.begin(), published.end(), [](const auto& result) { return result.correct; });
-  std::printf("as KernelBench counts, %td of %td speedups are over PyTorch's times of %s, measured on %s%s\n",
-              over_pytorch, correct, options.pytorch_times.c_str(),
-              hardware.empty() ? "a device that it does not name" : hardware.c_str(),
-              over_pytorch == correct ? "" : "; the others' problems have small sizes, or no time there");
+  if (!options.pytorch_times.empty()) {
+    std::printf("as KernelBench counts, %td of %td speedups are over PyTorch's times of %s, measured on %s%s\n",
+                over_pytorch, correct, options.pytorch_times.c_str(),
+                hardware.empty() ? "a device that it does not name" : hardware.c_str(),
+                over_pytorch == correct ? "" : "; the others' problems have small sizes, or no time there");
+  } else if (over_pytorch > 0) {
+    std::printf("as KernelBench counts, %td of %td speedups are over PyTorch eager, measured on this device\n",
+                over_pytorch, correct);
+  }
 }
 
 }  // namespace kgrpo::cli

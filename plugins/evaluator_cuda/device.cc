@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "evaluator_cuda/ceiling_kernels.h"
 
@@ -18,6 +19,7 @@ namespace {
 constexpr int kRateRounds = 4096;  // of multiply-adds: some 0.2 ms
 constexpr int kProbes = 24;
 constexpr double kHeldUpSeconds = 2e-4;  // what a launch and the host may take
+constexpr std::chrono::seconds kMemoryComesBack(5);
 
 // 13000 is "13.0".
 std::string VersionText(int version) {
@@ -279,14 +281,22 @@ LentMemory::~LentMemory() {
   cudaFree(data_);
 }
 
-void LentMemory::Reserve(uint64_t bytes) {
-  if (bytes <= bytes_) return;
+void LentMemory::Release() {
   cudaFree(data_);
   data_ = nullptr;
   bytes_ = 0;
   handle_.clear();
+}
+
+void LentMemory::Reserve(uint64_t bytes) {
+  if (bytes <= bytes_) return;
+  Release();
   constexpr uint64_t kGrain = uint64_t{2} << 20;
   const uint64_t wanted = (bytes + kGrain - 1) / kGrain * kGrain;
+  // What a process had that was just killed comes back a little later.
+  const auto begin = std::chrono::steady_clock::now();
+  while (wanted > device_.FreeBytes() && std::chrono::steady_clock::now() - begin < kMemoryComesBack)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
   if (wanted > device_.FreeBytes()) {
     throw Error(KGRPO_ERROR_UNAVAILABLE,
                 "the inputs of timed calls need " + std::to_string(wanted >> 20) + " MiB of device memory, of which " +

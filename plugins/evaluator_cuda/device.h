@@ -106,6 +106,9 @@ class LentMemory {
   // Throws Error(KGRPO_ERROR_UNAVAILABLE) where the device has no room.
   void Reserve(uint64_t bytes);
 
+  // Holds nothing again. Who opened it must be gone.
+  void Release();
+
   uint8_t* data() const { return data_; }
   uint64_t bytes() const { return bytes_; }
   // A cudaIpcMemHandle_t.

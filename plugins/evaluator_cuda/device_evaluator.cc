@@ -28,6 +28,7 @@ constexpr double kNotableShare = 0.04;             // of launches in a time, whi
 // Processes that hold a problem's reference kernel are kept, those used last: in an eighth of the device's memory at
 // most, since each takes half a gigabyte, and fewer where less than an eighth is left.
 constexpr uint64_t kFewestReferences = 4, kMemoryOfReference = uint64_t{4} << 30, kReserve = 8;
+constexpr uint64_t kLargeShare = 8;  // of the device's memory: what lent memory keeps between evaluations
 
 uint64_t DrawSecret() {
   std::random_device system;
@@ -68,7 +69,8 @@ DeviceEvaluator::DeviceEvaluator(const Options& options)
                  .cache_file = options.compile_cache,
                  .on_fallback = options.on_compile_fallback}),
       candidate_memory_(device_),
-      reference_memory_(device_) {
+      reference_memory_(device_),
+      pytorch_(device_.uuid()) {
   Worker::Options worker;
   worker.helper_directory = helper_directory_;
   worker.runtime_library = FindRuntime(toolkit_);
@@ -93,14 +95,23 @@ void DeviceEvaluator::PrepareInterpreter() {
   }
 }
 
-// Makes room for the problem's cases and for four sets at its timing size.
+// Makes room for the problem's cases and for the sets at its timing size.
 void DeviceEvaluator::ReserveFor(const Problem& problem, const std::vector<Case>& cases) {
-  uint64_t needed = std::max(options_.timing.memory_bytes, 4 * TimingInputs::SetBytes(problem));
+  const uint64_t set = TimingInputs::SetBytes(problem);
+  uint64_t needed = std::max(options_.timing.memory_bytes, Timer::FewestSets(set) * set);
   for (const Case& one : cases) needed = std::max(needed, 2 * Layout(problem, *one.size, kGuardBytes).bytes());
   if (needed <= std::min(candidate_memory_.bytes(), reference_memory_.bytes())) return;
   reference_processes_.clear();  // they have the old memory open
   candidate_memory_.Reserve(needed);
   reference_memory_.Reserve(needed);
+}
+
+// What a problem with large tensors took, others on this device may need: another evaluator of this process too.
+void DeviceEvaluator::ReleaseLargeMemory() {
+  if (candidate_memory_.bytes() <= std::max(options_.timing.memory_bytes, device_.total_bytes() / kLargeShare)) return;
+  reference_processes_.clear();  // they have it open
+  candidate_memory_.Release();
+  reference_memory_.Release();
 }
 
 void DeviceEvaluator::FindWorkerSandbox(const Worker::Options& worker) {
@@ -302,6 +313,7 @@ KernelEvaluation DeviceEvaluator::Evaluate(const OpenProblem& open, const std::s
     of_time = TimeUntilSure(open, compiled.kernel, &workers, cases, {key, thorough, quick}, &timed);
   Retire(&workers);
   const Clock::time_point timed_at = Clock::now();
+  ReleaseLargeMemory();
   held.reset();
   if (wait && interpreting.valid()) finding = interpreting.Get();
   trouble = Decide(trouble, finding.trouble);

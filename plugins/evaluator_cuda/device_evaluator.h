@@ -26,6 +26,7 @@
 #include "evaluator_shared/compiler.h"           // Compiler
 #include "evaluator_shared/kernel_evaluation.h"  // KernelEvaluation, Trouble
 #include "evaluator_shared/sandbox.h"            // Sandbox
+#include "evaluator_shared/torch_worker.h"       // TorchWorker
 
 namespace kgrpo::evaluator_cuda {
 
@@ -66,6 +67,10 @@ class DeviceEvaluator {
   KernelEvaluation Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough,
                             bool show_hidden = false);
 
+  // How long PyTorch takes for the problem's computation on this device, at the timing size: metrics of `baseline`, the
+  // reference's evaluation. Where that cannot be known, its diagnosis says why. [any thread]
+  void TimePytorch(const OpenProblem& open, KernelEvaluation* baseline);
+
   // Ends the processes of reference kernels that wait for the next evaluation of their problem: it starts them anew.
   // [any thread]
   void EndReferences();
@@ -91,6 +96,7 @@ class DeviceEvaluator {
   void PrepareInterpreter();
   void CheckWorks();
   void ReserveFor(const evaluator::Problem& problem, const std::vector<Case>& cases);
+  void ReleaseLargeMemory();
   Trouble RunCase(Worker& worker, const LentMemory& memory, const evaluator::Problem& problem, const Case& one,
                   std::vector<std::vector<uint8_t>>* outputs, bool staged = false,
                   evaluator::WorstErrors* worst = nullptr);
@@ -106,7 +112,9 @@ class DeviceEvaluator {
                         const std::vector<Case>& cases, Look look, KernelEvaluation* evaluation);
   Trouble Time(const OpenProblem& open, const evaluator::CompiledKernel& kernel, Workers* workers,
                const std::vector<Case>& cases, const Look& look, KernelEvaluation* evaluation);
-  Trouble BlameFor(const Error& error, const OpenProblem& open, Workers* workers, const Case& one, bool thorough);
+  Trouble BlameFor(const Error& error, const OpenProblem& open, Workers* workers, const std::vector<Case>& cases,
+                   const Look& look);
+  bool RunsAtTimingSize(const OpenProblem& open, Worker& reference, const Look& look);
   Trouble DescribeLaunch(const TimingInputs& inputs, Worker& worker, KernelEvaluation* evaluation);
   Profiler::Options ProfilerOptions(const Worker::Options& worker) const;
   void Profile(const OpenProblem& open, const evaluator::CompiledKernel& kernel, uint64_t key,
@@ -141,6 +149,7 @@ class DeviceEvaluator {
   };
   std::map<std::string, Reference> reference_;  // by the problem's digest
   std::unique_ptr<WorkerPool> workers_;
+  evaluator::TorchWorker pytorch_;
   std::unique_ptr<Profiler> profiler_;  // where it is asked for
   std::unique_ptr<InterpretedChecks> interpreted_checks_;
   std::string not_interpreted_;  // why there are none though they are asked for

@@ -28,6 +28,7 @@ std::vector<DeviceEvaluator::Case> DeviceEvaluator::DrawCases(const OpenProblem&
                                                               bool show_hidden) const {
   const Problem& problem = open.problem;
   std::vector<Case> cases;
+  if (open.by_trials) return cases;
   for (evaluator::CorrectnessCase& planned : evaluator::CorrectnessCases(problem, key, seeds, show_hidden)) {
     Case one;
     static_cast<evaluator::CorrectnessCase&>(one) = std::move(planned);
@@ -156,6 +157,7 @@ Trouble DeviceEvaluator::RunCase(Worker& worker, const LentMemory& memory, const
 
 Trouble DeviceEvaluator::Check(const OpenProblem& open, Worker& worker, const std::vector<Case>& cases,
                                KernelEvaluation* evaluation) {
+  if (cases.empty()) return {};
   std::vector<std::vector<uint8_t>> outputs, first;
   evaluator::WorstErrors worst;
   for (const Case& one : cases) {

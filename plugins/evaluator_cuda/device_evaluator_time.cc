@@ -9,6 +9,7 @@
 #include "evaluator_cuda/device_evaluator.h"
 #include "evaluator_cuda/device_evaluator_case.h"
 #include "evaluator_shared/random.h"
+#include "evaluator_shared/rules.h"  // kKernelBenchTrials
 
 namespace kgrpo::evaluator_cuda {
 
@@ -33,16 +34,20 @@ std::string TimeText(double seconds) {
   return text.str();
 }
 
-// How far a candidate's outputs at the timing size may be from the oracle's. How large those are is not known there;
-// the bounds take it from the largest correctness case.
+// How far a candidate's outputs at the timing size may be from the reference kernel's. How large they are is not known
+// there; the bounds take it from `expected`, of the largest correctness case. Twice the bound, since both kernels may be
+// off by it; once where there are no cases and the reference stands for what is right.
 std::vector<evaluator::ErrorBound> BoundsOf(const Problem& problem, const std::vector<evaluator::Expected>& expected,
                                             bool extremes) {
+  const double times = expected.empty() ? 1 : 2;
   std::vector<evaluator::ErrorBound> bounds;
   const double accumulations = problem.accumulations.Evaluate(problem.timing);
   for (size_t i = 0; i < problem.parameters.size(); ++i) {
     const Parameter& parameter = problem.parameters[i];
-    if (parameter.IsWritten())
-      bounds.push_back(evaluator::BoundFor(problem, parameter, accumulations, expected[i], extremes));
+    if (!parameter.IsWritten()) continue;
+    const evaluator::ErrorBound bound = evaluator::BoundFor(
+        problem, parameter, accumulations, expected.empty() ? evaluator::Expected() : expected[i], extremes);
+    bounds.push_back({times * bound.relative, times * bound.absolute});
   }
   return bounds;
 }
@@ -90,14 +95,15 @@ Trouble DeviceEvaluator::Time(const OpenProblem& open, const evaluator::Compiled
   TimingOptions options = options_.timing;
   if (look.thorough) options.relative_error /= 2, options.budget_seconds *= 4;
   if (look.suspected) options.fewest_rounds = std::max(options.fewest_rounds, kRoundsOfSuspects);
-  const Case& largest = *std::max_element(cases.begin(), cases.end(), [&](const Case& a, const Case& b) {
+  const auto largest = std::max_element(cases.begin(), cases.end(), [&](const Case& a, const Case& b) {
     return Layout(problem, *a.size, 0).bytes() < Layout(problem, *b.size, 0).bytes();
   });
+  const std::vector<evaluator::ErrorBound> bounds =
+      open.by_trials ? BoundsOf(problem, {}, false) : BoundsOf(problem, largest->expected, largest->extremes);
   Timing timing;
   try {
     const TimingInputs inputs(device_, problem, evaluator::SubKey(look.key, 1));
-    Timer timer(device_, clocks_, problem, inputs, BoundsOf(problem, largest.expected, largest.extremes), options,
-                evaluator::SubKey(look.key, 2), order_key_);
+    Timer timer(device_, clocks_, problem, inputs, bounds, options, evaluator::SubKey(look.key, 2), order_key_);
     const auto pair = [&](size_t which) -> Pair {
       return {{*(*workers)[which], candidate_memory_, 1},
               {ReferenceWorker(open, look.thorough, which), candidate_memory_, 2}};
@@ -115,6 +121,9 @@ Trouble DeviceEvaluator::Time(const OpenProblem& open, const evaluator::Compiled
       }
       return {};
     };
+    if (open.by_trials) {
+      if (Trouble trouble = timer.CheckTrials(first.candidate, check, evaluator::kKernelBenchTrials)) return trouble;
+    }
     if (Trouble trouble = timer.Measure(first, check, add_pair, &timing)) return trouble;
     if (Trouble trouble = DescribeLaunch(inputs, *workers->front(), evaluation)) return trouble;
     // What the reference takes when nothing of a candidate's is left; measured where it is not known, or where it seems
@@ -134,21 +143,33 @@ Trouble DeviceEvaluator::Time(const OpenProblem& open, const evaluator::Compiled
                                   " alone: it keeps the device busy outside its own calls."};
     }
   } catch (const Error& error) {
-    return BlameFor(error, open, workers, cases[0], look.thorough);
+    return BlameFor(error, open, workers, cases, look);
   }
   return Report(open, timing, evaluation);
 }
 
+bool DeviceEvaluator::RunsAtTimingSize(const OpenProblem& open, Worker& reference, const Look& look) {
+  const TimingInputs inputs(device_, open.problem, evaluator::SubKey(look.key, 1));
+  inputs.Put(reference_memory_.data(), 0, 0, 0);
+  device_.Wait();
+  Plan plan;
+  plan.calls.push_back(inputs.Arguments(1, 0, 0));
+  Done done;
+  return !reference.Prepare(plan) && !reference.Run(&done);
+}
+
 // Something of ours failed while a candidate lived. If it works without it, that was the candidate's doing.
-Trouble DeviceEvaluator::BlameFor(const Error& error, const OpenProblem& open, Workers* workers, const Case& one,
-                                  bool thorough) {
+Trouble DeviceEvaluator::BlameFor(const Error& error, const OpenProblem& open, Workers* workers,
+                                  const std::vector<Case>& cases, const Look& look) {
   if (error.code() == KGRPO_ERROR_CANCELLED) throw error;
   workers->clear();
   reference_processes_.clear();
   std::vector<std::vector<uint8_t>> outputs;
   bool works = false;
   try {
-    works = !RunCase(ReferenceWorker(open, thorough), reference_memory_, open.problem, one, &outputs);
+    Worker& worker = ReferenceWorker(open, look.thorough);
+    works = open.by_trials ? RunsAtTimingSize(open, worker, look)
+                           : !RunCase(worker, reference_memory_, open.problem, cases[0], &outputs);
   } catch (const Error&) {
     // The first error is the one to tell.
   }

@@ -24,6 +24,8 @@ class DeviceEvaluators {
                             bool show_hidden = false);
 
   const Device& device() const { return evaluators_[0]->device(); }  // what holds for all of them: name, architecture
+  // DeviceEvaluator's, on the first device.
+  void TimePytorch(const OpenProblem& open, KernelEvaluation* baseline) { evaluators_[0]->TimePytorch(open, baseline); }
   std::string Describe() const;
   std::string Version() const;
 

@@ -33,10 +33,11 @@ using kgrpo::evaluator_cuda::OpenProblem;
 // The ABI's opaque types are ours to define.
 struct kgrpo_evaluator {
   kgrpo_evaluator(const kgrpo::Host& host, const DeviceEvaluator::Options& options, const std::vector<int>& devices,
-                  uint64_t seed_option, bool cache, kgrpo::evaluator::Rules rules_option)
+                  uint64_t seed_option, bool cache, kgrpo::evaluator::Rules rules_option, bool pytorch_option)
       : cache_directory(host.CacheDirectory()),
         seed(seed_option),
         rules(rules_option),
+        pytorch(pytorch_option),
         evaluators(options, devices),
         memory(cache ? cache_directory + "/evaluations.sqlite" : "",
                [host](const char* name, double value) { host.Metric(std::string("evaluator/") + name, value); }),
@@ -44,6 +45,7 @@ struct kgrpo_evaluator {
   const std::string cache_directory;
   const uint64_t seed;
   const kgrpo::evaluator::Rules rules;
+  const bool pytorch;  // PyTorch is timed too
   DeviceEvaluators evaluators;
   EvaluationMemory memory;
   const std::string description;
@@ -97,6 +99,8 @@ constexpr char kSchema[] = R"json({
       "description": "The folder that holds bin/nvcc; empty: KGRPO_CUDA_HOME, CUDA_HOME, PATH and the usual places are searched."},
     "rules": {"type": "string", "enum": ["ours", "kernelbench"], "default": "ours",
       "description": "kernelbench: judge as KernelBench does, for figures that compare with published ones: the timing size alone, its tolerance, none of our other checks (docs/judging.md)."},
+    "pytorch": {"type": "boolean", "default": false,
+      "description": "Time PyTorch's own computation too, where an imported problem has it (oracle/eager.pt): the baseline's metric pytorch_seconds. rules: kernelbench always does."},
     "seeds": {"type": "integer", "minimum": 1, "maximum": 16, "default": 2, "description": "Secret inputs tried at each size."},
     "seed": {"type": "integer", "minimum": 0, "default": 0, "description": "Changes every secret input."},
     "relative_error": {"type": "number", "exclusiveMinimum": 0, "maximum": 0.5, "default": 0.02,
@@ -169,7 +173,8 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
     std::vector<std::unique_ptr<kgrpo::DeviceLock>> locks;
     for (const int number : std::set<int>(devices.begin(), devices.end()))
       locks.push_back(std::make_unique<kgrpo::DeviceLock>(services, "cuda:" + std::to_string(number)));
-    *out = new kgrpo_evaluator(services, options, devices, json.value("seed", uint64_t{0}), cache, rules);
+    const bool pytorch = rules == kgrpo::evaluator::Rules::kKernelBench || json.value("pytorch", false);
+    *out = new kgrpo_evaluator(services, options, devices, json.value("seed", uint64_t{0}), cache, rules, pytorch);
   });
 }
 
@@ -195,8 +200,9 @@ KernelEvaluation BaselineOf(kgrpo_evaluator& self, kgrpo_problem& problem) {
   const std::lock_guard<std::mutex> lock(problem.mutex);
   if (problem.baseline) return *problem.baseline;
   kgrpo::evaluator::RequireReference(problem.open.problem);
-  const KernelEvaluation evaluation = self.Evaluate(problem.open, problem.open.problem.reference_source, 0, true, true);
+  KernelEvaluation evaluation = self.Evaluate(problem.open, problem.open.problem.reference_source, 0, true, true);
   kgrpo::evaluator::RequireCorrectReference(evaluation, problem.open.problem);
+  if (self.pytorch) self.evaluators.TimePytorch(problem.open, &evaluation);
   problem.baseline = evaluation;
   return evaluation;
 }

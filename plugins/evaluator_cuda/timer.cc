@@ -17,7 +17,7 @@ using Clock = std::chrono::steady_clock;
 namespace {
 
 constexpr uint64_t kMostSets = 96;
-constexpr uint64_t kFewestSets = 4;
+constexpr uint64_t kLargeSet = uint64_t{2} << 30;  // bytes, which take a millisecond to read
 constexpr double kBatchSeconds = 2e-3;  // a long batch, where the sets suffice: host noise is microseconds
 constexpr uint64_t kMostRounds = 400;
 constexpr uint64_t kEarlyChecks = 4;            // in the fewest rounds; later they get rarer
@@ -52,7 +52,11 @@ Timer::Timer(Device& device, Clocks& clocks, const evaluator::Problem& problem, 
       options_(options),
       key_(key),
       order_key_(order_key),
-      sets_(std::clamp(options.memory_bytes / inputs.set_bytes(), kFewestSets, kMostSets)) {}
+      sets_(std::clamp(options.memory_bytes / inputs.set_bytes(), FewestSets(inputs.set_bytes()), kMostSets)) {}
+
+uint64_t Timer::FewestSets(uint64_t set_bytes) {
+  return set_bytes < kLargeSet ? kUsualSets : kPlacements;
+}
 
 uint64_t Timer::Random(uint64_t bound) {
   return evaluator::UniformBelow(evaluator::RandomBits(key_, drawn_++), bound);
@@ -80,8 +84,8 @@ Trouble Timer::Estimate(Side* side, Rough* rough) {
     if (Trouble trouble = RunBatch(side, {0}, &one)) return trouble;
     least_one = i == 0 ? one.seconds : std::min(least_one, one.seconds);
     *rough = {least_one, std::max<uint64_t>(1, one.launches)};
-    if (i > 0 && rough->IsSlow()) break;  // the first call also loads its code
-    if (rough->IsSlow()) continue;
+    if (i > 0 && IsSlow(*rough)) break;  // the first call also loads its code
+    if (IsSlow(*rough)) continue;
     if (Trouble trouble = RunBatch(side, {0, 1, 2, 3}, &four)) return trouble;
     least_four = least_four == 0 ? four.seconds : std::min(least_four, four.seconds);
     *rough = {std::max(1e-6, (least_four - least_one) / 3), std::max<uint64_t>(1, four.launches / 4)};
@@ -163,7 +167,8 @@ uint64_t Timer::LongCalls(const Rough& rough, uint64_t most) const {
 // How many calls the batches of a round have: drawn for each, so that nobody can know which one is its last, and so
 // that the long batch has at each placement equally many more than the short one.
 Timer::Calls Timer::DrawCalls(const Rough& rough) {
-  if (rough.IsSlow()) return {0, kPlacements};
+  if (IsVerySlow(rough)) return {0, 1};
+  if (IsSlow(rough)) return {0, kPlacements};
   const uint64_t short_most = std::max<uint64_t>(1, sets_ / 4), most = LongCalls(rough, sets_ - short_most);
   const uint64_t few = 1 + Random(std::clamp<uint64_t>(most / 4, 1, short_most));
   const uint64_t more = (most - Random(most / 4 + 1) - few) / kPlacements * kPlacements;
@@ -194,8 +199,9 @@ Trouble Timer::Measure(const Pair& first, const Side& check, const AddPair& add_
   if (Trouble trouble = AddPairs(of_candidate, of_reference, add_pair, &pairs)) return trouble;
   LevelGates(&pairs);
 
-  slow_reference_ = of_reference.IsSlow();
-  const uint64_t fewest_rounds = options_.fewest_rounds / (of_candidate.IsSlow() || slow_reference_ ? 2 : 1);
+  slow_reference_ = IsSlow(of_reference);
+  const bool slow = IsSlow(of_candidate) || slow_reference_, very_slow = IsVerySlow(of_reference);
+  const uint64_t fewest_rounds = options_.fewest_rounds / (very_slow ? 4 : slow ? 2 : 1);
   std::vector<Sample> samples;
   std::vector<double> ratios;  // of rounds that were not throttled
   double used = 0;
@@ -278,7 +284,7 @@ double Timer::MeasureAlone(Side reference, const Timing& timing) {
   const Rough rough = {timing.reference.value, timing.reference_launches};
   std::vector<double> seconds;
   round_ = 0;  // the places of the first rounds that were timed
-  for (int i = 0; i < (rough.IsSlow() ? 3 : 6); ++i) {
+  for (int i = 0; i < (IsVerySlow(rough) ? 1 : IsSlow(rough) ? 3 : 6); ++i) {
     ++round_;
     const Calls calls = DrawCalls(rough);
     Batch few, many;

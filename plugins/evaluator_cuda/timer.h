@@ -80,7 +80,7 @@ struct Timing {
 
 class Timer {
  public:
-  // `bounds`: for each output of the layout, how far candidate and reference may be apart. `key` is this measurement's,
+  // `bounds`: for each output of the layout, how far candidate and reference may be apart at most. `key` is this measurement's,
   // `order_key` the same for all kernels that compare: it orders the sets. Both are secret. All references outlive
   // this.
   Timer(Device& device, Clocks& clocks, const evaluator::Problem& problem, const TimingInputs& inputs,
@@ -94,13 +94,22 @@ class Timer {
   // what the candidate's outputs are compared with. Trouble is the candidate's; a reference that fails throws Error.
   Trouble Measure(const Pair& first, const Side& check, const AddPair& add_pair, Timing* timing);
 
+  // Compares the candidate's outputs for so many inputs with what the reference makes of them, as Measure does for the
+  // calls that it times. Nothing else is looked for.
+  Trouble CheckTrials(Side candidate, const Side& check, uint64_t trials);
+
+  // Of inputs that take so much memory each, how many sets there must be room for.
+  static uint64_t FewestSets(uint64_t set_bytes);
+
   // Seconds of a call of the reference while nothing else has the device; `timing` says how long it took otherwise.
   double MeasureAlone(Side reference, const Timing& timing);
 
  private:
+  static constexpr uint64_t kUsualSets = 4;  // at least, but for the largest inputs
   // What one kernel's launch takes at most on a slow processor.
   static constexpr double kLaunchSeconds = 12e-6;
-  static constexpr double kSlowSeconds = 5e-3;
+  // Beyond the first what starting a batch costs is nothing beside a call; beyond the second every call counts.
+  static constexpr double kSlowSeconds = 5e-3, kVerySlowSeconds = 50e-3;
 
   struct Batch {
     double seconds = 0, event_seconds = 0;
@@ -129,9 +138,10 @@ class Timer {
   struct Rough {
     double seconds = 0;     // of a call
     uint64_t launches = 1;  // of a call
-    // What starting a batch costs is nothing beside a call: batches of one length will do.
-    bool IsSlow() const { return seconds > kSlowSeconds; }
   };
+  // Batches of one length will do, or there are too few sets for two.
+  bool IsSlow(const Rough& rough) const { return rough.seconds > kSlowSeconds || sets_ < kUsualSets; }
+  static bool IsVerySlow(const Rough& rough) { return rough.seconds > kVerySlowSeconds; }
   struct Calls {
     uint64_t few = 0, many = 0;  // of the short and the long batch; few is 0 where there is none
   };
@@ -164,7 +174,7 @@ class Timer {
   uint64_t round_ = 0;
   uint64_t content_ = 0;  // of the last batch: no two have the same inputs
   uint64_t sets_ = 0;
-  bool slow_reference_ = false;  // Rough::IsSlow
+  bool slow_reference_ = false;  // IsSlow
 };
 
 }  // namespace kgrpo::evaluator_cuda

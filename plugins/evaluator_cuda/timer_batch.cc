@@ -100,15 +100,27 @@ Trouble Timer::CheckOutputs(const Side& candidate, const Side& check, const std:
       if (!parameter.IsWritten() && !inputs_too) continue;
       const uint64_t wrong =
           device_.Mismatches(parameter.dtype, candidate.memory.data() + offset, check.memory.data() + offset,
-                             tensor.elements, 2 * bound.relative, 2 * bound.absolute);
+                             tensor.elements, bound.relative, bound.absolute);
       const int64_t differing = parameter.IsWritten() ? problem_.tolerance.Differing(tensor.elements) : 0;
       if (wrong <= static_cast<uint64_t>(differing)) continue;
       if (!parameter.IsWritten())
         return {"input_modified", "At the timing size the input " + parameter.name + " was overwritten."};
-      return {"wrong", "At the timing size, in a call that was timed, " + std::to_string(wrong) + " of " +
+      return {"wrong", "At the timing size " + std::to_string(wrong) + " of " +
                            std::to_string(tensor.elements) + " elements of " + parameter.name +
                            " differ from what the reference kernel makes of the same inputs."};
     }
+  }
+  return {};
+}
+
+Trouble Timer::CheckTrials(Side candidate, const Side& check, uint64_t trials) {
+  for (uint64_t trial = 0; trial < trials; ++trial) {
+    ++round_;
+    const std::vector<uint64_t> sets = {trial % sets_};
+    Batch batch;
+    if (Trouble trouble = RunBatch(&candidate, sets, &batch)) return trouble;
+    ComputeElsewhere(check, sets, false);
+    if (Trouble trouble = CheckOutputs(candidate, check, sets, false)) return trouble;
   }
   return {};
 }

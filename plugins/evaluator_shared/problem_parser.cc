@@ -226,6 +226,11 @@ std::string ProblemParser::FindTorchFiles() {
       digests += Sha256OfParts({ReadFile(file)});
     }
   };
+  if (problem_.oracle == OracleKind::kTorchScript) {
+    std::vector<std::pair<Bindings, std::string>> eager;
+    find("oracle/eager.pt", true, &eager, {});
+    if (!eager.empty()) problem_.eager_file = eager[0].second;
+  }
   for (const auto& [name, size] : problem_.SizesByName()) {
     // Where a timing size's is missing, the reference kernel says what is expected there.
     if (problem_.oracle == OracleKind::kTorchScript)

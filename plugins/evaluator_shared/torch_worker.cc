@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <sstream>
+#include <string_view>
 #include <utility>
 
 #include "evaluator_shared/dtype.h"
@@ -52,7 +53,7 @@ std::vector<TorchTensor> Parse(const std::string& lines, const std::string& byte
 }  // namespace
 
 TorchWorker& TorchWorker::Shared() {
-  static TorchWorker worker;
+  static TorchWorker worker("");
   return worker;
 }
 
@@ -72,10 +73,14 @@ void TorchWorker::Start() {
   spec.argv = {program};
   spec.descriptors = {{theirs.get(), 3}, {2, 1}, {2, 2}};  // what a file prints is no output of this program's
   spec.own_session = false;                                // it ends with this process's group
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (!std::string_view(*variable).starts_with("CUDA_VISIBLE_DEVICES=")) spec.environment.emplace_back(*variable);
+  }
+  spec.environment.push_back("CUDA_VISIBLE_DEVICES=" + gpu_);
   process_ = std::make_unique<Subprocess>(spec);
 }
 
-std::vector<TorchTensor> TorchWorker::Ask(const std::vector<std::string>& request) {
+std::vector<std::string> TorchWorker::Ask(const std::vector<std::string>& request) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (process_ == nullptr) Start();
   std::vector<std::string> answer;
@@ -86,7 +91,7 @@ std::vector<TorchTensor> TorchWorker::Ask(const std::vector<std::string>& reques
                                              "took longer than " +
                                              std::to_string(static_cast<int>(kSeconds)) + " s");
   }
-  if (answer.size() == 3 && answer[0] == "ok") return Parse(answer[1], answer[2]);
+  if (answer.size() == 3 && answer[0] == "ok") return {std::move(answer[1]), std::move(answer[2])};
   throw Error(KGRPO_ERROR_INVALID, request.at(1) + ": PyTorch says: " + (answer.size() > 1 ? answer[1] : "nothing"));
 }
 
@@ -94,11 +99,22 @@ std::vector<TorchTensor> TorchWorker::Run(const std::string& file, const std::st
                                           const std::vector<TorchTensor>& tensors) {
   std::string bytes;
   for (const TorchTensor& tensor : tensors) bytes += tensor.bytes;
-  return Ask({"run", file, dtype, Lines(tensors), std::move(bytes)});
+  const std::vector<std::string> answer = Ask({"run", file, dtype, Lines(tensors), std::move(bytes)});
+  return Parse(answer[0], answer[1]);
 }
 
 std::vector<TorchTensor> TorchWorker::Replay(const std::string& file, uint64_t seed) {
-  return Ask({"tape", file, std::to_string(seed)});
+  const std::vector<std::string> answer = Ask({"tape", file, std::to_string(seed)});
+  return Parse(answer[0], answer[1]);
+}
+
+TorchTime TorchWorker::Time(const std::string& file, const std::vector<TorchTensor>& tensors) {
+  const std::vector<std::string> answer = Ask({"time", file, Lines(tensors)});
+  TorchTime time;
+  std::istringstream words(answer[0]);
+  if (!(words >> time.mean_seconds >> time.deviation >> time.calls) || time.mean_seconds <= 0)
+    throw Error(KGRPO_ERROR_INTERNAL, "kgrpo_torch_worker gave a malformed answer: " + answer[0]);
+  return time;
 }
 
 }  // namespace kgrpo::evaluator

@@ -1,5 +1,6 @@
-// The process that runs a problem's TorchScript files: its oracle, and tapes that draw inputs no distribution draws. It
-// alone links libtorch. Used by oracle.cc and inputs.cc.
+// The process that runs a problem's TorchScript files: its oracle, tapes that draw inputs no distribution draws, and
+// PyTorch's own computation, for its time on a GPU. It alone links libtorch. Used by torch_oracle.cc, inputs.cc and
+// evaluator_cuda.
 #ifndef KGRPO_EVALUATOR_SHARED_TORCH_WORKER_H
 #define KGRPO_EVALUATOR_SHARED_TORCH_WORKER_H
 
@@ -7,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "evaluator_shared/subprocess.h"  // Subprocess, Descriptor
@@ -20,11 +22,20 @@ struct TorchTensor {
   std::string bytes;
 };
 
+// How long a call takes, as KernelBench measures PyTorch's.
+struct TorchTime {
+  double mean_seconds = 0, deviation = 0;
+  int calls = 0;
+};
+
 // One process, started at the first request, started again where it died. Requests wait for each other. [any thread]
 class TorchWorker {
  public:
-  // The one of this process.
+  // The one of this process, without a GPU.
   static TorchWorker& Shared();
+
+  // `gpu`: the UUID of the GPU that it sees ("GPU-..."), as CUDA_VISIBLE_DEVICES takes it; "" for none.
+  explicit TorchWorker(std::string gpu) : gpu_(std::move(gpu)) {}
 
   // forward(tensors) of a TorchScript file, floating tensors converted to `dtype`. Throws Error(KGRPO_ERROR_INVALID)
   // with PyTorch's words where that fails, Error(KGRPO_ERROR_UNAVAILABLE) where the worker cannot be started.
@@ -34,10 +45,16 @@ class TorchWorker {
   // What forward() of a tape returns after torch.manual_seed(seed), bit for bit as PyTorch on a CPU. Throws likewise.
   std::vector<TorchTensor> Replay(const std::string& file, uint64_t seed);
 
+  // How long forward takes on its GPU for tensors of these dtypes and shapes (their bytes are not used). Throws likewise;
+  // also where libtorch cannot use the GPU.
+  TorchTime Time(const std::string& file, const std::vector<TorchTensor>& tensors);
+
  private:
-  std::vector<TorchTensor> Ask(const std::vector<std::string>& request);
+  // The answer's parts after "ok".
+  std::vector<std::string> Ask(const std::vector<std::string>& request);
   void Start();
 
+  const std::string gpu_;
   std::mutex mutex_;
   std::unique_ptr<Subprocess> process_;
   Descriptor socket_;

@@ -2,17 +2,25 @@
 // libtorch. Started by torch_worker.cc; talks in frames over descriptor 3:
 //   {"run", file, dtype, tensors, bytes}    ->  {"ok", tensors, bytes} | {"error", why}
 //   {"tape", file, seed}                    ->  the same
+//   {"time", file, tensors}                 ->  {"ok", "mean seconds, deviation, calls", ""} | {"error", why}
 // `tensors` has a line each, "float32 5 7"; `bytes` holds their elements one after another. "run" calls the file's
 // forward with them, floating ones in `dtype`; "tape" seeds PyTorch's generator and calls a forward without arguments,
-// which returns a list. Results are contiguous, floating ones as they come.
+// which returns a list. Results are contiguous, floating ones as they come. "time" measures forward on the GPU, as
+// KernelBench does: floating tensors uniform, the others zero.
+#include <ATen/DeviceAccelerator.h>
 #include <ATen/Parallel.h>
+#include <c10/core/Event.h>
+#include <dlfcn.h>
 #include <torch/csrc/jit/passes/tensorexpr_fuser.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/script.h>
 
+#include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <map>
 #include <sstream>
 #include <string>
@@ -48,17 +56,30 @@ std::string NameOf(at::ScalarType type) {
   throw std::runtime_error(std::string("the result is ") + at::toString(type) + ", which no problem knows");
 }
 
-std::vector<at::Tensor> ReadTensors(const std::string& lines, const std::string& bytes) {
-  std::vector<at::Tensor> tensors;
+struct TensorKind {
+  at::ScalarType type;
+  std::vector<int64_t> shape;
+};
+
+std::vector<TensorKind> KindsOf(const std::string& lines) {
+  std::vector<TensorKind> kinds;
   std::istringstream stream(lines);
-  size_t at = 0;
   for (std::string line; std::getline(stream, line);) {
     std::istringstream words(line);
     std::string type;
     words >> type;
-    std::vector<int64_t> shape;
-    for (int64_t extent; words >> extent;) shape.push_back(extent);
-    at::Tensor tensor = at::empty(shape, TypeOf(type));
+    TensorKind kind = {TypeOf(type), {}};
+    for (int64_t extent; words >> extent;) kind.shape.push_back(extent);
+    kinds.push_back(std::move(kind));
+  }
+  return kinds;
+}
+
+std::vector<at::Tensor> ReadTensors(const std::string& lines, const std::string& bytes) {
+  std::vector<at::Tensor> tensors;
+  size_t at = 0;
+  for (const TensorKind& kind : KindsOf(lines)) {
+    at::Tensor tensor = at::empty(kind.shape, kind.type);
     if (at + tensor.nbytes() > bytes.size()) throw std::runtime_error("a request holds too few bytes");
     std::memcpy(tensor.data_ptr(), bytes.data() + at, tensor.nbytes());
     at += tensor.nbytes();
@@ -112,11 +133,82 @@ Parts Replay(const Parts& request) {
   return Answer(TensorsOf(Module(request.at(1)).forward({})));
 }
 
+// Loads libtorch_cuda.so beside the libtorch_cpu.so that this process uses; its initialisers register CUDA's operators.
+void RequireCuda() {
+  static const bool loaded = [] {
+    Dl_info info = {};
+    dladdr(reinterpret_cast<const void*>(&at::set_num_threads), &info);
+    const std::string path = std::filesystem::path(info.dli_fname).parent_path() / "libtorch_cuda.so";
+    if (dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr)
+      throw std::runtime_error("libtorch cannot use a GPU here: " + std::string(dlerror()));
+    return true;
+  }();
+  if (!loaded || !at::hasCUDA()) throw std::runtime_error("libtorch finds no GPU");
+}
+
+// A trace names the device that it was made on.
+void MoveToGpu(torch::jit::Block* block) {
+  for (torch::jit::Node* node : block->nodes()) {
+    for (torch::jit::Block* inner : node->blocks()) MoveToGpu(inner);
+    if (node->kind() == c10::prim::Constant && node->output()->type()->kind() == c10::TypeKind::DeviceObjType)
+      node->s_(c10::attr::value, "cuda");
+  }
+}
+
+// The method of time_execution_with_cuda_event in KernelBench's timing.py: calls one at a time, each behind a write that
+// clears the L2 cache, the first not counted; the mean. Fewer than its 100 where a call takes long.
+Parts Time(const Parts& request) {
+  constexpr int kWarmUps = 3, kCalls = 100, kFewestCalls = 10;
+  constexpr double kMostSeconds = 2;
+  RequireCuda();
+  // However this ends: the candidates need the memory.
+  struct Cleared {
+    ~Cleared() { at::accelerator::emptyCache(); }
+  } cleared;
+  const at::Device gpu(at::kCUDA, 0);
+  torch::jit::Module module = torch::jit::load(request.at(1), at::kCPU);
+  MoveToGpu(module.get_method("forward").graph()->block());
+  std::vector<double> seconds;
+  {
+    std::vector<torch::jit::IValue> arguments;
+    for (const TensorKind& kind : KindsOf(request.at(2))) {
+      const at::TensorOptions options = at::TensorOptions(kind.type).device(gpu);
+      arguments.emplace_back(at::isFloatingType(kind.type) ? at::rand(kind.shape, options)
+                                                           : at::zeros(kind.shape, options));
+    }
+    const at::Tensor cache = at::empty({32, 1024, 1024}, at::TensorOptions(at::kLong).device(gpu));
+    for (int i = 0; i < kWarmUps; ++i) module.forward(arguments);
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i <= kCalls; ++i) {
+      const std::chrono::duration<double> used = std::chrono::steady_clock::now() - begin;
+      if (i > kFewestCalls && used.count() > kMostSeconds) break;
+      at::accelerator::synchronizeDevice(0);
+      cache.fill_(42);
+      const c10::Stream stream = at::accelerator::getCurrentStream(0);
+      c10::Event from(c10::DeviceType::CUDA, c10::EventFlag::BACKEND_DEFAULT);
+      c10::Event to(c10::DeviceType::CUDA, c10::EventFlag::BACKEND_DEFAULT);
+      from.record(stream);
+      module.forward(arguments);
+      to.record(stream);
+      at::accelerator::synchronizeDevice(0);
+      if (i > 0) seconds.push_back(from.elapsedTime(to) * 1e-3);
+    }
+  }
+  double mean = 0, squares = 0;
+  for (const double one : seconds) mean += one / static_cast<double>(seconds.size());
+  for (const double one : seconds) squares += (one - mean) * (one - mean);
+  std::ostringstream text;
+  text.precision(9);
+  text << mean << " " << std::sqrt(squares / static_cast<double>(seconds.size() - 1)) << " " << seconds.size();
+  return {"ok", text.str(), ""};
+}
+
 Parts Serve(const Parts& request) {
   try {
     const c10::InferenceMode guard;
     if (request.at(0) == "run") return Run(request);
     if (request.at(0) == "tape") return Replay(request);
+    if (request.at(0) == "time") return Time(request);
     return {"error", "unknown request " + request.at(0)};
   } catch (const c10::Error& error) {
     return {"error", error.what_without_backtrace()};

@@ -18,6 +18,8 @@ constexpr MetricDeclaration kDeclared[] = {
     {"modelled_seconds", "a call, modelled", kTime, kSeconds, "", kLowerIsBetter},
     {"measured_seconds", "a call, in turns with the reference", kTime, kSeconds, "", kLowerIsBetter},
     {"baseline_seconds", "the reference, in turns with it", kTime, kSeconds},
+    {"pytorch_seconds", "PyTorch eager, mean", kTime, kSeconds},
+    {"pytorch_deviation", "PyTorch eager, standard deviation", kTime, kSeconds},
     {"timing_rounds", "timing rounds", kTime},
     {"timing_throttled_rounds", "throttled rounds", kTime},
     {"timing_dropped_rounds", "throttled rounds (dropped)", kTime},
