@@ -101,12 +101,15 @@ int WaitForAll() {
     int status = 0;
     const pid_t ended = waitpid(-1, &status, killed ? WNOHANG : 0);
     if (ended > 0) {
-      if (ended == children.front() && WIFEXITED(status)) code = WEXITSTATUS(status);
+      // Others are children of the shell that became this process, or orphans in a container that it is the first of.
+      const auto child = std::find(children.begin(), children.end(), ended);
+      if (child == children.end()) continue;
+      if (child == children.begin() && WIFEXITED(status)) code = WEXITSTATUS(status);
       if (WIFSIGNALED(status) && !killed) killed = Clock::now();
-      *std::find(children.begin(), children.end(), ended) = 0;
+      *child = 0;
       --left;
     } else if (ended < 0) {
-      break;  // whoever started this process has had its children's codes thrown away
+      break;
     } else {
       if (!told && Clock::now() - *killed > kGrace) {
         std::fprintf(stderr, "a rank was killed before all had met: the others are ended\n");
@@ -134,6 +137,7 @@ int RunLocalRanks(unsigned ranks) {
   sigemptyset(&handed_on);
   for (const int signal : kHandedOn) sigaddset(&handed_on, signal);
   sigprocmask(SIG_BLOCK, &handed_on, &before);  // one that comes meanwhile is for all of them
+  signal(SIGCHLD, SIG_DFL);                     // where the parent ignores it, exit codes are thrown away
   for (unsigned rank = 0; rank < ranks; ++rank) {
     const pid_t child = fork();
     if (child == 0) {

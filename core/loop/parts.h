@@ -25,8 +25,10 @@ struct PluginIdentity {
 };
 
 struct PipelineParts {
-  std::unique_ptr<Policy> policy;  // may be absent where nothing is generated or trained
   std::unique_ptr<Coder> coder;
+  // May be absent where nothing is generated or trained. Destroyed before the coder: its threads hand on suggestions,
+  // and may still be on their way out of the coder's implement when the answer is there.
+  std::unique_ptr<Policy> policy;
   std::unique_ptr<Evaluator> evaluator;
   std::unique_ptr<Reward> reward;
   std::vector<std::unique_ptr<Trainer>> trainers;    // one a stage, in order; destroyed before the policy

@@ -210,10 +210,9 @@ class HttpServer::ConnectionThreads : public httplib::TaskQueue {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       refusing_ = count_ >= server_.limits_.connections;
-      if (!refusing_) ++count_;
+      if (!refusing_) server_.connections_ = ++count_;
     }
     if (!refusing_) {
-      server_.connections_ = count_;
       try {
         std::thread([this, serve] {
           serve();
@@ -224,7 +223,7 @@ class HttpServer::ConnectionThreads : public httplib::TaskQueue {
         return;
       } catch (const std::system_error&) {  // no more threads
         const std::lock_guard<std::mutex> lock(mutex_);
-        --count_;
+        server_.connections_ = --count_;
         refusing_ = true;
       }
     }

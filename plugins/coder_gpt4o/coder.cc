@@ -64,18 +64,25 @@ void Coder::OpenRecordings() {
     if (run_ == nullptr) return;
     std::error_code ignored;
     if (source_ != nullptr && std::filesystem::equivalent(run_->file(), source_->file(), ignored)) source_ = run_;
-    const LeftInFlight left = run_->BookLeftInFlight();
-    const std::lock_guard lock(mutex_);
-    budget_.AddSpent(run_->Spent());
-    lost_cost_ += run_->LostCost();
-    losses_ = run_->LostAttempts();
-    if (left.calls == 0) return;
-    const char* one_or_many = left.calls == 1 ? " call was" : " calls were";
-    if (reports_.warn)
-      reports_.warn(std::to_string(left.calls) + one_or_many +
-                    " in flight when the run's process was killed: the service may bill them, so " +
-                    Dollars(left.cost) + " are added to the coder's cost");
+    CountSpending(*run_);
+    if (!recordings_.open_former) return;
+    for (const std::shared_ptr<Recording>& former : recordings_.open_former()) CountSpending(*former);
   });
+}
+
+// What its run's processes have paid before this one.
+void Coder::CountSpending(Recording& recording) {
+  const LeftInFlight left = recording.BookLeftInFlight();
+  const std::lock_guard lock(mutex_);
+  budget_.AddSpent(recording.Spent());
+  lost_cost_ += recording.LostCost();
+  for (const auto& [why, attempts] : recording.LostAttempts()) losses_[why] += attempts;
+  if (left.calls == 0) return;
+  const char* one_or_many = left.calls == 1 ? " call was" : " calls were";
+  if (reports_.warn)
+    reports_.warn(std::to_string(left.calls) + one_or_many +
+                  " in flight when the run's process was killed: the service may bill them, so " + Dollars(left.cost) +
+                  " are added to the coder's cost");
 }
 
 nlohmann::json Coder::Body(nlohmann::json messages, uint64_t sample) const {

@@ -43,6 +43,8 @@ struct Recordings {
   std::function<std::shared_ptr<Recording>()> open_run;    // the run's own: written, and read for what it has paid
   std::function<std::shared_ptr<Recording>()> open_cache;  // of mode cache: read and written
   std::shared_ptr<Recording> replay;                       // of mode replay: read
+  // Those of ranks that the run had before and has no more: this rank counts what they have paid. Only with open_run.
+  std::function<std::vector<std::shared_ptr<Recording>>()> open_former = {};
 };
 
 // What a person and a metric are told, and what the metrics of others are called. Any thread; each may be empty.
@@ -89,6 +91,7 @@ class Coder {
 
   const CoderPrompt& Prompt() const;
   void OpenRecordings();
+  void CountSpending(Recording& recording);
   nlohmann::json Body(nlohmann::json messages, uint64_t sample) const;
   RecordedRequest RequestOf(const Job& job) const;
   void Ask(const JobPointer& job);

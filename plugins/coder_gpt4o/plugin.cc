@@ -8,14 +8,18 @@
 #include "coder_gpt4o/options.h"
 #include "coder_gpt4o/recording.h"
 
+#include <charconv>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 using kgrpo::Error;
 using kgrpo::Guard;
@@ -60,7 +64,28 @@ void CheckCache(const std::string& named) {
   }
 }
 
-coder_gpt4o::Recordings RecordingsOf(const Host& host, const coder_gpt4o::CoderOptions& options) {
+// A run that goes on with fewer ranks leaves the recordings of the others behind: rank N's is the concern of rank N
+// modulo their number. `own`: this rank's artifacts/coder or artifacts/rank-N/coder.
+std::vector<std::shared_ptr<Recording>> OpenFormer(const std::filesystem::path& own, const kgrpo::Collective& ranks) {
+  namespace fs = std::filesystem;
+  const fs::path artifacts = ranks.rank() == 0 ? own.parent_path() : own.parent_path().parent_path();
+  constexpr std::string_view kPrefix = "rank-";
+  std::vector<std::shared_ptr<Recording>> former;
+  for (const fs::directory_entry& entry : fs::directory_iterator(artifacts)) {
+    const std::string name = entry.path().filename().string();
+    const fs::path file = entry.path() / own.filename() / coder_gpt4o::kRecordingName;
+    if (!name.starts_with(kPrefix) || !fs::exists(file)) continue;
+    uint32_t rank = 0;
+    const char* const end = name.data() + name.size();
+    const auto [parsed, error] = std::from_chars(name.data() + kPrefix.size(), end, rank);
+    if (error != std::errc() || parsed != end || rank < ranks.size() || rank % ranks.size() != ranks.rank()) continue;
+    former.push_back(std::make_shared<Recording>(file, Recording::Access::kReadWrite));
+  }
+  return former;
+}
+
+coder_gpt4o::Recordings RecordingsOf(const Host& host, const kgrpo::Collective& ranks,
+                                     const coder_gpt4o::CoderOptions& options) {
   namespace fs = std::filesystem;
   coder_gpt4o::Recordings recordings;
   if (options.mode == Mode::kReplay) {
@@ -71,6 +96,7 @@ coder_gpt4o::Recordings RecordingsOf(const Host& host, const coder_gpt4o::CoderO
     return std::make_shared<Recording>(fs::path(host.ArtifactDirectory()) / coder_gpt4o::kRecordingName,
                                        Recording::Access::kReadWrite);
   };
+  recordings.open_former = [host, ranks] { return OpenFormer(host.ArtifactDirectory(), ranks); };
   if (options.mode != Mode::kCache) return recordings;
   if (!options.recording.empty()) CheckCache(options.recording);
   recordings.open_cache = [host, named = options.recording] {
@@ -93,9 +119,9 @@ constexpr kgrpo::MetricDeclaration kMetrics[] = {
 
 kgrpo_error* Create(const kgrpo_host* raw_host, kgrpo_str options_text, kgrpo_coder** out) {
   return Guard([&] {
+    const kgrpo::Collective ranks(raw_host);
     coder_gpt4o::CoderOptions options = coder_gpt4o::ReadOptions(
-        View(options_text), [](const std::string& name) { return std::getenv(name.c_str()); },
-        kgrpo::Collective(raw_host).size());
+        View(options_text), [](const std::string& name) { return std::getenv(name.c_str()); }, ranks.size());
     const Host host(raw_host);
     for (const kgrpo::MetricDeclaration& metric : kMetrics) host.Declare(metric);
     auto self = std::make_unique<kgrpo_coder>();
@@ -124,7 +150,7 @@ kgrpo_error* Create(const kgrpo_host* raw_host, kgrpo_str options_text, kgrpo_co
     std::string address = std::move(options.client.base_url);
     options.client = {};  // the key stays in the client alone
     options.client.base_url = std::move(address);
-    coder_gpt4o::Recordings recordings = RecordingsOf(host, options);
+    coder_gpt4o::Recordings recordings = RecordingsOf(host, ranks, options);
     self->coder.emplace(
         std::move(options), std::move(service), std::move(recordings),
         coder_gpt4o::Reports{[host](std::string_view message) { host.Warn(message); },

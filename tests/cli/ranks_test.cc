@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <iterator>
@@ -217,6 +218,17 @@ TEST_F(RanksTest, TheCommandStartsRanksItself) {
   EXPECT_EQ(code, 0) << Said(0);
   EXPECT_EQ(Said(0), "");
   EXPECT_TRUE(fs::exists(directory() / "run/final/model.safetensors"));
+}
+
+// A shell that becomes the command leaves it children of its own, and a supervisor may ignore the ends of its children.
+TEST_F(RanksTest, TheCommandWaitsForItsRanksAlone) {
+  Write(directory() / "p.yaml", Pipeline(1, 1) + "bogus: 1\n");
+  const std::string command = "cd '" + directory().string() +
+                              "' && { true & true & exec env --ignore-signal=CHLD '" KGRPO_BINARY_DIR
+                              "/bin/kgrpo-host' -q run p.yaml --ranks 2 > rank0 2>&1; }";
+  const int status = std::system(command.c_str());
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 3) << Said(0);
 }
 
 TEST_F(RanksTest, RanksThatDisagreeAreNamedByTheFirst) {

@@ -69,6 +69,19 @@ TEST_F(CoderRanksTest, TheLimitOfTheCostIsOfAllRanks) {
   EXPECT_THAT(none.err, HasSubstr("max_cost: a rank's equal share of it has room for no call"));
 }
 
+TEST_F(CoderRanksTest, FewerRanksCountWhatTheOthersHaveSpent) {
+  Server server([](const auto& request, auto& response, int) { AnswerKernel(request, response); });
+  WritePipeline(server.Url(), "    max_tokens: 20\n");
+  ASSERT_EQ(Host("p.yaml --ranks 2 --set output_dir=run --set coder.options.max_cost=1.2").code, 1);
+  const double other = Number(Recording("run", 1), "SELECT cost FROM spending");
+  ASSERT_GT(other, 0);
+  // Alone it would be enough for the rest of the run.
+  const Result alone = Host("resume run --set coder.options.max_cost=1");
+  EXPECT_EQ(alone.code, 1);
+  EXPECT_THAT(alone.err, HasSubstr("of max_cost $1"));
+  EXPECT_EQ(Number(Recording("run", 1), "SELECT cost FROM spending"), other);
+}
+
 // One rank's coder fails for good. The other's calls are answered when the test is over: it must not wait for them.
 TEST_F(CoderRanksTest, OneRanksFailureEndsTheOthersCalls) {
   std::promise<void> end;
