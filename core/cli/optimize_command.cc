@@ -17,8 +17,10 @@
 #include "config/problems.h"  // ExpandFolders
 #include "loop/evaluate_policy.h"
 #include "loop/optimize.h"
+#include "loop/optimize_training.h"
 #include "store/files.h"
 #include "store/json.h"
+#include "store/run_folder.h"
 
 namespace kgrpo::cli {
 namespace {
@@ -32,7 +34,7 @@ struct OptimizeOptions {
   std::optional<uint64_t> seed;
   uint32_t rounds = 0;  // 0: the pipeline's
   SearchPlan plan;
-  bool json = false;
+  bool train = false, json = false;
 };
 
 // "90", "90s", "2m", "1h" in seconds.
@@ -141,6 +143,7 @@ Outcome BestOf(const PipelineConfig& config, PipelineParts& parts, const OpenPro
 
 Json LineOf(const SearchCandidate& candidate) {
   Json line = {{"wave", candidate.wave},
+               {"updates", candidate.updates},
                {"round", candidate.round},
                {"suggestion", candidate.suggestion},
                {"outcome", candidate.outcome},
@@ -181,6 +184,7 @@ Json EvidenceOf(const OptimizeOptions& options, const PipelineConfig& config, co
           {"samples", options.plan.samples},
           {"evaluations", result.evaluations},
           {"candidates", result.candidates.size()},
+          {"updates", options.train ? result.waves : 0},
           {"cost", result.cost},
           {"ended", result.ended},
           {"evaluator", parts.evaluator->Describe()}};
@@ -220,6 +224,30 @@ fs::path OutOf(const OptimizeOptions& options, const std::string& problem_folder
   return out;
 }
 
+void RefuseTraining(const PolicySource& policy, const Target& target) {
+  const auto refuse = [](const std::string& why) { throw Error(KGRPO_ERROR_INVALID, "--train " + why); };
+  if (policy.choice.model.empty()) refuse("needs a policy that can learn: --policy RUN");
+  if (target.start) refuse("begins with the problem's reference, as training does: name the problem, and no kernel");
+}
+
+// The run that --train does: that of the pipeline on this problem alone, in a folder of the search's own, with its last
+// trainer for as many updates as the budget allows.
+void PlanTraining(Session& session, const OptimizeOptions& options, const std::string& problem, const fs::path& out,
+                  LoadRequest* request) {
+  request->roles = {kRoles.begin(), kRoles.end()};
+  request->needs_train_problems = true;
+  request->ignore_problems = false;
+  request->settings.push_back("problems.train=" + nlohmann::json({fs::absolute(problem).string()}).dump());
+  request->settings.emplace_back("problems.heldout=[]");
+  request->settings.emplace_back("evaluation.every=0");
+  request->settings.push_back("output_dir=" + nlohmann::json((out / "run").string()).dump());
+  const PipelineConfig config = session.Load(*request);
+  const PluginChoice& trainer = config.stages.back().trainer;
+  const nlohmann::json stage = {
+      {"plugin", trainer.plugin}, {"options", trainer.options}, {"steps", UpdatesOf(config, options.plan.evaluations)}};
+  request->settings.push_back("trainer=" + stage.dump());
+}
+
 int RunOptimize(const Globals& globals, OptimizeOptions options) {
   if (!options.budget.empty()) options.plan.seconds = SecondsOf(options.budget);
   if (options.policy.empty())
@@ -242,31 +270,43 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
   if (policy.choice.needs_policy()) request.roles.insert(Role::kPolicy);
   request.needs_train_problems = false;
   request.ignore_problems = true;
-  const PipelineConfig config = session.Load(request);
-  session.StartServices(config.seed);
+  if (options.train) RefuseTraining(policy, target);
   const fs::path out = OutOf(options, target.folder);
+  if (options.train) PlanTraining(session, options, target.folder, out, &request);
+  const PipelineConfig config = session.Load(request);
+  session.StartServices(config.seed, options.train ? out / "run" / "artifacts" : fs::path());
   PipelineParts parts = session.MakeParts(config, request.roles);
   RequireListed(policy.choice.suggester.sequence, *parts.coder, config.coder.plugin);
   if (!policy.choice.model.empty()) parts.policy->Load(KGRPO_POLICY_CURRENT, policy.choice.model);
 
-  WorkerPool pool(config.loop.workers);
-  const ProblemSet problems(*parts.evaluator, {target.folder}, pool);
-  const OpenProblem& problem = problems[0];
+  std::unique_ptr<RunProblems> trained;
+  std::optional<WorkerPool> pool;
+  std::optional<ProblemSet> searched;
+  if (options.train) {
+    trained = std::make_unique<RunProblems>(config, parts);
+  } else {
+    searched.emplace(*parts.evaluator, std::vector<std::string>{target.folder}, pool.emplace(config.loop.workers));
+  }
+  const OpenProblem& problem = trained ? trained->train[0] : (*searched)[0];
   const std::string start = target.start.value_or(problem.source);
   const Evaluation start_evaluation =
       start == problem.source ? problem.baseline : parts.evaluator->Evaluate(problem.problem, start, config.seed);
   Console console = StandardConsole();
   const bool talks = !options.json && !globals.quiet;
   const double start_speedup = start_evaluation.correct ? problem.baseline.seconds / start_evaluation.seconds : 1;
-  SearchResult result = Search(
-      config, parts, problem, start, start_evaluation, pool, options.plan, [&](const SearchCandidate& candidate) {
-        if (!talks) return;
-        console.Note(std::to_string(candidate.evaluations) + "/" + std::to_string(options.plan.evaluations) +
-                     "  round " + std::to_string(candidate.round + 1) + "  " + candidate.suggestion + ": " +
-                     candidate.outcome + (candidate.speedup > 0 ? " " + Times(candidate.speedup / start_speedup) : "") +
-                     (candidate.repeated ? " (known)" : "") + "  best " +
-                     Times(candidate.best_speedup / start_speedup));
-      });
+  const auto tell = [&](const SearchCandidate& candidate) {
+    if (!talks) return;
+    console.Note(std::to_string(candidate.evaluations) + "/" + std::to_string(options.plan.evaluations) +
+                 (options.train ? "  update " + std::to_string(candidate.updates + 1) : "") + "  round " +
+                 std::to_string(candidate.round + 1) + "  " + candidate.suggestion + ": " + candidate.outcome +
+                 (candidate.speedup > 0 ? " " + Times(candidate.speedup / start_speedup) : "") +
+                 (candidate.repeated ? " (known)" : "") + "  best " + Times(candidate.best_speedup / start_speedup));
+  };
+  SearchResult result =
+      trained ? SearchByTraining(config, parts, *trained,
+                                 RunFolder::Create(config.output_dir, config.resolved_yaml, false, nullptr),
+                                 options.plan, tell)
+              : Search(config, parts, problem, start, start_evaluation, *pool, options.plan, tell);
   const Outcome outcome = BestOf(config, parts, problem, start, start_evaluation, &result);
   const Json evidence = EvidenceOf(options, config, parts, problem, result, outcome);
   Write(out, options, problem, start, parts, result, outcome, evidence);
@@ -325,6 +365,11 @@ void AddOptimizeCommand(CLI::App& app, const Globals& globals, Action* action) {
   command->add_option("--rounds", options->rounds, "Rounds before the search restarts (default: the pipeline's)")
       ->type_name("N")
       ->check(CLI::Range(1, 1000));
+  command
+      ->add_flag("--train", options->train,
+                 "Train a copy of the policy on this problem with the run's trainer; its samples are the kernels")
+      ->excludes("--beam")
+      ->excludes("--samples");
   command->add_option("--seed", options->seed, "The search's seed (default: the pipeline's)")->type_name("N");
   command->add_option("--out", options->out, "Where the result goes (default: optimized/PROBLEM)")->type_name("DIR");
   AddSetOption(command, &options->settings, "Changes one key of the pipeline");
@@ -333,6 +378,7 @@ void AddOptimizeCommand(CLI::App& app, const Globals& globals, Action* action) {
       "Examples:\n"
       "  kgrpo-host optimize softmax_long --policy runs/quickstart --evaluations 100\n"
       "  kgrpo-host optimize mine.cu --problem my_problem/ --policy runs/quickstart --budget 2m --out faster\n"
+      "  kgrpo-host optimize softmax_long --policy runs/quickstart --train --evaluations 640\n"
       "  kgrpo-host optimize softmax_long --policy uniform --pipeline configs/quickstart.yaml\n"
       "Writes best.cu, best.diff, evidence.json, candidates.jsonl, and report.html if the evaluator writes "
       "reports.");
