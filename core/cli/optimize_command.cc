@@ -8,10 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include <kgrpo/support/sha256.h>
 #include "base/console.h"
 #include "cli/command.h"
-#include "cli/line_diff.h"
+#include "cli/optimize_result.h"
 #include "cli/problem_choice.h"
 #include "cli/session.h"
 #include "config/problems.h"  // ExpandFolders
@@ -27,15 +26,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-
-struct OptimizeOptions {
-  std::string target, problem, policy, pipeline, out, budget;
-  std::vector<std::string> settings;
-  std::optional<uint64_t> seed;
-  uint32_t rounds = 0;  // 0: the pipeline's
-  SearchPlan plan;
-  bool train = false, json = false;
-};
 
 // "90", "90s", "2m", "1h" in seconds.
 double SecondsOf(const std::string& text) {
@@ -109,13 +99,6 @@ Target TargetOf(const OptimizeOptions& options) {
   return target;
 }
 
-// What is written and shown at the end.
-struct Outcome {
-  ConfirmedKernel kernel;
-  bool thorough = true;  // false: the user stopped the search, and the best is as it was found
-  double speedup() const { return kernel.start.seconds / kernel.evaluation.seconds; }
-};
-
 Outcome BestOf(const PipelineConfig& config, PipelineParts& parts, const OpenProblem& problem, const std::string& start,
                const Evaluation& start_evaluation, SearchResult* result) {
   Outcome outcome;
@@ -139,70 +122,6 @@ Outcome BestOf(const PipelineConfig& config, PipelineParts& parts, const OpenPro
     outcome.kernel.seed = candidate.evaluation_seed;
   }
   return outcome;
-}
-
-Json LineOf(const SearchCandidate& candidate) {
-  Json line = {{"wave", candidate.wave},
-               {"updates", candidate.updates},
-               {"round", candidate.round},
-               {"suggestion", candidate.suggestion},
-               {"outcome", candidate.outcome},
-               {"speedup", candidate.speedup},
-               {"repeated", candidate.repeated},
-               {"evaluations", candidate.evaluations},
-               {"best_speedup", candidate.best_speedup},
-               {"suggestions", candidate.suggestions}};
-  if (!candidate.message.empty()) line["message"] = candidate.message;
-  if (candidate.evaluation) {
-    line["evaluation_seed"] = candidate.evaluation_seed;
-    line["seconds"] = {candidate.evaluation->seconds_low, candidate.evaluation->seconds,
-                       candidate.evaluation->seconds_high};
-    line["diagnosis"] = candidate.evaluation->diagnosis;
-    line["source_sha256"] = Sha256(candidate.source);
-    if (!candidate.repeated) line["source"] = candidate.source;
-  }
-  return line;
-}
-
-Json EvidenceOf(const OptimizeOptions& options, const PipelineConfig& config, const PipelineParts& parts,
-                const OpenProblem& problem, const SearchResult& result, const Outcome& outcome) {
-  return {{"problem", problem.name},
-          {"speedup", outcome.speedup()},
-          {"speedup_is_over", "the start"},
-          {"thorough", outcome.thorough},
-          {"modelled", outcome.kernel.evaluation.modelled},
-          {"suggestions", outcome.kernel.suggestions},
-          {"source_sha256", Sha256(outcome.kernel.source)},
-          {"evaluation", EvaluationToJson(outcome.kernel.evaluation)},
-          {"start", EvaluationToJson(outcome.kernel.start)},
-          {"input_seed", outcome.kernel.seed},
-          {"refuted", outcome.kernel.refuted},
-          {"policy", options.policy},
-          {"seed", config.seed},
-          {"rounds", config.loop.rounds},
-          {"beam", options.plan.beam},
-          {"samples", options.plan.samples},
-          {"evaluations", result.evaluations},
-          {"candidates", result.candidates.size()},
-          {"updates", options.train ? result.waves : 0},
-          {"cost", result.cost},
-          {"ended", result.ended},
-          {"evaluator", parts.evaluator->Describe()}};
-}
-
-void Write(const fs::path& folder, const OptimizeOptions& options, const OpenProblem& problem, const std::string& start,
-           PipelineParts& parts, const SearchResult& result, const Outcome& outcome, const Json& evidence) {
-  std::string lines;
-  for (const SearchCandidate& candidate : result.candidates) lines += DumpJson(LineOf(candidate)) + "\n";
-  WriteFileAtomically(folder / "candidates.jsonl", lines);
-  WriteFileAtomically(folder / "best.cu", outcome.kernel.source);
-  const std::string name = options.target.ends_with(".cu") ? options.target : "reference.cu";
-  WriteFileAtomically(folder / "best.diff", UnifiedDiff(start, outcome.kernel.source, name, "best.cu"));
-  const auto page = outcome.thorough ? parts.evaluator->Report(problem.problem, outcome.kernel.source, "best.cu",
-                                                               outcome.kernel.evaluation, outcome.kernel.start)
-                                     : std::nullopt;
-  if (page) WriteFileAtomically(folder / "report.html", *page);
-  WriteFileAtomically(folder / "evidence.json", DumpJson(evidence, 2) + "\n");
 }
 
 std::string Times(double factor) {
@@ -309,7 +228,7 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
               : Search(config, parts, problem, start, start_evaluation, *pool, options.plan, tell);
   const Outcome outcome = BestOf(config, parts, problem, start, start_evaluation, &result);
   const Json evidence = EvidenceOf(options, config, parts, problem, result, outcome);
-  Write(out, options, problem, start, parts, result, outcome, evidence);
+  WriteResult(out, options, problem, start, parts, result, outcome, evidence);
   if (options.json) {
     std::printf("%s\n", DumpJson(evidence, 2).c_str());
   } else {

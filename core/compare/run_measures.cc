@@ -55,6 +55,7 @@ double MeanOf(const std::vector<double>& values) {
 void KeepBest(const std::string& measure, const std::map<std::string, double>& best, RunMeasures* run) {
   if (best.empty()) return;
   std::vector<double> logs;
+  logs.reserve(best.size());
   for (const auto& [problem, speedup] : best) logs.push_back(std::log(speedup));
   run->values[measure] = std::exp(MeanOf(logs));
   run->by_problem[measure] = best;
