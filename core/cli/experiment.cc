@@ -8,6 +8,7 @@
 #include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -15,6 +16,7 @@
 
 #include "base/cancel.h"
 #include "base/console.h"
+#include "base/visible_gpus.h"
 #include "store/database.h"
 #include "store/files.h"
 #include "store/run_folder.h"
@@ -67,8 +69,24 @@ void WriteList(const fs::path& folder, const std::vector<PlannedRun>& runs) {
                       nlohmann::ordered_json({{"format", 1}, {"runs", list}}).dump(2) + "\n");
 }
 
+// A run that is under way.
+struct Job {
+  const PlannedRun* planned = nullptr;
+  std::string gpu;  // the one that it may use; empty: as this process
+};
+
+// The GPU with the fewest jobs, the first of several; empty where there is none.
+std::string FreestGpu(const std::vector<std::string>& gpus, const std::map<pid_t, Job>& under_way) {
+  const auto jobs = [&](const std::string& gpu) {
+    return std::ranges::count_if(under_way, [&](const auto& entry) { return entry.second.gpu == gpu; });
+  };
+  const auto freest = std::ranges::min_element(gpus, {}, jobs);
+  return freest == gpus.end() ? "" : *freest;
+}
+
 // Starts `kgrpo-host run` or `resume` for one of the runs; returns its process.
-pid_t Start(const Globals& globals, const PlannedRun& planned, State state, const ExperimentOptions& options) {
+pid_t Start(const Globals& globals, const PlannedRun& planned, State state, const ExperimentOptions& options,
+            const std::string& gpu) {
   std::vector<std::string> arguments = {"kgrpo-host"};
   for (const std::string& path : globals.plugin_path) arguments.insert(arguments.end(), {"--plugin-path", path});
   if (globals.verbose) arguments.emplace_back("--verbose");
@@ -90,6 +108,7 @@ pid_t Start(const Globals& globals, const PlannedRun& planned, State state, cons
   const pid_t child = ::fork();
   if (child < 0) throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("cannot start a run: ") + std::strerror(errno));
   if (child > 0) return child;
+  if (!gpu.empty()) ::setenv(kVisibleGpus, gpu.c_str(), 1);
   ::execv("/proc/self/exe", pointers.data());
   std::fprintf(stderr, "error: cannot start %s: %s\n", "/proc/self/exe", std::strerror(errno));
   ::_exit(kUnavailable);
@@ -100,13 +119,13 @@ int CodeOf(int status) {
 }
 
 // Waits for one of the processes. A stop that was asked of us by a signal to us alone is handed on.
-std::pair<pid_t, int> WaitForOne(const std::map<pid_t, const PlannedRun*>& under_way) {
+std::pair<pid_t, int> WaitForOne(const std::map<pid_t, Job>& under_way) {
   for (bool told = false;;) {
     int status = 0;
     const pid_t ended = ::waitpid(-1, &status, WNOHANG);
     if (under_way.contains(ended)) return {ended, CodeOf(status)};
     if (CancelRequested() && !std::exchange(told, true)) {
-      for (const auto& [process, run] : under_way) ::kill(process, SIGTERM);
+      for (const auto& [process, job] : under_way) ::kill(process, SIGTERM);
     }
     ::usleep(50'000);
   }
@@ -181,22 +200,26 @@ int RunExperiment(const Globals& globals, const std::vector<PlannedRun>& runs, c
   if (finished > 0) std::printf("%zu of %zu runs are finished\n", finished, total);
 
   int code = kFine;
-  std::map<pid_t, const PlannedRun*> under_way;
+  // One run at a time has them all.
+  const std::vector<std::string> gpus =
+      options.jobs > 1 ? VisibleGpus(std::getenv(kVisibleGpus)) : std::vector<std::string>();
+  std::map<pid_t, Job> under_way;
   std::vector<std::string> failed;
   for (auto next = waiting.begin(); next != waiting.end() || !under_way.empty();) {
     if (next != waiting.end() && under_way.size() < options.jobs && !CancelRequested()) {
       const auto& [planned, state] = *next++;
       fs::create_directories(FileOf(*planned).parent_path());
       WriteFileAtomically(FileOf(*planned), planned->config.resolved_yaml);
-      std::printf("[%zu/%zu] %s%s: %s\n", finished + static_cast<size_t>(next - waiting.begin()), total,
+      const std::string gpu = FreestGpu(gpus, under_way);
+      std::printf("[%zu/%zu] %s%s%s: %s\n", finished + static_cast<size_t>(next - waiting.begin()), total,
                   NameOf(planned->run).c_str(), state == State::kUnfinished ? " goes on" : "",
-                  planned->config.output_dir.c_str());
-      under_way.emplace(Start(globals, *planned, state, options), planned);
+                  gpu.empty() ? "" : (", on GPU " + gpu).c_str(), planned->config.output_dir.c_str());
+      under_way.emplace(Start(globals, *planned, state, options, gpu), Job{planned, gpu});
       continue;
     }
     if (under_way.empty()) break;  // stopped before all began
     const auto [process, result] = WaitForOne(under_way);
-    const PlannedRun& ended = *under_way.at(process);
+    const PlannedRun& ended = *under_way.at(process).planned;
     if (options.jobs > 1) {
       std::printf("%s: %s\n", NameOf(ended.run).c_str(),
                   result == kFine ? "finished" : ("ended with exit code " + std::to_string(result)).c_str());

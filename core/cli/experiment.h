@@ -30,7 +30,7 @@ void RequireVariant(const std::vector<ExperimentRun>& runs, const std::string& n
 
 struct ExperimentOptions {
   std::string variant;  // only this one; empty: all
-  size_t jobs = 1;      // runs side by side
+  size_t jobs = 1;      // runs side by side; where there are GPUs, each may use one of them
   bool overwrite = false;
 };
 

@@ -8,32 +8,24 @@
 #include <utility>
 #include <vector>
 
-#include <kgrpo/support/sha256.h>
 #include "base/console.h"
 #include "cli/command.h"
-#include "cli/line_diff.h"
+#include "cli/optimize_result.h"
 #include "cli/problem_choice.h"
 #include "cli/session.h"
 #include "config/problems.h"  // ExpandFolders
 #include "loop/evaluate_policy.h"
 #include "loop/optimize.h"
+#include "loop/optimize_training.h"
 #include "store/files.h"
 #include "store/json.h"
+#include "store/run_folder.h"
 
 namespace kgrpo::cli {
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-
-struct OptimizeOptions {
-  std::string target, problem, policy, pipeline, out, budget;
-  std::vector<std::string> settings;
-  std::optional<uint64_t> seed;
-  uint32_t rounds = 0;  // 0: the pipeline's
-  SearchPlan plan;
-  bool json = false;
-};
 
 // "90", "90s", "2m", "1h" in seconds.
 double SecondsOf(const std::string& text) {
@@ -107,13 +99,6 @@ Target TargetOf(const OptimizeOptions& options) {
   return target;
 }
 
-// What is written and shown at the end.
-struct Outcome {
-  ConfirmedKernel kernel;
-  bool thorough = true;  // false: the user stopped the search, and the best is as it was found
-  double speedup() const { return kernel.start.seconds / kernel.evaluation.seconds; }
-};
-
 Outcome BestOf(const PipelineConfig& config, PipelineParts& parts, const OpenProblem& problem, const std::string& start,
                const Evaluation& start_evaluation, SearchResult* result) {
   Outcome outcome;
@@ -139,68 +124,6 @@ Outcome BestOf(const PipelineConfig& config, PipelineParts& parts, const OpenPro
   return outcome;
 }
 
-Json LineOf(const SearchCandidate& candidate) {
-  Json line = {{"wave", candidate.wave},
-               {"round", candidate.round},
-               {"suggestion", candidate.suggestion},
-               {"outcome", candidate.outcome},
-               {"speedup", candidate.speedup},
-               {"repeated", candidate.repeated},
-               {"evaluations", candidate.evaluations},
-               {"best_speedup", candidate.best_speedup},
-               {"suggestions", candidate.suggestions}};
-  if (!candidate.message.empty()) line["message"] = candidate.message;
-  if (candidate.evaluation) {
-    line["evaluation_seed"] = candidate.evaluation_seed;
-    line["seconds"] = {candidate.evaluation->seconds_low, candidate.evaluation->seconds,
-                       candidate.evaluation->seconds_high};
-    line["diagnosis"] = candidate.evaluation->diagnosis;
-    line["source_sha256"] = Sha256(candidate.source);
-    if (!candidate.repeated) line["source"] = candidate.source;
-  }
-  return line;
-}
-
-Json EvidenceOf(const OptimizeOptions& options, const PipelineConfig& config, const PipelineParts& parts,
-                const OpenProblem& problem, const SearchResult& result, const Outcome& outcome) {
-  return {{"problem", problem.name},
-          {"speedup", outcome.speedup()},
-          {"speedup_is_over", "the start"},
-          {"thorough", outcome.thorough},
-          {"modelled", outcome.kernel.evaluation.modelled},
-          {"suggestions", outcome.kernel.suggestions},
-          {"source_sha256", Sha256(outcome.kernel.source)},
-          {"evaluation", EvaluationToJson(outcome.kernel.evaluation)},
-          {"start", EvaluationToJson(outcome.kernel.start)},
-          {"input_seed", outcome.kernel.seed},
-          {"refuted", outcome.kernel.refuted},
-          {"policy", options.policy},
-          {"seed", config.seed},
-          {"rounds", config.loop.rounds},
-          {"beam", options.plan.beam},
-          {"samples", options.plan.samples},
-          {"evaluations", result.evaluations},
-          {"candidates", result.candidates.size()},
-          {"cost", result.cost},
-          {"ended", result.ended},
-          {"evaluator", parts.evaluator->Describe()}};
-}
-
-void Write(const fs::path& folder, const OptimizeOptions& options, const OpenProblem& problem, const std::string& start,
-           PipelineParts& parts, const SearchResult& result, const Outcome& outcome, const Json& evidence) {
-  std::string lines;
-  for (const SearchCandidate& candidate : result.candidates) lines += DumpJson(LineOf(candidate)) + "\n";
-  WriteFileAtomically(folder / "candidates.jsonl", lines);
-  WriteFileAtomically(folder / "best.cu", outcome.kernel.source);
-  const std::string name = options.target.ends_with(".cu") ? options.target : "reference.cu";
-  WriteFileAtomically(folder / "best.diff", UnifiedDiff(start, outcome.kernel.source, name, "best.cu"));
-  const auto page = outcome.thorough ? parts.evaluator->Report(problem.problem, outcome.kernel.source, "best.cu",
-                                                               outcome.kernel.evaluation, outcome.kernel.start)
-                                     : std::nullopt;
-  if (page) WriteFileAtomically(folder / "report.html", *page);
-  WriteFileAtomically(folder / "evidence.json", DumpJson(evidence, 2) + "\n");
-}
-
 std::string Times(double factor) {
   char text[32];
   std::snprintf(text, sizeof(text), "%.2fx", factor);
@@ -218,6 +141,30 @@ fs::path OutOf(const OptimizeOptions& options, const std::string& problem_folder
   fs::create_directories(out, code);
   if (code) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot make the folder " + out.string() + ": " + code.message());
   return out;
+}
+
+void RefuseTraining(const PolicySource& policy, const Target& target) {
+  const auto refuse = [](const std::string& why) { throw Error(KGRPO_ERROR_INVALID, "--train " + why); };
+  if (policy.choice.model.empty()) refuse("needs a policy that can learn: --policy RUN");
+  if (target.start) refuse("begins with the problem's reference, as training does: name the problem, and no kernel");
+}
+
+// The run that --train does: that of the pipeline on this problem alone, in a folder of the search's own, with its last
+// trainer for as many updates as the budget allows.
+void PlanTraining(Session& session, const OptimizeOptions& options, const std::string& problem, const fs::path& out,
+                  LoadRequest* request) {
+  request->roles = {kRoles.begin(), kRoles.end()};
+  request->needs_train_problems = true;
+  request->ignore_problems = false;
+  request->settings.push_back("problems.train=" + nlohmann::json({fs::absolute(problem).string()}).dump());
+  request->settings.emplace_back("problems.heldout=[]");
+  request->settings.emplace_back("evaluation.every=0");
+  request->settings.push_back("output_dir=" + nlohmann::json((out / "run").string()).dump());
+  const PipelineConfig config = session.Load(*request);
+  const PluginChoice& trainer = config.stages.back().trainer;
+  const nlohmann::json stage = {
+      {"plugin", trainer.plugin}, {"options", trainer.options}, {"steps", UpdatesOf(config, options.plan.evaluations)}};
+  request->settings.push_back("trainer=" + stage.dump());
 }
 
 int RunOptimize(const Globals& globals, OptimizeOptions options) {
@@ -242,34 +189,46 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
   if (policy.choice.needs_policy()) request.roles.insert(Role::kPolicy);
   request.needs_train_problems = false;
   request.ignore_problems = true;
-  const PipelineConfig config = session.Load(request);
-  session.StartServices(config.seed);
+  if (options.train) RefuseTraining(policy, target);
   const fs::path out = OutOf(options, target.folder);
+  if (options.train) PlanTraining(session, options, target.folder, out, &request);
+  const PipelineConfig config = session.Load(request);
+  session.StartServices(config.seed, options.train ? out / "run" / "artifacts" : fs::path());
   PipelineParts parts = session.MakeParts(config, request.roles);
   RequireListed(policy.choice.suggester.sequence, *parts.coder, config.coder.plugin);
   if (!policy.choice.model.empty()) parts.policy->Load(KGRPO_POLICY_CURRENT, policy.choice.model);
 
-  WorkerPool pool(config.loop.workers);
-  const ProblemSet problems(*parts.evaluator, {target.folder}, pool);
-  const OpenProblem& problem = problems[0];
+  std::unique_ptr<RunProblems> trained;
+  std::optional<WorkerPool> pool;
+  std::optional<ProblemSet> searched;
+  if (options.train) {
+    trained = std::make_unique<RunProblems>(config, parts);
+  } else {
+    searched.emplace(*parts.evaluator, std::vector<std::string>{target.folder}, pool.emplace(config.loop.workers));
+  }
+  const OpenProblem& problem = trained ? trained->train[0] : (*searched)[0];
   const std::string start = target.start.value_or(problem.source);
   const Evaluation start_evaluation =
       start == problem.source ? problem.baseline : parts.evaluator->Evaluate(problem.problem, start, config.seed);
   Console console = StandardConsole();
   const bool talks = !options.json && !globals.quiet;
   const double start_speedup = start_evaluation.correct ? problem.baseline.seconds / start_evaluation.seconds : 1;
-  SearchResult result = Search(
-      config, parts, problem, start, start_evaluation, pool, options.plan, [&](const SearchCandidate& candidate) {
-        if (!talks) return;
-        console.Note(std::to_string(candidate.evaluations) + "/" + std::to_string(options.plan.evaluations) +
-                     "  round " + std::to_string(candidate.round + 1) + "  " + candidate.suggestion + ": " +
-                     candidate.outcome + (candidate.speedup > 0 ? " " + Times(candidate.speedup / start_speedup) : "") +
-                     (candidate.repeated ? " (known)" : "") + "  best " +
-                     Times(candidate.best_speedup / start_speedup));
-      });
+  const auto tell = [&](const SearchCandidate& candidate) {
+    if (!talks) return;
+    console.Note(std::to_string(candidate.evaluations) + "/" + std::to_string(options.plan.evaluations) +
+                 (options.train ? "  update " + std::to_string(candidate.updates + 1) : "") + "  round " +
+                 std::to_string(candidate.round + 1) + "  " + candidate.suggestion + ": " + candidate.outcome +
+                 (candidate.speedup > 0 ? " " + Times(candidate.speedup / start_speedup) : "") +
+                 (candidate.repeated ? " (known)" : "") + "  best " + Times(candidate.best_speedup / start_speedup));
+  };
+  SearchResult result =
+      trained ? SearchByTraining(config, parts, *trained,
+                                 RunFolder::Create(config.output_dir, config.resolved_yaml, false, nullptr),
+                                 options.plan, tell)
+              : Search(config, parts, problem, start, start_evaluation, *pool, options.plan, tell);
   const Outcome outcome = BestOf(config, parts, problem, start, start_evaluation, &result);
   const Json evidence = EvidenceOf(options, config, parts, problem, result, outcome);
-  Write(out, options, problem, start, parts, result, outcome, evidence);
+  WriteResult(out, options, problem, start, parts, result, outcome, evidence);
   if (options.json) {
     std::printf("%s\n", DumpJson(evidence, 2).c_str());
   } else {
@@ -325,6 +284,11 @@ void AddOptimizeCommand(CLI::App& app, const Globals& globals, Action* action) {
   command->add_option("--rounds", options->rounds, "Rounds before the search restarts (default: the pipeline's)")
       ->type_name("N")
       ->check(CLI::Range(1, 1000));
+  command
+      ->add_flag("--train", options->train,
+                 "Train a copy of the policy on this problem with the run's trainer; its samples are the kernels")
+      ->excludes("--beam")
+      ->excludes("--samples");
   command->add_option("--seed", options->seed, "The search's seed (default: the pipeline's)")->type_name("N");
   command->add_option("--out", options->out, "Where the result goes (default: optimized/PROBLEM)")->type_name("DIR");
   AddSetOption(command, &options->settings, "Changes one key of the pipeline");
@@ -333,6 +297,7 @@ void AddOptimizeCommand(CLI::App& app, const Globals& globals, Action* action) {
       "Examples:\n"
       "  kgrpo-host optimize softmax_long --policy runs/quickstart --evaluations 100\n"
       "  kgrpo-host optimize mine.cu --problem my_problem/ --policy runs/quickstart --budget 2m --out faster\n"
+      "  kgrpo-host optimize softmax_long --policy runs/quickstart --train --evaluations 640\n"
       "  kgrpo-host optimize softmax_long --policy uniform --pipeline configs/quickstart.yaml\n"
       "Writes best.cu, best.diff, evidence.json, candidates.jsonl, and report.html if the evaluator writes "
       "reports.");

@@ -1,6 +1,7 @@
 #include "loop/optimize.h"
 
 #include "base/keyed.h"
+#include "loop/candidates.h"
 #include "loop/rounds_in_flight.h"
 #include "loop/stopwatch.h"
 
@@ -25,17 +26,14 @@ class Searching {
             const std::function<void(const SearchCandidate&)>& tell)
       : config_(config),
         parts_(parts),
-        problem_(problem),
         pool_(pool),
         plan_(plan),
-        tell_(tell),
         system_(config.prompt.system, "prompt.system"),
         user_(config.prompt.user, "prompt.user"),
         known_suggestions_(parts.coder->Suggestions()),
-        start_(0, 0, problem, config_.loop) {
+        start_(0, 0, problem, config_.loop),
+        log_(problem, start, start_evaluation, tell, &result_) {
     start_.StartFrom(start, start_evaluation);
-    seen_ = {start, problem.source};
-    best_ = problem.baseline.seconds / start_evaluation.seconds;
   }
 
   SearchResult Run() {
@@ -176,30 +174,7 @@ class Searching {
     result_.cost += round.answer.cost;
     // The round did not land: the search was stopped.
     if (!record.failed_round && record.rounds_done.size() == round.round) return;
-    SearchCandidate candidate;
-    candidate.wave = result_.waves - 1;
-    candidate.round = round.round;
-    candidate.suggestion = round.suggestion;
-    for (const RoundRecord& past : record.rounds_done) {
-      if (past.applied) candidate.suggestions.push_back(past.suggestion);
-    }
-    if (round.evaluation) {
-      candidate.source = round.answer.source;
-      candidate.outcome = round.evaluation->verdict;
-      candidate.evaluation = round.evaluation;
-      candidate.evaluation_seed = round.evaluation_seed;
-      candidate.repeated = !seen_.insert(candidate.source).second;
-      if (!candidate.repeated) ++result_.evaluations;
-      if (round.evaluation->correct) candidate.speedup = problem_.baseline.seconds / round.evaluation->seconds;
-    } else {
-      candidate.outcome = CoderOutcomeName(round.answer.outcome);
-      candidate.message = round.answer.message;
-    }
-    best_ = std::max(best_, candidate.speedup);
-    candidate.evaluations = result_.evaluations;
-    candidate.best_speedup = best_;
-    tell_(candidate);
-    result_.candidates.push_back(std::move(candidate));
+    log_.Add(record, round, result_.waves - 1, 0);
   }
 
   std::vector<Trajectory> Fastest(const std::deque<Slot>& slots) const {
@@ -219,17 +194,14 @@ class Searching {
 
   const PipelineConfig& config_;
   PipelineParts& parts_;
-  const OpenProblem& problem_;
   WorkerPool& pool_;
   const SearchPlan& plan_;
-  const std::function<void(const SearchCandidate&)>& tell_;
   PromptTemplate system_, user_;
   std::vector<std::string> known_suggestions_;
   Trajectory start_;
-  std::set<std::string> seen_;  // sources that were judged
-  double best_ = 0;
   Stopwatch watch_;
   SearchResult result_;
+  CandidateLog log_;  // writes to result_
 };
 
 }  // namespace

@@ -33,8 +33,9 @@ struct SearchPlan {
 
 // One suggestion and what came of it, in an order that does not depend on what finished first.
 struct SearchCandidate {
-  uint64_t wave = 0;   // from 0
-  uint32_t round = 0;  // from 0, since the start
+  uint64_t wave = 0;     // from 0; of a search that trains: the update that it is a sample of
+  uint64_t updates = 0;  // of the policy before it suggested this
+  uint32_t round = 0;    // from 0, since the start
   std::string suggestion;
   std::string outcome;                   // the evaluation's verdict, or the coder's outcome where there is no kernel
   std::string message;                   // the coder's, where there is no kernel

@@ -204,6 +204,7 @@ class Runner {
     stage_->StepRecorded();
     reward_mean_ = record.has_rollouts ? std::optional(record.reward_mean) : std::nullopt;
     observers_.Step(shared);
+    if (options_.recorded) options_.recorded(record);
     if (CheckpointDue(step)) {
       const Metric time = {"time/checkpoint", WriteCheckpoint()};
       metrics.emplace(time.name, time.value);

@@ -15,9 +15,11 @@
 #include "loop/parts.h"
 #include "loop/run_problems.h"
 #include "store/fault.h"
+#include "store/records.h"
 #include "store/run_folder.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,7 +32,8 @@ struct RunOptions {
   Console* console = nullptr;          // absent: nothing is shown
   std::vector<std::string> overrides;  // of the command line, for the run's records; `config` holds them already
   std::string notice;                  // for the user, at the beginning; may be empty
-  FaultPoints faults;                  // for tests
+  std::function<void(const StepRecord&)> recorded;  // told of each step once it is recorded, on the run's thread
+  FaultPoints faults;                               // for tests
 };
 
 struct RunOutcome {

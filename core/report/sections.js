@@ -17,21 +17,23 @@ function headline() {
   if (data.comparison.words.length) nodes.push(el("h3", {}, "Verdict (95% intervals)"), el("ul", {}, data.comparison.words.map((line) => el("li", {}, line))));
   if (data.comparison.notes.length) nodes.push(el("ul", { class: "quiet" }, data.comparison.notes.map((line) => el("li", {}, line))));
   const value = (group, name) => mean(runsOf(group).map((run) => run.values[name]));
+  const speedup = (group, name) => geometric(runsOf(group).map((run) => run.values[name]));
+  const heldoutBest = data.groups.every((group) => speedup(group, "heldout_best") !== null);
   const tile = (text, label) => el("div", { class: "tile" }, el("b", {}, text), el("span", {}, label));
   if (data.groups.length === 1) {
-    const best = geometric(runsOf(first).flatMap((run) => run.figures.problems.map((p) => (p.best ? p.best.speedup : 1))));
     nodes.push(el("div", { class: "tiles" },
       tile(`${number(value(first, "reward_first"))} \u2192 ${number(value(first, "reward"))}`, "mean reward, first to last tenth of the steps"),
-      tile(times(value(first, "speedup")), "best speedup of a trajectory, last tenth (geometric mean)"),
-      tile(times(best), "best verified kernels (geometric mean over problems)"),
+      heldoutBest ? tile(times(speedup(first, "heldout_best")), "best held-out speedup by problem (geometric mean)") : null,
+      tile(times(speedup(first, "speedup")), "best speedup of a trajectory, last tenth (geometric mean)"),
+      tile(times(speedup(first, "verified_best")), "best verified speedup by problem (geometric mean)"),
       tile(percent(value(first, "correct")), "rounds with a correct kernel, last tenth"),
       value(first, "heldout_reward") === null ? null : tile(number(value(first, "heldout_reward")), "held-out reward, last measurement"),
       tile("$" + number(value(first, "cost") || 0), "cost of the coder"),
       tile(duration(value(first, "seconds")), "time in steps" + (first.runs.length > 1 ? ", a run" : ""))));
   } else {
-    nodes.push(table([["configuration"], ["reward, first tenth", 1], ["last tenth", 1], ["best speedup", 1], ["correct", 1], ["held-out reward", 1], ["cost", 1], ["time", 1]],
+    nodes.push(table([["configuration"], ["reward, first tenth", 1], ["last tenth", 1], ["best speedup", 1], [heldoutBest ? "held-out, by problem" : "verified, by problem", 1], ["correct", 1], ["held-out reward", 1], ["cost", 1], ["time", 1]],
       data.groups.map((group, i) => [el("span", { class: "legend" }, el("span", {}, el("i", { style: "background:" + colors[i] }), groupLabel(group))),
-        number(value(group, "reward_first")), number(value(group, "reward")), times(value(group, "speedup")), percent(value(group, "correct")),
+        number(value(group, "reward_first")), number(value(group, "reward")), times(speedup(group, "speedup")), times(speedup(group, heldoutBest ? "heldout_best" : "verified_best")), percent(value(group, "correct")),
         number(value(group, "heldout_reward")), "$" + number(value(group, "cost") || 0), duration(value(group, "seconds"))])));
     const keys = Object.entries(data.comparison.differences);
     if (keys.length) {

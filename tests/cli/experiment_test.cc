@@ -4,8 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
+#include <set>
+#include <sstream>
 #include <string>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -120,6 +124,33 @@ TEST_F(ExperimentCliTest, ReportAndExportShowWhatARunLeft) {
   EXPECT_THAT(Read(directory_.path() / "runs/short/seed-1/dataset/README.md"), HasSubstr("path: train.jsonl"));
   EXPECT_THAT(Run("export runs").err, HasSubstr("name one of them"));
   EXPECT_THAT(Run("export nowhere").err, HasSubstr("there is no run in nowhere"));
+}
+
+// Each run's reward is a program that leaves the variable which it was started with.
+TEST_F(ExperimentCliTest, JobsAreSpreadOverTheVisibleGpus) {
+  fs::copy_file(KGRPO_SOURCE_DIR "/python/kgrpo_plugin.py", directory_.path() / "kgrpo_plugin.py");
+  Write("reward.py",
+        "import os\nfrom kgrpo_plugin import reward, run\n\n@reward\ndef mine(round):\n"
+        "    open('gpus', 'a').write(os.environ.get('CUDA_VISIBLE_DEVICES', 'none') + '\\n')\n    return 1\n\nrun()\n");
+  const auto gpus_of = [&](const std::string& arguments) {
+    fs::remove(directory_.path() / "gpus");
+    setenv("CUDA_VISIBLE_DEVICES", "3,GPU-8a3f", 1);
+    const Result run =
+        Run("ab.yaml --overwrite --set reward.plugin=reward_program "
+            "--set 'reward.options={command: [python3, reward.py]}' " +
+            arguments);
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    EXPECT_EQ(run.code, 0) << run.err;
+    std::istringstream lines(Read(directory_.path() / "gpus"));
+    std::set<std::string> gpus;
+    for (std::string line; std::getline(lines, line);) gpus.insert(line);
+    return std::pair(gpus, run.out);
+  };
+  const auto [side_by_side, told] = gpus_of("--jobs 2");
+  EXPECT_EQ(side_by_side, (std::set<std::string>{"3", "GPU-8a3f"}));
+  EXPECT_THAT(told, HasSubstr("[1/4] base, seed 1, on GPU 3: runs/base/seed-1\n"));
+  EXPECT_THAT(told, HasSubstr("[2/4] base, seed 2, on GPU GPU-8a3f: "));
+  EXPECT_EQ(gpus_of("").first, std::set<std::string>{"3,GPU-8a3f"}) << "one run at a time has them all";
 }
 
 }  // namespace

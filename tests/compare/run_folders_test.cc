@@ -85,6 +85,45 @@ TEST(CompareFoldersTest, FortyPairsThatAreAlikeAreSeldomCalledDifferent) {
   EXPECT_LE(wrong, 5) << "of 40; more than 5 come with a probability of 1.4% at 5%";
 }
 
+// Two held-out problems of two episodes, measured twice; three training problems, of which two have confirmed kernels.
+TEST(CompareFoldersTest, BestSpeedupByProblemTakesTheBestEpisodeAndTheConfirmedKernels) {
+  const fs::path folder = Folder("best");
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  std::ofstream(folder / "resolved.yaml") << "seed: 1\n";
+  {
+    RunDatabase database(folder / "run.sqlite");
+    std::vector<ProblemRecord> problems(3);
+    for (size_t i = 0; i < problems.size(); ++i) problems[i].name = "t" + std::to_string(i);
+    database.WriteProblems(Purpose::kTrain, problems);
+    for (uint64_t at = 1; at <= 2; ++at) {
+      StepRecord step;
+      step.step = at;
+      step.stage_name = "trainer";
+      for (const auto& [problem, speedup] :
+           std::vector<std::pair<std::string, double>>{{"p", 2.0}, {"p", 8.0}, {"q", 0.5}, {"q", 0.25}}) {
+        TrajectoryRecord& trajectory = step.heldout.emplace_back();
+        trajectory.trajectory = step.heldout.size() - 1;
+        trajectory.problem_name = problem;
+        trajectory.rounds = 1;
+        trajectory.rounds_done.emplace_back().speedup = at == 2 ? speedup : 100;
+      }
+      JudgedKernels judged;
+      BestKernel& kernel = judged.best.emplace_back();
+      kernel.problem = "t" + std::to_string(at);
+      kernel.source = "kernel " + std::to_string(at);
+      kernel.speedup = at == 1 ? 3 : 9;
+      database.WriteStep(step, judged);
+    }
+    database.SetFinished(1);
+  }
+  const RunMeasures run = ReadMeasures(folder, "");
+  EXPECT_NEAR(run.values.at("heldout_best"), 2.8284271247461903, 1e-12) << "the root of 8 (p) and 1 (q, never faster)";
+  EXPECT_NEAR(run.values.at("verified_best"), 3, 1e-12) << "the cube root of 1, 3 and 9";
+  EXPECT_EQ(run.by_problem.at("heldout_best"), (std::map<std::string, double>{{"p", 8}, {"q", 1}}));
+  EXPECT_EQ(run.by_problem.at("verified_best"), (std::map<std::string, double>{{"t0", 1}, {"t1", 3}, {"t2", 9}}));
+}
+
 TEST(CompareFoldersTest, WhatCannotBeReadIsLeftOutWithASentence) {
   const fs::path good = Folder("good"), half = Folder("half"), other = Folder("other"), empty = Folder("empty");
   for (const fs::path& folder : {good, half, other}) WriteRun(folder, 1, 4, {1, 2});

@@ -173,6 +173,13 @@ TEST(ReportTest, FiguresAreThoseOfTheDatabase) {
   EXPECT_NEAR(heldout["last"]["speedup"].get<double>(), 2, 1e-12);
 }
 
+TEST(ReportTest, TheHeadlineHasCompareSFigures) {
+  const fs::path folder = WriteRun("headline", 1);
+  const json values = DataOf(Page({folder}))["runs"][0]["values"];
+  EXPECT_NEAR(values["heldout_best"].get<double>(), 2, 1e-12);
+  EXPECT_EQ(values, json(ReadMeasures(folder, "").values));
+}
+
 TEST(ReportTest, WithoutSamplesThePageHoldsNone) {
   const std::string page = Page({WriteRun("small", 1)}, false);
   EXPECT_FALSE(DataOf(page)["runs"][0].contains("samples"));

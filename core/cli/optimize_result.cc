@@ -1,0 +1,81 @@
+#include "cli/optimize_result.h"
+
+#include <kgrpo/support/sha256.h>
+#include "cli/line_diff.h"
+#include "store/files.h"
+#include "store/json.h"
+
+namespace kgrpo::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+Json LineOf(const SearchCandidate& candidate) {
+  Json line = {{"wave", candidate.wave},
+               {"updates", candidate.updates},
+               {"round", candidate.round},
+               {"suggestion", candidate.suggestion},
+               {"outcome", candidate.outcome},
+               {"speedup", candidate.speedup},
+               {"repeated", candidate.repeated},
+               {"evaluations", candidate.evaluations},
+               {"best_speedup", candidate.best_speedup},
+               {"suggestions", candidate.suggestions}};
+  if (!candidate.message.empty()) line["message"] = candidate.message;
+  if (candidate.evaluation) {
+    line["evaluation_seed"] = candidate.evaluation_seed;
+    line["seconds"] = {candidate.evaluation->seconds_low, candidate.evaluation->seconds,
+                       candidate.evaluation->seconds_high};
+    line["diagnosis"] = candidate.evaluation->diagnosis;
+    line["source_sha256"] = Sha256(candidate.source);
+    if (!candidate.repeated) line["source"] = candidate.source;
+  }
+  return line;
+}
+
+}  // namespace
+
+Json EvidenceOf(const OptimizeOptions& options, const PipelineConfig& config, const PipelineParts& parts,
+                const OpenProblem& problem, const SearchResult& result, const Outcome& outcome) {
+  return {{"problem", problem.name},
+          {"speedup", outcome.speedup()},
+          {"speedup_is_over", "the start"},
+          {"thorough", outcome.thorough},
+          {"modelled", outcome.kernel.evaluation.modelled},
+          {"suggestions", outcome.kernel.suggestions},
+          {"source_sha256", Sha256(outcome.kernel.source)},
+          {"evaluation", EvaluationToJson(outcome.kernel.evaluation)},
+          {"start", EvaluationToJson(outcome.kernel.start)},
+          {"input_seed", outcome.kernel.seed},
+          {"refuted", outcome.kernel.refuted},
+          {"policy", options.policy},
+          {"seed", config.seed},
+          {"rounds", config.loop.rounds},
+          {"beam", options.plan.beam},
+          {"samples", options.plan.samples},
+          {"evaluations", result.evaluations},
+          {"candidates", result.candidates.size()},
+          {"updates", options.train ? result.waves : 0},
+          {"cost", result.cost},
+          {"ended", result.ended},
+          {"evaluator", parts.evaluator->Describe()}};
+}
+
+void WriteResult(const fs::path& folder, const OptimizeOptions& options, const OpenProblem& problem,
+                 const std::string& start, PipelineParts& parts, const SearchResult& result, const Outcome& outcome,
+                 const Json& evidence) {
+  std::string lines;
+  for (const SearchCandidate& candidate : result.candidates) lines += DumpJson(LineOf(candidate)) + "\n";
+  WriteFileAtomically(folder / "candidates.jsonl", lines);
+  WriteFileAtomically(folder / "best.cu", outcome.kernel.source);
+  const std::string name = options.target.ends_with(".cu") ? options.target : "reference.cu";
+  WriteFileAtomically(folder / "best.diff", UnifiedDiff(start, outcome.kernel.source, name, "best.cu"));
+  const auto page = outcome.thorough ? parts.evaluator->Report(problem.problem, outcome.kernel.source, "best.cu",
+                                                               outcome.kernel.evaluation, outcome.kernel.start)
+                                     : std::nullopt;
+  if (page) WriteFileAtomically(folder / "report.html", *page);
+  WriteFileAtomically(folder / "evidence.json", DumpJson(evidence, 2) + "\n");
+}
+
+}  // namespace kgrpo::cli

@@ -1,0 +1,47 @@
+// What `kgrpo-host optimize` leaves in its folder. Used by cli/optimize_command.cc.
+#ifndef KGRPO_CLI_OPTIMIZE_RESULT_H
+#define KGRPO_CLI_OPTIMIZE_RESULT_H
+
+#include "config/pipeline.h"
+#include "loop/optimize.h"
+#include "loop/parts.h"
+#include "loop/problem_set.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace kgrpo::cli {
+
+struct OptimizeOptions {
+  std::string target, problem, policy, pipeline, out, budget;
+  std::vector<std::string> settings;
+  std::optional<uint64_t> seed;
+  uint32_t rounds = 0;  // 0: the pipeline's
+  SearchPlan plan;
+  bool train = false, json = false;
+};
+
+// What is written and shown at the end.
+struct Outcome {
+  ConfirmedKernel kernel;
+  bool thorough = true;  // false: the user stopped the search, and the best is as it was found
+  double speedup() const { return kernel.start.seconds / kernel.evaluation.seconds; }
+};
+
+// evidence.json; docs/optimize.md describes it.
+nlohmann::ordered_json EvidenceOf(const OptimizeOptions& options, const PipelineConfig& config,
+                                  const PipelineParts& parts, const OpenProblem& problem, const SearchResult& result,
+                                  const Outcome& outcome);
+
+// Every file of the result, evidence.json last.
+void WriteResult(const std::filesystem::path& folder, const OptimizeOptions& options, const OpenProblem& problem,
+                 const std::string& start, PipelineParts& parts, const SearchResult& result, const Outcome& outcome,
+                 const nlohmann::ordered_json& evidence);
+
+}  // namespace kgrpo::cli
+#endif
