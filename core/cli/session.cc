@@ -1,7 +1,5 @@
 #include "cli/session.h"
 
-#include <fstream>
-#include <iterator>
 #include <sstream>
 #include <utility>
 
@@ -21,13 +19,6 @@ std::unique_ptr<T> Make(const PluginLibrary& library, Role role, const std::stri
   } catch (const Error& error) {
     throw PartError(error, part + " (" + library.name() + ")");
   }
-}
-
-std::string DigestOf(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  const std::string bytes((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
-  if (!stream) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot read " + file.string());
-  return Sha256(bytes);
 }
 
 std::vector<std::string> MistakesOf(const std::string& message, const std::string& part) {
@@ -87,7 +78,7 @@ PipelineParts Session::MakeParts(const PipelineConfig& config, const std::set<Ro
     if (!library.Plays(role)) library.Table<void>(role);  // throws what it offers instead
     if (identify) {
       parts.identities.push_back(
-          {part, library.name(), library.version(), library.path().string(), DigestOf(library.path())});
+          {part, library.name(), library.version(), library.path().string(), Sha256OfFile(library.path())});
     }
     return library;
   };

@@ -38,11 +38,10 @@ std::optional<CheckpointState> SavedModels::GoBackTo(std::optional<uint64_t> fro
   const std::vector<uint64_t> steps = checkpoints_.Steps();
   if (from) {
     const bool there = std::ranges::find(steps, *from) != steps.end();
-    const std::string damage = there ? checkpoints_.Damage(*from) : "";
-    if (!there || !damage.empty()) {
-      throw Error(KGRPO_ERROR_INVALID, "cannot go on after step " + std::to_string(*from) + ": " +
-                                           (there ? damage : "it has no checkpoint") + "; there are checkpoints of " +
-                                           StepsText(steps));
+    const std::string damage = there ? checkpoints_.Damage(*from) : "it has no checkpoint";
+    if (!damage.empty()) {
+      throw Error(KGRPO_ERROR_INVALID, "cannot go on after step " + std::to_string(*from) + ": " + damage +
+                                           "; there are whole checkpoints of " + StepsText(checkpoints_.WholeSteps()));
     }
   }
   for (size_t i = steps.size(); i-- > 0;) {
@@ -59,7 +58,7 @@ std::optional<CheckpointState> SavedModels::GoBackTo(std::optional<uint64_t> fro
 }
 
 Error SavedModels::WithWayOn(const Error& error, uint64_t step) const {
-  std::vector<uint64_t> older = checkpoints_.Steps();
+  std::vector<uint64_t> older = checkpoints_.WholeSteps();
   std::erase_if(older, [step](uint64_t other) { return other >= step; });
   if (older.empty()) return error;
   return {error.code(), std::string(error.what()) + "; to go on from an older checkpoint: kgrpo-host resume " +

@@ -32,7 +32,7 @@ class SavedModels {
 
   // Where a run goes on: after step `from` where that is given, else after the last checkpoint whose files are whole.
   // Later checkpoints are set aside, and `note` is told of each that is damaged. Nothing where there is none. Throws
-  // KGRPO_ERROR_INVALID, naming those that are there, where `from` is not a whole one.
+  // KGRPO_ERROR_INVALID, naming those that are whole, where `from` is not a whole one.
   std::optional<CheckpointState> GoBackTo(std::optional<uint64_t> from,
                                           const std::function<void(const std::string&)>& note);
   // Adds to an error of reading a checkpoint's files how to go on from an older one, if there is one.

@@ -4,6 +4,7 @@
 #include "store/json.h"
 
 #include <kgrpo/sdk/error.h>
+#include <kgrpo/support/sha256.h>
 
 #include <algorithm>
 #include <charconv>
@@ -20,22 +21,37 @@ namespace fs = std::filesystem;
 constexpr const char* kPartial = ".partial";  // being written
 constexpr const char* kRemoved = ".removed";  // being deleted
 constexpr const char* kSetAside = ".set_aside";
-constexpr int kFormat = 1;  // of state.json
+constexpr int kFormat = 1;                          // of state.json
+constexpr const char* kOwnDigest = "state_sha256";  // of state.json without this key
 
-CheckpointState ReadState(const fs::path& checkpoint) {
+// state.json: where the run stood, and the checkpoint's files as they were written, by their paths below it.
+struct Contents {
+  CheckpointState state;
+  std::map<std::string, uint64_t> bytes;
+  std::map<std::string, std::string> digests;  // SHA-256; none in a checkpoint of an earlier version
+};
+
+Contents ReadContents(const fs::path& checkpoint) {
+  const fs::path file = checkpoint / "state.json";
+  const Error damaged(KGRPO_ERROR_INVALID, file.string() + " is damaged: it is not the text that was written");
   try {
-    const auto json = nlohmann::ordered_json::parse(ReadFile(checkpoint / "state.json"));
+    auto json = nlohmann::ordered_json::parse(ReadFile(file));
     if (json.at("format") != kFormat) {
       throw Error(KGRPO_ERROR_UNSUPPORTED, checkpoint.string() + " was written by another version of this program");
     }
-    CheckpointState state;
-    state.step = json.at("step");
-    state.stage = json.at("stage");
-    state.stage_steps = json.at("stage_steps");
-    if (!json.at("reward_mean").is_null()) state.reward_mean = json.at("reward_mean").get<double>();
-    return state;
-  } catch (const nlohmann::json::exception& error) {
-    throw Error(KGRPO_ERROR_INVALID, (checkpoint / "state.json").string() + " is damaged: " + error.what());
+    Contents contents;
+    contents.state.step = json.at("step");
+    contents.state.stage = json.at("stage");
+    contents.state.stage_steps = json.at("stage_steps");
+    if (!json.at("reward_mean").is_null()) contents.state.reward_mean = json.at("reward_mean").get<double>();
+    contents.bytes = json.value("files", std::map<std::string, uint64_t>());
+    contents.digests = json.value("sha256", std::map<std::string, std::string>());
+    const std::string digest = json.value(kOwnDigest, "");
+    json.erase(kOwnDigest);
+    if (!digest.empty() && digest != Sha256(DumpJson(json))) throw damaged;
+    return contents;
+  } catch (const nlohmann::json::exception&) {
+    throw damaged;
   }
 }
 
@@ -88,7 +104,10 @@ void Checkpoints::Write(const CheckpointState& state, const std::function<void(c
   nlohmann::ordered_json json = {
       {"format", kFormat}, {"step", state.step}, {"stage", state.stage}, {"stage_steps", state.stage_steps}};
   json["reward_mean"] = state.reward_mean ? nlohmann::ordered_json(*state.reward_mean) : nlohmann::ordered_json();
-  json["files"] = FileSizes(partial);  // in bytes, so that a file that was cut off later is seen
+  const auto sizes = FileSizes(partial);
+  json["files"] = sizes;  // in bytes, so that a file that was cut off later is named as such
+  json["sha256"] = Digests(partial, sizes);
+  json[kOwnDigest] = Sha256(DumpJson(json));
   WriteFileAtomically(partial / "state.json", DumpJson(json, 2) + "\n");
   Pass(faults_, "checkpoint: before rename");
   if (fs::exists(target)) {
@@ -102,6 +121,23 @@ void Checkpoints::Write(const CheckpointState& state, const std::function<void(c
   Pass(faults_, "checkpoint: renamed");
 }
 
+std::map<std::string, std::string> Checkpoints::Digests(const fs::path& folder,
+                                                        const std::map<std::string, uint64_t>& files) const {
+  fs::path before;
+  std::map<std::string, std::string> known, digests;
+  if (const std::optional<CheckpointState> last = Last()) {
+    before = PathOf(last->step);
+    known = ReadContents(before).digests;
+  }
+  for (const auto& [name, bytes] : files) {
+    const auto same = known.find(name);
+    std::error_code error;
+    const bool shared = same != known.end() && fs::equivalent(before / name, folder / name, error);
+    digests[name] = shared ? same->second : Sha256OfFile(folder / name);
+  }
+  return digests;
+}
+
 std::vector<uint64_t> Checkpoints::Steps() const {
   std::vector<uint64_t> steps;
   for (const fs::directory_entry& entry : fs::directory_iterator(directory_)) {
@@ -113,17 +149,23 @@ std::vector<uint64_t> Checkpoints::Steps() const {
 
 std::vector<CheckpointState> Checkpoints::List() const {
   std::vector<CheckpointState> states;
-  for (const uint64_t step : Steps()) states.push_back(ReadState(PathOf(step)));
+  for (const uint64_t step : Steps()) {
+    try {
+      states.push_back(ReadContents(PathOf(step)).state);
+    } catch (const Error& error) {
+      if (error.code() == KGRPO_ERROR_UNSUPPORTED) throw;
+    }
+  }
   return states;
 }
 
 std::string Checkpoints::Damage(uint64_t step) const {
   const fs::path path = PathOf(step);
   try {
-    ReadState(path);
-    const auto json = nlohmann::ordered_json::parse(ReadFile(path / "state.json"));
+    const Contents contents = ReadContents(path);
+    if (contents.state.step != step) return (path / "state.json").string() + " is of another step";
     const auto found = FileSizes(path);
-    for (const auto& [name, bytes] : json.value("files", std::map<std::string, uint64_t>())) {
+    for (const auto& [name, bytes] : contents.bytes) {
       const auto file = found.find(name);
       if (file == found.end()) return (path / name).string() + " is missing";
       if (file->second != bytes) {
@@ -131,11 +173,20 @@ std::string Checkpoints::Damage(uint64_t step) const {
                std::to_string(bytes) + " were written";
       }
     }
+    for (const auto& [name, digest] : contents.digests) {
+      if (Sha256OfFile(path / name) != digest) return (path / name).string() + " has changed since it was written";
+    }
     return "";
   } catch (const Error& error) {
     if (error.code() == KGRPO_ERROR_UNSUPPORTED) throw;  // of another version: not damaged
     return error.what();
   }
+}
+
+std::vector<uint64_t> Checkpoints::WholeSteps() const {
+  std::vector<uint64_t> steps = Steps();
+  std::erase_if(steps, [this](uint64_t step) { return !Damage(step).empty(); });
+  return steps;
 }
 
 void Checkpoints::SetAside(uint64_t step) {

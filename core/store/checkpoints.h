@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,19 +35,27 @@ class Checkpoints {
   // Deletes all but the last `keep_last` and the `keep_best` of the highest reward_mean. The very last always stays.
   void Prune(uint32_t keep_last, uint32_t keep_best);
 
-  // What is wrong with the files of checkpoints/step-N, as far as their sizes tell, in words; empty: nothing.
+  // What is wrong with the files of checkpoints/step-N, in words; empty: nothing. Reads all of them.
   std::string Damage(uint64_t step) const;
   // Renames checkpoints/step-N to step-N.set_aside: it is kept, and is no checkpoint any more.
   void SetAside(uint64_t step);
   // The steps of all checkpoints in order, whether they can be read or not.
   std::vector<uint64_t> Steps() const;
+  // The steps of those without damage, in order. Reads the files of all of them.
+  std::vector<uint64_t> WholeSteps() const;
 
+  // Of those whose state.json can be read.
   std::optional<CheckpointState> Last() const;
   std::optional<CheckpointState> Best() const;  // by reward_mean
   std::vector<CheckpointState> List() const;    // by step
   std::filesystem::path PathOf(uint64_t step) const;
 
  private:
+  // SHA-256 of a new checkpoint's files. A file that it shares with the last checkpoint keeps the digest that was taken
+  // when it was written.
+  std::map<std::string, std::string> Digests(const std::filesystem::path& folder,
+                                             const std::map<std::string, uint64_t>& files) const;
+
   std::filesystem::path directory_;
   FaultPoints faults_;
 };

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <fstream>
 #include <thread>
 
 namespace kgrpo {
@@ -149,25 +150,34 @@ TEST_F(ResumeTest, ResumesInAFolderThatWasMoved) {
   ExpectSame(config);
 }
 
-// A file that was cut off after it was written: the run goes back to the checkpoint before, to the same end.
+// A file that was cut off, or that changed, after it was written: the run goes back to the checkpoint before, to the
+// same end.
 TEST_F(ResumeTest, ADamagedCheckpointIsSetAsideForTheOneBefore) {
-  PipelineConfig config = fakes::Config(fakes::Folder("damaged"));
-  config.checkpoint.keep_last = 3;
-  EXPECT_FALSE(RunChild(config, false, Unbroken().points * 3 / 4, std::chrono::microseconds(0)));
-  const fs::path folder = fs::path(config.output_dir) / "checkpoints";
-  const std::vector<uint64_t> steps = Checkpoints(folder).Steps();
-  ASSERT_GE(steps.size(), 2U);
-  const fs::path last = Checkpoints(folder).PathOf(steps.back());
-  EXPECT_EQ(Checkpoints(folder).Damage(steps.back()), "");
-  for (const auto& entry : fs::recursive_directory_iterator(last)) {
-    if (entry.is_regular_file() && entry.path().filename() != "state.json" && entry.file_size() > 1) {
-      fs::resize_file(entry.path(), entry.file_size() / 2);
+  for (const bool cut : {true, false}) {
+    PipelineConfig config = fakes::Config(fakes::Folder("damaged"));
+    config.checkpoint.keep_last = 3;
+    EXPECT_FALSE(RunChild(config, false, Unbroken().points * 3 / 4, std::chrono::microseconds(0)));
+    const fs::path folder = fs::path(config.output_dir) / "checkpoints";
+    const std::vector<uint64_t> steps = Checkpoints(folder).Steps();
+    ASSERT_GE(steps.size(), 2U);
+    const fs::path last = Checkpoints(folder).PathOf(steps.back());
+    EXPECT_EQ(Checkpoints(folder).Damage(steps.back()), "");
+    for (const auto& entry : fs::recursive_directory_iterator(last)) {
+      if (entry.is_regular_file() && entry.path().filename() != "state.json" && entry.file_size() > 1) {
+        if (cut) {
+          fs::resize_file(entry.path(), entry.file_size() / 2);
+        } else {
+          std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+          const int first = file.get();
+          file.seekp(0).put(static_cast<char>(first ^ 1));
+        }
+      }
     }
+    EXPECT_NE(Checkpoints(folder).Damage(steps.back()), "");
+    EXPECT_TRUE(RunChild(config, true, 0, std::chrono::microseconds(0)));
+    ExpectSame(config);
+    EXPECT_TRUE(fs::exists(last.string() + ".set_aside"));
   }
-  EXPECT_NE(Checkpoints(folder).Damage(steps.back()), "");
-  EXPECT_TRUE(RunChild(config, true, 0, std::chrono::microseconds(0)));
-  ExpectSame(config);
-  EXPECT_TRUE(fs::exists(last.string() + ".set_aside"));
 }
 
 TEST_F(ResumeTest, AFinishedRunResumesToItself) {

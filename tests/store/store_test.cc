@@ -271,25 +271,34 @@ TEST(CheckpointsTest, AreThereWholeOrNotAtAll) {
   EXPECT_FALSE(checkpoints.Last()->reward_mean);
 }
 
-TEST(CheckpointsTest, DamageIsSeenByTheFilesSizes) {
+TEST(CheckpointsTest, DamageIsSeenByTheFilesSizesAndDigests) {
   const fs::path folder = Folder("damage");
   Checkpoints checkpoints(folder);
   const auto fill = [](const fs::path& path) {
     fs::create_directory(path / "policy");
     std::ofstream(path / "policy/weights") << "12345";
   };
-  for (const uint64_t step : {5, 10, 15})
+  for (const uint64_t step : {1, 2, 3, 5, 10, 15})
     checkpoints.Write({.step = step, .stage = 0, .stage_steps = step, .reward_mean = {}}, fill);
   EXPECT_EQ(checkpoints.Damage(5), "");
+  std::ofstream(checkpoints.PathOf(2) / "policy/weights") << "12355";
+  EXPECT_EQ(checkpoints.Damage(2),
+            (checkpoints.PathOf(2) / "policy/weights").string() + " has changed since it was written");
+  std::string state = ReadFile(checkpoints.PathOf(3) / "state.json");
+  state.replace(state.find("\"stage_steps\": 3"), 16, "\"stage_steps\": 2");
+  std::ofstream(checkpoints.PathOf(3) / "state.json") << state;
+  EXPECT_EQ(checkpoints.Damage(3),
+            (checkpoints.PathOf(3) / "state.json").string() + " is damaged: it is not the text that was written");
   fs::resize_file(checkpoints.PathOf(5) / "policy/weights", 3);
   EXPECT_NE(checkpoints.Damage(5).find("policy/weights has 3 bytes, and 5 were written"), std::string::npos);
   fs::remove(checkpoints.PathOf(10) / "policy/weights");
   EXPECT_NE(checkpoints.Damage(10).find("policy/weights is missing"), std::string::npos);
   std::ofstream(checkpoints.PathOf(15) / "state.json") << "{";
-  EXPECT_NE(checkpoints.Damage(15).find("state.json is damaged"), std::string::npos);
+  EXPECT_THAT(checkpoints.Damage(15), HasSubstr("state.json is damaged"));
+  EXPECT_EQ(checkpoints.Last()->step, 10U) << "the last whose state.json can be read";
   checkpoints.SetAside(15);
-  EXPECT_EQ(checkpoints.Steps(), (std::vector<uint64_t>{5, 10}));
-  EXPECT_EQ(checkpoints.Last()->step, 10U);
+  EXPECT_THAT(checkpoints.Steps(), ElementsAre(1, 2, 3, 5, 10));
+  EXPECT_THAT(checkpoints.WholeSteps(), ElementsAre(1));
 }
 
 TEST(CheckpointsTest, KeepTheLastAndTheBest) {
@@ -309,16 +318,20 @@ TEST(CheckpointsTest, KeepTheLastAndTheBest) {
   EXPECT_EQ(checkpoints.List().size(), 1u);  // a run never loses its last
 }
 
-TEST(CheckpointsTest, ADamagedStateIsNamed) {
-  const fs::path folder = Folder("damaged");
-  fs::create_directories(folder / "step-3");
-  std::ofstream(folder / "step-3" / "state.json") << "{\"format\": 1, ";
-  try {
-    Checkpoints(folder).Last();
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("step-3/state.json is damaged"));
-  }
+// The reference of a stage is one file of several checkpoints: what changed in it is seen in those written later too.
+TEST(CheckpointsTest, ASharedFileKeepsItsFirstDigest) {
+  const fs::path folder = Folder("shared");
+  Checkpoints checkpoints(folder);
+  checkpoints.Write({.step = 1, .stage = 0, .stage_steps = 1, .reward_mean = {}},
+                    [](const fs::path& path) { std::ofstream(path / "reference") << "12345"; });
+  std::ofstream(checkpoints.PathOf(1) / "reference") << "12355";
+  checkpoints.Write({.step = 2, .stage = 0, .stage_steps = 2, .reward_mean = {}}, [&](const fs::path& path) {
+    fs::create_hard_link(checkpoints.PathOf(1) / "reference", path / "reference");
+  });
+  EXPECT_THAT(checkpoints.Damage(2), HasSubstr("reference has changed"));
+  checkpoints.Write({.step = 3, .stage = 0, .stage_steps = 3, .reward_mean = {}},
+                    [](const fs::path& path) { std::ofstream(path / "reference") << "12345"; });
+  EXPECT_THAT(checkpoints.WholeSteps(), ElementsAre(3));
 }
 
 TEST(FilesTest, AnAtomicWriteLeavesNoOtherFile) {
