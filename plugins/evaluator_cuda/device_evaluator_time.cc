@@ -35,8 +35,8 @@ std::string TimeText(double seconds) {
 }
 
 // How far a candidate's outputs at the timing size may be from the reference kernel's. How large they are is not known
-// there; the bounds take it from `expected`, of the largest correctness case. Twice the bound, since both kernels may be
-// off by it; once where there are no cases and the reference stands for what is right.
+// there; the bounds take it from `expected`, of the largest correctness case. Twice the bound, since both kernels may
+// be off by it; once where there are no cases and the reference stands for what is right.
 std::vector<evaluator::ErrorBound> BoundsOf(const Problem& problem, const std::vector<evaluator::Expected>& expected,
                                             bool extremes) {
   const double times = expected.empty() ? 1 : 2;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint64_t kMostSets = 96;
 constexpr uint64_t kLargeSet = uint64_t{2} << 30;  // bytes, which take a millisecond to read
-constexpr double kBatchSeconds = 2e-3;  // a long batch, where the sets suffice: host noise is microseconds
+constexpr double kBatchSeconds = 2e-3;             // a long batch, where the sets suffice: host noise is microseconds
 constexpr uint64_t kMostRounds = 400;
 constexpr uint64_t kEarlyChecks = 4;            // in the fewest rounds; later they get rarer
 constexpr uint64_t kApart = uint64_t{1} << 32;  // rounds of such checks from the others

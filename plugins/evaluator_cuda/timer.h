@@ -80,9 +80,9 @@ struct Timing {
 
 class Timer {
  public:
-  // `bounds`: for each output of the layout, how far candidate and reference may be apart at most. `key` is this measurement's,
-  // `order_key` the same for all kernels that compare: it orders the sets. Both are secret. All references outlive
-  // this.
+  // `bounds`: for each output of the layout, how far candidate and reference may be apart at most. `key` is this
+  // measurement's, `order_key` the same for all kernels that compare: it orders the sets. Both are secret. All
+  // references outlive this.
   Timer(Device& device, Clocks& clocks, const evaluator::Problem& problem, const TimingInputs& inputs,
         std::vector<evaluator::ErrorBound> bounds, const TimingOptions& options, uint64_t key, uint64_t order_key);
 

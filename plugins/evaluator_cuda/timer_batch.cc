@@ -105,8 +105,8 @@ Trouble Timer::CheckOutputs(const Side& candidate, const Side& check, const std:
       if (wrong <= static_cast<uint64_t>(differing)) continue;
       if (!parameter.IsWritten())
         return {"input_modified", "At the timing size the input " + parameter.name + " was overwritten."};
-      return {"wrong", "At the timing size " + std::to_string(wrong) + " of " +
-                           std::to_string(tensor.elements) + " elements of " + parameter.name +
+      return {"wrong", "At the timing size " + std::to_string(wrong) + " of " + std::to_string(tensor.elements) +
+                           " elements of " + parameter.name +
                            " differ from what the reference kernel makes of the same inputs."};
     }
   }

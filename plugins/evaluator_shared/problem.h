@@ -119,7 +119,7 @@ struct Problem {
   std::vector<std::pair<Bindings, std::string>> oracle_files;  // of kTorchScript: a size's file, absolute
   DType oracle_dtype = DType::kFloat64;                        // what kTorchScript computes in
   std::string eager_file;  // PyTorch's own computation as TorchScript, absolute; "" where there is none
-  std::string digest;                                          // SHA-256 over all its files
+  std::string digest;      // SHA-256 over all its files
 
   // "visible_0", "hidden_2", "timing", "timing_1" (the second): what files that belong to a size are named by.
   std::vector<std::pair<std::string, const Bindings*>> SizesByName() const;

@@ -45,8 +45,8 @@ class TorchWorker {
   // What forward() of a tape returns after torch.manual_seed(seed), bit for bit as PyTorch on a CPU. Throws likewise.
   std::vector<TorchTensor> Replay(const std::string& file, uint64_t seed);
 
-  // How long forward takes on its GPU for tensors of these dtypes and shapes (their bytes are not used). Throws likewise;
-  // also where libtorch cannot use the GPU.
+  // How long forward takes on its GPU for tensors of these dtypes and shapes (their bytes are not used). Throws
+  // likewise; also where libtorch cannot use the GPU.
   TorchTime Time(const std::string& file, const std::vector<TorchTensor>& tensors);
 
  private:

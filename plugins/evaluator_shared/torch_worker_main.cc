@@ -155,8 +155,8 @@ void MoveToGpu(torch::jit::Block* block) {
   }
 }
 
-// The method of time_execution_with_cuda_event in KernelBench's timing.py: calls one at a time, each behind a write that
-// clears the L2 cache, the first not counted; the mean. Fewer than its 100 where a call takes long.
+// The method of time_execution_with_cuda_event in KernelBench's timing.py: calls one at a time, each behind a write
+// that clears the L2 cache, the first not counted; the mean. Fewer than its 100 where a call takes long.
 Parts Time(const Parts& request) {
   constexpr int kWarmUps = 3, kCalls = 100, kFewestCalls = 10;
   constexpr double kMostSeconds = 2;
