@@ -24,6 +24,22 @@ void ForBlocks(int64_t rows, int64_t vocabulary, Body&& body) {
   for (int64_t begin = 0; begin < rows; begin += block) body(begin, std::min(block, rows - begin));
 }
 
+// d_rows = d_logits head. Some libraries add float32's products one after another, and a vocabulary of such sums loses
+// three digits (on AMD's processors MKL does): there in pieces, each of which is rounded as a sum of its own.
+void IntoHidden(const at::Tensor& d_logits, const at::Tensor& head, at::Tensor d_rows) {
+  constexpr int64_t kPiece = 4096;
+  const int64_t vocabulary = head.size(0);
+  if (vocabulary <= kPiece || !head.is_cpu() || head.scalar_type() != at::kFloat) {
+    at::mm_out(d_rows, d_logits, head);
+    return;
+  }
+  d_rows.zero_();
+  for (int64_t begin = 0; begin < vocabulary; begin += kPiece) {
+    const int64_t count = std::min(kPiece, vocabulary - begin);
+    d_rows.add_(at::mm(d_logits.narrow(1, begin, count), head.narrow(0, begin, count)));
+  }
+}
+
 }  // namespace
 
 at::Tensor Logits(const at::Tensor& hidden, const at::Tensor& head, double temperature) {
@@ -60,8 +76,7 @@ at::Tensor TokenLogprobsBackward(const at::Tensor& d_logprobs, const at::Tensor&
     at::Tensor d_logits = at::_log_softmax(Logits(rows, head, temperature), -1, false).exp_();
     d_logits.mul_(d).neg_().scatter_add_(1, targets.narrow(0, begin, count).unsqueeze(1), d);
     const at::Tensor d_rounded = d_logits.to(hidden.scalar_type());
-    at::Tensor d_rows = d_hidden.narrow(0, begin, count);
-    at::mm_out(d_rows, d_rounded, head);
+    IntoHidden(d_rounded, head, d_hidden.narrow(0, begin, count));
     LinearBackwardParameters(d_rounded, rows, head_gradient, {});
   });
   return d_hidden;
