@@ -13,6 +13,7 @@
 #include <tuple>
 #include <utility>
 
+#include <kgrpo/support/metrics.h>
 #include <kgrpo/support/sha256.h>
 #include "base/cancel.h"
 #include "base/log.h"
@@ -129,9 +130,7 @@ void Judge(Evaluator& evaluator, Problem& problem, const std::string& source, bo
   if (pytorch) return;
   try {
     const Evaluation baseline = evaluator.Baseline(problem);
-    for (const Metric& metric : baseline.metrics) {
-      if (metric.name == "pytorch_seconds") result.pytorch_seconds = metric.value;
-    }
+    result.pytorch_seconds = ValueOf(baseline.metrics, "pytorch_seconds");
     if (found.seconds > 0) result.speedup = result.pytorch_seconds.value_or(baseline.seconds) / found.seconds;
   } catch (const Error& error) {
     // A problem without a usable reference has no speedups; its kernels are correct or not all the same.

@@ -213,8 +213,8 @@ void ProblemParser::Parse(const std::string& text) {
 
 std::string ProblemParser::FindTorchFiles() {
   std::string digests;
-  const auto find = [&](const std::string& path, bool optional, std::vector<std::pair<Bindings, std::string>>* files,
-                        const Bindings& size) {
+  // The file's path; empty where it cannot be used.
+  const auto find = [&](const std::string& path, bool optional) -> std::string {
     std::error_code code;
     const std::filesystem::path file = directory_ / path;
     if (!std::filesystem::is_regular_file(file, code)) {
@@ -222,22 +222,24 @@ std::string ProblemParser::FindTorchFiles() {
     } else if (std::filesystem::file_size(file, code) > kLargestFile) {
       diagnostics().AddFile(file.string(), "is larger than 1 MiB");
     } else {
-      files->emplace_back(size, file.string());
       digests += Sha256OfParts({ReadFile(file)});
+      return file.string();
     }
+    return "";
   };
-  if (problem_.oracle == OracleKind::kTorchScript) {
-    std::vector<std::pair<Bindings, std::string>> eager;
-    find("oracle/eager.pt", true, &eager, {});
-    if (!eager.empty()) problem_.eager_file = eager[0].second;
-  }
+  const auto find_for = [&](const Bindings& size, const std::string& path, bool optional,
+                            std::vector<std::pair<Bindings, std::string>>* files) {
+    const std::string file = find(path, optional);
+    if (!file.empty()) files->emplace_back(size, file);
+  };
+  if (problem_.oracle == OracleKind::kTorchScript) problem_.eager_file = find("oracle/eager.pt", true);
   for (const auto& [name, size] : problem_.SizesByName()) {
     // Where a timing size's is missing, the reference kernel says what is expected there.
     if (problem_.oracle == OracleKind::kTorchScript)
-      find("oracle/" + name + ".pt", name.starts_with("timing"), &problem_.oracle_files, *size);
+      find_for(*size, "oracle/" + name + ".pt", name.starts_with("timing"), &problem_.oracle_files);
     for (Parameter& parameter : problem_.parameters) {
       if (parameter.IsTensor() && parameter.distribution.kind == Distribution::Kind::kTorchScript)
-        find("inputs/" + parameter.name + "." + name + ".pt", false, &parameter.distribution.tapes, *size);
+        find_for(*size, "inputs/" + parameter.name + "." + name + ".pt", false, &parameter.distribution.tapes);
     }
   }
   return digests;

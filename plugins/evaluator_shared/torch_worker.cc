@@ -30,7 +30,9 @@ std::string Lines(const std::vector<TorchTensor>& tensors) {
   return text;
 }
 
-std::vector<TorchTensor> Parse(const std::string& lines, const std::string& bytes) {
+// `answer`: a line each, and the bytes of all of them.
+std::vector<TorchTensor> Parse(const std::vector<std::string>& answer) {
+  const std::string &lines = answer[0], &bytes = answer[1];
   std::vector<TorchTensor> tensors;
   std::istringstream stream(lines);
   size_t at = 0;
@@ -99,13 +101,11 @@ std::vector<TorchTensor> TorchWorker::Run(const std::string& file, const std::st
                                           const std::vector<TorchTensor>& tensors) {
   std::string bytes;
   for (const TorchTensor& tensor : tensors) bytes += tensor.bytes;
-  const std::vector<std::string> answer = Ask({"run", file, dtype, Lines(tensors), std::move(bytes)});
-  return Parse(answer[0], answer[1]);
+  return Parse(Ask({"run", file, dtype, Lines(tensors), std::move(bytes)}));
 }
 
 std::vector<TorchTensor> TorchWorker::Replay(const std::string& file, uint64_t seed) {
-  const std::vector<std::string> answer = Ask({"tape", file, std::to_string(seed)});
-  return Parse(answer[0], answer[1]);
+  return Parse(Ask({"tape", file, std::to_string(seed)}));
 }
 
 TorchTime TorchWorker::Time(const std::string& file, const std::vector<TorchTensor>& tensors) {

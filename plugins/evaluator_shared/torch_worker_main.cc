@@ -135,15 +135,12 @@ Parts Replay(const Parts& request) {
 
 // Loads libtorch_cuda.so beside the libtorch_cpu.so that this process uses; its initialisers register CUDA's operators.
 void RequireCuda() {
-  static const bool loaded = [] {
-    Dl_info info = {};
-    dladdr(reinterpret_cast<const void*>(&at::set_num_threads), &info);
-    const std::string path = std::filesystem::path(info.dli_fname).parent_path() / "libtorch_cuda.so";
-    if (dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr)
-      throw std::runtime_error("libtorch cannot use a GPU here: " + std::string(dlerror()));
-    return true;
-  }();
-  if (!loaded || !at::hasCUDA()) throw std::runtime_error("libtorch finds no GPU");
+  Dl_info info = {};
+  dladdr(reinterpret_cast<const void*>(&at::set_num_threads), &info);
+  const std::string path = std::filesystem::path(info.dli_fname).parent_path() / "libtorch_cuda.so";
+  if (dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr)
+    throw std::runtime_error("libtorch cannot use a GPU here: " + std::string(dlerror()));
+  if (!at::hasCUDA()) throw std::runtime_error("libtorch finds no GPU");
 }
 
 // A trace names the device that it was made on.

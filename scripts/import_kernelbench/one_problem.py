@@ -16,7 +16,7 @@ import tape
 from expressions import Symbols, Unknown
 from sizes import Shrinker
 from source_file import BadSource, SourceFile
-from traced import RANDOM, SEED, Refused, Traced, as_dtype
+from traced import RANDOM, SEED, Refused, Traced
 
 NAMES = ("visible_0", "visible_1", "hidden_0", "timing")
 OTHER_SEED = 4242
@@ -171,8 +171,7 @@ class Importer:
         traced = Traced(self.source, self.sizes[i])
         traced.draw(OTHER_SEED)
         expected = traced.run()
-        tensors = list(traced.tensors().values()) + [tensor.detach() for tensor in traced.weights.values()]
-        tensors = [as_dtype(tensor, dtype).clone() for tensor in tensors]
+        tensors = traced.arguments(dtype)
         traced.draw(SEED)
         function = traced.oracle(dtype)
         function.save(file)
@@ -210,8 +209,7 @@ class Importer:
             for values in sizes:
                 traced = Traced(self.source, values)
                 expected = traced.run()
-                tensors = list(traced.tensors().values()) + [tensor.detach() for tensor in traced.weights.values()]
-                got = function(*(as_dtype(tensor, dtype).clone() for tensor in tensors))
+                got = function(*traced.arguments(dtype))
                 if not torch.allclose(got.to(expected.dtype), expected, rtol=tolerance, atol=tolerance):
                     return None
         except (RuntimeError, MemoryError):  # numbers of one size do not fit the tensors of another; or no room

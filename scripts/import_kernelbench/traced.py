@@ -70,6 +70,11 @@ class Traced:
         names = argument_names(self.model)
         return {name: value for name, value in zip(names, self.inputs) if not isinstance(value, torch.Tensor)}
 
+    def arguments(self, dtype):
+        """Inputs and weights as oracle's function takes them, copied, in `dtype`."""
+        tensors = list(self.tensors().values()) + [tensor.detach() for tensor in self.weights.values()]
+        return [as_dtype(tensor, dtype).clone() for tensor in tensors]
+
     def run(self):
         """forward's output, recorded in self.calls."""
         # As plain operators: attention as products and softmax, recurrent layers as their steps.

@@ -1,7 +1,8 @@
 #include "evaluator_shared/report/roofline.h"
 
-#include <algorithm>
-#include <string_view>
+#include <string>
+
+#include <kgrpo/support/metrics.h>  // ValueOf
 
 namespace kgrpo::evaluator {
 namespace {
@@ -10,10 +11,8 @@ constexpr double kLeastIntensity = 0.01;  // operations a needed byte, below whi
 constexpr double kLeastShare = 0.01;      // of the time, above which a pipe counts as used
 
 // A metric's value; 0 where it was not measured.
-double MetricOf(const Evaluation& evaluation, std::string_view name) {
-  const auto found = std::find_if(evaluation.metrics.begin(), evaluation.metrics.end(),
-                                  [name](const Metric& metric) { return metric.name == name; });
-  return found == evaluation.metrics.end() ? 0.0 : found->value;
+double MetricOf(const Evaluation& evaluation, const std::string& name) {
+  return ValueOf(evaluation.metrics, name).value_or(0);
 }
 
 // Bytes that a call moves between DRAM and L2, as counted, else as needed.

@@ -49,13 +49,6 @@ const DeclaredMetric* Find(const MetricRegistry* registry, std::string_view name
   return registry == nullptr ? nullptr : registry->Find(name);
 }
 
-std::optional<double> ValueOf(const std::vector<Metric>& metrics, const std::string& name) {
-  for (const Metric& metric : metrics) {
-    if (metric.name == name) return metric.value;
-  }
-  return std::nullopt;
-}
-
 // Whether it is an end of another metric's interval.
 bool IsEnd(const std::vector<Metric>& metrics, const std::string& name) {
   for (const char* end : {"_low", "_high"}) {
@@ -105,6 +98,13 @@ Fact FactOf(const Remark& remark) {
 }
 
 }  // namespace
+
+std::optional<double> ValueOf(const std::vector<Metric>& metrics, const std::string& name) {
+  for (const Metric& metric : metrics) {
+    if (metric.name == name) return metric.value;
+  }
+  return std::nullopt;
+}
 
 std::string FormatMetric(const std::string& name, double value, const MetricRegistry* registry) {
   const DeclaredMetric* declared = Find(registry, name);

@@ -25,6 +25,9 @@ struct FactGroup {
   std::vector<Fact> facts;
 };
 
+// What was pushed as `name`; nothing where that was not.
+std::optional<double> ValueOf(const std::vector<Metric>& metrics, const std::string& name);
+
 // Metrics in the order of their declaration, each group's remarks behind them; then groups of remarks alone; metrics
 // that nobody declared last, in the order in which they were pushed. Those declared without a group are left out.
 // `registry` may be null: nothing is declared then.
