@@ -211,8 +211,8 @@ void AddPluginsCommand(CLI::App& app, const Globals& globals, Action* action) {
   validate->add_option("PLUGIN", options->paths, "Names or paths")->required();
   validate
       ->add_option("--options", options->options_file,
-                   "Options to make the plugin with, as a pipeline would give them; of a plugin with several "
-                   "interfaces, by role")
+                   "The plugin's options as a pipeline gives them; for a plugin with several interfaces, an object "
+                   "keyed by role")
       ->type_name("FILE.json");
   validate->add_option("--timeout", options->seconds, "Seconds that the calls of one interface may take")
       ->check(CLI::Range(1, 86400))

@@ -186,7 +186,7 @@ void AddTimeLimit(CLI::App& command) {
 void AddRanks(CLI::App* command, unsigned* ranks) {
   command
       ->add_option("--ranks", *ranks,
-                   "Train as so many processes on this machine; over several machines: torchrun, srun or mpirun")
+                   "Number of processes on this machine; for several machines use torchrun, srun or mpirun")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
 }

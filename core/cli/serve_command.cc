@@ -11,6 +11,7 @@
 
 #include <kgrpo/support/sha256.h>
 #include <unistd.h>
+#include "base/cancel.h"
 #include "cli/command.h"
 #include "cli/session.h"
 #include "config/problems.h"  // ExpandFolders
@@ -191,7 +192,8 @@ int Serve(const Globals& globals, const ServeOptions& options) {
               address.host.find(':') == std::string::npos ? address.host.c_str() : ("[" + address.host + "]").c_str(),
               port);
   std::fflush(stdout);
-  service.Run([] { return stop_requested.load(std::memory_order_relaxed); });
+  // A signal that came before DrainOnSignals has set the flag of every command.
+  service.Run([] { return stop_requested.load(std::memory_order_relaxed) || CancelRequested(); });
   return kFine;
 }
 
@@ -202,7 +204,8 @@ void AddServeCommand(CLI::App& app, const Globals& globals, Action* action) {
   CLI::App* command = app.add_subcommand("serve", "Judge kernels for other programs and machines, over HTTP");
   command->add_option("FILE", options->file, "A pipeline file: its evaluator and problems are served");
   command
-      ->add_option("--listen", options->listen, "Where; port 0 takes a free one. Beyond this machine a token is needed")
+      ->add_option("--listen", options->listen,
+                   "Address; port 0 picks a free port. Other addresses than this machine's own require a token")
       ->type_name("HOST:PORT")
       ->capture_default_str();
   command->add_option("--evaluator", options->evaluator, "The evaluator plugin (default: FILE's, or evaluator_sim)")
@@ -212,10 +215,10 @@ void AddServeCommand(CLI::App& app, const Globals& globals, Action* action) {
       ->expected(1)
       ->take_all();
   command
-      ->add_option("--devices", options->devices,
-                   "GPUs to judge for, by the evaluator's option device, separated by commas; all for every one; the "
-                   "first where a request "
-                   "names none (default: the option's)")
+      ->add_option(
+          "--devices", options->devices,
+          "Devices to serve (values of the evaluator's option device), separated by commas, or all. The first one "
+          "is the default for requests")
       ->type_name("NAME[,NAME...]")
       ->delimiter(',')
       ->expected(1)
@@ -223,9 +226,7 @@ void AddServeCommand(CLI::App& app, const Globals& globals, Action* action) {
   command->add_option("--workers", options->workers, "Kernels judged at the same time (default: as many as cores)")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
-  command
-      ->add_option("--queue", options->service.queue,
-                   "Evaluations that wait, at most; beyond, clients are told to try again")
+  command->add_option("--queue", options->service.queue, "Evaluations that may wait; further requests get 429")
       ->type_name("N")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -233,14 +234,13 @@ void AddServeCommand(CLI::App& app, const Globals& globals, Action* action) {
       ->type_name("N")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command
-      ->add_option("--drain", options->service.drain_seconds,
-                   "Seconds for what is under way when the service is stopped")
+  command->add_option("--drain", options->service.drain_seconds, "Seconds to finish running evaluations at shutdown")
       ->type_name("SECONDS")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command
-      ->add_option("--token-env", options->token_env, "The environment variable with the token that clients must send")
+      ->add_option("--token-env", options->token_env,
+                   "Environment variable that holds the token that clients must send")
       ->type_name("NAME")
       ->capture_default_str();
   command->add_flag(

@@ -20,9 +20,10 @@ std::vector<Assignment> DrawAssignments(uint64_t seed, Purpose purpose, uint64_t
                                         size_t per_problem, std::span<const std::string> families,
                                         bool shuffle_prompts);
 
-// For each of the drawn problems, numbers into `families`, whose prompts it gets under the shuffle_prompts control: a
-// random permutation in which none gets those of its own family, which could tell it as much as its own; where one
-// family is more than half of them, none of its own problem as far as that goes.
+// The shuffle_prompts control: for each element of `drawn` (problems, as indices into `families`), the element whose
+// prompts it gets. A random permutation in which no problem gets prompts of its own family, since those could tell it
+// as much as its own. If one family is more than half of `drawn`, only a problem's own prompts are avoided, where
+// possible.
 std::vector<size_t> StrangerOf(KeyedStream& random, std::span<const uint32_t> drawn,
                                std::span<const std::string> families);
 

@@ -318,11 +318,14 @@ int HttpServer::Bind(const std::string& host, int port) {
 
 void HttpServer::Run() {
   listen_after_bind();
+  ended_ = true;
 }
 
 void HttpServer::Stop() {
   const uint64_t one = 1;
   if (::write(stop_event_, &one, sizeof one) != sizeof one) return;  // it cannot fail
+  // cpp-httplib forgets a stop that comes before its listening thread has begun.
+  while (!is_running() && !ended_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   stop();
 }
 

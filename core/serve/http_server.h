@@ -50,7 +50,7 @@ class HttpServer : public httplib::Server {
   // `seen` is told of every answer before it is sent, so that its client finds it counted. Before Run. [any thread]
   void OnAnswer(httplib::Logger seen) { on_answer_ = std::move(seen); }
 
-  // [any thread]
+  // Ends Run, also one that another thread is only about to call. [any thread]
   void Stop();
 
   size_t connections() const { return connections_; }
@@ -75,7 +75,8 @@ class HttpServer : public httplib::Server {
   const HttpLimits limits_;
   httplib::Logger on_answer_;
   int listener_ = -1;
-  int stop_event_ = -1;  // readable once Stop was called
+  int stop_event_ = -1;             // readable once Stop was called
+  std::atomic<bool> ended_{false};  // Run has returned
   std::atomic<size_t> connections_{0}, refused_{0};
 };
 

@@ -31,9 +31,9 @@ bool Coder::Send(const JobPointer& job) {
   return true;
 }
 
-// What a process that is killed now leaves word of: the most that the exchange can cost; 0 where it has cost nothing
-// and is not on the wire. False where that cannot be written down; what cannot be taken out counts as lost once the run
-// is resumed.
+// Records the most that the exchange can cost, for a resume after this process was killed; 0 once it has cost nothing
+// and no request is in flight. Returns false if it cannot be recorded. An amount that cannot be removed counts as lost
+// at the next resume.
 bool Coder::WriteReservation(Job& job, double cost) {
   if (run_ == nullptr || (cost <= 0 && job.reservation == 0)) return true;
   try {

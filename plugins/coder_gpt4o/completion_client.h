@@ -87,7 +87,7 @@ struct CompletionRequest {
   std::string body;  // the JSON object to POST, without "stream" and "stream_options": the client adds what it needs
   uint64_t tokens_at_most = 0;  // prompt estimate + max_tokens, for the tokens-a-minute limit
   // Both on the client's thread; empty: nobody asks. `may_send`: before each attempt; false: the request is answered
-  // kFailed, its failure is "budget". `waits`: an attempt came to nothing, and until the next nothing is on the wire.
+  // kFailed, its failure is "budget". `waits`: the attempt failed; no request is in flight until the next one.
   std::function<bool(const Losses& so_far)> may_send = {};
   std::function<void(const Losses& so_far)> waits = {};
 };

@@ -87,6 +87,18 @@ class ServerProcess {
   int port_ = 0;
 };
 
+// A signal may come before `serve` has its own handlers, while it drains, or before main().
+TEST(ServerProcessTest, EndsWheneverItIsToldTo) {
+  const TemporaryDirectory directory;
+  Write(directory.path() / "problems/one/reference.cu", "void launch() {}\n");
+  for (int milliseconds = 0; milliseconds < 60; milliseconds += 2) {
+    ServerProcess server(directory.path(), "server");
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    const int status = server.End(SIGTERM);
+    EXPECT_TRUE(WIFSIGNALED(status) ? WTERMSIG(status) == SIGTERM : WEXITSTATUS(status) == 0) << status;
+  }
+}
+
 // What a run recorded of each round, without what depends on the clock.
 std::vector<json> Recorded(const fs::path& run) {
   std::vector<json> rounds;

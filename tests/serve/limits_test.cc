@@ -146,6 +146,13 @@ TEST_F(ServeLimitsTest, DrainsWhatIsUnderWay) {
   EXPECT_EQ(Get(running.Client(), "/healthz").status, 0) << "it no longer listens";
 }
 
+TEST_F(ServeLimitsTest, EndsWhereItIsStoppedBeforeItListens) {
+  for (int i = 0; i < 20; ++i) {
+    RunningService running;
+    running.Stop();  // ends the test's wait for it, or hangs
+  }
+}
+
 TEST_F(ServeLimitsTest, DrainsForALimitedTime) {
   RunningService running({.workers = 1, .drain_seconds = 0.1});
   Answer held;
