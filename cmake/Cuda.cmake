@@ -9,15 +9,17 @@ else()
 endif()
 
 # KGRPO_GPU: whether to build the kernels that train and generate on a GPU (some minutes of nvcc). Default: where a GPU's driver
-# is found, where the environment says KGRPO_GPU=1, and with the tests.
+# is found, where the environment says KGRPO_GPU=1, and with the tests; -DKGRPO_GPU=ON or OFF decides otherwise. The default is
+# not cached: a build for the quickstart becomes one with the tests.
 find_library(KGRPO_GPU_DRIVER NAMES cuda libcuda.so.1 PATH_SUFFIXES nvidia)
 mark_as_advanced(KGRPO_GPU_DRIVER)
-if(KGRPO_NVCC AND (KGRPO_GPU_DRIVER OR "$ENV{KGRPO_GPU}" OR KGRPO_TESTS))
-  set(gpu_default ON)
-else()
-  set(gpu_default OFF)
+if(NOT DEFINED KGRPO_GPU)
+  if(KGRPO_NVCC AND (KGRPO_GPU_DRIVER OR "$ENV{KGRPO_GPU}" OR KGRPO_TESTS))
+    set(KGRPO_GPU ON)
+  else()
+    set(KGRPO_GPU OFF)
+  endif()
 endif()
-option(KGRPO_GPU "Build the policy's GPU kernels" ${gpu_default})
 set(KGRPO_GPU_ARCHITECTURES
   -gencode arch=compute_80,code=sm_80 -gencode arch=compute_89,code=sm_89 -gencode arch=compute_90,code=sm_90
   -gencode arch=compute_90,code=compute_90)
