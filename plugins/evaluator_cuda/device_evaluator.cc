@@ -101,12 +101,17 @@ void DeviceEvaluator::ReserveFor(const Problem& problem, const std::vector<Case>
   uint64_t needed = std::max(options_.timing.memory_bytes, Timer::FewestSets(set) * set);
   for (const Case& one : cases) needed = std::max(needed, 2 * Layout(problem, *one.size, kGuardBytes).bytes());
   if (needed <= std::min(candidate_memory_.bytes(), reference_memory_.bytes())) return;
+  if (2 * needed > device_.total_bytes()) {
+    throw Error(KGRPO_ERROR_INVALID, "problem " + problem.name + ": its timing size needs twice " +
+                                         std::to_string(needed >> 20) + " MiB of device memory, and the " +
+                                         device_.name() + " has " + std::to_string(device_.total_bytes() >> 20) +
+                                         " MiB: lower the problem's timing size");
+  }
   reference_processes_.clear();  // they have the old memory open
   candidate_memory_.Reserve(needed);
   reference_memory_.Reserve(needed);
 }
 
-// What a problem with large tensors took, others on this device may need: another evaluator of this process too.
 void DeviceEvaluator::ReleaseLargeMemory() {
   if (candidate_memory_.bytes() <= std::max(options_.timing.memory_bytes, device_.total_bytes() / kLargeShare)) return;
   reference_processes_.clear();  // they have it open
@@ -284,6 +289,7 @@ KernelEvaluation DeviceEvaluator::Evaluate(const OpenProblem& open, const std::s
   const Clock::time_point asked = Clock::now();
   std::optional<Held> held = HoldDevice();
   const Clock::time_point begin = Clock::now();
+  std::optional<LargeMemory> large_memory(std::in_place, *this);
   ReserveFor(open.problem, cases);
   if (!open.oracle) {
     for (Case& one : cases) one.expected = ReferenceOutputs(open, one, thorough);
@@ -313,7 +319,7 @@ KernelEvaluation DeviceEvaluator::Evaluate(const OpenProblem& open, const std::s
     of_time = TimeUntilSure(open, compiled.kernel, &workers, cases, {key, thorough, quick}, &timed);
   Retire(&workers);
   const Clock::time_point timed_at = Clock::now();
-  ReleaseLargeMemory();
+  large_memory.reset();
   held.reset();
   if (wait && interpreting.valid()) finding = interpreting.Get();
   trouble = Decide(trouble, finding.trouble);
@@ -339,6 +345,8 @@ KernelEvaluation DeviceEvaluator::Evaluate(const OpenProblem& open, const std::s
   }
   if (profiler_ && evaluation.correct) {
     held = HoldDevice();
+    large_memory.emplace(*this);
+    ReserveFor(open.problem, {});
     Profile(open, compiled.kernel, key, &evaluation);
   }
   return evaluation;

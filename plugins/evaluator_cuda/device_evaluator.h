@@ -97,6 +97,18 @@ class DeviceEvaluator {
   void CheckWorks();
   void ReserveFor(const evaluator::Problem& problem, const std::vector<Case>& cases);
   void ReleaseLargeMemory();
+  // Lent memory that a problem with large tensors took goes back when this ends, while the device is still held: other
+  // evaluators of this process may need it.
+  class LargeMemory {
+   public:
+    explicit LargeMemory(DeviceEvaluator& evaluator) : evaluator_(evaluator) {}
+    ~LargeMemory() { evaluator_.ReleaseLargeMemory(); }
+    LargeMemory(const LargeMemory&) = delete;
+    LargeMemory& operator=(const LargeMemory&) = delete;
+
+   private:
+    DeviceEvaluator& evaluator_;
+  };
   Trouble RunCase(Worker& worker, const LentMemory& memory, const evaluator::Problem& problem, const Case& one,
                   std::vector<std::vector<uint8_t>>* outputs, bool staged = false,
                   evaluator::WorstErrors* worst = nullptr);
