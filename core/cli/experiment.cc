@@ -124,6 +124,9 @@ std::pair<pid_t, int> WaitForOne(const std::map<pid_t, Job>& under_way) {
     int status = 0;
     const pid_t ended = ::waitpid(-1, &status, WNOHANG);
     if (under_way.contains(ended)) return {ended, CodeOf(status)};
+    if (ended < 0 && errno != EINTR)
+      throw Error(KGRPO_ERROR_INTERNAL,
+                  std::string("cannot wait for a run of the experiment: ") + std::strerror(errno));
     if (CancelRequested() && !std::exchange(told, true)) {
       for (const auto& [process, job] : under_way) ::kill(process, SIGTERM);
     }

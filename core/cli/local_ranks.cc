@@ -137,7 +137,6 @@ int RunLocalRanks(unsigned ranks) {
   sigemptyset(&handed_on);
   for (const int signal : kHandedOn) sigaddset(&handed_on, signal);
   sigprocmask(SIG_BLOCK, &handed_on, &before);  // one that comes meanwhile is for all of them
-  signal(SIGCHLD, SIG_DFL);                     // where the parent ignores it, exit codes are thrown away
   for (unsigned rank = 0; rank < ranks; ++rank) {
     const pid_t child = fork();
     if (child == 0) {

@@ -2,6 +2,7 @@
 #include <kgrpo/abi.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -52,6 +53,8 @@ void PrintError(std::string message) {
 }
 
 int Main(int argc, char** argv) {
+  // Where the parent ignores it, the exit codes of our own children are thrown away and waiting for one of them fails.
+  std::signal(SIGCHLD, SIG_DFL);
   CLI::App app("Trains a language model to suggest optimisations of CUDA kernels.", "kgrpo-host");
   app.set_version_flag("--version", "kgrpo-host " KGRPO_VERSION " (plugin ABI " + std::to_string(KGRPO_ABI_MAJOR) +
                                         "." + std::to_string(KGRPO_ABI_MINOR) + ")");

@@ -3,7 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <set>
@@ -53,6 +56,18 @@ TEST_F(ExperimentCliTest, RunsEachIntoAFolderOfItsOwnAndComparesThem) {
     EXPECT_THAT(text.out, HasSubstr("loop.rounds"));
     EXPECT_THAT(text.out, HasSubstr("2 seeds: weak evidence"));
   }
+}
+
+// Its children's exit codes are known all the same.
+TEST_F(ExperimentCliTest, EndsWhereSigchldIsIgnored) {
+  const pid_t starter = fork();
+  if (starter == 0) {
+    std::signal(SIGCHLD, SIG_IGN);  // inherited by what is started
+    Run("ab.yaml --jobs 2");
+    _exit(0);
+  }
+  waitpid(starter, nullptr, 0);
+  EXPECT_THAT(Read(directory_.path() / "out"), HasSubstr("next: kgrpo-host compare runs\n"));
 }
 
 TEST_F(ExperimentCliTest, GoesOnWithWhatIsNotFinished) {
