@@ -30,6 +30,8 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
+constexpr const char* kNotJudged = "not judged";
+
 // A problem of the suite with its kernel.
 struct Entry : SuiteEntry {
   std::string folder, source;
@@ -81,9 +83,9 @@ std::string DigestOfFolder(const fs::path& folder) {
   return digest;
 }
 
-// A busy machine's doing, maybe: to be judged again.
+// A busy machine's doing, maybe, be it of the kernel or of the problem's reference: to be judged again.
 bool OfTheMoment(const std::optional<SuiteResult>& result) {
-  return result && (result->verdict == "timeout" || result->verdict == "interference");
+  return result && (result->verdict == "timeout" || result->verdict == "interference" || result->verdict == kNotJudged);
 }
 
 // Results of earlier calls by key, but for those of the moment. A line that a killed process left half written is
@@ -104,17 +106,17 @@ KnownResults ReadResults(const fs::path& file) {
   return results;
 }
 
-// Of problems in results that name problem and group. `pytorch`: what speedups are over, where a file of times knows;
-// else they are over PyTorch's time where the evaluator measured it, else over the reference's.
+// Fills in what was found, in a result that names problem and group. By our rules speedups are over the reference. With
+// `pytorch` they are over PyTorch's time: the file's, else the one that the evaluator measured, else the reference's.
 void Judge(Evaluator& evaluator, Problem& problem, const std::string& source, bool thorough,
-           std::optional<double> pytorch, SuiteResult& result) {
+           const PytorchTimes* pytorch, SuiteResult& result) {
   Evaluation found;
   try {
     found = evaluator.Evaluate(problem, source, 0, thorough);
   } catch (const Error& error) {
     // A problem whose reference does not work on this device is one row, and not the end of the suite.
     if (ExitCodeOf(error.code()) != kBadInput) throw;
-    result.verdict = "not judged";
+    result.verdict = kNotJudged;
     result.diagnosis = error.what();
     return;
   }
@@ -125,13 +127,16 @@ void Judge(Evaluator& evaluator, Problem& problem, const std::string& source, bo
   if (!found.correct) return;
   result.seconds = found.seconds;
   result.modelled = found.modelled;
-  result.pytorch_seconds = pytorch;
-  if (pytorch && found.seconds > 0) result.speedup = *pytorch / found.seconds;
-  if (pytorch) return;
+  if (pytorch != nullptr) result.pytorch_seconds = PytorchSeconds(*pytorch, problem.info());
+  result.pytorch_listed = result.pytorch_seconds.has_value();
   try {
-    const Evaluation baseline = evaluator.Baseline(problem);
-    result.pytorch_seconds = ValueOf(baseline.metrics, "pytorch_seconds");
-    if (found.seconds > 0) result.speedup = result.pytorch_seconds.value_or(baseline.seconds) / found.seconds;
+    double compared = result.pytorch_seconds.value_or(0);
+    if (!result.pytorch_listed) {
+      const Evaluation baseline = evaluator.Baseline(problem);
+      if (pytorch != nullptr) result.pytorch_seconds = ValueOf(baseline.metrics, "pytorch_seconds");
+      compared = result.pytorch_seconds.value_or(baseline.seconds);
+    }
+    if (found.seconds > 0) result.speedup = compared / found.seconds;
   } catch (const Error& error) {
     // A problem without a usable reference has no speedups; its kernels are correct or not all the same.
     if (ExitCodeOf(error.code()) != kBadInput) throw;
@@ -211,10 +216,10 @@ int EvaluateSuite(const Globals& globals, const SuiteOptions& options) {
         if (as_kernelbench) {
           SuiteResult& published = entry.published.emplace(entry.result);
           Problem problem = as_kernelbench->OpenProblem(entry.folder);
-          Judge(*as_kernelbench, problem, entry.source, false, PytorchSeconds(pytorch, problem.info()), published);
+          Judge(*as_kernelbench, problem, entry.source, false, &pytorch, published);
           published.correct = CountsAsCorrect(published.verdict);
         }
-        Judge(*evaluator, *entry.problem, entry.source, options.thorough, std::nullopt, entry.result);
+        Judge(*evaluator, *entry.problem, entry.source, options.thorough, nullptr, entry.result);
         const std::lock_guard<std::mutex> lock(mutex);
         file << SuiteEntryToJson(entry).dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
         require_written();

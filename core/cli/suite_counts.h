@@ -19,6 +19,7 @@ struct SuiteResult {
   std::optional<double> speedup;          // over the problem's reference; none where there is no reference
   double seconds = 0;                     // the kernel's time; 0 unless correct
   std::optional<double> pytorch_seconds;  // what the speedup is over instead, where it is known
+  bool pytorch_listed = false;            // from a file of times, not measured beside the kernel
   bool modelled = false;
 };
 

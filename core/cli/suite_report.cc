@@ -16,7 +16,10 @@ Json ToJson(const SuiteResult& result) {
   Json json = {{"problem", result.problem},   {"group", result.group},     {"verdict", result.verdict},
                {"compiled", result.compiled}, {"correct", result.correct}, {"seconds", result.seconds}};
   if (result.speedup) json["speedup"] = *result.speedup;
-  if (result.pytorch_seconds) json["pytorch_seconds"] = *result.pytorch_seconds;
+  if (result.pytorch_seconds) {
+    json["pytorch_seconds"] = *result.pytorch_seconds;
+    json["pytorch_listed"] = result.pytorch_listed;
+  }
   json["modelled"] = result.modelled;
   json["diagnosis"] = result.diagnosis;
   return json;
@@ -42,6 +45,7 @@ SuiteResult SuiteResultFromJson(const Json& json) {
   result.seconds = json.value("seconds", 0.0);
   if (json.contains("speedup")) result.speedup = json["speedup"].get<double>();
   if (json.contains("pytorch_seconds")) result.pytorch_seconds = json["pytorch_seconds"].get<double>();
+  result.pytorch_listed = json.value("pytorch_listed", false);
   result.modelled = json.value("modelled", false);
   result.diagnosis = json.value("diagnosis", "");
   return result;
@@ -123,6 +127,29 @@ void PrintDifferences(const std::vector<SuiteEntry>& entries, bool markdown) {
   PrintMarkdownTable(header, rows);
 }
 
+// What the speedups by KernelBench's rules are over.
+void PrintPytorch(const SuiteOptions& options, const std::vector<SuiteResult>& published, const std::string& hardware) {
+  size_t correct = 0, listed = 0, measured = 0;
+  for (const SuiteResult& result : published) {
+    if (!result.correct) continue;
+    ++correct;
+    if (result.pytorch_seconds) ++(result.pytorch_listed ? listed : measured);
+  }
+  std::vector<std::string> parts;
+  if (!options.pytorch_times.empty()) {
+    parts.push_back(std::to_string(listed) + " over PyTorch's times of " + options.pytorch_times + ", measured on " +
+                    (hardware.empty() ? "a device that it does not name" : hardware));
+  }
+  if (measured > 0) parts.push_back(std::to_string(measured) + " over PyTorch eager, measured on this device");
+  if (parts.empty()) return;
+  const size_t others = correct - listed - measured;
+  if (others > 0)
+    parts.push_back(std::to_string(others) + " over the reference (small sizes, or no time of PyTorch's)");
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : "; ") + part;
+  std::printf("as KernelBench counts, of %zu speedups: %s\n", correct, text.c_str());
+}
+
 }  // namespace
 
 void PrintSuite(const SuiteOptions& options, const std::vector<SuiteEntry>& entries, size_t refused,
@@ -166,20 +193,7 @@ void PrintSuite(const SuiteOptions& options, const std::vector<SuiteEntry>& entr
   std::printf(
       "shares are of all problems of a group, with 95%% intervals; speedups are over the problems' references%s\n",
       modelled ? ", by modelled times" : "");
-  const auto over_pytorch = std::count_if(published.begin(), published.end(), [](const SuiteResult& result) {
-    return result.correct && result.pytorch_seconds;
-  });
-  const auto correct =
-      std::count_if(published.begin(), published.end(), [](const auto& result) { return result.correct; });
-  if (!options.pytorch_times.empty()) {
-    std::printf("as KernelBench counts, %td of %td speedups are over PyTorch's times of %s, measured on %s%s\n",
-                over_pytorch, correct, options.pytorch_times.c_str(),
-                hardware.empty() ? "a device that it does not name" : hardware.c_str(),
-                over_pytorch == correct ? "" : "; the others' problems have small sizes, or no time there");
-  } else if (over_pytorch > 0) {
-    std::printf("as KernelBench counts, %td of %td speedups are over PyTorch eager, measured on this device\n",
-                over_pytorch, correct);
-  }
+  if (options.kernelbench) PrintPytorch(options, published, hardware);
 }
 
 }  // namespace kgrpo::cli

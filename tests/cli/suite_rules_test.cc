@@ -89,22 +89,32 @@ TEST_F(SuiteRulesTest, CountsByBothRulesAndNamesWhatDiffers) {
 TEST_F(SuiteRulesTest, KeepsNoVerdictOfTheMoment) {
   const std::string command = "eval --suite suite --kernels kernels --json";
   const Result first = Run(command);
-  std::string kept = Kept();
+  const std::string kept = Kept();
   const size_t verdict = kept.find("\"wrong\"");
   ASSERT_NE(verdict, std::string::npos) << kept;
-  Write("kernels/results.jsonl", kept.replace(verdict, 7, "\"interference\""));
-  EXPECT_EQ(Run(command).out, first.out);
-  EXPECT_THAT(Kept(), HasSubstr("\"wrong\"")) << "the new result is kept";
+  for (const char* of_the_moment : {"\"interference\"", "\"not judged\""}) {
+    Write("kernels/results.jsonl", std::string(kept).replace(verdict, 7, of_the_moment));
+    EXPECT_EQ(Run(command).out, first.out);
+    EXPECT_THAT(Kept(), HasSubstr("\"wrong\"")) << "the new result is kept";
+  }
 }
 
 // PyTorch's times are of the original sizes.
 TEST_F(SuiteRulesTest, ComparesNoSmallSizesWithPytorch) {
   const std::string command = "eval --suite suite --kernels kernels --pytorch-times times.json";
+  EXPECT_THAT(
+      Run(command).out,
+      HasSubstr("of 2 speedups: 1 over PyTorch's times of times.json, measured on a device; 1 over the reference"));
+  // The same time, had it been measured here.
+  std::string kept = Kept();
+  const std::string listed = "\"pytorch_listed\":true";
+  ASSERT_NE(kept.find(listed), std::string::npos) << kept;
+  Write("kernels/results.jsonl", kept.replace(kept.find(listed), listed.size(), "\"pytorch_listed\":false"));
   EXPECT_THAT(Run(command).out,
-              HasSubstr("1 of 2 speedups are over PyTorch's times of times.json, measured on a device"));
+              HasSubstr("a device; 1 over PyTorch eager, measured on this device; 1 over the reference"));
   Add("kb_l1_001_affine", "KernelBench level 1, small sizes");
   const Result result = Run(command);
-  EXPECT_THAT(result.out, HasSubstr("0 of 2 speedups are over PyTorch's times")) << "a changed problem is judged again";
+  EXPECT_THAT(result.out, HasSubstr("0 over PyTorch's times")) << "a changed problem is judged again";
 }
 
 TEST_F(SuiteRulesTest, RefusesFilesWithoutTimes) {
