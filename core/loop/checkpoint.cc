@@ -58,8 +58,12 @@ std::optional<CheckpointState> SavedModels::GoBackTo(std::optional<uint64_t> fro
 }
 
 Error SavedModels::WithWayOn(const Error& error, uint64_t step) const {
-  std::vector<uint64_t> older = checkpoints_.WholeSteps();
-  std::erase_if(older, [step](uint64_t other) { return other >= step; });
+  std::vector<uint64_t> older;
+  try {
+    older = checkpoints_.WholeSteps(step);
+  } catch (const std::exception&) {
+    // The error at hand says more than that the others cannot be read either.
+  }
   if (older.empty()) return error;
   return {error.code(), std::string(error.what()) + "; to go on from an older checkpoint: kgrpo-host resume " +
                             folder_.path().string() + " --from-step N, where N is " + StepsText(older)};

@@ -55,6 +55,11 @@ Contents ReadContents(const fs::path& checkpoint) {
   }
 }
 
+// Not damaged: of another version, or not to be read now (rights, too many open files, a file system that is away).
+bool IsDamage(const Error& error) {
+  return error.code() != KGRPO_ERROR_UNSUPPORTED && error.code() != KGRPO_ERROR_UNAVAILABLE;
+}
+
 // The step of a checkpoint's folder name, "step-40"; nothing for any other name.
 std::optional<uint64_t> StepOf(const std::string& name) {
   constexpr std::string_view kPrefix = "step-";
@@ -153,7 +158,7 @@ std::vector<CheckpointState> Checkpoints::List() const {
     try {
       states.push_back(ReadContents(PathOf(step)).state);
     } catch (const Error& error) {
-      if (error.code() == KGRPO_ERROR_UNSUPPORTED) throw;
+      if (!IsDamage(error)) throw;
     }
   }
   return states;
@@ -178,14 +183,14 @@ std::string Checkpoints::Damage(uint64_t step) const {
     }
     return "";
   } catch (const Error& error) {
-    if (error.code() == KGRPO_ERROR_UNSUPPORTED) throw;  // of another version: not damaged
+    if (!IsDamage(error)) throw;
     return error.what();
   }
 }
 
-std::vector<uint64_t> Checkpoints::WholeSteps() const {
+std::vector<uint64_t> Checkpoints::WholeSteps(uint64_t before) const {
   std::vector<uint64_t> steps = Steps();
-  std::erase_if(steps, [this](uint64_t step) { return !Damage(step).empty(); });
+  std::erase_if(steps, [&](uint64_t step) { return step >= before || !Damage(step).empty(); });
   return steps;
 }
 

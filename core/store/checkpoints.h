@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -35,14 +36,15 @@ class Checkpoints {
   // Deletes all but the last `keep_last` and the `keep_best` of the highest reward_mean. The very last always stays.
   void Prune(uint32_t keep_last, uint32_t keep_best);
 
-  // What is wrong with the files of checkpoints/step-N, in words; empty: nothing. Reads all of them.
+  // What is wrong with the files of checkpoints/step-N, in words; empty: nothing. Reads all of them. Throws
+  // KGRPO_ERROR_UNAVAILABLE where they cannot be read now, which is no damage.
   std::string Damage(uint64_t step) const;
   // Renames checkpoints/step-N to step-N.set_aside: it is kept, and is no checkpoint any more.
   void SetAside(uint64_t step);
   // The steps of all checkpoints in order, whether they can be read or not.
   std::vector<uint64_t> Steps() const;
-  // The steps of those without damage, in order. Reads the files of all of them.
-  std::vector<uint64_t> WholeSteps() const;
+  // The steps of those without damage, in order. Reads the files of all of them that are below `before`.
+  std::vector<uint64_t> WholeSteps(uint64_t before = std::numeric_limits<uint64_t>::max()) const;
 
   // Of those whose state.json can be read.
   std::optional<CheckpointState> Last() const;

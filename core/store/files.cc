@@ -81,10 +81,12 @@ void PublishDirectory(const fs::path& from, const fs::path& to) {
 
 std::string ReadFile(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error(KGRPO_ERROR_NOT_FOUND, "cannot read " + path.string() + ": " + std::strerror(errno));
   std::ostringstream content;
-  content << file.rdbuf();
-  return std::move(content).str();
+  if (file && file.peek() != std::ifstream::traits_type::eof()) content << file.rdbuf();
+  if (file.is_open() && !file.bad() && !content.bad()) return std::move(content).str();
+  const bool absent = errno == ENOENT || errno == ENOTDIR;
+  throw Error(absent ? KGRPO_ERROR_NOT_FOUND : KGRPO_ERROR_UNAVAILABLE,
+              "cannot read " + path.string() + ": " + std::strerror(errno));
 }
 
 }  // namespace kgrpo

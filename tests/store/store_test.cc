@@ -10,9 +10,11 @@
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/error.h>
 
+#include <sys/resource.h>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 namespace kgrpo {
 namespace {
@@ -296,6 +298,20 @@ TEST(CheckpointsTest, DamageIsSeenByTheFilesSizesAndDigests) {
   std::ofstream(checkpoints.PathOf(15) / "state.json") << "{";
   EXPECT_THAT(checkpoints.Damage(15), HasSubstr("state.json is damaged"));
   EXPECT_EQ(checkpoints.Last()->step, 10U) << "the last whose state.json can be read";
+  // What cannot be read now is not damaged: nothing is set aside because too many files are open.
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit none = {0, before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &none);
+  std::optional<kgrpo_error_code> code;
+  try {
+    checkpoints.Damage(1);
+  } catch (const Error& error) {
+    code = error.code();
+  }
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_EQ(code, KGRPO_ERROR_UNAVAILABLE);
+  EXPECT_EQ(checkpoints.Damage(1), "");
   checkpoints.SetAside(15);
   EXPECT_THAT(checkpoints.Steps(), ElementsAre(1, 2, 3, 5, 10));
   EXPECT_THAT(checkpoints.WholeSteps(), ElementsAre(1));
