@@ -130,6 +130,11 @@ std::string Times(double factor) {
   return text;
 }
 
+// The folder of the run that --train does.
+fs::path TrainedIn(const fs::path& out) {
+  return out / "run";
+}
+
 fs::path OutOf(const OptimizeOptions& options, const std::string& problem_folder) {
   const fs::path out =
       options.out.empty() ? fs::path("optimized") / fs::path(problem_folder).filename() : fs::path(options.out);
@@ -138,6 +143,10 @@ fs::path OutOf(const OptimizeOptions& options, const std::string& problem_folder
     throw Error(KGRPO_ERROR_INVALID, out.string() +
                                          " holds the result of an earlier search: name another --out, or "
                                          "delete it");
+  if (options.train && fs::exists(TrainedIn(out), code))
+    throw Error(KGRPO_ERROR_INVALID, TrainedIn(out).string() +
+                                         " holds the run of an earlier --train that did not end: name another --out, "
+                                         "or delete it");
   fs::create_directories(out, code);
   if (code) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot make the folder " + out.string() + ": " + code.message());
   return out;
@@ -159,8 +168,14 @@ void PlanTraining(Session& session, const OptimizeOptions& options, const std::s
   request->settings.push_back("problems.train=" + nlohmann::json({fs::absolute(problem).string()}).dump());
   request->settings.emplace_back("problems.heldout=[]");
   request->settings.emplace_back("evaluation.every=0");
-  request->settings.push_back("output_dir=" + nlohmann::json((out / "run").string()).dump());
+  request->settings.push_back("output_dir=" + nlohmann::json(TrainedIn(out).string()).dump());
   const PipelineConfig config = session.Load(*request);
+  if (config.stages.back().suggestions != SuggestionSource::kPolicy) {
+    throw Error(KGRPO_ERROR_INVALID,
+                "--train goes on with the last trainer of the run, and " + config.stages.back().trainer.plugin +
+                    " there imitates suggestions that are drawn uniformly: name one that learns from rewards, as by "
+                    "--set 'trainer={plugin: trainer_grpo, options: {learning_rate: 1.0e-3}}'");
+  }
   const PluginChoice& trainer = config.stages.back().trainer;
   const nlohmann::json stage = {
       {"plugin", trainer.plugin}, {"options", trainer.options}, {"steps", UpdatesOf(config, options.plan.evaluations)}};
@@ -193,7 +208,7 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
   const fs::path out = OutOf(options, target.folder);
   if (options.train) PlanTraining(session, options, target.folder, out, &request);
   const PipelineConfig config = session.Load(request);
-  session.StartServices(config.seed, options.train ? out / "run" / "artifacts" : fs::path());
+  session.StartServices(config.seed, options.train ? TrainedIn(out) / "artifacts" : fs::path());
   PipelineParts parts = session.MakeParts(config, request.roles);
   RequireListed(policy.choice.suggester.sequence, *parts.coder, config.coder.plugin);
   if (!policy.choice.model.empty()) parts.policy->Load(KGRPO_POLICY_CURRENT, policy.choice.model);
@@ -245,7 +260,7 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
                                      "; ended by: " + result.ended},
                     {"written to", out.string()}});
   }
-  return result.stopped ? kInterrupted : kFine;
+  return result.stopped ? kInterrupted : result.diverged ? kFailed : kFine;
 }
 
 }  // namespace

@@ -62,11 +62,12 @@ struct SearchResult {
   std::vector<SearchCandidate> candidates;
   uint64_t evaluations = 0;  // distinct kernels judged
   uint64_t waves = 0;
-  double cost = 0;       // of the coder, US dollars
-  double seconds = 0;    // of the clock
-  std::string ended;     // why: "200 evaluations", "the time", "the cost", "the coder's own limit", "nothing new",
-                         // "stopped by the user"
-  bool stopped = false;  // by the user
+  double cost = 0;        // of the coder, US dollars
+  double seconds = 0;     // of the clock
+  std::string ended;      // why: "200 evaluations", "the time", "the cost", "the coder's own limit", "nothing new",
+                          // "stopped by the user"
+  bool stopped = false;   // by the user
+  bool diverged = false;  // --train: the training; its candidates are as good as any
 };
 
 // Searches from `start`, a correct kernel of the problem whose evaluation is given. `config.seed` keys all randomness:

@@ -1,6 +1,7 @@
 #include "loop/optimize_training.h"
 
 #include "loop/candidates.h"
+#include "loop/checkpoint.h"
 #include "loop/metrics.h"
 #include "loop/run.h"
 #include "loop/stopwatch.h"
@@ -50,8 +51,11 @@ SearchResult SearchByTraining(const PipelineConfig& config, PipelineParts& parts
   const RunOutcome outcome = Run(config, parts, problems, folder, options);
   result.seconds = watch.seconds();
   result.stopped = user();
+  result.diverged = outcome.diverged;
   if (outcome.status == RunOutcome::Status::kInterrupted) {
     result.ended = result.stopped ? "stopped by the user" : too_dear ? "the cost" : "the time";
+    // For the run it is a stop, for the search an end like any other: the policy is that of the last whole update.
+    if (!result.stopped) WriteModel(*parts.policy, folder.final_model());
   } else if (outcome.status == RunOutcome::Status::kFinished) {
     result.ended = std::to_string(outcome.steps) + " updates";
   } else {

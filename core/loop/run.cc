@@ -299,6 +299,7 @@ class Runner {
     RunOutcome outcome;
     outcome.status = cancelled ? RunOutcome::Status::kInterrupted : RunOutcome::Status::kStopped;
     outcome.steps = done_;
+    outcome.diverged = error.code() == KGRPO_ERROR_NOT_FINITE;
     outcome.message = (cancelled ? "stopped by the user" : std::string(error.what())) + "; " + kept;
     return outcome;
   }

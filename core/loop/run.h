@@ -44,8 +44,9 @@ struct RunOutcome {
     kStopped,         // the trainer or a budget asked to stop
   };
   Status status = Status::kFinished;
-  uint64_t steps = 0;   // done, of the whole run
-  std::string message;  // why it stopped, and what the checkpoint holds; or why nothing was learned
+  uint64_t steps = 0;     // done, of the whole run
+  std::string message;    // why it stopped, and what the checkpoint holds; or why nothing was learned
+  bool diverged = false;  // kStopped: the trainer met numbers that are not finite
 
   // As docs/commands.md has it: 0, 130, 1.
   int ExitCode() const { return status == Status::kFinished ? 0 : status == Status::kInterrupted ? 130 : 1; }

@@ -91,8 +91,16 @@ TEST_F(OptimizeTrainTest, ItsSamplesAreTheCandidatesAndTellTheirUpdates) {
   ASSERT_EQ(dear.code, 0) << dear.err;
   EXPECT_EQ(json::parse(dear.out)["ended"], "the cost");
   EXPECT_EQ(Candidates("dear").size(), 8U);
+  EXPECT_TRUE(fs::exists(Path("dear/run/final/model.safetensors"))) << "a limit of the search ends it like any other";
+  fs::remove(Path("dear/evidence.json"));
+  EXPECT_THAT(Optimize("--evaluations 16 --out dear").err, HasSubstr("holds the run of an earlier --train"));
 
   EXPECT_THAT(Optimize("--evaluations 7 --out few").err, HasSubstr("is less than one update takes"));
+  EXPECT_THAT(
+      Optimize("--evaluations 16 --out sft --set 'trainer={plugin: trainer_sft, steps: 1, suggestions: uniform, "
+               "episodes: 2}'")
+          .err,
+      HasSubstr("trainer_sft there imitates suggestions"));
   EXPECT_THAT(test::RunHost(directory_.path(),
                             "optimize " + Problem() + " --policy uniform --pipeline p.yaml --train --out none")
                   .err,
