@@ -156,8 +156,7 @@ class Importer:
                         continue
                     self._write_oracle(i, attempt, os.path.join(folder, "oracle", name + ".pt"))
                 self.oracle_dtype = "float64" if attempt == torch.float64 else "float32"
-                self._write_eager(os.path.join(folder, "oracle", "eager.pt"))
-                return
+                break
             except Refused:
                 if attempt == torch.float32:
                     raise
@@ -166,6 +165,7 @@ class Importer:
                     raise Refused(f"no oracle: {first_line(error)}") from None
             except MemoryError:
                 raise Refused("it needs more memory than the import may take (--memory)") from None
+        self._write_eager(os.path.join(folder, "oracle", "eager.pt"))
 
     def _write_oracle(self, i, dtype, file):
         traced = Traced(self.source, self.sizes[i])
@@ -193,15 +193,11 @@ class Importer:
         None where neither can be had."""
         few = [self._batch_of(2), self._batch_of(3)]
         for sizes in [self.sizes] + ([few] if few[0] != few[1] else []):
-            function = self._trace_that_holds(sizes)
-            if function is not None:
-                function.save(file)
-                if os.path.getsize(file) <= TAPE_BYTES:
-                    return
-                os.remove(file)
+            if self._write_trace_that_holds(sizes, file):
+                return
 
-    def _trace_that_holds(self, sizes):
-        """forward as a function of inputs and weights, traced at the first size and right at all; else None."""
+    def _write_trace_that_holds(self, sizes, file):
+        """forward as a function of inputs and weights, traced at the first size, if it is right at all. Whether so."""
         dtype = PRECISIONS[self.options["precision"]]
         tolerance = 1e-4 if dtype == torch.float32 else 5e-2
         try:
@@ -211,10 +207,16 @@ class Importer:
                 expected = traced.run()
                 got = function(*traced.arguments(dtype))
                 if not torch.allclose(got.to(expected.dtype), expected, rtol=tolerance, atol=tolerance):
-                    return None
-        except (RuntimeError, MemoryError):  # numbers of one size do not fit the tensors of another; or no room
-            return None
-        return function
+                    return False
+            function.save(file)
+        except Exception:  # the problem's own code at a size that is not its own: an assertion of it, no room, ...
+            if os.path.exists(file):
+                os.remove(file)
+            return False
+        if os.path.getsize(file) <= TAPE_BYTES:
+            return True
+        os.remove(file)
+        return False
 
     # ---- parameters ---------------------------------------------------------------------------------------------
 

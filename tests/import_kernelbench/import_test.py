@@ -92,7 +92,9 @@ def main():
     with tempfile.TemporaryDirectory() as out:
         done = run(host, "problems", "import", "kernelbench", os.path.join(HERE, "problems"), "--out", out, "--sizes",
                    "original", "--only", "1,2,3,4,5", "--python", sys.executable, "--json")
-        for row in json.loads(done.stdout):
+        rows = json.loads(done.stdout)
+        expect(done.returncode == 0 and len(rows) == 5, f"--sizes original: {len(rows)} rows, {done.stderr}")
+        for row in rows:
             expect(row["status"] == "imported", f"at the original size: {row}")
             expect(os.path.exists(os.path.join(out, row["name"], "oracle", "eager.pt")), f"{row['name']}: no eager.pt")
     for failure in failures:
