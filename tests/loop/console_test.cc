@@ -1,4 +1,4 @@
-// console/console.h: what a pipe and a terminal get.
+// base/console.h: what a pipe and a terminal get.
 #include "base/console.h"
 
 #include <gmock/gmock.h>
