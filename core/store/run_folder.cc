@@ -4,6 +4,7 @@
 #include "config/changes.h"
 #include "store/database.h"
 #include "store/files.h"
+#include "store/readable.h"
 
 #include <kgrpo/sdk/error.h>
 
@@ -145,7 +146,8 @@ std::string RunFolder::Refusal(const fs::path& path, const std::string& resolved
            "holds a run.sqlite that is of another program, or of another version of this one: name another "
            "folder (--set output_dir=...)";
   }
-  if (progress.steps == 0 && IsEmptyOrAbsent(path / "checkpoints")) return "";
+  if (progress.steps == 0 && !HoldsCheckpoints(path)) return "";
+  if (progress.is_empty) return there + "holds a run that cannot be read: " + WhyNoRecord(path);
   if (progress.finished) return there + "holds a finished run: " + choices;
   const std::string resume = "kgrpo-host resume " + path.string();
   const std::optional<std::vector<Change>> changes = ChangesOf(path, resolved_yaml);
@@ -247,6 +249,8 @@ RunFolder RunFolder::Open(const fs::path& path) {
     throw Error(KGRPO_ERROR_NOT_FOUND,
                 "there is no run in " + path.string() + ": a run's folder holds run.sqlite and resolved.yaml");
   }
+  // A run that was killed before it made its tables has lost nothing.
+  if (ReadProgress(path / "run.sqlite").is_foreign || HoldsCheckpoints(path)) RequireRecord(path);
   RunFolder folder(path);
   folder.lock_ = LockFolder(path);
   PutBackEarlierArtifacts(path);

@@ -139,7 +139,7 @@ TEST(CompareFoldersTest, WhatCannotBeReadIsLeftOutWithASentence) {
   EXPECT_EQ(runs.size(), 1U);
   ASSERT_EQ(left_out.size(), 3U);
   EXPECT_THAT(left_out[0], HasSubstr("compare_half is left out: there is no run"));
-  EXPECT_THAT(left_out[1], HasSubstr("is of another version of this program"));
+  EXPECT_THAT(left_out[1], HasSubstr("was not written by this version of kgrpo-host"));
   EXPECT_THAT(left_out[2], HasSubstr("compare_empty is left out: there is no run"));
   std::ofstream(empty / "experiment.json") << "{\"runs\": [";
   EXPECT_THROW(ReadRuns({empty.string()}, &left_out), Error);
