@@ -69,12 +69,15 @@ TEST_F(CliTest, RunTrainsAndLeavesAFolder) {
       "--overwrite";
   EXPECT_EQ(again.err, "error: " + refusal + "\n");
   const Result check = Run("check p.yaml --set output_dir=out_run");
-  EXPECT_EQ(check.code, 0) << check.err;
+  EXPECT_EQ(check.code, 1) << check.err;
   EXPECT_THAT(check.out, HasSubstr("3 steps in 1 stage; but it would not run: " + refusal + "\n"));
   EXPECT_THAT(check.out, Not(HasSubstr("would run in")));
-  EXPECT_EQ(json::parse(Run("check p.yaml --set output_dir=out_run --json").out)["output_dir"]["refusal"], refusal);
+  const json shown = json::parse(Run("check p.yaml --set output_dir=out_run --json").out);
+  EXPECT_EQ(shown["output_dir"]["refusal"], refusal);
+  EXPECT_FALSE(shown["ok"].get<bool>());
   const Result other = Run("check p.yaml --set output_dir=problems");
   EXPECT_THAT(other.out, HasSubstr("but it would not run: output_dir problems is not empty"));
+  EXPECT_EQ(other.code, 1);
   const Result file = Run("check p.yaml --set output_dir=p.yaml");
   EXPECT_EQ(file.code, 3);
   EXPECT_THAT(file.err, HasSubstr("output_dir p.yaml is a file: name a folder\np.yaml: 1 mistake\n"));

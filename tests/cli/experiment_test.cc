@@ -64,6 +64,10 @@ TEST_F(ExperimentCliTest, GoesOnWithWhatIsNotFinished) {
   EXPECT_THAT(rest.out, HasSubstr("1 of 4 runs are finished"));
   EXPECT_TRUE(fs::exists(directory_.path() / "runs/short/seed-2/final"));
   EXPECT_EQ(Run("ab.yaml --set loop.max_steps=4").code, 3) << "another configuration's runs are there";
+  EXPECT_EQ(Run("check ab.yaml --file-only").code, 0) << "what is finished is no hindrance to the others";
+  const Result other = Run("check ab.yaml --file-only --set loop.max_steps=4");
+  EXPECT_EQ(other.code, 1);
+  EXPECT_THAT(other.out, HasSubstr("but it would not run: runs/base/seed-1 holds a run of another configuration"));
 }
 
 TEST_F(ExperimentCliTest, RefusesWhatWouldCompareNothing) {
