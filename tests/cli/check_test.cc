@@ -109,6 +109,19 @@ TEST_F(CliTest, CountsOfTheCommandLineHaveAnUpperEnd) {
   EXPECT_THAT(rounds.err, HasSubstr("episodes x held-out problems x loop.rounds x repeats is 500000 x 1 x 2 x 2: "));
 }
 
+// Permissions let root write there, and nothing can be made all the same.
+TEST_F(CliTest, CheckFindsThatTheFolderCannotBeMade) {
+  for (const std::string folder : {std::string("/proc/x"), std::string(300, 'x')}) {
+    const Result checked = Run("check p.yaml --set output_dir=" + folder);
+    EXPECT_EQ(checked.code, 1) << checked.err;
+    EXPECT_THAT(checked.out, HasSubstr("but it would not run: output_dir " + folder + " cannot be written ("));
+    EXPECT_THAT(checked.out, HasSubstr("name another folder (--set output_dir=...)\n"));
+    const Result run = Run("run p.yaml --set output_dir=" + folder);
+    EXPECT_EQ(run.code, 3) << run.err;
+    EXPECT_THAT(run.err, HasSubstr("output_dir " + folder + " cannot be written ("));
+  }
+}
+
 // The fixtures' policy has a token a byte and a context of 4096.
 TEST_F(CliTest, CheckFindsThatThePolicysContextHasNoRoom) {
   Write("code.yaml", "extends: p.yaml\nprompt: {user: '{{code_b}}'}\n");
