@@ -222,6 +222,8 @@ std::vector<RunMeasures> ReadRuns(const std::vector<std::string>& folders, std::
   };
   for (const std::string& name : folders) {
     const fs::path folder = name;
+    // Of a misspelt name nothing is left out: the figures would be of other runs than those that were asked for.
+    if (!fs::exists(folder)) throw Error(KGRPO_ERROR_NOT_FOUND, "there is no folder " + name + ": name a run's folder");
     if (!fs::exists(folder / "experiment.json")) {
       read(folder, "");
       continue;

@@ -79,7 +79,9 @@ TEST_F(ExperimentCliTest, RefusesWhatWouldCompareNothing) {
   EXPECT_EQ(Run("ab.yaml --variant nobody").code, 3);
   EXPECT_EQ(Run("p.yaml --variant base").code, 3);
   EXPECT_THAT(Run("eval ab.yaml --policy uniform").err, HasSubstr("several runs"));
-  EXPECT_EQ(Run("compare nowhere").code, 3);
+  const Result absent = Run("compare runs nowhere");
+  EXPECT_EQ(absent.code, 3);
+  EXPECT_EQ(absent.err, "error: there is no folder runs: name a run's folder\n");
   const Result resolved = Run("check ab.yaml --variant short --resolve --file-only --set loop.batch_size=2");
   EXPECT_THAT(resolved.out, HasSubstr("  rounds: 1  # run short/seed-1\n"));
   EXPECT_THAT(resolved.out, HasSubstr("seed: 1  # run short/seed-1\n"));
