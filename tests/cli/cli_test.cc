@@ -152,7 +152,9 @@ TEST_F(CliTest, EvalPlaysPolicies) {
   ASSERT_EQ(uniform.code, 0) << uniform.err;
   EXPECT_EQ(json::parse(uniform.out)["episodes"], 3);
   EXPECT_EQ(Run("eval p.yaml --policy fixed:tile --episodes 2").code, 0);
-  EXPECT_EQ(Run("eval p.yaml --policy nowhere --episodes 2").code, 3);
+  const Result nowhere = Run("eval p.yaml --policy nowhere --episodes 2");
+  EXPECT_EQ(nowhere.code, 3);
+  EXPECT_THAT(nowhere.err, HasSubstr("nor \"fixed:TECHNIQUE,...\", nor a folder (a run's or a model's)"));
 }
 
 // ---- plugins and problems -----------------------------------------------------------------------
@@ -168,6 +170,13 @@ TEST_F(CliTest, PluginsListDescribeValidate) {
   EXPECT_THAT(describe.out, HasSubstr("As trainer:\n"));
   EXPECT_THAT(describe.out, HasSubstr("learning_rate  a number > 0  0.1      Of the gradient ascent."));
   EXPECT_EQ(Run("plugins validate fakes").code, 0);
+  // A name that nothing has: as describe has it, and before any plugin is tried.
+  const Result misspelt = Run("plugins validate fakes fake");
+  EXPECT_EQ(misspelt.code, 3);
+  EXPECT_EQ(misspelt.out, "");
+  EXPECT_THAT(misspelt.err, HasSubstr("error: there is no plugin \"fake\"; did you mean \"fakes\"?; tried\n"));
+  EXPECT_THAT(misspelt.err, HasSubstr("/tests/plugins/fake.so: no such file\n"));
+  EXPECT_EQ(misspelt.err, Run("plugins describe fake").err);
   const Result bad = Run("plugins validate " KGRPO_BINARY_DIR "/tests/bad_plugins/crashes_in_create.so");
   EXPECT_EQ(bad.code, 3);
   EXPECT_THAT(bad.out, HasSubstr("FAILED   reward: create with defaults works or says why not: crashed with signal 6"));
