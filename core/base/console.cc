@@ -49,7 +49,9 @@ std::string StepText(const StepLine& line, const std::string& time_left) {
 }
 
 constexpr size_t kBlockLines = 3;  // of the block that moves on a terminal
-constexpr size_t kStepsOfAnEstimate = 20;
+// Of the time left. A stage's first steps are slow (caches are empty, kernels are all new), so nothing is said of them.
+constexpr size_t kStepsBeforeAnEstimate = 20;
+constexpr size_t kStepsOfAnEstimate = 12;
 constexpr std::chrono::seconds kProgressEvery{5};  // on a pipe
 
 // The first `columns` characters.
@@ -75,10 +77,10 @@ std::string RoundsBar(const StepLine& line, size_t width) {
 }
 
 // "3 min 20 s left", "18 s left in this stage": by the median of `seconds`, those of the stage's last steps, which a
-// step with a checkpoint in it does not move.
-std::string TimeLeft(const StepLine& line, std::vector<double> seconds) {
-  if (line.stage_end < line.step) return "";
-  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
+// step with a checkpoint in it does not move. Empty before the stage has had enough steps.
+std::string TimeLeft(const StepLine& line, size_t stage_steps, std::vector<double> seconds) {
+  if (line.stage_end < line.step || stage_steps < kStepsBeforeAnEstimate) return "";
+  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>((seconds.size() - 1) / 2);
   std::nth_element(seconds.begin(), middle, seconds.end());
   return FormatDuration(*middle * static_cast<double>(line.stage_end - line.step)) +
          (line.stage_end < line.steps ? " left in this stage" : " left");
@@ -170,10 +172,15 @@ void Console::Header(const std::string& title, const std::vector<std::pair<std::
 
 void Console::Step(const StepLine& line) {
   if (also_ != nullptr) also_->Step(line);
-  if (std::exchange(stage_, line.stage) != line.stage) seconds_.clear();
+  // Two stages in a row may have one trainer, so the name alone does not tell them apart.
+  if (std::exchange(stage_, {line.stage, line.stage_end}) != std::pair(line.stage, line.stage_end)) {
+    seconds_.clear();
+    stage_steps_ = 0;
+  }
+  ++stage_steps_;
   if (seconds_.size() == kStepsOfAnEstimate) seconds_.erase(seconds_.begin());
   seconds_.push_back(line.seconds);
-  const std::string left = TimeLeft(line, seconds_);
+  const std::string left = TimeLeft(line, stage_steps_, seconds_);
   if (!terminal_) {
     out_ << StepText(line, left) << '\n' << std::flush;
     return;

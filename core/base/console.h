@@ -87,8 +87,9 @@ class Console {
   ProgressLine progress_;
   bool moving_ = false;  // the last thing written is the moving block
   std::vector<double> rewards_;
-  std::string stage_;            // of the last step
-  std::vector<double> seconds_;  // of the stage's last steps
+  std::pair<std::string, uint64_t> stage_;  // of the last step: its name and end
+  size_t stage_steps_ = 0;                  // shown of that stage
+  std::vector<double> seconds_;             // of the stage's last steps
 };
 
 // Bars of eight heights, one a value, from the least to the greatest of the last `width`: "▁▂▅█".

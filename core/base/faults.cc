@@ -29,6 +29,7 @@ constexpr Crash kCrashes[] = {
 std::atomic<pid_t> explaining{0};  // the process that ExplainFaults was called in
 std::atomic<bool> exit_expected{false};
 struct sigaction before[std::size(kCrashes)];
+bool leaves_core = false;  // KGRPO_CRASH=core
 
 char resume_hint[4200];  // empty without a run
 std::atomic<bool> resumable{false};
@@ -71,8 +72,12 @@ void OnCrash(int signal, siginfo_t*, void* context) {
     text << "\n";
     text.Write();
   }
-  // Whoever handled it before us (a sanitizer), else the default action: once this handler returns, a fault faults
-  // again, and what was raised is pending.
+  // An exit code like that of any other failed run, since no sanitizer, debugger's handler or the like was there
+  // before. A forked child ends by the signal, which is what its parent waits for.
+  const bool unhandled = before[which].sa_handler == SIG_DFL || before[which].sa_handler == SIG_IGN;
+  if (unhandled && !leaves_core && explaining.load() == getpid()) _exit(1);
+  // Else by whoever handled it before us or by the default action: once this handler returns, a fault faults again, and
+  // what was raised is pending.
   sigaction(signal, &before[which], nullptr);
   raise(signal);
 }
@@ -102,6 +107,8 @@ bool NeedsQuotes(std::string_view path) {
 
 void ExplainFaults() {
   explaining = getpid();
+  const char* const wanted = std::getenv("KGRPO_CRASH");
+  leaves_core = wanted != nullptr && std::string_view(wanted) == "core";
   static AlternateStack main_stack;
   struct sigaction action = {};
   action.sa_sigaction = OnCrash;

@@ -8,8 +8,9 @@
 namespace kgrpo {
 
 // From now on a crash (SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL) is explained on standard error before it ends the
-// process, and an exit() that ExpectExit did not announce ends it with status 1 after a line that says so. In forked
-// children nothing is said. Call once, from main.
+// process with status 1, by its signal with KGRPO_CRASH=core in the environment, or as a handler that was installed
+// before has it (a sanitizer's). An exit() that ExpectExit did not announce ends it with status 1 after a line that
+// says so. In forked children nothing is said. Call once, from main.
 void ExplainFaults();
 
 // The end of main. What calls exit() from now on is no plugin.

@@ -34,6 +34,7 @@ struct Findings {
   std::vector<std::string> notes;        // what was not looked at, and why; what a run could go on with
   std::optional<PipelineConfig> config;  // where the file is right
   std::string refusal;                   // why `run` would not use output_dir, in its words; no mistake of the file
+  std::optional<std::string> experiment_refusal;  // the same, where the file describes several runs
   ExitCode exit_code = kFine;
 
   void Fail(const Error& error) {
@@ -105,6 +106,7 @@ void LookAtExperiment(Session& session, const CheckOptionsGiven& given, LoadRequ
     request->settings.push_back("output_dir=" + nlohmann::json(chosen->config.output_dir).dump());
     request->run_settings = chosen->run.settings.size() + 1;
     request->run_name = "run " + chosen->run.folder;
+    findings->experiment_refusal = RefusalOf(*chosen);
   } catch (const ConfigError& error) {
     findings->mistakes = error.diagnostics();
     findings->exit_code = kBadInput;
@@ -134,8 +136,11 @@ Findings Check(Session& session, const CheckOptionsGiven& given) {
   }
   if (findings.config) {
     try {
-      findings.refusal = RunFolder::Refusal(findings.config->output_dir, findings.config->resolved_yaml);
-      const std::string leftover = findings.refusal.empty() ? RunFolder::Leftover(findings.config->output_dir) : "";
+      findings.refusal = findings.experiment_refusal
+                             ? *findings.experiment_refusal
+                             : RunFolder::Refusal(findings.config->output_dir, findings.config->resolved_yaml);
+      const bool is_new = findings.refusal.empty() && !findings.experiment_refusal;
+      const std::string leftover = is_new ? RunFolder::Leftover(findings.config->output_dir) : "";
       if (!leftover.empty()) findings.notes.push_back(leftover);
     } catch (const Error& error) {
       if (error.code() == KGRPO_ERROR_INVALID) {
@@ -218,7 +223,7 @@ void PrintText(const CheckOptionsGiven& given, const Findings& findings) {
   const PipelineConfig& config = *findings.config;
   if (given.resolve) {
     std::printf("%s", config.origins_yaml.c_str());
-  } else if (findings.exit_code == kFine) {
+  } else if (count == 0) {
     uint64_t steps = 0;
     for (const StageConfig& stage : config.stages) steps += stage.steps;
     const std::string then =
@@ -251,6 +256,7 @@ void AddCheckCommand(CLI::App& app, const Globals& globals, Action* action) {
       Session session(globals);
       Findings findings = Check(session, *given);
       HideKeysOf(&findings);
+      if (findings.exit_code == kFine && !findings.refusal.empty()) findings.exit_code = kFailed;
       if (given->json)
         PrintJson(*given, findings);
       else

@@ -11,6 +11,7 @@
 #include "loop/coder_cost.h"
 #include "loop/compare_policies.h"
 #include "loop/evaluate_policy.h"
+#include "loop/run_config.h"
 
 namespace kgrpo::cli {
 namespace {
@@ -79,7 +80,7 @@ void AddPolicyEvalOptions(CLI::App* command, PolicyEvalOptions* options) {
       ->type_name("RUN");
   command->add_option("--episodes", options->episodes, "Episodes of each held-out problem (default: the file's)")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1'000'000));
   command->add_option("--repeat", options->repeats, "All of it N times, with the seeds SEED, SEED + 1, ...")
       ->type_name("N")
       ->check(CLI::Range(1, 1000));
@@ -100,10 +101,18 @@ int EvaluatePolicies(const Globals& globals, const PolicyEvalOptions& options) {
   request.needs_train_problems = false;
   request.needs_heldout_problems = true;
   const PipelineConfig config = session.Load(request);
+  const uint64_t episodes = options.episodes > 0 ? options.episodes : config.evaluation.episodes;
+  if (const std::string mistake = RoundsMistake("an eval", {{"episodes", episodes},
+                                                            {"held-out problems", config.heldout_problems.size()},
+                                                            {"loop.rounds", config.loop.rounds},
+                                                            {"repeats", options.repeats}});
+      !mistake.empty()) {
+    throw Error(KGRPO_ERROR_INVALID, mistake);
+  }
   session.StartServices(config.seed);
   PipelineParts parts = session.MakeParts(config, request.roles);
   EpisodePlan plan;
-  plan.episodes = options.episodes > 0 ? options.episodes : config.evaluation.episodes;
+  plan.episodes = episodes;
   plan.repeats = options.repeats;
   const bool alone = choices.size() == 1;
   Console console = StandardConsole();

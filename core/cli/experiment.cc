@@ -173,6 +173,15 @@ std::vector<PlannedRun> PlanExperiment(Session& session, const LoadRequest& requ
   return planned;
 }
 
+std::string RefusalOf(const PlannedRun& planned) {
+  try {
+    if (StateOf(planned) != State::kNew) return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return RunFolder::Refusal(planned.config.output_dir, planned.config.resolved_yaml);
+}
+
 void RequireVariant(const std::vector<ExperimentRun>& runs, const std::string& name) {
   std::vector<std::string> names;
   for (const ExperimentRun& run : runs) {

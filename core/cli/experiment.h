@@ -28,6 +28,9 @@ std::vector<PlannedRun> PlanExperiment(Session& session, const LoadRequest& requ
 // Throws KGRPO_ERROR_INVALID, naming those that there are, unless `name` is empty or one of them.
 void RequireVariant(const std::vector<ExperimentRun>& runs, const std::string& name);
 
+// Why RunExperiment would neither begin nor continue the run, for a user; "" where it would.
+std::string RefusalOf(const PlannedRun& planned);
+
 struct ExperimentOptions {
   std::string variant;  // only this one; empty: all
   size_t jobs = 1;      // runs side by side; where there are GPUs, each may use one of them

@@ -10,6 +10,7 @@
 #include "store/database.h"
 #include "store/export.h"
 #include "store/files.h"
+#include "store/readable.h"
 
 namespace kgrpo::cli {
 namespace {
@@ -49,8 +50,7 @@ int RunExport(const ExportOptions& options) {
     throw Error(KGRPO_ERROR_INVALID, options.run + " holds the runs of an experiment: name one of them");
   if (!fs::exists(file))
     throw Error(KGRPO_ERROR_NOT_FOUND, "there is no run in " + options.run + ": it has no run.sqlite");
-  if (ReadProgress(file).is_foreign)
-    throw Error(KGRPO_ERROR_UNSUPPORTED, file.string() + " is of another version of this program");
+  RequireRecord(folder);
   Database database(file, Database::ToRead(file));
   const std::set<std::string> parts = ExportedParts(database);
   if (options.format == "jsonl") {

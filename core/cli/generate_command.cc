@@ -107,10 +107,10 @@ void AddGenerateCommand(CLI::App& app, const Globals& globals, Action* action) {
   AddModelOptions(command, options.get(), true);
   command->add_option("--max-new-tokens", sampling->max_new_tokens, "Tokens at most")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1'048'576));
   command->add_option("--temperature", sampling->temperature, "0 takes the likeliest token always")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0.0, 100.0));
   command->add_option("--top-k", sampling->top_k, "Only the k likeliest; 0: all")->capture_default_str();
   command->add_option("--top-p", sampling->top_p, "Only the likeliest that reach this probability")
       ->capture_default_str()
@@ -121,7 +121,7 @@ void AddGenerateCommand(CLI::App& app, const Globals& globals, Action* action) {
   command->add_option("--seed", sampling->seed, "Every line draws from its own stream of it")->capture_default_str();
   command->add_option("--batch", sampling->batch, "Lines generated together")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1'000'000));
   command->footer(
       "Reads {\"prompt\"}, {\"prompt_ids\"} or {\"messages\"} a line; writes {\"text\", \"ids\", \"logprobs\", "
       "\"finish_reason\"}.\n"

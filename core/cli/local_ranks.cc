@@ -62,6 +62,7 @@ std::vector<std::string> OwnArguments() {
   setenv("LOCAL_WORLD_SIZE", count.c_str(), 1);
   setenv("MASTER_ADDR", "127.0.0.1", 1);
   setenv("MASTER_PORT", std::to_string(port).c_str(), 1);
+  setenv("KGRPO_CRASH", "core", 0);          // a crash by its signal, which WaitForAll tells from a failure
   unsetenv("TORCHELASTIC_USE_AGENT_STORE");  // of a job that this was started in
   std::vector<char*> words;
   words.reserve(arguments.size() + 1);

@@ -281,7 +281,7 @@ void AddOptimizeCommand(CLI::App& app, const Globals& globals, Action* action) {
       ->type_name("FILE");
   command->add_option("--evaluations", options->plan.evaluations, "Kernels to judge at most")
       ->type_name("N")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
   command->add_option("--budget", options->budget, "Time to search at most: 90s, 2m, 1h")->type_name("TIME");
   command

@@ -141,7 +141,7 @@ std::filesystem::path LibraryOf(const PluginLoader& loader, const std::string& p
   for (const std::filesystem::path& library : loader.Scan()) {
     if (library.stem() == plugin || library.stem() == "lib" + plugin) return library;
   }
-  return plugin;
+  throw loader.NotFound(plugin);
 }
 
 int Validate(const Globals& globals, const std::vector<std::string>& plugins, const ValidateOptions& options,
@@ -149,8 +149,9 @@ int Validate(const Globals& globals, const std::vector<std::string>& plugins, co
   Session session(globals);
   Json all = Json::array();
   bool fine = true;
-  for (const std::string& plugin : plugins) {
-    const std::filesystem::path path = LibraryOf(session.loader(), plugin);
+  std::vector<std::filesystem::path> paths;  // all of them before the first is tried: a misspelt name ends it at once
+  for (const std::string& plugin : plugins) paths.push_back(LibraryOf(session.loader(), plugin));
+  for (const std::filesystem::path& path : paths) {
     const std::vector<ContractCheck> checks = ValidatePlugin(path, options);
     Json rows = Json::array();
     size_t failed = 0, warnings = 0, skipped = 0;

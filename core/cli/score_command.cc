@@ -87,7 +87,7 @@ void AddScoreCommand(CLI::App& app, const Globals& globals, Action* action) {
   AddModelOptions(command, options.get(), true);
   command->add_option("--temperature", *temperature, "Of logits / temperature")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1e-9, 100.0));
   command->footer(
       "Reads {\"prompt_ids\", \"completion_ids\"} or {\"prompt\", \"completion\"} a line; writes {\"logprobs\"}, one a "
       "token.\n"

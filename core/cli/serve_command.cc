@@ -225,14 +225,14 @@ void AddServeCommand(CLI::App& app, const Globals& globals, Action* action) {
       ->take_all();
   command->add_option("--workers", options->workers, "Kernels judged at the same time (default: as many as cores)")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 4096));
   command->add_option("--queue", options->service.queue, "Evaluations that may wait; further requests get 429")
       ->type_name("N")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
   command->add_option("--connections", options->service.http.connections, "Connections at the same time")
       ->type_name("N")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, 65'536))
       ->capture_default_str();
   command->add_option("--drain", options->service.drain_seconds, "Seconds to finish running evaluations at shutdown")
       ->type_name("SECONDS")

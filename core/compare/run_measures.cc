@@ -12,6 +12,7 @@
 #include "config/node.h"
 #include "store/database.h"
 #include "store/files.h"
+#include "store/readable.h"
 
 namespace kgrpo {
 namespace {
@@ -177,10 +178,8 @@ RunMeasures ReadMeasures(const fs::path& folder, const std::string& variant) {
     throw Error(KGRPO_ERROR_NOT_FOUND,
                 "there is no run in " + folder.string() + ": a run's folder holds run.sqlite and resolved.yaml");
   }
+  RequireRecord(folder);
   const RunProgress progress = ReadProgress(folder / "run.sqlite");
-  if (progress.is_foreign) {
-    throw Error(KGRPO_ERROR_UNSUPPORTED, (folder / "run.sqlite").string() + " is of another version of this program");
-  }
   RunMeasures run;
   run.folder = folder;
   run.variant = variant;
@@ -223,6 +222,8 @@ std::vector<RunMeasures> ReadRuns(const std::vector<std::string>& folders, std::
   };
   for (const std::string& name : folders) {
     const fs::path folder = name;
+    // Of a misspelt name nothing is left out: the figures would be of other runs than those that were asked for.
+    if (!fs::exists(folder)) throw Error(KGRPO_ERROR_NOT_FOUND, "there is no folder " + name + ": name a run's folder");
     if (!fs::exists(folder / "experiment.json")) {
       read(folder, "");
       continue;

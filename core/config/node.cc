@@ -2,6 +2,7 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include "config/brackets.h"
 #include "config/hidden_keys.h"
 #include "config/quotes.h"
 #include "config/verbatim.h"
@@ -245,7 +246,8 @@ Node ParseYaml(const std::string& text, const std::string& file, int rank, std::
   const std::optional<QuotedText> quoted = LastQuotedText(text);
   if (quoted && !quoted->closed) {
     converter.Report({file, quoted->line, quoted->column, rank}, "",
-                     "this quote is never closed: all that follows is taken for text");
+                     "not valid YAML: this quote is never closed: all that follows is taken for text" +
+                         (file == "--set" ? "" : ShowPlace(text, quoted->line, quoted->column)));
     return Node::Scalar(nullptr, start);
   }
   try {
@@ -259,8 +261,18 @@ Node ParseYaml(const std::string& text, const std::string& file, int rank, std::
     if (node.IsScalar() && node.scalar.is_null()) node.at = start;
     return node;
   } catch (const YAML::Exception& error) {
-    const Position at = converter.At(error.mark);
+    Position at = converter.At(error.mark);
     std::string message = YamlMistake(error.msg, text, at.line, at.column);
+    const bool lacks_end = error.msg == YAML::ErrorMsg::END_OF_MAP_FLOW || error.msg == YAML::ErrorMsg::END_OF_SEQ_FLOW;
+    const std::optional<YAML::Mark> opened = lacks_end ? OpenBracket(text) : std::nullopt;
+    if (opened && opened->line < error.mark.line) {  // there somebody would look for a mistake in vain
+      const std::string bracket(1, text[static_cast<size_t>(opened->pos)]);
+      const bool ends = text.find_first_not_of(" \t\r\n", static_cast<size_t>(error.mark.pos)) == std::string::npos;
+      message = ends ? "this '" + bracket + "' is never closed"
+                     : "this '" + bracket + "' is not closed, or a ',' is missing, before line " +
+                           std::to_string(at.line) + ", column " + std::to_string(at.column);
+      at = converter.At(*opened);
+    }
     if (quoted && quoted->line < quoted->last_line && quoted->last_line == at.line)
       message += "; the text in quotes that ends on this line begins on line " + std::to_string(quoted->line) +
                  ": was a quote forgotten there?";

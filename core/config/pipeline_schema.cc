@@ -26,10 +26,10 @@ constexpr const char kSchema[] = R"json({
     "properties": {
       "plugin": {"type": "string", "minLength": 1, "description": "A plugin's name, searched in the plugin folders, or the path of its library."},
       "options": {"type": "object", "default": {}, "description": "The plugin's own options; `kgrpo-host plugins describe NAME` lists them."},
-      "steps": {"type": "integer", "minimum": 1, "description": "Updates of this stage; loop.max_steps where absent."},
+      "steps": {"type": "integer", "minimum": 1, "maximum": 10000000, "description": "Updates of this stage; loop.max_steps where absent."},
       "suggestions": {"enum": ["policy", "uniform"], "default": "policy", "description": "Where the suggestions come from while this stage collects trajectories: the policy's own samples, or the coder's list, drawn uniformly."},
-      "episodes": {"type": "integer", "minimum": 0, "default": 0, "description": "With `suggestions: uniform`: trajectories collected once, when the stage starts."},
-      "demonstrations_per_step": {"type": "integer", "minimum": 1, "default": 32, "description": "With `suggestions: uniform`: how many of the collected rounds each update gets."}
+      "episodes": {"type": "integer", "minimum": 0, "maximum": 1000000, "default": 0, "description": "With `suggestions: uniform`: trajectories collected once, when the stage starts."},
+      "demonstrations_per_step": {"type": "integer", "minimum": 1, "maximum": 1000000, "default": 32, "description": "With `suggestions: uniform`: how many of the collected rounds each update gets."}
     }
   },
   "folders": {"type": "array", "items": {"type": "string", "minLength": 1}}
@@ -61,11 +61,11 @@ constexpr const char kSchema[] = R"json({
     "default": {},
     "description": "How much is collected for each update.",
     "properties": {
-      "max_steps": {"type": "integer", "minimum": 1, "default": 100, "description": "Updates of a stage that does not say its own `steps`."},
-      "batch_size": {"type": "integer", "minimum": 1, "default": 16, "description": "Trajectories collected for each update."},
+      "max_steps": {"type": "integer", "minimum": 1, "maximum": 10000000, "default": 100, "description": "Updates of a stage that does not say its own `steps`."},
+      "batch_size": {"type": "integer", "minimum": 1, "maximum": 1000000, "default": 16, "description": "Trajectories collected for each update."},
       "rounds": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 4, "description": "Refinement rounds of a trajectory."},
-      "trajectories_per_problem": {"type": "integer", "minimum": 1, "default": 1, "description": "Trajectories that share a problem within a step; divides batch_size."},
-      "generation_batch": {"type": "integer", "minimum": 0, "default": 16, "description": "Suggestions that the policy writes at the same time, at most; 0: all of a step. It changes no result."},
+      "trajectories_per_problem": {"type": "integer", "minimum": 1, "maximum": 1000000, "default": 1, "description": "Trajectories that share a problem within a step; divides batch_size."},
+      "generation_batch": {"type": "integer", "minimum": 0, "maximum": 1000000, "default": 16, "description": "Suggestions that the policy writes at the same time, at most; 0: all of a step. It changes no result."},
       "workers": {"type": "integer", "minimum": 0, "maximum": 4096, "default": 0, "description": "Threads that judge kernels; 0: as many as there are cores."},
       "sampling": {
         "type": "object",
@@ -74,7 +74,7 @@ constexpr const char kSchema[] = R"json({
         "description": "How suggestions are sampled. Applied in this order: temperature, top_k, top_p, min_p.",
         "properties": {
           "max_new_tokens": {"type": "integer", "minimum": 1, "maximum": 1048576, "default": 256, "description": "Tokens of a suggestion, at most."},
-          "temperature": {"type": "number", "exclusiveMinimum": 0, "default": 1.0, "description": "Logits are divided by it."},
+          "temperature": {"type": "number", "exclusiveMinimum": 0, "maximum": 100, "default": 1.0, "description": "Logits are divided by it."},
           "top_k": {"type": "integer", "minimum": 0, "maximum": 4294967295, "default": 0, "description": "Only the k likeliest tokens; 0: all."},
           "top_p": {"type": "number", "exclusiveMinimum": 0, "maximum": 1, "default": 1.0, "description": "Only the likeliest tokens that together reach this probability; 1: all."},
           "min_p": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.0, "description": "Only tokens at least this likely relative to the likeliest; 0: all."}
@@ -114,7 +114,7 @@ constexpr const char kSchema[] = R"json({
     "description": "Held-out episodes while training.",
     "properties": {
       "every": {"type": "integer", "minimum": 0, "default": 0, "description": "Steps between evaluations; 0: none."},
-      "episodes": {"type": "integer", "minimum": 1, "default": 4, "description": "Episodes of each held-out problem."}
+      "episodes": {"type": "integer", "minimum": 1, "maximum": 1000000, "default": 4, "description": "Episodes of each held-out problem."}
     }
   },
   "controls": {

@@ -116,7 +116,8 @@ PolicyChoice ParsePolicyChoice(const std::string& text) {
   } else {
     if (!std::filesystem::is_directory(text)) {
       throw Error(KGRPO_ERROR_NOT_FOUND,
-                  "--policy " + text + " is neither \"uniform\", nor \"fixed:TECHNIQUE,...\", nor a model's folder");
+                  "--policy " + text +
+                      " is neither \"uniform\", nor \"fixed:TECHNIQUE,...\", nor a folder (a run's or a model's)");
     }
     choice.model = std::filesystem::exists(std::filesystem::path(text) / "run.sqlite") ? PolicyOfRun(text) : text;
   }

@@ -13,6 +13,23 @@ void CheckRunConfig(const PipelineConfig& config, const PipelineParts& parts) {
   }
 }
 
+std::string RoundsMistake(const std::string& of, const std::vector<std::pair<std::string, uint64_t>>& factors) {
+  constexpr uint64_t kMostRounds = 1'000'000;  // what fits in memory, and in a lifetime
+  uint64_t product = 1;
+  bool too_many = false;
+  for (const auto& [name, factor] : factors) {
+    too_many = too_many || (factor != 0 && product > kMostRounds / factor);
+    product *= factor;
+  }
+  if (!too_many) return "";
+  std::string names, values;
+  for (const auto& [name, factor] : factors) {
+    names += (names.empty() ? "" : " x ") + name;
+    values += (values.empty() ? "" : " x ") + std::to_string(factor);
+  }
+  return names + " is " + values + ": " + of + " takes at most " + std::to_string(kMostRounds) + " rounds";
+}
+
 std::string FileMistake(const PipelineConfig& config) {
   const LoopConfig& loop = config.loop;
   const size_t problems = config.train_problems.size();
@@ -23,11 +40,18 @@ std::string FileMistake(const PipelineConfig& config) {
   }
   if (loop.batch_size == 0 || loop.rounds == 0) return "loop.batch_size and loop.rounds must be at least 1";
   if (problems == 0) return "problems.train names no problem";
-  constexpr uint64_t kMostRounds = 1'000'000;  // of a step: what fits in memory, and in a lifetime
-  if (loop.batch_size > kMostRounds / loop.rounds) {
-    return "loop.batch_size x loop.rounds is " + std::to_string(loop.batch_size) + " x " + std::to_string(loop.rounds) +
-           ": a step takes at most " + std::to_string(kMostRounds) + " rounds";
+  std::string mistake = RoundsMistake("a step", {{"loop.batch_size", loop.batch_size}, {"loop.rounds", loop.rounds}});
+  for (size_t i = 0; i < config.stages.size() && mistake.empty(); ++i) {
+    mistake = RoundsMistake(
+        "a warm start",
+        {{"trainer[" + std::to_string(i) + "].episodes", config.stages[i].episodes}, {"loop.rounds", loop.rounds}});
   }
+  if (mistake.empty() && config.evaluation.every > 0) {
+    mistake = RoundsMistake("a held-out measurement", {{"evaluation.episodes", config.evaluation.episodes},
+                                                       {"held-out problems", config.heldout_problems.size()},
+                                                       {"loop.rounds", loop.rounds}});
+  }
+  if (!mistake.empty()) return mistake;
   const uint64_t in_a_step = loop.batch_size / loop.trajectories_per_problem;
   if (config.controls.shuffle_prompts && (problems < 2 || in_a_step < 2)) {
     return "controls.shuffle_prompts needs two problems in a step: problems.train has " + std::to_string(problems) +

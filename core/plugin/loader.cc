@@ -79,13 +79,22 @@ const PluginLibrary& PluginLoader::Load(const std::string& plugin) {
       }
     }
   }
+  throw NotFound(plugin);
+}
+
+Error PluginLoader::NotFound(const std::string& plugin) const {
+  std::string tried;
+  for (const std::filesystem::path& directory : directories_) {
+    for (const std::string& file : {plugin + ".so", "lib" + plugin + ".so"})
+      tried += "\n    " + (directory / file).string() + ": no such file";
+  }
   std::vector<std::string> names;
   for (const std::filesystem::path& path : Scan()) names.push_back(PluginNameOf(path));
   const std::string closest = Closest(plugin, names);
   if (tried.empty()) tried = " nothing: there is no plugin folder; name one with --plugin-path or KGRPO_PLUGIN_PATH";
-  throw Error(KGRPO_ERROR_NOT_FOUND, "there is no plugin \"" + plugin + "\"" +
-                                         (closest.empty() ? "" : "; did you mean \"" + closest + "\"?") + "; tried" +
-                                         tried);
+  return Error(KGRPO_ERROR_NOT_FOUND, "there is no plugin \"" + plugin + "\"" +
+                                          (closest.empty() ? "" : "; did you mean \"" + closest + "\"?") + "; tried" +
+                                          tried);
 }
 
 std::vector<std::filesystem::path> PluginLoader::Scan() const {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <kgrpo/sdk/error.h>
 #include "plugin/library.h"
 
 namespace kgrpo {
@@ -25,6 +26,9 @@ class PluginLoader {
   // that has one. Throws kgrpo::Error with every path tried and why it would not do. A library is opened once. [main
   // thread]
   const PluginLibrary& Load(const std::string& plugin);
+
+  // Why the name finds no library: every path tried, and the closest name there is. [main thread]
+  Error NotFound(const std::string& plugin) const;
 
   // Each *.so of the directories, in their order, then by name. A directory that does not exist has none.
   std::vector<std::filesystem::path> Scan() const;

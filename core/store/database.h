@@ -51,6 +51,7 @@ struct CoderFaultCount {
 // How far a run has come.
 struct RunProgress {
   bool is_foreign = false;  // the file is of another program, or of another version of this one; the rest is not known
+  bool is_empty = false;    // it has no tables: a run that was killed before it made them, or a file that was emptied
   uint64_t steps = 0;
   bool finished = false;
   double coder_cost = 0;  // US dollars; of a run that was killed, of those steps alone; 0 where none is known

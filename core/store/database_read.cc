@@ -15,8 +15,11 @@ RunProgress ReadProgress(const std::filesystem::path& path) {
   };
   const int64_t version = number("PRAGMA user_version");
   const bool empty = number("SELECT count(*) FROM sqlite_master") == 0;
-  if (version == 0 && empty) return {};  // killed before it had made its tables
-  if (version != kSchemaVersion) return {.is_foreign = true};
+  if (version == 0 && empty) return {.is_empty = true};
+  if (version != kSchemaVersion || !database.HasTable("run") || !database.HasTable("steps") ||
+      !database.HasTable("metrics")) {
+    return {.is_foreign = true};
+  }
   // The steps' metrics hold what ReadCoderTotals adds up, and what a coder has told beyond; a run that was stopped has
   // kept what its last step had cost.
   Statement cost(database,

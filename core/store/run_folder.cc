@@ -4,6 +4,7 @@
 #include "config/changes.h"
 #include "store/database.h"
 #include "store/files.h"
+#include "store/readable.h"
 
 #include <kgrpo/sdk/error.h>
 
@@ -80,16 +81,30 @@ int LockFolder(const fs::path& path) {
   throw Error(KGRPO_ERROR_UNAVAILABLE, "another process is running in " + path.string() + ": wait for it or stop it");
 }
 
+// Why no folder can be made in `there`; empty where one can. It is tried: permissions do not tell of /proc, of a
+// read-only or of a full file system.
+std::string WhyNoFolderIn(const fs::path& there) {
+  std::string trial = (there / ".kgrpo-XXXXXX").string();
+  if (mkdtemp(trial.data()) == nullptr)
+    return "no folder can be made in " + there.string() + ": " + std::strerror(errno);
+  rmdir(trial.c_str());
+  return "";
+}
+
 // Why nothing can be written to the folder, or to the one that it is to be made in; empty where it can.
 std::string WhyNotWritable(const fs::path& path) {
   std::error_code error;
   fs::path there = fs::absolute(path);
-  while (!fs::exists(there, error) && there != there.root_path()) there = there.parent_path();
+  while (!fs::exists(there, error) && there != there.root_path()) {
+    if (error) return there.string() + ": " + error.message();  // a name that is too long, say
+    there = there.parent_path();
+  }
   if (!fs::is_directory(there, error)) {
     // IsEmptyOrAbsent tells of the folder itself.
     return there == fs::absolute(path) ? "" : there.string() + " is a file";
   }
-  return access(there.c_str(), W_OK | X_OK) == 0 ? "" : there.string() + ": " + std::strerror(errno);
+  if (access(there.c_str(), W_OK | X_OK) != 0) return there.string() + ": " + std::strerror(errno);
+  return there == fs::absolute(path) ? "" : WhyNoFolderIn(there);
 }
 
 // Whether another process holds the folder's lock. Touches nothing.
@@ -145,7 +160,8 @@ std::string RunFolder::Refusal(const fs::path& path, const std::string& resolved
            "holds a run.sqlite that is of another program, or of another version of this one: name another "
            "folder (--set output_dir=...)";
   }
-  if (progress.steps == 0 && IsEmptyOrAbsent(path / "checkpoints")) return "";
+  if (progress.steps == 0 && !HoldsCheckpoints(path)) return "";
+  if (progress.is_empty) return there + "holds a run that cannot be read: " + WhyNoRecord(path);
   if (progress.finished) return there + "holds a finished run: " + choices;
   const std::string resume = "kgrpo-host resume " + path.string();
   const std::optional<std::vector<Change>> changes = ChangesOf(path, resolved_yaml);
@@ -219,7 +235,9 @@ RunFolder RunFolder::Create(const fs::path& path, const std::string& resolved_ya
   }
   std::error_code error;
   fs::create_directories(path, error);
-  if (error) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot create output_dir " + path.string() + ": " + error.message());
+  if (error)
+    throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot create output_dir " + path.string() + ": " + error.message() +
+                                             "; name another folder (--set output_dir=...)");
   RunFolder folder(path);
   const bool claimed = claim != nullptr && claim->lock_ >= 0;
   folder.lock_ = claimed ? std::exchange(claim->lock_, -1) : LockFolder(path);
@@ -247,6 +265,8 @@ RunFolder RunFolder::Open(const fs::path& path) {
     throw Error(KGRPO_ERROR_NOT_FOUND,
                 "there is no run in " + path.string() + ": a run's folder holds run.sqlite and resolved.yaml");
   }
+  // A run that was killed before it made its tables has lost nothing.
+  if (ReadProgress(path / "run.sqlite").is_foreign || HoldsCheckpoints(path)) RequireRecord(path);
   RunFolder folder(path);
   folder.lock_ = LockFolder(path);
   PutBackEarlierArtifacts(path);

@@ -83,6 +83,45 @@ TEST_F(CliTest, CheckFindsWhatKeysTogetherForbid) {
   EXPECT_FALSE(fs::exists(directory_.path() / "runs/p/run.sqlite"));
 }
 
+// What a step, a warm start or a measurement collects is kept in memory, so that their products are bounded.
+TEST_F(CliTest, CheckFindsMoreRoundsThanAreCollectedAtOnce) {
+  const auto found = [&](const std::string& settings) { return Run("check p.yaml --file-only" + settings).err; };
+  EXPECT_EQ(found(" --set loop.batch_size=500000"), "");
+  EXPECT_THAT(found(" --set loop.batch_size=500001"),
+              HasSubstr("loop.batch_size x loop.rounds is 500001 x 2: a step takes at most 1000000 rounds\n"));
+  EXPECT_THAT(found(" --set trainer.suggestions=uniform --set trainer.episodes=500001"),
+              HasSubstr("trainer[0].episodes x loop.rounds is 500001 x 2: "));
+  const std::string measured = " --set problems.train='[problems/one]' --set problems.heldout='[problems/two]'";
+  EXPECT_EQ(found(measured + " --set evaluation.episodes=500001"), "") << "no measurement is asked for";
+  EXPECT_THAT(found(measured + " --set evaluation.episodes=500001 --set evaluation.every=1"),
+              HasSubstr("evaluation.episodes x held-out problems x loop.rounds is 500001 x 1 x 2: "));
+}
+
+TEST_F(CliTest, CountsOfTheCommandLineHaveAnUpperEnd) {
+  const Result eval = Run("eval p.yaml --policy uniform --episodes 100000000000");
+  EXPECT_EQ(eval.code, 2);
+  EXPECT_THAT(eval.err, HasSubstr("--episodes: Value 100000000000 not in range 1 to 1000000"));
+  const Result optimize = Run("optimize problems/one --policy uniform --pipeline p.yaml --evaluations 100000000000");
+  EXPECT_EQ(optimize.code, 2);
+  EXPECT_THAT(optimize.err, HasSubstr("--evaluations: Value 100000000000 not in range 1 to 1000000"));
+  const Result rounds = Run("eval p.yaml --policy uniform --episodes 500000 --repeat 2");
+  EXPECT_EQ(rounds.code, 3);
+  EXPECT_THAT(rounds.err, HasSubstr("episodes x held-out problems x loop.rounds x repeats is 500000 x 1 x 2 x 2: "));
+}
+
+// Permissions let root write there, and nothing can be made all the same.
+TEST_F(CliTest, CheckFindsThatTheFolderCannotBeMade) {
+  for (const std::string folder : {std::string("/proc/x"), std::string(300, 'x')}) {
+    const Result checked = Run("check p.yaml --set output_dir=" + folder);
+    EXPECT_EQ(checked.code, 1) << checked.err;
+    EXPECT_THAT(checked.out, HasSubstr("but it would not run: output_dir " + folder + " cannot be written ("));
+    EXPECT_THAT(checked.out, HasSubstr("name another folder (--set output_dir=...)\n"));
+    const Result run = Run("run p.yaml --set output_dir=" + folder);
+    EXPECT_EQ(run.code, 3) << run.err;
+    EXPECT_THAT(run.err, HasSubstr("output_dir " + folder + " cannot be written ("));
+  }
+}
+
 // The fixtures' policy has a token a byte and a context of 4096.
 TEST_F(CliTest, CheckFindsThatThePolicysContextHasNoRoom) {
   Write("code.yaml", "extends: p.yaml\nprompt: {user: '{{code_b}}'}\n");

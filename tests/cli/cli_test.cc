@@ -69,12 +69,15 @@ TEST_F(CliTest, RunTrainsAndLeavesAFolder) {
       "--overwrite";
   EXPECT_EQ(again.err, "error: " + refusal + "\n");
   const Result check = Run("check p.yaml --set output_dir=out_run");
-  EXPECT_EQ(check.code, 0) << check.err;
+  EXPECT_EQ(check.code, 1) << check.err;
   EXPECT_THAT(check.out, HasSubstr("3 steps in 1 stage; but it would not run: " + refusal + "\n"));
   EXPECT_THAT(check.out, Not(HasSubstr("would run in")));
-  EXPECT_EQ(json::parse(Run("check p.yaml --set output_dir=out_run --json").out)["output_dir"]["refusal"], refusal);
+  const json shown = json::parse(Run("check p.yaml --set output_dir=out_run --json").out);
+  EXPECT_EQ(shown["output_dir"]["refusal"], refusal);
+  EXPECT_FALSE(shown["ok"].get<bool>());
   const Result other = Run("check p.yaml --set output_dir=problems");
   EXPECT_THAT(other.out, HasSubstr("but it would not run: output_dir problems is not empty"));
+  EXPECT_EQ(other.code, 1);
   const Result file = Run("check p.yaml --set output_dir=p.yaml");
   EXPECT_EQ(file.code, 3);
   EXPECT_THAT(file.err, HasSubstr("output_dir p.yaml is a file: name a folder\np.yaml: 1 mistake\n"));
@@ -149,7 +152,9 @@ TEST_F(CliTest, EvalPlaysPolicies) {
   ASSERT_EQ(uniform.code, 0) << uniform.err;
   EXPECT_EQ(json::parse(uniform.out)["episodes"], 3);
   EXPECT_EQ(Run("eval p.yaml --policy fixed:tile --episodes 2").code, 0);
-  EXPECT_EQ(Run("eval p.yaml --policy nowhere --episodes 2").code, 3);
+  const Result nowhere = Run("eval p.yaml --policy nowhere --episodes 2");
+  EXPECT_EQ(nowhere.code, 3);
+  EXPECT_THAT(nowhere.err, HasSubstr("nor \"fixed:TECHNIQUE,...\", nor a folder (a run's or a model's)"));
 }
 
 // ---- plugins and problems -----------------------------------------------------------------------
@@ -165,6 +170,13 @@ TEST_F(CliTest, PluginsListDescribeValidate) {
   EXPECT_THAT(describe.out, HasSubstr("As trainer:\n"));
   EXPECT_THAT(describe.out, HasSubstr("learning_rate  a number > 0  0.1      Of the gradient ascent."));
   EXPECT_EQ(Run("plugins validate fakes").code, 0);
+  // A name that nothing has: as describe has it, and before any plugin is tried.
+  const Result misspelt = Run("plugins validate fakes fake");
+  EXPECT_EQ(misspelt.code, 3);
+  EXPECT_EQ(misspelt.out, "");
+  EXPECT_THAT(misspelt.err, HasSubstr("error: there is no plugin \"fake\"; did you mean \"fakes\"?; tried\n"));
+  EXPECT_THAT(misspelt.err, HasSubstr("/tests/plugins/fake.so: no such file\n"));
+  EXPECT_EQ(misspelt.err, Run("plugins describe fake").err);
   const Result bad = Run("plugins validate " KGRPO_BINARY_DIR "/tests/bad_plugins/crashes_in_create.so");
   EXPECT_EQ(bad.code, 3);
   EXPECT_THAT(bad.out, HasSubstr("FAILED   reward: create with defaults works or says why not: crashed with signal 6"));

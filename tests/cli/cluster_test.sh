@@ -22,7 +22,7 @@ exec "$@"
 EOF
 chmod +x bin/*
 export PATH="$scratch/bin:$PATH" XDG_CACHE_HOME="$scratch/cache"
-export SLURM_JOB_NODELIST="node[1-2]" SLURM_JOB_ID=$$ KGRPO=$host PIPELINE=run.yaml JUDGE=judge.yaml RUN=run
+export SLURM_JOB_NODELIST="node[1-2]" SLURM_JOB_ID=$$ KGRPO=$host PIPELINE=run.yaml EVALUATOR=evaluator.yaml RUN=run
 
 model=$source/build/models/tiny
 [ -e "$model/tokenizer.json" ] || model=$source/tests/golden/policy/qwen2
@@ -40,7 +40,7 @@ loop: {batch_size: 2, rounds: 2, workers: 2, sampling: {max_new_tokens: 8}}
 prompt: {user: "suggest for {{problem.family}}:"}
 checkpoint: {every: 2}
 EOF
-sed 's/evaluator: .*/evaluator: {plugin: evaluator_sim}/' run.yaml >judge.yaml
+sed 's/evaluator: .*/evaluator: {plugin: evaluator_sim}/' run.yaml >evaluator.yaml
 
 failed() { echo "FAILED: $1"; cat log; exit 1; }
 "$source/configs/cluster.sbatch" >log 2>&1 &
@@ -58,11 +58,11 @@ wait "$job" || code=$?
 "$source/configs/cluster.sbatch" >log 2>&1 || failed "the second turn ended with code $?"
 [ -e run/final/model.safetensors ] || failed "there is no model"
 [ "$(wc -l <requeued)" = 1 ] || failed "a finished run is put into the queue"
-if pgrep -f "serve judge.yaml --listen 0.0.0.0:$((20000 + SLURM_JOB_ID % 12000))" >/dev/null; then failed "a server was left behind"; fi
+if pgrep -f "serve evaluator.yaml --listen 0.0.0.0:$((20000 + SLURM_JOB_ID % 12000))" >/dev/null; then failed "a server was left behind"; fi
 
 SLURM_JOB_NODELIST="" "$source/configs/cluster.sbatch" >log 2>&1 && failed "it ran outside a job"
 grep -q "start it with sbatch" log || failed "it does not say how it is started"
-echo "{" >judge.yaml
-RUN=other "$source/configs/cluster.sbatch" >log 2>&1 && failed "it ran without a judge"
-grep -q "no node could start a judge" log || failed "it does not say that there is no judge"
+echo "{" >evaluator.yaml
+RUN=other "$source/configs/cluster.sbatch" >log 2>&1 && failed "it ran without an evaluator"
+grep -q "no node could start an evaluator" log || failed "it does not say that there is no evaluator"
 echo "passed"

@@ -79,6 +79,10 @@ TEST_F(ExperimentCliTest, GoesOnWithWhatIsNotFinished) {
   EXPECT_THAT(rest.out, HasSubstr("1 of 4 runs are finished"));
   EXPECT_TRUE(fs::exists(directory_.path() / "runs/short/seed-2/final"));
   EXPECT_EQ(Run("ab.yaml --set loop.max_steps=4").code, 3) << "another configuration's runs are there";
+  EXPECT_EQ(Run("check ab.yaml --file-only").code, 0) << "what is finished is no hindrance to the others";
+  const Result other = Run("check ab.yaml --file-only --set loop.max_steps=4");
+  EXPECT_EQ(other.code, 1);
+  EXPECT_THAT(other.out, HasSubstr("but it would not run: runs/base/seed-1 holds a run of another configuration"));
 }
 
 TEST_F(ExperimentCliTest, RefusesWhatWouldCompareNothing) {
@@ -90,7 +94,9 @@ TEST_F(ExperimentCliTest, RefusesWhatWouldCompareNothing) {
   EXPECT_EQ(Run("ab.yaml --variant nobody").code, 3);
   EXPECT_EQ(Run("p.yaml --variant base").code, 3);
   EXPECT_THAT(Run("eval ab.yaml --policy uniform").err, HasSubstr("several runs"));
-  EXPECT_EQ(Run("compare nowhere").code, 3);
+  const Result absent = Run("compare runs nowhere");
+  EXPECT_EQ(absent.code, 3);
+  EXPECT_EQ(absent.err, "error: there is no folder runs: name a run's folder\n");
   const Result resolved = Run("check ab.yaml --variant short --resolve --file-only --set loop.batch_size=2");
   EXPECT_THAT(resolved.out, HasSubstr("  rounds: 1  # run short/seed-1\n"));
   EXPECT_THAT(resolved.out, HasSubstr("seed: 1  # run short/seed-1\n"));

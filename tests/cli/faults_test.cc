@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 
@@ -25,10 +26,18 @@ class PluginFaultTest : public CliTest {
 
 TEST_F(PluginFaultTest, ACrashSaysWhoAndHowToGoOn) {
   const test::Result result = RunWith("crashes_in_score");
-  EXPECT_EQ(result.code, 128 + SIGSEGV);
+  EXPECT_EQ(result.code, 1);
   EXPECT_THAT(result.err,
               HasSubstr("kgrpo-host: crashed in crashes_in_score's score (SIGSEGV): a fault of that plugin; "
                         "the run can be resumed with: kgrpo-host resume r"));
+}
+
+TEST_F(PluginFaultTest, ACrashLeavesACoreWhereOneIsWanted) {
+  setenv("KGRPO_CRASH", "core", 1);
+  const test::Result result = RunWith("crashes_in_score");
+  unsetenv("KGRPO_CRASH");
+  EXPECT_EQ(result.code, 128 + SIGSEGV);
+  EXPECT_THAT(result.err, HasSubstr("kgrpo-host: crashed in crashes_in_score's score (SIGSEGV)"));
 }
 
 TEST_F(PluginFaultTest, AnExitIsNoSuccess) {

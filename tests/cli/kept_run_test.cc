@@ -98,6 +98,18 @@ TEST_F(KeptRun, Finished) {
   EXPECT_EQ(Run("-q run p.yaml --overwrite").code, 0) << "what can start replaces it";
 }
 
+// Each command that reads a run says it in the same words.
+TEST_F(KeptRun, WithAnEmptiedRecord) {
+  ASSERT_EQ(Run("-q run p.yaml").code, 0) << Read(Path("err"));
+  Write(Path("kept/run.sqlite"), "");
+  for (const char* command : {"report kept", "compare kept", "export kept", "resume kept", "run p.yaml"}) {
+    const Result result = Run(command);
+    EXPECT_EQ(result.code, 3) << command;
+    EXPECT_THAT(result.err, HasSubstr("kept/run.sqlite is empty: the run's samples, metrics and costs are lost, and"))
+        << command;
+  }
+}
+
 TEST_F(KeptRun, Unfinished) {
   ASSERT_EQ(Run("-q run p.yaml").code, 0) << Read(Path("err"));
   fs::remove_all(Path("kept/final"));

@@ -139,8 +139,17 @@ TEST(CompareFoldersTest, WhatCannotBeReadIsLeftOutWithASentence) {
   EXPECT_EQ(runs.size(), 1U);
   ASSERT_EQ(left_out.size(), 3U);
   EXPECT_THAT(left_out[0], HasSubstr("compare_half is left out: there is no run"));
-  EXPECT_THAT(left_out[1], HasSubstr("is of another version of this program"));
+  EXPECT_THAT(left_out[1], HasSubstr("was not written by this version of kgrpo-host"));
   EXPECT_THAT(left_out[2], HasSubstr("compare_empty is left out: there is no run"));
+  // A folder that is not there was misspelt: the others' figures are not what was asked for.
+  const std::string absent = Folder("absent").string();
+  try {
+    ReadRuns({good.string(), absent}, &left_out);
+    ADD_FAILURE() << "it was left out";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), KGRPO_ERROR_NOT_FOUND);
+    EXPECT_EQ(error.what(), "there is no folder " + absent + ": name a run's folder");
+  }
   std::ofstream(empty / "experiment.json") << "{\"runs\": [";
   EXPECT_THROW(ReadRuns({empty.string()}, &left_out), Error);
 }

@@ -1,10 +1,11 @@
-// console/console.h: what a pipe and a terminal get.
+// base/console.h: what a pipe and a terminal get.
 #include "base/console.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kgrpo/support/number_text.h>
 
+#include <algorithm>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@ namespace kgrpo {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 StepLine Line(uint64_t step, double reward) {
   StepLine line;
@@ -49,27 +51,39 @@ TEST(ConsoleTest, APipeGetsALineAStep) {
             "(modelled)  favourite 25%  entropy 3.1  2.0 s\n");
 }
 
-// A stage's steps say nothing of the next stage's.
-TEST(ConsoleTest, TheTimeLeftIsThatOfTheStage) {
+// The lines of one stage's steps from `first` on, which take `seconds`.
+std::vector<std::string> StageLines(Console& console, std::ostringstream& out, StepLine line, uint64_t first,
+                                    const std::vector<double>& seconds) {
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < seconds.size(); ++i) {
+    line.step = first + i;
+    line.seconds = seconds[i];
+    out.str("");
+    console.Step(line);
+    lines.push_back(out.str());
+  }
+  return lines;
+}
+
+// A stage's first steps are slow, and say nothing of the later ones; nor does another stage.
+TEST(ConsoleTest, TheTimeLeftIsThatOfTheStageOnceItHasHadEnoughSteps) {
   std::ostringstream out;
   Console console(out, false);
   StepLine line = Line(1, 1);
   line.stage = "trainer_sft";
-  line.stage_end = 10;
-  line.seconds = 1;
-  console.Step(line);
-  EXPECT_THAT(out.str(), HasSubstr("step   1/100  9 s left in this stage  trainer_sft"));
-  line.step = 2;
-  console.Step(line);
-  line.step = 3;
-  line.seconds = 40;  // a checkpoint, once
-  console.Step(line);
-  EXPECT_THAT(out.str(), HasSubstr("step   3/100  7 s left in this stage"));
-  line = Line(11, 1);
+  line.stage_end = 40;
+  std::vector<double> seconds(40, 1);
+  std::fill_n(seconds.begin(), 8, 30);  // caches fill
+  seconds[25] = 40;                     // a checkpoint, once
+  const std::vector<std::string> first = StageLines(console, out, line, 1, seconds);
+  for (size_t i = 0; i < 19; ++i) EXPECT_THAT(first[i], Not(HasSubstr(" left"))) << "step " << i + 1;
+  EXPECT_THAT(first[19], HasSubstr("step  20/100  20 s left in this stage  trainer_sft"));
+  EXPECT_THAT(first[25], HasSubstr("step  26/100  14 s left in this stage"));
+  // The next stage has the same trainer.
   line.stage_end = 100;
-  line.seconds = 10;
-  console.Step(line);
-  EXPECT_THAT(out.str(), HasSubstr("step  11/100  14 min 50 s left  trainer_grpo"));
+  const std::vector<std::string> second = StageLines(console, out, line, 41, std::vector<double>(20, 10));
+  for (size_t i = 0; i < 19; ++i) EXPECT_THAT(second[i], Not(HasSubstr(" left"))) << "step " << i + 41;
+  EXPECT_THAT(second[19], HasSubstr("step  60/100  6 min 40 s left  trainer_sft"));
 }
 
 TEST(ConsoleTest, ProgressMovesOnATerminalAndIsRareOnAPipe) {
@@ -128,21 +142,21 @@ TEST(ConsoleTest, ATerminalGetsABlockThatMoves) {
   std::ostringstream out;
   Console console(out, true, 80);
   console.Note("before");
-  for (uint64_t step = 1; step <= 3; ++step) {
-    StepLine line = Line(step, static_cast<double>(step));
+  for (uint64_t step = 1; step <= 20; ++step) {
+    StepLine line = Line(step, step < 18 ? 1.0 : static_cast<double>(step - 17));
     line.stage_end = 100;
     console.Step(line);
   }
   std::vector<std::string> screen = Screen(out.str());
   ASSERT_EQ(screen.size(), 4U);
   EXPECT_EQ(screen[0], "before");
-  EXPECT_EQ(screen[1], "step 3/100  3 min 18 s left  trainer_grpo  2.0 s a step");
-  EXPECT_EQ(screen[2], "  reward   3.000  ▁▅█");
+  EXPECT_EQ(screen[1], "step 20/100  2 min 43 s left  trainer_grpo  2.0 s a step");
+  EXPECT_EQ(screen[2], "  reward   3.000  ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▅█");
   EXPECT_EQ(screen[3], "  rounds  ████████░  correct 88%  failed 3%  n/a 7%  unclear 2%  1.50x modelled");
   console.Note("a note");
   screen = Screen(out.str());
   EXPECT_EQ(screen, (std::vector<std::string>{"before", "a note", ""}));
-  console.Step(Line(4, 1));
+  console.Step(Line(21, 1));
   console.Finish();
   EXPECT_EQ(Screen(out.str()).size(), 6U) << "the last block stays";
 }

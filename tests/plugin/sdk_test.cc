@@ -5,10 +5,8 @@
 #include <kgrpo/sdk/sampling.h>
 
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <fstream>
-#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
@@ -84,12 +82,6 @@ TEST(Adam, StepsAsOptaxDoes) {
   }
 }
 
-double Seconds(const std::function<void()>& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
 TEST(Process, GivesOutputErrorsAndExitCode) {
   const ProcessResult result = RunProcess({"sh", "-c", "echo out; echo err >&2; read line; exit 7"});
   EXPECT_EQ(result.output, "out\n");
@@ -103,16 +95,16 @@ TEST(Process, EndsAtItsLimits) {
   ProcessLimits limits;
   limits.seconds = 0.2;
   limits.output_bytes = 1000;
-  ProcessResult result;
-  // A child that it leaves behind holds its output open.
-  EXPECT_LT(Seconds([&] { result = RunProcess({"sh", "-c", "sleep 30 & sleep 30"}, limits); }), 5);
+  // A child that it leaves behind holds its output open. None of these ends by itself before ctest's own time limit.
+  ProcessResult result = RunProcess({"sh", "-c", "sleep 3000 & sleep 3000"}, limits);
   EXPECT_TRUE(result.timed_out);
   EXPECT_EQ(result.signal, SIGKILL);
-  EXPECT_LT(Seconds([&] { result = RunProcess({"sh", "-c", "exec >&- 2>&-; sleep 30"}, limits); }), 5);
+  result = RunProcess({"sh", "-c", "exec >&- 2>&-; sleep 3000"}, limits);
   EXPECT_TRUE(result.timed_out);
   limits.seconds = 30;
-  EXPECT_LT(Seconds([&] { result = RunProcess({"yes"}, limits); }), 5);
+  result = RunProcess({"yes"}, limits);
   EXPECT_TRUE(result.too_much);
+  EXPECT_FALSE(result.timed_out);
   EXPECT_FALSE(result.ok());
   result = RunProcess({"sh", "-c", "kill -SEGV $$"}, limits);
   EXPECT_EQ(result.signal, SIGSEGV);

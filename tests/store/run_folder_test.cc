@@ -4,6 +4,7 @@
 #include <kgrpo/support/sqlite.h>
 #include "store/database.h"
 #include "store/files.h"
+#include "store/readable.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -144,6 +145,36 @@ TEST_F(RunFolderTest, ADatabaseOfAnotherProgramIsNoRunAndStaysAsItIs) {
     other.Execute("PRAGMA user_version = 77");
   }
   EXPECT_THAT(Refusal(), HasSubstr("of another program, or of another version of this one"));
+}
+
+// A copy that failed, a full disk: the file is there, and nothing in it.
+TEST_F(RunFolderTest, ARecordThatWasEmptiedIsToldOf) {
+  std::ofstream(folder_ / "run.sqlite").flush();
+  std::ofstream(folder_ / "resolved.yaml").flush();
+  EXPECT_THAT(WhyNoRecord(folder_), HasSubstr("run.sqlite is empty: the run was ended before its first step"));
+  EXPECT_NO_THROW(RunFolder::Open(folder_)) << "nothing is lost";
+  fs::create_directories(folder_ / "checkpoints/step-3");
+  const std::string lost = "run.sqlite is empty: the run's samples, metrics and costs are lost";
+  EXPECT_THAT(WhyNoRecord(folder_), HasSubstr(lost));
+  EXPECT_THAT(RunFolder::Refusal(folder_, "name: a\n"), HasSubstr(lost));
+  try {
+    RunFolder::Open(folder_);
+    ADD_FAILURE() << "it was opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), KGRPO_ERROR_INVALID);
+    EXPECT_THAT(error.what(), HasSubstr(lost));
+  }
+}
+
+TEST_F(RunFolderTest, ADatabaseOfAnotherProgramIsNotContinued) {
+  std::ofstream(folder_ / "resolved.yaml").flush();
+  Database other(folder_ / "run.sqlite");
+  other.Execute("CREATE TABLE races(winner TEXT)");
+  for (const char* version : {"PRAGMA user_version = 0", "PRAGMA user_version = 2"}) {
+    other.Execute(version);
+    EXPECT_THAT(WhyNoRecord(folder_), HasSubstr("was not written by this version of kgrpo-host")) << version;
+    EXPECT_THROW(RunFolder::Open(folder_), Error) << version;
+  }
 }
 
 TEST_F(RunFolderTest, ArtifactsComeBackWhereNoRunBegan) {
