@@ -15,6 +15,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -34,20 +36,20 @@ using test::Write;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string Pipeline(int warm_up, int steps) {
+// Without `warm_up` steps the policy is `model` as it is, and GRPO begins at once.
+std::string Pipeline(int warm_up, int steps, const std::string& model = test::QuickstartModel().string()) {
   const std::string problems = std::string(KGRPO_SOURCE_DIR) + "/problems/";
+  const std::string warm_start = warm_up == 0 ? ""
+                                              : "  - {plugin: trainer_sft, steps: " + std::to_string(warm_up) +
+                                                    ", suggestions: uniform, episodes: 6, demonstrations_per_step: 8,\n"
+                                                    "     options: {learning_rate: 1.0e-2}}\n";
   return "name: small\nseed: 3\n"
          "policy: {plugin: policy_qwen, options: {model: " +
-         test::QuickstartModel().string() +
-         ", init: random, threads: 1}}\n"
+         model + (warm_up == 0 ? "" : ", init: random") +
+         ", threads: 1}}\n"
          "coder: {plugin: coder_offline}\nevaluator: {plugin: evaluator_sim}\nreward: {plugin: reward_speedup}\n"
-         "trainer:\n"
-         "  - {plugin: trainer_sft, steps: " +
-         std::to_string(warm_up) +
-         ", suggestions: uniform, episodes: 6, demonstrations_per_step: 8,\n"
-         "     options: {learning_rate: 1.0e-2}}\n"
-         "  - {plugin: trainer_grpo, steps: " +
-         std::to_string(steps) +
+         "trainer:\n" +
+         warm_start + "  - {plugin: trainer_grpo, steps: " + std::to_string(steps) +
          ", options: {learning_rate: 1.0e-3, mini_batch_size: 3, beta: 0.1,\n"
          "     gradient_accumulation_steps: 2, shuffle: true}}\n"
          "problems: {train: [" +
@@ -150,6 +152,31 @@ TEST_F(RanksTest, SeveralDoWhatOneDoes) {
                 std::sqrt(squares / static_cast<double>(found.size())), far, found.size());
     EXPECT_LT(static_cast<double>(far), 1e-3 * static_cast<double>(found.size()));
     EXPECT_LT(std::sqrt(squares / static_cast<double>(found.size())), 1e-4);
+  }
+}
+
+// From the same weights, which the first step of a run without warm start has, each rank's part of the trajectories is
+// what one process would have drawn, to the last bit of the log-probabilities.
+TEST_F(RanksTest, TheFirstStepDrawsTheSameSamplesOnAnyNumberOfRanks) {
+  Write(directory() / "p.yaml", Pipeline(12, 1));
+  const std::vector<int> alone = Run(1, "trained");
+  if (alone[0] == 4 && LacksCompiler(directory())) GTEST_SKIP() << Said(0);
+  ASSERT_EQ(alone[0], 0) << Said(0);
+  Write(directory() / "p.yaml", Pipeline(0, 1, (directory() / "trained/final").string()));
+  ASSERT_EQ(Run(1, "one"), std::vector<int>{0}) << Said(0);
+  const auto samples = [&](const std::string& output) { return Tree(directory() / output / "rollouts"); };
+  const std::map<std::string, std::string> expected = samples("one");
+  ASSERT_EQ(expected.size(), 1U);
+  // Trajectories that all end alike would hide one that took another's place.
+  std::set<std::string> suggestions;
+  std::istringstream rows(expected.begin()->second);
+  for (std::string row; std::getline(rows, row);)
+    suggestions.insert(nlohmann::json::parse(row).at("completion").dump());
+  ASSERT_GT(suggestions.size(), 2U) << expected.begin()->second;
+  for (size_t size : {2U, 4U}) {
+    const std::string output = "of" + std::to_string(size);
+    ASSERT_EQ(Run(size, output), std::vector<int>(size, 0)) << Said(0) << Said(1);
+    EXPECT_EQ(samples(output), expected) << size << " ranks";
   }
 }
 
