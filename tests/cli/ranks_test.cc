@@ -15,6 +15,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -63,9 +64,10 @@ std::string Pipeline(int warm_up, int steps, const std::string& model = test::Qu
 // Processes of one run, as torchrun starts them.
 class RankProcesses {
  public:
-  // What rank R prints goes to `directory` / rankR. `last`: added to the last rank's arguments.
+  // What rank R prints goes to `directory` / rankR. `last`: added to the last rank's arguments. `further`: variables of
+  // all of them.
   RankProcesses(const fs::path& directory, size_t size, const std::vector<std::string>& arguments,
-                const std::vector<std::string>& last = {}) {
+                const std::vector<std::string>& last = {}, const std::map<std::string, std::string>& further = {}) {
     static int port = 21000 + getpid() % 8000;
     ++port;
     for (size_t rank = 0; rank < size; ++rank) {
@@ -77,6 +79,7 @@ class RankProcesses {
                        {"LOCAL_RANK", std::to_string(rank)}, {"LOCAL_WORLD_SIZE", std::to_string(size)},
                        {"MASTER_ADDR", "127.0.0.1"},         {"MASTER_PORT", std::to_string(port)}};
       }
+      environment.insert(further.begin(), further.end());
       const std::string log = "rank" + std::to_string(rank);
       fs::remove(directory / log);
       ranks_.push_back(std::make_unique<HostProcess>(directory, own, environment, log));
@@ -298,6 +301,33 @@ TEST_F(RanksTest, AFrozenLeaderIsMissed) {
   EXPECT_EQ(two[1].Wait(), 1);
   EXPECT_THAT(Said(1), HasSubstr("rank 0 is lost"));
   two[0].Signal(SIGKILL);
+}
+
+// A rank that lives and never comes back from a plugin's function, while the others wait for it in a collective.
+TEST_F(RanksTest, AHangIsNamedAndTheRunGoesOnAfterIt) {
+  Write(directory() / "p.yaml",
+        std::regex_replace(Pipeline(0, 3), std::regex("trainer_grpo[^}]*}"),
+                           "\"" KGRPO_BINARY_DIR "/tests/bad_plugins/hangs_on_rank_1.so\", steps: 3"));
+  const std::vector<std::string> arguments = {"-q",
+                                              "run",
+                                              "p.yaml",
+                                              "--set",
+                                              "output_dir=run",
+                                              "--set",
+                                              "policy.options.init=random",
+                                              "--set",
+                                              "loop.hang_seconds=3",
+                                              "--set",
+                                              "checkpoint.every=1"};
+  const std::vector<int> codes = RankProcesses(directory(), 3, arguments, {}, {{"KGRPO_TEST_HANG_AT", "2"}}).Wait();
+  if (codes[0] == 4 && LacksCompiler(directory())) GTEST_SKIP() << Said(0);
+  EXPECT_EQ(codes, std::vector<int>(3, 1));
+  EXPECT_THAT(Said(0), HasSubstr("rank 1 has been in hangs_on_rank_1's update for 3 s while others wait for it "
+                                 "(loop.hang_seconds is the limit); the run ends on all ranks: kgrpo-host resume"));
+  EXPECT_EQ(Said(1), "");
+  EXPECT_TRUE(fs::exists(directory() / "run/checkpoints/step-1"));
+  EXPECT_EQ(RankProcesses(directory(), 2, {"-q", "resume", "run"}).Wait(), (std::vector<int>{0, 0})) << Said(0);
+  EXPECT_TRUE(fs::exists(directory() / "run/rollouts/step-000003.jsonl"));
 }
 
 TEST_F(RanksTest, AFollowersOwnFaultEndsTheRun) {
