@@ -6,6 +6,7 @@
 #define KGRPO_BASE_PLUGIN_CALLS_H
 
 #include <atomic>
+#include <cstdint>
 #include <string_view>
 
 #include "base/signal_text.h"
@@ -31,6 +32,7 @@ struct CallSlot {
   std::atomic<bool> taken{false};
   std::atomic<const PluginName*> plugin{nullptr};
   std::atomic<const char*> function{nullptr};
+  std::atomic<uint64_t> begun{0};  // calls of all threads that had this slot
 };
 inline constinit thread_local CallSlot* call_slot = nullptr;
 CallSlot* TakeCallSlot();  // sets call_slot
@@ -47,6 +49,7 @@ class PluginCall {
         outer_function_(slot_->function.load(std::memory_order_relaxed)) {
     slot_->plugin.store(plugin, std::memory_order_relaxed);
     slot_->function.store(function, std::memory_order_relaxed);
+    slot_->begun.store(slot_->begun.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
   ~PluginCall() {
     slot_->plugin.store(outer_plugin_, std::memory_order_relaxed);
@@ -67,6 +70,21 @@ struct CallUnderWay {
   const char* function = nullptr;
 };
 CallUnderWay CurrentCall();
+
+// The calls of the thread that made it, for other threads to read until that thread ends.
+class ThreadCalls {
+ public:
+  ThreadCalls() : slot_(internal::call_slot != nullptr ? internal::call_slot : internal::TakeCallSlot()) {}
+  // The two may be of two calls, where one begins meanwhile. [any thread]
+  CallUnderWay Current() const {
+    return {slot_->plugin.load(std::memory_order_relaxed), slot_->function.load(std::memory_order_relaxed)};
+  }
+  // How many calls it has begun. [any thread]
+  uint64_t begun() const { return slot_->begun.load(std::memory_order_relaxed); }
+
+ private:
+  const internal::CallSlot* slot_;
+};
 
 // Appends the functions that threads are in ("reward_x's score, coder_y's implement"), three at most; returns whether
 // there is one. For signal handlers too.

@@ -149,6 +149,7 @@ struct HostServices::InstanceServices {
   template <auto kFunction, typename... Arguments>
   static kgrpo_error* Collectively(void* context, Arguments... arguments) noexcept {
     HostServices& services = *From(context).services;
+    const PluginCall call(services.transport_, "collective");  // so that a rank which waits is told from one that works
     return (services.collective_->*kFunction)(services.collective_context_, arguments...);
   }
 
@@ -213,6 +214,7 @@ const kgrpo_host* HostServices::ForInstance(const std::string& name, const std::
 void HostServices::SetCollective(const kgrpo_collective_interface* collective, void* context) {
   collective_ = collective;
   collective_context_ = context;
+  transport_ = PluginOfTable(collective, "transport");
 }
 
 void HostServices::AddMetric(std::string_view name, double value) {

@@ -24,6 +24,7 @@
 #include <kgrpo/support/metric_registry.h>
 #include "base/device_locks.h"
 #include "base/directories.h"
+#include "base/plugin_calls.h"
 
 namespace kgrpo {
 
@@ -73,6 +74,7 @@ class HostServices {
   std::optional<TemporaryDirectory> temporary_;
   const kgrpo_collective_interface* collective_ = nullptr;  // of the transport; null where this process is alone
   void* collective_context_ = nullptr;
+  const PluginName* transport_ = nullptr;  // the collective's plugin
   DeviceLocks device_locks_;
   MetricRegistry registry_;
   std::mutex metrics_mutex_;

@@ -7,6 +7,7 @@
 
 #include <kgrpo/sdk/error.h>
 
+#include <chrono>
 #include <exception>
 #include <filesystem>
 
@@ -50,6 +51,7 @@ void RankedRun::Join(Session& session, const PipelineConfig& config) {
 
 std::unique_ptr<RunProblems> RankedRun::OpenProblems(const PipelineConfig& config, PipelineParts& parts,
                                                      const RunProblems::Opening& opening) {
+  ranks_.SetHangLimit(std::chrono::seconds(config.loop.hang_seconds));
   std::unique_ptr<RunProblems> problems;
   ranks_.Agree(Versions(parts), config.resolved_yaml,
                [&] { problems = std::make_unique<RunProblems>(config, parts, opening); });

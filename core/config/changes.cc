@@ -14,8 +14,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<std::string_view, 5> kMayChange = {"coder.options", "evaluator.options.servers", "loop.workers",
-                                                        "checkpoint", "observers"};
+constexpr std::array<std::string_view, 6> kMayChange = {
+    "coder.options", "evaluator.options.servers", "loop.workers", "loop.hang_seconds", "checkpoint", "observers"};
 
 // Whether --set can name the key: it takes a path apart at these.
 bool CanBeNamed(const std::string& key) {
@@ -111,7 +111,8 @@ void CheckResumeSettings(const std::vector<std::string>& settings) {
     if (MayChangeOnResume(path)) continue;
     mistakes.push_back({at, path,
                         "a resumed run keeps the value that it began with; what can be changed is all of "
-                        "coder.options, evaluator.options.servers, loop.workers, all of checkpoint and of observers",
+                        "coder.options, evaluator.options.servers, loop.workers, loop.hang_seconds, all of checkpoint "
+                        "and of observers",
                         ""});
   }
   if (!mistakes.empty()) throw ConfigError(std::move(mistakes));

@@ -69,6 +69,8 @@ struct LoopConfig {
   // Secret inputs: false draws them once a problem and run, so that an evaluator's cache of evaluations serves; true
   // draws them anew for every kernel.
   bool fresh_inputs = false;
+  // Of several ranks: how long one may be in one call of a plugin while others wait for it; 0: for ever.
+  uint32_t hang_seconds = 600;
 };
 
 // Mustache templates over a trajectory's state; docs/prompts.md lists the variables.

@@ -40,6 +40,7 @@ PipelineConfig ReadPipeline(const Node& root) {
                           sampling.at("top_p"), sampling.at("min_p")};
   config.loop.advance = loop.at("advance") == "always" ? Advance::kAlways : Advance::kCorrect;
   config.loop.fresh_inputs = loop.at("fresh_inputs");
+  config.loop.hang_seconds = loop.at("hang_seconds");
   config.loop.on_coder_failure = loop.at("on_coder_failure") == "drop" ? CoderFailure::kDrop : CoderFailure::kPunish;
   if (json.contains("trainer")) {
     const Json& trainer = json.at("trainer");

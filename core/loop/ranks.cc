@@ -33,12 +33,28 @@ std::string FailedKey(uint32_t rank) {
 std::string FailingKey(uint64_t order) {
   return "failing/" + std::to_string(order);
 }
+std::string StateKey(uint32_t rank) {
+  return "state/" + std::to_string(rank);
+}
 const char* const kOverKey = "over";  // the leader has said why the run ends
 const char* const kStopKey = "stop";  // the leader's user asked to stop
 
+// While it lives, a rank does its part of an order.
+class InOrder {
+ public:
+  explicit InOrder(std::atomic<bool>& flag) : flag_(flag) { flag_ = true; }
+  ~InOrder() { flag_ = false; }
+  InOrder(const InOrder&) = delete;
+  InOrder& operator=(const InOrder&) = delete;
+
+ private:
+  std::atomic<bool>& flag_;
+};
+
 }  // namespace
 
-Ranks::Ranks(Transport& transport) : transport_(transport), rank_(transport.rank()), size_(transport.size()) {
+Ranks::Ranks(Transport& transport)
+    : transport_(transport), rank_(transport.rank()), size_(transport.size()), hang_(size_) {
   signs_.assign(size_, {"", Clock::now()});
   watch_ = std::thread([this] { Watch(); });
 }
@@ -133,6 +149,7 @@ Json Ranks::NextOrder() {
 }
 
 std::vector<std::string> Ranks::Together(const std::function<std::string()>& work) {
+  const InOrder doing(in_order_);
   Json own;
   try {
     own = {{"result", work()}};
@@ -189,6 +206,7 @@ bool Ranks::AllFailedToo() {
 
 void Ranks::InStep(const std::function<void()>& work) {
   RequireConnected();
+  const InOrder doing(in_order_);
   try {
     work();
   } catch (const std::exception& error) {
@@ -250,10 +268,31 @@ const char* Ranks::PlaceOwner() const {
 }
 
 void Ranks::LookAround() {
+  if (!leads()) transport_.Put(StateKey(rank_), ToText(OwnState()));
   transport_.Put(AliveKey(rank_), std::to_string(++beat_));
   leads() ? WatchFollowers() : WatchLeader();
   const uint64_t order = orders_;
   if (transport_.Get(FailingKey(order))) failing_order_ = order;
+}
+
+RankState Ranks::OwnState() const {
+  const CallUnderWay call = calls_.Current();
+  RankState state = {orders_, in_order_, call.plugin == transport_.plugin(), "", calls_.begun()};
+  if (call.plugin != nullptr && call.function != nullptr)
+    state.call = std::string(call.plugin->name) + "'s " + call.function;
+  return state;
+}
+
+void Ranks::WatchForHang() {
+  const auto now = Clock::now();
+  hang_.Saw(0, OwnState(), now);
+  for (uint32_t rank = 1; rank < size_; ++rank) {
+    if (const auto state = transport_.Get(StateKey(rank))) hang_.Saw(rank, RankStateOf(*state), now);
+  }
+  const std::chrono::seconds limit(hang_limit_);
+  if (limit.count() == 0) return;
+  if (const auto stuck = hang_.Stuck(limit, now))
+    LeaveWith(*stuck + " (loop.hang_seconds is the limit)", /*tell=*/true);
 }
 
 void Ranks::WatchFollowers() {
@@ -272,6 +311,7 @@ void Ranks::WatchFollowers() {
       Lose("rank " + std::to_string(rank));
     }
   }
+  WatchForHang();
   if (!stop_told_ && CancelRequested()) {
     transport_.Put(kStopKey, "1");
     stop_told_ = true;

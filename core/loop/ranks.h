@@ -4,10 +4,13 @@
 //
 // A watch of its own thread tells a rank that died or stopped answering from one that is busy: each rank says every
 // second that it lives. Where one doesn't, the leader says which, and all ranks end at once; the run goes on from its
-// last checkpoint with `resume`. A leader that is lost is missed by all.
+// last checkpoint with `resume`. A leader that is lost is missed by all. A rank that lives and is stuck in a plugin's
+// function is found by loop/hang.h.
 #ifndef KGRPO_LOOP_RANKS_H
 #define KGRPO_LOOP_RANKS_H
 
+#include "base/plugin_calls.h"
+#include "loop/hang.h"
 #include "plugin/transport.h"
 
 #include <atomic>
@@ -27,7 +30,7 @@ namespace kgrpo {
 
 class Ranks {
  public:
-  // Every rank makes one. `transport` outlives it.
+  // Every rank makes one, on the thread that will run its loop. `transport` outlives it.
   explicit Ranks(Transport& transport);
   // A leader that ends without End ends the others as failed.
   ~Ranks();
@@ -45,6 +48,9 @@ class Ranks {
 
   // How to go on after a rank was lost, for the leader's last words: "kgrpo-host resume RUN goes on". [any thread]
   void SetWayOn(const std::string& way_on);
+
+  // How long a rank may be in one call of a plugin while others wait for it; 0: for ever. [any thread]
+  void SetHangLimit(std::chrono::seconds limit) { hang_limit_ = limit.count(); }
 
   // The leader's; the others wait for it. Every order is followed by one of the two functions below on every rank.
   void Order(const nlohmann::ordered_json& order);
@@ -77,7 +83,9 @@ class Ranks {
   void LookAround();
   const char* PlaceOwner() const;
   void StopWatching();
+  RankState OwnState() const;
   void WatchFollowers();
+  void WatchForHang();
   void WatchLeader();
   [[noreturn]] void Lose(const std::string& who);
   [[noreturn]] void LeaveWith(std::string message, bool tell);
@@ -87,6 +95,9 @@ class Ranks {
   const uint32_t rank_, size_;
   std::atomic<uint64_t> orders_{0};
   std::atomic<uint64_t> failing_order_{0};  // the last in which a rank's work failed
+  const ThreadCalls calls_;                 // the loop's thread's
+  std::atomic<bool> in_order_{false};       // this rank's work for the last order is under way
+  std::atomic<int64_t> hang_limit_{0};      // seconds; 0: none
   bool agreed_ = false;
   bool over_ = false;    // the ranks have parted
   bool broken_ = false;  // some of them may wait for what will not come
@@ -96,6 +107,7 @@ class Ranks {
     std::chrono::steady_clock::time_point since;
   };
   std::vector<Sign> signs_;                                            // of life, by rank; the watch's
+  HangWatch hang_;                                                     // the watch's
   uint64_t beat_ = 0;                                                  // the watch's
   bool stop_told_ = false;                                             // the watch's
   std::optional<std::chrono::steady_clock::time_point> failure_seen_;  // the watch's

@@ -58,8 +58,14 @@ void RoundsInFlight::Implement(Slot& slot) {
 }
 
 std::vector<RoundsInFlight::Slot*> RoundsInFlight::Landed() {
+  std::optional<PluginCall> generation;  // so that a policy that never answers is found (loop/hang.h)
+  size_t awaited = 0;
   std::unique_lock lock(mutex_);
   for (;;) {
+    const bool policy_alone = generating_ > 0 && in_flight_ == generating_ + waiting_.size();
+    if (!policy_alone || in_flight_ != awaited) generation.reset();
+    if (policy_alone && !generation) generation.emplace(parts_.policy->plugin(), "generate");
+    awaited = in_flight_;
     if (failure_) std::rethrow_exception(failure_);
     // The flag is set by a signal, which cannot notify: hence the pause below.
     if (parts_.cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");

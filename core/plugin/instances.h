@@ -53,9 +53,9 @@ class Instance {
   Object* raw() const { return raw_; }
   // As its library is named; the role's where the table is in no library.
   std::string plugin_name() const { return plugin_->name; }
+  const PluginName* plugin() const { return plugin_; }
 
  protected:
-  const PluginName* plugin() const { return plugin_; }
   // To be held while the plugin's function of that name runs: what a crash is blamed on.
   PluginCall Calling(const char* function) const { return PluginCall(plugin_, function); }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/faults.h"
+#include "plugin/elf_header.h"
 
 namespace kgrpo {
 namespace {
@@ -50,12 +51,13 @@ PluginLibrary::PluginLibrary(const std::filesystem::path& path)
   if (!std::filesystem::exists(path_, error)) throw Error(KGRPO_ERROR_NOT_FOUND, "no such file");
   if (std::filesystem::is_directory(path_, error)) throw Error(KGRPO_ERROR_INVALID, "it is a folder");
 
+  if (const std::string foreign = ForeignElf(path_); !foreign.empty()) throw Error(KGRPO_ERROR_UNSUPPORTED, foreign);
   auto library = std::make_unique<boost::dll::shared_library>();
   boost::dll::fs::error_code load_error;
   dlerror();  // forget older errors
   library->load(boost::dll::fs::path(path_.string()), load_error,
                 boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
-  if (load_error) throw Error(KGRPO_ERROR_INVALID, LinkerReason(path_));
+  if (load_error) throw Error(KGRPO_ERROR_INVALID, PlainLinkerReason(path_, LinkerReason(path_)));
   const boost::dll::shared_library& opened = KeepForEver(std::move(library));
   WatchExit();
 

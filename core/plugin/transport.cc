@@ -14,6 +14,7 @@ Transport::Transport(const PluginLibrary& library, const kgrpo_host* host, const
     throw Error(KGRPO_ERROR_UNSUPPORTED, "plugin \"" + library.name() + "\" (" + library.path().string() +
                                              ") offers no " KGRPO_TRANSPORT_INTERFACE);
   }
+  plugin_ = PluginOfTable(api_->collective, library.name());
   const std::string options = nlohmann::json{
       {"rank", launch.rank},
       {"size", launch.size},
@@ -32,6 +33,7 @@ Transport::~Transport() {
 }
 
 std::string Transport::Broadcast(std::string bytes, uint32_t root) {
+  const PluginCall call(plugin_, "collective");
   auto size = static_cast<double>(bytes.size());  // exact up to 2^53
   Check(collective()->broadcast(context(), ArrayTensor(&size, 1).c(), root));
   bytes.resize(static_cast<size_t>(size));

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/launch.h"
+#include "base/plugin_calls.h"
 #include "plugin/library.h"
 
 namespace kgrpo {
@@ -28,6 +29,7 @@ class Transport {
   // What plugins are offered, with context() as its functions' first argument.
   const kgrpo_collective_interface* collective() const { return api_->collective; }
   void* context() const { return raw_; }
+  const PluginName* plugin() const { return plugin_; }
 
   // The bytes of rank `root`, on every rank.
   std::string Broadcast(std::string bytes, uint32_t root);
@@ -37,6 +39,7 @@ class Transport {
 
  private:
   const kgrpo_transport_interface* api_;
+  const PluginName* plugin_ = nullptr;
   kgrpo_transport* raw_ = nullptr;
 };
 

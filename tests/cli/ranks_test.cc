@@ -15,6 +15,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <regex>
+#include <set>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -34,20 +37,20 @@ using test::Write;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string Pipeline(int warm_up, int steps) {
+// Without `warm_up` steps the policy is `model` as it is, and GRPO begins at once.
+std::string Pipeline(int warm_up, int steps, const std::string& model = test::QuickstartModel().string()) {
   const std::string problems = std::string(KGRPO_SOURCE_DIR) + "/problems/";
+  const std::string warm_start = warm_up == 0 ? ""
+                                              : "  - {plugin: trainer_sft, steps: " + std::to_string(warm_up) +
+                                                    ", suggestions: uniform, episodes: 6, demonstrations_per_step: 8,\n"
+                                                    "     options: {learning_rate: 1.0e-2}}\n";
   return "name: small\nseed: 3\n"
          "policy: {plugin: policy_qwen, options: {model: " +
-         test::QuickstartModel().string() +
-         ", init: random, threads: 1}}\n"
+         model + (warm_up == 0 ? "" : ", init: random") +
+         ", threads: 1}}\n"
          "coder: {plugin: coder_offline}\nevaluator: {plugin: evaluator_sim}\nreward: {plugin: reward_speedup}\n"
-         "trainer:\n"
-         "  - {plugin: trainer_sft, steps: " +
-         std::to_string(warm_up) +
-         ", suggestions: uniform, episodes: 6, demonstrations_per_step: 8,\n"
-         "     options: {learning_rate: 1.0e-2}}\n"
-         "  - {plugin: trainer_grpo, steps: " +
-         std::to_string(steps) +
+         "trainer:\n" +
+         warm_start + "  - {plugin: trainer_grpo, steps: " + std::to_string(steps) +
          ", options: {learning_rate: 1.0e-3, mini_batch_size: 3, beta: 0.1,\n"
          "     gradient_accumulation_steps: 2, shuffle: true}}\n"
          "problems: {train: [" +
@@ -61,9 +64,10 @@ std::string Pipeline(int warm_up, int steps) {
 // Processes of one run, as torchrun starts them.
 class RankProcesses {
  public:
-  // What rank R prints goes to `directory` / rankR. `last`: added to the last rank's arguments.
+  // What rank R prints goes to `directory` / rankR. `last`: added to the last rank's arguments. `further`: variables of
+  // all of them.
   RankProcesses(const fs::path& directory, size_t size, const std::vector<std::string>& arguments,
-                const std::vector<std::string>& last = {}) {
+                const std::vector<std::string>& last = {}, const std::map<std::string, std::string>& further = {}) {
     static int port = 21000 + getpid() % 8000;
     ++port;
     for (size_t rank = 0; rank < size; ++rank) {
@@ -75,6 +79,7 @@ class RankProcesses {
                        {"LOCAL_RANK", std::to_string(rank)}, {"LOCAL_WORLD_SIZE", std::to_string(size)},
                        {"MASTER_ADDR", "127.0.0.1"},         {"MASTER_PORT", std::to_string(port)}};
       }
+      environment.insert(further.begin(), further.end());
       const std::string log = "rank" + std::to_string(rank);
       fs::remove(directory / log);
       ranks_.push_back(std::make_unique<HostProcess>(directory, own, environment, log));
@@ -150,6 +155,31 @@ TEST_F(RanksTest, SeveralDoWhatOneDoes) {
                 std::sqrt(squares / static_cast<double>(found.size())), far, found.size());
     EXPECT_LT(static_cast<double>(far), 1e-3 * static_cast<double>(found.size()));
     EXPECT_LT(std::sqrt(squares / static_cast<double>(found.size())), 1e-4);
+  }
+}
+
+// From the same weights, which the first step of a run without warm start has, each rank's part of the trajectories is
+// what one process would have drawn, to the last bit of the log-probabilities.
+TEST_F(RanksTest, TheFirstStepDrawsTheSameSamplesOnAnyNumberOfRanks) {
+  Write(directory() / "p.yaml", Pipeline(12, 1));
+  const std::vector<int> alone = Run(1, "trained");
+  if (alone[0] == 4 && LacksCompiler(directory())) GTEST_SKIP() << Said(0);
+  ASSERT_EQ(alone[0], 0) << Said(0);
+  Write(directory() / "p.yaml", Pipeline(0, 1, (directory() / "trained/final").string()));
+  ASSERT_EQ(Run(1, "one"), std::vector<int>{0}) << Said(0);
+  const auto samples = [&](const std::string& output) { return Tree(directory() / output / "rollouts"); };
+  const std::map<std::string, std::string> expected = samples("one");
+  ASSERT_EQ(expected.size(), 1U);
+  // Trajectories that all end alike would hide one that took another's place.
+  std::set<std::string> suggestions;
+  std::istringstream rows(expected.begin()->second);
+  for (std::string row; std::getline(rows, row);)
+    suggestions.insert(nlohmann::json::parse(row).at("completion").dump());
+  ASSERT_GT(suggestions.size(), 2U) << expected.begin()->second;
+  for (size_t size : {2U, 4U}) {
+    const std::string output = "of" + std::to_string(size);
+    ASSERT_EQ(Run(size, output), std::vector<int>(size, 0)) << Said(0) << Said(1);
+    EXPECT_EQ(samples(output), expected) << size << " ranks";
   }
 }
 
@@ -271,6 +301,33 @@ TEST_F(RanksTest, AFrozenLeaderIsMissed) {
   EXPECT_EQ(two[1].Wait(), 1);
   EXPECT_THAT(Said(1), HasSubstr("rank 0 is lost"));
   two[0].Signal(SIGKILL);
+}
+
+// A rank that lives and never comes back from a plugin's function, while the others wait for it in a collective.
+TEST_F(RanksTest, AHangIsNamedAndTheRunGoesOnAfterIt) {
+  Write(directory() / "p.yaml",
+        std::regex_replace(Pipeline(0, 3), std::regex("trainer_grpo[^}]*}"),
+                           "\"" KGRPO_BINARY_DIR "/tests/bad_plugins/hangs_on_rank_1.so\", steps: 3"));
+  const std::vector<std::string> arguments = {"-q",
+                                              "run",
+                                              "p.yaml",
+                                              "--set",
+                                              "output_dir=run",
+                                              "--set",
+                                              "policy.options.init=random",
+                                              "--set",
+                                              "loop.hang_seconds=3",
+                                              "--set",
+                                              "checkpoint.every=1"};
+  const std::vector<int> codes = RankProcesses(directory(), 3, arguments, {}, {{"KGRPO_TEST_HANG_AT", "2"}}).Wait();
+  if (codes[0] == 4 && LacksCompiler(directory())) GTEST_SKIP() << Said(0);
+  EXPECT_EQ(codes, std::vector<int>(3, 1));
+  EXPECT_THAT(Said(0), HasSubstr("rank 1 has been in hangs_on_rank_1's update for 3 s while others wait for it "
+                                 "(loop.hang_seconds is the limit); the run ends on all ranks: kgrpo-host resume"));
+  EXPECT_EQ(Said(1), "");
+  EXPECT_TRUE(fs::exists(directory() / "run/checkpoints/step-1"));
+  EXPECT_EQ(RankProcesses(directory(), 2, {"-q", "resume", "run"}).Wait(), (std::vector<int>{0, 0})) << Said(0);
+  EXPECT_TRUE(fs::exists(directory() / "run/rollouts/step-000003.jsonl"));
 }
 
 TEST_F(RanksTest, AFollowersOwnFaultEndsTheRun) {

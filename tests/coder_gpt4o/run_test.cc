@@ -184,9 +184,9 @@ TEST_F(RunWithServiceTest, ARunWithAnotherLimitOfTheCostIsToldHowToGoOn) {
   EXPECT_EQ(other.code, 3);
   EXPECT_THAT(
       other.err,
-      AllOf(HasSubstr(
-                "--set: loop.rounds: a resumed run keeps the value that it began with; what can be changed "
-                "is all of coder.options, evaluator.options.servers, loop.workers, all of checkpoint and of observers"),
+      AllOf(HasSubstr("--set: loop.rounds: a resumed run keeps the value that it began with; what can be changed "
+                      "is all of coder.options, evaluator.options.servers, loop.workers, loop.hang_seconds, all of "
+                      "checkpoint and of observers"),
             Not(HasSubstr("max_cost"))));
   EXPECT_EQ(Host("resume run --set coder.options.max_cots=100").code, 3);
   const Result replaced = Host("-q run " + run + " --set coder.options.max_cost=100 --overwrite");

@@ -66,7 +66,7 @@ TEST(Changes, SaysHowARunIsResumedWithThem) {
 TEST(Changes, OfARunThatGoesOnOnlyWhatNothingDependsOn) {
   for (const char* path :
        {"coder.options", "coder.options.max_cost", "coder.options.extra_body.x", "checkpoint.every", "checkpoint",
-        "loop.workers", "observers", "observers[0].options.rounds", "observers.0.plugin"})
+        "loop.workers", "loop.hang_seconds", "observers", "observers[0].options.rounds", "observers.0.plugin"})
     EXPECT_TRUE(MayChangeOnResume(path)) << path;
   for (const char* path : {"", "coder", "coder.plugin", "coder.optionsx", "loop", "loop.workersx", "loop.rounds",
                            "seed", "policy.options.model"})
@@ -77,9 +77,11 @@ TEST(Changes, OfARunThatGoesOnOnlyWhatNothingDependsOn) {
     FAIL();
   } catch (const ConfigError& error) {
     ASSERT_EQ(error.diagnostics().size(), 2u);
-    EXPECT_THAT(error.what(), HasSubstr("--set: seed: a resumed run keeps the value that it began with; what can be "
-                                        "changed is all of coder.options, evaluator.options.servers, loop.workers, all "
-                                        "of checkpoint and of observers"));
+    EXPECT_THAT(
+        error.what(),
+        HasSubstr("--set: seed: a resumed run keeps the value that it began with; what can be "
+                  "changed is all of coder.options, evaluator.options.servers, loop.workers, loop.hang_seconds, all "
+                  "of checkpoint and of observers"));
     EXPECT_THAT(error.what(), Not(HasSubstr("loop.workers:")));
   }
 }

@@ -76,6 +76,7 @@ TEST_F(LoadTest, DefaultsAreThoseOfTheStructs) {
   EXPECT_EQ(config.loop.trajectories_per_problem, loop.trajectories_per_problem);
   EXPECT_EQ(config.loop.generation_batch, loop.generation_batch);
   EXPECT_EQ(config.loop.workers, loop.workers);
+  EXPECT_EQ(config.loop.hang_seconds, loop.hang_seconds);
   EXPECT_EQ(config.loop.on_coder_failure, loop.on_coder_failure);
   EXPECT_EQ(config.loop.sampling.max_new_tokens, loop.sampling.max_new_tokens);
   EXPECT_EQ(config.loop.sampling.temperature, loop.sampling.temperature);
@@ -117,7 +118,7 @@ TEST_F(LoadTest, ReadsEveryKey) {
       "problems: {train: [problems/a], heldout: [problems/b, problems/c/]}\n"
       "loop: {max_steps: 21, batch_size: 12, rounds: 6, trajectories_per_problem: 4, generation_batch: 0, workers: 3,\n"
       "       sampling: {max_new_tokens: 17, temperature: 0.7, top_k: 8, top_p: 0.9, min_p: 0.05}, on_coder_failure: "
-      "punish, advance: correct, fresh_inputs: true}\n"
+      "punish, advance: correct, fresh_inputs: true, hang_seconds: 90}\n"
       "prompt: {system: be brief, user: 'do {{code_b}}', enable_thinking: false}\n"
       "checkpoint: {every: 2, keep_last: 3, keep_best: 0}\nevaluation: {every: 4, episodes: 5}\n"
       "controls: {shuffle_prompts: true, shuffle_rewards: true}\noutput_dir: out/x\n"
@@ -141,6 +142,7 @@ TEST_F(LoadTest, ReadsEveryKey) {
   EXPECT_EQ(config.loop.trajectories_per_problem, 4U);
   EXPECT_EQ(config.loop.generation_batch, 0U);
   EXPECT_EQ(config.loop.workers, 3U);
+  EXPECT_EQ(config.loop.hang_seconds, 90U);
   EXPECT_EQ(config.loop.on_coder_failure, CoderFailure::kPunish);
   EXPECT_EQ(config.loop.advance, Advance::kCorrect);
   EXPECT_TRUE(config.loop.fresh_inputs);

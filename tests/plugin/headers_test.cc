@@ -57,13 +57,14 @@ class Compiler : public testing::TestWithParam<const char*> {
 TEST_P(Compiler, TakesEachHeaderOfTheAbiAlone) {
   for (const fs::path& header : Headers(kAbi / "kgrpo")) {
     for (const char* standard : {"c11", "c17"}) ExpectCompiles(GetParam(), "c", standard, header.filename());
-    for (const char* standard : {"c++17", "c++20"}) ExpectCompiles(GetParam(), "c++", standard, header.filename());
+    for (const char* standard : {"c++17", "c++20", "c++2b"})
+      ExpectCompiles(GetParam(), "c++", standard, header.filename());
   }
 }
 
 TEST_P(Compiler, TakesEachHeaderOfTheSdkAlone) {
   for (const fs::path& header : Headers(kSdk / "kgrpo/sdk")) {
-    for (const char* standard : {"c++17", "c++20"})
+    for (const char* standard : {"c++17", "c++20", "c++2b"})
       ExpectCompiles(GetParam(), "c++", standard, "sdk/" + header.filename().string());
   }
 }

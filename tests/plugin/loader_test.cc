@@ -1,6 +1,7 @@
 // Finding, loading, listing and validating plugins: good ones, and one broken in each way.
 #include "plugin/loader.h"
 
+#include <elf.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/error.h>
@@ -86,8 +87,39 @@ TEST(PluginLibrary, RefusesBrokenBootstraps) {
   EXPECT_EQ(reason("null_entry"), "kgrpo_plugin_entry returned NULL");
   EXPECT_EQ(reason("short_bootstrap"), "its kgrpo_plugin has struct_size 12, below 72");
   EXPECT_THAT(reason("missing_dependency"), HasSubstr("undefined symbol: kgrpo_test_symbol_of_nobody"));
+  EXPECT_EQ(reason("needs_absent_library"), "needs libgone.so.1, which is not installed (ldd " +
+                                                (kBad / "needs_absent_library.so").string() + " lists what it needs)");
   EXPECT_THAT(reason("not_elf"), testing::AnyOf(HasSubstr("invalid ELF header"), HasSubstr("file too short")));
   EXPECT_EQ(reason("none_at_all"), "no such file");
+}
+
+// As a plugin that was copied from a machine of another kind.
+TEST(PluginLibrary, SaysWhichMachineAPluginIsFor) {
+  const TemporaryDirectory directory;
+  const fs::path copy = directory.path() / "copy.so";
+  const auto reason = [&](const std::function<void(Elf64_Ehdr*)>& change) {
+    fs::copy_file(kGood / "fakes.so", copy, fs::copy_options::overwrite_existing);
+    std::fstream file(copy, std::ios::binary | std::ios::in | std::ios::out);
+    Elf64_Ehdr header;
+    file.read(reinterpret_cast<char*>(&header), sizeof(header));
+    change(&header);
+    file.seekp(0);
+    file.write(reinterpret_cast<const char*>(&header), sizeof(header));
+    file.close();
+    return MessageOf([&] { const PluginLibrary library(copy); });
+  };
+#ifdef __x86_64__
+  EXPECT_EQ(reason([](Elf64_Ehdr* header) { header->e_machine = EM_AARCH64; }),
+            "was built for aarch64; this machine is x86-64");
+  EXPECT_EQ(reason([](Elf64_Ehdr* header) { header->e_machine = 9999; }),
+            "was built for machine 9999 (ELF's number); this machine is x86-64");
+#endif
+  EXPECT_EQ(reason([](Elf64_Ehdr* header) { header->e_ident[EI_CLASS] = ELFCLASS32; }),
+            "was built as 32-bit code; this program is 64-bit");
+  EXPECT_THAT(reason([](Elf64_Ehdr* header) { header->e_ident[EI_DATA] = 3 - header->e_ident[EI_DATA]; }),
+              HasSubstr("was built for a machine of the other byte order"));
+  EXPECT_EQ(reason([](Elf64_Ehdr* header) { header->e_type = ET_REL; }),
+            "is an object file, not a shared library: link it with -shared");
 }
 
 TEST(PluginLibrary, RefusesBrokenTables) {

@@ -83,6 +83,12 @@ TEST(ValidatePlugin, WarnsOfOptionsThatNobodySends) {
 
 TEST(ValidatePlugin, FindsABrokenLibrary) {
   EXPECT_THAT(FirstFailure("wrong_major"), HasSubstr("bootstrap is sound: built for plugin ABI 2"));
+  EXPECT_THAT(FirstFailure("no_entry"), HasSubstr("not a kgrpo plugin: it does not export kgrpo_plugin_entry"));
+  EXPECT_THAT(FirstFailure("null_entry"), HasSubstr("kgrpo_plugin_entry returned NULL"));
+  EXPECT_THAT(FirstFailure("short_bootstrap"), HasSubstr("its kgrpo_plugin has struct_size 12, below 72"));
+  EXPECT_THAT(FirstFailure("missing_dependency"), HasSubstr("undefined symbol: kgrpo_test_symbol_of_nobody"));
+  EXPECT_THAT(FirstFailure("needs_absent_library"), HasSubstr("needs libgone.so.1, which is not installed (ldd "));
+  EXPECT_THAT(FirstFailure("not_elf"), testing::AnyOf(HasSubstr("invalid ELF header"), HasSubstr("file too short")));
   EXPECT_THAT(FirstFailure("crashes_at_load"), HasSubstr("crashed with signal 9"));
   EXPECT_THAT(FirstFailure("null_table"), HasSubstr("it offers an interface: none"));
   EXPECT_THAT(FirstFailure("null_function"), HasSubstr("reward: its table is complete: function 4"));
@@ -94,6 +100,8 @@ TEST(ValidatePlugin, FindsABrokenCreate) {
   EXPECT_THAT(FirstFailure("throws_in_create"),
               HasSubstr("create with defaults works or says why not: thrown across the boundary"));
   EXPECT_THAT(FirstFailure("crashes_in_create"),
+              HasSubstr("reward: create with defaults works or says why not: crashed with signal 6"));
+  EXPECT_THAT(FirstFailure("aborts_in_create"),
               HasSubstr("reward: create with defaults works or says why not: crashed with signal 6"));
 }
 
@@ -165,6 +173,8 @@ TEST(ValidatePlugin, FindsABrokenPolicy) {
             "batch of three");
   EXPECT_EQ(FirstFailure("lossy_decode"),
             "policy: encode and decode are each other's inverse: the text came back as \"int main() { return 0; }\"");
+  EXPECT_THAT(FirstFailure("crashes_in_forward"), HasSubstr("policy: forward"));
+  EXPECT_THAT(FirstFailure("crashes_in_forward"), HasSubstr("crashed with signal 11 (Segmentation fault)"));
   EXPECT_EQ(FirstFailure("no_gradient"), "policy: forward and backward are finite: backward left all gradients at 0");
   EXPECT_EQ(FirstFailure("frozen_with_gradient"),
             "policy: its parameter groups are sound: parameter \"logits\": not trainable, and yet a gradient");

@@ -1,0 +1,19 @@
+// What can be said of a library's file before the dynamic linker is asked, whose own words for a library of another
+// machine, or for one that lacks another, mislead. Used by library.h.
+#ifndef KGRPO_PLUGIN_ELF_HEADER_H
+#define KGRPO_PLUGIN_ELF_HEADER_H
+
+#include <filesystem>
+#include <string>
+
+namespace kgrpo {
+
+// Why this machine cannot load the file, "was built for aarch64; this machine is x86-64"; empty where the file's header
+// shows no reason.
+std::string ForeignElf(const std::filesystem::path& path);
+
+// The linker's `reason` for not loading the file, or a plainer one where a library is missing that the file needs.
+std::string PlainLinkerReason(const std::filesystem::path& path, const std::string& reason);
+
+}  // namespace kgrpo
+#endif

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# installed_test.sh BUILD SOURCE: what `cmake --install` puts into a folder works from another one: a kernel is judged, and
+# a plugin is compiled against the headers by pkg-config and validated. Exit code 77: something for it is not installed here.
+set -euo pipefail
+build=$1 source=$2
+for needed in cmake pkg-config readelf; do
+  command -v "$needed" > /dev/null || { echo "$needed is not installed"; exit 77; }
+done
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() { echo "installed_test: $*" >&2; exit 1; }
+
+for component in runtime development; do
+  cmake --install "$build" --component "$component" --prefix "$work/first" > "$work/log" || fail "$(cat "$work/log")"
+done
+mv "$work/first" "$work/second"
+here=$work/second
+export KGRPO_CACHE_DIR=$work/cache
+unset KGRPO_PLUGIN_PATH
+
+# libtorch alone may be looked for where this machine has it.
+while read -r file; do
+  if readelf -d "$file" 2> /dev/null | grep -E 'R(UN)?PATH' | grep -qF "$build"; then fail "$file looks for libraries in $build"; fi
+done < <(find "$here/bin" "$here/lib" -type f -perm -u+x -o -name '*.so')
+
+"$here/bin/kgrpo-host" plugins list > "$work/list" || fail "plugins list: $(cat "$work/list")"
+grep -q reward_speedup "$work/list" || fail "its plugins are not found: $(cat "$work/list")"
+
+mkdir "$work/plugin"
+# shellcheck disable=SC2046  # several words
+(cd "$work/plugin" && PKG_CONFIG_PATH="$here/lib/pkgconfig" ${CC:-cc} -std=c11 -Wall -Wextra -Werror -shared -fPIC \
+  $(PKG_CONFIG_PATH="$here/lib/pkgconfig" pkg-config --cflags kgrpo) -o reward_c.so "$here/share/kgrpo/examples/reward_c/reward_c.c")
+"$here/bin/kgrpo-host" plugins validate "$work/plugin/reward_c.so" > "$work/log" 2>&1 || fail "$(cat "$work/log")"
+grep -q ' 0 failed, 0 warnings' "$work/log" || fail "$(cat "$work/log")"
+
+if [ -z "${CUDA_HOME:-}" ]; then
+  nvcc=$(find -L "$source/.venv" -path '*/bin/nvcc' -print -quit 2> /dev/null || true)
+  [ -z "$nvcc" ] || export CUDA_HOME=${nvcc%/bin/nvcc}
+fi
+problem=$here/share/kgrpo/problems/transpose
+code=0
+(cd "$work" && "$here/bin/kgrpo-host" eval --kernel "$problem/reference.cu" --problem "$problem") > "$work/log" 2>&1 || code=$?
+if grep -q 'no CUDA toolkit with nvcc was found' "$work/log"; then cat "$work/log"; exit 77; fi
+[ "$code" = 0 ] || fail "eval: $(cat "$work/log")"
+grep -q '^verdict *correct' "$work/log" || fail "eval: $(cat "$work/log")"
+head -6 "$work/log"

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Compares the types of the plugin ABI, function signatures included, with abi_released.abi by abidiff (abigail-tools).
+#   abidiff_test.sh            fails where they differ; exit code 77 where abidiff is not installed
+#   abidiff_test.sh --write    takes the headers' types as released: after a struct has grown at its end, or got a new one
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+abi=$here/../../core/abi
+command -v abidiff > /dev/null || { echo "abidiff is not installed (abigail-tools)"; exit 77; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# A library with a function for each struct, through which abidiff sees all types.
+{
+  for header in "$abi"/kgrpo/*.h; do echo "#include <kgrpo/$(basename "$header")>"; done
+  sed -n 's/^typedef struct \(\w*\) {$/void use_\1(\1* it); void use_\1(\1* it) { (void)it; }/p' "$abi"/kgrpo/*.h
+} > "$work/types.c"
+(cd "$work" && ${CC:-cc} -std=c11 -g -O0 -fPIC -shared -I "$abi" types.c -o types.so)
+
+if [ "${1:-}" = --write ]; then
+  abidw --no-architecture --no-corpus-path --no-comp-dir-path --no-elf-needed --no-show-locs --out-file "$here/abi_released.abi" "$work/types.so"
+  exit
+fi
+code=0
+abidiff --no-architecture --no-show-locs "$here/abi_released.abi" "$work/types.so" || code=$?
+if [ "$code" != 0 ]; then
+  echo "the ABI differs from abi_released.abi. Only where structs have grown at their end, or are new: $0 --write"
+  exit 1
+fi
