@@ -51,8 +51,10 @@ void RankedRun::Join(Session& session, const PipelineConfig& config) {
 std::unique_ptr<RunProblems> RankedRun::OpenProblems(const PipelineConfig& config, PipelineParts& parts,
                                                      const RunProblems::Opening& opening) {
   std::unique_ptr<RunProblems> problems;
-  ranks_.Agree(Versions(parts), config.resolved_yaml,
-               [&] { problems = std::make_unique<RunProblems>(config, parts, opening); });
+  ranks_.Agree(Versions(parts), config.resolved_yaml, [&] {
+    problems = std::make_unique<RunProblems>(config, parts, opening);
+    return problems->Names();
+  });
   parts.ranks = &ranks_;
   parts.cancelled = [this] { return CancelRequested() || ranks_.AnotherFailed(); };
   return problems;

@@ -92,6 +92,12 @@ TEST_F(OptimizeTrainTest, ItsSamplesAreTheCandidatesAndTellTheirUpdates) {
   EXPECT_EQ(json::parse(dear.out)["ended"], "the cost");
   EXPECT_EQ(Candidates("dear").size(), 8U);
 
+  const Result refused = test::RunHost(directory_.path(), "optimize " + Problem() +
+                                                              " --policy 'fixed:privatize histogram' --pipeline p.yaml "
+                                                              "--evaluations 1 --out refused");
+  EXPECT_THAT(refused.out, HasSubstr("privatize histogram: not_applicable (")) << "and the coder's reason";
+  EXPECT_THAT(refused.out, HasSubstr("a row reduction has no place for it)")) << refused.out;
+
   EXPECT_THAT(Optimize("--evaluations 7 --out few").err, HasSubstr("is less than one update takes"));
   EXPECT_THAT(test::RunHost(directory_.path(),
                             "optimize " + Problem() + " --policy uniform --pipeline p.yaml --train --out none")
