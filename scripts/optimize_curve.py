@@ -6,7 +6,7 @@
 
 Searches that are in --out already are not repeated. Writes curve.svg there and prints a Markdown table: the geometric mean
 over problems of the best speedup over the reference that a search had found after so many evaluations, and its 95%
-interval (bootstrap over problems). docs/optimize.md shows one.
+interval (bootstrap over problems). docs/optimize.md ("Policy or uniform?") has what it found.
 """
 import argparse
 import json

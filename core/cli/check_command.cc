@@ -55,15 +55,28 @@ std::vector<std::optional<PromptState>> OpenProblems(Evaluator& evaluator, const
   folders.insert(folders.end(), config.heldout_problems.begin(), config.heldout_problems.end());
   std::vector<std::optional<PromptState>> first_rounds(folders.size());
   std::vector<std::optional<Error>> failures(folders.size());
+  std::vector<std::string> unusable(folders.size());
   ParallelFor(folders.size(), [&](size_t i) {
     try {
-      first_rounds[i] = FirstRound(evaluator.OpenProblem(folders[i]).info(), config.loop);
+      const Problem problem = evaluator.OpenProblem(folders[i]);
+      const std::string refused = Copy(problem.info().refused);
+      if (refused.empty())
+        first_rounds[i] = FirstRound(problem.info(), config.loop);
+      else
+        unusable[i] = folders[i] + ": the problem was refused when it was imported: " + refused;
     } catch (const Error& error) {
       failures[i] = error;
     }
   });
   for (const std::optional<Error>& failure : failures) {
     if (failure) findings->Fail(*failure);
+  }
+  for (const std::string& why : unusable) {
+    if (why.empty()) continue;
+    if (config.skip_unusable)
+      findings->notes.push_back("left out (problems.skip_unusable): " + why);
+    else
+      findings->Fail(Error(KGRPO_ERROR_INVALID, why));
   }
   return first_rounds;
 }

@@ -1,5 +1,10 @@
 // `kgrpo-host export RUN`: a run's samples as files that other tools open.
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -38,6 +43,63 @@ uint64_t WriteLines(Database& database, const std::string& purpose, const std::s
   return count;
 }
 
+// Reads lines of JSON and writes them as a table with typed columns, then removes them.
+// The arguments: lines, table, then TYPE:NAME for each column, part:NAME for each of reward_parts.
+constexpr const char* kToParquet = R"py(
+import json, os, sys
+lines, output = sys.argv[1:3]
+try:
+    import pyarrow, pyarrow.parquet
+except ImportError as error:
+    os.remove(lines)
+    sys.exit(f"error: parquet needs pyarrow, and {sys.executable} has none ({error}): {sys.executable} -m pip install "
+             "pyarrow, or name another Python by KGRPO_PYTHON. --format jsonl and datasets need none")
+text = pyarrow.string()
+message = pyarrow.struct([("role", text), ("content", text)])
+types = {"int64": pyarrow.int64(), "float64": pyarrow.float64(), "string": text, "bool": pyarrow.bool_(),
+         "messages": pyarrow.list_(message), "int32s": pyarrow.list_(pyarrow.int32()),
+         "float32s": pyarrow.list_(pyarrow.float32())}
+columns = [word.split(":", 1) for word in sys.argv[3:]]
+fields = [(name, types[kind]) for kind, name in columns if kind != "part"]
+parts = [(name, pyarrow.float64()) for kind, name in columns if kind == "part"]
+schema = pyarrow.schema(fields + ([("reward_parts", pyarrow.struct(parts))] if parts else []))
+count = 0
+try:
+    with open(lines, encoding="utf-8") as stream, pyarrow.parquet.ParquetWriter(output + ".partial", schema) as writer:
+        while True:
+            rows = [json.loads(line) for _, line in zip(range(1000), stream)]
+            if not rows:
+                break
+            writer.write_table(pyarrow.Table.from_pylist(rows, schema=schema))
+            count += len(rows)
+    os.replace(output + ".partial", output)
+finally:
+    os.remove(lines)
+print(f"{output}: {count} rounds")
+)py";
+
+// Ends this process as Python, which converts the lines.
+int BecomeConverter(const fs::path& lines, const fs::path& output, const std::set<std::string>& parts) {
+  const char* named = std::getenv("KGRPO_PYTHON");
+  const std::string python = named != nullptr && *named != '\0' ? named : "python3";
+  std::vector<std::string> words = {python, "-c", kToParquet, lines.string(), output.string()};
+  for (const ExportColumn& column : ExportColumns()) {
+    const std::string type = column.type;
+    words.push_back((type.starts_with("list:") ? type.substr(5) + "s" : type) + ":" + column.name);
+  }
+  for (const std::string& part : parts) words.push_back("part:" + part);
+  std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  std::fflush(nullptr);
+  execvp(python.c_str(), arguments.data());
+  const std::string why = std::strerror(errno);
+  fs::remove(lines);
+  throw Error(KGRPO_ERROR_UNAVAILABLE, "parquet is written by Python, and \"" + python + "\" cannot be started: " +
+                                           why + "; name one that has pyarrow by KGRPO_PYTHON");
+}
+
 uint64_t CountOf(Database& database, const std::string& purpose) {
   Statement select(database, "SELECT count(*) FROM rounds WHERE purpose = ?");
   select << purpose;
@@ -53,6 +115,14 @@ int RunExport(const ExportOptions& options) {
   RequireRecord(folder);
   Database database(file, Database::ToRead(file));
   const std::set<std::string> parts = ExportedParts(database);
+  if (options.format == "parquet") {
+    if (CountOf(database, options.purpose) == 0)
+      throw Error(KGRPO_ERROR_NOT_FOUND, options.run + " holds no rounds of \"" + options.purpose + "\"");
+    const fs::path output = options.output.empty() ? folder / (options.purpose + ".parquet") : fs::path(options.output);
+    const fs::path lines = output.string() + ".jsonl";
+    WriteLines(database, options.purpose, parts, lines);
+    return BecomeConverter(lines, output, parts);
+  }
   if (options.format == "jsonl") {
     const auto print = [](const std::string& line) { std::printf("%s\n", line.c_str()); };
     if (CountOf(database, options.purpose) == 0)
@@ -88,16 +158,20 @@ void AddExportCommand(CLI::App& app, const Globals&, Action* action) {
   auto options = std::make_shared<ExportOptions>();
   CLI::App* command = app.add_subcommand("export", "Samples of a run as files that other tools open");
   command->add_option("RUN", options->run, "The run's folder")->required();
-  command->add_option("--format", options->format, "jsonl: lines; datasets: a folder for datasets.load_dataset")
-      ->check(CLI::IsMember({"jsonl", "datasets"}))
+  command
+      ->add_option("--format", options->format,
+                   "jsonl: lines; datasets: a folder for datasets.load_dataset; parquet: a table (needs a Python with "
+                   "pyarrow: KGRPO_PYTHON, else python3)")
+      ->check(CLI::IsMember({"jsonl", "datasets", "parquet"}))
       ->capture_default_str();
   command
       ->add_option("--purpose", options->purpose,
-                   "With jsonl: rounds of training, held-out episodes, or demonstrations")
+                   "With jsonl and parquet: rounds of training, held-out episodes, or demonstrations")
       ->check(CLI::IsMember({"train", "heldout", "demonstration"}))
       ->capture_default_str();
   command->add_option("-o,--output", options->output,
-                      "jsonl: a file (default: standard output); datasets: a folder (default: RUN/dataset)");
+                      "jsonl: a file (default: standard output); datasets: a folder (default: RUN/dataset); "
+                      "parquet: a file (default: RUN/PURPOSE.parquet)");
   command->footer(
       "Examples:\n"
       "  kgrpo-host export runs/quickstart > samples.jsonl\n"

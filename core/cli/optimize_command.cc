@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/console.h"
+#include "base/log.h"
 #include "cli/command.h"
 #include "cli/optimize_result.h"
 #include "cli/problem_choice.h"
@@ -182,6 +183,17 @@ void PlanTraining(Session& session, const OptimizeOptions& options, const std::s
   request->settings.push_back("trainer=" + stage.dump());
 }
 
+// Why the coder gave no kernel, in a line that suits a terminal; empty where it gave one.
+std::string ReasonOf(const SearchCandidate& candidate) {
+  constexpr size_t kMost = 160;
+  std::string line = candidate.message.substr(0, candidate.message.find('\n'));
+  if (const std::string said = "not applicable: "; line.starts_with(said))
+    line.erase(0, said.size());  // as the outcome
+  if (line.empty()) return "";
+  if (line.size() > kMost) line = line.substr(0, kMost) + "...";
+  return " (" + PrintableText(line) + ")";
+}
+
 int RunOptimize(const Globals& globals, OptimizeOptions options) {
   if (!options.budget.empty()) options.plan.seconds = SecondsOf(options.budget);
   if (options.policy.empty())
@@ -219,7 +231,8 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
   if (options.train) {
     trained = std::make_unique<RunProblems>(config, parts);
   } else {
-    searched.emplace(*parts.evaluator, std::vector<std::string>{target.folder}, pool.emplace(config.loop.workers));
+    searched.emplace(*parts.evaluator, std::vector<std::string>{target.folder}, pool.emplace(config.loop.workers),
+                     /*skip_unusable=*/false);
   }
   const OpenProblem& problem = trained ? trained->train[0] : (*searched)[0];
   const std::string start = target.start.value_or(problem.source);
@@ -233,7 +246,7 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
     console.Note(std::to_string(candidate.evaluations) + "/" + std::to_string(options.plan.evaluations) +
                  (options.train ? "  update " + std::to_string(candidate.updates + 1) : "") + "  round " +
                  std::to_string(candidate.round + 1) + "  " + candidate.suggestion + ": " + candidate.outcome +
-                 (candidate.speedup > 0 ? " " + Times(candidate.speedup / start_speedup) : "") +
+                 ReasonOf(candidate) + (candidate.speedup > 0 ? " " + Times(candidate.speedup / start_speedup) : "") +
                  (candidate.repeated ? " (known)" : "") + "  best " + Times(candidate.best_speedup / start_speedup));
   };
   SearchResult result =

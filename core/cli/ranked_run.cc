@@ -53,8 +53,10 @@ std::unique_ptr<RunProblems> RankedRun::OpenProblems(const PipelineConfig& confi
                                                      const RunProblems::Opening& opening) {
   ranks_.SetHangLimit(std::chrono::seconds(config.loop.hang_seconds));
   std::unique_ptr<RunProblems> problems;
-  ranks_.Agree(Versions(parts), config.resolved_yaml,
-               [&] { problems = std::make_unique<RunProblems>(config, parts, opening); });
+  ranks_.Agree(Versions(parts), config.resolved_yaml, [&] {
+    problems = std::make_unique<RunProblems>(config, parts, opening);
+    return problems->Names();
+  });
   parts.ranks = &ranks_;
   parts.cancelled = [this] { return CancelRequested() || ranks_.AnotherFailed(); };
   return problems;

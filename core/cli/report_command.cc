@@ -22,7 +22,7 @@ struct ReportOptions {
 
 int RunReport(const ReportOptions& options) {
   std::vector<std::string> left_out;
-  std::vector<RunMeasures> runs = ReadRuns(options.folders, &left_out);
+  std::vector<RunMeasures> runs = ReadRuns(options.folders, &left_out, LookForDamage::kFirst);
   const fs::path output = !options.output.empty()       ? fs::path(options.output)
                           : options.folders.size() == 1 ? fs::path(options.folders.front()) / "report.html"
                                                         : fs::path("report.html");

@@ -37,7 +37,13 @@ struct SuiteCounts {
   size_t problems = 0, kernels = 0, compiled = 0, correct = 0, timed = 0;
   std::array<Share, kFastP.size()> fast;
   double geometric_mean = 0;  // of the speedups of correct kernels; 0 where none has one
+  // Its 95% interval: Student's t over the logarithms. Of a single speedup there is none: 0 and 0.
+  double geometric_mean_low = 0, geometric_mean_high = 0;
 };
+
+// KernelBench flags larger speedups as excessive: of a right kernel they are rare, and of a cheating one common.
+constexpr double kExcessiveSpeedup = 10;
+bool IsExcessive(const SuiteResult& result);
 
 // fast_0 counts correct kernels without a baseline too; fast_p beyond it cannot.
 SuiteCounts CountsOf(const std::string& group, const std::vector<SuiteResult>& results);

@@ -16,6 +16,7 @@ Json ToJson(const SuiteResult& result) {
   Json json = {{"problem", result.problem},   {"group", result.group},     {"verdict", result.verdict},
                {"compiled", result.compiled}, {"correct", result.correct}, {"seconds", result.seconds}};
   if (result.speedup) json["speedup"] = *result.speedup;
+  if (IsExcessive(result)) json["excessive_speedup"] = true;
   if (result.pytorch_seconds) {
     json["pytorch_seconds"] = *result.pytorch_seconds;
     json["pytorch_listed"] = result.pytorch_listed;
@@ -77,6 +78,10 @@ std::vector<std::string> Row(const SuiteCounts& counts) {
                                   std::to_string(counts.compiled), std::to_string(counts.correct)};
   for (const Share& share : counts.fast) row.push_back(ShareText(share));
   row.push_back(counts.timed > 0 ? Number(counts.geometric_mean, "%.3f") : "-");
+  if (counts.timed > 1) {
+    row.back() +=
+        " (" + Number(counts.geometric_mean_low, "%.2f") + "-" + Number(counts.geometric_mean_high, "%.2f") + ")";
+  }
   return row;
 }
 
@@ -86,10 +91,15 @@ Json ToJson(const SuiteCounts& counts) {
     const Share& share = counts.fast[i];
     fast[Number(kFastP[i], "%g")] = {{"value", share.value}, {"low", share.low}, {"high", share.high}};
   }
-  return {{"group", counts.group},     {"problems", counts.problems},
-          {"kernels", counts.kernels}, {"compiled", counts.compiled},
-          {"correct", counts.correct}, {"fast_p", fast},
-          {"timed", counts.timed},     {"geometric_mean", counts.geometric_mean}};
+  Json json = {{"group", counts.group},     {"problems", counts.problems},
+               {"kernels", counts.kernels}, {"compiled", counts.compiled},
+               {"correct", counts.correct}, {"fast_p", fast},
+               {"timed", counts.timed},     {"geometric_mean", counts.geometric_mean}};
+  if (counts.timed > 1) {
+    json["geometric_mean_low"] = counts.geometric_mean_low;
+    json["geometric_mean_high"] = counts.geometric_mean_high;
+  }
+  return json;
 }
 
 std::vector<SuiteCounts> CountsByGroup(const std::vector<SuiteResult>& all) {
@@ -150,6 +160,20 @@ void PrintPytorch(const SuiteOptions& options, const std::vector<SuiteResult>& p
   std::printf("as KernelBench counts, of %zu speedups: %s\n", correct, text.c_str());
 }
 
+// Right kernels that are faster than is likely. `counted`: the results of the table that was printed last.
+void PrintExcessive(const std::vector<SuiteResult>& counted, bool markdown) {
+  std::vector<std::vector<std::string>> rows;
+  for (const SuiteResult& result : counted) {
+    if (IsExcessive(result)) rows.push_back({result.problem, Number(*result.speedup, "%.1f")});
+  }
+  if (rows.empty()) return;
+  const std::vector<std::string> header = {"PROBLEM", "SPEEDUP"};
+  std::printf("\nspeedups above %g, which KernelBench flags as excessive (look at these kernels): %zu\n\n",
+              kExcessiveSpeedup, rows.size());
+  if (markdown) return PrintMarkdownTable(header, rows);
+  PrintTable(header, rows);
+}
+
 }  // namespace
 
 void PrintSuite(const SuiteOptions& options, const std::vector<SuiteEntry>& entries, size_t refused,
@@ -178,6 +202,7 @@ void PrintSuite(const SuiteOptions& options, const std::vector<SuiteEntry>& entr
     PrintCounts(options, "as KernelBench counts", published_counts);
     PrintDifferences(entries, options.markdown);
   }
+  PrintExcessive(published, options.markdown);
   if (options.markdown) return;
   std::map<std::string, size_t> verdicts;
   bool modelled = false;

@@ -49,7 +49,7 @@ void Keep(const std::string& measure, const Sum& all, const std::map<std::string
 }  // namespace
 
 void Rescore(const Reward& reward, const std::string& label, RunMeasures* run) {
-  RunDatabase database = RunDatabase::ToRead(run->folder / "run.sqlite");
+  RunDatabase database = RunDatabase::ToRead(run->database);
   const auto advance = run->configuration.find("loop.advance");
   const bool always = advance == run->configuration.end() || advance->second == "\"always\"";
   std::vector<uint64_t> steps;

@@ -85,6 +85,8 @@ void Summarise(const std::vector<Episode>& episodes, const std::string& prefix, 
       "speedup", [](const Episode& e) { return e.best_speedup; }, true);
   add(
       "correct", [](const Episode& e) { return e.correct; }, false);
+  add(
+      "fast_1", [](const Episode& e) { return e.best_speedup > 1 ? 1.0 : 0.0; }, false);
 }
 
 void ReadTraining(Database& database, RunMeasures* run) {
@@ -160,10 +162,12 @@ const std::vector<Measure>& Measures() {
       {"heldout_speedup", "held-out best speedup", true, false, true},
       {"heldout_best", "held-out best speedup by problem", true, false, true},
       {"heldout_correct", "held-out correct rate", false, false, true},
+      {"heldout_fast_1", "held-out fast_1", false, false, true},
       {"reward", "reward, last tenth", false, true, true},
       {"speedup", "best speedup, last tenth", true, false, true},
       {"verified_best", "best verified speedup by problem", true, false, true},
       {"correct", "correct rate, last tenth", false, false, true},
+      {"fast_1", "fast_1, last tenth", false, false, true},
       {"reward_first", "reward, first tenth", false, true, false},
       {"reward_best", "reward, best tenth", false, true, false},
       {"reward_area", "reward, mean of all steps", false, true, true},
@@ -173,18 +177,39 @@ const std::vector<Measure>& Measures() {
   return measures;
 }
 
-RunMeasures ReadMeasures(const fs::path& folder, const std::string& variant) {
+namespace {
+
+// Everything of the run that its database holds.
+void ReadDatabase(const fs::path& file, RunMeasures* run) {
+  const RunProgress progress = ReadProgress(file);
+  if (progress.is_foreign)
+    throw Error(KGRPO_ERROR_UNSUPPORTED, file.string() + " is of another version of this program");
+  run->database = file;
+  run->finished = progress.finished;
+  run->steps = progress.steps;
+  Database database(file, Database::ToRead(file));
+  ReadTraining(database, run);
+  ReadHeldout(database, run);
+  ReadVerified(database, run);
+  if (progress.coder_cost > 0) run->values["cost"] = progress.coder_cost;
+  if (const auto seconds =
+          Number(database,
+                 "SELECT sum(value) FROM metrics WHERE name IN ('time/begin_stage', "
+                 "'time/rollout', 'time/train', 'time/judge_best', 'time/checkpoint', 'time/heldout')")) {
+    run->values["seconds"] = *seconds;
+  }
+}
+
+}  // namespace
+
+RunMeasures ReadMeasures(const fs::path& folder, const std::string& variant, LookForDamage look) {
   if (!fs::exists(folder / "run.sqlite") || !fs::exists(folder / "resolved.yaml")) {
     throw Error(KGRPO_ERROR_NOT_FOUND,
                 "there is no run in " + folder.string() + ": a run's folder holds run.sqlite and resolved.yaml");
   }
-  RequireRecord(folder);
-  const RunProgress progress = ReadProgress(folder / "run.sqlite");
   RunMeasures run;
   run.folder = folder;
   run.variant = variant;
-  run.finished = progress.finished;
-  run.steps = progress.steps;
   std::vector<Diagnostic> mistakes;
   const nlohmann::ordered_json resolved =
       ParseYaml(ReadFile(folder / "resolved.yaml"), (folder / "resolved.yaml").string(), 0, &mistakes).ToJson();
@@ -195,26 +220,31 @@ RunMeasures ReadMeasures(const fs::path& folder, const std::string& variant) {
   Flatten(resolved, "", &run.configuration);
   for (const char* own : {"seed", "name", "output_dir"}) run.configuration.erase(own);
 
-  Database database(folder / "run.sqlite", Database::ToRead(folder / "run.sqlite"));
-  ReadTraining(database, &run);
-  ReadHeldout(database, &run);
-  ReadVerified(database, &run);
-  if (progress.coder_cost > 0) run.values["cost"] = progress.coder_cost;
-  if (const auto seconds =
-          Number(database,
-                 "SELECT sum(value) FROM metrics WHERE name IN ('time/begin_stage', "
-                 "'time/rollout', 'time/train', 'time/judge_best', 'time/checkpoint', 'time/heldout')")) {
-    run.values["seconds"] = *seconds;
+  const fs::path file = folder / "run.sqlite";
+  RunMeasures whole = run;
+  try {
+    if (look == LookForDamage::kFirst && IsDamaged(file)) throw Error(KGRPO_ERROR_UNAVAILABLE, file.string());
+    RequireRecord(folder);
+    ReadDatabase(file, &whole);
+    return whole;
+  } catch (const Error& error) {
+    if (error.code() != KGRPO_ERROR_UNAVAILABLE || !IsDamaged(file)) throw;
   }
+  run.salvaged = std::make_shared<const SalvagedRun>(folder);
+  ReadDatabase(run.salvaged->database(), &run);
+  if (run.steps == 0 && run.heldout_step == 0)
+    throw Error(KGRPO_ERROR_UNAVAILABLE, run.salvaged->summary() + "; nothing is left to show");
   return run;
 }
 
-std::vector<RunMeasures> ReadRuns(const std::vector<std::string>& folders, std::vector<std::string>* left_out) {
+std::vector<RunMeasures> ReadRuns(const std::vector<std::string>& folders, std::vector<std::string>* left_out,
+                                  LookForDamage look) {
   std::vector<RunMeasures> runs;
   std::optional<Error> first_failure;
   const auto read = [&](const fs::path& folder, const std::string& variant) {
     try {
-      runs.push_back(ReadMeasures(folder, variant));
+      runs.push_back(ReadMeasures(folder, variant, look));
+      if (runs.back().salvaged) left_out->push_back(runs.back().salvaged->summary());
     } catch (const Error& error) {
       if (!first_failure) first_failure = error;
       left_out->push_back(folder.string() + " is left out: " + error.what());

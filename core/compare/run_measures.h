@@ -6,8 +6,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "store/salvage.h"
 
 namespace kgrpo {
 
@@ -21,12 +24,15 @@ struct Measure {
 
 // Every measure, in the order of reports. Training measures are over the last tenth of the steps with rollouts, but for
 // those that say otherwise. "By problem": the geometric mean over problems of the best speedup on each, at least 1, in
-// all episodes of the last held-out measurement, or of the kernels that training left confirmed.
+// all episodes of the last held-out measurement, or of the kernels that training left confirmed. fast_1: the share of
+// episodes whose best kernel is correct and faster than the reference.
 const std::vector<Measure>& Measures();
 
 struct RunMeasures {
   std::filesystem::path folder;
-  std::string variant;  // of an experiment; empty for a run of its own
+  std::filesystem::path database;               // run.sqlite, or what could be read of it
+  std::shared_ptr<const SalvagedRun> salvaged;  // where run.sqlite is damaged
+  std::string variant;                          // of an experiment; empty for a run of its own
   uint64_t seed = 0;
   bool finished = false;
   uint64_t steps = 0;                                // done
@@ -38,13 +44,18 @@ struct RunMeasures {
   std::vector<std::string> drawn;  // problems of the first steps' trajectories, in order
 };
 
-// Throws kgrpo::Error naming the file where the folder holds no run, or one that cannot be read.
-RunMeasures ReadMeasures(const std::filesystem::path& folder, const std::string& variant);
+// Throws kgrpo::Error naming the file where the folder holds no run, or one that cannot be read. Of a damaged
+// run.sqlite it reads what can be read. `look`: whether to find damage that the measures do not meet; it reads the
+// whole file.
+enum class LookForDamage { kWhereReadingFails, kFirst };
+RunMeasures ReadMeasures(const std::filesystem::path& folder, const std::string& variant,
+                         LookForDamage look = LookForDamage::kWhereReadingFails);
 
 // The runs of the given folders, each a run's or an experiment's (then all of its runs that have begun). A run that
-// cannot be read is left out: *left_out receives a sentence for each. Throws as ReadMeasures does where no run is left,
-// and KGRPO_ERROR_INVALID for an experiment whose list of runs is damaged.
-std::vector<RunMeasures> ReadRuns(const std::vector<std::string>& folders, std::vector<std::string>* left_out);
+// cannot be read is left out: *left_out receives a sentence for each, and one for each damaged run. Throws as
+// ReadMeasures does where no run is left, and KGRPO_ERROR_INVALID for an experiment whose list of runs is damaged.
+std::vector<RunMeasures> ReadRuns(const std::vector<std::string>& folders, std::vector<std::string>* left_out,
+                                  LookForDamage look = LookForDamage::kWhereReadingFails);
 
 }  // namespace kgrpo
 

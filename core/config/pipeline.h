@@ -108,6 +108,7 @@ struct PipelineConfig {
   std::vector<StageConfig> stages;          // `trainer:`
   std::vector<std::string> train_problems;  // folders, globs expanded, sorted, no duplicates
   std::vector<std::string> heldout_problems;
+  bool skip_unusable = false;  // problems without a usable reference are left out
   LoopConfig loop;
   PromptConfig prompt;
   CheckpointConfig checkpoint;

@@ -52,7 +52,8 @@ constexpr const char kSchema[] = R"json({
     "description": "The kernels to optimise: folders, or patterns with * and ?.",
     "properties": {
       "train": {"$ref": "#/definitions/folders", "default": [], "description": "Trained on. A folder that `heldout` names without a pattern is left out of patterns here, and the other way round."},
-      "heldout": {"$ref": "#/definitions/folders", "default": [], "description": "Never trained on: what evaluation uses."}
+      "heldout": {"$ref": "#/definitions/folders", "default": [], "description": "Never trained on: what evaluation uses."},
+      "skip_unusable": {"type": "boolean", "default": false, "description": "Leave out, with a note, problems that cannot be used here: refused by an import, without a reference kernel, or with one that is not correct. Otherwise such a problem ends the run before its first step."}
     }
   },
   "loop": {

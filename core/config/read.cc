@@ -53,6 +53,7 @@ PipelineConfig ReadPipeline(const Node& root) {
   }
   config.train_problems = json.at("problems").at("train").get<std::vector<std::string>>();
   config.heldout_problems = json.at("problems").at("heldout").get<std::vector<std::string>>();
+  config.skip_unusable = json.at("problems").at("skip_unusable");
   const Json& prompt = json.at("prompt");
   config.prompt.system = prompt.at("system");
   config.prompt.user = prompt.at("user");

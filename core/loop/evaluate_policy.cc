@@ -191,7 +191,8 @@ PolicyReport EvaluatePolicy(const PipelineConfig& config, PipelineParts& parts, 
   RequireListed(choice.suggester.sequence, *parts.coder, config.coder.plugin);
   if (!choice.model.empty()) parts.policy->Load(KGRPO_POLICY_CURRENT, choice.model);
   WorkerPool pool(config.loop.workers);
-  const ProblemSet problems(*parts.evaluator, config.heldout_problems, pool);
+  const ProblemSet problems(*parts.evaluator, config.heldout_problems, pool, config.skip_unusable);
+  for (const std::string& why : problems.skipped()) spdlog::warn("left out (problems.skip_unusable): {}", why);
   PolicyReport report;
   std::vector<TrajectoryRecord> trajectories;
   for (uint64_t repeat = 0; repeat < plan.repeats; ++repeat) {

@@ -11,17 +11,31 @@
 namespace kgrpo {
 namespace {
 
-OpenProblem Open(Evaluator& evaluator, const std::string& directory) {
+// A problem, or why it cannot be used.
+struct Opened {
+  std::optional<OpenProblem> problem;
+  std::string unusable;
+};
+
+Opened Open(Evaluator& evaluator, const std::string& directory) {
   Problem problem = evaluator.OpenProblem(directory);
   const kgrpo_problem_info& info = problem.info();
   const PromptProblem prompt = MakePromptProblem(info);
   std::string source = Copy(info.source);
-  Evaluation baseline = evaluator.Baseline(problem);
-  if (!baseline.correct) {
-    throw Error(KGRPO_ERROR_INVALID, "the reference kernel of problem " + prompt.name + " (" + directory +
-                                         ") is not correct (" + baseline.verdict + "): " + baseline.diagnosis);
+  Evaluation baseline;
+  try {
+    baseline = evaluator.Baseline(problem);
+  } catch (const Error& error) {
+    if (error.code() != KGRPO_ERROR_INVALID) throw;  // the machine's fault, not the problem's
+    return {std::nullopt, error.what()};
   }
-  return {std::move(problem), prompt.name, prompt.family, std::move(source), prompt, std::move(baseline), directory};
+  if (!baseline.correct) {
+    return {std::nullopt, "the reference kernel of problem " + prompt.name + " (" + directory + ") is not correct (" +
+                              baseline.verdict + "): " + baseline.diagnosis};
+  }
+  return {OpenProblem{std::move(problem), prompt.name, prompt.family, std::move(source), prompt, std::move(baseline),
+                      directory},
+          ""};
 }
 
 }  // namespace
@@ -38,24 +52,34 @@ PromptProblem MakePromptProblem(const kgrpo_problem_info& info) {
 }
 
 ProblemSet::ProblemSet(Evaluator& evaluator, const std::vector<std::string>& directories, WorkerPool& pool,
-                       const std::function<void()>& opened_one) {
-  std::vector<std::optional<OpenProblem>> opened(directories.size());
+                       bool skip_unusable, const std::function<void()>& opened_one) {
+  std::vector<std::optional<Opened>> opened(directories.size());
   std::mutex telling;
   pool.ForEach(directories.size(), [&](size_t i) {
     opened[i].emplace(Open(evaluator, directories[i]));
+    if (!opened[i]->problem && !skip_unusable) throw Error(KGRPO_ERROR_INVALID, opened[i]->unusable);
     const std::lock_guard<std::mutex> lock(telling);
     if (opened_one) opened_one();
   });
   std::map<std::string, std::string> directory_of;
   problems_.reserve(opened.size());
-  for (std::optional<OpenProblem>& problem : opened) {
-    const auto [other, inserted] = directory_of.emplace(problem->name, problem->directory);
+  for (std::optional<Opened>& one : opened) {
+    if (!one->problem) {
+      skipped_.push_back(std::move(one->unusable));
+      continue;
+    }
+    OpenProblem& problem = *one->problem;
+    const auto [other, inserted] = directory_of.emplace(problem.name, problem.directory);
     if (!inserted) {
       throw Error(KGRPO_ERROR_INVALID,
-                  "two problems are named " + problem->name + ": " + other->second + " and " + problem->directory);
+                  "two problems are named " + problem.name + ": " + other->second + " and " + problem.directory);
     }
-    families_.push_back(problem->family);
-    problems_.push_back(*std::move(problem));
+    families_.push_back(problem.family);
+    problems_.push_back(std::move(problem));
+  }
+  if (problems_.empty() && !skipped_.empty()) {
+    throw Error(KGRPO_ERROR_INVALID, "none of the " + std::to_string(skipped_.size()) +
+                                         " problems can be used; of the first: " + skipped_.front());
   }
 }
 

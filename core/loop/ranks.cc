@@ -51,6 +51,21 @@ class InOrder {
   std::atomic<bool>& flag_;
 };
 
+// `texts` of all ranks, by rank, must be equal; `differs` is the verb of the message.
+void CompareLines(const std::vector<std::string>& texts, const std::string& differs) {
+  for (size_t rank = 1; rank < texts.size(); ++rank) {
+    std::istringstream of_leader(texts[0]), of_one(texts[rank]);
+    for (std::string left, right; of_leader || of_one;) {
+      left = right = "";
+      std::getline(of_leader, left);
+      std::getline(of_one, right);
+      if (left == right) continue;
+      throw Error(KGRPO_ERROR_INVALID, "rank " + std::to_string(rank) + " " + differs + " than rank 0: it has \"" +
+                                           right + "\" where rank 0 has \"" + left + "\"");
+    }
+  }
+}
+
 }  // namespace
 
 Ranks::Ranks(Transport& transport)
@@ -102,13 +117,11 @@ auto Ranks::Connected(Call&& call) {
   }
 }
 
-void Ranks::Agree(const std::string& versions, const std::string& pipeline, const std::function<void()>& prepare) {
+void Ranks::Agree(const std::string& versions, const std::string& pipeline,
+                  const std::function<std::string()>& prepare) {
   try {
     Compare(Together([&] { return ToBytes(Json::array({versions, pipeline})); }));
-    Together([&] {
-      prepare();
-      return std::string();
-    });
+    CompareLines(Together(prepare), "can use other problems");
   } catch (const Error&) {
     if (leads() || broken_) throw;
     for (;;) std::this_thread::sleep_for(kSilence);  // until the watch hears that the leader has said it
@@ -119,23 +132,17 @@ void Ranks::Agree(const std::string& versions, const std::string& pipeline, cons
 // What each rank is about to run, by rank.
 void Ranks::Compare(const std::vector<std::string>& all) {
   const Json leader = FromBytes(all[0]);
-  for (size_t rank = 1; rank < all.size(); ++rank) {
+  std::vector<std::string> pipelines;
+  for (size_t rank = 0; rank < all.size(); ++rank) {
     const Json one = FromBytes(all[rank]);
-    const std::string name = "rank " + std::to_string(rank);
     if (one[0] != leader[0]) {
-      throw Error(KGRPO_ERROR_INVALID, name + " runs other programs than rank 0 (" + one[0].get<std::string>() +
-                                           ", not " + leader[0].get<std::string>() +
+      throw Error(KGRPO_ERROR_INVALID, "rank " + std::to_string(rank) + " runs other programs than rank 0 (" +
+                                           one[0].get<std::string>() + ", not " + leader[0].get<std::string>() +
                                            "): start the same build on every machine");
     }
-    std::istringstream of_leader(leader[1].get<std::string>()), of_one(one[1].get<std::string>());
-    for (std::string left, right; of_leader || of_one;) {
-      std::getline(of_leader, left);
-      std::getline(of_one, right);
-      if (left == right) continue;
-      throw Error(KGRPO_ERROR_INVALID, name + " reads another pipeline than rank 0: it has \"" + right +
-                                           "\" where rank 0 has \"" + left + "\"");
-    }
+    pipelines.push_back(one[1]);
   }
+  CompareLines(pipelines, "reads another pipeline");
 }
 
 void Ranks::Order(const Json& order) {

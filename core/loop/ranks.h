@@ -42,9 +42,10 @@ class Ranks {
   bool leads() const { return rank_ == 0; }
 
   // The first that the ranks do together: makes sure that they are about to do the same run, then has each `prepare`
-  // for it. `versions` and `pipeline` are equal on all ranks of a run; lines of the pipeline that differ are quoted.
-  // What is wrong on any rank is thrown on the leader; a follower then does not return, and ends with the leader.
-  void Agree(const std::string& versions, const std::string& pipeline, const std::function<void()>& prepare);
+  // for it. `versions` and `pipeline` are equal on all ranks of a run, and so is what `prepare` returns, the names of
+  // the problems a line each; lines that differ are quoted. What is wrong on any rank is thrown on the leader; a
+  // follower then does not return, and ends with the leader.
+  void Agree(const std::string& versions, const std::string& pipeline, const std::function<std::string()>& prepare);
 
   // How to go on after a rank was lost, for the leader's last words: "kgrpo-host resume RUN goes on". [any thread]
   void SetWayOn(const std::string& way_on);

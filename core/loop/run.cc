@@ -21,6 +21,7 @@
 #include <kgrpo/sdk/error.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -49,7 +50,7 @@ class Runner {
         pool_(problems.pool),
         problems_(problems.train),
         heldout_(problems.heldout),
-        warning_(problems.warning),
+        notes_(problems.notes),
         rollout_(config, parts, problems_, pool_),
         observers_(config, parts) {
     for (const StageConfig& stage : config_.stages) total_ += stage.steps;
@@ -94,7 +95,7 @@ class Runner {
     std::string notice = options_.notice;
     HideKeys(&notice);  // of output_dir, which takes any text
     Note(notice);
-    Note(warning_);
+    for (const std::string& note : notes_) Note(note);
     bool damaged = false;
     const auto note = [&](const std::string& text) {
       damaged = true;
@@ -106,6 +107,7 @@ class Runner {
       OrWayOn([this] { models_.Load(checkpoint_->step); });
       done_ = checkpoint_->step;
     }
+    if (options_.resume && config_.skip_unusable) RequireSameProblems();
     database_.WriteProblems(Purpose::kTrain, problems_.Records());
     if (heldout_) database_.WriteProblems(Purpose::kHeldout, heldout_->Records());
     if (!WriteIdentity(config_, parts_, total_, options_.overrides,
@@ -179,6 +181,7 @@ class Runner {
       if (CheckpointDue(rollouts.step)) best_->Start();
     });
     if (begin_seconds_) metrics["time/begin_stage"] = *std::exchange(begin_seconds_, std::nullopt);
+    if (record_seconds_) metrics["time/record"] = *std::exchange(record_seconds_, std::nullopt);
     if (CheckpointDue(step)) best_->Start();  // where the stage had no rollouts; else nothing is left
     if (heldout_ && step % config_.evaluation.every == 0) Measure(step, record, metrics);
     const Stopwatch judging;
@@ -195,6 +198,8 @@ class Runner {
     record.finished_at = Now();
     for (const auto& [name, value] : metrics) record.metrics.push_back({name, value});
 
+    const Stopwatch recording;
+    double checkpointing = 0;
     // The database first: a checkpoint never stands for a step that is not in it. What is written from the record
     // comes before the checkpoint too, so that a resumed run need not look for what an earlier one left out.
     database_.WriteStep(record, judged);
@@ -206,13 +211,16 @@ class Runner {
     observers_.Step(shared);
     if (options_.recorded) options_.recorded(record);
     if (CheckpointDue(step)) {
+      const Stopwatch all;
       const Metric time = {"time/checkpoint", WriteCheckpoint()};
       metrics.emplace(time.name, time.value);
       database_.AddMetric(step, time);
+      checkpointing = all.seconds();
     }
     if (options_.console != nullptr) {
       ShowStep(*options_.console, record, metrics, total_, stage_->last_step(), problems_[0].baseline.modelled);
     }
+    record_seconds_ = recording.seconds() - checkpointing;
     observers_.ThrowFailure();
     if (done_ < total_) stage_->CheckAnswers(record);
   }
@@ -304,6 +312,21 @@ class Runner {
     return outcome;
   }
 
+  // Samples are drawn by a problem's place in the list, so a resumed run needs the list that it began with.
+  void RequireSameProblems() {
+    std::vector<std::string> names;
+    for (size_t i = 0; i < problems_.size(); ++i) names.push_back(problems_[i].name);
+    const std::vector<std::string> before = database_.ReadProblemNames(Purpose::kTrain);
+    if (before.empty() || before == names) return;
+    std::string differ;
+    for (const std::string& name : before)
+      if (std::find(names.begin(), names.end(), name) == names.end()) differ += " " + name + " can no longer be used.";
+    for (const std::string& name : names)
+      if (std::find(before.begin(), before.end(), name) == before.end()) differ += " " + name + " was left out before.";
+    throw Error(KGRPO_ERROR_INVALID, "the training problems differ from those that this run began with:" + differ +
+                                         " Its samples depend on the list: resume where the same problems can be used");
+  }
+
   void Finish() {
     models_.WriteFinal();
     database_.SetFinished(Now());
@@ -327,14 +350,15 @@ class Runner {
   WorkerPool& pool_;
   const ProblemSet& problems_;
   const std::optional<ProblemSet>& heldout_;
-  const std::string& warning_;
+  const std::vector<std::string>& notes_;
   Rollout rollout_;
   Observers observers_;
   std::optional<Rollout> heldout_rollout_;
   std::optional<BestKernels> best_;
   std::optional<CheckpointState> checkpoint_;  // that the run goes on from
   std::unique_ptr<Stage> stage_;
-  std::optional<double> begin_seconds_;  // what beginning the stage took, until a step's metrics hold it
+  std::optional<double> begin_seconds_;   // what beginning the stage took, until a step's metrics hold it
+  std::optional<double> record_seconds_;  // what recording the last step took, until a step's metrics hold it
   uint64_t total_ = 0;
   uint64_t at_ = 1;                    // the step that is being done
   bool cannot_go_on_ = false;          // a checkpoint's files could not be read

@@ -30,8 +30,10 @@ RunProblems::RunProblems(const PipelineConfig& config, PipelineParts& parts, con
     : RunProblems(config, parts, Counter(config, opening)) {}
 
 RunProblems::RunProblems(const PipelineConfig& config, PipelineParts& parts, const std::function<void()>& opened_one)
-    : pool(config.loop.workers), train(*parts.evaluator, config.train_problems, pool, opened_one) {
-  if (Measures(config)) heldout.emplace(*parts.evaluator, config.heldout_problems, pool, opened_one);
+    : pool(config.loop.workers),
+      train(*parts.evaluator, config.train_problems, pool, config.skip_unusable, opened_one) {
+  if (Measures(config))
+    heldout.emplace(*parts.evaluator, config.heldout_problems, pool, config.skip_unusable, opened_one);
   CheckRunConfig(config, parts);
   std::vector<PromptState> first_rounds;
   const auto add = [&](const ProblemSet& problems) {
@@ -42,7 +44,19 @@ RunProblems::RunProblems(const PipelineConfig& config, PipelineParts& parts, con
   if (heldout) add(*heldout);
   const ContextRoom room = RoomInContext(config, *parts.policy, first_rounds);
   if (!room.mistake.empty()) throw Error(KGRPO_ERROR_INVALID, room.mistake);
-  warning = room.warning;
+  for (const ProblemSet* problems : {&train, heldout ? &*heldout : nullptr}) {
+    if (problems == nullptr) continue;
+    for (const std::string& why : problems->skipped()) notes.push_back("left out (problems.skip_unusable): " + why);
+  }
+  if (!room.warning.empty()) notes.push_back(room.warning);
+}
+
+std::string RunProblems::Names() const {
+  std::string names;
+  for (const ProblemSet* problems : {&train, heldout ? &*heldout : nullptr}) {
+    for (size_t i = 0; problems != nullptr && i < problems->size(); ++i) names += (*problems)[i].name + "\n";
+  }
+  return names;
 }
 
 }  // namespace kgrpo

@@ -11,6 +11,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace kgrpo {
 
@@ -26,7 +27,10 @@ struct RunProblems {
   WorkerPool pool;
   ProblemSet train;
   std::optional<ProblemSet> heldout;  // where the run measures on them
-  std::string warning;                // of what the run can go on with, for its user; or empty
+  std::vector<std::string> notes;     // for its user: what was left out, and what the run can go on with
+
+  // Of all problems, a line each: what the ranks of a run must have in common.
+  std::string Names() const;
 
  private:
   RunProblems(const PipelineConfig& config, PipelineParts& parts, const std::function<void()>& opened_one);

@@ -78,6 +78,7 @@ class RunDatabase {
   std::optional<std::string> Get(const std::string& key);
 
   void WriteProblems(Purpose purpose, const std::vector<ProblemRecord>& problems);
+  std::vector<std::string> ReadProblemNames(Purpose purpose);  // by index
 
   // Replaces whatever is there of the step, and notes which kernels were judged again at its end.
   void WriteStep(const StepRecord& step, const JudgedKernels& judged);

@@ -177,6 +177,14 @@ std::vector<StepSummary> RunDatabase::Steps() {
   return steps;
 }
 
+std::vector<std::string> RunDatabase::ReadProblemNames(Purpose purpose) {
+  std::vector<std::string> names;
+  Statement select(database_, "SELECT name FROM problems WHERE purpose = ? ORDER BY problem");
+  select << PurposeName(purpose);
+  while (select.Step()) names.push_back(select.Text(0));
+  return names;
+}
+
 std::vector<Metric> RunDatabase::MetricSums(const std::string& prefix) {
   std::vector<Metric> sums;
   Statement select(database_,

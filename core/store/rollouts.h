@@ -7,6 +7,7 @@
 #include "store/records.h"
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 namespace kgrpo {
@@ -16,6 +17,10 @@ std::string RolloutLines(const StepRecord& step);
 
 // Writes the step's file, whole or not at all; nothing for a step without rollouts.
 void WriteRollouts(const std::filesystem::path& directory, const StepRecord& step);
+
+// The step that such a file tells of, without what it does not hold: metrics, costs, the parts of rewards. None where
+// the file is no such file.
+std::optional<StepRecord> ReadRollouts(const std::filesystem::path& file);
 
 }  // namespace kgrpo
 #endif

@@ -6,10 +6,11 @@
 #include <memory>
 #include <string>
 
-#include "evaluator_shared/oracle.h"        // Oracle
-#include "evaluator_shared/problem.h"       // Problem
-#include "evaluator_shared/rules.h"         // Rules
-#include "evaluator_shared/timing_sizes.h"  // FurtherTimingProblems
+#include "evaluator_shared/oracle.h"         // Oracle
+#include "evaluator_shared/problem.h"        // Problem
+#include "evaluator_shared/rules.h"          // Rules
+#include "evaluator_shared/source_inputs.h"  // WithSourceInputs
+#include "evaluator_shared/timing_sizes.h"   // FurtherTimingProblems
 
 namespace kgrpo::evaluator_cuda {
 
@@ -20,7 +21,7 @@ struct OpenProblem {
       : OpenProblem(evaluator::LoadProblem(directory), cache_directory, rules) {}
   // Likewise, of a problem that has been read.
   OpenProblem(const evaluator::Problem& loaded, const std::string& cache_directory, evaluator::Rules rules)
-      : problem(evaluator::UnderRules(loaded, rules)),
+      : problem(evaluator::WithSourceInputs(evaluator::UnderRules(loaded, rules), cache_directory)),
         oracle(evaluator::Oracle::Load(problem, cache_directory)),
         by_trials(rules == evaluator::Rules::kKernelBench && !oracle) {
     for (const evaluator::Problem& one : evaluator::FurtherTimingProblems(loaded))

@@ -30,7 +30,8 @@ uint64_t SlackOf(const evaluator::Problem& problem) {
 bool DrawnByTheHost(const Parameter& parameter) {
   return parameter.distribution.kind == Distribution::Kind::kPermutation ||
          parameter.distribution.kind == Distribution::Kind::kOffsets ||
-         parameter.distribution.kind == Distribution::Kind::kTorchScript;
+         parameter.distribution.kind == Distribution::Kind::kTorchScript ||
+         parameter.distribution.kind == Distribution::Kind::kSource;
 }
 
 Draw DrawOf(const Parameter& parameter, const Bindings& size, uint64_t key) {
@@ -78,6 +79,7 @@ Draw DrawOf(const Parameter& parameter, const Bindings& size, uint64_t key) {
     case Distribution::Kind::kPermutation:
     case Distribution::Kind::kOffsets:
     case Distribution::Kind::kTorchScript:
+    case Distribution::Kind::kSource:
       break;  // DrawnByTheHost
   }
   return draw;

@@ -9,6 +9,7 @@
 
 #include "evaluator_shared/draw.h"
 #include "evaluator_shared/random.h"
+#include "evaluator_shared/source_inputs.h"
 #include "evaluator_shared/torch_worker.h"
 
 namespace kgrpo::evaluator {
@@ -95,6 +96,24 @@ void FillByTape(const Parameter& parameter, const Distribution& distribution, co
   throw Error(KGRPO_ERROR_INVALID, "parameter " + parameter.name + ": no tape draws it at " + SizeText(size));
 }
 
+// Draws by the problem's own inputs.cc.
+void FillBySource(const Parameter& parameter, const Distribution& distribution, const Bindings& size, uint64_t key,
+                  Argument& argument) {
+  if (distribution.source == nullptr)
+    throw Error(KGRPO_ERROR_INTERNAL, "parameter " + parameter.name + ": inputs.cc was not compiled");
+  const auto elements = static_cast<size_t>(argument.elements);
+  const size_t stride = Info(parameter.dtype).size;
+  if (Info(parameter.dtype).is_floating) {
+    std::vector<double> values(elements);
+    distribution.source->Fill(size, key, values.data());
+    for (size_t i = 0; i < elements; ++i) StoreDouble(parameter.dtype, values[i], argument.bytes.data() + i * stride);
+  } else {
+    std::vector<int64_t> values(elements);
+    distribution.source->Fill(size, key, values.data());
+    for (size_t i = 0; i < elements; ++i) StoreInteger(parameter.dtype, values[i], argument.bytes.data() + i * stride);
+  }
+}
+
 void FillTensor(const Parameter& parameter, const Distribution& distribution, const Bindings& size, uint64_t key,
                 int variant, Argument& argument) {
   const FloatFormat format = {Info(parameter.dtype).digits, Info(parameter.dtype).least_exponent};
@@ -147,6 +166,8 @@ void FillTensor(const Parameter& parameter, const Distribution& distribution, co
       return FillOffsets(parameter, distribution, size, key, argument);
     case Distribution::Kind::kTorchScript:
       return FillByTape(parameter, distribution, size, key, argument);
+    case Distribution::Kind::kSource:
+      return FillBySource(parameter, distribution, size, key, argument);
   }
 }
 

@@ -1,5 +1,5 @@
 // A problem's expected outputs, in float64: by oracle.cc, compiled once by the host's g++ and kept in the cache
-// directory, which runs in this process (oracle.cc beside this file's source_oracle.cc); or by TorchScript files, which
+// directory, which runs in this process (source_oracle.cc); or by TorchScript files, which
 // a process of their own runs (torch_oracle.cc). Trusted code, as the problem's author is. Called by the evaluators for
 // each (size, seed).
 #ifndef KGRPO_EVALUATOR_SHARED_ORACLE_H

@@ -10,9 +10,9 @@ namespace {
 using Kind = Distribution::Kind;
 
 // By Distribution::Kind.
-const std::vector<std::string> kDistributionNames = {"normal",    "uniform",     "integers",   "large_offset",
-                                                     "sparse",    "permutation", "offsets",    "constant",
-                                                     "denormals", "extremes",    "torchscript"};
+const std::vector<std::string> kDistributionNames = {"normal",    "uniform",     "integers",    "large_offset",
+                                                     "sparse",    "permutation", "offsets",     "constant",
+                                                     "denormals", "extremes",    "torchscript", "source"};
 
 // Which distributions each setting belongs to.
 const std::map<std::string, std::set<Kind>> kSettings = {{"low", {Kind::kUniform, Kind::kIntegers}},
@@ -186,8 +186,8 @@ void ParameterParser::ParseAlso(Reading& reading) {
       continue;
     }
     distribution.kind = static_cast<Kind>(kind);
-    if (distribution.kind == Kind::kTorchScript)
-      Add(item, item_path, "torchscript can only be a parameter's first distribution");
+    if (distribution.kind == Kind::kTorchScript || distribution.kind == Kind::kSource)
+      Add(item, item_path, DistributionName(distribution) + " can only be a parameter's first distribution");
     CheckDistribution(reading, item, item_path, given, distribution);
     reading.parameter.also.push_back(distribution);
   }

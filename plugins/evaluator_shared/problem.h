@@ -4,6 +4,7 @@
 #define KGRPO_EVALUATOR_SHARED_PROBLEM_H
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,6 +16,8 @@
 namespace kgrpo::evaluator {
 
 enum class Role { kInput, kOutput, kInout, kScalar };
+
+class SourceInputs;  // source_inputs.h
 
 // How a tensor's values are drawn. What `low`, `high` and the others mean for each kind is in docs/problems.md.
 struct Distribution {
@@ -29,7 +32,8 @@ struct Distribution {
     kConstant,
     kDenormals,
     kExtremes,
-    kTorchScript
+    kTorchScript,
+    kSource
   };
   Kind kind = Kind::kNormal;
   std::optional<Expression> low, high;                  // uniform, integers; high of offsets
@@ -40,6 +44,7 @@ struct Distribution {
   double ordinary = 0.1;                                // denormals: the share of values from a bell curve
   bool infinities = false, nans = false;                // extremes: some of these too
   std::vector<std::pair<Bindings, std::string>> tapes;  // torchscript: the file that draws it at each size
+  std::shared_ptr<const SourceInputs> source;           // source: its function, once WithSourceInputs has compiled it
 };
 
 // "large_offset": what problem.yaml calls it.
@@ -117,6 +122,7 @@ struct Problem {
   OracleKind oracle = OracleKind::kReference;
   std::optional<std::string> oracle_source;                    // the text of oracle.cc, where there is one
   std::vector<std::pair<Bindings, std::string>> oracle_files;  // of kTorchScript: a size's file, absolute
+  std::optional<std::string> inputs_source;                    // the text of inputs.cc, where there is one
   DType oracle_dtype = DType::kFloat64;                        // what kTorchScript computes in
   std::string eager_file;  // PyTorch's own computation as TorchScript, absolute; "" where there is none
   std::string digest;      // SHA-256 over all its files

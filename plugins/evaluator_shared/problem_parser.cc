@@ -1,5 +1,5 @@
-// LoadProblem: problem.yaml, reference.cu and oracle.cc into a Problem. Every mistake is collected with its position
-// before any is thrown; unknown and repeated keys are mistakes.
+// LoadProblem: problem.yaml, reference.cu, oracle.cc and inputs.cc into a Problem. Every mistake is collected with its
+// position before any is thrown; unknown and repeated keys are mistakes.
 #include <kgrpo/sdk/error.h>
 #include <yaml-cpp/yaml.h>
 
@@ -35,6 +35,9 @@ class ProblemParser : public ParameterParser {
 
   // Finds the files of `oracle: torchscript` and `distribution: torchscript`; returns their digests.
   std::string FindTorchFiles();
+
+  // inputs.cc, whose path `file` is, and `distribution: source` come together.
+  void CheckInputsSource(const std::string& file);
 
  private:
   void ParseSize(const YAML::Node& node, const std::string& path, Bindings& out);
@@ -245,6 +248,16 @@ std::string ProblemParser::FindTorchFiles() {
   return digests;
 }
 
+void ProblemParser::CheckInputsSource(const std::string& file) {
+  bool asked = false;
+  for (const Parameter& parameter : problem_.parameters)
+    asked = asked || (parameter.IsTensor() && parameter.distribution.kind == Distribution::Kind::kSource);
+  if (asked && !problem_.inputs_source)
+    diagnostics().AddFile(file, "there is no such file, which `distribution: source` asks for");
+  if (!asked && problem_.inputs_source)
+    diagnostics().AddFile(file, "draws nothing: no parameter of problem.yaml has `distribution: source`");
+}
+
 }  // namespace
 
 Problem LoadProblem(const std::string& directory) {
@@ -258,11 +271,12 @@ Problem LoadProblem(const std::string& directory) {
   }
   Problem problem;
   problem.directory = folder.string();
-  const fs::path yaml = folder / "problem.yaml", reference = folder / "reference.cu", oracle = folder / "oracle.cc";
+  const fs::path yaml = folder / "problem.yaml", reference = folder / "reference.cu", oracle = folder / "oracle.cc",
+                 inputs = folder / "inputs.cc";
   ProblemParser parser(folder, yaml.string(), problem);
   std::string yaml_text;
-  for (const fs::path& file : {yaml, reference, oracle}) {
-    const bool optional = file == oracle || !problem.refused.empty();
+  for (const fs::path& file : {yaml, reference, oracle, inputs}) {
+    const bool optional = file == oracle || file == inputs || !problem.refused.empty();
     if (!fs::is_regular_file(file, code)) {
       if (!optional) parser.diagnostics().AddFile(file.string(), "there is no such file");
       continue;
@@ -277,6 +291,8 @@ Problem LoadProblem(const std::string& directory) {
       yaml_text = std::move(text);
     } else if (file == reference) {
       problem.reference_source = std::move(text);
+    } else if (file == inputs) {
+      problem.inputs_source = std::move(text);
     } else {
       problem.oracle_source = std::move(text);
       if (problem.oracle == OracleKind::kTorchScript) {
@@ -286,10 +302,14 @@ Problem LoadProblem(const std::string& directory) {
     }
   }
   std::string torch_files;  // their digests
-  if (parser.diagnostics().empty() && problem.refused.empty()) torch_files = parser.FindTorchFiles();
+  if (parser.diagnostics().empty() && problem.refused.empty()) {
+    torch_files = parser.FindTorchFiles();
+    parser.CheckInputsSource(inputs.string());
+  }
   parser.diagnostics().ThrowIfAny();
   problem.digest =
-      Sha256OfParts({yaml_text, problem.reference_source, problem.oracle_source.value_or("") + torch_files});
+      Sha256OfParts({yaml_text, problem.reference_source,
+                     problem.oracle_source.value_or("") + torch_files + problem.inputs_source.value_or("")});
   return problem;
 }
 

@@ -1,27 +1,12 @@
-#include "evaluator_shared/oracle.h"
-
-#include <dlfcn.h>
-#include <kgrpo/sdk/error.h>
-#include <unistd.h>
-
-#include <array>
-#include <atomic>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
+// The oracle that oracle.cc is.
 #include <sstream>
+#include <utility>
 
-#include <kgrpo/support/sha256.h>
-#include "evaluator_shared/subprocess.h"
+#include "evaluator_shared/oracle.h"
+#include "evaluator_shared/trusted_source.h"
 
 namespace kgrpo::evaluator {
 namespace {
-
-namespace fs = std::filesystem;
-
-// The same bits on every machine: nothing that reorders sums, fuses multiplications and additions, or takes what this
-// processor has beyond others. Independent outputs are still computed side by side.
-constexpr auto kFlags = std::to_array<const char*>({"-std=c++20", "-O3", "-ffp-contract=off", "-shared", "-fPIC"});
 
 // What is appended to oracle.cc: one function of a fixed type that calls `oracle` with the problem's parameters.
 std::string CallShim(const Problem& problem) {
@@ -58,65 +43,27 @@ std::string Signature(const Problem& problem) {
 class SourceOracle : public Oracle {
  public:
   using Call = void (*)(void** tensors, const double* reals, const int64_t* wholes);
-  SourceOracle(void* library, Call call, std::string build)
-      : Oracle(std::move(build)), library_(library), call_(call) {}
-  ~SourceOracle() override { dlclose(library_); }
+  explicit SourceOracle(std::unique_ptr<const TrustedLibrary> library)
+      : Oracle(library->build()),
+        library_(std::move(library)),
+        call_(reinterpret_cast<Call>(library_->Symbol("kgrpo_call_oracle"))) {}
 
   std::vector<Expected> Run(const Problem& problem, const Bindings& size,
                             const std::vector<Argument>& arguments) const override;
 
  private:
-  void* library_;
+  std::unique_ptr<const TrustedLibrary> library_;
   Call call_;
 };
 
 }  // namespace
 
 std::shared_ptr<const Oracle> LoadSourceOracle(const Problem& problem, const std::string& cache_directory) {
-  const char* from_environment = std::getenv("CXX");
-  const std::string compiler = from_environment != nullptr && *from_environment != '\0' ? from_environment : "g++";
-  const std::string source = "#include <cstdint>\n#include <cmath>\n#line 1 \"" + problem.directory + "/oracle.cc\"\n" +
-                             *problem.oracle_source + CallShim(problem);
-  const fs::path folder = fs::path(cache_directory) / "oracles";
-  std::string flags;
-  for (const char* flag : kFlags) flags += std::string(flag) + " ";
-  const std::string build = Sha256OfParts({source, compiler, flags}).substr(0, 40);
-  const fs::path library = folder / (build + ".so");
-  std::error_code code;
-  if (!fs::exists(library, code)) {
-    fs::create_directories(folder);
-    static std::atomic<uint64_t> counter{0};
-    const std::string unique = library.string() + "." + std::to_string(getpid()) + "." + std::to_string(counter++);
-    const std::string source_file = unique + ".cc", built = unique + ".so";
-    std::ofstream(source_file) << source;
-    Subprocess::Result result;
-    try {
-      std::vector<std::string> command = {compiler};
-      command.insert(command.end(), kFlags.begin(), kFlags.end());
-      command.insert(command.end(), {source_file, "-o", built});
-      result = Subprocess::Run({command}, 120);
-    } catch (const Error& error) {
-      fs::remove(source_file, code);
-      throw Error(KGRPO_ERROR_UNAVAILABLE, problem.directory + "/oracle.cc: cannot run the C++ compiler \"" + compiler +
-                                               "\": " + error.what() + "; install g++ or set CXX");
-    }
-    fs::remove(source_file, code);
-    if (!result.Succeeded()) {
-      throw Error(KGRPO_ERROR_INVALID, problem.directory + "/oracle.cc: does not compile; it must define " +
-                                           Signature(problem) + ". The compiler says:\n" + result.output);
-    }
-    fs::rename(built, library);  // atomic: several processes may do this at once
-  }
-  void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr)
-    throw Error(KGRPO_ERROR_INVALID, problem.directory + "/oracle.cc: cannot be loaded; it must define " +
-                                         Signature(problem) + ": " + dlerror());
-  void* symbol = dlsym(handle, "kgrpo_call_oracle");
-  if (symbol == nullptr) {
-    dlclose(handle);
-    throw Error(KGRPO_ERROR_INTERNAL, library.string() + ": has no kgrpo_call_oracle; remove it");
-  }
-  return std::make_shared<SourceOracle>(handle, reinterpret_cast<SourceOracle::Call>(symbol), build);
+  const std::string file = problem.directory + "/oracle.cc";
+  const std::string text =
+      "#include <cstdint>\n#include <cmath>\n#line 1 \"" + file + "\"\n" + *problem.oracle_source + CallShim(problem);
+  return std::make_shared<SourceOracle>(
+      std::make_unique<TrustedLibrary>(TrustedSource{file, text, Signature(problem), cache_directory}));
 }
 
 std::vector<Expected> SourceOracle::Run(const Problem& problem, const Bindings&,

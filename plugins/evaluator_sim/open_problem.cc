@@ -11,6 +11,7 @@
 
 #include <kgrpo/support/sha256.h>
 #include "evaluator_shared/random.h"
+#include "evaluator_shared/source_inputs.h"
 #include "evaluator_shared/timing_sizes.h"
 #include "evaluator_sim/version.h"
 
@@ -51,7 +52,7 @@ OpenProblem::OpenProblem(const std::string& directory, const std::string& cache_
 
 OpenProblem::OpenProblem(const evaluator::Problem& problem, const std::string& cache_directory, bool keep,
                          evaluator::Rules rules)
-    : problem_(evaluator::UnderRules(problem, rules)),
+    : problem_(evaluator::WithSourceInputs(evaluator::UnderRules(problem, rules), cache_directory)),
       slack_(rules == evaluator::Rules::kOurs ? kSlack : 1),
       kept_(cache_directory + "/expected", kKeptExpectedBytes, keep) {
   oracle_ = evaluator::Oracle::Load(problem_, cache_directory);

@@ -16,6 +16,7 @@ import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+LINE_EVERY = 10  # problems, where progress goes to a file
 sys.path.insert(0, HERE)
 
 
@@ -201,7 +202,7 @@ def run_all(problems, options, out, jobs):
 
 
 def run_jobs(waiting, running, options, out, jobs):
-    rows, total = [], len(waiting)
+    rows, total, started = [], len(waiting), time.time()
     terminal = sys.stderr.isatty()
     while waiting or running:
         while waiting and len(running) < jobs:
@@ -219,6 +220,10 @@ def run_jobs(waiting, running, options, out, jobs):
             if pid:
                 running.remove(job)
                 rows.append(ended(job, status, out, options))
+                if not terminal and (len(rows) % LINE_EVERY == 0 or len(rows) == total):
+                    refused = sum(row["status"] == "refused" for row in rows)
+                    print(f"{len(rows)}/{total} problems, {refused} refused, {time.time() - started:.0f} s", file=sys.stderr,
+                          flush=True)
                 if terminal:
                     print(f"\r{len(rows)}/{total} {rows[-1]['name'][:60]:60}", end="", file=sys.stderr, flush=True)
         time.sleep(0.02)

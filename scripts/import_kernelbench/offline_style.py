@@ -1,7 +1,10 @@
 """References in the style that coder_offline reads (docs/coder_offline.md), where the whole problem is of one of its kinds:
-a chain of element by element operators ("map"), or one matrix product ("matmul"). Used by reference.py.
+a chain of element by element operators ("map"), one matrix product ("matmul"), or what offline_rows.py writes. Used by
+reference.py.
 """
 import re
+
+import offline_rows
 
 # A pass over the elements for each stage.
 _STAGE = """\
@@ -49,7 +52,13 @@ def styled(reference):
         return _map(reference)
     if len(launches) == 1 and len(reference.products) == 1:
         return _matmul(reference)
+    if len(reference.joinings) == 1 and len(launches) == len(reference.maps) + 1:
+        return offline_rows.styled(reference) if _countable(reference.joinings[0].x) else None
     return None
+
+
+def _countable(tensor):
+    return tensor.largest() <= LARGEST
 
 
 def _map(reference):

@@ -6,6 +6,7 @@ import math
 
 import torch
 
+from offline_rows import Joining
 from reference import Missing, Tensor, divisor, factor, product
 
 _JOIN = """\
@@ -396,6 +397,7 @@ def total(finish):
     def emit(ref):
         x, result = ref.tensor(0), ref.result()
         rows = Rows(x, _dimensions(ref, 1, "dim", x.rank))
+        ref.joinings.append(Joining(ref, "rows", x, result, rows.dims, "a + b", "0.0f", finish=finish.format("{0}", "{count}")))
         lines = ["float sum = 0.0f;"] + rows.loop(f"sum += {rows.element()};") + ["sum = block_sum(sum);"]
         length = f"(float)({rows.length})"
         _reduce(ref, result, rows, ref.call.operator, "A block a sum.",
@@ -409,9 +411,11 @@ def vector_norm(ref):
     rows = Rows(x, _dimensions(ref, 2, "dim", x.rank))
     e = rows.element()
     if order == 2:
+        ref.joinings.append(Joining(ref, "rows", x, result, rows.dims, "a + b", "0.0f", "{0} * {0}", "sqrtf({0})"))
         lines = ["float sum = 0.0f;"] + rows.loop(f"const float x = {e};", "sum += x * x;")
         finish = "sqrtf(sum)"
     elif order == 1:
+        ref.joinings.append(Joining(ref, "rows", x, result, rows.dims, "a + b", "0.0f", "fabsf({0})"))
         lines = ["float sum = 0.0f;"] + rows.loop(f"sum += fabsf({e});")
         finish = "sum"
     else:
@@ -445,6 +449,8 @@ def extreme(sign):
         if len(results) > 1 and ref.is_read(results[1]):
             raise Missing(f"the indices of {ref.call.operator}")
         result = ref.result()
+        ref.joinings.append(Joining(ref, "rows", x, result, rows.dims, "fmaxf(a, b)" if sign > 0 else "fminf(a, b)",
+                                    "-INFINITY" if sign > 0 else "INFINITY"))
         e = rows.element() if sign > 0 else f"-({rows.element()})"
         lines = ["float largest = -INFINITY;"] + rows.loop(f"largest = fmaxf(largest, {e});")
         lines.append("largest = block_max(largest);")
@@ -486,6 +492,8 @@ def softmax(log):
     def emit(ref):
         x, result = ref.tensor(0), ref.result()
         rows = Rows(x, [ref.argument(1) % x.rank])
+        finish = "value - maximum - logf(sum)" if log else "fdividef(expf(value - maximum), sum)"
+        ref.joinings.append(Joining(ref, "softmax", x, result, rows.dims, finish=finish))
         e, target = rows.element(), result.at(rows.names)
         value = f"{e} - largest - logf(sum)" if log else f"expf({e} - largest) / sum"
         lines = (rows.header + ["float largest = -INFINITY;"] + rows.loop(f"largest = fmaxf(largest, {e});") +
@@ -500,6 +508,7 @@ def scan(start, step):
     def emit(ref):
         x, result = ref.tensor(0), ref.result()
         d = ref.argument(1) % x.rank
+        ref.joinings.append(Joining(ref, "scan", x, result, [d], f"a {step[0]} b", start))
         names = index_names(x.rank)
         kept = [k for k in range(x.rank) if k != d]
         kept_dims = [x.dims[k] for k in kept]

@@ -135,7 +135,7 @@ class Reference:
         import operators  # here, since it imports this module
         self.importer, self.all_symbols = importer, importer.symbols
         self.kernels, self.kernel_names, self.steps = {}, {}, []
-        self.maps, self.products = [], []  # what offline_style.py looks at
+        self.maps, self.products, self.joinings = [], [], []  # what offline_style.py looks at
         traced = importer.traced
         names = [call.name for call in traced[0].calls]
         if any([call.name for call in other.calls] != names for other in traced[1:]):

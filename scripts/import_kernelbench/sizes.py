@@ -74,7 +74,8 @@ class Shrinker:
         except Exception:  # whatever the problem's own code raises where tensors hold no values
             self.device = "cpu"
 
-    def _works(self, values):
+    def works(self, values):
+        """An Outcome; None where the size does not work, or means something else."""
         try:
             outcome = run_on(self.source, values, self.device)
         except Exception:
@@ -115,7 +116,7 @@ class Shrinker:
             for candidate in _candidates(slot.value, target + (i + salt) % 3, taken):
                 if self.deadline():
                     return values
-                if self._works({**values, slot.name: candidate}) is not None:
+                if self.works({**values, slot.name: candidate}) is not None:
                     values[slot.name] = candidate
                     taken.add(candidate)
                     break
@@ -132,7 +133,7 @@ class Shrinker:
                 values = attempt(target, salt)
                 if values in avoid:
                     continue
-                outcome = self._works(values)
+                outcome = self.works(values)
                 if outcome is not None:
                     if best is None or outcome.cost < best[1].cost:
                         best = (values, outcome)

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <set>
+#include <sstream>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -164,6 +166,58 @@ TEST_F(CliTest, CheckFindsThatThePolicysContextHasNoRoom) {
   const Result heldout = Run("check code.yaml --set evaluation.every=1");
   EXPECT_EQ(heldout.code, 3);
   EXPECT_THAT(heldout.err, HasSubstr("the first prompt of problem two has at least 5018 tokens"));
+}
+
+// The shape of an imported suite: the problems that the configurations name, of which the import refused 020_leakyrelu
+// and has no reference kernel for 021_sigmoid. Returns how many.
+size_t MakeSuite(const fs::path& folder) {
+  const fs::path ours = fs::path(KGRPO_SOURCE_DIR) / "problems" / "swiglu";
+  const std::string yaml = test::Read(ours / "problem.yaml");
+  std::set<std::string> names;
+  for (const char* config : {"kernelbench.yaml", "kernelbench_offline.yaml"}) {
+    std::istringstream lines(test::Read(fs::path(KGRPO_SOURCE_DIR) / "configs" / config));
+    for (std::string line; std::getline(lines, line);) {
+      if (const std::string item = "    - kernelbench/"; line.starts_with(item)) names.insert(line.substr(item.size()));
+    }
+  }
+  for (const std::string& name : names) {
+    const fs::path problem = folder / name;
+    fs::create_directories(problem);
+    fs::copy(ours, problem, fs::copy_options::recursive);
+    std::string text = "name: " + name + yaml.substr(yaml.find('\n', yaml.find("name: ")));
+    if (name == "kb_l1_021_sigmoid") text += "reference: none\n";
+    if (name == "kb_l1_020_leakyrelu") {
+      text = "name: " + name +
+             "\ntitle: Refused\nfamily: refused\nsplit: train\ntraits: []\ndescription: Nothing.\n"
+             "refused: forward draws random numbers\n";
+      fs::remove(problem / "oracle.cc");
+    }
+    test::Write(problem / "problem.yaml", text);
+  }
+  return names.size();
+}
+
+TEST_F(CliTest, TheKernelBenchConfigurationsPassOnAnImportedSuite) {
+  const size_t count = MakeSuite(directory_.path() / "kernelbench");
+  const std::string configs = KGRPO_SOURCE_DIR "/configs/";
+  const std::string offline_file =
+      "check " + configs + "kernelbench_offline.yaml --set policy.options.model=" + KGRPO_BINARY_DIR "/models/tiny";
+  const Result offline = Run(offline_file);
+  EXPECT_EQ(offline.code, 0) << offline.err;
+  EXPECT_THAT(offline.err,
+              HasSubstr("note: left out (problems.skip_unusable): kernelbench/kb_l1_020_leakyrelu: the problem "
+                        "was refused when it was imported: forward draws random numbers\n"));
+  const Result strict = Run(offline_file + " --set problems.skip_unusable=false");
+  EXPECT_EQ(strict.code, 3);
+  EXPECT_THAT(strict.err, HasSubstr("kernelbench/kb_l1_020_leakyrelu: the problem was refused"));
+  // The other one needs weights, a key and a GPU: stand-ins for these parts.
+  Write("stand_ins.yaml",
+        "extends: " + configs +
+            "kernelbench.yaml\nevaluator: {plugin: evaluator_sim}\ncoder: {plugin: fakes}\n"
+            "policy: {plugin: fakes, options: {model: random}}\nprompt: {user: '{{problem.name}}'}\n");
+  const Result original = Run("check stand_ins.yaml");
+  EXPECT_EQ(original.code, 0) << original.err;
+  EXPECT_THAT(original.out, HasSubstr(std::to_string(count - 13) + " training and 13 held-out problems, 100 steps"));
 }
 
 TEST_F(CliTest, AFileThatIsNotThere) {

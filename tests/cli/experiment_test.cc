@@ -140,6 +140,14 @@ TEST_F(ExperimentCliTest, ReportAndExportShowWhatARunLeft) {
   ASSERT_EQ(rows.size(), 12U);  // 3 steps of 4 trajectories of 1 round
   EXPECT_EQ(rows[0]["completion"][0]["role"], "assistant");
   EXPECT_EQ(rows[0]["logprobs"].size(), rows[0]["completion_ids"].size());
+  setenv("KGRPO_PYTHON", "/nowhere/python", 1);
+  const Result parquet = Run("export runs/short/seed-1 --format parquet -o rounds.parquet");
+  unsetenv("KGRPO_PYTHON");
+  EXPECT_EQ(parquet.code, 4);
+  EXPECT_THAT(parquet.err,
+              HasSubstr("\"/nowhere/python\" cannot be started: No such file or directory; name one that has "
+                        "pyarrow by KGRPO_PYTHON"));
+  EXPECT_FALSE(fs::exists(directory_.path() / "rounds.parquet.jsonl")) << "nothing half done is left";
   EXPECT_EQ(Run("export runs/short/seed-1 --format datasets").code, 0);
   EXPECT_EQ(Lines(Read(directory_.path() / "runs/short/seed-1/dataset/train.jsonl")), rows);
   EXPECT_THAT(Read(directory_.path() / "runs/short/seed-1/dataset/README.md"), HasSubstr("path: train.jsonl"));

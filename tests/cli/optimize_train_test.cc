@@ -95,6 +95,12 @@ TEST_F(OptimizeTrainTest, ItsSamplesAreTheCandidatesAndTellTheirUpdates) {
   fs::remove(Path("dear/evidence.json"));
   EXPECT_THAT(Optimize("--evaluations 16 --out dear").err, HasSubstr("holds the run of an earlier --train"));
 
+  const Result refused = test::RunHost(directory_.path(), "optimize " + Problem() +
+                                                              " --policy 'fixed:privatize histogram' --pipeline p.yaml "
+                                                              "--evaluations 1 --out refused");
+  EXPECT_THAT(refused.out, HasSubstr("privatize histogram: not_applicable (")) << "and the coder's reason";
+  EXPECT_THAT(refused.out, HasSubstr("a row reduction has no place for it)")) << refused.out;
+
   EXPECT_THAT(Optimize("--evaluations 7 --out few").err, HasSubstr("is less than one update takes"));
   EXPECT_THAT(
       Optimize("--evaluations 16 --out sft --set 'trainer={plugin: trainer_sft, steps: 1, suggestions: uniform, "

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -83,6 +84,32 @@ TEST_F(SuiteRulesTest, CountsByBothRulesAndNamesWhatDiffers) {
   EXPECT_THAT(table.out, HasSubstr("**as KernelBench counts**"));
   EXPECT_THAT(table.out, HasSubstr("| kb_l1_001_affine | wrong | correct | At n=100: "));
   EXPECT_THAT(Run("eval --suite suite --kernels kernels").out, Not(HasSubstr("KernelBench counts")));
+}
+
+// A reference that works a hundred times as much as it has to.
+TEST_F(SuiteRulesTest, GivesTheGeometricMeanAnIntervalAndFlagsExcessiveSpeedups) {
+  std::string slow = Kernel("1.0f");
+  slow.replace(slow.find("  if (i < n)"), 12,
+               "  float s = 0.0f;\n  for (int r = 0; r < 4000; ++r) s += 1.0f / (r + x[i % n] * x[i % n] + 1.0f);\n"
+               "  if (s < 0.0f) return;\n  if (i < n)");
+  Write("suite/kb_l1_001_affine/reference.cu", slow);
+  Write("kernels/kb_l1_001_affine.cu", Kernel("1.0f"));
+  const Result result = Run("eval --suite suite --kernels kernels --json");
+  ASSERT_EQ(result.code, 0) << result.err;
+  const json found = json::parse(result.out);
+  const double first = found["results"][0]["speedup"], second = found["results"][1]["speedup"];
+  EXPECT_GT(first, 10);
+  EXPECT_TRUE(found["results"][0]["excessive_speedup"].get<bool>());
+  EXPECT_FALSE(found["results"][1].contains("excessive_speedup"));
+  const json& group = found["groups"][0];
+  const double mean = (std::log(first) + std::log(second)) / 2, half = std::abs(std::log(first) - std::log(second)) / 2;
+  EXPECT_NEAR(group["geometric_mean"].get<double>(), std::exp(mean), 1e-6 * std::exp(mean));
+  // Of two values Student's t is 12.706 and the mean's deviation half their distance.
+  EXPECT_NEAR(std::log(group["geometric_mean_high"].get<double>()), mean + 12.7062 * half, 1e-3);
+  EXPECT_NEAR(std::log(group["geometric_mean_low"].get<double>()), mean - 12.7062 * half, 1e-3);
+  const Result table = Run("eval --suite suite --kernels kernels");
+  EXPECT_THAT(table.out,
+              HasSubstr("speedups above 10, which KernelBench flags as excessive (look at these kernels): 1"));
 }
 
 // What a busy machine may have caused is judged again.

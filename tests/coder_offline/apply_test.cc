@@ -32,6 +32,20 @@ TEST(Apply, SaysWhatWasDone) {
   EXPECT_EQ(ScheduleLineOf(answer.source), "// schedule: matmul coalesce tile=32");
 }
 
+// What `problems import kernelbench` writes for problems of a kind that is known here.
+TEST(Apply, ReadsTheReferencesThatAnImportWrites) {
+  const std::string folder = KGRPO_SOURCE_DIR "/tests/import_kernelbench/golden/offline_style/";
+  const auto applied = [&](const std::string& file, const std::string& suggestion) {
+    const Answer answer = Implement(ReadText(folder + file), suggestion);
+    EXPECT_EQ(answer.status, Status::kOk) << file << ": " << answer.message;
+    return ScheduleLineOf(answer.source);
+  };
+  EXPECT_EQ(applied("021_row_softmax.cu", "one block per row"), "// schedule: softmax cooperate shuffle");
+  EXPECT_EQ(applied("022_row_distances.cu", "vectorize loads 4"), "// schedule: rows shuffle vectorize=4");
+  EXPECT_EQ(applied("023_prefix_products.cu", "one block per row"), "// schedule: scan cooperate shuffle");
+  EXPECT_EQ(applied("024_hinge_loss.cu", "grid stride loop"), "// schedule: reduction grid_stride");
+}
+
 TEST(Apply, TheSameTechniquesGiveTheSameTextInAnyOrder) {
   std::vector<std::string> suggestions = {"single pass", "one block per row", "vectorize loads 4",
                                           "read only restrict"};

@@ -154,5 +154,35 @@ TEST(CompareFoldersTest, WhatCannotBeReadIsLeftOutWithASentence) {
   EXPECT_THROW(ReadRuns({empty.string()}, &left_out), Error);
 }
 
+TEST(CompareFoldersTest, OfADamagedRunTheRestIsComparedAndTheLossIsTold) {
+  const fs::path damaged = Folder("damaged");
+  WriteRun(damaged, 1, 4, {1, 2});
+  {
+    // The measures do not read this table where a run has none of its kernels.
+    Database database(damaged / "run.sqlite");
+    Statement page(database, "SELECT rootpage FROM sqlite_master WHERE name = 'metrics'");
+    ASSERT_TRUE(page.Step());
+    std::fstream file(damaged / "run.sqlite", std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp((page.Integer(0) - 1) * 4096);
+    file << std::string(4096, '\x5a');
+  }
+  std::vector<std::string> told;
+  const auto runs = ReadRuns({damaged.string()}, &told);
+  ASSERT_EQ(runs.size(), 1U);
+  EXPECT_DOUBLE_EQ(runs[0].values.at("heldout_reward"), 1.5);
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_THAT(told[0], HasSubstr("run.sqlite is damaged; of some tables a part is lost (metrics: nothing can be read)"));
+}
+
+TEST(CompareFoldersTest, Fast1IsTheShareOfEpisodesThatBeatTheReference) {
+  const fs::path folder = Folder("fast");
+  WriteRun(folder, 1, 1, {1, 1, 1, 1});
+  {
+    Database database(folder / "run.sqlite");
+    database.Execute("UPDATE rounds SET speedup = CASE trajectory WHEN 0 THEN 2 WHEN 1 THEN 1.01 WHEN 2 THEN 1 ELSE 0 END");
+  }
+  EXPECT_DOUBLE_EQ(ReadMeasures(folder, "").values.at("heldout_fast_1"), 0.5);
+}
+
 }  // namespace
 }  // namespace kgrpo

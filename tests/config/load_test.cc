@@ -115,7 +115,7 @@ TEST_F(LoadTest, ReadsEveryKey) {
       "trainer:\n"
       "  - {plugin: fake_trainer, steps: 5, suggestions: uniform, episodes: 9, demonstrations_per_step: 11}\n"
       "  - {plugin: fake_trainer, options: {loss: dapo}}\n"
-      "problems: {train: [problems/a], heldout: [problems/b, problems/c/]}\n"
+      "problems: {train: [problems/a], heldout: [problems/b, problems/c/], skip_unusable: true}\n"
       "loop: {max_steps: 21, batch_size: 12, rounds: 6, trajectories_per_problem: 4, generation_batch: 0, workers: 3,\n"
       "       sampling: {max_new_tokens: 17, temperature: 0.7, top_k: 8, top_p: 0.9, min_p: 0.05}, on_coder_failure: "
       "punish, advance: correct, fresh_inputs: true, hang_seconds: 90}\n"
@@ -136,6 +136,7 @@ TEST_F(LoadTest, ReadsEveryKey) {
   EXPECT_EQ(config.stages[1].trainer.options["loss"], "dapo");
   EXPECT_THAT(config.train_problems, ElementsAre("problems/a"));
   EXPECT_THAT(config.heldout_problems, ElementsAre("problems/b", "problems/c"));
+  EXPECT_TRUE(config.skip_unusable);
   EXPECT_EQ(config.loop.max_steps, 21U);
   EXPECT_EQ(config.loop.batch_size, 12U);
   EXPECT_EQ(config.loop.rounds, 6U);

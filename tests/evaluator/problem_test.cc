@@ -142,7 +142,7 @@ TEST_F(ProblemTest, ExactMessages) {
       {"distribution: normal", "distribution: normall",
        "problem.yaml:8:70: parameters[0].distribution: \"normall\" is not one of normal, uniform, integers, "
        "large_offset, sparse, "
-       "permutation, offsets, constant, denormals, extremes, torchscript; did you mean \"normal\"?"},
+       "permutation, offsets, constant, denormals, extremes, torchscript, source; did you mean \"normal\"?"},
       {"distribution: normal", "distribution: uniform, low: 0",
        "problem.yaml:8:5: parameters[0].high: is missing: the distribution uniform needs it"},
       {"distribution: normal", "distribution: normal, low: 0",
@@ -157,7 +157,7 @@ TEST_F(ProblemTest, ExactMessages) {
        "problem.yaml:8:84: parameters[0].also: expected a list of at least one distribution"},
       {"distribution: normal", "distribution: normal, also: [sparse, denormal]",
        "problem.yaml:8:93: parameters[0].also[1]: \"denormal\" is not one of normal, uniform, integers, large_offset, "
-       "sparse, permutation, offsets, constant, denormals, extremes, torchscript; did you mean \"denormals\"?"},
+       "sparse, permutation, offsets, constant, denormals, extremes, torchscript, source; did you mean \"denormals\"?"},
       {"distribution: normal", "distribution: normal, also: [{distribution: uniform, low: m, high: 1}]",
        "problem.yaml:8:114: parameters[0].also[0].low: unknown symbol \"m\": the sizes do not bind it; did you mean "
        "\"n\"?"},

@@ -1,4 +1,4 @@
-"""Makes golden/: two problems of problems/ as the import writes them, and the bits that PyTorch itself draws for them.
+"""Makes golden/: problems of problems/ as the import writes them, and the bits that PyTorch itself draws for them.
 
 usage: python make_golden.py    (a Python with torch 2.11.0, numpy and einops)
 """
@@ -13,6 +13,7 @@ import torch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCRIPT = os.path.join(HERE, "../../scripts/import_kernelbench/import_kernelbench.py")
+STYLED = ("021_row_softmax", "022_row_distances", "023_prefix_products", "024_hinge_loss")  # in coder_offline's style
 KEPT = ("kb_l1_001_scaled_rows", "kb_l1_002_symmetric_product", "kb_l1_016_random")
 
 
@@ -28,6 +29,10 @@ def main():
         subprocess.run([sys.executable, SCRIPT, os.path.join(HERE, "problems"), "--out", out, "--sizes", "small"], check=True)
         for name in KEPT:
             shutil.copytree(os.path.join(out, name), os.path.join(golden, name))
+        os.makedirs(os.path.join(golden, "offline_style"))
+        for name in STYLED:
+            shutil.copy(os.path.join(out, f"kb_l1_{name}", "reference.cu"),
+                        os.path.join(golden, "offline_style", f"{name}.cu"))
     # By eager PyTorch, without the tapes.
     torch.manual_seed(42)
     weights = torch.randn(512)

@@ -30,7 +30,7 @@ class ContextRoomTest : public ::testing::Test {
     PipelineParts parts = fakes::Parts(config_);
     try {
       const RunProblems problems(config_, parts);
-      EXPECT_THAT(problems.warning, IsEmpty());
+      EXPECT_THAT(problems.notes, IsEmpty());
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), KGRPO_ERROR_INVALID);
       return error.what();

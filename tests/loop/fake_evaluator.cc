@@ -108,6 +108,8 @@ const kgrpo_evaluator_interface kEvaluator = {
     [](const kgrpo_problem* problem) -> const kgrpo_problem_info* { return &problem->info; },
     [](kgrpo_evaluator*, kgrpo_problem* problem, kgrpo_evaluation_sink sink) -> kgrpo_error* {
       return Guard([&] {
+        if (problem->name.find("unreferenced") != std::string::npos)
+          throw Error(KGRPO_ERROR_INVALID, problem->name + " has no reference kernel");
         Evaluation baseline = Judge(*problem, problem->source);
         if (problem->name.find("broken") != std::string::npos) {
           baseline.correct = false;

@@ -42,7 +42,7 @@ class OptimizeTest : public testing::Test {
   PipelineConfig config_ = fakes::Config("");
   PipelineParts parts_ = fakes::Parts(config_);
   WorkerPool pool_{4};
-  ProblemSet problems_{*parts_.evaluator, config_.heldout_problems, pool_};
+  ProblemSet problems_{*parts_.evaluator, config_.heldout_problems, pool_, /*skip_unusable=*/false};
   SearchPlan plan_;
   size_t told_ = 0;
 };

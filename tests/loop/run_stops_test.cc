@@ -167,6 +167,58 @@ TEST_F(RunStopsTest, SaysWhatIsWrongWithTheConfiguration) {
               HasSubstr("prompt.user:1:1: unknown variable \"problem.nmae\"; did you mean \"problem.name\"?"));
 }
 
+TEST_F(RunStopsTest, LeavesOutProblemsWithoutAUsableReferenceWhereTheFileAllowsIt) {
+  PipelineConfig config = fakes::Config(Folder("skip"), 1, 2);
+  config.train_problems.insert(config.train_problems.begin(), {"a_broken", "a_unreferenced"});
+  config.heldout_problems.emplace_back("z_broken");
+  config.skip_unusable = true;
+  std::ostringstream out;
+  Console console(out, false);
+  EXPECT_EQ(RunIn(config, false, {}, &console).status, RunOutcome::Status::kFinished);
+  EXPECT_THAT(out.str(), HasSubstr("left out (problems.skip_unusable): the reference kernel of problem a_broken "
+                                   "(a_broken) is not correct (wrong)"));
+  EXPECT_THAT(out.str(), HasSubstr("left out (problems.skip_unusable): a_unreferenced has no reference kernel"));
+  EXPECT_THAT(out.str(), HasSubstr("left out (problems.skip_unusable): the reference kernel of problem z_broken"));
+  PipelineConfig without = fakes::Config(Folder("skip_without"), 1, 2);
+  RunIn(without);
+  EXPECT_EQ(fakes::Samples(config.output_dir), fakes::Samples(without.output_dir)) << "as if they were not listed";
+}
+
+TEST_F(RunStopsTest, AtLeastOneProblemMustBeUsable) {
+  PipelineConfig config = fakes::Config("");
+  config.train_problems = {"a_broken", "b_broken"};
+  config.skip_unusable = true;
+  PipelineParts parts = fakes::Parts(config);
+  try {
+    RunProblems problems(config, parts);
+    FAIL() << "a run without problems";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("none of the 2 problems can be used; of the first: the reference kernel of "
+                                        "problem a_broken"));
+  }
+  config.train_problems = {"map_a", "map_missing"};
+  EXPECT_THROW(RunProblems(config, parts), Error) << "a folder that is no problem is a mistake, not left out";
+}
+
+TEST_F(RunStopsTest, AResumedRunNeedsTheProblemsThatItBeganWith) {
+  PipelineConfig config = fakes::Config(Folder("skip_resume"), 1, 4);
+  config.train_problems.emplace_back("z_broken");
+  config.skip_unusable = true;
+  knobs().cancel_after_updates = 2;
+  EXPECT_EQ(RunIn(config).status, RunOutcome::Status::kInterrupted);
+  fakes::Reset();
+  PipelineConfig changed = config;
+  changed.train_problems.back() = "z_works";  // as if its reference were correct on this machine
+  try {
+    RunIn(changed, true);
+    FAIL() << "another list of problems";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the training problems differ from those that this run began with: z_works was "
+                                        "left out before."));
+  }
+  EXPECT_EQ(RunIn(config, true).status, RunOutcome::Status::kFinished);
+}
+
 TEST_F(RunStopsTest, RefusesAFolderThatIsNotEmpty) {
   const PipelineConfig config = fakes::Config(Folder("refuse"));
   const auto refusal = [&](const std::string& yaml) -> std::string {

@@ -62,11 +62,12 @@ TEST_F(RunTest, LeavesEverythingBehind) {
   for (const char* name :
        {"reward", "reward_std", "rewards/speedup/mean", "kernel/correct_rate", "kernel/fast_1",
         "coder/not_applicable_rate", "policy/favourite_share", "time/train", "time/generate", "loss", "heldout/reward",
-        "step_time", "time/rollout", "time/device_wait", "time/heldout", "time/judge_best"}) {
+        "step_time", "time/record", "time/rollout", "time/device_wait", "time/heldout", "time/judge_best"}) {
     EXPECT_TRUE(metrics.contains(name)) << name;
   }
   EXPECT_EQ(database.MetricCurve("time/checkpoint").size(), 4u) << "every third step, and the last";
   EXPECT_EQ(database.MetricCurve("time/begin_stage").size(), 2u);
+  EXPECT_EQ(database.MetricCurve("time/record").size(), 10u) << "each step but the first has that of the one before";
   EXPECT_EQ(database.MetricSums("time/checkpoint").size(), 1u);
   EXPECT_TRUE(metrics.contains("reward/problem/" + database.ReadStep(Purpose::kTrain, 8)[0].problem_name));
   EXPECT_EQ(metrics["fake/metric"], 2.5);

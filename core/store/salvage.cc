@@ -1,0 +1,242 @@
+#include "store/salvage.h"
+
+#include <kgrpo/sdk/error.h>
+#include <kgrpo/support/sqlite.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "store/database.h"
+#include "store/json.h"
+#include "store/rollouts.h"
+
+namespace kgrpo {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+// Tables in the order in which their loss is told.
+constexpr const char* kTables[] = {"run",
+                                   "sources",
+                                   "problems",
+                                   "steps",
+                                   "metrics",
+                                   "trajectories",
+                                   "rounds",
+                                   "evaluations",
+                                   "best_kernels",
+                                   "refuted_kernels",
+                                   "judgings",
+                                   "optimizer_steps",
+                                   "dropped_rounds",
+                                   "evaluation_details",
+                                   "reused_answers",
+                                   "sample_outcomes"};
+
+// SQLite's own interface, since a failure here is what is looked for, and no error.
+class RawDatabase {
+ public:
+  RawDatabase(const fs::path& path, int flags) {
+    if (sqlite3_open_v2(path.c_str(), &raw_, flags | SQLITE_OPEN_URI, nullptr) != SQLITE_OK) Close();
+  }
+  ~RawDatabase() { Close(); }
+  RawDatabase(const RawDatabase&) = delete;
+  RawDatabase& operator=(const RawDatabase&) = delete;
+  sqlite3* get() const { return raw_; }
+
+ private:
+  void Close() {
+    sqlite3_close_v2(raw_);
+    raw_ = nullptr;
+  }
+  sqlite3* raw_ = nullptr;
+};
+
+using RawStatement = std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)>;
+RawStatement Prepare(sqlite3* database, const std::string& sql) {
+  sqlite3_stmt* statement = nullptr;
+  if (database != nullptr) sqlite3_prepare_v2(database, sql.c_str(), -1, &statement, nullptr);
+  return {statement, sqlite3_finalize};
+}
+
+// The columns of a table of the new database, and those of its key, as lists for SQL.
+struct TableForm {
+  std::string columns, descending;
+  int count = 0;
+};
+TableForm FormOf(sqlite3* database, const std::string& table) {
+  TableForm form;
+  const RawStatement info = Prepare(database, "PRAGMA table_info(" + table + ")");
+  std::map<int, std::string> key;
+  while (sqlite3_step(info.get()) == SQLITE_ROW) {
+    const std::string name = reinterpret_cast<const char*>(sqlite3_column_text(info.get(), 1));
+    form.columns += (form.count++ > 0 ? ", " : "") + name;
+    if (const int place = sqlite3_column_int(info.get(), 5); place > 0) key[place] = name;
+  }
+  for (const auto& [place, name] : key) form.descending += (place > 1 ? ", " : "") + name + " DESC";
+  return form;
+}
+
+// Copies the rows that the statement gives until its end, or until one cannot be read. Returns whether the end came.
+bool CopyRows(sqlite3_stmt* select, sqlite3_stmt* insert, int columns) {
+  if (select == nullptr || insert == nullptr) return false;
+  int result = 0;
+  while ((result = sqlite3_step(select)) == SQLITE_ROW) {
+    for (int i = 0; i < columns; ++i) sqlite3_bind_value(insert, i + 1, sqlite3_column_value(select, i));
+    sqlite3_step(insert);  // a row that the new table does not take was damaged
+    sqlite3_reset(insert);
+  }
+  return result == SQLITE_DONE;
+}
+
+// Copies what can be read of a table. Returns whether that is all of it.
+bool CopyTable(sqlite3* from, sqlite3* to, const std::string& table) {
+  const TableForm form = FormOf(to, table);
+  std::string places;
+  for (int i = 0; i < form.count; ++i) places += i > 0 ? ", ?" : "?";
+  const RawStatement insert = Prepare(to, "INSERT OR IGNORE INTO " + table + " VALUES(" + places + ")");
+  const std::string question = "SELECT " + form.columns + " FROM " + table;
+  if (CopyRows(Prepare(from, question).get(), insert.get(), form.count)) return true;
+  CopyRows(Prepare(from, question + " ORDER BY " + form.descending).get(), insert.get(), form.count);
+  return false;
+}
+
+// -1 where the question has no answer.
+int64_t Number(sqlite3* database, const std::string& question) {
+  const RawStatement statement = Prepare(database, question);
+  return statement && sqlite3_step(statement.get()) == SQLITE_ROW ? sqlite3_column_int64(statement.get(), 0) : -1;
+}
+
+// The metrics of each step, from the file of observer_metrics.
+std::map<uint64_t, std::vector<Metric>> ReadMetricLines(const fs::path& file) {
+  std::map<uint64_t, std::vector<Metric>> steps;
+  std::ifstream stream(file);
+  for (std::string line; std::getline(stream, line);) {
+    const Json json = Json::parse(line, nullptr, false);
+    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_unsigned()) continue;
+    std::vector<Metric>& metrics = steps[json["step"].get<uint64_t>()];
+    for (const auto& [name, value] : json.items()) {
+      if (value.is_number() && name != "step" && name != "stage" && name != "time")
+        metrics.push_back({name, value.get<double>()});
+    }
+  }
+  return steps;
+}
+
+std::string Counted(uint64_t count, const std::string& what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+// Whether the database has the step's rounds as its file has them: a page within a long text can be lost without an
+// error.
+bool HoldsStep(RunDatabase& database, sqlite3* raw, const StepRecord& file) {
+  if (Number(raw, "SELECT count(*) FROM steps WHERE step = " + std::to_string(file.step)) != 1) return false;
+  try {
+    const std::vector<TrajectoryRecord> found = database.ReadStep(Purpose::kTrain, file.step);
+    return std::equal(found.begin(), found.end(), file.trajectories.begin(), file.trajectories.end(),
+                      [](const TrajectoryRecord& a, const TrajectoryRecord& b) {
+                        return a.problem_name == b.problem_name &&
+                               std::equal(a.rounds_done.begin(), a.rounds_done.end(), b.rounds_done.begin(),
+                                          b.rounds_done.end(), [](const RoundRecord& x, const RoundRecord& y) {
+                                            return x.suggestion == y.suggestion && x.reward == y.reward &&
+                                                   x.code_b == y.code_b && x.answer.source == y.answer.source &&
+                                                   x.completion_ids == y.completion_ids;
+                                          });
+                      });
+  } catch (const std::exception&) {  // not what was written: JSON that is none
+    return false;
+  }
+}
+
+// Steps of which the database lacks rounds are written anew from their file. Returns how many.
+uint64_t AddRollouts(RunDatabase& database, sqlite3* raw, const fs::path& run,
+                     const std::map<uint64_t, std::vector<Metric>>& metrics) {
+  uint64_t added = 0;
+  std::error_code code;
+  std::set<fs::path> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(run / "rollouts", code)) files.insert(entry.path());
+  for (const fs::path& file : files) {
+    std::optional<StepRecord> record = ReadRollouts(file);
+    if (!record) continue;
+    if (HoldsStep(database, raw, *record)) continue;
+    for (const Metric& metric : database.Metrics(record->step)) record->metrics.push_back(metric);
+    if (const auto found = metrics.find(record->step); record->metrics.empty() && found != metrics.end())
+      record->metrics = found->second;
+    database.WriteStep(*record, {});
+    ++added;
+  }
+  return added;
+}
+
+// Metrics of steps that have none. Returns of how many steps.
+uint64_t AddMetrics(RunDatabase& database, sqlite3* raw, const std::map<uint64_t, std::vector<Metric>>& metrics) {
+  uint64_t added = 0;
+  for (const auto& [step, values] : metrics) {
+    if (Number(raw, "SELECT count(*) FROM metrics WHERE step = " + std::to_string(step)) != 0) continue;
+    for (const Metric& metric : values) database.AddMetric(step, metric);
+    ++added;
+  }
+  return added;
+}
+
+}  // namespace
+
+bool IsDamaged(const fs::path& database) {
+  std::error_code code;
+  if (fs::file_size(database, code) == 0 || code) return false;
+  const RawDatabase raw(database, SQLITE_OPEN_READONLY);
+  const RawStatement check = Prepare(raw.get(), "PRAGMA quick_check(1)");
+  if (!check) {
+    const int why = raw.get() == nullptr ? SQLITE_CANTOPEN : sqlite3_errcode(raw.get());
+    return why == SQLITE_NOTADB || why == SQLITE_CORRUPT;
+  }
+  const int result = sqlite3_step(check.get());
+  if (result != SQLITE_ROW) return result == SQLITE_NOTADB || result == SQLITE_CORRUPT;
+  return std::string(reinterpret_cast<const char*>(sqlite3_column_text(check.get(), 0))) != "ok";
+}
+
+SalvagedRun::SalvagedRun(const fs::path& run) {
+  std::string name = (fs::temp_directory_path() / "kgrpo-salvaged-XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr)
+    throw Error(KGRPO_ERROR_UNAVAILABLE,
+                "cannot make a temporary folder " + name + " for what can be read of " + (run / "run.sqlite").string());
+  folder_ = name;
+  database_ = folder_ / "run.sqlite";
+  std::string lost;
+  uint64_t rollouts = 0, metric_steps = 0;
+  {
+    RunDatabase database(database_);
+    const RawDatabase from(run / "run.sqlite", SQLITE_OPEN_READONLY), to(database_, SQLITE_OPEN_READWRITE);
+    for (const std::string table : kTables) {
+      sqlite3_exec(to.get(), "BEGIN", nullptr, nullptr, nullptr);
+      const bool whole = CopyTable(from.get(), to.get(), table);
+      sqlite3_exec(to.get(), "COMMIT", nullptr, nullptr, nullptr);
+      if (whole) continue;
+      const int64_t rows = Number(to.get(), "SELECT count(*) FROM " + table);
+      lost += (lost.empty() ? "" : "; ") + table + ": " +
+              (rows == 0 ? "nothing" : Counted(static_cast<uint64_t>(rows), "row")) + " can be read";
+    }
+    const std::map<uint64_t, std::vector<Metric>> metrics = ReadMetricLines(run / "metrics.jsonl");
+    rollouts = AddRollouts(database, to.get(), run, metrics);
+    metric_steps = AddMetrics(database, to.get(), metrics);
+  }
+  summary_ = (run / "run.sqlite").string() + " is damaged; " +
+             (lost.empty() ? "every table can be read to its end" : "of some tables a part is lost (" + lost + ")");
+  if (rollouts > 0) summary_ += "; from rollouts/: " + Counted(rollouts, "step") + " of training";
+  if (metric_steps > 0) summary_ += "; from metrics.jsonl: the metrics of " + Counted(metric_steps, "step");
+}
+
+SalvagedRun::~SalvagedRun() {
+  std::error_code code;
+  fs::remove_all(folder_, code);
+}
+
+}  // namespace kgrpo

@@ -1,0 +1,36 @@
+// What can still be read of a run whose run.sqlite is damaged. Used by compare/ and, through it, by the commands
+// compare and report.
+#ifndef KGRPO_STORE_SALVAGE_H
+#define KGRPO_STORE_SALVAGE_H
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace kgrpo {
+
+// Whether SQLite finds pages that it cannot read, or no database at all. An empty file is none. It reads the whole
+// file.
+bool IsDamaged(const std::filesystem::path& database);
+
+// A database of its own with what could be read, in a temporary folder that goes with this object.
+class SalvagedRun {
+ public:
+  // Reads run.sqlite of the run's folder, row by row from both ends of each table. Steps whose rounds or metrics are
+  // missing then come from rollouts/ and metrics.jsonl. The run's folder stays as it is.
+  explicit SalvagedRun(const std::filesystem::path& run);
+  ~SalvagedRun();
+  SalvagedRun(const SalvagedRun&) = delete;
+  SalvagedRun& operator=(const SalvagedRun&) = delete;
+
+  const std::filesystem::path& database() const { return database_; }
+  // What was lost and what stands in for it, a sentence.
+  const std::string& summary() const { return summary_; }
+
+ private:
+  std::filesystem::path folder_, database_;
+  std::string summary_;
+};
+
+}  // namespace kgrpo
+#endif
