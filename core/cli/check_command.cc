@@ -99,6 +99,18 @@ void LookAtContext(const PipelineConfig& config, const PipelineParts& parts,
   }
 }
 
+// Why a run would be refused, by `question`. Where that cannot be told, output_dir is wrong, which is a mistake of the
+// file's, or what is there cannot be read, which is a refusal.
+std::string RefusalBy(const std::function<std::string()>& question, Findings* findings) {
+  try {
+    return question();
+  } catch (const Error& error) {
+    if (error.code() != KGRPO_ERROR_INVALID) return error.what();
+    findings->Fail(error);
+    return "";
+  }
+}
+
 // Of a file that describes several runs, each is loaded; one, given.variant or the first, is then checked as a whole.
 void LookAtExperiment(Session& session, const CheckOptionsGiven& given, LoadRequest* request, Findings* findings) {
   try {
@@ -119,7 +131,7 @@ void LookAtExperiment(Session& session, const CheckOptionsGiven& given, LoadRequ
     request->settings.push_back("output_dir=" + nlohmann::json(chosen->config.output_dir).dump());
     request->run_settings = chosen->run.settings.size() + 1;
     request->run_name = "run " + chosen->run.folder;
-    findings->experiment_refusal = RefusalOf(*chosen);
+    findings->experiment_refusal = RefusalBy([&] { return RefusalOf(*chosen); }, findings);
   } catch (const ConfigError& error) {
     findings->mistakes = error.diagnostics();
     findings->exit_code = kBadInput;
@@ -148,20 +160,16 @@ Findings Check(Session& session, const CheckOptionsGiven& given) {
     }
   }
   if (findings.config) {
-    try {
-      findings.refusal = findings.experiment_refusal
-                             ? *findings.experiment_refusal
-                             : RunFolder::Refusal(findings.config->output_dir, findings.config->resolved_yaml);
-      const bool is_new = findings.refusal.empty() && !findings.experiment_refusal;
-      const std::string leftover = is_new ? RunFolder::Leftover(findings.config->output_dir) : "";
-      if (!leftover.empty()) findings.notes.push_back(leftover);
-    } catch (const Error& error) {
-      if (error.code() == KGRPO_ERROR_INVALID) {
-        findings.Fail(error);
-      } else {
-        findings.refusal = error.what();  // what is there cannot be read, which is not the file's doing
-      }
-    }
+    const PipelineConfig& config = *findings.config;
+    findings.refusal = RefusalBy(
+        [&] {
+          if (findings.experiment_refusal) return *findings.experiment_refusal;
+          std::string refusal = RunFolder::Refusal(config.output_dir, config.resolved_yaml);
+          const std::string leftover = refusal.empty() ? RunFolder::Leftover(config.output_dir) : "";
+          if (!leftover.empty()) findings.notes.push_back(leftover);
+          return refusal;
+        },
+        &findings);
   }
   if (findings.config) {
     if (const std::string mistake = FileMistake(*findings.config); !mistake.empty())

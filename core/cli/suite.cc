@@ -31,6 +31,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kNotJudged = "not judged";
+constexpr const char* kResultFormat = "2";  // of a result's members and their meaning; another one is judged again
 
 // A problem of the suite with its kernel.
 struct Entry : SuiteEntry {
@@ -184,7 +185,7 @@ int EvaluateSuite(const Globals& globals, const SuiteOptions& options) {
         entry.source = ReadFile(entry.kernel_file);
         entry.key = Sha256OfParts({entry.source, DigestOfFolder(folders[i]), evaluator->Describe(), settings,
                                    options.thorough ? "thorough" : "quick", options.kernelbench ? "kernelbench" : "",
-                                   pytorch_text})
+                                   kResultFormat, pytorch_text})
                         .substr(0, 32);
         if (const auto found = known.find(entry.key); found != known.end()) {
           std::tie(entry.result, entry.published) = found->second;

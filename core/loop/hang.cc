@@ -7,7 +7,8 @@
 namespace kgrpo {
 
 std::string ToText(const RankState& state) {
-  return nlohmann::json{state.order, state.in_order, state.waits, state.call, state.calls}.dump();
+  return nlohmann::json{state.order, state.in_order, state.waits, state.call, state.calls}.dump(
+      -1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 RankState RankStateOf(const std::string& text) {

@@ -17,7 +17,7 @@ struct Opened {
   std::string unusable;
 };
 
-Opened Open(Evaluator& evaluator, const std::string& directory) {
+Opened OpenOnce(Evaluator& evaluator, const std::string& directory) {
   Problem problem = evaluator.OpenProblem(directory);
   const kgrpo_problem_info& info = problem.info();
   const PromptProblem prompt = MakePromptProblem(info);
@@ -38,6 +38,14 @@ Opened Open(Evaluator& evaluator, const std::string& directory) {
           ""};
 }
 
+// A problem that is to be left out is opened a second time: its reference's timeout may have been a busy machine's
+// doing.
+Opened Open(Evaluator& evaluator, const std::string& directory, bool skip_unusable) {
+  Opened opened = OpenOnce(evaluator, directory);
+  if (!opened.problem && !skip_unusable) throw Error(KGRPO_ERROR_INVALID, opened.unusable);
+  return opened.problem ? std::move(opened) : OpenOnce(evaluator, directory);
+}
+
 }  // namespace
 
 PromptProblem MakePromptProblem(const kgrpo_problem_info& info) {
@@ -56,8 +64,7 @@ ProblemSet::ProblemSet(Evaluator& evaluator, const std::vector<std::string>& dir
   std::vector<std::optional<Opened>> opened(directories.size());
   std::mutex telling;
   pool.ForEach(directories.size(), [&](size_t i) {
-    opened[i].emplace(Open(evaluator, directories[i]));
-    if (!opened[i]->problem && !skip_unusable) throw Error(KGRPO_ERROR_INVALID, opened[i]->unusable);
+    opened[i].emplace(Open(evaluator, directories[i], skip_unusable));
     const std::lock_guard<std::mutex> lock(telling);
     if (opened_one) opened_one();
   });

@@ -107,7 +107,10 @@ class Runner {
       OrWayOn([this] { models_.Load(checkpoint_->step); });
       done_ = checkpoint_->step;
     }
-    if (options_.resume && config_.skip_unusable) RequireSameProblems();
+    if (options_.resume && config_.skip_unusable) {
+      RequireSameProblems(Purpose::kTrain, problems_);
+      if (heldout_) RequireSameProblems(Purpose::kHeldout, *heldout_);
+    }
     database_.WriteProblems(Purpose::kTrain, problems_.Records());
     if (heldout_) database_.WriteProblems(Purpose::kHeldout, heldout_->Records());
     if (!WriteIdentity(config_, parts_, total_, options_.overrides,
@@ -313,18 +316,19 @@ class Runner {
   }
 
   // Samples are drawn by a problem's place in the list, so a resumed run needs the list that it began with.
-  void RequireSameProblems() {
+  void RequireSameProblems(Purpose purpose, const ProblemSet& problems) {
     std::vector<std::string> names;
-    for (size_t i = 0; i < problems_.size(); ++i) names.push_back(problems_[i].name);
-    const std::vector<std::string> before = database_.ReadProblemNames(Purpose::kTrain);
+    for (size_t i = 0; i < problems.size(); ++i) names.push_back(problems[i].name);
+    const std::vector<std::string> before = database_.ReadProblemNames(purpose);
     if (before.empty() || before == names) return;
     std::string differ;
     for (const std::string& name : before)
       if (std::find(names.begin(), names.end(), name) == names.end()) differ += " " + name + " can no longer be used.";
     for (const std::string& name : names)
       if (std::find(before.begin(), before.end(), name) == before.end()) differ += " " + name + " was left out before.";
-    throw Error(KGRPO_ERROR_INVALID, "the training problems differ from those that this run began with:" + differ +
-                                         " Its samples depend on the list: resume where the same problems can be used");
+    throw Error(KGRPO_ERROR_INVALID, std::string("the ") + (purpose == Purpose::kTrain ? "training" : "held-out") +
+                                         " problems differ from those that this run began with:" + differ +
+                                         " Its figures depend on the list: resume where the same problems can be used");
   }
 
   void Finish() {

@@ -158,7 +158,7 @@ std::vector<CheckpointState> Checkpoints::List() const {
     try {
       states.push_back(ReadContents(PathOf(step)).state);
     } catch (const Error& error) {
-      if (!IsDamage(error)) throw;
+      if (error.code() == KGRPO_ERROR_UNSUPPORTED) throw;
     }
   }
   return states;

@@ -162,15 +162,39 @@ void RunDatabase::WriteJudged(uint64_t step, const JudgedKernels& judged) {
   transaction.Commit();
 }
 
+void RunDatabase::InsertTraining(const StepRecord& step) {
+  WriteTrajectories(Purpose::kTrain, step.step, step.trajectories);
+  Statement clear(database_, "DELETE FROM sample_outcomes WHERE step = ?");
+  (clear << step.step).Run();
+  Statement insert_outcome(database_, "INSERT INTO sample_outcomes VALUES(?, ?, ?, ?, ?)");
+  for (const TrajectoryRecord& trajectory : step.trajectories) {
+    for (const RoundRecord& round : trajectory.rounds_done) {
+      if (!round.outcome) continue;
+      (insert_outcome << step.step << trajectory.trajectory << round.round << round.outcome->returned
+                      << round.outcome->advantage)
+          .Run();
+    }
+  }
+}
+
+void RunDatabase::WriteTraining(const StepRecord& step) {
+  Transaction transaction(database_);
+  Statement insert_step(database_, "INSERT OR IGNORE INTO steps VALUES(?, ?, ?, ?, ?, ?)");
+  (insert_step << step.step << step.stage << step.stage_name << step.has_rollouts << step.reward_mean
+               << step.finished_at)
+      .Run();
+  InsertTraining(step);
+  transaction.Commit();
+}
+
 void RunDatabase::WriteStep(const StepRecord& step, const JudgedKernels& judged) {
   Transaction transaction(database_);
   Statement insert_step(database_, "INSERT OR REPLACE INTO steps VALUES(?, ?, ?, ?, ?, ?)");
   (insert_step << step.step << step.stage << step.stage_name << step.has_rollouts << step.reward_mean
                << step.finished_at)
       .Run();
-  for (const char* clear_of :
-       {"metrics WHERE step", "optimizer_steps WHERE step", "best_kernels WHERE judged_step",
-        "refuted_kernels WHERE judged_step", "judgings WHERE judged_step", "sample_outcomes WHERE step"}) {
+  for (const char* clear_of : {"metrics WHERE step", "optimizer_steps WHERE step", "best_kernels WHERE judged_step",
+                               "refuted_kernels WHERE judged_step", "judgings WHERE judged_step"}) {
     Statement clear(database_, std::string("DELETE FROM ") + clear_of + " = ?");
     (clear << step.step).Run();
   }
@@ -182,16 +206,7 @@ void RunDatabase::WriteStep(const StepRecord& step, const JudgedKernels& judged)
       (insert_row << step.step << static_cast<uint64_t>(row) << metric.name << metric.value).Run();
     }
   }
-  WriteTrajectories(Purpose::kTrain, step.step, step.trajectories);
-  Statement insert_outcome(database_, "INSERT INTO sample_outcomes VALUES(?, ?, ?, ?, ?)");
-  for (const TrajectoryRecord& trajectory : step.trajectories) {
-    for (const RoundRecord& round : trajectory.rounds_done) {
-      if (!round.outcome) continue;
-      (insert_outcome << step.step << trajectory.trajectory << round.round << round.outcome->returned
-                      << round.outcome->advantage)
-          .Run();
-    }
-  }
+  InsertTraining(step);
   Pass(faults_, "database: inside the transaction");
   WriteTrajectories(Purpose::kHeldout, step.step, step.heldout);
   InsertJudged(step.step, judged);

@@ -82,6 +82,8 @@ class RunDatabase {
 
   // Replaces whatever is there of the step, and notes which kernels were judged again at its end.
   void WriteStep(const StepRecord& step, const JudgedKernels& judged);
+  // Replaces the step's training rounds alone, with its row where that is missing.
+  void WriteTraining(const StepRecord& step);
   // Adds a figure that is known only now to a step that is there.
   void AddMetric(uint64_t step, const Metric& metric);
   // Adds what was judged since the step was written.
@@ -119,6 +121,7 @@ class RunDatabase {
   RunDatabase(const std::filesystem::path& path, ReadOnly);
 
   void InsertJudged(uint64_t step, const JudgedKernels& judged);
+  void InsertTraining(const StepRecord& step);
   void WriteTrajectories(Purpose purpose, uint64_t step, const std::vector<TrajectoryRecord>& trajectories);
   void WriteFailedRound(Purpose purpose, uint64_t step, uint64_t trajectory, const RoundRecord& round);
   void WriteReused(Purpose purpose, uint64_t step, uint64_t trajectory, const RoundRecord& round);

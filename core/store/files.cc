@@ -83,7 +83,7 @@ std::string ReadFile(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream content;
   if (file && file.peek() != std::ifstream::traits_type::eof()) content << file.rdbuf();
-  if (file.is_open() && !file.bad() && !content.bad()) return std::move(content).str();
+  if (file.is_open() && !file.bad() && !content.fail()) return std::move(content).str();
   const bool absent = errno == ENOENT || errno == ENOTDIR;
   throw Error(absent ? KGRPO_ERROR_NOT_FOUND : KGRPO_ERROR_UNAVAILABLE,
               "cannot read " + path.string() + ": " + std::strerror(errno));

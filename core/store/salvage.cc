@@ -2,10 +2,8 @@
 
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/support/sqlite.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <map>
@@ -41,25 +39,7 @@ constexpr const char* kTables[] = {"run",
                                    "reused_answers",
                                    "sample_outcomes"};
 
-// SQLite's own interface, since a failure here is what is looked for, and no error.
-class RawDatabase {
- public:
-  RawDatabase(const fs::path& path, int flags) {
-    if (sqlite3_open_v2(path.c_str(), &raw_, flags | SQLITE_OPEN_URI, nullptr) != SQLITE_OK) Close();
-  }
-  ~RawDatabase() { Close(); }
-  RawDatabase(const RawDatabase&) = delete;
-  RawDatabase& operator=(const RawDatabase&) = delete;
-  sqlite3* get() const { return raw_; }
-
- private:
-  void Close() {
-    sqlite3_close_v2(raw_);
-    raw_ = nullptr;
-  }
-  sqlite3* raw_ = nullptr;
-};
-
+// SQLite's own interface, since a failure to read is what is looked for, and no error.
 using RawStatement = std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)>;
 RawStatement Prepare(sqlite3* database, const std::string& sql) {
   sqlite3_stmt* statement = nullptr;
@@ -86,27 +66,33 @@ TableForm FormOf(sqlite3* database, const std::string& table) {
 }
 
 // Copies the rows that the statement gives until its end, or until one cannot be read. Returns whether the end came.
-bool CopyRows(sqlite3_stmt* select, sqlite3_stmt* insert, int columns) {
+bool CopyRows(sqlite3_stmt* select, sqlite3_stmt* insert, Database& to, int columns) {
   if (select == nullptr || insert == nullptr) return false;
   int result = 0;
   while ((result = sqlite3_step(select)) == SQLITE_ROW) {
     for (int i = 0; i < columns; ++i) sqlite3_bind_value(insert, i + 1, sqlite3_column_value(select, i));
-    sqlite3_step(insert);  // a row that the new table does not take was damaged
+    const int taken = sqlite3_step(insert);
     sqlite3_reset(insert);
+    // A row that the new table does not take was damaged. Anything else is a fault of the new table, as a full disk.
+    if (taken != SQLITE_DONE && taken != SQLITE_CONSTRAINT && taken != SQLITE_MISMATCH)
+      to.Fail("copying what can be read");
   }
   return result == SQLITE_DONE;
 }
 
 // Copies what can be read of a table. Returns whether that is all of it.
-bool CopyTable(sqlite3* from, sqlite3* to, const std::string& table) {
-  const TableForm form = FormOf(to, table);
+bool CopyTable(Database& from, Database& to, const std::string& table) {
+  const TableForm form = FormOf(to.raw(), table);
   std::string places;
   for (int i = 0; i < form.count; ++i) places += i > 0 ? ", ?" : "?";
-  const RawStatement insert = Prepare(to, "INSERT OR IGNORE INTO " + table + " VALUES(" + places + ")");
+  const RawStatement insert = Prepare(to.raw(), "INSERT OR IGNORE INTO " + table + " VALUES(" + places + ")");
   const std::string question = "SELECT " + form.columns + " FROM " + table;
-  if (CopyRows(Prepare(from, question).get(), insert.get(), form.count)) return true;
-  CopyRows(Prepare(from, question + " ORDER BY " + form.descending).get(), insert.get(), form.count);
-  return false;
+  Transaction transaction(to);
+  const bool whole = CopyRows(Prepare(from.raw(), question).get(), insert.get(), to, form.count);
+  if (!whole)
+    CopyRows(Prepare(from.raw(), question + " ORDER BY " + form.descending).get(), insert.get(), to, form.count);
+  transaction.Commit();
+  return whole;
 }
 
 // -1 where the question has no answer.
@@ -140,7 +126,9 @@ std::string Counted(uint64_t count, const std::string& what) {
 bool HoldsStep(RunDatabase& database, sqlite3* raw, const StepRecord& file) {
   if (Number(raw, "SELECT count(*) FROM steps WHERE step = " + std::to_string(file.step)) != 1) return false;
   try {
-    const std::vector<TrajectoryRecord> found = database.ReadStep(Purpose::kTrain, file.step);
+    std::vector<TrajectoryRecord> found = database.ReadStep(Purpose::kTrain, file.step);
+    // The file has no line of a trajectory that was dropped in its first round.
+    std::erase_if(found, [](const TrajectoryRecord& trajectory) { return trajectory.rounds_done.empty(); });
     return std::equal(found.begin(), found.end(), file.trajectories.begin(), file.trajectories.end(),
                       [](const TrajectoryRecord& a, const TrajectoryRecord& b) {
                         return a.problem_name == b.problem_name &&
@@ -156,21 +144,16 @@ bool HoldsStep(RunDatabase& database, sqlite3* raw, const StepRecord& file) {
   }
 }
 
-// Steps of which the database lacks rounds are written anew from their file. Returns how many.
-uint64_t AddRollouts(RunDatabase& database, sqlite3* raw, const fs::path& run,
-                     const std::map<uint64_t, std::vector<Metric>>& metrics) {
+// Rounds of training that the database lacks are written anew from their step's file. Returns of how many steps.
+uint64_t AddRollouts(RunDatabase& database, sqlite3* raw, const fs::path& run) {
   uint64_t added = 0;
   std::error_code code;
   std::set<fs::path> files;
   for (const fs::directory_entry& entry : fs::directory_iterator(run / "rollouts", code)) files.insert(entry.path());
   for (const fs::path& file : files) {
-    std::optional<StepRecord> record = ReadRollouts(file);
-    if (!record) continue;
-    if (HoldsStep(database, raw, *record)) continue;
-    for (const Metric& metric : database.Metrics(record->step)) record->metrics.push_back(metric);
-    if (const auto found = metrics.find(record->step); record->metrics.empty() && found != metrics.end())
-      record->metrics = found->second;
-    database.WriteStep(*record, {});
+    const std::optional<StepRecord> record = ReadRollouts(file);
+    if (!record || HoldsStep(database, raw, *record)) continue;
+    database.WriteTraining(*record);
     ++added;
   }
   return added;
@@ -192,10 +175,10 @@ uint64_t AddMetrics(RunDatabase& database, sqlite3* raw, const std::map<uint64_t
 bool IsDamaged(const fs::path& database) {
   std::error_code code;
   if (fs::file_size(database, code) == 0 || code) return false;
-  const RawDatabase raw(database, SQLITE_OPEN_READONLY);
-  const RawStatement check = Prepare(raw.get(), "PRAGMA quick_check(1)");
+  const Database file(database, Database::ToRead(database));
+  const RawStatement check = Prepare(file.raw(), "PRAGMA quick_check(1)");
   if (!check) {
-    const int why = raw.get() == nullptr ? SQLITE_CANTOPEN : sqlite3_errcode(raw.get());
+    const int why = sqlite3_errcode(file.raw());
     return why == SQLITE_NOTADB || why == SQLITE_CORRUPT;
   }
   const int result = sqlite3_step(check.get());
@@ -204,39 +187,25 @@ bool IsDamaged(const fs::path& database) {
 }
 
 SalvagedRun::SalvagedRun(const fs::path& run) {
-  std::string name = (fs::temp_directory_path() / "kgrpo-salvaged-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr)
-    throw Error(KGRPO_ERROR_UNAVAILABLE,
-                "cannot make a temporary folder " + name + " for what can be read of " + (run / "run.sqlite").string());
-  folder_ = name;
-  database_ = folder_ / "run.sqlite";
   std::string lost;
   uint64_t rollouts = 0, metric_steps = 0;
   {
     RunDatabase database(database_);
-    const RawDatabase from(run / "run.sqlite", SQLITE_OPEN_READONLY), to(database_, SQLITE_OPEN_READWRITE);
+    Database from(run / "run.sqlite", Database::ToRead(run / "run.sqlite")), to(database_, Database::Mode::kReadWrite);
     for (const std::string table : kTables) {
-      sqlite3_exec(to.get(), "BEGIN", nullptr, nullptr, nullptr);
-      const bool whole = CopyTable(from.get(), to.get(), table);
-      sqlite3_exec(to.get(), "COMMIT", nullptr, nullptr, nullptr);
-      if (whole) continue;
-      const int64_t rows = Number(to.get(), "SELECT count(*) FROM " + table);
+      if (CopyTable(from, to, table)) continue;
+      const int64_t rows = Number(to.raw(), "SELECT count(*) FROM " + table);
       lost += (lost.empty() ? "" : "; ") + table + ": " +
               (rows == 0 ? "nothing" : Counted(static_cast<uint64_t>(rows), "row")) + " can be read";
     }
     const std::map<uint64_t, std::vector<Metric>> metrics = ReadMetricLines(run / "metrics.jsonl");
-    rollouts = AddRollouts(database, to.get(), run, metrics);
-    metric_steps = AddMetrics(database, to.get(), metrics);
+    rollouts = AddRollouts(database, to.raw(), run);
+    metric_steps = AddMetrics(database, to.raw(), metrics);
   }
   summary_ = (run / "run.sqlite").string() + " is damaged; " +
              (lost.empty() ? "every table can be read to its end" : "of some tables a part is lost (" + lost + ")");
   if (rollouts > 0) summary_ += "; from rollouts/: " + Counted(rollouts, "step") + " of training";
   if (metric_steps > 0) summary_ += "; from metrics.jsonl: the metrics of " + Counted(metric_steps, "step");
-}
-
-SalvagedRun::~SalvagedRun() {
-  std::error_code code;
-  fs::remove_all(folder_, code);
 }
 
 }  // namespace kgrpo

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/directories.h"
+
 namespace kgrpo {
 
 // Whether SQLite finds pages that it cannot read, or no database at all. An empty file is none. It reads the whole
@@ -19,16 +21,14 @@ class SalvagedRun {
   // Reads run.sqlite of the run's folder, row by row from both ends of each table. Steps whose rounds or metrics are
   // missing then come from rollouts/ and metrics.jsonl. The run's folder stays as it is.
   explicit SalvagedRun(const std::filesystem::path& run);
-  ~SalvagedRun();
-  SalvagedRun(const SalvagedRun&) = delete;
-  SalvagedRun& operator=(const SalvagedRun&) = delete;
 
   const std::filesystem::path& database() const { return database_; }
   // What was lost and what stands in for it, a sentence.
   const std::string& summary() const { return summary_; }
 
  private:
-  std::filesystem::path folder_, database_;
+  TemporaryDirectory folder_;
+  std::filesystem::path database_ = folder_.path() / "run.sqlite";
   std::string summary_;
 };
 

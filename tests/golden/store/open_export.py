@@ -58,6 +58,9 @@ def make_run(build, source, folder):
 
     def call(*words):
         done = subprocess.run((host,) + words, capture_output=True, text=True, env=environment)
+        if "no CUDA toolkit with nvcc was found" in done.stderr:
+            print(f"skipped: {done.stderr}")
+            sys.exit(77)
         assert done.returncode == 0, f"{words}: {done.stderr}"
 
     problems = [os.path.join(source, "problems", name) for name in ("swiglu", "row_peaks")]
