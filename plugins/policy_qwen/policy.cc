@@ -4,6 +4,7 @@
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/InferenceMode.h>
 #include <kgrpo/sdk/error.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -70,6 +71,10 @@ std::string ModelFolder(const PolicyOptions& options) {
   return BaseOfAdapter(options.model);
 }
 
+double PhysicalMemory() {
+  return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
 }  // namespace
 
 // Sequences that go through the model together, the shortest first.
@@ -121,6 +126,9 @@ Policy::Policy(const PolicyOptions& options, uint64_t seed)
   device_ = OpenDevice(options_.device);
   UseThreads();
   const Scope scope(device_);
+  RequireRoom(config_, folder_, options_.bfloat16 ? 2 : 4,
+              device_.is_cpu() ? PhysicalMemory() : static_cast<double>(FreeBytesOf(device_)),
+              device_.is_cpu() ? "this machine" : "the GPU, free,");
   current_ = ParameterSet(config_, dtype_, device_);
   rotary_ = std::make_unique<RotaryTable>(config_, dtype_, device_);
   has_engine_ = options_.engine_generation.value_or(device_.is_cuda() && HasGpuLibrary(kGenerationLibrary) &&

@@ -161,6 +161,27 @@ TEST(ConfigTest, RefusesWhatItCannotReproduce) {
             "generation_config.json: \"eos_token_id\" holds -1: expected ids from 0 to 151935 (\"vocab_size\" - 1)");
 }
 
+TEST(ConfigTest, SizesThatNoMemoryHoldsAreNamed) {
+  const auto message = [](const char* key, const json& value) -> std::string {
+    try {
+      RequireRoom(Read(With(Qwen2(), key, value)), "DIR", 2, 64e9, "this machine");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  // transformers counts 494,032,768 parameters, norms and biases among them.
+  EXPECT_EQ(message("rms_norm_eps", 1e-6), "") << "as it is, 1 GB";
+  EXPECT_EQ(
+      message("hidden_size", 14'000'000),
+      "DIR/config.json: \"hidden_size\" is 14000000: the parameters alone would take 21518 TB, and this machine has "
+      "64 GB");
+  EXPECT_THAT(message("num_hidden_layers", int64_t{1} << 40), testing::HasSubstr("\"num_hidden_layers\" is 1099511"));
+  EXPECT_THAT(message("vocab_size", int64_t{1} << 40), testing::HasSubstr("\"vocab_size\" is 1099511627776: "));
+  EXPECT_THAT(message("intermediate_size", int64_t{1} << 40), testing::HasSubstr("\"intermediate_size\" is 1099511"));
+  EXPECT_THAT(message("head_dim", int64_t{1} << 40), testing::HasSubstr("\"head_dim\" is 1099511627776: "));
+}
+
 TEST(RandomTest, StreamsAreKeyed) {
   EXPECT_EQ(RandomBits(1, 2), RandomBits(1, 2));
   EXPECT_NE(RandomBits(1, 2), RandomBits(1, 3));

@@ -125,6 +125,13 @@ TEST(ModelFolderTest, NoConfig) {
           "DIR/config.json: not valid JSON: [json.exception.parse_error.101] parse error at line 1, column 1: "));
 }
 
+TEST(ModelFolderTest, SizesThatNoMemoryHolds) {
+  const ModelFolder folder;
+  folder.EditConfig([](json& config) { config["hidden_size"] = config["num_attention_heads"].get<int64_t>() << 30; });
+  EXPECT_THAT(folder.Message(), testing::StartsWith("DIR/config.json: \"hidden_size\" is "));
+  EXPECT_THAT(folder.Message(), testing::HasSubstr(": the parameters alone would take "));
+}
+
 TEST(ModelFolderTest, UnknownArchitecture) {
   const ModelFolder folder;
   folder.EditConfig([](json& config) { config["architectures"] = {"MistralForCausalLM"}; });

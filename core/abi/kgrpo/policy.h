@@ -12,9 +12,9 @@
  * soon as it ends. A policy that can only generate batch after batch uses kgrpo/sdk/generation_queue.h. While requests
  * are in flight the parameters must not change, neither by a trainer nor by load; forward may be called.
  *
- * **A completion depends only on the prompt, the seed, the sampling and the parameters, bit for bit**: not on the
- * rest of its batch, nor on when it was submitted. This makes a run reproducible however long its coder and its
- * evaluator take.
+ * **A policy states whether a completion depends only on prompt, seed, sampling and parameters, bit for bit**: not on
+ * its batch, nor on when it was submitted. Then a run is reproducible however long coder and evaluator take. It holds
+ * for policy_qwen with any generation but `generation: libtorch` on a GPU, whose last bits depend on the batch.
  *
  * Two copies of the parameters exist: the current one, which trains, and a frozen reference, absent until
  * freeze_reference is called.

@@ -2,7 +2,9 @@
 
 #include <kgrpo/sdk/error.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <numbers>
@@ -175,6 +177,15 @@ std::vector<int32_t> ReadEndIds(const Reader& reader, int64_t vocabulary_size) {
   return ids;
 }
 
+// "64 GB", "21504 TB"
+std::string SizeText(double bytes) {
+  const bool large = bytes >= 1e13;
+  const double size = bytes / (large ? 1e12 : 1e9);
+  char text[400];
+  std::snprintf(text, sizeof text, size < 10 ? "%.1f %s" : "%.0f %s", size, large ? "TB" : "GB");
+  return text;
+}
+
 }  // namespace
 
 ModelConfig ReadModelConfig(const std::string& folder) {
@@ -242,6 +253,34 @@ ModelConfig ReadModelConfig(const std::string& folder) {
     if (!ids.empty()) config.end_ids = ids;
   }
   return config;
+}
+
+void RequireRoom(const ModelConfig& config, const std::string& folder, double bytes, double available,
+                 const std::string& memory) {
+  // In doubles: products of sizes that nobody means overflow 64 bits.
+  const auto hidden = static_cast<double>(config.hidden_size), head = static_cast<double>(config.head_size),
+             inner = static_cast<double>(config.intermediate_size), layers = static_cast<double>(config.layer_count),
+             vocabulary = static_cast<double>(config.vocabulary_size), heads = static_cast<double>(config.head_count),
+             key_value_heads = static_cast<double>(config.kv_head_count);
+  const double layer = 2 * hidden * head * (heads + key_value_heads) + 3 * hidden * inner;
+  const double needed = bytes * (layers * layer + (config.tied_head ? 1 : 2) * vocabulary * hidden);
+  if (needed <= available) return;
+  // To blame is what is furthest above the largest models that there are.
+  struct Size {
+    const char* key;
+    double value, largest;
+  };
+  std::vector<Size> sizes = {{"hidden_size", hidden, 16384},
+                             {"intermediate_size", inner, 65536},
+                             {"num_hidden_layers", layers, 128},
+                             {"num_attention_heads", heads, 128},
+                             {"vocab_size", vocabulary, 262144}};
+  if (config.head_size * config.head_count != config.hidden_size) sizes.push_back({"head_dim", head, 256});
+  const Size& worst = *std::ranges::max_element(sizes, {}, [](const Size& size) { return size.value / size.largest; });
+  throw Error(KGRPO_ERROR_INVALID, folder + "/config.json: \"" + worst.key + "\" is " +
+                                       std::to_string(static_cast<int64_t>(worst.value)) +
+                                       ": the parameters alone would take " + SizeText(needed) + ", and " + memory +
+                                       " has " + SizeText(available));
 }
 
 std::vector<float> RopeFrequencies(const ModelConfig& config) {

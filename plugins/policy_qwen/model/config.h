@@ -57,6 +57,12 @@ struct ModelConfig {
 // file and the key.
 ModelConfig ReadModelConfig(const std::string& folder);
 
+// Throws KGRPO_ERROR_INVALID where the parameters alone, of `bytes` each, take more than `available`: naming
+// `folder`/config.json, the key that is to blame, and what it would take. `memory` says whose memory it is: "this
+// machine". Asked before anything of the model's sizes is allocated.
+void RequireRoom(const ModelConfig& config, const std::string& folder, double bytes, double available,
+                 const std::string& memory);
+
 // The frequencies of the rotary positions, head_size / 2 of them, in radians a position; computed in float32 as
 // transformers does.
 std::vector<float> RopeFrequencies(const ModelConfig& config);

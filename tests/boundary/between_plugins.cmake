@@ -1,0 +1,28 @@
+# No plugin includes a header of another plugin's folder: what several need is in a folder that is no plugin (evaluator_shared). All
+# of them see plugins/ as an include path, so that the compiler does not hold this.
+#   cmake -D FOLDER=plugins -P between_plugins.cmake
+cmake_minimum_required(VERSION 3.20)
+file(GLOB lists "${FOLDER}/*/CMakeLists.txt")
+foreach(list IN LISTS lists)
+  file(STRINGS "${list}" begins REGEX "^kgrpo_plugin\\(")
+  if(begins)
+    cmake_path(GET list PARENT_PATH folder)
+    cmake_path(GET folder FILENAME name)
+    list(APPEND plugins "${name}")
+  endif()
+endforeach()
+if(NOT plugins)
+  message(FATAL_ERROR "${FOLDER}: no folder with a CMakeLists.txt that calls kgrpo_plugin")
+endif()
+
+file(GLOB_RECURSE files RELATIVE "${FOLDER}" "${FOLDER}/*.cc" "${FOLDER}/*.cu" "${FOLDER}/*.h" "${FOLDER}/*.cuh" "${FOLDER}/*.inc")
+foreach(file IN LISTS files)
+  string(REGEX MATCH "^[^/]+" own "${file}")
+  file(STRINGS "${FOLDER}/${file}" includes REGEX "^ *# *include +\"[a-z0-9_]+/")
+  foreach(include IN LISTS includes)
+    string(REGEX REPLACE "^[^\"]*\"([a-z0-9_]+)/.*" "\\1" other "${include}")
+    if(NOT other STREQUAL own AND other IN_LIST plugins)
+      message(SEND_ERROR "${file} includes a header of another plugin, ${other}: move what both need to a folder of its own")
+    endif()
+  endforeach()
+endforeach()
