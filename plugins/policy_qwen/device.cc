@@ -6,7 +6,6 @@
 #include <dlfcn.h>
 #include <kgrpo/sdk/error.h>
 
-#include <algorithm>
 #include <filesystem>
 
 namespace kgrpo::policy {
@@ -30,12 +29,12 @@ void LoadCudaLibrary() {
   static_cast<void>(loaded);
 }
 
+}  // namespace
+
 int DeviceCount() {
   LoadCudaLibrary();
   return at::globalContext().hasCUDA() ? at::detail::getCUDAHooks().deviceCount() : 0;
 }
-
-}  // namespace
 
 at::Device OpenDevice(const std::string& name) {
   at::Device device(at::kCPU);
@@ -59,11 +58,6 @@ at::Device OpenDevice(const std::string& name) {
   }
   at::globalContext().lazyInitDevice(at::kCUDA);
   return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index));
-}
-
-std::string DeviceOfRank(const std::string& name, uint32_t local_rank) {
-  if (name != "cuda" || local_rank == 0) return name;
-  return "cuda:" + std::to_string(local_rank % static_cast<uint32_t>(std::max(DeviceCount(), 1)));
 }
 
 void WaitForDevice(at::Device device) {

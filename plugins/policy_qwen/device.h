@@ -5,7 +5,6 @@
 
 #include <c10/core/Device.h>
 
-#include <cstdint>
 #include <string>
 
 namespace kgrpo::policy {
@@ -14,8 +13,8 @@ namespace kgrpo::policy {
 // driver, or that many GPUs.
 at::Device OpenDevice(const std::string& name);
 
-// Of several ranks on a machine each takes its own GPU for "cuda"; what names one stays as it is. Throws as OpenDevice.
-std::string DeviceOfRank(const std::string& name, uint32_t local_rank);
+// How many GPUs this process sees. Throws where libtorch's CUDA library is missing.
+int DeviceCount();
 
 // Waits until the device has done all that this process gave it; nothing on the CPU.
 void WaitForDevice(at::Device device);

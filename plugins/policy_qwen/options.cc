@@ -108,9 +108,11 @@ std::string_view OptionsSchema() {
     },
     "device": {
       "title": "device",
-      "description": "cpu, cuda (the first GPU; of several ranks on a machine each takes its own) or cuda:N.",
-      "type": "string",
+      "description": "cpu, cuda (the first GPU; of several ranks on a machine each takes its own) or cuda:N. A list names one for each rank on a machine, in the order of their local ranks.",
+      "type": ["string", "array"],
       "pattern": "^(cpu|cuda(:[0-9]+)?)$",
+      "items": {"type": "string", "pattern": "^(cpu|cuda:[0-9]+)$"},
+      "minItems": 1,
       "default": "cpu"
     },
     "threads": {
@@ -202,7 +204,12 @@ PolicyOptions ParseOptions(std::string_view json) {
   if (object.contains("adapter") && !object["adapter"].is_null()) options.adapter = ToAdapterOptions(object["adapter"]);
   const std::string dtype = object.value("dtype", "float32");
   options.bfloat16 = dtype == "bfloat16" || dtype == "bf16";
-  options.device = object.value("device", defaults.device);
+  if (object.contains("device")) {
+    const auto& device = object.at("device");
+    options.devices =
+        device.is_array() ? device.get<std::vector<std::string>>() : std::vector{device.get<std::string>()};
+    options.device = options.devices.at(0);
+  }
   options.threads = object.value("threads", defaults.threads);
   options.fused_training = Chosen(object, "training", "fused");
   options.engine_generation = Chosen(object, "generation", "engine");

@@ -5,6 +5,7 @@
 #include <kgrpo/sdk/collective.h>
 #include <kgrpo/sdk/plugin.h>
 
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +17,7 @@
 #include "policy_qwen/options.h"
 #include "policy_qwen/parameter_views.h"
 #include "policy_qwen/policy.h"
+#include "policy_qwen/rank_device.h"
 
 namespace {
 
@@ -105,27 +107,6 @@ at::Tensor Borrow(const Policy& policy, const kgrpo_tensor* tensor, size_t size,
                        at::TensorOptions().dtype(at::kFloat).device(device));
 }
 
-// What the policy takes and what training it adds, in MiB by part.
-std::string MemoryText(Policy& policy) {
-  const auto mib = [](uint64_t bytes) { return std::to_string((bytes + (1 << 19)) >> 20) + " MiB"; };
-  const uint64_t weights = policy.parameters().buffer().nbytes();
-  const bool masters = policy.adapter() == nullptr && policy.parameters().buffer().scalar_type() == at::kBFloat16;
-  const kgrpo::policy::TrainedAdapter* adapter = policy.adapter();
-  const auto trained =
-      static_cast<uint64_t>(adapter != nullptr ? adapter->factors().parameter_count() : policy.parameter_count());
-  std::string text = std::to_string(trained) + " of " + std::to_string(policy.parameter_count()) + " parameters train" +
-                     (adapter != nullptr ? " (the adapter's, beside frozen weights)" : "") + "; memory: weights " +
-                     mib(weights);
-  if (adapter != nullptr) {
-    text += ", adapter " + mib(trained * sizeof(float)) + ", merged weights for generation " +
-            mib(static_cast<uint64_t>(adapter->merged_bytes()));
-  } else {
-    text += ", a reference where the trainer wants one " + mib(weights);
-  }
-  return text + ", gradients " + mib(trained * sizeof(float)) + ", AdamW's state " +
-         mib(trained * sizeof(float) * (masters ? 3 : 2)) + ", and activations";
-}
-
 std::vector<kgrpo::tokenizer::Message> ToMessages(const kgrpo_message* messages, size_t count) {
   std::vector<kgrpo::tokenizer::Message> result(count);
   for (size_t i = 0; i < count; ++i) {
@@ -148,6 +129,11 @@ Copy ToCopy(uint32_t copy) {
   throw Error(KGRPO_ERROR_INVALID, "there is no copy " + std::to_string(copy) + " of the parameters");
 }
 
+kgrpo::policy::RankPlace PlaceOf(const kgrpo::Collective& ranks) {
+  const char* chosen = std::getenv("CUDA_VISIBLE_DEVICES");
+  return {ranks.local_rank(), ranks.local_size(), chosen != nullptr && *chosen != '\0'};
+}
+
 const kgrpo_policy_interface kInterface = {
     .struct_size = sizeof(kgrpo_policy_interface),
 
@@ -159,7 +145,8 @@ const kgrpo_policy_interface kInterface = {
             constexpr uint64_t kInitialWeights = 0;
             const uint64_t seed = kgrpo::Host(host).Random({kInitialWeights}, 0);
             kgrpo::policy::PolicyOptions parsed = kgrpo::policy::ParseOptions(kgrpo::View(options));
-            parsed.device = kgrpo::policy::DeviceOfRank(parsed.device, kgrpo::Collective(host).local_rank());
+            parsed.device = kgrpo::policy::DeviceOfRank(parsed.devices, PlaceOf(kgrpo::Collective(host)),
+                                                        kgrpo::policy::DeviceCount);
             if (parsed.random_weights && kgrpo::policy::HasTensorFiles(parsed.model)) {
               kgrpo::Host(host).Warn("init: random: the weights in " + parsed.model +
                                      " are not read; to start from them, set init: pretrained");
@@ -173,7 +160,9 @@ const kgrpo_policy_interface kInterface = {
                                      (made->policy.is_fused() ? "fused kernels" : "libtorch"));
             }
             if (made->policy.parameter_count() > 0 && (made->policy.device().is_cuda() || parsed.adapter)) {
-              kgrpo::Host(host).Info(MemoryText(made->policy));
+              const kgrpo::policy::MemoryNeeds needs = made->policy.Memory(kgrpo::Collective(host).size());
+              kgrpo::Host(host).Info(MemoryText(needs));
+              if (const std::string warning = MemoryWarning(needs); !warning.empty()) kgrpo::Host(host).Warn(warning);
             }
             *out = made.release();
           });

@@ -278,10 +278,13 @@ void Policy::CheckSequences(std::span<const ScoredSequence> sequences) const {
   }
 }
 
+int64_t Policy::TokensAChunk() const {
+  return options_.max_tokens_per_chunk.value_or(gpu_scorer_ == nullptr ? kTokensAChunk : kTokensAFusedChunk);
+}
+
 // The last token of a completion is never an input; the row before each of its tokens predicts it.
 std::vector<Policy::Chunk> Policy::MakeChunks(std::span<const ScoredSequence> sequences) const {
-  const int64_t most_rows =
-      options_.max_tokens_per_chunk.value_or(gpu_scorer_ == nullptr ? kTokensAChunk : kTokensAFusedChunk);
+  const int64_t most_rows = TokensAChunk();
   std::vector<int64_t> first_place(sequences.size());
   int64_t place = 0;
   for (size_t i = 0; i < sequences.size(); ++i) {
@@ -322,12 +325,59 @@ std::vector<Policy::Chunk> Policy::MakeChunks(std::span<const ScoredSequence> se
 
 // About how much memory a chunk's activations take (LayerActivations), attention probabilities included.
 int64_t Policy::ActivationBytes(const Chunk& chunk) const {
+  int64_t bytes = 0;
+  for (const int64_t length : chunk.lengths) bytes += ActivationBytes(length);
+  return bytes;
+}
+
+// Those of a sequence.
+int64_t Policy::ActivationBytes(int64_t length) const {
   const int64_t a_row =
       4 * config_.hidden_size + 3 * config_.query_size() + 4 * config_.kv_size() + 3 * config_.intermediate_size;
-  int64_t elements = 0;
-  for (const int64_t length : chunk.lengths)
-    elements += length * (a_row + config_.head_count * std::min<int64_t>(length, 256));
-  return elements * config_.layer_count * static_cast<int64_t>(c10::elementSize(dtype_));
+  return length * (a_row + config_.head_count * std::min<int64_t>(length, 256)) * config_.layer_count *
+         static_cast<int64_t>(c10::elementSize(dtype_));
+}
+
+MemoryNeeds Policy::Memory(uint32_t ranks) const {
+  MemoryNeeds needs;
+  needs.ranks = ranks;
+  needs.parameters = static_cast<uint64_t>(parameter_count());
+  needs.weights = current_.buffer().nbytes();
+  needs.has_adapter = adapter_.has_value();
+  if (adapter_) {
+    needs.trained = static_cast<uint64_t>(adapter_->factors().parameter_count());
+    needs.adapter = needs.trained * sizeof(float);
+    needs.merged = static_cast<uint64_t>(adapter_->merged_bytes());
+  } else {
+    needs.trained = needs.parameters;
+    needs.masters = dtype_ == at::kBFloat16;
+  }
+  if (device_.is_cuda()) {
+    needs.free = static_cast<uint64_t>(FreeBytesOf(device_));
+    needs.total = static_cast<uint64_t>(TotalBytesOf(device_));
+  }
+  const int64_t tokens = TokensAChunk();
+  needs.chunk_tokens = static_cast<uint64_t>(tokens);
+  int64_t limit = options_.activation_memory_mib.value_or(kActivationMib) << 20;
+  if (gpu_scorer_ != nullptr) {
+    const int64_t all = gpu_scorer_->BytesARow(Keep::kAll);
+    needs.activations = static_cast<uint64_t>(tokens * all);
+    needs.least_activations =
+        static_cast<uint64_t>(tokens * (gpu_scorer_->BytesARow(Keep::kLayerInputs) + all / config_.layer_count));
+    if (!options_.activation_memory_mib) limit = GpuScorer::RoomForActivations(static_cast<int64_t>(needs.free));
+  } else {  // a chunk that was not kept is computed again as a whole
+    needs.activations = needs.least_activations =
+        static_cast<uint64_t>(ActivationBytes(std::min(tokens, config_.context_length)));
+  }
+  needs.activation_limit = static_cast<uint64_t>(limit);
+  needs.cache_token = static_cast<uint64_t>(2 * config_.kv_size() * config_.layer_count) * c10::elementSize(dtype_);
+  if (has_engine_) {
+    const uint64_t wanted =
+        options_.generation_memory_mib ? static_cast<uint64_t>(*options_.generation_memory_mib) << 20 : needs.free / 4;
+    needs.cache =
+        std::min(wanted, static_cast<uint64_t>(options_.max_sequences * config_.context_length) * needs.cache_token);
+  }
+  return needs;
 }
 
 TokenLogprobs Policy::ForwardByLibtorch(Chunk& chunk, const Weights& weights, double temperature, bool need_gradient,

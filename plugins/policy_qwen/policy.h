@@ -21,6 +21,7 @@
 
 #include "policy_qwen/gpu_generation/generation_engine.h"
 #include "policy_qwen/gpu_training/gpu_scorer.h"
+#include "policy_qwen/memory_needs.h"
 #include "policy_qwen/model/config.h"
 #include "policy_qwen/model/generator.h"
 #include "policy_qwen/model/parameters.h"
@@ -38,7 +39,8 @@ struct PolicyOptions {
   std::optional<AdapterOptions> adapter;  // train one instead of the weights
   bool random_weights = false;
   bool bfloat16 = false;
-  std::string device = "cpu";
+  std::vector<std::string> devices = {"cpu"};  // several: one for each rank on a machine
+  std::string device = "cpu";                  // this process's
   int threads = 1;
   std::string chat_template = "auto";
   std::optional<std::string> default_system;
@@ -117,6 +119,8 @@ class Policy {
   // Null where all weights train.
   TrainedAdapter* adapter() { return adapter_ ? &*adapter_ : nullptr; }
   void ZeroGradients();
+  // What it and its training take, where `ranks` divide the optimiser's state.
+  MemoryNeeds Memory(uint32_t ranks) const;
 
   void FreezeReference();
 
@@ -137,7 +141,9 @@ class Policy {
   void CheckIds(std::span<const int32_t> ids, const std::string& what) const;
   void CheckSequences(std::span<const ScoredSequence> sequences) const;
   std::vector<Chunk> MakeChunks(std::span<const ScoredSequence> sequences) const;
+  int64_t TokensAChunk() const;
   int64_t ActivationBytes(const Chunk& chunk) const;
+  int64_t ActivationBytes(int64_t length) const;
   TokenLogprobs ForwardByLibtorch(Chunk& chunk, const Weights& weights, double temperature, bool need_gradient,
                                   bool want_entropies, int64_t& memory_left);
   TokenLogprobs ForwardFused(Chunk& chunk, const Weights& weights, double temperature, bool need_gradient,

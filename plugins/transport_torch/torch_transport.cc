@@ -34,7 +34,7 @@ auto Connecting(Connect&& connect) {
 
 TorchTransport::TorchTransport(Options options) : options_(std::move(options)) {
   // libtorch's own words on a lost connection are a stack trace; the host says which rank was lost.
-  setenv("TORCH_CPP_LOG_LEVEL", "ERROR", /*overwrite=*/0);
+  setenv("TORCH_CPP_LOG_LEVEL", "FATAL", /*overwrite=*/0);
   c10::initLogging();
   info_ = {sizeof(info_), options_.rank, options_.size, options_.local_rank, options_.local_size};
   store_ = Connect(options_, options_.rank == 0, options_.patience);

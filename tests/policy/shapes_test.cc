@@ -1,5 +1,5 @@
-// Models with the structure of Qwen2.5-1.5B and 7B, Qwen3-0.6B and 8B and Llama-3.2-1B, made small: logits and
-// gradients are transformers' (tests/golden/policy/make_shapes.py, whose formulas stand here again).
+// Models with the structure of Qwen2.5-1.5B and 7B, Qwen3-0.6B, 1.7B and 8B and Llama-3.2-1B, made small: logits,
+// gradients and greedy tokens are transformers' (tests/golden/policy/make_shapes.py, whose formulas stand here again).
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ std::vector<float> Noise(int64_t count, uint64_t salt) {
 
 class ShapesTest : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(ShapesTest, LogitsAndGradientsAreTransformers) {
+TEST_P(ShapesTest, LogitsGradientsAndGreedyTokensAreTransformers) {
   const c10::InferenceMode inference;
   const nlohmann::json expected = nlohmann::json::parse(std::ifstream(GoldenFolder("shapes.json"))).at(GetParam());
   const TemporaryFolder folder;
@@ -50,6 +50,8 @@ TEST_P(ShapesTest, LogitsAndGradientsAreTransformers) {
   for (const float value : Noise(kLength, 100))
     sequence.ids.push_back(static_cast<int32_t>(3 + (value + 1) / 2 * static_cast<float>(kVocabulary - 3)));
   targets.assign(sequence.ids.end() - kOutputs, sequence.ids.end());
+  const nlohmann::json& greedy = expected["greedy"];
+  const std::vector<int32_t> prompt(sequence.ids.begin(), sequence.ids.begin() + greedy["prompt"].get<int64_t>());
   sequence.ids.pop_back();
   sequence.output_count = kOutputs;
   RotaryTable rotary(config, at::kFloat, at::kCPU);
@@ -80,10 +82,20 @@ TEST_P(ShapesTest, LogitsAndGradientsAreTransformers) {
     EXPECT_NEAR(std::sqrt(squares), norm, 1e-4 * norm + 1e-7) << name;
     EXPECT_NEAR(product, expected["gradients"][name].get<double>(), 1e-3 * norm + 1e-6) << name;
   }
+
+  SamplingOptions likeliest;
+  likeliest.temperature = 0;
+  likeliest.max_new_tokens = static_cast<int64_t>(greedy["tokens"].size());
+  std::vector<int32_t> written;
+  Generate(
+      config, parameters.weights(), rotary, {}, {{prompt, 1}}, likeliest,
+      [&](const Completion& completion) { written = completion.ids; }, [] { return false; });
+  EXPECT_EQ(written, greedy["tokens"].get<std::vector<int32_t>>());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ShapesTest,
-                         ::testing::Values("Qwen2.5-1.5B", "Qwen2.5-7B", "Qwen3-0.6B", "Qwen3-8B", "Llama-3.2-1B"),
+                         ::testing::Values("Qwen2.5-1.5B", "Qwen2.5-7B", "Qwen3-0.6B", "Qwen3-1.7B", "Qwen3-8B",
+                                           "Llama-3.2-1B"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::ranges::replace_if(

@@ -155,6 +155,30 @@ TEST_P(Collectives, DoWhatTheyPromise) {
 INSTANTIATE_TEST_SUITE_P(Device, Collectives, ::testing::Bool(),
                          [](const auto& of) { return of.param ? "Gpu" : "Cpu"; });
 
+// A rank whose meeting place nobody opens, and one that waits there alone.
+TEST(Rendezvous, WhoDoesNotComeIsNamedAfterThePatience) {
+  Options options;
+  options.size = options.local_size = 2;
+  options.address = "127.0.0.1";
+  options.port = static_cast<uint16_t>(20000 + (getpid() * 16) % 12000);
+  options.run = "test";
+  options.patience = 1;
+  const auto refusal = [&](uint32_t rank) -> std::string {
+    options.rank = options.local_rank = rank;
+    try {
+      const TorchTransport transport(options);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), KGRPO_ERROR_UNAVAILABLE);
+      return error.what();
+    }
+    return "it has met somebody";
+  };
+  const std::string place = "127.0.0.1:" + std::to_string(options.port);
+  EXPECT_EQ(refusal(1), "nobody answered at " + place +
+                            " within 1 s: is rank 0 running, and are MASTER_ADDR and MASTER_PORT its own?");
+  EXPECT_EQ(refusal(0), "rank 1 of 2 did not come to " + place + " within 1 s");
+}
+
 kgrpo_tensor OnGpu(std::vector<float>& values, int64_t* shape, int device) {
   kgrpo_tensor tensor{};
   tensor.data = values.data();

@@ -44,6 +44,14 @@ int64_t FreeBytesOf(at::Device device) {
          stats.allocated_bytes[kAll].current;
 }
 
+int64_t TotalBytesOf(at::Device device) {
+  return static_cast<int64_t>(c10::getDeviceAllocator(device.type())->getMemoryInfo(device.index()).second);
+}
+
+int64_t GpuScorer::RoomForActivations(int64_t free) {
+  return static_cast<int64_t>(kActivationsShare * static_cast<double>(free));
+}
+
 int64_t GpuScorer::RowsABlock() const {
   const int64_t a_row = config_.vocabulary_size * static_cast<int64_t>(c10::elementSize(dtype_));
   const int64_t bytes = std::min(kLogitsBytes, static_cast<int64_t>(kLogitsShare * static_cast<double>(free_bytes_())));
@@ -60,8 +68,7 @@ GpuScorer::Result GpuScorer::Forward(const Weights& weights, const std::vector<P
   Keep keep = Keep::kNothing;
   if (gradient) {
     const int64_t all = transformer_.BytesARow(Keep::kAll, dtype_) * pass.batch.ids.size(0);
-    const int64_t room =
-        memory ? *memory : static_cast<int64_t>(kActivationsShare * static_cast<double>(free_bytes_()));
+    const int64_t room = memory ? *memory : RoomForActivations(free_bytes_());
     keep = all <= room ? Keep::kAll : Keep::kLayerInputs;
   }
   pass.hidden = transformer_.Forward(weights, pass.batch, keep, gradient ? &pass.activations : nullptr);

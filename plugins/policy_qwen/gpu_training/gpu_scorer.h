@@ -49,6 +49,10 @@ class GpuScorer {
   void Backward(const Weights& weights, const Weights& gradients, GpuPass pass, double temperature,
                 const at::Tensor& d_logprobs);
 
+  int64_t BytesARow(Keep keep) const { return transformer_.BytesARow(keep, dtype_); }
+  // Of `free` bytes, those that activations may take where no option says.
+  static int64_t RoomForActivations(int64_t free);
+
  private:
   int64_t RowsABlock() const;
 
@@ -63,6 +67,7 @@ class GpuScorer {
 
 // Bytes that the GPU has free, with what libtorch holds of it without using it.
 int64_t FreeBytesOf(at::Device device);
+int64_t TotalBytesOf(at::Device device);
 
 }  // namespace kgrpo::policy
 

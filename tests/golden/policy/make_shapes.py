@@ -6,7 +6,7 @@
 Each configuration keeps what a model's code depends on (ties, ratio of heads, size of heads, rotary scaling, context, norms)
 and shrinks layers, widths and vocabulary. Weights by a formula that tests/policy/shapes_test.cc repeats. A prompt of 600
 tokens, so that scaled rotary frequencies matter. The file holds the configuration as transformers writes it, the logits
-of the last tokens, and of each gradient the product with a fixed vector.
+of the last tokens, of each gradient the product with a fixed vector, and the tokens that follow the prompt greedily.
 """
 
 import json
@@ -17,7 +17,7 @@ import torch
 from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config, Qwen3Config
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-VOCABULARY, LENGTH, OUTPUTS = 96, 600, 4
+VOCABULARY, LENGTH, OUTPUTS, GREEDY = 96, 600, 4, 12
 SMALL = dict(vocab_size=VOCABULARY, num_hidden_layers=2, bos_token_id=None, eos_token_id=2)
 LLAMA3 = {
     "rope_type": "llama3",
@@ -41,6 +41,10 @@ SHAPES = {
         **SMALL, hidden_size=64, intermediate_size=96, num_attention_heads=16, num_key_value_heads=8, head_dim=128,
         max_position_embeddings=40960, rms_norm_eps=1e-6, tie_word_embeddings=True, rope_parameters=ROPE,
     ),
+    "Qwen3-1.7B": Qwen3Config(
+        **SMALL, hidden_size=256, intermediate_size=768, num_attention_heads=16, num_key_value_heads=8, head_dim=16,
+        max_position_embeddings=40960, rms_norm_eps=1e-6, tie_word_embeddings=True, rope_parameters=ROPE,
+    ),
     "Qwen3-8B": Qwen3Config(
         **SMALL, hidden_size=64, intermediate_size=96, num_attention_heads=32, num_key_value_heads=8, head_dim=128,
         max_position_embeddings=40960, rms_norm_eps=1e-6, tie_word_embeddings=False, rope_parameters=ROPE,
@@ -57,6 +61,24 @@ def noise(count, salt):
     index = torch.arange(count, dtype=torch.int64)
     mixed = ((index * 40503 + salt * 9973) * 2654435761) % 2**32
     return ((mixed // 256).double() / 2**23 - 1).float()
+
+
+@torch.no_grad()
+def greedy(model, ids):
+    """The likeliest next tokens after the longest beginning of `ids` of which each is far enough ahead of the second for
+    any order of float32 sums: {"prompt": its length, "tokens": them}."""
+    for length in range(LENGTH, LENGTH // 2, -1):
+        text = ids.tolist()[:length]
+        while len(text) < length + GREEDY:
+            best = model(input_ids=torch.tensor([text])).logits[0, -1].topk(2)
+            if best.values[0] - best.values[1] < 1e-3:
+                break
+            text.append(best.indices[0].item())
+            if text[-1] == model.config.eos_token_id:
+                return {"prompt": length, "tokens": text[length:]}
+        else:
+            return {"prompt": length, "tokens": text[length:]}
+    raise RuntimeError("no beginning has clear successors")
 
 
 def main():
@@ -81,6 +103,7 @@ def main():
                 name: (p.grad.flatten().double() * noise(p.numel(), 200).double()).sum().item() for name, p in parameters
             },
             "gradient_norms": {name: p.grad.double().norm().item() for name, p in parameters},
+            "greedy": greedy(model, ids),
         }
     with open(os.path.join(HERE, "shapes.json"), "w") as file:
         json.dump(made, file)

@@ -52,6 +52,7 @@ class Collective {
   uint32_t size() const { return alone() ? 1 : api_->info(context_)->size; }
   // Among the ranks on this machine.
   uint32_t local_rank() const { return alone() ? 0 : api_->info(context_)->local_rank; }
+  uint32_t local_size() const { return alone() ? 1 : api_->info(context_)->local_size; }
 
   // The elements of `count` that belong to a rank, from its begin to the next one's.
   static size_t SliceBegin(size_t count, uint32_t rank, uint32_t size) { return count * rank / size; }

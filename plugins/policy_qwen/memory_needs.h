@@ -1,0 +1,43 @@
+// What a policy and its training take of a device's memory, by part, and whether that fits. Said before the first step
+// by plugin.cc; policy.cc knows the parts.
+#ifndef KGRPO_PLUGINS_POLICY_QWEN_MEMORY_NEEDS_H_
+#define KGRPO_PLUGINS_POLICY_QWEN_MEMORY_NEEDS_H_
+
+#include <cstdint>
+#include <string>
+
+namespace kgrpo::policy {
+
+// All in bytes unless a name says otherwise.
+struct MemoryNeeds {
+  uint64_t parameters = 0, trained = 0;  // counts
+  uint64_t weights = 0;                  // there already
+  bool has_adapter = false;              // then there is no second copy of the weights
+  uint64_t adapter = 0, merged = 0;      // its factors; the merged weights for generation
+  bool masters = false;                  // AdamW keeps float32 copies of what trains
+  uint32_t ranks = 1;                    // among which AdamW's state is divided
+  uint64_t chunk_tokens = 0;             // through the model at a time
+  uint64_t activations = 0;              // kept of a chunk for its backward pass
+  uint64_t least_activations = 0;        // where layers are computed again
+  uint64_t activation_limit = 0;         // beyond which they are
+  uint64_t cache = 0;                    // of generation; 0: as large as the sequences at the time
+  uint64_t cache_token = 0;              // what a token takes there
+  uint64_t free = 0, total = 0;          // of the device, with the weights there; 0: unknown
+
+  uint64_t gradients() const { return trained * 4; }
+  uint64_t reference() const { return has_adapter ? 0 : weights; }
+  uint64_t optimizer() const;  // this rank's share
+  // Of a chunk, within the limit where recomputing achieves that.
+  uint64_t kept_activations() const;
+  // What is still to be taken, without a reference.
+  uint64_t further() const;
+};
+
+// "494 of 494 parameters train; memory: weights 2 MiB, ..., and GPU 81000 of 81559 MiB free".
+std::string MemoryText(const MemoryNeeds& needs);
+// What will not fit, and which option lowers it; empty where all fits or what is free is unknown.
+std::string MemoryWarning(const MemoryNeeds& needs);
+
+}  // namespace kgrpo::policy
+
+#endif  // KGRPO_PLUGINS_POLICY_QWEN_MEMORY_NEEDS_H_

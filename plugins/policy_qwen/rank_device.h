@@ -1,0 +1,28 @@
+// Which device a rank's policy is on, of those that several ranks on a machine share. Used by the plugin before it
+// loads a model.
+#ifndef KGRPO_PLUGINS_POLICY_QWEN_RANK_DEVICE_H_
+#define KGRPO_PLUGINS_POLICY_QWEN_RANK_DEVICE_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace kgrpo::policy {
+
+// Where a rank stands among the ranks of its machine.
+struct RankPlace {
+  uint32_t local_rank = 0, local_size = 1;
+  // The launcher shows this rank certain GPUs (CUDA_VISIBLE_DEVICES): where that is one, it is this rank's own.
+  bool sees_chosen_gpus = false;
+};
+
+// `devices` is the option `device`: several of them are for the ranks one by one; "cuda" alone gives each rank a GPU of
+// its own; any other is every rank's. `gpu_count` counts the GPUs that this process sees, and is asked only where that
+// matters. Throws KGRPO_ERROR_INVALID where there are fewer devices than ranks.
+std::string DeviceOfRank(const std::vector<std::string>& devices, const RankPlace& place,
+                         const std::function<int()>& gpu_count);
+
+}  // namespace kgrpo::policy
+
+#endif  // KGRPO_PLUGINS_POLICY_QWEN_RANK_DEVICE_H_
