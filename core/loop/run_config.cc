@@ -42,9 +42,8 @@ std::string FileMistake(const PipelineConfig& config) {
   if (problems == 0) return "problems.train names no problem";
   std::string mistake = RoundsMistake("a step", {{"loop.batch_size", loop.batch_size}, {"loop.rounds", loop.rounds}});
   for (size_t i = 0; i < config.stages.size() && mistake.empty(); ++i) {
-    mistake = RoundsMistake(
-        "a warm start",
-        {{"trainer[" + std::to_string(i) + "].episodes", config.stages[i].episodes}, {"loop.rounds", loop.rounds}});
+    mistake = RoundsMistake("a warm start", {{"trainer[" + std::to_string(i) + "].episodes", config.stages[i].episodes},
+                                             {"loop.rounds", loop.rounds}});
   }
   if (mistake.empty() && config.evaluation.every > 0) {
     mistake = RoundsMistake("a held-out measurement", {{"evaluation.episodes", config.evaluation.episodes},
