@@ -73,19 +73,19 @@ void Measure(const char* what, const Host& host, std::vector<std::string> comman
   request.rounds = 4;
   request.history = history;
 
-  for (int i = 0; i < 500; ++i) pool.Call("score", RewardParams(request));  // warm
+  for (int i = 0; i < 500; ++i) pool.CallText("score", RewardParams(request));  // warm
   std::vector<double> seconds;
   const double cpu = CpuSeconds();
   for (int i = 0; i < requests; ++i) {
     const auto begun = std::chrono::steady_clock::now();
-    pool.Call("score", RewardParams(request));
+    pool.CallText("score", RewardParams(request));
     seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
   }
   const double used = (CpuSeconds() - cpu) / requests;
   std::ranges::sort(seconds);
   std::printf("%-34s p50 %.3f ms, p99 %.3f ms, host's CPU %.3f ms a request of %zu bytes\n", what,
               1e3 * seconds[seconds.size() / 2], 1e3 * seconds[seconds.size() * 99 / 100], 1e3 * used,
-              RewardParams(request).dump().size());
+              RewardParams(request).size());
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ struct Project {
 constexpr std::array kProjects = {Project{"reward", "c", "reward_c"},
                                   Project{"reward", "c++", "reward_bytes_saved"},
                                   Project{"reward", "python", "reward_python"},
+                                  Project{"coder", "c", "coder_c"},
                                   Project{"coder", "c++", "coder_launch_bounds"},
                                   Project{"coder", "python", "coder_python"},
                                   Project{"evaluator", "c++", "evaluator_cpu"},
@@ -103,7 +104,7 @@ void AddPluginsNewCommand(CLI::App* plugins, Action* action) {
   command->add_option("NAME", options->name, "The plugin's name, and the folder to write; must not exist")->required();
   command
       ->add_option("--lang", options->language,
-                   "c++; c for a reward or an observer; python for a reward, a coder or an evaluator")
+                   "c++; c for a reward, a coder or an observer; python for a reward, a coder or an evaluator")
       ->capture_default_str();
   command->footer(
       "Examples:\n"

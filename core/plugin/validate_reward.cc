@@ -28,6 +28,7 @@ bool IsUnset(double value) {
 struct Said {
   std::optional<double> score;
   std::string refusal;
+  bool broken = false;  // it does not refuse the request: something of its own has failed
   bool operator==(const Said&) const = default;
 };
 std::string Shown(const Said& said) {
@@ -37,13 +38,14 @@ std::string Shown(const Said& said) {
 // Checks what a call of score or idle gave.
 Said Read(kgrpo_error* error, double score, const char* what) {
   if (error != nullptr) {
-    Said said = {std::nullopt, TakeMessage(error)};
+    const bool broken = error->code == KGRPO_ERROR_UNAVAILABLE || error->code == KGRPO_ERROR_INTERNAL;
+    Said said = {std::nullopt, TakeMessage(error), broken};
     if (!IsUnset(score)) Fail(std::string("it returned an error and yet set the ") + what);
     return said;
   }
   if (IsUnset(score)) Fail(std::string("success without a ") + what);
   if (!std::isfinite(score)) Fail(std::string("the ") + what + " is " + validate::Shown(score) + ": it must be finite");
-  return {score, ""};
+  return {score, "", false};
 }
 
 Said Score(const kgrpo_reward_interface& api, const kgrpo_reward* reward, const kgrpo_reward_request& request) {
@@ -74,6 +76,9 @@ Said Idle(const kgrpo_reward_interface& api, const kgrpo_reward* reward, const k
 template <typename Call>
 std::string CallPure(Call call) {
   const Said first = call();
+  // The requests are ordinary ones; a refusal ends a run.
+  if (first.broken) Fail("it failed: " + first.refusal);
+  if (!first.refusal.empty()) Warn("it refused: " + first.refusal);
   const auto again = [&] {
     const Said other = call();
     if (!(other == first))

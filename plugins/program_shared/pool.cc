@@ -77,8 +77,19 @@ void Pool::Lost(Copy& copy, size_t requests, std::deque<Request> again) {
   AnswerCancelled(again);
 }
 
+namespace {
+
+std::string TextOf(const nlohmann::ordered_json& params) {
+  return params.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+}  // namespace
+
 void Pool::Submit(std::string_view method, const nlohmann::ordered_json& params, Done done) {
-  const std::string text = params.dump(-1, ' ', false, json::error_handler_t::replace);
+  SubmitText(method, TextOf(params), std::move(done));
+}
+
+void Pool::SubmitText(std::string_view method, std::string_view text, Done done) {
   if (text.size() > kLongestLine) {
     throw Error(KGRPO_ERROR_INVALID, "a request of " + std::to_string(text.size() >> 20) +
                                          " MiB is too long for a program: at most " +
@@ -95,6 +106,10 @@ void Pool::Submit(std::string_view method, const nlohmann::ordered_json& params,
 }
 
 json Pool::Call(std::string_view method, const nlohmann::ordered_json& params) {
+  return CallText(method, TextOf(params));
+}
+
+json Pool::CallText(std::string_view method, std::string_view params) {
   struct Waiting {
     std::mutex mutex;
     std::condition_variable changed;
@@ -103,7 +118,7 @@ json Pool::Call(std::string_view method, const nlohmann::ordered_json& params) {
     std::exception_ptr error;
   };
   const auto waiting = std::make_shared<Waiting>();
-  Submit(method, params, [waiting](json result, std::exception_ptr error) {
+  SubmitText(method, params, [waiting](json result, std::exception_ptr error) {
     const std::lock_guard lock(waiting->mutex);
     waiting->result = std::move(result);
     waiting->error = std::move(error);

@@ -61,9 +61,11 @@ class Pool {
   // Queues a request. A copy that breaks down is started anew, and what it had not answered is sent once more to
   // another; a request that is not answered in time, or breaks down two copies, fails with KGRPO_ERROR_UNAVAILABLE.
   void Submit(std::string_view method, const nlohmann::ordered_json& params, Done done);
+  void SubmitText(std::string_view method, std::string_view params, Done done);  // which are JSON
 
   // Submits and waits. Throws KGRPO_ERROR_CANCELLED soon after the user asked to stop.
   nlohmann::json Call(std::string_view method, const nlohmann::ordered_json& params);
+  nlohmann::json CallText(std::string_view method, std::string_view params);
 
   // Answers everything with KGRPO_ERROR_CANCELLED, and tells the copies that they need not go on.
   void Cancel();

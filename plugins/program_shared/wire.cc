@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "program_shared/json_text.h"
+
 namespace kgrpo::program {
 namespace {
 
@@ -15,6 +17,31 @@ using nlohmann::ordered_json;
 
 ordered_json EvaluationJson(const kgrpo_evaluation* evaluation) {
   return evaluation == nullptr ? ordered_json() : EvaluationToJson(Evaluation::FromC(*evaluation));
+}
+
+// As EvaluationToJson has it, by the same names. The host made it, so it is sound.
+void Write(JsonText& json, const kgrpo_evaluation* evaluation) {
+  if (evaluation == nullptr) {
+    json.Null();
+    return;
+  }
+  const kgrpo_evaluation& e = *evaluation;
+  json.Open('{').Key("compiled").Flag(e.compiled != 0).Key("correct").Flag(e.correct != 0);
+  json.Key("verdict").Text(View(e.verdict));
+  json.Key("seconds").Number(e.seconds).Key("seconds_low").Number(e.seconds_low);
+  json.Key("seconds_high").Number(e.seconds_high).Key("modelled").Flag(e.modelled != 0);
+  json.Key("time_source").Text(View(e.time_source)).Key("diagnosis").Text(View(e.diagnosis));
+  json.Key("speedup").Number(e.speedup).Key("speedup_low").Number(e.speedup_low);
+  json.Key("speedup_high").Number(e.speedup_high).Key("metrics").Open('{');
+  for (size_t i = 0; i < e.metric_count; ++i) json.QuotedKey(View(e.metrics[i].name)).Number(e.metrics[i].value);
+  json.Close('}').Key("remarks").Open('[');
+  for (size_t i = 0; i < e.remark_count; ++i) {
+    const kgrpo_remark& remark = e.remarks[i];
+    json.Open('{').Key("group").Text(View(remark.group)).Key("label").Text(View(remark.label));
+    json.Key("text").Text(View(remark.text)).Key("line").Count(remark.line);
+    json.Key("share").Number(remark.share).Close('}');
+  }
+  json.Close(']').Close('}');
 }
 
 [[noreturn]] void Refuse(const std::string& what) {
@@ -56,27 +83,29 @@ uint64_t WireSeed(uint64_t seed) {
   return seed & ((uint64_t{1} << 53) - 1);
 }
 
-ordered_json RewardParams(const kgrpo_reward_request& request) {
-  ordered_json history = ordered_json::array();
-  for (uint32_t i = 0; i < request.round; ++i) history.push_back(EvaluationJson(request.history[i]));
-  ordered_json params = {{"baseline", EvaluationJson(request.baseline)},
-                         {"candidate", EvaluationJson(request.candidate)},
-                         {"current", EvaluationJson(request.current)},
-                         {"unchanged", request.unchanged != 0},
-                         {"round", request.round},
-                         {"rounds", request.rounds},
-                         {"history", std::move(history)}};
+std::string RewardParams(const kgrpo_reward_request& request) {
+  JsonText json;
+  json.Open('{');
+  for (const auto& [key, evaluation] :
+       {std::pair("baseline", request.baseline), std::pair("candidate", request.candidate),
+        std::pair("current", request.current)})
+    Write(json.Key(key), evaluation);
+  json.Key("unchanged").Flag(request.unchanged != 0);
+  json.Key("round").Count(request.round);
+  json.Key("rounds").Count(request.rounds);
+  json.Key("history").Open('[');
+  for (uint32_t i = 0; i < request.round; ++i) Write(json, request.history[i]);
+  json.Close(']').Key("answer");
   if (const kgrpo_coder_answer* answer = request.answer) {
-    params["answer"] = {{"outcome", CoderOutcomeName(static_cast<kgrpo_coder_outcome>(answer->outcome))},
-                        {"source", View(answer->source)},
-                        {"summary", View(answer->summary)},
-                        {"message", View(answer->message)},
-                        {"cost", answer->cost},
-                        {"seconds", answer->seconds}};
+    json.Open('{').Key("outcome").Text(CoderOutcomeName(static_cast<kgrpo_coder_outcome>(answer->outcome)));
+    json.Key("source").Text(View(answer->source)).Key("summary").Text(View(answer->summary));
+    json.Key("message").Text(View(answer->message)).Key("cost").Number(answer->cost);
+    json.Key("seconds").Number(answer->seconds).Close('}');
   } else {
-    params["answer"] = nullptr;
+    json.Null();
   }
-  return params;
+  json.Close('}');
+  return json.Take();
 }
 
 ordered_json CoderParams(const kgrpo_coder_request& request) {

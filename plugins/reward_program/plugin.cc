@@ -40,7 +40,7 @@ double ScoreOf(const nlohmann::json& result) {
 kgrpo_error* Score(const kgrpo_reward* self, const kgrpo_reward_request* request, kgrpo_metric_sink parts,
                    double* score) {
   return Guard([&] {
-    const nlohmann::json result = self->pool.Call("score", RewardParams(*request));
+    const nlohmann::json result = self->pool.CallText("score", RewardParams(*request));
     const double scored = ScoreOf(result);
     const nlohmann::json given = result.value("parts", nlohmann::json());
     if (given.is_object() && !given.empty()) {
@@ -58,7 +58,7 @@ kgrpo_error* Score(const kgrpo_reward* self, const kgrpo_reward_request* request
 
 kgrpo_error* Idle(const kgrpo_reward* self, const kgrpo_reward_request* request, double* score) {
   return Guard(
-      [&] { *score = self->pool.hello().idle ? ScoreOf(self->pool.Call("idle", RewardParams(*request))) : 0; });
+      [&] { *score = self->pool.hello().idle ? ScoreOf(self->pool.CallText("idle", RewardParams(*request))) : 0; });
 }
 
 constexpr kgrpo_reward_interface kInterface = {sizeof(kgrpo_reward_interface), Schema, Create, Destroy, Score, Idle};

@@ -1,4 +1,6 @@
-"""A program that answers, or fails in one way: faulty.py HOW [STATE FILE]. Method "fail" fails, all others are answered."""
+"""A program that answers, or fails in one way: faulty.py HOW [STATE FILE [METHOD]].
+
+METHOD ("fail" where none is named) fails, all others are answered."""
 import json
 import os
 import sys
@@ -6,6 +8,7 @@ import time
 
 how = sys.argv[1]
 state = sys.argv[2] if len(sys.argv) > 2 else None
+failing = sys.argv[3] if len(sys.argv) > 3 else "fail"
 
 
 def put(text):
@@ -46,7 +49,7 @@ for line in sys.stdin:
             result(request, {})
     elif method == "options":
         result(request, options)
-    elif method != "fail":
+    elif method != failing:
         if how == "unordered":  # four at a time, the last first
             held.append(request)
             if len(held) == 4:

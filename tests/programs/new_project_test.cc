@@ -1,4 +1,4 @@
-// `plugins new`, and docs/reward.md, as a reader follows it: each command of the page in its order.
+// `plugins new`, and docs/reward.md and its like, as a reader follows them: each command of the page in its order.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -44,9 +44,9 @@ TEST_P(CompiledProjectTest, BuildsValidatesAndPassesItsTest) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kind, CompiledProjectTest,
-                         testing::Values("reward mine --lang c", "reward mine", "coder mine --lang c++",
-                                         "evaluator mine", "trainer mine", "policy mine", "observer mine",
-                                         "observer mine --lang c"));
+                         testing::Values("reward mine --lang c", "reward mine", "coder mine --lang c",
+                                         "coder mine --lang c++", "evaluator mine", "trainer mine", "policy mine",
+                                         "observer mine", "observer mine --lang c"));
 
 TEST_F(NewProjectTest, PythonProjectsValidateAndPassTheirTests) {
   for (const std::string role : {"reward", "coder", "evaluator"}) {
@@ -106,7 +106,8 @@ TEST_P(PageTest, CanBeFollowed) {
   EXPECT_GE(commands, GetParam().commands);
 }
 
-INSTANTIATE_TEST_SUITE_P(Docs, PageTest, testing::Values(Page{"reward.md", 12}, Page{"trainer.md", 7}),
+INSTANTIATE_TEST_SUITE_P(Docs, PageTest,
+                         testing::Values(Page{"coder.md", 8}, Page{"reward.md", 12}, Page{"trainer.md", 7}),
                          [](const auto& info) { return std::filesystem::path(info.param.name).stem().string(); });
 
 // The trainer and the policy that `plugins new` writes, on a coder that knows two of the policy's five suggestions; and

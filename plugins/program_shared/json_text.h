@@ -1,0 +1,40 @@
+// JSON written straight into a text, without a tree: for requests whose tree costs more than all else of them. What it
+// writes reads as nlohmann's dump of the same values does. Used by wire.cc.
+#ifndef KGRPO_PROGRAM_SHARED_JSON_TEXT_H
+#define KGRPO_PROGRAM_SHARED_JSON_TEXT_H
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace kgrpo::program {
+
+// Writes one value after another; commas are its own. Keys are trusted to need no escapes.
+class JsonText {
+ public:
+  JsonText& Open(char bracket);  // '{' or '['
+  JsonText& Close(char bracket);
+  JsonText& Key(std::string_view key);        // of an object, before its value
+  JsonText& QuotedKey(std::string_view key);  // any text
+  JsonText& Text(std::string_view value);     // what is not UTF-8 in it is replaced
+  JsonText& Number(double value);             // null where it is not finite
+  JsonText& Count(uint64_t value);
+  JsonText& Flag(bool value);
+  JsonText& Null();
+  // A value that is JSON already.
+  JsonText& Raw(std::string_view json);
+
+  std::string Take() { return std::move(text_); }
+
+ private:
+  void Separate();
+  void Quote(std::string_view value);
+
+  std::string text_;
+  bool first_ = true;  // of its object or array; or a value after its key
+};
+
+}  // namespace kgrpo::program
+
+#endif  // KGRPO_PROGRAM_SHARED_JSON_TEXT_H
