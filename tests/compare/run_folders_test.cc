@@ -162,7 +162,8 @@ TEST(CompareFoldersTest, OfADamagedRunTheRestIsComparedAndTheLossIsTold) {
   ASSERT_EQ(runs.size(), 1U);
   EXPECT_DOUBLE_EQ(runs[0].values.at("heldout_reward"), 1.5);
   ASSERT_EQ(told.size(), 1U);
-  EXPECT_THAT(told[0], HasSubstr("run.sqlite is damaged; of some tables a part is lost (metrics: nothing can be read)"));
+  EXPECT_THAT(told[0],
+              HasSubstr("run.sqlite is damaged; of some tables a part is lost (metrics: nothing can be read)"));
 }
 
 TEST(CompareFoldersTest, Fast1IsTheShareOfEpisodesThatBeatTheReference) {
@@ -170,7 +171,8 @@ TEST(CompareFoldersTest, Fast1IsTheShareOfEpisodesThatBeatTheReference) {
   WriteRun(folder, 1, 1, {1, 1, 1, 1});
   {
     Database database(folder / "run.sqlite");
-    database.Execute("UPDATE rounds SET speedup = CASE trajectory WHEN 0 THEN 2 WHEN 1 THEN 1.01 WHEN 2 THEN 1 ELSE 0 END");
+    database.Execute(
+        "UPDATE rounds SET speedup = CASE trajectory WHEN 0 THEN 2 WHEN 1 THEN 1.01 WHEN 2 THEN 1 ELSE 0 END");
   }
   EXPECT_DOUBLE_EQ(ReadMeasures(folder, "").values.at("heldout_fast_1"), 0.5);
 }
