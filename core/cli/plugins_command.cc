@@ -150,6 +150,7 @@ int Validate(const Globals& globals, const std::vector<std::string>& plugins, co
   Json all = Json::array();
   bool fine = true;
   std::vector<std::filesystem::path> paths;  // all of them before the first is tried: a misspelt name ends it at once
+  paths.reserve(plugins.size());
   for (const std::string& plugin : plugins) paths.push_back(LibraryOf(session.loader(), plugin));
   for (const std::filesystem::path& path : paths) {
     const std::vector<ContractCheck> checks = ValidatePlugin(path, options);
