@@ -110,26 +110,44 @@ class ExpressionReward::Expression {
 
   double Of(const Values& values, const kgrpo_evaluation* kernel) {
     const std::lock_guard lock(mutex_);
+    const double result = Evaluate(values, kernel);
+    if (std::isfinite(result)) return result;
+    throw Error(KGRPO_ERROR_INVALID, "reward_expression: " + option_ + NotFinite(values));
+  }
+
+  // A sentence where it is no finite number. `when`: what the values are of.
+  std::string Warning(const Values& values, const char* when) {
+    const std::lock_guard lock(mutex_);
+    try {
+      if (std::isfinite(Evaluate(values, nullptr))) return "";
+    } catch (const Error&) {  // metric(), without a kernel
+      return "";
+    }
+    return "options." + option_ + ": for " + when + " it" + NotFinite(values) +
+           "; the first such round would end the run";
+  }
+
+ private:
+  double Evaluate(const Values& values, const kgrpo_evaluation* kernel) {
     values_ = values;
     const EvaluationScope scope(kernel);
-    double result = 0;
     try {
-      result = parser_.Eval();
+      return parser_.Eval();
     } catch (const mu::Parser::exception_type& error) {
       throw Error(KGRPO_ERROR_INVALID, "reward_expression: " + option_ + ": " + Lowered(error.GetMsg()));
     }
-    if (std::isfinite(result)) return result;
+  }
+
+  std::string NotFinite(const Values& values) {
     std::string from;
     for (size_t i = 0; i < kVariables.size(); ++i) {
       if (parser_.GetUsedVar().contains(kVariables[i])) {
         from += (from.empty() ? "" : ", ") + std::string(kVariables[i]) + " = " + nlohmann::json(values[i]).dump();
       }
     }
-    throw Error(KGRPO_ERROR_INVALID, "reward_expression: " + option_ + " is no finite number" +
-                                         (from.empty() ? "" : " where " + from) + ": " + text_);
+    return " is no finite number" + (from.empty() ? "" : " where " + from) + ": " + text_;
   }
 
- private:
   // muParser finds some mistakes only when it evaluates; what metric() says without a kernel is none.
   void Compile() {
     try {
@@ -175,6 +193,20 @@ double ExpressionReward::Score(const kgrpo_reward_request& request) const {
   if (kernel == nullptr && unchanged) kernel = request.current;
   const Values values = ValuesOf(request, kernel, unchanged);
   return kernel != nullptr ? score_->Of(values, kernel) : no_kernel_->Of(values, nullptr);
+}
+
+std::string ExpressionReward::Warning() const {
+  kgrpo_evaluation reference{}, wrong{};
+  reference.compiled = reference.correct = wrong.compiled = 1;
+  reference.seconds = 1e-3;
+  kgrpo_reward_request request{};
+  request.baseline = request.current = &reference;
+  request.rounds = 4;
+  std::string warning = score_->Warning(ValuesOf(request, &wrong, false), "a kernel that is not correct");
+  wrong.compiled = 0;
+  if (warning.empty()) warning = score_->Warning(ValuesOf(request, &wrong, false), "a kernel that does not compile");
+  if (!warning.empty()) return warning + "; write correct ? ... : -0.5";
+  return no_kernel_->Warning(ValuesOf(request, nullptr, false), "a round without a kernel");
 }
 
 double ExpressionReward::Idle(const kgrpo_reward_request& request) const {

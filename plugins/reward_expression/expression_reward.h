@@ -1,4 +1,4 @@
-// A reward as an expression over a round's results: "0.3 + log2(min(speedup, 8))". Used by plugin.cc.
+// A reward as an expression over a round's results: "correct ? 0.3 + log2(min(speedup, 8)) : -0.5". Used by plugin.cc.
 #ifndef KGRPO_PLUGINS_REWARD_EXPRESSION_EXPRESSION_REWARD_H
 #define KGRPO_PLUGINS_REWARD_EXPRESSION_EXPRESSION_REWARD_H
 
@@ -23,6 +23,10 @@ class ExpressionReward {
   // Of one round. Throws KGRPO_ERROR_INVALID where the value is no finite number, with what it was computed from, or
   // where a metric is named that the kernel's evaluation has not. [any thread]
   double Score(const kgrpo_reward_request& request) const;
+
+  // What is wrong with the expressions where a kernel is not correct, does not compile, or is not there: most of those
+  // that are no finite number are so then, which a run meets late. Empty: nothing. [any thread]
+  std::string Warning() const;
 
   // What the current kernel would be paid as new work. [any thread]
   double Idle(const kgrpo_reward_request& request) const;

@@ -1,6 +1,10 @@
 // plugin.cc - reward_expression as kgrpo.reward/1.
 #include <kgrpo/reward.h>
+#include <kgrpo/sdk/host.h>
 #include <kgrpo/sdk/plugin.h>
+
+#include <memory>
+#include <string>
 
 #include "reward_expression/expression_reward.h"
 
@@ -15,8 +19,12 @@ kgrpo_str OptionsSchema() {
   return Str(ExpressionRewardSchema());
 }
 
-kgrpo_error* Create(const kgrpo_host*, kgrpo_str options, kgrpo_reward** out) {
-  return Guard([&] { *out = new kgrpo_reward{ExpressionReward(View(options))}; });
+kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options, kgrpo_reward** out) {
+  return Guard([&] {
+    std::unique_ptr<kgrpo_reward> made(new kgrpo_reward{ExpressionReward(View(options))});
+    if (const std::string warning = made->reward.Warning(); !warning.empty()) Host(host).Warn(warning);
+    *out = made.release();
+  });
 }
 
 void Destroy(kgrpo_reward* self) {
@@ -41,5 +49,6 @@ const kgrpo_reward_interface kRewardInterface = {
 }  // namespace
 }  // namespace kgrpo::reward
 
-KGRPO_PLUGIN("reward_expression", "0.1.0", "a reward written in the pipeline file: 0.3 + log2(min(speedup, 8))",
+KGRPO_PLUGIN("reward_expression", "0.1.0",
+             "a reward written in the pipeline file: correct ? 0.3 + log2(min(speedup, 8)) : -0.5",
              {KGRPO_REWARD_INTERFACE, &kgrpo::reward::kRewardInterface});

@@ -120,7 +120,18 @@ TEST(RewardExpression, MistakesAreToldWithTheirPlace) {
   EXPECT_THAT(ErrorOf([&] { round.Score("metric(\"register\")"); }),
               HasSubstr("metric(\"register\"): the evaluator measured no such thing"));
   EXPECT_THAT(ErrorOf([&] { round.Score("1 / (speedup - 4)"); }), HasSubstr("no finite number where speedup = 4.0"));
-  EXPECT_THAT(ErrorOf([&] { round.Score("log2(-correct)"); }), HasSubstr("no finite number where correct = 1.0"));
+  EXPECT_THAT(ErrorOf([&] { round.Score("log2(1 - 2 * correct)"); }),
+              HasSubstr("no finite number where correct = 1.0"));
+  // What a run would meet late is told when the reward is made.
+  const auto warning = [](const std::string& score, const std::string& no_kernel) {
+    return ExpressionReward(nlohmann::json{{"score", score}, {"no_kernel", no_kernel}}.dump()).Warning();
+  };
+  EXPECT_THAT(warning("log2(speedup)", "0"),
+              HasSubstr("options.score: for a kernel that is not correct it is no finite number where speedup = 0.0"));
+  EXPECT_THAT(warning("speedup", "1 / unchanged"),
+              HasSubstr("options.no_kernel: for a round without a kernel it is no"));
+  EXPECT_EQ(warning("correct ? log2(speedup) : -0.5", "not_applicable ? 0 : -0.5"), "");
+  EXPECT_EQ(warning("metric(\"registers\")", "0"), "");
 }
 
 TEST(RewardExpression, SeveralThreadsScoreAtOnce) {
