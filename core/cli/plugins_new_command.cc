@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/directories.h"
 #include "cli/command.h"
 #include "store/files.h"
 
@@ -87,7 +88,11 @@ int New(const std::string& kind, const std::string& name, const std::string& lan
         "\nNext:\n  cd %s\n  python3 test_%s.py\n  kgrpo-host plugins validate %s_program --options options.json\n",
         shown, shown, kind.c_str());
   } else {
-    std::printf("\nNext:\n  cd %s\n  cmake -B build\n  cmake --build build\n  ctest --test-dir build\n", shown);
+    // CMake does not know of a checkout that this program was built in.
+    const fs::path checkout = HostFolder().parent_path().parent_path();
+    const bool installed = !fs::exists(checkout / "cmake/kgrpo-config.cmake");
+    std::printf("\nNext:\n  cd %s\n  cmake -B build%s\n  cmake --build build\n  ctest --test-dir build\n", shown,
+                installed ? "" : (" -Dkgrpo_ROOT=" + checkout.string()).c_str());
   }
   return kFine;
 }

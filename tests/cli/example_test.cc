@@ -89,8 +89,8 @@ TEST_P(CExampleTest, BuildsByItsOwnCommandAndValidates) {
   EXPECT_EQ(WEXITSTATUS(Host("plugins validate plugin/reward_c.so --options options.json")), 3);
   EXPECT_THAT(Log(), HasSubstr("failure"));
   std::ofstream(directory_.path() / "options.json") << R"({"failure": -0.5, "correct": -0.6})";
-  EXPECT_EQ(Host("plugins validate plugin/reward_c.so --options options.json"), 0);
-  EXPECT_THAT(Log(), HasSubstr("refused: options.failure: must be below options.correct"));
+  EXPECT_EQ(WEXITSTATUS(Host("plugins validate plugin/reward_c.so --options options.json")), 3);
+  EXPECT_THAT(Log(), HasSubstr("create refused the options given: options.failure: must be below options.correct"));
 }
 
 TEST_P(CExampleTest, BuildsByItsCMakeListsToo) {

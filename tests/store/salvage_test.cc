@@ -36,7 +36,10 @@ class SalvageTest : public testing::Test {
     for (uint64_t step = 1; step <= kSteps; ++step) {
       const StepRecord record = Step(step);
       JudgedKernels judged;
-      judged.best.push_back({.problem = "softmax", .source = "best of " + std::to_string(step), .step = step});
+      BestKernel& best = judged.best.emplace_back();
+      best.problem = "softmax";
+      best.source = "best of " + std::to_string(step);
+      best.step = step;
       database.WriteStep(record, judged);
       WriteRollouts(folder_ / "rollouts", record);
       lines << R"({"step": )" << step << R"(, "stage": 0, "time": 5, "reward": )" << step << "}\n";
@@ -167,7 +170,7 @@ TEST_F(SalvageTest, APageInTheMiddleOfATableIsGotAround) {
   {
     const SalvagedRun salvaged(folder_);
     database = salvaged.database();
-    EXPECT_THAT(salvaged.summary(), HasSubstr("run.sqlite is damaged; of some tables a part is lost (rounds: 1"));
+    EXPECT_THAT(salvaged.summary(), HasSubstr("run.sqlite is damaged; of some tables a part is lost (rounds: "));
     EXPECT_THAT(salvaged.summary(), HasSubstr("; from rollouts/: "));
     EXPECT_THAT(salvaged.summary(), Not(HasSubstr("metrics")));
     ExpectWhole(salvaged.database());
