@@ -33,15 +33,18 @@ float Silu(float x) {
 
 struct ProductShape {
   int64_t inputs, outputs;
+  std::vector<int64_t> counts;  // of rows
 };
 
-// Rows from 1 to more than the widest tiles, through every kernel; the first row is the same everywhere.
+// Rows from 1 to some hundreds, through every kernel and tile; the first row is the same everywhere.
 TEST_P(GenerationKernelsTest, ProductsAreRightAndTheirBitsAreTheRowsOwn) {
-  for (const auto& [inputs, outputs] : {ProductShape{64, 48}, {136, 42}, {576, 70}, {1032, 16}}) {
+  const std::vector<int64_t> all = {1, 7, 9, 30, 50, 70, 530};
+  for (const auto& [inputs, outputs, counts] :
+       {ProductShape{64, 48, all}, {136, 42, all}, {576, 70, all}, {1032, 16, all}, {40, 4010, {1, 70, 300}}}) {
     const std::vector<float> weights = Normal(inputs * outputs), biases = Normal(outputs), rows = Normal(530 * inputs);
     const ElementArray weight = OnGpu(weights), bias = OnGpu(biases);
     std::vector<float> alone[3];
-    for (const int64_t count : {1, 7, 9, 30, 50, 70, 530}) {
+    for (const int64_t count : counts) {
       const ElementArray x = OnGpu(std::vector<float>(rows.begin(), rows.begin() + count * inputs));
       const auto expected = [&](int64_t row, int64_t output) {
         return std::inner_product(rows.begin() + row * inputs, rows.begin() + (row + 1) * inputs,
@@ -318,6 +321,44 @@ TEST_P(GenerationKernelsTest, AttentionOverRaggedPagedPositions) {
       ASSERT_TRUE(std::equal(alone.begin(), alone.end(), found.begin() + row * c.heads * size)) << row;
     }
   }
+}
+
+// With many rows a block of attention goes through several splits, with few through one: the same bits.
+TEST_P(GenerationKernelsTest, SplitsOfARowHaveTheSameBitsInOneBlockAndInSeveral) {
+  const HeadShape shape = {6, 3, 64};
+  constexpr int64_t kRows = 40, kFew = 3, kPagesASlot = 20, kPositions = kPagesASlot * kPageSize, kSplits = 3;
+  const int64_t width = int64_t{shape.heads + 2 * shape.kv_heads} * shape.size, out = int64_t{shape.heads} * shape.size;
+  std::vector<int32_t> pages(kRows * kPagesASlot);
+  std::iota(pages.begin(), pages.end(), 0);
+  const GpuArray<int32_t> page_table(on_.gpu, pages);
+  const int64_t cache_size = kRows * kPositions * shape.kv_heads * shape.size;
+  const std::vector<float> keys = Normal(cache_size), values = Normal(cache_size);
+  const ElementArray cosines = OnGpu(Normal(kPositions * shape.size)), sines = OnGpu(Normal(kPositions * shape.size));
+  const std::vector<float> parts = Normal(kRows * width), queries = Normal(kRows * out);
+  std::vector<Place> places;
+  for (int32_t row = 0; row < kRows; ++row) places.push_back({row, static_cast<int32_t>(kPositions) - 1 - 5 * row});
+  const auto run = [&](int64_t rows, bool is_new) {
+    const ElementArray key_cache = OnGpu(keys), value_cache = OnGpu(values), y = OnGpu(rows * out),
+                       query = OnGpu(std::vector<float>(queries.begin(), queries.begin() + rows * out));
+    const LayerCache cache = {key_cache.data(), value_cache.data(), page_table.data(), kPagesASlot};
+    const GpuArray<Place> chosen(on_.gpu, std::vector<Place>(places.begin(), places.begin() + rows));
+    const GpuArray<float> partial(on_.gpu, std::vector<float>(parts.begin(), parts.begin() + rows * width));
+    const auto heads = static_cast<size_t>(rows * shape.heads * kSplits);
+    GpuArray<float> sums(on_.gpu, heads * static_cast<size_t>(shape.size)), bounds(on_.gpu, heads * 2);
+    const GpuArray<int32_t> arrived(on_.gpu, std::vector<int32_t>(static_cast<size_t>(rows * shape.kv_heads)));
+    if (is_new) {
+      on_.kernels.attention_of_new(type(), partial.data(), 1, nullptr, nullptr, nullptr, 1e-6F, cosines.data(),
+                                   sines.data(), cache, chosen.data(), rows, shape, kSplits, sums.data(), bounds.data(),
+                                   arrived.data(), y.data(), nullptr);
+    } else {
+      on_.kernels.attention(type(), query.data(), cache, chosen.data(), rows, shape, kSplits, sums.data(),
+                            bounds.data(), arrived.data(), y.data(), nullptr);
+    }
+    std::vector<float> first = y.Read();
+    first.resize(static_cast<size_t>(kFew * out));
+    return first;
+  };
+  for (const bool is_new : {true, false}) EXPECT_EQ(run(kRows, is_new), run(kFew, is_new)) << is_new;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GenerationKernelsTest, ::testing::Values(Element::kFloat32, Element::kBfloat16),

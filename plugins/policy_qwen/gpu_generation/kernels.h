@@ -24,6 +24,7 @@ namespace kgrpo::policy {
 inline constexpr int32_t kPageSize = 16;         // positions that a page of the cache holds
 inline constexpr int32_t kAttentionSplit = 128;  // positions that one block of attention covers
 inline constexpr int32_t kMaxVocabulary = 1 << 19;
+inline constexpr int32_t kMaxSplits = 8;  // of a product: whoever reads its sums asks for all of them at once
 
 // Why a slot's completion is over.
 enum class SlotEnd : int32_t { kNone = 0, kStop = 1, kLength = 2 };

@@ -2,8 +2,11 @@
 // weight), and waits for it before it touches anything else. Used by this folder's kernels, all of which launch so.
 //
 // A kernel calls LetNextBegin() first, and WaitForPrevious() in every thread before it reads or writes what another
-// kernel writes. As each of them waits, the end of one means the end of all before it. What a kernel before it writes
-// must not be a const __restrict__ parameter: such loads may be moved up over the wait.
+// kernel of the step writes. As each of them waits, the end of one means the end of all before it. What a kernel before
+// it writes must not be a const __restrict__ parameter: such loads may be moved up over the wait.
+//
+// A step's first kernel (Embed) overlaps nothing, nor does the one after it. So what Embed writes (places) and what
+// earlier steps wrote (keys and values of earlier positions) may be read before the wait.
 //
 // From compute capability 9.0 on. Before it, kernels follow one another as usual.
 #pragma once
@@ -32,20 +35,28 @@ inline bool CanOverlap() {
          cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess && major >= 9;
 }
 
-// Queues a kernel that may overlap the one before it on `stream`. Failures stay with the runtime, as of <<<>>>.
+// Queues a kernel with `shared_bytes` of dynamic shared memory; with `overlaps` it may overlap the one before it on
+// `stream`. Failures stay with the runtime, as of <<<>>>.
 template <typename... Parameters, typename... Arguments>
-void LaunchOverlapping(void (*kernel)(Parameters...), dim3 grid, unsigned threads, cudaStream_t stream,
-                       Arguments&&... arguments) {
+void QueueKernel(void (*kernel)(Parameters...), dim3 grid, unsigned threads, cudaStream_t stream, bool overlaps,
+                 unsigned shared_bytes, Arguments&&... arguments) {
   cudaLaunchAttribute overlap{};
   overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   overlap.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config{};
   config.gridDim = grid;
   config.blockDim = dim3(threads);
+  config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;
   config.attrs = &overlap;
-  config.numAttrs = CanOverlap() ? 1 : 0;
+  config.numAttrs = overlaps && CanOverlap() ? 1 : 0;
   static_cast<void>(cudaLaunchKernelEx(&config, kernel, Parameters(std::forward<Arguments>(arguments))...));
+}
+
+template <typename... Parameters, typename... Arguments>
+void LaunchOverlapping(void (*kernel)(Parameters...), dim3 grid, unsigned threads, cudaStream_t stream,
+                       Arguments&&... arguments) {
+  QueueKernel(kernel, grid, threads, stream, true, 0, std::forward<Arguments>(arguments)...);
 }
 
 }  // namespace kgrpo::policy

@@ -18,7 +18,6 @@ template <typename T>
 __global__ void __launch_bounds__(kThreads)
     EmbedKernel(const StepRow* __restrict__ rows, const Slot* __restrict__ slots, const T* __restrict__ embedding,
                 int64_t hidden, T* __restrict__ x, Place* __restrict__ places) {
-  LetNextBegin();
   const int64_t row = blockIdx.x;
   const StepRow step = rows[row];
   Place place{step.slot, step.position};
@@ -39,45 +38,51 @@ __global__ void __launch_bounds__(kThreads)
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    AddNormKernel(const float* partial, int64_t splits, const T* __restrict__ bias, T* x, const T* __restrict__ weight,
-                  float epsilon, int64_t row_count, int64_t hidden, const int32_t* __restrict__ gather,
-                  T* __restrict__ y) {
+    AddNormKernel(const float* partial, int splits, const T* __restrict__ bias, T* x, const T* __restrict__ weight,
+                  float epsilon, int row_count, int hidden, const int32_t* __restrict__ gather, T* __restrict__ y) {
   __shared__ float sums[kThreads / 32];
   // Four neighbours a thread: models are 1024 wide or little more, and what one trip waits for is all there is to wait
-  // for. The first four stay in registers; their weights come before the wait.
+  // for. The first four stay in registers; what no kernel writes of them comes before the wait.
   using Four = Lanes<T, 4>;
   LetNextBegin();
-  const int64_t own = threadIdx.x * 4;
+  const int own = threadIdx.x * 4;
   Four first{}, first_factor{};
   if (own < hidden) first_factor = Four::Load(weight + own);
   WaitForPrevious();
-  const int64_t row = gather == nullptr ? blockIdx.x : gather[blockIdx.x];
+  const int row = gather == nullptr ? static_cast<int>(blockIdx.x) : gather[blockIdx.x];
+  T* const x_row = x + static_cast<int64_t>(row) * hidden;
+  const int64_t stride = static_cast<int64_t>(row_count) * hidden;
   float squares = 0;
-  const auto add = [&](int64_t column) {
-    Four value = Four::Load(x + row * hidden + column);
+  const auto add = [&](int column) {
+    Four value = Four::Load(x_row + column);
     if (partial != nullptr) {
-      auto sum = Lanes<float, 4>::Load(partial + row * hidden + column);
-#pragma unroll 4
-      for (int64_t split = 1; split < splits; ++split) {
-        const auto part = Lanes<float, 4>::Load(partial + (split * row_count + row) * hidden + column);
+      const float* const from = partial + static_cast<int64_t>(row) * hidden + column;
+      Lanes<float, 4> parts[kMaxSplits];
 #pragma unroll
-        for (int i = 0; i < 4; ++i) sum.at[i] += part.at[i];
+      for (int i = 0; i < kMaxSplits; ++i) {
+        if (i < splits) parts[i] = Lanes<float, 4>::Load(from + i * stride);
       }
       Four added{};
       if (bias != nullptr) added = Four::Load(bias + column);
+      Lanes<float, 4> sum = parts[0];
+#pragma unroll
+      for (int split = 1; split < kMaxSplits; ++split) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) sum.at[i] += split < splits ? parts[split].at[i] : 0.0F;
+      }
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         value.at[i] = Rounded<T>(value.at[i] + sum.at[i]);
         if (bias != nullptr) value.at[i] = Rounded<T>(value.at[i] + added.at[i]);
       }
-      value.Store(x + row * hidden + column);
+      value.Store(x_row + column);
     }
 #pragma unroll
     for (int i = 0; i < 4; ++i) squares = fmaf(value.at[i], value.at[i], squares);
     return value;
   };
   if (own < hidden) first = add(own);
-  for (int64_t column = own + kThreads * 4; column < hidden; column += kThreads * 4) add(column);
+  for (int column = own + kThreads * 4; column < hidden; column += kThreads * 4) add(column);
   squares = WarpSum(squares);
   if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = squares;
   __syncthreads();
@@ -85,14 +90,14 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
   for (int i = 0; i < kThreads / 32; ++i) sum += sums[i];
   const float r = 1.0F / sqrtf(sum / static_cast<float>(hidden) + epsilon);
-  const auto store = [&](int64_t column, Four value, const Four& factor) {
+  const auto store = [&](int column, Four value, const Four& factor) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) value.at[i] = Rounded<T>(value.at[i] * r) * factor.at[i];
     value.Store(y + static_cast<int64_t>(blockIdx.x) * hidden + column);
   };
   if (own < hidden) store(own, first, first_factor);
-  for (int64_t column = own + kThreads * 4; column < hidden; column += kThreads * 4) {
-    store(column, Four::Load(x + row * hidden + column), Four::Load(weight + column));
+  for (int column = own + kThreads * 4; column < hidden; column += kThreads * 4) {
+    store(column, Four::Load(x_row + column), Four::Load(weight + column));
   }
 }
 
@@ -102,23 +107,26 @@ __global__ void __launch_bounds__(128)
     FinishQueryKeyValueKernel(HeadInputs<T> in, const Place* places, HeadShape shape, LayerCache cache, T* query) {
   LetNextBegin();
   WaitForPrevious();
-  const int64_t heads = shape.heads + 2 * shape.kv_heads;
-  const int64_t index = static_cast<int64_t>(blockIdx.x) * 4 + threadIdx.x / 32;
+  const int heads = shape.heads + 2 * shape.kv_heads;
+  const int index = static_cast<int>(blockIdx.x * 4 + threadIdx.x / 32);
   if (index >= in.row_count * heads) return;
-  const int64_t row = index / heads, head = index % heads;
+  const int row = index / heads, head = index % heads;
   const Place place = places[row];
+  const auto made = [&] {
+    return FinishHead(in, shape, head, LoadSums<T, D>(in, shape, row, head),
+                      LoadFactors<T, D>(in, shape, head, place.position));
+  };
   if (head < shape.heads) {
-    T* const to = query + (row * shape.heads + head) * D;
+    T* const to = query + static_cast<int64_t>(row * shape.heads + head) * D;
     if (place.position < 0) {  // in vain: the attention reads the query all the same
       Head<T, D>().Store(to);
     } else {
-      FinishHead<T, D>(in, shape, row, head, place.position).Store(to);
+      made().Store(to);
     }
   } else if (place.position >= 0) {
     const bool is_value = head >= shape.heads + shape.kv_heads;
-    const int64_t kv_head = head - shape.heads - (is_value ? shape.kv_heads : 0);
-    FinishHead<T, D>(in, shape, row, head, place.position)
-        .Store(static_cast<T*>(is_value ? cache.values : cache.keys) + CacheOffset<D>(cache, shape, place, kv_head));
+    const int kv_head = head - shape.heads - (is_value ? shape.kv_heads : 0);
+    made().Store(static_cast<T*>(is_value ? cache.values : cache.keys) + CacheOffset<D>(cache, shape, place, kv_head));
   }
 }
 
@@ -147,9 +155,11 @@ void AddNorm(Element type, const float* partial, int64_t splits, const void* bia
              void* stream) {
   ForElement(type, [&](auto element) {
     using T = decltype(element);
-    LaunchOverlapping(AddNormKernel<T>, static_cast<unsigned>(out_rows), kThreads, static_cast<cudaStream_t>(stream),
-                      partial, splits, static_cast<const T*>(bias), static_cast<T*>(x), static_cast<const T*>(weight),
-                      epsilon, row_count, hidden, gather, static_cast<T*>(y));
+    const bool is_first = partial == nullptr;  // after Embed: overlap.cuh
+    QueueKernel(AddNormKernel<T>, static_cast<unsigned>(out_rows), kThreads, static_cast<cudaStream_t>(stream),
+                !is_first, 0, partial, static_cast<int>(splits), static_cast<const T*>(bias), static_cast<T*>(x),
+                static_cast<const T*>(weight), epsilon, static_cast<int>(row_count), static_cast<int>(hidden), gather,
+                static_cast<T*>(y));
   });
 }
 
@@ -159,8 +169,8 @@ void FinishQueryKeyValue(Element type, const float* partial, int64_t splits, con
   ForElement(type, [&](auto element) {
     using T = decltype(element);
     const HeadInputs<T> in = {partial,
-                              splits,
-                              row_count,
+                              static_cast<int>(splits),
+                              static_cast<int>(row_count),
                               static_cast<const T*>(bias),
                               static_cast<const T*>(query_norm),
                               static_cast<const T*>(key_norm),

@@ -18,8 +18,8 @@ namespace kgrpo::policy {
 namespace {
 
 constexpr int kThreads = 512, kWarps = kThreads / 32;
-constexpr int kPartThreads = 128, kPartWarps = kPartThreads / 32;
-constexpr int kSegment = kSampleSegment;  // ids whose sum is kept, to find one by its id
+constexpr int kPartThreads = 128, kPartWarps = kPartThreads / 32;  // a warp takes a segment
+constexpr int kSegment = kSampleSegment;                           // ids whose sum is kept, to find one by its id
 constexpr int kSegments = kMaxVocabulary / kSegment;
 constexpr int kBins = 256;
 constexpr float kBinsANat = 8;
@@ -61,27 +61,14 @@ struct Best {
   }
 };
 
-// Of a block of 32 kCount threads, in every thread.
-template <int kCount>
-__device__ inline Best BestOfBlock(Best best) {
-  __shared__ Best of_warps[kCount];
+// In every lane.
+__device__ inline Best BestOfWarp(Best best) {
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) {
     const float value = __shfl_xor_sync(0xffffffffu, best.value, offset);
     best.Take({value, __shfl_xor_sync(0xffffffffu, best.id, offset)});
   }
-  if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = best;
-  __syncthreads();
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) best.Take(of_warps[i]);
   return best;
-}
-
-template <int kCount>
-__device__ inline Best BestOfParts(const SamplePart* parts, int count) {
-  Best best;
-  for (int i = threadIdx.x; i < count; i += 32 * kCount) best.Take({parts[i].greatest, parts[i].id});
-  return BestOfBlock<kCount>(best);
 }
 
 __device__ inline float TemperatureOf(const Slot& slot) {
@@ -93,46 +80,59 @@ __device__ inline uint64_t WeightOf(float z, float greatest) {
   return __float2ull_rn(fminf(expf(z - greatest), 1.0F) * kUnits);
 }
 
-// Block (segment, i) of either kernel leaves what parts[i, segment] says of the segment. The second needs the first's.
-template <typename T, bool kSums>
+// A warp leaves what parts[i, segment] says of a segment of row i = blockIdx.y, in either kernel; the second needs the
+// first's. N neighbouring logits a load: the vocabulary is a multiple of it.
+template <typename T, int N, bool kSums>
 __global__ void __launch_bounds__(kPartThreads)
     SegmentKernel(const T* logits, int vocabulary, const int32_t* __restrict__ rows, const Place* places,
                   const Slot* slots, SamplePart* parts) {
+  constexpr int kLoads = kSegment / (32 * N);
   LetNextBegin();
   WaitForPrevious();
   const int64_t i = blockIdx.y;
-  const int segments = gridDim.x, first = blockIdx.x * kSegment, end = min(vocabulary, first + kSegment);
+  const int segments = (vocabulary + kSegment - 1) / kSegment, lane = threadIdx.x % 32;
+  const int segment = static_cast<int>(blockIdx.x) * kPartWarps + static_cast<int>(threadIdx.x) / 32;
   const Place place = places[rows == nullptr ? i : rows[i]];
-  if (place.position < 0) return;
+  if (place.position < 0 || segment >= segments) return;
   const float temperature = TemperatureOf(slots[place.slot]);
   logits += i * vocabulary;
   parts += i * segments;
-  if constexpr (kSums) {
-    __shared__ uint64_t warp_sums[kPartWarps];
-    const float greatest = BestOfParts<kPartWarps>(parts, segments).value;
-    uint64_t sum = 0;
-#pragma unroll 8
-    for (int id = first + threadIdx.x; id < end; id += kPartThreads) {
-      sum += WeightOf(ToFloat(logits[id]) / temperature, greatest);
+  Lanes<T, N> z[kLoads];
+#pragma unroll
+  for (int load = 0; load < kLoads; ++load) {
+    const int first = segment * kSegment + (load * 32 + lane) * N;
+    if (first < vocabulary) z[load] = Lanes<T, N>::Load(logits + first);
+  }
+  const auto for_each = [&](auto&& body) {
+#pragma unroll
+    for (int load = 0; load < kLoads; ++load) {
+      const int first = segment * kSegment + (load * 32 + lane) * N;
+      if (first >= vocabulary) break;
+#pragma unroll
+      for (int k = 0; k < N; ++k) body(first + k, z[load].at[k] / temperature);
     }
+  };
+  if constexpr (kSums) {
+    float greatest = -INFINITY;
+#pragma unroll 8
+    for (int s = lane; s < segments; s += 32) greatest = fmaxf(greatest, parts[s].greatest);
+#pragma unroll
+    for (int offset = 16; offset > 0; offset /= 2) {
+      greatest = fmaxf(greatest, __shfl_xor_sync(0xffffffffu, greatest, offset));
+    }
+    uint64_t sum = 0;
+    for_each([&](int, float value) { sum += WeightOf(value, greatest); });
     sum = WarpSum64(sum);
-    if (threadIdx.x % 32 == 0) warp_sums[threadIdx.x / 32] = sum;
-    __syncthreads();
-    if (threadIdx.x != 0) return;
-    sum = 0;
-    for (const uint64_t of_warp : warp_sums) sum += of_warp;
-    parts[blockIdx.x].sum = sum;
+    if (lane == 0) parts[segment].sum = sum;
   } else {
     Best best;
-#pragma unroll 8
-    for (int id = first + threadIdx.x; id < end; id += kPartThreads) {
-      const float z = ToFloat(logits[id]) / temperature;
-      if (z > best.value) best = {z, id};
-    }
-    best = BestOfBlock<kPartWarps>(best);
-    if (threadIdx.x != 0) return;
-    parts[blockIdx.x].greatest = best.value;
-    parts[blockIdx.x].id = best.id;
+    for_each([&](int id, float value) {
+      if (value > best.value) best = {value, id};
+    });
+    best = BestOfWarp(best);
+    if (lane != 0) return;
+    parts[segment].greatest = best.value;
+    parts[segment].id = best.id;
   }
 }
 
@@ -155,7 +155,14 @@ class Row {
 
   // From the parts of the row: the first of the greatest; then the sum of all weights, each segment's in shared memory.
   __device__ int FindGreatest(const SamplePart* parts, int segments) {
-    const Best best = BestOfParts<kWarps>(parts, segments);
+    __shared__ Best of_warps[kWarps];
+    Best best;
+    for (int i = threadIdx.x; i < segments; i += kThreads) best.Take({parts[i].greatest, parts[i].id});
+    best = BestOfWarp(best);
+    if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = best;
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < kWarps; ++i) best.Take(of_warps[i]);
     greatest_ = best.value;
     return best.id;
   }
@@ -180,29 +187,34 @@ class Row {
     return SumOfWarps(total);
   }
 
-  // After SumSegments: the first id at which the running sum in the order of ids is above `limit`, which is below the
-  // whole sum.
+  // After SumSegments or TakeSegments: the first id at which the running sum in the order of ids is above `limit`,
+  // which is below the whole sum.
   template <typename Measure>
   __device__ int FindById(Measure measure, uint64_t limit) {
-    if (threadIdx.x < 32) {
-      const int lane = threadIdx.x;
-      uint64_t sum = 0;
-      int segment = 0;
-      while (sum + shared_.segment_sums[segment] <= limit) sum += shared_.segment_sums[segment++];
-      for (int base = segment * kSegment;; base += 32) {
-        const int id = base + lane;
-        uint64_t running = id < size_ ? measure(At(id)) : 0;
-        for (int offset = 1; offset < 32; offset *= 2) {
-          const uint64_t other = __shfl_up_sync(0xffffffffu, running, offset);
-          if (lane >= offset) running += other;
-        }
-        const unsigned above = __ballot_sync(0xffffffffu, sum + running > limit);
-        if (above != 0) {
-          if (lane == 0) shared_.found = base + __ffs(static_cast<int>(above)) - 1;
-          break;
-        }
-        sum += __shfl_sync(0xffffffffu, running, 31);
+    static_assert(kSegments <= kThreads && kSegment % kThreads == 0);
+    constexpr int kEach = kSegment / kThreads;
+    const int segments = (size_ + kSegment - 1) / kSegment, thread = threadIdx.x;
+    const uint64_t of_segment = thread < segments ? shared_.segment_sums[thread] : 0;
+    const uint64_t before_segment = SumBefore(of_segment);
+    if (before_segment <= limit && limit < before_segment + of_segment) {
+      shared_.found = thread;
+      shared_.before_weight = before_segment;
+    }
+    __syncthreads();
+    const int first = shared_.found * kSegment + thread * kEach;
+    limit -= shared_.before_weight;
+    uint64_t measures[kEach], sum = 0;
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) sum += measures[i] = first + i < size_ ? measure(At(first + i)) : 0;
+    uint64_t before = SumBefore(sum);  // its barriers part the reads above from the writes below
+    if (before <= limit && limit < before + sum) {
+      int found = first;
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) {
+        before += measures[i];
+        found += before <= limit;
       }
+      shared_.found = found;
     }
     __syncthreads();
     const int found = shared_.found;
@@ -250,6 +262,24 @@ class Row {
     for (int i = 0; i < kWarps; ++i) sum += shared_.warp_sums[i];
     __syncthreads();
     return sum;
+  }
+
+  // The sum of the values of the threads before this one.
+  __device__ uint64_t SumBefore(uint64_t value) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    uint64_t running = value;
+#pragma unroll
+    for (int offset = 1; offset < 32; offset *= 2) {
+      const uint64_t other = __shfl_up_sync(0xffffffffu, running, offset);
+      if (lane >= offset) running += other;
+    }
+    if (lane == 31) shared_.warp_sums[warp] = running;
+    __syncthreads();
+    uint64_t before = running - value;
+#pragma unroll
+    for (int i = 0; i < kWarps; ++i) before += i < warp ? shared_.warp_sums[i] : 0;
+    __syncthreads();
+    return before;
   }
 
   // The bin, among tokens that `takes`, in which the running sum passes the limit; adds to `found` those before it.
@@ -380,9 +410,16 @@ void Sample(Element type, const void* logits, int64_t sampled_rows, int64_t voca
   const auto queue = static_cast<cudaStream_t>(stream);
   const auto launch = [&](auto* typed) {
     using T = std::remove_cvref_t<decltype(*typed)>;
-    const dim3 grid(Blocks(vocabulary, kSegment), static_cast<unsigned>(sampled_rows));
-    LaunchOverlapping(SegmentKernel<T, false>, grid, kPartThreads, queue, typed, size, rows, places, slots, parts);
-    LaunchOverlapping(SegmentKernel<T, true>, grid, kPartThreads, queue, typed, size, rows, places, slots, parts);
+    const auto find_parts = [&]<int N>() {
+      const dim3 grid(Blocks(vocabulary, kSegment * kPartWarps), static_cast<unsigned>(sampled_rows));
+      LaunchOverlapping(SegmentKernel<T, N, false>, grid, kPartThreads, queue, typed, size, rows, places, slots, parts);
+      LaunchOverlapping(SegmentKernel<T, N, true>, grid, kPartThreads, queue, typed, size, rows, places, slots, parts);
+    };
+    if (IsWide(type == Element::kBfloat16, logits, vocabulary)) {
+      find_parts.template operator()<kWide<T>>();
+    } else {
+      find_parts.template operator()<1>();
+    }
     LaunchOverlapping(SampleKernel<T>, static_cast<unsigned>(sampled_rows), kThreads, queue, typed, size, rows, places,
                       slots, end_ids, end_id_count, ids, logprobs, max_new_tokens, parts);
   };

@@ -1,0 +1,132 @@
+// What the kernels of products share: their task, the order of its sums, how a result leaves, and the tensor cores'
+// instruction. Used by product.cu, narrow_product.cuh and wide_product.cuh.
+//
+// The order of a sum: the inputs are cut into steps of 32 and the steps into kSlices x splits slices; a slice adds step
+// after step, a split adds its kSlices slices in order, whoever reads the result adds the splits in order. All of that
+// follows from the weight's shape, and each kernel keeps to it: rows may move from one to the other without a changed
+// bit.
+#pragma once
+#include <cuda_runtime.h>
+
+#include "policy_qwen/gpu_generation/kernels.h"
+#include "policy_qwen/gpu_training/vectors.cuh"
+
+namespace kgrpo::policy {
+
+inline constexpr int kSlices = 4;  // of a split
+inline constexpr int kStep = 32;   // inputs
+
+__host__ __device__ inline int StepCount(int64_t inputs) {
+  return static_cast<int>((inputs + kStep - 1) / kStep);
+}
+
+// The first step of slice `slice` of split `split`.
+__device__ inline int SliceBegin(int steps, int split, int splits, int slice) {
+  return steps * (split * kSlices + slice) / (splits * kSlices);
+}
+
+// What a kernel needs to know of a product. A tile is 16 rows of the weight: with kSwiGlu 8 of gate and 8 of up.
+struct ProductTask {
+  const void* x;
+  const void* weight;
+  const void* bias;
+  void* y;
+  int rows, inputs, outputs;
+};
+
+// The row of the weight that is row i of a tile; -1 past its end.
+template <ProductMode M>
+__device__ inline int WeightRow(const ProductTask& task, int tile, int i) {
+  if constexpr (M == ProductMode::kSwiGlu) {
+    const int feature = tile * 8 + i % 8, half = task.outputs / 2;
+    return feature < half ? feature + i / 8 * half : -1;
+  } else {
+    const int output = tile * 16 + i;
+    return output < task.outputs ? output : -1;
+  }
+}
+
+template <typename T>
+__device__ inline T* RowOf(T* array, int row, int width) {
+  return array + static_cast<int64_t>(row) * width;
+}
+
+// Takes the sums of N neighbouring rows from i < 8 of a tile, and of those 8 further on, for one row of x. N is 1, or 2
+// where i is even; all N are inside or none, as widths are even then (CanPair).
+template <typename T, ProductMode M, int N>
+__device__ inline void Finish(const ProductTask& task, int tile, int i, int row, int split, Lanes<float, N> low,
+                              Lanes<float, N> high) {
+  if (row >= task.rows) return;
+  const int first = WeightRow<M>(task, tile, i), second = WeightRow<M>(task, tile, i + 8);
+  if constexpr (M == ProductMode::kPartial) {
+    float* const y = RowOf(static_cast<float*>(task.y), split * task.rows + row, task.outputs);
+    if (first >= 0) low.Store(y + first);
+    if (second >= 0) high.Store(y + second);
+  } else {
+    const T* const bias = static_cast<const T*>(task.bias);
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      if (bias != nullptr && first >= 0) low.at[k] += ToFloat(bias[first + k]);
+      if (bias != nullptr && second >= 0) high.at[k] += ToFloat(bias[second + k]);
+    }
+    Lanes<T, N> out, more;
+    if constexpr (M == ProductMode::kSwiGlu) {
+      if (first < 0) return;
+#pragma unroll
+      for (int k = 0; k < N; ++k) {
+        const float gate = Rounded<T>(low.at[k]), up = Rounded<T>(high.at[k]);
+        out.at[k] = Rounded<T>(gate / (1.0F + expf(-gate))) * up;
+      }
+      out.Store(RowOf(static_cast<T*>(task.y), row, task.outputs / 2) + first);
+    } else {
+      T* const y = RowOf(static_cast<T*>(task.y), row, task.outputs);
+#pragma unroll
+      for (int k = 0; k < N; ++k) {
+        out.at[k] = low.at[k];
+        more.at[k] = high.at[k];
+      }
+      if (first >= 0) out.Store(y + first);
+      if (second >= 0) more.Store(y + second);
+    }
+  }
+}
+
+// Whether two neighbouring outputs may leave at once.
+template <ProductMode M>
+__device__ inline bool CanPair(const ProductTask& task) {
+  return task.outputs % (M == ProductMode::kSwiGlu ? 4 : 2) == 0;
+}
+
+// Finish for two neighbours, one by one where they must.
+template <typename T, ProductMode M>
+__device__ inline void FinishPair(const ProductTask& task, int tile, int i, int row, int split, float2 low,
+                                  float2 high) {
+  if (CanPair<M>(task)) {
+    Finish<T, M, 2>(task, tile, i, row, split, {{low.x, low.y}}, {{high.x, high.y}});
+  } else {
+    Finish<T, M, 1>(task, tile, i, row, split, {{low.x}}, {{high.x}});
+    Finish<T, M, 1>(task, tile, i + 1, row, split, {{low.y}}, {{high.y}});
+  }
+}
+
+// d += a b, a 16 x 16, b 16 x 8, in bfloat16. A lane (g = lane / 4, t = lane % 4) holds of a rows g (a0, a2) and g + 8
+// (a1, a3), of b column g, of d row g (d[0], d[1]) and g + 8, columns 2t and 2t + 1.
+//
+// Eight neighbouring inputs of a row, 16 bytes, are a lane's part t of a step: words 0 and 1 go into the step's first
+// instruction, words 2 and 3 into its second. Which input an instruction calls its first is free, as long as both
+// operands agree.
+__device__ inline void Mma(float (&d)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0,
+                           uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
+// A step: `top` and `bottom` are the lane's parts of a's rows g and g + 8, `b` of b's column g.
+__device__ inline void AddStep(float (&sum)[4], const uint4& top, const uint4& bottom, const uint4& b) {
+  Mma(sum, top.x, bottom.x, top.y, bottom.y, b.x, b.y);
+  Mma(sum, top.z, bottom.z, top.w, bottom.w, b.z, b.w);
+}
+
+}  // namespace kgrpo::policy
