@@ -63,8 +63,10 @@ endfunction()
 
 # kgrpo_own_headers(TARGET PUBLIC|PRIVATE [HEADER...]): a target of a folder below plugins/NAME sees "NAME/...".
 function(kgrpo_own_headers target scope)
-  if(CMAKE_CURRENT_SOURCE_DIR MATCHES "^${PROJECT_SOURCE_DIR}/plugins/([^/]+)")
-    kgrpo_header_root(root "${CMAKE_MATCH_1}" ${ARGN})
+  file(RELATIVE_PATH folder "${PROJECT_SOURCE_DIR}/plugins" "${CMAKE_CURRENT_SOURCE_DIR}")
+  if(NOT folder MATCHES "^\\.\\.")
+    string(REGEX REPLACE "/.*" "" name "${folder}")
+    kgrpo_header_root(root "${name}" ${ARGN})
     target_include_directories(${target} ${scope} "${root}")
   endif()
 endfunction()

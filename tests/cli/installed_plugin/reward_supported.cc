@@ -1,4 +1,4 @@
-// A reward that links kgrpo::support: it keeps each source's score in a database, under the source's digest.
+// A reward that links kgrpo::support: it keeps each score in a database, under the digest of what it follows from.
 #include <kgrpo/reward.h>
 #include <kgrpo/sdk/plugin.h>
 #include <kgrpo/support/evaluation_json.h>
@@ -10,10 +10,11 @@
 #include <string>
 
 struct kgrpo_reward {
-  explicit kgrpo_reward(const kgrpo_host* c) : host(c), database(":memory:") {
+  kgrpo_reward(const kgrpo_host* c, double failure_option) : host(c), failure(failure_option), database(":memory:") {
     database.Execute("CREATE TABLE scores(digest TEXT PRIMARY KEY, score REAL)");
   }
   kgrpo::Host host;
+  double failure;
   std::mutex mutex;
   kgrpo::Database database;  // guarded
 };
@@ -21,11 +22,15 @@ struct kgrpo_reward {
 namespace {
 
 kgrpo_str OptionsSchema() {
-  return kgrpo::Str(R"({"type": "object", "additionalProperties": false, "properties": {}})");
+  return kgrpo::Str(R"({"type": "object", "additionalProperties": false, "properties": {
+    "failure": {"type": "number", "default": -1, "description": "Paid for a kernel that is not correct."}}})");
 }
 
-kgrpo_error* Create(const kgrpo_host* host, kgrpo_str, kgrpo_reward** out) {
-  return kgrpo::Guard([&] { *out = new kgrpo_reward(host); });
+kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options, kgrpo_reward** out) {
+  return kgrpo::Guard([&] {
+    const auto json = nlohmann::json::parse(kgrpo::View(options));
+    *out = new kgrpo_reward(host, json.at("failure").get<double>());
+  });
 }
 
 void Destroy(kgrpo_reward* self) {
@@ -36,11 +41,13 @@ kgrpo_error* Score(const kgrpo_reward* self, const kgrpo_reward_request* request
                    double* score) {
   return kgrpo::Guard([&] {
     if (request->candidate == nullptr || request->candidate->correct == 0) {
-      *score = -1;
+      *score = self->failure;
+      parts.add(parts.context, {kgrpo::Str("failure"), *score});
       return;
     }
     const kgrpo::Evaluation candidate = kgrpo::Evaluation::FromC(*request->candidate);
-    const std::string digest = kgrpo::Sha256(kgrpo::EvaluationToJson(candidate).dump());
+    const std::string digest =
+        kgrpo::Sha256OfParts({kgrpo::EvaluationToJson(candidate).dump(), std::to_string(request->baseline->seconds)});
     auto* own = const_cast<kgrpo_reward*>(self);
     const std::lock_guard lock(own->mutex);
     (kgrpo::Statement(own->database, "INSERT OR IGNORE INTO scores VALUES (?, ?)")
