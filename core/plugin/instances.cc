@@ -187,6 +187,8 @@ std::optional<Evaluator::BoundComparison> Evaluator::ExplainBound(const Problem&
     return static_cast<kgrpo_error*>(nullptr);
   });
   if (comparison.json.empty()) return std::nullopt;
+  if (!nlohmann::json::accept(comparison.json))
+    throw Error(KGRPO_ERROR_INTERNAL, plugin_name() + ": explain_bound pushed no JSON: " + comparison.json);
   return comparison;
 }
 
