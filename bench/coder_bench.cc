@@ -134,7 +134,7 @@ Measured Measure(const Arguments& arguments, bool stream, double failing, Client
       measured.threads = std::max(measured.threads, now.threads - before.threads);
     }
     measured.seconds = kgrpo::bench::SecondsSince(start);
-    measured.retries = client.Statistics().retries;
+    measured.retries = measured.attempts - count;
   }
   measured.milliseconds = (CpuSeconds(RUSAGE_SELF) - cpu - sampling) * 1000 / count;
   measured.throughput = count / measured.seconds / (arguments.concurrency / arguments.delay);

@@ -12,9 +12,10 @@ set(KGRPO_PLUGIN_DIRECTORY "${CMAKE_BINARY_DIR}/lib/kgrpo")
 add_library(kgrpo_options INTERFACE)
 # -Wno-restrict: g++ 12 warns wrongly of `"literal" + std::string` (GCC bug 105651).
 target_compile_options(kgrpo_options INTERFACE -Wall -Wextra -Wpedantic $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict> -ffp-contract=off)
-# Of core/ only what plugins may use; the rest is the host's (kgrpo_host_library). tests/boundary holds this.
+# Of core/ only what plugins may use; the rest is the host's (kgrpo_host_library). Of plugins/ each target sees its own folder and those
+# of the libraries it links (kgrpo_header_root). tests/boundary holds this.
 target_include_directories(kgrpo_options INTERFACE
-  "${PROJECT_SOURCE_DIR}/core/abi" "${PROJECT_SOURCE_DIR}/core/sdk" "${PROJECT_SOURCE_DIR}/core/support" "${PROJECT_SOURCE_DIR}/plugins")
+  "${PROJECT_SOURCE_DIR}/core/abi" "${PROJECT_SOURCE_DIR}/core/sdk" "${PROJECT_SOURCE_DIR}/core/support")
 if(KGRPO_SANITIZE)
   target_compile_options(kgrpo_options INTERFACE -fsanitize=${KGRPO_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
   target_link_options(kgrpo_options INTERFACE -fsanitize=${KGRPO_SANITIZE})
@@ -40,11 +41,43 @@ function(kgrpo_precompile target)
   endif()
 endfunction()
 
-# kgrpo_library(NAME SOURCES ... LINK ... [PRECOMPILE <header>...]): a static library, position independent.
+# kgrpo_header_root(VARIABLE NAME [HEADER...]): an include path by which "NAME/..." is plugins/NAME/... and nothing else of plugins/ is found;
+# with headers, those of plugins/NAME alone. Headers are written from plugins/ on, so the path is a folder that holds a link.
+function(kgrpo_header_root variable name)
+  list(JOIN ARGN "+" headers)
+  set(root "${CMAKE_BINARY_DIR}/include/plugins/${name}")
+  if(ARGN)
+    set(root "${root}+${headers}")
+  endif()
+  file(MAKE_DIRECTORY "${root}")
+  if(ARGN)
+    foreach(header IN LISTS ARGN)
+      file(MAKE_DIRECTORY "${root}/${name}")
+      file(CREATE_LINK "${PROJECT_SOURCE_DIR}/plugins/${name}/${header}" "${root}/${name}/${header}" SYMBOLIC)
+    endforeach()
+  else()
+    file(CREATE_LINK "${PROJECT_SOURCE_DIR}/plugins/${name}" "${root}/${name}" SYMBOLIC)
+  endif()
+  set(${variable} "${root}" PARENT_SCOPE)
+endfunction()
+
+# kgrpo_own_headers(TARGET PUBLIC|PRIVATE [HEADER...]): a target of a folder below plugins/NAME sees "NAME/...".
+function(kgrpo_own_headers target scope)
+  file(RELATIVE_PATH folder "${PROJECT_SOURCE_DIR}/plugins" "${CMAKE_CURRENT_SOURCE_DIR}")
+  if(NOT folder MATCHES "^\\.\\.")
+    string(REGEX REPLACE "/.*" "" name "${folder}")
+    kgrpo_header_root(root "${name}" ${ARGN})
+    target_include_directories(${target} ${scope} "${root}")
+  endif()
+endfunction()
+
+# kgrpo_library(NAME SOURCES ... LINK ... [HEADERS header...] [PRECOMPILE <header>...]): a static library, position independent. HEADERS: what it
+# and those who link it see of its folder in plugins/; default: all.
 function(kgrpo_library name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LINK;PRECOMPILE" ${ARGN})
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK;HEADERS;PRECOMPILE" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})
   target_link_libraries(${name} PUBLIC kgrpo_options ${arg_LINK})
+  kgrpo_own_headers(${name} PUBLIC ${arg_HEADERS})
   if(arg_PRECOMPILE)
     kgrpo_precompile(${name} ${arg_PRECOMPILE})
   endif()
@@ -72,6 +105,7 @@ function(kgrpo_plugin name)
     PREFIX "" SUFFIX ".so" LIBRARY_OUTPUT_DIRECTORY "${KGRPO_PLUGIN_DIRECTORY}"
     CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   target_link_libraries(${name} PRIVATE kgrpo_options ${arg_LINK})
+  kgrpo_own_headers(${name} PRIVATE)
   target_link_options(${name} PRIVATE "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/plugin.map")
   set_target_properties(${name} PROPERTIES LINK_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/plugin.map")
   if(NOT KGRPO_SANITIZE)  # the sanitizer runtime is found in the executable, so its symbols stay undefined here

@@ -6,17 +6,41 @@
 #   kgrpo_test_plugin(my_reward)                        # ctest: `kgrpo-host plugins validate` of it
 #
 # kgrpo::sdk are the headers: <kgrpo/abi.h> and its kin for C, <kgrpo/sdk/plugin.h> for C++ (which wants nlohmann_json).
+# kgrpo::support, of find_package(kgrpo REQUIRED COMPONENTS support), is a static library in C++20 that the shipped plugins use too:
+# <kgrpo/support/...>, SHA-256, SQLite, templates, evaluations and figures as text. It wants OpenSSL, SQLite 3 and nlohmann_json.
 if(EXISTS "${CMAKE_CURRENT_LIST_DIR}/../core/abi/kgrpo/abi.h")
   get_filename_component(kgrpo_source "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
   set(kgrpo_INCLUDE_DIRS "${kgrpo_source}/core/abi" "${kgrpo_source}/core/sdk")
+  set(kgrpo_SUPPORT_INCLUDE_DIRS "${kgrpo_source}/core/support")
+  set(kgrpo_SUPPORT_LIBRARY "${kgrpo_source}/build/core/support/libkgrpo_support.a")
 else()
   get_filename_component(kgrpo_INCLUDE_DIRS "${CMAKE_CURRENT_LIST_DIR}/../../../include" ABSOLUTE)
+  set(kgrpo_SUPPORT_INCLUDE_DIRS "${kgrpo_INCLUDE_DIRS}")
+  get_filename_component(kgrpo_SUPPORT_LIBRARY "${CMAKE_CURRENT_LIST_DIR}/../../libkgrpo_support.a" ABSOLUTE)
 endif()
 set(kgrpo_PLUGIN_MAP "${CMAKE_CURRENT_LIST_DIR}/plugin.map")
 
 if(NOT TARGET kgrpo::sdk)
   add_library(kgrpo::sdk INTERFACE IMPORTED)
   set_target_properties(kgrpo::sdk PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "${kgrpo_INCLUDE_DIRS}")
+endif()
+
+if("support" IN_LIST kgrpo_FIND_COMPONENTS AND NOT TARGET kgrpo::support)
+  if(EXISTS "${kgrpo_SUPPORT_LIBRARY}")
+    include(CMakeFindDependencyMacro)
+    find_dependency(OpenSSL COMPONENTS Crypto)
+    find_dependency(SQLite3)
+    find_dependency(nlohmann_json)
+    add_library(kgrpo::support STATIC IMPORTED)
+    set_target_properties(kgrpo::support PROPERTIES
+      IMPORTED_LOCATION "${kgrpo_SUPPORT_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${kgrpo_SUPPORT_INCLUDE_DIRS}"
+      INTERFACE_COMPILE_FEATURES cxx_std_20
+      INTERFACE_LINK_LIBRARIES "kgrpo::sdk;OpenSSL::Crypto;SQLite::SQLite3;nlohmann_json::nlohmann_json")
+  elseif(kgrpo_FIND_REQUIRED_support)
+    set(kgrpo_FOUND FALSE)
+    set(kgrpo_NOT_FOUND_MESSAGE "there is no ${kgrpo_SUPPORT_LIBRARY}: install kgrpo-dev, or build the target kgrpo_support")
+    return()
+  endif()
 endif()
 
 # kgrpo_add_plugin(NAME SOURCES ... [LINK ...]): NAME.so, which exports kgrpo_plugin_entry and nothing else and has no undefined

@@ -6,14 +6,15 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <kgrpo/support/evaluation_text.h>
+#include "base/default_plugins.h"
 #include "base/directories.h"  // ShippedProblems
 #include "base/log.h"
-#include "cli/bound_text.h"
 #include "cli/command.h"
 #include "cli/eval_policy.h"
 #include "cli/kernel_text.h"
@@ -83,16 +84,34 @@ Json ToJson(const Evaluation& evaluation) {
   return json;
 }
 
-bool HasOption(Session& session, const std::string& plugin, const char* option) {
-  const auto& schema = session.loader().Load(plugin).OptionsSchema(Role::kEvaluator);
-  return schema.contains("properties") && schema["properties"].contains(option);
+// The option of the evaluator whose schema has the keyword ("x-seed"), and the keyword's value; docs/plugins.md.
+std::optional<std::pair<std::string, Json>> MarkedOption(Session& session, const std::string& plugin,
+                                                         const char* keyword) {
+  const auto schema = session.loader().Load(plugin).OptionsSchema(Role::kEvaluator);
+  const Json properties = schema.value("properties", Json::object());
+  for (const auto& [name, option] : properties.items()) {
+    if (option.contains(keyword)) return std::pair(name, option[keyword]);
+  }
+  return std::nullopt;
 }
 
-void RequireProfiling(Session& session, const std::string& plugin) {
-  if (HasOption(session, plugin, "profile")) return;
-  throw Error(KGRPO_ERROR_INVALID, "--profile: the evaluator " + plugin +
-                                       " has no option \"profile\": it does not profile. "
-                                       "Choose one that does by --evaluator PLUGIN");
+// Options of the evaluator that the command line decides.
+Json DecidedOptions(Session& session, const std::string& plugin, const EvalOptions& options) {
+  Json decided = Json::object();
+  if (options.profile) {
+    const auto profile = MarkedOption(session, plugin, "x-profile");
+    if (!profile) {
+      throw Error(KGRPO_ERROR_INVALID, "--profile: the evaluator " + plugin +
+                                           " does not profile (none of its options is marked x-profile). "
+                                           "Choose one that does by --evaluator PLUGIN");
+    }
+    decided[profile->first] = profile->second;
+  }
+  // A quick evaluation may be one that is kept, of inputs that the evaluator's own seed decides.
+  if (options.quick && options.seed) {
+    if (const auto seed = MarkedOption(session, plugin, "x-seed")) decided[seed->first] = *options.seed;
+  }
+  return decided;
 }
 
 // Before an evaluation that may take a minute, whether its report can be written.
@@ -115,32 +134,24 @@ struct Asked {
 };
 
 Asked AskedOf(Session& session, const EvalOptions& options) {
-  std::vector<std::string> settings = options.settings;
   if (options.file.empty()) {
     const std::string folder =
         ProblemFolder(options.problem, ExpandFolders((ShippedProblems() / "*").string()), "problems/");
-    const std::string plugin = options.evaluator.empty() ? "evaluator_sim" : options.evaluator;
-    if (options.profile) {
-      RequireProfiling(session, plugin);
-      settings.emplace_back("profile=correct");
-    }
-    // A quick evaluation may be one that is kept, of inputs that the evaluator's own seed decides.
-    if (options.quick && options.seed && HasOption(session, plugin, "seed"))
-      settings.push_back("seed=" + std::to_string(*options.seed));
+    const std::string plugin = options.evaluator.empty() ? KGRPO_DEFAULT_EVALUATOR : options.evaluator;
+    Json evaluator_options = OptionsFromSettings(options.settings);
+    evaluator_options.update(DecidedOptions(session, plugin, options));
     session.StartServices(options.seed.value_or(0));
-    return {session.MakeEvaluator(plugin, OptionsFromSettings(settings)), plugin, folder};
+    return {session.MakeEvaluator(plugin, evaluator_options), plugin, folder};
   }
   LoadRequest request;
   request.file = options.file;
-  request.settings = std::move(settings);
+  request.settings = options.settings;
   if (!options.evaluator.empty()) request.settings.push_back("evaluator.plugin=" + options.evaluator);
-  if (options.profile) request.settings.emplace_back("evaluator.options.profile=correct");
   request.roles = {Role::kEvaluator};
   request.needs_train_problems = false;
   request.ignore_problems = NamesFolder(options.problem);
   PipelineConfig config = session.Load(request);
-  if (options.quick && options.seed && HasOption(session, config.evaluator.plugin, "seed"))
-    config.evaluator.options["seed"] = *options.seed;
+  config.evaluator.options.update(DecidedOptions(session, config.evaluator.plugin, options));
   std::vector<std::string> folders = config.train_problems;
   folders.insert(folders.end(), config.heldout_problems.begin(), config.heldout_problems.end());
   const std::string folder = ProblemFolder(options.problem, folders, options.file);
@@ -163,29 +174,31 @@ Evaluation BaselineOf(Evaluator& evaluator, const Problem& problem, const EvalOp
   return baseline;
 }
 
-// What the problem says that it needs against what the kernel was counted to do. Without a baseline: where the bound is
-// too high, the reference is beyond it too.
+// What the problem says that it needs against what the kernel was counted to do, in the evaluator's words. Without a
+// baseline: where the bound is too high, the reference is beyond it too.
 int DisputeBound(const EvalOptions& options, const Asked& asked, const std::string& source) {
+  if (!asked.evaluator->CountsWork()) {
+    throw Error(KGRPO_ERROR_UNSUPPORTED, "--dispute-bound: the evaluator " + asked.name +
+                                             " does not count what a kernel does; choose one that does by --evaluator "
+                                             "PLUGIN");
+  }
   const Problem problem = asked.evaluator->OpenProblem(asked.folder);
   const Evaluation candidate =
       asked.evaluator->Evaluate(problem, source, options.seed.value_or(0), !options.quick, options.show_hidden);
-  const std::optional<Bound> bound = BoundOf(candidate);
-  const bool counted = candidate.correct || candidate.verdict == "implausible";
-  if (!bound && counted) {
-    throw Error(KGRPO_ERROR_UNSUPPORTED, "--dispute-bound: the evaluator " + asked.name +
-                                             " does not count what a kernel does; ask --evaluator evaluator_sim");
-  }
+  const auto bound = asked.evaluator->ExplainBound(problem, candidate);
   if (options.json) {
     Json json = {{"problem", problem.name()}, {"kernel", options.kernel}};
     json.update(ToJson(candidate));
-    if (bound) json["bound"] = bound->ToJson();
+    if (bound) json["bound"] = Json::parse(bound->json);
     PrintJson(json);
     return kFine;
   }
   std::printf("problem    %s\nverdict    %s\n", problem.name().c_str(), candidate.verdict.c_str());
   if (!candidate.diagnosis.empty()) std::printf("found      %s\n", PrintableText(candidate.diagnosis).c_str());
   if (bound) {
-    PrintBound(*bound);
+    std::printf("\n");
+    std::istringstream lines(bound->text);
+    for (std::string line; std::getline(lines, line);) std::printf("%s\n", PrintableText(line).c_str());
   } else {
     std::printf("\nThe bound is asked of kernels that pass every other check.\n");
   }
@@ -243,7 +256,7 @@ int Evaluate(const Globals& globals, const EvalOptions& options) {
           "--save-kernels with --policy; --suite has none of them");
     return EvaluateSuite(globals, {.suite = options.suite,
                                    .kernels = options.kernels,
-                                   .evaluator = options.evaluator.empty() ? "evaluator_sim" : options.evaluator,
+                                   .evaluator = options.evaluator.empty() ? KGRPO_DEFAULT_EVALUATOR : options.evaluator,
                                    .settings = options.settings,
                                    .jobs = options.jobs,
                                    .thorough = options.thorough,
@@ -289,7 +302,7 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
       ->type_name("DIR|NAME");
   command
       ->add_option("--evaluator", options->evaluator,
-                   "The evaluator plugin where there is no FILE (default: evaluator_sim)")
+                   "The evaluator plugin where there is no FILE (default: " KGRPO_DEFAULT_EVALUATOR ")")
       ->type_name("PLUGIN");
   command->add_option("--seed", options->seed, "Seed of the secret inputs of --kernel (default: 0)")->type_name("N");
   CLI::Option* quick =
@@ -303,7 +316,7 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
   command->add_flag("--show-hidden", options->show_hidden,
                     "With --kernel: name the sizes that the problem hides from policy and coder");
   command->add_flag("--profile", options->profile,
-                    "With --kernel: add what a profiler counts, where the evaluator has the option profile");
+                    "With --kernel: add what a profiler counts, where the evaluator has one");
   command->add_flag("--dispute-bound", options->dispute_bound,
                     "With --kernel: compare the problem's `needs` with the counted work");
   command

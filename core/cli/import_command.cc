@@ -74,14 +74,15 @@ void AddImportCommand(CLI::App* problems, Action* action) {
   command->add_option("PATH", options->path, "A clone of the data set, or a folder of its parquet files")->required();
   options->values = {{"--out", ""},   {"--level", ""}, {"--only", ""},   {"--precision", ""},
                      {"--sizes", ""}, {"--jobs", ""},  {"--memory", ""}, {"--seconds", ""}};
-  const char* descriptions[] = {"The folder that receives a folder a problem",
-                                "Levels, such as 1,2,3 (default: all three)",
-                                "Only problems of these numbers, such as 1,7",
-                                "fp32 (default), fp16 or bf16",
-                                "The timing size: original (default), or small, which suits a machine without a GPU",
-                                "Problems at once (default: as many as cores)",
-                                "GB of memory that one problem may take (default: 10)",
-                                "Seconds that one problem may take (default: 400)"};
+  const char* descriptions[] = {
+      "The folder that receives a folder a problem",
+      "Levels, such as 1,2,3 (default: all three)",
+      "Only problems of these numbers, such as 1,7",
+      "fp32 (default), fp16 or bf16",
+      "The timing size: original (default), or small, which suits an evaluator without a device",
+      "Problems at once (default: as many as cores)",
+      "GB of memory that one problem may take (default: 10)",
+      "Seconds that one problem may take (default: 400)"};
   for (size_t i = 0; i < options->values.size(); ++i) {
     CLI::Option* option =
         command->add_option(options->values[i].first, options->values[i].second, descriptions[i])->type_name("VALUE");

@@ -25,7 +25,7 @@ class PytorchTimes {
   // Of the problem that an import named so ("kb_l1_019_relu"), in seconds.
   std::optional<double> SecondsOf(const std::string& problem) const;
 
-  // "NVIDIA H100 PCIe"; empty where the file names none.
+  // The device's name; empty where the file names none.
   const std::string& hardware() const { return hardware_; }
 
  private:

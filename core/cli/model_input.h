@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/default_plugins.h"
 #include "cli/command.h"
 #include "cli/json_lines.h"
 #include "plugin/instances.h"
@@ -17,7 +18,7 @@ namespace kgrpo::cli {
 
 struct ModelOptions {
   std::string model;
-  std::string plugin = "policy_qwen";
+  std::string plugin = KGRPO_DEFAULT_POLICY;
   std::string input = "-";
   std::string dtype;
   std::string device;

@@ -1,5 +1,5 @@
-// `kgrpo-host problems new KERNEL.cu`: hands over to the program that drafts a problem folder from a kernel
-// (plugins/evaluator_shared/draft), since the problem format is the evaluators'.
+// `kgrpo-host problems new KERNEL.cu`: hands over to the evaluators' program that drafts a problem folder from a
+// kernel, since the problem format is theirs.
 #include <unistd.h>
 
 #include <cerrno>

@@ -9,6 +9,7 @@
 
 #include <kgrpo/support/number_text.h>  // FormatSeconds
 #include "base/cancel.h"
+#include "base/default_plugins.h"
 #include "base/directories.h"  // ShippedProblems
 #include "cli/command.h"
 #include "cli/parallel.h"
@@ -23,7 +24,7 @@ using Json = nlohmann::ordered_json;
 
 struct ProblemsOptions {
   std::vector<std::string> folders = {(ShippedProblems() / "*").string()};
-  std::string evaluator = "evaluator_sim";
+  std::string evaluator = KGRPO_DEFAULT_EVALUATOR;
   std::vector<std::string> settings;
   bool json = false;
 };
@@ -83,9 +84,6 @@ void PrintJson(const Json& json) {
   std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
 }
 
-// A reference this fast leaves little to gain: a launch alone takes some 2 to 3 us of it.
-constexpr double kShortSeconds = 10e-6;
-
 // What is known of one folder.
 struct Looked {
   std::optional<Problem> problem;
@@ -103,27 +101,13 @@ void Check(Evaluator& evaluator, Looked* looked) {
   if (looked->problem->info().refused.size > 0) return;
   try {
     looked->findings = evaluator.CheckProblem(*looked->problem).value_or(std::vector<ProblemFinding>());
-    for (const ProblemFinding& finding : looked->findings)
-      if (finding.code == "oracle_not_written") return;  // nothing says whether the reference is correct
     looked->baseline = evaluator.Baseline(*looked->problem);
   } catch (const Error& error) {
     RequireBadInput(error);
-    const std::string what = error.what();
-    if (what.find("(implausible)") != std::string::npos) {
-      looked->findings.push_back({"bound_beaten", what,
-                                  "eval --kernel reference.cu --problem DIR --dispute-bound shows what was counted; "
-                                  "lower needs in problem.yaml, or correct the kernel."});
-    } else {
-      looked->findings.push_back({"reference_wrong", what,
-                                  "Correct reference.cu or the oracle: one of them does not do what the other does."});
-    }
-    return;
+    if (!looked->findings.empty()) return;  // the evaluator has said why
+    looked->findings.push_back(
+        {"reference_wrong", error.what(), "Correct the reference kernel or what its results are compared with."});
   }
-  if (looked->baseline->seconds >= kShortSeconds) return;
-  looked->findings.push_back({"too_short",
-                              "The reference takes " + FormatSeconds(looked->baseline->seconds) +
-                                  ": much of that is the launch, which no kernel avoids.",
-                              "Raise sizes.timing until the reference takes 20 us or more."});
 }
 
 // Opens each folder; with `judge` looks for what makes it degenerate, and judges its reference kernel.

@@ -1,6 +1,7 @@
 #include "cli/ranked_run.h"
 
 #include "base/cancel.h"
+#include "base/default_plugins.h"
 #include "base/launch.h"
 #include "base/log.h"
 #include "loop/follower.h"
@@ -32,7 +33,7 @@ std::unique_ptr<RankedRun> RankedRun::Meet(Session& session) {
     LogAsRank(launch->rank);
     HearSignalsSilently();
   }
-  return std::unique_ptr<RankedRun>(new RankedRun(session.loader().Load("transport_torch"), *launch));
+  return std::unique_ptr<RankedRun>(new RankedRun(session.loader().Load(KGRPO_DEFAULT_TRANSPORT), *launch));
 }
 
 RankedRun::RankedRun(const PluginLibrary& library, const Launch& launch)

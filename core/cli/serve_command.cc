@@ -12,6 +12,7 @@
 #include <kgrpo/support/sha256.h>
 #include <unistd.h>
 #include "base/cancel.h"
+#include "base/default_plugins.h"
 #include "cli/command.h"
 #include "cli/session.h"
 #include "config/problems.h"  // ExpandFolders
@@ -98,7 +99,7 @@ struct Chosen {
 Chosen Choose(Session& session, const ServeOptions& options) {
   Chosen chosen;
   if (options.file.empty()) {
-    chosen.plugin = options.evaluator.empty() ? "evaluator_sim" : options.evaluator;
+    chosen.plugin = options.evaluator.empty() ? KGRPO_DEFAULT_EVALUATOR : options.evaluator;
     chosen.options = OptionsFromSettings(options.settings);
   } else {
     LoadRequest request;
@@ -208,7 +209,9 @@ void AddServeCommand(CLI::App& app, const Globals& globals, Action* action) {
                    "Address; port 0 picks a free port. Other addresses than this machine's own require a token")
       ->type_name("HOST:PORT")
       ->capture_default_str();
-  command->add_option("--evaluator", options->evaluator, "The evaluator plugin (default: FILE's, or evaluator_sim)")
+  command
+      ->add_option("--evaluator", options->evaluator,
+                   "The evaluator plugin (default: FILE's, or " KGRPO_DEFAULT_EVALUATOR ")")
       ->type_name("PLUGIN");
   command->add_option("--problems", options->problems, "Problem folders or patterns (default: FILE's, or problems/*)")
       ->type_name("DIR")

@@ -20,7 +20,7 @@
 namespace kgrpo::cli {
 
 // A part that could not be made: what its plugin says, a line each mistake, each behind the part's name: "coder
-// (coder_gpt4o): options.seed: expected an integer". A plugin with several mistakes in its options begins a line with
+// (my_coder): options.seed: expected an integer". A plugin with several mistakes in its options begins a line with
 // "options." for each; other lines belong to the one before them.
 class PartError : public Error {
  public:

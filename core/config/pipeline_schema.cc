@@ -1,5 +1,7 @@
 #include "config/pipeline_schema.h"
 
+#include "base/default_plugins.h"
+
 namespace kgrpo {
 namespace {
 
@@ -132,7 +134,8 @@ constexpr const char kSchema[] = R"json({
   "observers": {
     "type": "array",
     "items": {"$ref": "#/definitions/choice"},
-    "default": [{"plugin": "observer_tensorboard"}, {"plugin": "observer_metrics"}],
+    "default": [{"plugin": ")json" KGRPO_DEFAULT_OBSERVER R"json("}, {"plugin": ")json" KGRPO_DEFAULT_SECOND_OBSERVER
+                                 R"json("}],
     "description": "Record what happens in the run, step by step: TensorBoard, metrics.jsonl."
   },
   "output_dir": {"type": "string", "minLength": 1, "description": "The run folder. Default: runs/ and the name."}

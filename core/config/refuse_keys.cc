@@ -21,11 +21,11 @@ Position PlaceOf(const Node& scalar, const std::string& text, size_t offset) {
 
 // "[hidden]" is what ConfigError takes for word of a key: it adds that the key should be revoked.
 void Report(const Position& at, const std::string& path, std::vector<Diagnostic>* diagnostics) {
-  diagnostics->push_back({at, path,
-                          "found \"[hidden]\": keys of services stand in variables of the environment (coder_gpt4o's "
-                          "option api_key_env names one), in no file and on no command line; if it is none, write it "
-                          "otherwise",
-                          ""});
+  diagnostics->push_back(
+      {at, path,
+       "found \"[hidden]\": keys of services stand in variables of the environment, which a plugin's "
+       "option NAME_env names, in no file and on no command line; if it is none, write it otherwise",
+       ""});
 }
 
 }  // namespace

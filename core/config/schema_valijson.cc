@@ -37,7 +37,8 @@ void NarrowIntegers(nlohmann::json* value) {
   }
 }
 
-// Draft 7's keywords, less those that make no sense in an options schema.
+// Draft 7's keywords, less those that make no sense in an options schema, and the two by which an evaluator says which
+// of its options a command sets (docs/plugins.md).
 const std::set<std::string>& KnownKeywords() {
   static const std::set<std::string> kKeywords = {"$schema",
                                                   "$id",
@@ -80,7 +81,9 @@ const std::set<std::string>& KnownKeywords() {
                                                   "anyOf",
                                                   "oneOf",
                                                   "not",
-                                                  "definitions"};
+                                                  "definitions",
+                                                  "x-seed",
+                                                  "x-profile"};
   return kKeywords;
 }
 
@@ -133,12 +136,14 @@ class Linter {
   void LintDefaults(const Schema& unresolved, const std::string& path) {
     const Schema& schema = ResolveReference(unresolved, root_);
     if (!schema.is_object()) return;
-    if (schema.contains("default")) {
+    for (const char* keyword : {"default", "x-profile"}) {  // whose value is one of the option
+      if (!schema.contains(keyword)) continue;
       Schema alone = schema;
       if (root_.contains("definitions")) alone["definitions"] = root_["definitions"];
       std::vector<Diagnostic> objections;
-      CheckAgainstSchema(Node::FromJson(schema["default"], {}), alone, "", &objections);
-      if (!objections.empty()) Report(path, "the default is refused by its own schema: " + objections.front().message);
+      CheckAgainstSchema(Node::FromJson(schema[keyword], {}), alone, "", &objections);
+      if (!objections.empty())
+        Report(path, std::string("the ") + keyword + " is refused by its own schema: " + objections.front().message);
     }
     if (!schema.contains("properties")) return;
     for (const auto& [key, property] : schema["properties"].items()) LintDefaults(property, JoinPath(path, key));

@@ -16,7 +16,7 @@ struct RankState {
   uint64_t order = 0;     // the last that it has begun
   bool in_order = false;  // not yet done with it
   bool waits = false;     // for the other ranks, in `call`
-  std::string call;       // "trainer_grpo's update"; empty: in no plugin
+  std::string call;       // "my_trainer's update"; empty: in no plugin
   uint64_t calls = 0;     // begun so far: one of two calls of a function differs from the other
   bool operator==(const RankState&) const = default;
 };

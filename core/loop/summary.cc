@@ -104,7 +104,7 @@ void ShowHeader(Console& console, const PipelineConfig& config, const PipelinePa
   if (problems.size() > 0) {
     const Evaluation& baseline = problems[0].baseline;
     lines.emplace_back("times",
-                       (baseline.modelled ? "MODELLED, no GPU is used: " : "measured: ") + baseline.time_source);
+                       (baseline.modelled ? "MODELLED, no device ran: " : "measured: ") + baseline.time_source);
   }
   lines.emplace_back("seed", std::to_string(config.seed));
   if (config.controls.shuffle_prompts)

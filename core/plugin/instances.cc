@@ -170,6 +170,28 @@ std::optional<std::string> Evaluator::Report(const Problem& problem, std::string
   return CollectText([&](kgrpo_text_sink sink) { return api()->report(raw(), problem.raw(), &request, sink); });
 }
 
+bool Evaluator::CountsWork() const {
+  return KGRPO_HAS_MEMBER(api(), kgrpo_evaluator_interface, explain_bound) && api()->explain_bound != nullptr;
+}
+
+std::optional<Evaluator::BoundComparison> Evaluator::ExplainBound(const Problem& problem,
+                                                                  const Evaluation& candidate) const {
+  if (!CountsWork()) return std::nullopt;
+  BoundComparison comparison;
+  const EvaluationView view = candidate.ToC();
+  const PluginCall call = Calling("explain_bound");
+  comparison.json = CollectText([&](kgrpo_text_sink json) {
+    Receiver receiver{Carrier(), [&](std::string_view text) { comparison.text += text; }};
+    kgrpo_error* error = api()->explain_bound(raw(), problem.raw(), view.c(), TextSink(receiver), json);
+    receiver.carrier.Finish(error);
+    return static_cast<kgrpo_error*>(nullptr);
+  });
+  if (comparison.json.empty()) return std::nullopt;
+  if (!nlohmann::json::accept(comparison.json))
+    throw Error(KGRPO_ERROR_INTERNAL, plugin_name() + ": explain_bound pushed no JSON: " + comparison.json);
+  return comparison;
+}
+
 std::optional<std::vector<ProblemFinding>> Evaluator::CheckProblem(const Problem& problem) {
   if (api()->check_problem == nullptr) return std::nullopt;
   std::vector<ProblemFinding> findings;

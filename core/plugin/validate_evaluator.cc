@@ -4,8 +4,11 @@
 
 #include <cmath>
 #include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
+#include <kgrpo/support/evaluation.h>
 #include "plugin/sinks.h"
 #include "plugin/validate_calls.h"
 
@@ -100,6 +103,30 @@ class Opened {
     receiver.carrier.Finish(nullptr);
     return count;
   }
+  // Of the reference.
+  std::string Bound() const {
+    std::optional<Evaluation> candidate;
+    kgrpo_evaluate_request request{};
+    request.struct_size = sizeof(request);
+    request.source = Info().source;
+    Receiver evaluation{Carrier(), [&](const kgrpo_evaluation& one) { candidate = Evaluation::FromC(one); }};
+    if (kgrpo_error* error = api_.evaluate(evaluator_, problem_, &request, EvaluationSink(evaluation)))
+      Fail(TakeMessage(error));
+    evaluation.carrier.Finish(nullptr);
+    if (!candidate) Fail("evaluate pushed no evaluation");
+    std::string text, json;
+    Receiver text_receiver{Carrier(), [&](std::string_view one) { text += one; }};
+    Receiver json_receiver{Carrier(), [&](std::string_view one) { json += one; }};
+    if (kgrpo_error* error = api_.explain_bound(evaluator_, problem_, candidate->ToC().c(), TextSink(text_receiver),
+                                                TextSink(json_receiver)))
+      Fail(TakeMessage(error));
+    text_receiver.carrier.Finish(nullptr);
+    json_receiver.carrier.Finish(nullptr);
+    if (text.empty() && json.empty()) return "nothing: it was not counted";
+    if (text.empty() || text.back() != '\n') Fail("the text is not lines, each ended");
+    if (!nlohmann::json::parse(json, nullptr, false).is_object()) Fail("what it pushes into json is no JSON object");
+    return text.substr(0, text.find('\n'));
+  }
 
  private:
   const kgrpo_evaluator_interface& api_;
@@ -133,9 +160,14 @@ void CheckJudging(Session& session, const kgrpo_evaluator_interface& api, kgrpo_
     if (seen.correct) Fail("a file of one #error is correct");
     return seen.verdict;
   });
-  if (api.check_problem == nullptr) return;
-  session.Check("evaluator: check_problem says what it found",
-                [&] { return std::to_string(Opened(api, evaluator, folder).Findings()) + " findings"; });
+  if (api.check_problem != nullptr) {
+    session.Check("evaluator: check_problem says what it found",
+                  [&] { return std::to_string(Opened(api, evaluator, folder).Findings()) + " findings"; });
+  }
+  if (KGRPO_HAS_MEMBER(&api, kgrpo_evaluator_interface, explain_bound) && api.explain_bound != nullptr) {
+    session.Check("evaluator: explain_bound compares the reference with the problem's needs",
+                  [&] { return Opened(api, evaluator, folder).Bound(); });
+  }
 }
 
 }  // namespace

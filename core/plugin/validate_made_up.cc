@@ -84,7 +84,7 @@ kgrpo_evaluation WrongKernel(const char* verdict) {
   kgrpo_evaluation evaluation{};
   evaluation.struct_size = sizeof(evaluation);
   evaluation.verdict = Str(verdict);
-  evaluation.compiled = View(evaluation.verdict) != "not_compiled";
+  evaluation.compiled = View(evaluation.verdict) != KGRPO_VERDICT_NOT_COMPILED;
   evaluation.diagnosis = KGRPO_LITERAL("made up");
   return evaluation;
 }

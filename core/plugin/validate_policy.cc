@@ -181,7 +181,7 @@ std::string CheckGroups(const kgrpo_policy_interface& api, kgrpo_policy* policy)
   return std::to_string(count) + " groups, " + std::to_string(names.size()) + " parameters";
 }
 
-// The sum of squares of all gradients that lie on the CPU; nothing on a GPU.
+// The sum of squares of all gradients that lie on the CPU; nothing on a device.
 std::optional<double> SquaredGradients(const kgrpo_policy_interface& api, kgrpo_policy* policy) {
   const kgrpo_parameter_group* const* groups = nullptr;
   size_t count = 0;
@@ -225,7 +225,7 @@ std::string CheckGradients(const kgrpo_policy_interface& api, kgrpo_policy* poli
   if (kgrpo_error* error = api.backward(policy, made, in.c())) Fail(TakeMessage(error));
   const std::optional<double> squares = SquaredGradients(api, policy);
   if (kgrpo_error* error = api.zero_gradients(policy)) Fail(TakeMessage(error));
-  if (!squares) return "gradients lie on a GPU: not looked at";
+  if (!squares) return "gradients lie on a device: not looked at";
   if (!std::isfinite(*squares)) Fail("a gradient is not finite");
   if (*squares == 0) Fail("backward left all gradients at 0");
   if (*SquaredGradients(api, policy) != 0) Fail("zero_gradients left some");

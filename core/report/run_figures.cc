@@ -1,5 +1,7 @@
 #include "report/run_figures.h"
 
+#include <kgrpo/evaluator.h>  // KGRPO_VERDICT_CRASH
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -52,14 +54,14 @@ Json ReadOutcomes(Database& database) {
       database.HasTable("dropped_rounds")
           ? " UNION ALL SELECT step, 7 AS kind, count(*) FROM dropped_rounds WHERE purpose = 'train' GROUP BY step"
           : "";
-  Statement select(
-      database,
-      "SELECT r.step, CASE WHEN e.correct = 1 AND r.speedup > 1 THEN 0 WHEN e.correct = 1 THEN 1 "
-      "WHEN e.compiled = 0 THEN 4 WHEN e.verdict IN ('crash', 'timeout') THEN 3 WHEN e.compiled = 1 THEN 2 "
-      "WHEN r.coder_outcome = 1 THEN 5 WHEN r.coder_outcome = 2 THEN 6 ELSE 7 END AS kind, count(*) "
-      "FROM rounds r LEFT JOIN evaluations e USING(purpose, step, trajectory, round) "
-      "WHERE r.purpose = 'train' GROUP BY r.step, kind" +
-          dropped + " ORDER BY 1");
+  Statement select(database,
+                   "SELECT r.step, CASE WHEN e.correct = 1 AND r.speedup > 1 THEN 0 WHEN e.correct = 1 THEN 1 "
+                   "WHEN e.compiled = 0 THEN 4 WHEN e.verdict IN ('" KGRPO_VERDICT_CRASH "', '" KGRPO_VERDICT_TIMEOUT
+                   "') THEN 3 WHEN e.compiled = 1 THEN 2 "
+                   "WHEN r.coder_outcome = 1 THEN 5 WHEN r.coder_outcome = 2 THEN 6 ELSE 7 END AS kind, count(*) "
+                   "FROM rounds r LEFT JOIN evaluations e USING(purpose, step, trajectory, round) "
+                   "WHERE r.purpose = 'train' GROUP BY r.step, kind" +
+                       dropped + " ORDER BY 1");
   const Json kinds = {"correct and faster",   "correct, not faster", "wrong",
                       "crash or timeout",     "does not compile",    "not applicable",
                       "unclear to the coder", "the coder's fault"};
@@ -164,9 +166,6 @@ Json ReadProblems(Database& database, TrajectoryParts* parts) {
     if (evaluation.is_object()) {
       kernel["seconds"] = Member(evaluation, "seconds");
       kernel["diagnosis"] = Member(evaluation, "diagnosis");
-      const Json metrics = Member(evaluation, "metrics");
-      // The part of the problem's least time on the device; evaluators that know it declare it under this name.
-      if (metrics.is_object()) kernel["roofline"] = Member(metrics, "roofline_fraction");
     }
     best[select_best.Text(0)] = std::move(kernel);  // a later one is better: that is why it was written
   }

@@ -121,7 +121,7 @@ function problems() {
   const bestOf = (group, name) => runsOf(group).map((run) => ({ run, problem: found(run, name) })).filter(({ problem }) => problem && problem.best)
     .sort((a, b) => b.problem.best.speedup - a.problem.best.speedup)[0];
   const most = Math.max(1, ...data.groups.flatMap((group) => names.map((name) => { const best = bestOf(group, name); return best ? best.problem.best.speedup : 1; })));
-  const header = [["problem"], ["reference", 1], ...data.groups.flatMap((group) => [[data.groups.length > 1 ? group.label : "best verified speedup"], ["time", 1], ["of the roofline", 1]])];
+  const header = [["problem"], ["reference", 1], ...data.groups.flatMap((group) => [[data.groups.length > 1 ? group.label : "best verified speedup"], ["time", 1], ["found"]])];
   const rows = names.map((name) => {
     const any = data.runs.map((run) => found(run, name)).find(Boolean);
     return [el("span", { title: any.title }, name), seconds(any.baseline), ...data.groups.flatMap((group, g) => {
@@ -129,10 +129,10 @@ function problems() {
       if (!best) return ["-", "-", "-"];
       const kernel = best.problem.best;
       const open = best.run.samples ? el("a", { href: `#run=${data.runs.indexOf(best.run)}&of=train&step=${kernel.step}&trajectory=${kernel.trajectory}&round=${kernel.round}`, title: kernel.suggestions && kernel.suggestions.join("; ") }, times(kernel.speedup)) : times(kernel.speedup);
-      return [el("span", {}, bar(kernel.speedup / most, colors[g]), open), seconds(kernel.seconds), kernel.roofline ? percent(kernel.roofline) : "-"];
+      return [el("span", {}, bar(kernel.speedup / most, colors[g]), open), seconds(kernel.seconds), el("span", { class: "quiet" }, kernel.diagnosis || "-")];
     })];
   });
-  return [el("p", { class: "quiet" }, "The best kernel of each problem that a thorough evaluation confirmed" + (data.groups.some((g) => g.runs.length > 1) ? ", over all seeds" : "") + ". Roofline: the share of the least time that the problem needs on the device."), table(header, rows)];
+  return [el("p", { class: "quiet" }, "The best kernel of each problem that a thorough evaluation confirmed" + (data.groups.some((g) => g.runs.length > 1) ? ", over all seeds" : "") + ". Found: the evaluator's words on what bounds the time."), table(header, rows)];
 }
 
 function whereTimeWent() {

@@ -116,7 +116,7 @@ constexpr char kOpenApi[] = R"json({
           "compiled": {"type": "boolean"}, "correct": {"type": "boolean"},
           "verdict": {"type": "string", "description": "\"correct\", or what failed: \"wrong\", \"not_compiled\", \"race\", ..."},
           "seconds": {"type": "number"}, "seconds_low": {"type": "number"}, "seconds_high": {"type": "number"},
-          "modelled": {"type": "boolean", "description": "no GPU ran: the time is a model's"},
+          "modelled": {"type": "boolean", "description": "no device ran: the time is a model's"},
           "time_source": {"type": "string"}, "diagnosis": {"type": "string"},
           "speedup": {"type": "number"}, "speedup_low": {"type": "number"}, "speedup_high": {"type": "number"},
           "metrics": {"type": "object", "additionalProperties": {"type": ["number", "null"]}},

@@ -19,7 +19,7 @@
 
 namespace kgrpo::serve {
 
-// An evaluator and what requests call it: one modelled GPU of several, say.
+// An evaluator and what requests call it: one modelled device of several, say.
 struct ServedDevice {
   std::string name;
   std::unique_ptr<Evaluator> evaluator;

@@ -6,7 +6,7 @@
 namespace kgrpo::serve {
 namespace {
 
-// device="h100",verdict="correct"
+// device="default",verdict="correct"
 std::string LabelText(const ServiceMetrics::Labels& labels) {
   std::string text;
   for (const auto& [name, value] : labels) {

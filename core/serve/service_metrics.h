@@ -15,7 +15,7 @@ namespace kgrpo::serve {
 // [any thread]
 class ServiceMetrics {
  public:
-  // {{"device", "h100"}, {"verdict", "correct"}}
+  // {{"device", "default"}, {"verdict", "correct"}}
   using Labels = std::vector<std::pair<std::string, std::string>>;
 
   // `name` without the prefix "kgrpo_". Counters are named "..._total".

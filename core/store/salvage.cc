@@ -101,7 +101,7 @@ int64_t Number(sqlite3* database, const std::string& question) {
   return statement && sqlite3_step(statement.get()) == SQLITE_ROW ? sqlite3_column_int64(statement.get(), 0) : -1;
 }
 
-// The metrics of each step, from the file of observer_metrics.
+// The metrics of each step, from metrics.jsonl, which an observer writes.
 std::map<uint64_t, std::vector<Metric>> ReadMetricLines(const fs::path& file) {
   std::map<uint64_t, std::vector<Metric>> steps;
   std::ifstream stream(file);

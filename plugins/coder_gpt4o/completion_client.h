@@ -126,19 +126,7 @@ struct Completion : Answer {
   std::string message;       // why there is no answer, for people; never holds a secret
 };
 
-// Counts since the client was made.
-struct ClientStatistics {
-  uint64_t requests = 0;
-  uint64_t answered = 0;
-  uint64_t failed = 0;  // fatal ones too
-  uint64_t cancelled = 0;
-  uint64_t attempts = 0;
-  uint64_t retries = 0;       // of attempts: those after a request's first
-  uint64_t rate_limited = 0;  // answers that told us to slow down
-  uint64_t breaker_openings = 0;
-};
-
-// Owns one thread. Send, Cancel and Statistics: [any thread], from within a callback too. Callbacks run on the client's
+// Owns one thread. Send and Cancel: [any thread], from within a callback too. Callbacks run on the client's
 // thread, one at a time; they must neither throw, nor block for long, nor destroy the client.
 class CompletionClient {
  public:
@@ -159,8 +147,6 @@ class CompletionClient {
 
   // Everything sent before is answered soon, with kCancelled unless its answer had come. What is sent later goes out.
   void Cancel();
-
-  ClientStatistics Statistics() const;
 
   // Where requests are posted to, without the query: for people. [any thread]
   const std::string& Address() const;

@@ -76,8 +76,8 @@ struct kgrpo_problem {
       : open(directory, cache_directory, rules), description(open.problem) {}
   const OpenProblem open;
   const kgrpo::evaluator::ProblemDescription description;
-  std::mutex mutex;
-  std::optional<KernelEvaluation> baseline;  // guarded: measured once
+  mutable std::mutex mutex;
+  mutable std::optional<KernelEvaluation> baseline;  // guarded: measured once
 };
 
 namespace {
@@ -102,7 +102,7 @@ constexpr char kSchema[] = R"json({
     "pytorch": {"type": "boolean", "default": false,
       "description": "Time PyTorch's own computation too, where an imported problem has it (oracle/eager.pt): the baseline's metric pytorch_seconds. rules: kernelbench always does."},
     "seeds": {"type": "integer", "minimum": 1, "maximum": 16, "default": 2, "description": "Secret inputs tried at each size."},
-    "seed": {"type": "integer", "minimum": 0, "default": 0, "description": "Changes every secret input."},
+    "seed": {"type": "integer", "minimum": 0, "default": 0, "x-seed": true, "description": "Changes every secret input."},
     "relative_error": {"type": "number", "exclusiveMinimum": 0, "maximum": 0.5, "default": 0.02,
       "description": "Timing stops when the 95% interval of the speedup is this narrow (half its width, relative)."},
     "budget_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 0.3,
@@ -113,7 +113,7 @@ constexpr char kSchema[] = R"json({
       "description": "Keep evaluations on disk, by source, inputs, device and driver, for later runs, and 512 MiB of compiled kernels. Thorough evaluations are never kept."},
     "checks": {"type": "string", "enum": ["interpreted", "device"], "default": "interpreted",
       "description": "interpreted: on CPU cores, beside the device, the correctness cases are interpreted with every check for races, bounds and uninitialised memory; device: only the device's own run."},
-    "profile": {"type": "string", "enum": ["off", "correct", "right"], "default": "off",
+    "profile": {"type": "string", "enum": ["off", "correct", "right"], "default": "off", "x-profile": "correct",
       "description": "correct: every kernel that is correct is run once more under Nsight Compute, for the metrics profile.*; that takes some seconds each, ncu, and namespaces for the sandbox (or sandbox: off). right: the same, its earlier name."},
     "compile_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 60, "description": "Limit for one compile, wall clock."},
     "call_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 10, "description": "Limit for one batch of calls, wall clock: beyond it a kernel counts as endless."},
@@ -194,16 +194,23 @@ const kgrpo_problem_info* ProblemInfo(const kgrpo_problem* problem) {
   return &problem->description.info();
 }
 
-// The reference kernel's evaluation, measured once for as long as the problem is open. It is thorough and so not kept;
-// what is wrong with it is told to the problem's author alone, with the sizes that others may not know.
-KernelEvaluation BaselineOf(kgrpo_evaluator& self, kgrpo_problem& problem) {
+// The reference kernel's evaluation; of a correct one, measured once for as long as the problem is open. It is thorough
+// and so not kept; what is wrong with it is told to the problem's author alone, with the sizes that others may not
+// know.
+KernelEvaluation ReferenceOf(kgrpo_evaluator& self, const kgrpo_problem& problem) {
   const std::lock_guard<std::mutex> lock(problem.mutex);
   if (problem.baseline) return *problem.baseline;
   kgrpo::evaluator::RequireReference(problem.open.problem);
   KernelEvaluation evaluation = self.Evaluate(problem.open, problem.open.problem.reference_source, 0, true, true);
-  kgrpo::evaluator::RequireCorrectReference(evaluation, problem.open.problem);
+  if (!evaluation.correct) return evaluation;
   if (self.pytorch) self.evaluators.TimePytorch(problem.open, &evaluation);
   problem.baseline = evaluation;
+  return evaluation;
+}
+
+KernelEvaluation BaselineOf(kgrpo_evaluator& self, const kgrpo_problem& problem) {
+  KernelEvaluation evaluation = ReferenceOf(self, problem);
+  kgrpo::evaluator::RequireCorrectReference(evaluation, problem.open.problem);
   return evaluation;
 }
 
@@ -242,6 +249,14 @@ kgrpo_error* Report(const kgrpo_evaluator* self, const kgrpo_problem* problem, c
   return Guard([&] { kgrpo::evaluator::PutReport(problem->open.problem, self->description, *request, html); });
 }
 
+// What a kernel that skips the work would pass takes an oracle without a device: evaluator_sim's check looks for that.
+kgrpo_error* CheckProblem(kgrpo_evaluator* self, const kgrpo_problem* problem, kgrpo_problem_finding_sink sink) {
+  return Guard([&] {
+    kgrpo::evaluator::PutFindings(
+        kgrpo::evaluator::FindOfReference(problem->open.problem, ReferenceOf(*self, *problem)), sink);
+  });
+}
+
 constexpr kgrpo_evaluator_interface kInterface = {sizeof(kgrpo_evaluator_interface),
                                                   OptionsSchema,
                                                   Create,
@@ -253,7 +268,8 @@ constexpr kgrpo_evaluator_interface kInterface = {sizeof(kgrpo_evaluator_interfa
                                                   Evaluate,
                                                   Describe,
                                                   Report,
-                                                  nullptr};
+                                                  CheckProblem,
+                                                  /*explain_bound=*/nullptr};
 
 }  // namespace
 

@@ -92,7 +92,8 @@ constexpr kgrpo_evaluator_interface kInterface = {sizeof(kgrpo_evaluator_interfa
                                                   Evaluate,
                                                   Describe,
                                                   /*report=*/nullptr,
-                                                  /*check_problem=*/nullptr};
+                                                  /*check_problem=*/nullptr,
+                                                  /*explain_bound=*/nullptr};
 
 }  // namespace
 }  // namespace kgrpo::program

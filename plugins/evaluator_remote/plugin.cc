@@ -106,8 +106,9 @@ constexpr kgrpo_evaluator_interface kInterface = {sizeof(kgrpo_evaluator_interfa
                                                   Baseline,
                                                   Evaluate,
                                                   Describe,
-                                                  nullptr,
-                                                  nullptr};
+                                                  /*report=*/nullptr,
+                                                  /*check_problem=*/nullptr,
+                                                  /*explain_bound=*/nullptr};
 
 }  // namespace
 }  // namespace kgrpo::evaluator_remote

@@ -2,6 +2,7 @@
 
 #include <kgrpo/sdk/text.h>
 
+#include "evaluator_shared/report/bound.h"
 #include "evaluator_shared/report/declared_metrics.h"
 #include "evaluator_shared/report/kernel_report.h"
 #include "evaluator_shared/report/remarks.h"
@@ -54,6 +55,14 @@ void PutReport(const Problem& problem, const std::string& description, const kgr
       KernelReportHtml({problem.name, Copy(request.source_name), Copy(request.source),
                         Evaluation::FromC(*request.candidate), Evaluation::FromC(*request.baseline), description});
   html.put(html.context, Str(page));
+}
+
+void PutBound(const kgrpo_evaluation& candidate, const kgrpo_text_sink& text, const kgrpo_text_sink& json) {
+  const std::optional<Bound> bound = BoundOf(Evaluation::FromC(candidate));
+  if (!bound) return;
+  const std::string lines = bound->ToText(), object = bound->ToJson().dump();
+  text.put(text.context, Str(lines));
+  json.put(json.context, Str(object));
 }
 
 void PutFindings(const std::vector<ProblemFinding>& findings, const kgrpo_problem_finding_sink& sink) {

@@ -44,6 +44,9 @@ void Put(const KernelEvaluation& found, bool modelled, const std::string& time_s
 void PutReport(const Problem& problem, const std::string& description, const kgrpo_report_request& request,
                const kgrpo_text_sink& html);
 
+// Writes what kgrpo_evaluator_interface.explain_bound does, by the evaluation's metrics.
+void PutBound(const kgrpo_evaluation& candidate, const kgrpo_text_sink& text, const kgrpo_text_sink& json);
+
 // Hands the findings to whoever asked for them.
 void PutFindings(const std::vector<ProblemFinding>& findings, const kgrpo_problem_finding_sink& sink);
 

@@ -15,10 +15,13 @@ void KernelEvaluation::Conclude(const Trouble& trouble) {
   seconds = seconds_low = seconds_high = 0;
 }
 
+std::string ReferenceTrouble(const KernelEvaluation& evaluation, const Problem& problem) {
+  return problem.directory + "/reference.cu: the reference kernel is not correct (" + evaluation.verdict +
+         "): " + evaluation.diagnosis;
+}
+
 void RequireCorrectReference(const KernelEvaluation& evaluation, const Problem& problem) {
-  if (evaluation.correct) return;
-  throw Error(KGRPO_ERROR_INVALID, problem.directory + "/reference.cu: the reference kernel is not correct (" +
-                                       evaluation.verdict + "): " + evaluation.diagnosis);
+  if (!evaluation.correct) throw Error(KGRPO_ERROR_INVALID, ReferenceTrouble(evaluation, problem));
 }
 
 std::string KernelEvaluation::ToJson() const {

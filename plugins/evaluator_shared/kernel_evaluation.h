@@ -38,6 +38,9 @@ struct KernelEvaluation {
   static KernelEvaluation FromJson(const std::string& text);
 };
 
+// "DIR/reference.cu: the reference kernel is not correct (wrong): ..."; of an evaluation that is not correct.
+std::string ReferenceTrouble(const KernelEvaluation& evaluation, const Problem& problem);
+
 // The evaluation of a problem's reference kernel, as it must be. Throws Error(KGRPO_ERROR_INVALID) where it is not
 // correct.
 void RequireCorrectReference(const KernelEvaluation& evaluation, const Problem& problem);

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <utility>
 
+#include <kgrpo/support/number_text.h>  // FormatSeconds
 #include "evaluator_shared/dtype.h"
 #include "evaluator_shared/random.h"
 
@@ -14,6 +15,9 @@ namespace {
 
 constexpr int kSeeds = 2;    // the second is drawn from another normal distribution
 constexpr int kRedraws = 2;  // of one input, in each case
+
+// A reference this fast leaves little to gain: a launch alone takes some 2 to 3 us of it.
+constexpr double kShortSeconds = 10e-6;
 
 // One case with what it must give.
 struct Tried {
@@ -203,12 +207,34 @@ class Search {
 
 std::vector<ProblemFinding> FindDegenerate(const Problem& problem, const ExpectedOf& expected) {
   if (!problem.refused.empty()) return {};
-  if (problem.oracle_source && problem.oracle_source->find(kOracleToWrite) != std::string::npos) {
+  if (IsDraft(problem)) {
     return {
         {"oracle_not_written", "oracle.cc is a draft: its body is still to be written.",
          "Write what the kernel computes, in double, and delete the line \"" + std::string(kOracleToWrite) + "\"."}};
   }
   return Search(problem, expected).Run();
+}
+
+bool IsDraft(const Problem& problem) {
+  return problem.oracle_source && problem.oracle_source->find(kOracleToWrite) != std::string::npos;
+}
+
+std::vector<ProblemFinding> FindOfReference(const Problem& problem, const KernelEvaluation& reference) {
+  if (reference.correct && reference.seconds >= kShortSeconds) return {};
+  if (reference.correct) {
+    return {{"too_short",
+             "The reference takes " + FormatSeconds(reference.seconds) +
+                 ": much of that is the launch, which no kernel avoids.",
+             "Raise sizes.timing until the reference takes 20 us or more."}};
+  }
+  const std::string trouble = ReferenceTrouble(reference, problem);
+  if (reference.verdict == "implausible") {
+    return {{"bound_beaten", trouble,
+             "eval --kernel reference.cu --problem DIR --dispute-bound shows what was counted; lower needs in "
+             "problem.yaml, or correct the kernel."}};
+  }
+  return {
+      {"reference_wrong", trouble, "Correct reference.cu or the oracle: one of them does not do what the other does."}};
 }
 
 }  // namespace kgrpo::evaluator

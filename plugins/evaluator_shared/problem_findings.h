@@ -1,5 +1,6 @@
-// Finds degenerate problems, where a kernel that does not do the work is judged correct. It compares such outputs with
-// the expected ones, so no kernel runs. Called by evaluators' check_problem.
+// Finds degenerate problems: where a kernel that does not do the work is judged correct (such outputs are compared with
+// the expected ones, so no kernel runs), and where the reference kernel is none to hold others against. Called by
+// evaluators' check_problem.
 #ifndef KGRPO_EVALUATOR_SHARED_PROBLEM_FINDINGS_H
 #define KGRPO_EVALUATOR_SHARED_PROBLEM_FINDINGS_H
 
@@ -10,7 +11,8 @@
 #include "evaluator_shared/cases.h"       // CorrectnessCase
 #include "evaluator_shared/comparison.h"  // Expected
 #include "evaluator_shared/inputs.h"      // Argument
-#include "evaluator_shared/problem.h"     // Problem
+#include "evaluator_shared/kernel_evaluation.h"
+#include "evaluator_shared/problem.h"  // Problem
 
 namespace kgrpo::evaluator {
 
@@ -29,6 +31,13 @@ using ExpectedOf = std::function<std::vector<Expected>(const CorrectnessCase&, c
 // Tries the correctness sizes with inputs of its own, the same each time. Empty for a sound problem, and for one that
 // an import refused. Throws what `expected` throws. [any thread, if `expected` allows it]
 std::vector<ProblemFinding> FindDegenerate(const Problem& problem, const ExpectedOf& expected);
+
+// Whether the oracle is still a draft, by which nothing can be judged.
+bool IsDraft(const Problem& problem);
+
+// What is wrong with the reference kernel, by its evaluation: it is not correct, faster than `needs` allows, or too
+// short to time.
+std::vector<ProblemFinding> FindOfReference(const Problem& problem, const KernelEvaluation& reference);
 
 }  // namespace kgrpo::evaluator
 

@@ -1,5 +1,7 @@
 #include "evaluator_sim/evaluator.h"
 
+#include <utility>
+
 #include <kgrpo/support/sha256.h>
 #include "evaluator_shared/random.h"
 #include "evaluator_shared/timing_sizes.h"
@@ -16,12 +18,17 @@ std::unique_ptr<OpenProblem> Evaluator::Open(const std::string& directory) const
 }
 
 KernelEvaluation Evaluator::Baseline(const OpenProblem& open) {
+  KernelEvaluation evaluation = Reference(open);
+  evaluator::RequireCorrectReference(evaluation, open.problem());
+  return evaluation;
+}
+
+KernelEvaluation Evaluator::Reference(const OpenProblem& open) {
   evaluator::RequireReference(open.problem());
   const std::string& source = open.problem().reference_source;
   KernelEvaluation evaluation = Evaluate(open, source, {});
   // What is said of a reference that is not correct is for the problem's author.
   if (!evaluation.correct) evaluation = Evaluate(open, source, {.show_hidden = true});
-  evaluator::RequireCorrectReference(evaluation, open.problem());
   return evaluation;
 }
 
@@ -46,10 +53,14 @@ KernelEvaluation Evaluator::EvaluateOne(const OpenProblem& open, const std::stri
 }
 
 std::vector<evaluator::ProblemFinding> Evaluator::Check(const OpenProblem& open) {
-  return evaluator::FindDegenerate(
+  std::vector<evaluator::ProblemFinding> findings = evaluator::FindDegenerate(
       open.problem(), [&](const evaluator::CorrectnessCase& one, const std::vector<evaluator::Argument>& arguments) {
         return kernel_evaluator_.ExpectedOf(open, one, arguments);
       });
+  if (!open.problem().refused.empty() || evaluator::IsDraft(open.problem())) return findings;
+  for (evaluator::ProblemFinding& finding : evaluator::FindOfReference(open.problem(), Reference(open)))
+    findings.push_back(std::move(finding));
+  return findings;
 }
 
 // The inputs are a function of seed, problem and source alone: a new version of the evaluator tries the same ones.

@@ -47,12 +47,15 @@ class Evaluator {
   // evaluation draws from the request's seed as well.
   KernelEvaluation Evaluate(const OpenProblem& open, const std::string& source, const Request& request);
 
-  // What makes the problem degenerate, by its oracle or, without one, its reference kernel.
+  // What makes the problem degenerate, by its oracle or, without one, its reference kernel; and what is wrong with
+  // that kernel.
   std::vector<evaluator::ProblemFinding> Check(const OpenProblem& open);
 
   const KernelEvaluator& kernel_evaluator() const { return kernel_evaluator_; }
 
  private:
+  // The reference kernel's, which need not be correct. Throws Error(KGRPO_ERROR_INVALID) where there is none.
+  KernelEvaluation Reference(const OpenProblem& open);
   // At one timing size.
   KernelEvaluation EvaluateOne(const OpenProblem& open, const std::string& source, const Request& request);
   KernelEvaluation EvaluateCached(const OpenProblem& open, const std::string& source);

@@ -49,7 +49,7 @@ constexpr char kSchema[] = R"json({
       "description": "The folder that holds bin/nvcc; empty: KGRPO_CUDA_HOME, CUDA_HOME, PATH and the usual places are searched."},
     "device": {"type": "string", "enum": ["h100", "h200", "a100", "l4", "rtx4090"], "default": "h100", "description": "The GPU whose time is modelled (docs/time_model.md)."},
     "seeds": {"type": "integer", "minimum": 1, "maximum": 16, "default": 2, "description": "Secret inputs tried at each size."},
-    "seed": {"type": "integer", "minimum": 0, "default": 0, "description": "Changes every secret input."},
+    "seed": {"type": "integer", "minimum": 0, "default": 0, "x-seed": true, "description": "Changes every secret input."},
     "rules": {"type": "string", "enum": ["ours", "kernelbench"], "default": "ours",
       "description": "kernelbench: judge as KernelBench does, for figures that compare with published ones: the timing size alone, its tolerance, none of our other checks (docs/judging.md)."},
     "sampled_blocks": {"type": "integer", "minimum": 4, "maximum": 4096, "default": 24,
@@ -144,6 +144,11 @@ kgrpo_error* CheckProblem(kgrpo_evaluator* self, const kgrpo_problem* problem, k
   return Guard([&] { kgrpo::evaluator::PutFindings(self->evaluator.Check(*problem->open), sink); });
 }
 
+kgrpo_error* ExplainBound(const kgrpo_evaluator*, const kgrpo_problem*, const kgrpo_evaluation* candidate,
+                          kgrpo_text_sink text, kgrpo_text_sink json) {
+  return Guard([&] { kgrpo::evaluator::PutBound(*candidate, text, json); });
+}
+
 constexpr kgrpo_evaluator_interface kInterface = {sizeof(kgrpo_evaluator_interface),
                                                   OptionsSchema,
                                                   Create,
@@ -155,7 +160,8 @@ constexpr kgrpo_evaluator_interface kInterface = {sizeof(kgrpo_evaluator_interfa
                                                   Evaluate,
                                                   Describe,
                                                   Report,
-                                                  CheckProblem};
+                                                  CheckProblem,
+                                                  ExplainBound};
 
 }  // namespace
 

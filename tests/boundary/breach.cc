@@ -1,2 +1,3 @@
-// What no plugin may do: use a header of the host. The tests of this folder pass when the compiler refuses it.
-#include "plugin/loader.h"
+// What no plugin may do: use a header of the host, or of another plugin. BREACH names one; the tests of this folder
+// pass when the compiler does not find it.
+#include BREACH

@@ -32,7 +32,7 @@ TEST_F(CliTest, EveryCommandHasHelpWithAnExample) {
     EXPECT_THAT(result.out, HasSubstr("Example")) << command;
     EXPECT_THAT(result.out, HasSubstr("kgrpo-host ")) << command;
   }
-  EXPECT_THAT(Run("--version").out, HasSubstr("plugin ABI 1.0"));
+  EXPECT_THAT(Run("--version").out, HasSubstr("plugin ABI 1.1"));
 }
 
 TEST_F(CliTest, WrongUsageIsTwo) {
@@ -126,9 +126,19 @@ TEST_F(CliTest, EvalJudgesAKernel) {
   EXPECT_THAT(text, HasSubstr("problem    one\nverdict    correct\nfound      it has too few comments\n"
                               "reference  1 ms (modelled: comments)\nkernel     250 us\nspeedup    4\n"));
   EXPECT_THAT(text, HasSubstr("\nSource\n  comments  3\n")) << "as the plugin declares it";
-  const Result profile = Run("eval --kernel k.cu --problem problems/one --evaluator fakes --profile");
+  const std::string by = "eval --kernel k.cu --problem problems/one --evaluator ";
+  EXPECT_THAT(Run(by + "fakes").out, HasSubstr("counts comments; salt 0, trace off"));
+  EXPECT_THAT(Run(by + "fakes --profile --quick --seed 7").out, HasSubstr("counts comments; salt 7, trace all"));
+  EXPECT_THAT(Run("eval p.yaml --kernel k.cu --problem problems/one --profile").out, HasSubstr("salt 0, trace all"));
+  const std::string plain = KGRPO_BINARY_DIR "/tests/bad_plugins/all_is_correct.so";
+  const Result profile = Run(by + plain + " --profile");
   EXPECT_EQ(profile.code, 3);
-  EXPECT_THAT(profile.err, HasSubstr("--profile: the evaluator fakes has no option \"profile\""));
+  EXPECT_THAT(profile.err, HasSubstr("does not profile (none of its options is marked x-profile)"));
+  EXPECT_THAT(Run(by + "fakes --dispute-bound").out,
+              HasSubstr("found      it has too few comments\n\nComments needed 9,\ncounted 3.0\n"));
+  EXPECT_EQ(json::parse(Run(by + "fakes --dispute-bound --json").out)["bound"],
+            json::parse(R"({"needed": 9, "counted": 3})"));
+  EXPECT_THAT(Run(by + plain + " --dispute-bound").err, HasSubstr("does not count what a kernel does"));
   EXPECT_EQ(json::parse(Run("eval p.yaml --kernel k.cu --problem problems/one --json").out)["speedup"], 4.0);
   const Result report = Run("eval --kernel k.cu --problem problems/one --evaluator fakes --report k.html");
   EXPECT_NE(report.code, 0);

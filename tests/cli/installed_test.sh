@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # installed_test.sh BUILD SOURCE: what `cmake --install` puts into a folder works from another one: a kernel is judged, and
-# a plugin is compiled against the headers by pkg-config and validated. Exit code 77: something for it is not installed here.
+# a plugin is compiled against the headers by pkg-config, another against the support library by CMake, and both are validated.
+# Exit code 77: something for it is not installed here.
 set -euo pipefail
 build=$1 source=$2
 for needed in cmake pkg-config readelf; do
@@ -31,6 +32,11 @@ mkdir "$work/plugin"
 (cd "$work/plugin" && PKG_CONFIG_PATH="$here/lib/pkgconfig" ${CC:-cc} -std=c11 -Wall -Wextra -Werror -shared -fPIC \
   $(PKG_CONFIG_PATH="$here/lib/pkgconfig" pkg-config --cflags kgrpo) -o reward_c.so "$here/share/kgrpo/examples/reward_c/reward_c.c")
 "$here/bin/kgrpo-host" plugins validate "$work/plugin/reward_c.so" > "$work/log" 2>&1 || fail "$(cat "$work/log")"
+grep -q ' 0 failed, 0 warnings' "$work/log" || fail "$(cat "$work/log")"
+
+cmake -S "$source/tests/cli/installed_plugin" -B "$work/supported" -Dkgrpo_ROOT="$here" > "$work/log" 2>&1 || fail "$(cat "$work/log")"
+cmake --build "$work/supported" > "$work/log" 2>&1 || fail "$(cat "$work/log")"
+"$here/bin/kgrpo-host" plugins validate "$work/supported/reward_supported.so" > "$work/log" 2>&1 || fail "$(cat "$work/log")"
 grep -q ' 0 failed, 0 warnings' "$work/log" || fail "$(cat "$work/log")"
 
 if [ -z "${CUDA_HOME:-}" ]; then

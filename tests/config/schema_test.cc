@@ -135,6 +135,10 @@ TEST(FindSchemaMistakes, NamesThem) {
       mistakes(
           R"({"type": "object", "additionalProperties": false, "properties": {"a": {"type": "integer", "minimum": 2, "default": 1, "description": "x"}}})"),
       ElementsAre("a: the default is refused by its own schema: expected an integer >= 2, found 1"));
+  EXPECT_THAT(
+      mistakes(
+          R"({"type": "object", "additionalProperties": false, "properties": {"a": {"enum": ["off", "on"], "x-profile": "no", "description": "x"}, "b": {"type": "integer", "x-seed": true, "description": "x"}}})"),
+      ElementsAre(HasSubstr("a: the x-profile is refused by its own schema: expected one of \"off\", \"on\"")));
   EXPECT_THAT(mistakes(R"({"type": "object", "properties": {"a": {"type": "integer", "description": "x"}}})"),
               ElementsAre(HasSubstr("additionalProperties")));
   EXPECT_THAT(

@@ -122,6 +122,7 @@ const kgrpo_evaluator_interface kEvaluator = {
     EvaluateSource,
     [](const kgrpo_evaluator*) { return Str("a table of speedups,\nnothing is run"); },
     nullptr,
+    nullptr,
     nullptr};
 
 }  // namespace kgrpo::fakes

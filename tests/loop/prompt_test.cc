@@ -101,7 +101,7 @@ TEST(PromptTemplateTest, SaysWhatWasMeasured) {
             "Other: warmth 36.6");
   const auto bare = CheckTemplate("{{current.metrics}}");
   ASSERT_EQ(bare.size(), 1u);
-  EXPECT_THAT(bare[0].message, HasSubstr("write {{current.metrics.registers}}"));
+  EXPECT_THAT(bare[0].message, HasSubstr("write {{current.metrics.NAME}}"));
   EXPECT_EQ(CheckTemplate("{{#current.metrics}}{{registers}}{{/current.metrics}}").size(), 1u)
       << "metrics are known by their whole name only, so that misspelt variables are found";
   EXPECT_EQ(CheckTemplate("{{current.metrics.}}").size(), 1u);

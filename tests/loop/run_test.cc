@@ -283,7 +283,7 @@ TEST_F(RunTest, TheConsoleShowsALineAStepAndASummary) {
   RunIn(fakes::Config(Folder("console")), false, {}, &console);
   const std::string text = out.str();
   EXPECT_EQ(text.find('\r'), std::string::npos);
-  EXPECT_THAT(text, HasSubstr("MODELLED, no GPU is used: table"));
+  EXPECT_THAT(text, HasSubstr("MODELLED, no device ran: table"));
   EXPECT_THAT(text, HasSubstr("a table of speedups,"));
   EXPECT_THAT(text, HasSubstr("  fake_climber  reward "));
   EXPECT_THAT(text, HasSubstr("  fake_imitation  loss "));

@@ -187,6 +187,7 @@ AT(kgrpo_evaluator_interface, evaluate, 64, 8);
 AT(kgrpo_evaluator_interface, describe, 72, 8);
 AT(kgrpo_evaluator_interface, report, 80, 8);
 AT(kgrpo_evaluator_interface, check_problem, 88, 8);
+AT(kgrpo_evaluator_interface, explain_bound, 96, 8);
 
 AT(kgrpo_host, struct_size, 0, 4);
 AT(kgrpo_host, context, 8, 8);

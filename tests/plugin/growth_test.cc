@@ -200,6 +200,15 @@ TEST_F(InstancesTest, APluginOfTheFirstReleaseIsAskedForNothingLater) {
   EXPECT_EQ(reward.Idle(request), 0);
 }
 
+TEST_F(InstancesTest, AnEvaluatorOfTheFirstReleaseIsNotAskedForTheBound) {
+  const auto* whole = Fakes().Table<kgrpo_evaluator_interface>(Role::kEvaluator);
+  ASSERT_NE(whole->explain_bound, nullptr);
+  const AtPageEnd table(*whole, KGRPO_EVALUATOR_INTERFACE_SIZE_1);
+  const Evaluator evaluator(table.get(), host_, {{"unit", 0.5}});
+  EXPECT_FALSE(evaluator.CountsWork());
+  EXPECT_TRUE(Evaluator(whole, host_, {{"unit", 0.5}}).CountsWork());
+}
+
 TEST(Growth, WhatIsShorterThanTheFirstReleaseIsRefused) {
   kgrpo_evaluation evaluation = CorrectKernel(2);
   evaluation.struct_size = KGRPO_EVALUATION_SIZE_1 - 1;

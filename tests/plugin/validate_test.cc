@@ -149,6 +149,9 @@ TEST(ValidatePlugin, FindsABrokenEvaluator) {
       "one");
   EXPECT_EQ(FirstFailure("all_is_correct", judging),
             "evaluator: evaluate does not find correct what does not compile: a file of one #error is correct");
+  EXPECT_EQ(FirstFailure("bound_without_json", judging),
+            "evaluator: explain_bound compares the reference with the problem's needs: what it pushes into json is no "
+            "JSON object");
   EXPECT_THAT(FirstFailure("crashes_in_evaluate", judging),
               HasSubstr("evaluator: evaluate finds the reference correct, from two threads too: "));
 }

@@ -116,6 +116,7 @@ const kgrpo_evaluator_interface kFakeJudge = {
     },
     [](const kgrpo_evaluator*) { return Str("a fake"); },
     nullptr,
+    nullptr,
     nullptr};
 
 }  // namespace kgrpo::test

@@ -31,7 +31,7 @@ extern "C" {
 /* A plugin built for another major version is refused by the host. A higher minor version than the host's is accepted:
  * interfaces are found by id, so what the host does not know it does not ask for. */
 #define KGRPO_ABI_MAJOR 1
-#define KGRPO_ABI_MINOR 0
+#define KGRPO_ABI_MINOR 1
 
 /* The size of a struct up to and including a member: how the size of each released revision is pinned. */
 #define KGRPO_SIZEOF_THROUGH(type, member) (offsetof(type, member) + sizeof(((type*)0)->member))

@@ -16,10 +16,18 @@ extern "C" {
 
 #define KGRPO_EVALUATOR_INTERFACE "kgrpo.evaluator/1"
 
-/* The verdict of a correct kernel. Every other verdict is a lower-case word that says what failed; those of the shipped
- * evaluators are listed in docs/judging.md: not_compiled, unsupported, crash, timeout, out_of_memory, out_of_bounds,
- * misaligned, race, uninitialised, divergent, wrong, non_deterministic, ... */
+/* A verdict is a lower-case word: "correct", or what failed. The host tells these apart, in the figures of a run; any
+ * other of a kernel that compiled counts as wrong results. Those of the shipped evaluators are listed in
+ * docs/judging.md. */
 #define KGRPO_VERDICT_CORRECT "correct"
+#define KGRPO_VERDICT_NOT_COMPILED "not_compiled"
+#define KGRPO_VERDICT_CRASH "crash"
+#define KGRPO_VERDICT_TIMEOUT "timeout"
+#define KGRPO_VERDICT_WRONG "wrong"
+
+/* The family of metrics for how near a correct kernel's outputs come to the tolerance: the largest error over what is
+ * allowed, "worst_error/out" for the output "out". The host shows the largest with a correct kernel's times. */
+#define KGRPO_METRIC_WORST_ERROR "worst_error/"
 
 /* What a problem says of itself. Lives as long as the problem is open. */
 typedef struct kgrpo_problem_info {
@@ -65,7 +73,7 @@ typedef struct kgrpo_evaluation {
   double speedup;      /* over the reference, both timed side by side; 0 where the evaluator does not time them so */
   double speedup_low;  /* 95% confidence interval of it */
   double speedup_high;
-  const kgrpo_metric* metrics; /* "registers", "occupancy", "dram_bytes", ...; declared in create */
+  const kgrpo_metric* metrics; /* declared in create */
   size_t metric_count;
   const kgrpo_remark* remarks;
   size_t remark_count;
@@ -151,9 +159,18 @@ typedef struct kgrpo_evaluator_interface {
   kgrpo_error* (*report)(const kgrpo_evaluator* self, const kgrpo_problem* problem, const kgrpo_report_request* request,
                          kgrpo_text_sink html);
 
-  /* Looks for what makes a problem degenerate, with inputs of its own; pushes nothing for a sound one. Called by
-   * `kgrpo-host problems check`. NULL for an evaluator that does not look. [any thread, blocking] */
+  /* Looks for what makes a problem degenerate, with inputs of its own, its reference kernel included: one for which
+   * baseline() fails has a finding. Pushes nothing for a sound problem. Called by `kgrpo-host problems check`. NULL for
+   * an evaluator that does not look. [any thread, blocking] */
   kgrpo_error* (*check_problem)(kgrpo_evaluator* self, const kgrpo_problem* problem, kgrpo_problem_finding_sink sink);
+
+  /* Holds what the problem states that every kernel needs (traffic, operations, and so a least time) against what
+   * `candidate`, an evaluation that evaluate() pushed, was counted to do: for an author whose statement may be too
+   * high. Pushes the comparison once, for a terminal into `text` (lines, each ended) and as a JSON object into `json`;
+   * nothing where the kernel did not get as far as being counted. Called by `kgrpo-host eval --dispute-bound`. NULL for
+   * an evaluator that does not count. Added in revision 1.1. [any thread] */
+  kgrpo_error* (*explain_bound)(const kgrpo_evaluator* self, const kgrpo_problem* problem,
+                                const kgrpo_evaluation* candidate, kgrpo_text_sink text, kgrpo_text_sink json);
 } kgrpo_evaluator_interface;
 
 /* The size of the struct as released in revision 1.0. Members are appended below, never moved: this never changes. */

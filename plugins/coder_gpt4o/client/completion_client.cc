@@ -147,10 +147,6 @@ void CompletionClient::Cancel() {
   impl_->Cancel();
 }
 
-ClientStatistics CompletionClient::Statistics() const {
-  return impl_->dispatcher().Statistics();
-}
-
 const std::string& CompletionClient::Address() const {
   return impl_->dispatcher().Address();
 }

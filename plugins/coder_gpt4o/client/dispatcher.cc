@@ -1,9 +1,12 @@
 #include "coder_gpt4o/client/dispatcher.h"
 
+#include <kgrpo/sdk/error.h>
+
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <mutex>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -22,6 +25,16 @@ std::string StreamingBody(const std::string& body, bool usage) {
   return streaming;
 }
 
+CURLM* NewMulti(uint32_t connections) {
+  static std::once_flag once;
+  std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });  // never undone: others may use curl too
+  CURLM* multi = curl_multi_init();
+  if (multi == nullptr)
+    throw Error(KGRPO_ERROR_UNAVAILABLE, "libcurl cannot be started: too many open files? See ulimit -n");
+  curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, static_cast<long>(connections));  // kept open between transfers
+  return multi;
+}
+
 // std::erase_if, but `taken` may move from what it erases.
 template <typename Map, typename Taken>
 void EraseIf(Map& map, Taken taken) {
@@ -33,7 +46,7 @@ void EraseIf(Map& map, Taken taken) {
 Dispatcher::Dispatcher(const ClientOptions& options)
     : options_(options),
       endpoint_(options, [this] { resolved_ = true; }),
-      loop_(static_cast<long>(options.max_concurrency)),
+      multi_(NewMulti(options.max_concurrency)),
       limits_(options.requests_per_minute, options.tokens_per_minute),
       concurrency_(options.max_concurrency, options.backoff_base_seconds, options.backoff_cap_seconds),
       backoff_(options.backoff_base_seconds, options.backoff_cap_seconds, options.seed),
@@ -49,16 +62,6 @@ Dispatcher::Dispatcher(const ClientOptions& options)
 
 Dispatcher::~Dispatcher() = default;
 
-ClientStatistics Dispatcher::Statistics() const {
-  const std::lock_guard lock(mutex_);
-  return statistics_;
-}
-
-void Dispatcher::Count(uint64_t ClientStatistics::*member) {
-  const std::lock_guard lock(mutex_);
-  ++(statistics_.*member);
-}
-
 void Dispatcher::Notice(std::string message) const {
   if (!options_.notice) return;
   endpoint_.Secrets().Apply(message);
@@ -66,7 +69,6 @@ void Dispatcher::Notice(std::string message) const {
 }
 
 void Dispatcher::Accept(uint64_t id, CompletionRequest asked, Done done, double sent_at) {
-  Count(&ClientStatistics::requests);
   budget_.OnRequest(sent_at);
   ready_.emplace(id, Request{id, std::move(asked), std::move(done), sent_at, {}});
 }
@@ -88,7 +90,7 @@ void Dispatcher::CancelBefore(uint64_t id) {
       whole.push_back(handle);
       return false;
     }
-    loop_.Remove(handle);
+    curl_multi_remove_handle(multi_.get(), handle);
     if (attempt.probe) breaker_.OnProbeDropped();
     // A service that has refused every call will have refused this one.
     const bool taken_on = !end_ || end_->status < 300 || answered_;
@@ -108,17 +110,25 @@ void Dispatcher::Turn() {
     for (auto& [id, request] : std::exchange(ready_, {})) FinishAsEnded(request);
   }
   const double start = StartWhatMay(now);
-  loop_.Turn(std::min(start, NextEvent(now)));
+  Poll(std::min(start, NextEvent(now)));
 
   ConcludeDone();
   if (Silent().empty()) return;
   // This thread may have been held up, by callbacks or by the machine: what came meanwhile lies unread.
-  loop_.Turn(0);
+  Poll(0);
   const std::vector<CURL*> silent = Silent();  // before callbacks hold it up again
   ConcludeDone();
   for (CURL* handle : silent) {
     if (running_.contains(handle)) Conclude(handle, true, CURLE_OK);
   }
+}
+
+// Waits until something happens, Wake is called or so many seconds are over; then each transfer takes what there is.
+void Dispatcher::Poll(double seconds) {
+  int running = 0;
+  curl_multi_poll(multi_.get(), nullptr, 0, static_cast<int>(std::ceil(std::clamp(seconds, 0.0, 3600.0) * 1000)),
+                  nullptr);
+  curl_multi_perform(multi_.get(), &running);
 }
 
 // Those whose deadline is over.
@@ -132,9 +142,9 @@ std::vector<CURL*> Dispatcher::Silent() const {
 }
 
 void Dispatcher::ConcludeDone() {
-  for (auto [handle, code] = loop_.NextDone(); handle != nullptr; std::tie(handle, code) = loop_.NextDone()) {
-    Conclude(handle, false, code);
-  }
+  int left = 0;
+  while (const CURLMsg* message = curl_multi_info_read(multi_.get(), &left))
+    Conclude(message->easy_handle, false, message->data.result);
 }
 
 // Lets those go whose backoff is over and whom the retry budget allows.
@@ -185,8 +195,7 @@ void Dispatcher::Start(Waiting::iterator next, double now) {
   Attempt attempt;
   attempt.request = std::move(next->second);
   ready_.erase(next);
-  Count(&ClientStatistics::attempts);
-  if (attempt.request.result.attempts++ > 0) Count(&ClientStatistics::retries);
+  ++attempt.request.result.attempts;
   limits_.Take(now, attempt.request.asked.tokens_at_most);
   attempt.probe = breaker_.OnSend();
   attempt.asked_usage = stream_usage_;
@@ -198,7 +207,7 @@ void Dispatcher::Start(Waiting::iterator next, double now) {
       options_.max_answer_bytes, now, [this](const ResponseHeaders& headers) { limits_.Learn(Now(), headers); });
   CURL* handle = attempt.transfer->Handle();
   running_.emplace(handle, std::move(attempt));
-  loop_.Add(handle);
+  curl_multi_add_handle(multi_.get(), handle);
 }
 
 double Dispatcher::NextEvent(double now) {

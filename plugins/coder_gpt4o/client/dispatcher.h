@@ -1,5 +1,5 @@
 // Decides which request is sent when (dispatcher.cc) and what follows from its outcome (dispatcher_outcomes.cc): the
-// client's logic, without its thread. Used by completion_client.cc, which calls everything but Wake and Statistics from
+// client's logic, without its thread. Used by completion_client.cc, which calls everything but Wake and Address from
 // one thread.
 #ifndef KGRPO_CODER_GPT4O_CLIENT_DISPATCHER_H
 #define KGRPO_CODER_GPT4O_CLIENT_DISPATCHER_H
@@ -8,13 +8,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "coder_gpt4o/client/circuit_breaker.h"
-#include "coder_gpt4o/client/curl_loop.h"
 #include "coder_gpt4o/client/endpoint.h"
 #include "coder_gpt4o/client/rate_limits.h"
 #include "coder_gpt4o/client/retry_policy.h"
@@ -39,8 +37,7 @@ class Dispatcher {
   // Sends what may go, waits until something happens and acts on it. Callbacks run in here.
   void Turn();
 
-  void Wake() { loop_.Wake(); }                                   // [any thread] ends the waiting of a Turn
-  ClientStatistics Statistics() const;                            // [any thread]
+  void Wake() { curl_multi_wakeup(multi_.get()); }                // [any thread] ends the waiting of a Turn
   const std::string& Address() const { return endpoint_.Url(); }  // [any thread] for people: without its query
 
  private:
@@ -88,12 +85,16 @@ class Dispatcher {
   void FinishAsEnded(Request& request);
   void Notice(std::string message) const;
   void TellRetry(const Request& request, const Failure& failure, double wait) const;
-  void Count(uint64_t ClientStatistics::*member);
+  void Poll(double seconds);
+
+  struct EndMulti {
+    void operator()(CURLM* multi) const { curl_multi_cleanup(multi); }
+  };
 
   ClientOptions options_;  // without the key
   bool resolved_ = false;  // the service's name is known
   Endpoint endpoint_;
-  CurlLoop loop_;
+  std::unique_ptr<CURLM, EndMulti> multi_;  // curl's many transfers on one thread
   RateLimits limits_;
   ConcurrencyLimit concurrency_;
   Backoff backoff_;
@@ -111,9 +112,6 @@ class Dispatcher {
   bool told_of_limit_ = false;  // a 429, whatever pause it brought
   double told_until_ = 0;       // the end of the last wait of all requests that was told
   std::optional<End> end_;
-
-  mutable std::mutex mutex_;
-  ClientStatistics statistics_;  // guarded
 };
 
 }  // namespace kgrpo::coder_gpt4o

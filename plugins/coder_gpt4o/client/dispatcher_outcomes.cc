@@ -32,7 +32,7 @@ std::string Passed(double seconds) {
 void Dispatcher::Conclude(CURL* handle, bool silent, CURLcode code) {
   auto node = running_.extract(handle);
   Attempt attempt = std::move(node.mapped());
-  loop_.Remove(handle);
+  curl_multi_remove_handle(multi_.get(), handle);
   const double now = Now();
   Transfer::Result result = silent ? attempt.transfer->ConcludeSilent() : attempt.transfer->Conclude(code);
   attempt.request.result.answer_seconds = now - attempt.transfer->StartedAt();
@@ -87,7 +87,6 @@ void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
   } else {
     const bool was_open = breaker_.Open();
     breaker_.OnFailure(now, now - attempt.transfer->StartedAt(), attempt.request.id, attempt.probe);
-    if (breaker_.Open() && !was_open) Count(&ClientStatistics::breaker_openings);
     if (breaker_.Open() && breaker_.SecondsLeft() > 0 && (!was_open || attempt.probe)) {
       const std::string fails =
           was_open ? "still fails, for " + Passed(breaker_.OutageSeconds()) + " now: " : "fails: ";
@@ -134,7 +133,6 @@ void Dispatcher::TellLongWait(double now, double wait) {
 }
 
 void Dispatcher::OnOverload(const Attempt& attempt, const Failure& failure, double now) {
-  Count(&ClientStatistics::rate_limited);
   const double own_wait = concurrency_.OnOverload(now, attempt.transfer->StartedAt());
   const std::optional<double> wanted = attempt.transfer->Headers().retry_after;
   // In an outage the breaker sets the pace, and knows its end.
@@ -224,9 +222,6 @@ void Dispatcher::FinishAsEnded(Request& request) {
 }
 
 void Dispatcher::Finish(Request& request, Outcome outcome, std::string failure, std::string message) {
-  Count(outcome == Outcome::kAnswered    ? &ClientStatistics::answered
-        : outcome == Outcome::kCancelled ? &ClientStatistics::cancelled
-                                         : &ClientStatistics::failed);
   Completion completion = std::move(request.result);
   completion.outcome = outcome;
   completion.failure = std::move(failure);

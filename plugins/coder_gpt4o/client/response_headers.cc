@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
+#include <utility>
 
 #include "coder_gpt4o/client/ascii.h"
 
@@ -45,6 +47,8 @@ int StatusOf(std::string_view status_line) {
 }  // namespace
 
 std::optional<double> ParseDuration(std::string_view text) {
+  static constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}};  // "ms" before "m"
   text = Trimmed(text);
   if (text.empty()) return std::nullopt;
   double total = 0;
@@ -53,24 +57,11 @@ std::optional<double> ParseDuration(std::string_view text) {
     const std::optional<double> value = LeadingNumber(text, rest);
     if (!value) return std::nullopt;
     if (rest.empty()) return first ? value : std::nullopt;  // seconds without a unit: only alone
-    double unit = 0;
-    size_t length = 1;
-    if (rest.starts_with("ms")) {
-      unit = 1e-3;
-      length = 2;
-    } else if (rest.front() == 's') {
-      unit = 1;
-    } else if (rest.front() == 'm') {
-      unit = 60;
-    } else if (rest.front() == 'h') {
-      unit = 3600;
-    } else if (rest.front() == 'd') {
-      unit = 86400;
-    } else {
-      return std::nullopt;
-    }
-    total += *value * unit;
-    text = rest.substr(length);
+    const auto* unit = std::find_if(std::begin(kUnits), std::end(kUnits),
+                                    [&](const auto& one) { return rest.starts_with(one.first); });
+    if (unit == std::end(kUnits)) return std::nullopt;
+    total += *value * unit->second;
+    text = rest.substr(unit->first.size());
   }
   return total;
 }
@@ -95,18 +86,11 @@ void ResponseHeaders::Take(std::string_view line, double unix_now) {
     if (!retry_after) retry_after = RetryAfter(value, unix_now);
   } else if (name == "x-should-retry") {
     if (value == "true" || value == "false") should_retry = value == "true";
-  } else if (name == "x-ratelimit-limit-requests") {
-    requests.limit = Number(value);
-  } else if (name == "x-ratelimit-remaining-requests") {
-    requests.remaining = Number(value);
-  } else if (name == "x-ratelimit-reset-requests") {
-    requests.reset = ParseDuration(value);
-  } else if (name == "x-ratelimit-limit-tokens") {
-    tokens.limit = Number(value);
-  } else if (name == "x-ratelimit-remaining-tokens") {
-    tokens.remaining = Number(value);
-  } else if (name == "x-ratelimit-reset-tokens") {
-    tokens.reset = ParseDuration(value);
+  } else if (name.ends_with("-requests") || name.ends_with("-tokens")) {
+    LimitSnapshot& limit = name.ends_with("-tokens") ? tokens : requests;
+    if (name.starts_with("x-ratelimit-limit-")) limit.limit = Number(value);
+    if (name.starts_with("x-ratelimit-remaining-")) limit.remaining = Number(value);
+    if (name.starts_with("x-ratelimit-reset-")) limit.reset = ParseDuration(value);
   }
 }
 

@@ -8,14 +8,16 @@
 #include <string_view>
 #include <utility>
 
-#include "coder_gpt4o/client/curl_loop.h"
-
 namespace kgrpo::coder_gpt4o {
 namespace {
 
 constexpr double kCloseSeconds = 1;  // for a stream that said its last to end
 
 }  // namespace
+
+double Now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 Transfer::Transfer(const Endpoint& endpoint, std::string body, bool stream, const AttemptTimes& times,
                    uint64_t max_answer_bytes, double now, OnHeaders on_headers)

@@ -19,6 +19,9 @@
 
 namespace kgrpo::coder_gpt4o {
 
+// Seconds of the steady clock.
+double Now();
+
 struct AttemptTimes {
   double response_seconds = 120;  // see ClientOptions
   double idle_seconds = 60;

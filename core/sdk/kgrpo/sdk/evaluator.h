@@ -86,7 +86,7 @@ class EvaluatorInterface {
   static void Put(const Evaluator& self, const Found& found, kgrpo_evaluation_sink sink) {
     kgrpo_evaluation evaluation{};
     evaluation.struct_size = sizeof(evaluation);
-    evaluation.compiled = found.verdict == "not_compiled" ? 0 : 1;
+    evaluation.compiled = found.verdict == KGRPO_VERDICT_NOT_COMPILED ? 0 : 1;
     evaluation.correct = found.verdict == KGRPO_VERDICT_CORRECT ? 1 : 0;
     evaluation.verdict = Str(found.verdict);
     evaluation.diagnosis = Str(found.diagnosis);
@@ -126,7 +126,8 @@ class EvaluatorInterface {
                                                            Evaluate,
                                                            Describe,
                                                            /*report=*/nullptr,
-                                                           /*check_problem=*/nullptr};
+                                                           /*check_problem=*/nullptr,
+                                                           /*explain_bound=*/nullptr};
 };
 
 }  // namespace kgrpo

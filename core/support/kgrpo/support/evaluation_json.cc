@@ -87,7 +87,7 @@ Evaluation EvaluationFromAnswer(const Json& json) {
     const double seconds = json.value("seconds", 0.0);
     Json whole = {{"compiled", true},
                   {"correct", correct},
-                  {"verdict", correct ? KGRPO_VERDICT_CORRECT : "wrong"},
+                  {"verdict", correct ? KGRPO_VERDICT_CORRECT : KGRPO_VERDICT_WRONG},
                   {"seconds", seconds},
                   {"seconds_low", seconds},
                   {"seconds_high", seconds},
@@ -99,7 +99,7 @@ Evaluation EvaluationFromAnswer(const Json& json) {
                   {"speedup_high", 0.0},
                   {"metrics", Json::object()},
                   {"remarks", Json::array()}};
-    if (json.value("compiled", true) == false) whole["verdict"] = "not_compiled";
+    if (json.value("compiled", true) == false) whole["verdict"] = KGRPO_VERDICT_NOT_COMPILED;
     for (auto& [key, value] : whole.items()) {
       if (json.contains(key)) value = json[key];
     }

@@ -22,7 +22,7 @@ std::string SpeedupText(const Evaluation& candidate, const Evaluation& baseline)
 }
 
 std::optional<WorstError> WorstErrorOf(const Evaluation& evaluation) {
-  constexpr std::string_view kFamily = "worst_error/";
+  constexpr std::string_view kFamily = KGRPO_METRIC_WORST_ERROR;
   std::optional<WorstError> worst;
   for (const Metric& metric : evaluation.metrics) {
     if (!metric.name.starts_with(kFamily) || (worst && worst->ratio >= metric.value)) continue;

@@ -14,7 +14,7 @@
 namespace kgrpo {
 
 struct Fact {
-  std::string label;  // "registers a thread"
+  std::string label;  // "bytes a call"
   std::string value;  // "30"; with the 95% interval where NAME_low and NAME_high were pushed too
   // Where it is a part of a whole, which: of the run time for what something would take alone, so above 1 too.
   std::optional<double> fraction = std::nullopt;
@@ -33,7 +33,7 @@ std::optional<double> ValueOf(const std::vector<Metric>& metrics, const std::str
 // `registry` may be null: nothing is declared then.
 std::vector<FactGroup> GroupFacts(const Evaluation& evaluation, const MetricRegistry* registry);
 
-// The value of the metric `name` as its declaration has it: FormatMetric("occupancy", 0.5, ...) is "50%".
+// The value of the metric `name` as its declaration has it: FormatMetric("reached", 0.5, ...) is "50%".
 std::string FormatMetric(const std::string& name, double value, const MetricRegistry* registry);
 
 // All facts as text, a line for each group: what prompts call current.evidence.

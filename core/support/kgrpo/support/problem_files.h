@@ -1,5 +1,5 @@
 // The files of a problem's folder as values: how a problem travels to an evaluator on another machine, and the digest
-// by which both sides know that they mean the same one. Used by the evaluator's service and by evaluator_remote.
+// by which both sides know that they mean the same one. Used by the evaluator's service and by its client.
 #ifndef KGRPO_SUPPORT_PROBLEM_FILES_H
 #define KGRPO_SUPPORT_PROBLEM_FILES_H
 

@@ -1,5 +1,5 @@
 // The little of SQLite that the run store needs, with owners and exceptions. Used by store/, by
-// compare/ and report/ for what they read of a run, and by coder_gpt4o for its recordings.
+// compare/ and report/ for what they read of a run, and by a coder for its recordings.
 #ifndef KGRPO_SUPPORT_SQLITE_H
 #define KGRPO_SUPPORT_SQLITE_H
 

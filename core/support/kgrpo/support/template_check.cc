@@ -129,8 +129,7 @@ class Checker {
                           "}}{{/" + name + "}}");
         break;
       case Kind::kNamed:
-        Add(position,
-            "\"" + name + "\" has members, named as the evaluator names them: write {{" + name + ".registers}}");
+        Add(position, "\"" + name + "\" has members, named as the evaluator names them: write {{" + name + ".NAME}}");
         break;
       default:
         Add(position, "\"" + name + "\" has members: write {{" + name + "." + variable->members.front().name + "}}");

@@ -1,15 +1,15 @@
-// The output of `kgrpo-host eval --kernel --dispute-bound`: a problem's `needs` beside the counted work. Used by
-// eval_command.cc.
-#ifndef KGRPO_CLI_BOUND_TEXT_H
-#define KGRPO_CLI_BOUND_TEXT_H
+// A problem's `needs` beside what a kernel was counted to do: kgrpo_evaluator_interface.explain_bound, which
+// `kgrpo-host eval --dispute-bound` prints. Used by evaluator_sim's plugin.cc through evaluator_shared/interface.h.
+#ifndef KGRPO_EVALUATOR_SHARED_REPORT_BOUND_H
+#define KGRPO_EVALUATOR_SHARED_REPORT_BOUND_H
+
+#include <kgrpo/support/evaluation.h>
 
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
-#include "plugin/records.h"  // Evaluation
-
-namespace kgrpo::cli {
+namespace kgrpo::evaluator {
 
 // Of one kernel at the problem's timing size.
 struct Bound {
@@ -21,13 +21,13 @@ struct Bound {
   bool IsBeaten() const;
   // What follows for kernel and problem, in sentences.
   std::string Conclusion() const;
+  // All of it, as lines for a terminal.
+  std::string ToText() const;
   nlohmann::ordered_json ToJson() const;
 };
 
 // Nothing where the evaluator counts no traffic, or the kernel did not get as far as its time.
 std::optional<Bound> BoundOf(const Evaluation& evaluation);
 
-void PrintBound(const Bound& bound);
-
-}  // namespace kgrpo::cli
+}  // namespace kgrpo::evaluator
 #endif

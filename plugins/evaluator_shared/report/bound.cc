@@ -1,12 +1,12 @@
-#include "cli/bound_text.h"
+#include "evaluator_shared/report/bound.h"
 
-#include <cstdio>
 #include <utility>
 #include <vector>
 
+#include <kgrpo/support/metrics.h>  // ValueOf
 #include <kgrpo/support/number_text.h>
 
-namespace kgrpo::cli {
+namespace kgrpo::evaluator {
 namespace {
 
 constexpr double kLess = 0.98;  // what is counted is extrapolated from some blocks
@@ -47,6 +47,15 @@ std::string Bound::Conclusion() const {
   return text;
 }
 
+std::string Bound::ToText() const {
+  return "The bound (needs of problem.yaml, at the timing size)\n"
+         "  bytes       needed " +
+         Scaled(needed_bytes, "B") + ", counted " + Scaled(dram_bytes, "B") + ", every tensor once " +
+         Scaled(tensor_bytes, "B") + "\n  operations  needed " + Scaled(needed_operations, "") + ", counted at most " +
+         Scaled(counted_operations, "") + "\n  time        needed " + FormatSeconds(roofline_seconds) +
+         ", this kernel " + FormatSeconds(seconds) + "\n  " + Conclusion() + "\n";
+}
+
 nlohmann::ordered_json Bound::ToJson() const {
   return {{"needed_bytes", needed_bytes},
           {"tensor_bytes", tensor_bytes},
@@ -69,26 +78,11 @@ std::optional<Bound> BoundOf(const Evaluation& evaluation) {
                                                                {"roofline_seconds", &bound.roofline_seconds},
                                                                {"modelled_seconds", &bound.seconds}};
   for (const auto& [name, value] : wanted) {
-    bool found = false;
-    for (const Metric& metric : evaluation.metrics) {
-      if (metric.name != name) continue;
-      *value = metric.value;
-      found = true;
-    }
+    const std::optional<double> found = ValueOf(evaluation.metrics, name);
     if (!found) return std::nullopt;
+    *value = *found;
   }
   return bound;
 }
 
-void PrintBound(const Bound& bound) {
-  std::printf("\nThe bound (needs of problem.yaml, at the timing size)\n");
-  std::printf("  bytes       needed %s, counted %s, every tensor once %s\n", Scaled(bound.needed_bytes, "B").c_str(),
-              Scaled(bound.dram_bytes, "B").c_str(), Scaled(bound.tensor_bytes, "B").c_str());
-  std::printf("  operations  needed %s, counted at most %s\n", Scaled(bound.needed_operations, "").c_str(),
-              Scaled(bound.counted_operations, "").c_str());
-  std::printf("  time        needed %s, this kernel %s\n", FormatSeconds(bound.roofline_seconds).c_str(),
-              FormatSeconds(bound.seconds).c_str());
-  std::printf("  %s\n", bound.Conclusion().c_str());
-}
-
-}  // namespace kgrpo::cli
+}  // namespace kgrpo::evaluator

@@ -1,2 +1,0 @@
-// What no plugin may do: use a header of another plugin.
-#include "two/insides.h"

@@ -1,0 +1,2 @@
+// What no plugin may do: reach another's header by its place.
+#include "../two/insides.h"

@@ -1,0 +1,22 @@
+# Where the host may name a plugin or a word of CUDA (host_words.cmake), each with its reason.
+set(allowed
+  # What is used where nobody names a plugin has to stand somewhere: here and nowhere else.
+  "base/default_plugins.h evaluator_sim" "base/default_plugins.h observer_metrics" "base/default_plugins.h observer_tensorboard"
+  "base/default_plugins.h policy_qwen" "base/default_plugins.h transport_torch"
+  # kgrpo_host_interface.lock_device keeps other processes off a device, so the host must know a GPU whatever its number: by its UUID.
+  "base/device_locks.cc cuda" "base/device_locks.h cuda" "base/device_locks.h gpu" "base/machine_lock.cc cuda" "base/machine_lock.cc gpu"
+  "base/machine_lock.h cuda" "base/machine_lock.h gpu" "base/machine_lock.h nvidia" "base/services.cc cuda"
+  # `run --jobs` gives each run of an experiment a GPU of its own, before any plugin is loaded.
+  "base/visible_gpus.cc gpu" "base/visible_gpus.cc nvidia" "base/visible_gpus.h cuda" "base/visible_gpus.h gpu" "base/visible_gpus.h nvidia"
+  "cli/experiment.cc gpu" "cli/experiment.h gpu"
+  # What kgrpo is for, in its help, its default prompt and the description of its service: kernels in CUDA C++.
+  "cli/main.cc cuda" "config/pipeline_schema.cc cuda" "serve/openapi.cc cuda"
+  # Examples in --help and in messages, to be copied.
+  "cli/coder_check_command.cc evaluator_sim" "cli/eval_command.cc cuda" "cli/eval_command.cc evaluator_cuda" "cli/model_input.cc cuda"
+  "cli/optimize_command.cc trainer_grpo" "cli/plugins_command.cc reward_speedup" "cli/serve_command.cc cuda"
+  "serve/openapi.cc h100" "serve/requests.cc h100"
+  # `problems new` names the options of the evaluators' program that it hands over to.
+  "cli/new_command.cc cuda" "cli/new_command.cc __global__" "cli/new_command.cc shared memory"
+  # `plugins validate` makes up a kernel, CUDA C++ as the contract says, and metrics like those that rewards will meet.
+  "plugin/validate_made_up.cc cuda" "plugin/validate_made_up.cc __global__" "plugin/validate_made_up.cc occupancy"
+  "plugin/validate_made_up.cc dram" "plugin/validate_made_up.cc registers?" "plugin/validate_made_up.h dram")
