@@ -110,9 +110,7 @@ void AddPluginsNewCommand(CLI::App* plugins, Action* action) {
   CLI::App* command = plugins->add_subcommand("new", "Begin a plugin: a project that builds, validates and has a test");
   command->add_option("KIND", options->kind, "reward, coder, evaluator, trainer, policy or observer")->required();
   command->add_option("NAME", options->name, "The plugin's name, and the folder to write; must not exist")->required();
-  command
-      ->add_option("--lang", options->language,
-                   "c++, c, or python for a reward, a coder or an evaluator")
+  command->add_option("--lang", options->language, "c++, c, or python for a reward, a coder or an evaluator")
       ->capture_default_str();
   command->footer(
       "Examples:\n"
