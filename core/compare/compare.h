@@ -51,6 +51,9 @@ std::vector<Comparison> Compare(const std::vector<RunGroup>& groups, const std::
 // Whether the two groups' runs of one seed drew the same problems for their first trajectories.
 bool ArePaired(const RunGroup& a, const RunGroup& b);
 
+// Whether some run of the one has the seed of a run of the other.
+bool ShareASeed(const RunGroup& a, const RunGroup& b);
+
 // Whether all groups score by the same reward: else measures with own_scale cannot be compared.
 bool SameReward(const std::vector<RunGroup>& groups);
 

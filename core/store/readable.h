@@ -8,6 +8,12 @@
 
 namespace kgrpo {
 
+// What to say of a folder that is no run but holds some: name one. Empty where it holds none.
+std::string RunsWithin(const std::filesystem::path& folder);
+
+// What to say of a folder without a run: that, or that there is no such folder, or that it holds something else.
+std::string WhyNoRun(const std::filesystem::path& folder);
+
 // Why nothing can be read of the run in the folder, and what to do: its run.sqlite is empty, or was written by another
 // program or another version of this one. Empty where it can be read. Throws KGRPO_ERROR_UNAVAILABLE where the file is
 // damaged.
