@@ -69,8 +69,8 @@ struct ClientOptions {
 
   uint64_t seed = 0;  // the run's; draws the jitter
 
-  // What an operator wants to read: pauses, resumptions, what was learnt. No secrets. Called on the client's thread;
-  // must not throw. Empty: nobody reads.
+  // Receives messages for an operator: pauses, resumptions, discovered limits. No secrets. Called on the client's
+  // thread; must not throw. Empty: nobody reads.
   std::function<void(const std::string& message)> notice;
   // Likewise: each attempt that is made again, and why.
   std::function<void(const std::string& message)> retry_notice;
@@ -102,7 +102,7 @@ struct Answer {
   bool usage_known = false;  // whether the service said how many tokens there were
 };
 
-// What became of a request.
+// The outcome of a request.
 struct Completion : Answer {
   enum class Outcome {
     kAnswered,   // the service answered: a text, or a refusal
@@ -162,7 +162,7 @@ class CompletionClient {
 
   ClientStatistics Statistics() const;
 
-  // Where requests are posted to, without the query: for people. [any thread]
+  // The address that requests are posted to, without the query: for people. [any thread]
   const std::string& Address() const;
 
  private:

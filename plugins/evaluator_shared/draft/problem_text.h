@@ -13,7 +13,7 @@ namespace kgrpo::evaluator {
 // The file, with a launch function of the problem's types where it has none.
 std::string ReferenceText(const CudaSource& source, const Draft& draft);
 
-// What the launch function is called: the file's own, or one that is added.
+// The launch function's name: the file's own, or one that is added.
 std::string EntryOf(const CudaSource& source, const Draft& draft);
 
 // A sentence for each value of problem.yaml that the kernel does not state, beside draft.guesses. Each begins with its
